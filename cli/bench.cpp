@@ -1,0 +1,204 @@
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "benchmarks/limits.h"
+#include "cli/engine_flags.h"
+#include "cli/failure.h"
+#include "cli/numbers.h"
+#include "cli/signals.h"
+#include "cli/streams.h"
+#include "cli/terminal.h"
+#include "cli/verbs.h"
+#include "posenc/apply.h"
+#include "posenc/backend.h"
+#include "posenc/json.h"
+
+namespace posenc::cli {
+namespace {
+
+struct BenchFlags {
+  std::vector<std::string> jobs;
+  std::string repeats = "11";
+  bool json = false, quiet = false;
+  EngineFlags engine;
+};
+
+struct Result {
+  std::string_view job;
+  Extents shape;
+  DataType type = DataType::kF32;
+  int threads = 1;
+  std::string_view limit;
+  double bytes = 0;
+  limits::Comparison times;
+};
+
+constexpr double kGiga = 1e9;
+
+std::size_t bytes_of(const Extents& shape, DataType type) {
+  return static_cast<std::size_t>(count_of(shape) * size_of(type));
+}
+
+// The exact sinusoidal table, against plain stores to the same memory.
+Result measure_table(const Extents& shape, DataType type, const limits::Effort& effort) {
+  const limits::Memory out(bytes_of(shape, type));
+  const Addition form = prepare(Sinusoidal{.width = shape.back(0)});
+  const auto limit = [&] {
+    stop_if_signalled();
+    return limits::write_once(out.bytes(), threads());
+  };
+  const auto job = [&] { tabulate({out.as<void>(), type, shape}, {}, form); };
+  return {"table",
+          shape,
+          type,
+          threads(),
+          "write",
+          static_cast<double>(out.bytes().size()),
+          limits::compare(limit, job, effort)};
+}
+
+// x += p against reading and writing x alone; p comes out of a table in x's type, or is made on the way.
+Result measure_add(const Extents& shape, DataType type, bool is_ready, const limits::Effort& effort) {
+  const limits::Memory x(bytes_of(shape, type));
+  const Extents table_shape = {shape.back(1), shape.back(0)};
+  const limits::Memory table(bytes_of(table_shape, type));
+  const Addition waves = prepare(Sinusoidal{.width = shape.back(0)});
+  Addition rows;
+  if (is_ready) {
+    const TensorView made(table.as<void>(), type, table_shape);
+    tabulate(made, {}, waves);
+    rows = {shape.back(0), Rows{made, 0}};
+  }
+  const auto limit = [&] {
+    stop_if_signalled();
+    return limits::change_in_place_once(x.bytes(), threads());
+  };
+  const auto job = [&] { add({x.as<void>(), type, shape}, {}, is_ready ? rows : waves); };
+  return {is_ready ? "add, table ready" : "add, table made inside",
+          shape,
+          type,
+          threads(),
+          "in-place",
+          2.0 * static_cast<double>(x.bytes().size()),
+          limits::compare(limit, job, effort)};
+}
+
+std::vector<Result> measure(const BenchFlags& flags, const limits::Effort& effort,
+                            const std::vector<int>& thread_counts) {
+  const auto wants = [&](std::string_view job) {
+    return flags.jobs.empty() || std::find(flags.jobs.begin(), flags.jobs.end(), job) != flags.jobs.end();
+  };
+  std::vector<Result> results;
+  for (const int count : thread_counts) {
+    set_threads(count);
+    if (wants("table")) {
+      results.push_back(measure_table({131072, 1024}, DataType::kF32, effort));
+      results.push_back(measure_table({32768, 1024}, DataType::kF64, effort));
+      results.push_back(measure_table({65536, 1024}, DataType::kBF16, effort));
+    }
+    if (!wants("add")) continue;
+    for (const bool is_ready : {true, false}) {
+      results.push_back(measure_add({8, 4096, 1024}, DataType::kF32, is_ready, effort));
+      results.push_back(measure_add({16, 4096, 1024}, DataType::kBF16, is_ready, effort));
+      results.push_back(measure_add({16, 4096, 1024}, DataType::kF16, is_ready, effort));
+    }
+  }
+  return results;
+}
+
+std::string simd_target() {
+  const std::vector<std::string> targets = simd_targets();
+  return targets.empty() ? "none" : targets.front();
+}
+
+int cores() { return static_cast<int>(std::max(std::thread::hardware_concurrency(), 1U)); }
+
+std::string as_json(const std::vector<Result>& results) {
+  Json::Array list;
+  for (const Result& result : results) {
+    Json::Array shape;
+    for (int axis = 0; axis < result.shape.rank; ++axis) shape.emplace_back(result.shape[axis]);
+    list.push_back(Json::Object{{"job", result.job},
+                                {"shape", std::move(shape)},
+                                {"dtype", name_of(result.type)},
+                                {"threads", result.threads},
+                                {"seconds", result.times.seconds},
+                                {"gb_per_s", result.bytes / result.times.seconds / kGiga},
+                                {"limit", result.limit},
+                                {"limit_gb_per_s", result.bytes / result.times.limit_seconds / kGiga},
+                                {"ratio", result.times.ratio}});
+  }
+  const Json::Object machine = {{"cores", cores()}, {"simd_target", simd_target()}, {"backend", backend()}};
+  return dump_json(Json::Object{{"machine", machine}, {"results", std::move(list)}}, 2) + "\n";
+}
+
+std::string as_text(const std::vector<Result>& results) {
+  const bool colour = wants_colour(STDOUT_FILENO);
+  std::string text = fmt::format("{} cores, {}, backend {}; each job beside its limit, measured in turn\n\n", cores(),
+                                 simd_target(), backend());
+  constexpr std::string_view kLine = "{}  {}  {:>5}  {:>7}  {:>10}  {:>6}  {:>8}  {:>5}  {}\n";
+  text += dim(fmt::format(kLine, pad_right("job", 22), pad_right("shape", 16), "dtype", "threads", "time", "GB/s",
+                          "of limit", "GB/s", "limit"),
+              colour);
+  for (const Result& result : results) {
+    text += fmt::format(kLine, pad_right(result.job, 22), pad_right(to_string(result.shape), 16),
+                        name_of(result.type), result.threads, fmt::format("{:.2f} ms", result.times.seconds * 1e3),
+                        fmt::format("{:.1f}", result.bytes / result.times.seconds / kGiga),
+                        fmt::format("{:.1f} %", 100 * result.times.ratio),
+                        fmt::format("{:.1f}", result.bytes / result.times.limit_seconds / kGiga), result.limit);
+  }
+  return text;
+}
+
+int run(const BenchFlags& flags) {
+  use_engine(flags.engine);
+  constexpr std::int64_t kMostRepeats = 1001;
+  const std::int64_t repeats = integer_from(flags.repeats, "--repeats");
+  if (repeats < 1 || repeats > kMostRepeats) {
+    refuse(fmt::format("--repeats: {} is not from 1 to {}", repeats, kMostRepeats));
+  }
+  for (const std::string& job : flags.jobs) {
+    if (job != "table" && job != "add") refuse(fmt::format("bench: '{}' is not one of table, add", job));
+  }
+  std::vector<int> thread_counts = {threads()};
+  if (flags.engine.threads.empty() && threads() > 1) thread_counts = {1, threads()};
+  const std::vector<Result> results = measure(flags, {.repeats = static_cast<int>(repeats)}, thread_counts);
+  print(flags.json ? as_json(results) : as_text(results));
+  return kDone;
+}
+
+}  // namespace
+
+Verb bench_verb(CLI::App& program) {
+  Verb verb;
+  verb.name = "bench";
+  verb.summary = "how fast this machine is, against what its own memory can do";
+  verb.usage = "[table] [add] [options]";
+  verb.details =
+      "Each job runs in turn with its limit: plain stores for a table, reading and writing in place for x += p. The "
+      "last column is the median of the ratios, which stays put where absolute figures drift. With one thread and "
+      "with all, unless --threads says how many. Needs 0.7 GiB and about a minute.";
+  verb.examples = "posenc bench\nposenc bench table\nposenc bench add --threads 2 --json";
+  verb.command = program.add_subcommand(std::string(verb.name));
+  auto flags = std::make_shared<BenchFlags>();
+  verb.command->add_option("JOB", flags->jobs);
+  verb.command
+      ->add_option("--repeats", flags->repeats,
+                   "how often each job runs, or less often where that takes over 4 seconds (default 11)")
+      ->type_name("N");
+  verb.command->add_flag("--json", flags->json, "one JSON document on standard output, nothing else");
+  add_engine_flags(*verb.command, flags->engine);
+  verb.run = [flags, verb] {
+    refuse_leftovers(*verb.command);
+    return run(*flags);
+  };
+  return verb;
+}
+
+}  // namespace posenc::cli

@@ -1,0 +1,26 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "posenc/tensor.h"
+
+namespace posenc::cli {
+
+/// --dtype: f32, f64, f16 or bf16. Throws: Failure for anything else.
+DataType float_type_from(std::string_view text);
+
+/// "float32", "bfloat16": as people say it.
+std::string_view spoken_name(DataType type);
+
+/// Element `index` of an array of this type.
+double element_at(const std::byte* data, DataType type, std::int64_t index);
+
+/// Appends the element with the fewest digits that give it back. `not_finite` stands for NaN and infinities,
+/// or empty where the format can write them.
+void append_element(std::string& text, const std::byte* data, DataType type, std::int64_t index,
+                    std::string_view not_finite);
+
+}  // namespace posenc::cli

@@ -1,0 +1,128 @@
+// posenc VERB …: finds the verb, runs it, and turns whatever goes wrong into one line and an exit status.
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdlib>
+#include <exception>
+#include <memory>
+#include <new>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "cli/failure.h"
+#include "cli/signals.h"
+#include "cli/streams.h"
+#include "cli/verbs.h"
+#include "posenc/error.h"
+#include "posenc/version.h"
+
+namespace posenc::cli {
+namespace {
+
+// CLI11's own words, where they can be said more plainly.
+std::string plain_words(const CLI::ParseError& error) {
+  const std::string text = error.what();
+  const std::string option = text.substr(0, text.find(':'));
+  if (dynamic_cast<const CLI::ArgumentMismatch*>(&error) != nullptr) {
+    return text.find("missing") != std::string::npos ? fmt::format("{} needs a value", option)
+                                                     : fmt::format("{} is given more than once", option);
+  }
+  return text;
+}
+
+std::string help_text(const std::vector<Verb>& verbs) {
+  for (const Verb& verb : verbs) {
+    if (!*verb.command) continue;
+    const std::vector<CLI::App*> schemes = verb.command->get_subcommands();
+    return schemes.empty() ? help_of(verb) : help_of(verb, *schemes.front());
+  }
+  return overview(verbs);
+}
+
+[[noreturn]] void refuse_verb(const std::string& word, const std::vector<Verb>& verbs) {
+  std::vector<std::string_view> names;
+  for (const Verb& verb : verbs) names.push_back(verb.name);
+  const std::string_view kind = word.starts_with('-') ? "option" : "verb";
+  const std::string_view near = nearest_name(word, names);
+  const std::string hint =
+      near.empty() ? fmt::format("there is {}", fmt::join(names, ", ")) : fmt::format("did you mean '{}'?", near);
+  refuse(fmt::format("unknown {} '{}' ({})", kind, word, hint));
+}
+
+int run(std::vector<std::string> arguments) {
+  const auto scheme = std::make_shared<SchemeRequest>(take_json_scheme(arguments));
+  CLI::App program;
+  program.name("posenc");
+  program.set_help_flag("-h,--help", "this text");
+  bool wants_version = false;
+  program.add_flag("--version", wants_version);
+  // what nobody takes is refused below, with a better message
+  program.allow_extras()->require_subcommand(0, 1);
+  const std::vector<Verb> verbs = {tour_verb(program), list_verb(program), table_verb(program, scheme),
+                                   apply_verb(program, scheme), bench_verb(program)};
+  try {
+    // CLI11 takes them from the back
+    program.parse(std::vector<std::string>(arguments.rbegin(), arguments.rend()));
+  } catch (const CLI::CallForHelp&) {
+    print(help_text(verbs));
+    return kDone;
+  } catch (const CLI::ParseError& error) {
+    refuse(plain_words(error));
+  }
+  if (wants_version) {
+    print("posenc " POSENC_VERSION "\n");
+    return kDone;
+  }
+  for (const Verb& verb : verbs) {
+    if (*verb.command) return verb.run();
+  }
+  if (!arguments.empty()) refuse_verb(arguments.front(), verbs);
+  print(overview(verbs));
+  return kDone;
+}
+
+// nothing here may allocate
+int report_out_of_memory() noexcept {
+  tell("error: out of memory");
+  return kOutOfMemory;
+}
+
+// Memory may also run out where nothing can be thrown: in a thread, or in a library's noexcept function.
+[[noreturn]] void at_terminate() noexcept {
+  try {
+    if (std::current_exception() != nullptr) throw;
+  } catch (const std::bad_alloc&) {
+    std::_Exit(report_out_of_memory());
+  } catch (...) {}
+  std::abort();
+}
+
+int report(int code, const std::string& message) {
+  if (!message.empty()) tell("error: " + one_line(message));
+  return code;
+}
+
+}  // namespace
+}  // namespace posenc::cli
+
+int main(int count, char** words) {
+  using namespace posenc::cli;
+  std::set_terminate(at_terminate);
+  try {
+    hold_standard_descriptors();
+    catch_signals();
+    const int code = run(std::vector<std::string>(words + (count > 0 ? 1 : 0), words + count));
+    finish_output();
+    return code;
+  } catch (const Failure& failure) {
+    return report(failure.code, failure.message);
+  } catch (const posenc::Error& error) {
+    return report(kBadInput, error.what());
+  } catch (const std::bad_alloc&) {
+    return report_out_of_memory();
+  } catch (const std::exception& error) {
+    return report(kFilesFailed, error.what());
+  }
+}

@@ -1,0 +1,44 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "posenc/forms.h"
+#include "posenc/positions.h"
+
+namespace posenc::cli {
+
+/// The positions of a command line. Ranges are kept as ranges, however long.
+struct PositionList {
+  std::int64_t count = 0;
+  int axes = 1;
+  std::int64_t first = 0;  // while `ids` is empty: first, first + step, …
+  std::int64_t step = 1;
+  std::vector<std::int64_t> ids;  // [axes, count]
+};
+
+/// 8 (one), 0:8 (from:to), 0:4096:64 (with a step), 0,1,5 (a list), @ids.npy (int64, [n] or [axes, n]).
+/// Throws: Failure for all else, for empty and reversed ranges, and outside 0 … 2^53 − 1.
+PositionList positions_from(std::string_view text);
+
+/// Every point of a grid in row-major order: "14,14" is 196 positions of 2 axes.
+PositionList positions_of_grid(std::string_view text);
+
+/// How many coordinates a position of this form has.
+int axes_of(const Addition& form);
+/// Throws: Failure where the positions have more or fewer axes than a form; `scheme` names it.
+void check_axes(std::string_view scheme, const Addition& form, const PositionList& list);
+
+/// Makes one row, at the largest position: what cannot be done there fails now and not halfway.
+/// Throws: Error as tabulate.
+void try_largest(const Addition& form, const PositionList& list);
+
+/// Position `index` on one axis.
+std::int64_t position_at(const PositionList& list, int axis, std::int64_t index);
+
+/// The positions from `begin` on, for `count` tokens. `scratch` holds ids that had to be made.
+Positions slice(const PositionList& list, std::int64_t begin, std::int64_t count, std::vector<std::int64_t>& scratch);
+
+}  // namespace posenc::cli

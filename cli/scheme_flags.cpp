@@ -1,0 +1,179 @@
+#include "cli/scheme_flags.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <type_traits>
+#include <variant>
+
+#include "cli/failure.h"
+#include "cli/help.h"
+#include "cli/input_array.h"
+#include "cli/numbers.h"
+#include "posenc/error.h"
+#include "posenc/json.h"
+#include "posenc/schemes/choice.h"
+
+namespace posenc::cli {
+namespace {
+
+template <class S, class T> T type_of_member(T S::*);
+
+template <Choice E> E choice_from(std::string_view text, std::string_view what) {
+  const auto& names = ChoiceNames<E>::value;
+  const auto found = std::find(names.begin(), names.end(), text);
+  if (found == names.end()) {
+    refuse(fmt::format("{}: '{}' is not one of {}", what, text, fmt::join(names, ", ")));
+  }
+  return static_cast<E>(found - names.begin());
+}
+
+template <class T> T value_from(std::string_view text, std::string_view what) {
+  if constexpr (Choice<T>) {
+    return choice_from<T>(text, what);
+  } else if constexpr (std::is_same_v<T, double>) {
+    return number_from(text, what);
+  } else {
+    static_assert(std::is_same_v<T, std::int64_t>, "a field of this type needs a way to be written as a flag");
+    return integer_from(text, what);
+  }
+}
+
+template <class T> std::string help_of(std::string_view help, const T& default_value) {
+  if constexpr (Choice<T>) {
+    return fmt::format("{}\none of {} (default {})", help, fmt::join(ChoiceNames<T>::value, ", "),
+                       choice_name(default_value));
+  } else {
+    return fmt::format("{} (default {})", help, default_value);
+  }
+}
+
+template <class T> std::string_view placeholder_of() {
+  if constexpr (Choice<T>) return "WORD";
+  return std::is_same_v<T, double> ? "X" : "N";
+}
+
+bool is_letters(std::string_view text) {
+  return !text.empty() && std::all_of(text.begin(), text.end(), [](char c) { return c >= 'a' && c <= 'z'; });
+}
+
+template <class S> void add_command(CLI::App& verb, const std::shared_ptr<SchemeRequest>& request) {
+  CLI::App* const command = verb.add_subcommand(std::string(S::name), std::string(S::formula));
+  // flags of the verb may come after the scheme's name
+  command->fallthrough();
+  // before any of its flags is read; a scheme from JSON stands here already
+  command->preparse_callback([request](std::size_t) {
+    request->is_chosen = true;
+    if (!std::holds_alternative<S>(request->scheme)) request->scheme = S{};
+  });
+  S::fields([&](std::string_view name, auto member, std::string_view help) {
+    using Member = decltype(type_of_member(member));
+    const std::string flag = fmt::format("--{}", name);
+    const auto set = [request, member, flag, field = std::string(name)](const std::string& text) {
+      std::get<S>(request->scheme).*member = value_from<Member>(text, flag);
+      request->given.push_back(field);
+    };
+    CLI::Option* option = nullptr;
+    if (name == "axes" && verb.get_option_no_throw(flag) != nullptr) {
+      // a verb has a flag of that name as well; its values are letters, the field's a number
+      const auto sort_out = [request, set](const std::string& text) {
+        is_letters(text) ? void(request->axes_of_x = text) : set(text);
+      };
+      option = command->add_option_function<std::string>(flag, sort_out)->trigger_on_parse();
+    } else {
+      option = command->add_option_function<std::string>(flag, set);
+    }
+    option->description(help_of(help, S{}.*member))
+        ->type_name(std::string(placeholder_of<Member>()))
+        ->group(std::string(kFieldGroup));
+  });
+  if constexpr (std::is_same_v<S, Learned>) {
+    command->add_option("--table", request->weights_path, "the trained table, [rows, width]; rows and width follow")
+        ->type_name("FILE.npy")
+        ->group(std::string(kFieldGroup));
+  }
+}
+
+template <class... S>
+void add_commands(const std::variant<S...>*, CLI::App& verb, const std::shared_ptr<SchemeRequest>& request) {
+  (add_command<S>(verb, request), ...);
+}
+
+bool is_given(const SchemeRequest& request, std::string_view field) {
+  return std::find(request.given.begin(), request.given.end(), field) != request.given.end();
+}
+
+// Calls visit(name, value of the field) for the fields that are integers.
+template <class SchemeOrConst, class Visit> void visit_integer_fields(SchemeOrConst& scheme, const Visit& visit) {
+  const auto visit_scheme = [&](auto& chosen) {
+    std::remove_cvref_t<decltype(chosen)>::fields([&](std::string_view name, auto member, std::string_view) {
+      if constexpr (std::is_same_v<decltype(type_of_member(member)), std::int64_t>) visit(name, chosen.*member);
+    });
+  };
+  std::visit(visit_scheme, scheme);
+}
+
+}  // namespace
+
+SchemeRequest take_json_scheme(std::vector<std::string>& arguments) {
+  const auto is_json = [](const std::string& text) { return text.starts_with('{') && text.ends_with('}'); };
+  const auto found = std::find_if(arguments.begin(), arguments.end(), is_json);
+  SchemeRequest request;
+  if (found == arguments.end()) return request;
+  try {
+    request.scheme = scheme_from_json(*found);
+    const Json json = parse_json(*found);
+    for (const auto& [key, value] : *json.as<Json::Object>()) request.given.push_back(key);
+  } catch (const Error& error) {
+    refuse(fmt::format("scheme in JSON: {}", error.what()));
+  }
+  *found = name_of(request.scheme);
+  return request;
+}
+
+void add_scheme_commands(CLI::App& verb, const std::shared_ptr<SchemeRequest>& request) {
+  verb.require_subcommand(0, 1);
+  add_commands(static_cast<const Scheme*>(nullptr), verb, request);
+}
+
+std::optional<std::int64_t> integer_field(const Scheme& scheme, std::string_view name) {
+  std::optional<std::int64_t> result;
+  visit_integer_fields(scheme, [&](std::string_view field, std::int64_t value) {
+    if (field == name) result = value;
+  });
+  return result;
+}
+
+void follow_file(SchemeRequest& request, std::string_view field, std::int64_t value, std::string_view origin) {
+  visit_integer_fields(request.scheme, [&](std::string_view name, std::int64_t& current) {
+    if (name != field) return;
+    if (is_given(request, field) && current != value) {
+      refuse(fmt::format("{}: has {} {}, but --{} says {}", origin, field, value, field, current));
+    }
+    current = value;
+  });
+}
+
+NpyArray read_weights(SchemeRequest& request, const NpyOptions& options) {
+  if (!std::holds_alternative<Learned>(request.scheme)) return {};
+  const std::string& path = request.weights_path;
+  if (path.empty()) refuse("learned: the trained table is missing (--table FILE.npy)");
+  const InputArray input(path, options);
+  if (input.shape().rank != 2) {
+    refuse(fmt::format("{}: has shape {}; a learned table is [rows, width]", path, to_string(input.shape())));
+  }
+  if (input.type() == DataType::kI64)
+    refuse(fmt::format("{}: holds integers; a learned table is f32, f64, f16 or bf16", path));
+  follow_file(request, "rows", input.shape()[0], path);
+  follow_file(request, "width", input.shape()[1], path);
+  return load_array(input);
+}
+
+Form form_of(const SchemeRequest& request, Numerics numerics, const NpyArray& weights) {
+  Situation now;
+  now.numerics = numerics;
+  if (std::holds_alternative<Learned>(request.scheme)) now.weights = weights.view();
+  return prepare(request.scheme, now);
+}
+
+}  // namespace posenc::cli

@@ -1,0 +1,46 @@
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "posenc/npy.h"
+#include "posenc/scheme.h"
+
+namespace posenc::cli {
+
+/// The scheme of a command line: a name with flags, or JSON, or JSON and flags that change it.
+struct SchemeRequest {
+  Scheme scheme;
+  bool is_chosen = false;
+  std::vector<std::string> given;  // the fields that the user set
+  std::string weights_path;        // --table of a learned scheme
+  std::string axes_of_x;           // --axes with letters: a flag of apply, unlike the field of that name
+};
+
+/// Takes a scheme in JSON out of the arguments and leaves its name in its place.
+/// Throws: Failure for JSON that is no scheme.
+SchemeRequest take_json_scheme(std::vector<std::string>& arguments);
+
+/// Adds one command for each scheme to a verb, with one flag for each field of the scheme.
+void add_scheme_commands(CLI::App& verb, const std::shared_ptr<SchemeRequest>& request);
+
+/// The value of an integer field, where the scheme has one of this name.
+std::optional<std::int64_t> integer_field(const Scheme& scheme, std::string_view name);
+
+/// Sets an integer field to what a file says, unless the user gave it; `origin` names the file.
+/// Throws: Failure where the two contradict each other.
+void follow_file(SchemeRequest& request, std::string_view field, std::int64_t value, std::string_view origin);
+
+/// Reads the weights of a learned scheme, whose rows and width then follow from the file. Empty for all others.
+/// Throws: Failure where --table is missing, or contradicts the fields.
+NpyArray read_weights(SchemeRequest& request, const NpyOptions& options);
+
+/// The request's form. Throws: Failure or Error where it adds nothing or its fields are wrong.
+Form form_of(const SchemeRequest& request, Numerics numerics, const NpyArray& weights);
+
+}  // namespace posenc::cli

@@ -1,0 +1,196 @@
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "cli/elements.h"
+#include "cli/engine_flags.h"
+#include "cli/failure.h"
+#include "cli/numbers.h"
+#include "cli/output_file.h"
+#include "cli/streams.h"
+#include "cli/table_stream.h"
+#include "cli/table_text.h"
+#include "cli/terminal.h"
+#include "cli/verbs.h"
+#include "posenc/npy.h"
+
+namespace posenc::cli {
+namespace {
+
+struct TableFlags {
+  std::string positions, grid;
+  std::string output, format;
+  std::string dtype = "f32", numerics = "exact";
+  std::string digits = "3", max_bytes = "64GiB";
+  bool json = false, quiet = false, force = false;
+  EngineFlags engine;
+};
+
+void add_flags(CLI::App& verb, TableFlags& flags) {
+  verb.add_option("--positions", flags.positions,
+                  "which positions: 8 (one), 0:8 (from 0 up to, not including, 8), 0:4096:64 (every 64th), 0,1,5 (a "
+                  "list), @ids.npy (int64, [n] or [axes, n])")
+      ->type_name("P");
+  verb.add_option("--grid", flags.grid, "for schemes with axes: every point of a grid, row by row, as 14,14")
+      ->type_name("H,W");
+  verb.add_option("-o,--output", flags.output,
+                  "write a file: .npy, .csv or .json; - is standard output. Without it, a table to read")
+      ->type_name("FILE");
+  verb.add_option("--format", flags.format, "what -o - writes: npy, csv or json (default npy)")->type_name("WORD");
+  verb.add_flag("--json", flags.json, "one JSON document on standard output, nothing else");
+  verb.add_option("--dtype", flags.dtype, "type of the values: f32, f64, f16 or bf16 (default f32)")
+      ->type_name("TYPE");
+  verb.add_option("--numerics", flags.numerics,
+                  "which angle: exact, or the float32 one of engines, hf-f32 or ggml-f32 (default exact)")
+      ->type_name("WORD");
+  verb.add_option("--digits", flags.digits, "digits after the point in the table to read (default 3)")
+      ->type_name("N");
+  verb.add_option("--max-bytes", flags.max_bytes, "refuse a larger table (default 64GiB)")->type_name("SIZE");
+  verb.add_flag("--force", flags.force, "replace FILE where it exists");
+  verb.add_flag("--quiet", flags.quiet, "no messages and no progress bar, only errors");
+  add_engine_flags(verb, flags.engine);
+}
+
+bool goes_to_stdout(const TableFlags& flags) { return flags.json || flags.output == "-"; }
+
+TableFormat format_named(std::string_view name, std::string_view what) {
+  if (name == "npy") return TableFormat::kNpy;
+  if (name == "csv") return TableFormat::kCsv;
+  if (name == "json") return TableFormat::kJson;
+  refuse(fmt::format("{}: '{}' is not one of npy, csv, json", what, name));
+}
+
+// Nothing where a person is to read it.
+std::optional<TableFormat> format_of(const TableFlags& flags) {
+  if (flags.json) {
+    if (!flags.output.empty()) refuse("--json writes to standard output; for a file use -o FILE.json alone");
+    return TableFormat::kJson;
+  }
+  if (flags.output.empty()) {
+    if (!flags.format.empty()) refuse("--format is for -o -");
+    return std::nullopt;
+  }
+  if (flags.output == "-") {
+    const TableFormat format = flags.format.empty() ? TableFormat::kNpy : format_named(flags.format, "--format");
+    if (format == TableFormat::kNpy && isatty(STDOUT_FILENO) == 1) {
+      refuse("standard output is a terminal; send it to a file or a pipe, or use --format csv");
+    }
+    return format;
+  }
+  if (!flags.format.empty()) refuse("--format is for -o -; a file's format follows from its name");
+  const std::size_t dot = flags.output.rfind('.');
+  const std::size_t slash = flags.output.rfind('/');
+  if (dot == std::string::npos || (slash != std::string::npos && dot < slash)) {
+    refuse(fmt::format("{}: a table is written to .npy, .csv or .json, and this name ends in none", flags.output));
+  }
+  for (const std::string_view known : {"npy", "csv", "json"}) {
+    if (flags.output.substr(dot + 1) == known) return format_named(known, "-o");
+  }
+  refuse(
+      fmt::format("{}: a table is written to .npy, .csv or .json, not {}", flags.output, flags.output.substr(dot)));
+}
+
+PositionList positions_of(const TableFlags& flags) {
+  if (!flags.positions.empty() && !flags.grid.empty()) refuse("--positions and --grid exclude each other");
+  if (!flags.grid.empty()) return positions_of_grid(flags.grid);
+  if (flags.positions.empty()) refuse("table: the positions are missing, for example --positions 0:8");
+  return positions_from(flags.positions);
+}
+
+// Before anything is computed: even the frequencies of a million columns take their time.
+void refuse_too_large(const Scheme& scheme, const PositionList& positions, DataType type, TableFormat format,
+                      std::int64_t limit) {
+  const auto width = integer_field(scheme, "width");
+  if (!width || *width < 1) return;  // not for us to judge
+  const double bytes = table_bytes(static_cast<double>(positions.count), static_cast<double>(*width), type, format);
+  if (bytes <= static_cast<double>(limit)) return;
+  refuse(fmt::format("table of {} x {} {} needs {}; limit is {} (--max-bytes)", positions.count, *width,
+                     spoken_name(type), in_bytes(bytes), in_bytes(static_cast<double>(limit))));
+}
+
+int digits_of(const TableFlags& flags) {
+  constexpr std::int64_t kMostDigits = 60;
+  const std::int64_t digits = integer_from(flags.digits, "--digits");
+  if (digits < 0 || digits > kMostDigits)
+    refuse(fmt::format("--digits: {} is not from 0 to {}", digits, kMostDigits));
+  return static_cast<int>(digits);
+}
+
+void write_file(const TableJob& job, TableFormat format, const TableFlags& flags, OutputFile& file) {
+  const Extents shape = {job.positions.count, job.form.width};
+  const auto data_bytes = count_of(shape) * size_of(job.type);
+  if (format == TableFormat::kNpy) {
+    file.reserve(static_cast<std::int64_t>(npy_head(job.type, shape).size()) + data_bytes);
+  }
+  write_table(
+      job, format, [&](std::string_view bytes) { file.write(bytes); }, !flags.quiet);
+  file.publish();
+  if (!flags.quiet) tell(fmt::format("wrote {}: {} {}", flags.output, to_string(shape), name_of(job.type)));
+}
+
+int run(const TableFlags& flags, SchemeRequest& request) {
+  use_engine(flags.engine);
+  const int digits = digits_of(flags);
+  const std::optional<TableFormat> format = format_of(flags);
+
+  TableJob job;
+  job.type = float_type_from(flags.dtype);
+  job.positions = positions_of(flags);
+  // bytes without a meaning of their own are bf16 where that is what is asked for
+  const NpyArray weights = read_weights(request, {.void2_is_bf16 = job.type == DataType::kBF16});
+  job.scheme = request.scheme;
+  refuse_too_large(job.scheme, job.positions, job.type, format.value_or(TableFormat::kNpy),
+                   bytes_from(flags.max_bytes, "--max-bytes"));
+  std::optional<OutputFile> file;
+  if (format && !goes_to_stdout(flags)) file.emplace(output_target(flags.output, flags.force));
+
+  Form form = form_of(request, numerics_from(flags.numerics), weights);
+  auto* const addition = std::get_if<Addition>(&form);
+  if (addition == nullptr) refuse(fmt::format("{}: adds nothing, so there is no table", name_of(job.scheme)));
+  job.form = std::move(*addition);
+  check_axes(name_of(job.scheme), job.form, job.positions);
+
+  if (file) {
+    write_file(job, *format, flags, *file);
+  } else if (format) {
+    write_table(job, *format, print, !flags.quiet);
+  } else {
+    print(table_text(job, digits, output_columns(), wants_colour(STDOUT_FILENO)));
+  }
+  return kDone;
+}
+
+}  // namespace
+
+Verb table_verb(CLI::App& program, const std::shared_ptr<SchemeRequest>& scheme) {
+  Verb verb;
+  verb.name = "table";
+  verb.summary = "the numbers of a scheme, one row for each position";
+  verb.usage = "SCHEME --positions P [options]";
+  verb.details =
+      "Sines and cosines are exact: correctly rounded at every position below 2^53, the same bytes on every machine. "
+      "A table of any length is made piece by piece, and a file appears whole or not at all. SCHEME is a name or "
+      "JSON, as {\"scheme\":\"sinusoidal\",\"width\":4}.";
+  verb.examples =
+      "posenc table sinusoidal --width 4 --positions 0:4\n"
+      "posenc table sinusoidal --width 512 --positions 0:4096 -o pe.npy\n"
+      "posenc table sinusoidal --width 8 --positions 0,1,1000003 --digits 9 --numerics hf-f32\n"
+      "posenc table sinusoidal --width 768 --axes 2 --grid 14,14 --layout sin-cos -o vit.npy\n"
+      "posenc table '{\"scheme\":\"sinusoidal\",\"width\":4}' --positions 0:4 --json";
+  verb.command = program.add_subcommand(std::string(verb.name));
+  auto flags = std::make_shared<TableFlags>();
+  add_flags(*verb.command, *flags);
+  add_scheme_commands(*verb.command, scheme);
+  verb.run = [flags, scheme, verb] {
+    const std::vector<std::string> words = verb.command->remaining(true);
+    require_scheme(verb, *scheme, words.empty() ? "" : words.front());
+    refuse_leftovers(*verb.command);
+    return run(*flags, *scheme);
+  };
+  return verb;
+}
+
+}  // namespace posenc::cli

@@ -1,0 +1,34 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <string_view>
+
+#include "cli/positions_argument.h"
+#include "posenc/forms.h"
+#include "posenc/scheme.h"
+
+namespace posenc::cli {
+
+enum class TableFormat { kNpy, kCsv, kJson };
+
+/// A table [positions, width] that is still to be made.
+struct TableJob {
+  Scheme scheme;
+  Addition form;
+  PositionList positions;
+  DataType type = DataType::kF32;
+};
+
+/// Where bytes go: a file or standard output.
+using ByteSink = std::function<void(std::string_view)>;
+
+/// Bytes of a .npy of this shape and type, as a double because a request may be for anything; for the text
+/// formats at most this many.
+double table_bytes(double rows, double width, DataType type, TableFormat format);
+
+/// Makes the table block by block, so that memory does not depend on its length, and writes it.
+void write_table(const TableJob& job, TableFormat format, const ByteSink& sink, bool with_progress);
+
+}  // namespace posenc::cli

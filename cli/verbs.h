@@ -1,0 +1,24 @@
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <memory>
+
+#include "cli/help.h"
+#include "cli/scheme_flags.h"
+
+namespace posenc::cli {
+
+// Each adds its command to the program and says how to run it. One verb, one file.
+Verb tour_verb(CLI::App& program);
+Verb list_verb(CLI::App& program);
+Verb table_verb(CLI::App& program, const std::shared_ptr<SchemeRequest>& scheme);
+Verb apply_verb(CLI::App& program, const std::shared_ptr<SchemeRequest>& scheme);
+Verb bench_verb(CLI::App& program);
+
+/// Throws: Failure where a verb that needs a scheme has none: unknown, with a suggestion, or missing.
+void require_scheme(const Verb& verb, const SchemeRequest& scheme, const std::string& first_word);
+
+/// Throws: Failure for the first argument that nobody wanted, with a suggestion where a flag is near.
+void refuse_leftovers(const CLI::App& command);
+
+}  // namespace posenc::cli

@@ -1,0 +1,17 @@
+# What the library needs, each with its reason in docs/decisions. All are Debian packages.
+find_package(fmt 9 REQUIRED)
+find_package(Boost 1.74 REQUIRED)
+find_path(RAPIDJSON_INCLUDE_DIR rapidjson/reader.h REQUIRED)
+
+# Header-only parts, used inside the library alone; SYSTEM keeps their warnings out of ours.
+add_library(posenc_header_only INTERFACE)
+target_include_directories(posenc_header_only SYSTEM INTERFACE ${Boost_INCLUDE_DIRS} ${RAPIDJSON_INCLUDE_DIR})
+
+if(POSENC_CPU_BACKEND)
+  find_package(TBB REQUIRED)
+  find_package(PkgConfig REQUIRED)
+  pkg_check_modules(HWY REQUIRED IMPORTED_TARGET libhwy>=1.0.3)
+  if(NOT TARGET hwy::hwy)
+    add_library(hwy::hwy ALIAS PkgConfig::HWY)
+  endif()
+endif()

@@ -1,0 +1,46 @@
+# What `cmake --install` gives: headers, library, program, the CMake package and the pkg-config file.
+option(POSENC_INSTALL "Make the install rules" ${PROJECT_IS_TOP_LEVEL})
+if(NOT POSENC_INSTALL)
+  return()
+endif()
+include(CMakePackageConfigHelpers)
+set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/posenc)
+
+# How the library was compiled is no business of those who link it, so it is not exported.
+get_target_property(links posenc INTERFACE_LINK_LIBRARIES)
+list(REMOVE_ITEM links "$<LINK_ONLY:posenc_compile_options>")
+set_target_properties(posenc PROPERTIES INTERFACE_LINK_LIBRARIES "${links}")
+
+install(TARGETS posenc EXPORT posencTargets)
+install(DIRECTORY include/posenc DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.h")
+install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
+if(TARGET posenc_cli)
+  # The program finds a shared library beside it wherever the prefix is moved to.
+  file(RELATIVE_PATH bin_to_lib ${CMAKE_INSTALL_FULL_BINDIR} ${CMAKE_INSTALL_FULL_LIBDIR})
+  set_target_properties(posenc_cli PROPERTIES INSTALL_RPATH "$ORIGIN/${bin_to_lib}")
+  install(TARGETS posenc_cli)
+endif()
+
+# A static library leaves its own dependencies to whoever links it; a shared one has them inside.
+get_target_property(library_type posenc TYPE)
+if(library_type STREQUAL "STATIC_LIBRARY")
+  set(POSENC_IS_STATIC ON)
+else()
+  set(POSENC_IS_STATIC OFF)
+endif()
+
+install(EXPORT posencTargets NAMESPACE posenc:: DESTINATION ${package_dir})
+configure_package_config_file(cmake/posencConfig.cmake.in posencConfig.cmake INSTALL_DESTINATION ${package_dir})
+# Before 1.0 a new minor version may break its users.
+write_basic_package_version_file(posencConfigVersion.cmake COMPATIBILITY SameMinorVersion)
+install(FILES ${PROJECT_BINARY_DIR}/posencConfig.cmake ${PROJECT_BINARY_DIR}/posencConfigVersion.cmake
+        DESTINATION ${package_dir})
+
+set(pc_requires fmt)
+if(POSENC_CPU_BACKEND)
+  list(APPEND pc_requires "libhwy >= 1.0.3" tbb)
+endif()
+list(JOIN pc_requires ", " pc_requires)
+file(RELATIVE_PATH pc_to_prefix ${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig ${CMAKE_INSTALL_PREFIX})
+configure_file(cmake/posenc.pc.in posenc.pc @ONLY)
+install(FILES ${PROJECT_BINARY_DIR}/posenc.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)

@@ -1,0 +1,100 @@
+# Sourced by ./run and ./test: finds what the build needs, installs what is missing, configures and builds.
+# Everything here speaks on stderr, because stdout belongs to the verb that runs afterwards.
+# The caller sets `root`, the project's folder without symbolic links.
+
+say() { printf 'posenc: %s\n' "$*" >&2; }
+
+# Each need is PROBE=PACKAGE: a command or a header that shows it is there, and Debian's package that brings it.
+# What is there by other means (a newer CMake, a Boost of one's own) is used as it is.
+build_needs=(
+  c++=g++ cmake=cmake ninja=ninja-build pkg-config=pkg-config
+  hwy/highway.h=libhwy-dev boost/multiprecision/cpp_int.hpp=libboost1.81-dev oneapi/tbb/version.h=libtbb-dev
+  CLI/CLI.hpp=libcli11-dev fmt/core.h=libfmt-dev rapidjson/reader.h=rapidjson-dev
+)
+test_needs=(
+  gtest/gtest.h=libgtest-dev benchmark/benchmark.h=libbenchmark-dev mpfr.h=libmpfr-dev python3=python3
+  clang++-14=clang-14 clang-format-14=clang-format-14 clang-tidy-14=clang-tidy-14
+)
+
+# missing_packages NEED…: the packages whose probe fails, one in a line.
+missing_packages() {
+  local need compiler=${CXX:-c++}
+  local -a headers=()
+  for need in "$@"; do
+    case ${need%%=*} in
+      *.h | *.hpp) headers+=("$need") ;;
+      *) command -v "${need%%=*}" >/dev/null || printf '%s\n' "${need#*=}" ;;
+    esac
+  done
+  if ! command -v "$compiler" >/dev/null; then
+    printf '%s\n' "${headers[@]#*=}"
+    return
+  fi
+  # The compiler is asked for all headers at once: it alone knows where they may be.
+  for need in "${headers[@]}"; do
+    printf '#if !__has_include(<%s>)\n"%s"\n#endif\n' "${need%%=*}" "${need#*=}"
+  done | "$compiler" -E -P -x c++ - | tr -d '"'
+}
+
+# install_packages PACKAGE…: from Debian's archive, as root or through sudo.
+install_packages() {
+  local -a as_root=()
+  if [[ $(id -u) != 0 ]]; then
+    if ! command -v sudo >/dev/null; then
+      say "not installed: $*"
+      say "run as root: apt-get install --no-install-recommends $*"
+      return 1
+    fi
+    as_root=(sudo)
+  fi
+  local log=$root/build/install.log
+  say "installing from Debian's packages, which takes a minute or two: $*"
+  # A source of the user's that does not answer is no reason to stop: the packages may be there all the same.
+  "${as_root[@]}" apt-get update -qq </dev/null >"$log" 2>&1 || say "apt-get update failed; going on without it"
+  if ! "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "$@" \
+    </dev/null >>"$log" 2>&1; then
+    cat "$log" >&2
+    say "apt-get could not install: $*"
+    return 1
+  fi
+}
+
+# set_up NEED…: afterwards all needs are met, or it says which are not.
+set_up() {
+  mkdir -p "$root/build"
+  local -a missing
+  mapfile -t missing < <(missing_packages "$@")
+  if command -v apt-get >/dev/null; then
+    ((${#missing[@]} == 0)) || install_packages "${missing[@]}" || return
+    return
+  fi
+  if [[ ! -e $root/build/needs-said ]] || ((${#missing[@]})); then
+    say "there is no apt-get here, so nothing is installed. Needed, by the names of Debian's packages: ${*#*=}"
+    touch "$root/build/needs-said"
+  fi
+  ((${#missing[@]})) || return 0
+  say "not found: ${missing[*]}"
+  # Without a tool there is no going on; a library may be in a place that only CMake is told of.
+  local tool
+  for tool in cmake ninja; do command -v "$tool" >/dev/null || return; done
+}
+
+# configure PRESET: runs CMake where that has not been done; later changes to CMakeLists.txt are Ninja's to see.
+configure() {
+  local build=$root/build/$1 log=$root/build/configure-$1.log
+  local -a fresh=()
+  if [[ -f $build/CMakeCache.txt ]] && ! grep -qxF "CMAKE_HOME_DIRECTORY:INTERNAL=$root" "$build/CMakeCache.txt"; then
+    fresh=(--fresh)  # the folder was moved or copied together with its build
+  elif [[ -f $build/build.ninja && ! $root/CMakePresets.json -nt $build/build.ninja ]]; then
+    return
+  fi
+  if ! (cd "$root" && cmake "${fresh[@]}" --preset "$1" </dev/null >"$log" 2>&1); then
+    cat "$log" >&2
+    return 1
+  fi
+}
+
+# build PRESET: everything of that preset, on all cores; the compiler's messages go to stderr.
+build() {
+  cmake --build "$root/build/$1" --parallel "$(nproc 2>/dev/null || echo 2)" </dev/null >&2
+}

@@ -1,0 +1,56 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+
+namespace posenc {
+
+/// A JSON value: bounded when read, ordered when written. Integers stay integers.
+class Json {
+ public:
+  using Array = std::vector<Json>;
+  using Object = std::vector<std::pair<std::string, Json>>;
+  using Value = std::variant<std::nullptr_t, bool, std::int64_t, double, std::string, Array, Object>;
+
+  Json() : value_(nullptr) {}
+  Json(std::nullptr_t) : value_(nullptr) {}
+  Json(bool value) : value_(value) {}
+  Json(int value) : value_(static_cast<std::int64_t>(value)) {}
+  Json(std::int64_t value) : value_(value) {}
+  Json(double value) : value_(value) {}
+  Json(const char* value) : value_(std::string(value)) {}
+  Json(std::string_view value) : value_(std::string(value)) {}
+  Json(std::string value) : value_(std::move(value)) {}
+  Json(Array value) : value_(std::move(value)) {}
+  Json(Object value) : value_(std::move(value)) {}
+
+  const Value& value() const { return value_; }
+  template <class T> const T* as() const { return std::get_if<T>(&value_); }
+  /// The member of this name, or nullptr where this is no object or has none.
+  const Json* find(std::string_view key) const;
+  bool operator==(const Json&) const = default;
+
+ private:
+  Value value_;
+};
+
+struct JsonLimits {
+  int depth = 64;                    ///< containers within containers; at most 1000
+  std::int64_t bytes = 100'000'000;  ///< length of the text; at most 200'000'000
+  std::int64_t values = 10'000'000;  ///< numbers, strings, containers … in all: each takes 40 bytes and more
+  bool python_numbers = false;       ///< accept bare NaN, Infinity and -Infinity, as Python writes them
+};
+
+/// Throws: Error "line L, column C: WHAT" for malformed text, repeated keys, invalid UTF-8, too deep or too long.
+/// An integer past 64 bits is an error; 1e400 is an error.
+Json parse_json(std::string_view text, const JsonLimits& limits = {});
+
+/// Compact with indent 0, else indented. Doubles are written with the fewest digits that read back the same;
+/// NaN and infinities become null.
+std::string dump_json(const Json& json, int indent = 0);
+
+}  // namespace posenc

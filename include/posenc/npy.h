@@ -1,0 +1,57 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "posenc/tensor.h"
+
+namespace posenc {
+
+/// As many bytes from the front of a file always hold the head: what comes before the header, and 10,000 bytes of it.
+inline constexpr std::int64_t kNpyHeadBytes = 12 + 10'000;
+
+/// What the head of a .npy file says.
+struct NpyHead {
+  DataType type = DataType::kF32;
+  std::int64_t stored_size = 4;  ///< bytes of an element in the file: fewer than type's where integers widen
+  Extents shape;
+  bool fortran_order = false;
+  bool big_endian = false;
+  std::int64_t data_offset = 0;    ///< bytes before the first element
+  std::vector<std::string> notes;  ///< what was accepted though it is unusual
+};
+
+struct NpyOptions {
+  bool allow_trailing = false;  ///< accept bytes after the last element
+  bool void2_is_bf16 = false;   ///< read `|V2` (what NumPy calls a bf16 array) as bf16
+};
+
+/// An array that owns its bytes: little-endian, dense, last axis contiguous.
+struct NpyArray {
+  DataType type = DataType::kF32;
+  Extents shape;
+  std::vector<std::byte> bytes;
+  std::vector<std::string> notes;
+
+  ConstTensorView view() const { return {bytes.data(), type, shape}; }
+  TensorView view() { return {bytes.data(), type, shape}; }
+};
+
+/// Reads the head from the first bytes of a file that is `file_size` bytes long: all, or kNpyHeadBytes of them. Never
+/// evaluates anything: the header's grammar is a dictionary of exactly descr, fortran_order and shape. Throws: Error
+/// "byte OFFSET: WHAT (hint)".
+NpyHead read_npy_head(std::span<const std::byte> bytes, std::int64_t file_size, const NpyOptions& options = {});
+
+/// Reads a whole file: swaps big-endian elements, turns Fortran order around.
+/// Bools and the other integers widen to i64.
+/// Throws: as read_npy_head, and for a u8 past 2^63 - 1 or a bool that is neither 0 nor 1.
+NpyArray read_npy(std::span<const std::byte> bytes, const NpyOptions& options = {});
+
+/// The head of a version 1.0 file, padded so that the data begins at a multiple of 64.
+/// bf16 is written as `<V2`, as NumPy's own extension types are.
+std::string npy_head(DataType type, const Extents& shape);
+
+}  // namespace posenc

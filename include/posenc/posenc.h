@@ -1,0 +1,20 @@
+#pragma once
+
+// positions → angles → form (addition, rotation or bias) → attention.
+// Each header is one step of that flow; reading them in this order is reading the table of contents.
+#include "posenc/error.h"
+#include "posenc/version.h"
+
+#include "posenc/frequency.h"
+#include "posenc/positions.h"
+#include "posenc/tensor.h"
+
+#include "posenc/forms.h"
+#include "posenc/scheme.h"
+#include "posenc/situation.h"
+
+#include "posenc/apply.h"
+#include "posenc/backend.h"
+
+#include "posenc/json.h"
+#include "posenc/npy.h"

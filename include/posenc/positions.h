@@ -1,0 +1,47 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "posenc/frequency.h"
+
+namespace posenc {
+
+/// Where each token stands. Either consecutive from `first`, or one id for each token (and axis).
+///
+///   {.first = 4096}                    4096, 4097, … for every sequence of the batch
+///   {.ids = ids}                       ids [sequence], the same for every sequence of the batch
+///   {.ids = ids}                       ids [batch, sequence], each sequence its own
+///   {.ids = ids, .axes = 3}            ids [3, sequence] or [3, batch, sequence]: time, height, width
+///
+/// Range: 0 ≤ position < 2^53. The ids stay the caller's and must outlive the call.
+struct Positions {
+  std::int64_t first = 0;
+  std::span<const std::int64_t> ids = {};
+  int axes = 1;
+};
+
+/// Packed sequences: lengths {3, 2} → 0 1 2 0 1.
+/// Throws: Error for a negative length.
+std::vector<std::int64_t> packed_positions(std::span<const std::int64_t> lengths);
+
+/// How a padding mask becomes positions, for each row of a mask [batch, sequence] (nonzero: a token).
+enum class MaskRule : std::uint8_t {
+  kCumulative,  ///< cumsum(mask) − 1; padding gets `padding`: left-padded decoders (0 or 1 there)
+  kRoberta,     ///< cumsum(mask)·mask + padding: the first token is padding + 1, padding stays `padding`
+};
+struct MaskOptions {
+  std::int64_t batch = 1;
+  MaskRule rule = MaskRule::kCumulative;
+  std::int64_t padding = 1;  ///< position of padding tokens
+};
+/// Throws: Error where the mask's size is not a multiple of the batch.
+std::vector<std::int64_t> positions_from_mask(std::span<const std::int64_t> mask, const MaskOptions& options = {});
+
+/// A grid in row-major order, one id for each axis: extents {2, 3} → rows 0 0 0 1 1 1, columns 0 1 2 0 1 2.
+/// The result is [axes, product of extents], ready for {.ids = …, .axes = …}.
+/// Throws: Error for a negative extent or a product past 2^53.
+std::vector<std::int64_t> grid_positions(std::span<const std::int64_t> extents);
+
+}  // namespace posenc

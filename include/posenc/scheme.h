@@ -1,0 +1,62 @@
+#pragma once
+
+#include <concepts>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <variant>
+#include <vector>
+
+#include "posenc/forms.h"
+#include "posenc/schemes/learned.h"
+#include "posenc/schemes/none.h"
+#include "posenc/schemes/shift.h"
+#include "posenc/schemes/sinusoidal.h"
+#include "posenc/schemes/steps.h"
+#include "posenc/situation.h"
+
+namespace posenc {
+
+/// A visitor of fields that does nothing; only names their shape: visit(name, pointer to member, help).
+struct AnyVisitor {
+  template <class Member> void operator()(std::string_view, Member, std::string_view) const {}
+};
+
+/// What makes a struct a scheme: a plain value that says its name, its formula and its fields once.
+template <class S>
+concept SchemeType = std::regular<S> && requires(const S& scheme, const Situation& now) {
+  { S::name } -> std::convertible_to<std::string_view>;
+  { S::family } -> std::convertible_to<std::string_view>;
+  { S::formula } -> std::convertible_to<std::string_view>;
+  { S::used_by } -> std::convertible_to<std::string_view>;
+  S::fields(AnyVisitor{});
+  prepare(scheme, now);
+};
+template <SchemeType... S> using OneOf = std::variant<S...>;
+
+/// The one list of schemes. `posenc list`, flags, JSON and the docs follow from it.
+using Scheme = OneOf<None, Sinusoidal, Learned, Steps, Shift>;
+
+/// A scheme becomes the form that kernels understand: once per model, or per length where it depends on it.
+/// Throws: Error that names scheme, field, value and rule.
+Form prepare(const Scheme& scheme, const Situation& now = {});
+
+std::string_view name_of(const Scheme& scheme) noexcept;
+
+/// Every scheme's name, in the order of the list.
+std::vector<std::string_view> scheme_names();
+
+/// The scheme of this name with default fields.
+/// Throws: Error for an unknown name, with a suggestion where one is near.
+Scheme scheme_named(std::string_view name);
+
+/// The name in `names` that was probably meant, or "" if none is near.
+std::string_view nearest_name(std::string_view name, const std::vector<std::string_view>& names);
+
+/// {"scheme":"sinusoidal","width":512,…}: every field, in order.
+std::string to_json(const Scheme& scheme);
+/// Fields that are missing keep their defaults.
+/// Throws: Error for malformed JSON, unknown schemes, unknown or repeated fields, wrong types.
+Scheme scheme_from_json(std::string_view json);
+
+}  // namespace posenc

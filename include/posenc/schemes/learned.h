@@ -1,0 +1,39 @@
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+#include "posenc/situation.h"
+
+namespace posenc {
+
+/// A table of trained vectors, one row for each position, added to the token. It knows nothing past its
+/// last row: a position there is an error that names position, rows and offset.
+///
+///   P(p) = table[p + offset]
+///
+/// OPT and BART keep two unused rows in front (offset 2). RoBERTa's offset is in its positions
+/// (MaskRule::kRoberta), so that 514 rows serve 512 tokens.
+struct Learned {
+  static constexpr std::string_view name = "learned";
+  static constexpr std::string_view family = "addition";
+  static constexpr std::string_view formula = "x + table[p + offset]";
+  static constexpr std::string_view used_by = "GPT-2, BERT, RoBERTa, OPT, BART, Whisper's decoder";
+
+  std::int64_t rows = 512;
+  std::int64_t width = 512;
+  std::int64_t offset = 0;
+
+  template <class Visitor> static void fields(Visitor&& visit) {
+    visit("rows", &Learned::rows, "positions in the table");
+    visit("width", &Learned::width, "features of a token");
+    visit("offset", &Learned::offset, "row of position 0 (OPT and BART: 2)");
+  }
+  bool operator==(const Learned&) const = default;
+};
+
+/// The table itself is the caller's: prepare(Learned{…}, {.weights = view(table, {rows, width})}).
+/// Range: rows and width at least 1, offset at least 0 and below rows.
+Addition prepare(const Learned& scheme, const Situation& now = {});
+
+}  // namespace posenc

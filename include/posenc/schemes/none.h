@@ -1,0 +1,23 @@
+#pragma once
+
+#include <string_view>
+
+#include "posenc/situation.h"
+
+namespace posenc {
+
+/// No position at all (NoPE). A causal mask alone still tells a decoder something of order.
+/// Kazemnejad et al., 2023, "The Impact of Positional Encoding on Length Generalization in Transformers".
+struct None {
+  static constexpr std::string_view name = "none";
+  static constexpr std::string_view family = "nothing";
+  static constexpr std::string_view formula = "x";
+  static constexpr std::string_view used_by = "NoPE decoders; every fourth layer of Llama 4 and SmolLM3";
+
+  template <class Visitor> static void fields(Visitor&&) {}
+  bool operator==(const None&) const = default;
+};
+
+Nothing prepare(const None& scheme, const Situation& now = {});
+
+}  // namespace posenc

@@ -1,0 +1,36 @@
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+#include "posenc/situation.h"
+
+namespace posenc {
+
+/// The second bad idea: a random vector that moves by the same constant at every position. Every position
+/// is unique, but the difference of neighbours is one vector for all, so far and near only differ by length,
+/// and values grow without bound.
+///
+///   P(p)_j = start_j + step · p,   start_j uniform in [−1, 1) from the seed (SplitMix64)
+struct Shift {
+  static constexpr std::string_view name = "shift";
+  static constexpr std::string_view family = "addition";
+  static constexpr std::string_view formula = "x + start + step·p, start random";
+  static constexpr std::string_view used_by = "nobody: a bad idea to learn from";
+
+  std::int64_t width = 512;
+  double step = 0.02;
+  std::int64_t seed = 1;
+
+  template <class Visitor> static void fields(Visitor&& visit) {
+    visit("width", &Shift::width, "features of a token");
+    visit("step", &Shift::step, "increment per position, the same in every feature");
+    visit("seed", &Shift::seed, "which random start");
+  }
+  bool operator==(const Shift&) const = default;
+};
+
+/// Range: width 1 to 2^20, finite step.
+Addition prepare(const Shift& scheme, const Situation& now = {});
+
+}  // namespace posenc

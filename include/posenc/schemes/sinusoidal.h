@@ -1,0 +1,77 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string_view>
+
+#include "posenc/schemes/choice.h"
+#include "posenc/situation.h"
+
+namespace posenc {
+
+/// How the frequencies ω_i lie between 1 and 1/base; k pairs of an axis with d features.
+enum class Spacing : std::uint8_t {
+  kPaper,      ///< ω_i = base^(−2i/d): Vaswani et al.
+  kInclusive,  ///< ω_i = base^(−i/(k−1)): the last is exactly 1/base (tensor2tensor, fairseq, Whisper)
+};
+template <> struct ChoiceNames<Spacing> {
+  static constexpr std::array<std::string_view, 2> value = {"paper", "inclusive"};
+};
+
+/// Where sines and cosines stand within the features of one axis.
+enum class WaveLayout : std::uint8_t {
+  kInterleaved,  ///< [s c s c s c s c]
+  kSinCos,       ///< [s s s s c c c c]
+  kCosSin,       ///< [c c c c s s s s]
+};
+template <> struct ChoiceNames<WaveLayout> {
+  static constexpr std::array<std::string_view, 3> value = {"interleaved", "sin-cos", "cos-sin"};
+};
+
+/// What happens where the width does not divide into pairs (and axes).
+enum class OddWidth : std::uint8_t {
+  kRefuse,  ///< an error
+  kTrim,    ///< the pairs are rounded up and the last columns left off (XLM, Marian)
+  kZero,    ///< the pairs are rounded down and the last columns are zero (tensor2tensor, fairseq)
+};
+template <> struct ChoiceNames<OddWidth> {
+  static constexpr std::array<std::string_view, 3> value = {"refuse", "trim", "zero"};
+};
+
+/// Fixed sines and cosines of the position, added to the token: each pair of features is a clock hand,
+/// the first the fastest.
+///
+///   P(p, i) = scale · ( sin(p·ω_i), cos(p·ω_i) )
+///
+/// Vaswani et al., 2017, "Attention Is All You Need". With axes = 2 or 3 the features are split into equal
+/// blocks, one for each coordinate of an image or video grid: [ first axis | second axis | third axis ].
+struct Sinusoidal {
+  static constexpr std::string_view name = "sinusoidal";
+  static constexpr std::string_view family = "addition";
+  static constexpr std::string_view formula = "x + (sin p·w_i, cos p·w_i), w_i = base^(-2i/width)";
+  static constexpr std::string_view used_by = "the original Transformer, Marian, Whisper's encoder, ViT-MAE";
+
+  std::int64_t width = 512;
+  double base = 10000.0;
+  Spacing spacing = Spacing::kPaper;
+  WaveLayout layout = WaveLayout::kInterleaved;
+  double scale = 1.0;
+  OddWidth odd = OddWidth::kRefuse;
+  std::int64_t axes = 1;
+
+  template <class Visitor> static void fields(Visitor&& visit) {
+    visit("width", &Sinusoidal::width, "features of a token");
+    visit("base", &Sinusoidal::base, "how much slower the slowest wave is than the fastest");
+    visit("spacing", &Sinusoidal::spacing, "frequencies: paper, base^(-2i/width); inclusive, base^(-i/(pairs-1))");
+    visit("layout", &Sinusoidal::layout, "order of sines and cosines within an axis");
+    visit("scale", &Sinusoidal::scale, "factor on every value");
+    visit("odd", &Sinusoidal::odd, "how a width that does not divide into pairs ends");
+    visit("axes", &Sinusoidal::axes, "coordinates of a position: 1, or 2 and 3 for image and video grids");
+  }
+  bool operator==(const Sinusoidal&) const = default;
+};
+
+/// Range: width 1 to 2^20, base 1 to 1e36, finite scale, axes 1 to 3.
+Addition prepare(const Sinusoidal& scheme, const Situation& now = {});
+
+}  // namespace posenc

@@ -1,0 +1,17 @@
+#pragma once
+
+#include <cstdint>
+
+#include "posenc/forms.h"
+#include "posenc/tensor.h"
+
+namespace posenc {
+
+/// What a scheme may need to know beyond its own fields before it can become a form.
+struct Situation {
+  std::int64_t length = 0;               ///< tokens in the sequence now; 0: not said
+  Numerics numerics = Numerics::kExact;  ///< which angle is meant
+  ConstTensorView weights = {};          ///< the caller's learned table, where the scheme has one
+};
+
+}  // namespace posenc

@@ -1,0 +1,68 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <initializer_list>
+#include <string>
+
+#include "posenc/types.h"
+
+namespace posenc {
+
+enum class Device : std::uint8_t { kHost };
+
+/// A short list of extents or strides, outermost first; at most 8.
+struct Extents {
+  static constexpr int kMax = 8;
+  std::array<std::int64_t, kMax> value{};
+  int rank = 0;
+
+  constexpr Extents() = default;
+  constexpr Extents(std::initializer_list<std::int64_t> list) {
+    for (const std::int64_t extent : list) push_back(extent);
+  }
+  /// Ignored past the eighth; the checks of every verb refuse such a rank by `rank`.
+  constexpr void push_back(std::int64_t extent) {
+    if (rank < kMax) value[static_cast<std::size_t>(rank)] = extent;
+    ++rank;
+  }
+  constexpr std::int64_t operator[](int axis) const { return value[static_cast<std::size_t>(axis)]; }
+  constexpr std::int64_t& operator[](int axis) { return value[static_cast<std::size_t>(axis)]; }
+  /// Counted from the end: back(0) is the innermost.
+  constexpr std::int64_t back(int steps) const { return (*this)[rank - 1 - steps]; }
+  bool operator==(const Extents&) const = default;
+};
+
+/// Strides, in elements, of a dense array of this shape: the last axis is contiguous.
+Extents dense_strides(const Extents& shape) noexcept;
+/// The number of elements, or -1 where it does not fit in 63 bits or an extent is negative.
+std::int64_t count_of(const Extents& shape) noexcept;
+/// "[8, 4096, 1024]".
+std::string to_string(const Extents& shape);
+
+/// A tensor that somebody else owns: pointer, type, device, shape, strides (in elements).
+template <class Void> struct BasicTensorView {
+  Void* data = nullptr;
+  DataType type = DataType::kF32;
+  Extents shape;
+  Extents strides;
+  Device device = Device::kHost;
+
+  BasicTensorView() = default;
+  BasicTensorView(Void* where, DataType what, const Extents& extents)
+      : data(where), type(what), shape(extents), strides(dense_strides(extents)) {}
+  BasicTensorView(Void* where, DataType what, const Extents& extents, const Extents& steps)
+      : data(where), type(what), shape(extents), strides(steps) {}
+  /// A writable view is a readable one.
+  operator BasicTensorView<const void>() const { return {data, type, shape, strides}; }
+};
+using TensorView = BasicTensorView<void>;
+using ConstTensorView = BasicTensorView<const void>;
+
+/// A dense view of an array: view(x, {batch, sequence, width}).
+template <class T> TensorView view(T* data, const Extents& shape) { return {data, data_type_of<T>(), shape}; }
+template <class T> ConstTensorView view(const T* data, const Extents& shape) {
+  return {data, data_type_of<T>(), shape};
+}
+
+}  // namespace posenc

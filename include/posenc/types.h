@@ -1,0 +1,33 @@
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+namespace posenc {
+
+/// Element types. f16 and bf16 are stored as their 16 bits.
+enum class DataType : std::uint8_t { kF32, kF64, kF16, kBF16, kI64 };
+
+struct Half {
+  std::uint16_t bits = 0;
+  bool operator==(const Half&) const = default;
+};
+struct BFloat16 {
+  std::uint16_t bits = 0;
+  bool operator==(const BFloat16&) const = default;
+};
+
+template <class T> constexpr DataType data_type_of();
+template <> constexpr DataType data_type_of<float>() { return DataType::kF32; }
+template <> constexpr DataType data_type_of<double>() { return DataType::kF64; }
+template <> constexpr DataType data_type_of<Half>() { return DataType::kF16; }
+template <> constexpr DataType data_type_of<BFloat16>() { return DataType::kBF16; }
+template <> constexpr DataType data_type_of<std::int64_t>() { return DataType::kI64; }
+
+/// "f32", "f64", "f16", "bf16", "i64".
+std::string_view name_of(DataType type) noexcept;
+std::int64_t size_of(DataType type) noexcept;
+/// Throws: Error for a name that is none of the above.
+DataType data_type_from(std::string_view name);
+
+}  // namespace posenc

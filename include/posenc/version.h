@@ -1,0 +1,6 @@
+#pragma once
+
+#define POSENC_VERSION_MAJOR 0
+#define POSENC_VERSION_MINOR 1
+#define POSENC_VERSION_PATCH 0
+#define POSENC_VERSION "0.1.0"

@@ -1,0 +1,71 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "posenc/json.h"
+
+namespace posenc {
+
+/// What is wrong with a JSON text, and where.
+struct JsonComplaint {
+  std::size_t offset = 0;
+  std::string what;
+};
+
+/// "line L, column C"; both count from 1, columns count characters.
+struct JsonPlace {
+  std::int64_t line = 1;
+  std::int64_t column = 1;
+};
+JsonPlace place_of(std::string_view text, std::size_t offset);
+
+/// Builds a Json from the events of any reader, within limits. Offsets are bytes of `text`, which must outlive it.
+/// Every event returns false once something was refused; the first complaint is kept.
+class JsonBuilder {
+ public:
+  JsonBuilder(std::string_view text, const JsonLimits& limits);
+
+  bool add(Json value, std::size_t offset);
+  /// The text of a number as JSON or Python writes it.
+  bool add_number(std::string_view number, std::size_t begin);
+  /// `end` is the offset behind the closing quote.
+  bool add_string(std::string value, std::size_t end);
+  bool key(std::string key, std::size_t end);
+  bool open_array(std::size_t offset) { return open(false, offset); }
+  bool open_object(std::size_t offset) { return open(true, offset); }
+  bool close_array();
+  bool close_object();
+
+  Json take() { return std::move(root_); }
+  const std::optional<JsonComplaint>& complaint() const { return complaint_; }
+
+ private:
+  struct Frame {
+    bool is_object = false;
+    Json::Array array;
+    Json::Object object;
+    std::string key;                    // of the member that comes next
+    std::vector<std::size_t> key_ends;  // offsets behind the closing quotes
+  };
+
+  bool refuse(std::size_t offset, std::string what);
+  bool count(std::size_t offset);
+  bool open(bool is_object, std::size_t offset);
+  bool attach(Json value);
+  bool check_surrogates(std::string_view value, std::size_t end);
+  std::size_t begin_of_string(std::size_t end) const;
+
+  std::string_view text_;
+  JsonLimits limits_;
+  std::int64_t values_ = 0;
+  std::vector<Frame> frames_;
+  Json root_;
+  std::optional<JsonComplaint> complaint_;
+};
+
+}  // namespace posenc

@@ -1,0 +1,216 @@
+// add and tabulate: rows of position vectors are made a block at a time in scratch memory that stays in the
+// cache, then added to (or written to) every sequence of the batch.
+
+#include <bit>
+#include <cmath>
+#include <cstring>
+#include <mutex>
+#include <optional>
+
+#include "kernels/cpu/parallel.h"
+#include "kernels/cpu/row_math.h"
+#include "kernels/cpu/wave_rows.h"
+#include "kernels/element.h"
+
+namespace posenc::kernels::cpu {
+namespace {
+
+/// The tokens t0 … t1 − 1 of sequence b.
+struct Block {
+  std::int64_t b, t0, t1;
+};
+/// Their position vectors in the working type, wherever they lie.
+template <class W> struct Vectors {
+  const W* data;
+  std::int64_t row_stride;
+};
+
+/// Makes the vectors of a block. `Scratch` is what a thread keeps from block to block.
+template <class W> class VectorMaker {
+ public:
+  struct Scratch {
+    std::vector<W> vectors;
+    WaveRows::Anchor anchor;
+  };
+
+  explicit VectorMaker(const AddJob& job) : job_(job), row_stride_(job.out.width) {
+    if constexpr (std::is_same_v<W, float>) {
+      if (const auto* waves = std::get_if<Waves>(&job.form->source)) {
+        wave_rows_.emplace(*waves, job.positions, job.out.sequence);
+        row_stride_ = wave_rows_->row_stride();
+      }
+    }
+  }
+  Scratch scratch() const {
+    const std::int64_t rows = wave_rows_ ? WaveRows::kScratchRows : std::min(kBlockRows, job_.out.sequence);
+    return {std::vector<W>(is_ready() ? 0 : static_cast<std::size_t>(rows * row_stride_)), {}};
+  }
+  Vectors<W> make(const Block& block, Scratch& scratch, Outcome& outcome) const {
+    return std::visit([&](const auto& source) { return from(source, block, scratch, outcome); }, job_.form->source);
+  }
+
+ private:
+  // Whether the vectors are consecutive rows of the caller's own table.
+  bool is_ready() const {
+    const auto* rows = std::get_if<Rows>(&job_.form->source);
+    return rows != nullptr && rows->table.type == data_type_of<W>() && rows->table.strides[1] == 1 &&
+           job_.positions.ids == nullptr;
+  }
+
+  // Calls element(column, vector element, token) for each in turn.
+  template <class Element> Vectors<W> fill(const Block& block, Scratch& scratch, const Element& element) const {
+    for (std::int64_t t = block.t0; t < block.t1; ++t) {
+      W* out = scratch.vectors.data() + (t - block.t0) * row_stride_;
+      for (std::int64_t c = 0; c < job_.out.width; ++c) element(c, out[c], t);
+    }
+    return {scratch.vectors.data(), row_stride_};
+  }
+
+  Vectors<W> from(const Waves& waves, const Block& block, Scratch& scratch, Outcome& outcome) const {
+    if constexpr (std::is_same_v<W, float>) {
+      wave_rows_->make(block.b, block.t0, block.t1, scratch.vectors.data(), scratch.anchor, outcome);
+      return {scratch.vectors.data(), row_stride_};
+    } else {
+      return fill(block, scratch, [&](std::int64_t c, W& out, std::int64_t t) {
+        const WaveColumn column = waves.columns[static_cast<std::size_t>(c)];
+        const auto angle = angle_of(waves, static_cast<std::size_t>(column.wave), job_.positions, block.b, t);
+        if (!numerics::round_wave_by_integers(out, angle, column.quarter, waves.scale)) {
+          outcome = {false, job_.positions.at(block.b, t), c};
+        }
+      });
+    }
+  }
+  Vectors<W> from(const Rows& rows, const Block& block, Scratch& scratch, Outcome&) const {
+    if (is_ready()) {
+      const std::int64_t first = job_.positions.at(block.b, block.t0) + rows.offset, stride = rows.table.strides[0];
+      return {static_cast<const W*>(rows.table.data) + first * stride, stride};
+    }
+    return fill(block, scratch, [&](std::int64_t c, W& out, std::int64_t t) {
+      out = table_element<W>(rows.table, job_.positions.at(block.b, t) + rows.offset, c);
+    });
+  }
+  Vectors<W> from(const Lines& lines, const Block& block, Scratch& scratch, Outcome&) const {
+    return fill(block, scratch, [&](std::int64_t c, W& out, std::int64_t t) {
+      out = numerics::narrow<W>(line_element(lines, static_cast<std::size_t>(c), job_.positions.at(block.b, t)));
+    });
+  }
+
+  const AddJob& job_;
+  std::int64_t row_stride_;
+  std::optional<WaveRows> wave_rows_;
+};
+
+// One token: x + vector. Columns that are not contiguous pass through `line`.
+template <class T, class W>
+void add_token(const AddJob& job, std::int64_t b, std::int64_t t, const W* vector, T* line) {
+  const std::int64_t width = job.out.width;
+  const std::int64_t x_step = job.x->column_stride, out_step = job.out.column_stride;
+  const T* x = job.x->token<T>(b, t);
+  T* out = job.out.token<T>(b, t);
+  if (x_step != 1) {
+    for (std::int64_t c = 0; c < width; ++c) line[c] = x[c * x_step];
+    x = line;
+  }
+  if (out_step == 1) {
+    add_row(out, x, vector, width);
+    return;
+  }
+  add_row(line, x, vector, width);
+  for (std::int64_t c = 0; c < width; ++c) out[c * out_step] = line[c];
+}
+
+// Whether a float32 lies exactly between two numbers of T: only then could rounding it to T go another way than
+// rounding what it was rounded from.
+template <class T> bool is_midpoint(float value) {
+  if constexpr (std::is_same_v<T, BFloat16>) return (std::bit_cast<std::uint32_t>(value) & 0xFFFF) == 0x8000;
+  const double size = std::fabs(static_cast<double>(value));
+  if (size >= 0x1p-14) return (std::bit_cast<std::uint32_t>(value) & 0x1FFF) == 0x1000;
+  const double steps = size * 0x1p24;  // f16 is evenly spaced below 2^-14
+  return steps - std::floor(steps) == 0.5;
+}
+
+// One element of a vector, rounded once to T from what it truly is.
+template <class T> bool exact_element(T& out, const AddJob& job, std::int64_t b, std::int64_t t, std::int64_t c) {
+  const auto at = static_cast<std::size_t>(c);
+  if (const auto* waves = std::get_if<Waves>(&job.form->source)) {
+    const WaveColumn column = waves->columns[at];
+    const auto angle = angle_of(*waves, static_cast<std::size_t>(column.wave), job.positions, b, t);
+    return numerics::round_wave_by_integers(out, angle, column.quarter, waves->scale);
+  }
+  const std::int64_t position = job.positions.at(b, t);
+  if (const auto* lines = std::get_if<Lines>(&job.form->source)) {
+    out = numerics::narrow<T>(line_element(*lines, at, position));
+  } else {
+    const auto& rows = std::get<Rows>(job.form->source);
+    out = table_element<T>(rows.table, position + rows.offset, c);
+  }
+  return true;
+}
+
+// One token of a table: the vector itself, rounded once to T.
+template <class T, class W>
+void write_token(const AddJob& job, std::int64_t b, std::int64_t t, const W* vector, T* line, Outcome& outcome) {
+  const std::int64_t width = job.out.width, step = job.out.column_stride;
+  T* out = job.out.token<T>(b, t);
+  T* target = step == 1 ? out : line;
+  if constexpr (std::is_same_v<T, W>) {
+    std::memcpy(target, vector, static_cast<std::size_t>(width) * sizeof(T));
+  } else {
+    narrow_row(target, vector, width);
+    for (std::int64_t c = 0; c < width; ++c) {
+      if (is_midpoint<T>(vector[c]) && !exact_element(target[c], job, b, t, c)) {
+        outcome = {false, job.positions.at(b, t), c};
+      }
+    }
+  }
+  if (step != 1) {
+    for (std::int64_t c = 0; c < width; ++c) out[c * step] = line[c];
+  }
+}
+
+template <class T> Outcome run(const AddJob& job) {
+  using W = Working<T>;
+  const VectorMaker<W> maker(job);
+  const std::int64_t blocks = (job.out.sequence + kBlockRows - 1) / kBlockRows;
+  // Sequences that share positions share a block's vectors, unless that would leave threads idle.
+  const bool shared = job.positions.batch_stride == 0 && (blocks >= 8 || job.out.batch == 1);
+  const std::int64_t together = shared ? job.out.batch : 1;
+  const std::int64_t groups = job.out.batch / together;
+  const std::int64_t grain = std::max<std::int64_t>(1, 65536 / (kBlockRows * job.out.width * together));
+
+  Outcome outcome;
+  std::mutex outcome_lock;
+  parallel_for(blocks * groups, grain, [&](std::int64_t begin, std::int64_t end) {
+    auto scratch = maker.scratch();
+    std::vector<T> line(static_cast<std::size_t>(job.out.width));
+    Outcome here;
+    for (std::int64_t item = begin; item < end; ++item) {
+      const std::int64_t first = item / blocks * together, t0 = item % blocks * kBlockRows;
+      const Block block{first, t0, std::min(t0 + kBlockRows, job.out.sequence)};
+      const Vectors<W> vectors = maker.make(block, scratch, here);
+      for (std::int64_t b = first; b < first + together; ++b) {
+        for (std::int64_t t = t0; t < block.t1; ++t) {
+          const W* vector = vectors.data + (t - t0) * vectors.row_stride;
+          if (job.x != nullptr) {
+            add_token<T, W>(job, b, t, vector, line.data());
+          } else {
+            write_token<T, W>(job, b, t, vector, line.data(), here);
+          }
+        }
+      }
+    }
+    if (!here.decided) {
+      const std::lock_guard<std::mutex> hold(outcome_lock);
+      outcome = here;
+    }
+  });
+  return outcome;
+}
+
+}  // namespace
+
+Outcome add(const AddJob& job) {
+  return with_type(job.out.type, [&](auto kind) { return run<decltype(kind)>(job); });
+}
+
+}  // namespace posenc::kernels::cpu

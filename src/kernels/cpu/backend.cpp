@@ -1,0 +1,12 @@
+#include "kernels/job.h"
+
+namespace posenc::kernels {
+
+namespace cpu {
+Outcome add(const AddJob& job);
+void add_backward(const AddBackwardJob& job);
+}  // namespace cpu
+
+const Backend kCpuBackend = {"cpu", &cpu::add, &cpu::add_backward};
+
+}  // namespace posenc::kernels

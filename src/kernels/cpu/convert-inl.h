@@ -1,0 +1,90 @@
+// f16 and bf16 to and from f32 lanes, for code that is compiled once per SIMD target. Written out in integers,
+// because what Highway 1.0.3 and the machines offer differs in rounding; every target must give the same bytes.
+
+#if defined(POSENC_CONVERT_INL_H) == defined(HWY_TARGET_TOGGLE)
+#ifdef POSENC_CONVERT_INL_H
+#undef POSENC_CONVERT_INL_H
+#else
+#define POSENC_CONVERT_INL_H
+#endif
+
+#include <cstdint>
+
+#include "hwy/highway.h"
+#include "posenc/types.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace posenc::kernels::cpu::HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+
+template <class D> HWY_INLINE hn::Vec<D> load_as(D d, const float* from) { return hn::LoadU(d, from); }
+template <class D> HWY_INLINE hn::Vec<D> load_as(D d, const double* from) { return hn::LoadU(d, from); }
+
+template <class D> HWY_INLINE hn::Vec<D> load_as(D d, const BFloat16* from) {
+  const hn::RebindToUnsigned<D> du;
+  const hn::Rebind<std::uint16_t, D> d16;
+  const auto bits = hn::LoadU(d16, reinterpret_cast<const std::uint16_t*>(from));
+  return hn::BitCast(d, hn::ShiftLeft<16>(hn::PromoteTo(du, bits)));
+}
+
+template <class D> HWY_INLINE hn::Vec<D> load_as(D d, const Half* from) {
+  const hn::RebindToUnsigned<D> du;
+  const hn::Rebind<std::uint16_t, D> d16;
+  const auto bits = hn::PromoteTo(du, hn::LoadU(d16, reinterpret_cast<const std::uint16_t*>(from)));
+  const auto sign = hn::ShiftLeft<16>(hn::And(bits, hn::Set(du, 0x8000)));
+  const auto size = hn::ShiftLeft<13>(hn::And(bits, hn::Set(du, 0x7FFF)));
+  const auto normal = hn::Add(size, hn::Set(du, 112u << 23));
+  const auto special = hn::Or(size, hn::Set(du, 0x7F800000));
+  // A subnormal is its fraction on top of 2^-14; taking 2^-14 away again leaves it, exactly.
+  const auto base = hn::Set(du, 113u << 23);
+  const auto small = hn::BitCast(du, hn::Sub(hn::BitCast(d, hn::Add(size, base)), hn::BitCast(d, base)));
+  const auto is_special = hn::Gt(size, hn::Set(du, (0x7C00u << 13) - 1));
+  const auto is_small = hn::Lt(size, hn::Set(du, 0x0400u << 13));
+  const auto value = hn::IfThenElse(is_special, special, hn::IfThenElse(is_small, small, normal));
+  return hn::BitCast(d, hn::Or(sign, value));
+}
+
+template <class D> HWY_INLINE void store_as(D d, hn::Vec<D> value, float* to) { hn::StoreU(value, d, to); }
+template <class D> HWY_INLINE void store_as(D d, hn::Vec<D> value, double* to) { hn::StoreU(value, d, to); }
+
+// f32 lanes as bf16 in the low half of each lane, to nearest, ties to even.
+template <class D> HWY_INLINE hn::Vec<hn::RebindToUnsigned<D>> to_bf16_lanes(D /*d*/, hn::Vec<D> value) {
+  const hn::RebindToUnsigned<D> du;
+  const auto bits = hn::BitCast(du, value);
+  const auto odd = hn::And(hn::ShiftRight<16>(bits), hn::Set(du, 1));
+  const auto rounded = hn::ShiftRight<16>(hn::Add(bits, hn::Add(odd, hn::Set(du, 0x7FFF))));
+  const auto nan = hn::Or(hn::And(hn::ShiftRight<16>(bits), hn::Set(du, 0x8000)), hn::Set(du, 0x7FC0));
+  const auto is_nan = hn::Gt(hn::And(bits, hn::Set(du, 0x7FFFFFFF)), hn::Set(du, 0x7F800000));
+  return hn::IfThenElse(is_nan, nan, rounded);
+}
+
+template <class D> HWY_INLINE hn::Vec<hn::RebindToUnsigned<D>> to_f16_lanes(D d, hn::Vec<D> value) {
+  const hn::RebindToUnsigned<D> du;
+  const auto bits = hn::BitCast(du, value);
+  const auto sign = hn::And(hn::ShiftRight<16>(bits), hn::Set(du, 0x8000));
+  const auto size = hn::And(bits, hn::Set(du, 0x7FFFFFFF));
+  const auto odd = hn::And(hn::ShiftRight<13>(size), hn::Set(du, 1));
+  const auto rebased = hn::Sub(hn::Add(size, hn::Add(odd, hn::Set(du, 0xFFF))), hn::Set(du, 112u << 23));
+  const auto normal = hn::Min(hn::ShiftRight<13>(rebased), hn::Set(du, 0x7C00));
+  // Below 2^-14 the last bit is worth 2^-24, which is the last bit of a float at 1/2: adding 1/2 rounds there.
+  const auto half = hn::Set(d, 0.5f);
+  const auto small = hn::Sub(hn::BitCast(du, hn::Add(hn::BitCast(d, size), half)), hn::BitCast(du, half));
+  const auto is_small = hn::Lt(size, hn::Set(du, 0x38800000));
+  const auto is_nan = hn::Gt(size, hn::Set(du, 0x7F800000));
+  const auto finite = hn::IfThenElse(is_small, small, normal);
+  return hn::Or(sign, hn::IfThenElse(is_nan, hn::Set(du, 0x7E00), finite));
+}
+
+template <class D> HWY_INLINE void store_as(D d, hn::Vec<D> value, BFloat16* to) {
+  const hn::Rebind<std::uint16_t, D> d16;
+  hn::StoreU(hn::TruncateTo(d16, to_bf16_lanes(d, value)), d16, reinterpret_cast<std::uint16_t*>(to));
+}
+template <class D> HWY_INLINE void store_as(D d, hn::Vec<D> value, Half* to) {
+  const hn::Rebind<std::uint16_t, D> d16;
+  hn::StoreU(hn::TruncateTo(d16, to_f16_lanes(d, value)), d16, reinterpret_cast<std::uint16_t*>(to));
+}
+
+}  // namespace posenc::kernels::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#endif  // per-target include guard

@@ -1,0 +1,43 @@
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <hwy/targets.h>
+
+#include <atomic>
+
+#include "posenc/backend.h"
+#include "posenc/error.h"
+
+namespace posenc {
+namespace {
+
+std::atomic<std::int64_t> forced_target = 0;  // 0: the best
+
+std::vector<std::int64_t> available_targets() {
+  hwy::SetSupportedTargetsForTest(0);  // a forced one would hide the rest
+  std::vector<std::int64_t> targets = hwy::SupportedAndGeneratedTargets();
+  hwy::SetSupportedTargetsForTest(forced_target);
+  return targets;
+}
+
+}  // namespace
+
+std::vector<std::string> simd_targets() {
+  std::vector<std::string> names;
+  for (const std::int64_t target : available_targets()) names.emplace_back(hwy::TargetName(target));
+  return names;
+}
+
+void force_simd_target(std::string_view name) {
+  std::int64_t wanted = 0;
+  for (const std::int64_t target : available_targets()) {
+    if (hwy::TargetName(target) == name) wanted = target;
+  }
+  if (wanted == 0 && !name.empty()) {
+    raise(fmt::format("force_simd_target: no target '{}' here (there is {})", name, fmt::join(simd_targets(), ", ")));
+  }
+  forced_target = wanted;
+  hwy::SetSupportedTargetsForTest(wanted);
+  hwy::GetChosenTarget().Update(hwy::SupportedTargets());
+}
+
+}  // namespace posenc

@@ -1,0 +1,83 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "posenc/forms.h"
+#include "posenc/positions.h"
+#include "posenc/tensor.h"
+
+namespace posenc::kernels {
+
+/// [..., sequence, width] as kernels walk it: `batch` sequences (all leading axes in one), tokens, columns.
+template <class Void> struct TokenTensor {
+  Void* data = nullptr;
+  DataType type = DataType::kF32;
+  Extents lead_shape, lead_strides;  // the leading axes
+  std::int64_t batch = 1, sequence = 0, width = 0;
+  std::int64_t token_stride = 0, column_stride = 1;
+
+  /// Elements from the start to the first token of sequence b.
+  std::int64_t sequence_offset(std::int64_t b) const noexcept {
+    std::int64_t offset = 0;
+    for (int axis = lead_shape.rank - 1; axis >= 0; --axis) {
+      offset += b % lead_shape[axis] * lead_strides[axis];
+      b /= lead_shape[axis];
+    }
+    return offset;
+  }
+  template <class T> auto* token(std::int64_t b, std::int64_t t) const noexcept {
+    using Element = std::conditional_t<std::is_const_v<Void>, const T, T>;
+    return static_cast<Element*>(data) + sequence_offset(b) + t * token_stride;
+  }
+};
+
+/// Positions, checked: every one is in range.
+struct TokenPositions {
+  std::int64_t first = 0;
+  const std::int64_t* ids = nullptr;  // null: consecutive
+  std::int64_t batch_stride = 0;      // 0: the same for every sequence
+  std::int64_t axis_stride = 0;
+  int axes = 1;
+
+  std::int64_t at(std::int64_t b, std::int64_t t, int axis = 0) const noexcept {
+    return ids == nullptr ? first + t : ids[axis * axis_stride + b * batch_stride + t];
+  }
+};
+
+/// out = position vectors (x absent), or x + position vectors.
+struct AddJob {
+  TokenTensor<void> out;
+  const TokenTensor<const void>* x = nullptr;
+  TokenPositions positions;
+  const Addition* form = nullptr;
+};
+
+/// table[p + offset] += the sum of `gradient` over the tokens at p.
+struct AddBackwardJob {
+  TokenTensor<void> table;  // one sequence of rows
+  TokenTensor<const void> gradient;
+  TokenPositions positions;
+  std::int64_t offset = 0;
+};
+
+/// Where a value could not be rounded with certainty, if anywhere.
+struct Outcome {
+  bool decided = true;
+  std::int64_t position = 0;
+  std::int64_t column = 0;
+};
+
+/// A backend: one function for each verb. Arguments are checked before; what they write is defined by the reference.
+struct Backend {
+  std::string_view name;
+  Outcome (*add)(const AddJob&);
+  void (*add_backward)(const AddBackwardJob&);
+};
+extern const Backend kReferenceBackend;
+extern const Backend kCpuBackend;
+
+/// The backend in use (select.cpp).
+const Backend& selected_backend();
+
+}  // namespace posenc::kernels

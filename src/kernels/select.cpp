@@ -1,0 +1,99 @@
+// Which backend runs, and with how many threads.
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <array>
+#include <atomic>
+#include <charconv>
+#include <cstdlib>
+#include <string>
+
+#include "kernels/job.h"
+#include "posenc/backend.h"
+#include "posenc/error.h"
+#if POSENC_CPU_BACKEND
+#include "kernels/cpu/parallel.h"
+#endif
+
+namespace posenc {
+namespace kernels {
+namespace {
+
+constexpr std::array kBackends = {
+#if POSENC_CPU_BACKEND
+    &kCpuBackend,
+#endif
+    &kReferenceBackend,
+};
+std::atomic<const Backend*> forced_backend = nullptr;
+std::atomic<int> chosen_threads = 0;
+constexpr int kMostThreads = 1024;
+
+const Backend& backend_named(std::string_view name, std::string_view origin) {
+  for (const Backend* backend : kBackends) {
+    if (backend->name == name) return *backend;
+  }
+  raise(fmt::format("{}: no backend '{}' (there is {})", origin, name, fmt::join(backends(), ", ")));
+}
+
+std::string_view environment(const char* name) {
+  const char* value = std::getenv(name);
+  return value == nullptr ? "" : value;
+}
+
+}  // namespace
+
+const Backend& selected_backend() {
+  if (const Backend* forced = forced_backend) return *forced;
+  const std::string_view wanted = environment("POSENC_BACKEND");
+  return wanted.empty() ? *kBackends.front() : backend_named(wanted, "POSENC_BACKEND");
+}
+
+}  // namespace kernels
+
+std::vector<std::string_view> backends() {
+  std::vector<std::string_view> names;
+  for (const kernels::Backend* backend : kernels::kBackends) names.push_back(backend->name);
+  return names;
+}
+
+std::string_view backend() { return kernels::selected_backend().name; }
+
+void force_backend(std::string_view name) {
+  kernels::forced_backend = name.empty() ? nullptr : &kernels::backend_named(name, "force_backend");
+}
+
+int threads() {
+  if (const int chosen = kernels::chosen_threads) return chosen;
+  const std::string_view wanted = kernels::environment("POSENC_THREADS");
+  if (!wanted.empty()) {
+    int count = 0;
+    const auto [end, error] = std::from_chars(wanted.data(), wanted.data() + wanted.size(), count);
+    if (error != std::errc() || end != wanted.data() + wanted.size() || count < 1 || count > kernels::kMostThreads) {
+      raise(fmt::format("POSENC_THREADS must be a number from 1 to {} but is '{}'", kernels::kMostThreads, wanted));
+    }
+    return count;
+  }
+#if POSENC_CPU_BACKEND
+  return kernels::cpu::all_cores();
+#else
+  return 1;
+#endif
+}
+
+void set_threads(int count) {
+  if (count < 0 || count > kernels::kMostThreads) {
+    raise(fmt::format("set_threads: count must be between 0 and {} but is {}", kernels::kMostThreads, count));
+  }
+  kernels::chosen_threads = count;
+}
+
+#if !POSENC_CPU_BACKEND
+std::vector<std::string> simd_targets() { return {}; }
+void force_simd_target(std::string_view name) {
+  if (!name.empty()) raise(fmt::format("force_simd_target: '{}' is not in this build", name));
+}
+#endif
+
+}  // namespace posenc

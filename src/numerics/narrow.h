@@ -1,0 +1,71 @@
+#pragma once
+
+#include <bit>
+#include <cstdint>
+
+#include "posenc/types.h"
+
+namespace posenc::numerics {
+
+/// A binary floating-point format: significant bits, and the exponent of the last bit of its smallest number.
+struct Format {
+  int bits;
+  int least_exponent;
+};
+template <class T> constexpr Format format_of();
+template <> constexpr Format format_of<float>() { return {24, -149}; }
+template <> constexpr Format format_of<double>() { return {53, -1074}; }
+template <> constexpr Format format_of<Half>() { return {11, -24}; }
+template <> constexpr Format format_of<BFloat16>() { return {8, -133}; }
+
+/// A 16-bit format as a field of exponent and fraction bits, rounded once (to nearest, ties to even) from a
+/// double. `fraction` is 10 for f16 and 7 for bf16.
+constexpr std::uint16_t round_to_16_bits(double value, int fraction) {
+  const auto bits = std::bit_cast<std::uint64_t>(value);
+  const auto sign = static_cast<std::uint16_t>(bits >> 48 & 0x8000);
+  const int bias = (1 << (14 - fraction)) - 1;
+  const std::uint16_t infinity = static_cast<std::uint16_t>(((2 * bias) + 1) << fraction);
+  const int exponent = static_cast<int>(bits >> 52 & 0x7FF);
+  const std::uint64_t mantissa = bits & ((std::uint64_t{1} << 52) - 1);
+  if (exponent == 0x7FF) {
+    // A NaN keeps being one: its quiet bit is set whatever else is cut off.
+    const auto quiet = static_cast<std::uint16_t>(mantissa != 0 ? 1 << (fraction - 1) : 0);
+    return static_cast<std::uint16_t>(sign | infinity | quiet);
+  }
+  const int biased = exponent - 1023 + bias;
+  // Below the normal range the fraction loses one more bit for each power of two.
+  const int shift = 52 - fraction + (biased < 1 ? 1 - biased : 0);
+  if (shift > 54 || exponent == 0) return sign;
+  const std::uint64_t full = mantissa | std::uint64_t{1} << 52;
+  const std::uint64_t half = std::uint64_t{1} << (shift - 1);
+  const std::uint64_t rest = full & ((half << 1) - 1);
+  std::uint64_t kept = full >> shift;
+  if (rest > half || (rest == half && (kept & 1))) ++kept;
+  // A carry out of the fraction runs into the exponent, which is what rounding up to a power of two means.
+  const std::uint64_t field = biased < 1 ? kept : kept + (static_cast<std::uint64_t>(biased - 1) << fraction);
+  return static_cast<std::uint16_t>(sign | (field < infinity ? field : infinity));
+}
+
+/// Rounds once, to nearest, ties to even.
+template <class T> constexpr T narrow(double value);
+template <> constexpr double narrow<double>(double value) { return value; }
+template <> constexpr float narrow<float>(double value) { return static_cast<float>(value); }
+template <> constexpr Half narrow<Half>(double value) { return {round_to_16_bits(value, 10)}; }
+template <> constexpr BFloat16 narrow<BFloat16>(double value) { return {round_to_16_bits(value, 7)}; }
+
+/// Exact.
+constexpr double widen(double value) { return value; }
+constexpr double widen(float value) { return static_cast<double>(value); }
+constexpr double widen(BFloat16 value) {
+  return static_cast<double>(std::bit_cast<float>(static_cast<std::uint32_t>(value.bits) << 16));
+}
+constexpr double widen(Half value) {
+  const std::uint32_t sign = (value.bits & 0x8000u) << 16;
+  const std::uint32_t exponent = value.bits >> 10 & 0x1F, fraction = value.bits & 0x3FFu;
+  if (exponent == 0x1F) return static_cast<double>(std::bit_cast<float>(sign | 0x7F800000u | fraction << 13));
+  if (exponent != 0) return static_cast<double>(std::bit_cast<float>(sign | (exponent + 112) << 23 | fraction << 13));
+  const double magnitude = static_cast<double>(fraction) * 0x1p-24;
+  return sign != 0 ? -magnitude : magnitude;
+}
+
+}  // namespace posenc::numerics

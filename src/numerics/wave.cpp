@@ -1,0 +1,231 @@
+#include "numerics/wave.h"
+
+#include <array>
+#include <bit>
+#include <cmath>
+
+namespace posenc::numerics {
+namespace {
+
+// --- level 1: double ------------------------------------------------------------------------------------------
+
+// Taylor coefficients on |x| ≤ π/4. What is left off is below x^19/19! < 2^-63 for the sine (relative to x) and
+// x^18/18! < 2^-58 for the cosine.
+constexpr std::array<double, 9> inverse_factorials(int first) {
+  std::array<double, 9> table{};
+  double factorial = 1;
+  for (int n = 2, k = 0; k < 9; ++n) {
+    factorial *= n;
+    if (n >= first && (n - first) % 2 == 0) table[static_cast<std::size_t>(k++)] = 1 / factorial;
+  }
+  return table;
+}
+constexpr auto kSine = inverse_factorials(3);    // 1/3!, 1/5!, … 1/17!
+constexpr auto kCosine = inverse_factorials(4);  // 1/4!, 1/6!, … 1/16!
+constexpr double kTwoPi = 6.283185307179586476925286766559;
+
+double quarter_value(unsigned quarter, double sine, double cosine) noexcept {
+  const double value = quarter & 1 ? cosine : sine;
+  return quarter & 2 ? -value : value;
+}
+
+// --- level 2: integers ------------------------------------------------------------------------------------------
+
+// 2^128/(2n+1)! and 2^128/(2n)!, n = 1 … 17, each short by less than 2.
+constexpr std::array<uint128, 18> fixed_series(bool sine) {
+  std::array<uint128, 18> table{};
+  uint128 term = ~uint128{0};
+  for (unsigned n = 1; n <= 17; ++n) {
+    term /= sine ? (2 * n) * (2 * n + 1) : (2 * n - 1) * (2 * n);
+    table[n] = term;
+  }
+  return table;
+}
+constexpr auto kFixedSine = fixed_series(true), kFixedCosine = fixed_series(false);
+constexpr uint128 kFixedTwoPi = uint128{0xC90FDAA22168C234} << 64 | 0xC4C6628B80DC1CD1;  // floor(2π·2^125)
+constexpr uint128 kOne = ~uint128{0};                                                    // 1 − 2^-128
+
+int leading_zeros(uint128 value) noexcept {
+  const auto high = static_cast<std::uint64_t>(value >> 64);
+  return high != 0 ? std::countl_zero(high) : 64 + std::countl_zero(static_cast<std::uint64_t>(value));
+}
+
+// A positive number mantissa·2^exponent, the mantissa's top bit set, off by at most `slack` units of its last bit.
+// slack 0: rounding the mantissa is rounding the number, because it is exact or because nothing lies between.
+struct Wide {
+  uint128 mantissa;
+  int exponent;
+  uint128 slack;
+};
+
+void normalise(Wide& number) noexcept {
+  const int shift = leading_zeros(number.mantissa);
+  number.mantissa <<= shift;
+  number.slack <<= shift;
+  number.exponent -= shift;
+}
+
+// Sine or cosine of 0 < phase ≤ 1/8 turn. Error in units of 2^-128: the mantissa of the phase is cut (1), 2π is
+// cut and so is the product (2): the fixed-point angle is off by at most 4, its square by 8; each Horner step
+// adds at most 3 and passes on 0.62 of the error before it: the series is off by at most 16. The sine is the
+// product of both, off by at most 32 before it is normalised by up to 2 bits. Hence 2^8, plus what the phase
+// itself is off by: count·2^-257 turns.
+Wide by_series(const Frequency& phase, std::uint64_t count, bool sine) noexcept {
+  int zeros = 0;
+  std::size_t word = 3;
+  while (word > 0 && phase.words[word] == 0) {
+    zeros += 64;
+    --word;
+  }
+  const auto at = [&](std::size_t below) { return word >= below ? phase.words[word - below] : 0; };
+  const int shift = std::countl_zero(at(0));
+  uint128 mantissa = static_cast<uint128>(at(0)) << 64 | at(1);
+  if (shift > 0) mantissa = mantissa << shift | at(2) >> (64 - shift);
+  zeros += shift;  // phase = mantissa · 2^-(128 + zeros), zeros ≥ 2
+
+  const uint128 angle = multiply_high(mantissa, kFixedTwoPi);  // · 2^-(125 + zeros)
+  const int right = zeros - 3;
+  const uint128 fixed = right < 0 ? angle << -right : right < 128 ? angle >> right : 0;  // · 2^-128
+  const uint128 square = multiply_high(fixed, fixed);
+  const auto& series = sine ? kFixedSine : kFixedCosine;
+  uint128 sum = series[17];
+  for (std::size_t n = 17; n-- > 1;) sum = series[n] - multiply_high(square, sum);
+  const uint128 ratio = kOne - multiply_high(square, sum);  // sin(x)/x, or cos x
+
+  // So close to 1 that only the side matters: 1 − 2^-128 stands for every number in (1 − 2^-100, 1), and for its
+  // product with a 53-bit scale, since neither has a midpoint of any format between it and the end.
+  if (!sine && zeros >= 54) return {kOne, -128, 0};
+
+  const int lost = zeros - 129;  // the phase's error: count·2^lost units of its mantissa
+  const uint128 off = lost <= -53 ? 1
+                      : lost < 0  ? (count >> -lost) + 1
+                      : lost < 64 ? uint128{count} << lost
+                                  : kOne >> 4;
+  Wide result =
+      sine ? Wide{multiply_high(angle, ratio), -(125 + zeros), 256 + 4 * off} : Wide{ratio, -128, 256 + 4 * off};
+  normalise(result);
+  return result;
+}
+
+// value · |scale|, scale ≠ 0.
+Wide scaled(Wide value, double scale) noexcept {
+  int exponent = 0;
+  const double fraction = std::frexp(std::fabs(scale), &exponent);  // in [1/2, 1)
+  const uint128 factor = static_cast<uint128>(static_cast<std::uint64_t>(std::ldexp(fraction, 53))) << 75;
+  value.mantissa = multiply_high(value.mantissa, factor);  // factor = fraction·2^128, exact
+  value.exponent += exponent;
+  if (value.slack != 0) value.slack += 1;
+  normalise(value);
+  return value;
+}
+
+// To nearest in the format, a tie to even.
+struct Rounding {
+  double value;
+  bool decided;
+};
+Rounding round_wide(const Wide& number, Format format) noexcept {
+  const int leading = number.exponent + 127;
+  const int room = leading - format.least_exponent + 1;  // bits above the smallest number's last
+  const int kept = room < format.bits ? room : format.bits;
+  if (kept < 0) return {0.0, true};
+  const uint128 half = uint128{1} << (127 - kept);
+  const uint128 rest = kept == 0 ? number.mantissa : number.mantissa & ((half << 1) - 1);
+  const std::uint64_t digits = kept == 0 ? 0 : static_cast<std::uint64_t>(number.mantissa >> (128 - kept));
+  const uint128 distance = rest > half ? rest - half : half - rest;
+  const bool up = rest == half ? (digits & 1) != 0 : rest > half;
+  return {std::ldexp(static_cast<double>(digits + (up ? 1 : 0)), number.exponent + 128 - kept),
+          number.slack == 0 || distance > number.slack};
+}
+
+}  // namespace
+
+// Error. The remainder of the phase, in turns, is short by less than count·2^-128. From 2^-12 turns up, the angle
+// x + low is made by integers: 2π cut at 2^-61 and the product at 2^-61 leave it within 2^-60, and low holds what
+// does not fit into x. Then, in units of 2^-53 absolute: the sine's last sum is off by at most 0.5, the rest of its
+// polynomial (below 0.09) by 0.3, what is left off of it and of the angle by 0.1; the cosine's last sum by 0.5, the
+// rest (below 0.31) by 0.6. Both are below 2: 2^-52.
+// Below 2^-12 turns, x is the product of doubles: conversion 2, 2π 0.4 and product 1 unit, relative; with the sum 1
+// and the rest 0.1 that is below 8 units: 2^-50, relative, and far less in absolute terms. The missing count·2^-128
+// stays below one more unit if the remainder is at least count·2^-75, and `relative` says whether it is.
+Reduced reduce(const Angle& angle) noexcept {
+  const uint128 phase = times_short(angle.unit, angle.count);
+  const auto top = static_cast<std::uint64_t>(phase >> 64);
+  const auto quarter = static_cast<unsigned>((top + (std::uint64_t{1} << 61)) >> 62);
+  const auto rest = static_cast<std::int64_t>(top - (static_cast<std::uint64_t>(quarter) << 62));
+  const auto magnitude = static_cast<std::uint64_t>(rest < 0 ? -rest : rest);
+  double x = 0.0, low = 0.0;
+  if (magnitude >= std::uint64_t{1} << 52) {
+    // 2π·2^61 cut to 64 bits; the product, 2^-64 · 2^64 / 2^61 apart, is the angle in units of 2^-61.
+    constexpr std::uint64_t kFixed = 0xC90FDAA22168C234;
+    const auto radians = static_cast<std::int64_t>(static_cast<uint128>(magnitude) * kFixed >> 64);
+    const auto whole = static_cast<double>(radians);
+    x = whole * 0x1p-61;
+    low = static_cast<double>(radians - static_cast<std::int64_t>(whole)) * 0x1p-61;
+    if (rest < 0) x = -x, low = -low;
+  } else {
+    const double turns =
+        static_cast<double>(rest) * 0x1p-64 + static_cast<double>(static_cast<std::uint64_t>(phase)) * 0x1p-128;
+    x = turns * kTwoPi;
+  }
+  const double z = x * x;
+  double s = kSine[7], c = kCosine[6];
+  for (std::size_t k = 7; k-- > 0;) s = kSine[k] - z * s;
+  for (std::size_t k = 6; k-- > 0;) c = kCosine[k] - z * c;
+  const double cosine = 1.0 - (0.5 * z + (x * low - z * (z * c)));
+  return {quarter, x + (low * cosine - x * (z * s)), cosine, magnitude > (angle.count >> 11) + 1};
+}
+
+SineCosine sine_cosine(const Reduced& r) noexcept {
+  return {quarter_value(r.quarter, r.sine, r.cosine), quarter_value(r.quarter + 1, r.sine, r.cosine)};
+}
+
+template <class T> bool round_wave_by_integers(T& out, const Angle& angle, unsigned quarter, double scale) noexcept {
+  Frequency phase = times(angle.unit, angle.count);
+  phase.words[3] += static_cast<std::uint64_t>(quarter) << 62;
+  const auto nearest = static_cast<unsigned>((phase.words[3] + (std::uint64_t{1} << 61)) >> 62);
+  phase.words[3] -= static_cast<std::uint64_t>(nearest) << 62;
+  const bool behind = static_cast<std::int64_t>(phase.words[3]) < 0;
+  if (behind) phase = opposite(phase);
+  const bool sine = (nearest & 1) == 0;
+  const bool negative = ((nearest & 2) != 0) != (sine && behind);
+
+  const bool on_quarter = phase == Frequency{};
+  if ((on_quarter && sine) || scale == 0) {
+    out = narrow<T>(0.0);  // an exact zero is +0; only what rounds to zero keeps its sign
+    return true;
+  }
+  Wide value = on_quarter ? Wide{uint128{1} << 127, -127, 0} : by_series(phase, angle.count, sine);
+  value = scaled(value, scale);
+  const Rounding rounded = round_wide(value, format_of<T>());
+  if (!rounded.decided && sizeof(T) < sizeof(double)) return false;
+  out = narrow<T>(negative != (scale < 0) ? -rounded.value : rounded.value);
+  return true;
+}
+
+template <class T>
+bool round_wave(T& out, const Angle& angle, const Reduced& r, unsigned quarter, double scale) noexcept {
+  if constexpr (sizeof(T) < sizeof(double)) {
+    const bool sine = ((r.quarter + quarter) & 1) == 0;
+    const double value = quarter_value(r.quarter + quarter, r.sine, r.cosine) * scale;
+    // 2^-50 and half an ulp for the scale; twice that, and then what could the true value round to?
+    const double error = std::fabs(value) * 0x1p-49;
+    const T low = narrow<T>(value - error), high = narrow<T>(value + error);
+    if (low == high && (r.relative || !sine)) {
+      out = low;
+      return true;
+    }
+  }
+  return round_wave_by_integers(out, angle, quarter, scale);
+}
+
+template bool round_wave_by_integers(float&, const Angle&, unsigned, double) noexcept;
+template bool round_wave_by_integers(double&, const Angle&, unsigned, double) noexcept;
+template bool round_wave_by_integers(Half&, const Angle&, unsigned, double) noexcept;
+template bool round_wave_by_integers(BFloat16&, const Angle&, unsigned, double) noexcept;
+template bool round_wave(float&, const Angle&, const Reduced&, unsigned, double) noexcept;
+template bool round_wave(double&, const Angle&, const Reduced&, unsigned, double) noexcept;
+template bool round_wave(Half&, const Angle&, const Reduced&, unsigned, double) noexcept;
+template bool round_wave(BFloat16&, const Angle&, const Reduced&, unsigned, double) noexcept;
+
+}  // namespace posenc::numerics

@@ -1,0 +1,45 @@
+#pragma once
+
+#include <cstdint>
+
+#include "numerics/fixed.h"
+#include "numerics/narrow.h"
+
+namespace posenc::numerics {
+
+/// An angle: `count` times `unit` turns. For the exact angle the unit is the wave's frequency and the count is
+/// the position; float32 radians fit the same shape (see radians.h).
+struct Angle {
+  Frequency unit;
+  std::uint64_t count = 0;  // below 2^53
+};
+
+/// An angle brought down to the nearest quarter turn, with sine and cosine of what remains in double.
+/// Error: at most 2^-52, absolute; and at most 2^-50, relative (for the sine only where `relative` says so).
+struct Reduced {
+  unsigned quarter = 0;
+  double sine = 0.0;
+  double cosine = 1.0;
+  bool relative = false;
+};
+Reduced reduce(const Angle& angle) noexcept;
+
+/// Sine and cosine of the whole angle in double. Error: at most 2^-52, absolute.
+struct SineCosine {
+  double sine = 0.0;
+  double cosine = 1.0;
+};
+SineCosine sine_cosine(const Reduced& reduced) noexcept;
+
+/// scale · sin(2π(angle + quarter/4)), rounded once to T (to nearest, ties to even).
+/// Error: 0.5 ulp for float, Half, BFloat16 (correctly rounded); at most 0.501 ulp for double.
+/// False, with `out` untouched, where 128 bits cannot decide the rounding: it takes a value within 2^-100 of a
+/// midpoint, which no frequency of a scheme has been seen to give.
+template <class T> [[nodiscard]] bool round_wave(T& out, const Angle& angle, const Reduced& reduced, unsigned quarter,
+                                                 double scale) noexcept;
+
+/// The same by integers alone: the last level of round_wave, and the whole of it for double. Slower.
+template <class T>
+[[nodiscard]] bool round_wave_by_integers(T& out, const Angle& angle, unsigned quarter, double scale) noexcept;
+
+}  // namespace posenc::numerics

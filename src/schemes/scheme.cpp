@@ -1,0 +1,75 @@
+#include "posenc/scheme.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "posenc/error.h"
+
+namespace posenc {
+namespace {
+
+template <std::size_t... I> std::vector<Scheme> all_schemes(std::index_sequence<I...>) {
+  return {Scheme(std::in_place_index<I>)...};
+}
+std::vector<Scheme> all_schemes() { return all_schemes(std::make_index_sequence<std::variant_size_v<Scheme>>()); }
+
+// Levenshtein distance.
+std::size_t edits_between(std::string_view a, std::string_view b) {
+  std::vector<std::size_t> row(b.size() + 1);
+  for (std::size_t j = 0; j <= b.size(); ++j) row[j] = j;
+  for (std::size_t i = 1; i <= a.size(); ++i) {
+    std::size_t diagonal = std::exchange(row[0], i);
+    for (std::size_t j = 1; j <= b.size(); ++j) {
+      const std::size_t replaced = diagonal + (a[i - 1] == b[j - 1] ? 0 : 1);
+      diagonal = row[j];
+      row[j] = std::min({replaced, row[j] + 1, row[j - 1] + 1});
+    }
+  }
+  return row.back();
+}
+
+}  // namespace
+
+Form prepare(const Scheme& scheme, const Situation& now) {
+  return std::visit([&](const auto& one) -> Form { return prepare(one, now); }, scheme);
+}
+
+std::string_view name_of(const Scheme& scheme) noexcept {
+  return std::visit([](const auto& one) { return std::decay_t<decltype(one)>::name; }, scheme);
+}
+
+std::vector<std::string_view> scheme_names() {
+  std::vector<std::string_view> names;
+  for (const Scheme& scheme : all_schemes()) names.push_back(name_of(scheme));
+  return names;
+}
+
+Scheme scheme_named(std::string_view name) {
+  for (Scheme& scheme : all_schemes()) {
+    if (name_of(scheme) == name) return std::move(scheme);
+  }
+  const auto names = scheme_names();
+  const std::string_view near = nearest_name(name, names);
+  const std::string hint =
+      near.empty() ? fmt::format("known: {}", fmt::join(names, ", ")) : fmt::format("did you mean '{}'?", near);
+  raise(fmt::format("unknown scheme '{}' ({})", name, hint));
+}
+
+std::string_view nearest_name(std::string_view name, const std::vector<std::string_view>& names) {
+  std::string_view best;
+  std::size_t best_edits = name.size() / 3 + 2;  // further off is another word, not a slip
+  for (const std::string_view candidate : names) {
+    const bool begins = name.size() >= 3 && candidate.substr(0, name.size()) == name;
+    const std::size_t edits = begins ? 0 : edits_between(name, candidate);
+    if (edits < best_edits && edits < candidate.size()) {
+      best = candidate;
+      best_edits = edits;
+    }
+  }
+  return best;
+}
+
+}  // namespace posenc

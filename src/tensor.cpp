@@ -1,0 +1,62 @@
+#include "posenc/tensor.h"
+
+#include <fmt/format.h>
+
+#include <array>
+
+#include "posenc/error.h"
+
+namespace posenc {
+namespace {
+
+struct TypeFacts {
+  std::string_view name;
+  std::int64_t size;
+};
+// In the order of DataType.
+constexpr std::array<TypeFacts, 5> kTypes = {{{"f32", 4}, {"f64", 8}, {"f16", 2}, {"bf16", 2}, {"i64", 8}}};
+
+}  // namespace
+
+std::string_view name_of(DataType type) noexcept { return kTypes[static_cast<std::size_t>(type)].name; }
+
+std::int64_t size_of(DataType type) noexcept { return kTypes[static_cast<std::size_t>(type)].size; }
+
+DataType data_type_from(std::string_view name) {
+  for (std::size_t i = 0; i < kTypes.size(); ++i) {
+    if (kTypes[i].name == name) return static_cast<DataType>(i);
+  }
+  raise(fmt::format("type must be f32, f64, f16, bf16 or i64 but is '{}'", name));
+}
+
+Extents dense_strides(const Extents& shape) noexcept {
+  Extents strides = shape;
+  // Unsigned, because a product of absurd extents may wrap; such a shape is refused before it is used.
+  std::uint64_t step = 1;
+  for (int axis = std::min(shape.rank, Extents::kMax) - 1; axis >= 0; --axis) {
+    strides[axis] = static_cast<std::int64_t>(step);
+    step *= static_cast<std::uint64_t>(shape[axis]);
+  }
+  return strides;
+}
+
+std::int64_t count_of(const Extents& shape) noexcept {
+  std::int64_t count = 1;
+  bool empty = false;
+  for (int axis = 0; axis < std::min(shape.rank, Extents::kMax); ++axis) {
+    if (shape[axis] < 0) return -1;
+    if (shape[axis] == 0) empty = true;
+    if (!empty && __builtin_mul_overflow(count, shape[axis], &count)) return -1;
+  }
+  return empty ? 0 : count;
+}
+
+std::string to_string(const Extents& shape) {
+  std::string text = "[";
+  for (int axis = 0; axis < std::min(shape.rank, Extents::kMax); ++axis) {
+    text += fmt::format("{}{}", axis > 0 ? ", " : "", shape[axis]);
+  }
+  return text + "]";
+}
+
+}  // namespace posenc

@@ -1,0 +1,146 @@
+"""Help that a newcomer understands: everywhere, complete, and true."""
+
+import json
+import re
+import shlex
+import unittest
+
+from program import ProgramTest, npy
+
+VERBS = ("tour", "list", "table", "apply", "bench")
+FIELDS = {
+    "none": [],
+    "sinusoidal": ["width", "base", "spacing", "layout", "scale", "odd", "axes"],
+    "learned": ["rows", "width", "offset", "table"],
+    "steps": ["width", "step"],
+    "shift": ["width", "step", "seed"],
+}
+
+
+class Help(ProgramTest):
+    def help(self, *arguments):
+        outcome = self.succeeds(*arguments)
+        self.assertEqual(outcome.err, "")
+        for line in outcome.text.splitlines():
+            self.assertLessEqual(len(line), 100, line)
+            self.assertEqual(line, line.rstrip())
+        self.assertNotIn("\x1b", outcome.text, "no colour in a pipe")
+        return outcome.text
+
+    def test_overview(self):
+        text = self.help()
+        self.assertEqual(text, self.help("--help"))
+        self.assertEqual(text, self.help("-h"))
+        for verb in VERBS:
+            self.assertRegex(text, rf"(?m)^  {verb} +\S")
+        self.assertIn("Examples:", text)
+
+    def test_every_verb(self):
+        for verb in VERBS:
+            text = self.help(verb, "--help")
+            self.assertTrue(text.startswith(f"posenc {verb}: "))
+            for part in (f"Usage: posenc {verb}", "Options:", "--help", "Examples:"):
+                self.assertIn(part, text)
+
+    def test_every_scheme_lists_exactly_its_fields(self):
+        for verb in ("table", "apply"):
+            for scheme, fields in FIELDS.items():
+                text = self.help(verb, scheme, "--help")
+                own = text.split(f"Fields of {scheme}:")[1].split("Options of")[0]
+                self.assertEqual(re.findall(r"(?m)^  --([a-z-]+)", own), fields)
+
+    def test_defaults_are_those_of_the_scheme(self):
+        defaults = {card["scheme"]: card["defaults"] for card in json.loads(self.succeeds("list", "--json").out)}
+        for scheme, fields in FIELDS.items():
+            text = " ".join(self.help("table", scheme, "--help").split())
+            for field in fields:
+                if field == "table":
+                    continue
+                (shown,) = re.findall(rf"--{field} [A-Z]+ .*?\(default ([^)]+)\)", text)[:1]
+                value = defaults[scheme][field]
+                self.assertEqual(shown, value if isinstance(value, str) else f"{value:g}")
+
+    def test_choices_name_their_values(self):
+        text = self.help("table", "sinusoidal", "--help")
+        self.assertIn("one of interleaved, sin-cos, cos-sin (default interleaved)", text)
+        self.assertIn("one of paper, inclusive (default paper)", text)
+        self.assertIn("one of refuse, trim, zero (default refuse)", text)
+
+    def test_examples_work(self):
+        self.write("x.npy", npy("f32", [2, 4096, 4], [0] * (2 * 4096 * 4)))
+        self.write("wpe.npy", npy("f32", [4096, 4], [0] * (4096 * 4)))
+        self.write("ids.npy", npy("i64", [4096], range(4096)))
+        for verb in ("list", "table", "apply"):
+            examples = self.help(verb, "--help").split("Examples:\n")[1].strip().splitlines()
+            self.assertGreaterEqual(len(examples), 2)
+            for example in examples:
+                program, *arguments = shlex.split(example)
+                self.assertEqual(program, "posenc")
+                if "-o" in arguments:
+                    arguments.append("--force")
+                self.succeeds(*arguments, cwd=self.folder)
+
+    def test_version(self):
+        self.assertRegex(self.help("--version"), r"\Aposenc \d+\.\d+\.\d+\n\Z")
+
+
+class UnknownVerb(ProgramTest):
+    def test_suggestion(self):
+        self.refused("tabel", "sinusoidal", says="unknown verb 'tabel' (did you mean 'table'?)")
+        self.refused("benhc", says="did you mean 'bench'?")
+
+    def test_nothing_near(self):
+        self.refused("frobnicate", says="unknown verb 'frobnicate' (there is tour, list, table, apply, bench)")
+        self.refused("--frobnicate", says="unknown option '--frobnicate'")
+        self.refused("", says="unknown verb ''")
+
+    def test_words_that_a_verb_does_not_take(self):
+        self.refused("list", "sinusoidal", says="'sinusoidal' was not expected")
+        self.refused("tour", "--fast", says="unknown option --fast")
+        self.refused("bench", "rotate", says="'rotate' is not one of table, add")
+        self.refused("bench", "--repeats", 0, says="--repeats")
+
+
+class List(ProgramTest):
+    def test_every_scheme_with_its_family_formula_and_users(self):
+        text = self.succeeds("list").text
+        for card in json.loads(self.succeeds("list", "--json").out):
+            line = next(line for line in text.splitlines() if line.startswith(card["scheme"] + " "))
+            self.assertEqual(line.split()[1], card["family"])
+            self.assertIn(card["formula"], line)
+            self.assertIn("used by: " + card["used_by"], text)
+        self.assertLessEqual(max(map(len, text.splitlines())), 100)
+
+    def test_json(self):
+        cards = json.loads(self.succeeds("list", "--json").out)
+        self.assertEqual([card["scheme"] for card in cards], list(FIELDS))
+        for card in cards:
+            self.assertEqual(list(card), ["scheme", "family", "formula", "used_by", "defaults"])
+
+
+class Tour(ProgramTest):
+    def test_fits_a_screen_and_proves_something(self):
+        text = self.succeeds("tour").text
+        self.assertLessEqual(len(text.splitlines()), 40)
+        self.assertIn("0.841   0.540   0.010   1.000", text)
+        self.assertRegex(text, r"posenc +-?0\.\d{9} +512 of 512 +0\n")
+        self.assertRegex(text, r"angle in float32, as usual +-?0\.\d{9} +\d+ of 512 +0\.0\d+\n")
+        self.assertIn("posenc list", text)
+
+
+class Bench(ProgramTest):
+    def test_json(self):
+        outcome = self.succeeds("bench", "add", "--threads", 1, "--repeats", 1, "--json")
+        self.assertEqual(outcome.err, "")
+        document = json.loads(outcome.out)
+        self.assertEqual(list(document["machine"]), ["cores", "simd_target", "backend"])
+        self.assertEqual(len(document["results"]), 6)
+        keys = ["job", "shape", "dtype", "threads", "seconds", "gb_per_s", "limit", "limit_gb_per_s", "ratio"]
+        for result in document["results"]:
+            self.assertEqual(list(result), keys)
+            self.assertEqual(result["limit"], "in-place")
+            self.assertGreater(result["seconds"], 0)
+
+
+if __name__ == "__main__":
+    unittest.main()

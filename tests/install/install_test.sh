@@ -1,0 +1,65 @@
+#!/usr/bin/env bash
+# install_test.sh static|shared SOURCE BUILD
+# Installs posenc into a fresh prefix, moves the prefix, and builds and runs the example project against it: once
+# with find_package, once with pkg-config.
+set -euo pipefail
+kind=$1 source=$2 build=$3
+work=$build/install-test-$kind
+prefix=$work/prefix
+expected='0 The  0.000  1.000  0.000  1.000
+1 cat  0.841  0.540  0.010  1.000
+2 sat  0.909 -0.416  0.020  1.000'
+
+fail() {
+  echo "install.$kind: $*" >&2
+  exit 1
+}
+
+# The build of the shared library is kept: only what changed is built again.
+rm -rf "$work/first" "$prefix" "$work/consumer"
+mkdir -p "$work"
+if [[ $kind == shared ]]; then
+  build=$work/library
+  cmake -S "$source" -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=Debug -DCMAKE_CXX_FLAGS_DEBUG=-O0 \
+    -DBUILD_SHARED_LIBS=ON
+  cmake --build "$build" --parallel 2
+fi
+cmake --install "$build" --prefix "$work/first" >"$work/install.log"
+mv "$work/first" "$prefix"
+
+echo "--- what was installed"
+library=$(find "$prefix" -name 'libposenc.*' | head -n 1)
+[[ -n $library ]] || fail "no library"
+libdir=$(dirname "$library")
+for file in "$prefix/include/posenc/posenc.h" "$prefix/bin/posenc" "$libdir/pkgconfig/posenc.pc" \
+  "$libdir/cmake/posenc/posencConfig.cmake" "$libdir/cmake/posenc/posencConfigVersion.cmake"; do
+  [[ -f $file ]] || fail "missing: $file"
+done
+[[ -z $(find "$prefix/include" -type f ! -name '*.h') ]] || fail "something beside headers in include/"
+(cd "$source/include" && find posenc -name '*.h') | while read -r header; do
+  [[ -f $prefix/include/$header ]] || fail "header not installed: $header"
+done
+if grep -rnF -e "$source" -e "$work/first" "$libdir/cmake" "$libdir/pkgconfig"; then
+  fail "the package names folders of the machine it was built on"
+fi
+
+echo "--- the program"
+version=$(sed -nE 's/^#define POSENC_VERSION "(.*)"/\1/p' "$prefix/include/posenc/version.h")
+"$prefix/bin/posenc" --version | grep -F "$version" || fail "posenc --version does not say $version"
+
+echo "--- find_package"
+cmake -S "$source/examples/cmake_project" -B "$work/consumer" -G Ninja -DCMAKE_PREFIX_PATH="$prefix"
+cmake --build "$work/consumer"
+got=$("$work/consumer/positions")
+[[ $got == "$expected" ]] || fail "find_package: the program printed"$'\n'"$got"
+
+echo "--- pkg-config"
+export PKG_CONFIG_PATH=$libdir/pkgconfig
+[[ $(pkg-config --modversion posenc) == "$version" ]] || fail "pkg-config gives another version"
+static=()
+[[ $kind == shared ]] || static=(--static)
+read -ra flags < <(pkg-config --cflags --libs "${static[@]}" posenc)
+"${CXX:-c++}" -std=c++20 "$source/examples/cmake_project/main.cpp" -o "$work/consumer/with_pkg_config" "${flags[@]}"
+got=$(LD_LIBRARY_PATH=$libdir "$work/consumer/with_pkg_config")
+[[ $got == "$expected" ]] || fail "pkg-config: the program printed"$'\n'"$got"
+echo "install.$kind: ok"

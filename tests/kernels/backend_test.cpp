@@ -1,0 +1,46 @@
+#include "posenc/backend.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+
+#include "posenc/error.h"
+
+namespace posenc {
+namespace {
+
+TEST(Backend, CanBeForcedAndGivenBack) {
+  EXPECT_EQ(backends().back(), "reference");
+  force_backend("reference");
+  EXPECT_EQ(backend(), "reference");
+  force_backend("");
+  EXPECT_EQ(backend(), backends().front());
+  EXPECT_THROW(force_backend("gpu"), Error);
+}
+
+TEST(Backend, FollowsTheEnvironment) {
+  setenv("POSENC_BACKEND", "reference", 1);
+  EXPECT_EQ(backend(), "reference");
+  setenv("POSENC_BACKEND", "abacus", 1);
+  EXPECT_THROW(backend(), Error);
+  unsetenv("POSENC_BACKEND");
+  setenv("POSENC_THREADS", "3", 1);
+  EXPECT_EQ(threads(), 3);
+  setenv("POSENC_THREADS", "many", 1);
+  EXPECT_THROW(threads(), Error);
+  unsetenv("POSENC_THREADS");
+  EXPECT_GE(threads(), 1);
+  EXPECT_THROW(set_threads(-1), Error);
+}
+
+TEST(Backend, ListsSimdTargets) {
+  const auto targets = simd_targets();
+  ASSERT_FALSE(targets.empty());
+  force_simd_target(targets.back());
+  EXPECT_EQ(simd_targets(), targets) << "a forced target must not hide the others";
+  force_simd_target("");
+  EXPECT_THROW(force_simd_target("MMX"), Error);
+}
+
+}  // namespace
+}  // namespace posenc

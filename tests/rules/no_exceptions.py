@@ -1,0 +1,71 @@
+"""What WebAssembly needs compiles without exceptions, and needs neither threads nor files.
+
+no_exceptions.py ROOT BUILD
+"""
+
+import os
+import re
+import subprocess
+import sys
+import tempfile
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from tree import Report, library_arguments, sources
+
+ROOMS = ("src/", "src/numerics/", "src/schemes/", "src/kernels/", "src/kernels/reference/", "src/formats/",
+         "src/models/")
+REFUSED = re.compile(
+    r"^(pthread_\w+|fopen(64)?|open(64)?|openat(64)?|read|write|fread|fwrite|mmap(64)?|__cxa_throw|__cxa_rethrow|"
+    r"__cxa_begin_catch|__cxa_allocate_exception)(@.*)?$"
+    r"|^std::(thread|basic_[io]?fstream|basic_filebuf|filesystem|condition_variable|__once_call)")
+
+
+# What these need, they must bring: nobody else does where there are no exceptions.
+OURS = re.compile(r"^(posenc|boost)::")
+
+
+def symbols_of(path):
+    """(defined, undefined) names of an object."""
+    listing = subprocess.run(["nm", "--demangle", "--format=posix", str(path)], capture_output=True, text=True,
+                             check=True).stdout
+    defined, undefined = set(), set()
+    for name, kind in re.findall(r"^(.*?) ([A-Za-z])(?: +[0-9a-f]+)* *$", listing, re.MULTILINE):
+        (undefined if kind in "Uwv" else defined).add(name)
+    return defined, undefined
+
+
+def check(root, build):
+    report = Report()
+    # -UPOSENC_CPU_BACKEND comes last and wins; without the macro, the reference is the only backend.
+    arguments = library_arguments(root, build) + ["-O1", "-g0", "-fno-exceptions", "-UPOSENC_CPU_BACKEND", "-c"]
+    found = [path for path in sources(root, {".cpp"}) if f"{path.parent.as_posix()}/" in ROOMS]
+    all_defined, all_undefined = set(), {}
+
+    with tempfile.TemporaryDirectory() as folder:
+
+        def compile_without(number):
+            path, made = found[number], Path(folder) / f"{number}.o"
+            result = subprocess.run(arguments + [str(root / path), "-o", str(made)], capture_output=True, text=True)
+            return path, result.stderr if result.returncode else None, made
+
+        with ThreadPoolExecutor(os.cpu_count()) as pool:
+            for path, error, made in pool.map(compile_without, range(len(found))):
+                report.look()
+                if error is not None:
+                    report.problem(path, 1, "does not compile with -fno-exceptions:\n" + error)
+                    continue
+                defined, undefined = symbols_of(made)
+                all_defined |= defined
+                for symbol in undefined:
+                    all_undefined.setdefault(symbol, path)
+                    if REFUSED.search(symbol):
+                        report.problem(path, 1, f"references {symbol}, which WebAssembly does not have")
+    for symbol, path in sorted(all_undefined.items()):
+        if OURS.search(symbol) and symbol not in all_defined:
+            report.problem(path, 1, f"references {symbol}, which nothing defines in this build")
+    return report
+
+
+if __name__ == "__main__":
+    check(Path(sys.argv[1]), Path(sys.argv[2])).finish()

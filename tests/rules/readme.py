@@ -1,0 +1,133 @@
+"""What the README shows is true: its C++ compiles, links and runs, its ./run commands run and print what is pasted.
+
+readme.py snippets ROOT BUILD LIBRARY.a     every ```cpp block
+readme.py commands ROOT                     every ./run line of ```sh and ```console blocks, and the length
+
+A pasted output is the rest of a ```console block after a `$ ` line, or the ```text block right below a ```sh block.
+In it, a line that is only … stands for any lines, and … within a line for any characters.
+"""
+
+import os
+import re
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from tree import Report, library_arguments
+
+LONGEST = 75  # one screen, and a little
+FENCE = re.compile(r"^```(\w*)[^\n]*\n(.*?)^```", re.MULTILINE | re.DOTALL)
+
+
+class Block:
+    def __init__(self, text, match):
+        self.language = match.group(1)
+        self.text = match.group(2)
+        self.line = text.count("\n", 0, match.start(2)) + 1
+        self.start, self.end = match.span()
+
+
+def blocks(text):
+    return [Block(text, match) for match in FENCE.finditer(text)]
+
+
+def program_of(block):
+    """A snippet as a whole program; its line numbers stay those of the README."""
+    hoisted, body = [], []
+    for number, line in enumerate(block.text.splitlines()):
+        directive = re.match(r"\s*#|\s*using namespace\b", line)
+        hoisted.append(line if directive else "")
+        body.append("" if directive else line)
+    if re.search(r"\bint main\s*\(", block.text):
+        return f'#line {block.line} "README.md"\n{block.text}'
+    return (f'#line {block.line} "README.md"\n' + "\n".join(hoisted)
+            + "\n#include <cstdint>\n#include <cstdio>\n#include <vector>\n#include <posenc/posenc.h>\n"
+            + "using namespace posenc;\nint main() {\n"
+            + f'#line {block.line} "README.md"\n' + "\n".join(body) + "\n}\n")
+
+
+def check_snippets(root, build, library):
+    report = Report()
+    text = (root / "README.md").read_text(encoding="utf-8")
+    # The library's own warnings are not asked of six lines for a newcomer.
+    arguments = [word for word in library_arguments(root, build) if not word.startswith(("-W", "-I"))]
+    arguments += ["-O0", "-g0", "-I", str(root / "include")]
+    needs = subprocess.run(["pkg-config", "--libs", "fmt", "libhwy", "tbb"], capture_output=True, text=True,
+                           check=True).stdout.split()
+    for block in blocks(text):
+        if block.language not in ("cpp", "c++"):
+            continue
+        report.look()
+        with tempfile.TemporaryDirectory() as folder:
+            source, program = Path(folder) / "snippet.cpp", Path(folder) / "snippet"
+            source.write_text(program_of(block), encoding="utf-8")
+            made = subprocess.run(arguments + [str(source), str(library), "-o", str(program)] + needs,
+                                  capture_output=True, text=True)
+            if made.returncode:
+                report.problem("README.md", block.line, "the snippet does not compile:\n" + made.stderr)
+                continue
+            ran = subprocess.run([str(program)], cwd=folder, capture_output=True, text=True, timeout=60)
+            if ran.returncode:
+                report.problem("README.md", block.line, f"the snippet ends with {ran.returncode}:\n{ran.stderr}")
+    return report
+
+
+def commands(text):
+    """(line, command, pasted output or None) of every ./run in the README."""
+    found = blocks(text)
+    for block, below in zip(found, found[1:] + [None]):
+        if block.language not in ("sh", "bash", "shell", "console"):
+            continue
+        runs, pasted = [], None
+        for number, line in enumerate(block.text.splitlines(), start=block.line):
+            prompt = line.startswith("$ ")
+            command = line.removeprefix("$ ")
+            if prompt or block.language != "console":
+                pasted = [] if prompt else None
+                if re.match(r"\./run\b", command):
+                    runs.append((number, re.sub(r"\s+# .*$", "", command), pasted))
+            elif pasted is not None:
+                pasted.append(line)
+        if runs and below and below.language in ("", "text") and not text[block.end:below.start].strip():
+            number, command, _ = runs[-1]
+            runs[-1] = number, command, below.text.splitlines()
+        for number, command, pasted in runs:
+            yield number, command, pasted or None
+
+
+def matches(expected, printed):
+    """Whether the printed text is the pasted one; … stands for what may differ."""
+    parts = []
+    for line in expected:
+        if line.strip() in ("…", "..."):
+            parts.append(r"(?:.*\n)*")
+        else:
+            parts.append(".*".join(map(re.escape, line.rstrip().split("…"))) + r"[ \t]*\n")
+    return re.fullmatch("".join(parts) + r"\n*", printed if printed.endswith("\n") else printed + "\n") is not None
+
+
+def check_commands(root):
+    report = Report()
+    text = (root / "README.md").read_text(encoding="utf-8")
+    length = len(text.splitlines())
+    if length > LONGEST:
+        report.problem("README.md", LONGEST + 1, f"{length} lines; it is to stay one screen of {LONGEST}")
+    with tempfile.TemporaryDirectory() as folder:
+        (Path(folder) / "run").symlink_to(root / "run")  # files that commands write stay out of the tree
+        for line, command, expected in commands(text):
+            report.look()
+            ran = subprocess.run(["bash", "-c", command], cwd=folder, capture_output=True, text=True,
+                                 stdin=subprocess.DEVNULL, env=os.environ | {"NO_COLOR": "1"})
+            if ran.returncode:
+                report.problem("README.md", line, f"{command}: ends with {ran.returncode}:\n{ran.stderr[-4000:]}")
+            elif expected is not None and not matches(expected, ran.stdout):
+                report.problem("README.md", line, f"{command}: prints other than is pasted:\n{ran.stdout}")
+    return report
+
+
+if __name__ == "__main__":
+    if sys.argv[1] == "snippets":
+        check_snippets(*map(Path, sys.argv[2:5])).finish()
+    else:
+        check_commands(Path(sys.argv[2])).finish()

@@ -1,0 +1,124 @@
+"""The rules themselves: each finds the fault it is for, names its file and line, and is quiet without it."""
+
+import tempfile
+import unittest
+from pathlib import Path
+
+import errors
+import layers
+import library_symbols
+import names
+import no_exceptions
+import places
+import readme
+import sizes
+import tree
+
+
+class Rules(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.root = Path(folder.name)
+
+    def write(self, path, text=""):
+        (self.root / path).parent.mkdir(parents=True, exist_ok=True)
+        (self.root / path).write_text(text, encoding="utf-8")
+
+    def problems(self, rule):
+        return rule.check(self.root).problems
+
+    def test_layers(self):
+        self.write("include/posenc/scheme.h")
+        self.write("include/posenc/forms.h")
+        self.write("src/numerics/wave.h")
+        self.write("src/kernels/good.cpp", '#include "posenc/forms.h"\n#include "numerics/wave.h"\n#include <vector>\n'
+                                           '// #include "posenc/scheme.h"\n')
+        self.assertEqual(self.problems(layers), [])
+        self.write("src/kernels/bad.cpp", '\n#include "posenc/scheme.h"\n')
+        self.assertEqual(self.problems(layers),
+                         ["src/kernels/bad.cpp:2: src/kernels/ may not include include/posenc/scheme.h"])
+
+    def test_layers_by_relative_path(self):
+        self.write("src/kernels/x.h")
+        self.write("src/schemes/bad.cpp", '#include "../kernels/x.h"\n')
+        self.assertEqual(self.problems(layers),
+                         ["src/schemes/bad.cpp:1: src/schemes/ may not include src/kernels/x.h"])
+
+    def test_layers_of_dependencies(self):
+        self.write("src/kernels/cpu/good.cpp", "#include <hwy/highway.h>\n#include <thread>\n")
+        self.assertEqual(self.problems(layers), [])
+        self.write("src/kernels/reference/bad.cpp", "#include <thread>\n#include <hwy/highway.h>\n")
+        self.assertEqual([problem.split(": ")[0] for problem in self.problems(layers)],
+                         ["src/kernels/reference/bad.cpp:1", "src/kernels/reference/bad.cpp:2"])
+
+    def test_layers_of_a_room_nobody_knows(self):
+        self.write("attic/x.cpp", "#include <vector>\n")
+        self.assertEqual(self.problems(layers), ["attic/x.cpp:1: in no room that the table of layers knows"])
+
+    def test_names(self):
+        self.write("src/commonplace.cpp", "namespace posenc::numerics {}\n// namespace util\n")
+        self.assertEqual(self.problems(names), [])
+        self.write("src/rotate_utils.h", "\nnamespace posenc::helpers {}\n")
+        self.write("src/misc/x.h")
+        self.assertEqual(len(self.problems(names)), 3)
+        self.assertIn('src/rotate_utils.h:2: namespace posenc::helpers holds the word "helpers"', self.problems(names))
+
+    def test_sizes(self):
+        self.write("src/long.cpp", "\n" * 700)
+        self.assertEqual(self.problems(sizes), [])
+        self.write("src/long.cpp", "\n" * 701)
+        self.assertEqual(self.problems(sizes), ["src/long.cpp:701: 701 lines; the limit is 700"])
+
+    def test_errors(self):
+        self.write("src/good.cpp", 'static_assert(true);\nraise("do not throw it"); // throw\nint f() noexcept;\n')
+        self.write("src/error.cpp", "throw Error(message);\n")
+        self.assertEqual(self.problems(errors), [])
+        self.write("src/bad.cpp", "\nthrow 1;\nassert(x);\n")
+        self.assertEqual([problem.split(": ")[0] for problem in self.problems(errors)],
+                         ["src/bad.cpp:2", "src/bad.cpp:3"])
+
+    def test_places(self):
+        self.write("README.md", "https://github.com/x and docs/work/x, ../work, $root/home\n")
+        self.assertEqual(self.problems(places), [])
+        slash = "/"
+        self.write("docs/bad.md", f"see {slash}home/me/x\nhttps:{slash}/registry.local:8080/x\n`{slash}work`\n")
+        self.assertEqual([problem.split(": ")[0] for problem in self.problems(places)],
+                         ["docs/bad.md:1", "docs/bad.md:2", "docs/bad.md:3"])
+
+    def test_nothing_seen_is_a_failure(self):
+        with self.assertRaises(SystemExit) as ended:
+            layers.check(self.root).finish()
+        self.assertEqual(ended.exception.code, 1)
+
+    def test_symbols(self):
+        for symbol in ("printf", "__printf_chk", "puts", "abort", "exit", "_exit", "__assert_fail", "std::cout",
+                       "fmt::v9::vprint(std::FILE*)"):
+            self.assertRegex(symbol, library_symbols.REFUSED)
+        for symbol in ("snprintf", "std::terminate()", "posenc::raise(std::string const&)", "memcpy",
+                       "posenc::print_width()", "fmt::v9::detail::assert_fail(char const*, int, char const*)"):
+            self.assertNotRegex(symbol, library_symbols.REFUSED)
+        for symbol in ("pthread_create", "fopen", "read", "__cxa_throw", "std::thread::join()"):
+            self.assertRegex(symbol, no_exceptions.REFUSED)
+        for symbol in ("posenc::read_npy(int)", "getenv", "std::__throw_length_error(char const*)"):
+            self.assertNotRegex(symbol, no_exceptions.REFUSED)
+
+    def test_comments_are_blanked_and_lines_stay(self):
+        code = tree.without_comments('a /* b\n c */ "d // e" f // g\n1\'000 \'"\' h')
+        self.assertEqual(code.split(), ["a", "f", "1'000", "h"])
+        self.assertEqual(code.count("\n"), 2)
+
+    def test_readme_commands(self):
+        text = ("```sh\ngit clone x\n./run list    # all\n./run table\n```\n\n```text\n0 1\n…\n```\n"
+                "```console\n$ ./run a\nout\n$ ls\nfile\n```\n")
+        self.assertEqual(list(readme.commands(text)),
+                         [(3, "./run list", None), (4, "./run table", ["0 1", "…"]), (12, "./run a", ["out"])])
+
+    def test_readme_output(self):
+        self.assertTrue(readme.matches(["a", "…", "took … ms"], "a  \nb\nc\ntook 3 ms\n"))
+        self.assertFalse(readme.matches(["a", "b"], "a\nb\nc\n"))
+        self.assertFalse(readme.matches(["a.b"], "axb\n"))
+
+
+if __name__ == "__main__":
+    unittest.main()

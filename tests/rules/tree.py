@@ -1,0 +1,92 @@
+"""The files of the project, and how a rule reports what it finds."""
+
+import json
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+CPP = {".h", ".cpp", ".cu", ".cuh"}
+
+
+def files(root):
+    """Every file that is, or would be, under version control, relative to the root."""
+    listed = subprocess.run(
+        ["git", "-c", "safe.directory=*", "-C", str(root), "ls-files", "-z", "--cached", "--others",
+         "--exclude-standard"],
+        capture_output=True, text=True)
+    if listed.returncode == 0 and (root / ".git").exists():
+        found = [Path(name) for name in listed.stdout.split("\0") if name]
+    else:  # an unpacked release
+        ignored = {"build", ".git", "__pycache__"}
+        found = [path.relative_to(root) for path in root.rglob("*")]
+        found = [path for path in found if not ignored & set(path.parts)]
+    # A link to a folder, or a file that was removed and not yet committed, has no text to read.
+    return sorted(path for path in found if (root / path).is_file())
+
+
+def sources(root, suffixes=CPP):
+    return [path for path in files(root) if path.suffix in suffixes]
+
+
+def lines(root, path):
+    """The lines of a text file, from 1; none for other files."""
+    try:
+        text = (root / path).read_text(encoding="utf-8")
+    except UnicodeDecodeError:
+        return
+    yield from enumerate(text.split("\n"), start=1)
+
+
+def without_comments(text):
+    """C++ with comments and the insides of literals blanked, line by line as before."""
+    pattern = r'//[^\n]*|/\*.*?\*/|R"(\w*)\(.*?\)\1"|"(?:\\.|[^"\\\n])*"|(?<![0-9a-fA-F])\'(?:\\.|[^\'\\\n])+\''
+
+    def blank(match):
+        return re.sub(r"[^\n]", " ", match.group())
+
+    return re.sub(pattern, blank, text, flags=re.DOTALL)
+
+
+def compile_commands(build):
+    """(source, arguments without -c, -o and the source itself) of everything that the build compiles."""
+    for entry in json.loads((build / "compile_commands.json").read_text()):
+        words = iter(shlex.split(entry["command"]))
+        arguments = []
+        for word in words:
+            if word in ("-o", "-c", "-MF", "-MT", "-MQ"):
+                next(words)
+            elif word not in ("-MD", "-MMD"):
+                arguments.append(word)
+        yield Path(entry["file"]), arguments
+
+
+def library_arguments(root, build):
+    """How the build compiles src/error.cpp: compiler, definitions, include paths, warnings."""
+    for source, arguments in compile_commands(build):
+        if source == root / "src" / "error.cpp":
+            return arguments
+    raise SystemExit("src/error.cpp is not in compile_commands.json")
+
+
+class Report:
+    """Collects `file:line: what is wrong`; a rule that looked at nothing fails too."""
+
+    def __init__(self):
+        self.problems = []
+        self.seen = 0
+
+    def look(self, count=1):
+        self.seen += count
+
+    def problem(self, path, line, text):
+        self.problems.append(f"{path}:{line}: {text}")
+
+    def finish(self):
+        for problem in self.problems:
+            print(problem)
+        if not self.seen:
+            print("nothing was looked at: the rule or its arguments are wrong")
+        print(f"{self.seen} looked at, {len(self.problems)} wrong")
+        sys.exit(0 if self.seen and not self.problems else 1)
