@@ -23,7 +23,7 @@ namespace {
 
 // CLI11's own words, where they can be said more plainly.
 std::string plain_words(const CLI::ParseError& error) {
-  const std::string text = error.what();
+  std::string text = error.what();
   const std::string option = text.substr(0, text.find(':'));
   if (dynamic_cast<const CLI::ArgumentMismatch*>(&error) != nullptr) {
     return text.find("missing") != std::string::npos ? fmt::format("{} needs a value", option)

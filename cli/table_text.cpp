@@ -37,11 +37,11 @@ Shown shown_rows(std::int64_t count) {
   return count <= kMost ? Shown{count, count, 0} : Shown{count, kHead, kTail};
 }
 
-Shown shown_columns(std::int64_t count, std::int64_t fitting) {
-  fitting = std::max<std::int64_t>(fitting, 3);
-  if (count <= fitting) return {count, count, 0};
-  // one place goes to the sign of what is left out
-  const std::int64_t places = fitting - 1;
+// `room`: columns of the screen beside the labels; `place`: how many of them one column of the table takes.
+Shown shown_columns(std::int64_t count, int room, int place) {
+  constexpr std::int64_t kFewest = 3;
+  if (count <= std::max<std::int64_t>(room / place, kFewest)) return {count, count, 0};
+  const std::int64_t places = std::max<std::int64_t>((room - kGap - columns_of(kLeftOut)) / place, kFewest - 1);
   return {count, (places + 1) / 2, places / 2};
 }
 
@@ -109,8 +109,8 @@ std::string table_text(const TableJob& job, int digits, int columns, bool colour
     cells.push_back(std::move(texts));
   }
   const int label_columns = widest(labels, columns_of("position"));
-  const Shown shown =
-      shown_columns(job.form.width, (std::min(columns, kWidestScreen) - label_columns) / (cell_columns + kGap));
+  const int room = std::min(columns, kWidestScreen) - label_columns;
+  const Shown shown = shown_columns(job.form.width, room, cell_columns + kGap);
 
   std::vector<std::string> numbers;
   for (const std::int64_t column : shown.indices()) numbers.push_back(std::to_string(column));

@@ -82,13 +82,12 @@ set_up() {
 # configure PRESET: runs CMake where that has not been done; later changes to CMakeLists.txt are Ninja's to see.
 configure() {
   local build=$root/build/$1 log=$root/build/configure-$1.log
-  local -a fresh=()
-  if [[ -f $build/CMakeCache.txt ]] && ! grep -qxF "CMAKE_HOME_DIRECTORY:INTERNAL=$root" "$build/CMakeCache.txt"; then
-    fresh=(--fresh)  # the folder was moved or copied together with its build
-  elif [[ -f $build/build.ninja && ! $root/CMakePresets.json -nt $build/build.ninja ]]; then
+  if [[ -f $build/build.ninja && ! $root/CMakePresets.json -nt $build/build.ninja ]] &&
+    grep -qxF "CMAKE_HOME_DIRECTORY:INTERNAL=$root" "$build/CMakeCache.txt"; then
     return
   fi
-  if ! (cd "$root" && cmake "${fresh[@]}" --preset "$1" </dev/null >"$log" 2>&1); then
+  # --fresh forgets what an earlier preset said, and the place that the folder was moved from.
+  if ! (cd "$root" && cmake --fresh --preset "$1" </dev/null >"$log" 2>&1); then
     cat "$log" >&2
     return 1
   fi

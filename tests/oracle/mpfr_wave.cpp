@@ -3,6 +3,9 @@
 #include <mpfr.h>
 
 #include <cmath>
+#include <memory>
+#include <utility>
+#include <vector>
 
 namespace posenc::oracle {
 namespace {
@@ -11,7 +14,7 @@ constexpr mpfr_prec_t kBits = 500;
 
 class Number {
  public:
-  Number() { mpfr_init2(value_, kBits); }
+  explicit Number(mpfr_prec_t bits = kBits) { mpfr_init2(value_, bits); }
   ~Number() { mpfr_clear(value_); }
   Number(const Number&) = delete;
   Number& operator=(const Number&) = delete;
@@ -119,6 +122,27 @@ void mpfr_turns(const MpfrFrequency& frequency, std::uint64_t words[4]) {
     words[word] = mpfr_get_uj(low, MPFR_RNDN);
     mpfr_set(turns, high, MPFR_RNDN);
   }
+}
+
+struct MpfrWaves::Numbers {
+  std::vector<std::unique_ptr<Number>> radians;
+};
+
+MpfrWaves::MpfrWaves(double base, long width) : numbers_(std::make_unique<Numbers>()) {
+  for (long pair = 0; pair < (width + 1) / 2; ++pair) {
+    auto radians = std::make_unique<Number>(320);
+    set_radians(*radians, {base, 2 * pair, width});
+    numbers_->radians.push_back(std::move(radians));
+  }
+}
+
+MpfrWaves::~MpfrWaves() = default;
+
+double MpfrWaves::wave(long pair, std::uint64_t position, unsigned quarter, Precision precision) const {
+  Number angle(320), exact(128);
+  mpfr_mul_ui(angle, *numbers_->radians[static_cast<std::size_t>(pair)], position, MPFR_RNDN);
+  oracle::wave(exact, angle, quarter, 1.0);
+  return rounded(exact, precision);
 }
 
 }  // namespace posenc::oracle

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 
 namespace posenc::oracle {
 
@@ -24,6 +25,21 @@ double mpfr_wave(const MpfrFrequency& frequency, std::uint64_t position, unsigne
 
 /// scale · sin(radians + quarter·π/2), rounded the same way.
 double mpfr_wave_of_radians(double radians, unsigned quarter, double scale, Precision precision);
+
+/// The same for many values of one set of frequencies, base^(−2·pair/width): frequencies are made once, to 320 bits,
+/// and sines to 128 bits before they are rounded to the format.
+class MpfrWaves {
+ public:
+  MpfrWaves(double base, long width);
+  ~MpfrWaves();
+  MpfrWaves(const MpfrWaves&) = delete;
+  MpfrWaves& operator=(const MpfrWaves&) = delete;
+  double wave(long pair, std::uint64_t position, unsigned quarter, Precision precision) const;
+
+ private:
+  struct Numbers;
+  std::unique_ptr<Numbers> numbers_;
+};
 
 /// |got − exact| in units in the last place of the exact value, for the same value.
 double mpfr_error_in_ulps(double got, const MpfrFrequency& frequency, std::uint64_t position, unsigned quarter,
