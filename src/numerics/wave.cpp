@@ -211,7 +211,7 @@ bool round_wave(T& out, const Angle& angle, const Reduced& r, unsigned quarter, 
     // 2^-50 and half an ulp for the scale; twice that, and then what could the true value round to?
     const double error = std::fabs(value) * 0x1p-49;
     const T low = narrow<T>(value - error), high = narrow<T>(value + error);
-    if (low == high && (r.relative || !sine)) {
+    if (low == high && value != 0 && (r.relative || !sine)) {
       out = low;
       return true;
     }

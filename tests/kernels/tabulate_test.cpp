@@ -127,6 +127,22 @@ TEST(Tabulate, GivesTheSameBytesHoweverItIsAsked) {
   });
 }
 
+// Scales at the ends of their range, and widths that leave vectors half empty.
+TEST(Tabulate, AgreesWithTheReferenceForEveryScaleAndWidth) {
+  for (const double scale : {0.0, 1.0, -1.0, 0.3, 32768.0, 1e-30, 1 + 0x1p-24}) {
+    for (const std::int64_t width : {1, 3, 5, 17, 66, 127}) {
+      const Sinusoidal scheme{.width = width, .base = 500.0, .scale = scale, .odd = OddWidth::kTrim};
+      force_backend("reference");
+      const auto want = table_of<float>(scheme, 100, {.first = 0});
+      const auto want_f16 = table_of<Half>(scheme, 40, {.first = 5});
+      for_each_engine([&] {
+        EXPECT_TRUE(same_bytes(table_of<float>(scheme, 100, {.first = 0}), want)) << scale << ' ' << width;
+        EXPECT_TRUE(same_bytes(table_of<Half>(scheme, 40, {.first = 5}), want_f16)) << scale << ' ' << width;
+      });
+    }
+  }
+}
+
 TEST(Tabulate, TakesPositionsInAnyOrder) {
   const Sinusoidal scheme{.width = 34};
   std::mt19937_64 random(5);

@@ -70,6 +70,7 @@ void sum_f32(double* HWY_RESTRICT sums, const float* HWY_RESTRICT x, std::int64_
 //     most kSlack units of its last bit. Only the upper 13 of the 29 bits are looked at, for eight values at a time;
 //     they may be further off by one for what is cut. Small values are in doubt, too.
 
+#if HWY_TARGET != HWY_SCALAR
 constexpr int kCutSlack = static_cast<int>(kSlack >> 16) + 2;  // in units of the 13 bits
 
 using DF = hn::ScalableTag<float>;
@@ -206,6 +207,40 @@ std::int64_t waves(const WaveBlock& block, DoubtfulTile* doubtful, std::int64_t&
   }
   return doubts;
 }
+
+#else  // HWY_SCALAR has no vectors to pair up: one column at a time, by the exact test
+
+std::int64_t waves(const WaveBlock& g, DoubtfulTile* doubtful, std::int64_t& lanes) {
+  lanes = 1;
+  std::int64_t doubts = 0;
+  for (std::int64_t j = 0; j < g.columns; ++j) {
+    double sine = g.sine[j], cosine = g.cosine[j];
+    float* centre = g.out + kGroupReach * g.row_stride + j;
+    for (int group = 0; group < g.groups; ++group, centre += kGroupRows * g.row_stride) {
+      bool doubt = false;
+      const auto write = [&](int row, double value) {
+        const auto high = static_cast<float>(value + g.error), low = static_cast<float>(value - g.error);
+        centre[row * g.row_stride] = high;
+        doubt |= high != low;
+      };
+      write(0, sine);
+      for (int n = 1; n <= kGroupReach; ++n) {
+        const std::int64_t at = (n - 1) * g.table_stride + j;
+        const double a = sine * g.cosines[at], b = cosine * g.sines[at];
+        write(-n, a - b);
+        if (n < kGroupReach) write(n, a + b);
+      }
+      if (doubt) doubtful[doubts++] = {static_cast<std::int32_t>(j), group};
+      const std::int64_t step = kGroupReach * g.table_stride + j;
+      const double next = sine * g.cosines[step] + cosine * g.sines[step];
+      cosine = cosine * g.cosines[step] - sine * g.sines[step];
+      sine = next;
+    }
+  }
+  return doubts;
+}
+
+#endif
 
 void turn(const double* HWY_RESTRICT sine, const double* HWY_RESTRICT cosine, const double* HWY_RESTRICT sines,
           const double* HWY_RESTRICT cosines, double* HWY_RESTRICT new_sine, double* HWY_RESTRICT new_cosine,

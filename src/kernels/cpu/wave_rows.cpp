@@ -1,5 +1,6 @@
 #include "kernels/cpu/wave_rows.h"
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 
@@ -35,7 +36,8 @@ WaveRows::WaveRows(const Waves& waves, const TokenPositions& positions, std::int
     : waves_(waves), positions_(positions) {
   padded_ = (width() + kColumnPadding - 1) / kColumnPadding * kColumnPadding;
   table_stride_ = padded_ + 128;
-  const bool direct = waves.axes > 1 || !waves.float32_angles.factors.empty() || longest_run < kShortestRun;
+  const bool direct = waves.axes > 1 || waves.scale == 0 || !waves.float32_angles.factors.empty() ||
+                      longest_run < kShortestRun;
   if (direct) return;
   reach_.resize(static_cast<std::size_t>(padded_));
   for (std::size_t c = 0; c < waves.columns.size(); ++c) {
@@ -70,6 +72,7 @@ void WaveRows::fill_steps(double* sines, double* cosines, std::uint64_t position
     sines[c] = step.sine;
     cosines[c] = step.cosine;
   }
+  std::fill(cosines + waves_.columns.size(), cosines + padded_, 1.0);
 }
 
 void WaveRows::make(std::int64_t b, std::int64_t t0, std::int64_t t1, float* rows, Anchor& anchor,
@@ -126,6 +129,9 @@ void WaveRows::set_anchor(Anchor& anchor, std::int64_t position) const {
     anchor.sine[c] = (quarter & 2 ? -value : value) * waves_.scale;
     anchor.cosine[c] = (quarter & 2 ? -slope : slope) * waves_.scale;
   }
+  // The padding stands still at a power of two, whose rounding is never in doubt.
+  const double still = std::exp2(std::ceil(std::log2(std::fabs(waves_.scale))));
+  std::fill(anchor.sine.begin() + width(), anchor.sine.end(), still);
 }
 
 void WaveRows::make_run(std::int64_t position, std::int64_t count, float* rows, Anchor& anchor,
