@@ -51,7 +51,15 @@ std::string help_text(const std::vector<Verb>& verbs) {
   refuse(fmt::format("unknown {} '{}' ({})", kind, word, hint));
 }
 
+// posenc help table → posenc table --help
+void accept_help_as_verb(std::vector<std::string>& arguments) {
+  if (arguments.empty() || arguments.front() != "help") return;
+  arguments.erase(arguments.begin());
+  arguments.emplace_back("--help");
+}
+
 int run(std::vector<std::string> arguments) {
+  accept_help_as_verb(arguments);
   const auto scheme = std::make_shared<SchemeRequest>(take_json_scheme(arguments));
   CLI::App program;
   program.name("posenc");

@@ -2,8 +2,10 @@
 
 #include <fcntl.h>
 #include <poll.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
 
 #include "cli/failure.h"
@@ -60,10 +62,12 @@ void finish_output() {
 }
 
 void tell(std::string_view text) noexcept {
-  for (const std::string_view part : {std::string_view("posenc: "), text, std::string_view("\n")}) {
-    // where stderr is gone there is nobody left to tell
-    if (write(STDERR_FILENO, part.data(), part.size()) < 0) return;
-  }
+  constexpr std::string_view kName = "posenc: ";
+  constexpr std::string_view kEnd = "\n";
+  const auto part = [](std::string_view bytes) { return iovec{const_cast<char*>(bytes.data()), bytes.size()}; };
+  // one call, so that lines of several programs do not mix; where stderr is gone there is nobody left to tell
+  const std::array<iovec, 3> parts = {part(kName), part(text), part(kEnd)};
+  [[maybe_unused]] const ssize_t written = writev(STDERR_FILENO, parts.data(), static_cast<int>(parts.size()));
 }
 
 }  // namespace posenc::cli

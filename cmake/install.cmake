@@ -8,8 +8,10 @@ set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/posenc)
 
 # How the library was compiled is no business of those who link it, so it is not exported.
 get_target_property(links posenc INTERFACE_LINK_LIBRARIES)
-list(REMOVE_ITEM links "$<LINK_ONLY:posenc_compile_options>")
-set_target_properties(posenc PROPERTIES INTERFACE_LINK_LIBRARIES "${links}")
+if(links)  # a shared library has none
+  list(REMOVE_ITEM links "$<LINK_ONLY:posenc_compile_options>")
+  set_target_properties(posenc PROPERTIES INTERFACE_LINK_LIBRARIES "${links}")
+endif()
 
 install(TARGETS posenc EXPORT posencTargets)
 install(DIRECTORY include/posenc DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.h")
@@ -42,5 +44,6 @@ if(POSENC_CPU_BACKEND)
 endif()
 list(JOIN pc_requires ", " pc_requires)
 file(RELATIVE_PATH pc_to_prefix ${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig ${CMAKE_INSTALL_PREFIX})
+string(REGEX REPLACE "/$" "" pc_to_prefix "${pc_to_prefix}")
 configure_file(cmake/posenc.pc.in posenc.pc @ONLY)
 install(FILES ${PROJECT_BINARY_DIR}/posenc.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)

@@ -5,7 +5,7 @@ import re
 import shlex
 import unittest
 
-from program import ProgramTest, npy
+from program import SANITIZED, ProgramTest, npy
 
 VERBS = ("tour", "list", "table", "apply", "bench")
 FIELDS = {
@@ -31,6 +31,7 @@ class Help(ProgramTest):
         text = self.help()
         self.assertEqual(text, self.help("--help"))
         self.assertEqual(text, self.help("-h"))
+        self.assertEqual(text, self.help("help"))
         for verb in VERBS:
             self.assertRegex(text, rf"(?m)^  {verb} +\S")
         self.assertIn("Examples:", text)
@@ -38,6 +39,7 @@ class Help(ProgramTest):
     def test_every_verb(self):
         for verb in VERBS:
             text = self.help(verb, "--help")
+            self.assertEqual(text, self.help("help", verb))
             self.assertTrue(text.startswith(f"posenc {verb}: "))
             for part in (f"Usage: posenc {verb}", "Options:", "--help", "Examples:"):
                 self.assertIn(part, text)
@@ -128,6 +130,7 @@ class Tour(ProgramTest):
         self.assertIn("posenc list", text)
 
 
+@unittest.skipIf(SANITIZED, "half a gigabyte, byte by byte")
 class Bench(ProgramTest):
     def test_json(self):
         outcome = self.succeeds("bench", "add", "--threads", 1, "--repeats", 1, "--json")

@@ -58,7 +58,8 @@ export PKG_CONFIG_PATH=$libdir/pkgconfig
 [[ $(pkg-config --modversion posenc) == "$version" ]] || fail "pkg-config gives another version"
 static=()
 [[ $kind == shared ]] || static=(--static)
-read -ra flags < <(pkg-config --cflags --libs "${static[@]}" posenc)
+# Without -r, read understands the backslash that pkg-config writes before a space in a path.
+read -a flags < <(pkg-config --cflags --libs "${static[@]}" posenc)
 "${CXX:-c++}" -std=c++20 "$source/examples/cmake_project/main.cpp" -o "$work/consumer/with_pkg_config" "${flags[@]}"
 got=$(LD_LIBRARY_PATH=$libdir "$work/consumer/with_pkg_config")
 [[ $got == "$expected" ]] || fail "pkg-config: the program printed"$'\n'"$got"

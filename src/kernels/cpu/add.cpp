@@ -37,13 +37,22 @@ template <class W> class VectorMaker {
     if constexpr (std::is_same_v<W, float>) {
       if (const auto* waves = std::get_if<Waves>(&job.form->source)) {
         wave_rows_.emplace(*waves, job.positions, job.out.sequence);
-        row_stride_ = wave_rows_->row_stride();
+        row_stride_ = wave_rows_->padded();
       }
     }
   }
   Scratch scratch() const {
-    const std::int64_t rows = wave_rows_ ? WaveRows::kScratchRows : std::min(kBlockRows, job_.out.sequence);
+    const std::int64_t rows = std::min(kBlockRows, job_.out.sequence);
     return {std::vector<W>(is_ready() ? 0 : static_cast<std::size_t>(rows * row_stride_)), {}};
+  }
+  /// Whether vectors can be made where they are wanted, in `out`, without passing through scratch memory.
+  bool makes_in_place() const {
+    return wave_rows_ && job_.x == nullptr && job_.out.type == DataType::kF32 && job_.out.column_stride == 1 &&
+           job_.out.width == wave_rows_->padded();
+  }
+  void make_in_place(const Block& block, Scratch& scratch, Outcome& outcome) const {
+    wave_rows_->make(block.b, block.t0, block.t1, job_.out.template token<float>(block.b, block.t0),
+                     job_.out.token_stride, scratch.anchor, outcome);
   }
   Vectors<W> make(const Block& block, Scratch& scratch, Outcome& outcome) const {
     return std::visit([&](const auto& source) { return from(source, block, scratch, outcome); }, job_.form->source);
@@ -68,7 +77,7 @@ template <class W> class VectorMaker {
 
   Vectors<W> from(const Waves& waves, const Block& block, Scratch& scratch, Outcome& outcome) const {
     if constexpr (std::is_same_v<W, float>) {
-      wave_rows_->make(block.b, block.t0, block.t1, scratch.vectors.data(), scratch.anchor, outcome);
+      wave_rows_->make(block.b, block.t0, block.t1, scratch.vectors.data(), row_stride_, scratch.anchor, outcome);
       return {scratch.vectors.data(), row_stride_};
     } else {
       return fill(block, scratch, [&](std::int64_t c, W& out, std::int64_t t) {
@@ -100,23 +109,24 @@ template <class W> class VectorMaker {
   std::optional<WaveRows> wave_rows_;
 };
 
-// One token: x + vector. Columns that are not contiguous pass through `line`.
+// The tokens of a block in sequence b: x + vectors.
 template <class T, class W>
-void add_token(const AddJob& job, std::int64_t b, std::int64_t t, const W* vector, T* line) {
-  const std::int64_t width = job.out.width;
+void add_block(const AddJob& job, std::int64_t b, const Block& block, const Vectors<W>& vectors, T* line) {
+  const std::int64_t width = job.out.width, rows = block.t1 - block.t0;
   const std::int64_t x_step = job.x->column_stride, out_step = job.out.column_stride;
-  const T* x = job.x->token<T>(b, t);
-  T* out = job.out.token<T>(b, t);
-  if (x_step != 1) {
-    for (std::int64_t c = 0; c < width; ++c) line[c] = x[c * x_step];
-    x = line;
-  }
-  if (out_step == 1) {
-    add_row(out, x, vector, width);
+  const T* x = job.x->token<T>(b, block.t0);
+  T* out = job.out.token<T>(b, block.t0);
+  if (x_step == 1 && out_step == 1) {
+    add_rows(AddRows<T, W>{out, x, vectors.data, job.out.token_stride, job.x->token_stride, vectors.row_stride, rows,
+                           width});
     return;
   }
-  add_row(line, x, vector, width);
-  for (std::int64_t c = 0; c < width; ++c) out[c * out_step] = line[c];
+  // Columns that are not contiguous pass through a line that is.
+  for (std::int64_t row = 0; row < rows; ++row) {
+    for (std::int64_t c = 0; c < width; ++c) line[c] = x[row * job.x->token_stride + c * x_step];
+    add_rows(AddRows<T, W>{line, line, vectors.data + row * vectors.row_stride, 0, 0, 0, 1, width});
+    for (std::int64_t c = 0; c < width; ++c) out[row * job.out.token_stride + c * out_step] = line[c];
+  }
 }
 
 // Whether a float32 lies exactly between two numbers of T: only then could rounding it to T go another way than
@@ -187,15 +197,18 @@ template <class T> Outcome run(const AddJob& job) {
     for (std::int64_t item = begin; item < end; ++item) {
       const std::int64_t first = item / blocks * together, t0 = item % blocks * kBlockRows;
       const Block block{first, t0, std::min(t0 + kBlockRows, job.out.sequence)};
+      if (together == 1 && maker.makes_in_place()) {
+        maker.make_in_place(block, scratch, here);
+        continue;
+      }
       const Vectors<W> vectors = maker.make(block, scratch, here);
       for (std::int64_t b = first; b < first + together; ++b) {
+        if (job.x != nullptr) {
+          add_block<T, W>(job, b, block, vectors, line.data());
+          continue;
+        }
         for (std::int64_t t = t0; t < block.t1; ++t) {
-          const W* vector = vectors.data + (t - t0) * vectors.row_stride;
-          if (job.x != nullptr) {
-            add_token<T, W>(job, b, t, vector, line.data());
-          } else {
-            write_token<T, W>(job, b, t, vector, line.data(), here);
-          }
+          write_token<T, W>(job, b, t, vectors.data + (t - t0) * vectors.row_stride, line.data(), here);
         }
       }
     }

@@ -32,10 +32,15 @@ template <class T, class W> HWY_INLINE void add(T* out, const T* x, const W* HWY
   }
   for (; i < n; ++i) out[i] = narrowed<T>(widened<W>(x[i]) + p[i]);
 }
-void add_f32(float* out, const float* x, const float* p, std::int64_t n) { add(out, x, p, n); }
-void add_f64(double* out, const double* x, const double* p, std::int64_t n) { add(out, x, p, n); }
-void add_f16(Half* out, const Half* x, const float* p, std::int64_t n) { add(out, x, p, n); }
-void add_bf16(BFloat16* out, const BFloat16* x, const float* p, std::int64_t n) { add(out, x, p, n); }
+template <class T, class W> HWY_INLINE void add_all(const AddRows<T, W>& job) {
+  for (std::int64_t row = 0; row < job.rows; ++row) {
+    add(job.out + row * job.out_stride, job.x + row * job.x_stride, job.p + row * job.p_stride, job.columns);
+  }
+}
+void add_f32(const AddRows<float, float>& job) { add_all(job); }
+void add_f64(const AddRows<double, double>& job) { add_all(job); }
+void add_f16(const AddRows<Half, float>& job) { add_all(job); }
+void add_bf16(const AddRows<BFloat16, float>& job) { add_all(job); }
 
 template <class To, class From>
 HWY_INLINE void convert(To* HWY_RESTRICT out, const From* HWY_RESTRICT x, std::int64_t n) {
@@ -93,52 +98,40 @@ HWY_INLINE hn::Vec<D16> low_bits(VD a0, VD a1, VD b0, VD b1) {
 
 enum class Test { kQuick, kQuickNoneSmall, kExact };
 
-// One group of rows, one float vector of columns wide; true where a rounding is in doubt.
-template <Test kTest> HWY_INLINE bool write_group(const WaveBlock& g, std::int64_t j, float* centre, VD sine0,
-                                                  VD sine1, VD cosine0, VD cosine1) {
+// A piece of two rows, kPieceColumns wide from column j; true where a rounding is in doubt.
+template <Test kTest> HWY_INLINE bool write_piece(const WaveRowPair& g, std::int64_t j) {
   const hn::RebindToUnsigned<DF> du;
   const auto length = static_cast<std::int64_t>(hn::Lanes(DD()));
   [[maybe_unused]] const auto error = hn::Set(DD(), g.error);
+  [[maybe_unused]] const auto offset = hn::Set(D16(), static_cast<std::uint16_t>(0x8000 + (kCutSlack << 3)));
   auto differs = hn::Zero(du);
   auto nearest = hn::Set(D16(), 0xFFFF), smallest = hn::Set(D16(), 0xFFFF);
-  const auto offset = hn::Set(D16(), static_cast<std::uint16_t>(0x8000 + (kCutSlack << 3)));
-  // Two rows at a time, a and b.
-  const auto write = [&](float* to_a, VD a0, VD a1, float* to_b, VD b0, VD b1) HWY_ATTR {
+  for (const std::int64_t end = j + kPieceColumns; j < end; j += 2 * length) {
+    // Products and sums, not fused: the same doubles on every machine.
+    const VD p0 = hn::Mul(hn::LoadU(DD(), g.sine + j), hn::LoadU(DD(), g.cosines + j));
+    const VD q0 = hn::Mul(hn::LoadU(DD(), g.cosine + j), hn::LoadU(DD(), g.sines + j));
+    const VD p1 = hn::Mul(hn::LoadU(DD(), g.sine + j + length), hn::LoadU(DD(), g.cosines + j + length));
+    const VD q1 = hn::Mul(hn::LoadU(DD(), g.cosine + j + length), hn::LoadU(DD(), g.sines + j + length));
+    const VD a0 = hn::Sub(p0, q0), a1 = hn::Sub(p1, q1), b0 = hn::Add(p0, q0), b1 = hn::Add(p1, q1);
     if constexpr (kTest == Test::kExact) {
       const auto high_a = to_float(hn::Add(a0, error), hn::Add(a1, error));
       const auto high_b = to_float(hn::Add(b0, error), hn::Add(b1, error));
       const auto low_a = to_float(hn::Sub(a0, error), hn::Sub(a1, error));
       const auto low_b = to_float(hn::Sub(b0, error), hn::Sub(b1, error));
-      hn::StoreU(high_a, DF(), to_a);
-      hn::StoreU(high_b, DF(), to_b);
+      hn::StoreU(high_a, DF(), g.before + j);
+      hn::StoreU(high_b, DF(), g.after + j);
       differs = hn::Or(differs, hn::Xor(hn::BitCast(du, high_a), hn::BitCast(du, low_a)));
       differs = hn::Or(differs, hn::Xor(hn::BitCast(du, high_b), hn::BitCast(du, low_b)));
     } else {
       const auto a = to_float(a0, a1), b = to_float(b0, b1);
-      hn::StoreU(a, DF(), to_a);
-      hn::StoreU(b, DF(), to_b);
+      hn::StoreU(a, DF(), g.before + j);
+      hn::StoreU(b, DF(), g.after + j);
       // Shifted so that the 13 bits are on top, then moved so that the doubtful ones wrap around to 0.
       nearest = hn::Min(nearest, hn::Add(hn::ShiftLeft<3>(low_bits(a0, a1, b0, b1)), offset));
       if constexpr (kTest == Test::kQuick) {
         const auto top = hn::ConcatOdd(D16(), hn::BitCast(D16(), b), hn::BitCast(D16(), a));
         smallest = hn::Min(smallest, hn::Add(top, top));  // without the sign
       }
-    }
-  };
-  const double* cosines = g.cosines + j;
-  const double* sines = g.sines + j;
-  float *before = centre, *after = centre;
-#pragma GCC unroll 8
-  for (int n = 1; n <= kGroupReach; ++n, cosines += g.table_stride, sines += g.table_stride) {
-    before -= g.row_stride;
-    after += g.row_stride;
-    // Products and sums, not fused: the same doubles on every machine.
-    const VD a0 = hn::Mul(sine0, hn::LoadU(DD(), cosines)), a1 = hn::Mul(sine1, hn::LoadU(DD(), cosines + length));
-    const VD b0 = hn::Mul(cosine0, hn::LoadU(DD(), sines)), b1 = hn::Mul(cosine1, hn::LoadU(DD(), sines + length));
-    if (n < kGroupReach) {
-      write(before, hn::Sub(a0, b0), hn::Sub(a1, b1), after, hn::Add(a0, b0), hn::Add(a1, b1));
-    } else {
-      write(before, hn::Sub(a0, b0), hn::Sub(a1, b1), centre, sine0, sine1);
     }
   }
   if constexpr (kTest == Test::kExact) return !hn::AllTrue(du, hn::Eq(differs, hn::Zero(du)));
@@ -147,95 +140,40 @@ template <Test kTest> HWY_INLINE bool write_group(const WaveBlock& g, std::int64
   return !hn::AllFalse(D16(), doubt);
 }
 
-// All groups of one float vector of columns. Doubts are settled after the last group, not at once: a branch on a
-// result that has just left the vector unit would stall every group.
-template <Test kTest>
-HWY_INLINE void write_columns(const WaveBlock& g, std::int64_t j, DoubtfulTile* doubtful, std::int64_t& doubts) {
-  const auto length = static_cast<std::int64_t>(hn::Lanes(DD()));
-  const std::int64_t stride = kGroupRows * g.row_stride;
-  // Centres of each group, to come back to: sine, cosine of both halves.
-  HWY_ALIGN double centres[kMostGroups][4 * hn::MaxLanes(DD())];
-  bool doubt[kMostGroups];
-  bool any = false;
-  VD sine0 = hn::LoadU(DD(), g.sine + j), sine1 = hn::LoadU(DD(), g.sine + j + length);
-  VD cosine0 = hn::LoadU(DD(), g.cosine + j), cosine1 = hn::LoadU(DD(), g.cosine + j + length);
-  // The entry after the last row's is the step to the next centre.
-  const double* step = g.sines + kGroupReach * g.table_stride + j;
-  const VD s0 = hn::LoadU(DD(), step), s1 = hn::LoadU(DD(), step + length);
-  step = g.cosines + kGroupReach * g.table_stride + j;
-  const VD c0 = hn::LoadU(DD(), step), c1 = hn::LoadU(DD(), step + length);
-  float* centre = g.out + kGroupReach * g.row_stride + j;
-  for (int group = 0; group < g.groups; ++group) {
-    doubt[group] = write_group<kTest>(g, j, centre + group * stride, sine0, sine1, cosine0, cosine1);
-    any |= doubt[group];
-    hn::StoreU(sine0, DD(), centres[group]);
-    hn::StoreU(sine1, DD(), centres[group] + length);
-    hn::StoreU(cosine0, DD(), centres[group] + 2 * length);
-    hn::StoreU(cosine1, DD(), centres[group] + 3 * length);
-    const VD next0 = hn::Add(hn::Mul(sine0, c0), hn::Mul(cosine0, s0));
-    const VD next1 = hn::Add(hn::Mul(sine1, c1), hn::Mul(cosine1, s1));
-    cosine0 = hn::Sub(hn::Mul(cosine0, c0), hn::Mul(sine0, s0));
-    cosine1 = hn::Sub(hn::Mul(cosine1, c1), hn::Mul(sine1, s1));
-    sine0 = next0;
-    sine1 = next1;
-  }
-  if (HWY_LIKELY(!any)) return;
-  for (int group = 0; group < g.groups; ++group) {
-    if (!doubt[group]) continue;
-    const double* at = centres[group];
-    if (write_group<Test::kExact>(g, j, centre + group * stride, hn::LoadU(DD(), at), hn::LoadU(DD(), at + length),
-                                  hn::LoadU(DD(), at + 2 * length), hn::LoadU(DD(), at + 3 * length))) {
-      doubtful[doubts++] = {static_cast<std::int32_t>(j), group};
-    }
-  }
-}
-
-std::int64_t waves(const WaveBlock& block, DoubtfulTile* doubtful, std::int64_t& lanes) {
-  const WaveBlock g = block;  // a copy that no store can alias
-  lanes = static_cast<std::int64_t>(hn::Lanes(DF()));
+std::int64_t waves(const WaveRowPair& pair, std::int32_t* doubtful) {
+  const WaveRowPair g = pair;  // a copy that no store can alias
   std::int64_t doubts = 0;
-  for (std::int64_t j = 0; j < g.columns; j += lanes) {
-    // A slow wave that is far from zero at the first centre stays so in the whole block.
-    const VD sine0 = hn::Abs(hn::LoadU(DD(), g.sine + j)), sine1 = hn::Abs(hn::LoadU(DD(), g.sine + j + lanes / 2));
-    const auto far0 = hn::Ge(sine0, hn::LoadU(DD(), g.reach + j));
-    const auto far1 = hn::Ge(sine1, hn::LoadU(DD(), g.reach + j + lanes / 2));
-    if (hn::AllTrue(DD(), hn::And(far0, far1))) {
-      write_columns<Test::kQuickNoneSmall>(g, j, doubtful, doubts);
-    } else {
-      write_columns<Test::kQuick>(g, j, doubtful, doubts);
-    }
+  for (std::int64_t j = 0; j < g.columns; j += kPieceColumns) {
+    // Quick tests list what they doubt, for later: a branch on what has just left the vector unit would stall.
+    const bool doubt = g.none_small[j / kPieceColumns] != 0 ? write_piece<Test::kQuickNoneSmall>(g, j)
+                                                            : write_piece<Test::kQuick>(g, j);
+    doubtful[doubts] = static_cast<std::int32_t>(j);
+    doubts += doubt ? 1 : 0;
   }
-  return doubts;
+  std::int64_t left = 0;
+  for (std::int64_t i = 0; i < doubts; ++i) {
+    if (write_piece<Test::kExact>(g, doubtful[i])) doubtful[left++] = doubtful[i];
+  }
+  return left;
 }
 
 #else  // HWY_SCALAR has no vectors to pair up: one column at a time, by the exact test
 
-std::int64_t waves(const WaveBlock& g, DoubtfulTile* doubtful, std::int64_t& lanes) {
-  lanes = 1;
+std::int64_t waves(const WaveRowPair& g, std::int32_t* doubtful) {
   std::int64_t doubts = 0;
-  for (std::int64_t j = 0; j < g.columns; ++j) {
-    double sine = g.sine[j], cosine = g.cosine[j];
-    float* centre = g.out + kGroupReach * g.row_stride + j;
-    for (int group = 0; group < g.groups; ++group, centre += kGroupRows * g.row_stride) {
-      bool doubt = false;
-      const auto write = [&](int row, double value) {
+  for (std::int64_t piece = 0; piece < g.columns; piece += kPieceColumns) {
+    bool doubt = false;
+    for (std::int64_t j = piece; j < piece + kPieceColumns; ++j) {
+      const auto write = [&](float* row, double value) {
         const auto high = static_cast<float>(value + g.error), low = static_cast<float>(value - g.error);
-        centre[row * g.row_stride] = high;
+        row[j] = high;
         doubt |= high != low;
       };
-      write(0, sine);
-      for (int n = 1; n <= kGroupReach; ++n) {
-        const std::int64_t at = (n - 1) * g.table_stride + j;
-        const double a = sine * g.cosines[at], b = cosine * g.sines[at];
-        write(-n, a - b);
-        if (n < kGroupReach) write(n, a + b);
-      }
-      if (doubt) doubtful[doubts++] = {static_cast<std::int32_t>(j), group};
-      const std::int64_t step = kGroupReach * g.table_stride + j;
-      const double next = sine * g.cosines[step] + cosine * g.sines[step];
-      cosine = cosine * g.cosines[step] - sine * g.sines[step];
-      sine = next;
+      const double p = g.sine[j] * g.cosines[j], q = g.cosine[j] * g.sines[j];
+      write(g.before, p - q);
+      write(g.after, p + q);
     }
+    if (doubt) doubtful[doubts++] = static_cast<std::int32_t>(piece);
   }
   return doubts;
 }
@@ -251,6 +189,19 @@ void turn(const double* HWY_RESTRICT sine, const double* HWY_RESTRICT cosine, co
     const auto by_s = hn::LoadU(d, sines + j), by_c = hn::LoadU(d, cosines + j);
     hn::StoreU(hn::Add(hn::Mul(s, by_c), hn::Mul(c, by_s)), d, new_sine + j);
     hn::StoreU(hn::Sub(hn::Mul(c, by_c), hn::Mul(s, by_s)), d, new_cosine + j);
+  }
+}
+
+void none_small(const double* HWY_RESTRICT centre, const double* HWY_RESTRICT reach, std::uint8_t* HWY_RESTRICT none,
+                std::int64_t columns) {
+  const hn::ScalableTag<double> d;
+  const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
+  for (std::int64_t piece = 0; piece < columns; piece += kPieceColumns) {
+    auto nearest = hn::Sub(hn::Abs(hn::LoadU(d, centre + piece)), hn::LoadU(d, reach + piece));
+    for (std::int64_t j = piece + lanes; j < piece + kPieceColumns; j += lanes) {
+      nearest = hn::Min(nearest, hn::Sub(hn::Abs(hn::LoadU(d, centre + j)), hn::LoadU(d, reach + j)));
+    }
+    none[piece / kPieceColumns] = hn::AllTrue(d, hn::Ge(nearest, hn::Zero(d))) ? 1 : 0;
   }
 }
 
@@ -271,19 +222,12 @@ HWY_EXPORT(widen_bf16);
 HWY_EXPORT(sum_f32);
 HWY_EXPORT(waves);
 HWY_EXPORT(turn);
+HWY_EXPORT(none_small);
 
-void add_row(float* out, const float* x, const float* p, std::int64_t n) noexcept {
-  HWY_DYNAMIC_DISPATCH(add_f32)(out, x, p, n);
-}
-void add_row(double* out, const double* x, const double* p, std::int64_t n) noexcept {
-  HWY_DYNAMIC_DISPATCH(add_f64)(out, x, p, n);
-}
-void add_row(Half* out, const Half* x, const float* p, std::int64_t n) noexcept {
-  HWY_DYNAMIC_DISPATCH(add_f16)(out, x, p, n);
-}
-void add_row(BFloat16* out, const BFloat16* x, const float* p, std::int64_t n) noexcept {
-  HWY_DYNAMIC_DISPATCH(add_bf16)(out, x, p, n);
-}
+void add_rows(const AddRows<float, float>& job) noexcept { HWY_DYNAMIC_DISPATCH(add_f32)(job); }
+void add_rows(const AddRows<double, double>& job) noexcept { HWY_DYNAMIC_DISPATCH(add_f64)(job); }
+void add_rows(const AddRows<Half, float>& job) noexcept { HWY_DYNAMIC_DISPATCH(add_f16)(job); }
+void add_rows(const AddRows<BFloat16, float>& job) noexcept { HWY_DYNAMIC_DISPATCH(add_bf16)(job); }
 void narrow_row(Half* out, const float* p, std::int64_t n) noexcept { HWY_DYNAMIC_DISPATCH(narrow_f16)(out, p, n); }
 void narrow_row(BFloat16* out, const float* p, std::int64_t n) noexcept {
   HWY_DYNAMIC_DISPATCH(narrow_bf16)(out, p, n);
@@ -293,8 +237,11 @@ void widen_row(float* out, const BFloat16* x, std::int64_t n) noexcept {
   HWY_DYNAMIC_DISPATCH(widen_bf16)(out, x, n);
 }
 void sum_row(double* sums, const float* x, std::int64_t n) noexcept { HWY_DYNAMIC_DISPATCH(sum_f32)(sums, x, n); }
-std::int64_t wave_block(const WaveBlock& block, DoubtfulTile* doubtful, std::int64_t& lanes) noexcept {
-  return HWY_DYNAMIC_DISPATCH(waves)(block, doubtful, lanes);
+std::int64_t wave_row_pair(const WaveRowPair& pair, std::int32_t* doubtful) noexcept {
+  return HWY_DYNAMIC_DISPATCH(waves)(pair, doubtful);
+}
+void find_none_small(const double* centre, const double* reach, std::uint8_t* none, std::int64_t columns) noexcept {
+  HWY_DYNAMIC_DISPATCH(none_small)(centre, reach, none, columns);
 }
 void turn_centre(const double* sine, const double* cosine, const double* sines, const double* cosines,
                  double* new_sine, double* new_cosine, std::int64_t columns) noexcept {

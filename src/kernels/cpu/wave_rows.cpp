@@ -7,22 +7,26 @@
 #include "kernels/cpu/row_math.h"
 #include "kernels/element.h"
 
-// From an exactly computed anchor every kAnchorBlocks blocks, rows follow by the addition theorem:
+// From an exactly computed anchor, rows follow by the addition theorem, in groups around a centre:
 //
-//   anchor ──turn──▶ centre of a block's first group ──3 turns──▶ of its last group ──step──▶ each row
+//   anchor ──turn──▶ centre of a group ──step──▶ each row
+//
+// Centres lie halfway between two rows, so that rows come in pairs, centre ± 1/2, ± 3/2 …; half a position is one
+// position of half the frequency.
 //
 // Error of a value, in units of 2^-52 and of |scale|. Sines and cosines of the anchor and of every angle that is
 // added are off by at most 1 each (numerics/wave.h), √2 as a vector. A turn or step adds those √2 and the rounding
-// of two products and a sum in each component, at most 1.1 as a vector: 2.5. The anchor and at most five of these:
-// √2 + 5 · 2.5 = 13.9, and the factor scale adds 0.5: 14.4 < 24 = kWaveError.
+// of two products and a sum in each component, at most 1.1 as a vector: 2.5. The anchor and two of these:
+// √2 + 2 · 2.5 = 6.5, and the factor scale adds 0.5: 7 < 8 = kWaveError.
 
 namespace posenc::kernels::cpu {
 namespace {
 
+constexpr std::int64_t kGroupRows = 32, kReach = kGroupRows / 2;
+constexpr std::int64_t kTurns = 16;  // groups that one anchor serves
 // Below this many consecutive rows, computing each directly is cheaper than preparing the tables.
 constexpr std::int64_t kShortestRun = 32;
-constexpr std::int64_t kAnchorBlocks = 8;
-static_assert(kBlockRows == kMostGroups * kGroupRows && kMostGroups - 1 <= 3 && kWaveError == 24 * 0x1p-52);
+static_assert(kWaveError == 8 * 0x1p-52);
 
 std::uint16_t small_bits(double size) {
   // The upper half of a float's bits, rounded up so that nothing smaller passes; the sign's place is shifted out.
@@ -30,56 +34,64 @@ std::uint16_t small_bits(double size) {
   return static_cast<std::uint16_t>(((bits >> 16) + 1) << 1);
 }
 
+// Half of a frequency as a fraction in [0, 1).
+Frequency half_of(const Frequency& frequency) {
+  Frequency half;
+  for (std::size_t i = 0; i < 4; ++i) {
+    half.words[i] = frequency.words[i] >> 1 | (i < 3 ? frequency.words[i + 1] << 63 : 0);
+  }
+  return half;
+}
+
 }  // namespace
 
 WaveRows::WaveRows(const Waves& waves, const TokenPositions& positions, std::int64_t longest_run)
     : waves_(waves), positions_(positions) {
-  padded_ = (width() + kColumnPadding - 1) / kColumnPadding * kColumnPadding;
-  table_stride_ = padded_ + 128;
-  const bool direct = waves.axes > 1 || waves.scale == 0 || !waves.float32_angles.factors.empty() ||
-                      longest_run < kShortestRun;
+  padded_ = (width() + kPieceColumns - 1) / kPieceColumns * kPieceColumns;
+  const bool direct =
+      waves.axes > 1 || waves.scale == 0 || !waves.float32_angles.factors.empty() || longest_run < kShortestRun;
   if (direct) return;
   reach_.resize(static_cast<std::size_t>(padded_));
   for (std::size_t c = 0; c < waves.columns.size(); ++c) {
-    // |sin(a) − sin(b)| ≤ |a − b|, and rows are less than kBlockRows steps from the first centre. Twice kSmall leaves
-    // room for every rounding.
-    const double step = std::fabs(radians_of(waves.waves[static_cast<std::size_t>(waves.columns[c].wave)].frequency));
-    reach_[c] = (kBlockRows * step + 2 * kSmall) * std::fabs(waves.scale);
+    // |sin(a) − sin(b)| ≤ |a − b|, and rows are at most kReach steps from the centre. Twice kSmall leaves room for
+    // every rounding.
+    const Frequency& frequency = waves.waves[static_cast<std::size_t>(waves.columns[c].wave)].frequency;
+    const double turns = std::fabs(static_cast<double>(static_cast<std::int64_t>(frequency.words[3]))) * 0x1p-64;
+    reach_[c] = (kReach * 6.2832 * turns + 2 * kSmall) * std::fabs(waves.scale);
   }
-  sines_.resize(static_cast<std::size_t>((kGroupReach + 1) * table_stride_));
-  cosines_.resize(sines_.size());
-  for (int n = 0; n <= kGroupReach; ++n) {
-    const int step = n < kGroupReach ? n + 1 : kGroupRows;
-    fill_steps(sines_.data() + n * table_stride_, cosines_.data() + n * table_stride_,
-               static_cast<std::uint64_t>(step));
-  }
-  if (longest_run <= kBlockRows) return;
-  block_sines_.resize(static_cast<std::size_t>(kAnchorBlocks * table_stride_));
-  block_cosines_.resize(block_sines_.size());
-  for (std::int64_t n = 0; n < kAnchorBlocks; ++n) {
-    fill_steps(block_sines_.data() + n * table_stride_, block_cosines_.data() + n * table_stride_,
-               static_cast<std::uint64_t>(n * kBlockRows));
-  }
+  const auto fill = [&](std::vector<double>& sines, std::vector<double>& cosines, std::int64_t count,
+                        std::int64_t first, std::int64_t step) {
+    sines.resize(static_cast<std::size_t>(count * padded_));
+    cosines.resize(sines.size());
+    for (std::int64_t n = 0; n < count; ++n) {
+      fill_steps(sines.data() + n * padded_, cosines.data() + n * padded_,
+                 static_cast<std::uint64_t>(first + n * step));
+    }
+  };
+  fill(sines_, cosines_, kReach, 1, 2);
+  fill(turn_sines_, turn_cosines_, std::min(kTurns, longest_run / kGroupRows + 1), 0, 2 * kGroupRows);
 }
 
-void WaveRows::fill_steps(double* sines, double* cosines, std::uint64_t positions) const {
-  std::vector<numerics::SineCosine> steps(waves_.waves.size());
-  for (std::size_t w = 0; w < steps.size(); ++w) {
-    steps[w] = numerics::sine_cosine(numerics::reduce({waves_.waves[w].frequency, positions}));
-  }
+void WaveRows::fill_steps(double* sines, double* cosines, std::uint64_t half_positions) const {
+  numerics::SineCosine step;
+  std::int32_t wave = -1;  // whose step that is
   for (std::size_t c = 0; c < waves_.columns.size(); ++c) {
-    const numerics::SineCosine& step = steps[static_cast<std::size_t>(waves_.columns[c].wave)];
+    if (waves_.columns[c].wave != wave) {
+      wave = waves_.columns[c].wave;
+      step = numerics::sine_cosine(
+          numerics::reduce({half_of(waves_.waves[static_cast<std::size_t>(wave)].frequency), half_positions}));
+    }
     sines[c] = step.sine;
     cosines[c] = step.cosine;
   }
-  std::fill(cosines + waves_.columns.size(), cosines + padded_, 1.0);
+  std::fill(cosines + width(), cosines + padded_, 1.0);
 }
 
-void WaveRows::make(std::int64_t b, std::int64_t t0, std::int64_t t1, float* rows, Anchor& anchor,
-                    Outcome& outcome) const {
+void WaveRows::make(std::int64_t b, std::int64_t t0, std::int64_t t1, float* rows, std::int64_t row_stride,
+                    Anchor& anchor, Outcome& outcome) const {
   const bool tables = !sines_.empty();
   for (std::int64_t t = t0; t < t1;) {
-    float* row = rows + (t - t0) * row_stride();
+    float* row = rows + (t - t0) * row_stride;
     const std::int64_t position = positions_.at(b, t);
     std::int64_t end = t + 1;
     if (tables) {
@@ -90,7 +102,7 @@ void WaveRows::make(std::int64_t b, std::int64_t t0, std::int64_t t1, float* row
       ++t;
       continue;
     }
-    make_run(position, end - t, row, anchor, outcome);
+    make_run(position, end - t, row, row_stride, anchor, outcome);
     t = end;
   }
 }
@@ -112,20 +124,24 @@ void WaveRows::make_directly(std::int64_t b, std::int64_t t, float* row, Outcome
   }
 }
 
-void WaveRows::set_anchor(Anchor& anchor, std::int64_t position) const {
+void WaveRows::set_anchor(Anchor& anchor, std::int64_t half_position) const {
   const auto size = static_cast<std::size_t>(padded_);
-  anchor.position = position;
-  for (auto* buffer : {&anchor.sine, &anchor.cosine, &anchor.block_sine, &anchor.block_cosine}) buffer->resize(size);
-  anchor.doubtful.resize(size * (kBlockRows / kGroupRows));
-  std::vector<numerics::SineCosine> here(waves_.waves.size());
-  for (std::size_t w = 0; w < here.size(); ++w) {
-    here[w] =
-        numerics::sine_cosine(numerics::reduce({waves_.waves[w].frequency, static_cast<std::uint64_t>(position)}));
-  }
+  anchor.half_position = half_position;
+  for (auto* buffer : {&anchor.sine, &anchor.cosine, &anchor.centre_sine, &anchor.centre_cosine})
+    buffer->resize(size);
+  anchor.spare.resize(size);
+  anchor.doubtful.resize(size / kPieceColumns + 1);
+  anchor.none_small.resize(size / kPieceColumns);
+  numerics::SineCosine here;
+  std::int32_t wave = -1;  // whose sine and cosine that is
   for (std::size_t c = 0; c < waves_.columns.size(); ++c) {
-    const auto [sine, cosine] = here[static_cast<std::size_t>(waves_.columns[c].wave)];
+    if (waves_.columns[c].wave != wave) {
+      wave = waves_.columns[c].wave;
+      here = numerics::sine_cosine(numerics::reduce({half_of(waves_.waves[static_cast<std::size_t>(wave)].frequency),
+                                                     static_cast<std::uint64_t>(half_position)}));
+    }
     const unsigned quarter = waves_.columns[c].quarter;
-    const double value = quarter & 1 ? cosine : sine, slope = quarter & 1 ? -sine : cosine;
+    const double value = quarter & 1 ? here.cosine : here.sine, slope = quarter & 1 ? -here.sine : here.cosine;
     anchor.sine[c] = (quarter & 2 ? -value : value) * waves_.scale;
     anchor.cosine[c] = (quarter & 2 ? -slope : slope) * waves_.scale;
   }
@@ -134,49 +150,55 @@ void WaveRows::set_anchor(Anchor& anchor, std::int64_t position) const {
   std::fill(anchor.sine.begin() + width(), anchor.sine.end(), still);
 }
 
-void WaveRows::make_run(std::int64_t position, std::int64_t count, float* rows, Anchor& anchor,
-                        Outcome& outcome) const {
-  const std::int64_t centre = position + kGroupReach;
-  std::int64_t ahead = centre - anchor.position;
-  const bool reachable = anchor.position >= 0 && ahead >= 0 && ahead < kAnchorBlocks * kBlockRows &&
-                         ahead % kBlockRows == 0 && (ahead == 0 || !block_sines_.empty());
-  if (!reachable) {
-    set_anchor(anchor, centre);
-    ahead = 0;
-  }
-  const double *sine = anchor.sine.data(), *cosine = anchor.cosine.data();
-  if (ahead > 0) {
-    const std::int64_t entry = ahead / kBlockRows * table_stride_;
-    turn_centre(sine, cosine, block_sines_.data() + entry, block_cosines_.data() + entry, anchor.block_sine.data(),
-                anchor.block_cosine.data(), padded_);
-    sine = anchor.block_sine.data(), cosine = anchor.block_cosine.data();
-  }
-
-  std::int64_t lanes = 0;
-  const auto groups = static_cast<int>((count + kGroupRows - 1) / kGroupRows);
+void WaveRows::make_run(std::int64_t position, std::int64_t count, float* rows, std::int64_t row_stride,
+                        Anchor& anchor, Outcome& outcome) const {
   const double size = std::fabs(waves_.scale);
-  const std::int64_t doubts = wave_block({sine, cosine, reach_.data(), cosines_.data(), sines_.data(), table_stride_,
-                                          padded_, kWaveError * size, small_bits(size), groups, rows, row_stride()},
-                                         anchor.doubtful.data(), lanes);
-  for (std::int64_t i = 0; i < doubts; ++i) {
-    const DoubtfulTile& tile = anchor.doubtful[static_cast<std::size_t>(i)];
-    const std::int64_t first = tile.group * kGroupRows;
-    remake(tile.column, std::min(tile.column + lanes, width()), position + first,
-           std::min<std::int64_t>(kGroupRows, count - first), rows + first * row_stride(), outcome);
+  const auto turns = static_cast<std::int64_t>(turn_sines_.size()) / padded_;
+  for (std::int64_t first = 0; first < count; first += kGroupRows) {
+    const std::int64_t centre = 2 * (position + first + kReach) - 1;  // in half positions
+    std::int64_t ahead = (centre - anchor.half_position) / 2;
+    if (anchor.half_position < 0 || ahead < 0 || ahead % kGroupRows != 0 || ahead >= turns * kGroupRows) {
+      set_anchor(anchor, centre);
+      ahead = 0;
+    }
+    const std::int64_t entry = ahead / kGroupRows * padded_;
+    turn_centre(anchor.sine.data(), anchor.cosine.data(), turn_sines_.data() + entry, turn_cosines_.data() + entry,
+                anchor.centre_sine.data(), anchor.centre_cosine.data(), padded_);
+    find_none_small(anchor.centre_sine.data(), reach_.data(), anchor.none_small.data(), padded_);
+
+    const auto row_at = [&](std::int64_t row) {  // the last group of a run may have rows that nobody asked for
+      return first + row < count ? rows + (first + row) * row_stride : anchor.spare.data();
+    };
+    for (std::int64_t n = 0; n < kReach; ++n) {
+      const std::int64_t before = kReach - 1 - n, after = kReach + n;
+      if (first + before >= count) continue;
+      const WaveRowPair pair{anchor.centre_sine.data(),
+                             anchor.centre_cosine.data(),
+                             cosines_.data() + n * padded_,
+                             sines_.data() + n * padded_,
+                             anchor.none_small.data(),
+                             padded_,
+                             kWaveError * size,
+                             small_bits(size),
+                             row_at(before),
+                             row_at(after)};
+      const std::int64_t doubts = wave_row_pair(pair, anchor.doubtful.data());
+      for (std::int64_t i = 0; i < doubts; ++i) {
+        const std::int64_t column = anchor.doubtful[static_cast<std::size_t>(i)];
+        remake(column, position + first + before, pair.before, outcome);
+        if (first + after < count) remake(column, position + first + after, pair.after, outcome);
+      }
+    }
   }
 }
 
-void WaveRows::remake(std::int64_t c0, std::int64_t c1, std::int64_t position, std::int64_t count, float* rows,
-                      Outcome& outcome) const {
-  for (std::int64_t c = c0; c < c1; ++c) {
+void WaveRows::remake(std::int64_t c0, std::int64_t position, float* row, Outcome& outcome) const {
+  for (std::int64_t c = c0; c < std::min(c0 + kPieceColumns, width()); ++c) {
     const WaveColumn& column = waves_.columns[static_cast<std::size_t>(c)];
-    numerics::Angle angle{waves_.waves[static_cast<std::size_t>(column.wave)].frequency, 0};
-    for (std::int64_t row = 0; row < count; ++row) {
-      angle.count = static_cast<std::uint64_t>(position + row);
-      float& value = rows[row * row_stride() + c];
-      if (!numerics::round_wave(value, angle, numerics::reduce(angle), column.quarter, waves_.scale)) {
-        outcome = {false, position + row, c};
-      }
+    const numerics::Angle angle{waves_.waves[static_cast<std::size_t>(column.wave)].frequency,
+                                static_cast<std::uint64_t>(position)};
+    if (!numerics::round_wave(row[c], angle, numerics::reduce(angle), column.quarter, waves_.scale)) {
+      outcome = {false, position, c};
     }
   }
 }
