@@ -7,6 +7,14 @@
 #include "numerics/fixed.h"
 #include "posenc/error.h"
 
+#if !defined(__cpp_exceptions)
+// Where nothing can be thrown, Boost asks the program what to do instead.
+namespace boost {
+void throw_exception(const std::exception& error, const source_location&) { posenc::raise(error.what()); }
+void throw_exception(const std::exception& error) { posenc::raise(error.what()); }
+}  // namespace boost
+#endif
+
 namespace posenc {
 namespace numerics {
 namespace {
