@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <cstring>
 
 #include "backends.h"
@@ -94,6 +95,29 @@ TEST(Add, AgreesWithTheReferenceForEverySource) {
       });
     }
   }
+}
+
+// Infinities and NaN pass through addition as IEEE 754 says, in whole vectors and in what is left over.
+template <class T> void expect_special_values() {
+  const double inf = HUGE_VAL;
+  const double specials[] = {inf, -inf, std::nan(""), -std::nan(""), 65504.0, 1e-7, 0.0, -0.0};
+  const Addition zero = prepare(Steps{.width = 37, .step = 0.0});
+  for_each_engine([&] {
+    std::vector<T> x;
+    for (std::size_t i = 0; i < 37; ++i) x.push_back(numerics::narrow<T>(specials[i % 8]));
+    add(view(x.data(), {1, 37}), {}, zero);
+    for (std::size_t i = 0; i < 37; ++i) {
+      const double want = numerics::widen(numerics::narrow<T>(specials[i % 8]));
+      const double got = numerics::widen(x[i]);
+      EXPECT_TRUE(std::isnan(want) ? std::isnan(got) : got == want) << i << ": " << got << " for " << want;
+    }
+  });
+}
+TEST(Add, KeepsSpecialValues) {
+  expect_special_values<float>();
+  expect_special_values<double>();
+  expect_special_values<Half>();
+  expect_special_values<BFloat16>();
 }
 
 TEST(Add, WorksOnMoreAxesThanThree) {

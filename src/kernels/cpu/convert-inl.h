@@ -1,5 +1,6 @@
-// f16 and bf16 to and from f32 lanes, for code that is compiled once per SIMD target. Written out in integers,
-// because what Highway 1.0.3 and the machines offer differs in rounding; every target must give the same bytes.
+// f16 and bf16 to and from f32 lanes, for code that is compiled once per SIMD target. Every target gives the same
+// bytes (but for the payload of a NaN, which stays one): where a machine converts f16 itself, it rounds as IEEE 754
+// says; elsewhere, and for bf16, the rounding is written out in integers, because Highway 1.0.3 cuts instead.
 
 #if defined(POSENC_CONVERT_INL_H) == defined(HWY_TARGET_TOGGLE)
 #ifdef POSENC_CONVERT_INL_H
@@ -27,6 +28,20 @@ template <class D> HWY_INLINE hn::Vec<D> load_as(D d, const BFloat16* from) {
   return hn::BitCast(d, hn::ShiftLeft<16>(hn::PromoteTo(du, bits)));
 }
 
+// Machines that convert f16 themselves: arm64, and x86 from AVX2 (F16C) on.
+#undef POSENC_NATIVE_F16
+#if HWY_TARGET != HWY_SCALAR && (HWY_ARCH_ARM_A64 || (HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX2))
+#define POSENC_NATIVE_F16 1
+#else
+#define POSENC_NATIVE_F16 0
+#endif
+
+#if POSENC_NATIVE_F16
+template <class D> HWY_INLINE hn::Vec<D> load_as(D d, const Half* from) {
+  const hn::Rebind<hwy::float16_t, D> half;
+  return hn::PromoteTo(d, hn::LoadU(half, reinterpret_cast<const hwy::float16_t*>(from)));
+}
+#else
 template <class D> HWY_INLINE hn::Vec<D> load_as(D d, const Half* from) {
   const hn::RebindToUnsigned<D> du;
   const hn::Rebind<std::uint16_t, D> d16;
@@ -44,21 +59,30 @@ template <class D> HWY_INLINE hn::Vec<D> load_as(D d, const Half* from) {
   return hn::BitCast(d, hn::Or(sign, value));
 }
 
+#endif
+
 template <class D> HWY_INLINE void store_as(D d, hn::Vec<D> value, float* to) { hn::StoreU(value, d, to); }
 template <class D> HWY_INLINE void store_as(D d, hn::Vec<D> value, double* to) { hn::StoreU(value, d, to); }
 
-// f32 lanes as bf16 in the low half of each lane, to nearest, ties to even.
-template <class D> HWY_INLINE hn::Vec<hn::RebindToUnsigned<D>> to_bf16_lanes(D /*d*/, hn::Vec<D> value) {
+template <class D> HWY_INLINE void store_as(D /*d*/, hn::Vec<D> value, BFloat16* to) {
   const hn::RebindToUnsigned<D> du;
+  const hn::Rebind<std::uint16_t, D> d16;
   const auto bits = hn::BitCast(du, value);
   const auto odd = hn::And(hn::ShiftRight<16>(bits), hn::Set(du, 1));
-  const auto rounded = hn::ShiftRight<16>(hn::Add(bits, hn::Add(odd, hn::Set(du, 0x7FFF))));
-  const auto nan = hn::Or(hn::And(hn::ShiftRight<16>(bits), hn::Set(du, 0x8000)), hn::Set(du, 0x7FC0));
-  const auto is_nan = hn::Gt(hn::And(bits, hn::Set(du, 0x7FFFFFFF)), hn::Set(du, 0x7F800000));
-  return hn::IfThenElse(is_nan, nan, rounded);
+  const auto rounded = hn::Add(bits, hn::Add(odd, hn::Set(du, 0x7FFF)));  // to nearest, ties to even, then cut
+  const auto quiet = hn::Or(bits, hn::Set(du, 0x400000));                 // a NaN must not round to infinity
+  const auto is_number = hn::RebindMask(du, hn::Eq(value, value));
+  const auto kept = hn::ShiftRight<16>(hn::IfThenElse(is_number, rounded, quiet));
+  hn::StoreU(hn::TruncateTo(d16, kept), d16, reinterpret_cast<std::uint16_t*>(to));
 }
 
-template <class D> HWY_INLINE hn::Vec<hn::RebindToUnsigned<D>> to_f16_lanes(D d, hn::Vec<D> value) {
+#if POSENC_NATIVE_F16
+template <class D> HWY_INLINE void store_as(D /*d*/, hn::Vec<D> value, Half* to) {
+  const hn::Rebind<hwy::float16_t, D> half;
+  hn::StoreU(hn::DemoteTo(half, value), half, reinterpret_cast<hwy::float16_t*>(to));
+}
+#else
+template <class D> HWY_INLINE hn::Vec<hn::RebindToUnsigned<D> > to_f16_lanes(D d, hn::Vec<D> value) {
   const hn::RebindToUnsigned<D> du;
   const auto bits = hn::BitCast(du, value);
   const auto sign = hn::And(hn::ShiftRight<16>(bits), hn::Set(du, 0x8000));
@@ -75,14 +99,11 @@ template <class D> HWY_INLINE hn::Vec<hn::RebindToUnsigned<D>> to_f16_lanes(D d,
   return hn::Or(sign, hn::IfThenElse(is_nan, hn::Set(du, 0x7E00), finite));
 }
 
-template <class D> HWY_INLINE void store_as(D d, hn::Vec<D> value, BFloat16* to) {
-  const hn::Rebind<std::uint16_t, D> d16;
-  hn::StoreU(hn::TruncateTo(d16, to_bf16_lanes(d, value)), d16, reinterpret_cast<std::uint16_t*>(to));
-}
 template <class D> HWY_INLINE void store_as(D d, hn::Vec<D> value, Half* to) {
   const hn::Rebind<std::uint16_t, D> d16;
   hn::StoreU(hn::TruncateTo(d16, to_f16_lanes(d, value)), d16, reinterpret_cast<std::uint16_t*>(to));
 }
+#endif
 
 }  // namespace posenc::kernels::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
