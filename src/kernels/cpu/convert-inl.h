@@ -28,9 +28,10 @@ template <class D> HWY_INLINE hn::Vec<D> load_as(D d, const BFloat16* from) {
   return hn::BitCast(d, hn::ShiftLeft<16>(hn::PromoteTo(du, bits)));
 }
 
-// Machines that convert f16 themselves: arm64, and x86 from AVX2 (F16C) on.
+// Targets whose machine converts f16 itself: those of arm64, and of x86 from AVX2 (F16C) on.
 #undef POSENC_NATIVE_F16
-#if HWY_TARGET != HWY_SCALAR && (HWY_ARCH_ARM_A64 || (HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX2))
+#if HWY_TARGET != HWY_SCALAR && HWY_TARGET != HWY_EMU128 && \
+    (HWY_ARCH_ARM_A64 || (HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX2))
 #define POSENC_NATIVE_F16 1
 #else
 #define POSENC_NATIVE_F16 0
