@@ -1,7 +1,5 @@
 #include "posenc/schemes/learned.h"
 
-#include <limits>
-
 #include "schemes/check.h"
 
 namespace posenc {

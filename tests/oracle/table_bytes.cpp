@@ -4,7 +4,6 @@
 //   table_bytes --targets                lists the SIMD targets that this machine can run
 
 #include <cstdio>
-#include <functional>
 #include <string>
 #include <vector>
 
