@@ -28,21 +28,76 @@ template <Choice E> E choice_from(std::string_view text, std::string_view what) 
   return static_cast<E>(found - names.begin());
 }
 
-template <class T> T value_from(std::string_view text, std::string_view what) {
-  if constexpr (Choice<T>) {
-    return choice_from<T>(text, what);
-  } else if constexpr (std::is_same_v<T, double>) {
-    return number_from(text, what);
-  } else {
-    static_assert(std::is_same_v<T, std::int64_t>, "a field of this type needs a way to be written as a flag");
-    return integer_from(text, what);
+// A list as it stands in JSON: 16,24,24 is [16,24,24].
+std::string list_as_json(std::string_view text) {
+  return text.starts_with('[') ? std::string(text) : fmt::format("[{}]", text);
+}
+
+// yarn:factor=4,truncate=false is {"type":"yarn","factor":4,"truncate":false}; lists are divided by slashes.
+std::string choice_as_json(std::string_view text) {
+  if (text.starts_with('{')) return std::string(text);
+  const std::size_t colon = text.find(':');
+  Json::Object object = {{"type", std::string(text.substr(0, colon))}};
+  std::string json = dump_json(object);
+  std::string_view rest = colon == std::string_view::npos ? "" : text.substr(colon + 1);
+  while (!rest.empty()) {
+    const std::string_view part = rest.substr(0, rest.find(','));
+    rest.remove_prefix(std::min(rest.size(), part.size() + 1));
+    const std::size_t equals = part.find('=');
+    if (equals == std::string_view::npos || equals == 0 || equals + 1 == part.size()) {
+      refuse(fmt::format("--scaling: '{}' is not of the form name=value", part));
+    }
+    std::string value(part.substr(equals + 1));
+    if (value.find('/') != std::string::npos) {
+      std::replace(value.begin(), value.end(), '/', ',');
+      value = fmt::format("[{}]", value);
+    }
+    json.back() = ',';
+    json += fmt::format("{}:{}}}", dump_json(std::string(part.substr(0, equals))), value);
+  }
+  return json;
+}
+
+template <class T> constexpr bool kIsList = false;
+template <class T> constexpr bool kIsList<std::vector<T>> = true;
+template <class T> constexpr bool kIsOneOf = false;
+template <class... T> constexpr bool kIsOneOf<std::variant<T...>> = true;
+
+// A field that JSON can say is read as JSON says it.
+template <class S, class T> T value_by_json(T S::*member, std::string_view field, std::string_view text) {
+  const std::string json = kIsList<T> ? list_as_json(text) : choice_as_json(text);
+  try {
+    return std::get<S>(scheme_from_json(fmt::format(R"({{"scheme":"{}","{}":{}}})", S::name, field, json))).*member;
+  } catch (const Error& error) {
+    refuse(fmt::format("--{}: {}", field, error.what()));
   }
 }
+
+template <class S, class T> T value_from(T S::*member, std::string_view field, std::string_view text) {
+  const std::string flag = fmt::format("--{}", field);
+  if constexpr (Choice<T>) {
+    return choice_from<T>(text, flag);
+  } else if constexpr (std::is_same_v<T, double>) {
+    return number_from(text, flag);
+  } else if constexpr (std::is_same_v<T, std::int64_t>) {
+    return integer_from(text, flag);
+  } else {
+    static_assert(kIsList<T> || kIsOneOf<T>, "a field of this type needs a way to be written as a flag");
+    return value_by_json(member, field, text);
+  }
+}
+
+template <class... T> std::vector<std::string_view> names_of(const std::variant<T...>*) { return {T::name...}; }
 
 template <class T> std::string help_of(std::string_view help, const T& default_value) {
   if constexpr (Choice<T>) {
     return fmt::format("{}\none of {} (default {})", help, fmt::join(ChoiceNames<T>::value, ", "),
                        choice_name(default_value));
+  } else if constexpr (kIsOneOf<T>) {
+    return fmt::format("{}, as yarn:factor=4,original_length=32768 or JSON\none of {} (default {})", help,
+                       fmt::join(names_of(&default_value), ", "), names_of(&default_value).front());
+  } else if constexpr (kIsList<T>) {
+    return fmt::format("{}", help);
   } else {
     return fmt::format("{} (default {})", help, default_value);
   }
@@ -50,6 +105,8 @@ template <class T> std::string help_of(std::string_view help, const T& default_v
 
 template <class T> std::string_view placeholder_of() {
   if constexpr (Choice<T>) return "WORD";
+  if constexpr (kIsOneOf<T>) return "TYPE:…";
+  if constexpr (kIsList<T>) return "N,N,…";
   return std::is_same_v<T, double> ? "X" : "N";
 }
 
@@ -69,8 +126,8 @@ template <class S> void add_command(CLI::App& verb, const std::shared_ptr<Scheme
   S::fields([&](std::string_view name, auto member, std::string_view help) {
     using Member = decltype(type_of_member(member));
     const std::string flag = fmt::format("--{}", name);
-    const auto set = [request, member, flag, field = std::string(name)](const std::string& text) {
-      std::get<S>(request->scheme).*member = value_from<Member>(text, flag);
+    const auto set = [request, member, field = std::string(name)](const std::string& text) {
+      std::get<S>(request->scheme).*member = value_from(member, field, text);
       request->given.push_back(field);
     };
     CLI::Option* option = nullptr;

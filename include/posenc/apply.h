@@ -31,4 +31,33 @@ void add(TensorView out, ConstTensorView x, const Positions& positions, const Ad
 /// Range, Throws: as for tabulate.
 void add_backward(TensorView d_table, ConstTensorView d_out, const Positions& positions, std::int64_t offset = 0);
 
+/// Queries and keys that are turned in one pass. Keys may have fewer heads (GQA); batch and sequence are the same.
+template <class View> struct QueryKey { View q, k; };
+
+/// Turns the pairs of x by the angles of its positions. x is [batch, heads, sequence, features], [heads, sequence,
+/// features] or [sequence, features] in any strides: [batch, sequence, heads, features] in memory is
+/// swap_axes(view(x, {b, s, h, d}), 1, 2). Features that are not rotated stay as they are.
+/// f32, f16, bf16: cosines and sines are f32, correctly rounded with the magnitude in them (within 1 ulp where there
+/// is growth); the two products and their sum are each rounded to f32, and the result to x's type. f64: in f64. The
+/// form's precision says otherwise where engines differ. Same bytes on every machine.
+/// Error: f32, at most 2 ulp of the larger product.
+/// Range: positions 0 ≤ p < 2^53, or rows of the form's table.
+/// Throws: Error for a shape, type, position or form that does not fit; x is not touched then.
+void rotate(TensorView x, const Positions& positions, const Rotation& form);
+/// Keys take for_keys(form).
+void rotate(const QueryKey<TensorView>& x, const Positions& positions, const Rotation& form);
+
+/// To an output of x's shape, of any type, that is x or does not overlap it.
+void rotate(TensorView out, ConstTensorView x, const Positions& positions, const Rotation& form);
+void rotate(const QueryKey<TensorView>& out, const QueryKey<ConstTensorView>& x, const Positions& positions,
+            const Rotation& form);
+
+/// The gradient: turns d_out back, keeping the magnitude. rotate by adjoint(form).
+void rotate_backward(TensorView d_out, const Positions& positions, const Rotation& form);
+
+/// Turns keys of a cache, which `from` turned, to what `to` would have made of them. Exact angles: one rotation by
+/// their difference. float32 angles: back by `from`, then on by `to`, with a rounding between.
+/// Throws: as rotate, and where the two do not turn the same features.
+void rerotate(TensorView x, const Positions& positions, const Rotation& from, const Rotation& to);
+
 }  // namespace posenc

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string_view>
 #include <variant>
 #include <vector>
@@ -20,12 +21,19 @@ std::string_view name_of(Numerics numerics) noexcept;
 Numerics numerics_from(std::string_view name);
 
 /// Angles in float32 radians, as engines make them, one factor for each wave. Empty: the exact angle is used.
-///   chained = false:  angle i = float(p) · factors[i]                                    (Hugging Face)
-///   chained = true:   angle i = ((float(p) · factors[0]) · factors[1]) … · factors[i],
-///                     begun anew where the wave's axis is not that of the wave before    (ggml)
+///   chain = 0:  angle i = float(p) · factors[i]                                                  (Hugging Face)
+///   chain = n:  angle i = ((float(p) · factors[k]) · factors[k+1]) … · factors[i], k the last multiple of n
+///               up to i                                                                          (ggml)
+/// Where `blends` has an entry for wave i, ggml's way of scaling follows: e = angle / divisor, s = e · scale,
+/// angle = s · (1 − kept) + e · kept (or s alone where kept is 0).
 struct Float32Angles {
+  struct Blend {
+    float divisor = 1.0f, scale = 1.0f, kept = 0.0f;
+    bool operator==(const Blend&) const = default;
+  };
   std::vector<float> factors;
-  bool chained = false;
+  std::int64_t chain = 0;
+  std::vector<Blend> blends;  // empty: none
   bool operator==(const Float32Angles&) const = default;
 };
 
@@ -71,10 +79,83 @@ struct Addition {
   std::variant<Waves, Rows, Lines> source;
 };
 
+/// Where the two features of a pair stand among the d that are rotated.
+enum class PairLayout : std::uint8_t {
+  kHalves,               ///< [a a a a b b b b]: features i and i + d/2 (GPT-NeoX, Llama in Hugging Face)
+  kInterleaved,          ///< [a b a b a b a b]: features 2i and 2i + 1 (GPT-J, Llama of Meta, GLM)
+  kInterleavedToHalves,  ///< read as interleaved, written as halves (DeepSeek-V3 in Hugging Face)
+  kHalvesToInterleaved,  ///< and back
+};
+
+/// Pair i is read from features i · step and i · step + apart, or written there.
+struct PairPlaces {
+  std::int64_t step = 1, apart = 1;
+  bool operator==(const PairPlaces&) const = default;
+};
+struct PairPlacement {
+  PairPlaces read, write;
+};
+/// Where the pairs of a block stand, counted from its first feature.
+PairPlacement placement_of(PairLayout layout, std::int64_t pairs) noexcept;
+
+/// Cosines and sines that the caller made, in place of frequencies. [rows, pairs]: position p reads row p.
+/// [batch, sequence, pairs]: each token reads its own row, and positions are not asked. Need not be of length 1.
+struct RotationTable {
+  ConstTensorView cosines, sines;
+};
+
+/// The types in which a rotation is done; engines differ. Unset: f32, or f64 where the tensor is f64.
+struct Precision {
+  std::optional<DataType> table;       ///< cosines and sines are rounded to this before use
+  std::optional<DataType> arithmetic;  ///< every product and sum is rounded to this
+  bool operator==(const Precision&) const = default;
+};
+
+/// A length that changes with position: pair i is multiplied by e^(rate[i] · (p − centre)), and where it turns keys
+/// by e^(−rate[i] · (p − centre)), so that scores depend on distance alone (xPos). Empty: no change.
+struct Growth {
+  std::vector<double> rates;
+  std::int64_t centre = 0;
+  bool operator==(const Growth&) const = default;
+};
+
+/// The form of a scheme that turns pairs of features by an angle that grows with position.
+///
+///   (a, b) → magnitude · (a cos φ − b sin φ,  b cos φ + a sin φ),   φ = sign · 2π · position · frequency
+struct Rotation {
+  std::vector<Frequency> frequencies;  // one for each pair
+  std::vector<std::uint8_t> axes;      // which position axis drives each pair; empty: the first drives all
+  int position_axes = 1;
+  PairLayout layout = PairLayout::kHalves;
+  int blocks = 1;               // the rotated features are this many equal blocks, each laid out on its own
+  std::int64_t first_dim = 0;   // first rotated feature of a head; negative: counted from the head's end
+  int sign = 1;                 // −1: clockwise
+  double magnitude = 1.0;       // multiplies cosines and sines before their one rounding
+  double softmax_factor = 1.0;  // what attention multiplies its scale by, beside this rotation
+  Growth growth;
+  Float32Angles float32_angles;
+  RotationTable table;
+  Precision precision;
+};
+
+/// The number of pairs that a rotation turns.
+std::int64_t pairs_of(const Rotation& rotation) noexcept;
+
+/// The adjoint (transpose): what carries gradients back. Keeps the magnitude.
+Rotation adjoint(const Rotation& rotation);
+/// The rotation that undoes it: the adjoint with the magnitude inverted. Throws: Error for a magnitude of 0, and for
+/// a table, which need not have an inverse.
+Rotation inverse(const Rotation& rotation);
+/// The same for keys, where it differs: growth turned around.
+Rotation for_keys(const Rotation& rotation);
+/// From what `from` wrote to what `to` writes, exact to the last bit of the frequencies: for keys in a cache.
+/// Throws: Error where the two do not turn the same features, or where either has a table or float32 angles.
+Rotation between(const Rotation& from, const Rotation& to);
+
 /// The form of a scheme that does nothing.
 struct Nothing {};
 
 /// What a scheme becomes, and all that kernels know of it.
-using Form = std::variant<Nothing, Addition>;
+using Form = std::variant<Nothing, Addition, Rotation>;
 
 }  // namespace posenc

@@ -28,6 +28,9 @@ Frequency frequency_from_radians(double radians);
 /// The frequency of `turns` per position, exact. Range and Throws: as above.
 Frequency frequency_from_turns(double turns);
 
+/// one − other modulo one turn, exact.
+Frequency difference_of(const Frequency& one, const Frequency& other) noexcept;
+
 /// Radians per position in (-π, π], the nearest double. Whole turns are gone.
 double radians_of(const Frequency& frequency) noexcept;
 

@@ -10,6 +10,7 @@
 #include "posenc/forms.h"
 #include "posenc/schemes/learned.h"
 #include "posenc/schemes/none.h"
+#include "posenc/schemes/rope.h"
 #include "posenc/schemes/shift.h"
 #include "posenc/schemes/sinusoidal.h"
 #include "posenc/schemes/steps.h"
@@ -35,7 +36,7 @@ concept SchemeType = std::regular<S> && requires(const S& scheme, const Situatio
 template <SchemeType... S> using OneOf = std::variant<S...>;
 
 /// The one list of schemes. `posenc list`, flags, JSON and the docs follow from it.
-using Scheme = OneOf<None, Sinusoidal, Learned, Steps, Shift>;
+using Scheme = OneOf<None, Sinusoidal, Learned, Rope, Steps, Shift>;
 
 /// A scheme becomes the form that kernels understand: once per model, or per length where it depends on it.
 /// Throws: Error that names scheme, field, value and rule.

@@ -11,6 +11,7 @@ namespace posenc {
 struct Situation {
   std::int64_t length = 0;               ///< tokens in the sequence now; 0: not said
   Numerics numerics = Numerics::kExact;  ///< which angle is meant
+  Precision precision = {};              ///< the types of a rotation
   ConstTensorView weights = {};          ///< the caller's learned table, where the scheme has one
 };
 

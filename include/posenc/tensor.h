@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <initializer_list>
 #include <string>
+#include <utility>
 
 #include "posenc/types.h"
 
@@ -63,6 +64,13 @@ using ConstTensorView = BasicTensorView<const void>;
 template <class T> TensorView view(T* data, const Extents& shape) { return {data, data_type_of<T>(), shape}; }
 template <class T> ConstTensorView view(const T* data, const Extents& shape) {
   return {data, data_type_of<T>(), shape};
+}
+
+/// The same tensor with two axes exchanged: swap_axes(view(q, {batch, sequence, heads, features}), 1, 2).
+template <class Void> BasicTensorView<Void> swap_axes(BasicTensorView<Void> x, int one, int other) {
+  std::swap(x.shape[one], x.shape[other]);
+  std::swap(x.strides[one], x.strides[other]);
+  return x;
 }
 
 }  // namespace posenc

@@ -26,20 +26,27 @@ template <class Visitor> auto with_type(DataType type, Visitor&& visit) {
 /// Sums of T are made in this type.
 template <class T> using Working = std::conditional_t<std::is_same_v<T, double>, double, float>;
 
+/// float32 radians of wave i at a position, each operation rounded as engines do.
+inline float float32_radians(const Float32Angles& angles, std::size_t i, std::int64_t position) noexcept {
+  auto radians = static_cast<float>(position);
+  if (angles.chain > 0) {
+    const auto chain = static_cast<std::size_t>(angles.chain);
+    for (std::size_t k = i / chain * chain; k < i; ++k) radians *= angles.factors[k];
+  }
+  radians *= angles.factors[i];
+  if (i >= angles.blends.size()) return radians;
+  const Float32Angles::Blend& blend = angles.blends[i];
+  const float whole = radians / blend.divisor, scaled = blend.scale * whole;
+  return blend.kept == 0.0f ? scaled : scaled * (1.0f - blend.kept) + whole * blend.kept;
+}
+
 /// The angle of one wave at one token.
 inline numerics::Angle angle_of(const Waves& waves, std::size_t wave, const TokenPositions& positions, std::int64_t b,
                                 std::int64_t t) noexcept {
-  const std::uint8_t axis = waves.waves[wave].axis;
-  const std::int64_t position = positions.at(b, t, axis);
-  const std::vector<float>& factors = waves.float32_angles.factors;
-  if (factors.empty()) return {waves.waves[wave].frequency, static_cast<std::uint64_t>(position)};
-  auto radians = static_cast<float>(position);
-  if (waves.float32_angles.chained) {
-    std::size_t first = wave;
-    while (first > 0 && waves.waves[first - 1].axis == axis) --first;
-    for (; first < wave; ++first) radians *= factors[first];
-  }
-  return numerics::angle_from_radians(radians * factors[wave]);
+  const std::int64_t position = positions.at(b, t, waves.waves[wave].axis);
+  if (waves.float32_angles.factors.empty())
+    return {waves.waves[wave].frequency, static_cast<std::uint64_t>(position)};
+  return numerics::angle_from_radians(float32_radians(waves.float32_angles, wave, position));
 }
 
 /// An element of the caller's table in the working type, rounded once.

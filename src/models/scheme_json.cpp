@@ -1,8 +1,10 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <optional>
 #include <string>
 #include <string_view>
+#include <variant>
 #include <vector>
 
 #include "formats/excerpt.h"
@@ -64,32 +66,90 @@ template <Choice E> struct FieldJson<E> {
   }
 };
 
-template <class S> Json::Object write_fields(const S& scheme) {
+template <> struct FieldJson<bool> {
+  static Json write(bool value) { return value; }
+  static bool read(const Json& json, const Place& place) {
+    if (const auto* answer = json.as<bool>()) return *answer;
+    refuse(place, "true or false", json);
+  }
+};
+
+/// null stands for "not given".
+template <class T> struct FieldJson<std::optional<T>> {
+  static Json write(const std::optional<T>& value) { return value ? FieldJson<T>::write(*value) : Json(nullptr); }
+  static std::optional<T> read(const Json& json, const Place& place) {
+    if (json.as<std::nullptr_t>() != nullptr) return std::nullopt;
+    return FieldJson<T>::read(json, place);
+  }
+};
+
+template <class T> struct FieldJson<std::vector<T>> {
+  static Json write(const std::vector<T>& values) {
+    Json::Array array;
+    for (const T& value : values) array.push_back(FieldJson<T>::write(value));
+    return array;
+  }
+  static std::vector<T> read(const Json& json, const Place& place) {
+    const auto* const array = json.as<Json::Array>();
+    if (array == nullptr) refuse(place, "a list", json);
+    std::vector<T> values;
+    for (const Json& value : *array) values.push_back(FieldJson<T>::read(value, place));
+    return values;
+  }
+};
+
+template <class S> Json::Object write_fields(const S& value, std::string_view kind) {
   Json::Object object;
-  object.emplace_back("scheme", S::name);
+  object.emplace_back(kind, S::name);
   S::fields([&]<class T>(std::string_view name, T S::*member, std::string_view) {
-    object.emplace_back(name, FieldJson<T>::write(scheme.*member));
+    object.emplace_back(name, FieldJson<T>::write(value.*member));
   });
   return object;
 }
 
-template <class S> void read_field(S& scheme, const std::string& key, const Json& json) {
+template <class S> void read_field(S& value, std::string_view owner, const std::string& key, const Json& json) {
   bool known = false;
   std::vector<std::string_view> names;
   S::fields([&]<class T>(std::string_view name, T S::*member, std::string_view) {
     names.push_back(name);
     if (name != key) return;
     known = true;
-    scheme.*member = FieldJson<T>::read(json, {S::name, name});
+    value.*member = FieldJson<T>::read(json, {owner, name});
   });
   if (known) return;
-  raise(fmt::format("{}: unknown field {}{}", S::name, dump_json(excerpt(key)), suggestion(excerpt(key), names)));
+  raise(fmt::format("{}: unknown field {}{}", owner, dump_json(excerpt(key)), suggestion(excerpt(key), names)));
 }
+
+/// One of several structs, told apart by "type": {"type":"yarn","factor":4.0,…}.
+template <class... S> struct FieldJson<std::variant<S...>> {
+  using Value = std::variant<S...>;
+  static Json write(const Value& value) {
+    return std::visit([](const auto& one) -> Json { return write_fields(one, "type"); }, value);
+  }
+  static Value read(const Json& json, const Place& place) {
+    const auto* const object = json.as<Json::Object>();
+    const Json* const type = object == nullptr ? nullptr : json.find("type");
+    const auto* const name = type == nullptr ? nullptr : type->as<std::string>();
+    const std::vector<std::string_view> names = {S::name...};
+    std::vector<Value> values = {S{}...};
+    for (std::size_t i = 0; name != nullptr && i < names.size(); ++i) {
+      if (names[i] != *name) continue;
+      const std::string owner = fmt::format("{}: {} {}", place.scheme, place.field, names[i]);
+      for (const auto& member : *object) {
+        if (member.first == "type") continue;
+        std::visit([&](auto& one) { read_field(one, owner, member.first, member.second); }, values[i]);
+      }
+      return values[i];
+    }
+    const std::string hint = name == nullptr ? "" : suggestion(excerpt(*name), names);
+    refuse(place, fmt::format("an object whose \"type\" is one of {}", fmt::join(names, ", ")), json, hint);
+  }
+};
 
 }  // namespace
 
 std::string to_json(const Scheme& scheme) {
-  return dump_json(std::visit([](const auto& one) { return write_fields(one); }, scheme));
+  return dump_json(std::visit([](const auto& one) { return write_fields(one, "scheme"); }, scheme));
 }
 
 Scheme scheme_from_json(std::string_view json) {
@@ -107,7 +167,7 @@ Scheme scheme_from_json(std::string_view json) {
   Scheme scheme = scheme_named(excerpt(*name->as<std::string>()));
   for (const auto& member : *object) {
     if (member.first == "scheme") continue;
-    std::visit([&](auto& one) { read_field(one, member.first, member.second); }, scheme);
+    std::visit([&]<class S>(S& one) { read_field(one, S::name, member.first, member.second); }, scheme);
   }
   return scheme;
 }

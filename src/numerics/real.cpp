@@ -17,12 +17,13 @@ void throw_exception(const std::exception& error) { posenc::raise(error.what());
 
 namespace posenc {
 namespace numerics {
-namespace {
 
 const Real& two_pi() {
   static const Real value = boost::math::constants::two_pi<Real>();
   return value;
 }
+
+namespace {
 
 // Rounds turns to a 256-bit fraction, 64 bits at a time from the top.
 Frequency frequency_from_real_turns(const Real& turns) {
@@ -51,8 +52,8 @@ void check_range(double value, const char* what) {
 
 Frequency frequency_from(const Real& radians) { return frequency_from_real_turns(radians / two_pi()); }
 
-std::vector<Real> geometric(double base, const Real& step, std::int64_t count) {
-  const Real ratio = pow(Real(base), -step);
+std::vector<Real> geometric(const Real& base, const Real& step, std::int64_t count) {
+  const Real ratio = pow(base, -step);
   std::vector<Real> values;
   values.reserve(static_cast<std::size_t>(count));
   Real value = 1;
@@ -75,6 +76,17 @@ Frequency frequency_from_radians(double radians) {
 Frequency frequency_from_turns(double turns) {
   numerics::check_range(turns, "turns");
   return numerics::frequency_from_real_turns(numerics::Real(turns));
+}
+
+Frequency difference_of(const Frequency& one, const Frequency& other) noexcept {
+  Frequency difference;
+  bool borrow = false;
+  for (std::size_t i = 0; i < 4; ++i) {
+    const std::uint64_t a = one.words[i], b = other.words[i], partial = a - b;
+    difference.words[i] = partial - (borrow ? 1u : 0u);
+    borrow = a < b || (borrow && partial == 0);
+  }
+  return difference;
 }
 
 double radians_of(const Frequency& frequency) noexcept {

@@ -19,7 +19,9 @@ Frequency frequency_from(const Real& radians);
 
 /// The k-th of `count` numbers that fall geometrically from 1: ratio^0, ratio^1 … with ratio = base^(−step).
 /// Every published spacing of frequencies is one of these.
-std::vector<Real> geometric(double base, const Real& step, std::int64_t count);
+std::vector<Real> geometric(const Real& base, const Real& step, std::int64_t count);
+
+const Real& two_pi();
 
 /// The nearest float32.
 float nearest_float(const Real& value);

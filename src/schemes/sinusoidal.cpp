@@ -91,7 +91,7 @@ Addition prepare(const Sinusoidal& s, const Situation& now) {
   Waves waves;
   waves.scale = s.scale;
   waves.axes = static_cast<int>(s.axes);
-  waves.float32_angles.chained = now.numerics == Numerics::kGgmlF32;
+  waves.float32_angles.chain = now.numerics == Numerics::kGgmlF32 ? pairs : 0;
   std::vector<float>& all_factors = waves.float32_angles.factors;
   for (std::int64_t axis = 0; axis < s.axes; ++axis) {
     append_columns(waves.columns, s.layout, axis * pairs, pairs);

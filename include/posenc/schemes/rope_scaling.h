@@ -1,0 +1,177 @@
+#pragma once
+
+#include <concepts>
+#include <cstdint>
+#include <optional>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+namespace posenc {
+
+// Ways to stretch rotary position beyond the length a model was trained with. Each is a plain value; its formula is
+// the one function in src/schemes/scalings/ of the same name. ω_i = base^(−2i/d) throughout, i the pair, d the dims.
+
+/// ω_i as they are.
+struct NoScaling {
+  static constexpr std::string_view name = "none";
+  template <class Visitor> static void fields(Visitor&&) {}
+  bool operator==(const NoScaling&) const = default;
+};
+
+/// ω_i / factor: positions are squeezed. Chen et al., 2023, "Extending Context Window … via Position Interpolation".
+struct LinearScaling {
+  static constexpr std::string_view name = "linear";
+  double factor = 1.0;
+  template <class Visitor> static void fields(Visitor&& visit) {
+    visit("factor", &LinearScaling::factor, "how many times longer");
+  }
+  bool operator==(const LinearScaling&) const = default;
+};
+
+/// A larger base, base · factor^(d/(d−2)): the slowest pair is slowed by factor, the fastest not at all.
+/// bloc97, 2023, "NTK-Aware Scaled RoPE".
+struct NtkScaling {
+  static constexpr std::string_view name = "ntk";
+  double factor = 1.0;
+  template <class Visitor> static void fields(Visitor&& visit) {
+    visit("factor", &NtkScaling::factor, "how many times longer");
+  }
+  bool operator==(const NtkScaling&) const = default;
+};
+
+/// (base · factor)^(−2i/d) · factor^(−2/d): every pair is slowed, the fastest by factor^(2/d), the slowest by factor.
+/// Su, 2023, "Transformer Upgrade Path 11"; what vLLM calls ntk.
+struct NtkFixedScaling {
+  static constexpr std::string_view name = "ntk-fixed";
+  double factor = 1.0;
+  template <class Visitor> static void fields(Visitor&& visit) {
+    visit("factor", &NtkFixedScaling::factor, "how many times longer");
+  }
+  bool operator==(const NtkFixedScaling&) const = default;
+};
+
+/// ntk by the length at hand: base · (factor · L/original_length − (factor − 1))^(d/(d−2)), L the longer of the
+/// sequence and original_length. Needs a length. Hugging Face's "dynamic".
+struct DynamicScaling {
+  static constexpr std::string_view name = "dynamic";
+  double factor = 1.0;
+  std::int64_t original_length = 2048;
+  template <class Visitor> static void fields(Visitor&& visit) {
+    visit("factor", &DynamicScaling::factor, "slope of the growth past the trained length");
+    visit("original_length", &DynamicScaling::original_length, "length the model was trained with");
+  }
+  bool operator==(const DynamicScaling&) const = default;
+};
+
+/// base · alpha^(d/(d−2)), whatever the length: Hunyuan's "dynamic" with alpha.
+struct AlphaScaling {
+  static constexpr std::string_view name = "alpha";
+  double alpha = 1.0;
+  template <class Visitor> static void fields(Visitor&& visit) {
+    visit("alpha", &AlphaScaling::alpha, "multiplies the base, to the power d/(d-2)");
+  }
+  bool operator==(const AlphaScaling&) const = default;
+};
+
+/// Fast pairs stay, slow ones are slowed by factor, those between in proportion; cosines and sines grow a little.
+///   c(r) = d · ln(original_length / (2πr)) / (2 ln base), low = c(beta_fast), high = c(beta_slow),
+///   ramp_i = (i − low)/(high − low) within [0, 1],  ω'_i = ω_i/factor · ramp_i + ω_i · (1 − ramp_i)
+///   magnitude: attention_factor if given; g(mscale)/g(mscale_all_dim) if both are; else g(1);
+///   g(m) = 0.1 · m · ln(factor) + 1.   softmax factor: g(mscale_all_dim)² where mscale_all_dim is given (DeepSeek)
+/// Peng et al., 2023, "YaRN: Efficient Context Window Extension of Large Language Models".
+struct YarnScaling {
+  static constexpr std::string_view name = "yarn";
+  double factor = 1.0;
+  std::int64_t original_length = 4096;
+  double beta_fast = 32.0;
+  double beta_slow = 1.0;
+  bool truncate = true;
+  std::optional<double> attention_factor;
+  std::optional<double> mscale;
+  std::optional<double> mscale_all_dim;
+  template <class Visitor> static void fields(Visitor&& visit) {
+    visit("factor", &YarnScaling::factor, "how many times longer");
+    visit("original_length", &YarnScaling::original_length, "length the model was trained with");
+    visit("beta_fast", &YarnScaling::beta_fast, "pairs with more turns than this in the trained length stay");
+    visit("beta_slow", &YarnScaling::beta_slow, "pairs with fewer turns than this are slowed by factor");
+    visit("truncate", &YarnScaling::truncate, "round the ends of the ramp to whole pairs (gpt-oss: no)");
+    visit("attention_factor", &YarnScaling::attention_factor, "magnitude, instead of the formula's");
+    visit("mscale", &YarnScaling::mscale, "DeepSeek's weight of the magnitude");
+    visit("mscale_all_dim", &YarnScaling::mscale_all_dim, "DeepSeek's weight of the softmax factor");
+  }
+  bool operator==(const YarnScaling&) const = default;
+};
+
+/// ω_i divided by a searched factor for each pair, one list up to the trained length and one past it. Needs a length;
+/// prepare once per sequence, so that its keys in a cache stay valid.
+///   magnitude: attention_factor if given; else √(1 + ln(factor)/ln(original_length)), 1 for factor ≤ 1; in both
+///   lists
+/// Ding et al., 2024, "LongRoPE: Extending LLM Context Window Beyond 2 Million Tokens".
+struct LongropeScaling {
+  static constexpr std::string_view name = "longrope";
+  double factor = 1.0;
+  std::int64_t original_length = 4096;
+  std::vector<double> short_factors;
+  std::vector<double> long_factors;
+  std::optional<double> attention_factor;
+  template <class Visitor> static void fields(Visitor&& visit) {
+    visit("factor", &LongropeScaling::factor, "usable length over trained length");
+    visit("original_length", &LongropeScaling::original_length, "length the model was trained with");
+    visit("short_factors", &LongropeScaling::short_factors, "divisor of each pair up to that length");
+    visit("long_factors", &LongropeScaling::long_factors, "divisor of each pair past it");
+    visit("attention_factor", &LongropeScaling::attention_factor, "magnitude, instead of the formula's");
+  }
+  bool operator==(const LongropeScaling&) const = default;
+};
+
+/// By wavelength λ = 2π/ω: λ < original_length/high_freq_factor stays, λ > original_length/low_freq_factor is slowed
+/// by factor, between them in proportion. Meta, 2024, Llama 3.1.
+struct Llama3Scaling {
+  static constexpr std::string_view name = "llama3";
+  double factor = 8.0;
+  double low_freq_factor = 1.0;
+  double high_freq_factor = 4.0;
+  std::int64_t original_length = 8192;
+  template <class Visitor> static void fields(Visitor&& visit) {
+    visit("factor", &Llama3Scaling::factor, "how many times slower the slow pairs turn");
+    visit("low_freq_factor", &Llama3Scaling::low_freq_factor, "fewer turns in the trained length: slowed");
+    visit("high_freq_factor", &Llama3Scaling::high_freq_factor, "more turns in the trained length: kept");
+    visit("original_length", &Llama3Scaling::original_length, "length the model was trained with");
+  }
+  bool operator==(const Llama3Scaling&) const = default;
+};
+
+/// Only the first pairs turn, ⌊proportion · d/2⌋ of them, with the frequencies of all d; the rest stand still. Unlike
+/// a smaller `dims`, the pairs stay d/2 apart. Google, 2026, Gemma 4's global layers.
+struct ProportionalScaling {
+  static constexpr std::string_view name = "proportional";
+  double proportion = 0.25;
+  double factor = 1.0;
+  template <class Visitor> static void fields(Visitor&& visit) {
+    visit("proportion", &ProportionalScaling::proportion, "share of the pairs that turn");
+    visit("factor", &ProportionalScaling::factor, "how many times longer");
+  }
+  bool operator==(const ProportionalScaling&) const = default;
+};
+
+/// Queries grow and keys shrink with position, slow pairs the least, so that far scores fade:
+///   ζ_i = (2i + 0.4 d)/(1.4 d),  q · ζ_i^((p − centre)/scale_base),  k · ζ_i^(−(p − centre)/scale_base)
+/// The centre is stated, not taken from a length, so that keys in a cache stay valid.
+/// Sun et al., 2022, "A Length-Extrapolatable Transformer".
+struct XposScaling {
+  static constexpr std::string_view name = "xpos";
+  double scale_base = 512.0;
+  std::int64_t centre = 0;
+  template <class Visitor> static void fields(Visitor&& visit) {
+    visit("scale_base", &XposScaling::scale_base, "positions over which ζ is applied once");
+    visit("centre", &XposScaling::centre, "position where nothing grows or shrinks");
+  }
+  bool operator==(const XposScaling&) const = default;
+};
+
+/// The one list of scalings. JSON, flags and the docs follow from it.
+using RopeScaling = std::variant<NoScaling, LinearScaling, NtkScaling, NtkFixedScaling, DynamicScaling, AlphaScaling,
+                                 YarnScaling, LongropeScaling, Llama3Scaling, ProportionalScaling, XposScaling>;
+
+}  // namespace posenc

@@ -1,0 +1,149 @@
+#include "posenc/schemes/rope.h"
+
+#include <cmath>
+
+#include "schemes/check.h"
+#include "schemes/scalings/scaling.h"
+
+namespace posenc {
+namespace {
+
+using numerics::Real;
+
+void check(const Rope& s) {
+  schemes::check_between(Rope::name, "dims", s.dims, 2, schemes::kWidthLimit);
+  if (s.dims % 2 != 0) raise(fmt::format("rope: dims must be even but is {}", s.dims));
+  if (!(s.base > 1.0 && s.base <= 1e36)) {
+    raise(fmt::format("rope: base must be above 1 and at most 1e36 but is {}", s.base));
+  }
+  if (s.sign != 1 && s.sign != -1) raise(fmt::format("rope: sign must be 1 or -1 but is {}", s.sign));
+  schemes::check_between(Rope::name, "first_dim", s.first_dim, -schemes::kWidthLimit, schemes::kWidthLimit);
+  if (s.sections.empty()) return;
+  schemes::check_between(Rope::name, "the number of sections", static_cast<std::int64_t>(s.sections.size()), 1, 8);
+  std::int64_t sum = 0;
+  for (const std::int64_t section : s.sections) {
+    schemes::check_between(Rope::name, "a section", section, 0, s.dims / 2);
+    sum += section;
+  }
+  if (sum != s.dims / 2) {
+    raise(fmt::format("rope: sections must sum to {} pairs (dims/2) but sum to {}", s.dims / 2, sum));
+  }
+  const bool equal = s.section_order == SectionOrder::kEvenOdd || s.section_order == SectionOrder::kRestarting ||
+                     s.section_order == SectionOrder::kBlocks;
+  for (const std::int64_t section : s.sections) {
+    if (!equal || section == s.sections.front()) continue;
+    raise(fmt::format("rope: sections must be equal for section_order {} but are {} and {}",
+                      choice_name(s.section_order), s.sections.front(), section));
+  }
+}
+
+// Which axis drives a pair, with which of the spectrum's frequencies.
+struct PairSource {
+  std::int64_t axis = 0;
+  std::int64_t frequency = 0;
+};
+
+std::vector<PairSource> sources_of(const Rope& s) {
+  const std::int64_t pairs = s.dims / 2;
+  const auto axes = static_cast<std::int64_t>(s.sections.size());
+  std::vector<PairSource> sources(static_cast<std::size_t>(pairs));
+  std::int64_t chunk = 0, chunk_end = s.sections.empty() ? pairs : s.sections.front();
+  for (std::int64_t i = 0; i < pairs; ++i) {
+    PairSource& source = sources[static_cast<std::size_t>(i)];
+    source.frequency = i;
+    if (axes == 0) continue;
+    while (i >= chunk_end) chunk_end += s.sections[static_cast<std::size_t>(++chunk)];
+    switch (s.section_order) {
+      case SectionOrder::kChunked:
+        source.axis = chunk;
+        break;
+      case SectionOrder::kInterleaved:
+        source.axis = i < axes * s.sections[static_cast<std::size_t>(i % axes)] ? i % axes : 0;
+        break;
+      case SectionOrder::kAlternating:
+        source.axis = axes > 1 && i < pairs - s.sections.front() ? 1 + i % (axes - 1) : 0;
+        break;
+      case SectionOrder::kEvenOdd:
+        source = {chunk, i % s.sections.front() * axes + chunk};
+        break;
+      case SectionOrder::kRestarting:
+      case SectionOrder::kBlocks:
+        source = {chunk, i % s.sections.front()};
+        break;
+    }
+  }
+  return sources;
+}
+
+// The features over which the frequencies of one axis are spread.
+std::int64_t spectrum_dims(const Rope& s) {
+  const bool own = s.section_order == SectionOrder::kRestarting || s.section_order == SectionOrder::kBlocks;
+  return own && !s.sections.empty() ? 2 * s.sections.front() : s.dims;
+}
+
+template <class N> schemes::Scaled<N> scaled_spectrum(const Rope& s, std::int64_t length) {
+  const schemes::Spectrum<N> spectrum{spectrum_dims(s), s.base, length};
+  return std::visit([&](const auto& scaling) { return scaled(scaling, spectrum); }, s.scaling);
+}
+
+// ggml's own arithmetic: one ratio, multiplied in from pair to pair, then what its scaling does to the angle.
+Float32Angles ggml_angles(const Rope& s, const schemes::Scaled<Real>& spectrum,
+                          const std::vector<PairSource>& sources) {
+  if (s.section_order == SectionOrder::kEvenOdd && !s.sections.empty()) {
+    raise("rope: ggml-f32 multiplies from pair to pair, which section_order even-odd does not allow");
+  }
+  const std::int64_t dims = spectrum_dims(s);
+  const Real base = spectrum.base == 0 ? Real(s.base) : spectrum.base;
+  const float ratio =
+      numerics::nearest_float(pow(Real(numerics::nearest_float(base)), Real(-2.0f / static_cast<float>(dims))));
+  const std::vector<Real> unscaled = schemes::inverse_periods<Real>(base, dims);
+  Float32Angles angles;
+  angles.chain = dims / 2;
+  angles.factors.assign(sources.size(), ratio);
+  for (std::size_t i = 0; i < sources.size(); i += static_cast<std::size_t>(dims / 2)) angles.factors[i] = 1.0f;
+  for (const PairSource& source : sources) {
+    const auto at = static_cast<std::size_t>(source.frequency);
+    const Real kept = spectrum.kept.empty() ? Real(0) : spectrum.kept[at];
+    const Real explained = unscaled[at] * (spectrum.scale * (1 - kept) + kept);
+    angles.blends.push_back(
+        {spectrum.frequencies[at] == 0 ? INFINITY : numerics::nearest_float(explained / spectrum.frequencies[at]),
+         numerics::nearest_float(spectrum.scale), numerics::nearest_float(kept)});
+  }
+  return angles;
+}
+
+}  // namespace
+
+Rotation prepare(const Rope& s, const Situation& now) {
+  check(s);
+  const std::vector<PairSource> sources = sources_of(s);
+  const auto spectrum = scaled_spectrum<Real>(s, now.length);
+
+  Rotation rotation;
+  rotation.layout = s.layout;
+  rotation.first_dim = s.first_dim;
+  rotation.sign = static_cast<int>(s.sign);
+  rotation.position_axes = s.sections.empty() ? 1 : static_cast<int>(s.sections.size());
+  if (s.section_order == SectionOrder::kBlocks && !s.sections.empty()) rotation.blocks = rotation.position_axes;
+  rotation.magnitude = spectrum.magnitude;
+  rotation.softmax_factor = spectrum.softmax_factor;
+  rotation.precision = now.precision;
+  rotation.growth.centre = spectrum.growth.centre;
+  for (const PairSource& source : sources) {
+    const auto at = static_cast<std::size_t>(source.frequency);
+    rotation.frequencies.push_back(numerics::frequency_from(spectrum.frequencies[at]));
+    if (!spectrum.growth.rates.empty()) rotation.growth.rates.push_back(spectrum.growth.rates[at]);
+    if (rotation.position_axes > 1) rotation.axes.push_back(static_cast<std::uint8_t>(source.axis));
+  }
+  if (now.numerics == Numerics::kHfF32) {
+    const auto narrow = scaled_spectrum<float>(s, now.length);
+    for (const PairSource& source : sources) {
+      rotation.float32_angles.factors.push_back(narrow.frequencies[static_cast<std::size_t>(source.frequency)]);
+    }
+  } else if (now.numerics == Numerics::kGgmlF32) {
+    rotation.float32_angles = ggml_angles(s, spectrum, sources);
+  }
+  return rotation;
+}
+
+}  // namespace posenc

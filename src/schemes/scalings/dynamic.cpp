@@ -1,0 +1,21 @@
+#include <algorithm>
+
+#include "schemes/scalings/scaling.h"
+
+namespace posenc {
+
+template <class N> schemes::Scaled<N> scaled(const DynamicScaling& scaling, const schemes::Spectrum<N>& from) {
+  schemes::check_positive(scaling.name, "factor", scaling.factor);
+  schemes::check_length(scaling.name, scaling.original_length);
+  schemes::need_length(scaling.name, from.length);
+  const schemes::Real factor = scaling.factor;
+  const std::int64_t length = std::max(from.length, scaling.original_length);
+  schemes::Scaled<N> to;
+  to.base = schemes::stretched_base(scaling.name, from.base, factor * length / scaling.original_length - (factor - 1),
+                                    from.dims);
+  to.frequencies = schemes::inverse_periods<N>(to.base, from.dims);
+  return to;
+}
+POSENC_SCALING(DynamicScaling);
+
+}  // namespace posenc

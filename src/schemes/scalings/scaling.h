@@ -1,0 +1,81 @@
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+#include <vector>
+
+#include "numerics/real.h"
+#include "posenc/forms.h"
+#include "posenc/schemes/rope_scaling.h"
+#include "schemes/check.h"
+
+// How a scaling is written: once, for any number N. With N = Real it is exact. With N = float every operation is
+// rounded to float32 in the order in which Hugging Face's code does it, which gives the frequencies that models were
+// trained with (hf-f32).
+
+namespace posenc::schemes {
+
+using numerics::Real;
+
+/// A Real as N, and N to the nearest.
+template <class N> N as(const Real& value) {
+  if constexpr (std::is_same_v<N, float>) {
+    return numerics::nearest_float(value);
+  } else {
+    return value;
+  }
+}
+
+/// base^(2i/dims) for each pair i: the inverse of its frequency.
+template <class N> std::vector<N> periods(const Real& base, std::int64_t dims);
+
+/// What a scaling starts from.
+template <class N> struct Spectrum {
+  std::int64_t dims = 0;
+  double base = 0;
+  std::int64_t length = 0;  // tokens in the sequence; 0: not said
+
+  std::int64_t pairs() const { return dims / 2; }
+};
+
+/// What it makes.
+template <class N> struct Scaled {
+  std::vector<N> frequencies;   // radians per position, one for each pair
+  double magnitude = 1.0;       // of the rotated pair
+  double softmax_factor = 1.0;  // on all scores
+  Growth growth;
+  // How ggml reaches the same frequencies: a base, one factor for all, and the share of a pair that escapes it. What
+  // these do not explain, it divides by.
+  Real base = 0;  // 0: the spectrum's
+  Real scale = 1;
+  std::vector<Real> kept;  // empty: none
+};
+
+/// base^(−2i/dims), unscaled.
+template <class N> std::vector<N> inverse_periods(const Real& base, std::int64_t dims) {
+  std::vector<N> values = periods<N>(base, dims);
+  for (N& value : values) value = N(1) / value;
+  return values;
+}
+
+void check_positive(std::string_view scaling, std::string_view field, double value);
+void check_length(std::string_view scaling, std::int64_t original_length);
+/// Throws: Error where the length is not said.
+void need_length(std::string_view scaling, std::int64_t length);
+/// base · factor^(d/(d−2)), which slows the slowest pair by factor and leaves the fastest.
+Real stretched_base(std::string_view scaling, double base, const Real& factor, std::int64_t dims);
+
+}  // namespace posenc::schemes
+
+namespace posenc {
+
+/// The frequencies of a spectrum under a scaling; defined for each in the file of its name.
+/// Throws: Error that names field, value and rule.
+template <class S, class N> schemes::Scaled<N> scaled(const S& scaling, const schemes::Spectrum<N>& from);
+
+}  // namespace posenc
+
+/// At the end of each scaling's file: the two numbers it is made for.
+#define POSENC_SCALING(Type)                                                                            \
+  template schemes::Scaled<schemes::Real> scaled(const Type&, const schemes::Spectrum<schemes::Real>&); \
+  template schemes::Scaled<float> scaled(const Type&, const schemes::Spectrum<float>&)
