@@ -21,4 +21,15 @@ Numerics numerics_from(std::string_view name) {
   raise(fmt::format("numerics must be exact, hf-f32 or ggml-f32 but is '{}'", name));
 }
 
+ConstTensorView table_of(const DistanceTable& source, std::int64_t heads) noexcept {
+  if (source.weights.data != nullptr) return source.weights;
+  const std::int64_t rows = heads > 0 ? static_cast<std::int64_t>(source.values.size()) / heads : 0;
+  return view(source.values.data(), {rows, heads});
+}
+
+int position_axes_of(const Bias& bias) noexcept {
+  const auto* const table = std::get_if<DistanceTable>(&bias.source);
+  return table == nullptr ? 1 : static_cast<int>(table->axes.size());
+}
+
 }  // namespace posenc

@@ -152,10 +152,69 @@ Rotation for_keys(const Rotation& rotation);
 /// Throws: Error where the two do not turn the same features, or where either has a table or float32 angles.
 Rotation between(const Rotation& from, const Rotation& to);
 
+/// What a distance δ = key position − query position counts on one axis:
+///   entry(δ) = entries[δ − first],  and past either end the last one there.
+struct DistanceMap {
+  std::int64_t first = 0;             // δ of the first entry
+  std::vector<std::int64_t> entries;  // one for each δ from `first` on
+  bool open = true;                   // false: no distance may lie past an end
+  bool operator==(const DistanceMap&) const = default;
+};
+
+/// −slopes[h] · |δ|, in double (ALiBi). One axis.
+struct Slopes {
+  std::vector<double> slopes;  // one for each head
+};
+
+/// table[row, h], where row is the sum of the entries of all axes: every bias that depends on distance alone.
+struct DistanceTable {
+  std::vector<DistanceMap> axes;  // one for each position axis
+  ConstTensorView weights;        // [rows, heads], the caller's; where it has no data:
+  std::vector<double> values;     // [rows, heads], made by the scheme
+};
+/// The table of either kind. It lives as long as what it looks at.
+ConstTensorView table_of(const DistanceTable& source, std::int64_t heads) noexcept;
+
+/// Vectors picked by distance that meet queries or keys. One axis.
+struct VectorsByDistance {
+  DistanceMap rows;
+  ConstTensorView table;  // [rows, features], the same for all heads, or [heads, rows, features]; no data: absent
+};
+
+/// score(m, n) = factor · scale · (q_m·k_n + q_m·A[a(δ)] + k_n·B[b(δ)]): before the softmax's scale, unlike the
+/// others. Needs q and k, so only attention can add it (Shaw, DeBERTa).
+struct DistanceVectors {
+  VectorsByDistance for_queries;  // A
+  VectorsByDistance for_keys;     // B
+  double softmax_factor = 1.0;    // what attention multiplies its scale by
+};
+
+/// A learned map of a distance relative to the query's position, in double (FIRE). One axis; m is the query's
+/// position.
+///   x = logs[|δ|] / (max(logs[m], least) + epsilon)
+///   bias(h) = output_biases[h] + Σ_j output_weights[h, j] · max(0, hidden_weights[j] · x + hidden_biases[j])
+struct DistanceRatios {
+  std::vector<double> logs;  // ψ(0), ψ(1) …: positions and distances must be below its size
+  double least = 0.0;
+  double epsilon = 0.0;
+  std::vector<double> hidden_weights, hidden_biases;  // [width]
+  std::vector<double> output_weights, output_biases;  // [heads, width], [heads]
+};
+
+/// The form of a scheme that adds a number to every attention score, by the distance of key and query.
+/// It is added after the scale, before the softmax. What may look at what is the mask's business, not the bias's.
+struct Bias {
+  std::int64_t heads = 0;  // 0: the same for however many there are (vectors that heads share)
+  std::variant<Slopes, DistanceTable, DistanceVectors, DistanceRatios> source;
+};
+
+/// How many coordinates a position of this form has.
+int position_axes_of(const Bias& bias) noexcept;
+
 /// The form of a scheme that does nothing.
 struct Nothing {};
 
 /// What a scheme becomes, and all that kernels know of it.
-using Form = std::variant<Nothing, Addition, Rotation>;
+using Form = std::variant<Nothing, Addition, Rotation, Bias>;
 
 }  // namespace posenc
