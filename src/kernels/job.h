@@ -2,6 +2,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string_view>
+#include <type_traits>
 
 #include "posenc/forms.h"
 #include "posenc/positions.h"
@@ -29,6 +31,20 @@ template <class Void> struct TokenTensor {
   template <class T> auto* token(std::int64_t b, std::int64_t t) const noexcept {
     using Element = std::conditional_t<std::is_const_v<Void>, const T, T>;
     return static_cast<Element*>(data) + sequence_offset(b) + t * token_stride;
+  }
+};
+
+/// [batch, heads, sequence, features] as kernels walk it.
+template <class Void> struct HeadTensor {
+  Void* data = nullptr;
+  DataType type = DataType::kF32;
+  std::int64_t batch = 1, heads = 1, sequence = 0, features = 0;
+  std::int64_t batch_stride = 0, head_stride = 0, token_stride = 0, feature_stride = 1;
+
+  /// The features of one token in one head.
+  template <class T> auto* row(std::int64_t b, std::int64_t h, std::int64_t t) const noexcept {
+    using Element = std::conditional_t<std::is_const_v<Void>, const T, T>;
+    return static_cast<Element*>(data) + b * batch_stride + h * head_stride + t * token_stride;
   }
 };
 
@@ -61,6 +77,22 @@ struct AddBackwardJob {
   std::int64_t offset = 0;
 };
 
+/// out[b, h, i, j] = the bias of head h between query i and key j: [batch, heads, queries, keys].
+struct BiasJob {
+  HeadTensor<void> out;
+  TokenPositions queries, keys;
+  const Bias* form = nullptr;
+};
+
+/// sums[…] += the gradients of the form's parameters, in double: slopes [heads], a table [rows, heads], or a map's
+/// hidden_weights, hidden_biases, output_weights and output_biases one after the other.
+struct BiasBackwardJob {
+  HeadTensor<const void> gradient;
+  TokenPositions queries, keys;
+  const Bias* form = nullptr;
+  double* sums = nullptr;
+};
+
 /// Where a value could not be rounded with certainty, if anywhere.
 struct Outcome {
   bool decided = true;
@@ -73,6 +105,8 @@ struct Backend {
   std::string_view name;
   Outcome (*add)(const AddJob&);
   void (*add_backward)(const AddBackwardJob&);
+  void (*bias)(const BiasJob&);
+  void (*bias_backward)(const BiasBackwardJob&);
 };
 extern const Backend kReferenceBackend;
 extern const Backend kCpuBackend;
