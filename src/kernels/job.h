@@ -1,7 +1,10 @@
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
+#include <string_view>
+#include <type_traits>
 
 #include "posenc/forms.h"
 #include "posenc/positions.h"
@@ -29,6 +32,20 @@ template <class Void> struct TokenTensor {
   template <class T> auto* token(std::int64_t b, std::int64_t t) const noexcept {
     using Element = std::conditional_t<std::is_const_v<Void>, const T, T>;
     return static_cast<Element*>(data) + sequence_offset(b) + t * token_stride;
+  }
+};
+
+/// [batch, heads, sequence, features] as kernels walk it.
+template <class Void> struct HeadTensor {
+  Void* data = nullptr;
+  DataType type = DataType::kF32;
+  std::int64_t batch = 1, heads = 1, sequence = 0, features = 0;
+  std::int64_t batch_stride = 0, head_stride = 0, token_stride = 0, feature_stride = 1;
+
+  /// The features of one token in one head.
+  template <class T> auto* row(std::int64_t b, std::int64_t h, std::int64_t t) const noexcept {
+    using Element = std::conditional_t<std::is_const_v<Void>, const T, T>;
+    return static_cast<Element*>(data) + b * batch_stride + h * head_stride + t * token_stride;
   }
 };
 
@@ -61,6 +78,20 @@ struct AddBackwardJob {
   std::int64_t offset = 0;
 };
 
+/// out = x with its pairs turned, for one tensor or for queries and keys.
+struct RotateJob {
+  struct Part {
+    HeadTensor<void> out;
+    HeadTensor<const void> x;  // the same shape; the same memory where it is done in place
+    std::int64_t first = 0;    // the first rotated feature
+    bool keys = false;         // growth is turned around
+  };
+  std::array<Part, 2> parts;
+  int count = 1;  // of the parts
+  TokenPositions positions;
+  const Rotation* form = nullptr;
+};
+
 /// Where a value could not be rounded with certainty, if anywhere.
 struct Outcome {
   bool decided = true;
@@ -73,6 +104,7 @@ struct Backend {
   std::string_view name;
   Outcome (*add)(const AddJob&);
   void (*add_backward)(const AddBackwardJob&);
+  Outcome (*rotate)(const RotateJob&);
 };
 extern const Backend kReferenceBackend;
 extern const Backend kCpuBackend;
