@@ -43,29 +43,37 @@ TEST(Alibi, FalconRoundsSlopesAndThenDivides) {
 }
 
 // BLOOM writes slope·j. It raises a rounded slope to powers in float32, which loses up to 5e-7; hf-f32 repeats that.
-double largest_difference_from_bloom(Numerics numerics) {
+struct Difference {
+  double largest = 0;          // relative
+  std::int64_t differing = 0;  // slopes that are not the same float
+};
+Difference difference_from_bloom(Numerics numerics) {
   const auto heads = golden_values<std::int64_t>("alibi-bloom-heads");
   const auto rows = golden_values<float>("alibi-bloom-bias");
   std::size_t at = 0;
-  double largest = 0;
+  Difference difference;
   for (const std::int64_t count : heads) {
     const Bias form = prepare(Alibi{.heads = count}, {.numerics = numerics});
     for (const double slope : std::get<Slopes>(form.source).slopes) {
       const auto want = static_cast<double>(rows[at + 1]);
-      largest = std::max(largest, std::fabs(slope - want) / want);
+      difference.largest = std::max(difference.largest, std::fabs(slope - want) / want);
+      if (static_cast<float>(slope) != rows[at + 1]) ++difference.differing;
       for (std::size_t j = 0; j < 20; ++j, ++at) {
         // the product is rounded to float32 once more
-        EXPECT_NEAR(static_cast<double>(rows[at]), want * static_cast<double>(j),
-                    want * static_cast<double>(j) * 1e-7);
+        const double product = want * static_cast<double>(j);
+        EXPECT_NEAR(static_cast<double>(rows[at]), product, product * 1e-7);
       }
     }
   }
-  EXPECT_EQ(at, rows.size());
-  return largest;
+  EXPECT_EQ(at, 845 * 20u);
+  return difference;
 }
 TEST(Alibi, BloomsSlopes) {
-  EXPECT_LE(largest_difference_from_bloom(Numerics::kExact), 5e-7);
-  EXPECT_LE(largest_difference_from_bloom(Numerics::kHfF32), 1e-7);
+  EXPECT_LE(difference_from_bloom(Numerics::kExact).largest, 5e-7);
+  // torch's power is one ulp off at head 14 of 32 to 40 heads, and nowhere else
+  const Difference repeated = difference_from_bloom(Numerics::kHfF32);
+  EXPECT_EQ(repeated.differing, 9);
+  EXPECT_LE(repeated.largest, 1.01e-7);
 }
 
 TEST(Alibi, MptsBiasIsThatOfTheLastQuery) {
