@@ -41,7 +41,8 @@ MAY_USE = {
     r"rapidjson/": ("src/formats/",),
     r"CLI/": ("cli/",),
     # The library neither prints nor opens files nor, outside kernels/cpu, starts threads: WebAssembly has none.
-    r"(iostream|fstream|filesystem|print|unistd\.h|fcntl\.h|sys/.*)$": ("cli/", "benchmarks/", "examples/"),
+    r"(iostream|fstream|filesystem|print|unistd\.h|fcntl\.h|sys/(?!auxv).*)$": ("cli/", "benchmarks/", "examples/"),
+    r"sys/auxv\.h": ("src/kernels/cpu/",),  # which instructions the machine has
     r"(thread|mutex|shared_mutex|condition_variable|future|semaphore|barrier|latch|stop_token|pthread\.h)$":
         ("src/kernels/cpu/", "cli/", "benchmarks/", "examples/"),
 }
