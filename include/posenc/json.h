@@ -45,6 +45,9 @@ struct JsonLimits {
   bool python_numbers = false;       ///< accept bare NaN, Infinity and -Infinity, as Python writes them
 };
 
+/// For the config.json of a model: a few kilobytes from a stranger, written by Python.
+inline constexpr JsonLimits kConfigJsonLimits = {.bytes = 16'000'000, .values = 1'000'000, .python_numbers = true};
+
 /// Throws: Error "line L, column C: WHAT" for malformed text, repeated keys, invalid UTF-8, too deep or too long.
 /// An integer past 64 bits is an error; 1e400 is an error.
 Json parse_json(std::string_view text, const JsonLimits& limits = {});

@@ -16,5 +16,7 @@
 #include "posenc/apply.h"
 #include "posenc/backend.h"
 
+#include "posenc/byte_source.h"
 #include "posenc/json.h"
 #include "posenc/npy.h"
+#include "posenc/safetensors.h"
