@@ -19,4 +19,5 @@
 #include "posenc/byte_source.h"
 #include "posenc/json.h"
 #include "posenc/npy.h"
+#include "posenc/npz.h"
 #include "posenc/safetensors.h"

@@ -23,8 +23,6 @@ constexpr std::string_view kMetadata = "__metadata__";
 // The values are those of one tensor, or of the metadata.
 constexpr JsonLimits kLimits = {.depth = 3, .bytes = kLongestHeader, .values = 100'000};
 
-std::string quoted(std::string_view name) { return dump_json(excerpt(name)); }
-
 std::int64_t header_length(const ByteSource& file) {
   if (file.size == 0) raise_at(0, "the file is empty");
   std::array<std::byte, kBeforeHeader> front{};

@@ -15,7 +15,7 @@ constexpr std::size_t kAlignment = 8;
 constexpr std::size_t kLongestName = 65'536;
 
 [[noreturn]] void fail(const SafetensorsTensor& tensor, std::string_view what) {
-  raise(fmt::format("safetensors: tensor {}: {}", dump_json(excerpt(tensor.name)), what));
+  raise(fmt::format("safetensors: tensor {}: {}", quoted(tensor.name), what));
 }
 
 const SafetensorsDtype& dtype_of(const SafetensorsTensor& tensor) {
@@ -45,7 +45,7 @@ void refuse_repeated_names(const std::vector<SafetensorsTensor>& tensors) {
   std::sort(names.begin(), names.end());
   const auto repeated = std::adjacent_find(names.begin(), names.end());
   if (repeated == names.end()) return;
-  raise(fmt::format("safetensors: two tensors are named {}", dump_json(excerpt(*repeated))));
+  raise(fmt::format("safetensors: two tensors are named {}", quoted(*repeated)));
 }
 
 Json::Array list_of(const Extents& shape) {
