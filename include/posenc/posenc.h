@@ -17,6 +17,7 @@
 #include "posenc/backend.h"
 
 #include "posenc/byte_source.h"
+#include "posenc/gguf.h"
 #include "posenc/json.h"
 #include "posenc/npy.h"
 #include "posenc/npz.h"

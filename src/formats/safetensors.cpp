@@ -10,6 +10,7 @@
 #include "formats/excerpt.h"
 #include "formats/json_builder.h"
 #include "formats/safetensors_dtype.h"
+#include "formats/view_within.h"
 
 namespace posenc {
 namespace {
@@ -221,17 +222,7 @@ ConstTensorView safetensors_view(std::span<const std::byte> file, const Safetens
     raise(fmt::format("tensor {}: dtype {} is not read (F32, F64, F16, BF16 and I64 are)", quoted(tensor.name),
                       tensor.dtype));
   }
-  const auto size = static_cast<std::int64_t>(file.size());
-  if (tensor.offset < 0 || tensor.bytes < 0 || tensor.offset > size || tensor.bytes > size - tensor.offset) {
-    raise(fmt::format("tensor {}: {} bytes from byte {} on are not within the {} that were given",
-                      quoted(tensor.name), tensor.bytes, tensor.offset, size));
-  }
-  const std::byte* const data = file.data() + tensor.offset;
-  if (reinterpret_cast<std::uintptr_t>(data) % static_cast<std::uintptr_t>(size_of(*tensor.type)) != 0) {
-    raise(fmt::format("tensor {}: the data at byte {} is not aligned for {} (copy it first)", quoted(tensor.name),
-                      tensor.offset, name_of(*tensor.type)));
-  }
-  return {data, *tensor.type, tensor.shape};
+  return view_within(file, tensor.offset, tensor.bytes, {nullptr, *tensor.type, tensor.shape}, tensor.name);
 }
 
 }  // namespace posenc
