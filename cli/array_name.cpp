@@ -21,10 +21,21 @@ constexpr Ending kEndings[] = {{".npz", ArrayFormat::kNpz}, {".safetensors", Arr
 // The first few of what may be a million.
 std::string listed(const std::vector<std::string_view>& names) {
   constexpr std::size_t kShown = 8;
-  const std::size_t shown = std::min(names.size(), kShown);
-  const std::string more = names.size() > shown ? fmt::format(" and {} more", names.size() - shown) : "";
-  return fmt::format("{}{}", fmt::join(names.begin(), names.begin() + static_cast<std::ptrdiff_t>(shown), ", "),
-                     more);
+  std::string text;
+  for (std::size_t i = 0; i < std::min(names.size(), kShown); ++i) {
+    text += fmt::format("{}{}", i > 0 ? ", " : "", shortened(names[i]));
+  }
+  return names.size() > kShown ? fmt::format("{} and {} more", text, names.size() - kShown) : text;
+}
+
+// Comparing takes the product of the lengths: not for every name of a file from a stranger.
+std::string_view nearest_of(std::string_view wanted, const std::vector<std::string_view>& names) {
+  constexpr std::size_t kMost = 10'000;
+  std::vector<std::string_view> candidates;
+  for (const std::string_view name : names) {
+    if (name == shortened(name) && candidates.size() < kMost) candidates.push_back(name);
+  }
+  return nearest_name(wanted, candidates);
 }
 
 }  // namespace
@@ -48,14 +59,21 @@ std::size_t choose_array(const ArrayName& wanted, const std::vector<std::string_
   if (!wanted.name) {
     if (names.size() == 1) return 0;
     refuse(fmt::format("{0}: holds {1} arrays; say which one, as {0}:{2} (there are {3})", wanted.path, names.size(),
-                       names.front(), listed(names)));
+                       shortened(names.front()), listed(names)));
   }
   const auto found = std::find(names.begin(), names.end(), *wanted.name);
   if (found != names.end()) return static_cast<std::size_t>(found - names.begin());
-  const std::string_view near = nearest_name(*wanted.name, names);
+  const std::string_view near = nearest_of(*wanted.name, names);
   refuse(fmt::format(
       "{}: holds no array '{}' ({})", wanted.path, *wanted.name,
       near.empty() ? fmt::format("there are {}", listed(names)) : fmt::format("did you mean '{}'?", near)));
+}
+
+std::string_view shortened(std::string_view name) {
+  constexpr std::size_t kMost = 120;
+  std::size_t end = std::min(name.size(), kMost);
+  while (end < name.size() && end > 0 && (static_cast<unsigned char>(name[end]) & 0xC0) == 0x80) --end;  // UTF-8
+  return name.substr(0, end);
 }
 
 std::string array_head(ArrayFormat format, std::string_view name, DataType type, const Extents& shape) {

@@ -26,6 +26,9 @@ ArrayName array_name_from(const std::string& text);
 /// Throws: Failure that lists what there is, or says which name is near.
 std::size_t choose_array(const ArrayName& wanted, const std::vector<std::string_view>& names);
 
+/// A name from a file, as much of it as a message can bear.
+std::string_view shortened(std::string_view name);
+
 /// The bytes that go before an array in a file of its own. `name` is what .safetensors calls it; .npy has no names,
 /// and .npz is not written.
 std::string array_head(ArrayFormat format, std::string_view name, DataType type, const Extents& shape);

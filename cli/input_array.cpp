@@ -83,7 +83,7 @@ void InputArray::open_npz(const ArrayName& name, const NpyOptions& options) {
   std::vector<std::byte> front(static_cast<std::size_t>(std::min(member_->bytes, kNpyHeadBytes)));
   read_member(0, front);
   // from here on, offsets are within the member
-  const std::string within = fmt::format("{}: member {}", name.path, dump_json(member_->name));
+  const std::string within = fmt::format("{}: member {}", name.path, dump_json(shortened(member_->name)));
   if (take_head(with_file_name(within, [&] { return read_npy_head(front, member_->bytes, options); }))) return;
   std::vector<std::byte> whole(static_cast<std::size_t>(member_->bytes));
   read_member(0, whole);
@@ -98,7 +98,7 @@ void InputArray::open_safetensors(const ArrayName& name) {
   const SafetensorsTensor& tensor = head.tensors[choose_array(name, names)];
   if (!tensor.type) {
     refuse(fmt::format("{}: tensor {} is {}, which is not read (F32, F64, F16, BF16 and I64 are)", name.path,
-                       dump_json(tensor.name), tensor.dtype));
+                       dump_json(shortened(tensor.name)), tensor.dtype));
   }
   type_ = *tensor.type;
   shape_ = tensor.shape;

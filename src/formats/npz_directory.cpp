@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <limits>
+#include <numeric>
 #include <string_view>
 
 #include "formats/byte_reader.h"
@@ -37,6 +37,13 @@ struct Facts {
   std::uint64_t bytes = 0;
   std::uint64_t header_offset = 0;
   std::string name;
+  std::int64_t entry_offset = 0;  // of its entry in the directory
+};
+
+/// Up to where the bytes of a member may go, and whose are next; the directory's where `name` is empty.
+struct Limit {
+  std::int64_t offset = 0;
+  std::string_view name;
 };
 
 [[noreturn]] void fail(std::int64_t offset, std::string_view member, std::string_view what) {
@@ -137,8 +144,14 @@ void check_facts(const Facts& facts, std::int64_t offset) {
   }
 }
 
+void check_limit(const Facts& facts, std::int64_t end, const Limit& limit) {
+  if (end <= limit.offset) return;
+  const std::string whose = limit.name.empty() ? "the directory" : fmt::format("member {}", quoted(limit.name));
+  fail(facts.entry_offset, facts.name, fmt::format("reaches to byte {}, where {} is", end, whose));
+}
+
 /// Reads what stands before a member and compares it with the directory. Returns where the member's bytes begin.
-std::int64_t check_local(const ByteSource& file, const Facts& central, std::int64_t directory_offset) {
+std::int64_t check_local(const ByteSource& file, const Facts& central, const Limit& limit) {
   const std::int64_t at = static_cast<std::int64_t>(central.header_offset);
   const auto differs = [&](std::string_view what) {
     fail(at, central.name, fmt::format("{} differs between its header and the directory", what));
@@ -152,7 +165,7 @@ std::int64_t check_local(const ByteSource& file, const Facts& central, std::int6
   const std::uint16_t name_length = reader.u16("name length");
   const std::uint16_t extra_length = reader.u16("extra length");
   const std::int64_t end = at + kLocalBytes + name_length + extra_length;
-  if (end > directory_offset) fail(at, central.name, "its header reaches into the directory");
+  check_limit(central, end, limit);
   const auto rest = zip_bytes(file, at + kLocalBytes, name_length + extra_length);
   local.name = zip_text(std::span(rest).first(name_length));
   if (local.name != central.name) differs("the name");
@@ -167,66 +180,71 @@ std::int64_t check_local(const ByteSource& file, const Facts& central, std::int6
   return end;
 }
 
-NpzMember member_of(const ByteSource& file, Facts facts, const ZipDirectory& directory, std::int64_t offset) {
-  check_facts(facts, offset);
-  if (directory.offset < kLocalBytes ||
-      facts.header_offset > static_cast<std::uint64_t>(directory.offset - kLocalBytes)) {
-    fail(offset, facts.name, fmt::format("its header at byte {} is not before the directory", facts.header_offset));
-  }
+NpzMember member_of(const ByteSource& file, const Facts& facts, const Limit& limit) {
   NpzMember member;
   member.header_offset = static_cast<std::int64_t>(facts.header_offset);
-  member.offset = check_local(file, facts, directory.offset);
+  check_limit(facts, member.header_offset + kLocalBytes, limit);
+  member.offset = check_local(file, facts, limit);
   member.stored_bytes = static_cast<std::int64_t>(facts.stored);
+  check_limit(facts,
+              zip_signed(facts.stored + static_cast<std::uint64_t>(member.offset), facts.entry_offset, "an end"),
+              limit);
   member.bytes = static_cast<std::int64_t>(facts.bytes);
   member.deflated = facts.method == 8;
   member.crc = facts.crc;
-  if (member.stored_bytes > directory.offset - member.offset) {
-    fail(offset, facts.name,
-         fmt::format("{} bytes from byte {} on reach into the directory", member.stored_bytes, member.offset));
-  }
-  facts.name.resize(facts.name.size() - std::string_view(".npy").size());
-  member.name = std::move(facts.name);
+  member.name = facts.name.substr(0, facts.name.size() - std::string_view(".npy").size());
   return member;
 }
 
-/// Calls differ(first, second) for neighbours in an order of the members.
-template <class Less, class Visit>
-void visit_neighbours(const std::vector<NpzMember>& members, const Less& less, const Visit& visit) {
-  std::vector<const NpzMember*> order;
-  for (const NpzMember& member : members) order.push_back(&member);
-  std::stable_sort(order.begin(), order.end(), [&](const auto* a, const auto* b) { return less(*a, *b); });
-  for (std::size_t i = 1; i < order.size(); ++i) visit(*order[i - 1], *order[i]);
+std::vector<Facts> read_entries(const ByteSource& file, const ZipDirectory& directory) {
+  const auto bytes = zip_bytes(file, directory.offset, directory.size);
+  ByteReader reader(bytes);
+  std::vector<Facts> entries;
+  entries.reserve(static_cast<std::size_t>(directory.members));
+  for (std::int64_t i = 0; i < directory.members; ++i) {
+    const std::int64_t offset = directory.offset + static_cast<std::int64_t>(reader.offset());
+    entries.push_back(read_central(reader, offset));
+    entries.back().entry_offset = offset;
+    check_facts(entries.back(), offset);
+    zip_signed(entries.back().header_offset, offset, "the offset of a member");
+  }
+  if (reader.remaining() > 0) {
+    zip_fail(
+        directory.offset + static_cast<std::int64_t>(reader.offset()),
+        fmt::format("{} bytes follow the last of {} members in the directory", reader.remaining(), entries.size()));
+  }
+  return entries;
+}
+
+void refuse_repeated_names(const std::vector<Facts>& entries) {
+  std::vector<const Facts*> order;
+  for (const Facts& facts : entries) order.push_back(&facts);
+  std::stable_sort(order.begin(), order.end(), [](const auto* a, const auto* b) { return a->name < b->name; });
+  for (std::size_t i = 1; i < order.size(); ++i) {
+    if (order[i - 1]->name == order[i]->name) fail(order[i]->entry_offset, order[i]->name, "is in the archive twice");
+  }
 }
 
 }  // namespace
 
 std::vector<NpzMember> read_npz_directory(const ByteSource& file) {
   const ZipDirectory directory = find_zip_directory(file);
-  const auto bytes = zip_bytes(file, directory.offset, directory.size);
-  ByteReader reader(bytes);
-  std::vector<NpzMember> members;
-  members.reserve(static_cast<std::size_t>(directory.members));
-  for (std::int64_t i = 0; i < directory.members; ++i) {
-    const std::int64_t offset = directory.offset + static_cast<std::int64_t>(reader.offset());
-    members.push_back(member_of(file, read_central(reader, offset), directory, offset));
+  const std::vector<Facts> entries = read_entries(file, directory);
+  refuse_repeated_names(entries);
+  // In the order of their bytes, so that none is read twice, whatever the directory says.
+  std::vector<std::size_t> order(entries.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::sort(order.begin(), order.end(),
+            [&](std::size_t a, std::size_t b) { return entries[a].header_offset < entries[b].header_offset; });
+  std::vector<NpzMember> members(entries.size());
+  for (std::size_t i = 0; i < order.size(); ++i) {
+    Limit limit{directory.offset, ""};
+    if (i + 1 < order.size()) {
+      const Facts& next = entries[order[i + 1]];
+      limit = {std::min(static_cast<std::int64_t>(next.header_offset), directory.offset), next.name};
+    }
+    members[order[i]] = member_of(file, entries[order[i]], limit);
   }
-  if (reader.remaining() > 0) {
-    zip_fail(
-        directory.offset + static_cast<std::int64_t>(reader.offset()),
-        fmt::format("{} bytes follow the last of {} members in the directory", reader.remaining(), members.size()));
-  }
-  visit_neighbours(
-      members, [](const NpzMember& a, const NpzMember& b) { return a.name < b.name; },
-      [](const NpzMember& a, const NpzMember& b) {
-        if (a.name == b.name) fail(b.header_offset, b.name, "is in the archive twice");
-      });
-  visit_neighbours(
-      members, [](const NpzMember& a, const NpzMember& b) { return a.header_offset < b.header_offset; },
-      [](const NpzMember& a, const NpzMember& b) {
-        if (a.offset + a.stored_bytes > b.header_offset) {
-          fail(b.header_offset, b.name, fmt::format("shares bytes with member {}", quoted(a.name)));
-        }
-      });
   return members;
 }
 

@@ -261,10 +261,10 @@ TEST(ReadGguf, SurvivesTruncationAndChanges) {
   const std::string good = good_file();
   expect_every_cut_refused(good, read);
   expect_every_cut_refused(file_of({entry("k", 9,
-                                          array(8, 200,
+                                          array(8, 400,
                                                 [] {
                                                   std::string all;
-                                                  for (int i = 0; i < 200; ++i) all += text(fmt::format("t{}", i));
+                                                  for (int i = 0; i < 400; ++i) all += text(fmt::format("t{}", i));
                                                   return all;
                                                 }()))}),
                            read);

@@ -270,12 +270,12 @@ TEST(ReadNpz, RefusesMembersThatCannotBe) {
        }),
        "byte 167: member \"x.npy\": a size or offset asks for a ZIP64 field, and there is none"},
       {"a header past the directory", with([](Part& p) { p.central.offset = 167; }),
-       "byte 167: member \"x.npy\": its header at byte 167 is not before the directory"},
+       "byte 167: member \"x.npy\": reaches to byte 197, where the directory is"},
       {"no header", with([](Part& p) { p.central.offset = 1; }),
        "byte 1: member \"x.npy\": its header is expected here"},
       {"data into the directory",
        with([](Part& p) { p.local.bytes = p.local.stored = p.central.bytes = p.central.stored = 133; }),
-       "byte 167: member \"x.npy\": 133 bytes from byte 35 on reach into the directory"},
+       "byte 167: member \"x.npy\": reaches to byte 168, where the directory is"},
       {"another name", with([](Part& p) { p.local.name = "y.npy"; }),
        "byte 0: member \"x.npy\": the name differs between its header and the directory"},
       {"another method", with([](Part& p) { p.local.method = 8; }),
@@ -288,7 +288,7 @@ TEST(ReadNpz, RefusesMembersThatCannotBe) {
        "byte 0: member \"x.npy\": the size differs between its header and the directory"},
       {"another stored size", with([](Part& p) { p.local.stored = 7; }),
        "byte 0: member \"x.npy\": the stored size differs between its header and the directory"},
-      {"twice", archive({good_part(), good_part()}), "byte 167: member \"x\": is in the archive twice"},
+      {"twice", archive({good_part(), good_part()}), "byte 385: member \"x.npy\": is in the archive twice"},
       {"bytes that two own",
        archive({part("x.npy", archive({part("y.npy", kContent)})),
                 [] {
@@ -296,9 +296,30 @@ TEST(ReadNpz, RefusesMembersThatCannotBe) {
                   p.central.offset = 35;
                   return p;
                 }()}),
-       "byte 35: member \"y\": shares bytes with member \"x\""},
+       "byte 442: member \"x.npy\": reaches to byte 275, where member \"y.npy\" is"},
   };
   expect_refused(cases, read);
+}
+
+TEST(ReadNpz, ReadsNoByteTwiceToFindThatMembersShareIt) {
+  // Each entry points to one header, which has 65,535 bytes of extra fields.
+  Part long_one = part("a.npy", "");
+  long_one.local.extra = std::string(65'535, 'e');
+  std::vector<Part> parts = {long_one};
+  for (int i = 0; i < 1000; ++i) {
+    Part p = part(fmt::format("{}.npy", i), "");
+    p.central.offset = 0;
+    parts.push_back(p);
+  }
+  const std::string file = archive(parts);
+  std::int64_t total = 0;
+  const ByteSource counting(static_cast<std::int64_t>(file.size()),
+                            [&](std::int64_t offset, std::span<std::byte> out) {
+                              total += static_cast<std::int64_t>(out.size());
+                              std::memcpy(out.data(), file.data() + offset, out.size());
+                            });
+  EXPECT_NE(error_of([&] { read_npz_directory(counting); }), "accepted");
+  EXPECT_LE(total, 3 * static_cast<std::int64_t>(file.size()));
 }
 
 TEST(ReadNpz, RefusesDataThatIsNotAsDeclared) {
