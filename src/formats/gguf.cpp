@@ -67,8 +67,7 @@ GgufEntry take_entry(ByteReader& reader) {
   entry.key = take_gguf_text(reader, kLongestKey, "a key");
   if (entry.key.empty()) raise_at(at, "a key must not be empty");
   for (const char c : entry.key) {
-    if (c <= ' ' || c > '~')
-      raise_at(at, fmt::format("key {} must be printable ASCII without spaces", quoted(entry.key)));
+    if (c < ' ' || c > '~') raise_at(at, fmt::format("key {} must be printable ASCII", quoted(entry.key)));
   }
   entry.value = take_gguf_value(reader);
   return entry;

@@ -143,6 +143,19 @@ JsonComplaint complaint_of(rj::ParseErrorCode code, std::string_view text, std::
   }
 }
 
+/// Before RapidJSON copies it: where a string begins that is longer than allowed. Malformed text is for the reader.
+std::optional<std::size_t> find_long_string(std::string_view text, std::int64_t longest) {
+  if (static_cast<std::int64_t>(text.size()) <= longest) return std::nullopt;
+  for (std::size_t begin = text.find('"'); begin != std::string_view::npos;) {
+    std::size_t end = text.find_first_of("\"\\", begin + 1);
+    while (end < text.size() && text[end] == '\\') end = text.find_first_of("\"\\", std::min(end + 2, text.size()));
+    end = std::min(end, text.size());
+    if (static_cast<std::int64_t>(end - begin - 1) > longest) return begin;
+    begin = text.find('"', end + 1);
+  }
+  return std::nullopt;
+}
+
 /// What RapidJSON would overlook or name badly.
 std::optional<JsonComplaint> complaint_about(std::string_view text, const JsonLimits& limits) {
   const std::int64_t longest = std::min(limits.bytes, kLongest);
@@ -159,6 +172,9 @@ std::optional<JsonComplaint> complaint_about(std::string_view text, const JsonLi
   // RapidJSON takes a zero byte for the end, and would ignore what follows.
   if (const std::size_t zero = text.find('\0'); zero != std::string_view::npos) {
     return {{zero, "zero byte (JSON is UTF-8 text)"}};
+  }
+  if (const auto begin = find_long_string(text, limits.text)) {
+    return {{*begin, fmt::format("a string is longer than {} bytes", limits.text)}};
   }
   return std::nullopt;
 }

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <numeric>
+#include <tuple>
 
 #include "formats/byte_reader.h"
 #include "formats/excerpt.h"
@@ -22,7 +23,7 @@ constexpr std::size_t kLongestName = 65'536;
 constexpr std::string_view kMetadata = "__metadata__";
 
 // The values are those of one tensor, or of the metadata.
-constexpr JsonLimits kLimits = {.depth = 3, .bytes = kLongestHeader, .values = 100'000};
+constexpr JsonLimits kLimits = {.depth = 3, .bytes = kLongestHeader, .values = 100'000, .text = 16 << 20};
 
 std::int64_t header_length(const ByteSource& file) {
   if (file.size == 0) raise_at(0, "the file is empty");
@@ -47,8 +48,8 @@ class HeadBuilder {
  public:
   HeadBuilder(SafetensorsHead& head, std::int64_t data_size) : head_(head), data_size_(data_size) {}
 
-  std::string add(std::string key, const Json& value) {
-    if (key == kMetadata) return add_metadata(value);
+  std::string add(std::string key, Json value) {
+    if (key == kMetadata) return add_metadata(std::move(value));
     if (key.size() > kLongestName) {
       return fmt::format("tensor {}: the name is {} bytes long, the limit is {}", quoted(key), key.size(),
                          kLongestName);
@@ -63,14 +64,14 @@ class HeadBuilder {
   }
 
  private:
-  std::string add_metadata(const Json& value) {
+  std::string add_metadata(Json value) {
     if (has_metadata_) return fmt::format("repeated key \"{}\"", kMetadata);
     has_metadata_ = true;
-    const auto* const object = value.as<Json::Object>();
-    if (object == nullptr) return fmt::format("{} must be an object of texts", kMetadata);
-    for (const auto& [key, text] : *object) {
+    Json::Value object = std::move(value).take();
+    if (!std::holds_alternative<Json::Object>(object)) return fmt::format("{} must be an object of texts", kMetadata);
+    for (auto& [key, text] : std::get<Json::Object>(object)) {
       if (text.as<std::string>() == nullptr) return fmt::format("{}: {} must be a text", kMetadata, quoted(key));
-      head_.metadata.emplace_back(key, *text.as<std::string>());
+      head_.metadata.emplace_back(std::move(key), std::get<std::string>(std::move(text).take()));
     }
     return {};
   }
@@ -170,11 +171,18 @@ void refuse_repeated_names(const std::vector<SafetensorsTensor>& tensors, std::s
 /// Puts the tensors in the order of their bytes. These must fill the file from the header to its end: what no tensor
 /// owns could be anything, and what two own is a trick.
 void check_places(SafetensorsHead& head, std::int64_t data_size) {
-  std::stable_sort(head.tensors.begin(), head.tensors.end(), [](const auto& a, const auto& b) {
-    return a.offset != b.offset ? a.offset < b.offset : a.bytes < b.bytes;
-  });
+  std::vector<SafetensorsTensor>& tensors = head.tensors;
+  const auto is_before = [](const SafetensorsTensor& a, const SafetensorsTensor& b) {
+    return std::tie(a.offset, a.bytes) < std::tie(b.offset, b.bytes);
+  };
+  if (!std::is_sorted(tensors.begin(), tensors.end(), is_before)) {
+    // not stable_sort, which would take as much memory again
+    std::sort(tensors.begin(), tensors.end(), [](const SafetensorsTensor& a, const SafetensorsTensor& b) {
+      return std::tie(a.offset, a.bytes, a.name) < std::tie(b.offset, b.bytes, b.name);
+    });
+  }
   std::int64_t end = 0;
-  for (SafetensorsTensor& tensor : head.tensors) {
+  for (SafetensorsTensor& tensor : tensors) {
     if (tensor.offset != end) {
       raise_at(static_cast<std::uint64_t>(head.data_offset + std::min(tensor.offset, end)),
                fmt::format("tensor {} begins at {} of the data but the one before it ends at {} ({})",
@@ -211,8 +219,9 @@ SafetensorsHead read_safetensors_head(const ByteSource& file) {
   const std::int64_t data_size = file.size - head.data_offset;
   HeadBuilder builder(head, data_size);
   read_json_members(header, kBeforeHeader, kLimits,
-                    [&](std::string key, const Json& value) { return builder.add(std::move(key), value); });
+                    [&](std::string key, Json value) { return builder.add(std::move(key), std::move(value)); });
   refuse_repeated_names(head.tensors, header);
+  header = {};
   check_places(head, data_size);
   return head;
 }

@@ -250,6 +250,11 @@ TEST(ParseJson, StaysWithinItsLimits) {
   EXPECT_EQ(error_of("[1, 2]", {.bytes = 5}), "line 1, column 1: the text is 6 bytes long, the limit is 5");
   EXPECT_EQ(parse_json("[1, 2]", {.bytes = 6, .values = 3}), Json(Json::Array{1, 2}));
   EXPECT_EQ(error_of("[1, 2, 3]", {.values = 3}), "line 1, column 8: more than 3 values");
+  EXPECT_EQ(parse_json(R"(["abc", "\u0041"])", {.text = 6}), Json(Json::Array{"abc", "A"}));
+  EXPECT_EQ(error_of(R"({"abc": "\"\\x"})", {.text = 4}), "line 1, column 9: a string is longer than 4 bytes");
+  EXPECT_EQ(error_of(R"({"abcde": 1})", {.text = 4}), "line 1, column 2: a string is longer than 4 bytes");
+  EXPECT_EQ(error_of(R"(["abcde)", {.text = 4}), "line 1, column 2: a string is longer than 4 bytes");
+  EXPECT_EQ(error_of(R"(["abc\)", {.text = 4}), "line 1, column 6: unknown escape");
 }
 
 TEST(ParseJson, SurvivesTruncationAtEveryByte) {

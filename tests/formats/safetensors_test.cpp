@@ -227,6 +227,11 @@ TEST(ReadSafetensors, BoundsTheNumberOfValuesOfOneTensor) {
   EXPECT_NE(error.find("more than 100000 values"), std::string::npos) << error;
 }
 
+TEST(ReadSafetensors, BoundsTheLengthOfATextBeforeItIsCopied) {
+  const std::string header = "{\"__metadata__\":{\"a\":\"" + std::string((16U << 20U) + 1, 'x') + "\"}}";
+  EXPECT_EQ(error_of([&] { read(file_with(header)); }), "byte 29: a string is longer than 16777216 bytes");
+}
+
 TEST(ReadSafetensors, ReadsManyTensorsQuickly) {
   std::string header = "{";
   for (int i = 0; i < 100'000; ++i) {

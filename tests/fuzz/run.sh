@@ -23,6 +23,8 @@ mkdir -p "$build/found"
   exit 1
 }
 
+# Freed memory that AddressSanitizer holds back must not count as ours.
+export ASAN_OPTIONS=quarantine_size_mb=16:${ASAN_OPTIONS:-}
 status=0
 for format in "${formats[@]}"; do
   mkdir -p "$build/corpus/$format"
