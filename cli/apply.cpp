@@ -157,8 +157,7 @@ Verb apply_verb(CLI::App& program, const std::shared_ptr<SchemeRequest>& scheme)
   verb.details =
       "IN holds the vectors of tokens, [sequence, width] or [batch, sequence, width], in f32, f64, f16 or bf16; the "
       "result has its shape and type. The scheme's width follows from IN. The file is read and written piece by "
-      "piece, so it may be larger than memory. An array is written as x.npy, x.npz:name or x.safetensors:name; a "
-      "file "
+      "piece, so it may be larger than memory. An array is x.npy, x.npz:name or x.safetensors:name; a file "
       "with one array needs no name.";
   verb.examples =
       "posenc apply sinusoidal x.npy -o y.npy\n"
