@@ -67,11 +67,14 @@ class HeadBuilder {
   std::string add_metadata(Json value) {
     if (has_metadata_) return fmt::format("repeated key \"{}\"", kMetadata);
     has_metadata_ = true;
-    Json::Value object = std::move(value).take();
-    if (!std::holds_alternative<Json::Object>(object)) return fmt::format("{} must be an object of texts", kMetadata);
-    for (auto& [key, text] : std::get<Json::Object>(object)) {
-      if (text.as<std::string>() == nullptr) return fmt::format("{}: {} must be a text", kMetadata, quoted(key));
-      head_.metadata.emplace_back(std::move(key), std::get<std::string>(std::move(text).take()));
+    Json::Value taken = std::move(value).take();
+    auto* const object = std::get_if<Json::Object>(&taken);
+    if (object == nullptr) return fmt::format("{} must be an object of texts", kMetadata);
+    for (auto& [key, member] : *object) {
+      Json::Value inner = std::move(member).take();
+      auto* const text = std::get_if<std::string>(&inner);
+      if (text == nullptr) return fmt::format("{}: {} must be a text", kMetadata, quoted(key));
+      head_.metadata.emplace_back(std::move(key), std::move(*text));
     }
     return {};
   }
