@@ -28,7 +28,8 @@ struct ApplyFlags {
 
 void add_flags(CLI::App& verb, ApplyFlags& flags, std::string& axes_of_x) {
   verb.add_option("IN", flags.input);
-  verb.add_option("-o,--output", flags.output, "where the result goes: a .npy file, or - for standard output")
+  verb.add_option("-o,--output", flags.output,
+                  "where the result goes: a .npy or .safetensors file, or - for standard output")
       ->type_name("FILE");
   verb.add_option("--positions", flags.positions,
                   "position of each token: 8 (one), 0:8 (from 0 up to, not including, 8), 0:4096:64 (every 64th), "
@@ -79,7 +80,9 @@ std::optional<OutputFile> open_output(const ApplyFlags& flags, const InputArray&
     if (isatty(STDOUT_FILENO) == 1) refuse("standard output is a terminal; send it to a file or a pipe");
     return std::nullopt;
   }
-  if (!flags.output.ends_with(".npy")) refuse(fmt::format("{}: the result is written to a .npy file", flags.output));
+  if (!flags.output.ends_with(".npy") && !flags.output.ends_with(".safetensors")) {
+    refuse(fmt::format("{}: the result is written to a .npy or .safetensors file", flags.output));
+  }
   if (!flags.force && input.is_same_file(flags.output)) {
     refuse(fmt::format("{}: is the input itself (--force replaces it)", flags.output));
   }
@@ -125,7 +128,9 @@ int run(const ApplyFlags& flags, SchemeRequest& request) {
     try_largest(*addition, positions);
   }
 
-  const std::string head = npy_head(input.type(), input.shape());
+  const bool is_npy = !flags.output.ends_with(".safetensors");
+  const std::string head =
+      array_head(is_npy ? ArrayFormat::kNpy : ArrayFormat::kSafetensors, "out", input.type(), input.shape());
   if (file) file->reserve(static_cast<std::int64_t>(head.size()) + x.batch * x.sequence * x.row_bytes);
   const ByteSink sink = [&](std::string_view bytes) { file ? file->write(bytes) : print(bytes); };
   sink(head);
@@ -147,16 +152,17 @@ int run(const ApplyFlags& flags, SchemeRequest& request) {
 Verb apply_verb(CLI::App& program, const std::shared_ptr<SchemeRequest>& scheme) {
   Verb verb;
   verb.name = "apply";
-  verb.summary = "adds a scheme to the vectors in a .npy file";
+  verb.summary = "adds a scheme to the vectors in a file";
   verb.usage = "SCHEME IN.npy -o OUT.npy [options]";
   verb.details =
       "IN holds the vectors of tokens, [sequence, width] or [batch, sequence, width], in f32, f64, f16 or bf16; the "
       "result has its shape and type. The scheme's width follows from IN. The file is read and written piece by "
-      "piece, so it may be larger than memory.";
+      "piece, so it may be larger than memory. An array is x.npy, x.npz:name or x.safetensors:name; a file "
+      "with one array needs no name.";
   verb.examples =
       "posenc apply sinusoidal x.npy -o y.npy\n"
       "posenc apply sinusoidal x.npy -o y.npy --positions 4096:8192 --axes bsd\n"
-      "posenc apply learned x.npy -o y.npy --table wpe.npy\n"
+      "posenc apply learned x.npy -o y.npy --table model.safetensors:wpe.weight\n"
       "posenc apply sinusoidal x.npy -o y.npy --positions @ids.npy --layout sin-cos --spacing inclusive";
   verb.command = program.add_subcommand(std::string(verb.name));
   auto flags = std::make_shared<ApplyFlags>();

@@ -146,7 +146,7 @@ template <class S> void add_command(CLI::App& verb, const std::shared_ptr<Scheme
   });
   if constexpr (std::is_same_v<S, Learned>) {
     command->add_option("--table", request->weights_path, "the trained table, [rows, width]; rows and width follow")
-        ->type_name("FILE.npy")
+        ->type_name("FILE")
         ->group(std::string(kFieldGroup));
   }
 }

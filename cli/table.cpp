@@ -15,7 +15,6 @@
 #include "cli/table_text.h"
 #include "cli/terminal.h"
 #include "cli/verbs.h"
-#include "posenc/npy.h"
 
 namespace posenc::cli {
 namespace {
@@ -36,10 +35,12 @@ void add_flags(CLI::App& verb, TableFlags& flags) {
       ->type_name("P");
   verb.add_option("--grid", flags.grid, "for schemes with axes: every point of a grid, row by row, as 14,14")
       ->type_name("H,W");
-  verb.add_option("-o,--output", flags.output,
-                  "write a file: .npy, .csv or .json; - is standard output. Without it, a table to read")
+  verb.add_option(
+          "-o,--output", flags.output,
+          "write a file: .npy, .safetensors, .csv or .json; - is standard output. Without it, a table to read")
       ->type_name("FILE");
-  verb.add_option("--format", flags.format, "what -o - writes: npy, csv or json (default npy)")->type_name("WORD");
+  verb.add_option("--format", flags.format, "what -o - writes: npy, safetensors, csv or json (default npy)")
+      ->type_name("WORD");
   verb.add_flag("--json", flags.json, "one JSON document on standard output, nothing else");
   verb.add_option("--dtype", flags.dtype, "type of the values: f32, f64, f16 or bf16 (default f32)")
       ->type_name("TYPE");
@@ -58,9 +59,10 @@ bool goes_to_stdout(const TableFlags& flags) { return flags.json || flags.output
 
 TableFormat format_named(std::string_view name, std::string_view what) {
   if (name == "npy") return TableFormat::kNpy;
+  if (name == "safetensors") return TableFormat::kSafetensors;
   if (name == "csv") return TableFormat::kCsv;
   if (name == "json") return TableFormat::kJson;
-  refuse(fmt::format("{}: '{}' is not one of npy, csv, json", what, name));
+  refuse(fmt::format("{}: '{}' is not one of npy, safetensors, csv, json", what, name));
 }
 
 // Nothing where a person is to read it.
@@ -75,7 +77,7 @@ std::optional<TableFormat> format_of(const TableFlags& flags) {
   }
   if (flags.output == "-") {
     const TableFormat format = flags.format.empty() ? TableFormat::kNpy : format_named(flags.format, "--format");
-    if (format == TableFormat::kNpy && isatty(STDOUT_FILENO) == 1) {
+    if (is_binary(format) && isatty(STDOUT_FILENO) == 1) {
       refuse("standard output is a terminal; send it to a file or a pipe, or use --format csv");
     }
     return format;
@@ -84,13 +86,14 @@ std::optional<TableFormat> format_of(const TableFlags& flags) {
   const std::size_t dot = flags.output.rfind('.');
   const std::size_t slash = flags.output.rfind('/');
   if (dot == std::string::npos || (slash != std::string::npos && dot < slash)) {
-    refuse(fmt::format("{}: a table is written to .npy, .csv or .json, and this name ends in none", flags.output));
+    refuse(fmt::format("{}: a table is written to .npy, .safetensors, .csv or .json, and this name ends in none",
+                       flags.output));
   }
-  for (const std::string_view known : {"npy", "csv", "json"}) {
+  for (const std::string_view known : {"npy", "safetensors", "csv", "json"}) {
     if (flags.output.substr(dot + 1) == known) return format_named(known, "-o");
   }
-  refuse(
-      fmt::format("{}: a table is written to .npy, .csv or .json, not {}", flags.output, flags.output.substr(dot)));
+  refuse(fmt::format("{}: a table is written to .npy, .safetensors, .csv or .json, not {}", flags.output,
+                     flags.output.substr(dot)));
 }
 
 PositionList positions_of(const TableFlags& flags) {
@@ -122,8 +125,8 @@ int digits_of(const TableFlags& flags) {
 void write_file(const TableJob& job, TableFormat format, const TableFlags& flags, OutputFile& file) {
   const Extents shape = {job.positions.count, job.form.width};
   const auto data_bytes = count_of(shape) * size_of(job.type);
-  if (format == TableFormat::kNpy) {
-    file.reserve(static_cast<std::int64_t>(npy_head(job.type, shape).size()) + data_bytes);
+  if (is_binary(format)) {
+    file.reserve(static_cast<std::int64_t>(table_head(job, format).size()) + data_bytes);
   }
   write_table(
       job, format, [&](std::string_view bytes) { file.write(bytes); }, !flags.quiet);

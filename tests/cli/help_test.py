@@ -5,7 +5,7 @@ import re
 import shlex
 import unittest
 
-from program import SANITIZED, ProgramTest, npy
+from program import SANITIZED, ProgramTest, npy, safetensors
 
 VERBS = ("tour", "list", "table", "apply", "bench")
 FIELDS = {
@@ -72,6 +72,7 @@ class Help(ProgramTest):
         self.write("x.npy", npy("f32", [2, 4096, 4], [0] * (2 * 4096 * 4)))
         self.write("wpe.npy", npy("f32", [4096, 4], [0] * (4096 * 4)))
         self.write("ids.npy", npy("i64", [4096], range(4096)))
+        self.write("model.safetensors", safetensors({"wpe.weight": ("F32", [4096, 4], [0] * (4096 * 4))}))
         for verb in ("list", "table", "apply"):
             examples = self.help(verb, "--help").split("Examples:\n")[1].strip().splitlines()
             self.assertGreaterEqual(len(examples), 2)

@@ -22,7 +22,8 @@ MAY_INCLUDE = {
     "include/": (PUBLIC,),
     "src/": (PUBLIC,),
     "src/numerics/": ("src/numerics/",) + public("frequency", "types", "error"),
-    "src/formats/": ("src/formats/",) + public("json", "npy", "tensor", "types", "error"),
+    "src/formats/": ("src/formats/",) + public("json", "npy", "npz", "safetensors", "gguf",
+                                                      "byte_source", "tensor", "types", "error"),
     "src/schemes/": ("src/schemes/", "src/numerics/", PUBLIC),
     "src/kernels/": ("src/kernels/", "src/numerics/")
                     + public("tensor", "types", "positions", "forms", "frequency", "apply", "backend", "error"),
@@ -39,6 +40,7 @@ MAY_USE = {
     r"(oneapi/)?tbb(/|\.h)": ("src/kernels/cpu/",),
     r"boost/": ("src/numerics/", "src/schemes/"),
     r"rapidjson/": ("src/formats/",),
+    r"zlib\.h": ("src/formats/",),
     r"CLI/": ("cli/",),
     # The library neither prints nor opens files nor, outside kernels/cpu, starts threads: WebAssembly has none.
     r"(iostream|fstream|filesystem|print|unistd\.h|fcntl\.h|sys/(?!auxv).*)$": ("cli/", "benchmarks/", "examples/"),
