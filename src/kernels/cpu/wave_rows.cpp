@@ -98,7 +98,7 @@ void WaveRows::make(std::int64_t b, std::int64_t t0, std::int64_t t1, float* row
       while (end < t1 && positions_.at(b, end) == position + (end - t)) ++end;
     }
     if (end - t < kShortestRun) {
-      make_directly(b, t, row, outcome);
+      make_directly(b, t, row, anchor, outcome);
       ++t;
       continue;
     }
@@ -107,20 +107,51 @@ void WaveRows::make(std::int64_t b, std::int64_t t0, std::int64_t t1, float* row
   }
 }
 
-void WaveRows::make_directly(std::int64_t b, std::int64_t t, float* row, Outcome& outcome) const {
-  numerics::Angle angle;
-  numerics::Reduced reduced;
-  std::int32_t wave = -1;  // whose angle that is
+void WaveRows::make_directly(std::int64_t b, std::int64_t t, float* row, Anchor& scratch, Outcome& outcome) const {
+  const std::size_t count = waves_.waves.size();
+  ReducedAngles& angles = scratch.angles;
+  angles.resize(count);
+  scratch.wave_sines.resize(count + kDirectPadding);
+  scratch.wave_cosines.resize(count + kDirectPadding);
+  scratch.doubtful_waves.resize(count);
+  for (std::size_t i = 0; i < count; ++i) {
+    const numerics::Angle angle = angle_of(waves_, i, positions_, b, t);
+    const numerics::uint128 phase = numerics::times_short(angle.unit, angle.count);
+    const auto top = static_cast<std::uint64_t>(phase >> 64);
+    const std::uint64_t quarter = (top + (std::uint64_t{1} << 61)) >> 62;
+    const auto rest = static_cast<std::int64_t>(top - (quarter << 62));
+    const auto magnitude = static_cast<std::uint64_t>(rest < 0 ? -rest : rest);
+    angles.quarter[i] = static_cast<std::int64_t>(quarter);
+    angles.rest[i] = rest;
+    angles.below[i] = static_cast<std::uint64_t>(phase);
+    angles.radians[i] =
+        static_cast<std::int64_t>(static_cast<numerics::uint128>(magnitude) * numerics::kFixedTwoPi61 >> 64);
+    angles.relative[i] = magnitude > (angle.count >> 11) + 1 ? -1 : 0;
+  }
+  const std::int64_t doubts =
+      direct_waves(angles, static_cast<std::int64_t>(count), waves_.scale, scratch.wave_sines.data(),
+                   scratch.wave_cosines.data(), scratch.doubtful_waves.data());
+  for (std::int64_t n = 0; n < doubts; ++n) {
+    const auto i = static_cast<std::size_t>(scratch.doubtful_waves[static_cast<std::size_t>(n)]);
+    if (waves_.waves[i].frequency == Frequency{} && waves_.float32_angles.factors.empty()) {  // stands still
+      scratch.wave_sines[i] = 0.0f;
+      scratch.wave_cosines[i] = numerics::narrow<float>(waves_.scale);
+      continue;
+    }
+    const numerics::Angle angle = angle_of(waves_, i, positions_, b, t);
+    const numerics::Reduced reduced = numerics::reduce(angle);
+    if (!numerics::round_wave(scratch.wave_sines[i], angle, reduced, 0, waves_.scale) ||
+        !numerics::round_wave(scratch.wave_cosines[i], angle, reduced, 1, waves_.scale)) {
+      const auto same = [&](const WaveColumn& column) { return column.wave == static_cast<std::int32_t>(i); };
+      const auto found = std::find_if(waves_.columns.begin(), waves_.columns.end(), same);
+      outcome = {false, positions_.at(b, t), found - waves_.columns.begin()};
+    }
+  }
   for (std::size_t c = 0; c < waves_.columns.size(); ++c) {
     const WaveColumn column = waves_.columns[c];
-    if (column.wave != wave) {
-      wave = column.wave;
-      angle = angle_of(waves_, static_cast<std::size_t>(wave), positions_, b, t);
-      reduced = numerics::reduce(angle);
-    }
-    if (!numerics::round_wave(row[c], angle, reduced, column.quarter, waves_.scale)) {
-      outcome = {false, positions_.at(b, t), static_cast<std::int64_t>(c)};
-    }
+    const auto wave = static_cast<std::size_t>(column.wave);
+    const float value = (column.quarter & 1) != 0 ? scratch.wave_cosines[wave] : scratch.wave_sines[wave];
+    row[c] = (column.quarter & 2) != 0 && value != 0.0f ? -value : value;
   }
 }
 
