@@ -25,7 +25,7 @@ TEST(Scheme, SuggestsTheNearestName) {
   EXPECT_EQ(message_of([] { scheme_named("sinus"); }), "unknown scheme 'sinus' (did you mean 'sinusoidal'?)");
   EXPECT_EQ(message_of([] { scheme_named("learnt"); }), "unknown scheme 'learnt' (did you mean 'learned'?)");
   EXPECT_EQ(message_of([] { scheme_named("xyzzyxyzzy"); }),
-            "unknown scheme 'xyzzyxyzzy' (known: none, sinusoidal, learned, steps, shift)");
+            "unknown scheme 'xyzzyxyzzy' (known: none, sinusoidal, learned, rope, steps, shift)");
 }
 
 TEST(Scheme, NonePreparesToNothing) { EXPECT_TRUE(std::holds_alternative<Nothing>(prepare(Scheme(None{})))); }
