@@ -70,8 +70,20 @@ template <class T> constexpr bool kIsList<std::vector<T>> = true;
 template <class T> constexpr bool kIsOneOf = false;
 template <class... T> constexpr bool kIsOneOf<std::variant<T...>> = true;
 
+template <class... T> std::vector<std::string_view> names_of(const std::variant<T...>*) { return {T::name...}; }
+
+// yarn:… begins with a name that there is.
+void check_name(std::string_view text, std::string_view field, const std::vector<std::string_view>& names) {
+  const std::string_view name = text.substr(0, text.find(':'));
+  if (text.starts_with('{') || std::find(names.begin(), names.end(), name) != names.end()) return;
+  const std::string_view near = nearest_name(name, names);
+  const std::string hint = near.empty() ? "" : fmt::format(" (did you mean '{}'?)", near);
+  refuse(fmt::format("{}: '{}' is not one of {}{}", flag_of(field), name, fmt::join(names, ", "), hint));
+}
+
 // A field that JSON can say is read as JSON says it.
 template <class S, class T> T value_by_json(T S::*member, std::string_view field, std::string_view text) {
+  if constexpr (kIsOneOf<T>) check_name(text, field, names_of(static_cast<const T*>(nullptr)));
   const std::string json = kIsList<T> ? list_as_json(text) : choice_as_json(text);
   try {
     return std::get<S>(scheme_from_json(fmt::format(R"({{"scheme":"{}","{}":{}}})", S::name, field, json))).*member;
@@ -93,8 +105,6 @@ template <class S, class T> T value_from(T S::*member, std::string_view field, s
     return value_by_json(member, field, text);
   }
 }
-
-template <class... T> std::vector<std::string_view> names_of(const std::variant<T...>*) { return {T::name...}; }
 
 template <class T> std::string help_of(std::string_view help, const T& default_value) {
   if constexpr (Choice<T>) {
