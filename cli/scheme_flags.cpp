@@ -178,6 +178,16 @@ void add_commands(const std::variant<S...>*, CLI::App& verb, const std::shared_p
   (add_command<S>(verb, request), ...);
 }
 
+// Whether this is the flag of a field whose value may be a JSON object.
+template <class... S> bool takes_object(const std::variant<S...>*, std::string_view flag) {
+  bool found = false;
+  const auto look = [&](std::string_view name, auto member, std::string_view) {
+    if (kIsOneOf<decltype(type_of_member(member))> && flag_of(name) == flag) found = true;
+  };
+  (S::fields(look), ...);
+  return found;
+}
+
 // Calls visit(name, value of the field) for the fields that are integers.
 template <class SchemeOrConst, class Visit> void visit_integer_fields(SchemeOrConst& scheme, const Visit& visit) {
   const auto visit_scheme = [&](auto& chosen) {
@@ -192,7 +202,11 @@ template <class SchemeOrConst, class Visit> void visit_integer_fields(SchemeOrCo
 
 SchemeRequest take_json_scheme(std::vector<std::string>& arguments) {
   const auto is_json = [](const std::string& text) { return text.starts_with('{') && text.ends_with('}'); };
-  const auto found = std::find_if(arguments.begin(), arguments.end(), is_json);
+  auto found = std::find_if(arguments.begin(), arguments.end(), is_json);
+  while (found != arguments.begin() && found != arguments.end() &&
+         takes_object(static_cast<const Scheme*>(nullptr), *(found - 1))) {
+    found = std::find_if(found + 1, arguments.end(), is_json);
+  }
   SchemeRequest request;
   if (found == arguments.end()) return request;
   try {

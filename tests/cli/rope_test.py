@@ -63,12 +63,12 @@ class Table(ProgramTest):
         self.assertEqual(len({len(line) for line in lines[2:] if line}), 1, "aligned")
 
     def test_long_and_wide_tables_leave_out_the_middle(self):
-        lines = self.succeeds("table", "rope", "--positions", "0:1000000000").text.splitlines()
+        lines = self.succeeds("table", "rope", "--positions", "0:100000000").text.splitlines()
         self.assertEqual(len(lines), 42)
         self.assertTrue(all(len(line) <= 100 for line in lines))
         self.assertEqual([line.strip() for line in lines].count("…"), 2)
         self.assertEqual(lines[2].split()[-1], "63")
-        self.assertEqual(lines[-1].split()[0], "999999999")
+        self.assertEqual(lines[-1].split()[0], "99999999")
 
     def test_axes_are_shown(self):
         rows = [
