@@ -134,25 +134,35 @@ std::string as_json(const std::vector<BenchResult>& results) {
   return dump_json(Json::Object{{"machine", machine}, {"results", std::move(list)}}, 2) + "\n";
 }
 
+// 8×4096×1024
+std::string short_shape(const Extents& shape) {
+  std::string text;
+  for (int axis = 0; axis < shape.rank; ++axis) text += fmt::format("{}{}", axis > 0 ? "×" : "", shape[axis]);
+  return text;
+}
+
 std::string as_text(const std::vector<BenchResult>& results) {
   const bool colour = wants_colour(STDOUT_FILENO);
   std::string text = fmt::format("{} cores, {}, backend {}; each job beside its limit, measured in turn\n\n", cores(),
                                  simd_target(), backend());
-  constexpr std::string_view kLine = "{}  {}  {:>5}  {:>7}  {:>9}  {:>6}  {:>8}  {:>8}  {:>6}  {}\n";
+  constexpr std::string_view kLine = "{}  {}  {:>5}  {:>7}  {:>9}  {:>5}  {:>5}  {:>8}  {:>8}\n";
   int job_columns = 0, shape_columns = 0;
   for (const BenchResult& result : results) {
     job_columns = std::max(job_columns, columns_of(result.job));
-    shape_columns = std::max(shape_columns, columns_of(to_string(result.shape)));
+    shape_columns = std::max(shape_columns, columns_of(short_shape(result.shape)));
   }
-  text += dim(fmt::format(kLine, pad_right("job", job_columns), pad_right("shape", shape_columns), "dtype", "threads",
-                          "time", "GB/s", "of limit", "of ready", "GB/s", "limit"),
-              colour);
+  const auto line = [&](std::string_view job, std::string_view shape, const auto&... cells) {
+    std::string words = fmt::format(kLine, pad_right(job, job_columns), pad_right(shape, shape_columns), cells...);
+    while (words.ends_with(" \n")) words.erase(words.size() - 2, 1);
+    return words;
+  };
+  text += dim(line("job", "shape", "dtype", "threads", "time", "GB/s", "limit", "of limit", "of ready"), colour);
   for (const BenchResult& result : results) {
     const std::string of_ready = result.of_ready ? fmt::format("{:.1f} %", 100 * *result.of_ready) : "";
-    text += fmt::format(kLine, pad_right(result.job, job_columns), pad_right(to_string(result.shape), shape_columns),
-                        name_of(result.type), result.threads, fmt::format("{:.2f} ms", result.times.seconds * 1e3),
-                        fmt::format("{:.1f}", result.gb_per_s()), fmt::format("{:.1f} %", 100 * result.times.ratio),
-                        of_ready, fmt::format("{:.1f}", result.limit_gb_per_s()), result.limit);
+    text += line(result.job, short_shape(result.shape), name_of(result.type), result.threads,
+                 fmt::format("{:.2f} ms", result.times.seconds * 1e3), fmt::format("{:.1f}", result.gb_per_s()),
+                 fmt::format("{:.1f}", result.limit_gb_per_s()), fmt::format("{:.1f} %", 100 * result.times.ratio),
+                 of_ready);
   }
   return text;
 }
