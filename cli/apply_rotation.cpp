@@ -81,10 +81,10 @@ void add_rotation_flags(CLI::App& verb, RotationFlags& flags) {
   verb.add_flag("--keys", flags.keys, "rotations: IN holds keys; they differ from queries with xpos alone");
   verb.add_option(
           "--table-type", flags.table_type,
-          "rotations: round cosines and sines to this type first, as some engines do (default f32, for f64 f64)")
+          "rotations: round cosines and sines to this type first, as some engines do (default f32, or f64 as IN)")
       ->type_name("TYPE");
   verb.add_option("--arithmetic", flags.arithmetic,
-                  "rotations: round every product and sum to this type (default f32, for f64 f64)")
+                  "rotations: round every product and sum to this type (default f32, or f64 as IN)")
       ->type_name("TYPE");
 }
 

@@ -40,7 +40,9 @@ std::string as_text() {
     row(card.name, card.family, card.formula, true);
     row("", "", dim(fmt::format("used by: {}", card.used_by), colour), false);
   }
-  return text + "\nposenc table SCHEME --help lists the fields of a scheme.\n";
+  return text +
+         "\nposenc table SCHEME --help lists the fields of a scheme.\n"
+         "posenc list --scalings lists the scalings of rope.\n";
 }
 
 std::string as_json() {

@@ -37,7 +37,7 @@ struct LinearScaling {
 struct NtkScaling {
   static constexpr std::string_view name = "ntk";
   static constexpr std::string_view formula =
-      "base * factor^(d/(d-2)): the slowest pair is slowed by factor, the fastest not at all";
+      "base·factor^(d/(d-2)): the slowest pair is slowed by factor, the fastest not at all";
   double factor = 1.0;
   template <class Visitor> static void fields(Visitor&& visit) {
     visit("factor", &NtkScaling::factor, "how many times longer");
@@ -50,7 +50,7 @@ struct NtkScaling {
 struct NtkFixedScaling {
   static constexpr std::string_view name = "ntk-fixed";
   static constexpr std::string_view formula =
-      "(base * factor)^(-2i/d) * factor^(-2/d): the fastest pair is slowed a little, the slowest by factor";
+      "(base·factor)^(-2i/d)·factor^(-2/d): the fastest pair is slowed a little, the slowest by factor";
   double factor = 1.0;
   template <class Visitor> static void fields(Visitor&& visit) {
     visit("factor", &NtkFixedScaling::factor, "how many times longer");
@@ -77,7 +77,7 @@ struct DynamicScaling {
 /// base · alpha^(d/(d−2)), whatever the length: Hunyuan's "dynamic" with alpha.
 struct AlphaScaling {
   static constexpr std::string_view name = "alpha";
-  static constexpr std::string_view formula = "base * alpha^(d/(d-2)), whatever the length";
+  static constexpr std::string_view formula = "base·alpha^(d/(d-2)), whatever the length";
   double alpha = 1.0;
   template <class Visitor> static void fields(Visitor&& visit) {
     visit("alpha", &AlphaScaling::alpha, "multiplies the base, to the power d/(d-2)");
