@@ -1,6 +1,6 @@
 """What the README shows is true: its C++ compiles, links and runs, its ./run commands run and print what is pasted.
 
-readme.py snippets ROOT BUILD LIBRARY.a     every ```cpp block
+readme.py snippets ROOT BUILD LIBRARY.a     every ```cpp block, those of docs/guide too
 readme.py commands ROOT                     every ./run line of ```sh and ```console blocks, and the length
 
 A pasted output is the rest of a ```console block after a `$ ` line, or the ```text block right below a ```sh block.
