@@ -33,6 +33,12 @@ std::string table_head(const TableJob& job, TableFormat format);
 /// anything; for the text formats at most this many.
 double table_bytes(double rows, double width, DataType type, TableFormat format);
 
+/// How much of a table to make at once: text is several times longer than what it says.
+std::int64_t bytes_at_once(TableFormat format);
+
+/// Positions in JSON: [0,1,2], or [[0,0,1],[0,1,0]] where there is more than one axis.
+void write_positions(const PositionList& positions, const ByteSink& sink);
+
 /// Makes the table block by block, so that memory does not depend on its length, and writes it.
 void write_table(const TableJob& job, TableFormat format, const ByteSink& sink, bool with_progress);
 

@@ -16,10 +16,10 @@ namespace posenc {
 
 /// A tensor of a .safetensors file: where its bytes stand and what they are.
 struct SafetensorsTensor {
-  std::string name;
-  std::string_view dtype;        ///< as the file writes it: "F32", "BF16", "U8", "F8_E4M3"
-  std::optional<DataType> type;  ///< empty where it is a type that we do not compute with
-  Extents shape;
+  std::string name = {};
+  std::string_view dtype = {};        ///< as the file writes it: "F32", "BF16", "U8", "F8_E4M3"
+  std::optional<DataType> type = {};  ///< empty where it is a type that we do not compute with
+  Extents shape = {};
   std::int64_t offset = 0;  ///< of its first byte, from the front of the file
   std::int64_t bytes = 0;
 };
