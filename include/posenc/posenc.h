@@ -16,5 +16,9 @@
 #include "posenc/apply.h"
 #include "posenc/backend.h"
 
+#include "posenc/byte_source.h"
+#include "posenc/gguf.h"
 #include "posenc/json.h"
 #include "posenc/npy.h"
+#include "posenc/npz.h"
+#include "posenc/safetensors.h"
