@@ -2,6 +2,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string_view>
+#include <type_traits>
 
 #include "posenc/forms.h"
 #include "posenc/positions.h"
@@ -29,6 +31,20 @@ template <class Void> struct TokenTensor {
   template <class T> auto* token(std::int64_t b, std::int64_t t) const noexcept {
     using Element = std::conditional_t<std::is_const_v<Void>, const T, T>;
     return static_cast<Element*>(data) + sequence_offset(b) + t * token_stride;
+  }
+};
+
+/// [batch, heads, sequence, features] as kernels walk it.
+template <class Void> struct HeadTensor {
+  Void* data = nullptr;
+  DataType type = DataType::kF32;
+  std::int64_t batch = 1, heads = 1, sequence = 0, features = 0;
+  std::int64_t batch_stride = 0, head_stride = 0, token_stride = 0, feature_stride = 1;
+
+  /// The features of one token in one head.
+  template <class T> auto* row(std::int64_t b, std::int64_t h, std::int64_t t) const noexcept {
+    using Element = std::conditional_t<std::is_const_v<Void>, const T, T>;
+    return static_cast<Element*>(data) + b * batch_stride + h * head_stride + t * token_stride;
   }
 };
 

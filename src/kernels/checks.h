@@ -1,0 +1,73 @@
+#pragma once
+
+#include <string_view>
+
+#include "kernels/job.h"
+#include "posenc/positions.h"
+#include "posenc/tensor.h"
+
+namespace posenc::kernels {
+
+// The checks that verbs share. Each throws an Error that begins with the verb.
+
+/// Rank, strides, data and type of a tensor; returns the number of its elements. `axes` says in words what it is.
+std::int64_t check_tensor(std::string_view verb, std::string_view what, const ConstTensorView& view, int least_rank,
+                          int most_rank, std::string_view axes);
+
+/// [..., sequence, width].
+template <class Void>
+TokenTensor<Void> tokens_of(std::string_view verb, std::string_view what, const BasicTensorView<Void>& view) {
+  const std::int64_t count =
+      check_tensor(verb, what, view, 2, Extents::kMax, "2 to 8 axes, the last two sequence and width");
+  TokenTensor<Void> tokens;
+  tokens.data = view.data;
+  tokens.type = view.type;
+  for (int axis = 0; axis < view.shape.rank - 2; ++axis) {
+    tokens.lead_shape.push_back(view.shape[axis]);
+    tokens.lead_strides.push_back(view.strides[axis]);
+    // An empty tensor may have extents whose product does not fit; nothing of it is walked.
+    if (count > 0) tokens.batch *= view.shape[axis];
+  }
+  tokens.sequence = count > 0 ? view.shape.back(1) : 0;
+  tokens.width = view.shape.back(0);
+  tokens.token_stride = view.strides.back(1);
+  tokens.column_stride = view.strides.back(0);
+  return tokens;
+}
+
+/// [batch, heads, sequence, features], or less of it from the left.
+template <class Void>
+HeadTensor<Void> heads_of(std::string_view verb, std::string_view what, const BasicTensorView<Void>& view) {
+  const std::int64_t count = check_tensor(verb, what, view, 2, 4, "2 to 4 axes, batch, heads, sequence, features");
+  HeadTensor<Void> heads;
+  heads.data = view.data;
+  heads.type = view.type;
+  const int rank = view.shape.rank;
+  if (rank > 3) heads.batch = view.shape[0], heads.batch_stride = view.strides[0];
+  if (rank > 2) heads.heads = view.shape.back(2), heads.head_stride = view.strides.back(2);
+  heads.sequence = view.shape.back(1);
+  heads.features = view.shape.back(0);
+  heads.token_stride = view.strides.back(1);
+  heads.feature_stride = view.strides.back(0);
+  if (count == 0) heads.batch = heads.heads = heads.sequence = 0;
+  return heads;
+}
+
+void check_writable(std::string_view verb, std::string_view what, const TensorView& view);
+void check_same_shape(std::string_view verb, const TensorView& out, const ConstTensorView& x);
+/// out is x, or they share no byte.
+void check_same_or_apart(std::string_view verb, const TensorView& out, const ConstTensorView& x);
+
+/// The rows a position may name, for forms that read a table.
+struct RowLimit {
+  std::int64_t rows = -1;  // none
+  std::int64_t offset = 0;
+};
+/// How many tokens want positions.
+struct Tokens {
+  std::int64_t batch, sequence;
+};
+TokenPositions positions_of(std::string_view verb, const Positions& positions, int axes, const Tokens& tokens,
+                            const RowLimit& limit);
+
+}  // namespace posenc::kernels
