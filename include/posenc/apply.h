@@ -60,4 +60,23 @@ void rotate_backward(TensorView d_out, const Positions& positions, const Rotatio
 /// Throws: as rotate, and where the two do not turn the same features.
 void rerotate(TensorView x, const Positions& positions, const Rotation& from, const Rotation& to);
 
+/// out[h, i, j] = what the form adds to the score of query i and key j in head h, for those who want it in memory;
+/// attention needs no such array. out is [heads, queries, keys] or [batch, heads, queries, keys], any strides, f32,
+/// f64, f16 or bf16. Positions.ids may hold one list for all sequences or one for each.
+/// Error: slopes and learned maps are computed in double and rounded once to out's type; tables are copied, rounded
+///   once. The same bytes on every backend.
+/// Range: positions 0 ≤ p < 2^53, and no further apart than the form was prepared for.
+/// Throws: Error for a shape, type, position or form that does not fit, and for vectors by distance, which need q and
+///   k; out is not touched then.
+void bias(TensorView out, const Positions& queries, const Positions& keys, const Bias& form);
+
+/// The gradient of the form's parameters: d_parameters += its share of d_out, which is as `out` above.
+///   slopes: [heads];  a table: [rows, heads];  a learned map: [n], hidden weights and biases, then output weights
+///   and biases, one after the other
+/// Sums are made in double in the order of batch, queries and keys, then added and rounded once: the same bytes for
+/// any number of threads. What a scheme does from there (KERPLE's parameters) is in its header. Range, Throws: as for
+/// bias.
+void bias_backward(TensorView d_parameters, ConstTensorView d_out, const QueryKey<Positions>& positions,
+                   const Bias& form);
+
 }  // namespace posenc

@@ -8,12 +8,20 @@
 #include <vector>
 
 #include "posenc/forms.h"
+#include "posenc/schemes/alibi.h"
+#include "posenc/schemes/deberta.h"
+#include "posenc/schemes/fire.h"
+#include "posenc/schemes/kerple.h"
 #include "posenc/schemes/learned.h"
 #include "posenc/schemes/none.h"
 #include "posenc/schemes/rope.h"
+#include "posenc/schemes/sandwich.h"
+#include "posenc/schemes/shaw.h"
 #include "posenc/schemes/shift.h"
 #include "posenc/schemes/sinusoidal.h"
 #include "posenc/schemes/steps.h"
+#include "posenc/schemes/swin.h"
+#include "posenc/schemes/t5.h"
 #include "posenc/situation.h"
 
 namespace posenc {
@@ -36,7 +44,8 @@ concept SchemeType = std::regular<S> && requires(const S& scheme, const Situatio
 template <SchemeType... S> using OneOf = std::variant<S...>;
 
 /// The one list of schemes. `posenc list`, flags, JSON and the docs follow from it.
-using Scheme = OneOf<None, Sinusoidal, Learned, Rope, Steps, Shift>;
+using Scheme =
+    OneOf<None, Sinusoidal, Learned, Rope, Alibi, T5, Kerple, Fire, Sandwich, Shaw, Deberta, Swin, Steps, Shift>;
 
 /// A scheme becomes the form that kernels understand: once per model, or per length where it depends on it.
 /// Throws: Error that names scheme, field, value and rule.

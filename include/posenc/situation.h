@@ -13,6 +13,7 @@ struct Situation {
   Numerics numerics = Numerics::kExact;  ///< which angle is meant
   Precision precision = {};              ///< the types of a rotation
   ConstTensorView weights = {};          ///< the caller's learned table, where the scheme has one
+  ConstTensorView key_weights = {};      ///< a second one, of what keys meet (DeBERTa)
 };
 
 }  // namespace posenc

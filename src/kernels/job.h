@@ -77,6 +77,22 @@ struct AddBackwardJob {
   std::int64_t offset = 0;
 };
 
+/// out[b, h, i, j] = the bias of head h between query i and key j: [batch, heads, queries, keys].
+struct BiasJob {
+  HeadTensor<void> out;
+  TokenPositions queries, keys;
+  const Bias* form = nullptr;
+};
+
+/// sums[…] += the gradients of the form's parameters, in double: slopes [heads], a table [rows, heads], or a map's
+/// hidden_weights, hidden_biases, output_weights and output_biases one after the other.
+struct BiasBackwardJob {
+  HeadTensor<const void> gradient;
+  TokenPositions queries, keys;
+  const Bias* form = nullptr;
+  double* sums = nullptr;
+};
+
 /// Where a value could not be rounded with certainty, if anywhere.
 struct Outcome {
   bool decided = true;
@@ -89,6 +105,8 @@ struct Backend {
   std::string_view name;
   Outcome (*add)(const AddJob&);
   void (*add_backward)(const AddBackwardJob&);
+  void (*bias)(const BiasJob&);
+  void (*bias_backward)(const BiasBackwardJob&);
 };
 extern const Backend kReferenceBackend;
 extern const Backend kCpuBackend;

@@ -7,11 +7,15 @@
 #include <string_view>
 
 #include "posenc/error.h"
+#include "posenc/tensor.h"
 
 namespace posenc::schemes {
 
 /// The largest width a scheme makes; wider is a mistake, and its frequencies would fill the memory.
 inline constexpr std::int64_t kWidthLimit = std::int64_t{1} << 20;
+inline constexpr std::int64_t kHeadLimit = 65536;
+/// The furthest distance that has an entry of its own in a map or table.
+inline constexpr std::int64_t kDistanceLimit = std::int64_t{1} << 20;
 
 inline void check_between(std::string_view scheme, std::string_view field, std::int64_t value, std::int64_t low,
                           std::int64_t high) {
@@ -21,6 +25,32 @@ inline void check_between(std::string_view scheme, std::string_view field, std::
 
 inline void check_finite(std::string_view scheme, std::string_view field, double value) {
   if (!std::isfinite(value)) raise(fmt::format("{}: {} must be a finite number but is {}", scheme, field, value));
+}
+
+/// The caller's table, of exactly this shape.
+inline ConstTensorView table_of_shape(std::string_view scheme, const ConstTensorView& table, const Extents& shape) {
+  if (table.data == nullptr) {
+    raise(fmt::format("{}: the table {} is missing; it is the caller's (Situation::weights)", scheme,
+                      to_string(shape)));
+  }
+  if (table.shape != shape) {
+    raise(fmt::format("{}: the table must be {} but is {}", scheme, to_string(shape), to_string(table.shape)));
+  }
+  return table;
+}
+
+/// The caller's vectors, [rows, features] or [heads, rows, features]. Returns the heads, 0 where all share them.
+inline std::int64_t check_vectors(std::string_view scheme, std::string_view what, const ConstTensorView& table,
+                                  std::int64_t rows) {
+  if (table.data == nullptr) {
+    raise(fmt::format("{}: the {} of {} rows is missing; it is the caller's (Situation)", scheme, what, rows));
+  }
+  const int rank = table.shape.rank;
+  if ((rank != 2 && rank != 3) || table.shape.back(1) != rows || table.shape.back(0) < 1) {
+    raise(fmt::format("{}: the {} must be [{}, features] or [heads, {}, features] but is {}", scheme, what, rows,
+                      rows, to_string(table.shape)));
+  }
+  return rank == 3 ? table.shape[0] : 0;
 }
 
 }  // namespace posenc::schemes

@@ -1,0 +1,49 @@
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+#include "posenc/situation.h"
+
+namespace posenc {
+
+/// Content meets position in both directions: queries meet a vector of the distance, and so do keys. Near distances
+/// have a vector each, further ones share them in buckets that widen by a constant factor.
+///
+///   score(m, n) = (q_m·k_n + q_m·K[row(m − n)] + k_n·Q[row(m − n)]) / √(3·features)
+///   row(d) = clip(bucket(d) + S, 0, 2S − 1),  S = buckets
+///   bucket(d) = d  for |d| ≤ M,   sign(d) · (M + ⌈ln(|d|/M) / ln((max_distance − 1)/M) · (M − 1)⌉)  beyond;  M =
+///   ⌊S/2⌋ with buckets 0 (the first DeBERTa): bucket(d) = d, S = max_distance
+///
+/// He et al., 2020 and 2021, "DeBERTa" and "DeBERTaV3". K and Q are the table of distances seen through the layer's
+/// key and query projections. The paper indexes Q by n − m, its code and models by m − n as here. The bounds of
+/// buckets are whole numbers, found exactly.
+struct Deberta {
+  static constexpr std::string_view name = "deberta";
+  static constexpr std::string_view family = "bias";
+  static constexpr std::string_view formula = "score + q.K[bucket(m-n)] + k.Q[bucket(m-n)], over sqrt(3)";
+  static constexpr std::string_view used_by = "DeBERTa, DeBERTa-v2, DeBERTa-v3, mDeBERTa, SEW-D";
+
+  std::int64_t buckets = 256;
+  std::int64_t max_distance = 512;
+  bool content_to_position = true;
+  bool position_to_content = true;
+
+  template <class Visitor> static void fields(Visitor&& visit) {
+    visit("buckets", &Deberta::buckets, "rows of one direction; 0: one for each distance");
+    visit("max_distance", &Deberta::max_distance, "distances from here on share the last row");
+    visit("content_to_position", &Deberta::content_to_position, "queries meet distances (c2p)");
+    visit("position_to_content", &Deberta::position_to_content, "keys meet distances (p2c)");
+  }
+  bool operator==(const Deberta&) const = default;
+};
+
+/// The tables are the caller's, each [heads, 2S, features]: prepare(Deberta{…}, {.weights = K, .key_weights = Q}).
+/// Only attention can add it.
+/// Range: buckets 0 or 4 to 8192; max_distance 1 to 2^20, with buckets above M + 1; at least one of the two terms.
+Bias prepare(const Deberta& scheme, const Situation& now = {});
+
+/// The row of every distance δ = key − query; needs no table.
+DistanceMap rows_of(const Deberta& scheme);
+
+}  // namespace posenc

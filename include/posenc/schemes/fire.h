@@ -1,0 +1,49 @@
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "posenc/situation.h"
+
+namespace posenc {
+
+/// A small trained network of how far back a key is, relative to how far the query has come: distances are brought
+/// to a range from 0 to 1 at every length, so that none is new to the network.
+///
+///   bias(h, m, n) = f_h( ψ(|n − m|) / (ψ(max(m, threshold)) + epsilon) ),   ψ(x) = ln(|c|·x + 1)
+///   f_h(x) = output_biases_h + Σ_j output_weights_hj · max(0, hidden_weights_j · x + hidden_biases_j)
+///
+/// m is the query's position. Li et al., 2023, "Functional Interpolation for Relative Positions Improves Long Context
+/// Transformers". The paper's learned threshold is |multiplier · initial|, one number here.
+struct Fire {
+  static constexpr std::string_view name = "fire";
+  static constexpr std::string_view family = "bias";
+  static constexpr std::string_view formula = "score + f_h(psi(|n-m|) / psi(max(m, threshold))), psi(x) = ln(c*x+1)";
+  static constexpr std::string_view used_by = "research on longer contexts";
+
+  double c = 0.1;
+  double threshold = 512.0;
+  double epsilon = 1e-6;
+  std::vector<double> hidden_weights;
+  std::vector<double> hidden_biases;
+  std::vector<double> output_weights;
+  std::vector<double> output_biases;
+
+  template <class Visitor> static void fields(Visitor&& visit) {
+    visit("c", &Fire::c, "how soon distances are squeezed");
+    visit("threshold", &Fire::threshold, "queries before this position count as there");
+    visit("epsilon", &Fire::epsilon, "added to the divisor");
+    visit("hidden_weights", &Fire::hidden_weights, "the network's first layer: one for each hidden unit");
+    visit("hidden_biases", &Fire::hidden_biases, "one for each hidden unit");
+    visit("output_weights", &Fire::output_weights, "its second layer: head by head, one for each hidden unit");
+    visit("output_biases", &Fire::output_biases, "one for each head");
+  }
+  bool operator==(const Fire&) const = default;
+};
+
+/// The logarithms of the positions and distances 0 … length − 1; further ones are an error. Needs a length.
+/// Range: everything finite; c not 0, threshold above 0, epsilon at least 0; length 1 to 2^20.
+Bias prepare(const Fire& scheme, const Situation& now = {});
+
+}  // namespace posenc

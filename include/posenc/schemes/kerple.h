@@ -1,0 +1,59 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "posenc/schemes/choice.h"
+#include "posenc/situation.h"
+
+namespace posenc {
+
+/// How a score falls with distance; a is the head's amplitude, r its rate.
+enum class KerpleKernel : std::uint8_t {
+  kLog,    ///< −a · ln(1 + r·|n − m|)
+  kPower,  ///< −a · |n − m|^r, r up to 2
+};
+template <> struct ChoiceNames<KerpleKernel> {
+  static constexpr std::array<std::string_view, 2> value = {"log", "power"};
+};
+
+/// Kernels of distance with two trained numbers for each head. ALiBi is the power kernel of rate 1.
+///
+///   bias(h, m, n) = −amplitude_h · ln(1 + rate_h · |n − m|)   or   −amplitude_h · |n − m|^rate_h
+///
+/// Chi et al., 2022, "KERPLE: Kernelized Relative Positional Embedding for Length Extrapolation".
+struct Kerple {
+  static constexpr std::string_view name = "kerple";
+  static constexpr std::string_view family = "bias";
+  static constexpr std::string_view formula = "score - a_h*ln(1 + r_h*|n-m|), or - a_h*|n-m|^r_h";
+  static constexpr std::string_view used_by = "research on longer contexts";
+
+  KerpleKernel kernel = KerpleKernel::kLog;
+  std::vector<double> amplitudes = {1.0};
+  std::vector<double> rates = {1.0};
+
+  template <class Visitor> static void fields(Visitor&& visit) {
+    visit("kernel", &Kerple::kernel, "how a score falls with distance");
+    visit("amplitudes", &Kerple::amplitudes, "a of each head, above 0 (default 1)");
+    visit("rates", &Kerple::rates, "r of each head, above 0; power: up to 2 (default 1)");
+  }
+  bool operator==(const Kerple&) const = default;
+};
+
+/// A table of the distances 0 … length − 1; further ones are an error. Needs a length.
+/// Error: within 0.501 ulp of double, the same bytes on every machine.
+/// Range: as many rates as amplitudes, 1 to 65536, all above 0 and finite; length 1 to 2^20.
+Bias prepare(const Kerple& scheme, const Situation& now = {});
+
+struct KerpleGradient {
+  std::vector<double> amplitudes, rates;  // one for each head
+};
+/// From the gradient of the table, as bias_backward makes it for the form of this scheme, to that of the parameters.
+/// d_table is [length, heads], dense.
+/// Throws: Error where its size is no multiple of the heads.
+KerpleGradient backward(const Kerple& scheme, std::span<const double> d_table);
+
+}  // namespace posenc

@@ -1,0 +1,52 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string_view>
+
+#include "posenc/schemes/choice.h"
+#include "posenc/situation.h"
+
+namespace posenc {
+
+/// Which of the two positions is subtracted from the other before a table's row is chosen.
+enum class DistanceOrder : std::uint8_t {
+  kKeyMinusQuery,  ///< row 0 is the furthest key behind (Shaw et al., wav2vec 2.0-BERT)
+  kQueryMinusKey,  ///< row 0 is the furthest key ahead (Hugging Face's relative_key)
+};
+template <> struct ChoiceNames<DistanceOrder> {
+  static constexpr std::array<std::string_view, 2> value = {"key-minus-query", "query-minus-key"};
+};
+
+/// A trained vector for each distance, clipped at both ends, that queries meet as they meet keys.
+///
+///   score(m, n) = scale · q_m · (k_n + table[clip(n − m, −left, right) + left])
+///
+/// Shaw et al., 2018, "Self-Attention with Relative Position Representations". With `keys`, k_n meets the same vector
+/// too (Hugging Face's relative_key_query; Huang et al., 2020).
+struct Shaw {
+  static constexpr std::string_view name = "shaw";
+  static constexpr std::string_view family = "bias";
+  static constexpr std::string_view formula = "score + q.table[clip(n-m, -left, right) + left]";
+  static constexpr std::string_view used_by = "BERT with relative_key, wav2vec 2.0-BERT, Music Transformer";
+
+  std::int64_t left = 64;
+  std::int64_t right = 64;
+  DistanceOrder order = DistanceOrder::kKeyMinusQuery;
+  bool keys = false;
+
+  template <class Visitor> static void fields(Visitor&& visit) {
+    visit("left", &Shaw::left, "the furthest distance behind that has a vector of its own");
+    visit("right", &Shaw::right, "the furthest ahead");
+    visit("order", &Shaw::order, "how the table's rows run");
+    visit("keys", &Shaw::keys, "keys meet the vectors too");
+  }
+  bool operator==(const Shaw&) const = default;
+};
+
+/// The table is the caller's, [left + right + 1, features] for all heads or [heads, left + right + 1, features]:
+/// prepare(Shaw{…}, {.weights = …}). Only attention can add it.
+/// Range: left and right 0 to 2^20.
+Bias prepare(const Shaw& scheme, const Situation& now = {});
+
+}  // namespace posenc

@@ -1,0 +1,132 @@
+#include "kernels/bias_checks.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "posenc/error.h"
+
+namespace posenc::kernels {
+namespace {
+
+struct Range {
+  std::int64_t least, most;
+};
+
+void check_map(std::string_view verb, const DistanceMap& map) {
+  if (map.entries.empty()) raise(fmt::format("{}: the form has an empty map of distances", verb));
+  if (map.first < -kPositionLimit || map.first > kPositionLimit) {
+    raise(fmt::format("{}: the form's first distance must be within 2^53 but is {}", verb, map.first));
+  }
+}
+
+Range entries_of(const DistanceMap& map) {
+  const auto [least, most] = std::minmax_element(map.entries.begin(), map.entries.end());
+  return {*least, *most};
+}
+
+/// The rows that a form may name must be in its table.
+void check_rows(std::string_view verb, const Range& named, std::int64_t rows) {
+  if (named.least >= 0 && named.most < rows) return;
+  raise(fmt::format("{}: the form names rows {} to {} of a table with {}", verb, named.least, named.most, rows));
+}
+
+void check_size(std::string_view verb, std::string_view what, std::size_t size, std::size_t wanted) {
+  if (size != wanted) raise(fmt::format("{}: the form must have {} {} but has {}", verb, wanted, what, size));
+}
+
+struct CheckSource {
+  std::string_view verb;
+  std::int64_t heads;  // of the form
+
+  void operator()(const Slopes& source) const {
+    check_size(verb, "slopes", source.slopes.size(), static_cast<std::size_t>(heads));
+  }
+  void operator()(const DistanceTable& source) const {
+    if (source.axes.empty() || source.axes.size() > 255) {
+      raise(fmt::format("{}: the form must have 1 to 255 axes but has {}", verb, source.axes.size()));
+    }
+    const ConstTensorView table = table_of(source, heads);
+    check_tensor(verb, "the form's table", table, 2, 2, "2 axes, rows and heads");
+    if (table.shape[1] != heads) {
+      raise(fmt::format("{}: the form has {} heads but its table {}", verb, heads, table.shape[1]));
+    }
+    Range named{0, 0};
+    for (const DistanceMap& map : source.axes) {
+      check_map(verb, map);
+      const Range entries = entries_of(map);
+      if (entries.least < -kPositionLimit || entries.most > kPositionLimit) {
+        raise(fmt::format("{}: the form names row {}", verb, entries.least < 0 ? entries.least : entries.most));
+      }
+      named.least += entries.least;
+      named.most += entries.most;
+    }
+    check_rows(verb, named, table.shape[0]);
+  }
+  void operator()(const DistanceVectors& source) const {
+    for (const VectorsByDistance* vectors : {&source.for_queries, &source.for_keys}) {
+      if (vectors->table.data == nullptr) continue;
+      check_tensor(verb, "the form's table", vectors->table, 2, 3, "2 or 3 axes, heads, rows and features");
+      check_map(verb, vectors->rows);
+      check_rows(verb, entries_of(vectors->rows), vectors->table.shape.back(1));
+      if (vectors->table.shape.rank == 3 && vectors->table.shape[0] != heads) {
+        raise(fmt::format("{}: the form has {} heads but its table {}", verb, heads, vectors->table.shape[0]));
+      }
+    }
+  }
+  void operator()(const DistanceRatios& source) const {
+    const std::size_t width = source.hidden_weights.size(), count = static_cast<std::size_t>(heads);
+    check_size(verb, "hidden biases", source.hidden_biases.size(), width);
+    check_size(verb, "output weights", source.output_weights.size(), count * width);
+    check_size(verb, "output biases", source.output_biases.size(), count);
+  }
+};
+
+Range positions_in(const TokenPositions& positions, std::int64_t b, std::int64_t count, int axis) {
+  if (positions.ids == nullptr) return {positions.first, positions.first + count - 1};
+  const std::int64_t* const begin = positions.ids + axis * positions.axis_stride + b * positions.batch_stride;
+  const auto [least, most] = std::minmax_element(begin, begin + count);
+  return {*least, *most};
+}
+
+}  // namespace
+
+void check_bias(std::string_view verb, const Bias& form, std::int64_t heads) {
+  const bool shared = form.heads == 0 && std::holds_alternative<DistanceVectors>(form.source);
+  if (!shared && form.heads != heads) {
+    raise(fmt::format("{}: the form has {} heads but the tensor {}", verb, form.heads, heads));
+  }
+  std::visit(CheckSource{verb, form.heads}, form.source);
+}
+
+void check_distances(std::string_view verb, const Bias& form, const QueryKey<TokenPositions>& positions,
+                     const BiasTokens& tokens) {
+  if (tokens.queries == 0 || tokens.keys == 0) return;
+  const bool shared = positions.q.batch_stride == 0 && positions.k.batch_stride == 0;
+  const std::int64_t sequences = shared ? std::min<std::int64_t>(tokens.batch, 1) : tokens.batch;
+  const auto* const ratios = std::get_if<DistanceRatios>(&form.source);
+  const auto* const table = std::get_if<DistanceTable>(&form.source);
+  for (std::int64_t b = 0; b < sequences; ++b) {
+    for (int axis = 0; axis < position_axes_of(form); ++axis) {
+      const Range queries = positions_in(positions.q, b, tokens.queries, axis);
+      const Range keys = positions_in(positions.k, b, tokens.keys, axis);
+      if (ratios != nullptr) {
+        const std::int64_t most = std::max(queries.most, keys.most),
+                           size = static_cast<std::int64_t>(ratios->logs.size());
+        if (most >= size) {
+          raise(
+              fmt::format("{}: position {} is past the length that the form was prepared for, {}", verb, most, size));
+        }
+      }
+      if (table == nullptr) continue;
+      const DistanceMap& map = table->axes[static_cast<std::size_t>(axis)];
+      const Range apart{keys.least - queries.most, keys.most - queries.least};
+      const std::int64_t last = map.first + static_cast<std::int64_t>(map.entries.size()) - 1;
+      if (map.open || (apart.least >= map.first && apart.most <= last)) continue;
+      raise(fmt::format("{}: a key lies {} from a query, but the form was prepared for {} to {}", verb,
+                        apart.least < map.first ? apart.least : apart.most, map.first, last));
+    }
+  }
+}
+
+}  // namespace posenc::kernels

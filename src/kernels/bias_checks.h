@@ -1,0 +1,22 @@
+#pragma once
+
+#include <string_view>
+
+#include "kernels/checks.h"
+#include "kernels/job.h"
+#include "posenc/apply.h"
+
+namespace posenc::kernels {
+
+/// Whether a bias holds together: as many slopes as heads, rows within the table, and so on. `heads` is what the
+/// tensor has. Throws: Error that begins with the verb.
+void check_bias(std::string_view verb, const Bias& form, std::int64_t heads);
+
+/// Whether the form reaches as far as the tokens lie apart; `queries` and `keys` are tokens of `batch` sequences.
+struct BiasTokens {
+  std::int64_t batch, queries, keys;
+};
+void check_distances(std::string_view verb, const Bias& form, const QueryKey<TokenPositions>& positions,
+                     const BiasTokens& tokens);
+
+}  // namespace posenc::kernels

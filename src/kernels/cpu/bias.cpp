@@ -1,0 +1,144 @@
+// Where tokens stand one after the other, the bias of a query is a piece of one line of values by distance: each
+// head's line is made once, and rows are copied out of it.
+
+#include <cstring>
+
+#include "kernels/bias_element.h"
+#include "kernels/cpu/parallel.h"
+
+namespace posenc::kernels::cpu {
+namespace {
+
+constexpr std::int64_t kGrain = 65536;  // elements that are worth a thread
+
+std::int64_t rows_worth(std::int64_t row_elements) { return std::max<std::int64_t>(1, kGrain / row_elements); }
+
+template <class T> void write_row(const BiasJob& job, T* out, const T* values) {
+  const std::int64_t keys = job.out.features, step = job.out.feature_stride;
+  if (step == 1) {
+    std::memcpy(out, values, static_cast<std::size_t>(keys) * sizeof(T));
+    return;
+  }
+  for (std::int64_t j = 0; j < keys; ++j) out[j * step] = values[j];
+}
+
+/// The columns of a table, one for each head, in out's type.
+template <class T> std::vector<T> columns_of(const DistanceTable& source, std::int64_t heads) {
+  const ConstTensorView table = table_of(source, heads);
+  const std::int64_t rows = table.shape[0];
+  std::vector<T> columns(static_cast<std::size_t>(rows * heads));
+  parallel_for(heads, rows_worth(rows), [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t h = begin; h < end; ++h) {
+      for (std::int64_t row = 0; row < rows; ++row) {
+        columns[static_cast<std::size_t>(h * rows + row)] = table_element<T>(table, row, h);
+      }
+    }
+  });
+  return columns;
+}
+
+// Calls row(b, h, i, out) for every row of the output.
+template <class T, class Row> void for_each_row(const BiasJob& job, const Row& row) {
+  const std::int64_t heads = job.out.heads, queries = job.out.sequence;
+  parallel_for(job.out.batch * heads * queries, rows_worth(job.out.features),
+               [&](std::int64_t begin, std::int64_t end) {
+                 for (std::int64_t item = begin; item < end; ++item) {
+                   const std::int64_t b = item / (heads * queries), h = item / queries % heads, i = item % queries;
+                   row(b, h, i, job.out.row<T>(b, h, i));
+                 }
+               });
+}
+
+/// Consecutive queries and keys: one line of values by distance for each head.
+template <class T> void write_lines(const BiasJob& job) {
+  const std::int64_t heads = job.out.heads, queries = job.out.sequence, length = queries + job.out.features - 1;
+  const std::int64_t first = job.keys.first - (job.queries.first + queries - 1);  // the line's first distance
+  std::vector<T> lines(static_cast<std::size_t>(heads * length));
+  const auto* const slopes = std::get_if<Slopes>(&job.form->source);
+  const auto* const source = std::get_if<DistanceTable>(&job.form->source);
+  const ConstTensorView table = source == nullptr ? ConstTensorView{} : table_of(*source, job.form->heads);
+  parallel_for(heads, rows_worth(length), [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t h = begin; h < end; ++h) {
+      T* const line = lines.data() + h * length;
+      for (std::int64_t d = 0; d < length; ++d) {
+        if (slopes != nullptr) {
+          line[d] = numerics::narrow<T>(slope_bias(slopes->slopes[static_cast<std::size_t>(h)], first + d));
+        } else {
+          line[d] = table_element<T>(table, entry_of(source->axes.front(), first + d), h);
+        }
+      }
+    }
+  });
+  for_each_row<T>(job, [&](std::int64_t, std::int64_t h, std::int64_t i, T* out) {
+    write_row(job, out, lines.data() + h * length + (queries - 1 - i));
+  });
+}
+
+template <class T> void write_slopes(const BiasJob& job, const Slopes& source) {
+  for_each_row<T>(job, [&](std::int64_t b, std::int64_t h, std::int64_t i, T* out) {
+    const double slope = source.slopes[static_cast<std::size_t>(h)];
+    for (std::int64_t j = 0; j < job.out.features; ++j) {
+      const QueryAndKey pair{job.queries, job.keys, b, i, j};
+      out[j * job.out.feature_stride] = numerics::narrow<T>(slope_bias(slope, pair.distance()));
+    }
+  });
+}
+
+// Calls row(b, i, scratch) for every query; all heads share what is found for it.
+template <class Scratch, class Row> void for_each_query(const BiasJob& job, const Scratch& scratch, const Row& row) {
+  const std::int64_t queries = job.out.sequence;
+  parallel_for(job.out.batch * queries, rows_worth(job.out.features * job.out.heads),
+               [&](std::int64_t begin, std::int64_t end) {
+                 Scratch mine = scratch;
+                 for (std::int64_t item = begin; item < end; ++item) row(item / queries, item % queries, mine);
+               });
+}
+
+template <class T> void write_table(const BiasJob& job, const DistanceTable& source) {
+  const std::vector<T> columns = columns_of<T>(source, job.form->heads);
+  const std::int64_t table_rows = table_of(source, job.form->heads).shape[0];
+  const std::vector<std::int64_t> scratch(static_cast<std::size_t>(job.out.features));
+  for_each_query(job, scratch, [&](std::int64_t b, std::int64_t i, std::vector<std::int64_t>& rows) {
+    for (std::int64_t j = 0; j < job.out.features; ++j) {
+      rows[static_cast<std::size_t>(j)] = row_of(source, {job.queries, job.keys, b, i, j});
+    }
+    for (std::int64_t h = 0; h < job.out.heads; ++h) {
+      const T* const column = columns.data() + h * table_rows;
+      T* const out = job.out.row<T>(b, h, i);
+      for (std::int64_t j = 0; j < job.out.features; ++j) {
+        out[j * job.out.feature_stride] = column[rows[static_cast<std::size_t>(j)]];
+      }
+    }
+  });
+}
+
+template <class T> void write_ratios(const BiasJob& job, const DistanceRatios& source) {
+  const std::vector<double> scratch(source.hidden_weights.size());
+  for_each_query(job, scratch, [&](std::int64_t b, std::int64_t i, std::vector<double>& hidden) {
+    for (std::int64_t j = 0; j < job.out.features; ++j) {
+      const QueryAndKey pair{job.queries, job.keys, b, i, j};
+      fill_hidden(source, ratio_of(source, pair.query(), pair.distance()), hidden.data());
+      for (std::int64_t h = 0; h < job.out.heads; ++h) {
+        job.out.row<T>(b, h, i)[j * job.out.feature_stride] =
+            numerics::narrow<T>(mapped_ratio(source, static_cast<std::size_t>(h), hidden.data()));
+      }
+    }
+  });
+}
+
+template <class T> void write(const BiasJob& job) {
+  const Bias& form = *job.form;
+  const bool consecutive = job.queries.ids == nullptr && job.keys.ids == nullptr;
+  if (const auto* ratios = std::get_if<DistanceRatios>(&form.source)) return write_ratios<T>(job, *ratios);
+  if (consecutive) return write_lines<T>(job);
+  if (const auto* slopes = std::get_if<Slopes>(&form.source)) return write_slopes<T>(job, *slopes);
+  write_table<T>(job, std::get<DistanceTable>(form.source));
+}
+
+}  // namespace
+
+void bias(const BiasJob& job) {
+  with_type(job.out.type, [&](auto kind) { write<decltype(kind)>(job); });
+}
+
+}  // namespace posenc::kernels::cpu

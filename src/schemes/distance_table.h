@@ -1,0 +1,38 @@
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+#include "posenc/forms.h"
+#include "schemes/check.h"
+
+namespace posenc::schemes {
+
+/// The length that a table by distance is made for.
+inline void check_length(std::string_view scheme, std::int64_t length) {
+  if (length == 0) {
+    raise(fmt::format("{}: the length is missing; its values are made for distances below it (Situation::length)",
+                      scheme));
+  }
+  check_between(scheme, "length", length, 1, kDistanceLimit);
+}
+
+/// A table of the distances 0 … length − 1, the same in both directions: fill(distance, row) writes one number for
+/// each head.
+template <class Fill>
+DistanceTable table_by_distance(std::string_view scheme, std::int64_t length, std::int64_t heads, const Fill& fill) {
+  check_length(scheme, length);
+  DistanceTable source;
+  DistanceMap map;
+  map.first = 1 - length;
+  map.open = false;  // what lies further was not made
+  for (std::int64_t distance = 1 - length; distance < length; ++distance) {
+    map.entries.push_back(distance < 0 ? -distance : distance);
+  }
+  source.axes.push_back(std::move(map));
+  source.values.resize(static_cast<std::size_t>(length * heads));
+  for (std::int64_t distance = 0; distance < length; ++distance) fill(distance, &source.values[distance * heads]);
+  return source;
+}
+
+}  // namespace posenc::schemes

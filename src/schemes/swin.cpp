@@ -1,0 +1,29 @@
+#include "posenc/schemes/swin.h"
+
+#include "schemes/check.h"
+
+namespace posenc {
+
+Bias prepare(const Swin& s, const Situation& now) {
+  schemes::check_between(Swin::name, "heads", s.heads, 1, schemes::kHeadLimit);
+  schemes::check_between(Swin::name, "number of extents of window", static_cast<std::int64_t>(s.window.size()), 1, 3);
+  DistanceTable source;
+  source.axes.resize(s.window.size());
+  std::int64_t stride = 1;
+  for (std::size_t axis = s.window.size(); axis-- > 0;) {
+    const std::int64_t extent = s.window[axis];
+    schemes::check_between(Swin::name, "extents of window", extent, 1, 4096);
+    DistanceMap& map = source.axes[axis];
+    map.first = 1 - extent;
+    map.open = false;
+    // the table counts m − n, which is −δ
+    for (std::int64_t distance = 1 - extent; distance < extent; ++distance) {
+      map.entries.push_back((extent - 1 - distance) * stride);
+    }
+    stride *= 2 * extent - 1;
+  }
+  source.weights = schemes::table_of_shape(Swin::name, now.weights, {stride, s.heads});
+  return {s.heads, std::move(source)};
+}
+
+}  // namespace posenc
