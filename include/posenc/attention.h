@@ -21,7 +21,7 @@ struct AttentionOptions {
   Form position = Nothing{};
   bool causal = false;          ///< no query looks at keys after the one it stands beside
   std::int64_t window = 0;      ///< n: only at keys less than n away from the one it stands beside; 0: at all
-  std::optional<double> scale;  ///< of q·k; unset: 1/√features. The form's softmax_factor multiplies either
+  std::optional<double> scale;  ///< of q·k; unset: 1/√features; T5: 1. The form's softmax_factor multiplies either
 
   /// Where the tokens stand, for the position. Unset: 0, 1, 2 … in each sequence, queries at its end.
   std::optional<Positions> query_positions, key_positions;
@@ -68,9 +68,8 @@ struct AttentionInputs {
 /// parameters are added to, as learned parameters are shared by layers.
 struct AttentionGradients {
   TensorView q = {}, k = {}, v = {};
-  std::span<double> slopes = {};  ///< of Slopes: [heads]
-  TensorView table = {};          ///< of a DistanceTable: [rows, heads], f32 or f64
-  TensorView query_vectors = {};  ///< of DistanceVectors' for_queries, the shape of its table, f32 or f64
+  TensorView parameters = {};     ///< of the bias, as bias_backward has them: [heads], [rows, heads] or [n]
+  TensorView query_vectors = {};  ///< of DistanceVectors' for_queries, in the shape of its table
   TensorView key_vectors = {};    ///< of its for_keys
 };
 

@@ -58,9 +58,9 @@ struct BackwardJob {
   AttentionJob forward;  // out and logsumexp are those of the forward pass, made before
   HeadTensor<const void> d_out;
   HeadTensor<void> dq, dk, dv;  // null data: not wanted
-  std::vector<double> slopes;   // [heads], sums; empty: not wanted
-  std::vector<double> table;    // [heads, rows]
-  std::int64_t rows = 0;
+  // Sums for the position's parameters; empty: not wanted.
+  std::vector<double> parameters;  // [heads, parameters of a head]
+  std::int64_t head_parameters = 0;
   std::vector<double> query_vectors, key_vectors;  // [heads, rows, features]
   std::int64_t query_rows = 0, key_rows = 0;
 };

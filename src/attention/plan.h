@@ -26,7 +26,4 @@ void plan_sights(std::string_view verb, const AttentionOptions& options, Attenti
 /// Where tokens stand for a position of so many axes.
 void plan_places(std::string_view verb, const AttentionOptions& options, int axes, Plan& plan);
 
-/// Whether the bias fits the heads, features and distances of the job.
-void check_bias(std::string_view verb, const Bias& bias, const AttentionJob& job);
-
 }  // namespace posenc::attend

@@ -52,8 +52,6 @@ void backward_head(BackwardJob& job, std::int64_t h, double* dk, double* dv) {
   const std::int64_t keys = forward.k.sequence, features = forward.q.features, value_features = forward.v.features;
   const std::int64_t g = h / forward.group;
   const Bias* const bias = forward.bias;
-  const auto* const slopes = bias != nullptr ? std::get_if<Slopes>(&bias->source) : nullptr;
-  const auto* const table = bias != nullptr ? std::get_if<DistanceTable>(&bias->source) : nullptr;
   const auto* const vectors = bias != nullptr ? std::get_if<DistanceVectors>(&bias->source) : nullptr;
   std::vector<double> weights, dp(static_cast<std::size_t>(keys)), dq(static_cast<std::size_t>(features));
   for (std::int64_t b = 0; b < forward.q.batch; ++b) {
@@ -82,12 +80,8 @@ void backward_head(BackwardJob& job, std::int64_t h, double* dk, double* dv) {
           dq[static_cast<std::size_t>(f)] += forward.scale * ds * at(forward.k, b, g, j, f);
           dk_row[f] += forward.scale * ds * at(forward.q, b, h, i, f);
         }
-        if (slopes != nullptr && !job.slopes.empty()) {
-          const auto distance = static_cast<double>(std::abs(forward.distance(b, i, j, 0)));
-          job.slopes[static_cast<std::size_t>(h)] -= ds * distance;
-        }
-        if (table != nullptr && !job.table.empty()) {
-          head_of(job.table, h, job.rows)[row_of(*table, forward, b, i, j)] += ds;
+        if (double* const sums = head_of(job.parameters, h, job.head_parameters)) {
+          add_to_parameters(forward, b, h, i, j, ds, sums);
         }
         if (vectors != nullptr) {
           const std::int64_t delta = forward.distance(b, i, j, 0);
