@@ -15,6 +15,12 @@ namespace posenc {
 /// Throws: Error for a shape, type or position that does not fit; out is not touched then.
 void tabulate(TensorView out, const Positions& positions, const Addition& form);
 
+/// Cosines and sines of a rotation, magnitude, sign and growth included: both [sequence, pairs] or [batch, sequence,
+/// pairs], any strides and type.
+/// Error: as above, and within 1 ulp of f32 where there is growth.
+/// Throws: as above, and for a form that is a table already.
+void tabulate(TensorView cosines, TensorView sines, const Positions& positions, const Rotation& form);
+
 /// x += the vector of its position. x is [..., sequence, width], any strides; Positions.ids may hold one list
 /// for all sequences or one for each. f32, f16, bf16: the vector is made (or read) in f32, added in f32 and
 /// rounded to x's type; f64: in f64.

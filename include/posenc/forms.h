@@ -31,15 +31,15 @@ struct Float32Angles {
     float divisor = 1.0f, scale = 1.0f, kept = 0.0f;
     bool operator==(const Blend&) const = default;
   };
-  std::vector<float> factors;
+  std::vector<float> factors = {};
   std::int64_t chain = 0;
-  std::vector<Blend> blends;  // empty: none
+  std::vector<Blend> blends = {};  // empty: none
   bool operator==(const Float32Angles&) const = default;
 };
 
 /// One oscillation, driven by one axis of the position.
 struct Wave {
-  Frequency frequency;
+  Frequency frequency = {};
   std::uint8_t axis = 0;
   bool operator==(const Wave&) const = default;
 };
@@ -54,23 +54,23 @@ struct WaveColumn {
 
 /// Sines and cosines: every sinusoidal table there is, in any order of columns, over any axes.
 struct Waves {
-  std::vector<Wave> waves;
-  std::vector<WaveColumn> columns;
+  std::vector<Wave> waves = {};
+  std::vector<WaveColumn> columns = {};
   double scale = 1.0;  // multiplies every value before its one rounding
   int axes = 1;
-  Float32Angles float32_angles;
+  Float32Angles float32_angles = {};
 };
 
 /// Rows of a table that somebody else owns: learned positions, or any ready-made table.
 struct Rows {
-  ConstTensorView table;    // [rows, width]
-  std::int64_t offset = 0;  // position p reads row p + offset
+  ConstTensorView table = {};  // [rows, width]
+  std::int64_t offset = 0;     // position p reads row p + offset
 };
 
 /// Straight lines: column j is start[j] + position · step[j], in double.
 struct Lines {
-  std::vector<double> start;
-  std::vector<double> step;
+  std::vector<double> start = {};
+  std::vector<double> step = {};
 };
 
 /// The form of a scheme that adds a vector to every token.
@@ -101,20 +101,20 @@ PairPlacement placement_of(PairLayout layout, std::int64_t pairs) noexcept;
 /// Cosines and sines that the caller made, in place of frequencies. [rows, pairs]: position p reads row p.
 /// [batch, sequence, pairs]: each token reads its own row, and positions are not asked. Need not be of length 1.
 struct RotationTable {
-  ConstTensorView cosines, sines;
+  ConstTensorView cosines = {}, sines = {};
 };
 
 /// The types in which a rotation is done; engines differ. Unset: f32, or f64 where the tensor is f64.
 struct Precision {
-  std::optional<DataType> table;       ///< cosines and sines are rounded to this before use
-  std::optional<DataType> arithmetic;  ///< every product and sum is rounded to this
+  std::optional<DataType> table = {};       ///< cosines and sines are rounded to this before use
+  std::optional<DataType> arithmetic = {};  ///< every product and sum is rounded to this
   bool operator==(const Precision&) const = default;
 };
 
 /// A length that changes with position: pair i is multiplied by e^(rate[i] · (p − centre)), and where it turns keys
 /// by e^(−rate[i] · (p − centre)), so that scores depend on distance alone (xPos). Empty: no change.
 struct Growth {
-  std::vector<double> rates;
+  std::vector<double> rates = {};
   std::int64_t centre = 0;
   bool operator==(const Growth&) const = default;
 };
@@ -123,8 +123,8 @@ struct Growth {
 ///
 ///   (a, b) → magnitude · (a cos φ − b sin φ,  b cos φ + a sin φ),   φ = sign · 2π · position · frequency
 struct Rotation {
-  std::vector<Frequency> frequencies;  // one for each pair
-  std::vector<std::uint8_t> axes;      // which position axis drives each pair; empty: the first drives all
+  std::vector<Frequency> frequencies = {};  // one for each pair
+  std::vector<std::uint8_t> axes = {};      // which position axis drives each pair; empty: the first drives all
   int position_axes = 1;
   PairLayout layout = PairLayout::kHalves;
   int blocks = 1;               // the rotated features are this many equal blocks, each laid out on its own
@@ -132,10 +132,10 @@ struct Rotation {
   int sign = 1;                 // −1: clockwise
   double magnitude = 1.0;       // multiplies cosines and sines before their one rounding
   double softmax_factor = 1.0;  // what attention multiplies its scale by, beside this rotation
-  Growth growth;
-  Float32Angles float32_angles;
-  RotationTable table;
-  Precision precision;
+  Growth growth = {};
+  Float32Angles float32_angles = {};
+  RotationTable table = {};
+  Precision precision = {};
 };
 
 /// The number of pairs that a rotation turns.

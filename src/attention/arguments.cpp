@@ -2,8 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 
+#include "attention/select.h"
 #include "kernels/bias_checks.h"
 #include "posenc/apply.h"
 #include "posenc/error.h"
@@ -58,6 +60,66 @@ HeadTensor<const void> turned(const ConstTensorView& x, const TokenPositions& po
   return kernels::heads_of<const void>("attention", "x", out);
 }
 
+// The cosines and sines of every token: what becomes of pairs (1, 0).
+Turning turning_of(const ConstTensorView& x, const TokenPositions& positions, const Rotation& form,
+                   std::vector<float>& turns) {
+  Turning turning;
+  turning.form = &form;
+  turning.pairs = pairs_of(form);
+  const std::int64_t features = x.shape.back(0), tokens = x.shape.back(1), width = 2 * turning.pairs;
+  turning.first = form.first_dim < 0 ? features + form.first_dim : form.first_dim;
+  if (turning.first < 0 || width > features - turning.first) {
+    raise(fmt::format("attention: the form turns {} features from {} but there are {}", width, form.first_dim,
+                      features));
+  }
+  const std::int64_t batch =
+      positions.ids != nullptr && positions.batch_stride != 0 && x.shape.rank > 3 ? x.shape[0] : 1;
+  turning.batch_stride = batch > 1 ? tokens * width : 0;
+  turns.assign(static_cast<std::size_t>(batch * tokens * width), 0.0f);
+  for (std::int64_t row = 0; row < batch * tokens; ++row) {
+    std::fill_n(turns.begin() + row * width, turning.pairs, 1.0f);
+  }
+  Rotation plain = form;
+  plain.layout = PairLayout::kHalves;
+  plain.blocks = 1;
+  plain.first_dim = 0;
+  const TensorView all = view(turns.data(), {batch, 1, tokens, width});
+  turn(all, all, positions, plain);
+  turning.turns = turns.data();
+  return turning;
+}
+
+// Arithmetic narrower than f32, and a table that has rows for tokens, are left to rotate itself.
+bool can_turn_later(const Rotation& form, const AttentionJob& job) {
+  return selected_attention().turns_as_it_loads && job.v.type != DataType::kF64 && job.weights.data == nullptr &&
+         form.precision.arithmetic.value_or(DataType::kF32) == DataType::kF32 && form.table.cosines.shape.rank != 3;
+}
+
+bool are_same(const TokenPositions& a, const TokenPositions& b) {
+  return a.ids == nullptr && b.ids == nullptr && a.first == b.first;
+}
+
+void plan_rotation(const AttentionInputs& inputs, const Rotation& rotation, bool with_keys, Plan& plan) {
+  AttentionJob& job = plan.job;
+  job.scale *= rotation.softmax_factor;
+  if (count_of(inputs.q.shape) == 0 || count_of(inputs.k.shape) == 0) return;
+  plan.for_queries = rotation;
+  plan.for_keys = for_keys(rotation);
+  if (!can_turn_later(rotation, job)) {
+    job.q = turned(inputs.q, job.places.queries, plan.for_queries, plan.turned_q);
+    if (with_keys) job.k = turned(inputs.k, job.places.keys, plan.for_keys, plan.turned_k);
+    return;
+  }
+  job.q_turning = turning_of(inputs.q, job.places.queries, plan.for_queries, plan.q_turns);
+  if (!with_keys) return;
+  if (are_same(job.places.queries, job.places.keys) && rotation.growth.rates.empty() &&
+      job.q.sequence == job.k.sequence) {
+    job.k_turning = job.q_turning;
+  } else {
+    job.k_turning = turning_of(inputs.k, job.places.keys, plan.for_keys, plan.k_turns);
+  }
+}
+
 void plan_bias(std::string_view verb, const Bias& bias, AttentionJob& job) {
   kernels::check_bias(verb, bias, job.q.heads);
   kernels::check_distances(verb, bias, {job.places.queries, job.places.keys},
@@ -79,8 +141,13 @@ DataType sums_type(DataType type) { return type == DataType::kF64 ? DataType::kF
 
 bool has_work(const AttentionJob& job) { return job.q.batch * job.q.heads * job.q.sequence > 0; }
 
-void turn(const TensorView&, const ConstTensorView&, const TokenPositions&, const Rotation&) {
-  raise("attention: rotation is not there yet");
+void turn(const TensorView& out, const ConstTensorView& x, const TokenPositions& positions, const Rotation& form) {
+  Positions given{.first = positions.first, .axes = positions.axes};
+  if (positions.ids != nullptr) {
+    const std::int64_t batch = x.shape.rank > 3 && positions.batch_stride != 0 ? x.shape[0] : 1;
+    given.ids = {positions.ids, static_cast<std::size_t>(positions.axes * batch * x.shape.back(1))};
+  }
+  rotate(out, x, given, form);
 }
 
 void plan_inputs(std::string_view verb, const AttentionInputs& inputs, const AttentionOptions& options, Plan& plan) {
@@ -109,13 +176,7 @@ void plan_position(std::string_view verb, const AttentionInputs& inputs, const A
     plan_bias(verb, *bias, job);
   } else if (const auto* rotation = std::get_if<Rotation>(&options.position)) {
     plan_places(verb, options, rotation->position_axes, plan);
-    job.scale *= rotation->softmax_factor;
-    if (count_of(inputs.q.shape) == 0 || count_of(inputs.k.shape) == 0) return;
-    plan.for_queries = *rotation;
-    job.q = turned(inputs.q, job.places.queries, plan.for_queries, plan.turned_q);
-    if (options.keys_are_rotated) return;
-    plan.for_keys = for_keys(*rotation);
-    job.k = turned(inputs.k, job.places.keys, plan.for_keys, plan.turned_k);
+    plan_rotation(inputs, *rotation, !options.keys_are_rotated, plan);
   } else {
     plan_places(verb, options, 1, plan);
   }

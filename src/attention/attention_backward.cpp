@@ -110,7 +110,7 @@ void add_vectors(const TensorView& gradient, const std::vector<double>& sums, st
   });
 }
 
-// Where a gradient of q, k or v is written: at once, or to be turned back.
+// Where a gradient of q, k or v is written: to its place, or in the type of sums, to be turned back into its place.
 struct Gradient {
   std::string_view what;
   TensorView view;
@@ -123,13 +123,18 @@ void plan_gradient(Gradient& gradient, DataType type, const HeadTensor<const voi
   gradient.result = result_of(verb, gradient.what, gradient.view, {type, like, like.features});
 }
 TensorView before_turning(Gradient& gradient) {
+  if (gradient.storage.empty()) return gradient.view;
   return {gradient.storage.data(), sums_type(gradient.view.type), gradient.view.shape};
 }
-void turn_later(Gradient& gradient, const Rotation& rotation, const std::vector<std::byte>& turned) {
-  if (gradient.view.data == nullptr || turned.empty()) return;
-  gradient.storage.resize(turned.size());
-  gradient.result = kernels::heads_of(verb, gradient.what, before_turning(gradient));
+void turn_later(Gradient& gradient, const Rotation& rotation) {
+  const std::int64_t count = count_of(gradient.view.shape);
+  if (gradient.view.data == nullptr || count == 0) return;
   gradient.rotation = &rotation;
+  // 16 bits would be rounded twice
+  const DataType type = sums_type(gradient.view.type);
+  if (type == gradient.view.type) return;
+  gradient.storage.resize(static_cast<std::size_t>(count * size_of(type)));
+  gradient.result = tensor_of(verb, gradient.what, before_turning(gradient));
 }
 void turn_back(Gradient& gradient, const TokenPositions& positions) {
   if (gradient.rotation == nullptr) return;
@@ -190,8 +195,10 @@ void attention_backward(const AttentionGradients& gradients, ConstTensorView d_o
   Saved saved;
   plan_saved(inputs, plan.job, saved);
   plan_position(verb, inputs, options, plan);
-  turn_later(dq, plan.for_queries, plan.turned_q);
-  turn_later(dk, plan.for_keys, plan.turned_k);
+  if (std::holds_alternative<Rotation>(options.position)) {
+    turn_later(dq, plan.for_queries);
+    if (!options.keys_are_rotated) turn_later(dk, plan.for_keys);
+  }
   job.dq = dq.result;
   job.dk = dk.result;
   job.dv = dv.result;

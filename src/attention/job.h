@@ -26,6 +26,14 @@ struct TokenPlaces {
   std::int64_t shift = 0;  // where by_index
 };
 
+/// How rows are turned as they are loaded, where the form is a rotation.
+struct Turning {
+  const float* turns = nullptr;  // [batch or 1, tokens, 2 · pairs]: cosines, then sines; null: rows stay as they are
+  std::int64_t batch_stride = 0;  // 0: the same for every sequence
+  std::int64_t pairs = 0, first = 0;
+  const Rotation* form = nullptr;
+};
+
 /// Arguments, checked; what follows from them for every query.
 struct AttentionJob {
   HeadTensor<void> out;
@@ -33,6 +41,7 @@ struct AttentionJob {
   std::int64_t group = 1;  // query heads for each key head
   double scale = 1.0;      // with the form's factor in it
   const Bias* bias = nullptr;
+  Turning q_turning, k_turning;
   TokenPlaces places;
   std::vector<Sight> sights;               // [batch or 1, queries]
   std::int64_t sight_stride = 0;           // 0: the same for every sequence of the batch
@@ -68,6 +77,7 @@ struct BackwardJob {
 /// A backend: arguments are checked before; what they write is defined by the reference.
 struct AttentionBackend {
   std::string_view name;
+  bool turns_as_it_loads;  // f32, f16 and bf16, where weights are not wanted
   void (*forward)(const AttentionJob&);
   void (*backward)(BackwardJob&);
 };

@@ -4,7 +4,7 @@
 
 namespace posenc::attend {
 
-const AttentionBackend kReferenceAttention = {"reference", &reference::forward, &reference::backward};
+const AttentionBackend kReferenceAttention = {"reference", false, &reference::forward, &reference::backward};
 
 const AttentionBackend& selected_attention() {
 #if POSENC_CPU_BACKEND

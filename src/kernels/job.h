@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
@@ -77,6 +78,20 @@ struct AddBackwardJob {
   std::int64_t offset = 0;
 };
 
+/// out = x with its pairs turned, for one tensor or for queries and keys.
+struct RotateJob {
+  struct Part {
+    HeadTensor<void> out;
+    HeadTensor<const void> x;  // the same shape; the same memory where it is done in place
+    std::int64_t first = 0;    // the first rotated feature
+    bool keys = false;         // growth is turned around
+  };
+  std::array<Part, 2> parts;
+  int count = 1;  // of the parts
+  TokenPositions positions;
+  const Rotation* form = nullptr;
+};
+
 /// out[b, h, i, j] = the bias of head h between query i and key j: [batch, heads, queries, keys].
 struct BiasJob {
   HeadTensor<void> out;
@@ -105,6 +120,7 @@ struct Backend {
   std::string_view name;
   Outcome (*add)(const AddJob&);
   void (*add_backward)(const AddBackwardJob&);
+  Outcome (*rotate)(const RotateJob&);
   void (*bias)(const BiasJob&);
   void (*bias_backward)(const BiasBackwardJob&);
 };

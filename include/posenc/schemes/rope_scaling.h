@@ -87,9 +87,9 @@ struct YarnScaling {
   double beta_fast = 32.0;
   double beta_slow = 1.0;
   bool truncate = true;
-  std::optional<double> attention_factor;
-  std::optional<double> mscale;
-  std::optional<double> mscale_all_dim;
+  std::optional<double> attention_factor = {};
+  std::optional<double> mscale = {};
+  std::optional<double> mscale_all_dim = {};
   template <class Visitor> static void fields(Visitor&& visit) {
     visit("factor", &YarnScaling::factor, "how many times longer");
     visit("original_length", &YarnScaling::original_length, "length the model was trained with");
@@ -112,9 +112,9 @@ struct LongropeScaling {
   static constexpr std::string_view name = "longrope";
   double factor = 1.0;
   std::int64_t original_length = 4096;
-  std::vector<double> short_factors;
-  std::vector<double> long_factors;
-  std::optional<double> attention_factor;
+  std::vector<double> short_factors = {};
+  std::vector<double> long_factors = {};
+  std::optional<double> attention_factor = {};
   template <class Visitor> static void fields(Visitor&& visit) {
     visit("factor", &LongropeScaling::factor, "usable length over trained length");
     visit("original_length", &LongropeScaling::original_length, "length the model was trained with");

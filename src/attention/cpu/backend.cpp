@@ -33,6 +33,6 @@ void forward(const AttentionJob& job) {
 }  // namespace
 }  // namespace cpu
 
-const AttentionBackend kCpuAttention = {"cpu", &cpu::forward, &reference::backward};
+const AttentionBackend kCpuAttention = {"cpu", true, &cpu::forward, &reference::backward};
 
 }  // namespace posenc::attend

@@ -45,7 +45,7 @@ struct Block {
   std::vector<float> v = std::vector<float>(static_cast<std::size_t>(kKeyTile * value_features));   // rows
   std::vector<float> scores = std::vector<float>(static_cast<std::size_t>(kKeyTile * kMostWidth));  // a panel
   std::vector<float> tile = std::vector<float>(static_cast<std::size_t>(kKeyTile * kMostWidth));    // biases
-  std::vector<float> row = std::vector<float>(static_cast<std::size_t>(features));
+  std::vector<float> rows = std::vector<float>(static_cast<std::size_t>(kKeyTile * features));
   std::vector<float> met;  // [panels, rows, width]: queries times the vectors that distances pick
 
   std::int64_t b = 0, h = 0, begin = 0, end = 0;  // the queries
@@ -161,7 +161,8 @@ void add_vectors(Block& block, std::int64_t panel, std::int64_t first, std::int6
     std::int64_t row_before = -1;
     float key_part = 0;
     if (block.bias.key_rows > 0) {
-      pack_rows(block.job.k, block.b, block.h / block.job.group, key, key + 1, features, block.row.data());
+      load_rows(block.job.k, block.job.k_turning, block.b, block.h / block.job.group, key, key + 1, features,
+                block.rows.data());
     }
     for (std::int64_t i = 0; i < count; ++i) {
       const std::int64_t delta = block.job.distance(block.b, first + i, key, 0);
@@ -172,7 +173,7 @@ void add_vectors(Block& block, std::int64_t panel, std::int64_t first, std::int6
         if (row != row_before) {  // a tail has one row for many queries
           const float* picked = block.bias.key_vectors.data() + (block.h * block.bias.key_rows + row) * features;
           key_part = 0;
-          for (std::int64_t f = 0; f < features; ++f) key_part += block.row[static_cast<std::size_t>(f)] * picked[f];
+          for (std::int64_t f = 0; f < features; ++f) key_part += block.rows[static_cast<std::size_t>(f)] * picked[f];
           row_before = row;
         }
         sum += key_part;
@@ -352,7 +353,9 @@ void load_queries(Block& block) {
   const auto factor = static_cast<float>(block.job.scale * kLog2E);
   for (std::int64_t first = block.begin, panel = 0; first < block.end; first += width, ++panel) {
     float* const q = block.q.data() + panel * features * width;
-    pack_panel(block.job.q, block.b, block.h, first, std::min(first + width, block.end), factor, block.row.data(), q);
+    const std::int64_t count = std::min(width, block.end - first);
+    load_rows(block.job.q, block.job.q_turning, block.b, block.h, first, first + count, features, block.rows.data());
+    pack_panel(block.rows.data(), count, features, factor, q);
     for (std::int64_t row = 0; row < block.bias.query_rows; ++row) {
       const float* picked = block.bias.query_vectors.data() + (block.h * block.bias.query_rows + row) * features;
       VF m0 = hn::Zero(DF()), m1 = m0, m2 = m0;
@@ -378,7 +381,15 @@ void load_keys(Block& block, std::int64_t first, std::int64_t last) {
   block.first_key = first;
   block.last_key = last;
   block.is_checked = false;
-  pack_groups(block.job.k, block.b, g, first, last, block.k.data());
+  if (block.job.k_turning.turns == nullptr) {
+    pack_groups(block.job.k, block.b, g, first, last, block.k.data());
+  } else {
+    load_rows(block.job.k, block.job.k_turning, block.b, g, first, last, block.features, block.rows.data());
+    HeadTensor<const void> rows;
+    rows.data = block.rows.data();
+    rows.features = rows.token_stride = block.features;
+    pack_groups(rows, 0, 0, 0, last - first, block.k.data());
+  }
   if (block.v_in_place) {
     block.values = block.job.v.row<float>(block.b, g, first);
     block.values_stride = block.job.v.token_stride;

@@ -11,6 +11,7 @@
 #include <cstdint>
 
 #include "attention/cpu/panel-inl.h"
+#include "attention/cpu/turn_rows.h"
 #include "attention/job.h"
 #include "hwy/highway.h"
 #include "kernels/cpu/convert-inl.h"
@@ -49,14 +50,20 @@ inline void pack_rows(const HeadTensor<const void>& x, std::int64_t b, std::int6
   });
 }
 
-// Rows as the columns of a panel, times a factor: out[f, t − begin]; columns past the last row are 0.
-inline void pack_panel(const HeadTensor<const void>& x, std::int64_t b, std::int64_t h, std::int64_t begin,
-                       std::int64_t end, float factor, float* HWY_RESTRICT row, float* HWY_RESTRICT out) {
+// The same, turned by their positions where the job says so.
+inline void load_rows(const HeadTensor<const void>& x, const Turning& turning, std::int64_t b, std::int64_t h,
+                      std::int64_t begin, std::int64_t end, std::int64_t stride, float* HWY_RESTRICT out) {
+  pack_rows(x, b, h, begin, end, stride, out);
+  if (turning.turns != nullptr) turn_rows(turning, b, begin, end, stride, out);
+}
+
+// Rows [count, features] as the columns of a panel, times a factor; columns past the last row are 0.
+inline void pack_panel(const float* HWY_RESTRICT rows, std::int64_t count, std::int64_t features, float factor,
+                       float* HWY_RESTRICT out) {
   const std::int64_t width = panel_width();
-  if (end - begin < width) std::fill(out, out + x.features * width, 0.0f);
-  for (std::int64_t t = begin; t < end; ++t) {
-    pack_rows(x, b, h, t, t + 1, x.features, row);
-    for (std::int64_t f = 0; f < x.features; ++f) out[f * width + t - begin] = row[f] * factor;
+  if (count < width) std::fill(out, out + features * width, 0.0f);
+  for (std::int64_t t = 0; t < count; ++t, rows += features) {
+    for (std::int64_t f = 0; f < features; ++f) out[f * width + t] = rows[f] * factor;
   }
 }
 

@@ -10,6 +10,7 @@
 #endif
 
 #include <cstdint>
+#include <type_traits>
 
 #include "hwy/highway.h"
 #include "posenc/types.h"
@@ -65,16 +66,20 @@ template <class D> HWY_INLINE hn::Vec<D> load_as(D d, const Half* from) {
 template <class D> HWY_INLINE void store_as(D d, hn::Vec<D> value, float* to) { hn::StoreU(value, d, to); }
 template <class D> HWY_INLINE void store_as(D d, hn::Vec<D> value, double* to) { hn::StoreU(value, d, to); }
 
-template <class D> HWY_INLINE void store_as(D /*d*/, hn::Vec<D> value, BFloat16* to) {
+// Rounded to bf16, in the lower half of each lane.
+template <class D> HWY_INLINE hn::Vec<hn::RebindToUnsigned<D>> to_bf16_lanes(D /*d*/, hn::Vec<D> value) {
   const hn::RebindToUnsigned<D> du;
-  const hn::Rebind<std::uint16_t, D> d16;
   const auto bits = hn::BitCast(du, value);
   const auto odd = hn::And(hn::ShiftRight<16>(bits), hn::Set(du, 1));
   const auto rounded = hn::Add(bits, hn::Add(odd, hn::Set(du, 0x7FFF)));  // to nearest, ties to even, then cut
   const auto quiet = hn::Or(bits, hn::Set(du, 0x400000));                 // a NaN must not round to infinity
   const auto is_number = hn::RebindMask(du, hn::Eq(value, value));
-  const auto kept = hn::ShiftRight<16>(hn::IfThenElse(is_number, rounded, quiet));
-  hn::StoreU(hn::TruncateTo(d16, kept), d16, reinterpret_cast<std::uint16_t*>(to));
+  return hn::ShiftRight<16>(hn::IfThenElse(is_number, rounded, quiet));
+}
+
+template <class D> HWY_INLINE void store_as(D d, hn::Vec<D> value, BFloat16* to) {
+  const hn::Rebind<std::uint16_t, D> d16;
+  hn::StoreU(hn::TruncateTo(d16, to_bf16_lanes(d, value)), d16, reinterpret_cast<std::uint16_t*>(to));
 }
 
 #if POSENC_NATIVE_F16
@@ -83,7 +88,7 @@ template <class D> HWY_INLINE void store_as(D /*d*/, hn::Vec<D> value, Half* to)
   hn::StoreU(hn::DemoteTo(half, value), half, reinterpret_cast<hwy::float16_t*>(to));
 }
 #else
-template <class D> HWY_INLINE hn::Vec<hn::RebindToUnsigned<D> > to_f16_lanes(D d, hn::Vec<D> value) {
+template <class D> HWY_INLINE hn::Vec<hn::RebindToUnsigned<D>> to_f16_lanes(D d, hn::Vec<D> value) {
   const hn::RebindToUnsigned<D> du;
   const auto bits = hn::BitCast(du, value);
   const auto sign = hn::And(hn::ShiftRight<16>(bits), hn::Set(du, 0x8000));
@@ -105,6 +110,46 @@ template <class D> HWY_INLINE void store_as(D d, hn::Vec<D> value, Half* to) {
   hn::StoreU(hn::TruncateTo(d16, to_f16_lanes(d, value)), d16, reinterpret_cast<std::uint16_t*>(to));
 }
 #endif
+
+// Elements that alternate, a b a b: one vector of each.
+
+template <class D, class T> HWY_INLINE void load_alternating(D d, const T* from, hn::Vec<D>& a, hn::Vec<D>& b) {
+  if constexpr (std::is_same_v<T, hn::TFromD<D>>) {
+    hn::LoadInterleaved2(d, from, a, b);
+  } else if constexpr (std::is_same_v<T, BFloat16>) {  // two fill a lane of 32 bits: b above a
+    const hn::RebindToUnsigned<D> du;
+    const auto both = hn::LoadU(du, reinterpret_cast<const std::uint32_t*>(from));
+    a = hn::BitCast(d, hn::ShiftLeft<16>(both));
+    b = hn::BitCast(d, hn::And(both, hn::Set(du, 0xFFFF0000u)));
+  } else {
+    HWY_ALIGN T split[2][hn::MaxLanes(d)];
+    const hn::Rebind<std::uint16_t, D> d16;
+    hn::Vec<decltype(d16)> a16, b16;
+    hn::LoadInterleaved2(d16, reinterpret_cast<const std::uint16_t*>(from), a16, b16);
+    hn::StoreU(a16, d16, reinterpret_cast<std::uint16_t*>(split[0]));
+    hn::StoreU(b16, d16, reinterpret_cast<std::uint16_t*>(split[1]));
+    a = load_as(d, split[0]);
+    b = load_as(d, split[1]);
+  }
+}
+
+template <class D, class T> HWY_INLINE void store_alternating(D d, hn::Vec<D> a, hn::Vec<D> b, T* to) {
+  if constexpr (std::is_same_v<T, hn::TFromD<D>>) {
+    hn::StoreInterleaved2(a, b, d, to);
+  } else if constexpr (std::is_same_v<T, BFloat16>) {
+    const hn::RebindToUnsigned<D> du;
+    const auto both = hn::Or(to_bf16_lanes(d, a), hn::ShiftLeft<16>(to_bf16_lanes(d, b)));
+    hn::StoreU(both, du, reinterpret_cast<std::uint32_t*>(to));
+  } else {
+    HWY_ALIGN T split[2][hn::MaxLanes(d)];
+    store_as(d, a, split[0]);
+    store_as(d, b, split[1]);
+    const hn::Rebind<std::uint16_t, D> d16;
+    hn::StoreInterleaved2(hn::LoadU(d16, reinterpret_cast<const std::uint16_t*>(split[0])),
+                          hn::LoadU(d16, reinterpret_cast<const std::uint16_t*>(split[1])), d16,
+                          reinterpret_cast<std::uint16_t*>(to));
+  }
+}
 
 }  // namespace posenc::kernels::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();

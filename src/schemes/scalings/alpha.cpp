@@ -1,14 +1,18 @@
 #include "schemes/scalings/scaling.h"
 
 namespace posenc {
+namespace {
 
-template <class N> schemes::Scaled<N> scaled(const AlphaScaling& scaling, const schemes::Spectrum<N>& from) {
+template <class N> schemes::Scaled<N> alpha(const AlphaScaling& scaling, const schemes::Spectrum<N>& from) {
   schemes::check_positive(scaling.name, "alpha", scaling.alpha);
   schemes::Scaled<N> to;
   to.base = schemes::stretched_base(scaling.name, from.base, scaling.alpha, from.dims);
   to.frequencies = schemes::inverse_periods<N>(to.base, from.dims);
   return to;
 }
-POSENC_SCALING(AlphaScaling);
+
+}  // namespace
+
+POSENC_SCALING(AlphaScaling, alpha)
 
 }  // namespace posenc

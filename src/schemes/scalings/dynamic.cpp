@@ -3,8 +3,9 @@
 #include "schemes/scalings/scaling.h"
 
 namespace posenc {
+namespace {
 
-template <class N> schemes::Scaled<N> scaled(const DynamicScaling& scaling, const schemes::Spectrum<N>& from) {
+template <class N> schemes::Scaled<N> dynamic(const DynamicScaling& scaling, const schemes::Spectrum<N>& from) {
   schemes::check_positive(scaling.name, "factor", scaling.factor);
   schemes::check_length(scaling.name, scaling.original_length);
   schemes::need_length(scaling.name, from.length);
@@ -16,6 +17,9 @@ template <class N> schemes::Scaled<N> scaled(const DynamicScaling& scaling, cons
   to.frequencies = schemes::inverse_periods<N>(to.base, from.dims);
   return to;
 }
-POSENC_SCALING(DynamicScaling);
+
+}  // namespace
+
+POSENC_SCALING(DynamicScaling, dynamic)
 
 }  // namespace posenc

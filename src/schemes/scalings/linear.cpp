@@ -1,8 +1,9 @@
 #include "schemes/scalings/scaling.h"
 
 namespace posenc {
+namespace {
 
-template <class N> schemes::Scaled<N> scaled(const LinearScaling& scaling, const schemes::Spectrum<N>& from) {
+template <class N> schemes::Scaled<N> linear(const LinearScaling& scaling, const schemes::Spectrum<N>& from) {
   schemes::check_positive(scaling.name, "factor", scaling.factor);
   schemes::Scaled<N> to;
   to.frequencies = schemes::inverse_periods<N>(from.base, from.dims);
@@ -10,6 +11,9 @@ template <class N> schemes::Scaled<N> scaled(const LinearScaling& scaling, const
   to.scale = 1 / schemes::Real(scaling.factor);
   return to;
 }
-POSENC_SCALING(LinearScaling);
+
+}  // namespace
+
+POSENC_SCALING(LinearScaling, linear)
 
 }  // namespace posenc

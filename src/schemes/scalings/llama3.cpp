@@ -1,8 +1,9 @@
 #include "schemes/scalings/scaling.h"
 
 namespace posenc {
+namespace {
 
-template <class N> schemes::Scaled<N> scaled(const Llama3Scaling& scaling, const schemes::Spectrum<N>& from) {
+template <class N> schemes::Scaled<N> llama3(const Llama3Scaling& scaling, const schemes::Spectrum<N>& from) {
   schemes::check_positive(scaling.name, "factor", scaling.factor);
   schemes::check_length(scaling.name, scaling.original_length);
   schemes::check_positive(scaling.name, "low_freq_factor", scaling.low_freq_factor);
@@ -15,7 +16,7 @@ template <class N> schemes::Scaled<N> scaled(const Llama3Scaling& scaling, const
   const schemes::Real trained = static_cast<double>(scaling.original_length);
   const N longest = schemes::as<N>(trained / scaling.low_freq_factor);
   const N shortest = schemes::as<N>(trained / scaling.high_freq_factor);
-  const N factor(scaling.factor), low(scaling.low_freq_factor);
+  const N factor = N(scaling.factor), low = N(scaling.low_freq_factor);
   const N span = schemes::as<N>(schemes::Real(scaling.high_freq_factor) - scaling.low_freq_factor);
 
   schemes::Scaled<N> to;
@@ -32,6 +33,9 @@ template <class N> schemes::Scaled<N> scaled(const Llama3Scaling& scaling, const
   }
   return to;
 }
-POSENC_SCALING(Llama3Scaling);
+
+}  // namespace
+
+POSENC_SCALING(Llama3Scaling, llama3)
 
 }  // namespace posenc

@@ -21,9 +21,7 @@ double magnitude(const LongropeScaling& scaling) {
   return sqrt(1 + ratio).convert_to<double>();
 }
 
-}  // namespace
-
-template <class N> schemes::Scaled<N> scaled(const LongropeScaling& scaling, const schemes::Spectrum<N>& from) {
+template <class N> schemes::Scaled<N> longrope(const LongropeScaling& scaling, const schemes::Spectrum<N>& from) {
   schemes::check_positive(scaling.name, "factor", scaling.factor);
   schemes::check_length(scaling.name, scaling.original_length);
   check_list("short_factors", scaling.short_factors, from.pairs());
@@ -39,6 +37,8 @@ template <class N> schemes::Scaled<N> scaled(const LongropeScaling& scaling, con
   to.magnitude = magnitude(scaling);
   return to;
 }
-POSENC_SCALING(LongropeScaling);
+}  // namespace
+
+POSENC_SCALING(LongropeScaling, longrope)
 
 }  // namespace posenc

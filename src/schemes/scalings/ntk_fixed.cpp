@@ -1,8 +1,9 @@
 #include "schemes/scalings/scaling.h"
 
 namespace posenc {
+namespace {
 
-template <class N> schemes::Scaled<N> scaled(const NtkFixedScaling& scaling, const schemes::Spectrum<N>& from) {
+template <class N> schemes::Scaled<N> ntk_fixed(const NtkFixedScaling& scaling, const schemes::Spectrum<N>& from) {
   schemes::check_positive(scaling.name, "factor", scaling.factor);
   schemes::Scaled<N> to;
   to.base = schemes::Real(from.base) * scaling.factor;
@@ -11,6 +12,9 @@ template <class N> schemes::Scaled<N> scaled(const NtkFixedScaling& scaling, con
   for (N& frequency : to.frequencies) frequency *= schemes::as<N>(to.scale);
   return to;
 }
-POSENC_SCALING(NtkFixedScaling);
+
+}  // namespace
+
+POSENC_SCALING(NtkFixedScaling, ntk_fixed)
 
 }  // namespace posenc

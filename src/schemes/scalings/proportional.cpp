@@ -1,8 +1,10 @@
 #include "schemes/scalings/scaling.h"
 
 namespace posenc {
+namespace {
 
-template <class N> schemes::Scaled<N> scaled(const ProportionalScaling& scaling, const schemes::Spectrum<N>& from) {
+template <class N>
+schemes::Scaled<N> proportional(const ProportionalScaling& scaling, const schemes::Spectrum<N>& from) {
   schemes::check_positive(scaling.name, "factor", scaling.factor);
   if (!(scaling.proportion >= 0 && scaling.proportion <= 1)) {
     raise(fmt::format("rope: proportion of scaling proportional must be between 0 and 1 but is {}",
@@ -17,6 +19,9 @@ template <class N> schemes::Scaled<N> scaled(const ProportionalScaling& scaling,
   }
   return to;
 }
-POSENC_SCALING(ProportionalScaling);
+
+}  // namespace
+
+POSENC_SCALING(ProportionalScaling, proportional)
 
 }  // namespace posenc

@@ -75,7 +75,12 @@ template <class S, class N> schemes::Scaled<N> scaled(const S& scaling, const sc
 
 }  // namespace posenc
 
-/// At the end of each scaling's file: the two numbers it is made for.
-#define POSENC_SCALING(Type)                                                                            \
-  template schemes::Scaled<schemes::Real> scaled(const Type&, const schemes::Spectrum<schemes::Real>&); \
-  template schemes::Scaled<float> scaled(const Type&, const schemes::Spectrum<float>&)
+/// At the end of each scaling's file: its formula, for the two numbers it is made for.
+#define POSENC_SCALING(Type, formula)                                                                        \
+  template <>                                                                                                \
+  schemes::Scaled<schemes::Real> scaled(const Type& scaling, const schemes::Spectrum<schemes::Real>& from) { \
+    return formula(scaling, from);                                                                           \
+  }                                                                                                          \
+  template <> schemes::Scaled<float> scaled(const Type& scaling, const schemes::Spectrum<float>& from) {     \
+    return formula(scaling, from);                                                                           \
+  }

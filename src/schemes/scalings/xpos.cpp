@@ -1,8 +1,9 @@
 #include "schemes/scalings/scaling.h"
 
 namespace posenc {
+namespace {
 
-template <class N> schemes::Scaled<N> scaled(const XposScaling& scaling, const schemes::Spectrum<N>& from) {
+template <class N> schemes::Scaled<N> xpos(const XposScaling& scaling, const schemes::Spectrum<N>& from) {
   schemes::check_positive(scaling.name, "scale_base", scaling.scale_base);
   schemes::check_between("rope", "centre of scaling xpos", scaling.centre, 0, kPositionLimit - 1);
   schemes::Scaled<N> to;
@@ -14,6 +15,9 @@ template <class N> schemes::Scaled<N> scaled(const XposScaling& scaling, const s
   }
   return to;
 }
-POSENC_SCALING(XposScaling);
+
+}  // namespace
+
+POSENC_SCALING(XposScaling, xpos)
 
 }  // namespace posenc

@@ -38,9 +38,7 @@ double magnitude(const YarnScaling& s) {
   return value.convert_to<double>();
 }
 
-}  // namespace
-
-template <class N> schemes::Scaled<N> scaled(const YarnScaling& scaling, const schemes::Spectrum<N>& from) {
+template <class N> schemes::Scaled<N> yarn(const YarnScaling& scaling, const schemes::Spectrum<N>& from) {
   check(scaling);
   Real low = pair_with(scaling, scaling.beta_fast, from.base, from.dims);
   Real high = pair_with(scaling, scaling.beta_slow, from.base, from.dims);
@@ -69,6 +67,8 @@ template <class N> schemes::Scaled<N> scaled(const YarnScaling& scaling, const s
   to.softmax_factor = (softmax * softmax).convert_to<double>();
   return to;
 }
-POSENC_SCALING(YarnScaling);
+}  // namespace
+
+POSENC_SCALING(YarnScaling, yarn)
 
 }  // namespace posenc

@@ -1,0 +1,196 @@
+// rotate: rows of cosines and sines are made a block of tokens at a time in scratch memory that stays in the cache,
+// then used for every head of the queries and keys.
+
+#include <algorithm>
+#include <cstdlib>
+#include <mutex>
+
+#include "kernels/cpu/parallel.h"
+#include "kernels/cpu/rotate_rows.h"
+#include "kernels/cpu/turns.h"
+
+namespace posenc::kernels::cpu {
+namespace {
+
+/// One tensor and how its rows are turned.
+template <class Out, class In, class W> class RowTurner {
+ public:
+  RowTurner(const RotateJob& job, const RotateJob::Part& part) : part_(part) {
+    const Rotation& form = *job.form;
+    rounding_ = arithmetic_type(form, part.x.type);
+    dims_ = 2 * pairs_of(form);
+    pairs_ = dims_ / 2 / form.blocks;
+    blocks_ = form.blocks;
+    places_ = placement_of(form.layout, pairs_);
+    in_place_ = static_cast<const void*>(part.out.data) == part.x.data;
+    is_plain_ = std::is_same_v<Out, In> && part.x.feature_stride == 1 && part.out.feature_stride == 1 &&
+                rounding_ == data_type_of<W>() && std::is_same_v<W, Working<In>>;
+  }
+
+  void turn(const Block& block, const Turns<W>& turns) const {
+    if constexpr (std::is_same_v<Out, In> && std::is_same_v<W, Working<In>>) {
+      if (is_plain_) return turn_plainly(block, turns);
+    }
+    turn_by_lines(block, turns);
+  }
+
+ private:
+  void turn_plainly(const Block& block, const Turns<W>& turns) const {
+    const auto& x = part_.x;
+    const auto& out = part_.out;
+    RotateRows<Out, W> rows;
+    rows.out = out.template row<Out>(block.b, 0, block.t0) + part_.first;
+    rows.x = x.template row<Out>(block.b, 0, block.t0) + part_.first;
+    rows.cosines = turns.cosines;
+    rows.sines = turns.sines;
+    rows.pairs = pairs_;
+    rows.blocks = blocks_;
+    rows.read = places_.read;
+    rows.write = places_.write;
+    const RotateLoop heads{x.heads, out.head_stride, x.head_stride, 0};
+    const RotateLoop tokens{block.t1 - block.t0, out.token_stride, x.token_stride, turns.stride};
+    const bool heads_inside = x.heads == 1 || std::abs(x.head_stride) <= std::abs(x.token_stride);
+    rows.outer = heads_inside ? tokens : heads;
+    rows.inner = heads_inside ? heads : tokens;
+    std::vector<Out> scratch(in_place_ && !(places_.read == places_.write) ? static_cast<std::size_t>(2 * pairs_)
+                                                                           : 0);
+    rows.scratch = scratch.empty() ? nullptr : scratch.data();
+    rotate_rows(rows);
+    if (!in_place_) copy_the_rest(block);
+  }
+
+  // The features that do not turn.
+  void copy_the_rest(const Block& block) const {
+    const auto& x = part_.x;
+    const auto& out = part_.out;
+    if (dims_ == x.features) return;
+    for (std::int64_t h = 0; h < x.heads; ++h) {
+      for (std::int64_t t = block.t0; t < block.t1; ++t) {
+        const In* from = x.template row<In>(block.b, h, t);
+        Out* to = out.template row<Out>(block.b, h, t);
+        const auto copy = [&](std::int64_t begin, std::int64_t end) {
+          for (std::int64_t f = begin; f < end; ++f) {
+            if constexpr (std::is_same_v<Out, In>) {
+              to[f * out.feature_stride] = from[f * x.feature_stride];
+            } else {
+              to[f * out.feature_stride] = numerics::narrow<Out>(numerics::widen(from[f * x.feature_stride]));
+            }
+          }
+        };
+        copy(0, part_.first);
+        copy(part_.first + dims_, x.features);
+      }
+    }
+  }
+
+  // Strides, types and roundings of any kind: each row passes through lines in the type of the arithmetic.
+  void turn_by_lines(const Block& block, const Turns<W>& turns) const {
+    const auto& x = part_.x;
+    const auto& out = part_.out;
+    std::vector<W> line(static_cast<std::size_t>(dims_)), turned(line.size());
+    for (std::int64_t h = 0; h < x.heads; ++h) {
+      for (std::int64_t t = block.t0; t < block.t1; ++t) {
+        const In* from = x.template row<In>(block.b, h, t) + part_.first * x.feature_stride;
+        Out* to = out.template row<Out>(block.b, h, t) + part_.first * out.feature_stride;
+        for (std::int64_t f = 0; f < dims_; ++f) {
+          line[static_cast<std::size_t>(f)] = static_cast<W>(numerics::widen(from[f * x.feature_stride]));
+        }
+        turn_line(line.data(), turned.data(), turns, t - block.t0);
+        for (std::int64_t f = 0; f < dims_; ++f) {
+          const W value = turned[static_cast<std::size_t>(f)];
+          to[f * out.feature_stride] = numerics::narrow<Out>(static_cast<double>(value));
+        }
+      }
+    }
+    if (!in_place_) copy_the_rest(block);
+  }
+  void turn_line(const W* line, W* turned, const Turns<W>& turns, std::int64_t row) const {
+    if (rounding_ == data_type_of<W>()) {
+      RotateRows<W, W> rows;
+      rows.out = turned;
+      rows.x = line;
+      rows.cosines = turns.cosines + row * turns.stride;
+      rows.sines = turns.sines + row * turns.stride;
+      rows.pairs = pairs_;
+      rows.blocks = blocks_;
+      rows.read = places_.read;
+      rows.write = places_.write;
+      rotate_rows(rows);
+      return;
+    }
+    const auto round = [&](W value) { return rounded_to(rounding_, value); };
+    for (std::int64_t i = 0; i < pairs_ * blocks_; ++i) {
+      const std::int64_t start = i / pairs_ * 2 * pairs_, pair = i % pairs_;
+      const W* from = line + start + pair * places_.read.step;
+      W* to = turned + start + pair * places_.write.step;
+      const W c = turns.cosines[row * turns.stride + i], s = turns.sines[row * turns.stride + i];
+      const W u = from[0], v = from[places_.read.apart];
+      to[0] = round(round(u * c) - round(v * s));
+      to[places_.write.apart] = round(round(v * c) + round(u * s));
+    }
+  }
+
+  const RotateJob::Part& part_;
+  DataType rounding_ = DataType::kF32;
+  std::int64_t dims_ = 0, pairs_ = 0, blocks_ = 1;
+  PairPlacement places_;
+  bool in_place_ = false, is_plain_ = false;
+};
+
+template <class W>
+void turn_part(const RotateJob& job, const RotateJob::Part& part, const Block& block, const Turns<W>& turns) {
+  with_type(part.out.type, [&](auto out) {
+    with_type(part.x.type, [&](auto in) { RowTurner<decltype(out), decltype(in), W>(job, part).turn(block, turns); });
+  });
+}
+
+// The parts from `begin` to `end`, which are done in the same type, share their cosines and sines.
+template <class W> Outcome run(const RotateJob& job, int begin, int end) {
+  const TurnMaker<W> maker(job, job.parts[static_cast<std::size_t>(begin)].keys);
+  const auto& x = job.parts[static_cast<std::size_t>(begin)].x;
+  std::int64_t row = 0;
+  for (int p = begin; p < end; ++p) {
+    const auto& part = job.parts[static_cast<std::size_t>(p)].x;
+    row += part.heads * part.features;
+  }
+  const std::int64_t blocks = (x.sequence + kBlockRows - 1) / kBlockRows;
+  const std::int64_t block_size = std::min(kBlockRows, x.sequence) * row;
+  const std::int64_t grain = std::max<std::int64_t>(1, 65536 / std::max<std::int64_t>(1, block_size));
+  Outcome outcome;
+  std::mutex outcome_lock;
+  parallel_for(blocks * x.batch, grain, [&](std::int64_t first, std::int64_t last) {
+    auto scratch = maker.scratch();
+    Outcome here;
+    for (std::int64_t item = first; item < last; ++item) {
+      const std::int64_t t0 = item % blocks * kBlockRows;
+      const Block block{item / blocks, t0, std::min(t0 + kBlockRows, x.sequence)};
+      const Turns<W> turns = maker.make(block, scratch, here);
+      for (int p = begin; p < end; ++p) turn_part(job, job.parts[static_cast<std::size_t>(p)], block, turns);
+    }
+    if (!here.decided) {
+      const std::lock_guard<std::mutex> hold(outcome_lock);
+      outcome = here;
+    }
+  });
+  return outcome;
+}
+
+}  // namespace
+
+Outcome rotate(const RotateJob& job) {
+  const auto is_wide = [&](int p) {
+    return arithmetic_type(*job.form, job.parts[static_cast<std::size_t>(p)].x.type) == DataType::kF64;
+  };
+  // Queries and keys go together, unless they are done in different types or grow apart.
+  const bool together = job.count == 1 || (job.form->growth.rates.empty() && is_wide(0) == is_wide(1));
+  Outcome outcome;
+  for (int begin = 0; begin < job.count;) {
+    const int end = together ? job.count : begin + 1;
+    const Outcome here = is_wide(begin) ? run<double>(job, begin, end) : run<float>(job, begin, end);
+    if (!here.decided) outcome = here;
+    begin = end;
+  }
+  return outcome;
+}
+
+}  // namespace posenc::kernels::cpu

@@ -1,0 +1,123 @@
+#pragma once
+
+#include <algorithm>
+#include <optional>
+#include <vector>
+
+#include "kernels/cpu/wave_rows.h"
+#include "kernels/rotation_element.h"
+
+namespace posenc::kernels::cpu {
+
+/// The tokens t0 … t1 − 1 of sequence b.
+struct Block {
+  std::int64_t b, t0, t1;
+};
+/// Their cosines and sines, wherever they lie.
+template <class W> struct Turns {
+  const W* cosines = nullptr;
+  const W* sines = nullptr;
+  std::int64_t stride = 0;
+};
+
+/// Makes the cosines and sines of a block, [cosines | sines] in each row.
+template <class W> class TurnMaker {
+ public:
+  struct Scratch {
+    std::vector<W> rows;
+    WaveRows::Anchor anchor;
+  };
+
+  TurnMaker(const RotateJob& job, bool keys) : job_(job), form_(*job.form), keys_(keys), waves_(waves_of(form_)) {
+    pairs_ = pairs_of(form_);
+    stride_ = 2 * pairs_;
+    if constexpr (std::is_same_v<W, float>) {
+      if (!waves_.waves.empty() && form_.growth.rates.empty()) {
+        wave_rows_.emplace(waves_, job.positions, job.parts[0].x.sequence);
+        stride_ = wave_rows_->padded();
+      }
+    }
+  }
+  Scratch scratch() const {
+    const std::int64_t rows = std::min(kBlockRows, job_.parts[0].x.sequence);
+    return {std::vector<W>(is_ready() ? 0 : static_cast<std::size_t>(rows * stride_)), {}};
+  }
+  Turns<W> make(const Block& block, Scratch& scratch, Outcome& outcome) const {
+    if (is_ready()) return ready_rows(block);
+    W* rows = scratch.rows.data();
+    const std::int64_t count = block.t1 - block.t0;
+    if (wave_rows_) {
+      if constexpr (std::is_same_v<W, float>) {
+        Outcome here;
+        wave_rows_->make(block.b, block.t0, block.t1, rows, stride_, scratch.anchor, here);
+        if (!here.decided) outcome = {false, here.position, here.column % pairs_};
+      }
+    } else {
+      for (std::int64_t n = 0; n < count; ++n) fill_row(rows + n * stride_, block.b, block.t0 + n, outcome);
+    }
+    if (late_magnitude(form_) != 1.0f) {
+      for (std::int64_t n = 0; n < count; ++n) {
+        for (std::int64_t c = 0; c < 2 * pairs_; ++c) rows[n * stride_ + c] *= static_cast<W>(late_magnitude(form_));
+      }
+    }
+    const DataType type = table_type(form_, data_type_of<W>());
+    if (type != data_type_of<W>()) {
+      for (std::int64_t n = 0; n < count; ++n) {
+        for (std::int64_t c = 0; c < 2 * pairs_; ++c) rows[n * stride_ + c] = rounded_to(type, rows[n * stride_ + c]);
+      }
+    }
+    return {rows, rows + pairs_, stride_};
+  }
+
+ private:
+  // Whether the rows are consecutive in the caller's own tables, as they are wanted.
+  bool is_ready() const {
+    const ConstTensorView &cosines = form_.table.cosines, &sines = form_.table.sines;
+    return waves_.waves.empty() && form_.sign > 0 && job_.positions.ids == nullptr &&
+           table_type(form_, data_type_of<W>()) == data_type_of<W>() && cosines.type == data_type_of<W>() &&
+           sines.type == cosines.type && cosines.strides == sines.strides && cosines.strides.back(0) == 1;
+  }
+  Turns<W> ready_rows(const Block& block) const {
+    const Extents& strides = form_.table.cosines.strides;
+    const std::int64_t start = strides.rank == 2 ? job_.positions.at(block.b, block.t0) * strides[0]
+                                                 : block.b * strides[0] + block.t0 * strides[1];
+    return {static_cast<const W*>(form_.table.cosines.data) + start,
+            static_cast<const W*>(form_.table.sines.data) + start, strides.back(1)};
+  }
+
+  void fill_row(W* row, std::int64_t b, std::int64_t t, Outcome& outcome) const {
+    for (std::int64_t pair = 0; pair < pairs_; ++pair) {
+      W &cosine = row[pair], &sine = row[pairs_ + pair];
+      const auto i = static_cast<std::size_t>(pair);
+      if (waves_.waves.empty()) {
+        cosine = rounded_to(data_type_of<W>(), table_entry<W>(form_.table.cosines, job_.positions, b, t, pair));
+        sine = rounded_to(data_type_of<W>(), table_entry<W>(form_.table.sines, job_.positions, b, t, pair));
+        if (form_.sign < 0) sine = -sine;
+        continue;
+      }
+      const numerics::Angle angle = angle_of(waves_, i, job_.positions, b, t);
+      if (form_.growth.rates.empty()) {
+        const unsigned quarter = waves_.columns[i + waves_.waves.size()].quarter;
+        if (!numerics::round_wave_by_integers(cosine, angle, 1, waves_.scale) ||
+            !numerics::round_wave_by_integers(sine, angle, quarter, waves_.scale)) {
+          outcome = {false, job_.positions.at(b, t), pair};
+        }
+        continue;
+      }
+      const std::int64_t position = job_.positions.at(b, t, waves_.waves[i].axis);
+      const double length = form_.magnitude * growth_at(form_, i, position, keys_);
+      const auto unit = numerics::sine_cosine(numerics::reduce(angle));
+      cosine = static_cast<W>(length * unit.cosine);
+      sine = static_cast<W>(length * form_.sign * unit.sine);
+    }
+  }
+
+  const RotateJob& job_;
+  const Rotation& form_;
+  const bool keys_;
+  const Waves waves_;
+  std::int64_t pairs_ = 0, stride_ = 0;
+  std::optional<WaveRows> wave_rows_;
+};
+
+}  // namespace posenc::kernels::cpu

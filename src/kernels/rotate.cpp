@@ -1,0 +1,256 @@
+// rotate and its kin: every argument is checked here, once, so that kernels need not.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "kernels/checks.h"
+#include "kernels/job.h"
+#include "kernels/rotation_element.h"
+#include "posenc/apply.h"
+#include "posenc/error.h"
+
+namespace posenc {
+namespace {
+
+using namespace kernels;
+
+bool has_table(const Rotation& form) {
+  return form.table.cosines.data != nullptr || form.table.sines.data != nullptr;
+}
+
+// The form on its own; returns the rows that its table has for positions, if any.
+RowLimit check_form(std::string_view verb, const Rotation& form) {
+  const std::int64_t pairs = pairs_of(form);
+  if (form.blocks < 1 || pairs % form.blocks != 0) {
+    raise(fmt::format("{}: the form's {} pairs do not divide into {} blocks", verb, pairs, form.blocks));
+  }
+  if (form.sign != 1 && form.sign != -1) {
+    raise(fmt::format("{}: the form's sign must be 1 or -1 but is {}", verb, form.sign));
+  }
+  if (!(std::fabs(form.magnitude) <= 32768.0)) {  // larger values would leave the range of f16
+    raise(fmt::format("{}: the form's magnitude must be between -32768 and 32768 but is {}", verb, form.magnitude));
+  }
+  for (const auto& type : {form.precision.table, form.precision.arithmetic}) {
+    if (type == DataType::kI64) raise(fmt::format("{}: a rotation cannot be done in i64", verb));
+  }
+  const auto count_is = [&](std::size_t count, std::string_view what) {
+    if (count == 0 || static_cast<std::int64_t>(count) == pairs) return;
+    raise(fmt::format("{}: the form has {} pairs but {} {}", verb, pairs, count, what));
+  };
+  if (!has_table(form)) {
+    if (pairs < 1) raise(fmt::format("{}: the form has no frequencies", verb));
+    if (form.position_axes < 1 || form.position_axes > 255) {
+      raise(fmt::format("{}: the form has {} position axes", verb, form.position_axes));
+    }
+    count_is(form.axes.size(), "axes");
+    count_is(form.float32_angles.factors.size(), "float32 factors");
+    count_is(form.float32_angles.blends.size(), "float32 blends");
+    count_is(form.growth.rates.size(), "rates of growth");
+    for (const std::uint8_t axis : form.axes) {
+      if (axis >= form.position_axes) {
+        raise(fmt::format("{}: a pair has axis {} of {}", verb, axis, form.position_axes));
+      }
+    }
+    return {};
+  }
+  if (!form.frequencies.empty()) raise(fmt::format("{}: the form has both frequencies and a table", verb));
+  if (form.magnitude != 1 || !form.growth.rates.empty()) {
+    raise(fmt::format("{}: a table holds its own magnitude and growth", verb));
+  }
+  const ConstTensorView &cosines = form.table.cosines, &sines = form.table.sines;
+  constexpr std::string_view kAxes = "2 axes, rows and pairs, or 3, batch, sequence and pairs";
+  check_tensor(verb, "the table of cosines", cosines, 2, 3, kAxes);
+  check_tensor(verb, "the table of sines", sines, 2, 3, kAxes);
+  if (cosines.shape != sines.shape) {
+    raise(fmt::format("{}: the table of cosines has shape {} but that of sines {}", verb, to_string(cosines.shape),
+                      to_string(sines.shape)));
+  }
+  if (pairs < 1) raise(fmt::format("{}: the table has no pairs", verb));
+  return cosines.shape.rank == 2 ? RowLimit{cosines.shape[0], 0} : RowLimit{};
+}
+
+std::int64_t first_feature(std::string_view verb, std::string_view what, const Rotation& form,
+                           std::int64_t features) {
+  const std::int64_t dims = 2 * pairs_of(form);
+  const std::int64_t first = form.first_dim < 0 ? features + form.first_dim : form.first_dim;
+  if (first >= 0 && dims <= features - first) return first;
+  raise(fmt::format("{}: {} has {} features, but {} from feature {} are to turn", verb, what, features, dims,
+                    form.first_dim));
+}
+
+// Past this, e^(rate · distance) would leave the range of float32 and with it every score.
+void check_growth(std::string_view verb, const Rotation& form, const TokenPositions& positions,
+                  const Tokens& tokens) {
+  if (form.growth.rates.empty() || tokens.batch * tokens.sequence == 0) return;
+  double steepest = 0;
+  for (const double rate : form.growth.rates) {
+    if (!std::isfinite(rate)) raise(fmt::format("{}: a rate of growth is not finite", verb));
+    steepest = std::max(steepest, std::fabs(rate));
+  }
+  const auto check = [&](std::int64_t position) {
+    constexpr double kMost = 80;  // e^80 = 5.5e34
+    const double distance = std::fabs(static_cast<double>(position - form.growth.centre));
+    if (distance * steepest <= kMost) return;
+    raise(fmt::format("{}: position {} is too far from the centre {}: growth allows a distance of {}", verb, position,
+                      form.growth.centre, static_cast<std::int64_t>(kMost / steepest)));
+  };
+  if (positions.ids == nullptr) {
+    check(positions.first);
+    check(positions.first + tokens.sequence - 1);
+    return;
+  }
+  const std::int64_t count =
+      positions.axes * (positions.batch_stride == 0 ? tokens.sequence : tokens.batch * tokens.sequence);
+  for (std::int64_t i = 0; i < count; ++i) check(positions.ids[i]);
+}
+
+RotateJob::Part part_of(std::string_view verb, std::string_view what, const TensorView& out, const ConstTensorView& x,
+                        const Rotation& form) {
+  RotateJob::Part part;
+  part.x = heads_of(verb, what, x);
+  part.out = heads_of(verb, "out", out);
+  check_writable(verb, what, out);
+  check_same_shape(verb, out, x);
+  check_same_or_apart(verb, out, x);
+  part.first = first_feature(verb, what, form, part.x.features);
+  return part;
+}
+
+void run(std::string_view verb, RotateJob& job, const Positions& positions, const Rotation& form,
+         const RowLimit& limit) {
+  job.form = &form;
+  const auto& x = job.parts[0].x;
+  const Tokens tokens{x.batch, x.sequence};
+  if (has_table(form) && form.table.cosines.shape.rank == 3) {
+    const Extents& shape = form.table.cosines.shape;
+    if (shape[0] != x.batch || shape[1] != x.sequence) {
+      raise(fmt::format("{}: the table has shape {}, but there are {} sequences of {} tokens", verb, to_string(shape),
+                        x.batch, x.sequence));
+    }
+  } else {
+    job.positions = positions_of(verb, positions, has_table(form) ? 1 : form.position_axes, tokens, limit);
+    check_growth(verb, form, job.positions, tokens);
+  }
+  if (tokens.batch * tokens.sequence == 0) return;
+  const Outcome outcome = selected_backend().rotate(job);
+  if (!outcome.decided) {
+    raise(fmt::format("{}: the rounding of pair {} at position {} cannot be decided with 128 bits", verb,
+                      outcome.column, outcome.position));
+  }
+}
+
+void run_one(std::string_view verb, const TensorView& out, const ConstTensorView& x, const Positions& positions,
+             const Rotation& form) {
+  const RowLimit limit = check_form(verb, form);
+  RotateJob job;
+  job.parts[0] = part_of(verb, "x", out, x, form);
+  run(verb, job, positions, form, limit);
+}
+
+// One quarter of a rotation's waves as columns to tabulate.
+Addition columns_of(const Rotation& form, std::uint8_t quarter) {
+  Waves waves = waves_of(form);
+  waves.columns.resize(form.frequencies.size());
+  for (WaveColumn& column : waves.columns) column.quarter = quarter;
+  return {pairs_of(form), std::move(waves)};
+}
+
+// Turning (1, 0) gives (cosine, sine).
+template <class W> void tabulate_by_turning(const TensorView& cosines, const TensorView& sines,
+                                            const Positions& positions, Rotation form) {
+  const auto out = heads_of("tabulate", "out", cosines);  // sequences of a batch stand in place of heads
+  const std::int64_t pairs = pairs_of(form);
+  if (out.features != pairs) {
+    raise(fmt::format("tabulate: the form has {} pairs but the tensor {}", pairs, out.features));
+  }
+  form.layout = PairLayout::kHalves;
+  form.first_dim = 0;
+  form.blocks = 1;
+  const Extents shape = {out.heads, 1, out.sequence, 2 * pairs};
+  std::vector<W> units(static_cast<std::size_t>(count_of(shape)));
+  for (std::size_t i = 0; i < units.size(); ++i)
+    units[i] = static_cast<std::int64_t>(i) / pairs % 2 == 0 ? W(1) : W(0);
+  rotate(view(units.data(), shape), positions, form);
+  const auto write = [&](const TensorView& to, std::int64_t first) {
+    const auto target = heads_of("tabulate", "out", to);
+    with_type(to.type, [&](auto kind) {
+      using T = decltype(kind);
+      for (std::int64_t row = 0; row < target.heads * target.sequence; ++row) {
+        T* to_row = target.template row<T>(0, row / target.sequence, row % target.sequence);
+        for (std::int64_t i = 0; i < pairs; ++i) {
+          const W value = units[static_cast<std::size_t>(row * 2 * pairs + first + i)];
+          to_row[i * target.feature_stride] = numerics::narrow<T>(static_cast<double>(value));
+        }
+      }
+    });
+  };
+  write(cosines, 0);
+  write(sines, pairs);
+}
+
+}  // namespace
+
+void tabulate(TensorView cosines, TensorView sines, const Positions& positions, const Rotation& form) {
+  constexpr std::string_view verb = "tabulate";
+  check_form(verb, form);
+  if (has_table(form)) raise("tabulate: the form is a table already");
+  check_same_shape(verb, cosines, sines);
+  if (form.growth.rates.empty() && late_magnitude(form) == 1.0f) {
+    tabulate(cosines, positions, columns_of(form, 1));
+    tabulate(sines, positions, columns_of(form, form.sign < 0 ? 2 : 0));
+    return;
+  }
+  check_writable(verb, "cosines", cosines);
+  check_writable(verb, "sines", sines);
+  form.float32_angles.factors.empty() ? tabulate_by_turning<double>(cosines, sines, positions, form)
+                                      : tabulate_by_turning<float>(cosines, sines, positions, form);
+}
+
+void rotate(TensorView x, const Positions& positions, const Rotation& form) {
+  run_one("rotate", x, x, positions, form);
+}
+
+void rotate(TensorView out, ConstTensorView x, const Positions& positions, const Rotation& form) {
+  run_one("rotate", out, x, positions, form);
+}
+
+void rotate(const QueryKey<TensorView>& x, const Positions& positions, const Rotation& form) {
+  rotate(x, {x.q, x.k}, positions, form);
+}
+
+void rotate(const QueryKey<TensorView>& out, const QueryKey<ConstTensorView>& x, const Positions& positions,
+            const Rotation& form) {
+  constexpr std::string_view verb = "rotate";
+  const RowLimit limit = check_form(verb, form);
+  RotateJob job;
+  job.count = 2;
+  job.parts = {part_of(verb, "q", out.q, x.q, form), part_of(verb, "k", out.k, x.k, form)};
+  job.parts[1].keys = true;
+  const auto &q = job.parts[0].x, &k = job.parts[1].x;
+  if (q.batch != k.batch || q.sequence != k.sequence) {
+    raise(fmt::format("{}: q has {} sequences of {} tokens but k {} of {}", verb, q.batch, q.sequence, k.batch,
+                      k.sequence));
+  }
+  run(verb, job, positions, form, limit);
+}
+
+void rotate_backward(TensorView d_out, const Positions& positions, const Rotation& form) {
+  run_one("rotate_backward", d_out, d_out, positions, adjoint(form));
+}
+
+void rerotate(TensorView x, const Positions& positions, const Rotation& from, const Rotation& to) {
+  if (from.float32_angles.factors.empty() && to.float32_angles.factors.empty()) {
+    run_one("rerotate", x, x, positions, between(from, to));
+    return;
+  }
+  const Rotation back = inverse(from);
+  const RowLimit limit = check_form("rerotate", to);  // before anything is touched
+  RotateJob job;
+  job.parts[0] = part_of("rerotate", "x", x, x, to);
+  run_one("rerotate", x, x, positions, back);
+  run("rerotate", job, positions, to, limit);
+}
+
+}  // namespace posenc

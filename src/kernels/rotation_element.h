@@ -1,0 +1,70 @@
+#pragma once
+
+#include <cmath>
+#include <limits>
+
+#include "kernels/element.h"
+
+namespace posenc::kernels {
+
+/// What remains to be multiplied in after cosines and sines are rounded: engines that make float32 angles round
+/// first and then apply the magnitude, in float32.
+inline float late_magnitude(const Rotation& form) {
+  return form.float32_angles.factors.empty() ? 1.0f : static_cast<float>(form.magnitude);
+}
+
+/// A rotation's sines and cosines as columns of waves: the cosines of all pairs, then the sines.
+inline Waves waves_of(const Rotation& form) {
+  Waves waves;
+  waves.scale = form.float32_angles.factors.empty() ? form.magnitude : 1.0;
+  waves.axes = form.position_axes;
+  waves.float32_angles = form.float32_angles;
+  const auto pairs = static_cast<std::int32_t>(form.frequencies.size());
+  for (std::int32_t i = 0; i < pairs; ++i) {
+    const auto at = static_cast<std::size_t>(i);
+    waves.waves.push_back({form.frequencies[at], form.axes.empty() ? std::uint8_t{0} : form.axes[at]});
+    waves.columns.push_back({i, 1});
+  }
+  for (std::int32_t i = 0; i < pairs; ++i) {
+    waves.columns.push_back({i, static_cast<std::uint8_t>(form.sign < 0 ? 2 : 0)});  // −sin x = sin(x + half a turn)
+  }
+  return waves;
+}
+
+/// The table's type, where it is narrower than what the arithmetic is done in.
+inline DataType table_type(const Rotation& form, DataType working) {
+  const DataType type = form.precision.table.value_or(working);
+  return size_of(type) < size_of(working) ? type : working;
+}
+
+/// What the arithmetic is done in: f64, f32, or f32 whose every result is rounded to 16 bits.
+inline DataType arithmetic_type(const Rotation& form, DataType tensor) {
+  return form.precision.arithmetic.value_or(tensor == DataType::kF64 ? DataType::kF64 : DataType::kF32);
+}
+
+/// Rounded to a narrower type and back; what is not a number is the plain NaN.
+template <class W> W rounded_to(DataType type, W value) noexcept {
+  if (value != value) return std::numeric_limits<W>::quiet_NaN();
+  return with_type(type, [&](auto kind) {
+    return static_cast<W>(numerics::widen(numerics::narrow<decltype(kind)>(static_cast<double>(value))));
+  });
+}
+
+/// How much longer a pair has grown at a position.
+inline double growth_at(const Rotation& form, std::size_t pair, std::int64_t position, bool keys) noexcept {
+  const double exponent = form.growth.rates[pair] * static_cast<double>(position - form.growth.centre);
+  return std::exp(keys ? -exponent : exponent);
+}
+
+/// Row of an explicit table for a token.
+template <class W> W table_entry(const ConstTensorView& table, const TokenPositions& positions, std::int64_t b,
+                                 std::int64_t t, std::int64_t pair) noexcept {
+  if (table.shape.rank == 2) return table_element<W>(table, positions.at(b, t), pair);
+  ConstTensorView rows = table;  // [sequence, pairs] of this sequence
+  rows.strides = {table.strides[1], table.strides[2]};
+  const std::int64_t start = b * table.strides[0] * size_of(table.type);
+  rows.data = static_cast<const char*>(table.data) + start;
+  return table_element<W>(rows, t, pair);
+}
+
+}  // namespace posenc::kernels

@@ -1,0 +1,189 @@
+// What rotate and rope refuse: one clear line each, and nothing touched.
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <limits>
+
+#include "posenc/posenc.h"
+
+namespace posenc {
+namespace {
+
+struct Refusal {
+  std::function<void()> act;
+  std::string message;
+};
+
+void expect_refusals(const std::vector<Refusal>& refusals) {
+  for (const Refusal& one : refusals) {
+    try {
+      one.act();
+      ADD_FAILURE() << "accepted, but should say: " << one.message;
+    } catch (const Error& error) {
+      EXPECT_EQ(error.what(), one.message);
+    }
+  }
+}
+
+constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+
+TEST(RopeRefuses, FieldsOutOfRange) {
+  const auto rope = [](const Rope& scheme, const Situation& now = {}) { return [=] { prepare(scheme, now); }; };
+  const auto scaled = [&](const RopeScaling& scaling, const Situation& now = {}) {
+    return rope(Rope{.dims = 8, .scaling = scaling}, now);
+  };
+  const std::string long_list =
+      "rope: long_factors of scaling longrope must have one number for each of 4 pairs but has 3";
+  expect_refusals({
+      {rope({.dims = 7}), "rope: dims must be even but is 7"},
+      {rope({.dims = 0}), "rope: dims must be between 2 and 1048576 but is 0"},
+      {rope({.dims = -2}), "rope: dims must be between 2 and 1048576 but is -2"},
+      {rope({.dims = 2097152}), "rope: dims must be between 2 and 1048576 but is 2097152"},
+      {rope({.base = kNan}), "rope: base must be above 1 and at most 1e36 but is nan"},
+      {rope({.base = 1.0}), "rope: base must be above 1 and at most 1e36 but is 1"},
+      {rope({.base = -10000.0}), "rope: base must be above 1 and at most 1e36 but is -10000"},
+      {rope({.sign = 0}), "rope: sign must be 1 or -1 but is 0"},
+      {rope({.first_dim = -9000000}), "rope: first_dim must be between -1048576 and 1048576 but is -9000000"},
+      {rope({.sections = {16, 24, 23}}), "rope: sections must sum to 64 pairs (dims/2) but sum to 63"},
+      {rope({.sections = {65, -1}}), "rope: a section must be between 0 and 64 but is 65"},
+      {rope({.sections = {8, 8, 8, 8, 8, 8, 8, 4, 4}}),
+       "rope: the number of sections must be between 1 and 8 but is 9"},
+      {rope({.sections = {40, 24}, .section_order = SectionOrder::kEvenOdd}),
+       "rope: sections must be equal for section_order even-odd but are 40 and 24"},
+      {rope({.sections = {32, 32}, .section_order = SectionOrder::kEvenOdd}, {.numerics = Numerics::kGgmlF32}),
+       "rope: ggml-f32 multiplies from pair to pair, which section_order even-odd does not allow"},
+      {scaled(LinearScaling{.factor = 0}), "rope: factor of scaling linear must be above 0 and finite but is 0"},
+      {scaled(LinearScaling{.factor = kNan}), "rope: factor of scaling linear must be above 0 and finite but is nan"},
+      {scaled(NtkScaling{.factor = -1}), "rope: factor of scaling ntk must be above 0 and finite but is -1"},
+      {scaled(NtkFixedScaling{.factor = 0}), "rope: factor of scaling ntk-fixed must be above 0 and finite but is 0"},
+      {scaled(AlphaScaling{.alpha = 0}), "rope: alpha of scaling alpha must be above 0 and finite but is 0"},
+      {rope({.dims = 2, .scaling = NtkScaling{.factor = 2}}),
+       "rope: scaling ntk needs more than one pair, but dims is 2"},
+      {scaled(DynamicScaling{.factor = 2}),
+       "rope: scaling dynamic depends on the length of the sequence, which is not given"},
+      {scaled(DynamicScaling{.factor = 2, .original_length = 0}, {.length = 5}),
+       "rope: original_length of scaling dynamic must be between 1 and 2^53 but is 0"},
+      {scaled(YarnScaling{.factor = 0}), "rope: factor of scaling yarn must be above 0 and finite but is 0"},
+      {scaled(YarnScaling{.beta_fast = 1, .beta_slow = 32}),
+       "rope: beta_fast of scaling yarn must not be below beta_slow, but they are 1 and 32"},
+      {scaled(YarnScaling{.attention_factor = 0.0}),
+       "rope: attention_factor of scaling yarn must be above 0 and finite but is 0"},
+      {scaled(YarnScaling{.mscale = kNan}), "rope: mscale of scaling yarn must be a finite number but is nan"},
+      {scaled(LongropeScaling{.short_factors = {1, 1, 1, 1}, .long_factors = {1, 1, 1}}, {.length = 9}), long_list},
+      {scaled(LongropeScaling{.short_factors = {1, 1, 1, 0}, .long_factors = {1, 1, 1, 1}}, {.length = 9}),
+       "rope: short_factors of scaling longrope must be above 0 and finite but is 0"},
+      {scaled(LongropeScaling{.short_factors = {1, 1, 1, 1}, .long_factors = {1, 1, 1, 1}}),
+       "rope: scaling longrope depends on the length of the sequence, which is not given"},
+      {scaled(Llama3Scaling{.low_freq_factor = 4, .high_freq_factor = 4}),
+       "rope: low_freq_factor of scaling llama3 must be below high_freq_factor, but they are 4 and 4"},
+      {scaled(ProportionalScaling{.proportion = 1.5}),
+       "rope: proportion of scaling proportional must be between 0 and 1 but is 1.5"},
+      {scaled(XposScaling{.scale_base = 0}), "rope: scale_base of scaling xpos must be above 0 and finite but is 0"},
+      {scaled(XposScaling{.centre = -1}),
+       "rope: centre of scaling xpos must be between 0 and 9007199254740991 but is -1"},
+  });
+}
+
+TEST(RotateRefuses, WhatDoesNotFit) {
+  std::vector<float> x(2 * 4 * 8), more(64), before;
+  for (std::size_t i = 0; i < x.size(); ++i) x[i] = static_cast<float>(i);
+  before = x;
+  const Rotation form = prepare(Rope{.dims = 8});
+  const TensorView tensor = view(x.data(), {2, 4, 8});
+  const auto turn = [&](const Positions& positions, const Rotation& by) {
+    return [=] { rotate(tensor, positions, by); };
+  };
+  const auto with = [&](const std::function<void(Rotation&)>& change) {
+    Rotation changed = form;
+    change(changed);
+    return changed;
+  };
+  const std::vector<std::int64_t> three = {0, 1, 2}, far = {0, 1, 2, std::int64_t{1} << 53};
+  const auto table = [&](const Extents& cosines, const Extents& sines) {
+    return Rotation{.table = {view(more.data(), cosines), view(more.data(), sines)}};
+  };
+  expect_refusals({
+      {turn({}, prepare(Rope{.dims = 10})), "rotate: x has 8 features, but 10 from feature 0 are to turn"},
+      {turn({}, prepare(Rope{.dims = 8, .first_dim = 1})),
+       "rotate: x has 8 features, but 8 from feature 1 are to turn"},
+      {turn({}, prepare(Rope{.dims = 8, .first_dim = -6})),
+       "rotate: x has 8 features, but 8 from feature -6 are to turn"},
+      {turn({}, prepare(Rope{.dims = 8, .first_dim = -9})),
+       "rotate: x has 8 features, but 8 from feature -9 are to turn"},
+      {turn({.first = -1}, form), "rotate: position -1 is outside 0 to 2^53 - 1"},
+      {turn({.first = (std::int64_t{1} << 53) - 3}, form),
+       "rotate: position 9007199254740992 is outside 0 to 2^53 - 1"},
+      {turn({.ids = far}, form), "rotate: position 9007199254740992 is outside 0 to 2^53 - 1"},
+      {turn({.ids = three}, form), "rotate: 3 position ids do not fit 1 sequences of 4 tokens and 1 axes"},
+      {turn({.ids = three, .axes = 3}, form), "rotate: the form has 1 position axes but the positions have 3"},
+      {turn({}, Rotation{}), "rotate: the form has no frequencies"},
+      {turn({}, with([](Rotation& r) { r.sign = 2; })), "rotate: the form's sign must be 1 or -1 but is 2"},
+      {turn({}, with([](Rotation& r) { r.magnitude = kNan; })),
+       "rotate: the form's magnitude must be between -32768 and 32768 but is nan"},
+      {turn({}, with([](Rotation& r) { r.blocks = 3; })), "rotate: the form's 4 pairs do not divide into 3 blocks"},
+      {turn({}, with([](Rotation& r) {
+              r.axes = {0, 0};
+            })),
+       "rotate: the form has 4 pairs but 2 axes"},
+      {turn({}, with([](Rotation& r) {
+              r.axes = {0, 0, 1, 0};
+            })),
+       "rotate: a pair has axis 1 of 1"},
+      {turn({}, with([](Rotation& r) { r.precision.table = DataType::kI64; })),
+       "rotate: a rotation cannot be done in i64"},
+      {turn({}, with([](Rotation& r) { r.float32_angles.factors = {1.0f}; })),
+       "rotate: the form has 4 pairs but 1 float32 factors"},
+      {turn({.first = 100'000}, prepare(Rope{.dims = 8, .scaling = XposScaling{}})),
+       "rotate: position 100000 is too far from the centre 0: growth allows a distance of 32695"},
+      {turn({}, table({4, 4}, {4, 2})), "rotate: the table of cosines has shape [4, 4] but that of sines [4, 2]"},
+      {turn({}, table({3, 4}, {3, 4})),
+       "rotate: position 3 is past the table: 3 rows with offset 0 end at position 2"},
+      {turn({}, table({2, 4, 4}, {2, 4, 4})),
+       "rotate: the table has shape [2, 4, 4], but there are 1 sequences of 4 tokens"},
+      {turn({}, table({16}, {16})),
+       "rotate: the table of cosines must have 2 axes, rows and pairs, or 3, batch, sequence and pairs, but has 1"},
+      {turn({}, table({4, 5}, {4, 5})), "rotate: x has 8 features, but 10 from feature 0 are to turn"},
+      {[&] { rotate(view(x.data(), {8}), {}, form); },
+       "rotate: x must have 2 to 4 axes, batch, heads, sequence, features, but has 1"},
+      {[&] {
+         rotate(view(x.data(), {2, 4, 8}), view(more.data(), {2, 8, 4}), {}, form);
+       },
+       "rotate: out has shape [2, 4, 8] but x [2, 8, 4]"},
+      {[&] {
+         rotate(view(x.data(), {1, 8}), view(x.data() + 1, {1, 8}), {}, form);
+       },
+       "rotate: out overlaps x without being x"},
+      {[&] {
+         rotate(TensorView(x.data(), DataType::kF32, {4, 8}, {0, 1}), {}, form);
+       },
+       "rotate: x cannot be written: axis 0 has stride 0"},
+      {[&] {
+         rotate(QueryKey<TensorView>{tensor, view(more.data(), {1, 2, 8})}, {}, form);
+       },
+       "rotate: q has 1 sequences of 4 tokens but k 1 of 2"},
+      {[&] { rerotate(tensor, {}, form, prepare(Rope{.dims = 6})); },
+       "rerotate: the rotations turn different features: 4 pairs from 0 in 1 blocks, and 3 from 0 in 1"},
+      {[&] {
+         static_cast<void>(inverse(table({4, 4}, {4, 4})));
+       },
+       "inverse: a rotation by a table need not have an inverse"},
+      {[&] { static_cast<void>(inverse(with([](Rotation& r) { r.magnitude = 0; }))); },
+       "inverse: a magnitude of 0 cannot be undone"},
+      {[&] {
+         tabulate(tensor, tensor, {}, table({4, 4}, {4, 4}));
+       },
+       "tabulate: the form is a table already"},
+  });
+  EXPECT_EQ(x, before);
+}
+
+TEST(Rotate, AnEmptyTensorIsNothingToDo) {
+  std::vector<float> x(1);
+  rotate(view(x.data(), {0, 4, 0, 8}), {}, prepare(Rope{.dims = 8}));
+  rotate(view(x.data(), {2, 0, 3, 8}), {}, prepare(Rope{.dims = 8}));
+}
+
+}  // namespace
+}  // namespace posenc

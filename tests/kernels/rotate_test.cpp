@@ -1,0 +1,403 @@
+// rotate on every backend and SIMD target: against MPFR's sines and plain products, byte for byte between backends,
+// in every type, layout and direction, with every kind of strides, positions and source.
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <random>
+
+#include "backends.h"
+#include "numerics/narrow.h"
+#include "oracle/mpfr_wave.h"
+#include "posenc/posenc.h"
+
+namespace posenc {
+namespace {
+
+using tests::for_each_engine;
+
+template <class T> std::vector<T> random_values(std::int64_t count, std::uint64_t seed = 1) {
+  std::mt19937_64 random(seed);
+  std::vector<T> values(static_cast<std::size_t>(count));
+  for (T& value : values) value = numerics::narrow<T>(static_cast<double>(random() >> 11) * 0x1p-51 - 2.0);
+  return values;
+}
+
+constexpr PairLayout kLayouts[] = {PairLayout::kHalves, PairLayout::kInterleaved, PairLayout::kInterleavedToHalves,
+                                   PairLayout::kHalvesToInterleaved};
+constexpr std::int64_t kFarPositions[] = {0,         1,          2047,          39'000,          131'071,
+                                          1'000'003, 2147483647, 9007199254000, 9007199254740991};
+
+// The oracle knows layouts by their pictures: [a a b b] and [a b a b].
+std::size_t place(bool halves, std::int64_t pair, int second, std::int64_t pairs) {
+  return static_cast<std::size_t>(halves ? pair + second * pairs : 2 * pair + second);
+}
+
+template <class T> void expect_rotation_of_mpfr() {
+  constexpr bool kWide = std::is_same_v<T, double>;
+  using W = std::conditional_t<kWide, double, float>;
+  const std::int64_t dims = 38, features = 45, first = 3, pairs = dims / 2;
+  const auto tokens = std::ssize(kFarPositions);
+  const auto x = random_values<T>(tokens * features);
+  for (const PairLayout layout : kLayouts) {
+    for (const int sign : {1, -1}) {
+      const Rotation form = prepare(Rope{.dims = dims, .layout = layout, .sign = sign, .first_dim = first});
+      const bool from_halves = layout == PairLayout::kHalves || layout == PairLayout::kHalvesToInterleaved;
+      const bool to_halves = layout == PairLayout::kHalves || layout == PairLayout::kInterleavedToHalves;
+      auto want = x;
+      for (std::int64_t t = 0; t < tokens; ++t) {
+        for (std::int64_t i = 0; i < pairs; ++i) {
+          const auto wave = [&](unsigned quarter) {
+            return static_cast<W>(oracle::mpfr_wave({10000.0, 2 * static_cast<long>(i), static_cast<long>(dims)},
+                                                    static_cast<std::uint64_t>(kFarPositions[t]), quarter, 1.0,
+                                                    kWide ? oracle::kF64 : oracle::kF32));
+          };
+          const W c = wave(1), s = static_cast<W>(sign) * wave(0);
+          const T* from = x.data() + t * features + first;
+          T* to = want.data() + t * features + first;
+          const W a = static_cast<W>(numerics::widen(from[place(from_halves, i, 0, pairs)]));
+          const W b = static_cast<W>(numerics::widen(from[place(from_halves, i, 1, pairs)]));
+          const W ac = a * c, bs = b * s, bc = b * c, as = a * s;
+          to[place(to_halves, i, 0, pairs)] = numerics::narrow<T>(static_cast<double>(ac - bs));
+          to[place(to_halves, i, 1, pairs)] = numerics::narrow<T>(static_cast<double>(bc + as));
+        }
+      }
+      for_each_engine([&] {
+        auto got = x;
+        rotate(view(got.data(), {tokens, features}), {.ids = kFarPositions}, form);
+        EXPECT_EQ(got, want) << choice_name(layout) << ' ' << sign;
+        auto out = random_values<T>(tokens * features, 2);
+        rotate(view(out.data(), {tokens, features}), view(x.data(), {tokens, features}), {.ids = kFarPositions},
+               form);
+        EXPECT_EQ(out, want) << choice_name(layout) << ' ' << sign << " to an output";
+      });
+    }
+  }
+}
+TEST(Rotate, F32IsProductsAndSumsInF32) { expect_rotation_of_mpfr<float>(); }
+TEST(Rotate, F64IsProductsAndSumsInF64) { expect_rotation_of_mpfr<double>(); }
+TEST(Rotate, F16IsDoneInF32AndRoundedOnce) { expect_rotation_of_mpfr<Half>(); }
+TEST(Rotate, Bf16IsDoneInF32AndRoundedOnce) { expect_rotation_of_mpfr<BFloat16>(); }
+
+// --- every engine writes what the reference writes --------------------------------------------------------------
+
+struct FormCase {
+  const char* name;
+  Rotation form;
+  Positions positions;
+};
+
+// Tables and ids that the cases below refer to.
+struct CaseData {
+  static constexpr std::int64_t kBatch = 2, kSequence = 75;
+  std::vector<std::int64_t> shared, own, three_axes;
+  std::vector<float> cosines = random_values<float>(kBatch * kSequence * 20, 5);
+  std::vector<float> sines = random_values<float>(kBatch * kSequence * 20, 6);
+  std::vector<Half> narrow_cosines = random_values<Half>(200 * 20, 7),
+                    narrow_sines = random_values<Half>(200 * 20, 8);
+  CaseData() {
+    std::mt19937_64 random(3);
+    for (std::int64_t t = 0; t < kSequence; ++t) shared.push_back(static_cast<std::int64_t>(random() % 150));
+    for (std::int64_t t = 0; t < kBatch * kSequence; ++t) own.push_back(static_cast<std::int64_t>(random() >> 12));
+    for (std::int64_t t = 0; t < 3 * kBatch * kSequence; ++t)
+      three_axes.push_back(static_cast<std::int64_t>(random() >> 30));
+  }
+  std::vector<FormCase> cases(std::int64_t dims) const {
+    const std::int64_t pairs = dims / 2;
+    const auto form = [&](Rope rope, const Situation& now = {}) {
+      rope.dims = dims;
+      return prepare(rope, now);
+    };
+    Rotation by_position, by_token;
+    by_position.table = {view(narrow_cosines.data(), {200, pairs}), view(narrow_sines.data(), {200, pairs})};
+    by_token.table = {view(cosines.data(), {kBatch, kSequence, pairs}),
+                      view(sines.data(), {kBatch, kSequence, pairs})};
+    Rotation backwards = by_token;
+    backwards.sign = -1;
+    backwards.precision.table = DataType::kBF16;
+    std::vector<FormCase> all = {
+        {"plain", form({}), {.first = 131'000}},
+        {"shared ids", form({}), {.ids = shared}},
+        {"own ids", form({.base = 5e5}), {.ids = own}},
+        {"magnitude", form({.scaling = YarnScaling{.factor = 4}}), {.first = 70'000}},
+        {"clockwise", form({.sign = -1}), {.first = 12}},
+        {"hf-f32", form({.scaling = YarnScaling{.factor = 4}}, {.numerics = Numerics::kHfF32}), {.first = 70'000}},
+        {"ggml-f32",
+         form({.scaling = YarnScaling{.factor = 4}}, {.numerics = Numerics::kGgmlF32}),
+         {.first = 70'000}},
+        {"growth", form({.scaling = XposScaling{.centre = 100}}), {.first = 64}},
+        {"bf16 table", form({}, {.precision = {.table = DataType::kBF16}}), {.first = 1000}},
+        {"bf16 arithmetic", form({}, {.precision = {DataType::kBF16, DataType::kBF16}}), {.first = 1000}},
+        {"f64 arithmetic", form({}, {.precision = {.arithmetic = DataType::kF64}}), {.first = 1000}},
+        {"f32 arithmetic", form({}, {.precision = {.arithmetic = DataType::kF32}}), {.first = 1000}},
+        {"table by position", by_position, {.ids = shared}},
+        {"table by token", by_token, {}},
+        {"table backwards", backwards, {}},
+    };
+    if (pairs % 2 == 0) {
+      const std::vector<std::int64_t> halves = {pairs / 2, pairs / 2};
+      all.push_back({"blocks",
+                     form({.sections = halves, .section_order = SectionOrder::kBlocks}),
+                     {.ids = std::span(own).first(2 * kSequence), .axes = 2}});
+    }
+    if (pairs >= 3) {
+      const std::vector<std::int64_t> sections = {pairs - 2, 1, 1};
+      all.push_back({"sections", form({.sections = sections}), {.ids = three_axes, .axes = 3}});
+    }
+    return all;
+  }
+};
+
+enum class Order { kHeadsFirst, kTokensFirst, kFeaturesApart };
+
+// [batch, heads, sequence, features] over storage in another order.
+template <class T> TensorView in_order(std::vector<T>& x, const Extents& shape, Order order) {
+  const std::int64_t b = shape[0], h = shape[1], s = shape[2], d = shape[3];
+  if (order == Order::kHeadsFirst) return view(x.data(), shape);
+  if (order == Order::kTokensFirst) return swap_axes(view(x.data(), {b, s, h, d}), 1, 2);
+  return swap_axes(view(x.data(), {b, h, d, s}), 2, 3);
+}
+
+template <class T, class Out> void expect_bytes_of_the_reference(Order order) {
+  const CaseData data;
+  for (const std::int64_t dims : {2, 6, 8, 34, 40}) {
+    for (const FormCase& one : data.cases(dims)) {
+      for (const PairLayout layout : kLayouts) {
+        SCOPED_TRACE(fmt::format("{} {} {}", one.name, dims, choice_name(layout)));
+        Rotation form = one.form;
+        form.layout = layout;
+        form.first_dim = -dims;
+        const Extents q_shape = {data.kBatch, 3, data.kSequence, dims + 5},
+                      k_shape = {data.kBatch, 1, data.kSequence, dims};
+        const auto q = random_values<T>(count_of(q_shape), 9), k = random_values<T>(count_of(k_shape), 10);
+        const auto run = [&](bool in_place) {
+          std::vector<Out> out_q(q.size()), out_k(k.size());
+          auto q_in = q, k_in = k;
+          const QueryKey<TensorView> x{in_order(q_in, q_shape, order), in_order(k_in, k_shape, order)};
+          if constexpr (std::is_same_v<T, Out>) {
+            if (in_place) {
+              rotate(x, one.positions, form);
+              return std::pair(q_in, k_in);
+            }
+          }
+          rotate({in_order(out_q, q_shape, order), in_order(out_k, k_shape, order)}, {x.q, x.k}, one.positions, form);
+          return std::pair(out_q, out_k);
+        };
+        force_backend("reference");
+        const auto want = run(false);
+        for_each_engine([&] {
+          EXPECT_EQ(run(false), want);
+          EXPECT_EQ(run(std::is_same_v<T, Out>), want) << "in place";
+          set_threads(3);
+          EXPECT_EQ(run(false), want) << "three threads";
+          set_threads(0);
+        });
+      }
+    }
+  }
+}
+TEST(Rotate, F32AgreesWithTheReference) {
+  expect_bytes_of_the_reference<float, float>(Order::kHeadsFirst);
+  expect_bytes_of_the_reference<float, float>(Order::kTokensFirst);
+}
+TEST(Rotate, F64AgreesWithTheReference) { expect_bytes_of_the_reference<double, double>(Order::kTokensFirst); }
+TEST(Rotate, F16AgreesWithTheReference) { expect_bytes_of_the_reference<Half, Half>(Order::kTokensFirst); }
+TEST(Rotate, Bf16AgreesWithTheReference) { expect_bytes_of_the_reference<BFloat16, BFloat16>(Order::kHeadsFirst); }
+TEST(Rotate, FeaturesApartAgreeWithTheReference) {
+  expect_bytes_of_the_reference<float, float>(Order::kFeaturesApart);
+}
+TEST(Rotate, OutputsOfAnotherTypeAgreeWithTheReference) {
+  expect_bytes_of_the_reference<BFloat16, float>(Order::kTokensFirst);
+  expect_bytes_of_the_reference<double, Half>(Order::kHeadsFirst);
+}
+
+// Values that round halfway, and those that are not finite.
+TEST(Rotate, SixteenBitsRoundToEvenAndKeepWhatIsNotFinite) {
+  const std::int64_t features = 64, tokens = 40;
+  const std::vector<float> cosines(static_cast<std::size_t>(tokens * features / 2), 1.0f + 0x1p-8f),
+      sines(cosines.size());
+  const Rotation form{
+      .table = {view(cosines.data(), {tokens, features / 2}), view(sines.data(), {tokens, features / 2})}};
+  for (const PairLayout layout : kLayouts) {
+    Rotation laid = form;
+    laid.layout = layout;
+    std::vector<BFloat16> x(static_cast<std::size_t>(tokens * features));
+    for (std::size_t i = 0; i < x.size(); ++i)
+      x[i].bits = static_cast<std::uint16_t>(i * 26 + 1);  // NaN and ∞ as well
+    force_backend("reference");
+    auto want = x;
+    rotate(view(want.data(), {tokens, features}), {}, laid);
+    for_each_engine([&] {
+      auto got = x;
+      rotate(view(got.data(), {tokens, features}), {}, laid);
+      for (std::size_t i = 0; i < got.size(); ++i) {
+        const double a = numerics::widen(got[i]), b = numerics::widen(want[i]);
+        ASSERT_TRUE(got[i] == want[i] || (std::isnan(a) && std::isnan(b))) << i << ' ' << a << ' ' << b;
+      }
+    });
+  }
+}
+
+// --- the tests of others
+// --------------------------------------------------------------------------------------------
+
+// llama.cpp's own test: by p0 and then by p2 − p0 is by p2.
+TEST(Rotate, TwiceIsOnceByTheSum) {
+  const std::int64_t dims = 128, heads = 4, tokens = 5, p0 = 37, p2 = 1000;
+  for_each_engine([&] {
+    for (const PairLayout layout : {PairLayout::kHalves, PairLayout::kInterleaved}) {
+      const Rotation form = prepare(Rope{.dims = dims, .layout = layout});
+      const Extents shape = {heads, tokens, dims};
+      auto twice = random_values<float>(count_of(shape)), once = twice;
+      rotate(view(twice.data(), shape), {.first = p0}, form);
+      const std::vector<std::int64_t> rest(tokens, p2 - p0);
+      rotate(view(twice.data(), shape), {.ids = rest}, form);
+      rotate(view(once.data(), shape), {.first = p2}, form);
+      for (std::size_t i = 0; i < once.size(); ++i) ASSERT_NEAR(twice[i], once[i], 1e-6f) << i;
+    }
+  });
+}
+
+// --- properties
+// -----------------------------------------------------------------------------------------------------
+
+TEST(Rotate, KeepsTheNormAtAnyPosition) {
+  const std::int64_t dims = 64, tokens = std::ssize(kFarPositions);
+  const Rotation form = prepare(Rope{.dims = dims});
+  const auto x = random_values<float>(tokens * dims);
+  for_each_engine([&] {
+    auto y = x;
+    rotate(view(y.data(), {tokens, dims}), {.ids = kFarPositions}, form);
+    for (std::int64_t t = 0; t < tokens; ++t) {
+      double before = 0, after = 0;
+      for (std::int64_t i = t * dims; i < (t + 1) * dims; ++i) {
+        before += std::pow(static_cast<double>(x[static_cast<std::size_t>(i)]), 2);
+        after += std::pow(static_cast<double>(y[static_cast<std::size_t>(i)]), 2);
+      }
+      EXPECT_NEAR(after / before, 1.0, 2e-7) << kFarPositions[t];
+    }
+  });
+}
+
+// ⟨R_m q, R_n k⟩ at distance 5, relative to |q||k|: the same at position 10⁷ as at 0.
+TEST(Rotate, ScoresDependOnDistanceAlone) {
+  const std::int64_t dims = 128;
+  const Rotation form = prepare(Rope{.dims = dims});
+  const auto q = random_values<double>(dims, 1), k = random_values<double>(dims, 2);
+  double size = 0;
+  for (std::size_t i = 0; i < q.size(); ++i) size += q[i] * q[i];
+  for_each_engine([&] {
+    const auto score = [&](std::int64_t m) {
+      std::vector<float> rotated_q(q.begin(), q.end()), rotated_k(k.begin(), k.end());
+      rotate(view(rotated_q.data(), {1, dims}), {.first = m + 5}, form);
+      rotate(view(rotated_k.data(), {1, dims}), {.first = m}, form);
+      double sum = 0;
+      for (std::size_t i = 0; i < q.size(); ++i)
+        sum += static_cast<double>(rotated_q[i]) * static_cast<double>(rotated_k[i]);
+      return sum / size;
+    };
+    const double near = score(0);
+    for (const std::int64_t m : {std::int64_t{1000}, std::int64_t{10'000'000}, (std::int64_t{1} << 53) - 6}) {
+      EXPECT_NEAR(score(m), near, 2e-8) << m;
+    }
+  });
+}
+
+TEST(Rotate, BackwardIsTheAdjointAndKeepsTheMagnitude) {
+  const std::int64_t dims = 16, tokens = 9;
+  for_each_engine([&] {
+    for (const PairLayout layout : kLayouts) {
+      const Rotation form = prepare(Rope{.dims = dims, .layout = layout, .scaling = YarnScaling{.factor = 8}});
+      ASSERT_GT(form.magnitude, 1.2);
+      const auto x = random_values<double>(tokens * dims, 1), y = random_values<double>(tokens * dims, 2);
+      auto rx = x, ry = y;
+      rotate(view(rx.data(), {tokens, dims}), {.first = 7}, form);
+      rotate_backward(view(ry.data(), {tokens, dims}), {.first = 7}, form);
+      double forward = 0, backward = 0;
+      for (std::size_t i = 0; i < x.size(); ++i) forward += rx[i] * y[i], backward += x[i] * ry[i];
+      EXPECT_NEAR(forward, backward, 1e-12) << choice_name(layout);
+      // The gradient of ⟨R x, y⟩ by x, by finite differences.
+      const double step = 1e-3;
+      for (std::size_t i = 0; i < x.size(); i += 5) {
+        auto high = x, low = x;
+        high[i] += step, low[i] -= step;
+        rotate(view(high.data(), {tokens, dims}), {.first = 7}, form);
+        rotate(view(low.data(), {tokens, dims}), {.first = 7}, form);
+        double slope = 0;
+        for (std::size_t j = 0; j < x.size(); ++j) slope += (high[j] - low[j]) * y[j];
+        EXPECT_NEAR(slope / (2 * step), ry[i], 1e-10) << i;
+      }
+    }
+  });
+}
+
+TEST(Rotate, InverseUndoesIt) {
+  const std::int64_t dims = 24, tokens = 6;
+  for_each_engine([&] {
+    for (const PairLayout layout : kLayouts) {
+      for (const RopeScaling& scaling :
+           {RopeScaling(YarnScaling{.factor = 8}), RopeScaling(XposScaling{.centre = 3})}) {
+        const Rotation form = prepare(Rope{.dims = dims, .layout = layout, .scaling = scaling});
+        const auto x = random_values<double>(tokens * dims);
+        auto y = x;
+        rotate(view(y.data(), {tokens, dims}), {.first = 100}, form);
+        rotate(view(y.data(), {tokens, dims}), {.first = 100}, inverse(form));
+        for (std::size_t i = 0; i < x.size(); ++i) ASSERT_NEAR(y[i], x[i], 1e-14) << i;
+      }
+    }
+  });
+}
+
+// Keys cached under one set of frequencies become those of another, wherever they stand.
+TEST(Rotate, RerotateIsWhatTheOtherFormWouldHaveMade) {
+  const std::int64_t dims = 32, tokens = std::ssize(kFarPositions);
+  const auto x = random_values<double>(tokens * dims);
+  const Rope rope{.dims = dims, .layout = PairLayout::kInterleavedToHalves};
+  for (const Numerics numerics : {Numerics::kExact, Numerics::kHfF32}) {
+    Rope longer = rope;
+    longer.sign = -1;
+    longer.scaling = DynamicScaling{.factor = 2};
+    const Rotation from = prepare(rope, {.numerics = numerics}),
+                   to = prepare(longer, {.length = 8192, .numerics = numerics});
+    for_each_engine([&] {
+      auto got = x, want = x;
+      rotate(view(got.data(), {tokens, dims}), {.ids = kFarPositions}, from);
+      rotate(view(want.data(), {tokens, dims}), {.ids = kFarPositions}, to);
+      if (numerics == Numerics::kExact) {
+        rerotate(view(got.data(), {tokens, dims}), {.ids = kFarPositions}, from, to);
+      } else {
+        EXPECT_THROW(between(from, to), Error);
+        rerotate(view(got.data(), {tokens, dims}), {.ids = kFarPositions}, from, to);
+      }
+      for (std::size_t i = 0; i < x.size(); ++i) ASSERT_NEAR(got[i], want[i], 1e-14) << i;
+    });
+  }
+}
+
+// xPos: scores fade with distance and depend on it alone, for queries and keys turned together.
+TEST(Rotate, GrowthOfQueriesAndKeysCancelsButForTheDistance) {
+  const std::int64_t dims = 64;
+  const Rotation form = prepare(Rope{.dims = dims, .scaling = XposScaling{.scale_base = 512, .centre = 1000}});
+  const auto q = random_values<double>(dims, 1), k = random_values<double>(dims, 2);
+  for_each_engine([&] {
+    const auto score = [&](std::int64_t m, std::int64_t n) {
+      auto rotated_q = q, rotated_k = k;
+      rotate(view(rotated_q.data(), {1, dims}), {.first = m}, form);
+      rotate(view(rotated_k.data(), {1, dims}), {.first = n}, for_keys(form));
+      double sum = 0;
+      for (std::size_t i = 0; i < q.size(); ++i) sum += rotated_q[i] * rotated_k[i];
+      return sum;
+    };
+    EXPECT_NEAR(score(100, 40), score(1100, 1040), 1e-10);
+    auto both_q = q, both_k = k;
+    rotate(QueryKey<TensorView>{view(both_q.data(), {1, dims}), view(both_k.data(), {1, dims})}, {.first = 1600},
+           form);
+    auto alone = k;
+    rotate(view(alone.data(), {1, dims}), {.first = 1600}, for_keys(form));
+    EXPECT_EQ(both_k, alone);
+  });
+}
+
+}  // namespace
+}  // namespace posenc
