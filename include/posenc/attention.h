@@ -19,12 +19,13 @@ struct AttentionOptions {
   /// How position enters: Nothing, a Rotation (q and k are turned as they are loaded) or a Bias (added to the
   /// scores). An Addition belongs to the embeddings, before q and k are made of them: it is refused here; use add().
   Form position = Nothing{};
-  bool causal = false;          ///< no query looks at keys after the one it stands beside
-  std::int64_t window = 0;      ///< n: only at keys less than n away from the one it stands beside; 0: at all
-  std::optional<double> scale;  ///< of q·k; unset: 1/√features; T5: 1. The form's softmax_factor multiplies either
+  bool causal = false;      ///< no query looks at keys after the one it stands beside
+  std::int64_t window = 0;  ///< n: only at keys less than n away from the one it stands beside; 0: at all
+  /// Of q·k; unset: 1/√features (T5 wants 1). The form's softmax_factor multiplies either.
+  std::optional<double> scale = {};
 
   /// Where the tokens stand, for the position. Unset: 0, 1, 2 … in each sequence, queries at its end.
-  std::optional<Positions> query_positions, key_positions;
+  std::optional<Positions> query_positions = {}, key_positions = {};
   bool keys_are_rotated = false;  ///< the cache holds keys that were turned when they came
 
   /// [batch]: the sequences end earlier than the tensor; queries past the end give zeros, keys there are not read.

@@ -128,7 +128,7 @@ void set_position(Position& made, Kind kind, const Shape& shape, const Heads<dou
       }
       return (both ? 0.5 * scale : scale) * sum;
     };
-    made.options.position = Bias{0, vectors};
+    made.options.position = Bias{both ? heads : 0, vectors};
   } else if (kind == Kind::kRatios) {
     DistanceRatios ratios;
     for (std::int64_t i = 0; i < shape.keys + shape.queries; ++i)
