@@ -1,3 +1,4 @@
+#include "attention/cpu/decode.h"
 #include "attention/cpu/score_bias.h"
 #include "attention/cpu/tiles.h"
 #include "attention/job.h"
@@ -25,6 +26,10 @@ void forward(const AttentionJob& job) {
     return;
   }
   const ScoreBias bias = prepare_bias(job, kKeyTile + kQueryBlock);
+  if (is_decoding(job, bias)) {
+    decode(job, bias);
+    return;
+  }
   const std::int64_t per_head = (job.q.sequence + kQueryBlock - 1) / kQueryBlock;
   kernels::cpu::parallel_for(job.q.batch * job.q.heads * per_head, 1,
                              [&](std::int64_t begin, std::int64_t end) { attend_blocks(job, bias, begin, end); });

@@ -1,0 +1,318 @@
+// Attention for few queries and many keys, as in decoding: every key and value is read once, as it lies in memory,
+// and that is what takes the time. Keys are split into chunks of a fixed size; the sums of chunks are put together in
+// order.
+
+#include "attention/cpu/decode.h"
+
+#include <cmath>
+#include <limits>
+
+#include "attention/bias_element.h"
+#include "kernels/cpu/parallel.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "attention/cpu/decode.cpp"
+#include "hwy/foreach_target.h"  // IWYU pragma: keep
+#include "hwy/highway.h"
+
+// after foreach_target.h, so that they are compiled for each target
+#include "attention/cpu/exp2-inl.h"
+#include "attention/cpu/pack-inl.h"
+#include "attention/cpu/panel-inl.h"
+
+#ifndef POSENC_DECODE_CHUNK
+#define POSENC_DECODE_CHUNK
+namespace posenc::attend::cpu {
+
+constexpr std::int64_t kChunk = 2048, kTile = 64;
+
+// What a chunk of keys gives for one row of scores.
+struct Part {
+  float largest, total;
+};
+
+// A chunk of keys of one head of one sequence.
+struct Chunk {
+  std::int64_t b, g, begin, end;
+  Part* parts;  // [rows]
+  float* sums;  // [rows, value features]
+};
+
+}  // namespace posenc::attend::cpu
+#endif
+
+HWY_BEFORE_NAMESPACE();
+namespace posenc::attend::cpu::HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+
+// Eight dot products of one vector with rows. A call reads the rows of eight keys at once: enough chains of sums to
+// keep the machine busy.
+HWY_INLINE void dot_rows(const float* HWY_RESTRICT q, const float* HWY_RESTRICT k, std::int64_t stride,
+                         std::int64_t features, float* HWY_RESTRICT out) {
+  const DF d;
+  VF s0 = hn::Zero(d), s1 = s0, s2 = s0, s3 = s0, s4 = s0, s5 = s0, s6 = s0, s7 = s0;
+  std::int64_t f = 0;
+  for (; f + lanes() <= features; f += lanes()) {
+    const VF x = hn::LoadU(d, q + f);
+    s0 = hn::MulAdd(x, hn::LoadU(d, k + f), s0);
+    s1 = hn::MulAdd(x, hn::LoadU(d, k + stride + f), s1);
+    s2 = hn::MulAdd(x, hn::LoadU(d, k + 2 * stride + f), s2);
+    s3 = hn::MulAdd(x, hn::LoadU(d, k + 3 * stride + f), s3);
+    s4 = hn::MulAdd(x, hn::LoadU(d, k + 4 * stride + f), s4);
+    s5 = hn::MulAdd(x, hn::LoadU(d, k + 5 * stride + f), s5);
+    s6 = hn::MulAdd(x, hn::LoadU(d, k + 6 * stride + f), s6);
+    s7 = hn::MulAdd(x, hn::LoadU(d, k + 7 * stride + f), s7);
+  }
+  out[0] = hn::GetLane(hn::SumOfLanes(d, s0));
+  out[1] = hn::GetLane(hn::SumOfLanes(d, s1));
+  out[2] = hn::GetLane(hn::SumOfLanes(d, s2));
+  out[3] = hn::GetLane(hn::SumOfLanes(d, s3));
+  out[4] = hn::GetLane(hn::SumOfLanes(d, s4));
+  out[5] = hn::GetLane(hn::SumOfLanes(d, s5));
+  out[6] = hn::GetLane(hn::SumOfLanes(d, s6));
+  out[7] = hn::GetLane(hn::SumOfLanes(d, s7));
+  for (; f < features; ++f) {
+    for (std::int64_t r = 0; r < kGroup; ++r) out[r] += q[f] * k[r * stride + f];
+  }
+}
+HWY_INLINE float dot_row(const float* HWY_RESTRICT q, const float* HWY_RESTRICT k, std::int64_t features) {
+  const DF d;
+  VF s = hn::Zero(d);
+  std::int64_t f = 0;
+  for (; f + lanes() <= features; f += lanes()) s = hn::MulAdd(hn::LoadU(d, q + f), hn::LoadU(d, k + f), s);
+  float sum = hn::GetLane(hn::SumOfLanes(d, s));
+  for (; f < features; ++f) sum += q[f] * k[f];
+  return sum;
+}
+
+// sums[f] = sums[f] · shrink + Σ weight[j] · v[j, f]
+HWY_INLINE void add_rows(const float* HWY_RESTRICT weights, const float* HWY_RESTRICT v, std::int64_t stride,
+                         std::int64_t count, std::int64_t features, float shrink, float* HWY_RESTRICT sums) {
+  const DF d;
+  const std::int64_t n = lanes();
+  const VF by = hn::Set(d, shrink);
+  std::int64_t f = 0;
+  for (; f + 8 * n <= features; f += 8 * n) {
+    VF s0 = hn::Zero(d), s1 = s0, s2 = s0, s3 = s0, s4 = s0, s5 = s0, s6 = s0, s7 = s0;
+    const float* HWY_RESTRICT row = v + f;
+    for (std::int64_t j = 0; j < count; ++j, row += stride) {
+      const VF w = hn::Set(d, weights[j]);
+      s0 = hn::MulAdd(w, hn::LoadU(d, row), s0);
+      s1 = hn::MulAdd(w, hn::LoadU(d, row + n), s1);
+      s2 = hn::MulAdd(w, hn::LoadU(d, row + 2 * n), s2);
+      s3 = hn::MulAdd(w, hn::LoadU(d, row + 3 * n), s3);
+      s4 = hn::MulAdd(w, hn::LoadU(d, row + 4 * n), s4);
+      s5 = hn::MulAdd(w, hn::LoadU(d, row + 5 * n), s5);
+      s6 = hn::MulAdd(w, hn::LoadU(d, row + 6 * n), s6);
+      s7 = hn::MulAdd(w, hn::LoadU(d, row + 7 * n), s7);
+    }
+    float* HWY_RESTRICT to = sums + f;
+    hn::StoreU(hn::MulAdd(hn::LoadU(d, to), by, s0), d, to);
+    hn::StoreU(hn::MulAdd(hn::LoadU(d, to + n), by, s1), d, to + n);
+    hn::StoreU(hn::MulAdd(hn::LoadU(d, to + 2 * n), by, s2), d, to + 2 * n);
+    hn::StoreU(hn::MulAdd(hn::LoadU(d, to + 3 * n), by, s3), d, to + 3 * n);
+    hn::StoreU(hn::MulAdd(hn::LoadU(d, to + 4 * n), by, s4), d, to + 4 * n);
+    hn::StoreU(hn::MulAdd(hn::LoadU(d, to + 5 * n), by, s5), d, to + 5 * n);
+    hn::StoreU(hn::MulAdd(hn::LoadU(d, to + 6 * n), by, s6), d, to + 6 * n);
+    hn::StoreU(hn::MulAdd(hn::LoadU(d, to + 7 * n), by, s7), d, to + 7 * n);
+  }
+  for (; f + n <= features; f += n) {
+    VF s = hn::Zero(d);
+    for (std::int64_t j = 0; j < count; ++j)
+      s = hn::MulAdd(hn::Set(d, weights[j]), hn::LoadU(d, v + j * stride + f), s);
+    hn::StoreU(hn::MulAdd(hn::LoadU(d, sums + f), by, s), d, sums + f);
+  }
+  for (; f < features; ++f) {
+    float s = 0;
+    for (std::int64_t j = 0; j < count; ++j) s += weights[j] * v[j * stride + f];
+    sums[f] = sums[f] * shrink + s;
+  }
+}
+
+// Biases for one query and keys from `key` on, added to the scores.
+HWY_INLINE void add_biases(const AttentionJob& job, const ScoreBias& bias, const TilePlace& place,
+                           float* HWY_RESTRICT scores) {
+  using Kind = ScoreBias::Kind;
+  if (bias.kind == Kind::kNone) return;
+  const std::int64_t x = job.sight(place.b, place.first_query).beside + job.places.shift - place.first_key;
+  const auto h = static_cast<std::size_t>(place.h);
+  if (bias.kind == Kind::kSlope) {
+    for (std::int64_t j = 0; j < place.keys; ++j) {
+      scores[j] += bias.slopes[h] * std::fabs(static_cast<float>(x - j));
+    }
+  } else if (bias.kind == Kind::kDistance) {
+    const DistanceRow& row = bias.rows[h];
+    for (std::int64_t j = 0; j < place.keys; ++j) scores[j] += row.at(std::clamp(x - j, row.low, row.high));
+  } else {
+    HWY_ALIGN float tile[kTile];
+    fill_tile(job, place, tile, 1);
+    for (std::int64_t j = 0; j < place.keys; ++j) scores[j] += tile[j];
+  }
+}
+
+// Scores become weights below the new largest; returns by how much the sums before shrink.
+HWY_INLINE float weigh(float* HWY_RESTRICT scores, std::int64_t count, Part& part) {
+  const DF d;
+  HWY_ALIGN float padded[kTile + 16];
+  float largest = part.largest;
+  for (std::int64_t j = 0; j < count; ++j) {
+    largest = scores[j] > largest ? scores[j] : largest;
+    padded[j] = scores[j];
+  }
+  std::fill(padded + count, padded + kTile + 16, -std::numeric_limits<float>::infinity());
+  const float safe = largest == -std::numeric_limits<float>::infinity() ? 0.0f : largest;
+  VF total = hn::Zero(d);
+  for (std::int64_t j = 0; j < kTile; j += lanes()) {
+    const VF p = exp2_of_negative(d, hn::Sub(hn::LoadU(d, padded + j), hn::Set(d, safe)));
+    hn::StoreU(p, d, padded + j);
+    total = hn::Add(total, p);
+  }
+  const float shrink = hn::GetLane(exp2_of_negative(d, hn::Set(d, part.largest - safe)));
+  std::copy(padded, padded + count, scores);
+  part.largest = largest;
+  part.total = part.total * shrink + hn::GetLane(hn::SumOfLanes(d, total));
+  return shrink;
+}
+
+void attend_chunk(const AttentionJob& job, const ScoreBias& bias, const Chunk& chunk) {
+  const std::int64_t features = job.q.features, value_features = job.v.features;
+  const std::int64_t rows = job.group * job.q.sequence;
+  const bool k_in_place = job.k.type == DataType::kF32 && job.k.feature_stride == 1 && job.k_turning.turns == nullptr;
+  const bool v_in_place = job.v.type == DataType::kF32 && job.v.feature_stride == 1;
+  std::vector<float> q(static_cast<std::size_t>(rows * features));
+  std::vector<float> k(k_in_place ? 0 : static_cast<std::size_t>(kTile * features));
+  std::vector<float> v(v_in_place ? 0 : static_cast<std::size_t>(kTile * value_features));
+  const auto factor = static_cast<float>(job.scale * kLog2E);
+  for (std::int64_t r = 0; r < rows; ++r) {
+    const std::int64_t h = chunk.g * job.group + r / job.q.sequence, i = r % job.q.sequence;
+    load_rows(job.q, job.q_turning, chunk.b, h, i, i + 1, features, q.data() + r * features);
+  }
+  for (float& x : q) x *= factor;
+  HWY_ALIGN float scores[kTile];
+  for (std::int64_t key = chunk.begin; key < chunk.end; key += kTile) {
+    const std::int64_t end = std::min(key + kTile, chunk.end);
+    const float* keys = k.data();
+    const float* values = v.data();
+    std::int64_t k_stride = features, v_stride = value_features;
+    if (k_in_place) {
+      keys = job.k.row<float>(chunk.b, chunk.g, key);
+      k_stride = job.k.token_stride;
+    } else {
+      load_rows(job.k, job.k_turning, chunk.b, chunk.g, key, end, features, k.data());
+    }
+    if (v_in_place) {
+      values = job.v.row<float>(chunk.b, chunk.g, key);
+      v_stride = job.v.token_stride;
+    } else {
+      pack_rows(job.v, chunk.b, chunk.g, key, end, value_features, v.data());
+    }
+    for (std::int64_t r = 0; r < rows; ++r) {
+      const std::int64_t h = chunk.g * job.group + r / job.q.sequence, i = r % job.q.sequence;
+      const Sight& sight = job.sight(chunk.b, i);
+      const std::int64_t low = std::max(key, sight.begin), high = std::min(end, sight.end), count = high - low;
+      if (count <= 0) continue;
+      const float* first = keys + (low - key) * k_stride;
+      std::int64_t j = 0;
+      for (; j + kGroup <= count; j += kGroup) {
+        dot_rows(q.data() + r * features, first + j * k_stride, k_stride, features, scores + j);
+      }
+      for (; j < count; ++j) scores[j] = dot_row(q.data() + r * features, first + j * k_stride, features);
+      add_biases(job, bias, {chunk.b, h, i, 1, low, count}, scores);
+      for (j = 0; j < count && job.key_mask != nullptr; ++j) {
+        if (job.is_masked(chunk.b, low + j)) scores[j] = -std::numeric_limits<float>::infinity();
+      }
+      const float shrink = weigh(scores, count, chunk.parts[r]);
+      float* sums = chunk.sums + r * value_features;
+      const float* first_value = values + (low - key) * v_stride;
+      if (job.key_mask == nullptr) {
+        add_rows(scores, first_value, v_stride, count, value_features, shrink, sums);
+        continue;
+      }
+      add_rows(scores, first_value, v_stride, 0, value_features, shrink, sums);
+      for (j = 0; j < count; ++j) {  // a masked value is not seen, also where 0 times it is not 0
+        if (job.is_masked(chunk.b, low + j)) continue;
+        add_rows(scores + j, first_value + j * v_stride, v_stride, 1, value_features, 1.0f, sums);
+      }
+    }
+  }
+}
+
+}  // namespace posenc::attend::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace posenc::attend::cpu {
+namespace {
+
+HWY_EXPORT(attend_chunk);
+
+// The parts of one row put together, in order.
+void write_row(const AttentionJob& job, std::int64_t b, std::int64_t h, std::int64_t i,
+               const std::vector<Part>& parts, const std::vector<float>& sums, std::int64_t first, std::int64_t step,
+               std::int64_t chunks) {
+  float largest = -std::numeric_limits<float>::infinity();
+  bool is_number = true;
+  for (std::int64_t c = 0; c < chunks; ++c) {
+    const Part& part = parts[static_cast<std::size_t>(first + c * step)];
+    if (part.total != part.total) is_number = false;
+    largest = std::max(largest, part.largest);
+  }
+  const std::int64_t features = job.v.features;
+  std::vector<double> row(static_cast<std::size_t>(features), 0.0);
+  double total = 0;
+  for (std::int64_t c = 0; c < chunks; ++c) {
+    const std::int64_t at = first + c * step;
+    const Part& part = parts[static_cast<std::size_t>(at)];
+    if (part.total == 0.0f) continue;
+    const double weight = std::exp2(static_cast<double>(part.largest) - static_cast<double>(largest));
+    total += weight * static_cast<double>(part.total);
+    for (std::int64_t f = 0; f < features; ++f) {
+      row[static_cast<std::size_t>(f)] +=
+          weight * static_cast<double>(sums[static_cast<std::size_t>(at * features + f)]);
+    }
+  }
+  if (!is_number) total = std::numeric_limits<double>::quiet_NaN();
+  kernels::with_type(job.out.type, [&](auto kind) {
+    using T = decltype(kind);
+    T* out = job.out.row<T>(b, h, i);
+    for (std::int64_t f = 0; f < features; ++f) {
+      const double value = total == 0 ? 0.0 : row[static_cast<std::size_t>(f)] / total;
+      out[f * job.out.feature_stride] = numerics::narrow<T>(value);
+    }
+  });
+  if (job.logsumexp.data == nullptr) return;
+  *job.logsumexp.row<float>(b, h, i) =
+      static_cast<float>(total == 0 ? std::log2(total) : (static_cast<double>(largest) + std::log2(total)) / kLog2E);
+}
+
+}  // namespace
+
+bool is_decoding(const AttentionJob& job, const ScoreBias& bias) {
+  return job.group * job.q.sequence <= kMostDecodeRows && bias.query_rows == 0 && bias.key_rows == 0;
+}
+
+void decode(const AttentionJob& job, const ScoreBias& bias) {
+  const std::int64_t rows = job.group * job.q.sequence, heads = job.q.batch * job.k.heads;
+  const std::int64_t chunks = (job.k.sequence + kChunk - 1) / kChunk;
+  std::vector<Part> parts(static_cast<std::size_t>(heads * chunks * rows),
+                          {-std::numeric_limits<float>::infinity(), 0.0f});
+  std::vector<float> sums(parts.size() * static_cast<std::size_t>(job.v.features), 0.0f);
+  kernels::cpu::parallel_for(heads * chunks, 1, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t at = begin; at < end; ++at) {
+      const std::int64_t head = at / chunks, first = at % chunks * kChunk;
+      HWY_DYNAMIC_DISPATCH(attend_chunk)
+      (job, bias,
+       {head / job.k.heads, head % job.k.heads, first, std::min(first + kChunk, job.k.sequence),
+        parts.data() + at * rows, sums.data() + at * rows * job.v.features});
+    }
+  });
+  for (std::int64_t head = 0; head < heads; ++head) {
+    for (std::int64_t r = 0; r < rows; ++r) {
+      write_row(job, head / job.k.heads, head % job.k.heads * job.group + r / job.q.sequence, r % job.q.sequence,
+                parts, sums, head * chunks * rows + r, rows, chunks);
+    }
+  }
+}
+
+}  // namespace posenc::attend::cpu
+#endif
