@@ -1,3 +1,4 @@
+#include "attention/cpu/backward.h"
 #include "attention/cpu/decode.h"
 #include "attention/cpu/score_bias.h"
 #include "attention/cpu/tiles.h"
@@ -38,6 +39,6 @@ void forward(const AttentionJob& job) {
 }  // namespace
 }  // namespace cpu
 
-const AttentionBackend kCpuAttention = {"cpu", true, &cpu::forward, &reference::backward};
+const AttentionBackend kCpuAttention = {"cpu", true, &cpu::forward, &cpu::backward};
 
 }  // namespace posenc::attend

@@ -130,7 +130,7 @@ HWY_INLINE void add_biases(const AttentionJob& job, const ScoreBias& bias, const
     for (std::int64_t j = 0; j < place.keys; ++j) scores[j] += row.at(std::clamp(x - j, row.low, row.high));
   } else {
     HWY_ALIGN float tile[kTile];
-    fill_tile(job, place, tile, 1);
+    fill_tile(job, place, tile, 1, 0);
     for (std::int64_t j = 0; j < place.keys; ++j) scores[j] += tile[j];
   }
 }

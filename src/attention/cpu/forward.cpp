@@ -22,13 +22,6 @@ HWY_BEFORE_NAMESPACE();
 namespace posenc::attend::cpu::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-constexpr float kNone = -std::numeric_limits<float>::infinity();
-constexpr std::int64_t kMostLanes = 16;
-constexpr std::int64_t kMostWidth = kPanelVectors * kMostLanes;
-
-HWY_INLINE VF load(const float* from, std::int64_t vector) { return hn::LoadU(DF(), from + vector * lanes()); }
-HWY_INLINE void store(VF value, float* to, std::int64_t vector) { hn::StoreU(value, DF(), to + vector * lanes()); }
-
 // One block of queries at work.
 struct Block {
   const AttentionJob& job;
@@ -190,7 +183,7 @@ void add_tile(Block& block, std::int64_t panel, std::int64_t first, std::int64_t
     add_vectors(block, panel, first, count, begin, end);
   } else {
     fill_tile(block.job, {block.b, block.h, first, count, block.first_key + begin, end - begin},
-              block.tile.data() + begin * width, width);
+              block.tile.data() + begin * width, width, 1);
   }
   const float* HWY_RESTRICT tile = block.tile.data();
   change_scores(block, begin, end, largest, [&](std::int64_t j, int vector, VF s) HWY_ATTR {

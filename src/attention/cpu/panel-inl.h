@@ -10,6 +10,7 @@
 #endif
 
 #include <cstdint>
+#include <limits>
 
 #include "hwy/highway.h"
 
@@ -23,6 +24,13 @@ using VF = hn::Vec<DF>;
 constexpr std::int64_t kPanelVectors = 3;
 HWY_INLINE std::int64_t lanes() { return static_cast<std::int64_t>(hn::Lanes(DF())); }
 HWY_INLINE std::int64_t panel_width() { return kPanelVectors * lanes(); }
+
+constexpr float kNone = -std::numeric_limits<float>::infinity();
+constexpr std::int64_t kMostLanes = 16;
+constexpr std::int64_t kMostWidth = kPanelVectors * kMostLanes;
+
+HWY_INLINE VF load(const float* from, std::int64_t vector) { return hn::LoadU(DF(), from + vector * lanes()); }
+HWY_INLINE void store(VF value, float* to, std::int64_t vector) { hn::StoreU(value, DF(), to + vector * lanes()); }
 
 // How many rows of the product are made at once: all their sums stay in registers, of which there are 32 or 16.
 constexpr std::int64_t kGroup = 8;

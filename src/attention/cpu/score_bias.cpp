@@ -86,10 +86,11 @@ ScoreBias prepare_bias(const AttentionJob& job, std::int64_t reach) {
   return bias;
 }
 
-void fill_tile(const AttentionJob& job, const TilePlace& place, float* tile, std::int64_t stride) {
+void fill_tile(const AttentionJob& job, const TilePlace& place, float* tile, std::int64_t key_step,
+               std::int64_t query_step) {
   for (std::int64_t j = 0; j < place.keys; ++j) {
     for (std::int64_t i = 0; i < place.queries; ++i) {
-      tile[j * stride + i] = static_cast<float>(
+      tile[j * key_step + i * query_step] = static_cast<float>(
           kLog2E * bias_element(job, place.b, place.h, place.first_query + i, place.first_key + j));
     }
   }

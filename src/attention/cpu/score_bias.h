@@ -33,11 +33,12 @@ struct ScoreBias {
 /// `reach`: no tile is longer, in either direction.
 ScoreBias prepare_bias(const AttentionJob& job, std::int64_t reach);
 
-/// A tile of biases for rows of queries and columns of keys, in units of log 2, whatever the source but vectors:
-/// tile[(j − keys.begin) · stride + (i − first)].
+/// A tile of biases, in units of log 2, whatever the source but vectors:
+/// tile[(j − first_key) · key_step + (i − first_query) · query_step].
 struct TilePlace {
   std::int64_t b, h, first_query, queries, first_key, keys;
 };
-void fill_tile(const AttentionJob& job, const TilePlace& place, float* tile, std::int64_t stride);
+void fill_tile(const AttentionJob& job, const TilePlace& place, float* tile, std::int64_t key_step,
+               std::int64_t query_step);
 
 }  // namespace posenc::attend::cpu
