@@ -22,7 +22,7 @@ Wide wide_from(const Real& value);
 /// ln(x) and e^x by tables and short polynomials, with + − × ÷ and fma alone: the same bits on every machine, which
 /// the C library's functions do not promise. For the many values that 400-bit numbers would be too slow for.
 /// Error: at most 2^-75, relative: rounding to double is correct but for a value in 2^20.
-/// Range: x positive and normal; for e^x, |x| ≤ 700.
+/// Range: x positive and normal; for e^x, |x| ≤ 600.
 Wide log_of(const Wide& x);
 Wide exp_of(const Wide& x);
 

@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "backends.h"
+#include "numerics/fixed.h"
 #include "posenc/posenc.h"
 #include "schemes/golden_array.h"
 #include "schemes/log_buckets.h"
@@ -40,7 +41,7 @@ TEST(T5, BiasIsTransformersToTheLastBit) {
 
 // The definition, r by r, in whole numbers: bucket E + j and up is where r^(B−E) · E^j ≥ max_distance^j · E^(B−E).
 TEST(T5, EveryBoundIsTheExactOne) {
-  using Whole = unsigned __int128;
+  using Whole = numerics::uint128;
   const auto power = [](std::int64_t base, std::int64_t exponent) {
     Whole result = 1;
     for (std::int64_t i = 0; i < exponent; ++i) result *= static_cast<Whole>(base);

@@ -36,7 +36,9 @@ struct Alibi {
   bool operator==(const Alibi&) const = default;
 };
 
-/// Error: slopes are the nearest doubles.
+/// Error: slopes are the nearest doubles. With numerics hf-f32 and ggml-f32 they are powers in float32 of a first
+/// slope
+///   in float32, as BLOOM and ggml make them: up to 5e-7 off.
 /// Range: heads 1 to 65536, max_bias above 0 up to 1000, scale at least 0 and finite.
 Bias prepare(const Alibi& scheme, const Situation& now = {});
 

@@ -25,10 +25,10 @@ struct Fire {
   double c = 0.1;
   double threshold = 512.0;
   double epsilon = 1e-6;
-  std::vector<double> hidden_weights;
-  std::vector<double> hidden_biases;
-  std::vector<double> output_weights;
-  std::vector<double> output_biases;
+  std::vector<double> hidden_weights = {};
+  std::vector<double> hidden_biases = {};
+  std::vector<double> output_weights = {};
+  std::vector<double> output_biases = {};
 
   template <class Visitor> static void fields(Visitor&& visit) {
     visit("c", &Fire::c, "how soon distances are squeezed");
