@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "benchmarks/limits.h"
+#include "cli/bench_attention.h"
 #include "cli/engine_flags.h"
 #include "cli/failure.h"
 #include "cli/numbers.h"
@@ -89,20 +90,21 @@ Result measure_add(const Extents& shape, DataType type, bool is_ready, const lim
           limits::compare(limit, job, effort)};
 }
 
+bool wants(const BenchFlags& flags, std::string_view job) {
+  return flags.jobs.empty() || std::find(flags.jobs.begin(), flags.jobs.end(), job) != flags.jobs.end();
+}
+
 std::vector<Result> measure(const BenchFlags& flags, const limits::Effort& effort,
                             const std::vector<int>& thread_counts) {
-  const auto wants = [&](std::string_view job) {
-    return flags.jobs.empty() || std::find(flags.jobs.begin(), flags.jobs.end(), job) != flags.jobs.end();
-  };
   std::vector<Result> results;
   for (const int count : thread_counts) {
     set_threads(count);
-    if (wants("table")) {
+    if (wants(flags, "table")) {
       results.push_back(measure_table({131072, 1024}, DataType::kF32, effort));
       results.push_back(measure_table({32768, 1024}, DataType::kF64, effort));
       results.push_back(measure_table({65536, 1024}, DataType::kBF16, effort));
     }
-    if (!wants("add")) continue;
+    if (!wants(flags, "add")) continue;
     for (const bool is_ready : {true, false}) {
       results.push_back(measure_add({8, 4096, 1024}, DataType::kF32, is_ready, effort));
       results.push_back(measure_add({16, 4096, 1024}, DataType::kBF16, is_ready, effort));
@@ -119,7 +121,7 @@ std::string simd_target() {
 
 int cores() { return static_cast<int>(std::max(std::thread::hardware_concurrency(), 1U)); }
 
-std::string as_json(const std::vector<Result>& results) {
+std::string as_json(const std::vector<Result>& results, const std::vector<AttentionFigure>& figures) {
   Json::Array list;
   for (const Result& result : results) {
     Json::Array shape;
@@ -134,14 +136,17 @@ std::string as_json(const std::vector<Result>& results) {
                                 {"limit_gb_per_s", result.bytes / result.times.limit_seconds / kGiga},
                                 {"ratio", result.times.ratio}});
   }
+  for (const AttentionFigure& figure : figures) list.push_back(as_json(figure));
   const Json::Object machine = {{"cores", cores()}, {"simd_target", simd_target()}, {"backend", backend()}};
   return dump_json(Json::Object{{"machine", machine}, {"results", std::move(list)}}, 2) + "\n";
 }
 
-std::string as_text(const std::vector<Result>& results) {
+std::string as_text(const std::vector<Result>& results, const std::vector<AttentionFigure>& figures) {
   const bool colour = wants_colour(STDOUT_FILENO);
   std::string text = fmt::format("{} cores, {}, backend {}; each job beside its limit, measured in turn\n\n", cores(),
                                  simd_target(), backend());
+  if (!figures.empty()) text += as_text(figures, colour) + (results.empty() ? "" : "\n");
+  if (results.empty()) return text;
   constexpr std::string_view kLine = "{}  {}  {:>5}  {:>7}  {:>10}  {:>6}  {:>8}  {:>5}  {}\n";
   text += dim(fmt::format(kLine, pad_right("job", 22), pad_right("shape", 16), "dtype", "threads", "time", "GB/s",
                           "of limit", "GB/s", "limit"),
@@ -164,12 +169,20 @@ int run(const BenchFlags& flags) {
     refuse(fmt::format("--repeats: {} is not from 1 to {}", repeats, kMostRepeats));
   }
   for (const std::string& job : flags.jobs) {
-    if (job != "table" && job != "add") refuse(fmt::format("bench: '{}' is not one of table, add", job));
+    if (job == "table" || job == "add" || job == "attention") continue;
+    refuse(fmt::format("bench: '{}' is not one of table, add, attention", job));
   }
   std::vector<int> thread_counts = {threads()};
   if (flags.engine.threads.empty() && threads() > 1) thread_counts = {1, threads()};
-  const std::vector<Result> results = measure(flags, {.repeats = static_cast<int>(repeats)}, thread_counts);
-  print(flags.json ? as_json(results) : as_text(results));
+  const limits::Effort effort{.repeats = static_cast<int>(repeats)};
+  const std::vector<Result> results = measure(flags, effort, thread_counts);
+  std::vector<AttentionFigure> figures;
+  for (const int count : thread_counts) {
+    if (!wants(flags, "attention")) break;
+    set_threads(count);
+    for (AttentionFigure& figure : measure_attention(effort)) figures.push_back(std::move(figure));
+  }
+  print(flags.json ? as_json(results, figures) : as_text(results, figures));
   return kDone;
 }
 
@@ -179,12 +192,13 @@ Verb bench_verb(CLI::App& program) {
   Verb verb;
   verb.name = "bench";
   verb.summary = "how fast this machine is, against what its own memory can do";
-  verb.usage = "[table] [add] [options]";
+  verb.usage = "[table] [add] [attention] [options]";
   verb.details =
-      "Each job runs in turn with its limit: plain stores for a table, reading and writing in place for x += p. The "
+      "Each job runs in turn with its limit: plain stores for a table, reading and writing in place for x += p, "
+      "OpenBLAS's SGEMM for attention, reading the cache for decoding. The "
       "last column is the median of the ratios, which stays put where absolute figures drift. With one thread and "
-      "with all, unless --threads says how many. Needs 0.7 GiB and about a minute.";
-  verb.examples = "posenc bench\nposenc bench table\nposenc bench add --threads 2 --json";
+      "with all, unless --threads says how many. Needs 0.7 GiB and about two minutes.";
+  verb.examples = "posenc bench\nposenc bench table\nposenc bench attention --threads 2 --json";
   verb.command = program.add_subcommand(std::string(verb.name));
   auto flags = std::make_shared<BenchFlags>();
   verb.command->add_option("JOB", flags->jobs);
