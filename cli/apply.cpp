@@ -117,6 +117,9 @@ int run(const ApplyFlags& flags, SchemeRequest& request) {
   std::optional<OutputFile> file = open_output(flags, input);
 
   const Form form = form_of(request, numerics_from(flags.numerics), weights);
+  if (std::holds_alternative<Bias>(form)) {
+    refuse(fmt::format("{}: adds to the scores of attention, not to tokens", name_of(request.scheme)));
+  }
   const auto* const addition = std::get_if<Addition>(&form);
   PositionList positions;
   if (addition != nullptr) {

@@ -14,7 +14,6 @@
 namespace posenc::cli {
 namespace {
 
-constexpr std::string_view kFlag = "--positions";
 constexpr std::int64_t kMostGridPoints = std::int64_t{1} << 22;  // they are kept in memory
 
 std::vector<std::string_view> split(std::string_view text, char separator) {
@@ -37,28 +36,28 @@ bool is_whole_number(std::string_view text) {
 }
 
 // `limit` is one more than the largest that is allowed.
-std::int64_t position_below(std::string_view text, std::int64_t limit) {
-  if (!is_whole_number(text)) integer_from(text, kFlag);
+std::int64_t position_below(std::string_view text, std::int64_t limit, std::string_view flag) {
+  if (!is_whole_number(text)) integer_from(text, flag);
   // longer than any position, and perhaps than 64 bits
-  if (text.size() > 18) refuse_position(kFlag, text);
-  const std::int64_t position = integer_from(text, kFlag);
-  if (position < 0 || position >= limit) refuse_position(kFlag, text);
+  if (text.size() > 18) refuse_position(flag, text);
+  const std::int64_t position = integer_from(text, flag);
+  if (position < 0 || position >= limit) refuse_position(flag, text);
   return position;
 }
 
-PositionList range_from(std::string_view text) {
+PositionList range_from(std::string_view text, std::string_view flag) {
   const std::vector<std::string_view> parts = split(text, ':');
   const bool is_complete = std::none_of(parts.begin(), parts.end(), [](auto part) { return part.empty(); });
   if (parts.size() > 3 || !is_complete) {
-    refuse(fmt::format("{}: '{}' is not from:to or from:to:step", kFlag, text));
+    refuse(fmt::format("{}: '{}' is not from:to or from:to:step", flag, text));
   }
   PositionList list;
-  list.first = position_below(parts[0], kPositionLimit);
-  const std::int64_t stop = position_below(parts[1], kPositionLimit + 1);
-  if (parts.size() == 3) list.step = integer_from(parts[2], kFlag);
-  if (list.step < 1) refuse(fmt::format("{}: {} has a step of {}; it must be at least 1", kFlag, text, list.step));
-  if (stop < list.first) refuse(fmt::format("{}: {} runs backwards", kFlag, text));
-  if (stop == list.first) refuse(fmt::format("{}: {} is empty (the end does not count)", kFlag, text));
+  list.first = position_below(parts[0], kPositionLimit, flag);
+  const std::int64_t stop = position_below(parts[1], kPositionLimit + 1, flag);
+  if (parts.size() == 3) list.step = integer_from(parts[2], flag);
+  if (list.step < 1) refuse(fmt::format("{}: {} has a step of {}; it must be at least 1", flag, text, list.step));
+  if (stop < list.first) refuse(fmt::format("{}: {} runs backwards", flag, text));
+  if (stop == list.first) refuse(fmt::format("{}: {} is empty (the end does not count)", flag, text));
   list.count = (stop - list.first - 1) / list.step + 1;
   return list;
 }
@@ -87,11 +86,11 @@ PositionList file_from(const std::string& path) {
 
 }  // namespace
 
-PositionList positions_from(std::string_view text) {
+PositionList positions_from(std::string_view text, std::string_view flag) {
   if (text.starts_with('@')) return file_from(std::string(text.substr(1)));
-  if (text.find(':') != std::string_view::npos) return range_from(text);
+  if (text.find(':') != std::string_view::npos) return range_from(text, flag);
   PositionList list;
-  for (const std::string_view part : split(text, ',')) list.ids.push_back(position_below(part, kPositionLimit));
+  for (const std::string_view part : split(text, ',')) list.ids.push_back(position_below(part, kPositionLimit, flag));
   list.count = static_cast<std::int64_t>(list.ids.size());
   return list;
 }

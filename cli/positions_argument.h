@@ -20,8 +20,8 @@ struct PositionList {
 };
 
 /// 8 (one), 0:8 (from:to), 0:4096:64 (with a step), 0,1,5 (a list), @ids.npy (int64, [n] or [axes, n]).
-/// Throws: Failure for all else, for empty and reversed ranges, and outside 0 … 2^53 − 1.
-PositionList positions_from(std::string_view text);
+/// Throws: Failure that names the flag for all else, for empty and reversed ranges, and outside 0 … 2^53 − 1.
+PositionList positions_from(std::string_view text, std::string_view flag = "--positions");
 
 /// Every point of a grid in row-major order: "14,14" is 196 positions of 2 axes.
 PositionList positions_of_grid(std::string_view text);

@@ -81,6 +81,9 @@ template <class S, class T> T value_from(T S::*member, std::string_view field, s
     return number_from(text, flag);
   } else if constexpr (std::is_same_v<T, std::int64_t>) {
     return integer_from(text, flag);
+  } else if constexpr (std::is_same_v<T, bool>) {
+    if (text != "true" && text != "false") refuse(fmt::format("{}: '{}' is not true or false", flag, text));
+    return text == "true";
   } else {
     static_assert(kIsList<T> || kIsOneOf<T>, "a field of this type needs a way to be written as a flag");
     return value_by_json(member, field, text);
@@ -106,8 +109,19 @@ template <class T> std::string help_of(std::string_view help, const T& default_v
 template <class T> std::string_view placeholder_of() {
   if constexpr (Choice<T>) return "WORD";
   if constexpr (kIsOneOf<T>) return "TYPE:…";
+  if constexpr (std::is_same_v<T, bool>) return "BOOL";
   if constexpr (kIsList<T>) return "N,N,…";
   return std::is_same_v<T, double> ? "X" : "N";
+}
+
+// The axes of the table that a scheme takes from a file; none: it has no such table.
+template <class S> constexpr std::string_view kTableAxes = "";
+template <> constexpr std::string_view kTableAxes<Learned> = "[rows, width]";
+template <> constexpr std::string_view kTableAxes<T5> = "[buckets, heads]";
+template <> constexpr std::string_view kTableAxes<Swin> = "[rows, heads]";
+
+std::string_view table_axes_of(const Scheme& scheme) {
+  return std::visit([]<class S>(const S&) { return kTableAxes<S>; }, scheme);
 }
 
 bool is_letters(std::string_view text) {
@@ -144,8 +158,9 @@ template <class S> void add_command(CLI::App& verb, const std::shared_ptr<Scheme
         ->type_name(std::string(placeholder_of<Member>()))
         ->group(std::string(kFieldGroup));
   });
-  if constexpr (std::is_same_v<S, Learned>) {
-    command->add_option("--table", request->weights_path, "the trained table, [rows, width]; rows and width follow")
+  if constexpr (!kTableAxes<S>.empty()) {
+    const std::string help = fmt::format("the trained table, {}; its sizes follow from the file", kTableAxes<S>);
+    command->add_option("--table", request->weights_path, help)
         ->type_name("FILE.npy")
         ->group(std::string(kFieldGroup));
   }
@@ -212,24 +227,31 @@ void follow_file(SchemeRequest& request, std::string_view field, std::int64_t va
 }
 
 NpyArray read_weights(SchemeRequest& request, const NpyOptions& options) {
-  if (!std::holds_alternative<Learned>(request.scheme)) return {};
+  const std::string_view axes = table_axes_of(request.scheme), name = name_of(request.scheme);
+  if (axes.empty()) return {};
   const std::string& path = request.weights_path;
-  if (path.empty()) refuse("learned: the trained table is missing (--table FILE.npy)");
+  if (path.empty()) refuse(fmt::format("{}: the trained table is missing (--table FILE.npy)", name));
   const InputArray input(path, options);
   if (input.shape().rank != 2) {
-    refuse(fmt::format("{}: has shape {}; a learned table is [rows, width]", path, to_string(input.shape())));
+    refuse(fmt::format("{}: has shape {}; a {} table is {}", path, to_string(input.shape()), name, axes));
   }
   if (input.type() == DataType::kI64)
-    refuse(fmt::format("{}: holds integers; a learned table is f32, f64, f16 or bf16", path));
-  follow_file(request, "rows", input.shape()[0], path);
-  follow_file(request, "width", input.shape()[1], path);
+    refuse(fmt::format("{}: holds integers; a {} table is f32, f64, f16 or bf16", path, name));
+  const auto follow = [&](std::string_view field, int axis) {
+    if (axes.find(field) != std::string_view::npos) follow_file(request, field, input.shape()[axis], path);
+  };
+  follow("rows", 0);
+  follow("buckets", 0);
+  follow("width", 1);
+  follow("heads", 1);
   return load_array(input);
 }
 
-Form form_of(const SchemeRequest& request, Numerics numerics, const NpyArray& weights) {
+Form form_of(const SchemeRequest& request, Numerics numerics, const NpyArray& weights, std::int64_t length) {
   Situation now;
   now.numerics = numerics;
-  if (std::holds_alternative<Learned>(request.scheme)) now.weights = weights.view();
+  now.length = length;
+  if (!table_axes_of(request.scheme).empty()) now.weights = weights.view();
   return prepare(request.scheme, now);
 }
 

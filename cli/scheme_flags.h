@@ -36,11 +36,12 @@ std::optional<std::int64_t> integer_field(const Scheme& scheme, std::string_view
 /// Throws: Failure where the two contradict each other.
 void follow_file(SchemeRequest& request, std::string_view field, std::int64_t value, std::string_view origin);
 
-/// Reads the weights of a learned scheme, whose rows and width then follow from the file. Empty for all others.
+/// Reads the table of a scheme that has a trained one; its sizes then follow from the file. Empty for all others.
 /// Throws: Failure where --table is missing, or contradicts the fields.
 NpyArray read_weights(SchemeRequest& request, const NpyOptions& options);
 
-/// The request's form. Throws: Failure or Error where it adds nothing or its fields are wrong.
-Form form_of(const SchemeRequest& request, Numerics numerics, const NpyArray& weights);
+/// The request's form; `length` is for schemes that are made for one. Throws: Failure or Error where it adds nothing
+/// or its fields are wrong.
+Form form_of(const SchemeRequest& request, Numerics numerics, const NpyArray& weights, std::int64_t length = 0);
 
 }  // namespace posenc::cli

@@ -11,6 +11,7 @@
 #include "cli/numbers.h"
 #include "cli/output_file.h"
 #include "cli/streams.h"
+#include "cli/table_bias.h"
 #include "cli/table_stream.h"
 #include "cli/table_text.h"
 #include "cli/terminal.h"
@@ -21,7 +22,7 @@ namespace posenc::cli {
 namespace {
 
 struct TableFlags {
-  std::string positions, grid;
+  std::string positions, grid, queries, keys;
   std::string output, format;
   std::string dtype = "f32", numerics = "exact";
   std::string digits = "3", max_bytes = "64GiB";
@@ -36,6 +37,9 @@ void add_flags(CLI::App& verb, TableFlags& flags) {
       ->type_name("P");
   verb.add_option("--grid", flags.grid, "for schemes with axes: every point of a grid, row by row, as 14,14")
       ->type_name("H,W");
+  verb.add_option("--queries", flags.queries, "for biases, [heads, queries, keys]: where the queries stand")
+      ->type_name("P");
+  verb.add_option("--keys", flags.keys, "where the keys stand (default: where the queries do)")->type_name("P");
   verb.add_option("-o,--output", flags.output,
                   "write a file: .npy, .csv or .json; - is standard output. Without it, a table to read")
       ->type_name("FILE");
@@ -131,10 +135,55 @@ void write_file(const TableJob& job, TableFormat format, const TableFlags& flags
   if (!flags.quiet) tell(fmt::format("wrote {}: {} {}", flags.output, to_string(shape), name_of(job.type)));
 }
 
+// Where queries and keys stand. A grid is for both.
+BiasTableJob bias_job_of(const TableFlags& flags, const Scheme& scheme) {
+  const std::string_view name = name_of(scheme);
+  BiasTableJob job;
+  if (!flags.positions.empty()) refuse(fmt::format("{}: takes --queries and --keys instead of --positions", name));
+  if (!flags.grid.empty()) {
+    if (!flags.queries.empty() || !flags.keys.empty()) refuse("--grid and --queries or --keys exclude each other");
+    job.queries = job.keys = positions_of_grid(flags.grid);
+  } else {
+    if (flags.queries.empty()) refuse(fmt::format("{}: the queries are missing, for example --queries 0:8", name));
+    job.queries = positions_from(flags.queries, "--queries");
+    job.keys = flags.keys.empty() ? job.queries : positions_from(flags.keys, "--keys");
+  }
+  job.scheme = scheme;
+  job.type = float_type_from(flags.dtype);
+  return job;
+}
+
+int run_bias(const TableFlags& flags, SchemeRequest& request, int digits, std::optional<TableFormat> format) {
+  BiasTableJob job = bias_job_of(flags, request.scheme);
+  refuse_vectors(request.scheme);
+  const NpyArray weights = read_weights(request, {.void2_is_bf16 = job.type == DataType::kBF16});
+  job.scheme = request.scheme;
+  job.form = std::get<Bias>(form_of(request, numerics_from(flags.numerics), weights, length_of(job)));
+  check_bias_job(job, format.value_or(TableFormat::kNpy), bytes_from(flags.max_bytes, "--max-bytes"));
+  if (!format) {
+    print(bias_table_text(job, digits, output_columns(), wants_colour(STDOUT_FILENO)));
+    return kDone;
+  }
+  if (goes_to_stdout(flags)) {
+    write_bias_table(job, *format, print, !flags.quiet);
+    return kDone;
+  }
+  OutputFile file(output_target(flags.output, flags.force));
+  write_bias_table(
+      job, *format, [&](std::string_view bytes) { file.write(bytes); }, !flags.quiet);
+  file.publish();
+  if (!flags.quiet) tell(fmt::format("wrote {}: {} {}", flags.output, to_string(shape_of(job)), name_of(job.type)));
+  return kDone;
+}
+
 int run(const TableFlags& flags, SchemeRequest& request) {
   use_engine(flags.engine);
   const int digits = digits_of(flags);
   const std::optional<TableFormat> format = format_of(flags);
+  if (is_bias(request.scheme)) return run_bias(flags, request, digits, format);
+  if (!flags.queries.empty() || !flags.keys.empty()) {
+    refuse(fmt::format("{}: takes --positions; --queries and --keys are for biases", name_of(request.scheme)));
+  }
 
   TableJob job;
   job.type = float_type_from(flags.dtype);
@@ -179,6 +228,8 @@ Verb table_verb(CLI::App& program, const std::shared_ptr<SchemeRequest>& scheme)
       "posenc table sinusoidal --width 512 --positions 0:4096 -o pe.npy\n"
       "posenc table sinusoidal --width 8 --positions 0,1,1000003 --digits 9 --numerics hf-f32\n"
       "posenc table sinusoidal --width 768 --axes 2 --grid 14,14 --layout sin-cos -o vit.npy\n"
+      "posenc table alibi --heads 8 --queries 0:6\n"
+      "posenc table t5 --table bias.npy --queries 0:512 --keys 0:512 -o bias_512.npy\n"
       "posenc table '{\"scheme\":\"sinusoidal\",\"width\":4}' --positions 0:4 --json";
   verb.command = program.add_subcommand(std::string(verb.name));
   auto flags = std::make_shared<TableFlags>();
