@@ -282,6 +282,37 @@ TEST(Attention, FollowsItsRuleForInfinitiesAndNaN) {
   });
 }
 
+// The same where few queries read a cache, and where padding hides what is not finite.
+TEST(Attention, FollowsItsRuleWhenDecoding) {
+  const std::int64_t keys = 3000, d = 16;
+  const auto q = random_heads<float>(1, 1, 2, d, 1), good_k = random_heads<float>(1, 1, keys, d, 2);
+  const auto good_v = random_heads<float>(1, 1, keys, d, 3);
+  std::vector<std::int64_t> mask(static_cast<std::size_t>(keys), 1);
+  mask[2500] = 0;
+  for_each_engine([&] {
+    Heads<float> out(1, 1, 2, d), plain = out;
+    const AttentionOptions options{.causal = true, .key_mask = mask};
+    attention(plain.view(), q.view(), good_k.view(), good_v.view(), options);
+    for (const float bad : {std::nanf(""), HUGE_VALF, -HUGE_VALF}) {
+      auto k = good_k, v = good_v;
+      k.at(0, 0, 2500, 3) = bad;  // nobody sees it
+      v.at(0, 0, 2500, 3) = bad;
+      attention(out.view(), q.view(), k.view(), v.view(), options);
+      EXPECT_EQ(out.values, plain.values);
+      v.at(0, 0, 2999, 7) = bad;  // the last query sees it
+      attention(out.view(), q.view(), k.view(), v.view(), options);
+      for (std::int64_t i = 0; i < 2; ++i) {
+        for (std::int64_t f = 0; f < d; ++f) {
+          EXPECT_EQ(std::isfinite(out.real(0, 0, i, f)), i == 0 || f != 7) << i << ' ' << f;
+        }
+      }
+      k.at(0, 0, 2998, 0) = std::nanf("");
+      attention(out.view(), q.view(), k.view(), good_v.view(), options);
+      for (const float x : out.values) EXPECT_TRUE(std::isnan(x));
+    }
+  });
+}
+
 // Without position, attention does not know the order of tokens; with it, or with a causal mask alone, it does.
 TEST(Attention, IsEquivariantWithoutPositionAlone) {
   const std::int64_t tokens = 100, d = 16;
