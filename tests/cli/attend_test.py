@@ -35,7 +35,6 @@ class Attend(ProgramTest):
         super().setUp()
         shape = (self.HEADS, self.TOKENS, self.FEATURES)
         self.inputs = [values(*shape, seed=seed) for seed in (1, 2, 3)]
-        self.files = {}
         for name, data in zip("qkv", self.inputs):
             self.write(f"{name}.npy", npy("f32", shape, data))
 
