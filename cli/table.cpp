@@ -217,8 +217,8 @@ int run(const TableFlags& flags, SchemeRequest& request) {
 Verb table_verb(CLI::App& program, const std::shared_ptr<SchemeRequest>& scheme) {
   Verb verb;
   verb.name = "table";
-  verb.summary = "the numbers of a scheme, one row for each position";
-  verb.usage = "SCHEME --positions P [options]";
+  verb.summary = "the numbers of a scheme: one row for each position, or for biases one for each query";
+  verb.usage = "SCHEME --positions P [options], or for biases --queries P --keys P";
   verb.details =
       "Sines and cosines are exact: correctly rounded at every position below 2^53, the same bytes on every machine. "
       "A table of any length is made piece by piece, and a file appears whole or not at all. SCHEME is a name or "
@@ -229,7 +229,7 @@ Verb table_verb(CLI::App& program, const std::shared_ptr<SchemeRequest>& scheme)
       "posenc table sinusoidal --width 8 --positions 0,1,1000003 --digits 9 --numerics hf-f32\n"
       "posenc table sinusoidal --width 768 --axes 2 --grid 14,14 --layout sin-cos -o vit.npy\n"
       "posenc table alibi --heads 8 --queries 0:6\n"
-      "posenc table t5 --table bias.npy --queries 0:512 --keys 0:512 -o bias_512.npy\n"
+      "posenc table t5 --table t5.npy --queries 0:512 -o bias.npy\n"
       "posenc table '{\"scheme\":\"sinusoidal\",\"width\":4}' --positions 0:4 --json";
   verb.command = program.add_subcommand(std::string(verb.name));
   auto flags = std::make_shared<TableFlags>();

@@ -17,7 +17,7 @@ Bias prepare(const Shaw& s, const Situation& now) {
   }
   vectors.table = now.weights;
   DistanceVectors source{vectors, {}, 1.0};
-  if (s.keys) source.for_keys = std::move(vectors);
+  if (s.with_keys) source.for_keys = std::move(vectors);
   return {heads, std::move(source)};
 }
 

@@ -12,6 +12,11 @@ FIELDS = {
     "none": [],
     "sinusoidal": ["width", "base", "spacing", "layout", "scale", "odd", "axes"],
     "learned": ["rows", "width", "offset", "table"],
+    "alibi": ["heads", "max_bias", "scale", "round_bf16"],
+    "t5": ["heads", "buckets", "max_distance", "bidirectional", "table"],
+    "sandwich": ["heads", "dims", "base"],
+    "shaw": ["left", "right", "order", "with_keys"],
+    "deberta": ["buckets", "max_distance", "content_to_position", "position_to_content"],
     "steps": ["width", "step"],
     "shift": ["width", "step", "seed"],
 }
@@ -49,7 +54,7 @@ class Help(ProgramTest):
             for scheme, fields in FIELDS.items():
                 text = self.help(verb, scheme, "--help")
                 own = text.split(f"Fields of {scheme}:")[1].split("Options of")[0]
-                self.assertEqual(re.findall(r"(?m)^  --([a-z-]+)", own), fields)
+                self.assertEqual(re.findall(r"(?m)^  --([a-z0-9_-]+)", own), fields)
 
     def test_defaults_are_those_of_the_scheme(self):
         defaults = {card["scheme"]: card["defaults"] for card in json.loads(self.succeeds("list", "--json").out)}
@@ -60,6 +65,8 @@ class Help(ProgramTest):
                     continue
                 (shown,) = re.findall(rf"--{field} [A-Z]+ .*?\(default ([^)]+)\)", text)[:1]
                 value = defaults[scheme][field]
+                if isinstance(value, bool):
+                    value = str(value).lower()
                 self.assertEqual(shown, value if isinstance(value, str) else f"{value:g}")
 
     def test_choices_name_their_values(self):
@@ -72,6 +79,7 @@ class Help(ProgramTest):
         self.write("x.npy", npy("f32", [2, 4096, 4], [0] * (2 * 4096 * 4)))
         self.write("wpe.npy", npy("f32", [4096, 4], [0] * (4096 * 4)))
         self.write("ids.npy", npy("i64", [4096], range(4096)))
+        self.write("t5.npy", npy("f32", [32, 8], [0] * 256))
         for verb in ("list", "table", "apply"):
             examples = self.help(verb, "--help").split("Examples:\n")[1].strip().splitlines()
             self.assertGreaterEqual(len(examples), 2)

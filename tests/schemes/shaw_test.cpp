@@ -24,7 +24,7 @@ TEST(Shaw, ClipsAtBothEnds) {
 // Hugging Face: row = query − key + max − 1 of 2·max − 1.
 TEST(Shaw, CountsTheOtherWayAsTransformersDoes) {
   const std::vector<float> table(2 * 7 * 4);
-  const Shaw scheme{.left = 3, .right = 3, .order = DistanceOrder::kQueryMinusKey, .keys = true};
+  const Shaw scheme{.left = 3, .right = 3, .order = DistanceOrder::kQueryMinusKey, .with_keys = true};
   const Bias form = prepare(scheme, {.weights = view(table.data(), {2, 7, 4})});
   EXPECT_EQ(form.heads, 2);
   const auto& source = std::get<DistanceVectors>(form.source);

@@ -22,8 +22,8 @@ template <> struct ChoiceNames<DistanceOrder> {
 ///
 ///   score(m, n) = scale · q_m · (k_n + table[clip(n − m, −left, right) + left])
 ///
-/// Shaw et al., 2018, "Self-Attention with Relative Position Representations". With `keys`, k_n meets the same vector
-/// too (Hugging Face's relative_key_query; Huang et al., 2020).
+/// Shaw et al., 2018, "Self-Attention with Relative Position Representations". With `with_keys`, k_n meets the same
+/// vector too (Hugging Face's relative_key_query; Huang et al., 2020).
 struct Shaw {
   static constexpr std::string_view name = "shaw";
   static constexpr std::string_view family = "bias";
@@ -33,13 +33,13 @@ struct Shaw {
   std::int64_t left = 64;
   std::int64_t right = 64;
   DistanceOrder order = DistanceOrder::kKeyMinusQuery;
-  bool keys = false;
+  bool with_keys = false;
 
   template <class Visitor> static void fields(Visitor&& visit) {
     visit("left", &Shaw::left, "the furthest distance behind that has a vector of its own");
     visit("right", &Shaw::right, "the furthest ahead");
     visit("order", &Shaw::order, "how the table's rows run");
-    visit("keys", &Shaw::keys, "keys meet the vectors too");
+    visit("with_keys", &Shaw::with_keys, "keys meet the vectors too");
   }
   bool operator==(const Shaw&) const = default;
 };
