@@ -1,5 +1,7 @@
 #pragma once
 
+#include <cstdint>
+
 #include "attention/job.h"
 
 namespace posenc::attend::cpu {
