@@ -96,6 +96,15 @@ HWY_INLINE void add_rows(const float* HWY_RESTRICT weights, const float* HWY_RES
     }
     POSENC_EACH(POSENC_END)
   }
+  // where vectors are long, a row has fewer
+  for (; f + 4 * n <= features; f += 4 * n) {
+    POSENC_START(0) POSENC_START(1) POSENC_START(2) POSENC_START(3) const float* HWY_RESTRICT row = v + f;
+    for (std::int64_t j = 0; j < count; ++j, row += stride) {
+      const VF w = hn::Set(d, weights[j]);
+      POSENC_STEP(0) POSENC_STEP(1) POSENC_STEP(2) POSENC_STEP(3)
+    }
+    POSENC_END(0) POSENC_END(1) POSENC_END(2) POSENC_END(3)
+  }
   for (; f + n <= features; f += n) {
     VF s = hn::Zero(d);
     for (std::int64_t j = 0; j < count; ++j)
