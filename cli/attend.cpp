@@ -217,7 +217,7 @@ Verb attend_verb(CLI::App& program, const std::shared_ptr<SchemeRequest>& scheme
   verb.examples =
       "posenc attend rope --q q.npy --k k.npy --v v.npy -o out.npy --causal\n"
       "posenc attend alibi --q q.npy --k k.npy --v v.npy -o out.npy --causal --scores weights.npy\n"
-      "posenc attend t5 --table bias.npy --scale 1 --q q.npy --k k.npy --v v.npy -o out.npy --axes bshd";
+      "posenc attend t5 --table t5.npy --scale 1 --q q.npy --k k.npy --v v.npy -o out.npy --axes hsd";
   verb.command = program.add_subcommand(std::string(verb.name));
   auto flags = std::make_shared<AttendFlags>();
   add_flags(*verb.command, *flags, scheme->axes_of_x);
