@@ -50,6 +50,11 @@ void add_flags(CLI::App& verb, AttendFlags& flags, std::string& axes) {
       ->type_name("P");
   verb.add_option("--k-positions", flags.k_positions, "position of each key (default: 0, 1, 2 and so on)")
       ->type_name("P");
+  verb.add_option("--vectors", flags.vectors,
+                  "the vectors that queries meet by distance, [rows, features] or [heads, rows, features]: shaw and "
+                  "deberta have them")
+      ->type_name("FILE");
+  verb.add_option("--key-vectors", flags.key_vectors, "the vectors that keys meet (deberta)")->type_name("FILE");
   verb.add_option(
           "--axes", axes,
           "what the axes of q, k and v are: b batch, h heads, s sequence, d features; bhsd, bshd, hsd, shd or "
