@@ -96,8 +96,11 @@ std::string help_of(const Verb& verb) {
       fmt::format("{} posenc {}{}{}\n\n", heading("Usage:"), verb.name, verb.usage.empty() ? "" : " ", verb.usage);
   if (!verb.details.empty()) text += paragraph(verb.details) + "\n";
   if (has_schemes(verb)) {
-    text += fmt::format("{} {}\n  posenc {} SCHEME --help lists the fields of one.\n\n", heading("Schemes:"),
-                        fmt::join(scheme_names(), ", "), verb.name);
+    text += heading("Schemes:") + "\n";
+    for (const std::string& line : wrap(fmt::format("{}", fmt::join(scheme_names(), ", ")), page_columns() - 2)) {
+      text += fmt::format("  {}\n", line);
+    }
+    text += fmt::format("  posenc {} SCHEME --help lists the fields of one.\n\n", verb.name);
   }
   text += fmt::format("{}\n{}\n", heading("Options:"), options_of(*verb.command));
   return text + examples_of(verb.examples);

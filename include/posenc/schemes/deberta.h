@@ -11,9 +11,12 @@ namespace posenc {
 /// have a vector each, further ones share them in buckets that widen by a constant factor.
 ///
 ///   score(m, n) = (q_m·k_n + q_m·K[row(m − n)] + k_n·Q[row(m − n)]) / √(3·features)
-///   row(d) = clip(bucket(d) + S, 0, 2S − 1),  S = buckets
-///   bucket(d) = d  for |d| ≤ M,   sign(d) · (M + ⌈ln(|d|/M) / ln((max_distance − 1)/M) · (M − 1)⌉)  beyond;  M =
-///   ⌊S/2⌋ with buckets 0 (the first DeBERTa): bucket(d) = d, S = max_distance
+///   row(d) = clip(bucket(d) + S, 0, 2S − 1)
+///
+///   bucket(d) = d                                                                   for |d| ≤ M
+///               sign(d) · (M + ⌈ln(|d|/M) / ln((max_distance − 1)/M) · (M − 1)⌉)    beyond
+///
+///   S = buckets, M = ⌊S/2⌋;  with buckets 0 (the first DeBERTa): bucket(d) = d, S = max_distance
 ///
 /// He et al., 2020 and 2021, "DeBERTa" and "DeBERTaV3". K and Q are the table of distances seen through the layer's
 /// key and query projections. The paper indexes Q by n − m, its code and models by m − n as here. The bounds of

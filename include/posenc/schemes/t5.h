@@ -11,9 +11,12 @@ namespace posenc {
 /// buckets that widen by a constant factor up to max_distance, and everything past it is in the last.
 ///
 ///   bias(h, m, n) = table[bucket(n − m), h]
-///   r = m − n where keys ahead count as 0 (bidirectional: |n − m|, and keys ahead have the upper half of the
-///   buckets) bucket = r  for r < E,   min(B − 1, E + ⌊ln(r/E) / ln(max_distance/E) · (B − E)⌋)  from there on B: the
-///   buckets of one direction, E = ⌊B/2⌋
+///
+///   bucket = r                                                            for r < E
+///            min(B − 1, E + ⌊ln(r/E) / ln(max_distance/E) · (B − E)⌋)     from there on
+///
+///   r = max(m − n, 0); bidirectional: r = |n − m|, and keys ahead have the upper half of the buckets
+///   B: the buckets of one direction;  E = ⌊B/2⌋
 ///
 /// Raffel et al., 2019, "Exploring the Limits of Transfer Learning". T5 does not scale its scores: attention's scale
 /// is 1 there. The bounds of the buckets are whole numbers, found exactly, so no logarithm is taken where a bias is.
