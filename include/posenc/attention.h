@@ -76,6 +76,7 @@ struct AttentionGradients {
 
 /// The gradients of attention, from that of its output: d_out has the shape and type of out. Scores are made again,
 /// not stored: memory is O(queries + keys).
+/// Range: q, k, v and d_out finite, also where they are masked but for what lies past the lengths.
 /// Throws: as attention, and for a gradient that the position does not have.
 void attention_backward(const AttentionGradients& gradients, ConstTensorView d_out, const AttentionInputs& inputs,
                         const AttentionOptions& options = {});
