@@ -1,17 +1,21 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <utility>
 
+#include "cli/apply_rotation.h"
 #include "cli/elements.h"
 #include "cli/engine_flags.h"
 #include "cli/failure.h"
 #include "cli/input_array.h"
+#include "cli/length_flag.h"
 #include "cli/output_file.h"
 #include "cli/positions_argument.h"
 #include "cli/streams.h"
+#include "cli/table_rotation.h"
 #include "cli/token_stream.h"
 #include "cli/verbs.h"
 
@@ -21,14 +25,16 @@ namespace {
 struct ApplyFlags {
   std::string input, output;
   std::string positions, grid;
-  std::string dtype, numerics = "exact";
+  std::string dtype, numerics = "exact", length;
+  RotationFlags rotation;
   bool quiet = false, force = false;
   EngineFlags engine;
 };
 
 void add_flags(CLI::App& verb, ApplyFlags& flags, std::string& axes_of_x) {
   verb.add_option("IN", flags.input);
-  verb.add_option("-o,--output", flags.output, "where the result goes: a .npy file, or - for standard output")
+  verb.add_option("-o,--output", flags.output,
+                  "where the result goes: a .npy or .safetensors file, or - for standard output")
       ->type_name("FILE");
   verb.add_option("--positions", flags.positions,
                   "position of each token: 8 (one), 0:8 (from 0 up to, not including, 8), 0:4096:64 (every 64th), "
@@ -36,8 +42,10 @@ void add_flags(CLI::App& verb, ApplyFlags& flags, std::string& axes_of_x) {
       ->type_name("P");
   verb.add_option("--grid", flags.grid, "for schemes with axes: every point of a grid, row by row, as 14,14")
       ->type_name("H,W");
-  verb.add_option("--axes", axes_of_x,
-                  "what the axes of IN are: sd or bsd (b batch, s sequence, d width; default: by their number)")
+  verb.add_option(
+          "--axes", axes_of_x,
+          "what the axes of IN are (b batch, s sequence, d width): sd or bsd, by default as many as there are; "
+          "for rotations also hsd, shd, bhsd or bshd (h heads, d features of one), which must be said")
       ->type_name("WORD");
   verb.add_option("--dtype", flags.dtype,
                   "the type of IN, which the result keeps; bf16 must be said, for .npy cannot")
@@ -45,13 +53,15 @@ void add_flags(CLI::App& verb, ApplyFlags& flags, std::string& axes_of_x) {
   verb.add_option("--numerics", flags.numerics,
                   "which angle: exact, or the float32 one of engines, hf-f32 or ggml-f32 (default exact)")
       ->type_name("WORD");
+  add_length_flag(verb, flags.length);
+  add_rotation_flags(verb, flags.rotation);
   verb.add_flag("--force", flags.force, "replace FILE where it exists");
   verb.add_flag("--quiet", flags.quiet, "no messages and no progress bar, only errors");
   add_engine_flags(verb, flags.engine);
 }
 
 // One position for each token of a sequence, or of the whole batch.
-PositionList positions_of(const ApplyFlags& flags, const Tokens& x, bool has_one_axis) {
+PositionList positions_of(const ApplyFlags& flags, const Tokens& x, int axes) {
   if (!flags.positions.empty() && !flags.grid.empty()) refuse("--positions and --grid exclude each other");
   PositionList list;
   if (!flags.grid.empty()) {
@@ -62,11 +72,11 @@ PositionList positions_of(const ApplyFlags& flags, const Tokens& x, bool has_one
     list.count = x.sequence;
   }
   // [batch, sequence]: each sequence its own
-  if (has_one_axis && list.axes == x.batch && list.count == x.sequence && !list.ids.empty()) {
+  if (axes == 1 && list.axes == x.batch && list.count == x.sequence && !list.ids.empty()) {
     list.count *= list.axes;
     list.axes = 1;
   }
-  const bool is_own = list.axes == 1 && !list.ids.empty() && list.count == x.batch * x.sequence;
+  const bool is_own = list.axes == axes && !list.ids.empty() && list.count == x.batch * x.sequence;
   if (list.count != x.sequence && !is_own) {
     refuse(fmt::format("{}: has {} tokens in a sequence, but there are {} positions", flags.input, x.sequence,
                        list.count));
@@ -79,7 +89,9 @@ std::optional<OutputFile> open_output(const ApplyFlags& flags, const InputArray&
     if (isatty(STDOUT_FILENO) == 1) refuse("standard output is a terminal; send it to a file or a pipe");
     return std::nullopt;
   }
-  if (!flags.output.ends_with(".npy")) refuse(fmt::format("{}: the result is written to a .npy file", flags.output));
+  if (!flags.output.ends_with(".npy") && !flags.output.ends_with(".safetensors")) {
+    refuse(fmt::format("{}: the result is written to a .npy or .safetensors file", flags.output));
+  }
   if (!flags.force && input.is_same_file(flags.output)) {
     refuse(fmt::format("{}: is the input itself (--force replaces it)", flags.output));
   }
@@ -100,6 +112,37 @@ void match_width(SchemeRequest& request, const Tokens& x, const InputArray& inpu
   }
 }
 
+// The head of a file like the input, then what `work` sends: to the output.
+int write_result(const ApplyFlags& flags, const InputArray& input, std::optional<OutputFile>& file,
+                 const std::function<void(const ByteSink&)>& work) {
+  const ArrayFormat format = flags.output.ends_with(".safetensors") ? ArrayFormat::kSafetensors : ArrayFormat::kNpy;
+  const std::string head = array_head(format, "out", input.type(), input.shape());
+  if (file) file->reserve(static_cast<std::int64_t>(head.size()) + count_of(input.shape()) * size_of(input.type()));
+  const ByteSink sink = [&](std::string_view bytes) { file ? file->write(bytes) : print(bytes); };
+  sink(head);
+  work(sink);
+  if (!file) return kDone;
+  file->publish();
+  if (!flags.quiet) {
+    tell(fmt::format("wrote {}: {} {}", flags.output, to_string(input.shape()), name_of(input.type())));
+  }
+  return kDone;
+}
+
+int turn(const ApplyFlags& flags, SchemeRequest& request, const InputArray& input, Situation now) {
+  const Heads x = heads_of(input, request.axes_of_x);
+  follow_heads(request, x);
+  now.precision = precision_of(flags.rotation);
+  const Rotation form = directed(std::get<Rotation>(form_of(request, now, {})), flags.rotation);
+  check_heads(form, x, input);
+  const PositionList positions = positions_of(flags, {x.batch, x.sequence}, axes_of(form));
+  check_axes(name_of(request.scheme), axes_of(form), positions);
+  try_ends(form, positions);
+  std::optional<OutputFile> file = open_output(flags, input);
+  return write_result(flags, input, file,
+                      [&](const ByteSink& sink) { rotate_in_pieces(input, x, form, positions, sink, !flags.quiet); });
+}
+
 int run(const ApplyFlags& flags, SchemeRequest& request) {
   use_engine(flags.engine);
   if (flags.input.empty()) refuse("apply: the input is missing (posenc apply SCHEME IN.npy -o OUT.npy)");
@@ -111,38 +154,30 @@ int run(const ApplyFlags& flags, SchemeRequest& request) {
   if (!flags.quiet) {
     for (const std::string& note : input.notes()) tell(fmt::format("note: {}: {}", input.path(), one_line(note)));
   }
+  Situation now;
+  now.numerics = numerics_from(flags.numerics);
+  now.length = length_from(flags.length, request.scheme);
+  if (turns(request.scheme)) return turn(flags, request, input, now);
+
+  refuse_rotation_flags(flags.rotation, name_of(request.scheme));
   const Tokens x = tokens_of(input, request.axes_of_x);
   const NpyArray weights = read_weights(request, options);
   match_width(request, x, input);
   std::optional<OutputFile> file = open_output(flags, input);
-
-  const Form form = form_of(request, numerics_from(flags.numerics), weights);
+  const Form form = form_of(request, now, weights);
   if (std::holds_alternative<Bias>(form)) {
     refuse(fmt::format("{}: adds to the scores of attention, not to tokens", name_of(request.scheme)));
   }
   const auto* const addition = std::get_if<Addition>(&form);
-  PositionList positions;
-  if (addition != nullptr) {
-    positions = positions_of(flags, x, axes_of(*addition) == 1);
-    check_axes(name_of(request.scheme), *addition, positions);
-    try_largest(*addition, positions);
+  if (addition == nullptr) {
+    return write_result(flags, input, file, [&](const ByteSink& sink) { copy_in_pieces(input, sink); });
   }
-
-  const std::string head = npy_head(input.type(), input.shape());
-  if (file) file->reserve(static_cast<std::int64_t>(head.size()) + x.batch * x.sequence * x.row_bytes);
-  const ByteSink sink = [&](std::string_view bytes) { file ? file->write(bytes) : print(bytes); };
-  sink(head);
-  if (addition != nullptr) {
+  const PositionList positions = positions_of(flags, x, axes_of(*addition));
+  check_axes(name_of(request.scheme), axes_of(*addition), positions);
+  try_largest(*addition, positions);
+  return write_result(flags, input, file, [&](const ByteSink& sink) {
     add_in_pieces(input, x, *addition, positions, sink, !flags.quiet);
-  } else {
-    copy_in_pieces(input, sink);
-  }
-  if (!file) return kDone;
-  file->publish();
-  if (!flags.quiet) {
-    tell(fmt::format("wrote {}: {} {}", flags.output, to_string(input.shape()), name_of(input.type())));
-  }
-  return kDone;
+  });
 }
 
 }  // namespace
@@ -150,16 +185,20 @@ int run(const ApplyFlags& flags, SchemeRequest& request) {
 Verb apply_verb(CLI::App& program, const std::shared_ptr<SchemeRequest>& scheme) {
   Verb verb;
   verb.name = "apply";
-  verb.summary = "adds a scheme to the vectors in a .npy file";
+  verb.summary = "adds a scheme to the vectors in a file, or turns them by it";
   verb.usage = "SCHEME IN.npy -o OUT.npy [options]";
   verb.details =
       "IN holds the vectors of tokens, [sequence, width] or [batch, sequence, width], in f32, f64, f16 or bf16; the "
-      "result has its shape and type. The scheme's width follows from IN. The file is read and written piece by "
-      "piece, so it may be larger than memory.";
+      "result has its shape and type. The scheme's width follows from IN. For rope it holds queries or keys with "
+      "their heads, and --axes says in which order; all features of a head turn unless --dims says how many. The "
+      "file is read and written piece by piece, so it may be larger than memory. An array is x.npy, x.npz:name or "
+      "x.safetensors:name; a file with one array needs no name.";
   verb.examples =
       "posenc apply sinusoidal x.npy -o y.npy\n"
       "posenc apply sinusoidal x.npy -o y.npy --positions 4096:8192 --axes bsd\n"
-      "posenc apply learned x.npy -o y.npy --table wpe.npy\n"
+      "posenc apply rope q.npy -o y.npy --axes bhsd --base 500000\n"
+      "posenc apply rope q.npy -o y.npy --axes bhsd --backward\n"
+      "posenc apply learned x.npy -o y.npy --table model.safetensors:wpe.weight\n"
       "posenc apply sinusoidal x.npy -o y.npy --positions @ids.npy --layout sin-cos --spacing inclusive";
   verb.command = program.add_subcommand(std::string(verb.name));
   auto flags = std::make_shared<ApplyFlags>();

@@ -2,12 +2,13 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <memory>
 #include <string>
 #include <thread>
 #include <vector>
 
-#include "benchmarks/limits.h"
+#include "cli/bench.h"
 #include "cli/bench_attention.h"
 #include "cli/engine_flags.h"
 #include "cli/failure.h"
@@ -30,24 +31,14 @@ struct BenchFlags {
   EngineFlags engine;
 };
 
-struct Result {
-  std::string_view job;
-  Extents shape;
-  DataType type = DataType::kF32;
-  int threads = 1;
-  std::string_view limit;
-  double bytes = 0;
-  limits::Comparison times;
-};
-
-constexpr double kGiga = 1e9;
+constexpr std::array<std::string_view, 4> kJobs = {"table", "add", "rotate", "attention"};
 
 std::size_t bytes_of(const Extents& shape, DataType type) {
   return static_cast<std::size_t>(count_of(shape) * size_of(type));
 }
 
 // The exact sinusoidal table, against plain stores to the same memory.
-Result measure_table(const Extents& shape, DataType type, const limits::Effort& effort) {
+BenchResult measure_table(const Extents& shape, DataType type, const limits::Effort& effort) {
   const limits::Memory out(bytes_of(shape, type));
   const Addition form = prepare(Sinusoidal{.width = shape.back(0)});
   const auto limit = [&] {
@@ -65,7 +56,7 @@ Result measure_table(const Extents& shape, DataType type, const limits::Effort& 
 }
 
 // x += p against reading and writing x alone; p comes out of a table in x's type, or is made on the way.
-Result measure_add(const Extents& shape, DataType type, bool is_ready, const limits::Effort& effort) {
+BenchResult measure_add(const Extents& shape, DataType type, bool is_ready, const limits::Effort& effort) {
   const limits::Memory x(bytes_of(shape, type));
   const Extents table_shape = {shape.back(1), shape.back(0)};
   const limits::Memory table(bytes_of(table_shape, type));
@@ -94,9 +85,9 @@ bool wants(const BenchFlags& flags, std::string_view job) {
   return flags.jobs.empty() || std::find(flags.jobs.begin(), flags.jobs.end(), job) != flags.jobs.end();
 }
 
-std::vector<Result> measure(const BenchFlags& flags, const limits::Effort& effort,
-                            const std::vector<int>& thread_counts) {
-  std::vector<Result> results;
+std::vector<BenchResult> measure(const BenchFlags& flags, const limits::Effort& effort,
+                                 const std::vector<int>& thread_counts) {
+  std::vector<BenchResult> results;
   for (const int count : thread_counts) {
     set_threads(count);
     if (wants(flags, "table")) {
@@ -104,12 +95,14 @@ std::vector<Result> measure(const BenchFlags& flags, const limits::Effort& effor
       results.push_back(measure_table({32768, 1024}, DataType::kF64, effort));
       results.push_back(measure_table({65536, 1024}, DataType::kBF16, effort));
     }
-    if (!wants(flags, "add")) continue;
     for (const bool is_ready : {true, false}) {
+      if (!wants(flags, "add")) break;
       results.push_back(measure_add({8, 4096, 1024}, DataType::kF32, is_ready, effort));
       results.push_back(measure_add({16, 4096, 1024}, DataType::kBF16, is_ready, effort));
       results.push_back(measure_add({16, 4096, 1024}, DataType::kF16, is_ready, effort));
     }
+    if (!wants(flags, "rotate")) continue;
+    for (BenchResult& result : measure_rotate(effort)) results.push_back(std::move(result));
   }
   return results;
 }
@@ -121,42 +114,60 @@ std::string simd_target() {
 
 int cores() { return static_cast<int>(std::max(std::thread::hardware_concurrency(), 1U)); }
 
-std::string as_json(const std::vector<Result>& results, const std::vector<AttentionFigure>& figures) {
+std::string as_json(const std::vector<BenchResult>& results, const std::vector<AttentionFigure>& figures) {
   Json::Array list;
-  for (const Result& result : results) {
+  for (const BenchResult& result : results) {
     Json::Array shape;
     for (int axis = 0; axis < result.shape.rank; ++axis) shape.emplace_back(result.shape[axis]);
-    list.push_back(Json::Object{{"job", result.job},
-                                {"shape", std::move(shape)},
-                                {"dtype", name_of(result.type)},
-                                {"threads", result.threads},
-                                {"seconds", result.times.seconds},
-                                {"gb_per_s", result.bytes / result.times.seconds / kGiga},
-                                {"limit", result.limit},
-                                {"limit_gb_per_s", result.bytes / result.times.limit_seconds / kGiga},
-                                {"ratio", result.times.ratio}});
+    Json::Object entry = {{"job", result.job},
+                          {"shape", std::move(shape)},
+                          {"dtype", name_of(result.type)},
+                          {"threads", result.threads},
+                          {"seconds", result.times.seconds},
+                          {"gb_per_s", result.gb_per_s()},
+                          {"limit", result.limit},
+                          {"limit_gb_per_s", result.limit_gb_per_s()},
+                          {"ratio", result.times.ratio}};
+    if (result.of_ready) entry.emplace_back("of_ready", *result.of_ready);
+    if (result.prefill_gbs) entry.emplace_back("prefill_gb_per_s", *result.prefill_gbs);
+    list.push_back(std::move(entry));
   }
   for (const AttentionFigure& figure : figures) list.push_back(as_json(figure));
   const Json::Object machine = {{"cores", cores()}, {"simd_target", simd_target()}, {"backend", backend()}};
   return dump_json(Json::Object{{"machine", machine}, {"results", std::move(list)}}, 2) + "\n";
 }
 
-std::string as_text(const std::vector<Result>& results, const std::vector<AttentionFigure>& figures) {
+// 8×4096×1024
+std::string short_shape(const Extents& shape) {
+  std::string text;
+  for (int axis = 0; axis < shape.rank; ++axis) text += fmt::format("{}{}", axis > 0 ? "×" : "", shape[axis]);
+  return text;
+}
+
+std::string as_text(const std::vector<BenchResult>& results, const std::vector<AttentionFigure>& figures) {
   const bool colour = wants_colour(STDOUT_FILENO);
   std::string text = fmt::format("{} cores, {}, backend {}; each job beside its limit, measured in turn\n\n", cores(),
                                  simd_target(), backend());
   if (!figures.empty()) text += as_text(figures, colour) + (results.empty() ? "" : "\n");
   if (results.empty()) return text;
-  constexpr std::string_view kLine = "{}  {}  {:>5}  {:>7}  {:>10}  {:>6}  {:>8}  {:>5}  {}\n";
-  text += dim(fmt::format(kLine, pad_right("job", 22), pad_right("shape", 16), "dtype", "threads", "time", "GB/s",
-                          "of limit", "GB/s", "limit"),
-              colour);
-  for (const Result& result : results) {
-    text += fmt::format(kLine, pad_right(result.job, 22), pad_right(to_string(result.shape), 16),
-                        name_of(result.type), result.threads, fmt::format("{:.2f} ms", result.times.seconds * 1e3),
-                        fmt::format("{:.1f}", result.bytes / result.times.seconds / kGiga),
-                        fmt::format("{:.1f} %", 100 * result.times.ratio),
-                        fmt::format("{:.1f}", result.bytes / result.times.limit_seconds / kGiga), result.limit);
+  constexpr std::string_view kLine = "{}  {}  {:>5}  {:>7}  {:>9}  {:>5}  {:>5}  {:>8}  {:>8}\n";
+  int job_columns = 0, shape_columns = 0;
+  for (const BenchResult& result : results) {
+    job_columns = std::max(job_columns, columns_of(result.job));
+    shape_columns = std::max(shape_columns, columns_of(short_shape(result.shape)));
+  }
+  const auto line = [&](std::string_view job, std::string_view shape, const auto&... cells) {
+    std::string words = fmt::format(kLine, pad_right(job, job_columns), pad_right(shape, shape_columns), cells...);
+    while (words.ends_with(" \n")) words.erase(words.size() - 2, 1);
+    return words;
+  };
+  text += dim(line("job", "shape", "dtype", "threads", "time", "GB/s", "limit", "of limit", "of ready"), colour);
+  for (const BenchResult& result : results) {
+    const std::string of_ready = result.of_ready ? fmt::format("{:.1f} %", 100 * *result.of_ready) : "";
+    text += line(result.job, short_shape(result.shape), name_of(result.type), result.threads,
+                 fmt::format("{:.2f} ms", result.times.seconds * 1e3), fmt::format("{:.1f}", result.gb_per_s()),
+                 fmt::format("{:.1f}", result.limit_gb_per_s()), fmt::format("{:.1f} %", 100 * result.times.ratio),
+                 of_ready);
   }
   return text;
 }
@@ -169,13 +180,14 @@ int run(const BenchFlags& flags) {
     refuse(fmt::format("--repeats: {} is not from 1 to {}", repeats, kMostRepeats));
   }
   for (const std::string& job : flags.jobs) {
-    if (job == "table" || job == "add" || job == "attention") continue;
-    refuse(fmt::format("bench: '{}' is not one of table, add, attention", job));
+    if (std::find(kJobs.begin(), kJobs.end(), job) == kJobs.end()) {
+      refuse(fmt::format("bench: '{}' is not one of {}", job, fmt::join(kJobs, ", ")));
+    }
   }
   std::vector<int> thread_counts = {threads()};
   if (flags.engine.threads.empty() && threads() > 1) thread_counts = {1, threads()};
   const limits::Effort effort{.repeats = static_cast<int>(repeats)};
-  const std::vector<Result> results = measure(flags, effort, thread_counts);
+  const std::vector<BenchResult> results = measure(flags, effort, thread_counts);
   std::vector<AttentionFigure> figures;
   for (const int count : thread_counts) {
     if (!wants(flags, "attention")) break;
@@ -192,13 +204,16 @@ Verb bench_verb(CLI::App& program) {
   Verb verb;
   verb.name = "bench";
   verb.summary = "how fast this machine is, against what its own memory can do";
-  verb.usage = "[table] [add] [attention] [options]";
+  verb.usage = "[table] [add] [rotate] [attention] [options]";
   verb.details =
-      "Each job runs in turn with its limit: plain stores for a table, reading and writing in place for x += p, "
-      "OpenBLAS's SGEMM for attention, reading the cache for decoding. The "
-      "last column is the median of the ratios, which stays put where absolute figures drift. With one thread and "
-      "with all, unless --threads says how many. Needs 0.7 GiB and about two minutes.";
-  verb.examples = "posenc bench\nposenc bench table\nposenc bench attention --threads 2 --json";
+      "Each job runs in turn with its limit: plain stores for a table, reading and writing in place for x += p and "
+      "for rotations, OpenBLAS's SGEMM for attention, reading the cache for its decoding. \"Of limit\" is the median "
+      "of the ratios, which stays put where absolute figures drift; \"of "
+      "ready\" "
+      "compares with the same job whose table of cosines and sines lies ready. Rotations are of queries and keys of "
+      "the shape shown; decode is one new token in each of 64 sequences. With one thread and with all, unless "
+      "--threads says how many. Needs 0.7 GiB and three minutes.";
+  verb.examples = "posenc bench\nposenc bench table\nposenc bench rotate --threads 2 --json\nposenc bench attention";
   verb.command = program.add_subcommand(std::string(verb.name));
   auto flags = std::make_shared<BenchFlags>();
   verb.command->add_option("JOB", flags->jobs);

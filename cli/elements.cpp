@@ -42,11 +42,11 @@ float as_float(const std::byte* data, DataType type, std::int64_t index) {
 
 }  // namespace
 
-DataType float_type_from(std::string_view text) {
+DataType float_type_from(std::string_view text, std::string_view flag) {
   for (const DataType type : {DataType::kF32, DataType::kF64, DataType::kF16, DataType::kBF16}) {
     if (name_of(type) == text) return type;
   }
-  refuse(fmt::format("--dtype: '{}' is not one of f32, f64, f16, bf16", text));
+  refuse(fmt::format("{}: '{}' is not one of f32, f64, f16, bf16", flag, text));
 }
 
 std::string_view spoken_name(DataType type) {

@@ -9,8 +9,8 @@
 
 namespace posenc::cli {
 
-/// --dtype: f32, f64, f16 or bf16. Throws: Failure for anything else.
-DataType float_type_from(std::string_view text);
+/// f32, f64, f16 or bf16. Throws: Failure "FLAG: …" for anything else.
+DataType float_type_from(std::string_view text, std::string_view flag = "--dtype");
 
 /// "float32", "bfloat16": as people say it.
 std::string_view spoken_name(DataType type);

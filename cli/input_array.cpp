@@ -9,15 +9,19 @@
 #include <bit>
 #include <cerrno>
 #include <cstring>
+#include <string_view>
+#include <utility>
 
 #include "cli/failure.h"
 #include "cli/signals.h"
 #include "posenc/error.h"
+#include "posenc/json.h"
+#include "posenc/safetensors.h"
 
 namespace posenc::cli {
 namespace {
 
-static_assert(std::endian::native == std::endian::little, ".npy files are read as the machine's own bytes");
+static_assert(std::endian::native == std::endian::little, "files are read as the machine's own bytes");
 
 // Opened without waiting: a FIFO that nobody writes to would block, and is refused anyway.
 Descriptor open_regular(const std::string& path, std::int64_t& size) {
@@ -45,20 +49,73 @@ bool is_floating(DataType type) { return type != DataType::kI64; }
 
 }  // namespace
 
-InputArray::InputArray(const std::string& path, const NpyOptions& options) : path_(path) {
-  std::int64_t size = 0;
-  file_ = open_regular(path, size);
-  std::vector<std::byte> front(static_cast<std::size_t>(std::min(size, kNpyHeadBytes)));
-  read_file(0, front);
-  head_ = with_file_name(path, [&] { return read_npy_head(front, size, options); });
+InputArray::InputArray(const std::string& text, const NpyOptions& options) : path_(text) {
+  const ArrayName name = array_name_from(text);
+  file_ = open_regular(name.path, file_size_);
+  switch (name.format) {
+    case ArrayFormat::kNpy:
+      open_npy(options);
+      break;
+    case ArrayFormat::kNpz:
+      open_npz(name, options);
+      break;
+    case ArrayFormat::kSafetensors:
+      open_safetensors(name);
+      break;
+  }
+}
 
-  // integers may be stored narrower than they are given out
-  const bool in_order = !head_.fortran_order && !head_.big_endian && is_floating(head_.type);
-  if (in_order) return;
-  std::vector<std::byte> whole(static_cast<std::size_t>(size));
+void InputArray::open_npy(const NpyOptions& options) {
+  std::vector<std::byte> front(static_cast<std::size_t>(std::min(file_size_, kNpyHeadBytes)));
+  read_file(0, front);
+  if (take_head(with_file_name(path_, [&] { return read_npy_head(front, file_size_, options); }))) return;
+  std::vector<std::byte> whole(static_cast<std::size_t>(file_size_));
   read_file(0, whole);
-  loaded_ = with_file_name(path, [&] { return read_npy(whole, options).bytes; });
+  loaded_ = with_file_name(path_, [&] { return read_npy(whole, options).bytes; });
   is_loaded_ = true;
+}
+
+void InputArray::open_npz(const ArrayName& name, const NpyOptions& options) {
+  const std::vector<NpzMember> members = with_file_name(name.path, [&] { return read_npz_directory(source()); });
+  std::vector<std::string_view> names;
+  for (const NpzMember& member : members) names.push_back(member.name);
+  member_ = members[choose_array(name, names)];
+  std::vector<std::byte> front(static_cast<std::size_t>(std::min(member_->bytes, kNpyHeadBytes)));
+  read_member(0, front);
+  // from here on, offsets are within the member
+  const std::string within = fmt::format("{}: member {}", name.path, dump_json(shortened(member_->name)));
+  if (take_head(with_file_name(within, [&] { return read_npy_head(front, member_->bytes, options); }))) return;
+  std::vector<std::byte> whole(static_cast<std::size_t>(member_->bytes));
+  read_member(0, whole);
+  loaded_ = with_file_name(within, [&] { return read_npy(whole, options).bytes; });
+  is_loaded_ = true;
+}
+
+void InputArray::open_safetensors(const ArrayName& name) {
+  const SafetensorsHead head = with_file_name(name.path, [&] { return read_safetensors_head(source()); });
+  std::vector<std::string_view> names;
+  for (const SafetensorsTensor& tensor : head.tensors) names.push_back(tensor.name);
+  const SafetensorsTensor& tensor = head.tensors[choose_array(name, names)];
+  if (!tensor.type) {
+    refuse(fmt::format("{}: tensor {} is {}, which is not read (F32, F64, F16, BF16 and I64 are)", name.path,
+                       dump_json(shortened(tensor.name)), tensor.dtype));
+  }
+  type_ = *tensor.type;
+  shape_ = tensor.shape;
+  data_offset_ = tensor.offset;
+}
+
+// Whether its bytes are the elements in order. Integers may be stored narrower than they are given out.
+bool InputArray::take_head(NpyHead head) {
+  type_ = head.type;
+  shape_ = head.shape;
+  data_offset_ = head.data_offset;
+  notes_ = std::move(head.notes);
+  return !head.fortran_order && !head.big_endian && is_floating(head.type);
+}
+
+ByteSource InputArray::source() const {
+  return {file_size_, [this](std::int64_t offset, std::span<std::byte> out) { read_file(offset, out); }};
 }
 
 bool InputArray::is_same_file(const std::string& path) const {
@@ -69,12 +126,22 @@ bool InputArray::is_same_file(const std::string& path) const {
 }
 
 void InputArray::read(std::int64_t first, std::span<std::byte> out) const {
-  const std::int64_t begin = first * size_of(head_.type);
-  if (!is_loaded_) {
-    read_file(head_.data_offset + begin, out);
-  } else if (!out.empty()) {
-    std::memcpy(out.data(), loaded_.data() + begin, out.size());
+  const std::int64_t begin = first * size_of(type_);
+  if (is_loaded_) {
+    if (!out.empty()) std::memcpy(out.data(), loaded_.data() + begin, out.size());
+  } else if (member_) {
+    read_member(data_offset_ + begin, out);
+  } else {
+    read_file(data_offset_ + begin, out);
   }
+}
+
+void InputArray::read_member(std::int64_t offset, std::span<std::byte> out) const {
+  with_file_name(array_name_from(path_).path, [&] {
+    if (!stream_ || stream_->position() > offset) stream_.emplace(source(), *member_);
+    stream_->skip(offset - stream_->position());
+    stream_->read(out);
+  });
 }
 
 void InputArray::read_file(std::int64_t offset, std::span<std::byte> out) const {

@@ -5,6 +5,7 @@
 #include <string>
 #include <variant>
 
+#include "cli/list_scalings.h"
 #include "cli/streams.h"
 #include "cli/terminal.h"
 #include "cli/verbs.h"
@@ -39,7 +40,9 @@ std::string as_text() {
     row(card.name, card.family, card.formula, true);
     row("", "", dim(fmt::format("used by: {}", card.used_by), colour), false);
   }
-  return text + "\nposenc table SCHEME --help lists the fields of a scheme.\n";
+  return text +
+         "\nposenc table SCHEME --help lists the fields of a scheme.\n"
+         "posenc list --scalings lists the scalings of rope.\n";
 }
 
 std::string as_json() {
@@ -60,17 +63,25 @@ Verb list_verb(CLI::App& program) {
   Verb verb;
   verb.name = "list";
   verb.summary = "every scheme with its family, its formula and who uses it";
-  verb.usage = "[--json]";
+  verb.usage = "[--scalings] [--json]";
   verb.details =
       "A scheme is a way to tell a Transformer where a token stands. Its family says what happens to the token's "
-      "vector x at position p: addition adds something to it, nothing leaves it alone.";
-  verb.examples = "posenc list\nposenc list --json";
+      "vector x at position p: addition adds something to it, rotation turns pairs of its features, nothing leaves "
+      "it "
+      "alone. Scalings stretch rope beyond the length a model was trained with.";
+  verb.examples = "posenc list\nposenc list --json\nposenc list --scalings";
   verb.command = program.add_subcommand(std::string(verb.name));
   auto json = std::make_shared<bool>(false);
+  auto scalings = std::make_shared<bool>(false);
+  verb.command->add_flag("--scalings", *scalings, "every scaling of rope instead, with its formula and its fields");
   verb.command->add_flag("--json", *json, "one JSON document, with the default of every field");
-  verb.run = [json, verb] {
+  verb.run = [json, scalings, verb] {
     refuse_leftovers(*verb.command);
-    print(*json ? as_json() : as_text());
+    if (*scalings) {
+      print(*json ? scalings_as_json() : scalings_as_text());
+    } else {
+      print(*json ? as_json() : as_text());
+    }
     return 0;
   };
   return verb;

@@ -119,8 +119,9 @@ int axes_of(const Addition& form) {
   return waves != nullptr ? waves->axes : 1;
 }
 
-void check_axes(std::string_view scheme, const Addition& form, const PositionList& list) {
-  const int axes = axes_of(form);
+int axes_of(const Rotation& form) { return form.position_axes; }
+
+void check_axes(std::string_view scheme, int axes, const PositionList& list) {
   if (axes == list.axes) return;
   const std::string way = axes > 1 ? fmt::format("--grid with {0} numbers, or @ids.npy of shape [{0}, n]", axes)
                                    : std::string("a list or a range");

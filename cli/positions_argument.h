@@ -28,8 +28,9 @@ PositionList positions_of_grid(std::string_view text);
 
 /// How many coordinates a position of this form has.
 int axes_of(const Addition& form);
-/// Throws: Failure where the positions have more or fewer axes than a form; `scheme` names it.
-void check_axes(std::string_view scheme, const Addition& form, const PositionList& list);
+int axes_of(const Rotation& form);
+/// Throws: Failure where the positions do not have the `axes` of a form; `scheme` names it.
+void check_axes(std::string_view scheme, int axes, const PositionList& list);
 
 /// Makes one row, at the largest position: what cannot be done there fails now and not halfway.
 /// Throws: Error as tabulate.

@@ -28,6 +28,13 @@ template <Choice E> E choice_from(std::string_view text, std::string_view what) 
   return static_cast<E>(found - names.begin());
 }
 
+// A field's flag: first_dim is --first-dim.
+std::string flag_of(std::string_view field) {
+  std::string flag = fmt::format("--{}", field);
+  std::replace(flag.begin(), flag.end(), '_', '-');
+  return flag;
+}
+
 // A list as it stands in JSON: 16,24,24 is [16,24,24].
 std::string list_as_json(std::string_view text) {
   return text.starts_with('[') ? std::string(text) : fmt::format("[{}]", text);
@@ -63,18 +70,30 @@ template <class T> constexpr bool kIsList<std::vector<T>> = true;
 template <class T> constexpr bool kIsOneOf = false;
 template <class... T> constexpr bool kIsOneOf<std::variant<T...>> = true;
 
+template <class... T> std::vector<std::string_view> names_of(const std::variant<T...>*) { return {T::name...}; }
+
+// yarn:… begins with a name that there is.
+void check_name(std::string_view text, std::string_view field, const std::vector<std::string_view>& names) {
+  const std::string_view name = text.substr(0, text.find(':'));
+  if (text.starts_with('{') || std::find(names.begin(), names.end(), name) != names.end()) return;
+  const std::string_view near = nearest_name(name, names);
+  const std::string hint = near.empty() ? "" : fmt::format(" (did you mean '{}'?)", near);
+  refuse(fmt::format("{}: '{}' is not one of {}{}", flag_of(field), name, fmt::join(names, ", "), hint));
+}
+
 // A field that JSON can say is read as JSON says it.
 template <class S, class T> T value_by_json(T S::*member, std::string_view field, std::string_view text) {
+  if constexpr (kIsOneOf<T>) check_name(text, field, names_of(static_cast<const T*>(nullptr)));
   const std::string json = kIsList<T> ? list_as_json(text) : choice_as_json(text);
   try {
     return std::get<S>(scheme_from_json(fmt::format(R"({{"scheme":"{}","{}":{}}})", S::name, field, json))).*member;
   } catch (const Error& error) {
-    refuse(fmt::format("--{}: {}", field, error.what()));
+    refuse(fmt::format("{}: {}", flag_of(field), error.what()));
   }
 }
 
 template <class S, class T> T value_from(T S::*member, std::string_view field, std::string_view text) {
-  const std::string flag = fmt::format("--{}", field);
+  const std::string flag = flag_of(field);
   if constexpr (Choice<T>) {
     return choice_from<T>(text, flag);
   } else if constexpr (std::is_same_v<T, double>) {
@@ -90,15 +109,16 @@ template <class S, class T> T value_from(T S::*member, std::string_view field, s
   }
 }
 
-template <class... T> std::vector<std::string_view> names_of(const std::variant<T...>*) { return {T::name...}; }
-
 template <class T> std::string help_of(std::string_view help, const T& default_value) {
   if constexpr (Choice<T>) {
     return fmt::format("{}\none of {} (default {})", help, fmt::join(ChoiceNames<T>::value, ", "),
                        choice_name(default_value));
   } else if constexpr (kIsOneOf<T>) {
-    return fmt::format("{}, as yarn:factor=4,original_length=32768 or JSON\none of {} (default {})", help,
-                       fmt::join(names_of(&default_value), ", "), names_of(&default_value).front());
+    return fmt::format(
+        "{}, as yarn:factor=4,original_length=32768 or JSON\none of {} (default {})\nposenc list --scalings has "
+        "their "
+        "fields",
+        help, fmt::join(names_of(&default_value), ", "), names_of(&default_value).front());
   } else if constexpr (kIsList<T>) {
     return fmt::format("{}", help);
   } else {
@@ -139,7 +159,7 @@ template <class S> void add_command(CLI::App& verb, const std::shared_ptr<Scheme
   });
   S::fields([&](std::string_view name, auto member, std::string_view help) {
     using Member = decltype(type_of_member(member));
-    const std::string flag = fmt::format("--{}", name);
+    const std::string flag = flag_of(name);
     const auto set = [request, member, field = std::string(name)](const std::string& text) {
       std::get<S>(request->scheme).*member = value_from(member, field, text);
       request->given.push_back(field);
@@ -152,7 +172,9 @@ template <class S> void add_command(CLI::App& verb, const std::shared_ptr<Scheme
       };
       option = command->add_option_function<std::string>(flag, sort_out)->trigger_on_parse();
     } else {
-      option = command->add_option_function<std::string>(flag, set);
+      // as JSON spells it, too
+      const bool has_two = flag != fmt::format("--{}", name);
+      option = command->add_option_function<std::string>(has_two ? fmt::format("{},--{}", flag, name) : flag, set);
     }
     option->description(help_of(help, S{}.*member))
         ->type_name(std::string(placeholder_of<Member>()))
@@ -160,9 +182,7 @@ template <class S> void add_command(CLI::App& verb, const std::shared_ptr<Scheme
   });
   if constexpr (!kTableAxes<S>.empty()) {
     const std::string help = fmt::format("the trained table, {}; its sizes follow from the file", kTableAxes<S>);
-    command->add_option("--table", request->weights_path, help)
-        ->type_name("FILE.npy")
-        ->group(std::string(kFieldGroup));
+    command->add_option("--table", request->weights_path, help)->type_name("FILE")->group(std::string(kFieldGroup));
   }
 }
 
@@ -171,8 +191,14 @@ void add_commands(const std::variant<S...>*, CLI::App& verb, const std::shared_p
   (add_command<S>(verb, request), ...);
 }
 
-bool is_given(const SchemeRequest& request, std::string_view field) {
-  return std::find(request.given.begin(), request.given.end(), field) != request.given.end();
+// Whether this is the flag of a field whose value may be a JSON object.
+template <class... S> bool takes_object(const std::variant<S...>*, std::string_view flag) {
+  bool found = false;
+  const auto look = [&](std::string_view name, auto member, std::string_view) {
+    if (kIsOneOf<decltype(type_of_member(member))> && flag_of(name) == flag) found = true;
+  };
+  (S::fields(look), ...);
+  return found;
 }
 
 // Calls visit(name, value of the field) for the fields that are integers.
@@ -189,7 +215,11 @@ template <class SchemeOrConst, class Visit> void visit_integer_fields(SchemeOrCo
 
 SchemeRequest take_json_scheme(std::vector<std::string>& arguments) {
   const auto is_json = [](const std::string& text) { return text.starts_with('{') && text.ends_with('}'); };
-  const auto found = std::find_if(arguments.begin(), arguments.end(), is_json);
+  auto found = std::find_if(arguments.begin(), arguments.end(), is_json);
+  while (found != arguments.begin() && found != arguments.end() &&
+         takes_object(static_cast<const Scheme*>(nullptr), *(found - 1))) {
+    found = std::find_if(found + 1, arguments.end(), is_json);
+  }
   SchemeRequest request;
   if (found == arguments.end()) return request;
   try {
@@ -220,7 +250,7 @@ void follow_file(SchemeRequest& request, std::string_view field, std::int64_t va
   visit_integer_fields(request.scheme, [&](std::string_view name, std::int64_t& current) {
     if (name != field) return;
     if (is_given(request, field) && current != value) {
-      refuse(fmt::format("{}: has {} {}, but --{} says {}", origin, field, value, field, current));
+      refuse(fmt::format("{}: has {} {}, but {} says {}", origin, field, value, flag_of(field), current));
     }
     current = value;
   });
@@ -247,10 +277,11 @@ NpyArray read_weights(SchemeRequest& request, const NpyOptions& options) {
   return load_array(input);
 }
 
-Form form_of(const SchemeRequest& request, Numerics numerics, const NpyArray& weights, std::int64_t length) {
-  Situation now;
-  now.numerics = numerics;
-  now.length = length;
+bool is_given(const SchemeRequest& request, std::string_view field) {
+  return std::find(request.given.begin(), request.given.end(), field) != request.given.end();
+}
+
+Form form_of(const SchemeRequest& request, Situation now, const NpyArray& weights) {
   if (!table_axes_of(request.scheme).empty()) now.weights = weights.view();
   return prepare(request.scheme, now);
 }

@@ -40,8 +40,10 @@ void follow_file(SchemeRequest& request, std::string_view field, std::int64_t va
 /// Throws: Failure where --table is missing, or contradicts the fields.
 NpyArray read_weights(SchemeRequest& request, const NpyOptions& options);
 
-/// The request's form; `length` is for schemes that are made for one. Throws: Failure or Error where it adds nothing
-/// or its fields are wrong.
-Form form_of(const SchemeRequest& request, Numerics numerics, const NpyArray& weights, std::int64_t length = 0);
+/// Whether the user set this field, by a flag or in JSON.
+bool is_given(const SchemeRequest& request, std::string_view field);
+
+/// The request's form, now. Throws: Failure or Error where its fields are wrong.
+Form form_of(const SchemeRequest& request, Situation now, const NpyArray& weights);
 
 }  // namespace posenc::cli

@@ -1,6 +1,8 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -8,15 +10,16 @@
 #include "cli/elements.h"
 #include "cli/engine_flags.h"
 #include "cli/failure.h"
+#include "cli/length_flag.h"
 #include "cli/numbers.h"
 #include "cli/output_file.h"
 #include "cli/streams.h"
 #include "cli/table_bias.h"
+#include "cli/table_rotation.h"
 #include "cli/table_stream.h"
 #include "cli/table_text.h"
 #include "cli/terminal.h"
 #include "cli/verbs.h"
-#include "posenc/npy.h"
 
 namespace posenc::cli {
 namespace {
@@ -26,6 +29,7 @@ struct TableFlags {
   std::string output, format;
   std::string dtype = "f32", numerics = "exact";
   std::string digits = "3", max_bytes = "64GiB";
+  std::string length;
   bool json = false, quiet = false, force = false;
   EngineFlags engine;
 };
@@ -40,16 +44,19 @@ void add_flags(CLI::App& verb, TableFlags& flags) {
   verb.add_option("--queries", flags.queries, "for biases, [heads, queries, keys]: where the queries stand")
       ->type_name("P");
   verb.add_option("--keys", flags.keys, "where the keys stand (default: where the queries do)")->type_name("P");
-  verb.add_option("-o,--output", flags.output,
-                  "write a file: .npy, .csv or .json; - is standard output. Without it, a table to read")
+  verb.add_option(
+          "-o,--output", flags.output,
+          "write a file: .npy, .safetensors, .csv or .json; - is standard output. Without it, a table to read")
       ->type_name("FILE");
-  verb.add_option("--format", flags.format, "what -o - writes: npy, csv or json (default npy)")->type_name("WORD");
+  verb.add_option("--format", flags.format, "what -o - writes: npy, safetensors, csv or json (default npy)")
+      ->type_name("WORD");
   verb.add_flag("--json", flags.json, "one JSON document on standard output, nothing else");
   verb.add_option("--dtype", flags.dtype, "type of the values: f32, f64, f16 or bf16 (default f32)")
       ->type_name("TYPE");
   verb.add_option("--numerics", flags.numerics,
                   "which angle: exact, or the float32 one of engines, hf-f32 or ggml-f32 (default exact)")
       ->type_name("WORD");
+  add_length_flag(verb, flags.length);
   verb.add_option("--digits", flags.digits, "digits after the point in the table to read (default 3)")
       ->type_name("N");
   verb.add_option("--max-bytes", flags.max_bytes, "refuse a larger table (default 64GiB)")->type_name("SIZE");
@@ -62,9 +69,10 @@ bool goes_to_stdout(const TableFlags& flags) { return flags.json || flags.output
 
 TableFormat format_named(std::string_view name, std::string_view what) {
   if (name == "npy") return TableFormat::kNpy;
+  if (name == "safetensors") return TableFormat::kSafetensors;
   if (name == "csv") return TableFormat::kCsv;
   if (name == "json") return TableFormat::kJson;
-  refuse(fmt::format("{}: '{}' is not one of npy, csv, json", what, name));
+  refuse(fmt::format("{}: '{}' is not one of npy, safetensors, csv, json", what, name));
 }
 
 // Nothing where a person is to read it.
@@ -79,7 +87,7 @@ std::optional<TableFormat> format_of(const TableFlags& flags) {
   }
   if (flags.output == "-") {
     const TableFormat format = flags.format.empty() ? TableFormat::kNpy : format_named(flags.format, "--format");
-    if (format == TableFormat::kNpy && isatty(STDOUT_FILENO) == 1) {
+    if (is_binary(format) && isatty(STDOUT_FILENO) == 1) {
       refuse("standard output is a terminal; send it to a file or a pipe, or use --format csv");
     }
     return format;
@@ -88,13 +96,14 @@ std::optional<TableFormat> format_of(const TableFlags& flags) {
   const std::size_t dot = flags.output.rfind('.');
   const std::size_t slash = flags.output.rfind('/');
   if (dot == std::string::npos || (slash != std::string::npos && dot < slash)) {
-    refuse(fmt::format("{}: a table is written to .npy, .csv or .json, and this name ends in none", flags.output));
+    refuse(fmt::format("{}: a table is written to .npy, .safetensors, .csv or .json, and this name ends in none",
+                       flags.output));
   }
-  for (const std::string_view known : {"npy", "csv", "json"}) {
+  for (const std::string_view known : {"npy", "safetensors", "csv", "json"}) {
     if (flags.output.substr(dot + 1) == known) return format_named(known, "-o");
   }
-  refuse(
-      fmt::format("{}: a table is written to .npy, .csv or .json, not {}", flags.output, flags.output.substr(dot)));
+  refuse(fmt::format("{}: a table is written to .npy, .safetensors, .csv or .json, not {}", flags.output,
+                     flags.output.substr(dot)));
 }
 
 PositionList positions_of(const TableFlags& flags) {
@@ -107,12 +116,15 @@ PositionList positions_of(const TableFlags& flags) {
 // Before anything is computed: even the frequencies of a million columns take their time.
 void refuse_too_large(const Scheme& scheme, const PositionList& positions, DataType type, TableFormat format,
                       std::int64_t limit) {
-  const auto width = integer_field(scheme, "width");
+  const auto dims = integer_field(scheme, "dims");  // of a rotation: half of them cosines, half sines
+  const auto width = dims ? dims : integer_field(scheme, "width");
   if (!width || *width < 1) return;  // not for us to judge
   const double bytes = table_bytes(static_cast<double>(positions.count), static_cast<double>(*width), type, format);
   if (bytes <= static_cast<double>(limit)) return;
-  refuse(fmt::format("table of {} x {} {} needs {}; limit is {} (--max-bytes)", positions.count, *width,
-                     spoken_name(type), in_bytes(bytes), in_bytes(static_cast<double>(limit))));
+  const std::string shape =
+      dims ? fmt::format("2 x {} x {}", positions.count, *dims / 2) : fmt::format("{} x {}", positions.count, *width);
+  refuse(fmt::format("table of {} {} needs {}; limit is {} (--max-bytes)", shape, spoken_name(type), in_bytes(bytes),
+                     in_bytes(static_cast<double>(limit))));
 }
 
 int digits_of(const TableFlags& flags) {
@@ -123,16 +135,43 @@ int digits_of(const TableFlags& flags) {
   return static_cast<int>(digits);
 }
 
-void write_file(const TableJob& job, TableFormat format, const TableFlags& flags, OutputFile& file) {
-  const Extents shape = {job.positions.count, job.form.width};
-  const auto data_bytes = count_of(shape) * size_of(job.type);
-  if (format == TableFormat::kNpy) {
-    file.reserve(static_cast<std::int64_t>(npy_head(job.type, shape).size()) + data_bytes);
+// A table of any form, which is still to be made: its shape in a .npy, and two ways to show it.
+struct Table {
+  Extents shape;
+  DataType type = DataType::kF32;
+  std::function<std::string(TableFormat)> head;
+  std::function<void(TableFormat, const ByteSink&)> write;
+  std::function<std::string()> text;
+};
+
+Table table_of(TableJob job, const TableFlags& flags, int digits) {
+  check_axes(name_of(job.scheme), axes_of(job.form), job.positions);
+  const auto shared = std::make_shared<const TableJob>(std::move(job));
+  return {{shared->positions.count, shared->form.width},
+          shared->type,
+          [=](TableFormat format) { return table_head(*shared, format); },
+          [=, &flags](TableFormat format, const ByteSink& sink) { write_table(*shared, format, sink, !flags.quiet); },
+          [=] { return table_text(*shared, digits, output_columns(), wants_colour(STDOUT_FILENO)); }};
+}
+
+Table table_of(RotationTableJob job, const TableFlags& flags, int digits) {
+  check_axes(name_of(job.scheme), axes_of(job.form), job.positions);
+  const auto shared = std::make_shared<const RotationTableJob>(std::move(job));
+  const auto write = [=, &flags](TableFormat format, const ByteSink& sink) {
+    write_rotation_table(*shared, format, sink, !flags.quiet);
+  };
+  return {shared->shape(), shared->type, [=](TableFormat format) { return rotation_table_head(*shared, format); },
+          write, [=] { return rotation_table_text(*shared, digits, output_columns(), wants_colour(STDOUT_FILENO)); }};
+}
+
+void write_file(const Table& table, TableFormat format, const TableFlags& flags, OutputFile& file) {
+  const auto data_bytes = count_of(table.shape) * size_of(table.type);
+  if (is_binary(format)) {
+    file.reserve(static_cast<std::int64_t>(table.head(format).size()) + data_bytes);
   }
-  write_table(
-      job, format, [&](std::string_view bytes) { file.write(bytes); }, !flags.quiet);
+  table.write(format, [&](std::string_view bytes) { file.write(bytes); });
   file.publish();
-  if (!flags.quiet) tell(fmt::format("wrote {}: {} {}", flags.output, to_string(shape), name_of(job.type)));
+  if (!flags.quiet) tell(fmt::format("wrote {}: {} {}", flags.output, to_string(table.shape), name_of(table.type)));
 }
 
 // Where queries and keys stand. A grid is for both.
@@ -158,7 +197,10 @@ int run_bias(const TableFlags& flags, SchemeRequest& request, int digits, std::o
   refuse_vectors(request.scheme);
   const NpyArray weights = read_weights(request, {.void2_is_bf16 = job.type == DataType::kBF16});
   job.scheme = request.scheme;
-  job.form = std::get<Bias>(form_of(request, numerics_from(flags.numerics), weights, length_of(job)));
+  Situation now;
+  now.numerics = numerics_from(flags.numerics);
+  now.length = length_of(job);
+  job.form = std::get<Bias>(form_of(request, now, weights));
   check_bias_job(job, format.value_or(TableFormat::kNpy), bytes_from(flags.max_bytes, "--max-bytes"));
   if (!format) {
     print(bias_table_text(job, digits, output_columns(), wants_colour(STDOUT_FILENO)));
@@ -185,29 +227,35 @@ int run(const TableFlags& flags, SchemeRequest& request) {
     refuse(fmt::format("{}: takes --positions; --queries and --keys are for biases", name_of(request.scheme)));
   }
 
-  TableJob job;
-  job.type = float_type_from(flags.dtype);
-  job.positions = positions_of(flags);
+  const DataType type = float_type_from(flags.dtype);
+  PositionList positions = positions_of(flags);
   // bytes without a meaning of their own are bf16 where that is what is asked for
-  const NpyArray weights = read_weights(request, {.void2_is_bf16 = job.type == DataType::kBF16});
-  job.scheme = request.scheme;
-  refuse_too_large(job.scheme, job.positions, job.type, format.value_or(TableFormat::kNpy),
+  const NpyArray weights = read_weights(request, {.void2_is_bf16 = type == DataType::kBF16});
+  refuse_too_large(request.scheme, positions, type, format.value_or(TableFormat::kNpy),
                    bytes_from(flags.max_bytes, "--max-bytes"));
+  Situation now;
+  now.numerics = numerics_from(flags.numerics);
+  now.length = length_from(flags.length, request.scheme);
   std::optional<OutputFile> file;
   if (format && !goes_to_stdout(flags)) file.emplace(output_target(flags.output, flags.force));
 
-  Form form = form_of(request, numerics_from(flags.numerics), weights);
-  auto* const addition = std::get_if<Addition>(&form);
-  if (addition == nullptr) refuse(fmt::format("{}: adds nothing, so there is no table", name_of(job.scheme)));
-  job.form = std::move(*addition);
-  check_axes(name_of(job.scheme), job.form, job.positions);
+  Form form = form_of(request, now, weights);
+  Table table;
+  if (auto* const addition = std::get_if<Addition>(&form)) {
+    table = table_of(TableJob{request.scheme, std::move(*addition), std::move(positions), type}, flags, digits);
+  } else if (auto* const rotation = std::get_if<Rotation>(&form)) {
+    table =
+        table_of(RotationTableJob{request.scheme, std::move(*rotation), std::move(positions), type}, flags, digits);
+  } else {
+    refuse(fmt::format("{}: adds nothing, so there is no table", name_of(request.scheme)));
+  }
 
   if (file) {
-    write_file(job, *format, flags, *file);
+    write_file(table, *format, flags, *file);
   } else if (format) {
-    write_table(job, *format, print, !flags.quiet);
+    table.write(*format, print);
   } else {
-    print(table_text(job, digits, output_columns(), wants_colour(STDOUT_FILENO)));
+    print(table.text());
   }
   return kDone;
 }
@@ -228,6 +276,8 @@ Verb table_verb(CLI::App& program, const std::shared_ptr<SchemeRequest>& scheme)
       "posenc table sinusoidal --width 512 --positions 0:4096 -o pe.npy\n"
       "posenc table sinusoidal --width 8 --positions 0,1,1000003 --digits 9 --numerics hf-f32\n"
       "posenc table sinusoidal --width 768 --axes 2 --grid 14,14 --layout sin-cos -o vit.npy\n"
+      "posenc table rope --dims 8 --positions 0:4\n"
+      "posenc table rope --scaling yarn:factor=4,original_length=32768 --positions 0:131072:4096 --json\n"
       "posenc table alibi --heads 8 --queries 0:6\n"
       "posenc table t5 --table t5.npy --queries 0:512 -o bias.npy\n"
       "posenc table '{\"scheme\":\"sinusoidal\",\"width\":4}' --positions 0:4 --json";

@@ -5,15 +5,15 @@
 #include <algorithm>
 #include <vector>
 
+#include "cli/array_name.h"
 #include "cli/elements.h"
+#include "cli/elision.h"
 #include "cli/failure.h"
 #include "cli/numbers.h"
 #include "cli/progress.h"
 #include "cli/signals.h"
-#include "cli/table_text.h"
 #include "cli/terminal.h"
 #include "posenc/apply.h"
-#include "posenc/npy.h"
 
 namespace posenc::cli {
 namespace {
@@ -127,23 +127,13 @@ void write_csv(const BiasTableJob& job, const ByteSink& sink, bool with_progress
   sink(text);
 }
 
-// [0,1,2], or one list for each axis.
-std::string positions_as_json(const PositionList& positions) {
-  std::string text = positions.axes > 1 ? "[" : "";
-  for (int axis = 0; axis < positions.axes; ++axis) {
-    text += axis > 0 ? ",[" : "[";
-    for (std::int64_t i = 0; i < positions.count; ++i) {
-      text += fmt::format("{}{}", i > 0 ? "," : "", position_at(positions, axis, i));
-    }
-    text += ']';
-  }
-  return text + (positions.axes > 1 ? "]" : "");
-}
-
 void write_json(const BiasTableJob& job, const ByteSink& sink, bool with_progress) {
-  sink(fmt::format("{{\"scheme\":{},\"queries\":{},\"keys\":{},\"shape\":[{},{},{}],\"dtype\":\"{}\",\"values\":[",
-                   to_json(job.scheme), positions_as_json(job.queries), positions_as_json(job.keys), job.form.heads,
-                   job.queries.count, job.keys.count, name_of(job.type)));
+  sink(fmt::format("{{\"scheme\":{},\"queries\":", to_json(job.scheme)));
+  write_positions(job.queries, sink);
+  sink(",\"keys\":");
+  write_positions(job.keys, sink);
+  sink(fmt::format(",\"shape\":[{},{},{}],\"dtype\":\"{}\",\"values\":[", job.form.heads, job.queries.count,
+                   job.keys.count, name_of(job.type)));
   std::string text;
   for_each_block(job, with_progress, [&](const Block& block) {
     for (std::int64_t row = 0; row < block.queries; ++row) {
@@ -156,6 +146,44 @@ void write_json(const BiasTableJob& job, const ByteSink& sink, bool with_progres
     text.clear();
   });
   sink("\n]}\n");
+}
+
+struct Look {
+  int digits, columns;
+  bool colour;
+};
+
+// One head: queries down, keys across.
+std::string head_text(const BiasTableJob& job, const BlockMaker& maker, std::int64_t head, const Look& look) {
+  const Bias one = head_of(job.form, head);
+  const Shown rows = shown_rows(job.queries.count);
+  std::vector<std::string> labels;
+  std::vector<std::vector<std::string>> cells;
+  int cell_columns = widest({position_label(job.keys, 0), position_label(job.keys, job.keys.count - 1)}, 0);
+  for (const std::int64_t row : rows.indices()) {
+    stop_if_signalled();
+    labels.push_back(position_label(job.queries, row));
+    const std::vector<std::byte> bytes = maker.make(one, row, 1);
+    std::vector<std::string> texts;
+    for (std::int64_t key = 0; key < job.keys.count; ++key) {
+      if (key >= kWidestScreen && key < job.keys.count - kWidestScreen) continue;
+      texts.push_back(rounded(element_at(bytes.data(), job.type, key), look.digits));
+    }
+    cell_columns = widest(texts, cell_columns);
+    cells.push_back(std::move(texts));
+  }
+  const int label_columns = widest(labels, columns_of("query"));
+  const int room = std::min(look.columns, kWidestScreen) - label_columns;
+  const Shown shown = shown_columns(job.keys.count, room, cell_columns + kGap);
+
+  std::vector<std::string> numbers;
+  for (const std::int64_t key : shown.indices()) numbers.push_back(position_label(job.keys, key));
+  std::string text = dim(line_of("query", label_columns, numbers, cell_columns, shown), look.colour) + "\n";
+  for (std::size_t i = 0; i < cells.size(); ++i) {
+    if (!rows.is_whole() && static_cast<std::int64_t>(i) == rows.head) text += line_left_out(label_columns) + "\n";
+    text += line_of(labels[i], label_columns, ends_of(cells[i], shown), cell_columns, shown) + "\n";
+  }
+  return text;
 }
 
 }  // namespace
@@ -196,7 +224,8 @@ void check_bias_job(const BiasTableJob& job, TableFormat format, std::int64_t li
 void write_bias_table(const BiasTableJob& job, TableFormat format, const ByteSink& sink, bool with_progress) {
   if (format == TableFormat::kCsv) return write_csv(job, sink, with_progress);
   if (format == TableFormat::kJson) return write_json(job, sink, with_progress);
-  sink(npy_head(job.type, shape_of(job)));
+  const ArrayFormat array = format == TableFormat::kNpy ? ArrayFormat::kNpy : ArrayFormat::kSafetensors;
+  sink(array_head(array, "table", job.type, shape_of(job)));
   for_each_block(job, with_progress, [&](const Block& block) {
     const auto bytes = static_cast<std::size_t>(block.queries * job.keys.count * size_of(job.type));
     sink({reinterpret_cast<const char*>(block.data), bytes});
@@ -212,17 +241,8 @@ std::string bias_table_text(const BiasTableJob& job, int digits, int columns, bo
       text += "\n…\n";
       head = job.form.heads - kTail;
     }
-    const Bias one = head_of(job.form, head);
-    TextGrid grid;
-    grid.corner = "query";
-    grid.rows = job.queries.count;
-    grid.columns = job.keys.count;
-    grid.type = job.type;
-    grid.row_label = [&](std::int64_t row) { return position_label(job.queries, row); };
-    grid.column_label = [&](std::int64_t column) { return position_label(job.keys, column); };
-    grid.row = [&](std::int64_t row) { return maker.make(one, row, 1); };
     text += fmt::format("{}{}\n", head > 0 ? "\n" : "", bold(fmt::format("head {}", head), colour));
-    text += grid_text(grid, digits, columns, colour);
+    text += head_text(job, maker, head, {digits, columns, colour});
   }
   return text;
 }

@@ -7,28 +7,23 @@
 #include <iterator>
 #include <vector>
 
+#include "cli/array_name.h"
 #include "cli/elements.h"
 #include "cli/engine_flags.h"
 #include "cli/progress.h"
 #include "cli/signals.h"
 #include "posenc/apply.h"
-#include "posenc/npy.h"
 
 namespace posenc::cli {
 namespace {
 
-static_assert(std::endian::native == std::endian::little, ".npy files are written as the machine's own bytes");
+static_assert(std::endian::native == std::endian::little, "tables are written as the machine's own bytes");
 
 struct Block {
   std::int64_t first_row = 0;
   std::int64_t rows = 0;
   std::string_view bytes;
 };
-
-// Text is several times longer than what it says.
-std::int64_t bytes_at_once(TableFormat format) {
-  return format == TableFormat::kNpy ? block_bytes() : std::min(block_bytes(), std::int64_t{1} << 20);
-}
 
 template <class Visit> void for_each_block(const TableJob& job, TableFormat format, bool with_progress, Visit visit) {
   const std::int64_t width = job.form.width;
@@ -80,24 +75,6 @@ void write_csv(const TableJob& job, const ByteSink& sink, bool with_progress) {
   });
 }
 
-// [0,1,2], or [[0,0,1],[0,1,0]] where there is more than one axis.
-void write_positions(const PositionList& positions, const ByteSink& sink) {
-  constexpr std::size_t kFlushAt = 1 << 18;
-  std::string text = positions.axes > 1 ? "[" : "";
-  for (int axis = 0; axis < positions.axes; ++axis) {
-    text += axis > 0 ? ",[" : "[";
-    for (std::int64_t i = 0; i < positions.count; ++i) {
-      fmt::format_to(std::back_inserter(text), "{}{}", i > 0 ? "," : "", position_at(positions, axis, i));
-      if (text.size() < kFlushAt) continue;
-      stop_if_signalled();
-      sink(text);
-      text.clear();
-    }
-    text += ']';
-  }
-  sink(text + (positions.axes > 1 ? "]" : ""));
-}
-
 void write_json(const TableJob& job, const ByteSink& sink, bool with_progress) {
   sink(fmt::format("{{\"scheme\":{},\"positions\":", to_json(job.scheme)));
   write_positions(job.positions, sink);
@@ -118,17 +95,44 @@ void write_json(const TableJob& job, const ByteSink& sink, bool with_progress) {
 
 }  // namespace
 
+std::string table_head(const TableJob& job, TableFormat format) {
+  return array_head(format == TableFormat::kNpy ? ArrayFormat::kNpy : ArrayFormat::kSafetensors, "table", job.type,
+                    {job.positions.count, job.form.width});
+}
+
 double table_bytes(double rows, double width, DataType type, TableFormat format) {
   // sign, point, exponent, comma, and 9 or 17 digits
   const double as_text = type == DataType::kF64 ? 25 : 16;
-  return rows * width * (format == TableFormat::kNpy ? static_cast<double>(size_of(type)) : as_text);
+  return rows * width * (is_binary(format) ? static_cast<double>(size_of(type)) : as_text);
+}
+
+std::int64_t bytes_at_once(TableFormat format) {
+  return is_binary(format) ? block_bytes() : std::min(block_bytes(), std::int64_t{1} << 20);
+}
+
+void write_positions(const PositionList& positions, const ByteSink& sink) {
+  constexpr std::size_t kFlushAt = 1 << 18;
+  std::string text = positions.axes > 1 ? "[" : "";
+  for (int axis = 0; axis < positions.axes; ++axis) {
+    text += axis > 0 ? ",[" : "[";
+    for (std::int64_t i = 0; i < positions.count; ++i) {
+      fmt::format_to(std::back_inserter(text), "{}{}", i > 0 ? "," : "", position_at(positions, axis, i));
+      if (text.size() < kFlushAt) continue;
+      stop_if_signalled();
+      sink(text);
+      text.clear();
+    }
+    text += ']';
+  }
+  sink(text + (positions.axes > 1 ? "]" : ""));
 }
 
 void write_table(const TableJob& job, TableFormat format, const ByteSink& sink, bool with_progress) {
   try_largest(job.form, job.positions);
   switch (format) {
     case TableFormat::kNpy:
-      sink(npy_head(job.type, {job.positions.count, job.form.width}));
+    case TableFormat::kSafetensors:
+      sink(table_head(job, format));
       for_each_block(job, format, with_progress, [&](const Block& block) { sink(block.bytes); });
       return;
     case TableFormat::kCsv:

@@ -1,6 +1,7 @@
 # What the library needs, each with its reason in docs/decisions. All are Debian packages.
 find_package(fmt 9 REQUIRED)
 find_package(Boost 1.74 REQUIRED)
+find_package(ZLIB 1.2 REQUIRED)
 find_path(RAPIDJSON_INCLUDE_DIR rapidjson/reader.h REQUIRED)
 
 # Header-only parts, used inside the library alone; SYSTEM keeps their warnings out of ours.

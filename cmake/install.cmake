@@ -38,7 +38,7 @@ write_basic_package_version_file(posencConfigVersion.cmake COMPATIBILITY SameMin
 install(FILES ${PROJECT_BINARY_DIR}/posencConfig.cmake ${PROJECT_BINARY_DIR}/posencConfigVersion.cmake
         DESTINATION ${package_dir})
 
-set(pc_requires fmt)
+set(pc_requires fmt zlib)
 if(POSENC_CPU_BACKEND)
   list(APPEND pc_requires "libhwy >= 1.0.3" tbb)
 endif()

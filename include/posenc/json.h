@@ -30,6 +30,8 @@ class Json {
 
   const Value& value() const { return value_; }
   template <class T> const T* as() const { return std::get_if<T>(&value_); }
+  /// The value itself, for those who are done with the rest.
+  Value take() && { return std::move(value_); }
   /// The member of this name, or nullptr where this is no object or has none.
   const Json* find(std::string_view key) const;
   bool operator==(const Json&) const = default;
@@ -42,8 +44,12 @@ struct JsonLimits {
   int depth = 64;                    ///< containers within containers; at most 1000
   std::int64_t bytes = 100'000'000;  ///< length of the text; at most 200'000'000
   std::int64_t values = 10'000'000;  ///< numbers, strings, containers … in all: each takes 40 bytes and more
+  std::int64_t text = 100'000'000;   ///< length of one string or key, escapes as they are written
   bool python_numbers = false;       ///< accept bare NaN, Infinity and -Infinity, as Python writes them
 };
+
+/// For the config.json of a model: a few kilobytes from a stranger, written by Python.
+inline constexpr JsonLimits kConfigJsonLimits = {.bytes = 16'000'000, .values = 1'000'000, .python_numbers = true};
 
 /// Throws: Error "line L, column C: WHAT" for malformed text, repeated keys, invalid UTF-8, too deep or too long.
 /// An integer past 64 bits is an error; 1e400 is an error.

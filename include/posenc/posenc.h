@@ -17,5 +17,9 @@
 #include "posenc/attention.h"
 #include "posenc/backend.h"
 
+#include "posenc/byte_source.h"
+#include "posenc/gguf.h"
 #include "posenc/json.h"
 #include "posenc/npy.h"
+#include "posenc/npz.h"
+#include "posenc/safetensors.h"

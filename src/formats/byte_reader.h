@@ -24,6 +24,7 @@ class ByteReader {
 
   std::uint64_t offset() const { return position_; }
   std::uint64_t remaining() const { return bytes_.size() - position_; }
+  std::span<const std::byte> rest() const { return bytes_.subspan(position_); }
 
   /// Throws: Error at the first byte of the thing if it does not lie within the file as a whole.
   std::span<const std::byte> take(std::uint64_t count, std::string_view what) {

@@ -7,7 +7,10 @@
 #include <cstring>
 #include <limits>
 #include <new>
+#include <optional>
+#include <utility>
 
+#include "formats/byte_reader.h"
 #include "formats/json_builder.h"
 #include "posenc/error.h"
 
@@ -78,11 +81,6 @@ struct Events {
   bool Double(double) { return false; }
 };
 
-[[noreturn]] void fail(std::string_view text, std::size_t offset, std::string_view what) {
-  const JsonPlace place = place_of(text, offset);
-  raise(fmt::format("line {}, column {}: {}", place.line, place.column, what));
-}
-
 /// "EXPECTED is expected but 'x' stands here", with a hint where people often go wrong.
 std::string expected(std::string_view what, std::string_view text, std::size_t offset) {
   if (offset >= text.size()) return fmt::format("{} is expected but the text ends", what);
@@ -145,23 +143,52 @@ JsonComplaint complaint_of(rj::ParseErrorCode code, std::string_view text, std::
   }
 }
 
+/// Before RapidJSON copies it: where a string begins that is longer than allowed. Malformed text is for the reader.
+std::optional<std::size_t> find_long_string(std::string_view text, std::int64_t longest) {
+  if (static_cast<std::int64_t>(text.size()) <= longest) return std::nullopt;
+  for (std::size_t begin = text.find('"'); begin != std::string_view::npos;) {
+    std::size_t end = text.find_first_of("\"\\", begin + 1);
+    while (end < text.size() && text[end] == '\\') end = text.find_first_of("\"\\", std::min(end + 2, text.size()));
+    end = std::min(end, text.size());
+    if (static_cast<std::int64_t>(end - begin - 1) > longest) return begin;
+    begin = text.find('"', end + 1);
+  }
+  return std::nullopt;
+}
+
 /// What RapidJSON would overlook or name badly.
-void check_text(std::string_view text, const JsonLimits& limits) {
+std::optional<JsonComplaint> complaint_about(std::string_view text, const JsonLimits& limits) {
   const std::int64_t longest = std::min(limits.bytes, kLongest);
   if (static_cast<std::int64_t>(text.size()) > longest) {
-    fail(text, 0, fmt::format("the text is {} bytes long, the limit is {}", text.size(), longest));
+    return {{0, fmt::format("the text is {} bytes long, the limit is {}", text.size(), longest)}};
   }
   if (text.starts_with("\xEF\xBB\xBF")) {
-    fail(text, 0, "the text begins with a byte order mark (save it as UTF-8 without one)");
+    return {{0, "the text begins with a byte order mark (save it as UTF-8 without one)"}};
   }
   if (text.starts_with("\xFF\xFE") || text.starts_with("\xFE\xFF")) {
-    fail(text, 0, "the text is UTF-16 (save it as UTF-8)");
+    return {{0, "the text is UTF-16 (save it as UTF-8)"}};
   }
-  if (text.find_first_not_of(" \t\r\n") == std::string_view::npos) fail(text, text.size(), "the text is empty");
+  if (text.find_first_not_of(" \t\r\n") == std::string_view::npos) return {{text.size(), "the text is empty"}};
   // RapidJSON takes a zero byte for the end, and would ignore what follows.
   if (const std::size_t zero = text.find('\0'); zero != std::string_view::npos) {
-    fail(text, zero, "zero byte (JSON is UTF-8 text)");
+    return {{zero, "zero byte (JSON is UTF-8 text)"}};
   }
+  if (const auto begin = find_long_string(text, limits.text)) {
+    return {{*begin, fmt::format("a string is longer than {} bytes", limits.text)}};
+  }
+  return std::nullopt;
+}
+
+/// Tells the builder all that the text holds, and returns the first thing that is wrong with it.
+std::optional<JsonComplaint> read(std::string_view text, const JsonLimits& limits, JsonBuilder& builder) {
+  if (auto complaint = complaint_about(text, limits)) return complaint;
+  rj::MemoryStream stream(text.data(), text.size());
+  Events events{builder, stream};
+  rj::GenericReader<rj::UTF8<>, rj::UTF8<>, ThrowingAllocator> reader;
+  const rj::ParseResult result = reader.Parse<kFlags>(stream, events);
+  if (builder.complaint()) return builder.complaint();
+  if (result.IsError()) return complaint_of(result.Code(), text, result.Offset());
+  return std::nullopt;
 }
 
 }  // namespace
@@ -176,18 +203,18 @@ const Json* Json::find(std::string_view key) const {
 }
 
 Json parse_json(std::string_view text, const JsonLimits& limits) {
-  check_text(text, limits);
-  rj::MemoryStream stream(text.data(), text.size());
   JsonBuilder builder(text, limits);
-  Events events{builder, stream};
-  rj::GenericReader<rj::UTF8<>, rj::UTF8<>, ThrowingAllocator> reader;
-  const rj::ParseResult result = reader.Parse<kFlags>(stream, events);
-  if (builder.complaint()) fail(text, builder.complaint()->offset, builder.complaint()->what);
-  if (result.IsError()) {
-    const JsonComplaint complaint = complaint_of(result.Code(), text, result.Offset());
-    fail(text, complaint.offset, complaint.what);
+  if (const auto complaint = read(text, limits, builder)) {
+    const JsonPlace place = place_of(text, complaint->offset);
+    raise(fmt::format("line {}, column {}: {}", place.line, place.column, complaint->what));
   }
   return builder.take();
+}
+
+void read_json_members(std::string_view text, std::uint64_t first_byte, const JsonLimits& limits,
+                       JsonMemberVisit visit) {
+  JsonBuilder builder(text, limits, std::move(visit));
+  if (const auto complaint = read(text, limits, builder)) raise_at(first_byte + complaint->offset, complaint->what);
 }
 
 }  // namespace posenc

@@ -88,7 +88,8 @@ JsonPlace place_of(std::string_view text, std::size_t offset) {
   return place;
 }
 
-JsonBuilder::JsonBuilder(std::string_view text, const JsonLimits& limits) : text_(text), limits_(limits) {
+JsonBuilder::JsonBuilder(std::string_view text, const JsonLimits& limits, JsonMemberVisit visit)
+    : text_(text), limits_(limits), visit_(std::move(visit)) {
   limits_.depth = std::min(limits_.depth, kDeepest);
 }
 
@@ -106,6 +107,8 @@ bool JsonBuilder::open(bool is_object, std::size_t offset) {
   if (static_cast<std::int64_t>(frames_.size()) >= limits_.depth) {
     return refuse(offset, fmt::format("nested deeper than {}", limits_.depth));
   }
+  if (visit_ && frames_.empty() && !is_object)
+    return refuse(offset, "an object is expected but an array begins here");
   if (!count(offset)) return false;
   frames_.emplace_back().is_object = is_object;
   return true;
@@ -114,7 +117,12 @@ bool JsonBuilder::open(bool is_object, std::size_t offset) {
 bool JsonBuilder::attach(Json value) {
   if (frames_.empty()) {
     root_ = std::move(value);
-  } else if (Frame& frame = frames_.back(); frame.is_object) {
+  } else if (Frame& frame = frames_.back(); visit_ && frames_.size() == 1) {
+    values_ = 0;
+    std::string wrong = visit_(std::move(frame.key), std::move(value));
+    if (!wrong.empty()) return refuse(begin_of_string(frame.key_ends.back()), std::move(wrong));
+    frame.key_ends.clear();
+  } else if (frame.is_object) {
     frame.object.emplace_back(std::move(frame.key), std::move(value));
   } else {
     frame.array.push_back(std::move(value));
@@ -122,7 +130,10 @@ bool JsonBuilder::attach(Json value) {
   return true;
 }
 
-bool JsonBuilder::add(Json value, std::size_t offset) { return count(offset) && attach(std::move(value)); }
+bool JsonBuilder::add(Json value, std::size_t offset) {
+  if (visit_ && frames_.empty()) return refuse(offset, "an object is expected but another value stands here");
+  return count(offset) && attach(std::move(value));
+}
 
 bool JsonBuilder::add_string(std::string value, std::size_t end) {
   return check_surrogates(value, end) && add(std::move(value), end);

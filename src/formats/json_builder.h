@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -24,11 +25,16 @@ struct JsonPlace {
 };
 JsonPlace place_of(std::string_view text, std::size_t offset);
 
+/// Takes one member of the outermost object and says what is wrong with it, or nothing.
+using JsonMemberVisit = std::function<std::string(std::string key, Json value)>;
+
 /// Builds a Json from the events of any reader, within limits. Offsets are bytes of `text`, which must outlive it.
 /// Every event returns false once something was refused; the first complaint is kept.
 class JsonBuilder {
  public:
-  JsonBuilder(std::string_view text, const JsonLimits& limits);
+  /// With `visit`, the outermost value must be an object, of which no member is kept: memory holds one at a time, and
+  /// the limit on values is for each. Repeated keys of that object are then for `visit` to see.
+  JsonBuilder(std::string_view text, const JsonLimits& limits, JsonMemberVisit visit = nullptr);
 
   bool add(Json value, std::size_t offset);
   /// The text of a number as JSON or Python writes it.
@@ -62,10 +68,16 @@ class JsonBuilder {
 
   std::string_view text_;
   JsonLimits limits_;
+  JsonMemberVisit visit_;
   std::int64_t values_ = 0;
   std::vector<Frame> frames_;
   Json root_;
   std::optional<JsonComplaint> complaint_;
 };
+
+/// Reads a JSON object member by member, as the builder does with `visit`.
+/// Throws: Error "byte OFFSET: WHAT", where the text stands at `first_byte` of a file.
+void read_json_members(std::string_view text, std::uint64_t first_byte, const JsonLimits& limits,
+                       JsonMemberVisit visit);
 
 }  // namespace posenc

@@ -9,21 +9,6 @@ namespace {
 
 // --- level 1: double ------------------------------------------------------------------------------------------
 
-// Taylor coefficients on |x| ≤ π/4. What is left off is below x^19/19! < 2^-63 for the sine (relative to x) and
-// x^18/18! < 2^-58 for the cosine.
-constexpr std::array<double, 9> inverse_factorials(int first) {
-  std::array<double, 9> table{};
-  double factorial = 1;
-  for (int n = 2, k = 0; k < 9; ++n) {
-    factorial *= n;
-    if (n >= first && (n - first) % 2 == 0) table[static_cast<std::size_t>(k++)] = 1 / factorial;
-  }
-  return table;
-}
-constexpr auto kSine = inverse_factorials(3);    // 1/3!, 1/5!, … 1/17!
-constexpr auto kCosine = inverse_factorials(4);  // 1/4!, 1/6!, … 1/16!
-constexpr double kTwoPi = 6.283185307179586476925286766559;
-
 double quarter_value(unsigned quarter, double sine, double cosine) noexcept {
   const double value = quarter & 1 ? cosine : sine;
   return quarter & 2 ? -value : value;
@@ -156,9 +141,7 @@ Reduced reduce(const Angle& angle) noexcept {
   const auto magnitude = static_cast<std::uint64_t>(rest < 0 ? -rest : rest);
   double x = 0.0, low = 0.0;
   if (magnitude >= std::uint64_t{1} << 52) {
-    // 2π·2^61 cut to 64 bits; the product, 2^-64 · 2^64 / 2^61 apart, is the angle in units of 2^-61.
-    constexpr std::uint64_t kFixed = 0xC90FDAA22168C234;
-    const auto radians = static_cast<std::int64_t>(static_cast<uint128>(magnitude) * kFixed >> 64);
+    const auto radians = static_cast<std::int64_t>(static_cast<uint128>(magnitude) * kFixedTwoPi61 >> 64);
     const auto whole = static_cast<double>(radians);
     x = whole * 0x1p-61;
     low = static_cast<double>(radians - static_cast<std::int64_t>(whole)) * 0x1p-61;
@@ -169,9 +152,9 @@ Reduced reduce(const Angle& angle) noexcept {
     x = turns * kTwoPi;
   }
   const double z = x * x;
-  double s = kSine[7], c = kCosine[6];
-  for (std::size_t k = 7; k-- > 0;) s = kSine[k] - z * s;
-  for (std::size_t k = 6; k-- > 0;) c = kCosine[k] - z * c;
+  double s = kSineSeries[7], c = kCosineSeries[6];
+  for (std::size_t k = 7; k-- > 0;) s = kSineSeries[k] - z * s;
+  for (std::size_t k = 6; k-- > 0;) c = kCosineSeries[k] - z * c;
   const double cosine = 1.0 - (0.5 * z + (x * low - z * (z * c)));
   return {quarter, x + (low * cosine - x * (z * s)), cosine, magnitude > (angle.count >> 11) + 1};
 }

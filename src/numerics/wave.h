@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 
 #include "numerics/fixed.h"
@@ -23,6 +24,23 @@ struct Reduced {
   bool relative = false;
 };
 Reduced reduce(const Angle& angle) noexcept;
+
+/// 1/first!, 1/(first+2)!, …: Taylor coefficients on |x| ≤ π/4. What is left off after x^17 and x^16 is below
+/// x^19/19! < 2^-63 for the sine (relative to x) and x^18/18! < 2^-58 for the cosine.
+constexpr std::array<double, 9> inverse_factorials(int first) {
+  std::array<double, 9> table{};
+  double factorial = 1;
+  for (int n = 2, k = 0; k < 9; ++n) {
+    factorial *= n;
+    if (n >= first && (n - first) % 2 == 0) table[static_cast<std::size_t>(k++)] = 1 / factorial;
+  }
+  return table;
+}
+inline constexpr auto kSineSeries = inverse_factorials(3);    // 1/3!, 1/5!, … 1/17!
+inline constexpr auto kCosineSeries = inverse_factorials(4);  // 1/4!, 1/6!, … 1/16!
+inline constexpr double kTwoPi = 6.283185307179586476925286766559;
+/// 2π·2^61 cut to 64 bits: the upper half of its product with turns·2^64 is the angle in units of 2^-61 radians.
+inline constexpr std::uint64_t kFixedTwoPi61 = 0xC90FDAA22168C234;
 
 /// Sine and cosine of the whole angle in double. Error: at most 2^-52, absolute.
 struct SineCosine {

@@ -1,6 +1,7 @@
 """posenc table of biases: [heads, queries, keys], in every format."""
 
 import json
+import struct
 import unittest
 
 from program import ProgramTest, npy, parse_npy
@@ -19,6 +20,13 @@ class Written(ProgramTest):
         outcome = self.succeeds(*ALIBI, "-o", self.path("b.npy"))
         self.assertTrue(outcome.err.endswith("b.npy: [2, 2, 4] f32\n"), outcome.err)
         self.assertEqual(parse_npy(self.read("b.npy")), ("f32", (2, 2, 4), VALUES))
+
+    def test_safetensors(self):
+        data = self.succeeds(*ALIBI, "-o", "-", "--format", "safetensors").out
+        (length,) = struct.unpack("<Q", data[:8])
+        head = json.loads(data[8 : 8 + length])
+        self.assertEqual(head["table"]["shape"], [2, 2, 4])
+        self.assertEqual(list(struct.unpack("<16f", data[8 + length :])), VALUES)
 
     def test_json(self):
         document = json.loads(self.succeeds(*ALIBI, "--json").out)
@@ -61,7 +69,7 @@ class Schemes(ProgramTest):
     def test_t5_reads_a_table(self):
         table = [[10 * bucket + head for head in range(2)] for bucket in range(8)]
         path = self.write("t.npy", npy("f32", (8, 2), table))
-        values = parse_npy(self.succeeds("table", "t5", "--table", path, "--max_distance", 20, "--queries", 5, "--keys",
+        values = parse_npy(self.succeeds("table", "t5", "--table", path, "--max-distance", 20, "--queries", 5, "--keys",
                                          "4:8", "-o", "-").out)
         self.assertEqual(values, ("f32", (2, 1, 4), [10, 0, 50, 60, 11, 1, 51, 61]))
         causal = self.succeeds("table", "t5", "--table", path, "--bidirectional", "false", "--queries", 5, "--keys",
@@ -94,7 +102,7 @@ class Refused(ProgramTest):
             (("alibi", "--queries", "4:1"), "--queries: 4:1 runs backwards"),
             (("alibi", "--queries", "0:4", "--keys", "x"), "--keys: "),
             (("alibi", "--heads", 0, "--queries", "0:4"), "alibi: heads must be between 1 and 65536 but is 0"),
-            (("alibi", "--round_bf16", "maybe", "--queries", "0:4"), "--round_bf16: 'maybe' is not true or false"),
+            (("alibi", "--round-bf16", "maybe", "--queries", "0:4"), "--round-bf16: 'maybe' is not true or false"),
             (("t5", "--queries", "0:4"), "t5: the trained table is missing (--table FILE.npy)"),
             (("shaw", "--queries", "0:4"), "shaw: its vectors meet q and k in attention, so there is no table of them"),
             (("fire", "--queries", "0:4"), "fire: the trained network is missing"),

@@ -5,21 +5,21 @@ import re
 import shlex
 import unittest
 
-from program import SANITIZED, ProgramTest, npy
+from program import SANITIZED, ProgramTest, npy, safetensors
 
 VERBS = ("tour", "list", "table", "apply", "attend", "bench")
 FIELDS = {
     "none": [],
     "sinusoidal": ["width", "base", "spacing", "layout", "scale", "odd", "axes"],
     "learned": ["rows", "width", "offset", "table"],
-    "rope": ["dims", "base", "layout", "sign", "first_dim", "sections", "section_order", "scaling"],
-    "alibi": ["heads", "max_bias", "scale", "round_bf16"],
-    "t5": ["heads", "buckets", "max_distance", "bidirectional", "table"],
+    "rope": ["dims", "base", "layout", "sign", "first-dim", "sections", "section-order", "scaling"],
+    "alibi": ["heads", "max-bias", "scale", "round-bf16"],
+    "t5": ["heads", "buckets", "max-distance", "bidirectional", "table"],
     "kerple": ["kernel", "amplitudes", "rates"],
-    "fire": ["c", "threshold", "epsilon", "hidden_weights", "hidden_biases", "output_weights", "output_biases"],
+    "fire": ["c", "threshold", "epsilon", "hidden-weights", "hidden-biases", "output-weights", "output-biases"],
     "sandwich": ["heads", "dims", "base"],
-    "shaw": ["left", "right", "order", "with_keys"],
-    "deberta": ["buckets", "max_distance", "content_to_position", "position_to_content"],
+    "shaw": ["left", "right", "order", "with-keys"],
+    "deberta": ["buckets", "max-distance", "content-to-position", "position-to-content"],
     "swin": ["heads", "window", "table"],
     "steps": ["width", "step"],
     "shift": ["width", "step", "seed"],
@@ -65,10 +65,10 @@ class Help(ProgramTest):
         for scheme, fields in FIELDS.items():
             text = " ".join(self.help("table", scheme, "--help").split())
             for field in fields:
-                if field == "table" or isinstance(defaults[scheme][field], (list, dict)):
+                value = defaults[scheme].get(field.replace("-", "_"))
+                if field == "table" or isinstance(value, (list, dict)):
                     continue
                 (shown,) = re.findall(rf"--{field} [A-Z]+ .*?\(default ([^)]+)\)", text)[:1]
-                value = defaults[scheme][field]
                 if isinstance(value, bool):
                     value = str(value).lower()
                 self.assertEqual(shown, value if isinstance(value, str) else f"{value:g}")
@@ -82,7 +82,9 @@ class Help(ProgramTest):
     def test_examples_work(self):
         self.write("x.npy", npy("f32", [2, 4096, 4], [0] * (2 * 4096 * 4)))
         self.write("wpe.npy", npy("f32", [4096, 4], [0] * (4096 * 4)))
+        self.write("q.npy", npy("f32", [1, 2, 16, 8], [0] * 256))
         self.write("ids.npy", npy("i64", [4096], range(4096)))
+        self.write("model.safetensors", safetensors({"wpe.weight": ("F32", [4096, 4], [0] * (4096 * 4))}))
         self.write("t5.npy", npy("f32", [32, 8], [0] * 256))
         for name in "qkv":
             self.write(f"{name}.npy", npy("f32", [8, 16, 64], [0.5] * (8 * 16 * 64)))
@@ -113,7 +115,7 @@ class UnknownVerb(ProgramTest):
     def test_words_that_a_verb_does_not_take(self):
         self.refused("list", "sinusoidal", says="'sinusoidal' was not expected")
         self.refused("tour", "--fast", says="unknown option --fast")
-        self.refused("bench", "rotate", says="'rotate' is not one of table, add")
+        self.refused("bench", "spin", says="'spin' is not one of table, add, rotate")
         self.refused("bench", "--repeats", 0, says="--repeats")
 
 
@@ -157,6 +159,16 @@ class Bench(ProgramTest):
             self.assertEqual(list(result), keys)
             self.assertEqual(result["limit"], "in-place")
             self.assertGreater(result["seconds"], 0)
+
+    def test_rotations(self):
+        outcome = self.succeeds("bench", "rotate", "--threads", 1, "--repeats", 1, "--json")
+        results = json.loads(outcome.out)["results"]
+        self.assertEqual([result["shape"] for result in results], 5 * [[1, 4096, 32, 128]] + 2 * [[64, 1, 32, 128]])
+        self.assertEqual([result["dtype"] for result in results], ["f32", "f32", "f32", "bf16", "f16", "f32", "f32"])
+        for result in results:
+            self.assertGreater(result["ratio"], 0)
+            self.assertEqual("of_ready" in result, result["job"].endswith("made inside"))
+            self.assertEqual("prefill_gb_per_s" in result, result["job"].startswith("decode"))
 
 
 if __name__ == "__main__":

@@ -75,6 +75,19 @@ class Streamed(ProgramTest):
         os.truncate(path, os.path.getsize(path) + 4 * 64 * 1024 * 1024)  # 256 MiB of zeros that take no room
         self.assertLess(self.peak("apply", "steps", path, "-o", "-"), 64)
 
+    def test_rotations(self):
+        for more in ((), ("--scaling", "yarn:factor=4", "--numerics", "hf-f32", "--dtype", "f16")):
+            table = ("table", "rope", "--dims", 512, "--positions", "0:131072", "-o", "-")
+            self.assertLess(self.peak(*table, *more), 64)
+        for kind in ("csv", "json"):
+            self.assertLess(self.peak("table", "rope", "--positions", "0:16384", "-o", "-", "--format", kind), 64)
+        path = self.write("q.npy", npy("f32", [2, 32, 8192, 128], []))
+        os.truncate(path, os.path.getsize(path) + 4 * 2 * 32 * 8192 * 128)
+        self.assertLess(self.peak("apply", "rope", path, "-o", "-", "--axes", "bhsd"), 64)
+        path = self.write("k.npy", npy("f32", [2, 8192, 32, 128], []))
+        os.truncate(path, os.path.getsize(path) + 4 * 2 * 32 * 8192 * 128)
+        self.assertLess(self.peak("apply", "rope", path, "-o", "-", "--axes", "bshd"), 64)
+
     def test_a_limit_on_memory(self):
         def limited():
             resource.setrlimit(resource.RLIMIT_AS, (1 << 30, 1 << 30))

@@ -1,5 +1,6 @@
 """Runs the posenc program and looks at what it did. Standard library only."""
 
+import json
 import math
 import os
 import re
@@ -16,6 +17,7 @@ SANITIZED = bool(os.environ.get("POSENC_SANITIZE"))
 os.environ.setdefault("ASAN_OPTIONS", "detect_leaks=0")
 
 CODES = {"f32": ("<f4", "f"), "f64": ("<f8", "d"), "f16": ("<f2", "e"), "i64": ("<i8", "q"), "bf16": ("<V2", "H")}
+SAFETENSORS_CODES = {"F32": ("f", 4), "F64": ("d", 8), "F16": ("e", 2), "I64": ("q", 8), "BF16": ("H", 2), "I32": ("i", 4)}
 
 
 class Outcome:
@@ -65,6 +67,31 @@ def parse_npy(data):
     dtype = next(name for name, (descr, _) in CODES.items() if descr == match["descr"])
     data = data[10 + length :]
     return dtype, shape, list(struct.unpack(f"<{math.prod(shape)}{CODES[dtype][1]}", data))
+
+
+def safetensors(tensors, **metadata):
+    """tensors: name -> (dtype, shape, flat values)."""
+    header, data = {}, b""
+    if metadata:
+        header["__metadata__"] = metadata
+    for name, (dtype, shape, values) in tensors.items():
+        begin = len(data)
+        data += struct.pack(f"<{len(values)}{SAFETENSORS_CODES[dtype][0]}", *values)
+        header[name] = {"dtype": dtype, "shape": shape, "data_offsets": [begin, len(data)]}
+    text = json.dumps(header).encode()
+    text += b" " * (-len(text) % 8)
+    return struct.pack("<Q", len(text)) + text + data
+
+
+def parse_safetensors(data):
+    """(name, dtype, shape, flat values) of a file with one tensor, as posenc writes it."""
+    (length,) = struct.unpack("<Q", data[:8])
+    assert length % 8 == 0
+    ((name, info),) = json.loads(data[8 : 8 + length]).items()
+    code, size = SAFETENSORS_CODES[info["dtype"]]
+    data = data[8 + length :]
+    assert info["data_offsets"] == [0, len(data)]
+    return name, info["dtype"], info["shape"], list(struct.unpack(f"<{len(data) // size}{code}", data))
 
 
 def as_f32(value):

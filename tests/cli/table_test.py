@@ -188,8 +188,8 @@ class Refused(ProgramTest):
         self.refused(*SMALL, "-o", self.path("x.csv"), "--format", "npy", says="--format")
 
     def test_unknown_extension(self):
-        self.refused(*SMALL, "-o", self.path("x.png"), says=".npy, .csv or .json, not .png")
-        self.refused(*SMALL, "-o", self.path("x"), says=".npy, .csv or .json")
+        self.refused(*SMALL, "-o", self.path("x.png"), says=".npy, .safetensors, .csv or .json, not .png")
+        self.refused(*SMALL, "-o", self.path("x"), says=".npy, .safetensors, .csv or .json")
 
     def test_nothing_has_no_table(self):
         self.refused("table", "none", "--positions", "0:4", says="no table")

@@ -226,6 +226,19 @@ TEST(ParseJson, ReadsPythonNumbersOnlyWhenAsked) {
   EXPECT_EQ(error_of("1e400", python), "line 1, column 1: the number is too large");
 }
 
+TEST(ParseJson, ReadsTheConfigsOfModels) {
+  const Json config =
+      parse_json(R"({"time_step_limit": [0.0, Infinity], "rope_theta": 500000.0})", kConfigJsonLimits);
+  EXPECT_EQ(*config.find("rope_theta"), Json(500000.0));
+  EXPECT_EQ(error_of(std::string(16'000'001, ' '), kConfigJsonLimits),
+            "line 1, column 1: the text is 16000001 bytes long, the limit is 16000000");
+  EXPECT_EQ(error_of("[" + repeated("0,", 1'000'000) + "0]", kConfigJsonLimits),
+            "line 1, column 2000000: more than 1000000 values");
+  EXPECT_EQ(error_of("{\"rope_theta\": 1e400}", kConfigJsonLimits), "line 1, column 16: the number is too large");
+  EXPECT_EQ(error_of("{\"max_position_embeddings\": 9223372036854775808}", kConfigJsonLimits),
+            "line 1, column 29: integer 9223372036854775808 does not fit in 64 bits");
+}
+
 TEST(ParseJson, StaysWithinItsLimits) {
   const auto nested = [](int depth) { return repeated("[", depth) + repeated("]", depth); };
   EXPECT_EQ(dump_json(parse_json(nested(64))), nested(64));
@@ -237,6 +250,11 @@ TEST(ParseJson, StaysWithinItsLimits) {
   EXPECT_EQ(error_of("[1, 2]", {.bytes = 5}), "line 1, column 1: the text is 6 bytes long, the limit is 5");
   EXPECT_EQ(parse_json("[1, 2]", {.bytes = 6, .values = 3}), Json(Json::Array{1, 2}));
   EXPECT_EQ(error_of("[1, 2, 3]", {.values = 3}), "line 1, column 8: more than 3 values");
+  EXPECT_EQ(parse_json(R"(["abc", "\u0041"])", {.text = 6}), Json(Json::Array{"abc", "A"}));
+  EXPECT_EQ(error_of(R"({"abc": "\"\\x"})", {.text = 4}), "line 1, column 9: a string is longer than 4 bytes");
+  EXPECT_EQ(error_of(R"({"abcde": 1})", {.text = 4}), "line 1, column 2: a string is longer than 4 bytes");
+  EXPECT_EQ(error_of(R"(["abcde)", {.text = 4}), "line 1, column 2: a string is longer than 4 bytes");
+  EXPECT_EQ(error_of(R"(["abc\)", {.text = 4}), "line 1, column 6: unknown escape");
 }
 
 TEST(ParseJson, SurvivesTruncationAtEveryByte) {

@@ -22,7 +22,8 @@ MAY_INCLUDE = {
     "include/": (PUBLIC,),
     "src/": (PUBLIC,),
     "src/numerics/": ("src/numerics/",) + public("frequency", "types", "error"),
-    "src/formats/": ("src/formats/",) + public("json", "npy", "tensor", "types", "error"),
+    "src/formats/": ("src/formats/",) + public("json", "npy", "npz", "safetensors", "gguf",
+                                                      "byte_source", "tensor", "types", "error"),
     "src/schemes/": ("src/schemes/", "src/numerics/", PUBLIC),
     "src/kernels/": ("src/kernels/", "src/numerics/")
                     + public("tensor", "types", "positions", "forms", "frequency", "apply", "backend", "error"),
@@ -42,9 +43,11 @@ MAY_USE = {
     r"(oneapi/)?tbb(/|\.h)": ("src/kernels/cpu/",),
     r"boost/": ("src/numerics/", "src/schemes/"),
     r"rapidjson/": ("src/formats/",),
+    r"zlib\.h": ("src/formats/",),
     r"CLI/": ("cli/",),
     # The library neither prints nor opens files nor, outside kernels/cpu, starts threads: WebAssembly has none.
-    r"(iostream|fstream|filesystem|print|unistd\.h|fcntl\.h|sys/.*)$": ("cli/", "benchmarks/", "examples/"),
+    r"(iostream|fstream|filesystem|print|unistd\.h|fcntl\.h|sys/(?!auxv).*)$": ("cli/", "benchmarks/", "examples/"),
+    r"sys/auxv\.h": ("src/kernels/cpu/",),  # which instructions the machine has
     r"(thread|mutex|shared_mutex|condition_variable|future|semaphore|barrier|latch|stop_token|pthread\.h)$":
         ("src/kernels/cpu/", "cli/", "benchmarks/", "examples/"),
 }

@@ -1,7 +1,6 @@
 """What the README shows is true: its C++ compiles, links and runs, its ./run commands run and print what is pasted.
-So does the C++ of the guide.
 
-readme.py snippets ROOT BUILD LIBRARY.a     every ```cpp block, also of docs/guide
+readme.py snippets ROOT BUILD LIBRARY.a     every ```cpp block, those of docs/guide too
 readme.py commands ROOT                     every ./run line of ```sh and ```console blocks, and the length
 
 A pasted output is the rest of a ```console block after a `$ ` line, or the ```text block right below a ```sh block.
@@ -33,7 +32,7 @@ def blocks(text):
     return [Block(text, match) for match in FENCE.finditer(text)]
 
 
-def program_of(block, name):
+def program_of(block, page="README.md"):
     """A snippet as a whole program; its line numbers stay those of the page."""
     hoisted, body = [], []
     for number, line in enumerate(block.text.splitlines()):
@@ -41,11 +40,19 @@ def program_of(block, name):
         hoisted.append(line if directive else "")
         body.append("" if directive else line)
     if re.search(r"\bint main\s*\(", block.text):
-        return f'#line {block.line} "{name}"\n{block.text}'
-    return (f'#line {block.line} "{name}"\n' + "\n".join(hoisted)
-            + "\n#include <cstdint>\n#include <cstdio>\n#include <vector>\n#include <posenc/posenc.h>\n"
+        return f'#line {block.line} "{page}"\n{block.text}'
+    return (f'#line {block.line} "{page}"\n' + "\n".join(hoisted)
+            + "\n#include <cmath>\n#include <cstdint>\n#include <cstdio>\n#include <vector>\n#include <posenc/posenc.h>\n"
             + "using namespace posenc;\nint main() {\n"
-            + f'#line {block.line} "{name}"\n' + "\n".join(body) + "\n}\n")
+            + f'#line {block.line} "{page}"\n' + "\n".join(body) + "\n}\n")
+
+
+def snippets(root):
+    """(page, block) of every C++ snippet of the README and the guide."""
+    for path in [root / "README.md", *sorted((root / "docs" / "guide").glob("*.md"))]:
+        for block in blocks(path.read_text(encoding="utf-8")):
+            if block.language in ("cpp", "c++"):
+                yield path.relative_to(root).as_posix(), block
 
 
 def check_snippets(root, build, library):
@@ -55,23 +62,19 @@ def check_snippets(root, build, library):
     arguments += ["-O0", "-g0", "-I", str(root / "include")]
     needs = subprocess.run(["pkg-config", "--libs", "fmt", "libhwy", "tbb"], capture_output=True, text=True,
                            check=True).stdout.split()
-    pages = [Path("README.md")] + sorted(path.relative_to(root) for path in (root / "docs" / "guide").glob("*.md"))
-    for page in pages:
-        for block in blocks((root / page).read_text(encoding="utf-8")):
-            if block.language not in ("cpp", "c++"):
+    for page, block in snippets(root):
+        report.look()
+        with tempfile.TemporaryDirectory() as folder:
+            source, program = Path(folder) / "snippet.cpp", Path(folder) / "snippet"
+            source.write_text(program_of(block, page), encoding="utf-8")
+            made = subprocess.run(arguments + [str(source), str(library), "-o", str(program)] + needs,
+                                  capture_output=True, text=True)
+            if made.returncode:
+                report.problem(page, block.line, "the snippet does not compile:\n" + made.stderr)
                 continue
-            report.look()
-            with tempfile.TemporaryDirectory() as folder:
-                source, program = Path(folder) / "snippet.cpp", Path(folder) / "snippet"
-                source.write_text(program_of(block, page.as_posix()), encoding="utf-8")
-                made = subprocess.run(arguments + [str(source), str(library), "-o", str(program)] + needs,
-                                      capture_output=True, text=True)
-                if made.returncode:
-                    report.problem(page, block.line, "the snippet does not compile:\n" + made.stderr)
-                    continue
-                ran = subprocess.run([str(program)], cwd=folder, capture_output=True, text=True, timeout=60)
-                if ran.returncode:
-                    report.problem(page, block.line, f"the snippet ends with {ran.returncode}:\n{ran.stderr}")
+            ran = subprocess.run([str(program)], cwd=folder, capture_output=True, text=True, timeout=60)
+            if ran.returncode:
+                report.problem(page, block.line, f"the snippet ends with {ran.returncode}:\n{ran.stderr}")
     return report
 
 

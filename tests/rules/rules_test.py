@@ -114,6 +114,13 @@ class Rules(unittest.TestCase):
         self.assertEqual(list(readme.commands(text)),
                          [(3, "./run list", None), (4, "./run table", ["0 1", "…"]), (12, "./run a", ["out"])])
 
+    def test_snippets_are_those_of_the_readme_and_the_guide(self):
+        self.write("README.md", "# a\n```cpp\nint a;\n```\n```sh\nls\n```\n")
+        self.write("docs/guide/page.md", "```cpp\nint b;\n```\n")
+        found = [(page, block.line, block.text) for page, block in readme.snippets(self.root)]
+        self.assertEqual(found, [("README.md", 3, "int a;\n"), ("docs/guide/page.md", 2, "int b;\n")])
+        self.assertIn('#line 2 "docs/guide/page.md"', readme.program_of(*reversed(list(readme.snippets(self.root))[1])))
+
     def test_readme_output(self):
         self.assertTrue(readme.matches(["a", "…", "took … ms"], "a  \nb\nc\ntook 3 ms\n"))
         self.assertFalse(readme.matches(["a", "b"], "a\nb\nc\n"))

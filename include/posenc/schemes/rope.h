@@ -40,7 +40,7 @@ template <> struct ChoiceNames<SectionOrder> {
 struct Rope {
   static constexpr std::string_view name = "rope";
   static constexpr std::string_view family = "rotation";
-  static constexpr std::string_view formula = "pairs of q and k turned by p*w_i, w_i = base^(-2i/dims)";
+  static constexpr std::string_view formula = "pairs of q and k turned by p·w_i, w_i = base^(-2i/dims)";
   static constexpr std::string_view used_by = "Llama, Mistral, Qwen, Gemma, DeepSeek, GLM, Phi, GPT-NeoX, GPT-J";
 
   std::int64_t dims = 128;

@@ -11,10 +11,12 @@ namespace posenc {
 
 // Ways to stretch rotary position beyond the length a model was trained with. Each is a plain value; its formula is
 // the one function in src/schemes/scalings/ of the same name. ω_i = base^(−2i/d) throughout, i the pair, d the dims.
+// `needs_length` marks those that ask for Situation.length.
 
 /// ω_i as they are.
 struct NoScaling {
   static constexpr std::string_view name = "none";
+  static constexpr std::string_view formula = "w_i as they are";
   template <class Visitor> static void fields(Visitor&&) {}
   bool operator==(const NoScaling&) const = default;
 };
@@ -22,6 +24,7 @@ struct NoScaling {
 /// ω_i / factor: positions are squeezed. Chen et al., 2023, "Extending Context Window … via Position Interpolation".
 struct LinearScaling {
   static constexpr std::string_view name = "linear";
+  static constexpr std::string_view formula = "w_i / factor: positions are squeezed (position interpolation)";
   double factor = 1.0;
   template <class Visitor> static void fields(Visitor&& visit) {
     visit("factor", &LinearScaling::factor, "how many times longer");
@@ -33,6 +36,8 @@ struct LinearScaling {
 /// bloc97, 2023, "NTK-Aware Scaled RoPE".
 struct NtkScaling {
   static constexpr std::string_view name = "ntk";
+  static constexpr std::string_view formula =
+      "base·factor^(d/(d-2)): the slowest pair is slowed by factor, the fastest not at all";
   double factor = 1.0;
   template <class Visitor> static void fields(Visitor&& visit) {
     visit("factor", &NtkScaling::factor, "how many times longer");
@@ -44,6 +49,8 @@ struct NtkScaling {
 /// Su, 2023, "Transformer Upgrade Path 11"; what vLLM calls ntk.
 struct NtkFixedScaling {
   static constexpr std::string_view name = "ntk-fixed";
+  static constexpr std::string_view formula =
+      "(base·factor)^(-2i/d)·factor^(-2/d): the fastest pair is slowed a little, the slowest by factor";
   double factor = 1.0;
   template <class Visitor> static void fields(Visitor&& visit) {
     visit("factor", &NtkFixedScaling::factor, "how many times longer");
@@ -55,6 +62,9 @@ struct NtkFixedScaling {
 /// sequence and original_length. Needs a length. Hugging Face's "dynamic".
 struct DynamicScaling {
   static constexpr std::string_view name = "dynamic";
+  static constexpr std::string_view formula =
+      "ntk with a factor that grows with the sequence past the trained length";
+  static constexpr bool needs_length = true;
   double factor = 1.0;
   std::int64_t original_length = 2048;
   template <class Visitor> static void fields(Visitor&& visit) {
@@ -67,6 +77,7 @@ struct DynamicScaling {
 /// base · alpha^(d/(d−2)), whatever the length: Hunyuan's "dynamic" with alpha.
 struct AlphaScaling {
   static constexpr std::string_view name = "alpha";
+  static constexpr std::string_view formula = "base·alpha^(d/(d-2)), whatever the length";
   double alpha = 1.0;
   template <class Visitor> static void fields(Visitor&& visit) {
     visit("alpha", &AlphaScaling::alpha, "multiplies the base, to the power d/(d-2)");
@@ -82,6 +93,8 @@ struct AlphaScaling {
 /// Peng et al., 2023, "YaRN: Efficient Context Window Extension of Large Language Models".
 struct YarnScaling {
   static constexpr std::string_view name = "yarn";
+  static constexpr std::string_view formula =
+      "fast pairs stay, slow ones / factor, a ramp between; cosines and sines grow a little";
   double factor = 1.0;
   std::int64_t original_length = 4096;
   double beta_fast = 32.0;
@@ -110,6 +123,9 @@ struct YarnScaling {
 /// Ding et al., 2024, "LongRoPE: Extending LLM Context Window Beyond 2 Million Tokens".
 struct LongropeScaling {
   static constexpr std::string_view name = "longrope";
+  static constexpr std::string_view formula =
+      "w_i / a searched number for each pair, one list for short and one for long sequences";
+  static constexpr bool needs_length = true;
   double factor = 1.0;
   std::int64_t original_length = 4096;
   std::vector<double> short_factors = {};
@@ -129,6 +145,7 @@ struct LongropeScaling {
 /// by factor, between them in proportion. Meta, 2024, Llama 3.1.
 struct Llama3Scaling {
   static constexpr std::string_view name = "llama3";
+  static constexpr std::string_view formula = "by wavelength: short ones stay, long ones / factor, a ramp between";
   double factor = 8.0;
   double low_freq_factor = 1.0;
   double high_freq_factor = 4.0;
@@ -146,6 +163,8 @@ struct Llama3Scaling {
 /// a smaller `dims`, the pairs stay d/2 apart. Google, 2026, Gemma 4's global layers.
 struct ProportionalScaling {
   static constexpr std::string_view name = "proportional";
+  static constexpr std::string_view formula =
+      "only the first pairs turn, with the frequencies of all; the others stand still";
   double proportion = 0.25;
   double factor = 1.0;
   template <class Visitor> static void fields(Visitor&& visit) {
@@ -161,6 +180,7 @@ struct ProportionalScaling {
 /// Sun et al., 2022, "A Length-Extrapolatable Transformer".
 struct XposScaling {
   static constexpr std::string_view name = "xpos";
+  static constexpr std::string_view formula = "queries grow and keys shrink with position, so that far scores fade";
   double scale_base = 512.0;
   std::int64_t centre = 0;
   template <class Visitor> static void fields(Visitor&& visit) {

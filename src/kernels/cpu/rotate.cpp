@@ -119,11 +119,13 @@ template <class Out, class In, class W> class RowTurner {
       return;
     }
     const auto round = [&](W value) { return rounded_to(rounding_, value); };
+    const std::int64_t step = wants_doubled(places_) ? 2 : 1;
     for (std::int64_t i = 0; i < pairs_ * blocks_; ++i) {
       const std::int64_t start = i / pairs_ * 2 * pairs_, pair = i % pairs_;
       const W* from = line + start + pair * places_.read.step;
       W* to = turned + start + pair * places_.write.step;
-      const W c = turns.cosines[row * turns.stride + i], s = turns.sines[row * turns.stride + i];
+      const std::int64_t at = row * turns.stride + step * i + (step - 1);
+      const W c = turns.cosines[at], s = turns.sines[at];
       const W u = from[0], v = from[places_.read.apart];
       to[0] = round(round(u * c) - round(v * s));
       to[places_.write.apart] = round(round(v * c) + round(u * s));
@@ -153,8 +155,8 @@ template <class W> Outcome run(const RotateJob& job, int begin, int end) {
     const auto& part = job.parts[static_cast<std::size_t>(p)].x;
     row += part.heads * part.features;
   }
-  const std::int64_t blocks = (x.sequence + kBlockRows - 1) / kBlockRows;
-  const std::int64_t block_size = std::min(kBlockRows, x.sequence) * row;
+  const std::int64_t rows = maker.block_rows(), blocks = (x.sequence + rows - 1) / rows;
+  const std::int64_t block_size = std::min(rows, x.sequence) * row;
   const std::int64_t grain = std::max<std::int64_t>(1, 65536 / std::max<std::int64_t>(1, block_size));
   Outcome outcome;
   std::mutex outcome_lock;
@@ -162,8 +164,8 @@ template <class W> Outcome run(const RotateJob& job, int begin, int end) {
     auto scratch = maker.scratch();
     Outcome here;
     for (std::int64_t item = first; item < last; ++item) {
-      const std::int64_t t0 = item % blocks * kBlockRows;
-      const Block block{item / blocks, t0, std::min(t0 + kBlockRows, x.sequence)};
+      const std::int64_t t0 = item % blocks * rows;
+      const Block block{item / blocks, t0, std::min(t0 + rows, x.sequence)};
       const Turns<W> turns = maker.make(block, scratch, here);
       for (int p = begin; p < end; ++p) turn_part(job, job.parts[static_cast<std::size_t>(p)], block, turns);
     }

@@ -3,11 +3,26 @@
 #include <hwy/targets.h>
 
 #include <atomic>
+#if defined(__aarch64__) && defined(__linux__)
+#include <sys/auxv.h>
+#endif
 
+#include "kernels/cpu/rotate_rows.h"
 #include "posenc/backend.h"
 #include "posenc/error.h"
 
 namespace posenc {
+
+bool kernels::cpu::machine_rounds_to_bf16() noexcept {
+#if defined(__aarch64__) && defined(__linux__)
+  constexpr unsigned long kHwcap2Bf16 = 1UL << 14;  // HWCAP2_BF16 of the kernel's ABI; older headers lack the name
+  static const bool answer = (getauxval(AT_HWCAP2) & kHwcap2Bf16) != 0;
+  return answer;
+#else
+  return false;
+#endif
+}
+
 namespace {
 
 std::atomic<std::int64_t> forced_target = 0;  // 0: the best

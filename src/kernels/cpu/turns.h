@@ -1,9 +1,11 @@
 #pragma once
 
 #include <algorithm>
+#include <cstdlib>
 #include <optional>
 #include <vector>
 
+#include "kernels/cpu/rotate_rows.h"
 #include "kernels/cpu/wave_rows.h"
 #include "kernels/rotation_element.h"
 
@@ -24,12 +26,13 @@ template <class W> struct Turns {
 template <class W> class TurnMaker {
  public:
   struct Scratch {
-    std::vector<W> rows;
+    std::vector<W> rows, doubled;
     WaveRows::Anchor anchor;
   };
 
   TurnMaker(const RotateJob& job, bool keys) : job_(job), form_(*job.form), keys_(keys), waves_(waves_of(form_)) {
     pairs_ = pairs_of(form_);
+    doubled_ = wants_doubled(placement_of(form_.layout, pairs_));
     stride_ = 2 * pairs_;
     if constexpr (std::is_same_v<W, float>) {
       if (!waves_.waves.empty() && form_.growth.rates.empty()) {
@@ -38,18 +41,47 @@ template <class W> class TurnMaker {
       }
     }
   }
+  /// How many tokens to ask for at a time: as many as keep their rows in the nearest cache, more where none are made,
+  /// and more where a head's tokens stand side by side, because memory is slow to find the next head.
+  std::int64_t block_rows() const {
+    const auto& x = job_.parts[0].x;
+    const bool tokens_together = x.heads > 1 && std::abs(x.head_stride) > std::abs(x.token_stride);
+    return is_ready() && !doubled_ ? 8 * kBlockRows : tokens_together ? 4 * kBlockRows : kBlockRows;
+  }
   Scratch scratch() const {
-    const std::int64_t rows = std::min(kBlockRows, job_.parts[0].x.sequence);
-    return {std::vector<W>(is_ready() ? 0 : static_cast<std::size_t>(rows * stride_)), {}};
+    const std::int64_t rows = std::min(block_rows(), job_.parts[0].x.sequence);
+    Scratch scratch;
+    if (!is_ready()) scratch.rows.resize(static_cast<std::size_t>(rows * stride_));
+    if (doubled_) scratch.doubled.resize(static_cast<std::size_t>(rows * 4 * pairs_));
+    return scratch;
   }
   Turns<W> make(const Block& block, Scratch& scratch, Outcome& outcome) const {
-    if (is_ready()) return ready_rows(block);
+    const Turns<W> turns = is_ready() ? ready_rows(block) : made_rows(block, scratch, outcome);
+    if (!doubled_) return turns;
+    W* doubled = scratch.doubled.data();
+    for (std::int64_t n = 0; n < block.t1 - block.t0; ++n) {
+      const W *c = turns.cosines + n * turns.stride, *s = turns.sines + n * turns.stride;
+      W *cc = doubled + n * 4 * pairs_, *ss = cc + 2 * pairs_;
+      for (std::int64_t i = 0; i < pairs_; ++i) {
+        cc[2 * i] = cc[2 * i + 1] = c[i];
+        ss[2 * i] = -s[i];
+        ss[2 * i + 1] = s[i];
+      }
+    }
+    return {doubled, doubled + 2 * pairs_, 4 * pairs_};
+  }
+
+ private:
+  Turns<W> made_rows(const Block& block, Scratch& scratch, Outcome& outcome) const {
     W* rows = scratch.rows.data();
     const std::int64_t count = block.t1 - block.t0;
     if (wave_rows_) {
       if constexpr (std::is_same_v<W, float>) {
         Outcome here;
-        wave_rows_->make(block.b, block.t0, block.t1, rows, stride_, scratch.anchor, here);
+        for (std::int64_t t = block.t0; t < block.t1; t += kBlockRows) {
+          wave_rows_->make(block.b, t, std::min(t + kBlockRows, block.t1), rows + (t - block.t0) * stride_, stride_,
+                           scratch.anchor, here);
+        }
         if (!here.decided) outcome = {false, here.position, here.column % pairs_};
       }
     } else {
@@ -68,12 +100,12 @@ template <class W> class TurnMaker {
     }
     return {rows, rows + pairs_, stride_};
   }
-
- private:
   // Whether the rows are consecutive in the caller's own tables, as they are wanted.
   bool is_ready() const {
     const ConstTensorView &cosines = form_.table.cosines, &sines = form_.table.sines;
-    return waves_.waves.empty() && form_.sign > 0 && job_.positions.ids == nullptr &&
+    // Rounding to bf16 by additions relies on a NaN without payload, which fill_row sees to.
+    const bool any_nan_will_do = job_.parts[0].x.type != DataType::kBF16 || machine_rounds_to_bf16();
+    return waves_.waves.empty() && any_nan_will_do && form_.sign > 0 && job_.positions.ids == nullptr &&
            table_type(form_, data_type_of<W>()) == data_type_of<W>() && cosines.type == data_type_of<W>() &&
            sines.type == cosines.type && cosines.strides == sines.strides && cosines.strides.back(0) == 1;
   }
@@ -115,6 +147,7 @@ template <class W> class TurnMaker {
   const RotateJob& job_;
   const Rotation& form_;
   const bool keys_;
+  bool doubled_ = false;
   const Waves waves_;
   std::int64_t pairs_ = 0, stride_ = 0;
   std::optional<WaveRows> wave_rows_;

@@ -47,6 +47,17 @@ Frequency half_of(const Frequency& frequency) {
 
 WaveRows::WaveRows(const Waves& waves, const TokenPositions& positions, std::int64_t longest_run)
     : waves_(waves), positions_(positions) {
+  alternates_ = waves.columns.size() == 2 * waves.waves.size();
+  for (std::size_t c = 0; c < waves.columns.size(); ++c) {
+    const WaveColumn in_turn{static_cast<std::int32_t>(c / 2), static_cast<std::uint8_t>(c % 2)};
+    alternates_ = alternates_ && waves.columns[c] == in_turn;
+  }
+  if (waves.float32_angles.factors.empty()) {
+    for (const Wave& wave : waves.waves) {
+      high_.push_back(wave.frequency.words[3]);
+      low_.push_back(wave.frequency.words[2]);
+    }
+  }
   padded_ = (width() + kPieceColumns - 1) / kPieceColumns * kPieceColumns;
   const bool direct =
       waves.axes > 1 || waves.scale == 0 || !waves.float32_angles.factors.empty() || longest_run < kShortestRun;
@@ -98,7 +109,7 @@ void WaveRows::make(std::int64_t b, std::int64_t t0, std::int64_t t1, float* row
       while (end < t1 && positions_.at(b, end) == position + (end - t)) ++end;
     }
     if (end - t < kShortestRun) {
-      make_directly(b, t, row, outcome);
+      make_directly(b, t, row, anchor, outcome);
       ++t;
       continue;
     }
@@ -107,21 +118,95 @@ void WaveRows::make(std::int64_t b, std::int64_t t0, std::int64_t t1, float* row
   }
 }
 
-void WaveRows::make_directly(std::int64_t b, std::int64_t t, float* row, Outcome& outcome) const {
-  numerics::Angle angle;
-  numerics::Reduced reduced;
-  std::int32_t wave = -1;  // whose angle that is
-  for (std::size_t c = 0; c < waves_.columns.size(); ++c) {
-    const WaveColumn column = waves_.columns[c];
-    if (column.wave != wave) {
-      wave = column.wave;
-      angle = angle_of(waves_, static_cast<std::size_t>(wave), positions_, b, t);
-      reduced = numerics::reduce(angle);
+void WaveRows::place_columns(float* row, const Anchor& scratch) const {
+  const float *sines = scratch.wave_sines.data(), *cosines = scratch.wave_cosines.data();
+  if (alternates_) {
+    for (std::size_t i = 0; i < waves_.waves.size(); ++i) {
+      row[2 * i] = sines[i];
+      row[2 * i + 1] = cosines[i];
     }
-    if (!numerics::round_wave(row[c], angle, reduced, column.quarter, waves_.scale)) {
-      outcome = {false, positions_.at(b, t), static_cast<std::int64_t>(c)};
+    return;
+  }
+  // Runs of waves with the same quarter are copied.
+  const auto count = static_cast<std::size_t>(width());
+  for (std::size_t c = 0; c < count;) {
+    const WaveColumn first = waves_.columns[c];
+    std::size_t end = c + 1;
+    while (end < count && waves_.columns[end].quarter == first.quarter &&
+           waves_.columns[end].wave == first.wave + static_cast<std::int32_t>(end - c)) {
+      ++end;
+    }
+    const float* from = ((first.quarter & 1) != 0 ? cosines : sines) + first.wave;
+    const float sign = (first.quarter & 2) != 0 ? -1.0f : 1.0f;
+    for (std::size_t i = 0; i < end - c; ++i) row[c + i] = from[i] == 0.0f ? from[i] : sign * from[i];
+    c = end;
+  }
+}
+
+// Lists the waves whose sine may not be good to 2^-50 relative, because too little of the angle remains; returns how
+// many they are.
+std::int64_t WaveRows::reduce_angles(std::int64_t b, std::int64_t t, Anchor& scratch) const {
+  const std::size_t count = waves_.waves.size();
+  ReducedAngles& angles = scratch.angles;
+  std::int64_t doubts = 0;
+  const auto reduce = [&](std::size_t i, numerics::uint128 phase, std::uint64_t turned) {
+    const auto top = static_cast<std::uint64_t>(phase >> 64);
+    const std::uint64_t quarter = (top + (std::uint64_t{1} << 61)) >> 62;
+    const auto rest = static_cast<std::int64_t>(top - (quarter << 62));
+    const auto magnitude = static_cast<std::uint64_t>(rest < 0 ? -rest : rest);
+    angles.quarter[i] = static_cast<std::int64_t>(quarter);
+    angles.rest[i] = rest;
+    angles.below[i] = static_cast<std::uint64_t>(phase);
+    angles.radians[i] =
+        static_cast<std::int64_t>(static_cast<numerics::uint128>(magnitude) * numerics::kFixedTwoPi61 >> 64);
+    if (magnitude <= (turned >> 11) + 1)
+      scratch.doubtful_waves[static_cast<std::size_t>(doubts++)] = static_cast<std::int32_t>(i);
+  };
+  if (high_.empty()) {
+    for (std::size_t i = 0; i < count; ++i) {
+      const numerics::Angle angle = angle_of(waves_, i, positions_, b, t);
+      reduce(i, numerics::times_short(angle.unit, angle.count), angle.count);
+    }
+    return doubts;
+  }
+  auto position = static_cast<std::uint64_t>(positions_.at(b, t));
+  for (std::size_t i = 0; i < count; ++i) {
+    if (waves_.axes > 1) position = static_cast<std::uint64_t>(positions_.at(b, t, waves_.waves[i].axis));
+    reduce(i, (static_cast<numerics::uint128>(high_[i]) << 64 | low_[i]) * position, position);
+  }
+  return doubts;
+}
+
+void WaveRows::make_directly(std::int64_t b, std::int64_t t, float* row, Anchor& scratch, Outcome& outcome) const {
+  if (waves_.scale == 0) {
+    std::fill(row, row + width(), 0.0f);
+    return;
+  }
+  const std::size_t count = waves_.waves.size();
+  scratch.angles.resize(count);
+  scratch.wave_sines.resize(count + kDirectPadding);
+  scratch.wave_cosines.resize(count + kDirectPadding);
+  scratch.doubtful_waves.resize(2 * count);
+  std::int64_t doubts = reduce_angles(b, t, scratch);
+  doubts += direct_waves(scratch.angles, static_cast<std::int64_t>(count), waves_.scale, scratch.wave_sines.data(),
+                         scratch.wave_cosines.data(), scratch.doubtful_waves.data() + doubts);
+  for (std::int64_t n = 0; n < doubts; ++n) {
+    const auto i = static_cast<std::size_t>(scratch.doubtful_waves[static_cast<std::size_t>(n)]);
+    if (waves_.waves[i].frequency == Frequency{} && waves_.float32_angles.factors.empty()) {  // stands still
+      scratch.wave_sines[i] = 0.0f;
+      scratch.wave_cosines[i] = numerics::narrow<float>(waves_.scale);
+      continue;
+    }
+    const numerics::Angle angle = angle_of(waves_, i, positions_, b, t);
+    const numerics::Reduced reduced = numerics::reduce(angle);
+    if (!numerics::round_wave(scratch.wave_sines[i], angle, reduced, 0, waves_.scale) ||
+        !numerics::round_wave(scratch.wave_cosines[i], angle, reduced, 1, waves_.scale)) {
+      const auto same = [&](const WaveColumn& column) { return column.wave == static_cast<std::int32_t>(i); };
+      const auto found = std::find_if(waves_.columns.begin(), waves_.columns.end(), same);
+      outcome = {false, positions_.at(b, t), found - waves_.columns.begin()};
     }
   }
+  place_columns(row, scratch);
 }
 
 void WaveRows::set_anchor(Anchor& anchor, std::int64_t half_position) const {

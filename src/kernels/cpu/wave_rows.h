@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "kernels/cpu/direct_waves.h"
 #include "kernels/cpu/row_math.h"
 #include "kernels/job.h"
 
@@ -27,6 +28,9 @@ class WaveRows {
     std::vector<float> spare;              // [padded] the row that nobody asked for
     std::vector<std::int32_t> doubtful;    // [pieces + 1]
     std::vector<std::uint8_t> none_small;  // [pieces]
+    ReducedAngles angles;                  // what follows: of single positions, one for each wave
+    std::vector<float> wave_sines, wave_cosines;
+    std::vector<std::int32_t> doubtful_waves;
   };
 
   /// Rows of the tokens t0 … t1 − 1 (at most kBlockRows) of sequence b, `row_stride` floats apart.
@@ -38,15 +42,20 @@ class WaveRows {
   void set_anchor(Anchor& anchor, std::int64_t half_position) const;
   void make_run(std::int64_t position, std::int64_t count, float* rows, std::int64_t row_stride, Anchor& anchor,
                 Outcome& outcome) const;
-  void make_directly(std::int64_t b, std::int64_t t, float* row, Outcome& outcome) const;
+  std::int64_t reduce_angles(std::int64_t b, std::int64_t t, Anchor& scratch) const;
+  void place_columns(float* row, const Anchor& scratch) const;
+  void make_directly(std::int64_t b, std::int64_t t, float* row, Anchor& scratch, Outcome& outcome) const;
   void remake(std::int64_t c0, std::int64_t position, float* row, Outcome& outcome) const;
   std::int64_t width() const { return static_cast<std::int64_t>(waves_.columns.size()); }
 
   const Waves& waves_;
   const TokenPositions& positions_;
   std::int64_t padded_;
-  std::vector<double> reach_;            // [padded] a centre at least this large has no small value in its group
-  std::vector<double> sines_, cosines_;  // [kReach][padded]: of ω/2, 3ω/2 …
+  bool alternates_ = false;  // columns are the sine and cosine of each wave in turn
+
+  std::vector<std::uint64_t> high_, low_;  // [waves] the upper words of the frequencies, where angles are exact
+  std::vector<double> reach_;              // [padded] a centre at least this large has no small value in its group
+  std::vector<double> sines_, cosines_;    // [kReach][padded]: of ω/2, 3ω/2 …
   std::vector<double> turn_sines_, turn_cosines_;  // [kTurns][padded]: of n·kGroupRows·ω, n = 0 …
 };
 

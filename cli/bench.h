@@ -1,0 +1,31 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "benchmarks/limits.h"
+#include "posenc/tensor.h"
+
+namespace posenc::cli {
+
+/// One job of `bench` beside its limit.
+struct BenchResult {
+  std::string job;
+  Extents shape;
+  DataType type = DataType::kF32;
+  int threads = 1;
+  std::string limit;
+  double bytes = 0;  // that one run reads and writes
+  limits::Comparison times;
+  std::optional<double> of_ready = {};     // seconds with a ready table / seconds, measured in turn
+  std::optional<double> prefill_gbs = {};  // GB/s of the same rotation over a whole sequence
+
+  double gb_per_s() const { return bytes / times.seconds / 1e9; }
+  double limit_gb_per_s() const { return bytes / times.limit_seconds / 1e9; }
+};
+
+/// Rotations of queries and keys, [1, 4096, 32, 128] each and, as in decoding, [64, 1, 32, 128].
+std::vector<BenchResult> measure_rotate(const limits::Effort& effort);
+
+}  // namespace posenc::cli

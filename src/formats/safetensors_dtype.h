@@ -1,0 +1,26 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+#include "posenc/tensor.h"
+
+namespace posenc {
+
+/// An element type of .safetensors. Some are narrower than a byte.
+struct SafetensorsDtype {
+  std::string_view name;  ///< lives as long as the program
+  std::int64_t bits = 0;
+  std::optional<DataType> type;
+};
+
+/// nullptr where there is none of this name.
+const SafetensorsDtype* find_safetensors_dtype(std::string_view name);
+const SafetensorsDtype& safetensors_dtype_of(DataType type);
+
+/// Bytes of all elements; -1 past 2^63, -2 where the last byte is not full. An extent of 0 excuses no overflow among
+/// the others: strides must fit as well.
+std::int64_t safetensors_bytes(const SafetensorsDtype& dtype, const Extents& shape);
+
+}  // namespace posenc

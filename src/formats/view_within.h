@@ -1,0 +1,17 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+#include "posenc/tensor.h"
+
+namespace posenc {
+
+/// A tensor whose `bytes` stand at `offset` of a file; `name` is for messages.
+/// Throws: Error where they do not lie within the file, or where an element is not at a multiple of its size.
+ConstTensorView view_within(std::span<const std::byte> file, std::int64_t offset, std::int64_t bytes,
+                            const ConstTensorView& like, std::string_view name);
+
+}  // namespace posenc

@@ -1,0 +1,31 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+namespace posenc::kernels::cpu {
+
+/// Angles of many waves at one position, brought down to the nearest quarter turn, as numerics::reduce does for one.
+struct ReducedAngles {
+  std::vector<std::int64_t> quarter;  // how many quarter turns were taken off
+  std::vector<std::int64_t> rest;     // what remains, in turns · 2^64; at most 1/8 turn
+  std::vector<std::uint64_t> below;   // the next 64 bits of it
+  std::vector<std::int64_t> radians;  // |rest| · 2π / 8, so in units of 2^-61 radians
+
+  std::vector<double> x, tail;       // of direct_waves: the angle in radians, and what does not fit into x
+  std::vector<double> sine, cosine;  // of direct_waves: of x + tail
+
+  /// Room for `count` waves and for the vectors that reach beyond the last.
+  void resize(std::size_t count);
+};
+
+/// scale · sine and cosine of the whole angles, rounded to float32, correctly if `rest` is good to 2^-50 relative;
+/// scale is not 0. Lists the waves whose rounding is in doubt and returns how many they are; `doubtful` has room for
+/// all, and the arrays have room for ReducedAngles::resize(count).
+std::int64_t direct_waves(ReducedAngles& angles, std::int64_t count, double scale, float* sines, float* cosines,
+                          std::int32_t* doubtful) noexcept;
+
+/// What resize adds to the count: no vector of doubles is longer.
+inline constexpr std::size_t kDirectPadding = 32;
+
+}  // namespace posenc::kernels::cpu
