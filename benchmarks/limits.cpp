@@ -46,6 +46,19 @@ double seconds_since(Clock::time_point begin) { return std::chrono::duration<dou
   }
 }
 
+// The sum is kept where a compiler cannot know that nobody wants it.
+volatile std::uint64_t read_sum = 0;
+[[gnu::noinline]] void read(std::span<std::byte> memory) {
+  Vector sums[4] = {};
+  const auto* p = reinterpret_cast<const Vector*>(memory.data());
+  const auto* const end = p + memory.size() / kStep * kUnroll;
+  for (; p != end; p += kUnroll) {
+    for (std::size_t i = 0; i < kUnroll; ++i) sums[i % 4] ^= p[i];
+  }
+  const Vector all = sums[0] ^ sums[1] ^ sums[2] ^ sums[3];
+  read_sum = all[0] ^ all[1];
+}
+
 // Work on equal shares of the memory; the clock runs from when all threads stand ready until all are done.
 template <class Work> double shared_by_threads(std::span<std::byte> memory, int threads, const Work& work) {
   if (threads <= 1) {
@@ -98,6 +111,10 @@ double write_once(std::span<std::byte> memory, int threads) {
 
 double change_in_place_once(std::span<std::byte> memory, int threads) {
   return shared_by_threads(memory, threads, [](std::span<std::byte> part) { change(part, kNoChange); });
+}
+
+double read_once(std::span<std::byte> memory, int threads) {
+  return shared_by_threads(memory, threads, [](std::span<std::byte> part) { read(part); });
 }
 
 Comparison compare(const std::function<double()>& limit, const std::function<void()>& job, const Effort& effort) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <span>
 
@@ -31,6 +32,24 @@ class Memory {
 double write_once(std::span<std::byte> memory, int threads);
 /// Loads, adds and stores back; the values stay as they are. What x += p is measured against.
 double change_in_place_once(std::span<std::byte> memory, int threads);
+
+/// Loads and nothing else: what decoding with a cache is measured against.
+double read_once(std::span<std::byte> memory, int threads);
+
+/// Whether OpenBLAS is on this machine. It is looked for when first asked, so that nothing else loads it.
+bool has_sgemm();
+/// The product of two float32 matrices of n × n by OpenBLAS, 2n³ operations: what attention is measured against.
+/// Requires has_sgemm().
+class Sgemm {
+ public:
+  explicit Sgemm(std::int64_t n);
+  double once(int threads) const;
+  double operations() const { return 2.0 * static_cast<double>(n_ * n_ * n_); }
+
+ private:
+  std::int64_t n_;
+  Memory matrices_;
+};
 
 /// A job beside its limit, both over the same bytes.
 struct Comparison {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "cli/bench.h"
+#include "cli/bench_attention.h"
 #include "cli/engine_flags.h"
 #include "cli/failure.h"
 #include "cli/numbers.h"
@@ -30,7 +31,7 @@ struct BenchFlags {
   EngineFlags engine;
 };
 
-constexpr std::array<std::string_view, 3> kJobs = {"table", "add", "rotate"};
+constexpr std::array<std::string_view, 4> kJobs = {"table", "add", "rotate", "attention"};
 
 std::size_t bytes_of(const Extents& shape, DataType type) {
   return static_cast<std::size_t>(count_of(shape) * size_of(type));
@@ -80,26 +81,27 @@ BenchResult measure_add(const Extents& shape, DataType type, bool is_ready, cons
           limits::compare(limit, job, effort)};
 }
 
+bool wants(const BenchFlags& flags, std::string_view job) {
+  return flags.jobs.empty() || std::find(flags.jobs.begin(), flags.jobs.end(), job) != flags.jobs.end();
+}
+
 std::vector<BenchResult> measure(const BenchFlags& flags, const limits::Effort& effort,
                                  const std::vector<int>& thread_counts) {
-  const auto wants = [&](std::string_view job) {
-    return flags.jobs.empty() || std::find(flags.jobs.begin(), flags.jobs.end(), job) != flags.jobs.end();
-  };
   std::vector<BenchResult> results;
   for (const int count : thread_counts) {
     set_threads(count);
-    if (wants("table")) {
+    if (wants(flags, "table")) {
       results.push_back(measure_table({131072, 1024}, DataType::kF32, effort));
       results.push_back(measure_table({32768, 1024}, DataType::kF64, effort));
       results.push_back(measure_table({65536, 1024}, DataType::kBF16, effort));
     }
     for (const bool is_ready : {true, false}) {
-      if (!wants("add")) break;
+      if (!wants(flags, "add")) break;
       results.push_back(measure_add({8, 4096, 1024}, DataType::kF32, is_ready, effort));
       results.push_back(measure_add({16, 4096, 1024}, DataType::kBF16, is_ready, effort));
       results.push_back(measure_add({16, 4096, 1024}, DataType::kF16, is_ready, effort));
     }
-    if (!wants("rotate")) continue;
+    if (!wants(flags, "rotate")) continue;
     for (BenchResult& result : measure_rotate(effort)) results.push_back(std::move(result));
   }
   return results;
@@ -112,7 +114,7 @@ std::string simd_target() {
 
 int cores() { return static_cast<int>(std::max(std::thread::hardware_concurrency(), 1U)); }
 
-std::string as_json(const std::vector<BenchResult>& results) {
+std::string as_json(const std::vector<BenchResult>& results, const std::vector<AttentionFigure>& figures) {
   Json::Array list;
   for (const BenchResult& result : results) {
     Json::Array shape;
@@ -130,6 +132,7 @@ std::string as_json(const std::vector<BenchResult>& results) {
     if (result.prefill_gbs) entry.emplace_back("prefill_gb_per_s", *result.prefill_gbs);
     list.push_back(std::move(entry));
   }
+  for (const AttentionFigure& figure : figures) list.push_back(as_json(figure));
   const Json::Object machine = {{"cores", cores()}, {"simd_target", simd_target()}, {"backend", backend()}};
   return dump_json(Json::Object{{"machine", machine}, {"results", std::move(list)}}, 2) + "\n";
 }
@@ -141,10 +144,12 @@ std::string short_shape(const Extents& shape) {
   return text;
 }
 
-std::string as_text(const std::vector<BenchResult>& results) {
+std::string as_text(const std::vector<BenchResult>& results, const std::vector<AttentionFigure>& figures) {
   const bool colour = wants_colour(STDOUT_FILENO);
   std::string text = fmt::format("{} cores, {}, backend {}; each job beside its limit, measured in turn\n\n", cores(),
                                  simd_target(), backend());
+  if (!figures.empty()) text += as_text(figures, colour) + (results.empty() ? "" : "\n");
+  if (results.empty()) return text;
   constexpr std::string_view kLine = "{}  {}  {:>5}  {:>7}  {:>9}  {:>5}  {:>5}  {:>8}  {:>8}\n";
   int job_columns = 0, shape_columns = 0;
   for (const BenchResult& result : results) {
@@ -181,8 +186,15 @@ int run(const BenchFlags& flags) {
   }
   std::vector<int> thread_counts = {threads()};
   if (flags.engine.threads.empty() && threads() > 1) thread_counts = {1, threads()};
-  const std::vector<BenchResult> results = measure(flags, {.repeats = static_cast<int>(repeats)}, thread_counts);
-  print(flags.json ? as_json(results) : as_text(results));
+  const limits::Effort effort{.repeats = static_cast<int>(repeats)};
+  const std::vector<BenchResult> results = measure(flags, effort, thread_counts);
+  std::vector<AttentionFigure> figures;
+  for (const int count : thread_counts) {
+    if (!wants(flags, "attention")) break;
+    set_threads(count);
+    for (AttentionFigure& figure : measure_attention(effort)) figures.push_back(std::move(figure));
+  }
+  print(flags.json ? as_json(results, figures) : as_text(results, figures));
   return kDone;
 }
 
@@ -192,16 +204,16 @@ Verb bench_verb(CLI::App& program) {
   Verb verb;
   verb.name = "bench";
   verb.summary = "how fast this machine is, against what its own memory can do";
-  verb.usage = "[table] [add] [rotate] [options]";
+  verb.usage = "[table] [add] [rotate] [attention] [options]";
   verb.details =
       "Each job runs in turn with its limit: plain stores for a table, reading and writing in place for x += p and "
-      "for "
-      "rotations. \"Of limit\" is the median of the ratios, which stays put where absolute figures drift; \"of "
+      "for rotations, OpenBLAS's SGEMM for attention, reading the cache for its decoding. \"Of limit\" is the median "
+      "of the ratios, which stays put where absolute figures drift; \"of "
       "ready\" "
       "compares with the same job whose table of cosines and sines lies ready. Rotations are of queries and keys of "
       "the shape shown; decode is one new token in each of 64 sequences. With one thread and with all, unless "
-      "--threads says how many. Needs 0.7 GiB and two minutes.";
-  verb.examples = "posenc bench\nposenc bench table\nposenc bench rotate --threads 2 --json";
+      "--threads says how many. Needs 0.7 GiB and three minutes.";
+  verb.examples = "posenc bench\nposenc bench table\nposenc bench rotate --threads 2 --json\nposenc bench attention";
   verb.command = program.add_subcommand(std::string(verb.name));
   auto flags = std::make_shared<BenchFlags>();
   verb.command->add_option("JOB", flags->jobs);

@@ -13,6 +13,7 @@ Verb tour_verb(CLI::App& program);
 Verb list_verb(CLI::App& program);
 Verb table_verb(CLI::App& program, const std::shared_ptr<SchemeRequest>& scheme);
 Verb apply_verb(CLI::App& program, const std::shared_ptr<SchemeRequest>& scheme);
+Verb attend_verb(CLI::App& program, const std::shared_ptr<SchemeRequest>& scheme);
 Verb bench_verb(CLI::App& program);
 
 /// Throws: Failure where a verb that needs a scheme has none: unknown, with a suggestion, or missing.

@@ -14,6 +14,7 @@
 #include "posenc/situation.h"
 
 #include "posenc/apply.h"
+#include "posenc/attention.h"
 #include "posenc/backend.h"
 
 #include "posenc/byte_source.h"

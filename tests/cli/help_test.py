@@ -7,7 +7,7 @@ import unittest
 
 from program import SANITIZED, ProgramTest, npy, safetensors
 
-VERBS = ("tour", "list", "table", "apply", "bench")
+VERBS = ("tour", "list", "table", "apply", "attend", "bench")
 FIELDS = {
     "none": [],
     "sinusoidal": ["width", "base", "spacing", "layout", "scale", "odd", "axes"],
@@ -54,7 +54,7 @@ class Help(ProgramTest):
                 self.assertIn(part, text)
 
     def test_every_scheme_lists_exactly_its_fields(self):
-        for verb in ("table", "apply"):
+        for verb in ("table", "apply", "attend"):
             for scheme, fields in FIELDS.items():
                 text = self.help(verb, scheme, "--help")
                 own = text.split(f"Fields of {scheme}:")[1].split("Options of")[0]
@@ -86,7 +86,9 @@ class Help(ProgramTest):
         self.write("ids.npy", npy("i64", [4096], range(4096)))
         self.write("model.safetensors", safetensors({"wpe.weight": ("F32", [4096, 4], [0] * (4096 * 4))}))
         self.write("t5.npy", npy("f32", [32, 8], [0] * 256))
-        for verb in ("list", "table", "apply"):
+        for name in "qkv":
+            self.write(f"{name}.npy", npy("f32", [8, 16, 64], [0.5] * (8 * 16 * 64)))
+        for verb in ("list", "table", "apply", "attend"):
             examples = self.help(verb, "--help").split("Examples:\n")[1].strip().splitlines()
             self.assertGreaterEqual(len(examples), 2)
             for example in examples:
@@ -106,7 +108,7 @@ class UnknownVerb(ProgramTest):
         self.refused("benhc", says="did you mean 'bench'?")
 
     def test_nothing_near(self):
-        self.refused("frobnicate", says="unknown verb 'frobnicate' (there is tour, list, table, apply, bench)")
+        self.refused("frobnicate", says="unknown verb 'frobnicate' (there is tour, list, table, apply, attend, bench)")
         self.refused("--frobnicate", says="unknown option '--frobnicate'")
         self.refused("", says="unknown verb ''")
 

@@ -27,6 +27,9 @@ MAY_INCLUDE = {
     "src/schemes/": ("src/schemes/", "src/numerics/", PUBLIC),
     "src/kernels/": ("src/kernels/", "src/numerics/")
                     + public("tensor", "types", "positions", "forms", "frequency", "apply", "backend", "error"),
+    "src/attention/": ("src/attention/", "src/kernels/", "src/numerics/")
+                      + public("tensor", "types", "positions", "forms", "frequency", "apply", "attention", "backend",
+                               "error"),
     "src/models/": ("src/models/", "src/formats/", "src/schemes/", PUBLIC),
     "cli/": ("cli/", "benchmarks/limits.h", PUBLIC),
     "benchmarks/": ("benchmarks/", PUBLIC),
@@ -36,7 +39,7 @@ MAY_INCLUDE = {
 
 # A dependency stands in as few rooms as can be, so that replacing it is the work of one room.
 MAY_USE = {
-    r"hwy/": ("src/kernels/cpu/",),
+    r"hwy/": ("src/kernels/cpu/", "src/attention/cpu/"),
     r"(oneapi/)?tbb(/|\.h)": ("src/kernels/cpu/",),
     r"boost/": ("src/numerics/", "src/schemes/"),
     r"rapidjson/": ("src/formats/",),
@@ -89,7 +92,7 @@ def check(root):
                 if not target.startswith(MAY_INCLUDE[room]):
                     report.problem(path, line, f"{room} may not include {target}")
                 continue
-            if quoted and re.match(r"(posenc|numerics|formats|schemes|kernels|models|cli)/", name):
+            if quoted and re.match(r"(posenc|numerics|formats|schemes|kernels|attention|models|cli)/", name):
                 report.problem(path, line, f'"{name}" does not exist')
             for pattern, rooms in MAY_USE.items():
                 if re.match(pattern, name) and not path.as_posix().startswith(rooms + ("tests/",)):

@@ -1,0 +1,222 @@
+#include "attention/arguments.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "attention/select.h"
+#include "kernels/bias_checks.h"
+#include "posenc/apply.h"
+#include "posenc/error.h"
+
+namespace posenc::attend {
+namespace {
+
+void check_shapes(std::string_view verb, const AttentionJob& job) {
+  const HeadTensor<const void>&q = job.q, &k = job.k, &v = job.v;
+  const auto check_equal = [&](std::string_view what, const Named& one, std::int64_t a, const Named& other,
+                               std::int64_t b) {
+    if (a != b) raise(fmt::format("{}: {} has {} {} but {} {}", verb, one.what, a, what, other.what, b));
+  };
+  const Named named_q{"q", {}}, named_k{"k", {}}, named_v{"v", {}};
+  check_equal("sequences", named_k, k.batch, named_q, q.batch);
+  check_equal("features", named_k, k.features, named_q, q.features);
+  check_equal("sequences", named_v, v.batch, named_k, k.batch);
+  check_equal("heads", named_v, v.heads, named_k, k.heads);
+  check_equal("tokens", named_v, v.sequence, named_k, k.sequence);
+  if (k.heads < 1 || q.heads % k.heads != 0) {
+    raise(fmt::format("{}: k has {} heads but q {}: q's must be a multiple of k's", verb, k.heads, q.heads));
+  }
+}
+
+void check_type(std::string_view verb, std::string_view what, DataType type, DataType wanted) {
+  if (type != wanted) raise(fmt::format("{}: {} is {} but must be {}", verb, what, name_of(type), name_of(wanted)));
+}
+
+// The bytes from the first to the last that a view may touch.
+struct Range {
+  std::uintptr_t first, last;
+};
+Range range_of(const ConstTensorView& view) {
+  std::int64_t low = 0, high = 0;
+  for (int axis = 0; axis < view.shape.rank; ++axis) {
+    const std::int64_t reach = (view.shape[axis] - 1) * view.strides[axis];
+    (reach < 0 ? low : high) += reach;
+  }
+  const auto start = reinterpret_cast<std::uintptr_t>(view.data);
+  const std::int64_t size = size_of(view.type);
+  return {start + static_cast<std::uintptr_t>(low * size),
+          start + static_cast<std::uintptr_t>(high * size + size - 1)};
+}
+
+// q or k after rotation, in the type of sums.
+HeadTensor<const void> turned(const ConstTensorView& x, const TokenPositions& positions, const Rotation& form,
+                              std::vector<std::byte>& storage) {
+  const DataType type = sums_type(x.type);
+  storage.resize(static_cast<std::size_t>(count_of(x.shape) * size_of(type)));
+  const TensorView out(storage.data(), type, x.shape);
+  turn(out, x, positions, form);
+  return kernels::heads_of<const void>("attention", "x", out);
+}
+
+// The cosines and sines of every token: what becomes of pairs (1, 0).
+Turning turning_of(const ConstTensorView& x, const TokenPositions& positions, const Rotation& form,
+                   std::vector<float>& turns) {
+  Turning turning;
+  turning.form = &form;
+  turning.pairs = pairs_of(form);
+  const std::int64_t features = x.shape.back(0), tokens = x.shape.back(1), width = 2 * turning.pairs;
+  turning.first = form.first_dim < 0 ? features + form.first_dim : form.first_dim;
+  if (turning.first < 0 || width > features - turning.first) {
+    raise(fmt::format("attention: the form turns {} features from {} but there are {}", width, form.first_dim,
+                      features));
+  }
+  const std::int64_t batch =
+      positions.ids != nullptr && positions.batch_stride != 0 && x.shape.rank > 3 ? x.shape[0] : 1;
+  turning.batch_stride = batch > 1 ? tokens * width : 0;
+  turns.assign(static_cast<std::size_t>(batch * tokens * width), 0.0f);
+  for (std::int64_t row = 0; row < batch * tokens; ++row) {
+    std::fill_n(turns.begin() + row * width, turning.pairs, 1.0f);
+  }
+  Rotation plain = form;
+  plain.layout = PairLayout::kHalves;
+  plain.blocks = 1;
+  plain.first_dim = 0;
+  const TensorView all = view(turns.data(), {batch, 1, tokens, width});
+  turn(all, all, positions, plain);
+  turning.turns = turns.data();
+  return turning;
+}
+
+// Arithmetic narrower than f32, and a table that has rows for tokens, are left to rotate itself.
+bool can_turn_later(const Rotation& form, const AttentionJob& job) {
+  return selected_attention().turns_as_it_loads && job.v.type != DataType::kF64 && job.weights.data == nullptr &&
+         form.precision.arithmetic.value_or(DataType::kF32) == DataType::kF32 && form.table.cosines.shape.rank != 3;
+}
+
+bool are_same(const TokenPositions& a, const TokenPositions& b) {
+  return a.ids == nullptr && b.ids == nullptr && a.first == b.first;
+}
+
+void plan_rotation(const AttentionInputs& inputs, const Rotation& rotation, bool with_keys, Plan& plan) {
+  AttentionJob& job = plan.job;
+  job.scale *= rotation.softmax_factor;
+  if (count_of(inputs.q.shape) == 0 || count_of(inputs.k.shape) == 0) return;
+  plan.for_queries = rotation;
+  plan.for_keys = for_keys(rotation);
+  if (!can_turn_later(rotation, job)) {
+    job.q = turned(inputs.q, job.places.queries, plan.for_queries, plan.turned_q);
+    if (with_keys) job.k = turned(inputs.k, job.places.keys, plan.for_keys, plan.turned_k);
+    return;
+  }
+  job.q_turning = turning_of(inputs.q, job.places.queries, plan.for_queries, plan.q_turns);
+  if (!with_keys) return;
+  if (are_same(job.places.queries, job.places.keys) && rotation.growth.rates.empty() &&
+      job.q.sequence == job.k.sequence) {
+    job.k_turning = job.q_turning;
+  } else {
+    job.k_turning = turning_of(inputs.k, job.places.keys, plan.for_keys, plan.k_turns);
+  }
+}
+
+void plan_bias(std::string_view verb, const Bias& bias, AttentionJob& job) {
+  kernels::check_bias(verb, bias, job.q.heads);
+  kernels::check_distances(verb, bias, {job.places.queries, job.places.keys},
+                           {job.q.batch, job.q.sequence, job.k.sequence});
+  job.bias = &bias;
+  const auto* const vectors = std::get_if<DistanceVectors>(&bias.source);
+  if (vectors == nullptr) return;
+  job.scale *= vectors->softmax_factor;
+  for (const VectorsByDistance* picked : {&vectors->for_queries, &vectors->for_keys}) {
+    if (picked->table.data == nullptr || picked->table.shape.back(0) == job.q.features) continue;
+    raise(fmt::format("{}: the form's vectors have {} features but q {}", verb, picked->table.shape.back(0),
+                      job.q.features));
+  }
+}
+
+}  // namespace
+
+DataType sums_type(DataType type) { return type == DataType::kF64 ? DataType::kF64 : DataType::kF32; }
+
+bool has_work(const AttentionJob& job) { return job.q.batch * job.q.heads * job.q.sequence > 0; }
+
+void turn(const TensorView& out, const ConstTensorView& x, const TokenPositions& positions, const Rotation& form) {
+  Positions given{.first = positions.first, .axes = positions.axes};
+  if (positions.ids != nullptr) {
+    const std::int64_t batch = x.shape.rank > 3 && positions.batch_stride != 0 ? x.shape[0] : 1;
+    given.ids = {positions.ids, static_cast<std::size_t>(positions.axes * batch * x.shape.back(1))};
+  }
+  rotate(out, x, given, form);
+}
+
+void plan_inputs(std::string_view verb, const AttentionInputs& inputs, const AttentionOptions& options, Plan& plan) {
+  AttentionJob& job = plan.job;
+  job.q = tensor_of(verb, "q", inputs.q);
+  job.k = tensor_of(verb, "k", inputs.k);
+  job.v = tensor_of(verb, "v", inputs.v);
+  check_type(verb, "k", inputs.k.type, inputs.q.type);
+  check_type(verb, "v", inputs.v.type, inputs.q.type);
+  check_shapes(verb, job);
+  job.group = job.q.heads / job.k.heads;
+  if (job.q.features < 1) raise(fmt::format("{}: q has no features", verb));
+  job.scale = options.scale.value_or(1 / std::sqrt(static_cast<double>(job.q.features)));
+  if (!std::isfinite(job.scale)) raise(fmt::format("{}: scale must be finite but is {}", verb, job.scale));
+  plan_sights(verb, options, job);
+}
+
+void plan_position(std::string_view verb, const AttentionInputs& inputs, const AttentionOptions& options,
+                   Plan& plan) {
+  AttentionJob& job = plan.job;
+  if (std::holds_alternative<Addition>(options.position)) {
+    raise(fmt::format("{}: an addition belongs to the embeddings, before q and k are made: use add()", verb));
+  }
+  if (const auto* bias = std::get_if<Bias>(&options.position)) {
+    plan_places(verb, options, position_axes_of(*bias), plan);
+    plan_bias(verb, *bias, job);
+  } else if (const auto* rotation = std::get_if<Rotation>(&options.position)) {
+    plan_places(verb, options, rotation->position_axes, plan);
+    plan_rotation(inputs, *rotation, !options.keys_are_rotated, plan);
+  } else {
+    plan_places(verb, options, 1, plan);
+  }
+}
+
+void check_result(std::string_view verb, std::string_view what, const ConstTensorView& view, const Wanted& wanted) {
+  const HeadTensor<const void> found = tensor_of(verb, what, view);
+  const HeadTensor<const void>& like = wanted.like;
+  check_type(verb, what, view.type, wanted.type);
+  if (found.batch == like.batch && found.heads == like.heads && found.sequence == like.sequence &&
+      found.features == wanted.features) {
+    return;
+  }
+  raise(fmt::format("{}: {} has shape {} but must have {}", verb, what, to_string(view.shape),
+                    to_string(Extents{like.batch, like.heads, like.sequence, wanted.features})));
+}
+
+HeadTensor<void> result_of(std::string_view verb, std::string_view what, const TensorView& view,
+                           const Wanted& wanted) {
+  check_result(verb, what, view, wanted);
+  kernels::check_writable(verb, what, view);
+  return tensor_of(verb, what, view);
+}
+
+HeadTensor<void> logsumexp_of(std::string_view verb, const TensorView& view, const AttentionJob& job) {
+  if (view.shape.rank < 1 || view.shape.rank > 3 || view.strides.rank != view.shape.rank) {
+    raise(
+        fmt::format("{}: logsumexp must have 1 to 3 axes, batch, heads, queries, but has {}", verb, view.shape.rank));
+  }
+  TensorView with_feature = view;
+  with_feature.shape.push_back(1);
+  with_feature.strides.push_back(1);
+  return result_of(verb, "logsumexp", with_feature, {sums_type(job.v.type), job.q, 1});
+}
+
+void check_apart(std::string_view verb, const Named& one, const Named& other) {
+  if (one.view.data == nullptr || other.view.data == nullptr) return;
+  if (count_of(one.view.shape) == 0 || count_of(other.view.shape) == 0) return;
+  const Range a = range_of(one.view), b = range_of(other.view);
+  if (a.first <= b.last && b.first <= a.last) raise(fmt::format("{}: {} overlaps {}", verb, one.what, other.what));
+}
+
+}  // namespace posenc::attend

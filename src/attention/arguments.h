@@ -1,0 +1,55 @@
+#pragma once
+
+#include <string_view>
+
+#include "attention/plan.h"
+#include "kernels/checks.h"
+
+namespace posenc::attend {
+
+// The checks that attention and its backward share. Each throws an Error that begins with the verb.
+
+/// All four axes of a tensor, also of an empty one: kernels::heads_of forgets its extents, which the checks compare.
+template <class Void>
+HeadTensor<Void> tensor_of(std::string_view verb, std::string_view what, const BasicTensorView<Void>& view) {
+  HeadTensor<Void> heads = kernels::heads_of(verb, what, view);
+  const int rank = view.shape.rank;
+  heads.batch = rank > 3 ? view.shape[0] : 1;
+  heads.heads = rank > 2 ? view.shape.back(2) : 1;
+  heads.sequence = view.shape.back(1);
+  return heads;
+}
+
+/// q, k and v, the scale, and what every query sees.
+void plan_inputs(std::string_view verb, const AttentionInputs& inputs, const AttentionOptions& options, Plan& plan);
+
+/// The position's own part of the job: bias, or q and k turned.
+void plan_position(std::string_view verb, const AttentionInputs& inputs, const AttentionOptions& options, Plan& plan);
+
+/// An array with the batch, heads and tokens of `like` and so many features.
+struct Wanted {
+  DataType type;
+  const HeadTensor<const void>& like;
+  std::int64_t features;
+};
+void check_result(std::string_view verb, std::string_view what, const ConstTensorView& view, const Wanted& wanted);
+HeadTensor<void> result_of(std::string_view verb, std::string_view what, const TensorView& view,
+                           const Wanted& wanted);
+/// [batch, heads, queries] of the type of sums.
+HeadTensor<void> logsumexp_of(std::string_view verb, const TensorView& view, const AttentionJob& job);
+
+struct Named {
+  std::string_view what;
+  ConstTensorView view;
+};
+/// Throws where the two share a byte.
+void check_apart(std::string_view verb, const Named& one, const Named& other);
+
+/// f64 for f64, else f32.
+DataType sums_type(DataType type);
+bool has_work(const AttentionJob& job);
+
+/// rotate(out, x), with positions that are checked already.
+void turn(const TensorView& out, const ConstTensorView& x, const TokenPositions& positions, const Rotation& form);
+
+}  // namespace posenc::attend

@@ -1,0 +1,34 @@
+// attention: every argument is checked here, once, so that kernels need not.
+
+#include "posenc/attention.h"
+
+#include "attention/arguments.h"
+#include "attention/select.h"
+
+namespace posenc {
+
+void attention(TensorView out, ConstTensorView q, ConstTensorView k, ConstTensorView v,
+               const AttentionOptions& options) {
+  using namespace attend;
+  constexpr std::string_view verb = "attention";
+  const AttentionInputs inputs{q, k, v};
+  Plan plan;
+  AttentionJob& job = plan.job;
+  plan_inputs(verb, inputs, options, plan);
+  job.out = result_of(verb, "out", out, {q.type, job.q, job.v.features});
+  if (options.weights.data != nullptr) {
+    job.weights = result_of(verb, "weights", options.weights, {q.type, job.q, job.k.sequence});
+  }
+  if (options.logsumexp.data != nullptr) job.logsumexp = logsumexp_of(verb, options.logsumexp, job);
+  const Named outputs[] = {{"out", out}, {"weights", options.weights}, {"logsumexp", options.logsumexp}};
+  for (const Named& output : outputs) {
+    for (const Named& input : {Named{"q", q}, Named{"k", k}, Named{"v", v}}) check_apart(verb, output, input);
+  }
+  check_apart(verb, outputs[0], outputs[1]);
+  check_apart(verb, outputs[0], outputs[2]);
+  check_apart(verb, outputs[1], outputs[2]);
+  plan_position(verb, inputs, options, plan);
+  if (has_work(job)) selected_attention().forward(job);
+}
+
+}  // namespace posenc

@@ -1,0 +1,44 @@
+#include "attention/cpu/backward.h"
+#include "attention/cpu/decode.h"
+#include "attention/cpu/score_bias.h"
+#include "attention/cpu/tiles.h"
+#include "attention/job.h"
+#include "attention/reference/rows.h"
+#include "kernels/cpu/parallel.h"
+
+namespace posenc::attend {
+namespace cpu {
+namespace {
+
+// f64, and weights, which are for looking at: what defines them, on all cores.
+void forward_by_rows(const AttentionJob& job) {
+  const std::int64_t rows = job.q.batch * job.q.heads * job.q.sequence;
+  kernels::cpu::parallel_for(rows, 1, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t at = begin; at < end; ++at) {
+      const std::int64_t head = at / job.q.sequence;
+      reference::attend_row(job, head / job.q.heads, head % job.q.heads, at % job.q.sequence);
+    }
+  });
+}
+
+void forward(const AttentionJob& job) {
+  if (job.q.type == DataType::kF64 || job.weights.data != nullptr) {
+    forward_by_rows(job);
+    return;
+  }
+  const ScoreBias bias = prepare_bias(job, kKeyTile + kQueryBlock);
+  if (is_decoding(job, bias)) {
+    decode(job, bias);
+    return;
+  }
+  const std::int64_t per_head = (job.q.sequence + kQueryBlock - 1) / kQueryBlock;
+  kernels::cpu::parallel_for(job.q.batch * job.q.heads * per_head, 1,
+                             [&](std::int64_t begin, std::int64_t end) { attend_blocks(job, bias, begin, end); });
+}
+
+}  // namespace
+}  // namespace cpu
+
+const AttentionBackend kCpuAttention = {"cpu", true, &cpu::forward, &cpu::backward};
+
+}  // namespace posenc::attend

@@ -1,0 +1,459 @@
+// The gradients of attention in tiles. Scores are made again, twice: once with queries in the lanes, for dq and the
+// position's parameters, and once with keys in the lanes, for dk and dv. So every sum belongs to one thread, and
+// results do not depend on their number; storing what the first pass knows would take n × n.
+
+#include "attention/cpu/backward.h"
+
+#include <cmath>
+#include <limits>
+
+#include "attention/bias_element.h"
+#include "attention/cpu/score_bias.h"
+#include "attention/cpu/tiles.h"
+#include "attention/reference/rows.h"
+#include "kernels/cpu/parallel.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "attention/cpu/backward.cpp"
+#include "hwy/foreach_target.h"  // IWYU pragma: keep
+#include "hwy/highway.h"
+
+// after foreach_target.h, so that they are compiled for each target
+#include "attention/cpu/exp2-inl.h"
+#include "attention/cpu/pack-inl.h"
+#include "attention/cpu/panel-inl.h"
+
+#ifndef POSENC_BACKWARD_ONCE
+#define POSENC_BACKWARD_ONCE
+namespace posenc::attend::cpu {
+
+using Floats = std::vector<float>;
+inline Floats floats(std::int64_t count) { return Floats(static_cast<std::size_t>(count)); }
+
+// What both passes need of every query: log2 of the sum of its weights, and Σ dout · out.
+struct QuerySums {
+  Floats logs, means;  // [batch, heads, queries]
+};
+
+struct BackwardWork {
+  BackwardJob& job;
+  const ScoreBias& bias;
+  const QuerySums& sums;
+};
+
+}  // namespace posenc::attend::cpu
+#endif
+
+HWY_BEFORE_NAMESPACE();
+namespace posenc::attend::cpu::HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+
+constexpr std::int64_t kLaneBlock = kQueryBlock;  // tokens in the lanes of panels
+constexpr std::int64_t kTile = kKeyTile;          // tokens in rows
+
+HWY_INLINE std::int64_t whole_groups(std::int64_t features) { return (features + kGroup - 1) / kGroup * kGroup; }
+
+// Rows of a tensor in the three ways that products want them.
+struct LaneRows {  // panels [panel, feature, lane]
+  std::int64_t features = 0;
+  Floats panels;
+  explicit LaneRows(std::int64_t a_features) : features(a_features), panels(floats(kLaneBlock * a_features)) {}
+  const float* panel(std::int64_t at) const { return panels.data() + at * features * panel_width(); }
+};
+struct TileRows {  // [row, features] padded to whole groups, and groups [group, feature, row]
+  std::int64_t features = 0, stride = 0;
+  Floats rows, groups;
+  explicit TileRows(std::int64_t a_features)
+      : features(a_features),
+        stride(whole_groups(a_features)),
+        rows(floats(kTile * stride)),
+        groups(floats(kTile * a_features)) {}
+};
+
+void load_lanes(LaneRows& to, const HeadTensor<const void>& x, const Turning& turning, const TilePlace& at,
+                float factor, Floats& scratch) {
+  const std::int64_t width = panel_width();
+  for (std::int64_t first = 0; first < at.queries; first += width) {
+    const std::int64_t begin = at.first_query + first, count = std::min(width, at.queries - first);
+    load_rows(x, turning, at.b, at.h, begin, begin + count, to.features, scratch.data());
+    pack_panel(scratch.data(), count, to.features, factor, to.panels.data() + first * to.features);
+  }
+}
+void load_tile(TileRows& to, const HeadTensor<const void>& x, const Turning& turning, std::int64_t b, std::int64_t h,
+               std::int64_t begin, std::int64_t end) {
+  load_rows(x, turning, b, h, begin, end, to.stride, to.rows.data());
+  HeadTensor<const void> rows;
+  rows.data = to.rows.data();
+  rows.features = to.features;
+  rows.token_stride = to.stride;
+  pack_groups(rows, 0, 0, 0, end - begin, to.groups.data());
+}
+// scores[row, lane] = tile rows · lanes
+HWY_INLINE void products(const TileRows& tile, const float* panel, std::int64_t count, float* HWY_RESTRICT scores) {
+  for (std::int64_t row = 0; row < count; row += kGroup) {
+    multiply<false>(tile.groups.data() + row * tile.features, kGroup, panel, tile.features,
+                    scores + row * panel_width());
+  }
+}
+// sums[feature, lane] += Σ_row tile[row, feature] · factors[row, lane]
+HWY_INLINE void add_products(const TileRows& tile, const float* factors, std::int64_t count,
+                             float* HWY_RESTRICT sums) {
+  for (std::int64_t f = 0; f < tile.stride; f += kGroup) {
+    multiply<true>(tile.rows.data() + f, tile.stride, factors, count, sums + f * panel_width());
+  }
+}
+// Panels of sums [panel, feature, lane] to rows, times a factor.
+void write_lanes(const Floats& sums, std::int64_t stride, float factor, const HeadTensor<void>& to,
+                 const TilePlace& at) {
+  const std::int64_t width = panel_width();
+  kernels::with_type(to.type, [&](auto kind) {
+    using T = decltype(kind);
+    for (std::int64_t i = 0; i < at.queries; ++i) {
+      const float* from = sums.data() + i / width * width * stride + i % width;
+      T* row = to.row<T>(at.b, at.h, at.first_query + i);
+      for (std::int64_t f = 0; f < to.features; ++f) {
+        row[f * to.feature_stride] = numerics::narrow<T>(static_cast<double>(from[f * width] * factor));
+      }
+    }
+  });
+}
+
+// The queries of a tile or panel together: whether some see some of these keys, and whether all see all.
+struct Meeting {
+  bool any = false, all = true;
+};
+Meeting meeting_of(const AttentionJob& job, const TilePlace& at) {
+  Meeting meeting;
+  meeting.all = job.key_mask == nullptr;
+  for (std::int64_t i = 0; i < at.queries; ++i) {
+    const Sight& sight = job.sight(at.b, at.first_query + i);
+    if (sight.begin < at.first_key + at.keys && sight.end > at.first_key && sight.begin < sight.end)
+      meeting.any = true;
+    if (sight.begin > at.first_key || sight.end < at.first_key + at.keys) meeting.all = false;
+  }
+  return meeting;
+}
+bool sees(const AttentionJob& job, std::int64_t b, std::int64_t i, std::int64_t j) {
+  const Sight& sight = job.sight(b, i);
+  return sight.begin <= j && j < sight.end && !job.is_masked(b, j);
+}
+
+// --- queries in lanes: dq and the parameters --------------------------------------------------------------------
+
+struct QueryPass {
+  BackwardWork& work;
+  const AttentionJob& job = work.job.forward;
+  std::int64_t width = panel_width();
+  LaneRows q{job.q.features}, d_out{job.v.features};
+  TileRows k{job.q.features}, v{job.v.features};
+  Floats dq = floats(kLaneBlock * k.stride), weights = floats(kTile * kMostWidth), slopes = weights, tile = weights;
+  Floats scratch = floats(kMostWidth * std::max(job.q.features, job.v.features));
+};
+
+// ds of a tile reaches the parameters of the bias.
+void add_parameters(QueryPass& pass, const TilePlace& at) {
+  if (pass.work.job.parameters.empty()) return;
+  const AttentionJob& job = pass.job;
+  double* const sums = pass.work.job.parameters.data() + at.h * pass.work.job.head_parameters;
+  const Sight& first = job.sight(at.b, at.first_query);
+  bool is_row = job.places.by_index;
+  for (std::int64_t i = 1; i < at.queries && is_row; ++i) {
+    is_row = job.sight(at.b, at.first_query + i).beside == first.beside + i;
+  }
+  const auto* const table = std::get_if<DistanceTable>(&job.bias->source);
+  if (!is_row || (table == nullptr && !std::holds_alternative<Slopes>(job.bias->source))) {
+    for (std::int64_t j = 0; j < at.keys; ++j) {
+      for (std::int64_t i = 0; i < at.queries; ++i) {
+        if (!sees(job, at.b, at.first_query + i, at.first_key + j)) continue;
+        const auto ds = static_cast<double>(pass.slopes[static_cast<std::size_t>(j * pass.width + i)]);
+        add_to_parameters(job, at.b, at.h, at.first_query + i, at.first_key + j, ds, sums);
+      }
+    }
+    return;
+  }
+  // ds by distance: a diagonal of the tile each
+  float by_distance[kTile + kMostWidth + 16] = {};
+  for (std::int64_t j = 0; j < at.keys; ++j) {
+    float* HWY_RESTRICT to = by_distance + at.keys - 1 - j;
+    const float* HWY_RESTRICT from = pass.slopes.data() + j * pass.width;
+    for (std::int64_t vector = 0; vector < kPanelVectors; ++vector) {
+      store(hn::Add(load(to, vector), load(from, vector)), to, vector);
+    }
+  }
+  const std::int64_t x = first.beside + job.places.shift - (at.first_key + at.keys - 1);  // of the first sum
+  for (std::int64_t step = 0; step < at.keys + at.queries - 1; ++step) {
+    const auto ds = static_cast<double>(by_distance[step]);
+    if (table == nullptr) {
+      sums[0] -= ds * static_cast<double>(std::abs(x + step));
+    } else {
+      sums[entry_of(table->axes.front(), -(x + step))] += ds;
+    }
+  }
+}
+
+// Scores in pass.weights become weights, and ds in pass.slopes from dp there.
+void weigh_queries(QueryPass& pass, const TilePlace& at, bool hides) {
+  const AttentionJob& job = pass.job;
+  const ScoreBias& bias = pass.work.bias;
+  const std::int64_t width = pass.width;
+  HWY_ALIGN float logs[kMostWidth], means[kMostWidth] = {}, x[kMostWidth] = {};
+  std::fill(logs, logs + kMostWidth, -kNone);  // a lane without a query weighs nothing
+  bool is_row = true;
+  for (std::int64_t i = 0; i < at.queries; ++i) {
+    const auto row = static_cast<std::size_t>((at.b * job.q.heads + at.h) * job.q.sequence + at.first_query + i);
+    logs[i] = pass.work.sums.logs[row];
+    means[i] = pass.work.sums.means[row];
+    const std::int64_t beside = job.sight(at.b, at.first_query + i).beside;
+    x[i] = static_cast<float>(beside + job.places.shift - at.first_key);
+    if (beside != job.sight(at.b, at.first_query).beside + i) is_row = false;
+  }
+  using Kind = ScoreBias::Kind;
+  const bool has_tile = bias.kind == Kind::kTile || (bias.kind == Kind::kDistance && !is_row);
+  if (has_tile) fill_tile(job, at, pass.tile.data(), width, 1);
+  const float* table = nullptr;
+  float constant = 0;
+  if (bias.kind == Kind::kDistance && is_row) {
+    const DistanceRow& row = bias.rows[static_cast<std::size_t>(at.h)];
+    const std::int64_t from = job.sight(at.b, at.first_query).beside + job.places.shift - at.first_key;
+    const std::int64_t low = from - (at.keys - 1), high = from + width - 1;
+    if (high <= row.low || low >= row.high) {
+      constant = row.at(high <= row.low ? row.low : row.high);
+    } else {
+      table = row.values.data() + (from - row.first);
+    }
+  }
+  const VF slope = hn::Set(DF(), bias.kind == Kind::kSlope ? bias.slopes[static_cast<std::size_t>(at.h)] : 0.0f);
+  for (std::int64_t j = 0; j < at.keys; ++j) {
+    float* HWY_RESTRICT p = pass.weights.data() + j * width;
+    float* HWY_RESTRICT ds = pass.slopes.data() + j * width;
+    const VF key = hn::Set(DF(), static_cast<float>(j));
+    for (std::int64_t vector = 0; vector < kPanelVectors; ++vector) {
+      VF s = hn::Add(load(p, vector), hn::Set(DF(), constant));
+      if (bias.kind == Kind::kSlope) s = hn::MulAdd(slope, hn::Abs(hn::Sub(load(x, vector), key)), s);
+      if (table != nullptr) s = hn::Add(s, load(table - j, vector));
+      if (has_tile) s = hn::Add(s, load(pass.tile.data() + j * width, vector));
+      const VF weight = exp2_of_negative(DF(), hn::Sub(s, load(logs, vector)));
+      store(weight, p, vector);
+      store(hn::Mul(weight, hn::Sub(load(ds, vector), load(means, vector))), ds, vector);
+    }
+    for (std::int64_t i = 0; hides && i < at.queries; ++i) {
+      if (!sees(job, at.b, at.first_query + i, at.first_key + j)) p[i] = ds[i] = 0.0f;
+    }
+  }
+}
+
+void query_block(QueryPass& pass, const TilePlace& block) {
+  const AttentionJob& job = pass.job;
+  const std::int64_t width = pass.width, g = block.h / job.group;
+  load_lanes(pass.q, job.q, job.q_turning, block, static_cast<float>(job.scale * kLog2E), pass.scratch);
+  load_lanes(pass.d_out, pass.work.job.d_out, {}, block, 1.0f, pass.scratch);
+  std::fill(pass.dq.begin(), pass.dq.end(), 0.0f);
+  for (std::int64_t key = 0; key < job.k.sequence; key += kTile) {
+    const std::int64_t keys = std::min(kTile, job.k.sequence - key);
+    TilePlace all = block;
+    all.first_key = key;
+    all.keys = keys;
+    if (!meeting_of(job, all).any) continue;
+    load_tile(pass.k, job.k, job.k_turning, block.b, g, key, key + keys);
+    load_tile(pass.v, job.v, {}, block.b, g, key, key + keys);
+    for (std::int64_t first = 0, panel = 0; first < block.queries; first += width, ++panel) {
+      const TilePlace at{block.b, block.h, block.first_query + first, std::min(width, block.queries - first),
+                         key,     keys};
+      const Meeting meeting = meeting_of(job, at);
+      if (!meeting.any) continue;
+      products(pass.k, pass.q.panel(panel), keys, pass.weights.data());
+      products(pass.v, pass.d_out.panel(panel), keys, pass.slopes.data());
+      weigh_queries(pass, at, !meeting.all);
+      add_parameters(pass, at);
+      add_products(pass.k, pass.slopes.data(), keys, pass.dq.data() + panel * pass.k.stride * width);
+    }
+  }
+  if (pass.work.job.dq.data != nullptr) {
+    write_lanes(pass.dq, pass.k.stride, static_cast<float>(job.scale), pass.work.job.dq, block);
+  }
+}
+
+// Blocks `begin` to `end` of all, in the order of heads, batch, queries.
+void query_blocks(BackwardWork& work, std::int64_t begin, std::int64_t end) {
+  QueryPass pass{work};
+  const AttentionJob& job = work.job.forward;
+  const std::int64_t per_head = (job.q.sequence + kLaneBlock - 1) / kLaneBlock;
+  for (std::int64_t at = begin; at < end; ++at) {
+    const std::int64_t first = at % per_head * kLaneBlock;
+    query_block(pass, {at / per_head % job.q.batch, at / per_head / job.q.batch, first,
+                       std::min(kLaneBlock, job.q.sequence - first), 0, 0});
+  }
+}
+
+// --- keys in lanes: dk and dv -------------------------------------------------------------------------------------
+
+struct KeyPass {
+  BackwardWork& work;
+  const AttentionJob& job = work.job.forward;
+  std::int64_t width = panel_width();
+  LaneRows k{job.q.features}, v{job.v.features};
+  TileRows q{job.q.features}, d_out{job.v.features};
+  Floats dk = floats(kLaneBlock * q.stride), dv = floats(kLaneBlock * d_out.stride);
+  Floats weights = floats(kTile * kMostWidth), slopes = weights, tile = weights;
+  Floats scratch = floats(kMostWidth * std::max(job.q.features, job.v.features));
+};
+
+void weigh_keys(KeyPass& pass, const TilePlace& at, bool hides) {
+  const AttentionJob& job = pass.job;
+  const ScoreBias& bias = pass.work.bias;
+  const std::int64_t width = pass.width;
+  using Kind = ScoreBias::Kind;
+  HWY_ALIGN float lane_keys[kMostWidth];
+  for (std::int64_t j = 0; j < kMostWidth; ++j) lane_keys[j] = static_cast<float>(j);
+  if (bias.kind == Kind::kTile) fill_tile(job, at, pass.tile.data(), 1, width);
+  const DistanceRow* const row = bias.kind == Kind::kDistance ? &bias.rows[static_cast<std::size_t>(at.h)] : nullptr;
+  const VF slope = hn::Set(DF(), bias.kind == Kind::kSlope ? bias.slopes[static_cast<std::size_t>(at.h)] : 0.0f);
+  for (std::int64_t i = 0; i < at.queries; ++i) {
+    const std::int64_t query = at.first_query + i;
+    const auto index = static_cast<std::size_t>((at.b * job.q.heads + at.h) * job.q.sequence + query);
+    const std::int64_t x = job.sight(at.b, query).beside + job.places.shift - at.first_key;  // of the first lane
+    const VF log = hn::Set(DF(), pass.work.sums.logs[index]), mean = hn::Set(DF(), pass.work.sums.means[index]);
+    float* HWY_RESTRICT p = pass.weights.data() + i * width;
+    float* HWY_RESTRICT ds = pass.slopes.data() + i * width;
+    float* HWY_RESTRICT tile = pass.tile.data() + i * width;
+    float constant = 0;
+    bool has_tile = bias.kind == Kind::kTile;
+    if (row != nullptr) {
+      if (x <= row->low || x - (width - 1) >= row->high) {
+        constant = row->at(x <= row->low ? row->low : row->high);
+      } else {  // distances fall along the lanes
+        for (std::int64_t j = 0; j < at.keys; ++j) tile[j] = row->at(std::clamp(x - j, row->low, row->high));
+        has_tile = true;
+      }
+    }
+    const VF query_x = hn::Set(DF(), static_cast<float>(x));
+    for (std::int64_t vector = 0; vector < kPanelVectors; ++vector) {
+      VF s = hn::Add(load(p, vector), hn::Set(DF(), constant));
+      if (bias.kind == Kind::kSlope) s = hn::MulAdd(slope, hn::Abs(hn::Sub(query_x, load(lane_keys, vector))), s);
+      if (has_tile) s = hn::Add(s, load(tile, vector));
+      const VF weight = exp2_of_negative(DF(), hn::Sub(s, log));
+      store(weight, p, vector);
+      store(hn::Mul(weight, hn::Sub(load(ds, vector), mean)), ds, vector);
+    }
+    // lanes past the last key are never written out
+    for (std::int64_t j = 0; hides && j < at.keys; ++j) {
+      if (!sees(job, at.b, query, at.first_key + j)) p[j] = ds[j] = 0.0f;
+    }
+  }
+}
+
+void key_block(KeyPass& pass, std::int64_t b, std::int64_t g, std::int64_t begin, std::int64_t end) {
+  const AttentionJob& job = pass.job;
+  const std::int64_t width = pass.width;
+  // load_lanes counts tokens as queries
+  const TilePlace block{b, g, begin, end - begin, 0, 0};
+  load_lanes(pass.k, job.k, job.k_turning, block, static_cast<float>(job.scale * kLog2E), pass.scratch);
+  load_lanes(pass.v, job.v, {}, block, 1.0f, pass.scratch);
+  std::fill(pass.dk.begin(), pass.dk.end(), 0.0f);
+  std::fill(pass.dv.begin(), pass.dv.end(), 0.0f);
+  for (std::int64_t h = g * job.group; h < (g + 1) * job.group; ++h) {
+    for (std::int64_t query = 0; query < job.q.sequence; query += kTile) {
+      const std::int64_t queries = std::min(kTile, job.q.sequence - query);
+      if (!meeting_of(job, {b, h, query, queries, begin, end - begin}).any) continue;
+      load_tile(pass.q, job.q, job.q_turning, b, h, query, query + queries);
+      load_tile(pass.d_out, pass.work.job.d_out, {}, b, h, query, query + queries);
+      for (std::int64_t first = begin, panel = 0; first < end; first += width, ++panel) {
+        const TilePlace at{b, h, query, queries, first, std::min(width, end - first)};
+        const Meeting meeting = meeting_of(job, at);
+        if (!meeting.any) continue;
+        products(pass.q, pass.k.panel(panel), queries, pass.weights.data());
+        products(pass.d_out, pass.v.panel(panel), queries, pass.slopes.data());
+        weigh_keys(pass, at, !meeting.all);
+        add_products(pass.d_out, pass.weights.data(), queries, pass.dv.data() + panel * pass.d_out.stride * width);
+        add_products(pass.q, pass.slopes.data(), queries, pass.dk.data() + panel * pass.q.stride * width);
+      }
+    }
+  }
+  const auto scale = static_cast<float>(job.scale);
+  if (pass.work.job.dk.data != nullptr) write_lanes(pass.dk, pass.q.stride, scale, pass.work.job.dk, block);
+  if (pass.work.job.dv.data != nullptr) write_lanes(pass.dv, pass.d_out.stride, 1.0f, pass.work.job.dv, block);
+}
+
+void key_blocks(BackwardWork& work, std::int64_t begin, std::int64_t end) {
+  KeyPass pass{work};
+  const AttentionJob& job = work.job.forward;
+  const std::int64_t per_head = (job.k.sequence + kLaneBlock - 1) / kLaneBlock;
+  for (std::int64_t at = begin; at < end; ++at) {
+    const std::int64_t first = at % per_head * kLaneBlock;
+    key_block(pass, at / per_head / job.k.heads, at / per_head % job.k.heads, first,
+              std::min(first + kLaneBlock, job.k.sequence));
+  }
+}
+
+}  // namespace posenc::attend::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace posenc::attend::cpu {
+namespace {
+
+HWY_EXPORT(query_blocks);
+HWY_EXPORT(key_blocks);
+
+QuerySums sums_of(const BackwardJob& job) {
+  const AttentionJob& forward = job.forward;
+  const std::int64_t rows = forward.q.batch * forward.q.heads * forward.q.sequence;
+  QuerySums sums{floats(rows), floats(rows)};
+  kernels::cpu::parallel_for(rows, 64, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t at = begin; at < end; ++at) {
+      const std::int64_t head = at / forward.q.sequence, i = at % forward.q.sequence;
+      const std::int64_t b = head / forward.q.heads, h = head % forward.q.heads;
+      double mean = 0;
+      kernels::with_type(job.d_out.type, [&](auto d_kind) {
+        kernels::with_type(forward.out.type, [&](auto out_kind) {
+          const auto* d_out = job.d_out.row<decltype(d_kind)>(b, h, i);
+          const auto* out = forward.out.row<decltype(out_kind)>(b, h, i);
+          for (std::int64_t f = 0; f < forward.v.features; ++f) {
+            mean += numerics::widen(d_out[f * job.d_out.feature_stride]) *
+                    numerics::widen(out[f * forward.out.feature_stride]);
+          }
+        });
+      });
+      sums.means[static_cast<std::size_t>(at)] = static_cast<float>(mean);
+      const auto log = static_cast<double>(*forward.logsumexp.row<float>(b, h, i));
+      // a query that sees nothing weighs nothing
+      sums.logs[static_cast<std::size_t>(at)] =
+          std::isinf(log) && log < 0 ? std::numeric_limits<float>::infinity() : static_cast<float>(log * kLog2E);
+    }
+  });
+  return sums;
+}
+
+}  // namespace
+
+void backward(BackwardJob& job) {
+  const AttentionJob& forward = job.forward;
+  const bool has_vectors = forward.bias != nullptr && std::holds_alternative<DistanceVectors>(forward.bias->source);
+  if (forward.v.type == DataType::kF64 || has_vectors) {
+    kernels::cpu::parallel_for(forward.k.heads, 1, [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t g = begin; g < end; ++g) reference::backward_group(job, g);
+    });
+    return;
+  }
+  const ScoreBias bias = prepare_bias(forward, kKeyTile + kQueryBlock);
+  const QuerySums sums = sums_of(job);
+  BackwardWork work{job, bias, sums};
+  // A head's parameters are one thread's, so that they are summed in order.
+  const std::int64_t query_blocks_of_head = forward.q.batch * ((forward.q.sequence + kQueryBlock - 1) / kQueryBlock);
+  const std::int64_t step = job.parameters.empty() ? 1 : std::max(query_blocks_of_head, std::int64_t{1});
+  if (job.dq.data != nullptr || !job.parameters.empty()) {
+    kernels::cpu::parallel_for(forward.q.heads * query_blocks_of_head / step, 1,
+                               [&](std::int64_t begin, std::int64_t end) {
+                                 HWY_DYNAMIC_DISPATCH(query_blocks)(work, begin * step, end * step);
+                               });
+  }
+  if (job.dk.data == nullptr && job.dv.data == nullptr) return;
+  const std::int64_t key_blocks_of_head = (forward.k.sequence + kQueryBlock - 1) / kQueryBlock;
+  kernels::cpu::parallel_for(forward.k.batch * forward.k.heads * key_blocks_of_head, 1,
+                             [&](std::int64_t begin, std::int64_t end) {
+                               HWY_DYNAMIC_DISPATCH(key_blocks)(work, begin, end);
+                             });
+}
+
+}  // namespace posenc::attend::cpu
+#endif

@@ -1,0 +1,17 @@
+#pragma once
+
+#include "attention/cpu/score_bias.h"
+#include "attention/job.h"
+
+namespace posenc::attend::cpu {
+
+/// Up to this many rows of scores for one key head, keys are read once for all of them, row by row as they lie in
+/// memory: a step of decoding is as fast as the cache can be read.
+inline constexpr std::int64_t kMostDecodeRows = 8;
+
+bool is_decoding(const AttentionJob& job, const ScoreBias& bias);
+
+/// Writes out (and logsumexp). Keys are split at fixed places, so that results do not depend on threads.
+void decode(const AttentionJob& job, const ScoreBias& bias);
+
+}  // namespace posenc::attend::cpu

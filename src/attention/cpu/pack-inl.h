@@ -1,0 +1,115 @@
+// Rows of q, k and v as the products want them, for code that is compiled once per SIMD target.
+
+#if defined(POSENC_PACK_INL_H) == defined(HWY_TARGET_TOGGLE)
+#ifdef POSENC_PACK_INL_H
+#undef POSENC_PACK_INL_H
+#else
+#define POSENC_PACK_INL_H
+#endif
+
+#include <algorithm>
+#include <cstdint>
+
+#include "attention/cpu/panel-inl.h"
+#include "attention/cpu/turn_rows.h"
+#include "attention/job.h"
+#include "hwy/highway.h"
+#include "kernels/cpu/convert-inl.h"
+#include "kernels/element.h"
+#include "numerics/narrow.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace posenc::attend::cpu::HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+namespace convert = posenc::kernels::cpu::HWY_NAMESPACE;
+
+HWY_INLINE float element(float x) { return x; }
+template <class T> HWY_INLINE float element(T x) { return static_cast<float>(numerics::widen(x)); }
+
+// `n` features of a row, as f32.
+template <class T>
+HWY_INLINE void widen_row(const T* HWY_RESTRICT x, std::int64_t step, std::int64_t n, float* HWY_RESTRICT out) {
+  std::int64_t f = 0;
+  if (step == 1) {
+    for (; f + lanes() <= n; f += lanes()) hn::StoreU(convert::load_as(DF(), x + f), DF(), out + f);
+  }
+  for (; f < n; ++f) out[f] = element(x[f * step]);
+}
+
+// Rows `begin` to `end` of one head, [rows, stride] f32; past the features, zeros.
+inline void pack_rows(const HeadTensor<const void>& x, std::int64_t b, std::int64_t h, std::int64_t begin,
+                      std::int64_t end, std::int64_t stride, float* HWY_RESTRICT out) {
+  kernels::with_type(x.type, [&](auto kind) HWY_ATTR {
+    using T = decltype(kind);
+    if constexpr (!std::is_same_v<T, double>) {
+      for (std::int64_t t = begin; t < end; ++t, out += stride) {
+        widen_row(x.row<T>(b, h, t), x.feature_stride, x.features, out);
+        std::fill(out + x.features, out + stride, 0.0f);
+      }
+    }
+  });
+}
+
+// The same, turned by their positions where the job says so.
+inline void load_rows(const HeadTensor<const void>& x, const Turning& turning, std::int64_t b, std::int64_t h,
+                      std::int64_t begin, std::int64_t end, std::int64_t stride, float* HWY_RESTRICT out) {
+  pack_rows(x, b, h, begin, end, stride, out);
+  if (turning.turns != nullptr) turn_rows(turning, b, begin, end, stride, out);
+}
+
+// Rows [count, features] as the columns of a panel, times a factor; columns past the last row are 0.
+inline void pack_panel(const float* HWY_RESTRICT rows, std::int64_t count, std::int64_t features, float factor,
+                       float* HWY_RESTRICT out) {
+  const std::int64_t width = panel_width();
+  if (count < width) std::fill(out, out + features * width, 0.0f);
+  for (std::int64_t t = 0; t < count; ++t, rows += features) {
+    for (std::int64_t f = 0; f < features; ++f) out[f * width + t] = rows[f] * factor;
+  }
+}
+
+// Rows transposed in groups of 8: out[group, f, row in the group]; rows past the last are 0.
+template <class T> HWY_INLINE void transpose_group(const T* HWY_RESTRICT x, std::int64_t stride, std::int64_t step,
+                                                   std::int64_t rows, std::int64_t features,
+                                                   float* HWY_RESTRICT out) {
+  std::int64_t f = 0;
+#if HWY_TARGET != HWY_SCALAR
+  if (step == 1 && rows == kGroup) {
+    const hn::FixedTag<float, 4> d;
+    for (; f + 4 <= features; f += 4) {
+      for (std::int64_t half = 0; half < kGroup; half += 4) {
+        const T* HWY_RESTRICT from = x + half * stride + f;
+        const auto r0 = convert::load_as(d, from), r1 = convert::load_as(d, from + stride);
+        const auto r2 = convert::load_as(d, from + 2 * stride), r3 = convert::load_as(d, from + 3 * stride);
+        const auto a = hn::InterleaveLower(d, r0, r2), c = hn::InterleaveLower(d, r1, r3);
+        const auto e = hn::InterleaveUpper(d, r0, r2), g = hn::InterleaveUpper(d, r1, r3);
+        float* HWY_RESTRICT to = out + f * kGroup + half;
+        hn::StoreU(hn::InterleaveLower(d, a, c), d, to);
+        hn::StoreU(hn::InterleaveUpper(d, a, c), d, to + kGroup);
+        hn::StoreU(hn::InterleaveLower(d, e, g), d, to + 2 * kGroup);
+        hn::StoreU(hn::InterleaveUpper(d, e, g), d, to + 3 * kGroup);
+      }
+    }
+  }
+#endif
+  for (; f < features; ++f) {
+    for (std::int64_t r = 0; r < kGroup; ++r)
+      out[f * kGroup + r] = r < rows ? element(x[r * stride + f * step]) : 0.0f;
+  }
+}
+inline void pack_groups(const HeadTensor<const void>& x, std::int64_t b, std::int64_t h, std::int64_t begin,
+                        std::int64_t end, float* HWY_RESTRICT out) {
+  kernels::with_type(x.type, [&](auto kind) HWY_ATTR {
+    using T = decltype(kind);
+    if constexpr (!std::is_same_v<T, double>) {
+      for (std::int64_t t = begin; t < end; t += kGroup, out += kGroup * x.features) {
+        transpose_group(x.row<T>(b, h, t), x.token_stride, x.feature_stride, std::min(kGroup, end - t), x.features,
+                        out);
+      }
+    }
+  });
+}
+
+}  // namespace posenc::attend::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#endif  // per-target include guard

@@ -1,0 +1,99 @@
+#include "attention/cpu/score_bias.h"
+
+#include <algorithm>
+
+#include "attention/bias_element.h"
+
+namespace posenc::attend::cpu {
+namespace {
+
+// The least and largest distance of a query and a key that it sees.
+struct Reach {
+  std::int64_t low = 0, high = 0;
+};
+Reach reach_of(const AttentionJob& job) {
+  Reach reach;
+  bool is_first = true;
+  for (const Sight& sight : job.sights) {
+    if (sight.begin == sight.end) continue;
+    const std::int64_t low = sight.beside + job.places.shift - (sight.end - 1);
+    const std::int64_t high = sight.beside + job.places.shift - sight.begin;
+    reach.low = is_first ? low : std::min(reach.low, low);
+    reach.high = is_first ? high : std::max(reach.high, high);
+    is_first = false;
+  }
+  return reach;
+}
+
+DistanceRow distance_row(const DistanceTable& source, const ConstTensorView& table, std::int64_t h,
+                         const Reach& reach, std::int64_t padding) {
+  const DistanceMap& map = source.axes.front();
+  const auto value = [&](std::int64_t x) {
+    return static_cast<float>(kLog2E * kernels::table_element<double>(table, entry_of(map, -x), h));
+  };
+  const std::int64_t last = map.first + static_cast<std::int64_t>(map.entries.size()) - 1;
+  DistanceRow row;
+  row.low = std::clamp(-last, reach.low, reach.high);
+  row.high = std::clamp(-map.first, reach.low, reach.high);
+  // what is said many times over is a tail too
+  while (row.low < row.high && value(row.low) == value(row.low + 1)) ++row.low;
+  while (row.high > row.low && value(row.high) == value(row.high - 1)) --row.high;
+  row.first = row.low - padding;
+  const std::int64_t end = row.high + padding;
+  row.values.reserve(static_cast<std::size_t>(end - row.first + 1));
+  for (std::int64_t x = row.first; x <= end; ++x) row.values.push_back(value(std::clamp(x, row.low, row.high)));
+  return row;
+}
+
+std::vector<float> vectors_of(const VectorsByDistance& vectors, const AttentionJob& job, double factor,
+                              std::int64_t& rows) {
+  std::vector<float> all;
+  if (vectors.table.data == nullptr) return all;
+  rows = vectors.table.shape.back(1);
+  for (std::int64_t h = 0; h < job.q.heads; ++h) {
+    for (std::int64_t row = 0; row < rows; ++row) {
+      for (std::int64_t f = 0; f < job.q.features; ++f) {
+        all.push_back(static_cast<float>(factor * vector_element(vectors, h, row, f)));
+      }
+    }
+  }
+  return all;
+}
+
+}  // namespace
+
+ScoreBias prepare_bias(const AttentionJob& job, std::int64_t reach) {
+  ScoreBias bias;
+  if (job.bias == nullptr) return bias;
+  const auto& source = job.bias->source;
+  bias.kind = ScoreBias::Kind::kTile;
+  if (const auto* vectors = std::get_if<DistanceVectors>(&source)) {
+    bias.query_vectors = vectors_of(vectors->for_queries, job, 1.0, bias.query_rows);
+    bias.key_vectors = vectors_of(vectors->for_keys, job, job.scale * kLog2E, bias.key_rows);
+    return bias;
+  }
+  if (!job.places.by_index) return bias;
+  if (const auto* slopes = std::get_if<Slopes>(&source)) {
+    bias.kind = ScoreBias::Kind::kSlope;
+    for (const double slope : slopes->slopes) bias.slopes.push_back(static_cast<float>(-slope * kLog2E));
+  } else if (const auto* table = std::get_if<DistanceTable>(&source)) {
+    bias.kind = ScoreBias::Kind::kDistance;
+    const Reach seen = reach_of(job);
+    for (std::int64_t h = 0; h < job.q.heads; ++h) {
+      bias.rows.push_back(distance_row(*table, table_of(*table, job.bias->heads), h, seen, 2 * reach));
+    }
+  }
+  return bias;
+}
+
+void fill_tile(const AttentionJob& job, const TilePlace& place, float* tile, std::int64_t key_step,
+               std::int64_t query_step) {
+  for (std::int64_t j = 0; j < place.keys; ++j) {
+    for (std::int64_t i = 0; i < place.queries; ++i) {
+      tile[j * key_step + i * query_step] = static_cast<float>(
+          kLog2E * bias_element(job, place.b, place.h, place.first_query + i, place.first_key + j));
+    }
+  }
+}
+
+}  // namespace posenc::attend::cpu

@@ -1,0 +1,44 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "attention/job.h"
+
+namespace posenc::attend::cpu {
+
+/// Scores are made in units of log 2, so that softmax is a sum of powers of 2: scale and biases are multiplied by
+/// this.
+inline constexpr double kLog2E = 1.4426950408889634;
+
+/// Biases of one head by x = query position − key position, with constant tails: values[x − first].
+struct DistanceRow {
+  std::vector<float> values;  // padded with the tails on both sides, so that a tile can be read over either end
+  std::int64_t first = 0;
+  std::int64_t low = 0, high = 0;  // for x ≤ low and for x ≥ high it is constant
+  float at(std::int64_t x) const noexcept { return values[static_cast<std::size_t>(x - first)]; }
+};
+
+/// How position enters a tile of scores.
+struct ScoreBias {
+  enum class Kind { kNone, kSlope, kDistance, kTile };
+  Kind kind = Kind::kNone;
+  std::vector<float> slopes;      // [heads] −slope · log2 e
+  std::vector<DistanceRow> rows;  // [heads]
+  // The vectors that distances pick, [heads, rows, features], as they meet scaled queries and plain keys.
+  std::vector<float> query_vectors, key_vectors;
+  std::int64_t query_rows = 0, key_rows = 0;
+};
+
+/// `reach`: no tile is longer, in either direction.
+ScoreBias prepare_bias(const AttentionJob& job, std::int64_t reach);
+
+/// A tile of biases, in units of log 2, whatever the source but vectors:
+/// tile[(j − first_key) · key_step + (i − first_query) · query_step].
+struct TilePlace {
+  std::int64_t b, h, first_query, queries, first_key, keys;
+};
+void fill_tile(const AttentionJob& job, const TilePlace& place, float* tile, std::int64_t key_step,
+               std::int64_t query_step);
+
+}  // namespace posenc::attend::cpu

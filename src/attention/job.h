@@ -1,0 +1,87 @@
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "kernels/job.h"
+#include "posenc/attention.h"
+
+namespace posenc::attend {
+
+using kernels::HeadTensor;
+using kernels::TokenPositions;
+
+/// What one query sees: keys `begin` to `end`. Causality, window, lengths and packed sequences all come to this.
+struct Sight {
+  std::int64_t begin = 0, end = 0;
+  std::int64_t beside = 0;  // the key that the query stands beside, which may be past either end
+};
+
+/// Positions for distances. Where both are consecutive in every sequence, the distance of query and key is that of
+/// `beside` and the key, plus a constant.
+struct TokenPlaces {
+  TokenPositions queries, keys;
+  bool by_index = true;    // the query's position − the key's = sight.beside − key + shift
+  std::int64_t shift = 0;  // where by_index
+};
+
+/// How rows are turned as they are loaded, where the form is a rotation.
+struct Turning {
+  const float* turns = nullptr;  // [batch or 1, tokens, 2 · pairs]: cosines, then sines; null: rows stay as they are
+  std::int64_t batch_stride = 0;  // 0: the same for every sequence
+  std::int64_t pairs = 0, first = 0;
+  const Rotation* form = nullptr;
+};
+
+/// Arguments, checked; what follows from them for every query.
+struct AttentionJob {
+  HeadTensor<void> out;
+  HeadTensor<const void> q, k, v;
+  std::int64_t group = 1;  // query heads for each key head
+  double scale = 1.0;      // with the form's factor in it
+  const Bias* bias = nullptr;
+  Turning q_turning, k_turning;
+  TokenPlaces places;
+  std::vector<Sight> sights;               // [batch or 1, queries]
+  std::int64_t sight_stride = 0;           // 0: the same for every sequence of the batch
+  const std::int64_t* key_mask = nullptr;  // [batch, keys]; 0: not seen
+  HeadTensor<void> weights;                // features are keys; null data: not wanted
+  HeadTensor<void> logsumexp;              // features are 1
+
+  const Sight& sight(std::int64_t b, std::int64_t i) const noexcept {
+    return sights[static_cast<std::size_t>(b * sight_stride + i)];
+  }
+  bool is_masked(std::int64_t b, std::int64_t j) const noexcept {
+    return key_mask != nullptr && key_mask[b * k.sequence + j] == 0;
+  }
+  /// δ of the bias: the key's position − the query's.
+  std::int64_t distance(std::int64_t b, std::int64_t i, std::int64_t j, int axis) const noexcept {
+    if (places.by_index) return j - sight(b, i).beside - places.shift;
+    return places.keys.at(b, j, axis) - places.queries.at(b, i, axis);
+  }
+};
+
+/// And where gradients go.
+struct BackwardJob {
+  AttentionJob forward;  // out and logsumexp are those of the forward pass, made before
+  HeadTensor<const void> d_out;
+  HeadTensor<void> dq, dk, dv;  // null data: not wanted
+  // Sums for the position's parameters; empty: not wanted.
+  std::vector<double> parameters;  // [heads, parameters of a head]
+  std::int64_t head_parameters = 0;
+  std::vector<double> query_vectors, key_vectors;  // [heads, rows, features]
+  std::int64_t query_rows = 0, key_rows = 0;
+};
+
+/// A backend: arguments are checked before; what they write is defined by the reference.
+struct AttentionBackend {
+  std::string_view name;
+  bool turns_as_it_loads;  // f32, f16 and bf16, where weights are not wanted
+  void (*forward)(const AttentionJob&);
+  void (*backward)(BackwardJob&);
+};
+extern const AttentionBackend kReferenceAttention;
+extern const AttentionBackend kCpuAttention;
+
+}  // namespace posenc::attend

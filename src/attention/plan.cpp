@@ -1,0 +1,171 @@
+// What follows from the options for every query: the keys it sees, and where tokens stand.
+
+#include "attention/plan.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "kernels/checks.h"
+#include "posenc/error.h"
+
+namespace posenc::attend {
+namespace {
+
+// Queries and keys of one sequence, as they stand on the sequence axis.
+struct Segment {
+  std::int64_t first_query = 0, queries = 0, first_key = 0, keys = 0;
+};
+
+void check_lengths(std::string_view verb, std::string_view what, std::span<const std::int64_t> lengths,
+                   std::int64_t most) {
+  for (const std::int64_t length : lengths) {
+    if (length < 0 || length > most) {
+      raise(fmt::format("{}: {} must be between 0 and {} but one is {}", verb, what, most, length));
+    }
+  }
+}
+
+void check_sum(std::string_view verb, std::string_view what, std::span<const std::int64_t> lengths,
+               std::int64_t tokens) {
+  check_lengths(verb, what, lengths, tokens);
+  std::int64_t sum = 0;  // of at most 2^63 / tokens lengths: each has its own element in memory
+  for (const std::int64_t length : lengths) sum += length;
+  if (sum != tokens) raise(fmt::format("{}: {} sum to {} but there are {} tokens", verb, what, sum, tokens));
+}
+
+std::vector<Segment> packed_segments(std::string_view verb, const AttentionOptions& options,
+                                     const AttentionJob& job) {
+  const auto queries = options.packed, keys = options.packed_keys.empty() ? options.packed : options.packed_keys;
+  if (queries.size() != keys.size()) {
+    raise(fmt::format("{}: {} packed sequences of queries but {} of keys", verb, queries.size(), keys.size()));
+  }
+  check_sum(verb, "the packed lengths of queries", queries, job.q.sequence);
+  check_sum(verb, "the packed lengths of keys", keys, job.k.sequence);
+  std::vector<Segment> segments;
+  Segment next;
+  for (std::size_t i = 0; i < queries.size(); ++i) {
+    next.queries = queries[i];
+    next.keys = keys[i];
+    segments.push_back(next);
+    next.first_query += next.queries;
+    next.first_key += next.keys;
+  }
+  return segments;
+}
+
+bool has_lengths(const AttentionOptions& options) {
+  return !options.query_lengths.empty() || !options.key_lengths.empty();
+}
+
+// The sequences of one row of the batch.
+std::vector<Segment> segments_of(std::string_view verb, const AttentionOptions& options, const AttentionJob& job,
+                                 std::int64_t b) {
+  if (!options.packed.empty()) return packed_segments(verb, options, job);
+  const auto at = static_cast<std::size_t>(b);
+  const std::int64_t queries = options.query_lengths.empty() ? job.q.sequence : options.query_lengths[at];
+  return {{0, queries, 0, options.key_lengths.empty() ? job.k.sequence : options.key_lengths[at]}};
+}
+
+void check_options(std::string_view verb, const AttentionOptions& options, const AttentionJob& job) {
+  if (options.window < 0) raise(fmt::format("{}: window must be 0 or more but is {}", verb, options.window));
+  if (!options.packed.empty() && has_lengths(options)) {
+    raise(fmt::format("{}: packed sequences exclude query_lengths and key_lengths", verb));
+  }
+  if (options.packed.empty() && !options.packed_keys.empty()) {
+    raise(fmt::format("{}: packed_keys needs packed", verb));
+  }
+  const auto check_size = [&](std::string_view what, std::size_t size, std::int64_t wanted) {
+    if (size == 0 || static_cast<std::int64_t>(size) == wanted) return;
+    raise(fmt::format("{}: {} has {} numbers but must have {}", verb, what, size, wanted));
+  };
+  check_size("query_lengths", options.query_lengths.size(), job.q.batch);
+  check_size("key_lengths", options.key_lengths.size(), job.q.batch);
+  check_size("key_mask", options.key_mask.size(), job.q.batch * job.k.sequence);
+  check_lengths(verb, "query_lengths", options.query_lengths, job.q.sequence);
+  check_lengths(verb, "key_lengths", options.key_lengths, job.k.sequence);
+}
+
+Sight sight_of(const AttentionOptions& options, const Segment& segment, std::int64_t i) {
+  Sight sight;
+  sight.beside = segment.first_key + segment.keys - segment.queries + i;
+  sight.begin = segment.first_key;
+  sight.end = segment.first_key + segment.keys;
+  if (options.causal) sight.end = std::min(sight.end, sight.beside + 1);
+  if (options.window > 0) {
+    // a window past every key is none; cut, so that sums stay small
+    const std::int64_t window = std::min(options.window, segment.keys + segment.queries);
+    sight.begin = std::max(sight.begin, sight.beside - window + 1);
+    sight.end = std::min(sight.end, sight.beside + window);
+  }
+  if (sight.end <= sight.begin) sight.begin = sight.end = segment.first_key;
+  return sight;
+}
+
+}  // namespace
+
+void plan_sights(std::string_view verb, const AttentionOptions& options, AttentionJob& job) {
+  check_options(verb, options, job);
+  const bool is_shared = !has_lengths(options);
+  const std::int64_t rows = is_shared ? 1 : job.q.batch;
+  job.sight_stride = is_shared ? 0 : job.q.sequence;
+  job.sights.resize(static_cast<std::size_t>(rows * job.q.sequence));
+  for (std::int64_t b = 0; b < rows; ++b) {
+    for (const Segment& segment : segments_of(verb, options, job, b)) {
+      for (std::int64_t i = 0; i < segment.queries; ++i) {
+        job.sights[static_cast<std::size_t>(b * job.q.sequence + segment.first_query + i)] =
+            sight_of(options, segment, i);
+      }
+    }
+  }
+  job.key_mask = options.key_mask.empty() ? nullptr : options.key_mask.data();
+}
+
+void plan_places(std::string_view verb, const AttentionOptions& options, int axes, Plan& plan) {
+  AttentionJob& job = plan.job;
+  const std::int64_t queries = job.q.sequence, keys = job.k.sequence, batch = job.q.batch;
+  TokenPlaces& places = job.places;
+  // The default: the queries at the end of the keys, or the keys at the end of the queries if those are more.
+  const bool is_plain = options.packed.empty() && !has_lengths(options);
+  places.queries.first = std::max(keys - queries, std::int64_t{0});
+  places.keys.first = std::max(queries - keys, std::int64_t{0});
+  places.by_index = axes == 1;
+  if (!is_plain) {
+    const std::int64_t rows = job.sight_stride == 0 ? 1 : batch;
+    plan.query_ids.assign(static_cast<std::size_t>(rows * queries), 0);
+    plan.key_ids.assign(static_cast<std::size_t>(rows * keys), 0);
+    for (std::int64_t b = 0; b < rows; ++b) {
+      for (const Segment& segment : segments_of(verb, options, job, b)) {
+        const std::int64_t ahead = segment.keys - segment.queries;
+        for (std::int64_t i = 0; i < segment.queries; ++i) {
+          plan.query_ids[static_cast<std::size_t>(b * queries + segment.first_query + i)] =
+              i + std::max(ahead, std::int64_t{0});
+        }
+        for (std::int64_t j = 0; j < segment.keys; ++j) {
+          plan.key_ids[static_cast<std::size_t>(b * keys + segment.first_key + j)] =
+              j + std::max(-ahead, std::int64_t{0});
+        }
+      }
+    }
+    places.queries = {0, plan.query_ids.data(), rows > 1 ? queries : 0, rows * queries, 1};
+    places.keys = {0, plan.key_ids.data(), rows > 1 ? keys : 0, rows * keys, 1};
+  }
+  const auto take = [&](const std::optional<Positions>& given, TokenPositions& tokens, std::int64_t count,
+                        std::string_view what) {
+    if (given.has_value()) {
+      tokens = kernels::positions_of(verb, *given, axes, {batch, count}, {});
+    } else if (axes > 1 && batch * count > 0) {
+      raise(fmt::format("{}: the form has {} position axes, so {} must be given", verb, axes, what));
+    }
+  };
+  take(options.query_positions, places.queries, queries, "query_positions");
+  take(options.key_positions, places.keys, keys, "key_positions");
+  if (!options.query_positions.has_value() && !options.key_positions.has_value()) return;
+  if (places.queries.ids != nullptr || places.keys.ids != nullptr) {
+    places.by_index = false;
+    return;
+  }
+  places.shift = (places.queries.first - places.keys.first) - (keys - queries);
+}
+
+}  // namespace posenc::attend

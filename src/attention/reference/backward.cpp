@@ -1,0 +1,128 @@
+// The gradients of attention by their definition, in double: with weights p and s the scores,
+//   dv_j = Σ_i p_ij dout_i,   dp_ij = dout_i · v_j,   ds_ij = p_ij (dp_ij − Σ_j p_ij dp_ij)
+// and ds reaches q, k and what position adds to the scores.
+
+#include <algorithm>
+#include <variant>
+
+#include "attention/bias_element.h"
+#include "attention/reference/rows.h"
+
+namespace posenc::attend::reference {
+namespace {
+
+using kernels::with_type;
+
+double at(const HeadTensor<const void>& x, std::int64_t b, std::int64_t h, std::int64_t t, std::int64_t f) {
+  return with_type(x.type,
+                   [&](auto kind) { return numerics::widen(x.row<decltype(kind)>(b, h, t)[f * x.feature_stride]); });
+}
+
+void set(const HeadTensor<void>& x, std::int64_t b, std::int64_t h, std::int64_t t, std::int64_t f, double value) {
+  with_type(x.type, [&](auto kind) {
+    using T = decltype(kind);
+    x.row<T>(b, h, t)[f * x.feature_stride] = numerics::narrow<T>(value);
+  });
+}
+
+// ds reaches the vectors that a distance picks and what they meet: q for queries, k for keys.
+struct VectorGradient {
+  const VectorsByDistance& vectors;
+  double* d_vectors;  // [rows, features] of the head; null: not wanted
+  std::int64_t h, features;
+
+  void add(std::int64_t delta, double ds, const HeadTensor<const void>& x, std::int64_t b, std::int64_t x_head,
+           std::int64_t t, double* dx) const {
+    if (vectors.table.data == nullptr) return;
+    const std::int64_t row = entry_of(vectors.rows, delta);
+    for (std::int64_t f = 0; f < features; ++f) {
+      dx[f] += ds * vector_element(vectors, h, row, f);
+      if (d_vectors != nullptr) d_vectors[row * features + f] += ds * at(x, b, x_head, t, f);
+    }
+  }
+};
+
+double* head_of(std::vector<double>& sums, std::int64_t h, std::int64_t size) {
+  return sums.empty() ? nullptr : sums.data() + h * size;
+}
+
+// What head h adds; dk and dv are [batch, keys, features] of its key head.
+void backward_head(BackwardJob& job, std::int64_t h, double* dk, double* dv) {
+  const AttentionJob& forward = job.forward;
+  const std::int64_t keys = forward.k.sequence, features = forward.q.features, value_features = forward.v.features;
+  const std::int64_t g = h / forward.group;
+  const Bias* const bias = forward.bias;
+  const auto* const vectors = bias != nullptr ? std::get_if<DistanceVectors>(&bias->source) : nullptr;
+  std::vector<double> weights, dp(static_cast<std::size_t>(keys)), dq(static_cast<std::size_t>(features));
+  for (std::int64_t b = 0; b < forward.q.batch; ++b) {
+    for (std::int64_t i = 0; i < forward.q.sequence; ++i) {
+      weigh_keys(forward, b, h, i, weights);
+      const Sight& sight = forward.sight(b, i);
+      double mean = 0;
+      for (std::int64_t j = sight.begin; j < sight.end; ++j) {
+        const auto at_j = static_cast<std::size_t>(j);
+        dp[at_j] = 0;
+        if (forward.is_masked(b, j)) continue;
+        for (std::int64_t f = 0; f < value_features; ++f) {
+          const double d_out = at(job.d_out, b, h, i, f);
+          dp[at_j] += d_out * at(forward.v, b, g, j, f);
+          dv[(b * keys + j) * value_features + f] += weights[at_j] * d_out;
+        }
+        mean += weights[at_j] * dp[at_j];
+      }
+      std::fill(dq.begin(), dq.end(), 0.0);
+      for (std::int64_t j = sight.begin; j < sight.end; ++j) {
+        if (forward.is_masked(b, j)) continue;
+        const auto at_j = static_cast<std::size_t>(j);
+        const double ds = weights[at_j] * (dp[at_j] - mean);
+        double* const dk_row = dk + (b * keys + j) * features;
+        for (std::int64_t f = 0; f < features; ++f) {
+          dq[static_cast<std::size_t>(f)] += forward.scale * ds * at(forward.k, b, g, j, f);
+          dk_row[f] += forward.scale * ds * at(forward.q, b, h, i, f);
+        }
+        if (double* const sums = head_of(job.parameters, h, job.head_parameters)) {
+          add_to_parameters(forward, b, h, i, j, ds, sums);
+        }
+        if (vectors != nullptr) {
+          const std::int64_t delta = forward.distance(b, i, j, 0);
+          const double scaled = forward.scale * ds;
+          VectorGradient{vectors->for_queries, head_of(job.query_vectors, h, job.query_rows * features), h, features}
+              .add(delta, scaled, forward.q, b, h, i, dq.data());
+          VectorGradient{vectors->for_keys, head_of(job.key_vectors, h, job.key_rows * features), h, features}.add(
+              delta, scaled, forward.k, b, g, j, dk_row);
+        }
+      }
+      if (job.dq.data == nullptr) continue;
+      for (std::int64_t f = 0; f < features; ++f) set(job.dq, b, h, i, f, dq[static_cast<std::size_t>(f)]);
+    }
+  }
+}
+
+}  // namespace
+
+void backward_group(BackwardJob& job, std::int64_t g) {
+  const AttentionJob& forward = job.forward;
+  const std::int64_t tokens = forward.k.batch * forward.k.sequence;
+  std::vector<double> dk(static_cast<std::size_t>(tokens * forward.k.features), 0.0);
+  std::vector<double> dv(static_cast<std::size_t>(tokens * forward.v.features), 0.0);
+  for (std::int64_t h = g * forward.group; h < (g + 1) * forward.group; ++h) {
+    backward_head(job, h, dk.data(), dv.data());
+  }
+  const auto write = [&](const HeadTensor<void>& out, const std::vector<double>& sums) {
+    if (out.data == nullptr) return;
+    std::size_t next = 0;
+    for (std::int64_t b = 0; b < out.batch; ++b) {
+      for (std::int64_t j = 0; j < out.sequence; ++j) {
+        for (std::int64_t f = 0; f < out.features; ++f) set(out, b, g, j, f, sums[next++]);
+      }
+    }
+  };
+  write(job.dk, dk);
+  write(job.dv, dv);
+}
+
+void backward(BackwardJob& job) {
+  for (std::int64_t g = 0; g < job.forward.k.heads; ++g) backward_group(job, g);
+}
+
+}  // namespace posenc::attend::reference

@@ -1,0 +1,118 @@
+// What attention means, said as plainly as can be: one score at a time, every sum in double.
+
+#include <cmath>
+#include <limits>
+
+#include "attention/bias_element.h"
+#include "attention/reference/rows.h"
+
+namespace posenc::attend::reference {
+namespace {
+
+using kernels::with_type;
+
+constexpr double kNone = -std::numeric_limits<double>::infinity();
+
+template <class A, class B>
+double dot(const A* a, std::int64_t a_step, const B* b, std::int64_t b_step, std::int64_t n) {
+  double sum = 0;
+  for (std::int64_t f = 0; f < n; ++f) sum += numerics::widen(a[f * a_step]) * numerics::widen(b[f * b_step]);
+  return sum;
+}
+
+// x · the vector that a distance picks, for Shaw and DeBERTa.
+template <class T> double dot_vector(const VectorsByDistance& vectors, const T* x, std::int64_t step, std::int64_t n,
+                                     std::int64_t h, std::int64_t delta) {
+  if (vectors.table.data == nullptr) return 0;
+  const std::int64_t row = entry_of(vectors.rows, delta);
+  double sum = 0;
+  for (std::int64_t f = 0; f < n; ++f) sum += numerics::widen(x[f * step]) * vector_element(vectors, h, row, f);
+  return sum;
+}
+
+// A rotated q or k is of the type of sums, so the two may differ.
+template <class Q, class K>
+double score(const AttentionJob& job, std::int64_t b, std::int64_t h, std::int64_t i, std::int64_t j) {
+  const Q* q = job.q.row<Q>(b, h, i);
+  const K* k = job.k.row<K>(b, h / job.group, j);
+  const std::int64_t n = job.q.features, q_step = job.q.feature_stride, k_step = job.k.feature_stride;
+  double sum = dot(q, q_step, k, k_step, n);
+  if (job.bias == nullptr) return job.scale * sum;
+  if (const auto* vectors = std::get_if<DistanceVectors>(&job.bias->source)) {
+    const std::int64_t delta = job.distance(b, i, j, 0);
+    sum += dot_vector(vectors->for_queries, q, q_step, n, h, delta);
+    sum += dot_vector(vectors->for_keys, k, k_step, n, h, delta);
+    return job.scale * sum;
+  }
+  return job.scale * sum + bias_element(job, b, h, i, j);
+}
+
+}  // namespace
+
+double weigh_keys(const AttentionJob& job, std::int64_t b, std::int64_t h, std::int64_t i,
+                  std::vector<double>& weights) {
+  weights.assign(static_cast<std::size_t>(job.k.sequence), 0.0);
+  const Sight& sight = job.sight(b, i);
+  double largest = kNone;
+  bool is_number = true;
+  for (std::int64_t j = sight.begin; j < sight.end; ++j) {
+    double& weight = weights[static_cast<std::size_t>(j)];
+    weight = job.is_masked(b, j) ? kNone : with_type(job.q.type, [&](auto q_kind) {
+      return with_type(job.k.type,
+                       [&](auto k_kind) { return score<decltype(q_kind), decltype(k_kind)>(job, b, h, i, j); });
+    });
+    if (weight > largest) largest = weight;
+    if (weight != weight) is_number = false;
+  }
+  if (!is_number) largest = std::numeric_limits<double>::quiet_NaN();
+  double sum = 0;
+  for (std::int64_t j = sight.begin; j < sight.end; ++j) {
+    double& weight = weights[static_cast<std::size_t>(j)];
+    weight = largest == kNone ? 0.0 : std::exp(weight - largest);
+    sum += weight;
+  }
+  if (largest == kNone) return kNone;
+  for (std::int64_t j = sight.begin; j < sight.end; ++j) weights[static_cast<std::size_t>(j)] /= sum;
+  return largest + std::log(sum);
+}
+
+void attend_row(const AttentionJob& job, std::int64_t b, std::int64_t h, std::int64_t i) {
+  std::vector<double> weights;
+  const double logsumexp = weigh_keys(job, b, h, i, weights);
+  const Sight& sight = job.sight(b, i);
+  std::vector<double> sums(static_cast<std::size_t>(job.v.features), 0.0);
+  with_type(job.v.type, [&](auto kind) {
+    for (std::int64_t j = sight.begin; j < sight.end; ++j) {
+      if (job.is_masked(b, j)) continue;
+      const double weight = weights[static_cast<std::size_t>(j)];
+      const auto* v = job.v.row<decltype(kind)>(b, h / job.group, j);
+      for (std::size_t f = 0; f < sums.size(); ++f) {
+        sums[f] += weight * numerics::widen(v[static_cast<std::int64_t>(f) * job.v.feature_stride]);
+      }
+    }
+  });
+  const auto write = [](const HeadTensor<void>& to, std::int64_t batch, std::int64_t head, std::int64_t token,
+                        const std::vector<double>& values) {
+    if (to.data == nullptr) return;
+    with_type(to.type, [&](auto kind) {
+      using T = decltype(kind);
+      T* row = to.row<T>(batch, head, token);
+      for (std::size_t f = 0; f < values.size(); ++f) {
+        row[static_cast<std::int64_t>(f) * to.feature_stride] = numerics::narrow<T>(values[f]);
+      }
+    });
+  };
+  write(job.out, b, h, i, sums);
+  write(job.weights, b, h, i, weights);
+  write(job.logsumexp, b, h, i, {logsumexp});
+}
+
+void forward(const AttentionJob& job) {
+  for (std::int64_t b = 0; b < job.q.batch; ++b) {
+    for (std::int64_t h = 0; h < job.q.heads; ++h) {
+      for (std::int64_t i = 0; i < job.q.sequence; ++i) attend_row(job, b, h, i);
+    }
+  }
+}
+
+}  // namespace posenc::attend::reference

@@ -1,0 +1,21 @@
+#pragma once
+
+#include "attention/job.h"
+
+namespace posenc::attend::reference {
+
+/// Query i of head h in sequence b: scores, weights and the weighted sum, in double, one element at a time.
+void attend_row(const AttentionJob& job, std::int64_t b, std::int64_t h, std::int64_t i);
+
+/// The softmax's weights of query i, 0 for the keys that it does not see. Returns the log of the sum of e^score, or
+/// −inf where it sees none.
+double weigh_keys(const AttentionJob& job, std::int64_t b, std::int64_t h, std::int64_t i,
+                  std::vector<double>& weights);
+
+/// The gradients of all heads that look at key head g. Different g touch different elements.
+void backward_group(BackwardJob& job, std::int64_t g);
+
+void forward(const AttentionJob& job);
+void backward(BackwardJob& job);
+
+}  // namespace posenc::attend::reference

@@ -1,0 +1,16 @@
+#include "attention/select.h"
+
+#include "attention/reference/rows.h"
+
+namespace posenc::attend {
+
+const AttentionBackend kReferenceAttention = {"reference", false, &reference::forward, &reference::backward};
+
+const AttentionBackend& selected_attention() {
+#if POSENC_CPU_BACKEND
+  if (kernels::selected_backend().name == kCpuAttention.name) return kCpuAttention;
+#endif
+  return kReferenceAttention;
+}
+
+}  // namespace posenc::attend

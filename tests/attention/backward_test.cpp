@@ -1,0 +1,296 @@
+// The gradients of attention: in f64 against finite differences for every input and parameter, then every backend,
+// SIMD target and type against those in f64.
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <functional>
+
+#include "attention/oracle.h"
+#include "backends.h"
+#include "posenc/attention.h"
+
+namespace posenc {
+namespace {
+
+using tests::for_each_engine;
+using tests::Heads;
+using tests::random_heads;
+
+struct Shape {
+  std::int64_t batch, heads, key_heads, queries, keys, features, value_features;
+};
+
+// The parameters of a position, and the form that they make.
+struct Parameters {
+  std::vector<double> values, query_vectors, key_vectors;
+};
+struct Position {
+  const char* name;
+  std::function<Parameters(const Shape&)> start;
+  std::function<Form(const Shape&, const Parameters&)> form;
+};
+
+std::vector<double> some_values(std::int64_t count, double size) {
+  std::vector<double> values;
+  for (std::int64_t i = 0; i < count; ++i) values.push_back(size * std::sin(static_cast<double>(i * i) * 0.7 + 0.3));
+  return values;
+}
+
+const Position kPositions[] = {
+    {"none", [](const Shape&) { return Parameters{}; }, [](const Shape&, const Parameters&) { return Nothing{}; }},
+    {"rope", [](const Shape&) { return Parameters{}; },
+     [](const Shape& s, const Parameters&) {
+       Rotation form = prepare(Rope{.dims = s.features / 2 * 2});
+       form.magnitude = 1.3;
+       form.softmax_factor = 0.8;
+       return form;
+     }},
+    {"rope, written elsewhere than read", [](const Shape&) { return Parameters{}; },
+     [](const Shape& s, const Parameters&) {
+       return prepare(Rope{.dims = s.features / 2 * 2, .layout = PairLayout::kInterleavedToHalves});
+     }},
+    {"slopes",
+     [](const Shape& s) {
+       return Parameters{some_values(s.heads, 0.1), {}, {}};
+     },
+     [](const Shape& s, const Parameters& p) {
+       return Bias{s.heads, Slopes{p.values}};
+     }},
+    {"table",
+     [](const Shape& s) {
+       return Parameters{some_values(32 * s.heads, 1.0), {}, {}};
+     },
+     [](const Shape& s, const Parameters& p) {
+       return prepare(T5{.heads = s.heads, .max_distance = 40}, {.weights = view(p.values.data(), {32, s.heads})});
+     }},
+    {"map",
+     [](const Shape& s) {
+       return Parameters{some_values(6 + 3 * s.heads + s.heads, 1.0), {}, {}};
+     },
+     [](const Shape& s, const Parameters& p) {
+       DistanceRatios ratios;
+       for (std::int64_t i = 0; i < s.keys + s.queries; ++i) {
+         ratios.logs.push_back(std::log1p(0.1 * static_cast<double>(i)));
+       }
+       ratios.least = 0.5;
+       const double* at = p.values.data();
+       ratios.hidden_weights.assign(at, at + 3);
+       ratios.hidden_biases.assign(at + 3, at + 6);
+       ratios.output_weights.assign(at + 6, at + 6 + 3 * s.heads);
+       ratios.output_biases.assign(at + 6 + 3 * s.heads, at + 6 + 4 * s.heads);
+       return Bias{s.heads, ratios};
+     }},
+    {"vectors",
+     [](const Shape& s) {
+       return Parameters{{}, some_values(7 * s.features, 1.0), some_values(s.heads * 3 * s.features, 0.8)};
+     },
+     [](const Shape& s, const Parameters& p) {
+       DistanceVectors vectors;
+       vectors.for_queries.rows = {.first = -3, .entries = {0, 1, 2, 3, 4, 5, 6}};
+       vectors.for_queries.table = view(p.query_vectors.data(), {7, s.features});
+       vectors.for_keys.rows = {.first = -1, .entries = {2, 0, 1}};
+       vectors.for_keys.table = view(p.key_vectors.data(), {s.heads, 3, s.features});
+       return Bias{s.heads, vectors};
+     }},
+};
+
+struct Options {
+  bool causal;
+  std::int64_t window;
+};
+
+struct Case {
+  Shape shape;
+  const Position& position;
+  Parameters parameters = position.start(shape);
+  Heads<double> q = random_heads<double>(shape.batch, shape.heads, shape.queries, shape.features, 1);
+  Heads<double> k = random_heads<double>(shape.batch, shape.key_heads, shape.keys, shape.features, 2);
+  Heads<double> v = random_heads<double>(shape.batch, shape.key_heads, shape.keys, shape.value_features, 3);
+  Heads<double> d_out = random_heads<double>(shape.batch, shape.heads, shape.queries, shape.value_features, 4);
+  Options options;
+
+  AttentionOptions attention_options() const {
+    return {.position = position.form(shape, parameters), .causal = options.causal, .window = options.window};
+  }
+  // A number whose gradient with respect to out is d_out.
+  double value() const {
+    Heads<double> out(shape.batch, shape.heads, shape.queries, shape.value_features);
+    attention(out.view(), q.view(), k.view(), v.view(), attention_options());
+    double sum = 0;
+    for (std::size_t i = 0; i < out.values.size(); ++i) sum += out.values[i] * d_out.values[i];
+    return sum;
+  }
+};
+
+template <class T> struct Gradients {
+  Heads<T> q, k, v;
+  Parameters parameters;
+
+  explicit Gradients(const Case& c)
+      : q(c.shape.batch, c.shape.heads, c.shape.queries, c.shape.features),
+        k(c.shape.batch, c.shape.key_heads, c.shape.keys, c.shape.features),
+        v(c.shape.batch, c.shape.key_heads, c.shape.keys, c.shape.value_features),
+        parameters(c.parameters) {
+    for (auto* list : {&parameters.values, &parameters.query_vectors, &parameters.key_vectors}) {
+      std::fill(list->begin(), list->end(), 0.0);
+    }
+  }
+  AttentionGradients views(const Case& c) {
+    AttentionGradients all{.q = q.view(), .k = k.view(), .v = v.view()};
+    const std::int64_t heads = c.shape.heads, count = static_cast<std::int64_t>(parameters.values.size());
+    if (count == heads) all.parameters = view(parameters.values.data(), {heads});
+    if (count == 32 * heads) all.parameters = view(parameters.values.data(), {32, heads});
+    if (count == 6 + 4 * heads) all.parameters = view(parameters.values.data(), {count});
+    if (!parameters.query_vectors.empty()) {
+      all.query_vectors = view(parameters.query_vectors.data(), {7, c.shape.features});
+      all.key_vectors = view(parameters.key_vectors.data(), {heads, 3, c.shape.features});
+    }
+    return all;
+  }
+};
+
+template <class T> Heads<T> as(const Heads<double>& x) {
+  Heads<T> y(x.batch, x.heads, x.tokens, x.features);
+  for (std::size_t i = 0; i < y.values.size(); ++i) y.values[i] = numerics::narrow<T>(x.values[i]);
+  return y;
+}
+
+template <class T> Gradients<T> gradients_of(const Case& c) {
+  Gradients<T> made(c);
+  const auto q = as<T>(c.q), k = as<T>(c.k), v = as<T>(c.v), d_out = as<T>(c.d_out);
+  attention_backward(made.views(c), d_out.view(), {q.view(), k.view(), v.view()}, c.attention_options());
+  return made;
+}
+
+void expect_slopes(Case& c, std::vector<double>& inputs, const std::vector<double>& gradient, const char* what) {
+  constexpr double kStep = 1e-5;
+  for (std::size_t i = 0; i<inputs.size(); i += inputs.size()> 60 ? 7 : 1) {
+    const double start = inputs[i];
+    inputs[i] = start + kStep;
+    const double after = c.value();
+    inputs[i] = start - kStep;
+    const double before = c.value();
+    inputs[i] = start;
+    EXPECT_NEAR(gradient[i], (after - before) / (2 * kStep), 1e-8) << what << ' ' << i;
+  }
+}
+
+TEST(AttentionBackward, IsTheSlopeOfAttentionInF64) {
+  const Shape shape = {2, 4, 2, 5, 9, 6, 3};
+  for (const Position& position : kPositions) {
+    for (const Options& options : {Options{false, 0}, Options{true, 0}, Options{true, 4}}) {
+      SCOPED_TRACE(position.name);
+      Case c{.shape = shape, .position = position, .options = options};
+      for (const std::string_view backend_name : backends()) {
+        force_backend(backend_name);
+        const Gradients<double> found = gradients_of<double>(c);
+        expect_slopes(c, c.q.values, found.q.values, "q");
+        expect_slopes(c, c.k.values, found.k.values, "k");
+        expect_slopes(c, c.v.values, found.v.values, "v");
+        expect_slopes(c, c.parameters.values, found.parameters.values, "parameter");
+        expect_slopes(c, c.parameters.query_vectors, found.parameters.query_vectors, "vectors for queries");
+        expect_slopes(c, c.parameters.key_vectors, found.parameters.key_vectors, "vectors for keys");
+      }
+      force_backend("");
+    }
+  }
+}
+
+// Relative to the largest of its kind: sums of products cancel.
+template <class List> double largest_of(const List& list) {
+  double largest = 0;
+  for (const auto x : list) largest = std::max(largest, std::fabs(numerics::widen(x)));
+  return largest;
+}
+template <class List>
+void expect_near(const List& got, const std::vector<double>& want, double budget, const char* what) {
+  const double size = largest_of(want);
+  for (std::size_t i = 0; i < want.size(); ++i) {
+    ASSERT_NEAR(numerics::widen(got[i]), want[i], budget * size) << what << ' ' << i;
+  }
+}
+
+template <class T>
+void expect_right(const Shape& shape, const Position& position, const Options& options, double budget) {
+  SCOPED_TRACE(testing::Message() << position.name << ", " << shape.queries << " queries, " << shape.keys << " keys");
+  Case c{.shape = shape, .position = position, .options = options};
+  for (auto* x : {&c.q, &c.k, &c.v, &c.d_out}) {
+    for (double& value : x->values) value = numerics::widen(numerics::narrow<T>(value));
+  }
+  force_backend("reference");
+  const Gradients<double> want = gradients_of<double>(c);
+  for_each_engine([&] {
+    const Gradients<T> got = gradients_of<T>(c);
+    expect_near(got.q.values, want.q.values, budget, "q");
+    expect_near(got.k.values, want.k.values, budget, "k");
+    expect_near(got.v.values, want.v.values, budget, "v");
+    // sums over all pairs, which cancel
+    expect_near(got.parameters.values, want.parameters.values, 5 * budget, "parameter");
+    expect_near(got.parameters.query_vectors, want.parameters.query_vectors, budget, "vectors for queries");
+    expect_near(got.parameters.key_vectors, want.parameters.key_vectors, budget, "vectors for keys");
+  });
+}
+
+TEST(AttentionBackward, AgreesWithF64OnEveryEngine) {
+  constexpr Shape kShapes[] = {{1, 1, 1, 1, 1, 4, 4},
+                               {2, 4, 2, 13, 13, 16, 8},
+                               {1, 2, 1, 65, 130, 20, 12},
+                               {1, 1, 1, 193, 200, 8, 8},
+                               {1, 2, 2, 70, 50, 33, 9}};
+  for (const Shape& shape : kShapes) {
+    for (const Position& position : kPositions) {
+      expect_right<float>(shape, position, {true, 0}, 4e-6);
+      expect_right<float>(shape, position, {false, 30}, 4e-6);
+    }
+  }
+  for (const Position& position : kPositions) {
+    expect_right<Half>(kShapes[1], position, {true, 0}, 1e-3);
+    expect_right<BFloat16>(kShapes[1], position, {false, 0}, 8e-3);
+  }
+}
+
+TEST(AttentionBackward, TakesWhatForwardKeptAndAddsToParameters) {
+  const Shape shape = {1, 2, 1, 40, 70, 16, 16};
+  const Position& position = kPositions[4];
+  Case c{.shape = shape, .position = position, .options = {true, 0}};
+  const auto q = as<float>(c.q), k = as<float>(c.k), v = as<float>(c.v), d_out = as<float>(c.d_out);
+  for_each_engine([&] {
+    const Gradients<float> alone = gradients_of<float>(c);
+    Heads<float> out(1, 2, 40, 16);
+    std::vector<float> logs(80);
+    AttentionOptions options = c.attention_options();
+    options.logsumexp = view(logs.data(), {1, 2, 40});
+    attention(out.view(), q.view(), k.view(), v.view(), options);
+    Gradients<float> kept(c);
+    const AttentionInputs inputs{q.view(), k.view(), v.view(), out.view(),
+                                 view(static_cast<const float*>(logs.data()), {1, 2, 40})};
+    attention_backward(kept.views(c), d_out.view(), inputs, c.attention_options());
+    EXPECT_EQ(kept.q.values, alone.q.values);
+    EXPECT_EQ(kept.parameters.values, alone.parameters.values);
+    attention_backward(kept.views(c), d_out.view(), inputs, c.attention_options());
+    EXPECT_EQ(kept.k.values, alone.k.values);  // written
+    for (std::size_t i = 0; i < kept.parameters.values.size(); ++i) {
+      EXPECT_DOUBLE_EQ(kept.parameters.values[i], 2 * alone.parameters.values[i]);  // added to
+    }
+  });
+}
+
+TEST(AttentionBackward, DoesNotDependOnTheNumberOfThreads) {
+  const Shape shape = {2, 4, 2, 210, 250, 16, 16};
+  for (const Position& position : {kPositions[1], kPositions[3], kPositions[4]}) {
+    Case c{.shape = shape, .position = position, .options = {true, 0}};
+    set_threads(1);
+    const Gradients<float> one = gradients_of<float>(c);
+    set_threads(5);
+    const Gradients<float> five = gradients_of<float>(c);
+    set_threads(0);
+    EXPECT_EQ(one.q.values, five.q.values);
+    EXPECT_EQ(one.k.values, five.k.values);
+    EXPECT_EQ(one.v.values, five.v.values);
+    EXPECT_EQ(one.parameters.values, five.parameters.values);
+  }
+}
+
+}  // namespace
+}  // namespace posenc

@@ -1,0 +1,140 @@
+"""posenc attend: attention with position, from file to file."""
+
+import math
+import unittest
+
+from program import ProgramTest, npy, parse_npy
+
+
+def values(*shape, seed=1):
+    """Small distinct numbers."""
+    size = math.prod(shape)
+    return [math.sin(0.7 * (i + 1) * seed) for i in range(size)]
+
+
+def attend(q, k, v, heads, tokens, features, bias=lambda h, m, n: 0.0, causal=True, scale=None):
+    """(out, weights) of [heads, tokens, features], by the formula."""
+    scale = 1 / math.sqrt(features) if scale is None else scale
+    out, weights = [], []
+    for h in range(heads):
+        at = lambda x, t: x[(h * tokens + t) * features : (h * tokens + t + 1) * features]
+        for m in range(tokens):
+            seen = range(m + 1) if causal else range(tokens)
+            scores = [scale * sum(a * b for a, b in zip(at(q, m), at(k, n))) + bias(h, m, n) for n in seen]
+            powers = [math.exp(score) for score in scores]
+            row = [power / sum(powers) for power in powers]
+            weights += row + [0.0] * (tokens - len(row))
+            out += [sum(w * at(v, n)[f] for w, n in zip(row, seen)) for f in range(features)]
+    return out, weights
+
+
+class Attend(ProgramTest):
+    HEADS, TOKENS, FEATURES = 2, 5, 4
+
+    def setUp(self):
+        super().setUp()
+        shape = (self.HEADS, self.TOKENS, self.FEATURES)
+        self.inputs = [values(*shape, seed=seed) for seed in (1, 2, 3)]
+        for name, data in zip("qkv", self.inputs):
+            self.write(f"{name}.npy", npy("f32", shape, data))
+
+    def names(self):
+        return [word for name in "qkv" for word in (f"--{name}", self.path(f"{name}.npy"))]
+
+    def run_attend(self, scheme, *more):
+        self.succeeds("attend", scheme, *self.names(), "-o", self.path("out.npy"), "--force", "--quiet", *more)
+        return parse_npy(self.read("out.npy"))
+
+    def expect(self, found, expected):
+        self.assertEqual(len(found), len(expected))
+        for a, b in zip(found, expected):
+            self.assertAlmostEqual(a, b, places=5)
+
+    def test_without_position(self):
+        dtype, shape, out = self.run_attend("none", "--causal")
+        self.assertEqual((dtype, shape), ("f32", (2, 5, 4)))
+        self.expect(out, attend(*self.inputs, self.HEADS, self.TOKENS, self.FEATURES)[0])
+        out = self.run_attend("none", "--scale", 0.25)[2]
+        self.expect(out, attend(*self.inputs, self.HEADS, self.TOKENS, self.FEATURES, causal=False, scale=0.25)[0])
+
+    def test_alibi_follows_the_heads_of_q_and_shows_its_weights(self):
+        slopes = [2**-4, 2**-8]
+        bias = lambda h, m, n: -slopes[h] * abs(m - n)
+        out = self.run_attend("alibi", "--causal", "--scores", self.path("weights.npy"))[2]
+        expected, weights = attend(*self.inputs, self.HEADS, self.TOKENS, self.FEATURES, bias)
+        self.expect(out, expected)
+        dtype, shape, found = parse_npy(self.read("weights.npy"))
+        self.assertEqual((dtype, shape), ("f32", (2, 5, 5)))
+        self.expect(found, weights)
+
+    def test_t5_takes_its_table(self):
+        table = values(32, 2)
+        self.write("table.npy", npy("f32", (32, 2), table))
+        out = self.run_attend("t5", "--causal", "--scale", 1, "--bidirectional", "false", "--table",
+                              self.path("table.npy"))[2]
+        bias = lambda h, m, n: table[2 * (m - n) + h]
+        self.expect(out, attend(*self.inputs, self.HEADS, self.TOKENS, self.FEATURES, bias, scale=1)[0])
+
+    def test_shaw_takes_its_vectors(self):
+        vectors = values(3, 4)
+        self.write("vectors.npy", npy("f32", (3, 4), vectors))
+        out = self.run_attend("shaw", "--left", 1, "--right", 1, "--vectors", self.path("vectors.npy"))[2]
+        q = self.inputs[0]
+
+        def bias(h, m, n):
+            row = max(-1, min(1, n - m)) + 1
+            at = (h * self.TOKENS + m) * 4
+            return sum(q[at + f] * vectors[row * 4 + f] for f in range(4)) / 2
+
+        self.expect(out, attend(*self.inputs, self.HEADS, self.TOKENS, self.FEATURES, bias, causal=False)[0])
+
+    def test_rope_turns_q_and_k(self):
+        def turned(x):
+            y = list(x)
+            for token in range(self.HEADS * self.TOKENS):
+                for i in range(2):
+                    angle = (token % self.TOKENS) * 10000.0 ** (-i / 2)
+                    a, b = x[token * 4 + i], x[token * 4 + i + 2]
+                    y[token * 4 + i] = a * math.cos(angle) - b * math.sin(angle)
+                    y[token * 4 + i + 2] = b * math.cos(angle) + a * math.sin(angle)
+            return y
+
+        q, k, v = self.inputs
+        expected = attend(turned(q), turned(k), v, self.HEADS, self.TOKENS, self.FEATURES)[0]
+        self.expect(self.run_attend("rope", "--causal")[2], expected)
+        # only differences of positions matter
+        self.expect(self.run_attend("rope", "--causal", "--q-positions", "100:105", "--k-positions", "100:105")[2],
+                    expected)
+
+    def test_axes_with_heads_after_the_sequence(self):
+        expected = self.run_attend("alibi", "--causal")[2]
+        for name, data in zip("qkv", self.inputs):
+            swapped = [data[(h * 5 + t) * 4 + f] for t in range(5) for h in range(2) for f in range(4)]
+            self.write(f"{name}.npy", npy("f32", (1, 5, 2, 4), swapped))
+        dtype, shape, out = self.run_attend("alibi", "--causal", "--axes", "bshd")
+        self.assertEqual(shape, (1, 5, 2, 4))
+        self.expect([out[(t * 2 + h) * 4 + f] for h in range(2) for t in range(5) for f in range(4)], expected)
+
+    def test_backends_agree(self):
+        expected = self.run_attend("alibi", "--causal", "--backend", "reference")[2]
+        self.expect(self.run_attend("alibi", "--causal", "--backend", "cpu", "--threads", 2)[2], expected)
+
+    def test_refusals(self):
+        names = self.names()
+        out = self.path("no.npy")
+        self.refused("attend", "none", *names, says="attend: the output is missing")
+        self.refused("attend", "none", *names[2:], "-o", out, says="attend: --q FILE.npy is missing")
+        self.refused("attend", *names, "-o", out, says="attend: the scheme is missing")
+        self.refused("attend", "alibbi", *names, "-o", out, says="alibi")
+        self.refused("attend", "sinusoidal", *names, "-o", out, says="an addition belongs to the embeddings")
+        self.refused("attend", "none", *names, "-o", out, "--axes", "hdx", says="--axes: 'hdx' is not one of")
+        self.refused("attend", "none", *names, "-o", out, "--window", "-1", says="window must be 0 or more")
+        self.refused("attend", "none", *names, "-o", out, "--scores", out, says="--scores: needs a file of its own")
+        self.refused("attend", "alibi", "--heads", 3, *names, "-o", out, says="has heads 2, but --heads says 3")
+        self.refused("attend", "none", *names, "-o", out, "--q-positions", "0:4", says="4 positions for 5 tokens")
+        short = self.write("short.npy", npy("f32", (2, 4, 4), values(2, 4, 4)))
+        self.refused("attend", "none", *names[:4], "--v", short, "-o", out, says="v has 4 tokens but k 5")
+
+
+if __name__ == "__main__":
+    unittest.main()
