@@ -22,3 +22,5 @@
 #include "posenc/npy.h"
 #include "posenc/npz.h"
 #include "posenc/safetensors.h"
+
+#include "posenc/model.h"
