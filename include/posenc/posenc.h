@@ -23,4 +23,5 @@
 #include "posenc/npz.h"
 #include "posenc/safetensors.h"
 
+#include "posenc/diagnosis.h"
 #include "posenc/model.h"
