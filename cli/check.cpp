@@ -146,11 +146,13 @@ std::vector<std::string> advice(const Scheme& wanted, const Diagnosis& found) {
   };
   if (is->layout != want->layout) {
     const bool can_permute = want->layout == PairLayout::kHalves || want->layout == PairLayout::kInterleaved;
-    lines.push_back(
-        fmt::format("pairs are {}; this model rotates {}. {}", choice_name(is->layout), choice_name(want->layout),
-                    can_permute ? fmt::format("Permute the weights with `posenc convert --to {}`, or rotate {} pairs",
-                                              choice_name(is->layout), choice_name(want->layout))
-                                : fmt::format("Rotate {} pairs", choice_name(want->layout))));
+    const std::string_view name = choice_name(want->layout);
+    lines.push_back(fmt::format("pairs are {}; this model rotates {}. {}", choice_name(is->layout), name,
+                                can_permute
+                                    ? fmt::format("Permute with `posenc convert --to {}` if the weights are {} "
+                                                  "too, or rotate {}",
+                                                  name, choice_name(is->layout), name)
+                                    : fmt::format("Rotate {} pairs", name)));
   }
   if (is->sign != want->sign) {
     lines.push_back(fmt::format("pairs turn {}; this model turns them the other way. Negate the sine",

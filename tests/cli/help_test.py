@@ -7,7 +7,7 @@ import unittest
 
 from program import SANITIZED, ProgramTest, npy, safetensors
 
-VERBS = ("tour", "list", "table", "apply", "bench")
+VERBS = ("tour", "list", "table", "apply", "bench", "inspect", "positions", "convert", "diagnose", "check")
 FIELDS = {
     "none": [],
     "sinusoidal": ["width", "base", "spacing", "layout", "scale", "odd", "axes"],
@@ -93,7 +93,7 @@ class UnknownVerb(ProgramTest):
         self.refused("benhc", says="did you mean 'bench'?")
 
     def test_nothing_near(self):
-        self.refused("frobnicate", says="unknown verb 'frobnicate' (there is tour, list, table, apply, bench)")
+        self.refused("frobnicate", says="unknown verb 'frobnicate' (there is tour, list, table, apply, bench, inspect, positions, convert, diagnose, check)")
         self.refused("--frobnicate", says="unknown option '--frobnicate'")
         self.refused("", says="unknown verb ''")
 
