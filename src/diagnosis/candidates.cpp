@@ -100,7 +100,9 @@ std::vector<Rope> unscaled_candidates(const Structure& structure, const Spectrum
   }
   for (const int digits : {1, 2, 3, 5}) {
     const double base = to_digits(spectrum.base, digits);
-    if (base > 1 && base < 1e36 && std::find(bases.begin(), bases.end(), base) == bases.end()) bases.push_back(base);
+    const bool is_there =
+        std::any_of(bases.begin(), bases.end(), [&](double other) { return std::fabs(other / base - 1) < 1e-9; });
+    if (base > 1 && base < 1e36 && !is_there) bases.push_back(base);
   }
   std::vector<double> factors = {1.0};
   if (spectrum.first < 0.97 || spectrum.first > 1.03) {
@@ -217,7 +219,7 @@ Score score(const Structure& structure, const Samples& samples, const Trial& tri
   return result;
 }
 
-Start start_of(const Structure& structure, const Samples& samples, const Rope& rope) {
+Start start_of(const Structure& structure, const Samples& samples, const Rope& rope, const Start* hint) {
   const Rotation form = form_of(rope, AngleKind::kExact);
   // phases of the first token, by frequencies that are known now
   std::vector<std::complex<double>> phases;
@@ -253,7 +255,8 @@ Start start_of(const Structure& structure, const Samples& samples, const Rope& r
     }
   };
   for (const std::int64_t first : {0, 1, -1, 2, -2, 3, 4}) try_first(first);
-  if (largest > 0.9 * most) return best;
+  if (hint) try_first(hint->first);
+  if (hint || largest > 0.9999 * most) return best;
   constexpr std::int64_t kFurthest = 140'000;
   for (std::int64_t first = 5; first < kFurthest; ++first) try_first(first);
   return best;

@@ -39,6 +39,7 @@ struct Start {
   std::int64_t first = 0;
   bool is_swapped = false;
 };
-Start start_of(const Structure& structure, const Samples& samples, const Rope& rope);
+/// With a hint, found for nearly the same scheme, only that and starts near 0 are looked at.
+Start start_of(const Structure& structure, const Samples& samples, const Rope& rope, const Start* hint = nullptr);
 
 }  // namespace posenc::diagnosis

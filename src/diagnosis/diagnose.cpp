@@ -48,8 +48,12 @@ void try_all(const Structure& structure, const Samples& samples, std::vector<Tri
   if (!(spectrum.base > 1) || !(spectrum.base < 1e36)) return;
   std::optional<Tried> plain;
   for (const Rope& rope : unscaled_candidates(structure, spectrum)) {
-    Tried one{&structure, rope, start_of(structure, samples, rope), {}, 1, spectrum};
-    one.result = score(structure, samples, {&one.rope, one.start.first, AngleKind::kExact, one.start.is_swapped});
+    Tried one{&structure, rope, start_of(structure, samples, rope, plain ? &plain->start : nullptr), {}, 1, spectrum};
+    // the two bugs that move angles by more than rounding does
+    for (const AngleKind kind : {AngleKind::kExact, AngleKind::kBf16Frequencies, AngleKind::kBf16Positions}) {
+      const Score result = score(structure, samples, {&one.rope, one.start.first, kind, one.start.is_swapped});
+      if (result.unexplained < one.result.unexplained) one.result = result;
+    }
     tried.push_back(one);
     if (!plain || is_better(one, *plain, room)) plain = one;
   }
