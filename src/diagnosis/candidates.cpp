@@ -94,23 +94,25 @@ std::vector<Rope> unscaled_candidates(const Structure& structure, const Spectrum
             .layout = structure.layout,
             .sign = spectrum.sign < 0 ? -1 : 1,
             .first_dim = structure.first};
-  std::vector<double> bases;
+  std::vector<double> bases, factors;
+  // rounded to more and more digits, each once
+  const auto keep = [](std::vector<double>& list, double value) {
+    const auto is_same = [&](double other) { return std::fabs(other / value - 1) < 1e-9; };
+    if (std::none_of(list.begin(), list.end(), is_same)) list.push_back(value);
+  };
   for (const double base : kKnownBases) {
-    if (std::fabs(base / spectrum.base - 1) < 0.1) bases.push_back(base);
+    if (std::fabs(base / spectrum.base - 1) < 0.1) keep(bases, base);
   }
   for (const int digits : {1, 2, 3, 5}) {
     const double base = to_digits(spectrum.base, digits);
-    const bool is_there =
-        std::any_of(bases.begin(), bases.end(), [&](double other) { return std::fabs(other / base - 1) < 1e-9; });
-    if (base > 1 && base < 1e36 && !is_there) bases.push_back(base);
+    if (base > 1 && base < 1e36) keep(bases, base);
   }
-  std::vector<double> factors = {1.0};
-  if (spectrum.first < 0.97 || spectrum.first > 1.03) {
-    const double factor = 1 / spectrum.first;
-    factors.clear();
-    for (const int digits : {1, 2, 4}) {
-      const double round = to_digits(factor, digits);
-      if (std::fabs(round / factor - 1) < 0.05) factors.push_back(round);
+  const double factor_seen = 1 / spectrum.first;
+  if (std::fabs(factor_seen - 1) < 0.03) keep(factors, 1.0);
+  for (const int digits : {1, 2, 4}) {
+    const double factor = to_digits(factor_seen, digits);
+    if (factors.empty() || std::fabs(factor_seen - 1) >= 0.03) {
+      if (std::fabs(factor / factor_seen - 1) < 0.05) keep(factors, factor);
     }
   }
   std::vector<Rope> list;

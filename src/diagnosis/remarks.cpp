@@ -12,7 +12,7 @@ bool is_power_of(double base, double usual, double exponent) {
 }
 
 void on_rope(const Convention& best, bool are_known, std::vector<std::string>& remarks) {
-  const Rope& rope = std::get<Rope>(best.scheme);
+  const Rope& rope = *std::get_if<Rope>(&best.scheme);
   if (rope.sign < 0) remarks.emplace_back("pairs turn clockwise; nearly every model turns them the other way");
   if (best.is_swapped)
     remarks.emplace_back("sine and cosine stand in each other's place: position 0 changes as well");
