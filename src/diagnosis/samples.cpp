@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <limits>
 #include <numbers>
 #include <numeric>
 
@@ -18,7 +19,7 @@ constexpr std::int64_t kMostHeads = 16, kFrontTokens = 256, kBackTokens = 64;
 double from_half(std::uint16_t bits) {
   const int exponent = (bits >> 10) & 31, fraction = bits & 1023;
   const double sign = (bits & 0x8000) != 0 ? -1 : 1;
-  if (exponent == 31) return fraction == 0 ? sign * INFINITY : NAN;
+  if (exponent == 31) return std::numeric_limits<double>::quiet_NaN();  // not finite, which is refused
   return sign * (exponent == 0 ? std::ldexp(fraction, -24) : std::ldexp(1024 + fraction, exponent - 25));
 }
 

@@ -265,8 +265,9 @@ void read_sections(const RopeDictionary& dictionary, const Family& family, Rope&
     if (value < 0 || value != std::floor(value)) refuse(*dictionary.entries, key, "a list of whole numbers");
     sum += value;
   }
-  if (sum != static_cast<double>(rope.dims / 2)) {
-    refuse(*dictionary.entries, key, fmt::format("a list that sums to {}, one for each pair,", rope.dims / 2));
+  const std::int64_t pairs = rope.dims / 2;
+  if (sum != static_cast<double>(pairs)) {
+    refuse(*dictionary.entries, key, fmt::format("a list that sums to {}, one for each pair,", pairs));
   }
   for (const double value : list) rope.sections.push_back(static_cast<std::int64_t>(value));
   rope.section_order = family.section_order;
