@@ -48,7 +48,8 @@ std::optional<std::int64_t> integer_of(const Json* json) {
 
 TEST(Model, EveryGoldenConfigGivesItsSchemeInOldKeysAndNew) {
   std::map<std::string, Scheme> schemes;
-  for (const Json& one : *data("goldens/rope.json").as<Json::Array>()) {
+  const Json goldens = data("goldens/rope.json");
+  for (const Json& one : *goldens.as<Json::Array>()) {
     schemes[text_of(one.find("name"))] = scheme_from_json(dump_json(*one.find("scheme")));
   }
   const Json cases = data("configs/goldens.json");
