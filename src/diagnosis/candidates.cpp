@@ -89,6 +89,10 @@ Spectrum spectrum_of(const Structure& structure, const Samples& samples) {
   return result;
 }
 
+bool is_known_base(double base) {
+  return std::find(kKnownBases.begin(), kKnownBases.end(), base) != kKnownBases.end();
+}
+
 std::vector<Rope> unscaled_candidates(const Structure& structure, const Spectrum& spectrum) {
   Rope rope{.dims = structure.dims,
             .layout = structure.layout,
@@ -259,8 +263,9 @@ Start start_of(const Structure& structure, const Samples& samples, const Rope& r
   for (const std::int64_t first : {0, 1, -1, 2, -2, 3, 4}) try_first(first);
   if (hint) try_first(hint->first);
   if (hint || largest > 0.9999 * most) return best;
-  constexpr std::int64_t kFurthest = 140'000;
-  for (std::int64_t first = 5; first < kFurthest; ++first) try_first(first);
+  // positions that are known may be off by a little, those that are not may begin anywhere
+  const std::int64_t furthest = samples.are_known ? 1024 : 140'000;
+  for (std::int64_t first = 5; first < furthest; ++first) try_first(first);
   return best;
 }
 

@@ -19,6 +19,8 @@ Spectrum spectrum_of(const Structure& structure, const Samples& samples);
 
 /// Schemes that such a spectrum may come from, the plainest first.
 std::vector<Rope> unscaled_candidates(const Structure& structure, const Spectrum& spectrum);
+/// Whether a published model has this base.
+bool is_known_base(double base);
 std::vector<Rope> scaled_candidates(const Rope& unscaled, const Spectrum& spectrum);
 
 /// How well a scheme explains a structure: with the best magnitude, for tokens from `first` on.

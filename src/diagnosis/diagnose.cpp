@@ -34,7 +34,9 @@ double chance(const Samples& samples) { return 8 / std::sqrt(static_cast<double>
 bool is_better(const Tried& one, const Tried& other, double room) {
   if (one.result.unexplained < other.result.unexplained * (1 - room)) return true;
   if (other.result.unexplained < one.result.unexplained * (1 - room)) return false;
-  // as good as each other: the one whose magnitude is its own, then the one that was thought of first
+  // as good as each other: the one with a base that models have, then the one whose magnitude is its own, then the
+  // one that was thought of first
+  if (is_known_base(one.rope.base) != is_known_base(other.rope.base)) return is_known_base(one.rope.base);
   const bool is_own = std::fabs(one.result.magnitude / one.natural - 1) < 3e-3;
   const bool is_others = std::fabs(other.result.magnitude / other.natural - 1) < 3e-3;
   return is_own && !is_others;

@@ -68,7 +68,7 @@ TEST(SchemeJson, RefusesWhatItDoesNotKnowAndSaysSo) {
       {"", "line 1, column 1: the text is empty"},
       {"{\"scheme\":\"none\"", "line 1, column 17: ',' or '}' is expected but the text ends"},
       {"[1]", "scheme: must be an object such as {\"scheme\":\"sinusoidal\"} but is [1]"},
-      {"{}", "scheme: the field \"scheme\" is missing (one of none, sinusoidal, learned, steps, shift)"},
+      {"{}", "scheme: the field \"scheme\" is missing (one of none, sinusoidal, learned, rope, steps, shift)"},
       {R"({"scheme":7})", "scheme: the field \"scheme\" must be a name in quotes but is 7"},
       {R"({"scheme":"sinusoidl"})", "unknown scheme 'sinusoidl' (did you mean 'sinusoidal'?)"},
       {R"({"scheme":"none","width":8})", "none: unknown field \"width\""},
