@@ -146,8 +146,10 @@ std::string waves_text(const Prepared& form, const Model& model) {
   std::string text = fmt::format("one turn takes {:.3g} to {} positions", shortest,
                                  grouped(static_cast<std::int64_t>(std::llround(longest))));
   if (model.trained_length) {
-    text += fmt::format("; {} of {} pairs never finish one in {}", unfinished, form.frequencies.size(),
-                        grouped(*model.trained_length));
+    const std::string length = grouped(*model.trained_length);
+    text += unfinished == 0
+                ? fmt::format("; all finish one in {}", length)
+                : fmt::format("; {} of {} pairs never finish one in {}", unfinished, form.frequencies.size(), length);
   }
   if (still > 0) text += fmt::format("; {} stand still", still);
   return text;
@@ -236,7 +238,7 @@ std::string as_text(const Model& model) {
   };
   add_list("Warnings", model.warnings);
   add_list("Assumed", model.assumed);
-  add_list("Beside", model.notes);
+  add_list("Also", model.notes);
   return text;
 }
 

@@ -205,23 +205,36 @@ Score score(const Structure& structure, const Samples& samples, const Trial& tri
   const Rotation form = form_of(*trial.rope, trial.numerics);
   const Table table = table_of(form, samples, trial.first, trial.numerics);
   const std::size_t pairs = structure.pairs.size();
-  double product = 0, before = 0, after = 0;
-  for (std::size_t i = 0; i < pairs; ++i) {
-    const PairStatistics& pair = structure.pairs[i];
-    for (std::size_t s = 0; s < pair.product.size(); ++s) {
-      const std::complex<double> turn(table.cosines[s * pairs + i], table.sines[s * pairs + i]);
-      // sine and cosine exchanged are i·e^(−iφ): turned the other way, and a quarter of a turn on
-      const std::complex<double> used = trial.is_swapped ? std::complex<double>(-turn.imag(), turn.real()) : turn;
-      product += (std::conj(used) * pair.product[s]).real();
-      before += pair.before[s];
-      after += pair.after[s];
-    }
+  std::vector<std::complex<double>> turns(table.cosines.size());
+  double product = 0, before = 0;
+  for (std::size_t at = 0; at < turns.size(); ++at) {
+    const std::complex<double> turn(table.cosines[at], table.sines[at]);
+    // sine and cosine exchanged are i·e^(−iφ): turned the other way, and a quarter of a turn on
+    turns[at] = trial.is_swapped ? std::complex<double>(-turn.imag(), turn.real()) : turn;
+    const PairStatistics& pair = structure.pairs[at % pairs];
+    product += (std::conj(turns[at]) * pair.product[at / pairs]).real();
+    before += pair.before[at / pairs];
   }
   Score result;
-  if (before <= 0) return result;
+  if (before <= 0 || product <= 0) return result;
   result.magnitude = product / before;
-  result.unexplained = std::max(0.0, after - product * product / before) + structure.outside;
-  if (product <= 0) result.unexplained = INFINITY;
+  result.unexplained = structure.outside;
+  // element by element: the difference of two sums would be lost in their rounding
+  for (std::size_t i = 0; i < pairs; ++i) {
+    const Place place = place_of(structure.layout, structure.dims, structure.first, static_cast<std::int64_t>(i));
+    for (std::int64_t head = 0; head < samples.heads; ++head) {
+      for (std::int64_t token = 0; token < samples.sequence; ++token) {
+        const std::complex<double> a(samples.before[samples.at(head, token, place.read_a)],
+                                     samples.before[samples.at(head, token, place.read_b)]);
+        const std::complex<double> b(samples.after[samples.at(head, token, place.write_a)],
+                                     samples.after[samples.at(head, token, place.write_b)]);
+        const std::complex<double> turn = turns[static_cast<std::size_t>(token) * pairs + i] * result.magnitude;
+        const double real = b.real() - (turn.real() * a.real() - turn.imag() * a.imag());
+        const double imaginary = b.imag() - (turn.real() * a.imag() + turn.imag() * a.real());
+        result.unexplained += real * real + imaginary * imaginary;
+      }
+    }
+  }
   return result;
 }
 
