@@ -157,7 +157,8 @@ Diagnosis diagnose(ConstTensorView before, ConstTensorView after, const Diagnosi
   for (const Structure& structure : structures) try_all(structure, samples, tried);
   if (!tried.empty()) result = of_rotations(tried, samples);
 
-  const std::optional<Convention> waves = added_waves(samples);
+  const bool is_explained = result.best && result.verdict != Verdict::kUnknown;
+  const std::optional<Convention> waves = is_explained ? std::nullopt : added_waves(samples);
   if (waves && waves->residual < std::max(0.02, 10 * samples.rounding) &&
       (!result.best || waves->residual < result.best->residual)) {
     result = {};
