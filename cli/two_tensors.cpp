@@ -55,6 +55,18 @@ std::string scaling_text(const Rope& rope) {
   return text;
 }
 
+std::string finished(std::string text, const std::vector<std::string>& remarks) {
+  if (!remarks.empty()) text += "\n";
+  for (const std::string& remark : remarks) {
+    std::string_view bullet = "- ";
+    for (const std::string& line : wrap(remark, std::min(output_columns(), 100) - 4)) {
+      text += fmt::format("  {}{}\n", bullet, line);
+      bullet = "  ";
+    }
+  }
+  return text;
+}
+
 std::string_view verdict_text(Verdict verdict) {
   switch (verdict) {
     case Verdict::kSure:
@@ -164,14 +176,17 @@ std::string diagnosis_text(const Diagnosis& diagnosis, bool are_positions_known)
       row("pairs", std::string(choice_name(rope->layout)));
       row("turns", fmt::format("{} features, from feature {}, {}", rope->dims, rope->first_dim,
                                rope->sign > 0 ? "counter-clockwise" : "clockwise"));
-      row("base", fmt::format("{}", rope->base));
-      row("scaling", scaling_text(*rope));
-      row("magnitude", fmt::format("{:.6g}", best.magnitude));
+      if (diagnosis.verdict != Verdict::kUnknown) {
+        row("base", fmt::format("{}", rope->base));
+        row("scaling", scaling_text(*rope));
+        row("magnitude", fmt::format("{:.6g}", best.magnitude));
+      }
     } else if (const auto* const waves = std::get_if<Sinusoidal>(&best.scheme)) {
       row("scheme", "sinusoidal, added");
       row("columns", fmt::format("{}, spacing {}", choice_name(waves->layout), choice_name(waves->spacing)));
       row("scale", fmt::format("{:.6g}", best.magnitude));
     }
+    if (diagnosis.verdict == Verdict::kUnknown) return finished(std::move(text), diagnosis.remarks);
     row(are_positions_known ? "positions" : "first position",
         are_positions_known ? (best.first_position == 0 ? "as given" : fmt::format("off by {}", best.first_position))
                             : fmt::format("{}", best.first_position));
@@ -179,15 +194,7 @@ std::string diagnosis_text(const Diagnosis& diagnosis, bool are_positions_known)
                              best.is_numerics_sure ? "" : " (others cannot be told apart here)"));
     row("left over", fmt::format("{:.2g} of the size of a vector", best.residual));
   }
-  if (!diagnosis.remarks.empty()) text += "\n";
-  for (const std::string& remark : diagnosis.remarks) {
-    std::string_view bullet = "- ";
-    for (const std::string& line : wrap(remark, std::min(output_columns(), 100) - 4)) {
-      text += fmt::format("  {}{}\n", bullet, line);
-      bullet = "  ";
-    }
-  }
-  return text;
+  return finished(std::move(text), diagnosis.remarks);
 }
 
 }  // namespace posenc::cli

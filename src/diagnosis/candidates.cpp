@@ -107,7 +107,7 @@ std::vector<Rope> unscaled_candidates(const Structure& structure, const Spectrum
   for (const double base : kKnownBases) {
     if (std::fabs(base / spectrum.base - 1) < 0.1) keep(bases, base);
   }
-  for (const int digits : {1, 2, 3, 5}) {
+  for (const int digits : {1, 2, 3, 5, 7, 9}) {
     const double base = to_digits(spectrum.base, digits);
     if (base > 1 && base < 1e36) keep(bases, base);
   }
@@ -138,7 +138,7 @@ std::vector<Rope> scaled_candidates(const Rope& unscaled, const Spectrum& spectr
   if (spectrum.slowing > 1.04) {
     // the slowest pair that can be seen may stand on the slope
     for (const double factor : {2.0, 4.0, 8.0, 16.0, 32.0, 40.0, 64.0}) {
-      if (factor > spectrum.slowing * 0.98 && factor < spectrum.slowing * 4.1) factors.insert(factor);
+      if (factor > spectrum.slowing * 0.9) factors.insert(factor);
     }
   }
   const double from_magnitude = std::exp((spectrum.magnitude - 1) / 0.1);

@@ -37,6 +37,14 @@ void on_rope(const Convention& best, bool are_known, std::vector<std::string>& r
       }
     }
   }
+  for (const double usual : {10000.0, 500000.0, 1000000.0}) {
+    const auto dims = static_cast<double>(rope.dims);
+    const double factor = dims > 2 ? std::pow(rope.base / usual, (dims - 2) / dims) : 0;
+    if (is_plain && factor > 1.5 && factor < 128 && std::fabs(factor - std::round(factor)) < 1e-4 * factor) {
+      remarks.push_back(fmt::format("base {} is {} with ntk scaling by {}: the same numbers", rope.base, usual,
+                                    std::round(factor)));
+    }
+  }
   if (best.numerics == AngleKind::kBf16Frequencies) {
     remarks.emplace_back("frequencies were rounded to bf16 before use: far positions are wrong");
   }
@@ -66,6 +74,7 @@ std::vector<std::string> remarks_on(const Diagnosis& diagnosis, bool are_positio
     default:
       break;
   }
+  if (diagnosis.verdict == Verdict::kUnknown) return remarks;
   if (diagnosis.best && std::holds_alternative<Rope>(diagnosis.best->scheme)) {
     on_rope(*diagnosis.best, are_positions_known, remarks);
   } else if (diagnosis.best && diagnosis.best->first_position != 0) {

@@ -174,8 +174,8 @@ Rope rope_of(const Metadata& from, const Architecture& facts, Model& model) {
     say(model.assumed,
         fmt::format("{} = {} (embedding_length / head_count; not given)", from.full("rope.dimension_count"), *dims));
   }
-  if (*dims < 2 || *dims % 2 != 0 || *dims > (1 << 20)) {
-    from.refuse("rope.dimension_count", "even and from 2 to 2^20", std::to_string(*dims));
+  if (*dims < 2 || *dims % 2 != 0 || *dims > 65536) {
+    from.refuse("rope.dimension_count", "even and from 2 to 65536", std::to_string(*dims));
   }
   rope.dims = *dims;
   if (facts.at_end) rope.first_dim = -rope.dims;
@@ -209,7 +209,7 @@ void add_rope(const Metadata& from, const Architecture& facts, std::span<const s
   const Json window(Json::Object{{"sliding_window", 1}});
   const bool has_window = from.integer("attention.sliding_window").value_or(0) > 0;
   const std::int64_t count = from.integer("block_count").value_or(0);
-  if (count > 65536) from.refuse("block_count", "at most 65536", std::to_string(count));
+  if (count > 4096) from.refuse("block_count", "at most 4096", std::to_string(count));
   std::vector<GroupedLayer> layers;
   for (const Layer& layer : layers_of({has_window ? &window : &empty}, rule, count, remarks)) {
     const bool is_local = facts.rule == LayerRule::kLocalGlobal && layer.type == "sliding_attention";
@@ -246,7 +246,7 @@ Model read_model(const GgufHead& head, std::span<const std::byte> file) {
     return model;
   }
   LayerGroup group;
-  for (std::int64_t i = 0; i < std::min<std::int64_t>(from.integer("block_count").value_or(0), 65536); ++i) {
+  for (std::int64_t i = 0; i < std::min<std::int64_t>(from.integer("block_count").value_or(0), 4096); ++i) {
     group.layers.push_back(i);
   }
   const std::int64_t heads = from.integer("attention.head_count").value_or(8);

@@ -32,10 +32,19 @@ std::optional<std::int64_t> length_of(const Config& config, const Family& family
   return count_by(config, {family.length_key, "max_position_embeddings", "n_positions", "n_ctx", "max_seq_len",
                            "max_sequence_length", "seq_length", "model_max_length"});
 }
+// Numbers that no model has are a slip, and would be paid for in time and memory.
+constexpr std::int64_t kMostLayers = 4096, kMostFeatures = 65536;
+
 std::int64_t layer_count(const Config& config, std::string_view part) {
-  if (part == "decoder") return count_by(config, {"decoder_layers"}).value_or(0);
-  if (part == "encoder") return count_by(config, {"encoder_layers"}).value_or(0);
-  return count_by(config, {"num_hidden_layers", "n_layer", "n_layers", "num_layers", "encoder_layers"}).value_or(0);
+  const std::string_view key =
+      part == "decoder" ? first_of(config, {"decoder_layers"})
+      : part == "encoder"
+          ? first_of(config, {"encoder_layers"})
+          : first_of(config, {"num_hidden_layers", "n_layer", "n_layers", "num_layers", "encoder_layers"});
+  if (key.empty()) return 0;
+  const std::int64_t count = integer(config, key).value_or(0);
+  if (count > kMostLayers) refuse(config, key, fmt::format("at most {}", kMostLayers));
+  return count;
 }
 
 std::int64_t head_size(const Config& config, std::string_view own_key) {
@@ -43,6 +52,7 @@ std::int64_t head_size(const Config& config, std::string_view own_key) {
   if (!key.empty()) {
     const std::int64_t size = *integer(config, key);
     if (size % 2 != 0) refuse(config, key, "even");
+    if (size > kMostFeatures) refuse(config, key, fmt::format("at most {}", kMostFeatures));
     return size;
   }
   const auto hidden = hidden_size(config), heads = heads_of(config);
@@ -50,6 +60,10 @@ std::int64_t head_size(const Config& config, std::string_view own_key) {
   if (*hidden % *heads != 0) {
     raise(fmt::format("head_dim is missing, and hidden_size {} is not a multiple of num_attention_heads {}", *hidden,
                       *heads));
+  }
+  if (*hidden / *heads > kMostFeatures) {
+    raise(fmt::format("hidden_size / num_attention_heads must be at most {} but is {}", kMostFeatures,
+                      *hidden / *heads));
   }
   return *hidden / *heads;
 }
@@ -195,6 +209,7 @@ void add_vectors(const Config& config, const Family& family, Model& model) {
   LayerGroup group = group_of_all(config, family);
   const auto width = hidden_size(config);
   if (!width) raise("hidden_size is missing");
+  if (*width > kMostFeatures) raise(fmt::format("hidden_size must be at most {} but is {}", kMostFeatures, *width));
   const auto length = length_of(config, family);
   if (family.encoding == Encoding::kSinusoidal) {
     group.scheme = Sinusoidal{.width = *width, .spacing = family.spacing, .layout = family.waves};

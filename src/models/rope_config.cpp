@@ -229,7 +229,7 @@ std::int64_t dims_of(const RopeDictionary& dictionary, const RopeFacts& facts, b
   const Family& family = facts.family;
   if (!family.dims_key.empty()) {
     if (const auto dims = integer(facts.config, family.dims_key)) {
-      if (*dims % 2 != 0) refuse(facts.config, family.dims_key, "even");
+      if (*dims % 2 != 0 || *dims > 65536) refuse(facts.config, family.dims_key, "even and at most 65536");
       return *dims;
     }
     if (family.dims > 0) {

@@ -2,11 +2,13 @@
 
 import json
 import math
+import os
 import random
 import unittest
 
-from program import ProgramTest, npy, run
+from program import ProgramTest, npy, parse_npy, run
 
+DATA = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "oracle", "data")
 HEADS, TOKENS, FEATURES = 2, 16, 32
 
 
@@ -121,6 +123,38 @@ class Check(TwoTensors):
     def test_refused(self):
         self.refused("check", "--before", self.before, "--after", self.before, says="the scheme is missing")
         self.refused("check", "rope", "--after", self.before, says="--before is missing")
+
+
+class Goldens(ProgramTest):
+    """Queries that transformers turned agree with its own configs, in old keys and new."""
+
+    def test_every_config(self):
+        with open(os.path.join(DATA, "goldens", "rope.npy"), "rb") as file:
+            values = parse_npy(file.read())[2]
+        with open(os.path.join(DATA, "goldens", "rope.json"), encoding="utf-8") as file:
+            cases = {case["name"]: case for case in json.load(file)}
+        with open(os.path.join(DATA, "configs", "goldens.json"), encoding="utf-8") as file:
+            configs = json.load(file)
+        checked = 0
+        for one in configs:
+            case = cases[one["name"]]
+            if not isinstance(case.get("positions"), list):
+                continue  # several axes
+            name = "q" if "q" in case["tensors"] else "x"
+            files = []
+            for tensor in (name, name + "_rot"):
+                info = case["tensors"][tensor]
+                end = info["offset"] + math.prod(info["shape"])
+                files.append(self.write(tensor + ".npy", npy("f32", info["shape"], values[info["offset"]:end])))
+            flags = ["--axes", "bshd"] if case["axes"] == "batch,seq,heads,dim" else []
+            flags += ["--layer-type", one["layer_type"]] if one["layer_type"] else []
+            for form in ("config", "before"):
+                config = self.write("config.json", json.dumps(one[form]).encode())
+                outcome = run("check", "--model", config, "--before", files[0], "--after", files[1], "--positions",
+                              ",".join(map(str, case["positions"])), *flags)
+                self.assertEqual(outcome.code, 0, one["name"] + " " + form + outcome.text + outcome.err)
+                checked += 1
+        self.assertEqual(checked, 30)
 
 
 if __name__ == "__main__":

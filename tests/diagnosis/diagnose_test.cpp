@@ -258,6 +258,57 @@ TEST(Diagnose, FindsAddedSinusoids) {
   }
 }
 
+// Conventions of every kind against each other: what is called sure is right, and the pairs always are.
+TEST(Diagnose, IsNeverSureAndWrong) {
+  const std::vector<RopeScaling> scalings = {NoScaling{},
+                                             LinearScaling{.factor = 4},
+                                             NtkScaling{.factor = 4},
+                                             Llama3Scaling{.factor = 8},
+                                             YarnScaling{.factor = 4, .original_length = 32768},
+                                             YarnScaling{.factor = 32, .original_length = 4096, .truncate = false},
+                                             DynamicScaling{.factor = 2, .original_length = 8}};
+  int sure = 0, right = 0, cases = 0;
+  std::mt19937 random(20'261'115);
+  const auto pick = [&](const auto& list) { return *(std::begin(list) + random() % std::size(list)); };
+  for (; cases < 48; ++cases) {
+    const Rope rope{.dims = pick(std::vector<int>{32, 64, 128}),
+                    .base = pick(std::vector<double>{10000.0, 500000.0, 1e6, 1000.0}),
+                    .layout = pick(std::vector<PairLayout>{PairLayout::kHalves, PairLayout::kInterleaved,
+                                                           PairLayout::kInterleavedToHalves}),
+                    .sign = pick(std::vector<int>{1, -1}),
+                    .scaling = pick(scalings)};
+    const bool is_narrow = random() % 2 == 0;
+    const How how{.heads = pick(std::vector<int>{1, 4}),
+                  .sequence = pick(std::vector<int>{16, 64}),
+                  .features = 128,
+                  .first = pick(std::vector<int>{0, 1, 2, 100})};
+    const Made tensors = made(rope, how);
+    const auto before = as_bf16(tensors.before), after = as_bf16(tensors.after);
+    const Diagnosis found = is_narrow
+                                ? diagnose(view(before.data(), tensors.shape), view(after.data(), tensors.shape))
+                                : diagnose(tensors.before_view(), tensors.after_view());
+    const std::string what =
+        fmt::format("{} {} from {}\n{}", to_json(rope), is_narrow ? "bf16" : "f32", how.first, shown(found));
+    ASSERT_TRUE(found.best) << what;
+    const Rope& best = std::get<Rope>(found.best->scheme);
+    EXPECT_EQ(best.layout, rope.layout) << what;
+    EXPECT_EQ(best.sign, rope.sign) << what;
+    const Rotation one = prepare(best, {.length = how.first + how.sequence});
+    const Rotation other = prepare(rope, {.length = how.first + how.sequence});
+    bool is_right = best.dims == rope.dims && found.best->first_position == how.first;
+    // ntk and a larger base are the same numbers
+    for (std::size_t i = 0; is_right && i < one.frequencies.size(); ++i) {
+      is_right = std::fabs(radians_of(one.frequencies[i]) / radians_of(other.frequencies[i]) - 1) < 1e-3;
+    }
+    right += is_right ? 1 : 0;
+    sure += found.verdict == Verdict::kSure ? 1 : 0;
+    EXPECT_TRUE(found.verdict != Verdict::kSure || is_right) << what;
+    EXPECT_TRUE(is_narrow || is_right) << what;
+  }
+  EXPECT_GE(right, 38) << "of " << cases;
+  EXPECT_GE(sure, 20) << "of " << cases;
+}
+
 TEST(Diagnose, SaysWhenNothingFits) {
   Made tensors = made(Rope{.dims = 64});
   tensors.after = random_values(tensors.before.size(), 99);
