@@ -15,6 +15,11 @@ Verb table_verb(CLI::App& program, const std::shared_ptr<SchemeRequest>& scheme)
 Verb apply_verb(CLI::App& program, const std::shared_ptr<SchemeRequest>& scheme);
 Verb attend_verb(CLI::App& program, const std::shared_ptr<SchemeRequest>& scheme);
 Verb bench_verb(CLI::App& program);
+Verb inspect_verb(CLI::App& program);
+Verb positions_verb(CLI::App& program);
+Verb convert_verb(CLI::App& program);
+Verb diagnose_verb(CLI::App& program);
+Verb check_verb(CLI::App& program, const std::shared_ptr<SchemeRequest>& scheme);
 
 /// Throws: Failure where a verb that needs a scheme has none: unknown, with a suggestion, or missing.
 void require_scheme(const Verb& verb, const SchemeRequest& scheme, const std::string& first_word);

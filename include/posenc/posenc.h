@@ -23,3 +23,6 @@
 #include "posenc/npy.h"
 #include "posenc/npz.h"
 #include "posenc/safetensors.h"
+
+#include "posenc/diagnosis.h"
+#include "posenc/model.h"

@@ -7,7 +7,7 @@ import unittest
 
 from program import SANITIZED, ProgramTest, npy, safetensors
 
-VERBS = ("tour", "list", "table", "apply", "attend", "bench")
+VERBS = ("tour", "list", "table", "apply", "attend", "bench", "inspect", "positions", "convert", "diagnose", "check")
 FIELDS = {
     "none": [],
     "sinusoidal": ["width", "base", "spacing", "layout", "scale", "odd", "axes"],
@@ -109,7 +109,8 @@ class UnknownVerb(ProgramTest):
         self.refused("benhc", says="did you mean 'bench'?")
 
     def test_nothing_near(self):
-        self.refused("frobnicate", says="unknown verb 'frobnicate' (there is tour, list, table, apply, attend, bench)")
+        self.refused("frobnicate", says="unknown verb 'frobnicate' (there is tour, list, table, apply, attend, bench, "
+                                        "inspect, positions, convert, diagnose, check)")
         self.refused("--frobnicate", says="unknown option '--frobnicate'")
         self.refused("", says="unknown verb ''")
 

@@ -31,6 +31,7 @@ MAY_INCLUDE = {
                       + public("tensor", "types", "positions", "forms", "frequency", "apply", "attention", "backend",
                                "error"),
     "src/models/": ("src/models/", "src/formats/", "src/schemes/", PUBLIC),
+    "src/diagnosis/": ("src/diagnosis/", "src/schemes/", PUBLIC),
     "cli/": ("cli/", "benchmarks/limits.h", PUBLIC),
     "benchmarks/": ("benchmarks/", PUBLIC),
     "examples/": ("examples/", PUBLIC),
@@ -92,7 +93,7 @@ def check(root):
                 if not target.startswith(MAY_INCLUDE[room]):
                     report.problem(path, line, f"{room} may not include {target}")
                 continue
-            if quoted and re.match(r"(posenc|numerics|formats|schemes|kernels|attention|models|cli)/", name):
+            if quoted and re.match(r"(posenc|numerics|formats|schemes|kernels|attention|models|diagnosis|cli)/", name):
                 report.problem(path, line, f'"{name}" does not exist')
             for pattern, rooms in MAY_USE.items():
                 if re.match(pattern, name) and not path.as_posix().startswith(rooms + ("tests/",)):

@@ -1,0 +1,285 @@
+#include "diagnosis/candidates.h"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cmath>
+#include <set>
+
+#include "posenc/apply.h"
+
+namespace posenc::diagnosis {
+namespace {
+
+// Bases of published models.
+constexpr std::array kKnownBases = {100.0,    1000.0,   10000.0,  20000.0,  25000.0,   50000.0, 100000.0,
+                                    150000.0, 160000.0, 250000.0, 500000.0, 1e6,       2e6,     5e6,
+                                    8e6,      1e7,      1.2e7,    1e8,      11158840.0};
+
+double to_digits(double value, int digits) {
+  if (!(value > 0)) return value;
+  const double unit = std::pow(10.0, std::floor(std::log10(value)) - (digits - 1));
+  return std::round(value / unit) * unit;
+}
+
+float to_bf16(float value) {
+  const auto bits = std::bit_cast<std::uint32_t>(value);
+  return std::bit_cast<float>((bits + 0x7FFF + ((bits >> 16) & 1)) & 0xFFFF0000U);
+}
+
+// How closely one pair's frequency is known, in radians.
+double precision_of(const Samples& samples) {
+  const double span = std::max(1.0, static_cast<double>(samples.positions.back() - samples.positions.front()));
+  return 6 * samples.rounding / span / std::sqrt(static_cast<double>(samples.sequence * samples.heads));
+}
+
+struct Line {
+  double offset = 0, slope = 0;
+};
+
+// ln ω_i = offset + slope·i, the fastest pairs counting most because they are known best.
+Line line_through(const Structure& structure, double precision) {
+  double weights = 0, mean_i = 0, mean_l = 0, ii = 0, il = 0;
+  for (int pass = 0; pass < 2; ++pass) {
+    for (std::size_t i = 0; i < structure.fits.size(); ++i) {
+      const double size = std::fabs(structure.fits[i].frequency);
+      if (size < 30 * precision || i > std::max<std::size_t>(4, structure.fits.size() / 4)) break;
+      const double weight = size * size, l = std::log(size), at = static_cast<double>(i);
+      if (pass == 0) {
+        weights += weight;
+        mean_i += weight * at;
+        mean_l += weight * l;
+      } else {
+        ii += weight * (at - mean_i) * (at - mean_i);
+        il += weight * (at - mean_i) * (l - mean_l);
+      }
+    }
+    if (weights == 0) return {};
+    if (pass == 0) {
+      mean_i /= weights;
+      mean_l /= weights;
+    }
+  }
+  const double slope = ii > 0 ? il / ii : 0;
+  return {mean_l - slope * mean_i, slope};
+}
+
+}  // namespace
+
+Spectrum spectrum_of(const Structure& structure, const Samples& samples) {
+  Spectrum result;
+  const double precision = precision_of(samples);
+  result.slowest_seen = 30 * precision;
+  const Line line = line_through(structure, precision);
+  result.sign = structure.fits.front().frequency < 0 ? -1 : 1;
+  result.first = std::exp(line.offset);
+  result.base = std::exp(-line.slope * static_cast<double>(structure.dims) / 2);
+  double product = 0, before = 0;
+  for (std::size_t i = 0; i < structure.fits.size(); ++i) {
+    double energy = 0;
+    for (const double one : structure.pairs[i].before) energy += one;
+    product += std::abs(structure.fits[i].amplitude) * energy;
+    before += energy;
+    const double size = std::fabs(structure.fits[i].frequency);
+    if (size > result.slowest_seen) {
+      result.slowing = std::max(result.slowing, std::exp(line.offset + line.slope * static_cast<double>(i)) / size);
+    }
+  }
+  if (before > 0) result.magnitude = product / before;
+  return result;
+}
+
+bool is_known_base(double base) {
+  return std::find(kKnownBases.begin(), kKnownBases.end(), base) != kKnownBases.end();
+}
+
+std::vector<Rope> unscaled_candidates(const Structure& structure, const Spectrum& spectrum) {
+  Rope rope{.dims = structure.dims,
+            .layout = structure.layout,
+            .sign = spectrum.sign < 0 ? -1 : 1,
+            .first_dim = structure.first};
+  std::vector<double> bases, factors;
+  // rounded to more and more digits, each once
+  const auto keep = [](std::vector<double>& list, double value) {
+    const auto is_same = [&](double other) { return std::fabs(other / value - 1) < 1e-9; };
+    if (std::none_of(list.begin(), list.end(), is_same)) list.push_back(value);
+  };
+  for (const double base : kKnownBases) {
+    if (std::fabs(base / spectrum.base - 1) < 0.1) keep(bases, base);
+  }
+  for (const int digits : {1, 2, 3, 5, 7, 9}) {
+    const double base = to_digits(spectrum.base, digits);
+    if (base > 1 && base < 1e36) keep(bases, base);
+  }
+  const double factor_seen = 1 / spectrum.first;
+  if (std::fabs(factor_seen - 1) < 0.03) keep(factors, 1.0);
+  for (const int digits : {1, 2, 4}) {
+    const double factor = to_digits(factor_seen, digits);
+    if (factors.empty() || std::fabs(factor_seen - 1) >= 0.03) {
+      if (std::fabs(factor / factor_seen - 1) < 0.05) keep(factors, factor);
+    }
+  }
+  std::vector<Rope> list;
+  for (const double factor : factors) {
+    for (const double base : bases) {
+      rope.base = base;
+      rope.scaling = factor == 1.0 ? RopeScaling(NoScaling{}) : RopeScaling(LinearScaling{.factor = factor});
+      list.push_back(rope);
+    }
+  }
+  return list;
+}
+
+std::vector<Rope> scaled_candidates(const Rope& unscaled, const Spectrum& spectrum) {
+  std::set<double> factors;
+  for (const double factor : {to_digits(spectrum.slowing, 1), to_digits(spectrum.slowing, 2)}) {
+    if (factor > 1.04) factors.insert(factor);
+  }
+  if (spectrum.slowing > 1.04) {
+    // the slowest pair that can be seen may stand on the slope
+    for (const double factor : {2.0, 4.0, 8.0, 16.0, 32.0, 40.0, 64.0}) {
+      if (factor > spectrum.slowing * 0.9) factors.insert(factor);
+    }
+  }
+  const double from_magnitude = std::exp((spectrum.magnitude - 1) / 0.1);
+  const bool has_magnitude = spectrum.magnitude > 1.03;
+  if (has_magnitude) factors.insert(to_digits(from_magnitude, spectrum.magnitude > 1.2 ? 2 : 1));
+  std::vector<Rope> list;
+  for (const double factor : factors) {
+    if (!(factor > 1 && factor < 1e6)) continue;
+    for (std::int64_t length = 1024; length <= 262144; length *= 2) {
+      Rope rope = unscaled;
+      if (!has_magnitude) {
+        rope.scaling = Llama3Scaling{.factor = factor, .original_length = length};
+        list.push_back(rope);
+      }
+      for (const bool truncate : {true, false}) {
+        YarnScaling yarn{.factor = factor, .original_length = length, .truncate = truncate};
+        const double usual = 0.1 * std::log(factor) + 1;
+        if (std::fabs(spectrum.magnitude / usual - 1) > 0.01)
+          yarn.attention_factor = to_digits(spectrum.magnitude, 3);
+        rope.scaling = yarn;
+        list.push_back(rope);
+      }
+    }
+  }
+  return list;
+}
+
+namespace {
+
+Rotation form_of(const Rope& rope, AngleKind kind) {
+  const Numerics numerics = kind == AngleKind::kHfF32 || kind == AngleKind::kBf16Frequencies ? Numerics::kHfF32
+                            : kind == AngleKind::kGgmlF32                                    ? Numerics::kGgmlF32
+                                                                                             : Numerics::kExact;
+  Rotation form = prepare(rope, {.length = 1, .numerics = numerics});
+  form.magnitude = 1;
+  if (kind == AngleKind::kBf16Frequencies) {
+    for (float& factor : form.float32_angles.factors) factor = to_bf16(factor);
+  }
+  return form;
+}
+
+// Cosines and sines of every token and pair.
+struct Table {
+  std::vector<double> cosines, sines;
+};
+Table table_of(const Rotation& form, const Samples& samples, std::int64_t first, AngleKind kind) {
+  std::vector<std::int64_t> ids = samples.positions;
+  for (std::int64_t& id : ids) {
+    id += first;
+    if (kind == AngleKind::kBf16Positions) id = std::llround(to_bf16(static_cast<float>(id)));
+  }
+  const std::int64_t pairs = pairs_of(form), tokens = samples.sequence;
+  Table table;
+  table.cosines.resize(static_cast<std::size_t>(tokens * pairs));
+  table.sines.resize(table.cosines.size());
+  tabulate(view(table.cosines.data(), {tokens, pairs}), view(table.sines.data(), {tokens, pairs}), {.ids = ids},
+           form);
+  return table;
+}
+
+}  // namespace
+
+Score score(const Structure& structure, const Samples& samples, const Trial& trial) {
+  const Rotation form = form_of(*trial.rope, trial.numerics);
+  const Table table = table_of(form, samples, trial.first, trial.numerics);
+  const std::size_t pairs = structure.pairs.size();
+  std::vector<std::complex<double>> turns(table.cosines.size());
+  double product = 0, before = 0;
+  for (std::size_t at = 0; at < turns.size(); ++at) {
+    const std::complex<double> turn(table.cosines[at], table.sines[at]);
+    // sine and cosine exchanged are i·e^(−iφ): turned the other way, and a quarter of a turn on
+    turns[at] = trial.is_swapped ? std::complex<double>(-turn.imag(), turn.real()) : turn;
+    const PairStatistics& pair = structure.pairs[at % pairs];
+    product += (std::conj(turns[at]) * pair.product[at / pairs]).real();
+    before += pair.before[at / pairs];
+  }
+  Score result;
+  if (before <= 0 || product <= 0) return result;
+  result.magnitude = product / before;
+  result.unexplained = structure.outside;
+  // element by element: the difference of two sums would be lost in their rounding
+  for (std::size_t i = 0; i < pairs; ++i) {
+    const Place place = place_of(structure.layout, structure.dims, structure.first, static_cast<std::int64_t>(i));
+    for (std::int64_t head = 0; head < samples.heads; ++head) {
+      for (std::int64_t token = 0; token < samples.sequence; ++token) {
+        const std::complex<double> a(samples.before[samples.at(head, token, place.read_a)],
+                                     samples.before[samples.at(head, token, place.read_b)]);
+        const std::complex<double> b(samples.after[samples.at(head, token, place.write_a)],
+                                     samples.after[samples.at(head, token, place.write_b)]);
+        const std::complex<double> turn = turns[static_cast<std::size_t>(token) * pairs + i] * result.magnitude;
+        const double real = b.real() - (turn.real() * a.real() - turn.imag() * a.imag());
+        const double imaginary = b.imag() - (turn.real() * a.imag() + turn.imag() * a.real());
+        result.unexplained += real * real + imaginary * imaginary;
+      }
+    }
+  }
+  return result;
+}
+
+Start start_of(const Structure& structure, const Samples& samples, const Rope& rope, const Start* hint) {
+  const Rotation form = form_of(rope, AngleKind::kExact);
+  // phases of the first token, by frequencies that are known now
+  std::vector<std::complex<double>> phases;
+  std::vector<double> turns;
+  double most = 0;
+  const std::size_t pairs = structure.pairs.size();
+  for (std::size_t k = 0; k < std::min<std::size_t>(pairs, 24); ++k) {
+    const std::size_t i = k * pairs / std::min<std::size_t>(pairs, 24);
+    const double frequency = radians_of(form.frequencies[i]) * form.sign;
+    std::complex<double> sum;
+    for (std::size_t s = 0; s < samples.positions.size(); ++s) {
+      const auto p = static_cast<double>(samples.positions[s] - (samples.are_known ? 0 : samples.positions[0]));
+      sum += structure.pairs[i].product[s] * std::polar(1.0, -frequency * p);
+    }
+    phases.push_back(sum);
+    turns.push_back(frequency);
+    most += std::abs(sum);
+  }
+  Start best;
+  double largest = -INFINITY;
+  const auto try_first = [&](std::int64_t first) {
+    if (samples.positions[0] + first < 0) return;
+    std::complex<double> sum;
+    for (std::size_t i = 0; i < phases.size(); ++i) {
+      sum += phases[i] * std::polar(1.0, -turns[i] * static_cast<double>(first));
+    }
+    for (const bool is_swapped : {false, true}) {
+      const double size = is_swapped ? sum.imag() : sum.real();
+      if (size > largest + 1e-9 * most) {
+        largest = size;
+        best = {first, is_swapped};
+      }
+    }
+  };
+  for (const std::int64_t first : {0, 1, -1, 2, -2, 3, 4}) try_first(first);
+  if (hint) try_first(hint->first);
+  if (hint || largest > 0.9999 * most) return best;
+  // positions that are known may be off by a little, those that are not may begin anywhere
+  const std::int64_t furthest = samples.are_known ? 1024 : 140'000;
+  for (std::int64_t first = 5; first < furthest; ++first) try_first(first);
+  return best;
+}
+
+}  // namespace posenc::diagnosis

@@ -1,0 +1,47 @@
+#pragma once
+
+#include <vector>
+
+#include "diagnosis/structure.h"
+
+namespace posenc::diagnosis {
+
+/// What the frequencies of a structure say of base and scaling, before any scheme is tried.
+struct Spectrum {
+  double sign = 1;
+  double base = 0;          // of a geometric series through the fastest pairs
+  double first = 1;         // frequency of pair 0: below 1 where positions are squeezed
+  double slowing = 1;       // how much slower than that series the slowest pair is that can be seen
+  double magnitude = 1;     // of all pairs
+  double slowest_seen = 0;  // the smallest frequency that can be told from 0, in radians
+};
+Spectrum spectrum_of(const Structure& structure, const Samples& samples);
+
+/// Schemes that such a spectrum may come from, the plainest first.
+std::vector<Rope> unscaled_candidates(const Structure& structure, const Spectrum& spectrum);
+/// Whether a published model has this base.
+bool is_known_base(double base);
+std::vector<Rope> scaled_candidates(const Rope& unscaled, const Spectrum& spectrum);
+
+/// How well a scheme explains a structure: with the best magnitude, for tokens from `first` on.
+struct Score {
+  double unexplained = INFINITY;  // energy
+  double magnitude = 1;
+};
+struct Trial {
+  const Rope* rope = nullptr;
+  std::int64_t first = 0;
+  AngleKind numerics = AngleKind::kExact;
+  bool is_swapped = false;
+};
+Score score(const Structure& structure, const Samples& samples, const Trial& trial);
+
+/// The first position (or, where positions are known, the shift) that explains the phases best.
+struct Start {
+  std::int64_t first = 0;
+  bool is_swapped = false;
+};
+/// With a hint, found for nearly the same scheme, only that and starts near 0 are looked at.
+Start start_of(const Structure& structure, const Samples& samples, const Rope& rope, const Start* hint = nullptr);
+
+}  // namespace posenc::diagnosis

@@ -1,0 +1,178 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "diagnosis/candidates.h"
+#include "diagnosis/remarks.h"
+#include "diagnosis/waves.h"
+
+namespace posenc {
+namespace {
+
+using namespace diagnosis;
+
+constexpr std::array<std::string_view, 5> kAngleNames = {"exact", "hf-f32", "ggml-f32", "bf16-frequencies",
+                                                         "bf16-positions"};
+constexpr std::array<std::string_view, 6> kVerdictNames = {
+    "sure", "likely", "unchanged", "unknown-frequencies", "not-a-rotation", "too-little"};
+
+// A scheme that was tried on a structure.
+struct Tried {
+  const Structure* structure = nullptr;
+  Rope rope;
+  Start start;
+  Score result;
+  double natural = 1;  // the magnitude that the scheme itself has
+  Spectrum spectrum;
+};
+
+// How much better a fit must be to be more than chance: the scatter of a mean square over so many elements.
+double chance(const Samples& samples) { return 8 / std::sqrt(static_cast<double>(samples.after.size())); }
+
+bool is_better(const Tried& one, const Tried& other, double room) {
+  if (one.result.unexplained < other.result.unexplained * (1 - room)) return true;
+  if (other.result.unexplained < one.result.unexplained * (1 - room)) return false;
+  // as good as each other: the one with a base that models have, then the one whose magnitude is its own, then the
+  // one that was thought of first
+  if (is_known_base(one.rope.base) != is_known_base(other.rope.base)) return is_known_base(one.rope.base);
+  const bool is_own = std::fabs(one.result.magnitude / one.natural - 1) < 3e-3;
+  const bool is_others = std::fabs(other.result.magnitude / other.natural - 1) < 3e-3;
+  return is_own && !is_others;
+}
+
+double natural_magnitude(const Rope& rope) { return prepare(rope, {.length = 1}).magnitude; }
+
+void try_all(const Structure& structure, const Samples& samples, std::vector<Tried>& tried) {
+  const Spectrum spectrum = spectrum_of(structure, samples);
+  const double room = chance(samples);
+  if (!(spectrum.base > 1) || !(spectrum.base < 1e36)) return;
+  std::optional<Tried> plain;
+  for (const Rope& rope : unscaled_candidates(structure, spectrum)) {
+    Tried one{&structure, rope, start_of(structure, samples, rope, plain ? &plain->start : nullptr), {}, 1, spectrum};
+    // the two bugs that move angles by more than rounding does
+    for (const AngleKind kind : {AngleKind::kExact, AngleKind::kBf16Frequencies, AngleKind::kBf16Positions}) {
+      const Score result = score(structure, samples, {&one.rope, one.start.first, kind, one.start.is_swapped});
+      if (result.unexplained < one.result.unexplained) one.result = result;
+    }
+    tried.push_back(one);
+    if (!plain || is_better(one, *plain, room)) plain = one;
+  }
+  if (!plain) return;
+  if (spectrum.slowing < 1.04 && spectrum.magnitude < 1.03) return;
+  for (const Rope& rope : scaled_candidates(plain->rope, spectrum)) {
+    Tried one = *plain;
+    one.rope = rope;
+    one.natural = natural_magnitude(rope);
+    one.result = score(structure, samples, {&one.rope, one.start.first, AngleKind::kExact, one.start.is_swapped});
+    tried.push_back(one);
+  }
+}
+
+// Which angle explains the best scheme best.
+void find_numerics(const Tried& best, const Samples& samples, Convention& convention) {
+  std::array<double, 5> left{};
+  for (std::size_t kind = 0; kind < left.size(); ++kind) {
+    left[kind] = score(*best.structure, samples,
+                       {&best.rope, best.start.first, static_cast<AngleKind>(kind), best.start.is_swapped})
+                     .unexplained;
+  }
+  const auto least = std::min_element(left.begin(), left.end());
+  const double room = chance(samples);
+  const auto is_as_good = [&](double value) { return value <= *least * (1 + room) + 1e-300; };
+  // where they cannot be told apart, the exact one
+  const std::size_t chosen = is_as_good(left[0]) ? 0 : static_cast<std::size_t>(std::distance(left.begin(), least));
+  convention.numerics = static_cast<AngleKind>(chosen);
+  // small positions are the same in bf16: no rival, but nothing else
+  const bool is_repeated = left[4] == left[0];
+  convention.is_numerics_sure = std::count_if(left.begin(), left.end() - (is_repeated ? 1 : 0), is_as_good) == 1;
+  convention.residual = std::sqrt(left[chosen] / samples.energy);
+}
+
+Convention convention_of(const Tried& tried, const Samples& samples) {
+  Rope rope = tried.rope;
+  if (tried.start.is_swapped) rope.sign = -rope.sign;
+  Convention convention{.scheme = rope,
+                        .magnitude = tried.result.magnitude,
+                        .first_position = tried.start.first,
+                        .is_swapped = tried.start.is_swapped,
+                        .residual = std::sqrt(tried.result.unexplained / samples.energy)};
+  if (std::fabs(convention.magnitude - 1) < 20 * samples.rounding) convention.magnitude = 1;
+  return convention;
+}
+
+// A base is the same to four digits: more of them are those of the measurement.
+bool is_same_scheme(const Tried& one, const Tried& other) {
+  Rope rope = other.rope;
+  if (std::fabs(one.rope.base / rope.base - 1) < 1e-4) rope.base = one.rope.base;
+  return one.rope == rope && one.start.first == other.start.first;
+}
+
+Diagnosis of_rotations(std::vector<Tried>& tried, const Samples& samples) {
+  Diagnosis result;
+  const double room = chance(samples);
+  std::size_t best = 0;
+  for (std::size_t i = 1; i < tried.size(); ++i) {
+    if (is_better(tried[i], tried[best], room)) best = i;
+  }
+  const Tried winner = tried[best];
+  std::stable_sort(tried.begin(), tried.end(), [](const Tried& one, const Tried& other) {
+    return one.result.unexplained < other.result.unexplained;
+  });
+  result.best = convention_of(winner, samples);
+  find_numerics(winner, samples, *result.best);
+  const bool explains = result.best->residual < 6 * samples.rounding;
+  const bool explains_roughly = result.best->residual < std::max(0.02, 10 * samples.rounding);
+  bool has_rival = false;
+  for (const Tried& other : tried) {
+    if (is_same_scheme(other, winner)) continue;
+    has_rival = has_rival || other.result.unexplained < winner.result.unexplained * (1 + room);
+    if (result.others.size() < 4) result.others.push_back(convention_of(other, samples));
+  }
+  result.best->is_scaling_sure = !has_rival;
+  result.verdict = !explains_roughly ? Verdict::kUnknown : explains && !has_rival ? Verdict::kSure : Verdict::kLikely;
+  return result;
+}
+
+}  // namespace
+
+std::string_view name_of(AngleKind kind) noexcept { return kAngleNames[static_cast<std::size_t>(kind)]; }
+std::string_view name_of(Verdict verdict) noexcept { return kVerdictNames[static_cast<std::size_t>(verdict)]; }
+
+Diagnosis diagnose(ConstTensorView before, ConstTensorView after, const DiagnosisOptions& options) {
+  const Samples samples = take_samples(before, after, options);
+  Diagnosis result;
+  double change = 0;
+  for (std::size_t i = 0; i < samples.after.size(); ++i) {
+    change += (samples.after[i] - samples.before[i]) * (samples.after[i] - samples.before[i]);
+  }
+  if (change <= samples.rounding * samples.rounding * samples.energy) {
+    result.verdict = Verdict::kUnchanged;
+    result.remarks.emplace_back("the tensors are the same: nothing was applied, or at position 0 alone");
+    return result;
+  }
+  if (samples.positions.back() - samples.positions.front() < 3 || samples.sequence < 4) {
+    result.verdict = Verdict::kTooLittle;
+    result.remarks.emplace_back("four tokens at least are needed, at different positions");
+    return result;
+  }
+  const std::vector<Structure> structures = structures_of(samples);
+  std::vector<Tried> tried;
+  for (const Structure& structure : structures) try_all(structure, samples, tried);
+  if (!tried.empty()) result = of_rotations(tried, samples);
+
+  const bool is_explained = result.best && result.verdict != Verdict::kUnknown;
+  const std::optional<Convention> waves = is_explained ? std::nullopt : added_waves(samples);
+  if (waves && waves->residual < std::max(0.02, 10 * samples.rounding) &&
+      (!result.best || waves->residual < result.best->residual)) {
+    result = {};
+    result.best = waves;
+    result.verdict = waves->residual < 6 * samples.rounding ? Verdict::kSure : Verdict::kLikely;
+  }
+  if (!result.best) result.verdict = structures.empty() ? Verdict::kNone : Verdict::kUnknown;
+  result.remarks = remarks_on(result, samples.are_known);
+  return result;
+}
+
+}  // namespace posenc

@@ -1,0 +1,86 @@
+#include "diagnosis/remarks.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+
+namespace posenc::diagnosis {
+namespace {
+
+bool is_power_of(double base, double usual, double exponent) {
+  return std::fabs(std::pow(usual, exponent) / base - 1) < 5e-3;
+}
+
+void on_rope(const Convention& best, bool are_known, std::vector<std::string>& remarks) {
+  const Rope& rope = *std::get_if<Rope>(&best.scheme);
+  if (rope.sign < 0) remarks.emplace_back("pairs turn clockwise; nearly every model turns them the other way");
+  if (best.is_swapped)
+    remarks.emplace_back("sine and cosine stand in each other's place: position 0 changes as well");
+  if (are_known && best.first_position != 0) {
+    remarks.push_back(fmt::format("positions are off by {}", best.first_position));
+  }
+  if (!are_known && best.first_position != 0) {
+    remarks.push_back(fmt::format("the first token stands at position {}", best.first_position));
+  }
+  const bool is_plain = std::holds_alternative<NoScaling>(rope.scaling);
+  for (const double usual : {10000.0, 500000.0, 1000000.0}) {
+    if (is_plain && is_power_of(rope.base, usual, 0.5) && rope.base != 1000.0) {
+      remarks.push_back(fmt::format("base {} is the square root of {}: the exponent may have i where 2i belongs",
+                                    rope.base, usual));
+    }
+    for (const double share : {0.25, 0.75}) {
+      if (is_plain && is_power_of(rope.base, usual, share)) {
+        remarks.push_back(
+            fmt::format("base {} is {} to the power {}: the exponent may have the size of a head where "
+                        "the {} features that turn belong",
+                        rope.base, usual, share, rope.dims));
+      }
+    }
+  }
+  for (const double usual : {10000.0, 500000.0, 1000000.0}) {
+    const auto dims = static_cast<double>(rope.dims);
+    const double factor = dims > 2 ? std::pow(rope.base / usual, (dims - 2) / dims) : 0;
+    if (is_plain && factor > 1.5 && factor < 128 && std::fabs(factor - std::round(factor)) < 1e-4 * factor) {
+      remarks.push_back(fmt::format("base {} is {} with ntk scaling by {}: the same numbers", rope.base, usual,
+                                    std::round(factor)));
+    }
+  }
+  if (best.numerics == AngleKind::kBf16Frequencies) {
+    remarks.emplace_back("frequencies were rounded to bf16 before use: far positions are wrong");
+  }
+  if (best.numerics == AngleKind::kBf16Positions) {
+    remarks.emplace_back("positions were rounded to bf16: above 256 neighbours share one");
+  }
+  const double natural = prepare(rope, {.length = 1}).magnitude;
+  if (std::fabs(best.magnitude / natural - 1) > 5e-3) {
+    remarks.push_back(fmt::format("the magnitude is {:.6g}, where this scaling has {:.6g}", best.magnitude, natural));
+  }
+}
+
+}  // namespace
+
+std::vector<std::string> remarks_on(const Diagnosis& diagnosis, bool are_positions_known) {
+  std::vector<std::string> remarks;
+  switch (diagnosis.verdict) {
+    case Verdict::kNone:
+      remarks.emplace_back("not a rotation: no pairing of features turns steadily from token to token");
+      break;
+    case Verdict::kUnknown:
+      remarks.emplace_back("pairs turn steadily, but their frequencies are those of no scheme that is known here");
+      break;
+    case Verdict::kLikely:
+      remarks.emplace_back("other conventions explain these tensors as well; more positions, or float32, would tell");
+      break;
+    default:
+      break;
+  }
+  if (diagnosis.verdict == Verdict::kUnknown) return remarks;
+  if (diagnosis.best && std::holds_alternative<Rope>(diagnosis.best->scheme)) {
+    on_rope(*diagnosis.best, are_positions_known, remarks);
+  } else if (diagnosis.best && diagnosis.best->first_position != 0) {
+    remarks.push_back(fmt::format("the first token has the vector of position {}", diagnosis.best->first_position));
+  }
+  return remarks;
+}
+
+}  // namespace posenc::diagnosis

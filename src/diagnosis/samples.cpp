@@ -1,0 +1,219 @@
+#include "diagnosis/samples.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <limits>
+#include <numbers>
+#include <numeric>
+
+#include "posenc/error.h"
+
+namespace posenc::diagnosis {
+namespace {
+
+constexpr std::int64_t kMostHeads = 16, kFrontTokens = 256, kBackTokens = 64;
+
+double from_half(std::uint16_t bits) {
+  const int exponent = (bits >> 10) & 31, fraction = bits & 1023;
+  const double sign = (bits & 0x8000) != 0 ? -1 : 1;
+  if (exponent == 31) return std::numeric_limits<double>::quiet_NaN();  // not finite, which is refused
+  return sign * (exponent == 0 ? std::ldexp(fraction, -24) : std::ldexp(1024 + fraction, exponent - 25));
+}
+
+double element(const ConstTensorView& x, std::int64_t offset) {
+  switch (x.type) {
+    case DataType::kF32:
+      return static_cast<double>(static_cast<const float*>(x.data)[offset]);
+    case DataType::kF64:
+      return static_cast<const double*>(x.data)[offset];
+    case DataType::kF16:
+      return from_half(static_cast<const Half*>(x.data)[offset].bits);
+    case DataType::kBF16: {
+      const std::uint32_t bits = static_cast<const BFloat16*>(x.data)[offset].bits;
+      return static_cast<double>(std::bit_cast<float>(bits << 16));
+    }
+    default:
+      raise("diagnose: tensors hold numbers, not integers");
+  }
+}
+
+// Root mean square of a rounding error that is spread evenly over half a unit in the last place.
+double rounding_of(DataType type) {
+  const int bits = type == DataType::kF64 ? 52 : type == DataType::kF32 ? 23 : type == DataType::kF16 ? 10 : 7;
+  return std::ldexp(0.29, -bits);
+}
+
+// The first tokens and the last ones, in the order of their positions.
+std::vector<std::int64_t> chosen_tokens(std::int64_t sequence, std::span<const std::int64_t> positions) {
+  std::vector<std::int64_t> tokens(static_cast<std::size_t>(sequence));
+  std::iota(tokens.begin(), tokens.end(), 0);
+  if (!positions.empty()) {
+    std::stable_sort(tokens.begin(), tokens.end(), [&](std::int64_t one, std::int64_t other) {
+      return positions[static_cast<std::size_t>(one)] < positions[static_cast<std::size_t>(other)];
+    });
+  }
+  if (sequence > kFrontTokens + kBackTokens) {
+    tokens.erase(tokens.begin() + kFrontTokens, tokens.end() - kBackTokens);
+  }
+  return tokens;
+}
+
+}  // namespace
+
+Samples take_samples(ConstTensorView before, ConstTensorView after, const DiagnosisOptions& options) {
+  if (before.shape.rank < 2 || before.shape.rank > Extents::kMax) {
+    raise(fmt::format("diagnose: tensors are [..., sequence, features], not {}", to_string(before.shape)));
+  }
+  if (!(before.shape == after.shape)) {
+    raise(fmt::format("diagnose: both must have one shape, but they are {} and {}", to_string(before.shape),
+                      to_string(after.shape)));
+  }
+  if (count_of(before.shape) <= 0) raise("diagnose: the tensors have no elements");
+  const std::int64_t sequence = before.shape.back(1);
+  if (!options.positions.empty() && std::ssize(options.positions) != sequence) {
+    raise(fmt::format("diagnose: there are {} tokens in a sequence but {} positions", sequence,
+                      options.positions.size()));
+  }
+  for (const std::int64_t position : options.positions) {
+    if (position < 0 || position >= kPositionLimit) raise(fmt::format("diagnose: {} is not a position", position));
+  }
+  Samples samples;
+  samples.features = before.shape.back(0);
+  samples.heads = std::min(count_of(before.shape) / (sequence * samples.features), kMostHeads);
+  samples.are_known = !options.positions.empty();
+  samples.rounding = std::max({rounding_of(before.type), rounding_of(after.type), 1e-15});
+  const std::vector<std::int64_t> tokens = chosen_tokens(sequence, options.positions);
+  samples.sequence = std::ssize(tokens);
+  for (const std::int64_t token : tokens) {
+    samples.positions.push_back(samples.are_known ? options.positions[static_cast<std::size_t>(token)] : token);
+  }
+  const int rank = before.shape.rank;
+  for (std::int64_t head = 0; head < samples.heads; ++head) {
+    std::int64_t rest = head, at_before = 0, at_after = 0;
+    for (int axis = rank - 3; axis >= 0; --axis) {
+      const std::int64_t index = rest % before.shape[axis];
+      rest /= before.shape[axis];
+      at_before += index * before.strides[axis];
+      at_after += index * after.strides[axis];
+    }
+    for (const std::int64_t token : tokens) {
+      for (std::int64_t i = 0; i < samples.features; ++i) {
+        const auto from = [&](const ConstTensorView& x, std::int64_t at) {
+          return element(x, at + token * x.strides[rank - 2] + i * x.strides[rank - 1]);
+        };
+        samples.before.push_back(from(before, at_before));
+        samples.after.push_back(from(after, at_after));
+        if (!std::isfinite(samples.before.back()) || !std::isfinite(samples.after.back())) {
+          raise("diagnose: the tensors hold numbers that are not finite");
+        }
+        samples.energy += samples.after.back() * samples.after.back();
+      }
+    }
+  }
+  return samples;
+}
+
+PairStatistics statistics_of(const Samples& samples, const Place& place) {
+  PairStatistics result;
+  const auto size = static_cast<std::size_t>(samples.sequence);
+  result.product.resize(size);
+  result.before.resize(size);
+  result.after.resize(size);
+  for (std::int64_t head = 0; head < samples.heads; ++head) {
+    for (std::int64_t token = 0; token < samples.sequence; ++token) {
+      const std::complex<double> a(samples.before[samples.at(head, token, place.read_a)],
+                                   samples.before[samples.at(head, token, place.read_b)]);
+      const std::complex<double> b(samples.after[samples.at(head, token, place.write_a)],
+                                   samples.after[samples.at(head, token, place.write_b)]);
+      const auto at = static_cast<std::size_t>(token);
+      result.product[at] += std::conj(a) * b;
+      result.before[at] += std::norm(a);
+      result.after[at] += std::norm(b);
+    }
+  }
+  return result;
+}
+
+namespace {
+
+// Σ product·e^(−iωp) over the tokens up to `end`.
+std::complex<double> correlation(const PairStatistics& pair, const std::vector<std::int64_t>& positions,
+                                 std::size_t end, double frequency) {
+  std::complex<double> sum;
+  for (std::size_t s = 0; s < end; ++s) {
+    sum += pair.product[s] * std::polar(1.0, -frequency * static_cast<double>(positions[s] - positions[0]));
+  }
+  return sum;
+}
+
+// One step of least squares on the phases that are left.
+double improved(const PairStatistics& pair, const std::vector<std::int64_t>& positions, std::size_t end,
+                double frequency) {
+  const double phase = std::arg(correlation(pair, positions, end, frequency));
+  double weight = 0, mean_p = 0, mean_r = 0, pp = 0, pr = 0;
+  for (int pass = 0; pass < 2; ++pass) {
+    for (std::size_t s = 0; s < end; ++s) {
+      const double p = static_cast<double>(positions[s] - positions[0]);
+      const double left = std::arg(pair.product[s] * std::polar(1.0, -frequency * p - phase));
+      const double w = std::norm(pair.product[s]) / std::max(pair.before[s] * pair.after[s], 1e-300) * pair.before[s];
+      if (pass == 0) {
+        weight += w;
+        mean_p += w * p;
+        mean_r += w * left;
+      } else {
+        pp += w * (p - mean_p) * (p - mean_p);
+        pr += w * (p - mean_p) * (left - mean_r);
+      }
+    }
+    if (weight == 0) return frequency;
+    if (pass == 0) {
+      mean_p /= weight;
+      mean_r /= weight;
+    }
+  }
+  return pp == 0 ? frequency : frequency + pr / pp;
+}
+
+}  // namespace
+
+PairFit fit_pair(const PairStatistics& pair, const std::vector<std::int64_t>& positions) {
+  const std::size_t count = positions.size();
+  const auto tokens_within = [&](std::int64_t span) {
+    std::size_t end = 1;
+    while (end < count && positions[end] - positions[0] <= span) ++end;
+    return end;
+  };
+  std::int64_t window = 32;
+  std::size_t end = tokens_within(window);
+  PairFit fit;
+  double largest = -1;
+  const double span = static_cast<double>(std::max<std::int64_t>(positions[end - 1] - positions[0], 1));
+  const auto steps = static_cast<int>(4 * span);
+  for (int k = -steps; k <= steps; ++k) {
+    const double frequency = std::numbers::pi * k / steps;
+    const double size = std::norm(correlation(pair, positions, end, frequency));
+    if (size > largest) {
+      largest = size;
+      fit.frequency = frequency;
+    }
+  }
+  for (int pass = 0; pass < 3; ++pass) fit.frequency = improved(pair, positions, end, fit.frequency);
+  while (end < count && window < (std::int64_t{1} << 40)) {
+    window *= 4;
+    if (const std::size_t next = tokens_within(window); next > end) {
+      end = next;
+      for (int pass = 0; pass < 2; ++pass) fit.frequency = improved(pair, positions, end, fit.frequency);
+    }
+  }
+  const double before = std::accumulate(pair.before.begin(), pair.before.end(), 0.0);
+  fit.energy = std::accumulate(pair.after.begin(), pair.after.end(), 0.0);
+  const std::complex<double> sum = correlation(pair, positions, count, fit.frequency);
+  if (before > 0) fit.amplitude = sum / before;
+  fit.unexplained = std::max(0.0, fit.energy - (before > 0 ? std::norm(sum) / before : 0));
+  return fit;
+}
+
+}  // namespace posenc::diagnosis

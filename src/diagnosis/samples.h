@@ -1,0 +1,52 @@
+#pragma once
+
+#include <complex>
+#include <cstdint>
+#include <vector>
+
+#include "posenc/diagnosis.h"
+
+namespace posenc::diagnosis {
+
+/// The part of two tensors that is looked at, in double: [heads, sequence, features], tokens in the order of their
+/// positions.
+struct Samples {
+  std::int64_t heads = 0, sequence = 0, features = 0;
+  std::vector<double> before, after;
+  std::vector<std::int64_t> positions;  // 0, 1, 2 … where they are not known
+  bool are_known = false;
+  double rounding = 0;  // of one element, relative: what the type alone loses
+  double energy = 0;    // Σ after²
+
+  std::size_t at(std::int64_t head, std::int64_t token, std::int64_t feature) const {
+    return static_cast<std::size_t>((head * sequence + token) * features + feature);
+  }
+};
+
+/// Throws: Error for shapes, types and positions that do not fit.
+Samples take_samples(ConstTensorView before, ConstTensorView after, const DiagnosisOptions& options);
+
+/// Where the two features of a pair are read and written.
+struct Place {
+  std::int64_t read_a = 0, read_b = 0, write_a = 0, write_b = 0;
+};
+
+/// All that a pair tells of its angle, for each token: with a and b the pair before and after as complex numbers,
+/// Σ conj(a)·b, Σ|a|², Σ|b|² over the heads.
+struct PairStatistics {
+  std::vector<std::complex<double>> product;
+  std::vector<double> before, after;
+};
+PairStatistics statistics_of(const Samples& samples, const Place& place);
+
+/// The best b = c·e^(iωp)·a, p counted from the first token.
+struct PairFit {
+  double frequency = 0;            // ω in radians, in (−π, π]
+  std::complex<double> amplitude;  // c
+  double unexplained = 0;          // energy
+  double energy = 0;               // Σ|b|²
+  bool turns(double span) const { return std::abs(frequency) * span > 0.1 || std::abs(std::arg(amplitude)) > 0.1; }
+};
+PairFit fit_pair(const PairStatistics& pair, const std::vector<std::int64_t>& positions);
+
+}  // namespace posenc::diagnosis

@@ -1,0 +1,109 @@
+"""posenc inspect: what a model's files say of position."""
+
+import json
+import os
+import struct
+import unittest
+
+from program import ProgramTest
+
+LLAMA31 = {
+    "model_type": "llama", "hidden_size": 4096, "num_attention_heads": 32, "num_hidden_layers": 32,
+    "max_position_embeddings": 131072, "rope_theta": 500000.0,
+    "rope_scaling": {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
+                     "original_max_position_embeddings": 8192},
+}
+GEMMA3 = {
+    "model_type": "gemma3_text", "head_dim": 256, "num_hidden_layers": 6, "max_position_embeddings": 32768,
+    "rope_theta": 1000000.0, "rope_local_base_freq": 10000.0, "sliding_window": 512, "sliding_window_pattern": 6,
+}
+
+
+def gguf(**entries):
+    data = b"GGUF" + struct.pack("<IQQ", 3, 0, len(entries))
+    for key, value in entries.items():
+        name = key.replace("__", ".").encode()
+        data += struct.pack("<Q", len(name)) + name
+        if isinstance(value, str):
+            data += struct.pack("<IQ", 8, len(value)) + value.encode()
+        elif isinstance(value, float):
+            data += struct.pack("<If", 6, value)
+        else:
+            data += struct.pack("<II", 4, value)
+    return data
+
+
+class Inspect(ProgramTest):
+    def config(self, config, name="config.json"):
+        return self.write(name, json.dumps(config).encode())
+
+    def test_text_at_a_glance(self):
+        text = self.succeeds("inspect", self.config(LLAMA31)).text
+        for words in ("llama  trained on 8,192 positions, stretched to 131,072", "layers 0-31",
+                      "halves: features i and i + 64", "base         500,000",
+                      "llama3, factor 8, low_freq_factor 1, high_freq_factor 4, original_length 8192",
+                      "never finish one in 8,192"):
+            self.assertIn(words, text)
+        for line in text.splitlines():
+            self.assertLessEqual(len(line), 100)
+            self.assertEqual(line, line.rstrip())
+
+    def test_json(self):
+        path = self.config(LLAMA31)
+        document = json.loads(self.succeeds("inspect", path, "--json").out)
+        self.assertEqual(list(document)[:6],
+                         ["source", "model_type", "layers", "trained_length", "usable_length", "warnings"])
+        self.assertEqual(document["source"], path)
+        self.assertEqual((document["trained_length"], document["usable_length"]), (8192, 131072))
+        (layers,) = document["layers"]
+        self.assertEqual(list(layers)[:5], ["layers", "layer_type", "scheme", "frequencies", "softmax_factor"])
+        self.assertEqual((layers["layers"], layers["layer_type"], layers["softmax_factor"]), ("0-31", None, 1.0))
+        scheme = layers["scheme"]
+        self.assertEqual((scheme["scheme"], scheme["dims"], scheme["base"], scheme["layout"], scheme["sign"],
+                          scheme["first_dim"], scheme["magnitude"]), ("rope", 128, 500000.0, "halves", 1, 0, 1.0))
+        self.assertEqual(scheme["scaling"]["type"], "llama3")
+        self.assertEqual(len(layers["frequencies"]), 64)
+        self.assertEqual(layers["frequencies"][0], 1.0)
+        self.assertAlmostEqual(layers["frequencies"][63], 500000.0 ** (-126 / 128) / 8, delta=1e-12)
+
+    def test_a_folder_and_layers_that_differ(self):
+        self.config(GEMMA3)
+        text = self.succeeds("inspect", self.folder).text
+        self.assertIn("layers 0-4  sliding_attention", text)
+        self.assertIn("layers 5  full_attention", text)
+
+    def test_gguf(self):
+        path = self.write("m.gguf", gguf(general__architecture="llama", llama__block_count=2,
+                                         llama__rope__dimension_count=64, llama__rope__freq_base=10000.0))
+        (layers,) = json.loads(self.succeeds("inspect", path, "--json").out)["layers"]
+        self.assertEqual(layers["scheme"]["layout"], "interleaved")
+
+    def test_a_scheme_that_is_named(self):
+        path = self.config({"model_type": "deberta-v2", "hidden_size": 768, "num_attention_heads": 12})
+        self.assertRegex(self.succeeds("inspect", path).text, "deberta")
+
+    def test_warnings_and_assumptions(self):
+        path = self.config({**LLAMA31, "rope_scaling": None, "rope_theta": None, "model_type": "qwen3",
+                            "rope_parameters": {"rope_type": "default", "type": "default"}})
+        text = self.succeeds("inspect", path).text
+        self.assertIn("Warnings\n  - rope_parameters: type is the older name of rope_type", text)
+        self.assertIn("Assumed\n  - rope_theta = 1000000 (the family's default; not given)", text)
+
+    def test_refused(self):
+        self.refused("inspect", says="the model is missing")
+        self.refused("inspect", self.path("none.json"), code=3, says="No such file")
+        self.refused("inspect", self.folder, code=3, says="config.json: No such file")
+        self.refused("inspect", self.config({"model_type": "lama"}),
+                     says="config.json: model_type \"lama\" is unknown (did you mean 'llama'?)")
+        self.refused("inspect", self.config({"model_type": "llama", "head_dim": 64, "rope_scaling": {"type": "x"}}),
+                     says="config.json: rope_scaling: type \"x\" is unknown")
+        self.refused("inspect", self.write("bad.json", b"{"), says="bad.json: line 1")
+        self.refused("inspect", self.write("empty.json", b""), says="empty.json: line 1, column 1: the text is empty")
+        self.refused("inspect", self.write("bad.gguf", b"GGUX"), says="bad.gguf: byte 0")
+        self.refused("inspect", self.config(LLAMA31), "more", says="'more' was not expected")
+        os.mkfifo(self.path("pipe"))
+        self.refused("inspect", self.path("pipe"), says="is not a regular file")
+
+
+if __name__ == "__main__":
+    unittest.main()

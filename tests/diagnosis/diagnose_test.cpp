@@ -1,0 +1,343 @@
+// Tensors made with known conventions must be diagnosed as those; none may be called sure and be wrong.
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <bit>
+#include <cmath>
+#include <random>
+
+#include "posenc/posenc.h"
+
+namespace posenc {
+namespace {
+
+struct Made {
+  std::vector<float> before, after;
+  Extents shape;
+  ConstTensorView before_view() const { return view(before.data(), shape); }
+  ConstTensorView after_view() const { return view(after.data(), shape); }
+};
+
+std::vector<float> random_values(std::size_t count, unsigned seed = 7) {
+  std::mt19937 random(seed);
+  std::normal_distribution<float> normal;
+  std::vector<float> values(count);
+  for (float& value : values) value = normal(random);
+  return values;
+}
+
+struct How {
+  std::int64_t heads = 1, sequence = 16, features = 64, first = 0;
+  Numerics numerics = Numerics::kExact;
+  double magnitude = 0;  // 0: the scheme's own
+};
+
+Made made(const Rope& rope, const How& how = {}) {
+  Made result;
+  result.shape = {how.heads, how.sequence, how.features};
+  result.before = random_values(static_cast<std::size_t>(count_of(result.shape)));
+  result.after = result.before;
+  Rotation form = prepare(rope, {.length = how.first + how.sequence, .numerics = how.numerics});
+  if (how.magnitude > 0) form.magnitude = how.magnitude;
+  rotate(view(result.after.data(), result.shape), {.first = how.first}, form);
+  return result;
+}
+
+std::vector<BFloat16> as_bf16(const std::vector<float>& values) {
+  std::vector<BFloat16> out;
+  for (const float value : values) {
+    const auto bits = std::bit_cast<std::uint32_t>(value);
+    out.push_back({static_cast<std::uint16_t>((bits + 0x7FFF + ((bits >> 16) & 1)) >> 16)});
+  }
+  return out;
+}
+
+std::string shown(const Diagnosis& diagnosis) {
+  std::string text(name_of(diagnosis.verdict));
+  if (diagnosis.best) {
+    text += fmt::format(" {} first {} magnitude {} {} residual {:.2g}", to_json(diagnosis.best->scheme),
+                        diagnosis.best->first_position, diagnosis.best->magnitude, name_of(diagnosis.best->numerics),
+                        diagnosis.best->residual);
+  }
+  for (const Convention& other : diagnosis.others) {
+    text += fmt::format("\n  other {} {:.2g}", to_json(other.scheme), other.residual);
+  }
+  return text;
+}
+
+TEST(Diagnose, FindsEveryLayoutSignBaseAndStart) {
+  int cases = 0;
+  for (const PairLayout layout : {PairLayout::kHalves, PairLayout::kInterleaved, PairLayout::kInterleavedToHalves,
+                                  PairLayout::kHalvesToInterleaved}) {
+    for (const std::int64_t sign : {1, -1}) {
+      for (const double base : {1000.0, 10000.0, 500000.0, 1e6}) {
+        for (const std::int64_t first : {0, 1, 2, 100}) {
+          const Rope rope{.dims = 64, .base = base, .layout = layout, .sign = sign};
+          const Made tensors = made(rope, {.first = first});
+          const Diagnosis found = diagnose(tensors.before_view(), tensors.after_view());
+          ASSERT_EQ(found.verdict, Verdict::kSure) << to_json(rope) << '\n' << shown(found);
+          EXPECT_EQ(found.best->scheme, Scheme(rope)) << shown(found);
+          EXPECT_EQ(found.best->first_position, first) << shown(found);
+          EXPECT_EQ(found.best->magnitude, 1.0);
+          ++cases;
+        }
+      }
+    }
+  }
+  EXPECT_EQ(cases, 128);
+}
+
+TEST(Diagnose, FindsBlocksWithinAHead) {
+  for (const PairLayout layout : {PairLayout::kHalves, PairLayout::kInterleaved, PairLayout::kInterleavedToHalves}) {
+    for (const auto& [dims, first_dim] : std::vector<std::pair<int, int>>{{32, 0}, {32, 96}, {64, 0}, {64, 64}}) {
+      const Rope rope{.dims = dims, .layout = layout, .first_dim = first_dim};
+      const Made tensors = made(rope, {.features = 128});
+      const Diagnosis found = diagnose(tensors.before_view(), tensors.after_view());
+      ASSERT_TRUE(found.best) << to_json(rope);
+      EXPECT_EQ(found.best->scheme, Scheme(rope)) << shown(found);
+    }
+  }
+}
+
+TEST(Diagnose, FindsScalings) {
+  const std::vector<RopeScaling> scalings = {
+      NoScaling{},
+      LinearScaling{.factor = 4},
+      LinearScaling{.factor = 8},
+      Llama3Scaling{.factor = 8},
+      Llama3Scaling{.factor = 32},
+      YarnScaling{.factor = 4, .original_length = 32768},
+      YarnScaling{.factor = 40, .original_length = 4096},
+  };
+  for (const RopeScaling& scaling : scalings) {
+    const Rope rope{.dims = 128, .base = 500000.0, .scaling = scaling};
+    const Made tensors = made(rope, {.heads = 2, .sequence = 64, .features = 128});
+    const Diagnosis found = diagnose(tensors.before_view(), tensors.after_view());
+    ASSERT_TRUE(found.best) << to_json(rope);
+    EXPECT_EQ(found.best->scheme, Scheme(rope)) << shown(found);
+    EXPECT_NEAR(found.best->magnitude, prepare(rope).magnitude, 1e-5);
+  }
+}
+
+TEST(Diagnose, ToleratesBf16) {
+  for (const PairLayout layout : {PairLayout::kHalves, PairLayout::kInterleaved, PairLayout::kInterleavedToHalves}) {
+    for (const double base : {10000.0, 500000.0}) {
+      for (const std::int64_t first : {0, 1, 100}) {
+        const Rope rope{.dims = 64, .base = base, .layout = layout};
+        const Made tensors = made(rope, {.heads = 4, .sequence = 64, .first = first});
+        const auto before = as_bf16(tensors.before), after = as_bf16(tensors.after);
+        const Diagnosis found = diagnose(view(before.data(), tensors.shape), view(after.data(), tensors.shape));
+        ASSERT_TRUE(found.best) << to_json(rope);
+        const Rope& best = std::get<Rope>(found.best->scheme);
+        EXPECT_EQ(best.layout, layout) << shown(found);
+        EXPECT_EQ(best.dims, 64) << shown(found);
+        EXPECT_EQ(found.best->first_position, first) << shown(found);
+        EXPECT_TRUE(found.verdict != Verdict::kSure || found.best->scheme == Scheme(rope)) << shown(found);
+      }
+    }
+  }
+}
+
+TEST(Diagnose, TellsTheAngles) {
+  const Rope rope{.dims = 64};
+  for (const auto& [numerics, kind] :
+       std::vector<std::pair<Numerics, AngleKind>>{{Numerics::kExact, AngleKind::kExact},
+                                                   {Numerics::kHfF32, AngleKind::kHfF32},
+                                                   {Numerics::kGgmlF32, AngleKind::kGgmlF32}}) {
+    const Made tensors = made(rope, {.sequence = 32, .first = 20000, .numerics = numerics});
+    std::vector<std::int64_t> ids;
+    for (std::int64_t i = 0; i < 32; ++i) ids.push_back(20000 + i);
+    const Diagnosis found = diagnose(tensors.before_view(), tensors.after_view(), {.positions = ids});
+    ASSERT_TRUE(found.best);
+    EXPECT_EQ(found.best->numerics, kind) << shown(found);
+    EXPECT_TRUE(found.best->is_numerics_sure) << shown(found);
+  }
+}
+
+// The bugs that people meet when they port a model.
+TEST(Diagnose, NamesClassicBugs) {
+  std::vector<std::int64_t> ids(32);
+  for (std::size_t i = 0; i < ids.size(); ++i) ids[i] = static_cast<std::int64_t>(i);
+  const How how{.heads = 2, .sequence = 32, .features = 128};
+  const auto diagnosed = [&](const Made& tensors) {
+    return diagnose(tensors.before_view(), tensors.after_view(), {.positions = ids});
+  };
+  const auto rope_of = [](const Diagnosis& found) { return std::get<Rope>(found.best->scheme); };
+  const auto says = [](const Diagnosis& found, std::string_view words) {
+    for (const std::string& remark : found.remarks) {
+      if (remark.find(words) != std::string::npos) return true;
+    }
+    return false;
+  };
+  {  // 1: the wrong pairs
+    const Diagnosis found = diagnosed(made(Rope{.dims = 128, .layout = PairLayout::kInterleaved}, how));
+    EXPECT_EQ(rope_of(found).layout, PairLayout::kInterleaved) << shown(found);
+  }
+  {  // 2: the wrong direction
+    const Diagnosis found = diagnosed(made(Rope{.dims = 128, .sign = -1}, how));
+    EXPECT_TRUE(says(found, "clockwise")) << shown(found);
+  }
+  {  // 3: off by one
+    How shifted = how;
+    shifted.first = 1;
+    const Diagnosis found = diagnosed(made(Rope{.dims = 128}, shifted));
+    EXPECT_TRUE(says(found, "off by 1")) << shown(found);
+  }
+  {  // 4: i for 2i
+    const Diagnosis found = diagnosed(made(Rope{.dims = 128, .base = 100}, how));
+    EXPECT_TRUE(says(found, "square root of 10000")) << shown(found);
+  }
+  {  // 5: the size of a head for the features that turn
+    const Diagnosis found = diagnosed(made(Rope{.dims = 32, .base = 10}, how));
+    EXPECT_TRUE(says(found, "the 32 features that turn")) << shown(found);
+  }
+  {  // 6: the default base where another belongs
+    const Diagnosis found = diagnosed(made(Rope{.dims = 128, .base = 10000}, how));
+    EXPECT_EQ(rope_of(found).base, 10000) << shown(found);
+  }
+  {  // 7: YaRN without its magnitude
+    Rope rope{.dims = 128, .base = 1e6, .scaling = YarnScaling{.factor = 4, .original_length = 32768}};
+    How flat = how;
+    flat.magnitude = 1;
+    flat.sequence = 32;
+    const Diagnosis found = diagnosed(made(rope, flat));
+    EXPECT_EQ(found.best->magnitude, 1.0) << shown(found);
+    EXPECT_TRUE(std::holds_alternative<YarnScaling>(rope_of(found).scaling)) << shown(found);
+  }
+  {  // 8: the magnitude twice
+    How twice = how;
+    twice.magnitude = 1.2;
+    const Diagnosis found = diagnosed(made(Rope{.dims = 128}, twice));
+    EXPECT_NEAR(found.best->magnitude, 1.2, 1e-5) << shown(found);
+  }
+  {  // 9: sine and cosine exchanged
+    Made tensors = made(Rope{.dims = 128}, how);
+    const Rotation form = prepare(Rope{.dims = 128});
+    std::vector<float> cosines(32 * 64), sines(32 * 64);
+    tabulate(view(cosines.data(), {32, 64}), view(sines.data(), {32, 64}), {}, form);
+    tensors.after = tensors.before;
+    rotate(view(tensors.after.data(), tensors.shape), {},
+           Rotation{.table = {view(std::as_const(sines).data(), {32, 64}),
+                              view(std::as_const(cosines).data(), {32, 64})}});
+    const Diagnosis found = diagnosed(tensors);
+    ASSERT_TRUE(found.best) << shown(found);
+    EXPECT_TRUE(found.best->is_swapped) << shown(found);
+    EXPECT_EQ(rope_of(found).sign, 1) << shown(found);
+  }
+  {  // 10: frequencies in bf16
+    Made tensors = made(Rope{.dims = 128}, how);
+    Rotation form = prepare(Rope{.dims = 128}, {.numerics = Numerics::kHfF32});
+    for (float& factor : form.float32_angles.factors) {
+      factor = std::bit_cast<float>(static_cast<std::uint32_t>(as_bf16({factor})[0].bits) << 16);
+    }
+    tensors.after = tensors.before;
+    rotate(view(tensors.after.data(), tensors.shape), {}, form);
+    const Diagnosis found = diagnosed(tensors);
+    ASSERT_TRUE(found.best) << shown(found);
+    EXPECT_EQ(found.best->numerics, AngleKind::kBf16Frequencies) << shown(found);
+  }
+}
+
+TEST(Diagnose, FindsAddedSinusoids) {
+  for (const Spacing spacing : {Spacing::kPaper, Spacing::kInclusive}) {
+    for (const WaveLayout layout : {WaveLayout::kInterleaved, WaveLayout::kSinCos, WaveLayout::kCosSin}) {
+      for (const std::int64_t first : {0, 1, 2}) {
+        const Sinusoidal scheme{.width = 64, .spacing = spacing, .layout = layout};
+        Made tensors;
+        tensors.shape = {2, 16, 64};
+        tensors.before = random_values(2 * 16 * 64);
+        tensors.after = tensors.before;
+        add(view(tensors.after.data(), tensors.shape), {.first = first}, prepare(scheme));
+        const Diagnosis found = diagnose(tensors.before_view(), tensors.after_view());
+        ASSERT_EQ(found.verdict, Verdict::kSure) << to_json(scheme) << shown(found);
+        EXPECT_EQ(found.best->scheme, Scheme(scheme)) << shown(found);
+        EXPECT_EQ(found.best->first_position, first);
+      }
+    }
+  }
+}
+
+// Conventions of every kind against each other: what is called sure is right, and the pairs always are.
+TEST(Diagnose, IsNeverSureAndWrong) {
+  const std::vector<RopeScaling> scalings = {NoScaling{},
+                                             LinearScaling{.factor = 4},
+                                             NtkScaling{.factor = 4},
+                                             Llama3Scaling{.factor = 8},
+                                             YarnScaling{.factor = 4, .original_length = 32768},
+                                             YarnScaling{.factor = 32, .original_length = 4096, .truncate = false},
+                                             DynamicScaling{.factor = 2, .original_length = 8}};
+  int sure = 0, right = 0, cases = 0;
+  std::mt19937 random(20'261'115);
+  const auto pick = [&](const auto& list) { return *(std::begin(list) + random() % std::size(list)); };
+  for (; cases < 48; ++cases) {
+    const Rope rope{.dims = pick(std::vector<int>{32, 64, 128}),
+                    .base = pick(std::vector<double>{10000.0, 500000.0, 1e6, 1000.0}),
+                    .layout = pick(std::vector<PairLayout>{PairLayout::kHalves, PairLayout::kInterleaved,
+                                                           PairLayout::kInterleavedToHalves}),
+                    .sign = pick(std::vector<int>{1, -1}),
+                    .scaling = pick(scalings)};
+    const bool is_narrow = random() % 2 == 0;
+    const How how{.heads = pick(std::vector<int>{1, 4}),
+                  .sequence = pick(std::vector<int>{16, 64}),
+                  .features = 128,
+                  .first = pick(std::vector<int>{0, 1, 2, 100})};
+    const Made tensors = made(rope, how);
+    const auto before = as_bf16(tensors.before), after = as_bf16(tensors.after);
+    const Diagnosis found = is_narrow
+                                ? diagnose(view(before.data(), tensors.shape), view(after.data(), tensors.shape))
+                                : diagnose(tensors.before_view(), tensors.after_view());
+    const std::string what =
+        fmt::format("{} {} from {}\n{}", to_json(rope), is_narrow ? "bf16" : "f32", how.first, shown(found));
+    ASSERT_TRUE(found.best) << what;
+    const Rope& best = std::get<Rope>(found.best->scheme);
+    EXPECT_EQ(best.layout, rope.layout) << what;
+    EXPECT_EQ(best.sign, rope.sign) << what;
+    const Rotation one = prepare(best, {.length = how.first + how.sequence});
+    const Rotation other = prepare(rope, {.length = how.first + how.sequence});
+    bool is_right = best.dims == rope.dims && found.best->first_position == how.first;
+    // ntk and a larger base are the same numbers
+    for (std::size_t i = 0; is_right && i < one.frequencies.size(); ++i) {
+      is_right = std::fabs(radians_of(one.frequencies[i]) / radians_of(other.frequencies[i]) - 1) < 1e-3;
+    }
+    right += is_right ? 1 : 0;
+    sure += found.verdict == Verdict::kSure ? 1 : 0;
+    EXPECT_TRUE(found.verdict != Verdict::kSure || is_right) << what;
+    EXPECT_TRUE(is_narrow || is_right) << what;
+  }
+  EXPECT_GE(right, 38) << "of " << cases;
+  EXPECT_GE(sure, 20) << "of " << cases;
+}
+
+TEST(Diagnose, SaysWhenNothingFits) {
+  Made tensors = made(Rope{.dims = 64});
+  tensors.after = random_values(tensors.before.size(), 99);
+  EXPECT_EQ(diagnose(tensors.before_view(), tensors.after_view()).verdict, Verdict::kNone);
+  EXPECT_EQ(diagnose(tensors.before_view(), tensors.before_view()).verdict, Verdict::kUnchanged);
+  const Made few = made(Rope{.dims = 64}, {.sequence = 3});
+  EXPECT_EQ(diagnose(few.before_view(), few.after_view()).verdict, Verdict::kTooLittle);
+}
+
+TEST(Diagnose, RefusesWhatItCannotRead) {
+  const Made tensors = made(Rope{.dims = 64});
+  const auto error_of = [](const auto& call) -> std::string {
+    try {
+      call();
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "accepted";
+  };
+  EXPECT_EQ(error_of([&] {
+              diagnose(tensors.before_view(), view(tensors.after.data(), {1, 8, 64}));
+            }),
+            "diagnose: both must have one shape, but they are [1, 16, 64] and [1, 8, 64]");
+  EXPECT_EQ(error_of([&] { diagnose(view(tensors.before.data(), {64}), view(tensors.after.data(), {64})); }),
+            "diagnose: tensors are [..., sequence, features], not [64]");
+  const std::vector<std::int64_t> ids = {0, 1};
+  EXPECT_EQ(error_of([&] { diagnose(tensors.before_view(), tensors.after_view(), {.positions = ids}); }),
+            "diagnose: there are 16 tokens in a sequence but 2 positions");
+}
+
+}  // namespace
+}  // namespace posenc

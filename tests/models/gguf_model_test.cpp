@@ -1,0 +1,150 @@
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "formats/file_bytes.h"
+#include "posenc/model.h"
+
+namespace posenc {
+namespace {
+
+std::string text(const std::string& value) { return stored<std::uint64_t>(value.size()) + value; }
+std::string entry(const std::string& key, std::uint32_t number, const std::string& value) {
+  return text(key) + stored(number) + value;
+}
+std::string word(const std::string& key, const std::string& value) { return entry(key, 8, text(value)); }
+std::string whole(const std::string& key, std::uint32_t value) { return entry(key, 4, stored(value)); }
+std::string number(const std::string& key, float value) { return entry(key, 6, stored(value)); }
+
+/// A file with these entries and one f32 tensor, where it has numbers.
+std::string file_of(const std::vector<std::string>& entries, const std::string& name = "",
+                    const std::vector<float>& values = {}) {
+  std::string file = "GGUF" + stored<std::uint32_t>(3) + stored<std::uint64_t>(values.empty() ? 0 : 1) +
+                     stored<std::uint64_t>(entries.size());
+  for (const std::string& one : entries) file += one;
+  if (values.empty()) return file;
+  file += text(name) + stored<std::uint32_t>(1) + stored<std::uint64_t>(values.size()) + stored<std::uint32_t>(0) +
+          stored<std::uint64_t>(0);
+  file.append((32 - file.size() % 32) % 32, '\0');
+  std::string data = stored_all(values);
+  data.append((32 - data.size() % 32) % 32, '\0');
+  return file + data;
+}
+
+Model model_of(const std::string& file) {
+  std::vector<std::uint64_t> aligned(file.size() / 8 + 1);
+  std::memcpy(aligned.data(), file.data(), file.size());
+  const std::span<const std::byte> bytes(reinterpret_cast<const std::byte*>(aligned.data()), file.size());
+  return read_model(read_gguf_head(bytes), bytes);
+}
+
+std::vector<std::string> llama(const std::vector<std::string>& more = {}) {
+  std::vector<std::string> entries = {word("general.architecture", "llama"), whole("llama.block_count", 4),
+                                      whole("llama.context_length", 131072), whole("llama.rope.dimension_count", 128),
+                                      number("llama.rope.freq_base", 500000.0F)};
+  entries.insert(entries.end(), more.begin(), more.end());
+  return entries;
+}
+
+TEST(GgufModel, LlamaIsInterleavedThere) {
+  const Model model = model_of(file_of(llama()));
+  ASSERT_EQ(model.groups.size(), 1u);
+  EXPECT_EQ(model.groups[0].scheme, Scheme(Rope{.dims = 128, .base = 500000.0, .layout = PairLayout::kInterleaved}));
+  EXPECT_EQ(layer_ranges(model.groups[0].layers), "0-3");
+  EXPECT_EQ(model.trained_length, 131072);
+}
+
+TEST(GgufModel, FrequenciesOfLlama3AreRecognised) {
+  const Rope plain{.dims = 128, .base = 500000.0};
+  Rope stretched = plain;
+  stretched.scaling = Llama3Scaling{.factor = 32};
+  const Rotation from = prepare(plain), to = prepare(stretched);
+  std::vector<float> ratios;
+  for (std::size_t i = 0; i < from.frequencies.size(); ++i) {
+    ratios.push_back(static_cast<float>(radians_of(from.frequencies[i]) / radians_of(to.frequencies[i])));
+  }
+  const Model model = model_of(file_of(llama(), "rope_freqs.weight", ratios));
+  EXPECT_EQ(std::get<Rope>(*model.groups[0].scheme).scaling, RopeScaling(Llama3Scaling{.factor = 32}));
+  EXPECT_EQ(model.trained_length, 8192);
+
+  ratios[5] = 3;
+  const Model other = model_of(file_of(llama(), "rope_freqs.weight", ratios));
+  const Rotation form =
+      prepare(std::get<Rope>(*other.groups[0].scheme), {.length = other.trained_length.value_or(0)});
+  EXPECT_NEAR(radians_of(form.frequencies[5]) * 3, radians_of(from.frequencies[5]), 1e-12);
+  EXPECT_EQ(form.magnitude, 1.0);
+}
+
+TEST(GgufModel, Scalings) {
+  const Model linear = model_of(
+      file_of(llama({word("llama.rope.scaling.type", "linear"), number("llama.rope.scaling.factor", 4.0F)})));
+  EXPECT_EQ(std::get<Rope>(*linear.groups[0].scheme).scaling, RopeScaling(LinearScaling{.factor = 4}));
+  const std::vector<std::string> deepseek = {word("general.architecture", "deepseek2"),
+                                             whole("deepseek2.block_count", 2),
+                                             whole("deepseek2.context_length", 163840),
+                                             whole("deepseek2.rope.dimension_count", 64),
+                                             number("deepseek2.rope.freq_base", 10000.0F),
+                                             word("deepseek2.rope.scaling.type", "yarn"),
+                                             number("deepseek2.rope.scaling.factor", 40.0F),
+                                             whole("deepseek2.rope.scaling.original_context_length", 4096),
+                                             number("deepseek2.rope.scaling.yarn_log_multiplier", 0.1F)};
+  const LayerGroup group = model_of(file_of(deepseek)).groups[0];
+  const Rope& rope = std::get<Rope>(*group.scheme);
+  EXPECT_EQ(rope.layout, PairLayout::kInterleaved);
+  EXPECT_EQ(rope.first_dim, -64);
+  EXPECT_NEAR(prepare(rope).magnitude, 1.0, 1e-12);
+  EXPECT_NEAR(group.softmax_factor, std::pow(1 + 0.1 * std::log(40.0), 2), 1e-6);
+}
+
+TEST(GgufModel, LocalAndGlobalLayers) {
+  const Model model =
+      model_of(file_of({word("general.architecture", "gemma3"), whole("gemma3.block_count", 6),
+                        whole("gemma3.attention.key_length", 256), number("gemma3.rope.freq_base", 1e6F)}));
+  ASSERT_EQ(model.groups.size(), 2u);
+  EXPECT_EQ(model.groups[0].scheme, Scheme(Rope{.dims = 256, .base = 10000.0}));
+  EXPECT_EQ(model.groups[1].scheme, Scheme(Rope{.dims = 256, .base = 1e6}));
+  EXPECT_EQ(layer_ranges(model.groups[1].layers), "5");
+}
+
+TEST(GgufModel, BiasesAreNamed) {
+  const Model model = model_of(file_of({word("general.architecture", "bloom"), whole("bloom.block_count", 2)}));
+  EXPECT_EQ(model.groups[0].scheme_name, "alibi");
+}
+
+TEST(GgufModel, RefusesInOneLine) {
+  const auto with = [](const std::string& more) {
+    return file_of({word("general.architecture", "llama"), whole("llama.rope.dimension_count", 128), more});
+  };
+  const float nan = std::nanf("");
+  expect_refused(
+      {{"no architecture", file_of({whole("x", 1)}),
+        "general.architecture is missing, which says how pairs are laid out"},
+       {"unknown", file_of({word("general.architecture", "lama")}),
+        "general.architecture \"lama\" is unknown (did you mean 'llama'?)"},
+       {"base 0", with(number("llama.rope.freq_base", 0)), "llama.rope.freq_base must be a number above 0 but is 0"},
+       {"base -1", with(number("llama.rope.freq_base", -1)),
+        "llama.rope.freq_base must be a number above 0 but is -1"},
+       {"base NaN", with(number("llama.rope.freq_base", nan)),
+        "llama.rope.freq_base must be a number above 0 but is nan"},
+       {"base inf", with(number("llama.rope.freq_base", INFINITY)),
+        "llama.rope.freq_base must be a number above 0 but is inf"},
+       {"base 1", with(number("llama.rope.freq_base", 1)), "llama.rope.freq_base must be above 1 but is 1"},
+       {"odd", file_of({word("general.architecture", "llama"), whole("llama.rope.dimension_count", 7)}),
+        "llama.rope.dimension_count must be even and from 2 to 65536 but is 7"},
+       {"no dims", file_of({word("general.architecture", "llama"), whole("llama.rope.dimension_count", 0)}),
+        "llama.rope.dimension_count must be even and from 2 to 65536 but is 0"},
+       {"many dims",
+        file_of({word("general.architecture", "llama"), whole("llama.rope.dimension_count", 0xFFFFFFFE)}),
+        "llama.rope.dimension_count must be even and from 2 to 65536 but is 4294967294"},
+       {"length", with(entry("llama.context_length", 10, stored(std::uint64_t{1} << 63))),
+        "llama.context_length must be an integer from 0 to 2^53 but is another value"},
+       {"scaling", with(word("llama.rope.scaling.type", "spiral")),
+        "llama.rope.scaling.type \"spiral\" is unknown (known are none, linear, yarn, longrope)"},
+       {"short list", file_of(llama(), "rope_freqs.weight", {1, 1, 1}),
+        "tensor rope_freqs.weight must have 64 f32 numbers, one for each pair, but has 3 of F32"}},
+      [](const std::string& file) { model_of(file); });
+}
+
+}  // namespace
+}  // namespace posenc

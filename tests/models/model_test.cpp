@@ -1,0 +1,228 @@
+#include "posenc/model.h"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <fstream>
+#include <iterator>
+#include <map>
+
+#include "posenc/error.h"
+#include "posenc/json.h"
+
+namespace posenc {
+namespace {
+
+Json data(const std::string& name) {
+  std::ifstream file(std::string(POSENC_TEST_DATA) + "/" + name, std::ios::binary);
+  return parse_json(std::string{std::istreambuf_iterator<char>(file), {}});
+}
+
+std::string error_of(std::string_view config) {
+  try {
+    return fmt::format("accepted, {} groups", read_model(config).groups.size());
+  } catch (const Error& error) {
+    return error.what();
+  }
+}
+
+std::string shown(const Model& model) {
+  std::string text;
+  for (const LayerGroup& group : model.groups) {
+    text += fmt::format("{} {} {}\n", layer_ranges(group.layers), group.layer_type,
+                        group.scheme ? to_json(*group.scheme) : group.scheme_name);
+  }
+  return text;
+}
+
+std::string text_of(const Json* json) {
+  const auto* const text = json == nullptr ? nullptr : json->as<std::string>();
+  return text == nullptr ? "" : *text;
+}
+
+std::optional<std::int64_t> integer_of(const Json* json) {
+  const auto* const whole = json == nullptr ? nullptr : json->as<std::int64_t>();
+  return whole == nullptr ? std::nullopt : std::optional(*whole);
+}
+
+TEST(Model, EveryGoldenConfigGivesItsSchemeInOldKeysAndNew) {
+  std::map<std::string, Scheme> schemes;
+  const Json goldens = data("goldens/rope.json");
+  for (const Json& one : *goldens.as<Json::Array>()) {
+    schemes[text_of(one.find("name"))] = scheme_from_json(dump_json(*one.find("scheme")));
+  }
+  const Json cases = data("configs/goldens.json");
+  EXPECT_EQ(cases.as<Json::Array>()->size(), 16u);
+  for (const Json& one : *cases.as<Json::Array>()) {
+    const std::string name = text_of(one.find("name"));
+    for (const std::string form : {"config", "before"}) {
+      SCOPED_TRACE(name + " " + form);
+      const Model model = read_model(dump_json(*one.find(form)));
+      bool is_there = false;
+      for (const LayerGroup& group : model.groups) {
+        if (group.layer_type != text_of(one.find("layer_type"))) continue;
+        is_there = true;
+        EXPECT_EQ(group.scheme, schemes.at(name)) << to_json(*group.scheme) << '\n' << to_json(schemes.at(name));
+      }
+      EXPECT_TRUE(is_there) << shown(model);
+    }
+  }
+}
+
+TEST(Model, EveryFamilyIsWhatItIs) {
+  const Json cases = data("configs/families.json");
+  EXPECT_GE(cases.as<Json::Array>()->size(), 60u);
+  for (const Json& one : *cases.as<Json::Array>()) {
+    SCOPED_TRACE(text_of(one.find("name")));
+    const Model model = read_model(dump_json(*one.find("config")));
+    const auto& groups = *one.find("groups")->as<Json::Array>();
+    ASSERT_EQ(model.groups.size(), groups.size()) << shown(model);
+    for (std::size_t i = 0; i < groups.size(); ++i) {
+      const LayerGroup& group = model.groups[i];
+      EXPECT_EQ(layer_ranges(group.layers), text_of(groups[i].find("layers")));
+      EXPECT_EQ(group.layer_type, text_of(groups[i].find("layer_type")));
+      if (const Json* const scheme = groups[i].find("scheme")) {
+        const Scheme wanted = scheme_from_json(dump_json(*scheme));
+        EXPECT_EQ(group.scheme, wanted) << shown(model);
+      } else {
+        EXPECT_EQ(group.scheme_name, text_of(groups[i].find("scheme_name")));
+      }
+      EXPECT_EQ(group.first_position, integer_of(groups[i].find("first_position")).value_or(0));
+      const Json* const factor = groups[i].find("softmax_factor");
+      EXPECT_NEAR(group.softmax_factor, factor == nullptr ? 1.0 : *factor->as<double>(), 1e-12);
+    }
+    EXPECT_EQ(model.trained_length, integer_of(one.find("trained_length")));
+    EXPECT_EQ(model.usable_length, integer_of(one.find("usable_length")));
+    EXPECT_TRUE(model.warnings.empty()) << model.warnings.front();
+  }
+}
+
+TEST(Model, SaysWhatItAssumed) {
+  const Model model = read_model(R"({"model_type":"glm4","head_dim":128,"num_hidden_layers":1})");
+  EXPECT_EQ(model.assumed,
+            (std::vector<std::string>{"rope_theta = 10000 (the family's default; not given)",
+                                      "partial_rotary_factor = 0.5 (the family's default; not given)"}));
+  EXPECT_EQ(model.trained_length, std::nullopt);
+}
+
+TEST(Model, WarnsOfKeys) {
+  struct Case {
+    const char* config;
+    const char* warning;
+  };
+  const std::vector<Case> cases = {
+      {R"({"model_type":"llama","head_dim":8,"rope_scaling":{"type":"linear","rope_type":"linear","factor":2}})",
+       "rope_scaling: type is the older name of rope_type; both are given, and agree"},
+      {R"({"model_type":"qwen3","head_dim":8,"max_position_embeddings":64,"rope_scaling":{"rope_type":"yarn","factor":4,
+          "attn_factor":0.8782488562869419,"original_max_position_embeddings":16}})",
+       "rope_scaling: attn_factor is ignored: transformers reads attention_factor; vLLM multiplies by attn_factor"},
+      {R"({"model_type":"llama","head_dim":8,"rope_theta":500000,"rope_parameters":{"rope_type":"default"}})",
+       "rope_theta stands at the old place, and rope_parameters has none: a reader of the new place alone takes its "
+       "default"},
+      {R"({"model_type":"llama","head_dim":8,"rope_theta":500000,
+          "rope_parameters":{"rope_type":"default","rope_theta":10000}})",
+       "rope_theta is 500000 at the old place but rope_theta is 10000 in rope_parameters, which counts"},
+      {R"({"model_type":"llama","head_dim":8,"rope_scaling":{"rope_type":"linear","factor":2},
+          "rope_parameters":{"rope_type":"default","rope_theta":10000}})",
+       "rope_scaling is ignored: rope_parameters, its newer name, is given too"},
+      {R"({"model_type":"llama","head_dim":8,"rope_scaling":{"rope_type":"linear","factor":2,"beta_fast":32}})",
+       "rope_scaling: beta_fast is ignored: rope_type linear does not read it"},
+      {R"({"model_type":"llama","head_dim":8,"rope_scaling":{"rope_type":"yarn","factor":2,"mscale":1,
+          "mscale_all_dim":1,"original_max_position_embeddings":64}})",
+       "mscale_all_dim changes the magnitude alone: this family does not multiply its softmax scale by it, as "
+       "DeepSeek "
+       "does"},
+      {R"({"model_type":"olmo3","head_dim":8,"num_hidden_layers":1,"layer_types":["full_attention"],
+          "rope_parameters":{"full_attention":{"rope_type":"yarn","rope_theta":10000,"factor":2,"truncate":false,
+          "original_max_position_embeddings":64}}})",
+       "rope_parameters: full_attention: truncate: transformers looks for it one level up and misses it here"},
+  };
+  for (const Case& c : cases) {
+    const Model model = read_model(c.config);
+    ASSERT_EQ(model.warnings.size(), 1u) << c.config << (model.warnings.empty() ? "" : model.warnings.back());
+    EXPECT_EQ(model.warnings.front(), c.warning);
+  }
+}
+
+TEST(Model, RefusesBadConfigsInOneLine) {
+  struct Case {
+    std::string config;
+    std::string error;
+  };
+  const auto with = [](std::string_view rest) {
+    return fmt::format(R"({{"model_type":"llama","head_dim":8,"max_position_embeddings":64,{}}})", rest);
+  };
+  const std::vector<Case> cases = {
+      {"", "line 1, column 1: the text is empty"},
+      {"[]", "config.json must be an object but is []"},
+      {"7", "config.json must be an object but is 7"},
+      {"{}", "model_type is missing, which says how pairs are laid out"},
+      {R"({"model_type":7})", "model_type must be a text but is 7"},
+      {R"({"model_type":"lama"})", "model_type \"lama\" is unknown (did you mean 'llama'?)"},
+      {R"({"model_type":"frobnicator9000"})",
+       "model_type \"frobnicator9000\" is unknown (its layout and layers would be a guess)"},
+      {with(R"("rope_theta":0)"), "rope_theta must be a number above 0 but is 0"},
+      {with(R"("rope_theta":-1)"), "rope_theta must be a number above 0 but is -1"},
+      {with(R"("rope_theta":NaN)"), "rope_theta must be a number above 0 but is NaN"},
+      {with(R"("rope_theta":Infinity)"), "rope_theta must be a number above 0 but is Infinity"},
+      {with(R"("rope_theta":"10000")"), "rope_theta must be a number above 0 but is \"10000\""},
+      {with(R"("rope_theta":1)"), "rope_theta must be above 1 and at most 1e36 but is 1"},
+      {R"({"model_type":"llama"})",
+       "head_dim is missing, and so is hidden_size or num_attention_heads to derive it from"},
+      {R"({"model_type":"llama","head_dim":0})", "head_dim must be an integer from 1 to 2^53 but is 0"},
+      {R"({"model_type":"llama","head_dim":7})", "head_dim must be even but is 7"},
+      {R"({"model_type":"llama","head_dim":1000000})", "head_dim must be at most 65536 but is 1000000"},
+      {R"({"model_type":"llama","head_dim":8,"num_hidden_layers":1000000000})",
+       "num_hidden_layers must be at most 4096 but is 1000000000"},
+      {R"({"model_type":"llama","head_dim":7.5})", "head_dim must be an integer from 1 to 2^53 but is 7.5"},
+      {R"({"model_type":"llama","hidden_size":100,"num_attention_heads":3})",
+       "head_dim is missing, and hidden_size 100 is not a multiple of num_attention_heads 3"},
+      {R"({"model_type":"llama","hidden_size":100,"num_attention_heads":0})",
+       "num_attention_heads must be an integer from 1 to 2^53 but is 0"},
+      {with(R"("rope_scaling":"yarn")"), "rope_scaling must be an object or null but is \"yarn\""},
+      {with(R"("rope_scaling":{"type":"yearn","factor":2})"),
+       "rope_scaling: type \"yearn\" is unknown (did you mean 'yarn'?)"},
+      {with(R"("rope_scaling":{"rope_type":"hyperbolic9"})"),
+       "rope_scaling: rope_type \"hyperbolic9\" is unknown (known are default, mrope, linear, ntk, dynamic, xdrope, "
+       "yarn, deepseek_yarn, longrope, su, llama3, proportional)"},
+      {with(R"("rope_scaling":{"type":"linear"})"), "rope_scaling: factor is missing, which rope_type linear needs"},
+      {with(R"("rope_scaling":{"type":"linear","factor":0})"),
+       "rope_scaling: factor must be a number above 0 but is 0"},
+      {with(R"("rope_scaling":{"type":"linear","rope_type":"yarn","factor":2})"),
+       "rope_scaling: rope_type is \"yarn\" but type is \"linear\": which is meant?"},
+      {with(R"("rope_scaling":{"type":"longrope","short_factor":[1,1,1,1],"long_factor":[1,1,1]})"),
+       "rope_scaling: long_factor must have 4 numbers, one for each pair, but has 3"},
+      {with(R"("rope_scaling":{"type":"longrope","short_factor":[1,1,1,0],"long_factor":[1,1,1,1]})"),
+       "rope_scaling: short_factor must be a list of numbers above 0 but is [1,1,1,0]"},
+      {with(R"("rope_scaling":{"type":"longrope"})"),
+       "rope_scaling: short_factor is missing, which rope_type longrope needs"},
+      {with(R"("rope_parameters":{"rope_type":"default","mrope_section":[1,1,1]})"),
+       "rope_parameters: mrope_section must be a list that sums to 4, one for each pair, but is [1,1,1]"},
+      {with(R"("partial_rotary_factor":1.7)"), "partial_rotary_factor must be above 0 and at most 1 but is 1.7"},
+      {with(R"("partial_rotary_factor":0.1)"),
+       "8 features of a head times 0.1 are 0 that turn, which must be even and at least 2"},
+      {R"({"model_type":"llama","head_dim":8,"max_position_embeddings":9223372036854775807})",
+       "max_position_embeddings must be an integer from 1 to 2^53 but is 9223372036854775807"},
+      {R"({"model_type":"smollm3","head_dim":8,"num_hidden_layers":3,"no_rope_layers":[1,0]})",
+       "no_rope_layers must have 3 entries, one for each layer, but has 2"},
+  };
+  for (const Case& c : cases) EXPECT_EQ(error_of(c.config), c.error) << c.config;
+  for (const char* const text :
+       {"\xEF\xBB\xBF{}", "{\"model_type\":\"llama\" /* no */}", "{\"rope_theta\":1e400}",
+        "{\"rope_theta\":10000,\n\"rope_theta\":500000}", "{\"max_position_embeddings\":9223372036854775808}"}) {
+    EXPECT_TRUE(error_of(text).starts_with("line ")) << error_of(text);
+  }
+  EXPECT_TRUE(error_of(std::string(1'000'000, '[')).starts_with("line 1, column "));
+  EXPECT_EQ(error_of(with(R"("rope_scaling":null)")), "accepted, 1 groups");
+  EXPECT_EQ(error_of(with(R"("unrelated":NaN)")), "accepted, 1 groups");
+}
+
+TEST(Model, RangesOfLayers) {
+  const std::vector<std::int64_t> layers = {0, 1, 2, 4, 6, 7};
+  EXPECT_EQ(layer_ranges(layers), "0-2,4,6-7");
+  EXPECT_EQ(layer_ranges({}), "");
+}
+
+}  // namespace
+}  // namespace posenc
