@@ -78,8 +78,9 @@ Wide log_of(const Wide& x) {
   const Wide scaled = {m, std::ldexp(x.low, -exponent)};
   // steps above 1 are twice as wide: their logarithms are those of half, and ln 2
   const bool above = m > 1;
-  const int step = static_cast<int>(std::nearbyint(above ? m * (kSteps / 2) : m * kSteps));
-  const double c = static_cast<double>(step) / (above ? kSteps / 2 : kSteps);
+  const int steps = above ? kSteps / 2 : kSteps;
+  const int step = static_cast<int>(std::nearbyint(m * steps));
+  const double c = static_cast<double>(step) / steps;
   const Wide r = divided(sum_of(scaled, {-c, 0.0}), c);
 
   // ln(1 + r) = r − r²/2 + r³/3 − …, |r| ≤ 2^-6.5: what is left off is below 2^-80 of r

@@ -65,8 +65,8 @@ KerpleGradient backward(const Kerple& s, std::span<const double> d_table) {
   }
   KerpleGradient gradient{std::vector<double>(heads), std::vector<double>(heads)};
   for (std::size_t i = 0; i < d_table.size(); ++i) {
-    const std::size_t h = i % heads;
-    const auto distance = static_cast<double>(i / heads);
+    const std::size_t h = i % heads, row = i / heads;
+    const auto distance = static_cast<double>(row);
     const double amplitude = s.amplitudes[h], rate = s.rates[h];
     if (s.kernel == KerpleKernel::kLog) {
       gradient.amplitudes[h] -= d_table[i] * log_kernel(rate, distance).high;
