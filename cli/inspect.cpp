@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <numbers>
 #include <string>
 #include <utility>
@@ -131,7 +132,7 @@ std::string scaling_text(const RopeScaling& scaling) {
 }
 
 std::string waves_text(const Prepared& form, const Model& model) {
-  double shortest = INFINITY, longest = 0;
+  double shortest = std::numeric_limits<double>::infinity(), longest = 0;
   std::int64_t unfinished = 0, still = 0;
   for (const double frequency : form.frequencies) {
     if (frequency == 0) {

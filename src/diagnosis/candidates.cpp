@@ -258,7 +258,7 @@ Start start_of(const Structure& structure, const Samples& samples, const Rope& r
     most += std::abs(sum);
   }
   Start best;
-  double largest = -INFINITY;
+  double largest = -std::numeric_limits<double>::infinity();
   const auto try_first = [&](std::int64_t first) {
     if (samples.positions[0] + first < 0) return;
     std::complex<double> sum;

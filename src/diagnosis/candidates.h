@@ -1,5 +1,6 @@
 #pragma once
 
+#include <limits>
 #include <vector>
 
 #include "diagnosis/structure.h"
@@ -25,7 +26,7 @@ std::vector<Rope> scaled_candidates(const Rope& unscaled, const Spectrum& spectr
 
 /// How well a scheme explains a structure: with the best magnitude, for tokens from `first` on.
 struct Score {
-  double unexplained = INFINITY;  // energy
+  double unexplained = std::numeric_limits<double>::infinity();  // energy
   double magnitude = 1;
 };
 struct Trial {

@@ -1,6 +1,7 @@
 #include "posenc/schemes/rope.h"
 
 #include <cmath>
+#include <limits>
 
 #include "schemes/check.h"
 #include "schemes/scalings/scaling.h"
@@ -105,9 +106,10 @@ Float32Angles ggml_angles(const Rope& s, const schemes::Scaled<Real>& spectrum,
     const auto at = static_cast<std::size_t>(source.frequency);
     const Real kept = spectrum.kept.empty() ? Real(0) : spectrum.kept[at];
     const Real explained = unscaled[at] * (spectrum.scale * (1 - kept) + kept);
-    angles.blends.push_back(
-        {spectrum.frequencies[at] == 0 ? INFINITY : numerics::nearest_float(explained / spectrum.frequencies[at]),
-         numerics::nearest_float(spectrum.scale), numerics::nearest_float(kept)});
+    angles.blends.push_back({spectrum.frequencies[at] == 0
+                                 ? std::numeric_limits<float>::infinity()
+                                 : numerics::nearest_float(explained / spectrum.frequencies[at]),
+                             numerics::nearest_float(spectrum.scale), numerics::nearest_float(kept)});
   }
   return angles;
 }
