@@ -98,7 +98,7 @@ void turn_f32(const RotateRows<float, float>& rows) { turn_all<float>(rows); }
 void turn_f64(const RotateRows<double, double>& rows) { turn_all<double>(rows); }
 void turn_f16(const RotateRows<Half, float>& rows) { turn_all<Half>(rows); }
 void turn_bf16(const RotateRows<BFloat16, float>& rows) {
-#if HWY_TARGET == HWY_NEON
+#if POSENC_NATIVE_BF16
   if (machine_rounds_to_bf16()) return turn_all<NativeBFloat16>(rows);
 #endif
   turn_all<BFloat16>(rows);

@@ -3,7 +3,7 @@
 #include <hwy/targets.h>
 
 #include <atomic>
-#if defined(__aarch64__) && defined(__linux__)
+#if defined(__aarch64__) && defined(__linux__) && !defined(__clang__)
 #include <sys/auxv.h>
 #endif
 
@@ -14,7 +14,7 @@
 namespace posenc {
 
 bool kernels::cpu::machine_rounds_to_bf16() noexcept {
-#if defined(__aarch64__) && defined(__linux__)
+#if defined(__aarch64__) && defined(__linux__) && !defined(__clang__)
   constexpr unsigned long kHwcap2Bf16 = 1UL << 14;  // HWCAP2_BF16 of the kernel's ABI; older headers lack the name
   static const bool answer = (getauxval(AT_HWCAP2) & kHwcap2Bf16) != 0;
   return answer;

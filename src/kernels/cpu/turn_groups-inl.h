@@ -195,6 +195,14 @@ template <int kRows, class T, class W> HWY_INLINE void turn_group_doubled(T* out
 
 #endif
 
+// clang 14's assembler does not know the instruction; its programs round by additions.
+#undef POSENC_NATIVE_BF16
+#if HWY_TARGET == HWY_NEON && !defined(__clang__)
+#define POSENC_NATIVE_BF16 1
+#else
+#define POSENC_NATIVE_BF16 0
+#endif
+
 #if HWY_TARGET == HWY_NEON
 
 // 16-bit types by whole vectors of eight. On arm64 every conversion to or from f16, and to bf16 where the machine has
@@ -211,6 +219,7 @@ template <class T> HWY_INLINE void store_bits(V16 bits, T* out) {
   hn::StoreU(bits, D16(), reinterpret_cast<std::uint16_t*>(out));
 }
 
+#if POSENC_NATIVE_BF16
 HWY_INLINE V16 narrow_natively(V32 low, V32 high) {
   uint16x8_t bits;
   asm(".arch_extension bf16\n\tbfcvtn %0.4h, %1.4s\n\tbfcvtn2 %0.8h, %2.4s"
@@ -218,6 +227,7 @@ HWY_INLINE V16 narrow_natively(V32 low, V32 high) {
       : "w"(low.raw), "w"(high.raw));
   return V16(bits);
 }
+#endif
 
 template <class T> HWY_INLINE void widen(V16 bits, V32& low, V32& high) {
   if constexpr (!std::is_same_v<T, Half>) {
@@ -235,9 +245,10 @@ template <class T> HWY_INLINE void widen(V16 bits, V32& low, V32& high) {
 // lower half is 0, and `nearest` tells. What is not a number has a lower half of 0 here (tables and inputs see to
 // that), so that nothing is carried into its sign.
 template <class T> HWY_INLINE V16 narrow(V32 low, V32 high, V16& nearest) {
-  if constexpr (std::is_same_v<T, NativeBFloat16>) {
-    return narrow_natively(low, high);
-  } else if constexpr (std::is_same_v<T, BFloat16>) {
+#if POSENC_NATIVE_BF16
+  if constexpr (std::is_same_v<T, NativeBFloat16>) return narrow_natively(low, high);
+#endif
+  if constexpr (std::is_same_v<T, BFloat16>) {
     const hn::RebindToUnsigned<D32> du;
     const auto half = hn::Set(du, 0x8000);
     const auto a = hn::BitCast(D16(), hn::Add(hn::BitCast(du, low), half));
