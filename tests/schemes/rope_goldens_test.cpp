@@ -223,13 +223,14 @@ TEST(RopeGoldens, ExactDiffersByTheErrorOfTheirFloat32Angle) {
         const auto pair = static_cast<std::size_t>(i), at = static_cast<std::size_t>(t * pairs + i);
         const auto position = static_cast<float>(one.ids[static_cast<std::size_t>(t)]);
         const float angle = position * one.values.at("inv_freq")[pair];
-        const long double omega = radians_of(exact.frequencies[pair]);
-        const long double error = std::fabs(static_cast<long double>(angle) - position * omega);
+        const auto omega = static_cast<long double>(radians_of(exact.frequencies[pair]));
+        const auto far = static_cast<long double>(position);
+        const long double error = std::fabs(static_cast<long double>(angle) - far * omega);
         const double got = golden_wave(one, "cos", t, i) - cosines[at];
         const double rounding = 1.5 * ulp(one.magnitude) + 1e-15 * static_cast<double>(position);
         ASSERT_LE(std::fabs(got), one.magnitude * static_cast<double>(error) + rounding) << t << ' ' << i;
         // To first order the cosine moves by sin · error.
-        const double moved = static_cast<double>(static_cast<long double>(angle) - position * omega) * -sines[at];
+        const double moved = static_cast<double>(static_cast<long double>(angle) - far * omega) * -sines[at];
         ASSERT_LE(std::fabs(got - moved), static_cast<double>(error * error) * one.magnitude + rounding)
             << t << ' ' << i;
         largest_difference = std::max(largest_difference, std::fabs(got));
