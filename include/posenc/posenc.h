@@ -24,5 +24,6 @@
 #include "posenc/npz.h"
 #include "posenc/safetensors.h"
 
+#include "posenc/content.h"
 #include "posenc/diagnosis.h"
 #include "posenc/model.h"

@@ -32,6 +32,8 @@ MAY_INCLUDE = {
                                "error"),
     "src/models/": ("src/models/", "src/formats/", "src/schemes/", PUBLIC),
     "src/diagnosis/": ("src/diagnosis/", "src/schemes/", PUBLIC),
+    "src/properties/": ("src/properties/", "src/schemes/", PUBLIC),
+    "src/lessons/": ("src/lessons/", PUBLIC),
     "cli/": ("cli/", "benchmarks/limits.h", PUBLIC),
     "benchmarks/": ("benchmarks/", PUBLIC),
     "examples/": ("examples/", PUBLIC),
@@ -93,7 +95,7 @@ def check(root):
                 if not target.startswith(MAY_INCLUDE[room]):
                     report.problem(path, line, f"{room} may not include {target}")
                 continue
-            if quoted and re.match(r"(posenc|numerics|formats|schemes|kernels|attention|models|diagnosis|cli)/", name):
+            if quoted and re.match(r"(posenc|numerics|formats|schemes|kernels|attention|models|diagnosis|properties|lessons|cli)/", name):
                 report.problem(path, line, f'"{name}" does not exist')
             for pattern, rooms in MAY_USE.items():
                 if re.match(pattern, name) and not path.as_posix().startswith(rooms + ("tests/",)):

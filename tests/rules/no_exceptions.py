@@ -15,7 +15,7 @@ from tree import Report, library_arguments, sources
 
 ROOMS = ("src/", "src/numerics/", "src/schemes/", "src/schemes/scalings/", "src/kernels/",
          "src/kernels/reference/", "src/attention/", "src/attention/reference/", "src/formats/", "src/models/",
-         "src/diagnosis/")
+         "src/diagnosis/", "src/properties/", "src/lessons/")
 REFUSED = re.compile(
     r"^(pthread_\w+|fopen(64)?|open(64)?|openat(64)?|read|write|fread|fwrite|mmap(64)?|__cxa_throw|__cxa_rethrow|"
     r"__cxa_begin_catch|__cxa_allocate_exception)(@.*)?$"

@@ -10,6 +10,7 @@
 #endif
 
 #include <cstdint>
+#include <cstring>
 #include <type_traits>
 
 #include "hwy/highway.h"
@@ -111,6 +112,28 @@ template <class D> HWY_INLINE void store_as(D d, hn::Vec<D> value, Half* to) {
 }
 #endif
 
+// Lanes of 32 bits at an address that only 16-bit elements align.
+#if HWY_TARGET == HWY_SCALAR
+template <class D> HWY_INLINE hn::Vec<D> load_words(D d, const BFloat16* from) {
+  hn::TFromD<D> word;
+  std::memcpy(&word, from, sizeof word);
+  return hn::Set(d, word);
+}
+template <class D> HWY_INLINE void store_words(D, hn::Vec<D> words, BFloat16* to) {
+  const auto word = hn::GetLane(words);
+  std::memcpy(to, &word, sizeof word);
+}
+#else
+template <class D> HWY_INLINE hn::Vec<D> load_words(D d, const BFloat16* from) {
+  const hn::Repartition<std::uint16_t, D> d16;
+  return hn::BitCast(d, hn::LoadU(d16, reinterpret_cast<const std::uint16_t*>(from)));
+}
+template <class D> HWY_INLINE void store_words(D, hn::Vec<D> words, BFloat16* to) {
+  const hn::Repartition<std::uint16_t, D> d16;
+  hn::StoreU(hn::BitCast(d16, words), d16, reinterpret_cast<std::uint16_t*>(to));
+}
+#endif
+
 // Elements that alternate, a b a b: one vector of each.
 
 template <class D, class T> HWY_INLINE void load_alternating(D d, const T* from, hn::Vec<D>& a, hn::Vec<D>& b) {
@@ -118,7 +141,7 @@ template <class D, class T> HWY_INLINE void load_alternating(D d, const T* from,
     hn::LoadInterleaved2(d, from, a, b);
   } else if constexpr (std::is_same_v<T, BFloat16>) {  // two fill a lane of 32 bits: b above a
     const hn::RebindToUnsigned<D> du;
-    const auto both = hn::LoadU(du, reinterpret_cast<const std::uint32_t*>(from));
+    const auto both = load_words(du, from);
     a = hn::BitCast(d, hn::ShiftLeft<16>(both));
     b = hn::BitCast(d, hn::And(both, hn::Set(du, 0xFFFF0000u)));
   } else {
@@ -139,7 +162,7 @@ template <class D, class T> HWY_INLINE void store_alternating(D d, hn::Vec<D> a,
   } else if constexpr (std::is_same_v<T, BFloat16>) {
     const hn::RebindToUnsigned<D> du;
     const auto both = hn::Or(to_bf16_lanes(d, a), hn::ShiftLeft<16>(to_bf16_lanes(d, b)));
-    hn::StoreU(both, du, reinterpret_cast<std::uint32_t*>(to));
+    store_words(du, both, to);
   } else {
     HWY_ALIGN T split[2][hn::MaxLanes(d)];
     store_as(d, a, split[0]);
