@@ -19,10 +19,13 @@ target_compile_options(posenc_compile_options INTERFACE
   -Woverloaded-virtual -Wdouble-promotion -Wimplicit-fallthrough
   # a product and a sum stay two roundings unless the code says fma
   -ffp-contract=off)
+# What is compiled often and runs for a moment: tests, and the words of the program.
+add_library(posenc_compile_quickly INTERFACE)
+target_compile_options(posenc_compile_quickly INTERFACE $<$<NOT:$<CONFIG:Debug>>:-O1>)
 if(POSENC_WARNINGS_AS_ERRORS)
   target_compile_options(posenc_compile_options INTERFACE -Werror)
 endif()
 if(POSENC_SANITIZE)
-  add_compile_options(-fsanitize=${POSENC_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer -g)
+  add_compile_options(-fsanitize=${POSENC_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)
   add_link_options(-fsanitize=${POSENC_SANITIZE})
 endif()

@@ -94,7 +94,9 @@ configure() {
   fi
 }
 
-# build PRESET: everything of that preset, on all cores; the compiler's messages go to stderr.
+# build PRESET [TARGET…]: everything of that preset, or the targets, on all cores; the compiler's messages go to stderr.
 build() {
-  cmake --build "$root/build/$1" --parallel "$(nproc 2>/dev/null || echo 2)" </dev/null >&2
+  local preset=$1
+  shift
+  cmake --build "$root/build/$preset" --parallel "$(nproc 2>/dev/null || echo 2)" ${1:+--target "$@"} </dev/null >&2
 }

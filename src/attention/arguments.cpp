@@ -4,9 +4,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "attention/select.h"
 #include "kernels/bias_checks.h"
+#include "kernels/checks.h"
+#include "kernels/rotation_element.h"
 #include "posenc/apply.h"
 #include "posenc/error.h"
 
@@ -34,22 +37,6 @@ void check_type(std::string_view verb, std::string_view what, DataType type, Dat
   if (type != wanted) raise(fmt::format("{}: {} is {} but must be {}", verb, what, name_of(type), name_of(wanted)));
 }
 
-// The bytes from the first to the last that a view may touch.
-struct Range {
-  std::uintptr_t first, last;
-};
-Range range_of(const ConstTensorView& view) {
-  std::int64_t low = 0, high = 0;
-  for (int axis = 0; axis < view.shape.rank; ++axis) {
-    const std::int64_t reach = (view.shape[axis] - 1) * view.strides[axis];
-    (reach < 0 ? low : high) += reach;
-  }
-  const auto start = reinterpret_cast<std::uintptr_t>(view.data);
-  const std::int64_t size = size_of(view.type);
-  return {start + static_cast<std::uintptr_t>(low * size),
-          start + static_cast<std::uintptr_t>(high * size + size - 1)};
-}
-
 // q or k after rotation, in the type of sums.
 HeadTensor<const void> turned(const ConstTensorView& x, const TokenPositions& positions, const Rotation& form,
                               std::vector<std::byte>& storage) {
@@ -74,7 +61,6 @@ Turning turning_of(const ConstTensorView& x, const TokenPositions& positions, co
   }
   const std::int64_t batch =
       positions.ids != nullptr && positions.batch_stride != 0 && x.shape.rank > 3 ? x.shape[0] : 1;
-  turning.batch_stride = batch > 1 ? tokens * width : 0;
   turns.assign(static_cast<std::size_t>(batch * tokens * width), 0.0f);
   for (std::int64_t row = 0; row < batch * tokens; ++row) {
     std::fill_n(turns.begin() + row * width, turning.pairs, 1.0f);
@@ -85,6 +71,17 @@ Turning turning_of(const ConstTensorView& x, const TokenPositions& positions, co
   plain.first_dim = 0;
   const TensorView all = view(turns.data(), {batch, 1, tokens, width});
   turn(all, all, positions, plain);
+  turning.token_stride = width;
+  if (kernels::wants_doubled(placement_of(form.layout, turning.pairs))) {
+    std::vector<float> doubled(2 * turns.size());
+    for (std::int64_t row = 0; row < batch * tokens; ++row) {
+      const float* const cosines = turns.data() + row * width;
+      kernels::double_turns(cosines, cosines + turning.pairs, turning.pairs, doubled.data() + row * 2 * width);
+    }
+    turns = std::move(doubled);
+    turning.token_stride = 2 * width;
+  }
+  turning.batch_stride = batch > 1 ? tokens * turning.token_stride : 0;
   turning.turns = turns.data();
   return turning;
 }
@@ -215,8 +212,9 @@ HeadTensor<void> logsumexp_of(std::string_view verb, const TensorView& view, con
 void check_apart(std::string_view verb, const Named& one, const Named& other) {
   if (one.view.data == nullptr || other.view.data == nullptr) return;
   if (count_of(one.view.shape) == 0 || count_of(other.view.shape) == 0) return;
-  const Range a = range_of(one.view), b = range_of(other.view);
-  if (a.first <= b.last && b.first <= a.last) raise(fmt::format("{}: {} overlaps {}", verb, one.what, other.what));
+  if (kernels::may_overlap(one.view, other.view)) {
+    raise(fmt::format("{}: {} overlaps {}", verb, one.what, other.what));
+  }
 }
 
 }  // namespace posenc::attend

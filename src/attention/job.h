@@ -28,8 +28,9 @@ struct TokenPlaces {
 
 /// How rows are turned as they are loaded, where the form is a rotation.
 struct Turning {
-  const float* turns = nullptr;  // [batch or 1, tokens, 2 · pairs]: cosines, then sines; null: rows stay as they are
+  const float* turns = nullptr;   // [batch or 1, tokens]: cosines, then sines, as rotate_rows wants them; null: none
   std::int64_t batch_stride = 0;  // 0: the same for every sequence
+  std::int64_t token_stride = 0;
   std::int64_t pairs = 0, first = 0;
   const Rotation* form = nullptr;
 };

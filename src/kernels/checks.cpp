@@ -52,6 +52,11 @@ Range range_of(const ConstTensorView& view) {
 
 }  // namespace
 
+bool may_overlap(const ConstTensorView& one, const ConstTensorView& other) {
+  const Range a = range_of(one), b = range_of(other);
+  return a.first < b.second && b.first < a.second;
+}
+
 void check_same_shape(std::string_view verb, const TensorView& out, const ConstTensorView& x) {
   if (out.shape == x.shape) return;
   raise(fmt::format("{}: out has shape {} but x {}", verb, to_string(out.shape), to_string(x.shape)));
@@ -59,8 +64,7 @@ void check_same_shape(std::string_view verb, const TensorView& out, const ConstT
 
 void check_same_or_apart(std::string_view verb, const TensorView& out, const ConstTensorView& x) {
   if (count_of(x.shape) == 0 || (out.data == x.data && out.strides == x.strides && out.type == x.type)) return;
-  const Range a = range_of(out), b = range_of(x);
-  if (a.first < b.second && b.first < a.second) raise(fmt::format("{}: out overlaps x without being x", verb));
+  if (may_overlap(out, x)) raise(fmt::format("{}: out overlaps x without being x", verb));
 }
 
 namespace {

@@ -56,6 +56,21 @@ inline double growth_at(const Rotation& form, std::size_t pair, std::int64_t pos
   return std::exp(keys ? -exponent : exponent);
 }
 
+/// Whether pairs are read and written in alternation, so that each cosine and sine is wanted twice: c c, −s s. Then a
+/// row is turned without taking its pairs apart.
+inline bool wants_doubled(const PairPlacement& places) noexcept {
+  return places.read.step == 2 && places.write.step == 2;
+}
+/// Makes that row, [2 · pairs cosines | 2 · pairs sines].
+template <class W> void double_turns(const W* cosines, const W* sines, std::int64_t pairs, W* row) noexcept {
+  W* const turned = row + 2 * pairs;
+  for (std::int64_t i = 0; i < pairs; ++i) {
+    row[2 * i] = row[2 * i + 1] = cosines[i];
+    turned[2 * i] = -sines[i];
+    turned[2 * i + 1] = sines[i];
+  }
+}
+
 /// Row of an explicit table for a token.
 template <class W> W table_entry(const ConstTensorView& table, const TokenPositions& positions, std::int64_t b,
                                  std::int64_t t, std::int64_t pair) noexcept {

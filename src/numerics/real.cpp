@@ -1,7 +1,10 @@
 #include "numerics/real.h"
 
 #include <boost/math/constants/constants.hpp>
+#include <boost/multiprecision/cpp_bin_float.hpp>
 #include <cmath>
+#include <memory>
+#include <new>
 #include <string>
 
 #include "numerics/fixed.h"
@@ -18,8 +21,68 @@ void throw_exception(const std::exception& error) { posenc::raise(error.what());
 namespace posenc {
 namespace numerics {
 
+namespace {
+using Big =
+    boost::multiprecision::number<boost::multiprecision::cpp_bin_float<400, boost::multiprecision::digit_base_2>,
+                                  boost::multiprecision::et_off>;
+}  // namespace
+
+// The one way into a Real's storage.
+struct RealAccess {
+  static_assert(sizeof(Big) <= sizeof(Real::storage_) && alignof(Big) <= 16);
+  static_assert(std::is_trivially_destructible_v<Big>, "a Real is left without a word");
+
+  static void make(Real& x, const Big& value) { std::construct_at(reinterpret_cast<Big*>(x.storage_), value); }
+  static Big& of(Real& x) { return *std::launder(reinterpret_cast<Big*>(x.storage_)); }
+  static const Big& of(const Real& x) { return *std::launder(reinterpret_cast<const Big*>(x.storage_)); }
+};
+
+namespace {
+const Big& big(const Real& x) { return RealAccess::of(x); }
+Real real(const Big& value) {
+  Real x;
+  RealAccess::of(x) = value;
+  return x;
+}
+}  // namespace
+
+void Real::make(double value) { RealAccess::make(*this, Big(value)); }
+void Real::make(std::int64_t value) { RealAccess::make(*this, Big(value)); }
+void Real::make(std::uint64_t value) { RealAccess::make(*this, Big(value)); }
+Real::Real(const Real& other) { RealAccess::make(*this, big(other)); }
+Real& Real::operator=(const Real& other) {
+  if (this != &other) RealAccess::of(*this) = big(other);
+  return *this;
+}
+
+Real& Real::operator+=(const Real& other) { return RealAccess::of(*this) += big(other), *this; }
+Real& Real::operator-=(const Real& other) { return RealAccess::of(*this) -= big(other), *this; }
+Real& Real::operator*=(const Real& other) { return RealAccess::of(*this) *= big(other), *this; }
+Real& Real::operator/=(const Real& other) { return RealAccess::of(*this) /= big(other), *this; }
+Real Real::operator-() const { return real(-big(*this)); }
+bool operator==(const Real& a, const Real& b) { return big(a) == big(b); }
+std::partial_ordering operator<=>(const Real& a, const Real& b) {
+  if (big(a) < big(b)) return std::partial_ordering::less;
+  if (big(a) > big(b)) return std::partial_ordering::greater;
+  return big(a) == big(b) ? std::partial_ordering::equivalent : std::partial_ordering::unordered;
+}
+
+template <> float Real::convert_to() const { return big(*this).convert_to<float>(); }
+template <> double Real::convert_to() const { return big(*this).convert_to<double>(); }
+template <> std::int64_t Real::convert_to() const { return big(*this).convert_to<std::int64_t>(); }
+template <> std::uint64_t Real::convert_to() const { return big(*this).convert_to<std::uint64_t>(); }
+
+Real abs(const Real& x) { return real(abs(big(x))); }
+Real floor(const Real& x) { return real(floor(big(x))); }
+Real ceil(const Real& x) { return real(ceil(big(x))); }
+Real sqrt(const Real& x) { return real(sqrt(big(x))); }
+Real exp(const Real& x) { return real(exp(big(x))); }
+Real log(const Real& x) { return real(log(big(x))); }
+Real pow(const Real& x, const Real& y) { return real(pow(big(x), big(y))); }
+Real ldexp(const Real& x, int exponent) { return real(ldexp(big(x), exponent)); }
+
 const Real& two_pi() {
-  static const Real value = boost::math::constants::two_pi<Real>();
+  static const Real value = real(boost::math::constants::two_pi<Big>());
   return value;
 }
 

@@ -127,7 +127,7 @@ TEST(Wave, IsExactOnQuarterTurns) {
 
 TEST(Wave, SaysSoWhereItCannotDecide) {
   // A twelfth of a turn to 2^-257: its sine is one half to 2^-256, and half of 1 + 2^-24 lies between two floats.
-  const Frequency twelfth = frequency_from(boost::math::constants::pi<Real>() / 6);
+  const Frequency twelfth = frequency_from(two_pi() / 12);
   float value = 77;
   const Angle angle{twelfth, 1};
   EXPECT_FALSE(round_wave(value, angle, reduce(angle), 0, 1 + 0x1p-24));

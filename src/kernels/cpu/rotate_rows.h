@@ -14,18 +14,16 @@ struct RotateLoop {
 
 /// Rows of contiguous features, turned by rows of cosines and sines. Two nested loops reach them all.
 template <class T, class W> struct RotateRows {
-  T* out = nullptr;                    // the first rotated feature of the first row
-  const T* x = nullptr;                // the same place, or apart from out
-  const W* cosines = nullptr;          // [pairs · blocks] of the first row; where pairs alternate, each twice
-  const W* sines = nullptr;            // the same, and there the first of the two has its sign turned
+  T* out = nullptr;      // the first rotated feature of the first row
+  const T* x = nullptr;  // the same place, or apart from out
+  const W* cosines =
+      nullptr;  // [pairs · blocks] of the first row; where wants_doubled() says so, as double_turns() makes them
+  const W* sines = nullptr;            // the same
   std::int64_t pairs = 0, blocks = 1;  // pairs of a block; blocks of a row
   PairPlaces read, write;
   RotateLoop outer, inner;
   T* scratch = nullptr;  // [2 · pairs] where out is x and pairs are not written where they were read
 };
-/// Whether pairs are read and written in alternation, so that each cosine and sine is wanted twice: c c, −s s. Then a
-/// row is turned without taking its pairs apart.
-inline bool wants_doubled(const PairPlacement& places) { return places.read.step == 2 && places.write.step == 2; }
 
 /// (a, b) → (a·c − b·s, b·c + a·s), each product and sum rounded to W, the result to T. Same bytes on every target.
 void rotate_rows(const RotateRows<float, float>& rows) noexcept;

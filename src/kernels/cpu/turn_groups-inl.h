@@ -80,6 +80,16 @@ HWY_INLINE void load_pairs(D d, const T* first, const T* second, hn::Vec<D>& a, 
   }
 }
 
+// What lies side by side is stored in one go: memory takes whole cache lines best.
+template <class D, class T>
+HWY_INLINE void store_run(D d, hn::Vec<D> v0, hn::Vec<D> v1, hn::Vec<D> v2, hn::Vec<D> v3, T* out) {
+  const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
+  store_as(d, v0, as_stored(out));
+  store_as(d, v1, as_stored(out + lanes));
+  store_as(d, v2, as_stored(out + 2 * lanes));
+  store_as(d, v3, as_stored(out + 3 * lanes));
+}
+
 // Four vectors of pairs, from one layout to the other.
 template <bool kReadAlternating, bool kWriteAlternating, class T, class W>
 HWY_INLINE void turn_group(T* out0, T* out1, const T* x0, const T* x1, const W* c, const W* s) {
@@ -101,15 +111,8 @@ HWY_INLINE void turn_group(T* out0, T* out1, const T* x0, const T* x1, const W* 
     store_alternating(d, a2, b2, as_stored(out0 + 4 * lanes));
     store_alternating(d, a3, b3, as_stored(out0 + 6 * lanes));
   } else {
-    // What lies side by side is stored in one go: memory takes whole cache lines best.
-    store_as(d, a0, as_stored(out0));
-    store_as(d, a1, as_stored(out0 + lanes));
-    store_as(d, a2, as_stored(out0 + 2 * lanes));
-    store_as(d, a3, as_stored(out0 + 3 * lanes));
-    store_as(d, b0, as_stored(out1));
-    store_as(d, b1, as_stored(out1 + lanes));
-    store_as(d, b2, as_stored(out1 + 2 * lanes));
-    store_as(d, b3, as_stored(out1 + 3 * lanes));
+    store_run(d, a0, a1, a2, a3, out0);
+    store_run(d, b0, b1, b2, b3, out1);
   }
 }
 
@@ -131,15 +134,8 @@ HWY_INLINE void turn_group_halves(T* out0, T* out1, std::int64_t out_step, const
     turn(a1, b1, c1, s1);
     turn(a2, b2, c2, s2);
     turn(a3, b3, c3, s3);
-    // What lies side by side is stored in one go: memory takes whole cache lines best.
-    store_as(d, a0, as_stored(out0));
-    store_as(d, a1, as_stored(out0 + lanes));
-    store_as(d, a2, as_stored(out0 + 2 * lanes));
-    store_as(d, a3, as_stored(out0 + 3 * lanes));
-    store_as(d, b0, as_stored(out1));
-    store_as(d, b1, as_stored(out1 + lanes));
-    store_as(d, b2, as_stored(out1 + 2 * lanes));
-    store_as(d, b3, as_stored(out1 + 3 * lanes));
+    store_run(d, a0, a1, a2, a3, out0);
+    store_run(d, b0, b1, b2, b3, out1);
   }
 }
 
@@ -179,10 +175,7 @@ template <int kRows, class T, class W> HWY_INLINE void turn_half_group_doubled(T
     const auto v1 = turned_doubled(d, load_as(d, as_stored(x + lanes)), c1, s1);
     const auto v2 = turned_doubled(d, load_as(d, as_stored(x + 2 * lanes)), c2, s2);
     const auto v3 = turned_doubled(d, load_as(d, as_stored(x + 3 * lanes)), c3, s3);
-    store_as(d, v0, as_stored(out));
-    store_as(d, v1, as_stored(out + lanes));
-    store_as(d, v2, as_stored(out + 2 * lanes));
-    store_as(d, v3, as_stored(out + 3 * lanes));
+    store_run(d, v0, v1, v2, v3, out);
   }
 }
 template <int kRows, class T, class W> HWY_INLINE void turn_group_doubled(T* out, std::int64_t out_step, const T* x,

@@ -60,13 +60,8 @@ template <class W> class TurnMaker {
     if (!doubled_) return turns;
     W* doubled = scratch.doubled.data();
     for (std::int64_t n = 0; n < block.t1 - block.t0; ++n) {
-      const W *c = turns.cosines + n * turns.stride, *s = turns.sines + n * turns.stride;
-      W *cc = doubled + n * 4 * pairs_, *ss = cc + 2 * pairs_;
-      for (std::int64_t i = 0; i < pairs_; ++i) {
-        cc[2 * i] = cc[2 * i + 1] = c[i];
-        ss[2 * i] = -s[i];
-        ss[2 * i + 1] = s[i];
-      }
+      double_turns(turns.cosines + n * turns.stride, turns.sines + n * turns.stride, pairs_,
+                   doubled + n * 4 * pairs_);
     }
     return {doubled, doubled + 2 * pairs_, 4 * pairs_};
   }
