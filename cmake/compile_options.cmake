@@ -21,7 +21,11 @@ target_compile_options(posenc_compile_options INTERFACE
   -ffp-contract=off)
 # What is compiled often and runs for a moment: tests, and the words of the program.
 add_library(posenc_compile_quickly INTERFACE)
-target_compile_options(posenc_compile_quickly INTERFACE $<$<NOT:$<CONFIG:Debug>>:-O1>)
+if(POSENC_SANITIZE)
+  target_compile_options(posenc_compile_quickly INTERFACE -O0)
+else()
+  target_compile_options(posenc_compile_quickly INTERFACE $<$<NOT:$<CONFIG:Debug>>:-O1>)
+endif()
 if(POSENC_WARNINGS_AS_ERRORS)
   target_compile_options(posenc_compile_options INTERFACE -Werror)
 endif()

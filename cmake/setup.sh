@@ -4,7 +4,7 @@
 
 say() { printf 'posenc: %s\n' "$*" >&2; }
 
-# Each need is PROBE=PACKAGE: a command or a header that shows it is there, and Debian's package that brings it.
+# Each need is PROBE=PACKAGE: a command, a header or a path that shows it is there, and Debian's package that brings it.
 # What is there by other means (a newer CMake, a Boost of one's own) is used as it is.
 build_needs=(
   c++=g++ cmake=cmake ninja=ninja-build pkg-config=pkg-config
@@ -15,6 +15,7 @@ build_needs=(
 test_needs=(
   gtest/gtest.h=libgtest-dev benchmark/benchmark.h=libbenchmark-dev mpfr.h=libmpfr-dev python3=python3
   clang++-14=clang-14 clang-format-14=clang-format-14 clang-tidy-14=clang-tidy-14
+  '/usr/lib/llvm-14/lib/clang/*/include/sanitizer/asan_interface.h=libclang-rt-14-dev'
 )
 
 # missing_packages NEED…: the packages whose probe fails, one in a line.
@@ -23,6 +24,7 @@ missing_packages() {
   local -a headers=()
   for need in "$@"; do
     case ${need%%=*} in
+      /*) compgen -G "${need%%=*}" >/dev/null || printf '%s\n' "${need#*=}" ;;
       *.h | *.hpp) headers+=("$need") ;;
       *) command -v "${need%%=*}" >/dev/null || printf '%s\n' "${need#*=}" ;;
     esac

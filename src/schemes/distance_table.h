@@ -9,7 +9,7 @@
 namespace posenc::schemes {
 
 /// The length that a table by distance is made for.
-inline void check_length(std::string_view scheme, std::int64_t length) {
+inline void check_table_length(std::string_view scheme, std::int64_t length) {
   if (length == 0) {
     raise(fmt::format("{}: the length is missing; its values are made for distances below it (Situation::length)",
                       scheme));
@@ -21,7 +21,7 @@ inline void check_length(std::string_view scheme, std::int64_t length) {
 /// each head.
 template <class Fill>
 DistanceTable table_by_distance(std::string_view scheme, std::int64_t length, std::int64_t heads, const Fill& fill) {
-  check_length(scheme, length);
+  check_table_length(scheme, length);
   DistanceTable source;
   DistanceMap map;
   map.first = 1 - length;

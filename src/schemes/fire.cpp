@@ -42,7 +42,7 @@ double squeezed(double c, double x) {
 
 Bias prepare(const Fire& s, const Situation& now) {
   check(s);
-  schemes::check_length(Fire::name, now.length);
+  schemes::check_table_length(Fire::name, now.length);
   DistanceRatios source;
   for (std::int64_t x = 0; x < now.length; ++x) source.logs.push_back(squeezed(s.c, static_cast<double>(x)));
   source.least = squeezed(s.c, s.threshold);

@@ -21,7 +21,7 @@ void check(const Sandwich& s) {
 
 Bias prepare(const Sandwich& s, const Situation& now) {
   check(s);
-  schemes::check_length(Sandwich::name, now.length);
+  schemes::check_table_length(Sandwich::name, now.length);
   std::vector<Frequency> frequencies;
   for (const numerics::Real& radians : numerics::geometric(s.base, numerics::Real(2) / s.dims, s.dims / 2)) {
     frequencies.push_back(numerics::frequency_from(radians));

@@ -7,7 +7,7 @@ namespace {
 
 template <class N> schemes::Scaled<N> dynamic(const DynamicScaling& scaling, const schemes::Spectrum<N>& from) {
   schemes::check_positive(scaling.name, "factor", scaling.factor);
-  schemes::check_length(scaling.name, scaling.original_length);
+  schemes::check_original_length(scaling.name, scaling.original_length);
   schemes::need_length(scaling.name, from.length);
   const schemes::Real factor = scaling.factor;
   const std::int64_t length = std::max(from.length, scaling.original_length);

@@ -5,7 +5,7 @@ namespace {
 
 template <class N> schemes::Scaled<N> llama3(const Llama3Scaling& scaling, const schemes::Spectrum<N>& from) {
   schemes::check_positive(scaling.name, "factor", scaling.factor);
-  schemes::check_length(scaling.name, scaling.original_length);
+  schemes::check_original_length(scaling.name, scaling.original_length);
   schemes::check_positive(scaling.name, "low_freq_factor", scaling.low_freq_factor);
   schemes::check_positive(scaling.name, "high_freq_factor", scaling.high_freq_factor);
   if (scaling.low_freq_factor >= scaling.high_freq_factor) {

@@ -23,7 +23,7 @@ double magnitude(const LongropeScaling& scaling) {
 
 template <class N> schemes::Scaled<N> longrope(const LongropeScaling& scaling, const schemes::Spectrum<N>& from) {
   schemes::check_positive(scaling.name, "factor", scaling.factor);
-  schemes::check_length(scaling.name, scaling.original_length);
+  schemes::check_original_length(scaling.name, scaling.original_length);
   check_list("short_factors", scaling.short_factors, from.pairs());
   check_list("long_factors", scaling.long_factors, from.pairs());
   if (scaling.attention_factor) {

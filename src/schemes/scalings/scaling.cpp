@@ -23,7 +23,7 @@ void check_positive(std::string_view scaling, std::string_view field, double val
   raise(fmt::format("rope: {} of scaling {} must be above 0 and finite but is {}", field, scaling, value));
 }
 
-void check_length(std::string_view scaling, std::int64_t original_length) {
+void check_original_length(std::string_view scaling, std::int64_t original_length) {
   if (original_length >= 1 && original_length <= kPositionLimit) return;
   raise(fmt::format("rope: original_length of scaling {} must be between 1 and 2^53 but is {}", scaling,
                     original_length));

@@ -59,7 +59,7 @@ template <class N> std::vector<N> inverse_periods(const Real& base, std::int64_t
 }
 
 void check_positive(std::string_view scaling, std::string_view field, double value);
-void check_length(std::string_view scaling, std::int64_t original_length);
+void check_original_length(std::string_view scaling, std::int64_t original_length);
 /// Throws: Error where the length is not said.
 void need_length(std::string_view scaling, std::int64_t length);
 /// base · factor^(d/(d−2)), which slows the slowest pair by factor and leaves the fastest.

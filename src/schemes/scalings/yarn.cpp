@@ -14,7 +14,7 @@ Real pair_with(const YarnScaling& scaling, double turns, double base, std::int64
 
 void check(const YarnScaling& scaling) {
   schemes::check_positive(scaling.name, "factor", scaling.factor);
-  schemes::check_length(scaling.name, scaling.original_length);
+  schemes::check_original_length(scaling.name, scaling.original_length);
   schemes::check_positive(scaling.name, "beta_fast", scaling.beta_fast);
   schemes::check_positive(scaling.name, "beta_slow", scaling.beta_slow);
   if (scaling.beta_fast < scaling.beta_slow) {
