@@ -22,7 +22,7 @@ namespace {
 constexpr std::int64_t kWidestMatrix = 8;
 
 struct ProveFlags {
-  std::string length = "512", seed = "1";
+  std::string length = "1024", seed = "1";
   bool json = false, quiet = false;
   EngineFlags engine;
 };
@@ -175,7 +175,7 @@ Verb prove_verb(CLI::App& program, const std::shared_ptr<SchemeRequest>& scheme)
   verb.command = program.add_subcommand(std::string(verb.name));
   auto flags = std::make_shared<ProveFlags>();
   verb.command
-      ->add_option("--length", flags->length, "positions 0 to N - 1; of many, both ends are looked at (default 512)")
+      ->add_option("--length", flags->length, "positions 0 to N - 1; of many, both ends are looked at (default 1024)")
       ->type_name("N");
   verb.command->add_option("--seed", flags->seed, "of everything that is drawn at random (default 1)")
       ->type_name("N");

@@ -2,9 +2,7 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cmath>
-#include <limits>
 
 #include "posenc/error.h"
 #include "posenc/forms.h"
@@ -63,13 +61,6 @@ void turn_around(Growth& growth) {
 PairPlacement placement_of(PairLayout layout, std::int64_t pairs) noexcept {
   const PairPlaces halves{1, pairs}, interleaved{2, 1};
   return {reads_halves(layout) ? halves : interleaved, writes_halves(layout) ? halves : interleaved};
-}
-
-double range_of(const Growth& growth) noexcept {
-  constexpr double kMost = 80;  // e^80 = 5.5e34
-  double steepest = 0;
-  for (const double rate : growth.rates) steepest = std::max(steepest, std::fabs(rate));
-  return steepest > 0 ? kMost / steepest : std::numeric_limits<double>::infinity();
 }
 
 std::int64_t pairs_of(const Rotation& rotation) noexcept {

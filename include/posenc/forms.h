@@ -138,9 +138,6 @@ struct Rotation {
   Precision precision = {};
 };
 
-/// How far from its centre a growth may go before values leave the range of float32; infinite where there is none.
-double range_of(const Growth& growth) noexcept;
-
 /// The number of pairs that a rotation turns.
 std::int64_t pairs_of(const Rotation& rotation) noexcept;
 

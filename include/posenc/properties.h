@@ -82,7 +82,7 @@ bool is_as_claimed(const Finding& finding) noexcept;
 
 struct ProveOptions {
   /// Positions 0 … length − 1. Of a length too long to look at all, both ends are taken.
-  std::int64_t length = 512;
+  std::int64_t length = 1024;
   std::int64_t seed = 1;  ///< of trained tables that nobody gave, of tokens, queries and keys
   Numerics numerics = Numerics::kExact;
   /// The trained tables, where there are some (see Situation); they stay the caller's.

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "posenc/apply.h"
 #include "properties/rows.h"
 #include "properties/scores.h"
 #include "properties/trial.h"

@@ -183,12 +183,11 @@ Finding audible_steps(const Trial& trial) {
   const double lost = trial.length < 16 ? std::numeric_limits<double>::quiet_NaN()
                                         : share_lost_in_bf16(*addition, token, axes_of(trial.form));
   finding.details = {{"step", step}, {"token", size}, {"share_lost_in_bf16", lost}};
-  const std::string_view judgement =
-      finding.outcome == Outcome::kHolds ? "it can be heard" : "it drowns in the rounding of bf16";
-  finding.meaning = fmt::format(
-      "One position further moves a token by {:.2g} of its size: {}; {:.0f} % of its features do not change "
-      "at all in bf16.",
-      step / size, judgement, 100 * lost);
+  finding.meaning =
+      fmt::format("One position further moves a token by {:.2g} of its size: {}", step / size,
+                  finding.outcome == Outcome::kHolds ? "it can be heard" : "it drowns in the rounding of bf16");
+  finding.meaning +=
+      std::isnan(lost) ? "." : fmt::format("; {:.0f} % of its features stay as they are in bf16.", 100 * lost);
   return finding;
 }
 

@@ -84,12 +84,16 @@ TEST(Claims, AreKeptApartFromOutcomes) {
   EXPECT_TRUE(is_as_claimed(finding));
 }
 
-// A claim that the numbers deny: two positions so near that f32 has one row for both.
+// Claims that the numbers deny: waves so small that f32 has none of them, turns so slow that attention sees none.
 TEST(Claims, CanBeBroken) {
-  const Finding finding = measure(Property::kUnique, make_trial(Rope{.scaling = LinearScaling{.factor = 1e30}}));
-  EXPECT_EQ(finding.claim, Claim::kHolds);
-  EXPECT_EQ(finding.outcome, Outcome::kFails);
-  EXPECT_FALSE(is_as_claimed(finding));
+  const Finding same = measure(Property::kUnique, make_trial(Sinusoidal{.width = 8, .scale = 1e-60}));
+  EXPECT_EQ(same.claim, Claim::kHolds);
+  EXPECT_EQ(same.outcome, Outcome::kFails);
+  EXPECT_FALSE(is_as_claimed(same));
+  const Finding blind = measure(Property::kOrderBlind, make_trial(Rope{.scaling = LinearScaling{.factor = 1e30}}));
+  EXPECT_EQ(blind.claim, Claim::kFails);
+  EXPECT_EQ(blind.outcome, Outcome::kHolds);
+  EXPECT_FALSE(is_as_claimed(blind));
 }
 
 TEST(Consistent, HoldsUnlessTheLengthIsAsked) {
