@@ -12,6 +12,7 @@ namespace posenc::cli {
 namespace {
 
 constexpr int kCellColumns = 9;
+constexpr int kPlaceColumns = kCellColumns + 1;  // with the gap before it
 constexpr std::int64_t kWidestMatrix = 8;
 
 std::string coloured(std::string_view text, std::string_view code, bool colour) {
@@ -115,8 +116,8 @@ std::string properties_table(const std::vector<Proven>& proven, int columns, boo
   int label_columns = 0;
   for (const Proven& one : proven) label_columns = std::max(label_columns, columns_of(label_of(one)));
   const auto cards = property_cards();
-  const auto place = static_cast<std::size_t>(kCellColumns + 1);
-  const auto room = static_cast<std::size_t>(std::max(columns - label_columns - 1, kCellColumns + 1));
+  const auto place = static_cast<std::size_t>(kPlaceColumns);
+  const auto room = static_cast<std::size_t>(std::max(columns - label_columns, kPlaceColumns));
   // blocks of equal size look better than one full and one rest
   const std::size_t blocks = (cards.size() + room / place - 1) / (room / place);
   const std::size_t in_block = (cards.size() + blocks - 1) / blocks;

@@ -3,8 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
-#include <cstring>
+#include <bit>
 
 #include "posenc/apply.h"
 #include "properties/rows.h"
@@ -70,9 +69,12 @@ struct Differences {
 };
 
 // Bytes, not values: −0 is not 0, and a NaN may equal itself.
+std::uint32_t bytes_of(float value) { return std::bit_cast<std::uint32_t>(value); }
+std::uint64_t bytes_of(double value) { return std::bit_cast<std::uint64_t>(value); }
+
 template <class T> std::int64_t bytes_that_differ(const T* a, const T* b, std::size_t count) {
   std::int64_t differ = 0;
-  for (std::size_t i = 0; i < count; ++i) differ += std::memcmp(a + i, b + i, sizeof(T)) == 0 ? 0 : 1;
+  for (std::size_t i = 0; i < count; ++i) differ += bytes_of(a[i]) == bytes_of(b[i]) ? 0 : 1;
   return differ;
 }
 
