@@ -112,6 +112,19 @@ Json list_json(const std::vector<Finding>& findings) {
 
 }  // namespace
 
+std::vector<Proven> prove_every_scheme(const ProveOptions& options) {
+  std::vector<Proven> all;
+  for (const Scheme& scheme : schemes_to_prove()) {
+    const Trial trial = make_trial(scheme, options);
+    Proven proven;
+    proven.scheme = *trial.scheme;
+    proven.has_random_weights = trial.has_random_weights;
+    for (const PropertyCard& card : property_cards()) proven.findings.push_back(measure(card.property, trial));
+    all.push_back(std::move(proven));
+  }
+  return all;
+}
+
 std::string properties_table(const std::vector<Proven>& proven, int columns, bool colour) {
   int label_columns = 0;
   for (const Proven& one : proven) label_columns = std::max(label_columns, columns_of(label_of(one)));

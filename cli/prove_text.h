@@ -17,6 +17,9 @@ struct Proven {
   ShiftMap one_further;           // the matrix of one step; empty where it is too wide to be shown
 };
 
+/// Every scheme and every property: all that the table needs.
+std::vector<Proven> prove_every_scheme(const ProveOptions& options = {});
+
 /// Schemes down, properties across, in as many blocks as the columns need: a mark and a number in each cell.
 std::string properties_table(const std::vector<Proven>& proven, int columns, bool colour);
 /// What the columns of that table are, a line each.
