@@ -21,14 +21,15 @@ void draw(const std::string& text) {
 
 }  // namespace
 
-Progress::Progress(double total, bool wanted) : total_(total), is_wanted_(wanted && isatty(STDERR_FILENO) == 1) {}
+Progress::Progress(double total, bool wanted, std::string_view things)
+    : total_(total), is_wanted_(wanted && isatty(STDERR_FILENO) == 1), things_(things) {}
 
 Progress::~Progress() {
   if (is_shown_) draw("\r\033[K");
 }
 
-void Progress::advance(double bytes) {
-  done_ += bytes;
+void Progress::advance(double count) {
+  done_ += count;
   if (!is_wanted_) return;
   const Clock::time_point now = Clock::now();
   if (now < next_) return;
@@ -41,8 +42,9 @@ void Progress::advance(double bytes) {
   std::string bar;
   for (int i = 0; i < kBarColumns; ++i) bar += i < filled ? "█" : "░";
   const double left = share > 0 ? seconds * (1 - share) / share : 0;
-  draw(fmt::format("\r\033[K  {} {:3.0f} %  {} of {}  {:.0f} s left", bar, 100 * share, in_bytes(done_),
-                   in_bytes(total_), left));
+  const std::string amount = things_.empty() ? fmt::format("{} of {}", in_bytes(done_), in_bytes(total_))
+                                             : fmt::format("{:.0f} of {:.0f} {}", done_, total_, things_);
+  draw(fmt::format("\r\033[K  {} {:3.0f} %  {}  {:.0f} s left", bar, 100 * share, amount, left));
 }
 
 }  // namespace posenc::cli

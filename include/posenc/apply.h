@@ -53,6 +53,9 @@ void rotate(TensorView x, const Positions& positions, const Rotation& form);
 /// Keys take for_keys(form).
 void rotate(const QueryKey<TensorView>& x, const Positions& positions, const Rotation& form);
 
+/// How far from its centre a growth may go, so that values stay in the range of float32; infinite where none grows.
+double range_of(const Growth& growth) noexcept;
+
 /// To an output of x's shape, of any type, that is x or does not overlap it.
 void rotate(TensorView out, ConstTensorView x, const Positions& positions, const Rotation& form);
 void rotate(const QueryKey<TensorView>& out, const QueryKey<ConstTensorView>& x, const Positions& positions,

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "kernels/checks.h"
 #include "kernels/job.h"
@@ -80,21 +81,18 @@ std::int64_t first_feature(std::string_view verb, std::string_view what, const R
                     form.first_dim));
 }
 
-// Past this, e^(rate · distance) would leave the range of float32 and with it every score.
 void check_growth(std::string_view verb, const Rotation& form, const TokenPositions& positions,
                   const Tokens& tokens) {
   if (form.growth.rates.empty() || tokens.batch * tokens.sequence == 0) return;
-  double steepest = 0;
   for (const double rate : form.growth.rates) {
     if (!std::isfinite(rate)) raise(fmt::format("{}: a rate of growth is not finite", verb));
-    steepest = std::max(steepest, std::fabs(rate));
   }
+  const double range = range_of(form.growth);
   const auto check = [&](std::int64_t position) {
-    constexpr double kMost = 80;  // e^80 = 5.5e34
     const double distance = std::fabs(static_cast<double>(position - form.growth.centre));
-    if (distance * steepest <= kMost) return;
+    if (distance <= range) return;
     raise(fmt::format("{}: position {} is too far from the centre {}: growth allows a distance of {}", verb, position,
-                      form.growth.centre, static_cast<std::int64_t>(kMost / steepest)));
+                      form.growth.centre, static_cast<std::int64_t>(range)));
   };
   if (positions.ids == nullptr) {
     check(positions.first);
@@ -191,6 +189,13 @@ template <class W> void tabulate_by_turning(const TensorView& cosines, const Ten
 }
 
 }  // namespace
+
+double range_of(const Growth& growth) noexcept {
+  constexpr double kMost = 80;  // e^80 = 5.5e34; not far past it, float32 ends and with it every score
+  double steepest = 0;
+  for (const double rate : growth.rates) steepest = std::max(steepest, std::fabs(rate));
+  return steepest > 0 ? kMost / steepest : std::numeric_limits<double>::infinity();
+}
 
 void tabulate(TensorView cosines, TensorView sines, const Positions& positions, const Rotation& form) {
   constexpr std::string_view verb = "tabulate";

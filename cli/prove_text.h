@@ -1,0 +1,33 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "posenc/json.h"
+#include "posenc/properties.h"
+
+namespace posenc::cli {
+
+/// What was measured of one scheme.
+struct Proven {
+  Scheme scheme;
+  bool has_random_weights = false;
+  std::vector<Finding> findings;  // in the order of the cards
+  std::vector<Finding> numerics;  // exact and float32 angles; empty where there are none, or nobody asked
+  ShiftMap one_further;           // the matrix of one step; empty where it is too wide to be shown
+};
+
+/// Every scheme and every property: all that the table needs.
+std::vector<Proven> prove_every_scheme(const ProveOptions& options = {});
+
+/// Schemes down, properties across, in as many blocks as the columns need: a mark and a number in each cell.
+std::string properties_table(const std::vector<Proven>& proven, int columns, bool colour);
+/// What the columns of that table are, a line each.
+std::string properties_legend(bool colour);
+
+/// One scheme in sentences, with its matrix and its angles.
+std::string findings_text(const Proven& proven, int columns, bool colour);
+
+Json findings_json(const Proven& proven);
+
+}  // namespace posenc::cli

@@ -1,0 +1,178 @@
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "posenc/forms.h"
+#include "posenc/scheme.h"
+
+namespace posenc {
+
+// Statements about schemes that are measured, not repeated. Every bound follows from the format alone: u = 2^-53 is
+// half a unit in the last place of a double near 1, A the largest value of the vectors, d their width. None is
+// fitted.
+
+/// What is said of a scheme. `rows` are the vectors that it adds, or for rotations the cosines and sines of a
+/// position.
+enum class Property : std::uint8_t {
+  kUnique,            ///< no two rows are the same: smallest distance between two, in f32 as they are added; above 0
+  kBounded,           ///< no value is larger than the form's amplitude, however far: at most A
+  kConsistent,        ///< a position has the same bytes whatever stands around it; at most 0 values that differ
+  kAnyLength,         ///< a longer sequence finds numbers as well: positions that are known
+  kLinearShift,       ///< row(p + k) = M_k · row(p), one M_k for all p: largest residual; at most 10·u·A
+  kDotByDistance,     ///< row(m)·row(n) is a function of m − n: largest spread at one distance, or from the closed
+                      ///< form where there is one; at most 8·d·u·A²
+  kMonotone,          ///< nearer is never less: how much a further one gains; at most that same rounding
+  kRelative,          ///< attention's score is a function of m − n: largest spread at one distance, |q| = |k| = 1
+  kOrderBlind,        ///< Att(PX) = P·Att(X): largest difference; at most what attention's own error allows
+  kOrderBlindCausal,  ///< the same under a causal mask
+  kAudible,           ///< a step of one against the size of a token; at least 2^-9, what rounding to bf16 may move
+  kVaried,            ///< steps are not all the same vector: how far one is from the first; above rounding
+};
+
+/// How a property is spoken of; everything shown of it comes from here.
+struct PropertyCard {
+  Property property;
+  std::string_view name;       ///< "linear-shift": in JSON
+  std::string_view heading;    ///< at most 9 letters: over a column
+  std::string_view statement;  ///< what is said, in one line
+  std::string_view measured;   ///< what the number is
+};
+/// Every property, in the order of the enumeration.
+std::span<const PropertyCard> property_cards() noexcept;
+const PropertyCard& card_of(Property property) noexcept;
+std::string_view name_of(Property property) noexcept;
+
+enum class Outcome : std::uint8_t { kHolds, kFails, kDoesNotApply };
+/// What the field says of it; kFails: that it does not hold, which is to be shown as well.
+enum class Claim : std::uint8_t { kNone, kHolds, kFails };
+enum class Comparison : std::uint8_t { kAtMost, kAtLeast, kAbove };
+/// "holds", "fails", "does-not-apply"; "none", "holds", "fails"; "at-most", "at-least", "above".
+std::string_view name_of(Outcome outcome) noexcept;
+std::string_view name_of(Claim claim) noexcept;
+std::string_view name_of(Comparison comparison) noexcept;
+
+/// A number beside the one that decides, such as the two distances of a counterexample.
+struct Detail {
+  std::string_view name;
+  double value = 0;
+};
+
+/// What was found of one property.
+struct Finding {
+  Property property = Property::kUnique;
+  Outcome outcome = Outcome::kDoesNotApply;
+  Claim claim = Claim::kNone;
+  double measured = std::numeric_limits<double>::quiet_NaN();
+  double bound = std::numeric_limits<double>::quiet_NaN();
+  Comparison comparison = Comparison::kAtMost;
+  Numerics numerics = Numerics::kExact;
+  std::int64_t length = 0;   ///< positions that it was taken from: 0 up to, not including, this
+  std::int64_t samples = 0;  ///< rows, pairs or permutations that were looked at
+  std::string meaning;       ///< one sentence
+  std::vector<Detail> details = {};
+};
+/// Whether what was found is what is claimed: false where a claimed property fails, or one holds that is denied.
+bool is_as_claimed(const Finding& finding) noexcept;
+
+struct ProveOptions {
+  /// Positions 0 … length − 1. Of a length too long to look at all, both ends are taken.
+  std::int64_t length = 1024;
+  std::int64_t seed = 1;  ///< of trained tables that nobody gave, of tokens, queries and keys
+  Numerics numerics = Numerics::kExact;
+  /// The trained tables, where there are some (see Situation); they stay the caller's.
+  ConstTensorView weights = {}, key_weights = {};
+};
+
+/// A scheme made ready to be measured: its form, and the trained numbers that the form looks at, drawn uniformly from
+/// [−1, 1) where the scheme has none of its own.
+struct Trial {
+  std::optional<Scheme> scheme = {};  ///< none: a form of somebody's own
+  Form form = Nothing{};
+  std::int64_t length = 0;          ///< as asked, or less where the form ends before
+  bool has_random_weights = false;  ///< trained numbers were drawn
+  ProveOptions options = {};
+  std::vector<double> weights = {}, key_weights = {};
+
+  Trial() = default;
+  Trial(Trial&&) = default;
+  Trial& operator=(Trial&&) = default;
+};
+/// Throws: Error where the scheme's fields are wrong, or the length is not from 2 to 2^53.
+Trial make_trial(const Scheme& scheme, const ProveOptions& options = {});
+/// A form of one's own. What it looks at stays the caller's.
+Trial make_trial(const Form& form, const ProveOptions& options = {});
+
+/// Every scheme with its default fields, but 64 features wide where it has a width: enough for every statement.
+std::vector<Scheme> schemes_to_prove();
+/// The same for one scheme; all else stays as it is.
+Scheme for_proving(Scheme scheme);
+
+/// Measures one property.
+Finding measure(Property property, const Trial& trial);
+/// All of them, in order.
+std::vector<Finding> prove(const Scheme& scheme, const ProveOptions& options = {});
+
+/// What depends on m − n alone, with the exact angle and with the float32 ones of engines: kRelative of a rotation,
+/// kDotByDistance of waves; none for schemes without angles. No claim is made of float32.
+std::vector<Finding> compare_numerics(const Scheme& scheme, const ProveOptions& options = {});
+
+// --- what the statements are made of ----------------------------------------------------------------------------
+
+/// Positions 0 … reach − 1 are known to the form: the rows of a table, the distances of a map, how far growth may go;
+/// 2^53 where nothing ends.
+std::int64_t reach_of(const Form& form) noexcept;
+
+/// M_k of row(p + k) = M_k · row(p).
+struct ShiftMap {
+  std::int64_t by = 0;
+  std::int64_t width = 0;
+  std::vector<double> matrix = {};  ///< [width, width]; empty where the width is above `widest`
+  double residual = 0;              ///< largest |row(p + k) − M_k row(p)| (root mean square where M_k was fitted)
+  double bound = 0;                 ///< what rounding allows
+  bool is_fitted = false;           ///< by least squares, as the form has no pairs of sine and cosine; else built
+  std::int64_t rank = 0;            ///< of the rows; the width for pairs
+  std::int64_t rows = 0;            ///< that were looked at
+};
+struct ShiftOptions {
+  std::int64_t length = 512;
+  std::int64_t widest = 64;
+};
+/// Pairs of sine and cosine turn by one angle; other rows get the best matrix there is, by least squares over all
+/// positions. Rotations: the rows are cosines, then sines.
+/// Throws: Error for a bias or no form, a shift below 0, positions of several axes.
+ShiftMap shift_matrix(const Form& form, std::int64_t by, const ShiftOptions& options = {});
+
+/// The dot products of all pairs of rows that are `offset` apart.
+struct DotProducts {
+  std::vector<std::int64_t> offset;  ///< n − m, one number for each axis
+  std::int64_t pairs = 0;
+  double least = 0, most = 0;
+  double closed_form = std::numeric_limits<double>::quiet_NaN();  ///< A²·Σ cos(ω_i·offset), where there are pairs
+};
+/// By offset, in rising order; of long sequences, pairs from both ends.
+/// Throws: Error for a form without rows.
+std::vector<DotProducts> dot_by_distance(const Form& form, std::int64_t length);
+
+/// ‖Att(PX) − P·Att(X)‖∞ for random tokens X, projections and permutations P.
+struct Equivariance {
+  double difference = 0;
+  double bound = 0;  ///< attention's own error, twice: 4e-6 · max|v|, growing with the scores
+  std::int64_t tokens = 0;
+  std::int64_t permutations = 0;
+};
+struct EquivarianceOptions {
+  bool causal = false;
+  std::int64_t tokens = 16;
+  std::int64_t permutations = 8;
+  std::int64_t seed = 1;
+};
+/// Real attention in f32: an Addition is added to X before q, k and v are made of it, the others act inside.
+Equivariance equivariance(const Form& form, const EquivarianceOptions& options = {});
+
+}  // namespace posenc

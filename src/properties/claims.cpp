@@ -1,0 +1,182 @@
+// What is claimed of which scheme: data, in one table. A scheme is known by the kind of its form; where schemes of
+// one kind differ, by its name.
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <string_view>
+
+#include "properties/rows.h"
+#include "properties/trial.h"
+
+namespace posenc::properties {
+namespace {
+
+template <class... T> struct Overloaded : T... { using T::operator()...; };
+template <class... T> Overloaded(T...) -> Overloaded<T...>;
+
+std::string_view kind_of(const Form& form) {
+  const auto of_addition = [](const Addition& addition) {
+    return std::visit(Overloaded{[](const Waves&) { return "waves"; }, [](const Rows&) { return "rows"; },
+                                 [](const Lines&) { return "lines"; }},
+                      addition.source);
+  };
+  const auto of_bias = [](const Bias& bias) {
+    return std::visit(
+        Overloaded{[](const Slopes&) { return "slopes"; }, [](const DistanceTable&) { return "distance-table"; },
+                   [](const DistanceVectors&) { return "distance-vectors"; },
+                   [](const DistanceRatios&) { return "distance-ratios"; }},
+        bias.source);
+  };
+  return std::visit(Overloaded{[](const Nothing&) { return "nothing"; }, of_addition,
+                               [](const Rotation&) { return "rotation"; }, of_bias},
+                    form);
+}
+
+// Conditions under which a claim is made at all.
+bool always(const Trial&) { return true; }
+// Sines without their cosines neither turn nor have a sum of cosines; float32 angles are off, which is the point.
+bool of_whole_exact_pairs(const Trial& trial) {
+  return has_exact_angles(trial.form) && !wave_pairs_of(trial.form).empty();
+}
+// Enough turns of the fastest wave for a further distance to gain on a nearer one: slow waves in between fill the gap
+// until distance · spacing of frequencies is about 1.
+bool of_enough_turns(const Trial& trial) {
+  const double turned = static_cast<double>(trial.length) * fastest_wave(trial.form);
+  return turned >= std::max(64.0, static_cast<double>(width_of(trial.form)) / 2);
+}
+// Something that differs from position to position at all.
+bool of_some_motion(const Trial& trial) { return fastest_wave(trial.form) > 0 && amplitude_of(trial.form, 2) > 0; }
+bool of_lines_that_rise(const Trial& trial) {
+  const auto* const addition = std::get_if<Addition>(&trial.form);
+  const auto* const lines = addition == nullptr ? nullptr : std::get_if<Lines>(&addition->source);
+  return lines != nullptr &&
+         std::any_of(lines->step.begin(), lines->step.end(), [](double step) { return step != 0; });
+}
+bool without_growth(const Trial& trial) {
+  const auto* const rotation = std::get_if<Rotation>(&trial.form);
+  return rotation == nullptr || rotation->growth.rates.empty();
+}
+bool with_exact_angles(const Trial& trial) { return has_exact_angles(trial.form); }
+// Scalings that ask for a length may be different for each.
+bool whatever_the_length(const Trial& trial) {
+  const auto* const rope = trial.scheme ? std::get_if<Rope>(&*trial.scheme) : nullptr;
+  if (rope == nullptr) return true;
+  return std::visit(
+      []<class S>(const S&) {
+        return !requires { S::needs_length; };
+      },
+      rope->scaling);
+}
+
+// Queries before FIRE's threshold count as if they stood there: only past it does their position matter.
+bool past_the_threshold(const Trial& trial) {
+  const auto* const fire = trial.scheme ? std::get_if<Fire>(&*trial.scheme) : nullptr;
+  return fire != nullptr && static_cast<double>(trial.length) > 1.5 * fire->threshold;
+}
+
+struct Claimed {
+  std::string_view who;  // a scheme, or a kind of form
+  Property property;
+  Claim claim;
+  bool (*when)(const Trial&) = always;
+};
+
+constexpr Claim kHolds = Claim::kHolds, kFails = Claim::kFails, kOpen = Claim::kNone;
+using P = Property;
+
+// The first line that fits counts.
+constexpr std::array kClaims = {
+    // schemes that differ from their kind
+    Claimed{"steps", P::kLinearShift, kFails, of_lines_that_rise},
+    Claimed{"steps", P::kAudible, kFails, [](const Trial& t) { return *t.scheme == for_proving(Scheme(Steps{})); }},
+    Claimed{"kerple", P::kMonotone, kHolds},
+    Claimed{"sandwich", P::kMonotone, kFails, [](const Trial& t) { return t.length >= 512; }},
+    Claimed{"swin", P::kAnyLength, kFails},
+    Claimed{"t5", P::kAnyLength, kHolds},
+    Claimed{"kerple", P::kAnyLength, kHolds},
+    Claimed{"sandwich", P::kAnyLength, kHolds},
+
+    Claimed{"nothing", P::kConsistent, kHolds},
+    Claimed{"nothing", P::kAnyLength, kHolds},
+    Claimed{"nothing", P::kOrderBlind, kHolds},
+    Claimed{"nothing", P::kOrderBlindCausal, kFails},
+
+    Claimed{"waves", P::kUnique, kHolds, of_some_motion},
+    Claimed{"waves", P::kBounded, kHolds},
+    Claimed{"waves", P::kConsistent, kHolds},
+    Claimed{"waves", P::kAnyLength, kHolds},
+    Claimed{"waves", P::kLinearShift, kHolds, of_whole_exact_pairs},
+    Claimed{"waves", P::kDotByDistance, kHolds, of_whole_exact_pairs},
+    Claimed{"waves", P::kMonotone, kFails, of_enough_turns},
+    Claimed{"waves", P::kRelative, kFails, of_some_motion},
+    Claimed{"waves", P::kOrderBlind, kFails, of_some_motion},
+    Claimed{"waves", P::kOrderBlindCausal, kFails},
+    Claimed{"waves", P::kVaried, kHolds, of_some_motion},
+
+    Claimed{"rows", P::kConsistent, kHolds},
+    Claimed{"rows", P::kAnyLength, kFails},
+    Claimed{"rows", P::kOrderBlind, kFails},
+    Claimed{"rows", P::kOrderBlindCausal, kFails},
+
+    Claimed{"lines", P::kUnique, kHolds, [](const Trial& t) { return t.length <= 4096 && of_lines_that_rise(t); }},
+    Claimed{"lines", P::kBounded, kFails, of_lines_that_rise},
+    Claimed{"lines", P::kConsistent, kHolds},
+    Claimed{"lines", P::kAnyLength, kHolds},
+    Claimed{"lines", P::kDotByDistance, kFails, of_lines_that_rise},
+    Claimed{"lines", P::kRelative, kFails, of_lines_that_rise},
+    Claimed{"lines", P::kOrderBlindCausal, kFails},
+    Claimed{"lines", P::kVaried, kFails},
+
+    Claimed{"rotation", P::kUnique, kHolds, of_some_motion},
+    Claimed{"rotation", P::kBounded, kHolds, without_growth},
+    Claimed{"rotation", P::kConsistent, kHolds, whatever_the_length},
+    Claimed{"rotation", P::kAnyLength, kHolds, without_growth},
+    Claimed{"rotation", P::kLinearShift, kHolds, of_whole_exact_pairs},
+    Claimed{"rotation", P::kMonotone, kFails, [](const Trial& t) { return of_enough_turns(t) && without_growth(t); }},
+    Claimed{"rotation", P::kRelative, kHolds, with_exact_angles},
+    Claimed{"rotation", P::kOrderBlind, kFails, of_some_motion},
+    Claimed{"rotation", P::kOrderBlindCausal, kFails},
+
+    Claimed{"slopes", P::kConsistent, kHolds},
+    Claimed{"slopes", P::kAnyLength, kHolds},
+    Claimed{"slopes", P::kMonotone, kHolds},
+    Claimed{"slopes", P::kRelative, kHolds},
+    Claimed{"slopes", P::kOrderBlind, kFails,
+            [](const Trial& t) {
+              const auto* const alibi = t.scheme ? std::get_if<Alibi>(&*t.scheme) : nullptr;
+              return alibi == nullptr || alibi->scale > 1e-3;
+            }},
+    Claimed{"slopes", P::kOrderBlindCausal, kFails},
+
+    Claimed{"distance-table", P::kConsistent, kHolds},
+    Claimed{"distance-table", P::kRelative, kHolds},
+    Claimed{"distance-table", P::kOrderBlind, kFails},
+    Claimed{"distance-table", P::kOrderBlindCausal, kFails},
+
+    Claimed{"distance-vectors", P::kConsistent, kHolds},
+    Claimed{"distance-vectors", P::kAnyLength, kHolds},
+    Claimed{"distance-vectors", P::kRelative, kHolds},
+    Claimed{"distance-vectors", P::kOrderBlind, kFails},
+    Claimed{"distance-vectors", P::kOrderBlindCausal, kFails},
+
+    Claimed{"distance-ratios", P::kConsistent, kHolds},
+    Claimed{"distance-ratios", P::kAnyLength, kHolds},
+    Claimed{"distance-ratios", P::kRelative, kFails, past_the_threshold},
+    Claimed{"distance-ratios", P::kOrderBlind, kFails},
+    Claimed{"distance-ratios", P::kOrderBlindCausal, kFails},
+};
+
+}  // namespace
+
+Claim claim_of(Property property, const Trial& trial) {
+  if (!trial.scheme) return kOpen;  // nobody claims anything of a form of one's own
+  const std::string_view name = name_of(*trial.scheme), kind = kind_of(trial.form);
+  for (const Claimed& claimed : kClaims) {
+    if (claimed.property != property || (claimed.who != name && claimed.who != kind)) continue;
+    return claimed.when(trial) ? claimed.claim : kOpen;
+  }
+  return kOpen;
+}
+
+}  // namespace posenc::properties

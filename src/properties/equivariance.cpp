@@ -1,0 +1,181 @@
+// Att(PX) = P·Att(X): does attention notice that its tokens were shuffled?
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "posenc/apply.h"
+#include "posenc/attention.h"
+#include "posenc/error.h"
+#include "properties/rows.h"
+#include "properties/scores.h"
+#include "properties/trial.h"
+#include "schemes/random.h"
+
+namespace posenc {
+namespace {
+
+using namespace properties;
+
+constexpr std::int64_t kModelWidth = 32;  // where the form does not say
+constexpr std::int64_t kHeadFeatures = 16;
+
+// Attention's contract in f32: 2e-6 · Σ weight·|v| for scores up to 16 (attention.h). The exponential of a score is
+// off by what the score is off by, which grows with it.
+constexpr double kAttentionError = 2e-6, kScoresOfContract = 16;
+
+struct Layer {
+  std::int64_t width = 0, heads = 1, features = 0;  // of a token; of q, k and v
+  std::vector<double> q, k, v;                      // [width, heads · features]
+};
+
+Layer random_layer(const Form& form, schemes::Random& random) {
+  Layer layer;
+  const auto* const addition = std::get_if<Addition>(&form);
+  layer.width = addition != nullptr ? addition->width : kModelWidth;
+  layer.heads = heads_of(form);
+  layer.features = addition != nullptr ? kHeadFeatures : head_features_of(form);
+  const double size = std::sqrt(3.0 / static_cast<double>(layer.width));
+  for (std::vector<double>* const weights : {&layer.q, &layer.k, &layer.v}) {
+    weights->resize(static_cast<std::size_t>(layer.width * layer.heads * layer.features));
+    for (double& weight : *weights) weight = size * random.uniform();
+  }
+  return layer;
+}
+
+// A token's own product, summed in its own order: a shuffled token gives the same bytes.
+std::vector<float> projected(const std::vector<float>& x, const std::vector<double>& weights, std::size_t width) {
+  const std::size_t columns = weights.size() / width, tokens = x.size() / width;
+  std::vector<float> result(tokens * columns);
+  for (std::size_t t = 0; t < tokens; ++t) {
+    for (std::size_t c = 0; c < columns; ++c) {
+      double sum = 0;
+      for (std::size_t i = 0; i < width; ++i) sum += static_cast<double>(x[t * width + i]) * weights[i * columns + c];
+      result[t * columns + c] = static_cast<float>(sum);
+    }
+  }
+  return result;
+}
+
+struct Attended {
+  std::vector<float> out;    // [tokens, heads · features]
+  double largest_value = 0;  // |v|
+  double largest_score = 0;  // of those that count, see below
+};
+
+double largest_of(const std::vector<float>& values) {
+  double most = 0;
+  for (const float value : values) most = larger(most, std::fabs(static_cast<double>(value)));
+  return most;
+}
+
+Attended attended(const Form& form, const Layer& layer, std::vector<float> x, const Sample& sample, bool causal) {
+  const auto tokens = static_cast<std::int64_t>(sample.count);
+  const auto width = static_cast<std::size_t>(layer.width);
+  AttentionOptions options;
+  options.causal = causal;
+  if (const auto* const addition = std::get_if<Addition>(&form)) {
+    add(view(x.data(), {tokens, layer.width}), sample.positions(), *addition);
+  } else {
+    options.position = form;
+    options.query_positions = options.key_positions = sample.positions();
+  }
+  const std::vector<float> q = projected(x, layer.q, width), k = projected(x, layer.k, width),
+                           v = projected(x, layer.v, width);
+  Attended result;
+  result.out.resize(q.size());
+  const Extents shape{tokens, layer.heads, layer.features};
+  const auto heads_first = [&](const std::vector<float>& data) { return swap_axes(view(data.data(), shape), 0, 1); };
+  std::vector<float> sums(static_cast<std::size_t>(layer.heads * tokens));
+  options.logsumexp = view(sums.data(), {layer.heads, tokens});
+  attention(swap_axes(view(result.out.data(), shape), 0, 1), heads_first(q), heads_first(k), heads_first(v), options);
+  result.largest_value = largest_of(v);
+  // A score that is 16 below the logarithm of the sum weighs less than 2e-7: what it is off by does not count.
+  result.largest_score = largest_of(sums) + kScoresOfContract;
+  return result;
+}
+
+// Never the identity.
+std::vector<std::size_t> permutation_of(std::size_t count, schemes::Random& random) {
+  std::vector<std::size_t> order(count);
+  for (std::size_t i = 0; i < count; ++i) order[i] = i;
+  for (std::size_t i = count; i-- > 1;) {
+    std::swap(order[i], order[static_cast<std::size_t>(random.below(static_cast<std::int64_t>(i) + 1))]);
+  }
+  if (std::is_sorted(order.begin(), order.end())) std::swap(order.front(), order.back());
+  return order;
+}
+
+std::vector<float> shuffled(const std::vector<float>& rows, const std::vector<std::size_t>& order) {
+  const std::size_t width = rows.size() / order.size();
+  std::vector<float> result(rows.size());
+  for (std::size_t i = 0; i < order.size(); ++i) {
+    std::copy_n(rows.begin() + static_cast<std::ptrdiff_t>(order[i] * width), width,
+                result.begin() + static_cast<std::ptrdiff_t>(i * width));
+  }
+  return result;
+}
+
+}  // namespace
+
+Equivariance equivariance(const Form& form, const EquivarianceOptions& options) {
+  if (options.tokens < 2 || options.tokens > 4096 || options.permutations < 1) {
+    raise(fmt::format("equivariance: {} tokens, {} permutations; there must be 2 to 4096, and one", options.tokens,
+                      options.permutations));
+  }
+  schemes::Random random(options.seed);
+  const Layer layer = random_layer(form, random);
+  const Sample sample = sample_of(std::min(options.tokens, reach_of(form)), axes_of(form), options.tokens);
+  std::vector<float> x(sample.count * static_cast<std::size_t>(layer.width));
+  for (float& value : x) value = static_cast<float>(random.uniform());
+
+  Equivariance result;
+  result.tokens = static_cast<std::int64_t>(sample.count);
+  result.permutations = options.permutations;
+  const Attended plain = attended(form, layer, x, sample, options.causal);
+  for (std::int64_t i = 0; i < options.permutations && sample.count > 1; ++i) {
+    const std::vector<std::size_t> order = permutation_of(sample.count, random);
+    const Attended moved = attended(form, layer, shuffled(x, order), sample, options.causal);
+    const std::vector<float> expected = shuffled(plain.out, order);
+    for (std::size_t j = 0; j < expected.size(); ++j) {
+      const double difference = static_cast<double>(moved.out[j]) - static_cast<double>(expected[j]);
+      result.difference = larger(result.difference, std::fabs(difference));
+    }
+    const double score = std::max(plain.largest_score, moved.largest_score);
+    const double value = std::max(plain.largest_value, moved.largest_value);
+    result.bound = larger(result.bound, 2 * kAttentionError * score / kScoresOfContract * value);
+  }
+  return result;
+}
+
+namespace properties {
+
+Finding order_blind(const Trial& trial, bool causal) {
+  const Property property = causal ? Property::kOrderBlindCausal : Property::kOrderBlind;
+  if (trial.length < 2) return does_not_apply(property, trial, "It knows fewer than two positions.");
+  const std::int64_t tokens = axes_of(trial.form) == 1 ? std::min<std::int64_t>(16, trial.length) : 16;
+  const Equivariance found =
+      equivariance(trial.form, {.causal = causal, .tokens = tokens, .seed = trial.options.seed});
+  Finding finding = decided(property, trial, found.difference, found.bound, Comparison::kAtMost);
+  finding.samples = found.permutations;
+  finding.details = {{"tokens", static_cast<double>(found.tokens)}};
+  const bool is_nothing = std::holds_alternative<Nothing>(trial.form);
+  if (finding.outcome == Outcome::kHolds) {
+    finding.meaning = fmt::format(
+        "Shuffle {} tokens, and the outputs are shuffled the same way, nothing else: word "
+        "order is lost (difference {:.2g}, rounding alone).",
+        found.tokens, found.difference);
+  } else if (is_nothing) {
+    finding.meaning = fmt::format("A causal mask alone tells order: shuffled tokens come out different by {:.2g}.",
+                                  found.difference);
+  } else {
+    finding.meaning =
+        fmt::format("Shuffled tokens come out different, by up to {:.2g}: word order is seen.", found.difference);
+  }
+  return finding;
+}
+
+}  // namespace properties
+}  // namespace posenc

@@ -1,0 +1,135 @@
+// Whether attention's score of a query and a key is a matter of their distance alone.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "posenc/apply.h"
+#include "properties/rows.h"
+#include "properties/scores.h"
+#include "properties/trial.h"
+
+namespace posenc::properties {
+namespace {
+
+constexpr std::int64_t kMostPositions = 48;
+
+struct Spread {
+  double least = 0, most = 0;
+  bool is_empty = true;
+
+  void take(double value) {
+    least = is_empty || !(value >= least) ? value : least;
+    most = is_empty || !(value <= most) ? value : most;
+    is_empty = false;
+  }
+  double width() const { return most - least; }
+};
+
+struct Spreads {
+  double worst = 0;
+  std::vector<std::int64_t> offset;  // where it is
+  std::int64_t pairs = 0;
+};
+
+// values: [pairs, heads]
+Spreads spreads_of(const Sample& sample, const std::vector<ScorePair>& pairs, const std::vector<double>& values) {
+  const std::size_t heads = values.size() / pairs.size();
+  std::map<std::vector<std::int64_t>, std::vector<Spread>> by_offset;
+  for (std::size_t i = 0; i < pairs.size(); ++i) {
+    auto& spreads = by_offset[sample.offset(pairs[i].query, pairs[i].key)];
+    spreads.resize(heads);
+    for (std::size_t head = 0; head < heads; ++head) spreads[head].take(values[i * heads + head]);
+  }
+  Spreads result;
+  result.pairs = static_cast<std::int64_t>(pairs.size());
+  for (const auto& [offset, spreads] : by_offset) {
+    for (const Spread& spread : spreads) {
+      if (result.offset.empty() || !(spread.width() <= result.worst)) result.offset = offset;
+      result.worst = larger(result.worst, spread.width());
+    }
+  }
+  return result;
+}
+
+// What the form adds, [pairs, heads], as it is materialised.
+std::vector<double> biases_of(const Bias& form, const Sample& sample, const std::vector<ScorePair>& pairs) {
+  const auto heads = static_cast<std::size_t>(std::max<std::int64_t>(form.heads, 1));
+  const auto count = static_cast<std::int64_t>(sample.count);
+  std::vector<double> all(heads * sample.count * sample.count), values;
+  bias(view(all.data(), {static_cast<std::int64_t>(heads), count, count}), sample.positions(), sample.positions(),
+       form);
+  for (const ScorePair& pair : pairs) {
+    for (std::size_t head = 0; head < heads; ++head) {
+      values.push_back(all[(head * sample.count + pair.query) * sample.count + pair.key]);
+    }
+  }
+  return values;
+}
+
+// Of a score of two vectors of length 1, turned: a turned feature is within 4u of its pair's length, so a product of
+// two pairs within 12u of theirs, and the sum of d products within (d + 12)u more; √2 for the sum of a pair's
+// features. Of two scores twice that, with room for the logarithm that they pass through.
+double rounding_of_scores(const Trial& trial, const Sample& sample) {
+  const auto features = static_cast<double>(head_features_of(trial.form));
+  double size = 1, growth = 0;
+  if (const auto* const rotation = std::get_if<Rotation>(&trial.form)) {
+    size = rotation->magnitude * rotation->magnitude * std::fabs(rotation->softmax_factor);
+    double steepest = 0, span = 0, furthest = 0;
+    for (const double rate : rotation->growth.rates) steepest = std::max(steepest, std::fabs(rate));
+    for (const std::int64_t id : sample.ids) {
+      span = std::max(span, static_cast<double>(std::abs(id - sample.ids.front())));
+      furthest = std::max(furthest, static_cast<double>(std::abs(id - rotation->growth.centre)));
+    }
+    // the exponent of a growth is rounded as well, and counts as often as it is large
+    growth = 4 * (steepest * furthest + 2);
+    if (steepest == 0) growth = 0;
+    size *= std::exp(steepest * span);
+  }
+  if (std::holds_alternative<Addition>(trial.form)) {
+    const double amplitude = amplitude_of(trial.form, trial.length);
+    const double length = 1 + amplitude * std::sqrt(features);
+    size = length * length;
+  }
+  return 4 * kUnit * (features + 20 + growth) * size;
+}
+
+}  // namespace
+
+Finding relative_scores(const Trial& trial) {
+  if (trial.length < 2) return does_not_apply(Property::kRelative, trial, "It knows fewer than two positions.");
+  const Sample sample = sample_of(trial.length, axes_of(trial.form), kMostPositions);
+  const std::vector<ScorePair> pairs = all_pairs(sample);
+  const auto* const bias = std::get_if<Bias>(&trial.form);
+  const bool is_table = bias != nullptr && !std::holds_alternative<DistanceVectors>(bias->source);
+  // A bias that can be written down is compared as it is: the same distance, the same bytes.
+  const std::vector<double> values =
+      is_table ? biases_of(*bias, sample, pairs)
+               : scores_of(trial.form, sample, pairs,
+                           random_query_and_key(head_features_of(trial.form), trial.options.seed));
+  const Spreads spreads = spreads_of(sample, pairs, values);
+  Finding finding = decided(Property::kRelative, trial, spreads.worst,
+                            is_table ? 0 : rounding_of_scores(trial, sample), Comparison::kAtMost);
+  finding.samples = spreads.pairs;
+  finding.details = {{"distance", static_cast<double>(spreads.offset.front())}};
+  if (finding.outcome == Outcome::kFails) {
+    finding.meaning =
+        fmt::format("Queries and keys {} apart score differently, by up to {:.2g}: where they stand matters too.",
+                    std::abs(spreads.offset.front()), spreads.worst);
+  } else if (std::holds_alternative<Nothing>(trial.form)) {
+    finding.meaning = "The score does not depend on position at all, so it does not depend on more than m - n.";
+  } else if (is_table) {
+    finding.meaning =
+        fmt::format("By construction: over {} pairs, the same m - n adds the same bytes.", spreads.pairs);
+  } else {
+    finding.meaning = fmt::format(
+        "Over {} pairs, up to position {}, the score of one query and one key is that of m - n "
+        "to {:.2g}.",
+        spreads.pairs, trial.length - 1, spreads.worst);
+  }
+  return finding;
+}
+
+}  // namespace posenc::properties

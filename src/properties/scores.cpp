@@ -1,0 +1,130 @@
+#include "properties/scores.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "posenc/attention.h"
+#include "schemes/random.h"
+
+namespace posenc::properties {
+namespace {
+
+constexpr std::int64_t kFeatures = 16;      // where a form does not say
+constexpr std::size_t kPairsAtOnce = 1024;  // of an Addition, whose tokens differ from pair to pair
+
+std::vector<double> unit_vector(std::int64_t features, schemes::Random& random) {
+  std::vector<double> values(static_cast<std::size_t>(features));
+  double squares = 0;
+  for (double& value : values) {
+    value = random.uniform();
+    squares += value * value;
+  }
+  for (double& value : values) value /= std::sqrt(squares);
+  return values;
+}
+
+// [axes, pairs]: where the query (or key) of each pair stands.
+std::vector<std::int64_t> ids_of(const Sample& sample, const std::vector<ScorePair>& pairs,
+                                 std::size_t ScorePair::*which) {
+  std::vector<std::int64_t> ids;
+  for (int axis = 0; axis < sample.axes; ++axis) {
+    for (const ScorePair& pair : pairs) ids.push_back(sample.at(axis, pair.*which));
+  }
+  return ids;
+}
+
+// One query and one key in each sequence of a batch.
+void attend(std::vector<double>& scores, const ConstTensorView& q, const ConstTensorView& k,
+            AttentionOptions& options) {
+  const std::int64_t batch = q.shape[0], heads = q.shape[1];
+  const double one = 1;
+  const ConstTensorView v(&one, DataType::kF64, {batch, heads, 1, 1}, {0, 0, 0, 0});
+  std::vector<double> out(static_cast<std::size_t>(batch * heads));
+  const std::size_t begin = scores.size();
+  scores.resize(begin + out.size());
+  options.scale = 1;
+  options.logsumexp = view(scores.data() + begin, {batch, heads, 1});
+  attention(view(out.data(), {batch, heads, 1, 1}), q, k, v, options);
+}
+
+std::vector<double> scores_of_addition(const Form& form, const Sample& sample, const std::vector<ScorePair>& pairs,
+                                       const QueryAndKey& content) {
+  const std::size_t width = width_of(form);
+  const std::vector<double> rows = rows_at<double>(form, sample.positions(), sample.count);
+  std::vector<double> scores, q, k;
+  for (std::size_t begin = 0; begin < pairs.size(); begin += kPairsAtOnce) {
+    const std::size_t count = std::min(kPairsAtOnce, pairs.size() - begin);
+    q.assign(count * width, 0.0);
+    k.assign(count * width, 0.0);
+    for (std::size_t i = 0; i < count; ++i) {
+      const ScorePair& pair = pairs[begin + i];
+      for (std::size_t j = 0; j < width; ++j) {
+        q[i * width + j] = content.q[j] + rows[pair.query * width + j];
+        k[i * width + j] = content.k[j] + rows[pair.key * width + j];
+      }
+    }
+    const Extents shape{static_cast<std::int64_t>(count), 1, 1, static_cast<std::int64_t>(width)};
+    AttentionOptions options;
+    attend(scores, view(q.data(), shape), view(k.data(), shape), options);
+  }
+  return scores;
+}
+
+}  // namespace
+
+std::int64_t heads_of(const Form& form) noexcept {
+  const auto* const bias = std::get_if<Bias>(&form);
+  return bias == nullptr ? 1 : std::max<std::int64_t>(bias->heads, 1);
+}
+
+std::int64_t head_features_of(const Form& form) noexcept {
+  if (const auto* const addition = std::get_if<Addition>(&form)) return addition->width;
+  if (const auto* const rotation = std::get_if<Rotation>(&form)) {
+    const std::int64_t dims = 2 * pairs_of(*rotation);
+    return rotation->first_dim < 0 ? std::max(dims, -rotation->first_dim) : rotation->first_dim + dims;
+  }
+  if (const auto* const bias = std::get_if<Bias>(&form)) {
+    if (const auto* const vectors = std::get_if<DistanceVectors>(&bias->source)) {
+      const ConstTensorView& table =
+          vectors->for_queries.table.data != nullptr ? vectors->for_queries.table : vectors->for_keys.table;
+      if (table.data != nullptr) return table.shape.back(0);
+    }
+  }
+  return kFeatures;
+}
+
+std::vector<ScorePair> all_pairs(const Sample& sample) {
+  std::vector<ScorePair> pairs;
+  for (std::size_t m = 0; m < sample.count; ++m) {
+    for (std::size_t n = 0; n < sample.count; ++n) pairs.push_back({m, n});
+  }
+  return pairs;
+}
+
+QueryAndKey random_query_and_key(std::int64_t features, std::int64_t seed) {
+  schemes::Random random(seed);
+  QueryAndKey content;
+  content.q = unit_vector(features, random);
+  content.k = unit_vector(features, random);
+  return content;
+}
+
+std::vector<double> scores_of(const Form& form, const Sample& sample, const std::vector<ScorePair>& pairs,
+                              const QueryAndKey& content) {
+  if (std::holds_alternative<Addition>(form)) return scores_of_addition(form, sample, pairs, content);
+  const std::vector<std::int64_t> query_ids = ids_of(sample, pairs, &ScorePair::query);
+  const std::vector<std::int64_t> key_ids = ids_of(sample, pairs, &ScorePair::key);
+  AttentionOptions options;
+  options.position = form;
+  options.query_positions = Positions{.first = 0, .ids = query_ids, .axes = sample.axes};
+  options.key_positions = Positions{.first = 0, .ids = key_ids, .axes = sample.axes};
+  const auto batch = static_cast<std::int64_t>(pairs.size());
+  const Extents shape{batch, heads_of(form), 1, static_cast<std::int64_t>(content.q.size())};
+  const Extents same_for_all{0, 0, 0, 1};
+  std::vector<double> scores;
+  attend(scores, {content.q.data(), DataType::kF64, shape, same_for_all},
+         {content.k.data(), DataType::kF64, shape, same_for_all}, options);
+  return scores;
+}
+
+}  // namespace posenc::properties

@@ -1,0 +1,32 @@
+#pragma once
+
+#include <string>
+
+#include "posenc/properties.h"
+
+namespace posenc::properties {
+
+/// The trial's form, prepared for a sequence of another length; the form itself where it has no scheme.
+Form form_for(const Trial& trial, std::int64_t length);
+
+/// A finding of this trial, decided by its number. A NaN never holds.
+Finding decided(Property property, const Trial& trial, double measured, double bound, Comparison comparison);
+Finding does_not_apply(Property property, const Trial& trial, std::string why);
+
+/// What the field claims of it; see the table in claims.cpp.
+Claim claim_of(Property property, const Trial& trial);
+
+// One for each property.
+Finding unique_rows(const Trial& trial);
+Finding bounded_values(const Trial& trial);
+Finding same_bytes(const Trial& trial);
+Finding any_length(const Trial& trial);
+Finding linear_shift(const Trial& trial);
+Finding dot_products(const Trial& trial);
+Finding monotone(const Trial& trial);
+Finding relative_scores(const Trial& trial);
+Finding order_blind(const Trial& trial, bool causal);
+Finding audible_steps(const Trial& trial);
+Finding varied_steps(const Trial& trial);
+
+}  // namespace posenc::properties
