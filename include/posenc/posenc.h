@@ -27,3 +27,4 @@
 #include "posenc/content.h"
 #include "posenc/diagnosis.h"
 #include "posenc/model.h"
+#include "posenc/story.h"

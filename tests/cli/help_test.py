@@ -7,7 +7,7 @@ import unittest
 
 from program import SANITIZED, ProgramTest, npy, safetensors
 
-VERBS = ("tour", "list", "table", "apply", "attend", "bench", "inspect", "positions", "convert", "diagnose", "check")
+VERBS = ("tour", "explain", "list", "table", "apply", "attend", "bench", "inspect", "positions", "convert", "diagnose", "check")
 FIELDS = {
     "none": [],
     "sinusoidal": ["width", "base", "spacing", "layout", "scale", "odd", "axes"],
