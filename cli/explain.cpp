@@ -50,7 +50,8 @@ std::string list_of_stories(const ExplainFlags& flags) {
       name = pad_right("", width);
     }
   }
-  return flags.markdown ? text : text + "\nposenc explain STORY tells one; --cell \"MATRIX ROW COLUMN\" opens a cell.\n";
+  return flags.markdown ? text
+                        : text + "\nposenc explain STORY tells one; --cell \"MATRIX ROW COLUMN\" opens a cell.\n";
 }
 
 std::string message_of(const std::function<void()>& attempt) {

@@ -81,6 +81,10 @@ std::string matrix_part(const StoryMatrix& matrix, const Texts& texts, std::size
   }
   std::string text = dim(head, colour) + "\n";
   for (std::size_t row = 0; row < matrix.rows.size(); ++row) {
+    // rows of different lengths: those that ended before these columns
+    bool is_empty = true;
+    for (std::size_t i = first; i < end; ++i) is_empty = is_empty && std::isnan(matrix.at(row, i));
+    if (is_empty) continue;
     std::string line = fmt::format("{:{}}{}", "", kIndent, pad_right(matrix.rows[row], texts.label_width));
     for (std::size_t i = first; i < end; ++i) {
       line += fmt::format("{:{}}{}", "", kGap, pad_left(texts.columns[i][row], texts.widths[i]));
@@ -128,7 +132,7 @@ Line line_of(const std::vector<CellFactor>& term, int digits) {
     numbers.push_back(shown_number(factor.value, digits));
     names.push_back(factor.name);
   }
-  return {fmt::format("{}", fmt::join(numbers, " × ")), shown_number(value, digits),
+  return {term.size() == 1 ? "" : fmt::format("{}", fmt::join(numbers, " × ")), shown_number(value, digits),
           fmt::format("{}", fmt::join(names, " × "))};
 }
 
@@ -172,8 +176,11 @@ std::string facts_text(const StoryFacts& facts, int columns) {
   for (const StoryFact& fact : facts.facts) width = std::max(width, columns_of(fact.name));
   std::string text;
   for (const StoryFact& fact : facts.facts) {
-    const std::string name = pad_right(fact.name, width);
-    text += paragraph(fmt::format("{}  {}", name, shown_fact(fact)), columns, kIndent, width + kGap);
+    std::string name = pad_right(fact.name, width);
+    for (const std::string& line : wrap(shown_fact(fact), columns - kIndent - width - kGap)) {
+      text += fmt::format("{:{}}{}{:{}}{}\n", "", kIndent, name, "", kGap, line);
+      name = pad_right("", width);
+    }
   }
   return text;
 }
@@ -189,10 +196,10 @@ std::string story_text(const Story& story, int columns, bool colour) {
 }
 
 std::string cell_text(const CellExpansion& cell, int columns, bool colour) {
-  std::string text = bold(fmt::format("{}[{}, {}] = {}", cell.matrix, cell.row, cell.column,
-                                      shown_number(cell.value, cell.digits)),
-                          colour) +
-                     "\n" + paragraph(cell.formula, columns);
+  std::string text =
+      bold(fmt::format("{}[{}, {}] = {}", cell.matrix, cell.row, cell.column, shown_number(cell.value, cell.digits)),
+           colour) +
+      "\n" + paragraph(cell.formula, columns);
   const std::vector<Line> lines = lines_of(cell);
   int numbers = 0, result = 0;
   for (const Line& line : lines) {
@@ -201,13 +208,14 @@ std::string cell_text(const CellExpansion& cell, int columns, bool colour) {
   }
   if (!lines.empty()) text += "\n";
   for (const Line& line : lines) {
-    const std::string sum = fmt::format("{:{}}{} = {}", "", kIndent, pad_left(line.numbers, numbers),
-                                        pad_left(line.result, result));
+    const std::string sum = fmt::format("{:{}}{} {} {}", "", kIndent, pad_left(line.numbers, numbers),
+                                        line.numbers.empty() ? ' ' : '=', pad_left(line.result, result));
     text += sum + (line.names.empty() ? "" : fmt::format("   {}", dim(line.names, colour))) + "\n";
   }
   if (cell.misprint) {
     text += fmt::format("\n{}", paragraph(fmt::format("Note: the text this example comes from printed {} here.",
-                                                      cell.misprint->printed), columns));
+                                                      cell.misprint->printed),
+                                          columns));
   }
   return text;
 }

@@ -12,13 +12,17 @@
 
 namespace posenc {
 
-// Worked examples: the data of content/stories, carried through the library step by step. A story is a value that knows
-// nothing of how it is shown: a terminal, a page, JSON and Markdown are made from the same one.
+// Worked examples: the data of content/stories, carried through the library step by step. A story is a value that
+// knows nothing of how it is shown: a terminal, a page, JSON and Markdown are made from the same one.
 
 /// How the cells of a matrix come about; matrices are named as the story names them.
-struct GivenCells {};                                           ///< data of the story
-struct WaveCells { std::vector<double> positions, frequencies; };  ///< sin, cos, sin, cos … of position × frequency
-struct SumCells { std::string left, right; };                   ///< left + right
+struct GivenCells {};  ///< data of the story
+struct WaveCells {
+  std::vector<double> positions, frequencies;
+};  ///< sin, cos, sin, cos … of position × frequency
+struct SumCells {
+  std::string left, right;
+};  ///< left + right
 /// (left · right) / divisor, or left · rightᵀ where `transposed`.
 struct ProductCells {
   std::string left, right;
@@ -34,8 +38,12 @@ struct SoftmaxCells {
   std::string divisor_name = {};
 };
 /// Features 2i and 2i + 1 of a vector, turned by the angle of row and pair.
-struct RotatedCells { std::string of, angles; };
-struct MeasuredCells { std::string formula; };  ///< computed in one go, with nothing to open
+struct RotatedCells {
+  std::string of, angles;
+};
+struct MeasuredCells {
+  std::string formula;
+};  ///< computed in one go, with nothing to open
 using CellRecipe =
     std::variant<GivenCells, WaveCells, SumCells, ProductCells, SoftmaxCells, RotatedCells, MeasuredCells>;
 
@@ -71,8 +79,12 @@ struct StoryFact {
   int digits = 3;            ///< of a double
   bool significant = false;  ///< digits are counted from the first that is not 0: for residuals
 };
-struct StoryFacts { std::vector<StoryFact> facts; };
-struct StoryFormula { std::string text; };
+struct StoryFacts {
+  std::vector<StoryFact> facts;
+};
+struct StoryFormula {
+  std::string text;
+};
 
 using StoryBlock = std::variant<StoryMatrix, StoryNote, StoryFacts, StoryFormula>;
 struct StoryStep {
@@ -86,18 +98,21 @@ struct Story {
 };
 
 struct StoryOptions {
-  std::string text = {};            ///< a sentence of one's own, for stories that take one
-  std::optional<int> digits = {};   ///< after the point, in place of the story's own choice
+  std::string text = {};           ///< a sentence of one's own, for stories that take one
+  std::optional<int> digits = {};  ///< after the point, in place of the story's own choice
   /// Runs something that raises Error and gives its message; the library itself cannot catch. Unset: the story goes
   /// without that message.
   std::function<std::string(const std::function<void()>&)> message_of = {};
 };
 
-struct StoryCard { std::string name, title, summary; };
+struct StoryCard {
+  std::string name, title, summary;
+};
 /// Every story, in the order in which they are best read.
 std::vector<StoryCard> stories();
 
-/// Throws: Error for an unknown name, with a suggestion; for a text where the story takes none, or one that is not 2 to
+/// Throws: Error for an unknown name, with a suggestion; for a text where the story takes none, or one that is not 2
+/// to
 ///   12 words of UTF-8; for digits that are not 0 to 17.
 Story tell_story(std::string_view name, const StoryOptions& options = {});
 

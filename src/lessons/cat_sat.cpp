@@ -83,15 +83,16 @@ Story tell_cat_sat(const StoryContent& content, const StoryOptions& options) {
     places.push_back(fmt::format("{}@{}", moved, positions[row]));
     for (std::size_t i = 0; i < features.size(); ++i) elsewhere.push_back(x.at(word, i) + p.at(row, i));
   }
-  const StoryMatrix all = story.show(measured({"E", fmt::format("E: \"{}\" at each position", moved), places, features},
-                                              elsewhere, fmt::format("X[{}] + P", moved)));
+  const StoryMatrix all =
+      story.show(measured({"E", fmt::format("E: \"{}\" at each position", moved), places, features}, elsewhere,
+                          fmt::format("X[{}] + P", moved)));
   story.show({fact(fmt::format("‖{} − {}‖", places[0], places[1]), row_distance(all, 0, 1)),
               fact(fmt::format("‖{} − {}‖", places[0], places[2]), row_distance(all, 0, 2))});
 
   story.step("steps");
   const Steps tiny{.width = scheme.width, .step = content.number("step")};
-  const StoryMatrix counted = lines({"B", "B: tiny steps", as_labels(positions), features}, prepare(tiny), positions,
-                                    "step · position");
+  const StoryMatrix counted =
+      lines({"B", "B: tiny steps", as_labels(positions), features}, prepare(tiny), positions, "step · position");
   StoryMatrix shown = counted;
   shown.digits = 4;
   story.show(shown);
@@ -103,8 +104,9 @@ Story tell_cat_sat(const StoryContent& content, const StoryOptions& options) {
 
   story.step("shift");
   const Shift constant{.width = scheme.width, .step = content.number("shift"), .seed = content.integer("shift_seed")};
-  const StoryMatrix shifted = story.show(lines({"C", "C: random start, constant shift", as_labels(positions), features},
-                                               prepare(constant), positions, "start + step · position"));
+  const StoryMatrix shifted =
+      story.show(lines({"C", "C: random start, constant shift", as_labels(positions), features}, prepare(constant),
+                       positions, "start + step · position"));
   story.show({residual("steps between neighbours differ by, at most", unevenness(shifted)),
               residual("the same for sinusoids", unevenness(p))});
   return story.finish();

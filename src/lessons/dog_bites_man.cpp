@@ -117,8 +117,8 @@ Story tell_dog_bites_man(const StoryContent& content, const StoryOptions& option
   story.show({residual("largest |Att(P·X) − P·Att(X)|", masked)});
 
   story.step("position");
-  const StoryMatrix p = story.show(waves({"P", "P: one row for each position", as_labels(positions), features}, scheme,
-                                         positions));
+  const StoryMatrix p =
+      story.show(waves({"P", "P: one row for each position", as_labels(positions), features}, scheme, positions));
   const StoryMatrix moved1 = story.show(added({"X1'", "X1' = X1 + P", x1.rows, features}, x1, p, scheme, positions));
   const StoryMatrix moved2 = story.show(added({"X2'", "X2' = X2 + P", x2.rows, features}, x2, p, scheme, positions));
   const Read one_placed = read(moved1, {"X1'", first}), two_placed = read(moved2, {"X2'", second});

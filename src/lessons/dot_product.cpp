@@ -71,8 +71,9 @@ StoryMatrix pairs_of_rows(const StoryMatrix& rows, const StoryMatrix& row_of_dis
       values.push_back(value);
     }
   }
-  return measured({"T", "T: what each pair gives", numbered("pair", pairs), {"sin·sin", "cos·cos", "sum", "cos(m−n)"}},
-                  values, "of the two rows, and the cosine of ω_i · (m − n)");
+  return measured(
+      {"T", "T: what each pair gives", numbered("pair", pairs), {"sin·sin", "cos·cos", "sum", "cos(m−n)"}}, values,
+      "of the two rows, and the cosine of ω_i · (m − n)");
 }
 
 }  // namespace
@@ -124,14 +125,16 @@ Story tell_dot_product(const StoryContent& content, const StoryOptions& options)
     away = std::max({away, std::fabs(line.largest - sums[distance]), std::fabs(line.smallest - sums[distance])});
     far_away = std::max(far_away, std::fabs(there - sums[distance]));
   }
-  story.show(measured({"L", "L: all pairs at each distance", as_labels(distances), {"smallest", "largest", "sum-of-cosines"}},
-                      lines, "over all pairs of rows that far apart"));
+  story.show(measured(
+      {"L", "L: all pairs at each distance", as_labels(distances), {"smallest", "largest", "sum-of-cosines"}}, lines,
+      "over all pairs of rows that far apart"));
   story.show({residual("largest spread at one distance", spread), residual("largest difference from the sum", away)});
 
   story.step("far");
   story.say("far", std::to_string(far));
-  story.show(measured({"G", "G: products with the first row", as_labels(distances),
-                       {"from-0", fmt::format("from-{}", far)}}, far_lines, "P(n) · P(n + distance)"));
+  story.show(
+      measured({"G", "G: products with the first row", as_labels(distances), {"from-0", fmt::format("from-{}", far)}},
+               far_lines, "P(n) · P(n + distance)"));
   story.show({residual("largest difference from the sum", far_away)});
 
   story.step("monotone");

@@ -34,11 +34,9 @@ Stages stages_of(const StoryMatrix& x, const Weights& weights) {
   made.k = times("K", weights.k);
   made.v = times("V", weights.v);
   const std::string root = fmt::format("√{}", made.q.columns.size());
-  made.scores = product(named("S"), fmt::format("{} = {} · {}ᵀ / {}", named("S"), made.q.name, made.k.name, root),
-                        made.q, made.k,
-                        {.transposed = true,
-                         .divisor = std::sqrt(static_cast<double>(made.q.columns.size())),
-                         .divisor_name = root});
+  made.scores = product(
+      named("S"), fmt::format("{} = {} · {}ᵀ / {}", named("S"), made.q.name, made.k.name, root), made.q, made.k,
+      {.transposed = true, .divisor = std::sqrt(static_cast<double>(made.q.columns.size())), .divisor_name = root});
   Attended seen = attended({named("A"), fmt::format("{} = softmax({})", named("A"), made.scores.name), named("O"),
                             fmt::format("{} = {} · {}", named("O"), named("A"), made.v.name)},
                            {made.q, made.k, made.v, made.scores});
@@ -47,9 +45,9 @@ Stages stages_of(const StoryMatrix& x, const Weights& weights) {
   return made;
 }
 
-std::string row_text(const StoryMatrix& matrix, std::size_t row) {
+std::string row_text(const StoryMatrix& matrix, std::size_t row, int digits) {
   std::vector<std::string> cells;
-  for (const double value : row_of(matrix, row)) cells.push_back(shown_number(value, matrix.digits));
+  for (const double value : row_of(matrix, row)) cells.push_back(shown_number(value, digits));
   return fmt::format("({})", fmt::join(cells, ", "));
 }
 
@@ -100,8 +98,7 @@ void show_requirements(StoryBuilder& story, const StoryContent& content, const S
   const std::vector<double> far_rows = rows_at(scheme, far);
   const bool is_defined = std::all_of(far_rows.begin(), far_rows.end(), [](double v) { return std::fabs(v) <= 1; });
   story.show({check(fmt::format("unique among seats {} to {}", first, up_to), closest.distance > 0),
-              residual(fmt::format("closest two, seats {} and {}", seats[closest.one], seats[closest.other]),
-                       closest.distance),
+              residual(fmt::format("closest two, {} seats apart", closest.other - closest.one), closest.distance),
               check(fmt::format("seat {} the same in every sequence", last_seat), is_consistent),
               check(fmt::format("defined and within [-1, 1] at seat {}", far.back()), is_defined)});
   story.show(waves({"F", "F: rows of far seats", as_labels(far), p.columns}, scheme, far));
@@ -160,12 +157,12 @@ Story tell_frank_and_alex(const StoryContent& content, const StoryOptions& optio
 
   story.step("weights");
   Weights weights;
-  weights.q = story.show(given({"W_Q", "W_Q: features to queries", features, content.texts("queries")},
-                               content.table("w_q")));
-  weights.k = story.show(given({"W_K", "W_K: features to keys", features, content.texts("keys")},
-                               content.table("w_k")));
-  weights.v = story.show(given({"W_V", "W_V: features to values", features, content.texts("values")},
-                               content.table("w_v")));
+  weights.q = story.show(
+      given({"W_Q", "W_Q: features to queries", features, content.texts("queries")}, content.table("w_q")));
+  weights.k =
+      story.show(given({"W_K", "W_K: features to keys", features, content.texts("keys")}, content.table("w_k")));
+  weights.v =
+      story.show(given({"W_V", "W_V: features to values", features, content.texts("values")}, content.table("w_v")));
 
   story.step("before");
   const Stages without = stages_of(x, weights);
@@ -191,9 +188,10 @@ Story tell_frank_and_alex(const StoryContent& content, const StoryOptions& optio
 
   const Stages with = stages_of(sum, weights);
   story.step("queries");
-  story.say("query_before", row_text(without.q, one));
-  story.say("query_one", row_text(with.q, one));
-  story.say("query_other", row_text(with.q, other));
+  const int digits = options.digits.value_or(with.q.digits);
+  story.say("query_before", row_text(without.q, one, digits));
+  story.say("query_one", row_text(with.q, one, digits));
+  story.say("query_other", row_text(with.q, other, digits));
   story.show(with.q);
   story.step("keys");
   story.show(with.k);
@@ -201,21 +199,23 @@ Story tell_frank_and_alex(const StoryContent& content, const StoryOptions& optio
   story.show(with.v);
   story.step("scores");
   story.say("key_width", std::to_string(with.q.columns.size()));
+  story.say("row_width", std::to_string(features.size()));
   story.show(with.scores);
+  story.note("root");
   story.show(with.weights);
   story.step("output");
   story.show(with.output);
 
   story.step("distances");
-  story.show(measured({"D",
-                       fmt::format("D: {}", apart),
-                       {"X", "Q", "K", "V", "scores", "weights", "output"},
-                       {"without", "with-position"}},
-                      {distance(x), distance(sum), distance(without.q), distance(with.q), distance(without.k),
-                       distance(with.k), distance(without.v), distance(with.v), distance(without.scores),
-                       distance(with.scores), distance(without.weights), distance(with.weights),
-                       distance(without.output), distance(with.output)},
-                      "the root of the summed squares of the differences of two rows"));
+  story.show(measured(
+      {"D",
+       fmt::format("D: {}", apart),
+       {"X", "Q", "K", "V", "scores", "weights", "output"},
+       {"without", "with-position"}},
+      {distance(x), distance(sum), distance(without.q), distance(with.q), distance(without.k), distance(with.k),
+       distance(without.v), distance(with.v), distance(without.scores), distance(with.scores),
+       distance(without.weights), distance(with.weights), distance(without.output), distance(with.output)},
+      "the root of the summed squares of the differences of two rows"));
 
   story.step("requirements");
   show_requirements(story, content, scheme, p, seats.back());

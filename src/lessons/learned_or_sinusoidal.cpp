@@ -84,19 +84,19 @@ Story tell_learned_or_sinusoidal(const StoryContent& content, const StoryOptions
   story.say("last", std::to_string(words.size() - 1));
 
   story.step("table");
-  story.show(
-      rows_at({"E", "E: rows before training", as_labels(shown), features}, learning.form(), shown, "noise"));
+  story.show(rows_at({"E", "E: rows before training", as_labels(shown), features}, learning.form(), shown, "noise"));
 
   story.step("training");
   story.formula("loss = ½ ‖X + E − T‖²,  G = X + E − T,  E ← E − rate · G");
   const StoryMatrix x = story.show(given({"X", "X: a sentence", words, features}, content.table("x")));
   story.show(given({"T", "T: where it should be", words, features}, content.table("target")));
   std::vector<double> gradient = train_once(learning, content, x);
-  const Addition gradient_rows = prepare(learning.scheme, {.weights = view(gradient.data(), {rows, learning.scheme.width})});
+  const Addition gradient_rows =
+      prepare(learning.scheme, {.weights = view(gradient.data(), {rows, learning.scheme.width})});
   story.show(rows_at({"G", "G: the gradient of each row", as_labels(shown), features}, gradient_rows, shown,
                      "X + E − T in the rows that were used, else 0"));
-  story.show(rows_at({"E'", "E': rows after one step", as_labels(shown), features}, learning.form(), shown,
-                     "E − rate · G"));
+  story.show(
+      rows_at({"E'", "E': rows after one step", as_labels(shown), features}, learning.form(), shown, "E − rate · G"));
   std::int64_t moved = 0;
   for (std::int64_t row = 0; row < rows; ++row) {
     const auto begin = gradient.begin() + row * learning.scheme.width;
@@ -107,8 +107,9 @@ Story tell_learned_or_sinusoidal(const StoryContent& content, const StoryOptions
   story.step("end");
   if (options.message_of) {
     std::vector<double> row(features.size());
-    const std::string message = options.message_of(
-        [&] { tabulate(view(row.data(), {1, learning.scheme.width}), {.first = rows}, learning.form()); });
+    const std::string message = options.message_of([&] {
+      tabulate(view(row.data(), {1, learning.scheme.width}), {.first = rows}, learning.form());
+    });
     story.show({worded("error", message)});
   }
 

@@ -78,8 +78,10 @@ Story tell_rope(const StoryContent& content, const StoryOptions& options) {
   story.show(angles_of({"Fk", "Fk: angles of the key at n", as_labels(starts), pairs}, form, starts));
 
   story.step("turned");
-  const StoryMatrix rq = story.show(turned({"Rq", "Rq: the query at m", as_labels(queries), features}, q, "Fq", form, queries));
-  const StoryMatrix rk = story.show(turned({"Rk", "Rk: the key at n", as_labels(starts), features}, k, "Fk", form, starts));
+  const StoryMatrix rq =
+      story.show(turned({"Rq", "Rq: the query at m", as_labels(queries), features}, q, "Fq", form, queries));
+  const StoryMatrix rk =
+      story.show(turned({"Rk", "Rk: the key at n", as_labels(starts), features}, k, "Fk", form, starts));
   const double length = std::sqrt(dot(row_of(q, 0), row_of(q, 0)));
   double stretched = 0;
   for (std::size_t row = 0; row < rq.rows.size(); ++row) {

@@ -111,8 +111,9 @@ Story tell_shift(const StoryContent& content, const StoryOptions& options) {
   }
   const double fastest = 2 * std::numbers::pi / frequencies.front();
   story.say("wavelength", fmt::format("{:.2f}", fastest));
-  story.show(measured({"W", "W: the hands", numbered("pair", frequencies.size()), {"frequency", "positions-per-turn"}},
-                      lines, "ω_i, and 2π / ω_i"));
+  story.show(
+      measured({"W", "W: the hands", numbered("pair", frequencies.size()), {"frequency", "positions-per-turn"}},
+               lines, "ω_i, and 2π / ω_i"));
   story.compare("positions per turn of the fastest pair", fastest);
 
   story.step("matrix");
@@ -123,8 +124,9 @@ Story tell_shift(const StoryContent& content, const StoryOptions& options) {
   const std::vector<std::int64_t> positions = content.integers("positions");
   const StoryMatrix before =
       story.show(waves({"P", "P: the table at p", as_labels(positions), features}, scheme, positions));
-  const StoryMatrix after = story.show(waves({"P+", fmt::format("P+: the table at p + {}", k), as_labels(positions),
-                                              features}, scheme, moved_by(positions, k)));
+  const StoryMatrix after =
+      story.show(waves({"P+", fmt::format("P+: the table at p + {}", k), as_labels(positions), features}, scheme,
+                       moved_by(positions, k)));
   const StoryMatrix made = story.show(product("MP", "MP: M times the row at p", before, m, {.transposed = true}));
   std::vector<std::int64_t> all(static_cast<std::size_t>(content.integer("every_position_below")));
   std::iota(all.begin(), all.end(), 0);

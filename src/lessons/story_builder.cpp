@@ -41,11 +41,17 @@ Misprint misprint_of(std::string_view printed, double value) {
   return result;
 }
 
-// "Frank knows-upscale is 1.862, not 1.703"
+// A whole number is shown as one, any other with two digits at least: 6.28, not 6, where 2 was printed.
+std::string true_number(const Misprint& misprint) {
+  const bool is_whole = misprint.value == std::floor(misprint.value);
+  return shown_number(misprint.value, std::max(digits_after_point(misprint.printed), is_whole ? 0 : 2));
+}
+
+// "Frank, knows-upscale: 1.862, not 1.703"
 std::string corrected(const Misprint& misprint) {
-  const std::string where = misprint.column.empty() ? misprint.row : fmt::format("{} {}", misprint.row, misprint.column);
-  return fmt::format("{} is {}, not {}", where, shown_number(misprint.value, digits_after_point(misprint.printed)),
-                     misprint.printed);
+  const std::string where =
+      misprint.column.empty() ? misprint.row : fmt::format("{}, {}", misprint.row, misprint.column);
+  return fmt::format("{}: {}, not {}", where, true_number(misprint), misprint.printed);
 }
 
 std::string list_of(const std::vector<Misprint>& misprints, bool is_rounding) {
@@ -74,9 +80,9 @@ StoryNote note_on(std::vector<Misprint> misprints) {
 std::vector<Misprint> misprints_of(const StoryMatrix& matrix, const std::vector<std::vector<std::string>>& printed) {
   std::vector<Misprint> result;
   if (printed.empty()) return result;
-  const bool fits = printed.size() == matrix.rows.size() && std::all_of(printed.begin(), printed.end(), [&](auto& row) {
-                      return row.size() == matrix.columns.size();
-                    });
+  const bool fits =
+      printed.size() == matrix.rows.size() &&
+      std::all_of(printed.begin(), printed.end(), [&](auto& row) { return row.size() == matrix.columns.size(); });
   if (!fits) raise(fmt::format("content: what is printed of {} has another shape", matrix.name));
   for (std::size_t row = 0; row < matrix.rows.size(); ++row) {
     for (std::size_t column = 0; column < matrix.columns.size(); ++column) {
@@ -110,7 +116,8 @@ void StoryBuilder::step(std::string_view id) {
 StoryMatrix StoryBuilder::show(StoryMatrix matrix) {
   if (options_.digits) matrix.digits = *options_.digits;
   // a sentence of one's own was printed nowhere
-  const auto printed = options_.text.empty() ? content_.printed(matrix.name) : std::vector<std::vector<std::string>>{};
+  const auto printed =
+      options_.text.empty() ? content_.printed(matrix.name) : std::vector<std::vector<std::string>>{};
   std::vector<Misprint> misprints = misprints_of(matrix, printed);
   story_.steps.back().blocks.emplace_back(matrix);
   if (!misprints.empty()) story_.steps.back().blocks.emplace_back(note_on(std::move(misprints)));
@@ -124,15 +131,20 @@ void StoryBuilder::show(std::vector<StoryFact> facts) {
   story_.steps.back().blocks.emplace_back(StoryFacts{std::move(facts)});
 }
 
-void StoryBuilder::formula(std::string text) { story_.steps.back().blocks.emplace_back(StoryFormula{std::move(text)}); }
+void StoryBuilder::formula(std::string text) {
+  story_.steps.back().blocks.emplace_back(StoryFormula{std::move(text)});
+}
 
-void StoryBuilder::note(std::string_view id) { story_.steps.back().blocks.emplace_back(StoryNote{content_.note(id)}); }
+void StoryBuilder::note(std::string_view id) {
+  story_.steps.back().blocks.emplace_back(StoryNote{content_.note(id)});
+}
 
 void StoryBuilder::compare(std::string_view fact, double value) {
   const std::string printed = content_.printed_fact(fact);
   if (printed.empty() || agrees(printed, value)) return;
   Misprint misprint = misprint_of(printed, value);
   misprint.row = fact;
+  misprint.is_rounding = false;  // a count is right or wrong
   story_.steps.back().blocks.emplace_back(note_on({std::move(misprint)}));
 }
 

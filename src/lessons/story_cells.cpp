@@ -100,8 +100,8 @@ void open(CellExpansion& cell, const ProductCells& recipe, const Place& at) {
   const StoryMatrix& right = require_matrix(at.story, recipe.right);
   cell.formula = fmt::format("{} · {}{}", left.name, right.name, recipe.transposed ? "ᵀ" : "");
   for (std::size_t i = 0; i < left.columns.size(); ++i) {
-    cell.terms.push_back({cell_of(left, at.row, i),
-                          recipe.transposed ? cell_of(right, at.column, i) : cell_of(right, i, at.column)});
+    cell.terms.push_back(
+        {cell_of(left, at.row, i), recipe.transposed ? cell_of(right, at.column, i) : cell_of(right, i, at.column)});
   }
   if (recipe.divisor_name.empty()) return;
   cell.formula = fmt::format("({}) / {}", cell.formula, recipe.divisor_name);

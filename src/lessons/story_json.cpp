@@ -12,12 +12,8 @@ Json::Array list_of(const std::vector<std::string>& texts) {
 }
 
 Json json_of(const Misprint& misprint) {
-  return Json::Object{{"matrix", misprint.matrix},
-                      {"row", misprint.row},
-                      {"column", misprint.column},
-                      {"value", misprint.value},
-                      {"printed", misprint.printed},
-                      {"rounding", misprint.is_rounding}};
+  return Json::Object{{"matrix", misprint.matrix}, {"row", misprint.row},         {"column", misprint.column},
+                      {"value", misprint.value},   {"printed", misprint.printed}, {"rounding", misprint.is_rounding}};
 }
 
 Json json_of(const StoryMatrix& matrix) {

@@ -79,9 +79,9 @@ StoryMatrix added(MatrixLabels labels, const StoryMatrix& x, const StoryMatrix& 
 
 StoryMatrix product(std::string name, std::string caption, const StoryMatrix& left, const StoryMatrix& right,
                     const ProductOptions& options) {
-  StoryMatrix matrix = labelled(
-      {std::move(name), std::move(caption), left.rows, options.transposed ? right.rows : right.columns},
-      ProductCells{left.name, right.name, options.transposed, options.divisor, options.divisor_name});
+  StoryMatrix matrix =
+      labelled({std::move(name), std::move(caption), left.rows, options.transposed ? right.rows : right.columns},
+               ProductCells{left.name, right.name, options.transposed, options.divisor, options.divisor_name});
   for (std::size_t row = 0; row < matrix.rows.size(); ++row) {
     for (std::size_t column = 0; column < matrix.columns.size(); ++column) {
       double sum = 0;
@@ -94,7 +94,8 @@ StoryMatrix product(std::string name, std::string caption, const StoryMatrix& le
   return matrix;
 }
 
-StoryMatrix reordered(std::string name, std::string caption, const StoryMatrix& x, std::span<const std::size_t> order) {
+StoryMatrix reordered(std::string name, std::string caption, const StoryMatrix& x,
+                      std::span<const std::size_t> order) {
   StoryMatrix matrix = labelled({std::move(name), std::move(caption), {}, x.columns}, GivenCells{});
   matrix.values.clear();
   for (const std::size_t row : order) {

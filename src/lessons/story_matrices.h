@@ -45,10 +45,13 @@ StoryMatrix product(std::string name, std::string caption, const StoryMatrix& le
                     const ProductOptions& options = {});
 
 /// The same rows in another order: row i is row order[i] of `x`.
-StoryMatrix reordered(std::string name, std::string caption, const StoryMatrix& x, std::span<const std::size_t> order);
+StoryMatrix reordered(std::string name, std::string caption, const StoryMatrix& x,
+                      std::span<const std::size_t> order);
 
 /// The library's attention over the rows of q, k and v.
-struct Attended { StoryMatrix weights, output; };
+struct Attended {
+  StoryMatrix weights, output;
+};
 struct AttendedNames {
   std::string weights, weights_caption, output, output_caption;
 };
