@@ -101,10 +101,10 @@ TEST(Story, EveryCellIsWhatItOpensInto) {
           const CellExpansion cell = expand_cell(story, name);
           EXPECT_EQ(cell.value, matrix->at(row, column)) << name;
           if (cell.terms.empty()) continue;
+          // position × frequency in double tells nothing of an angle that far out
+          if (std::fabs(cell.terms.front().front().value) > 1e7) continue;
           ++opened;
-          const double far = std::fabs(cell.terms.front().front().value);
-          const double allowed = far < 1e7 ? 1e-9 : 4.0;
-          EXPECT_NEAR(value_of(cell), cell.value, allowed) << card.name << " " << name;
+          EXPECT_NEAR(value_of(cell), cell.value, 1e-9) << card.name << " " << name;
         }
       }
     }
