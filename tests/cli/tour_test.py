@@ -79,14 +79,14 @@ class Tour(ProgramTest):
             for sentence, values in (("dog bites man", matrices["O1" + mark][0]), ("man bites dog", matrices["O2" + mark][2])):
                 self.assertRegex(text, sentence + " +" + " +".join(re.escape(rounded(v, 3)) for v in values) + "\n")
         self.assertIn(f"outputs by up to {matrices['R'][2][0]:.2f}.", text)
-        self.assertIn(f"alone would make it {matrices['R'][1][0]:.2f}.", text)
+        self.assertIn(f"under a causal mask alone, by {matrices['R'][1][0]:.2f}).", text)
         matrices, _, _ = story_oracle.frank_and_alex({**content_of("frank-and-alex"), "unique_up_to": 4})
         for column, label in enumerate(("without position", "with position")):
             values = [rounded(line[column], 3) for line in matrices["D"]]
             self.assertRegex(text, label + " +" + " +".join(map(re.escape, values)) + "\n")
         self.assertRegex(text, r"posenc +-?0\.\d{9} +512 of 512 +0\n")
         self.assertRegex(text, r"angle in float32, as usual +-?0\.\d{9} +\d+ of 512 +0\.0\d+\n")
-        self.assertRegex(text, r"makes \d+\.\d GB/s of such a table with \d+ threads?: \d+ % of plain stores")
+        self.assertRegex(text, r"makes \d+\.\d GB/s of such a table with \d+ threads?; plain stores reach \d+\.\d\.")
 
     def test_page(self):
         text = self.tour().text
