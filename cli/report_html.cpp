@@ -23,6 +23,8 @@ h1 { font-size: 1.7rem; line-height: 1.2; margin-bottom: .3rem; }
 h2 { font-size: 1.25rem; margin-top: 2.4rem; border-top: 1px solid var(--line); padding-top: 1.2rem; }
 p.summary, footer, caption, figcaption { color: var(--faint); }
 div.wide { overflow-x: auto; }
+div.details { display: flex; flex-wrap: wrap; gap: 0 2.2rem; }
+div.details > p, div.details > dl { flex-basis: 100%; margin: .4rem 0; }
 table { border-collapse: collapse; margin: 1rem 0; font-variant-numeric: tabular-nums; font-size: .92rem; }
 caption { text-align: left; padding-bottom: .3rem; }
 th, td { padding: .18rem .7rem; border-bottom: 1px solid var(--line); text-align: right; }
@@ -144,9 +146,11 @@ std::string html_of(const ReportSection& section, int number) {
   if (!section.text.empty()) text += fmt::format("<p>{}</p>\n", escaped(section.text));
   text += html_of(section.table);
   if (!section.closing.empty()) text += fmt::format("<p>{}</p>\n", escaped(section.closing));
+  if (!section.details.empty()) text += "<div class=\"details\">\n";
   for (const StoryBlock& block : section.details) {
     text += std::visit([](const auto& held) { return html_of(held); }, block);
   }
+  if (!section.details.empty()) text += "</div>\n";
   for (const ReportFigure& figure : section.figures) text += html_of(figure);
   if (!section.commands.empty()) text += "<dl>";
   for (const auto& [command, meaning] : section.commands) {

@@ -93,7 +93,7 @@ ReportSection lost_section(const Story& story) {
   section.closing =
       fmt::format("Shuffle in, shuffle out: they differ by {:.2g} (under a causal mask alone, by {:.2f}).",
                   residual_of(story, 0), residual_of(story, 1));
-  section.details = blocks_of(story, {"X1", "X2", "S1", "S2", "O1", "O2", "O1m", "O2m"});
+  section.details = blocks_of(story, {"X1", "X2", "S1", "S2", "A1", "A2", "O1", "O2", "A1m", "O1m", "A2m", "O2m"});
   return section;
 }
 
@@ -103,7 +103,7 @@ ReportSection found_section(const Story& story) {
   section.text = "Add the sines and cosines of its position to each word, and the two part:";
   section.table = two_outputs(story, "'", "dog");
   section.closing = fmt::format("Now shuffling changes outputs by up to {:.2f}.", residual_of(story, 2));
-  section.details = blocks_of(story, {"P", "X1'", "X2'", "S1'", "S2'", "O1'", "O2'"});
+  section.details = blocks_of(story, {"P", "X1'", "X2'", "S1'", "S2'", "A1'", "O1'", "A2'", "O2'"});
   return section;
 }
 
