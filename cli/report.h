@@ -23,6 +23,7 @@ struct ReportFigure {
 struct ReportSection {
   std::string heading, text;
   ReportTable table = {};
+  ReportTable page_table = {};  // on a page, in place of the other: there is room for more
   std::string closing = {};
   std::vector<StoryBlock> details = {};
   std::vector<ReportFigure> figures = {};

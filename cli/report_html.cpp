@@ -144,7 +144,7 @@ std::string html_of(const ReportFigure& figure) {
 std::string html_of(const ReportSection& section, int number) {
   std::string text = fmt::format("<section>\n<h2>{}. {}</h2>\n", number, escaped(section.heading));
   if (!section.text.empty()) text += fmt::format("<p>{}</p>\n", escaped(section.text));
-  text += html_of(section.table);
+  text += html_of(section.page_table.rows.empty() ? section.table : section.page_table);
   if (!section.closing.empty()) text += fmt::format("<p>{}</p>\n", escaped(section.closing));
   if (!section.details.empty()) text += "<div class=\"details\">\n";
   for (const StoryBlock& block : section.details) {

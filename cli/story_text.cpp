@@ -95,10 +95,12 @@ std::string matrix_part(const StoryMatrix& matrix, const Texts& texts, std::size
 }
 
 std::string note_text(const StoryNote& note, int columns, bool colour) {
-  constexpr std::string_view kMark = "Note: ";
-  std::string text = paragraph(fmt::format("{}{}", kMark, note.text), columns, kIndent, columns_of(kMark));
-  // the mark is wrapped as plain text, and made bold where it stands
-  if (colour) text.replace(kIndent, kMark.size() - 1, bold("Note:", true));
+  constexpr int kMark = 6;
+  std::string text, mark = bold("Note:", colour) + " ";
+  for (const std::string& line : wrap(note.text, columns - kIndent - kMark)) {
+    text += fmt::format("{:{}}{}{}\n", "", kIndent, mark, line);
+    mark = pad_right("", kMark);
+  }
   return text;
 }
 
