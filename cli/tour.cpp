@@ -130,9 +130,8 @@ ReportSection speed_section() {
   const BenchResult result = measure_table({32768, 1024}, DataType::kF32, {.repeats = 3, .seconds = 0.5});
   ReportSection section;
   section.heading = "Fast";
-  section.text =
-      fmt::format("This machine makes {:.1f} GB/s of such a table with {} thread{}; plain stores reach {:.1f}.",
-                  result.gb_per_s(), threads(), threads() == 1 ? "" : "s", result.limit_gb_per_s());
+  section.text = fmt::format("Here, {:.1f} GB/s of such a table with {} thread{}; plain stores reach {:.1f}.",
+                             result.gb_per_s(), threads(), threads() == 1 ? "" : "s", result.limit_gb_per_s());
   return section;
 }
 

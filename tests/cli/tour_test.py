@@ -86,7 +86,7 @@ class Tour(ProgramTest):
             self.assertRegex(text, label + " +" + " +".join(map(re.escape, values)) + "\n")
         self.assertRegex(text, r"posenc +-?0\.\d{9} +512 of 512 +0\n")
         self.assertRegex(text, r"angle in float32, as usual +-?0\.\d{9} +\d+ of 512 +0\.0\d+\n")
-        self.assertRegex(text, r"makes \d+\.\d GB/s of such a table with \d+ threads?; plain stores reach \d+\.\d\.")
+        self.assertRegex(text, r"Here, \d+\.\d GB/s of such a table with \d+ threads?; plain stores reach \d+\.\d\.")
 
     def test_page(self):
         text = self.tour().text
