@@ -23,7 +23,8 @@ h1 { font-size: 1.7rem; line-height: 1.2; margin-bottom: .3rem; }
 h2 { font-size: 1.25rem; margin-top: 2.4rem; border-top: 1px solid var(--line); padding-top: 1.2rem; }
 p.summary, footer, caption, figcaption { color: var(--faint); }
 div.wide { overflow-x: auto; }
-div.details { display: flex; flex-wrap: wrap; gap: 0 2.2rem; }
+div.details { display: flex; flex-wrap: wrap; gap: 0 1.2rem; }
+div.details > div.wide { min-width: min(100%, 24rem); }
 div.details > p, div.details > dl { flex-basis: 100%; margin: .4rem 0; }
 table { border-collapse: collapse; margin: 1rem 0; font-variant-numeric: tabular-nums; font-size: .92rem; }
 caption { text-align: left; padding-bottom: .3rem; }
@@ -39,7 +40,8 @@ figure { margin: 1.2rem 0; }
 figure img { max-width: 100%; background: #ffffff; border-radius: 4px; }
 @media print { :root { --ink: #000; --paper: #fff; --faint: #333; --line: #999; --mark: #fff; --warn: #000; }
   @page { margin: 18mm; } body { max-width: none; padding: 0; font-size: 10pt; } h2 { break-after: avoid; }
-  table, figure, p.note { break-inside: avoid; } div.wide { overflow: visible; } }
+  table, figure, p.note { break-inside: avoid; } div.wide { overflow: visible; }
+  div.details > div.wide { min-width: 18rem; } }
 @media (max-width: 40rem) { dl { grid-template-columns: 1fr; } th, td { padding: .15rem .4rem; } }
 )";
 
