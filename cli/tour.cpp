@@ -103,7 +103,7 @@ ReportSection found_section(const Story& story) {
   section.text = "Add the sines and cosines of its position to each word, and the two part:";
   section.table = two_outputs(story, "'", "dog");
   section.closing = fmt::format("Now shuffling changes outputs by up to {:.2f}.", residual_of(story, 2));
-  section.details = blocks_of(story, {"P", "X1'", "X2'", "S1'", "S2'", "A1'", "O1'", "A2'", "O2'"});
+  section.details = blocks_of(story, {"X1'", "X2'", "S1'", "S2'", "A1'", "O1'", "A2'", "O2'"});
   return section;
 }
 
