@@ -37,7 +37,8 @@ std::size_t bytes_of(const Extents& shape, DataType type) {
   return static_cast<std::size_t>(count_of(shape) * size_of(type));
 }
 
-// The exact sinusoidal table, against plain stores to the same memory.
+}  // namespace
+
 BenchResult measure_table(const Extents& shape, DataType type, const limits::Effort& effort) {
   const limits::Memory out(bytes_of(shape, type));
   const Addition form = prepare(Sinusoidal{.width = shape.back(0)});
@@ -54,6 +55,8 @@ BenchResult measure_table(const Extents& shape, DataType type, const limits::Eff
           static_cast<double>(out.bytes().size()),
           limits::compare(limit, job, effort)};
 }
+
+namespace {
 
 // x += p against reading and writing x alone; p comes out of a table in x's type, or is made on the way.
 BenchResult measure_add(const Extents& shape, DataType type, bool is_ready, const limits::Effort& effort) {

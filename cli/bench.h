@@ -25,6 +25,9 @@ struct BenchResult {
   double limit_gb_per_s() const { return bytes / times.limit_seconds / 1e9; }
 };
 
+/// The exact sinusoidal table, against plain stores to the same memory.
+BenchResult measure_table(const Extents& shape, DataType type, const limits::Effort& effort);
+
 /// Rotations of queries and keys, [1, 4096, 32, 128] each and, as in decoding, [64, 1, 32, 128].
 std::vector<BenchResult> measure_rotate(const limits::Effort& effort);
 

@@ -1,113 +1,215 @@
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
-#include <cmath>
-#include <cstdint>
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <memory>
+#include <optional>
 #include <string>
-#include <variant>
 #include <vector>
 
+#include "cli/bench.h"
+#include "cli/descriptor.h"
+#include "cli/failure.h"
+#include "cli/output_file.h"
+#include "cli/report.h"
 #include "cli/streams.h"
-#include "cli/table_text.h"
 #include "cli/terminal.h"
+#include "cli/tour_exactness.h"
 #include "cli/verbs.h"
-#include "posenc/apply.h"
+#include "posenc/backend.h"
+#include "posenc/error.h"
+#include "posenc/story.h"
 
 namespace posenc::cli {
 namespace {
 
-constexpr std::int64_t kFarPosition = 1'000'003;
-constexpr std::int64_t kWidth = 512;
+constexpr std::string_view kPage = "index.html";
+constexpr int kPageColumns = 80;
 
-std::string small_table(bool colour) {
-  TableJob job;
-  const Sinusoidal scheme{.width = 4};
-  job.scheme = scheme;
-  job.form = prepare(scheme);
-  job.positions.count = 4;
-  return table_text(job, 3, output_columns(), colour);
-}
-
-std::vector<float> row_at(std::int64_t position, Numerics numerics) {
-  std::vector<float> row(kWidth);
-  Situation now;
-  now.numerics = numerics;
-  tabulate(view(row.data(), {1, kWidth}), {.first = position}, prepare(Sinusoidal{.width = kWidth}, now));
-  return row;
-}
-
-// The same numbers by a way that shares nothing with ours: the C library in its widest type, rounded once.
-std::vector<float> witness_at(std::int64_t position) {
-  std::vector<float> row;
-  for (std::int64_t pair = 0; pair < kWidth / 2; ++pair) {
-    const long double exponent = -2.0L * static_cast<long double>(pair) / static_cast<long double>(kWidth);
-    const long double angle = static_cast<long double>(position) * std::pow(10000.0L, exponent);
-    row.push_back(static_cast<float>(std::sin(angle)));
-    row.push_back(static_cast<float>(std::cos(angle)));
-  }
-  return row;
-}
-
-struct Agreement {
-  std::size_t equal = 0;
-  std::size_t worst = 0;
-  double largest_error = 0;
+struct TourFlags {
+  std::string folder = "posenc-tour";
+  bool force = false;
 };
 
-Agreement compare(const std::vector<float>& values, const std::vector<float>& truth) {
-  Agreement result;
-  for (std::size_t i = 0; i < values.size(); ++i) {
-    if (values[i] == truth[i]) ++result.equal;
-    const double error = std::fabs(static_cast<double>(values[i]) - static_cast<double>(truth[i]));
-    if (error <= result.largest_error) continue;
-    result.largest_error = error;
-    result.worst = i;
+const StoryMatrix& matrix_of(const Story& story, std::string_view name) {
+  const StoryMatrix* const found = find_matrix(story, name);
+  if (found == nullptr) raise(fmt::format("tour: {} has no matrix {}", story.name, name));
+  return *found;
+}
+
+// The matrices of these names, each with what is noted right behind it.
+std::vector<StoryBlock> blocks_of(const Story& story, const std::vector<std::string_view>& names) {
+  std::vector<StoryBlock> blocks;
+  for (const StoryStep& step : story.steps) {
+    bool was_wanted = false;
+    for (const StoryBlock& block : step.blocks) {
+      const auto* const matrix = std::get_if<StoryMatrix>(&block);
+      const bool is_note = std::holds_alternative<StoryNote>(block);
+      was_wanted = matrix != nullptr ? std::find(names.begin(), names.end(), matrix->name) != names.end()
+                                     : was_wanted && is_note;
+      if (was_wanted) blocks.push_back(block);
+    }
   }
-  return result;
+  return blocks;
 }
 
-std::string proof() {
-  const std::vector<float> truth = witness_at(kFarPosition);
-  const std::vector<float> ours = row_at(kFarPosition, Numerics::kExact);
-  const std::vector<float> usual = row_at(kFarPosition, Numerics::kHfF32);
-  const Agreement our = compare(ours, truth);
-  const Agreement their = compare(usual, truth);
-  const std::size_t column = their.worst;
-
-  const auto line = [](std::string_view who, std::string_view value, std::string_view right, std::string_view error) {
-    return fmt::format("  {}  {:>12}  {:>17}  {:>13}\n", pad_right(who, 26), value, right, error);
-  };
-  const auto measured = [&](std::string_view who, const std::vector<float>& values, const Agreement& agreement) {
-    return line(who, fmt::format("{:.9f}", values[column]), fmt::format("{} of {}", agreement.equal, truth.size()),
-                fmt::format("{:.2g}", agreement.largest_error));
-  };
-  return line("", fmt::format("column {}", column), "correctly rounded", "largest error") +
-         measured("posenc", ours, our) + measured("angle in float32, as usual", usual, their) +
-         line("C library, long double", fmt::format("{:.9f}", truth[column]), "the witness", "-");
+std::vector<std::string> shown_row(std::string label, const StoryMatrix& matrix, std::string_view row) {
+  const auto found = std::find(matrix.rows.begin(), matrix.rows.end(), row);
+  if (found == matrix.rows.end()) raise(fmt::format("tour: {} has no row {}", matrix.name, row));
+  const auto index = static_cast<std::size_t>(found - matrix.rows.begin());
+  std::vector<std::string> cells = {std::move(label)};
+  for (std::size_t i = 0; i < matrix.columns.size(); ++i) {
+    cells.push_back(shown_number(matrix.at(index, i), matrix.digits));
+  }
+  return cells;
 }
 
-int run() {
-  const bool colour = wants_colour(STDOUT_FILENO);
-  std::string text;
-  const auto heading = [&](std::string_view words) { text += bold(words, colour) + "\n"; };
-  heading("1. Word order, as numbers");
-  text +=
-      "Attention alone sees a bag of words: \"dog bites man\" and \"man bites dog\" are one to it.\n"
-      "So the vector of each word gets the numbers of its position added. For 4 features:\n\n";
-  text += small_table(colour) + "\n";
-  heading("2. Exact, however far");
-  text += fmt::format("Position 1,000,003 with {} features, computed just now in three ways:\n\n", kWidth);
-  text += proof();
-  text += "\n";
-  heading("3. Where to go next");
-  text +=
-      "  posenc list                                            every scheme\n"
-      "  posenc table sinusoidal --help                         its fields, and how to write a table\n"
-      "  posenc table sinusoidal --positions 0:4096 -o pe.npy   a table for NumPy or PyTorch\n"
-      "  posenc apply sinusoidal x.npy -o y.npy                 added to your own vectors\n"
-      "  posenc bench                                           how fast this machine does it\n";
-  print(text);
-  return 0;
+// What attention makes of one word in two sentences.
+ReportTable two_outputs(const Story& story, std::string_view mark, std::string_view word) {
+  ReportTable table;
+  const StoryMatrix& first = matrix_of(story, fmt::format("O1{}", mark));
+  const StoryMatrix& second = matrix_of(story, fmt::format("O2{}", mark));
+  table.header = {fmt::format("\"{}\" in", word)};
+  table.header.insert(table.header.end(), first.columns.begin(), first.columns.end());
+  table.rows = {shown_row(fmt::format("{}", fmt::join(first.rows, " ")), first, word),
+                shown_row(fmt::format("{}", fmt::join(second.rows, " ")), second, word)};
+  return table;
+}
+
+double residual_of(const Story& story, std::size_t row) { return matrix_of(story, "R").at(row, 0); }
+
+ReportSection lost_section(const Story& story) {
+  ReportSection section;
+  section.heading = "Word order, lost";
+  section.text =
+      "Attention compares every word with every word, wherever they stand. So each word of two sentences gets the "
+      "same "
+      "output in both:";
+  section.table = two_outputs(story, "", "dog");
+  section.closing =
+      fmt::format("Shuffle in, shuffle out: they differ by {:.2g} (under a causal mask alone, by {:.2f}).",
+                  residual_of(story, 0), residual_of(story, 1));
+  section.details = blocks_of(story, {"X1", "X2", "S1", "S2", "A1", "A2", "O1", "O2", "A1m", "O1m", "A2m", "O2m"});
+  return section;
+}
+
+ReportSection found_section(const Story& story) {
+  ReportSection section;
+  section.heading = "Found again";
+  section.text = "Add the sines and cosines of its position to each word, and the two part:";
+  section.table = two_outputs(story, "'", "dog");
+  section.closing = fmt::format("Now shuffling changes outputs by up to {:.2f}.", residual_of(story, 2));
+  section.details = blocks_of(story, {"X1'", "X2'", "S1'", "S2'", "A1'", "O1'", "A2'", "O2'"});
+  return section;
+}
+
+ReportSection frank_section(const Story& story) {
+  ReportSection section;
+  section.heading = "Frank and Alex part";
+  section.text = "Two people with the same profile, in the first seat and the last. How far apart they are:";
+  const StoryMatrix& distances = matrix_of(story, "D");
+  section.table.header = {""};
+  section.table.header.insert(section.table.header.end(), distances.rows.begin(), distances.rows.end());
+  for (std::size_t column = 0; column < distances.columns.size(); ++column) {
+    std::vector<std::string> row = {column == 0 ? "without position" : "with position"};
+    for (std::size_t i = 0; i < distances.rows.size(); ++i) {
+      row.push_back(shown_number(distances.at(i, column), distances.digits));
+    }
+    section.table.rows.push_back(std::move(row));
+  }
+  section.details = blocks_of(story, {"X", "P", "X'", "Q'", "K'", "V'", "S'", "A'", "O'"});
+  return section;
+}
+
+ReportSection speed_section() {
+  // larger than the caches, and still done in a moment
+  const BenchResult result = measure_table({32768, 1024}, DataType::kF32, {.repeats = 3, .seconds = 0.5});
+  ReportSection section;
+  section.heading = "Fast";
+  section.text = fmt::format("Here, {:.1f} GB/s of such a table with {} thread{}; plain stores reach {:.1f}.",
+                             result.gb_per_s(), threads(), threads() == 1 ? "" : "s", result.limit_gb_per_s());
+  return section;
+}
+
+ReportSection next_section() {
+  ReportSection section;
+  section.heading = "Where to go next";
+  section.commands = {{"posenc explain", "worked examples, cell by cell"},
+                      {"posenc list", "every scheme"},
+                      {"posenc table rope --dims 8 --positions 0:4", "the numbers of one"},
+                      {"posenc table rope --help", "its fields"},
+                      {"posenc inspect config.json", "what a model's config means"},
+                      {"posenc bench", "how fast this machine is"}};
+  return section;
+}
+
+// Sections in the order in which they are told; a new one is a line here.
+Report make_report() {
+  Report report;
+  report.title = "How a Transformer knows word order";
+  report.summary = "Every number on this page was computed by posenc when it was written.";
+  const Story dog = tell_story("dog-bites-man"), frank = tell_story("frank-and-alex");
+  report.sections = {lost_section(dog),   found_section(dog), frank_section(frank),
+                     exactness_section(), speed_section(),    next_section()};
+  return report;
+}
+
+// Whether what stands there is a page of an earlier tour: its mark is among the first bytes.
+bool is_own_page(const std::string& path) {
+  const Descriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  std::array<char, 1024> bytes{};
+  const ssize_t count = file.is_open() ? read(file.number(), bytes.data(), bytes.size()) : 0;
+  return count > 0 &&
+         std::string_view(bytes.data(), static_cast<std::size_t>(count)).find(kReportMark) != std::string_view::npos;
+}
+
+// The folder of the page. One that we made is taken away again where nothing comes to stand in it.
+class PageFolder {
+ public:
+  explicit PageFolder(const std::string& path) : path_(path) {
+    if (path.empty() || path == "-") refuse("-o: the tour needs the name of a folder");
+    is_new_ = mkdir(path.c_str(), 0777) == 0;
+    if (is_new_) return;
+    const int error = errno;
+    struct stat status {};
+    if (error != EEXIST) fail_with_errno(path, error);
+    if (stat(path.c_str(), &status) != 0) fail_with_errno(path, errno);
+    if (!S_ISDIR(status.st_mode)) refuse(fmt::format("{}: is not a folder", path));
+  }
+  PageFolder(const PageFolder&) = delete;
+  PageFolder& operator=(const PageFolder&) = delete;
+  ~PageFolder() {
+    if (is_new_) rmdir(path_.c_str());
+  }
+  void keep() { is_new_ = false; }
+
+ private:
+  std::string path_;
+  bool is_new_ = false;
+};
+
+int run(const TourFlags& flags) {
+  PageFolder folder(flags.folder);
+  const std::string path = fmt::format("{}{}{}", flags.folder, flags.folder.ends_with('/') ? "" : "/", kPage);
+  struct stat status {};
+  const bool exists = lstat(path.c_str(), &status) == 0;
+  if (exists && !flags.force && !is_own_page(path)) {
+    refuse(fmt::format(
+        "{}: exists and is not a page of an earlier tour (--force replaces it, -o names another folder)", path));
+  }
+  OutputFile page(output_target(path, exists));
+  const Report report = make_report();
+  page.write(report_html(report));
+  page.publish();
+  folder.keep();
+  const int columns = std::min(output_columns(), kPageColumns);
+  print(report_text(report, columns, wants_colour(STDOUT_FILENO)) +
+        fmt::format("\nThe same with every table, to read and to print: {}\n", path));
+  return kDone;
 }
 
 }  // namespace
@@ -115,12 +217,21 @@ int run() {
 Verb tour_verb(CLI::App& program) {
   Verb verb;
   verb.name = "tour";
-  verb.summary = "start here: position as numbers, a proof that they are exact, where to go next";
-  verb.examples = "posenc tour";
+  verb.summary = "start here: word order lost and found, in numbers; writes a report to read and print";
+  verb.usage = "[-o DIR] [--force]";
+  verb.details =
+      "Tells the story in one screen: attention does not see word order, position brings it back, and how exact and "
+      "how fast that is here. Writes the same with all its tables to DIR/index.html, one file that needs no other. A "
+      "page of an earlier tour is replaced without asking, any other file never.";
+  verb.examples = "posenc tour\nposenc tour -o report";
   verb.command = program.add_subcommand(std::string(verb.name));
-  verb.run = [verb] {
+  auto flags = std::make_shared<TourFlags>();
+  verb.command->add_option("-o,--output", flags->folder, "folder of the report (default posenc-tour)")
+      ->type_name("DIR");
+  verb.command->add_flag("--force", flags->force, "replaces an index.html there, whatever it is");
+  verb.run = [flags, verb] {
     refuse_leftovers(*verb.command);
-    return run();
+    return run(*flags);
   };
   return verb;
 }

@@ -10,6 +10,7 @@ namespace posenc::cli {
 
 // Each adds its command to the program and says how to run it. One verb, one file.
 Verb tour_verb(CLI::App& program);
+Verb explain_verb(CLI::App& program);
 Verb list_verb(CLI::App& program);
 Verb table_verb(CLI::App& program, const std::shared_ptr<SchemeRequest>& scheme);
 Verb apply_verb(CLI::App& program, const std::shared_ptr<SchemeRequest>& scheme);

@@ -28,3 +28,4 @@
 #include "posenc/diagnosis.h"
 #include "posenc/model.h"
 #include "posenc/properties.h"
+#include "posenc/story.h"

@@ -158,7 +158,7 @@ class StandardOutput(ProgramTest):
     def test_full(self):
         for arguments in (SMALL, (*SMALL, "-o", "-"), (*SMALL, "--json"), ("list",), ("--help",), ("tour",)):
             with open("/dev/full", "wb") as full:
-                outcome = run(*arguments, stdout=full)
+                outcome = run(*arguments, stdout=full, cwd=self.folder)
             self.assertEqual(outcome.code, 3, arguments)
             self.assertEqual(outcome.err, "posenc: error: standard output: No space left on device\n")
 

@@ -1,0 +1,17 @@
+#pragma once
+
+#include <string>
+
+#include "posenc/story.h"
+
+namespace posenc::cli {
+
+/// A story for a terminal of so many columns.
+std::string story_text(const Story& story, int columns, bool colour);
+/// A cell with its products, one in a line.
+std::string cell_text(const CellExpansion& cell, int columns, bool colour);
+/// A matrix alone, with its caption; columns that do not fit follow below. `marked` says which cells get a star.
+std::string matrix_text(const StoryMatrix& matrix, const std::vector<Misprint>& marked, int columns, bool colour);
+std::string facts_text(const StoryFacts& facts, int columns);
+
+}  // namespace posenc::cli

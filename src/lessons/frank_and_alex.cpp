@@ -1,0 +1,228 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numeric>
+
+#include "lessons/story_builder.h"
+#include "lessons/story_matrices.h"
+#include "lessons/tellers.h"
+#include "posenc/apply.h"
+#include "posenc/error.h"
+
+namespace posenc::lessons {
+namespace {
+
+// Everything that is made of one input: X, or X' (and then all names bear the mark).
+struct Stages {
+  StoryMatrix q, k, v, scores, weights, output;
+};
+
+struct Weights {
+  StoryMatrix q, k, v;
+};
+
+Stages stages_of(const StoryMatrix& x, const Weights& weights) {
+  const std::string mark = x.name.substr(1);
+  const auto named = [&](std::string_view letter) { return fmt::format("{}{}", letter, mark); };
+  const auto times = [&](std::string_view letter, const StoryMatrix& by) {
+    return product(named(letter), fmt::format("{} = {} · {}", named(letter), x.name, by.name), x, by);
+  };
+  Stages made;
+  made.q = times("Q", weights.q);
+  made.k = times("K", weights.k);
+  made.v = times("V", weights.v);
+  const std::string root = fmt::format("√{}", made.q.columns.size());
+  made.scores = product(
+      named("S"), fmt::format("{} = {} · {}ᵀ / {}", named("S"), made.q.name, made.k.name, root), made.q, made.k,
+      {.transposed = true, .divisor = std::sqrt(static_cast<double>(made.q.columns.size())), .divisor_name = root});
+  Attended seen = attended({named("A"), fmt::format("{} = softmax({})", named("A"), made.scores.name), named("O"),
+                            fmt::format("{} = {} · {}", named("O"), named("A"), made.v.name)},
+                           {made.q, made.k, made.v, made.scores});
+  made.weights = std::move(seen.weights);
+  made.output = std::move(seen.output);
+  return made;
+}
+
+std::string row_text(const StoryMatrix& matrix, std::size_t row, int digits) {
+  std::vector<std::string> cells;
+  for (const double value : row_of(matrix, row)) cells.push_back(shown_number(value, digits));
+  return fmt::format("({})", fmt::join(cells, ", "));
+}
+
+struct Closest {
+  double distance = std::numeric_limits<double>::infinity();
+  std::size_t one = 0, other = 0;
+};
+
+Closest closest_rows(const std::vector<double>& table, std::size_t width) {
+  Closest result;
+  const std::size_t rows = table.size() / width;
+  for (std::size_t one = 0; one < rows; ++one) {
+    for (std::size_t other = one + 1; other < rows; ++other) {
+      double sum = 0;
+      for (std::size_t i = 0; i < width; ++i) {
+        const double difference = table[one * width + i] - table[other * width + i];
+        sum += difference * difference;
+      }
+      if (sum < result.distance) result = {sum, one, other};
+    }
+  }
+  result.distance = std::sqrt(result.distance);
+  return result;
+}
+
+std::vector<double> rows_at(const Sinusoidal& scheme, const std::vector<std::int64_t>& positions) {
+  std::vector<double> rows(positions.size() * static_cast<std::size_t>(scheme.width));
+  tabulate(view(rows.data(), {static_cast<std::int64_t>(positions.size()), scheme.width}), {.ids = positions},
+           prepare(scheme));
+  return rows;
+}
+
+void show_requirements(StoryBuilder& story, const StoryContent& content, const Sinusoidal& scheme,
+                       const StoryMatrix& p, std::int64_t last_seat) {
+  const auto width = static_cast<std::size_t>(scheme.width);
+  const std::int64_t first = content.integer("first_position");
+  const std::int64_t up_to = content.integer("unique_up_to");
+  std::vector<std::int64_t> seats(static_cast<std::size_t>(up_to - first + 1));
+  std::iota(seats.begin(), seats.end(), first);
+  const Closest closest = closest_rows(rows_at(scheme, seats), width);
+  // the last seat alone, and among others in another order
+  const std::vector<double> alone = rows_at(scheme, {last_seat});
+  const std::vector<double> elsewhere = rows_at(scheme, {last_seat + 3, last_seat, 0});
+  const std::span<const double> here = row_of(p, p.rows.size() - 1);
+  const bool is_consistent = std::equal(here.begin(), here.end(), alone.begin()) &&
+                             std::equal(here.begin(), here.end(), elsewhere.begin() + scheme.width);
+  const std::vector<std::int64_t> far = content.integers("far");
+  const std::vector<double> far_rows = rows_at(scheme, far);
+  const bool is_defined = std::all_of(far_rows.begin(), far_rows.end(), [](double v) { return std::fabs(v) <= 1; });
+  story.show({check(fmt::format("unique among seats {} to {}", first, up_to), closest.distance > 0),
+              residual(fmt::format("closest two, {} seats apart", closest.other - closest.one), closest.distance),
+              check(fmt::format("seat {} the same in every sequence", last_seat), is_consistent),
+              check(fmt::format("defined and within [-1, 1] at seat {}", far.back()), is_defined)});
+  story.show(waves({"F", "F: rows of far seats", as_labels(far), p.columns}, scheme, far));
+  story.note("defined");
+}
+
+void show_concatenated(StoryBuilder& story, const StoryMatrix& x, const StoryMatrix& p, const Weights& weights,
+                       const Stages& with) {
+  // [X P] · [W; W], for each of the three
+  double largest = 0;
+  std::size_t outputs = 0;
+  for (const auto& [by, made] : {std::pair{&weights.q, &with.q}, {&weights.k, &with.k}, {&weights.v, &with.v}}) {
+    const StoryMatrix of_x = product("", "", x, *by), of_p = product("", "", p, *by);
+    for (std::size_t i = 0; i < made->values.size(); ++i) {
+      largest = std::max(largest, std::fabs(of_x.values[i] + of_p.values[i] - made->values[i]));
+    }
+    outputs += by->columns.size();
+  }
+  const auto numbers = static_cast<std::int64_t>(x.columns.size() * outputs);
+  story.say("added", std::to_string(numbers));
+  story.say("concatenated", std::to_string(2 * numbers));
+  story.show({count("width of a row, added", static_cast<std::int64_t>(x.columns.size())),
+              count("width of a row, concatenated", static_cast<std::int64_t>(2 * x.columns.size())),
+              count("numbers in W_Q, W_K, W_V, added", numbers),
+              count("numbers in W_Q, W_K, W_V, concatenated", 2 * numbers),
+              residual("largest |[X P]·[W; W] − X'·W|", largest)});
+}
+
+}  // namespace
+
+Story tell_frank_and_alex(const StoryContent& content, const StoryOptions& options) {
+  StoryBuilder story(content, options);
+  const std::vector<std::string> names = content.texts("names");
+  const std::vector<std::string> alike = content.texts("alike");
+  const std::vector<std::string> features = content.texts("features");
+  const auto seat_of = [&](const std::string& name) {
+    const auto found = std::find(names.begin(), names.end(), name);
+    if (found == names.end()) raise(fmt::format("content: stories/{}.json: {} is nobody", content.name(), name));
+    return static_cast<std::size_t>(found - names.begin());
+  };
+  const std::size_t one = seat_of(alike.front()), other = seat_of(alike.back());
+  std::vector<std::int64_t> seats(names.size());
+  std::iota(seats.begin(), seats.end(), content.integer("first_position"));
+  const Sinusoidal scheme{.width = static_cast<std::int64_t>(features.size())};
+  story.say("one", names[one]);
+  story.say("other", names[other]);
+  story.say("one_seat", std::to_string(seats[one]));
+  story.say("other_seat", std::to_string(seats[other]));
+  story.say("first_position", std::to_string(seats.front()));
+  const auto distance = [&](const StoryMatrix& matrix) { return row_distance(matrix, one, other); };
+  const std::string apart = fmt::format("‖{} − {}‖", names[one], names[other]);
+
+  story.step("table");
+  const StoryMatrix x = story.show(given({"X", "X: one row for each person", names, features}, content.table("x")));
+  story.show({fact(fmt::format("{} in X", apart), distance(x))});
+
+  story.step("weights");
+  Weights weights;
+  weights.q = story.show(
+      given({"W_Q", "W_Q: features to queries", features, content.texts("queries")}, content.table("w_q")));
+  weights.k =
+      story.show(given({"W_K", "W_K: features to keys", features, content.texts("keys")}, content.table("w_k")));
+  weights.v =
+      story.show(given({"W_V", "W_V: features to values", features, content.texts("values")}, content.table("w_v")));
+
+  story.step("before");
+  const Stages without = stages_of(x, weights);
+  for (const StoryMatrix* const matrix :
+       {&without.q, &without.k, &without.v, &without.scores, &without.weights, &without.output}) {
+    story.show(*matrix);
+  }
+  story.show({fact(fmt::format("{} in O", apart), distance(without.output))});
+
+  story.step("positions");
+  const std::vector<double> frequencies = frequencies_of(scheme);
+  for (std::size_t i = 0; i < frequencies.size(); ++i) {
+    story.say(fmt::format("frequency{}", i), fmt::format("{:.4g}", frequencies[i]));
+  }
+  story.formula(fmt::format("P(p, 2i) = sin(p · ω_i),  P(p, 2i+1) = cos(p · ω_i),  ω_i = {}^(−2i/{})", scheme.base,
+                            scheme.width));
+  const StoryMatrix p = story.show(
+      waves({"P", "P: one row for each seat", as_labels(seats), numbered("d", features.size())}, scheme, seats));
+
+  story.step("sum");
+  const StoryMatrix sum = story.show(added({"X'", "X' = X + P", names, features}, x, p, scheme, seats));
+  story.show({fact(fmt::format("{} in X'", apart), distance(sum))});
+
+  const Stages with = stages_of(sum, weights);
+  story.step("queries");
+  const int digits = options.digits.value_or(with.q.digits);
+  story.say("query_before", row_text(without.q, one, digits));
+  story.say("query_one", row_text(with.q, one, digits));
+  story.say("query_other", row_text(with.q, other, digits));
+  story.show(with.q);
+  story.step("keys");
+  story.show(with.k);
+  story.step("values");
+  story.show(with.v);
+  story.step("scores");
+  story.say("key_width", std::to_string(with.q.columns.size()));
+  story.say("row_width", std::to_string(features.size()));
+  story.show(with.scores);
+  story.note("root");
+  story.show(with.weights);
+  story.step("output");
+  story.show(with.output);
+
+  story.step("distances");
+  story.show(measured(
+      {"D",
+       fmt::format("D: {}", apart),
+       {"X", "Q", "K", "V", "scores", "weights", "output"},
+       {"without", "with-position"}},
+      {distance(x), distance(sum), distance(without.q), distance(with.q), distance(without.k), distance(with.k),
+       distance(without.v), distance(with.v), distance(without.scores), distance(with.scores),
+       distance(without.weights), distance(with.weights), distance(without.output), distance(with.output)},
+      "the root of the summed squares of the differences of two rows"));
+
+  story.step("requirements");
+  show_requirements(story, content, scheme, p, seats.back());
+
+  story.step("concatenated");
+  show_concatenated(story, x, p, weights, with);
+  return story.finish();
+}
+
+}  // namespace posenc::lessons

@@ -1,0 +1,111 @@
+#include "lessons/own_words.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "lessons/story_matrices.h"
+#include "posenc/apply.h"
+#include "posenc/error.h"
+#include "posenc/scheme.h"
+
+namespace posenc::lessons {
+namespace {
+
+constexpr std::size_t kFewestWords = 2, kMostWords = 12, kLongestWord = 24;
+
+bool is_continuation(unsigned char byte) { return (byte & 0xC0U) == 0x80U; }
+
+// The code point that begins here and how many bytes it takes; 0 bytes where it is malformed.
+struct Character {
+  std::uint32_t code = 0;
+  std::size_t bytes = 0;
+};
+Character character_at(std::string_view text, std::size_t at) {
+  const auto first = static_cast<unsigned char>(text[at]);
+  if (first < 0x80U) return {first, 1};
+  const std::size_t bytes = first >= 0xF0U ? 4 : first >= 0xE0U ? 3 : 2;
+  if (first < 0xC2U || first > 0xF4U || at + bytes > text.size()) return {};
+  std::uint32_t code = first & (0x7FU >> bytes);
+  for (std::size_t i = 1; i < bytes; ++i) {
+    const auto next = static_cast<unsigned char>(text[at + i]);
+    if (!is_continuation(next)) return {};
+    code = code << 6U | (next & 0x3FU);
+  }
+  constexpr std::uint32_t kLeast[] = {0, 0, 0x80, 0x800, 0x10000};
+  const bool is_surrogate = code >= 0xD800 && code <= 0xDFFF;
+  if (code < kLeast[bytes] || code > 0x10FFFF || is_surrogate) return {};
+  return {code, bytes};
+}
+
+// Counts characters; refuses what would not survive a terminal.
+std::size_t checked_length(std::string_view word) {
+  std::size_t length = 0;
+  for (std::size_t at = 0; at < word.size(); ++length) {
+    const Character character = character_at(word, at);
+    if (character.bytes == 0) raise("text: is not UTF-8");
+    if (character.code < 0x20 || (character.code >= 0x7F && character.code < 0xA0)) {
+      raise("text: holds a control character");
+    }
+    at += character.bytes;
+  }
+  return length;
+}
+
+// FNV-1a: the same for the same letters on every machine.
+std::uint64_t hash_of(std::string_view word) {
+  std::uint64_t hash = 0xCBF29CE484222325U;
+  for (const char letter : word) hash = (hash ^ static_cast<unsigned char>(letter)) * 0x100000001B3U;
+  return hash;
+}
+
+}  // namespace
+
+std::vector<std::string> own_words(std::string_view text) {
+  std::vector<std::string> words;
+  constexpr std::string_view kSpace = " \t\r\n";
+  while (true) {
+    const std::size_t begin = text.find_first_not_of(kSpace);
+    if (begin == std::string_view::npos) break;
+    text.remove_prefix(begin);
+    const std::string_view word = text.substr(0, text.find_first_of(kSpace));
+    if (checked_length(word) > kLongestWord) {
+      raise(fmt::format("text: a word may have at most {} characters", kLongestWord));
+    }
+    words.emplace_back(word);
+    text.remove_prefix(word.size());
+    if (words.size() > kMostWords) break;
+  }
+  if (words.size() < kFewestWords || words.size() > kMostWords) {
+    raise(fmt::format("text: needs {} to {} words", kFewestWords, kMostWords));
+  }
+  return words;
+}
+
+std::vector<std::string> unique_labels(const std::vector<std::string>& words) {
+  std::vector<std::string> labels;
+  for (const std::string& word : words) {
+    std::string label = word;
+    for (int number = 2; std::find(labels.begin(), labels.end(), label) != labels.end(); ++number) {
+      label = fmt::format("{}.{}", word, number);
+    }
+    labels.push_back(std::move(label));
+  }
+  return labels;
+}
+
+std::vector<double> rows_of_words(const std::vector<std::string>& words, std::int64_t width) {
+  std::vector<double> rows;
+  for (const std::string& word : words) {
+    std::vector<double> row(static_cast<std::size_t>(width));
+    const Shift noise{.width = width, .step = 0.0, .seed = static_cast<std::int64_t>(hash_of(word) >> 1U)};
+    tabulate(view(row.data(), {1, width}), {}, prepare(noise));
+    const double length = std::sqrt(dot(row, row));
+    for (double& value : row) value /= length;
+    rows.insert(rows.end(), row.begin(), row.end());
+  }
+  return rows;
+}
+
+}  // namespace posenc::lessons

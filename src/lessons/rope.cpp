@@ -1,0 +1,133 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "lessons/story_builder.h"
+#include "lessons/story_matrices.h"
+#include "lessons/tellers.h"
+#include "posenc/apply.h"
+
+namespace posenc::lessons {
+namespace {
+
+Extents shape_of(const StoryMatrix& x) {
+  return {static_cast<std::int64_t>(x.rows.size()), static_cast<std::int64_t>(x.columns.size())};
+}
+
+// The one vector `of`, turned to each position.
+StoryMatrix turned(MatrixLabels labels, const StoryMatrix& of, const std::string& angles, const Rotation& form,
+                   const std::vector<std::int64_t>& positions) {
+  std::vector<double> values;
+  for (std::size_t i = 0; i < positions.size(); ++i) values.insert(values.end(), of.values.begin(), of.values.end());
+  StoryMatrix matrix = given(std::move(labels), std::move(values));
+  rotate(view(matrix.values.data(), shape_of(matrix)), {.ids = positions}, form);
+  matrix.recipe = RotatedCells{of.name, angles};
+  return matrix;
+}
+
+StoryMatrix angles_of(MatrixLabels labels, const Rotation& form, const std::vector<std::int64_t>& positions) {
+  std::vector<double> values;
+  for (const std::int64_t position : positions) {
+    for (const Frequency& frequency : form.frequencies) {
+      values.push_back(static_cast<double>(position) * radians_of(frequency));
+    }
+  }
+  return measured(std::move(labels), std::move(values), "position × frequency, in radians");
+}
+
+std::vector<std::int64_t> moved_by(const std::vector<std::int64_t>& positions, std::int64_t offset) {
+  std::vector<std::int64_t> result;
+  for (const std::int64_t position : positions) result.push_back(position + offset);
+  return result;
+}
+
+// Σ (q·k) cos(ωδ) + (q × k) sin(ωδ), each over the two features of a pair.
+double closed_form(const StoryMatrix& q, const StoryMatrix& k, const Rotation& form, std::int64_t distance) {
+  double sum = 0;
+  for (std::size_t i = 0; i < form.frequencies.size(); ++i) {
+    const double angle = static_cast<double>(distance) * radians_of(form.frequencies[i]);
+    const double q0 = q.at(0, 2 * i), q1 = q.at(0, 2 * i + 1), k0 = k.at(0, 2 * i), k1 = k.at(0, 2 * i + 1);
+    sum += (q0 * k0 + q1 * k1) * std::cos(angle) + (q0 * k1 - q1 * k0) * std::sin(angle);
+  }
+  return sum;
+}
+
+}  // namespace
+
+Story tell_rope(const StoryContent& content, const StoryOptions& options) {
+  StoryBuilder story(content, options);
+  const Rope scheme{.dims = content.integer("dims"), .layout = PairLayout::kInterleaved};
+  const Rotation form = prepare(scheme);
+  const std::vector<std::string> features = numbered("d", static_cast<std::size_t>(scheme.dims));
+  const std::vector<std::string> pairs = numbered("pair", features.size() / 2);
+  const std::vector<std::int64_t> starts = content.integers("starts");
+  const std::int64_t offset = content.integer("offset");
+  const std::vector<std::int64_t> queries = moved_by(starts, offset);
+  story.say("offset", std::to_string(offset));
+
+  story.step("vectors");
+  const StoryMatrix q = story.show(given({"q", "q: a query", {"q"}, features}, content.table("q")));
+  const StoryMatrix k = story.show(given({"k", "k: a key", {"k"}, features}, content.table("k")));
+  story.show({fact("q · k", dot(row_of(q, 0), row_of(k, 0)))});
+
+  story.step("angles");
+  story.formula(fmt::format("(a, b) → (a cos φ − b sin φ, a sin φ + b cos φ),  φ = p · ω_i,  ω_i = {}^(−2i/{})",
+                            scheme.base, scheme.dims));
+  story.show(angles_of({"Fq", "Fq: angles of the query at m", as_labels(queries), pairs}, form, queries));
+  story.show(angles_of({"Fk", "Fk: angles of the key at n", as_labels(starts), pairs}, form, starts));
+
+  story.step("turned");
+  const StoryMatrix rq =
+      story.show(turned({"Rq", "Rq: the query at m", as_labels(queries), features}, q, "Fq", form, queries));
+  const StoryMatrix rk =
+      story.show(turned({"Rk", "Rk: the key at n", as_labels(starts), features}, k, "Fk", form, starts));
+  const double length = std::sqrt(dot(row_of(q, 0), row_of(q, 0)));
+  double stretched = 0;
+  for (std::size_t row = 0; row < rq.rows.size(); ++row) {
+    stretched = std::max(stretched, std::fabs(std::sqrt(dot(row_of(rq, row), row_of(rq, row))) - length));
+  }
+  story.say("length", length);
+  story.show({residual("largest change of length", stretched)});
+
+  story.step("scores");
+  const StoryMatrix scores = story.show(product("S", "S = Rq · Rkᵀ: row m, column n", rq, rk, {.transposed = true}));
+  double low = scores.at(0, 0), high = low;
+  for (std::size_t i = 0; i < starts.size(); ++i) {
+    low = std::min(low, scores.at(i, i));
+    high = std::max(high, scores.at(i, i));
+  }
+  story.show({residual("spread down the diagonal", high - low)});
+
+  story.step("offsets");
+  const std::vector<std::int64_t> offsets = content.integers("offsets");
+  MatrixLabels labels{"L", "L: row distance m − n, column n", as_labels(offsets), as_labels(starts)};
+  std::vector<double> lines, sums;
+  double spread = 0, away = 0;
+  for (const std::int64_t distance : offsets) {
+    const StoryMatrix there = turned({"", "", labels.columns, features}, q, "", form, moved_by(starts, distance));
+    const double sum = closed_form(q, k, form, distance);
+    double smallest = dot(row_of(there, 0), row_of(rk, 0)), largest = smallest;
+    for (std::size_t i = 0; i < starts.size(); ++i) {
+      const double value = dot(row_of(there, i), row_of(rk, i));
+      lines.push_back(value);
+      smallest = std::min(smallest, value);
+      largest = std::max(largest, value);
+      away = std::max(away, std::fabs(value - sum));
+    }
+    spread = std::max(spread, largest - smallest);
+    sums.push_back(sum);
+  }
+  story.show(measured(labels, lines, "the query turned to n + distance, times the key turned to n"));
+  story.show({residual("largest spread within a line", spread)});
+
+  story.step("closed");
+  story.formula("score = Σ (q_i · k_i) cos(ω_i (m − n)) + (q_i × k_i) sin(ω_i (m − n))");
+  story.show(measured({"C", "C: the formula, for each distance", as_labels(offsets), {"score"}}, sums,
+                      "of q, k and the distance alone"));
+  story.show({residual("largest difference from the line above", away)});
+  story.note("family");
+  return story.finish();
+}
+
+}  // namespace posenc::lessons

@@ -1,0 +1,54 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "lessons/story_content.h"
+#include "posenc/story.h"
+
+namespace posenc::lessons {
+
+/// Puts a story together: headings and prose come from its content, {names} in them from `say`.
+class StoryBuilder {
+ public:
+  StoryBuilder(const StoryContent& content, const StoryOptions& options);
+
+  /// The step of this id in the content; all that follows goes there.
+  void step(std::string_view id);
+  /// Adds the matrix, and a note where a text printed some of its cells otherwise. Gives it back for what follows.
+  StoryMatrix show(StoryMatrix matrix);
+  void show(std::vector<StoryFact> facts);
+  void formula(std::string text);
+  /// The note of this id in the content.
+  void note(std::string_view id);
+  /// A note where `printed_facts` has another number than this.
+  void compare(std::string_view fact, double value);
+  /// What {name} stands for in headings, prose and notes.
+  void say(std::string name, std::string text);
+  void say(std::string name, double value, int digits = 3);
+
+  /// Throws: Error for a {name} that nobody said.
+  Story finish();
+
+ private:
+  std::string filled(const std::string& text) const;
+
+  const StoryContent& content_;
+  const StoryOptions& options_;
+  Story story_;
+  std::vector<std::pair<std::string, std::string>> said_;
+};
+
+StoryFact fact(std::string name, double value, int digits = 3);
+/// A residual: two digits from the first that is not 0.
+StoryFact residual(std::string name, double value);
+StoryFact count(std::string name, std::int64_t value);
+StoryFact check(std::string name, bool value);
+StoryFact worded(std::string name, std::string value);
+
+/// The cells of `matrix` for which a text printed another number, given its printed cells ("" for none).
+std::vector<Misprint> misprints_of(const StoryMatrix& matrix, const std::vector<std::vector<std::string>>& printed);
+
+}  // namespace posenc::lessons

@@ -1,0 +1,154 @@
+#include "lessons/story_matrices.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "posenc/apply.h"
+#include "posenc/attention.h"
+
+namespace posenc::lessons {
+namespace {
+
+std::int64_t extent(const std::vector<std::string>& labels) { return static_cast<std::int64_t>(labels.size()); }
+
+Extents shape_of(const StoryMatrix& matrix) { return {extent(matrix.rows), extent(matrix.columns)}; }
+
+StoryMatrix labelled(MatrixLabels labels, CellRecipe recipe) {
+  StoryMatrix matrix;
+  matrix.name = std::move(labels.name);
+  matrix.caption = std::move(labels.caption);
+  matrix.rows = std::move(labels.rows);
+  matrix.columns = std::move(labels.columns);
+  matrix.values.resize(matrix.rows.size() * matrix.columns.size());
+  matrix.recipe = std::move(recipe);
+  return matrix;
+}
+
+}  // namespace
+
+StoryMatrix given(MatrixLabels labels, std::vector<double> values) {
+  StoryMatrix matrix = labelled(std::move(labels), GivenCells{});
+  matrix.values = std::move(values);
+  return matrix;
+}
+
+StoryMatrix measured(MatrixLabels labels, std::vector<double> values, std::string formula) {
+  StoryMatrix matrix = labelled(std::move(labels), MeasuredCells{std::move(formula)});
+  matrix.values = std::move(values);
+  return matrix;
+}
+
+std::vector<std::string> numbered(std::string_view letter, std::size_t count) {
+  std::vector<std::string> labels;
+  for (std::size_t i = 0; i < count; ++i) labels.push_back(fmt::format("{}{}", letter, i));
+  return labels;
+}
+
+std::vector<std::string> as_labels(std::span<const std::int64_t> numbers) {
+  std::vector<std::string> labels;
+  for (const std::int64_t number : numbers) labels.push_back(std::to_string(number));
+  return labels;
+}
+
+std::vector<double> frequencies_of(const Sinusoidal& scheme) {
+  const Addition form = prepare(scheme);
+  std::vector<double> result;
+  for (const Wave& wave : std::get<Waves>(form.source).waves) result.push_back(radians_of(wave.frequency));
+  return result;
+}
+
+StoryMatrix waves(MatrixLabels labels, const Sinusoidal& scheme, std::span<const std::int64_t> positions) {
+  WaveCells recipe;
+  recipe.positions.assign(positions.begin(), positions.end());
+  recipe.frequencies = frequencies_of(scheme);
+  StoryMatrix matrix = labelled(std::move(labels), std::move(recipe));
+  tabulate(view(matrix.values.data(), shape_of(matrix)), {.ids = positions}, prepare(scheme));
+  return matrix;
+}
+
+StoryMatrix added(MatrixLabels labels, const StoryMatrix& x, const StoryMatrix& p, const Sinusoidal& scheme,
+                  std::span<const std::int64_t> positions) {
+  StoryMatrix matrix = labelled(std::move(labels), SumCells{x.name, p.name});
+  add(view(matrix.values.data(), shape_of(matrix)), view(x.values.data(), shape_of(x)), {.ids = positions},
+      prepare(scheme));
+  return matrix;
+}
+
+StoryMatrix product(std::string name, std::string caption, const StoryMatrix& left, const StoryMatrix& right,
+                    const ProductOptions& options) {
+  StoryMatrix matrix =
+      labelled({std::move(name), std::move(caption), left.rows, options.transposed ? right.rows : right.columns},
+               ProductCells{left.name, right.name, options.transposed, options.divisor, options.divisor_name});
+  for (std::size_t row = 0; row < matrix.rows.size(); ++row) {
+    for (std::size_t column = 0; column < matrix.columns.size(); ++column) {
+      double sum = 0;
+      for (std::size_t i = 0; i < left.columns.size(); ++i) {
+        sum += left.at(row, i) * (options.transposed ? right.at(column, i) : right.at(i, column));
+      }
+      matrix.values[row * matrix.columns.size() + column] = sum / options.divisor;
+    }
+  }
+  return matrix;
+}
+
+StoryMatrix reordered(std::string name, std::string caption, const StoryMatrix& x,
+                      std::span<const std::size_t> order) {
+  StoryMatrix matrix = labelled({std::move(name), std::move(caption), {}, x.columns}, GivenCells{});
+  matrix.values.clear();
+  for (const std::size_t row : order) {
+    matrix.rows.push_back(x.rows[row]);
+    const std::span<const double> values = row_of(x, row);
+    matrix.values.insert(matrix.values.end(), values.begin(), values.end());
+  }
+  return matrix;
+}
+
+Attended attended(const AttendedNames& names, const AttendedInputs& inputs) {
+  Attended result;
+  result.weights = labelled({names.weights, names.weights_caption, inputs.q.rows, inputs.k.rows},
+                            SoftmaxCells{inputs.scores.name, inputs.causal, inputs.divisor, inputs.divisor_name});
+  result.output = labelled({names.output, names.output_caption, inputs.q.rows, inputs.v.columns},
+                           ProductCells{names.weights, inputs.v.name});
+  const Extents weights = shape_of(result.weights);
+  AttentionOptions options;
+  options.causal = inputs.causal;
+  options.scale = 1.0 / (std::get<ProductCells>(inputs.scores.recipe).divisor * inputs.divisor);
+  options.weights = view(result.weights.values.data(), {1, 1, weights[0], weights[1]});
+  const auto one_head = [](auto* data, const StoryMatrix& x) {
+    const Extents shape = shape_of(x);
+    return view(data, {1, 1, shape[0], shape[1]});
+  };
+  attention(one_head(result.output.values.data(), result.output), one_head(inputs.q.values.data(), inputs.q),
+            one_head(inputs.k.values.data(), inputs.k), one_head(inputs.v.values.data(), inputs.v), options);
+  return result;
+}
+
+std::span<const double> row_of(const StoryMatrix& matrix, std::size_t row) {
+  return std::span(matrix.values).subspan(row * matrix.columns.size(), matrix.columns.size());
+}
+
+double dot(std::span<const double> a, std::span<const double> b) {
+  double sum = 0;
+  for (std::size_t i = 0; i < a.size(); ++i) sum += a[i] * b[i];
+  return sum;
+}
+
+double row_distance(const StoryMatrix& matrix, std::size_t row, std::size_t other) {
+  double sum = 0;
+  for (std::size_t i = 0; i < matrix.columns.size(); ++i) {
+    const double difference = matrix.at(row, i) - matrix.at(other, i);
+    sum += difference * difference;
+  }
+  return std::sqrt(sum);
+}
+
+double largest_difference(const StoryMatrix& a, const StoryMatrix& b) {
+  double largest = 0;
+  for (std::size_t i = 0; i < a.values.size(); ++i) largest = std::max(largest, std::fabs(a.values[i] - b.values[i]));
+  return largest;
+}
+
+}  // namespace posenc::lessons

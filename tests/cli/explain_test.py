@@ -1,0 +1,313 @@
+"""explain: every number is recomputed from formula and data; notes, cells, forms of output, refusals."""
+
+import json
+import math
+import pathlib
+import re
+import unittest
+
+import story_oracle
+from program import ProgramTest
+from story_oracle import STORIES, rounded
+
+CONTENT = pathlib.Path(__file__).parents[2] / "content" / "stories"
+TOLERANCE = 1e-12
+NUMBER = re.compile(r"(?<![\w.])-?\d+(?:\.\d+)?(?:e-?\d+)?(?![\w.]*\w)")
+
+
+def content_of(name):
+    return json.loads((CONTENT / f"{name}.json").read_text("utf-8"))
+
+
+def blocks(story, kind):
+    return [block for step in story["steps"] for block in step["blocks"] if block["kind"] == kind]
+
+
+def facts_of(story):
+    return [fact for block in blocks(story, "facts") for fact in block["facts"]]
+
+
+class Recomputed(ProgramTest):
+    """Each matrix and each fact has its counterpart in the oracle, and there are no others."""
+
+    def story(self, *arguments):
+        outcome = self.succeeds("explain", *arguments, "--json")
+        self.assertEqual(outcome.err, "")
+        return json.loads(outcome.out)
+
+    def assert_near(self, got, expected, where):
+        if isinstance(expected, float) or isinstance(got, float):
+            self.assertLessEqual(abs(got - expected), TOLERANCE * max(1, abs(expected)), where)
+        else:
+            self.assertEqual((type(got), got), (type(expected), expected), where)
+
+    def check(self, story, matrices, facts):
+        shown = blocks(story, "matrix")
+        self.assertEqual(sorted(matrix["name"] for matrix in shown), sorted(matrices))
+        for matrix in shown:
+            name, expected = matrix["name"], matrices[matrix["name"]]
+            self.assertEqual(len(matrix["rows"]), len(expected), name)
+            for label, got, wanted in zip(matrix["rows"], matrix["values"], expected):
+                self.assertEqual(len(got), len(matrix["columns"]))
+                self.assertEqual(len(got), len(wanted), name)
+                for column, a, b in zip(matrix["columns"], got, wanted):
+                    if b is None:
+                        self.assertIsNone(a)
+                    else:
+                        self.assert_near(float(a), float(b), (name, label, column))
+        got = facts_of(story)
+        self.assertEqual([fact["name"] for fact in got], [name for name, _ in facts])
+        for fact, (name, value) in zip(got, facts):
+            self.assert_near(fact["value"], value, name)
+            if isinstance(value, float) and not re.search("e-|^0$", fact["shown"]):
+                unit = 10.0 ** -len(fact["shown"].partition(".")[2])
+                self.assertLessEqual(abs(float(fact["shown"]) - value), 0.51 * unit, name)
+
+    def check_prose(self, story, content, matrices, facts, said):
+        """Every number in prose, captions and notes is in the template, or is what something computed rounds to."""
+        templates = json.dumps(content, ensure_ascii=False)
+        known = [value for matrix in matrices.values() for line in matrix for value in line if value is not None]
+        known += [value for _, value in facts if isinstance(value, (int, float))] + said
+        labels = {label for matrix in blocks(story, "matrix") for label in matrix["rows"] + matrix["columns"]}
+        texts = [text for step in story["steps"] for text in (step["heading"], step["text"])]
+        texts += [note["text"] for note in blocks(story, "note") if not note["misprints"]]
+        for text in texts:
+            for token in NUMBER.findall(text):
+                digits = len(token.partition(".")[2])
+                near = any(rounded(value, digits) == token or f"{value:.4g}" == token or f"{value:.2g}" == token
+                           for value in known)
+                self.assertTrue(near or token in labels or re.search(rf"(?<![\d.]){token}(?![\d.])", templates),
+                                (token, text))
+
+    def test_every_story(self):
+        for name, recompute in STORIES.items():
+            with self.subTest(name):
+                content = content_of(name)
+                matrices, facts, said = recompute(content)
+                story = self.story(name)
+                self.assertEqual((story["story"], story["title"]), (name, content["title"]))
+                self.assertEqual(len(story["steps"]), len(content["steps"]))
+                self.check(story, matrices, facts)
+                self.check_prose(story, content, matrices, facts, said)
+
+    def test_own_sentence(self):
+        for text in ("the cat saw the dog", "a b", "Ärger über öde Öfen", "one two three four five six seven eight nine"):
+            matrices, facts, _ = story_oracle.dog_bites_man(content_of("dog-bites-man"), text)
+            story = self.story("dog-bites-man", "--text", text)
+            self.check(story, matrices, facts)
+            self.assertIn(" ".join(reversed(text.split())), story["steps"][0]["text"])
+            self.assertFalse([note for note in blocks(story, "note") if note["misprints"]])
+
+    def test_what_the_stories_are_about(self):
+        dog = {fact["name"]: fact["value"] for fact in facts_of(self.story("dog-bites-man"))}
+        residuals = self.story("dog-bites-man")["steps"][-1]["blocks"][0]["values"]
+        self.assertLess(residuals[0][0], 1e-15, "equivariant without position")
+        self.assertGreater(residuals[1][0], 0.1, "a causal mask alone breaks it")
+        self.assertGreater(residuals[2][0], 0.1, "so does position")
+        self.assertGreater(dog["largest |Att(P·X) − Att(X)|"], 0.1, "not invariant")
+        dots = [line[2] for matrix in blocks(self.story("dot-product"), "matrix") if matrix["name"] == "L"
+                for line in matrix["values"]]
+        self.assertEqual((rounded(dots[6], 3), rounded(dots[1], 3)), ("3.784", "3.535"))
+
+
+class Misprints(ProgramTest):
+    def notes(self, name):
+        story = json.loads(self.succeeds("explain", name, "--json").out)
+        return [misprint for note in blocks(story, "note") for misprint in note["misprints"]]
+
+    def test_exactly_those_that_differ(self):
+        for name, recompute in STORIES.items():
+            content = content_of(name)
+            matrices, facts, _ = recompute(content)
+            wanted = []
+            for matrix, lines in content.get("printed", {}).items():
+                for line, values in zip(lines, matrices[matrix]):
+                    for printed, value in zip(line, values):
+                        if printed and rounded(value, len(printed.partition(".")[2])) != printed:
+                            wanted.append((matrix, printed))
+            got = [(misprint["matrix"], misprint["printed"]) for misprint in self.notes(name) if misprint["matrix"]]
+            self.assertEqual(sorted(got), sorted(wanted), name)
+
+    def test_frank_and_alex(self):
+        wrong = {(m["row"], m["column"]): (rounded(m["value"], 3), m["printed"])
+                 for m in self.notes("frank-and-alex") if m["matrix"] == "K'" and not m["rounding"]}
+        self.assertEqual(wrong, {("Frank", "knows-street-stall"): ("5.251", "5.271"),
+                                 ("Frank", "knows-upscale"): ("1.862", "1.703"),
+                                 ("Alex", "knows-street-stall"): ("2.546", "2.565"),
+                                 ("Alex", "knows-upscale"): ("1.726", "1.577")})
+        text = self.succeeds("explain", "frank-and-alex").text
+        self.assertRegex(text, r"Frank +5\.251\* +1\.862\*\n")
+        self.assertRegex(text, r"Alex +2\.546\* +1\.726\*\n")
+        self.assertIn("(2.884, 0.474)", text)
+        self.assertEqual(text.count("*"), 4)
+
+    def test_the_others(self):
+        cat = {(m["row"], m["column"]): rounded(m["value"], 3) for m in self.notes("cat-sat") if m["matrix"] == "X'"}
+        self.assertEqual(cat, {("cat", "d3"): "1.100", ("sat", "d3"): "0.500"})
+        shift = self.succeeds("explain", "shift").text
+        self.assertIn("distance from cat to sat: 8, not 9", " ".join(shift.split()))
+        self.assertIn("positions per turn of the fastest pair: 6.28, not 2", " ".join(shift.split()))
+        dog = " ".join(self.succeeds("explain", "dog-bites-man").text.split())
+        self.assertIn("It is equivariant", dog)
+        self.assertIn("18 of 18 differ", dog)
+
+
+class Cells(ProgramTest):
+    def cell(self, story, cell, *more):
+        return json.loads(self.succeeds("explain", story, "--cell", cell, "--json", *more).out)
+
+    def value_of(self, cell):
+        total = math.fsum(math.prod(factor["value"] for factor in term) for term in cell["terms"])
+        if cell["function"]:
+            total = {"sin": math.sin, "cos": math.cos}[cell["function"]](total)
+        return total / (cell["divisor"]["value"] if cell["divisor"] else 1)
+
+    def test_short_names_of_columns(self):
+        cell = self.cell("frank-and-alex", "K' Frank upscale")
+        self.assertEqual((cell["matrix"], cell["row"], cell["column"]), ("K'", "Frank", "knows-upscale"))
+        self.assertEqual([[factor["name"] for factor in term] for term in cell["terms"]][0],
+                         ["X'[Frank, spicy]", "W_K[spicy, knows-upscale]"])
+        self.assertEqual(cell["misprint"]["printed"], "1.703")
+        text = self.succeeds("explain", "frank-and-alex", "--cell", "K' Frank upscale").text
+        self.assertIn("K'[Frank, knows-upscale] = 1.862", text)
+        self.assertIn("1.080 × 0.990 = 1.069", text)
+        self.assertIn("printed 1.703", text)
+
+    def test_one_of_every_kind(self):
+        opened = {"frank-and-alex": ["P 3 d2", "P 3 d3", "X' Emma cozy", "Q' Daniel upscale", "K' Alex street-stall",
+                                     "V' Alex budget", "S' Frank Emma", "A' Daniel Alex", "O' Emma sichuan", "S Frank Alex"],
+                  "dog-bites-man": ["S1 dog dog", "A1 dog man", "A1m man bites", "A2' dog man", "O2m dog d0", "X2' man d1"],
+                  "cat-sat": ["P 1 d3", "X' cat d3"], "shift": ["MP 7 d1", "P+ 100 d0", "M10 d0 d1"],
+                  "rope": ["Rq 13 d0", "Rq 13 d1", "Rk 1000 d3", "S 13 10"], "dot-product": ["P 9 d5"]}
+        for story, cells in opened.items():
+            matrices = {m["name"]: m for m in blocks(json.loads(self.succeeds("explain", story, "--json").out), "matrix")}
+            for name in cells:
+                cell = self.cell(story, name)
+                matrix = matrices[cell["matrix"]]
+                value = matrix["values"][matrix["rows"].index(cell["row"])][matrix["columns"].index(cell["column"])]
+                self.assertEqual(cell["value"], value)
+                self.assertTrue(cell["terms"], name)
+                self.assertAlmostEqual(self.value_of(cell), value, delta=1e-12, msg=f"{story} {name}")
+                # the factors are cells of other matrices
+                for factor in (factor for term in cell["terms"] for factor in term):
+                    found = re.fullmatch(r"([^\[ ^]+)\[([^,]+), ([^\]]+)\]", factor["name"])
+                    if found:
+                        source = matrices[found[1]]
+                        at = source["values"][source["rows"].index(found[2])][source["columns"].index(found[3])]
+                        self.assertEqual(factor["value"], at, factor["name"])
+
+    def test_cells_without_products(self):
+        self.assertEqual(self.cell("frank-and-alex", "X Frank spicy")["formula"], "given")
+        self.assertEqual(self.cell("dog-bites-man", "A1m dog man")["formula"], "hidden by the causal mask")
+        self.assertEqual(self.cell("dog-bites-man", "A1m dog man")["terms"], [])
+
+    def test_wrong_cells(self):
+        explain = ("explain", "frank-and-alex", "--cell")
+        self.refused(*explain, "K' Frank", says="'K' Frank' is not MATRIX ROW COLUMN")
+        self.refused(*explain, "J Frank upscale", says="frank-and-alex has no matrix 'J' (there is X, W_Q")
+        self.refused(*explain, "K' Frnak upscale", says="K' has no row 'Frnak' (did you mean 'Frank'?)")
+        self.refused(*explain, "K' Frank spicy", says="K' has no column 'spicy' (there is knows-street-stall")
+        self.refused(*explain, "K' Frank knows", says="no column 'knows'")
+        self.refused("explain", "dot-product", "--cell", "D 13 13", says="has no number there")
+        self.refused(*explain, "", says="--cell: is empty")
+
+
+class Forms(ProgramTest):
+    def test_list(self):
+        text = self.succeeds("explain").text
+        cards = json.loads(self.succeeds("explain", "--json").out)
+        self.assertEqual([card["story"] for card in cards], list(STORIES))
+        for card in cards:
+            self.assertEqual(card["summary"], content_of(card["story"])["summary"])
+            self.assertRegex(text, rf"(?m)^{card['story']} ")
+        self.assertIn("- `rope`: ", self.succeeds("explain", "--markdown").text)
+
+    def test_text_fits_and_is_plain(self):
+        for name in STORIES:
+            text = self.succeeds("explain", name).text
+            self.assertNotIn("\x1b", text)
+            story = json.loads(self.succeeds("explain", name, "--json").out)
+            words = set(text.replace("*", " ").split())
+            for line in text.splitlines():
+                self.assertLessEqual(len(line), 80, line)
+                self.assertEqual(line, line.rstrip())
+            for matrix in blocks(story, "matrix"):
+                cells = {rounded(v, matrix["digits"]) for row in matrix["values"] for v in row if v is not None}
+                self.assertLessEqual(cells, words, (name, matrix["name"]))
+
+    def test_digits(self):
+        text = self.succeeds("explain", "frank-and-alex", "--digits", 6).text
+        self.assertIn("5.251062", text)
+        self.assertIn("5.271", text, "what was printed stays as it was printed")
+        self.assertNotIn(".", re.search(r"Frank +(\S+)", self.succeeds("explain", "frank-and-alex", "--digits", 0).text)[1])
+        for digits, says in ((-1, "is not from 0 to 17"), (18, "is not from 0 to 17"), ("x", "is not an integer")):
+            self.refused("explain", "rope", f"--digits={digits}", says=says)
+
+    def test_markdown(self):
+        for name, more in [(name, ()) for name in STORIES] + [("dog-bites-man", ("--text", "a|b *c* _d_ [e](f) `g`"))]:
+            text = self.succeeds("explain", name, "--markdown", *more).text
+            story = json.loads(self.succeeds("explain", name, "--json", *more).out)
+            lines = text.splitlines()
+            self.assertEqual(sum(line.startswith("# ") for line in lines), 1)
+            self.assertEqual(sum(line.startswith("## ") for line in lines), len(story["steps"]))
+            self.assertEqual(sum(line.startswith("```") for line in lines) % 2, 0)
+            tables = re.findall(r"(?m)(?:^\|.*\n)+", text)
+            self.assertEqual(len(tables), len(blocks(story, "matrix")))
+            for table, matrix in zip(tables, blocks(story, "matrix")):
+                counts = {len(re.findall(r"(?<!\\)\|", line)) for line in table.splitlines()}
+                self.assertEqual(counts, {len(matrix["columns"]) + 2})
+                self.assertEqual(len(table.splitlines()), len(matrix["rows"]) + 2)
+                self.assertRegex(table.splitlines()[1], r"^\|---\|(---:\|)+$")
+        self.assertIn("printed 1.703", self.succeeds("explain", "frank-and-alex", "--cell", "K' Frank upscale", "--markdown").text)
+
+    def test_refusals(self):
+        self.refused("explain", "frank-and-alec", says="unknown story 'frank-and-alec' (did you mean 'frank-and-alex'?)")
+        self.refused("explain", "xyz", says="unknown story 'xyz' (there is dog-bites-man, cat-sat")
+        self.refused("explain", "rope", "shift", says="'shift' was not expected")
+        self.refused("explain", "rope", "--colour", says="unknown option --colour")
+        self.refused("explain", "rope", "--json", "--markdown", says="exclude each other")
+        self.refused("explain", "rope", "--text", "a b", says="rope takes no text")
+        self.refused("explain", "--cell", "a b c", says="--cell needs a story")
+        dog = ("explain", "dog-bites-man", "--text")
+        self.refused(*dog, "", says="--text: is empty")
+        self.refused(*dog, "one", says="needs 2 to 12 words")
+        self.refused(*dog, "   ", says="needs 2 to 12 words")
+        self.refused(*dog, " ".join("abcdefghijklm"), says="needs 2 to 12 words")
+        self.refused(*dog, "a " + 25 * "b", says="at most 24 characters")
+        self.refused(*dog, "a \x1b[31m", says="control character")
+        self.refused(*dog, b"a \xff\xfe".decode("utf-8", "surrogateescape"), says="is not UTF-8")
+        self.refused(*dog, b"a \xed\xa0\x80".decode("utf-8", "surrogateescape"), says="is not UTF-8")
+
+
+class Content(unittest.TestCase):
+    """The schema of content/stories: what every story has."""
+
+    def test_schema(self):
+        files = sorted(path.stem for path in CONTENT.glob("*.json"))
+        self.assertEqual(files, sorted(STORIES))
+        for name in files:
+            content = content_of(name)
+            for key in ("title", "summary"):
+                self.assertTrue(isinstance(content[key], str) and content[key])
+            self.assertLessEqual(len(content["summary"]), 110)
+            self.assertFalse(content["summary"].endswith("."))
+            self.assertTrue(content["steps"])
+            for step, entry in content["steps"].items():
+                self.assertEqual(set(entry), {"heading", "text"}, (name, step))
+                self.assertTrue(entry["text"].rstrip().endswith((".", ":", "?")), (name, step))
+            for note in content.get("notes", {}).values():
+                self.assertTrue(note.endswith("."))
+            for group in ("printed", "illustrative"):
+                for matrix, lines in content.get(group, {}).items():
+                    self.assertEqual(len({len(line) for line in lines}), 1, (name, matrix))
+                    for cell in (cell for line in lines for cell in line):
+                        self.assertRegex(cell, r"^(-?\d+(\.\d+)?)?$")
+            for value in content.get("printed_facts", {}).values():
+                self.assertRegex(value, r"^\d+(\.\d+)?$")
+            for key in ("x", "w_q", "w_k", "w_v", "target", "q", "k"):
+                if key in content:
+                    self.assertEqual(len({len(line) for line in content[key]}), 1)
+
+
+if __name__ == "__main__":
+    unittest.main()
