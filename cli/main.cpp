@@ -60,6 +60,7 @@ void accept_help_as_verb(std::vector<std::string>& arguments) {
 
 int run(std::vector<std::string> arguments) {
   accept_help_as_verb(arguments);
+  const auto further = std::make_shared<std::vector<SchemeRequest>>(take_further_schemes(arguments));
   const auto scheme = std::make_shared<SchemeRequest>(take_json_scheme(arguments));
   CLI::App program;
   program.name("posenc");
@@ -71,7 +72,8 @@ int run(std::vector<std::string> arguments) {
   const std::vector<Verb> verbs = {
       tour_verb(program),           list_verb(program),     table_verb(program, scheme), apply_verb(program, scheme),
       attend_verb(program, scheme), bench_verb(program),    inspect_verb(program),       positions_verb(program),
-      convert_verb(program),        diagnose_verb(program), check_verb(program, scheme)};
+      convert_verb(program),        diagnose_verb(program), check_verb(program, scheme),
+      plot_verb(program, scheme, further)};
   try {
     // CLI11 takes them from the back
     program.parse(std::vector<std::string>(arguments.rbegin(), arguments.rend()));
