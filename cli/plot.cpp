@@ -74,9 +74,9 @@ const PlotKind& kind_named(const std::string& name) {
   }
   if (name.empty()) refuse(fmt::format("plot: the kind is missing (one of {})", fmt::join(names, ", ")));
   const std::string_view near = nearest_name(name, names);
-  refuse(fmt::format("plot: there is no kind '{}' ({})", name,
-                     near.empty() ? fmt::format("there is {}", fmt::join(names, ", "))
-                                  : fmt::format("did you mean '{}'?", near)));
+  refuse(fmt::format(
+      "plot: there is no kind '{}' ({})", name,
+      near.empty() ? fmt::format("there is {}", fmt::join(names, ", ")) : fmt::format("did you mean '{}'?", near)));
 }
 
 std::int64_t position_from(std::string_view text, std::string_view flag, std::int64_t most = kPositionLimit) {
@@ -90,7 +90,8 @@ WholeRange zoom_from(const std::string& text) {
   if (colon == std::string::npos) refuse(fmt::format("--zoom: '{}' is not of the form A:B, as 0:100", text));
   const WholeRange range = {position_from(text.substr(0, colon), "--zoom"),
                             position_from(text.substr(colon + 1), "--zoom")};
-  if (range.count() < 1) refuse(fmt::format("--zoom: {} has no positions: {} is not above {}", text, range.to, range.from));
+  if (range.count() < 1)
+    refuse(fmt::format("--zoom: {} has no positions: {} is not above {}", text, range.to, range.from));
   return range;
 }
 
@@ -172,7 +173,8 @@ PictureFormat format_named(std::string_view name, std::string_view what) {
 // Nothing where it is drawn in the terminal.
 std::optional<PictureFormat> format_of(const PlotFlags& flags) {
   if (flags.json && !flags.output.empty()) refuse("--json writes to standard output; it excludes -o");
-  if (flags.output != "-" && !flags.format.empty()) refuse("--format is for -o -; a file's format follows from its name");
+  if (flags.output != "-" && !flags.format.empty())
+    refuse("--format is for -o -; a file's format follows from its name");
   if (flags.output.empty()) {
     if (!flags.size.empty()) refuse("--size is for -o; in the terminal a figure is as wide as that");
     return std::nullopt;

@@ -12,6 +12,7 @@ namespace posenc::cli {
 namespace {
 
 constexpr std::int64_t kMostHeads = 8, kHeadsAcross = 4;
+constexpr double kDeepestColour = -8;
 constexpr std::int64_t kMostPositions = std::int64_t{1} << 20;
 
 struct Limits {
@@ -45,9 +46,8 @@ Panel lines_panel(const BiasValues& bias, const WholeRange& range) {
     panel.series.push_back(std::move(series));
   }
   const auto [least, most] = std::minmax_element(values.begin(), values.end());
-  panel.x = {.label = "key − query, in positions",
-             .least = -static_cast<double>(reach),
-             .most = static_cast<double>(reach)};
+  panel.x = {
+      .label = "key − query, in positions", .least = -static_cast<double>(reach), .most = static_cast<double>(reach)};
   panel.y.label = bias.is_buckets ? "bucket" : "added to the score";
   fit(panel.y, *least, *most);
   return panel;
@@ -57,7 +57,7 @@ Panel lines_panel(const BiasValues& bias, const WholeRange& range) {
 
 Figure bias_figure(const PlotRequest& request) {
   const PlottedScheme& scheme = request.schemes.front();
-  const WholeRange range = range_of(request, {0, 32}, kMostPositions);
+  const WholeRange range = range_of(request, {0, 64}, kMostPositions);
   if (range.count() < 2) refuse("--zoom: bias needs two positions and more");
   const BiasValues bias = bias_values(scheme, request, range.to + (request.as_lines ? range.count() : 0));
   Figure figure;
@@ -71,7 +71,8 @@ Figure bias_figure(const PlotRequest& request) {
     return figure;
   }
 
-  const std::int64_t cells = std::min({range.count(), std::int64_t{request.cells_across}, std::int64_t{request.cells_down}});
+  const std::int64_t cells =
+      std::min({range.count(), std::int64_t{request.cells_across}, std::int64_t{request.cells_down}});
   const double step = static_cast<double>(range.count()) / static_cast<double>(cells);
   std::vector<std::int64_t> positions;
   std::vector<double> centres;
@@ -80,7 +81,12 @@ Figure bias_figure(const PlotRequest& request) {
     centres.push_back(static_cast<double>(range.from) + static_cast<double>(cell) * step);
   }
   const std::vector<double> values = bias_between(bias, positions, positions);
-  const Limits limits = limits_of(values);
+  Limits limits = limits_of(values);
+  std::vector<std::string> notes;
+  if (!bias.is_buckets && limits.most == 0 && limits.least < kDeepestColour * 1.25) {
+    limits.least = kDeepestColour;
+    notes.emplace_back("All below −8 has the darkest colour: e^−8 of a weight is 0.03 %.");
+  }
   const std::vector<std::int64_t> heads = evenly(bias.form.heads, kMostHeads);
   const Axis axis = {.least = centres.front() - step / 2, .most = centres.back() + step / 2};
   for (std::size_t i = 0; i < heads.size(); ++i) {
@@ -108,8 +114,9 @@ Figure bias_figure(const PlotRequest& request) {
     row.panels.push_back(std::move(panel));
   }
   if (static_cast<std::int64_t>(heads.size()) < bias.form.heads) {
-    figure.note = fmt::format("{} of {} heads.", heads.size(), bias.form.heads);
+    notes.push_back(fmt::format("{} of {} heads.", heads.size(), bias.form.heads));
   }
+  figure.note = fmt::format("{}", fmt::join(notes, " "));
   figure.height = 160 + (heads.size() == 1 ? 420 : 230 * static_cast<int>(figure.rows.size()));
   return figure;
 }

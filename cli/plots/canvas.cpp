@@ -43,7 +43,8 @@ std::string braille(std::uint8_t dots) {
   return {'\xe2', static_cast<char>(0xa0 | (dots >> 6U)), static_cast<char>(0x80 | (dots & 0x3fU))};
 }
 
-constexpr std::array<std::array<std::uint8_t, 2>, 4> kDotBits = {{{0x01, 0x08}, {0x02, 0x10}, {0x04, 0x20}, {0x40, 0x80}}};
+constexpr std::array<std::array<std::uint8_t, 2>, 4> kDotBits = {
+    {{0x01, 0x08}, {0x02, 0x10}, {0x04, 0x20}, {0x40, 0x80}}};
 
 }  // namespace
 
@@ -60,7 +61,8 @@ Canvas::Canvas(int columns, int rows)
 
 Canvas::Cell* Canvas::at(int column, int row) {
   if (column < 0 || row < 0 || column >= columns_ || row >= rows_) return nullptr;
-  return &cells_[static_cast<std::size_t>(row) * static_cast<std::size_t>(columns_) + static_cast<std::size_t>(column)];
+  return &cells_[static_cast<std::size_t>(row) * static_cast<std::size_t>(columns_) +
+                 static_cast<std::size_t>(column)];
 }
 
 void Canvas::dot(int x, int y, Rgb colour) {

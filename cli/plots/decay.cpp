@@ -52,8 +52,10 @@ Vectors vectors_of(const PlottedScheme& scheme, const PlotRequest& request, cons
     make_room(addition->width);
     tabulate(view(vectors.values.data(), {range.count(), vectors.width}), {.first = range.from}, *addition);
   } else if (const auto* const rotation = std::get_if<Rotation>(&form)) {
-    if (rotation->position_axes != 1) refuse(fmt::format("{}: positions have several axes, and figures have one", name));
-    if (!rotation->growth.rates.empty()) refuse("rope: with xpos, lengths change with position; this figure shows none");
+    if (rotation->position_axes != 1)
+      refuse(fmt::format("{}: positions have several axes, and figures have one", name));
+    if (!rotation->growth.rates.empty())
+      refuse("rope: with xpos, lengths change with position; this figure shows none");
     Rotation turned = *rotation;
     turned.first_dim = 0;  // only what turns is looked at
     make_room(2 * pairs_of(turned));
@@ -136,7 +138,8 @@ std::vector<double> similarities(const PlottedScheme& scheme, const PlotRequest&
   for (std::int64_t distance = range.from; distance < range.to; ++distance) {
     double sum = 0, count = 0;
     for (std::int64_t first = 0; first < firsts; ++first) {
-      const double product = lengths[static_cast<std::size_t>(first)] * lengths[static_cast<std::size_t>(first + distance)];
+      const double product =
+          lengths[static_cast<std::size_t>(first)] * lengths[static_cast<std::size_t>(first + distance)];
       if (product == 0) continue;  // a vector of zeros is like nothing
       sum += dot(vectors.row(first), vectors.row(first + distance), vectors.width) / product;
       ++count;
@@ -146,27 +149,40 @@ std::vector<double> similarities(const PlottedScheme& scheme, const PlotRequest&
   return result;
 }
 
-// A value for each distance as a line, or as the area it fills where there are more than points.
+// A value for each distance: all of them as a line while they can be told apart; past that as many as there are
+// points where the curve is smooth, and else the area that it fills.
 void add_curve(Panel& panel, const std::string& name, int style, const WholeRange& range,
                const std::vector<double>& values, int points) {
-  if (range.count() <= points) {
-    Series series{.name = name, .y = values, .style = style};
-    for (std::int64_t distance = range.from; distance < range.to; ++distance) {
-      series.x.push_back(static_cast<double>(distance));
-    }
+  constexpr int kValuesPerPoint = 4;
+  constexpr double kSmooth = 0.02;  // of the whole height, from one point to the next
+  Series series{.name = name, .style = style};
+  if (range.count() <= std::int64_t{kValuesPerPoint} * points) {
+    series.y = values;
+    for (std::int64_t i = 0; i < range.count(); ++i) series.x.push_back(static_cast<double>(range.from + i));
     panel.series.push_back(std::move(series));
     return;
   }
   Envelope area{.name = name, .style = style};
+  double steepest = 0;
   for (int n = 0; n < points; ++n) {
     const auto begin = static_cast<std::int64_t>(static_cast<double>(range.count()) * n / points);
-    const auto end = std::max(static_cast<std::int64_t>(static_cast<double>(range.count()) * (n + 1) / points), begin + 1);
+    const auto end = static_cast<std::int64_t>(static_cast<double>(range.count()) * (n + 1) / points);
     const auto [low, high] = std::minmax_element(values.begin() + begin, values.begin() + end);
     area.x.push_back(static_cast<double>(range.from + begin));
     area.low.push_back(*low);
     area.high.push_back(*high);
+    series.y.push_back(values[static_cast<std::size_t>(begin)]);
+    steepest = std::max(steepest, *high - *low);
   }
-  panel.envelopes.push_back(std::move(area));
+  const auto [least, most] = std::minmax_element(values.begin(), values.end());
+  if (steepest > kSmooth * (*most - *least)) {
+    panel.envelopes.push_back(std::move(area));
+    return;
+  }
+  series.x = area.x;
+  series.x.push_back(static_cast<double>(range.to - 1));
+  series.y.push_back(values.back());
+  panel.series.push_back(std::move(series));
 }
 
 void fit_y(Panel& panel) {
@@ -187,6 +203,9 @@ void fit_y(Panel& panel) {
   fit(panel.y, least, most);
 }
 
+// Past e^-16 a weight is nothing in every float; lines may leave the panel there.
+constexpr double kDeepestBias = -16;
+
 }  // namespace
 
 Figure decay_figure(const PlotRequest& request) {
@@ -201,8 +220,8 @@ Figure decay_figure(const PlotRequest& request) {
   int style = 0;
   std::vector<std::string> names;
   for (const PlottedScheme& scheme : request.schemes) {
-    const std::string name = request.schemes.size() > 1 ? label_of(scheme, request.schemes)
-                                                        : std::string(name_of(scheme.request.scheme));
+    const std::string name =
+        request.schemes.size() > 1 ? label_of(scheme, request.schemes) : std::string(name_of(scheme.request.scheme));
     names.push_back(described(scheme.request.scheme));
     if (!is_bias_scheme(scheme.request.scheme)) {
       add_curve(alike, name, style++, range, similarities(scheme, request, range), request.points);
@@ -222,15 +241,21 @@ Figure decay_figure(const PlotRequest& request) {
   figure.title = "The further, the less?";
   figure.subtitle = fmt::format("{}{}", fmt::join(names, "; "), numerics_note(request.numerics));
   bool has_area = false;
+  std::string notes;
   for (Panel* const panel : {&alike, &added, &buckets}) {
     if (panel->series.empty() && panel->envelopes.empty()) continue;
     has_area = has_area || !panel->envelopes.empty();
     fit_y(*panel);
+    if (panel == &added && panel->y.least < 1.5 * kDeepestBias) {
+      fit(panel->y, kDeepestBias, std::max(panel->y.most, 0.0), 0.02);
+      notes = "Below −16 nothing is left of a weight: e^−16 is 0.0000001. ";
+    }
     panel->x = {.least = static_cast<double>(range.from), .most = static_cast<double>(range.to - 1)};
     figure.rows.push_back({{std::move(*panel)}});
   }
   figure.rows.back().panels.front().x.label = "distance to an earlier position";
-  if (has_area) figure.note = "Shaded, from least to most: more distances than points.";
+  if (has_area) notes += "Shaded, from least to most: more distances than can be drawn.";
+  figure.note = notes;
   figure.height = 200 + 200 * static_cast<int>(figure.rows.size());
   return figure;
 }

@@ -28,8 +28,8 @@ void spread(std::vector<EndLabel>& labels, double height, double apart) {
       Group& before = groups[groups.size() - 2];
       if (before.middle + half(before) <= last.middle - half(last)) break;
       const double count = static_cast<double>(before.count + last.count);
-      before.middle = (before.middle * static_cast<double>(before.count) +
-                       last.middle * static_cast<double>(last.count)) / count;
+      before.middle =
+          (before.middle * static_cast<double>(before.count) + last.middle * static_cast<double>(last.count)) / count;
       before.count += last.count;
       // all of it within the panel, as far as it can
       const double room = std::max(height - 2 * half(before), 0.0);
@@ -57,17 +57,28 @@ std::vector<std::string> end_names(const Panel& panel) {
   return names;
 }
 
+bool has_one_name(const Panel& panel) { return end_names(panel).size() == 1; }
+
 std::vector<EndLabel> end_labels(const Panel& panel, double height, double apart) {
   std::vector<EndLabel> labels;
   const auto add = [&](const std::string& name, int style, bool is_area, double y) {
     if (name.empty()) return;
     labels.push_back({name, style, is_area, std::clamp(share_of(panel.y, y), 0.0, 1.0) * height});
   };
-  for (const Envelope& one : panel.envelopes) add(one.name, one.style, true, (end_of(one.low) + end_of(one.high)) / 2);
+  for (const Envelope& one : panel.envelopes)
+    add(one.name, one.style, true, (end_of(one.low) + end_of(one.high)) / 2);
   for (const Series& one : panel.series) add(one.name, one.style, false, end_of(one.y));
   std::stable_sort(labels.begin(), labels.end(),
                    [](const EndLabel& one, const EndLabel& other) { return one.height < other.height; });
-  spread(labels, height, apart);
+  if (labels.size() == 1) {
+    labels.front().height = height / 2;
+  } else if (panel.equal_units) {
+    for (std::size_t i = 0; i < labels.size(); ++i) {
+      labels[i].height = height - apart * static_cast<double>(labels.size() - i);
+    }
+  } else {
+    spread(labels, height, apart);
+  }
   return labels;
 }
 

@@ -18,7 +18,10 @@ struct EndLabel {
 /// The names that a panel shows, each once.
 std::vector<std::string> end_names(const Panel& panel);
 
-/// Where they stand in a panel of this height: as near to the line's end as can be, `apart` from each other.
+bool has_one_name(const Panel& panel);
+
+/// Where they stand in a panel of this height: as near to the line's end as can be, `apart` from each other. A name
+/// alone stands in the middle, and those of a panel without axes at the top.
 std::vector<EndLabel> end_labels(const Panel& panel, double height, double apart);
 
 }  // namespace posenc::cli

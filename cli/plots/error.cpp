@@ -23,7 +23,8 @@ double as_double(BFloat16 value) {
   return static_cast<double>(std::bit_cast<float>(static_cast<std::uint32_t>(value.bits) << 16U));
 }
 
-template <class T> std::vector<double> rounded_values(const Addition& form, const std::vector<std::int64_t>& positions) {
+template <class T>
+std::vector<double> rounded_values(const Addition& form, const std::vector<std::int64_t>& positions) {
   std::vector<T> values(positions.size() * static_cast<std::size_t>(form.width));
   tabulate(view(values.data(), {static_cast<std::int64_t>(positions.size()), form.width}), {.ids = positions}, form);
   std::vector<double> result;
@@ -106,7 +107,8 @@ Figure error_figure(const PlotRequest& request) {
     for (int sample = 0; sample < kSamples; ++sample) {
       // multiples of the golden ratio lie evenly, and in step with no wave
       const double share = std::fmod(sample * 0.6180339887498949, 1.0);
-      positions.push_back(std::clamp(static_cast<std::int64_t>(from + (to - from) * share), range.from, range.to - 1));
+      positions.push_back(
+          std::clamp(static_cast<std::int64_t>(from + (to - from) * share), range.from, range.to - 1));
     }
   }
 

@@ -23,12 +23,9 @@ Json heat_map_json(const HeatMap& map) {
   for (auto row = map.values.begin(); row != map.values.end(); row += width) {
     rows.emplace_back(Json::Array(row, row + width));
   }
-  return Json::Object{{"label", map.label},
-                      {"least", map.least},
-                      {"most", map.most},
-                      {"columns", numbers(map.columns)},
-                      {"rows", numbers(map.rows)},
-                      {"values", std::move(rows)}};
+  return Json::Object{{"label", map.label},        {"least", map.least},
+                      {"most", map.most},          {"columns", numbers(map.columns)},
+                      {"rows", numbers(map.rows)}, {"values", std::move(rows)}};
 }
 
 Json panel_json(const Panel& panel) {

@@ -30,9 +30,9 @@ Axis cells_axis(std::size_t count) { return {.least = -0.5, .most = static_cast<
 // Features as they are numbered, where some were left out.
 void name_columns(Axis& axis, const std::vector<std::int64_t>& features) {
   const auto count = static_cast<std::int64_t>(features.size());
+  if (features.back() == count - 1) return;  // none were left out
   for (const std::int64_t index : evenly(count, 8)) {
-    axis.ticks.push_back(
-        {static_cast<double>(index), fmt::format("{}", features[static_cast<std::size_t>(index)])});
+    axis.ticks.push_back({static_cast<double>(index), fmt::format("{}", features[static_cast<std::size_t>(index)])});
   }
 }
 
@@ -58,7 +58,7 @@ Panel bars_panel(const PositionTable& table, const std::vector<std::int64_t>& fe
 
 Panel numbers_panel(const PositionTable& table, const std::vector<std::int64_t>& features, const Slice& slice) {
   Panel panel;
-  panel.title = fmt::format("Its neighbours: fast features left, slow ones right");
+  panel.title = "Its neighbours: fast features left, slow ones right";
   HeatMap map;
   map.columns = counted(features.size());
   map.rows = counted(static_cast<std::size_t>(slice.rows), static_cast<double>(slice.first));
@@ -84,7 +84,7 @@ bool digit_of(std::int64_t number, std::int64_t digit) { return ((number >> digi
 
 Panel digits_panel(const Slice& slice) {
   Panel panel;
-  panel.title = fmt::format("{} in binary, lowest digit first", grouped(static_cast<double>(slice.at)));
+  panel.title = fmt::format("{} in binary", grouped(static_cast<double>(slice.at)));
   Series bars{.drawing = Drawing::kBars};
   for (std::int64_t digit = 0; digit < slice.digits; ++digit) {
     bars.x.push_back(static_cast<double>(digit));
@@ -101,7 +101,7 @@ Panel digits_panel(const Slice& slice) {
 
 Panel counter_panel(const Slice& slice) {
   Panel panel;
-  panel.title = "A binary counter does the same";
+  panel.title = "A binary counter";
   HeatMap map;
   map.columns = counted(static_cast<std::size_t>(slice.digits));
   map.rows = counted(static_cast<std::size_t>(slice.rows), static_cast<double>(slice.first));
@@ -114,8 +114,8 @@ Panel counter_panel(const Slice& slice) {
   map.shows_scale = false;
   panel.heat_map = std::move(map);
   panel.x = cells_axis(static_cast<std::size_t>(slice.digits));
-  panel.x.label = "binary digit: 2ⁿ";
-  for (std::int64_t digit = 0; digit < slice.digits; digit += slice.digits > 12 ? 4 : 1) {
+  panel.x.label = "binary digit n, 2ⁿ";
+  for (std::int64_t digit = 0; digit<slice.digits; digit += slice.digits> 12 ? 4 : 1) {
     panel.x.ticks.push_back({static_cast<double>(digit), fmt::format("{}", digit)});
   }
   panel.y = {.least = static_cast<double>(slice.first) - 0.5,
@@ -131,7 +131,7 @@ Figure fingerprint_figure(const PlotRequest& request) {
   Slice slice{.at = request.at.value_or(37), .first = 0, .rows = kNeighbours, .digits = 6};
   slice.first = std::clamp<std::int64_t>(slice.at - kNeighbours / 2, 0, kPositionLimit - kNeighbours);
   const std::int64_t last = slice.first + slice.rows - 1;
-  slice.digits = std::max<std::int64_t>(slice.digits, std::bit_width(static_cast<std::uint64_t>(last)));
+  slice.digits = std::max(slice.digits, static_cast<std::int64_t>(std::bit_width(static_cast<std::uint64_t>(last))));
   const PositionTable whole = position_table(scheme, request, last + 1);
   const std::vector<std::int64_t> features =
       request.features.empty() ? evenly(whole.form.width, kMostBars) : request.features;
@@ -148,9 +148,8 @@ Figure fingerprint_figure(const PlotRequest& request) {
   }
   figure.rows = {{{bars_panel(table, features, slice), digits_panel(slice)}, 1},
                  {{std::move(numbers), std::move(counter)}, 2.1}};
-  figure.note =
-      fmt::format("Blue is negative, orange positive, at most {}; a dark cell of the counter is a 1.",
-                  short_number(figure.rows[1].panels[0].heat_map->most));
+  figure.note = fmt::format("Blue is negative, orange positive, at most {}; a dark cell of the counter is a 1.",
+                            short_number(figure.rows[1].panels[0].heat_map->most));
   figure.height = 600;
   return figure;
 }
@@ -199,7 +198,8 @@ Figure phasors_figure(const PlotRequest& request) {
   Panel panel;
   panel.equal_units = true;
   Series circles{.style = -1}, first{.name = fmt::format("position {}", grouped(static_cast<double>(at)))};
-  Series second{.name = fmt::format("{} later", shift), .style = 1}, tips{.drawing = Drawing::kDots};
+  Series second{.name = fmt::format("position {}", grouped(static_cast<double>(at + shift))), .style = 1},
+      tips{.drawing = Drawing::kDots};
   const auto hand = [](Series& series, double x, double y, const Dial& dial) {
     series.x.insert(series.x.end(), {x, x + dial.cosine, x});
     series.y.insert(series.y.end(), {y, y + dial.sine, std::nan("")});
@@ -235,7 +235,10 @@ Figure phasors_figure(const PlotRequest& request) {
   figure.subtitle = fmt::format(
       "{}; angle p·ω from the right, counter-clockwise; λ is the positions of a full turn{}{}",
       described(scheme.request.scheme), numerics_note(request.numerics),
-      shift != 0 ? fmt::format(". From orange back to blue is the same turn of each dial at every position") : "");
+      shift != 0
+          ? fmt::format(". From the solid hand to the dashed one, {} positions, is the same turn wherever it begins",
+                        shift)
+          : "");
   figure.rows = {{{std::move(panel)}}};
   figure.height = 110 + 210 * down;
   return figure;

@@ -16,13 +16,13 @@ namespace {
 
 bool is_scheme(const std::string& word) {
   const std::vector<std::string_view> names = scheme_names();
-  return (word.starts_with('{') && word.ends_with('}')) ||
-         std::find(names.begin(), names.end(), word) != names.end();
+  return (word.starts_with('{') && word.ends_with('}')) || std::find(names.begin(), names.end(), word) != names.end();
 }
 
 // Whether the next word is this one's value: --title rope names no scheme.
 bool takes_next(const std::string& word) {
-  static constexpr std::array<std::string_view, 6> kAlone = {"--json", "--quiet", "--force", "--lines", "--help", "-h"};
+  static constexpr std::array<std::string_view, 6> kAlone = {"--json",  "--quiet", "--force",
+                                                             "--lines", "--help",  "-h"};
   return word.size() > 1 && word.starts_with('-') && word.find('=') == std::string::npos &&
          std::find(kAlone.begin(), kAlone.end(), word) == kAlone.end();
 }
@@ -69,7 +69,8 @@ std::vector<SchemeRequest> take_further_schemes(std::vector<std::string>& argume
     schemes.push_back(scheme_of({at(places[i]), at(end)}, rest));
   }
   if (schemes.empty()) return schemes;
-  // the verb's own flags, wherever they stood, now stand before the first scheme, which must not take them for its own
+  // the verb's own flags, wherever they stood, now stand before the first scheme, which must not take them for its
+  // own
   arguments.erase(arguments.begin() + static_cast<std::ptrdiff_t>(places[1]), arguments.end());
   arguments.insert(arguments.begin() + static_cast<std::ptrdiff_t>(places[0]), rest.begin(), rest.end());
   return schemes;

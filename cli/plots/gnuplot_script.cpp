@@ -54,7 +54,7 @@ class Script {
       top += kLineHeight;
       label(line, kEdge, top - 4, "left", kSmallText, kSoftInk);
     }
-    top += 8;
+    top += 14;
     double bottom = page_.bottom - 12;
     std::vector<std::string> notes = lines_of(figure.note, columns);
     std::reverse(notes.begin(), notes.end());
@@ -79,9 +79,7 @@ class Script {
   }
 
   // Sizes of text in the unit of each format, which differ.
-  double points(double pixels) const {
-    return pixels * scale_ * (format_ == PictureFormat::kPng ? 0.75 : 1.0);
-  }
+  double points(double pixels) const { return pixels * scale_ * (format_ == PictureFormat::kPng ? 0.75 : 1.0); }
   double across(double x) const { return x / page_.right; }
   double up(double y) const { return 1 - y / page_.bottom; }
 
@@ -117,31 +115,44 @@ class Script {
   }
 
   void draw_rows(const Figure& figure, const Box& box) {
-    double shares = 0;
-    for (const PanelRow& row : figure.rows) shares += row.height;
-    const double gaps = kGap * static_cast<double>(figure.rows.size() - 1);
-    // a row whose x axis is said by another below gets the room that an axis takes away from that one
-    double extra = 0;
-    for (const PanelRow& row : figure.rows) extra += below_axis(row);
-    const double room = box.height() - gaps - extra;
-    double top = box.top;
-    // names line up where panels stand one above the other
-    double left = 0, right = 0;
+    double shares = 0, extra = 0;
     for (const PanelRow& row : figure.rows) {
-      if (row.panels.size() != 1) continue;
-      left = std::max(left, left_margin(row.panels.front(), room * row.height / shares));
-      right = std::max(right, right_margin(row.panels.front()));
+      shares += row.height;
+      extra += around_axis(row);
     }
+    const double room = box.height() - kGap * static_cast<double>(figure.rows.size() - 1) - extra;
+    double top = box.top;
     for (const PanelRow& row : figure.rows) {
-      const double height = room * row.height / shares + below_axis(row);
-      draw_row(row, {box.left, top, box.right, top + height}, left, right);
+      const double height = room * row.height / shares + around_axis(row);
+      draw_row(row, {box.left, top, box.right, top + height}, margins_of(figure, row, room / shares));
       top += height + kGap;
     }
   }
 
-  static double below_axis(const Panel& panel) {
-    return (panel.x.shown ? 20 : 0) + (panel.x.label.empty() ? 0 : 20);
+  // What stands left and right of the data in each panel of a row. Rows of as many panels share them, so that their
+  // data line up.
+  struct Margins {
+    std::vector<double> left, right;
+  };
+  static Margins margins_of(const Figure& figure, const PanelRow& like, double share) {
+    Margins margins{std::vector<double>(like.panels.size()), std::vector<double>(like.panels.size())};
+    for (const PanelRow& row : figure.rows) {
+      if (row.panels.size() != like.panels.size()) continue;
+      for (std::size_t i = 0; i < row.panels.size(); ++i) {
+        margins.left[i] = std::max(margins.left[i], left_margin(row.panels[i], share * row.height));
+        margins.right[i] = std::max(margins.right[i], right_margin(row.panels[i]));
+      }
+    }
+    return margins;
   }
+
+  static double above(const PanelRow& row) {
+    const auto has_title = [](const Panel& panel) { return !panel.title.empty(); };
+    return std::any_of(row.panels.begin(), row.panels.end(), has_title) ? 22 : 4;
+  }
+  static double around_axis(const PanelRow& row) { return above(row) + below_axis(row); }
+
+  static double below_axis(const Panel& panel) { return (panel.x.shown ? 20 : 0) + (panel.x.label.empty() ? 0 : 20); }
   static double below_axis(const PanelRow& row) {
     double most = 0;
     for (const Panel& panel : row.panels) most = std::max(most, below_axis(panel));
@@ -157,28 +168,24 @@ class Script {
   static double right_margin(const Panel& panel) {
     double names = 0;
     for (const std::string& name : end_names(panel)) names = std::max(names, text_width(name));
-    if (names > 0) return names + kSample + 20;
+    if (names > 0) return names + (has_one_name(panel) ? 16 : kSample + 20);
     if (!panel.heat_map || !panel.heat_map->shows_scale) return 6;
     const Axis scale{.least = panel.heat_map->least, .most = panel.heat_map->most};
     return 12 + kColourBar + 8 + widest(ticks_of(scale, 4)) + (panel.heat_map->label.empty() ? 0 : 20);
   }
 
-  void draw_row(const PanelRow& row, const Box& box, double left, double right) {
-    double shares = 0;
-    for (const Panel& panel : row.panels) shares += panel.width;
-    const bool alone = row.panels.size() == 1;
-    const double gap = kGap * 1.5;
-    const double room = box.width() - gap * static_cast<double>(row.panels.size() - 1);
+  void draw_row(const PanelRow& row, const Box& box, const Margins& margins) {
+    double shares = 0, room = box.width() - kGap * static_cast<double>(row.panels.size() - 1);
+    for (std::size_t i = 0; i < row.panels.size(); ++i) {
+      shares += row.panels[i].width;
+      room -= margins.left[i] + margins.right[i];
+    }
     double at = box.left;
-    for (const Panel& panel : row.panels) {
-      const double width = room * panel.width / shares;
-      const double inner = box.height() - below_axis(row);
-      Box area = {at + (alone ? left : left_margin(panel, inner)), box.top + (panel.title.empty() ? 4 : 22),
-                  at + width - (alone ? right : right_margin(panel)), box.bottom - below_axis(row)};
-      area.right = std::max(area.right, area.left + 20);
-      area.bottom = std::max(area.bottom, area.top + 10);
-      draw_panel(panel, area);
-      at += width + gap;
+    for (std::size_t i = 0; i < row.panels.size(); ++i) {
+      const double width = std::max(room * row.panels[i].width / shares, 20.0);
+      const double left = at + margins.left[i], top = box.top + above(row);
+      draw_panel(row.panels[i], {left, top, left + width, std::max(box.bottom - below_axis(row), top + 10)});
+      at = left + width + margins.right[i] + kGap;
     }
   }
 
@@ -206,8 +213,22 @@ class Script {
     }
   }
 
-  void draw_panel(const Panel& given, const Box& area) {
-    const Panel panel = given.equal_units ? with_equal_units(given, area.width(), area.height()) : given;
+  // A map keeps its range and gives up room; anything else is shown with more around it.
+  static Box with_equal_units(Box area, const Panel& panel) {
+    const double ratio = (panel.x.most - panel.x.least) / (panel.y.most - panel.y.least);
+    if (area.width() > area.height() * ratio) {
+      area.right = area.left + area.height() * ratio;
+    } else {
+      area.bottom = area.top + area.width() / ratio;
+    }
+    return area;
+  }
+
+  void draw_panel(const Panel& given, const Box& room) {
+    const bool is_map = given.equal_units && given.heat_map;
+    const Box area = is_map ? with_equal_units(room, given) : room;
+    const Panel panel =
+        given.equal_units && !is_map ? cli::with_equal_units(given, area.width(), area.height()) : given;
     set_area(area);
     set_axis('x', panel.x, std::max(2, static_cast<int>(area.width() / 85)));
     set_axis('y', panel.y, y_ticks(area.height()));
@@ -266,6 +287,10 @@ class Script {
     for (const EndLabel& end : end_labels(panel, area.height(), kLineHeight)) {
       const LineStyle style = line_style(end.style);
       const double y = area.bottom - end.height;
+      if (has_one_name(panel)) {  // there is nothing to tell it from
+        label(end.name, area.right + 12, y, "left", kSmallText, kInk);
+        continue;
+      }
       add("set arrow from screen {:.6f},{:.6f} to screen {:.6f},{:.6f} nohead lw {:.3g} dt {} lc rgb '{}' front\n",
           across(area.right + 8), up(y), across(area.right + 8 + kSample), up(y), (end.is_area ? 8 : 2) * scale_,
           end.is_area ? "solid" : style.dashes, end.is_area ? paler(style.colour) : hex(style.colour));
@@ -393,16 +418,18 @@ class Script {
 
 std::string gnuplot_text(std::string_view text) {
   std::string quoted = "\"";
+  bool after_number = false;  // a digit there would be read as part of it
   for (const char c : text) {
     const auto code = static_cast<unsigned char>(c);
-    const bool is_plain = code >= 0x80 || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-                          c == ' ' || c == '.' || c == ',';
-    if (is_plain) {
-      quoted += c;
-    } else if (code < 0x20 || code == 0x7f) {
-      quoted += ' ';
-    } else {
+    const bool is_digit = c >= '0' && c <= '9';
+    const bool is_plain = code >= 0x80 || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
+                          (is_digit && !after_number) || c == ' ' || c == '.' || c == ',';
+    const bool is_control = code < 0x20 || code == 0x7f;
+    after_number = !is_plain && !is_control;
+    if (after_number) {
       quoted += fmt::format("\\{:03o}", static_cast<unsigned>(code));
+    } else {
+      quoted += is_control ? ' ' : c;
     }
   }
   return quoted + "\"";

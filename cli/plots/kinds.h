@@ -28,10 +28,10 @@ struct WholeRange {
 /// What a figure is asked to show. Schemes are never empty: a kind has its own where nobody names one.
 struct PlotRequest {
   std::vector<PlottedScheme> schemes = {};
-  std::optional<WholeRange> zoom = {};       // positions, or distances
-  std::optional<std::int64_t> at = {};       // one position
-  std::optional<std::int64_t> shift = {};    // and another, so much further
-  std::vector<std::int64_t> features = {};   // which columns; empty: a choice
+  std::optional<WholeRange> zoom = {};      // positions, or distances
+  std::optional<std::int64_t> at = {};      // one position
+  std::optional<std::int64_t> shift = {};   // and another, so much further
+  std::vector<std::int64_t> features = {};  // which columns; empty: a choice
   Numerics numerics = Numerics::kExact;
   std::int64_t length = 0;                   // of the whole sequence, where a scheme asks; 0: what is drawn
   std::optional<std::int64_t> trained = {};  // length of a model that is to be stretched
@@ -39,7 +39,7 @@ struct PlotRequest {
   bool as_lines = false;                     // a bias as lines instead of maps
 
   // what the medium can show
-  int points = 1200;                         // across a panel
+  int points = 2400;                         // across a panel
   int cells_across = 512, cells_down = 512;  // of a heat map
 };
 

@@ -47,10 +47,13 @@ std::string finished(std::string svg, const Figure& figure) {
 bool is_whole(std::string_view bytes, PictureFormat format) {
   const std::string_view tail = bytes.substr(bytes.size() - std::min<std::size_t>(bytes.size(), 16));
   switch (format) {
-    case PictureFormat::kPng: return bytes.starts_with("\x89PNG") && tail.find("IEND") != std::string_view::npos;
-    case PictureFormat::kPdf: return bytes.starts_with("%PDF") && tail.find("%%EOF") != std::string_view::npos;
+    case PictureFormat::kPng:
+      return bytes.starts_with("\x89PNG") && tail.find("IEND") != std::string_view::npos;
+    case PictureFormat::kPdf:
+      return bytes.starts_with("%PDF") && tail.find("%%EOF") != std::string_view::npos;
     case PictureFormat::kSvg:
-    default: return bytes.find("<svg") != std::string_view::npos && tail.find("</svg>") != std::string_view::npos;
+    default:
+      return bytes.find("<svg") != std::string_view::npos && tail.find("</svg>") != std::string_view::npos;
   }
 }
 

@@ -43,8 +43,8 @@ std::vector<TableColumn> columns_of_form(const Addition& form, bool is_rotation)
     const WaveColumn& column = waves->columns[static_cast<std::size_t>(feature)];
     const std::string name = is_rotation ? fmt::format("pair {}", column.wave) : fmt::format("feature {}", feature);
     const Frequency& frequency = waves->waves[static_cast<std::size_t>(column.wave)].frequency;
-    columns.push_back({fmt::format("{}, {}", name, wave_name(column.quarter)), feature, radians_of(frequency),
-                       column.quarter});
+    columns.push_back(
+        {fmt::format("{}, {}", name, wave_name(column.quarter)), feature, radians_of(frequency), column.quarter});
   }
   return columns;
 }
@@ -110,10 +110,15 @@ void add_places(const TableColumn& column, std::int64_t from, std::int64_t to, s
 Curve area_of(const PositionTable& column, const WholeRange& range, int points) {
   Curve curve;
   curve.is_area = true;
+  // a piece holds a whole wave, so that no beat between pieces and waves shows
+  const double count = static_cast<double>(range.count());
+  const double waves = std::max(std::floor(count / wavelength_of(column.columns.front())), 1.0);
+  const std::int64_t pieces =
+      column.columns.front().radians == 0 ? points : std::min<std::int64_t>(points, std::llround(waves));
   const auto start_of = [&](std::int64_t n) {
-    return range.from + static_cast<std::int64_t>(static_cast<double>(range.count()) * static_cast<double>(n) / points);
+    return range.from + static_cast<std::int64_t>(count * static_cast<double>(n) / static_cast<double>(pieces));
   };
-  for (std::int64_t n = 0; n < points; ++n) {
+  for (std::int64_t n = 0; n < pieces; ++n) {
     std::vector<std::int64_t> places;
     add_places(column.columns.front(), start_of(n), std::max(start_of(n + 1), start_of(n) + 1), places);
     const std::vector<double> values = values_at(column, places);
@@ -122,6 +127,9 @@ Curve area_of(const PositionTable& column, const WholeRange& range, int points) 
     curve.y.push_back(*low);
     curve.high.push_back(*high);
   }
+  curve.x.push_back(static_cast<double>(range.to - 1));
+  curve.y.push_back(curve.y.back());
+  curve.high.push_back(curve.high.back());
   return curve;
 }
 
@@ -135,8 +143,10 @@ PositionTable position_table(const PlottedScheme& scheme, const PlotRequest& req
   if (const auto* const addition = std::get_if<Addition>(&form)) {
     table.form = *addition;
   } else if (const auto* const rotation = std::get_if<Rotation>(&form)) {
-    if (rotation->position_axes != 1) refuse(fmt::format("{}: positions have several axes, and figures have one", name));
-    if (!rotation->growth.rates.empty()) refuse("rope: with xpos, lengths change with position; this figure shows none");
+    if (rotation->position_axes != 1)
+      refuse(fmt::format("{}: positions have several axes, and figures have one", name));
+    if (!rotation->growth.rates.empty())
+      refuse("rope: with xpos, lengths change with position; this figure shows none");
     table.is_rotation = true;
     table.form.width = 2 * pairs_of(*rotation);
     table.form.source = waves_of(*rotation);

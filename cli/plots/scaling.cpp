@@ -63,7 +63,8 @@ std::vector<Stretched> given_ways(const PlotRequest& request) {
     ways.push_back({name, *rope});
   }
   const auto is_taken = [&](const Stretched& way) {
-    return std::count_if(ways.begin(), ways.end(), [&](const Stretched& other) { return other.name == way.name; }) > 1;
+    return std::count_if(ways.begin(), ways.end(), [&](const Stretched& other) { return other.name == way.name; }) >
+           1;
   };
   const bool has_twins = std::any_of(ways.begin(), ways.end(), is_taken);
   for (std::size_t i = 0; has_twins && i < ways.size(); ++i) ways[i].name += fmt::format(" ({})", i + 1);
@@ -99,19 +100,24 @@ Figure scaling_figure(const PlotRequest& request) {
 
   const std::vector<double> radians = radians_of_pairs(plain, trained);
   Panel turns{.title = "Positions that a full turn of each pair takes"};
-  Series wavelengths{.style = 6, .drawing = Drawing::kDots};
+  Series wavelengths{.drawing = Drawing::kDots};
   double first_unfinished = static_cast<double>(radians.size());
   for (std::size_t pair = 0; pair < radians.size(); ++pair) {
     const double wavelength = 2 * std::numbers::pi / radians[pair];
     wavelengths.x.push_back(static_cast<double>(pair));
     wavelengths.y.push_back(wavelength);
-    if (wavelength > static_cast<double>(trained)) first_unfinished = std::min(first_unfinished, static_cast<double>(pair));
+    if (wavelength > static_cast<double>(trained))
+      first_unfinished = std::min(first_unfinished, static_cast<double>(pair));
   }
   turns.x = pairs_axis(radians.size());
   const double longest = wavelengths.y.back(), end = static_cast<double>(std::max(trained, length));
   turns.y = {.label = "positions", .least = 3, .most = std::max(longest, end) * 3, .scale = AxisScale::kLog};
   turns.rules.push_back({.at = static_cast<double>(trained),
                          .text = fmt::format("trained length {}", grouped(static_cast<double>(trained)))});
+  if (is_usual && length > trained) {
+    turns.rules.push_back({.at = static_cast<double>(length),
+                           .text = fmt::format("stretched to {}", grouped(static_cast<double>(length)))});
+  }
   turns.series.push_back(std::move(wavelengths));
 
   Panel slowed{.title = "How fast each pair turns afterwards; 1 is as before"};
@@ -150,11 +156,12 @@ Figure scaling_figure(const PlotRequest& request) {
   Figure figure;
   figure.kind = "scaling";
   figure.title = "Stretching rope: which pairs slow down, and by how much";
-  figure.subtitle = fmt::format("{}; {}", described(plain),
-                                is_usual || request.length > 0
-                                    ? fmt::format("from {} positions to {}", grouped(static_cast<double>(trained)),
-                                                  grouped(static_cast<double>(request.length > 0 ? request.length : length)))
-                                    : fmt::format("trained with {} positions", grouped(static_cast<double>(trained))));
+  figure.subtitle =
+      fmt::format("{}; {}", described(plain),
+                  is_usual || request.length > 0
+                      ? fmt::format("from {} positions to {}", grouped(static_cast<double>(trained)),
+                                    grouped(static_cast<double>(request.length > 0 ? request.length : length)))
+                      : fmt::format("trained with {} positions", grouped(static_cast<double>(trained))));
   if (!turns.bands.empty()) {
     figure.note = fmt::format("Shaded: the {} slowest of {} pairs never finish a turn in the trained length.",
                               radians.size() - static_cast<std::size_t>(first_unfinished), radians.size());

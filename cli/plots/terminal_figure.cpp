@@ -13,7 +13,7 @@
 namespace posenc::cli {
 namespace {
 
-constexpr int kFewestColumns = 26;  // of a panel beside others
+constexpr int kFewestColumns = 18;  // of a panel beside others
 constexpr int kPlotRows = 26;       // of all panels together
 constexpr int kMostRows = 18;       // of one
 
@@ -49,7 +49,8 @@ struct Margins {
 Margins margins_of(const Panel& panel, int rows) {
   Margins margins;
   if (panel.y.shown) margins.left = widest(ticks_of(panel.y, std::max(2, rows / 3))) + 1;
-  for (const std::string& name : end_names(panel)) margins.right = std::max(margins.right, columns_of(name) + 3);
+  const int mark = has_one_name(panel) ? 1 : 3;
+  for (const std::string& name : end_names(panel)) margins.right = std::max(margins.right, columns_of(name) + mark);
   if (!panel.frames.empty()) margins.right = std::max(margins.right, 1);
   margins.top = (panel.title.empty() ? 0 : 1) + (panel.y.label.empty() ? 0 : 1);
   margins.bottom = (panel.x.shown ? 2 : 0) + (panel.x.label.empty() ? 0 : 1) +
@@ -61,7 +62,8 @@ class PanelPainter {
  public:
   PanelPainter(Canvas& canvas, const Panel& panel, const Area& area, bool colour)
       : canvas_(canvas),
-        panel_(panel.equal_units ? with_equal_units(panel, area.columns * 2, area.rows * 4) : panel),
+        panel_(panel.equal_units && !panel.heat_map ? with_equal_units(panel, area.columns * 2, area.rows * 4)
+                                                    : panel),
         area_(area),
         colour_(colour) {}
 
@@ -151,7 +153,8 @@ class PanelPainter {
 
   void paint(const Frame& frame) {
     const int top = static_cast<int>(std::lround(std::min(down(frame.low), down(frame.high)))) / 4;
-    const int bottom = std::max(static_cast<int>(std::lround(std::max(down(frame.low), down(frame.high)))) / 4, top + 1);
+    const int bottom =
+        std::max(static_cast<int>(std::lround(std::max(down(frame.low), down(frame.high)))) / 4, top + 1);
     for (int row = top; row < bottom; ++row) {
       canvas_.write(area_.left - 1, row, "▸", std::nullopt);
       canvas_.write(area_.right(), row, "◂", std::nullopt);
@@ -197,7 +200,8 @@ class PanelPainter {
 
   void paint_axes() {
     int row = area_.top - 1;
-    if (!panel_.y.label.empty()) canvas_.write(area_.left - (panel_.y.shown ? 1 : 0), row--, panel_.y.label, kTerminalGrey);
+    if (!panel_.y.label.empty())
+      canvas_.write(area_.left - (panel_.y.shown ? 1 : 0), row--, panel_.y.label, kTerminalGrey);
     if (!panel_.title.empty()) canvas_.write(area_.left - (panel_.y.shown ? 1 : 0), row, panel_.title, std::nullopt);
     if (panel_.y.shown) {
       const int column = area_.left - 1;
@@ -211,7 +215,8 @@ class PanelPainter {
     int below = area_.bottom();
     if (panel_.x.shown) {
       if (panel_.y.shown) canvas_.write(area_.left - 1, below, "└", kTerminalGrey);
-      for (int column = area_.left; column < area_.right(); ++column) canvas_.write(column, below, "─", kTerminalGrey);
+      for (int column = area_.left; column < area_.right(); ++column)
+        canvas_.write(column, below, "─", kTerminalGrey);
       int free = 0;  // labels do not run into each other
       for (const Tick& tick : ticks_of(panel_.x, std::max(2, area_.columns / 10))) {
         const int column = static_cast<int>(std::lround(across(tick.at))) / 2;
@@ -224,8 +229,8 @@ class PanelPainter {
       below += 2;
     }
     if (!panel_.x.label.empty()) {
-      canvas_.write(std::max(area_.left + (area_.columns - columns_of(panel_.x.label)) / 2, area_.left), below++, panel_.x.label,
-                    kTerminalGrey);
+      canvas_.write(std::max(area_.left + (area_.columns - columns_of(panel_.x.label)) / 2, area_.left), below++,
+                    panel_.x.label, kTerminalGrey);
     }
     if (panel_.heat_map && panel_.heat_map->shows_scale) paint_scale(*panel_.heat_map, below);
   }
@@ -258,8 +263,9 @@ class PanelPainter {
       const int row = area_.bottom() - 1 - static_cast<int>(std::lround(label.height));
       const auto index = std::find(names.begin(), names.end(), label.name) - names.begin();
       const std::string mark = colour_ ? "━" : letter(static_cast<std::size_t>(index));
-      canvas_.write(area_.right() + 1, row, names.size() > 1 || colour_ ? mark : "", terminal_colour(label.style));
-      canvas_.write(area_.right() + 3, row, label.name, std::nullopt);
+      const bool is_alone = names.size() == 1;
+      if (!is_alone) canvas_.write(area_.right() + 1, row, mark, terminal_colour(label.style));
+      canvas_.write(area_.right() + (is_alone ? 1 : 3), row, label.name, std::nullopt);
     }
     if (colour_ || names.size() < 2) return;
     for (const Series& series : panel_.series) {
@@ -281,31 +287,94 @@ class PanelPainter {
   bool colour_;
 };
 
-// Panels beside each other, as many as fit.
-std::string strip_of(const std::vector<Panel>& panels, int rows, int columns, bool colour) {
-  Margins most;
-  double shares = 0;
-  for (const Panel& panel : panels) {
-    const Margins margins = margins_of(panel, rows);
-    most.top = std::max(most.top, margins.top);
-    most.bottom = std::max(most.bottom, margins.bottom);
-    shares += panel.width;
+// Panels beside each other. Their margins are those of all strips like this one, so that the data line up.
+struct Strip {
+  std::vector<Panel> panels;
+  int rows = 0;
+};
+
+std::vector<Margins> shared_margins(const std::vector<Strip>& strips, const Strip& like) {
+  std::vector<Margins> margins(like.panels.size());
+  for (const Strip& strip : strips) {
+    if (strip.panels.size() != like.panels.size()) continue;
+    for (std::size_t i = 0; i < strip.panels.size(); ++i) {
+      const Margins one = margins_of(strip.panels[i], strip.rows);
+      margins[i].left = std::max(margins[i].left, one.left);
+      margins[i].right = std::max(margins[i].right, one.right);
+    }
   }
-  Canvas canvas(columns, most.top + rows + most.bottom);
+  for (std::size_t i = 0; i < like.panels.size(); ++i) {
+    const Margins one = margins_of(like.panels[i], like.rows);
+    margins.front().top = std::max(margins.front().top, one.top);
+    margins.front().bottom = std::max(margins.front().bottom, one.bottom);
+  }
+  return margins;
+}
+
+// Whole columns for the cells of a map, where they are few.
+int whole_cells(const std::vector<Strip>& strips, std::size_t panels, std::size_t index, int columns) {
+  for (const Strip& strip : strips) {
+    if (strip.panels.size() != panels || !strip.panels[index].heat_map) continue;
+    const int cells = static_cast<int>(strip.panels[index].heat_map->columns.size());
+    if (cells <= columns) return columns / cells * cells;
+  }
+  return columns;
+}
+
+std::string text_of(const std::vector<Strip>& strips, const Strip& strip, int columns, bool colour) {
+  const std::vector<Margins> margins = shared_margins(strips, strip);
+  const std::size_t count = strip.panels.size();
+  const bool has_x =
+      std::any_of(strips.begin(), strips.end(), [](const Strip& one) { return one.panels[0].x.shown; });
+  int room = columns - 2 * static_cast<int>(count - 1);
+  double shares = 0;
+  for (std::size_t i = 0; i < count; ++i) {
+    shares += strip.panels[i].width;
+    // labels of an x axis reach past its end
+    room -= margins[i].left + std::max(margins[i].right, has_x && i + 1 == count ? 2 : 0);
+  }
+  std::vector<int> widths;
+  int rows = strip.rows;
+  for (std::size_t i = 0; i < count; ++i) {
+    const int width = std::max(static_cast<int>(room * strip.panels[i].width / shares), 4);
+    widths.push_back(whole_cells(strips, count, i, width));
+    // a character is twice as high as wide
+    if (strip.panels[i].equal_units && strip.panels[i].heat_map) {
+      rows = std::max(std::min(rows, widths.back() / 2), 4);
+      widths.back() = rows * 2;
+    }
+  }
+  Canvas canvas(columns, margins.front().top + rows + margins.front().bottom);
   int left = 0;
-  const int room = columns - 2 * static_cast<int>(panels.size() - 1);
-  for (const Panel& panel : panels) {
-    const Margins margins = margins_of(panel, rows);
-    const int width = static_cast<int>(room * panel.width / shares);
-    // labels of the x axis reach past its end
-    const int right = std::max(margins.right, panel.x.shown && panels.size() == 1 ? 3 : 1);
-    const Area area = {left + margins.left, most.top, std::max(width - margins.left - right, 4), rows};
-    PanelPainter(canvas, panel, area, colour).paint();
-    left += width + 2;
+  for (std::size_t i = 0; i < count; ++i) {
+    const Area area = {left + margins[i].left, margins.front().top, widths[i], rows};
+    PanelPainter(canvas, strip.panels[i], area, colour).paint();
+    left = area.right() + margins[i].right + 2;
   }
   std::string text;
   for (int row = 0; row < canvas.rows(); ++row) text += canvas.row_text(row, colour) + "\n";
   return text;
+}
+
+// The rows of a figure, each divided into as many strips as it takes.
+std::vector<Strip> strips_of(const Figure& figure, int columns) {
+  double shares = 0;
+  for (const PanelRow& row : figure.rows) shares += row.height;
+  std::vector<Strip> strips;
+  for (const PanelRow& row : figure.rows) {
+    int rows = std::clamp(static_cast<int>(std::lround(kPlotRows * row.height / shares)), 3, kMostRows);
+    const auto& map = row.panels.front().heat_map;
+    if (map && map->rows.size() > 4 && map->rows.size() < kMostRows) rows = static_cast<int>(map->rows.size());
+    const std::size_t most = static_cast<std::size_t>(std::max(columns / kFewestColumns, 1));
+    const std::size_t parts = (row.panels.size() + most - 1) / most;
+    const std::size_t beside = (row.panels.size() + parts - 1) / parts;
+    for (std::size_t first = 0; first < row.panels.size(); first += beside) {
+      const auto begin = row.panels.begin() + static_cast<std::ptrdiff_t>(first);
+      const auto count = static_cast<std::ptrdiff_t>(std::min(beside, row.panels.size() - first));
+      strips.push_back({{begin, begin + count}, rows});
+    }
+  }
+  return strips;
 }
 
 }  // namespace
@@ -321,18 +390,11 @@ std::string terminal_text(const Figure& figure, int columns, bool colour) {
     for (const std::string& line : wrap(words, columns)) text += dim(line, colour) + "\n";
   };
   say(figure.subtitle);
-  double shares = 0;
-  for (const PanelRow& row : figure.rows) shares += row.height;
-  for (const PanelRow& row : figure.rows) {
-    const int rows = std::clamp(static_cast<int>(std::lround(kPlotRows * row.height / shares)), 3, kMostRows);
-    // a strip of panels that are too narrow becomes several
-    const std::size_t beside = static_cast<std::size_t>(std::max(columns / kFewestColumns, 1));
-    for (std::size_t first = 0; first < row.panels.size(); first += beside) {
-      const auto begin = row.panels.begin() + static_cast<std::ptrdiff_t>(first);
-      const auto count = static_cast<std::ptrdiff_t>(std::min(beside, row.panels.size() - first));
-      if (!text.empty() && (row.panels.size() > 1 || rows > 4 || &row == &figure.rows.front())) text += "\n";
-      text += strip_of({begin, begin + count}, rows, columns, colour);
-    }
+  const std::vector<Strip> strips = strips_of(figure, columns);
+  for (const Strip& strip : strips) {
+    // lanes stand close
+    if (!text.empty() && (strip.rows > 4 || &strip == &strips.front())) text += "\n";
+    text += text_of(strips, strip, columns, colour);
   }
   if (!figure.note.empty()) text += "\n";
   say(figure.note);

@@ -36,6 +36,19 @@ std::string lane_name(const TableColumn& column) {
   return fmt::format("{} · λ {}", column.name.substr(0, column.name.find(',')), short_number(wavelength_of(column)));
 }
 
+// As many as there are cells. Sines and cosines by turns, some left out, would make patterns that are not there.
+std::vector<std::int64_t> shown_features(const PositionTable& table, std::int64_t cells, bool only_sines) {
+  if (!only_sines) return evenly(table.form.width, cells);
+  std::vector<std::int64_t> sines, features;
+  for (const TableColumn& column : table.columns) {
+    if (column.quarter % 2 == 0) sines.push_back(column.feature);
+  }
+  for (const std::int64_t index : evenly(static_cast<std::int64_t>(sines.size()), cells)) {
+    features.push_back(sines[static_cast<std::size_t>(index)]);
+  }
+  return features;
+}
+
 double largest_of(const std::vector<double>& values) {
   double largest = 0;
   for (const double value : values) {
@@ -62,9 +75,9 @@ Figure waves_figure(const PlotRequest& request) {
   Figure figure;
   figure.kind = "waves";
   figure.title = is_wave(table) ? "Each feature is a wave, from fast to slow" : "Each feature against position";
-  figure.subtitle = fmt::format("{}{}{}", described(scheme.request.scheme),
-                                is_wave(table) ? "; λ is the wavelength in positions" : "",
-                                numerics_note(request.numerics));
+  figure.subtitle =
+      fmt::format("{}{}{}", described(scheme.request.scheme),
+                  is_wave(table) ? "; λ is the wavelength in positions" : "", numerics_note(request.numerics));
   bool has_area = false;
   double largest = 0;
   for (const std::int64_t feature : features) {
@@ -80,7 +93,7 @@ Figure waves_figure(const PlotRequest& request) {
     } else {
       panel.series.push_back({.name = name, .x = curve.x, .y = curve.y});
       // the positions themselves, where they can be told apart
-      if (range.count() * 8 <= request.points) {
+      if (range.count() * 20 <= request.points) {
         Series dots{.y = values_from(column, range.from, range.count()), .drawing = Drawing::kDots};
         for (std::int64_t i = 0; i < range.count(); ++i) dots.x.push_back(static_cast<double>(range.from + i));
         panel.series.push_back(std::move(dots));
@@ -108,8 +121,10 @@ Figure heatmap_figure(const PlotRequest& request) {
   const WholeRange wanted = request.zoom.value_or(WholeRange{0, 100});
   const PositionTable whole = position_table(scheme, request, wanted.to);
   const WholeRange range = range_of(request, wanted, kPositionLimit);
+  const bool only_sines =
+      request.features.empty() && is_wave(whole) && !whole.is_rotation && whole.form.width > request.cells_across;
   const std::vector<std::int64_t> features =
-      request.features.empty() ? evenly(whole.form.width, request.cells_across) : request.features;
+      request.features.empty() ? shown_features(whole, request.cells_across, only_sines) : request.features;
   const PositionTable table = picked(whole, features);
 
   HeatMap map;
@@ -121,10 +136,12 @@ Figure heatmap_figure(const PlotRequest& request) {
     map.rows.push_back(static_cast<double>(range.from) + static_cast<double>(row) * step);
   }
   map.values = values_at(table, positions);
-  const double stride = features.size() > 1 ? static_cast<double>(whole.form.width) / static_cast<double>(features.size()) : 1;
+  const double stride =
+      features.size() > 1 ? static_cast<double>(whole.form.width) / static_cast<double>(features.size()) : 1;
   bool has_grey = false;
   for (std::size_t column = 0; column < features.size(); ++column) {
-    map.columns.push_back(request.features.empty() ? static_cast<double>(column) * stride : static_cast<double>(column));
+    map.columns.push_back(request.features.empty() ? static_cast<double>(column) * stride
+                                                   : static_cast<double>(column));
     // two samples for each turn, or what the eye sees is not there
     if (step <= 1 || wavelength_of(table.columns[column]) >= 2 * step) continue;
     has_grey = true;
@@ -142,7 +159,9 @@ Figure heatmap_figure(const PlotRequest& request) {
   figure.subtitle = fmt::format("{}{}", described(scheme.request.scheme), numerics_note(request.numerics));
   Panel panel;
   const double wide = (request.features.empty() ? stride : 1) / 2;
-  panel.x = {.label = table.is_rotation ? "pair: cosines, then sines" : "feature",
+  panel.x = {.label = table.is_rotation ? "pair: cosines, then sines"
+                      : only_sines      ? "feature, sines only"
+                                        : "feature",
              .least = -wide,
              .most = map.columns.back() + wide};
   if (!request.features.empty()) {
@@ -159,10 +178,14 @@ Figure heatmap_figure(const PlotRequest& request) {
       }
     }
   }
-  panel.y = {.label = "position", .least = map.rows.front() - step / 2, .most = map.rows.back() + step / 2, .reversed = true};
+  panel.y = {.label = "position",
+             .least = map.rows.front() - step / 2,
+             .most = map.rows.back() + step / 2,
+             .reversed = true};
   panel.heat_map = std::move(map);
   figure.rows = {{{std::move(panel)}}};
-  if (has_grey) figure.note = "Grey: waves with less than two of the drawn positions in a turn; colours there would lie.";
+  if (has_grey)
+    figure.note = "Grey (or ×): waves with less than two of the drawn positions in a turn; colours there would lie.";
   figure.height = 620;
   return figure;
 }
