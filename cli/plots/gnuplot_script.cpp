@@ -3,416 +3,95 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
-#include <iterator>
 
 #include "cli/plots/end_labels.h"
-#include "cli/plots/palette.h"
+#include "cli/plots/gnuplot_page.h"
 #include "cli/plots/ticks.h"
 #include "cli/terminal.h"
 
 namespace posenc::cli {
 namespace {
 
-// All lengths are pixels of a figure 900 wide; Page.scale makes them larger with the page.
-constexpr double kSmallText = 12, kText = 13, kTitleText = 18;
-constexpr double kCharacter = 7.1;  // width of most letters of the small text
-constexpr double kLineHeight = 17;
 constexpr double kEdge = 22, kGap = 16;
-constexpr double kSample = 24;  // the piece of line before a name
-constexpr double kColourBar = 12;
 
-struct Box {
-  double left, top, right, bottom;
-  double width() const { return right - left; }
-  double height() const { return bottom - top; }
-};
-
-double text_width(std::string_view text) { return kCharacter * columns_of(text); }
-
-double widest(const std::vector<Tick>& ticks) {
-  double width = 0;
-  for (const Tick& tick : ticks) width = std::max(width, text_width(tick.text));
-  return width;
+double below_axis(const Panel& panel) { return (panel.x.shown ? 20 : 0) + (panel.x.label.empty() ? 0 : 20); }
+double below_axis(const PanelRow& row) {
+  double most = 0;
+  for (const Panel& panel : row.panels) most = std::max(most, below_axis(panel));
+  return most;
 }
 
-class Script {
- public:
-  Script(const Figure& figure, PictureFormat format, int width, int height)
-      : format_(format), scale_(std::clamp(std::min(width / 900.0, height / 480.0), 0.5, 8.0)) {
-    page_ = {0, 0, width / scale_, height / scale_};
-    start(width, height);
-    double top = kEdge - 4;
-    if (!figure.title.empty()) {
-      top += 20;
-      label(figure.title, kEdge, top - 5, "left", kTitleText, kInk);
-      top += 6;
-    }
-    // what does not fit in a line goes on in the next
-    const int columns = static_cast<int>((page_.width() - 2 * kEdge) / kCharacter);
-    for (const std::string& line : lines_of(figure.subtitle, columns)) {
-      top += kLineHeight;
-      label(line, kEdge, top - 4, "left", kSmallText, kSoftInk);
-    }
-    top += 14;
-    double bottom = page_.bottom - 12;
-    std::vector<std::string> notes = lines_of(figure.note, columns);
-    std::reverse(notes.begin(), notes.end());
-    for (const std::string& line : notes) {
-      label(line, kEdge, bottom, "left", kSmallText, kSoftInk);
-      bottom -= kLineHeight;
-    }
-    flush_labels();
-    draw_rows(figure, {kEdge, top, page_.right - kEdge, bottom});
-    add("unset multiplot\n");
-  }
+double left_margin(const Panel& panel, double height) {
+  return widest(ticks_of(panel.y, upright_ticks(height))) + (panel.y.shown ? 10 : 0) +
+         (panel.y.label.empty() ? 0 : 22);
+}
 
-  std::string take() { return std::move(text_); }
+double right_margin(const Panel& panel) {
+  double names = 0;
+  for (const std::string& name : end_names(panel)) names = std::max(names, text_width(name));
+  if (names > 0) return names + (has_one_name(panel) ? 16 : kSample + 20);
+  if (!panel.heat_map || !panel.heat_map->shows_scale) return 6;
+  const Axis scale{.least = panel.heat_map->least, .most = panel.heat_map->most};
+  return 12 + kColourBar + 8 + widest(ticks_of(scale, 4)) + (panel.heat_map->label.empty() ? 0 : 20);
+}
 
- private:
-  template <class... T> void add(fmt::format_string<T...> format, T&&... values) {
-    fmt::format_to(std::back_inserter(text_), format, std::forward<T>(values)...);
-  }
+double above(const PanelRow& row) {
+  const auto has_title = [](const Panel& panel) { return !panel.title.empty(); };
+  return std::any_of(row.panels.begin(), row.panels.end(), has_title) ? 22 : 4;
+}
+double around_axis(const PanelRow& row) { return above(row) + below_axis(row); }
 
-  static std::vector<std::string> lines_of(const std::string& text, int columns) {
-    return text.empty() ? std::vector<std::string>{} : wrap(text, columns);
-  }
-
-  // Sizes of text in the unit of each format, which differ.
-  double points(double pixels) const { return pixels * scale_ * (format_ == PictureFormat::kPng ? 0.75 : 1.0); }
-  double across(double x) const { return x / page_.right; }
-  double up(double y) const { return 1 - y / page_.bottom; }
-
-  void start(int width, int height) {
-    const std::string font = fmt::format("font 'DejaVu Sans,{:.4g}'", points(kSmallText));
-    switch (format_) {
-      case PictureFormat::kPng:
-        add("set terminal pngcairo size {},{} noenhanced {} background rgb '#ffffff'\n", width, height, font);
-        break;
-      case PictureFormat::kPdf:
-        add("set terminal pdfcairo size {:.6g}in,{:.6g}in noenhanced {} fontscale 1 linewidth 0.75 background rgb "
-            "'#ffffff'\n",
-            width / 72.0, height / 72.0, font);
-        break;
-      case PictureFormat::kSvg:
-      default:
-        add("set terminal svg size {},{} noenhanced {} background rgb '#ffffff'\n", width, height, font);
-    }
-    add("set encoding utf8\nset decimalsign '.'\nunset key\nset multiplot\n");
-    add("set border 3 lw {:.3g} lc rgb '{}'\n", scale_, hex(kSoftInk));
-  }
-
-  void label(std::string_view words, double x, double y, std::string_view align, double size, Rgb colour,
-             std::string_view more = "") {
-    add("set label {} at screen {:.6f},{:.6f} {} font ',{:.4g}' tc rgb '{}' front {}\n", gnuplot_text(words),
-        across(x), up(y), align, points(size), hex(colour), more);
-  }
-
-  // Draws the labels that are set, and nothing else.
-  void flush_labels() {
-    add("set lmargin at screen 0\nset rmargin at screen 1\nset tmargin at screen 1\nset bmargin at screen 0\n");
-    add("unset border\nunset xtics\nunset ytics\nset xrange [0:1]\nset yrange [0:1]\nplot NaN\nunset label\n");
-  }
-
-  void draw_rows(const Figure& figure, const Box& box) {
-    double shares = 0, extra = 0;
-    for (const PanelRow& row : figure.rows) {
-      shares += row.height;
-      extra += around_axis(row);
-    }
-    const double room = box.height() - kGap * static_cast<double>(figure.rows.size() - 1) - extra;
-    double top = box.top;
-    for (const PanelRow& row : figure.rows) {
-      const double height = room * row.height / shares + around_axis(row);
-      draw_row(row, {box.left, top, box.right, top + height}, margins_of(figure, row, room / shares));
-      top += height + kGap;
-    }
-  }
-
-  // What stands left and right of the data in each panel of a row. Rows of as many panels share them, so that their
-  // data line up.
-  struct Margins {
-    std::vector<double> left, right;
-  };
-  static Margins margins_of(const Figure& figure, const PanelRow& like, double share) {
-    Margins margins{std::vector<double>(like.panels.size()), std::vector<double>(like.panels.size())};
-    for (const PanelRow& row : figure.rows) {
-      if (row.panels.size() != like.panels.size()) continue;
-      for (std::size_t i = 0; i < row.panels.size(); ++i) {
-        margins.left[i] = std::max(margins.left[i], left_margin(row.panels[i], share * row.height));
-        margins.right[i] = std::max(margins.right[i], right_margin(row.panels[i]));
-      }
-    }
-    return margins;
-  }
-
-  static double above(const PanelRow& row) {
-    const auto has_title = [](const Panel& panel) { return !panel.title.empty(); };
-    return std::any_of(row.panels.begin(), row.panels.end(), has_title) ? 22 : 4;
-  }
-  static double around_axis(const PanelRow& row) { return above(row) + below_axis(row); }
-
-  static double below_axis(const Panel& panel) { return (panel.x.shown ? 20 : 0) + (panel.x.label.empty() ? 0 : 20); }
-  static double below_axis(const PanelRow& row) {
-    double most = 0;
-    for (const Panel& panel : row.panels) most = std::max(most, below_axis(panel));
-    return most;
-  }
-
-  static int y_ticks(double height) { return std::max(2, static_cast<int>(height / 42)); }
-
-  static double left_margin(const Panel& panel, double height) {
-    return widest(ticks_of(panel.y, y_ticks(height))) + (panel.y.shown ? 10 : 0) + (panel.y.label.empty() ? 0 : 22);
-  }
-
-  static double right_margin(const Panel& panel) {
-    double names = 0;
-    for (const std::string& name : end_names(panel)) names = std::max(names, text_width(name));
-    if (names > 0) return names + (has_one_name(panel) ? 16 : kSample + 20);
-    if (!panel.heat_map || !panel.heat_map->shows_scale) return 6;
-    const Axis scale{.least = panel.heat_map->least, .most = panel.heat_map->most};
-    return 12 + kColourBar + 8 + widest(ticks_of(scale, 4)) + (panel.heat_map->label.empty() ? 0 : 20);
-  }
-
-  void draw_row(const PanelRow& row, const Box& box, const Margins& margins) {
-    double shares = 0, room = box.width() - kGap * static_cast<double>(row.panels.size() - 1);
-    for (std::size_t i = 0; i < row.panels.size(); ++i) {
-      shares += row.panels[i].width;
-      room -= margins.left[i] + margins.right[i];
-    }
-    double at = box.left;
-    for (std::size_t i = 0; i < row.panels.size(); ++i) {
-      const double width = std::max(room * row.panels[i].width / shares, 20.0);
-      const double left = at + margins.left[i], top = box.top + above(row);
-      draw_panel(row.panels[i], {left, top, left + width, std::max(box.bottom - below_axis(row), top + 10)});
-      at = left + width + margins.right[i] + kGap;
-    }
-  }
-
-  void set_area(const Box& area) {
-    add("set lmargin at screen {:.6f}\nset rmargin at screen {:.6f}\n", across(area.left), across(area.right));
-    add("set tmargin at screen {:.6f}\nset bmargin at screen {:.6f}\n", up(area.top), up(area.bottom));
-  }
-
-  void set_axis(char name, const Axis& axis, int wanted) {
-    if (axis.scale == AxisScale::kLog) {
-      add("set logscale {}\n", name);
-    } else {
-      add("unset logscale {}\n", name);
-    }
-    add("set {}range [{:.12g}:{:.12g}]\n", name, axis.reversed ? axis.most : axis.least,
-        axis.reversed ? axis.least : axis.most);
-    std::string list;
-    for (const Tick& tick : ticks_of(axis, wanted)) {
-      list += fmt::format("{}{} {:.12g}", list.empty() ? "" : ", ", gnuplot_text(tick.text), tick.at);
-    }
-    if (list.empty()) {
-      add("unset {}tics\n", name);
-    } else {
-      add("set {}tics ({}) nomirror out scale 0.4,0 tc rgb '{}'\n", name, list, hex(kSoftInk));
-    }
-  }
-
-  // A map keeps its range and gives up room; anything else is shown with more around it.
-  static Box with_equal_units(Box area, const Panel& panel) {
-    const double ratio = (panel.x.most - panel.x.least) / (panel.y.most - panel.y.least);
-    if (area.width() > area.height() * ratio) {
-      area.right = area.left + area.height() * ratio;
-    } else {
-      area.bottom = area.top + area.width() / ratio;
-    }
-    return area;
-  }
-
-  void draw_panel(const Panel& given, const Box& room) {
-    const bool is_map = given.equal_units && given.heat_map;
-    const Box area = is_map ? with_equal_units(room, given) : room;
-    const Panel panel =
-        given.equal_units && !is_map ? cli::with_equal_units(given, area.width(), area.height()) : given;
-    set_area(area);
-    set_axis('x', panel.x, std::max(2, static_cast<int>(area.width() / 85)));
-    set_axis('y', panel.y, y_ticks(area.height()));
-    const int sides = (panel.x.shown ? 1 : 0) + (panel.y.shown ? 2 : 0);
-    add("set border {} lw {:.3g} lc rgb '{}'\n", sides, scale_, hex(kSoftInk));
-    if (panel.heat_map || sides == 0) {
-      add("unset grid\n");
-    } else {
-      add("set grid {} {} lt 1 lw {:.3g} lc rgb '{}'\n", panel.x.shown ? "xtics" : "noxtics",
-          panel.y.shown ? "ytics" : "noytics", 0.8 * scale_, hex(kGridColour));
-    }
-    const double middle = (area.left + area.right) / 2;
-    if (!panel.title.empty()) label(panel.title, area.left, area.top - 9, "left", kText, kInk);
-    if (!panel.x.label.empty()) label(panel.x.label, middle, area.bottom + 34, "center", kSmallText, kInk);
-    if (!panel.y.label.empty()) {
-      const double x = area.left - widest(ticks_of(panel.y, y_ticks(area.height()))) - 22;
-      label(panel.y.label, x, (area.top + area.bottom) / 2, "center", kSmallText, kInk, "rotate by 90");
-    }
-    draw_objects(panel, area);
-    draw_data(panel);
-    add("unset label\nunset arrow\nunset object\n");
-    if (panel.heat_map && panel.heat_map->shows_scale) draw_colour_bar(*panel.heat_map, area);
-  }
-
-  void draw_objects(const Panel& panel, const Box& area) {
-    for (const Band& band : panel.bands) {
-      add("set object rectangle from first {:.12g}, graph 0 to first {:.12g}, graph 1 behind fc rgb '{}' fs solid "
-          "noborder\n",
-          band.from, band.to, hex(kBandColour));
-      const double left = area.left + area.width() * share_of(panel.x, band.from);
-      const double right = area.left + area.width() * share_of(panel.x, band.to);
-      label(band.text, (left + right) / 2, area.top + 12, "center", kSmallText, kSoftInk);
-    }
-    for (const Rule& rule : panel.rules) {
-      const std::string at = fmt::format("{:.12g}", rule.at);
-      add("set arrow from {} to {} nohead dt (2,4) lw {:.3g} lc rgb '{}' front\n",
-          rule.vertical ? "first " + at + ", graph 0" : "graph 0, first " + at,
-          rule.vertical ? "first " + at + ", graph 1" : "graph 1, first " + at, 1.2 * scale_, hex(kSoftInk));
-      if (rule.vertical) {
-        label(rule.text, area.left + area.width() * share_of(panel.x, rule.at) + 5, area.top + 12, "left", kSmallText,
-              kSoftInk);
-      } else {
-        label(rule.text, area.left + 6, area.bottom - area.height() * share_of(panel.y, rule.at) - 8, "left",
-              kSmallText, kSoftInk);
-      }
-    }
-    for (const Words& words : panel.words) {
-      label(words.text, area.left + area.width() * share_of(panel.x, words.x),
-            area.bottom - area.height() * share_of(panel.y, words.y), "center", kSmallText, kInk);
-    }
-    for (const Frame& frame : panel.frames) {
-      add("set object rectangle from first {:.12g}, first {:.12g} to first {:.12g}, first {:.12g} front fs empty "
-          "border rgb '{}' lw {:.3g}\n",
-          frame.left, frame.low, frame.right, frame.high, hex(kInk), 2 * scale_);
-    }
-    for (const EndLabel& end : end_labels(panel, area.height(), kLineHeight)) {
-      const LineStyle style = line_style(end.style);
-      const double y = area.bottom - end.height;
-      if (has_one_name(panel)) {  // there is nothing to tell it from
-        label(end.name, area.right + 12, y, "left", kSmallText, kInk);
-        continue;
-      }
-      add("set arrow from screen {:.6f},{:.6f} to screen {:.6f},{:.6f} nohead lw {:.3g} dt {} lc rgb '{}' front\n",
-          across(area.right + 8), up(y), across(area.right + 8 + kSample), up(y), (end.is_area ? 8 : 2) * scale_,
-          end.is_area ? "solid" : style.dashes, end.is_area ? paler(style.colour) : hex(style.colour));
-      label(end.name, area.right + 8 + kSample + 5, y, "left", kSmallText, kInk);
-    }
-  }
-
-  static std::string paler(Rgb colour) {
-    const auto pale = [](std::uint8_t part) { return static_cast<std::uint8_t>(part + (255 - part) * 6 / 10); };
-    return hex({pale(colour.red), pale(colour.green), pale(colour.blue)});
-  }
-
-  void draw_data(const Panel& panel) {
-    std::string plots;
-    const auto plot = [&](const std::string& how) { plots += (plots.empty() ? "plot " : ", \\\n  ") + how; };
-    if (panel.heat_map) plot(heat_map_plot(*panel.heat_map));
-    for (const Envelope& envelope : panel.envelopes) {
-      const std::string name = begin_data();
-      for (std::size_t i = 0; i < envelope.x.size(); ++i) {
-        add("{:.9g} {:.9g} {:.9g}\n", envelope.x[i], envelope.low[i], envelope.high[i]);
-      }
-      add("EOD\n");
-      plot(fmt::format("{} using 1:2:3 with filledcurves fc rgb '{}' fs solid noborder", name,
-                       paler(line_style(envelope.style).colour)));
-    }
-    for (const Series& series : panel.series) plot(series_plot(series));
-    if (plots.empty()) plots = "plot NaN";
-    add("{}\n", plots);
-  }
-
-  // What follows, up to EOD, are numbers.
-  std::string begin_data() {
-    std::string name = fmt::format("$data{}", blocks_++);
-    add("{} << EOD\n", name);
-    return name;
-  }
-
-  std::string series_plot(const Series& series) {
-    const std::string name = begin_data();
-    for (std::size_t i = 0; i < series.x.size(); ++i) {
-      if (std::isfinite(series.y[i])) {
-        add("{:.9g} {:.9g}\n", series.x[i], series.y[i]);
-      } else {
-        add("\n");  // a gap
-      }
-    }
-    add("EOD\n");
-    const LineStyle style = line_style(series.style);
-    const std::string colour = fmt::format("lc rgb '{}'", hex(style.colour));
-    switch (series.drawing) {
-      case Drawing::kDots:
-        return fmt::format("{} using 1:2 with points pt {} ps {:.3g} {}", name, style.marker, 0.55 * scale_, colour);
-      case Drawing::kBars:
-        return fmt::format("{} using 1:2:(0.7) with boxes fs solid noborder {}", name, colour);
-      case Drawing::kSteps:
-      case Drawing::kLine:
-      default:
-        return fmt::format("{} using 1:2 with {} lw {:.3g} dt {} {}", name,
-                           series.drawing == Drawing::kSteps ? "steps" : "lines", 2 * scale_, style.dashes, colour);
-    }
-  }
-
-  // An image needs two rows and two columns; less than that is drawn as it is, cell by cell.
-  std::string heat_map_plot(const HeatMap& map) {
-    const std::string name = begin_data();
-    const auto half_step = [](const std::vector<double>& at) { return at.size() < 2 ? 0.5 : (at[1] - at[0]) / 2; };
-    const bool is_image = map.columns.size() > 1 && map.rows.size() > 1;
-    const double wide = half_step(map.columns), high = half_step(map.rows);
-    std::size_t cell = 0;
-    for (const double y : map.rows) {
-      for (const double x : map.columns) {
-        const Rgb colour = heat_colour(map.values[cell++], map.least, map.most);
-        if (is_image) {
-          add("{:.9g} {:.9g} {} {} {}\n", x, y, colour.red, colour.green, colour.blue);
-        } else {
-          add("{:.9g} {:.9g} {:.9g} {:.9g} {:.9g} {:.9g} {}\n", x, y, x - wide, x + wide, y - high, y + high,
-              (colour.red * 256 + colour.green) * 256 + colour.blue);
-        }
-      }
-    }
-    add("EOD\n");
-    if (is_image) return fmt::format("{} using 1:2:3:4:5 with rgbimage", name);
-    return fmt::format("{} using 1:2:3:4:5:6:7 with boxxyerror fs solid noborder lc rgb variable", name);
-  }
-
-  void draw_colour_bar(const HeatMap& map, const Box& area) {
-    Panel bar;
-    bar.x.shown = false;
-    bar.y = {.label = map.label, .least = map.least, .most = map.most};
-    HeatMap shades{.columns = {0.25, 0.75}, .least = map.least, .most = map.most, .shows_scale = false};
-    constexpr int kShades = 128;
-    for (int i = 0; i < kShades; ++i) {
-      const double value = map.least + (map.most - map.least) * (i + 0.5) / kShades;
-      shades.rows.push_back(value);
-      shades.values.insert(shades.values.end(), 2, value);
-    }
-    bar.heat_map = std::move(shades);
-    const Box box = {area.right + 12, area.top, area.right + 12 + kColourBar, area.bottom};
-    set_area(box);
-    set_axis('x', bar.x, 0);
-    set_axis('y', {.least = map.least, .most = map.most, .shown = false}, 0);
-    add("unset grid\nset border 15 lw {:.3g} lc rgb '{}'\n", 0.5 * scale_, hex(kSoftInk));
-    double width = 0;
-    for (const Tick& tick : ticks_of(bar.y, 4)) {
-      const double y = box.bottom - box.height() * share_of(bar.y, tick.at);
-      label(tick.text, box.right + 6, y, "left", kSmallText, kSoftInk);
-      width = std::max(width, text_width(tick.text));
-    }
-    if (!map.label.empty()) {
-      label(map.label, box.right + 6 + width + 12, (box.top + box.bottom) / 2, "center", kSmallText, kInk,
-            "rotate by 90");
-    }
-    draw_data(bar);
-    add("unset label\n");
-  }
-
-  PictureFormat format_;
-  double scale_;
-  Box page_{};
-  int blocks_ = 0;
-  std::string text_;
+// What stands left and right of the data in each panel of a row. Rows of as many panels share them, so that their
+// data line up.
+struct Margins {
+  std::vector<double> left, right;
 };
+Margins margins_of(const Figure& figure, const PanelRow& like, double share) {
+  Margins margins{std::vector<double>(like.panels.size()), std::vector<double>(like.panels.size())};
+  for (const PanelRow& row : figure.rows) {
+    if (row.panels.size() != like.panels.size()) continue;
+    for (std::size_t i = 0; i < row.panels.size(); ++i) {
+      margins.left[i] = std::max(margins.left[i], left_margin(row.panels[i], share * row.height));
+      margins.right[i] = std::max(margins.right[i], right_margin(row.panels[i]));
+    }
+  }
+  return margins;
+}
+
+void draw_row(GnuplotPage& page, const PanelRow& row, const Box& box, const Margins& margins) {
+  double shares = 0, room = box.width() - kGap * static_cast<double>(row.panels.size() - 1);
+  for (std::size_t i = 0; i < row.panels.size(); ++i) {
+    shares += row.panels[i].width;
+    room -= margins.left[i] + margins.right[i];
+  }
+  double at = box.left;
+  for (std::size_t i = 0; i < row.panels.size(); ++i) {
+    const double width = std::max(room * row.panels[i].width / shares, 20.0);
+    const double left = at + margins.left[i], top = box.top + above(row);
+    page.draw_panel(row.panels[i], {left, top, left + width, std::max(box.bottom - below_axis(row), top + 10)});
+    at = left + width + margins.right[i] + kGap;
+  }
+}
+
+void draw_rows(GnuplotPage& page, const Figure& figure, const Box& box) {
+  double shares = 0, extra = 0;
+  for (const PanelRow& row : figure.rows) {
+    shares += row.height;
+    extra += around_axis(row);
+  }
+  const double room = box.height() - kGap * static_cast<double>(figure.rows.size() - 1) - extra;
+  double top = box.top;
+  for (const PanelRow& row : figure.rows) {
+    const double height = room * row.height / shares + around_axis(row);
+    draw_row(page, row, {box.left, top, box.right, top + height}, margins_of(figure, row, room / shares));
+    top += height + kGap;
+  }
+}
+
+// What does not fit in a line goes on in the next.
+std::vector<std::string> lines_of(const std::string& text, double width) {
+  return text.empty() ? std::vector<std::string>{} : wrap(text, std::max(static_cast<int>(width), 10));
+}
 
 }  // namespace
 
@@ -436,7 +115,28 @@ std::string gnuplot_text(std::string_view text) {
 }
 
 std::string gnuplot_script(const Figure& figure, PictureFormat format, int width, int height) {
-  return Script(figure, format, width, height).take();
+  GnuplotPage page(format, width, height);
+  const Box box = page.box();
+  const double room = box.width() - 2 * kEdge;
+  double top = kEdge - 4;
+  for (const std::string& line : lines_of(figure.title, room / kCharacter * kSmallText / kTitleText)) {
+    top += 26;
+    page.label(line, kEdge, top - 11, "left", kTitleText, kInk);
+  }
+  for (const std::string& line : lines_of(figure.subtitle, room / kCharacter)) {
+    top += kLineHeight;
+    page.label(line, kEdge, top - 4, "left", kSmallText, kSoftInk);
+  }
+  double bottom = box.bottom - 12;
+  std::vector<std::string> notes = lines_of(figure.note, room / kCharacter);
+  std::reverse(notes.begin(), notes.end());
+  for (const std::string& line : notes) {
+    page.label(line, kEdge, bottom, "left", kSmallText, kSoftInk);
+    bottom -= kLineHeight;
+  }
+  page.flush_labels();
+  draw_rows(page, figure, {kEdge, top + 14, box.right - kEdge, bottom});
+  return page.take();
 }
 
 }  // namespace posenc::cli
