@@ -117,7 +117,7 @@ Figure bias_figure(const PlotRequest& request) {
     notes.push_back(fmt::format("{} of {} heads.", heads.size(), bias.form.heads));
   }
   figure.note = fmt::format("{}", fmt::join(notes, " "));
-  figure.height = 160 + (heads.size() == 1 ? 420 : 230 * static_cast<int>(figure.rows.size()));
+  figure.height = 150 + (heads.size() == 1 ? 420 : 212 * static_cast<int>(figure.rows.size()));
   return figure;
 }
 

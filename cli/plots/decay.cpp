@@ -247,7 +247,9 @@ Figure decay_figure(const PlotRequest& request) {
     has_area = has_area || !panel->envelopes.empty();
     fit_y(*panel);
     if (panel == &added && panel->y.least < 1.5 * kDeepestBias) {
-      fit(panel->y, kDeepestBias, std::max(panel->y.most, 0.0), 0.02);
+      // the margin above was that of the whole height
+      const double height = panel->y.most - panel->y.least;
+      fit(panel->y, kDeepestBias, panel->y.most - height * 0.05 / 1.1, 0.03);
       notes = "Below −16 nothing is left of a weight: e^−16 is 0.0000001. ";
     }
     panel->x = {.least = static_cast<double>(range.from), .most = static_cast<double>(range.to - 1)};

@@ -214,13 +214,15 @@ class PanelPainter {
   }
 
   void paint_scale(const HeatMap& map, int row) {
-    int column = area_.left;
+    constexpr int kCells = 15;
+    const std::string least = grouped(map.least) + " ", most = fmt::format(" {}  {}", grouped(map.most), map.label);
+    // under a narrow panel it begins further left
+    int column = std::max(std::min(area_.left, canvas_.columns() - columns_of(least + most) - kCells), 0);
     const auto say = [&](std::string_view text) {
       canvas_.write(column, row, text, kTerminalGrey);
       column += columns_of(text);
     };
-    say(grouped(map.least) + " ");
-    constexpr int kCells = 15;
+    say(least);
     for (int i = 0; i < kCells; ++i, ++column) {
       const double value = map.least + (map.most - map.least) * (i + 0.5) / kCells;
       const Rgb colour = heat_colour(value, map.least, map.most);
@@ -230,7 +232,7 @@ class PanelPainter {
         canvas_.write(column, row, shade_of(value, map), std::nullopt);
       }
     }
-    say(fmt::format(" {}  {}", grouped(map.most), map.label));
+    say(most);
   }
 
   // Where there is no colour a letter stands on the line and beside its name.

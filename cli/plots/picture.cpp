@@ -41,6 +41,7 @@ std::string finished(std::string svg, const Figure& figure) {
   replace_all(svg, "preserveAspectRatio='none'", "preserveAspectRatio='none' style='image-rendering:pixelated'");
   replace_all(svg, "font-family=\"DejaVu Sans\"", "font-family=\"DejaVu Sans, Verdana, Arial, sans-serif\"");
   replace_all(svg, "<svg \n", "<svg role=\"img\"\n");
+  replace_all(svg, "]]>", "]]&gt;");  // the one thing in a text that gnuplot lets through and XML does not
   return svg;
 }
 

@@ -15,7 +15,7 @@
 namespace posenc::cli {
 namespace {
 
-constexpr double kPointsPerWave = 8;  // fewer, and a line through them is no wave any more
+constexpr double kPointsPerWave = 16;  // fewer, and a line through them is no wave any more
 
 // cosines, then sines, as a table of waves
 Waves waves_of(const Rotation& rotation) {

@@ -5,10 +5,13 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <limits>
 #include <string_view>
 
 namespace posenc::cli {
 namespace {
+
+constexpr int kMostTicks = 100;
 
 std::string superscript(int number) {
   static constexpr std::array<std::string_view, 10> kDigits = {"⁰", "¹", "²", "³", "⁴", "⁵", "⁶", "⁷", "⁸", "⁹"};
@@ -32,9 +35,16 @@ std::vector<Tick> linear_ticks(const Axis& axis, int wanted) {
   for (const double multiple : {5.0, 2.0, 1.0}) {
     if (power * multiple >= rough) step = power * multiple;
   }
+  // far out there may be no doubles that close
+  step = std::max(step,
+                  8 * std::numeric_limits<double>::epsilon() * std::max(std::fabs(axis.least), std::fabs(axis.most)));
   std::vector<Tick> ticks;
   const double first = std::ceil(axis.least / step - 1e-9);
-  for (double n = first; n * step <= axis.most + step * 1e-9; ++n) ticks.push_back({n * step, grouped(n * step)});
+  for (int n = 0; n <= kMostTicks; ++n) {
+    const double at = (first + n) * step;
+    if (at > axis.most + step * 1e-9) break;
+    ticks.push_back({at, grouped(at)});
+  }
   return ticks;
 }
 
@@ -54,7 +64,7 @@ std::vector<Tick> log_ticks(const Axis& axis, int wanted) {
 std::string grouped(double value) {
   if (std::fabs(value) < 1e-12) return "0";
   std::string digits = fmt::format("{:.6g}", std::fabs(value));
-  if (std::fabs(value) >= 1000 && value == std::floor(value) && std::fabs(value) < 1e15) {
+  if (std::fabs(value) >= 1000 && value == std::floor(value) && std::fabs(value) < 1e16) {
     digits = fmt::format("{:.0f}", std::fabs(value));
     for (int at = static_cast<int>(digits.size()) - 3; at > 0; at -= 3) {
       digits.insert(static_cast<std::size_t>(at), ",");

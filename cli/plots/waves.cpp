@@ -149,7 +149,8 @@ Figure heatmap_figure(const PlotRequest& request) {
       map.values[cell] = std::numeric_limits<double>::quiet_NaN();
     }
   }
-  map.most = largest_of(map.values);
+  const auto* const waves = std::get_if<Waves>(&table.form.source);
+  map.most = waves != nullptr && waves->scale != 0 ? std::fabs(waves->scale) : largest_of(map.values);
   map.least = -map.most;
   map.label = "value";
 

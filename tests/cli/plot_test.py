@@ -84,7 +84,7 @@ class Numbers(Plot):
         figure = self.figure("waves", "sinusoidal", "--width", 16, "--zoom", "0:1000000")
         for panel, frequency in zip(figure["panels"], frequencies(16)):
             wavelength, step = 2 * math.pi / frequency, 1000000 / 2400
-            is_area = wavelength < 8 * step
+            is_area = wavelength < 16 * step
             self.assertEqual(bool(panel["envelopes"]), is_area)
             self.assertEqual(bool(panel["series"]), not is_area)
             for area in panel["envelopes"]:
@@ -531,7 +531,7 @@ class Refusals(Plot):
             ("unknown option --hads", "decay", "rope", "alibi", "--hads", "5"),
             ("'x.svg' was not expected", "waves", "rope", "x.svg"),
             ("--heads", "decay", "rope", "alibi", "--heads", "x"),
-            ("must be positive and even", "waves", "rope", "--dims", "7"),
+            ("dims must be even", "waves", "rope", "--dims", "7"),
             ("not one of svg, png, pdf", "waves", "-o", "-", "--format", "gif"),
             ("--format is for -o -", "waves", "--format", "svg"),
             ("ends in none", "waves", "-o", "x.gif"),
