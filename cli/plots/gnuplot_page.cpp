@@ -47,7 +47,7 @@ GnuplotPage::GnuplotPage(PictureFormat format, int width, int height)
       add("set terminal pngcairo size {},{} noenhanced {} background rgb '#ffffff'\n", width, height, font);
       break;
     case PictureFormat::kPdf:
-      add("set terminal pdfcairo size {:.6g}in,{:.6g}in noenhanced {} fontscale 1 linewidth 0.75 background rgb "
+      add("set terminal pdfcairo size {:.6g}in,{:.6g}in noenhanced {} fontscale 1 linewidth 2 background rgb "
           "'#ffffff'\n",
           width / 72.0, height / 72.0, font);
       break;
@@ -64,9 +64,9 @@ std::string GnuplotPage::take() {
   return std::move(text_);
 }
 
-// Sizes of text are in pixels of SVG, points of PDF, and points of 96 to the inch in PNG.
+// A size of text means a pixel to gnuplot's SVG, and 4/3 of a pixel or of a point to what draws PNG and PDF.
 double GnuplotPage::points(double pixels) const {
-  return pixels * scale_ * (format_ == PictureFormat::kPng ? 0.75 : 1.0);
+  return pixels * scale_ * (format_ == PictureFormat::kSvg ? 1.0 : 0.75);
 }
 
 void GnuplotPage::label(std::string_view words, double x, double y, std::string_view align, double size, Rgb colour,

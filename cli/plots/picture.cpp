@@ -38,7 +38,8 @@ std::string finished(std::string svg, const Figure& figure) {
     svg.replace(begin, end + 7 - begin,
                 fmt::format("<title>{}</title>\n<desc>{}</desc>", xml_text(figure.title), xml_text(figure.subtitle)));
   }
-  replace_all(svg, "preserveAspectRatio='none'", "preserveAspectRatio='none' style='image-rendering:pixelated'");
+  replace_all(svg, "preserveAspectRatio='none'",
+              "preserveAspectRatio='none' style='image-rendering:optimizeSpeed;image-rendering:pixelated'");
   replace_all(svg, "font-family=\"DejaVu Sans\"", "font-family=\"DejaVu Sans, Verdana, Arial, sans-serif\"");
   replace_all(svg, "<svg \n", "<svg role=\"img\"\n");
   replace_all(svg, "]]>", "]]&gt;");  // the one thing in a text that gnuplot lets through and XML does not

@@ -1,5 +1,6 @@
 """Looks at pictures: PNG decoded by hand, SVG as XML, PDF as far as it goes. Standard library only."""
 
+import base64
 import re
 import struct
 import xml.etree.ElementTree as ElementTree
@@ -88,7 +89,6 @@ class Svg:
 
     def image(self, index):
         """The PNG inside."""
-        import base64
         image = list(self.root.iter(SVG + "image"))[index]
         kind, data = image.get(XLINK + "href").split(",", 1)
         assert kind == "data:image/png;base64", kind
