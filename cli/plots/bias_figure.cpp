@@ -12,6 +12,7 @@ namespace posenc::cli {
 namespace {
 
 constexpr std::int64_t kMostHeads = 8, kHeadsAcross = 4;
+constexpr std::int64_t kMostInLines = 4096;
 constexpr double kDeepestColour = -8;
 constexpr std::int64_t kMostPositions = std::int64_t{1} << 20;
 
@@ -37,7 +38,7 @@ Panel lines_panel(const BiasValues& bias, const WholeRange& range) {
   const std::vector<double> values = bias_between(bias, {query}, keys);
   int style = 0;
   for (const std::int64_t head : evenly(bias.form.heads, kMostHeads)) {
-    Series series{.name = bias.is_buckets ? "bucket" : fmt::format("head {}", head), .style = style++};
+    Series series{.name = bias.is_buckets ? "" : fmt::format("head {}", head), .style = style++};
     if (bias.is_buckets) series.drawing = Drawing::kSteps;
     for (std::size_t i = 0; i < keys.size(); ++i) {
       series.x.push_back(static_cast<double>(keys[i] - query));
@@ -66,7 +67,7 @@ Figure bias_figure(const PlotRequest& request) {
                                  : "What is added to the score of each query and key";
   figure.subtitle = described(scheme.request.scheme);
   if (request.as_lines) {
-    if (range.count() > request.points) refuse(fmt::format("--zoom: at most {} positions as lines", request.points));
+    if (range.count() > kMostInLines) refuse(fmt::format("--zoom: at most {} positions as lines", kMostInLines));
     figure.rows = {{{lines_panel(bias, range)}}};
     return figure;
   }

@@ -84,8 +84,8 @@ Figure dots_figure(const PlotRequest& request) {
                                 numerics_note(request.numerics));
   Panel panel;
   double least = std::numeric_limits<double>::infinity(), most = -least, spread = 0;
-  // odd ones, as many as there is room for
-  const std::int64_t odd = range.count() / 2;
+  // odd ones with two pairs and more, as many as there is room for
+  const std::int64_t odd = (range.count() - 1) / 2;
   int style = 0;
   for (const std::int64_t index : evenly(odd, static_cast<std::int64_t>(kMostLines))) {
     const std::int64_t distance = 2 * index + 1;

@@ -67,7 +67,7 @@ Panel numbers_panel(const PositionTable& table, const std::vector<std::int64_t>&
   for (const double value : map.values) map.most = std::max(map.most, std::fabs(value));
   if (map.most == 0) map.most = 1;
   map.least = -map.most;
-  map.shows_scale = false;
+  map.label = "value";
   panel.heat_map = std::move(map);
   panel.x = cells_axis(features.size());
   panel.x.label = table.is_rotation ? "column: cosines, then sines" : "feature";
@@ -148,8 +148,7 @@ Figure fingerprint_figure(const PlotRequest& request) {
   }
   figure.rows = {{{bars_panel(table, features, slice), digits_panel(slice)}, 1},
                  {{std::move(numbers), std::move(counter)}, 2.1}};
-  figure.note = fmt::format("Blue is negative, orange positive, at most {}; a dark cell of the counter is a 1.",
-                            short_number(figure.rows[1].panels[0].heat_map->most));
+  figure.note = "A filled cell of the counter is a 1.";
   figure.height = 600;
   return figure;
 }

@@ -10,6 +10,40 @@
 namespace posenc::cli {
 namespace {
 
+void move(std::vector<double>& values, double by) {
+  for (double& value : values) value -= by;
+}
+
+// gnuplot, and the digits that it gets, cannot tell positions far out from their neighbours: there, the axis begins
+// at 0 and its ticks say where that is.
+void bring_near(Panel& panel, bool is_x, int ticks) {
+  Axis& axis = is_x ? panel.x : panel.y;
+  const double range = axis.most - axis.least, by = axis.least;
+  if (axis.scale == AxisScale::kLog || range > 1e-5 * std::max(std::fabs(axis.least), std::fabs(axis.most))) return;
+  axis.ticks = ticks_of(axis, ticks);
+  for (Tick& tick : axis.ticks) tick.at -= by;
+  axis.least = 0;
+  axis.most = range;
+  if (panel.heat_map) move(is_x ? panel.heat_map->columns : panel.heat_map->rows, by);
+  for (Series& series : panel.series) move(is_x ? series.x : series.y, by);
+  for (Envelope& envelope : panel.envelopes) {
+    if (is_x) move(envelope.x, by);
+    if (!is_x) move(envelope.low, by);
+    if (!is_x) move(envelope.high, by);
+  }
+  for (Band& band : panel.bands) {
+    if (is_x) band = {band.from - by, band.to - by, band.text};
+  }
+  for (Rule& rule : panel.rules) {
+    if (rule.vertical == is_x) rule.at -= by;
+  }
+  for (Words& words : panel.words) (is_x ? words.x : words.y) -= by;
+  for (Frame& frame : panel.frames) {
+    (is_x ? frame.left : frame.low) -= by;
+    (is_x ? frame.right : frame.high) -= by;
+  }
+}
+
 // A map keeps its range and gives up room; anything else is shown with more around it.
 Box fitted(Box area, const Panel& panel) {
   const double ratio = (panel.x.most - panel.x.least) / (panel.y.most - panel.y.least);
@@ -107,9 +141,12 @@ void GnuplotPage::set_axis(char name, const Axis& axis, int wanted) {
 void GnuplotPage::draw_panel(const Panel& given, const Box& room) {
   const bool is_map = given.equal_units && given.heat_map;
   const Box area = is_map ? fitted(room, given) : room;
-  const Panel panel = given.equal_units && !is_map ? with_equal_units(given, area.width(), area.height()) : given;
+  Panel panel = given.equal_units && !is_map ? with_equal_units(given, area.width(), area.height()) : given;
+  const int across_ticks = std::max(2, static_cast<int>(area.width() / 85));
+  bring_near(panel, true, across_ticks);
+  bring_near(panel, false, upright_ticks(area.height()));
   set_area(area);
-  set_axis('x', panel.x, std::max(2, static_cast<int>(area.width() / 85)));
+  set_axis('x', panel.x, across_ticks);
   set_axis('y', panel.y, upright_ticks(area.height()));
   const int sides = (panel.x.shown ? 1 : 0) + (panel.y.shown ? 2 : 0);
   add("set border {} lw {:.3g} lc rgb '{}'\n", sides, scale_, hex(kSoftInk));
