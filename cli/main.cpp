@@ -60,6 +60,7 @@ void accept_help_as_verb(std::vector<std::string>& arguments) {
 
 int run(std::vector<std::string> arguments) {
   accept_help_as_verb(arguments);
+  const auto further = std::make_shared<std::vector<SchemeRequest>>(take_further_schemes(arguments));
   const auto scheme = std::make_shared<SchemeRequest>(take_json_scheme(arguments));
   CLI::App program;
   program.name("posenc");

@@ -2,6 +2,8 @@
 
 #include <CLI/CLI.hpp>
 #include <memory>
+#include <string>
+#include <vector>
 
 #include "cli/help.h"
 #include "cli/scheme_flags.h"
@@ -22,6 +24,12 @@ Verb convert_verb(CLI::App& program);
 Verb diagnose_verb(CLI::App& program);
 Verb check_verb(CLI::App& program, const std::shared_ptr<SchemeRequest>& scheme);
 Verb prove_verb(CLI::App& program, const std::shared_ptr<SchemeRequest>& scheme);
+Verb plot_verb(CLI::App& program, const std::shared_ptr<SchemeRequest>& scheme,
+               const std::shared_ptr<std::vector<SchemeRequest>>& further);
+
+/// Takes all schemes but the first out of the arguments of a verb that shows several (plot), with the flags of their
+/// fields. Throws: Failure as the flags of one scheme do.
+std::vector<SchemeRequest> take_further_schemes(std::vector<std::string>& arguments);
 
 /// Throws: Failure where a verb that needs a scheme has none: unknown, with a suggestion, or missing.
 void require_scheme(const Verb& verb, const SchemeRequest& scheme, const std::string& first_word);

@@ -7,7 +7,7 @@ import unittest
 
 from program import SANITIZED, ProgramTest, npy, safetensors
 
-VERBS = ("tour", "explain", "prove", "list", "table", "apply", "attend", "bench", "inspect", "check", "diagnose", "positions", "convert")
+VERBS = ("tour", "explain", "prove", "plot", "list", "table", "apply", "attend", "bench", "inspect", "check", "diagnose", "positions", "convert")
 FIELDS = {
     "none": [],
     "sinusoidal": ["width", "base", "spacing", "layout", "scale", "odd", "axes"],
@@ -55,6 +55,7 @@ class Help(ProgramTest):
 
     def test_every_scheme_lists_exactly_its_fields(self):
         for verb in ("table", "apply", "attend", "prove"):
+        for verb in ("table", "apply", "attend", "plot"):
             for scheme, fields in FIELDS.items():
                 text = self.help(verb, scheme, "--help")
                 own = text.split(f"Fields of {scheme}:")[1].split("Options of")[0]
@@ -86,7 +87,7 @@ class Help(ProgramTest):
         self.write("ids.npy", npy("i64", [4096], range(4096)))
         self.write("model.safetensors", safetensors({"wpe.weight": ("F32", [4096, 4], [0] * (4096 * 4))}))
         self.write("t5.npy", npy("f32", [32, 8], [0] * 256))
-        for verb in ("list", "table", "apply", "attend"):
+        for verb in ("list", "table", "apply", "attend", "plot"):
             if verb == "attend":
                 for name in "qkv":
                     self.write(f"{name}.npy", npy("f32", [8, 16, 64], [0.5] * (8 * 16 * 64)))

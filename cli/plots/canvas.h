@@ -1,0 +1,53 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "cli/plots/palette.h"
+
+namespace posenc::cli {
+
+/// The escape sequence that begins a colour, for text or for what lies behind it. Terminals that say so get the very
+/// colour, all others the nearest of 256.
+std::string colour_code(Rgb colour, bool is_background);
+
+/// Cells of a terminal. Each is a character, or 2 × 4 dots in one braille character.
+class Canvas {
+ public:
+  Canvas(int columns, int rows);
+
+  int columns() const { return columns_; }
+  int rows() const { return rows_; }
+  int dots_across() const { return columns_ * 2; }
+  int dots_down() const { return rows_ * 4; }
+
+  /// A dot; (0, 0) is at the top left. What lies outside is not drawn.
+  void dot(int x, int y, Rgb colour);
+  void line(double x0, double y0, double x1, double y1, Rgb colour);
+  /// Characters from this cell to the right; what does not fit is cut. They stand above dots.
+  void write(int column, int row, std::string_view text, std::optional<Rgb> colour);
+  /// One cell with a colour before and behind it.
+  void fill(int column, int row, std::string_view character, Rgb colour, Rgb behind);
+  /// A character where nothing else is.
+  void shade(int column, int row, std::string_view character, Rgb colour);
+
+  /// A line of text without spaces at its end.
+  std::string row_text(int row, bool colour) const;
+
+ private:
+  struct Cell {
+    std::uint8_t dots = 0;
+    std::string character = {};
+    bool is_shade = false;
+    std::optional<Rgb> colour = {}, behind = {};
+  };
+  Cell* at(int column, int row);
+
+  int columns_, rows_;
+  std::vector<Cell> cells_;
+};
+
+}  // namespace posenc::cli

@@ -1,0 +1,265 @@
+// What two positions have to do with each other: dot products of all pairs, and how they fall with distance.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "cli/failure.h"
+#include "cli/plots/bias_values.h"
+#include "cli/plots/kinds.h"
+#include "cli/plots/position_table.h"
+#include "cli/plots/ticks.h"
+#include "posenc/apply.h"
+
+namespace posenc::cli {
+namespace {
+
+constexpr std::int64_t kMostDistances = std::int64_t{1} << 20;
+constexpr std::int64_t kMostCells = std::int64_t{1} << 26;
+constexpr std::size_t kMostLines = 7;
+
+double dot(const double* one, const double* other, std::int64_t width) {
+  double sum = 0;
+  for (std::int64_t i = 0; i < width; ++i) sum += one[i] * other[i];
+  return sum;
+}
+
+// The vector of each position. A rotation's is what becomes of a vector of ones.
+struct Vectors {
+  std::int64_t width = 0;
+  std::vector<double> values = {};
+  const double* row(std::int64_t index) const { return values.data() + index * width; }
+};
+
+Vectors vectors_of(const PlottedScheme& scheme, const PlotRequest& request, const WholeRange& range) {
+  const std::string_view name = name_of(scheme.request.scheme);
+  const Situation now{.length = request.length > 0 ? request.length : range.to, .numerics = request.numerics};
+  const Form form = form_of(scheme.request, now, scheme.weights);
+  Vectors vectors;
+  const auto make_room = [&](std::int64_t width) {
+    vectors.width = width;
+    if (range.count() > kMostCells / width) {
+      refuse(fmt::format("--zoom: {} positions of {} numbers are too many for this figure", range.count(), width));
+    }
+    vectors.values.assign(static_cast<std::size_t>(range.count() * width), 1.0);
+  };
+  if (const auto* const addition = std::get_if<Addition>(&form)) {
+    if (const auto* const waves = std::get_if<Waves>(&addition->source); waves != nullptr && waves->axes != 1) {
+      refuse(fmt::format("{}: positions have several axes, and figures have one", name));
+    }
+    make_room(addition->width);
+    tabulate(view(vectors.values.data(), {range.count(), vectors.width}), {.first = range.from}, *addition);
+  } else if (const auto* const rotation = std::get_if<Rotation>(&form)) {
+    if (rotation->position_axes != 1)
+      refuse(fmt::format("{}: positions have several axes, and figures have one", name));
+    if (!rotation->growth.rates.empty())
+      refuse("rope: with xpos, lengths change with position; this figure shows none");
+    Rotation turned = *rotation;
+    turned.first_dim = 0;  // only what turns is looked at
+    make_room(2 * pairs_of(turned));
+    rotate(view(vectors.values.data(), {range.count(), vectors.width}), {.first = range.from}, turned);
+  } else {
+    refuse(fmt::format("{}: gives a position no vector of its own", name));
+  }
+  return vectors;
+}
+
+}  // namespace
+
+Figure dots_figure(const PlotRequest& request) {
+  const PlottedScheme& scheme = request.schemes.front();
+  const WholeRange range = range_of(request, {0, 15}, kMostDistances);
+  if (range.count() < 3) refuse("--zoom: dots needs three positions and more");
+  const Vectors vectors = vectors_of(scheme, request, range);
+
+  Figure figure;
+  figure.kind = "dots";
+  figure.title = "One line for each distance: every pair that far apart";
+  figure.subtitle = fmt::format("{}; {}{}", described(scheme.request.scheme),
+                                std::holds_alternative<Rope>(scheme.request.scheme)
+                                    ? "scores of vectors of ones after turning"
+                                    : "dot products of the vectors of two positions",
+                                numerics_note(request.numerics));
+  Panel panel;
+  double least = std::numeric_limits<double>::infinity(), most = -least, spread = 0;
+  // odd ones with two pairs and more, as many as there is room for
+  const std::int64_t odd = (range.count() - 1) / 2;
+  int style = 0;
+  for (const std::int64_t index : evenly(odd, static_cast<std::int64_t>(kMostLines))) {
+    const std::int64_t distance = 2 * index + 1;
+    Series series{.name = fmt::format("distance {}", distance), .style = style};
+    for (const std::int64_t i : evenly(range.count() - distance, request.points)) {
+      series.x.push_back(static_cast<double>(range.from + i));
+      series.y.push_back(dot(vectors.row(i), vectors.row(i + distance), vectors.width));
+    }
+    const auto [low, high] = std::minmax_element(series.y.begin(), series.y.end());
+    least = std::min(least, *low);
+    most = std::max(most, *high);
+    spread = std::max(spread, *high - *low);
+    if (range.count() <= 64) {
+      Series dots = series;
+      dots.name.clear();
+      dots.drawing = Drawing::kDots;
+      panel.series.push_back(std::move(dots));
+    }
+    panel.series.push_back(std::move(series));
+    ++style;
+  }
+  panel.x = {.label = "first position of the pair",
+             .least = static_cast<double>(range.from),
+             .most = static_cast<double>(range.to - 2)};
+  panel.y.label = "dot product";
+  fit(panel.y, least, most, 0.08);
+  figure.rows = {{{std::move(panel)}}};
+  figure.note = fmt::format("Along a line the values differ by at most {:.2g}.", spread);
+  return figure;
+}
+
+namespace {
+
+// Similarity of the first position to those after it, 1 for itself. What depends on the position as well is the
+// average over some.
+std::vector<double> similarities(const PlottedScheme& scheme, const PlotRequest& request, const WholeRange& range) {
+  constexpr std::int64_t kAveraged = 64;
+  const bool is_even = std::holds_alternative<Sinusoidal>(scheme.request.scheme) ||
+                       std::holds_alternative<Rope>(scheme.request.scheme);
+  std::int64_t firsts = is_even ? 1 : kAveraged;
+  if (const auto* const learned = std::get_if<Learned>(&scheme.request.scheme)) {
+    firsts = std::clamp<std::int64_t>(learned->rows - learned->offset - range.to, 1, firsts);
+  }
+  const Vectors vectors = vectors_of(scheme, request, {0, range.to + firsts - 1});
+  std::vector<double> lengths;
+  for (std::int64_t row = 0; row < range.to + firsts - 1; ++row) {
+    lengths.push_back(std::sqrt(dot(vectors.row(row), vectors.row(row), vectors.width)));
+  }
+  std::vector<double> result;
+  for (std::int64_t distance = range.from; distance < range.to; ++distance) {
+    double sum = 0, count = 0;
+    for (std::int64_t first = 0; first < firsts; ++first) {
+      const double product =
+          lengths[static_cast<std::size_t>(first)] * lengths[static_cast<std::size_t>(first + distance)];
+      if (product == 0) continue;  // a vector of zeros is like nothing
+      sum += dot(vectors.row(first), vectors.row(first + distance), vectors.width) / product;
+      ++count;
+    }
+    result.push_back(count > 0 ? sum / count : std::nan(""));
+  }
+  return result;
+}
+
+// A value for each distance: all of them as a line while they can be told apart; past that as many as there are
+// points where the curve is smooth, and else the area that it fills.
+void add_curve(Panel& panel, const std::string& name, int style, const WholeRange& range,
+               const std::vector<double>& values, int points) {
+  constexpr int kValuesPerPoint = 4;
+  constexpr double kSmooth = 0.02;  // of the whole height, from one point to the next
+  Series series{.name = name, .style = style};
+  if (range.count() <= std::int64_t{kValuesPerPoint} * points) {
+    series.y = values;
+    for (std::int64_t i = 0; i < range.count(); ++i) series.x.push_back(static_cast<double>(range.from + i));
+    panel.series.push_back(std::move(series));
+    return;
+  }
+  Envelope area{.name = name, .style = style};
+  double steepest = 0;
+  for (int n = 0; n < points; ++n) {
+    const auto begin = static_cast<std::int64_t>(static_cast<double>(range.count()) * n / points);
+    const auto end = static_cast<std::int64_t>(static_cast<double>(range.count()) * (n + 1) / points);
+    const auto [low, high] = std::minmax_element(values.begin() + begin, values.begin() + end);
+    area.x.push_back(static_cast<double>(range.from + begin));
+    area.low.push_back(*low);
+    area.high.push_back(*high);
+    series.y.push_back(values[static_cast<std::size_t>(begin)]);
+    steepest = std::max(steepest, *high - *low);
+  }
+  const auto [least, most] = std::minmax_element(values.begin(), values.end());
+  if (steepest > kSmooth * (*most - *least)) {
+    panel.envelopes.push_back(std::move(area));
+    return;
+  }
+  series.x = area.x;
+  series.x.push_back(static_cast<double>(range.to - 1));
+  series.y.push_back(values.back());
+  panel.series.push_back(std::move(series));
+}
+
+void fit_y(Panel& panel) {
+  double least = std::numeric_limits<double>::infinity(), most = -least;
+  const auto see = [&](const std::vector<double>& values) {
+    for (const double value : values) {
+      if (!std::isfinite(value)) continue;
+      least = std::min(least, value);
+      most = std::max(most, value);
+    }
+  };
+  for (const Series& series : panel.series) see(series.y);
+  for (const Envelope& envelope : panel.envelopes) {
+    see(envelope.low);
+    see(envelope.high);
+  }
+  if (least > most) least = most = 0;
+  fit(panel.y, least, most);
+}
+
+// Past e^-16 a weight is nothing in every float; lines may leave the panel there.
+constexpr double kDeepestBias = -16;
+
+}  // namespace
+
+Figure decay_figure(const PlotRequest& request) {
+  const WholeRange range = range_of(request, {0, 257}, kMostDistances);
+  if (range.count() < 2) refuse("--zoom: decay needs two distances and more");
+  Panel alike{.title = "Similarity of the vectors: 1 for the position itself"};
+  Panel added{.title = "Bias: what is added to the score"};
+  Panel buckets{.title = "T5: the bucket, whose number in the table is trained"};
+  alike.y.label = "cosine similarity";
+  added.y.label = "bias";
+  buckets.y.label = "bucket";
+  int style = 0;
+  std::vector<std::string> names;
+  for (const PlottedScheme& scheme : request.schemes) {
+    const std::string name =
+        request.schemes.size() > 1 ? label_of(scheme, request.schemes) : std::string(name_of(scheme.request.scheme));
+    names.push_back(described(scheme.request.scheme));
+    if (!is_bias_scheme(scheme.request.scheme)) {
+      add_curve(alike, name, style++, range, similarities(scheme, request, range), request.points);
+      continue;
+    }
+    const BiasValues bias = bias_values(scheme, request, range.to);
+    Panel& panel = bias.is_buckets ? buckets : added;
+    // the query stands at the end and looks back
+    const std::vector<std::vector<double>> heads = bias_by_distance(bias, range);
+    for (const std::int64_t head : evenly(static_cast<std::int64_t>(heads.size()), 3)) {
+      const std::string which = heads.size() > 1 ? fmt::format("{}, head {}", name, head) : name;
+      add_curve(panel, which, style++, range, heads[static_cast<std::size_t>(head)], request.points);
+    }
+  }
+  Figure figure;
+  figure.kind = "decay";
+  figure.title = "The further, the less?";
+  figure.subtitle = fmt::format("{}{}", fmt::join(names, "; "), numerics_note(request.numerics));
+  bool has_area = false;
+  std::string notes;
+  for (Panel* const panel : {&alike, &added, &buckets}) {
+    if (panel->series.empty() && panel->envelopes.empty()) continue;
+    has_area = has_area || !panel->envelopes.empty();
+    fit_y(*panel);
+    if (panel == &added && panel->y.least < 1.5 * kDeepestBias) {
+      // the margin above was that of the whole height
+      const double height = panel->y.most - panel->y.least;
+      fit(panel->y, kDeepestBias, panel->y.most - height * 0.05 / 1.1, 0.03);
+      notes = "Below −16 nothing is left of a weight: e^−16 is 0.0000001. ";
+    }
+    panel->x = {.least = static_cast<double>(range.from), .most = static_cast<double>(range.to - 1)};
+    figure.rows.push_back({{std::move(*panel)}});
+  }
+  figure.rows.back().panels.front().x.label = "distance to an earlier position";
+  if (has_area) notes += "Shaded, from least to most: more distances than can be drawn.";
+  figure.note = notes;
+  figure.height = 200 + 200 * static_cast<int>(figure.rows.size());
+  return figure;
+}
+
+}  // namespace posenc::cli

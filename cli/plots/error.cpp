@@ -1,0 +1,138 @@
+// How far an angle is off, against position: the exact way and the usual ones.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <type_traits>
+
+#include "cli/failure.h"
+#include "cli/plots/kinds.h"
+#include "cli/plots/position_table.h"
+#include "posenc/apply.h"
+
+namespace posenc::cli {
+namespace {
+
+constexpr int kPlaces = 96;   // along the axis
+constexpr int kSamples = 32;  // positions looked at from each place to the next
+
+double as_double(float value) { return static_cast<double>(value); }
+double as_double(BFloat16 value) {
+  return static_cast<double>(std::bit_cast<float>(static_cast<std::uint32_t>(value.bits) << 16U));
+}
+
+template <class T>
+std::vector<double> rounded_values(const Addition& form, const std::vector<std::int64_t>& positions) {
+  std::vector<T> values(positions.size() * static_cast<std::size_t>(form.width));
+  tabulate(view(values.data(), {static_cast<std::int64_t>(positions.size()), form.width}), {.ids = positions}, form);
+  std::vector<double> result;
+  for (const T value : values) result.push_back(as_double(value));
+  return result;
+}
+
+// Positions as bf16 holds them: a line through 0 with slope 1, made in that type.
+std::vector<std::int64_t> positions_in_bf16(const std::vector<std::int64_t>& positions) {
+  const Addition line{1, Lines{{0.0}, {1.0}}};
+  std::vector<std::int64_t> result;
+  for (const double position : rounded_values<BFloat16>(line, positions)) {
+    result.push_back(std::min(static_cast<std::int64_t>(position), kPositionLimit - 1));
+  }
+  return result;
+}
+
+// Where the sine and the cosine of each wave stand.
+struct PairColumns {
+  std::int64_t cosine = -1, sine = -1;
+};
+std::vector<PairColumns> pairs_of_table(const PositionTable& table) {
+  const auto& waves = std::get<Waves>(table.form.source);
+  std::vector<PairColumns> pairs(waves.waves.size());
+  for (std::size_t column = 0; column < waves.columns.size(); ++column) {
+    PairColumns& pair = pairs[static_cast<std::size_t>(waves.columns[column].wave)];
+    (waves.columns[column].quarter % 2 == 1 ? pair.cosine : pair.sine) = static_cast<std::int64_t>(column);
+  }
+  std::erase_if(pairs, [](const PairColumns& pair) { return pair.cosine < 0 || pair.sine < 0; });
+  return pairs;
+}
+
+// For each place the largest angle between what is and what should be.
+std::vector<double> worst_angles(const PositionTable& table, const std::vector<double>& truth,
+                                 const std::vector<double>& values) {
+  const std::vector<PairColumns> pairs = pairs_of_table(table);
+  const std::int64_t width = table.form.width;
+  std::vector<double> worst(kPlaces, 0.0);
+  for (std::int64_t row = 0; row < kPlaces * kSamples; ++row) {
+    double& largest = worst[static_cast<std::size_t>(row / kSamples)];
+    for (const PairColumns& pair : pairs) {
+      const auto cosine = static_cast<std::size_t>(row * width + pair.cosine);
+      const auto sine = static_cast<std::size_t>(row * width + pair.sine);
+      const double across = truth[cosine] * values[sine] - truth[sine] * values[cosine];
+      const double along = truth[cosine] * values[cosine] + truth[sine] * values[sine];
+      largest = std::max(largest, std::fabs(std::atan2(across, along)));
+    }
+  }
+  for (double& angle : worst) {
+    if (angle == 0) angle = std::nan("");  // a logarithm has no place for it
+  }
+  return worst;
+}
+
+}  // namespace
+
+Figure error_figure(const PlotRequest& request) {
+  const PlottedScheme& scheme = request.schemes.front();
+  WholeRange range = range_of(request, {1, 100'000'001}, kPositionLimit);
+  range.from = std::max<std::int64_t>(range.from, 1);
+  if (range.to - 1 < range.from * 2) refuse("--zoom: error needs a range that doubles, as 1:1000000");
+  if (request.numerics != Numerics::kExact) refuse("error: compares all numerics, so --numerics says nothing");
+  const auto table_with = [&](Numerics numerics) {
+    PlotRequest one = request;
+    one.numerics = numerics;
+    return position_table(scheme, one, range.to);
+  };
+  const PositionTable exact = table_with(Numerics::kExact);
+  if (!is_wave(exact) || pairs_of_table(exact).empty()) {
+    refuse(fmt::format("{}: has no angles", name_of(scheme.request.scheme)));
+  }
+
+  const auto first = static_cast<double>(range.from), last = static_cast<double>(range.to - 1);
+  std::vector<double> places;
+  std::vector<std::int64_t> positions;
+  for (int place = 0; place < kPlaces; ++place) {
+    const double from = first * std::pow(last / first, static_cast<double>(place) / (kPlaces - 1));
+    const double to = std::min(first * std::pow(last / first, (place + 1.0) / (kPlaces - 1)), last);
+    places.push_back(from);
+    for (int sample = 0; sample < kSamples; ++sample) {
+      // multiples of the golden ratio lie evenly, and in step with no wave
+      const double share = std::fmod(sample * 0.6180339887498949, 1.0);
+      positions.push_back(
+          std::clamp(static_cast<std::int64_t>(from + (to - from) * share), range.from, range.to - 1));
+    }
+  }
+
+  const std::vector<double> truth = values_at(exact, positions);
+  Panel panel;
+  const auto add = [&](const std::string& name, int style, const std::vector<double>& values) {
+    panel.series.push_back({.name = name, .x = places, .y = worst_angles(exact, truth, values), .style = style});
+  };
+  add("bf16 positions", 3, rounded_values<float>(exact.form, positions_in_bf16(positions)));
+  add("ggml-f32: float32 angle", 1, rounded_values<float>(table_with(Numerics::kGgmlF32).form, positions));
+  add("hf-f32: float32 angle", 2, rounded_values<float>(table_with(Numerics::kHfF32).form, positions));
+  add("exact, in bf16", 4, rounded_values<BFloat16>(exact.form, positions));
+  add("exact, in float32", 0, rounded_values<float>(exact.form, positions));
+
+  panel.x = {.label = "position", .least = first, .most = last, .scale = AxisScale::kLog};
+  panel.y = {.label = "largest error of an angle, in radians", .least = 1e-9, .most = 20, .scale = AxisScale::kLog};
+  panel.rules.push_back({.at = std::acos(-1.0), .text = "π, half a turn: nothing is left"});
+  Figure figure;
+  figure.kind = "error";
+  figure.title = "How far the angles are off";
+  figure.subtitle = fmt::format("{}; the largest of {} pairs at {} positions from each place to the next",
+                                described(scheme.request.scheme), pairs_of_table(exact).size(), kSamples);
+  figure.rows = {{{std::move(panel)}}};
+  return figure;
+}
+
+}  // namespace posenc::cli

@@ -1,0 +1,246 @@
+// One position: its numbers as a bar code beside a binary counter, and its pairs as clock hands.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <numbers>
+
+#include "cli/failure.h"
+#include "cli/plots/kinds.h"
+#include "cli/plots/position_table.h"
+#include "cli/plots/ticks.h"
+
+namespace posenc::cli {
+namespace {
+
+constexpr std::int64_t kNeighbours = 16;  // rows of the two maps
+constexpr std::int64_t kMostBars = 64;
+constexpr std::int64_t kMostDials = 12;
+
+std::vector<double> counted(std::size_t count, double first = 0) {
+  std::vector<double> numbers(count);
+  for (std::size_t i = 0; i < count; ++i) numbers[i] = first + static_cast<double>(i);
+  return numbers;
+}
+
+Axis cells_axis(std::size_t count) { return {.least = -0.5, .most = static_cast<double>(count) - 0.5}; }
+
+// Features as they are numbered, where some were left out.
+void name_columns(Axis& axis, const std::vector<std::int64_t>& features) {
+  const auto count = static_cast<std::int64_t>(features.size());
+  if (features.back() == count - 1) return;  // none were left out
+  for (const std::int64_t index : evenly(count, 8)) {
+    axis.ticks.push_back({static_cast<double>(index), fmt::format("{}", features[static_cast<std::size_t>(index)])});
+  }
+}
+
+struct Slice {
+  std::int64_t at, first, rows, digits;
+};
+
+Panel bars_panel(const PositionTable& table, const std::vector<std::int64_t>& features, const Slice& slice) {
+  Panel panel;
+  panel.title = fmt::format("Position {}: its numbers", grouped(static_cast<double>(slice.at)));
+  const std::vector<double> values = values_at(table, {slice.at});
+  double largest = 1;
+  for (const double value : values) largest = std::max(largest, std::fabs(value));
+  panel.series.push_back({.x = counted(values.size()), .y = values, .drawing = Drawing::kBars});
+  panel.x = cells_axis(features.size());
+  panel.x.shown = false;
+  panel.y = {.least = -largest * 1.1, .most = largest * 1.1};
+  panel.y.ticks = {{-largest, grouped(-largest)}, {0, "0"}, {largest, grouped(largest)}};
+  panel.rules.push_back({.vertical = false, .at = 0});
+  panel.width = 2.2;
+  return panel;
+}
+
+Panel numbers_panel(const PositionTable& table, const std::vector<std::int64_t>& features, const Slice& slice) {
+  Panel panel;
+  panel.title = "Its neighbours: fast features left, slow ones right";
+  HeatMap map;
+  map.columns = counted(features.size());
+  map.rows = counted(static_cast<std::size_t>(slice.rows), static_cast<double>(slice.first));
+  map.values = values_from(table, slice.first, slice.rows);
+  map.most = 0;
+  for (const double value : map.values) map.most = std::max(map.most, std::fabs(value));
+  if (map.most == 0) map.most = 1;
+  map.least = -map.most;
+  map.label = "value";
+  panel.heat_map = std::move(map);
+  panel.x = cells_axis(features.size());
+  panel.x.label = table.is_rotation ? "column: cosines, then sines" : "feature";
+  name_columns(panel.x, features);
+  panel.y = {.label = "position",
+             .least = static_cast<double>(slice.first) - 0.5,
+             .most = static_cast<double>(slice.first + slice.rows) - 0.5,
+             .reversed = true};
+  panel.width = 2.2;
+  return panel;
+}
+
+bool digit_of(std::int64_t number, std::int64_t digit) { return ((number >> digit) & 1) != 0; }
+
+Panel digits_panel(const Slice& slice) {
+  Panel panel;
+  panel.title = fmt::format("{} in binary", grouped(static_cast<double>(slice.at)));
+  Series bars{.drawing = Drawing::kBars};
+  for (std::int64_t digit = 0; digit < slice.digits; ++digit) {
+    bars.x.push_back(static_cast<double>(digit));
+    bars.y.push_back(digit_of(slice.at, digit) ? 1 : 0);
+    panel.words.push_back({static_cast<double>(digit), 1.22, digit_of(slice.at, digit) ? "1" : "0"});
+  }
+  panel.series.push_back(std::move(bars));
+  panel.x = cells_axis(static_cast<std::size_t>(slice.digits));
+  panel.x.shown = false;
+  panel.y = {.least = 0, .most = 1.4};
+  panel.y.ticks = {{0, "0"}, {1, "1"}};
+  return panel;
+}
+
+Panel counter_panel(const Slice& slice) {
+  Panel panel;
+  panel.title = "A binary counter";
+  HeatMap map;
+  map.columns = counted(static_cast<std::size_t>(slice.digits));
+  map.rows = counted(static_cast<std::size_t>(slice.rows), static_cast<double>(slice.first));
+  for (std::int64_t row = 0; row < slice.rows; ++row) {
+    for (std::int64_t digit = 0; digit < slice.digits; ++digit) {
+      map.values.push_back(digit_of(slice.first + row, digit) ? 1 : 0);
+    }
+  }
+  map.least = 0;
+  map.shows_scale = false;
+  panel.heat_map = std::move(map);
+  panel.x = cells_axis(static_cast<std::size_t>(slice.digits));
+  panel.x.label = "binary digit n, 2ⁿ";
+  for (std::int64_t digit = 0; digit<slice.digits; digit += slice.digits> 12 ? 4 : 1) {
+    panel.x.ticks.push_back({static_cast<double>(digit), fmt::format("{}", digit)});
+  }
+  panel.y = {.least = static_cast<double>(slice.first) - 0.5,
+             .most = static_cast<double>(slice.first + slice.rows) - 0.5,
+             .reversed = true};
+  return panel;
+}
+
+}  // namespace
+
+Figure fingerprint_figure(const PlotRequest& request) {
+  const PlottedScheme& scheme = request.schemes.front();
+  Slice slice{.at = request.at.value_or(37), .first = 0, .rows = kNeighbours, .digits = 6};
+  slice.first = std::clamp<std::int64_t>(slice.at - kNeighbours / 2, 0, kPositionLimit - kNeighbours);
+  const std::int64_t last = slice.first + slice.rows - 1;
+  slice.digits = std::max(slice.digits, static_cast<std::int64_t>(std::bit_width(static_cast<std::uint64_t>(last))));
+  const PositionTable whole = position_table(scheme, request, last + 1);
+  const std::vector<std::int64_t> features =
+      request.features.empty() ? evenly(whole.form.width, kMostBars) : request.features;
+  const PositionTable table = picked(whole, features);
+
+  Figure figure;
+  figure.kind = "fingerprint";
+  figure.title = fmt::format("The fingerprint of position {}", grouped(static_cast<double>(slice.at)));
+  figure.subtitle = fmt::format("{}{}", described(scheme.request.scheme), numerics_note(request.numerics));
+  Panel numbers = numbers_panel(table, features, slice), counter = counter_panel(slice);
+  const auto at = static_cast<double>(slice.at);
+  for (Panel* const panel : {&numbers, &counter}) {
+    panel->frames.push_back({panel->x.least, panel->x.most, at - 0.5, at + 0.5});
+  }
+  figure.rows = {{{bars_panel(table, features, slice), digits_panel(slice)}, 1},
+                 {{std::move(numbers), std::move(counter)}, 2.1}};
+  figure.note = "A filled cell of the counter is a 1.";
+  figure.height = 600;
+  return figure;
+}
+
+namespace {
+
+struct Dial {
+  std::string name;
+  double radians, cosine, sine;
+};
+
+std::vector<Dial> dials_at(const PositionTable& table, std::int64_t position) {
+  const auto& waves = std::get<Waves>(table.form.source);
+  const std::vector<double> values = values_at(table, {position});
+  std::vector<Dial> dials(waves.waves.size());
+  for (std::size_t column = 0; column < values.size(); ++column) {
+    Dial& dial = dials[static_cast<std::size_t>(waves.columns[column].wave)];
+    const bool is_cosine = waves.columns[column].quarter % 2 == 1;
+    dial.radians = table.columns[column].radians;
+    (is_cosine ? dial.cosine : dial.sine) = values[column] / waves.scale;
+  }
+  for (std::size_t pair = 0; pair < dials.size(); ++pair) {
+    dials[pair].name = fmt::format(
+        "pair {} · λ {}", pair,
+        dials[pair].radians == 0 ? "∞" : short_number(2 * std::numbers::pi / std::fabs(dials[pair].radians)));
+  }
+  return dials;
+}
+
+}  // namespace
+
+Figure phasors_figure(const PlotRequest& request) {
+  constexpr double kAcross = 2.9, kDown = 3.1;
+  const PlottedScheme& scheme = request.schemes.front();
+  const std::int64_t at = request.at.value_or(10), shift = request.shift.value_or(0);
+  if (at + shift < 0 || at + shift >= kPositionLimit) refuse(fmt::format("--shift: {} leaves the positions", shift));
+  const PositionTable table = position_table(scheme, request, std::max(at, at + shift) + 1);
+  if (!is_wave(table)) refuse(fmt::format("{}: has no pairs that turn", name_of(scheme.request.scheme)));
+  if (std::get<Waves>(table.form.source).scale == 0) refuse("phasors: hands of length 0 cannot be seen");
+
+  const std::vector<Dial> hands = dials_at(table, at), later = dials_at(table, at + shift);
+  const std::vector<std::int64_t> shown = evenly(static_cast<std::int64_t>(hands.size()), kMostDials);
+  const auto count = static_cast<int>(shown.size());
+  const int across = count <= 4 ? count : (count + 1) / 2 <= 4 ? (count + 1) / 2 : 4;
+
+  Panel panel;
+  panel.equal_units = true;
+  Series circles{.style = -1}, first{.name = fmt::format("position {}", grouped(static_cast<double>(at)))};
+  Series second{.name = fmt::format("position {}", grouped(static_cast<double>(at + shift))), .style = 1},
+      tips{.drawing = Drawing::kDots};
+  const auto hand = [](Series& series, double x, double y, const Dial& dial) {
+    series.x.insert(series.x.end(), {x, x + dial.cosine, x});
+    series.y.insert(series.y.end(), {y, y + dial.sine, std::nan("")});
+  };
+  for (int i = 0; i < count; ++i) {
+    const double x = kAcross * (i % across), y = -kDown * (i / across);
+    const auto pair = static_cast<std::size_t>(shown[static_cast<std::size_t>(i)]);
+    constexpr int kCorners = 72;
+    for (int corner = 0; corner <= kCorners; ++corner) {
+      const double angle = 2 * std::numbers::pi * corner / kCorners;
+      circles.x.push_back(x + std::cos(angle));
+      circles.y.push_back(y + std::sin(angle));
+    }
+    circles.x.push_back(x);
+    circles.y.push_back(std::nan(""));
+    hand(first, x, y, hands[pair]);
+    tips.x.push_back(x + hands[pair].cosine);
+    tips.y.push_back(y + hands[pair].sine);
+    if (shift != 0) hand(second, x, y, later[pair]);
+    panel.words.push_back({x, y - 1.3, hands[pair].name});
+  }
+  panel.x = {.least = -1.3, .most = kAcross * (across - 1) + 1.3, .shown = false};
+  const int down = (count + across - 1) / across;
+  panel.y = {.least = -kDown * (down - 1) - 1.6, .most = 1.15, .shown = false};
+  panel.series = {std::move(circles)};
+  if (shift != 0) panel.series.push_back(std::move(second));
+  panel.series.push_back(std::move(first));
+  panel.series.push_back(std::move(tips));
+
+  Figure figure;
+  figure.kind = "phasors";
+  figure.title = "Each pair is a clock hand: the first the fastest";
+  figure.subtitle = fmt::format(
+      "{}; angle p·ω from the right, counter-clockwise; λ is the positions of a full turn{}{}",
+      described(scheme.request.scheme), numerics_note(request.numerics),
+      shift != 0
+          ? fmt::format(". From the solid hand to the dashed one, {} positions, is the same turn wherever it begins",
+                        shift)
+          : "");
+  figure.rows = {{{std::move(panel)}}};
+  figure.height = 110 + 210 * down;
+  return figure;
+}
+
+}  // namespace posenc::cli

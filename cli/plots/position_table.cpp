@@ -1,0 +1,269 @@
+#include "cli/plots/position_table.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numbers>
+
+#include "cli/failure.h"
+#include "cli/plots/ticks.h"
+#include "posenc/apply.h"
+#include "posenc/json.h"
+
+namespace posenc::cli {
+namespace {
+
+constexpr double kPointsPerWave = 16;  // fewer, and a line through them is no wave any more
+
+// cosines, then sines, as a table of waves
+Waves waves_of(const Rotation& rotation) {
+  Waves waves;
+  waves.scale = rotation.magnitude;
+  waves.float32_angles = rotation.float32_angles;
+  for (const Frequency& frequency : rotation.frequencies) waves.waves.push_back({frequency, 0});
+  const auto pairs = static_cast<std::int32_t>(rotation.frequencies.size());
+  for (std::int32_t pair = 0; pair < pairs; ++pair) waves.columns.push_back({pair, 1});
+  const auto sine = static_cast<std::uint8_t>(rotation.sign < 0 ? 2 : 0);  // half a turn on, the sine is its negative
+  for (std::int32_t pair = 0; pair < pairs; ++pair) waves.columns.push_back({pair, sine});
+  return waves;
+}
+
+std::string_view wave_name(std::uint8_t quarter) { return quarter % 2 == 1 ? "cosine" : "sine"; }
+
+std::vector<TableColumn> columns_of_form(const Addition& form, bool is_rotation) {
+  std::vector<TableColumn> columns;
+  const auto* const waves = std::get_if<Waves>(&form.source);
+  for (std::int64_t feature = 0; feature < form.width; ++feature) {
+    if (waves == nullptr) {
+      columns.push_back({fmt::format("feature {}", feature), feature});
+      continue;
+    }
+    const WaveColumn& column = waves->columns[static_cast<std::size_t>(feature)];
+    const std::string name = is_rotation ? fmt::format("pair {}", column.wave) : fmt::format("feature {}", feature);
+    const Frequency& frequency = waves->waves[static_cast<std::size_t>(column.wave)].frequency;
+    columns.push_back(
+        {fmt::format("{}, {}", name, wave_name(column.quarter)), feature, radians_of(frequency), column.quarter});
+  }
+  return columns;
+}
+
+// Waves that no column asks for cost time. A chain of float32 products needs those before it, so it stays whole.
+void drop_unused(Waves& waves) {
+  if (waves.float32_angles.chain != 0) return;
+  const Waves all = waves;
+  const Float32Angles& angles = all.float32_angles;
+  waves.waves.clear();
+  waves.float32_angles.factors.clear();
+  waves.float32_angles.blends.clear();
+  for (WaveColumn& column : waves.columns) {
+    const auto wave = static_cast<std::size_t>(column.wave);
+    column.wave = static_cast<std::int32_t>(waves.waves.size());
+    waves.waves.push_back(all.waves[wave]);
+    if (!angles.factors.empty()) waves.float32_angles.factors.push_back(angles.factors[wave]);
+    if (!angles.blends.empty()) waves.float32_angles.blends.push_back(angles.blends[wave]);
+  }
+}
+
+// The same wave, with `fine` points in place of each position.
+PositionTable finer(PositionTable table, std::int64_t fine) {
+  for (Wave& wave : std::get<Waves>(table.form.source).waves) {
+    wave.frequency = frequency_from_radians(radians_of(wave.frequency) / static_cast<double>(fine));
+  }
+  return table;
+}
+
+Curve line_of(const PositionTable& column, const WholeRange& range, int points) {
+  Curve curve;
+  const auto* const waves = std::get_if<Waves>(&column.form.source);
+  const bool is_smooth = waves != nullptr && waves->float32_angles.factors.empty();
+  std::int64_t fine = is_smooth ? std::clamp<std::int64_t>(points / range.count(), 1, 64) : 1;
+  if (range.to > kPositionLimit / fine) fine = 1;
+  const std::int64_t steps = (range.count() - 1) * fine;
+  std::vector<std::int64_t> at;
+  for (const std::int64_t step : evenly(steps + 1, std::max(points, 2))) at.push_back(range.from * fine + step);
+  curve.y = values_at(fine > 1 ? finer(column, fine) : column, at);
+  for (const std::int64_t place : at) {
+    curve.x.push_back(static_cast<double>(place) / static_cast<double>(fine));
+  }
+  return curve;
+}
+
+// The places to look at between `from` and `to`: enough for the extremes of a wave, without stepping over them.
+void add_places(const TableColumn& column, std::int64_t from, std::int64_t to, std::vector<std::int64_t>& places) {
+  constexpr int kLooks = 128, kLooksPerWave = 32;
+  if (column.radians == 0) {
+    for (std::int64_t place = from; place < to; ++place) places.push_back(place);
+    return;
+  }
+  const double apart = wavelength_of(column) / kLooksPerWave;
+  std::int64_t last = -1;
+  for (int look = 0; look < kLooks; ++look) {
+    const std::int64_t place = from + std::llround(look * apart);
+    if (place >= to) return;
+    if (place != last) places.push_back(place);
+    last = place;
+  }
+}
+
+Curve area_of(const PositionTable& column, const WholeRange& range, int points) {
+  Curve curve;
+  curve.is_area = true;
+  // a piece holds a whole wave, so that no beat between pieces and waves shows
+  const double count = static_cast<double>(range.count());
+  const double waves = std::max(std::floor(count / wavelength_of(column.columns.front())), 1.0);
+  const std::int64_t pieces =
+      column.columns.front().radians == 0 ? points : std::min<std::int64_t>(points, std::llround(waves));
+  const auto start_of = [&](std::int64_t n) {
+    return range.from + static_cast<std::int64_t>(count * static_cast<double>(n) / static_cast<double>(pieces));
+  };
+  for (std::int64_t n = 0; n < pieces; ++n) {
+    std::vector<std::int64_t> places;
+    add_places(column.columns.front(), start_of(n), std::max(start_of(n + 1), start_of(n) + 1), places);
+    const std::vector<double> values = values_at(column, places);
+    const auto [low, high] = std::minmax_element(values.begin(), values.end());
+    curve.x.push_back(static_cast<double>(start_of(n)));
+    curve.y.push_back(*low);
+    curve.high.push_back(*high);
+  }
+  curve.x.push_back(static_cast<double>(range.to - 1));
+  curve.y.push_back(curve.y.back());
+  curve.high.push_back(curve.high.back());
+  return curve;
+}
+
+}  // namespace
+
+PositionTable position_table(const PlottedScheme& scheme, const PlotRequest& request, std::int64_t length) {
+  const std::string_view name = name_of(scheme.request.scheme);
+  const Situation now{.length = request.length > 0 ? request.length : length, .numerics = request.numerics};
+  const Form form = form_of(scheme.request, now, scheme.weights);
+  PositionTable table;
+  if (const auto* const addition = std::get_if<Addition>(&form)) {
+    table.form = *addition;
+  } else if (const auto* const rotation = std::get_if<Rotation>(&form)) {
+    if (rotation->position_axes != 1)
+      refuse(fmt::format("{}: positions have several axes, and figures have one", name));
+    if (!rotation->growth.rates.empty())
+      refuse("rope: with xpos, lengths change with position; this figure shows none");
+    table.is_rotation = true;
+    table.form.width = 2 * pairs_of(*rotation);
+    table.form.source = waves_of(*rotation);
+  } else {
+    refuse(fmt::format("{}: gives a position no numbers of its own (sinusoidal, rope and learned do)", name));
+  }
+  if (const auto* const waves = std::get_if<Waves>(&table.form.source); waves != nullptr && waves->axes != 1) {
+    refuse(fmt::format("{}: positions have several axes, and figures have one", name));
+  }
+  table.columns = columns_of_form(table.form, table.is_rotation);
+  return table;
+}
+
+PositionTable picked(const PositionTable& table, const std::vector<std::int64_t>& features) {
+  PositionTable result;
+  result.is_rotation = table.is_rotation;
+  for (const std::int64_t feature : features) {
+    if (feature < 0 || feature >= table.form.width) {
+      refuse(fmt::format("--features: {} is not from 0 to {}", feature, table.form.width - 1));
+    }
+    result.columns.push_back(table.columns[static_cast<std::size_t>(feature)]);
+  }
+  result.form = table.form;
+  if (auto* const waves = std::get_if<Waves>(&result.form.source)) {
+    const std::vector<WaveColumn> all = std::move(waves->columns);
+    waves->columns.clear();
+    for (const std::int64_t feature : features) waves->columns.push_back(all[static_cast<std::size_t>(feature)]);
+    result.form.width = static_cast<std::int64_t>(features.size());
+    drop_unused(*waves);
+  }
+  return result;
+}
+
+std::vector<double> values_at(const PositionTable& table, const std::vector<std::int64_t>& positions) {
+  const auto count = static_cast<std::int64_t>(positions.size());
+  std::vector<double> all(positions.size() * static_cast<std::size_t>(table.form.width));
+  if (all.empty()) return all;
+  tabulate(view(all.data(), {count, table.form.width}), {.ids = positions}, table.form);
+  if (is_wave(table)) return all;
+  // other tables are made whole
+  std::vector<double> values;
+  for (std::int64_t row = 0; row < count; ++row) {
+    for (const TableColumn& column : table.columns) {
+      values.push_back(all[static_cast<std::size_t>(row * table.form.width + column.feature)]);
+    }
+  }
+  return values;
+}
+
+std::vector<double> values_from(const PositionTable& table, std::int64_t first, std::int64_t count) {
+  std::vector<std::int64_t> positions;
+  for (std::int64_t i = 0; i < count; ++i) positions.push_back(first + i);
+  return values_at(table, positions);
+}
+
+bool is_wave(const PositionTable& table) { return std::holds_alternative<Waves>(table.form.source); }
+
+double wavelength_of(const TableColumn& column) {
+  if (column.radians == 0) return std::numeric_limits<double>::infinity();
+  return 2 * std::numbers::pi / std::fabs(column.radians);
+}
+
+Curve curve_of(const PositionTable& column, const WholeRange& range, int points) {
+  const bool fits = range.count() <= points || std::holds_alternative<Lines>(column.form.source);
+  const double step = static_cast<double>(range.count()) / points;
+  const bool is_slow = is_wave(column) && wavelength_of(column.columns.front()) >= kPointsPerWave * step;
+  return fits || is_slow ? line_of(column, range, points) : area_of(column, range, points);
+}
+
+std::vector<std::int64_t> evenly(std::int64_t size, std::int64_t count) {
+  std::vector<std::int64_t> indices;
+  const std::int64_t taken = std::min(size, count);
+  for (std::int64_t i = 0; i < taken; ++i) {
+    const double share = taken > 1 ? static_cast<double>(i) / static_cast<double>(taken - 1) : 0;
+    indices.push_back(taken == size ? i : std::llround(share * static_cast<double>(size - 1)));
+  }
+  return indices;
+}
+
+std::string described(const Scheme& scheme) {
+  const Json json = parse_json(to_json(scheme)), usual = parse_json(to_json(scheme_named(name_of(scheme))));
+  std::string text(name_of(scheme));
+  for (const auto& [key, value] : *json.as<Json::Object>()) {
+    const bool is_size = key == "width" || key == "dims" || key == "heads" || key == "base";
+    if (key == "scheme" || (!is_size && usual.find(key) != nullptr && *usual.find(key) == value)) continue;
+    std::string shown = dump_json(value);
+    if (const auto* const number = value.as<double>()) shown = fmt::format("{}", *number);
+    if (const auto* const word = value.as<std::string>()) shown = *word;
+    if (const Json* const type = value.find("type")) {
+      shown = type->as<std::string>() != nullptr ? *type->as<std::string>() : shown;
+      if (const Json* const factor = value.find("factor"); factor != nullptr && factor->as<double>() != nullptr) {
+        shown += fmt::format(" × {}", *factor->as<double>());
+      }
+    }
+    if (shown.size() > 40) shown = shown.substr(0, 36) + " …]";
+    text += fmt::format(", {} {}", key, shown);
+  }
+  std::replace(text.begin(), text.end(), '_', ' ');
+  return text;
+}
+
+std::string short_number(double value) {
+  if (!std::isfinite(value)) return "∞";
+  if (std::fabs(value) >= 1000) return grouped(std::round(value));
+  return fmt::format("{:.3g}", value);
+}
+
+std::string numerics_note(Numerics numerics) {
+  return numerics == Numerics::kExact ? "" : fmt::format("; angles as {} makes them", name_of(numerics));
+}
+
+WholeRange range_of(const PlotRequest& request, WholeRange usual, std::int64_t most) {
+  const WholeRange range = request.zoom.value_or(usual);
+  if (range.count() > most) {
+    refuse(fmt::format("--zoom: {} to {} is more than {} for this kind of figure", range.from, range.to, most));
+  }
+  return range;
+}
+
+}  // namespace posenc::cli

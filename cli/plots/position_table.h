@@ -1,0 +1,63 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "cli/plots/kinds.h"
+#include "posenc/forms.h"
+
+namespace posenc::cli {
+
+/// One number of a position's vector. A rotation has two for each pair, the cosines and the sines of its angles.
+struct TableColumn {
+  std::string name = {};
+  std::int64_t feature = 0;
+  double radians = 0;  // per position; 0: no wave
+  std::uint8_t quarter = 0;
+};
+
+/// What positions become, as columns of numbers, whatever the scheme's form.
+struct PositionTable {
+  Addition form = {};
+  std::vector<TableColumn> columns = {};
+  bool is_rotation = false;
+};
+
+/// Throws: Failure where the scheme has no such numbers, positions of several axes, or lengths that change.
+PositionTable position_table(const PlottedScheme& scheme, const PlotRequest& request, std::int64_t length);
+
+/// These columns of it. Throws: Failure for a feature that it does not have.
+PositionTable picked(const PositionTable& table, const std::vector<std::int64_t>& features);
+
+/// [positions, columns], in double.
+std::vector<double> values_at(const PositionTable& table, const std::vector<std::int64_t>& positions);
+/// The same from `first` on.
+std::vector<double> values_from(const PositionTable& table, std::int64_t first, std::int64_t count);
+
+bool is_wave(const PositionTable& table);
+/// Positions per turn; infinite where there is no wave.
+double wavelength_of(const TableColumn& column);
+
+/// A column against position. Where there are not enough points to draw its waves, the area that they fill.
+struct Curve {
+  bool is_area = false;
+  std::vector<double> x = {}, y = {}, high = {};
+};
+/// Of a table with one column. A wave goes on between positions, which shows in a short range.
+Curve curve_of(const PositionTable& column, const WholeRange& range, int points);
+
+/// `count` indices from 0 to `size` − 1, evenly spaced, both ends included; all where they are not more.
+std::vector<std::int64_t> evenly(std::int64_t size, std::int64_t count);
+
+/// "sinusoidal, width 16, base 10000": the fields that say how large it is, and those that are not as usual.
+std::string described(const Scheme& scheme);
+/// "6.28", "19.9", "6,283", "∞".
+std::string short_number(double value);
+/// "angles as hf-f32 makes them" or "".
+std::string numerics_note(Numerics numerics);
+
+/// The range that is asked for, or the usual one. Throws: Failure where it is longer than `most`.
+WholeRange range_of(const PlotRequest& request, WholeRange usual, std::int64_t most);
+
+}  // namespace posenc::cli

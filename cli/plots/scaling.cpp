@@ -1,0 +1,174 @@
+// What each way to stretch rope does to each pair.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numbers>
+
+#include "cli/failure.h"
+#include "cli/plots/bias_values.h"
+#include "cli/plots/kinds.h"
+#include "cli/plots/position_table.h"
+#include "cli/plots/ticks.h"
+
+namespace posenc::cli {
+namespace {
+
+constexpr std::int64_t kUsualTrained = 4096;
+
+struct Stretched {
+  std::string name;
+  Rope rope;
+};
+
+std::vector<double> radians_of_pairs(const Rope& rope, std::int64_t length) {
+  std::vector<double> radians;
+  for (const Frequency& frequency : prepare(rope, {.length = length}).frequencies) {
+    radians.push_back(radians_of(frequency));
+  }
+  return radians;
+}
+
+std::int64_t original_length_of(const Rope& rope) {
+  const auto look = [](const auto& scaling) -> std::int64_t {
+    if constexpr (requires { scaling.original_length; }) return scaling.original_length;
+    return 0;
+  };
+  return std::visit(look, rope.scaling);
+}
+
+// The well-known ones, all with the same aim.
+std::vector<Stretched> usual_ways(const Rope& rope, std::int64_t trained, double factor) {
+  std::vector<Stretched> ways;
+  const auto add = [&](const std::string& name, const RopeScaling& scaling) {
+    ways.push_back({name, rope});
+    ways.back().rope.scaling = scaling;
+  };
+  add("linear", LinearScaling{.factor = factor});
+  add("ntk", NtkScaling{.factor = factor});
+  add("dynamic, factor 2", DynamicScaling{.factor = 2, .original_length = trained});
+  add("yarn", YarnScaling{.factor = factor, .original_length = trained});
+  add("llama3", Llama3Scaling{.factor = factor, .original_length = trained});
+  return ways;
+}
+
+std::vector<Stretched> given_ways(const PlotRequest& request) {
+  std::vector<Stretched> ways;
+  for (const PlottedScheme& scheme : request.schemes) {
+    const auto* const rope = std::get_if<Rope>(&scheme.request.scheme);
+    if (rope == nullptr) refuse(fmt::format("scaling: is of rope, not of {}", name_of(scheme.request.scheme)));
+    if (std::holds_alternative<NoScaling>(rope->scaling)) continue;
+    const auto name = std::visit([](const auto& scaling) { return std::string(scaling.name); }, rope->scaling);
+    ways.push_back({name, *rope});
+  }
+  const auto is_taken = [&](const Stretched& way) {
+    return std::count_if(ways.begin(), ways.end(), [&](const Stretched& other) { return other.name == way.name; }) >
+           1;
+  };
+  const bool has_twins = std::any_of(ways.begin(), ways.end(), is_taken);
+  for (std::size_t i = 0; has_twins && i < ways.size(); ++i) ways[i].name += fmt::format(" ({})", i + 1);
+  return ways;
+}
+
+std::string as_fraction(double ratio) {
+  const double inverse = 1 / ratio;
+  if (ratio == 1) return "1";
+  return std::fabs(inverse - std::round(inverse)) < 1e-9 ? fmt::format("1/{}", std::llround(inverse))
+                                                         : fmt::format("{:.2g}", ratio);
+}
+
+Axis pairs_axis(std::size_t pairs) { return {.least = 0, .most = std::max(static_cast<double>(pairs) - 1, 1.0)}; }
+
+}  // namespace
+
+Figure scaling_figure(const PlotRequest& request) {
+  std::vector<Stretched> ways = given_ways(request);
+  Rope plain = std::get<Rope>(request.schemes.front().request.scheme);
+  plain.scaling = NoScaling{};
+  if (plain.sections.size() > 1) refuse("rope: positions have several axes, and figures have one");
+  if (!(request.factor >= 1) || request.factor > 1e6) refuse("--factor: must be from 1 to 1e6");
+  std::int64_t trained = request.trained.value_or(kUsualTrained);
+  if (!request.trained && !ways.empty()) {
+    const std::int64_t original = original_length_of(ways.front().rope);
+    trained = original > 0 ? original : trained;
+  }
+  if (trained < 1 || trained > (std::int64_t{1} << 40)) refuse("--trained: must be from 1 to 2^40");
+  const auto length = static_cast<std::int64_t>(std::llround(static_cast<double>(trained) * request.factor));
+  const bool is_usual = ways.empty();
+  if (is_usual) ways = usual_ways(plain, trained, request.factor);
+
+  const std::vector<double> radians = radians_of_pairs(plain, trained);
+  Panel turns{.title = "Positions that a full turn of each pair takes"};
+  Series wavelengths{.drawing = Drawing::kDots};
+  double first_unfinished = static_cast<double>(radians.size());
+  for (std::size_t pair = 0; pair < radians.size(); ++pair) {
+    const double wavelength = 2 * std::numbers::pi / radians[pair];
+    wavelengths.x.push_back(static_cast<double>(pair));
+    wavelengths.y.push_back(wavelength);
+    if (wavelength > static_cast<double>(trained))
+      first_unfinished = std::min(first_unfinished, static_cast<double>(pair));
+  }
+  turns.x = pairs_axis(radians.size());
+  const double longest = wavelengths.y.back(), end = static_cast<double>(std::max(trained, length));
+  turns.y = {.label = "positions", .least = 3, .most = std::max(longest, end) * 3, .scale = AxisScale::kLog};
+  turns.rules.push_back({.at = static_cast<double>(trained),
+                         .text = fmt::format("trained length {}", grouped(static_cast<double>(trained)))});
+  if (is_usual && length > trained) {
+    turns.rules.push_back({.at = static_cast<double>(length),
+                           .text = fmt::format("stretched to {}", grouped(static_cast<double>(length)))});
+  }
+  turns.series.push_back(std::move(wavelengths));
+
+  Panel slowed{.title = "How fast each pair turns afterwards; 1 is as before"};
+  slowed.x = pairs_axis(radians.size());
+  slowed.x.label = "pair, from fast to slow";
+  slowed.y.label = "frequency ÷ before";
+  double least = 1, most = 1;
+  int style = 0;
+  for (const Stretched& way : ways) {
+    const std::int64_t now = request.length > 0 ? request.length : length;
+    const std::vector<double> after = radians_of_pairs(way.rope, now);
+    if (after.size() != radians.size() || way.rope.base != plain.base) {
+      refuse("scaling: all of them need the same dims and base");
+    }
+    Series series{.name = way.name, .x = turns.series.front().x, .style = style++};
+    for (std::size_t pair = 0; pair < after.size(); ++pair) {
+      const double ratio = after[pair] / radians[pair];
+      series.y.push_back(ratio > 0 ? ratio : std::nan(""));
+      if (ratio > 0) least = std::min(least, ratio);
+      most = std::max(most, ratio);
+    }
+    slowed.series.push_back(std::move(series));
+  }
+  slowed.y.scale = AxisScale::kLog;
+  slowed.y.least = least * 0.8;
+  slowed.y.most = most * 1.3;
+  for (double ratio = 1; ratio >= slowed.y.least; ratio /= least < 1.0 / 100 ? 4 : 2) {
+    slowed.y.ticks.push_back({ratio, as_fraction(ratio)});
+  }
+  if (first_unfinished < static_cast<double>(radians.size())) {
+    const double from = std::max(first_unfinished - 0.5, 0.0);
+    turns.bands.push_back({from, turns.x.most, ""});
+    slowed.bands.push_back({from, turns.x.most, ""});
+  }
+
+  Figure figure;
+  figure.kind = "scaling";
+  figure.title = "Stretching rope: which pairs slow down, and by how much";
+  figure.subtitle =
+      fmt::format("{}; {}", described(plain),
+                  is_usual || request.length > 0
+                      ? fmt::format("from {} positions to {}", grouped(static_cast<double>(trained)),
+                                    grouped(static_cast<double>(request.length > 0 ? request.length : length)))
+                      : fmt::format("trained with {} positions", grouped(static_cast<double>(trained))));
+  if (!turns.bands.empty()) {
+    figure.note = fmt::format("Shaded: the {} slowest of {} pairs never finish a turn in the trained length.",
+                              radians.size() - static_cast<std::size_t>(first_unfinished), radians.size());
+  }
+  figure.rows = {{{std::move(turns)}, 1}, {{std::move(slowed)}, 1.5}};
+  figure.height = 640;
+  return figure;
+}
+
+}  // namespace posenc::cli

@@ -1,0 +1,194 @@
+// Waves and heat map: the table of a scheme, once as curves and once as colours.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "cli/failure.h"
+#include "cli/plots/kinds.h"
+#include "cli/plots/position_table.h"
+#include "cli/plots/ticks.h"
+
+namespace posenc::cli {
+namespace {
+
+constexpr std::int64_t kMostLanes = 8;
+constexpr std::size_t kMostFeatures = 16;
+constexpr std::int64_t kMostRows = std::int64_t{1} << 22;  // of a table that is read whole
+
+// The sine of every pair, as far as there is room; of tables without waves, any.
+std::vector<std::int64_t> usual_features(const PositionTable& table) {
+  std::vector<std::int64_t> sines;
+  for (const TableColumn& column : table.columns) {
+    if (!is_wave(table) || (column.quarter % 2 == 0 && column.radians != 0)) sines.push_back(column.feature);
+  }
+  std::vector<std::int64_t> features;
+  for (const std::int64_t index : evenly(static_cast<std::int64_t>(sines.size()), kMostLanes)) {
+    features.push_back(sines[static_cast<std::size_t>(index)]);
+  }
+  return features;
+}
+
+std::string lane_name(const TableColumn& column) {
+  if (column.radians == 0) return column.name;
+  return fmt::format("{} · λ {}", column.name.substr(0, column.name.find(',')), short_number(wavelength_of(column)));
+}
+
+// As many as there are cells. Sines and cosines by turns, some left out, would make patterns that are not there.
+std::vector<std::int64_t> shown_features(const PositionTable& table, std::int64_t cells, bool only_sines) {
+  if (!only_sines) return evenly(table.form.width, cells);
+  std::vector<std::int64_t> sines, features;
+  for (const TableColumn& column : table.columns) {
+    if (column.quarter % 2 == 0) sines.push_back(column.feature);
+  }
+  for (const std::int64_t index : evenly(static_cast<std::int64_t>(sines.size()), cells)) {
+    features.push_back(sines[static_cast<std::size_t>(index)]);
+  }
+  return features;
+}
+
+double largest_of(const std::vector<double>& values) {
+  double largest = 0;
+  for (const double value : values) {
+    if (std::isfinite(value)) largest = std::max(largest, std::fabs(value));
+  }
+  return largest > 0 ? largest : 1;
+}
+
+std::int64_t most_positions(const PositionTable& table) {
+  return std::holds_alternative<Rows>(table.form.source) ? kMostRows : kPositionLimit;
+}
+
+}  // namespace
+
+Figure waves_figure(const PlotRequest& request) {
+  const PlottedScheme& scheme = request.schemes.front();
+  const WholeRange wanted = request.zoom.value_or(WholeRange{0, 101});
+  const PositionTable table = position_table(scheme, request, wanted.to);
+  const WholeRange range = range_of(request, wanted, most_positions(table));
+  if (range.count() < 2) refuse("--zoom: a wave needs two positions and more");
+  const std::vector<std::int64_t> features = request.features.empty() ? usual_features(table) : request.features;
+  if (features.size() > kMostFeatures) refuse(fmt::format("--features: at most {} at once", kMostFeatures));
+
+  Figure figure;
+  figure.kind = "waves";
+  figure.title = is_wave(table) ? "Each feature is a wave, from fast to slow" : "Each feature against position";
+  figure.subtitle =
+      fmt::format("{}{}{}", described(scheme.request.scheme),
+                  is_wave(table) ? "; λ is the wavelength in positions" : "", numerics_note(request.numerics));
+  bool has_area = false;
+  double largest = 0;
+  for (const std::int64_t feature : features) {
+    const PositionTable column = picked(table, {feature});
+    const Curve curve = curve_of(column, range, request.points);
+    Panel panel;
+    panel.x = {.least = static_cast<double>(range.from), .most = static_cast<double>(range.to - 1), .shown = false};
+    const std::string name = lane_name(column.columns.front());
+    largest = std::max({largest, largest_of(curve.y), largest_of(curve.high)});
+    if (curve.is_area) {
+      has_area = true;
+      panel.envelopes.push_back({name, curve.x, curve.y, curve.high, 0});
+    } else {
+      panel.series.push_back({.name = name, .x = curve.x, .y = curve.y});
+      // the positions themselves, where they can be told apart
+      if (range.count() * 20 <= request.points) {
+        Series dots{.y = values_from(column, range.from, range.count()), .drawing = Drawing::kDots};
+        for (std::int64_t i = 0; i < range.count(); ++i) dots.x.push_back(static_cast<double>(range.from + i));
+        panel.series.push_back(std::move(dots));
+      }
+    }
+    figure.rows.push_back({{std::move(panel)}});
+  }
+  for (PanelRow& row : figure.rows) {
+    Axis& axis = row.panels.front().y;
+    axis = {.least = -largest * 1.12, .most = largest * 1.12};
+    axis.ticks = {{-largest, grouped(-largest)}, {largest, grouped(largest)}};
+  }
+  Axis& last = figure.rows.back().panels.front().x;
+  last.shown = true;
+  last.label = "position";
+  if (has_area) {
+    figure.note = "Shaded, from least to most: waves too fast for this many positions; a line would show false ones.";
+  }
+  figure.height = 150 + 52 * static_cast<int>(features.size());
+  return figure;
+}
+
+Figure heatmap_figure(const PlotRequest& request) {
+  const PlottedScheme& scheme = request.schemes.front();
+  const WholeRange wanted = request.zoom.value_or(WholeRange{0, 100});
+  const PositionTable whole = position_table(scheme, request, wanted.to);
+  const WholeRange range = range_of(request, wanted, kPositionLimit);
+  const bool only_sines =
+      request.features.empty() && is_wave(whole) && !whole.is_rotation && whole.form.width > request.cells_across;
+  const std::vector<std::int64_t> features =
+      request.features.empty() ? shown_features(whole, request.cells_across, only_sines) : request.features;
+  const PositionTable table = picked(whole, features);
+
+  HeatMap map;
+  const auto rows = std::min<std::int64_t>(range.count(), request.cells_down);
+  const double step = static_cast<double>(range.count()) / static_cast<double>(rows);
+  std::vector<std::int64_t> positions;
+  for (std::int64_t row = 0; row < rows; ++row) {
+    positions.push_back(range.from + static_cast<std::int64_t>(static_cast<double>(row) * step));
+    map.rows.push_back(static_cast<double>(range.from) + static_cast<double>(row) * step);
+  }
+  map.values = values_at(table, positions);
+  const double stride =
+      features.size() > 1 ? static_cast<double>(whole.form.width) / static_cast<double>(features.size()) : 1;
+  bool has_grey = false;
+  for (std::size_t column = 0; column < features.size(); ++column) {
+    map.columns.push_back(request.features.empty() ? static_cast<double>(column) * stride
+                                                   : static_cast<double>(column));
+    // two samples for each turn, or what the eye sees is not there
+    if (step <= 1 || wavelength_of(table.columns[column]) >= 2 * step) continue;
+    has_grey = true;
+    for (std::size_t cell = column; cell < map.values.size(); cell += features.size()) {
+      map.values[cell] = std::numeric_limits<double>::quiet_NaN();
+    }
+  }
+  const auto* const waves = std::get_if<Waves>(&table.form.source);
+  map.most = waves != nullptr && waves->scale != 0 ? std::fabs(waves->scale) : largest_of(map.values);
+  map.least = -map.most;
+  map.label = "value";
+
+  Figure figure;
+  figure.kind = "heatmap";
+  figure.title = table.is_rotation ? "Cosines and sines of every pair" : "Every position, every feature";
+  figure.subtitle = fmt::format("{}{}", described(scheme.request.scheme), numerics_note(request.numerics));
+  Panel panel;
+  const double wide = (request.features.empty() ? stride : 1) / 2;
+  panel.x = {.label = table.is_rotation ? "pair: cosines, then sines"
+                      : only_sines      ? "feature, sines only"
+                                        : "feature",
+             .least = -wide,
+             .most = map.columns.back() + wide};
+  if (!request.features.empty()) {
+    for (std::size_t i = 0; i < features.size(); ++i) {
+      panel.x.ticks.push_back({static_cast<double>(i), fmt::format("{}", features[i])});
+    }
+  } else if (table.is_rotation) {
+    const std::int64_t pairs = whole.form.width / 2;
+    for (const std::int64_t half : {std::int64_t{0}, pairs}) {
+      for (const std::int64_t quarter : {0, 1, 2, 3}) {
+        const std::int64_t pair = pairs * quarter / 4;
+        if (quarter > 0 && pairs < 8) continue;
+        panel.x.ticks.push_back({static_cast<double>(half + pair), fmt::format("{}", pair)});
+      }
+    }
+  }
+  panel.y = {.label = "position",
+             .least = map.rows.front() - step / 2,
+             .most = map.rows.back() + step / 2,
+             .reversed = true};
+  panel.heat_map = std::move(map);
+  figure.rows = {{{std::move(panel)}}};
+  if (has_grey)
+    figure.note = "Grey (or ×): waves with less than two of the drawn positions in a turn; colours there would lie.";
+  figure.height = 620;
+  return figure;
+}
+
+}  // namespace posenc::cli

@@ -1,0 +1,385 @@
+"""Figures: their numbers by plain Python, as drawn in a terminal, and what is refused."""
+
+import json
+import math
+import os
+import pty
+import struct
+import unittest
+
+from program import POSENC, SANITIZED, ProgramTest, npy, run
+
+KINDS = ("waves", "heatmap", "fingerprint", "phasors", "dots", "decay", "bias", "scaling", "error")
+
+
+def frequencies(width, base=10000.0):
+    return [base ** (-2 * i / width) for i in range(width // 2)]
+
+
+class Plot(ProgramTest):
+    def figure(self, *arguments):
+        return json.loads(self.succeeds("plot", *arguments, "--json").out)
+
+
+class Numbers(Plot):
+    """--json against Python's own mathematics."""
+
+    def close(self, got, expected, by=1e-12):
+        self.assertEqual(len(got), len(expected))
+        for a, b in zip(got, expected):
+            self.assertAlmostEqual(a, b, delta=by)
+
+    def test_waves(self):
+        figure = self.figure("waves", "sinusoidal", "--width", 8, "--zoom", "0:50")
+        self.assertEqual(figure["kind"], "waves")
+        self.assertEqual(len(figure["panels"]), 4)
+        wavelengths = ("6.28", "62.8", "628", "6,283")
+        for panel, frequency, wavelength in zip(figure["panels"], frequencies(8), wavelengths):
+            line, dots = panel["series"]
+            self.assertTrue(line["name"].endswith("λ " + wavelength), line["name"])
+            self.assertEqual(line["x"][0], 0)
+            self.assertEqual(line["x"][-1], 49)
+            self.close(line["y"], [math.sin(x * frequency) for x in line["x"]])
+            self.assertEqual(dots["x"], list(range(50)))
+            self.close(dots["y"], [math.sin(x * frequency) for x in range(50)])
+            self.assertEqual(panel["envelopes"], [])
+
+    def test_chosen_features(self):
+        figure = self.figure("waves", "--features", "1,3", "--zoom", "1000000:1000010")
+        for panel, feature in zip(figure["panels"], (1, 3)):
+            frequency = frequencies(16)[feature // 2]
+            line = panel["series"][0]
+            self.close(line["y"], [math.cos(x * frequency) for x in line["x"]], 1e-9)
+
+    def test_fast_waves_are_areas(self):
+        figure = self.figure("waves", "sinusoidal", "--width", 16, "--zoom", "0:1000000")
+        for panel, frequency in zip(figure["panels"], frequencies(16)):
+            wavelength, step = 2 * math.pi / frequency, 1000000 / 2400
+            is_area = wavelength < 16 * step
+            self.assertEqual(bool(panel["envelopes"]), is_area)
+            self.assertEqual(bool(panel["series"]), not is_area)
+            for area in panel["envelopes"]:
+                for low, high in zip(area["low"], area["high"]):
+                    self.assertTrue(-1 <= low < -0.95 and 0.95 < high <= 1, (low, high))
+        self.assertIn("Shaded", figure["note"])
+
+    def test_rope_waves_turn_as_asked(self):
+        figure = self.figure("waves", "rope", "--dims", 4, "--sign", -1, "--zoom", "0:9", "--features", "0,2")
+        cosine, sine = (panel["series"][0] for panel in figure["panels"])
+        self.close(cosine["y"], [math.cos(x) for x in cosine["x"]])
+        self.close(sine["y"], [-math.sin(x) for x in sine["x"]])
+
+    def test_float32_angles_have_no_wave_between_positions(self):
+        figure = self.figure("waves", "--zoom", "16777217:16777227", "--numerics", "hf-f32", "--features", "0")
+        line = figure["panels"][0]["series"][0]
+        self.assertEqual(line["x"], list(range(16777217, 16777227)))
+        # float32 has no odd number there, and rounds to even
+        rounded = [struct.unpack("f", struct.pack("f", x))[0] for x in line["x"]]
+        self.close(line["y"], [math.sin(x) for x in rounded])
+
+    def test_heatmap(self):
+        figure = self.figure("heatmap", "sinusoidal", "--width", 8, "--zoom", "3:13")
+        map_ = figure["panels"][0]["heat_map"]
+        self.assertEqual(map_["rows"], list(range(3, 13)))
+        self.assertEqual(map_["columns"], list(range(8)))
+        for position, row in zip(range(3, 13), map_["values"]):
+            angles = [position * f for f in frequencies(8)]
+            self.close(row, [wave(a) for a in angles for wave in (math.sin, math.cos)])
+
+    def test_heatmap_leaves_out_what_would_alias(self):
+        figure = self.figure("heatmap", "sinusoidal", "--width", 16, "--zoom", "0:100000")
+        map_ = figure["panels"][0]["heat_map"]
+        self.assertEqual(len(map_["rows"]), 512)
+        step = 100000 / 512
+        for column in range(16):
+            values = [row[column] for row in map_["values"]]
+            is_fast = 2 * math.pi / frequencies(16)[column // 2] < 2 * step
+            self.assertEqual(values.count(None), 512 if is_fast else 0)
+        self.assertIn("Grey", figure["note"])
+
+    def test_fingerprint(self):
+        bars, digits, neighbours, counter = self.figure("fingerprint", "--at", 1000003)["panels"]
+        expected = [wave(1000003 * f) for f in frequencies(32) for wave in (math.sin, math.cos)]
+        self.close(bars["series"][0]["y"], expected, 1e-9)
+        text = "".join(str(int(bit)) for bit in reversed(digits["series"][0]["y"]))
+        self.assertEqual(int(text, 2), 1000003)
+        self.assertEqual(neighbours["heat_map"]["rows"], counter["heat_map"]["rows"])
+        for position, row in zip(counter["heat_map"]["rows"], counter["heat_map"]["values"]):
+            self.assertEqual(sum(bit << i for i, bit in enumerate(map(int, row))), position)
+        self.close(neighbours["heat_map"]["values"][8], expected, 1e-9)
+
+    def test_phasors(self):
+        (panel,) = self.figure("phasors", "rope", "--dims", 8, "--base", 100, "--at", 7, "--shift", 5)["panels"]
+        hands = {series["name"]: series for series in panel["series"]}
+        for name, position in (("position 7", 7), ("position 12", 12)):
+            hand = hands[name]
+            for i, frequency in enumerate(frequencies(8, 100.0)):
+                self.assertAlmostEqual(hand["x"][3 * i + 1] - hand["x"][3 * i], math.cos(position * frequency))
+                self.assertAlmostEqual(hand["y"][3 * i + 1] - hand["y"][3 * i], math.sin(position * frequency))
+
+    def test_dots_are_flat(self):
+        (panel,) = self.figure("dots", "sinusoidal", "--width", 8, "--zoom", "0:15")["panels"]
+        lines = {series["name"]: series for series in panel["series"] if series["name"]}
+        self.assertEqual(list(lines), [f"distance {d}" for d in (1, 3, 5, 7, 9, 11, 13)])
+        for name, series in lines.items():
+            distance = int(name.split()[1])
+            self.assertEqual(series["x"], list(range(15 - distance)))
+            self.close(series["y"], [sum(math.cos(distance * f) for f in frequencies(8))] * (15 - distance))
+
+    def test_dots_that_are_not(self):
+        (panel,) = self.figure("dots", "shift", "--width", 8)["panels"]
+        self.assertGreater(max(panel["series"][1]["y"]) - min(panel["series"][1]["y"]), 0.01)
+        (panel,) = self.figure("dots", "--zoom", "90000000:90000020", "--numerics", "hf-f32")["panels"]
+        self.assertGreater(max(panel["series"][1]["y"]) - min(panel["series"][1]["y"]), 0.01)
+
+    def test_decay(self):
+        figure = self.figure("decay", "rope", "--dims", 64, "--base", 500000, "alibi", "--heads", 8, "--zoom", "0:40",
+                             "kerple", "--rates", "0.5", "t5")
+        alike, added, buckets = figure["panels"]
+        (rope,) = alike["series"]
+        self.assertEqual(rope["name"], "rope")
+        self.assertEqual(rope["x"], list(range(40)))
+        rates = frequencies(64, 500000.0)
+        self.close(rope["y"], [sum(math.cos(d * f) for f in rates) / 32 for d in range(40)])
+        biases = {series["name"]: series["y"] for series in added["series"]}
+        self.assertEqual(list(biases), ["alibi, head 0", "alibi, head 4", "alibi, head 7", "kerple"])
+        for head in (0, 4, 7):
+            self.close(biases[f"alibi, head {head}"], [-d * 2.0 ** -(head + 1) for d in range(40)])
+        self.close(biases["kerple"], [-math.log(1 + 0.5 * d) for d in range(40)])
+        self.assertEqual(buckets["series"][0]["y"][:9], [0, 1, 2, 3, 4, 5, 6, 7, 8])
+
+    def test_decay_of_many_distances(self):
+        figure = self.figure("decay", "rope", "alibi", "--heads", 1, "--zoom", "0:100000")
+        self.assertTrue(figure["panels"][0]["envelopes"])
+        (line,) = figure["panels"][1]["series"]
+        self.close(line["y"], [-x * 2.0 ** -8 for x in line["x"]], 1e-9)
+
+    def test_two_of_one_name_are_told_apart(self):
+        figure = self.figure("decay", "rope", '{"scheme":"rope","base":500000}')
+        names = [series["name"] for series in figure["panels"][0]["series"]]
+        self.assertEqual(names, ["rope base 10000", "rope base 500000"])
+
+    def test_bias(self):
+        figure = self.figure("bias", "alibi", "--heads", 2, "--zoom", "4:10")
+        for head, panel in enumerate(figure["panels"]):
+            slope = 2.0 ** (-4 * (head + 1))
+            for i, row in enumerate(panel["heat_map"]["values"]):
+                self.close(row, [-slope * abs(i - j) for j in range(6)])
+        (panel,) = self.figure("bias", "alibi", "--heads", 2, "--zoom", "0:6", "--lines")["panels"]
+        self.assertEqual(panel["series"][0]["x"], list(range(-5, 6)))
+        self.close(panel["series"][0]["y"], [-abs(d) / 16 for d in range(-5, 6)])
+
+    def test_bias_of_a_table(self):
+        self.write("t5.npy", npy("f32", (8, 2), [float(i) for i in range(16)]))
+        arguments = ("bias", "t5", "--bidirectional", "false", "--max-distance", 16, "--zoom", "0:4")
+        figure = self.figure(*arguments, "--table", self.path("t5.npy"))
+        self.assertEqual(len(figure["panels"]), 2)
+        self.assertEqual([row[0] for row in figure["panels"][1]["heat_map"]["values"]], [1, 3, 5, 7])
+        (buckets,) = self.figure(*arguments, "--buckets", 8)["panels"]
+        self.assertEqual([row[0] for row in buckets["heat_map"]["values"]], [0, 1, 2, 3])
+
+    def test_scaling(self):
+        figure = self.figure("scaling", "rope", "--dims", 64, "--base", 10000, "--trained", 2048, "--factor", 4)
+        turns, slowed = figure["panels"]
+        rates = frequencies(64)
+        self.close([a / b for a, b in zip(turns["series"][0]["y"], (2 * math.pi / f for f in rates))], [1] * 32)
+        ratios = {series["name"]: series["y"] for series in slowed["series"]}
+        self.close(ratios["linear"], [0.25] * 32)
+        larger = 10000 * 4 ** (64 / 62)
+        self.close(ratios["ntk"], [n / f for n, f in zip(frequencies(64, larger), rates)])
+        dynamic = 10000 * (2 * 4 - 1) ** (64 / 62)
+        self.close(ratios["dynamic, factor 2"], [n / f for n, f in zip(frequencies(64, dynamic), rates)])
+        low, high = (64 * math.log(2048 / (2 * math.pi * turns)) / (2 * math.log(10000)) for turns in (32, 1))
+        low, high = math.floor(low), math.ceil(high)
+        ramp = [min(max((i - low) / (high - low), 0), 1) for i in range(32)]
+        self.close(ratios["yarn"], [r / 4 + 1 - r for r in ramp])
+
+        def llama3(f):
+            wavelength = 2 * math.pi / f
+            t = min(max((2048 / wavelength - 1) / 3, 0), 1)
+            return (1 - t) / 4 + t
+
+        self.close(ratios["llama3"], [llama3(f) for f in rates])
+        first = next(i for i, f in enumerate(rates) if 2 * math.pi / f > 2048)
+        self.assertEqual(turns["bands"][0]["from"], first - 0.5)
+        self.assertEqual(turns["rules"][0]["at"], 2048)
+
+    def test_scaling_that_is_given(self):
+        figure = self.figure("scaling", "rope", "--scaling", "yarn:factor=4,original_length=32768", "rope", "--scaling",
+                             "linear:factor=2")
+        self.assertEqual([series["name"] for series in figure["panels"][1]["series"]], ["yarn", "linear"])
+        self.assertEqual(figure["panels"][0]["rules"][0]["at"], 32768)
+
+    def test_error(self):
+        (panel,) = self.figure("error", "--zoom", "1:10000000")["panels"]
+        worst = {series["name"]: dict(zip(series["x"], series["y"])) for series in panel["series"]}
+
+        def between(name, least, most):
+            return [y for x, y in worst[name].items() if least <= x < most]
+
+        for errors in (worst["exact, in float32"].values(), between("bf16 positions", 1, 150)):
+            self.assertLess(max(errors), 6.1e-8, "one rounding of a sine and a cosine")
+        self.assertGreater(min(between("bf16 positions", 300, 1e7)), 0.9)
+        self.assertLess(max(worst["exact, in bf16"].values()), 2.0 ** -8)
+        for name in ("hf-f32: float32 angle", "ggml-f32: float32 angle"):
+            self.assertLess(max(between(name, 1, 1e3)), 5e-4)
+            self.assertGreater(max(between(name, 1e5, 1e6)), 1e-3)
+            self.assertGreater(max(between(name, 1e6, 1e7)), 0.1)
+        self.assertEqual(panel["x"]["scale"], "log")
+
+    def test_learned_tables(self):
+        values = [math.sin(i * i) for i in range(40)]
+        self.write("wpe.npy", npy("f32", (10, 4), values))
+        figure = self.figure("waves", "learned", "--table", self.path("wpe.npy"), "--zoom", "0:10")
+        self.close(figure["panels"][1]["series"][0]["y"], values[1::4], 1e-7)
+        self.refused("plot", "waves", "learned", "--table", self.path("wpe.npy"), "--zoom", "0:11", says="10 rows")
+
+
+class Terminal(Plot):
+    def test_every_kind_fits_in_eighty_columns_without_colour(self):
+        for kind in KINDS:
+            text = self.succeeds("plot", kind).text
+            self.assertNotIn("\x1b", text)
+            for line in text.splitlines():
+                self.assertLessEqual(len(line), 80, line)
+                self.assertEqual(line, line.rstrip())
+            self.assertRegex(text, "[\u2801-\u28ff░▒▓█]", kind)
+            self.assertGreater(len(text.splitlines()), 15)
+
+    def test_names_stand_on_lines_where_there_is_no_colour(self):
+        text = self.succeeds("plot", "decay").text
+        for name in ("a sinusoidal", "b rope"):
+            self.assertIn(name, text)
+        self.assertRegex(text, r"[\u2800-\u28ff]a[\u2800-\u28ff]")
+
+    def test_areas_look_like_areas(self):
+        lines = self.succeeds("plot", "waves", "--zoom", "0:1000000").text.splitlines()
+        self.assertIn("▒" * 30, lines[3])
+        self.assertNotIn("▒", self.succeeds("plot", "waves").text)
+
+    def in_terminal(self, *arguments, **variables):
+        pid, master = pty.fork()
+        if pid == 0:
+            os.execve(POSENC, [POSENC, "plot", *arguments], {**os.environ, "TERM": "xterm", **variables})
+        data = b""
+        while True:
+            try:
+                piece = os.read(master, 65536)
+            except OSError:
+                break
+            if not piece:
+                break
+            data += piece
+        os.close(master)
+        self.assertEqual(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), 0)
+        return data.decode()
+
+    def test_colour_on_a_terminal(self):
+        self.assertIn("\x1b[38;5;", self.in_terminal("waves", COLORTERM=""))
+        self.assertIn("\x1b[38;2;0;114;178m", self.in_terminal("waves", COLORTERM="truecolor"))
+        map_ = self.in_terminal("heatmap", "--features", "0,1", "--zoom", "0:2", COLORTERM="truecolor")
+        self.assertIn("\x1b[48;2;", map_)
+        self.assertIn("▀", map_)
+        plain = self.in_terminal("waves", NO_COLOR="1")
+        self.assertNotIn("\x1b", plain)
+
+
+class Refusals(Plot):
+    def test_flags(self):
+        for says, *arguments in (
+            ("the kind is missing",),
+            ("the kind is missing", "rope"),
+            ("did you mean 'waves'?", "wavs"),
+            ("there is no kind 'zzz'", "zzz"),
+            ("shows one scheme, not 2", "waves", "rope", "sinusoidal"),
+            ("at most 6 schemes", "decay", *["rope"] * 7),
+            ("--at is for fingerprint and phasors, not for waves", "waves", "--at", "3"),
+            ("--lines is for bias", "dots", "--lines"),
+            ("--zoom is for", "scaling", "--zoom", "0:3"),
+            ("not of the form A:B", "waves", "--zoom", "5"),
+            ("has no positions", "waves", "--zoom", "5:5"),
+            ("has no positions", "waves", "--zoom", "9:5"),
+            ("is not a position", "waves", "--zoom=-1:5"),
+            ("is not an integer", "waves", "--zoom", "0:1e3"),
+            ("is not a position", "waves", "--zoom", "0:9007199254740993"),
+            ("is too large", "waves", "--zoom", "0:99999999999999999999"),
+            ("needs two positions", "waves", "--zoom", "5:6"),
+            ("is more than 1048576", "decay", "--zoom", "0:2000000"),
+            ("too many for this figure", "dots", "sinusoidal", "--width", "4096", "--zoom", "0:1000000"),
+            ("a range that doubles", "error", "--zoom", "1000:1010"),
+            ("is not a position", "fingerprint", "--at", "9007199254740992"),
+            ("leaves the positions", "phasors", "--at", "3", "--shift", "-4"),
+            ("is not from 0 to 15", "waves", "--features", "16"),
+            ("is not from 0 to 15", "waves", "--features=-1"),
+            ("not a list", "waves", "--features", "1,"),
+            ("is not an integer", "waves", "--features", "1,,2"),
+            ("at most 16", "waves", "--features", ",".join(str(i % 16) for i in range(17))),
+            ("must be from 1", "scaling", "--factor", "0.5"),
+            ("must be from 1", "scaling", "--factor", "nan"),
+            ("must be from 1", "scaling", "--trained", "0"),
+            ("is of rope, not of alibi", "scaling", "alibi"),
+            ("same dims and base", "scaling", "rope", "--base", "100", "--scaling", "ntk:factor=2", "rope", "--scaling",
+             "ntk:factor=4"),
+            ("gives a position no numbers", "waves", "alibi"),
+            ("gives a position no vector", "dots", "none"),
+            ("adds nothing to the scores", "bias", "rope"),
+            ("depends on q and k", "bias", "shaw"),
+            ("several axes", "heatmap", "sinusoidal", "--axes", "2"),
+            ("several axes", "waves", "rope", "--sections", "16,24,24"),
+            ("lengths change", "waves", "rope", "--scaling", "xpos"),
+            ("has no pairs that turn", "phasors", "steps"),
+            ("the trained table is missing", "waves", "learned"),
+            ("unknown option --base", "decay", "rope", "alibi", "--base", "5"),
+            ("unknown option --hads", "decay", "rope", "alibi", "--hads", "5"),
+            ("'x.svg' was not expected", "waves", "rope", "x.svg"),
+            ("--heads", "decay", "rope", "alibi", "--heads", "x"),
+            ("dims must be even", "waves", "rope", "--dims", "7"),
+            ("not one of svg, png, pdf", "waves", "-o", "-", "--format", "gif"),
+            ("--format is for -o -", "waves", "--format", "svg"),
+            ("ends in none", "waves", "-o", "x.gif"),
+            ("ends in none", "waves", "-o", "svg"),
+            ("excludes -o", "waves", "--json", "-o", "x.svg"),
+            ("--size is for -o", "waves", "--size", "300x300"),
+            ("not of the form WxH", "waves", "--size", "300", "-o", "x.svg"),
+            ("is not from 160 to 8000", "waves", "--size", "300x9000", "-o", "x.svg"),
+            ("is not from 160 to 8000", "waves", "--size", "1x300", "-o", "x.svg"),
+            ("says nothing", "error", "--numerics", "hf-f32"),
+            ("No such file or directory", "waves", "-o", "no/x.svg"),
+        ):
+            code = 3 if says.startswith("No such") else 2
+            self.refused("plot", *arguments, says=says, code=code, cwd=self.folder)
+
+    def test_extremes(self):
+        for arguments in (
+            ("waves", "--zoom", f"0:{2 ** 53}"),
+            ("waves", "--zoom", f"{2 ** 53 - 2}:{2 ** 53}"),
+            ("heatmap", "--zoom", f"0:{2 ** 53}"),
+            ("heatmap", "sinusoidal", "--width", 2, "--zoom", "5:6"),
+            ("heatmap", "sinusoidal", "--width", 1, "--odd", "zero", "--zoom", "0:2"),
+            ("fingerprint", "--at", 2 ** 53 - 1),
+            ("fingerprint", "--at", 0),
+            ("phasors", "sinusoidal", "--width", 2),
+            ("phasors", "sinusoidal", "--width", 512),
+            ("dots", "--zoom", "0:3"),
+            ("decay", "steps"),
+            ("bias", "alibi", "--heads", 1, "--zoom", "0:2"),
+            ("bias", "alibi", "--heads", 40),
+            ("scaling", "rope", "--dims", 2),
+            ("scaling", "rope", "--scaling", "proportional"),
+            ("error", "sinusoidal", "--width", 2, "--zoom", f"1:{2 ** 53}"),
+        ):
+            self.succeeds("plot", *arguments)
+            self.figure(*arguments)
+            if not SANITIZED:
+                self.succeeds("plot", *arguments, "-o", self.path("x.svg"), "--force")
+
+    def test_nobody_reads(self):
+        read, write = os.pipe()
+        os.close(read)
+        outcome = run("plot", "waves", stdout=write)
+        os.close(write)
+        self.assertEqual((outcome.code, outcome.err), (141, ""))
+
+
+if __name__ == "__main__":
+    unittest.main()
