@@ -20,6 +20,8 @@ Verb positions_verb(CLI::App& program);
 Verb convert_verb(CLI::App& program);
 Verb diagnose_verb(CLI::App& program);
 Verb check_verb(CLI::App& program, const std::shared_ptr<SchemeRequest>& scheme);
+Verb practice_verb(CLI::App& program);
+Verb cards_verb(CLI::App& program);
 
 /// Throws: Failure where a verb that needs a scheme has none: unknown, with a suggestion, or missing.
 void require_scheme(const Verb& verb, const SchemeRequest& scheme, const std::string& first_word);
