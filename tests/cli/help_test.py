@@ -7,7 +7,8 @@ import unittest
 
 from program import SANITIZED, ProgramTest, npy, safetensors
 
-VERBS = ("tour", "list", "table", "apply", "attend", "bench", "inspect", "positions", "convert", "diagnose", "check")
+VERBS = ("tour", "list", "table", "apply", "attend", "bench", "inspect", "positions", "convert", "diagnose", "check",
+         "practice", "cards")
 FIELDS = {
     "none": [],
     "sinusoidal": ["width", "base", "spacing", "layout", "scale", "odd", "axes"],
@@ -110,7 +111,7 @@ class UnknownVerb(ProgramTest):
 
     def test_nothing_near(self):
         self.refused("frobnicate", says="unknown verb 'frobnicate' (there is tour, list, table, apply, attend, bench, "
-                                        "inspect, positions, convert, diagnose, check)")
+                                        "inspect, positions, convert, diagnose, check, practice, cards)")
         self.refused("--frobnicate", says="unknown option '--frobnicate'")
         self.refused("", says="unknown verb ''")
 
