@@ -13,27 +13,25 @@ namespace posenc::cli {
 namespace {
 
 constexpr std::size_t kLongestLine = 4096;
+constexpr int kMillisecondsBetweenLooks = 250;
 
 }  // namespace
 
 bool LineInput::fill() {
   std::array<char, kLongestLine> bytes{};
   while (true) {
-    stop_if_signalled();
+    // a signal just before a read that waits would go unnoticed, so the waiting is done in short pieces
+    pollfd waiting{STDIN_FILENO, POLLIN, 0};
+    while (poll(&waiting, 1, kMillisecondsBetweenLooks) <= 0) stop_if_signalled();
     const ssize_t count = read(STDIN_FILENO, bytes.data(), bytes.size());
     if (count > 0) {
       buffer_.append(bytes.data(), static_cast<std::size_t>(count));
       return true;
     }
     if (count == 0) return false;
-    if (errno == EAGAIN) {
-      pollfd waiting{STDIN_FILENO, POLLIN, 0};
-      poll(&waiting, 1, -1);
-    } else if (errno == EIO) {  // the terminal is gone
-      return false;
-    } else if (errno != EINTR) {
-      fail_with_errno("standard input", errno);
-    }
+    if (errno == EIO) return false;  // the terminal is gone
+    if (errno != EINTR && errno != EAGAIN) fail_with_errno("standard input", errno);
+    stop_if_signalled();
   }
 }
 

@@ -57,10 +57,7 @@ class Session {
       }
     } catch (const Stopped&) {
     } catch (const Failure& failure) {
-      if (failure.code > 128 && failure.code != kReaderGone) {
-        print("\n");
-        summary();
-      }
+      if (failure.code > 128 && failure.code != kReaderGone) last_words();
       throw;
     }
     summary();
@@ -256,6 +253,14 @@ class Session {
                         .milliseconds = milliseconds};
     keep_(review);
     reviews_.push_back(review);
+  }
+
+  // After a signal: the terminal may be gone, and then the signal is still the reason.
+  void last_words() noexcept {
+    try {
+      print("\n");
+      summary();
+    } catch (...) {}
   }
 
   void summary() {

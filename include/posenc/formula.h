@@ -14,7 +14,7 @@ namespace posenc {
 ///
 /// A formula has numbers, + − * /, brackets, pi, and the functions below; 'names' in quotes are schemes of
 /// content/schemes.json. Content has no other way to show a result.
-/// Throws: Error "WHAT in {{…}}" for a template that does not evaluate.
+/// Throws: Error "formula: WHAT" for a template that does not evaluate.
 std::string fill_template(std::string_view text);
 
 /// The value of a formula, without braces and form. Throws: as above.
