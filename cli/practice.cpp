@@ -79,7 +79,7 @@ std::string plan_json(const PracticeWish& wish) {
 }
 
 // "4 tomorrow, 3 on 2026-11-21"
-std::string outlook(const Progress& progress, std::int64_t day) {
+std::string outlook(const PracticeProgress& progress, std::int64_t day) {
   std::map<std::int64_t, int> due;
   for (const auto& [id, state] : progress.items) ++due[std::max(state.due, day)];
   std::string text;
@@ -110,7 +110,7 @@ int run(const PracticeFlags& flags) {
   }
 
   std::optional<ProgressFile> file;
-  Progress progress;
+  PracticeProgress progress;
   if (!flags.no_progress) {
     file.emplace();
     progress = file->load();

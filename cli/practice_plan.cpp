@@ -141,7 +141,7 @@ Json exercise_json(const Exercise& one) {
                       {"mistakes", std::move(mistakes)}};
 }
 
-std::string due_words(const Progress& progress, const std::string& id, std::int64_t day) {
+std::string due_words(const PracticeProgress& progress, const std::string& id, std::int64_t day) {
   const auto found = progress.items.find(id);
   if (found == progress.items.end()) return "new";
   const std::int64_t days = found->second.due - day;
@@ -171,7 +171,7 @@ std::string PracticeItem::topic() const {
   return "";
 }
 
-std::vector<PracticeItem> practice_plan(const PracticeWish& wish, const Progress& progress) {
+std::vector<PracticeItem> practice_plan(const PracticeWish& wish, const PracticeProgress& progress) {
   const std::vector<Pool> pools = pools_of(wish);
   const Pool all = taking_turns(pools);
   std::map<std::string_view, const Candidate*> by_id;
@@ -217,7 +217,7 @@ Json as_json(const PracticeItem& item, std::uint64_t seed) {
   return exercise_json(std::get<Exercise>(item.what));
 }
 
-std::string practice_list(const PracticeWish& wish, const Progress& progress) {
+std::string practice_list(const PracticeWish& wish, const PracticeProgress& progress) {
   const std::vector<Pool> pools = pools_of(wish);
   std::string text;
   for (const Pool& pool : pools) {

@@ -33,7 +33,7 @@ struct PracticeWish {
 
 /// What is due, then what is new, of each sort in turn; where that is not enough, more fill-ins, which never end.
 /// Throws: Failure where nothing goes with the wish.
-std::vector<PracticeItem> practice_plan(const PracticeWish& wish, const Progress& progress);
+std::vector<PracticeItem> practice_plan(const PracticeWish& wish, const PracticeProgress& progress);
 
 /// The n-th fill-in after an item, of the same kind with other numbers.
 Exercise another_exercise(const Exercise& exercise, std::uint64_t n);
@@ -44,7 +44,7 @@ std::vector<std::size_t> order_of_choices(const Question& question, std::uint64_
 Json as_json(const PracticeItem& item, std::uint64_t seed);
 
 /// Everything there is, as text with what is due, or as JSON with all texts.
-std::string practice_list(const PracticeWish& wish, const Progress& progress);
+std::string practice_list(const PracticeWish& wish, const PracticeProgress& progress);
 std::string practice_list_json();
 
 }  // namespace posenc::cli

@@ -100,7 +100,7 @@ class Session {
     if (echo_) print(one_line(*typed) + "\n");
     const std::size_t begin = typed->find_first_not_of(" \t");
     const std::size_t end = typed->find_last_not_of(" \t");
-    const std::string answer = begin == std::string::npos ? "" : typed->substr(begin, end - begin + 1);
+    std::string answer = begin == std::string::npos ? "" : typed->substr(begin, end - begin + 1);
     if (answer == "q" || answer == "quit") throw Stopped{};
     return answer;
   }

@@ -48,8 +48,7 @@ std::string keep_aside(const std::string& path) {
   std::tm parts{};
   if (gmtime_r(&now, &parts) != nullptr) std::strftime(stamp, sizeof stamp, "%Y%m%dT%H%M%SZ", &parts);
   for (int attempt = 0; attempt < 1000; ++attempt) {
-    const std::string aside =
-        fmt::format("{}.damaged-{}{}", path, stamp, attempt == 0 ? "" : fmt::format("-{}", attempt));
+    std::string aside = fmt::format("{}.damaged-{}{}", path, stamp, attempt == 0 ? "" : fmt::format("-{}", attempt));
     // link and unlink: an older one of that name is never replaced
     if (link(path.c_str(), aside.c_str()) == 0) {
       if (unlink(path.c_str()) != 0) fail_with_errno(path, errno);
@@ -100,7 +99,7 @@ Descriptor ProgressFile::locked() {
   return lock;
 }
 
-Progress ProgressFile::read() {
+PracticeProgress ProgressFile::read() {
   const std::optional<std::string> text = text_of(path_);
   if (!text) return {};
   if (is_newer_progress(*text)) {
@@ -119,14 +118,14 @@ Progress ProgressFile::read() {
   return {};
 }
 
-Progress ProgressFile::load() {
+PracticeProgress ProgressFile::load() {
   const Descriptor lock = locked();
   return read();
 }
 
-Progress ProgressFile::add(const Review& review) {
+PracticeProgress ProgressFile::add(const Review& review) {
   const Descriptor lock = locked();
-  Progress progress = read();
+  PracticeProgress progress = read();
   record(progress, review);
   OutputFile file(output_target(path_, true));
   file.write(to_json(progress));

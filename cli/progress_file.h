@@ -20,13 +20,13 @@ class ProgressFile {
   const std::string& path() const { return path_; }
   /// What is there now; nothing where there is no file yet.
   /// Throws: Failure 2 for a file of a newer version, 3 where it cannot be read.
-  Progress load();
+  PracticeProgress load();
   /// Adds a review to what is there, and returns all of it.
-  Progress add(const Review& review);
+  PracticeProgress add(const Review& review);
 
  private:
   Descriptor locked();
-  Progress read();
+  PracticeProgress read();
 
   std::string folder_, path_;
 };

@@ -27,3 +27,8 @@
 #include "posenc/content.h"
 #include "posenc/diagnosis.h"
 #include "posenc/model.h"
+
+#include "posenc/exercise.h"
+#include "posenc/formula.h"
+#include "posenc/question.h"
+#include "posenc/review.h"

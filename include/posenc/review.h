@@ -44,26 +44,26 @@ struct Review {
 };
 
 /// What a learner has done so far.
-struct Progress {
+struct PracticeProgress {
   std::map<std::string, ReviewState, std::less<>> items = {};
   std::vector<Review> log = {};  ///< oldest first; at most kLongestLog, then the oldest go
-  bool operator==(const Progress&) const = default;
+  bool operator==(const PracticeProgress&) const = default;
 };
 inline constexpr std::size_t kLongestLog = 100'000;
 
-void record(Progress& progress, const Review& review);
+void record(PracticeProgress& progress, const Review& review);
 
 /// Of these ids, those that are due on this day (longest overdue first), then those never seen, in their order.
 /// With `later`, then those due later, soonest first.
-std::vector<std::string> in_order_of_need(const Progress& progress, const std::vector<std::string>& ids,
+std::vector<std::string> in_order_of_need(const PracticeProgress& progress, const std::vector<std::string>& ids,
                                           std::int64_t day, bool later = false);
 
 /// {"format": "posenc-practice", "version": 1, "items": {…}, "log": […]}
-std::string to_json(const Progress& progress);
+std::string to_json(const PracticeProgress& progress);
 
 /// Whether the text is progress of a version that this library does not know; it is not damaged then.
 bool is_newer_progress(std::string_view json);
 /// Throws: Error "line L, column C: …" or "items: …" for text that is not what to_json writes.
-Progress progress_from_json(std::string_view json);
+PracticeProgress progress_from_json(std::string_view json);
 
 }  // namespace posenc

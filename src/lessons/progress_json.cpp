@@ -90,7 +90,7 @@ std::optional<std::int64_t> version_in(std::string_view text) {
 
 }  // namespace
 
-std::string to_json(const Progress& progress) {
+std::string to_json(const PracticeProgress& progress) {
   Json::Object items;
   for (const auto& [id, state] : progress.items) {
     items.emplace_back(id, Json::Object{{"repetitions", state.repetitions},
@@ -111,12 +111,12 @@ std::string to_json(const Progress& progress) {
 
 bool is_newer_progress(std::string_view json) { return version_in(json).value_or(kVersion) > kVersion; }
 
-Progress progress_from_json(std::string_view text) {
+PracticeProgress progress_from_json(std::string_view text) {
   const Json json = parse_json(text, kLimits);
   if (const std::int64_t version = version_of(json); version != kVersion) {
     raise(fmt::format("progress: version {} is not known here", version));
   }
-  Progress progress;
+  PracticeProgress progress;
   const auto* items = member(json, "items", "the file")->as<Json::Object>();
   const auto* log = member(json, "log", "the file")->as<Json::Array>();
   if (items == nullptr || log == nullptr) raise("progress: items must be an object and log an array");

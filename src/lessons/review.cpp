@@ -33,7 +33,7 @@ ReviewState reviewed(const ReviewState& before, int grade, std::int64_t day) {
   return after;
 }
 
-void record(Progress& progress, const Review& review) {
+void record(PracticeProgress& progress, const Review& review) {
   progress.log.push_back(review);
   if (progress.log.size() > kLongestLog) {
     progress.log.erase(progress.log.begin(), progress.log.end() - static_cast<std::ptrdiff_t>(kLongestLog));
@@ -43,7 +43,7 @@ void record(Progress& progress, const Review& review) {
   state = reviewed(state, review.grade, review.day);
 }
 
-std::vector<std::string> in_order_of_need(const Progress& progress, const std::vector<std::string>& ids,
+std::vector<std::string> in_order_of_need(const PracticeProgress& progress, const std::vector<std::string>& ids,
                                           std::int64_t day, bool later) {
   std::vector<std::pair<std::int64_t, std::string>> known;
   std::vector<std::string> fresh;

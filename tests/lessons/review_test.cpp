@@ -66,7 +66,7 @@ TEST(Review, GradesOutsideAreRefused) {
 }
 
 TEST(Progress, OrderOfNeed) {
-  Progress progress;
+  PracticeProgress progress;
   progress.items["overdue"].due = 90;
   progress.items["today"].due = 100;
   progress.items["later"].due = 103;
@@ -79,7 +79,7 @@ TEST(Progress, OrderOfNeed) {
 }
 
 TEST(Progress, RepeatsOfTheSameDayAreLoggedOnly) {
-  Progress progress;
+  PracticeProgress progress;
   record(progress, {.id = "a", .at = 5, .day = 10, .grade = 1});
   const ReviewState once = progress.items["a"];
   record(progress, {.id = "a", .at = 6, .day = 10, .grade = 4, .again = true});
@@ -87,8 +87,8 @@ TEST(Progress, RepeatsOfTheSameDayAreLoggedOnly) {
   EXPECT_EQ(progress.log.size(), 2U);
 }
 
-Progress some_progress() {
-  Progress progress;
+PracticeProgress some_progress() {
+  PracticeProgress progress;
   record(progress, {.id = "order-why", .at = 1'700'000'000, .day = 19675, .grade = 4, .milliseconds = 1234});
   record(progress, {.id = "card-yarn", .at = 1'700'000'100, .day = 19675, .grade = 3});
   record(progress, {.id = "card-yarn", .at = 1'700'000'200, .day = 19675, .grade = 5, .again = true});
@@ -97,13 +97,13 @@ Progress some_progress() {
 }
 
 TEST(Progress, ReadsWhatItWrote) {
-  const Progress progress = some_progress();
+  const PracticeProgress progress = some_progress();
   EXPECT_EQ(progress_from_json(to_json(progress)), progress);
-  EXPECT_EQ(progress_from_json(to_json({})), Progress{});
+  EXPECT_EQ(progress_from_json(to_json({})), PracticeProgress{});
 }
 
 TEST(Progress, TheLogIsBounded) {
-  Progress progress;
+  PracticeProgress progress;
   progress.log.resize(kLongestLog);
   record(progress, {.id = "last", .grade = 4});
   EXPECT_EQ(progress.log.size(), kLongestLog);
