@@ -141,6 +141,15 @@ Json exercise_json(const Exercise& one) {
                       {"mistakes", std::move(mistakes)}};
 }
 
+// The first words of a text, and a sign that there are more.
+std::string cut(std::string_view text, int columns) {
+  if (columns_of(text) <= columns) return std::string(text);
+  const std::vector<std::string> lines = wrap(text, std::max(columns - 2, 1));
+  return lines.front() + " …";
+}
+
+constexpr int kListColumns = 8 + 2 + 28 + 2 + 12 + 2;  // before the text of an entry
+
 std::string due_words(const PracticeProgress& progress, const std::string& id, std::int64_t day) {
   const auto found = progress.items.find(id);
   if (found == progress.items.end()) return "new";
@@ -227,7 +236,7 @@ std::string practice_list(const PracticeWish& wish, const PracticeProgress& prog
       if (const auto* question = std::get_if<Question>(&candidate.what)) about = question->prompt;
       if (const auto* card = std::get_if<Card>(&candidate.what)) about = card->front;
       if (const auto* kind = std::get_if<ExerciseKind>(&candidate.what)) about = kind->title;
-      const std::string plain = as_terminal_text(about, false);
+      const std::string plain = cut(as_terminal_text(about, false), output_columns() - kListColumns);
       text += fmt::format("{}  {}  {}  {}\n", pad_right(item.kind(), 8), pad_right(candidate.id, 28),
                           pad_right(due_words(progress, candidate.id, wish.day), 12), plain);
     }

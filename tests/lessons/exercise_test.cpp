@@ -203,8 +203,8 @@ std::vector<std::string> kind_names() {
   return names;
 }
 
-INSTANTIATE_TEST_SUITE_P(Exercise, EachKind, testing::ValuesIn(kind_names()), [](const auto& info) {
-  std::string name = info.param;
+INSTANTIATE_TEST_SUITE_P(Exercise, EachKind, testing::ValuesIn(kind_names()), [](const auto& kind) {
+  std::string name = kind.param;
   std::replace(name.begin(), name.end(), '-', '_');
   return name;
 });
