@@ -73,6 +73,8 @@ int run(std::vector<std::string> arguments) {
       tour_verb(program),
       explain_verb(program),
       prove_verb(program, scheme),
+      practice_verb(program),
+      cards_verb(program),
       list_verb(program),
       table_verb(program, scheme),
       apply_verb(program, scheme),

@@ -29,3 +29,8 @@
 #include "posenc/model.h"
 #include "posenc/properties.h"
 #include "posenc/story.h"
+
+#include "posenc/exercise.h"
+#include "posenc/formula.h"
+#include "posenc/question.h"
+#include "posenc/review.h"

@@ -48,6 +48,7 @@ MAY_USE = {
     r"rapidjson/": ("src/formats/",),
     r"zlib\.h": ("src/formats/",),
     r"CLI/": ("cli/",),
+    r"(sqlite3|zip)\.h$": ("cli/",),
     # The library neither prints nor opens files nor, outside kernels/cpu, starts threads: WebAssembly has none.
     r"(iostream|fstream|filesystem|print|unistd\.h|fcntl\.h|sys/(?!auxv).*)$": ("cli/", "benchmarks/", "examples/"),
     r"sys/auxv\.h": ("src/kernels/cpu/",),  # which instructions the machine has

@@ -1,0 +1,50 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "posenc/exercise.h"
+#include "posenc/json.h"
+#include "posenc/question.h"
+#include "posenc/review.h"
+
+namespace posenc::cli {
+
+/// Something to answer. Its id is what progress is kept under; of fill-ins that is the kind.
+struct PracticeItem {
+  std::variant<Question, Card, Exercise> what;
+  bool again = false;  // asked once more on the same day
+
+  const std::string& id() const;
+  std::string_view kind() const;  // "question", "card", "fill-in"
+  std::string topic() const;
+};
+
+struct PracticeWish {
+  std::string kind = {};  // questions, cards, fill-ins; empty: all
+  std::string tag = {};   // a tag, topic, id or kind of exercise; empty: all
+  std::uint64_t seed = 0;
+  std::int64_t count = 10;
+  std::int64_t day = 0;
+};
+
+/// What is due, then what is new, of each sort in turn; where that is not enough, more fill-ins, which never end.
+/// Throws: Failure where nothing goes with the wish.
+std::vector<PracticeItem> practice_plan(const PracticeWish& wish, const PracticeProgress& progress);
+
+/// The n-th fill-in after an item, of the same kind with other numbers.
+Exercise another_exercise(const Exercise& exercise, std::uint64_t n);
+
+/// The order in which choices are shown: 0-based places, from the seed and the question.
+std::vector<std::size_t> order_of_choices(const Question& question, std::uint64_t seed);
+
+Json as_json(const PracticeItem& item, std::uint64_t seed);
+
+/// Everything there is, as text with what is due, or as JSON with all texts.
+std::string practice_list(const PracticeWish& wish, const PracticeProgress& progress);
+std::string practice_list_json();
+
+}  // namespace posenc::cli

@@ -1,0 +1,72 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace posenc {
+
+/// A wrong way that many take, and the number it leads to.
+struct Mistake {
+  std::string name;     ///< "i for 2i"
+  std::string because;  ///< what was done and what is right, one sentence
+  double value = 0;
+};
+
+/// A question with a number for an answer, made from a seed: the same seed gives the same exercise for ever.
+struct Exercise {
+  std::uint64_t seed = 0;
+  std::string kind;  ///< one of exercise_kinds()
+  std::string prompt;
+  std::string hint;
+  std::string working;                                     ///< how the answer comes about, in a line or two
+  std::string command;                                     ///< posenc's own way to the number; may be empty
+  std::vector<std::pair<std::string, double>> given = {};  ///< what the prompt says, as numbers with names
+  double answer = 0;
+  int decimals = 0;  ///< asked for; 0 with `whole`: a count
+  bool whole = false;
+  std::vector<Mistake> mistakes = {};  ///< those that the answer can be told from
+};
+
+struct ExerciseKind {
+  std::string_view name;   ///< "pe-value"
+  std::string_view title;  ///< "a value of the sinusoidal table"
+  std::string_view topic;  ///< "sinusoidal"
+};
+std::span<const ExerciseKind> exercise_kinds();
+
+/// The exercise of this seed, of any kind, or of the one named.
+/// Throws: Error for a kind that is not there.
+Exercise exercise(std::uint64_t seed);
+Exercise exercise(std::string_view kind, std::uint64_t seed);
+
+enum class Verdict : std::uint8_t {
+  kRight,
+  kTooFewDigits,  ///< right as far as it goes
+  kKnownMistake,  ///< wrong, and it is known how
+  kWrong,
+  kNotANumber,
+};
+
+/// What became of an answer. `mistakes` are indices: several mistakes may lead to one number.
+struct Grade {
+  Verdict verdict = Verdict::kWrong;
+  std::vector<std::size_t> mistakes = {};
+};
+
+/// How far from the answer still counts: one unit of the last place asked for, so that rounding, cutting off and
+/// a rounded step on the way all pass; nothing for a count.
+double tolerance_of(const Exercise& exercise);
+
+Grade grade(const Exercise& exercise, double typed);
+/// As somebody typed it: 0.841, .841, 0,841, −0.5, 1e-3.
+Grade grade(const Exercise& exercise, std::string_view typed);
+
+/// The answer as it should have been typed.
+std::string shown_answer(const Exercise& exercise);
+
+}  // namespace posenc

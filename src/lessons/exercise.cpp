@@ -1,0 +1,218 @@
+// Seeds into exercises, answers into grades.
+#include "posenc/exercise.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cmath>
+
+#include "lessons/draft.h"
+#include "posenc/error.h"
+
+namespace posenc {
+namespace lessons {
+namespace {
+
+struct Kind {
+  ExerciseKind described;
+  Draft (*draft)(Draw&);
+};
+
+constexpr std::array kKinds = {
+    Kind{{"pe-value", "a value of the sinusoidal table", "sinusoidal"}, draft_pe_value},
+    Kind{{"token-plus-position", "a cell of X + P", "sinusoidal"}, draft_token_plus_position},
+    Kind{{"dot-product", "the dot product of two positions", "sinusoidal"}, draft_dot_product},
+    Kind{{"frequency", "the frequency of a pair", "sinusoidal"}, draft_frequency},
+    Kind{{"wavelength", "the wavelength of a pair", "sinusoidal"}, draft_wavelength},
+    Kind{{"angle", "the angle of a pair at a position", "sinusoidal"}, draft_angle},
+    Kind{{"shift", "a shift as a turn", "sinusoidal"}, draft_shift},
+    Kind{{"rope-turn", "a pair turned by RoPE", "rope"}, draft_rope_turn},
+    Kind{{"rope-score", "the score of a turned query and key", "rope"}, draft_rope_score},
+    Kind{{"linear-angle", "an angle under linear scaling", "scalings"}, draft_linear_angle},
+    Kind{{"ntk-slowdown", "what NTK scaling does to a pair", "scalings"}, draft_ntk_slowdown},
+    Kind{{"yarn-magnitude", "YaRN's magnitude", "scalings"}, draft_yarn_magnitude},
+    Kind{{"llama3-slowdown", "what Llama 3's scaling does to a pair", "scalings"}, draft_llama3_slowdown},
+    Kind{{"alibi-bias", "a bias of ALiBi", "biases"}, draft_alibi_bias},
+    Kind{{"t5-bucket", "a bucket of T5", "biases"}, draft_t5_bucket},
+    Kind{{"kerple-bias", "a bias of KERPLE", "biases"}, draft_kerple_bias},
+    Kind{{"softmax-weight", "a weight of attention", "order"}, draft_softmax_weight},
+    Kind{{"table-size", "how much a learned table holds", "learned"}, draft_table_size},
+};
+
+// An exercise that no mistake could spoil teaches little: draw again, but not for ever.
+constexpr std::size_t kFewestMistakes = 3;
+constexpr int kMostDraws = 24;
+
+double unit_of(int decimals, bool whole) { return whole ? 0.0 : std::pow(10.0, -decimals); }
+
+// What two windows of this tolerance must be apart for no number to lie in both; for counts, any difference does.
+bool can_be_told_apart(double one, double other, double tolerance) {
+  return std::isfinite(one) && std::fabs(one - other) > 2 * tolerance;
+}
+
+void keep_telling_mistakes(Draft& draft) {
+  const double tolerance = unit_of(draft.decimals, draft.whole);
+  std::erase_if(draft.mistakes, [&](const Mistake& mistake) {
+    return !can_be_told_apart(mistake.value, draft.answer, tolerance) ||
+           (draft.whole && mistake.value != std::round(mistake.value));
+  });
+}
+
+Exercise finished(const Kind& kind, std::uint64_t seed, std::uint64_t stream) {
+  Draw draw(stream);
+  Draft best;
+  for (int i = 0; i < kMostDraws; ++i) {
+    Draft draft = kind.draft(draw);
+    keep_telling_mistakes(draft);
+    const bool enough = draft.mistakes.size() >= kFewestMistakes;
+    if (i == 0 || enough || draft.mistakes.size() > best.mistakes.size()) best = std::move(draft);
+    if (enough) break;
+  }
+  Exercise result;
+  result.seed = seed;
+  result.kind = kind.described.name;
+  result.prompt = std::move(best.prompt);
+  result.hint = std::move(best.hint);
+  result.working = std::move(best.working);
+  result.command = std::move(best.command);
+  result.given = std::move(best.given);
+  result.answer = best.answer;
+  result.decimals = best.decimals;
+  result.whole = best.whole;
+  result.mistakes = std::move(best.mistakes);
+  return result;
+}
+
+struct Typed {
+  double value = 0;
+  int decimals = 0;
+};
+
+// Spaces around, a sign in Unicode and a decimal comma are what people type; anything else must be a number.
+std::optional<Typed> typed_number(std::string_view given) {
+  std::string text;
+  while (given.starts_with(' ') || given.starts_with('\t')) given.remove_prefix(1);
+  while (given.ends_with(' ') || given.ends_with('\t') || given.ends_with('\r')) given.remove_suffix(1);
+  constexpr std::string_view kMinus = "\u2212";
+  if (given.starts_with(kMinus)) {
+    text = "-";
+    given.remove_prefix(kMinus.size());
+  } else if (given.starts_with('+')) {
+    given.remove_prefix(1);
+    if (given.starts_with('-')) return std::nullopt;
+  }
+  text += given;
+  const bool has_comma = std::count(text.begin(), text.end(), ',') == 1 && text.find('.') == std::string::npos;
+  if (has_comma) text[text.find(',')] = '.';
+  Typed typed;
+  const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), typed.value);
+  if (text.empty() || error != std::errc() || stop != text.data() + text.size() || !std::isfinite(typed.value)) {
+    return std::nullopt;
+  }
+  const std::size_t exponent = text.find_first_of("eE");
+  const std::size_t point = text.find('.');
+  if (point != std::string::npos) {
+    typed.decimals = static_cast<int>(std::min(exponent, text.size()) - point) - 1;
+  }
+  if (exponent != std::string::npos) typed.decimals = 1000;  // who writes 1e-3 says how exact it is
+  return typed;
+}
+
+}  // namespace
+
+std::uint64_t Draw::next() {
+  std::uint64_t z = state_ += 0x9e3779b97f4a7c15U;
+  z = (z ^ (z >> 30U)) * 0xbf58476d1ce4e5b9U;
+  z = (z ^ (z >> 27U)) * 0x94d049bb133111ebU;
+  return z ^ (z >> 31U);
+}
+
+std::int64_t Draw::between(std::int64_t least, std::int64_t most) {
+  // the ranges are tiny against 2^64, so that the bias of the remainder is too
+  return least + static_cast<std::int64_t>(next() % static_cast<std::uint64_t>(most - least + 1));
+}
+
+double Draw::decimal(std::int64_t least, std::int64_t most, int decimals) {
+  const auto unit = static_cast<std::int64_t>(std::lround(std::pow(10.0, decimals)));
+  return static_cast<double>(between(least * unit, most * unit)) / static_cast<double>(unit);
+}
+
+std::string asked_for(int decimals) {
+  if (decimals == 0) return "to the nearest whole number";
+  return fmt::format("to {} decimal{}", decimals, decimals == 1 ? "" : "s");
+}
+
+std::string plain(double value) { return fmt::format("{:.6g}", value); }
+
+std::string in_brackets(double value, int decimals) {
+  const std::string text = fmt::format("{:.{}f}", value, decimals);
+  return value < 0 ? "(" + text + ")" : text;
+}
+
+int decimals_for(double value, int digits) {
+  if (value == 0) return digits;
+  return std::max(0, digits - 1 - static_cast<int>(std::floor(std::log10(std::fabs(value)))));
+}
+
+}  // namespace lessons
+
+std::span<const ExerciseKind> exercise_kinds() {
+  static const std::vector<ExerciseKind> kList = [] {
+    std::vector<ExerciseKind> list;
+    for (const auto& kind : lessons::kKinds) list.push_back(kind.described);
+    return list;
+  }();
+  return kList;
+}
+
+Exercise exercise(std::string_view kind, std::uint64_t seed) {
+  for (const auto& known : lessons::kKinds) {
+    // each kind has a stream of its own; what is drawn for one does not follow from another's
+    if (known.described.name != kind) continue;
+    std::uint64_t stream = seed;
+    for (const char c : kind) stream = lessons::Draw(stream ^ static_cast<unsigned char>(c)).next();
+    return lessons::finished(known, seed, stream);
+  }
+  raise(fmt::format("exercise: there is no kind '{}'", kind));
+}
+
+Exercise exercise(std::uint64_t seed) {
+  lessons::Draw draw(seed);
+  const auto last = static_cast<std::int64_t>(lessons::kKinds.size()) - 1;
+  return exercise(lessons::kKinds[static_cast<std::size_t>(draw.between(0, last))].described.name, seed);
+}
+
+double tolerance_of(const Exercise& exercise) { return lessons::unit_of(exercise.decimals, exercise.whole); }
+
+Grade grade(const Exercise& exercise, double typed) {
+  // one part in 10^9 more: a number that lies on the edge lies within
+  const double tolerance = tolerance_of(exercise) * (1 + 1e-9);
+  if (std::fabs(typed - exercise.answer) <= tolerance) return {Verdict::kRight};
+  Grade result;
+  for (std::size_t i = 0; i < exercise.mistakes.size(); ++i) {
+    if (std::fabs(typed - exercise.mistakes[i].value) <= tolerance) result.mistakes.push_back(i);
+  }
+  if (!result.mistakes.empty()) result.verdict = Verdict::kKnownMistake;
+  return result;
+}
+
+Grade grade(const Exercise& exercise, std::string_view typed) {
+  const auto number = lessons::typed_number(typed);
+  if (!number) return {Verdict::kNotANumber};
+  Grade result = grade(exercise, number->value);
+  if (exercise.whole || number->decimals >= exercise.decimals || result.verdict != Verdict::kWrong) return result;
+  // 0.8 for 0.841: nothing is wrong with it but that it ends too soon
+  const double half_unit = 0.5 * std::pow(10.0, -number->decimals);
+  if (std::fabs(number->value - exercise.answer) <= half_unit * (1 + 1e-9)) return {Verdict::kTooFewDigits};
+  return result;
+}
+
+std::string shown_answer(const Exercise& exercise) {
+  std::string text = fmt::format("{:.{}f}", exercise.answer, exercise.decimals);
+  if (text.starts_with('-') && text.find_first_not_of("-0.") == std::string::npos) text.erase(0, 1);
+  return text;
+}
+
+}  // namespace posenc

@@ -1,0 +1,129 @@
+// Progress as text: short, versioned, and read as if a stranger had written it.
+#include <fmt/format.h>
+
+#include <limits>
+#include <optional>
+
+#include "posenc/error.h"
+#include "posenc/json.h"
+#include "posenc/review.h"
+
+namespace posenc {
+namespace {
+
+constexpr std::string_view kFormat = "posenc-practice";
+constexpr std::int64_t kVersion = 1;
+constexpr JsonLimits kLimits = {.depth = 8, .bytes = 32'000'000, .values = 2'000'000, .text = 1000};
+constexpr std::int64_t kFarthestDay = 10'000'000;  // some 27 thousand years
+constexpr std::int64_t kFarthestSecond = kFarthestDay * 86400;
+
+std::int64_t whole(const Json* value, std::string_view where, std::int64_t least, std::int64_t most) {
+  const auto* number = value == nullptr ? nullptr : value->as<std::int64_t>();
+  if (number == nullptr || *number < least || *number > most) {
+    raise(fmt::format("progress: {} must be a whole number from {} to {}", where, least, most));
+  }
+  return *number;
+}
+
+const Json* member(const Json& json, std::string_view name, std::string_view where) {
+  const Json* found = json.find(name);
+  if (found == nullptr) raise(fmt::format("progress: {} has no '{}'", where, name));
+  return found;
+}
+
+ReviewState state_from(const Json& json, const std::string& id) {
+  const std::string where = fmt::format("item '{}'", id);
+  ReviewState state;
+  state.repetitions = static_cast<int>(whole(member(json, "repetitions", where), where, 0, 1'000'000));
+  const Json* easiness = member(json, "easiness", where);
+  const auto* number = easiness->as<double>();
+  const auto* count = easiness->as<std::int64_t>();
+  state.easiness = number != nullptr ? *number : count != nullptr ? static_cast<double>(*count) : 0.0;
+  if (!(state.easiness >= kLeastEasiness && state.easiness <= 1e6)) {
+    raise(fmt::format("progress: the easiness of {} must be at least {}", where, kLeastEasiness));
+  }
+  state.interval = whole(member(json, "interval", where), where, 0, kLongestInterval);
+  state.due = whole(member(json, "due", where), where, 0, kFarthestDay);
+  state.lapses = static_cast<int>(whole(member(json, "lapses", where), where, 0, 1'000'000));
+  return state;
+}
+
+// [at, day, id, grade, again, milliseconds]
+Review review_from(const Json& json) {
+  constexpr std::string_view kWhere = "a review";
+  const auto* entry = json.as<Json::Array>();
+  if (entry == nullptr || entry->size() != 6) raise("progress: a review has six entries");
+  Review review;
+  review.at = whole(&(*entry)[0], kWhere, 0, kFarthestSecond);
+  review.day = whole(&(*entry)[1], kWhere, 0, kFarthestDay);
+  const auto* id = (*entry)[2].as<std::string>();
+  if (id == nullptr) raise("progress: a review's id must be text");
+  review.id = *id;
+  review.grade = static_cast<int>(whole(&(*entry)[3], kWhere, 0, 5));
+  review.again = whole(&(*entry)[4], kWhere, 0, 1) == 1;
+  review.milliseconds = whole(&(*entry)[5], kWhere, 0, std::numeric_limits<std::int64_t>::max());
+  return review;
+}
+
+std::int64_t version_of(const Json& json) {
+  const Json* format = json.find("format");
+  const auto* name = format == nullptr ? nullptr : format->as<std::string>();
+  if (name == nullptr || *name != kFormat) raise(fmt::format("progress: \"format\" must be \"{}\"", kFormat));
+  return whole(json.find("version"), "version", 1, std::numeric_limits<std::int64_t>::max());
+}
+
+// What must be found in a text that may not parse at all: without exceptions there is no trying.
+std::optional<std::int64_t> version_in(std::string_view text) {
+  constexpr std::string_view kHead = "{\"format\":\"posenc-practice\",\"version\":";
+  std::string dense;
+  for (const char c : text.substr(0, 200)) {
+    if (c != ' ' && c != '\n' && c != '\t' && c != '\r') dense += c;
+  }
+  if (!dense.starts_with(kHead)) return std::nullopt;
+  std::int64_t version = 0;
+  for (std::size_t i = kHead.size(); i < dense.size() && dense[i] >= '0' && dense[i] <= '9' && version < 1'000'000;
+       ++i) {
+    version = 10 * version + (dense[i] - '0');
+  }
+  return version;
+}
+
+}  // namespace
+
+std::string to_json(const PracticeProgress& progress) {
+  Json::Object items;
+  for (const auto& [id, state] : progress.items) {
+    items.emplace_back(id, Json::Object{{"repetitions", state.repetitions},
+                                        {"easiness", state.easiness},
+                                        {"interval", state.interval},
+                                        {"due", state.due},
+                                        {"lapses", state.lapses}});
+  }
+  Json::Array log;
+  for (const Review& review : progress.log) {
+    log.emplace_back(
+        Json::Array{review.at, review.day, review.id, review.grade, review.again ? 1 : 0, review.milliseconds});
+  }
+  return dump_json(Json::Object{
+             {"format", kFormat}, {"version", kVersion}, {"items", std::move(items)}, {"log", std::move(log)}}) +
+         "\n";
+}
+
+bool is_newer_progress(std::string_view json) { return version_in(json).value_or(kVersion) > kVersion; }
+
+PracticeProgress progress_from_json(std::string_view text) {
+  const Json json = parse_json(text, kLimits);
+  if (const std::int64_t version = version_of(json); version != kVersion) {
+    raise(fmt::format("progress: version {} is not known here", version));
+  }
+  PracticeProgress progress;
+  const auto* items = member(json, "items", "the file")->as<Json::Object>();
+  const auto* log = member(json, "log", "the file")->as<Json::Array>();
+  if (items == nullptr || log == nullptr) raise("progress: items must be an object and log an array");
+  if (log->size() > kLongestLog) raise(fmt::format("progress: the log has more than {} reviews", kLongestLog));
+  for (const auto& [id, state] : *items) progress.items.emplace(id, state_from(state, id));
+  for (const Json& review : *log) progress.log.push_back(review_from(review));
+  return progress;
+}
+
+}  // namespace posenc

@@ -1,0 +1,117 @@
+#include "posenc/question.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "posenc/content.h"
+#include "posenc/error.h"
+#include "posenc/formula.h"
+#include "posenc/json.h"
+
+namespace posenc {
+namespace {
+
+[[noreturn]] void complain(std::string_view where, std::string_view what) {
+  raise(fmt::format("content: {}: {}", where, what));
+}
+
+std::string text_of(const Json& json, std::string_view name, std::string_view where, bool required = true) {
+  const Json* found = json.find(name);
+  const auto* text = found == nullptr ? nullptr : found->as<std::string>();
+  if (text != nullptr) return *text;
+  if (found != nullptr || required) complain(where, fmt::format("'{}' must be text", name));
+  return "";
+}
+
+const Json::Array& list_of(const Json& json, std::string_view name, std::string_view where) {
+  const Json* found = json.find(name);
+  const auto* list = found == nullptr ? nullptr : found->as<Json::Array>();
+  if (list == nullptr) complain(where, fmt::format("'{}' must be a list", name));
+  return *list;
+}
+
+std::vector<std::string> tags_of(const Json& json, std::string_view where) {
+  std::vector<std::string> tags;
+  for (const Json& tag : list_of(json, "tags", where)) {
+    const auto* text = tag.as<std::string>();
+    if (text == nullptr) complain(where, "a tag must be text");
+    tags.push_back(*text);
+  }
+  return tags;
+}
+
+std::vector<std::string> topics() {
+  std::vector<std::string> names;
+  const Json file = parse_json(content("topics.json"));
+  for (const Json& topic : list_of(file, "topics", "topics.json"))
+    names.push_back(text_of(topic, "name", "topics.json"));
+  return names;
+}
+
+// Calls take(entry, topic, where) for every entry of content/KIND/TOPIC.json, topic by topic.
+template <class Take> void each_entry(std::string_view kind, const Take& take) {
+  for (const std::string& topic : topics()) {
+    const std::string file = fmt::format("{}/{}.json", kind, topic);
+    const Json json = parse_json(content(file));
+    for (const Json& entry : list_of(json, kind, file)) {
+      take(entry, topic, fmt::format("{}: {}", file, text_of(entry, "id", file)));
+    }
+  }
+}
+
+AnswerChoice choice_from(const Json& json, std::string_view where) {
+  AnswerChoice choice;
+  choice.text = fill_template(text_of(json, "text", where));
+  const Json* right = json.find("right");
+  const auto* is_right = right == nullptr ? nullptr : right->as<bool>();
+  choice.right = is_right != nullptr && *is_right;
+  choice.because = fill_template(text_of(json, "because", where, !choice.right));
+  return choice;
+}
+
+Question question_from(const Json& json, const std::string& topic, const std::string& where) {
+  Question question;
+  question.id = text_of(json, "id", where);
+  question.topic = topic;
+  question.tags = tags_of(json, where);
+  question.prompt = fill_template(text_of(json, "prompt", where));
+  question.answer = fill_template(text_of(json, "answer", where));
+  question.hint = fill_template(text_of(json, "hint", where, false));
+  if (json.find("choices") == nullptr) return question;
+  for (const Json& entry : list_of(json, "choices", where)) {
+    question.choices.push_back(choice_from(entry, where));
+    if (question.choices.back().right) question.choices.back().because = question.answer;
+  }
+  const auto right = std::count_if(question.choices.begin(), question.choices.end(),
+                                   [](const AnswerChoice& choice) { return choice.right; });
+  if (right != 1) complain(where, fmt::format("{} choices are right", right));
+  return question;
+}
+
+}  // namespace
+
+std::vector<Question> questions() {
+  std::vector<Question> list;
+  each_entry("questions", [&](const Json& entry, const std::string& topic, const std::string& where) {
+    list.push_back(question_from(entry, topic, where));
+  });
+  return list;
+}
+
+std::vector<Card> cards() {
+  std::vector<Card> list;
+  each_entry("cards", [&](const Json& entry, const std::string& topic, const std::string& where) {
+    Card card;
+    card.id = text_of(entry, "id", where);
+    card.topic = topic;
+    card.tags = tags_of(entry, where);
+    card.front = fill_template(text_of(entry, "front", where));
+    card.back = fill_template(text_of(entry, "back", where));
+    card.tex = text_of(entry, "tex", where, false);
+    list.push_back(std::move(card));
+  });
+  return list;
+}
+
+}  // namespace posenc
