@@ -90,7 +90,7 @@ void add_two_tensor_flags(CLI::App& verb, TwoTensorFlags& flags) {
   verb.add_option("--before", flags.before, "the vectors before position was applied")->type_name("FILE");
   verb.add_option("--after", flags.after, "the same after it")->type_name("FILE");
   verb.add_option("--positions", flags.positions,
-                  "position of each token: 0:8, 0,1,5 or @ids.npy (default: consecutive)")
+                  "position of each token: 0:8, 0,1,5 or @ids.npy, int64 [n] or [axes, n] (default: consecutive)")
       ->type_name("P");
   verb.add_option("--axes", flags.axes,
                   "what the axes are: sd, hsd, shd, bsd, bhsd or bshd (b batch, h heads, s sequence, d features; "
@@ -119,12 +119,14 @@ TwoTensors read_two_tensors(const TwoTensorFlags& flags, std::string_view verb) 
   if (flags.positions.empty()) return two;
   const PositionList list = positions_from(flags.positions);
   const std::int64_t sequence = two.before_view.shape.back(1);
-  if (list.axes != 1) refuse("--positions: one axis is meant here");
   if (list.count != sequence) {
     refuse(fmt::format("{}: has {} tokens in a sequence, but there are {} positions (--axes says which axis that is)",
                        flags.before, sequence, list.count));
   }
-  for (std::int64_t i = 0; i < sequence; ++i) two.positions.push_back(position_at(list, 0, i));
+  two.axes = list.axes;
+  for (int axis = 0; axis < list.axes; ++axis) {
+    for (std::int64_t i = 0; i < sequence; ++i) two.positions.push_back(position_at(list, axis, i));
+  }
   return two;
 }
 

@@ -54,7 +54,9 @@ struct Diagnosis {
 
 struct DiagnosisOptions {
   /// Of each token, where they are known; else the tokens are taken as consecutive, from a position to be found.
+  /// With several axes [axes, sequence], and then they must be known.
   std::span<const std::int64_t> positions = {};
+  int axes = 1;
 };
 
 /// Finds how `after` was made from `before`: both [..., sequence, features] of one shape, in any float type.

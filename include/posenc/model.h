@@ -20,6 +20,7 @@ struct LayerGroup {
   std::string scheme_name = {};       ///< "rope", "alibi" …
   std::optional<Scheme> scheme = {};  ///< empty where this build has no scheme of that name
   double softmax_factor = 1.0;        ///< on all scores of these layers, beside 1/√D
+  bool is_unscaled = false;           ///< scores are not divided by √D (T5)
   std::int64_t first_position = 0;    ///< of the first token (RoBERTa and M2M100: 2)
 };
 

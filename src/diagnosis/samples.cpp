@@ -73,6 +73,7 @@ Samples take_samples(ConstTensorView before, ConstTensorView after, const Diagno
   }
   if (count_of(before.shape) <= 0) raise("diagnose: the tensors have no elements");
   const std::int64_t sequence = before.shape.back(1);
+  if (options.axes != 1) raise("diagnose: positions of one axis are meant");
   if (!options.positions.empty() && std::ssize(options.positions) != sequence) {
     raise(fmt::format("diagnose: there are {} tokens in a sequence but {} positions", sequence,
                       options.positions.size()));

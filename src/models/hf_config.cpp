@@ -201,6 +201,7 @@ LayerGroup group_of_all(const Config& config, const Family& family) {
   LayerGroup group;
   group.layer_type = family.part;
   group.first_position = family.first_position;
+  group.is_unscaled = family.is_unscaled;
   for (std::int64_t i = 0; i < layer_count(config, family.part); ++i) group.layers.push_back(i);
   return group;
 }
