@@ -238,7 +238,7 @@ Verb attend_verb(CLI::App& program, const std::shared_ptr<SchemeRequest>& scheme
       "keys, so that one query and a cache is a step of decoding. A query that sees no key gives zeros.";
   verb.examples =
       "posenc attend rope --q q.npy --k k.npy --v v.npy -o out.npy --causal\n"
-      "posenc attend --model config.json --q q.npy --k k.npy --v v.npy -o out.npy --axes bhsd --causal\n"
+      "posenc attend --model config.json --q q.npy --k k.npy --v v.npy -o out.npy --causal\n"
       "posenc attend alibi --q q.npy --k k.npy --v v.npy -o out.npy --causal --scores weights.npy\n"
       "posenc attend t5 --table t5.npy --scale 1 --q q.npy --k k.npy --v v.npy -o out.npy --axes hsd";
   verb.command = program.add_subcommand(std::string(verb.name));

@@ -71,7 +71,7 @@ int run(std::vector<std::string> arguments) {
   const std::vector<Verb> verbs = {
       tour_verb(program),           list_verb(program),     table_verb(program, scheme), apply_verb(program, scheme),
       attend_verb(program, scheme), bench_verb(program),    inspect_verb(program),       positions_verb(program),
-      convert_verb(program),        diagnose_verb(program), check_verb(program, scheme)};
+      convert_verb(program),        diagnose_verb(program), check_verb(program, scheme), compare_verb(program)};
   try {
     // CLI11 takes them from the back
     program.parse(std::vector<std::string>(arguments.rbegin(), arguments.rend()));

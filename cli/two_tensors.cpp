@@ -138,6 +138,10 @@ Json convention_json(const Convention& convention) {
     object.emplace_back("dims", rope->dims);
     object.emplace_back("first_dim", rope->first_dim);
     object.emplace_back("base", rope->base);
+    if (!rope->sections.empty()) {
+      object.emplace_back("sections", Json::Array(rope->sections.begin(), rope->sections.end()));
+      object.emplace_back("section_order", choice_name(rope->section_order));
+    }
     object.emplace_back("scaling", scaling_json(*rope));
   } else if (const auto* const waves = std::get_if<Sinusoidal>(&convention.scheme)) {
     object.emplace_back("layout", choice_name(waves->layout));
@@ -178,6 +182,18 @@ std::string diagnosis_text(const Diagnosis& diagnosis, bool are_positions_known)
       row("pairs", std::string(choice_name(rope->layout)));
       row("turns", fmt::format("{} features, from feature {}, {}", rope->dims, rope->first_dim,
                                rope->sign > 0 ? "counter-clockwise" : "clockwise"));
+      if (!rope->sections.empty()) {
+        row("axes", fmt::format("{} pairs, {}", fmt::join(rope->sections, " + "), choice_name(rope->section_order)));
+      }
+      if (const auto* const list = std::get_if<LongropeScaling>(&rope->scaling)) {
+        std::string divisors;
+        for (const double divisor : list->short_factors) divisors += fmt::format("{:.4g} ", divisor);
+        std::string_view name = "divisors";
+        for (const std::string& line : wrap(divisors, std::min(output_columns(), 100) - 18)) {
+          row(name, line);
+          name = "";
+        }
+      }
       if (diagnosis.verdict != Verdict::kUnknown) {
         row("base", fmt::format("{}", rope->base));
         row("scaling", scaling_text(*rope));

@@ -19,6 +19,7 @@ Verb inspect_verb(CLI::App& program);
 Verb positions_verb(CLI::App& program);
 Verb convert_verb(CLI::App& program);
 Verb diagnose_verb(CLI::App& program);
+Verb compare_verb(CLI::App& program);
 Verb check_verb(CLI::App& program, const std::shared_ptr<SchemeRequest>& scheme);
 
 /// Throws: Failure where a verb that needs a scheme has none: unknown, with a suggestion, or missing.

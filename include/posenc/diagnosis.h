@@ -38,7 +38,7 @@ enum class Verdict : std::uint8_t {
   kSure,       ///< one convention explains every element to the precision of the type, and no other does
   kLikely,     ///< the best explains them, but another does as well
   kUnchanged,  ///< the tensors are the same
-  kUnknown,    ///< turned by pairs, but by frequencies of no known scheme
+  kUnknown,    ///< turned by pairs, but by frequencies of no known scheme: they are given as LongRoPE's divisors
   kNone,       ///< neither a rotation of pairs nor an addition of waves
   kTooLittle,  ///< too few positions to tell
 };

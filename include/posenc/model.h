@@ -30,6 +30,8 @@ struct Model {
   std::vector<LayerGroup> groups = {};
   std::optional<std::int64_t> trained_length = {};
   std::optional<std::int64_t> usable_length = {};
+  std::optional<double> attn_factor =
+      {};  ///< a factor on YaRN's magnitude, which vLLM reads and transformers does not
   std::vector<std::string> assumed = {};   ///< what the file does not say, and the value that was taken
   std::vector<std::string> warnings = {};  ///< keys that are ignored, renamed, or contradict each other
   std::vector<std::string> notes = {};     ///< what else the family does with position

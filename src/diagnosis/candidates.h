@@ -19,10 +19,13 @@ struct Spectrum {
 Spectrum spectrum_of(const Structure& structure, const Samples& samples);
 
 /// Schemes that such a spectrum may come from, the plainest first.
-std::vector<Rope> unscaled_candidates(const Structure& structure, const Spectrum& spectrum);
+std::vector<Rope> unscaled_candidates(const Structure& structure, const Spectrum& spectrum, std::size_t axes);
 /// Whether a published model has this base.
 bool is_known_base(double base);
 std::vector<Rope> scaled_candidates(const Rope& unscaled, const Spectrum& spectrum);
+/// A scheme with the frequencies that were measured, as divisors of a base of 10000; those of pairs that are too slow
+/// to be seen are that of the last one seen.
+Rope measured_candidate(const Structure& structure, const Spectrum& spectrum);
 
 /// How well a scheme explains a structure: with the best magnitude, for tokens from `first` on.
 struct Score {

@@ -49,7 +49,7 @@ void try_all(const Structure& structure, const Samples& samples, std::vector<Tri
   const double room = chance(samples);
   if (!(spectrum.base > 1) || !(spectrum.base < 1e36)) return;
   std::optional<Tried> plain;
-  for (const Rope& rope : unscaled_candidates(structure, spectrum)) {
+  for (const Rope& rope : unscaled_candidates(structure, spectrum, samples.axes.size())) {
     Tried one{&structure, rope, start_of(structure, samples, rope, plain ? &plain->start : nullptr), {}, 1, spectrum};
     // the two bugs that move angles by more than rounding does
     for (const AngleKind kind : {AngleKind::kExact, AngleKind::kBf16Frequencies, AngleKind::kBf16Positions}) {
@@ -135,6 +135,26 @@ Diagnosis of_rotations(std::vector<Tried>& tried, const Samples& samples) {
   return result;
 }
 
+// Pairs turn steadily, but as no scheme says: what their frequencies are.
+std::optional<Convention> of_measured(const std::vector<Structure>& structures, const Samples& samples) {
+  const Structure* best = nullptr;
+  const double room = chance(samples);
+  for (const Structure& one : structures) {
+    // where blocks of several sizes fit, the slow pairs of the largest belong to it
+    const bool is_as_good = best != nullptr && one.unexplained <= best->unexplained * (1 + room);
+    if (best == nullptr || one.unexplained * (1 + room) < best->unexplained ||
+        (is_as_good && one.dims > best->dims)) {
+      best = &one;
+    }
+  }
+  if (best == nullptr || samples.axes.size() > 1) return std::nullopt;
+  const Spectrum spectrum = spectrum_of(*best, samples);
+  Tried one{best, measured_candidate(*best, spectrum), {}, {}, 1, spectrum};
+  one.start = start_of(*best, samples, one.rope);
+  one.result = score(*best, samples, {&one.rope, one.start.first, AngleKind::kExact, one.start.is_swapped});
+  return convention_of(one, samples);
+}
+
 }  // namespace
 
 std::string_view name_of(AngleKind kind) noexcept { return kAngleNames[static_cast<std::size_t>(kind)]; }
@@ -152,7 +172,7 @@ Diagnosis diagnose(ConstTensorView before, ConstTensorView after, const Diagnosi
     result.remarks.emplace_back("the tensors are the same: nothing was applied, or at position 0 alone");
     return result;
   }
-  if (samples.positions.back() - samples.positions.front() < 3 || samples.sequence < 4) {
+  if (samples.span() < 3 || samples.sequence < 4) {
     result.verdict = Verdict::kTooLittle;
     result.remarks.emplace_back("four tokens at least are needed, at different positions");
     return result;
@@ -171,6 +191,10 @@ Diagnosis diagnose(ConstTensorView before, ConstTensorView after, const Diagnosi
     result.verdict = waves->residual < 6 * samples.rounding ? Verdict::kSure : Verdict::kLikely;
   }
   if (!result.best) result.verdict = structures.empty() ? Verdict::kNone : Verdict::kUnknown;
+  if (result.verdict == Verdict::kUnknown) {
+    const std::optional<Convention> measured = of_measured(structures, samples);
+    if (measured && (!result.best || measured->residual < result.best->residual)) result.best = measured;
+  }
   result.remarks = remarks_on(result, samples.are_known);
   return result;
 }

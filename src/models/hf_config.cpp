@@ -161,6 +161,7 @@ class RopeLayers {
     };
     keep(model_.trained_length, reading.trained_length, false);
     keep(model_.usable_length, reading.usable_length, true);
+    if (reading.attn_factor) model_.attn_factor = reading.attn_factor;
     return reading.rope;
   }
 
