@@ -12,6 +12,7 @@
 #include "cli/failure.h"
 #include "cli/input_array.h"
 #include "cli/length_flag.h"
+#include "cli/model_file.h"
 #include "cli/output_file.h"
 #include "cli/positions_argument.h"
 #include "cli/streams.h"
@@ -23,6 +24,7 @@ namespace posenc::cli {
 namespace {
 
 struct ApplyFlags {
+  ModelFlags model;
   std::string input, output;
   std::string positions, grid;
   std::string dtype, numerics = "exact", length;
@@ -33,6 +35,7 @@ struct ApplyFlags {
 
 void add_flags(CLI::App& verb, ApplyFlags& flags, std::string& axes_of_x) {
   verb.add_option("IN", flags.input);
+  add_model_flags(verb, flags.model);
   verb.add_option("-o,--output", flags.output,
                   "where the result goes: a .npy or .safetensors file, or - for standard output")
       ->type_name("FILE");
@@ -61,7 +64,7 @@ void add_flags(CLI::App& verb, ApplyFlags& flags, std::string& axes_of_x) {
 }
 
 // One position for each token of a sequence, or of the whole batch.
-PositionList positions_of(const ApplyFlags& flags, const Tokens& x, int axes) {
+PositionList positions_of(const ApplyFlags& flags, const Tokens& x, int axes, std::int64_t first) {
   if (!flags.positions.empty() && !flags.grid.empty()) refuse("--positions and --grid exclude each other");
   PositionList list;
   if (!flags.grid.empty()) {
@@ -69,6 +72,7 @@ PositionList positions_of(const ApplyFlags& flags, const Tokens& x, int axes) {
   } else if (!flags.positions.empty()) {
     list = positions_from(flags.positions);
   } else {
+    list.first = first;
     list.count = x.sequence;
   }
   // [batch, sequence]: each sequence its own
@@ -129,13 +133,14 @@ int write_result(const ApplyFlags& flags, const InputArray& input, std::optional
   return kDone;
 }
 
-int turn(const ApplyFlags& flags, SchemeRequest& request, const InputArray& input, Situation now) {
+int turn(const ApplyFlags& flags, SchemeRequest& request, const InputArray& input, Situation now,
+         std::int64_t first) {
   const Heads x = heads_of(input, request.axes_of_x);
   follow_heads(request, x);
   now.precision = precision_of(flags.rotation);
   const Rotation form = directed(std::get<Rotation>(form_of(request, now, {})), flags.rotation);
   check_heads(form, x, input);
-  const PositionList positions = positions_of(flags, {x.batch, x.sequence}, axes_of(form));
+  const PositionList positions = positions_of(flags, {x.batch, x.sequence}, axes_of(form), first);
   check_axes(name_of(request.scheme), axes_of(form), positions);
   try_ends(form, positions);
   std::optional<OutputFile> file = open_output(flags, input);
@@ -147,6 +152,8 @@ int run(const ApplyFlags& flags, SchemeRequest& request) {
   use_engine(flags.engine);
   if (flags.input.empty()) refuse("apply: the input is missing (posenc apply SCHEME IN.npy -o OUT.npy)");
   if (flags.output.empty()) refuse("apply: the output is missing (-o OUT.npy)");
+  std::int64_t first = 0;
+  if (!flags.model.path.empty()) first = take_model(flags.model, request, "apply", flags.quiet).first_position;
 
   const NpyOptions options{.void2_is_bf16 = flags.dtype == "bf16"};
   const InputArray input(flags.input, options);
@@ -157,7 +164,7 @@ int run(const ApplyFlags& flags, SchemeRequest& request) {
   Situation now;
   now.numerics = numerics_from(flags.numerics);
   now.length = length_from(flags.length, request.scheme);
-  if (turns(request.scheme)) return turn(flags, request, input, now);
+  if (turns(request.scheme)) return turn(flags, request, input, now, first);
 
   refuse_rotation_flags(flags.rotation, name_of(request.scheme));
   const Tokens x = tokens_of(input, request.axes_of_x);
@@ -172,7 +179,7 @@ int run(const ApplyFlags& flags, SchemeRequest& request) {
   if (addition == nullptr) {
     return write_result(flags, input, file, [&](const ByteSink& sink) { copy_in_pieces(input, sink); });
   }
-  const PositionList positions = positions_of(flags, x, axes_of(*addition));
+  const PositionList positions = positions_of(flags, x, axes_of(*addition), first);
   check_axes(name_of(request.scheme), axes_of(*addition), positions);
   try_largest(*addition, positions);
   return write_result(flags, input, file, [&](const ByteSink& sink) {
@@ -186,11 +193,12 @@ Verb apply_verb(CLI::App& program, const std::shared_ptr<SchemeRequest>& scheme)
   Verb verb;
   verb.name = "apply";
   verb.summary = "adds a scheme to the vectors in a file, or turns them by it";
-  verb.usage = "SCHEME IN.npy -o OUT.npy [options]";
+  verb.usage = "SCHEME|--model PATH IN.npy -o OUT.npy [options]";
   verb.details =
       "IN holds the vectors of tokens, [sequence, width] or [batch, sequence, width], in f32, f64, f16 or bf16; the "
       "result has its shape and type. The scheme's width follows from IN. For rope it holds queries or keys with "
-      "their heads, and --axes says in which order; all features of a head turn unless --dims says how many. The "
+      "their heads, and --axes says in which order; all features of a head turn unless --dims says how many. With "
+      "--model the scheme is that of a model's own files, as inspect shows it. The "
       "file is read and written piece by piece, so it may be larger than memory. An array is x.npy, x.npz:name or "
       "x.safetensors:name; a file with one array needs no name.";
   verb.examples =
@@ -198,15 +206,17 @@ Verb apply_verb(CLI::App& program, const std::shared_ptr<SchemeRequest>& scheme)
       "posenc apply sinusoidal x.npy -o y.npy --positions 4096:8192 --axes bsd\n"
       "posenc apply rope q.npy -o y.npy --axes bhsd --base 500000\n"
       "posenc apply rope q.npy -o y.npy --axes bhsd --backward\n"
+      "posenc apply --model config.json q.npy -o y.npy --axes bhsd --positions 0:16 --numerics hf-f32\n"
       "posenc apply learned x.npy -o y.npy --table model.safetensors:wpe.weight\n"
       "posenc apply sinusoidal x.npy -o y.npy --positions @ids.npy --layout sin-cos --spacing inclusive";
   verb.command = program.add_subcommand(std::string(verb.name));
   auto flags = std::make_shared<ApplyFlags>();
   add_flags(*verb.command, *flags, scheme->axes_of_x);
+  add_table_flag(*verb.command, scheme);
   add_scheme_commands(*verb.command, scheme);
   verb.run = [flags, scheme, verb] {
     // without a known scheme, its misspelt name was taken for the input
-    require_scheme(verb, *scheme, flags->input);
+    if (flags->model.path.empty()) require_scheme(verb, *scheme, flags->input);
     refuse_leftovers(*verb.command);
     return run(*flags, *scheme);
   };

@@ -10,6 +10,8 @@
 #include "cli/engine_flags.h"
 #include "cli/failure.h"
 #include "cli/input_array.h"
+#include "cli/length_flag.h"
+#include "cli/model_file.h"
 #include "cli/numbers.h"
 #include "cli/output_file.h"
 #include "cli/positions_argument.h"
@@ -21,16 +23,18 @@ namespace posenc::cli {
 namespace {
 
 struct AttendFlags {
+  ModelFlags model;
   std::string q, k, v, output, scores;
   std::string q_positions, k_positions;
   std::string vectors, key_vectors;
   std::string window = "0", scale;
-  std::string dtype, numerics = "exact";
+  std::string dtype, numerics = "exact", length;
   bool causal = false, quiet = false, force = false;
   EngineFlags engine;
 };
 
 void add_flags(CLI::App& verb, AttendFlags& flags, std::string& axes) {
+  add_model_flags(verb, flags.model);
   verb.add_option("--q", flags.q, "queries, a .npy file")->type_name("FILE");
   verb.add_option("--k", flags.k, "keys; fewer heads than q are shared by several of its heads")->type_name("FILE");
   verb.add_option("--v", flags.v, "values, one for each key")->type_name("FILE");
@@ -65,6 +69,7 @@ void add_flags(CLI::App& verb, AttendFlags& flags, std::string& axes) {
   verb.add_option("--numerics", flags.numerics,
                   "which angle: exact, or the float32 one of engines, hf-f32 or ggml-f32 (default exact)")
       ->type_name("WORD");
+  add_length_flag(verb, flags.length);
   verb.add_flag("--force", flags.force, "replace files where they exist");
   verb.add_flag("--quiet", flags.quiet, "no messages, only errors");
   add_engine_flags(verb, flags.engine);
@@ -154,6 +159,8 @@ int run(const AttendFlags& flags, SchemeRequest& request) {
   const Input q = read_input("--q", flags.q, axes, flags), k = read_input("--k", flags.k, axes, flags),
               v = read_input("--v", flags.v, axes, flags);
   if (flags.output.empty()) refuse("attend: the output is missing (-o OUT.npy)");
+  std::optional<LayerGroup> layers;
+  if (!flags.model.path.empty()) layers = take_model(flags.model, request, "attend", flags.quiet);
   const ConstTensorView queries = q.view(), keys = k.view();
   const int rank = queries.shape.rank;
   follow_file(request, "heads", rank > 2 ? queries.shape.back(2) : 1, flags.q);
@@ -165,7 +172,11 @@ int run(const AttendFlags& flags, SchemeRequest& request) {
   AttentionOptions options;
   options.causal = flags.causal;
   options.window = integer_from(flags.window, "--window");
-  if (!flags.scale.empty()) options.scale = number_from(flags.scale, "--scale");
+  if (!flags.scale.empty()) {
+    options.scale = number_from(flags.scale, "--scale");
+  } else if (layers && layers->is_unscaled) {
+    options.scale = 1.0;
+  }
   const NpyArray weights = read_weights(request, {.void2_is_bf16 = flags.dtype == "bf16"});
   std::vector<std::int64_t> q_ids, k_ids;
   options.query_positions = positions_of(flags.q_positions, queries.shape.back(1), "--q-positions", q_ids);
@@ -174,7 +185,9 @@ int run(const AttendFlags& flags, SchemeRequest& request) {
   NpyArray vectors, key_vectors;
   Situation now;
   now.numerics = numerics_from(flags.numerics);
-  now.length = std::max(queries.shape.back(1), keys.shape.back(1));
+  // without a length of its own, the sequence is what the tensors hold
+  now.length = flags.length.empty() ? std::max(queries.shape.back(1), keys.shape.back(1))
+                                    : length_from(flags.length, request.scheme);
   if (!weights.bytes.empty()) now.weights = weights.view();
   if (!flags.vectors.empty()) {
     vectors = load_array(InputArray(flags.vectors, vector_options));
@@ -185,6 +198,10 @@ int run(const AttendFlags& flags, SchemeRequest& request) {
     now.key_weights = key_vectors.view();
   }
   options.position = prepare(request.scheme, now);
+  // not every family with YaRN's second factor puts it on the softmax
+  if (auto* const rotation = std::get_if<Rotation>(&options.position); layers && rotation != nullptr) {
+    rotation->softmax_factor = layers->softmax_factor;
+  }
 
   if (flags.scores == "-" || flags.scores == flags.output) refuse("--scores: needs a file of its own");
   std::optional<OutputFile> file = open_output(flags.output, flags.force);
@@ -213,7 +230,7 @@ Verb attend_verb(CLI::App& program, const std::shared_ptr<SchemeRequest>& scheme
   Verb verb;
   verb.name = "attend";
   verb.summary = "attention that knows position: softmax(q.k + bias) v";
-  verb.usage = "SCHEME --q Q.npy --k K.npy --v V.npy -o OUT.npy [options]";
+  verb.usage = "SCHEME|--model PATH --q Q.npy --k K.npy --v V.npy -o OUT.npy [options]";
   verb.details =
       "q, k and v are [sequence, features], with heads and batch before or as --axes says, in f32, f64, f16 or bf16; "
       "sums are made in f32 (f64 for f64). Rotations turn q and k, biases are added to the scores, and a scheme that "
@@ -221,15 +238,17 @@ Verb attend_verb(CLI::App& program, const std::shared_ptr<SchemeRequest>& scheme
       "keys, so that one query and a cache is a step of decoding. A query that sees no key gives zeros.";
   verb.examples =
       "posenc attend rope --q q.npy --k k.npy --v v.npy -o out.npy --causal\n"
+      "posenc attend --model config.json --q q.npy --k k.npy --v v.npy -o out.npy --causal\n"
       "posenc attend alibi --q q.npy --k k.npy --v v.npy -o out.npy --causal --scores weights.npy\n"
       "posenc attend t5 --table t5.npy --scale 1 --q q.npy --k k.npy --v v.npy -o out.npy --axes hsd";
   verb.command = program.add_subcommand(std::string(verb.name));
   auto flags = std::make_shared<AttendFlags>();
   add_flags(*verb.command, *flags, scheme->axes_of_x);
+  add_table_flag(*verb.command, scheme);
   add_scheme_commands(*verb.command, scheme);
   verb.run = [flags, scheme, verb] {
     const std::vector<std::string> leftovers = verb.command->remaining(true);
-    require_scheme(verb, *scheme, leftovers.empty() ? "" : leftovers.front());
+    if (flags->model.path.empty()) require_scheme(verb, *scheme, leftovers.empty() ? "" : leftovers.front());
     refuse_leftovers(*verb.command);
     return run(*flags, *scheme);
   };

@@ -13,6 +13,7 @@
 #include "cli/failure.h"
 #include "cli/model_file.h"
 #include "cli/numbers.h"
+#include "cli/positions_argument.h"
 #include "cli/streams.h"
 #include "cli/terminal.h"
 #include "cli/two_tensors.h"
@@ -26,30 +27,22 @@ namespace {
 
 struct CheckFlags {
   TwoTensorFlags tensors;
-  std::string model, layer_type, tolerance;
+  ModelFlags model;
+  std::string tolerance;
 };
-
-// The scheme that a model's files ask for.
-Scheme scheme_of_model(const CheckFlags& flags) {
-  const Model model = model_from(flags.model);
-  std::vector<std::string> types;
-  for (const LayerGroup& group : model.groups) {
-    const bool is_wanted = flags.layer_type.empty() ? model.groups.size() == 1 : group.layer_type == flags.layer_type;
-    types.push_back(group.layer_type.empty() ? group.scheme_name : group.layer_type);
-    if (!is_wanted) continue;
-    if (!group.scheme) {
-      refuse(fmt::format("{}: its scheme is {}, which this build cannot make", flags.model, group.scheme_name));
-    }
-    return *group.scheme;
-  }
-  refuse(fmt::format("{}: its layers differ; --layer-type says which: {}", flags.model, fmt::join(types, ", ")));
-}
 
 // Where the fields of a scheme were not given, they follow from the file.
 void follow_features(SchemeRequest& request, std::int64_t features, const std::string& path) {
   const std::string_view field = std::holds_alternative<Rope>(request.scheme) ? "dims" : "width";
   if (std::find(request.given.begin(), request.given.end(), field) != request.given.end()) return;
   if (integer_field(request.scheme, field)) follow_file(request, field, features, path);
+}
+
+// Of each token, [axes, sequence]; counted from 0 where they are not said.
+std::vector<std::int64_t> positions_or_counted(const TwoTensors& two) {
+  std::vector<std::int64_t> ids = two.positions;
+  for (std::int64_t i = std::ssize(ids); i < two.before_view.shape.back(1); ++i) ids.push_back(i);
+  return ids;
 }
 
 struct Expected {
@@ -61,14 +54,16 @@ struct Expected {
 // at position p is an angle of so much.
 std::vector<double> leeway_of(const Rotation& form, const std::vector<std::int64_t>& ids, std::int64_t features) {
   constexpr double kTwoUlp = 2.4e-7;
-  std::vector<double> leeway(ids.size() * static_cast<std::size_t>(features));
+  const std::size_t tokens = ids.size() / static_cast<std::size_t>(form.position_axes);
+  std::vector<double> leeway(tokens * static_cast<std::size_t>(features));
   const std::int64_t pairs = pairs_of(form);
   const PairPlaces places = placement_of(form.layout, pairs).write;
   const std::int64_t first = form.first_dim < 0 ? features + form.first_dim : form.first_dim;
-  for (std::size_t token = 0; token < ids.size(); ++token) {
+  for (std::size_t token = 0; token < tokens; ++token) {
     for (std::int64_t i = 0; i < pairs && form.blocks == 1; ++i) {
+      const std::size_t axis = form.axes.empty() ? 0 : form.axes[static_cast<std::size_t>(i)];
       const double angle = std::fabs(radians_of(form.frequencies[static_cast<std::size_t>(i)])) * kTwoUlp *
-                           static_cast<double>(ids[token]);
+                           static_cast<double>(ids[axis * tokens + token]);
       const std::size_t at =
           token * static_cast<std::size_t>(features) + static_cast<std::size_t>(first + i * places.step);
       leeway[at] = leeway[at + static_cast<std::size_t>(places.apart)] = angle;
@@ -82,24 +77,24 @@ Expected apply_scheme(const Scheme& scheme, const TwoTensors& two, Numerics nume
   const Extents& shape = two.before_view.shape;
   Expected expected;
   expected.values.resize(static_cast<std::size_t>(count_of(shape)));
-  std::vector<std::int64_t> ids = two.positions;
-  for (std::int64_t i = std::ssize(ids); i < shape.back(1); ++i) ids.push_back(i);
+  const std::vector<std::int64_t> ids = positions_or_counted(two);
   const std::int64_t length = *std::max_element(ids.begin(), ids.end()) + 1;
   const Form form = prepare(scheme, {.length = length, .numerics = numerics});
   const TensorView out = view(expected.values.data(), shape);
   // a rotation by nothing is a copy in double
-  rotate(out, two.before_view, {.ids = ids},
+  rotate(out, two.before_view, {},
          Rotation{.frequencies =
                       {
                           Frequency{},
                       },
                   .layout = PairLayout::kInterleaved});
   if (const auto* const rotation = std::get_if<Rotation>(&form)) {
-    if (rotation->position_axes > 1) refuse("check: schemes with several axes are not checked");
-    rotate(out, {.ids = ids}, *rotation);
+    check_axes(name_of(scheme), rotation->position_axes, {.count = shape.back(1), .axes = two.axes});
+    rotate(out, {.ids = ids, .axes = two.axes}, *rotation);
     if (numerics != Numerics::kExact) expected.leeway = leeway_of(*rotation, ids, shape.back(0));
   } else if (const auto* const addition = std::get_if<Addition>(&form)) {
-    add(out, {.ids = ids}, *addition);
+    check_axes(name_of(scheme), axes_of(*addition), {.count = shape.back(1), .axes = two.axes});
+    add(out, {.ids = ids, .axes = two.axes}, *addition);
   }
   return expected;
 }
@@ -259,9 +254,8 @@ void report_json(const Difference& difference, Numerics numerics, const Scheme& 
 
 int run(const CheckFlags& flags, SchemeRequest& request) {
   const TwoTensors two = read_two_tensors(flags.tensors, "check");
-  if (!flags.model.empty()) {
-    if (request.is_chosen) refuse("check: a scheme and --model exclude each other");
-    request.scheme = scheme_of_model(flags);
+  if (!flags.model.path.empty()) {
+    take_model(flags.model, request, "check", true);
   } else {
     follow_features(request, two.before_view.shape.back(0), flags.tensors.before);
   }
@@ -278,9 +272,8 @@ int run(const CheckFlags& flags, SchemeRequest& request) {
   }
   Diagnosis found;
   if (best.index) {
-    std::vector<std::int64_t> ids = two.positions;
-    for (std::int64_t i = std::ssize(ids); i < two.before_view.shape.back(1); ++i) ids.push_back(i);
-    found = diagnose(two.before_view, two.after_view, {.positions = ids});
+    const std::vector<std::int64_t> ids = positions_or_counted(two);
+    found = diagnose(two.before_view, two.after_view, {.positions = ids, .axes = two.axes});
   }
   if (flags.tensors.json) {
     report_json(best, used, request.scheme, found);
@@ -306,18 +299,15 @@ Verb check_verb(CLI::App& program, const std::shared_ptr<SchemeRequest>& scheme)
       "posenc check --model config.json --before q.npy --after q_rotated.npy --positions 0:16";
   verb.command = program.add_subcommand(std::string(verb.name));
   auto flags = std::make_shared<CheckFlags>();
-  verb.command->add_option("--model", flags->model, "a config.json, a folder with one, or a .gguf file")
-      ->type_name("PATH");
+  add_model_flags(*verb.command, flags->model);
   add_two_tensor_flags(*verb.command, flags->tensors);
-  verb.command->add_option("--layer-type", flags->layer_type, "which layers of a model, where they differ")
-      ->type_name("NAME");
   verb.command
       ->add_option("--tolerance", flags->tolerance,
                    "largest difference, relative to the largest number (default: by type, 2e-6 for f32)")
       ->type_name("X");
   add_scheme_commands(*verb.command, scheme);
   verb.run = [flags, scheme, verb] {
-    if (flags->model.empty()) {
+    if (flags->model.path.empty()) {
       const std::vector<std::string> words = verb.command->remaining(true);
       require_scheme(verb, *scheme, words.empty() ? "" : words.front());
     }

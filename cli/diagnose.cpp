@@ -27,7 +27,7 @@ Verb diagnose_verb(CLI::App& program) {
   verb.run = [flags, verb] {
     refuse_leftovers(*verb.command);
     const TwoTensors two = read_two_tensors(*flags, verb.name);
-    const Diagnosis found = diagnose(two.before_view, two.after_view, {.positions = two.positions});
+    const Diagnosis found = diagnose(two.before_view, two.after_view, {.positions = two.positions, .axes = two.axes});
     print(flags->json ? dump_json(diagnosis_json(found), 2) + "\n" : diagnosis_text(found, !two.positions.empty()));
     return found.best && found.verdict != Verdict::kUnknown ? kDone : kNo;
   };

@@ -70,6 +70,7 @@ Json layers_json(const LayerGroup& group, const Model& model) {
                       {"scheme", std::move(scheme)},
                       {"frequencies", std::move(frequencies)},
                       {"softmax_factor", group.softmax_factor},
+                      {"unscaled", group.is_unscaled},
                       {"first_position", group.first_position}};
   return object;
 }
@@ -200,6 +201,7 @@ Rows rows_of(const LayerGroup& group, const Model& model) {
   if (group.softmax_factor != 1.0) {
     rows.emplace_back("softmax", fmt::format("scale times {}", rounded(group.softmax_factor)));
   }
+  if (group.is_unscaled) rows.emplace_back("scores", "not divided by the root of a head's features");
   return rows;
 }
 

@@ -81,6 +81,7 @@ int run(std::vector<std::string> arguments) {
       attend_verb(program, scheme),
       bench_verb(program),
       inspect_verb(program),
+      compare_verb(program),
       check_verb(program, scheme),
       diagnose_verb(program),
       positions_verb(program),

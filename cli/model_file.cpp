@@ -5,12 +5,15 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <span>
 #include <string_view>
+#include <vector>
 
 #include "cli/descriptor.h"
 #include "cli/failure.h"
+#include "cli/streams.h"
 #include "posenc/error.h"
 
 namespace posenc::cli {
@@ -51,6 +54,12 @@ class MappedFile {
   std::size_t size_ = 0;
 };
 
+// Whether `text` is the number of a layer in this group.
+bool has_layer(const LayerGroup& group, const std::string& text) {
+  return std::any_of(group.layers.begin(), group.layers.end(),
+                     [&](std::int64_t layer) { return std::to_string(layer) == text; });
+}
+
 }  // namespace
 
 Model model_from(const std::string& path) {
@@ -64,6 +73,47 @@ Model model_from(const std::string& path) {
   } catch (const Error& error) {
     refuse(fmt::format("{}: {}", name, error.what()));
   }
+}
+
+void add_model_flags(CLI::App& verb, ModelFlags& flags) {
+  verb.add_option("--model", flags.path,
+                  "instead of a scheme, that of a model: a config.json, a folder with one, or a .gguf file")
+      ->type_name("PATH");
+  verb.add_option("--layer-type", flags.layer_type,
+                  "which layers of a model, where they differ: a type, or the number of one")
+      ->type_name("NAME");
+}
+
+LayerGroup take_model(const ModelFlags& flags, SchemeRequest& request, std::string_view verb, bool is_quiet) {
+  if (request.is_chosen) refuse(fmt::format("{}: a scheme and --model exclude each other", verb));
+  const Model model = model_from(flags.path);
+  std::vector<std::string> choices;
+  for (const LayerGroup& group : model.groups) {
+    // layers of several types that do the same have no type; then the scheme's name tells them apart
+    const std::string& name = group.layer_type.empty() ? group.scheme_name : group.layer_type;
+    choices.push_back(group.layers.empty()
+                          ? one_line(name)
+                          : fmt::format("{} (layers {})", one_line(name), layer_ranges(group.layers)));
+    const bool is_only = flags.layer_type.empty() && model.groups.size() == 1;
+    if (!is_only && name != flags.layer_type && !has_layer(group, flags.layer_type)) continue;
+    if (!group.scheme) {
+      refuse(fmt::format("{}: its scheme is {}, which this build cannot make", flags.path, group.scheme_name));
+    }
+    request.scheme = *group.scheme;
+    request.is_chosen = true;
+    request.model = flags.path;
+    request.given = field_names(*group.scheme);
+    if (!is_quiet) {
+      for (const auto* const list : {&model.warnings, &model.notes}) {
+        for (const std::string& text : *list) tell(fmt::format("note: {}: {}", flags.path, one_line(text)));
+      }
+    }
+    return group;
+  }
+  refuse(flags.layer_type.empty()
+             ? fmt::format("{}: its layers differ; --layer-type says which: {}", flags.path, fmt::join(choices, ", "))
+             : fmt::format("--layer-type: '{}' is not one of {} in {}", flags.layer_type, fmt::join(choices, ", "),
+                           flags.path));
 }
 
 }  // namespace posenc::cli

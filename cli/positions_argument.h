@@ -16,7 +16,7 @@ struct PositionList {
   int axes = 1;
   std::int64_t first = 0;  // while `ids` is empty: first, first + step, …
   std::int64_t step = 1;
-  std::vector<std::int64_t> ids;  // [axes, count]
+  std::vector<std::int64_t> ids = {};  // [axes, count]
 };
 
 /// 8 (one), 0:8 (from:to), 0:4096:64 (with a step), 0,1,5 (a list), @ids.npy (int64, [n] or [axes, n]).

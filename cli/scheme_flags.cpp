@@ -233,6 +233,11 @@ SchemeRequest take_json_scheme(std::vector<std::string>& arguments) {
   return request;
 }
 
+void add_table_flag(CLI::App& verb, const std::shared_ptr<SchemeRequest>& request) {
+  verb.add_option("--table", request->weights_path, "with --model: the trained table, where the model has one")
+      ->type_name("FILE");
+}
+
 void add_scheme_commands(CLI::App& verb, const std::shared_ptr<SchemeRequest>& request) {
   verb.require_subcommand(0, 1);
   add_commands(static_cast<const Scheme*>(nullptr), verb, request);
@@ -246,11 +251,22 @@ std::optional<std::int64_t> integer_field(const Scheme& scheme, std::string_view
   return result;
 }
 
+std::vector<std::string> field_names(const Scheme& scheme) {
+  std::vector<std::string> names;
+  std::visit(
+      [&]<class S>(const S&) {
+        S::fields([&](std::string_view name, auto, std::string_view) { names.emplace_back(name); });
+      },
+      scheme);
+  return names;
+}
+
 void follow_file(SchemeRequest& request, std::string_view field, std::int64_t value, std::string_view origin) {
   visit_integer_fields(request.scheme, [&](std::string_view name, std::int64_t& current) {
     if (name != field) return;
     if (is_given(request, field) && current != value) {
-      refuse(fmt::format("{}: has {} {}, but {} says {}", origin, field, value, flag_of(field), current));
+      refuse(fmt::format("{}: has {} {}, but {} says {}", origin, field, value,
+                         request.model.empty() ? flag_of(field) : request.model, current));
     }
     current = value;
   });

@@ -19,6 +19,7 @@ struct SchemeRequest {
   bool is_chosen = false;
   std::vector<std::string> given;  // the fields that the user set
   std::string weights_path;        // --table of a learned scheme
+  std::string model;               // the path of the model that it is of; empty: it is the user's own
   std::string axes_of_x;           // --axes with letters: a flag of apply, unlike the field of that name
 };
 
@@ -26,11 +27,17 @@ struct SchemeRequest {
 /// Throws: Failure for JSON that is no scheme.
 SchemeRequest take_json_scheme(std::vector<std::string>& arguments);
 
+/// --table for verbs that also take a scheme from a model, which has no command of its own.
+void add_table_flag(CLI::App& verb, const std::shared_ptr<SchemeRequest>& request);
+
 /// Adds one command for each scheme to a verb, with one flag for each field of the scheme.
 void add_scheme_commands(CLI::App& verb, const std::shared_ptr<SchemeRequest>& request);
 
 /// The value of an integer field, where the scheme has one of this name.
 std::optional<std::int64_t> integer_field(const Scheme& scheme, std::string_view name);
+
+/// Every field of a scheme, in order.
+std::vector<std::string> field_names(const Scheme& scheme);
 
 /// Sets an integer field to what a file says, unless the user gave it; `origin` names the file.
 /// Throws: Failure where the two contradict each other.

@@ -90,7 +90,7 @@ void add_two_tensor_flags(CLI::App& verb, TwoTensorFlags& flags) {
   verb.add_option("--before", flags.before, "the vectors before position was applied")->type_name("FILE");
   verb.add_option("--after", flags.after, "the same after it")->type_name("FILE");
   verb.add_option("--positions", flags.positions,
-                  "position of each token: 0:8, 0,1,5 or @ids.npy (default: consecutive)")
+                  "position of each token: 0:8, 0,1,5 or @ids.npy, int64 [n] or [axes, n] (default: consecutive)")
       ->type_name("P");
   verb.add_option("--axes", flags.axes,
                   "what the axes are: sd, hsd, shd, bsd, bhsd or bshd (b batch, h heads, s sequence, d features; "
@@ -119,12 +119,14 @@ TwoTensors read_two_tensors(const TwoTensorFlags& flags, std::string_view verb) 
   if (flags.positions.empty()) return two;
   const PositionList list = positions_from(flags.positions);
   const std::int64_t sequence = two.before_view.shape.back(1);
-  if (list.axes != 1) refuse("--positions: one axis is meant here");
   if (list.count != sequence) {
     refuse(fmt::format("{}: has {} tokens in a sequence, but there are {} positions (--axes says which axis that is)",
                        flags.before, sequence, list.count));
   }
-  for (std::int64_t i = 0; i < sequence; ++i) two.positions.push_back(position_at(list, 0, i));
+  two.axes = list.axes;
+  for (int axis = 0; axis < list.axes; ++axis) {
+    for (std::int64_t i = 0; i < sequence; ++i) two.positions.push_back(position_at(list, axis, i));
+  }
   return two;
 }
 
@@ -136,6 +138,10 @@ Json convention_json(const Convention& convention) {
     object.emplace_back("dims", rope->dims);
     object.emplace_back("first_dim", rope->first_dim);
     object.emplace_back("base", rope->base);
+    if (!rope->sections.empty()) {
+      object.emplace_back("sections", Json::Array(rope->sections.begin(), rope->sections.end()));
+      object.emplace_back("section_order", choice_name(rope->section_order));
+    }
     object.emplace_back("scaling", scaling_json(*rope));
   } else if (const auto* const waves = std::get_if<Sinusoidal>(&convention.scheme)) {
     object.emplace_back("layout", choice_name(waves->layout));
@@ -176,6 +182,18 @@ std::string diagnosis_text(const Diagnosis& diagnosis, bool are_positions_known)
       row("pairs", std::string(choice_name(rope->layout)));
       row("turns", fmt::format("{} features, from feature {}, {}", rope->dims, rope->first_dim,
                                rope->sign > 0 ? "counter-clockwise" : "clockwise"));
+      if (!rope->sections.empty()) {
+        row("axes", fmt::format("{} pairs, {}", fmt::join(rope->sections, " + "), choice_name(rope->section_order)));
+      }
+      if (const auto* const list = std::get_if<LongropeScaling>(&rope->scaling)) {
+        std::string divisors;
+        for (const double divisor : list->short_factors) divisors += fmt::format("{:.4g} ", divisor);
+        std::string_view name = "divisors";
+        for (const std::string& line : wrap(divisors, std::min(output_columns(), 100) - 18)) {
+          row(name, line);
+          name = "";
+        }
+      }
       if (diagnosis.verdict != Verdict::kUnknown) {
         row("base", fmt::format("{}", rope->base));
         row("scaling", scaling_text(*rope));

@@ -21,7 +21,8 @@ void add_two_tensor_flags(CLI::App& verb, TwoTensorFlags& flags);
 struct TwoTensors {
   NpyArray before, after;
   ConstTensorView before_view, after_view;  // [..., sequence, features]
-  std::vector<std::int64_t> positions;      // empty: not known
+  std::vector<std::int64_t> positions;      // [axes, sequence]; empty: not known
+  int axes = 1;
 };
 /// Throws: Failure for arrays that do not fit each other, the axes or the positions.
 TwoTensors read_two_tensors(const TwoTensorFlags& flags, std::string_view verb);

@@ -22,6 +22,7 @@ Verb inspect_verb(CLI::App& program);
 Verb positions_verb(CLI::App& program);
 Verb convert_verb(CLI::App& program);
 Verb diagnose_verb(CLI::App& program);
+Verb compare_verb(CLI::App& program);
 Verb check_verb(CLI::App& program, const std::shared_ptr<SchemeRequest>& scheme);
 Verb prove_verb(CLI::App& program, const std::shared_ptr<SchemeRequest>& scheme);
 Verb plot_verb(CLI::App& program, const std::shared_ptr<SchemeRequest>& scheme,

@@ -38,7 +38,7 @@ enum class Verdict : std::uint8_t {
   kSure,       ///< one convention explains every element to the precision of the type, and no other does
   kLikely,     ///< the best explains them, but another does as well
   kUnchanged,  ///< the tensors are the same
-  kUnknown,    ///< turned by pairs, but by frequencies of no known scheme
+  kUnknown,    ///< turned by pairs, but by frequencies of no known scheme: they are given as LongRoPE's divisors
   kNone,       ///< neither a rotation of pairs nor an addition of waves
   kTooLittle,  ///< too few positions to tell
 };
@@ -54,7 +54,9 @@ struct Diagnosis {
 
 struct DiagnosisOptions {
   /// Of each token, where they are known; else the tokens are taken as consecutive, from a position to be found.
+  /// With several axes [axes, sequence], and then they must be known.
   std::span<const std::int64_t> positions = {};
+  int axes = 1;
 };
 
 /// Finds how `after` was made from `before`: both [..., sequence, features] of one shape, in any float type.

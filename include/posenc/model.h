@@ -20,6 +20,7 @@ struct LayerGroup {
   std::string scheme_name = {};       ///< "rope", "alibi" …
   std::optional<Scheme> scheme = {};  ///< empty where this build has no scheme of that name
   double softmax_factor = 1.0;        ///< on all scores of these layers, beside 1/√D
+  bool is_unscaled = false;           ///< scores are not divided by √D (T5)
   std::int64_t first_position = 0;    ///< of the first token (RoBERTa and M2M100: 2)
 };
 
@@ -29,6 +30,8 @@ struct Model {
   std::vector<LayerGroup> groups = {};
   std::optional<std::int64_t> trained_length = {};
   std::optional<std::int64_t> usable_length = {};
+  std::optional<double> attn_factor =
+      {};  ///< a factor on YaRN's magnitude, which vLLM reads and transformers does not
   std::vector<std::string> assumed = {};   ///< what the file does not say, and the value that was taken
   std::vector<std::string> warnings = {};  ///< keys that are ignored, renamed, or contradict each other
   std::vector<std::string> notes = {};     ///< what else the family does with position

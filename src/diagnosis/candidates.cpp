@@ -4,8 +4,10 @@
 #include <array>
 #include <bit>
 #include <cmath>
+#include <numeric>
 #include <set>
 
+#include "diagnosis/line.h"
 #include "posenc/apply.h"
 
 namespace posenc::diagnosis {
@@ -29,39 +31,60 @@ float to_bf16(float value) {
 
 // How closely one pair's frequency is known, in radians.
 double precision_of(const Samples& samples) {
-  const double span = std::max(1.0, static_cast<double>(samples.positions.back() - samples.positions.front()));
+  const double span = std::max(1.0, samples.span());
   return 6 * samples.rounding / span / std::sqrt(static_cast<double>(samples.sequence * samples.heads));
 }
 
-struct Line {
-  double offset = 0, slope = 0;
-};
-
 // ln ω_i = offset + slope·i, the fastest pairs counting most because they are known best.
 Line line_through(const Structure& structure, double precision) {
-  double weights = 0, mean_i = 0, mean_l = 0, ii = 0, il = 0;
-  for (int pass = 0; pass < 2; ++pass) {
+  std::vector<WeightedPoint> points;
+  for (std::size_t i = 0; i < structure.fits.size(); ++i) {
+    const double size = std::fabs(structure.fits[i].frequency);
+    if (size < 30 * precision || i > std::max<std::size_t>(4, structure.fits.size() / 4)) break;
+    points.push_back({static_cast<double>(i), std::log(size), size * size});
+  }
+  return line_through(points);
+}
+
+// Sections that models have, time first; and those that the pairs themselves say.
+std::vector<std::vector<std::int64_t>> likely_sections(const Structure& structure, std::size_t axes) {
+  std::vector<std::vector<std::int64_t>> list = {{16, 24, 24}, {24, 20, 20}, {8, 12, 12}, {11, 11, 10}, {20, 22, 22}};
+  std::vector<std::int64_t> counted(axes);
+  for (const PairFit& fit : structure.fits) ++counted[fit.axis];
+  list.push_back(counted);
+  std::erase_if(list, [&](const auto& sections) {
+    return sections.size() != axes ||
+           std::accumulate(sections.begin(), sections.end(), std::int64_t{0}) != std::ssize(structure.fits);
+  });
+  return list;
+}
+
+// Which axis drives which pair, in every way that agrees with what the pairs say; without any where nothing speaks
+// against it.
+std::vector<Rope> with_sections(const Rope& plain, const Structure& structure, std::size_t axes) {
+  std::vector<Rope> list;
+  std::set<std::vector<std::uint8_t>> maps;  // several sections may come to the same
+  const auto agrees = [&](const std::vector<std::uint8_t>& map) {
     for (std::size_t i = 0; i < structure.fits.size(); ++i) {
-      const double size = std::fabs(structure.fits[i].frequency);
-      if (size < 30 * precision || i > std::max<std::size_t>(4, structure.fits.size() / 4)) break;
-      const double weight = size * size, l = std::log(size), at = static_cast<double>(i);
-      if (pass == 0) {
-        weights += weight;
-        mean_i += weight * at;
-        mean_l += weight * l;
-      } else {
-        ii += weight * (at - mean_i) * (at - mean_i);
-        il += weight * (at - mean_i) * (l - mean_l);
-      }
+      const PairFit& fit = structure.fits[i];
+      if (fit.is_axis_sure && fit.axis != (map.empty() ? 0 : map[i])) return false;
     }
-    if (weights == 0) return {};
-    if (pass == 0) {
-      mean_i /= weights;
-      mean_l /= weights;
+    return true;
+  };
+  if (agrees({})) list.push_back(plain);
+  maps.insert(std::vector<std::uint8_t>(structure.fits.size()));
+  if (axes == 1) return list;
+  for (const auto& sections : likely_sections(structure, axes)) {
+    for (const SectionOrder order :
+         {SectionOrder::kChunked, SectionOrder::kInterleaved, SectionOrder::kAlternating}) {
+      Rope rope = plain;
+      rope.sections = sections;
+      rope.section_order = order;
+      const std::vector<std::uint8_t> map = prepare(rope).axes;
+      if (maps.insert(map).second && agrees(map)) list.push_back(rope);
     }
   }
-  const double slope = ii > 0 ? il / ii : 0;
-  return {mean_l - slope * mean_i, slope};
+  return list;
 }
 
 }  // namespace
@@ -93,7 +116,7 @@ bool is_known_base(double base) {
   return std::find(kKnownBases.begin(), kKnownBases.end(), base) != kKnownBases.end();
 }
 
-std::vector<Rope> unscaled_candidates(const Structure& structure, const Spectrum& spectrum) {
+std::vector<Rope> unscaled_candidates(const Structure& structure, const Spectrum& spectrum, std::size_t axes) {
   Rope rope{.dims = structure.dims,
             .layout = structure.layout,
             .sign = spectrum.sign < 0 ? -1 : 1,
@@ -120,14 +143,34 @@ std::vector<Rope> unscaled_candidates(const Structure& structure, const Spectrum
     }
   }
   std::vector<Rope> list;
-  for (const double factor : factors) {
-    for (const double base : bases) {
-      rope.base = base;
-      rope.scaling = factor == 1.0 ? RopeScaling(NoScaling{}) : RopeScaling(LinearScaling{.factor = factor});
-      list.push_back(rope);
+  for (const Rope& way : with_sections(rope, structure, axes)) {
+    for (const double factor : factors) {
+      for (const double base : bases) {
+        Rope one = way;
+        one.base = base;
+        one.scaling = factor == 1.0 ? RopeScaling(NoScaling{}) : RopeScaling(LinearScaling{.factor = factor});
+        list.push_back(one);
+      }
     }
   }
   return list;
+}
+
+Rope measured_candidate(const Structure& structure, const Spectrum& spectrum) {
+  Rope rope{.dims = structure.dims,
+            .layout = structure.layout,
+            .sign = spectrum.sign < 0 ? -1 : 1,
+            .first_dim = structure.first};
+  LongropeScaling scaling{.attention_factor = spectrum.magnitude};
+  for (std::size_t i = 0; i < structure.fits.size(); ++i) {
+    const double size = std::fabs(structure.fits[i].frequency);
+    const double plain = std::pow(rope.base, -2 * static_cast<double>(i) / static_cast<double>(rope.dims));
+    const double last = scaling.short_factors.empty() ? 1.0 : scaling.short_factors.back();
+    scaling.short_factors.push_back(size > spectrum.slowest_seen ? plain / size : last);
+  }
+  scaling.long_factors = scaling.short_factors;
+  rope.scaling = scaling;
+  return rope;
 }
 
 std::vector<Rope> scaled_candidates(const Rope& unscaled, const Spectrum& spectrum) {
@@ -185,7 +228,11 @@ struct Table {
   std::vector<double> cosines, sines;
 };
 Table table_of(const Rotation& form, const Samples& samples, std::int64_t first, AngleKind kind) {
-  std::vector<std::int64_t> ids = samples.positions;
+  std::vector<std::int64_t> ids;
+  for (int axis = 0; axis < form.position_axes; ++axis) {
+    const std::vector<std::int64_t>& positions = samples.axes[static_cast<std::size_t>(axis)].positions;
+    ids.insert(ids.end(), positions.begin(), positions.end());
+  }
   for (std::int64_t& id : ids) {
     id += first;
     if (kind == AngleKind::kBf16Positions) id = std::llround(to_bf16(static_cast<float>(id)));
@@ -194,8 +241,8 @@ Table table_of(const Rotation& form, const Samples& samples, std::int64_t first,
   Table table;
   table.cosines.resize(static_cast<std::size_t>(tokens * pairs));
   table.sines.resize(table.cosines.size());
-  tabulate(view(table.cosines.data(), {tokens, pairs}), view(table.sines.data(), {tokens, pairs}), {.ids = ids},
-           form);
+  tabulate(view(table.cosines.data(), {tokens, pairs}), view(table.sines.data(), {tokens, pairs}),
+           {.ids = ids, .axes = form.position_axes}, form);
   return table;
 }
 
@@ -238,7 +285,7 @@ Score score(const Structure& structure, const Samples& samples, const Trial& tri
   return result;
 }
 
-Start start_of(const Structure& structure, const Samples& samples, const Rope& rope, const Start* hint) {
+Start start_of(const Structure& structure, const Samples& samples, const Rope& rope, std::span<const Start> hints) {
   const Rotation form = form_of(rope, AngleKind::kExact);
   // phases of the first token, by frequencies that are known now
   std::vector<std::complex<double>> phases;
@@ -249,8 +296,9 @@ Start start_of(const Structure& structure, const Samples& samples, const Rope& r
     const std::size_t i = k * pairs / std::min<std::size_t>(pairs, 24);
     const double frequency = radians_of(form.frequencies[i]) * form.sign;
     std::complex<double> sum;
-    for (std::size_t s = 0; s < samples.positions.size(); ++s) {
-      const auto p = static_cast<double>(samples.positions[s] - (samples.are_known ? 0 : samples.positions[0]));
+    const std::vector<std::int64_t>& positions = samples.axes[form.axes.empty() ? 0 : form.axes[i]].positions;
+    for (std::size_t s = 0; s < positions.size(); ++s) {
+      const auto p = static_cast<double>(positions[s] - (samples.are_known ? 0 : positions[0]));
       sum += structure.pairs[i].product[s] * std::polar(1.0, -frequency * p);
     }
     phases.push_back(sum);
@@ -259,12 +307,7 @@ Start start_of(const Structure& structure, const Samples& samples, const Rope& r
   }
   Start best;
   double largest = -std::numeric_limits<double>::infinity();
-  const auto try_first = [&](std::int64_t first) {
-    if (samples.positions[0] + first < 0) return;
-    std::complex<double> sum;
-    for (std::size_t i = 0; i < phases.size(); ++i) {
-      sum += phases[i] * std::polar(1.0, -turns[i] * static_cast<double>(first));
-    }
+  const auto try_sum = [&](std::int64_t first, std::complex<double> sum) {
     for (const bool is_swapped : {false, true}) {
       const double size = is_swapped ? sum.imag() : sum.real();
       if (size > largest + 1e-9 * most) {
@@ -273,12 +316,35 @@ Start start_of(const Structure& structure, const Samples& samples, const Rope& r
       }
     }
   };
+  const auto try_first = [&](std::int64_t first) {
+    if (samples.first_position() + first < 0) return;
+    std::complex<double> sum;
+    for (std::size_t i = 0; i < phases.size(); ++i) {
+      sum += phases[i] * std::polar(1.0, -turns[i] * static_cast<double>(first));
+    }
+    try_sum(first, sum);
+  };
   for (const std::int64_t first : {0, 1, -1, 2, -2, 3, 4}) try_first(first);
-  if (hint) try_first(hint->first);
-  if (hint || largest > 0.9999 * most) return best;
+  for (const Start& hint : hints) try_first(hint.first);
+  if (!hints.empty() || largest > 0.9999 * most) return best;
   // positions that are known may be off by a little, those that are not may begin anywhere
   const std::int64_t furthest = samples.are_known ? 1024 : 140'000;
-  for (std::int64_t first = 5; first < furthest; ++first) try_first(first);
+  std::vector<std::complex<double>> steps;
+  for (std::size_t i = 0; i < phases.size(); ++i) {
+    steps.push_back(std::polar(1.0, -turns[i]));
+    phases[i] *= std::polar(1.0, -4 * turns[i]);
+  }
+  // from one to the next by a multiplication, which loses 1e-11 of it by the last
+  for (std::int64_t first = 5; first < furthest; ++first) {
+    std::complex<double> sum;
+    for (std::size_t i = 0; i < phases.size(); ++i) {
+      const std::complex<double> one = phases[i], step = steps[i];
+      phases[i] = {one.real() * step.real() - one.imag() * step.imag(),
+                   one.real() * step.imag() + one.imag() * step.real()};
+      sum += phases[i];
+    }
+    try_sum(first, sum);
+  }
   return best;
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <limits>
+#include <span>
 #include <vector>
 
 #include "diagnosis/structure.h"
@@ -19,10 +20,13 @@ struct Spectrum {
 Spectrum spectrum_of(const Structure& structure, const Samples& samples);
 
 /// Schemes that such a spectrum may come from, the plainest first.
-std::vector<Rope> unscaled_candidates(const Structure& structure, const Spectrum& spectrum);
+std::vector<Rope> unscaled_candidates(const Structure& structure, const Spectrum& spectrum, std::size_t axes);
 /// Whether a published model has this base.
 bool is_known_base(double base);
 std::vector<Rope> scaled_candidates(const Rope& unscaled, const Spectrum& spectrum);
+/// A scheme with the frequencies that were measured, as divisors of a base of 10000; those of pairs that are too slow
+/// to be seen are that of the last one seen.
+Rope measured_candidate(const Structure& structure, const Spectrum& spectrum);
 
 /// How well a scheme explains a structure: with the best magnitude, for tokens from `first` on.
 struct Score {
@@ -42,7 +46,8 @@ struct Start {
   std::int64_t first = 0;
   bool is_swapped = false;
 };
-/// With a hint, found for nearly the same scheme, only that and starts near 0 are looked at.
-Start start_of(const Structure& structure, const Samples& samples, const Rope& rope, const Start* hint = nullptr);
+/// With hints, found for nearly the same scheme, only those and starts near 0 are looked at.
+Start start_of(const Structure& structure, const Samples& samples, const Rope& rope,
+               std::span<const Start> hints = {});
 
 }  // namespace posenc::diagnosis

@@ -49,8 +49,16 @@ void try_all(const Structure& structure, const Samples& samples, std::vector<Tri
   const double room = chance(samples);
   if (!(spectrum.base > 1) || !(spectrum.base < 1e36)) return;
   std::optional<Tried> plain;
-  for (const Rope& rope : unscaled_candidates(structure, spectrum)) {
-    Tried one{&structure, rope, start_of(structure, samples, rope, plain ? &plain->start : nullptr), {}, 1, spectrum};
+  const std::vector<Rope> candidates = unscaled_candidates(structure, spectrum, samples.axes.size());
+  if (candidates.empty()) return;
+  // where the tokens begin is found twice, by the likeliest base and by the one that was measured: a base that is
+  // only nearly right leads astray
+  Rope measured = candidates.front();
+  measured.base = spectrum.base;
+  const std::array<Start, 2> starts = {start_of(structure, samples, candidates.front()),
+                                       start_of(structure, samples, measured)};
+  for (const Rope& rope : candidates) {
+    Tried one{&structure, rope, start_of(structure, samples, rope, starts), {}, 1, spectrum};
     // the two bugs that move angles by more than rounding does
     for (const AngleKind kind : {AngleKind::kExact, AngleKind::kBf16Frequencies, AngleKind::kBf16Positions}) {
       const Score result = score(structure, samples, {&one.rope, one.start.first, kind, one.start.is_swapped});
@@ -135,6 +143,26 @@ Diagnosis of_rotations(std::vector<Tried>& tried, const Samples& samples) {
   return result;
 }
 
+// Pairs turn steadily, but as no scheme says: what their frequencies are.
+std::optional<Convention> of_measured(const std::vector<Structure>& structures, const Samples& samples) {
+  const Structure* best = nullptr;
+  const double room = chance(samples);
+  for (const Structure& one : structures) {
+    // where blocks of several sizes fit, what the smallest leaves out does not turn
+    const bool is_as_good = best != nullptr && one.unexplained <= best->unexplained * (1 + room);
+    if (best == nullptr || one.unexplained * (1 + room) < best->unexplained ||
+        (is_as_good && one.dims < best->dims)) {
+      best = &one;
+    }
+  }
+  if (best == nullptr || samples.axes.size() > 1) return std::nullopt;
+  const Spectrum spectrum = spectrum_of(*best, samples);
+  Tried one{best, measured_candidate(*best, spectrum), {}, {}, 1, spectrum};
+  one.start = start_of(*best, samples, one.rope);
+  one.result = score(*best, samples, {&one.rope, one.start.first, AngleKind::kExact, one.start.is_swapped});
+  return convention_of(one, samples);
+}
+
 }  // namespace
 
 std::string_view name_of(AngleKind kind) noexcept { return kAngleNames[static_cast<std::size_t>(kind)]; }
@@ -152,7 +180,7 @@ Diagnosis diagnose(ConstTensorView before, ConstTensorView after, const Diagnosi
     result.remarks.emplace_back("the tensors are the same: nothing was applied, or at position 0 alone");
     return result;
   }
-  if (samples.positions.back() - samples.positions.front() < 3 || samples.sequence < 4) {
+  if (samples.span() < 3 || samples.sequence < 4) {
     result.verdict = Verdict::kTooLittle;
     result.remarks.emplace_back("four tokens at least are needed, at different positions");
     return result;
@@ -171,6 +199,10 @@ Diagnosis diagnose(ConstTensorView before, ConstTensorView after, const Diagnosi
     result.verdict = waves->residual < 6 * samples.rounding ? Verdict::kSure : Verdict::kLikely;
   }
   if (!result.best) result.verdict = structures.empty() ? Verdict::kNone : Verdict::kUnknown;
+  if (result.verdict == Verdict::kUnknown) {
+    const std::optional<Convention> measured = of_measured(structures, samples);
+    if (measured && (!result.best || measured->residual < result.best->residual)) result.best = measured;
+  }
   result.remarks = remarks_on(result, samples.are_known);
   return result;
 }

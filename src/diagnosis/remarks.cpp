@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 
 namespace posenc::diagnosis {
@@ -57,6 +58,18 @@ void on_rope(const Convention& best, bool are_known, std::vector<std::string>& r
   }
 }
 
+// What a LongRoPE config would have as short_factor or long_factor.
+void on_divisors(const Diagnosis& diagnosis, std::vector<std::string>& remarks) {
+  const auto* const rope = diagnosis.best ? std::get_if<Rope>(&diagnosis.best->scheme) : nullptr;
+  const auto* const scaling = rope == nullptr ? nullptr : std::get_if<LongropeScaling>(&rope->scaling);
+  if (scaling == nullptr) return;
+  const auto [least, most] = std::minmax_element(scaling->short_factors.begin(), scaling->short_factors.end());
+  remarks.push_back(
+      fmt::format("measured against base {}, frequencies are divided by {:.4g} to {:.4g}: compare the list with "
+                  "short_factor and long_factor of a LongRoPE config",
+                  rope->base, *least, *most));
+}
+
 }  // namespace
 
 std::vector<std::string> remarks_on(const Diagnosis& diagnosis, bool are_positions_known) {
@@ -74,7 +87,10 @@ std::vector<std::string> remarks_on(const Diagnosis& diagnosis, bool are_positio
     default:
       break;
   }
-  if (diagnosis.verdict == Verdict::kUnknown) return remarks;
+  if (diagnosis.verdict == Verdict::kUnknown) {
+    on_divisors(diagnosis, remarks);
+    return remarks;
+  }
   if (diagnosis.best && std::holds_alternative<Rope>(diagnosis.best->scheme)) {
     on_rope(*diagnosis.best, are_positions_known, remarks);
   } else if (diagnosis.best && diagnosis.best->first_position != 0) {

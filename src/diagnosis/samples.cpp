@@ -9,6 +9,7 @@
 #include <numbers>
 #include <numeric>
 
+#include "diagnosis/line.h"
 #include "posenc/error.h"
 
 namespace posenc::diagnosis {
@@ -46,7 +47,7 @@ double rounding_of(DataType type) {
   return std::ldexp(0.29, -bits);
 }
 
-// The first tokens and the last ones, in the order of their positions.
+// The first tokens and the last ones, in the order of their positions on the first axis.
 std::vector<std::int64_t> chosen_tokens(std::int64_t sequence, std::span<const std::int64_t> positions) {
   std::vector<std::int64_t> tokens(static_cast<std::size_t>(sequence));
   std::iota(tokens.begin(), tokens.end(), 0);
@@ -73,9 +74,11 @@ Samples take_samples(ConstTensorView before, ConstTensorView after, const Diagno
   }
   if (count_of(before.shape) <= 0) raise("diagnose: the tensors have no elements");
   const std::int64_t sequence = before.shape.back(1);
-  if (!options.positions.empty() && std::ssize(options.positions) != sequence) {
+  if (options.axes < 1 || options.axes > 8) raise(fmt::format("diagnose: {} axes are not 1 to 8", options.axes));
+  if (options.positions.empty() && options.axes > 1) raise("diagnose: positions with several axes must be given");
+  if (!options.positions.empty() && std::ssize(options.positions) != sequence * options.axes) {
     raise(fmt::format("diagnose: there are {} tokens in a sequence but {} positions", sequence,
-                      options.positions.size()));
+                      options.positions.size() / static_cast<std::size_t>(options.axes)));
   }
   for (const std::int64_t position : options.positions) {
     if (position < 0 || position >= kPositionLimit) raise(fmt::format("diagnose: {} is not a position", position));
@@ -85,10 +88,17 @@ Samples take_samples(ConstTensorView before, ConstTensorView after, const Diagno
   samples.heads = std::min(count_of(before.shape) / (sequence * samples.features), kMostHeads);
   samples.are_known = !options.positions.empty();
   samples.rounding = std::max({rounding_of(before.type), rounding_of(after.type), 1e-15});
-  const std::vector<std::int64_t> tokens = chosen_tokens(sequence, options.positions);
+  const auto count = static_cast<std::size_t>(sequence);
+  const std::vector<std::int64_t> tokens =
+      chosen_tokens(sequence, samples.are_known ? options.positions.first(count) : options.positions);
   samples.sequence = std::ssize(tokens);
-  for (const std::int64_t token : tokens) {
-    samples.positions.push_back(samples.are_known ? options.positions[static_cast<std::size_t>(token)] : token);
+  for (std::size_t axis = 0; axis < static_cast<std::size_t>(options.axes); ++axis) {
+    std::vector<std::int64_t> positions;
+    for (const std::int64_t token : tokens) {
+      const std::size_t at = axis * count + static_cast<std::size_t>(token);
+      positions.push_back(samples.are_known ? options.positions[at] : token);
+    }
+    samples.axes.push_back(axis_of(std::move(positions)));
   }
   const int rank = before.shape.rank;
   for (std::int64_t head = 0; head < samples.heads; ++head) {
@@ -137,83 +147,139 @@ PairStatistics statistics_of(const Samples& samples, const Place& place) {
   return result;
 }
 
+double Samples::span() const {
+  std::int64_t most = 0;
+  for (const Axis& axis : axes) most = std::max(most, axis.sorted.back() - axis.sorted.front());
+  return static_cast<double>(most);
+}
+
 namespace {
 
+constexpr std::int64_t kNear = 32;
+
+// How many tokens stand within `span` of the first.
+std::size_t tokens_within(const std::vector<std::int64_t>& sorted, std::int64_t span) {
+  std::size_t end = 1;
+  while (end < sorted.size() && sorted[end] - sorted[0] <= span) ++end;
+  return end;
+}
+
+// Frequencies that are tried first: k·π/steps for k from −steps to steps.
+int steps_of(const Axis& axis) {
+  const std::int64_t span = axis.sorted[axis.near - 1] - axis.sorted[0];
+  return static_cast<int>(4 * std::max<std::int64_t>(span, 1));
+}
+
 // Σ product·e^(−iωp) over the tokens up to `end`.
-std::complex<double> correlation(const PairStatistics& pair, const std::vector<std::int64_t>& positions,
-                                 std::size_t end, double frequency) {
+std::complex<double> correlation(const PairStatistics& pair, const std::vector<std::int64_t>& sorted, std::size_t end,
+                                 double frequency) {
   std::complex<double> sum;
   for (std::size_t s = 0; s < end; ++s) {
-    sum += pair.product[s] * std::polar(1.0, -frequency * static_cast<double>(positions[s] - positions[0]));
+    sum += pair.product[s] * std::polar(1.0, -frequency * static_cast<double>(sorted[s] - sorted[0]));
   }
   return sum;
 }
 
 // One step of least squares on the phases that are left.
-double improved(const PairStatistics& pair, const std::vector<std::int64_t>& positions, std::size_t end,
+double improved(const PairStatistics& pair, const std::vector<std::int64_t>& sorted, std::size_t end,
                 double frequency) {
-  const double phase = std::arg(correlation(pair, positions, end, frequency));
-  double weight = 0, mean_p = 0, mean_r = 0, pp = 0, pr = 0;
-  for (int pass = 0; pass < 2; ++pass) {
-    for (std::size_t s = 0; s < end; ++s) {
-      const double p = static_cast<double>(positions[s] - positions[0]);
-      const double left = std::arg(pair.product[s] * std::polar(1.0, -frequency * p - phase));
-      const double w = std::norm(pair.product[s]) / std::max(pair.before[s] * pair.after[s], 1e-300) * pair.before[s];
-      if (pass == 0) {
-        weight += w;
-        mean_p += w * p;
-        mean_r += w * left;
-      } else {
-        pp += w * (p - mean_p) * (p - mean_p);
-        pr += w * (p - mean_p) * (left - mean_r);
-      }
-    }
-    if (weight == 0) return frequency;
-    if (pass == 0) {
-      mean_p /= weight;
-      mean_r /= weight;
-    }
+  const double phase = std::arg(correlation(pair, sorted, end, frequency));
+  std::vector<WeightedPoint> left;
+  for (std::size_t s = 0; s < end; ++s) {
+    const double p = static_cast<double>(sorted[s] - sorted[0]);
+    const double weight =
+        std::norm(pair.product[s]) / std::max(pair.before[s] * pair.after[s], 1e-300) * pair.before[s];
+    left.push_back({p, std::arg(pair.product[s] * std::polar(1.0, -frequency * p - phase)), weight});
   }
-  return pp == 0 ? frequency : frequency + pr / pp;
+  return frequency + line_through(left).slope;
 }
 
-}  // namespace
-
-PairFit fit_pair(const PairStatistics& pair, const std::vector<std::int64_t>& positions) {
-  const std::size_t count = positions.size();
-  const auto tokens_within = [&](std::int64_t span) {
-    std::size_t end = 1;
-    while (end < count && positions[end] - positions[0] <= span) ++end;
-    return end;
-  };
-  std::int64_t window = 32;
-  std::size_t end = tokens_within(window);
+// `pair` has its tokens in the order of this axis.
+PairFit fit_on_axis(const PairStatistics& pair, const Axis& axis) {
+  const std::vector<std::int64_t>& sorted = axis.sorted;
+  const std::size_t count = sorted.size();
   PairFit fit;
   double largest = -1;
-  const double span = static_cast<double>(std::max<std::int64_t>(positions[end - 1] - positions[0], 1));
-  const auto steps = static_cast<int>(4 * span);
+  const int steps = steps_of(axis);
   for (int k = -steps; k <= steps; ++k) {
-    const double frequency = std::numbers::pi * k / steps;
-    const double size = std::norm(correlation(pair, positions, end, frequency));
+    const std::complex<double>* const waves = &axis.waves[static_cast<std::size_t>(k + steps) * axis.near];
+    double real = 0, imaginary = 0;
+    for (std::size_t s = 0; s < axis.near; ++s) {
+      real += pair.product[s].real() * waves[s].real() - pair.product[s].imag() * waves[s].imag();
+      imaginary += pair.product[s].real() * waves[s].imag() + pair.product[s].imag() * waves[s].real();
+    }
+    const double size = real * real + imaginary * imaginary;
     if (size > largest) {
       largest = size;
-      fit.frequency = frequency;
+      fit.frequency = std::numbers::pi * k / steps;
     }
   }
-  for (int pass = 0; pass < 3; ++pass) fit.frequency = improved(pair, positions, end, fit.frequency);
+  std::int64_t window = kNear;
+  std::size_t end = axis.near;
+  for (int pass = 0; pass < 3; ++pass) fit.frequency = improved(pair, sorted, end, fit.frequency);
   while (end < count && window < (std::int64_t{1} << 40)) {
     window *= 4;
-    if (const std::size_t next = tokens_within(window); next > end) {
+    if (const std::size_t next = tokens_within(sorted, window); next > end) {
       end = next;
-      for (int pass = 0; pass < 2; ++pass) fit.frequency = improved(pair, positions, end, fit.frequency);
+      for (int pass = 0; pass < 2; ++pass) fit.frequency = improved(pair, sorted, end, fit.frequency);
     }
   }
   const double before = std::accumulate(pair.before.begin(), pair.before.end(), 0.0);
   fit.energy = std::accumulate(pair.after.begin(), pair.after.end(), 0.0);
-  const std::complex<double> sum = correlation(pair, positions, count, fit.frequency);
+  const std::complex<double> sum = correlation(pair, sorted, count, fit.frequency);
   if (before > 0) fit.amplitude = sum / before;
   fit.unexplained = std::max(0.0, fit.energy - (before > 0 ? std::norm(sum) / before : 0));
   return fit;
+}
+
+PairStatistics reordered(const PairStatistics& pair, const std::vector<std::size_t>& order) {
+  PairStatistics result;
+  for (const std::size_t token : order) {
+    result.product.push_back(pair.product[token]);
+    result.before.push_back(pair.before[token]);
+    result.after.push_back(pair.after[token]);
+  }
+  return result;
+}
+
+}  // namespace
+
+Axis axis_of(std::vector<std::int64_t> positions) {
+  Axis axis;
+  axis.positions = std::move(positions);
+  axis.order.resize(axis.positions.size());
+  std::iota(axis.order.begin(), axis.order.end(), 0);
+  std::stable_sort(axis.order.begin(), axis.order.end(),
+                   [&](std::size_t one, std::size_t other) { return axis.positions[one] < axis.positions[other]; });
+  for (const std::size_t token : axis.order) axis.sorted.push_back(axis.positions[token]);
+  axis.near = tokens_within(axis.sorted, kNear);
+  const int steps = steps_of(axis);
+  for (int k = -steps; k <= steps; ++k) {
+    for (std::size_t s = 0; s < axis.near; ++s) {
+      const auto p = static_cast<double>(axis.sorted[s] - axis.sorted[0]);
+      axis.waves.push_back(std::polar(1.0, -std::numbers::pi * k / steps * p));
+    }
+  }
+  return axis;
+}
+
+PairFit fit_pair(const PairStatistics& pair, const Samples& samples) {
+  // the first axis has its tokens in order
+  PairFit best = fit_on_axis(pair, samples.axes.front());
+  const double room = 16 * samples.rounding * samples.rounding * best.energy;
+  for (std::size_t axis = 1; axis < samples.axes.size(); ++axis) {
+    PairFit fit = fit_on_axis(reordered(pair, samples.axes[axis].order), samples.axes[axis]);
+    fit.axis = axis;
+    const bool is_rival = fit.unexplained <= 4 * best.unexplained + room;
+    const bool is_better = 4 * fit.unexplained + room < best.unexplained;
+    fit.is_axis_sure = is_better;
+    if (is_better) {
+      best = fit;
+    } else if (is_rival) {
+      best.is_axis_sure = false;
+    }
+  }
+  return best;
 }
 
 }  // namespace posenc::diagnosis

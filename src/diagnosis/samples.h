@@ -8,16 +8,32 @@
 
 namespace posenc::diagnosis {
 
+/// One coordinate of the tokens' positions.
+struct Axis {
+  std::vector<std::int64_t> positions;  // of each token
+  std::vector<std::size_t> order;       // the tokens by their position here
+  std::vector<std::int64_t> sorted;     // their positions in that order
+  // e^(−iωp) for frequencies spread over a turn and the tokens near the first, p counted from it: [frequencies, near]
+  std::size_t near = 0;
+  std::vector<std::complex<double>> waves;
+};
+/// Throws nothing; `positions` is not empty.
+Axis axis_of(std::vector<std::int64_t> positions);
+
 /// The part of two tensors that is looked at, in double: [heads, sequence, features], tokens in the order of their
-/// positions.
+/// positions on the first axis.
 struct Samples {
   std::int64_t heads = 0, sequence = 0, features = 0;
   std::vector<double> before, after;
-  std::vector<std::int64_t> positions;  // 0, 1, 2 … where they are not known
+  std::vector<Axis> axes;  // of the position; one, with 0, 1, 2 …, where they are not known
   bool are_known = false;
   double rounding = 0;  // of one element, relative: what the type alone loses
   double energy = 0;    // Σ after²
 
+  std::int64_t first_position() const { return axes.front().sorted.front(); }
+  std::int64_t last_position() const { return axes.front().sorted.back(); }
+  /// How far apart tokens stand, on the axis where that is most.
+  double span() const;
   std::size_t at(std::int64_t head, std::int64_t token, std::int64_t feature) const {
     return static_cast<std::size_t>((head * sequence + token) * features + feature);
   }
@@ -45,8 +61,11 @@ struct PairFit {
   std::complex<double> amplitude;  // c
   double unexplained = 0;          // energy
   double energy = 0;               // Σ|b|²
+  std::size_t axis = 0;            // that drives it
+  bool is_axis_sure = true;        // no other explains it as well
   bool turns(double span) const { return std::abs(frequency) * span > 0.1 || std::abs(std::arg(amplitude)) > 0.1; }
 };
-PairFit fit_pair(const PairStatistics& pair, const std::vector<std::int64_t>& positions);
+/// On the axis that explains it best.
+PairFit fit_pair(const PairStatistics& pair, const Samples& samples);
 
 }  // namespace posenc::diagnosis

@@ -59,7 +59,7 @@ std::vector<Structure> structures_of(const Samples& samples) {
   while (last_changed > first_changed && changes[static_cast<std::size_t>(last_changed)] <= quiet) --last_changed;
   double total_change = 0;
   for (const double change : changes) total_change += change;
-  const double span = static_cast<double>(samples.positions.back() - samples.positions.front());
+  const double span = samples.span();
 
   std::vector<Structure> found;
   for (const PairLayout layout : kLayouts) {
@@ -74,7 +74,7 @@ std::vector<Structure> structures_of(const Samples& samples) {
         if (one.outside > kLoose * total_change + quiet) continue;
         // the fastest pair decides whether to look at the others
         const PairStatistics fastest = statistics_of(samples, place_of(layout, dims, first, 0));
-        const PairFit fit = fit_pair(fastest, samples.positions);
+        const PairFit fit = fit_pair(fastest, samples);
         if (fit.unexplained > 4 * kLoose * fit.energy || !fit.turns(span)) continue;
         found.push_back(std::move(one));
       }
@@ -93,7 +93,7 @@ std::vector<Structure> structures_of(const Samples& samples) {
         one.fits.push_back(known->second.second);
       } else {
         one.pairs.push_back(statistics_of(samples, place));
-        one.fits.push_back(fit_pair(one.pairs.back(), samples.positions));
+        one.fits.push_back(fit_pair(one.pairs.back(), samples));
         if (is_shared) neighbours[{place.read_a, place.read_b}] = {one.pairs.back(), one.fits.back()};
       }
       one.unexplained += one.fits.back().unexplained;

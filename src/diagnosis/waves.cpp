@@ -19,9 +19,9 @@ std::vector<double> additions_of(const Samples& samples) {
 }  // namespace
 
 std::optional<Convention> added_waves(const Samples& samples) {
-  if (samples.features < 2) return std::nullopt;
+  if (samples.features < 2 || samples.axes.size() > 1) return std::nullopt;
   const std::vector<double> added = additions_of(samples);
-  const std::int64_t last = samples.positions.back();
+  const std::int64_t last = samples.last_position();
   if (last > 100'000) return std::nullopt;
   // what heads do not share is no addition
   double apart = 0, change = 0;
@@ -46,8 +46,8 @@ std::optional<Convention> added_waves(const Samples& samples) {
       for (std::int64_t first = 0; first < kStarts; ++first) {
         double product = 0, square = 0;
         for (std::int64_t s = 0; s < samples.sequence; ++s) {
-          const auto row =
-              static_cast<std::size_t>((samples.positions[static_cast<std::size_t>(s)] + first) * samples.features);
+          const auto row = static_cast<std::size_t>(
+              (samples.axes.front().positions[static_cast<std::size_t>(s)] + first) * samples.features);
           for (std::int64_t i = 0; i < samples.features; ++i) {
             const double value = table[row + static_cast<std::size_t>(i)];
             product += value * added[static_cast<std::size_t>(s * samples.features + i)];

@@ -57,6 +57,7 @@ struct Family {
   std::int64_t offset = 0;           ///< unused rows in front of a learned table
   bool offset_in_table = false;      ///< max_position_embeddings counts them (RoBERTa)
   std::int64_t first_position = 0;   ///< of the first token
+  bool is_unscaled = false;          ///< scores are not divided by √D
   std::string_view length_key = "";  ///< beside max_position_embeddings and its like
   std::string_view name = "";        ///< of a scheme that is none of the above
   std::string_view note = "";

@@ -262,6 +262,7 @@ Model read_model(const GgufHead& head, std::span<const std::byte> file) {
                           {"max_bias", from.positive("attention.max_alibi_bias").value_or(8.0)}});
       break;
     case Encoding::kT5:
+      group.is_unscaled = true;
       name_scheme(group, {{"scheme", "t5"},
                           {"heads", heads},
                           {"buckets", from.integer("attention.relative_buckets_count").value_or(32)}});

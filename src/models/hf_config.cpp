@@ -161,6 +161,7 @@ class RopeLayers {
     };
     keep(model_.trained_length, reading.trained_length, false);
     keep(model_.usable_length, reading.usable_length, true);
+    if (reading.attn_factor) model_.attn_factor = reading.attn_factor;
     return reading.rope;
   }
 
@@ -201,6 +202,7 @@ LayerGroup group_of_all(const Config& config, const Family& family) {
   LayerGroup group;
   group.layer_type = family.part;
   group.first_position = family.first_position;
+  group.is_unscaled = family.is_unscaled;
   for (std::int64_t i = 0; i < layer_count(config, family.part); ++i) group.layers.push_back(i);
   return group;
 }

@@ -69,6 +69,7 @@ RopeScaling yarn(Reading& r, std::string_view type) {
   scaling.beta_slow = positive(r.entries, "beta_slow").value_or(scaling.beta_slow);
   scaling.truncate = flag(r.entries, "truncate").value_or(true);
   scaling.attention_factor = positive(r.entries, "attention_factor");
+  r.result.attn_factor = positive(r.entries, "attn_factor");
   scaling.mscale = finite(r.entries, "mscale");
   scaling.mscale_all_dim = finite(r.entries, "mscale_all_dim");
   if (r.facts.family.unit_magnitude && !scaling.attention_factor) scaling.attention_factor = 1.0;

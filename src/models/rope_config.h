@@ -35,6 +35,7 @@ struct RopeReading {
   Rope rope;
   std::optional<std::int64_t> trained_length = {};
   std::optional<std::int64_t> usable_length = {};
+  std::optional<double> attn_factor = {};
 };
 
 /// Throws: Error for an unknown rope_type, and for parameters that are missing or outside their range.

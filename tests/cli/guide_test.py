@@ -14,6 +14,10 @@ CONFIG = """{"model_type": "llama", "hidden_size": 4096, "num_attention_heads": 
  "max_position_embeddings": 131072, "rope_theta": 500000.0,
  "rope_scaling": {"factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
                   "original_max_position_embeddings": 8192, "rope_type": "llama3", "type": "llama3"}}"""
+YARN = """{"model_type": "qwen3", "head_dim": 128, "num_hidden_layers": 36, "max_position_embeddings": 131072,
+ "rope_theta": 1000000.0, "rope_scaling": {"rope_type": "yarn", "factor": 4.0, "attention_factor": 1.0,
+                                           "original_max_position_embeddings": 32768}}"""
+CONFIGS = {"config.json": CONFIG, "yarn.json": YARN}
 INPUTS = {"x.npy": (8, 4096, 512), "wpe.npy": (512, 512), "q.npy": (1, 32, 1024, 128)}
 
 
@@ -24,7 +28,8 @@ class Guide(ProgramTest):
         for name, shape in INPUTS.items():
             path = self.write(name, npy("f32", shape, []))
             os.truncate(path, os.path.getsize(path) + 4 * math.prod(shape))
-        self.write("config.json", CONFIG.encode())
+        for name, text in CONFIGS.items():
+            self.write(name, text.encode())
 
     def test_every_command(self):
         text = "".join(page.read_text("utf-8") for page in sorted(GUIDE.glob("*.md")))
@@ -35,7 +40,7 @@ class Guide(ProgramTest):
                 continue
             outcome = run(*shlex.split(command), cwd=self.folder)
             self.assertEqual(outcome.text + outcome.err, shown, command)
-            for name in set(self.files()) - set(INPUTS) - {"config.json"}:
+            for name in set(self.files()) - set(INPUTS) - set(CONFIGS):
                 os.unlink(self.path(name))
 
 

@@ -88,7 +88,11 @@ class Help(ProgramTest):
         self.write("model.safetensors", safetensors({"wpe.weight": ("F32", [4096, 4], [0] * (4096 * 4))}))
         self.write("t5.npy", npy("f32", [32, 8], [0] * 256))
         for verb in ("list", "table", "apply", "attend", "plot"):
+        llama = '{"model_type": "llama", "head_dim": %d, "num_hidden_layers": 1}'
+        self.write("config.json", (llama % 8).encode())
+        for verb in ("list", "table", "apply", "attend"):
             if verb == "attend":
+                self.write("config.json", (llama % 64).encode())
                 for name in "qkv":
                     self.write(f"{name}.npy", npy("f32", [8, 16, 64], [0.5] * (8 * 16 * 64)))
             examples = self.help(verb, "--help").split("Examples:\n")[1].strip().splitlines()

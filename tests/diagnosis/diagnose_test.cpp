@@ -8,50 +8,12 @@
 #include <random>
 
 #include "posenc/posenc.h"
+#include "tensors.h"
 
 namespace posenc {
 namespace {
 
-struct Made {
-  std::vector<float> before, after;
-  Extents shape;
-  ConstTensorView before_view() const { return view(before.data(), shape); }
-  ConstTensorView after_view() const { return view(after.data(), shape); }
-};
-
-std::vector<float> random_values(std::size_t count, unsigned seed = 7) {
-  std::mt19937 random(seed);
-  std::normal_distribution<float> normal;
-  std::vector<float> values(count);
-  for (float& value : values) value = normal(random);
-  return values;
-}
-
-struct How {
-  std::int64_t heads = 1, sequence = 16, features = 64, first = 0;
-  Numerics numerics = Numerics::kExact;
-  double magnitude = 0;  // 0: the scheme's own
-};
-
-Made made(const Rope& rope, const How& how = {}) {
-  Made result;
-  result.shape = {how.heads, how.sequence, how.features};
-  result.before = random_values(static_cast<std::size_t>(count_of(result.shape)));
-  result.after = result.before;
-  Rotation form = prepare(rope, {.length = how.first + how.sequence, .numerics = how.numerics});
-  if (how.magnitude > 0) form.magnitude = how.magnitude;
-  rotate(view(result.after.data(), result.shape), {.first = how.first}, form);
-  return result;
-}
-
-std::vector<BFloat16> as_bf16(const std::vector<float>& values) {
-  std::vector<BFloat16> out;
-  for (const float value : values) {
-    const auto bits = std::bit_cast<std::uint32_t>(value);
-    out.push_back({static_cast<std::uint16_t>((bits + 0x7FFF + ((bits >> 16) & 1)) >> 16)});
-  }
-  return out;
-}
+using namespace tests;
 
 std::string shown(const Diagnosis& diagnosis) {
   std::string text(name_of(diagnosis.verdict));
@@ -309,6 +271,85 @@ TEST(Diagnose, IsNeverSureAndWrong) {
   EXPECT_GE(sure, 20) << "of " << cases;
 }
 
+// Positions with three axes: text, an image of 4 x 4, text.
+std::vector<std::int64_t> with_an_image(std::int64_t before, std::int64_t after) {
+  std::vector<std::int64_t> time, height, width;
+  const auto push = [&](std::int64_t t, std::int64_t h, std::int64_t w) {
+    time.push_back(t);
+    height.push_back(h);
+    width.push_back(w);
+  };
+  for (std::int64_t i = 0; i < before; ++i) push(i, i, i);
+  for (std::int64_t i = 0; i < 16; ++i) push(before, before + i / 4, before + i % 4);
+  for (std::int64_t i = 0; i < after; ++i) push(before + 4 + i, before + 4 + i, before + 4 + i);
+  time.insert(time.end(), height.begin(), height.end());
+  time.insert(time.end(), width.begin(), width.end());
+  return time;
+}
+
+TEST(Diagnose, FindsWhichAxisDrivesWhichPair) {
+  const std::vector<std::int64_t> ids = with_an_image(6, 10);
+  const Extents shape = {2, 32, 128};
+  const std::vector<Rope> ropes = {
+      {.dims = 128, .base = 1e6, .sections = {16, 24, 24}},
+      {.dims = 128, .base = 5e6, .sections = {24, 20, 20}, .section_order = SectionOrder::kInterleaved},
+      {.dims = 64, .base = 10000, .layout = PairLayout::kInterleaved, .sections = {8, 12, 12}},
+      {.dims = 128,
+       .base = 5e5,
+       .layout = PairLayout::kInterleaved,
+       .sections = {20, 22, 22},
+       .section_order = SectionOrder::kAlternating},
+      {.dims = 128, .base = 10000},
+  };
+  for (const Rope& rope : ropes) {
+    Made tensors;
+    tensors.shape = shape;
+    tensors.before = random_values(static_cast<std::size_t>(count_of(shape)));
+    tensors.after = tensors.before;
+    const Rotation form = prepare(rope);
+    const std::span<const std::int64_t> driven = std::span(ids).first(form.position_axes == 1 ? 32 : 96);
+    rotate(view(tensors.after.data(), shape), {.ids = driven, .axes = form.position_axes}, form);
+    const Diagnosis found = diagnose(tensors.before_view(), tensors.after_view(), {.positions = ids, .axes = 3});
+    ASSERT_TRUE(found.best) << to_json(rope) << '\n' << shown(found);
+    EXPECT_EQ(found.best->scheme, Scheme(rope)) << shown(found);
+    EXPECT_EQ(found.verdict, Verdict::kSure) << shown(found);
+    EXPECT_EQ(found.best->first_position, 0);
+  }
+}
+
+// Text alone has the same position on all axes: which of them drives a pair cannot be seen, and is not claimed.
+TEST(Diagnose, DoesNotGuessAxes) {
+  std::vector<std::int64_t> ids;
+  for (std::int64_t i = 0; i < 96; ++i) ids.push_back(i % 32);
+  const Made tensors = made(Rope{.dims = 128, .base = 1e6}, {.sequence = 32, .features = 128});
+  const Diagnosis found = diagnose(tensors.before_view(), tensors.after_view(), {.positions = ids, .axes = 3});
+  ASSERT_TRUE(found.best) << shown(found);
+  EXPECT_EQ(found.verdict, Verdict::kLikely) << shown(found);
+}
+
+// Searched divisors are no formula; but they can be measured.
+TEST(Diagnose, MeasuresTheDivisorsOfLongrope) {
+  for (const std::int64_t first : {0, 100}) {
+    LongropeScaling scaling{.factor = 32, .original_length = 4096};
+    for (int i = 0; i < 48; ++i) scaling.short_factors.push_back(1.05 + 0.3 * i + 0.2 * (i % 3));
+    scaling.long_factors = scaling.short_factors;
+    const Rope rope{.dims = 96, .scaling = scaling};
+    const Made tensors = made(rope, {.heads = 2, .sequence = 64, .features = 96, .first = first});
+    const Diagnosis found = diagnose(tensors.before_view(), tensors.after_view());
+    ASSERT_TRUE(found.best) << shown(found);
+    EXPECT_EQ(found.verdict, Verdict::kUnknown) << shown(found);
+    const Rope& best = std::get<Rope>(found.best->scheme);
+    ASSERT_TRUE(std::holds_alternative<LongropeScaling>(best.scaling)) << shown(found);
+    EXPECT_EQ(best.layout, PairLayout::kHalves);
+    EXPECT_EQ(best.dims, 96);
+    EXPECT_EQ(found.best->first_position, first) << shown(found);
+    EXPECT_NEAR(found.best->magnitude, prepare(rope, {.length = 1}).magnitude, 1e-5);
+    const std::vector<double>& divisors = std::get<LongropeScaling>(best.scaling).short_factors;
+    for (std::size_t i = 0; i < 40; ++i) EXPECT_NEAR(divisors[i], scaling.short_factors[i], 1e-2 * divisors[i]) << i;
+    for (std::size_t i = 0; i < 24; ++i) EXPECT_NEAR(divisors[i], scaling.short_factors[i], 1e-4 * divisors[i]) << i;
+  }
+}
+
 TEST(Diagnose, SaysWhenNothingFits) {
   Made tensors = made(Rope{.dims = 64});
   tensors.after = random_values(tensors.before.size(), 99);
@@ -337,6 +378,10 @@ TEST(Diagnose, RefusesWhatItCannotRead) {
   const std::vector<std::int64_t> ids = {0, 1};
   EXPECT_EQ(error_of([&] { diagnose(tensors.before_view(), tensors.after_view(), {.positions = ids}); }),
             "diagnose: there are 16 tokens in a sequence but 2 positions");
+  EXPECT_EQ(error_of([&] { diagnose(tensors.before_view(), tensors.after_view(), {.axes = 3}); }),
+            "diagnose: positions with several axes must be given");
+  EXPECT_EQ(error_of([&] { diagnose(tensors.before_view(), tensors.after_view(), {.positions = ids, .axes = 9}); }),
+            "diagnose: 9 axes are not 1 to 8");
 }
 
 }  // namespace

@@ -10,7 +10,7 @@ build=$root/build/fuzz
 seconds=${1:?usage: tests/fuzz/run.sh SECONDS [FORMAT…]}
 shift
 formats=("$@")
-((${#formats[@]})) || formats=(npy npz safetensors gguf json)
+((${#formats[@]})) || formats=(npy npz safetensors gguf json model)
 
 mkdir -p "$build/found"
 {
@@ -29,8 +29,11 @@ status=0
 for format in "${formats[@]}"; do
   mkdir -p "$build/corpus/$format"
   log=$build/$format.log
+  # words that an input of this kind is made of, one in a line
+  words=()
+  [[ -f $here/$format.dict ]] && words=(-dict="$here/$format.dict")
   if "$build/tests/fuzz/fuzz_$format" -max_total_time="$seconds" -rss_limit_mb=256 -timeout=2 -malloc_limit_mb=64 \
-    -print_final_stats=1 -artifact_prefix="$build/found/$format-" "$build/corpus/$format" "$here/corpus/$format" \
+    -print_final_stats=1 "${words[@]}" -artifact_prefix="$build/found/$format-" "$build/corpus/$format" "$here/corpus/$format" \
     >"$log" 2>&1; then
     verdict=ok
   else

@@ -1,0 +1,236 @@
+#include "posenc/compare.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cmath>
+#include <complex>
+#include <set>
+
+#include "formats/excerpt.h"
+#include "models/engines.h"
+#include "posenc/apply.h"
+#include "posenc/error.h"
+
+namespace posenc {
+namespace {
+
+using namespace models;
+
+constexpr auto kDefaultEngines = std::to_array<std::string_view>({"hf", "vllm", "llama.cpp", "ctranslate2"});
+constexpr std::int64_t kUsualLength = 4096, kLongest = std::int64_t{1} << 40;
+
+// Tokens that are looked at: the first, the last, and others between, closer where it is nearer.
+std::vector<std::int64_t> probed(std::int64_t length) {
+  constexpr std::int64_t kEnds = 64, kBetween = 256;
+  std::set<std::int64_t> tokens;
+  for (std::int64_t i = 0; i < std::min(kEnds, length); ++i) tokens.insert({i, length - 1 - i});
+  for (std::int64_t i = 0; i < kBetween; ++i) {
+    tokens.insert(static_cast<std::int64_t>(static_cast<double>(length - 1) * static_cast<double>(i) / kBetween));
+    tokens.insert(static_cast<std::int64_t>(
+        std::pow(static_cast<double>(length), static_cast<double>(i) / static_cast<double>(kBetween)) - 0.5));
+  }
+  return {tokens.begin(), tokens.end()};
+}
+
+// What a treatment makes of the probed tokens: turns [tokens, pairs], or a bias [heads, tokens] for the last one.
+struct Effect {
+  bool is_rotation = true;
+  std::size_t columns = 0;
+  std::vector<std::complex<double>> turns;
+  std::vector<double> biases;
+  double softmax_factor = 1.0;
+  double magnitude = 1.0;
+};
+
+void stop_unclaimed(Rotation& form, const Rope& rope) {
+  const std::size_t axes = rope.sections.size();
+  for (std::size_t i = 0; i < form.frequencies.size(); ++i) {
+    const bool is_claimed = i < axes * static_cast<std::size_t>(rope.sections[i % axes]);
+    if (!is_claimed) form.frequencies[i] = Frequency{};
+  }
+}
+
+template <class T> double widened(const T& value) { return static_cast<double>(value); }
+double widened(const BFloat16& value) {
+  return static_cast<double>(std::bit_cast<float>(static_cast<std::uint32_t>(value.bits) << 16));
+}
+
+template <class T>
+std::vector<std::complex<double>> turns_of(const Rotation& form, const Positions& positions, std::int64_t tokens) {
+  const std::int64_t pairs = pairs_of(form);
+  std::vector<T> cosines(static_cast<std::size_t>(tokens * pairs)), sines(cosines.size());
+  tabulate(view(cosines.data(), {tokens, pairs}), view(sines.data(), {tokens, pairs}), positions, form);
+  std::vector<std::complex<double>> turns(cosines.size());
+  for (std::size_t i = 0; i < turns.size(); ++i) turns[i] = {widened(cosines[i]), widened(sines[i])};
+  return turns;
+}
+
+Effect effect_of_rope(const Treatment& t, const Rope& rope) {
+  Rotation form = prepare(rope, t.now);
+  form.magnitude *= t.magnitude_factor;
+  if (t.leaves_unclaimed) stop_unclaimed(form, rope);
+  // text: the same position on all axes
+  std::vector<std::int64_t> ids;
+  for (int axis = 0; axis < form.position_axes; ++axis) {
+    ids.insert(ids.end(), t.positions.begin(), t.positions.end());
+  }
+  const Positions positions{.ids = ids, .axes = form.position_axes};
+  const std::int64_t tokens = std::ssize(t.positions);
+  return {.is_rotation = true,
+          .columns = static_cast<std::size_t>(pairs_of(form)),
+          .turns = t.has_bf16_table ? turns_of<BFloat16>(form, positions, tokens)
+                                    : turns_of<double>(form, positions, tokens),
+          .biases = {},
+          .softmax_factor = form.softmax_factor,
+          .magnitude = form.magnitude};
+}
+
+Effect effect_of_bias(const Treatment& t, const Alibi& alibi) {
+  Bias form = prepare(alibi, t.now);
+  if (!t.slopes.empty()) std::get<Slopes>(form.source).slopes = t.slopes;
+  const std::int64_t tokens = std::ssize(t.positions);
+  const Extents shape = {alibi.heads, 1, tokens};
+  Effect effect{.is_rotation = false, .columns = static_cast<std::size_t>(tokens), .turns = {}, .biases = {}};
+  if (t.is_absolute_bf16) {
+    // slope times the key's position is minus the bias of a query at 0
+    std::vector<BFloat16> rounded(static_cast<std::size_t>(alibi.heads * tokens));
+    bias(view(rounded.data(), shape), {.first = 0}, {.ids = t.positions}, form);
+    for (const BFloat16& value : rounded) effect.biases.push_back(-widened(value));
+  } else {
+    effect.biases.resize(static_cast<std::size_t>(alibi.heads * tokens));
+    bias(view(effect.biases.data(), shape), {.first = t.positions.back()}, {.ids = t.positions}, form);
+  }
+  // what all keys of a query share is lost in the softmax
+  for (std::size_t row = 0; row < effect.biases.size(); row += effect.columns) {
+    const double own = effect.biases[row + effect.columns - 1];
+    for (std::size_t i = 0; i < effect.columns; ++i) effect.biases[row + i] -= own;
+  }
+  return effect;
+}
+
+Effect effect_of(const EngineRule& rule, const Circumstances& c) {
+  Treatment treatment{.scheme = *c.group.scheme, .now = {.length = c.length}, .positions = probed(c.length)};
+  rule.change(treatment, c);
+  Effect effect = std::holds_alternative<Alibi>(treatment.scheme)
+                      ? effect_of_bias(treatment, std::get<Alibi>(treatment.scheme))
+                      : effect_of_rope(treatment, std::get<Rope>(treatment.scheme));
+  effect.softmax_factor = c.group.softmax_factor;
+  return effect;
+}
+
+void keep_larger(double& largest, double value) {
+  if (!(value <= largest)) largest = value;
+}
+
+void measure(EngineAnswer& answer, const Effect& effect, const Effect& reference) {
+  for (std::size_t i = 0; i < effect.biases.size(); ++i) {
+    keep_larger(answer.score, std::fabs(effect.biases[i] - reference.biases[i]));
+  }
+  for (std::size_t i = 0; i < effect.turns.size(); ++i) {
+    const std::complex<double> one = effect.turns[i], other = reference.turns[i];
+    keep_larger(answer.wave, std::max(std::fabs(one.real() - other.real()), std::fabs(one.imag() - other.imag())));
+    keep_larger(answer.angle, std::fabs(std::arg(one * std::conj(other))));
+  }
+  const std::size_t pairs = effect.columns, last = effect.turns.size() - pairs;
+  for (std::size_t token = 0; token < effect.turns.size(); token += pairs) {
+    double difference = 0;
+    for (std::size_t i = 0; i < pairs; ++i) {
+      const auto score = [&](const Effect& e) {
+        return e.softmax_factor * (e.turns[last + i] * std::conj(e.turns[token + i])).real();
+      };
+      difference += score(effect) - score(reference);
+    }
+    keep_larger(answer.score, std::fabs(difference) / static_cast<double>(pairs));
+  }
+}
+
+// Whether two ways differ by more than rounding: a cosine or sine by that of its size, a score by that of its two
+// factors, a bias as it is.
+bool differ(const EngineAnswer& answer, const Effect& effect, const Effect& reference, double tolerance) {
+  if (!effect.is_rotation) return !(answer.score <= tolerance);
+  const double size = std::max({1.0, effect.magnitude, reference.magnitude});
+  return !(answer.wave <= tolerance * size) || !(answer.score <= 2 * tolerance * size * size);
+}
+
+std::vector<EngineAnswer> answers_on(const Subject& subject, const Circumstances& c,
+                                     std::span<const std::string_view> engines, double tolerance) {
+  std::vector<EngineAnswer> answers;
+  std::optional<Effect> reference;
+  for (const std::string_view engine : engines) {
+    for (const EngineRule& rule : engine_rules()) {
+      if (rule.subject != subject.name || rule.engine != engine) continue;
+      EngineAnswer answer{engine, rule.what, rule.source, rule.change != nullptr};
+      if (answer.is_able) {
+        const Effect effect = effect_of(rule, c);
+        if (!reference) reference = effect;
+        measure(answer, effect, *reference);
+        answer.differs = differ(answer, effect, *reference, tolerance);
+      }
+      answers.push_back(answer);
+    }
+  }
+  return answers;
+}
+
+void check_engines(std::span<const std::string_view> engines) {
+  const std::vector<std::string_view> known = known_engines();
+  for (const std::string_view engine : engines) {
+    if (std::find(known.begin(), known.end(), engine) == known.end()) {
+      raise(fmt::format("compare: unknown engine '{}' (one of {})", excerpt(engine), fmt::join(known, ", ")));
+    }
+    if (std::count(engines.begin(), engines.end(), engine) > 1) {
+      raise(fmt::format("compare: engine '{}' is named twice", engine));
+    }
+  }
+  if (engines.size() < 2) raise("compare: two engines at least are needed");
+}
+
+}  // namespace
+
+bool Comparison::agrees() const {
+  return std::none_of(topics.begin(), topics.end(), [](const Topic& topic) { return topic.differs; });
+}
+
+std::span<const std::string_view> default_engines() noexcept { return kDefaultEngines; }
+
+std::vector<std::string_view> known_engines() {
+  std::vector<std::string_view> names;
+  for (const EngineRule& rule : engine_rules()) {
+    if (std::find(names.begin(), names.end(), rule.engine) == names.end()) names.push_back(rule.engine);
+  }
+  return names;
+}
+
+Comparison compare_engines(const Model& model, const CompareOptions& options) {
+  const std::span<const std::string_view> engines = options.engines.empty() ? default_engines() : options.engines;
+  check_engines(engines);
+  if (options.length < 0 || options.length > kLongest) {
+    raise(fmt::format("compare: the length must be from 1 to 2^40 but is {}", options.length));
+  }
+  Comparison result;
+  result.length = options.length > 0
+                      ? options.length
+                      : std::clamp<std::int64_t>(model.usable_length.value_or(kUsualLength), 1, kLongest);
+  for (const LayerGroup& group : model.groups) {
+    const Circumstances c{model, group, result.length};
+    for (const Subject& subject : subjects()) {
+      if (!subject.concerns(c)) continue;
+      Topic topic{.name = subject.name, .title = subject.title, .sentence = subject.sentence};
+      topic.is_rotation = std::holds_alternative<Rope>(*group.scheme);
+      topic.layers = layer_ranges(group.layers);
+      topic.layer_type = group.layer_type;
+      topic.engines = answers_on(subject, c, engines, options.tolerance);
+      if (topic.engines.size() < 2) continue;
+      topic.differs = std::any_of(topic.engines.begin(), topic.engines.end(),
+                                  [](const EngineAnswer& answer) { return answer.differs; });
+      result.topics.push_back(std::move(topic));
+    }
+  }
+  return result;
+}
+
+}  // namespace posenc

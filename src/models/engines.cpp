@@ -1,0 +1,233 @@
+// What engines do differently: one table of subjects, one of rules, engine by engine, each with where it was read. A
+// rule changes the scheme, the situation or the positions; compare.cpp applies them all alike.
+
+#include "models/engines.h"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cmath>
+
+namespace posenc::models {
+namespace {
+
+template <class S> const S* scaling_of(const Circumstances& c) {
+  const auto* const rope = c.group.scheme ? std::get_if<Rope>(&*c.group.scheme) : nullptr;
+  return rope == nullptr ? nullptr : std::get_if<S>(&rope->scaling);
+}
+template <class S> S& scaling_in(Treatment& t) { return std::get<S>(std::get<Rope>(t.scheme).scaling); }
+
+const Rope* rope_of(const Circumstances& c) { return c.group.scheme ? std::get_if<Rope>(&*c.group.scheme) : nullptr; }
+const Alibi* alibi_of(const Circumstances& c) {
+  return c.group.scheme ? std::get_if<Alibi>(&*c.group.scheme) : nullptr;
+}
+
+// ------------------------------------------------------------------------------------------- which models it
+// concerns
+
+template <class S> bool has_scaling(const Circumstances& c) { return scaling_of<S>(c) != nullptr; }
+bool is_rope(const Circumstances& c) { return rope_of(c) != nullptr; }
+// DeepSeek and its kin have a rule of their own for both factors, on which engines agree
+bool has_plain_yarn(const Circumstances& c) { return has_scaling<YarnScaling>(c) && c.group.softmax_factor == 1.0; }
+bool has_untruncated_yarn(const Circumstances& c) {
+  const auto* const yarn = scaling_of<YarnScaling>(c);
+  return yarn != nullptr && !yarn->truncate;
+}
+bool has_sections(const Circumstances& c) { return is_rope(c) && rope_of(c)->sections.size() >= 3; }
+bool has_interleaved_sections(const Circumstances& c) {
+  return has_sections(c) && rope_of(c)->section_order == SectionOrder::kInterleaved;
+}
+bool has_odd_heads(const Circumstances& c) {
+  return alibi_of(c) != nullptr && !std::has_single_bit(static_cast<std::uint64_t>(alibi_of(c)->heads));
+}
+bool has_rounded_slopes(const Circumstances& c) { return alibi_of(c) != nullptr && alibi_of(c)->round_bf16; }
+bool is_bloom(const Circumstances& c) { return alibi_of(c) != nullptr && c.model.model_type == "bloom"; }
+
+constexpr auto kSubjects = std::to_array<Subject>({
+    {"longrope-switch", "LongRoPE: which list",
+     "There is a list of divisors for short sequences and one for long ones, and engines choose between them at "
+     "different moments.",
+     has_scaling<LongropeScaling>},
+    {"longrope-magnitude", "LongRoPE: magnitude",
+     "Cosines and sines are multiplied by a number that follows from usable over trained length.",
+     has_scaling<LongropeScaling>},
+    {"dynamic-ntk", "Dynamic NTK: which length",
+     "The base grows with the length of the sequence, but engines mean different lengths by that.",
+     has_scaling<DynamicScaling>},
+    {"yarn-magnitude", "YaRN: magnitude",
+     "Cosines and sines are multiplied by a number that engines read from different keys.", has_plain_yarn},
+    {"yarn-ramp", "YaRN: ends of the ramp",
+     "This model does not round the ends of YaRN's ramp to whole pairs (truncate is false).", has_untruncated_yarn},
+    {"mrope-advance", "M-RoPE: text after a video",
+     "After a video of 16 frames of 4 x 4 tokens, text goes on at different positions.", has_sections},
+    {"mrope-unclaimed", "M-RoPE: pairs that no section claims",
+     "Interleaved sections leave pairs over at the end, and engines give them to different axes.",
+     has_interleaved_sections},
+    {"alibi-slopes", "ALiBi: slopes",
+     "The number of heads is no power of two, for which the paper has a rule of its own.", has_odd_heads},
+    {"alibi-rounding", "ALiBi: rounded slopes", "This family rounds its slopes to bfloat16 before they are used.",
+     has_rounded_slopes},
+    {"alibi-position", "ALiBi: absolute or relative",
+     "A bias by the key's position equals one by distance after the softmax, but not once it is rounded.", is_bloom},
+    {"angle-precision", "Angle precision",
+     "The same angle is computed with different roundings, which grow with position.", is_rope},
+});
+
+// ------------------------------------------------------------------------------------------------------------- rules
+
+void as_the_config_says(Treatment&, const Circumstances&) {}
+
+void by_usable_length(Treatment& t, const Circumstances& c) {
+  t.now.length = c.model.usable_length.value_or(c.length);
+}
+void by_table_size(Treatment& t, const Circumstances& c) {
+  constexpr std::int64_t kFirstTable = 2048;
+  t.now.length = std::max(c.length, kFirstTable);
+}
+void by_whole_factor(Treatment& t, const Circumstances&) {
+  auto& scaling = scaling_in<LongropeScaling>(t);
+  scaling.factor = std::max(1.0, std::floor(scaling.factor));
+}
+void by_factor_times_trained(Treatment& t, const Circumstances&) {
+  const auto& scaling = scaling_in<DynamicScaling>(t);
+  t.now.length = static_cast<std::int64_t>(scaling.factor * static_cast<double>(scaling.original_length));
+}
+void without_scaling(Treatment& t, const Circumstances&) { std::get<Rope>(t.scheme).scaling = NoScaling{}; }
+
+void by_factor_alone(Treatment& t, const Circumstances&) {
+  auto& scaling = scaling_in<YarnScaling>(t);
+  scaling.attention_factor = scaling.mscale = scaling.mscale_all_dim = std::nullopt;
+}
+void by_attn_factor(Treatment& t, const Circumstances& c) {
+  by_factor_alone(t, c);
+  t.magnitude_factor = c.model.attn_factor.value_or(1.0);
+}
+void with_whole_ramp(Treatment& t, const Circumstances&) { scaling_in<YarnScaling>(t).truncate = true; }
+
+// The second half of the tokens come after the video, all axes alike.
+void shift_second_half(Treatment& t, std::int64_t by) {
+  const std::int64_t middle = t.positions.back() / 2;
+  for (std::int64_t& position : t.positions) position += position > middle ? by : 0;
+}
+void by_height_and_width(Treatment& t, const Circumstances&) { shift_second_half(t, 4); }
+void by_longest_axis(Treatment& t, const Circumstances&) { shift_second_half(t, 16); }
+void leave_unclaimed(Treatment& t, const Circumstances&) { t.leaves_unclaimed = true; }
+
+void with_naive_slopes(Treatment& t, const Circumstances& c) {
+  const Alibi& alibi = *alibi_of(c);
+  for (std::int64_t h = 1; h <= alibi.heads; ++h) {
+    t.slopes.push_back(alibi.scale *
+                       std::exp2(-alibi.max_bias * static_cast<double>(h) / static_cast<double>(alibi.heads)));
+  }
+}
+void with_float_slopes(Treatment& t, const Circumstances&) { std::get<Alibi>(t.scheme).round_bf16 = false; }
+void by_key_in_bf16(Treatment& t, const Circumstances&) { t.is_absolute_bf16 = true; }
+
+void with_hf_angles(Treatment& t, const Circumstances&) { t.now.numerics = Numerics::kHfF32; }
+void with_ggml_angles(Treatment& t, const Circumstances&) { t.now.numerics = Numerics::kGgmlF32; }
+void with_bf16_table(Treatment& t, const Circumstances& c) {
+  with_hf_angles(t, c);
+  t.has_bf16_table = true;
+}
+
+constexpr std::string_view kHfRope =
+    "https://github.com/huggingface/transformers/blob/main/src/transformers/modeling_rope_utils.py";
+constexpr std::string_view kCtRope =
+    "https://github.com/OpenNMT/CTranslate2/blob/master/src/layers/attention_layer.cc";
+constexpr std::string_view kCtConverter =
+    "https://github.com/OpenNMT/CTranslate2/blob/master/python/ctranslate2/converters/transformers.py";
+constexpr std::string_view kLlamaContext = "https://github.com/ggml-org/llama.cpp/blob/master/src/llama-context.cpp";
+constexpr std::string_view kVllmRope =
+    "https://github.com/vllm-project/vllm/tree/main/vllm/model_executor/layers/rotary_embedding";
+
+constexpr auto kRules = std::to_array<EngineRule>({
+    {"longrope-switch", "hf", "by the length of the sequence so far, anew at every step", as_the_config_says,
+     kHfRope},
+    {"longrope-switch", "vllm", "once, by the longest sequence that it serves", by_usable_length,
+     "https://github.com/vllm-project/vllm/pull/27431"},
+    {"longrope-switch", "llama.cpp", "once, by the context it is started with (here the model's whole length)",
+     by_usable_length, "https://github.com/ggml-org/llama.cpp/issues/8995"},
+    {"longrope-switch", "ctranslate2", "by the size of its table, 2048 at first, which grows with the sequence",
+     by_table_size, kCtRope},
+
+    {"longrope-magnitude", "hf", "of the ratio as it is, or attention_factor", as_the_config_says, kHfRope},
+    {"longrope-magnitude", "vllm", "of the ratio as it is, or short_mscale and long_mscale", as_the_config_says,
+     kVllmRope},
+    {"longrope-magnitude", "llama.cpp", "rope.scaling.attn_factor of the file, of the ratio as it is",
+     as_the_config_says, kLlamaContext},
+    {"longrope-magnitude", "ctranslate2", "of the ratio cut to a whole number", by_whole_factor, kCtRope},
+
+    {"dynamic-ntk", "hf", "the longest sequence so far", as_the_config_says, kHfRope},
+    {"dynamic-ntk", "vllm", "trained length times factor, whatever the sequence", by_factor_times_trained,
+     "https://github.com/vllm-project/vllm/issues/3488"},
+    {"dynamic-ntk", "llama.cpp", "none: its files have no such scaling", without_scaling, kLlamaContext},
+    {"dynamic-ntk", "ctranslate2", "its converter refuses this scaling", nullptr, kCtConverter},
+
+    {"yarn-magnitude", "hf", "attention_factor; else mscale over mscale_all_dim; else 0.1 ln(factor) + 1",
+     as_the_config_says, kHfRope},
+    {"yarn-magnitude", "vllm",
+     "0.1 ln(factor) + 1 times attn_factor; drops HF's keys (before pull request 56446, September 2026)",
+     by_attn_factor, "https://github.com/vllm-project/vllm/pull/48351"},
+    {"yarn-magnitude", "llama.cpp", "0.1 ln(factor) + 1, times rope.scaling.attn_factor where the file has it",
+     by_factor_alone, "https://github.com/ggml-org/llama.cpp/pull/17945"},
+    {"yarn-magnitude", "ctranslate2", "its converter refuses this scaling", nullptr, kCtConverter},
+
+    {"yarn-ramp", "hf", "not rounded; but rounded where truncate stands in the parameters of one layer type",
+     as_the_config_says, kHfRope},
+    {"yarn-ramp", "vllm", "not rounded", as_the_config_says, "https://github.com/vllm-project/vllm/pull/28244"},
+    {"yarn-ramp", "llama.cpp", "always rounded to whole pairs", with_whole_ramp,
+     "https://github.com/ggml-org/llama.cpp/blob/master/ggml/src/ggml.c"},
+    {"yarn-ramp", "ctranslate2", "its converter refuses this scaling", nullptr, kCtConverter},
+
+    {"mrope-advance", "hf", "by the larger of height and width: 4 on (since February 2026)", by_height_and_width,
+     "https://github.com/huggingface/transformers/pull/43972"},
+    {"mrope-advance", "vllm", "by the longest of all axes, time too: 16 on", by_longest_axis,
+     "https://github.com/vllm-project/vllm/blob/main/vllm/model_executor/layers/rotary_embedding/mrope.py"},
+
+    {"mrope-unclaimed", "hf", "by time, as the first axis", as_the_config_says,
+     "https://github.com/huggingface/transformers/tree/main/src/transformers/models/qwen3_vl"},
+    {"mrope-unclaimed", "vllm", "by time, as the first axis", as_the_config_says,
+     "https://github.com/vllm-project/vllm/blob/main/vllm/model_executor/layers/rotary_embedding/mrope.py"},
+    {"mrope-unclaimed", "llama.cpp", "by a fourth axis, which is 0 for text: they stand still", leave_unclaimed,
+     "https://github.com/ggml-org/llama.cpp/blob/master/src/llama-graph.cpp"},
+
+    {"alibi-slopes", "hf", "the paper's rule for such numbers", as_the_config_says,
+     "https://github.com/huggingface/transformers/blob/main/src/transformers/models/bloom/modeling_bloom.py"},
+    {"alibi-slopes", "vllm", "the paper's rule for such numbers", as_the_config_says,
+     "https://github.com/vllm-project/vllm/blob/main/vllm/model_executor/models/bloom.py"},
+    {"alibi-slopes", "llama.cpp", "the paper's rule for such numbers", as_the_config_says,
+     "https://github.com/ggml-org/llama.cpp/blob/master/ggml/src/ggml-cpu/ops.cpp"},
+    {"alibi-slopes", "ctranslate2", "the paper's rule for such numbers", as_the_config_says, kCtRope},
+    {"alibi-slopes", "mlx", "the formula for powers of two (before pull request 3071)", with_naive_slopes,
+     "https://github.com/ml-explore/mlx/pull/3071"},
+
+    {"alibi-rounding", "hf", "to bfloat16, then divided by the root of a head's features", as_the_config_says,
+     "https://github.com/huggingface/transformers/blob/main/src/transformers/models/falcon/modeling_falcon.py"},
+    {"alibi-rounding", "vllm", "not rounded, divided by the root of a head's features", with_float_slopes,
+     "https://github.com/vllm-project/vllm/blob/main/vllm/model_executor/models/falcon.py"},
+    {"alibi-rounding", "ctranslate2", "not rounded, divided by the root of a head's features (scale_alibi)",
+     with_float_slopes, kCtRope},
+
+    {"alibi-position", "hf", "slope times the key's position, rounded to the model's bfloat16", by_key_in_bf16,
+     "https://github.com/huggingface/transformers/blob/main/src/transformers/models/bloom/modeling_bloom.py"},
+    {"alibi-position", "vllm", "slope times distance, in float32", as_the_config_says,
+     "https://github.com/vllm-project/vllm/pull/945"},
+    {"alibi-position", "llama.cpp", "slope times distance, in float32", as_the_config_says,
+     "https://github.com/ggml-org/llama.cpp/blob/master/ggml/src/ggml-cpu/ops.cpp"},
+    {"alibi-position", "ctranslate2", "slope times the key's position, in float32", as_the_config_says, kCtRope},
+
+    {"angle-precision", "hf", "position times frequency in float32", with_hf_angles, kHfRope},
+    {"angle-precision", "vllm", "the same, its cosines and sines kept in the model's bfloat16", with_bf16_table,
+     "https://github.com/vllm-project/vllm/blob/main/vllm/model_executor/layers/rotary_embedding/base.py"},
+    {"angle-precision", "llama.cpp", "one ratio multiplied in from pair to pair in float32 (on the CPU)",
+     with_ggml_angles, "https://github.com/ggml-org/llama.cpp/blob/master/ggml/src/ggml-cpu/ops.cpp"},
+    {"angle-precision", "ctranslate2", "position times frequency in float32", with_hf_angles, kCtRope},
+    {"angle-precision", "exact", "the mathematical angle", as_the_config_says, "https://arxiv.org/abs/2104.09864"},
+});
+
+}  // namespace
+
+std::span<const Subject> subjects() noexcept { return kSubjects; }
+std::span<const EngineRule> engine_rules() noexcept { return kRules; }
+
+}  // namespace posenc::models

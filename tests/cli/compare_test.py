@@ -1,0 +1,102 @@
+"""posenc compare: where engines differ for a model, how much, and where that can be read."""
+
+import json
+import math
+import unittest
+
+from program import ProgramTest, run
+
+LLAMA = {"model_type": "llama", "head_dim": 64, "num_hidden_layers": 2, "max_position_embeddings": 2048}
+YARN = {**LLAMA, "model_type": "qwen3", "max_position_embeddings": 131072,
+        "rope_scaling": {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 32768,
+                         "attention_factor": 1.0}}
+DYNAMIC = {**LLAMA, "rope_scaling": {"type": "dynamic", "factor": 2.0}}
+
+
+class Compare(ProgramTest):
+    def config(self, config):
+        return self.write("config.json", json.dumps(config).encode())
+
+    def document(self, config, *more, code):
+        outcome = run("compare", "--model", self.config(config), "--json", *more)
+        self.assertEqual(outcome.code, code, outcome.err)
+        self.assertEqual(outcome.err, "")
+        return json.loads(outcome.out)
+
+    def topic(self, document, name):
+        (topic,) = [one for one in document["topics"] if one["topic"] == name]
+        return topic, {one["engine"]: one for one in topic["engines"]}
+
+    def test_engines_that_agree(self):
+        document = self.document(LLAMA, code=0)
+        self.assertTrue(document["agrees"])
+        self.assertEqual(document["length"], 2048)
+        _, engines = self.topic(document, "angle-precision")
+        self.assertEqual(list(engines), ["hf", "vllm", "llama.cpp", "ctranslate2"])
+        self.assertEqual((engines["hf"]["wave"], engines["ctranslate2"]["wave"]), (0.0, 0.0))
+        text = self.succeeds("compare", "--model", self.folder).text
+        self.assertIn("engines agree to the rounding of a bfloat16", text)
+
+    def test_engines_that_differ(self):
+        document = self.document(YARN, "--length", "1000", code=1)
+        self.assertFalse(document["agrees"])
+        topic, engines = self.topic(document, "yarn-magnitude")
+        self.assertTrue(topic["differs"])
+        self.assertEqual(topic["layers"], "0-1")
+        self.assertAlmostEqual(engines["vllm"]["score"], (0.1 * math.log(4) + 1) ** 2 - 1, places=9)
+        self.assertEqual((engines["ctranslate2"]["able"], engines["ctranslate2"]["score"]), (False, None))
+        for one in engines.values():
+            self.assertTrue(one["source"].startswith("https://github.com/"))
+
+    def test_the_first_engine_is_the_measure(self):
+        for order, zero in (("hf,vllm", "hf"), ("vllm,hf", "vllm")):
+            _, engines = self.topic(self.document(DYNAMIC, "--as", order, "--length", "3000", code=1), "dynamic-ntk")
+            self.assertEqual(list(engines), order.split(","))
+            self.assertEqual(engines[zero]["angle"], 0)
+        document = self.document(DYNAMIC, "--as", "hf,vllm", "--length", "4096", code=0)
+        self.assertTrue(document["agrees"])
+
+    def test_tolerance(self):
+        self.document(LLAMA, "--tolerance", "0", code=1)
+        self.document(YARN, "--tolerance", "10", code=0)
+
+    def test_text_fits(self):
+        for config, code in ((LLAMA, 0), (YARN, 1), (DYNAMIC, 1)):
+            outcome = run("compare", "--model", self.config(config), "--length", "100000")
+            self.assertEqual(outcome.code, 1)
+            for line in outcome.text.splitlines():
+                self.assertEqual(line, line.rstrip())
+                if "https://" not in line:
+                    self.assertLessEqual(len(line), 100, line)
+            self.assertIn("they differ", outcome.text)
+
+    def test_biases_have_no_angle(self):
+        config = {"model_type": "bloom", "n_head": 6, "hidden_size": 48, "n_layer": 1}
+        _, engines = self.topic(self.document(config, "--as", "hf,vllm,mlx", "--length", "100", code=1), "alibi-slopes")
+        self.assertIsNone(engines["mlx"]["angle"])
+        self.assertEqual(engines["vllm"]["score"], 0)
+        self.assertGreater(engines["mlx"]["score"], 40)
+
+    def test_nothing_to_say(self):
+        self.assertIn("nothing is known", self.succeeds(
+            "compare", "--model", self.config({"model_type": "mamba", "hidden_size": 8})).text)
+
+    def test_refused(self):
+        path = self.config(LLAMA)
+        self.refused("compare", says="the model is missing")
+        self.refused("compare", "--model", path, "--as", "hf,vlm", says="unknown engine 'vlm'")
+        self.refused("compare", "--model", path, "--as", "hf", says="two engines at least")
+        self.refused("compare", "--model", path, "--as", "hf,hf", says="named twice")
+        self.refused("compare", "--model", path, "--as", ",", says="unknown engine ''")
+        self.refused("compare", "--model", path, "--length", "0", says="--length: 0 must be at least 1")
+        self.refused("compare", "--model", path, "--length", "1e6", says="--length")
+        self.refused("compare", "--model", path, "--length", str(2**41), says="2^40")
+        self.refused("compare", "--model", path, "--tolerance", "-1", says="--tolerance")
+        self.refused("compare", "--model", path, "--tolerance", "nan", says="--tolerance")
+        self.refused("compare", "--model", self.path("none"), code=3, says="No such file")
+        self.refused("compare", path, says="was not expected")
+        self.refused("compare", "--model", self.config({"model_type": "lama"}), says="did you mean 'llama'?")
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,223 @@
+#include "posenc/compare.h"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <numbers>
+
+#include "models/engines.h"
+#include "posenc/error.h"
+
+namespace posenc {
+namespace {
+
+Comparison compared(std::string_view config, std::int64_t length, std::vector<std::string_view> engines = {}) {
+  return compare_engines(read_model(config), {.engines = engines, .length = length});
+}
+
+const EngineAnswer& answer(const Comparison& found, std::string_view topic, std::string_view engine) {
+  static const EngineAnswer missing{.engine = "missing"};
+  for (const Topic& one : found.topics) {
+    if (one.name != topic) continue;
+    for (const EngineAnswer& other : one.engines) {
+      if (other.engine == engine) return other;
+    }
+  }
+  ADD_FAILURE() << topic << " has nothing on " << engine;
+  return missing;
+}
+
+bool differs(const Comparison& found, std::string_view topic) {
+  for (const Topic& one : found.topics) {
+    if (one.name == topic) return one.differs;
+  }
+  ADD_FAILURE() << topic << " is not there";
+  return false;
+}
+
+bool has(const Comparison& found, std::string_view topic) {
+  for (const Topic& one : found.topics) {
+    if (one.name == topic) return true;
+  }
+  return false;
+}
+
+std::string error_of(const std::vector<std::string_view>& engines, std::int64_t length) {
+  try {
+    compared(R"({"model_type":"llama","head_dim":8})", length, engines);
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "accepted";
+}
+
+constexpr std::string_view kPhi = R"({"model_type":"phi3","hidden_size":32,"num_attention_heads":4,
+    "num_hidden_layers":2,"max_position_embeddings":10000,"original_max_position_embeddings":4096,
+    "rope_scaling":{"type":"longrope","short_factor":[1,1,1,1],"long_factor":[1,2,8,16]}})";
+
+TEST(Compare, EveryRuleHasASubjectAndAPublicSource) {
+  for (const models::EngineRule& rule : models::engine_rules()) {
+    bool is_there = false;
+    for (const models::Subject& subject : models::subjects()) is_there = is_there || subject.name == rule.subject;
+    EXPECT_TRUE(is_there) << rule.subject;
+    EXPECT_TRUE(rule.source.starts_with("https://")) << rule.source;
+    int same = 0;
+    for (const models::EngineRule& other : models::engine_rules()) {
+      same += other.subject == rule.subject && other.engine == rule.engine ? 1 : 0;
+    }
+    EXPECT_EQ(same, 1) << rule.subject << ' ' << rule.engine;
+  }
+  for (const models::Subject& subject : models::subjects()) {
+    int engines = 0;
+    for (const models::EngineRule& rule : models::engine_rules()) engines += rule.subject == subject.name ? 1 : 0;
+    EXPECT_GE(engines, 2) << subject.name;
+  }
+}
+
+// 2000 tokens: those that look at the sequence turn by the short list, those that decided at the start by the long
+// one.
+TEST(Compare, LongropeSwitch) {
+  const Comparison near = compared(kPhi, 2000);
+  EXPECT_TRUE(differs(near, "longrope-switch"));
+  EXPECT_EQ(answer(near, "longrope-switch", "ctranslate2").angle, 0);
+  // pairs 10000^(-i/4); at position 1999 pair 3 has turned by 1.999, or a 16th of it
+  const double third = 1999 * 1e-3 * (1 - 1.0 / 16);
+  EXPECT_GE(answer(near, "longrope-switch", "vllm").angle, third);
+  EXPECT_LE(answer(near, "longrope-switch", "vllm").angle, std::numbers::pi);
+  EXPECT_EQ(answer(near, "longrope-switch", "vllm").wave, answer(near, "longrope-switch", "llama.cpp").wave);
+  const Comparison far = compared(kPhi, 5000);
+  EXPECT_FALSE(differs(far, "longrope-switch"));
+  // by tables alone: 2048 rows exist though only 10 are used
+  constexpr std::string_view short_trained = R"({"model_type":"phi3","hidden_size":32,"num_attention_heads":4,
+      "num_hidden_layers":2,"max_position_embeddings":4096,"original_max_position_embeddings":1024,
+      "rope_scaling":{"type":"longrope","short_factor":[1,1,1,1],"long_factor":[1,2,8,16]}})";
+  EXPECT_GT(answer(compared(short_trained, 500), "longrope-switch", "ctranslate2").angle, 0.1);
+}
+
+// 10000/4096 is 2.44, which CTranslate2 cuts to 2: the magnitudes by hand.
+TEST(Compare, LongropeMagnitude) {
+  const auto magnitude = [](double factor) { return std::sqrt(1 + std::log(factor) / std::log(4096.0)); };
+  const Comparison found = compared(kPhi, 2000);
+  EXPECT_NEAR(answer(found, "longrope-magnitude", "ctranslate2").wave, magnitude(10000.0 / 4096) - magnitude(2.0),
+              1e-4);
+  EXPECT_EQ(answer(found, "longrope-magnitude", "vllm").wave, 0);
+}
+
+TEST(Compare, DynamicNtk) {
+  constexpr std::string_view config = R"({"model_type":"llama","head_dim":8,"num_hidden_layers":1,
+      "max_position_embeddings":2048,"rope_theta":10000,"rope_scaling":{"type":"dynamic","factor":4}})";
+  const Comparison found = compared(config, 4096);
+  EXPECT_TRUE(differs(found, "dynamic-ntk"));
+  EXPECT_FALSE(answer(found, "dynamic-ntk", "ctranslate2").is_able);
+  // at the length where vLLM evaluates it, 4 * 2048, both are the same
+  EXPECT_EQ(answer(compared(config, 8192), "dynamic-ntk", "vllm").wave, 0);
+  EXPECT_GT(answer(found, "dynamic-ntk", "vllm").angle, 0.1);
+  // within the trained length nothing grows, so that plain rope is right
+  EXPECT_EQ(answer(compared(config, 2000), "dynamic-ntk", "llama.cpp").wave, 0);
+  EXPECT_GT(answer(found, "dynamic-ntk", "llama.cpp").wave, 0.1);
+  // the slowest pair at the last token, by hand: base * (4 * 2 - 3)^(8/6) against 10000
+  const double base = 10000 * std::pow(5.0, 8.0 / 6);
+  const double angle = 4095 * (std::pow(10000.0, -0.75) - std::pow(base, -0.75));
+  EXPECT_GE(answer(found, "dynamic-ntk", "llama.cpp").angle, std::min(angle, 3.0) - 1e-9);
+}
+
+// DeepSeek-R1-0528-Qwen3-8B has attn_factor, Laguna attention_factor: what each reader makes of them.
+TEST(Compare, YarnMagnitude) {
+  const auto config = [](std::string_view keys) {
+    return fmt::format(
+        R"({{"model_type":"qwen3","head_dim":128,"num_hidden_layers":1,"max_position_embeddings":131072,
+        "rope_scaling":{{"rope_type":"yarn","factor":4.0,"original_max_position_embeddings":32768{}}}}})",
+        keys);
+  };
+  const double own = 0.1 * std::log(4.0) + 1;
+  const Comparison plain = compared(config(""), 1000);
+  EXPECT_FALSE(differs(plain, "yarn-magnitude"));
+  const Comparison given = compared(config(R"(,"attention_factor":1.0)"), 1000);
+  EXPECT_TRUE(differs(given, "yarn-magnitude"));
+  EXPECT_NEAR(answer(given, "yarn-magnitude", "vllm").wave, own - 1, 1e-3);
+  EXPECT_NEAR(answer(given, "yarn-magnitude", "llama.cpp").wave, own - 1, 1e-3);
+  EXPECT_NEAR(answer(given, "yarn-magnitude", "vllm").score, own * own - 1, 1e-9);
+  EXPECT_LT(answer(given, "yarn-magnitude", "vllm").angle, 1e-12);
+  const Comparison other = compared(config(R"(,"attn_factor":0.8782488562869419)"), 1000);
+  EXPECT_NEAR(answer(other, "yarn-magnitude", "vllm").wave, own - 1, 1e-3);
+  EXPECT_EQ(answer(other, "yarn-magnitude", "llama.cpp").wave, 0);
+  EXPECT_FALSE(has(plain, "yarn-ramp"));
+  EXPECT_GT(answer(compared(config(R"(,"truncate":false)"), 100'000), "yarn-ramp", "llama.cpp").angle, 0.01);
+}
+
+// The figures that are known of Qwen3-VL: pairs 61 and 62 miss 0.108 radians at position 262144, base 5e6.
+TEST(Compare, Mrope) {
+  constexpr std::string_view config = R"({"model_type":"qwen3_vl","text_config":{"model_type":"qwen3_vl_text",
+      "head_dim":128,"num_hidden_layers":1,"max_position_embeddings":262144,"rope_theta":5000000,
+      "rope_scaling":{"rope_type":"default","mrope_section":[24,20,20],"mrope_interleaved":true}}})";
+  const Comparison found = compared(config, 262145);
+  EXPECT_NEAR(answer(found, "mrope-unclaimed", "llama.cpp").angle, 262144 * std::pow(5e6, -122.0 / 128), 1e-9);
+  EXPECT_NEAR(answer(found, "mrope-unclaimed", "llama.cpp").angle, 0.108, 0.0005);
+  EXPECT_EQ(answer(found, "mrope-unclaimed", "vllm").wave, 0);
+  EXPECT_NEAR(answer(compared(config, 32769), "mrope-unclaimed", "llama.cpp").angle, 0.0135, 0.0001);
+  // text goes on 12 positions further
+  const EngineAnswer& advance = answer(compared(config, 100), "mrope-advance", "vllm");
+  EXPECT_NEAR(advance.angle, std::numbers::pi, 0.6);
+  EXPECT_GT(advance.score, 0.05);
+  // 11, 11, 10 leave none over
+  constexpr std::string_view newer = R"({"model_type":"qwen3_5","head_dim":256,"num_hidden_layers":4,
+      "rope_parameters":{"rope_type":"default","rope_theta":10000000,"partial_rotary_factor":0.25,
+      "mrope_section":[11,11,10],"mrope_interleaved":true}})";
+  EXPECT_EQ(answer(compared(newer, 262144), "mrope-unclaimed", "llama.cpp").wave, 0);
+}
+
+TEST(Compare, Alibi) {
+  constexpr std::string_view bloom = R"({"model_type":"bloom","n_head":6,"hidden_size":48,"n_layer":1})";
+  const Comparison found = compared(bloom, 2048, {"hf", "vllm", "llama.cpp", "ctranslate2", "mlx"});
+  for (const std::string_view engine : {"vllm", "llama.cpp", "ctranslate2"}) {
+    EXPECT_EQ(answer(found, "alibi-slopes", engine).score, 0);
+  }
+  // six heads: 2^-2, 2^-4, 2^-6, 2^-8, 2^-1, 2^-3 in the paper, 2^(-4h/3) without its rule. The fifth differs most.
+  EXPECT_NEAR(answer(found, "alibi-slopes", "mlx").score, 2047 * (0.5 - std::exp2(-20.0 / 3)), 1e-9);
+  EXPECT_FALSE(
+      has(compared(R"({"model_type":"bloom","n_head":8,"hidden_size":64,"n_layer":1})", 100), "alibi-slopes"));
+  // slope 1/2 times 2047 is 1023.5, which bfloat16 rounds to 1024; 1022.5 beside it to 1024 too
+  const EngineAnswer& relative = answer(found, "alibi-position", "vllm");
+  EXPECT_GE(relative.score, 1.5);
+  EXPECT_LE(relative.score, 4.0);
+  // Falcon's fifth slope of six heads is a power of two, but not those of 71
+  constexpr std::string_view falcon =
+      R"({"model_type":"falcon","alibi":true,"num_attention_heads":71,"hidden_size":4544,"num_hidden_layers":1})";
+  const EngineAnswer& unrounded = answer(compared(falcon, 2048), "alibi-rounding", "vllm");
+  EXPECT_GT(unrounded.score, 0.05);
+  EXPECT_LT(unrounded.score, 2047 * 0x1p-9 / 8);
+}
+
+// The orders of size that are known: at position 131071, base 1e4, 7.6e-3 for Hugging Face and 1.8e-2 for ggml.
+TEST(Compare, AnglePrecision) {
+  constexpr std::string_view config = R"({"model_type":"llama","head_dim":128,"num_hidden_layers":1})";
+  const Comparison found = compared(config, 131072, {"exact", "hf", "llama.cpp", "vllm"});
+  EXPECT_GT(answer(found, "angle-precision", "hf").wave, 3e-3);
+  EXPECT_LT(answer(found, "angle-precision", "hf").wave, 1e-2);
+  EXPECT_GT(answer(found, "angle-precision", "llama.cpp").wave, answer(found, "angle-precision", "hf").wave);
+  EXPECT_LT(answer(found, "angle-precision", "llama.cpp").wave, 3e-2);
+  EXPECT_TRUE(differs(found, "angle-precision"));
+  const Comparison near = compared(config, 2048);
+  EXPECT_TRUE(near.agrees());
+  EXPECT_NEAR(answer(near, "angle-precision", "vllm").wave, 2e-3, 1e-3);  // half a unit of bfloat16 below 1
+  EXPECT_EQ(answer(near, "angle-precision", "ctranslate2").wave, 0);
+}
+
+TEST(Compare, LengthsAndEngines) {
+  EXPECT_EQ(compared(kPhi, 0).length, 10000);
+  EXPECT_EQ(compared(kPhi, 1).length, 1);
+  EXPECT_EQ(compared(R"({"model_type":"mamba","hidden_size":8})", 0).topics.size(), 0u);
+  EXPECT_TRUE(compared(R"({"model_type":"mamba","hidden_size":8})", 0).agrees());
+  EXPECT_EQ(error_of({"hf", "vlm"}, 8),
+            "compare: unknown engine 'vlm' (one of hf, vllm, llama.cpp, ctranslate2, mlx, exact)");
+  EXPECT_EQ(error_of({"hf"}, 8), "compare: two engines at least are needed");
+  EXPECT_EQ(error_of({"hf", "hf"}, 8), "compare: engine 'hf' is named twice");
+  EXPECT_EQ(error_of({}, -1), "compare: the length must be from 1 to 2^40 but is -1");
+  EXPECT_EQ(error_of({}, (std::int64_t{1} << 40) + 1),
+            "compare: the length must be from 1 to 2^40 but is 1099511627777");
+  EXPECT_EQ(error_of({}, std::int64_t{1} << 40), "accepted");
+}
+
+}  // namespace
+}  // namespace posenc
