@@ -69,23 +69,15 @@ int run(std::vector<std::string> arguments) {
   program.add_flag("--version", wants_version);
   // what nobody takes is refused below, with a better message
   program.allow_extras()->require_subcommand(0, 1);
-  const std::vector<Verb> verbs = {
-      tour_verb(program),
-      explain_verb(program),
-      prove_verb(program, scheme),
-      practice_verb(program),
-      cards_verb(program),
-      list_verb(program),
-      table_verb(program, scheme),
-      apply_verb(program, scheme),
-      attend_verb(program, scheme),
-      bench_verb(program),
-      inspect_verb(program),
-      compare_verb(program),
-      check_verb(program, scheme),
-      diagnose_verb(program),
-      positions_verb(program),
-      convert_verb(program)};
+  const std::vector<Verb> verbs = {tour_verb(program),          explain_verb(program),
+                                   prove_verb(program, scheme), plot_verb(program, scheme, further),
+                                   practice_verb(program),      cards_verb(program),
+                                   list_verb(program),          table_verb(program, scheme),
+                                   apply_verb(program, scheme), attend_verb(program, scheme),
+                                   bench_verb(program),         inspect_verb(program),
+                                   compare_verb(program),       check_verb(program, scheme),
+                                   diagnose_verb(program),      positions_verb(program),
+                                   convert_verb(program)};
   try {
     // CLI11 takes them from the back
     program.parse(std::vector<std::string>(arguments.rbegin(), arguments.rend()));

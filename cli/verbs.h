@@ -27,12 +27,12 @@ Verb check_verb(CLI::App& program, const std::shared_ptr<SchemeRequest>& scheme)
 Verb prove_verb(CLI::App& program, const std::shared_ptr<SchemeRequest>& scheme);
 Verb plot_verb(CLI::App& program, const std::shared_ptr<SchemeRequest>& scheme,
                const std::shared_ptr<std::vector<SchemeRequest>>& further);
+Verb practice_verb(CLI::App& program);
+Verb cards_verb(CLI::App& program);
 
 /// Takes all schemes but the first out of the arguments of a verb that shows several (plot), with the flags of their
 /// fields. Throws: Failure as the flags of one scheme do.
 std::vector<SchemeRequest> take_further_schemes(std::vector<std::string>& arguments);
-Verb practice_verb(CLI::App& program);
-Verb cards_verb(CLI::App& program);
 
 /// Throws: Failure where a verb that needs a scheme has none: unknown, with a suggestion, or missing.
 void require_scheme(const Verb& verb, const SchemeRequest& scheme, const std::string& first_word);

@@ -10,8 +10,7 @@ build_needs=(
   c++=g++ cmake=cmake ninja=ninja-build pkg-config=pkg-config
   hwy/highway.h=libhwy-dev boost/multiprecision/cpp_int.hpp=libboost1.81-dev oneapi/tbb/version.h=libtbb-dev
   CLI/CLI.hpp=libcli11-dev fmt/core.h=libfmt-dev rapidjson/reader.h=rapidjson-dev
-  zlib.h=zlib1g-dev cblas.h=libopenblas-dev gnuplot=gnuplot-nox
-  zlib.h=zlib1g-dev cblas.h=libopenblas-dev sqlite3.h=libsqlite3-dev zip.h=libzip-dev
+  zlib.h=zlib1g-dev cblas.h=libopenblas-dev sqlite3.h=libsqlite3-dev zip.h=libzip-dev gnuplot=gnuplot-nox
 )
 test_needs=(
   gtest/gtest.h=libgtest-dev benchmark/benchmark.h=libbenchmark-dev mpfr.h=libmpfr-dev python3=python3

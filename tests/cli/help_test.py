@@ -7,7 +7,8 @@ import unittest
 
 from program import SANITIZED, ProgramTest, npy, safetensors
 
-VERBS = ("tour", "explain", "prove", "plot", "practice", "cards", "list", "table", "apply", "attend", "bench", "inspect", "check", "diagnose", "positions", "convert")
+VERBS = ("tour", "explain", "prove", "plot", "practice", "cards", "list", "table", "apply", "attend", "bench", "inspect",
+         "compare", "check", "diagnose", "positions", "convert")
 FIELDS = {
     "none": [],
     "sinusoidal": ["width", "base", "spacing", "layout", "scale", "odd", "axes"],
