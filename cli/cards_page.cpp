@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "cli/flash_card.h"
+#include "cli/html.h"
 
 namespace posenc::cli {
 namespace {

@@ -34,9 +34,9 @@ std::vector<std::string_view> engines_from(std::string_view text) {
   return names;
 }
 
-Json as_json(const Comparison& found, const Model& model, const CompareFlags& flags) {
+Json as_json(const EngineComparison& found, const Model& model, const CompareFlags& flags) {
   Json::Array topics;
-  for (const Topic& topic : found.topics) {
+  for (const EngineTopic& topic : found.topics) {
     Json::Array engines;
     for (const EngineAnswer& one : topic.engines) {
       const auto size = [&](double value, bool is_there) {
@@ -73,7 +73,7 @@ std::string number(double value, bool is_there) {
 }
 
 // One line for each engine: how far it is from the first, what it does, and below where that was read.
-void add_engines(std::string& text, const Topic& topic, int columns, bool colour) {
+void add_engines(std::string& text, const EngineTopic& topic, int columns, bool colour) {
   int widest = 6;
   for (const EngineAnswer& one : topic.engines) widest = std::max(widest, columns_of(one.engine));
   const auto row = [&](std::string_view engine, std::string_view angle, std::string_view wave,
@@ -96,7 +96,7 @@ void add_engines(std::string& text, const Topic& topic, int columns, bool colour
   }
 }
 
-std::string as_text(const Comparison& found, const Model& model) {
+std::string as_text(const EngineComparison& found, const Model& model) {
   const bool colour = wants_colour(STDOUT_FILENO);
   const int columns = std::min(output_columns(), 100);
   std::string text =
@@ -108,7 +108,7 @@ std::string as_text(const Comparison& found, const Model& model) {
               ? fmt::format("engines agree to the rounding of a bfloat16 in all {} things looked at\n",
                             found.topics.size())
               : fmt::format("engines differ in {} of {} things looked at\n", differing, found.topics.size());
-  for (const Topic& topic : found.topics) {
+  for (const EngineTopic& topic : found.topics) {
     std::string where = topic.layers.empty() ? "" : fmt::format("  layers {}", topic.layers);
     if (!topic.layer_type.empty()) where += "  " + one_line(topic.layer_type);
     text += fmt::format("\n{}{}: {}\n", bold(topic.title, colour), dim(where, colour),
@@ -140,7 +140,7 @@ int run(const CompareFlags& flags) {
     if (!(options.tolerance >= 0)) refuse(fmt::format("--tolerance: {} must be at least 0", flags.tolerance));
   }
   const Model model = model_from(flags.model);
-  const Comparison found = compare_engines(model, options);
+  const EngineComparison found = compare_engines(model, options);
   print(flags.json ? dump_json(as_json(found, model, flags), 2) + "\n" : as_text(found, model));
   return found.agrees() ? kDone : kNo;
 }

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "cli/html.h"
 #include "cli/sha1.h"
 #include "cli/terminal.h"
 #include "posenc/content.h"
@@ -31,32 +32,6 @@ template <class Plain, class Code> void each_part(std::string_view text, const P
 }
 
 }  // namespace
-
-std::string escaped_html(std::string_view text) {
-  std::string result;
-  for (const char c : text) {
-    switch (c) {
-      case '<':
-        result += "&lt;";
-        break;
-      case '>':
-        result += "&gt;";
-        break;
-      case '&':
-        result += "&amp;";
-        break;
-      case '"':
-        result += "&quot;";
-        break;
-      case '\'':
-        result += "&#39;";
-        break;
-      default:
-        result += c;
-    }
-  }
-  return result;
-}
 
 std::string as_html(std::string_view text) {
   std::string result;

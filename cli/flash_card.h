@@ -9,8 +9,6 @@
 
 namespace posenc::cli {
 
-/// < > & " ' as HTML writes them.
-std::string escaped_html(std::string_view text);
 /// Content as HTML: escaped, `code` in <code>.
 std::string as_html(std::string_view text);
 /// Content for a terminal: the backquotes go, or become bold.

@@ -204,20 +204,20 @@ class Session {
       }
       const Grade graded = grade(exercise, typed);
       switch (graded.verdict) {
-        case Verdict::kRight:
+        case Mark::kRight:
           strongly("Right.");
           explain(exercise);
           return tries == 0 && !hinted ? kAtOnce : kBarely;
-        case Verdict::kTooFewDigits:
+        case Mark::kTooFewDigits:
           say("Right as far as it goes: give all the decimals asked for.");
           continue;
-        case Verdict::kNotANumber:
+        case Mark::kNotANumber:
           say("That is not a number. A number, or ? s q.");
           continue;
-        case Verdict::kKnownMistake:
+        case Mark::kKnownMistake:
           name_mistakes(exercise, graded);
           break;
-        case Verdict::kWrong:
+        case Mark::kWrong:
           say("Not that, and none of the usual mistakes leads there.");
           break;
       }

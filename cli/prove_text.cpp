@@ -48,9 +48,9 @@ std::string label_of(const Proven& proven) {
   return fmt::format("{}{}", name_of(proven.scheme), proven.has_random_weights ? "*" : "");
 }
 
-std::string_view sign_of(Comparison comparison) {
-  if (comparison == Comparison::kAtMost) return "<=";
-  return comparison == Comparison::kAtLeast ? ">=" : ">";
+std::string_view sign_of(BoundSense comparison) {
+  if (comparison == BoundSense::kAtMost) return "<=";
+  return comparison == BoundSense::kAtLeast ? ">=" : ">";
 }
 
 std::string matrix_text(const ShiftMap& map) {

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <variant>
 
+#include "cli/html.h"
 #include "cli/report.h"
 #include "posenc/version.h"
 
@@ -45,29 +46,6 @@ figure img { max-width: 100%; background: #ffffff; border-radius: 4px; }
 @media (max-width: 40rem) { dl { grid-template-columns: 1fr; } th, td { padding: .15rem .4rem; } }
 )";
 
-std::string escaped(std::string_view text) {
-  std::string result;
-  for (const char c : text) {
-    switch (c) {
-      case '&':
-        result += "&amp;";
-        break;
-      case '<':
-        result += "&lt;";
-        break;
-      case '>':
-        result += "&gt;";
-        break;
-      case '"':
-        result += "&quot;";
-        break;
-      default:
-        result += c;
-    }
-  }
-  return result;
-}
-
 std::string base64(std::string_view bytes) {
   constexpr std::string_view kLetters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
   std::string text;
@@ -85,13 +63,13 @@ std::string base64(std::string_view bytes) {
 
 std::string head_row(const std::vector<std::string>& cells) {
   std::string text = "<thead><tr>";
-  for (const std::string& cell : cells) text += fmt::format("<th scope=\"col\">{}</th>", escaped(cell));
+  for (const std::string& cell : cells) text += fmt::format("<th scope=\"col\">{}</th>", escaped_html(cell));
   return text + "</tr></thead>\n";
 }
 
 std::string body_row(std::string_view label, const std::vector<std::string>& cells) {
-  std::string text = fmt::format("<tr><th scope=\"row\">{}</th>", escaped(label));
-  for (const std::string& cell : cells) text += fmt::format("<td>{}</td>", escaped(cell));
+  std::string text = fmt::format("<tr><th scope=\"row\">{}</th>", escaped_html(label));
+  for (const std::string& cell : cells) text += fmt::format("<td>{}</td>", escaped_html(cell));
   return text + "</tr>\n";
 }
 
@@ -99,7 +77,7 @@ std::string html_of(const StoryMatrix& matrix) {
   std::vector<std::string> header = {""};
   header.insert(header.end(), matrix.columns.begin(), matrix.columns.end());
   std::string text = fmt::format("<div class=\"wide\"><table><caption>{}</caption>{}<tbody>\n",
-                                 escaped(matrix.caption), head_row(header));
+                                 escaped_html(matrix.caption), head_row(header));
   for (std::size_t row = 0; row < matrix.rows.size(); ++row) {
     std::vector<std::string> cells;
     for (std::size_t column = 0; column < matrix.columns.size(); ++column) {
@@ -112,19 +90,19 @@ std::string html_of(const StoryMatrix& matrix) {
 }
 
 std::string html_of(const StoryNote& note) {
-  return fmt::format("<p class=\"note\"><strong>Note:</strong> {}</p>\n", escaped(note.text));
+  return fmt::format("<p class=\"note\"><strong>Note:</strong> {}</p>\n", escaped_html(note.text));
 }
 
 std::string html_of(const StoryFacts& facts) {
   std::string text = "<dl>";
   for (const StoryFact& fact : facts.facts) {
-    text += fmt::format("<dt>{}</dt><dd>{}</dd>", escaped(fact.name), escaped(shown_fact(fact)));
+    text += fmt::format("<dt>{}</dt><dd>{}</dd>", escaped_html(fact.name), escaped_html(shown_fact(fact)));
   }
   return text + "</dl>\n";
 }
 
 std::string html_of(const StoryFormula& formula) {
-  return fmt::format("<p class=\"formula\">{}</p>\n", escaped(formula.text));
+  return fmt::format("<p class=\"formula\">{}</p>\n", escaped_html(formula.text));
 }
 
 std::string html_of(const ReportTable& table) {
@@ -140,14 +118,14 @@ std::string html_of(const ReportTable& table) {
 std::string html_of(const ReportFigure& figure) {
   return fmt::format(
       "<figure><img alt=\"{0}\" src=\"data:image/svg+xml;base64,{1}\"><figcaption>{0}</figcaption></figure>\n",
-      escaped(figure.caption), base64(figure.svg));
+      escaped_html(figure.caption), base64(figure.svg));
 }
 
 std::string html_of(const ReportSection& section, int number) {
-  std::string text = fmt::format("<section>\n<h2>{}. {}</h2>\n", number, escaped(section.heading));
-  if (!section.text.empty()) text += fmt::format("<p>{}</p>\n", escaped(section.text));
+  std::string text = fmt::format("<section>\n<h2>{}. {}</h2>\n", number, escaped_html(section.heading));
+  if (!section.text.empty()) text += fmt::format("<p>{}</p>\n", escaped_html(section.text));
   text += html_of(section.page_table.rows.empty() ? section.table : section.page_table);
-  if (!section.closing.empty()) text += fmt::format("<p>{}</p>\n", escaped(section.closing));
+  if (!section.closing.empty()) text += fmt::format("<p>{}</p>\n", escaped_html(section.closing));
   if (!section.details.empty()) text += "<div class=\"details\">\n";
   for (const StoryBlock& block : section.details) {
     text += std::visit([](const auto& held) { return html_of(held); }, block);
@@ -156,7 +134,7 @@ std::string html_of(const ReportSection& section, int number) {
   for (const ReportFigure& figure : section.figures) text += html_of(figure);
   if (!section.commands.empty()) text += "<dl>";
   for (const auto& [command, meaning] : section.commands) {
-    text += fmt::format("<dt><code>{}</code></dt><dd>{}</dd>", escaped(command), escaped(meaning));
+    text += fmt::format("<dt><code>{}</code></dt><dd>{}</dd>", escaped_html(command), escaped_html(meaning));
   }
   return text + (section.commands.empty() ? "" : "</dl>\n") + "</section>\n";
 }
@@ -170,7 +148,7 @@ std::string report_html(const Report& report) {
       "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; "
       "img-src data:\">\n<title>{}</title>\n<style>{}</style>\n</head>\n<body>\n<h1>{}</h1>\n"
       "<p class=\"summary\">{}</p>\n",
-      kReportMark, escaped(report.title), kStyle, escaped(report.title), escaped(report.summary));
+      kReportMark, escaped_html(report.title), kStyle, escaped_html(report.title), escaped_html(report.summary));
   int number = 0;
   for (const ReportSection& section : report.sections) text += html_of(section, ++number);
   return text + fmt::format("<footer>Written by posenc {}.</footer>\n</body>\n</html>\n", POSENC_VERSION);

@@ -25,7 +25,7 @@ struct EngineAnswer {
 };
 
 /// One thing that engines do differently, for the layers of a model that it concerns.
-struct Topic {
+struct EngineTopic {
   std::string_view name = {};      ///< "dynamic-ntk", "yarn-magnitude" …
   std::string_view title = {};     ///< for people
   std::string_view sentence = {};  ///< what it is about, in plain words
@@ -36,9 +36,9 @@ struct Topic {
   std::vector<EngineAnswer> engines = {};
 };
 
-struct Comparison {
+struct EngineComparison {
   std::int64_t length = 0;
-  std::vector<Topic> topics = {};  ///< that concern this model and two of its engines at least
+  std::vector<EngineTopic> topics = {};  ///< that concern this model and two of its engines at least
   bool agrees() const;
 };
 
@@ -53,7 +53,7 @@ struct CompareOptions {
 /// Where engines would compute different things for a model, and how different. Every size is computed by applying
 /// both ways at positions spread over the length. What engines do is a table of facts, each with its source.
 /// Throws: Error for an unknown engine, fewer than two, and a length outside 1 to 2^40.
-Comparison compare_engines(const Model& model, const CompareOptions& options = {});
+EngineComparison compare_engines(const Model& model, const CompareOptions& options = {});
 
 /// "hf", "vllm", "llama.cpp", "ctranslate2".
 std::span<const std::string_view> default_engines() noexcept;

@@ -44,7 +44,7 @@ std::span<const ExerciseKind> exercise_kinds();
 Exercise exercise(std::uint64_t seed);
 Exercise exercise(std::string_view kind, std::uint64_t seed);
 
-enum class Verdict : std::uint8_t {
+enum class Mark : std::uint8_t {
   kRight,
   kTooFewDigits,  ///< right as far as it goes
   kKnownMistake,  ///< wrong, and it is known how
@@ -54,7 +54,7 @@ enum class Verdict : std::uint8_t {
 
 /// What became of an answer. `mistakes` are indices: several mistakes may lead to one number.
 struct Grade {
-  Verdict verdict = Verdict::kWrong;
+  Mark verdict = Mark::kWrong;
   std::vector<std::size_t> mistakes = {};
 };
 

@@ -51,11 +51,11 @@ std::string_view name_of(Property property) noexcept;
 enum class Outcome : std::uint8_t { kHolds, kFails, kDoesNotApply };
 /// What the field says of it; kFails: that it does not hold, which is to be shown as well.
 enum class Claim : std::uint8_t { kNone, kHolds, kFails };
-enum class Comparison : std::uint8_t { kAtMost, kAtLeast, kAbove };
+enum class BoundSense : std::uint8_t { kAtMost, kAtLeast, kAbove };
 /// "holds", "fails", "does-not-apply"; "none", "holds", "fails"; "at-most", "at-least", "above".
 std::string_view name_of(Outcome outcome) noexcept;
 std::string_view name_of(Claim claim) noexcept;
-std::string_view name_of(Comparison comparison) noexcept;
+std::string_view name_of(BoundSense comparison) noexcept;
 
 /// A number beside the one that decides, such as the two distances of a counterexample.
 struct Detail {
@@ -70,7 +70,7 @@ struct Finding {
   Claim claim = Claim::kNone;
   double measured = std::numeric_limits<double>::quiet_NaN();
   double bound = std::numeric_limits<double>::quiet_NaN();
-  Comparison comparison = Comparison::kAtMost;
+  BoundSense comparison = BoundSense::kAtMost;
   Numerics numerics = Numerics::kExact;
   std::int64_t length = 0;   ///< positions that it was taken from: 0 up to, not including, this
   std::int64_t samples = 0;  ///< rows, pairs or permutations that were looked at

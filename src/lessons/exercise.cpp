@@ -189,23 +189,23 @@ double tolerance_of(const Exercise& exercise) { return lessons::unit_of(exercise
 Grade grade(const Exercise& exercise, double typed) {
   // one part in 10^9 more: a number that lies on the edge lies within
   const double tolerance = tolerance_of(exercise) * (1 + 1e-9);
-  if (std::fabs(typed - exercise.answer) <= tolerance) return {Verdict::kRight};
+  if (std::fabs(typed - exercise.answer) <= tolerance) return {Mark::kRight};
   Grade result;
   for (std::size_t i = 0; i < exercise.mistakes.size(); ++i) {
     if (std::fabs(typed - exercise.mistakes[i].value) <= tolerance) result.mistakes.push_back(i);
   }
-  if (!result.mistakes.empty()) result.verdict = Verdict::kKnownMistake;
+  if (!result.mistakes.empty()) result.verdict = Mark::kKnownMistake;
   return result;
 }
 
 Grade grade(const Exercise& exercise, std::string_view typed) {
   const auto number = lessons::typed_number(typed);
-  if (!number) return {Verdict::kNotANumber};
+  if (!number) return {Mark::kNotANumber};
   Grade result = grade(exercise, number->value);
-  if (exercise.whole || number->decimals >= exercise.decimals || result.verdict != Verdict::kWrong) return result;
+  if (exercise.whole || number->decimals >= exercise.decimals || result.verdict != Mark::kWrong) return result;
   // 0.8 for 0.841: nothing is wrong with it but that it ends too soon
   const double half_unit = 0.5 * std::pow(10.0, -number->decimals);
-  if (std::fabs(number->value - exercise.answer) <= half_unit * (1 + 1e-9)) return {Verdict::kTooFewDigits};
+  if (std::fabs(number->value - exercise.answer) <= half_unit * (1 + 1e-9)) return {Mark::kTooFewDigits};
   return result;
 }
 

@@ -191,8 +191,8 @@ void check_engines(std::span<const std::string_view> engines) {
 
 }  // namespace
 
-bool Comparison::agrees() const {
-  return std::none_of(topics.begin(), topics.end(), [](const Topic& topic) { return topic.differs; });
+bool EngineComparison::agrees() const {
+  return std::none_of(topics.begin(), topics.end(), [](const EngineTopic& topic) { return topic.differs; });
 }
 
 std::span<const std::string_view> default_engines() noexcept { return kDefaultEngines; }
@@ -205,13 +205,13 @@ std::vector<std::string_view> known_engines() {
   return names;
 }
 
-Comparison compare_engines(const Model& model, const CompareOptions& options) {
+EngineComparison compare_engines(const Model& model, const CompareOptions& options) {
   const std::span<const std::string_view> engines = options.engines.empty() ? default_engines() : options.engines;
   check_engines(engines);
   if (options.length < 0 || options.length > kLongest) {
     raise(fmt::format("compare: the length must be from 1 to 2^40 but is {}", options.length));
   }
-  Comparison result;
+  EngineComparison result;
   result.length = options.length > 0
                       ? options.length
                       : std::clamp<std::int64_t>(model.usable_length.value_or(kUsualLength), 1, kLongest);
@@ -219,7 +219,7 @@ Comparison compare_engines(const Model& model, const CompareOptions& options) {
     const Circumstances c{model, group, result.length};
     for (const Subject& subject : subjects()) {
       if (!subject.concerns(c)) continue;
-      Topic topic{.name = subject.name, .title = subject.title, .sentence = subject.sentence};
+      EngineTopic topic{.name = subject.name, .title = subject.title, .sentence = subject.sentence};
       topic.is_rotation = std::holds_alternative<Rope>(*group.scheme);
       topic.layers = layer_ranges(group.layers);
       topic.layer_type = group.layer_type;

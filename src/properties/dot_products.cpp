@@ -180,7 +180,7 @@ Finding dot_products(const Trial& trial) {
   const double bound = rounding_of_dots(width_of(trial.form), amplitude_of(trial.form, trial.length));
   // The closed form is held to the same bound: it is one more way to make the same number.
   Finding finding = decided(Property::kDotByDistance, trial, larger(spread, has_closed_form ? from_closed_form : 0),
-                            bound, Comparison::kAtMost);
+                            bound, BoundSense::kAtMost);
   finding.samples = pairs;
   const double ulp = std::ldexp(1.0, std::ilogb(largest > 0 ? largest : 1.0) - 52);
   finding.details = {
@@ -217,7 +217,7 @@ Finding monotone(const Trial& trial) {
     rise.head = head;
     if (head == 0 || !(rise.gain <= worst.gain)) worst = rise;
   }
-  Finding finding = decided(Property::kMonotone, trial, worst.gain, decay.rounding, Comparison::kAtMost);
+  Finding finding = decided(Property::kMonotone, trial, worst.gain, decay.rounding, BoundSense::kAtMost);
   finding.samples = distances;
   if (finding.outcome == Outcome::kHolds) {
     finding.meaning = fmt::format("Up to a distance of {} a nearer key never has less.", distances - 1);

@@ -158,7 +158,7 @@ Finding order_blind(const Trial& trial, bool causal) {
   const std::int64_t tokens = axes_of(trial.form) == 1 ? std::min<std::int64_t>(16, trial.length) : 16;
   const Equivariance found =
       equivariance(trial.form, {.causal = causal, .tokens = tokens, .seed = trial.options.seed});
-  Finding finding = decided(property, trial, found.difference, found.bound, Comparison::kAtMost);
+  Finding finding = decided(property, trial, found.difference, found.bound, BoundSense::kAtMost);
   finding.samples = found.permutations;
   finding.details = {{"tokens", static_cast<double>(found.tokens)}};
   const bool is_nothing = std::holds_alternative<Nothing>(trial.form);

@@ -41,9 +41,9 @@ constexpr std::array<std::string_view, 3> kOutcomes = {"holds", "fails", "does-n
 constexpr std::array<std::string_view, 3> kClaimNames = {"none", "holds", "fails"};
 constexpr std::array<std::string_view, 3> kComparisons = {"at-most", "at-least", "above"};
 
-bool is_true(double measured, Comparison comparison, double bound) {
-  if (comparison == Comparison::kAtMost) return measured <= bound;
-  return comparison == Comparison::kAtLeast ? measured >= bound : measured > bound;
+bool is_true(double measured, BoundSense comparison, double bound) {
+  if (comparison == BoundSense::kAtMost) return measured <= bound;
+  return comparison == BoundSense::kAtLeast ? measured >= bound : measured > bound;
 }
 
 // ggml multiplies from pair to pair, which one order of sections does not allow.
@@ -67,7 +67,7 @@ const PropertyCard& card_of(Property property) noexcept { return kCards[static_c
 std::string_view name_of(Property property) noexcept { return card_of(property).name; }
 std::string_view name_of(Outcome outcome) noexcept { return kOutcomes[static_cast<std::size_t>(outcome)]; }
 std::string_view name_of(Claim claim) noexcept { return kClaimNames[static_cast<std::size_t>(claim)]; }
-std::string_view name_of(Comparison comparison) noexcept {
+std::string_view name_of(BoundSense comparison) noexcept {
   return kComparisons[static_cast<std::size_t>(comparison)];
 }
 
@@ -130,7 +130,7 @@ std::vector<Finding> compare_numerics(const Scheme& scheme, const ProveOptions& 
 
 namespace properties {
 
-Finding decided(Property property, const Trial& trial, double measured, double bound, Comparison comparison) {
+Finding decided(Property property, const Trial& trial, double measured, double bound, BoundSense comparison) {
   Finding finding = begun(property, trial);
   finding.measured = measured;
   finding.bound = bound;

@@ -181,7 +181,7 @@ Finding same_bytes(const Trial& trial) {
   if (trial.length < 1) return does_not_apply(Property::kConsistent, trial, "It knows no position.");
   const Differences found = has_rows(trial.form) ? compare_rows(trial) : compare_scores(trial);
   const std::int64_t differ = found.by_place + found.by_length;
-  Finding finding = decided(Property::kConsistent, trial, static_cast<double>(differ), 0, Comparison::kAtMost);
+  Finding finding = decided(Property::kConsistent, trial, static_cast<double>(differ), 0, BoundSense::kAtMost);
   finding.samples = found.compared;
   finding.details = {{"differ_by_place", static_cast<double>(found.by_place)},
                      {"differ_by_length", static_cast<double>(found.by_length)}};
@@ -207,7 +207,7 @@ Finding any_length(const Trial& trial) {
                                    : reach_of(form_for(trial, std::max<std::int64_t>(trial.length / 2, 1)));
   const bool follows = shorter != now;
   Finding finding = decided(Property::kAnyLength, trial, static_cast<double>(now),
-                            static_cast<double>(follows ? now : kPositionLimit), Comparison::kAtLeast);
+                            static_cast<double>(follows ? now : kPositionLimit), BoundSense::kAtLeast);
   finding.details = {{"follows_length", follows ? 1.0 : 0.0}};
   if (follows) {
     finding.meaning = fmt::format(

@@ -111,7 +111,7 @@ Finding relative_scores(const Trial& trial) {
                            random_query_and_key(head_features_of(trial.form), trial.options.seed));
   const Spreads spreads = spreads_of(sample, pairs, values);
   Finding finding = decided(Property::kRelative, trial, spreads.worst,
-                            is_table ? 0 : rounding_of_scores(trial, sample), Comparison::kAtMost);
+                            is_table ? 0 : rounding_of_scores(trial, sample), BoundSense::kAtMost);
   finding.samples = spreads.pairs;
   finding.details = {{"distance", static_cast<double>(spreads.offset.front())}};
   if (finding.outcome == Outcome::kFails) {

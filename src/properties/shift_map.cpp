@@ -146,7 +146,7 @@ Finding linear_shift(const Trial& trial) {
     most = map.residual / map.bound;
     worst = map;
   }
-  Finding finding = decided(Property::kLinearShift, trial, worst.residual, worst.bound, Comparison::kAtMost);
+  Finding finding = decided(Property::kLinearShift, trial, worst.residual, worst.bound, BoundSense::kAtMost);
   finding.samples = measured;
   finding.details = {{"shift", static_cast<double>(worst.by)},
                      {"fitted", worst.is_fitted ? 1.0 : 0.0},

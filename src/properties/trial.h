@@ -10,7 +10,7 @@ namespace posenc::properties {
 Form form_for(const Trial& trial, std::int64_t length);
 
 /// A finding of this trial, decided by its number. A NaN never holds.
-Finding decided(Property property, const Trial& trial, double measured, double bound, Comparison comparison);
+Finding decided(Property property, const Trial& trial, double measured, double bound, BoundSense comparison);
 Finding does_not_apply(Property property, const Trial& trial, std::string why);
 
 /// What the field claims of it; see the table in claims.cpp.

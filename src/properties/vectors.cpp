@@ -125,7 +125,7 @@ Finding unique_rows(const Trial& trial) {
   const std::vector<float> rows = rows_at<float>(trial.form, sample.positions(), sample.count);
   const Nearest nearest = nearest_pair(rows, sample.count, width_of(trial.form));
   const double distance = std::sqrt(nearest.squares);
-  Finding finding = decided(Property::kUnique, trial, distance, 0, Comparison::kAbove);
+  Finding finding = decided(Property::kUnique, trial, distance, 0, BoundSense::kAbove);
   finding.samples = static_cast<std::int64_t>(sample.count);
   const std::int64_t one = sample.at(0, nearest.one), other = sample.at(0, nearest.other);
   finding.details = {{"position", static_cast<double>(one)}, {"other_position", static_cast<double>(other)}};
@@ -147,7 +147,7 @@ Finding bounded_values(const Trial& trial) {
   if (const auto* const rotation = std::get_if<Rotation>(&trial.form)) {
     look_for_largest(for_keys(*rotation), far, largest);
   }
-  Finding finding = decided(Property::kBounded, trial, largest.value, amplitude, Comparison::kAtMost);
+  Finding finding = decided(Property::kBounded, trial, largest.value, amplitude, BoundSense::kAtMost);
   finding.samples = static_cast<std::int64_t>(near.count + far.count);
   finding.details = {{"position", static_cast<double>(largest.position)},
                      {"furthest_position", static_cast<double>(reach_of(trial.form) - 1)}};
@@ -178,7 +178,7 @@ Finding audible_steps(const Trial& trial) {
   }
   const double step = std::sqrt(squares / static_cast<double>(steps.count)),
                size = norm_of(token.data(), token.size());
-  Finding finding = decided(Property::kAudible, trial, step / size, 0x1p-9, Comparison::kAtLeast);
+  Finding finding = decided(Property::kAudible, trial, step / size, 0x1p-9, BoundSense::kAtLeast);
   finding.samples = static_cast<std::int64_t>(steps.count);
   const double lost = trial.length < 16 ? std::numeric_limits<double>::quiet_NaN()
                                         : share_lost_in_bf16(*addition, token, axes_of(trial.form));
@@ -208,7 +208,7 @@ Finding varied_steps(const Trial& trial) {
   const double rounding = 8 * kUnit * steps.largest_value * std::sqrt(static_cast<double>(steps.width));
   const double share = longest > 0 ? furthest / longest : 0;
   Finding finding =
-      decided(Property::kVaried, trial, share, longest > 0 ? rounding / longest : 0, Comparison::kAbove);
+      decided(Property::kVaried, trial, share, longest > 0 ? rounding / longest : 0, BoundSense::kAbove);
   finding.samples = static_cast<std::int64_t>(steps.count);
   finding.details = {{"longest_step", longest}};
   finding.meaning = finding.outcome == Outcome::kHolds

@@ -140,7 +140,7 @@ TEST_P(EachKind, RightIsRightHoweverItIsWritten) {
   for (std::uint64_t seed = 0; seed < kSeeds; ++seed) {
     const Exercise one = exercise(GetParam(), seed);
     const std::string shown = shown_answer(one);
-    const auto is_right = [&](const std::string& text) { return grade(one, text).verdict == Verdict::kRight; };
+    const auto is_right = [&](const std::string& text) { return grade(one, text).verdict == Mark::kRight; };
     EXPECT_TRUE(is_right(shown)) << one.prompt << " " << shown;
     EXPECT_TRUE(is_right("  " + shown + " ")) << shown;
     std::string with_comma = shown;
@@ -154,9 +154,9 @@ TEST_P(EachKind, RightIsRightHoweverItIsWritten) {
     EXPECT_TRUE(is_right(fmt::format("{:.17g}", one.answer))) << one.prompt;
     // one unit more or less passes, two do not
     const double unit = one.whole ? 1 : std::pow(10.0, -one.decimals);
-    EXPECT_EQ(grade(one, one.answer + 0.99 * unit).verdict == Verdict::kRight, !one.whole) << one.prompt;
-    EXPECT_NE(grade(one, one.answer + 1.01 * unit).verdict, Verdict::kRight) << one.prompt;
-    EXPECT_NE(grade(one, one.answer - 2 * unit).verdict, Verdict::kRight) << one.prompt;
+    EXPECT_EQ(grade(one, one.answer + 0.99 * unit).verdict == Mark::kRight, !one.whole) << one.prompt;
+    EXPECT_NE(grade(one, one.answer + 1.01 * unit).verdict, Mark::kRight) << one.prompt;
+    EXPECT_NE(grade(one, one.answer - 2 * unit).verdict, Mark::kRight) << one.prompt;
   }
 }
 
@@ -171,7 +171,7 @@ TEST_P(EachKind, EveryMistakeIsNamed) {
       names.insert(mistake.name);
       EXPECT_FALSE(mistake.because.empty());
       const Grade graded = grade(one, as_asked(one, mistake.value));
-      EXPECT_EQ(graded.verdict, Verdict::kKnownMistake) << one.prompt << "\n" << mistake.name << " " << mistake.value;
+      EXPECT_EQ(graded.verdict, Mark::kKnownMistake) << one.prompt << "\n" << mistake.name << " " << mistake.value;
       EXPECT_EQ(std::count(graded.mistakes.begin(), graded.mistakes.end(), i), 1) << one.prompt << mistake.name;
       // what is listed cannot be taken for the answer
       EXPECT_NE(as_asked(one, mistake.value), shown_answer(one)) << one.prompt << mistake.name;
@@ -241,14 +241,14 @@ TEST(Exercise, TheMistakesThatEverybodyMakes) {
   EXPECT_TRUE(named(std::sin(0.04)).contains("one position too far"));
   EXPECT_TRUE(named(std::sin(0.02)).contains("one position short"));
   EXPECT_TRUE(named(std::sin(3 / std::sqrt(1000.0))).contains("wrong base"));
-  EXPECT_EQ(grade(found, 12.5).verdict, Verdict::kWrong);
+  EXPECT_EQ(grade(found, 12.5).verdict, Mark::kWrong);
 }
 
 TEST(Exercise, WhatIsNotANumber) {
   const Exercise one = exercise("pe-value", 1);
   for (const char* text :
        {"", " ", "x", "1.2.3", "1,2,3", "0x10", "nan", "inf", "1e999", "--1", "+-1", "1 2", "1;", "\xff"}) {
-    EXPECT_EQ(grade(one, std::string_view(text)).verdict, Verdict::kNotANumber) << text;
+    EXPECT_EQ(grade(one, std::string_view(text)).verdict, Mark::kNotANumber) << text;
   }
 }
 
@@ -256,13 +256,13 @@ TEST(Exercise, TooFewDigits) {
   Exercise one;
   one.answer = 0.8414709848;
   one.decimals = 3;
-  EXPECT_EQ(grade(one, "0.84").verdict, Verdict::kTooFewDigits);
-  EXPECT_EQ(grade(one, "0.8").verdict, Verdict::kTooFewDigits);
-  EXPECT_EQ(grade(one, "0.841").verdict, Verdict::kRight);
-  EXPECT_EQ(grade(one, "0.8415").verdict, Verdict::kRight);
-  EXPECT_EQ(grade(one, "8.41e-1").verdict, Verdict::kRight);
-  EXPECT_EQ(grade(one, "0.85").verdict, Verdict::kWrong);
-  EXPECT_EQ(grade(one, "8.5e-1").verdict, Verdict::kWrong);
+  EXPECT_EQ(grade(one, "0.84").verdict, Mark::kTooFewDigits);
+  EXPECT_EQ(grade(one, "0.8").verdict, Mark::kTooFewDigits);
+  EXPECT_EQ(grade(one, "0.841").verdict, Mark::kRight);
+  EXPECT_EQ(grade(one, "0.8415").verdict, Mark::kRight);
+  EXPECT_EQ(grade(one, "8.41e-1").verdict, Mark::kRight);
+  EXPECT_EQ(grade(one, "0.85").verdict, Mark::kWrong);
+  EXPECT_EQ(grade(one, "8.5e-1").verdict, Mark::kWrong);
 }
 
 }  // namespace

@@ -12,13 +12,13 @@
 namespace posenc {
 namespace {
 
-Comparison compared(std::string_view config, std::int64_t length, std::vector<std::string_view> engines = {}) {
+EngineComparison compared(std::string_view config, std::int64_t length, std::vector<std::string_view> engines = {}) {
   return compare_engines(read_model(config), {.engines = engines, .length = length});
 }
 
-const EngineAnswer& answer(const Comparison& found, std::string_view topic, std::string_view engine) {
+const EngineAnswer& answer(const EngineComparison& found, std::string_view topic, std::string_view engine) {
   static const EngineAnswer missing{.engine = "missing"};
-  for (const Topic& one : found.topics) {
+  for (const EngineTopic& one : found.topics) {
     if (one.name != topic) continue;
     for (const EngineAnswer& other : one.engines) {
       if (other.engine == engine) return other;
@@ -28,16 +28,16 @@ const EngineAnswer& answer(const Comparison& found, std::string_view topic, std:
   return missing;
 }
 
-bool differs(const Comparison& found, std::string_view topic) {
-  for (const Topic& one : found.topics) {
+bool differs(const EngineComparison& found, std::string_view topic) {
+  for (const EngineTopic& one : found.topics) {
     if (one.name == topic) return one.differs;
   }
   ADD_FAILURE() << topic << " is not there";
   return false;
 }
 
-bool has(const Comparison& found, std::string_view topic) {
-  for (const Topic& one : found.topics) {
+bool has(const EngineComparison& found, std::string_view topic) {
+  for (const EngineTopic& one : found.topics) {
     if (one.name == topic) return true;
   }
   return false;
@@ -78,7 +78,7 @@ TEST(Compare, EveryRuleHasASubjectAndAPublicSource) {
 // 2000 tokens: those that look at the sequence turn by the short list, those that decided at the start by the long
 // one.
 TEST(Compare, LongropeSwitch) {
-  const Comparison near = compared(kPhi, 2000);
+  const EngineComparison near = compared(kPhi, 2000);
   EXPECT_TRUE(differs(near, "longrope-switch"));
   EXPECT_EQ(answer(near, "longrope-switch", "ctranslate2").angle, 0);
   // pairs 10000^(-i/4); at position 1999 pair 3 has turned by 1.999, or a 16th of it
@@ -86,7 +86,7 @@ TEST(Compare, LongropeSwitch) {
   EXPECT_GE(answer(near, "longrope-switch", "vllm").angle, third);
   EXPECT_LE(answer(near, "longrope-switch", "vllm").angle, std::numbers::pi);
   EXPECT_EQ(answer(near, "longrope-switch", "vllm").wave, answer(near, "longrope-switch", "llama.cpp").wave);
-  const Comparison far = compared(kPhi, 5000);
+  const EngineComparison far = compared(kPhi, 5000);
   EXPECT_FALSE(differs(far, "longrope-switch"));
   // by tables alone: 2048 rows exist though only 10 are used
   constexpr std::string_view short_trained = R"({"model_type":"phi3","hidden_size":32,"num_attention_heads":4,
@@ -98,7 +98,7 @@ TEST(Compare, LongropeSwitch) {
 // 10000/4096 is 2.44, which CTranslate2 cuts to 2: the magnitudes by hand.
 TEST(Compare, LongropeMagnitude) {
   const auto magnitude = [](double factor) { return std::sqrt(1 + std::log(factor) / std::log(4096.0)); };
-  const Comparison found = compared(kPhi, 2000);
+  const EngineComparison found = compared(kPhi, 2000);
   EXPECT_NEAR(answer(found, "longrope-magnitude", "ctranslate2").wave, magnitude(10000.0 / 4096) - magnitude(2.0),
               1e-4);
   EXPECT_EQ(answer(found, "longrope-magnitude", "vllm").wave, 0);
@@ -107,7 +107,7 @@ TEST(Compare, LongropeMagnitude) {
 TEST(Compare, DynamicNtk) {
   constexpr std::string_view config = R"({"model_type":"llama","head_dim":8,"num_hidden_layers":1,
       "max_position_embeddings":2048,"rope_theta":10000,"rope_scaling":{"type":"dynamic","factor":4}})";
-  const Comparison found = compared(config, 4096);
+  const EngineComparison found = compared(config, 4096);
   EXPECT_TRUE(differs(found, "dynamic-ntk"));
   EXPECT_FALSE(answer(found, "dynamic-ntk", "ctranslate2").is_able);
   // at the length where vLLM evaluates it, 4 * 2048, both are the same
@@ -131,15 +131,15 @@ TEST(Compare, YarnMagnitude) {
         keys);
   };
   const double own = 0.1 * std::log(4.0) + 1;
-  const Comparison plain = compared(config(""), 1000);
+  const EngineComparison plain = compared(config(""), 1000);
   EXPECT_FALSE(differs(plain, "yarn-magnitude"));
-  const Comparison given = compared(config(R"(,"attention_factor":1.0)"), 1000);
+  const EngineComparison given = compared(config(R"(,"attention_factor":1.0)"), 1000);
   EXPECT_TRUE(differs(given, "yarn-magnitude"));
   EXPECT_NEAR(answer(given, "yarn-magnitude", "vllm").wave, own - 1, 1e-3);
   EXPECT_NEAR(answer(given, "yarn-magnitude", "llama.cpp").wave, own - 1, 1e-3);
   EXPECT_NEAR(answer(given, "yarn-magnitude", "vllm").score, own * own - 1, 1e-9);
   EXPECT_LT(answer(given, "yarn-magnitude", "vllm").angle, 1e-12);
-  const Comparison other = compared(config(R"(,"attn_factor":0.8782488562869419)"), 1000);
+  const EngineComparison other = compared(config(R"(,"attn_factor":0.8782488562869419)"), 1000);
   EXPECT_NEAR(answer(other, "yarn-magnitude", "vllm").wave, own - 1, 1e-3);
   EXPECT_EQ(answer(other, "yarn-magnitude", "llama.cpp").wave, 0);
   EXPECT_FALSE(has(plain, "yarn-ramp"));
@@ -151,7 +151,7 @@ TEST(Compare, Mrope) {
   constexpr std::string_view config = R"({"model_type":"qwen3_vl","text_config":{"model_type":"qwen3_vl_text",
       "head_dim":128,"num_hidden_layers":1,"max_position_embeddings":262144,"rope_theta":5000000,
       "rope_scaling":{"rope_type":"default","mrope_section":[24,20,20],"mrope_interleaved":true}}})";
-  const Comparison found = compared(config, 262145);
+  const EngineComparison found = compared(config, 262145);
   EXPECT_NEAR(answer(found, "mrope-unclaimed", "llama.cpp").angle, 262144 * std::pow(5e6, -122.0 / 128), 1e-9);
   EXPECT_NEAR(answer(found, "mrope-unclaimed", "llama.cpp").angle, 0.108, 0.0005);
   EXPECT_EQ(answer(found, "mrope-unclaimed", "vllm").wave, 0);
@@ -169,7 +169,7 @@ TEST(Compare, Mrope) {
 
 TEST(Compare, Alibi) {
   constexpr std::string_view bloom = R"({"model_type":"bloom","n_head":6,"hidden_size":48,"n_layer":1})";
-  const Comparison found = compared(bloom, 2048, {"hf", "vllm", "llama.cpp", "ctranslate2", "mlx"});
+  const EngineComparison found = compared(bloom, 2048, {"hf", "vllm", "llama.cpp", "ctranslate2", "mlx"});
   for (const std::string_view engine : {"vllm", "llama.cpp", "ctranslate2"}) {
     EXPECT_EQ(answer(found, "alibi-slopes", engine).score, 0);
   }
@@ -192,13 +192,13 @@ TEST(Compare, Alibi) {
 // The orders of size that are known: at position 131071, base 1e4, 7.6e-3 for Hugging Face and 1.8e-2 for ggml.
 TEST(Compare, AnglePrecision) {
   constexpr std::string_view config = R"({"model_type":"llama","head_dim":128,"num_hidden_layers":1})";
-  const Comparison found = compared(config, 131072, {"exact", "hf", "llama.cpp", "vllm"});
+  const EngineComparison found = compared(config, 131072, {"exact", "hf", "llama.cpp", "vllm"});
   EXPECT_GT(answer(found, "angle-precision", "hf").wave, 3e-3);
   EXPECT_LT(answer(found, "angle-precision", "hf").wave, 1e-2);
   EXPECT_GT(answer(found, "angle-precision", "llama.cpp").wave, answer(found, "angle-precision", "hf").wave);
   EXPECT_LT(answer(found, "angle-precision", "llama.cpp").wave, 3e-2);
   EXPECT_TRUE(differs(found, "angle-precision"));
-  const Comparison near = compared(config, 2048);
+  const EngineComparison near = compared(config, 2048);
   EXPECT_TRUE(near.agrees());
   EXPECT_NEAR(answer(near, "angle-precision", "vllm").wave, 2e-3, 1e-3);  // half a unit of bfloat16 below 1
   EXPECT_EQ(answer(near, "angle-precision", "ctranslate2").wave, 0);
