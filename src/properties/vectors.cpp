@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "posenc/apply.h"
@@ -124,7 +125,9 @@ Finding unique_rows(const Trial& trial) {
   const Sample sample = sample_of(trial.length, axes_of(trial.form), kMostRows);
   const std::vector<float> rows = rows_at<float>(trial.form, sample.positions(), sample.count);
   const Nearest nearest = nearest_pair(rows, sample.count, width_of(trial.form));
-  const double distance = std::sqrt(nearest.squares);
+  // rows that are not numbers are not apart from anything
+  const bool are_numbers = std::none_of(rows.begin(), rows.end(), [](float value) { return std::isnan(value); });
+  const double distance = are_numbers ? std::sqrt(nearest.squares) : std::numeric_limits<double>::quiet_NaN();
   Finding finding = decided(Property::kUnique, trial, distance, 0, BoundSense::kAbove);
   finding.samples = static_cast<std::int64_t>(sample.count);
   const std::int64_t one = sample.at(0, nearest.one), other = sample.at(0, nearest.other);

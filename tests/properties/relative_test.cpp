@@ -29,7 +29,8 @@ TEST(Scores, AreThoseOfTheFormula) {
     for (std::size_t pair = 0; pair < 4; ++pair) {
       const long double w = std::pow(10000.0L, -2.0L * static_cast<long double>(pair) / kDims);
       const auto turned = [&](const std::vector<double>& x, std::int64_t p, bool second) {
-        const long double a = x[pair], b = x[pair + 4], angle = static_cast<long double>(p) * w;
+        const auto a = static_cast<long double>(x[pair]), b = static_cast<long double>(x[pair + 4]);
+        const long double angle = static_cast<long double>(p) * w;
         return second ? b * std::cos(angle) + a * std::sin(angle) : a * std::cos(angle) - b * std::sin(angle);
       };
       sum += turned(content.q, m, false) * turned(content.k, n, false) +

@@ -70,6 +70,9 @@ TEST(Unique, FailsWhereTwoRowsAreTheSame) {
   EXPECT_EQ(detail(found, "position"), 5);
   EXPECT_EQ(detail(found, "other_position"), 37);
   EXPECT_EQ(measure(Property::kUnique, make_trial(Steps{.width = 4, .step = 0})).outcome, Outcome::kFails);
+  table[3] = std::nan("");
+  EXPECT_EQ(measure(Property::kUnique, make_trial(as_rows(table, 8))).outcome, Outcome::kFails)
+      << "a NaN never holds";
 }
 
 TEST(Unique, BothEndsOfALongSequence) {
