@@ -288,7 +288,7 @@ Verb plot_verb(CLI::App& program, const std::shared_ptr<SchemeRequest>& scheme,
   static const std::string kDetails = details();
   Verb verb;
   verb.name = "plot";
-  verb.summary = "figures of schemes: waves, maps, clock hands, decay, errors; as SVG, PNG, PDF or in the terminal";
+  verb.summary = "figures of schemes in the terminal or as SVG, PNG, PDF: waves, maps, decay, errors";
   verb.usage = "KIND [SCHEME ...] [-o F.svg|F.png|F.pdf] [options]";
   verb.details = kDetails;
   verb.examples =

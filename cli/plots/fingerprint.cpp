@@ -63,7 +63,8 @@ Panel numbers_panel(const PositionTable& table, const std::vector<std::int64_t>&
   map.columns = counted(features.size());
   map.rows = counted(static_cast<std::size_t>(slice.rows), static_cast<double>(slice.first));
   map.values = values_from(table, slice.first, slice.rows);
-  map.most = 0;
+  const auto* const waves = std::get_if<Waves>(&table.form.source);
+  map.most = waves != nullptr ? std::fabs(waves->scale) : 0;
   for (const double value : map.values) map.most = std::max(map.most, std::fabs(value));
   if (map.most == 0) map.most = 1;
   map.least = -map.most;

@@ -15,7 +15,8 @@
 namespace posenc::cli {
 namespace {
 
-constexpr double kPointsPerWave = 16;  // fewer, and a line through them is no wave any more
+constexpr double kFewestPoints = 128, kPointsPerTurn = 48;  // of a smooth line
+constexpr double kPointsPerWave = 16;                       // fewer, and a line through them is no wave any more
 
 // cosines, then sines, as a table of waves
 Waves waves_of(const Rotation& rotation) {
@@ -78,6 +79,11 @@ Curve line_of(const PositionTable& column, const WholeRange& range, int points) 
   Curve curve;
   const auto* const waves = std::get_if<Waves>(&column.form.source);
   const bool is_smooth = waves != nullptr && waves->float32_angles.factors.empty();
+  if (is_smooth) {
+    // a slow wave needs no more points than its turns show
+    const double turns = static_cast<double>(range.count()) / wavelength_of(column.columns.front());
+    points = static_cast<int>(std::min<double>(points, std::max(kFewestPoints, std::ceil(kPointsPerTurn * turns))));
+  }
   std::int64_t fine = is_smooth ? std::clamp<std::int64_t>(points / range.count(), 1, 64) : 1;
   if (range.to > kPositionLimit / fine) fine = 1;
   const std::int64_t steps = (range.count() - 1) * fine;

@@ -364,7 +364,7 @@ class Refusals(Plot):
             ("decay", "steps"),
             ("bias", "alibi", "--heads", 1, "--zoom", "0:2"),
             ("bias", "alibi", "--heads", 40),
-            ("scaling", "rope", "--dims", 2),
+            ("scaling", "rope", "--dims", 4),
             ("scaling", "rope", "--scaling", "proportional"),
             ("error", "sinusoidal", "--width", 2, "--zoom", f"1:{2 ** 53}"),
         ):
