@@ -17,7 +17,7 @@
 namespace posenc {
 namespace {
 
-constexpr std::uint64_t kSeeds = 300;  // of each kind
+constexpr std::uint64_t kSeeds = 120;  // of each of 18 kinds
 
 struct Given {
   const Exercise& exercise;
@@ -194,7 +194,7 @@ TEST_P(EachKind, TheSameSeedForEver) {
       EXPECT_EQ(text.find("inf"), std::string::npos) << text;
     }
   }
-  EXPECT_GE(prompts.size(), GetParam() == "yarn-magnitude" || GetParam() == "llama3-slowdown" ? 10U : 60U);
+  EXPECT_GE(prompts.size(), GetParam() == "yarn-magnitude" || GetParam() == "llama3-slowdown" ? 10U : 40U);
 }
 
 std::vector<std::string> kind_names() {
