@@ -39,15 +39,6 @@ std::string short_number(double value) {
   return fmt::format("{:.2g}", value);
 }
 
-std::string cell_of(const Finding& finding) {
-  if (finding.outcome == Outcome::kDoesNotApply) return std::string(mark_of(finding));
-  return fmt::format("{}{}{}", mark_of(finding), is_as_claimed(finding) ? " " : "!", short_number(finding.measured));
-}
-
-std::string label_of(const Proven& proven) {
-  return fmt::format("{}{}", name_of(proven.scheme), proven.has_random_weights ? "*" : "");
-}
-
 std::string_view sign_of(BoundSense comparison) {
   if (comparison == BoundSense::kAtMost) return "<=";
   return comparison == BoundSense::kAtLeast ? ">=" : ">";
@@ -112,6 +103,15 @@ Json list_json(const std::vector<Finding>& findings) {
 
 }  // namespace
 
+std::string finding_cell(const Finding& finding) {
+  if (finding.outcome == Outcome::kDoesNotApply) return std::string(mark_of(finding));
+  return fmt::format("{}{}{}", mark_of(finding), is_as_claimed(finding) ? " " : "!", short_number(finding.measured));
+}
+
+std::string proven_label(const Proven& proven) {
+  return fmt::format("{}{}", name_of(proven.scheme), proven.has_random_weights ? "*" : "");
+}
+
 std::vector<Proven> prove_every_scheme(const ProveOptions& options) {
   std::vector<Proven> all;
   for (const Scheme& scheme : schemes_to_prove()) {
@@ -127,7 +127,7 @@ std::vector<Proven> prove_every_scheme(const ProveOptions& options) {
 
 std::string properties_table(const std::vector<Proven>& proven, int columns, bool colour) {
   int label_columns = 0;
-  for (const Proven& one : proven) label_columns = std::max(label_columns, columns_of(label_of(one)));
+  for (const Proven& one : proven) label_columns = std::max(label_columns, columns_of(proven_label(one)));
   const auto cards = property_cards();
   const auto place = static_cast<std::size_t>(kPlaceColumns);
   const auto room = static_cast<std::size_t>(std::max(columns - label_columns, kPlaceColumns));
@@ -142,10 +142,10 @@ std::string properties_table(const std::vector<Proven>& proven, int columns, boo
     for (std::size_t i = begin; i < end; ++i) head += " " + pad_right(cards[i].heading, kCellColumns);
     text += bold(head.substr(0, head.find_last_not_of(' ') + 1), colour) + "\n";
     for (const Proven& one : proven) {
-      std::string line = pad_right(label_of(one), label_columns);
+      std::string line = pad_right(proven_label(one), label_columns);
       for (std::size_t i = begin; i < end; ++i) {
         const Finding& finding = one.findings[i];
-        const std::string cell = cell_of(finding);
+        const std::string cell = finding_cell(finding);
         line += " " + in_its_colour(cell, finding, colour);
         if (i + 1 < end)
           line += std::string(static_cast<std::size_t>(std::max(kCellColumns - columns_of(cell), 0)), ' ');

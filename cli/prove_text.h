@@ -20,6 +20,10 @@ struct Proven {
 /// Every scheme and every property: all that the table needs.
 std::vector<Proven> prove_every_scheme(const ProveOptions& options = {});
 
+/// "✓ 0.33": whether it holds, and the number; with ! where that is not what is claimed.
+std::string finding_cell(const Finding& finding);
+/// The scheme's name, with * where trained numbers were drawn at random.
+std::string proven_label(const Proven& proven);
 /// Schemes down, properties across, in as many blocks as the columns need: a mark and a number in each cell.
 std::string properties_table(const std::vector<Proven>& proven, int columns, bool colour);
 /// What the columns of that table are, a line each.

@@ -19,6 +19,8 @@
 #include "cli/streams.h"
 #include "cli/terminal.h"
 #include "cli/tour_exactness.h"
+#include "cli/tour_figures.h"
+#include "cli/tour_properties.h"
 #include "cli/verbs.h"
 #include "posenc/backend.h"
 #include "posenc/error.h"
@@ -139,6 +141,9 @@ ReportSection next_section() {
   ReportSection section;
   section.heading = "Where to go next";
   section.commands = {{"posenc explain", "worked examples, cell by cell"},
+                      {"posenc prove", "every statement on every scheme"},
+                      {"posenc plot waves", "a figure, here or as SVG, PNG, PDF"},
+                      {"posenc practice", "questions and exercises, graded"},
                       {"posenc list", "every scheme"},
                       {"posenc table rope --dims 8 --positions 0:4", "the numbers of one"},
                       {"posenc table rope --help", "its fields"},
@@ -153,8 +158,11 @@ Report make_report() {
   report.title = "How a Transformer knows word order";
   report.summary = "Every number on this page was computed by posenc when it was written.";
   const Story dog = tell_story("dog-bites-man"), frank = tell_story("frank-and-alex");
-  report.sections = {lost_section(dog),   found_section(dog), frank_section(frank),
+  report.sections = {lost_section(dog),   found_section(dog), frank_section(frank), properties_section(),
                      exactness_section(), speed_section(),    next_section()};
+  report.sections[1].figures = tour_figures({"waves", "heatmap", "fingerprint"});
+  report.sections[3].figures = tour_figures({"dots", "decay"});
+  report.sections[4].figures = tour_figures({"error"});
   return report;
 }
 
@@ -207,8 +215,13 @@ int run(const TourFlags& flags) {
   page.publish();
   folder.keep();
   const int columns = std::min(output_columns(), kPageColumns);
+  const bool has_figures = std::any_of(report.sections.begin(), report.sections.end(),
+                                       [](const ReportSection& section) { return !section.figures.empty(); });
   print(report_text(report, columns, wants_colour(STDOUT_FILENO)) +
-        fmt::format("\nThe same with every table, to read and to print: {}\n", path));
+        fmt::format("\nThe same with every table{}, to read and to print: {}\n",
+                    has_figures ? " and the figures" : "", path));
+  if (!has_figures)
+    tell("gnuplot is not installed, so the page has no figures (Debian: apt-get install gnuplot-nox)");
   return kDone;
 }
 
@@ -220,8 +233,10 @@ Verb tour_verb(CLI::App& program) {
   verb.summary = "start here: word order lost and found, in numbers; writes a report to read and print";
   verb.usage = "[-o DIR] [--force]";
   verb.details =
-      "Tells the story in one screen: attention does not see word order, position brings it back, and how exact and "
-      "how fast that is here. Writes the same with all its tables to DIR/index.html, one file that needs no other. A "
+      "Tells the story in one screen: attention does not see word order, position brings it back, what is said of "
+      "that "
+      "holds or not, and how exact and how fast it is here. Writes the same with all its tables and figures to "
+      "DIR/index.html, one file that needs no other. A "
       "page of an earlier tour is replaced without asking, any other file never.";
   verb.examples = "posenc tour\nposenc tour -o report";
   verb.command = program.add_subcommand(std::string(verb.name));

@@ -1,0 +1,23 @@
+#include "cli/tour_figures.h"
+
+#include <fmt/format.h>
+
+#include "cli/failure.h"
+#include "cli/plots/gnuplot.h"
+#include "cli/plots/kinds.h"
+#include "cli/plots/picture.h"
+
+namespace posenc::cli {
+
+std::vector<ReportFigure> tour_figures(std::initializer_list<std::string_view> kinds) {
+  std::vector<ReportFigure> figures;
+  if (gnuplot_path().empty()) return figures;
+  for (const std::string_view kind : kinds) {
+    const Figure figure = standard_figure(kind);
+    figures.push_back({svg_of(figure, std::string(kind)),
+                       fmt::format("{}: {} (posenc plot {})", figure.title, figure.subtitle, kind)});
+  }
+  return figures;
+}
+
+}  // namespace posenc::cli
