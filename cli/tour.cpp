@@ -218,8 +218,7 @@ int run(const TourFlags& flags) {
   const bool has_figures = std::any_of(report.sections.begin(), report.sections.end(),
                                        [](const ReportSection& section) { return !section.figures.empty(); });
   print(report_text(report, columns, wants_colour(STDOUT_FILENO)) +
-        fmt::format("\nThe same with every table{}, to read and to print: {}\n",
-                    has_figures ? " and the figures" : "", path));
+        fmt::format("\nThe same with tables{}, to read and print: {}\n", has_figures ? " and figures" : "", path));
   if (!has_figures)
     tell("gnuplot is not installed, so the page has no figures (Debian: apt-get install gnuplot-nox)");
   return kDone;

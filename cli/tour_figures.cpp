@@ -14,8 +14,7 @@ std::vector<ReportFigure> tour_figures(std::initializer_list<std::string_view> k
   if (gnuplot_path().empty()) return figures;
   for (const std::string_view kind : kinds) {
     const Figure figure = standard_figure(kind);
-    figures.push_back({svg_of(figure, std::string(kind)),
-                       fmt::format("{}: {} (posenc plot {})", figure.title, figure.subtitle, kind)});
+    figures.push_back({svg_of(figure, std::string(kind)), fmt::format("{}: posenc plot {}", figure.title, kind)});
   }
   return figures;
 }
