@@ -48,6 +48,7 @@ Json as_json(const Comparison& found, const Model& model, const CompareFlags& fl
                                         {"angle", size(one.angle, topic.is_rotation)},
                                         {"wave", size(one.wave, topic.is_rotation)},
                                         {"score", size(one.score, true)},
+                                        {"differs", one.differs},
                                         {"source", one.source}});
     }
     topics.emplace_back(
@@ -67,7 +68,7 @@ Json as_json(const Comparison& found, const Model& model, const CompareFlags& fl
 
 std::string number(double value, bool is_there) {
   if (!is_there) return "-";
-  if (value == 0) return "0";
+  if (value < 1e-13) return "0";  // what is left of a double
   return value >= 0.001 && value < 1000 ? fmt::format("{:.3g}", value) : fmt::format("{:.1e}", value);
 }
 
@@ -174,7 +175,8 @@ Verb compare_verb(CLI::App& program) {
   verb.command
       ->add_option(
           "--tolerance", flags->tolerance,
-          "the largest difference of a cosine, sine or score that counts as none (default 2^-8, as bf16 rounds)")
+          "the largest difference of a cosine or sine that counts as none, of a score twice that (default 2^-8, as "
+          "bf16 rounds)")
       ->type_name("X");
   verb.command->add_flag("--json", flags->json, "one JSON document");
   verb.run = [flags, verb] {

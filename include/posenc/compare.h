@@ -21,6 +21,7 @@ struct EngineAnswer {
   /// Largest difference of a score of the last token: of a rotation as a share of |q||k|, for vectors that are alike
   /// in all pairs; of a bias as it is added.
   double score = 0;
+  bool differs = false;  ///< by more than the tolerance
 };
 
 /// One thing that engines do differently, for the layers of a model that it concerns.
@@ -31,7 +32,7 @@ struct Topic {
   bool is_rotation = true;         ///< false: a bias, which has no angle and no wave
   std::string layers = {};         ///< "0-31"; "" where the file does not say which
   std::string layer_type = {};
-  bool differs = false;  ///< by more than the tolerance
+  bool differs = false;  ///< one of them does
   std::vector<EngineAnswer> engines = {};
 };
 
@@ -44,7 +45,8 @@ struct Comparison {
 struct CompareOptions {
   std::span<const std::string_view> engines = {};  ///< none: default_engines()
   std::int64_t length = 0;                         ///< tokens in the sequence; 0: all that the model can use
-  /// What counts as a difference: more than the rounding of a bfloat16.
+  /// What counts as a difference, relative to the size of a cosine with its magnitude, of a score twice that: more
+  /// than the rounding of a bfloat16.
   double tolerance = 0x1p-8;
 };
 

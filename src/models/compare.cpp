@@ -43,6 +43,7 @@ struct Effect {
   std::vector<std::complex<double>> turns;
   std::vector<double> biases;
   double softmax_factor = 1.0;
+  double magnitude = 1.0;
 };
 
 void stop_unclaimed(Rotation& form, const Rope& rope) {
@@ -84,7 +85,8 @@ Effect effect_of_rope(const Treatment& t, const Rope& rope) {
           .turns = t.has_bf16_table ? turns_of<BFloat16>(form, positions, tokens)
                                     : turns_of<double>(form, positions, tokens),
           .biases = {},
-          .softmax_factor = form.softmax_factor};
+          .softmax_factor = form.softmax_factor,
+          .magnitude = form.magnitude};
 }
 
 Effect effect_of_bias(const Treatment& t, const Alibi& alibi) {
@@ -146,8 +148,16 @@ void measure(EngineAnswer& answer, const Effect& effect, const Effect& reference
   }
 }
 
+// Whether two ways differ by more than rounding: a cosine or sine by that of its size, a score by that of its two
+// factors, a bias as it is.
+bool differ(const EngineAnswer& answer, const Effect& effect, const Effect& reference, double tolerance) {
+  if (!effect.is_rotation) return !(answer.score <= tolerance);
+  const double size = std::max({1.0, effect.magnitude, reference.magnitude});
+  return !(answer.wave <= tolerance * size) || !(answer.score <= 2 * tolerance * size * size);
+}
+
 std::vector<EngineAnswer> answers_on(const Subject& subject, const Circumstances& c,
-                                     std::span<const std::string_view> engines) {
+                                     std::span<const std::string_view> engines, double tolerance) {
   std::vector<EngineAnswer> answers;
   std::optional<Effect> reference;
   for (const std::string_view engine : engines) {
@@ -158,6 +168,7 @@ std::vector<EngineAnswer> answers_on(const Subject& subject, const Circumstances
         const Effect effect = effect_of(rule, c);
         if (!reference) reference = effect;
         measure(answer, effect, *reference);
+        answer.differs = differ(answer, effect, *reference, tolerance);
       }
       answers.push_back(answer);
     }
@@ -212,11 +223,10 @@ Comparison compare_engines(const Model& model, const CompareOptions& options) {
       topic.is_rotation = std::holds_alternative<Rope>(*group.scheme);
       topic.layers = layer_ranges(group.layers);
       topic.layer_type = group.layer_type;
-      topic.engines = answers_on(subject, c, engines);
+      topic.engines = answers_on(subject, c, engines, options.tolerance);
       if (topic.engines.size() < 2) continue;
-      topic.differs = std::any_of(topic.engines.begin(), topic.engines.end(), [&](const EngineAnswer& answer) {
-        return !(std::max(answer.wave, answer.score) <= options.tolerance);
-      });
+      topic.differs = std::any_of(topic.engines.begin(), topic.engines.end(),
+                                  [](const EngineAnswer& answer) { return answer.differs; });
       result.topics.push_back(std::move(topic));
     }
   }
