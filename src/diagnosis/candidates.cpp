@@ -285,7 +285,7 @@ Score score(const Structure& structure, const Samples& samples, const Trial& tri
   return result;
 }
 
-Start start_of(const Structure& structure, const Samples& samples, const Rope& rope, const Start* hint) {
+Start start_of(const Structure& structure, const Samples& samples, const Rope& rope, std::span<const Start> hints) {
   const Rotation form = form_of(rope, AngleKind::kExact);
   // phases of the first token, by frequencies that are known now
   std::vector<std::complex<double>> phases;
@@ -325,8 +325,8 @@ Start start_of(const Structure& structure, const Samples& samples, const Rope& r
     try_sum(first, sum);
   };
   for (const std::int64_t first : {0, 1, -1, 2, -2, 3, 4}) try_first(first);
-  if (hint) try_first(hint->first);
-  if (hint || largest > 0.9999 * most) return best;
+  for (const Start& hint : hints) try_first(hint.first);
+  if (!hints.empty() || largest > 0.9999 * most) return best;
   // positions that are known may be off by a little, those that are not may begin anywhere
   const std::int64_t furthest = samples.are_known ? 1024 : 140'000;
   std::vector<std::complex<double>> steps;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <limits>
+#include <span>
 #include <vector>
 
 #include "diagnosis/structure.h"
@@ -45,7 +46,8 @@ struct Start {
   std::int64_t first = 0;
   bool is_swapped = false;
 };
-/// With a hint, found for nearly the same scheme, only that and starts near 0 are looked at.
-Start start_of(const Structure& structure, const Samples& samples, const Rope& rope, const Start* hint = nullptr);
+/// With hints, found for nearly the same scheme, only those and starts near 0 are looked at.
+Start start_of(const Structure& structure, const Samples& samples, const Rope& rope,
+               std::span<const Start> hints = {});
 
 }  // namespace posenc::diagnosis

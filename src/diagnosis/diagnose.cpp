@@ -49,8 +49,16 @@ void try_all(const Structure& structure, const Samples& samples, std::vector<Tri
   const double room = chance(samples);
   if (!(spectrum.base > 1) || !(spectrum.base < 1e36)) return;
   std::optional<Tried> plain;
-  for (const Rope& rope : unscaled_candidates(structure, spectrum, samples.axes.size())) {
-    Tried one{&structure, rope, start_of(structure, samples, rope, plain ? &plain->start : nullptr), {}, 1, spectrum};
+  const std::vector<Rope> candidates = unscaled_candidates(structure, spectrum, samples.axes.size());
+  if (candidates.empty()) return;
+  // where the tokens begin is found twice, by the likeliest base and by the one that was measured: a base that is
+  // only nearly right leads astray
+  Rope measured = candidates.front();
+  measured.base = spectrum.base;
+  const std::array<Start, 2> starts = {start_of(structure, samples, candidates.front()),
+                                       start_of(structure, samples, measured)};
+  for (const Rope& rope : candidates) {
+    Tried one{&structure, rope, start_of(structure, samples, rope, starts), {}, 1, spectrum};
     // the two bugs that move angles by more than rounding does
     for (const AngleKind kind : {AngleKind::kExact, AngleKind::kBf16Frequencies, AngleKind::kBf16Positions}) {
       const Score result = score(structure, samples, {&one.rope, one.start.first, kind, one.start.is_swapped});
@@ -140,10 +148,10 @@ std::optional<Convention> of_measured(const std::vector<Structure>& structures, 
   const Structure* best = nullptr;
   const double room = chance(samples);
   for (const Structure& one : structures) {
-    // where blocks of several sizes fit, the slow pairs of the largest belong to it
+    // where blocks of several sizes fit, what the smallest leaves out does not turn
     const bool is_as_good = best != nullptr && one.unexplained <= best->unexplained * (1 + room);
     if (best == nullptr || one.unexplained * (1 + room) < best->unexplained ||
-        (is_as_good && one.dims > best->dims)) {
+        (is_as_good && one.dims < best->dims)) {
       best = &one;
     }
   }

@@ -1,12 +1,14 @@
 // Every combination of conventions: 3 layouts × 2 directions × 4 bases × the whole head or half of it × 4 first
 // positions × float32 and bfloat16 × 7 scalings. One head and few tokens each; what is called sure must be right, and
-// the pairs always.
+// the pairs always. All 2688 take minutes; a run looks at every 53rd, which has every value of everything. For all:
+//   POSENC_DIAGNOSIS_MATRIX=all diagnosis_tests --gtest_filter='DiagnosisMatrix.*'
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include <chrono>
 #include <cmath>
+#include <cstdlib>
+#include <ctime>
 #include <map>
 
 #include "tensors.h"
@@ -30,6 +32,18 @@ std::vector<RopeScaling> scalings_for(std::int64_t pairs) {
           Llama3Scaling{.factor = 8, .original_length = 8192},
           searched};
 }
+
+// An answer takes less; sanitizers take several times as long.
+#if defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define POSENC_IS_SANITIZED
+#endif
+#endif
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || defined(POSENC_IS_SANITIZED)
+constexpr double kMostSeconds = 30;
+#else
+constexpr double kMostSeconds = 2;
+#endif
 
 struct Tally {
   int cases = 0, sure = 0, right = 0, wrong_but_sure = 0, wrong_pairs = 0;
@@ -98,14 +112,17 @@ TEST(DiagnosisMatrix, EveryConvention) {
   const std::vector<MatrixCase> cases = matrix();
   ASSERT_EQ(cases.size(), 2688u);
   std::map<std::string, Tally> tallies;
-  for (const MatrixCase& one : cases) {
+  // prime to the number of values of everything
+  const std::size_t step = std::getenv("POSENC_DIAGNOSIS_MATRIX") != nullptr ? 1 : 53;
+  for (std::size_t at = 0; at < cases.size(); at += step) {
+    const MatrixCase& one = cases[at];
     const Made tensors = made(one.rope, one.how);
     const std::vector<BFloat16> before = as_bf16(tensors.before), after = as_bf16(tensors.after);
-    const auto start = std::chrono::steady_clock::now();
+    const std::clock_t start = std::clock();
     const Diagnosis found = one.is_narrow
                                 ? diagnose(view(before.data(), tensors.shape), view(after.data(), tensors.shape))
                                 : diagnose(tensors.before_view(), tensors.after_view());
-    const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    const double seconds = static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC;
     const std::string kind =
         fmt::format("{:8} {}", std::visit([](const auto& s) { return s.name; }, one.rope.scaling),
                     one.is_narrow ? "bf16" : "f32");
@@ -130,7 +147,7 @@ TEST(DiagnosisMatrix, EveryConvention) {
     EXPECT_FALSE(is_wrong) << what;
     EXPECT_TRUE(has_pairs) << what;
     EXPECT_TRUE(right || one.is_narrow) << what;
-    EXPECT_LT(seconds, 2.0) << what;
+    EXPECT_LT(seconds, kMostSeconds) << what;
   }
   Tally all;
   fmt::print("{:14} {:>6} {:>6} {:>6} {:>6} {:>8}\n", "", "cases", "right", "sure", "wrong", "slowest");
@@ -144,6 +161,7 @@ TEST(DiagnosisMatrix, EveryConvention) {
   }
   fmt::print("{:14} {:6} {:6} {:6} {:6}\n", "all", all.cases, all.right, all.sure, all.wrong_but_sure);
   EXPECT_EQ(all.wrong_but_sure, 0);
+  EXPECT_GE(all.right, all.cases * 9 / 10);
 }
 
 }  // namespace
