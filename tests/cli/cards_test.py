@@ -59,7 +59,7 @@ class Tsv(Cards):
             self.assertEqual(row[3].split(), card["tags"])
             self.assertTrue(row[4].startswith("posenc::"))
             if card["tex"]:
-                self.assertIn("\\[" + html.escape(card["tex"]) + "\\]", row[2])
+                self.assertIn("\\[" + card["tex"] + "\\]", html.unescape(row[2]))
 
     def test_guids_follow_from_the_id_alone(self):
         _, rows = self.tsv("--deck", "Another name")

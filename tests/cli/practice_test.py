@@ -288,21 +288,24 @@ class Terminal(Practice):
         self.process = subprocess.Popen([POSENC, "practice", *map(str, arguments)], stdin=theirs, stdout=theirs,
                                         stderr=theirs, env=env, preexec_fn=own_terminal)
         os.close(theirs)
-        self.text = ""
+        self.text = self.unseen = ""
         self.addCleanup(self.process.wait)
         self.addCleanup(os.close, self.ours)
 
     def sees(self, words):
-        """Reads until the words appear; returns all since the last time."""
-        seen, limit = "", time.monotonic() + 60
-        while words not in seen:
+        """Reads until the words appear; returns what came before and with them, and keeps the rest for the next."""
+        limit = time.monotonic() + 20
+        while words not in self.unseen:
             if not select.select([self.ours], [], [], max(0, limit - time.monotonic()))[0]:
-                self.fail(f"{words!r} did not appear: {seen!r}")
+                self.fail(f"{words!r} did not appear: {self.unseen!r}")
             try:
-                seen += os.read(self.ours, 4096).decode(errors="replace").replace("\r\n", "\n")
+                piece = os.read(self.ours, 4096).decode(errors="replace").replace("\r\n", "\n")
             except OSError:
-                self.fail(f"the program ended before {words!r}: {seen!r}")
-        self.text += seen
+                self.fail(f"the program ended before {words!r}: {self.unseen!r}")
+            self.unseen += piece
+            self.text += piece
+        end = self.unseen.index(words) + len(words)
+        seen, self.unseen = self.unseen[:end], self.unseen[end:]
         return seen
 
     def types(self, text):
