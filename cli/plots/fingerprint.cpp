@@ -205,7 +205,8 @@ Figure phasors_figure(const PlotRequest& request) {
     series.y.insert(series.y.end(), {y, y + dial.sine, std::nan("")});
   };
   for (int i = 0; i < count; ++i) {
-    const double x = kAcross * (i % across), y = -kDown * (i / across);
+    const int column = i % across, row = i / across;
+    const double x = kAcross * column, y = -kDown * row;
     const auto pair = static_cast<std::size_t>(shown[static_cast<std::size_t>(i)]);
     constexpr int kCorners = 72;
     for (int corner = 0; corner <= kCorners; ++corner) {

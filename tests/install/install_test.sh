@@ -15,15 +15,8 @@ fail() {
   exit 1
 }
 
-# The build of the shared library is kept: only what changed is built again.
 rm -rf "$work/first" "$prefix" "$work/consumer"
 mkdir -p "$work"
-if [[ $kind == shared ]]; then
-  build=$work/library
-  cmake -S "$source" -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=Debug -DCMAKE_CXX_FLAGS_DEBUG=-O0 \
-    -DBUILD_SHARED_LIBS=ON
-  cmake --build "$build" --parallel 2
-fi
 cmake --install "$build" --prefix "$work/first" >"$work/install.log"
 mv "$work/first" "$prefix"
 

@@ -174,13 +174,13 @@ struct ProportionalScaling {
   bool operator==(const ProportionalScaling&) const = default;
 };
 
-/// Queries grow and keys shrink with position, slow pairs the least, so that far scores fade:
+/// Queries shrink and keys grow with position, slow pairs the least, so that far scores fade:
 ///   ζ_i = (2i + 0.4 d)/(1.4 d),  q · ζ_i^((p − centre)/scale_base),  k · ζ_i^(−(p − centre)/scale_base)
 /// The centre is stated, not taken from a length, so that keys in a cache stay valid.
 /// Sun et al., 2022, "A Length-Extrapolatable Transformer".
 struct XposScaling {
   static constexpr std::string_view name = "xpos";
-  static constexpr std::string_view formula = "queries grow and keys shrink with position, so that far scores fade";
+  static constexpr std::string_view formula = "queries shrink and keys grow with position, so that far scores fade";
   double scale_base = 512.0;
   std::int64_t centre = 0;
   template <class Visitor> static void fields(Visitor&& visit) {

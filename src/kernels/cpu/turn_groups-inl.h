@@ -324,21 +324,20 @@ template <int kRows, class T> HWY_INLINE void turn_group_16_doubled(T* out, std:
   }
 }
 
-#define POSENC_TURN_16(T)                                                                                        \
-  template <int kRows> HWY_INLINE void turn_group_halves(T* out0, T* out1, std::int64_t out_step, const T* x0,   \
-                                                         const T* x1, std::int64_t x_step, const float* c,       \
-                                                         const float* s) {                                       \
-    turn_group_16<kRows>(out0, out1, out_step, x0, x1, x_step, c, s);                                            \
-  }                                                                                                              \
-  template <int kRows> HWY_INLINE void turn_group_doubled(T* out, std::int64_t out_step, const T* x,             \
-                                                          std::int64_t x_step, const float* c, const float* s) { \
-    turn_group_16_doubled<kRows>(out, out_step, x, x_step, c, s);                                                \
-    turn_group_16_doubled<kRows>(out + 16, out_step, x + 16, x_step, c + 16, s + 16);                            \
-  }
-POSENC_TURN_16(BFloat16)
-POSENC_TURN_16(NativeBFloat16)
-POSENC_TURN_16(Half)
-#undef POSENC_TURN_16
+template <class T>
+concept Is16Bits = std::is_same_v<T, Half> || std::is_same_v<T, BFloat16> || std::is_same_v<T, NativeBFloat16>;
+
+template <int kRows, Is16Bits T> HWY_INLINE void turn_group_halves(T* out0, T* out1, std::int64_t out_step,
+                                                                   const T* x0, const T* x1, std::int64_t x_step,
+                                                                   const float* c, const float* s) {
+  turn_group_16<kRows>(out0, out1, out_step, x0, x1, x_step, c, s);
+}
+template <int kRows, Is16Bits T> HWY_INLINE void turn_group_doubled(T* out, std::int64_t out_step, const T* x,
+                                                                    std::int64_t x_step, const float* c,
+                                                                    const float* s) {
+  turn_group_16_doubled<kRows>(out, out_step, x, x_step, c, s);
+  turn_group_16_doubled<kRows>(out + 16, out_step, x + 16, x_step, c + 16, s + 16);
+}
 
 #endif  // HWY_TARGET == HWY_NEON
 
