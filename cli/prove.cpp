@@ -107,7 +107,7 @@ std::string as_text(const std::vector<Proven>& proven, const Subjects& subjects,
              columns)) {
       text += line + "\n";
     }
-    return text + "\n" + properties_legend(colour);
+    return text + "\n" + properties_legend(columns, colour);
   }
   for (const Proven& one : proven) {
     if (!text.empty()) text += "\n";

@@ -156,11 +156,15 @@ std::string properties_table(const std::vector<Proven>& proven, int columns, boo
   return text;
 }
 
-std::string properties_legend(bool colour) {
+std::string properties_legend(int columns, bool colour) {
   std::string text;
+  const int indent = kCellColumns + 4;
   for (const PropertyCard& card : property_cards()) {
-    text += fmt::format("  {}  {}; {}\n", bold(pad_right(card.heading, kCellColumns), colour), card.statement,
-                        dim(card.measured, colour));
+    std::string first = fmt::format("  {}  ", bold(pad_right(card.heading, kCellColumns), colour));
+    for (const std::string& line : wrap(fmt::format("{}; {}", card.statement, card.measured), columns - indent)) {
+      text += first + line + "\n";
+      first = std::string(static_cast<std::size_t>(indent), ' ');
+    }
   }
   return text;
 }

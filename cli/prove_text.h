@@ -27,7 +27,7 @@ std::string proven_label(const Proven& proven);
 /// Schemes down, properties across, in as many blocks as the columns need: a mark and a number in each cell.
 std::string properties_table(const std::vector<Proven>& proven, int columns, bool colour);
 /// What the columns of that table are, a line each.
-std::string properties_legend(bool colour);
+std::string properties_legend(int columns, bool colour);
 
 /// One scheme in sentences, with its matrix and its angles.
 std::string findings_text(const Proven& proven, int columns, bool colour);

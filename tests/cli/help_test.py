@@ -55,8 +55,7 @@ class Help(ProgramTest):
                 self.assertIn(part, text)
 
     def test_every_scheme_lists_exactly_its_fields(self):
-        for verb in ("table", "apply", "attend", "prove"):
-        for verb in ("table", "apply", "attend", "plot"):
+        for verb in ("table", "apply", "attend", "prove", "plot"):
             for scheme, fields in FIELDS.items():
                 text = self.help(verb, scheme, "--help")
                 own = text.split(f"Fields of {scheme}:")[1].split("Options of")[0]

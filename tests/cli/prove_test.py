@@ -121,7 +121,10 @@ class Sentences(ProgramTest):
 
     def test_a_table_of_ones_own(self):
         self.write("wpe.npy", npy("f32", [40, 4], [0.5] * 160))
-        text = self.succeeds("prove", "learned", "--table", self.path("wpe.npy")).text
+        outcome = run("prove", "learned", "--table", self.path("wpe.npy"))
+        text = outcome.text
+        self.assertEqual(outcome.code, 1, "a table whose rows are all the same leaves attention blind to order")
+        self.assertIn("! claimed to fail", text)
         self.assertIn("Positions 0 and 1 have the same row", text)
         self.assertNotIn("drawn at random", text)
         self.assertIn("It knows 40 positions", text)

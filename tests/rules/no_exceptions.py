@@ -41,6 +41,7 @@ def check(root, build):
     # -UPOSENC_CPU_BACKEND comes last and wins; without the macro, the reference is the only backend.
     arguments = library_arguments(root, build) + ["-O1", "-g0", "-fno-exceptions", "-UPOSENC_CPU_BACKEND", "-c"]
     found = [path for path in sources(root, {".cpp"}) if f"{path.parent.as_posix()}/" in ROOMS]
+    found.append(build / "content.cpp")  # what the build makes of content/
     all_defined, all_undefined = set(), {}
 
     with tempfile.TemporaryDirectory() as folder:
