@@ -87,10 +87,9 @@ class Help(ProgramTest):
         self.write("ids.npy", npy("i64", [4096], range(4096)))
         self.write("model.safetensors", safetensors({"wpe.weight": ("F32", [4096, 4], [0] * (4096 * 4))}))
         self.write("t5.npy", npy("f32", [32, 8], [0] * 256))
-        for verb in ("list", "table", "apply", "attend", "plot"):
         llama = '{"model_type": "llama", "head_dim": %d, "num_hidden_layers": 1}'
         self.write("config.json", (llama % 8).encode())
-        for verb in ("list", "table", "apply", "attend"):
+        for verb in ("list", "table", "apply", "attend", "plot"):
             if verb == "attend":
                 self.write("config.json", (llama % 64).encode())
                 for name in "qkv":

@@ -157,7 +157,7 @@ TEST(Compare, Mrope) {
   EXPECT_EQ(answer(found, "mrope-unclaimed", "vllm").wave, 0);
   EXPECT_NEAR(answer(compared(config, 32769), "mrope-unclaimed", "llama.cpp").angle, 0.0135, 0.0001);
   // text goes on 12 positions further
-  const EngineAnswer& advance = answer(compared(config, 100), "mrope-advance", "vllm");
+  const EngineAnswer advance = answer(compared(config, 100), "mrope-advance", "vllm");
   EXPECT_NEAR(advance.angle, std::numbers::pi, 0.6);
   EXPECT_GT(advance.score, 0.05);
   // 11, 11, 10 leave none over
@@ -184,7 +184,7 @@ TEST(Compare, Alibi) {
   // Falcon's fifth slope of six heads is a power of two, but not those of 71
   constexpr std::string_view falcon =
       R"({"model_type":"falcon","alibi":true,"num_attention_heads":71,"hidden_size":4544,"num_hidden_layers":1})";
-  const EngineAnswer& unrounded = answer(compared(falcon, 2048), "alibi-rounding", "vllm");
+  const EngineAnswer unrounded = answer(compared(falcon, 2048), "alibi-rounding", "vllm");
   EXPECT_GT(unrounded.score, 0.05);
   EXPECT_LT(unrounded.score, 2047 * 0x1p-9 / 8);
 }
