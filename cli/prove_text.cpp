@@ -13,7 +13,6 @@ namespace {
 
 constexpr int kCellColumns = 9;
 constexpr int kPlaceColumns = kCellColumns + 1;  // with the gap before it
-constexpr std::int64_t kWidestMatrix = 8;
 
 std::string coloured(std::string_view text, std::string_view code, bool colour) {
   return colour ? fmt::format("\033[{}m{}\033[0m", code, text) : std::string(text);
@@ -189,7 +188,7 @@ std::string findings_text(const Proven& proven, int columns, bool colour) {
     text += in_its_colour(line, finding, colour) + "\n";
     for (const std::string& words : wrap(finding.meaning, columns - 4)) text += fmt::format("    {}\n", words);
   }
-  if (!proven.one_further.matrix.empty() && proven.one_further.width <= kWidestMatrix) {
+  if (!proven.one_further.matrix.empty()) {
     text += "\n" + bold("The matrix of one step", colour) + ": row(p+1) = M row(p) for every p\n";
     text += matrix_text(proven.one_further);
   }
