@@ -15,6 +15,9 @@
 namespace posenc::kernels::cpu {
 namespace {
 
+// Sequences are visited in turn, and what is so many visits away is asked for.
+constexpr std::int64_t kVisitsAhead = 2;
+
 /// The tokens t0 … t1 − 1 of sequence b.
 struct Block {
   std::int64_t b, t0, t1;
@@ -45,6 +48,10 @@ template <class W> class VectorMaker {
     const std::int64_t rows = std::min(kBlockRows, job_.out.sequence);
     return {std::vector<W>(is_ready() ? 0 : static_cast<std::size_t>(rows * row_stride_)), {}};
   }
+  /// How many elements of a sequence to add to before going on to the next. Best on a Neoverse V1, in percent of a
+  /// plain loop over eight sequences: vectors that are ready, one page at a time (97; four pages 84); vectors that
+  /// were made in between, four (68; one 65).
+  std::int64_t visit() const { return is_ready() ? 1024 : 4096; }
   /// Whether vectors can be made where they are wanted, in `out`, without passing through scratch memory.
   bool makes_in_place() const {
     return wave_rows_ && job_.x == nullptr && job_.out.type == DataType::kF32 && job_.out.column_stride == 1 &&
@@ -123,22 +130,22 @@ template <class W> class VectorMaker {
   std::optional<WaveRows> wave_rows_;
 };
 
-// The tokens of a block in sequence b: x + vectors.
+// x + vectors. `next` is where x will be wanted soon.
 template <class T, class W>
-void add_block(const AddJob& job, std::int64_t b, const Block& block, const Vectors<W>& vectors, T* line) {
+void add_block(const AddJob& job, const Block& block, const Vectors<W>& vectors, T* line, const T* next) {
   const std::int64_t width = job.out.width, rows = block.t1 - block.t0;
   const std::int64_t x_step = job.x->column_stride, out_step = job.out.column_stride;
-  const T* x = job.x->token<T>(b, block.t0);
-  T* out = job.out.token<T>(b, block.t0);
+  const T* x = job.x->token<T>(block.b, block.t0);
+  T* out = job.out.token<T>(block.b, block.t0);
   if (x_step == 1 && out_step == 1) {
     add_rows(AddRows<T, W>{out, x, vectors.data, job.out.token_stride, job.x->token_stride, vectors.row_stride, rows,
-                           width});
+                           width, next});
     return;
   }
   // Columns that are not contiguous pass through a line that is.
   for (std::int64_t row = 0; row < rows; ++row) {
     for (std::int64_t c = 0; c < width; ++c) line[c] = x[row * job.x->token_stride + c * x_step];
-    add_rows(AddRows<T, W>{line, line, vectors.data + row * vectors.row_stride, 0, 0, 0, 1, width});
+    add_rows(AddRows<T, W>{line, line, vectors.data + row * vectors.row_stride, 0, 0, 0, 1, width, line});
     for (std::int64_t c = 0; c < width; ++c) out[row * job.out.token_stride + c * out_step] = line[c];
   }
 }
@@ -231,11 +238,19 @@ template <class T> Outcome run(const AddJob& job) {
         continue;
       }
       const Vectors<W> vectors = maker.make(block, scratch, here);
-      for (std::int64_t b = first; b < first + together; ++b) {
-        if (job.x != nullptr) {
-          add_block<T, W>(job, b, block, vectors, line.data());
-          continue;
+      if (job.x != nullptr) {
+        const std::int64_t step = std::max<std::int64_t>(1, maker.visit() / job.out.width);
+        for (std::int64_t t = t0; t < block.t1; t += step) {
+          for (std::int64_t n = 0; n < together; ++n) {
+            const std::int64_t soon = n + kVisitsAhead;
+            add_block<T, W>(job, {first + n, t, std::min(t + step, block.t1)},
+                            {vectors.data + (t - t0) * vectors.row_stride, vectors.row_stride}, line.data(),
+                            job.x->template token<T>(first + soon % together, t + soon / together * step));
+          }
         }
+        continue;
+      }
+      for (std::int64_t b = first; b < first + together; ++b) {
         for (std::int64_t t = t0; t < block.t1; ++t) {
           write_token<T, W>(job, b, t, vectors.data + (t - t0) * vectors.row_stride, line.data(), here);
         }

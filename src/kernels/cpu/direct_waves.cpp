@@ -72,13 +72,37 @@ void find_waves(const double* HWY_RESTRICT xs, const double* HWY_RESTRICT tails,
   }
 }
 
+// Sine and cosine of the whole angle, from those of what remains: quarters go sine, cosine, −sine, −cosine.
+HWY_INLINE void add_quarters(VI quarter, VD& sine, VD& cosine) {
+  const DD d;
+  const DI di;
+  const auto is_odd = hn::RebindMask(d, hn::Ne(hn::And(quarter, hn::Set(di, 1)), hn::Zero(di)));
+  const auto flip = hn::BitCast(d, hn::ShiftLeft<62>(hn::And(quarter, hn::Set(di, 2))));
+  const auto next = hn::Add(quarter, hn::Set(di, 1));
+  const auto flip_next = hn::BitCast(d, hn::ShiftLeft<62>(hn::And(next, hn::Set(di, 2))));
+  const VD rest_sine = sine;
+  sine = hn::Xor(hn::IfThenElse(is_odd, cosine, sine), flip);
+  cosine = hn::Xor(hn::IfThenElse(is_odd, rest_sine, cosine), flip_next);
+}
+
+void in_double(ReducedAngles& angles, std::int64_t count) {
+  find_radians(angles, count, angles.x.data(), angles.tail.data());
+  find_waves(angles.x.data(), angles.tail.data(), count, angles.sine.data(), angles.cosine.data());
+  const DD d;
+  for (std::int64_t i = 0; i < count; i += static_cast<std::int64_t>(hn::Lanes(d))) {
+    VD sine = hn::LoadU(d, angles.sine.data() + i), cosine = hn::LoadU(d, angles.cosine.data() + i);
+    add_quarters(hn::LoadU(DI(), angles.quarter.data() + i), sine, cosine);
+    hn::StoreU(sine, d, angles.sine.data() + i);
+    hn::StoreU(cosine, d, angles.cosine.data() + i);
+  }
+}
+
 std::int64_t direct(ReducedAngles& angles, std::int64_t count, double scale, float* HWY_RESTRICT sines,
                     float* HWY_RESTRICT cosines, std::int32_t* HWY_RESTRICT doubtful) {
   find_radians(angles, count, angles.x.data(), angles.tail.data());
   find_waves(angles.x.data(), angles.tail.data(), count, angles.sine.data(), angles.cosine.data());
 
   const DD d;
-  const DI di;
   const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
   const hn::Rebind<float, DD> df;
   const hn::RebindToUnsigned<decltype(df)> du;
@@ -88,15 +112,8 @@ std::int64_t direct(ReducedAngles& angles, std::int64_t count, double scale, flo
   const VD least = hn::Set(d, scale * (1 - 0x1p-49)), most = hn::Set(d, scale * (1 + 0x1p-49));
   std::int64_t doubts = 0;
   for (std::int64_t i = 0; i < count; i += lanes) {
-    const VI quarter = hn::LoadU(di, quarters + i);
-    const VD sine = hn::LoadU(d, rest_sines + i), cosine = hn::LoadU(d, rest_cosines + i);
-    // Quarters: sine, cosine, −sine, −cosine.
-    const auto is_odd = hn::RebindMask(d, hn::Ne(hn::And(quarter, hn::Set(di, 1)), hn::Zero(di)));
-    const auto flip = hn::BitCast(d, hn::ShiftLeft<62>(hn::And(quarter, hn::Set(di, 2))));
-    const auto next = hn::Add(quarter, hn::Set(di, 1));
-    const auto flip_next = hn::BitCast(d, hn::ShiftLeft<62>(hn::And(next, hn::Set(di, 2))));
-    const VD s = hn::Xor(hn::IfThenElse(is_odd, cosine, sine), flip);
-    const VD c = hn::Xor(hn::IfThenElse(is_odd, sine, cosine), flip_next);
+    VD s = hn::LoadU(d, rest_sines + i), c = hn::LoadU(d, rest_cosines + i);
+    add_quarters(hn::LoadU(DI(), quarters + i), s, c);
     const auto s_low = hn::DemoteTo(df, hn::Mul(s, least)), s_high = hn::DemoteTo(df, hn::Mul(s, most));
     const auto c_low = hn::DemoteTo(df, hn::Mul(c, least)), c_high = hn::DemoteTo(df, hn::Mul(c, most));
     hn::StoreU(s_low, df, sines + i);
@@ -116,6 +133,7 @@ HWY_AFTER_NAMESPACE();
 namespace posenc::kernels::cpu {
 
 HWY_EXPORT(direct);
+HWY_EXPORT(in_double);
 
 void ReducedAngles::resize(std::size_t count) {
   if (rest.size() == count + kDirectPadding) return;
@@ -124,6 +142,9 @@ void ReducedAngles::resize(std::size_t count) {
   for (auto* list : {&x, &tail, &sine, &cosine}) list->assign(count + kDirectPadding, 0);
 }
 
+void waves_in_double(ReducedAngles& angles, std::int64_t count) noexcept {
+  HWY_DYNAMIC_DISPATCH(in_double)(angles, count);
+}
 std::int64_t direct_waves(ReducedAngles& angles, std::int64_t count, double scale, float* sines, float* cosines,
                           std::int32_t* doubtful) noexcept {
   return HWY_DYNAMIC_DISPATCH(direct)(angles, count, scale, sines, cosines, doubtful);

@@ -12,12 +12,15 @@ struct ReducedAngles {
   std::vector<std::uint64_t> below;   // the next 64 bits of it
   std::vector<std::int64_t> radians;  // |rest| · 2π / 8, so in units of 2^-61 radians
 
-  std::vector<double> x, tail;       // of direct_waves: the angle in radians, and what does not fit into x
-  std::vector<double> sine, cosine;  // of direct_waves: of x + tail
+  std::vector<double> x, tail;       // made from these: the angle in radians, and what does not fit into x
+  std::vector<double> sine, cosine;  // of x + tail, or of the whole angle
 
   /// Room for `count` waves and for the vectors that reach beyond the last.
   void resize(std::size_t count);
 };
+
+/// Sine and cosine of the whole angles, into `angles`. Error: at most 2^-52, absolute, as numerics::sine_cosine.
+void waves_in_double(ReducedAngles& angles, std::int64_t count) noexcept;
 
 /// scale · sine and cosine of the whole angles, rounded to float32, correctly if `rest` is good to 2^-50 relative;
 /// scale is not 0. Lists the waves whose rounding is in doubt and returns how many they are; `doubtful` has room for

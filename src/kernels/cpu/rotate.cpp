@@ -163,9 +163,13 @@ template <class W> Outcome run(const RotateJob& job, int begin, int end) {
   parallel_for(blocks * x.batch, grain, [&](std::int64_t first, std::int64_t last) {
     auto scratch = maker.scratch();
     Outcome here;
-    for (std::int64_t item = first; item < last; ++item) {
+    const auto block_at = [&](std::int64_t item) {
       const std::int64_t t0 = item % blocks * rows;
-      const Block block{item / blocks, t0, std::min(t0 + rows, x.sequence)};
+      return Block{item / blocks, t0, std::min(t0 + rows, x.sequence)};
+    };
+    for (std::int64_t item = first; item < last; ++item) {
+      const Block block = block_at(item);
+      if (item + 1 < last) maker.fetch_rows(block_at(item + 1));
       const Turns<W> turns = maker.make(block, scratch, here);
       for (int p = begin; p < end; ++p) turn_part(job, job.parts[static_cast<std::size_t>(p)], block, turns);
     }

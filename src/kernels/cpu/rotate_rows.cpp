@@ -54,11 +54,12 @@ HWY_INLINE void turn_run(const Run<T, W>& r) {
   }
 }
 
-// Pairs that stay where they are. Heads of one token share their cosines and sines: two at a time take half the
-// loads.
+// Pairs that stay where they are. Heads of one token share their cosines and sines. Where each stands twice, two
+// heads at a time take half the loads; where not, loads cost less than leaving the order of memory.
 template <bool kAlternating, class T, class W> HWY_INLINE void turn_run_in_place(const Run<T, W>& r) {
   const std::int64_t group = pairs_in_group<T, W>(), whole = r.pairs / group * group;
-  const std::int64_t even = r.rows.table == 0 ? r.rows.count / 2 * 2 : 0;
+  constexpr bool kInTwos = kAlternating || sizeof(T) == 2;
+  const std::int64_t even = kInTwos && r.rows.table == 0 ? r.rows.count / 2 * 2 : 0;
   if (whole > 0 && even > 0) {
     kAlternating ? turn_groups_doubled<2>(r, 0, even, whole) : turn_groups_halves<2>(r, 0, even, whole);
   }

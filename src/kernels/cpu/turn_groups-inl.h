@@ -11,6 +11,7 @@
 
 #include "hwy/highway.h"
 #include "kernels/cpu/convert-inl.h"
+#include "kernels/cpu/fetch.h"
 #include "kernels/cpu/rotate_rows.h"
 #include "numerics/narrow.h"
 
@@ -97,6 +98,8 @@ HWY_INLINE void turn_group(T* out0, T* out1, const T* x0, const T* x1, const W* 
   const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
   const std::int64_t step = kReadAlternating ? 2 * lanes : lanes;
   hn::Vec<decltype(d)> a0, b0, a1, b1, a2, b2, a3, b3;
+  fetch_ahead(x0);
+  fetch_ahead(kReadAlternating ? x0 + step : x1);
   load_pairs<kReadAlternating>(d, x0, x1, a0, b0);
   load_pairs<kReadAlternating>(d, x0 + step, x1 + step, a1, b1);
   load_pairs<kReadAlternating>(d, x0 + 2 * step, x1 + 2 * step, a2, b2);
@@ -120,22 +123,8 @@ HWY_INLINE void turn_group(T* out0, T* out1, const T* x0, const T* x1, const W* 
 template <int kRows, class T, class W>
 HWY_INLINE void turn_group_halves(T* out0, T* out1, std::int64_t out_step, const T* x0, const T* x1,
                                   std::int64_t x_step, const W* c, const W* s) {
-  const hn::ScalableTag<W> d;
-  const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
-  const auto c0 = hn::LoadU(d, c), c1 = hn::LoadU(d, c + lanes), c2 = hn::LoadU(d, c + 2 * lanes);
-  const auto s0 = hn::LoadU(d, s), s1 = hn::LoadU(d, s + lanes), s2 = hn::LoadU(d, s + 2 * lanes);
-  const auto c3 = hn::LoadU(d, c + 3 * lanes), s3 = hn::LoadU(d, s + 3 * lanes);
   for (int row = 0; row < kRows; ++row, x0 += x_step, x1 += x_step, out0 += out_step, out1 += out_step) {
-    auto a0 = load_as(d, as_stored(x0)), a1 = load_as(d, as_stored(x0 + lanes));
-    auto b0 = load_as(d, as_stored(x1)), b1 = load_as(d, as_stored(x1 + lanes));
-    auto a2 = load_as(d, as_stored(x0 + 2 * lanes)), a3 = load_as(d, as_stored(x0 + 3 * lanes));
-    auto b2 = load_as(d, as_stored(x1 + 2 * lanes)), b3 = load_as(d, as_stored(x1 + 3 * lanes));
-    turn(a0, b0, c0, s0);
-    turn(a1, b1, c1, s1);
-    turn(a2, b2, c2, s2);
-    turn(a3, b3, c3, s3);
-    store_run(d, a0, a1, a2, a3, out0);
-    store_run(d, b0, b1, b2, b3, out1);
+    turn_group<false, false>(out0, out1, x0, x1, c, s);
   }
 }
 
@@ -171,6 +160,7 @@ template <int kRows, class T, class W> HWY_INLINE void turn_half_group_doubled(T
   const auto s0 = hn::LoadU(d, s), s1 = hn::LoadU(d, s + lanes), s2 = hn::LoadU(d, s + 2 * lanes);
   const auto c3 = hn::LoadU(d, c + 3 * lanes), s3 = hn::LoadU(d, s + 3 * lanes);
   for (int row = 0; row < kRows; ++row, x += x_step, out += out_step) {
+    fetch_ahead(x);
     const auto v0 = turned_doubled(d, load_as(d, as_stored(x)), c0, s0);
     const auto v1 = turned_doubled(d, load_as(d, as_stored(x + lanes)), c1, s1);
     const auto v2 = turned_doubled(d, load_as(d, as_stored(x + 2 * lanes)), c2, s2);
@@ -271,6 +261,8 @@ template <int kRows, class T> HWY_INLINE void turn_group_16(T* out0, T* out1, st
   const V32 c0 = hn::LoadU(d, c), c1 = hn::LoadU(d, c + 4), c2 = hn::LoadU(d, c + 8), c3 = hn::LoadU(d, c + 12);
   const V32 s0 = hn::LoadU(d, s), s1 = hn::LoadU(d, s + 4), s2 = hn::LoadU(d, s + 8), s3 = hn::LoadU(d, s + 12);
   for (int row = 0; row < kRows; ++row, x0 += x_step, x1 += x_step, out0 += out_step, out1 += out_step) {
+    fetch_ahead(x0);
+    fetch_ahead(x1);
     V32 a0, a1, a2, a3, b0, b1, b2, b3;
     widen<T>(load_bits(x0), a0, a1);
     widen<T>(load_bits(x1), b0, b1);
@@ -305,6 +297,7 @@ template <int kRows, class T> HWY_INLINE void turn_group_16_doubled(T* out, std:
   const V32 c0 = hn::LoadU(d, c), c1 = hn::LoadU(d, c + 4), c2 = hn::LoadU(d, c + 8), c3 = hn::LoadU(d, c + 12);
   const V32 s0 = hn::LoadU(d, s), s1 = hn::LoadU(d, s + 4), s2 = hn::LoadU(d, s + 8), s3 = hn::LoadU(d, s + 12);
   for (int row = 0; row < kRows; ++row, x += x_step, out += out_step) {
+    fetch_ahead(x);
     V32 v0, v1, v2, v3;
     widen<T>(load_bits(x), v0, v1);
     widen<T>(load_bits(x + 8), v2, v3);

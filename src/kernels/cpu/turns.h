@@ -5,6 +5,7 @@
 #include <optional>
 #include <vector>
 
+#include "kernels/cpu/fetch.h"
 #include "kernels/cpu/rotate_rows.h"
 #include "kernels/cpu/wave_rows.h"
 #include "kernels/rotation_element.h"
@@ -55,8 +56,18 @@ template <class W> class TurnMaker {
     if (doubled_) scratch.doubled.resize(static_cast<std::size_t>(rows * 4 * pairs_));
     return scratch;
   }
+  /// Asks for what make() will read first: rows of a large table that do not follow each other are far away.
+  void fetch_rows(const Block& block) const {
+    if (!is_ready() || job_.positions.ids == nullptr) return;
+    const Turns<W> row = ready_row(block.b, block.t0);
+    constexpr auto kLine = static_cast<std::int64_t>(64 / sizeof(W));
+    for (std::int64_t i = 0; i < pairs_; i += kLine) {
+      fetch(row.cosines + i);
+      fetch(row.sines + i);
+    }
+  }
   Turns<W> make(const Block& block, Scratch& scratch, Outcome& outcome) const {
-    const Turns<W> turns = is_ready() ? ready_rows(block) : made_rows(block, scratch, outcome);
+    const Turns<W> turns = is_ready() ? ready_row(block.b, block.t0) : made_rows(block, scratch, outcome);
     if (!doubled_) return turns;
     W* doubled = scratch.doubled.data();
     for (std::int64_t n = 0; n < block.t1 - block.t0; ++n) {
@@ -80,7 +91,11 @@ template <class W> class TurnMaker {
         if (!here.decided) outcome = {false, here.position, here.column % pairs_};
       }
     } else {
-      for (std::int64_t n = 0; n < count; ++n) fill_row(rows + n * stride_, block.b, block.t0 + n, outcome);
+      const bool copies = has_plain_rows();
+      for (std::int64_t n = 0; n < count; ++n) {
+        W* const row = rows + n * stride_;
+        copies ? copy_row(row, ready_row(block.b, block.t0 + n)) : fill_row(row, block.b, block.t0 + n, outcome);
+      }
     }
     if (late_magnitude(form_) != 1.0f) {
       for (std::int64_t n = 0; n < count; ++n) {
@@ -95,21 +110,29 @@ template <class W> class TurnMaker {
     }
     return {rows, rows + pairs_, stride_};
   }
-  // Whether the rows are consecutive in the caller's own tables, as they are wanted.
+  // Whether the rows of a block lie one after the other in the caller's own tables, as they are wanted.
   bool is_ready() const {
+    return has_plain_rows() && (job_.positions.ids == nullptr || job_.parts[0].x.sequence == 1);
+  }
+  // Whether the caller's own tables have rows as they are wanted.
+  bool has_plain_rows() const {
     const ConstTensorView &cosines = form_.table.cosines, &sines = form_.table.sines;
     // Rounding to bf16 by additions relies on a NaN without payload, which fill_row sees to.
     const bool any_nan_will_do = job_.parts[0].x.type != DataType::kBF16 || machine_rounds_to_bf16();
-    return waves_.waves.empty() && any_nan_will_do && form_.sign > 0 && job_.positions.ids == nullptr &&
+    return waves_.waves.empty() && any_nan_will_do && form_.sign > 0 &&
            table_type(form_, data_type_of<W>()) == data_type_of<W>() && cosines.type == data_type_of<W>() &&
            sines.type == cosines.type && cosines.strides == sines.strides && cosines.strides.back(0) == 1;
   }
-  Turns<W> ready_rows(const Block& block) const {
+  Turns<W> ready_row(std::int64_t b, std::int64_t t) const {
     const Extents& strides = form_.table.cosines.strides;
-    const std::int64_t start = strides.rank == 2 ? job_.positions.at(block.b, block.t0) * strides[0]
-                                                 : block.b * strides[0] + block.t0 * strides[1];
+    const std::int64_t start =
+        strides.rank == 2 ? job_.positions.at(b, t) * strides[0] : b * strides[0] + t * strides[1];
     return {static_cast<const W*>(form_.table.cosines.data) + start,
             static_cast<const W*>(form_.table.sines.data) + start, strides.back(1)};
+  }
+  void copy_row(W* row, const Turns<W>& from) const {
+    std::copy_n(from.cosines, pairs_, row);
+    std::copy_n(from.sines, pairs_, row + pairs_);
   }
 
   void fill_row(W* row, std::int64_t b, std::int64_t t, Outcome& outcome) const {

@@ -17,13 +17,13 @@
 // Error of a value, in units of 2^-52 and of |scale|. Sines and cosines of the anchor and of every angle that is
 // added are off by at most 1 each (numerics/wave.h), √2 as a vector. A turn or step adds those √2 and the rounding
 // of two products and a sum in each component, at most 1.1 as a vector: 2.5. The anchor and two of these:
-// √2 + 2 · 2.5 = 6.5, and the factor scale adds 0.5: 7 < 8 = kWaveError.
+// √2 + 2 · 2.5 = 6.5; the factor scale · (1 + kLarger) adds 0.5, and taking kLarger off again 0.5:
+// 7.5 < 8 = kWaveError.
 
 namespace posenc::kernels::cpu {
 namespace {
 
 constexpr std::int64_t kGroupRows = 32, kReach = kGroupRows / 2;
-constexpr std::int64_t kTurns = 16;  // groups that one anchor serves
 // Below this many consecutive rows, computing each directly is cheaper than preparing the tables.
 constexpr std::int64_t kShortestRun = 32;
 static_assert(kWaveError == 8 * 0x1p-52);
@@ -34,13 +34,25 @@ std::uint16_t small_bits(double size) {
   return static_cast<std::uint16_t>(((bits >> 16) + 1) << 1);
 }
 
-// Half of a frequency as a fraction in [0, 1).
-Frequency half_of(const Frequency& frequency) {
-  Frequency half;
-  for (std::size_t i = 0; i < 4; ++i) {
-    half.words[i] = frequency.words[i] >> 1 | (i < 3 ? frequency.words[i + 1] << 63 : 0);
-  }
-  return half;
+// An angle, from the turns it makes, in 2^-128, modulo one: true where enough of it remains for a sine that is good
+// to 2^-50 relative after `count` positions.
+bool reduce_angle(ReducedAngles& angles, std::size_t i, numerics::uint128 phase, std::uint64_t count) {
+  const auto top = static_cast<std::uint64_t>(phase >> 64);
+  const std::uint64_t quarter = (top + (std::uint64_t{1} << 61)) >> 62;
+  const auto rest = static_cast<std::int64_t>(top - (quarter << 62));
+  const auto magnitude = static_cast<std::uint64_t>(rest < 0 ? -rest : rest);
+  angles.quarter[i] = static_cast<std::int64_t>(quarter);
+  angles.rest[i] = rest;
+  angles.below[i] = static_cast<std::uint64_t>(phase);
+  angles.radians[i] =
+      static_cast<std::int64_t>(static_cast<numerics::uint128>(magnitude) * numerics::kFixedTwoPi61 >> 64);
+  return magnitude > (count >> 11) + 1;
+}
+
+// Groups that one anchor serves. An anchor and a turn cost the same to prepare, so there are about as many of each.
+std::int64_t turns_for(std::int64_t rows) {
+  const double groups = static_cast<double>(rows) / kGroupRows;
+  return std::clamp<std::int64_t>(static_cast<std::int64_t>(std::ceil(std::sqrt(groups))), 1, 64);
 }
 
 }  // namespace
@@ -62,40 +74,33 @@ WaveRows::WaveRows(const Waves& waves, const TokenPositions& positions, std::int
   const bool direct =
       waves.axes > 1 || waves.scale == 0 || !waves.float32_angles.factors.empty() || longest_run < kShortestRun;
   if (direct) return;
-  reach_.resize(static_cast<std::size_t>(padded_));
-  for (std::size_t c = 0; c < waves.columns.size(); ++c) {
-    // |sin(a) − sin(b)| ≤ |a − b|, and rows are at most kReach steps from the centre. Twice kSmall leaves room for
-    // every rounding.
-    const Frequency& frequency = waves.waves[static_cast<std::size_t>(waves.columns[c].wave)].frequency;
-    const double turns = std::fabs(static_cast<double>(static_cast<std::int64_t>(frequency.words[3]))) * 0x1p-64;
-    reach_[c] = (kReach * 6.2832 * turns + 2 * kSmall) * std::fabs(waves.scale);
-  }
+  ReducedAngles angles;
   const auto fill = [&](std::vector<double>& sines, std::vector<double>& cosines, std::int64_t count,
                         std::int64_t first, std::int64_t step) {
     sines.resize(static_cast<std::size_t>(count * padded_));
-    cosines.resize(sines.size());
+    cosines.assign(sines.size(), 1.0);
     for (std::int64_t n = 0; n < count; ++n) {
-      fill_steps(sines.data() + n * padded_, cosines.data() + n * padded_,
-                 static_cast<std::uint64_t>(first + n * step));
+      find_waves(angles, first + n * step);
+      for (std::size_t c = 0; c < waves.columns.size(); ++c) {
+        const auto wave = static_cast<std::size_t>(waves.columns[c].wave),
+                   at = c + static_cast<std::size_t>(n * padded_);
+        sines[at] = angles.sine[wave];
+        cosines[at] = angles.cosine[wave];
+      }
     }
   };
   fill(sines_, cosines_, kReach, 1, 2);
-  fill(turn_sines_, turn_cosines_, std::min(kTurns, longest_run / kGroupRows + 1), 0, 2 * kGroupRows);
+  fill(turn_sines_, turn_cosines_, turns_for(longest_run), 0, 2 * kGroupRows);
 }
 
-void WaveRows::fill_steps(double* sines, double* cosines, std::uint64_t half_positions) const {
-  numerics::SineCosine step;
-  std::int32_t wave = -1;  // whose step that is
-  for (std::size_t c = 0; c < waves_.columns.size(); ++c) {
-    if (waves_.columns[c].wave != wave) {
-      wave = waves_.columns[c].wave;
-      step = numerics::sine_cosine(
-          numerics::reduce({half_of(waves_.waves[static_cast<std::size_t>(wave)].frequency), half_positions}));
-    }
-    sines[c] = step.sine;
-    cosines[c] = step.cosine;
+void WaveRows::find_waves(ReducedAngles& angles, std::int64_t half_position) const {
+  const std::size_t count = waves_.waves.size();
+  angles.resize(count);
+  for (std::size_t i = 0; i < count; ++i) {
+    const numerics::uint128 half = (static_cast<numerics::uint128>(high_[i]) << 64 | low_[i]) >> 1;
+    reduce_angle(angles, i, half * static_cast<std::uint64_t>(half_position), 0);
   }
-  std::fill(cosines + width(), cosines + padded_, 1.0);
+  waves_in_double(angles, static_cast<std::int64_t>(count));
 }
 
 void WaveRows::make(std::int64_t b, std::int64_t t0, std::int64_t t1, float* rows, std::int64_t row_stride,
@@ -147,20 +152,10 @@ void WaveRows::place_columns(float* row, const Anchor& scratch) const {
 // many they are.
 std::int64_t WaveRows::reduce_angles(std::int64_t b, std::int64_t t, Anchor& scratch) const {
   const std::size_t count = waves_.waves.size();
-  ReducedAngles& angles = scratch.angles;
   std::int64_t doubts = 0;
   const auto reduce = [&](std::size_t i, numerics::uint128 phase, std::uint64_t turned) {
-    const auto top = static_cast<std::uint64_t>(phase >> 64);
-    const std::uint64_t quarter = (top + (std::uint64_t{1} << 61)) >> 62;
-    const auto rest = static_cast<std::int64_t>(top - (quarter << 62));
-    const auto magnitude = static_cast<std::uint64_t>(rest < 0 ? -rest : rest);
-    angles.quarter[i] = static_cast<std::int64_t>(quarter);
-    angles.rest[i] = rest;
-    angles.below[i] = static_cast<std::uint64_t>(phase);
-    angles.radians[i] =
-        static_cast<std::int64_t>(static_cast<numerics::uint128>(magnitude) * numerics::kFixedTwoPi61 >> 64);
-    if (magnitude <= (turned >> 11) + 1)
-      scratch.doubtful_waves[static_cast<std::size_t>(doubts++)] = static_cast<std::int32_t>(i);
+    if (reduce_angle(scratch.angles, i, phase, turned)) return;
+    scratch.doubtful_waves[static_cast<std::size_t>(doubts++)] = static_cast<std::int32_t>(i);
   };
   if (high_.empty()) {
     for (std::size_t i = 0; i < count; ++i) {
@@ -216,19 +211,15 @@ void WaveRows::set_anchor(Anchor& anchor, std::int64_t half_position) const {
     buffer->resize(size);
   anchor.spare.resize(size);
   anchor.doubtful.resize(size / kPieceColumns + 1);
-  anchor.none_small.resize(size / kPieceColumns);
-  numerics::SineCosine here;
-  std::int32_t wave = -1;  // whose sine and cosine that is
+  const double larger = waves_.scale * (1 + kLarger);
+  find_waves(anchor.angles, half_position);
   for (std::size_t c = 0; c < waves_.columns.size(); ++c) {
-    if (waves_.columns[c].wave != wave) {
-      wave = waves_.columns[c].wave;
-      here = numerics::sine_cosine(numerics::reduce({half_of(waves_.waves[static_cast<std::size_t>(wave)].frequency),
-                                                     static_cast<std::uint64_t>(half_position)}));
-    }
+    const auto wave = static_cast<std::size_t>(waves_.columns[c].wave);
     const unsigned quarter = waves_.columns[c].quarter;
-    const double value = quarter & 1 ? here.cosine : here.sine, slope = quarter & 1 ? -here.sine : here.cosine;
-    anchor.sine[c] = (quarter & 2 ? -value : value) * waves_.scale;
-    anchor.cosine[c] = (quarter & 2 ? -slope : slope) * waves_.scale;
+    const double sine = anchor.angles.sine[wave], cosine = anchor.angles.cosine[wave];
+    const double value = quarter & 1 ? cosine : sine, slope = quarter & 1 ? -sine : cosine;
+    anchor.sine[c] = (quarter & 2 ? -value : value) * larger;
+    anchor.cosine[c] = (quarter & 2 ? -slope : slope) * larger;
   }
   // The padding stands still at a power of two, whose rounding is never in doubt.
   const double still = std::exp2(std::ceil(std::log2(std::fabs(waves_.scale))));
@@ -249,29 +240,25 @@ void WaveRows::make_run(std::int64_t position, std::int64_t count, float* rows, 
     const std::int64_t entry = ahead / kGroupRows * padded_;
     turn_centre(anchor.sine.data(), anchor.cosine.data(), turn_sines_.data() + entry, turn_cosines_.data() + entry,
                 anchor.centre_sine.data(), anchor.centre_cosine.data(), padded_);
-    find_none_small(anchor.centre_sine.data(), reach_.data(), anchor.none_small.data(), padded_);
 
-    const auto row_at = [&](std::int64_t row) {  // the last group of a run may have rows that nobody asked for
-      return first + row < count ? rows + (first + row) * row_stride : anchor.spare.data();
-    };
     for (std::int64_t n = 0; n < kReach; ++n) {
-      const std::int64_t before = kReach - 1 - n, after = kReach + n;
-      if (first + before >= count) continue;
+      const std::int64_t before = first + kReach - 1 - n, after = first + kReach + n;
+      if (before >= count) continue;
+      const bool both = after < count;  // the last group of a run may have rows that nobody asked for
       const WaveRowPair pair{anchor.centre_sine.data(),
                              anchor.centre_cosine.data(),
                              cosines_.data() + n * padded_,
                              sines_.data() + n * padded_,
-                             anchor.none_small.data(),
                              padded_,
                              kWaveError * size,
                              small_bits(size),
-                             row_at(before),
-                             row_at(after)};
+                             rows + before * row_stride,
+                             both ? rows + after * row_stride : anchor.spare.data()};
       const std::int64_t doubts = wave_row_pair(pair, anchor.doubtful.data());
       for (std::int64_t i = 0; i < doubts; ++i) {
         const std::int64_t column = anchor.doubtful[static_cast<std::size_t>(i)];
-        remake(column, position + first + before, pair.before, outcome);
-        if (first + after < count) remake(column, position + first + after, pair.after, outcome);
+        remake(column, position + before, pair.before, outcome);
+        if (both) remake(column, position + after, pair.after, outcome);
       }
     }
   }

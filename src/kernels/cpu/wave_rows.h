@@ -10,7 +10,7 @@
 namespace posenc::kernels::cpu {
 
 /// How many tokens are made at a time.
-inline constexpr std::int64_t kBlockRows = 64;
+inline constexpr std::int64_t kBlockRows = 32;
 
 /// Makes rows of waves in float32, correctly rounded. Built once per call, shared by its threads.
 class WaveRows {
@@ -25,10 +25,9 @@ class WaveRows {
     std::int64_t half_position = -1;   // where the sines and cosines below are, times two
     std::vector<double> sine, cosine;  // [padded]
     std::vector<double> centre_sine, centre_cosine;
-    std::vector<float> spare;              // [padded] the row that nobody asked for
-    std::vector<std::int32_t> doubtful;    // [pieces + 1]
-    std::vector<std::uint8_t> none_small;  // [pieces]
-    ReducedAngles angles;                  // what follows: of single positions, one for each wave
+    std::vector<float> spare;            // [padded] the row that nobody asked for
+    std::vector<std::int32_t> doubtful;  // [pieces + 1]
+    ReducedAngles angles;                // what follows: of single positions, one for each wave
     std::vector<float> wave_sines, wave_cosines;
     std::vector<std::int32_t> doubtful_waves;
   };
@@ -38,7 +37,7 @@ class WaveRows {
             Outcome& outcome) const;
 
  private:
-  void fill_steps(double* sines, double* cosines, std::uint64_t half_positions) const;
+  void find_waves(ReducedAngles& angles, std::int64_t half_position) const;
   void set_anchor(Anchor& anchor, std::int64_t half_position) const;
   void make_run(std::int64_t position, std::int64_t count, float* rows, std::int64_t row_stride, Anchor& anchor,
                 Outcome& outcome) const;
@@ -54,9 +53,8 @@ class WaveRows {
   bool alternates_ = false;  // columns are the sine and cosine of each wave in turn
 
   std::vector<std::uint64_t> high_, low_;  // [waves] the upper words of the frequencies, where angles are exact
-  std::vector<double> reach_;              // [padded] a centre at least this large has no small value in its group
   std::vector<double> sines_, cosines_;    // [kReach][padded]: of ω/2, 3ω/2 …
-  std::vector<double> turn_sines_, turn_cosines_;  // [kTurns][padded]: of n·kGroupRows·ω, n = 0 …
+  std::vector<double> turn_sines_, turn_cosines_;  // [turns][padded]: of n·kGroupRows·ω, n = 0 …
 };
 
 }  // namespace posenc::kernels::cpu
