@@ -98,8 +98,6 @@ HWY_INLINE void turn_group(T* out0, T* out1, const T* x0, const T* x1, const W* 
   const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
   const std::int64_t step = kReadAlternating ? 2 * lanes : lanes;
   hn::Vec<decltype(d)> a0, b0, a1, b1, a2, b2, a3, b3;
-  fetch_ahead(x0);
-  fetch_ahead(kReadAlternating ? x0 + step : x1);
   load_pairs<kReadAlternating>(d, x0, x1, a0, b0);
   load_pairs<kReadAlternating>(d, x0 + step, x1 + step, a1, b1);
   load_pairs<kReadAlternating>(d, x0 + 2 * step, x1 + 2 * step, a2, b2);
@@ -160,7 +158,6 @@ template <int kRows, class T, class W> HWY_INLINE void turn_half_group_doubled(T
   const auto s0 = hn::LoadU(d, s), s1 = hn::LoadU(d, s + lanes), s2 = hn::LoadU(d, s + 2 * lanes);
   const auto c3 = hn::LoadU(d, c + 3 * lanes), s3 = hn::LoadU(d, s + 3 * lanes);
   for (int row = 0; row < kRows; ++row, x += x_step, out += out_step) {
-    fetch_ahead(x);
     const auto v0 = turned_doubled(d, load_as(d, as_stored(x)), c0, s0);
     const auto v1 = turned_doubled(d, load_as(d, as_stored(x + lanes)), c1, s1);
     const auto v2 = turned_doubled(d, load_as(d, as_stored(x + 2 * lanes)), c2, s2);
@@ -261,8 +258,6 @@ template <int kRows, class T> HWY_INLINE void turn_group_16(T* out0, T* out1, st
   const V32 c0 = hn::LoadU(d, c), c1 = hn::LoadU(d, c + 4), c2 = hn::LoadU(d, c + 8), c3 = hn::LoadU(d, c + 12);
   const V32 s0 = hn::LoadU(d, s), s1 = hn::LoadU(d, s + 4), s2 = hn::LoadU(d, s + 8), s3 = hn::LoadU(d, s + 12);
   for (int row = 0; row < kRows; ++row, x0 += x_step, x1 += x_step, out0 += out_step, out1 += out_step) {
-    fetch_ahead(x0);
-    fetch_ahead(x1);
     V32 a0, a1, a2, a3, b0, b1, b2, b3;
     widen<T>(load_bits(x0), a0, a1);
     widen<T>(load_bits(x1), b0, b1);
@@ -297,7 +292,6 @@ template <int kRows, class T> HWY_INLINE void turn_group_16_doubled(T* out, std:
   const V32 c0 = hn::LoadU(d, c), c1 = hn::LoadU(d, c + 4), c2 = hn::LoadU(d, c + 8), c3 = hn::LoadU(d, c + 12);
   const V32 s0 = hn::LoadU(d, s), s1 = hn::LoadU(d, s + 4), s2 = hn::LoadU(d, s + 8), s3 = hn::LoadU(d, s + 12);
   for (int row = 0; row < kRows; ++row, x += x_step, out += out_step) {
-    fetch_ahead(x);
     V32 v0, v1, v2, v3;
     widen<T>(load_bits(x), v0, v1);
     widen<T>(load_bits(x + 8), v2, v3);
@@ -347,7 +341,9 @@ HWY_NOINLINE void turn_groups(const Run<T, W>& run, std::int64_t pairs) {
     const W* HWY_RESTRICT c = r.cosines + n * r.rows.table;
     const W* HWY_RESTRICT s = r.sines + n * r.rows.table;
     // Pointers that move: the fewer instructions stand between two cache lines, the more of these are on their way.
-    for (const W* const end = c + pairs; c != end; c += group, s += group) {
+    const T* on_the_way = x0;
+    for (const W* const end = c + pairs; c != end; c += group, s += group, on_the_way += 2 * group) {
+      fetch_ahead(on_the_way, 2 * group);
       turn_group<kReadAlternating, kWriteAlternating>(out0, out1, x0, x1, c, s);
       x0 += read_step, x1 += read_step;
       out0 += write_step, out1 += write_step;
@@ -364,7 +360,9 @@ template <int kRows, class T, class W> HWY_NOINLINE void turn_groups_halves(cons
     T *out0 = r.out + n * r.rows.out, *out1 = out0 + r.write_apart;
     const W* HWY_RESTRICT c = r.cosines + n * r.rows.table;
     const W* HWY_RESTRICT s = r.sines + n * r.rows.table;
-    for (const W* const end = c + pairs; c != end; c += group, s += group) {
+    const T* on_the_way = x0;
+    for (const W* const end = c + pairs; c != end; c += group, s += group, on_the_way += 2 * group) {
+      for (int row = 0; row < kRows; ++row) fetch_ahead(on_the_way + row * r.rows.x, 2 * group);
       turn_group_halves<kRows>(out0, out1, r.rows.out, x0, x1, r.rows.x, c, s);
       x0 += group, x1 += group;
       out0 += group, out1 += group;
@@ -382,6 +380,7 @@ template <int kRows, class T, class W> HWY_NOINLINE void turn_groups_doubled(con
     const W* HWY_RESTRICT c = r.cosines + n * r.rows.table;
     const W* HWY_RESTRICT s = r.sines + n * r.rows.table;
     for (const W* const end = c + 2 * pairs; c != end; c += group, s += group, x += group, out += group) {
+      for (int row = 0; row < kRows; ++row) fetch_ahead(x + row * r.rows.x, group);
       turn_group_doubled<kRows>(out, r.rows.out, x, r.rows.x, c, s);
     }
   }
