@@ -41,7 +41,7 @@ def check(root, build):
     # -UPOSENC_CPU_BACKEND comes last and wins; without the macro, the reference is the only backend.
     arguments = library_arguments(root, build) + ["-O1", "-g0", "-fno-exceptions", "-UPOSENC_CPU_BACKEND", "-c"]
     found = [path for path in sources(root, {".cpp"}) if f"{path.parent.as_posix()}/" in ROOMS]
-    # A dozen sources at once, because most of the time goes into headers; where that does not compile, one by one.
+    # Several sources at once, because most of the time goes into headers; where that does not compile, one by one.
     groups = batches(root, found, most=8)
     groups.append([build / "content.cpp"])  # what the build makes of content/
     all_defined, all_undefined = set(), {}
