@@ -33,29 +33,29 @@ struct ApplyFlags {
   EngineFlags engine;
 };
 
-void add_flags(CLI::App& verb, ApplyFlags& flags, std::string& axes_of_x) {
+void add_flags(Command verb, ApplyFlags& flags, std::string& axes_of_x) {
   verb.add_option("IN", flags.input);
   add_model_flags(verb, flags.model);
   verb.add_option("-o,--output", flags.output,
                   "where the result goes: a .npy or .safetensors file, or - for standard output")
-      ->type_name("FILE");
+      .type_name("FILE");
   verb.add_option("--positions", flags.positions,
                   "position of each token: 8 (one), 0:8 (from 0 up to, not including, 8), 0:4096:64 (every 64th), "
                   "0,1,5 (a list), @ids.npy (int64, [n] or [axes, n]; default: 0, 1, 2 and so on)")
-      ->type_name("P");
+      .type_name("P");
   verb.add_option("--grid", flags.grid, "for schemes with axes: every point of a grid, row by row, as 14,14")
-      ->type_name("H,W");
+      .type_name("H,W");
   verb.add_option(
           "--axes", axes_of_x,
           "what the axes of IN are (b batch, s sequence, d width): sd or bsd, by default as many as there are; "
           "for rotations also hsd, shd, bhsd or bshd (h heads, d features of one), which must be said")
-      ->type_name("WORD");
+      .type_name("WORD");
   verb.add_option("--dtype", flags.dtype,
                   "the type of IN, which the result keeps; bf16 must be said, for .npy cannot")
-      ->type_name("TYPE");
+      .type_name("TYPE");
   verb.add_option("--numerics", flags.numerics,
                   "which angle: exact, or the float32 one of engines, hf-f32 or ggml-f32 (default exact)")
-      ->type_name("WORD");
+      .type_name("WORD");
   add_length_flag(verb, flags.length);
   add_rotation_flags(verb, flags.rotation);
   verb.add_flag("--force", flags.force, "replace FILE where it exists");
@@ -189,7 +189,7 @@ int run(const ApplyFlags& flags, SchemeRequest& request) {
 
 }  // namespace
 
-Verb apply_verb(CLI::App& program, const std::shared_ptr<SchemeRequest>& scheme) {
+Verb apply_verb(Command program, const std::shared_ptr<SchemeRequest>& scheme) {
   Verb verb;
   verb.name = "apply";
   verb.summary = "adds a scheme to the vectors in a file, or turns them by it";
@@ -209,15 +209,15 @@ Verb apply_verb(CLI::App& program, const std::shared_ptr<SchemeRequest>& scheme)
       "posenc apply --model config.json q.npy -o y.npy --axes bhsd --positions 0:16 --numerics hf-f32\n"
       "posenc apply learned x.npy -o y.npy --table model.safetensors:wpe.weight\n"
       "posenc apply sinusoidal x.npy -o y.npy --positions @ids.npy --layout sin-cos --spacing inclusive";
-  verb.command = program.add_subcommand(std::string(verb.name));
+  verb.command = program.add_subcommand(verb.name);
   auto flags = std::make_shared<ApplyFlags>();
-  add_flags(*verb.command, *flags, scheme->axes_of_x);
-  add_table_flag(*verb.command, scheme);
-  add_scheme_commands(*verb.command, scheme);
+  add_flags(verb.command, *flags, scheme->axes_of_x);
+  add_table_flag(verb.command, scheme);
+  add_scheme_commands(verb.command, scheme);
   verb.run = [flags, scheme, verb] {
     // without a known scheme, its misspelt name was taken for the input
     if (flags->model.path.empty()) require_scheme(verb, *scheme, flags->input);
-    refuse_leftovers(*verb.command);
+    refuse_leftovers(verb.command);
     return run(*flags, *scheme);
   };
   return verb;

@@ -74,7 +74,7 @@ TensorView view_of(std::vector<std::byte>& buffer, DataType type, const Piece& p
 
 }  // namespace
 
-void add_rotation_flags(CLI::App& verb, RotationFlags& flags) {
+void add_rotation_flags(Command verb, RotationFlags& flags) {
   verb.add_flag("--backward", flags.backward,
                 "rotations: carry gradients back (the adjoint, which keeps magnitudes)");
   verb.add_flag("--inverse", flags.inverse, "rotations: undo");
@@ -82,10 +82,10 @@ void add_rotation_flags(CLI::App& verb, RotationFlags& flags) {
   verb.add_option(
           "--table-type", flags.table_type,
           "rotations: round cosines and sines to this type first, as some engines do (default f32, or f64 as IN)")
-      ->type_name("TYPE");
+      .type_name("TYPE");
   verb.add_option("--arithmetic", flags.arithmetic,
                   "rotations: round every product and sum to this type (default f32, or f64 as IN)")
-      ->type_name("TYPE");
+      .type_name("TYPE");
 }
 
 Precision precision_of(const RotationFlags& flags) {

@@ -1,9 +1,9 @@
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <cstdint>
 #include <string>
 
+#include "cli/command.h"
 #include "cli/input_array.h"
 #include "cli/positions_argument.h"
 #include "cli/scheme_flags.h"
@@ -17,7 +17,7 @@ struct RotationFlags {
   bool backward = false, inverse = false, keys = false;
   std::string table_type, arithmetic;
 };
-void add_rotation_flags(CLI::App& verb, RotationFlags& flags);
+void add_rotation_flags(Command verb, RotationFlags& flags);
 /// Throws: Failure for a type that there is not.
 Precision precision_of(const RotationFlags& flags);
 /// The rotation in the direction asked for. Throws: Failure for two directions at once.

@@ -10,9 +10,9 @@
 namespace posenc::cli {
 namespace {
 
-void collect_flags(const CLI::App& command, std::vector<std::string>& flags) {
-  for (const CLI::Option* option : command.get_options()) {
-    for (const std::string& name : option->get_lnames()) flags.push_back("--" + name);
+void collect_flags(const Command& command, std::vector<std::string>& flags) {
+  for (const Flag& option : command.options()) {
+    for (const std::string& name : option.long_names()) flags.push_back("--" + name);
   }
 }
 
@@ -26,20 +26,20 @@ void require_scheme(const Verb& verb, const SchemeRequest& scheme, const std::st
   refuse(fmt::format("{}: the scheme is missing (one of {})", verb.name, fmt::join(scheme_names(), ", ")));
 }
 
-void refuse_leftovers(const CLI::App& command) {
-  const std::vector<std::string> leftovers = command.remaining(true);
+void refuse_leftovers(const Command& command) {
+  const std::vector<std::string> leftovers = command.remaining();
   if (leftovers.empty()) return;
   const std::string& text = leftovers.front();
   if (!text.starts_with('-') || text == "-") {
-    refuse(fmt::format("{}: '{}' was not expected", command.get_name(), text));
+    refuse(fmt::format("{}: '{}' was not expected", command.name(), text));
   }
   std::vector<std::string> flags;
   collect_flags(command, flags);
-  for (const CLI::App* chosen : command.get_subcommands()) collect_flags(*chosen, flags);
+  for (const Command& chosen : command.chosen_subcommands()) collect_flags(chosen, flags);
   const std::string flag = text.substr(0, text.find('='));
   const std::string_view near = nearest_name(flag, {flags.begin(), flags.end()});
   const std::string hint = near.empty() ? "--help lists the options" : fmt::format("did you mean {}?", near);
-  refuse(fmt::format("{}: unknown option {} ({})", command.get_name(), flag, hint));
+  refuse(fmt::format("{}: unknown option {} ({})", command.name(), flag, hint));
 }
 
 }  // namespace posenc::cli

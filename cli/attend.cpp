@@ -33,42 +33,42 @@ struct AttendFlags {
   EngineFlags engine;
 };
 
-void add_flags(CLI::App& verb, AttendFlags& flags, std::string& axes) {
+void add_flags(Command verb, AttendFlags& flags, std::string& axes) {
   add_model_flags(verb, flags.model);
-  verb.add_option("--q", flags.q, "queries, a .npy file")->type_name("FILE");
-  verb.add_option("--k", flags.k, "keys; fewer heads than q are shared by several of its heads")->type_name("FILE");
-  verb.add_option("--v", flags.v, "values, one for each key")->type_name("FILE");
+  verb.add_option("--q", flags.q, "queries, a .npy file").type_name("FILE");
+  verb.add_option("--k", flags.k, "keys; fewer heads than q are shared by several of its heads").type_name("FILE");
+  verb.add_option("--v", flags.v, "values, one for each key").type_name("FILE");
   verb.add_option("-o,--output", flags.output, "where the result goes: a .npy file, or - for standard output")
-      ->type_name("FILE");
+      .type_name("FILE");
   verb.add_flag("--causal", flags.causal, "no query looks at keys after its own");
   verb.add_option("--window", flags.window, "queries look only at keys less than N away (default 0: at all)")
-      ->type_name("N");
+      .type_name("N");
   verb.add_option("--scale", flags.scale, "factor of q.k (default: 1/sqrt of the features; T5 wants 1)")
-      ->type_name("X");
+      .type_name("X");
   verb.add_option("--scores", flags.scores,
                   "write the softmax's weights there too, [heads, queries, keys]: for small "
                   "inputs")
-      ->type_name("FILE");
+      .type_name("FILE");
   verb.add_option("--q-positions", flags.q_positions,
                   "position of each query, as 0:8 or @ids.npy (default: the last of the keys' positions)")
-      ->type_name("P");
+      .type_name("P");
   verb.add_option("--k-positions", flags.k_positions, "position of each key (default: 0, 1, 2 and so on)")
-      ->type_name("P");
+      .type_name("P");
   verb.add_option("--vectors", flags.vectors,
                   "the vectors that queries meet by distance, [rows, features] or [heads, rows, features]: shaw and "
                   "deberta have them")
-      ->type_name("FILE");
-  verb.add_option("--key-vectors", flags.key_vectors, "the vectors that keys meet (deberta)")->type_name("FILE");
+      .type_name("FILE");
+  verb.add_option("--key-vectors", flags.key_vectors, "the vectors that keys meet (deberta)").type_name("FILE");
   verb.add_option(
           "--axes", axes,
           "what the axes of q, k and v are: b batch, h heads, s sequence, d features; bhsd, bshd, hsd, shd or "
           "sd (default: by their number, heads first)")
-      ->type_name("WORD");
+      .type_name("WORD");
   verb.add_option("--dtype", flags.dtype, "the type of q, k and v; bf16 must be said, for .npy cannot")
-      ->type_name("TYPE");
+      .type_name("TYPE");
   verb.add_option("--numerics", flags.numerics,
                   "which angle: exact, or the float32 one of engines, hf-f32 or ggml-f32 (default exact)")
-      ->type_name("WORD");
+      .type_name("WORD");
   add_length_flag(verb, flags.length);
   verb.add_flag("--force", flags.force, "replace files where they exist");
   verb.add_flag("--quiet", flags.quiet, "no messages, only errors");
@@ -226,7 +226,7 @@ int run(const AttendFlags& flags, SchemeRequest& request) {
 
 }  // namespace
 
-Verb attend_verb(CLI::App& program, const std::shared_ptr<SchemeRequest>& scheme) {
+Verb attend_verb(Command program, const std::shared_ptr<SchemeRequest>& scheme) {
   Verb verb;
   verb.name = "attend";
   verb.summary = "attention that knows position: softmax(q.k + bias) v";
@@ -241,15 +241,15 @@ Verb attend_verb(CLI::App& program, const std::shared_ptr<SchemeRequest>& scheme
       "posenc attend --model config.json --q q.npy --k k.npy --v v.npy -o out.npy --causal\n"
       "posenc attend alibi --q q.npy --k k.npy --v v.npy -o out.npy --causal --scores weights.npy\n"
       "posenc attend t5 --table t5.npy --scale 1 --q q.npy --k k.npy --v v.npy -o out.npy --axes hsd";
-  verb.command = program.add_subcommand(std::string(verb.name));
+  verb.command = program.add_subcommand(verb.name);
   auto flags = std::make_shared<AttendFlags>();
-  add_flags(*verb.command, *flags, scheme->axes_of_x);
-  add_table_flag(*verb.command, scheme);
-  add_scheme_commands(*verb.command, scheme);
+  add_flags(verb.command, *flags, scheme->axes_of_x);
+  add_table_flag(verb.command, scheme);
+  add_scheme_commands(verb.command, scheme);
   verb.run = [flags, scheme, verb] {
-    const std::vector<std::string> leftovers = verb.command->remaining(true);
+    const std::vector<std::string> leftovers = verb.command.remaining();
     if (flags->model.path.empty()) require_scheme(verb, *scheme, leftovers.empty() ? "" : leftovers.front());
-    refuse_leftovers(*verb.command);
+    refuse_leftovers(verb.command);
     return run(*flags, *scheme);
   };
   return verb;

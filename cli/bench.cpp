@@ -203,7 +203,7 @@ int run(const BenchFlags& flags) {
 
 }  // namespace
 
-Verb bench_verb(CLI::App& program) {
+Verb bench_verb(Command program) {
   Verb verb;
   verb.name = "bench";
   verb.summary = "how fast this machine is, against what its own memory can do";
@@ -217,17 +217,17 @@ Verb bench_verb(CLI::App& program) {
       "the shape shown; decode is one new token in each of 64 sequences. With one thread and with all, unless "
       "--threads says how many. Needs 0.7 GiB and three minutes.";
   verb.examples = "posenc bench\nposenc bench table\nposenc bench rotate --threads 2 --json\nposenc bench attention";
-  verb.command = program.add_subcommand(std::string(verb.name));
+  verb.command = program.add_subcommand(verb.name);
   auto flags = std::make_shared<BenchFlags>();
-  verb.command->add_option("JOB", flags->jobs);
+  verb.command.add_option("JOB", flags->jobs);
   verb.command
-      ->add_option("--repeats", flags->repeats,
-                   "how often each job runs, or less often where that takes over 4 seconds (default 11)")
-      ->type_name("N");
-  verb.command->add_flag("--json", flags->json, "one JSON document on standard output, nothing else");
-  add_engine_flags(*verb.command, flags->engine);
+      .add_option("--repeats", flags->repeats,
+                  "how often each job runs, or less often where that takes over 4 seconds (default 11)")
+      .type_name("N");
+  verb.command.add_flag("--json", flags->json, "one JSON document on standard output, nothing else");
+  add_engine_flags(verb.command, flags->engine);
   verb.run = [flags, verb] {
-    refuse_leftovers(*verb.command);
+    refuse_leftovers(verb.command);
     return run(*flags);
   };
   return verb;

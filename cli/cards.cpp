@@ -107,7 +107,7 @@ int run(const CardsFlags& flags) {
 
 }  // namespace
 
-Verb cards_verb(CLI::App& program) {
+Verb cards_verb(Command program) {
   Verb verb;
   verb.name = "cards";
   verb.summary = "the flash cards for Anki, or on paper";
@@ -121,19 +121,19 @@ Verb cards_verb(CLI::App& program) {
       "posenc cards -o posenc.apkg\n"
       "posenc cards -o posenc.tsv --deck Transformers\n"
       "posenc cards -o rope.html --tag rope --per-page 1";
-  verb.command = program.add_subcommand(std::string(verb.name));
+  verb.command = program.add_subcommand(verb.name);
   auto flags = std::make_shared<CardsFlags>();
-  verb.command->add_option("-o,--output", flags->output, "where to write; - is standard output")->type_name("FILE");
-  verb.command->add_option("--format", flags->format, "tsv, apkg or html; the name of FILE says it otherwise")
-      ->type_name("WORD");
-  verb.command->add_option("--tag", flags->tag, "only cards on this: rope, alibi, scaling …")->type_name("TAG");
-  verb.command->add_option("--deck", flags->deck, "name of the deck (default posenc)")->type_name("NAME");
-  verb.command->add_option("--per-page", flags->per_page, "of .html: 1 or 8 cards to a sheet (default 8)")
-      ->type_name("N");
-  verb.command->add_flag("--force", flags->force, "replace FILE where it exists");
-  verb.command->add_flag("--quiet", flags->quiet, "no messages, only errors");
+  verb.command.add_option("-o,--output", flags->output, "where to write; - is standard output").type_name("FILE");
+  verb.command.add_option("--format", flags->format, "tsv, apkg or html; the name of FILE says it otherwise")
+      .type_name("WORD");
+  verb.command.add_option("--tag", flags->tag, "only cards on this: rope, alibi, scaling …").type_name("TAG");
+  verb.command.add_option("--deck", flags->deck, "name of the deck (default posenc)").type_name("NAME");
+  verb.command.add_option("--per-page", flags->per_page, "of .html: 1 or 8 cards to a sheet (default 8)")
+      .type_name("N");
+  verb.command.add_flag("--force", flags->force, "replace FILE where it exists");
+  verb.command.add_flag("--quiet", flags->quiet, "no messages, only errors");
   verb.run = [flags, verb] {
-    refuse_leftovers(*verb.command);
+    refuse_leftovers(verb.command);
     return run(*flags);
   };
   return verb;

@@ -285,7 +285,7 @@ int run(const CheckFlags& flags, SchemeRequest& request) {
 
 }  // namespace
 
-Verb check_verb(CLI::App& program, const std::shared_ptr<SchemeRequest>& scheme) {
+Verb check_verb(Command program, const std::shared_ptr<SchemeRequest>& scheme) {
   Verb verb;
   verb.name = "check";
   verb.summary = "does your implementation agree with a scheme or a model";
@@ -297,21 +297,21 @@ Verb check_verb(CLI::App& program, const std::shared_ptr<SchemeRequest>& scheme)
   verb.examples =
       "posenc check rope --base 500000 --before q.npy --after q_rotated.npy\n"
       "posenc check --model config.json --before q.npy --after q_rotated.npy --positions 0:16";
-  verb.command = program.add_subcommand(std::string(verb.name));
+  verb.command = program.add_subcommand(verb.name);
   auto flags = std::make_shared<CheckFlags>();
-  add_model_flags(*verb.command, flags->model);
-  add_two_tensor_flags(*verb.command, flags->tensors);
+  add_model_flags(verb.command, flags->model);
+  add_two_tensor_flags(verb.command, flags->tensors);
   verb.command
-      ->add_option("--tolerance", flags->tolerance,
-                   "largest difference, relative to the largest number (default: by type, 2e-6 for f32)")
-      ->type_name("X");
-  add_scheme_commands(*verb.command, scheme);
+      .add_option("--tolerance", flags->tolerance,
+                  "largest difference, relative to the largest number (default: by type, 2e-6 for f32)")
+      .type_name("X");
+  add_scheme_commands(verb.command, scheme);
   verb.run = [flags, scheme, verb] {
     if (flags->model.path.empty()) {
-      const std::vector<std::string> words = verb.command->remaining(true);
+      const std::vector<std::string> words = verb.command.remaining();
       require_scheme(verb, *scheme, words.empty() ? "" : words.front());
     }
-    refuse_leftovers(*verb.command);
+    refuse_leftovers(verb.command);
     // after a scheme that has axes of its own, the letters were taken for it
     if (flags->tensors.axes.empty()) flags->tensors.axes = scheme->axes_of_x;
     return run(*flags, *scheme);

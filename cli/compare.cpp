@@ -147,7 +147,7 @@ int run(const CompareFlags& flags) {
 
 }  // namespace
 
-Verb compare_verb(CLI::App& program) {
+Verb compare_verb(Command program) {
   Verb verb;
   verb.name = "compare";
   verb.summary = "where engines would compute different things for a model";
@@ -162,25 +162,25 @@ Verb compare_verb(CLI::App& program) {
       "posenc compare --model config.json\n"
       "posenc compare --model ./my-model --as hf,vllm --length 32768\n"
       "posenc compare --model config.json --as exact,hf,llama.cpp --length 131072 --json";
-  verb.command = program.add_subcommand(std::string(verb.name));
+  verb.command = program.add_subcommand(verb.name);
   auto flags = std::make_shared<CompareFlags>();
-  verb.command->add_option("--model", flags->model, "a config.json, a folder with one, or a .gguf file")
-      ->type_name("PATH");
+  verb.command.add_option("--model", flags->model, "a config.json, a folder with one, or a .gguf file")
+      .type_name("PATH");
   verb.command
-      ->add_option("--as", flags->engines,
-                   fmt::format("engines, the first to measure against: {}", fmt::join(known_engines(), ", ")))
-      ->type_name("NAMES");
-  verb.command->add_option("--length", flags->length, "tokens in the sequence (default: all that the model can use)")
-      ->type_name("N");
+      .add_option("--as", flags->engines,
+                  fmt::format("engines, the first to measure against: {}", fmt::join(known_engines(), ", ")))
+      .type_name("NAMES");
+  verb.command.add_option("--length", flags->length, "tokens in the sequence (default: all that the model can use)")
+      .type_name("N");
   verb.command
-      ->add_option(
+      .add_option(
           "--tolerance", flags->tolerance,
           "the largest difference of a cosine or sine that counts as none, of a score twice that (default 2^-8, as "
           "bf16 rounds)")
-      ->type_name("X");
-  verb.command->add_flag("--json", flags->json, "one JSON document");
+      .type_name("X");
+  verb.command.add_flag("--json", flags->json, "one JSON document");
   verb.run = [flags, verb] {
-    refuse_leftovers(*verb.command);
+    refuse_leftovers(verb.command);
     return run(*flags);
   };
   return verb;

@@ -197,7 +197,7 @@ int run(const ConvertFlags& flags) {
 
 }  // namespace
 
-Verb convert_verb(CLI::App& program) {
+Verb convert_verb(Command program) {
   Verb verb;
   verb.name = "convert";
   verb.summary = "moves query and key weights between pair layouts";
@@ -210,25 +210,23 @@ Verb convert_verb(CLI::App& program) {
   verb.examples =
       "posenc convert wq.npy -o wq_halves.npy --to halves --heads 8\n"
       "posenc convert wk.npy -o wk_halves.npy --to halves --heads 2 --rotary-dims 4";
-  verb.command = program.add_subcommand(std::string(verb.name));
+  verb.command = program.add_subcommand(verb.name);
   auto flags = std::make_shared<ConvertFlags>();
-  CLI::App& command = *verb.command;
+  Command command = verb.command;
   command.add_option("IN", flags->input);
-  command.add_option("-o,--output", flags->output, "a .npy or .safetensors file")->type_name("FILE");
-  command.add_option("--to", flags->to, "the layout that is wanted: interleaved or halves")->type_name("WORD");
-  command.add_option("--heads", flags->heads, "heads in IN; of keys, where they are fewer")->type_name("H");
+  command.add_option("-o,--output", flags->output, "a .npy or .safetensors file").type_name("FILE");
+  command.add_option("--to", flags->to, "the layout that is wanted: interleaved or halves").type_name("WORD");
+  command.add_option("--heads", flags->heads, "heads in IN; of keys, where they are fewer").type_name("H");
   command.add_option("--rotary-dims", flags->rotary_dims, "features of a head that turn (default: all)")
-      ->type_name("N");
-  command
-      .add_option("--first-dim", flags->first_dim, "first of them; negative: from the end of the head (default 0)")
-      ->type_name("N");
-  command.add_option("--dtype", flags->dtype, "the type of IN; bf16 must be said, for .npy cannot")
-      ->type_name("TYPE");
+      .type_name("N");
+  command.add_option("--first-dim", flags->first_dim, "first of them; negative: from the end of the head (default 0)")
+      .type_name("N");
+  command.add_option("--dtype", flags->dtype, "the type of IN; bf16 must be said, for .npy cannot").type_name("TYPE");
   command.add_flag("--json", flags->json, "one JSON document on what was done");
   command.add_flag("--force", flags->force, "replace FILE where it exists");
   command.add_flag("--quiet", flags->quiet, "no messages, only errors");
   verb.run = [flags, verb] {
-    refuse_leftovers(*verb.command);
+    refuse_leftovers(verb.command);
     return run(*flags);
   };
   return verb;

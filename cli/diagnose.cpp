@@ -8,7 +8,7 @@
 
 namespace posenc::cli {
 
-Verb diagnose_verb(CLI::App& program) {
+Verb diagnose_verb(Command program) {
   Verb verb;
   verb.name = "diagnose";
   verb.summary = "which convention made one tensor from another";
@@ -21,11 +21,11 @@ Verb diagnose_verb(CLI::App& program) {
   verb.examples =
       "posenc diagnose --before q.npy --after q_rotated.npy\n"
       "posenc diagnose --before q.npy --after q_rotated.npy --positions 0:16 --json";
-  verb.command = program.add_subcommand(std::string(verb.name));
+  verb.command = program.add_subcommand(verb.name);
   auto flags = std::make_shared<TwoTensorFlags>();
-  add_two_tensor_flags(*verb.command, *flags);
+  add_two_tensor_flags(verb.command, *flags);
   verb.run = [flags, verb] {
-    refuse_leftovers(*verb.command);
+    refuse_leftovers(verb.command);
     const TwoTensors two = read_two_tensors(*flags, verb.name);
     const Diagnosis found = diagnose(two.before_view, two.after_view, {.positions = two.positions, .axes = two.axes});
     print(flags->json ? dump_json(diagnosis_json(found), 2) + "\n" : diagnosis_text(found, !two.positions.empty()));

@@ -13,12 +13,12 @@ constexpr int kMostThreads = 1024;
 
 }  // namespace
 
-void add_engine_flags(CLI::App& verb, EngineFlags& flags) {
+void add_engine_flags(Command verb, EngineFlags& flags) {
   verb.add_option("--threads", flags.threads, "how many threads (default: all cores); results never depend on it")
-      ->type_name("N");
+      .type_name("N");
   verb.add_option("--backend", flags.backend,
                   fmt::format("who computes: {} (default {})", fmt::join(backends(), ", "), backends().front()))
-      ->type_name("NAME");
+      .type_name("NAME");
 }
 
 void use_engine(const EngineFlags& flags) {

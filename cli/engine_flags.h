@@ -1,8 +1,9 @@
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <cstdint>
 #include <string>
+
+#include "cli/command.h"
 
 namespace posenc::cli {
 
@@ -11,7 +12,7 @@ struct EngineFlags {
   std::string threads;
   std::string backend;
 };
-void add_engine_flags(CLI::App& verb, EngineFlags& flags);
+void add_engine_flags(Command verb, EngineFlags& flags);
 /// Throws: Failure or Error for a thread count or backend that there is not.
 void use_engine(const EngineFlags& flags);
 

@@ -87,24 +87,24 @@ std::string told(const ExplainFlags& flags) {
   return flags.markdown ? cell_markdown(cell) : cell_text(cell, columns, colour);
 }
 
-int run(const ExplainFlags& flags, const CLI::App& command) {
+int run(const ExplainFlags& flags, const Command& command) {
   if (flags.json && flags.markdown) refuse("explain: --json and --markdown exclude each other");
   if (flags.story.empty()) {
     for (const char* const flag : {"--cell", "--text", "--digits"}) {
-      if (command.count(flag) > 0) refuse(fmt::format("explain: {} needs a story (posenc explain lists them)", flag));
+      if (command.is_given(flag)) refuse(fmt::format("explain: {} needs a story (posenc explain lists them)", flag));
     }
     print(list_of_stories(flags));
     return kDone;
   }
-  if (command.count("--text") > 0 && flags.text.empty()) refuse("--text: is empty");
-  if (command.count("--cell") > 0 && flags.cell.empty()) refuse("--cell: is empty");
+  if (command.is_given("--text") && flags.text.empty()) refuse("--text: is empty");
+  if (command.is_given("--cell") && flags.cell.empty()) refuse("--cell: is empty");
   print(told(flags));
   return kDone;
 }
 
 }  // namespace
 
-Verb explain_verb(CLI::App& program) {
+Verb explain_verb(Command program) {
   Verb verb;
   verb.name = "explain";
   verb.summary = "worked examples, step by step, every number computed as you look";
@@ -119,19 +119,19 @@ Verb explain_verb(CLI::App& program) {
       "posenc explain dog-bites-man --text \"the cat saw the dog\"\n"
       "posenc explain frank-and-alex --cell \"K' Frank upscale\"\n"
       "posenc explain dot-product --digits 6 --markdown";
-  verb.command = program.add_subcommand(std::string(verb.name));
+  verb.command = program.add_subcommand(verb.name);
   auto flags = std::make_shared<ExplainFlags>();
-  verb.command->add_option("STORY", flags->story);
-  verb.command->add_option("--cell", flags->cell, "opens one cell into its products: \"MATRIX ROW COLUMN\"")
-      ->type_name("CELL");
-  verb.command->add_option("--text", flags->text, "a sentence of your own, 2 to 12 words (dog-bites-man)")
-      ->type_name("WORDS");
-  verb.command->add_option("--digits", flags->digits, "digits after the point (default 3)")->type_name("N");
-  verb.command->add_flag("--json", flags->json, "one JSON document on standard output, numbers in full");
-  verb.command->add_flag("--markdown", flags->markdown, "Markdown with tables");
+  verb.command.add_option("STORY", flags->story);
+  verb.command.add_option("--cell", flags->cell, "opens one cell into its products: \"MATRIX ROW COLUMN\"")
+      .type_name("CELL");
+  verb.command.add_option("--text", flags->text, "a sentence of your own, 2 to 12 words (dog-bites-man)")
+      .type_name("WORDS");
+  verb.command.add_option("--digits", flags->digits, "digits after the point (default 3)").type_name("N");
+  verb.command.add_flag("--json", flags->json, "one JSON document on standard output, numbers in full");
+  verb.command.add_flag("--markdown", flags->markdown, "Markdown with tables");
   verb.run = [flags, verb] {
-    refuse_leftovers(*verb.command);
-    return run(*flags, *verb.command);
+    refuse_leftovers(verb.command);
+    return run(*flags, verb.command);
   };
   return verb;
 }

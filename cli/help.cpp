@@ -43,18 +43,12 @@ std::string entries(const std::vector<Entry>& list) {
   return text;
 }
 
-std::string spelled(const CLI::Option& option) {
-  std::string text = fmt::format("--{}", option.get_lnames().front());
-  if (option.get_items_expected_max() > 0) text += fmt::format(" {}", option.get_type_name());
-  return text;
-}
-
-std::string options_of(const CLI::App& command) {
+std::string options_of(const Command& command) {
   std::vector<Entry> list;
-  for (const CLI::Option* option : command.get_options()) {
-    if (option->get_lnames().empty()) continue;
-    const std::string letter = option->get_snames().empty() ? "    " : fmt::format("-{}, ", option->get_snames()[0]);
-    list.push_back({letter + spelled(*option), option->get_description()});
+  for (const Flag& option : command.options()) {
+    if (option.long_names().empty()) continue;
+    const std::string letter = option.short_names().empty() ? "    " : fmt::format("-{}, ", option.short_names()[0]);
+    list.push_back({letter + option.spelled(), option.description()});
   }
   // --help is the first that was defined and the last to be looked for
   if (!list.empty()) std::rotate(list.begin(), list.begin() + 1, list.end());
@@ -67,7 +61,7 @@ std::string examples_of(std::string_view examples) {
   return text;
 }
 
-bool has_schemes(const Verb& verb) { return !verb.command->get_subcommands({}).empty(); }
+bool has_schemes(const Verb& verb) { return verb.command.has_subcommands(); }
 
 }  // namespace
 
@@ -102,25 +96,25 @@ std::string help_of(const Verb& verb) {
     }
     text += fmt::format("  posenc {} SCHEME --help lists the fields of one.\n\n", verb.name);
   }
-  text += fmt::format("{}\n{}\n", heading("Options:"), options_of(*verb.command));
+  text += fmt::format("{}\n{}\n", heading("Options:"), options_of(verb.command));
   return text + examples_of(verb.examples);
 }
 
-std::string help_of(const Verb& verb, const CLI::App& scheme_command) {
-  const std::string& scheme = scheme_command.get_name();
+std::string help_of(const Verb& verb, const Command& scheme_command) {
+  const std::string& scheme = scheme_command.name();
   std::string usage(verb.usage);
   if (const std::size_t at = usage.find("SCHEME"); at != std::string::npos) usage.replace(at, 6, scheme);
 
   std::vector<Entry> fields;
-  for (const CLI::Option* option : scheme_command.get_options()) {
-    if (option->get_group() == kFieldGroup) fields.push_back({spelled(*option), option->get_description()});
+  for (const Flag& option : scheme_command.options()) {
+    if (option.group() == kFieldGroup) fields.push_back({option.spelled(), option.description()});
   }
   std::string text = fmt::format("{}: {}\n\n", heading(fmt::format("posenc {} {}", verb.name, scheme)),
-                                 scheme_command.get_description());
+                                 scheme_command.description());
   text += fmt::format("{} posenc {} {}\n\n", heading("Usage:"), verb.name, usage);
   text += fmt::format("{}\n{}\n", heading(fmt::format("Fields of {}:", scheme)),
                       fields.empty() ? "  it has none\n" : entries(fields));
-  return text + fmt::format("{}\n{}", heading(fmt::format("Options of {}:", verb.name)), options_of(*verb.command));
+  return text + fmt::format("{}\n{}", heading(fmt::format("Options of {}:", verb.name)), options_of(verb.command));
 }
 
 }  // namespace posenc::cli

@@ -1,10 +1,11 @@
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "cli/command.h"
 
 namespace posenc::cli {
 
@@ -18,7 +19,7 @@ struct Verb {
   std::string_view usage;     // what follows "posenc NAME"
   std::string_view details;   // a paragraph
   std::string_view examples;  // one in a line
-  CLI::App* command = nullptr;
+  Command command;
   std::function<int()> run;  // returns the exit status
 };
 
@@ -27,6 +28,6 @@ std::string overview(const std::vector<Verb>& verbs);
 /// `posenc VERB --help`.
 std::string help_of(const Verb& verb);
 /// `posenc VERB SCHEME --help`: the scheme's fields first.
-std::string help_of(const Verb& verb, const CLI::App& scheme_command);
+std::string help_of(const Verb& verb, const Command& scheme_command);
 
 }  // namespace posenc::cli

@@ -247,7 +247,7 @@ std::string as_text(const Model& model) {
 
 }  // namespace
 
-Verb inspect_verb(CLI::App& program) {
+Verb inspect_verb(Command program) {
   Verb verb;
   verb.name = "inspect";
   verb.summary = "what a model's own files say of position";
@@ -262,16 +262,16 @@ Verb inspect_verb(CLI::App& program) {
       "posenc inspect config.json\n"
       "posenc inspect model.gguf\n"
       "posenc inspect ./my-model --json";
-  verb.command = program.add_subcommand(std::string(verb.name));
+  verb.command = program.add_subcommand(verb.name);
   struct Flags {
     std::string path;
     bool json = false;
   };
   auto flags = std::make_shared<Flags>();
-  verb.command->add_option("PATH", flags->path);
-  verb.command->add_flag("--json", flags->json, "one JSON document");
+  verb.command.add_option("PATH", flags->path);
+  verb.command.add_flag("--json", flags->json, "one JSON document");
   verb.run = [flags, verb] {
-    refuse_leftovers(*verb.command);
+    refuse_leftovers(verb.command);
     if (flags->path.empty()) refuse("inspect: the model is missing (posenc inspect config.json)");
     const Model model = model_from(flags->path);
     print(flags->json ? as_json(model, flags->path) : as_text(model));

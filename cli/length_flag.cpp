@@ -23,9 +23,9 @@ void refuse_without_length(const Scheme& scheme) {
 
 }  // namespace
 
-void add_length_flag(CLI::App& verb, std::string& length) {
+void add_length_flag(Command verb, std::string& length) {
   verb.add_option("--length", length, "tokens in the whole sequence, for scalings of rope that depend on it")
-      ->type_name("N");
+      .type_name("N");
 }
 
 std::int64_t length_from(const std::string& text, const Scheme& scheme) {

@@ -1,15 +1,15 @@
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <cstdint>
 #include <string>
 
+#include "cli/command.h"
 #include "posenc/scheme.h"
 
 namespace posenc::cli {
 
 /// --length: how long the sequence is, for schemes that depend on it.
-void add_length_flag(CLI::App& verb, std::string& length);
+void add_length_flag(Command verb, std::string& length);
 
 /// The length, or 0 where none is said.
 /// Throws: Failure for a length below 1, and where a scheme needs one and has none.

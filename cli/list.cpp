@@ -59,7 +59,7 @@ std::string as_json() {
 
 }  // namespace
 
-Verb list_verb(CLI::App& program) {
+Verb list_verb(Command program) {
   Verb verb;
   verb.name = "list";
   verb.summary = "every scheme with its family, its formula and who uses it";
@@ -70,13 +70,13 @@ Verb list_verb(CLI::App& program) {
       "it "
       "alone. Scalings stretch rope beyond the length a model was trained with.";
   verb.examples = "posenc list\nposenc list --json\nposenc list --scalings";
-  verb.command = program.add_subcommand(std::string(verb.name));
+  verb.command = program.add_subcommand(verb.name);
   auto json = std::make_shared<bool>(false);
   auto scalings = std::make_shared<bool>(false);
-  verb.command->add_flag("--scalings", *scalings, "every scaling of rope instead, with its formula and its fields");
-  verb.command->add_flag("--json", *json, "one JSON document, with the default of every field");
+  verb.command.add_flag("--scalings", *scalings, "every scaling of rope instead, with its formula and its fields");
+  verb.command.add_flag("--json", *json, "one JSON document, with the default of every field");
   verb.run = [json, scalings, verb] {
-    refuse_leftovers(*verb.command);
+    refuse_leftovers(verb.command);
     if (*scalings) {
       print(*json ? scalings_as_json() : scalings_as_text());
     } else {

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <cstdlib>
 #include <exception>
 #include <memory>
@@ -21,22 +20,11 @@
 namespace posenc::cli {
 namespace {
 
-// CLI11's own words, where they can be said more plainly.
-std::string plain_words(const CLI::ParseError& error) {
-  std::string text = error.what();
-  const std::string option = text.substr(0, text.find(':'));
-  if (dynamic_cast<const CLI::ArgumentMismatch*>(&error) != nullptr) {
-    return text.find("missing") != std::string::npos ? fmt::format("{} needs a value", option)
-                                                     : fmt::format("{} is given more than once", option);
-  }
-  return text;
-}
-
 std::string help_text(const std::vector<Verb>& verbs) {
   for (const Verb& verb : verbs) {
-    if (!*verb.command) continue;
-    const std::vector<CLI::App*> schemes = verb.command->get_subcommands();
-    return schemes.empty() ? help_of(verb) : help_of(verb, *schemes.front());
+    if (!verb.command.is_chosen()) continue;
+    const std::vector<Command> schemes = verb.command.chosen_subcommands();
+    return schemes.empty() ? help_of(verb) : help_of(verb, schemes.front());
   }
   return overview(verbs);
 }
@@ -62,13 +50,13 @@ int run(std::vector<std::string> arguments) {
   accept_help_as_verb(arguments);
   const auto further = std::make_shared<std::vector<SchemeRequest>>(take_further_schemes(arguments));
   const auto scheme = std::make_shared<SchemeRequest>(take_json_scheme(arguments));
-  CLI::App program;
-  program.name("posenc");
-  program.set_help_flag("-h,--help", "this text");
+  Parser parser("posenc", "-h,--help");
+  Command program = parser.program();
   bool wants_version = false;
   program.add_flag("--version", wants_version);
   // what nobody takes is refused below, with a better message
-  program.allow_extras()->require_subcommand(0, 1);
+  program.allow_extras();
+  program.require_at_most_one();
   const std::vector<Verb> verbs = {tour_verb(program),          explain_verb(program),
                                    prove_verb(program, scheme), plot_verb(program, scheme, further),
                                    practice_verb(program),      cards_verb(program),
@@ -78,21 +66,16 @@ int run(std::vector<std::string> arguments) {
                                    compare_verb(program),       check_verb(program, scheme),
                                    diagnose_verb(program),      positions_verb(program),
                                    convert_verb(program)};
-  try {
-    // CLI11 takes them from the back
-    program.parse(std::vector<std::string>(arguments.rbegin(), arguments.rend()));
-  } catch (const CLI::CallForHelp&) {
+  if (!parser.parse(arguments)) {
     print(help_text(verbs));
     return kDone;
-  } catch (const CLI::ParseError& error) {
-    refuse(plain_words(error));
   }
   if (wants_version) {
     print("posenc " POSENC_VERSION "\n");
     return kDone;
   }
   for (const Verb& verb : verbs) {
-    if (*verb.command) return verb.run();
+    if (verb.command.is_chosen()) return verb.run();
   }
   if (!arguments.empty()) refuse_verb(arguments.front(), verbs);
   print(overview(verbs));

@@ -75,13 +75,13 @@ Model model_from(const std::string& path) {
   }
 }
 
-void add_model_flags(CLI::App& verb, ModelFlags& flags) {
+void add_model_flags(Command verb, ModelFlags& flags) {
   verb.add_option("--model", flags.path,
                   "instead of a scheme, that of a model: a config.json, a folder with one, or a .gguf file")
-      ->type_name("PATH");
+      .type_name("PATH");
   verb.add_option("--layer-type", flags.layer_type,
                   "which layers of a model, where they differ: a type, or the number of one")
-      ->type_name("NAME");
+      .type_name("NAME");
 }
 
 LayerGroup take_model(const ModelFlags& flags, SchemeRequest& request, std::string_view verb, bool is_quiet) {

@@ -1,9 +1,9 @@
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <string>
 #include <string_view>
 
+#include "cli/command.h"
 #include "cli/scheme_flags.h"
 #include "posenc/model.h"
 
@@ -17,7 +17,7 @@ Model model_from(const std::string& path);
 struct ModelFlags {
   std::string path, layer_type;
 };
-void add_model_flags(CLI::App& verb, ModelFlags& flags);
+void add_model_flags(Command verb, ModelFlags& flags);
 
 /// The layers that are meant, and the scheme of the request set to theirs, every field of it given. What else the
 /// model does with position, and what is odd in its files, goes to stderr, unless it is to be quiet.

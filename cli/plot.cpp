@@ -36,29 +36,29 @@ struct PlotFlags {
   EngineFlags engine;
 };
 
-void add_flags(CLI::App& verb, PlotFlags& flags) {
+void add_flags(Command verb, PlotFlags& flags) {
   verb.add_option("KIND", flags.kind);
   verb.add_option("-o,--output", flags.output,
                   "write a picture: .svg, .png or .pdf; - is standard output. Without it, drawn in the terminal")
-      ->type_name("FILE");
-  verb.add_option("--format", flags.format, "what -o - writes: svg, png or pdf (default svg)")->type_name("WORD");
+      .type_name("FILE");
+  verb.add_option("--format", flags.format, "what -o - writes: svg, png or pdf (default svg)").type_name("WORD");
   verb.add_option("--zoom", flags.zoom, "the positions to draw (decay: distances), from A up to, not including, B")
-      ->type_name("A:B");
-  verb.add_option("--at", flags.at, "fingerprint, phasors: the position (default 37 and 10)")->type_name("P");
-  verb.add_option("--shift", flags.shift, "phasors: second hands, so many positions later")->type_name("K");
+      .type_name("A:B");
+  verb.add_option("--at", flags.at, "fingerprint, phasors: the position (default 37 and 10)").type_name("P");
+  verb.add_option("--shift", flags.shift, "phasors: second hands, so many positions later").type_name("K");
   verb.add_option("--features", flags.features, "waves, heatmap, fingerprint: these features, as 0,2,4")
-      ->type_name("N,N,…");
+      .type_name("N,N,…");
   verb.add_flag("--lines", flags.lines, "bias: lines against distance in place of maps");
   verb.add_option("--trained", flags.trained, "scaling: the trained length (default 4096, or what the scaling says)")
-      ->type_name("N");
-  verb.add_option("--factor", flags.factor, "scaling: how many times longer (default 8)")->type_name("X");
+      .type_name("N");
+  verb.add_option("--factor", flags.factor, "scaling: how many times longer (default 8)").type_name("X");
   verb.add_option("--numerics", flags.numerics,
                   "which angle: exact, or the float32 one of engines, hf-f32 or ggml-f32 (default exact)")
-      ->type_name("WORD");
+      .type_name("WORD");
   add_length_flag(verb, flags.length);
-  verb.add_option("--title", flags.title, "a title of your own; empty: none")->type_name("TEXT");
+  verb.add_option("--title", flags.title, "a title of your own; empty: none").type_name("TEXT");
   verb.add_option("--size", flags.size, "of the picture in pixels (PDF: points), as 1200x800; text grows with it")
-      ->type_name("WxH");
+      .type_name("WxH");
   verb.add_flag("--json", flags.json, "the figure's data as one JSON document on standard output");
   verb.add_flag("--force", flags.force, "replace FILE where it exists");
   verb.add_flag("--quiet", flags.quiet, "no messages, only errors");
@@ -283,7 +283,7 @@ std::string details() {
 
 }  // namespace
 
-Verb plot_verb(CLI::App& program, const std::shared_ptr<SchemeRequest>& scheme,
+Verb plot_verb(Command program, const std::shared_ptr<SchemeRequest>& scheme,
                const std::shared_ptr<std::vector<SchemeRequest>>& further) {
   static const std::string kDetails = details();
   Verb verb;
@@ -302,12 +302,12 @@ Verb plot_verb(CLI::App& program, const std::shared_ptr<SchemeRequest>& scheme,
       "posenc plot bias t5 --lines --zoom 0:128\n"
       "posenc plot scaling rope --base 500000 --trained 8192 --factor 16\n"
       "posenc plot error --zoom 1:10000000 --json";
-  verb.command = program.add_subcommand(std::string(verb.name));
+  verb.command = program.add_subcommand(verb.name);
   auto flags = std::make_shared<PlotFlags>();
-  add_flags(*verb.command, *flags);
-  add_scheme_commands(*verb.command, scheme);
+  add_flags(verb.command, *flags);
+  add_scheme_commands(verb.command, scheme);
   verb.run = [flags, scheme, further, verb] {
-    refuse_leftovers(*verb.command);
+    refuse_leftovers(verb.command);
     return run(*flags, *scheme, *further);
   };
   return verb;

@@ -139,7 +139,7 @@ int run(const PositionsFlags& flags) {
 
 }  // namespace
 
-Verb positions_verb(CLI::App& program) {
+Verb positions_verb(Command program) {
   Verb verb;
   verb.name = "positions";
   verb.summary = "position ids from padding masks, packed sequences and grids";
@@ -153,27 +153,27 @@ Verb positions_verb(CLI::App& program) {
       "posenc positions --lengths 5,3,8\n"
       "posenc positions --grid 2,3,4 -o thw.npy\n"
       "posenc positions --mask mask.npy --rule roberta";
-  verb.command = program.add_subcommand(std::string(verb.name));
+  verb.command = program.add_subcommand(verb.name);
   auto flags = std::make_shared<PositionsFlags>();
   verb.command
-      ->add_option("--mask", flags->mask, "integers [sequence] or [batch, sequence]: 1 for a token, 0 for padding")
-      ->type_name("FILE");
-  verb.command->add_option("--lengths", flags->lengths, "lengths of sequences that are packed one after the other")
-      ->type_name("N,N,…");
-  verb.command->add_option("--grid", flags->grid, "extents of an image or video: H,W or T,H,W")->type_name("T,H,W");
+      .add_option("--mask", flags->mask, "integers [sequence] or [batch, sequence]: 1 for a token, 0 for padding")
+      .type_name("FILE");
+  verb.command.add_option("--lengths", flags->lengths, "lengths of sequences that are packed one after the other")
+      .type_name("N,N,…");
+  verb.command.add_option("--grid", flags->grid, "extents of an image or video: H,W or T,H,W").type_name("T,H,W");
   verb.command
-      ->add_option(
+      .add_option(
           "--rule", flags->rule,
           "of a mask: cumulative, the first token is 0; roberta, it is one past --padding (default cumulative)")
-      ->type_name("WORD");
-  verb.command->add_option("--padding", flags->padding, "position of padding (default 1)")->type_name("N");
-  verb.command->add_option("--first", flags->first, "added to every position (default 0)")->type_name("N");
-  verb.command->add_option("-o,--output", flags->output, "a .npy or .safetensors file of int64")->type_name("FILE");
-  verb.command->add_flag("--json", flags->json, "one JSON document with shape and positions");
-  verb.command->add_flag("--force", flags->force, "replace FILE where it exists");
-  verb.command->add_flag("--quiet", flags->quiet, "no messages, only errors");
+      .type_name("WORD");
+  verb.command.add_option("--padding", flags->padding, "position of padding (default 1)").type_name("N");
+  verb.command.add_option("--first", flags->first, "added to every position (default 0)").type_name("N");
+  verb.command.add_option("-o,--output", flags->output, "a .npy or .safetensors file of int64").type_name("FILE");
+  verb.command.add_flag("--json", flags->json, "one JSON document with shape and positions");
+  verb.command.add_flag("--force", flags->force, "replace FILE where it exists");
+  verb.command.add_flag("--quiet", flags->quiet, "no messages, only errors");
   verb.run = [flags, verb] {
-    refuse_leftovers(*verb.command);
+    refuse_leftovers(verb.command);
     return run(*flags);
   };
   return verb;

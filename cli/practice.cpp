@@ -137,7 +137,7 @@ int run(const PracticeFlags& flags) {
 
 }  // namespace
 
-Verb practice_verb(CLI::App& program) {
+Verb practice_verb(Command program) {
   Verb verb;
   verb.name = "practice";
   verb.summary = "questions, cards and endless fill-ins, graded, with spaced repetition";
@@ -153,22 +153,22 @@ Verb practice_verb(CLI::App& program) {
       "posenc practice --kind fill-ins --tag rope\n"
       "posenc practice --list\n"
       "posenc practice --kind fill-ins --seed 7 --count 3 --json";
-  verb.command = program.add_subcommand(std::string(verb.name));
+  verb.command = program.add_subcommand(verb.name);
   auto flags = std::make_shared<PracticeFlags>();
-  verb.command->add_option("--kind", flags->kind, "questions, cards or fill-ins; all of them otherwise")
-      ->type_name("WORD");
-  verb.command->add_option("--tag", flags->tag, "only what is about this: rope, alibi, bugs, pe-value …")
-      ->type_name("TAG");
-  verb.command->add_option("--count", flags->count, "how many (default 10)")->type_name("N");
-  verb.command->add_option("--seed", flags->seed, "the same seed asks the same (default: another each time)")
-      ->type_name("N");
-  verb.command->add_option("--today", flags->today, "as if it were this day, YYYY-MM-DD")->type_name("DATE");
-  verb.command->add_flag("--no-progress", flags->no_progress, "read and keep nothing");
-  verb.command->add_flag("--list", flags->list, "what there is and when it is due, and ask nothing");
-  verb.command->add_flag("--json", flags->json,
-                         "what would be asked of a beginner, with answers, and ask nothing; with --list, everything");
+  verb.command.add_option("--kind", flags->kind, "questions, cards or fill-ins; all of them otherwise")
+      .type_name("WORD");
+  verb.command.add_option("--tag", flags->tag, "only what is about this: rope, alibi, bugs, pe-value …")
+      .type_name("TAG");
+  verb.command.add_option("--count", flags->count, "how many (default 10)").type_name("N");
+  verb.command.add_option("--seed", flags->seed, "the same seed asks the same (default: another each time)")
+      .type_name("N");
+  verb.command.add_option("--today", flags->today, "as if it were this day, YYYY-MM-DD").type_name("DATE");
+  verb.command.add_flag("--no-progress", flags->no_progress, "read and keep nothing");
+  verb.command.add_flag("--list", flags->list, "what there is and when it is due, and ask nothing");
+  verb.command.add_flag("--json", flags->json,
+                        "what would be asked of a beginner, with answers, and ask nothing; with --list, everything");
   verb.run = [flags, verb] {
-    refuse_leftovers(*verb.command);
+    refuse_leftovers(verb.command);
     return run(*flags);
   };
   return verb;

@@ -34,11 +34,10 @@ struct Subjects {
   NpyArray weights;  // of the one scheme
 };
 
-bool has_flags(const CLI::App& chosen) {
-  const auto options = chosen.get_options();
-  return std::any_of(options.begin(), options.end(), [](const CLI::Option* option) {
-    return option->get_group() == kFieldGroup && option->count() > 0;
-  });
+bool has_flags(const Command& chosen) {
+  const auto options = chosen.options();
+  return std::any_of(options.begin(), options.end(),
+                     [](const Flag& option) { return option.group() == kFieldGroup && option.is_given(); });
 }
 
 Scheme scheme_from(const std::string& word) {
@@ -52,7 +51,7 @@ Scheme scheme_from(const std::string& word) {
 Subjects subjects_of(const Verb& verb, SchemeRequest& request) {
   Subjects subjects;
   if (!request.is_chosen) {
-    subjects.are_named = !verb.command->remaining(true).empty();
+    subjects.are_named = !verb.command.remaining().empty();
     if (!subjects.are_named) subjects.schemes = schemes_to_prove();
   } else {
     subjects.are_named = true;
@@ -60,14 +59,14 @@ Subjects subjects_of(const Verb& verb, SchemeRequest& request) {
     const bool has_width = is_given(request, "width") || !request.weights_path.empty();
     subjects.schemes.push_back(has_width ? request.scheme : for_proving(request.scheme));
   }
-  const std::vector<std::string> words = verb.command->remaining(true);
+  const std::vector<std::string> words = verb.command.remaining();
   for (const std::string& word : words) {
-    if (word.starts_with('-') && (words.front() == word || subjects.schemes.empty())) refuse_leftovers(*verb.command);
+    if (word.starts_with('-') && (words.front() == word || subjects.schemes.empty())) refuse_leftovers(verb.command);
     if (word.starts_with('-')) refuse(fmt::format("prove: {}: fields can be set where one scheme is named", word));
     subjects.schemes.push_back(scheme_from(word));
   }
-  for (const CLI::App* const chosen : verb.command->get_subcommands()) {
-    if (subjects.schemes.size() > 1 && has_flags(*chosen)) {
+  for (const Command& chosen : verb.command.chosen_subcommands()) {
+    if (subjects.schemes.size() > 1 && has_flags(chosen)) {
       refuse("prove: fields can be set where one scheme is named; of several, write them in JSON");
     }
   }
@@ -153,7 +152,7 @@ int run(const ProveFlags& flags, const Subjects& subjects) {
 
 }  // namespace
 
-Verb prove_verb(CLI::App& program, const std::shared_ptr<SchemeRequest>& scheme) {
+Verb prove_verb(Command program, const std::shared_ptr<SchemeRequest>& scheme) {
   Verb verb;
   verb.name = "prove";
   verb.summary = "what is said of each scheme, measured: a number, a bound, a verdict";
@@ -172,17 +171,16 @@ Verb prove_verb(CLI::App& program, const std::shared_ptr<SchemeRequest>& scheme)
       "posenc prove sinusoidal --width 8\n"
       "posenc prove rope --length 10000000\n"
       "posenc prove --json";
-  verb.command = program.add_subcommand(std::string(verb.name));
+  verb.command = program.add_subcommand(verb.name);
   auto flags = std::make_shared<ProveFlags>();
   verb.command
-      ->add_option("--length", flags->length, "positions 0 to N - 1; of many, both ends are looked at (default 1024)")
-      ->type_name("N");
-  verb.command->add_option("--seed", flags->seed, "of everything that is drawn at random (default 1)")
-      ->type_name("N");
-  verb.command->add_flag("--json", flags->json, "one JSON document with all numbers, also those behind the verdicts");
-  verb.command->add_flag("--quiet", flags->quiet, "no progress bar");
-  add_engine_flags(*verb.command, flags->engine);
-  add_scheme_commands(*verb.command, scheme);
+      .add_option("--length", flags->length, "positions 0 to N - 1; of many, both ends are looked at (default 1024)")
+      .type_name("N");
+  verb.command.add_option("--seed", flags->seed, "of everything that is drawn at random (default 1)").type_name("N");
+  verb.command.add_flag("--json", flags->json, "one JSON document with all numbers, also those behind the verdicts");
+  verb.command.add_flag("--quiet", flags->quiet, "no progress bar");
+  add_engine_flags(verb.command, flags->engine);
+  add_scheme_commands(verb.command, scheme);
   verb.run = [flags, scheme, verb] { return run(*flags, subjects_of(verb, *scheme)); };
   return verb;
 }

@@ -148,12 +148,12 @@ bool is_letters(std::string_view text) {
   return !text.empty() && std::all_of(text.begin(), text.end(), [](char c) { return c >= 'a' && c <= 'z'; });
 }
 
-template <class S> void add_command(CLI::App& verb, const std::shared_ptr<SchemeRequest>& request) {
-  CLI::App* const command = verb.add_subcommand(std::string(S::name), std::string(S::formula));
+template <class S> void add_command(Command verb, const std::shared_ptr<SchemeRequest>& request) {
+  Command command = verb.add_subcommand(S::name, S::formula);
   // flags of the verb may come after the scheme's name
-  command->fallthrough();
+  command.fallthrough();
   // before any of its flags is read; a scheme from JSON stands here already
-  command->preparse_callback([request](std::size_t) {
+  command.before_parsing([request] {
     request->is_chosen = true;
     if (!std::holds_alternative<S>(request->scheme)) request->scheme = S{};
   });
@@ -164,30 +164,31 @@ template <class S> void add_command(CLI::App& verb, const std::shared_ptr<Scheme
       std::get<S>(request->scheme).*member = value_from(member, field, text);
       request->given.push_back(field);
     };
-    CLI::Option* option = nullptr;
-    if (name == "axes" && verb.get_option_no_throw(flag) != nullptr) {
-      // a verb has a flag of that name as well; its values are letters, the field's a number
-      const auto sort_out = [request, set](const std::string& text) {
-        is_letters(text) ? void(request->axes_of_x = text) : set(text);
-      };
-      option = command->add_option_function<std::string>(flag, sort_out)->trigger_on_parse();
-    } else {
+    const auto add_field = [&] {
+      if (name == "axes" && verb.has_option(flag)) {
+        // a verb has a flag of that name as well; its values are letters, the field's a number
+        const auto sort_out = [request, set](const std::string& text) {
+          is_letters(text) ? void(request->axes_of_x = text) : set(text);
+        };
+        return command.add_option(flag, sort_out).trigger_on_parse();
+      }
       // as JSON spells it, too
       const bool has_two = flag != fmt::format("--{}", name);
-      option = command->add_option_function<std::string>(has_two ? fmt::format("{},--{}", flag, name) : flag, set);
-    }
-    option->description(help_of(help, S{}.*member))
-        ->type_name(std::string(placeholder_of<Member>()))
-        ->group(std::string(kFieldGroup));
+      return command.add_option(has_two ? fmt::format("{},--{}", flag, name) : flag, set);
+    };
+    add_field()
+        .description(help_of(help, S{}.*member))
+        .type_name(std::string(placeholder_of<Member>()))
+        .group(kFieldGroup);
   });
   if constexpr (!kTableAxes<S>.empty()) {
     const std::string help = fmt::format("the trained table, {}; its sizes follow from the file", kTableAxes<S>);
-    command->add_option("--table", request->weights_path, help)->type_name("FILE")->group(std::string(kFieldGroup));
+    command.add_option("--table", request->weights_path, help).type_name("FILE").group(kFieldGroup);
   }
 }
 
 template <class... S>
-void add_commands(const std::variant<S...>*, CLI::App& verb, const std::shared_ptr<SchemeRequest>& request) {
+void add_commands(const std::variant<S...>*, Command verb, const std::shared_ptr<SchemeRequest>& request) {
   (add_command<S>(verb, request), ...);
 }
 
@@ -233,13 +234,13 @@ SchemeRequest take_json_scheme(std::vector<std::string>& arguments) {
   return request;
 }
 
-void add_table_flag(CLI::App& verb, const std::shared_ptr<SchemeRequest>& request) {
+void add_table_flag(Command verb, const std::shared_ptr<SchemeRequest>& request) {
   verb.add_option("--table", request->weights_path, "with --model: the trained table, where the model has one")
-      ->type_name("FILE");
+      .type_name("FILE");
 }
 
-void add_scheme_commands(CLI::App& verb, const std::shared_ptr<SchemeRequest>& request) {
-  verb.require_subcommand(0, 1);
+void add_scheme_commands(Command verb, const std::shared_ptr<SchemeRequest>& request) {
+  verb.require_at_most_one();
   add_commands(static_cast<const Scheme*>(nullptr), verb, request);
 }
 

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -8,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "cli/command.h"
 #include "posenc/npy.h"
 #include "posenc/scheme.h"
 
@@ -28,10 +28,10 @@ struct SchemeRequest {
 SchemeRequest take_json_scheme(std::vector<std::string>& arguments);
 
 /// --table for verbs that also take a scheme from a model, which has no command of its own.
-void add_table_flag(CLI::App& verb, const std::shared_ptr<SchemeRequest>& request);
+void add_table_flag(Command verb, const std::shared_ptr<SchemeRequest>& request);
 
 /// Adds one command for each scheme to a verb, with one flag for each field of the scheme.
-void add_scheme_commands(CLI::App& verb, const std::shared_ptr<SchemeRequest>& request);
+void add_scheme_commands(Command verb, const std::shared_ptr<SchemeRequest>& request);
 
 /// The value of an integer field, where the scheme has one of this name.
 std::optional<std::int64_t> integer_field(const Scheme& scheme, std::string_view name);

@@ -34,32 +34,31 @@ struct TableFlags {
   EngineFlags engine;
 };
 
-void add_flags(CLI::App& verb, TableFlags& flags) {
+void add_flags(Command verb, TableFlags& flags) {
   verb.add_option("--positions", flags.positions,
                   "which positions: 8 (one), 0:8 (from 0 up to, not including, 8), 0:4096:64 (every 64th), 0,1,5 (a "
                   "list), @ids.npy (int64, [n] or [axes, n])")
-      ->type_name("P");
+      .type_name("P");
   verb.add_option("--grid", flags.grid, "for schemes with axes: every point of a grid, row by row, as 14,14")
-      ->type_name("H,W");
+      .type_name("H,W");
   verb.add_option("--queries", flags.queries, "for biases, [heads, queries, keys]: where the queries stand")
-      ->type_name("P");
-  verb.add_option("--keys", flags.keys, "where the keys stand (default: where the queries do)")->type_name("P");
+      .type_name("P");
+  verb.add_option("--keys", flags.keys, "where the keys stand (default: where the queries do)").type_name("P");
   verb.add_option(
           "-o,--output", flags.output,
           "write a file: .npy, .safetensors, .csv or .json; - is standard output. Without it, a table to read")
-      ->type_name("FILE");
+      .type_name("FILE");
   verb.add_option("--format", flags.format, "what -o - writes: npy, safetensors, csv or json (default npy)")
-      ->type_name("WORD");
+      .type_name("WORD");
   verb.add_flag("--json", flags.json, "one JSON document on standard output, nothing else");
   verb.add_option("--dtype", flags.dtype, "type of the values: f32, f64, f16 or bf16 (default f32)")
-      ->type_name("TYPE");
+      .type_name("TYPE");
   verb.add_option("--numerics", flags.numerics,
                   "which angle: exact, or the float32 one of engines, hf-f32 or ggml-f32 (default exact)")
-      ->type_name("WORD");
+      .type_name("WORD");
   add_length_flag(verb, flags.length);
-  verb.add_option("--digits", flags.digits, "digits after the point in the table to read (default 3)")
-      ->type_name("N");
-  verb.add_option("--max-bytes", flags.max_bytes, "refuse a larger table (default 64GiB)")->type_name("SIZE");
+  verb.add_option("--digits", flags.digits, "digits after the point in the table to read (default 3)").type_name("N");
+  verb.add_option("--max-bytes", flags.max_bytes, "refuse a larger table (default 64GiB)").type_name("SIZE");
   verb.add_flag("--force", flags.force, "replace FILE where it exists");
   verb.add_flag("--quiet", flags.quiet, "no messages and no progress bar, only errors");
   add_engine_flags(verb, flags.engine);
@@ -262,7 +261,7 @@ int run(const TableFlags& flags, SchemeRequest& request) {
 
 }  // namespace
 
-Verb table_verb(CLI::App& program, const std::shared_ptr<SchemeRequest>& scheme) {
+Verb table_verb(Command program, const std::shared_ptr<SchemeRequest>& scheme) {
   Verb verb;
   verb.name = "table";
   verb.summary = "the numbers of a scheme: one row for each position, or for biases one for each query";
@@ -281,14 +280,14 @@ Verb table_verb(CLI::App& program, const std::shared_ptr<SchemeRequest>& scheme)
       "posenc table alibi --heads 8 --queries 0:6\n"
       "posenc table t5 --table t5.npy --queries 0:512 -o bias.npy\n"
       "posenc table '{\"scheme\":\"sinusoidal\",\"width\":4}' --positions 0:4 --json";
-  verb.command = program.add_subcommand(std::string(verb.name));
+  verb.command = program.add_subcommand(verb.name);
   auto flags = std::make_shared<TableFlags>();
-  add_flags(*verb.command, *flags);
-  add_scheme_commands(*verb.command, scheme);
+  add_flags(verb.command, *flags);
+  add_scheme_commands(verb.command, scheme);
   verb.run = [flags, scheme, verb] {
-    const std::vector<std::string> words = verb.command->remaining(true);
+    const std::vector<std::string> words = verb.command.remaining();
     require_scheme(verb, *scheme, words.empty() ? "" : words.front());
-    refuse_leftovers(*verb.command);
+    refuse_leftovers(verb.command);
     return run(*flags, *scheme);
   };
   return verb;

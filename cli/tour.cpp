@@ -226,7 +226,7 @@ int run(const TourFlags& flags) {
 
 }  // namespace
 
-Verb tour_verb(CLI::App& program) {
+Verb tour_verb(Command program) {
   Verb verb;
   verb.name = "tour";
   verb.summary = "start here: word order lost and found, in numbers; writes a report to read and print";
@@ -238,13 +238,13 @@ Verb tour_verb(CLI::App& program) {
       "DIR/index.html, one file that needs no other. A "
       "page of an earlier tour is replaced without asking, any other file never.";
   verb.examples = "posenc tour\nposenc tour -o report";
-  verb.command = program.add_subcommand(std::string(verb.name));
+  verb.command = program.add_subcommand(verb.name);
   auto flags = std::make_shared<TourFlags>();
-  verb.command->add_option("-o,--output", flags->folder, "folder of the report (default posenc-tour)")
-      ->type_name("DIR");
-  verb.command->add_flag("--force", flags->force, "replaces an index.html there, whatever it is");
+  verb.command.add_option("-o,--output", flags->folder, "folder of the report (default posenc-tour)")
+      .type_name("DIR");
+  verb.command.add_flag("--force", flags->force, "replaces an index.html there, whatever it is");
   verb.run = [flags, verb] {
-    refuse_leftovers(*verb.command);
+    refuse_leftovers(verb.command);
     return run(*flags);
   };
   return verb;

@@ -86,17 +86,17 @@ std::string_view verdict_text(Verdict verdict) {
 
 }  // namespace
 
-void add_two_tensor_flags(CLI::App& verb, TwoTensorFlags& flags) {
-  verb.add_option("--before", flags.before, "the vectors before position was applied")->type_name("FILE");
-  verb.add_option("--after", flags.after, "the same after it")->type_name("FILE");
+void add_two_tensor_flags(Command verb, TwoTensorFlags& flags) {
+  verb.add_option("--before", flags.before, "the vectors before position was applied").type_name("FILE");
+  verb.add_option("--after", flags.after, "the same after it").type_name("FILE");
   verb.add_option("--positions", flags.positions,
                   "position of each token: 0:8, 0,1,5 or @ids.npy, int64 [n] or [axes, n] (default: consecutive)")
-      ->type_name("P");
+      .type_name("P");
   verb.add_option("--axes", flags.axes,
                   "what the axes are: sd, hsd, shd, bsd, bhsd or bshd (b batch, h heads, s sequence, d features; "
                   "default: the last two are sd)")
-      ->type_name("WORD");
-  verb.add_option("--dtype", flags.dtype, "their type; bf16 must be said, for .npy cannot")->type_name("TYPE");
+      .type_name("WORD");
+  verb.add_option("--dtype", flags.dtype, "their type; bf16 must be said, for .npy cannot").type_name("TYPE");
   verb.add_flag("--json", flags.json, "one JSON document");
 }
 

@@ -1,9 +1,9 @@
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <string>
 #include <vector>
 
+#include "cli/command.h"
 #include "posenc/diagnosis.h"
 #include "posenc/json.h"
 #include "posenc/npy.h"
@@ -15,7 +15,7 @@ struct TwoTensorFlags {
   std::string before, after, positions, axes, dtype;
   bool json = false;
 };
-void add_two_tensor_flags(CLI::App& verb, TwoTensorFlags& flags);
+void add_two_tensor_flags(Command verb, TwoTensorFlags& flags);
 
 /// Two tensors of one shape, heads before the sequence, and the positions of their tokens.
 struct TwoTensors {

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <array>
 #include <string_view>
@@ -43,16 +42,12 @@ std::vector<std::size_t> places_of_schemes(const std::vector<std::string>& words
 // One scheme with its flags; `rest` gets the words that are not its own.
 SchemeRequest scheme_of(std::vector<std::string> words, std::vector<std::string>& rest) {
   const auto request = std::make_shared<SchemeRequest>(take_json_scheme(words));
-  CLI::App alone;
-  alone.set_help_flag();
+  Parser parser("", "");
+  Command alone = parser.program();
   alone.allow_extras();
   add_scheme_commands(alone, request);
-  try {
-    alone.parse(std::vector<std::string>(words.rbegin(), words.rend()));
-  } catch (const CLI::ParseError& error) {
-    refuse(error.what());
-  }
-  for (const std::string& word : alone.remaining(true)) rest.push_back(word);
+  parser.parse(words);
+  for (const std::string& word : alone.remaining()) rest.push_back(word);
   return *request;
 }
 

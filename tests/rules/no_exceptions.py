@@ -11,7 +11,7 @@ import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from tree import Report, library_arguments, sources
+from tree import Report, as_one, batches, library_arguments, sources
 
 ROOMS = ("src/", "src/numerics/", "src/schemes/", "src/schemes/scalings/", "src/kernels/",
          "src/kernels/reference/", "src/attention/", "src/attention/reference/", "src/formats/", "src/models/",
@@ -41,28 +41,38 @@ def check(root, build):
     # -UPOSENC_CPU_BACKEND comes last and wins; without the macro, the reference is the only backend.
     arguments = library_arguments(root, build) + ["-O1", "-g0", "-fno-exceptions", "-UPOSENC_CPU_BACKEND", "-c"]
     found = [path for path in sources(root, {".cpp"}) if f"{path.parent.as_posix()}/" in ROOMS]
-    found.append(build / "content.cpp")  # what the build makes of content/
+    # Several sources at once, because most of the time goes into headers; where that does not compile, one by one.
+    groups = batches(root, found, most=8)
+    groups.append([build / "content.cpp"])  # what the build makes of content/
     all_defined, all_undefined = set(), {}
 
-    with tempfile.TemporaryDirectory() as folder:
+    def compile_without(group, folder):
+        source, made = Path(folder) / f"{group[0].stem}.cpp", Path(folder) / f"{group[0].stem}.o"
+        source.write_text(as_one(root, group), encoding="utf-8")
+        result = subprocess.run(arguments + [str(source), "-o", str(made)], capture_output=True, text=True)
+        return (None, symbols_of(made)) if result.returncode == 0 else (result.stderr, None)
 
-        def compile_without(number):
-            path, made = found[number], Path(folder) / f"{number}.o"
-            result = subprocess.run(arguments + [str(root / path), "-o", str(made)], capture_output=True, text=True)
-            return path, result.stderr if result.returncode else None, made
+    def compile_group(group):
+        with tempfile.TemporaryDirectory() as folder:
+            error, symbols = compile_without(group, folder)
+            if error is None or len(group) == 1:
+                return [(group, error, symbols)]
+            return [([path], *compile_without([path], folder)) for path in group]
 
-        with ThreadPoolExecutor(os.cpu_count()) as pool:
-            for path, error, made in pool.map(compile_without, range(len(found))):
-                report.look()
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        for results in pool.map(compile_group, groups):
+            for group, error, symbols in results:
+                report.look(len(group))
+                names = ", ".join(map(str, group))
                 if error is not None:
-                    report.problem(path, 1, "does not compile with -fno-exceptions:\n" + error)
+                    report.problem(names, 1, "does not compile with -fno-exceptions:\n" + error)
                     continue
-                defined, undefined = symbols_of(made)
+                defined, undefined = symbols
                 all_defined |= defined
                 for symbol in undefined:
-                    all_undefined.setdefault(symbol, path)
+                    all_undefined.setdefault(symbol, names)
                     if REFUSED.search(symbol):
-                        report.problem(path, 1, f"references {symbol}, which WebAssembly does not have")
+                        report.problem(names, 1, f"references {symbol}, which WebAssembly does not have")
     for symbol, path in sorted(all_undefined.items()):
         if OURS.search(symbol) and symbol not in all_defined:
             report.problem(path, 1, f"references {symbol}, which nothing defines in this build")

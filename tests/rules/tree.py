@@ -50,14 +50,15 @@ def without_comments(text):
 
 
 def compile_commands(build):
-    """(source, arguments without -c, -o and the source itself) of everything that the build compiles."""
+    """(source, arguments) of everything that the build compiles: without -c, -o, the source itself, and the
+    precompiled header, so that each source must bring what it needs."""
     for entry in json.loads((build / "compile_commands.json").read_text()):
         words = iter(shlex.split(entry["command"]))
         arguments = []
         for word in words:
-            if word in ("-o", "-c", "-MF", "-MT", "-MQ"):
+            if word in ("-o", "-c", "-MF", "-MT", "-MQ", "-include"):
                 next(words)
-            elif word not in ("-MD", "-MMD"):
+            elif word not in ("-MD", "-MMD", "-Winvalid-pch"):
                 arguments.append(word)
         yield Path(entry["file"]), arguments
 
@@ -68,6 +69,57 @@ def library_arguments(root, build):
         if source == root / "src" / "error.cpp":
             return arguments
     raise SystemExit("src/error.cpp is not in compile_commands.json")
+
+
+# What a file names at its outermost level, roughly: functions, types, constants, aliases.
+OUTERMOST = re.compile(r"^(?:\[\[\w+\]\] |template <.*?> |inline |static |constexpr |const )*"
+                       r"(?:(?:struct|class|enum class|enum|using|concept) (?P<type>\w+)|"
+                       r"[A-Za-z_][\w:]*(?:<.*?>)?[ &*]+(?:const )?(?P<name>\w+) ?[({;=\[])", re.MULTILINE)
+UNNAMED = re.compile(r"^namespace \{\n(.*?)^\}  // namespace$", re.MULTILINE | re.DOTALL)
+MACRO = re.compile(r"^# *(define|undef)\b", re.MULTILINE)
+
+
+def outermost_names(text):
+    return {match["type"] or match["name"] for match in OUTERMOST.finditer(text)}
+
+
+def batches(root, paths, most=12):
+    """The sources in groups that can be compiled as one, for what is slow only because every source reads the same
+    headers again. What one of a group keeps to itself has no name that another has, or a header of another; that is
+    guessed, so whoever compiles a group must be ready to compile its sources one by one."""
+    texts = {path: (root / path).read_text(encoding="utf-8") for path in {*paths, *sources(root, {".h"})}}
+    declared = {path: outermost_names(without_comments(texts[path])) for path in texts if path.suffix == ".h"}
+
+    def headers_of(path, found):
+        for name in re.findall(r'^#include "(.*)"', texts[path], re.MULTILINE):
+            for header in (Path("include", name), Path("src", name), Path(name)):
+                if header in declared and header not in found:
+                    found.add(header)
+                    headers_of(header, found)
+        return found
+
+    alone, groups = [], []  # groups: [(sources, names of their own, names in their headers)]
+    for path in paths:
+        own = outermost_names(without_comments("\n".join(UNNAMED.findall(texts[path]))))
+        others = set().union(*(declared[header] for header in headers_of(path, set())))
+        if MACRO.search(texts[path]):
+            alone.append([path])
+            continue
+        for group, names, visible in groups:
+            if len(group) < most and not own & (names | visible) and not names & others:
+                group.append(path)
+                names |= own
+                visible |= others
+                break
+        else:
+            groups.append(([path], own, others))
+    # the longest first, so that no core waits for another at the end
+    return sorted((group for group, _, _ in groups), key=len, reverse=True) + alone
+
+
+def as_one(root, group):
+    """The text of a source that is all of these."""
+    return "".join(f'#include "{root / path}"  // NOLINT(bugprone-suspicious-include)\n' for path in group)
 
 
 class Report:
