@@ -1,7 +1,8 @@
 """What the README shows is true: its C++ compiles, links and runs, its ./run commands run and print what is pasted.
 
 readme.py snippets ROOT BUILD LIBRARY.a     every ```cpp block, those of docs/guide too
-readme.py commands ROOT                     every ./run line of ```sh and ```console blocks, and the length
+readme.py commands ROOT PRESET              every ./run line of ```sh and ```console blocks, by the program of that
+                                            preset, and the length
 
 A pasted output is the rest of a ```console block after a `$ ` line, or the ```text block right below a ```sh block.
 In it, a line that is only … stands for any lines, and … within a line for any characters.
@@ -112,7 +113,7 @@ def matches(expected, printed):
     return re.fullmatch("".join(parts) + r"\n*", printed if printed.endswith("\n") else printed + "\n") is not None
 
 
-def check_commands(root):
+def check_commands(root, preset):
     report = Report()
     text = (root / "README.md").read_text(encoding="utf-8")
     length = len(text.splitlines())
@@ -123,7 +124,7 @@ def check_commands(root):
         for line, command, expected in commands(text):
             report.look()
             ran = subprocess.run(["bash", "-c", command], cwd=folder, capture_output=True, text=True,
-                                 stdin=subprocess.DEVNULL, env=os.environ | {"NO_COLOR": "1"})
+                                 stdin=subprocess.DEVNULL, env=os.environ | {"NO_COLOR": "1", "POSENC_PRESET": preset})
             if ran.returncode:
                 report.problem("README.md", line, f"{command}: ends with {ran.returncode}:\n{ran.stderr[-4000:]}")
             elif expected is not None and not matches(expected, ran.stdout):
@@ -135,4 +136,4 @@ if __name__ == "__main__":
     if sys.argv[1] == "snippets":
         check_snippets(*map(Path, sys.argv[2:5])).finish()
     else:
-        check_commands(Path(sys.argv[2])).finish()
+        check_commands(Path(sys.argv[2]), sys.argv[3]).finish()
