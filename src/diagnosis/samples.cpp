@@ -87,6 +87,7 @@ Samples take_samples(ConstTensorView before, ConstTensorView after, const Diagno
   samples.features = before.shape.back(0);
   samples.heads = std::min(count_of(before.shape) / (sequence * samples.features), kMostHeads);
   samples.are_known = !options.positions.empty();
+  samples.is_one_type = before.type == after.type;
   samples.rounding = std::max({rounding_of(before.type), rounding_of(after.type), 1e-15});
   const auto count = static_cast<std::size_t>(sequence);
   const std::vector<std::int64_t> tokens =

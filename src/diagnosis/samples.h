@@ -27,8 +27,9 @@ struct Samples {
   std::vector<double> before, after;
   std::vector<Axis> axes;  // of the position; one, with 0, 1, 2 …, where they are not known
   bool are_known = false;
-  double rounding = 0;  // of one element, relative: what the type alone loses
-  double energy = 0;    // Σ after²
+  bool is_one_type = false;  // features that stay are then copied bit by bit
+  double rounding = 0;       // of one element, relative: what the type alone loses
+  double energy = 0;         // Σ after²
 
   std::int64_t first_position() const { return axes.front().sorted.front(); }
   std::int64_t last_position() const { return axes.front().sorted.back(); }

@@ -67,7 +67,7 @@ std::vector<Structure> structures_of(const Samples& samples) {
       for (const std::int64_t first :
            std::set<std::int64_t>{0, samples.features - dims, first_changed, first_changed / 2 * 2}) {
         if (first < 0 || first + dims > samples.features || first > first_changed) continue;
-        Structure one{layout, dims, first, {}, {}, 0, 0};
+        Structure one{layout, dims, first, {}, {}, 0, 0, 0};
         for (std::int64_t i = 0; i < samples.features; ++i) {
           if (i < first || i >= first + dims) one.outside += changes[static_cast<std::size_t>(i)];
         }
@@ -97,6 +97,7 @@ std::vector<Structure> structures_of(const Samples& samples) {
         if (is_shared) neighbours[{place.read_a, place.read_b}] = {one.pairs.back(), one.fits.back()};
       }
       one.unexplained += one.fits.back().unexplained;
+      one.energy += one.fits.back().energy;
       if (one.unexplained > 4 * kLoose * samples.energy) break;
     }
   }

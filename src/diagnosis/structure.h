@@ -14,6 +14,7 @@ struct Structure {
   std::vector<PairFit> fits;
   double unexplained = 0;  // energy: of the pairs, each with a frequency of its own, and of features that stay
   double outside = 0;      // of the latter alone
+  double energy = 0;       // of the pairs, after
 };
 
 Place place_of(PairLayout layout, std::int64_t dims, std::int64_t first, std::int64_t pair);
