@@ -262,6 +262,16 @@ Table table_of(const Rotation& form, const Samples& samples, std::int64_t first,
 
 }  // namespace
 
+namespace {
+
+// How likely it is that a number changes when it is moved so far and rounded again.
+double chance_of_change(double value, double move, double rounding) {
+  const double unit = std::ldexp(rounding / kRoundingShare, std::ilogb(value));
+  return value == 0 || std::fabs(move) >= unit ? (move == 0 ? 0 : 1) : std::fabs(move) / unit;
+}
+
+}  // namespace
+
 Score score(const Structure& structure, const Samples& samples, const Trial& trial) {
   const Rotation form = form_of(*trial.rope, trial.numerics);
   const Table table = table_of(form, samples, trial.first, trial.numerics);
@@ -293,6 +303,10 @@ Score score(const Structure& structure, const Samples& samples, const Trial& tri
         const double real = b.real() - (turn.real() * a.real() - turn.imag() * a.imag());
         const double imaginary = b.imag() - (turn.real() * a.imag() + turn.imag() * a.real());
         result.unexplained += real * real + imaginary * imaginary;
+        if (structure.still[i]) {
+          result.missed += chance_of_change(b.real(), real, samples.rounding);
+          result.missed += chance_of_change(b.imag(), imaginary, samples.rounding);
+        }
       }
     }
   }

@@ -42,6 +42,7 @@ Rope measured_candidate(const Structure& structure, const Spectrum& spectrum);
 struct Score {
   double unexplained = std::numeric_limits<double>::infinity();  // energy
   double magnitude = 1;
+  double missed = 0;  // how many elements should have changed in pairs that did not at all
 };
 struct Trial {
   const Rope* rope = nullptr;

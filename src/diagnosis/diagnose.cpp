@@ -45,10 +45,13 @@ bool is_rounding(double unexplained, const Structure& structure, const Samples& 
 auto doubts(const Tried& one, const Samples& samples) {
   constexpr double kLargestBase = 1e9;  // no model has more, nor what ntk makes of theirs
   const Rope& rope = one.rope;
-  // features that stay are copied: a single changed bit says that they turn
+  // features that stay are copied: a single changed bit says that they turn, and pairs that turn, however little,
+  // push some elements over the edge of rounding
   const bool changes_outside = samples.is_one_type && one.structure->outside > 0;
+  const bool lacks_changes = one.result.missed > 10;
   const bool is_strange = !is_known_base(rope.base) && ntk_readings(rope.base, rope.dims, 1e-9).empty();
   return std::array{changes_outside,
+                    lacks_changes,
                     !is_known_base(rope.base),
                     std::fabs(one.result.magnitude / one.natural - 1) >= 3e-3,
                     rope.base > kLargestBase,
