@@ -260,10 +260,6 @@ Table table_of(const Rotation& form, const Samples& samples, std::int64_t first,
   return table;
 }
 
-}  // namespace
-
-namespace {
-
 // How likely it is that a number changes when it is moved so far and rounded again.
 double chance_of_change(double value, double move, double rounding) {
   const double unit = std::ldexp(rounding / kRoundingShare, std::ilogb(value));
@@ -304,8 +300,10 @@ Score score(const Structure& structure, const Samples& samples, const Trial& tri
         const double imaginary = b.imag() - (turn.real() * a.imag() + turn.imag() * a.real());
         result.unexplained += real * real + imaginary * imaginary;
         if (structure.still[i]) {
-          result.missed += chance_of_change(b.real(), real, samples.rounding);
-          result.missed += chance_of_change(b.imag(), imaginary, samples.rounding);
+          // without the magnitude, which is only measured
+          const std::complex<double> move = b * turns[static_cast<std::size_t>(token) * pairs + i] - b;
+          result.missed += chance_of_change(b.real(), move.real(), samples.rounding);
+          result.missed += chance_of_change(b.imag(), move.imag(), samples.rounding);
         }
       }
     }

@@ -63,20 +63,20 @@ auto doubts(const Tried& one, const Samples& samples) {
 // makes these tensors; those less than six standard deviations from the best are as good as it, which is wide because
 // rounding is no normal distribution. Of these the least doubtful, and then the one that was thought of first.
 const Tried& best_of(std::span<const Tried> tried, const Samples& samples) {
-  const Tried* best = &tried.front();
-  for (const Tried& one : tried) {
-    if (one.result.unexplained < best->result.unexplained) best = &one;
-  }
+  const Tried* best = &*std::min_element(tried.begin(), tried.end(), [](const Tried& one, const Tried& other) {
+    return one.result.unexplained < other.result.unexplained;
+  });
   const double least = best->result.unexplained;
   const auto elements = static_cast<double>(samples.heads * samples.sequence * best->structure->dims);
+  std::vector<const Tried*> alike;
   // what is not noise has no likelihood: then all that is nearly as good
   const double room = is_rounding(least, *best->structure, samples) ? 36 / elements : chance(samples);
-  const Tried* chosen = nullptr;
   for (const Tried& one : tried) {
-    if (one.result.unexplained * (1 - room) > least) continue;
-    if (chosen == nullptr || doubts(one, samples) < doubts(*chosen, samples)) chosen = &one;
+    if (one.result.unexplained <= least * (1 + room)) alike.push_back(&one);
   }
-  return chosen == nullptr ? *best : *chosen;
+  return **std::min_element(alike.begin(), alike.end(), [&](const Tried* one, const Tried* other) {
+    return doubts(*one, samples) < doubts(*other, samples);
+  });
 }
 
 double natural_magnitude(const Rope& rope) { return prepare(rope, {.length = 1}).magnitude; }

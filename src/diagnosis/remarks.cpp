@@ -40,7 +40,8 @@ void on_rope(const Convention& best, bool are_known, std::vector<std::string>& r
       }
     }
   }
-  for (const NtkReading& reading : ntk_readings(rope.base, rope.dims, is_plain ? 1e-4 : 0)) {
+  for (const NtkReading& reading : ntk_readings(rope.base, rope.dims, 1e-4)) {
+    if (!is_plain) break;
     remarks.push_back(
         fmt::format("base {:.9g} is {} with ntk scaling by {}, or dynamic scaling that has come to this: the same "
                     "numbers",
