@@ -81,6 +81,27 @@ const Tried& best_of(std::span<const Tried> tried, const Samples& samples) {
 
 double natural_magnitude(const Rope& rope) { return prepare(rope, {.length = 1}).magnitude; }
 
+// With the base that leaves least. The fastest pairs alone, which the first guess is from, know it less well than all
+// do, and a block of the wrong size must not win because its guess was the luckier one.
+Tried refined(const Tried& from, const Samples& samples) {
+  Tried one = from;
+  const auto left = [&](double factor) {
+    Rope rope = one.rope;
+    rope.base *= factor;
+    return score(*one.structure, samples, {&rope, one.start.first, AngleKind::kExact, one.start.is_swapped});
+  };
+  // little enough for the furthest angle to move by less than a hundredth: there what is left is a parabola
+  const double step = 0.01 / std::max(1.0, static_cast<double>(std::abs(samples.last_position() + one.start.first)));
+  for (int pass = 0; pass < 2; ++pass) {
+    const double below = left(1 - step).unexplained, here = left(1).unexplained, above = left(1 + step).unexplained;
+    const double curve = below - 2 * here + above;
+    if (!(curve > 0)) break;
+    one.rope.base *= std::exp(std::clamp(step * (below - above) / (2 * curve), -0.05, 0.05));
+  }
+  one.result = left(1);
+  return one;
+}
+
 void try_all(const Structure& structure, const Samples& samples, std::vector<Tried>& tried) {
   const Spectrum spectrum = spectrum_of(structure, samples);
   if (!(spectrum.base > 1) || !(spectrum.base < 1e36)) return;
@@ -103,6 +124,7 @@ void try_all(const Structure& structure, const Samples& samples, std::vector<Tri
     tried.push_back(one);
   }
   const Tried plain = best_of(std::span(tried).subspan(from), samples);
+  tried.push_back(refined(plain, samples));
   // a pair too slow for its frequency to be measured may still be slower than a plain one would be
   const bool is_plain = is_rounding(plain.result.unexplained, structure, samples);
   if (spectrum.slowing < 1.04 && spectrum.magnitude < 1.03 && is_plain) return;
