@@ -111,7 +111,7 @@ TEST(Diagnose, FindsPairsThatHardlyTurn) {
       {.dims = 32, .base = 500000, .scaling = Llama3Scaling{.factor = 8}},
   };
   for (const Rope& rope : ropes) {
-    for (unsigned seed = 1; seed <= 3; ++seed) {
+    for (unsigned seed = 1; seed <= 2; ++seed) {
       const Made tensors = made(rope, {.heads = 2, .sequence = 48, .seed = seed});
       const auto before = as_bf16(tensors.before), after = as_bf16(tensors.after);
       const Diagnosis found = diagnose(view(before.data(), tensors.shape), view(after.data(), tensors.shape));
