@@ -116,6 +116,19 @@ bool is_known_base(double base) {
   return std::find(kKnownBases.begin(), kKnownBases.end(), base) != kKnownBases.end();
 }
 
+std::vector<NtkReading> ntk_readings(double base, std::int64_t dims, double within) {
+  std::vector<NtkReading> list;
+  if (dims <= 2) return list;
+  const double exponent = static_cast<double>(dims) / static_cast<double>(dims - 2);
+  for (const double usual : kUsualBases) {
+    const double factor = std::round(std::pow(base / usual, 1 / exponent));
+    if (!(factor > 1 && factor <= 128)) continue;
+    const double meant = usual * std::pow(factor, exponent);
+    if (std::fabs(meant / base - 1) < within) list.push_back({usual, factor, meant});
+  }
+  return list;
+}
+
 std::vector<Rope> unscaled_candidates(const Structure& structure, const Spectrum& spectrum, std::size_t axes) {
   Rope rope{.dims = structure.dims,
             .layout = structure.layout,
@@ -130,6 +143,7 @@ std::vector<Rope> unscaled_candidates(const Structure& structure, const Spectrum
   for (const double base : kKnownBases) {
     if (std::fabs(base / spectrum.base - 1) < 0.1) keep(bases, base);
   }
+  for (const NtkReading& reading : ntk_readings(spectrum.base, structure.dims, 0.01)) keep(bases, reading.base);
   for (const int digits : {1, 2, 3, 5, 7, 9}) {
     const double base = to_digits(spectrum.base, digits);
     if (base > 1 && base < 1e36) keep(bases, base);
@@ -178,14 +192,14 @@ std::vector<Rope> scaled_candidates(const Rope& unscaled, const Spectrum& spectr
   for (const double factor : {to_digits(spectrum.slowing, 1), to_digits(spectrum.slowing, 2)}) {
     if (factor > 1.04) factors.insert(factor);
   }
-  if (spectrum.slowing > 1.04) {
-    // the slowest pair that can be seen may stand on the slope
+  const double from_magnitude = std::exp((spectrum.magnitude - 1) / 0.1);
+  const bool has_magnitude = spectrum.magnitude > 1.03;
+  if (spectrum.slowing > 1.04 || !has_magnitude) {
+    // the slowest pair that can be seen may stand on the slope, or before it
     for (const double factor : {2.0, 4.0, 8.0, 16.0, 32.0, 40.0, 64.0}) {
       if (factor > spectrum.slowing * 0.9) factors.insert(factor);
     }
   }
-  const double from_magnitude = std::exp((spectrum.magnitude - 1) / 0.1);
-  const bool has_magnitude = spectrum.magnitude > 1.03;
   if (has_magnitude) factors.insert(to_digits(from_magnitude, spectrum.magnitude > 1.2 ? 2 : 1));
   std::vector<Rope> list;
   for (const double factor : factors) {
@@ -246,6 +260,12 @@ Table table_of(const Rotation& form, const Samples& samples, std::int64_t first,
   return table;
 }
 
+// How likely it is that a number changes when it is moved so far and rounded again.
+double chance_of_change(double value, double move, double rounding) {
+  const double unit = std::ldexp(rounding / kRoundingShare, std::ilogb(value));
+  return value == 0 || std::fabs(move) >= unit ? (move == 0 ? 0 : 1) : std::fabs(move) / unit;
+}
+
 }  // namespace
 
 Score score(const Structure& structure, const Samples& samples, const Trial& trial) {
@@ -279,6 +299,12 @@ Score score(const Structure& structure, const Samples& samples, const Trial& tri
         const double real = b.real() - (turn.real() * a.real() - turn.imag() * a.imag());
         const double imaginary = b.imag() - (turn.real() * a.imag() + turn.imag() * a.real());
         result.unexplained += real * real + imaginary * imaginary;
+        if (structure.still[i]) {
+          // without the magnitude, which is only measured
+          const std::complex<double> move = b * turns[static_cast<std::size_t>(token) * pairs + i] - b;
+          result.missed += chance_of_change(b.real(), move.real(), samples.rounding);
+          result.missed += chance_of_change(b.imag(), move.imag(), samples.rounding);
+        }
       }
     }
   }

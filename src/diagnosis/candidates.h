@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <limits>
 #include <span>
 #include <vector>
@@ -23,6 +24,15 @@ Spectrum spectrum_of(const Structure& structure, const Samples& samples);
 std::vector<Rope> unscaled_candidates(const Structure& structure, const Spectrum& spectrum, std::size_t axes);
 /// Whether a published model has this base.
 bool is_known_base(double base);
+/// Bases that models start from before anything is stretched.
+inline constexpr std::array kUsualBases = {10000.0, 500000.0, 1000000.0};
+/// ntk scaling of a usual base by a whole factor, which is a larger base and nothing else.
+struct NtkReading {
+  double usual = 0, factor = 0;
+  double base = 0;  // what they come to
+};
+/// Those that come to `base`, to `within` of it.
+std::vector<NtkReading> ntk_readings(double base, std::int64_t dims, double within);
 std::vector<Rope> scaled_candidates(const Rope& unscaled, const Spectrum& spectrum);
 /// A scheme with the frequencies that were measured, as divisors of a base of 10000; those of pairs that are too slow
 /// to be seen are that of the last one seen.
@@ -32,6 +42,7 @@ Rope measured_candidate(const Structure& structure, const Spectrum& spectrum);
 struct Score {
   double unexplained = std::numeric_limits<double>::infinity();  // energy
   double magnitude = 1;
+  double missed = 0;  // how many elements should have changed in pairs that did not at all
 };
 struct Trial {
   const Rope* rope = nullptr;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <span>
 
 #include "diagnosis/candidates.h"
 #include "diagnosis/remarks.h"
@@ -31,24 +32,79 @@ struct Tried {
 // How much better a fit must be to be more than chance: the scatter of a mean square over so many elements.
 double chance(const Samples& samples) { return 8 / std::sqrt(static_cast<double>(samples.after.size())); }
 
-bool is_better(const Tried& one, const Tried& other, double room) {
-  if (one.result.unexplained < other.result.unexplained * (1 - room)) return true;
-  if (other.result.unexplained < one.result.unexplained * (1 - room)) return false;
-  // as good as each other: the one with a base that models have, then the one whose magnitude is its own, then the
-  // one that was thought of first
-  if (is_known_base(one.rope.base) != is_known_base(other.rope.base)) return is_known_base(one.rope.base);
-  const bool is_own = std::fabs(one.result.magnitude / one.natural - 1) < 3e-3;
-  const bool is_others = std::fabs(other.result.magnitude / other.natural - 1) < 3e-3;
-  return is_own && !is_others;
+// Whether rounding accounts for all that is left in the pairs. In 16 bits the result is rounded, or both tensors are:
+// 0.6 to 0.95 of what it is where values are powers of two, and a near miss leaves 1.3; wider, two products and a sum
+// were rounded as well.
+bool is_rounding(double unexplained, const Structure& structure, const Samples& samples) {
+  const bool is_narrow = samples.rounding > 1e-5;
+  return std::sqrt(unexplained / structure.energy) < (is_narrow ? 1.1 : 3.0) * samples.rounding;
+}
+
+// What speaks against a scheme before its fit is looked at, the weightiest first. It decides between those that fit
+// alike: a block too long or too short has a base that fits as well, and so has any number close to the right base.
+auto doubts(const Tried& one, const Samples& samples) {
+  constexpr double kLargestBase = 1e9;  // no model has more, nor what ntk makes of theirs
+  const Rope& rope = one.rope;
+  // features that stay are copied: a single changed bit says that they turn, and pairs that turn, however little,
+  // push some elements over the edge of rounding
+  const bool changes_outside = samples.is_one_type && one.structure->outside > 0;
+  const bool lacks_changes = one.result.missed > 10;
+  const bool is_strange = !is_known_base(rope.base) && ntk_readings(rope.base, rope.dims, 1e-9).empty();
+  return std::array{changes_outside,
+                    lacks_changes,
+                    !is_known_base(rope.base),
+                    std::fabs(one.result.magnitude / one.natural - 1) >= 3e-3,
+                    rope.base > kLargestBase,
+                    is_strange,
+                    rope.dims != samples.features};
+}
+
+// The likeliest. The sum of squares over the noise of one element is twice the logarithm of how unlikely a scheme
+// makes these tensors; those less than six standard deviations from the best are as good as it, which is wide because
+// rounding is no normal distribution. Of these the least doubtful, and then the one that was thought of first.
+const Tried& best_of(std::span<const Tried> tried, const Samples& samples) {
+  const Tried* best = &*std::min_element(tried.begin(), tried.end(), [](const Tried& one, const Tried& other) {
+    return one.result.unexplained < other.result.unexplained;
+  });
+  const double least = best->result.unexplained;
+  const auto elements = static_cast<double>(samples.heads * samples.sequence * best->structure->dims);
+  std::vector<const Tried*> alike;
+  // what is not noise has no likelihood: then all that is nearly as good
+  const double room = is_rounding(least, *best->structure, samples) ? 36 / elements : chance(samples);
+  for (const Tried& one : tried) {
+    if (one.result.unexplained <= least * (1 + room)) alike.push_back(&one);
+  }
+  return **std::min_element(alike.begin(), alike.end(), [&](const Tried* one, const Tried* other) {
+    return doubts(*one, samples) < doubts(*other, samples);
+  });
 }
 
 double natural_magnitude(const Rope& rope) { return prepare(rope, {.length = 1}).magnitude; }
 
+// With the base that leaves least. The fastest pairs alone, which the first guess is from, know it less well than all
+// do, and a block of the wrong size must not win because its guess was the luckier one.
+Tried refined(const Tried& from, const Samples& samples) {
+  Tried one = from;
+  const auto left = [&](double factor) {
+    Rope rope = one.rope;
+    rope.base *= factor;
+    return score(*one.structure, samples, {&rope, one.start.first, AngleKind::kExact, one.start.is_swapped});
+  };
+  // little enough for the furthest angle to move by less than a hundredth: there what is left is a parabola
+  const double step = 0.01 / std::max(1.0, static_cast<double>(std::abs(samples.last_position() + one.start.first)));
+  for (int pass = 0; pass < 2; ++pass) {
+    const double below = left(1 - step).unexplained, here = left(1).unexplained, above = left(1 + step).unexplained;
+    const double curve = below - 2 * here + above;
+    if (!(curve > 0)) break;
+    one.rope.base *= std::exp(std::clamp(step * (below - above) / (2 * curve), -0.05, 0.05));
+  }
+  one.result = left(1);
+  return one;
+}
+
 void try_all(const Structure& structure, const Samples& samples, std::vector<Tried>& tried) {
   const Spectrum spectrum = spectrum_of(structure, samples);
-  const double room = chance(samples);
   if (!(spectrum.base > 1) || !(spectrum.base < 1e36)) return;
-  std::optional<Tried> plain;
   const std::vector<Rope> candidates = unscaled_candidates(structure, spectrum, samples.axes.size());
   if (candidates.empty()) return;
   // where the tokens begin is found twice, by the likeliest base and by the one that was measured: a base that is
@@ -57,6 +113,7 @@ void try_all(const Structure& structure, const Samples& samples, std::vector<Tri
   measured.base = spectrum.base;
   const std::array<Start, 2> starts = {start_of(structure, samples, candidates.front()),
                                        start_of(structure, samples, measured)};
+  const std::size_t from = tried.size();
   for (const Rope& rope : candidates) {
     Tried one{&structure, rope, start_of(structure, samples, rope, starts), {}, 1, spectrum};
     // the two bugs that move angles by more than rounding does
@@ -65,12 +122,14 @@ void try_all(const Structure& structure, const Samples& samples, std::vector<Tri
       if (result.unexplained < one.result.unexplained) one.result = result;
     }
     tried.push_back(one);
-    if (!plain || is_better(one, *plain, room)) plain = one;
   }
-  if (!plain) return;
-  if (spectrum.slowing < 1.04 && spectrum.magnitude < 1.03) return;
-  for (const Rope& rope : scaled_candidates(plain->rope, spectrum)) {
-    Tried one = *plain;
+  const Tried plain = best_of(std::span(tried).subspan(from), samples);
+  tried.push_back(refined(plain, samples));
+  // a pair too slow for its frequency to be measured may still be slower than a plain one would be
+  const bool is_plain = is_rounding(plain.result.unexplained, structure, samples);
+  if (spectrum.slowing < 1.04 && spectrum.magnitude < 1.03 && is_plain) return;
+  for (const Rope& rope : scaled_candidates(plain.rope, spectrum)) {
+    Tried one = plain;
     one.rope = rope;
     one.natural = natural_magnitude(rope);
     one.result = score(structure, samples, {&one.rope, one.start.first, AngleKind::kExact, one.start.is_swapped});
@@ -120,26 +179,24 @@ bool is_same_scheme(const Tried& one, const Tried& other) {
 Diagnosis of_rotations(std::vector<Tried>& tried, const Samples& samples) {
   Diagnosis result;
   const double room = chance(samples);
-  std::size_t best = 0;
-  for (std::size_t i = 1; i < tried.size(); ++i) {
-    if (is_better(tried[i], tried[best], room)) best = i;
-  }
-  const Tried winner = tried[best];
+  const Tried winner = best_of(tried, samples);
   std::stable_sort(tried.begin(), tried.end(), [](const Tried& one, const Tried& other) {
     return one.result.unexplained < other.result.unexplained;
   });
   result.best = convention_of(winner, samples);
   find_numerics(winner, samples, *result.best);
-  // What is right leaves rounding and no more. In 16 bits that is the result's alone, about 0.7 of what it is where
-  // values are powers of two, and a near miss leaves 1.3; wider, two products and a sum were rounded as well.
-  const bool is_narrow = samples.rounding > 1e-5;
-  const bool explains = result.best->residual < (is_narrow ? 1.1 : 3.0) * samples.rounding;
+  const double left = result.best->residual * result.best->residual * samples.energy;
+  const bool explains = is_rounding(left, *winner.structure, samples);
   const bool explains_roughly = result.best->residual < std::max(0.02, 10 * samples.rounding);
   bool has_rival = false;
+  std::vector<Tried> listed = {winner};
   for (const Tried& other : tried) {
     if (is_same_scheme(other, winner)) continue;
     has_rival = has_rival || other.result.unexplained < winner.result.unexplained * (1 + room);
-    if (result.others.size() < 4) result.others.push_back(convention_of(other, samples));
+    const auto is_same = [&](const Tried& one) { return is_same_scheme(one, other); };
+    if (listed.size() > 4 || std::any_of(listed.begin(), listed.end(), is_same)) continue;
+    listed.push_back(other);
+    result.others.push_back(convention_of(other, samples));
   }
   result.best->is_scaling_sure = !has_rival;
   result.verdict = !explains_roughly ? Verdict::kUnknown : explains && !has_rival ? Verdict::kSure : Verdict::kLikely;

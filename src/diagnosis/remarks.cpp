@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "diagnosis/candidates.h"
+
 namespace posenc::diagnosis {
 namespace {
 
@@ -24,7 +26,7 @@ void on_rope(const Convention& best, bool are_known, std::vector<std::string>& r
     remarks.push_back(fmt::format("the first token stands at position {}", best.first_position));
   }
   const bool is_plain = std::holds_alternative<NoScaling>(rope.scaling);
-  for (const double usual : {10000.0, 500000.0, 1000000.0}) {
+  for (const double usual : kUsualBases) {
     if (is_plain && is_power_of(rope.base, usual, 0.5) && rope.base != 1000.0) {
       remarks.push_back(fmt::format("base {} is the square root of {}: the exponent may have i where 2i belongs",
                                     rope.base, usual));
@@ -38,13 +40,12 @@ void on_rope(const Convention& best, bool are_known, std::vector<std::string>& r
       }
     }
   }
-  for (const double usual : {10000.0, 500000.0, 1000000.0}) {
-    const auto dims = static_cast<double>(rope.dims);
-    const double factor = dims > 2 ? std::pow(rope.base / usual, (dims - 2) / dims) : 0;
-    if (is_plain && factor > 1.5 && factor < 128 && std::fabs(factor - std::round(factor)) < 1e-4 * factor) {
-      remarks.push_back(fmt::format("base {} is {} with ntk scaling by {}: the same numbers", rope.base, usual,
-                                    std::round(factor)));
-    }
+  for (const NtkReading& reading : ntk_readings(rope.base, rope.dims, 1e-4)) {
+    if (!is_plain) break;
+    remarks.push_back(
+        fmt::format("base {:.9g} is {} with ntk scaling by {}, or dynamic scaling that has come to this: the same "
+                    "numbers",
+                    rope.base, reading.usual, reading.factor));
   }
   if (best.numerics == AngleKind::kBf16Frequencies) {
     remarks.emplace_back("frequencies were rounded to bf16 before use: far positions are wrong");
@@ -82,7 +83,9 @@ std::vector<std::string> remarks_on(const Diagnosis& diagnosis, bool are_positio
       remarks.emplace_back("pairs turn steadily, but their frequencies are those of no scheme that is known here");
       break;
     case Verdict::kLikely:
-      remarks.emplace_back("other conventions explain these tensors as well; more positions, or float32, would tell");
+      remarks.emplace_back(
+          "other conventions explain these tensors as well; more or later positions, or float32, "
+          "would tell");
       break;
     default:
       break;

@@ -41,10 +41,10 @@ double element(const ConstTensorView& x, std::int64_t offset) {
   }
 }
 
-// Root mean square of a rounding error that is spread evenly over half a unit in the last place.
+// Of one element that is a power of two.
 double rounding_of(DataType type) {
   const int bits = type == DataType::kF64 ? 52 : type == DataType::kF32 ? 23 : type == DataType::kF16 ? 10 : 7;
-  return std::ldexp(0.29, -bits);
+  return std::ldexp(kRoundingShare, -bits);
 }
 
 // The first tokens and the last ones, in the order of their positions on the first axis.
@@ -87,6 +87,7 @@ Samples take_samples(ConstTensorView before, ConstTensorView after, const Diagno
   samples.features = before.shape.back(0);
   samples.heads = std::min(count_of(before.shape) / (sequence * samples.features), kMostHeads);
   samples.are_known = !options.positions.empty();
+  samples.is_one_type = before.type == after.type;
   samples.rounding = std::max({rounding_of(before.type), rounding_of(after.type), 1e-15});
   const auto count = static_cast<std::size_t>(sequence);
   const std::vector<std::int64_t> tokens =

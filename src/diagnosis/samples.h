@@ -8,6 +8,9 @@
 
 namespace posenc::diagnosis {
 
+/// Root mean square of a rounding error that is spread evenly over a unit in the last place, in such units.
+inline constexpr double kRoundingShare = 0.29;
+
 /// One coordinate of the tokens' positions.
 struct Axis {
   std::vector<std::int64_t> positions;  // of each token
@@ -27,8 +30,9 @@ struct Samples {
   std::vector<double> before, after;
   std::vector<Axis> axes;  // of the position; one, with 0, 1, 2 …, where they are not known
   bool are_known = false;
-  double rounding = 0;  // of one element, relative: what the type alone loses
-  double energy = 0;    // Σ after²
+  bool is_one_type = false;  // features that stay are then copied bit by bit
+  double rounding = 0;       // of one element, relative: what the type alone loses
+  double energy = 0;         // Σ after²
 
   std::int64_t first_position() const { return axes.front().sorted.front(); }
   std::int64_t last_position() const { return axes.front().sorted.back(); }

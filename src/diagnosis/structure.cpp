@@ -67,7 +67,7 @@ std::vector<Structure> structures_of(const Samples& samples) {
       for (const std::int64_t first :
            std::set<std::int64_t>{0, samples.features - dims, first_changed, first_changed / 2 * 2}) {
         if (first < 0 || first + dims > samples.features || first > first_changed) continue;
-        Structure one{layout, dims, first, {}, {}, 0, 0};
+        Structure one{.layout = layout, .dims = dims, .first = first};
         for (std::int64_t i = 0; i < samples.features; ++i) {
           if (i < first || i >= first + dims) one.outside += changes[static_cast<std::size_t>(i)];
         }
@@ -97,6 +97,10 @@ std::vector<Structure> structures_of(const Samples& samples) {
         if (is_shared) neighbours[{place.read_a, place.read_b}] = {one.pairs.back(), one.fits.back()};
       }
       one.unexplained += one.fits.back().unexplained;
+      one.energy += one.fits.back().energy;
+      const bool is_kept = place.read_a == place.write_a && place.read_b == place.write_b;
+      one.still.push_back(is_kept && changes[static_cast<std::size_t>(place.read_a)] == 0 &&
+                          changes[static_cast<std::size_t>(place.read_b)] == 0);
       if (one.unexplained > 4 * kLoose * samples.energy) break;
     }
   }

@@ -10,10 +10,12 @@ namespace posenc::diagnosis {
 struct Structure {
   PairLayout layout = PairLayout::kHalves;
   std::int64_t dims = 0, first = 0;
-  std::vector<PairStatistics> pairs;
-  std::vector<PairFit> fits;
-  double unexplained = 0;  // energy: of the pairs, each with a frequency of its own, and of features that stay
-  double outside = 0;      // of the latter alone
+  std::vector<PairStatistics> pairs = {};
+  std::vector<PairFit> fits = {};
+  double unexplained = 0;        // energy: of the pairs, each with a frequency of its own, and of features that stay
+  double outside = 0;            // of the latter alone
+  double energy = 0;             // of the pairs, after
+  std::vector<bool> still = {};  // of each pair: not a bit of it changed
 };
 
 Place place_of(PairLayout layout, std::int64_t dims, std::int64_t first, std::int64_t pair);

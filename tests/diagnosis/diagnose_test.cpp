@@ -101,6 +101,46 @@ TEST(Diagnose, ToleratesBf16) {
   }
 }
 
+// Pairs that turn too little for their frequency to be measured: that they change at all says where the block ends,
+// and what is left over says that they are scaled.
+TEST(Diagnose, FindsPairsThatHardlyTurn) {
+  const std::vector<Rope> ropes = {
+      {.dims = 64, .base = 1e6, .layout = PairLayout::kInterleaved, .scaling = NtkScaling{.factor = 11}},
+      {.dims = 32, .base = 1e6, .layout = PairLayout::kInterleaved, .scaling = NtkScaling{.factor = 4}},
+      {.dims = 32, .base = 10000, .layout = PairLayout::kInterleaved, .scaling = Llama3Scaling{.factor = 8}},
+      {.dims = 32, .base = 500000, .scaling = Llama3Scaling{.factor = 8}},
+  };
+  for (const Rope& rope : ropes) {
+    for (unsigned seed = 1; seed <= 2; ++seed) {
+      const Made tensors = made(rope, {.heads = 2, .sequence = 48, .seed = seed});
+      const auto before = as_bf16(tensors.before), after = as_bf16(tensors.after);
+      const Diagnosis found = diagnose(view(before.data(), tensors.shape), view(after.data(), tensors.shape));
+      ASSERT_TRUE(found.best) << to_json(rope);
+      const Rope& best = std::get<Rope>(found.best->scheme);
+      EXPECT_EQ(best.dims, rope.dims) << shown(found);
+      EXPECT_EQ(best.layout, rope.layout) << shown(found);
+      if (const auto* const ntk = std::get_if<NtkScaling>(&rope.scaling)) {
+        EXPECT_TRUE(std::holds_alternative<NoScaling>(best.scaling)) << shown(found);
+        const auto dims = static_cast<double>(rope.dims);
+        EXPECT_NEAR(best.base / (rope.base * std::pow(ntk->factor, dims / (dims - 2))), 1, 1e-9) << shown(found);
+      } else {
+        EXPECT_EQ(best.base, rope.base) << shown(found);
+        EXPECT_TRUE(std::holds_alternative<Llama3Scaling>(best.scaling)) << shown(found);
+      }
+    }
+  }
+}
+
+// Where only the result is in bf16, features that stay have changed as well: by rounding.
+TEST(Diagnose, DoesNotTakeRoundingForTurning) {
+  const Rope rope{.dims = 32, .layout = PairLayout::kInterleaved};
+  const Made tensors = made(rope, {.heads = 2, .sequence = 48});
+  const auto after = as_bf16(tensors.after);
+  const Diagnosis found = diagnose(tensors.before_view(), view(after.data(), tensors.shape));
+  ASSERT_TRUE(found.best);
+  EXPECT_EQ(found.best->scheme, Scheme(rope)) << shown(found);
+}
+
 TEST(Diagnose, TellsTheAngles) {
   const Rope rope{.dims = 64};
   for (const auto& [numerics, kind] :
