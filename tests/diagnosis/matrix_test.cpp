@@ -12,6 +12,7 @@
 #include <ctime>
 #include <map>
 
+#include "sanitized.h"
 #include "tensors.h"
 
 namespace posenc {
@@ -35,16 +36,7 @@ std::vector<RopeScaling> scalings_for(std::int64_t pairs) {
 }
 
 // An answer takes less; sanitizers take several times as long.
-#if defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define POSENC_IS_SANITIZED
-#endif
-#endif
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || defined(POSENC_IS_SANITIZED)
-constexpr double kMostSeconds = 30;
-#else
-constexpr double kMostSeconds = 2;
-#endif
+constexpr double kMostSeconds = kSanitized ? 30 : 2;
 
 struct Tally {
   int cases = 0, sure = 0, right = 0, wrong_but_sure = 0, wrong_pairs = 0;
@@ -125,7 +117,7 @@ TEST(DiagnosisMatrix, EveryConvention) {
   ASSERT_EQ(cases.size(), 2688u);
   std::map<std::string, Tally> tallies;
   // prime to the number of values of everything
-  const std::size_t step = std::getenv("POSENC_DIAGNOSIS_MATRIX") != nullptr ? 1 : 53;
+  const std::size_t step = std::getenv("POSENC_DIAGNOSIS_MATRIX") != nullptr ? 1 : kSanitized ? 8 * 53 : 53;
   for (std::size_t at = 0; at < cases.size(); at += step) {
     const MatrixCase& one = cases[at];
     const Made tensors = made(one.rope, one.how);
