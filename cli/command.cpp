@@ -75,8 +75,8 @@ Flag Command::add_option(const std::string& names, std::vector<std::string>& val
   return Flag(app_->add_option(names, values, help));
 }
 
-Flag Command::add_option(const std::string& names, std::function<void(const std::string&)> set) {
-  return Flag(app_->add_option_function<std::string>(names, std::move(set)));
+Flag Command::add_option(const std::string& names, const std::function<void(const std::string&)>& set) {
+  return Flag(app_->add_option_function<std::string>(names, set));
 }
 
 Flag Command::add_flag(const std::string& names, bool& value, const std::string& help) {

@@ -52,7 +52,7 @@ class Command {
   Flag add_option(const std::string& names, std::string& value, const std::string& help = "");
   Flag add_option(const std::string& names, std::optional<std::string>& value, const std::string& help = "");
   Flag add_option(const std::string& names, std::vector<std::string>& values, const std::string& help = "");
-  Flag add_option(const std::string& names, std::function<void(const std::string&)> set);
+  Flag add_option(const std::string& names, const std::function<void(const std::string&)>& set);
   Flag add_flag(const std::string& names, bool& value, const std::string& help = "");
 
   /// Leaves words that nobody takes to remaining(), in place of refusing them.
