@@ -1,4 +1,7 @@
-"""The guide shows what the program prints: every `$ posenc` line of docs/guide is run."""
+"""The guide shows what the program prints: every `$ posenc` line of docs/guide is run.
+
+In what is shown, `> ` begins a line that was typed, and a line that is only … stands for any lines.
+"""
 
 import math
 import os
@@ -21,6 +24,10 @@ CONFIGS = {"config.json": CONFIG, "yarn.json": YARN}
 INPUTS = {"x.npy": (8, 4096, 512), "wpe.npy": (512, 512), "q.npy": (1, 32, 1024, 128)}
 
 
+def pattern_of(shown):
+    return "".join(r"(?:.*\n)*" if line == "…\n" else re.escape(line) for line in shown.splitlines(keepends=True))
+
+
 class Guide(ProgramTest):
     def setUp(self):
         super().setUp()
@@ -38,8 +45,11 @@ class Guide(ProgramTest):
         for command, shown in blocks:
             if "q_rotated.npy" in command:  # tensors of somebody's model; diagnose_test has such pairs
                 continue
-            outcome = run(*shlex.split(command), cwd=self.folder)
-            self.assertEqual(outcome.text + outcome.err, shown, command)
+            typed = "".join(re.findall(r"^> (.+\n)", shown, re.MULTILINE))
+            outcome = run(*shlex.split(command), cwd=self.folder, stdin=None, input=typed.encode())
+            printed = outcome.text + outcome.err
+            if not re.fullmatch(pattern_of(shown), printed):
+                self.assertEqual(printed, shown, command)
             for name in set(self.files()) - set(INPUTS) - set(CONFIGS):
                 os.unlink(self.path(name))
 
