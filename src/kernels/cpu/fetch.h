@@ -12,12 +12,16 @@ namespace posenc::kernels::cpu {
 /// Always inline: g++ finds that a function like this does nothing, and leaves calls of it out.
 [[gnu::always_inline]] inline void fetch(const void* place) noexcept { __builtin_prefetch(place, 1, 2); }
 
-/// The same for what a loop will come to that goes through memory in order and is at these elements.
-template <class T> [[gnu::always_inline]] inline void fetch_ahead(const T* place, std::int64_t elements) noexcept {
-  constexpr std::uintptr_t kAhead = 32768, kLine = 64;
-  const auto begin = reinterpret_cast<std::uintptr_t>(place),
-             bytes = static_cast<std::uintptr_t>(elements) * sizeof(T);
-  for (std::uintptr_t i = 0; i < bytes; i += kLine) fetch(reinterpret_cast<const void*>(begin + kAhead + i));
+/// How far ahead a loop does well to ask that goes through memory in order, in bytes.
+inline constexpr std::int64_t kFetchAhead = 32768;
+
+/// The same for so many elements, so many bytes ahead of `place`.
+template <class T>
+[[gnu::always_inline]] inline void fetch_ahead(const T* place, std::int64_t elements, std::int64_t ahead) noexcept {
+  constexpr std::uintptr_t kLine = 64;
+  const auto begin = reinterpret_cast<std::uintptr_t>(place) + static_cast<std::uintptr_t>(ahead);
+  const auto bytes = static_cast<std::uintptr_t>(elements) * sizeof(T);
+  for (std::uintptr_t i = 0; i < bytes; i += kLine) fetch(reinterpret_cast<const void*>(begin + i));
 }
 
 }  // namespace posenc::kernels::cpu

@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <mutex>
 
+#include "kernels/cpu/fetch.h"
 #include "kernels/cpu/parallel.h"
 #include "kernels/cpu/rotate_rows.h"
 #include "kernels/cpu/turns.h"
@@ -55,6 +56,7 @@ template <class Out, class In, class W> class RowTurner {
     std::vector<Out> scratch(in_place_ && !(places_.read == places_.write) ? static_cast<std::size_t>(2 * pairs_)
                                                                            : 0);
     rows.scratch = scratch.empty() ? nullptr : scratch.data();
+    rows.ahead = kFetchAhead;
     rotate_rows(rows);
     if (!in_place_) copy_the_rest(block);
   }

@@ -84,7 +84,8 @@ template <class Type, class T, class W> HWY_INLINE void turn_all(const RotateRow
                              r.read.apart,
                              r.write.apart,
                              r.inner,
-                             reinterpret_cast<Type*>(r.scratch)};
+                             reinterpret_cast<Type*>(r.scratch),
+                             r.ahead};
       if (doubled) {
         turn_run_in_place<true>(run);
       } else if (r.read.step == 1 && r.write.step == 1) {

@@ -27,6 +27,7 @@ template <class T, class W> struct Run {
   std::int64_t pairs, read_apart, write_apart;
   RotateLoop rows;
   T* scratch;
+  std::int64_t ahead;
 };
 
 /// bf16 on a machine that rounds to it in one instruction. Highway 1.0.3 does not know of it.
@@ -343,7 +344,7 @@ HWY_NOINLINE void turn_groups(const Run<T, W>& run, std::int64_t pairs) {
     // Pointers that move: the fewer instructions stand between two cache lines, the more of these are on their way.
     const T* on_the_way = x0;
     for (const W* const end = c + pairs; c != end; c += group, s += group, on_the_way += 2 * group) {
-      fetch_ahead(on_the_way, 2 * group);
+      fetch_ahead(on_the_way, 2 * group, r.ahead);
       turn_group<kReadAlternating, kWriteAlternating>(out0, out1, x0, x1, c, s);
       x0 += read_step, x1 += read_step;
       out0 += write_step, out1 += write_step;
@@ -362,7 +363,7 @@ template <int kRows, class T, class W> HWY_NOINLINE void turn_groups_halves(cons
     const W* HWY_RESTRICT s = r.sines + n * r.rows.table;
     const T* on_the_way = x0;
     for (const W* const end = c + pairs; c != end; c += group, s += group, on_the_way += 2 * group) {
-      for (int row = 0; row < kRows; ++row) fetch_ahead(on_the_way + row * r.rows.x, 2 * group);
+      for (int row = 0; row < kRows; ++row) fetch_ahead(on_the_way + row * r.rows.x, 2 * group, r.ahead);
       turn_group_halves<kRows>(out0, out1, r.rows.out, x0, x1, r.rows.x, c, s);
       x0 += group, x1 += group;
       out0 += group, out1 += group;
@@ -380,7 +381,7 @@ template <int kRows, class T, class W> HWY_NOINLINE void turn_groups_doubled(con
     const W* HWY_RESTRICT c = r.cosines + n * r.rows.table;
     const W* HWY_RESTRICT s = r.sines + n * r.rows.table;
     for (const W* const end = c + 2 * pairs; c != end; c += group, s += group, x += group, out += group) {
-      for (int row = 0; row < kRows; ++row) fetch_ahead(x + row * r.rows.x, group);
+      for (int row = 0; row < kRows; ++row) fetch_ahead(x + row * r.rows.x, group, r.ahead);
       turn_group_doubled<kRows>(out, r.rows.out, x, r.rows.x, c, s);
     }
   }
