@@ -8,7 +8,7 @@ namespace posenc::kernels::cpu {
 // Neoverse V1 moves 51 GB/s, and 66 if each cache line is asked for some way ahead (8 to 128 KiB, all alike), for the
 // second cache: asked for the first, it would be gone again when its turn comes.
 
-/// Asks for the cache line at `place`, to be changed soon. Any address will do: nothing is read.
+/// Asks for the cache line at `place`, as one to be changed. Any address will do: nothing is read.
 /// Always inline: g++ finds that a function like this does nothing, and leaves calls of it out.
 [[gnu::always_inline]] inline void fetch(const void* place) noexcept { __builtin_prefetch(place, 1, 2); }
 

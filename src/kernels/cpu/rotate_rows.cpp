@@ -54,8 +54,8 @@ HWY_INLINE void turn_run(const Run<T, W>& r) {
   }
 }
 
-// Pairs that stay where they are. Heads of one token share their cosines and sines. Where each stands twice, two
-// heads at a time take half the loads; where not, loads cost less than leaving the order of memory.
+// Pairs that stay where they are. Heads of one token share their cosines and sines: two heads at a time take half the
+// loads. That pays where each stands twice and in 16 bits; else the loads cost less than leaving the order of memory.
 template <bool kAlternating, class T, class W> HWY_INLINE void turn_run_in_place(const Run<T, W>& r) {
   const std::int64_t group = pairs_in_group<T, W>(), whole = r.pairs / group * group;
   constexpr bool kInTwos = kAlternating || sizeof(T) == 2;

@@ -60,11 +60,8 @@ template <class W> class TurnMaker {
   void fetch_rows(const Block& block) const {
     if (!is_ready() || job_.positions.ids == nullptr) return;
     const Turns<W> row = ready_row(block.b, block.t0);
-    constexpr auto kLine = static_cast<std::int64_t>(64 / sizeof(W));
-    for (std::int64_t i = 0; i < pairs_; i += kLine) {
-      fetch(row.cosines + i);
-      fetch(row.sines + i);
-    }
+    fetch_ahead(row.cosines, pairs_, 0);
+    fetch_ahead(row.sines, pairs_, 0);
   }
   Turns<W> make(const Block& block, Scratch& scratch, Outcome& outcome) const {
     const Turns<W> turns = is_ready() ? ready_row(block.b, block.t0) : made_rows(block, scratch, outcome);
