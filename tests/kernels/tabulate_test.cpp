@@ -129,7 +129,8 @@ TEST(Tabulate, GivesTheSameBytesHoweverItIsAsked) {
 
 // Scales at the ends of their range, and widths that leave vectors half empty.
 TEST(Tabulate, AgreesWithTheReferenceForEveryScaleAndWidth) {
-  for (const double scale : {0.0, 1.0, -1.0, 0.3, 32768.0, 1e-30, 1 + 0x1p-24}) {
+  for (const double scale :
+       {0.0, 1.0, -1.0, 0.3, 32768.0, 1e-30, 1 + 0x1p-24, -2.0, 2 - 0x1p-40, 31.9, 1e-37, 3e-42, 1e-310}) {
     for (const std::int64_t width : {1, 3, 5, 17, 66, 127}) {
       const Sinusoidal scheme{.width = width, .base = 500.0, .scale = scale, .odd = OddWidth::kTrim};
       force_backend("reference");
@@ -139,6 +140,37 @@ TEST(Tabulate, AgreesWithTheReferenceForEveryScaleAndWidth) {
         EXPECT_TRUE(same_bytes(table_of<float>(scheme, 100, {.first = 0}), want)) << scale << ' ' << width;
         EXPECT_TRUE(same_bytes(table_of<Half>(scheme, 40, {.first = 5}), want_f16)) << scale << ' ' << width;
       });
+    }
+  }
+}
+
+// Waves that stand still, or come back to a zero or to a midpoint's neighbourhood again and again.
+TEST(Tabulate, AgreesWithTheReferenceWhereSinesVanish) {
+  constexpr std::uint64_t kQuarter = std::uint64_t{1} << 62;
+  Waves waves;
+  for (const std::uint64_t high : {std::uint64_t{0}, kQuarter, 2 * kQuarter, kQuarter / 2, std::uint64_t{1}}) {
+    for (const std::uint64_t low : {std::uint64_t{0}, std::uint64_t{1} << 60, ~std::uint64_t{0}}) {
+      Wave wave;
+      wave.frequency.words = {0, 0, low, high};
+      waves.waves.push_back(wave);
+      for (unsigned quarter = 0; quarter < 4; ++quarter) {
+        waves.columns.push_back(
+            {static_cast<std::int32_t>(waves.waves.size() - 1), static_cast<std::uint8_t>(quarter)});
+      }
+    }
+  }
+  const auto width = static_cast<std::int64_t>(waves.columns.size());
+  for (const double scale : {1.0, -5.0}) {
+    waves.scale = scale;
+    for (const std::int64_t first : {std::int64_t{0}, std::int64_t{1} << 31, (std::int64_t{1} << 53) - 200}) {
+      const auto table = [&] {
+        std::vector<float> out(static_cast<std::size_t>(100 * width));
+        tabulate(view(out.data(), {100, width}), {.first = first}, Addition{width, waves});
+        return out;
+      };
+      force_backend("reference");
+      const auto want = table();
+      for_each_engine([&] { EXPECT_TRUE(same_bytes(table(), want)) << scale << ' ' << first; });
     }
   }
 }

@@ -32,7 +32,7 @@ template <class W> struct Vectors {
 template <class W> class VectorMaker {
  public:
   struct Scratch {
-    std::vector<W> vectors;
+    AlignedVector<W> vectors;
     WaveRows::Anchor anchor;
   };
 
@@ -40,13 +40,14 @@ template <class W> class VectorMaker {
     if constexpr (std::is_same_v<W, float>) {
       if (const auto* waves = std::get_if<Waves>(&job.form->source)) {
         wave_rows_.emplace(*waves, job.positions, job.out.sequence);
-        row_stride_ = wave_rows_->padded();
+        // A cache line more: rows a power of two apart would crowd into the same places of the cache.
+        row_stride_ = wave_rows_->padded() + 16;
       }
     }
   }
   Scratch scratch() const {
     const std::int64_t rows = std::min(kBlockRows, job_.out.sequence);
-    return {std::vector<W>(is_ready() ? 0 : static_cast<std::size_t>(rows * row_stride_)), {}};
+    return {AlignedVector<W>(is_ready() ? 0 : static_cast<std::size_t>(rows * row_stride_)), {}};
   }
   /// How many elements of a sequence to add to before going on to the next. Best on a Neoverse V1, in percent of a
   /// plain loop over eight sequences: vectors that are ready, one page at a time (97; four pages 84); vectors that

@@ -34,35 +34,4 @@ void widen_row(float* out, const BFloat16* x, std::int64_t n) noexcept;
 /// sums[i] += x[i].
 void sum_row(double* sums, const float* x, std::int64_t n) noexcept;
 
-/// Columns of waves are made in pieces of this many, and padded to a multiple of it. No vector of doubles is longer.
-inline constexpr std::int64_t kPieceColumns = 32;
-
-/// What a value may be off by, over |scale|; see wave_rows.cpp for why.
-inline constexpr double kWaveError = 0x1p-49;
-/// Centres are too large by a factor of 1 + kLarger: from kSmall · |scale| up, that outweighs kWaveError.
-inline constexpr double kSmall = 0x1p-12;
-inline constexpr double kLarger = kWaveError / kSmall;
-
-/// Two rows of waves at the same distance n from a centre, by the addition theorem:
-///   value(centre ± n) = sine·cos(nω) ± cosine·sin(nω)
-/// from a centre that is too large by a factor of 1 + kLarger; the rows are not.
-struct WaveRowPair {
-  const double* sine;        // [columns] of the centre, with the column's quarter and scale
-  const double* cosine;      // [columns] its derivative
-  const double* cosines;     // [columns] cos(nω)
-  const double* sines;       // [columns] sin(nω)
-  std::int64_t columns;      // a multiple of kPieceColumns
-  double error;              // what a double may be off by: kWaveError · |scale|
-  std::uint16_t small_bits;  // kSmall · |scale| as the upper half of a float, without its sign, doubled
-  float* before;             // [columns] float32
-  float* after;
-};
-/// Writes both rows. Lists the pieces, by their first column, in which a value could round either way within the
-/// error, and returns how many there are; `doubtful` has room for one more than there are pieces.
-std::int64_t wave_row_pair(const WaveRowPair& pair, std::int32_t* doubtful) noexcept;
-
-/// (sine, cosine) turned on by the angle whose sines and cosines are given, for each column.
-void turn_centre(const double* sine, const double* cosine, const double* sines, const double* cosines,
-                 double* new_sine, double* new_cosine, std::int64_t columns) noexcept;
-
 }  // namespace posenc::kernels::cpu

@@ -4,7 +4,8 @@
 #include <bit>
 #include <cmath>
 
-#include "kernels/cpu/row_math.h"
+#include "kernels/cpu/parallel.h"
+#include "kernels/cpu/wave_pair.h"
 #include "kernels/element.h"
 
 // From an exactly computed anchor, rows follow by the addition theorem, in groups around a centre:
@@ -27,12 +28,9 @@ constexpr std::int64_t kGroupRows = 32, kReach = kGroupRows / 2;
 // Below this many consecutive rows, computing each directly is cheaper than preparing the tables.
 constexpr std::int64_t kShortestRun = 32;
 static_assert(kWaveError == 8 * 0x1p-52);
-
-std::uint16_t small_bits(double size) {
-  // The upper half of a float's bits, rounded up so that nothing smaller passes; the sign's place is shifted out.
-  const auto bits = std::bit_cast<std::uint32_t>(static_cast<float>(kSmall * size));
-  return static_cast<std::uint16_t>(((bits >> 16) + 1) << 1);
-}
+constexpr std::int64_t kWavesWorthAThread = 2048;
+// Scales beyond these are no concern of speed: their power of two would be no float, or the error no normal double.
+constexpr double kLeastScale = 0x1p-900, kLargestScale = 0x1p100;
 
 // An angle, from the turns it makes, in 2^-128, modulo one: true where enough of it remains for a sine that is good
 // to 2^-50 relative after `count` positions.
@@ -58,7 +56,7 @@ std::int64_t turns_for(std::int64_t rows) {
 }  // namespace
 
 WaveRows::WaveRows(const Waves& waves, const TokenPositions& positions, std::int64_t longest_run)
-    : waves_(waves), positions_(positions) {
+    : waves_(waves), positions_(positions), fraction_(waves.scale) {
   alternates_ = waves.columns.size() == 2 * waves.waves.size();
   for (std::size_t c = 0; c < waves.columns.size(); ++c) {
     const WaveColumn in_turn{static_cast<std::int32_t>(c / 2), static_cast<std::uint8_t>(c % 2)};
@@ -71,26 +69,32 @@ WaveRows::WaveRows(const Waves& waves, const TokenPositions& positions, std::int
     }
   }
   padded_ = (width() + kPieceColumns - 1) / kPieceColumns * kPieceColumns;
-  const bool direct =
-      waves.axes > 1 || waves.scale == 0 || !waves.float32_angles.factors.empty() || longest_run < kShortestRun;
+  const double size = std::fabs(waves.scale);
+  const bool direct = waves.axes > 1 || size < kLeastScale || size > kLargestScale ||
+                      !waves.float32_angles.factors.empty() || longest_run < kShortestRun;
   if (direct) return;
-  ReducedAngles angles;
-  const auto fill = [&](std::vector<double>& sines, std::vector<double>& cosines, std::int64_t count,
+  for (; std::fabs(fraction_) >= 2; fraction_ /= 2) power_ *= 2;
+  const auto fill = [&](AlignedVector<double>& sines, AlignedVector<double>& cosines, std::int64_t count,
                         std::int64_t first, std::int64_t step) {
-    sines.resize(static_cast<std::size_t>(count * padded_));
+    sines.resize(static_cast<std::size_t>(count * padded_ + kReadAhead));
     cosines.assign(sines.size(), 1.0);
-    for (std::int64_t n = 0; n < count; ++n) {
-      find_waves(angles, first + n * step);
-      for (std::size_t c = 0; c < waves.columns.size(); ++c) {
-        const auto wave = static_cast<std::size_t>(waves.columns[c].wave),
-                   at = c + static_cast<std::size_t>(n * padded_);
-        sines[at] = angles.sine[wave];
-        cosines[at] = angles.cosine[wave];
+    const std::int64_t grain = 1 + kWavesWorthAThread / (width() + 1);
+    parallel_for(count, grain, [&](std::int64_t begin, std::int64_t end) {
+      ReducedAngles angles;
+      for (std::int64_t n = begin; n < end; ++n) {
+        find_waves(angles, first + n * step);
+        for (std::size_t c = 0; c < waves.columns.size(); ++c) {
+          const auto wave = static_cast<std::size_t>(waves.columns[c].wave),
+                     at = c + static_cast<std::size_t>(n * padded_);
+          sines[at] = angles.sine[wave];
+          cosines[at] = angles.cosine[wave];
+        }
       }
-    }
+    });
   };
   fill(sines_, cosines_, kReach, 1, 2);
-  fill(turn_sines_, turn_cosines_, turns_for(longest_run), 0, 2 * kGroupRows);
+  turns_ = turns_for(longest_run);
+  fill(turn_sines_, turn_cosines_, turns_, 0, 2 * kGroupRows);
 }
 
 void WaveRows::find_waves(ReducedAngles& angles, std::int64_t half_position) const {
@@ -205,13 +209,15 @@ void WaveRows::make_directly(std::int64_t b, std::int64_t t, float* row, Anchor&
 }
 
 void WaveRows::set_anchor(Anchor& anchor, std::int64_t half_position) const {
-  const auto size = static_cast<std::size_t>(padded_);
+  const auto size = static_cast<std::size_t>(padded_ + kReadAhead),
+             pieces = static_cast<std::size_t>(padded_ / kPieceColumns);
   anchor.half_position = half_position;
   for (auto* buffer : {&anchor.sine, &anchor.cosine, &anchor.centre_sine, &anchor.centre_cosine})
     buffer->resize(size);
   anchor.spare.resize(size);
-  anchor.doubtful.resize(size / kPieceColumns + 1);
-  const double larger = waves_.scale * (1 + kLarger);
+  anchor.nearest.resize(pieces * WaveDoubts::kLanes);
+  anchor.doubtful.resize(pieces);
+  const double larger = fraction_ * (1 + kLarger);
   find_waves(anchor.angles, half_position);
   for (std::size_t c = 0; c < waves_.columns.size(); ++c) {
     const auto wave = static_cast<std::size_t>(waves_.columns[c].wave);
@@ -222,18 +228,16 @@ void WaveRows::set_anchor(Anchor& anchor, std::int64_t half_position) const {
     anchor.cosine[c] = (quarter & 2 ? -slope : slope) * larger;
   }
   // The padding stands still at a power of two, whose rounding is never in doubt.
-  const double still = std::exp2(std::ceil(std::log2(std::fabs(waves_.scale))));
+  const double still = std::exp2(std::floor(std::log2(std::fabs(fraction_))));
   std::fill(anchor.sine.begin() + width(), anchor.sine.end(), still);
 }
 
 void WaveRows::make_run(std::int64_t position, std::int64_t count, float* rows, std::int64_t row_stride,
                         Anchor& anchor, Outcome& outcome) const {
-  const double size = std::fabs(waves_.scale);
-  const auto turns = static_cast<std::int64_t>(turn_sines_.size()) / padded_;
   for (std::int64_t first = 0; first < count; first += kGroupRows) {
     const std::int64_t centre = 2 * (position + first + kReach) - 1;  // in half positions
     std::int64_t ahead = (centre - anchor.half_position) / 2;
-    if (anchor.half_position < 0 || ahead < 0 || ahead % kGroupRows != 0 || ahead >= turns * kGroupRows) {
+    if (anchor.half_position < 0 || ahead < 0 || ahead % kGroupRows != 0 || ahead >= turns_ * kGroupRows) {
       set_anchor(anchor, centre);
       ahead = 0;
     }
@@ -250,12 +254,13 @@ void WaveRows::make_run(std::int64_t position, std::int64_t count, float* rows, 
                              cosines_.data() + n * padded_,
                              sines_.data() + n * padded_,
                              padded_,
-                             kWaveError * size,
-                             small_bits(size),
+                             std::fabs(fraction_),
                              rows + before * row_stride,
-                             both ? rows + after * row_stride : anchor.spare.data()};
-      const std::int64_t doubts = wave_row_pair(pair, anchor.doubtful.data());
-      for (std::int64_t i = 0; i < doubts; ++i) {
+                             both ? rows + after * row_stride : anchor.spare.data(),
+                             row_stride};
+      const std::int64_t listed = wave_row_pair(pair, {anchor.nearest.data(), anchor.doubtful.data()});
+      if (power_ > 1) enlarge(pair);
+      for (std::int64_t i = 0; i < listed; ++i) {
         const std::int64_t column = anchor.doubtful[static_cast<std::size_t>(i)];
         remake(column, position + before, pair.before, outcome);
         if (both) remake(column, position + after, pair.after, outcome);
@@ -264,9 +269,20 @@ void WaveRows::make_run(std::int64_t position, std::int64_t count, float* rows, 
   }
 }
 
+void WaveRows::enlarge(const WaveRowPair& pair) const {
+  for (float* row : {pair.before, pair.after}) {
+    for (std::int64_t c = 0; c < pair.columns; ++c) row[c] *= power_;
+  }
+}
+
 void WaveRows::remake(std::int64_t c0, std::int64_t position, float* row, Outcome& outcome) const {
   for (std::int64_t c = c0; c < std::min(c0 + kPieceColumns, width()); ++c) {
     const WaveColumn& column = waves_.columns[static_cast<std::size_t>(c)];
+    if (position == 0) {  // where every sine is in doubt, and nothing is
+      const double cosine = (column.quarter & 2) != 0 ? -waves_.scale : waves_.scale;
+      row[c] = (column.quarter & 1) != 0 ? numerics::narrow<float>(cosine) : 0.0f;
+      continue;
+    }
     const numerics::Angle angle{waves_.waves[static_cast<std::size_t>(column.wave)].frequency,
                                 static_cast<std::uint64_t>(position)};
     if (!numerics::round_wave(row[c], angle, numerics::reduce(angle), column.quarter, waves_.scale)) {

@@ -3,8 +3,9 @@
 #include <cstdint>
 #include <vector>
 
+#include "kernels/cpu/aligned.h"
 #include "kernels/cpu/direct_waves.h"
-#include "kernels/cpu/row_math.h"
+#include "kernels/cpu/wave_pair.h"
 #include "kernels/job.h"
 
 namespace posenc::kernels::cpu {
@@ -22,12 +23,13 @@ class WaveRows {
 
   /// What a thread keeps from block to block.
   struct Anchor {
-    std::int64_t half_position = -1;   // where the sines and cosines below are, times two
-    std::vector<double> sine, cosine;  // [padded]
-    std::vector<double> centre_sine, centre_cosine;
-    std::vector<float> spare;            // [padded] the row that nobody asked for
-    std::vector<std::int32_t> doubtful;  // [pieces + 1]
-    ReducedAngles angles;                // what follows: of single positions, one for each wave
+    std::int64_t half_position = -1;     // where the sines and cosines below are, times two
+    AlignedVector<double> sine, cosine;  // [padded + kReadAhead], as all that follow
+    AlignedVector<double> centre_sine, centre_cosine;
+    AlignedVector<float> spare;           // the row that nobody asked for
+    AlignedVector<std::int16_t> nearest;  // of WaveDoubts
+    std::vector<std::int32_t> doubtful;   // [pieces + 1]
+    ReducedAngles angles;                 // what follows: of single positions, one for each wave
     std::vector<float> wave_sines, wave_cosines;
     std::vector<std::int32_t> doubtful_waves;
   };
@@ -44,17 +46,21 @@ class WaveRows {
   std::int64_t reduce_angles(std::int64_t b, std::int64_t t, Anchor& scratch) const;
   void place_columns(float* row, const Anchor& scratch) const;
   void make_directly(std::int64_t b, std::int64_t t, float* row, Anchor& scratch, Outcome& outcome) const;
+  void enlarge(const WaveRowPair& pair) const;
   void remake(std::int64_t c0, std::int64_t position, float* row, Outcome& outcome) const;
   std::int64_t width() const { return static_cast<std::int64_t>(waves_.columns.size()); }
 
   const Waves& waves_;
   const TokenPositions& positions_;
+  double fraction_;  // scale = fraction · power, so that rows can be made of values below 2
+  float power_ = 1;
   std::int64_t padded_;
   bool alternates_ = false;  // columns are the sine and cosine of each wave in turn
 
   std::vector<std::uint64_t> high_, low_;  // [waves] the upper words of the frequencies, where angles are exact
-  std::vector<double> sines_, cosines_;    // [kReach][padded]: of ω/2, 3ω/2 …
-  std::vector<double> turn_sines_, turn_cosines_;  // [turns][padded]: of n·kGroupRows·ω, n = 0 …
+  AlignedVector<double> sines_, cosines_;  // [kReach][padded]: of ω/2, 3ω/2 …
+  std::int64_t turns_ = 0;
+  AlignedVector<double> turn_sines_, turn_cosines_;  // [turns][padded]: of n·kGroupRows·ω, n = 0 …
 };
 
 }  // namespace posenc::kernels::cpu
