@@ -61,7 +61,11 @@ template <bool kAlternating, class T, class W> HWY_INLINE void turn_run_in_place
   constexpr bool kInTwos = kAlternating || sizeof(T) == 2;
   const std::int64_t even = kInTwos && r.rows.table == 0 ? r.rows.count / 2 * 2 : 0;
   if (whole > 0 && even > 0) {
-    kAlternating ? turn_groups_doubled<2>(r, 0, even, whole) : turn_groups_halves<2>(r, 0, even, whole);
+    if constexpr (IsNative16<T>) {
+      turn_groups_in_steps<kAlternating>(r, even, whole);
+    } else {
+      kAlternating ? turn_groups_doubled<2>(r, 0, even, whole) : turn_groups_halves<2>(r, 0, even, whole);
+    }
   }
   if (whole > 0 && even < r.rows.count) {
     kAlternating ? turn_groups_doubled<1>(r, even, r.rows.count, whole)
@@ -98,9 +102,14 @@ template <class Type, class T, class W> HWY_INLINE void turn_all(const RotateRow
 }
 void turn_f32(const RotateRows<float, float>& rows) { turn_all<float>(rows); }
 void turn_f64(const RotateRows<double, double>& rows) { turn_all<double>(rows); }
-void turn_f16(const RotateRows<Half, float>& rows) { turn_all<Half>(rows); }
+void turn_f16(const RotateRows<Half, float>& rows) {
+#if POSENC_NATIVE_16
+  if (machine_multiplies_f16_long()) return turn_all<NativeHalf>(rows);
+#endif
+  turn_all<Half>(rows);
+}
 void turn_bf16(const RotateRows<BFloat16, float>& rows) {
-#if POSENC_NATIVE_BF16
+#if POSENC_NATIVE_16
   if (machine_rounds_to_bf16()) return turn_all<NativeBFloat16>(rows);
 #endif
   turn_all<BFloat16>(rows);

@@ -13,15 +13,20 @@
 
 namespace posenc {
 
-bool kernels::cpu::machine_rounds_to_bf16() noexcept {
+// HWCAP2_BF16 and HWCAP_ASIMDFHM of the kernel's ABI, whose names older headers lack.
 #if defined(__aarch64__) && defined(__linux__) && !defined(__clang__)
-  constexpr unsigned long kHwcap2Bf16 = 1UL << 14;  // HWCAP2_BF16 of the kernel's ABI; older headers lack the name
-  static const bool answer = (getauxval(AT_HWCAP2) & kHwcap2Bf16) != 0;
+bool kernels::cpu::machine_rounds_to_bf16() noexcept {
+  static const bool answer = (getauxval(AT_HWCAP2) & 1UL << 14) != 0;
   return answer;
-#else
-  return false;
-#endif
 }
+bool kernels::cpu::machine_multiplies_f16_long() noexcept {
+  static const bool answer = (getauxval(AT_HWCAP) & 1UL << 23) != 0;
+  return answer;
+}
+#else
+bool kernels::cpu::machine_rounds_to_bf16() noexcept { return false; }
+bool kernels::cpu::machine_multiplies_f16_long() noexcept { return false; }
+#endif
 
 namespace {
 

@@ -9,6 +9,7 @@
 #include "hwy/foreach_target.h"  // IWYU pragma: keep
 #include "hwy/highway.h"
 #include "kernels/cpu/fetch.h"
+#include "kernels/cpu/here-inl.h"
 
 // A double that is off by at most E may round to the wrong float only if a midpoint between two floats lies within E.
 // Two tests find out; both may doubt a good value, neither passes a bad one.
@@ -47,15 +48,6 @@ using VD = hn::Vec<DD>;
 // A vector of doubles, in words of 16 bits: `low` twice, `high` twice, for each.
 HWY_INLINE hn::Vec<D16> halves(std::uint16_t low, std::uint16_t high) {
   return hn::BitCast(D16(), hn::Set(D64(), 0x1'0001ULL * low | 0x1'0001'0000'0000ULL * high));
-}
-
-// What was found stays found here: without it compilers sort the operations by kind, and this processor (Neoverse V1)
-// then waits a fifth of the time, for it does not look far enough ahead to sort them back.
-template <class V> HWY_INLINE V here(V v) {
-#if HWY_TARGET == HWY_NEON
-  asm volatile("" : "+w"(v.raw));
-#endif
-  return v;
 }
 
 // The upper halves of all words, of `odd` in odd lanes, of `even` in even ones.
