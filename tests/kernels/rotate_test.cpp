@@ -11,6 +11,7 @@
 #include "numerics/narrow.h"
 #include "oracle/mpfr_wave.h"
 #include "posenc/posenc.h"
+#include "sanitized.h"
 
 namespace posenc {
 namespace {
@@ -90,12 +91,12 @@ struct FormCase {
 
 // Tables and ids that the cases below refer to.
 struct CaseData {
-  static constexpr std::int64_t kBatch = 2, kSequence = 75;
+  static constexpr std::int64_t kBatch = 2, kSequence = 75, kMostPairs = 36;
   std::vector<std::int64_t> shared, own, three_axes;
-  std::vector<float> cosines = random_values<float>(kBatch * kSequence * 20, 5);
-  std::vector<float> sines = random_values<float>(kBatch * kSequence * 20, 6);
-  std::vector<Half> narrow_cosines = random_values<Half>(200 * 20, 7),
-                    narrow_sines = random_values<Half>(200 * 20, 8);
+  std::vector<float> cosines = random_values<float>(kBatch * kSequence * kMostPairs, 5);
+  std::vector<float> sines = random_values<float>(kBatch * kSequence * kMostPairs, 6);
+  std::vector<Half> narrow_cosines = random_values<Half>(200 * kMostPairs, 7),
+                    narrow_sines = random_values<Half>(200 * kMostPairs, 8);
   CaseData() {
     std::mt19937_64 random(3);
     for (std::int64_t t = 0; t < kSequence; ++t) shared.push_back(static_cast<std::int64_t>(random() % 150));
@@ -159,9 +160,13 @@ template <class T> TensorView in_order(std::vector<T>& x, const Extents& shape, 
   return swap_axes(view(x.data(), {b, h, d, s}), 2, 3);
 }
 
+// Fewer where every access is checked, and slow.
+const std::vector<std::int64_t> kSomeDims =
+    kSanitized ? std::vector<std::int64_t>{6, 72} : std::vector<std::int64_t>{2, 6, 8, 34, 72};
+
 template <class T, class Out> void expect_bytes_of_the_reference(Order order) {
   const CaseData data;
-  for (const std::int64_t dims : {2, 6, 8, 34, 40}) {
+  for (const std::int64_t dims : kSomeDims) {
     for (const FormCase& one : data.cases(dims)) {
       for (const PairLayout layout : kLayouts) {
         SCOPED_TRACE(fmt::format("{} {} {}", one.name, dims, choice_name(layout)));
@@ -212,31 +217,44 @@ TEST(Rotate, OutputsOfAnotherTypeAgreeWithTheReference) {
   expect_bytes_of_the_reference<double, Half>(Order::kHeadsFirst);
 }
 
-// Values that round halfway, and those that are not finite.
-TEST(Rotate, SixteenBitsRoundToEvenAndKeepWhatIsNotFinite) {
-  const std::int64_t features = 64, tokens = 40;
-  const std::vector<float> cosines(static_cast<std::size_t>(tokens * features / 2), 1.0f + 0x1p-8f),
-      sines(cosines.size());
-  const Rotation form{
-      .table = {view(cosines.data(), {tokens, features / 2}), view(sines.data(), {tokens, features / 2})}};
+// Every value of 16 bits, those that round halfway and those that are not finite among them, in many heads and in
+// one.
+template <class T> void expect_every_value_as_in_the_reference(float cosine, float sine) {
+  const std::int64_t features = 64, tokens = 16, heads = 64;
+  const std::vector<float> cosines(static_cast<std::size_t>(tokens * features / 2), cosine),
+      sines(cosines.size(), sine);
+  std::vector<T> x(static_cast<std::size_t>(tokens * heads * features));
+  ASSERT_EQ(x.size(), 65536u);
+  for (std::size_t i = 0; i < x.size(); ++i) x[i].bits = static_cast<std::uint16_t>(i * 40503 + i / 64);
   for (const PairLayout layout : kLayouts) {
-    Rotation laid = form;
-    laid.layout = layout;
-    std::vector<BFloat16> x(static_cast<std::size_t>(tokens * features));
-    for (std::size_t i = 0; i < x.size(); ++i)
-      x[i].bits = static_cast<std::uint16_t>(i * 26 + 1);  // NaN and ∞ as well
-    force_backend("reference");
-    auto want = x;
-    rotate(view(want.data(), {tokens, features}), {}, laid);
-    for_each_engine([&] {
-      auto got = x;
-      rotate(view(got.data(), {tokens, features}), {}, laid);
-      for (std::size_t i = 0; i < got.size(); ++i) {
-        const double a = numerics::widen(got[i]), b = numerics::widen(want[i]);
-        ASSERT_TRUE(got[i] == want[i] || (std::isnan(a) && std::isnan(b))) << i << ' ' << a << ' ' << b;
-      }
-    });
+    Rotation form{
+        .table = {view(cosines.data(), {tokens, features / 2}), view(sines.data(), {tokens, features / 2})}};
+    form.layout = layout;
+    const auto rotated = [&](std::int64_t together) {
+      auto y = x;
+      rotate(swap_axes(view(y.data(), {heads / together, tokens, together, features}), 1, 2), {}, form);
+      return y;
+    };
+    for (const std::int64_t together : {std::int64_t{1}, std::int64_t{4}, heads}) {
+      force_backend("reference");
+      const auto want = rotated(together);
+      for_each_engine([&] {
+        const auto got = rotated(together);
+        for (std::size_t i = 0; i < got.size(); ++i) {
+          const double a = numerics::widen(got[i]), b = numerics::widen(want[i]);
+          ASSERT_TRUE(got[i] == want[i] || (std::isnan(a) && std::isnan(b))) << i << ' ' << a << ' ' << b;
+        }
+      });
+    }
   }
+}
+TEST(Rotate, EveryBf16RoundsToEvenAndKeepsWhatIsNotFinite) {
+  expect_every_value_as_in_the_reference<BFloat16>(1.0f + 0x1p-8f, 0.0f);
+  expect_every_value_as_in_the_reference<BFloat16>(0.75f, -0.5f);
+}
+TEST(Rotate, EveryF16RoundsToEvenAndKeepsWhatIsNotFinite) {
+  expect_every_value_as_in_the_reference<Half>(1.0f + 0x1p-11f, 0.0f);
+  expect_every_value_as_in_the_reference<Half>(0.75f, -0.5f);
 }
 
 // --- the tests of others
