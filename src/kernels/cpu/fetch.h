@@ -15,7 +15,14 @@ namespace posenc::kernels::cpu {
 /// How far ahead a loop does well to ask that goes through memory in order, in bytes.
 inline constexpr std::int64_t kFetchAhead = 32768;
 
-/// The same for so many elements, so many bytes ahead of `place`.
+/// The same for a tensor of so many bytes: not at all where it is likely to be in a cache already. Asking costs a
+/// twentieth there.
+inline std::int64_t ahead_for(std::int64_t bytes) noexcept {
+  constexpr std::int64_t kStaysInCache = 4 << 20;
+  return bytes > kStaysInCache ? kFetchAhead : 0;
+}
+
+/// fetch() for so many elements, so many bytes ahead of `place`.
 template <class T>
 [[gnu::always_inline]] inline void fetch_ahead(const T* place, std::int64_t elements, std::int64_t ahead) noexcept {
   constexpr std::uintptr_t kLine = 64;

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <functional>
 #include <mutex>
 
 #include "kernels/cpu/fetch.h"
@@ -56,7 +57,8 @@ template <class Out, class In, class W> class RowTurner {
     std::vector<Out> scratch(in_place_ && !(places_.read == places_.write) ? static_cast<std::size_t>(2 * pairs_)
                                                                            : 0);
     rows.scratch = scratch.empty() ? nullptr : scratch.data();
-    rows.ahead = kFetchAhead;
+    const std::int64_t elements = x.batch * x.heads * x.sequence * x.features;
+    rows.ahead = ahead_for(elements * static_cast<std::int64_t>(sizeof(In)));
     rotate_rows(rows);
     if (!in_place_) copy_the_rest(block);
   }
@@ -141,10 +143,15 @@ template <class Out, class In, class W> class RowTurner {
   bool in_place_ = false, is_plain_ = false;
 };
 
-template <class W>
-void turn_part(const RotateJob& job, const RotateJob::Part& part, const Block& block, const Turns<W>& turns) {
-  with_type(part.out.type, [&](auto out) {
-    with_type(part.x.type, [&](auto in) { RowTurner<decltype(out), decltype(in), W>(job, part).turn(block, turns); });
+// Turns a block of a part.
+template <class W> using PartTurner = std::function<void(const Block&, const Turns<W>&)>;
+
+template <class W> PartTurner<W> turner_of(const RotateJob& job, const RotateJob::Part& part) {
+  return with_type(part.out.type, [&](auto out) {
+    return with_type(part.x.type, [&](auto in) -> PartTurner<W> {
+      return [turner = RowTurner<decltype(out), decltype(in), W>(job, part)](
+                 const Block& block, const Turns<W>& turns) { turner.turn(block, turns); };
+    });
   });
 }
 
@@ -153,9 +160,11 @@ template <class W> Outcome run(const RotateJob& job, int begin, int end) {
   const TurnMaker<W> maker(job, job.parts[static_cast<std::size_t>(begin)].keys);
   const auto& x = job.parts[static_cast<std::size_t>(begin)].x;
   std::int64_t row = 0;
+  std::vector<PartTurner<W>> turners;
   for (int p = begin; p < end; ++p) {
-    const auto& part = job.parts[static_cast<std::size_t>(p)].x;
-    row += part.heads * part.features;
+    const RotateJob::Part& part = job.parts[static_cast<std::size_t>(p)];
+    row += part.x.heads * part.x.features;
+    turners.push_back(turner_of<W>(job, part));
   }
   const std::int64_t rows = maker.block_rows(), blocks = (x.sequence + rows - 1) / rows;
   const std::int64_t block_size = std::min(rows, x.sequence) * row;
@@ -173,7 +182,7 @@ template <class W> Outcome run(const RotateJob& job, int begin, int end) {
       const Block block = block_at(item);
       if (item + 1 < last) maker.fetch_rows(block_at(item + 1));
       const Turns<W> turns = maker.make(block, scratch, here);
-      for (int p = begin; p < end; ++p) turn_part(job, job.parts[static_cast<std::size_t>(p)], block, turns);
+      for (const PartTurner<W>& turn : turners) turn(block, turns);
     }
     if (!here.decided) {
       const std::lock_guard<std::mutex> hold(outcome_lock);

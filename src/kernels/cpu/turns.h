@@ -35,6 +35,7 @@ template <class W> class TurnMaker {
     pairs_ = pairs_of(form_);
     doubled_ = wants_doubled(placement_of(form_.layout, pairs_));
     stride_ = 2 * pairs_;
+    is_ready_ = has_plain_rows() && (job.positions.ids == nullptr || job.parts[0].x.sequence == 1);
     if constexpr (std::is_same_v<W, float>) {
       if (!waves_.waves.empty() && form_.growth.rates.empty()) {
         wave_rows_.emplace(waves_, job.positions, job.parts[0].x.sequence);
@@ -47,24 +48,24 @@ template <class W> class TurnMaker {
   std::int64_t block_rows() const {
     const auto& x = job_.parts[0].x;
     const bool tokens_together = x.heads > 1 && std::abs(x.head_stride) > std::abs(x.token_stride);
-    return is_ready() && !doubled_ ? 8 * kBlockRows : tokens_together ? 4 * kBlockRows : kBlockRows;
+    return is_ready_ && !doubled_ ? 8 * kBlockRows : tokens_together ? 4 * kBlockRows : kBlockRows;
   }
   Scratch scratch() const {
     const std::int64_t rows = std::min(block_rows(), job_.parts[0].x.sequence);
     Scratch scratch;
-    if (!is_ready()) scratch.rows.resize(static_cast<std::size_t>(rows * stride_));
+    if (!is_ready_) scratch.rows.resize(static_cast<std::size_t>(rows * stride_));
     if (doubled_) scratch.doubled.resize(static_cast<std::size_t>(rows * 4 * pairs_));
     return scratch;
   }
   /// Asks for what make() will read first: rows of a large table that do not follow each other are far away.
   void fetch_rows(const Block& block) const {
-    if (!is_ready() || job_.positions.ids == nullptr) return;
+    if (!is_ready_ || job_.positions.ids == nullptr) return;
     const Turns<W> row = ready_row(block.b, block.t0);
     fetch_ahead(row.cosines, pairs_, 0);
     fetch_ahead(row.sines, pairs_, 0);
   }
   Turns<W> make(const Block& block, Scratch& scratch, Outcome& outcome) const {
-    const Turns<W> turns = is_ready() ? ready_row(block.b, block.t0) : made_rows(block, scratch, outcome);
+    const Turns<W> turns = is_ready_ ? ready_row(block.b, block.t0) : made_rows(block, scratch, outcome);
     if (!doubled_) return turns;
     W* doubled = scratch.doubled.data();
     for (std::int64_t n = 0; n < block.t1 - block.t0; ++n) {
@@ -106,10 +107,6 @@ template <class W> class TurnMaker {
       }
     }
     return {rows, rows + pairs_, stride_};
-  }
-  // Whether the rows of a block lie one after the other in the caller's own tables, as they are wanted.
-  bool is_ready() const {
-    return has_plain_rows() && (job_.positions.ids == nullptr || job_.parts[0].x.sequence == 1);
   }
   // Whether the caller's own tables have rows as they are wanted.
   bool has_plain_rows() const {
@@ -163,6 +160,8 @@ template <class W> class TurnMaker {
   const Rotation& form_;
   const bool keys_;
   bool doubled_ = false;
+  bool is_ready_ =
+      false;  // the rows of a block lie one after the other in the caller's own tables, as they are wanted
   const Waves waves_;
   std::int64_t pairs_ = 0, stride_ = 0;
   std::optional<WaveRows> wave_rows_;
