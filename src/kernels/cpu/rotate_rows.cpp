@@ -7,6 +7,7 @@
 #include "hwy/foreach_target.h"  // IWYU pragma: keep
 #include "hwy/highway.h"
 #include "kernels/cpu/convert-inl.h"
+#include "kernels/cpu/machine.h"
 #include "kernels/cpu/turn_groups-inl.h"
 #include "numerics/narrow.h"
 

@@ -6,6 +6,8 @@
 #include "hwy/highway.h"
 #include "kernels/cpu/convert-inl.h"
 #include "kernels/cpu/fetch.h"
+#include "kernels/cpu/machine.h"
+#include "kernels/cpu/native_16-inl.h"
 #include "numerics/narrow.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -35,6 +37,31 @@ HWY_INLINE void add(T* out, const T* x, const W* HWY_RESTRICT p, std::int64_t n,
   }
   for (; i < n; ++i) out[i] = narrowed<T>(widened<W>(x[i]) + p[i]);
 }
+
+#if POSENC_NATIVE_16
+
+template <IsNative16 T> POSENC_NATIVE_16_ATTRIBUTE HWY_NOINLINE void add_natively(T* out, const T* x, const float* p,
+                                                                                  std::int64_t n, const T* next) {
+  const D32 d;
+  const V16 one = one_in_f16();
+  std::int64_t i = 0;
+  for (; i + 32 <= n; i += 32) {
+    fetch(next + i);
+    for (std::int64_t j = i; j < i + 32; j += 8) {
+      const V16 bits = load_bits(x + j);
+      const V32 low = plus_lower<T>(hn::LoadU(d, p + j), bits, one);
+      const V32 high = plus_upper<T>(hn::LoadU(d, p + j + 4), bits, one);
+      store_bits(narrow_upper<T>(narrow_lower<T>(low), high), out + j);
+    }
+  }
+  for (; i < n; ++i) out[i].value = narrowed<typename T::Plain>(widened<float>(x[i].value) + p[i]);
+}
+template <IsNative16 T> HWY_INLINE void add(T* out, const T* x, const float* p, std::int64_t n, const T* next) {
+  add_natively(out, x, p, n, next);
+}
+
+#endif
+
 template <class T, class W> HWY_INLINE void add_all(const AddRows<T, W>& job) {
   for (std::int64_t row = 0; row < job.rows; ++row) {
     add(job.out + row * job.out_stride, job.x + row * job.x_stride, job.p + row * job.p_stride, job.columns,
@@ -43,8 +70,30 @@ template <class T, class W> HWY_INLINE void add_all(const AddRows<T, W>& job) {
 }
 void add_f32(const AddRows<float, float>& job) { add_all(job); }
 void add_f64(const AddRows<double, double>& job) { add_all(job); }
-void add_f16(const AddRows<Half, float>& job) { add_all(job); }
-void add_bf16(const AddRows<BFloat16, float>& job) { add_all(job); }
+// The same job, its elements by another name.
+template <class To, class From> HWY_INLINE AddRows<To, float> renamed(const AddRows<From, float>& job) {
+  return {reinterpret_cast<To*>(job.out),
+          reinterpret_cast<const To*>(job.x),
+          job.p,
+          job.out_stride,
+          job.x_stride,
+          job.p_stride,
+          job.rows,
+          job.columns,
+          reinterpret_cast<const To*>(job.next)};
+}
+void add_f16(const AddRows<Half, float>& job) {
+#if POSENC_NATIVE_16
+  if (machine_multiplies_f16_long()) return add_all(renamed<NativeHalf>(job));
+#endif
+  add_all(job);
+}
+void add_bf16(const AddRows<BFloat16, float>& job) {
+#if POSENC_NATIVE_16
+  if (machine_rounds_to_bf16()) return add_all(renamed<NativeBFloat16>(job));
+#endif
+  add_all(job);
+}
 
 template <class To, class From>
 HWY_INLINE void convert(To* HWY_RESTRICT out, const From* HWY_RESTRICT x, std::int64_t n) {

@@ -7,7 +7,7 @@
 #include <sys/auxv.h>
 #endif
 
-#include "kernels/cpu/rotate_rows.h"
+#include "kernels/cpu/machine.h"
 #include "posenc/backend.h"
 #include "posenc/error.h"
 

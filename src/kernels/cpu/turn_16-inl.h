@@ -8,59 +8,17 @@
 #endif
 
 #include "kernels/cpu/here-inl.h"
+#include "kernels/cpu/native_16-inl.h"
 #include "kernels/cpu/turn_pairs-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace posenc::kernels::cpu::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-// clang 14's assembler does not know the instructions; its programs round to bf16 by additions.
-#undef POSENC_NATIVE_16
-#if HWY_TARGET == HWY_NEON && !defined(__clang__)
-#define POSENC_NATIVE_16 1
-#else
-#define POSENC_NATIVE_16 0
-#endif
-
 #if HWY_TARGET == HWY_NEON
 
-// 16-bit types by whole vectors of eight. On arm64 every conversion to or from f16, and to bf16 where the machine has
-// it, takes one pipe of four; the additions and shuffles below take any.
-using D32 = hn::ScalableTag<float>;
-using D16 = hn::ScalableTag<std::uint16_t>;
-using V32 = hn::Vec<D32>;
-using V16 = hn::Vec<D16>;
-
-template <class T> HWY_INLINE V16 load_bits(const T* x) {
-  return hn::LoadU(D16(), reinterpret_cast<const std::uint16_t*>(x));
-}
-template <class T> HWY_INLINE void store_bits(V16 bits, T* out) {
-  hn::StoreU(bits, D16(), reinterpret_cast<std::uint16_t*>(out));
-}
-
-template <class T> constexpr bool is_f16() { return std::is_same_v<T, Half> || std::is_same_v<T, NativeHalf>; }
-
-#if POSENC_NATIVE_16
-// The lower half of a vector, and then the upper.
-template <class T> HWY_INLINE V16 narrow_lower(V32 low) {
-  uint16x8_t bits;
-  if constexpr (is_f16<T>()) {
-    asm volatile("fcvtn %0.4h, %1.4s" : "=w"(bits) : "w"(low.raw));
-  } else {
-    asm volatile(".arch_extension bf16\n\tbfcvtn %0.4h, %1.4s" : "=w"(bits) : "w"(low.raw));
-  }
-  return V16(bits);
-}
-template <class T> HWY_INLINE V16 narrow_upper(V16 bits, V32 high) {
-  if constexpr (is_f16<T>()) {
-    asm volatile("fcvtn2 %0.8h, %1.4s" : "+w"(bits.raw) : "w"(high.raw));
-  } else {
-    asm volatile(".arch_extension bf16\n\tbfcvtn2 %0.8h, %1.4s" : "+w"(bits.raw) : "w"(high.raw));
-  }
-  return bits;
-}
-#endif
-
+// On arm64 every conversion to or from f16, and to bf16 where the machine has it, takes one pipe of four; the
+// additions and shuffles below take any.
 template <class T> HWY_INLINE void widen(V16 bits, V32& low, V32& high) {
   if constexpr (!is_f16<T>()) {
     low = hn::BitCast(D32(), hn::InterleaveLower(D16(), hn::Zero(D16()), bits));
@@ -186,17 +144,8 @@ struct Eight {
   V32 a0, a1, b0, b1;
 };
 
-// Four of eight elements in float32.
-template <class T> HWY_INLINE V32 lower(V16 bits) {
-  if constexpr (is_f16<T>()) return here(V32(vcvt_f32_f16(vreinterpret_f16_u16(vget_low_u16(bits.raw)))));
-  return here(V32(vreinterpretq_f32_u32(vshll_n_u16(vget_low_u16(bits.raw), 16))));
-}
-template <class T> HWY_INLINE V32 upper(V16 bits) {
-  if constexpr (is_f16<T>()) return here(V32(vcvt_high_f32_f16(vreinterpretq_f16_u16(bits.raw))));
-  return here(V32(vreinterpretq_f32_u32(vshll_high_n_u16(bits.raw, 16))));
-}
-// The same another way. Conversions from f16 and to it share one pipe of four; a product with 1, added to −0,
-// converts as well, and takes any. −0 is loaded each time, which costs nothing: the sum takes its register.
+// Second elements, by products with 1 added to −0, which convert f16 exactly; first elements are converted plainly,
+// so that all pipes have work. −0 is loaded each time, which costs nothing: the sum takes its register.
 template <class T> HWY_INLINE V32 minus_zero() {
   if constexpr (!is_f16<T>()) return hn::Undefined(D32());
   alignas(16) static constexpr std::uint32_t kMinusZero[4] = {0x80000000, 0x80000000, 0x80000000, 0x80000000};
@@ -204,15 +153,13 @@ template <class T> HWY_INLINE V32 minus_zero() {
   asm volatile("ldr %q0, %1" : "=w"(zero) : "m"(kMinusZero));
   return V32(zero);
 }
-template <class T> HWY_INLINE V32 lower_by_product(V16 bits, V32 sum, V16 one) {
-  if constexpr (!is_f16<T>()) return lower<T>(bits);
-  asm volatile("fmlal %0.4s, %1.4h, %2.4h" : "+w"(sum.raw) : "w"(bits.raw), "w"(one.raw));
-  return sum;
+template <class T> HWY_INLINE V32 second_lower(V16 bits, V32 zero, V16 one) {
+  if constexpr (is_f16<T>()) return plus_lower<T>(zero, bits, one);
+  return lower<T>(bits);
 }
-template <class T> HWY_INLINE V32 upper_by_product(V16 bits, V32 sum, V16 one) {
-  if constexpr (!is_f16<T>()) return upper<T>(bits);
-  asm volatile("fmlal2 %0.4s, %1.4h, %2.4h" : "+w"(sum.raw) : "w"(bits.raw), "w"(one.raw));
-  return sum;
+template <class T> HWY_INLINE V32 second_upper(V16 bits, V32 zero, V16 one) {
+  if constexpr (is_f16<T>()) return plus_upper<T>(zero, bits, one);
+  return upper<T>(bits);
 }
 
 // Three steps of a row at once, none of which waits for another: eight pairs that were turned are rounded and
@@ -227,9 +174,9 @@ template <class T> HWY_INLINE void write_turn_read(T* out0, T* out1, Eight& turn
   const V32 v1 = here(hn::Mul(wide.a1, s1)), u1 = here(hn::Mul(wide.b1, c1));
   V16 first = narrow_lower<T>(turned.a0);
   const V32 p1 = here(hn::Mul(wide.a1, c1));
-  wide.b1 = upper_by_product<T>(y, zero1, one);
+  wide.b1 = second_upper<T>(y, zero1, one);
   const V32 u0 = here(hn::Mul(wide.b0, c0));
-  wide.b0 = lower_by_product<T>(y, zero0, one);
+  wide.b0 = second_lower<T>(y, zero0, one);
   const V32 v0 = here(hn::Mul(wide.a0, s0));
   wide.a1 = upper<T>(x);
   turned.a0 = here(hn::Sub(p0, q0));
@@ -257,9 +204,9 @@ template <class T> HWY_INLINE void write_turn_read_doubled(T* out, Eight& turned
   const V32 q0 = here(hn::Mul(r0, hn::LoadU(d, s))), q1 = here(hn::Mul(r1, hn::LoadU(d, s + 4)));
   V16 second = narrow_lower<T>(turned.b0);
   const V32 p3 = here(hn::Mul(wide.b1, hn::LoadU(d, c + 12)));
-  wide.b1 = upper_by_product<T>(y, zero1, one);
+  wide.b1 = second_upper<T>(y, zero1, one);
   const V32 p2 = here(hn::Mul(wide.b0, hn::LoadU(d, c + 8)));
-  wide.b0 = lower_by_product<T>(y, zero0, one);
+  wide.b0 = second_lower<T>(y, zero0, one);
   const V32 q2 = here(hn::Mul(r2, hn::LoadU(d, s + 8)));
   wide.a1 = upper<T>(x);
   turned.a0 = here(hn::Add(p0, q0));

@@ -77,16 +77,14 @@ template <bool kAlternating> HWY_INLINE void turn_eight(Eight& e, const float* c
   }
 }
 
-// Two rows at a time that share their cosines and sines, `pairs` of each, a multiple of 16. The attribute is for the
-// assembler, which does not know the instructions without.
+// Two rows at a time that share their cosines and sines, `pairs` of each, a multiple of 16.
 template <bool kAlternating, IsNative16 T>
-[[gnu::target("arch=armv8.2-a+crypto+fp16fml")]] HWY_NOINLINE void turn_groups_in_steps(const Run<T, float>& run,
-                                                                                        std::int64_t rows,
-                                                                                        std::int64_t pairs) {
+POSENC_NATIVE_16_ATTRIBUTE HWY_NOINLINE void turn_groups_in_steps(const Run<T, float>& run, std::int64_t rows,
+                                                                  std::int64_t pairs) {
   const Run<T, float> r = run;
   constexpr std::int64_t kFeatures = kAlternating ? 2 : 1;  // what a pair takes up in a row, and in a table
   const D32 d;
-  const V16 one = hn::Set(D16(), 0x3C00);  // in f16
+  const V16 one = one_in_f16();
   // The first eight pairs of both rows are turned, the next are read.
   Eight turned, wide, next_turned, next_wide;
   read_eight<kAlternating>(r.x, r.read_apart, turned);

@@ -12,6 +12,7 @@
 
 #include "hwy/highway.h"
 #include "kernels/cpu/convert-inl.h"
+#include "kernels/cpu/native_16-inl.h"
 #include "kernels/cpu/rotate_rows.h"
 #include "numerics/narrow.h"
 
@@ -29,19 +30,6 @@ template <class T, class W> struct Run {
   T* scratch;
   std::int64_t ahead;
 };
-
-/// 16-bit types on a machine that has more instructions for them than Highway 1.0.3 knows of: one that rounds to
-/// bf16, and one that multiplies f16 into float32.
-struct NativeBFloat16 {
-  using Plain = BFloat16;
-  BFloat16 value;
-};
-struct NativeHalf {
-  using Plain = Half;
-  Half value;
-};
-template <class T>
-concept IsNative16 = std::is_same_v<T, NativeBFloat16> || std::is_same_v<T, NativeHalf>;
 
 template <class W, class T> HWY_INLINE W element(T x) {
   if constexpr (IsNative16<T>) {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "kernels/cpu/fetch.h"
-#include "kernels/cpu/rotate_rows.h"
+#include "kernels/cpu/machine.h"
 #include "kernels/cpu/wave_rows.h"
 #include "kernels/rotation_element.h"
 
