@@ -13,9 +13,9 @@ HWY_BEFORE_NAMESPACE();
 namespace posenc::kernels::cpu::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-// The value is found here, neither before nor after what stands before and after. Compilers sort operations by kind,
-// all products, then all sums; a processor that does not look far enough ahead to mix them again (Neoverse V1: a
-// hundred instructions or so) then waits a fifth of its time.
+// The value is found before anything that stands below and says so, too. Compilers sort operations by kind, all
+// products, then all sums; a processor that does not look far enough ahead to mix them again then waits for a good
+// part of its time (docs/decisions/0014).
 template <class V> HWY_INLINE V here(V v) {
 #if HWY_TARGET == HWY_NEON
   asm volatile("" : : "w"(v.raw));
