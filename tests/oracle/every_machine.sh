@@ -19,6 +19,7 @@ flags=(-std=c++20 -DPOSENC_CPU_BACKEND=1 -DFMT_HEADER_ONLY -ffp-contract=off -I"
 compile() {
   local output=$1 compiler=$2 objects=$1.objects
   shift 2
+  rm -rf "$objects"  # what a source that is gone left there would be linked, too
   mkdir -p "$objects"
   printf '%s\n' "${sources[@]}" | xargs -P "$(nproc)" -I{} sh -c \
     'source=$1 objects=$2; shift 2; exec "$@" -c "$source" -o "$objects/$(echo "$source" | cksum | cut -d" " -f1).o"' \
