@@ -63,6 +63,11 @@ def compile_commands(build):
         yield Path(entry["file"]), arguments
 
 
+def precompiles(build):
+    """Whether the build puts a precompiled header before its sources."""
+    return "cmake_pch" in (build / "compile_commands.json").read_text()
+
+
 def library_arguments(root, build):
     """How the build compiles src/error.cpp: compiler, definitions, include paths, warnings."""
     for source, arguments in compile_commands(build):
@@ -92,7 +97,8 @@ def batches(root, paths, most=12):
 
     def headers_of(path, found):
         for name in re.findall(r'^#include "(.*)"', texts[path], re.MULTILINE):
-            for header in (Path("include", name), Path("src", name), Path(name)):
+            for header in (Path("include", name), Path("src", name), Path("tests", name), path.parent / name,
+                           Path(name)):
                 if header in declared and header not in found:
                     found.add(header)
                     headers_of(header, found)
