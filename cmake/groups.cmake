@@ -1,5 +1,5 @@
-# compile_in_groups(TARGET): where POSENC_GROUP_SOURCES is on, several sources of the target are compiled as one, because
-# every source reads the same headers again (docs/decisions/0013). Only sources that share no name of their own are put
+# compile_in_groups(TARGET): where POSENC_GROUP_SOURCES is on, several sources of the target are compiled as one,
+# because every source reads the same headers again (docs/decisions/0013). Only sources that share no name of their own are put
 # together, so nothing is asked of whoever writes one. Sources with options of their own are compiled alone.
 option(POSENC_GROUP_SOURCES "Compile several sources as one: quicker from nothing, slower after an edit" OFF)
 
@@ -20,7 +20,8 @@ function(compile_in_groups target)
   endforeach()
   # An edit may give two sources of a group the same name; the groups are then others.
   set_property(DIRECTORY ${folder} APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${paths})
-  execute_process(COMMAND ${Python3_EXECUTABLE} -B ${PROJECT_SOURCE_DIR}/tests/rules/groups.py ${PROJECT_SOURCE_DIR} ${paths}
+  execute_process(COMMAND ${Python3_EXECUTABLE} -B ${PROJECT_SOURCE_DIR}/tests/rules/groups.py ${PROJECT_SOURCE_DIR}
+                          ${paths}
                   OUTPUT_VARIABLE lines OUTPUT_STRIP_TRAILING_WHITESPACE COMMAND_ERROR_IS_FATAL ANY)
   string(REPLACE "\n" ";" lines "${lines}")
   set(number 0)

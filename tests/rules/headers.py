@@ -35,7 +35,8 @@ def check(root, build):
     first = first_includes(root, build)
 
     def shown(path):
-        return path.relative_to(path.parts[0]).as_posix() in first and ONCE.search((root / path).read_text(encoding="utf-8"))
+        name = Path(*path.parts[1:]).as_posix()
+        return name in first and ONCE.search((root / path).read_text(encoding="utf-8"))
 
     def compile_alone(path):
         if shown(path):

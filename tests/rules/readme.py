@@ -48,13 +48,16 @@ def program_of(found):
     page, block = found[0]
     if is_program(block):
         return f'#line {block.line} "{page}"\n{block.text}'
-    text = "\n".join(directives(block)) + ("\n#include <cmath>\n#include <cstdint>\n#include <cstdio>\n#include <cstdlib>\n"
-                                          "#include <vector>\n#include <posenc/posenc.h>\nusing namespace posenc;\n")
+    text = "\n".join(directives(block)) + "\n"
+    for header in ("cmath", "cstdint", "cstdio", "cstdlib", "vector", "posenc/posenc.h"):
+        text += f"#include <{header}>\n"
+    text += "using namespace posenc;\n"
     for number, (page, block) in enumerate(found):
         body = "\n".join("" if line in directives(block) else line for line in block.text.splitlines())
         text += f'int snippet_{number}() {{\n#line {block.line} "{page}"\n{body}\nreturn 0;\n}}\n'
     calls = ", ".join(f"snippet_{number}" for number in range(len(found)))
-    return text + f"int main(int, char** words) {{\nint (*const all[])() = {{{calls}}};\nreturn all[std::atoi(words[1])]();\n}}\n"
+    return text + (f"int main(int, char** words) {{\nint (*const all[])() = {{{calls}}};\n"
+                   "return all[std::atoi(words[1])]();\n}\n")
 
 
 def snippets(root):
@@ -97,7 +100,8 @@ def check_snippets(root, build, library):
                 if made.returncode:
                     report.problem(page, block.line, "the snippet does not compile:\n" + made.stderr)
                     continue
-                ran = subprocess.run([str(program), str(number)], cwd=folder, capture_output=True, text=True, timeout=60)
+                ran = subprocess.run([str(program), str(number)], cwd=folder, capture_output=True, text=True,
+                                     timeout=60)
                 if ran.returncode:
                     report.problem(page, block.line, f"the snippet ends with {ran.returncode}:\n{ran.stderr}")
 

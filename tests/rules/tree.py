@@ -84,8 +84,14 @@ UNNAMED = re.compile(r"^namespace \{\n(.*?)^\}  // namespace$", re.MULTILINE | r
 MACRO = re.compile(r"^# *(define|undef)\b", re.MULTILINE)
 
 
+# What stands after a comma in `constexpr int kOne = 1, kOther = 2;`.
+FURTHER = re.compile(r"^constexpr \w.*;$", re.MULTILINE)
+DEFINED = re.compile(r"^(?:struct|class|enum class|enum) (\w+)[^;{]*\{", re.MULTILINE)
+
+
 def outermost_names(text):
-    return {match["type"] or match["name"] for match in OUTERMOST.finditer(text)}
+    further = (name for line in FURTHER.findall(text) for name in re.findall(r", (\w+) =", line))
+    return {match["type"] or match["name"] for match in OUTERMOST.finditer(text)} | set(further)
 
 
 def batches(root, paths, most=12):
@@ -94,6 +100,15 @@ def batches(root, paths, most=12):
     guessed, so whoever compiles a group must be ready to compile its sources one by one."""
     texts = {path: (root / path).read_text(encoding="utf-8") for path in {*paths, *sources(root, {".h"})}}
     declared = {path: outermost_names(without_comments(texts[path])) for path in texts if path.suffix == ".h"}
+
+    # A type of one name may be in two headers, in two namespaces; sources that use one do not go with the other.
+    defined = {}
+    for header in sorted(declared):
+        for name in DEFINED.findall(without_comments(texts[header])):
+            defined.setdefault(name, []).append(header)
+    twice = {header: set() for header in declared}
+    for header, other in ((one, two) for homes in defined.values() for one in homes for two in homes if one != two):
+        twice[header].add(other)
 
     def headers_of(path, found):
         for name in re.findall(r'^#include "(.*)"', texts[path], re.MULTILINE):
@@ -104,23 +119,26 @@ def batches(root, paths, most=12):
                     headers_of(header, found)
         return found
 
-    alone, groups = [], []  # groups: [(sources, names of their own, names in their headers)]
+    alone, groups = [], []  # groups: [(sources, names of their own, names in their headers, their headers)]
     for path in paths:
-        own = outermost_names(without_comments("\n".join(UNNAMED.findall(texts[path]))))
-        others = set().union(*(declared[header] for header in headers_of(path, set())))
         if MACRO.search(texts[path]):
             alone.append([path])
             continue
-        for group, names, visible in groups:
-            if len(group) < most and not own & (names | visible) and not names & others:
+        own = outermost_names(without_comments("\n".join(UNNAMED.findall(texts[path]))))
+        mine = headers_of(path, set())
+        others = set().union(*(declared[header] for header in mine))
+        rivals = set().union(*(twice[header] for header in mine))
+        for group, names, visible, read in groups:
+            if len(group) < most and not own & (names | visible) and not names & others and not rivals & read:
                 group.append(path)
                 names |= own
                 visible |= others
+                read |= mine
                 break
         else:
-            groups.append(([path], own, others))
+            groups.append(([path], own, others, mine))
     # the longest first, so that no core waits for another at the end
-    return sorted((group for group, _, _ in groups), key=len, reverse=True) + alone
+    return sorted((group for group, *_ in groups), key=len, reverse=True) + alone
 
 
 def as_one(root, group):
