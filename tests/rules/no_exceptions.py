@@ -41,9 +41,8 @@ def symbols_of(path):
 def check(root, build, clang):
     report = Report()
     # -UPOSENC_CPU_BACKEND comes last and wins; without the macro, the reference is the only backend.
-    arguments = [clang, *library_arguments(root, build)[1:], "-w", "-O0", "-g0", "-fno-exceptions",
-                 "-UPOSENC_CPU_BACKEND",
-                 "-c"]
+    arguments = [clang, *library_arguments(root, build)[1:], "-O0", "-g0", "-fno-exceptions",
+                 "-UPOSENC_CPU_BACKEND", "-c"]
     found = [path for path in sources(root, {".cpp"}) if f"{path.parent.as_posix()}/" in ROOMS]
     # Several sources at once, because most of the time goes into headers; where that does not compile, one by one.
     groups = batches(root, found, most=16)
