@@ -53,7 +53,7 @@ static=()
 [[ $kind == shared ]] || static=(--static)
 # Without -r, read understands the backslash that pkg-config writes before a space in a path.
 read -a flags < <(pkg-config --cflags --libs "${static[@]}" posenc)
-"${CXX:-c++}" -std=c++20 "$source/examples/cmake_project/main.cpp" -o "$work/consumer/with_pkg_config" "${flags[@]}"
+"${CXX:-c++}" -std=c++20 ${CXXFLAGS:-} "$source/examples/cmake_project/main.cpp" -o "$work/consumer/with_pkg_config" "${flags[@]}"
 got=$(LD_LIBRARY_PATH=$libdir "$work/consumer/with_pkg_config")
 [[ $got == "$expected" ]] || fail "pkg-config: the program printed"$'\n'"$got"
 echo "install.$kind: ok"

@@ -99,7 +99,7 @@ PracticeProgress some_progress() {
 TEST(Progress, ReadsWhatItWrote) {
   const PracticeProgress progress = some_progress();
   EXPECT_EQ(progress_from_json(to_json(progress)), progress);
-  EXPECT_EQ(progress_from_json(to_json({})), PracticeProgress{});
+  EXPECT_EQ(progress_from_json(to_json(PracticeProgress{})), PracticeProgress{});
 }
 
 TEST(Progress, TheLogIsBounded) {
@@ -132,7 +132,7 @@ TEST(Progress, DamageIsNoticed) {
 }
 
 TEST(Progress, ANewerVersionIsNotDamage) {
-  EXPECT_FALSE(is_newer_progress(to_json({})));
+  EXPECT_FALSE(is_newer_progress(to_json(PracticeProgress{})));
   EXPECT_TRUE(is_newer_progress("{\"format\": \"posenc-practice\", \"version\": 2, \"anything\": ["));
   EXPECT_FALSE(is_newer_progress("{\"format\":\"another\",\"version\":2}"));
   EXPECT_FALSE(is_newer_progress(""));

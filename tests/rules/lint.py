@@ -21,7 +21,8 @@ def groups_of(root, build):
         if source.is_relative_to(root / "src") or source.is_relative_to(root / "cli"):
             key = tuple(word for word in arguments[1:] if not re.fullmatch(r"-O\w*", word))
             alike.setdefault(key, set()).add(source.relative_to(root))
-    return [(group, list(arguments)) for arguments, found in alike.items() for group in batches(root, sorted(found))]
+    return [(group, list(arguments)) for arguments, found in alike.items()
+            for group in batches(root, sorted(found), most=24)]
 
 
 def check(root, build, clang_tidy):
@@ -32,7 +33,7 @@ def check(root, build, clang_tidy):
         return subprocess.run([clang_tidy, f"--config-file={root / '.clang-tidy'}", "--quiet", str(source), "--",
                                *arguments, "-w"], capture_output=True, text=True)
 
-    # clang-tidy walks through every header again for each source, and headers are nearly all there is to see: a
+    # clang-tidy walks through every header again for each source, and headers are nearly all there is to see: two
     # dozen sources at once take little longer than one.
     def tidy_group(job):
         group, arguments = job

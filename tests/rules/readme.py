@@ -33,19 +33,31 @@ def blocks(text):
     return [Block(text, match) for match in FENCE.finditer(text)]
 
 
-def program_of(block, page="README.md"):
-    """A snippet as a whole program; its line numbers stay those of the page."""
-    hoisted, body = [], []
-    for number, line in enumerate(block.text.splitlines()):
-        directive = re.match(r"\s*#|\s*using namespace\b", line)
-        hoisted.append(line if directive else "")
-        body.append("" if directive else line)
-    if re.search(r"\bint main\s*\(", block.text):
+def is_program(block):
+    return re.search(r"\bint main\s*\(", block.text) is not None
+
+
+def directives(block):
+    """What a snippet says before any function can: its includes."""
+    return [line for line in block.text.splitlines() if re.match(r"\s*#|\s*using namespace\b", line)]
+
+
+def program_of(found):
+    """Snippets, as (page, block), as one program, which runs that of its argument; line numbers stay those of the
+    pages. All bring the same directives."""
+    page, block = found[0]
+    if is_program(block):
         return f'#line {block.line} "{page}"\n{block.text}'
-    return (f'#line {block.line} "{page}"\n' + "\n".join(hoisted)
-            + "\n#include <cmath>\n#include <cstdint>\n#include <cstdio>\n#include <vector>\n#include <posenc/posenc.h>\n"
-            + "using namespace posenc;\nint main() {\n"
-            + f'#line {block.line} "{page}"\n' + "\n".join(body) + "\n}\n")
+    text = "\n".join(directives(block)) + "\n"
+    for header in ("cmath", "cstdint", "cstdio", "cstdlib", "vector", "posenc/posenc.h"):
+        text += f"#include <{header}>\n"
+    text += "using namespace posenc;\n"
+    for number, (page, block) in enumerate(found):
+        body = "\n".join("" if line in directives(block) else line for line in block.text.splitlines())
+        text += f'int snippet_{number}() {{\n#line {block.line} "{page}"\n{body}\nreturn 0;\n}}\n'
+    calls = ", ".join(f"snippet_{number}" for number in range(len(found)))
+    return text + (f"int main(int, char** words) {{\nint (*const all[])() = {{{calls}}};\n"
+                   "return all[std::atoi(words[1])]();\n}\n")
 
 
 def snippets(root):
@@ -56,6 +68,15 @@ def snippets(root):
                 yield path.relative_to(root).as_posix(), block
 
 
+def together(found):
+    """Snippets in groups that can be one program, since most of the time to compile one goes into posenc.h."""
+    groups = {}
+    for number, (page, block) in enumerate(found):
+        key = number if is_program(block) else tuple(directives(block))
+        groups.setdefault(key, []).append((page, block))
+    return list(groups.values())
+
+
 def check_snippets(root, build, library):
     report = Report()
     # The library's own warnings are not asked of six lines for a newcomer.
@@ -63,19 +84,29 @@ def check_snippets(root, build, library):
     arguments += ["-O0", "-g0", "-I", str(root / "include")]
     needs = subprocess.run(["pkg-config", "--libs", "fmt", "libhwy", "tbb"], capture_output=True, text=True,
                            check=True).stdout.split()
-    for page, block in snippets(root):
-        report.look()
+
+    def check_group(found):
         with tempfile.TemporaryDirectory() as folder:
             source, program = Path(folder) / "snippet.cpp", Path(folder) / "snippet"
-            source.write_text(program_of(block, page), encoding="utf-8")
+            source.write_text(program_of(found), encoding="utf-8")
             made = subprocess.run(arguments + [str(source), str(library), "-o", str(program)] + needs,
                                   capture_output=True, text=True)
-            if made.returncode:
-                report.problem(page, block.line, "the snippet does not compile:\n" + made.stderr)
-                continue
-            ran = subprocess.run([str(program)], cwd=folder, capture_output=True, text=True, timeout=60)
-            if ran.returncode:
-                report.problem(page, block.line, f"the snippet ends with {ran.returncode}:\n{ran.stderr}")
+            if made.returncode and len(found) > 1:  # which one?
+                for one in found:
+                    check_group([one])
+                return
+            for number, (page, block) in enumerate(found):
+                report.look()
+                if made.returncode:
+                    report.problem(page, block.line, "the snippet does not compile:\n" + made.stderr)
+                    continue
+                ran = subprocess.run([str(program), str(number)], cwd=folder, capture_output=True, text=True,
+                                     timeout=60)
+                if ran.returncode:
+                    report.problem(page, block.line, f"the snippet ends with {ran.returncode}:\n{ran.stderr}")
+
+    for group in together(list(snippets(root))):
+        check_group(group)
     return report
 
 

@@ -1,10 +1,12 @@
 """The rules themselves: each finds the fault it is for, names its file and line, and is quiet without it."""
 
+import json
 import tempfile
 import unittest
 from pathlib import Path
 
 import errors
+import headers
 import layers
 import library_symbols
 import names
@@ -119,7 +121,38 @@ class Rules(unittest.TestCase):
         self.write("docs/guide/page.md", "```cpp\nint b;\n```\n")
         found = [(page, block.line, block.text) for page, block in readme.snippets(self.root)]
         self.assertEqual(found, [("README.md", 3, "int a;\n"), ("docs/guide/page.md", 2, "int b;\n")])
-        self.assertIn('#line 2 "docs/guide/page.md"', readme.program_of(*reversed(list(readme.snippets(self.root))[1])))
+        both = list(readme.snippets(self.root))
+        self.assertEqual(readme.together(both), [both])
+        for line in ('#line 3 "README.md"\nint a;', '#line 2 "docs/guide/page.md"\nint b;'):
+            self.assertIn(line, readme.program_of(both))
+
+    def test_snippets_with_other_includes_are_another_program(self):
+        self.write("README.md", "```cpp\nint a;\n```\n```cpp\n#include <map>\nint b;\n```\n```cpp\nint main() {}\n```\n")
+        self.write("docs/guide/page.md", "```cpp\nint c;\n```\n")
+        found = list(readme.snippets(self.root))
+        self.assertEqual(readme.together(found), [[found[0], found[3]], [found[1]], [found[2]]])
+
+    def test_headers_that_a_source_begins_with(self):
+        self.write("src/a.cpp", '// a\n#include "x/a.h"\n#include "x/b.h"\n')
+        self.write("src/b.cpp", '#define B\n#include "x/b.h"\n')
+        self.write("src/c.cpp", '#include <vector>\n#include "x/c.h"\n')
+
+        def commands(flags):
+            return json.dumps([{"file": str(self.root / f"src/{name}.cpp"), "command": f"c++ {flags} -c {name}.cpp"}
+                               for name in "abc"])
+
+        self.write("build/compile_commands.json", commands(""))
+        self.assertEqual(headers.first_includes(self.root, self.root / "build"), {"x/a.h"})
+        self.write("build/compile_commands.json", commands("-include cmake_pch.hxx"))
+        self.assertEqual(headers.first_includes(self.root, self.root / "build"), set())
+
+    def test_batches_share_no_name(self):
+        source = "namespace posenc {{\nnamespace {{\nint {}(int x) {{ return x; }}\n}}  // namespace\n}}\n"
+        self.write("src/a.cpp", source.format("twice"))
+        self.write("src/b.cpp", source.format("twice"))
+        self.write("src/c.cpp", source.format("thrice"))
+        paths = [Path("src/a.cpp"), Path("src/b.cpp"), Path("src/c.cpp")]
+        self.assertEqual(tree.batches(self.root, paths), [[paths[0], paths[2]], [paths[1]]])
 
     def test_readme_output(self):
         self.assertTrue(readme.matches(["a", "…", "took … ms"], "a  \nb\nc\ntook 3 ms\n"))

@@ -63,6 +63,11 @@ def compile_commands(build):
         yield Path(entry["file"]), arguments
 
 
+def precompiles(build):
+    """Whether the build puts a precompiled header before its sources."""
+    return "cmake_pch" in (build / "compile_commands.json").read_text()
+
+
 def library_arguments(root, build):
     """How the build compiles src/error.cpp: compiler, definitions, include paths, warnings."""
     for source, arguments in compile_commands(build):
@@ -79,8 +84,14 @@ UNNAMED = re.compile(r"^namespace \{\n(.*?)^\}  // namespace$", re.MULTILINE | r
 MACRO = re.compile(r"^# *(define|undef)\b", re.MULTILINE)
 
 
+# What stands after a comma in `constexpr int kOne = 1, kOther = 2;`.
+FURTHER = re.compile(r"^constexpr \w.*;$", re.MULTILINE)
+DEFINED = re.compile(r"^(?:struct|class|enum class|enum) (\w+)[^;{]*\{", re.MULTILINE)
+
+
 def outermost_names(text):
-    return {match["type"] or match["name"] for match in OUTERMOST.finditer(text)}
+    further = (name for line in FURTHER.findall(text) for name in re.findall(r", (\w+) =", line))
+    return {match["type"] or match["name"] for match in OUTERMOST.finditer(text)} | set(further)
 
 
 def batches(root, paths, most=12):
@@ -90,31 +101,44 @@ def batches(root, paths, most=12):
     texts = {path: (root / path).read_text(encoding="utf-8") for path in {*paths, *sources(root, {".h"})}}
     declared = {path: outermost_names(without_comments(texts[path])) for path in texts if path.suffix == ".h"}
 
+    # A type of one name may be in two headers, in two namespaces; sources that use one do not go with the other.
+    defined = {}
+    for header in sorted(declared):
+        for name in DEFINED.findall(without_comments(texts[header])):
+            defined.setdefault(name, []).append(header)
+    twice = {header: set() for header in declared}
+    for header, other in ((one, two) for homes in defined.values() for one in homes for two in homes if one != two):
+        twice[header].add(other)
+
     def headers_of(path, found):
         for name in re.findall(r'^#include "(.*)"', texts[path], re.MULTILINE):
-            for header in (Path("include", name), Path("src", name), Path(name)):
+            for header in (Path("include", name), Path("src", name), Path("tests", name), path.parent / name,
+                           Path(name)):
                 if header in declared and header not in found:
                     found.add(header)
                     headers_of(header, found)
         return found
 
-    alone, groups = [], []  # groups: [(sources, names of their own, names in their headers)]
+    alone, groups = [], []  # groups: [(sources, names of their own, names in their headers, their headers)]
     for path in paths:
-        own = outermost_names(without_comments("\n".join(UNNAMED.findall(texts[path]))))
-        others = set().union(*(declared[header] for header in headers_of(path, set())))
         if MACRO.search(texts[path]):
             alone.append([path])
             continue
-        for group, names, visible in groups:
-            if len(group) < most and not own & (names | visible) and not names & others:
+        own = outermost_names(without_comments("\n".join(UNNAMED.findall(texts[path]))))
+        mine = headers_of(path, set())
+        others = set().union(*(declared[header] for header in mine))
+        rivals = set().union(*(twice[header] for header in mine))
+        for group, names, visible, read in groups:
+            if len(group) < most and not own & (names | visible) and not names & others and not rivals & read:
                 group.append(path)
                 names |= own
                 visible |= others
+                read |= mine
                 break
         else:
-            groups.append(([path], own, others))
+            groups.append(([path], own, others, mine))
     # the longest first, so that no core waits for another at the end
-    return sorted((group for group, _, _ in groups), key=len, reverse=True) + alone
+    return sorted((group for group, *_ in groups), key=len, reverse=True) + alone
 
 
 def as_one(root, group):
