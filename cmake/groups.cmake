@@ -1,10 +1,10 @@
-# compile_in_groups(TARGET): where POSENC_GROUP_SOURCES is on, several sources of the target are compiled as one,
+# compile_in_groups(TARGET [ALWAYS]): where POSENC_GROUP_SOURCES is on, several sources of the target are compiled as one,
 # because every source reads the same headers again (docs/decisions/0013). Only sources that share no name of their own are put
 # together, so nothing is asked of whoever writes one. Sources with options of their own are compiled alone.
 option(POSENC_GROUP_SOURCES "Compile several sources as one: quicker from nothing, slower after an edit" OFF)
 
 function(compile_in_groups target)
-  if(NOT POSENC_GROUP_SOURCES)
+  if(NOT POSENC_GROUP_SOURCES AND NOT "${ARGN}" STREQUAL "ALWAYS")
     return()
   endif()
   find_package(Python3 REQUIRED COMPONENTS Interpreter)
