@@ -36,6 +36,8 @@ TEST(Diagnose, FindsEveryLayoutSignBaseAndStart) {
     for (const std::int64_t sign : {1, -1}) {
       for (const double base : {1000.0, 10000.0, 500000.0, 1e6}) {
         for (const std::int64_t first : {0, 1, 2, 100}) {
+          ++cases;
+          if (kSanitized && cases % 11 != 0) continue;  // of every kind some
           const Rope rope{.dims = 64, .base = base, .layout = layout, .sign = sign};
           const Made tensors = made(rope, {.first = first});
           const Diagnosis found = diagnose(tensors.before_view(), tensors.after_view());
@@ -43,7 +45,6 @@ TEST(Diagnose, FindsEveryLayoutSignBaseAndStart) {
           EXPECT_EQ(found.best->scheme, Scheme(rope)) << shown(found);
           EXPECT_EQ(found.best->first_position, first) << shown(found);
           EXPECT_EQ(found.best->magnitude, 1.0);
-          ++cases;
         }
       }
     }
