@@ -52,7 +52,7 @@ template <class W> class VectorMaker {
   }
   /// How many elements of a sequence to add to before going on to the next. Best on a Neoverse V1, in percent of a
   /// plain loop over eight sequences: vectors that are ready, one page at a time (97; four pages 84); vectors that
-  /// were made in between, four (68; one 65).
+  /// were made in between, four (71; one 68).
   std::int64_t visit() const { return is_ready() ? 1024 : 4096; }
   /// Whether vectors can be made where they are wanted, in `out`, without passing through scratch memory.
   bool makes_in_place() const {
