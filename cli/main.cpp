@@ -10,10 +10,10 @@
 #include <string_view>
 #include <vector>
 
-#include "cli/failure.h"
-#include "cli/signals.h"
-#include "cli/streams.h"
-#include "cli/verbs.h"
+#include "cli/system/failure.h"
+#include "cli/system/signals.h"
+#include "cli/system/streams.h"
+#include "cli/verbs/verbs.h"
 #include "posenc/error.h"
 #include "posenc/version.h"
 

@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <cmath>
 
-#include "cli/failure.h"
 #include "cli/plots/bias_values.h"
 #include "cli/plots/kinds.h"
 #include "cli/plots/position_table.h"
+#include "cli/system/failure.h"
 
 namespace posenc::cli {
 namespace {

@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
-#include "cli/failure.h"
 #include "cli/plots/position_table.h"
+#include "cli/system/failure.h"
 #include "posenc/apply.h"
 #include "posenc/json.h"
 

@@ -7,9 +7,9 @@
 #include <cmath>
 #include <type_traits>
 
-#include "cli/failure.h"
 #include "cli/plots/kinds.h"
 #include "cli/plots/position_table.h"
+#include "cli/system/failure.h"
 #include "posenc/apply.h"
 
 namespace posenc::cli {

@@ -7,10 +7,10 @@
 #include <cmath>
 #include <numbers>
 
-#include "cli/failure.h"
 #include "cli/plots/kinds.h"
 #include "cli/plots/position_table.h"
 #include "cli/plots/ticks.h"
+#include "cli/system/failure.h"
 
 namespace posenc::cli {
 namespace {

@@ -16,9 +16,9 @@
 #include <cstdlib>
 #include <vector>
 
-#include "cli/descriptor.h"
-#include "cli/failure.h"
-#include "cli/signals.h"
+#include "cli/system/descriptor.h"
+#include "cli/system/failure.h"
+#include "cli/system/signals.h"
 
 namespace posenc::cli {
 namespace {

@@ -5,7 +5,7 @@
 
 #include "cli/plots/end_labels.h"
 #include "cli/plots/ticks.h"
-#include "cli/terminal.h"
+#include "cli/system/terminal.h"
 
 namespace posenc::cli {
 namespace {

@@ -7,7 +7,7 @@
 #include "cli/plots/end_labels.h"
 #include "cli/plots/gnuplot_page.h"
 #include "cli/plots/ticks.h"
-#include "cli/terminal.h"
+#include "cli/system/terminal.h"
 
 namespace posenc::cli {
 namespace {
@@ -43,11 +43,11 @@ double around_axis(const PanelRow& row) { return above(row) + below_axis(row); }
 
 // What stands left and right of the data in each panel of a row. Rows of as many panels share them, so that their
 // data line up.
-struct Margins {
+struct RowMargins {
   std::vector<double> left, right;
 };
-Margins margins_of(const Figure& figure, const PanelRow& like, double share) {
-  Margins margins{std::vector<double>(like.panels.size()), std::vector<double>(like.panels.size())};
+RowMargins margins_of(const Figure& figure, const PanelRow& like, double share) {
+  RowMargins margins{std::vector<double>(like.panels.size()), std::vector<double>(like.panels.size())};
   for (const PanelRow& row : figure.rows) {
     if (row.panels.size() != like.panels.size()) continue;
     for (std::size_t i = 0; i < row.panels.size(); ++i) {
@@ -58,7 +58,7 @@ Margins margins_of(const Figure& figure, const PanelRow& like, double share) {
   return margins;
 }
 
-void draw_row(GnuplotPage& page, const PanelRow& row, const Box& box, const Margins& margins) {
+void draw_row(GnuplotPage& page, const PanelRow& row, const Box& box, const RowMargins& margins) {
   double shares = 0, room = box.width() - kGap * static_cast<double>(row.panels.size() - 1);
   for (std::size_t i = 0; i < row.panels.size(); ++i) {
     shares += row.panels[i].width;

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "cli/failure.h"
+#include "cli/system/failure.h"
 
 namespace posenc::cli {
 

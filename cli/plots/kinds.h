@@ -6,8 +6,8 @@
 #include <string_view>
 #include <vector>
 
+#include "cli/flags/scheme_flags.h"
 #include "cli/plots/figure.h"
-#include "cli/scheme_flags.h"
 #include "posenc/forms.h"
 #include "posenc/npy.h"
 

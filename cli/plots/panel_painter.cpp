@@ -13,7 +13,7 @@
 #include "cli/plots/end_labels.h"
 #include "cli/plots/palette.h"
 #include "cli/plots/ticks.h"
-#include "cli/terminal.h"
+#include "cli/system/terminal.h"
 
 namespace posenc::cli {
 namespace {
@@ -30,7 +30,7 @@ Rgb terminal_colour(int style) {
   return colour == kInk ? Rgb{0xd0, 0xd0, 0xd0} : colour;  // ink on a dark screen is nothing
 }
 
-int widest(const std::vector<Tick>& ticks) {
+int widest_label(const std::vector<Tick>& ticks) {
   int columns = 0;
   for (const Tick& tick : ticks) columns = std::max(columns, columns_of(tick.text));
   return columns;
@@ -271,7 +271,7 @@ class PanelPainter {
 
 Margins margins_of(const Panel& panel, int rows) {
   Margins margins;
-  if (panel.y.shown) margins.left = widest(ticks_of(panel.y, std::max(2, rows / 3))) + 1;
+  if (panel.y.shown) margins.left = widest_label(ticks_of(panel.y, std::max(2, rows / 3))) + 1;
   const int mark = has_one_name(panel) ? 1 : 3;
   for (const std::string& name : end_names(panel)) margins.right = std::max(margins.right, columns_of(name) + mark);
   if (!panel.frames.empty()) margins.right = std::max(margins.right, 1);

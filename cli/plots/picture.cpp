@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <string_view>
 
-#include "cli/failure.h"
 #include "cli/plots/gnuplot.h"
+#include "cli/system/failure.h"
 
 namespace posenc::cli {
 namespace {

@@ -7,8 +7,8 @@
 #include <limits>
 #include <numbers>
 
-#include "cli/failure.h"
 #include "cli/plots/ticks.h"
+#include "cli/system/failure.h"
 #include "posenc/apply.h"
 #include "posenc/json.h"
 

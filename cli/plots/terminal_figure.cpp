@@ -6,7 +6,7 @@
 #include "cli/plots/canvas.h"
 #include "cli/plots/panel_painter.h"
 #include "cli/plots/picture.h"
-#include "cli/terminal.h"
+#include "cli/system/terminal.h"
 
 namespace posenc::cli {
 namespace {

@@ -6,17 +6,17 @@
 #include <cmath>
 #include <limits>
 
-#include "cli/failure.h"
 #include "cli/plots/kinds.h"
 #include "cli/plots/position_table.h"
 #include "cli/plots/ticks.h"
+#include "cli/system/failure.h"
 
 namespace posenc::cli {
 namespace {
 
 constexpr std::int64_t kMostLanes = 8;
 constexpr std::size_t kMostFeatures = 16;
-constexpr std::int64_t kMostRows = std::int64_t{1} << 22;  // of a table that is read whole
+constexpr std::int64_t kMostTableRows = std::int64_t{1} << 22;  // of a table that is read whole
 
 // The sine of every pair, as far as there is room; of tables without waves, any.
 std::vector<std::int64_t> usual_features(const PositionTable& table) {
@@ -58,7 +58,7 @@ double largest_of(const std::vector<double>& values) {
 }
 
 std::int64_t most_positions(const PositionTable& table) {
-  return std::holds_alternative<Rows>(table.form.source) ? kMostRows : kPositionLimit;
+  return std::holds_alternative<Rows>(table.form.source) ? kMostTableRows : kPositionLimit;
 }
 
 }  // namespace

@@ -19,7 +19,7 @@ static_assert(std::endian::native == std::endian::little, "tensors are shown in 
 
 constexpr std::uint64_t kMostEntries = 1'000'000;
 constexpr std::uint64_t kLongestKey = 65'535;
-constexpr std::uint64_t kLongestName = 64;
+constexpr std::uint64_t kLongestTensorName = 64;
 constexpr std::uint64_t kLargestAlignment = 1 << 20;
 constexpr std::uint32_t kMostDims = 4;
 // A text of one byte, a type, a value of one byte; a text of none, one dimension, type, offset.
@@ -135,7 +135,7 @@ Extents take_shape(ByteReader& reader, std::string_view name) {
 /// Its offset stays what the file says: counted from the beginning of the data, which is not known yet.
 GgufTensor take_tensor(ByteReader& reader, std::int64_t alignment) {
   GgufTensor tensor;
-  tensor.name = take_gguf_text(reader, kLongestName, "the name of a tensor");
+  tensor.name = take_gguf_text(reader, kLongestTensorName, "the name of a tensor");
   const std::uint64_t shape_at = reader.offset();
   tensor.shape = take_shape(reader, tensor.name);
   const std::uint64_t type_at = reader.offset();

@@ -4,7 +4,7 @@ namespace posenc {
 namespace {
 
 // 4, 5, 31 to 33 and 36 to 38 were taken back by ggml.
-constexpr GgufDtype kDtypes[] = {
+constexpr GgufDtype kGgufDtypes[] = {
     {0, "F32", 1, 4, DataType::kF32},
     {1, "F16", 1, 2, DataType::kF16},
     {2, "Q4_0", 32, 18},
@@ -44,7 +44,7 @@ constexpr GgufDtype kDtypes[] = {
 }  // namespace
 
 const GgufDtype* find_gguf_dtype(std::uint32_t number) {
-  for (const GgufDtype& dtype : kDtypes) {
+  for (const GgufDtype& dtype : kGgufDtypes) {
     if (dtype.number == number) return &dtype;
   }
   return nullptr;

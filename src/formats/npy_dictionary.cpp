@@ -13,7 +13,7 @@ namespace {
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 bool is_printable(char c) { return c >= ' ' && c <= '~'; }
 bool is_space(char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; }
-bool is_word(char c) {
+bool is_word_character(char c) {
   return is_digit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || c == '.' || c == '+' ||
          c == '-';
 }
@@ -79,7 +79,7 @@ class Parser {
 
   std::string_view take_word() {
     const std::size_t begin = at_;
-    while (at_ < text_.size() && is_word(text_[at_])) ++at_;
+    while (at_ < text_.size() && is_word_character(text_[at_])) ++at_;
     return text_.substr(begin, at_ - begin);
   }
 

@@ -19,7 +19,6 @@ namespace {
 constexpr std::int64_t kBeforeHeader = 8;
 constexpr std::int64_t kLongestHeader = 100'000'000;
 constexpr std::size_t kMostTensors = 1'000'000;
-constexpr std::size_t kLongestName = 65'536;
 constexpr std::string_view kMetadata = "__metadata__";
 
 // The values are those of one tensor, or of the metadata.
@@ -50,9 +49,9 @@ class HeadBuilder {
 
   std::string add(std::string key, Json value) {
     if (key == kMetadata) return add_metadata(std::move(value));
-    if (key.size() > kLongestName) {
+    if (key.size() > kLongestSafetensorsName) {
       return fmt::format("tensor {}: the name is {} bytes long, the limit is {}", quoted(key), key.size(),
-                         kLongestName);
+                         kLongestSafetensorsName);
     }
     if (head_.tensors.size() == kMostTensors) return fmt::format("more than {} tensors", kMostTensors);
     SafetensorsTensor tensor;

@@ -5,7 +5,7 @@
 namespace posenc {
 namespace {
 
-constexpr std::array<SafetensorsDtype, 22> kDtypes = {{
+constexpr std::array<SafetensorsDtype, 22> kSafetensorsDtypes = {{
     {"F32", 32, DataType::kF32},
     {"F64", 64, DataType::kF64},
     {"F16", 16, DataType::kF16},
@@ -33,14 +33,16 @@ constexpr std::array<SafetensorsDtype, 22> kDtypes = {{
 }  // namespace
 
 const SafetensorsDtype* find_safetensors_dtype(std::string_view name) {
-  for (const SafetensorsDtype& dtype : kDtypes) {
+  for (const SafetensorsDtype& dtype : kSafetensorsDtypes) {
     if (dtype.name == name) return &dtype;
   }
   return nullptr;
 }
 
 // In the order of DataType.
-const SafetensorsDtype& safetensors_dtype_of(DataType type) { return kDtypes[static_cast<std::size_t>(type)]; }
+const SafetensorsDtype& safetensors_dtype_of(DataType type) {
+  return kSafetensorsDtypes[static_cast<std::size_t>(type)];
+}
 
 std::int64_t safetensors_bytes(const SafetensorsDtype& dtype, const Extents& shape) {
   std::int64_t bound = dtype.bits;

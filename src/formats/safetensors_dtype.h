@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string_view>
@@ -14,6 +15,9 @@ struct SafetensorsDtype {
   std::int64_t bits = 0;
   std::optional<DataType> type;
 };
+
+/// The longest name of a tensor that is read or written, in bytes.
+inline constexpr std::size_t kLongestSafetensorsName = 65'536;
 
 /// nullptr where there is none of this name.
 const SafetensorsDtype* find_safetensors_dtype(std::string_view name);

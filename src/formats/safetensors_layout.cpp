@@ -12,7 +12,6 @@ namespace posenc {
 namespace {
 
 constexpr std::size_t kAlignment = 8;
-constexpr std::size_t kLongestName = 65'536;
 
 [[noreturn]] void fail(const SafetensorsTensor& tensor, std::string_view what) {
   raise(fmt::format("safetensors: tensor {}: {}", quoted(tensor.name), what));
@@ -29,7 +28,8 @@ const SafetensorsDtype& dtype_of(const SafetensorsTensor& tensor) {
 void complete(SafetensorsTensor& tensor) {
   if (tensor.name.empty()) fail(tensor, "the name is empty");
   if (tensor.name == "__metadata__") fail(tensor, "the name is taken by the metadata");
-  if (tensor.name.size() > kLongestName) fail(tensor, fmt::format("the name is longer than {} bytes", kLongestName));
+  if (tensor.name.size() > kLongestSafetensorsName)
+    fail(tensor, fmt::format("the name is longer than {} bytes", kLongestSafetensorsName));
   const SafetensorsDtype& dtype = dtype_of(tensor);
   if (tensor.shape.rank > Extents::kMax || count_of(tensor.shape) < 0) {
     fail(tensor, fmt::format("shape {} cannot be", to_string(tensor.shape)));

@@ -22,7 +22,7 @@ constexpr std::int64_t kLongestComment = 65'535;
 constexpr std::int64_t kLongestDirectory = 100'000'000;
 constexpr std::int64_t kMostMembers = 1'000'000;
 constexpr std::uint32_t kMax16 = 0xFFFF;
-constexpr std::uint32_t kMax32 = 0xFFFFFFFF;
+constexpr std::uint32_t kInZip64 = 0xFFFFFFFF;
 
 void check_beginning(const ByteSource& file) {
   if (file.size == 0) zip_fail(0, "the file is empty");
@@ -116,7 +116,7 @@ ZipDirectory read_end(const ByteSource& file, std::int64_t end) {
   const std::uint16_t members = reader.u16("members");
   const std::uint32_t size = reader.u32("directory size");
   const std::uint32_t offset = reader.u32("directory offset");
-  if (members == kMax16 || size == kMax32 || offset == kMax32) return read_end64(file, end);
+  if (members == kMax16 || size == kInZip64 || offset == kInZip64) return read_end64(file, end);
   if (disk != 0 || first_disk != 0 || here != members) zip_fail(end, "archives of several parts are not read");
   return check_directory({offset, size, members}, end, end);
 }

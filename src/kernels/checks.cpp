@@ -36,10 +36,10 @@ void check_writable(std::string_view verb, std::string_view what, const TensorVi
 namespace {
 
 // The bytes that a view may touch: [first, second).
-struct Range {
+struct Bytes {
   std::uintptr_t first, second;
 };
-Range range_of(const ConstTensorView& view) {
+Bytes bytes_of(const ConstTensorView& view) {
   std::int64_t low = 0, high = 0;
   for (int axis = 0; axis < view.shape.rank; ++axis) {
     const std::int64_t reach = (view.shape[axis] - 1) * view.strides[axis];
@@ -53,7 +53,7 @@ Range range_of(const ConstTensorView& view) {
 }  // namespace
 
 bool may_overlap(const ConstTensorView& one, const ConstTensorView& other) {
-  const Range a = range_of(one), b = range_of(other);
+  const Bytes a = bytes_of(one), b = bytes_of(other);
   return a.first < b.second && b.first < a.second;
 }
 

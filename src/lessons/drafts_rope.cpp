@@ -10,14 +10,12 @@
 namespace posenc::lessons {
 namespace {
 
-constexpr double kDegree = std::numbers::pi / 180;
-
 Pair turned_by(double angle, Pair x) {
   const double c = cosine_of(angle), s = sine_of(angle);
   return {x.a * c - x.b * s, x.b * c + x.a * s};
 }
 
-double dot(Pair one, Pair other) { return one.a * other.a + one.b * other.b; }
+double dot_product(Pair one, Pair other) { return one.a * other.a + one.b * other.b; }
 
 std::string shown(Pair x) { return fmt::format("({:.1f}, {:.1f})", x.a, x.b); }
 
@@ -81,23 +79,23 @@ Draft draft_rope_score(Draw& draw) {
       "dot product after both are turned, without scaling? ({})",
       shown(q), query, shown(k), key, asked_for(draft.decimals));
   draft.hint = "Only the distance counts: turn the query by (query − key) and leave the key alone.";
-  draft.answer = dot(turned(rope, 0, query, q), turned(rope, 0, key, k));
+  draft.answer = dot_product(turned(rope, 0, query, q), turned(rope, 0, key, k));
   const Pair moved = turned_by(delta, q);
   draft.working = fmt::format("the query turned by {} is ({:.3f}, {:.3f}); times the key: {:.3f}", distance, moved.a,
                               moved.b, draft.answer);
-  draft.mistake("not turned", "That is q·k without position.", dot(q, k));
+  draft.mistake("not turned", "That is q·k without position.", dot_product(q, k));
   draft.mistake("sum for difference", "The key's turn is taken away from the query's: m − n, not m + n.",
-                dot(turned_by(static_cast<double>(query + key), q), k));
+                dot_product(turned_by(static_cast<double>(query + key), q), k));
   draft.mistake("distance the other way", "Query minus key; the other sign mirrors the turn.",
-                dot(turned_by(-delta, q), k));
+                dot_product(turned_by(-delta, q), k));
   draft.mistake("key not turned", "Both are turned, each by its own position.",
-                dot(turned_by(static_cast<double>(query), q), k));
+                dot_product(turned_by(static_cast<double>(query), q), k));
   draft.mistake("query not turned", "Both are turned, each by its own position.",
-                dot(q, turned_by(static_cast<double>(key), k)));
+                dot_product(q, turned_by(static_cast<double>(key), k)));
   draft.mistake("both ends counted", fmt::format("From {} to {} it is {} steps.", key, query, distance),
-                dot(turned_by(delta + 1, q), k));
-  draft.mistake("degrees for radians", "The angle is in radians.", dot(turned_by(delta * kDegree, q), k));
-  draft.mistake("scaled", "That is divided by √2 already; the question is for the plain dot product.",
+                dot_product(turned_by(delta + 1, q), k));
+  draft.mistake("degrees for radians", "The angle is in radians.", dot_product(turned_by(delta * kDegree, q), k));
+  draft.mistake("scaled", "That is divided by √2 already; the question is for the plain dot_product product.",
                 draft.answer / std::numbers::sqrt2);
   return draft;
 }

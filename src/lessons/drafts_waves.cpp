@@ -11,7 +11,6 @@
 namespace posenc::lessons {
 namespace {
 
-constexpr double kDegree = std::numbers::pi / 180;
 constexpr double kTurn = 2 * std::numbers::pi;
 
 // A pair of the paper's table, and the wrong frequencies that people give it.

@@ -11,10 +11,6 @@
 namespace posenc::lessons {
 namespace {
 
-Extents shape_of(const StoryMatrix& x) {
-  return {static_cast<std::int64_t>(x.rows.size()), static_cast<std::int64_t>(x.columns.size())};
-}
-
 // The one vector `of`, turned to each position.
 StoryMatrix turned(MatrixLabels labels, const StoryMatrix& of, const std::string& angles, const Rotation& form,
                    const std::vector<std::int64_t>& positions) {
@@ -36,7 +32,7 @@ StoryMatrix angles_of(MatrixLabels labels, const Rotation& form, const std::vect
   return measured(std::move(labels), std::move(values), "position × frequency, in radians");
 }
 
-std::vector<std::int64_t> moved_by(const std::vector<std::int64_t>& positions, std::int64_t offset) {
+std::vector<std::int64_t> shifted_by(const std::vector<std::int64_t>& positions, std::int64_t offset) {
   std::vector<std::int64_t> result;
   for (const std::int64_t position : positions) result.push_back(position + offset);
   return result;
@@ -63,7 +59,7 @@ Story tell_rope(const StoryContent& content, const StoryOptions& options) {
   const std::vector<std::string> pairs = numbered("pair", features.size() / 2);
   const std::vector<std::int64_t> starts = content.integers("starts");
   const std::int64_t offset = content.integer("offset");
-  const std::vector<std::int64_t> queries = moved_by(starts, offset);
+  const std::vector<std::int64_t> queries = shifted_by(starts, offset);
   story.say("offset", std::to_string(offset));
 
   story.step("vectors");
@@ -105,7 +101,7 @@ Story tell_rope(const StoryContent& content, const StoryOptions& options) {
   std::vector<double> lines, sums;
   double spread = 0, away = 0;
   for (const std::int64_t distance : offsets) {
-    const StoryMatrix there = turned({"", "", labels.columns, features}, q, "", form, moved_by(starts, distance));
+    const StoryMatrix there = turned({"", "", labels.columns, features}, q, "", form, shifted_by(starts, distance));
     const double sum = closed_form(q, k, form, distance);
     double smallest = dot(row_of(there, 0), row_of(rk, 0)), largest = smallest;
     for (std::size_t i = 0; i < starts.size(); ++i) {

@@ -14,8 +14,6 @@ namespace {
 
 std::int64_t extent(const std::vector<std::string>& labels) { return static_cast<std::int64_t>(labels.size()); }
 
-Extents shape_of(const StoryMatrix& matrix) { return {extent(matrix.rows), extent(matrix.columns)}; }
-
 StoryMatrix labelled(MatrixLabels labels, CellRecipe recipe) {
   StoryMatrix matrix;
   matrix.name = std::move(labels.name);
@@ -28,6 +26,8 @@ StoryMatrix labelled(MatrixLabels labels, CellRecipe recipe) {
 }
 
 }  // namespace
+
+Extents shape_of(const StoryMatrix& matrix) { return {extent(matrix.rows), extent(matrix.columns)}; }
 
 StoryMatrix given(MatrixLabels labels, std::vector<double> values) {
   StoryMatrix matrix = labelled(std::move(labels), GivenCells{});

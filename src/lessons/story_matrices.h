@@ -64,6 +64,8 @@ struct AttendedInputs {
 };
 Attended attended(const AttendedNames& names, const AttendedInputs& inputs);
 
+/// [rows, columns].
+Extents shape_of(const StoryMatrix& matrix);
 /// ‖row − other‖.
 double row_distance(const StoryMatrix& matrix, std::size_t row, std::size_t other);
 /// max |a − b| over the cells.

@@ -37,13 +37,13 @@ int leading_zeros(uint128 value) noexcept {
 
 // A positive number mantissa·2^exponent, the mantissa's top bit set, off by at most `slack` units of its last bit.
 // slack 0: rounding the mantissa is rounding the number, because it is exact or because nothing lies between.
-struct Wide {
+struct WideFraction {
   uint128 mantissa;
   int exponent;
   uint128 slack;
 };
 
-void normalise(Wide& number) noexcept {
+void normalise(WideFraction& number) noexcept {
   const int shift = leading_zeros(number.mantissa);
   number.mantissa <<= shift;
   number.slack <<= shift;
@@ -55,7 +55,7 @@ void normalise(Wide& number) noexcept {
 // adds at most 3 and passes on 0.62 of the error before it: the series is off by at most 16. The sine is the
 // product of both, off by at most 32 before it is normalised by up to 2 bits. Hence 2^8, plus what the phase
 // itself is off by: count·2^-257 turns.
-Wide by_series(const Frequency& phase, std::uint64_t count, bool sine) noexcept {
+WideFraction by_series(const Frequency& phase, std::uint64_t count, bool sine) noexcept {
   int zeros = 0;
   std::size_t word = 3;
   while (word > 0 && phase.words[word] == 0) {
@@ -86,14 +86,14 @@ Wide by_series(const Frequency& phase, std::uint64_t count, bool sine) noexcept 
                       : lost < 0  ? (count >> -lost) + 1
                       : lost < 64 ? uint128{count} << lost
                                   : kOne >> 4;
-  Wide result =
-      sine ? Wide{multiply_high(angle, ratio), -(125 + zeros), 256 + 4 * off} : Wide{ratio, -128, 256 + 4 * off};
+  WideFraction result = sine ? WideFraction{multiply_high(angle, ratio), -(125 + zeros), 256 + 4 * off}
+                             : WideFraction{ratio, -128, 256 + 4 * off};
   normalise(result);
   return result;
 }
 
 // value · |scale|, scale ≠ 0.
-Wide scaled(Wide value, double scale) noexcept {
+WideFraction scaled(WideFraction value, double scale) noexcept {
   int exponent = 0;
   const double fraction = std::frexp(std::fabs(scale), &exponent);  // in [1/2, 1)
   const uint128 factor = static_cast<uint128>(static_cast<std::uint64_t>(std::ldexp(fraction, 53))) << 75;
@@ -109,7 +109,7 @@ struct Rounding {
   double value;
   bool decided;
 };
-Rounding round_wide(const Wide& number, Format format) noexcept {
+Rounding round_wide(const WideFraction& number, Format format) noexcept {
   const int leading = number.exponent + 127;
   const int room = leading - format.least_exponent + 1;  // bits above the smallest number's last
   const int kept = room < format.bits ? room : format.bits;
@@ -178,7 +178,7 @@ template <class T> bool round_wave_by_integers(T& out, const Angle& angle, unsig
     out = narrow<T>(0.0);  // an exact zero is +0; only what rounds to zero keeps its sign
     return true;
   }
-  Wide value = on_quarter ? Wide{uint128{1} << 127, -127, 0} : by_series(phase, angle.count, sine);
+  WideFraction value = on_quarter ? WideFraction{uint128{1} << 127, -127, 0} : by_series(phase, angle.count, sine);
   value = scaled(value, scale);
   const Rounding rounded = round_wide(value, format_of<T>());
   if (!rounded.decided && sizeof(T) < sizeof(double)) return false;

@@ -17,7 +17,7 @@ namespace {
 
 using namespace properties;
 
-constexpr std::int64_t kMostRows = 512;
+constexpr std::int64_t kMostProductRows = 512;
 constexpr std::int64_t kMostDistances = 4096;
 
 // Products in double, their sum with the lost parts added back (Neumaier), so that its error does not grow with
@@ -133,7 +133,7 @@ std::vector<DotProducts> dot_by_distance(const Form& form, std::int64_t length) 
   if (length < 1 || length > reach_of(form)) {
     raise(fmt::format("dot_by_distance: {} positions; the form knows {}", length, reach_of(form)));
   }
-  const Sample sample = sample_of(length, axes_of(form), kMostRows);
+  const Sample sample = sample_of(length, axes_of(form), kMostProductRows);
   const std::size_t width = width_of(form);
   const std::vector<double> rows = rows_at<double>(form, sample.positions(), sample.count);
   std::map<std::vector<std::int64_t>, DotProducts> found;

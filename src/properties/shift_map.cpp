@@ -15,7 +15,7 @@ namespace {
 
 using namespace properties;
 
-constexpr std::int64_t kMostRows = 512;
+constexpr std::int64_t kMostShiftRows = 512;
 constexpr std::size_t kMostTargets = 64;  // columns that are fitted, of wide rows
 
 // The same positions, k further on every axis.
@@ -54,7 +54,7 @@ void build_from_pairs(ShiftMap& map, const Form& form, const std::vector<WavePai
       map.matrix[c * width + s] = -turns[i].sine;
     }
   }
-  const Sample from = sample_of(options.length - map.by, axes_of(form), kMostRows);
+  const Sample from = sample_of(options.length - map.by, axes_of(form), kMostShiftRows);
   const std::vector<double> before = rows_at<double>(form, from.positions(), from.count);
   const std::vector<double> after = rows_at<double>(form, moved(from, map.by).positions(), from.count);
   for (std::size_t row = 0; row < from.count; ++row) {
@@ -89,7 +89,7 @@ std::vector<double> by_columns(const std::vector<double>& rows, std::size_t coun
 
 void fit(ShiftMap& map, const Form& form, const ShiftOptions& options) {
   const std::size_t width = width_of(form);
-  const std::int64_t most = std::max<std::int64_t>(kMostRows, 2 * map.width + 64);
+  const std::int64_t most = std::max<std::int64_t>(kMostShiftRows, 2 * map.width + 64);
   const Sample from = sample_of(options.length - map.by, axes_of(form), most);
   const std::vector<double> before = rows_at<double>(form, from.positions(), from.count);
   const std::vector<double> after = rows_at<double>(form, moved(from, map.by).positions(), from.count);

@@ -21,6 +21,8 @@ def public(*names):
 MAY_INCLUDE = {
     "include/": (PUBLIC,),
     "src/": (PUBLIC,),
+    "src/forms/": ("src/forms/",)
+                  + public("tensor", "types", "positions", "forms", "frequency", "error"),
     "src/numerics/": ("src/numerics/",) + public("frequency", "types", "error"),
     "src/formats/": ("src/formats/",) + public("json", "npy", "npz", "safetensors", "gguf",
                                                       "byte_source", "tensor", "types", "error"),
@@ -96,7 +98,7 @@ def check(root):
                 if not target.startswith(MAY_INCLUDE[room]):
                     report.problem(path, line, f"{room} may not include {target}")
                 continue
-            if quoted and re.match(r"(posenc|numerics|formats|schemes|kernels|attention|models|diagnosis|properties|lessons|cli)/", name):
+            if quoted and re.match(r"(posenc|forms|numerics|formats|schemes|kernels|attention|models|diagnosis|properties|lessons|cli)/", name):
                 report.problem(path, line, f'"{name}" does not exist')
             for pattern, rooms in MAY_USE.items():
                 if re.match(pattern, name) and not path.as_posix().startswith(rooms + ("tests/",)):

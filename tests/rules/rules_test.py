@@ -71,6 +71,12 @@ class Rules(unittest.TestCase):
         self.assertEqual(self.problems(sizes), [])
         self.write("src/long.cpp", "\n" * 701)
         self.assertEqual(self.problems(sizes), ["src/long.cpp:701: 701 lines; the limit is 700"])
+        (self.root / "src/long.cpp").unlink()
+        for number in range(40):
+            self.write(f"cli/verbs/verb_{number}.cpp")
+        self.assertEqual(self.problems(sizes), [])
+        self.write("cli/verbs/one_more.cpp")
+        self.assertEqual(self.problems(sizes), ["cli/verbs:1: 41 files; the limit is 40"])
 
     def test_errors(self):
         self.write("src/good.cpp", 'static_assert(true);\nraise("do not throw it"); // throw\nint f() noexcept;\n')

@@ -1,0 +1,84 @@
+#include "cli/arrays/elements.h"
+
+#include <fmt/format.h>
+
+#include <bit>
+#include <cmath>
+#include <cstring>
+#include <iterator>
+
+#include "cli/system/failure.h"
+
+namespace posenc::cli {
+namespace {
+
+template <class T> T load(const std::byte* data, std::int64_t index) {
+  T value;
+  std::memcpy(&value, data + index * static_cast<std::int64_t>(sizeof(T)), sizeof(T));
+  return value;
+}
+
+float widened(BFloat16 value) { return std::bit_cast<float>(std::uint32_t{value.bits} << 16U); }
+
+float widened(Half value) {
+  const int exponent = (value.bits >> 10U) & 31;
+  const auto fraction = static_cast<float>(value.bits & 1023U);
+  float size = 0;
+  if (exponent == 31) {
+    size = fraction == 0 ? INFINITY : NAN;
+  } else if (exponent == 0) {
+    size = std::ldexp(fraction, -24);
+  } else {
+    size = std::ldexp(fraction + 1024.0F, exponent - 25);
+  }
+  return (value.bits & 0x8000U) != 0 ? -size : size;
+}
+
+float as_float(const std::byte* data, DataType type, std::int64_t index) {
+  if (type == DataType::kF16) return widened(load<Half>(data, index));
+  if (type == DataType::kBF16) return widened(load<BFloat16>(data, index));
+  return load<float>(data, index);
+}
+
+}  // namespace
+
+DataType float_type_from(std::string_view text, std::string_view flag) {
+  for (const DataType type : {DataType::kF32, DataType::kF64, DataType::kF16, DataType::kBF16}) {
+    if (name_of(type) == text) return type;
+  }
+  refuse(fmt::format("{}: '{}' is not one of f32, f64, f16, bf16", flag, text));
+}
+
+std::string_view spoken_name(DataType type) {
+  switch (type) {
+    case DataType::kF32:
+      return "float32";
+    case DataType::kF64:
+      return "float64";
+    case DataType::kF16:
+      return "float16";
+    case DataType::kBF16:
+      return "bfloat16";
+    case DataType::kI64:
+      return "int64";
+  }
+  return "";
+}
+
+double element_at(const std::byte* data, DataType type, std::int64_t index) {
+  if (type == DataType::kF64) return load<double>(data, index);
+  return static_cast<double>(as_float(data, type, index));
+}
+
+void append_element(std::string& text, const std::byte* data, DataType type, std::int64_t index,
+                    std::string_view not_finite) {
+  if (!not_finite.empty() && !std::isfinite(element_at(data, type, index))) {
+    text += not_finite;
+  } else if (type == DataType::kF64) {
+    fmt::format_to(std::back_inserter(text), "{}", load<double>(data, index));
+  } else {
+    fmt::format_to(std::back_inserter(text), "{}", as_float(data, type, index));
+  }
+}
+
+}  // namespace posenc::cli

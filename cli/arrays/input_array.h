@@ -1,0 +1,65 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "cli/arrays/array_name.h"
+#include "cli/system/descriptor.h"
+#include "posenc/npy.h"
+#include "posenc/npz.h"
+
+namespace posenc::cli {
+
+/// An array in a file, x.npy, x.npz:name or x.safetensors:name, read piece by piece, so that its size does not
+/// matter.
+class InputArray {
+ public:
+  /// Throws: Failure "FILE: byte OFFSET: WHAT" for anything but a regular file with a good array inside.
+  explicit InputArray(const std::string& text, const NpyOptions& options = {});
+  // what reads a member of an archive points here
+  InputArray(const InputArray&) = delete;
+  InputArray& operator=(const InputArray&) = delete;
+
+  /// As the user wrote it.
+  const std::string& path() const { return path_; }
+  DataType type() const { return type_; }
+  const Extents& shape() const { return shape_; }
+  /// What was accepted though it is unusual.
+  const std::vector<std::string>& notes() const { return notes_; }
+  /// Whether this name leads to the same file.
+  bool is_same_file(const std::string& path) const;
+
+  /// Fills `out` from the array's elements, last axis contiguous, from element `first` on. Going backwards in a
+  /// member of an archive begins it anew.
+  void read(std::int64_t first, std::span<std::byte> out) const;
+
+ private:
+  void open_npy(const NpyOptions& options);
+  void open_npz(const ArrayName& name, const NpyOptions& options);
+  void open_safetensors(const ArrayName& name);
+  bool take_head(NpyHead head);
+  ByteSource source() const;
+  void read_member(std::int64_t offset, std::span<std::byte> out) const;
+  void read_file(std::int64_t offset, std::span<std::byte> out) const;
+
+  std::string path_;
+  Descriptor file_;
+  std::int64_t file_size_ = 0;
+  DataType type_ = DataType::kF32;
+  Extents shape_;
+  std::vector<std::string> notes_;
+  std::int64_t data_offset_ = 0;  // in the file, or in the member
+  std::optional<NpzMember> member_;
+  mutable std::optional<NpzStream> stream_;
+  // the whole array, for files whose bytes are not its elements in order
+  std::vector<std::byte> loaded_;
+  bool is_loaded_ = false;
+};
+
+/// The whole array in memory.
+NpyArray load_array(const InputArray& input);
+
+}  // namespace posenc::cli

@@ -1,0 +1,63 @@
+#include "cli/arrays/numbers.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <charconv>
+#include <limits>
+
+#include "cli/system/failure.h"
+
+namespace posenc::cli {
+namespace {
+
+constexpr std::array<std::string_view, 6> kUnits = {"KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
+
+template <class T> T parse(std::string_view text, std::string_view what, std::string_view kind) {
+  T value{};
+  const char* const end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, value);
+  if (text.empty() || error == std::errc::invalid_argument || stop != end) {
+    refuse(fmt::format("{}: '{}' is not {}", what, text, kind));
+  }
+  if (error == std::errc::result_out_of_range) refuse(fmt::format("{}: {} is too large", what, text));
+  return value;
+}
+
+}  // namespace
+
+std::int64_t integer_from(std::string_view text, std::string_view what) {
+  return parse<std::int64_t>(text, what, "an integer");
+}
+
+double number_from(std::string_view text, std::string_view what) { return parse<double>(text, what, "a number"); }
+
+std::int64_t bytes_from(std::string_view text, std::string_view what) {
+  std::int64_t unit = 1;
+  std::string_view digits = text;
+  for (std::size_t i = 0; i < kUnits.size(); ++i) {
+    if (text.ends_with(kUnits[i])) {
+      unit = std::int64_t{1} << (10 * (i + 1));
+      digits.remove_suffix(kUnits[i].size());
+    }
+  }
+  const auto count = parse<std::int64_t>(digits, what, "a number of bytes, as 1048576 or 64GiB");
+  if (count < 0) refuse(fmt::format("{}: {} is negative", what, text));
+  if (count > std::numeric_limits<std::int64_t>::max() / unit) refuse(fmt::format("{}: {} is too large", what, text));
+  return count * unit;
+}
+
+std::string in_bytes(double count) {
+  if (count < 1024) return fmt::format("{:.0f} bytes", count);
+  std::size_t unit = 0;
+  count /= 1024;
+  while (count >= 1024 && unit + 1 < kUnits.size()) {
+    count /= 1024;
+    ++unit;
+  }
+  std::string digits = fmt::format("{:.1f}", count);
+  if (digits.ends_with(".0")) digits.resize(digits.size() - 2);
+  return fmt::format("{} {}", digits, kUnits[unit]);
+}
+
+}  // namespace posenc::cli

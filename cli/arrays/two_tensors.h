@@ -1,0 +1,37 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "cli/flags/command.h"
+#include "posenc/diagnosis.h"
+#include "posenc/json.h"
+#include "posenc/npy.h"
+
+namespace posenc::cli {
+
+/// The flags of verbs that look at a tensor before and after.
+struct TwoTensorFlags {
+  std::string before, after, positions, axes, dtype;
+  bool json = false;
+};
+void add_two_tensor_flags(Command verb, TwoTensorFlags& flags);
+
+/// Two tensors of one shape, heads before the sequence, and the positions of their tokens.
+struct TwoTensors {
+  NpyArray before, after;
+  ConstTensorView before_view, after_view;  // [..., sequence, features]
+  std::vector<std::int64_t> positions;      // [axes, sequence]; empty: not known
+  int axes = 1;
+};
+/// Throws: Failure for arrays that do not fit each other, the axes or the positions.
+TwoTensors read_two_tensors(const TwoTensorFlags& flags, std::string_view verb);
+
+/// {"scheme","layout","sign","dims","first_dim","base","scaling","magnitude","first_position","numerics","residual"}.
+Json convention_json(const Convention& convention);
+/// The whole of a diagnosis, as `diagnose --json` prints it.
+Json diagnosis_json(const Diagnosis& diagnosis);
+/// For people: a line of verdict, what was found, what stands out.
+std::string diagnosis_text(const Diagnosis& diagnosis, bool are_positions_known);
+
+}  // namespace posenc::cli

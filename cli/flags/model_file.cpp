@@ -1,0 +1,119 @@
+#include "cli/flags/model_file.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "cli/system/descriptor.h"
+#include "cli/system/failure.h"
+#include "cli/system/streams.h"
+#include "posenc/error.h"
+
+namespace posenc::cli {
+namespace {
+
+bool is_directory(const std::string& path) {
+  struct stat status {};
+  return stat(path.c_str(), &status) == 0 && S_ISDIR(status.st_mode);
+}
+
+// A file as memory, read as far as it is looked at: a .gguf has its metadata in front and gigabytes behind.
+class MappedFile {
+ public:
+  explicit MappedFile(const std::string& path) {
+    const Descriptor file(open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
+    if (!file.is_open()) fail_with_errno(path, errno);
+    struct stat status {};
+    if (fstat(file.number(), &status) != 0) fail_with_errno(path, errno);
+    if (S_ISDIR(status.st_mode)) refuse(fmt::format("{}: is a directory", path));
+    if (!S_ISREG(status.st_mode)) {
+      refuse(fmt::format("{}: is not a regular file (a pipe or a device cannot be read here)", path));
+    }
+    size_ = static_cast<std::size_t>(status.st_size);
+    if (size_ == 0) return;
+    data_ = mmap(nullptr, size_, PROT_READ, MAP_PRIVATE, file.number(), 0);
+    if (data_ == MAP_FAILED) fail_with_errno(path, errno);
+  }
+  MappedFile(const MappedFile&) = delete;
+  MappedFile& operator=(const MappedFile&) = delete;
+  ~MappedFile() {
+    if (data_ != nullptr) munmap(data_, size_);
+  }
+  std::span<const std::byte> bytes() const { return {static_cast<const std::byte*>(data_), size_}; }
+  std::string_view text() const { return {static_cast<const char*>(data_), size_}; }
+
+ private:
+  void* data_ = nullptr;
+  std::size_t size_ = 0;
+};
+
+// Whether `text` is the number of a layer in this group.
+bool has_layer(const LayerGroup& group, const std::string& text) {
+  return std::any_of(group.layers.begin(), group.layers.end(),
+                     [&](std::int64_t layer) { return std::to_string(layer) == text; });
+}
+
+}  // namespace
+
+Model model_from(const std::string& path) {
+  const std::string name = is_directory(path) ? path + (path.ends_with('/') ? "" : "/") + "config.json" : path;
+  const MappedFile file(name);
+  try {
+    if (file.text().starts_with("GGUF") || name.ends_with(".gguf")) {
+      return read_model(read_gguf_head(file.bytes()), file.bytes());
+    }
+    return read_model(file.text());
+  } catch (const Error& error) {
+    refuse(fmt::format("{}: {}", name, error.what()));
+  }
+}
+
+void add_model_flags(Command verb, ModelFlags& flags) {
+  verb.add_option("--model", flags.path,
+                  "instead of a scheme, that of a model: a config.json, a folder with one, or a .gguf file")
+      .type_name("PATH");
+  verb.add_option("--layer-type", flags.layer_type,
+                  "which layers of a model, where they differ: a type, or the number of one")
+      .type_name("NAME");
+}
+
+LayerGroup take_model(const ModelFlags& flags, SchemeRequest& request, std::string_view verb, bool is_quiet) {
+  if (request.is_chosen) refuse(fmt::format("{}: a scheme and --model exclude each other", verb));
+  const Model model = model_from(flags.path);
+  std::vector<std::string> choices;
+  for (const LayerGroup& group : model.groups) {
+    // layers of several types that do the same have no type; then the scheme's name tells them apart
+    const std::string& name = group.layer_type.empty() ? group.scheme_name : group.layer_type;
+    choices.push_back(group.layers.empty()
+                          ? one_line(name)
+                          : fmt::format("{} (layers {})", one_line(name), layer_ranges(group.layers)));
+    const bool is_only = flags.layer_type.empty() && model.groups.size() == 1;
+    if (!is_only && name != flags.layer_type && !has_layer(group, flags.layer_type)) continue;
+    if (!group.scheme) {
+      refuse(fmt::format("{}: its scheme is {}, which this build cannot make", flags.path, group.scheme_name));
+    }
+    request.scheme = *group.scheme;
+    request.is_chosen = true;
+    request.model = flags.path;
+    request.given = field_names(*group.scheme);
+    if (!is_quiet) {
+      for (const auto* const list : {&model.warnings, &model.notes}) {
+        for (const std::string& text : *list) tell(fmt::format("note: {}: {}", flags.path, one_line(text)));
+      }
+    }
+    return group;
+  }
+  refuse(flags.layer_type.empty()
+             ? fmt::format("{}: its layers differ; --layer-type says which: {}", flags.path, fmt::join(choices, ", "))
+             : fmt::format("--layer-type: '{}' is not one of {} in {}", flags.layer_type, fmt::join(choices, ", "),
+                           flags.path));
+}
+
+}  // namespace posenc::cli

@@ -1,0 +1,159 @@
+#include "cli/flags/positions_argument.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <span>
+#include <variant>
+
+#include "cli/arrays/input_array.h"
+#include "cli/arrays/numbers.h"
+#include "cli/system/failure.h"
+#include "posenc/apply.h"
+
+namespace posenc::cli {
+namespace {
+
+constexpr std::int64_t kMostGridPoints = std::int64_t{1} << 22;  // they are kept in memory
+
+std::vector<std::string_view> split(std::string_view text, char separator) {
+  std::vector<std::string_view> parts;
+  while (true) {
+    const std::size_t end = text.find(separator);
+    parts.push_back(text.substr(0, end));
+    if (end == std::string_view::npos) return parts;
+    text.remove_prefix(end + 1);
+  }
+}
+
+[[noreturn]] void refuse_position(std::string_view where, std::string_view text) {
+  refuse(fmt::format("{}: {} is not a position: they run from 0 to {}", where, text, kPositionLimit - 1));
+}
+
+bool is_whole_number(std::string_view text) {
+  if (text.starts_with('-')) text.remove_prefix(1);
+  return !text.empty() && text.find_first_not_of("0123456789") == std::string_view::npos;
+}
+
+// `limit` is one more than the largest that is allowed.
+std::int64_t position_below(std::string_view text, std::int64_t limit, std::string_view flag) {
+  if (!is_whole_number(text)) integer_from(text, flag);
+  // longer than any position, and perhaps than 64 bits
+  if (text.size() > 18) refuse_position(flag, text);
+  const std::int64_t position = integer_from(text, flag);
+  if (position < 0 || position >= limit) refuse_position(flag, text);
+  return position;
+}
+
+PositionList range_from(std::string_view text, std::string_view flag) {
+  const std::vector<std::string_view> parts = split(text, ':');
+  const bool is_complete = std::none_of(parts.begin(), parts.end(), [](auto part) { return part.empty(); });
+  if (parts.size() > 3 || !is_complete) {
+    refuse(fmt::format("{}: '{}' is not from:to or from:to:step", flag, text));
+  }
+  PositionList list;
+  list.first = position_below(parts[0], kPositionLimit, flag);
+  const std::int64_t stop = position_below(parts[1], kPositionLimit + 1, flag);
+  if (parts.size() == 3) list.step = integer_from(parts[2], flag);
+  if (list.step < 1) refuse(fmt::format("{}: {} has a step of {}; it must be at least 1", flag, text, list.step));
+  if (stop < list.first) refuse(fmt::format("{}: {} runs backwards", flag, text));
+  if (stop == list.first) refuse(fmt::format("{}: {} is empty (the end does not count)", flag, text));
+  list.count = (stop - list.first - 1) / list.step + 1;
+  return list;
+}
+
+PositionList file_from(const std::string& path) {
+  const InputArray input(path);
+  const Extents& shape = input.shape();
+  if (input.type() != DataType::kI64) {
+    refuse(fmt::format("{}: holds {}; positions are integers (int64)", path, name_of(input.type())));
+  }
+  if (shape.rank != 1 && shape.rank != 2) {
+    refuse(fmt::format("{}: has shape {}; positions are [n] or [axes, n]", path, to_string(shape)));
+  }
+  PositionList list;
+  list.count = shape.back(0);
+  if (count_of(shape) == 0) refuse(fmt::format("{}: holds no positions", path));
+  // more axes than any scheme has; the scheme itself says which number it needs
+  if (shape.rank == 2) list.axes = static_cast<int>(std::min<std::int64_t>(shape[0], 1 << 20));
+  list.ids.resize(static_cast<std::size_t>(count_of(shape)));
+  input.read(0, std::as_writable_bytes(std::span(list.ids)));
+  for (const std::int64_t id : list.ids) {
+    if (id < 0 || id >= kPositionLimit) refuse_position(path, std::to_string(id));
+  }
+  return list;
+}
+
+}  // namespace
+
+PositionList positions_from(std::string_view text, std::string_view flag) {
+  if (text.starts_with('@')) return file_from(std::string(text.substr(1)));
+  if (text.find(':') != std::string_view::npos) return range_from(text, flag);
+  PositionList list;
+  for (const std::string_view part : split(text, ',')) list.ids.push_back(position_below(part, kPositionLimit, flag));
+  list.count = static_cast<std::int64_t>(list.ids.size());
+  return list;
+}
+
+PositionList positions_of_grid(std::string_view text) {
+  std::vector<std::int64_t> extents;
+  std::int64_t points = 1;
+  for (const std::string_view part : split(text, ',')) {
+    const std::int64_t extent = integer_from(part, "--grid");
+    if (extent < 1) refuse(fmt::format("--grid: {} must be at least 1", extent));
+    if (extent > kMostGridPoints / points) {
+      refuse(fmt::format("--grid: {} has more than {} points", text, kMostGridPoints));
+    }
+    points *= extent;
+    extents.push_back(extent);
+  }
+  PositionList list;
+  list.axes = static_cast<int>(extents.size());
+  list.count = points;
+  list.ids = grid_positions(extents);
+  return list;
+}
+
+int axes_of(const Addition& form) {
+  const auto* const waves = std::get_if<Waves>(&form.source);
+  return waves != nullptr ? waves->axes : 1;
+}
+
+int axes_of(const Rotation& form) { return form.position_axes; }
+
+void check_axes(std::string_view scheme, int axes, const PositionList& list) {
+  if (axes == list.axes) return;
+  const std::string way = axes > 1 ? fmt::format("--grid with {0} numbers, or @ids.npy of shape [{0}, n]", axes)
+                                   : std::string("a list or a range");
+  refuse(fmt::format("{}: positions of {} axes are needed, but these have {} ({})", scheme, axes, list.axes, way));
+}
+
+void try_largest(const Addition& form, const PositionList& list) {
+  if (list.count == 0) return;
+  std::int64_t index = list.count - 1;
+  // of the first axis: forms with several have no last position but that of all
+  if (!list.ids.empty()) index = std::max_element(list.ids.begin(), list.ids.begin() + list.count) - list.ids.begin();
+  std::vector<float> row(static_cast<std::size_t>(form.width));
+  std::vector<std::int64_t> scratch;
+  tabulate(view(row.data(), {1, form.width}), slice(list, index, 1, scratch), form);
+}
+
+std::int64_t position_at(const PositionList& list, int axis, std::int64_t index) {
+  if (list.ids.empty()) return list.first + index * list.step;
+  return list.ids[static_cast<std::size_t>(axis * list.count + index)];
+}
+
+Positions slice(const PositionList& list, std::int64_t begin, std::int64_t count,
+                std::vector<std::int64_t>& scratch) {
+  if (list.ids.empty() && list.step == 1) return {.first = list.first + begin};
+  if (!list.ids.empty() && list.axes == 1) {
+    return {.ids = std::span(list.ids).subspan(static_cast<std::size_t>(begin), static_cast<std::size_t>(count))};
+  }
+  scratch.clear();
+  for (int axis = 0; axis < list.axes; ++axis) {
+    for (std::int64_t i = 0; i < count; ++i) scratch.push_back(position_at(list, axis, begin + i));
+  }
+  return {.ids = scratch, .axes = list.axes};
+}
+
+}  // namespace posenc::cli

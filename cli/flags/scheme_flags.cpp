@@ -1,0 +1,306 @@
+#include "cli/flags/scheme_flags.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <type_traits>
+#include <variant>
+
+#include "cli/arrays/input_array.h"
+#include "cli/arrays/numbers.h"
+#include "cli/flags/help.h"
+#include "cli/system/failure.h"
+#include "posenc/error.h"
+#include "posenc/json.h"
+#include "posenc/schemes/choice.h"
+
+namespace posenc::cli {
+namespace {
+
+template <class S, class T> T type_of_member(T S::*);
+
+template <Choice E> E choice_from(std::string_view text, std::string_view what) {
+  const auto& names = ChoiceNames<E>::value;
+  const auto found = std::find(names.begin(), names.end(), text);
+  if (found == names.end()) {
+    refuse(fmt::format("{}: '{}' is not one of {}", what, text, fmt::join(names, ", ")));
+  }
+  return static_cast<E>(found - names.begin());
+}
+
+// A field's flag: first_dim is --first-dim.
+std::string flag_of(std::string_view field) {
+  std::string flag = fmt::format("--{}", field);
+  std::replace(flag.begin(), flag.end(), '_', '-');
+  return flag;
+}
+
+// A list as it stands in JSON: 16,24,24 is [16,24,24].
+std::string list_as_json(std::string_view text) {
+  return text.starts_with('[') ? std::string(text) : fmt::format("[{}]", text);
+}
+
+// yarn:factor=4,truncate=false is {"type":"yarn","factor":4,"truncate":false}; lists are divided by slashes.
+std::string choice_as_json(std::string_view text) {
+  if (text.starts_with('{')) return std::string(text);
+  const std::size_t colon = text.find(':');
+  Json::Object object = {{"type", std::string(text.substr(0, colon))}};
+  std::string json = dump_json(object);
+  std::string_view rest = colon == std::string_view::npos ? "" : text.substr(colon + 1);
+  while (!rest.empty()) {
+    const std::string_view part = rest.substr(0, rest.find(','));
+    rest.remove_prefix(std::min(rest.size(), part.size() + 1));
+    const std::size_t equals = part.find('=');
+    if (equals == std::string_view::npos || equals == 0 || equals + 1 == part.size()) {
+      refuse(fmt::format("--scaling: '{}' is not of the form name=value", part));
+    }
+    std::string value(part.substr(equals + 1));
+    if (value.find('/') != std::string::npos) {
+      std::replace(value.begin(), value.end(), '/', ',');
+      value = fmt::format("[{}]", value);
+    }
+    json.back() = ',';
+    json += fmt::format("{}:{}}}", dump_json(std::string(part.substr(0, equals))), value);
+  }
+  return json;
+}
+
+template <class T> constexpr bool kIsList = false;
+template <class T> constexpr bool kIsList<std::vector<T>> = true;
+template <class T> constexpr bool kIsOneOf = false;
+template <class... T> constexpr bool kIsOneOf<std::variant<T...>> = true;
+
+template <class... T> std::vector<std::string_view> names_of(const std::variant<T...>*) { return {T::name...}; }
+
+// yarn:… begins with a name that there is.
+void check_name(std::string_view text, std::string_view field, const std::vector<std::string_view>& names) {
+  const std::string_view name = text.substr(0, text.find(':'));
+  if (text.starts_with('{') || std::find(names.begin(), names.end(), name) != names.end()) return;
+  const std::string_view near = nearest_name(name, names);
+  const std::string hint = near.empty() ? "" : fmt::format(" (did you mean '{}'?)", near);
+  refuse(fmt::format("{}: '{}' is not one of {}{}", flag_of(field), name, fmt::join(names, ", "), hint));
+}
+
+// A field that JSON can say is read as JSON says it.
+template <class S, class T> T value_by_json(T S::*member, std::string_view field, std::string_view text) {
+  if constexpr (kIsOneOf<T>) check_name(text, field, names_of(static_cast<const T*>(nullptr)));
+  const std::string json = kIsList<T> ? list_as_json(text) : choice_as_json(text);
+  try {
+    return std::get<S>(scheme_from_json(fmt::format(R"({{"scheme":"{}","{}":{}}})", S::name, field, json))).*member;
+  } catch (const Error& error) {
+    refuse(fmt::format("{}: {}", flag_of(field), error.what()));
+  }
+}
+
+template <class S, class T> T value_from(T S::*member, std::string_view field, std::string_view text) {
+  const std::string flag = flag_of(field);
+  if constexpr (Choice<T>) {
+    return choice_from<T>(text, flag);
+  } else if constexpr (std::is_same_v<T, double>) {
+    return number_from(text, flag);
+  } else if constexpr (std::is_same_v<T, std::int64_t>) {
+    return integer_from(text, flag);
+  } else if constexpr (std::is_same_v<T, bool>) {
+    if (text != "true" && text != "false") refuse(fmt::format("{}: '{}' is not true or false", flag, text));
+    return text == "true";
+  } else {
+    static_assert(kIsList<T> || kIsOneOf<T>, "a field of this type needs a way to be written as a flag");
+    return value_by_json(member, field, text);
+  }
+}
+
+template <class T> std::string help_of(std::string_view help, const T& default_value) {
+  if constexpr (Choice<T>) {
+    return fmt::format("{}\none of {} (default {})", help, fmt::join(ChoiceNames<T>::value, ", "),
+                       choice_name(default_value));
+  } else if constexpr (kIsOneOf<T>) {
+    return fmt::format(
+        "{}, as yarn:factor=4,original_length=32768 or JSON\none of {} (default {})\nposenc list --scalings has "
+        "their "
+        "fields",
+        help, fmt::join(names_of(&default_value), ", "), names_of(&default_value).front());
+  } else if constexpr (kIsList<T>) {
+    return fmt::format("{}", help);
+  } else {
+    return fmt::format("{} (default {})", help, default_value);
+  }
+}
+
+template <class T> std::string_view placeholder_of() {
+  if constexpr (Choice<T>) return "WORD";
+  if constexpr (kIsOneOf<T>) return "TYPE:…";
+  if constexpr (std::is_same_v<T, bool>) return "BOOL";
+  if constexpr (kIsList<T>) return "N,N,…";
+  return std::is_same_v<T, double> ? "X" : "N";
+}
+
+// The axes of the table that a scheme takes from a file; none: it has no such table.
+template <class S> constexpr std::string_view kTableAxes = "";
+template <> constexpr std::string_view kTableAxes<Learned> = "[rows, width]";
+template <> constexpr std::string_view kTableAxes<T5> = "[buckets, heads]";
+template <> constexpr std::string_view kTableAxes<Swin> = "[rows, heads]";
+
+std::string_view table_axes_of(const Scheme& scheme) {
+  return std::visit([]<class S>(const S&) { return kTableAxes<S>; }, scheme);
+}
+
+bool is_letters(std::string_view text) {
+  return !text.empty() && std::all_of(text.begin(), text.end(), [](char c) { return c >= 'a' && c <= 'z'; });
+}
+
+template <class S> void add_command(Command verb, const std::shared_ptr<SchemeRequest>& request) {
+  Command command = verb.add_subcommand(S::name, S::formula);
+  // flags of the verb may come after the scheme's name
+  command.fallthrough();
+  // before any of its flags is read; a scheme from JSON stands here already
+  command.before_parsing([request] {
+    request->is_chosen = true;
+    if (!std::holds_alternative<S>(request->scheme)) request->scheme = S{};
+  });
+  S::fields([&](std::string_view name, auto member, std::string_view help) {
+    using Member = decltype(type_of_member(member));
+    const std::string flag = flag_of(name);
+    const auto set = [request, member, field = std::string(name)](const std::string& text) {
+      std::get<S>(request->scheme).*member = value_from(member, field, text);
+      request->given.push_back(field);
+    };
+    const auto add_field = [&] {
+      if (name == "axes" && verb.has_option(flag)) {
+        // a verb has a flag of that name as well; its values are letters, the field's a number
+        const auto sort_out = [request, set](const std::string& text) {
+          is_letters(text) ? void(request->axes_of_x = text) : set(text);
+        };
+        return command.add_option(flag, sort_out).trigger_on_parse();
+      }
+      // as JSON spells it, too
+      const bool has_two = flag != fmt::format("--{}", name);
+      return command.add_option(has_two ? fmt::format("{},--{}", flag, name) : flag, set);
+    };
+    add_field()
+        .description(help_of(help, S{}.*member))
+        .type_name(std::string(placeholder_of<Member>()))
+        .group(kFieldGroup);
+  });
+  if constexpr (!kTableAxes<S>.empty()) {
+    const std::string help = fmt::format("the trained table, {}; its sizes follow from the file", kTableAxes<S>);
+    command.add_option("--table", request->weights_path, help).type_name("FILE").group(kFieldGroup);
+  }
+}
+
+template <class... S>
+void add_commands(const std::variant<S...>*, Command verb, const std::shared_ptr<SchemeRequest>& request) {
+  (add_command<S>(verb, request), ...);
+}
+
+// Whether this is the flag of a field whose value may be a JSON object.
+template <class... S> bool takes_object(const std::variant<S...>*, std::string_view flag) {
+  bool found = false;
+  const auto look = [&](std::string_view name, auto member, std::string_view) {
+    if (kIsOneOf<decltype(type_of_member(member))> && flag_of(name) == flag) found = true;
+  };
+  (S::fields(look), ...);
+  return found;
+}
+
+// Calls visit(name, value of the field) for the fields that are integers.
+template <class SchemeOrConst, class Visit> void visit_integer_fields(SchemeOrConst& scheme, const Visit& visit) {
+  const auto visit_scheme = [&](auto& chosen) {
+    std::remove_cvref_t<decltype(chosen)>::fields([&](std::string_view name, auto member, std::string_view) {
+      if constexpr (std::is_same_v<decltype(type_of_member(member)), std::int64_t>) visit(name, chosen.*member);
+    });
+  };
+  std::visit(visit_scheme, scheme);
+}
+
+}  // namespace
+
+SchemeRequest take_json_scheme(std::vector<std::string>& arguments) {
+  const auto is_json = [](const std::string& text) { return text.starts_with('{') && text.ends_with('}'); };
+  auto found = std::find_if(arguments.begin(), arguments.end(), is_json);
+  while (found != arguments.begin() && found != arguments.end() &&
+         takes_object(static_cast<const Scheme*>(nullptr), *(found - 1))) {
+    found = std::find_if(found + 1, arguments.end(), is_json);
+  }
+  SchemeRequest request;
+  if (found == arguments.end()) return request;
+  try {
+    request.scheme = scheme_from_json(*found);
+    const Json json = parse_json(*found);
+    for (const auto& [key, value] : *json.as<Json::Object>()) request.given.push_back(key);
+  } catch (const Error& error) {
+    refuse(fmt::format("scheme in JSON: {}", error.what()));
+  }
+  *found = name_of(request.scheme);
+  return request;
+}
+
+void add_table_flag(Command verb, const std::shared_ptr<SchemeRequest>& request) {
+  verb.add_option("--table", request->weights_path, "with --model: the trained table, where the model has one")
+      .type_name("FILE");
+}
+
+void add_scheme_commands(Command verb, const std::shared_ptr<SchemeRequest>& request) {
+  verb.require_at_most_one();
+  add_commands(static_cast<const Scheme*>(nullptr), verb, request);
+}
+
+std::optional<std::int64_t> integer_field(const Scheme& scheme, std::string_view name) {
+  std::optional<std::int64_t> result;
+  visit_integer_fields(scheme, [&](std::string_view field, std::int64_t value) {
+    if (field == name) result = value;
+  });
+  return result;
+}
+
+std::vector<std::string> field_names(const Scheme& scheme) {
+  std::vector<std::string> names;
+  std::visit(
+      [&]<class S>(const S&) {
+        S::fields([&](std::string_view name, auto, std::string_view) { names.emplace_back(name); });
+      },
+      scheme);
+  return names;
+}
+
+void follow_file(SchemeRequest& request, std::string_view field, std::int64_t value, std::string_view origin) {
+  visit_integer_fields(request.scheme, [&](std::string_view name, std::int64_t& current) {
+    if (name != field) return;
+    if (is_given(request, field) && current != value) {
+      refuse(fmt::format("{}: has {} {}, but {} says {}", origin, field, value,
+                         request.model.empty() ? flag_of(field) : request.model, current));
+    }
+    current = value;
+  });
+}
+
+NpyArray read_weights(SchemeRequest& request, const NpyOptions& options) {
+  const std::string_view axes = table_axes_of(request.scheme), name = name_of(request.scheme);
+  if (axes.empty()) return {};
+  const std::string& path = request.weights_path;
+  if (path.empty()) refuse(fmt::format("{}: the trained table is missing (--table FILE.npy)", name));
+  const InputArray input(path, options);
+  if (input.shape().rank != 2) {
+    refuse(fmt::format("{}: has shape {}; a {} table is {}", path, to_string(input.shape()), name, axes));
+  }
+  if (input.type() == DataType::kI64)
+    refuse(fmt::format("{}: holds integers; a {} table is f32, f64, f16 or bf16", path, name));
+  const auto follow = [&](std::string_view field, int axis) {
+    if (axes.find(field) != std::string_view::npos) follow_file(request, field, input.shape()[axis], path);
+  };
+  follow("rows", 0);
+  follow("buckets", 0);
+  follow("width", 1);
+  follow("heads", 1);
+  return load_array(input);
+}
+
+bool is_given(const SchemeRequest& request, std::string_view field) {
+  return std::find(request.given.begin(), request.given.end(), field) != request.given.end();
+}
+
+Form form_of(const SchemeRequest& request, Situation now, const NpyArray& weights) {
+  if (!table_axes_of(request.scheme).empty()) now.weights = weights.view();
+  return prepare(request.scheme, now);
+}
+
+}  // namespace posenc::cli

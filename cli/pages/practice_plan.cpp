@@ -1,0 +1,265 @@
+#include "cli/pages/practice_plan.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <numeric>
+#include <random>
+#include <set>
+#include <utility>
+
+#include "cli/pages/flash_card.h"
+#include "cli/system/failure.h"
+#include "cli/system/terminal.h"
+#include "posenc/scheme.h"
+
+namespace posenc::cli {
+namespace {
+
+// Steps of the seed from one exercise to the next of the same sitting.
+constexpr std::uint64_t kStep = 1;
+
+// Whatever a learner may choose, with the words that choose it.
+struct Candidate {
+  std::string id;
+  std::vector<std::string> words;
+  std::variant<Question, Card, ExerciseKind> what;
+};
+
+template <class T> Candidate candidate_of(const T& entry) {
+  Candidate candidate{entry.id, entry.tags, entry};
+  candidate.words.push_back(entry.topic);
+  candidate.words.push_back(entry.id);
+  return candidate;
+}
+
+using Pool = std::vector<Candidate>;
+
+std::vector<Pool> pools_of(const PracticeWish& wish) {
+  std::vector<Pool> pools;
+  const auto wants = [&](std::string_view kind) { return wish.kind.empty() || wish.kind == kind; };
+  if (!wish.kind.empty() && wish.kind != "questions" && wish.kind != "cards" && wish.kind != "fill-ins") {
+    refuse(fmt::format("--kind: '{}' is not one of questions, cards, fill-ins", wish.kind));
+  }
+  if (wants("questions")) {
+    Pool& pool = pools.emplace_back();
+    for (const Question& question : questions()) pool.push_back(candidate_of(question));
+  }
+  if (wants("fill-ins")) {
+    Pool& pool = pools.emplace_back();
+    for (const ExerciseKind& kind : exercise_kinds()) {
+      pool.push_back({std::string(kind.name), {std::string(kind.name), std::string(kind.topic)}, kind});
+    }
+    // the order of what is new is the seed's; that of questions and cards is the order of learning
+    std::mt19937_64 random(wish.seed);
+    for (std::size_t i = pool.size(); i > 1; --i) std::swap(pool[i - 1], pool[random() % i]);
+  }
+  if (wants("cards")) {
+    Pool& pool = pools.emplace_back();
+    for (const Card& card : cards()) pool.push_back(candidate_of(card));
+  }
+  if (wish.tag.empty()) return pools;
+  std::set<std::string> known;
+  for (Pool& pool : pools) {
+    for (const Candidate& candidate : pool) known.insert(candidate.words.begin(), candidate.words.end());
+    std::erase_if(pool, [&](const Candidate& candidate) {
+      return std::find(candidate.words.begin(), candidate.words.end(), wish.tag) == candidate.words.end();
+    });
+  }
+  if (std::all_of(pools.begin(), pools.end(), [](const Pool& pool) { return pool.empty(); })) {
+    const std::string_view near = nearest_name(wish.tag, {known.begin(), known.end()});
+    refuse(fmt::format(
+        "--tag: nothing has '{}'{}", wish.tag,
+        near.empty() ? " (posenc practice --list shows what there is)" : fmt::format(" (did you mean '{}'?)", near)));
+  }
+  return pools;
+}
+
+// One of each sort in turn, so that a sitting does not begin with an hour of one of them.
+Pool taking_turns(const std::vector<Pool>& pools) {
+  Pool all;
+  std::size_t longest = 0;
+  for (const Pool& pool : pools) longest = std::max(longest, pool.size());
+  for (std::size_t i = 0; i < longest; ++i) {
+    for (const Pool& pool : pools) {
+      if (i < pool.size()) all.push_back(pool[i]);
+    }
+  }
+  return all;
+}
+
+PracticeItem item_of(const Candidate& candidate, std::uint64_t seed) {
+  if (const auto* question = std::get_if<Question>(&candidate.what)) return {*question};
+  if (const auto* card = std::get_if<Card>(&candidate.what)) return {*card};
+  return {exercise(candidate.id, seed)};
+}
+
+Json texts(const std::vector<std::string>& list) { return Json::Array(list.begin(), list.end()); }
+
+Json question_json(const Question& question, const std::vector<std::size_t>& order) {
+  Json::Array choices;
+  for (const std::size_t i : order) {
+    const AnswerChoice& choice = question.choices[i];
+    choices.emplace_back(Json::Object{{"text", choice.text}, {"right", choice.right}, {"because", choice.because}});
+  }
+  return Json::Object{{"kind", "question"},
+                      {"id", question.id},
+                      {"topic", question.topic},
+                      {"tags", texts(question.tags)},
+                      {"prompt", question.prompt},
+                      {"hint", question.hint},
+                      {"choices", std::move(choices)},
+                      {"answer", question.answer}};
+}
+
+Json card_json(const Card& card) {
+  return Json::Object{{"kind", "card"},      {"id", card.id},     {"topic", card.topic}, {"tags", texts(card.tags)},
+                      {"front", card.front}, {"back", card.back}, {"tex", card.tex}};
+}
+
+Json exercise_json(const Exercise& one) {
+  Json::Object given;
+  for (const auto& [name, value] : one.given) given.emplace_back(name, value);
+  Json::Array mistakes;
+  for (const Mistake& mistake : one.mistakes) {
+    mistakes.emplace_back(
+        Json::Object{{"name", mistake.name}, {"because", mistake.because}, {"value", mistake.value}});
+  }
+  return Json::Object{{"kind", "fill-in"},
+                      {"id", one.kind},
+                      {"seed", std::to_string(one.seed)},
+                      {"prompt", one.prompt},
+                      {"hint", one.hint},
+                      {"given", std::move(given)},
+                      {"answer", one.answer},
+                      {"shown", shown_answer(one)},
+                      {"decimals", one.decimals},
+                      {"tolerance", tolerance_of(one)},
+                      {"working", one.working},
+                      {"command", one.command},
+                      {"mistakes", std::move(mistakes)}};
+}
+
+// The first words of a text, and a sign that there are more.
+std::string cut(std::string_view text, int columns) {
+  if (columns_of(text) <= columns) return std::string(text);
+  const std::vector<std::string> lines = wrap(text, std::max(columns - 2, 1));
+  return lines.front() + " …";
+}
+
+constexpr int kListColumns = 8 + 2 + 28 + 2 + 12 + 2;  // before the text of an entry
+
+std::string due_words(const PracticeProgress& progress, const std::string& id, std::int64_t day) {
+  const auto found = progress.items.find(id);
+  if (found == progress.items.end()) return "new";
+  const std::int64_t days = found->second.due - day;
+  if (days <= 0) return "due";
+  return days == 1 ? "tomorrow" : fmt::format("in {} days", days);
+}
+
+}  // namespace
+
+const std::string& PracticeItem::id() const {
+  if (const auto* question = std::get_if<Question>(&what)) return question->id;
+  if (const auto* card = std::get_if<Card>(&what)) return card->id;
+  return std::get<Exercise>(what).kind;
+}
+
+std::string_view PracticeItem::kind() const {
+  constexpr std::string_view kNames[] = {"question", "card", "fill-in"};
+  return kNames[what.index()];
+}
+
+std::string PracticeItem::topic() const {
+  if (const auto* question = std::get_if<Question>(&what)) return question->topic;
+  if (const auto* card = std::get_if<Card>(&what)) return card->topic;
+  for (const ExerciseKind& known : exercise_kinds()) {
+    if (known.name == id()) return std::string(known.topic);
+  }
+  return "";
+}
+
+std::vector<PracticeItem> practice_plan(const PracticeWish& wish, const PracticeProgress& progress) {
+  const std::vector<Pool> pools = pools_of(wish);
+  const Pool all = taking_turns(pools);
+  std::map<std::string_view, const Candidate*> by_id;
+  std::vector<std::string> ids, endless;
+  for (const Candidate& candidate : all) {
+    by_id[candidate.id] = &candidate;
+    ids.push_back(candidate.id);
+    if (std::holds_alternative<ExerciseKind>(candidate.what)) endless.push_back(candidate.id);
+  }
+  std::vector<std::string> order = in_order_of_need(progress, ids, wish.day);
+  const auto wanted = static_cast<std::size_t>(wish.count);
+  endless = in_order_of_need(progress, endless, wish.day, true);
+  while (order.size() < wanted && !endless.empty()) order.insert(order.end(), endless.begin(), endless.end());
+  if (order.size() > wanted) order.resize(wanted);
+
+  std::vector<PracticeItem> items;
+  for (const std::string& id : order) {
+    items.push_back(item_of(*by_id.at(id), wish.seed + kStep * static_cast<std::uint64_t>(items.size())));
+  }
+  return items;
+}
+
+Exercise another_exercise(const Exercise& one, std::uint64_t n) {
+  return exercise(one.kind, one.seed + 1'000'000 * n);
+}
+
+std::vector<std::size_t> order_of_choices(const Question& question, std::uint64_t seed) {
+  std::vector<std::size_t> order(question.choices.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::seed_seq mixed(question.id.begin(), question.id.end());
+  std::vector<std::uint32_t> word(1);
+  mixed.generate(word.begin(), word.end());
+  std::mt19937_64 random(seed ^ word.front());
+  for (std::size_t i = order.size(); i > 1; --i) std::swap(order[i - 1], order[random() % i]);
+  return order;
+}
+
+Json as_json(const PracticeItem& item, std::uint64_t seed) {
+  if (const auto* question = std::get_if<Question>(&item.what)) {
+    return question_json(*question, order_of_choices(*question, seed));
+  }
+  if (const auto* card = std::get_if<Card>(&item.what)) return card_json(*card);
+  return exercise_json(std::get<Exercise>(item.what));
+}
+
+std::string practice_list(const PracticeWish& wish, const PracticeProgress& progress) {
+  const std::vector<Pool> pools = pools_of(wish);
+  std::string text;
+  for (const Pool& pool : pools) {
+    for (const Candidate& candidate : pool) {
+      const PracticeItem item = item_of(candidate, wish.seed);
+      std::string_view about;
+      if (const auto* question = std::get_if<Question>(&candidate.what)) about = question->prompt;
+      if (const auto* card = std::get_if<Card>(&candidate.what)) about = card->front;
+      if (const auto* kind = std::get_if<ExerciseKind>(&candidate.what)) about = kind->title;
+      const std::string plain = cut(as_terminal_text(about, false), output_columns() - kListColumns);
+      text += fmt::format("{}  {}  {}  {}\n", pad_right(item.kind(), 8), pad_right(candidate.id, 28),
+                          pad_right(due_words(progress, candidate.id, wish.day), 12), plain);
+    }
+  }
+  return text;
+}
+
+std::string practice_list_json() {
+  Json::Array question_list, card_list, kinds;
+  for (const Question& question : questions()) {
+    std::vector<std::size_t> order(question.choices.size());
+    std::iota(order.begin(), order.end(), std::size_t{0});
+    question_list.push_back(question_json(question, order));
+  }
+  for (const Card& card : cards()) card_list.push_back(card_json(card));
+  for (const ExerciseKind& kind : exercise_kinds()) {
+    kinds.emplace_back(Json::Object{{"id", kind.name}, {"topic", kind.topic}, {"title", kind.title}});
+  }
+  return dump_json(Json::Object{{"questions", std::move(question_list)},
+                                {"cards", std::move(card_list)},
+                                {"fill_ins", std::move(kinds)}},
+                   2) +
+         "\n";
+}
+
+}  // namespace posenc::cli

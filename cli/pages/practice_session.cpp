@@ -1,0 +1,300 @@
+#include "cli/pages/practice_session.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <ctime>
+#include <deque>
+#include <map>
+#include <optional>
+#include <string>
+
+#include "cli/pages/flash_card.h"
+#include "cli/system/failure.h"
+#include "cli/system/line_input.h"
+#include "cli/system/streams.h"
+#include "cli/system/terminal.h"
+
+namespace posenc::cli {
+namespace {
+
+constexpr int kMostColumns = 100;
+constexpr int kMostTries = 2;
+
+// Grades of SM-2.
+constexpr int kAtOnce = 5, kWell = 4, kBarely = 3, kForgotten = 1;
+
+/// The learner wants to stop, or the input has ended.
+struct Stopped {};
+
+class Session {
+ public:
+  Session(std::uint64_t seed, std::int64_t day, const std::function<void(const Review&)>& keep)
+      : seed_(seed), day_(day), keep_(keep), colour_(wants_colour(STDOUT_FILENO)), echo_(isatty(STDIN_FILENO) != 1) {}
+
+  void run(const std::vector<PracticeItem>& items) {
+    std::deque<PracticeItem> queue(items.begin(), items.end());
+    std::size_t number = 0;
+    std::uint64_t repeats = 0;
+    try {
+      say(fmt::format("{} to answer, seed {}. Enter ends an answer; ? is a hint, s skips, q stops.", items.size(),
+                      seed_));
+      while (!queue.empty()) {
+        PracticeItem item = std::move(queue.front());
+        queue.pop_front();
+        heading(item, ++number, items.size());
+        const auto begin = std::chrono::steady_clock::now();
+        const std::optional<int> grade = ask(item);
+        if (!grade) continue;
+        const auto spent = std::chrono::steady_clock::now() - begin;
+        finish(item, *grade, std::chrono::duration_cast<std::chrono::milliseconds>(spent).count());
+        if (!asks_again_today(*grade)) continue;
+        item.again = true;
+        if (auto* fill_in = std::get_if<Exercise>(&item.what)) *fill_in = another_exercise(*fill_in, ++repeats);
+        queue.push_back(std::move(item));
+      }
+    } catch (const Stopped&) {
+    } catch (const Failure& failure) {
+      if (failure.code > 128 && failure.code != kReaderGone) last_words();
+      throw;
+    }
+    summary();
+  }
+
+  std::vector<Review> reviews() && { return std::move(reviews_); }
+
+ private:
+  int columns() const { return std::min(output_columns(), kMostColumns); }
+
+  void say(std::string_view text, int indent = 0) {
+    std::string out;
+    // bold needs no columns, so it comes after the lines are made
+    for (const std::string& line : wrap(as_terminal_text(text, false), columns() - indent)) {
+      out += std::string(static_cast<std::size_t>(indent), ' ') + line + "\n";
+    }
+    print(out);
+  }
+  void strongly(std::string_view text) { print(bold(text, colour_) + "\n"); }
+  void faintly(std::string_view text) {
+    std::string out;
+    for (const std::string& line : wrap(text, columns())) out += dim(line, colour_) + "\n";
+    print(out);
+  }
+
+  void heading(const PracticeItem& item, std::size_t number, std::size_t count) {
+    const std::string place = item.again ? "once more" : fmt::format("{} of {}", number, count);
+    print("\n");
+    strongly(fmt::format("{} · {} · {}", place, item.kind(), topic_title(item.topic())));
+  }
+
+  std::string line(std::string_view prompt) {
+    print(prompt);
+    std::optional<std::string> typed = input_.next();
+    if (!typed) {
+      print("\n");
+      throw Stopped{};
+    }
+    // what comes from a pipe is shown, so that the output reads as a talk
+    if (echo_) print(one_line(*typed) + "\n");
+    const std::size_t begin = typed->find_first_not_of(" \t");
+    const std::size_t end = typed->find_last_not_of(" \t");
+    std::string answer = begin == std::string::npos ? "" : typed->substr(begin, end - begin + 1);
+    if (answer == "q" || answer == "quit") throw Stopped{};
+    return answer;
+  }
+
+  std::optional<int> ask(const PracticeItem& item) {
+    if (const auto* question = std::get_if<Question>(&item.what)) {
+      return question->choices.empty() ? ask_open(*question) : ask_choice(*question);
+    }
+    if (const auto* card = std::get_if<Card>(&item.what)) return ask_card(*card);
+    return ask_fill_in(std::get<Exercise>(item.what));
+  }
+
+  void hint(std::string_view text) {
+    say(text.empty() ? "There is no hint for this one." : fmt::format("Hint: {}", text));
+  }
+
+  std::optional<int> ask_choice(const Question& question) {
+    const std::vector<std::size_t> order = order_of_choices(question, seed_);
+    say(question.prompt);
+    for (std::size_t i = 0; i < order.size(); ++i) choice(i + 1, question.choices[order[i]].text);
+    bool hinted = false;
+    while (true) {
+      const std::string typed = line("> ");
+      if (typed == "s") return std::nullopt;
+      if (typed == "?") {
+        hinted = true;
+        hint(question.hint);
+        continue;
+      }
+      if (typed.size() != 1 || typed[0] < '1' || static_cast<std::size_t>(typed[0] - '1') >= order.size()) {
+        say(fmt::format("A number from 1 to {}, or ? s q.", order.size()));
+        continue;
+      }
+      const AnswerChoice& chosen = question.choices[order[static_cast<std::size_t>(typed[0] - '1')]];
+      if (chosen.right) {
+        strongly("Right.");
+        say(question.answer);
+        return hinted ? kBarely : kWell;
+      }
+      strongly("Not that one.");
+      say(chosen.because);
+      for (std::size_t i = 0; i < order.size(); ++i) {
+        if (question.choices[order[i]].right) say(fmt::format("It is {}: {}", i + 1, question.answer));
+      }
+      return kForgotten;
+    }
+  }
+
+  void choice(std::size_t number, std::string_view text) {
+    std::string head = fmt::format("  {}  ", number);
+    for (const std::string& part : wrap(as_terminal_text(text, false), columns() - 5)) {
+      print(head + part + "\n");
+      head = "     ";
+    }
+  }
+
+  std::optional<int> ask_open(const Question& question) {
+    say(question.prompt);
+    while (true) {
+      const std::string typed = line("Answer in your head or here, then Enter > ");
+      if (typed == "s") return std::nullopt;
+      if (typed != "?") break;
+      hint(question.hint);
+    }
+    say(question.answer);
+    return self_grade();
+  }
+
+  std::optional<int> ask_card(const Card& card) {
+    say(card.front);
+    while (true) {
+      const std::string typed = line("Enter turns the card > ");
+      if (typed == "s") return std::nullopt;
+      if (typed != "?") break;
+      hint("");
+    }
+    say(card.back);
+    return self_grade();
+  }
+
+  std::optional<int> self_grade() {
+    constexpr int kGrades[] = {kForgotten, kBarely, kWell, kAtOnce};
+    while (true) {
+      const std::string typed = line("How well did you know it? 1 not, 2 barely, 3 well, 4 at once > ");
+      if (typed == "s") return std::nullopt;
+      if (typed.size() == 1 && typed[0] >= '1' && typed[0] <= '4') return kGrades[typed[0] - '1'];
+      say("A number from 1 to 4, or s q.");
+    }
+  }
+
+  std::optional<int> ask_fill_in(const Exercise& exercise) {
+    say(exercise.prompt);
+    bool hinted = false;
+    for (int tries = 0; tries < kMostTries;) {
+      const std::string typed = line("> ");
+      if (typed == "s") return std::nullopt;
+      if (typed == "?") {
+        hinted = true;
+        hint(exercise.hint);
+        continue;
+      }
+      const Grade graded = grade(exercise, typed);
+      switch (graded.verdict) {
+        case Mark::kRight:
+          strongly("Right.");
+          explain(exercise);
+          return tries == 0 && !hinted ? kAtOnce : kBarely;
+        case Mark::kTooFewDigits:
+          say("Right as far as it goes: give all the decimals asked for.");
+          continue;
+        case Mark::kNotANumber:
+          say("That is not a number. A number, or ? s q.");
+          continue;
+        case Mark::kKnownMistake:
+          name_mistakes(exercise, graded);
+          break;
+        case Mark::kWrong:
+          say("Not that, and none of the usual mistakes leads there.");
+          break;
+      }
+      if (++tries < kMostTries) say("Once more.");
+    }
+    strongly(fmt::format("It is {}.", shown_answer(exercise)));
+    explain(exercise);
+    return kForgotten;
+  }
+
+  void name_mistakes(const Exercise& exercise, const Grade& graded) {
+    std::string text = "Not that. ";
+    for (std::size_t i = 0; i < graded.mistakes.size(); ++i) {
+      const Mistake& mistake = exercise.mistakes[graded.mistakes[i]];
+      text += fmt::format("{}{}: {} ", i == 0 ? "It looks like " : "Or ", mistake.name, mistake.because);
+      ++mistakes_[mistake.name];
+    }
+    text.pop_back();
+    say(text);
+  }
+
+  void explain(const Exercise& exercise) {
+    say(exercise.working);
+    if (!exercise.command.empty()) faintly(exercise.command);
+  }
+
+  void finish(const PracticeItem& item, int grade, std::int64_t milliseconds) {
+    const Review review{.id = item.id(),
+                        .at = static_cast<std::int64_t>(std::time(nullptr)),
+                        .day = day_,
+                        .grade = grade,
+                        .again = item.again,
+                        .milliseconds = milliseconds};
+    keep_(review);
+    reviews_.push_back(review);
+  }
+
+  // After a signal: the terminal may be gone, and then the signal is still the reason.
+  void last_words() noexcept {
+    try {
+      print("\n");
+      summary();
+    } catch (...) {}
+  }
+
+  void summary() {
+    const auto first = std::count_if(reviews_.begin(), reviews_.end(), [](const Review& one) { return !one.again; });
+    const auto known = std::count_if(reviews_.begin(), reviews_.end(),
+                                     [](const Review& one) { return !one.again && one.grade >= kBarely; });
+    print("\n");
+    strongly(first == 0 ? std::string("Nothing was answered.")
+                        : fmt::format("{} answered, {} of them known.", first, known));
+    if (mistakes_.empty()) return;
+    std::string list;
+    for (const auto& [name, count] : mistakes_) {
+      list +=
+          fmt::format("{}{}{}", list.empty() ? "" : ", ", name, count == 1 ? "" : fmt::format(" ({} times)", count));
+    }
+    say(fmt::format("Mistakes met: {}.", list));
+  }
+
+  std::uint64_t seed_;
+  std::int64_t day_;
+  const std::function<void(const Review&)>& keep_;
+  bool colour_, echo_;
+  LineInput input_;
+  std::vector<Review> reviews_;
+  std::map<std::string, int> mistakes_;
+};
+
+}  // namespace
+
+std::vector<Review> practice(const std::vector<PracticeItem>& items, std::uint64_t seed, std::int64_t day,
+                             const std::function<void(const Review&)>& keep) {
+  Session session(seed, day, keep);
+  session.run(items);
+  return std::move(session).reviews();
+}
+
+}  // namespace posenc::cli

@@ -1,0 +1,225 @@
+#include "cli/pages/story_text.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "cli/system/terminal.h"
+
+namespace posenc::cli {
+namespace {
+
+constexpr int kIndent = 2, kStoryGap = 2;
+
+// Wrapped, the lines after the first moved in by `hanging`.
+std::string paragraph(std::string_view text, int columns, int indent = 0, int hanging = 0) {
+  std::string result;
+  for (const std::string& line : wrap(text, columns - indent - hanging)) {
+    result += fmt::format("{:{}}{}\n", "", result.empty() ? indent : indent + hanging, line);
+  }
+  return result;
+}
+
+bool is_marked(const StoryMatrix& matrix, std::size_t row, std::size_t column, const std::vector<Misprint>& marked) {
+  return std::any_of(marked.begin(), marked.end(), [&](const Misprint& misprint) {
+    return !misprint.is_rounding && misprint.matrix == matrix.name && misprint.row == matrix.rows[row] &&
+           misprint.column == matrix.columns[column];
+  });
+}
+
+// Cells as texts, all as wide as the widest of their column; a star, or the room for one, behind each where there are
+// stars at all.
+struct Texts {
+  std::vector<std::vector<std::string>> columns;  // [column][row]
+  std::vector<int> widths;
+  int label_width = 0;
+};
+
+Texts texts_of(const StoryMatrix& matrix, const std::vector<Misprint>& marked) {
+  Texts texts;
+  for (const std::string& row : matrix.rows) texts.label_width = std::max(texts.label_width, columns_of(row));
+  for (std::size_t column = 0; column < matrix.columns.size(); ++column) {
+    std::vector<std::string> cells;
+    int width = columns_of(matrix.columns[column]);
+    for (std::size_t row = 0; row < matrix.rows.size(); ++row) {
+      const double value = matrix.at(row, column);
+      std::string cell = std::isnan(value) ? "" : shown_number(value, matrix.digits);
+      if (!marked.empty()) cell += is_marked(matrix, row, column, marked) ? "*" : " ";
+      width = std::max(width, columns_of(cell));
+      cells.push_back(std::move(cell));
+    }
+    texts.columns.push_back(std::move(cells));
+    texts.widths.push_back(width);
+  }
+  return texts;
+}
+
+// How many columns from `first` on fit beside the labels; one at least.
+std::size_t columns_that_fit(const Texts& texts, std::size_t first, int columns) {
+  int used = kIndent + texts.label_width;
+  std::size_t end = first;
+  while (end < texts.widths.size() && (end == first || used + kStoryGap + texts.widths[end] <= columns)) {
+    used += kStoryGap + texts.widths[end++];
+  }
+  return end;
+}
+
+std::string without_trailing_spaces(std::string line) {
+  line.erase(line.find_last_not_of(' ') + 1);
+  return line;
+}
+
+std::string matrix_part(const StoryMatrix& matrix, const Texts& texts, std::size_t first, std::size_t end,
+                        bool colour) {
+  std::string head = fmt::format("{:{}}{}", "", kIndent, pad_right("", texts.label_width));
+  for (std::size_t i = first; i < end; ++i) {
+    head += fmt::format("{:{}}{}", "", kStoryGap, pad_left(matrix.columns[i], texts.widths[i]));
+  }
+  std::string text = dim(head, colour) + "\n";
+  for (std::size_t row = 0; row < matrix.rows.size(); ++row) {
+    // rows of different lengths: those that ended before these columns
+    bool is_empty = true;
+    for (std::size_t i = first; i < end; ++i) is_empty = is_empty && std::isnan(matrix.at(row, i));
+    if (is_empty) continue;
+    std::string line = fmt::format("{:{}}{}", "", kIndent, pad_right(matrix.rows[row], texts.label_width));
+    for (std::size_t i = first; i < end; ++i) {
+      line += fmt::format("{:{}}{}", "", kStoryGap, pad_left(texts.columns[i][row], texts.widths[i]));
+    }
+    text += without_trailing_spaces(std::move(line)) + "\n";
+  }
+  return text;
+}
+
+std::string note_text(const StoryNote& note, int columns, bool colour) {
+  constexpr int kMark = 6;
+  std::string text, mark = bold("Note:", colour) + " ";
+  for (const std::string& line : wrap(note.text, columns - kIndent - kMark)) {
+    text += fmt::format("{:{}}{}{}\n", "", kIndent, mark, line);
+    mark = pad_right("", kMark);
+  }
+  return text;
+}
+
+// What is noted of a matrix stands right behind it.
+std::vector<Misprint> marks_behind(const StoryStep& step, std::size_t block) {
+  if (block + 1 >= step.blocks.size()) return {};
+  const auto* const note = std::get_if<StoryNote>(&step.blocks[block + 1]);
+  return note == nullptr ? std::vector<Misprint>{} : note->misprints;
+}
+
+std::string block_text(const StoryStep& step, std::size_t index, int columns, bool colour) {
+  const StoryBlock& block = step.blocks[index];
+  if (const auto* const matrix = std::get_if<StoryMatrix>(&block)) {
+    return matrix_text(*matrix, marks_behind(step, index), columns, colour);
+  }
+  if (const auto* const note = std::get_if<StoryNote>(&block)) return note_text(*note, columns, colour);
+  if (const auto* const facts = std::get_if<StoryFacts>(&block)) return facts_text(*facts, columns);
+  return paragraph(std::get<StoryFormula>(block).text, columns, 2 * kIndent, kIndent);
+}
+
+struct Line {
+  std::string numbers, result, names;
+};
+
+// 1.821 × 0.090 = 0.164   X'[Frank, spicy] × W_K[spicy, upscale]
+Line line_of(const std::vector<CellFactor>& term, int digits) {
+  double value = 1;
+  std::vector<std::string> numbers, names;
+  for (const CellFactor& factor : term) {
+    value *= factor.value;
+    numbers.push_back(shown_number(factor.value, digits));
+    names.push_back(factor.name);
+  }
+  return {term.size() == 1 ? "" : fmt::format("{}", fmt::join(numbers, " × ")), shown_number(value, digits),
+          fmt::format("{}", fmt::join(names, " × "))};
+}
+
+std::vector<Line> lines_of(const CellExpansion& cell) {
+  std::vector<Line> lines;
+  double sum = 0;
+  for (const std::vector<CellFactor>& term : cell.terms) {
+    double value = 1;
+    for (const CellFactor& factor : term) value *= factor.value;
+    sum += value;
+    lines.push_back(line_of(term, cell.digits));
+  }
+  if (cell.terms.size() > 1) lines.push_back({"sum", shown_number(sum, cell.digits), ""});
+  const std::string total = shown_number(sum, cell.digits), value = shown_number(cell.value, cell.digits);
+  if (!cell.function.empty()) lines.push_back({fmt::format("{}({})", cell.function, total), value, ""});
+  if (cell.divisor) {
+    lines.push_back({fmt::format("{} / {}", total, shown_number(cell.divisor->value, cell.digits)), value,
+                     fmt::format("/ {}", cell.divisor->name)});
+  }
+  return lines;
+}
+
+}  // namespace
+
+std::string matrix_text(const StoryMatrix& matrix, const std::vector<Misprint>& marked, int columns, bool colour) {
+  const bool has_stars =
+      std::any_of(marked.begin(), marked.end(), [](const Misprint& misprint) { return !misprint.is_rounding; });
+  const Texts texts = texts_of(matrix, has_stars ? marked : std::vector<Misprint>{});
+  std::string text = paragraph(matrix.caption, columns, kIndent, kIndent);
+  for (std::size_t first = 0; first < matrix.columns.size();) {
+    const std::size_t end = columns_that_fit(texts, first, columns);
+    if (first > 0) text += "\n";
+    text += matrix_part(matrix, texts, first, end, colour);
+    first = end;
+  }
+  return text;
+}
+
+std::string facts_text(const StoryFacts& facts, int columns) {
+  int width = 0;
+  for (const StoryFact& fact : facts.facts) width = std::max(width, columns_of(fact.name));
+  std::string text;
+  for (const StoryFact& fact : facts.facts) {
+    std::string name = pad_right(fact.name, width);
+    for (const std::string& line : wrap(shown_fact(fact), columns - kIndent - width - kStoryGap)) {
+      text += fmt::format("{:{}}{}{:{}}{}\n", "", kIndent, name, "", kStoryGap, line);
+      name = pad_right("", width);
+    }
+  }
+  return text;
+}
+
+std::string story_text(const Story& story, int columns, bool colour) {
+  std::string text = bold(story.title, colour) + "\n" + paragraph(story.summary, columns);
+  int number = 0;
+  for (const StoryStep& step : story.steps) {
+    text += "\n" + bold(fmt::format("{}. {}", ++number, step.heading), colour) + "\n" + paragraph(step.text, columns);
+    for (std::size_t i = 0; i < step.blocks.size(); ++i) text += "\n" + block_text(step, i, columns, colour);
+  }
+  return text;
+}
+
+std::string cell_text(const CellExpansion& cell, int columns, bool colour) {
+  std::string text =
+      bold(fmt::format("{}[{}, {}] = {}", cell.matrix, cell.row, cell.column, shown_number(cell.value, cell.digits)),
+           colour) +
+      "\n" + paragraph(cell.formula, columns);
+  const std::vector<Line> lines = lines_of(cell);
+  int numbers = 0, result = 0;
+  for (const Line& line : lines) {
+    numbers = std::max(numbers, columns_of(line.numbers));
+    result = std::max(result, columns_of(line.result));
+  }
+  if (!lines.empty()) text += "\n";
+  for (const Line& line : lines) {
+    const std::string sum = fmt::format("{:{}}{} {} {}", "", kIndent, pad_left(line.numbers, numbers),
+                                        line.numbers.empty() ? ' ' : '=', pad_left(line.result, result));
+    text += sum + (line.names.empty() ? "" : fmt::format("   {}", dim(line.names, colour))) + "\n";
+  }
+  if (cell.misprint) {
+    text += fmt::format("\n{}", paragraph(fmt::format("Note: the text this example comes from printed {} here.",
+                                                      cell.misprint->printed),
+                                          columns));
+  }
+  return text;
+}
+
+}  // namespace posenc::cli

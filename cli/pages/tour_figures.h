@@ -1,0 +1,15 @@
+#pragma once
+
+#include <initializer_list>
+#include <string_view>
+#include <vector>
+
+#include "cli/pages/report.h"
+
+namespace posenc::cli {
+
+/// Figures of these kinds with their usual schemes, as the page shows them. Empty where there is no gnuplot: the
+/// tables are the tour, and a tour without pictures is better than none.
+std::vector<ReportFigure> tour_figures(std::initializer_list<std::string_view> kinds);
+
+}  // namespace posenc::cli

@@ -1,0 +1,226 @@
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "cli/arrays/elements.h"
+#include "cli/arrays/input_array.h"
+#include "cli/arrays/token_stream.h"
+#include "cli/flags/engine_flags.h"
+#include "cli/flags/length_flag.h"
+#include "cli/flags/model_file.h"
+#include "cli/flags/positions_argument.h"
+#include "cli/system/failure.h"
+#include "cli/system/output_file.h"
+#include "cli/system/streams.h"
+#include "cli/verbs/apply_rotation.h"
+#include "cli/verbs/table_rotation.h"
+#include "cli/verbs/verbs.h"
+
+namespace posenc::cli {
+namespace {
+
+struct ApplyFlags {
+  ModelFlags model;
+  std::string input, output;
+  std::string positions, grid;
+  std::string dtype, numerics = "exact", length;
+  RotationFlags rotation;
+  bool quiet = false, force = false;
+  EngineFlags engine;
+};
+
+void add_flags(Command verb, ApplyFlags& flags, std::string& axes_of_x) {
+  verb.add_option("IN", flags.input);
+  add_model_flags(verb, flags.model);
+  verb.add_option("-o,--output", flags.output,
+                  "where the result goes: a .npy or .safetensors file, or - for standard output")
+      .type_name("FILE");
+  verb.add_option("--positions", flags.positions,
+                  "position of each token: 8 (one), 0:8 (from 0 up to, not including, 8), 0:4096:64 (every 64th), "
+                  "0,1,5 (a list), @ids.npy (int64, [n] or [axes, n]; default: 0, 1, 2 and so on)")
+      .type_name("P");
+  verb.add_option("--grid", flags.grid, "for schemes with axes: every point of a grid, row by row, as 14,14")
+      .type_name("H,W");
+  verb.add_option(
+          "--axes", axes_of_x,
+          "what the axes of IN are (b batch, s sequence, d width): sd or bsd, by default as many as there are; "
+          "for rotations also hsd, shd, bhsd or bshd (h heads, d features of one), which must be said")
+      .type_name("WORD");
+  verb.add_option("--dtype", flags.dtype,
+                  "the type of IN, which the result keeps; bf16 must be said, for .npy cannot")
+      .type_name("TYPE");
+  verb.add_option("--numerics", flags.numerics,
+                  "which angle: exact, or the float32 one of engines, hf-f32 or ggml-f32 (default exact)")
+      .type_name("WORD");
+  add_length_flag(verb, flags.length);
+  add_rotation_flags(verb, flags.rotation);
+  verb.add_flag("--force", flags.force, "replace FILE where it exists");
+  verb.add_flag("--quiet", flags.quiet, "no messages and no progress bar, only errors");
+  add_engine_flags(verb, flags.engine);
+}
+
+// One position for each token of a sequence, or of the whole batch.
+PositionList positions_of(const ApplyFlags& flags, const Tokens& x, int axes, std::int64_t first) {
+  if (!flags.positions.empty() && !flags.grid.empty()) refuse("--positions and --grid exclude each other");
+  PositionList list;
+  if (!flags.grid.empty()) {
+    list = positions_of_grid(flags.grid);
+  } else if (!flags.positions.empty()) {
+    list = positions_from(flags.positions);
+  } else {
+    list.first = first;
+    list.count = x.sequence;
+  }
+  // [batch, sequence]: each sequence its own
+  if (axes == 1 && list.axes == x.batch && list.count == x.sequence && !list.ids.empty()) {
+    list.count *= list.axes;
+    list.axes = 1;
+  }
+  const bool is_own = list.axes == axes && !list.ids.empty() && list.count == x.batch * x.sequence;
+  if (list.count != x.sequence && !is_own) {
+    refuse(fmt::format("{}: has {} tokens in a sequence, but there are {} positions", flags.input, x.sequence,
+                       list.count));
+  }
+  return list;
+}
+
+std::optional<OutputFile> open_output(const ApplyFlags& flags, const InputArray& input) {
+  if (flags.output == "-") {
+    if (isatty(STDOUT_FILENO) == 1) refuse("standard output is a terminal; send it to a file or a pipe");
+    return std::nullopt;
+  }
+  if (!flags.output.ends_with(".npy") && !flags.output.ends_with(".safetensors")) {
+    refuse(fmt::format("{}: the result is written to a .npy or .safetensors file", flags.output));
+  }
+  if (!flags.force && input.is_same_file(flags.output)) {
+    refuse(fmt::format("{}: is the input itself (--force replaces it)", flags.output));
+  }
+  return std::optional<OutputFile>(std::in_place, output_target(flags.output, flags.force));
+}
+
+void check_type(const InputArray& input, const std::string& dtype) {
+  if (dtype.empty() || float_type_from(dtype) == input.type()) return;
+  refuse(fmt::format("{}: holds {}, but --dtype says {}", input.path(), name_of(input.type()), dtype));
+}
+
+// The width of x is the width of the scheme, unless the user or a learned table says otherwise.
+void match_width(SchemeRequest& request, const Tokens& x, const InputArray& input) {
+  if (!std::holds_alternative<Learned>(request.scheme)) return follow_file(request, "width", x.width, input.path());
+  const std::int64_t width = std::get<Learned>(request.scheme).width;
+  if (width != x.width) {
+    refuse(fmt::format("{}: has width {}, but {} has {}", input.path(), x.width, request.weights_path, width));
+  }
+}
+
+// The head of a file like the input, then what `work` sends: to the output.
+int write_result(const ApplyFlags& flags, const InputArray& input, std::optional<OutputFile>& file,
+                 const std::function<void(const ByteSink&)>& work) {
+  const ArrayFormat format = flags.output.ends_with(".safetensors") ? ArrayFormat::kSafetensors : ArrayFormat::kNpy;
+  const std::string head = array_head(format, "out", input.type(), input.shape());
+  if (file) file->reserve(static_cast<std::int64_t>(head.size()) + count_of(input.shape()) * size_of(input.type()));
+  const ByteSink sink = [&](std::string_view bytes) { file ? file->write(bytes) : print(bytes); };
+  sink(head);
+  work(sink);
+  if (!file) return kDone;
+  file->publish();
+  if (!flags.quiet) {
+    tell(fmt::format("wrote {}: {} {}", flags.output, to_string(input.shape()), name_of(input.type())));
+  }
+  return kDone;
+}
+
+int turn(const ApplyFlags& flags, SchemeRequest& request, const InputArray& input, Situation now,
+         std::int64_t first) {
+  const Heads x = heads_of(input, request.axes_of_x);
+  follow_heads(request, x);
+  now.precision = precision_of(flags.rotation);
+  const Rotation form = directed(std::get<Rotation>(form_of(request, now, {})), flags.rotation);
+  check_heads(form, x, input);
+  const PositionList positions = positions_of(flags, {x.batch, x.sequence}, axes_of(form), first);
+  check_axes(name_of(request.scheme), axes_of(form), positions);
+  try_ends(form, positions);
+  std::optional<OutputFile> file = open_output(flags, input);
+  return write_result(flags, input, file,
+                      [&](const ByteSink& sink) { rotate_in_pieces(input, x, form, positions, sink, !flags.quiet); });
+}
+
+int run(const ApplyFlags& flags, SchemeRequest& request) {
+  use_engine(flags.engine);
+  if (flags.input.empty()) refuse("apply: the input is missing (posenc apply SCHEME IN.npy -o OUT.npy)");
+  if (flags.output.empty()) refuse("apply: the output is missing (-o OUT.npy)");
+  std::int64_t first = 0;
+  if (!flags.model.path.empty()) first = take_model(flags.model, request, "apply", flags.quiet).first_position;
+
+  const NpyOptions options{.void2_is_bf16 = flags.dtype == "bf16"};
+  const InputArray input(flags.input, options);
+  check_type(input, flags.dtype);
+  if (!flags.quiet) {
+    for (const std::string& note : input.notes()) tell(fmt::format("note: {}: {}", input.path(), one_line(note)));
+  }
+  Situation now;
+  now.numerics = numerics_from(flags.numerics);
+  now.length = length_from(flags.length, request.scheme);
+  if (turns(request.scheme)) return turn(flags, request, input, now, first);
+
+  refuse_rotation_flags(flags.rotation, name_of(request.scheme));
+  const Tokens x = tokens_of(input, request.axes_of_x);
+  const NpyArray weights = read_weights(request, options);
+  match_width(request, x, input);
+  std::optional<OutputFile> file = open_output(flags, input);
+  const Form form = form_of(request, now, weights);
+  if (std::holds_alternative<Bias>(form)) {
+    refuse(fmt::format("{}: adds to the scores of attention, not to tokens", name_of(request.scheme)));
+  }
+  const auto* const addition = std::get_if<Addition>(&form);
+  if (addition == nullptr) {
+    return write_result(flags, input, file, [&](const ByteSink& sink) { copy_in_pieces(input, sink); });
+  }
+  const PositionList positions = positions_of(flags, x, axes_of(*addition), first);
+  check_axes(name_of(request.scheme), axes_of(*addition), positions);
+  try_largest(*addition, positions);
+  return write_result(flags, input, file, [&](const ByteSink& sink) {
+    add_in_pieces(input, x, *addition, positions, sink, !flags.quiet);
+  });
+}
+
+}  // namespace
+
+Verb apply_verb(Command program, const std::shared_ptr<SchemeRequest>& scheme) {
+  Verb verb;
+  verb.name = "apply";
+  verb.summary = "adds a scheme to the vectors in a file, or turns them by it";
+  verb.usage = "SCHEME|--model PATH IN.npy -o OUT.npy [options]";
+  verb.details =
+      "IN holds the vectors of tokens, [sequence, width] or [batch, sequence, width], in f32, f64, f16 or bf16; the "
+      "result has its shape and type. The scheme's width follows from IN. For rope it holds queries or keys with "
+      "their heads, and --axes says in which order; all features of a head turn unless --dims says how many. With "
+      "--model the scheme is that of a model's own files, as inspect shows it. The "
+      "file is read and written piece by piece, so it may be larger than memory. An array is x.npy, x.npz:name or "
+      "x.safetensors:name; a file with one array needs no name.";
+  verb.examples =
+      "posenc apply sinusoidal x.npy -o y.npy\n"
+      "posenc apply sinusoidal x.npy -o y.npy --positions 4096:8192 --axes bsd\n"
+      "posenc apply rope q.npy -o y.npy --axes bhsd --base 500000\n"
+      "posenc apply rope q.npy -o y.npy --axes bhsd --backward\n"
+      "posenc apply --model config.json q.npy -o y.npy --axes bhsd --positions 0:16 --numerics hf-f32\n"
+      "posenc apply learned x.npy -o y.npy --table model.safetensors:wpe.weight\n"
+      "posenc apply sinusoidal x.npy -o y.npy --positions @ids.npy --layout sin-cos --spacing inclusive";
+  verb.command = program.add_subcommand(verb.name);
+  auto flags = std::make_shared<ApplyFlags>();
+  add_flags(verb.command, *flags, scheme->axes_of_x);
+  add_table_flag(verb.command, scheme);
+  add_scheme_commands(verb.command, scheme);
+  verb.run = [flags, scheme, verb] {
+    // without a known scheme, its misspelt name was taken for the input
+    if (flags->model.path.empty()) require_scheme(verb, *scheme, flags->input);
+    refuse_leftovers(verb.command);
+    return run(*flags, *scheme);
+  };
+  return verb;
+}
+
+}  // namespace posenc::cli

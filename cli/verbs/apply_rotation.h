@@ -1,0 +1,52 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "cli/arrays/input_array.h"
+#include "cli/arrays/table_stream.h"
+#include "cli/flags/command.h"
+#include "cli/flags/positions_argument.h"
+#include "cli/flags/scheme_flags.h"
+#include "posenc/forms.h"
+
+namespace posenc::cli {
+
+/// What `apply` asks beside the scheme where vectors are turned.
+struct RotationFlags {
+  bool backward = false, inverse = false, keys = false;
+  std::string table_type, arithmetic;
+};
+void add_rotation_flags(Command verb, RotationFlags& flags);
+/// Throws: Failure for a type that there is not.
+Precision precision_of(const RotationFlags& flags);
+/// The rotation in the direction asked for. Throws: Failure for two directions at once.
+Rotation directed(const Rotation& form, const RotationFlags& flags);
+/// Throws: Failure where a flag is given that means nothing to a scheme that turns nothing.
+void refuse_rotation_flags(const RotationFlags& flags, std::string_view scheme);
+
+/// Whether this scheme turns vectors.
+bool turns(const Scheme& scheme);
+
+/// Queries or keys in a file: [batch, heads, sequence, features], or with heads inside: [batch, sequence, heads,
+/// features].
+struct Heads {
+  std::int64_t batch = 1, heads = 1, sequence = 0, features = 0;
+  bool is_inside = true;
+};
+
+/// `axes`: bhsd, bshd, hsd, shd, bsd, sd, or empty where there are two.
+/// Throws: Failure where the array has other axes, or is not of floating point.
+Heads heads_of(const InputArray& input, const std::string& axes);
+
+/// The dims of a scheme that were not given are all features from first_dim to the head's end.
+void follow_heads(SchemeRequest& request, const Heads& x);
+/// Throws: Failure where a head has fewer features than are to turn.
+void check_heads(const Rotation& form, const Heads& x, const InputArray& input);
+
+/// Reads x, turns it, and writes the elements, a piece at a time. `positions` has one for each token of a sequence,
+/// or of the whole batch.
+void rotate_in_pieces(const InputArray& input, const Heads& x, const Rotation& form, const PositionList& positions,
+                      const ByteSink& sink, bool with_progress);
+
+}  // namespace posenc::cli

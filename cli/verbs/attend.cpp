@@ -1,0 +1,258 @@
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cli/arrays/elements.h"
+#include "cli/arrays/input_array.h"
+#include "cli/arrays/numbers.h"
+#include "cli/flags/engine_flags.h"
+#include "cli/flags/length_flag.h"
+#include "cli/flags/model_file.h"
+#include "cli/flags/positions_argument.h"
+#include "cli/system/failure.h"
+#include "cli/system/output_file.h"
+#include "cli/system/streams.h"
+#include "cli/verbs/verbs.h"
+#include "posenc/attention.h"
+
+namespace posenc::cli {
+namespace {
+
+struct AttendFlags {
+  ModelFlags model;
+  std::string q, k, v, output, scores;
+  std::string q_positions, k_positions;
+  std::string vectors, key_vectors;
+  std::string window = "0", scale;
+  std::string dtype, numerics = "exact", length;
+  bool causal = false, quiet = false, force = false;
+  EngineFlags engine;
+};
+
+void add_flags(Command verb, AttendFlags& flags, std::string& axes) {
+  add_model_flags(verb, flags.model);
+  verb.add_option("--q", flags.q, "queries, a .npy file").type_name("FILE");
+  verb.add_option("--k", flags.k, "keys; fewer heads than q are shared by several of its heads").type_name("FILE");
+  verb.add_option("--v", flags.v, "values, one for each key").type_name("FILE");
+  verb.add_option("-o,--output", flags.output, "where the result goes: a .npy file, or - for standard output")
+      .type_name("FILE");
+  verb.add_flag("--causal", flags.causal, "no query looks at keys after its own");
+  verb.add_option("--window", flags.window, "queries look only at keys less than N away (default 0: at all)")
+      .type_name("N");
+  verb.add_option("--scale", flags.scale, "factor of q.k (default: 1/sqrt of the features; T5 wants 1)")
+      .type_name("X");
+  verb.add_option("--scores", flags.scores,
+                  "write the softmax's weights there too, [heads, queries, keys]: for small "
+                  "inputs")
+      .type_name("FILE");
+  verb.add_option("--q-positions", flags.q_positions,
+                  "position of each query, as 0:8 or @ids.npy (default: the last of the keys' positions)")
+      .type_name("P");
+  verb.add_option("--k-positions", flags.k_positions, "position of each key (default: 0, 1, 2 and so on)")
+      .type_name("P");
+  verb.add_option("--vectors", flags.vectors,
+                  "the vectors that queries meet by distance, [rows, features] or [heads, rows, features]: shaw and "
+                  "deberta have them")
+      .type_name("FILE");
+  verb.add_option("--key-vectors", flags.key_vectors, "the vectors that keys meet (deberta)").type_name("FILE");
+  verb.add_option(
+          "--axes", axes,
+          "what the axes of q, k and v are: b batch, h heads, s sequence, d features; bhsd, bshd, hsd, shd or "
+          "sd (default: by their number, heads first)")
+      .type_name("WORD");
+  verb.add_option("--dtype", flags.dtype, "the type of q, k and v; bf16 must be said, for .npy cannot")
+      .type_name("TYPE");
+  verb.add_option("--numerics", flags.numerics,
+                  "which angle: exact, or the float32 one of engines, hf-f32 or ggml-f32 (default exact)")
+      .type_name("WORD");
+  add_length_flag(verb, flags.length);
+  verb.add_flag("--force", flags.force, "replace files where they exist");
+  verb.add_flag("--quiet", flags.quiet, "no messages, only errors");
+  add_engine_flags(verb, flags.engine);
+}
+
+// An input with its heads before its tokens, whatever the order in the file.
+struct Input {
+  NpyArray array;
+  bool is_swapped = false;
+
+  ConstTensorView view() const {
+    const ConstTensorView dense = array.view();
+    return is_swapped ? swap_axes(dense, dense.shape.rank - 3, dense.shape.rank - 2) : dense;
+  }
+};
+
+Input read_input(const std::string& flag, const std::string& path, const std::string& axes,
+                 const AttendFlags& flags) {
+  if (path.empty()) refuse(fmt::format("attend: {} FILE.npy is missing", flag));
+  const InputArray file(path, NpyOptions{.void2_is_bf16 = flags.dtype == "bf16"});
+  if (file.type() == DataType::kI64) {
+    refuse(fmt::format("{}: holds integers; it must be f32, f64, f16 or bf16", path));
+  }
+  if (!flags.dtype.empty() && float_type_from(flags.dtype) != file.type()) {
+    refuse(fmt::format("{}: holds {}, but --dtype says {}", path, name_of(file.type()), flags.dtype));
+  }
+  const int rank = axes.empty() ? file.shape().rank : static_cast<int>(axes.size());
+  if (rank != file.shape().rank || rank < 2 || rank > 4) {
+    refuse(fmt::format("{}: has shape {}; it must be {}", path, to_string(file.shape()),
+                       axes.empty() ? "[sequence, features], with heads and batch before" : axes));
+  }
+  return {load_array(file), axes.ends_with("shd")};
+}
+
+// None where the path is empty or standard output.
+std::optional<OutputFile> open_output(const std::string& path, bool force) {
+  if (path.empty()) return std::nullopt;
+  if (path == "-") {
+    if (isatty(STDOUT_FILENO) == 1) refuse("standard output is a terminal; send it to a file or a pipe");
+    return std::nullopt;
+  }
+  if (!path.ends_with(".npy")) refuse(fmt::format("{}: the result is written to a .npy file", path));
+  return std::optional<OutputFile>(std::in_place, output_target(path, force));
+}
+
+void write_array(std::optional<OutputFile>& file, const std::string& path, const NpyArray& array, bool is_quiet) {
+  const std::string head = npy_head(array.type, array.shape);
+  const std::string_view bytes(reinterpret_cast<const char*>(array.bytes.data()), array.bytes.size());
+  if (!file) {
+    print(head);
+    print(bytes);
+    return;
+  }
+  file->reserve(static_cast<std::int64_t>(head.size() + bytes.size()));
+  file->write(head);
+  file->write(bytes);
+  file->publish();
+  if (!is_quiet) tell(fmt::format("wrote {}: {} {}", path, to_string(array.shape), name_of(array.type)));
+}
+
+NpyArray array_of(DataType type, const Extents& shape) {
+  NpyArray array;
+  array.type = type;
+  array.shape = shape;
+  array.bytes.resize(static_cast<std::size_t>(count_of(shape) * size_of(type)));
+  return array;
+}
+
+// Positions of all tokens, in memory that `ids` keeps.
+std::optional<Positions> positions_of(const std::string& text, std::int64_t tokens, std::string_view flag,
+                                      std::vector<std::int64_t>& ids) {
+  if (text.empty()) return std::nullopt;
+  const PositionList list = positions_from(text);
+  if (list.count != tokens) {
+    refuse(fmt::format("{}: {} positions for {} tokens", flag, list.count, tokens));
+  }
+  return slice(list, 0, list.count, ids);
+}
+
+int run(const AttendFlags& flags, SchemeRequest& request) {
+  use_engine(flags.engine);
+  const std::string& axes = request.axes_of_x;
+  for (const std::string_view known : {"", "bhsd", "bshd", "hsd", "shd", "sd"}) {
+    if (axes == known) break;
+    if (known == "sd") refuse(fmt::format("--axes: '{}' is not one of bhsd, bshd, hsd, shd, sd", axes));
+  }
+  const Input q = read_input("--q", flags.q, axes, flags), k = read_input("--k", flags.k, axes, flags),
+              v = read_input("--v", flags.v, axes, flags);
+  if (flags.output.empty()) refuse("attend: the output is missing (-o OUT.npy)");
+  std::optional<LayerGroup> layers;
+  if (!flags.model.path.empty()) layers = take_model(flags.model, request, "attend", flags.quiet);
+  const ConstTensorView queries = q.view(), keys = k.view();
+  const int rank = queries.shape.rank;
+  follow_file(request, "heads", rank > 2 ? queries.shape.back(2) : 1, flags.q);
+  if (const auto dims = integer_field(request.scheme, "dims");
+      dims.has_value() && std::find(request.given.begin(), request.given.end(), "dims") == request.given.end()) {
+    follow_file(request, "dims", queries.shape.back(0), flags.q);
+  }
+
+  AttentionOptions options;
+  options.causal = flags.causal;
+  options.window = integer_from(flags.window, "--window");
+  if (!flags.scale.empty()) {
+    options.scale = number_from(flags.scale, "--scale");
+  } else if (layers && layers->is_unscaled) {
+    options.scale = 1.0;
+  }
+  const NpyArray weights = read_weights(request, {.void2_is_bf16 = flags.dtype == "bf16"});
+  std::vector<std::int64_t> q_ids, k_ids;
+  options.query_positions = positions_of(flags.q_positions, queries.shape.back(1), "--q-positions", q_ids);
+  options.key_positions = positions_of(flags.k_positions, keys.shape.back(1), "--k-positions", k_ids);
+  const NpyOptions vector_options{.void2_is_bf16 = flags.dtype == "bf16"};
+  NpyArray vectors, key_vectors;
+  Situation now;
+  now.numerics = numerics_from(flags.numerics);
+  // without a length of its own, the sequence is what the tensors hold
+  now.length = flags.length.empty() ? std::max(queries.shape.back(1), keys.shape.back(1))
+                                    : length_from(flags.length, request.scheme);
+  if (!weights.bytes.empty()) now.weights = weights.view();
+  if (!flags.vectors.empty()) {
+    vectors = load_array(InputArray(flags.vectors, vector_options));
+    now.weights = vectors.view();
+  }
+  if (!flags.key_vectors.empty()) {
+    key_vectors = load_array(InputArray(flags.key_vectors, vector_options));
+    now.key_weights = key_vectors.view();
+  }
+  options.position = prepare(request.scheme, now);
+  // not every family with YaRN's second factor puts it on the softmax
+  if (auto* const rotation = std::get_if<Rotation>(&options.position); layers && rotation != nullptr) {
+    rotation->softmax_factor = layers->softmax_factor;
+  }
+
+  if (flags.scores == "-" || flags.scores == flags.output) refuse("--scores: needs a file of its own");
+  std::optional<OutputFile> file = open_output(flags.output, flags.force);
+  std::optional<OutputFile> scores_file = open_output(flags.scores, flags.force);
+  Extents shape = q.array.shape;
+  shape[rank - 1] = v.array.shape.back(0);
+  Input out{array_of(q.array.type, shape), q.is_swapped};
+  TensorView result = out.array.view();
+  if (out.is_swapped) result = swap_axes(result, rank - 3, rank - 2);
+  NpyArray scores;
+  if (scores_file) {
+    Extents scores_shape = queries.shape;
+    scores_shape[rank - 1] = keys.shape.back(1);
+    scores = array_of(q.array.type, scores_shape);
+    options.weights = scores.view();
+  }
+  attention(result, queries, keys, v.view(), options);
+  write_array(file, flags.output, out.array, flags.quiet);
+  if (scores_file) write_array(scores_file, flags.scores, scores, flags.quiet);
+  return kDone;
+}
+
+}  // namespace
+
+Verb attend_verb(Command program, const std::shared_ptr<SchemeRequest>& scheme) {
+  Verb verb;
+  verb.name = "attend";
+  verb.summary = "attention that knows position: softmax(q.k + bias) v";
+  verb.usage = "SCHEME|--model PATH --q Q.npy --k K.npy --v V.npy -o OUT.npy [options]";
+  verb.details =
+      "q, k and v are [sequence, features], with heads and batch before or as --axes says, in f32, f64, f16 or bf16; "
+      "sums are made in f32 (f64 for f64). Rotations turn q and k, biases are added to the scores, and a scheme that "
+      "adds to embeddings is refused: apply does that, before q and k are made. Queries are the last tokens of the "
+      "keys, so that one query and a cache is a step of decoding. A query that sees no key gives zeros.";
+  verb.examples =
+      "posenc attend rope --q q.npy --k k.npy --v v.npy -o out.npy --causal\n"
+      "posenc attend --model config.json --q q.npy --k k.npy --v v.npy -o out.npy --causal\n"
+      "posenc attend alibi --q q.npy --k k.npy --v v.npy -o out.npy --causal --scores weights.npy\n"
+      "posenc attend t5 --table t5.npy --scale 1 --q q.npy --k k.npy --v v.npy -o out.npy --axes hsd";
+  verb.command = program.add_subcommand(verb.name);
+  auto flags = std::make_shared<AttendFlags>();
+  add_flags(verb.command, *flags, scheme->axes_of_x);
+  add_table_flag(verb.command, scheme);
+  add_scheme_commands(verb.command, scheme);
+  verb.run = [flags, scheme, verb] {
+    const std::vector<std::string> leftovers = verb.command.remaining();
+    if (flags->model.path.empty()) require_scheme(verb, *scheme, leftovers.empty() ? "" : leftovers.front());
+    refuse_leftovers(verb.command);
+    return run(*flags, *scheme);
+  };
+  return verb;
+}
+
+}  // namespace posenc::cli

@@ -1,0 +1,236 @@
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "cli/arrays/numbers.h"
+#include "cli/flags/engine_flags.h"
+#include "cli/system/failure.h"
+#include "cli/system/signals.h"
+#include "cli/system/streams.h"
+#include "cli/system/terminal.h"
+#include "cli/verbs/bench.h"
+#include "cli/verbs/bench_attention.h"
+#include "cli/verbs/verbs.h"
+#include "posenc/apply.h"
+#include "posenc/backend.h"
+#include "posenc/json.h"
+
+namespace posenc::cli {
+namespace {
+
+struct BenchFlags {
+  std::vector<std::string> jobs;
+  std::string repeats = "11";
+  bool json = false, quiet = false;
+  EngineFlags engine;
+};
+
+constexpr std::array<std::string_view, 4> kJobs = {"table", "add", "rotate", "attention"};
+
+std::size_t bytes_of(const Extents& shape, DataType type) {
+  return static_cast<std::size_t>(count_of(shape) * size_of(type));
+}
+
+}  // namespace
+
+BenchResult measure_table(const Extents& shape, DataType type, const limits::Effort& effort) {
+  const limits::Memory out(bytes_of(shape, type));
+  const Addition form = prepare(Sinusoidal{.width = shape.back(0)});
+  const auto limit = [&] {
+    stop_if_signalled();
+    return limits::write_once(out.bytes(), threads());
+  };
+  const auto job = [&] { tabulate({out.as<void>(), type, shape}, {}, form); };
+  return {"table",
+          shape,
+          type,
+          threads(),
+          "write",
+          static_cast<double>(out.bytes().size()),
+          limits::compare(limit, job, effort)};
+}
+
+namespace {
+
+// x += p against reading and writing x alone; p comes out of a table in x's type, or is made on the way.
+BenchResult measure_add(const Extents& shape, DataType type, bool is_ready, const limits::Effort& effort) {
+  const limits::Memory x(bytes_of(shape, type));
+  const Extents table_shape = {shape.back(1), shape.back(0)};
+  const limits::Memory table(bytes_of(table_shape, type));
+  const Addition waves = prepare(Sinusoidal{.width = shape.back(0)});
+  Addition rows;
+  if (is_ready) {
+    const TensorView made(table.as<void>(), type, table_shape);
+    tabulate(made, {}, waves);
+    rows = {shape.back(0), Rows{made, 0}};
+  }
+  const auto limit = [&] {
+    stop_if_signalled();
+    return limits::change_in_place_once(x.bytes(), threads());
+  };
+  const auto job = [&] { add({x.as<void>(), type, shape}, {}, is_ready ? rows : waves); };
+  return {is_ready ? "add, table ready" : "add, table made inside",
+          shape,
+          type,
+          threads(),
+          "in-place",
+          2.0 * static_cast<double>(x.bytes().size()),
+          limits::compare(limit, job, effort)};
+}
+
+bool wants(const BenchFlags& flags, std::string_view job) {
+  return flags.jobs.empty() || std::find(flags.jobs.begin(), flags.jobs.end(), job) != flags.jobs.end();
+}
+
+std::vector<BenchResult> measure(const BenchFlags& flags, const limits::Effort& effort,
+                                 const std::vector<int>& thread_counts) {
+  std::vector<BenchResult> results;
+  for (const int count : thread_counts) {
+    set_threads(count);
+    if (wants(flags, "table")) {
+      results.push_back(measure_table({131072, 1024}, DataType::kF32, effort));
+      results.push_back(measure_table({32768, 1024}, DataType::kF64, effort));
+      results.push_back(measure_table({65536, 1024}, DataType::kBF16, effort));
+    }
+    for (const bool is_ready : {true, false}) {
+      if (!wants(flags, "add")) break;
+      results.push_back(measure_add({8, 4096, 1024}, DataType::kF32, is_ready, effort));
+      results.push_back(measure_add({16, 4096, 1024}, DataType::kBF16, is_ready, effort));
+      results.push_back(measure_add({16, 4096, 1024}, DataType::kF16, is_ready, effort));
+    }
+    if (!wants(flags, "rotate")) continue;
+    for (BenchResult& result : measure_rotate(effort)) results.push_back(std::move(result));
+  }
+  return results;
+}
+
+std::string simd_target() {
+  const std::vector<std::string> targets = simd_targets();
+  return targets.empty() ? "none" : targets.front();
+}
+
+int cores() { return static_cast<int>(std::max(std::thread::hardware_concurrency(), 1U)); }
+
+std::string as_json(const std::vector<BenchResult>& results, const std::vector<AttentionFigure>& figures) {
+  Json::Array list;
+  for (const BenchResult& result : results) {
+    Json::Array shape;
+    for (int axis = 0; axis < result.shape.rank; ++axis) shape.emplace_back(result.shape[axis]);
+    Json::Object entry = {{"job", result.job},
+                          {"shape", std::move(shape)},
+                          {"dtype", name_of(result.type)},
+                          {"threads", result.threads},
+                          {"seconds", result.times.seconds},
+                          {"gb_per_s", result.gb_per_s()},
+                          {"limit", result.limit},
+                          {"limit_gb_per_s", result.limit_gb_per_s()},
+                          {"ratio", result.times.ratio}};
+    if (result.of_ready) entry.emplace_back("of_ready", *result.of_ready);
+    if (result.prefill_gbs) entry.emplace_back("prefill_gb_per_s", *result.prefill_gbs);
+    list.push_back(std::move(entry));
+  }
+  for (const AttentionFigure& figure : figures) list.push_back(as_json(figure));
+  const Json::Object machine = {{"cores", cores()}, {"simd_target", simd_target()}, {"backend", backend()}};
+  return dump_json(Json::Object{{"machine", machine}, {"results", std::move(list)}}, 2) + "\n";
+}
+
+// 8×4096×1024
+std::string short_shape(const Extents& shape) {
+  std::string text;
+  for (int axis = 0; axis < shape.rank; ++axis) text += fmt::format("{}{}", axis > 0 ? "×" : "", shape[axis]);
+  return text;
+}
+
+std::string as_text(const std::vector<BenchResult>& results, const std::vector<AttentionFigure>& figures) {
+  const bool colour = wants_colour(STDOUT_FILENO);
+  std::string text = fmt::format("{} cores, {}, backend {}; each job beside its limit, measured in turn\n\n", cores(),
+                                 simd_target(), backend());
+  if (!figures.empty()) text += as_text(figures, colour) + (results.empty() ? "" : "\n");
+  if (results.empty()) return text;
+  constexpr std::string_view kLine = "{}  {}  {:>5}  {:>7}  {:>9}  {:>5}  {:>5}  {:>8}  {:>8}\n";
+  int job_columns = 0, shape_columns = 0;
+  for (const BenchResult& result : results) {
+    job_columns = std::max(job_columns, columns_of(result.job));
+    shape_columns = std::max(shape_columns, columns_of(short_shape(result.shape)));
+  }
+  const auto line = [&](std::string_view job, std::string_view shape, const auto&... cells) {
+    std::string words = fmt::format(kLine, pad_right(job, job_columns), pad_right(shape, shape_columns), cells...);
+    while (words.ends_with(" \n")) words.erase(words.size() - 2, 1);
+    return words;
+  };
+  text += dim(line("job", "shape", "dtype", "threads", "time", "GB/s", "limit", "of limit", "of ready"), colour);
+  for (const BenchResult& result : results) {
+    const std::string of_ready = result.of_ready ? fmt::format("{:.1f} %", 100 * *result.of_ready) : "";
+    text += line(result.job, short_shape(result.shape), name_of(result.type), result.threads,
+                 fmt::format("{:.2f} ms", result.times.seconds * 1e3), fmt::format("{:.1f}", result.gb_per_s()),
+                 fmt::format("{:.1f}", result.limit_gb_per_s()), fmt::format("{:.1f} %", 100 * result.times.ratio),
+                 of_ready);
+  }
+  return text;
+}
+
+int run(const BenchFlags& flags) {
+  use_engine(flags.engine);
+  constexpr std::int64_t kMostRepeats = 1001;
+  const std::int64_t repeats = integer_from(flags.repeats, "--repeats");
+  if (repeats < 1 || repeats > kMostRepeats) {
+    refuse(fmt::format("--repeats: {} is not from 1 to {}", repeats, kMostRepeats));
+  }
+  for (const std::string& job : flags.jobs) {
+    if (std::find(kJobs.begin(), kJobs.end(), job) == kJobs.end()) {
+      refuse(fmt::format("bench: '{}' is not one of {}", job, fmt::join(kJobs, ", ")));
+    }
+  }
+  std::vector<int> thread_counts = {threads()};
+  if (flags.engine.threads.empty() && threads() > 1) thread_counts = {1, threads()};
+  const limits::Effort effort{.repeats = static_cast<int>(repeats)};
+  const std::vector<BenchResult> results = measure(flags, effort, thread_counts);
+  std::vector<AttentionFigure> figures;
+  for (const int count : thread_counts) {
+    if (!wants(flags, "attention")) break;
+    set_threads(count);
+    for (AttentionFigure& figure : measure_attention(effort)) figures.push_back(std::move(figure));
+  }
+  print(flags.json ? as_json(results, figures) : as_text(results, figures));
+  return kDone;
+}
+
+}  // namespace
+
+Verb bench_verb(Command program) {
+  Verb verb;
+  verb.name = "bench";
+  verb.summary = "how fast this machine is, against what its own memory can do";
+  verb.usage = "[table] [add] [rotate] [attention] [options]";
+  verb.details =
+      "Each job runs in turn with its limit: plain stores for a table, reading and writing in place for x += p and "
+      "for rotations, OpenBLAS's SGEMM for attention, reading the cache for its decoding. \"Of limit\" is the median "
+      "of the ratios, which stays put where absolute figures drift; \"of "
+      "ready\" "
+      "compares with the same job whose table of cosines and sines lies ready. Rotations are of queries and keys of "
+      "the shape shown; decode is one new token in each of 64 sequences. With one thread and with all, unless "
+      "--threads says how many. Needs 0.7 GiB and three minutes.";
+  verb.examples = "posenc bench\nposenc bench table\nposenc bench rotate --threads 2 --json\nposenc bench attention";
+  verb.command = program.add_subcommand(verb.name);
+  auto flags = std::make_shared<BenchFlags>();
+  verb.command.add_option("JOB", flags->jobs);
+  verb.command
+      .add_option("--repeats", flags->repeats,
+                  "how often each job runs, or less often where that takes over 4 seconds (default 11)")
+      .type_name("N");
+  verb.command.add_flag("--json", flags->json, "one JSON document on standard output, nothing else");
+  add_engine_flags(verb.command, flags->engine);
+  verb.run = [flags, verb] {
+    refuse_leftovers(verb.command);
+    return run(*flags);
+  };
+  return verb;
+}
+
+}  // namespace posenc::cli

@@ -1,0 +1,177 @@
+#include "cli/verbs/bench_attention.h"
+
+#include <fmt/format.h>
+
+#include <chrono>
+#include <cmath>
+
+#include "cli/system/signals.h"
+#include "cli/system/terminal.h"
+#include "posenc/attention.h"
+#include "posenc/backend.h"
+#include "posenc/scheme.h"
+
+namespace posenc::cli {
+namespace {
+
+constexpr double kGiga = 1e9;
+constexpr std::int64_t kSgemmSize = 1024;
+
+// Tensors of attention in one piece of memory: k and v first, then q and out.
+struct Tensors {
+  Extents keys, queries;
+  DataType type;
+  limits::Memory memory;
+
+  Tensors(std::int64_t heads, std::int64_t query_count, std::int64_t key_count, std::int64_t features,
+          DataType a_type)
+      : keys({1, heads, key_count, features}),
+        queries({1, heads, query_count, features}),
+        type(a_type),
+        memory(static_cast<std::size_t>(2 * (count_of(keys) + count_of(queries)) * size_of(type))) {
+    // Values of about 1 in any of the types; denormals would be slow.
+    const auto bytes = memory.bytes();
+    for (std::size_t i = 0; i < bytes.size(); ++i) {
+      const std::size_t place = i % static_cast<std::size_t>(size_of(type));
+      const bool is_top = place + 1 == static_cast<std::size_t>(size_of(type));
+      bytes[i] = static_cast<std::byte>(is_top ? 0x3e | ((i * 2654435761U >> 13) & 0x81) : i * 40503U >> 5);
+    }
+  }
+  std::byte* at(std::int64_t element) const { return memory.bytes().data() + element * size_of(type); }
+  ConstTensorView k() const { return {at(0), type, keys}; }
+  ConstTensorView v() const { return {at(count_of(keys)), type, keys}; }
+  ConstTensorView q() const { return {at(2 * count_of(keys)), type, queries}; }
+  TensorView out() const { return {at(2 * count_of(keys) + count_of(queries)), type, queries}; }
+  void attend(const AttentionOptions& options) const { attention(out(), q(), k(), v(), options); }
+};
+
+double seconds_of(const std::function<void()>& job) {
+  const auto begin = std::chrono::steady_clock::now();
+  job();
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+}
+
+struct Position {
+  std::string_view name;
+  Form form;
+};
+
+AttentionFigure measure_causal(const Position& position, const Tensors& tensors, const limits::Effort& effort) {
+  const AttentionOptions options{.position = position.form, .causal = true};
+  const auto job = [&] { tensors.attend(options); };
+  const auto none = [&] {
+    stop_if_signalled();
+    return seconds_of([&] { tensors.attend({.causal = true}); });
+  };
+  AttentionFigure figure;
+  figure.job = fmt::format("attention, {}", position.name);
+  figure.shape = tensors.keys;
+  figure.type = tensors.type;
+  figure.threads = threads();
+  const auto tokens = static_cast<double>(tensors.keys[2]);
+  figure.operations = 4.0 * static_cast<double>(tensors.keys[1] * tensors.keys[3]) * tokens * (tokens + 1) / 2;
+  const limits::Comparison beside_none = limits::compare(none, job, effort);
+  figure.seconds = beside_none.seconds;
+  if (!std::holds_alternative<Nothing>(position.form)) figure.over_none = 1 / beside_none.ratio;
+  if (!limits::has_sgemm()) return figure;
+  const limits::Sgemm sgemm(kSgemmSize);
+  const auto limit = [&] {
+    stop_if_signalled();
+    return sgemm.once(threads());
+  };
+  const limits::Comparison beside_sgemm = limits::compare(limit, job, effort);
+  figure.seconds = beside_sgemm.seconds;
+  figure.limit_operations = sgemm.operations() / beside_sgemm.limit_seconds;
+  figure.ratio = beside_sgemm.ratio * figure.operations / sgemm.operations();
+  return figure;
+}
+
+AttentionFigure measure_decoding(const Position& position, const Tensors& tensors, const limits::Effort& effort) {
+  const AttentionOptions options{.position = position.form};
+  const auto bytes = static_cast<std::size_t>(2 * count_of(tensors.keys) * size_of(tensors.type));
+  const auto limit = [&] {
+    stop_if_signalled();
+    return limits::read_once(tensors.memory.bytes().first(bytes), threads());
+  };
+  const limits::Comparison times = limits::compare(
+      limit, [&] { tensors.attend(options); }, effort);
+  AttentionFigure figure;
+  figure.job = fmt::format("decode, {}", position.name);
+  figure.shape = tensors.keys;
+  figure.type = tensors.type;
+  figure.threads = threads();
+  figure.seconds = times.seconds;
+  figure.bytes = static_cast<double>(bytes);
+  figure.limit_bytes = figure.bytes / times.limit_seconds;
+  figure.ratio = times.ratio;
+  return figure;
+}
+
+}  // namespace
+
+std::vector<AttentionFigure> measure_attention(const limits::Effort& effort) {
+  constexpr std::int64_t kHeads = 8, kFeatures = 64;
+  std::vector<float> buckets(32 * kHeads);
+  for (std::size_t i = 0; i < buckets.size(); ++i) buckets[i] = std::sin(static_cast<float>(i));
+  const ConstTensorView table = view(static_cast<const float*>(buckets.data()), {32, kHeads});
+  const Position positions[] = {{"none", Nothing{}},
+                                {"alibi", prepare(Alibi{.heads = kHeads})},
+                                {"t5", prepare(T5{.heads = kHeads, .bidirectional = false}, {.weights = table})},
+                                {"rope", prepare(Rope{.dims = kFeatures})}};
+  std::vector<AttentionFigure> figures;
+  const Tensors causal(kHeads, 2048, 2048, kFeatures, DataType::kF32);
+  for (const Position& position : positions) figures.push_back(measure_causal(position, causal, effort));
+  const Tensors halves(kHeads, 2048, 2048, kFeatures, DataType::kBF16);
+  figures.push_back(measure_causal(positions[1], halves, effort));
+  const Tensors cache(kHeads, 1, 32768, kFeatures, DataType::kF32);
+  for (const Position& position : {positions[0], positions[1], positions[2]}) {
+    figures.push_back(measure_decoding(position, cache, effort));
+  }
+  return figures;
+}
+
+Json as_json(const AttentionFigure& figure) {
+  Json::Array shape;
+  for (int axis = 0; axis < figure.shape.rank; ++axis) shape.emplace_back(figure.shape[axis]);
+  Json::Object object = {{"job", figure.job},
+                         {"shape", std::move(shape)},
+                         {"dtype", name_of(figure.type)},
+                         {"threads", figure.threads},
+                         {"seconds", figure.seconds}};
+  if (figure.operations > 0) {
+    object.emplace_back("gflops", figure.operations / figure.seconds / kGiga);
+    object.emplace_back("limit", "sgemm");
+    const bool has_limit = figure.limit_operations > 0;
+    object.emplace_back("sgemm_gflops", has_limit ? Json(figure.limit_operations / kGiga) : Json(nullptr));
+    object.emplace_back("ratio", has_limit ? Json(figure.ratio) : Json(nullptr));
+    if (figure.over_none > 0) object.emplace_back("over_none", figure.over_none);
+  } else {
+    object.emplace_back("gb_per_s", figure.bytes / figure.seconds / kGiga);
+    object.emplace_back("limit", "read");
+    object.emplace_back("limit_gb_per_s", figure.limit_bytes / kGiga);
+    object.emplace_back("ratio", figure.ratio);
+  }
+  return object;
+}
+
+std::string as_text(const std::vector<AttentionFigure>& figures, bool colour) {
+  constexpr std::string_view kLine = "{}  {}  {:>5}  {:>7}  {:>10}  {:>12}  {:>8}  {:>19}  {:>9}\n";
+  std::string text = dim(fmt::format(kLine, pad_right("job", 22), pad_right("shape of k", 16), "dtype", "threads",
+                                     "time", "speed", "of limit", "limit", "over none"),
+                         colour);
+  for (const AttentionFigure& figure : figures) {
+    const bool counts_operations = figure.operations > 0;
+    const double speed = (counts_operations ? figure.operations : figure.bytes) / figure.seconds / kGiga;
+    const double limit = (counts_operations ? figure.limit_operations : figure.limit_bytes) / kGiga;
+    const std::string_view unit = counts_operations ? "GFLOP/s" : "GB/s";
+    text += fmt::format(
+        kLine, pad_right(figure.job, 22), pad_right(to_string(figure.shape), 16), name_of(figure.type),
+        figure.threads, fmt::format("{:.2f} ms", figure.seconds * 1e3), fmt::format("{:.1f} {}", speed, unit),
+        limit > 0 ? fmt::format("{:.1f} %", 100 * figure.ratio) : "",
+        limit > 0 ? fmt::format("{:.1f} {} {}", limit, unit, counts_operations ? "sgemm" : "read") : "no OpenBLAS",
+        figure.over_none > 0 ? fmt::format("{:+.1f} %", 100 * (figure.over_none - 1)) : "");
+  }
+  return text;
+}
+
+}  // namespace posenc::cli

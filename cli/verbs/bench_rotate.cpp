@@ -1,0 +1,154 @@
+#include <chrono>
+#include <cstdint>
+#include <functional>
+
+#include "cli/system/signals.h"
+#include "cli/verbs/bench.h"
+#include "posenc/apply.h"
+#include "posenc/backend.h"
+#include "posenc/scheme.h"
+
+namespace posenc::cli {
+namespace {
+
+constexpr std::int64_t kHeads = 32, kFeatures = 128;
+constexpr Extents kPrefill = {1, 4096, kHeads, kFeatures};
+constexpr Extents kDecode = {64, 1, kHeads, kFeatures};
+constexpr std::int64_t kTableRows = 32768;
+constexpr int kDecodeSteps = 32;  // one alone is too short for a clock
+
+double duration_of(const std::function<void()>& job) {
+  const auto begin = std::chrono::steady_clock::now();
+  job();
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+}
+
+// One position for each sequence, no two near each other.
+std::vector<std::int64_t> irregular_positions() {
+  std::vector<std::int64_t> ids;
+  for (std::int64_t i = 0; i < kDecode[0]; ++i) ids.push_back((i + 1) * 40503 % kTableRows);
+  return ids;
+}
+
+// Cosines and sines of a rotation in f32, as engines keep them.
+class ReadyTable {
+ public:
+  explicit ReadyTable(const Rotation& made)
+      : memory_(static_cast<std::size_t>(2 * kTableRows * pairs_of(made)) * sizeof(float)), form_() {
+    const Extents shape = {kTableRows, pairs_of(made)};
+    auto* const cosines = memory_.as<float>();
+    auto* const sines = cosines + count_of(shape);
+    tabulate(view(cosines, shape), view(sines, shape), {}, made);
+    form_.layout = made.layout;
+    form_.table = {view(cosines, shape), view(sines, shape)};
+  }
+  const Rotation& form() const { return form_; }
+
+ private:
+  limits::Memory memory_;
+  Rotation form_;
+};
+
+// Queries and keys in one piece of memory, [batch, sequence, heads, features].
+class Pair {
+ public:
+  Pair(const Extents& shape, DataType type)
+      : shape_(shape), type_(type), memory_(static_cast<std::size_t>(2 * count_of(shape) * size_of(type))) {}
+
+  QueryKey<TensorView> views() const {
+    std::byte* const q = memory_.bytes().data();
+    std::byte* const k = q + memory_.bytes().size() / 2;
+    return {swap_axes(TensorView(q, type_, shape_), 1, 2), swap_axes(TensorView(k, type_, shape_), 1, 2)};
+  }
+  double change_in_place() const {
+    stop_if_signalled();
+    return limits::change_in_place_once(memory_.bytes(), threads());
+  }
+  double bytes() const { return 2.0 * static_cast<double>(memory_.bytes().size()); }
+
+ private:
+  Extents shape_;
+  DataType type_;
+  limits::Memory memory_;
+};
+
+BenchResult measure_prefill(const std::string& job, DataType type, const Rotation& form,
+                            const limits::Effort& effort) {
+  const Pair x(kPrefill, type);
+  BenchResult result{job, kPrefill, type, threads(), "in-place", x.bytes(), {}};
+  result.times = limits::compare([&] { return x.change_in_place(); }, [&] { rotate(x.views(), {}, form); }, effort);
+  return result;
+}
+
+double prefill_of_ready(const Rotation& made, const Rotation& ready, const limits::Effort& effort) {
+  const Pair x(kPrefill, DataType::kF32);
+  const auto with_table = [&] {
+    stop_if_signalled();
+    return duration_of([&] { rotate(x.views(), {}, ready); });
+  };
+  return limits::compare(
+             with_table, [&] { rotate(x.views(), {}, made); }, effort)
+      .ratio;
+}
+
+// Many steps over the same memory, which then is in a cache, as it is when a model decodes.
+class Decode {
+ public:
+  explicit Decode(const limits::Effort& effort)
+      : effort_(effort), x_(kDecode, DataType::kF32), ids_(irregular_positions()) {}
+
+  BenchResult measure(const std::string& job, const Rotation& form) const {
+    BenchResult result{job, kDecode, DataType::kF32, threads(), "in-place", x_.bytes(), {}};
+    const auto limit = [&] {
+      double seconds = 0;
+      for (int step = 0; step < kDecodeSteps; ++step) seconds += x_.change_in_place();
+      return seconds;
+    };
+    result.times = limits::compare(
+        limit, [&] { run(form); }, effort_);
+    result.times.seconds /= kDecodeSteps;
+    result.times.limit_seconds /= kDecodeSteps;
+    return result;
+  }
+  double of_ready(const Rotation& made, const Rotation& ready) const {
+    return limits::compare([&] { return duration_of([&] { run(ready); }); }, [&] { run(made); }, effort_).ratio;
+  }
+
+ private:
+  void run(const Rotation& form) const {
+    for (int step = 0; step < kDecodeSteps; ++step) rotate(x_.views(), {.ids = ids_}, form);
+  }
+
+  limits::Effort effort_;
+  Pair x_;
+  std::vector<std::int64_t> ids_;
+};
+
+}  // namespace
+
+std::vector<BenchResult> measure_rotate(const limits::Effort& effort) {
+  const Rotation halves = prepare(Rope{.dims = kFeatures});
+  const Rotation interleaved = prepare(Rope{.dims = kFeatures, .layout = PairLayout::kInterleaved});
+  const ReadyTable ready_halves(halves), ready_interleaved(interleaved);
+  std::vector<BenchResult> results;
+  const auto prefill = [&](const std::string& job, DataType type, const Rotation& form) {
+    results.push_back(measure_prefill(job, type, form, effort));
+    return results.back().gb_per_s();
+  };
+  const double ready_gbs = prefill("rotate halves, ready", DataType::kF32, ready_halves.form());
+  const double made_gbs = prefill("rotate halves, made inside", DataType::kF32, halves);
+  results.back().of_ready = prefill_of_ready(halves, ready_halves.form(), effort);
+  prefill("rotate interleaved, ready", DataType::kF32, ready_interleaved.form());
+  prefill("rotate halves, ready", DataType::kBF16, ready_halves.form());
+  prefill("rotate halves, ready", DataType::kF16, ready_halves.form());
+
+  const Decode decode(effort);
+  results.push_back(decode.measure("decode halves, ready", ready_halves.form()));
+  results.back().prefill_gbs = ready_gbs;
+  results.push_back(decode.measure("decode halves, made inside", halves));
+  results.back().prefill_gbs = made_gbs;
+  results.back().of_ready = decode.of_ready(halves, ready_halves.form());
+  return results;
+}
+
+}  // namespace posenc::cli

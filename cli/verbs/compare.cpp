@@ -1,0 +1,189 @@
+#include "posenc/compare.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "cli/arrays/numbers.h"
+#include "cli/flags/model_file.h"
+#include "cli/system/failure.h"
+#include "cli/system/streams.h"
+#include "cli/system/terminal.h"
+#include "cli/verbs/verbs.h"
+#include "posenc/json.h"
+
+namespace posenc::cli {
+namespace {
+
+struct CompareFlags {
+  std::string model, engines, length, tolerance;
+  bool json = false;
+};
+
+std::vector<std::string_view> engines_from(std::string_view text) {
+  std::vector<std::string_view> names;
+  while (!text.empty()) {
+    const std::string_view name = text.substr(0, text.find(','));
+    names.push_back(name);
+    text.remove_prefix(std::min(text.size(), name.size() + 1));
+  }
+  return names;
+}
+
+Json as_json(const EngineComparison& found, const Model& model, const CompareFlags& flags) {
+  Json::Array topics;
+  for (const EngineTopic& topic : found.topics) {
+    Json::Array engines;
+    for (const EngineAnswer& one : topic.engines) {
+      const auto size = [&](double value, bool is_there) {
+        return one.is_able && is_there ? Json(value) : Json(nullptr);
+      };
+      engines.emplace_back(Json::Object{{"engine", one.engine},
+                                        {"able", one.is_able},
+                                        {"what", one.what},
+                                        {"angle", size(one.angle, topic.is_rotation)},
+                                        {"wave", size(one.wave, topic.is_rotation)},
+                                        {"score", size(one.score, true)},
+                                        {"differs", one.differs},
+                                        {"source", one.source}});
+    }
+    topics.emplace_back(
+        Json::Object{{"topic", topic.name},
+                     {"layers", topic.layers.empty() ? Json(nullptr) : Json(topic.layers)},
+                     {"layer_type", topic.layer_type.empty() ? Json(nullptr) : Json(topic.layer_type)},
+                     {"differs", topic.differs},
+                     {"sentence", topic.sentence},
+                     {"engines", std::move(engines)}});
+  }
+  return Json::Object{{"source", flags.model},
+                      {"model_type", model.model_type},
+                      {"length", found.length},
+                      {"agrees", found.agrees()},
+                      {"topics", std::move(topics)}};
+}
+
+std::string number(double value, bool is_there) {
+  if (!is_there) return "-";
+  if (value < 1e-13) return "0";  // what is left of a double
+  return value >= 0.001 && value < 1000 ? fmt::format("{:.3g}", value) : fmt::format("{:.1e}", value);
+}
+
+// One line for each engine: how far it is from the first, what it does, and below where that was read.
+void add_engines(std::string& text, const EngineTopic& topic, int columns, bool colour) {
+  int widest = 6;
+  for (const EngineAnswer& one : topic.engines) widest = std::max(widest, columns_of(one.engine));
+  const auto row = [&](std::string_view engine, std::string_view angle, std::string_view wave,
+                       std::string_view score) {
+    return fmt::format("  {}  {}  {}  {}  ", pad_right(engine, widest), pad_left(angle, 8), pad_left(wave, 8),
+                       pad_left(score, 8));
+  };
+  const std::string head = row("engine", "angle", "cos/sin", "score");
+  const int indent = columns_of(head);
+  text += dim(head + "what it does", colour) + "\n";
+  for (const EngineAnswer& one : topic.engines) {
+    const bool has_waves = one.is_able && topic.is_rotation;
+    std::string left =
+        row(one.engine, number(one.angle, has_waves), number(one.wave, has_waves), number(one.score, one.is_able));
+    for (const std::string& line : wrap(one.what, columns - indent)) {
+      text += left + line + "\n";
+      left = std::string(static_cast<std::size_t>(indent), ' ');
+    }
+    text += "    " + dim(one.source, colour) + "\n";
+  }
+}
+
+std::string as_text(const EngineComparison& found, const Model& model) {
+  const bool colour = wants_colour(STDOUT_FILENO);
+  const int columns = std::min(output_columns(), 100);
+  std::string text =
+      fmt::format("{}  a sequence of {} tokens\n", bold(one_line(model.model_type), colour), found.length);
+  const auto differing =
+      std::count_if(found.topics.begin(), found.topics.end(), [](auto& one) { return one.differs; });
+  if (found.topics.empty()) return text + "\nnothing is known that these engines do differently for this model\n";
+  text += differing == 0
+              ? fmt::format("engines agree to the rounding of a bfloat16 in all {} things looked at\n",
+                            found.topics.size())
+              : fmt::format("engines differ in {} of {} things looked at\n", differing, found.topics.size());
+  for (const EngineTopic& topic : found.topics) {
+    std::string where = topic.layers.empty() ? "" : fmt::format("  layers {}", topic.layers);
+    if (!topic.layer_type.empty()) where += "  " + one_line(topic.layer_type);
+    text += fmt::format("\n{}{}: {}\n", bold(topic.title, colour), dim(where, colour),
+                        topic.differs ? bold("they differ", colour) : "they agree");
+    for (const std::string& line : wrap(topic.sentence, columns - 2)) text += "  " + line + "\n";
+    add_engines(text, topic, columns, colour);
+  }
+  const std::string meaning =
+      "Each engine is measured against the first: angle is the largest angle between two turns in radians, cos/sin "
+      "the "
+      "largest difference of a cosine or sine with its magnitude, score that of the last token's scores, for "
+      "rotations "
+      "as a share of |q||k|.";
+  text += "\n";
+  for (const std::string& line : wrap(meaning, columns)) text += dim(line, colour) + "\n";
+  return text;
+}
+
+int run(const CompareFlags& flags) {
+  if (flags.model.empty()) refuse("compare: the model is missing (posenc compare --model config.json)");
+  const std::vector<std::string_view> engines = engines_from(flags.engines);
+  CompareOptions options{.engines = engines};
+  if (!flags.length.empty()) {
+    options.length = integer_from(flags.length, "--length");
+    if (options.length < 1) refuse(fmt::format("--length: {} must be at least 1", options.length));
+  }
+  if (!flags.tolerance.empty()) {
+    options.tolerance = number_from(flags.tolerance, "--tolerance");
+    if (!(options.tolerance >= 0)) refuse(fmt::format("--tolerance: {} must be at least 0", flags.tolerance));
+  }
+  const Model model = model_from(flags.model);
+  const EngineComparison found = compare_engines(model, options);
+  print(flags.json ? dump_json(as_json(found, model, flags), 2) + "\n" : as_text(found, model));
+  return found.agrees() ? kDone : kNo;
+}
+
+}  // namespace
+
+Verb compare_verb(Command program) {
+  Verb verb;
+  verb.name = "compare";
+  verb.summary = "where engines would compute different things for a model";
+  verb.usage = "--model PATH [--as hf,vllm,llama.cpp,ctranslate2] [--length N] [--json]";
+  verb.details =
+      "Says what Hugging Face, vLLM, llama.cpp and CTranslate2 do differently with the position of this model, how "
+      "large the difference is at this length, and where each engine's way can be read. Sizes are computed, by "
+      "applying "
+      "both ways; differences below the rounding of a bfloat16 count as agreement. Exits with 0 where all agree and "
+      "with 1 where they differ. More engines, each known for one thing: mlx, and exact, which is the mathematics.";
+  verb.examples =
+      "posenc compare --model config.json\n"
+      "posenc compare --model ./my-model --as hf,vllm --length 32768\n"
+      "posenc compare --model config.json --as exact,hf,llama.cpp --length 131072 --json";
+  verb.command = program.add_subcommand(verb.name);
+  auto flags = std::make_shared<CompareFlags>();
+  verb.command.add_option("--model", flags->model, "a config.json, a folder with one, or a .gguf file")
+      .type_name("PATH");
+  verb.command
+      .add_option("--as", flags->engines,
+                  fmt::format("engines, the first to measure against: {}", fmt::join(known_engines(), ", ")))
+      .type_name("NAMES");
+  verb.command.add_option("--length", flags->length, "tokens in the sequence (default: all that the model can use)")
+      .type_name("N");
+  verb.command
+      .add_option(
+          "--tolerance", flags->tolerance,
+          "the largest difference of a cosine or sine that counts as none, of a score twice that (default 2^-8, as "
+          "bf16 rounds)")
+      .type_name("X");
+  verb.command.add_flag("--json", flags->json, "one JSON document");
+  verb.run = [flags, verb] {
+    refuse_leftovers(verb.command);
+    return run(*flags);
+  };
+  return verb;
+}
+
+}  // namespace posenc::cli

@@ -1,0 +1,139 @@
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <memory>
+#include <string>
+
+#include "cli/arrays/numbers.h"
+#include "cli/pages/story_markdown.h"
+#include "cli/pages/story_text.h"
+#include "cli/system/failure.h"
+#include "cli/system/streams.h"
+#include "cli/system/terminal.h"
+#include "cli/verbs/verbs.h"
+#include "posenc/error.h"
+#include "posenc/story.h"
+
+namespace posenc::cli {
+namespace {
+
+constexpr int kStoryColumns = 80;  // prose is hard to read in longer lines
+
+struct ExplainFlags {
+  std::string story, cell, text, digits;
+  bool json = false, markdown = false;
+};
+
+std::string list_of_stories(const ExplainFlags& flags) {
+  const bool colour = wants_colour(STDOUT_FILENO);
+  const int columns = std::min(output_columns(), kStoryColumns);
+  const std::vector<StoryCard> cards = stories();
+  if (flags.json) {
+    Json::Array list;
+    for (const StoryCard& card : cards) {
+      list.push_back(Json::Object{{"story", card.name}, {"title", card.title}, {"summary", card.summary}});
+    }
+    return dump_json(Json(std::move(list)), 2) + "\n";
+  }
+  int width = 0;
+  for (const StoryCard& card : cards) width = std::max(width, columns_of(card.name));
+  std::string text;
+  for (const StoryCard& card : cards) {
+    if (flags.markdown) {
+      text += fmt::format("- `{}`: {}\n", card.name, card.summary);
+      continue;
+    }
+    std::string name = bold(pad_right(card.name, width), colour);
+    for (const std::string& line : wrap(card.summary, columns - width - 2)) {
+      text += fmt::format("{}  {}\n", name, line);
+      name = pad_right("", width);
+    }
+  }
+  return flags.markdown ? text
+                        : text + "\nposenc explain STORY tells one; --cell \"MATRIX ROW COLUMN\" opens a cell.\n";
+}
+
+std::string message_of(const std::function<void()>& attempt) {
+  try {
+    attempt();
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "";
+}
+
+std::string told(const ExplainFlags& flags) {
+  StoryOptions options;
+  options.text = flags.text;
+  options.message_of = message_of;
+  if (!flags.digits.empty()) {
+    constexpr std::int64_t kMostDigits = 17;
+    const std::int64_t digits = integer_from(flags.digits, "--digits");
+    if (digits < 0 || digits > kMostDigits) {
+      refuse(fmt::format("--digits: {} is not from 0 to {}", digits, kMostDigits));
+    }
+    options.digits = static_cast<int>(digits);
+  }
+  const Story story = tell_story(flags.story, options);
+  const bool colour = wants_colour(STDOUT_FILENO);
+  const int columns = std::min(output_columns(), kStoryColumns);
+  if (flags.cell.empty()) {
+    if (flags.json) return dump_json(to_json(story), 2) + "\n";
+    return flags.markdown ? story_markdown(story) : story_text(story, columns, colour);
+  }
+  const CellExpansion cell = expand_cell(story, flags.cell);
+  if (flags.json) return dump_json(to_json(cell), 2) + "\n";
+  return flags.markdown ? cell_markdown(cell) : cell_text(cell, columns, colour);
+}
+
+int run(const ExplainFlags& flags, const Command& command) {
+  if (flags.json && flags.markdown) refuse("explain: --json and --markdown exclude each other");
+  if (flags.story.empty()) {
+    for (const char* const flag : {"--cell", "--text", "--digits"}) {
+      if (command.is_given(flag)) refuse(fmt::format("explain: {} needs a story (posenc explain lists them)", flag));
+    }
+    print(list_of_stories(flags));
+    return kDone;
+  }
+  if (command.is_given("--text") && flags.text.empty()) refuse("--text: is empty");
+  if (command.is_given("--cell") && flags.cell.empty()) refuse("--cell: is empty");
+  print(told(flags));
+  return kDone;
+}
+
+}  // namespace
+
+Verb explain_verb(Command program) {
+  Verb verb;
+  verb.name = "explain";
+  verb.summary = "worked examples, step by step, every number computed as you look";
+  verb.usage = "[STORY] [options]";
+  verb.details =
+      "Without a story, lists them. A story carries a small example through the library: every number in it is "
+      "computed, none is stored. Where the text that an example comes from printed another one, a note says so. Any "
+      "cell opens into the products it is the sum of; its row and column may be cut short where that is clear.";
+  verb.examples =
+      "posenc explain\n"
+      "posenc explain dog-bites-man\n"
+      "posenc explain dog-bites-man --text \"the cat saw the dog\"\n"
+      "posenc explain frank-and-alex --cell \"K' Frank upscale\"\n"
+      "posenc explain dot-product --digits 6 --markdown";
+  verb.command = program.add_subcommand(verb.name);
+  auto flags = std::make_shared<ExplainFlags>();
+  verb.command.add_option("STORY", flags->story);
+  verb.command.add_option("--cell", flags->cell, "opens one cell into its products: \"MATRIX ROW COLUMN\"")
+      .type_name("CELL");
+  verb.command.add_option("--text", flags->text, "a sentence of your own, 2 to 12 words (dog-bites-man)")
+      .type_name("WORDS");
+  verb.command.add_option("--digits", flags->digits, "digits after the point (default 3)").type_name("N");
+  verb.command.add_flag("--json", flags->json, "one JSON document on standard output, numbers in full");
+  verb.command.add_flag("--markdown", flags->markdown, "Markdown with tables");
+  verb.run = [flags, verb] {
+    refuse_leftovers(verb.command);
+    return run(*flags, verb.command);
+  };
+  return verb;
+}
+
+}  // namespace posenc::cli

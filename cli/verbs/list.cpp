@@ -1,0 +1,90 @@
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <string>
+#include <variant>
+
+#include "cli/system/streams.h"
+#include "cli/system/terminal.h"
+#include "cli/verbs/list_scalings.h"
+#include "cli/verbs/verbs.h"
+#include "posenc/json.h"
+
+namespace posenc::cli {
+namespace {
+
+struct Card {
+  std::string_view name, family, formula, used_by;
+  Scheme defaults;
+};
+
+template <class... S> std::vector<Card> cards_of(const std::variant<S...>*) {
+  return {Card{S::name, S::family, S::formula, S::used_by, S{}}...};
+}
+std::vector<Card> all_cards() { return cards_of(static_cast<const Scheme*>(nullptr)); }
+
+std::string as_text() {
+  const bool colour = wants_colour(STDOUT_FILENO);
+  int name_columns = 0, family_columns = 0;
+  for (const Card& card : all_cards()) {
+    name_columns = std::max(name_columns, columns_of(card.name));
+    family_columns = std::max(family_columns, columns_of(card.family));
+  }
+  std::string text;
+  const auto row = [&](std::string_view name, std::string_view family, std::string_view rest, bool is_bold) {
+    text += fmt::format("{}  {}  {}\n", bold(pad_right(name, name_columns), colour && is_bold),
+                        pad_right(family, family_columns), rest);
+  };
+  for (const Card& card : all_cards()) {
+    row(card.name, card.family, card.formula, true);
+    row("", "", dim(fmt::format("used by: {}", card.used_by), colour), false);
+  }
+  return text +
+         "\nposenc table SCHEME --help lists the fields of a scheme.\n"
+         "posenc list --scalings lists the scalings of rope.\n";
+}
+
+std::string as_json() {
+  Json::Array list;
+  for (const Card& card : all_cards()) {
+    list.push_back(Json::Object{{"scheme", card.name},
+                                {"family", card.family},
+                                {"formula", card.formula},
+                                {"used_by", card.used_by},
+                                {"defaults", parse_json(to_json(card.defaults))}});
+  }
+  return dump_json(Json(std::move(list)), 2) + "\n";
+}
+
+}  // namespace
+
+Verb list_verb(Command program) {
+  Verb verb;
+  verb.name = "list";
+  verb.summary = "every scheme with its family, its formula and who uses it";
+  verb.usage = "[--scalings] [--json]";
+  verb.details =
+      "A scheme is a way to tell a Transformer where a token stands. Its family says what happens to the token's "
+      "vector x at position p: addition adds something to it, rotation turns pairs of its features, nothing leaves "
+      "it "
+      "alone. Scalings stretch rope beyond the length a model was trained with.";
+  verb.examples = "posenc list\nposenc list --json\nposenc list --scalings";
+  verb.command = program.add_subcommand(verb.name);
+  auto json = std::make_shared<bool>(false);
+  auto scalings = std::make_shared<bool>(false);
+  verb.command.add_flag("--scalings", *scalings, "every scaling of rope instead, with its formula and its fields");
+  verb.command.add_flag("--json", *json, "one JSON document, with the default of every field");
+  verb.run = [json, scalings, verb] {
+    refuse_leftovers(verb.command);
+    if (*scalings) {
+      print(*json ? scalings_as_json() : scalings_as_text());
+    } else {
+      print(*json ? as_json() : as_text());
+    }
+    return 0;
+  };
+  return verb;
+}
+
+}  // namespace posenc::cli

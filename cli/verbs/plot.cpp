@@ -1,0 +1,317 @@
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "cli/arrays/numbers.h"
+#include "cli/flags/engine_flags.h"
+#include "cli/flags/length_flag.h"
+#include "cli/plots/kinds.h"
+#include "cli/plots/picture.h"
+#include "cli/system/failure.h"
+#include "cli/system/output_file.h"
+#include "cli/system/streams.h"
+#include "cli/system/terminal.h"
+#include "cli/verbs/verbs.h"
+
+namespace posenc::cli {
+namespace {
+
+constexpr int kPipeColumns = 80, kMostColumns = 120;
+constexpr std::int64_t kSmallestSide = 160, kLargestSide = 8000;
+
+struct PlotFlags {
+  std::string kind;
+  std::string zoom, at, shift, features;
+  std::string numerics = "exact", length, trained, factor;
+  std::string output, format, size;
+  std::optional<std::string> title;
+  bool lines = false, json = false, quiet = false, force = false;
+  EngineFlags engine;
+};
+
+void add_flags(Command verb, PlotFlags& flags) {
+  verb.add_option("KIND", flags.kind);
+  verb.add_option("-o,--output", flags.output,
+                  "write a picture: .svg, .png or .pdf; - is standard output. Without it, drawn in the terminal")
+      .type_name("FILE");
+  verb.add_option("--format", flags.format, "what -o - writes: svg, png or pdf (default svg)").type_name("WORD");
+  verb.add_option("--zoom", flags.zoom, "the positions to draw (decay: distances), from A up to, not including, B")
+      .type_name("A:B");
+  verb.add_option("--at", flags.at, "fingerprint, phasors: the position (default 37 and 10)").type_name("P");
+  verb.add_option("--shift", flags.shift, "phasors: second hands, so many positions later").type_name("K");
+  verb.add_option("--features", flags.features, "waves, heatmap, fingerprint: these features, as 0,2,4")
+      .type_name("N,N,…");
+  verb.add_flag("--lines", flags.lines, "bias: lines against distance in place of maps");
+  verb.add_option("--trained", flags.trained, "scaling: the trained length (default 4096, or what the scaling says)")
+      .type_name("N");
+  verb.add_option("--factor", flags.factor, "scaling: how many times longer (default 8)").type_name("X");
+  verb.add_option("--numerics", flags.numerics,
+                  "which angle: exact, or the float32 one of engines, hf-f32 or ggml-f32 (default exact)")
+      .type_name("WORD");
+  add_length_flag(verb, flags.length);
+  verb.add_option("--title", flags.title, "a title of your own; empty: none").type_name("TEXT");
+  verb.add_option("--size", flags.size, "of the picture in pixels (PDF: points), as 1200x800; text grows with it")
+      .type_name("WxH");
+  verb.add_flag("--json", flags.json, "the figure's data as one JSON document on standard output");
+  verb.add_flag("--force", flags.force, "replace FILE where it exists");
+  verb.add_flag("--quiet", flags.quiet, "no messages, only errors");
+  add_engine_flags(verb, flags.engine);
+}
+
+const PlotKind& kind_named(const std::string& name) {
+  std::vector<std::string_view> names;
+  for (const PlotKind& kind : plot_kinds()) {
+    if (kind.name == name) return kind;
+    names.push_back(kind.name);
+  }
+  if (name.empty()) refuse(fmt::format("plot: the kind is missing (one of {})", fmt::join(names, ", ")));
+  const std::string_view near = nearest_name(name, names);
+  refuse(fmt::format(
+      "plot: there is no kind '{}' ({})", name,
+      near.empty() ? fmt::format("there is {}", fmt::join(names, ", ")) : fmt::format("did you mean '{}'?", near)));
+}
+
+std::int64_t position_from(std::string_view text, std::string_view flag, std::int64_t most = kPositionLimit) {
+  const std::int64_t position = integer_from(text, flag);
+  if (position < 0 || position > most) refuse(fmt::format("{}: {} is not a position, 0 to 2^53 - 1", flag, text));
+  return position;
+}
+
+WholeRange zoom_from(const std::string& text) {
+  const std::size_t colon = text.find(':');
+  if (colon == std::string::npos) refuse(fmt::format("--zoom: '{}' is not of the form A:B, as 0:100", text));
+  const WholeRange range = {position_from(text.substr(0, colon), "--zoom"),
+                            position_from(text.substr(colon + 1), "--zoom")};
+  if (range.count() < 1)
+    refuse(fmt::format("--zoom: {} has no positions: {} is not above {}", text, range.to, range.from));
+  return range;
+}
+
+std::vector<std::int64_t> features_from(std::string_view text) {
+  std::vector<std::int64_t> features;
+  while (!text.empty()) {
+    const std::string_view one = text.substr(0, text.find(','));
+    features.push_back(integer_from(one, "--features"));
+    const bool ends_in_comma = text.size() == one.size() + 1;
+    text.remove_prefix(std::min(text.size(), one.size() + 1));
+    if (ends_in_comma || features.size() > 4096) refuse("--features: is not a list of at most 4096, as 0,2,4");
+  }
+  return features;
+}
+
+// Flags that the kind has no use for would be ignored in silence.
+void refuse_unused(const PlotFlags& flags) {
+  const auto only_for = [&](std::string_view flag, bool is_given, std::initializer_list<std::string_view> kinds) {
+    if (!is_given || std::find(kinds.begin(), kinds.end(), flags.kind) != kinds.end()) return;
+    refuse(fmt::format("plot: {} is for {}, not for {}", flag, fmt::join(kinds, " and "), flags.kind));
+  };
+  only_for("--at", !flags.at.empty(), {"fingerprint", "phasors"});
+  only_for("--shift", !flags.shift.empty(), {"phasors"});
+  only_for("--features", !flags.features.empty(), {"waves", "heatmap", "fingerprint"});
+  only_for("--lines", flags.lines, {"bias"});
+  only_for("--trained", !flags.trained.empty(), {"scaling"});
+  only_for("--factor", !flags.factor.empty(), {"scaling"});
+  only_for("--zoom", !flags.zoom.empty(), {"waves", "heatmap", "dots", "decay", "bias", "error"});
+}
+
+PlotRequest request_of(const PlotFlags& flags) {
+  PlotRequest request;
+  if (!flags.zoom.empty()) request.zoom = zoom_from(flags.zoom);
+  if (!flags.at.empty()) request.at = position_from(flags.at, "--at", kPositionLimit - 1);
+  if (!flags.shift.empty()) {
+    const std::int64_t shift = integer_from(flags.shift, "--shift");
+    if (shift < -kPositionLimit || shift > kPositionLimit) refuse("--shift: is too far");
+    request.shift = shift;
+  }
+  request.features = features_from(flags.features);
+  request.numerics = numerics_from(flags.numerics);
+  if (!flags.length.empty()) {
+    request.length = integer_from(flags.length, "--length");
+    if (request.length < 1) refuse(fmt::format("--length: {} must be at least 1", request.length));
+  }
+  if (!flags.trained.empty()) request.trained = integer_from(flags.trained, "--trained");
+  if (!flags.factor.empty()) request.factor = number_from(flags.factor, "--factor");
+  request.as_lines = flags.lines;
+  return request;
+}
+
+void add_schemes(PlotRequest& request, const PlotKind& kind, const SchemeRequest& first,
+                 const std::vector<SchemeRequest>& further) {
+  if (!first.is_chosen) {
+    for (const Scheme& scheme : kind.defaults) request.schemes.emplace_back().request.scheme = scheme;
+    return;
+  }
+  request.schemes.push_back({first, {}});
+  for (const SchemeRequest& scheme : further) request.schemes.push_back({scheme, {}});
+  if (static_cast<int>(request.schemes.size()) > kind.most_schemes) {
+    refuse(fmt::format("plot {}: shows {}, not {}", kind.name,
+                       kind.most_schemes == 1 ? "one scheme" : fmt::format("at most {} schemes", kind.most_schemes),
+                       request.schemes.size()));
+  }
+  for (PlottedScheme& scheme : request.schemes) {
+    // the buckets of T5 are there without its table
+    const bool needs_none = std::holds_alternative<T5>(scheme.request.scheme) && scheme.request.weights_path.empty();
+    if (!needs_none) scheme.weights = read_weights(scheme.request, {});
+  }
+}
+
+PictureFormat picture_format_named(std::string_view name, std::string_view what) {
+  if (name == "svg") return PictureFormat::kSvg;
+  if (name == "png") return PictureFormat::kPng;
+  if (name == "pdf") return PictureFormat::kPdf;
+  refuse(fmt::format("{}: '{}' is not one of svg, png, pdf", what, name));
+}
+
+// Nothing where it is drawn in the terminal.
+std::optional<PictureFormat> picture_format_of(const PlotFlags& flags) {
+  if (flags.json && !flags.output.empty()) refuse("--json writes to standard output; it excludes -o");
+  if (flags.output != "-" && !flags.format.empty())
+    refuse("--format is for -o -; a file's format follows from its name");
+  if (flags.output.empty()) {
+    if (!flags.size.empty()) refuse("--size is for -o; in the terminal a figure is as wide as that");
+    return std::nullopt;
+  }
+  if (flags.output == "-") {
+    const PictureFormat format =
+        flags.format.empty() ? PictureFormat::kSvg : picture_format_named(flags.format, "--format");
+    if (isatty(STDOUT_FILENO) == 1) refuse("standard output is a terminal; send it to a file or a pipe");
+    return format;
+  }
+  for (const std::string_view known : {"svg", "png", "pdf"}) {
+    if (flags.output.ends_with(fmt::format(".{}", known))) return picture_format_named(known, "-o");
+  }
+  refuse(fmt::format("{}: a figure is written to .svg, .png or .pdf, and this name ends in none", flags.output));
+}
+
+void set_size(Figure& figure, const std::string& text) {
+  if (text.empty()) return;
+  const std::size_t cross = text.find('x');
+  if (cross == std::string::npos) refuse(fmt::format("--size: '{}' is not of the form WxH, as 1200x800", text));
+  const auto side = [&](std::string_view digits) {
+    const std::int64_t pixels = integer_from(digits, "--size");
+    if (pixels < kSmallestSide || pixels > kLargestSide) {
+      refuse(fmt::format("--size: {} is not from {} to {}", pixels, kSmallestSide, kLargestSide));
+    }
+    return static_cast<int>(pixels);
+  };
+  figure.width = side(text.substr(0, cross));
+  figure.height = side(text.substr(cross + 1));
+}
+
+// The length of the character that the text begins with, or 0 where it begins with none.
+std::size_t character_length(std::string_view text) {
+  const auto byte = [&](std::size_t i) { return i < text.size() ? static_cast<unsigned char>(text[i]) : 0U; };
+  const auto follows = [&](std::size_t i, unsigned least = 0x80, unsigned most = 0xbf) {
+    return byte(i) >= least && byte(i) <= most;
+  };
+  const unsigned first = byte(0);
+  if (first < 0x80) return 1;
+  if (first >= 0xc2 && first <= 0xdf) return follows(1) ? 2 : 0;
+  // no long forms of short ones, no halves of pairs, nothing past U+10FFFF
+  if (first >= 0xe0 && first <= 0xef) {
+    return follows(1, first == 0xe0 ? 0xa0 : 0x80, first == 0xed ? 0x9f : 0xbf) && follows(2) ? 3 : 0;
+  }
+  if (first >= 0xf0 && first <= 0xf4) {
+    return follows(1, first == 0xf0 ? 0x90 : 0x80, first == 0xf4 ? 0x8f : 0xbf) && follows(2) && follows(3) ? 4 : 0;
+  }
+  return 0;
+}
+
+void set_title(Figure& figure, const std::optional<std::string>& title) {
+  if (!title) return;
+  for (std::string_view rest = *title; !rest.empty();) {
+    const std::size_t length = character_length(rest);
+    if (length == 0) refuse("--title: is not UTF-8");
+    rest.remove_prefix(length);
+  }
+  figure.title = one_line(*title);
+}
+
+int run(const PlotFlags& flags, const SchemeRequest& first, const std::vector<SchemeRequest>& further) {
+  use_engine(flags.engine);
+  const PlotKind& kind = kind_named(flags.kind);
+  const std::optional<PictureFormat> format = picture_format_of(flags);
+  refuse_unused(flags);
+  PlotRequest request = request_of(flags);
+  const bool colour = wants_colour(STDOUT_FILENO);
+  const int columns = isatty(STDOUT_FILENO) == 1 ? std::min(output_columns(), kMostColumns) : kPipeColumns;
+  if (!format && !flags.json) {
+    request.points = terminal_points(columns);
+    request.cells_across = columns - 12;
+    request.cells_down = terminal_cells_down(colour);
+  }
+  add_schemes(request, kind, first, further);
+  std::optional<OutputFile> file;
+  if (format && flags.output != "-") file.emplace(output_target(flags.output, flags.force));
+
+  Figure figure = kind.make(request);
+  set_title(figure, flags.title);
+  set_size(figure, flags.size);
+  if (flags.json) {
+    print(dump_json(to_json(figure)) + "\n");
+  } else if (!format) {
+    print(terminal_text(figure, columns, colour));
+  } else {
+    const std::string picture = picture_of(figure, *format, figure.width, figure.height);
+    if (!file) {
+      print(picture);
+      return kDone;
+    }
+    file->write(picture);
+    file->publish();
+    if (!flags.quiet) {
+      tell(fmt::format("wrote {}: {}, {} x {}", flags.output, kind.name, figure.width, figure.height));
+    }
+  }
+  return kDone;
+}
+
+std::string details() {
+  std::string text = "KIND is one of:\n";
+  for (const PlotKind& kind : plot_kinds()) text += fmt::format("{}: {}\n", kind.name, kind.summary);
+  return text +
+         "A kind has a scheme of its own where none is named. decay and scaling take several, each with the flags "
+         "behind it. Waves too fast for the drawing are shaded, never drawn as slow ones. Pictures are made by "
+         "gnuplot; in a terminal a figure is drawn without it.";
+}
+
+}  // namespace
+
+Verb plot_verb(Command program, const std::shared_ptr<SchemeRequest>& scheme,
+               const std::shared_ptr<std::vector<SchemeRequest>>& further) {
+  static const std::string kDetails = details();
+  Verb verb;
+  verb.name = "plot";
+  verb.summary = "figures of schemes in the terminal or as SVG, PNG, PDF: waves, maps, decay, errors";
+  verb.usage = "KIND [SCHEME ...] [-o F.svg|F.png|F.pdf] [options]";
+  verb.details = kDetails;
+  verb.examples =
+      "posenc plot waves\n"
+      "posenc plot waves sinusoidal --width 64 --zoom 0:100000 -o waves.svg\n"
+      "posenc plot heatmap rope --dims 64 -o map.png --size 1200x800\n"
+      "posenc plot fingerprint --at 1000003\n"
+      "posenc plot phasors rope --dims 8 --at 10 --shift 3\n"
+      "posenc plot dots --zoom 10000000:10000032 --numerics hf-f32\n"
+      "posenc plot decay rope --base 500000 alibi --heads 4 -o decay.pdf\n"
+      "posenc plot bias t5 --lines --zoom 0:128\n"
+      "posenc plot scaling rope --base 500000 --trained 8192 --factor 16\n"
+      "posenc plot error --zoom 1:10000000 --json";
+  verb.command = program.add_subcommand(verb.name);
+  auto flags = std::make_shared<PlotFlags>();
+  add_flags(verb.command, *flags);
+  add_scheme_commands(verb.command, scheme);
+  verb.run = [flags, scheme, further, verb] {
+    refuse_leftovers(verb.command);
+    return run(*flags, *scheme, *further);
+  };
+  return verb;
+}
+
+}  // namespace posenc::cli

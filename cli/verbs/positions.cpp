@@ -1,0 +1,182 @@
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "cli/arrays/array_name.h"
+#include "cli/arrays/input_array.h"
+#include "cli/arrays/numbers.h"
+#include "cli/system/failure.h"
+#include "cli/system/output_file.h"
+#include "cli/system/streams.h"
+#include "cli/verbs/verbs.h"
+#include "posenc/json.h"
+#include "posenc/positions.h"
+
+namespace posenc::cli {
+namespace {
+
+constexpr std::int64_t kMostIds = std::int64_t{1} << 27;  // 1 GiB of them: more is a slip of the keyboard
+
+struct PositionsFlags {
+  std::string mask, lengths, grid, output;
+  std::string rule = "cumulative", padding, first;
+  bool json = false, force = false, quiet = false;
+};
+
+struct Ids {
+  Extents shape;
+  std::vector<std::int64_t> values;
+};
+
+std::vector<std::int64_t> list_from(std::string_view text, std::string_view flag) {
+  std::vector<std::int64_t> values;
+  while (true) {
+    const std::size_t comma = text.find(',');
+    values.push_back(integer_from(text.substr(0, comma), flag));
+    if (values.back() < 0) refuse(fmt::format("{}: {} is negative", flag, values.back()));
+    if (comma == std::string_view::npos) return values;
+    text.remove_prefix(comma + 1);
+  }
+}
+
+void check_count(std::int64_t count, std::string_view flag) {
+  if (count >= 0 && count <= kMostIds) return;
+  refuse(fmt::format("{}: more than {} positions", flag, kMostIds));
+}
+
+Ids from_mask(const PositionsFlags& flags) {
+  const NpyArray mask = load_array(InputArray(flags.mask));
+  if (mask.type != DataType::kI64) refuse(fmt::format("{}: a mask holds integers, 1 for a token", flags.mask));
+  if (mask.shape.rank < 1 || mask.shape.rank > 2) {
+    refuse(fmt::format("{}: a mask is [sequence] or [batch, sequence], not {}", flags.mask, to_string(mask.shape)));
+  }
+  MaskOptions options{.batch = mask.shape.rank == 2 ? mask.shape[0] : 1};
+  if (flags.rule == "roberta") {
+    options.rule = MaskRule::kRoberta;
+  } else if (flags.rule != "cumulative") {
+    refuse(fmt::format("--rule: '{}' is not one of cumulative, roberta", flags.rule));
+  }
+  if (!flags.padding.empty()) options.padding = integer_from(flags.padding, "--padding");
+  const std::span<const std::int64_t> values(reinterpret_cast<const std::int64_t*>(mask.bytes.data()),
+                                             mask.bytes.size() / sizeof(std::int64_t));
+  for (const std::int64_t value : values) {
+    if (value != 0 && value != 1) refuse(fmt::format("{}: a mask holds 0 and 1, but here is {}", flags.mask, value));
+  }
+  return {mask.shape, positions_from_mask(values, options)};
+}
+
+Ids from_lengths(const PositionsFlags& flags) {
+  const std::vector<std::int64_t> lengths = list_from(flags.lengths, "--lengths");
+  std::int64_t total = 0;
+  for (const std::int64_t length : lengths) {
+    check_count(length, "--lengths");
+    check_count(total += length, "--lengths");
+  }
+  return {{total}, packed_positions(lengths)};
+}
+
+Ids from_grid(const PositionsFlags& flags) {
+  const std::vector<std::int64_t> extents = list_from(flags.grid, "--grid");
+  if (extents.size() > 3) refuse("--grid: has one to three axes, as T,H,W");
+  std::int64_t total = 1;
+  for (const std::int64_t extent : extents) {
+    check_count(extent, "--grid");
+    check_count(total *= extent, "--grid");
+  }
+  return {{static_cast<std::int64_t>(extents.size()), total}, grid_positions(extents)};
+}
+
+// Text that another program or --positions takes: one row for each axis or sequence.
+std::string as_text(const Ids& ids) {
+  const std::int64_t columns = ids.shape.back(0);
+  std::string text;
+  for (std::size_t i = 0; i < ids.values.size(); ++i) {
+    const bool is_last = (static_cast<std::int64_t>(i) + 1) % columns == 0;
+    text += fmt::format("{}{}", ids.values[i], is_last ? "\n" : ",");
+  }
+  return text;
+}
+
+std::string as_json(const Ids& ids) {
+  Json::Array shape, values(ids.values.begin(), ids.values.end());
+  for (int axis = 0; axis < ids.shape.rank; ++axis) shape.emplace_back(ids.shape[axis]);
+  return dump_json(Json::Object{{"shape", std::move(shape)}, {"positions", std::move(values)}}) + "\n";
+}
+
+void write_file(const PositionsFlags& flags, const Ids& ids) {
+  const bool is_npy = flags.output.ends_with(".npy");
+  if (!is_npy && !flags.output.ends_with(".safetensors")) {
+    refuse(fmt::format("{}: positions are written to a .npy or .safetensors file", flags.output));
+  }
+  OutputFile file(output_target(flags.output, flags.force));
+  file.write(
+      array_head(is_npy ? ArrayFormat::kNpy : ArrayFormat::kSafetensors, "positions", DataType::kI64, ids.shape));
+  file.write({reinterpret_cast<const char*>(ids.values.data()), ids.values.size() * sizeof(std::int64_t)});
+  file.publish();
+  if (!flags.quiet) tell(fmt::format("wrote {}: {} i64", flags.output, to_string(ids.shape)));
+}
+
+int run(const PositionsFlags& flags) {
+  const int given = (flags.mask.empty() ? 0 : 1) + (flags.lengths.empty() ? 0 : 1) + (flags.grid.empty() ? 0 : 1);
+  if (given != 1) refuse("positions: one of --mask, --lengths and --grid says what to make");
+  Ids ids = !flags.mask.empty() ? from_mask(flags) : !flags.lengths.empty() ? from_lengths(flags) : from_grid(flags);
+  if (!flags.first.empty()) {
+    const std::int64_t first = integer_from(flags.first, "--first");
+    if (first < 0 || first > kPositionLimit - kMostIds) refuse(fmt::format("--first: {} is not a position", first));
+    for (std::int64_t& id : ids.values) id += first;
+  }
+  if (!flags.output.empty() && flags.output != "-") {
+    write_file(flags, ids);
+    return kDone;
+  }
+  print(flags.json ? as_json(ids) : as_text(ids));
+  return kDone;
+}
+
+}  // namespace
+
+Verb positions_verb(Command program) {
+  Verb verb;
+  verb.name = "positions";
+  verb.summary = "position ids from padding masks, packed sequences and grids";
+  verb.usage = "--mask F | --lengths 5,3,8 | --grid T,H,W [-o FILE]";
+  verb.details =
+      "Prints one line for each sequence or axis, or writes a file that --positions @FILE takes. A mask counts "
+      "tokens "
+      "and skips padding; packed sequences each begin at 0; a grid has one line for each axis, its points row by "
+      "row.";
+  verb.examples =
+      "posenc positions --lengths 5,3,8\n"
+      "posenc positions --grid 2,3,4 -o thw.npy\n"
+      "posenc positions --mask mask.npy --rule roberta";
+  verb.command = program.add_subcommand(verb.name);
+  auto flags = std::make_shared<PositionsFlags>();
+  verb.command
+      .add_option("--mask", flags->mask, "integers [sequence] or [batch, sequence]: 1 for a token, 0 for padding")
+      .type_name("FILE");
+  verb.command.add_option("--lengths", flags->lengths, "lengths of sequences that are packed one after the other")
+      .type_name("N,N,…");
+  verb.command.add_option("--grid", flags->grid, "extents of an image or video: H,W or T,H,W").type_name("T,H,W");
+  verb.command
+      .add_option(
+          "--rule", flags->rule,
+          "of a mask: cumulative, the first token is 0; roberta, it is one past --padding (default cumulative)")
+      .type_name("WORD");
+  verb.command.add_option("--padding", flags->padding, "position of padding (default 1)").type_name("N");
+  verb.command.add_option("--first", flags->first, "added to every position (default 0)").type_name("N");
+  verb.command.add_option("-o,--output", flags->output, "a .npy or .safetensors file of int64").type_name("FILE");
+  verb.command.add_flag("--json", flags->json, "one JSON document with shape and positions");
+  verb.command.add_flag("--force", flags->force, "replace FILE where it exists");
+  verb.command.add_flag("--quiet", flags->quiet, "no messages, only errors");
+  verb.run = [flags, verb] {
+    refuse_leftovers(verb.command);
+    return run(*flags);
+  };
+  return verb;
+}
+
+}  // namespace posenc::cli

@@ -1,0 +1,177 @@
+#include <fmt/format.h>
+
+#include <array>
+#include <charconv>
+#include <cstdint>
+#include <ctime>
+#include <map>
+#include <optional>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "cli/arrays/numbers.h"
+#include "cli/pages/practice_plan.h"
+#include "cli/pages/practice_session.h"
+#include "cli/system/failure.h"
+#include "cli/system/progress_file.h"
+#include "cli/system/streams.h"
+#include "cli/verbs/verbs.h"
+
+namespace posenc::cli {
+namespace {
+
+constexpr std::int64_t kMostItems = 10000;
+constexpr std::int64_t kSecondsOfDay = 86400;
+
+struct PracticeFlags {
+  std::string kind, tag, seed, count, today;
+  bool no_progress = false, list = false, json = false;
+};
+
+std::int64_t day_number(std::tm date) {
+  date.tm_hour = date.tm_min = date.tm_sec = 0;
+  return static_cast<std::int64_t>(timegm(&date)) / kSecondsOfDay;
+}
+
+std::string date_of(std::int64_t day) {
+  const auto seconds = static_cast<std::time_t>(day * kSecondsOfDay);
+  std::tm parts{};
+  std::array<char, 32> text{};
+  if (gmtime_r(&seconds, &parts) != nullptr) std::strftime(text.data(), text.size(), "%Y-%m-%d", &parts);
+  return text.data();
+}
+
+// The learner's own day: it begins at midnight where they are.
+std::int64_t today(const std::string& given) {
+  if (given.empty()) {
+    const std::time_t now = std::time(nullptr);
+    std::tm parts{};
+    if (localtime_r(&now, &parts) == nullptr) return static_cast<std::int64_t>(now) / kSecondsOfDay;
+    return day_number(parts);
+  }
+  std::tm parts{};
+  const auto part = [&](std::size_t at, std::size_t length) {
+    int value = -1;
+    if (given.size() == 10) std::from_chars(given.data() + at, given.data() + at + length, value);
+    return value;
+  };
+  parts.tm_year = part(0, 4) - 1900;
+  parts.tm_mon = part(5, 2) - 1;
+  parts.tm_mday = part(8, 2);
+  const std::int64_t day = day_number(parts);
+  // whatever is no date comes back as another one
+  if (date_of(day) != given || day < 0) refuse(fmt::format("--today: '{}' is not a date such as 2026-11-15", given));
+  return day;
+}
+
+std::uint64_t seed_from(const std::string& given) {
+  if (given.empty()) return std::random_device()() % 1'000'000;
+  const std::int64_t seed = integer_from(given, "--seed");
+  if (seed < 0) refuse(fmt::format("--seed: {} is negative", seed));
+  return static_cast<std::uint64_t>(seed);
+}
+
+std::string plan_json(const PracticeWish& wish) {
+  Json::Array items;
+  for (const PracticeItem& item : practice_plan(wish, {})) items.push_back(as_json(item, wish.seed));
+  return dump_json(Json::Object{{"seed", std::to_string(wish.seed)}, {"items", std::move(items)}}, 2) + "\n";
+}
+
+// "4 tomorrow, 3 on 2026-11-21"
+std::string outlook(const PracticeProgress& progress, std::int64_t day) {
+  std::map<std::int64_t, int> due;
+  for (const auto& [id, state] : progress.items) ++due[std::max(state.due, day)];
+  std::string text;
+  int shown = 0;
+  for (const auto& [when, count] : due) {
+    if (++shown > 3) break;
+    const std::string words = when == day       ? "today"
+                              : when == day + 1 ? "tomorrow"
+                                                : fmt::format("on {}", date_of(when));
+    text += fmt::format("{}{} {}", text.empty() ? "" : ", ", count, words);
+  }
+  return text;
+}
+
+int run(const PracticeFlags& flags) {
+  PracticeWish wish;
+  wish.kind = flags.kind;
+  wish.tag = flags.tag;
+  wish.seed = seed_from(flags.seed);
+  wish.day = today(flags.today);
+  if (!flags.count.empty()) wish.count = integer_from(flags.count, "--count");
+  if (wish.count < 1 || wish.count > kMostItems) {
+    refuse(fmt::format("--count: {} is not from 1 to {}", wish.count, kMostItems));
+  }
+  if (flags.json) {
+    print(flags.list ? practice_list_json() : plan_json(wish));
+    return kDone;
+  }
+
+  std::optional<ProgressFile> file;
+  PracticeProgress progress;
+  if (!flags.no_progress) {
+    file.emplace();
+    progress = file->load();
+  }
+  if (flags.list) {
+    print(practice_list(wish, progress));
+    return kDone;
+  }
+  const std::vector<PracticeItem> items = practice_plan(wish, progress);
+  if (items.empty()) {
+    print(fmt::format("Nothing is due: {}.\n", outlook(progress, wish.day)));
+    return kDone;
+  }
+  const std::vector<Review> reviews = practice(items, wish.seed, wish.day, [&](const Review& review) {
+    if (file) progress = file->add(review);
+  });
+  if (!file) {
+    print("Nothing was kept (--no-progress).\n");
+  } else if (!reviews.empty()) {
+    print(fmt::format("Due: {}. Kept in {}.\n", outlook(progress, wish.day), one_line(file->path())));
+  }
+  return kDone;
+}
+
+}  // namespace
+
+Verb practice_verb(Command program) {
+  Verb verb;
+  verb.name = "practice";
+  verb.summary = "questions, cards and endless fill-ins, graded, with spaced repetition";
+  verb.usage = "[--kind questions|cards|fill-ins] [--tag TAG] [--count N]";
+  verb.details =
+      "Asks what is due, then what is new. Fill-ins are made from a seed, so there is no end of them, and a wrong "
+      "number "
+      "is traced to the mistake that gives it. Questions and cards come back after 1 day, 6 days and then ever later "
+      "(SM-2), sooner where they were hard. Progress is kept in $XDG_DATA_HOME/posenc/practice.json or "
+      "~/.local/share/posenc/practice.json after every answer.";
+  verb.examples =
+      "posenc practice\n"
+      "posenc practice --kind fill-ins --tag rope\n"
+      "posenc practice --list\n"
+      "posenc practice --kind fill-ins --seed 7 --count 3 --json";
+  verb.command = program.add_subcommand(verb.name);
+  auto flags = std::make_shared<PracticeFlags>();
+  verb.command.add_option("--kind", flags->kind, "questions, cards or fill-ins; all of them otherwise")
+      .type_name("WORD");
+  verb.command.add_option("--tag", flags->tag, "only what is about this: rope, alibi, bugs, pe-value …")
+      .type_name("TAG");
+  verb.command.add_option("--count", flags->count, "how many (default 10)").type_name("N");
+  verb.command.add_option("--seed", flags->seed, "the same seed asks the same (default: another each time)")
+      .type_name("N");
+  verb.command.add_option("--today", flags->today, "as if it were this day, YYYY-MM-DD").type_name("DATE");
+  verb.command.add_flag("--no-progress", flags->no_progress, "read and keep nothing");
+  verb.command.add_flag("--list", flags->list, "what there is and when it is due, and ask nothing");
+  verb.command.add_flag("--json", flags->json,
+                        "what would be asked of a beginner, with answers, and ask nothing; with --list, everything");
+  verb.run = [flags, verb] {
+    refuse_leftovers(verb.command);
+    return run(*flags);
+  };
+  return verb;
+}
+
+}  // namespace posenc::cli

@@ -1,0 +1,297 @@
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "cli/arrays/elements.h"
+#include "cli/arrays/numbers.h"
+#include "cli/arrays/table_stream.h"
+#include "cli/arrays/table_text.h"
+#include "cli/flags/engine_flags.h"
+#include "cli/flags/length_flag.h"
+#include "cli/system/failure.h"
+#include "cli/system/output_file.h"
+#include "cli/system/streams.h"
+#include "cli/system/terminal.h"
+#include "cli/verbs/table_bias.h"
+#include "cli/verbs/table_rotation.h"
+#include "cli/verbs/verbs.h"
+
+namespace posenc::cli {
+namespace {
+
+struct TableFlags {
+  std::string positions, grid, queries, keys;
+  std::string output, format;
+  std::string dtype = "f32", numerics = "exact";
+  std::string digits = "3", max_bytes = "64GiB";
+  std::string length;
+  bool json = false, quiet = false, force = false;
+  EngineFlags engine;
+};
+
+void add_flags(Command verb, TableFlags& flags) {
+  verb.add_option("--positions", flags.positions,
+                  "which positions: 8 (one), 0:8 (from 0 up to, not including, 8), 0:4096:64 (every 64th), 0,1,5 (a "
+                  "list), @ids.npy (int64, [n] or [axes, n])")
+      .type_name("P");
+  verb.add_option("--grid", flags.grid, "for schemes with axes: every point of a grid, row by row, as 14,14")
+      .type_name("H,W");
+  verb.add_option("--queries", flags.queries, "for biases, [heads, queries, keys]: where the queries stand")
+      .type_name("P");
+  verb.add_option("--keys", flags.keys, "where the keys stand (default: where the queries do)").type_name("P");
+  verb.add_option(
+          "-o,--output", flags.output,
+          "write a file: .npy, .safetensors, .csv or .json; - is standard output. Without it, a table to read")
+      .type_name("FILE");
+  verb.add_option("--format", flags.format, "what -o - writes: npy, safetensors, csv or json (default npy)")
+      .type_name("WORD");
+  verb.add_flag("--json", flags.json, "one JSON document on standard output, nothing else");
+  verb.add_option("--dtype", flags.dtype, "type of the values: f32, f64, f16 or bf16 (default f32)")
+      .type_name("TYPE");
+  verb.add_option("--numerics", flags.numerics,
+                  "which angle: exact, or the float32 one of engines, hf-f32 or ggml-f32 (default exact)")
+      .type_name("WORD");
+  add_length_flag(verb, flags.length);
+  verb.add_option("--digits", flags.digits, "digits after the point in the table to read (default 3)").type_name("N");
+  verb.add_option("--max-bytes", flags.max_bytes, "refuse a larger table (default 64GiB)").type_name("SIZE");
+  verb.add_flag("--force", flags.force, "replace FILE where it exists");
+  verb.add_flag("--quiet", flags.quiet, "no messages and no progress bar, only errors");
+  add_engine_flags(verb, flags.engine);
+}
+
+bool goes_to_stdout(const TableFlags& flags) { return flags.json || flags.output == "-"; }
+
+TableFormat table_format_named(std::string_view name, std::string_view what) {
+  if (name == "npy") return TableFormat::kNpy;
+  if (name == "safetensors") return TableFormat::kSafetensors;
+  if (name == "csv") return TableFormat::kCsv;
+  if (name == "json") return TableFormat::kJson;
+  refuse(fmt::format("{}: '{}' is not one of npy, safetensors, csv, json", what, name));
+}
+
+// Nothing where a person is to read it.
+std::optional<TableFormat> table_format_of(const TableFlags& flags) {
+  if (flags.json) {
+    if (!flags.output.empty()) refuse("--json writes to standard output; for a file use -o FILE.json alone");
+    return TableFormat::kJson;
+  }
+  if (flags.output.empty()) {
+    if (!flags.format.empty()) refuse("--format is for -o -");
+    return std::nullopt;
+  }
+  if (flags.output == "-") {
+    const TableFormat format =
+        flags.format.empty() ? TableFormat::kNpy : table_format_named(flags.format, "--format");
+    if (is_binary(format) && isatty(STDOUT_FILENO) == 1) {
+      refuse("standard output is a terminal; send it to a file or a pipe, or use --format csv");
+    }
+    return format;
+  }
+  if (!flags.format.empty()) refuse("--format is for -o -; a file's format follows from its name");
+  const std::size_t dot = flags.output.rfind('.');
+  const std::size_t slash = flags.output.rfind('/');
+  if (dot == std::string::npos || (slash != std::string::npos && dot < slash)) {
+    refuse(fmt::format("{}: a table is written to .npy, .safetensors, .csv or .json, and this name ends in none",
+                       flags.output));
+  }
+  for (const std::string_view known : {"npy", "safetensors", "csv", "json"}) {
+    if (flags.output.substr(dot + 1) == known) return table_format_named(known, "-o");
+  }
+  refuse(fmt::format("{}: a table is written to .npy, .safetensors, .csv or .json, not {}", flags.output,
+                     flags.output.substr(dot)));
+}
+
+PositionList positions_of(const TableFlags& flags) {
+  if (!flags.positions.empty() && !flags.grid.empty()) refuse("--positions and --grid exclude each other");
+  if (!flags.grid.empty()) return positions_of_grid(flags.grid);
+  if (flags.positions.empty()) refuse("table: the positions are missing, for example --positions 0:8");
+  return positions_from(flags.positions);
+}
+
+// Before anything is computed: even the frequencies of a million columns take their time.
+void refuse_too_large(const Scheme& scheme, const PositionList& positions, DataType type, TableFormat format,
+                      std::int64_t limit) {
+  const auto dims = integer_field(scheme, "dims");  // of a rotation: half of them cosines, half sines
+  const auto width = dims ? dims : integer_field(scheme, "width");
+  if (!width || *width < 1) return;  // not for us to judge
+  const double bytes = table_bytes(static_cast<double>(positions.count), static_cast<double>(*width), type, format);
+  if (bytes <= static_cast<double>(limit)) return;
+  const std::string shape =
+      dims ? fmt::format("2 x {} x {}", positions.count, *dims / 2) : fmt::format("{} x {}", positions.count, *width);
+  refuse(fmt::format("table of {} {} needs {}; limit is {} (--max-bytes)", shape, spoken_name(type), in_bytes(bytes),
+                     in_bytes(static_cast<double>(limit))));
+}
+
+int digits_of(const TableFlags& flags) {
+  constexpr std::int64_t kMostDigits = 60;
+  const std::int64_t digits = integer_from(flags.digits, "--digits");
+  if (digits < 0 || digits > kMostDigits)
+    refuse(fmt::format("--digits: {} is not from 0 to {}", digits, kMostDigits));
+  return static_cast<int>(digits);
+}
+
+// A table of any form, which is still to be made: its shape in a .npy, and two ways to show it.
+struct Table {
+  Extents shape;
+  DataType type = DataType::kF32;
+  std::function<std::string(TableFormat)> head;
+  std::function<void(TableFormat, const ByteSink&)> write;
+  std::function<std::string()> text;
+};
+
+Table table_of(TableJob job, const TableFlags& flags, int digits) {
+  check_axes(name_of(job.scheme), axes_of(job.form), job.positions);
+  const auto shared = std::make_shared<const TableJob>(std::move(job));
+  return {{shared->positions.count, shared->form.width},
+          shared->type,
+          [=](TableFormat format) { return table_head(*shared, format); },
+          [=, &flags](TableFormat format, const ByteSink& sink) { write_table(*shared, format, sink, !flags.quiet); },
+          [=] { return table_text(*shared, digits, output_columns(), wants_colour(STDOUT_FILENO)); }};
+}
+
+Table table_of(RotationTableJob job, const TableFlags& flags, int digits) {
+  check_axes(name_of(job.scheme), axes_of(job.form), job.positions);
+  const auto shared = std::make_shared<const RotationTableJob>(std::move(job));
+  const auto write = [=, &flags](TableFormat format, const ByteSink& sink) {
+    write_rotation_table(*shared, format, sink, !flags.quiet);
+  };
+  return {shared->shape(), shared->type, [=](TableFormat format) { return rotation_table_head(*shared, format); },
+          write, [=] { return rotation_table_text(*shared, digits, output_columns(), wants_colour(STDOUT_FILENO)); }};
+}
+
+void write_file(const Table& table, TableFormat format, const TableFlags& flags, OutputFile& file) {
+  const auto data_bytes = count_of(table.shape) * size_of(table.type);
+  if (is_binary(format)) {
+    file.reserve(static_cast<std::int64_t>(table.head(format).size()) + data_bytes);
+  }
+  table.write(format, [&](std::string_view bytes) { file.write(bytes); });
+  file.publish();
+  if (!flags.quiet) tell(fmt::format("wrote {}: {} {}", flags.output, to_string(table.shape), name_of(table.type)));
+}
+
+// Where queries and keys stand. A grid is for both.
+BiasTableJob bias_job_of(const TableFlags& flags, const Scheme& scheme) {
+  const std::string_view name = name_of(scheme);
+  BiasTableJob job;
+  if (!flags.positions.empty()) refuse(fmt::format("{}: takes --queries and --keys instead of --positions", name));
+  if (!flags.grid.empty()) {
+    if (!flags.queries.empty() || !flags.keys.empty()) refuse("--grid and --queries or --keys exclude each other");
+    job.queries = job.keys = positions_of_grid(flags.grid);
+  } else {
+    if (flags.queries.empty()) refuse(fmt::format("{}: the queries are missing, for example --queries 0:8", name));
+    job.queries = positions_from(flags.queries, "--queries");
+    job.keys = flags.keys.empty() ? job.queries : positions_from(flags.keys, "--keys");
+  }
+  job.scheme = scheme;
+  job.type = float_type_from(flags.dtype);
+  return job;
+}
+
+int run_bias(const TableFlags& flags, SchemeRequest& request, int digits, std::optional<TableFormat> format) {
+  BiasTableJob job = bias_job_of(flags, request.scheme);
+  refuse_vectors(request.scheme);
+  const NpyArray weights = read_weights(request, {.void2_is_bf16 = job.type == DataType::kBF16});
+  job.scheme = request.scheme;
+  Situation now;
+  now.numerics = numerics_from(flags.numerics);
+  now.length = length_of(job);
+  job.form = std::get<Bias>(form_of(request, now, weights));
+  check_bias_job(job, format.value_or(TableFormat::kNpy), bytes_from(flags.max_bytes, "--max-bytes"));
+  if (!format) {
+    print(bias_table_text(job, digits, output_columns(), wants_colour(STDOUT_FILENO)));
+    return kDone;
+  }
+  if (goes_to_stdout(flags)) {
+    write_bias_table(job, *format, print, !flags.quiet);
+    return kDone;
+  }
+  OutputFile file(output_target(flags.output, flags.force));
+  write_bias_table(
+      job, *format, [&](std::string_view bytes) { file.write(bytes); }, !flags.quiet);
+  file.publish();
+  if (!flags.quiet) tell(fmt::format("wrote {}: {} {}", flags.output, to_string(shape_of(job)), name_of(job.type)));
+  return kDone;
+}
+
+int run(const TableFlags& flags, SchemeRequest& request) {
+  use_engine(flags.engine);
+  const int digits = digits_of(flags);
+  const std::optional<TableFormat> format = table_format_of(flags);
+  if (is_bias(request.scheme)) return run_bias(flags, request, digits, format);
+  if (!flags.queries.empty() || !flags.keys.empty()) {
+    refuse(fmt::format("{}: takes --positions; --queries and --keys are for biases", name_of(request.scheme)));
+  }
+
+  const DataType type = float_type_from(flags.dtype);
+  PositionList positions = positions_of(flags);
+  // bytes without a meaning of their own are bf16 where that is what is asked for
+  const NpyArray weights = read_weights(request, {.void2_is_bf16 = type == DataType::kBF16});
+  refuse_too_large(request.scheme, positions, type, format.value_or(TableFormat::kNpy),
+                   bytes_from(flags.max_bytes, "--max-bytes"));
+  Situation now;
+  now.numerics = numerics_from(flags.numerics);
+  now.length = length_from(flags.length, request.scheme);
+  std::optional<OutputFile> file;
+  if (format && !goes_to_stdout(flags)) file.emplace(output_target(flags.output, flags.force));
+
+  Form form = form_of(request, now, weights);
+  Table table;
+  if (auto* const addition = std::get_if<Addition>(&form)) {
+    table = table_of(TableJob{request.scheme, std::move(*addition), std::move(positions), type}, flags, digits);
+  } else if (auto* const rotation = std::get_if<Rotation>(&form)) {
+    table =
+        table_of(RotationTableJob{request.scheme, std::move(*rotation), std::move(positions), type}, flags, digits);
+  } else {
+    refuse(fmt::format("{}: adds nothing, so there is no table", name_of(request.scheme)));
+  }
+
+  if (file) {
+    write_file(table, *format, flags, *file);
+  } else if (format) {
+    table.write(*format, print);
+  } else {
+    print(table.text());
+  }
+  return kDone;
+}
+
+}  // namespace
+
+Verb table_verb(Command program, const std::shared_ptr<SchemeRequest>& scheme) {
+  Verb verb;
+  verb.name = "table";
+  verb.summary = "the numbers of a scheme: one row for each position, or for biases one for each query";
+  verb.usage = "SCHEME --positions P [options], or for biases --queries P --keys P";
+  verb.details =
+      "Sines and cosines are exact: correctly rounded at every position below 2^53, the same bytes on every machine. "
+      "A table of any length is made piece by piece, and a file appears whole or not at all. SCHEME is a name or "
+      "JSON, as {\"scheme\":\"sinusoidal\",\"width\":4}.";
+  verb.examples =
+      "posenc table sinusoidal --width 4 --positions 0:4\n"
+      "posenc table sinusoidal --width 512 --positions 0:4096 -o pe.npy\n"
+      "posenc table sinusoidal --width 8 --positions 0,1,1000003 --digits 9 --numerics hf-f32\n"
+      "posenc table sinusoidal --width 768 --axes 2 --grid 14,14 --layout sin-cos -o vit.npy\n"
+      "posenc table rope --dims 8 --positions 0:4\n"
+      "posenc table rope --scaling yarn:factor=4,original_length=32768 --positions 0:131072:4096 --json\n"
+      "posenc table alibi --heads 8 --queries 0:6\n"
+      "posenc table t5 --table t5.npy --queries 0:512 -o bias.npy\n"
+      "posenc table '{\"scheme\":\"sinusoidal\",\"width\":4}' --positions 0:4 --json";
+  verb.command = program.add_subcommand(verb.name);
+  auto flags = std::make_shared<TableFlags>();
+  add_flags(verb.command, *flags);
+  add_scheme_commands(verb.command, scheme);
+  verb.run = [flags, scheme, verb] {
+    const std::vector<std::string> words = verb.command.remaining();
+    require_scheme(verb, *scheme, words.empty() ? "" : words.front());
+    refuse_leftovers(verb.command);
+    return run(*flags, *scheme);
+  };
+  return verb;
+}
+
+}  // namespace posenc::cli

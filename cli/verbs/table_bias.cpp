@@ -1,0 +1,250 @@
+#include "cli/verbs/table_bias.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "cli/arrays/array_name.h"
+#include "cli/arrays/elements.h"
+#include "cli/arrays/elision.h"
+#include "cli/arrays/numbers.h"
+#include "cli/system/failure.h"
+#include "cli/system/progress.h"
+#include "cli/system/signals.h"
+#include "cli/system/terminal.h"
+#include "posenc/apply.h"
+
+namespace posenc::cli {
+namespace {
+
+struct Range {
+  std::int64_t least, most;
+};
+Range range_of(const PositionList& list) {
+  if (list.ids.empty()) return {list.first, list.first + (list.count - 1) * list.step};
+  const auto [least, most] = std::minmax_element(list.ids.begin(), list.ids.end());
+  return {*least, *most};
+}
+
+/// One head of a form: a file has one head after the other.
+Bias head_of(const Bias& form, std::int64_t head) {
+  const auto h = static_cast<std::size_t>(head);
+  if (const auto* slopes = std::get_if<Slopes>(&form.source)) return {1, Slopes{{slopes->slopes[h]}}};
+  if (const auto* ratios = std::get_if<DistanceRatios>(&form.source)) {
+    DistanceRatios one = *ratios;
+    const std::size_t width = ratios->hidden_weights.size();
+    const auto first = ratios->output_weights.begin() + static_cast<std::ptrdiff_t>(h * width);
+    one.output_weights.assign(first, first + static_cast<std::ptrdiff_t>(width));
+    one.output_biases = {ratios->output_biases[h]};
+    return {1, std::move(one)};
+  }
+  DistanceTable one = std::get<DistanceTable>(form.source);
+  if (one.weights.data != nullptr) {
+    const std::int64_t bytes = head * one.weights.strides[1] * size_of(one.weights.type);
+    one.weights.data = static_cast<const std::byte*>(one.weights.data) + bytes;
+    one.weights.shape[1] = 1;
+    return {1, std::move(one)};
+  }
+  const auto heads = static_cast<std::size_t>(form.heads), rows = one.values.size() / heads;
+  for (std::size_t row = 0; row < rows; ++row) one.values[row] = one.values[row * heads + h];
+  one.values.resize(rows);
+  return {1, std::move(one)};
+}
+
+/// Some queries of one head: [queries, keys].
+struct BiasBlock {
+  std::int64_t head, first, queries;
+  const std::byte* data;
+};
+
+class BlockMaker {
+ public:
+  explicit BlockMaker(const BiasTableJob& job) : job_(job), keys_(slice(job.keys, 0, job.keys.count, key_ids_)) {}
+
+  std::vector<std::byte> make(const Bias& head, std::int64_t first, std::int64_t queries) const {
+    std::vector<std::byte> bytes(static_cast<std::size_t>(queries * job_.keys.count * size_of(job_.type)));
+    std::vector<std::int64_t> scratch;
+    bias({bytes.data(), job_.type, {1, queries, job_.keys.count}}, slice(job_.queries, first, queries, scratch),
+         keys_, head);
+    return bytes;
+  }
+
+ private:
+  const BiasTableJob& job_;
+  std::vector<std::int64_t> key_ids_;
+  Positions keys_;
+};
+
+template <class Visit> void for_each_block(const BiasTableJob& job, bool with_progress, const Visit& visit) {
+  constexpr std::int64_t kBytes = std::int64_t{1} << 20;
+  const std::int64_t row_bytes = job.keys.count * size_of(job.type);
+  const std::int64_t at_once = std::clamp<std::int64_t>(kBytes / row_bytes, 1, job.queries.count);
+  const BlockMaker maker(job);
+  Progress progress(
+      static_cast<double>(job.form.heads) * static_cast<double>(job.queries.count) * static_cast<double>(row_bytes),
+      with_progress);
+  for (std::int64_t head = 0; head < job.form.heads; ++head) {
+    const Bias one = head_of(job.form, head);
+    for (std::int64_t first = 0; first < job.queries.count; first += at_once) {
+      stop_if_signalled();
+      const std::int64_t queries = std::min(at_once, job.queries.count - first);
+      const std::vector<std::byte> bytes = maker.make(one, first, queries);
+      visit(BiasBlock{head, first, queries, bytes.data()});
+      progress.advance(static_cast<double>(bytes.size()));
+    }
+  }
+}
+
+void append_bias_row(std::string& text, const BiasTableJob& job, const BiasBlock& block, std::int64_t row,
+                     std::string_view not_finite) {
+  for (std::int64_t key = 0; key < job.keys.count; ++key) {
+    if (key > 0) text += ',';
+    append_element(text, block.data, job.type, row * job.keys.count + key, not_finite);
+  }
+}
+
+// "8", or "0 1" where a position has several coordinates.
+std::string label_without_commas(const PositionList& positions, std::int64_t index) {
+  std::string label = position_label(positions, index);
+  std::replace(label.begin(), label.end(), ',', ' ');
+  return label;
+}
+
+void write_csv(const BiasTableJob& job, const ByteSink& sink, bool with_progress) {
+  std::string text = "head,query";
+  for (std::int64_t key = 0; key < job.keys.count; ++key) text += "," + label_without_commas(job.keys, key);
+  text += '\n';
+  for_each_block(job, with_progress, [&](const BiasBlock& block) {
+    for (std::int64_t row = 0; row < block.queries; ++row) {
+      text += fmt::format("{},{},", block.head, label_without_commas(job.queries, block.first + row));
+      append_bias_row(text, job, block, row, "");
+      text += '\n';
+    }
+    sink(text);
+    text.clear();
+  });
+  sink(text);
+}
+
+void write_json(const BiasTableJob& job, const ByteSink& sink, bool with_progress) {
+  sink(fmt::format("{{\"scheme\":{},\"queries\":", to_json(job.scheme)));
+  write_positions(job.queries, sink);
+  sink(",\"keys\":");
+  write_positions(job.keys, sink);
+  sink(fmt::format(",\"shape\":[{},{},{}],\"dtype\":\"{}\",\"values\":[", job.form.heads, job.queries.count,
+                   job.keys.count, name_of(job.type)));
+  std::string text;
+  for_each_block(job, with_progress, [&](const BiasBlock& block) {
+    for (std::int64_t row = 0; row < block.queries; ++row) {
+      const bool begins = block.first + row == 0, ends = block.first + row + 1 == job.queries.count;
+      text += begins ? (block.head > 0 ? ",\n[\n[" : "\n[\n[") : ",\n[";
+      append_bias_row(text, job, block, row, "null");
+      text += ends ? "]]" : "]";
+    }
+    sink(text);
+    text.clear();
+  });
+  sink("\n]}\n");
+}
+
+struct Look {
+  int digits, columns;
+  bool colour;
+};
+
+// One head: queries down, keys across.
+std::string head_text(const BiasTableJob& job, const BlockMaker& maker, std::int64_t head, const Look& look) {
+  const Bias one = head_of(job.form, head);
+  const Shown rows = shown_rows(job.queries.count);
+  std::vector<std::string> labels;
+  std::vector<std::vector<std::string>> cells;
+  int cell_columns = widest({position_label(job.keys, 0), position_label(job.keys, job.keys.count - 1)}, 0);
+  for (const std::int64_t row : rows.indices()) {
+    stop_if_signalled();
+    labels.push_back(position_label(job.queries, row));
+    const std::vector<std::byte> bytes = maker.make(one, row, 1);
+    std::vector<std::string> texts;
+    for (std::int64_t key = 0; key < job.keys.count; ++key) {
+      if (key >= kWidestScreen && key < job.keys.count - kWidestScreen) continue;
+      texts.push_back(rounded(element_at(bytes.data(), job.type, key), look.digits));
+    }
+    cell_columns = widest(texts, cell_columns);
+    cells.push_back(std::move(texts));
+  }
+  const int label_columns = widest(labels, columns_of("query"));
+  const int room = std::min(look.columns, kWidestScreen) - label_columns;
+  const Shown shown = shown_columns(job.keys.count, room, cell_columns + kColumnGap);
+
+  std::vector<std::string> numbers;
+  for (const std::int64_t key : shown.indices()) numbers.push_back(position_label(job.keys, key));
+  std::string text = dim(line_of("query", label_columns, numbers, cell_columns, shown), look.colour) + "\n";
+  for (std::size_t i = 0; i < cells.size(); ++i) {
+    if (!rows.is_whole() && static_cast<std::int64_t>(i) == rows.head) text += line_left_out(label_columns) + "\n";
+    text += line_of(labels[i], label_columns, ends_of(cells[i], shown), cell_columns, shown) + "\n";
+  }
+  return text;
+}
+
+}  // namespace
+
+bool is_bias(const Scheme& scheme) {
+  return std::visit([]<class S>(const S&) { return S::family == "bias"; }, scheme);
+}
+
+void refuse_vectors(const Scheme& scheme) {
+  if (!std::holds_alternative<Shaw>(scheme) && !std::holds_alternative<Deberta>(scheme)) return;
+  refuse(fmt::format("{}: its vectors meet q and k in attention, so there is no table of them", name_of(scheme)));
+}
+
+std::int64_t length_of(const BiasTableJob& job) {
+  const Range queries = range_of(job.queries), keys = range_of(job.keys);
+  if (std::holds_alternative<Fire>(job.scheme)) return std::max(queries.most, keys.most) + 1;
+  return std::max(keys.most - queries.least, queries.most - keys.least) + 1;
+}
+
+Extents shape_of(const BiasTableJob& job) { return {job.form.heads, job.queries.count, job.keys.count}; }
+
+void check_bias_job(const BiasTableJob& job, TableFormat format, std::int64_t limit) {
+  const int axes = position_axes_of(job.form);
+  if (axes != job.queries.axes || axes != job.keys.axes) {
+    const std::string way = axes > 1 ? fmt::format("--grid with {0} numbers, or @ids.npy of shape [{0}, n]", axes)
+                                     : std::string("a list or a range");
+    refuse(fmt::format("{}: positions of {} axes are needed, but these have {} ({})", name_of(job.scheme), axes,
+                       axes != job.queries.axes ? job.queries.axes : job.keys.axes, way));
+  }
+  const double bytes = table_bytes(static_cast<double>(job.form.heads) * static_cast<double>(job.queries.count),
+                                   static_cast<double>(job.keys.count), job.type, format);
+  if (bytes <= static_cast<double>(limit)) return;
+  refuse(fmt::format("table of {} x {} x {} {} needs {}; limit is {} (--max-bytes)", job.form.heads,
+                     job.queries.count, job.keys.count, spoken_name(job.type), in_bytes(bytes),
+                     in_bytes(static_cast<double>(limit))));
+}
+
+void write_bias_table(const BiasTableJob& job, TableFormat format, const ByteSink& sink, bool with_progress) {
+  if (format == TableFormat::kCsv) return write_csv(job, sink, with_progress);
+  if (format == TableFormat::kJson) return write_json(job, sink, with_progress);
+  const ArrayFormat array = format == TableFormat::kNpy ? ArrayFormat::kNpy : ArrayFormat::kSafetensors;
+  sink(array_head(array, "table", job.type, shape_of(job)));
+  for_each_block(job, with_progress, [&](const BiasBlock& block) {
+    const auto bytes = static_cast<std::size_t>(block.queries * job.keys.count * size_of(job.type));
+    sink({reinterpret_cast<const char*>(block.data), bytes});
+  });
+}
+
+std::string bias_table_text(const BiasTableJob& job, int digits, int columns, bool colour) {
+  constexpr std::int64_t kMostHeads = 12, kHead = 4, kTail = 2;
+  const BlockMaker maker(job);
+  std::string text;
+  for (std::int64_t head = 0; head < job.form.heads; ++head) {
+    if (job.form.heads > kMostHeads && head == kHead) {
+      text += "\n…\n";
+      head = job.form.heads - kTail;
+    }
+    text += fmt::format("{}{}\n", head > 0 ? "\n" : "", bold(fmt::format("head {}", head), colour));
+    text += head_text(job, maker, head, {digits, columns, colour});
+  }
+  return text;
+}
+
+}  // namespace posenc::cli
