@@ -64,7 +64,7 @@ struct Effort {
   double seconds = 4;
 };
 
-/// Runs the two in turn, after one round that does not count, so that both meet the same noise.
+/// Runs the two alternately, after one round that does not count, so that both meet the same noise.
 Comparison compare(const std::function<double()>& limit, const std::function<void()>& job, const Effort& effort);
 
 }  // namespace posenc::limits

@@ -1,4 +1,4 @@
-// Queries and keys [1, 4096, 32, 128] turned in place, against reading and writing them alone.
+// Queries and keys [1, 4096, 32, 128] rotated in place, against reading and writing them alone.
 
 #include <benchmark/benchmark.h>
 

@@ -37,10 +37,10 @@ void add(TensorView out, ConstTensorView x, const Positions& positions, const Ad
 /// Range, Throws: as for tabulate.
 void add_backward(TensorView d_table, ConstTensorView d_out, const Positions& positions, std::int64_t offset = 0);
 
-/// Queries and keys that are turned in one pass. Keys may have fewer heads (GQA); batch and sequence are the same.
+/// Queries and keys that are rotated in one pass. Keys may have fewer heads (GQA); batch and sequence are the same.
 template <class View> struct QueryKey { View q, k; };
 
-/// Turns the pairs of x by the angles of its positions. x is [batch, heads, sequence, features], [heads, sequence,
+/// Rotates the pairs of x by the angles of its positions. x is [batch, heads, sequence, features], [heads, sequence,
 /// features] or [sequence, features] in any strides: [batch, sequence, heads, features] in memory is
 /// swap_axes(view(x, {b, s, h, d}), 1, 2). Features that are not rotated stay as they are.
 /// f32, f16, bf16: cosines and sines are f32, correctly rounded with the magnitude in them (within 1 ulp where there
@@ -61,12 +61,12 @@ void rotate(TensorView out, ConstTensorView x, const Positions& positions, const
 void rotate(const QueryKey<TensorView>& out, const QueryKey<ConstTensorView>& x, const Positions& positions,
             const Rotation& form);
 
-/// The gradient: turns d_out back, keeping the magnitude. rotate by adjoint(form).
+/// The gradient: rotates d_out back, keeping the magnitude. rotate by adjoint(form).
 void rotate_backward(TensorView d_out, const Positions& positions, const Rotation& form);
 
-/// Turns keys of a cache, which `from` turned, to what `to` would have made of them. Exact angles: one rotation by
+/// Rotates keys of a cache, which `from` rotated, to what `to` would have made of them. Exact angles: one rotation by
 /// their difference. float32 angles: back by `from`, then on by `to`, with a rounding between.
-/// Throws: as rotate, and where the two do not turn the same features.
+/// Throws: as rotate, and where the two do not rotate the same features.
 void rerotate(TensorView x, const Positions& positions, const Rotation& from, const Rotation& to);
 
 /// out[h, i, j] = what the form adds to the score of query i and key j in head h, for those who want it in memory;

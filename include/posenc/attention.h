@@ -16,7 +16,7 @@ namespace posenc {
 /// stands beside key i + keys − queries, so that one query and a cache of keys is a step of decoding. Lengths and
 /// packed sequences say the same of each sequence on its own.
 struct AttentionOptions {
-  /// How position enters: Nothing, a Rotation (q and k are turned as they are loaded) or a Bias (added to the
+  /// How position enters: Nothing, a Rotation (q and k are rotated as they are loaded) or a Bias (added to the
   /// scores). An Addition belongs to the embeddings, before q and k are made of them: it is refused here; use add().
   Form position = Nothing{};
   bool causal = false;      ///< no query looks at keys after the one it stands beside
@@ -26,7 +26,7 @@ struct AttentionOptions {
 
   /// Where the tokens stand, for the position. Unset: 0, 1, 2 … in each sequence, queries at its end.
   std::optional<Positions> query_positions = {}, key_positions = {};
-  bool keys_are_rotated = false;  ///< the cache holds keys that were turned when they came
+  bool keys_are_rotated = false;  ///< the cache holds keys that were rotated when they came
 
   /// [batch]: the sequences end earlier than the tensor; queries past the end give zeros, keys there are not read.
   std::span<const std::int64_t> query_lengths = {}, key_lengths = {};

@@ -29,7 +29,7 @@ struct Convention {
   std::int64_t first_position = 0;  ///< of the first token; where positions were given, how far they are off
   AngleKind numerics = AngleKind::kExact;
   bool is_numerics_sure = false;  ///< the tensors tell the angles apart
-  bool is_scaling_sure = true;    ///< pairs that scaling slows turn enough to be seen
+  bool is_scaling_sure = true;    ///< pairs that scaling slows rotate enough to be seen
   bool is_swapped = false;        ///< sine and cosine stand in each other's place
   double residual = 1.0;          ///< root mean square of what it does not explain, over that of the tensor
 };
@@ -38,7 +38,7 @@ enum class Verdict : std::uint8_t {
   kSure,       ///< one convention explains every element to the precision of the type, and no other does
   kLikely,     ///< the best explains them, but another does as well
   kUnchanged,  ///< the tensors are the same
-  kUnknown,    ///< turned by pairs, but by frequencies of no known scheme: they are given as LongRoPE's divisors
+  kUnknown,    ///< rotated by pairs, but by frequencies of no known scheme: they are given as LongRoPE's divisors
   kNone,       ///< neither a rotation of pairs nor an addition of waves
   kTooLittle,  ///< too few positions to tell
 };

@@ -111,7 +111,7 @@ struct Precision {
   bool operator==(const Precision&) const = default;
 };
 
-/// A length that changes with position: pair i is multiplied by e^(rate[i] · (p − centre)), and where it turns keys
+/// A length that changes with position: pair i is multiplied by e^(rate[i] · (p − centre)), and where it rotates keys
 /// by e^(−rate[i] · (p − centre)), so that scores depend on distance alone (xPos). Empty: no change.
 struct Growth {
   std::vector<double> rates = {};
@@ -119,7 +119,7 @@ struct Growth {
   bool operator==(const Growth&) const = default;
 };
 
-/// The form of a scheme that turns pairs of features by an angle that grows with position.
+/// The form of a scheme that rotates pairs of features by an angle that grows with position.
 ///
 ///   (a, b) → magnitude · (a cos φ − b sin φ,  b cos φ + a sin φ),   φ = sign · 2π · position · frequency
 struct Rotation {
@@ -138,7 +138,7 @@ struct Rotation {
   Precision precision = {};
 };
 
-/// The number of pairs that a rotation turns.
+/// The number of pairs that a rotation rotates.
 std::int64_t pairs_of(const Rotation& rotation) noexcept;
 
 /// The adjoint (transpose): what carries gradients back. Keeps the magnitude.
@@ -146,10 +146,10 @@ Rotation adjoint(const Rotation& rotation);
 /// The rotation that undoes it: the adjoint with the magnitude inverted. Throws: Error for a magnitude of 0, and for
 /// a table, which need not have an inverse.
 Rotation inverse(const Rotation& rotation);
-/// The same for keys, where it differs: growth turned around.
+/// The same for keys, where it differs: growth reversed.
 Rotation for_keys(const Rotation& rotation);
 /// From what `from` wrote to what `to` writes, exact to the last bit of the frequencies: for keys in a cache.
-/// Throws: Error where the two do not turn the same features, or where either has a table or float32 angles.
+/// Throws: Error where the two do not rotate the same features, or where either has a table or float32 angles.
 Rotation between(const Rotation& from, const Rotation& to);
 
 /// What a distance δ = key position − query position counts on one axis:

@@ -45,7 +45,7 @@ struct NpyArray {
 /// "byte OFFSET: WHAT (hint)".
 NpyHead read_npy_head(std::span<const std::byte> bytes, std::int64_t file_size, const NpyOptions& options = {});
 
-/// Reads a whole file: swaps big-endian elements, turns Fortran order around.
+/// Reads a whole file: swaps big-endian elements, transposes Fortran order.
 /// Bools and the other integers widen to i64.
 /// Throws: as read_npy_head, and for a u8 past 2^63 - 1 or a bool that is neither 0 nor 1.
 NpyArray read_npy(std::span<const std::byte> bytes, const NpyOptions& options = {});

@@ -143,7 +143,7 @@ struct ShiftOptions {
   std::int64_t length = 512;
   std::int64_t widest = 64;
 };
-/// Pairs of sine and cosine turn by one angle; other rows get the best matrix there is, by least squares over all
+/// Pairs of sine and cosine rotate by one angle; other rows get the best matrix there is, by least squares over all
 /// positions. Rotations: the rows are cosines, then sines.
 /// Throws: Error for a bias or no form, a shift below 0, positions of several axes.
 ShiftMap shift_matrix(const Form& form, std::int64_t by, const ShiftOptions& options = {});

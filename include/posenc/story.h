@@ -37,7 +37,7 @@ struct SoftmaxCells {
   double divisor = 1.0;
   std::string divisor_name = {};
 };
-/// Features 2i and 2i + 1 of a vector, turned by the angle of row and pair.
+/// Features 2i and 2i + 1 of a vector, rotated by the angle of row and pair.
 struct RotatedCells {
   std::string of, angles;
 };

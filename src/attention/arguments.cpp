@@ -38,57 +38,57 @@ void check_type(std::string_view verb, std::string_view what, DataType type, Dat
 }
 
 // q or k after rotation, in the type of sums.
-HeadTensor<const void> turned(const ConstTensorView& x, const TokenPositions& positions, const Rotation& form,
-                              std::vector<std::byte>& storage) {
+HeadTensor<const void> rotated(const ConstTensorView& x, const TokenPositions& positions, const Rotation& form,
+                               std::vector<std::byte>& storage) {
   const DataType type = sums_type(x.type);
   storage.resize(static_cast<std::size_t>(count_of(x.shape) * size_of(type)));
   const TensorView out(storage.data(), type, x.shape);
-  turn(out, x, positions, form);
+  rotate_checked(out, x, positions, form);
   return kernels::heads_of<const void>("attention", "x", out);
 }
 
 // The cosines and sines of every token: what becomes of pairs (1, 0).
-Turning turning_of(const ConstTensorView& x, const TokenPositions& positions, const Rotation& form,
-                   std::vector<float>& turns) {
-  Turning turning;
-  turning.form = &form;
-  turning.pairs = pairs_of(form);
-  const std::int64_t features = x.shape.back(0), tokens = x.shape.back(1), width = 2 * turning.pairs;
-  turning.first = form.first_dim < 0 ? features + form.first_dim : form.first_dim;
-  if (turning.first < 0 || width > features - turning.first) {
-    raise(fmt::format("attention: the form turns {} features from {} but there are {}", width, form.first_dim,
+RowRotation row_rotation_of(const ConstTensorView& x, const TokenPositions& positions, const Rotation& form,
+                            std::vector<float>& cos_sin) {
+  RowRotation rotation;
+  rotation.form = &form;
+  rotation.pairs = pairs_of(form);
+  const std::int64_t features = x.shape.back(0), tokens = x.shape.back(1), width = 2 * rotation.pairs;
+  rotation.first = form.first_dim < 0 ? features + form.first_dim : form.first_dim;
+  if (rotation.first < 0 || width > features - rotation.first) {
+    raise(fmt::format("attention: the form rotates {} features from {} but there are {}", width, form.first_dim,
                       features));
   }
   const std::int64_t batch =
       positions.ids != nullptr && positions.batch_stride != 0 && x.shape.rank > 3 ? x.shape[0] : 1;
-  turns.assign(static_cast<std::size_t>(batch * tokens * width), 0.0f);
+  cos_sin.assign(static_cast<std::size_t>(batch * tokens * width), 0.0f);
   for (std::int64_t row = 0; row < batch * tokens; ++row) {
-    std::fill_n(turns.begin() + row * width, turning.pairs, 1.0f);
+    std::fill_n(cos_sin.begin() + row * width, rotation.pairs, 1.0f);
   }
   Rotation plain = form;
   plain.layout = PairLayout::kHalves;
   plain.blocks = 1;
   plain.first_dim = 0;
-  const TensorView all = view(turns.data(), {batch, 1, tokens, width});
-  turn(all, all, positions, plain);
-  turning.token_stride = width;
-  if (kernels::wants_doubled(placement_of(form.layout, turning.pairs))) {
-    std::vector<float> doubled(2 * turns.size());
+  const TensorView all = view(cos_sin.data(), {batch, 1, tokens, width});
+  rotate_checked(all, all, positions, plain);
+  rotation.token_stride = width;
+  if (kernels::wants_doubled(placement_of(form.layout, rotation.pairs))) {
+    std::vector<float> doubled(2 * cos_sin.size());
     for (std::int64_t row = 0; row < batch * tokens; ++row) {
-      const float* const cosines = turns.data() + row * width;
-      kernels::double_turns(cosines, cosines + turning.pairs, turning.pairs, doubled.data() + row * 2 * width);
+      const float* const cosines = cos_sin.data() + row * width;
+      kernels::double_cos_sin(cosines, cosines + rotation.pairs, rotation.pairs, doubled.data() + row * 2 * width);
     }
-    turns = std::move(doubled);
-    turning.token_stride = 2 * width;
+    cos_sin = std::move(doubled);
+    rotation.token_stride = 2 * width;
   }
-  turning.batch_stride = batch > 1 ? tokens * turning.token_stride : 0;
-  turning.turns = turns.data();
-  return turning;
+  rotation.batch_stride = batch > 1 ? tokens * rotation.token_stride : 0;
+  rotation.cos_sin = cos_sin.data();
+  return rotation;
 }
 
 // Arithmetic narrower than f32, and a table that has rows for tokens, are left to rotate itself.
-bool can_turn_later(const Rotation& form, const AttentionJob& job) {
-  return selected_attention().turns_as_it_loads && job.v.type != DataType::kF64 && job.weights.data == nullptr &&
+bool can_rotate_on_load(const Rotation& form, const AttentionJob& job) {
+  return selected_attention().rotates_on_load && job.v.type != DataType::kF64 && job.weights.data == nullptr &&
          form.precision.arithmetic.value_or(DataType::kF32) == DataType::kF32 && form.table.cosines.shape.rank != 3;
 }
 
@@ -102,18 +102,18 @@ void plan_rotation(const AttentionInputs& inputs, const Rotation& rotation, bool
   if (count_of(inputs.q.shape) == 0 || count_of(inputs.k.shape) == 0) return;
   plan.for_queries = rotation;
   plan.for_keys = for_keys(rotation);
-  if (!can_turn_later(rotation, job)) {
-    job.q = turned(inputs.q, job.places.queries, plan.for_queries, plan.turned_q);
-    if (with_keys) job.k = turned(inputs.k, job.places.keys, plan.for_keys, plan.turned_k);
+  if (!can_rotate_on_load(rotation, job)) {
+    job.q = rotated(inputs.q, job.places.queries, plan.for_queries, plan.rotated_q);
+    if (with_keys) job.k = rotated(inputs.k, job.places.keys, plan.for_keys, plan.rotated_k);
     return;
   }
-  job.q_turning = turning_of(inputs.q, job.places.queries, plan.for_queries, plan.q_turns);
+  job.q_rotation = row_rotation_of(inputs.q, job.places.queries, plan.for_queries, plan.q_cos_sin);
   if (!with_keys) return;
   if (are_same(job.places.queries, job.places.keys) && rotation.growth.rates.empty() &&
       job.q.sequence == job.k.sequence) {
-    job.k_turning = job.q_turning;
+    job.k_rotation = job.q_rotation;
   } else {
-    job.k_turning = turning_of(inputs.k, job.places.keys, plan.for_keys, plan.k_turns);
+    job.k_rotation = row_rotation_of(inputs.k, job.places.keys, plan.for_keys, plan.k_cos_sin);
   }
 }
 
@@ -138,7 +138,8 @@ DataType sums_type(DataType type) { return type == DataType::kF64 ? DataType::kF
 
 bool has_work(const AttentionJob& job) { return job.q.batch * job.q.heads * job.q.sequence > 0; }
 
-void turn(const TensorView& out, const ConstTensorView& x, const TokenPositions& positions, const Rotation& form) {
+void rotate_checked(const TensorView& out, const ConstTensorView& x, const TokenPositions& positions,
+                    const Rotation& form) {
   Positions given{.first = positions.first, .axes = positions.axes};
   if (positions.ids != nullptr) {
     const std::int64_t batch = x.shape.rank > 3 && positions.batch_stride != 0 ? x.shape[0] : 1;

@@ -23,7 +23,7 @@ HeadTensor<Void> tensor_of(std::string_view verb, std::string_view what, const B
 /// q, k and v, the scale, and what every query sees.
 void plan_inputs(std::string_view verb, const AttentionInputs& inputs, const AttentionOptions& options, Plan& plan);
 
-/// The position's own part of the job: bias, or q and k turned.
+/// The position's own part of the job: a bias, or the rotation of q and k.
 void plan_position(std::string_view verb, const AttentionInputs& inputs, const AttentionOptions& options, Plan& plan);
 
 /// An array with the batch, heads and tokens of `like` and so many features.
@@ -50,6 +50,7 @@ DataType sums_type(DataType type);
 bool has_work(const AttentionJob& job);
 
 /// rotate(out, x), with positions that are checked already.
-void turn(const TensorView& out, const ConstTensorView& x, const TokenPositions& positions, const Rotation& form);
+void rotate_checked(const TensorView& out, const ConstTensorView& x, const TokenPositions& positions,
+                    const Rotation& form);
 
 }  // namespace posenc::attend

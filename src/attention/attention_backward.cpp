@@ -110,7 +110,7 @@ void add_vectors(const TensorView& gradient, const std::vector<double>& sums, st
   });
 }
 
-// Where a gradient of q, k or v is written: to its place, or in the type of sums, to be turned back into its place.
+// Where a gradient of q, k or v is written: to its place, or in the type of sums, to be rotated back into its place.
 struct Gradient {
   std::string_view what;
   TensorView view;
@@ -122,11 +122,11 @@ void plan_gradient(Gradient& gradient, DataType type, const HeadTensor<const voi
   if (gradient.view.data == nullptr) return;
   gradient.result = result_of(verb, gradient.what, gradient.view, {type, like, like.features});
 }
-TensorView before_turning(Gradient& gradient) {
+TensorView before_rotation(Gradient& gradient) {
   if (gradient.storage.empty()) return gradient.view;
   return {gradient.storage.data(), sums_type(gradient.view.type), gradient.view.shape};
 }
-void turn_later(Gradient& gradient, const Rotation& rotation) {
+void rotate_later(Gradient& gradient, const Rotation& rotation) {
   const std::int64_t count = count_of(gradient.view.shape);
   if (gradient.view.data == nullptr || count == 0) return;
   gradient.rotation = &rotation;
@@ -134,11 +134,11 @@ void turn_later(Gradient& gradient, const Rotation& rotation) {
   const DataType type = sums_type(gradient.view.type);
   if (type == gradient.view.type) return;
   gradient.storage.resize(static_cast<std::size_t>(count * size_of(type)));
-  gradient.result = tensor_of(verb, gradient.what, before_turning(gradient));
+  gradient.result = tensor_of(verb, gradient.what, before_rotation(gradient));
 }
-void turn_back(Gradient& gradient, const TokenPositions& positions) {
+void rotate_back(Gradient& gradient, const TokenPositions& positions) {
   if (gradient.rotation == nullptr) return;
-  turn(gradient.view, before_turning(gradient), positions, adjoint(*gradient.rotation));
+  rotate_checked(gradient.view, before_rotation(gradient), positions, adjoint(*gradient.rotation));
 }
 
 // What the forward pass gives, from the caller or to be made again.
@@ -196,8 +196,8 @@ void attention_backward(const AttentionGradients& gradients, ConstTensorView d_o
   plan_saved(inputs, plan.job, saved);
   plan_position(verb, inputs, options, plan);
   if (std::holds_alternative<Rotation>(options.position)) {
-    turn_later(dq, plan.for_queries);
-    if (!options.keys_are_rotated) turn_later(dk, plan.for_keys);
+    rotate_later(dq, plan.for_queries);
+    if (!options.keys_are_rotated) rotate_later(dk, plan.for_keys);
   }
   job.dq = dq.result;
   job.dk = dk.result;
@@ -209,8 +209,8 @@ void attention_backward(const AttentionGradients& gradients, ConstTensorView d_o
   const AttentionBackend& backend = selected_attention();
   if (saved.is_made_again && has_work(job.forward)) backend.forward(job.forward);
   backend.backward(job);
-  turn_back(dq, job.forward.places.queries);
-  turn_back(dk, job.forward.places.keys);
+  rotate_back(dq, job.forward.places.queries);
+  rotate_back(dk, job.forward.places.keys);
   add_parameters(gradients.parameters, job);
   add_vectors(gradients.query_vectors, job.query_vectors, job.forward.q.heads);
   add_vectors(gradients.key_vectors, job.key_vectors, job.forward.q.heads);

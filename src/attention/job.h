@@ -26,10 +26,10 @@ struct TokenPlaces {
   std::int64_t shift = 0;  // where by_index
 };
 
-/// How rows are turned as they are loaded, where the form is a rotation.
-struct Turning {
-  const float* turns = nullptr;   // [batch or 1, tokens]: cosines, then sines, as rotate_rows wants them; null: none
-  std::int64_t batch_stride = 0;  // 0: the same for every sequence
+/// How rows are rotated as they are loaded, where the form is a rotation.
+struct RowRotation {
+  const float* cos_sin = nullptr;  // [batch or 1, tokens]: cosines, then sines, as rotate_rows wants them; null: none
+  std::int64_t batch_stride = 0;   // 0: the same for every sequence
   std::int64_t token_stride = 0;
   std::int64_t pairs = 0, first = 0;
   const Rotation* form = nullptr;
@@ -42,7 +42,7 @@ struct AttentionJob {
   std::int64_t group = 1;  // query heads for each key head
   double scale = 1.0;      // with the form's factor in it
   const Bias* bias = nullptr;
-  Turning q_turning, k_turning;
+  RowRotation q_rotation, k_rotation;
   TokenPlaces places;
   std::vector<Sight> sights;               // [batch or 1, queries]
   std::int64_t sight_stride = 0;           // 0: the same for every sequence of the batch
@@ -78,7 +78,7 @@ struct BackwardJob {
 /// A backend: arguments are checked before; what they write is defined by the reference.
 struct AttentionBackend {
   std::string_view name;
-  bool turns_as_it_loads;  // f32, f16 and bf16, where weights are not wanted
+  bool rotates_on_load;  // f32, f16 and bf16, where weights are not wanted
   void (*forward)(const AttentionJob&);
   void (*backward)(BackwardJob&);
 };

@@ -11,8 +11,8 @@ struct Plan {
   AttentionJob job;
   std::vector<std::int64_t> query_ids, key_ids;  // positions, where they are not simply consecutive
   Rotation for_queries, for_keys;                // where the form is a rotation
-  std::vector<float> q_turns, k_turns;           // its cosines and sines, where it is done as rows are loaded
-  std::vector<std::byte> turned_q, turned_k;     // q and k after it, where it is done before
+  std::vector<float> q_cos_sin, k_cos_sin;       // its cosines and sines, where it is done as rows are loaded
+  std::vector<std::byte> rotated_q, rotated_k;   // q and k after it, where it is done before
 
   Plan() = default;
   Plan(const Plan&) = delete;

@@ -1,4 +1,4 @@
-// What can be done with a rotation before any tensor is there: turn it around, join two.
+// What can be done with a rotation before any tensor is there: reverse it, join two.
 
 #include <fmt/format.h>
 
@@ -33,7 +33,7 @@ void check_joinable(const Rotation& from, const Rotation& to) {
   if (from.frequencies.size() != to.frequencies.size() || from.first_dim != to.first_dim ||
       from.blocks != to.blocks) {
     raise(fmt::format(
-        "rerotate: the rotations turn different features: {} pairs from {} in {} blocks, and {} from {} "
+        "rerotate: the two rotate different features: {} pairs from {} in {} blocks, and {} from {} "
         "in {}",
         from.frequencies.size(), from.first_dim, from.blocks, to.frequencies.size(), to.first_dim, to.blocks));
   }
@@ -52,7 +52,7 @@ void check_invertible(const Rotation& rotation) {
   }
 }
 
-void turn_around(Growth& growth) {
+void reverse(Growth& growth) {
   for (double& rate : growth.rates) rate = -rate;
 }
 
@@ -80,13 +80,13 @@ Rotation inverse(const Rotation& rotation) {
   check_invertible(rotation);
   Rotation back = adjoint(rotation);
   back.magnitude = 1 / rotation.magnitude;
-  turn_around(back.growth);
+  reverse(back.growth);
   return back;
 }
 
 Rotation for_keys(const Rotation& rotation) {
   Rotation keys = rotation;
-  turn_around(keys.growth);
+  reverse(keys.growth);
   return keys;
 }
 
@@ -99,10 +99,10 @@ Rotation between(const Rotation& from, const Rotation& to) {
   joined.magnitude = to.magnitude / from.magnitude;
   const Frequency none;
   for (std::size_t i = 0; i < to.frequencies.size(); ++i) {
-    const auto turned = [&](const Rotation& rotation) {
+    const auto with_sign = [&](const Rotation& rotation) {
       return rotation.sign < 0 ? difference_of(none, rotation.frequencies[i]) : rotation.frequencies[i];
     };
-    joined.frequencies[i] = difference_of(turned(to), turned(from));
+    joined.frequencies[i] = difference_of(with_sign(to), with_sign(from));
   }
   for (std::size_t i = 0; i < to.growth.rates.size(); ++i) joined.growth.rates[i] -= from.growth.rates[i];
   return joined;

@@ -78,13 +78,13 @@ struct AddBackwardJob {
   std::int64_t offset = 0;
 };
 
-/// out = x with its pairs turned, for one tensor or for queries and keys.
+/// out = x with its pairs rotated, for one tensor or for queries and keys.
 struct RotateJob {
   struct Part {
     HeadTensor<void> out;
     HeadTensor<const void> x;  // the same shape; the same memory where it is done in place
     std::int64_t first = 0;    // the first rotated feature
-    bool keys = false;         // growth is turned around
+    bool keys = false;         // growth is reversed
   };
   std::array<Part, 2> parts;
   int count = 1;  // of the parts

@@ -77,7 +77,7 @@ std::int64_t first_feature(std::string_view verb, std::string_view what, const R
   const std::int64_t dims = 2 * pairs_of(form);
   const std::int64_t first = form.first_dim < 0 ? features + form.first_dim : form.first_dim;
   if (first >= 0 && dims <= features - first) return first;
-  raise(fmt::format("{}: {} has {} features, but {} from feature {} are to turn", verb, what, features, dims,
+  raise(fmt::format("{}: {} has {} features, but the form rotates {} from feature {}", verb, what, features, dims,
                     form.first_dim));
 }
 
@@ -155,9 +155,9 @@ Addition columns_of(const Rotation& form, std::uint8_t quarter) {
   return {pairs_of(form), std::move(waves)};
 }
 
-// Turning (1, 0) gives (cosine, sine).
-template <class W> void tabulate_by_turning(const TensorView& cosines, const TensorView& sines,
-                                            const Positions& positions, Rotation form) {
+// Rotating (1, 0) gives (cosine, sine).
+template <class W> void tabulate_by_rotating(const TensorView& cosines, const TensorView& sines,
+                                             const Positions& positions, Rotation form) {
   const auto out = heads_of("tabulate", "out", cosines);  // sequences of a batch stand in place of heads
   const std::int64_t pairs = pairs_of(form);
   if (out.features != pairs) {
@@ -209,8 +209,8 @@ void tabulate(TensorView cosines, TensorView sines, const Positions& positions, 
   }
   check_writable(verb, "cosines", cosines);
   check_writable(verb, "sines", sines);
-  form.float32_angles.factors.empty() ? tabulate_by_turning<double>(cosines, sines, positions, form)
-                                      : tabulate_by_turning<float>(cosines, sines, positions, form);
+  form.float32_angles.factors.empty() ? tabulate_by_rotating<double>(cosines, sines, positions, form)
+                                      : tabulate_by_rotating<float>(cosines, sines, positions, form);
 }
 
 void rotate(TensorView x, const Positions& positions, const Rotation& form) {

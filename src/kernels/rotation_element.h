@@ -57,17 +57,17 @@ inline double growth_at(const Rotation& form, std::size_t pair, std::int64_t pos
 }
 
 /// Whether pairs are read and written in alternation, so that each cosine and sine is wanted twice: c c, −s s. Then a
-/// row is turned without taking its pairs apart.
+/// row is rotated without taking its pairs apart.
 inline bool wants_doubled(const PairPlacement& places) noexcept {
   return places.read.step == 2 && places.write.step == 2;
 }
 /// Makes that row, [2 · pairs cosines | 2 · pairs sines].
-template <class W> void double_turns(const W* cosines, const W* sines, std::int64_t pairs, W* row) noexcept {
-  W* const turned = row + 2 * pairs;
+template <class W> void double_cos_sin(const W* cosines, const W* sines, std::int64_t pairs, W* row) noexcept {
+  W* const signed_sines = row + 2 * pairs;
   for (std::int64_t i = 0; i < pairs; ++i) {
     row[2 * i] = row[2 * i + 1] = cosines[i];
-    turned[2 * i] = -sines[i];
-    turned[2 * i + 1] = sines[i];
+    signed_sines[2 * i] = -sines[i];
+    signed_sines[2 * i + 1] = sines[i];
   }
 }
 

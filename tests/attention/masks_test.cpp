@@ -138,13 +138,13 @@ TEST(Attention, DecodingGivesTheRowsOfTheWhole) {
   }
 }
 
-TEST(Attention, ACacheOfTurnedKeysIsLeftAsItIs) {
+TEST(Attention, ACacheOfRotatedKeysIsLeftAsItIs) {
   const std::int64_t heads = 2, keys = 90, d = 16;
   const auto q = random_heads<float>(1, heads, 3, d, 1);
   const auto k = random_heads<float>(1, heads, keys, d, 2), v = random_heads<float>(1, heads, keys, d, 3);
   const Rotation rope = prepare(Rope{.dims = 12});
-  auto turned = k;
-  rotate(turned.view(), {.first = 1000}, rope);
+  auto rotated = k;
+  rotate(rotated.view(), {.first = 1000}, rope);
   for_each_engine([&] {
     Heads<float> a(1, heads, 3, d), b = a;
     const AttentionOptions options{
@@ -152,13 +152,13 @@ TEST(Attention, ACacheOfTurnedKeysIsLeftAsItIs) {
     attention(a.view(), q.view(), k.view(), v.view(), options);
     AttentionOptions with_cache = options;
     with_cache.keys_are_rotated = true;
-    attention(b.view(), q.view(), turned.view(), v.view(), with_cache);
+    attention(b.view(), q.view(), rotated.view(), v.view(), with_cache);
     for (std::size_t i = 0; i < a.values.size(); ++i) ASSERT_NEAR(a.values[i], b.values[i], 1e-6f);
   });
 }
 
 // Rotation inside is rotation before: every layout, partial, growing, with ids of three axes, and the softmax factor.
-TEST(Attention, TurnsQueriesAndKeysAsRotateDoes) {
+TEST(Attention, RotatesQueriesAndKeysAsRotateDoes) {
   const std::int64_t batch = 2, heads = 4, queries = 70, keys = 131, d = 32;
   const auto q = random_heads<float>(batch, heads, queries, d, 1);
   const auto k = random_heads<float>(batch, 2, keys, d, 2), v = random_heads<float>(batch, 2, keys, d, 3);
@@ -184,14 +184,14 @@ TEST(Attention, TurnsQueriesAndKeysAsRotateDoes) {
       options.query_positions = q_places;
       options.key_positions = k_places;
     }
-    auto turned_q = q;
-    auto turned_k = k;
-    rotate(turned_q.view(), q_places, form);
-    rotate(turned_k.view(), k_places, for_keys(form));
+    auto rotated_q = q;
+    auto rotated_k = k;
+    rotate(rotated_q.view(), q_places, form);
+    rotate(rotated_k.view(), k_places, for_keys(form));
     Question question;
     question.scale = form.softmax_factor / std::sqrt(32.0);
     question.sees = [&](const Pair& at) { return at.j <= at.i + keys - queries; };
-    const tests::Answer answer = answer_of(turned_q, turned_k, v, question);
+    const tests::Answer answer = answer_of(rotated_q, rotated_k, v, question);
     for_each_engine([&] {
       Heads<float> out(batch, heads, queries, d);
       attention(out.view(), q.view(), k.view(), v.view(), options);

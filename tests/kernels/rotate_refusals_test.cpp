@@ -92,7 +92,7 @@ TEST(RotateRefuses, WhatDoesNotFit) {
   before = x;
   const Rotation form = prepare(Rope{.dims = 8});
   const TensorView tensor = view(x.data(), {2, 4, 8});
-  const auto turn = [&](const Positions& positions, const Rotation& by) {
+  const auto rotating = [&](const Positions& positions, const Rotation& by) {
     return [=] { rotate(tensor, positions, by); };
   };
   const auto with = [&](const std::function<void(Rotation&)>& change) {
@@ -105,46 +105,47 @@ TEST(RotateRefuses, WhatDoesNotFit) {
     return Rotation{.table = {view(more.data(), cosines), view(more.data(), sines)}};
   };
   expect_refusals({
-      {turn({}, prepare(Rope{.dims = 10})), "rotate: x has 8 features, but 10 from feature 0 are to turn"},
-      {turn({}, prepare(Rope{.dims = 8, .first_dim = 1})),
-       "rotate: x has 8 features, but 8 from feature 1 are to turn"},
-      {turn({}, prepare(Rope{.dims = 8, .first_dim = -6})),
-       "rotate: x has 8 features, but 8 from feature -6 are to turn"},
-      {turn({}, prepare(Rope{.dims = 8, .first_dim = -9})),
-       "rotate: x has 8 features, but 8 from feature -9 are to turn"},
-      {turn({.first = -1}, form), "rotate: position -1 is outside 0 to 2^53 - 1"},
-      {turn({.first = (std::int64_t{1} << 53) - 3}, form),
+      {rotating({}, prepare(Rope{.dims = 10})), "rotate: x has 8 features, but the form rotates 10 from feature 0"},
+      {rotating({}, prepare(Rope{.dims = 8, .first_dim = 1})),
+       "rotate: x has 8 features, but the form rotates 8 from feature 1"},
+      {rotating({}, prepare(Rope{.dims = 8, .first_dim = -6})),
+       "rotate: x has 8 features, but the form rotates 8 from feature -6"},
+      {rotating({}, prepare(Rope{.dims = 8, .first_dim = -9})),
+       "rotate: x has 8 features, but the form rotates 8 from feature -9"},
+      {rotating({.first = -1}, form), "rotate: position -1 is outside 0 to 2^53 - 1"},
+      {rotating({.first = (std::int64_t{1} << 53) - 3}, form),
        "rotate: position 9007199254740992 is outside 0 to 2^53 - 1"},
-      {turn({.ids = far}, form), "rotate: position 9007199254740992 is outside 0 to 2^53 - 1"},
-      {turn({.ids = three}, form), "rotate: 3 position ids do not fit 1 sequences of 4 tokens and 1 axes"},
-      {turn({.ids = three, .axes = 3}, form), "rotate: the form has 1 position axes but the positions have 3"},
-      {turn({}, Rotation{}), "rotate: the form has no frequencies"},
-      {turn({}, with([](Rotation& r) { r.sign = 2; })), "rotate: the form's sign must be 1 or -1 but is 2"},
-      {turn({}, with([](Rotation& r) { r.magnitude = kNan; })),
+      {rotating({.ids = far}, form), "rotate: position 9007199254740992 is outside 0 to 2^53 - 1"},
+      {rotating({.ids = three}, form), "rotate: 3 position ids do not fit 1 sequences of 4 tokens and 1 axes"},
+      {rotating({.ids = three, .axes = 3}, form), "rotate: the form has 1 position axes but the positions have 3"},
+      {rotating({}, Rotation{}), "rotate: the form has no frequencies"},
+      {rotating({}, with([](Rotation& r) { r.sign = 2; })), "rotate: the form's sign must be 1 or -1 but is 2"},
+      {rotating({}, with([](Rotation& r) { r.magnitude = kNan; })),
        "rotate: the form's magnitude must be between -32768 and 32768 but is nan"},
-      {turn({}, with([](Rotation& r) { r.blocks = 3; })), "rotate: the form's 4 pairs do not divide into 3 blocks"},
-      {turn({}, with([](Rotation& r) {
-              r.axes = {0, 0};
-            })),
+      {rotating({}, with([](Rotation& r) { r.blocks = 3; })),
+       "rotate: the form's 4 pairs do not divide into 3 blocks"},
+      {rotating({}, with([](Rotation& r) {
+                  r.axes = {0, 0};
+                })),
        "rotate: the form has 4 pairs but 2 axes"},
-      {turn({}, with([](Rotation& r) {
-              r.axes = {0, 0, 1, 0};
-            })),
+      {rotating({}, with([](Rotation& r) {
+                  r.axes = {0, 0, 1, 0};
+                })),
        "rotate: a pair has axis 1 of 1"},
-      {turn({}, with([](Rotation& r) { r.precision.table = DataType::kI64; })),
+      {rotating({}, with([](Rotation& r) { r.precision.table = DataType::kI64; })),
        "rotate: a rotation cannot be done in i64"},
-      {turn({}, with([](Rotation& r) { r.float32_angles.factors = {1.0f}; })),
+      {rotating({}, with([](Rotation& r) { r.float32_angles.factors = {1.0f}; })),
        "rotate: the form has 4 pairs but 1 float32 factors"},
-      {turn({.first = 100'000}, prepare(Rope{.dims = 8, .scaling = XposScaling{}})),
+      {rotating({.first = 100'000}, prepare(Rope{.dims = 8, .scaling = XposScaling{}})),
        "rotate: position 100000 is too far from the centre 0: growth allows a distance of 32695"},
-      {turn({}, table({4, 4}, {4, 2})), "rotate: the table of cosines has shape [4, 4] but that of sines [4, 2]"},
-      {turn({}, table({3, 4}, {3, 4})),
+      {rotating({}, table({4, 4}, {4, 2})), "rotate: the table of cosines has shape [4, 4] but that of sines [4, 2]"},
+      {rotating({}, table({3, 4}, {3, 4})),
        "rotate: position 3 is past the table: 3 rows with offset 0 end at position 2"},
-      {turn({}, table({2, 4, 4}, {2, 4, 4})),
+      {rotating({}, table({2, 4, 4}, {2, 4, 4})),
        "rotate: the table has shape [2, 4, 4], but there are 1 sequences of 4 tokens"},
-      {turn({}, table({16}, {16})),
+      {rotating({}, table({16}, {16})),
        "rotate: the table of cosines must have 2 axes, rows and pairs, or 3, batch, sequence and pairs, but has 1"},
-      {turn({}, table({4, 5}, {4, 5})), "rotate: x has 8 features, but 10 from feature 0 are to turn"},
+      {rotating({}, table({4, 5}, {4, 5})), "rotate: x has 8 features, but the form rotates 10 from feature 0"},
       {[&] { rotate(view(x.data(), {8}), {}, form); },
        "rotate: x must have 2 to 4 axes, batch, heads, sequence, features, but has 1"},
       {[&] {
@@ -164,7 +165,7 @@ TEST(RotateRefuses, WhatDoesNotFit) {
        },
        "rotate: q has 1 sequences of 4 tokens but k 1 of 2"},
       {[&] { rerotate(tensor, {}, form, prepare(Rope{.dims = 6})); },
-       "rerotate: the rotations turn different features: 4 pairs from 0 in 1 blocks, and 3 from 0 in 1"},
+       "rerotate: the two rotate different features: 4 pairs from 0 in 1 blocks, and 3 from 0 in 1"},
       {[&] {
          static_cast<void>(inverse(table({4, 4}, {4, 4})));
        },

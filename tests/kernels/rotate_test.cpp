@@ -393,7 +393,7 @@ TEST(Rotate, RerotateIsWhatTheOtherFormWouldHaveMade) {
   }
 }
 
-// xPos: scores fade with distance and depend on it alone, for queries and keys turned together.
+// xPos: scores fade with distance and depend on it alone, for queries and keys rotated together.
 TEST(Rotate, GrowthOfQueriesAndKeysCancelsButForTheDistance) {
   const std::int64_t dims = 64;
   const Rotation form = prepare(Rope{.dims = dims, .scaling = XposScaling{.scale_base = 512, .centre = 1000}});

@@ -20,7 +20,7 @@ template <> struct ChoiceNames<PairLayout> {
 enum class SectionOrder : std::uint8_t {
   kChunked,      ///< s_0 pairs by axis 0, then s_1 by axis 1 …: Qwen2-VL, GLM-4V (with interleaved pairs), XD-RoPE
   kInterleaved,  ///< pair i by axis i mod n while i < n·s_axis, all others by axis 0: Qwen3-VL
-  kAlternating,  ///< all sections but the first take turns, axis 1 first; then s_0 pairs by axis 0: Ernie 4.5 VL
+  kAlternating,  ///< all sections but the first alternate, axis 1 first; then s_0 pairs by axis 0: Ernie 4.5 VL
   kEvenOdd,      ///< axis a has the frequencies a, a + n, a + 2n … of all: Pixtral
   kRestarting,  ///< each axis has frequencies of its own, base^(−2j/(d/n)): the vision parts of Qwen2-VL and others
   kBlocks,      ///< the same, and each axis is a block of features with its own pairs: Gemma 4's vision part
@@ -30,7 +30,7 @@ template <> struct ChoiceNames<SectionOrder> {
                                                             "even-odd", "restarting",  "blocks"};
 };
 
-/// Rotary position: each pair of features of a query or key is turned by an angle that grows with position, so that
+/// Rotary position: each pair of features of a query or key is rotated by an angle that grows with position, so that
 /// the score of two tokens depends on their distance alone.
 ///
 ///   (a_i, b_i) → magnitude · (a_i cos pω_i − b_i sin pω_i,  b_i cos pω_i + a_i sin pω_i),   ω_i = base^(−2i/dims)
@@ -40,7 +40,7 @@ template <> struct ChoiceNames<SectionOrder> {
 struct Rope {
   static constexpr std::string_view name = "rope";
   static constexpr std::string_view family = "rotation";
-  static constexpr std::string_view formula = "pairs of q and k turned by p·w_i, w_i = base^(-2i/dims)";
+  static constexpr std::string_view formula = "pairs of q and k rotated by p·w_i, w_i = base^(-2i/dims)";
   static constexpr std::string_view used_by = "Llama, Mistral, Qwen, Gemma, DeepSeek, GLM, Phi, GPT-NeoX, GPT-J";
 
   std::int64_t dims = 128;
@@ -53,11 +53,11 @@ struct Rope {
   RopeScaling scaling = NoScaling{};
 
   template <class Visitor> static void fields(Visitor&& visit) {
-    visit("dims", &Rope::dims, "features of a head that turn; even");
-    visit("base", &Rope::base, "how much slower the slowest pair turns than the fastest (rope_theta)");
+    visit("dims", &Rope::dims, "rotary dimensions per head (rotary_dim); even");
+    visit("base", &Rope::base, "base of the frequencies base^(-2i/dims) (rope_theta)");
     visit("layout", &Rope::layout, "where the two features of a pair stand");
     visit("sign", &Rope::sign, "1: counter-clockwise, as everybody; -1: clockwise, as nanochat");
-    visit("first_dim", &Rope::first_dim, "first feature that turns; negative: from the end of the head (MLA: -dims)");
+    visit("first_dim", &Rope::first_dim, "first rotary dimension; negative: from the end of the head (MLA: -dims)");
     visit("sections", &Rope::sections, "pairs driven by each axis of the position; none: one axis drives all");
     visit("section_order", &Rope::section_order, "how sections are dealt to pairs");
     visit("scaling", &Rope::scaling, "how the model was stretched beyond its trained length");

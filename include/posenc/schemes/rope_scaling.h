@@ -151,7 +151,7 @@ struct Llama3Scaling {
   double high_freq_factor = 4.0;
   std::int64_t original_length = 8192;
   template <class Visitor> static void fields(Visitor&& visit) {
-    visit("factor", &Llama3Scaling::factor, "how many times slower the slow pairs turn");
+    visit("factor", &Llama3Scaling::factor, "how many times the slow pairs are slowed");
     visit("low_freq_factor", &Llama3Scaling::low_freq_factor, "fewer turns in the trained length: slowed");
     visit("high_freq_factor", &Llama3Scaling::high_freq_factor, "more turns in the trained length: kept");
     visit("original_length", &Llama3Scaling::original_length, "length the model was trained with");
@@ -159,16 +159,16 @@ struct Llama3Scaling {
   bool operator==(const Llama3Scaling&) const = default;
 };
 
-/// Only the first pairs turn, ⌊proportion · d/2⌋ of them, with the frequencies of all d; the rest stand still. Unlike
-/// a smaller `dims`, the pairs stay d/2 apart. Google, 2026, Gemma 4's global layers.
+/// Only the first pairs rotate, ⌊proportion · d/2⌋ of them, with the frequencies of all d; the rest keep frequency 0.
+/// Unlike a smaller `dims`, the pairs stay d/2 apart. Google, 2026, Gemma 4's global layers.
 struct ProportionalScaling {
   static constexpr std::string_view name = "proportional";
   static constexpr std::string_view formula =
-      "only the first pairs turn, with the frequencies of all; the others stand still";
+      "only the first pairs rotate, with the frequencies of all; the others have frequency 0";
   double proportion = 0.25;
   double factor = 1.0;
   template <class Visitor> static void fields(Visitor&& visit) {
-    visit("proportion", &ProportionalScaling::proportion, "share of the pairs that turn");
+    visit("proportion", &ProportionalScaling::proportion, "share of the pairs that rotate");
     visit("factor", &ProportionalScaling::factor, "how many times longer");
   }
   bool operator==(const ProportionalScaling&) const = default;

@@ -26,7 +26,7 @@ void forward(const AttentionJob& job) {
     forward_by_rows(job);
     return;
   }
-  const ScoreBias bias = prepare_bias(job, kKeyTile + kQueryBlock);
+  const ScoreBias bias = prepare_bias(job, kKeyBlock + kQueryBlock);
   if (is_decoding(job, bias)) {
     decode(job, bias);
     return;

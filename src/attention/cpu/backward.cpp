@@ -1,6 +1,8 @@
-// The gradients of attention in tiles. Scores are made again, twice: once with queries in the lanes, for dq and the
-// position's parameters, and once with keys in the lanes, for dk and dv. So every sum belongs to one thread, and
-// results do not depend on their number; storing what the first pass knows would take n × n.
+// The backward pass of FlashAttention (Dao et al., 2022) on a CPU: no tile of P is stored; each is recomputed from Q,
+// K and the forward pass's logsumexp, and dS = P ∘ (dP − D) with dP = dO Vᵀ and D = rowsum(dO ∘ O) (`deltas`). Two
+// passes over the tiles: one with a query block in the lanes accumulates dQ = dS K and the gradients of the
+// position's parameters, one with a key block in the lanes accumulates dK = dSᵀ Q and dV = Pᵀ dO. So every
+// accumulator belongs to one thread, without atomics, and results do not depend on the number of threads.
 
 #include "attention/cpu/backward.h"
 
@@ -30,9 +32,9 @@ namespace posenc::attend::cpu {
 using Floats = std::vector<float>;
 inline Floats floats(std::int64_t count) { return Floats(static_cast<std::size_t>(count)); }
 
-// What both passes need of every query: log2 of the sum of its weights, and Σ dout · out.
+// What both passes need of every query: its logsumexp in units of log 2, and D = Σ dO · O.
 struct QuerySums {
-  Floats logs, means;  // [batch, heads, queries]
+  Floats logs, deltas;  // [batch, heads, queries]
 };
 
 struct BackwardWork {
@@ -49,7 +51,7 @@ namespace posenc::attend::cpu::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
 constexpr std::int64_t kLaneBlock = kQueryBlock;  // tokens in the lanes of panels
-constexpr std::int64_t kTile = kKeyTile;          // tokens in rows
+constexpr std::int64_t kRowBlock = kKeyBlock;     // tokens in rows
 
 HWY_INLINE std::int64_t whole_groups(std::int64_t features) { return (features + kGroup - 1) / kGroup * kGroup; }
 
@@ -66,22 +68,22 @@ struct TileRows {  // [row, features] padded to whole groups, and groups [group,
   explicit TileRows(std::int64_t a_features)
       : features(a_features),
         stride(whole_groups(a_features)),
-        rows(floats(kTile * stride)),
-        groups(floats(kTile * a_features)) {}
+        rows(floats(kRowBlock * stride)),
+        groups(floats(kRowBlock * a_features)) {}
 };
 
-void load_lanes(LaneRows& to, const HeadTensor<const void>& x, const Turning& turning, const TilePlace& at,
+void load_lanes(LaneRows& to, const HeadTensor<const void>& x, const RowRotation& rotation, const TilePlace& at,
                 float factor, Floats& scratch) {
   const std::int64_t width = panel_width();
   for (std::int64_t first = 0; first < at.queries; first += width) {
     const std::int64_t begin = at.first_query + first, count = std::min(width, at.queries - first);
-    load_rows(x, turning, at.b, at.h, begin, begin + count, to.features, scratch.data());
+    load_rows(x, rotation, at.b, at.h, begin, begin + count, to.features, scratch.data());
     pack_panel(scratch.data(), count, to.features, factor, to.panels.data() + first * to.features);
   }
 }
-void load_tile(TileRows& to, const HeadTensor<const void>& x, const Turning& turning, std::int64_t b, std::int64_t h,
-               std::int64_t begin, std::int64_t end) {
-  load_rows(x, turning, b, h, begin, end, to.stride, to.rows.data());
+void load_tile(TileRows& to, const HeadTensor<const void>& x, const RowRotation& rotation, std::int64_t b,
+               std::int64_t h, std::int64_t begin, std::int64_t end) {
+  load_rows(x, rotation, b, h, begin, end, to.stride, to.rows.data());
   HeadTensor<const void> rows;
   rows.data = to.rows.data();
   rows.features = to.features;
@@ -146,11 +148,12 @@ struct QueryPass {
   std::int64_t width = panel_width();
   LaneRows q{job.q.features}, d_out{job.v.features};
   TileRows k{job.q.features}, v{job.v.features};
-  Floats dq = floats(kLaneBlock * k.stride), weights = floats(kTile * kMostWidth), slopes = weights, tile = weights;
+  Floats dq = floats(kLaneBlock * k.stride), weights = floats(kRowBlock * kMostWidth), ds = weights,
+         bias_tile = weights;
   Floats scratch = floats(kMostWidth * std::max(job.q.features, job.v.features));
 };
 
-// ds of a tile reaches the parameters of the bias.
+// Adds the dS of a tile to the gradients of the bias's parameters.
 void add_parameters(QueryPass& pass, const TilePlace& at) {
   if (pass.work.job.parameters.empty()) return;
   const AttentionJob& job = pass.job;
@@ -165,17 +168,17 @@ void add_parameters(QueryPass& pass, const TilePlace& at) {
     for (std::int64_t j = 0; j < at.keys; ++j) {
       for (std::int64_t i = 0; i < at.queries; ++i) {
         if (!sees(job, at.b, at.first_query + i, at.first_key + j)) continue;
-        const auto ds = static_cast<double>(pass.slopes[static_cast<std::size_t>(j * pass.width + i)]);
+        const auto ds = static_cast<double>(pass.ds[static_cast<std::size_t>(j * pass.width + i)]);
         add_to_parameters(job, at.b, at.h, at.first_query + i, at.first_key + j, ds, sums);
       }
     }
     return;
   }
   // ds by distance: a diagonal of the tile each
-  float by_distance[kTile + kMostWidth + 16] = {};
+  float by_distance[kRowBlock + kMostWidth + 16] = {};
   for (std::int64_t j = 0; j < at.keys; ++j) {
     float* HWY_RESTRICT to = by_distance + at.keys - 1 - j;
-    const float* HWY_RESTRICT from = pass.slopes.data() + j * pass.width;
+    const float* HWY_RESTRICT from = pass.ds.data() + j * pass.width;
     for (std::int64_t vector = 0; vector < kPanelVectors; ++vector) {
       store(hn::Add(load(to, vector), load(from, vector)), to, vector);
     }
@@ -191,25 +194,25 @@ void add_parameters(QueryPass& pass, const TilePlace& at) {
   }
 }
 
-// Scores in pass.weights become weights, and ds in pass.slopes from dp there.
-void weigh_queries(QueryPass& pass, const TilePlace& at, bool hides) {
+// The scores S in pass.weights become P, and the dP in pass.ds becomes dS.
+void softmax_of_queries(QueryPass& pass, const TilePlace& at, bool masks) {
   const AttentionJob& job = pass.job;
   const ScoreBias& bias = pass.work.bias;
   const std::int64_t width = pass.width;
-  HWY_ALIGN float logs[kMostWidth], means[kMostWidth] = {}, x[kMostWidth] = {};
+  HWY_ALIGN float logs[kMostWidth], deltas[kMostWidth] = {}, x[kMostWidth] = {};
   std::fill(logs, logs + kMostWidth, -kNone);  // a lane without a query weighs nothing
   bool is_row = true;
   for (std::int64_t i = 0; i < at.queries; ++i) {
     const auto row = static_cast<std::size_t>((at.b * job.q.heads + at.h) * job.q.sequence + at.first_query + i);
     logs[i] = pass.work.sums.logs[row];
-    means[i] = pass.work.sums.means[row];
+    deltas[i] = pass.work.sums.deltas[row];
     const std::int64_t beside = job.sight(at.b, at.first_query + i).beside;
     x[i] = static_cast<float>(beside + job.places.shift - at.first_key);
     if (beside != job.sight(at.b, at.first_query).beside + i) is_row = false;
   }
   using Kind = ScoreBias::Kind;
   const bool has_tile = bias.kind == Kind::kTile || (bias.kind == Kind::kDistance && !is_row);
-  if (has_tile) fill_tile(job, at, pass.tile.data(), width, 1);
+  if (has_tile) fill_tile(job, at, pass.bias_tile.data(), width, 1);
   const float* table = nullptr;
   float constant = 0;
   if (bias.kind == Kind::kDistance && is_row) {
@@ -225,18 +228,18 @@ void weigh_queries(QueryPass& pass, const TilePlace& at, bool hides) {
   const VF slope = hn::Set(DF(), bias.kind == Kind::kSlope ? bias.slopes[static_cast<std::size_t>(at.h)] : 0.0f);
   for (std::int64_t j = 0; j < at.keys; ++j) {
     float* HWY_RESTRICT p = pass.weights.data() + j * width;
-    float* HWY_RESTRICT ds = pass.slopes.data() + j * width;
+    float* HWY_RESTRICT ds = pass.ds.data() + j * width;
     const VF key = hn::Set(DF(), static_cast<float>(j));
     for (std::int64_t vector = 0; vector < kPanelVectors; ++vector) {
       VF s = hn::Add(load(p, vector), hn::Set(DF(), constant));
       if (bias.kind == Kind::kSlope) s = hn::MulAdd(slope, hn::Abs(hn::Sub(load(x, vector), key)), s);
       if (table != nullptr) s = hn::Add(s, load(table - j, vector));
-      if (has_tile) s = hn::Add(s, load(pass.tile.data() + j * width, vector));
+      if (has_tile) s = hn::Add(s, load(pass.bias_tile.data() + j * width, vector));
       const VF weight = exp2_of_negative(DF(), hn::Sub(s, load(logs, vector)));
       store(weight, p, vector);
-      store(hn::Mul(weight, hn::Sub(load(ds, vector), load(means, vector))), ds, vector);
+      store(hn::Mul(weight, hn::Sub(load(ds, vector), load(deltas, vector))), ds, vector);
     }
-    for (std::int64_t i = 0; hides && i < at.queries; ++i) {
+    for (std::int64_t i = 0; masks && i < at.queries; ++i) {
       if (!sees(job, at.b, at.first_query + i, at.first_key + j)) p[i] = ds[i] = 0.0f;
     }
   }
@@ -245,16 +248,16 @@ void weigh_queries(QueryPass& pass, const TilePlace& at, bool hides) {
 void query_block(QueryPass& pass, const TilePlace& block) {
   const AttentionJob& job = pass.job;
   const std::int64_t width = pass.width, g = block.h / job.group;
-  load_lanes(pass.q, job.q, job.q_turning, block, static_cast<float>(job.scale * kLog2E), pass.scratch);
+  load_lanes(pass.q, job.q, job.q_rotation, block, static_cast<float>(job.scale * kLog2E), pass.scratch);
   load_lanes(pass.d_out, pass.work.job.d_out, {}, block, 1.0f, pass.scratch);
   std::fill(pass.dq.begin(), pass.dq.end(), 0.0f);
-  for (std::int64_t key = 0; key < job.k.sequence; key += kTile) {
-    const std::int64_t keys = std::min(kTile, job.k.sequence - key);
+  for (std::int64_t key = 0; key < job.k.sequence; key += kRowBlock) {
+    const std::int64_t keys = std::min(kRowBlock, job.k.sequence - key);
     TilePlace all = block;
     all.first_key = key;
     all.keys = keys;
     if (!meeting_of(job, all).any) continue;
-    load_tile(pass.k, job.k, job.k_turning, block.b, g, key, key + keys);
+    load_tile(pass.k, job.k, job.k_rotation, block.b, g, key, key + keys);
     load_tile(pass.v, job.v, {}, block.b, g, key, key + keys);
     for (std::int64_t first = 0, panel = 0; first < block.queries; first += width, ++panel) {
       const TilePlace at{block.b, block.h, block.first_query + first, std::min(width, block.queries - first),
@@ -262,10 +265,10 @@ void query_block(QueryPass& pass, const TilePlace& block) {
       const Meeting meeting = meeting_of(job, at);
       if (!meeting.any) continue;
       products(pass.k, pass.q.panel(panel), keys, pass.weights.data());
-      products(pass.v, pass.d_out.panel(panel), keys, pass.slopes.data());
-      weigh_queries(pass, at, !meeting.all);
+      products(pass.v, pass.d_out.panel(panel), keys, pass.ds.data());
+      softmax_of_queries(pass, at, !meeting.all);
       add_parameters(pass, at);
-      add_products(pass.k, pass.slopes.data(), keys, pass.dq.data() + panel * pass.k.stride * width);
+      add_products(pass.k, pass.ds.data(), keys, pass.dq.data() + panel * pass.k.stride * width);
     }
   }
   if (pass.work.job.dq.data != nullptr) {
@@ -294,28 +297,28 @@ struct KeyPass {
   LaneRows k{job.q.features}, v{job.v.features};
   TileRows q{job.q.features}, d_out{job.v.features};
   Floats dk = floats(kLaneBlock * q.stride), dv = floats(kLaneBlock * d_out.stride);
-  Floats weights = floats(kTile * kMostWidth), slopes = weights, tile = weights;
+  Floats weights = floats(kRowBlock * kMostWidth), ds = weights, bias_tile = weights;
   Floats scratch = floats(kMostWidth * std::max(job.q.features, job.v.features));
 };
 
-void weigh_keys(KeyPass& pass, const TilePlace& at, bool hides) {
+void softmax_of_keys(KeyPass& pass, const TilePlace& at, bool masks) {
   const AttentionJob& job = pass.job;
   const ScoreBias& bias = pass.work.bias;
   const std::int64_t width = pass.width;
   using Kind = ScoreBias::Kind;
   HWY_ALIGN float lane_keys[kMostWidth];
   for (std::int64_t j = 0; j < kMostWidth; ++j) lane_keys[j] = static_cast<float>(j);
-  if (bias.kind == Kind::kTile) fill_tile(job, at, pass.tile.data(), 1, width);
+  if (bias.kind == Kind::kTile) fill_tile(job, at, pass.bias_tile.data(), 1, width);
   const DistanceRow* const row = bias.kind == Kind::kDistance ? &bias.rows[static_cast<std::size_t>(at.h)] : nullptr;
   const VF slope = hn::Set(DF(), bias.kind == Kind::kSlope ? bias.slopes[static_cast<std::size_t>(at.h)] : 0.0f);
   for (std::int64_t i = 0; i < at.queries; ++i) {
     const std::int64_t query = at.first_query + i;
     const auto index = static_cast<std::size_t>((at.b * job.q.heads + at.h) * job.q.sequence + query);
     const std::int64_t x = job.sight(at.b, query).beside + job.places.shift - at.first_key;  // of the first lane
-    const VF log = hn::Set(DF(), pass.work.sums.logs[index]), mean = hn::Set(DF(), pass.work.sums.means[index]);
+    const VF log = hn::Set(DF(), pass.work.sums.logs[index]), delta = hn::Set(DF(), pass.work.sums.deltas[index]);
     float* HWY_RESTRICT p = pass.weights.data() + i * width;
-    float* HWY_RESTRICT ds = pass.slopes.data() + i * width;
-    float* HWY_RESTRICT tile = pass.tile.data() + i * width;
+    float* HWY_RESTRICT ds = pass.ds.data() + i * width;
+    float* HWY_RESTRICT tile = pass.bias_tile.data() + i * width;
     float constant = 0;
     bool has_tile = bias.kind == Kind::kTile;
     if (row != nullptr) {
@@ -333,10 +336,10 @@ void weigh_keys(KeyPass& pass, const TilePlace& at, bool hides) {
       if (has_tile) s = hn::Add(s, load(tile, vector));
       const VF weight = exp2_of_negative(DF(), hn::Sub(s, log));
       store(weight, p, vector);
-      store(hn::Mul(weight, hn::Sub(load(ds, vector), mean)), ds, vector);
+      store(hn::Mul(weight, hn::Sub(load(ds, vector), delta)), ds, vector);
     }
     // lanes past the last key are never written out
-    for (std::int64_t j = 0; hides && j < at.keys; ++j) {
+    for (std::int64_t j = 0; masks && j < at.keys; ++j) {
       if (!sees(job, at.b, query, at.first_key + j)) p[j] = ds[j] = 0.0f;
     }
   }
@@ -347,25 +350,25 @@ void key_block(KeyPass& pass, std::int64_t b, std::int64_t g, std::int64_t begin
   const std::int64_t width = pass.width;
   // load_lanes counts tokens as queries
   const TilePlace block{b, g, begin, end - begin, 0, 0};
-  load_lanes(pass.k, job.k, job.k_turning, block, static_cast<float>(job.scale * kLog2E), pass.scratch);
+  load_lanes(pass.k, job.k, job.k_rotation, block, static_cast<float>(job.scale * kLog2E), pass.scratch);
   load_lanes(pass.v, job.v, {}, block, 1.0f, pass.scratch);
   std::fill(pass.dk.begin(), pass.dk.end(), 0.0f);
   std::fill(pass.dv.begin(), pass.dv.end(), 0.0f);
   for (std::int64_t h = g * job.group; h < (g + 1) * job.group; ++h) {
-    for (std::int64_t query = 0; query < job.q.sequence; query += kTile) {
-      const std::int64_t queries = std::min(kTile, job.q.sequence - query);
+    for (std::int64_t query = 0; query < job.q.sequence; query += kRowBlock) {
+      const std::int64_t queries = std::min(kRowBlock, job.q.sequence - query);
       if (!meeting_of(job, {b, h, query, queries, begin, end - begin}).any) continue;
-      load_tile(pass.q, job.q, job.q_turning, b, h, query, query + queries);
+      load_tile(pass.q, job.q, job.q_rotation, b, h, query, query + queries);
       load_tile(pass.d_out, pass.work.job.d_out, {}, b, h, query, query + queries);
       for (std::int64_t first = begin, panel = 0; first < end; first += width, ++panel) {
         const TilePlace at{b, h, query, queries, first, std::min(width, end - first)};
         const Meeting meeting = meeting_of(job, at);
         if (!meeting.any) continue;
         products(pass.q, pass.k.panel(panel), queries, pass.weights.data());
-        products(pass.d_out, pass.v.panel(panel), queries, pass.slopes.data());
-        weigh_keys(pass, at, !meeting.all);
+        products(pass.d_out, pass.v.panel(panel), queries, pass.ds.data());
+        softmax_of_keys(pass, at, !meeting.all);
         add_products(pass.d_out, pass.weights.data(), queries, pass.dv.data() + panel * pass.d_out.stride * width);
-        add_products(pass.q, pass.slopes.data(), queries, pass.dk.data() + panel * pass.q.stride * width);
+        add_products(pass.q, pass.ds.data(), queries, pass.dk.data() + panel * pass.q.stride * width);
       }
     }
   }
@@ -403,18 +406,18 @@ QuerySums sums_of(const BackwardJob& job) {
     for (std::int64_t at = begin; at < end; ++at) {
       const std::int64_t head = at / forward.q.sequence, i = at % forward.q.sequence;
       const std::int64_t b = head / forward.q.heads, h = head % forward.q.heads;
-      double mean = 0;
+      double delta = 0;
       kernels::with_type(job.d_out.type, [&](auto d_kind) {
         kernels::with_type(forward.out.type, [&](auto out_kind) {
           const auto* d_out = job.d_out.row<decltype(d_kind)>(b, h, i);
           const auto* out = forward.out.row<decltype(out_kind)>(b, h, i);
           for (std::int64_t f = 0; f < forward.v.features; ++f) {
-            mean += numerics::widen(d_out[f * job.d_out.feature_stride]) *
-                    numerics::widen(out[f * forward.out.feature_stride]);
+            delta += numerics::widen(d_out[f * job.d_out.feature_stride]) *
+                     numerics::widen(out[f * forward.out.feature_stride]);
           }
         });
       });
-      sums.means[static_cast<std::size_t>(at)] = static_cast<float>(mean);
+      sums.deltas[static_cast<std::size_t>(at)] = static_cast<float>(delta);
       const auto log = static_cast<double>(*forward.logsumexp.row<float>(b, h, i));
       // a query that sees nothing weighs nothing
       sums.logs[static_cast<std::size_t>(at)] =
@@ -435,7 +438,7 @@ void backward(BackwardJob& job) {
     });
     return;
   }
-  const ScoreBias bias = prepare_bias(forward, kKeyTile + kQueryBlock);
+  const ScoreBias bias = prepare_bias(forward, kKeyBlock + kQueryBlock);
   const QuerySums sums = sums_of(job);
   BackwardWork work{job, bias, sums};
   // A head's parameters are one thread's, so that they are summed in order.

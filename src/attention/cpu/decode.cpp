@@ -1,6 +1,8 @@
-// Attention for few queries and many keys, as in decoding: every key and value is read once, as it lies in memory,
-// and that is what takes the time. Keys are split into chunks of a fixed size; the sums of chunks are put together in
-// order.
+// Flash-Decoding (Dao et al., 2023): few queries and many keys, so that the time goes into reading the cache, and
+// every key and value is read once, as it lies in memory. Keys are split into chunks of a fixed size (split-KV); each
+// runs its own online softmax over key blocks and leaves row_max, row_sum and an output accumulator for every query,
+// which are merged in the order of the chunks, so that results do not depend on threads. The query heads that share a
+// key head (GQA) share its reading.
 
 #include "attention/cpu/decode.h"
 
@@ -24,11 +26,11 @@
 #define POSENC_DECODE_CHUNK
 namespace posenc::attend::cpu {
 
-constexpr std::int64_t kChunk = 2048, kTile = 64;
+constexpr std::int64_t kChunk = 2048, kDecodeBlock = 64;
 
-// What a chunk of keys gives for one row of scores.
+// The state of the online softmax of one row of scores, for one chunk of keys.
 struct Part {
-  float largest, total;
+  float row_max, row_sum;
 };
 
 // A chunk of keys of one head of one sequence.
@@ -79,13 +81,13 @@ HWY_INLINE float dot_row(const float* HWY_RESTRICT q, const float* HWY_RESTRICT 
 #define POSENC_START(i) VF s##i = hn::Zero(d);
 #define POSENC_STEP(i) s##i = hn::MulAdd(w, hn::LoadU(d, row + (i)*n), s##i);
 #define POSENC_END(i) hn::StoreU(hn::MulAdd(hn::LoadU(d, sums + f + (i)*n), by, s##i), d, sums + f + (i)*n);
-// sums[f] = sums[f] · shrink + Σ weight[j] · v[j, f]. Sixteen vectors at once: with fewer, rows of 64 features would
+// sums[f] = sums[f] · rescale + Σ weight[j] · v[j, f]. Sixteen vectors at once: with fewer, rows of 64 features would
 // be passed over twice, at less than half the speed.
 HWY_INLINE void add_rows(const float* HWY_RESTRICT weights, const float* HWY_RESTRICT v, std::int64_t stride,
-                         std::int64_t count, std::int64_t features, float shrink, float* HWY_RESTRICT sums) {
+                         std::int64_t count, std::int64_t features, float rescale, float* HWY_RESTRICT sums) {
   const DF d;
   const std::int64_t n = lanes();
-  const VF by = hn::Set(d, shrink);
+  const VF by = hn::Set(d, rescale);
   std::int64_t f = 0;
   for (; f + 16 * n <= features; f += 16 * n) {
     POSENC_EACH(POSENC_START)
@@ -114,7 +116,7 @@ HWY_INLINE void add_rows(const float* HWY_RESTRICT weights, const float* HWY_RES
   for (; f < features; ++f) {
     float s = 0;
     for (std::int64_t j = 0; j < count; ++j) s += weights[j] * v[j * stride + f];
-    sums[f] = sums[f] * shrink + s;
+    sums[f] = sums[f] * rescale + s;
   }
 }
 
@@ -138,53 +140,55 @@ HWY_INLINE void add_biases(const AttentionJob& job, const ScoreBias& bias, const
     const DistanceRow& row = bias.rows[h];
     for (std::int64_t j = 0; j < place.keys; ++j) scores[j] += row.at(std::clamp(x - j, row.low, row.high));
   } else {
-    HWY_ALIGN float tile[kTile];
+    HWY_ALIGN float tile[kDecodeBlock];
     fill_tile(job, place, tile, 1, 0);
     for (std::int64_t j = 0; j < place.keys; ++j) scores[j] += tile[j];
   }
 }
 
-// Scores become weights below the new largest; returns by how much the sums before shrink.
-HWY_INLINE float weigh(float* HWY_RESTRICT scores, std::int64_t count, Part& part) {
+// One step of the online softmax: scores become weights below the new row maximum. Returns the factor that rescales
+// the accumulator.
+HWY_INLINE float online_softmax(float* HWY_RESTRICT scores, std::int64_t count, Part& part) {
   const DF d;
-  HWY_ALIGN float padded[kTile + 16];
-  float largest = part.largest;
+  HWY_ALIGN float padded[kDecodeBlock + 16];
+  float largest = part.row_max;
   for (std::int64_t j = 0; j < count; ++j) {
     largest = scores[j] > largest ? scores[j] : largest;
     padded[j] = scores[j];
   }
-  std::fill(padded + count, padded + kTile + 16, -std::numeric_limits<float>::infinity());
+  std::fill(padded + count, padded + kDecodeBlock + 16, -std::numeric_limits<float>::infinity());
   const float safe = largest == -std::numeric_limits<float>::infinity() ? 0.0f : largest;
   VF total = hn::Zero(d);
-  for (std::int64_t j = 0; j < kTile; j += lanes()) {
+  for (std::int64_t j = 0; j < kDecodeBlock; j += lanes()) {
     const VF p = exp2_of_negative(d, hn::Sub(hn::LoadU(d, padded + j), hn::Set(d, safe)));
     hn::StoreU(p, d, padded + j);
     total = hn::Add(total, p);
   }
-  const float shrink = hn::GetLane(exp2_of_negative(d, hn::Set(d, part.largest - safe)));
+  const float rescale = hn::GetLane(exp2_of_negative(d, hn::Set(d, part.row_max - safe)));
   std::copy(padded, padded + count, scores);
-  part.largest = largest;
-  part.total = part.total * shrink + hn::GetLane(hn::SumOfLanes(d, total));
-  return shrink;
+  part.row_max = largest;
+  part.row_sum = part.row_sum * rescale + hn::GetLane(hn::SumOfLanes(d, total));
+  return rescale;
 }
 
 void attend_chunk(const AttentionJob& job, const ScoreBias& bias, const Chunk& chunk) {
   const std::int64_t features = job.q.features, value_features = job.v.features;
   const std::int64_t rows = job.group * job.q.sequence;
-  const bool k_in_place = job.k.type == DataType::kF32 && job.k.feature_stride == 1 && job.k_turning.turns == nullptr;
+  const bool k_in_place =
+      job.k.type == DataType::kF32 && job.k.feature_stride == 1 && job.k_rotation.cos_sin == nullptr;
   const bool v_in_place = job.v.type == DataType::kF32 && job.v.feature_stride == 1;
   std::vector<float> q(static_cast<std::size_t>(rows * features));
-  std::vector<float> k(k_in_place ? 0 : static_cast<std::size_t>(kTile * features));
-  std::vector<float> v(v_in_place ? 0 : static_cast<std::size_t>(kTile * value_features));
+  std::vector<float> k(k_in_place ? 0 : static_cast<std::size_t>(kDecodeBlock * features));
+  std::vector<float> v(v_in_place ? 0 : static_cast<std::size_t>(kDecodeBlock * value_features));
   const auto factor = static_cast<float>(job.scale * kLog2E);
   for (std::int64_t r = 0; r < rows; ++r) {
     const std::int64_t h = chunk.g * job.group + r / job.q.sequence, i = r % job.q.sequence;
-    load_rows(job.q, job.q_turning, chunk.b, h, i, i + 1, features, q.data() + r * features);
+    load_rows(job.q, job.q_rotation, chunk.b, h, i, i + 1, features, q.data() + r * features);
   }
   for (float& x : q) x *= factor;
-  HWY_ALIGN float scores[kTile];
-  for (std::int64_t key = chunk.begin; key < chunk.end; key += kTile) {
-    const std::int64_t end = std::min(key + kTile, chunk.end);
+  HWY_ALIGN float scores[kDecodeBlock];
+  for (std::int64_t key = chunk.begin; key < chunk.end; key += kDecodeBlock) {
+    const std::int64_t end = std::min(key + kDecodeBlock, chunk.end);
     const float* keys = k.data();
     const float* values = v.data();
     std::int64_t k_stride = features, v_stride = value_features;
@@ -192,7 +196,7 @@ void attend_chunk(const AttentionJob& job, const ScoreBias& bias, const Chunk& c
       keys = job.k.row<float>(chunk.b, chunk.g, key);
       k_stride = job.k.token_stride;
     } else {
-      load_rows(job.k, job.k_turning, chunk.b, chunk.g, key, end, features, k.data());
+      load_rows(job.k, job.k_rotation, chunk.b, chunk.g, key, end, features, k.data());
     }
     if (v_in_place) {
       values = job.v.row<float>(chunk.b, chunk.g, key);
@@ -215,14 +219,14 @@ void attend_chunk(const AttentionJob& job, const ScoreBias& bias, const Chunk& c
       for (j = 0; j < count && job.key_mask != nullptr; ++j) {
         if (job.is_masked(chunk.b, low + j)) scores[j] = -std::numeric_limits<float>::infinity();
       }
-      const float shrink = weigh(scores, count, chunk.parts[r]);
+      const float rescale = online_softmax(scores, count, chunk.parts[r]);
       float* sums = chunk.sums + r * value_features;
       const float* first_value = values + (low - key) * v_stride;
       if (job.key_mask == nullptr) {
-        add_rows(scores, first_value, v_stride, count, value_features, shrink, sums);
+        add_rows(scores, first_value, v_stride, count, value_features, rescale, sums);
         continue;
       }
-      add_rows(scores, first_value, v_stride, 0, value_features, shrink, sums);
+      add_rows(scores, first_value, v_stride, 0, value_features, rescale, sums);
       for (j = 0; j < count; ++j) {  // a masked value is not seen, also where 0 times it is not 0
         if (job.is_masked(chunk.b, low + j)) continue;
         add_rows(scores + j, first_value + j * v_stride, v_stride, 1, value_features, 1.0f, sums);
@@ -240,7 +244,7 @@ namespace {
 
 HWY_EXPORT(attend_chunk);
 
-// The parts of one row put together, in order.
+// Merges the chunks of one row, in order.
 void write_row(const AttentionJob& job, std::int64_t b, std::int64_t h, std::int64_t i,
                const std::vector<Part>& parts, const std::vector<float>& sums, std::int64_t first, std::int64_t step,
                std::int64_t chunks) {
@@ -248,8 +252,8 @@ void write_row(const AttentionJob& job, std::int64_t b, std::int64_t h, std::int
   bool is_number = true;
   for (std::int64_t c = 0; c < chunks; ++c) {
     const Part& part = parts[static_cast<std::size_t>(first + c * step)];
-    if (part.total != part.total) is_number = false;
-    largest = std::max(largest, part.largest);
+    if (part.row_sum != part.row_sum) is_number = false;
+    largest = std::max(largest, part.row_max);
   }
   const std::int64_t features = job.v.features;
   std::vector<double> row(static_cast<std::size_t>(features), 0.0);
@@ -257,9 +261,9 @@ void write_row(const AttentionJob& job, std::int64_t b, std::int64_t h, std::int
   for (std::int64_t c = 0; c < chunks; ++c) {
     const std::int64_t at = first + c * step;
     const Part& part = parts[static_cast<std::size_t>(at)];
-    if (part.total == 0.0f) continue;
-    const double weight = std::exp2(static_cast<double>(part.largest) - static_cast<double>(largest));
-    total += weight * static_cast<double>(part.total);
+    if (part.row_sum == 0.0f) continue;
+    const double weight = std::exp2(static_cast<double>(part.row_max) - static_cast<double>(largest));
+    total += weight * static_cast<double>(part.row_sum);
     for (std::int64_t f = 0; f < features; ++f) {
       row[static_cast<std::size_t>(f)] +=
           weight * static_cast<double>(sums[static_cast<std::size_t>(at * features + f)]);

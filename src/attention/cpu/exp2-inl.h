@@ -1,4 +1,4 @@
-// 2^x for softmax, for code that is compiled once per SIMD target.
+// 2^x for the online softmax, for code that is compiled once per SIMD target.
 
 #if defined(POSENC_EXP2_INL_H) == defined(HWY_TARGET_TOGGLE)
 #ifdef POSENC_EXP2_INL_H

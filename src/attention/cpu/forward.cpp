@@ -1,6 +1,9 @@
-// Attention in tiles: a block of queries meets one tile of keys after another, and keeps for each query the largest
-// score so far, the sum of powers of 2 below it and the sum of values weighted by them. When a larger score comes,
-// what is there shrinks by a factor. No score outlives its tile.
+// The forward pass of FlashAttention (Dao et al., 2022; the loop order of FlashAttention-2, Dao, 2023) on a CPU, with
+// position inside. One thread owns a query block. For each key block j it computes the tile of scores
+// S = scale · Q K_jᵀ + bias, updates the online softmax (row_max is m, row_sum is l), rescales the output accumulator
+// by 2^(m_old − m_new), adds P V_j, and drops the tile; O = accumulator / l at the end, logsumexp = m + log l. Scores
+// are in units of log 2, so that softmax needs 2^x alone. Q and K are rotated as they are loaded; key blocks that no
+// query of the block sees are skipped; only tiles that a mask's edge crosses are masked.
 
 #include <cmath>
 #include <limits>
@@ -31,19 +34,20 @@ struct Block {
   std::int64_t value_features = (job.v.features + kGroup - 1) / kGroup * kGroup;
   // v can be read where it is: no copy
   bool v_in_place = job.v.type == DataType::kF32 && job.v.feature_stride == 1 && job.v.features % kGroup == 0;
-  std::vector<float> q = std::vector<float>(static_cast<std::size_t>(kQueryBlock * features));           // panels
-  std::vector<float> sums = std::vector<float>(static_cast<std::size_t>(kQueryBlock * value_features));  // panels
-  std::vector<float> largest = std::vector<float>(kQueryBlock), total = std::vector<float>(kQueryBlock);
-  std::vector<float> k = std::vector<float>(static_cast<std::size_t>(kKeyTile * features));         // groups
-  std::vector<float> v = std::vector<float>(static_cast<std::size_t>(kKeyTile * value_features));   // rows
-  std::vector<float> scores = std::vector<float>(static_cast<std::size_t>(kKeyTile * kMostWidth));  // a panel
-  std::vector<float> tile = std::vector<float>(static_cast<std::size_t>(kKeyTile * kMostWidth));    // biases
-  std::vector<float> rows = std::vector<float>(static_cast<std::size_t>(kKeyTile * features));
+  std::vector<float> q = std::vector<float>(static_cast<std::size_t>(kQueryBlock * features));  // panels
+  std::vector<float> accumulator =
+      std::vector<float>(static_cast<std::size_t>(kQueryBlock * value_features));  // panels
+  std::vector<float> row_max = std::vector<float>(kQueryBlock), row_sum = std::vector<float>(kQueryBlock);
+  std::vector<float> k = std::vector<float>(static_cast<std::size_t>(kKeyBlock * features));            // groups
+  std::vector<float> v = std::vector<float>(static_cast<std::size_t>(kKeyBlock * value_features));      // rows
+  std::vector<float> scores = std::vector<float>(static_cast<std::size_t>(kKeyBlock * kMostWidth));     // a panel
+  std::vector<float> bias_tile = std::vector<float>(static_cast<std::size_t>(kKeyBlock * kMostWidth));  // biases
+  std::vector<float> rows = std::vector<float>(static_cast<std::size_t>(kKeyBlock * features));
   std::vector<float> met;  // [panels, rows, width]: queries times the vectors that distances pick
 
   std::int64_t b = 0, h = 0, begin = 0, end = 0;  // the queries
-  std::int64_t first_key = 0, last_key = 0;       // the tile
-  const float* values = nullptr;                  // of the tile
+  std::int64_t first_key = 0, last_key = 0;       // the key block
+  const float* values = nullptr;                  // of the key block
   std::int64_t values_stride = 0;
   bool is_checked = false, is_finite = true;  // its values, looked at only where some are masked
 
@@ -77,11 +81,11 @@ HWY_INLINE PanelSight sight_of(const Block& block, std::int64_t first, std::int6
   return panel;
 }
 
-// --- the scores of a tile -------------------------------------------------------------------------------------
+// --- a tile of scores: bias and mask -----------------------------------------------------------------------------
 
 // score = at(key, vector, score), and the largest of each query.
 template <class At> HWY_INLINE void change_scores(Block& block, std::int64_t begin, std::int64_t end,
-                                                  float* HWY_RESTRICT largest, const At& at) {
+                                                  float* HWY_RESTRICT tile_max, const At& at) {
   VF most0 = hn::Set(DF(), kNone), most1 = most0, most2 = most0;
   float* HWY_RESTRICT s = block.scores.data() + begin * block.width;
   for (std::int64_t j = begin; j < end; ++j, s += block.width) {
@@ -93,12 +97,12 @@ template <class At> HWY_INLINE void change_scores(Block& block, std::int64_t beg
     most1 = hn::Max(most1, s1);
     most2 = hn::Max(most2, s2);
   }
-  store(most0, largest, 0);
-  store(most1, largest, 1);
-  store(most2, largest, 2);
+  store(most0, tile_max, 0);
+  store(most1, tile_max, 1);
+  store(most2, tile_max, 2);
 }
 
-void find_largest(const Block& block, std::int64_t begin, std::int64_t end, float* HWY_RESTRICT largest) {
+void find_row_max(const Block& block, std::int64_t begin, std::int64_t end, float* HWY_RESTRICT tile_max) {
   VF most0 = hn::Set(DF(), kNone), most1 = most0, most2 = most0;
   const float* HWY_RESTRICT s = block.scores.data() + begin * block.width;
   for (std::int64_t j = begin; j < end; ++j, s += block.width) {
@@ -106,14 +110,14 @@ void find_largest(const Block& block, std::int64_t begin, std::int64_t end, floa
     most1 = hn::Max(most1, load(s, 1));
     most2 = hn::Max(most2, load(s, 2));
   }
-  store(most0, largest, 0);
-  store(most1, largest, 1);
-  store(most2, largest, 2);
+  store(most0, tile_max, 0);
+  store(most1, tile_max, 1);
+  store(most2, tile_max, 2);
 }
 
 // −slope · |distance|: the distance is exact in f32 up to 2^24, and the sum is rounded once.
 void add_slopes(Block& block, std::int64_t first, std::int64_t count, std::int64_t begin, std::int64_t end,
-                float* HWY_RESTRICT largest) {
+                float* HWY_RESTRICT tile_max) {
   HWY_ALIGN float distance[kMostWidth] = {};
   for (std::int64_t i = 0; i < count; ++i) {
     const std::int64_t beside = block.job.sight(block.b, first + i).beside + block.job.places.shift;
@@ -121,7 +125,7 @@ void add_slopes(Block& block, std::int64_t first, std::int64_t count, std::int64
   }
   const VF x0 = load(distance, 0), x1 = load(distance, 1), x2 = load(distance, 2);
   const VF slope = hn::Set(DF(), block.bias.slopes[static_cast<std::size_t>(block.h)]);
-  change_scores(block, begin, end, largest, [&](std::int64_t j, int vector, VF s) HWY_ATTR {
+  change_scores(block, begin, end, tile_max, [&](std::int64_t j, int vector, VF s) HWY_ATTR {
     const VF x = vector == 0 ? x0 : vector == 1 ? x1 : x2;
     return hn::MulAdd(slope, hn::Abs(hn::Sub(x, hn::Set(DF(), static_cast<float>(j)))), s);
   });
@@ -129,16 +133,16 @@ void add_slopes(Block& block, std::int64_t first, std::int64_t count, std::int64
 
 // A slice of the table for each key, or one number where the whole tile lies in a tail: returned, not added.
 float add_distances(Block& block, const PanelSight& sight, std::int64_t begin, std::int64_t end,
-                    float* HWY_RESTRICT largest) {
+                    float* HWY_RESTRICT tile_max) {
   const DistanceRow& row = block.bias.rows[static_cast<std::size_t>(block.h)];
   const std::int64_t x = sight.beside + block.job.places.shift - block.first_key;  // of the first query and key
   const std::int64_t low = x - (end - 1), high = x + block.width - 1 - begin;
   if (high <= row.low || low >= row.high) {
-    find_largest(block, begin, end, largest);
+    find_row_max(block, begin, end, tile_max);
     return high <= row.low ? row.at(row.low) : row.at(row.high);
   }
   const float* HWY_RESTRICT at = row.values.data() + (x - row.first);
-  change_scores(block, begin, end, largest,
+  change_scores(block, begin, end, tile_max,
                 [&](std::int64_t j, int vector, VF s) HWY_ATTR { return hn::Add(s, load(at - j, vector)); });
   return 0.0f;
 }
@@ -149,12 +153,12 @@ void add_vectors(Block& block, std::int64_t panel, std::int64_t first, std::int6
   const std::int64_t width = block.width, rows = block.bias.query_rows, features = block.features;
   const float* met = block.met.data() + panel * rows * width;
   for (std::int64_t j = begin; j < end; ++j) {
-    float* tile = block.tile.data() + j * width;
+    float* tile = block.bias_tile.data() + j * width;
     const std::int64_t key = block.first_key + j;
     std::int64_t row_before = -1;
     float key_part = 0;
     if (block.bias.key_rows > 0) {
-      load_rows(block.job.k, block.job.k_turning, block.b, block.h / block.job.group, key, key + 1, features,
+      load_rows(block.job.k, block.job.k_rotation, block.b, block.h / block.job.group, key, key + 1, features,
                 block.rows.data());
     }
     for (std::int64_t i = 0; i < count; ++i) {
@@ -177,33 +181,33 @@ void add_vectors(Block& block, std::int64_t panel, std::int64_t first, std::int6
 }
 
 void add_tile(Block& block, std::int64_t panel, std::int64_t first, std::int64_t count, std::int64_t begin,
-              std::int64_t end, float* HWY_RESTRICT largest) {
+              std::int64_t end, float* HWY_RESTRICT tile_max) {
   const std::int64_t width = block.width;
   if (std::holds_alternative<DistanceVectors>(block.job.bias->source)) {
     add_vectors(block, panel, first, count, begin, end);
   } else {
     fill_tile(block.job, {block.b, block.h, first, count, block.first_key + begin, end - begin},
-              block.tile.data() + begin * width, width, 1);
+              block.bias_tile.data() + begin * width, width, 1);
   }
-  const float* HWY_RESTRICT tile = block.tile.data();
-  change_scores(block, begin, end, largest, [&](std::int64_t j, int vector, VF s) HWY_ATTR {
+  const float* HWY_RESTRICT tile = block.bias_tile.data();
+  change_scores(block, begin, end, tile_max, [&](std::int64_t j, int vector, VF s) HWY_ATTR {
     return hn::Add(s, load(tile + j * width, vector));
   });
 }
 
 // −inf where a query does not see a key.
-void hide_keys(Block& block, std::int64_t first, std::int64_t count, std::int64_t begin, std::int64_t end,
-               float* HWY_RESTRICT largest) {
+void mask_keys(Block& block, std::int64_t first, std::int64_t count, std::int64_t begin, std::int64_t end,
+               float* HWY_RESTRICT tile_max) {
   HWY_ALIGN float from[kMostWidth] = {}, to[kMostWidth] = {};  // in the tile; none for columns past the last query
   for (std::int64_t i = 0; i < count; ++i) {
     const Sight& sight = block.job.sight(block.b, first + i);
-    from[i] = static_cast<float>(std::clamp(sight.begin - block.first_key, std::int64_t{0}, kKeyTile));
-    to[i] = static_cast<float>(std::clamp(sight.end - block.first_key, std::int64_t{0}, kKeyTile));
+    from[i] = static_cast<float>(std::clamp(sight.begin - block.first_key, std::int64_t{0}, kKeyBlock));
+    to[i] = static_cast<float>(std::clamp(sight.end - block.first_key, std::int64_t{0}, kKeyBlock));
   }
   const VF f0 = load(from, 0), f1 = load(from, 1), f2 = load(from, 2);
   const VF t0 = load(to, 0), t1 = load(to, 1), t2 = load(to, 2);
   const VF none = hn::Set(DF(), kNone);
-  change_scores(block, begin, end, largest, [&](std::int64_t j, int vector, VF s) HWY_ATTR {
+  change_scores(block, begin, end, tile_max, [&](std::int64_t j, int vector, VF s) HWY_ATTR {
     if (block.job.is_masked(block.b, block.first_key + j)) return none;
     const VF key = hn::Set(DF(), static_cast<float>(j));
     const VF f = vector == 0 ? f0 : vector == 1 ? f1 : f2, t = vector == 0 ? t0 : vector == 1 ? t1 : t2;
@@ -211,41 +215,42 @@ void hide_keys(Block& block, std::int64_t first, std::int64_t count, std::int64_
   });
 }
 
-// --- softmax and the sum of values ----------------------------------------------------------------------------
+// --- online softmax and the output accumulator -------------------------------------------------------------------
 
-HWY_INLINE VF safe(VF largest) {  // nothing seen yet: −inf − −inf would be NaN
-  return hn::IfThenElse(hn::Eq(largest, hn::Set(DF(), kNone)), hn::Zero(DF()), largest);
+HWY_INLINE VF safe(VF row_max) {  // nothing seen yet: −inf − −inf would be NaN
+  return hn::IfThenElse(hn::Eq(row_max, hn::Set(DF(), kNone)), hn::Zero(DF()), row_max);
 }
 
-// Scores become weights below the new largest score; what was summed before shrinks to it. `constant` is a bias that
-// all scores of the tile share and that is not in them yet.
-void weigh(Block& block, std::int64_t panel, std::int64_t begin, std::int64_t end, float* HWY_RESTRICT tile_largest,
-           float constant) {
+// One step of the online softmax: the tile's scores S become P = 2^(S − m) with the new row maximum m, and row_sum
+// and the output accumulator are rescaled to it. `constant` is a bias that the whole tile shares and that is not in S
+// yet.
+void online_softmax(Block& block, std::int64_t panel, std::int64_t begin, std::int64_t end,
+                    float* HWY_RESTRICT tile_max, float constant) {
   const DF d;
   const std::int64_t width = block.width;
-  float* HWY_RESTRICT largest = block.largest.data() + panel * width;
-  float* HWY_RESTRICT total = block.total.data() + panel * width;
+  float* HWY_RESTRICT row_max = block.row_max.data() + panel * width;
+  float* HWY_RESTRICT row_sum = block.row_sum.data() + panel * width;
   const VF shift = hn::Set(d, constant);
-  const VF o0 = load(largest, 0), o1 = load(largest, 1), o2 = load(largest, 2);
-  const VF n0 = hn::Max(o0, hn::Add(load(tile_largest, 0), shift));
-  const VF n1 = hn::Max(o1, hn::Add(load(tile_largest, 1), shift));
-  const VF n2 = hn::Max(o2, hn::Add(load(tile_largest, 2), shift));
-  store(n0, largest, 0);
-  store(n1, largest, 1);
-  store(n2, largest, 2);
+  const VF o0 = load(row_max, 0), o1 = load(row_max, 1), o2 = load(row_max, 2);
+  const VF n0 = hn::Max(o0, hn::Add(load(tile_max, 0), shift));
+  const VF n1 = hn::Max(o1, hn::Add(load(tile_max, 1), shift));
+  const VF n2 = hn::Max(o2, hn::Add(load(tile_max, 2), shift));
+  store(n0, row_max, 0);
+  store(n1, row_max, 1);
+  store(n2, row_max, 2);
   const VF m0 = safe(n0), m1 = safe(n1), m2 = safe(n2);
   const auto same = hn::And(hn::And(hn::Eq(o0, n0), hn::Eq(o1, n1)), hn::Eq(o2, n2));
   if (!hn::AllTrue(d, same)) {
     const VF a0 = exp2_of_negative(d, hn::Sub(o0, m0)), a1 = exp2_of_negative(d, hn::Sub(o1, m1)),
              a2 = exp2_of_negative(d, hn::Sub(o2, m2));
-    store(hn::Mul(load(total, 0), a0), total, 0);
-    store(hn::Mul(load(total, 1), a1), total, 1);
-    store(hn::Mul(load(total, 2), a2), total, 2);
-    float* HWY_RESTRICT sums = block.sums.data() + panel * block.value_features * width;
-    for (std::int64_t f = 0; f < block.value_features; ++f, sums += width) {
-      store(hn::Mul(load(sums, 0), a0), sums, 0);
-      store(hn::Mul(load(sums, 1), a1), sums, 1);
-      store(hn::Mul(load(sums, 2), a2), sums, 2);
+    store(hn::Mul(load(row_sum, 0), a0), row_sum, 0);
+    store(hn::Mul(load(row_sum, 1), a1), row_sum, 1);
+    store(hn::Mul(load(row_sum, 2), a2), row_sum, 2);
+    float* HWY_RESTRICT accumulator = block.accumulator.data() + panel * block.value_features * width;
+    for (std::int64_t f = 0; f < block.value_features; ++f, accumulator += width) {
+      store(hn::Mul(load(accumulator, 0), a0), accumulator, 0);
+      store(hn::Mul(load(accumulator, 1), a1), accumulator, 1);
+      store(hn::Mul(load(accumulator, 2), a2), accumulator, 2);
     }
   }
   const VF x0 = hn::Sub(m0, shift), x1 = hn::Sub(m1, shift), x2 = hn::Sub(m2, shift);
@@ -262,9 +267,9 @@ void weigh(Block& block, std::int64_t panel, std::int64_t begin, std::int64_t en
     t1 = hn::Add(t1, p1);
     t2 = hn::Add(t2, p2);
   }
-  store(hn::Add(load(total, 0), t0), total, 0);
-  store(hn::Add(load(total, 1), t1), total, 1);
-  store(hn::Add(load(total, 2), t2), total, 2);
+  store(hn::Add(load(row_sum, 0), t0), row_sum, 0);
+  store(hn::Add(load(row_sum, 1), t1), row_sum, 1);
+  store(hn::Add(load(row_sum, 2), t2), row_sum, 2);
 }
 
 bool values_are_finite(Block& block) {
@@ -294,7 +299,7 @@ void add_seen_values(Block& block, std::int64_t panel, std::int64_t first, std::
       const std::int64_t key = block.first_key + j;
       if (key < sight.begin || key >= sight.end || block.job.is_masked(block.b, key)) continue;
       const float weight = block.scores[static_cast<std::size_t>(j * block.width + i)];
-      float* sums = block.sums.data() + panel * block.value_features * block.width + i;
+      float* sums = block.accumulator.data() + panel * block.value_features * block.width + i;
       for (std::int64_t f = 0; f < block.value_features; ++f) {
         sums[f * block.width] += weight * block.values[j * block.values_stride + f];
       }
@@ -304,7 +309,7 @@ void add_seen_values(Block& block, std::int64_t panel, std::int64_t first, std::
 
 // --- blocks ---------------------------------------------------------------------------------------------------
 
-void meet(Block& block, std::int64_t panel, std::int64_t first, std::int64_t count, const PanelSight& sight) {
+void attend_tile(Block& block, std::int64_t panel, std::int64_t first, std::int64_t count, const PanelSight& sight) {
   const std::int64_t width = block.width;
   const std::int64_t begin = std::max(sight.begin - block.first_key, std::int64_t{0});
   const std::int64_t end = std::min(sight.end, block.last_key) - block.first_key;
@@ -314,27 +319,27 @@ void meet(Block& block, std::int64_t panel, std::int64_t first, std::int64_t cou
                     block.q.data() + panel * block.features * width, block.features,
                     block.scores.data() + g * kGroup * width);
   }
-  HWY_ALIGN float largest[kMostWidth];
+  HWY_ALIGN float tile_max[kMostWidth];
   float constant = 0;
   using Kind = ScoreBias::Kind;
   if (block.bias.kind == Kind::kNone) {
-    find_largest(block, begin, end, largest);
+    find_row_max(block, begin, end, tile_max);
   } else if (block.bias.kind == Kind::kSlope) {
-    add_slopes(block, first, count, begin, end, largest);
+    add_slopes(block, first, count, begin, end, tile_max);
   } else if (block.bias.kind == Kind::kDistance && sight.is_row) {
-    constant = add_distances(block, sight, begin, end, largest);
+    constant = add_distances(block, sight, begin, end, tile_max);
   } else {
-    add_tile(block, panel, first, count, begin, end, largest);
+    add_tile(block, panel, first, count, begin, end, tile_max);
   }
-  const bool hides = block.job.key_mask != nullptr || block.first_key + begin < sight.all_begin ||
+  const bool masks = block.job.key_mask != nullptr || block.first_key + begin < sight.all_begin ||
                      block.first_key + end > sight.all_end;
-  if (hides) hide_keys(block, first, count, begin, end, largest);
-  weigh(block, panel, begin, end, largest, constant);
-  if (hides && !values_are_finite(block)) {
+  if (masks) mask_keys(block, first, count, begin, end, tile_max);
+  online_softmax(block, panel, begin, end, tile_max, constant);
+  if (masks && !values_are_finite(block)) {
     add_seen_values(block, panel, first, count, begin, end);
     return;
   }
-  float* sums = block.sums.data() + panel * block.value_features * width;
+  float* sums = block.accumulator.data() + panel * block.value_features * width;
   for (std::int64_t f = 0; f < block.value_features; f += kGroup) {
     multiply<true>(block.values + begin * block.values_stride + f, block.values_stride,
                    block.scores.data() + begin * width, end - begin, sums + f * width);
@@ -347,7 +352,7 @@ void load_queries(Block& block) {
   for (std::int64_t first = block.begin, panel = 0; first < block.end; first += width, ++panel) {
     float* const q = block.q.data() + panel * features * width;
     const std::int64_t count = std::min(width, block.end - first);
-    load_rows(block.job.q, block.job.q_turning, block.b, block.h, first, first + count, features, block.rows.data());
+    load_rows(block.job.q, block.job.q_rotation, block.b, block.h, first, first + count, features, block.rows.data());
     pack_panel(block.rows.data(), count, features, factor, q);
     for (std::int64_t row = 0; row < block.bias.query_rows; ++row) {
       const float* picked = block.bias.query_vectors.data() + (block.h * block.bias.query_rows + row) * features;
@@ -364,9 +369,9 @@ void load_queries(Block& block) {
       store(m2, met, 2);
     }
   }
-  std::fill(block.sums.begin(), block.sums.end(), 0.0f);
-  std::fill(block.total.begin(), block.total.end(), 0.0f);
-  std::fill(block.largest.begin(), block.largest.end(), kNone);
+  std::fill(block.accumulator.begin(), block.accumulator.end(), 0.0f);
+  std::fill(block.row_sum.begin(), block.row_sum.end(), 0.0f);
+  std::fill(block.row_max.begin(), block.row_max.end(), kNone);
 }
 
 void load_keys(Block& block, std::int64_t first, std::int64_t last) {
@@ -374,10 +379,10 @@ void load_keys(Block& block, std::int64_t first, std::int64_t last) {
   block.first_key = first;
   block.last_key = last;
   block.is_checked = false;
-  if (block.job.k_turning.turns == nullptr) {
+  if (block.job.k_rotation.cos_sin == nullptr) {
     pack_groups(block.job.k, block.b, g, first, last, block.k.data());
   } else {
-    load_rows(block.job.k, block.job.k_turning, block.b, g, first, last, block.features, block.rows.data());
+    load_rows(block.job.k, block.job.k_rotation, block.b, g, first, last, block.features, block.rows.data());
     HeadTensor<const void> rows;
     rows.data = block.rows.data();
     rows.features = rows.token_stride = block.features;
@@ -399,9 +404,9 @@ void write_results(Block& block) {
     using T = decltype(kind);
     for (std::int64_t i = block.begin; i < block.end; ++i) {
       const std::int64_t panel = (i - block.begin) / width, lane = (i - block.begin) % width;
-      const float total = block.total[static_cast<std::size_t>(i - block.begin)];
+      const float total = block.row_sum[static_cast<std::size_t>(i - block.begin)];
       const float by = total == 0.0f ? 0.0f : 1.0f / total;
-      const float* sums = block.sums.data() + panel * block.value_features * width + lane;
+      const float* sums = block.accumulator.data() + panel * block.value_features * width + lane;
       T* out = block.job.out.template row<T>(block.b, block.h, i);
       for (std::int64_t f = 0; f < block.job.v.features; ++f) {
         const float value = total == 0.0f ? 0.0f : sums[f * width] * by;
@@ -409,7 +414,7 @@ void write_results(Block& block) {
       }
       if (block.job.logsumexp.data == nullptr) continue;
       const double sum = std::log2(static_cast<double>(total));  // −inf where nothing is seen
-      const auto largest = static_cast<double>(block.largest[static_cast<std::size_t>(i - block.begin)]);
+      const auto largest = static_cast<double>(block.row_max[static_cast<std::size_t>(i - block.begin)]);
       *block.job.logsumexp.template row<float>(block.b, block.h, i) =
           static_cast<float>(total == 0.0f ? sum : (largest + sum) / kLog2E);
     }
@@ -426,11 +431,11 @@ void attend_block(Block& block) {
     begin = std::min(begin, sights[panels].begin);
     end = std::max(end, sights[panels].end);
   }
-  for (std::int64_t key = begin; key < end; key += kKeyTile) {
-    load_keys(block, key, std::min(key + kKeyTile, end));
+  for (std::int64_t key = begin; key < end; key += kKeyBlock) {
+    load_keys(block, key, std::min(key + kKeyBlock, end));
     for (std::int64_t panel = 0; panel < panels; ++panel) {
       const std::int64_t first = block.begin + panel * block.width;
-      meet(block, panel, first, std::min(block.width, block.end - first), sights[panel]);
+      attend_tile(block, panel, first, std::min(block.width, block.end - first), sights[panel]);
     }
   }
   write_results(block);

@@ -1,4 +1,5 @@
-// Rows of q, k and v as the products want them, for code that is compiled once per SIMD target.
+// Rows of Q, K and V packed for the products: as panels, groups or rows, rotated on the way; for code that is
+// compiled once per SIMD target.
 
 #if defined(POSENC_PACK_INL_H) == defined(HWY_TARGET_TOGGLE)
 #ifdef POSENC_PACK_INL_H
@@ -11,7 +12,7 @@
 #include <cstdint>
 
 #include "attention/cpu/panel-inl.h"
-#include "attention/cpu/turn_rows.h"
+#include "attention/cpu/rotate_loaded.h"
 #include "attention/job.h"
 #include "hwy/highway.h"
 #include "kernels/cpu/convert-inl.h"
@@ -50,11 +51,11 @@ inline void pack_rows(const HeadTensor<const void>& x, std::int64_t b, std::int6
   });
 }
 
-// The same, turned by their positions where the job says so.
-inline void load_rows(const HeadTensor<const void>& x, const Turning& turning, std::int64_t b, std::int64_t h,
+// The same, rotated by their positions where the form is a rotation.
+inline void load_rows(const HeadTensor<const void>& x, const RowRotation& rotation, std::int64_t b, std::int64_t h,
                       std::int64_t begin, std::int64_t end, std::int64_t stride, float* HWY_RESTRICT out) {
   pack_rows(x, b, h, begin, end, stride, out);
-  if (turning.turns != nullptr) turn_rows(turning, b, begin, end, stride, out);
+  if (rotation.cos_sin != nullptr) rotate_loaded_rows(rotation, b, begin, end, stride, out);
 }
 
 // Rows [count, features] as the columns of a panel, times a factor; columns past the last row are 0.

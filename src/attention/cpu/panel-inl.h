@@ -1,6 +1,6 @@
-// Products of small matrices, for code that is compiled once per SIMD target. A panel is a matrix whose rows are
-// kPanelVectors vectors wide; its columns are queries, so that everything softmax does to a query happens in one
-// lane.
+// The register-tiled product behind Q Kᵀ and P V, for code that is compiled once per SIMD target. A panel is a matrix
+// whose rows are kPanelVectors vectors wide; its columns are queries, so that the online softmax of a query happens
+// in one lane and needs no reduction across lanes.
 
 #if defined(POSENC_PANEL_INL_H) == defined(HWY_TARGET_TOGGLE)
 #ifdef POSENC_PANEL_INL_H

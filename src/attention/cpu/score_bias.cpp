@@ -1,3 +1,6 @@
+// How position enters a tile of scores: ALiBi as one multiply-add on the distance, a table by distance (T5) as a
+// slice that is constant far from the diagonal, anything else as a tile that is filled element by element.
+
 #include "attention/cpu/score_bias.h"
 
 #include <algorithm>
@@ -35,7 +38,7 @@ DistanceRow distance_row(const DistanceTable& source, const ConstTensorView& tab
   DistanceRow row;
   row.low = std::clamp(-last, reach.low, reach.high);
   row.high = std::clamp(-map.first, reach.low, reach.high);
-  // what is said many times over is a tail too
+  // a run of equal values at either end belongs to the tail
   while (row.low < row.high && value(row.low) == value(row.low + 1)) ++row.low;
   while (row.high > row.low && value(row.high) == value(row.high - 1)) --row.high;
   row.first = row.low - padding;

@@ -7,10 +7,11 @@
 
 namespace posenc::attend::cpu {
 
-/// Queries and keys that are worked on at once. A block of queries and its sums stay in the second cache, a tile of
-/// keys and values mostly in the first. 192 is a multiple of every panel's width.
+/// Rows of Q and of K, V that a tile of scores is made of (FlashAttention's B_r and B_c). A query block and its
+/// output accumulator stay in the second cache, a key block mostly in the first. 192 is a multiple of every panel's
+/// width.
 inline constexpr std::int64_t kQueryBlock = 192;
-inline constexpr std::int64_t kKeyTile = 128;
+inline constexpr std::int64_t kKeyBlock = 128;
 
 /// Writes out (and logsumexp) for blocks `begin` to `end` of all, in the order of batch, head, queries. q, k and v
 /// are f32, f16 or bf16.

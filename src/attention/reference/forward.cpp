@@ -1,4 +1,5 @@
-// What attention means, said as plainly as can be: one score at a time, every sum in double.
+// The definition of attention, without tiles: softmax(scale · Q Kᵀ + bias) V, one score at a time, every sum in
+// double. A row of scores is stored whole, so this softmax is not an online one.
 
 #include <cmath>
 #include <limits>

@@ -16,7 +16,7 @@
 namespace posenc::kernels::cpu {
 namespace {
 
-// Sequences are visited in turn, and what is so many visits away is asked for.
+// Sequences are visited one after another, and what is so many visits away is asked for.
 constexpr std::int64_t kVisitsAhead = 2;
 
 /// The tokens t0 … t1 − 1 of sequence b.
@@ -75,7 +75,7 @@ template <class W> class VectorMaker {
            job_.positions.ids == nullptr;
   }
 
-  // Calls element(column, vector element, token) for each in turn.
+  // Calls element(column, vector element, token) for one after another.
   template <class Element> Vectors<W> fill(const Block& block, Scratch& scratch, const Element& element) const {
     for (std::int64_t t = block.t0; t < block.t1; ++t) {
       W* out = scratch.vectors.data() + (t - block.t0) * row_stride_;
@@ -162,7 +162,7 @@ template <class T> bool is_midpoint(float value) {
   return steps - std::floor(steps) == 0.5;
 }
 
-// Whether any might be, by a test that compilers turn into vectors; small numbers of f16 always might.
+// Whether any might be, by a test that compilers vectorise; small numbers of f16 always might.
 template <class T> bool may_have_midpoint(const float* values, std::int64_t n) {
   std::uint32_t found = 0;
   for (std::int64_t i = 0; i < n; ++i) {

@@ -6,7 +6,7 @@ namespace posenc::kernels::cpu {
 
 // A processor fetches ahead of a loop by itself, but not far: reading and writing memory in order, one core of a
 // Neoverse V1 moves 51 GB/s, and 66 if each cache line is asked for some way ahead (8 to 128 KiB, all alike), for the
-// second cache: asked for the first, it would be gone again when its turn comes.
+// second cache: asked for the first, it would be gone again before it is wanted.
 
 /// Asks for the cache line at `place`, as one to be changed. Any address will do: nothing is read.
 /// Always inline: g++ finds that a function like this does nothing, and leaves calls of it out.

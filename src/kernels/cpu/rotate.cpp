@@ -6,18 +6,18 @@
 #include <functional>
 #include <mutex>
 
+#include "kernels/cpu/cos_sin.h"
 #include "kernels/cpu/fetch.h"
 #include "kernels/cpu/parallel.h"
 #include "kernels/cpu/rotate_rows.h"
-#include "kernels/cpu/turns.h"
 
 namespace posenc::kernels::cpu {
 namespace {
 
-/// One tensor and how its rows are turned.
-template <class Out, class In, class W> class RowTurner {
+/// One tensor and how its rows are rotated.
+template <class Out, class In, class W> class RowRotator {
  public:
-  RowTurner(const RotateJob& job, const RotateJob::Part& part) : part_(part) {
+  RowRotator(const RotateJob& job, const RotateJob::Part& part) : part_(part) {
     const Rotation& form = *job.form;
     rounding_ = arithmetic_type(form, part.x.type);
     dims_ = 2 * pairs_of(form);
@@ -29,28 +29,28 @@ template <class Out, class In, class W> class RowTurner {
                 rounding_ == data_type_of<W>() && std::is_same_v<W, Working<In>>;
   }
 
-  void turn(const Block& block, const Turns<W>& turns) const {
+  void rotate(const Block& block, const CosSinRows<W>& cos_sin) const {
     if constexpr (std::is_same_v<Out, In> && std::is_same_v<W, Working<In>>) {
-      if (is_plain_) return turn_plainly(block, turns);
+      if (is_plain_) return rotate_plainly(block, cos_sin);
     }
-    turn_by_lines(block, turns);
+    rotate_by_lines(block, cos_sin);
   }
 
  private:
-  void turn_plainly(const Block& block, const Turns<W>& turns) const {
+  void rotate_plainly(const Block& block, const CosSinRows<W>& cos_sin) const {
     const auto& x = part_.x;
     const auto& out = part_.out;
     RotateRows<Out, W> rows;
     rows.out = out.template row<Out>(block.b, 0, block.t0) + part_.first;
     rows.x = x.template row<Out>(block.b, 0, block.t0) + part_.first;
-    rows.cosines = turns.cosines;
-    rows.sines = turns.sines;
+    rows.cosines = cos_sin.cosines;
+    rows.sines = cos_sin.sines;
     rows.pairs = pairs_;
     rows.blocks = blocks_;
     rows.read = places_.read;
     rows.write = places_.write;
     const RotateLoop heads{x.heads, out.head_stride, x.head_stride, 0};
-    const RotateLoop tokens{block.t1 - block.t0, out.token_stride, x.token_stride, turns.stride};
+    const RotateLoop tokens{block.t1 - block.t0, out.token_stride, x.token_stride, cos_sin.stride};
     const bool heads_inside = x.heads == 1 || std::abs(x.head_stride) <= std::abs(x.token_stride);
     rows.outer = heads_inside ? tokens : heads;
     rows.inner = heads_inside ? heads : tokens;
@@ -63,7 +63,7 @@ template <class Out, class In, class W> class RowTurner {
     if (!in_place_) copy_the_rest(block);
   }
 
-  // The features that do not turn.
+  // The features that are not rotated.
   void copy_the_rest(const Block& block) const {
     const auto& x = part_.x;
     const auto& out = part_.out;
@@ -88,10 +88,10 @@ template <class Out, class In, class W> class RowTurner {
   }
 
   // Strides, types and roundings of any kind: each row passes through lines in the type of the arithmetic.
-  void turn_by_lines(const Block& block, const Turns<W>& turns) const {
+  void rotate_by_lines(const Block& block, const CosSinRows<W>& cos_sin) const {
     const auto& x = part_.x;
     const auto& out = part_.out;
-    std::vector<W> line(static_cast<std::size_t>(dims_)), turned(line.size());
+    std::vector<W> line(static_cast<std::size_t>(dims_)), rotated(line.size());
     for (std::int64_t h = 0; h < x.heads; ++h) {
       for (std::int64_t t = block.t0; t < block.t1; ++t) {
         const In* from = x.template row<In>(block.b, h, t) + part_.first * x.feature_stride;
@@ -99,22 +99,22 @@ template <class Out, class In, class W> class RowTurner {
         for (std::int64_t f = 0; f < dims_; ++f) {
           line[static_cast<std::size_t>(f)] = static_cast<W>(numerics::widen(from[f * x.feature_stride]));
         }
-        turn_line(line.data(), turned.data(), turns, t - block.t0);
+        rotate_line(line.data(), rotated.data(), cos_sin, t - block.t0);
         for (std::int64_t f = 0; f < dims_; ++f) {
-          const W value = turned[static_cast<std::size_t>(f)];
+          const W value = rotated[static_cast<std::size_t>(f)];
           to[f * out.feature_stride] = numerics::narrow<Out>(static_cast<double>(value));
         }
       }
     }
     if (!in_place_) copy_the_rest(block);
   }
-  void turn_line(const W* line, W* turned, const Turns<W>& turns, std::int64_t row) const {
+  void rotate_line(const W* line, W* rotated, const CosSinRows<W>& cos_sin, std::int64_t row) const {
     if (rounding_ == data_type_of<W>()) {
       RotateRows<W, W> rows;
-      rows.out = turned;
+      rows.out = rotated;
       rows.x = line;
-      rows.cosines = turns.cosines + row * turns.stride;
-      rows.sines = turns.sines + row * turns.stride;
+      rows.cosines = cos_sin.cosines + row * cos_sin.stride;
+      rows.sines = cos_sin.sines + row * cos_sin.stride;
       rows.pairs = pairs_;
       rows.blocks = blocks_;
       rows.read = places_.read;
@@ -127,9 +127,9 @@ template <class Out, class In, class W> class RowTurner {
     for (std::int64_t i = 0; i < pairs_ * blocks_; ++i) {
       const std::int64_t start = i / pairs_ * 2 * pairs_, pair = i % pairs_;
       const W* from = line + start + pair * places_.read.step;
-      W* to = turned + start + pair * places_.write.step;
-      const std::int64_t at = row * turns.stride + step * i + (step - 1);
-      const W c = turns.cosines[at], s = turns.sines[at];
+      W* to = rotated + start + pair * places_.write.step;
+      const std::int64_t at = row * cos_sin.stride + step * i + (step - 1);
+      const W c = cos_sin.cosines[at], s = cos_sin.sines[at];
       const W u = from[0], v = from[places_.read.apart];
       to[0] = round(round(u * c) - round(v * s));
       to[places_.write.apart] = round(round(v * c) + round(u * s));
@@ -143,28 +143,28 @@ template <class Out, class In, class W> class RowTurner {
   bool in_place_ = false, is_plain_ = false;
 };
 
-// Turns a block of a part.
-template <class W> using PartTurner = std::function<void(const Block&, const Turns<W>&)>;
+// Rotates a block of a part.
+template <class W> using PartRotator = std::function<void(const Block&, const CosSinRows<W>&)>;
 
-template <class W> PartTurner<W> turner_of(const RotateJob& job, const RotateJob::Part& part) {
+template <class W> PartRotator<W> rotator_of(const RotateJob& job, const RotateJob::Part& part) {
   return with_type(part.out.type, [&](auto out) {
-    return with_type(part.x.type, [&](auto in) -> PartTurner<W> {
-      return [turner = RowTurner<decltype(out), decltype(in), W>(job, part)](
-                 const Block& block, const Turns<W>& turns) { turner.turn(block, turns); };
+    return with_type(part.x.type, [&](auto in) -> PartRotator<W> {
+      return [rotator = RowRotator<decltype(out), decltype(in), W>(job, part)](
+                 const Block& block, const CosSinRows<W>& cos_sin) { rotator.rotate(block, cos_sin); };
     });
   });
 }
 
 // The parts from `begin` to `end`, which are done in the same type, share their cosines and sines.
 template <class W> Outcome run(const RotateJob& job, int begin, int end) {
-  const TurnMaker<W> maker(job, job.parts[static_cast<std::size_t>(begin)].keys);
+  const CosSinMaker<W> maker(job, job.parts[static_cast<std::size_t>(begin)].keys);
   const auto& x = job.parts[static_cast<std::size_t>(begin)].x;
   std::int64_t row = 0;
-  std::vector<PartTurner<W>> turners;
+  std::vector<PartRotator<W>> rotators;
   for (int p = begin; p < end; ++p) {
     const RotateJob::Part& part = job.parts[static_cast<std::size_t>(p)];
     row += part.x.heads * part.x.features;
-    turners.push_back(turner_of<W>(job, part));
+    rotators.push_back(rotator_of<W>(job, part));
   }
   const std::int64_t rows = maker.block_rows(), blocks = (x.sequence + rows - 1) / rows;
   const std::int64_t block_size = std::min(rows, x.sequence) * row;
@@ -181,8 +181,8 @@ template <class W> Outcome run(const RotateJob& job, int begin, int end) {
     for (std::int64_t item = first; item < last; ++item) {
       const Block block = block_at(item);
       if (item + 1 < last) maker.fetch_rows(block_at(item + 1));
-      const Turns<W> turns = maker.make(block, scratch, here);
-      for (const PartTurner<W>& turn : turners) turn(block, turns);
+      const CosSinRows<W> cos_sin = maker.make(block, scratch, here);
+      for (const PartRotator<W>& rotate : rotators) rotate(block, cos_sin);
     }
     if (!here.decided) {
       const std::lock_guard<std::mutex> hold(outcome_lock);

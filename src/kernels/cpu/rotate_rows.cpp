@@ -8,7 +8,7 @@
 #include "hwy/highway.h"
 #include "kernels/cpu/convert-inl.h"
 #include "kernels/cpu/machine.h"
-#include "kernels/cpu/turn_groups-inl.h"
+#include "kernels/cpu/rotate_groups-inl.h"
 #include "numerics/narrow.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -17,7 +17,7 @@ namespace posenc::kernels::cpu::HWY_NAMESPACE {
 // The pairs that are left over when the groups of vectors are used up. Where each cosine and sine stands twice,
 // `step` is 2, and the second sine is the one with its own sign.
 template <bool kReadAlternating, bool kWriteAlternating, class T, class W>
-HWY_NOINLINE void turn_rest(const Run<T, W>& r, std::int64_t first, std::int64_t step) {
+HWY_NOINLINE void rotate_rest(const Run<T, W>& r, std::int64_t first, std::int64_t step) {
   for (std::int64_t n = 0; n < r.rows.count; ++n) {
     for (std::int64_t i = first; i < r.pairs; ++i) {
       const T* from = r.x + n * r.rows.x + (kReadAlternating ? 2 * i : i);
@@ -34,11 +34,11 @@ HWY_NOINLINE void turn_rest(const Run<T, W>& r, std::int64_t first, std::int64_t
 
 // Pairs taken from one layout to the other.
 template <bool kReadAlternating, bool kWriteAlternating, class T, class W>
-HWY_INLINE void turn_run(const Run<T, W>& r) {
+HWY_INLINE void rotate_run(const Run<T, W>& r) {
   const std::int64_t group = pairs_in_group<T, W>(), whole = r.pairs / group * group;
   if (r.scratch == nullptr) {
-    if (whole > 0) turn_groups<kReadAlternating, kWriteAlternating>(r, whole);
-    if (whole < r.pairs) turn_rest<kReadAlternating, kWriteAlternating>(r, whole, 1);
+    if (whole > 0) rotate_groups<kReadAlternating, kWriteAlternating>(r, whole);
+    if (whole < r.pairs) rotate_rest<kReadAlternating, kWriteAlternating>(r, whole, 1);
     return;
   }
   // Pairs that do not return to their places would overwrite others: each row is read from a copy.
@@ -50,33 +50,33 @@ HWY_INLINE void turn_run(const Run<T, W>& r) {
     row.out = r.out + n * r.rows.out;
     row.cosines = r.cosines + n * r.rows.table;
     row.sines = r.sines + n * r.rows.table;
-    if (whole > 0) turn_groups<kReadAlternating, kWriteAlternating>(row, whole);
-    if (whole < r.pairs) turn_rest<kReadAlternating, kWriteAlternating>(row, whole, 1);
+    if (whole > 0) rotate_groups<kReadAlternating, kWriteAlternating>(row, whole);
+    if (whole < r.pairs) rotate_rest<kReadAlternating, kWriteAlternating>(row, whole, 1);
   }
 }
 
 // Pairs that stay where they are. Heads of one token share their cosines and sines: two heads at a time take half the
 // loads. That pays where each stands twice and in 16 bits; else the loads cost less than leaving the order of memory.
-template <bool kAlternating, class T, class W> HWY_INLINE void turn_run_in_place(const Run<T, W>& r) {
+template <bool kAlternating, class T, class W> HWY_INLINE void rotate_run_in_place(const Run<T, W>& r) {
   const std::int64_t group = pairs_in_group<T, W>(), whole = r.pairs / group * group;
   constexpr bool kInTwos = kAlternating || sizeof(T) == 2;
   const std::int64_t even = kInTwos && r.rows.table == 0 ? r.rows.count / 2 * 2 : 0;
   if (whole > 0 && even > 0) {
     if constexpr (IsNative16<T>) {
-      turn_groups_in_steps<kAlternating>(r, even, whole);
+      rotate_groups_in_steps<kAlternating>(r, even, whole);
     } else {
-      kAlternating ? turn_groups_doubled<2>(r, 0, even, whole) : turn_groups_halves<2>(r, 0, even, whole);
+      kAlternating ? rotate_groups_doubled<2>(r, 0, even, whole) : rotate_groups_halves<2>(r, 0, even, whole);
     }
   }
   if (whole > 0 && even < r.rows.count) {
-    kAlternating ? turn_groups_doubled<1>(r, even, r.rows.count, whole)
-                 : turn_groups_halves<1>(r, even, r.rows.count, whole);
+    kAlternating ? rotate_groups_doubled<1>(r, even, r.rows.count, whole)
+                 : rotate_groups_halves<1>(r, even, r.rows.count, whole);
   }
-  if (whole < r.pairs) turn_rest<kAlternating, kAlternating>(r, whole, kAlternating ? 2 : 1);
+  if (whole < r.pairs) rotate_rest<kAlternating, kAlternating>(r, whole, kAlternating ? 2 : 1);
 }
 
 // Pairs either alternate (step 2) or stand side by side in two runs (step 1).
-template <class Type, class T, class W> HWY_INLINE void turn_all(const RotateRows<T, W>& r) {
+template <class Type, class T, class W> HWY_INLINE void rotate_all(const RotateRows<T, W>& r) {
   const bool doubled = r.read.step == 2 && r.write.step == 2;
   for (std::int64_t o = 0; o < r.outer.count; ++o) {
     for (std::int64_t block = 0; block < r.blocks; ++block) {
@@ -92,28 +92,28 @@ template <class Type, class T, class W> HWY_INLINE void turn_all(const RotateRow
                              reinterpret_cast<Type*>(r.scratch),
                              r.ahead};
       if (doubled) {
-        turn_run_in_place<true>(run);
+        rotate_run_in_place<true>(run);
       } else if (r.read.step == 1 && r.write.step == 1) {
-        turn_run_in_place<false>(run);
+        rotate_run_in_place<false>(run);
       } else {
-        r.read.step == 2 ? turn_run<true, false>(run) : turn_run<false, true>(run);
+        r.read.step == 2 ? rotate_run<true, false>(run) : rotate_run<false, true>(run);
       }
     }
   }
 }
-void turn_f32(const RotateRows<float, float>& rows) { turn_all<float>(rows); }
-void turn_f64(const RotateRows<double, double>& rows) { turn_all<double>(rows); }
-void turn_f16(const RotateRows<Half, float>& rows) {
+void rotate_f32(const RotateRows<float, float>& rows) { rotate_all<float>(rows); }
+void rotate_f64(const RotateRows<double, double>& rows) { rotate_all<double>(rows); }
+void rotate_f16(const RotateRows<Half, float>& rows) {
 #if POSENC_NATIVE_16
-  if (machine_multiplies_f16_long()) return turn_all<NativeHalf>(rows);
+  if (machine_multiplies_f16_long()) return rotate_all<NativeHalf>(rows);
 #endif
-  turn_all<Half>(rows);
+  rotate_all<Half>(rows);
 }
-void turn_bf16(const RotateRows<BFloat16, float>& rows) {
+void rotate_bf16(const RotateRows<BFloat16, float>& rows) {
 #if POSENC_NATIVE_16
-  if (machine_rounds_to_bf16()) return turn_all<NativeBFloat16>(rows);
+  if (machine_rounds_to_bf16()) return rotate_all<NativeBFloat16>(rows);
 #endif
-  turn_all<BFloat16>(rows);
+  rotate_all<BFloat16>(rows);
 }
 
 }  // namespace posenc::kernels::cpu::HWY_NAMESPACE
@@ -122,15 +122,15 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace posenc::kernels::cpu {
 
-HWY_EXPORT(turn_f32);
-HWY_EXPORT(turn_f64);
-HWY_EXPORT(turn_f16);
-HWY_EXPORT(turn_bf16);
+HWY_EXPORT(rotate_f32);
+HWY_EXPORT(rotate_f64);
+HWY_EXPORT(rotate_f16);
+HWY_EXPORT(rotate_bf16);
 
-void rotate_rows(const RotateRows<float, float>& rows) noexcept { HWY_DYNAMIC_DISPATCH(turn_f32)(rows); }
-void rotate_rows(const RotateRows<double, double>& rows) noexcept { HWY_DYNAMIC_DISPATCH(turn_f64)(rows); }
-void rotate_rows(const RotateRows<Half, float>& rows) noexcept { HWY_DYNAMIC_DISPATCH(turn_f16)(rows); }
-void rotate_rows(const RotateRows<BFloat16, float>& rows) noexcept { HWY_DYNAMIC_DISPATCH(turn_bf16)(rows); }
+void rotate_rows(const RotateRows<float, float>& rows) noexcept { HWY_DYNAMIC_DISPATCH(rotate_f32)(rows); }
+void rotate_rows(const RotateRows<double, double>& rows) noexcept { HWY_DYNAMIC_DISPATCH(rotate_f64)(rows); }
+void rotate_rows(const RotateRows<Half, float>& rows) noexcept { HWY_DYNAMIC_DISPATCH(rotate_f16)(rows); }
+void rotate_rows(const RotateRows<BFloat16, float>& rows) noexcept { HWY_DYNAMIC_DISPATCH(rotate_bf16)(rows); }
 
 }  // namespace posenc::kernels::cpu
 #endif

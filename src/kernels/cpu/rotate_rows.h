@@ -12,12 +12,12 @@ struct RotateLoop {
   std::int64_t count = 1, out = 0, x = 0, table = 0;
 };
 
-/// Rows of contiguous features, turned by rows of cosines and sines. Two nested loops reach them all.
+/// Rows of contiguous features, rotated by rows of cosines and sines. Two nested loops reach them all.
 template <class T, class W> struct RotateRows {
   T* out = nullptr;      // the first rotated feature of the first row
   const T* x = nullptr;  // the same place, or apart from out
   const W* cosines =
-      nullptr;  // [pairs · blocks] of the first row; where wants_doubled() says so, as double_turns() makes them
+      nullptr;  // [pairs · blocks] of the first row; where wants_doubled() says so, as double_cos_sin() makes them
   const W* sines = nullptr;            // the same
   std::int64_t pairs = 0, blocks = 1;  // pairs of a block; blocks of a row
   PairPlaces read, write;

@@ -188,9 +188,9 @@ std::int64_t waves(const WaveRowPair& g, const WaveDoubts& doubts) {
 
 #endif
 
-void turn(const double* HWY_RESTRICT sine, const double* HWY_RESTRICT cosine, const double* HWY_RESTRICT sines,
-          const double* HWY_RESTRICT cosines, double* HWY_RESTRICT new_sine, double* HWY_RESTRICT new_cosine,
-          std::int64_t n) {
+void rotate(const double* HWY_RESTRICT sine, const double* HWY_RESTRICT cosine, const double* HWY_RESTRICT sines,
+            const double* HWY_RESTRICT cosines, double* HWY_RESTRICT new_sine, double* HWY_RESTRICT new_cosine,
+            std::int64_t n) {
   const hn::ScalableTag<double> d;
   for (std::int64_t j = 0; j < n; j += static_cast<std::int64_t>(hn::Lanes(d))) {
     const auto s = hn::LoadU(d, sine + j), c = hn::LoadU(d, cosine + j);
@@ -207,14 +207,14 @@ HWY_AFTER_NAMESPACE();
 namespace posenc::kernels::cpu {
 
 HWY_EXPORT(waves);
-HWY_EXPORT(turn);
+HWY_EXPORT(rotate);
 
 std::int64_t wave_row_pair(const WaveRowPair& pair, const WaveDoubts& doubts) noexcept {
   return HWY_DYNAMIC_DISPATCH(waves)(pair, doubts);
 }
-void turn_centre(const double* sine, const double* cosine, const double* sines, const double* cosines,
-                 double* new_sine, double* new_cosine, std::int64_t columns) noexcept {
-  HWY_DYNAMIC_DISPATCH(turn)(sine, cosine, sines, cosines, new_sine, new_cosine, columns);
+void rotate_centre(const double* sine, const double* cosine, const double* sines, const double* cosines,
+                   double* new_sine, double* new_cosine, std::int64_t columns) noexcept {
+  HWY_DYNAMIC_DISPATCH(rotate)(sine, cosine, sines, cosines, new_sine, new_cosine, columns);
 }
 
 }  // namespace posenc::kernels::cpu

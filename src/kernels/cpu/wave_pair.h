@@ -40,8 +40,8 @@ struct WaveDoubts {
 /// within the error, and returns how many there are.
 std::int64_t wave_row_pair(const WaveRowPair& pair, const WaveDoubts& doubts) noexcept;
 
-/// (sine, cosine) turned on by the angle whose sines and cosines are given, for each column.
-void turn_centre(const double* sine, const double* cosine, const double* sines, const double* cosines,
-                 double* new_sine, double* new_cosine, std::int64_t columns) noexcept;
+/// (sine, cosine) rotated by the angle whose sines and cosines are given, for each column.
+void rotate_centre(const double* sine, const double* cosine, const double* sines, const double* cosines,
+                   double* new_sine, double* new_cosine, std::int64_t columns) noexcept;
 
 }  // namespace posenc::kernels::cpu

@@ -10,16 +10,15 @@
 
 // From an exactly computed anchor, rows follow by the addition theorem, in groups around a centre:
 //
-//   anchor ──turn──▶ centre of a group ──step──▶ each row
+//   anchor ──rotate──▶ centre of a group ──step──▶ each row
 //
 // Centres lie halfway between two rows, so that rows come in pairs, centre ± 1/2, ± 3/2 …; half a position is one
 // position of half the frequency.
 //
 // Error of a value, in units of 2^-52 and of |scale|. Sines and cosines of the anchor and of every angle that is
-// added are off by at most 1 each (numerics/wave.h), √2 as a vector. A turn or step adds those √2 and the rounding
-// of two products and a sum in each component, at most 1.1 as a vector: 2.5. The anchor and two of these:
-// √2 + 2 · 2.5 = 6.5; the factor scale · (1 + kLarger) adds 0.5, and taking kLarger off again 0.5:
-// 7.5 < 8 = kWaveError.
+// added are off by at most 1 each (numerics/wave.h), √2 as a vector. A rotation or step adds those √2 and the
+// rounding of two products and a sum in each component, at most 1.1 as a vector: 2.5. The anchor and two of these: √2
+// + 2 · 2.5 = 6.5; the factor scale · (1 + kLarger) adds 0.5, and taking kLarger off again 0.5: 7.5 < 8 = kWaveError.
 
 namespace posenc::kernels::cpu {
 namespace {
@@ -47,8 +46,9 @@ bool reduce_angle(ReducedAngles& angles, std::size_t i, numerics::uint128 phase,
   return magnitude > (count >> 11) + 1;
 }
 
-// Groups that one anchor serves. An anchor and a turn cost the same to prepare, so there are about as many of each.
-std::int64_t turns_for(std::int64_t rows) {
+// Groups that one anchor serves. An anchor and a rotation cost the same to prepare, so there are about as many of
+// each.
+std::int64_t groups_per_anchor(std::int64_t rows) {
   const double groups = static_cast<double>(rows) / kGroupRows;
   return std::clamp<std::int64_t>(static_cast<std::int64_t>(std::ceil(std::sqrt(groups))), 1, 64);
 }
@@ -59,8 +59,8 @@ WaveRows::WaveRows(const Waves& waves, const TokenPositions& positions, std::int
     : waves_(waves), positions_(positions), fraction_(waves.scale) {
   alternates_ = waves.columns.size() == 2 * waves.waves.size();
   for (std::size_t c = 0; c < waves.columns.size(); ++c) {
-    const WaveColumn in_turn{static_cast<std::int32_t>(c / 2), static_cast<std::uint8_t>(c % 2)};
-    alternates_ = alternates_ && waves.columns[c] == in_turn;
+    const WaveColumn alternating{static_cast<std::int32_t>(c / 2), static_cast<std::uint8_t>(c % 2)};
+    alternates_ = alternates_ && waves.columns[c] == alternating;
   }
   if (waves.float32_angles.factors.empty()) {
     for (const Wave& wave : waves.waves) {
@@ -93,8 +93,8 @@ WaveRows::WaveRows(const Waves& waves, const TokenPositions& positions, std::int
     });
   };
   fill(sines_, cosines_, kReach, 1, 2);
-  turns_ = turns_for(longest_run);
-  fill(turn_sines_, turn_cosines_, turns_, 0, 2 * kGroupRows);
+  groups_ = groups_per_anchor(longest_run);
+  fill(group_sines_, group_cosines_, groups_, 0, 2 * kGroupRows);
 }
 
 void WaveRows::find_waves(ReducedAngles& angles, std::int64_t half_position) const {
@@ -157,8 +157,8 @@ void WaveRows::place_columns(float* row, const Anchor& scratch) const {
 std::int64_t WaveRows::reduce_angles(std::int64_t b, std::int64_t t, Anchor& scratch) const {
   const std::size_t count = waves_.waves.size();
   std::int64_t doubts = 0;
-  const auto reduce = [&](std::size_t i, numerics::uint128 phase, std::uint64_t turned) {
-    if (reduce_angle(scratch.angles, i, phase, turned)) return;
+  const auto reduce = [&](std::size_t i, numerics::uint128 phase, std::uint64_t steps) {
+    if (reduce_angle(scratch.angles, i, phase, steps)) return;
     scratch.doubtful_waves[static_cast<std::size_t>(doubts++)] = static_cast<std::int32_t>(i);
   };
   if (high_.empty()) {
@@ -237,13 +237,13 @@ void WaveRows::make_run(std::int64_t position, std::int64_t count, float* rows, 
   for (std::int64_t first = 0; first < count; first += kGroupRows) {
     const std::int64_t centre = 2 * (position + first + kReach) - 1;  // in half positions
     std::int64_t ahead = (centre - anchor.half_position) / 2;
-    if (anchor.half_position < 0 || ahead < 0 || ahead % kGroupRows != 0 || ahead >= turns_ * kGroupRows) {
+    if (anchor.half_position < 0 || ahead < 0 || ahead % kGroupRows != 0 || ahead >= groups_ * kGroupRows) {
       set_anchor(anchor, centre);
       ahead = 0;
     }
     const std::int64_t entry = ahead / kGroupRows * padded_;
-    turn_centre(anchor.sine.data(), anchor.cosine.data(), turn_sines_.data() + entry, turn_cosines_.data() + entry,
-                anchor.centre_sine.data(), anchor.centre_cosine.data(), padded_);
+    rotate_centre(anchor.sine.data(), anchor.cosine.data(), group_sines_.data() + entry,
+                  group_cosines_.data() + entry, anchor.centre_sine.data(), anchor.centre_cosine.data(), padded_);
 
     for (std::int64_t n = 0; n < kReach; ++n) {
       const std::int64_t before = first + kReach - 1 - n, after = first + kReach + n;

@@ -55,12 +55,12 @@ class WaveRows {
   double fraction_;  // scale = fraction · power, so that rows can be made of values below 2
   float power_ = 1;
   std::int64_t padded_;
-  bool alternates_ = false;  // columns are the sine and cosine of each wave in turn
+  bool alternates_ = false;  // columns are the sine and cosine of one wave after another
 
   std::vector<std::uint64_t> high_, low_;  // [waves] the upper words of the frequencies, where angles are exact
   AlignedVector<double> sines_, cosines_;  // [kReach][padded]: of ω/2, 3ω/2 …
-  std::int64_t turns_ = 0;
-  AlignedVector<double> turn_sines_, turn_cosines_;  // [turns][padded]: of n·kGroupRows·ω, n = 0 …
+  std::int64_t groups_ = 0;
+  AlignedVector<double> group_sines_, group_cosines_;  // [groups][padded]: of n·kGroupRows·ω, n = 0 …
 };
 
 }  // namespace posenc::kernels::cpu

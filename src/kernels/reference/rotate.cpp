@@ -6,33 +6,33 @@ namespace posenc::kernels::reference {
 namespace {
 
 // Cosine and sine of one pair at one token, in the type of the arithmetic.
-template <class W> struct Turn { W cosine, sine; };
+template <class W> struct CosSin { W cosine, sine; };
 
-template <class W> Turn<W> turn_of(const RotateJob& job, const Waves& waves, std::int64_t b, std::int64_t t,
-                                   std::int64_t pair, bool keys, Outcome& outcome) {
+template <class W> CosSin<W> cos_sin_of(const RotateJob& job, const Waves& waves, std::int64_t b, std::int64_t t,
+                                        std::int64_t pair, bool keys, Outcome& outcome) {
   const Rotation& form = *job.form;
   const auto i = static_cast<std::size_t>(pair);
-  Turn<W> turn{};
+  CosSin<W> by{};
   if (waves.waves.empty()) {
-    turn.cosine = table_entry<W>(form.table.cosines, job.positions, b, t, pair);
-    turn.sine = table_entry<W>(form.table.sines, job.positions, b, t, pair);
-    if (form.sign < 0) turn.sine = -turn.sine;
+    by.cosine = table_entry<W>(form.table.cosines, job.positions, b, t, pair);
+    by.sine = table_entry<W>(form.table.sines, job.positions, b, t, pair);
+    if (form.sign < 0) by.sine = -by.sine;
   } else if (form.growth.rates.empty()) {
     const numerics::Angle angle = angle_of(waves, i, job.positions, b, t);
     const unsigned quarter = waves.columns[i + waves.waves.size()].quarter;
-    if (!numerics::round_wave_by_integers(turn.cosine, angle, 1, waves.scale) ||
-        !numerics::round_wave_by_integers(turn.sine, angle, quarter, waves.scale)) {
+    if (!numerics::round_wave_by_integers(by.cosine, angle, 1, waves.scale) ||
+        !numerics::round_wave_by_integers(by.sine, angle, quarter, waves.scale)) {
       outcome = {false, job.positions.at(b, t), pair};
     }
-    turn.cosine *= static_cast<W>(late_magnitude(form));
-    turn.sine *= static_cast<W>(late_magnitude(form));
+    by.cosine *= static_cast<W>(late_magnitude(form));
+    by.sine *= static_cast<W>(late_magnitude(form));
   } else {
     const double length = form.magnitude * growth_at(form, i, job.positions.at(b, t, waves.waves[i].axis), keys);
     const auto unit = numerics::sine_cosine(numerics::reduce(angle_of(waves, i, job.positions, b, t)));
-    turn = {static_cast<W>(length * unit.cosine), static_cast<W>(length * form.sign * unit.sine)};
+    by = {static_cast<W>(length * unit.cosine), static_cast<W>(length * form.sign * unit.sine)};
   }
   const DataType type = table_type(form, data_type_of<W>());
-  return {rounded_to(type, turn.cosine), rounded_to(type, turn.sine)};
+  return {rounded_to(type, by.cosine), rounded_to(type, by.sine)};
 }
 
 template <class Out, class In, class W>
@@ -43,12 +43,12 @@ void rotate_part(const RotateJob& job, const RotateJob::Part& part, const Waves&
   const DataType rounding = arithmetic_type(form, part.x.type);
   const auto round = [&](W value) { return rounded_to(rounding, value); };
   const auto& x = part.x;
-  std::vector<W> row(static_cast<std::size_t>(x.features)), turned;
+  std::vector<W> row(static_cast<std::size_t>(x.features)), rotated;
   for (std::int64_t b = 0; b < x.batch; ++b) {
     for (std::int64_t t = 0; t < x.sequence; ++t) {
-      std::vector<Turn<W>> turns;
+      std::vector<CosSin<W>> angles;
       for (std::int64_t i = 0; i < pairs; ++i) {
-        turns.push_back(turn_of<W>(job, waves, b, t, i, part.keys, outcome));
+        angles.push_back(cos_sin_of<W>(job, waves, b, t, i, part.keys, outcome));
       }
       for (std::int64_t h = 0; h < x.heads; ++h) {
         const In* from = x.template row<In>(b, h, t);
@@ -56,21 +56,21 @@ void rotate_part(const RotateJob& job, const RotateJob::Part& part, const Waves&
         for (std::int64_t f = 0; f < x.features; ++f) {
           row[static_cast<std::size_t>(f)] = static_cast<W>(numerics::widen(from[f * x.feature_stride]));
         }
-        turned = row;
+        rotated = row;
         for (std::int64_t i = 0; i < pairs; ++i) {
           const std::int64_t start = part.first + i / in_block * 2 * in_block, pair = i % in_block;
           const auto at = [&](const PairPlaces& place, int second) {
             return static_cast<std::size_t>(start + pair * place.step + second * place.apart);
           };
-          const Turn<W> turn = turns[static_cast<std::size_t>(i)];
+          const CosSin<W> by = angles[static_cast<std::size_t>(i)];
           const W u = row[at(places.read, 0)], v = row[at(places.read, 1)];
-          turned[at(places.write, 0)] = round(round(u * turn.cosine) - round(v * turn.sine));
-          turned[at(places.write, 1)] = round(round(v * turn.cosine) + round(u * turn.sine));
+          rotated[at(places.write, 0)] = round(round(u * by.cosine) - round(v * by.sine));
+          rotated[at(places.write, 1)] = round(round(v * by.cosine) + round(u * by.sine));
         }
         for (std::int64_t f = 0; f < x.features; ++f) {
-          const bool turns_on = f >= part.first && f < part.first + 2 * pairs;
-          const double value = turns_on ? static_cast<double>(turned[static_cast<std::size_t>(f)])
-                                        : numerics::widen(from[f * x.feature_stride]);
+          const bool is_rotated = f >= part.first && f < part.first + 2 * pairs;
+          const double value = is_rotated ? static_cast<double>(rotated[static_cast<std::size_t>(f)])
+                                          : numerics::widen(from[f * x.feature_stride]);
           to[f * part.out.feature_stride] = numerics::narrow<Out>(value);
         }
       }

@@ -17,21 +17,21 @@ struct Block {
   std::int64_t b, t0, t1;
 };
 /// Their cosines and sines, wherever they lie.
-template <class W> struct Turns {
+template <class W> struct CosSinRows {
   const W* cosines = nullptr;
   const W* sines = nullptr;
   std::int64_t stride = 0;
 };
 
 /// Makes the cosines and sines of a block, [cosines | sines] in each row.
-template <class W> class TurnMaker {
+template <class W> class CosSinMaker {
  public:
   struct Scratch {
     std::vector<W> rows, doubled;
     WaveRows::Anchor anchor;
   };
 
-  TurnMaker(const RotateJob& job, bool keys) : job_(job), form_(*job.form), keys_(keys), waves_(waves_of(form_)) {
+  CosSinMaker(const RotateJob& job, bool keys) : job_(job), form_(*job.form), keys_(keys), waves_(waves_of(form_)) {
     pairs_ = pairs_of(form_);
     doubled_ = wants_doubled(placement_of(form_.layout, pairs_));
     stride_ = 2 * pairs_;
@@ -60,23 +60,23 @@ template <class W> class TurnMaker {
   /// Asks for what make() will read first: rows of a large table that do not follow each other are far away.
   void fetch_rows(const Block& block) const {
     if (!is_ready_ || job_.positions.ids == nullptr) return;
-    const Turns<W> row = ready_row(block.b, block.t0);
+    const CosSinRows<W> row = ready_row(block.b, block.t0);
     fetch_ahead(row.cosines, pairs_, 0);
     fetch_ahead(row.sines, pairs_, 0);
   }
-  Turns<W> make(const Block& block, Scratch& scratch, Outcome& outcome) const {
-    const Turns<W> turns = is_ready_ ? ready_row(block.b, block.t0) : made_rows(block, scratch, outcome);
-    if (!doubled_) return turns;
+  CosSinRows<W> make(const Block& block, Scratch& scratch, Outcome& outcome) const {
+    const CosSinRows<W> cos_sin = is_ready_ ? ready_row(block.b, block.t0) : made_rows(block, scratch, outcome);
+    if (!doubled_) return cos_sin;
     W* doubled = scratch.doubled.data();
     for (std::int64_t n = 0; n < block.t1 - block.t0; ++n) {
-      double_turns(turns.cosines + n * turns.stride, turns.sines + n * turns.stride, pairs_,
-                   doubled + n * 4 * pairs_);
+      double_cos_sin(cos_sin.cosines + n * cos_sin.stride, cos_sin.sines + n * cos_sin.stride, pairs_,
+                     doubled + n * 4 * pairs_);
     }
     return {doubled, doubled + 2 * pairs_, 4 * pairs_};
   }
 
  private:
-  Turns<W> made_rows(const Block& block, Scratch& scratch, Outcome& outcome) const {
+  CosSinRows<W> made_rows(const Block& block, Scratch& scratch, Outcome& outcome) const {
     W* rows = scratch.rows.data();
     const std::int64_t count = block.t1 - block.t0;
     if (wave_rows_) {
@@ -117,14 +117,14 @@ template <class W> class TurnMaker {
            table_type(form_, data_type_of<W>()) == data_type_of<W>() && cosines.type == data_type_of<W>() &&
            sines.type == cosines.type && cosines.strides == sines.strides && cosines.strides.back(0) == 1;
   }
-  Turns<W> ready_row(std::int64_t b, std::int64_t t) const {
+  CosSinRows<W> ready_row(std::int64_t b, std::int64_t t) const {
     const Extents& strides = form_.table.cosines.strides;
     const std::int64_t start =
         strides.rank == 2 ? job_.positions.at(b, t) * strides[0] : b * strides[0] + t * strides[1];
     return {static_cast<const W*>(form_.table.cosines.data) + start,
             static_cast<const W*>(form_.table.sines.data) + start, strides.back(1)};
   }
-  void copy_row(W* row, const Turns<W>& from) const {
+  void copy_row(W* row, const CosSinRows<W>& from) const {
     std::copy_n(from.cosines, pairs_, row);
     std::copy_n(from.sines, pairs_, row + pairs_);
   }

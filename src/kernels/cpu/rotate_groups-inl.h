@@ -1,15 +1,15 @@
 // The innermost loops of rotate, compiled once per SIMD target.
 
-#if defined(POSENC_TURN_GROUPS_INL_H) == defined(HWY_TARGET_TOGGLE)
-#ifdef POSENC_TURN_GROUPS_INL_H
-#undef POSENC_TURN_GROUPS_INL_H
+#if defined(POSENC_ROTATE_GROUPS_INL_H) == defined(HWY_TARGET_TOGGLE)
+#ifdef POSENC_ROTATE_GROUPS_INL_H
+#undef POSENC_ROTATE_GROUPS_INL_H
 #else
-#define POSENC_TURN_GROUPS_INL_H
+#define POSENC_ROTATE_GROUPS_INL_H
 #endif
 
 #include "kernels/cpu/fetch.h"
-#include "kernels/cpu/turn_16-inl.h"
-#include "kernels/cpu/turn_pairs-inl.h"
+#include "kernels/cpu/rotate_16-inl.h"
+#include "kernels/cpu/rotate_pairs-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace posenc::kernels::cpu::HWY_NAMESPACE {
@@ -18,7 +18,7 @@ namespace hn = hwy::HWY_NAMESPACE;
 // Rows whose first `pairs` fill groups. Kept apart from everything else: with a call in its loop, or more to keep in
 // registers, it loses a tenth of its speed.
 template <bool kReadAlternating, bool kWriteAlternating, class T, class W>
-HWY_NOINLINE void turn_groups(const Run<T, W>& run, std::int64_t pairs) {
+HWY_NOINLINE void rotate_groups(const Run<T, W>& run, std::int64_t pairs) {
   const Run<T, W> r = run;  // a copy that no store can alias
   const std::int64_t group = pairs_in_group<T, W>();
   const std::int64_t read_step = (kReadAlternating ? 2 : 1) * group, write_step = (kWriteAlternating ? 2 : 1) * group;
@@ -31,15 +31,16 @@ HWY_NOINLINE void turn_groups(const Run<T, W>& run, std::int64_t pairs) {
     const T* on_the_way = x0;
     for (const W* const end = c + pairs; c != end; c += group, s += group, on_the_way += 2 * group) {
       fetch_ahead(on_the_way, 2 * group, r.ahead);
-      turn_group<kReadAlternating, kWriteAlternating>(out0, out1, x0, x1, c, s);
+      rotate_group<kReadAlternating, kWriteAlternating>(out0, out1, x0, x1, c, s);
       x0 += read_step, x1 += read_step;
       out0 += write_step, out1 += write_step;
     }
   }
 }
 
-template <int kRows, class T, class W> HWY_NOINLINE void turn_groups_halves(const Run<T, W>& run, std::int64_t first,
-                                                                            std::int64_t last, std::int64_t pairs) {
+template <int kRows, class T, class W> HWY_NOINLINE void rotate_groups_halves(const Run<T, W>& run,
+                                                                              std::int64_t first, std::int64_t last,
+                                                                              std::int64_t pairs) {
   const Run<T, W> r = run;
   const std::int64_t group = pairs_in_group<T, W>();
   for (std::int64_t n = first; n < last; n += kRows) {
@@ -50,7 +51,7 @@ template <int kRows, class T, class W> HWY_NOINLINE void turn_groups_halves(cons
     const T* on_the_way = x0;
     for (const W* const end = c + pairs; c != end; c += group, s += group, on_the_way += 2 * group) {
       for (int row = 0; row < kRows; ++row) fetch_ahead(on_the_way + row * r.rows.x, 2 * group, r.ahead);
-      turn_group_halves<kRows>(out0, out1, r.rows.out, x0, x1, r.rows.x, c, s);
+      rotate_group_halves<kRows>(out0, out1, r.rows.out, x0, x1, r.rows.x, c, s);
       x0 += group, x1 += group;
       out0 += group, out1 += group;
     }
@@ -59,38 +60,38 @@ template <int kRows, class T, class W> HWY_NOINLINE void turn_groups_halves(cons
 
 #if POSENC_NATIVE_16
 
-// Eight pairs of a row, as they are read, and turned.
+// Eight pairs of a row, as they are read, and rotated.
 template <bool kAlternating, class T> HWY_INLINE void read_eight(const T* x, std::int64_t apart, Eight& e) {
   widen<T>(load_bits(x), e.a0, e.a1);
   widen<T>(load_bits(x + (kAlternating ? 8 : apart)), e.b0, e.b1);
 }
-template <bool kAlternating> HWY_INLINE void turn_eight(Eight& e, const float* c, const float* s) {
+template <bool kAlternating> HWY_INLINE void rotate_eight(Eight& e, const float* c, const float* s) {
   const D32 d;
   if constexpr (kAlternating) {
-    e.a0 = turned_doubled(d, e.a0, hn::LoadU(d, c), hn::LoadU(d, s));
-    e.a1 = turned_doubled(d, e.a1, hn::LoadU(d, c + 4), hn::LoadU(d, s + 4));
-    e.b0 = turned_doubled(d, e.b0, hn::LoadU(d, c + 8), hn::LoadU(d, s + 8));
-    e.b1 = turned_doubled(d, e.b1, hn::LoadU(d, c + 12), hn::LoadU(d, s + 12));
+    e.a0 = rotated_doubled(d, e.a0, hn::LoadU(d, c), hn::LoadU(d, s));
+    e.a1 = rotated_doubled(d, e.a1, hn::LoadU(d, c + 4), hn::LoadU(d, s + 4));
+    e.b0 = rotated_doubled(d, e.b0, hn::LoadU(d, c + 8), hn::LoadU(d, s + 8));
+    e.b1 = rotated_doubled(d, e.b1, hn::LoadU(d, c + 12), hn::LoadU(d, s + 12));
   } else {
-    turn(d, e.a0, e.b0, c, s);
-    turn(d, e.a1, e.b1, c + 4, s + 4);
+    rotate_pair(d, e.a0, e.b0, c, s);
+    rotate_pair(d, e.a1, e.b1, c + 4, s + 4);
   }
 }
 
 // Two rows at a time that share their cosines and sines, `pairs` of each, a multiple of 16.
 template <bool kAlternating, IsNative16 T>
-POSENC_NATIVE_16_ATTRIBUTE HWY_NOINLINE void turn_groups_in_steps(const Run<T, float>& run, std::int64_t rows,
-                                                                  std::int64_t pairs) {
+POSENC_NATIVE_16_ATTRIBUTE HWY_NOINLINE void rotate_groups_in_steps(const Run<T, float>& run, std::int64_t rows,
+                                                                    std::int64_t pairs) {
   const Run<T, float> r = run;
   constexpr std::int64_t kFeatures = kAlternating ? 2 : 1;  // what a pair takes up in a row, and in a table
   const D32 d;
   const V16 one = one_in_f16();
-  // The first eight pairs of both rows are turned, the next are read.
-  Eight turned, wide, next_turned, next_wide;
-  read_eight<kAlternating>(r.x, r.read_apart, turned);
-  read_eight<kAlternating>(r.x + r.rows.x, r.read_apart, next_turned);
-  turn_eight<kAlternating>(turned, r.cosines, r.sines);
-  turn_eight<kAlternating>(next_turned, r.cosines, r.sines);
+  // The first eight pairs of both rows are rotated, the next are read.
+  Eight rotated, wide, next_rotated, next_wide;
+  read_eight<kAlternating>(r.x, r.read_apart, rotated);
+  read_eight<kAlternating>(r.x + r.rows.x, r.read_apart, next_rotated);
+  rotate_eight<kAlternating>(rotated, r.cosines, r.sines);
+  rotate_eight<kAlternating>(next_rotated, r.cosines, r.sines);
   read_eight<kAlternating>(r.x + 8 * kFeatures, r.read_apart, wide);
   read_eight<kAlternating>(r.x + r.rows.x + 8 * kFeatures, r.read_apart, next_wide);
   for (std::int64_t n = 0; n < rows; n += 2) {
@@ -108,14 +109,14 @@ POSENC_NATIVE_16_ATTRIBUTE HWY_NOINLINE void turn_groups_in_steps(const Run<T, f
         T *out0 = out + kFeatures * to, *next_out0 = out0 + r.rows.out;
         const T* next_from = from + r.rows.x;
         if constexpr (kAlternating) {
-          write_turn_read_doubled<T>(out0, turned, wide, c, s, from, one);
-          write_turn_read_doubled<T>(next_out0, next_turned, next_wide, c, s, next_from, one);
+          write_rotate_read_doubled<T>(out0, rotated, wide, c, s, from, one);
+          write_rotate_read_doubled<T>(next_out0, next_rotated, next_wide, c, s, next_from, one);
         } else {
           const V32 c0 = hn::LoadU(d, c), c1 = hn::LoadU(d, c + 4), s0 = hn::LoadU(d, s), s1 = hn::LoadU(d, s + 4);
-          write_turn_read<T>(out0, out0 + r.write_apart, turned, wide, c0, c1, s0, s1, from, from + r.read_apart,
-                             one);
-          write_turn_read<T>(next_out0, next_out0 + r.write_apart, next_turned, next_wide, c0, c1, s0, s1, next_from,
-                             next_from + r.read_apart, one);
+          write_rotate_read<T>(out0, out0 + r.write_apart, rotated, wide, c0, c1, s0, s1, from, from + r.read_apart,
+                               one);
+          write_rotate_read<T>(next_out0, next_out0 + r.write_apart, next_rotated, next_wide, c0, c1, s0, s1,
+                               next_from, next_from + r.read_apart, one);
         }
       };
       const T* ahead = (after != 0 ? x : next_rows) + kFeatures * after;
@@ -127,11 +128,12 @@ POSENC_NATIVE_16_ATTRIBUTE HWY_NOINLINE void turn_groups_in_steps(const Run<T, f
 
 #else
 template <bool kAlternating, IsNative16 T>
-void turn_groups_in_steps(const Run<T, float>& run, std::int64_t rows, std::int64_t pairs);  // never wanted
+void rotate_groups_in_steps(const Run<T, float>& run, std::int64_t rows, std::int64_t pairs);  // never wanted
 #endif
 
-template <int kRows, class T, class W> HWY_NOINLINE void turn_groups_doubled(const Run<T, W>& run, std::int64_t first,
-                                                                             std::int64_t last, std::int64_t pairs) {
+template <int kRows, class T, class W> HWY_NOINLINE void rotate_groups_doubled(const Run<T, W>& run,
+                                                                               std::int64_t first, std::int64_t last,
+                                                                               std::int64_t pairs) {
   const Run<T, W> r = run;
   const std::int64_t group = 2 * pairs_in_group<T, W>();
   for (std::int64_t n = first; n < last; n += kRows) {
@@ -141,7 +143,7 @@ template <int kRows, class T, class W> HWY_NOINLINE void turn_groups_doubled(con
     const W* HWY_RESTRICT s = r.sines + n * r.rows.table;
     for (const W* const end = c + 2 * pairs; c != end; c += group, s += group, x += group, out += group) {
       for (int row = 0; row < kRows; ++row) fetch_ahead(x + row * r.rows.x, group, r.ahead);
-      turn_group_doubled<kRows>(out, r.rows.out, x, r.rows.x, c, s);
+      rotate_group_doubled<kRows>(out, r.rows.out, x, r.rows.x, c, s);
     }
   }
 }

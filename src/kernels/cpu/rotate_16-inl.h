@@ -1,15 +1,15 @@
 // Groups of pairs of 16 bits on arm64, by whole vectors of eight.
 
-#if defined(POSENC_TURN_16_INL_H) == defined(HWY_TARGET_TOGGLE)
-#ifdef POSENC_TURN_16_INL_H
-#undef POSENC_TURN_16_INL_H
+#if defined(POSENC_ROTATE_16_INL_H) == defined(HWY_TARGET_TOGGLE)
+#ifdef POSENC_ROTATE_16_INL_H
+#undef POSENC_ROTATE_16_INL_H
 #else
-#define POSENC_TURN_16_INL_H
+#define POSENC_ROTATE_16_INL_H
 #endif
 
 #include "kernels/cpu/here-inl.h"
 #include "kernels/cpu/native_16-inl.h"
-#include "kernels/cpu/turn_pairs-inl.h"
+#include "kernels/cpu/rotate_pairs-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace posenc::kernels::cpu::HWY_NAMESPACE {
@@ -61,9 +61,9 @@ HWY_INLINE void store_carefully(V32 low, V32 high, BFloat16* out) {
 }
 template <class T> HWY_INLINE void store_carefully(V32, V32, T*) {}
 
-template <int kRows, class T> HWY_INLINE void turn_group_16(T* out0, T* out1, std::int64_t out_step, const T* x0,
-                                                            const T* x1, std::int64_t x_step, const float* c,
-                                                            const float* s) {
+template <int kRows, class T> HWY_INLINE void rotate_group_16(T* out0, T* out1, std::int64_t out_step, const T* x0,
+                                                              const T* x1, std::int64_t x_step, const float* c,
+                                                              const float* s) {
   const D32 d;
   const V32 c0 = hn::LoadU(d, c), c1 = hn::LoadU(d, c + 4), c2 = hn::LoadU(d, c + 8), c3 = hn::LoadU(d, c + 12);
   const V32 s0 = hn::LoadU(d, s), s1 = hn::LoadU(d, s + 4), s2 = hn::LoadU(d, s + 8), s3 = hn::LoadU(d, s + 12);
@@ -73,10 +73,10 @@ template <int kRows, class T> HWY_INLINE void turn_group_16(T* out0, T* out1, st
     widen<T>(load_bits(x1), b0, b1);
     widen<T>(load_bits(x0 + 8), a2, a3);
     widen<T>(load_bits(x1 + 8), b2, b3);
-    turn(a0, b0, c0, s0);
-    turn(a1, b1, c1, s1);
-    turn(a2, b2, c2, s2);
-    turn(a3, b3, c3, s3);
+    rotate_pair(a0, b0, c0, s0);
+    rotate_pair(a1, b1, c1, s1);
+    rotate_pair(a2, b2, c2, s2);
+    rotate_pair(a3, b3, c3, s3);
     V16 nearest = hn::Set(D16(), 0xFFFF);
     const V16 first0 = narrow<T>(a0, a1, nearest), first1 = narrow<T>(a2, a3, nearest);
     const V16 second0 = narrow<T>(b0, b1, nearest), second1 = narrow<T>(b2, b3, nearest);
@@ -95,9 +95,9 @@ template <int kRows, class T> HWY_INLINE void turn_group_16(T* out0, T* out1, st
 }
 
 // Half a group of pairs that alternate.
-template <int kRows, class T> HWY_INLINE void turn_group_16_doubled(T* out, std::int64_t out_step, const T* x,
-                                                                    std::int64_t x_step, const float* c,
-                                                                    const float* s) {
+template <int kRows, class T> HWY_INLINE void rotate_group_16_doubled(T* out, std::int64_t out_step, const T* x,
+                                                                      std::int64_t x_step, const float* c,
+                                                                      const float* s) {
   const D32 d;
   const V32 c0 = hn::LoadU(d, c), c1 = hn::LoadU(d, c + 4), c2 = hn::LoadU(d, c + 8), c3 = hn::LoadU(d, c + 12);
   const V32 s0 = hn::LoadU(d, s), s1 = hn::LoadU(d, s + 4), s2 = hn::LoadU(d, s + 8), s3 = hn::LoadU(d, s + 12);
@@ -105,10 +105,10 @@ template <int kRows, class T> HWY_INLINE void turn_group_16_doubled(T* out, std:
     V32 v0, v1, v2, v3;
     widen<T>(load_bits(x), v0, v1);
     widen<T>(load_bits(x + 8), v2, v3);
-    v0 = turned_doubled(d, v0, c0, s0);
-    v1 = turned_doubled(d, v1, c1, s1);
-    v2 = turned_doubled(d, v2, c2, s2);
-    v3 = turned_doubled(d, v3, c3, s3);
+    v0 = rotated_doubled(d, v0, c0, s0);
+    v1 = rotated_doubled(d, v1, c1, s1);
+    v2 = rotated_doubled(d, v2, c2, s2);
+    v3 = rotated_doubled(d, v3, c3, s3);
     V16 nearest = hn::Set(D16(), 0xFFFF);
     const V16 first = narrow<T>(v0, v1, nearest), second = narrow<T>(v2, v3, nearest);
     if (HWY_UNLIKELY(has_tie<T>(nearest))) {
@@ -124,16 +124,16 @@ template <int kRows, class T> HWY_INLINE void turn_group_16_doubled(T* out, std:
 template <class T>
 concept Is16Bits = std::is_same_v<T, Half> || std::is_same_v<T, BFloat16> || IsNative16<T>;
 
-template <int kRows, Is16Bits T> HWY_INLINE void turn_group_halves(T* out0, T* out1, std::int64_t out_step,
-                                                                   const T* x0, const T* x1, std::int64_t x_step,
-                                                                   const float* c, const float* s) {
-  turn_group_16<kRows>(out0, out1, out_step, x0, x1, x_step, c, s);
+template <int kRows, Is16Bits T> HWY_INLINE void rotate_group_halves(T* out0, T* out1, std::int64_t out_step,
+                                                                     const T* x0, const T* x1, std::int64_t x_step,
+                                                                     const float* c, const float* s) {
+  rotate_group_16<kRows>(out0, out1, out_step, x0, x1, x_step, c, s);
 }
-template <int kRows, Is16Bits T> HWY_INLINE void turn_group_doubled(T* out, std::int64_t out_step, const T* x,
-                                                                    std::int64_t x_step, const float* c,
-                                                                    const float* s) {
-  turn_group_16_doubled<kRows>(out, out_step, x, x_step, c, s);
-  turn_group_16_doubled<kRows>(out + 16, out_step, x + 16, x_step, c + 16, s + 16);
+template <int kRows, Is16Bits T> HWY_INLINE void rotate_group_doubled(T* out, std::int64_t out_step, const T* x,
+                                                                      std::int64_t x_step, const float* c,
+                                                                      const float* s) {
+  rotate_group_16_doubled<kRows>(out, out_step, x, x_step, c, s);
+  rotate_group_16_doubled<kRows>(out + 16, out_step, x + 16, x_step, c + 16, s + 16);
 }
 
 #if POSENC_NATIVE_16
@@ -162,63 +162,63 @@ template <class T> HWY_INLINE V32 second_upper(V16 bits, V32 zero, V16 one) {
   return upper<T>(bits);
 }
 
-// Three steps of a row at once, none of which waits for another: eight pairs that were turned are rounded and
-// written, the next are turned, and those after the next are read.
-template <class T> HWY_INLINE void write_turn_read(T* out0, T* out1, Eight& turned, Eight& wide, V32 c0, V32 c1,
-                                                   V32 s0, V32 s1, const T* x0, const T* x1, V16 one) {
+// Three steps of a row at once, none of which waits for another: eight pairs that were rotated are rounded and
+// written, the next are rotated, and those after the next are read.
+template <class T> HWY_INLINE void write_rotate_read(T* out0, T* out1, Eight& rotated, Eight& wide, V32 c0, V32 c1,
+                                                     V32 s0, V32 s1, const T* x0, const T* x1, V16 one) {
   const V16 x = here(load_bits(x0)), y = here(load_bits(x1));
   const V32 zero0 = minus_zero<T>(), zero1 = minus_zero<T>();
   const V32 p0 = here(hn::Mul(wide.a0, c0));
-  V16 second = narrow_lower<T>(turned.b0);
+  V16 second = narrow_lower<T>(rotated.b0);
   const V32 q1 = here(hn::Mul(wide.b1, s1)), q0 = here(hn::Mul(wide.b0, s0));
   const V32 v1 = here(hn::Mul(wide.a1, s1)), u1 = here(hn::Mul(wide.b1, c1));
-  V16 first = narrow_lower<T>(turned.a0);
+  V16 first = narrow_lower<T>(rotated.a0);
   const V32 p1 = here(hn::Mul(wide.a1, c1));
   wide.b1 = second_upper<T>(y, zero1, one);
   const V32 u0 = here(hn::Mul(wide.b0, c0));
   wide.b0 = second_lower<T>(y, zero0, one);
   const V32 v0 = here(hn::Mul(wide.a0, s0));
   wide.a1 = upper<T>(x);
-  turned.a0 = here(hn::Sub(p0, q0));
-  first = narrow_upper<T>(first, turned.a1);
-  turned.a1 = here(hn::Sub(p1, q1));
-  turned.b0 = here(hn::Add(u0, v0));
+  rotated.a0 = here(hn::Sub(p0, q0));
+  first = narrow_upper<T>(first, rotated.a1);
+  rotated.a1 = here(hn::Sub(p1, q1));
+  rotated.b0 = here(hn::Add(u0, v0));
   wide.a0 = lower<T>(x);
-  second = narrow_upper<T>(second, turned.b1);
+  second = narrow_upper<T>(second, rotated.b1);
   store_bits(second, out1);
   store_bits(first, out0);
-  turned.b1 = here(hn::Add(u1, v1));
+  rotated.b1 = here(hn::Add(u1, v1));
 }
 
 // The same for pairs that alternate, with each cosine and sine twice.
-template <class T> HWY_INLINE void write_turn_read_doubled(T* out, Eight& turned, Eight& wide, const float* c,
-                                                           const float* s, const T* x0, V16 one) {
+template <class T> HWY_INLINE void write_rotate_read_doubled(T* out, Eight& rotated, Eight& wide, const float* c,
+                                                             const float* s, const T* x0, V16 one) {
   const D32 d;
   const V16 x = here(load_bits(x0)), y = here(load_bits(x0 + 8));
   const V32 zero0 = minus_zero<T>(), zero1 = minus_zero<T>();
   const V32 r0 = here(hn::Reverse2(d, wide.a0)), r1 = here(hn::Reverse2(d, wide.a1));
   const V32 p0 = here(hn::Mul(wide.a0, hn::LoadU(d, c)));
-  V16 first = narrow_lower<T>(turned.a0);
+  V16 first = narrow_lower<T>(rotated.a0);
   const V32 r2 = here(hn::Reverse2(d, wide.b0)), r3 = here(hn::Reverse2(d, wide.b1));
   const V32 p1 = here(hn::Mul(wide.a1, hn::LoadU(d, c + 4)));
   const V32 q0 = here(hn::Mul(r0, hn::LoadU(d, s))), q1 = here(hn::Mul(r1, hn::LoadU(d, s + 4)));
-  V16 second = narrow_lower<T>(turned.b0);
+  V16 second = narrow_lower<T>(rotated.b0);
   const V32 p3 = here(hn::Mul(wide.b1, hn::LoadU(d, c + 12)));
   wide.b1 = second_upper<T>(y, zero1, one);
   const V32 p2 = here(hn::Mul(wide.b0, hn::LoadU(d, c + 8)));
   wide.b0 = second_lower<T>(y, zero0, one);
   const V32 q2 = here(hn::Mul(r2, hn::LoadU(d, s + 8)));
   wide.a1 = upper<T>(x);
-  turned.a0 = here(hn::Add(p0, q0));
-  first = narrow_upper<T>(first, turned.a1);
+  rotated.a0 = here(hn::Add(p0, q0));
+  first = narrow_upper<T>(first, rotated.a1);
   const V32 q3 = here(hn::Mul(r3, hn::LoadU(d, s + 12)));
-  turned.a1 = here(hn::Add(p1, q1));
+  rotated.a1 = here(hn::Add(p1, q1));
   wide.a0 = lower<T>(x);
-  second = narrow_upper<T>(second, turned.b1);
-  turned.b0 = here(hn::Add(p2, q2));
+  second = narrow_upper<T>(second, rotated.b1);
+  rotated.b0 = here(hn::Add(p2, q2));
   store_bits(first, out);
   store_bits(second, out + 8);
-  turned.b1 = here(hn::Add(p3, q3));
+  rotated.b1 = here(hn::Add(p3, q3));
 }
 
 #endif  // POSENC_NATIVE_16

@@ -1,10 +1,10 @@
-// Groups of pairs that fill whole vectors, as rotate turns them; compiled once per SIMD target.
+// Groups of pairs that fill whole vectors, as rotate takes them; compiled once per SIMD target.
 
-#if defined(POSENC_TURN_PAIRS_INL_H) == defined(HWY_TARGET_TOGGLE)
-#ifdef POSENC_TURN_PAIRS_INL_H
-#undef POSENC_TURN_PAIRS_INL_H
+#if defined(POSENC_ROTATE_PAIRS_INL_H) == defined(HWY_TARGET_TOGGLE)
+#ifdef POSENC_ROTATE_PAIRS_INL_H
+#undef POSENC_ROTATE_PAIRS_INL_H
 #else
-#define POSENC_TURN_PAIRS_INL_H
+#define POSENC_ROTATE_PAIRS_INL_H
 #endif
 
 #include <cstdint>
@@ -51,13 +51,13 @@ template <class T, class W> HWY_INLINE std::int64_t pairs_in_group() {
 }
 
 // Products and sums, not fused: the same numbers on every machine, and those of engines that do one after the other.
-template <class V> HWY_INLINE void turn(V& a, V& b, V c, V s) {
-  const V turned = hn::Sub(hn::Mul(a, c), hn::Mul(b, s));
+template <class V> HWY_INLINE void rotate_pair(V& a, V& b, V c, V s) {
+  const V rotated = hn::Sub(hn::Mul(a, c), hn::Mul(b, s));
   b = hn::Add(hn::Mul(b, c), hn::Mul(a, s));
-  a = turned;
+  a = rotated;
 }
-template <class D, class W> HWY_INLINE void turn(D d, hn::Vec<D>& a, hn::Vec<D>& b, const W* c, const W* s) {
-  turn(a, b, hn::LoadU(d, c), hn::LoadU(d, s));
+template <class D, class W> HWY_INLINE void rotate_pair(D d, hn::Vec<D>& a, hn::Vec<D>& b, const W* c, const W* s) {
+  rotate_pair(a, b, hn::LoadU(d, c), hn::LoadU(d, s));
 }
 
 template <class T> HWY_INLINE auto* as_stored(T* x) {
@@ -90,7 +90,7 @@ HWY_INLINE void store_run(D d, hn::Vec<D> v0, hn::Vec<D> v1, hn::Vec<D> v2, hn::
 
 // Four vectors of pairs, from one layout to the other.
 template <bool kReadAlternating, bool kWriteAlternating, class T, class W>
-HWY_INLINE void turn_group(T* out0, T* out1, const T* x0, const T* x1, const W* c, const W* s) {
+HWY_INLINE void rotate_group(T* out0, T* out1, const T* x0, const T* x1, const W* c, const W* s) {
   const hn::ScalableTag<W> d;
   const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
   const std::int64_t step = kReadAlternating ? 2 * lanes : lanes;
@@ -99,10 +99,10 @@ HWY_INLINE void turn_group(T* out0, T* out1, const T* x0, const T* x1, const W* 
   load_pairs<kReadAlternating>(d, x0 + step, x1 + step, a1, b1);
   load_pairs<kReadAlternating>(d, x0 + 2 * step, x1 + 2 * step, a2, b2);
   load_pairs<kReadAlternating>(d, x0 + 3 * step, x1 + 3 * step, a3, b3);
-  turn(d, a0, b0, c, s);
-  turn(d, a1, b1, c + lanes, s + lanes);
-  turn(d, a2, b2, c + 2 * lanes, s + 2 * lanes);
-  turn(d, a3, b3, c + 3 * lanes, s + 3 * lanes);
+  rotate_pair(d, a0, b0, c, s);
+  rotate_pair(d, a1, b1, c + lanes, s + lanes);
+  rotate_pair(d, a2, b2, c + 2 * lanes, s + 2 * lanes);
+  rotate_pair(d, a3, b3, c + 3 * lanes, s + 3 * lanes);
   if constexpr (kWriteAlternating) {
     store_alternating(d, a0, b0, as_stored(out0));
     store_alternating(d, a1, b1, as_stored(out0 + 2 * lanes));
@@ -116,18 +116,18 @@ HWY_INLINE void turn_group(T* out0, T* out1, const T* x0, const T* x1, const W* 
 
 // The same where pairs stand in two runs and stay there, in as many rows as share their cosines and sines.
 template <int kRows, class T, class W>
-HWY_INLINE void turn_group_halves(T* out0, T* out1, std::int64_t out_step, const T* x0, const T* x1,
-                                  std::int64_t x_step, const W* c, const W* s) {
+HWY_INLINE void rotate_group_halves(T* out0, T* out1, std::int64_t out_step, const T* x0, const T* x1,
+                                    std::int64_t x_step, const W* c, const W* s) {
   for (int row = 0; row < kRows; ++row, x0 += x_step, x1 += x_step, out0 += out_step, out1 += out_step) {
-    turn_group<false, false>(out0, out1, x0, x1, c, s);
+    rotate_group<false, false>(out0, out1, x0, x1, c, s);
   }
 }
 
 #if HWY_TARGET == HWY_SCALAR
 
-template <int kRows, class T, class W> HWY_INLINE void turn_group_doubled(T* out, std::int64_t out_step, const T* x,
-                                                                          std::int64_t x_step, const W* c,
-                                                                          const W* s) {
+template <int kRows, class T, class W> HWY_INLINE void rotate_group_doubled(T* out, std::int64_t out_step, const T* x,
+                                                                            std::int64_t x_step, const W* c,
+                                                                            const W* s) {
   for (int row = 0; row < kRows; ++row, x += x_step, out += out_step) {
     for (std::int64_t i = 0; i < 8; i += 2) {
       const W a = element<W>(x[i]), b = element<W>(x[i + 1]);
@@ -141,33 +141,33 @@ template <int kRows, class T, class W> HWY_INLINE void turn_group_doubled(T* out
 #else
 
 // A vector of features that alternate, a b a b, times c c and −s s: a·c + b·(−s) and b·c + a·s.
-template <class D> HWY_INLINE hn::Vec<D> turned_doubled(D d, hn::Vec<D> x, hn::Vec<D> c, hn::Vec<D> s) {
+template <class D> HWY_INLINE hn::Vec<D> rotated_doubled(D d, hn::Vec<D> x, hn::Vec<D> c, hn::Vec<D> s) {
   return hn::Add(hn::Mul(x, c), hn::Mul(hn::Reverse2(d, x), s));
 }
 
 // Half a group, in as many rows as share their cosines and sines.
-template <int kRows, class T, class W> HWY_INLINE void turn_half_group_doubled(T* out, std::int64_t out_step,
-                                                                               const T* x, std::int64_t x_step,
-                                                                               const W* c, const W* s) {
+template <int kRows, class T, class W> HWY_INLINE void rotate_half_group_doubled(T* out, std::int64_t out_step,
+                                                                                 const T* x, std::int64_t x_step,
+                                                                                 const W* c, const W* s) {
   const hn::ScalableTag<W> d;
   const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
   const auto c0 = hn::LoadU(d, c), c1 = hn::LoadU(d, c + lanes), c2 = hn::LoadU(d, c + 2 * lanes);
   const auto s0 = hn::LoadU(d, s), s1 = hn::LoadU(d, s + lanes), s2 = hn::LoadU(d, s + 2 * lanes);
   const auto c3 = hn::LoadU(d, c + 3 * lanes), s3 = hn::LoadU(d, s + 3 * lanes);
   for (int row = 0; row < kRows; ++row, x += x_step, out += out_step) {
-    const auto v0 = turned_doubled(d, load_as(d, as_stored(x)), c0, s0);
-    const auto v1 = turned_doubled(d, load_as(d, as_stored(x + lanes)), c1, s1);
-    const auto v2 = turned_doubled(d, load_as(d, as_stored(x + 2 * lanes)), c2, s2);
-    const auto v3 = turned_doubled(d, load_as(d, as_stored(x + 3 * lanes)), c3, s3);
+    const auto v0 = rotated_doubled(d, load_as(d, as_stored(x)), c0, s0);
+    const auto v1 = rotated_doubled(d, load_as(d, as_stored(x + lanes)), c1, s1);
+    const auto v2 = rotated_doubled(d, load_as(d, as_stored(x + 2 * lanes)), c2, s2);
+    const auto v3 = rotated_doubled(d, load_as(d, as_stored(x + 3 * lanes)), c3, s3);
     store_run(d, v0, v1, v2, v3, out);
   }
 }
-template <int kRows, class T, class W> HWY_INLINE void turn_group_doubled(T* out, std::int64_t out_step, const T* x,
-                                                                          std::int64_t x_step, const W* c,
-                                                                          const W* s) {
+template <int kRows, class T, class W> HWY_INLINE void rotate_group_doubled(T* out, std::int64_t out_step, const T* x,
+                                                                            std::int64_t x_step, const W* c,
+                                                                            const W* s) {
   const auto half = 4 * static_cast<std::int64_t>(hn::Lanes(hn::ScalableTag<W>()));
-  turn_half_group_doubled<kRows>(out, out_step, x, x_step, c, s);
-  turn_half_group_doubled<kRows>(out + half, out_step, x + half, x_step, c + half, s + half);
+  rotate_half_group_doubled<kRows>(out, out_step, x, x_step, c, s);
+  rotate_half_group_doubled<kRows>(out + half, out_step, x + half, x_step, c + half, s + half);
 }
 
 #endif
