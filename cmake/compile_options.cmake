@@ -19,13 +19,6 @@ target_compile_options(posenc_compile_options INTERFACE
   -Woverloaded-virtual -Wdouble-promotion -Wimplicit-fallthrough
   # a product and a sum stay two roundings unless the code says fma
   -ffp-contract=off)
-# What is compiled often and runs for a moment: tests, and the words of the program.
-add_library(posenc_compile_quickly INTERFACE)
-if(POSENC_SANITIZE)
-  target_compile_options(posenc_compile_quickly INTERFACE -O0)
-else()
-  target_compile_options(posenc_compile_quickly INTERFACE $<$<NOT:$<CONFIG:Debug>>:-O1>)
-endif()
 if(POSENC_WARNINGS_AS_ERRORS)
   target_compile_options(posenc_compile_options INTERFACE -Werror)
 endif()
@@ -33,14 +26,3 @@ if(POSENC_SANITIZE)
   add_compile_options(-fsanitize=${POSENC_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)
   add_link_options(-fsanitize=${POSENC_SANITIZE})
 endif()
-
-# Headers that nearly every file reads, read once for each target. They are the standard library's and fmt's, which
-# never change; ours stay out. For clang alone: g++ 12 has internal errors with them (docs/decisions/0013), and so dev
-# and release show that every source includes what it uses.
-function(precompile_common_headers target)
-  if(CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
-    target_precompile_headers(${target} PRIVATE <algorithm> <array> <cmath> <cstdint> <functional> <limits> <memory>
-                              <optional> <span> <string> <string_view> <utility> <variant> <vector> <fmt/format.h>
-                              ${ARGN})
-  endif()
-endfunction()

@@ -18,6 +18,12 @@ test_needs=(
   '/usr/lib/llvm-14/lib/clang/*/include/sanitizer/asan_interface.h=libclang-rt-14-dev'
 )
 
+# The other architecture's compiler: every change must compile there too (tests/rules/other_machine.py).
+case $(uname -m) in
+  aarch64 | arm64) test_needs+=(x86_64-linux-gnu-g++=g++-x86-64-linux-gnu) ;;
+  *) test_needs+=(aarch64-linux-gnu-g++=g++-aarch64-linux-gnu) ;;
+esac
+
 # missing_packages NEED…: the packages whose probe fails, one in a line.
 missing_packages() {
   local need compiler=${CXX:-c++}

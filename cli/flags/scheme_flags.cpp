@@ -148,15 +148,8 @@ bool is_letters(std::string_view text) {
   return !text.empty() && std::all_of(text.begin(), text.end(), [](char c) { return c >= 'a' && c <= 'z'; });
 }
 
-template <class S> void add_command(Command verb, const std::shared_ptr<SchemeRequest>& request) {
-  Command command = verb.add_subcommand(S::name, S::formula);
-  // flags of the verb may come after the scheme's name
-  command.fallthrough();
-  // before any of its flags is read; a scheme from JSON stands here already
-  command.before_parsing([request] {
-    request->is_chosen = true;
-    if (!std::holds_alternative<S>(request->scheme)) request->scheme = S{};
-  });
+// The flags of a scheme's fields.
+template <class S> void add_fields(Command verb, Command command, const std::shared_ptr<SchemeRequest>& request) {
   S::fields([&](std::string_view name, auto member, std::string_view help) {
     using Member = decltype(type_of_member(member));
     const std::string flag = flag_of(name);
@@ -185,6 +178,19 @@ template <class S> void add_command(Command verb, const std::shared_ptr<SchemeRe
     const std::string help = fmt::format("the trained table, {}; its sizes follow from the file", kTableAxes<S>);
     command.add_option("--table", request->weights_path, help).type_name("FILE").group(kFieldGroup);
   }
+}
+
+template <class S> void add_command(Command verb, const std::shared_ptr<SchemeRequest>& request) {
+  Command command = verb.add_subcommand(S::name, S::formula);
+  // flags of the verb may come after the scheme's name
+  command.fallthrough();
+  // Before any of its flags is read, which are declared only now: those of all schemes would take most of a start.
+  // A scheme from JSON is there already.
+  command.before_parsing([verb, command, request] {
+    request->is_chosen = true;
+    if (!std::holds_alternative<S>(request->scheme)) request->scheme = S{};
+    add_fields<S>(verb, command, request);
+  });
 }
 
 template <class... S>

@@ -14,20 +14,20 @@
 namespace posenc::cli {
 namespace {
 
-struct Card {
+struct SchemeCard {
   std::string_view name, family, formula, used_by;
   Scheme defaults;
 };
 
-template <class... S> std::vector<Card> cards_of(const std::variant<S...>*) {
-  return {Card{S::name, S::family, S::formula, S::used_by, S{}}...};
+template <class... S> std::vector<SchemeCard> cards_of(const std::variant<S...>*) {
+  return {SchemeCard{S::name, S::family, S::formula, S::used_by, S{}}...};
 }
-std::vector<Card> all_cards() { return cards_of(static_cast<const Scheme*>(nullptr)); }
+std::vector<SchemeCard> all_cards() { return cards_of(static_cast<const Scheme*>(nullptr)); }
 
 std::string as_text() {
   const bool colour = wants_colour(STDOUT_FILENO);
   int name_columns = 0, family_columns = 0;
-  for (const Card& card : all_cards()) {
+  for (const SchemeCard& card : all_cards()) {
     name_columns = std::max(name_columns, columns_of(card.name));
     family_columns = std::max(family_columns, columns_of(card.family));
   }
@@ -36,7 +36,7 @@ std::string as_text() {
     text += fmt::format("{}  {}  {}\n", bold(pad_right(name, name_columns), colour && is_bold),
                         pad_right(family, family_columns), rest);
   };
-  for (const Card& card : all_cards()) {
+  for (const SchemeCard& card : all_cards()) {
     row(card.name, card.family, card.formula, true);
     row("", "", dim(fmt::format("used by: {}", card.used_by), colour), false);
   }
@@ -47,7 +47,7 @@ std::string as_text() {
 
 std::string as_json() {
   Json::Array list;
-  for (const Card& card : all_cards()) {
+  for (const SchemeCard& card : all_cards()) {
     list.push_back(Json::Object{{"scheme", card.name},
                                 {"family", card.family},
                                 {"formula", card.formula},

@@ -11,7 +11,7 @@
 #include "attention/oracle.h"
 #include "backends.h"
 
-namespace posenc {
+namespace posenc::attention_test {
 namespace {
 
 using tests::answer_of;
@@ -227,4 +227,4 @@ TEST(Attention, IsTheFormulaInEveryType) {
 }
 
 }  // namespace
-}  // namespace posenc
+}  // namespace posenc::attention_test

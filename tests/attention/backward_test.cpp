@@ -10,7 +10,7 @@
 #include "backends.h"
 #include "posenc/attention.h"
 
-namespace posenc {
+namespace posenc::backward_test {
 namespace {
 
 using tests::for_each_engine;
@@ -293,4 +293,4 @@ TEST(AttentionBackward, DoesNotDependOnTheNumberOfThreads) {
 }
 
 }  // namespace
-}  // namespace posenc
+}  // namespace posenc::backward_test

@@ -12,7 +12,7 @@
 #include "backends.h"
 #include "posenc/attention.h"
 
-namespace posenc {
+namespace posenc::masks_test {
 namespace {
 
 using tests::answer_of;
@@ -504,4 +504,4 @@ TEST(Attention, SaysWhatIsWrong) {
 }
 
 }  // namespace
-}  // namespace posenc
+}  // namespace posenc::masks_test

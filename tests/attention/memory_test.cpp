@@ -41,7 +41,7 @@ void operator delete[](void* memory) noexcept { give_back(memory); }
 void operator delete(void* memory, std::size_t) noexcept { give_back(memory); }
 void operator delete[](void* memory, std::size_t) noexcept { give_back(memory); }
 
-namespace posenc {
+namespace posenc::memory_test {
 namespace {
 
 // The window makes it quick; nothing that is allocated depends on it.
@@ -68,4 +68,4 @@ TEST(Attention, TakesLessThanATenthOfItsTensors) {
 }
 
 }  // namespace
-}  // namespace posenc
+}  // namespace posenc::memory_test

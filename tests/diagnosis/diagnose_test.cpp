@@ -11,7 +11,7 @@
 #include "sanitized.h"
 #include "tensors.h"
 
-namespace posenc {
+namespace posenc::diagnose_test {
 namespace {
 
 using namespace tests;
@@ -427,4 +427,4 @@ TEST(Diagnose, RefusesWhatItCannotRead) {
 }
 
 }  // namespace
-}  // namespace posenc
+}  // namespace posenc::diagnose_test

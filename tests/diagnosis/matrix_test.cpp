@@ -15,7 +15,7 @@
 #include "sanitized.h"
 #include "tensors.h"
 
-namespace posenc {
+namespace posenc::matrix_test {
 namespace {
 
 using namespace tests;
@@ -170,4 +170,4 @@ TEST(DiagnosisMatrix, EveryConvention) {
 }
 
 }  // namespace
-}  // namespace posenc
+}  // namespace posenc::matrix_test

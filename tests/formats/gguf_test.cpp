@@ -7,7 +7,7 @@
 
 #include "formats/file_bytes.h"
 
-namespace posenc {
+namespace posenc::gguf_test {
 namespace {
 
 std::string text(const std::string& value) { return stored<std::uint64_t>(value.size()) + value; }
@@ -282,4 +282,4 @@ TEST(GgufView, RefusesWhatItCannotShow) {
 }
 
 }  // namespace
-}  // namespace posenc
+}  // namespace posenc::gguf_test

@@ -14,7 +14,7 @@
 
 #include "posenc/error.h"
 
-namespace posenc {
+namespace posenc::json_test {
 
 void PrintTo(const Json& json, std::ostream* out) { *out << dump_json(json); }
 
@@ -370,4 +370,4 @@ TEST(Json, ReadsBackWhatItWrites) {
 }
 
 }  // namespace
-}  // namespace posenc
+}  // namespace posenc::json_test

@@ -12,7 +12,7 @@
 
 #include "posenc/error.h"
 
-namespace posenc {
+namespace posenc::npy_test {
 namespace {
 
 using Notes = std::vector<std::string>;
@@ -460,4 +460,4 @@ TEST(NpyHead, RefusesShapesThatCannotBe) {
 }
 
 }  // namespace
-}  // namespace posenc
+}  // namespace posenc::npy_test

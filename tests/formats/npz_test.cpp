@@ -9,7 +9,7 @@
 
 #include "formats/file_bytes.h"
 
-namespace posenc {
+namespace posenc::npz_test {
 namespace {
 
 /// What a header of a member says.
@@ -430,4 +430,4 @@ TEST(NpzStream, RefusesMembersOfAnotherFile) {
 }
 
 }  // namespace
-}  // namespace posenc
+}  // namespace posenc::npz_test

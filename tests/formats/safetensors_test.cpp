@@ -7,7 +7,7 @@
 
 #include "formats/file_bytes.h"
 
-namespace posenc {
+namespace posenc::safetensors_test {
 namespace {
 
 using Metadata = std::vector<std::pair<std::string, std::string>>;
@@ -351,4 +351,4 @@ TEST(LayOutSafetensors, RefusesWhatNobodyCouldRead) {
 }
 
 }  // namespace
-}  // namespace posenc
+}  // namespace posenc::safetensors_test

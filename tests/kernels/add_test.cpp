@@ -11,7 +11,7 @@
 #include "oracle/mpfr_wave.h"
 #include "posenc/posenc.h"
 
-namespace posenc {
+namespace posenc::add_test {
 namespace {
 
 using tests::CaseTensor;
@@ -279,4 +279,4 @@ TEST(Add, LeavesEmptyTensorsAlone) {
 }
 
 }  // namespace
-}  // namespace posenc
+}  // namespace posenc::add_test

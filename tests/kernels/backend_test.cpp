@@ -6,7 +6,7 @@
 
 #include "posenc/error.h"
 
-namespace posenc {
+namespace posenc::backend_test {
 namespace {
 
 TEST(Backend, CanBeForcedAndGivenBack) {
@@ -43,4 +43,4 @@ TEST(Backend, ListsSimdTargets) {
 }
 
 }  // namespace
-}  // namespace posenc
+}  // namespace posenc::backend_test

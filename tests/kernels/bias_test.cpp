@@ -10,7 +10,7 @@
 #include "kernels/case_tensor.h"
 #include "posenc/posenc.h"
 
-namespace posenc {
+namespace posenc::bias_test {
 namespace {
 
 using tests::for_each_engine;
@@ -346,4 +346,4 @@ TEST(Bias, LeavesEmptyTensorsAlone) {
 }
 
 }  // namespace
-}  // namespace posenc
+}  // namespace posenc::bias_test

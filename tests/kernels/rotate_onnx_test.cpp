@@ -10,7 +10,7 @@
 #include "backends.h"
 #include "posenc/posenc.h"
 
-namespace posenc {
+namespace posenc::rotate_onnx_test {
 namespace {
 
 struct NodeTest {
@@ -67,4 +67,4 @@ TEST(RotateOnnx, EveryNodeTestIsMetWithinOneMillionth) {
 }
 
 }  // namespace
-}  // namespace posenc
+}  // namespace posenc::rotate_onnx_test

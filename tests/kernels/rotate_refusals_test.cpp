@@ -8,7 +8,7 @@
 
 #include "posenc/posenc.h"
 
-namespace posenc {
+namespace posenc::rotate_refusals_test {
 namespace {
 
 struct Refusal {
@@ -187,4 +187,4 @@ TEST(Rotate, AnEmptyTensorIsNothingToDo) {
 }
 
 }  // namespace
-}  // namespace posenc
+}  // namespace posenc::rotate_refusals_test

@@ -13,7 +13,7 @@
 #include "posenc/posenc.h"
 #include "sanitized.h"
 
-namespace posenc {
+namespace posenc::rotate_test {
 namespace {
 
 using tests::for_each_engine;
@@ -418,4 +418,4 @@ TEST(Rotate, GrowthOfQueriesAndKeysCancelsButForTheDistance) {
 }
 
 }  // namespace
-}  // namespace posenc
+}  // namespace posenc::rotate_test

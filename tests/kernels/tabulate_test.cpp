@@ -11,7 +11,7 @@
 #include "oracle/mpfr_wave.h"
 #include "posenc/posenc.h"
 
-namespace posenc {
+namespace posenc::tabulate_test {
 namespace {
 
 using tests::for_each_engine;
@@ -232,4 +232,4 @@ TEST(Tabulate, ReportsARoundingThatCannotBeDecided) {
 }
 
 }  // namespace
-}  // namespace posenc
+}  // namespace posenc::tabulate_test

@@ -15,7 +15,7 @@
 #include "posenc/question.h"
 #include "posenc/scheme.h"
 
-namespace posenc {
+namespace posenc::content_test {
 namespace {
 
 struct Entry {
@@ -195,4 +195,4 @@ TEST(Content, TextsAreClean) {
 }
 
 }  // namespace
-}  // namespace posenc
+}  // namespace posenc::content_test

@@ -14,7 +14,7 @@
 
 #include "posenc/error.h"
 
-namespace posenc {
+namespace posenc::exercise_test {
 namespace {
 
 constexpr std::uint64_t kSeeds = 120;  // of each of 18 kinds
@@ -266,4 +266,4 @@ TEST(Exercise, TooFewDigits) {
 }
 
 }  // namespace
-}  // namespace posenc
+}  // namespace posenc::exercise_test

@@ -11,7 +11,7 @@
 
 #include "posenc/error.h"
 
-namespace posenc {
+namespace posenc::formula_test {
 namespace {
 
 double omega(double d, double i, double base = 10000.0) { return std::pow(base, -2 * i / d); }
@@ -213,4 +213,4 @@ TEST(Formula, EveryFunctionIsDescribed) {
 }
 
 }  // namespace
-}  // namespace posenc
+}  // namespace posenc::formula_test

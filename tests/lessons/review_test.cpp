@@ -7,7 +7,7 @@
 
 #include "posenc/error.h"
 
-namespace posenc {
+namespace posenc::review_test {
 namespace {
 
 TEST(Review, ThePublishedRules) {
@@ -140,4 +140,4 @@ TEST(Progress, ANewerVersionIsNotDamage) {
 }
 
 }  // namespace
-}  // namespace posenc
+}  // namespace posenc::review_test

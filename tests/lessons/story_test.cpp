@@ -10,7 +10,7 @@
 #include "posenc/content.h"
 #include "posenc/error.h"
 
-namespace posenc {
+namespace posenc::story_test {
 namespace {
 
 std::string message_of(const std::function<void()>& attempt) {
@@ -195,4 +195,4 @@ TEST(Story, Json) {
 }
 
 }  // namespace
-}  // namespace posenc
+}  // namespace posenc::story_test

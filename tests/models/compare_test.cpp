@@ -9,7 +9,7 @@
 #include "models/engines.h"
 #include "posenc/error.h"
 
-namespace posenc {
+namespace posenc::compare_test {
 namespace {
 
 EngineComparison compared(std::string_view config, std::int64_t length, std::vector<std::string_view> engines = {}) {
@@ -220,4 +220,4 @@ TEST(Compare, LengthsAndEngines) {
 }
 
 }  // namespace
-}  // namespace posenc
+}  // namespace posenc::compare_test

@@ -6,7 +6,7 @@
 #include "formats/file_bytes.h"
 #include "posenc/model.h"
 
-namespace posenc {
+namespace posenc::gguf_model_test {
 namespace {
 
 std::string text(const std::string& value) { return stored<std::uint64_t>(value.size()) + value; }
@@ -147,4 +147,4 @@ TEST(GgufModel, RefusesInOneLine) {
 }
 
 }  // namespace
-}  // namespace posenc
+}  // namespace posenc::gguf_model_test

@@ -11,7 +11,7 @@
 #include "posenc/error.h"
 #include "posenc/json.h"
 
-namespace posenc {
+namespace posenc::model_test {
 namespace {
 
 Json data(const std::string& name) {
@@ -225,4 +225,4 @@ TEST(Model, RangesOfLayers) {
 }
 
 }  // namespace
-}  // namespace posenc
+}  // namespace posenc::model_test

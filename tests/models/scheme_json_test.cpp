@@ -7,7 +7,7 @@
 #include "posenc/error.h"
 #include "posenc/scheme.h"
 
-namespace posenc {
+namespace posenc::scheme_json_test {
 namespace {
 
 std::string error_of(std::string_view json) {
@@ -113,4 +113,4 @@ TEST(SchemeJson, CutsLongValuesInMessages) {
 }
 
 }  // namespace
-}  // namespace posenc
+}  // namespace posenc::scheme_json_test

@@ -8,7 +8,7 @@
 #include <cmath>
 #include <random>
 
-namespace posenc::numerics {
+namespace posenc::numerics::logarithm_test {
 namespace {
 
 // |high + low − exact| / |exact|, where `exact` is f(x) by MPFR.
@@ -64,4 +64,4 @@ TEST(Logarithm, TakesBothParts) {
 }
 
 }  // namespace
-}  // namespace posenc::numerics
+}  // namespace posenc::numerics::logarithm_test

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <limits>
 
-namespace posenc::numerics {
+namespace posenc::numerics::narrow_test {
 namespace {
 
 // All 65536 values, in order, make every neighbour and every midpoint of a 16-bit format.
@@ -38,4 +38,4 @@ TEST(Narrow, OverflowsToInfinityAndKeepsNan) {
 }
 
 }  // namespace
-}  // namespace posenc::numerics
+}  // namespace posenc::numerics::narrow_test

@@ -12,7 +12,7 @@
 #include "numerics/real.h"
 #include "oracle/mpfr_wave.h"
 
-namespace posenc::numerics {
+namespace posenc::numerics::wave_test {
 namespace {
 
 struct Config {
@@ -162,4 +162,4 @@ TEST(Frequency, EqualsMpfrInEveryBit) {
 }
 
 }  // namespace
-}  // namespace posenc::numerics
+}  // namespace posenc::numerics::wave_test

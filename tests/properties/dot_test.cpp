@@ -6,7 +6,7 @@
 
 #include "posenc/posenc.h"
 
-namespace posenc {
+namespace posenc::dot_test {
 namespace {
 
 long double sum_of_cosines(std::int64_t distance, int width) {
@@ -138,4 +138,4 @@ TEST(Monotone, ABrokenSlopeIsSeen) {
 }
 
 }  // namespace
-}  // namespace posenc
+}  // namespace posenc::dot_test

@@ -8,7 +8,7 @@
 
 #include "posenc/posenc.h"
 
-namespace posenc {
+namespace posenc::equivariance_test {
 namespace {
 
 // SplitMix64 as its authors wrote it, so that the same tokens and projections are drawn here.
@@ -139,4 +139,4 @@ TEST(Equivariance, RefusesWhatMakesNoSense) {
 }
 
 }  // namespace
-}  // namespace posenc
+}  // namespace posenc::equivariance_test

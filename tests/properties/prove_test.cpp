@@ -8,7 +8,7 @@
 
 #include "posenc/posenc.h"
 
-namespace posenc {
+namespace posenc::prove_test {
 namespace {
 
 TEST(Prove, EverySchemeHasEveryPropertyAndIsAsClaimed) {
@@ -186,4 +186,4 @@ TEST(Cards, AreInTheOrderOfThePropertiesAndFitAColumn) {
 }
 
 }  // namespace
-}  // namespace posenc
+}  // namespace posenc::prove_test

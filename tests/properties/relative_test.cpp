@@ -7,7 +7,7 @@
 #include "posenc/posenc.h"
 #include "properties/scores.h"
 
-namespace posenc {
+namespace posenc::relative_test {
 namespace {
 
 Finding relative(const Scheme& scheme, const ProveOptions& options = {}) {
@@ -143,4 +143,4 @@ TEST(Relative, ARotationThatIsOffIsSeen) {
 }
 
 }  // namespace
-}  // namespace posenc
+}  // namespace posenc::relative_test

@@ -7,7 +7,7 @@
 
 #include "posenc/posenc.h"
 
-namespace posenc {
+namespace posenc::shift_test {
 namespace {
 
 using std::size_t;
@@ -142,4 +142,4 @@ TEST(ShiftMatrix, RefusesWhatItCannotDo) {
 }
 
 }  // namespace
-}  // namespace posenc
+}  // namespace posenc::shift_test

@@ -7,7 +7,7 @@
 
 #include "posenc/posenc.h"
 
-namespace posenc {
+namespace posenc::vectors_test {
 namespace {
 
 // The paper's table, by the C library in its widest type.
@@ -153,4 +153,4 @@ TEST(Varied, BothBadIdeasTakeOneStepForEver) {
 }
 
 }  // namespace
-}  // namespace posenc
+}  // namespace posenc::vectors_test

@@ -1,4 +1,4 @@
-"""There is one place that throws, raise() in src/error.cpp, and no try in the library but in the C API.
+"""There is one place that throws, raise() in src/forms/error.cpp, and no try in the library but in the C API.
 
 errors.py ROOT
 """
@@ -9,7 +9,7 @@ from pathlib import Path
 
 from tree import Report, sources, without_comments
 
-ALLOWED = ("src/error.cpp", "src/c_api/")
+ALLOWED = ("src/forms/error.cpp", "src/c_api/")
 REFUSED = re.compile(r"\b(throw|try|catch|assert|abort|exit|_Exit|quick_exit|terminate)\b(?=\s*[({;\w])")
 
 

@@ -37,7 +37,7 @@ def check(root, build):
         if found := FLAG.search(" ".join(arguments)):
             report.problem(source, 1, f"is compiled with {found.group()}")
 
-    arguments = library_arguments(root, build) + ["-fsyntax-only", "-x", "c++", "-"]
+    arguments = library_arguments(build) + ["-fsyntax-only", "-x", "c++", "-"]
     for flags, should_compile in (([], True), (["-ffast-math"], False)):
         result = subprocess.run(arguments + flags, input=f'#include "{GUARDED}"\n', text=True, capture_output=True)
         report.look()

@@ -13,11 +13,8 @@ import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from tree import Report, as_one, batches, library_arguments, sources
+from tree import Report, as_one, library_arguments, rooms
 
-ROOMS = ("src/", "src/numerics/", "src/schemes/", "src/schemes/scalings/", "src/kernels/",
-         "src/kernels/reference/", "src/attention/", "src/attention/reference/", "src/formats/", "src/models/",
-         "src/diagnosis/", "src/properties/", "src/lessons/")
 REFUSED = re.compile(
     r"^(pthread_\w+|fopen(64)?|open(64)?|openat(64)?|read|write|fread|fwrite|mmap(64)?|__cxa_throw|__cxa_rethrow|"
     r"__cxa_begin_catch|__cxa_allocate_exception)(@.*)?$"
@@ -41,41 +38,31 @@ def symbols_of(path):
 def check(root, build, clang):
     report = Report()
     # -UPOSENC_CPU_BACKEND comes last and wins; without the macro, the reference is the only backend.
-    arguments = [clang, *library_arguments(root, build)[1:], "-O0", "-g0", "-fno-exceptions",
-                 "-UPOSENC_CPU_BACKEND", "-c"]
-    found = [path for path in sources(root, {".cpp"}) if f"{path.parent.as_posix()}/" in ROOMS]
-    # Several sources at once, because most of the time goes into headers; where that does not compile, one by one.
-    groups = batches(root, found, most=16)
+    arguments = [clang, *library_arguments(build)[1:], "-O0", "-g0", "-fno-exceptions", "-UPOSENC_CPU_BACKEND", "-c"]
+    groups = [group for target, group in rooms(root, ["src"]) if not target.endswith("_cpu")]
     groups.append([build / "content.cpp"])  # what the build makes of content/
     all_defined, all_undefined = set(), {}
 
-    def compile_without(group, folder):
-        source, made = Path(folder) / f"{group[0].stem}.cpp", Path(folder) / f"{group[0].stem}.o"
-        source.write_text(as_one(root, group), encoding="utf-8")
-        result = subprocess.run(arguments + [str(source), "-o", str(made)], capture_output=True, text=True)
-        return (None, symbols_of(made)) if result.returncode == 0 else (result.stderr, None)
-
-    def compile_group(group):
+    def compile_without(group):
         with tempfile.TemporaryDirectory() as folder:
-            error, symbols = compile_without(group, folder)
-            if error is None or len(group) == 1:
-                return [(group, error, symbols)]
-            return [([path], *compile_without([path], folder)) for path in group]
+            source, made = Path(folder) / "room.cpp", Path(folder) / "room.o"
+            source.write_text(as_one(root, group), encoding="utf-8")
+            result = subprocess.run(arguments + [str(source), "-o", str(made)], capture_output=True, text=True)
+            return (group, None, symbols_of(made)) if result.returncode == 0 else (group, result.stderr, None)
 
     with ThreadPoolExecutor(os.cpu_count()) as pool:
-        for results in pool.map(compile_group, groups):
-            for group, error, symbols in results:
-                report.look(len(group))
-                names = ", ".join(map(str, group))
-                if error is not None:
-                    report.problem(names, 1, "does not compile with -fno-exceptions:\n" + error)
-                    continue
-                defined, undefined = symbols
-                all_defined |= defined
-                for symbol in undefined:
-                    all_undefined.setdefault(symbol, names)
-                    if REFUSED.search(symbol):
-                        report.problem(names, 1, f"references {symbol}, which WebAssembly does not have")
+        for group, error, symbols in pool.map(compile_without, sorted(groups, key=len, reverse=True)):
+            report.look(len(group))
+            name = group[0].parent
+            if error is not None:
+                report.problem(name, 1, "does not compile with -fno-exceptions:\n" + error)
+                continue
+            defined, undefined = symbols
+            all_defined |= defined
+            for symbol in undefined:
+                all_undefined.setdefault(symbol, name)
+                if REFUSED.search(symbol):
+                    report.problem(name, 1, f"references {symbol}, which WebAssembly does not have")
     for symbol, path in sorted(all_undefined.items()):
         if OURS.search(symbol) and symbol not in all_defined:
             report.problem(path, 1, f"references {symbol}, which nothing defines in this build")

@@ -80,7 +80,7 @@ def together(found):
 def check_snippets(root, build, library):
     report = Report()
     # The library's own warnings are not asked of six lines for a newcomer.
-    arguments = [word for word in library_arguments(root, build) if not word.startswith(("-W", "-I"))]
+    arguments = [word for word in library_arguments(build) if not word.startswith(("-W", "-I"))]
     arguments += ["-O0", "-g0", "-I", str(root / "include")]
     needs = subprocess.run(["pkg-config", "--libs", "fmt", "libhwy", "tbb"], capture_output=True, text=True,
                            check=True).stdout.split()

@@ -80,7 +80,7 @@ class Rules(unittest.TestCase):
 
     def test_errors(self):
         self.write("src/good.cpp", 'static_assert(true);\nraise("do not throw it"); // throw\nint f() noexcept;\n')
-        self.write("src/error.cpp", "throw Error(message);\n")
+        self.write("src/forms/error.cpp", "throw Error(message);\n")
         self.assertEqual(self.problems(errors), [])
         self.write("src/bad.cpp", "\nthrow 1;\nassert(x);\n")
         self.assertEqual([problem.split(": ")[0] for problem in self.problems(errors)],
@@ -138,27 +138,14 @@ class Rules(unittest.TestCase):
         found = list(readme.snippets(self.root))
         self.assertEqual(readme.together(found), [[found[0], found[3]], [found[1]], [found[2]]])
 
-    def test_headers_that_a_source_begins_with(self):
-        self.write("src/a.cpp", '// a\n#include "x/a.h"\n#include "x/b.h"\n')
-        self.write("src/b.cpp", '#define B\n#include "x/b.h"\n')
-        self.write("src/c.cpp", '#include <vector>\n#include "x/c.h"\n')
-
-        def commands(flags):
-            return json.dumps([{"file": str(self.root / f"src/{name}.cpp"), "command": f"c++ {flags} -c {name}.cpp"}
-                               for name in "abc"])
-
-        self.write("build/compile_commands.json", commands(""))
-        self.assertEqual(headers.first_includes(self.root, self.root / "build"), {"x/a.h"})
-        self.write("build/compile_commands.json", commands("-include cmake_pch.hxx"))
-        self.assertEqual(headers.first_includes(self.root, self.root / "build"), set())
-
-    def test_batches_share_no_name(self):
-        source = "namespace posenc {{\nnamespace {{\nint {}(int x) {{ return x; }}\n}}  // namespace\n}}\n"
-        self.write("src/a.cpp", source.format("twice"))
-        self.write("src/b.cpp", source.format("twice"))
-        self.write("src/c.cpp", source.format("thrice"))
-        paths = [Path("src/a.cpp"), Path("src/b.cpp"), Path("src/c.cpp")]
-        self.assertEqual(tree.batches(self.root, paths), [[paths[0], paths[2]], [paths[1]]])
+    def test_rooms_are_what_the_build_compiles_together(self):
+        for path in ("src/forms/a.cpp", "src/forms/b.cpp", "src/kernels/cpu/c.cpp", "src/kernels/cpu/d.cpp",
+                     "src/kernels/e.cpp", "cli/verbs/f.cpp", "cli/main.cpp"):
+            self.write(path)
+        named = [(target, [path.name for path in group]) for target, group in tree.rooms(self.root)]
+        self.assertCountEqual(named, [("posenc_cli_verbs", ["f.cpp"]), ("posenc_forms", ["a.cpp", "b.cpp"]),
+                                      ("posenc_kernels_cpu", ["c.cpp"]), ("posenc_kernels_cpu", ["d.cpp"]),
+                                      ("posenc_kernels", ["e.cpp"])])
 
     def test_readme_output(self):
         self.assertTrue(readme.matches(["a", "…", "took … ms"], "a  \nb\nc\ntook 3 ms\n"))

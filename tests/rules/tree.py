@@ -49,96 +49,50 @@ def without_comments(text):
     return re.sub(pattern, blank, text, flags=re.DOTALL)
 
 
+def arguments_from(entry):
+    """The arguments of an entry of compile_commands.json, without -c, -o and the source itself."""
+    words = iter(shlex.split(entry["command"]))
+    arguments = []
+    for word in words:
+        if word in ("-o", "-c", "-MF", "-MT", "-MQ"):
+            next(words)
+        elif word not in ("-MD", "-MMD") and not word.endswith("ccache"):
+            arguments.append(word)
+    return arguments
+
+
 def compile_commands(build):
-    """(source, arguments) of everything that the build compiles: without -c, -o, the source itself, and the
-    precompiled header, so that each source must bring what it needs."""
+    """(source, arguments) of everything that the build compiles. The source of a room is a unit that CMake made."""
     for entry in json.loads((build / "compile_commands.json").read_text()):
-        words = iter(shlex.split(entry["command"]))
-        arguments = []
-        for word in words:
-            if word in ("-o", "-c", "-MF", "-MT", "-MQ", "-include"):
-                next(words)
-            elif word not in ("-MD", "-MMD", "-Winvalid-pch"):
-                arguments.append(word)
-        yield Path(entry["file"]), arguments
+        yield Path(entry["file"]), arguments_from(entry)
 
 
-def precompiles(build):
-    """Whether the build puts a precompiled header before its sources."""
-    return "cmake_pch" in (build / "compile_commands.json").read_text()
+def arguments_of(build, target):
+    """How the build compiles a target: compiler, definitions, include paths, warnings."""
+    for entry in json.loads((build / "compile_commands.json").read_text()):
+        if f"/{target}.dir/" in entry.get("output", "") + entry["command"]:
+            return arguments_from(entry)
+    raise SystemExit(f"nothing of {target} is in compile_commands.json")
 
 
-def library_arguments(root, build):
-    """How the build compiles src/error.cpp: compiler, definitions, include paths, warnings."""
-    for source, arguments in compile_commands(build):
-        if source == root / "src" / "error.cpp":
-            return arguments
-    raise SystemExit("src/error.cpp is not in compile_commands.json")
+def library_arguments(build):
+    """How the build compiles the library's plainest room."""
+    return arguments_of(build, "posenc_forms")
 
 
-# What a file names at its outermost level, roughly: functions, types, constants, aliases.
-OUTERMOST = re.compile(r"^(?:\[\[\w+\]\] |template <.*?> |inline |static |constexpr |const )*"
-                       r"(?:(?:struct|class|enum class|enum|using|concept) (?P<type>\w+)|"
-                       r"[A-Za-z_][\w:]*(?:<.*?>)?[ &*]+(?:const )?(?P<name>\w+) ?[({;=\[])", re.MULTILINE)
-UNNAMED = re.compile(r"^namespace \{\n(.*?)^\}  // namespace$", re.MULTILINE | re.DOTALL)
-MACRO = re.compile(r"^# *(define|undef)\b", re.MULTILINE)
-
-
-# What stands after a comma in `constexpr int kOne = 1, kOther = 2;`.
-FURTHER = re.compile(r"^constexpr \w.*;$", re.MULTILINE)
-DEFINED = re.compile(r"^(?:struct|class|enum class|enum) (\w+)[^;{]*\{", re.MULTILINE)
-
-
-def outermost_names(text):
-    further = (name for line in FURTHER.findall(text) for name in re.findall(r", (\w+) =", line))
-    return {match["type"] or match["name"] for match in OUTERMOST.finditer(text)} | set(further)
-
-
-def batches(root, paths, most=12):
-    """The sources in groups that can be compiled as one, for what is slow only because every source reads the same
-    headers again. What one of a group keeps to itself has no name that another has, or a header of another; that is
-    guessed, so whoever compiles a group must be ready to compile its sources one by one."""
-    texts = {path: (root / path).read_text(encoding="utf-8") for path in {*paths, *sources(root, {".h"})}}
-    declared = {path: outermost_names(without_comments(texts[path])) for path in texts if path.suffix == ".h"}
-
-    # A type of one name may be in two headers, in two namespaces; sources that use one do not go with the other.
-    defined = {}
-    for header in sorted(declared):
-        for name in DEFINED.findall(without_comments(texts[header])):
-            defined.setdefault(name, []).append(header)
-    twice = {header: set() for header in declared}
-    for header, other in ((one, two) for homes in defined.values() for one in homes for two in homes if one != two):
-        twice[header].add(other)
-
-    def headers_of(path, found):
-        for name in re.findall(r'^#include "(.*)"', texts[path], re.MULTILINE):
-            for header in (Path("include", name), Path("src", name), Path("tests", name), path.parent / name,
-                           Path(name)):
-                if header in declared and header not in found:
-                    found.add(header)
-                    headers_of(header, found)
-        return found
-
-    alone, groups = [], []  # groups: [(sources, names of their own, names in their headers, their headers)]
-    for path in paths:
-        if MACRO.search(texts[path]):
-            alone.append([path])
+def rooms(root, folders=("src", "cli")):
+    """(target of the build, its sources): what the build compiles together. A source with code for every SIMD target
+    comes alone."""
+    found = {}
+    for path in sources(root, {".cpp"}):
+        if path.parts[0] not in folders or len(path.parts) < 3:
             continue
-        own = outermost_names(without_comments("\n".join(UNNAMED.findall(texts[path]))))
-        mine = headers_of(path, set())
-        others = set().union(*(declared[header] for header in mine))
-        rivals = set().union(*(twice[header] for header in mine))
-        for group, names, visible, read in groups:
-            if len(group) < most and not own & (names | visible) and not names & others and not rivals & read:
-                group.append(path)
-                names |= own
-                visible |= others
-                read |= mine
-                break
+        target = f"posenc_{'cli_' if path.parts[0] == 'cli' else ''}{path.parts[1]}"
+        if "cpu" in path.parts:
+            found[path] = (f"{target}_cpu", [path])
         else:
-            groups.append(([path], own, others, mine))
-    # the longest first, so that no core waits for another at the end
-    return sorted((group for group, *_ in groups), key=len, reverse=True) + alone
+            found.setdefault(target, (target, []))[1].append(path)
+    return list(found.values())
 
 
 def as_one(root, group):

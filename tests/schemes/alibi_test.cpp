@@ -7,7 +7,7 @@
 #include "posenc/posenc.h"
 #include "schemes/golden_array.h"
 
-namespace posenc {
+namespace posenc::alibi_test {
 namespace {
 
 using tests::golden_values;
@@ -103,4 +103,4 @@ TEST(Alibi, SaysWhatIsWrong) {
 }
 
 }  // namespace
-}  // namespace posenc
+}  // namespace posenc::alibi_test

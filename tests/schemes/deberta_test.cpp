@@ -6,7 +6,7 @@
 #include "posenc/posenc.h"
 #include "schemes/golden_array.h"
 
-namespace posenc {
+namespace posenc::deberta_test {
 namespace {
 
 using tests::entry_at;
@@ -68,4 +68,4 @@ TEST(Deberta, SaysWhatIsWrong) {
 }
 
 }  // namespace
-}  // namespace posenc
+}  // namespace posenc::deberta_test

@@ -6,7 +6,7 @@
 #include "posenc/posenc.h"
 #include "schemes/golden_array.h"
 
-namespace posenc {
+namespace posenc::fire_test {
 namespace {
 
 using tests::refusal;
@@ -99,4 +99,4 @@ TEST(Fire, SaysWhatIsWrong) {
 }
 
 }  // namespace
-}  // namespace posenc
+}  // namespace posenc::fire_test

@@ -11,7 +11,7 @@
 #include "backends.h"
 #include "posenc/posenc.h"
 
-namespace posenc {
+namespace posenc::goldens_test {
 namespace {
 
 NpyArray golden(const std::string& name) {
@@ -108,4 +108,4 @@ TEST(Goldens, RobertaPositions) {
 }
 
 }  // namespace
-}  // namespace posenc
+}  // namespace posenc::goldens_test

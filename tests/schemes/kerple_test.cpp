@@ -7,7 +7,7 @@
 #include "posenc/posenc.h"
 #include "schemes/golden_array.h"
 
-namespace posenc {
+namespace posenc::kerple_test {
 namespace {
 
 using tests::refusal;
@@ -116,4 +116,4 @@ TEST(Kerple, SaysWhatIsWrong) {
 }
 
 }  // namespace
-}  // namespace posenc
+}  // namespace posenc::kerple_test

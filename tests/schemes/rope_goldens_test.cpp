@@ -12,7 +12,7 @@
 #include "backends.h"
 #include "posenc/posenc.h"
 
-namespace posenc {
+namespace posenc::rope_goldens_test {
 namespace {
 
 std::string bytes_of(const std::string& name) {
@@ -279,4 +279,4 @@ TEST(RopeFrequencies, YarnGivesTheSoftmaxFactorOfDeepSeek) {
 }
 
 }  // namespace
-}  // namespace posenc
+}  // namespace posenc::rope_goldens_test

@@ -5,7 +5,7 @@
 #include "posenc/posenc.h"
 #include "schemes/golden_array.h"
 
-namespace posenc {
+namespace posenc::sandwich_test {
 namespace {
 
 using tests::refusal;
@@ -44,4 +44,4 @@ TEST(Sandwich, SaysWhatIsWrong) {
 }
 
 }  // namespace
-}  // namespace posenc
+}  // namespace posenc::sandwich_test

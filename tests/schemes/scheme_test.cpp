@@ -6,7 +6,7 @@
 
 #include "posenc/posenc.h"
 
-namespace posenc {
+namespace posenc::scheme_test {
 namespace {
 
 std::string message_of(void (*call)()) {
@@ -82,4 +82,4 @@ TEST(Positions, PackMaskAndGrid) {
 }
 
 }  // namespace
-}  // namespace posenc
+}  // namespace posenc::scheme_test

@@ -3,7 +3,7 @@
 #include "posenc/posenc.h"
 #include "schemes/golden_array.h"
 
-namespace posenc {
+namespace posenc::shaw_test {
 namespace {
 
 using tests::entry_at;
@@ -45,4 +45,4 @@ TEST(Shaw, SaysWhatIsWrong) {
 }
 
 }  // namespace
-}  // namespace posenc
+}  // namespace posenc::shaw_test

@@ -7,7 +7,7 @@
 
 #include "posenc/posenc.h"
 
-namespace posenc {
+namespace posenc::sinusoidal_test {
 namespace {
 
 std::vector<double> row_at(const Sinusoidal& scheme, std::int64_t position) {
@@ -90,4 +90,4 @@ TEST(Sinusoidal, SaysWhatIsWrong) {
 }
 
 }  // namespace
-}  // namespace posenc
+}  // namespace posenc::sinusoidal_test

@@ -4,7 +4,7 @@
 #include "posenc/posenc.h"
 #include "schemes/golden_array.h"
 
-namespace posenc {
+namespace posenc::swin_test {
 namespace {
 
 using tests::refusal;
@@ -54,4 +54,4 @@ TEST(Swin, SaysWhatIsWrong) {
 }
 
 }  // namespace
-}  // namespace posenc
+}  // namespace posenc::swin_test

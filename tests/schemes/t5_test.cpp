@@ -8,7 +8,7 @@
 #include "schemes/golden_array.h"
 #include "schemes/log_buckets.h"
 
-namespace posenc {
+namespace posenc::t5_test {
 namespace {
 
 using tests::entry_at;
@@ -107,4 +107,4 @@ TEST(T5, SaysWhatIsWrong) {
 }
 
 }  // namespace
-}  // namespace posenc
+}  // namespace posenc::t5_test

@@ -1,0 +1,45 @@
+# A room is a folder of sources, compiled as a few large units: most of the time of a small source goes into headers that
+# its neighbours read too (docs/decisions/0013). Names that a source keeps to itself are therefore unique within its room;
+# the compiler says where they are not. POSENC_UNITY=OFF compiles every source alone.
+option(POSENC_UNITY "Compile the sources of a room together: quicker from nothing" ON)
+
+# compile_together(TARGET UNITS): compiles the sources of the target in about UNITS pieces.
+function(compile_together target units)
+  if(NOT POSENC_UNITY)
+    return()
+  endif()
+  get_target_property(sources ${target} SOURCES)
+  list(LENGTH sources count)
+  math(EXPR size "(${count} + ${units} - 1) / ${units}")
+  if(size GREATER 1)
+    set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE ${size})
+  endif()
+endfunction()
+
+# optimise(TARGET LEVEL): -O1 where nothing grows with the data, -O2 where a compiler's last effort shows in no figure.
+# A build without optimisation, or with sanitizers, stays as its preset says.
+function(optimise target level)
+  if(NOT POSENC_SANITIZE)
+    target_compile_options(${target} PRIVATE $<$<NOT:$<CONFIG:Debug>>:-O${level}>)
+  endif()
+endfunction()
+
+# add_room(NAME [UNITS n] [OPTIMISE level] [SOURCES …]): the object library posenc_NAME of src/NAME.
+function(add_room name)
+  cmake_parse_arguments(PARSE_ARGV 1 room "" "UNITS;OPTIMISE" "SOURCES")
+  if(NOT room_SOURCES)
+    file(GLOB room_SOURCES CONFIGURE_DEPENDS src/${name}/*.cpp)
+  endif()
+  set(target posenc_${name})
+  add_library(${target} OBJECT ${room_SOURCES})
+  set_target_properties(${target} PROPERTIES POSITION_INDEPENDENT_CODE ON)
+  target_include_directories(${target} PRIVATE src)
+  target_link_libraries(${target} PRIVATE posenc_headers posenc_compile_options posenc_header_only fmt::fmt)
+  if(room_UNITS)
+    compile_together(${target} ${room_UNITS})
+  endif()
+  if(room_OPTIMISE)
+    optimise(${target} ${room_OPTIMISE})
+  endif()
+  target_sources(posenc PRIVATE $<TARGET_OBJECTS:${target}>)
+endfunction()
