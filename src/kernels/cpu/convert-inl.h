@@ -121,7 +121,7 @@ template <class D> HWY_INLINE hn::Vec<D> load_words(D d, const BFloat16* from) {
 }
 template <class D> HWY_INLINE void store_words(D, hn::Vec<D> words, BFloat16* to) {
   const auto word = hn::GetLane(words);
-  std::memcpy(to, &word, sizeof word);
+  std::memcpy(static_cast<void*>(to), &word, sizeof word);  // two elements in one go
 }
 #else
 template <class D> HWY_INLINE hn::Vec<D> load_words(D d, const BFloat16* from) {
