@@ -63,7 +63,7 @@ std::vector<std::vector<std::int64_t>> likely_sections(const Structure& structur
 // against it.
 std::vector<Rope> with_sections(const Rope& plain, const Structure& structure, std::size_t axes) {
   std::vector<Rope> list;
-  std::set<std::vector<std::uint8_t>> maps;  // several sections may come to the same
+  std::vector<std::vector<std::uint8_t>> maps;  // several sections may come to the same
   const auto agrees = [&](const std::vector<std::uint8_t>& map) {
     for (std::size_t i = 0; i < structure.fits.size(); ++i) {
       const PairFit& fit = structure.fits[i];
@@ -72,7 +72,7 @@ std::vector<Rope> with_sections(const Rope& plain, const Structure& structure, s
     return true;
   };
   if (agrees({})) list.push_back(plain);
-  maps.insert(std::vector<std::uint8_t>(structure.fits.size()));
+  maps.emplace_back(structure.fits.size());
   if (axes == 1) return list;
   for (const auto& sections : likely_sections(structure, axes)) {
     for (const SectionOrder order :
@@ -81,7 +81,9 @@ std::vector<Rope> with_sections(const Rope& plain, const Structure& structure, s
       rope.sections = sections;
       rope.section_order = order;
       const std::vector<std::uint8_t> map = prepare(rope).axes;
-      if (maps.insert(map).second && agrees(map)) list.push_back(rope);
+      if (std::find(maps.begin(), maps.end(), map) != maps.end()) continue;
+      maps.push_back(map);
+      if (agrees(map)) list.push_back(rope);
     }
   }
   return list;
