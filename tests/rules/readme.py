@@ -82,7 +82,7 @@ def check_snippets(root, build, library):
     # The library's own warnings are not asked of six lines for a newcomer.
     arguments = [word for word in library_arguments(build) if not word.startswith(("-W", "-I"))]
     arguments += ["-O0", "-g0", "-I", str(root / "include")]
-    needs = subprocess.run(["pkg-config", "--libs", "fmt", "libhwy", "tbb"], capture_output=True, text=True,
+    needs = subprocess.run(["pkg-config", "--libs", "fmt", "libhwy", "tbb", "zlib"], capture_output=True, text=True,
                            check=True).stdout.split()
 
     def check_group(found):

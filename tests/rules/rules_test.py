@@ -6,7 +6,6 @@ import unittest
 from pathlib import Path
 
 import errors
-import headers
 import layers
 import library_symbols
 import names
