@@ -35,10 +35,7 @@ std::string help_text(const std::vector<Verb>& verbs) {
   std::vector<std::string_view> names;
   for (const Verb& verb : verbs) names.push_back(verb.name);
   const std::string_view kind = word.starts_with('-') ? "option" : "verb";
-  const std::string_view near = nearest_name(word, names);
-  const std::string hint =
-      near.empty() ? fmt::format("there is {}", fmt::join(names, ", ")) : fmt::format("did you mean '{}'?", near);
-  refuse(fmt::format("unknown {} '{}' ({})", kind, word, hint));
+  refuse(fmt::format("unknown {} '{}' ({})", kind, word, suggestion(word, names)));
 }
 
 // posenc help table → posenc table --help

@@ -55,10 +55,7 @@ std::vector<Card> chosen_cards(const std::string& tag) {
     if (std::find(card.tags.begin(), card.tags.end(), tag) != card.tags.end()) chosen.push_back(card);
   }
   if (chosen.empty()) {
-    const std::string_view near = nearest_name(tag, {known.begin(), known.end()});
-    refuse(fmt::format(
-        "--tag: no card has '{}' ({})", tag,
-        near.empty() ? fmt::format("there is {}", fmt::join(known, ", ")) : fmt::format("did you mean '{}'?", near)));
+    refuse(fmt::format("--tag: no card has '{}' ({})", tag, suggestion(tag, {known.begin(), known.end()})));
   }
   return chosen;
 }

@@ -72,10 +72,7 @@ const PlotKind& kind_named(const std::string& name) {
     names.push_back(kind.name);
   }
   if (name.empty()) refuse(fmt::format("plot: the kind is missing (one of {})", fmt::join(names, ", ")));
-  const std::string_view near = nearest_name(name, names);
-  refuse(fmt::format(
-      "plot: there is no kind '{}' ({})", name,
-      near.empty() ? fmt::format("there is {}", fmt::join(names, ", ")) : fmt::format("did you mean '{}'?", near)));
+  refuse(fmt::format("plot: unknown kind '{}' ({})", name, suggestion(name, names)));
 }
 
 std::int64_t position_from(std::string_view text, std::string_view flag, std::int64_t most = kPositionLimit) {

@@ -62,6 +62,8 @@ Scheme scheme_named(std::string_view name);
 
 /// The name in `names` that was probably meant, or "" if none is near.
 std::string_view nearest_name(std::string_view name, const std::vector<std::string_view>& names);
+/// For a name that is none of `names`: "did you mean 'rope'?", or "choose from: none, rope" where none is near.
+std::string suggestion(std::string_view name, const std::vector<std::string_view>& names);
 
 /// {"scheme":"sinusoidal","width":512,…}: every field, in order.
 std::string to_json(const Scheme& scheme);

@@ -43,10 +43,7 @@ Story tell_story(std::string_view name, const StoryOptions& options) {
     if (!options.text.empty() && !teller.takes_text) raise(fmt::format("story: {} takes no text of one's own", name));
     return teller.tell(lessons::StoryContent(name), options);
   }
-  const std::string_view near = nearest_name(name, names);
-  const std::string hint =
-      near.empty() ? fmt::format("there is {}", fmt::join(names, ", ")) : fmt::format("did you mean '{}'?", near);
-  raise(fmt::format("unknown story '{}' ({})", name, hint));
+  raise(fmt::format("unknown story '{}' ({})", name, suggestion(name, names)));
 }
 
 }  // namespace posenc

@@ -53,19 +53,14 @@ std::optional<std::size_t> place_of(std::string_view word, const std::vector<std
 std::size_t require_place(std::string_view word, const std::vector<std::string>& labels, std::string_view kind,
                           const StoryMatrix& matrix) {
   if (const std::optional<std::size_t> place = place_of(word, labels)) return *place;
-  const std::string_view near = nearest_name(word, {labels.begin(), labels.end()});
-  const std::string hint =
-      near.empty() ? fmt::format("there is {}", fmt::join(labels, ", ")) : fmt::format("did you mean '{}'?", near);
-  raise(fmt::format("cell: {} has no {} '{}' ({})", matrix.name, kind, word, hint));
+  raise(fmt::format("cell: {} has no {} '{}' ({})", matrix.name, kind, word,
+                    suggestion(word, {labels.begin(), labels.end()})));
 }
 
 const StoryMatrix& require_matrix(const Story& story, std::string_view name) {
   if (const StoryMatrix* const matrix = find_matrix(story, name)) return *matrix;
   const std::vector<std::string_view> names = matrix_names(story);
-  const std::string_view near = nearest_name(name, names);
-  const std::string hint =
-      near.empty() ? fmt::format("there is {}", fmt::join(names, ", ")) : fmt::format("did you mean {}?", near);
-  raise(fmt::format("cell: {} has no matrix '{}' ({})", story.name, name, hint));
+  raise(fmt::format("cell: {} has no matrix '{}' ({})", story.name, name, suggestion(name, names)));
 }
 
 struct Place {

@@ -51,11 +51,7 @@ Scheme scheme_named(std::string_view name) {
   for (Scheme& scheme : all_schemes()) {
     if (name_of(scheme) == name) return std::move(scheme);
   }
-  const auto names = scheme_names();
-  const std::string_view near = nearest_name(name, names);
-  const std::string hint =
-      near.empty() ? fmt::format("known: {}", fmt::join(names, ", ")) : fmt::format("did you mean '{}'?", near);
-  raise(fmt::format("unknown scheme '{}' ({})", name, hint));
+  raise(fmt::format("unknown scheme '{}' ({})", name, suggestion(name, scheme_names())));
 }
 
 std::string_view nearest_name(std::string_view name, const std::vector<std::string_view>& names) {
@@ -70,6 +66,12 @@ std::string_view nearest_name(std::string_view name, const std::vector<std::stri
     }
   }
   return best;
+}
+
+std::string suggestion(std::string_view name, const std::vector<std::string_view>& names) {
+  const std::string_view near = nearest_name(name, names);
+  return near.empty() ? fmt::format("choose from: {}", fmt::join(names, ", "))
+                      : fmt::format("did you mean '{}'?", near);
 }
 
 }  // namespace posenc

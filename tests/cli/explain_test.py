@@ -204,9 +204,9 @@ class Cells(ProgramTest):
     def test_wrong_cells(self):
         explain = ("explain", "frank-and-alex", "--cell")
         self.refused(*explain, "K' Frank", says="'K' Frank' is not MATRIX ROW COLUMN")
-        self.refused(*explain, "J Frank upscale", says="frank-and-alex has no matrix 'J' (there is X, W_Q")
+        self.refused(*explain, "J Frank upscale", says="frank-and-alex has no matrix 'J' (choose from: X, W_Q")
         self.refused(*explain, "K' Frnak upscale", says="K' has no row 'Frnak' (did you mean 'Frank'?)")
-        self.refused(*explain, "K' Frank spicy", says="K' has no column 'spicy' (there is knows-street-stall")
+        self.refused(*explain, "K' Frank spicy", says="K' has no column 'spicy' (choose from: knows-street-stall")
         self.refused(*explain, "K' Frank knows", says="no column 'knows'")
         self.refused("explain", "dot-product", "--cell", "D 13 13", says="has no number there")
         self.refused(*explain, "", says="--cell: is empty")
@@ -262,7 +262,7 @@ class Forms(ProgramTest):
 
     def test_refusals(self):
         self.refused("explain", "frank-and-alec", says="unknown story 'frank-and-alec' (did you mean 'frank-and-alex'?)")
-        self.refused("explain", "xyz", says="unknown story 'xyz' (there is dog-bites-man, cat-sat")
+        self.refused("explain", "xyz", says="unknown story 'xyz' (choose from: dog-bites-man, cat-sat")
         self.refused("explain", "rope", "shift", says="'shift' was not expected")
         self.refused("explain", "rope", "--colour", says="unknown option --colour")
         self.refused("explain", "rope", "--json", "--markdown", says="exclude each other")

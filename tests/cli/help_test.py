@@ -113,7 +113,7 @@ class UnknownVerb(ProgramTest):
         self.refused("benhc", says="did you mean 'bench'?")
 
     def test_nothing_near(self):
-        self.refused("frobnicate", says=f"unknown verb 'frobnicate' (there is {', '.join(VERBS)})")
+        self.refused("frobnicate", says=f"unknown verb 'frobnicate' (choose from: {', '.join(VERBS)})")
         self.refused("--frobnicate", says="unknown option '--frobnicate'")
         self.refused("", says="unknown verb ''")
 

@@ -290,7 +290,7 @@ class Refusals(Plot):
             ("the kind is missing",),
             ("the kind is missing", "rope"),
             ("did you mean 'waves'?", "wavs"),
-            ("there is no kind 'zzz'", "zzz"),
+            ("unknown kind 'zzz'", "zzz"),
             ("shows one scheme, not 2", "waves", "rope", "sinusoidal"),
             ("at most 6 schemes", "decay", *["rope"] * 7),
             ("--at is for fingerprint and phasors, not for waves", "waves", "--at", "3"),

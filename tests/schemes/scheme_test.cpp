@@ -27,7 +27,7 @@ TEST(Scheme, SuggestsTheNearestName) {
   EXPECT_EQ(message_of([] { scheme_named("sinus"); }), "unknown scheme 'sinus' (did you mean 'sinusoidal'?)");
   EXPECT_EQ(message_of([] { scheme_named("learnt"); }), "unknown scheme 'learnt' (did you mean 'learned'?)");
   EXPECT_EQ(message_of([] { scheme_named("xyzzyxyzzy"); }),
-            fmt::format("unknown scheme 'xyzzyxyzzy' (known: {})", fmt::join(scheme_names(), ", ")));
+            fmt::format("unknown scheme 'xyzzyxyzzy' (choose from: {})", fmt::join(scheme_names(), ", ")));
 }
 
 TEST(Scheme, NonePreparesToNothing) { EXPECT_TRUE(std::holds_alternative<Nothing>(prepare(Scheme(None{})))); }
