@@ -47,6 +47,34 @@ HeadTensor<const void> rotated(const ConstTensorView& x, const TokenPositions& p
   return kernels::heads_of<const void>("attention", "x", out);
 }
 
+// k with zeros in place of the keys that no query looks at, which may not be read. Where all are seen, k itself.
+ConstTensorView only_seen(const ConstTensorView& k, const AttentionJob& job, std::vector<std::byte>& storage) {
+  const auto is_whole = [&](std::int64_t b) {
+    const Sight seen = job.seen_keys(b);
+    return seen.begin == 0 && seen.end == job.k.sequence;
+  };
+  bool all_seen = true;
+  for (std::int64_t b = 0; b < job.k.batch; ++b) all_seen = all_seen && is_whole(b);
+  if (all_seen) return k;
+  storage.assign(static_cast<std::size_t>(count_of(k.shape) * size_of(k.type)), std::byte{0});
+  const TensorView copy(storage.data(), k.type, k.shape);
+  const HeadTensor<void> to = kernels::heads_of<void>("attention", "k", copy);
+  kernels::with_type(k.type, [&](auto kind) {
+    using T = decltype(kind);
+    for (std::int64_t b = 0; b < job.k.batch; ++b) {
+      const Sight seen = job.seen_keys(b);
+      for (std::int64_t h = 0; h < job.k.heads; ++h) {
+        for (std::int64_t j = seen.begin; j < seen.end; ++j) {
+          const T* const row = job.k.row<T>(b, h, j);
+          T* const copied = to.row<T>(b, h, j);
+          for (std::int64_t f = 0; f < job.k.features; ++f) copied[f] = row[f * job.k.feature_stride];
+        }
+      }
+    }
+  });
+  return copy;
+}
+
 // The cosines and sines of every token: what becomes of pairs (1, 0).
 RowRotation row_rotation_of(const ConstTensorView& x, const TokenPositions& positions, const Rotation& form,
                             std::vector<float>& cos_sin) {
@@ -104,7 +132,9 @@ void plan_rotation(const AttentionInputs& inputs, const Rotation& rotation, bool
   plan.for_keys = for_keys(rotation);
   if (!can_rotate_on_load(rotation, job)) {
     job.q = rotated(inputs.q, job.places.queries, plan.for_queries, plan.rotated_q);
-    if (with_keys) job.k = rotated(inputs.k, job.places.keys, plan.for_keys, plan.rotated_k);
+    if (!with_keys) return;
+    std::vector<std::byte> seen;
+    job.k = rotated(only_seen(inputs.k, job, seen), job.places.keys, plan.for_keys, plan.rotated_k);
     return;
   }
   job.q_rotation = row_rotation_of(inputs.q, job.places.queries, plan.for_queries, plan.q_cos_sin);

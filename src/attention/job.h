@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <string_view>
 #include <vector>
@@ -55,6 +56,17 @@ struct AttentionJob {
   }
   bool is_masked(std::int64_t b, std::int64_t j) const noexcept {
     return key_mask != nullptr && key_mask[b * k.sequence + j] == 0;
+  }
+  /// The keys of a sequence that any of its queries looks at lie in here; the others are never read.
+  Sight seen_keys(std::int64_t b) const noexcept {
+    Sight all{k.sequence, 0, 0};
+    for (std::int64_t i = 0; i < q.sequence; ++i) {
+      const Sight& one = sight(b, i);
+      if (one.begin >= one.end) continue;
+      all.begin = std::min(all.begin, one.begin);
+      all.end = std::max(all.end, one.end);
+    }
+    return all;
   }
   /// δ of the bias: the key's position − the query's.
   std::int64_t distance(std::int64_t b, std::int64_t i, std::int64_t j, int axis) const noexcept {

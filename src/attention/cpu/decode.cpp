@@ -171,7 +171,13 @@ HWY_INLINE float online_softmax(float* HWY_RESTRICT scores, std::int64_t count, 
   return rescale;
 }
 
-void attend_chunk(const AttentionJob& job, const ScoreBias& bias, const Chunk& chunk) {
+void attend_chunk(const AttentionJob& job, const ScoreBias& bias, const Chunk& whole) {
+  // keys that no query looks at are not read: past a length, outside a window
+  const Sight seen = job.seen_keys(whole.b);
+  Chunk chunk = whole;
+  chunk.begin = std::max(whole.begin, seen.begin);
+  chunk.end = std::min(whole.end, seen.end);
+  if (chunk.begin >= chunk.end) return;
   const std::int64_t features = job.q.features, value_features = job.v.features;
   const std::int64_t rows = job.group * job.q.sequence;
   const bool k_in_place =

@@ -1,0 +1,121 @@
+// A cache of keys and values that is longer than what it holds: attention reads the keys that queries may look at, and
+// nothing else of it.
+
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <vector>
+
+#include "attention/oracle.h"
+#include "backends.h"
+#include "posenc/attention.h"
+#include "posenc/schemes/rope.h"
+
+namespace posenc::cache_test {
+namespace {
+
+using tests::for_each_engine;
+
+// Memory whose last byte is followed, or whose first is preceded, by a page that cannot be read.
+class GuardedMemory {
+ public:
+  explicit GuardedMemory(std::size_t bytes) : bytes_(bytes), page_(static_cast<std::size_t>(sysconf(_SC_PAGESIZE))) {
+    whole_ = (bytes + page_ - 1) / page_ * page_;
+    base_ = static_cast<std::byte*>(mmap(nullptr, whole_ + 2 * page_, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+    EXPECT_NE(base_, MAP_FAILED);
+    EXPECT_EQ(mprotect(base_ + page_, whole_, PROT_READ | PROT_WRITE), 0);
+  }
+  ~GuardedMemory() { munmap(base_, whole_ + 2 * page_); }
+  GuardedMemory(const GuardedMemory&) = delete;
+  GuardedMemory& operator=(const GuardedMemory&) = delete;
+
+  [[nodiscard]] std::byte* before_the_guard() const { return base_ + page_ + whole_ - bytes_; }
+  [[nodiscard]] std::byte* behind_the_guard() const { return base_ + page_; }
+
+ private:
+  std::size_t bytes_, page_, whole_ = 0;
+  std::byte* base_ = nullptr;
+};
+
+constexpr std::int64_t kFeatures = 16, kCapacity = 5000;
+
+template <class T> std::vector<T> values_of(std::int64_t count, std::uint64_t seed) {
+  return tests::random_heads<T>(1, 1, count, kFeatures, seed).values;
+}
+
+// What attention gives where only the keys that it may look at are readable is what it gives where those are all.
+template <class T> void expect_only_these_are_read(std::int64_t queries, std::int64_t keys, const Form& position) {
+  SCOPED_TRACE(testing::Message() << queries << " queries, " << keys << " keys, type " << sizeof(T));
+  const GuardedMemory k_memory(static_cast<std::size_t>(keys * kFeatures) * sizeof(T)),
+      v_memory(static_cast<std::size_t>(keys * kFeatures) * sizeof(T));
+  const auto q = values_of<T>(queries, 1), k = values_of<T>(keys, 2), v = values_of<T>(keys, 3);
+  std::memcpy(k_memory.before_the_guard(), k.data(), k.size() * sizeof(T));
+  std::memcpy(v_memory.before_the_guard(), v.data(), v.size() * sizeof(T));
+  const DataType type = data_type_of<T>();
+  const ConstTensorView cache_k{k_memory.before_the_guard(), type, {1, 1, kCapacity, kFeatures}},
+      cache_v{v_memory.before_the_guard(), type, {1, 1, kCapacity, kFeatures}};
+  const std::vector<std::int64_t> query_lengths = {queries}, key_lengths = {keys};
+  std::vector<T> expected(q.size()), got(q.size());
+  const Extents q_shape = {1, 1, queries, kFeatures}, k_shape = {1, 1, keys, kFeatures};
+  attention(view(expected.data(), q_shape), view(q.data(), q_shape), view(k.data(), k_shape), view(v.data(), k_shape),
+            {.position = position, .causal = true});
+  attention(view(got.data(), q_shape), view(q.data(), q_shape), cache_k, cache_v,
+            {.position = position, .causal = true, .query_lengths = query_lengths, .key_lengths = key_lengths});
+  EXPECT_EQ(std::memcmp(expected.data(), got.data(), got.size() * sizeof(T)), 0);
+}
+
+TEST(AttentionCache, KeysPastTheLengthAreNotRead) {
+  const Form forms[] = {Nothing{}, prepare(Rope{.dims = kFeatures})};
+  for_each_engine([&] {
+    for (const Form& form : forms) {
+      for (const std::int64_t queries : {1, 2, 40}) {
+        for (const std::int64_t keys : {40, 64, 2050}) {
+          expect_only_these_are_read<float>(queries, keys, form);
+          expect_only_these_are_read<Half>(queries, keys, form);
+          expect_only_these_are_read<BFloat16>(queries, keys, form);
+        }
+      }
+    }
+  });
+}
+
+// A window costs its window: keys before it are not read either.
+template <class T> void expect_only_the_window_is_read(std::int64_t window) {
+  const GuardedMemory k_memory(static_cast<std::size_t>(window * kFeatures) * sizeof(T)),
+      v_memory(static_cast<std::size_t>(window * kFeatures) * sizeof(T));
+  const auto q = values_of<T>(1, 1), k = values_of<T>(window, 2), v = values_of<T>(window, 3);
+  std::memcpy(k_memory.behind_the_guard(), k.data(), k.size() * sizeof(T));
+  std::memcpy(v_memory.behind_the_guard(), v.data(), v.size() * sizeof(T));
+  const std::ptrdiff_t before = (kCapacity - window) * kFeatures * static_cast<std::ptrdiff_t>(sizeof(T));
+  const DataType type = data_type_of<T>();
+  const ConstTensorView cache_k{k_memory.behind_the_guard() - before, type, {1, 1, kCapacity, kFeatures}},
+      cache_v{v_memory.behind_the_guard() - before, type, {1, 1, kCapacity, kFeatures}};
+  const Extents q_shape = {1, 1, 1, kFeatures}, k_shape = {1, 1, window, kFeatures};
+  std::vector<T> expected(q.size()), got(q.size());
+  attention(view(expected.data(), q_shape), view(q.data(), q_shape), view(k.data(), k_shape),
+            view(v.data(), k_shape));
+  attention(view(got.data(), q_shape), view(q.data(), q_shape), cache_k, cache_v, {.causal = true, .window = window});
+  const auto as_doubles = [](const std::vector<T>& row) {
+    std::vector<double> doubles;
+    for (const T x : row) doubles.push_back(static_cast<double>(numerics::widen(x)));
+    return doubles;
+  };
+  const std::vector<double> want = as_doubles(expected), have = as_doubles(got);
+  for (std::size_t i = 0; i < want.size(); ++i) EXPECT_NEAR(have[i], want[i], 1e-2 * (sizeof(T) == 4 ? 1e-4 : 1));
+}
+
+TEST(AttentionCache, KeysBeforeTheWindowAreNotRead) {
+  for_each_engine([] {
+    for (const std::int64_t window : {1, 63, 100, 2100}) {
+      SCOPED_TRACE(window);
+      expect_only_the_window_is_read<float>(window);
+      expect_only_the_window_is_read<Half>(window);
+      expect_only_the_window_is_read<BFloat16>(window);
+    }
+  });
+}
+
+}  // namespace
+}  // namespace posenc::cache_test
