@@ -17,10 +17,12 @@ function(compile_together target units)
 endfunction()
 
 # optimise(TARGET LEVEL): -O1 where nothing grows with the data, -O2 where a compiler's last effort shows in no figure.
-# A build without optimisation, or with sanitizers, stays as its preset says.
+# With sanitizers, what is compiled with -O1 is not optimised at all: it is compiled more often than it runs.
 function(optimise target level)
   if(NOT POSENC_SANITIZE)
     target_compile_options(${target} PRIVATE $<$<NOT:$<CONFIG:Debug>>:-O${level}>)
+  elseif(level EQUAL 1)
+    target_compile_options(${target} PRIVATE -O0)
   endif()
 endfunction()
 
