@@ -111,9 +111,8 @@ Verb cards_verb(Command program) {
   verb.usage = "-o FILE.tsv|.apkg|.html [--tag TAG]";
   verb.details =
       "A .tsv file is text that Anki imports (File, Import), an .apkg file a package for a double click, an .html "
-      "file "
-      "a page to print on both sides. Cards keep their identity: importing a newer file updates what is there and "
-      "loses no progress. Every number on a card is computed.";
+      "file a page to print on both sides. Cards keep their identity: importing a newer file updates what is there "
+      "and loses no progress. Every number on a card is computed.";
   verb.examples =
       "posenc cards -o posenc.apkg\n"
       "posenc cards -o posenc.tsv --deck Transformers\n"

@@ -67,8 +67,7 @@ Verb list_verb(Command program) {
   verb.details =
       "A scheme is a way to tell a Transformer where a token stands. Its family says what happens to the token's "
       "vector x at position p: addition adds something to it, rotation turns pairs of its features, nothing leaves "
-      "it "
-      "alone. Scalings stretch rope beyond the length a model was trained with.";
+      "it alone. Scalings stretch rope beyond the length a model was trained with.";
   verb.examples = "posenc list\nposenc list --json\nposenc list --scalings";
   verb.command = program.add_subcommand(verb.name);
   auto json = std::make_shared<bool>(false);

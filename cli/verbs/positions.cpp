@@ -146,9 +146,8 @@ Verb positions_verb(Command program) {
   verb.usage = "--mask F | --lengths 5,3,8 | --grid T,H,W [-o FILE]";
   verb.details =
       "Prints one line for each sequence or axis, or writes a file that --positions @FILE takes. A mask counts "
-      "tokens "
-      "and skips padding; packed sequences each begin at 0; a grid has one line for each axis, its points row by "
-      "row.";
+      "tokens and skips padding; packed sequences each begin at 0; a grid has one line for each axis, its points row "
+      "by row.";
   verb.examples =
       "posenc positions --lengths 5,3,8\n"
       "posenc positions --grid 2,3,4 -o thw.npy\n"

@@ -144,9 +144,8 @@ Verb practice_verb(Command program) {
   verb.usage = "[--kind questions|cards|fill-ins] [--tag TAG] [--count N]";
   verb.details =
       "Asks what is due, then what is new. Fill-ins are made from a seed, so there is no end of them, and a wrong "
-      "number "
-      "is traced to the mistake that gives it. Questions and cards come back after 1 day, 6 days and then ever later "
-      "(SM-2), sooner where they were hard. Progress is kept in $XDG_DATA_HOME/posenc/practice.json or "
+      "number is traced to the mistake that gives it. Questions and cards come back after 1 day, 6 days and then "
+      "ever later (SM-2), sooner where they were hard. Progress is kept in $XDG_DATA_HOME/posenc/practice.json or "
       "~/.local/share/posenc/practice.json after every answer.";
   verb.examples =
       "posenc practice\n"

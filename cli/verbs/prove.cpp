@@ -159,12 +159,9 @@ Verb prove_verb(Command program, const std::shared_ptr<SchemeRequest>& scheme) {
   verb.usage = "[SCHEME ...] [--length N] [--json]";
   verb.details =
       "Without a scheme, a table of every property of every scheme. With one or more, each property in a sentence; "
-      "the "
-      "fields of a single scheme can be set, and are its defaults otherwise, but 64 features where a scheme has a "
-      "width. "
-      "Trained tables that are not given (--table) are drawn at random from --seed. Bounds follow from the formats, "
-      "none "
-      "is fitted. Exits with 1 where something is not what is claimed of the scheme.";
+      "the fields of a single scheme can be set, and are its defaults otherwise, but 64 features where a scheme has "
+      "a width. Trained tables that are not given (--table) are drawn at random from --seed. Bounds follow from the "
+      "formats, none is fitted. Exits with 1 where something is not what is claimed of the scheme.";
   verb.examples =
       "posenc prove\n"
       "posenc prove rope alibi\n"

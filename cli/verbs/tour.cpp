@@ -89,8 +89,7 @@ ReportSection lost_section(const Story& story) {
   section.heading = "Word order, lost";
   section.text =
       "Attention compares every word with every word, wherever they stand. So each word of two sentences gets the "
-      "same "
-      "output in both:";
+      "same output in both:";
   section.table = two_outputs(story, "", "dog");
   section.closing =
       fmt::format("Shuffle in, shuffle out: they differ by {:.2g} (under a causal mask alone, by {:.2f}).",
@@ -233,10 +232,9 @@ Verb tour_verb(Command program) {
   verb.usage = "[-o DIR] [--force]";
   verb.details =
       "Tells the story in one screen: attention does not see word order, position brings it back, what is said of "
-      "that "
-      "holds or not, and how exact and how fast it is here. Writes the same with all its tables and figures to "
-      "DIR/index.html, one file that needs no other. A "
-      "page of an earlier tour is replaced without asking, any other file never.";
+      "that holds or not, and how exact and how fast it is here. Writes the same with all its tables and figures to "
+      "DIR/index.html, one file that needs no other. A page of an earlier tour is replaced without asking, any other "
+      "file never.";
   verb.examples = "posenc tour\nposenc tour -o report";
   verb.command = program.add_subcommand(verb.name);
   auto flags = std::make_shared<TourFlags>();

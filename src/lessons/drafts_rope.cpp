@@ -202,8 +202,8 @@ Draft draft_llama3_slowdown(Draw& draw) {
   draft.give("pair", pair, "factor", scaling.factor, "length", scaling.original_length);
   draft.prompt = fmt::format(
       "Llama 3's scaling: factor {}, low_freq_factor 1, high_freq_factor 4, trained length {}. Pair i = {} of {} "
-      "dims "
-      "and base 500000 has a wavelength of {:.1f} positions. How many times slower does it turn than before? ({})",
+      "dims and base 500000 has a wavelength of {:.1f} positions. How many times slower does it turn than before? "
+      "({})",
       plain(scaling.factor), scaling.original_length, pair, rope.dims, wavelength, asked_for(draft.decimals));
   draft.hint =
       "Kept whole where the wavelength is below length/4, divided where it is above length/1; between, "

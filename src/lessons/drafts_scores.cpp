@@ -243,8 +243,7 @@ Draft draft_table_size(Draw& draw) {
     draft.give("buckets", buckets, "heads", heads, "layers", layers);
     draft.prompt = fmt::format(
         "T5's encoder: {} layers that share one table, {} heads, {} buckets, max_distance {}. How many trained "
-        "numbers "
-        "say where tokens stand?",
+        "numbers say where tokens stand?",
         layers, heads, buckets, reach);
     draft.hint = "One number for each bucket and head; the layers share them.";
     draft.working = fmt::format("{} · {} = {:.0f}", buckets, heads, draft.answer);

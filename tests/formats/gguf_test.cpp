@@ -239,8 +239,7 @@ TEST(ReadGguf, RefusesTensorsThatCannotBe) {
        "byte 24: tensor \"x\" needs 132 bytes from 0 of the data on, of which there are 128 (the file is truncated)"},
       {"wrapping", one(tensor("x", {4}, 0, ~0ULL - 31)),
        "byte 24: tensor \"x\" needs 16 bytes from 4611686018427387904 of the data on, of which there are 128 (the "
-       "file "
-       "is truncated)"},
+       "file is truncated)"},
       {"without data", file_of({}, {tensor("x", {4}, 0, 0)}),
        "byte 24: tensor \"x\" needs 16 bytes from 0 of the data on, of which there are 0 (the file is truncated)"},
       {"overlapping", file_of({}, {tensor("b", {9}, 0, 0), tensor("a", {4}, 0, 32)}, data),

@@ -361,8 +361,7 @@ TEST(ReadNpy, RefusesShapesThatCannotBe) {
       {"(2305843009213693952,)", "byte 60: shape [2305843009213693952] has more bytes than 2^63"},
       {"(1152921504606846976,)",
        "byte 128: the data of shape [1152921504606846976] needs 4611686018427387904 bytes but only 0 remain (the "
-       "file "
-       "is truncated)"},
+       "file is truncated)"},
   };
   for (const Case& c : cases) EXPECT_EQ(error_of_header(dictionary("<f4", c.shape)), c.error) << c.shape;
   EXPECT_EQ(error_of(file_with(dictionary("<f4", "(1, 1, 1, 1, 1, 1, 1, 1)"), "1234")), "accepted");
