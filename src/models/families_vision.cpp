@@ -1,0 +1,331 @@
+// Parts and models that see images and video. Read in transformers 5.16.0.dev0 (commit d56c55bf, August 2026).
+
+#include <array>
+
+#include "models/families.h"
+
+namespace posenc::models {
+namespace {
+
+constexpr auto kInterleaved = PairLayout::kInterleaved;
+constexpr std::string_view kDecomposed =
+    "score + q.H[row_m - row_n] + q.W[column_m - column_n]: trained vectors for rows and columns apart";
+constexpr std::string_view kDetr =
+    "x + sinusoids of the row and the column, counted from 1 and scaled to 2 pi; object queries have a trained table";
+constexpr std::string_view kMlp =
+    "score + 16 sigmoid(MLP(sign(d) log2(1 + |d|)/3))[h]: a small network of the offset, log-spaced";
+constexpr std::string_view kBeit = "score + table[offset in the image], with three rows more for the class token";
+constexpr std::string_view kNormalised =
+    "pairs rotated by 2 pi c b^(-4j/D), c the patch's row or column centre mapped to [-1, 1], b = rope_theta (100)";
+
+constexpr auto kRows = std::to_array<Family>({
+    // a trained table of patches
+    {.types = "clip_vision_model clipseg_vision_model chinese_clip_vision_model altclip_vision_model "
+              "bridgetower_vision_model blip_vision_model blip_2_vision_model instructblip_vision_model "
+              "instructblipvideo_vision_model git_vision_model owlvit_vision_model owlv2_vision_model "
+              "metaclip_2_vision_model kosmos_2_vision_model xclip_vision_model vit dinov2 dinov2_with_registers "
+              "vit_msn dpt flava_image_model internvl_vision qianfan_ocr_vision tipsv2_vision_model rf_detr_dinov2 "
+              "vitpose_backbone videomt",
+     .encoding = Encoding::kPatches,
+     .is_causal = false},
+    {.types = "siglip_vision_model janus_vision_model idefics2_vision idefics3_vision smolvlm_vision ijepa "
+              "minicpmv4_6_vision eomt groupvit_vision_model phi4_multimodal_vision "
+              "aya_vision_tower",
+     .encoding = Encoding::kPatches,
+     .is_causal = false,
+     .extra_rows = 0},
+    {.types = "deit", .encoding = Encoding::kPatches, .is_causal = false, .extra_rows = 2},
+    {.types = "yolos",
+     .encoding = Encoding::kPatches,
+     .is_causal = false,
+     .extra_rows = 101,
+     .note = "rows for 100 detection tokens and the class token; with use_mid_position_embeddings each layer adds a "
+             "table"},
+    {.types = "idefics_vision", .encoding = Encoding::kPatches, .is_causal = false},
+    {.types = "pixio", .encoding = Encoding::kPatches, .is_causal = false, .extra_rows = 8},
+    {.types = "siglip2_vision_model",
+     .encoding = Encoding::kLearned,
+     .is_causal = false,
+     .length_key = "num_patches",
+     .note = "the table is resized to the image's own grid of patches"},
+    {.types = "=Ovis2VisionConfig", .encoding = Encoding::kPatches, .is_causal = false, .extra_rows = 0},
+    {.types = "hunyuan_vl_vision",
+     .encoding = Encoding::kPatches,
+     .is_causal = false,
+     .note = "the table is resized to the image's own grid of patches"},
+    {.types = "radio",
+     .encoding = Encoding::kPatches,
+     .is_causal = false,
+     .extra_rows = 0,
+     .note = "the table is that of the largest image and cropped or resized to each"},
+    {.types = "mgp-str",
+     .encoding = Encoding::kNotComputed,
+     .is_causal = false,
+     .name = "learned",
+     .formula = "x + table[patch]: (image_size[0]/patch_size)(image_size[1]/patch_size) + 1 trained rows"},
+    {.types = "vit_mae",
+     .encoding = Encoding::kNotComputed,
+     .is_causal = false,
+     .name = "sinusoidal",
+     .formula =
+         "x + [sin, cos of the column | sin, cos of the row] of each patch, base 10000; the class token has zeros"},
+    {.types = "aimv2_vision_model",
+     .when = "!is_native",
+     .encoding = Encoding::kPatches,
+     .is_causal = false,
+     .extra_rows = 0},
+    {.types = "aimv2_vision_model", .when = "is_native", .encoding = Encoding::kSinusoidal, .is_causal = false},
+    {.types = "videomae",
+     .encoding = Encoding::kSinusoidal,
+     .is_causal = false,
+     .note = "one sinusoid for each tube of patches, counted over frames, rows and columns in one line"},
+    {.types = "vivit",
+     .encoding = Encoding::kNotComputed,
+     .is_causal = false,
+     .name = "learned",
+     .formula = "x + table[tube]: one trained row for each tube of patches and one for the class token"},
+    {.types = "timesformer",
+     .encoding = Encoding::kPatches,
+     .is_causal = false,
+     .note = "frames have a trained table of num_frames rows of their own"},
+    {.types = "videoprism_vision_model",
+     .encoding = Encoding::kPatches,
+     .is_causal = false,
+     .extra_rows = 0,
+     .note = "layers over time have a trained table of num_frames rows; scores are capped by tanh"},
+    {.types = "mllama_vision_model",
+     .encoding = Encoding::kPatches,
+     .is_causal = false,
+     .note = "gated tables for the tile and its aspect ratio are added too"},
+    {.types = "hiera",
+     .encoding = Encoding::kNotComputed,
+     .is_causal = false,
+     .name = "learned",
+     .formula = "x + table[token]: one trained row for each unit of the finest stage"},
+    {.types = "pvt",
+     .encoding = Encoding::kNotComputed,
+     .is_causal = false,
+     .name = "learned",
+     .formula = "x + table[token]: one trained table for each stage"},
+    {.types = "cvt",
+     .encoding = Encoding::kNone,
+     .is_causal = false,
+     .note = "convolutional projections of queries, keys and values see where tokens are"},
+    {.types = "florence_vision",
+     .encoding = Encoding::kNone,
+     .is_causal = false,
+     .note = "depthwise convolutions see where tokens are; the projector adds trained rows and columns and sinusoids "
+             "over time"},
+    // text encoders of image models
+    {.types =
+         "clip_text_model clipseg_text_model owlvit_text_model owlv2_text_model groupvit_text_model xclip_text_model "
+         "metaclip_2_text_model aimv2_text_model sam3_lite_text_text_model",
+     .encoding = Encoding::kLearned},
+    {.types = "siglip_text_model siglip2_text_model", .encoding = Encoding::kLearned, .is_causal = false},
+    {.types = "videoprism_text_model",
+     .encoding = Encoding::kSinusoidal,
+     .spacing = Spacing::kInclusive,
+     .waves = WaveLayout::kSinCos},
+    // windows
+    {.types = "swin donut-swin maskformer-swin clap_audio_model", .encoding = Encoding::kSwin, .is_causal = false},
+    {.types = "swinv2 swin2sr",
+     .encoding = Encoding::kNotComputed,
+     .is_causal = false,
+     .name = "continuous-bias",
+     .formula = kMlp},
+    {.types = "beit data2vec-vision",
+     .when = "use_absolute_position_embeddings",
+     .encoding = Encoding::kPatches,
+     .is_causal = false,
+     .part = "embeddings"},
+    {.types = "beit data2vec-vision",
+     .when = "use_relative_position_bias",
+     .encoding = Encoding::kNotComputed,
+     .is_causal = false,
+     .part = "attention",
+     .name = "beit",
+     .formula = kBeit,
+     .note = "each layer has a table of its own"},
+    {.types = "beit data2vec-vision",
+     .when = "use_shared_relative_position_bias",
+     .encoding = Encoding::kNotComputed,
+     .is_causal = false,
+     .part = "attention",
+     .name = "beit",
+     .formula = kBeit,
+     .note = "all layers share one table"},
+    {.types = "beit data2vec-vision",
+     .when = "!use_absolute_position_embeddings !use_relative_position_bias !use_shared_relative_position_bias",
+     .encoding = Encoding::kNone,
+     .is_causal = false},
+    {.types = "dinat nat",
+     .encoding = Encoding::kNotComputed,
+     .is_causal = false,
+     .name = "neighbourhood-bias",
+     .formula = "score + table[offset in the neighbourhood, h]: trained, (2 kernel_size - 1)^2 rows"},
+    {.types = "levit",
+     .encoding = Encoding::kNotComputed,
+     .is_causal = false,
+     .name = "offset-bias",
+     .formula = "score + table[|row difference|, |column difference|, h]: trained"},
+    {.types = "sam_vision_model sam_hq_vision_model vitdet seggpt =GotOcr2VisionConfig =PPChart2TableVisionConfig "
+              "=PPFormulaNetVisionConfig =SLANeXtVisionConfig deepseek_ocr2_sam_vision_model",
+     .encoding = Encoding::kPatches,
+     .is_causal = false,
+     .part = "embeddings",
+     .extra_rows = 0},
+    {.types = "sam_vision_model sam_hq_vision_model vitdet seggpt =GotOcr2VisionConfig =PPChart2TableVisionConfig "
+              "=PPFormulaNetVisionConfig =SLANeXtVisionConfig deepseek_ocr2_sam_vision_model",
+     .encoding = Encoding::kNotComputed,
+     .is_causal = false,
+     .part = "attention",
+     .name = "decomposed",
+     .formula = kDecomposed},
+    {.types = "lw_detr_vit",
+     .encoding = Encoding::kPatches,
+     .is_causal = false,
+     .extra_rows = 0,
+     .note = "the table is resized to the image"},
+    {.types = "sam2_hiera_det_model",
+     .encoding = Encoding::kNotComputed,
+     .is_causal = false,
+     .name = "learned",
+     .formula = "x + a small trained grid resized to the image + a trained window repeated over it"},
+    {.types = "pix2struct_vision_model",
+     .encoding = Encoding::kNotComputed,
+     .is_causal = false,
+     .name = "learned",
+     .formula = "x + R[row] + C[column]: two trained tables of seq_len rows"},
+    {.types = "kosmos_2_5_vision_model",
+     .encoding = Encoding::kNotComputed,
+     .is_causal = false,
+     .name = "learned",
+     .formula = "x + R[row] + C[column]: two trained tables of max_num_patches rows"},
+    {.types = "gemma4_unified_vision",
+     .encoding = Encoding::kNotComputed,
+     .is_causal = false,
+     .name = "learned",
+     .formula = "x + R[row] + C[column]: two trained tables of position_embedding_size rows"},
+    // detection
+    {.types =
+         "detr conditional_detr deformable_detr table-transformer maskformer mask2former oneformer dab-detr "
+         "grounding-dino mm-grounding-dino omdet-turbo rt_detr rt_detr_v2 d_fine deimv2 lw_detr rf_detr "
+         "pp_doclayout_v2 pp_doclayout_v3 sam3_detr_encoder sam3_detr_decoder sam3_geometry_encoder "
+         "sam3_mask_decoder sam3_lite_text_detr_encoder sam3_lite_text_detr_decoder sam3_lite_text_geometry_encoder "
+         "sam3_lite_text_mask_decoder sam3_vision_model sam2_vision_model edgetam_vision_model",
+     .encoding = Encoding::kNotComputed,
+     .is_causal = false,
+     .name = "sinusoidal-grid",
+     .formula = kDetr},
+    {.types =
+         "=SamPromptEncoderConfig =SamHQPromptEncoderConfig =Sam2PromptEncoderConfig =Sam2VideoPromptEncoderConfig "
+         "=EdgeTamPromptEncoderConfig =EdgeTamVideoPromptEncoderConfig =Sam3TrackerPromptEncoderConfig "
+         "=Sam3TrackerVideoPromptEncoderConfig",
+     .encoding = Encoding::kNotComputed,
+     .is_causal = false,
+     .name = "fourier",
+     .formula = "sin and cos of 2 pi B c: B a random matrix, c the point's coordinates mapped to [-1, 1]"},
+    {.types = "=SamMaskDecoderConfig =SamHQMaskDecoderConfig =Sam2MaskDecoderConfig =Sam2VideoMaskDecoderConfig "
+              "=EdgeTamMaskDecoderConfig =EdgeTamVideoMaskDecoderConfig =Sam3TrackerMaskDecoderConfig "
+              "=Sam3TrackerVideoMaskDecoderConfig",
+     .encoding = Encoding::kNone,
+     .is_causal = false,
+     .note = "the mask decoder adds the prompt encoder's vectors to queries and keys again in every layer"},
+    {.types = "superglue",
+     .encoding = Encoding::kNotComputed,
+     .is_causal = false,
+     .name = "mlp",
+     .formula = "x + MLP(keypoint coordinates, score)"},
+    {.types = "lightglue",
+     .encoding = Encoding::kNotComputed,
+     .is_causal = false,
+     .layout = kInterleaved,
+     .name = "rope",
+     .formula = "pairs rotated by W c: W trained, c the keypoint's coordinates"},
+    {.types = "efficientloftr",
+     .encoding = Encoding::kNotComputed,
+     .is_causal = false,
+     .name = "rope",
+     .formula = "interleaved pairs rotated by row and column in turn, base rope_theta, in self-attention alone"},
+    // rope over rows and columns
+    {.types = "qwen2_vl_vision qwen2_5_vl_vision qwen2_5_omni_vision_encoder qwen3_vl_vision qwen3_vl_moe_vision "
+              "qwen3_5_vision "
+              "qwen3_5_moe_vision qwen3_omni_moe_vision_encoder glm4v_vision glm4v_moe_vision glm_ocr_vision "
+              "glm_image_vision ernie4_5_vl_moe_vision paddleocr_vl_vision video_llama_3_vision mlcd_vision_model "
+              "cohere_compass_vision cosmos3_edge_vision exaone4_5_vision",
+     .encoding = Encoding::kImageRope,
+     .is_causal = false,
+     .section_order = SectionOrder::kRestarting,
+     .image_base = 10000},
+    {.types = "pixtral",
+     .encoding = Encoding::kImageRope,
+     .is_causal = false,
+     .section_order = SectionOrder::kEvenOdd,
+     .image_base = 10000},
+    {.types = "gemma4_vision",
+     .encoding = Encoding::kImageRope,
+     .is_causal = false,
+     .section_order = SectionOrder::kBlocks,
+     .image_base = 100,
+     .is_unscaled = true,
+     .note = "trained rows and columns are added to the patches as well"},
+    {.types = "kimi_k25_vision muse_glimmer_vision step3p5_vision kimi_k3_vision",
+     .encoding = Encoding::kNotComputed,
+     .is_causal = false,
+     .name = "rope",
+     .formula = "pairs rotated by row and column, each with the frequencies base^(-2j/(D/2)); how pairs take turns "
+                "was not read"},
+    {.types = "minimax_m3_vl_vision",
+     .encoding = Encoding::kNotComputed,
+     .is_causal = false,
+     .name = "rope",
+     .formula = "halves rotated by time, row and column in three blocks of pairs; the rest of a head is not rotated"},
+    {.types = "llama4_vision_model",
+     .encoding = Encoding::kNotComputed,
+     .is_causal = false,
+     .layout = kInterleaved,
+     .name = "rope",
+     .formula = "interleaved pairs rotated by column + 1, then by row + 1, frequencies base^(-2j/(D/2)); the class "
+                "token is not rotated",
+     .note = "a trained table of patches is added as well"},
+    {.types = "perception_encoder",
+     .encoding = Encoding::kNotComputed,
+     .is_causal = false,
+     .name = "rope",
+     .formula = "rope over rows and columns of patches; its code was not read"},
+    {.types = "dinov3_vit eomt_dinov3 sapiens2",
+     .encoding = Encoding::kNotComputed,
+     .is_causal = false,
+     .name = "rope",
+     .formula = kNormalised},
+    {.types = "vjepa2",
+     .encoding = Encoding::kNotComputed,
+     .is_causal = false,
+     .name = "rope",
+     .formula = "three blocks of a head rotated by frame, row and column, base 10000; a pair's two features have "
+                "different frequencies"},
+    {.types = "sam3_vit_model sam2_video sam3_tracker_video edgetam_video",
+     .encoding = Encoding::kNotComputed,
+     .is_causal = false,
+     .name = "rope",
+     .formula = "interleaved pairs rotated by column, then by row, base rope_theta, positions scaled to the "
+                "pretrained grid"},
+    {.types = "gemma3n_vision",
+     .encoding = Encoding::kNone,
+     .is_causal = false,
+     .note = "a MobileNet of convolutions"},
+    {.types = "pp_ocrv5_mobile_rec pp_ocrv5_server_rec pp_ocrv6_small_rec pp_ocrv6_tiny_rec slanext",
+     .encoding = Encoding::kNone,
+     .is_causal = false,
+     .note = "attention over columns without position; convolutions see where they are"},
+    {.types = "idefics_perciever idefics2_perceiver",
+     .encoding = Encoding::kNone,
+     .is_causal = false,
+     .note = "latents attend to the image without position"},
+});
+
+}  // namespace
+
+std::span<const Family> vision_families() noexcept { return kRows; }
+
+}  // namespace posenc::models
