@@ -56,11 +56,13 @@ struct Model {
   std::vector<ModelPart> parts = {};    ///< all other parts, in the order of the config
   std::optional<std::int64_t> trained_length = {};
   std::optional<std::int64_t> usable_length = {};
-  std::optional<double> attn_factor =
-      {};  ///< a factor on YaRN's magnitude, which vLLM reads and transformers does not
-  std::vector<std::string> assumed = {};   ///< what the file does not say, and the value that was taken
-  std::vector<std::string> warnings = {};  ///< keys that are ignored, renamed, or contradict each other
-  std::vector<std::string> notes = {};     ///< what else the family does with position
+  // what other engines read and transformers does not
+  std::optional<double> attn_factor = {};             ///< a factor on YaRN's magnitude (vLLM)
+  std::optional<double> other_base = {};              ///< attn_config.rope_theta (DBRX)
+  std::optional<std::int64_t> other_rotary_dim = {};  ///< rotary_dim (MiniMax-M2)
+  std::vector<std::string> assumed = {};              ///< what the file does not say, and the value that was taken
+  std::vector<std::string> warnings = {};             ///< keys that are ignored, renamed, or contradict each other
+  std::vector<std::string> notes = {};                ///< what else the family does with position
 };
 
 /// Reads a Hugging Face config.json: the keys of transformers 4 (rope_theta, rope_scaling) and 5 (rope_parameters).
@@ -73,6 +75,21 @@ Model read_model(std::string_view config_json);
 /// from. The layout is that of the weights in this file: llama.cpp stores those of Llama interleaved.
 /// Throws: Error that names key, value and rule.
 Model read_model(const GgufHead& head, std::span<const std::byte> file);
+
+/// A tensor of a model's weights that holds positions: a table, or frequencies that were saved.
+struct PositionTable {
+  std::string name = {};  ///< transformer.wpe.weight
+  std::string file = {};  ///< model-00001-of-00002.safetensors, beside config.json
+  std::vector<std::int64_t> shape = {};
+};
+
+/// The tensors that hold positions, by their names, in a model.safetensors.index.json; shapes stay empty.
+/// Throws: Error for text that is no such index.
+std::vector<PositionTable> position_tables(std::string_view index_json);
+/// Whether a tensor of this name holds positions, as transformers names them.
+bool is_position_table(std::string_view name);
+/// Adds to the warnings where a table contradicts the config: a learned table with other rows or another width.
+void check_tables(Model& model, std::span<const PositionTable> tables);
 
 /// "0-31", "0-2,4-6", or "" for none.
 std::string layer_ranges(std::span<const std::int64_t> layers);

@@ -8,39 +8,42 @@
 namespace posenc::models {
 namespace {
 
-constexpr auto kInterleaved = PairLayout::kInterleaved;
-
-constexpr auto kRows = std::to_array<Architecture>({
+constexpr auto kArchitectures = std::to_array<Architecture>({
     {.names =
          "llama deci internlm2 minicpm xverse command-r olmo arctic deepseek chatglm chameleon bailingmoe neo-bert "
          "arcee ernie4_5 ernie4_5-moe mistral3 llama-embed maincoder llada eagle3 nanbeige pockettts "
          "deepseek2-ocr",
-     .layout = kInterleaved},
-    {.names = "baichuan", .layout = kInterleaved, .alibi_blocks = 40},
-    {.names = "granite granitemoe granitehybrid graniteswitch", .layout = kInterleaved, .has_rope_switch = true},
+     .layout = PairLayout::kInterleaved},
+    {.names = "baichuan", .layout = PairLayout::kInterleaved, .alibi_blocks = 40},
+    {.names = "granite granitemoe granitehybrid graniteswitch",
+     .layout = PairLayout::kInterleaved,
+     .has_rope_switch = true},
     {.names = "granite_swa",
-     .layout = kInterleaved,
+     .layout = PairLayout::kInterleaved,
      .period = 4,
      .is_full_first = true,
      .has_rope_switch = true,
      .has_sinks = true},
     {.names = "llama4",
-     .layout = kInterleaved,
+     .layout = PairLayout::kInterleaved,
      .period = 4,
      .unrotated = Unrotated::kEveryFourth,
      .note = "layers without rope multiply queries by a temperature that grows with position"},
-    {.names = "smollm3", .layout = kInterleaved, .unrotated = Unrotated::kEveryFourth},
-    {.names = "cohere2 cohere2moe muse-glimmer", .layout = kInterleaved, .period = 4, .unrotated = Unrotated::kFull},
+    {.names = "smollm3", .layout = PairLayout::kInterleaved, .unrotated = Unrotated::kEveryFourth},
+    {.names = "cohere2 cohere2moe muse-glimmer",
+     .layout = PairLayout::kInterleaved,
+     .period = 4,
+     .unrotated = Unrotated::kFull},
     {.names = "deepseek2 deepseek32 mistral4 glm-dsa bailingmoe3 dots3note",
-     .layout = kInterleaved,
+     .layout = PairLayout::kInterleaved,
      .at_end = true,
      .has_log_of_ten = true},
     {.names = "deepseek4",
-     .layout = kInterleaved,
+     .layout = PairLayout::kInterleaved,
      .at_end = true,
      .has_sinks = true,
      .note = "the output of attention is rotated back by the same rotation"},
-    {.names = "plm", .layout = kInterleaved, .at_end = true},
+    {.names = "plm", .layout = PairLayout::kInterleaved, .at_end = true},
     {.names =
          "falcon falcon-h1 grok dbrx stablelm bitnet qwen qwen2 dream qwen2moe qwen3 qwen3moe llada-moe rnd1 olmoe "
          "phi2 phi3 phimoe plamo plamo2 gemma starcoder2 openelm gptneox codeshell orion nemotron exaone "
@@ -78,7 +81,7 @@ constexpr auto kRows = std::to_array<Architecture>({
     {.names = "qwen3next", .interval = 4},
     {.names = "minimax-01", .interval = 8},
     {.names = "qwen2vl paddleocr"},
-    {.names = "glm4", .layout = kInterleaved, .sections_are_halves = true},
+    {.names = "glm4", .layout = PairLayout::kInterleaved, .sections_are_halves = true},
     {.names = "glm4moe hunyuan_vl", .sections_are_halves = true},
     {.names = "qwen3vl qwen3vlmoe qwen3tts",
      .section_order = SectionOrder::kInterleaved,
@@ -111,7 +114,7 @@ constexpr auto kRows = std::to_array<Architecture>({
 }  // namespace
 
 const Architecture* architecture_named(std::string_view name) {
-  for (const Architecture& architecture : kRows) {
+  for (const Architecture& architecture : kArchitectures) {
     if (has_word(architecture.names, name)) return &architecture;
   }
   return nullptr;
@@ -119,7 +122,7 @@ const Architecture* architecture_named(std::string_view name) {
 
 std::vector<std::string_view> known_architectures() {
   std::vector<std::string_view> names;
-  for (const Architecture& architecture : kRows) {
+  for (const Architecture& architecture : kArchitectures) {
     std::string_view rest = architecture.names;
     while (!rest.empty()) {
       names.push_back(rest.substr(0, rest.find(' ')));

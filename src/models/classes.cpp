@@ -5,7 +5,7 @@
 namespace posenc::models {
 namespace {
 
-auto all_rows() {
+auto class_tables() {
   return std::to_array(
       {classes_a_c(), classes_d_g(), classes_h_m(), classes_n_r(), classes_s_z(), classes_elsewhere()});
 }
@@ -13,7 +13,7 @@ auto all_rows() {
 }  // namespace
 
 const ConfigClass* class_of(std::string_view type) noexcept {
-  for (const std::span<const ConfigClass> rows : all_rows()) {
+  for (const std::span<const ConfigClass> rows : class_tables()) {
     for (const ConfigClass& row : rows) {
       if (row.type == type) return &row;
     }
@@ -23,7 +23,7 @@ const ConfigClass* class_of(std::string_view type) noexcept {
 
 std::vector<std::string_view> class_types() {
   std::vector<std::string_view> types;
-  for (const std::span<const ConfigClass> rows : all_rows()) {
+  for (const std::span<const ConfigClass> rows : class_tables()) {
     for (const ConfigClass& row : rows) {
       if (!row.type.starts_with('=')) types.push_back(row.type);
     }

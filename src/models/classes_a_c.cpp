@@ -8,7 +8,7 @@ namespace posenc::models {
 namespace {
 
 // clang-format off
-constexpr auto kRows = std::to_array<ConfigClass>({
+constexpr auto kClassesAC = std::to_array<ConfigClass>({
     {"afmoe", R"({"hidden_size":2048,"num_hidden_layers":32,"num_attention_heads":16,"head_dim":128,"max_position_embeddings":16384,"global_attn_every_n_layers":4,"sliding_window":1024})"},
     {"aimv2", R"({"text_config":{"model_type":"aimv2_text_model"},"vision_config":{"model_type":"aimv2_vision_model"}})"},
     {"aimv2_text_model", R"({"hidden_size":768,"num_hidden_layers":12,"num_attention_heads":6,"max_position_embeddings":77})"},
@@ -113,6 +113,6 @@ constexpr auto kRows = std::to_array<ConfigClass>({
 
 }  // namespace
 
-std::span<const ConfigClass> classes_a_c() noexcept { return kRows; }
+std::span<const ConfigClass> classes_a_c() noexcept { return kClassesAC; }
 
 }  // namespace posenc::models

@@ -8,7 +8,7 @@ namespace posenc::models {
 namespace {
 
 // clang-format off
-constexpr auto kRows = std::to_array<ConfigClass>({
+constexpr auto kClassesDG = std::to_array<ConfigClass>({
     {"d_fine", R"({"encoder_layers":1,"encoder_attention_heads":8,"d_model":256,"decoder_layers":6,"decoder_attention_heads":8,"names":{"hidden_size":"d_model","num_attention_heads":"encoder_attention_heads"},"backbone_config":{"model_type":"hgnet_v2"}})"},
     {"dab-detr", R"({"encoder_layers":6,"encoder_attention_heads":8,"decoder_layers":6,"decoder_attention_heads":8,"hidden_size":256,"names":{"num_attention_heads":"encoder_attention_heads","num_hidden_layers":"encoder_layers"},"backbone_config":{"model_type":"timm_backbone"}})"},
     {"dac", R"({})"},
@@ -189,6 +189,6 @@ constexpr auto kRows = std::to_array<ConfigClass>({
 
 }  // namespace
 
-std::span<const ConfigClass> classes_d_g() noexcept { return kRows; }
+std::span<const ConfigClass> classes_d_g() noexcept { return kClassesDG; }
 
 }  // namespace posenc::models

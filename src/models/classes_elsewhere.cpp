@@ -9,7 +9,7 @@ namespace posenc::models {
 namespace {
 
 // clang-format off
-constexpr auto kRows = std::to_array<ConfigClass>({
+constexpr auto kClassesElsewhere = std::to_array<ConfigClass>({
     {"chatglm", R"({"partial_rotary_factor":0.5,"names":{"num_hidden_layers":"num_layers","max_position_embeddings":"seq_length","head_dim":"kv_channels"}})"},
     {"bailing_moe", R"({"rope_theta":600000})"},
     {"bailing_moe_v2", R"({"rope_theta":600000,"partial_rotary_factor":0.5})"},
@@ -31,6 +31,6 @@ constexpr auto kRows = std::to_array<ConfigClass>({
 
 }  // namespace
 
-std::span<const ConfigClass> classes_elsewhere() noexcept { return kRows; }
+std::span<const ConfigClass> classes_elsewhere() noexcept { return kClassesElsewhere; }
 
 }  // namespace posenc::models

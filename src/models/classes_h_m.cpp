@@ -8,7 +8,7 @@ namespace posenc::models {
 namespace {
 
 // clang-format off
-constexpr auto kRows = std::to_array<ConfigClass>({
+constexpr auto kClassesHM = std::to_array<ConfigClass>({
     {"helium", R"({"hidden_size":2560,"num_hidden_layers":24,"num_attention_heads":20,"head_dim":128,"max_position_embeddings":4096,"rope_theta":100000})"},
     {"hgnet_v2", R"({"embedding_size":64,"depths":[3,4,6,3],"hidden_sizes":[256,512,1024,2048]})"},
     {"hiera", R"({"embed_dim":96,"image_size":[224,224],"patch_size":[7,7],"depths":[2,3,16,3],"num_heads":[1,2,4,8]})"},
@@ -162,6 +162,6 @@ constexpr auto kRows = std::to_array<ConfigClass>({
 
 }  // namespace
 
-std::span<const ConfigClass> classes_h_m() noexcept { return kRows; }
+std::span<const ConfigClass> classes_h_m() noexcept { return kClassesHM; }
 
 }  // namespace posenc::models

@@ -8,7 +8,7 @@ namespace posenc::models {
 namespace {
 
 // clang-format off
-constexpr auto kRows = std::to_array<ConfigClass>({
+constexpr auto kClassesNR = std::to_array<ConfigClass>({
     {"nanochat", R"({"hidden_size":768,"num_hidden_layers":12,"num_attention_heads":6,"max_position_embeddings":2048})"},
     {"nemotron", R"({"hidden_size":6144,"num_hidden_layers":32,"num_attention_heads":48,"max_position_embeddings":4096,"partial_rotary_factor":0.5})"},
     {"nemotron3_5_asr", R"({"num_decoder_layers":2,"encoder_config":{"model_type":"nemotron_asr_streaming_encoder"}})"},
@@ -165,6 +165,6 @@ constexpr auto kRows = std::to_array<ConfigClass>({
 
 }  // namespace
 
-std::span<const ConfigClass> classes_n_r() noexcept { return kRows; }
+std::span<const ConfigClass> classes_n_r() noexcept { return kClassesNR; }
 
 }  // namespace posenc::models

@@ -8,7 +8,7 @@ namespace posenc::models {
 namespace {
 
 // clang-format off
-constexpr auto kRows = std::to_array<ConfigClass>({
+constexpr auto kClassesSZ = std::to_array<ConfigClass>({
     {"sam", R"({"vision_config":{"model_type":"sam_vision_model"},"prompt_encoder_config":{"model_type":"=SamPromptEncoderConfig"},"mask_decoder_config":{"model_type":"=SamMaskDecoderConfig"}})"},
     {"sam2", R"({"vision_config":{"model_type":"sam2_vision_model"},"prompt_encoder_config":{"model_type":"=Sam2PromptEncoderConfig"},"mask_decoder_config":{"model_type":"=Sam2MaskDecoderConfig"}})"},
     {"sam2_hiera_det_model", R"({"hidden_size":96,"num_attention_heads":1})"},
@@ -182,6 +182,6 @@ constexpr auto kRows = std::to_array<ConfigClass>({
 
 }  // namespace
 
-std::span<const ConfigClass> classes_s_z() noexcept { return kRows; }
+std::span<const ConfigClass> classes_s_z() noexcept { return kClassesSZ; }
 
 }  // namespace posenc::models

@@ -5,7 +5,7 @@
 namespace posenc::models {
 namespace {
 
-auto all_rows() {
+auto family_tables() {
   return std::to_array(
       {rope_families(), hybrid_families(), added_families(), bias_families(), vision_families(), audio_families()});
 }
@@ -29,7 +29,7 @@ bool has_word(std::string_view words, std::string_view wanted) {
 
 std::vector<const Family*> families_of(std::string_view model_type) {
   std::vector<const Family*> found;
-  for (const std::span<const Family> rows : all_rows()) {
+  for (const std::span<const Family> rows : family_tables()) {
     for (const Family& family : rows) {
       if (has_word(family.types, model_type)) found.push_back(&family);
     }
@@ -39,7 +39,7 @@ std::vector<const Family*> families_of(std::string_view model_type) {
 
 std::vector<std::string_view> known_model_types() {
   std::vector<std::string_view> names;
-  for (const std::span<const Family> rows : all_rows()) {
+  for (const std::span<const Family> rows : family_tables()) {
     for (const Family& family : rows) {
       for_words(family.types, [&](std::string_view word) {
         if (!word.starts_with('=')) names.push_back(word);

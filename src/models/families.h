@@ -64,9 +64,10 @@ struct Family {
   std::string_view local_base_key = "";
   std::string_view local_label = "", global_label = "";  ///< keys of rope_parameters, where they are no layer types
   std::string_view global_head_key = "";                 ///< head_dim of full layers
-  std::string_view ratio_key = "";                       ///< a factor on the base
-  std::int64_t head_factor = 1;                          ///< a head has this many times hidden_size / heads features
-  double image_base = 0;                                 ///< of kImageRope, where no key says it
+  std::string_view other_base_key = "", other_dims_key = "";  ///< that other engines read and transformers does not
+  std::string_view ratio_key = "";                            ///< a factor on the base
+  std::int64_t head_factor = 1;  ///< a head has this many times hidden_size / heads features
+  double image_base = 0;         ///< of kImageRope, where no key says it
   // layers
   LayerRule rule = all_alike;
   std::int64_t every = 0;

@@ -13,7 +13,7 @@ constexpr std::string_view kShift =
 constexpr std::string_view kZeroRow = "the row of padding is zero";
 constexpr std::string_view kBoxes = "the boxes of words on the page are further tables, added too";
 
-constexpr auto kRows = std::to_array<Family>({
+constexpr auto kAddedRows = std::to_array<Family>({
     // a table, decoders
     {.types =
          "gpt2 gpt_bigcode gpt-sw3 gpt_neo imagegpt openai-gpt decision_transformer semantic coarse_acoustics git "
@@ -266,6 +266,6 @@ constexpr auto kRows = std::to_array<Family>({
 
 }  // namespace
 
-std::span<const Family> added_families() noexcept { return kRows; }
+std::span<const Family> added_families() noexcept { return kAddedRows; }
 
 }  // namespace posenc::models

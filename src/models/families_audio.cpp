@@ -14,7 +14,7 @@ constexpr std::string_view kXl = "((q + u).k + (q + v).(W R(m - n))) / sqrt(D), 
 constexpr std::string_view kGated =
     "score + gate(x) table[bucket(n - m), h]: T5's buckets, multiplied by a gate made from each query's hidden state";
 
-constexpr auto kRows = std::to_array<Family>({
+constexpr auto kAudioRows = std::to_array<Family>({
     {.types = "whisper",
      .encoding = Encoding::kSinusoidal,
      .is_causal = false,
@@ -219,6 +219,6 @@ constexpr auto kRows = std::to_array<Family>({
 
 }  // namespace
 
-std::span<const Family> audio_families() noexcept { return kRows; }
+std::span<const Family> audio_families() noexcept { return kAudioRows; }
 
 }  // namespace posenc::models

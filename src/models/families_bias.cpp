@@ -12,7 +12,7 @@ constexpr std::string_view kOwnTables = "each layer has a table of its own";
 constexpr std::string_view kSpatial =
     "with has_spatial_attention_bias, buckets of the distance of boxes on the page, across and down, are added too";
 
-constexpr auto kRows = std::to_array<Family>({
+constexpr auto kBiasRows = std::to_array<Family>({
     {.types = "bloom", .encoding = Encoding::kAlibi, .note = "positions count tokens and skip padding"},
     {.types = "mpt", .when = "attn_config.alibi", .encoding = Encoding::kAlibi},
     {.types = "mpt",
@@ -159,6 +159,6 @@ constexpr auto kRows = std::to_array<Family>({
 
 }  // namespace
 
-std::span<const Family> bias_families() noexcept { return kRows; }
+std::span<const Family> bias_families() noexcept { return kBiasRows; }
 
 }  // namespace posenc::models

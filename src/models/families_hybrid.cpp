@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::string_view kConvolutional = "no position is encoded: convolutions see where they are";
 
-constexpr auto kRows = std::to_array<Family>({
+constexpr auto kHybridRows = std::to_array<Family>({
     {.types = "bamba", .reads_partial = true, .rule = by_attention_list, .every_key = "attn_layer_indices"},
     {.types = "lfm2 lfm2_moe", .rule = by_attention_list, .every_key = "full_attn_idxs"},
     {.types = "minimax", .rule = nth_is_linear, .every = 2},
@@ -91,6 +91,6 @@ constexpr auto kRows = std::to_array<Family>({
 
 }  // namespace
 
-std::span<const Family> hybrid_families() noexcept { return kRows; }
+std::span<const Family> hybrid_families() noexcept { return kHybridRows; }
 
 }  // namespace posenc::models

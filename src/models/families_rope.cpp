@@ -8,14 +8,12 @@
 namespace posenc::models {
 namespace {
 
-constexpr auto kInterleaved = PairLayout::kInterleaved;
-constexpr auto kToHalves = PairLayout::kInterleavedToHalves;
 constexpr std::string_view kBetaTemperature =
     "with llama_4_scaling_beta, queries are multiplied by 1 + beta * ln(1 + floor(p / original length))";
 
-constexpr auto kRows = std::to_array<Family>({
+constexpr auto kRopeRows = std::to_array<Family>({
     // halves, whole heads
-    {.types = "llama apertus arcee aria_text bitnet chameleon csm csm_depth_decoder_model dbrx "
+    {.types = "llama apertus arcee aria_text bitnet chameleon csm csm_depth_decoder_model "
               "deepseek_ocr2_text dia_decoder diffllama doge emu3_text_model evolla falcon_h1 gemma "
               "gemma_text higgs_audio_v2 hrm_text hy_v3 jais2 jetmoe kyutai_speech_to_text "
               "nanbeige olmo olmo2 olmoe flex_olmo seed_oss mimo internlm internlm3 minicpm xverse orion "
@@ -46,7 +44,7 @@ constexpr auto kRows = std::to_array<Family>({
     {.types = "falcon", .when = "!alibi"},
     {.types = "idefics", .note = "cross-attention layers to images stand between these and have no position"},
     {.types = "longcat_flash_ngram longcat_flash",
-     .layout = kToHalves,
+     .layout = PairLayout::kInterleavedToHalves,
      .dims_key = "qk_rope_head_dim",
      .at_end = true,
      .mscale_on_softmax = true,
@@ -60,62 +58,63 @@ constexpr auto kRows = std::to_array<Family>({
     {.types = "stablelm stablelm_epoch", .reads_partial = true, .partial_key = "rope_pct"},
     {.types = "phi persimmon nemotron glm4_moe solar_open", .reads_partial = true},
     {.types = "phi3 phi4_multimodal", .reads_partial = true, .yarn_is_longrope = true, .rule = sliding_if_given},
-    {.types = "minimax_m2 minimax_m3_vl_text", .reads_partial = true},
+    {.types = "dbrx", .other_base_key = "attn_config.rope_theta"},
+    {.types = "minimax_m2 minimax_m3_vl_text", .reads_partial = true, .other_dims_key = "rotary_dim"},
     {.types = "bailing_moe bailing_moe_v2", .reads_partial = true},
     // interleaved
-    {.types = "gptj codegen", .layout = kInterleaved, .dims_key = "rotary_dim"},
+    {.types = "gptj codegen", .layout = PairLayout::kInterleaved, .dims_key = "rotary_dim"},
     {.types = "roformer",
      .is_causal = false,
-     .layout = kInterleaved,
+     .layout = PairLayout::kInterleaved,
      .note = "with rotary_value, values are rotated as well"},
     {.types = "cohere helium ernie4_5 ernie4_5_moe blt_local_encoder blt_local_decoder blt_global_transformer "
               "blt_patcher",
-     .layout = kInterleaved},
+     .layout = PairLayout::kInterleaved},
     {.types = "cohere2_moe",
-     .layout = kInterleaved,
+     .layout = PairLayout::kInterleaved,
      .ignores_rope_scaling = true,
      .rule = only_sliding_rotate,
      .every = 4,
      .every_key = "sliding_window_pattern"},
     {.types = "cohere2",
-     .layout = kInterleaved,
+     .layout = PairLayout::kInterleaved,
      .rule = only_sliding_rotate,
      .every = 4,
      .every_key = "sliding_window_pattern"},
-    {.types = "glm glm4", .layout = kInterleaved, .reads_partial = true},
-    {.types = "chatglm", .layout = kInterleaved, .reads_partial = true, .ratio_key = "rope_ratio"},
+    {.types = "glm glm4", .layout = PairLayout::kInterleaved, .reads_partial = true},
+    {.types = "chatglm", .layout = PairLayout::kInterleaved, .reads_partial = true, .ratio_key = "rope_ratio"},
     {.types = "internlm2"},
     {.types = "llama4_text",
-     .layout = kInterleaved,
+     .layout = PairLayout::kInterleaved,
      .rule = chunks_by_no_rope_list,
      .every = 4,
      .every_key = "no_rope_layer_interval"},
     {.types = "openai_privacy_filter",
      .is_causal = false,
-     .layout = kInterleaved,
+     .layout = PairLayout::kInterleaved,
      .rule = sliding_if_given,
      .has_sinks = true,
      .note = "queries and keys are each scaled by D^(-1/4)"},
     // MLA: one shared key head, its block at the end of a head
     {.types = "deepseek_v2 deepseek",
      .when = "!qk_rope_head_dim=0",
-     .layout = kInterleaved,
+     .layout = PairLayout::kInterleaved,
      .dims_key = "qk_rope_head_dim",
      .at_end = true,
      .mscale_on_softmax = true},
     {.types = "deepseek_v3 kimi_k2 glm4_moe_lite youtu axk1 axk2",
-     .layout = kToHalves,
+     .layout = PairLayout::kInterleavedToHalves,
      .halves_unless = "rope_interleave",
      .dims_key = "qk_rope_head_dim",
      .at_end = true,
      .mscale_on_softmax = true},
     {.types = "deepseek_v32 glm_moe_dsa",
-     .layout = kToHalves,
+     .layout = PairLayout::kInterleavedToHalves,
      .dims_key = "qk_rope_head_dim",
      .at_end = true,
      .mscale_on_softmax = true},
     {.types = "mistral4",
-     .layout = kToHalves,
+     .layout = PairLayout::kInterleavedToHalves,
      .halves_unless = "rope_interleave",
      .dims_key = "qk_rope_head_dim",
      .at_end = true,
@@ -123,7 +122,7 @@ constexpr auto kRows = std::to_array<Family>({
      .rule = sliding_if_given,
      .note = kBetaTemperature},
     {.types = "deepseek_v4",
-     .layout = kInterleaved,
+     .layout = PairLayout::kInterleaved,
      .reads_partial = true,
      .dims_key = "qk_rope_head_dim",
      .at_end = true,
@@ -219,13 +218,13 @@ constexpr auto kRows = std::to_array<Family>({
      .section_order = SectionOrder::kInterleaved,
      .sections = "24,20,20"},
     {.types = "glm4v_text glm_ocr_text",
-     .layout = kInterleaved,
+     .layout = PairLayout::kInterleaved,
      .reads_partial = true,
      .reads_sections = true,
      .sections = "8,12,12"},
     {.types = "glm4v_moe_text glm_image_text", .reads_partial = true, .reads_sections = true, .sections = "8,12,12"},
     {.types = "ernie4_5_vl_text ernie4_5_vl_moe_text",
-     .layout = kInterleaved,
+     .layout = PairLayout::kInterleaved,
      .reads_sections = true,
      .section_order = SectionOrder::kAlternating,
      .sections = "22,22,20",
@@ -236,11 +235,13 @@ constexpr auto kRows = std::to_array<Family>({
     {.types = "eurobert esmc lasr_encoder dia_encoder xcodec2", .is_causal = false},
     {.types = "esm", .when = "position_embedding_type=rotary", .is_causal = false},
     {.types = "timesfm2_5"},
-    {.types = "pe_audio_encoder pe_video_encoder pe_audio_video_encoder", .is_causal = false, .layout = kInterleaved},
+    {.types = "pe_audio_encoder pe_video_encoder pe_audio_video_encoder",
+     .is_causal = false,
+     .layout = PairLayout::kInterleaved},
 });
 
 }  // namespace
 
-std::span<const Family> rope_families() noexcept { return kRows; }
+std::span<const Family> rope_families() noexcept { return kRopeRows; }
 
 }  // namespace posenc::models

@@ -7,7 +7,6 @@
 namespace posenc::models {
 namespace {
 
-constexpr auto kInterleaved = PairLayout::kInterleaved;
 constexpr std::string_view kDecomposed =
     "score + q.H[row_m - row_n] + q.W[column_m - column_n]: trained vectors for rows and columns apart";
 constexpr std::string_view kDetr =
@@ -18,7 +17,7 @@ constexpr std::string_view kBeit = "score + table[offset in the image], with thr
 constexpr std::string_view kNormalised =
     "pairs rotated by 2 pi c b^(-4j/D), c the patch's row or column centre mapped to [-1, 1], b = rope_theta (100)";
 
-constexpr auto kRows = std::to_array<Family>({
+constexpr auto kVisionRows = std::to_array<Family>({
     // a trained table of patches
     {.types = "clip_vision_model clipseg_vision_model chinese_clip_vision_model altclip_vision_model "
               "bridgetower_vision_model blip_vision_model blip_2_vision_model instructblip_vision_model "
@@ -239,7 +238,7 @@ constexpr auto kRows = std::to_array<Family>({
     {.types = "lightglue",
      .encoding = Encoding::kNotComputed,
      .is_causal = false,
-     .layout = kInterleaved,
+     .layout = PairLayout::kInterleaved,
      .name = "rope",
      .formula = "pairs rotated by W c: W trained, c the keypoint's coordinates"},
     {.types = "efficientloftr",
@@ -283,7 +282,7 @@ constexpr auto kRows = std::to_array<Family>({
     {.types = "llama4_vision_model",
      .encoding = Encoding::kNotComputed,
      .is_causal = false,
-     .layout = kInterleaved,
+     .layout = PairLayout::kInterleaved,
      .name = "rope",
      .formula = "interleaved pairs rotated by column + 1, then by row + 1, frequencies base^(-2j/(D/2)); the class "
                 "token is not rotated",
@@ -326,6 +325,6 @@ constexpr auto kRows = std::to_array<Family>({
 
 }  // namespace
 
-std::span<const Family> vision_families() noexcept { return kRows; }
+std::span<const Family> vision_families() noexcept { return kVisionRows; }
 
 }  // namespace posenc::models

@@ -192,6 +192,8 @@ Model read_model(std::string_view config_json) {
   model.trained_length = reading.trained_length;
   model.usable_length = reading.usable_length;
   model.attn_factor = reading.attn_factor;
+  model.other_base = reading.other_base;
+  model.other_rotary_dim = reading.other_rotary_dim;
   for (std::size_t i = 0; i < parts.found.size(); ++i) {
     if (i == chosen) continue;
     const Part& part = parts.found[i];

@@ -14,7 +14,8 @@ struct PartReading {
   std::vector<LayerGroup> groups = {};
   std::optional<std::int64_t> trained_length = {};
   std::optional<std::int64_t> usable_length = {};
-  std::optional<double> attn_factor = {};
+  std::optional<double> attn_factor = {}, other_base = {};
+  std::optional<std::int64_t> other_rotary_dim = {};
 };
 
 /// Layers that are alike in everything but their number and type together, in the order of their first. They keep

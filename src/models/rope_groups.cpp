@@ -205,7 +205,24 @@ class RopeLayers {
     keep(reading_.trained_length, read.trained_length, false);
     keep(reading_.usable_length, read.usable_length, true);
     if (read.attn_factor) reading_.attn_factor = read.attn_factor;
+    note_other_keys(read.rope);
     return read.rope;
+  }
+
+  // Keys that other engines read: they would rotate otherwise.
+  void note_other_keys(const Rope& rope) {
+    const std::string_view base_key = family_.other_base_key, dims_key = family_.other_dims_key;
+    if (!base_key.empty() && is_given(config_, base_key) && positive(config_, base_key) != rope.base) {
+      reading_.other_base = positive(config_, base_key);
+      say(remarks_.warnings, fmt::format("{} is {} but transformers reads rope_theta; vLLM and llama.cpp read it",
+                                         base_key, *reading_.other_base));
+    }
+    if (!dims_key.empty() && is_given(config_, dims_key) && integer(config_, dims_key) != rope.dims) {
+      reading_.other_rotary_dim = integer(config_, dims_key);
+      say(remarks_.warnings,
+          fmt::format("{} is {} but transformers reads partial_rotary_factor; vLLM and llama.cpp read it", dims_key,
+                      *reading_.other_rotary_dim));
+    }
   }
 
   // head_dim of full layers: a key of its own, or per_layer_config as transformers 5.16 saves it.
