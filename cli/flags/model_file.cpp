@@ -14,15 +14,12 @@
 #include "cli/system/descriptor.h"
 #include "cli/system/failure.h"
 #include "cli/system/streams.h"
+#include "posenc/byte_source.h"
 #include "posenc/error.h"
+#include "posenc/safetensors.h"
 
 namespace posenc::cli {
 namespace {
-
-bool is_directory(const std::string& path) {
-  struct stat status {};
-  return stat(path.c_str(), &status) == 0 && S_ISDIR(status.st_mode);
-}
 
 // A file as memory, read as far as it is looked at: a .gguf has its metadata in front and gigabytes behind.
 class MappedFile {
@@ -60,7 +57,50 @@ bool has_layer(const LayerGroup& group, const std::string& text) {
                      [&](std::int64_t layer) { return std::to_string(layer) == text; });
 }
 
+bool is_there(const std::string& path) {
+  struct stat status {};
+  return stat(path.c_str(), &status) == 0;
+}
+
 }  // namespace
+
+bool is_directory(const std::string& path) {
+  struct stat status {};
+  return stat(path.c_str(), &status) == 0 && S_ISDIR(status.st_mode);
+}
+
+std::vector<PositionTable> tables_from(const std::string& folder) {
+  const std::string front = folder + (folder.ends_with('/') ? "" : "/");
+  const std::string index = front + "model.safetensors.index.json", single = "model.safetensors";
+  std::vector<PositionTable> tables;
+  try {
+    if (is_there(index)) {
+      tables = position_tables(MappedFile(index).text());
+    } else if (is_there(front + single)) {
+      const MappedFile file(front + single);
+      const SafetensorsHead head = read_safetensors_head(ByteSource(file.bytes()));
+      for (const SafetensorsTensor& one : head.tensors) {
+        if (is_position_table(one.name)) tables.push_back({one.name, single});
+      }
+    }
+  } catch (const Error& error) {
+    refuse(fmt::format("{}: {}", is_there(index) ? index : front + single, error.what()));
+  }
+  for (PositionTable& table : tables) {
+    // an index may name a shard that was not downloaded, and must not name one outside of the folder
+    if (table.file.find('/') != std::string::npos || !is_there(front + table.file)) continue;
+    const MappedFile file(front + table.file);
+    try {
+      const SafetensorsHead head = read_safetensors_head(ByteSource(file.bytes()));
+      if (const SafetensorsTensor* const one = head.find(table.name)) {
+        for (int axis = 0; axis < one->shape.rank; ++axis) table.shape.push_back(one->shape[axis]);
+      }
+    } catch (const Error& error) {
+      refuse(fmt::format("{}: {}", front + table.file, error.what()));
+    }
+  }
+  return tables;
+}
 
 Model model_from(const std::string& path) {
   const std::string name = is_directory(path) ? path + (path.ends_with('/') ? "" : "/") + "config.json" : path;

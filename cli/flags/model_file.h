@@ -13,6 +13,12 @@ namespace posenc::cli {
 /// Throws: Failure "FILE: WHAT" for anything else.
 Model model_from(const std::string& path);
 
+/// The tensors with positions of a folder's checkpoint, with their shapes: those that model.safetensors.index.json
+/// names, or all of model.safetensors. None where the folder has neither; those of a shard that is missing have no
+/// shape.
+std::vector<PositionTable> tables_from(const std::string& folder);
+bool is_directory(const std::string& path);
+
 /// --model and --layer-type, of verbs that take a scheme from a model's files.
 struct ModelFlags {
   std::string path, layer_type;

@@ -20,7 +20,7 @@ namespace posenc::cli {
 namespace {
 
 struct CompareFlags {
-  std::string model, engines, length, tolerance;
+  std::string model, engines, length, tolerance, since;
   bool json = false;
 };
 
@@ -49,6 +49,9 @@ Json as_json(const EngineComparison& found, const Model& model, const CompareFla
                                         {"wave", size(one.wave, topic.is_rotation)},
                                         {"score", size(one.score, true)},
                                         {"differs", one.differs},
+                                        {"version", one.version},
+                                        {"date", one.date},
+                                        {"since", one.since.empty() ? Json(nullptr) : Json(one.since)},
                                         {"source", one.source}});
     }
     topics.emplace_back(
@@ -92,7 +95,9 @@ void add_engines(std::string& text, const EngineTopic& topic, int columns, bool 
       text += left + line + "\n";
       left = std::string(static_cast<std::size_t>(indent), ' ');
     }
-    text += "    " + dim(one.source, colour) + "\n";
+    std::string read = one.version.empty() ? "" : fmt::format("{}, {}: ", one.version, one.date);
+    if (!one.since.empty()) read = fmt::format("since {}; {}", one.since, read);
+    text += "    " + dim(read + std::string(one.source), colour) + "\n";
   }
 }
 
@@ -127,7 +132,39 @@ std::string as_text(const EngineComparison& found, const Model& model) {
   return text;
 }
 
+// What engines changed since a day, of one model or at all.
+int run_since(const CompareFlags& flags) {
+  const std::optional<Model> model = flags.model.empty() ? std::nullopt : std::optional(model_from(flags.model));
+  const std::vector<EngineChange> changes = engine_changes(flags.since, model ? &*model : nullptr);
+  if (flags.json) {
+    Json::Array list;
+    for (const EngineChange& one : changes) {
+      list.emplace_back(Json::Object{{"date", one.date},
+                                     {"engine", one.engine},
+                                     {"topic", one.topic},
+                                     {"now", one.now},
+                                     {"before", one.before},
+                                     {"source", one.source}});
+    }
+    print(dump_json(Json::Object{{"since", flags.since}, {"changes", std::move(list)}}, 2) + "\n");
+    return kDone;
+  }
+  const bool colour = wants_colour(STDOUT_FILENO);
+  const int columns = std::min(output_columns(), 100);
+  std::string text = changes.empty() ? fmt::format("no change is known since {}\n", flags.since) : "";
+  for (const EngineChange& one : changes) {
+    text += fmt::format("{}{}  {}  {}\n", text.empty() ? "" : "\n", bold(one.date, colour), one.engine, one.title);
+    for (const std::string& line : wrap(fmt::format("now: {}", one.now), columns - 2)) text += "  " + line + "\n";
+    for (const std::string& line : wrap(fmt::format("before: {}", one.before), columns - 2))
+      text += "  " + line + "\n";
+    text += "  " + dim(one.source, colour) + "\n";
+  }
+  print(text);
+  return kDone;
+}
+
 int run(const CompareFlags& flags) {
+  if (!flags.since.empty()) return run_since(flags);
   if (flags.model.empty()) refuse("compare: the model is missing (posenc compare --model config.json)");
   const std::vector<std::string_view> engines = engines_from(flags.engines);
   CompareOptions options{.engines = engines};
@@ -151,7 +188,7 @@ Verb compare_verb(Command program) {
   Verb verb;
   verb.name = "compare";
   verb.summary = "where engines would compute different things for a model";
-  verb.usage = "--model PATH [--as hf,vllm,llama.cpp,ctranslate2] [--length N] [--json]";
+  verb.usage = "--model PATH [--as hf,vllm,llama.cpp,ctranslate2] [--length N] [--since DATE] [--json]";
   verb.details =
       "Says what Hugging Face, vLLM, llama.cpp and CTranslate2 do differently with the position of this model, how "
       "large the difference is at this length, and where each engine's way can be read. Sizes are computed, by "
@@ -161,6 +198,7 @@ Verb compare_verb(Command program) {
   verb.examples =
       "posenc compare --model config.json\n"
       "posenc compare --model ./my-model --as hf,vllm --length 32768\n"
+      "posenc compare --since 2026-01-01\n"
       "posenc compare --model config.json --as exact,hf,llama.cpp --length 131072 --json";
   verb.command = program.add_subcommand(verb.name);
   auto flags = std::make_shared<CompareFlags>();
@@ -178,6 +216,8 @@ Verb compare_verb(Command program) {
           "the largest difference of a cosine or sine that counts as none, of a score twice that (default 2^-8, as "
           "bf16 rounds)")
       .type_name("X");
+  verb.command.add_option("--since", flags->since, "show what engines changed since a day, as 2026-05-19")
+      .type_name("DATE");
   verb.command.add_flag("--json", flags->json, "one JSON document");
   verb.run = [flags, verb] {
     refuse_leftovers(verb.command);

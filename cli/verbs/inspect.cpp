@@ -1,4 +1,5 @@
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -14,6 +15,7 @@
 #include "cli/system/streams.h"
 #include "cli/system/terminal.h"
 #include "cli/verbs/verbs.h"
+#include "posenc/compare.h"
 #include "posenc/json.h"
 #include "posenc/schemes/choice.h"
 
@@ -72,6 +74,18 @@ Json layers_json(const LayerGroup& group, const Model& model) {
                       {"softmax_factor", group.softmax_factor},
                       {"unscaled", group.is_unscaled},
                       {"first_position", group.first_position}};
+  const auto number = [](const auto& value) { return value ? Json(*value) : Json(nullptr); };
+  if (!group.formula.empty()) object.emplace_back("formula", group.formula);
+  object.emplace_back("causal", number(group.is_causal));
+  object.emplace_back("window", number(group.window));
+  object.emplace_back("chunk", number(group.chunk));
+  object.emplace_back("scale", number(group.scale));
+  object.emplace_back("softcap", group.softcap > 0 ? Json(group.softcap) : Json(nullptr));
+  object.emplace_back("sinks", group.has_sinks);
+  object.emplace_back("temperature", group.temperature ? Json(Json::Object{{"scale", group.temperature->scale},
+                                                                           {"length", group.temperature->length},
+                                                                           {"shift", group.temperature->shift}})
+                                                       : Json(nullptr));
   return object;
 }
 
@@ -81,20 +95,81 @@ Json list_json(const std::vector<std::string>& texts) {
   return list;
 }
 
-std::string as_json(const Model& model, const std::string& path) {
+// A model, and what else was asked for.
+struct Inspection {
+  Model model;
+  std::string path;
+  std::vector<PositionTable> tables = {};
+  std::string engine = {};
+  EngineComparison treatment = {};  // of the engine, against transformers
+};
+
+Json parts_json(const Model& model) {
+  Json::Array parts;
+  for (const ModelPart& part : model.parts) {
+    Json::Array layers;
+    Model alone;
+    alone.trained_length = part.trained_length;
+    for (const LayerGroup& group : part.groups) layers.push_back(layers_json(group, alone));
+    parts.emplace_back(
+        Json::Object{{"part", part.name}, {"model_type", part.model_type}, {"layers", std::move(layers)}});
+  }
+  return parts;
+}
+
+Json tables_json(const std::vector<PositionTable>& tables) {
+  Json::Array list;
+  for (const PositionTable& table : tables) {
+    Json::Array shape(table.shape.begin(), table.shape.end());
+    list.emplace_back(Json::Object{{"name", table.name},
+                                   {"file", table.file},
+                                   {"shape", table.shape.empty() ? Json(nullptr) : Json(std::move(shape))}});
+  }
+  return list;
+}
+
+// The answer of the engine that was asked for; nullptr where the topic has none of it.
+const EngineAnswer* answer_of(const EngineTopic& topic, std::string_view engine) {
+  const auto at = std::find_if(topic.engines.begin(), topic.engines.end(),
+                               [&](const EngineAnswer& one) { return one.engine == engine; });
+  return at == topic.engines.end() ? nullptr : &*at;
+}
+
+Json engine_json(const Inspection& found) {
+  Json::Array topics;
+  for (const EngineTopic& topic : found.treatment.topics) {
+    const EngineAnswer* const one = answer_of(topic, found.engine);
+    if (one == nullptr) continue;
+    topics.emplace_back(Json::Object{{"topic", topic.name},
+                                     {"layers", topic.layers.empty() ? Json(nullptr) : Json(topic.layers)},
+                                     {"what", one->what},
+                                     {"able", one->is_able},
+                                     {"differs", one->differs},
+                                     {"version", one->version},
+                                     {"date", one->date},
+                                     {"source", one->source}});
+  }
+  return Json::Object{{"engine", found.engine}, {"topics", std::move(topics)}};
+}
+
+std::string as_json(const Inspection& found) {
+  const Model& model = found.model;
+  const std::string& path = found.path;
   const auto length = [](std::optional<std::int64_t> value) { return value ? Json(*value) : Json(nullptr); };
   Json::Array layers;
   for (const LayerGroup& group : model.groups) layers.push_back(layers_json(group, model));
-  return dump_json(Json::Object{{"source", path},
-                                {"model_type", model.model_type},
-                                {"layers", std::move(layers)},
-                                {"trained_length", length(model.trained_length)},
-                                {"usable_length", length(model.usable_length)},
-                                {"warnings", list_json(model.warnings)},
-                                {"assumed", list_json(model.assumed)},
-                                {"notes", list_json(model.notes)}},
-                   2) +
-         "\n";
+  Json::Object object{{"source", path},
+                      {"model_type", model.model_type},
+                      {"layers", std::move(layers)},
+                      {"parts", parts_json(model)},
+                      {"trained_length", length(model.trained_length)},
+                      {"usable_length", length(model.usable_length)},
+                      {"warnings", list_json(model.warnings)},
+                      {"assumed", list_json(model.assumed)},
+                      {"notes", list_json(model.notes)}};
+  if (!found.tables.empty()) object.emplace_back("tables", tables_json(found.tables));
+  if (!found.engine.empty()) object.emplace_back("engine", engine_json(found));
+  return dump_json(std::move(object), 2) + "\n";
 }
 
 using FactRows = std::vector<std::pair<std::string, std::string>>;
@@ -174,10 +249,29 @@ void add_rope_rows(FactRows& rows, const Rope& rope, const Prepared& form, const
   rows.emplace_back("waves", waves_text(form, model));
 }
 
+// What attention does in these layers beside position.
+void add_attention_rows(FactRows& rows, const LayerGroup& group) {
+  if (group.is_causal) rows.emplace_back("mask", *group.is_causal ? "causal" : "bidirectional");
+  if (group.window) rows.emplace_back("window", fmt::format("{} keys", grouped(*group.window)));
+  if (group.chunk) rows.emplace_back("chunk", fmt::format("keys of the same chunk of {}", grouped(*group.chunk)));
+  if (group.scale) rows.emplace_back("scale", six_digits(*group.scale));
+  if (group.softcap > 0) {
+    rows.emplace_back("softcap", fmt::format("scores become {0} tanh(score / {0})", six_digits(group.softcap)));
+  }
+  if (group.has_sinks) rows.emplace_back("sinks", "a trained logit per head joins each softmax");
+  if (group.temperature) {
+    rows.emplace_back("temperature", fmt::format("queries times 1 + {} ln(1 + floor((p + {}) / {}))",
+                                                 six_digits(group.temperature->scale), group.temperature->shift,
+                                                 grouped(group.temperature->length)));
+  }
+}
+
 FactRows rows_of(const LayerGroup& group, const Model& model) {
   FactRows rows;
   if (!group.scheme) {
-    rows.emplace_back("scheme", fmt::format("{}, which this build cannot make", group.scheme_name));
+    rows.emplace_back("scheme", fmt::format("{}, not computed", group.scheme_name));
+    rows.emplace_back("formula", group.formula);
+    add_attention_rows(rows, group);
     return rows;
   }
   const Prepared form = prepared(group, model);
@@ -198,6 +292,7 @@ FactRows rows_of(const LayerGroup& group, const Model& model) {
     rows.emplace_back("scheme", to_json(*group.scheme));
   }
   if (group.first_position > 0) rows.emplace_back("first token", fmt::format("at position {}", group.first_position));
+  add_attention_rows(rows, group);
   if (group.softmax_factor != 1.0) {
     rows.emplace_back("softmax", fmt::format("scale times {}", six_digits(group.softmax_factor)));
   }
@@ -212,12 +307,13 @@ std::string lengths_text(const Model& model) {
                      grouped(model.usable_length.value_or(0)));
 }
 
-std::string as_text(const Model& model) {
+void add_groups(std::string& text, const std::vector<LayerGroup>& groups, const Model& model,
+                const std::string& part) {
   const bool colour = wants_colour(STDOUT_FILENO);
   const int columns = std::min(output_columns(), 100);
-  std::string text = fmt::format("{}  {}\n", bold(one_line(model.model_type), colour), lengths_text(model));
-  for (const LayerGroup& group : model.groups) {
-    const std::string which = group.layers.empty() ? "layers" : fmt::format("layers {}", layer_ranges(group.layers));
+  for (const LayerGroup& group : groups) {
+    const std::string which =
+        part + (group.layers.empty() ? "layers" : fmt::format("layers {}", layer_ranges(group.layers)));
     const std::string type = group.layer_type.empty() ? "" : "  " + dim(one_line(group.layer_type), colour);
     text += fmt::format("\n{}{}\n", bold(which, colour), type);
     for (const auto& [name, value] : rows_of(group, model)) {
@@ -227,6 +323,36 @@ std::string as_text(const Model& model) {
         left.clear();
       }
     }
+  }
+}
+
+std::vector<std::string> engine_lines(const Inspection& found) {
+  std::vector<std::string> lines;
+  for (const EngineTopic& topic : found.treatment.topics) {
+    const EngineAnswer* const one = answer_of(topic, found.engine);
+    if (one == nullptr) continue;
+    const std::string_view verdict = !one->is_able  ? " (refuses such models)"
+                                     : one->differs ? " (differs from hf)"
+                                                    : "";
+    lines.push_back(fmt::format("{}{}{}: {}{}", topic.title, topic.layers.empty() ? "" : ", layers ", topic.layers,
+                                one->what, verdict));
+  }
+  if (lines.empty()) lines.push_back("nothing is known that it does differently from transformers for this model");
+  return lines;
+}
+
+std::string as_text(const Inspection& found) {
+  const Model& model = found.model;
+  const bool colour = wants_colour(STDOUT_FILENO);
+  const int columns = std::min(output_columns(), 100);
+  std::string text = fmt::format("{}  {}\n", bold(one_line(model.model_type), colour), lengths_text(model));
+  add_groups(text, model.groups, model, "");
+  for (const ModelPart& part : model.parts) {
+    Model alone;
+    alone.trained_length = part.trained_length;
+    text += fmt::format("\n{}  {}\n", bold(fmt::format("Part {}", one_line(part.name)), colour),
+                        dim(one_line(part.model_type), colour));
+    add_groups(text, part.groups, alone, "");
   }
   const auto add_list = [&](std::string_view title, const std::vector<std::string>& list) {
     if (list.empty()) return;
@@ -239,6 +365,14 @@ std::string as_text(const Model& model) {
       }
     }
   };
+  if (!found.engine.empty()) add_list(fmt::format("In {}", found.engine), engine_lines(found));
+  std::vector<std::string> tables;
+  for (const PositionTable& table : found.tables) {
+    tables.push_back(fmt::format(
+        "{}, {} ({})", table.name,
+        table.shape.empty() ? "shape not read" : fmt::format("{}", fmt::join(table.shape, " x ")), table.file));
+  }
+  add_list("Tables", tables);
   add_list("Warnings", model.warnings);
   add_list("Assumed", model.assumed);
   add_list("Also", model.notes);
@@ -251,30 +385,45 @@ Verb inspect_verb(Command program) {
   Verb verb;
   verb.name = "inspect";
   verb.summary = "what a model's own files say of position";
-  verb.usage = "PATH [--json]";
+  verb.usage = "PATH [--engine NAME] [--json]";
   verb.details =
-      "PATH is a config.json of Hugging Face, a folder that holds one, or a .gguf file. Says which scheme is on "
-      "which "
-      "layers, with layout, base, scaling, magnitude and lengths; which keys are ignored, renamed or contradict each "
-      "other; and what was assumed because the file does not say it. A model_type or rope_type that is unknown is an "
-      "error, never a guess.";
+      "PATH is a config.json of Hugging Face, a folder that holds one, or a .gguf file. Shows which scheme is on which "
+      "layers of every part of the model, with layout, base, scaling, magnitude, window, mask and lengths; which keys "
+      "are ignored, renamed or contradict each other; and what was assumed because the file does not say it. A key "
+      "that the file omits has its class's default in transformers 5.16. Of a folder it also lists the tables that "
+      "model.safetensors.index.json or model.safetensors hold, and warns where they contradict the config. With "
+      "--engine it adds what that engine would do. An unknown model_type or rope_type is an error, never a guess.";
   verb.examples =
       "posenc inspect config.json\n"
       "posenc inspect model.gguf\n"
+      "posenc inspect config.json --engine vllm\n"
       "posenc inspect ./my-model --json";
   verb.command = program.add_subcommand(verb.name);
   struct Flags {
-    std::string path;
+    std::string path, engine;
     bool json = false;
   };
   auto flags = std::make_shared<Flags>();
   verb.command.add_option("PATH", flags->path);
+  verb.command
+      .add_option("--engine", flags->engine,
+                  fmt::format("show what this engine would do: {}", fmt::join(known_engines(), ", ")))
+      .type_name("NAME");
   verb.command.add_flag("--json", flags->json, "one JSON document");
   verb.run = [flags, verb] {
     refuse_leftovers(verb.command);
     if (flags->path.empty()) refuse("inspect: the model is missing (posenc inspect config.json)");
-    const Model model = model_from(flags->path);
-    print(flags->json ? as_json(model, flags->path) : as_text(model));
+    Inspection found{model_from(flags->path), flags->path};
+    if (is_directory(flags->path)) {
+      found.tables = tables_from(flags->path);
+      check_tables(found.model, found.tables);
+    }
+    if (!flags->engine.empty()) {
+      found.engine = flags->engine;
+      const std::vector<std::string_view> engines = {flags->engine == "hf" ? "exact" : "hf", flags->engine};
+      found.treatment = compare_engines(found.model, {.engines = engines});
+    }
+    print(flags->json ? as_json(found) : as_text(found));
     return kDone;
   };
   return verb;

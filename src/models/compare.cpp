@@ -42,6 +42,7 @@ struct Effect {
   std::size_t columns = 0;
   std::vector<std::complex<double>> turns;
   std::vector<double> biases;
+  std::vector<double> temperatures;  // of the probed tokens' queries; none: 1
   double softmax_factor = 1.0;
   double magnitude = 1.0;
 };
@@ -85,6 +86,7 @@ Effect effect_of_rope(const Treatment& t, const Rope& rope) {
           .turns = t.has_bf16_table ? turns_of<BFloat16>(form, positions, tokens)
                                     : turns_of<double>(form, positions, tokens),
           .biases = {},
+          .temperatures = {},
           .softmax_factor = form.softmax_factor,
           .magnitude = form.magnitude};
 }
@@ -94,7 +96,11 @@ Effect effect_of_bias(const Treatment& t, const Alibi& alibi) {
   if (!t.slopes.empty()) std::get<Slopes>(form.source).slopes = t.slopes;
   const std::int64_t tokens = std::ssize(t.positions);
   const Extents shape = {alibi.heads, 1, tokens};
-  Effect effect{.is_rotation = false, .columns = static_cast<std::size_t>(tokens), .turns = {}, .biases = {}};
+  Effect effect{.is_rotation = false,
+                .columns = static_cast<std::size_t>(tokens),
+                .turns = {},
+                .biases = {},
+                .temperatures = {}};
   if (t.is_absolute_bf16) {
     // slope times the key's position is minus the bias of a query at 0
     std::vector<BFloat16> rounded(static_cast<std::size_t>(alibi.heads * tokens));
@@ -114,11 +120,18 @@ Effect effect_of_bias(const Treatment& t, const Alibi& alibi) {
 
 Effect effect_of(const EngineRule& rule, const Circumstances& c) {
   Treatment treatment{.scheme = *c.group.scheme, .now = {.length = c.length}, .positions = probed(c.length)};
+  treatment.temperature = c.group.temperature;
   rule.change(treatment, c);
-  Effect effect = std::holds_alternative<Alibi>(treatment.scheme)
-                      ? effect_of_bias(treatment, std::get<Alibi>(treatment.scheme))
-                      : effect_of_rope(treatment, std::get<Rope>(treatment.scheme));
+  Effect effect;
+  if (const auto* const alibi = std::get_if<Alibi>(&treatment.scheme)) effect = effect_of_bias(treatment, *alibi);
+  if (const auto* const rope = std::get_if<Rope>(&treatment.scheme)) effect = effect_of_rope(treatment, *rope);
   effect.softmax_factor = c.group.softmax_factor;
+  for (const std::int64_t position : treatment.positions) {
+    if (!treatment.temperature) break;
+    const Temperature& t = *treatment.temperature;
+    effect.temperatures.push_back(1 + t.scale * std::log1p(std::floor(static_cast<double>(position + t.shift) /
+                                                                      static_cast<double>(t.length))));
+  }
   return effect;
 }
 
@@ -130,21 +143,30 @@ void measure(EngineAnswer& answer, const Effect& effect, const Effect& reference
   for (std::size_t i = 0; i < effect.biases.size(); ++i) {
     keep_larger(answer.score, std::fabs(effect.biases[i] - reference.biases[i]));
   }
-  for (std::size_t i = 0; i < effect.turns.size(); ++i) {
-    const std::complex<double> one = effect.turns[i], other = reference.turns[i];
+  for (std::size_t i = 0; i < effect.temperatures.size(); ++i) {
+    keep_larger(answer.score, std::fabs(effect.temperatures[i] - reference.temperatures[i]));
+  }
+  if (effect.turns.empty()) return;
+  // a pair that one of them leaves alone is not rotated there
+  const std::size_t most = std::max(effect.columns, reference.columns);
+  const auto turn = [](const Effect& e, std::size_t token, std::size_t pair) {
+    return pair < e.columns ? e.turns[token * e.columns + pair] : std::complex<double>(e.magnitude, 0);
+  };
+  const std::size_t tokens = effect.turns.size() / effect.columns;
+  for (std::size_t i = 0; i < tokens * most; ++i) {
+    const std::complex<double> one = turn(effect, i / most, i % most), other = turn(reference, i / most, i % most);
     keep_larger(answer.wave, std::max(std::fabs(one.real() - other.real()), std::fabs(one.imag() - other.imag())));
     keep_larger(answer.angle, std::fabs(std::arg(one * std::conj(other))));
   }
-  const std::size_t pairs = effect.columns, last = effect.turns.size() - pairs;
-  for (std::size_t token = 0; token < effect.turns.size(); token += pairs) {
+  for (std::size_t token = 0; token < tokens; ++token) {
     double difference = 0;
-    for (std::size_t i = 0; i < pairs; ++i) {
+    for (std::size_t i = 0; i < most; ++i) {
       const auto score = [&](const Effect& e) {
-        return e.softmax_factor * (e.turns[last + i] * std::conj(e.turns[token + i])).real();
+        return e.softmax_factor * (turn(e, tokens - 1, i) * std::conj(turn(e, token, i))).real();
       };
       difference += score(effect) - score(reference);
     }
-    keep_larger(answer.score, std::fabs(difference) / static_cast<double>(pairs));
+    keep_larger(answer.score, std::fabs(difference) / static_cast<double>(most));
   }
 }
 
@@ -163,7 +185,14 @@ std::vector<EngineAnswer> answers_on(const Subject& subject, const Circumstances
   for (const std::string_view engine : engines) {
     for (const EngineRule& rule : engine_rules()) {
       if (rule.subject != subject.name || rule.engine != engine) continue;
-      EngineAnswer answer{engine, rule.what, rule.source, rule.change != nullptr};
+      EngineAnswer answer{.engine = engine, .what = rule.what, .source = rule.source};
+      answer.is_able = rule.change != nullptr;
+      answer.since = rule.since;
+      for (const EngineVersion& one : engine_versions()) {
+        if (one.engine != engine) continue;
+        answer.version = one.version;
+        answer.date = one.date;
+      }
       if (answer.is_able) {
         const Effect effect = effect_of(rule, c);
         if (!reference) reference = effect;
@@ -205,6 +234,41 @@ std::vector<std::string_view> known_engines() {
   return names;
 }
 
+namespace {
+
+// 2026, 2026-05 or 2026-05-19.
+bool is_date(std::string_view text) {
+  if (text.size() != 4 && text.size() != 7 && text.size() != 10) return false;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const bool is_bar = i == 4 || i == 7;
+    if (is_bar ? text[i] != '-' : text[i] < '0' || text[i] > '9') return false;
+  }
+  return true;
+}
+
+bool concerns_any(const Subject& subject, const Model& model) {
+  return std::any_of(model.groups.begin(), model.groups.end(), [&](const LayerGroup& group) {
+    return subject.concerns({model, group, kUsualLength});
+  });
+}
+
+}  // namespace
+
+std::vector<EngineChange> engine_changes(std::string_view since, const Model* model) {
+  if (!is_date(since)) raise(fmt::format("compare: the day must be as 2026-05-19 but is '{}'", excerpt(since)));
+  std::vector<EngineChange> changes;
+  for (const Subject& subject : subjects()) {
+    if (model != nullptr && !concerns_any(subject, *model)) continue;
+    for (const EngineRule& rule : engine_rules()) {
+      if (rule.subject != subject.name || rule.since.empty() || rule.since < since) continue;
+      changes.push_back({rule.since, rule.engine, subject.name, subject.title, rule.what, rule.before, rule.source});
+    }
+  }
+  std::stable_sort(changes.begin(), changes.end(),
+                   [](const EngineChange& one, const EngineChange& other) { return one.date > other.date; });
+  return changes;
+}
+
 EngineComparison compare_engines(const Model& model, const CompareOptions& options) {
   const std::span<const std::string_view> engines = options.engines.empty() ? default_engines() : options.engines;
   check_engines(engines);
@@ -220,7 +284,8 @@ EngineComparison compare_engines(const Model& model, const CompareOptions& optio
     for (const Subject& subject : subjects()) {
       if (!subject.concerns(c)) continue;
       EngineTopic topic{.name = subject.name, .title = subject.title, .sentence = subject.sentence};
-      topic.is_rotation = std::holds_alternative<Rope>(*group.scheme);
+      topic.is_rotation =
+          std::holds_alternative<Rope>(*group.scheme) && subject.name != std::string_view("temperature");
       topic.layers = layer_ranges(group.layers);
       topic.layer_type = group.layer_type;
       topic.engines = answers_on(subject, c, engines, options.tolerance);

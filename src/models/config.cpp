@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "formats/excerpt.h"
@@ -17,25 +18,77 @@ std::optional<double> as_number(const Json& json) {
   return std::nullopt;
 }
 
+// A member of an object, or of one within it: "attn_config.alibi".
+const Json* member(const Json* object, std::string_view key) {
+  if (object == nullptr) return nullptr;
+  const std::size_t dot = key.find('.');
+  const Json* const json = object->find(key.substr(0, dot));
+  return json == nullptr || dot == std::string_view::npos ? json : json->find(key.substr(dot + 1));
+}
+
+// The family's own name of a common key, or "".
+std::string_view own_name(const Config& config, std::string_view key) {
+  const Json* const names = config.defaults == nullptr ? nullptr : config.defaults->find("names");
+  const Json* const name = names == nullptr ? nullptr : names->find(key);
+  return name == nullptr ? "" : std::string_view(*name->as<std::string>());
+}
+
+const Json* in_file(const Config& config, std::string_view key) {
+  const Json* json = member(config.object, key);
+  if (const std::string_view own = own_name(config, key); json == nullptr && !own.empty()) {
+    json = member(config.object, own);
+  }
+  return json;
+}
+
+const Json* in_defaults(const Config& config, std::string_view key) {
+  const Json* json = member(config.defaults, key);
+  if (const std::string_view own = own_name(config, key); json == nullptr && !own.empty()) {
+    json = member(config.defaults, own);
+  }
+  return json;
+}
+
+bool is_null(const Json& json) { return json.as<std::nullptr_t>() != nullptr; }
+
+// Where a value that is used was not in the file, the reader of the answer is told.
+void note_default(const Config& config, std::string_view key, const Json& value) {
+  if (config.assumed == nullptr || in_file(config, key) != nullptr) return;
+  say(*config.assumed,
+      fmt::format("{}{} = {} (the family's default; not given)", config.place, key, excerpt(dump_json(value))));
+}
+
 template <class Rule> std::optional<double> number_by(const Config& config, std::string_view key,
                                                       std::string_view words, const Rule& rule) {
   const Json* const json = find(config, key);
   if (json == nullptr) return std::nullopt;
   const std::optional<double> number = as_number(*json);
   if (!number || !std::isfinite(*number) || !rule(*number)) refuse(config, key, words);
+  note_default(config, key, *json);
   return number;
 }
 
 }  // namespace
 
+void say(std::vector<std::string>& list, std::string text) {
+  if (std::find(list.begin(), list.end(), text) == list.end()) list.push_back(std::move(text));
+}
+
 const Json* find(const Config& config, std::string_view key) {
-  const std::size_t dot = key.find('.');
-  const Json* json = config.object->find(key.substr(0, dot));
-  if (json != nullptr && dot != std::string_view::npos) json = json->find(key.substr(dot + 1));
-  return json == nullptr || json->as<std::nullptr_t>() != nullptr ? nullptr : json;
+  const Json* json = in_file(config, key);
+  if (json == nullptr) json = in_defaults(config, key);
+  return json == nullptr || is_null(*json) ? nullptr : json;
+}
+
+bool is_given(const Config& config, std::string_view key) {
+  const Json* const json = in_file(config, key);
+  return json != nullptr && !is_null(*json);
 }
 
 std::string_view first_of(const Config& config, std::initializer_list<std::string_view> keys) {
+  for (const std::string_view key : keys) {
+    if (!key.empty() && is_given(config, key)) return key;
+  }
   for (const std::string_view key : keys) {
     if (!key.empty() && find(config, key) != nullptr) return key;
   }
@@ -78,6 +131,7 @@ std::optional<std::string> text(const Config& config, std::string_view key) {
   if (json == nullptr) return std::nullopt;
   const auto* const value = json->as<std::string>();
   if (value == nullptr) refuse(config, key, "a text");
+  note_default(config, key, *json);
   return *value;
 }
 
@@ -86,6 +140,7 @@ std::optional<bool> flag(const Config& config, std::string_view key) {
   if (json == nullptr) return std::nullopt;
   const auto* const value = json->as<bool>();
   if (value == nullptr) refuse(config, key, "true or false");
+  note_default(config, key, *json);
   return *value;
 }
 
@@ -100,6 +155,22 @@ std::optional<std::vector<double>> numbers(const Config& config, std::string_vie
     if (!value || !std::isfinite(*value)) refuse(config, key, "a list of numbers");
     values.push_back(*value);
   }
+  note_default(config, key, *json);
+  return values;
+}
+
+std::optional<std::vector<std::string>> texts(const Config& config, std::string_view key) {
+  const Json* const json = find(config, key);
+  if (json == nullptr) return std::nullopt;
+  const auto* const array = json->as<Json::Array>();
+  if (array == nullptr) refuse(config, key, "a list of texts");
+  std::vector<std::string> values;
+  for (const Json& one : *array) {
+    const auto* const value = one.as<std::string>();
+    if (value == nullptr) refuse(config, key, "a list of texts");
+    values.push_back(excerpt(*value));
+  }
+  note_default(config, key, *json);
   return values;
 }
 
@@ -107,11 +178,12 @@ std::optional<Config> nested(const Config& config, std::string_view key) {
   const Json* const json = find(config, key);
   if (json == nullptr) return std::nullopt;
   if (json->as<Json::Object>() == nullptr) refuse(config, key, "an object or null");
-  return Config{json, fmt::format("{}{}: ", config.place, key)};
+  return Config{.object = json, .place = fmt::format("{}{}: ", config.place, key)};
 }
 
-bool holds(const Config& config, std::string_view condition) {
-  if (condition.empty()) return true;
+namespace {
+
+bool holds_one(const Config& config, std::string_view condition) {
   const bool negated = condition.front() == '!';
   if (negated) condition.remove_prefix(1);
   const std::size_t equals = condition.find('=');
@@ -119,11 +191,22 @@ bool holds(const Config& config, std::string_view condition) {
   bool answer = json != nullptr;
   if (answer && equals != std::string_view::npos) {
     const auto* const value = json->as<std::string>();
-    answer = value != nullptr && *value == condition.substr(equals + 1);
+    answer = (value != nullptr ? *value : dump_json(*json)) == condition.substr(equals + 1);
   } else if (answer && json->as<bool>() != nullptr) {
     answer = *json->as<bool>();
   }
   return answer != negated;
+}
+
+}  // namespace
+
+bool holds(const Config& config, std::string_view conditions) {
+  while (!conditions.empty()) {
+    const std::string_view one = conditions.substr(0, conditions.find(' '));
+    if (!one.empty() && !holds_one(config, one)) return false;
+    conditions.remove_prefix(std::min(conditions.size(), one.size() + 1));
+  }
+  return true;
 }
 
 }  // namespace posenc::models

@@ -11,15 +11,23 @@
 
 namespace posenc::models {
 
-/// A JSON object of a config, and how messages say where it stands: "" for the outermost, else "rope_scaling: ".
+/// A JSON object of a config, and how messages name its place: "" for the outermost, else "rope_scaling: ".
 struct Config {
   const Json* object = nullptr;
   std::string place = {};
+  const Json* defaults = nullptr;               ///< of its class, for keys that the file does not have (classes.h)
+  std::vector<std::string>* assumed = nullptr;  ///< where the readers of numbers and texts note a default they took
 };
 
-/// The value of a key, or of "outer.inner"; nullptr where it is missing or null, which configs use for the same.
+/// Adds a text to a list that does not have it yet.
+void say(std::vector<std::string>& list, std::string text);
+
+/// The value of a key, of the family's own name for it, or of "outer.inner"; nullptr where it is missing or null. A
+/// key that the file has as null has no default: transformers takes null for a value too.
 const Json* find(const Config& config, std::string_view key);
-/// The first of these keys that has a value, or "".
+/// Whether the file itself has the key with a value.
+bool is_given(const Config& config, std::string_view key);
+/// The first of these keys that the file gives, else the first that has a default, else "".
 std::string_view first_of(const Config& config, std::initializer_list<std::string_view> keys);
 
 /// Throws: Error "PLACEkey must be RULE but is VALUE".
@@ -35,10 +43,11 @@ std::optional<std::int64_t> integer(const Config& config, std::string_view key, 
 std::optional<std::string> text(const Config& config, std::string_view key);
 std::optional<bool> flag(const Config& config, std::string_view key);
 std::optional<std::vector<double>> numbers(const Config& config, std::string_view key);
+std::optional<std::vector<std::string>> texts(const Config& config, std::string_view key);
 /// A nested object. Throws: Error for anything that is neither an object nor null.
 std::optional<Config> nested(const Config& config, std::string_view key);
 
-/// "key" (there and not false), "key=value", "!key", "!key=value"; "" always holds.
-bool holds(const Config& config, std::string_view condition);
+/// "key" (there and not false), "key=value", "!key", "!key=value", several divided by spaces; "" always holds.
+bool holds(const Config& config, std::string_view conditions);
 
 }  // namespace posenc::models

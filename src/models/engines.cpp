@@ -22,8 +22,7 @@ const Alibi* alibi_of(const Circumstances& c) {
   return c.group.scheme ? std::get_if<Alibi>(&*c.group.scheme) : nullptr;
 }
 
-// ------------------------------------------------------------------------------------------- which models it
-// concerns
+// ---------------------------------------------------------------------------------------- which models it concerns
 
 template <class S> bool has_scaling(const Circumstances& c) { return scaling_of<S>(c) != nullptr; }
 bool is_rope(const Circumstances& c) { return rope_of(c) != nullptr; }
@@ -41,6 +40,9 @@ bool has_odd_heads(const Circumstances& c) {
   return alibi_of(c) != nullptr && !std::has_single_bit(static_cast<std::uint64_t>(alibi_of(c)->heads));
 }
 bool has_rounded_slopes(const Circumstances& c) { return alibi_of(c) != nullptr && alibi_of(c)->round_bf16; }
+bool has_other_base(const Circumstances& c) { return is_rope(c) && c.model.other_base.has_value(); }
+bool has_other_dims(const Circumstances& c) { return is_rope(c) && c.model.other_rotary_dim.has_value(); }
+bool has_temperature(const Circumstances& c) { return c.group.temperature.has_value(); }
 bool is_bloom(const Circumstances& c) { return alibi_of(c) != nullptr && c.model.model_type == "bloom"; }
 
 constexpr auto kSubjects = std::to_array<Subject>({
@@ -69,6 +71,11 @@ constexpr auto kSubjects = std::to_array<Subject>({
      has_rounded_slopes},
     {"alibi-position", "ALiBi: absolute or relative",
      "A bias by the key's position equals one by distance after the softmax, but not once it is rounded.", is_bloom},
+    {"base-key", "Base: which key", "The config has the base in a key that engines do not all read.", has_other_base},
+    {"rotary-dim", "Rotary dimensions: which key",
+     "The config has the number of rotary dimensions in a key that engines do not all read.", has_other_dims},
+    {"temperature", "Query temperature",
+     "Queries are multiplied by a factor that grows with the logarithm of their position.", has_temperature},
     {"angle-precision", "Angle precision",
      "The same angle is computed with different roundings, which grow with position.", is_rope},
 });
@@ -88,9 +95,8 @@ void by_whole_factor(Treatment& t, const Circumstances&) {
   auto& scaling = scaling_in<LongropeScaling>(t);
   scaling.factor = std::max(1.0, std::floor(scaling.factor));
 }
-void by_factor_times_trained(Treatment& t, const Circumstances&) {
-  const auto& scaling = scaling_in<DynamicScaling>(t);
-  t.now.length = static_cast<std::int64_t>(scaling.factor * static_cast<double>(scaling.original_length));
+void by_trained_length(Treatment& t, const Circumstances&) {
+  t.now.length = scaling_in<DynamicScaling>(t).original_length;
 }
 void without_scaling(Treatment& t, const Circumstances&) { std::get<Rope>(t.scheme).scaling = NoScaling{}; }
 
@@ -101,6 +107,25 @@ void by_factor_alone(Treatment& t, const Circumstances&) {
 void by_attn_factor(Treatment& t, const Circumstances& c) {
   by_factor_alone(t, c);
   t.magnitude_factor = c.model.attn_factor.value_or(1.0);
+}
+// The converter writes yarn_log_multiplier for these families alone, and the loader then divides by mscale_all_dim.
+void by_factor_or_log_multiplier(Treatment& t, const Circumstances& c) {
+  const auto& yarn = scaling_in<YarnScaling>(t);
+  const bool is_mistral = c.model.model_type == "ministral3" || c.model.model_type == "mistral3";
+  if (is_mistral && yarn.mscale_all_dim && !yarn.attention_factor) {
+    scaling_in<YarnScaling>(t).mscale = 1.0;
+    return;
+  }
+  by_factor_alone(t, c);
+}
+void with_other_base(Treatment& t, const Circumstances& c) { std::get<Rope>(t.scheme).base = *c.model.other_base; }
+void with_other_dims(Treatment& t, const Circumstances& c) {
+  std::get<Rope>(t.scheme).dims = *c.model.other_rotary_dim;
+}
+// llama.cpp has Llama 4's numbers in its code.
+void with_llama4_temperature(Treatment& t, const Circumstances&) {
+  if (t.temperature && t.temperature->shift == 1)
+    t.temperature = Temperature{.scale = 0.1, .length = 8192, .shift = 1};
 }
 void with_whole_ramp(Treatment& t, const Circumstances&) { scaling_in<YarnScaling>(t).truncate = true; }
 
@@ -158,8 +183,9 @@ constexpr auto kRules = std::to_array<EngineRule>({
     {"longrope-magnitude", "ctranslate2", "of the ratio cut to a whole number", by_whole_factor, kCtRope},
 
     {"dynamic-ntk", "hf", "the longest sequence so far", as_the_config_says, kHfRope},
-    {"dynamic-ntk", "vllm", "trained length times factor, whatever the sequence", by_factor_times_trained,
-     "https://github.com/vllm-project/vllm/issues/3488"},
+    {"dynamic-ntk", "vllm", "that of max_position_embeddings, whatever the sequence: the base stays as it is",
+     by_trained_length, "https://github.com/vllm-project/vllm/pull/41277", "2026-05-19",
+     "trained length times factor, whatever the sequence"},
     {"dynamic-ntk", "llama.cpp", "none: its files have no such scaling", without_scaling, kLlamaContext},
     {"dynamic-ntk", "ctranslate2", "its converter refuses this scaling", nullptr, kCtConverter},
 
@@ -168,19 +194,23 @@ constexpr auto kRules = std::to_array<EngineRule>({
     {"yarn-magnitude", "vllm",
      "0.1 ln(factor) + 1 times attn_factor; drops HF's keys (before pull request 56446, September 2026)",
      by_attn_factor, "https://github.com/vllm-project/vllm/pull/48351"},
-    {"yarn-magnitude", "llama.cpp", "0.1 ln(factor) + 1, times rope.scaling.attn_factor where the file has it",
-     by_factor_alone, "https://github.com/ggml-org/llama.cpp/pull/17945"},
+    {"yarn-magnitude", "llama.cpp",
+     "0.1 ln(factor) + 1, times rope.scaling.attn_factor where the file has it; for Ministral 3 divided by that of "
+     "mscale_all_dim, which its converter writes as yarn_log_multiplier",
+     by_factor_or_log_multiplier, "https://github.com/ggml-org/llama.cpp/pull/18006", "2025-12-14",
+     "another order of the same factors, repaired as a regression"},
     {"yarn-magnitude", "ctranslate2", "its converter refuses this scaling", nullptr, kCtConverter},
 
     {"yarn-ramp", "hf", "not rounded; but rounded where truncate stands in the parameters of one layer type",
      as_the_config_says, kHfRope},
-    {"yarn-ramp", "vllm", "not rounded", as_the_config_says, "https://github.com/vllm-project/vllm/pull/28244"},
+    {"yarn-ramp", "vllm", "not rounded", as_the_config_says, "https://github.com/vllm-project/vllm/pull/28244",
+     "2025-11-20", "always rounded to whole pairs"},
     {"yarn-ramp", "llama.cpp", "always rounded to whole pairs", with_whole_ramp,
      "https://github.com/ggml-org/llama.cpp/blob/master/ggml/src/ggml.c"},
     {"yarn-ramp", "ctranslate2", "its converter refuses this scaling", nullptr, kCtConverter},
 
-    {"mrope-advance", "hf", "by the larger of height and width: 4 on (since February 2026)", by_height_and_width,
-     "https://github.com/huggingface/transformers/pull/43972"},
+    {"mrope-advance", "hf", "by the larger of height and width: 4 on", by_height_and_width,
+     "https://github.com/huggingface/transformers/pull/43972", "2026-02-24", "by the longest of all axes: 16 on"},
     {"mrope-advance", "vllm", "by the longest of all axes, time too: 16 on", by_longest_axis,
      "https://github.com/vllm-project/vllm/blob/main/vllm/model_executor/layers/rotary_embedding/mrope.py"},
 
@@ -216,6 +246,27 @@ constexpr auto kRules = std::to_array<EngineRule>({
      "https://github.com/ggml-org/llama.cpp/blob/master/ggml/src/ggml-cpu/ops.cpp"},
     {"alibi-position", "ctranslate2", "slope times the key's position, in float32", as_the_config_says, kCtRope},
 
+    {"base-key", "hf", "rope_theta, or its default", as_the_config_says,
+     "https://github.com/huggingface/transformers/tree/main/src/transformers/models/dbrx"},
+    {"base-key", "vllm", "attn_config.rope_theta", with_other_base,
+     "https://github.com/vllm-project/vllm/blob/main/vllm/model_executor/models/dbrx.py"},
+    {"base-key", "llama.cpp", "attn_config.rope_theta, when the file is converted", with_other_base,
+     "https://github.com/ggml-org/llama.cpp/blob/master/conversion/dbrx.py"},
+
+    {"rotary-dim", "hf", "partial_rotary_factor, or the whole head", as_the_config_says,
+     "https://github.com/huggingface/transformers/tree/main/src/transformers/models/minimax_m2"},
+    {"rotary-dim", "vllm", "rotary_dim", with_other_dims,
+     "https://github.com/vllm-project/vllm/blob/main/vllm/model_executor/models/minimax_m2.py"},
+    {"rotary-dim", "llama.cpp", "rotary_dim, when the file is converted", with_other_dims,
+     "https://github.com/ggml-org/llama.cpp/blob/master/conversion/minimax.py"},
+
+    {"temperature", "hf", "as the config says, in float32", as_the_config_says,
+     "https://github.com/huggingface/transformers/tree/main/src/transformers/models/llama4"},
+    {"temperature", "vllm", "as the config says", as_the_config_says,
+     "https://github.com/vllm-project/vllm/pull/28145", "2025-11-06", "Llama 4's alone; none for Mistral's"},
+    {"temperature", "llama.cpp", "Llama 4: 0.1 and 8192 whatever the config says; Mistral: as the file says",
+     with_llama4_temperature, "https://github.com/ggml-org/llama.cpp/blob/master/src/models/llama4.cpp"},
+
     {"angle-precision", "hf", "position times frequency in float32", with_hf_angles, kHfRope},
     {"angle-precision", "vllm", "the same, its cosines and sines kept in the model's bfloat16", with_bf16_table,
      "https://github.com/vllm-project/vllm/blob/main/vllm/model_executor/layers/rotary_embedding/base.py"},
@@ -227,6 +278,16 @@ constexpr auto kRules = std::to_array<EngineRule>({
 
 }  // namespace
 
+std::span<const EngineVersion> engine_versions() noexcept {
+  static constexpr auto kVersions = std::to_array<EngineVersion>({
+      {"hf", "transformers 5.16.0.dev0 (d56c55bf)", "2026-08-21"},
+      {"vllm", "a014e35f", "2026-08-22"},
+      {"llama.cpp", "b21e4de7", "2026-08-22"},
+      {"ctranslate2", "4", "2026-08"},
+      {"mlx", "before pull request 3071", "2026-01"},
+  });
+  return kVersions;
+}
 std::span<const Subject> subjects() noexcept { return kSubjects; }
 std::span<const EngineRule> engine_rules() noexcept { return kRules; }
 

@@ -26,6 +26,7 @@ struct Treatment {
   bool leaves_unclaimed = false;        ///< pairs that no section claims stand still
   bool is_absolute_bf16 = false;        ///< a bias by the position of the key alone, rounded to bf16
   std::vector<double> slopes = {};      ///< instead of the scheme's own
+  std::optional<Temperature> temperature = {};
 };
 using Change = void (*)(Treatment&, const Circumstances&);
 
@@ -43,7 +44,15 @@ struct EngineRule {
   std::string_view what;
   Change change;
   std::string_view source;
+  std::string_view since = "";   ///< the day from which it holds, as 2026-05-19; "": not known, or always
+  std::string_view before = "";  ///< what the engine did until then
 };
 std::span<const EngineRule> engine_rules() noexcept;
+
+/// The version of an engine in which its rules were read.
+struct EngineVersion {
+  std::string_view engine, version, date;
+};
+std::span<const EngineVersion> engine_versions() noexcept;
 
 }  // namespace posenc::models

@@ -1,88 +1,115 @@
 #pragma once
 
 #include <cstdint>
+#include <initializer_list>
+#include <span>
 #include <string_view>
 #include <vector>
 
+#include "models/layers.h"
 #include "posenc/schemes/rope.h"
 #include "posenc/schemes/sinusoidal.h"
 
 namespace posenc::models {
 
 /// What a family does with position.
-enum class Encoding : std::uint8_t { kRope, kLearned, kSinusoidal, kNone, kAlibi, kT5, kOther };
-
-/// How a family's layers differ from each other where the config does not list them.
-enum class LayerRule : std::uint8_t {
-  kAlike,
-  kNoRopeList,      ///< no_rope_layers: 1 turns, 0 does not; else every n-th does not turn
-  kSlidingTurns,    ///< only layers with a sliding window turn; every n-th has none
-  kSlidingOrAll,    ///< the same, but all turn in a model without any window
-  kLocalGlobal,     ///< every n-th layer, counted from 1, is global; local ones have a base of their own
-  kGlobalFirst,     ///< the same, counted from 0
-  kAttentionEvery,  ///< every n-th layer is attention, the others know no position
-  kBaseList,        ///< a list with the base of each layer; 0 or null: no position
+enum class Encoding : std::uint8_t {
+  kRope,
+  kLearned,  ///< a table by position
+  kPatches,  ///< a table by image patch: (image_size / patch_size)^2 rows and `extra_rows`
+  kSinusoidal,
+  kNone,
+  kAlibi,
+  kT5,
+  kDeberta,
+  kShaw,
+  kSwin,        ///< a table by offset in a window, one group for each stage
+  kImageRope,   ///< rope over rows and columns of patches: all axes have the same number of pairs
+  kNotComputed  ///< `name` and `formula` say what it is
 };
 
-/// The facts of a family that its config does not say, or says under names of its own.
+/// How rope_parameters are read where layers differ.
+enum class RopeStyle : std::uint8_t {
+  kOne,        ///< one dictionary; by layer type only where all its keys are layer types
+  kSplit,      ///< sliding layers have a base of their own and no scaling: gemma3
+  kSplitBoth,  ///< and scaling is for both: modernbert
+  kTyped,  ///< one dictionary for each layer type, the class's own where the file has none; older keys are ignored
+};
+
+/// The facts of a family that its config does not say, or says under names of its own; read in its modeling code.
 struct Family {
   std::string_view types;      ///< model_type, several divided by spaces
-  std::string_view when = "";  ///< only where this holds: "key", "key=value", "!key"
+  std::string_view when = "";  ///< only where all of these hold: "key", "key=value", "!key", divided by spaces
   Encoding encoding = Encoding::kRope;
+  bool is_causal = true;
   // rope
   PairLayout layout = PairLayout::kHalves;
-  double base = 10000.0;              ///< where the config has none
-  double partial = 1.0;               ///< share of a head that turns, where the config has none
-  std::string_view partial_key = "";  ///< beside partial_rotary_factor
-  std::string_view dims_key = "";     ///< features that turn, as a number
-  std::int64_t dims = 0;              ///< where dims_key is missing
-  bool at_end = false;                ///< the block that turns stands at the end of a head
-  bool mscale_on_softmax = false;     ///< YaRN's mscale_all_dim also multiplies the softmax scale
-  bool unit_magnitude = false;        ///< YaRN without its magnitude
+  std::string_view halves_unless = "";  ///< halves where this flag is false: rope_interleave
+  bool reads_partial = false;           ///< partial_rotary_factor counts without any scaling too
+  std::string_view partial_key = "";    ///< beside partial_rotary_factor
+  std::string_view dims_key = "";       ///< rotary dimensions, as a number
+  bool at_end = false;                  ///< they are the last of a head
+  bool mscale_on_softmax = false;       ///< YaRN's mscale_all_dim also multiplies the softmax scale
+  bool unit_magnitude = false;          ///< YaRN without its magnitude
+  bool yarn_is_longrope = false;        ///< rope_type yarn is an older name of longrope: phi3
   std::int64_t sign = 1;
+  bool reads_sections = false;  ///< mrope_section counts
   SectionOrder section_order = SectionOrder::kChunked;
+  std::string_view sections = "";       ///< where rope_parameters have none: "24,20,20"
   bool sections_end_with_time = false;  ///< mrope_section is height, width, time
+  RopeStyle style = RopeStyle::kOne;
+  bool ignores_rope_scaling = false;  ///< the older key: the class does not read it
   std::string_view base_key = "rope_theta";
-  std::string_view global_head_key = "";  ///< size of a head in global layers
+  bool ignores_rope_theta = false;  ///< base_key alone counts at the top
+  std::string_view local_base_key = "";
+  std::string_view local_label = "", global_label = "";  ///< keys of rope_parameters, where they are no layer types
+  std::string_view global_head_key = "";                 ///< head_dim of full layers
+  std::string_view other_base_key = "", other_dims_key = "";  ///< that other engines read and transformers does not
+  std::string_view ratio_key = "";                            ///< a factor on the base
+  std::int64_t head_factor = 1;  ///< a head has this many times hidden_size / heads features
+  double image_base = 0;         ///< of kImageRope, where no key says it
   // layers
-  LayerRule rule = LayerRule::kAlike;
+  LayerRule rule = all_alike;
   std::int64_t every = 0;
   std::string_view every_key = "";
-  std::string_view local_base_key = "";
-  double local_base = 0;  ///< 0: the same
+  std::string_view layers_key = "";  ///< beside num_hidden_layers and its like
+  std::string_view window_key = "";  ///< beside sliding_window
+  bool has_sinks = false;
+  bool is_unscaled = false;              ///< scores are not divided by √D
+  std::string_view scale_key = "";       ///< the scale itself (Granite's attention_multiplier)
+  std::string_view scale_root_key = "";  ///< the scale is 1/√ of this (Gemma's query_pre_attn_scalar)
+  std::string_view softcap_key = "";
   // added vectors
   std::string_view part = "";  ///< "encoder", "decoder": a row for each
+  std::string_view width_key = "";
   Spacing spacing = Spacing::kPaper;
   WaveLayout waves = WaveLayout::kInterleaved;
+  OddWidth odd = OddWidth::kRefuse;
   std::int64_t offset = 0;           ///< unused rows in front of a learned table
   bool offset_in_table = false;      ///< max_position_embeddings counts them (RoBERTa)
   std::int64_t first_position = 0;   ///< of the first token
-  bool is_unscaled = false;          ///< scores are not divided by √D
   std::string_view length_key = "";  ///< beside max_position_embeddings and its like
-  std::string_view name = "";        ///< of a scheme that is none of the above
+  std::int64_t length = 0;           ///< where the code has it and no key
+  std::int64_t extra_rows = 1;       ///< of kPatches: class and other tokens
+  // biases
+  bool is_bidirectional = true;   ///< T5's buckets
+  std::string_view name = "";     ///< of a scheme that is not computed
+  std::string_view formula = "";  ///< of it
   std::string_view note = "";
 };
 
-/// The rows of a model_type; empty where it is unknown.
+std::span<const Family> rope_families() noexcept;
+std::span<const Family> hybrid_families() noexcept;
+std::span<const Family> added_families() noexcept;
+std::span<const Family> bias_families() noexcept;
+std::span<const Family> vision_families() noexcept;
+std::span<const Family> audio_families() noexcept;
+
+/// The rows of a model_type; empty where it is unknown. Rows whose `when` holds are parts of the model.
 std::vector<const Family*> families_of(std::string_view model_type);
 /// All of them, for suggestions.
 std::vector<std::string_view> known_model_types();
-
-/// What llama.cpp does with the weights of an architecture.
-struct Architecture {
-  std::string_view names;  ///< general.architecture, several divided by spaces
-  Encoding encoding = Encoding::kRope;
-  PairLayout layout = PairLayout::kHalves;
-  SectionOrder section_order = SectionOrder::kChunked;
-  bool at_end = false;
-  LayerRule rule = LayerRule::kAlike;
-  std::int64_t every = 0;
-  double local_base = 0;
-  std::string_view name = "";
-  std::string_view note = "";
-};
-/// nullptr where it is unknown.
-const Architecture* architecture_named(std::string_view name);
-std::vector<std::string_view> known_architectures();
+/// Whether one of the words, divided by spaces, is `wanted`.
+bool has_word(std::string_view words, std::string_view wanted);
 
 }  // namespace posenc::models

@@ -6,7 +6,7 @@
 #include <cmath>
 
 #include "formats/excerpt.h"
-#include "models/layers.h"
+#include "models/architectures.h"
 #include "models/model_groups.h"
 #include "posenc/error.h"
 #include "posenc/model.h"
@@ -36,6 +36,11 @@ struct Metadata {
     }
     return whole;
   }
+  // llama.cpp takes a factor of 0 for none
+  std::optional<double> positive_or_0(std::string_view key) const {
+    const GgufValue* const value = find(key);
+    return value != nullptr && gguf_number(*value) == 0.0 ? std::optional(0.0) : positive(key);
+  }
   std::optional<double> positive(std::string_view key) const {
     const GgufValue* const value = find(key);
     if (value == nullptr) return std::nullopt;
@@ -44,6 +49,25 @@ struct Metadata {
       refuse(key, "a number above 0", number ? fmt::format("{}", *number) : "another value");
     }
     return number;
+  }
+  // Nothing where the key is missing or no list.
+  std::optional<std::vector<double>> list(std::string_view key) const {
+    const GgufValue* const value = find(key);
+    const auto* const array = value == nullptr ? nullptr : value->as<GgufArray>();
+    if (array == nullptr) return std::nullopt;
+    std::vector<double> numbers;
+    for (const GgufValue& one : gguf_elements(*array)) {
+      const auto* const flag = one.as<bool>();
+      const auto number = flag != nullptr ? std::optional(*flag ? 1.0 : 0.0) : gguf_number(one);
+      if (!number) refuse(key, "a list of numbers", "another value");
+      numbers.push_back(*number);
+    }
+    return numbers;
+  }
+  bool is_false(std::string_view key) const {
+    const GgufValue* const value = find(key);
+    const auto* const flag = value == nullptr ? nullptr : value->as<bool>();
+    return flag != nullptr && !*flag;
   }
   std::string text(std::string_view key) const {
     const GgufValue* const value = find(key);
@@ -102,33 +126,46 @@ std::optional<Llama3Scaling> as_llama3(const Rope& rope, const std::vector<doubl
   return std::nullopt;
 }
 
-RopeScaling yarn_of(const Metadata& from, double factor, std::int64_t original) {
+RopeScaling yarn_of(const Metadata& from, const Architecture& facts, double factor, std::int64_t original) {
   YarnScaling scaling{.factor = factor, .original_length = original};
   scaling.beta_fast = from.positive("rope.scaling.yarn_beta_fast").value_or(32.0);
   scaling.beta_slow = from.positive("rope.scaling.yarn_beta_slow").value_or(1.0);
-  if (const auto extra = from.positive("rope.scaling.attn_factor"); extra && *extra != 1.0) {
-    scaling.attention_factor = *extra * (factor > 1 ? 1 + 0.1 * std::log(factor) : 1);
+  const auto at = [&](double mscale) { return factor > 1 ? 1 + 0.1 * mscale * std::log(factor) : 1.0; };
+  // llama.cpp takes mscale for 1, but for DeepSeek-V2 the same as mscale_all_dim
+  if (auto multiplier = from.positive("rope.scaling.yarn_log_multiplier")) {
+    if (facts.has_log_of_ten) *multiplier *= 10;
+    scaling.mscale_all_dim = *multiplier;
+    scaling.mscale = from.architecture == "deepseek2" ? *multiplier : 1.0;
   }
-  if (const auto multiplier = from.positive("rope.scaling.yarn_log_multiplier")) {
-    scaling.mscale = scaling.mscale_all_dim = *multiplier * 10;
+  if (const auto extra = from.positive("rope.scaling.attn_factor"); extra && *extra != 1.0) {
+    const double own = scaling.mscale_all_dim ? at(*scaling.mscale) / at(*scaling.mscale_all_dim) : at(1);
+    scaling.attention_factor = *extra * own;
   }
   return scaling;
 }
 
-void read_scaling(const Metadata& from, std::span<const std::byte> file, Rope& rope, Model& model) {
-  const std::string type = from.text("rope.scaling.type");
-  const double factor = from.positive("rope.scaling.factor").value_or(1.0);
+void read_scaling(const Metadata& from, const Architecture& facts, std::span<const std::byte> file, Rope& rope,
+                  Model& model) {
+  // without a type a factor is linear, and so is the older key
+  std::string type = from.text("rope.scaling.type");
+  if (type.empty()) type = "linear";
+  auto given = from.positive_or_0("rope.scaling.factor");
+  if (!given) given = from.positive_or_0("rope.scale_linear");
+  const double factor = given.value_or(0) > 0 ? *given : 1.0;
   const std::int64_t original =
       from.integer("rope.scaling.original_context_length").value_or(model.usable_length.value_or(0));
   if (type == "yarn") {
     if (original < 1) raise(from.full("rope.scaling.original_context_length") + " is missing, which yarn needs");
-    rope.scaling = yarn_of(from, factor, original);
+    rope.scaling = yarn_of(from, facts, factor, original);
     model.trained_length = original;
   } else if (type == "linear") {
     if (factor != 1.0) rope.scaling = LinearScaling{.factor = factor};
-  } else if (!type.empty() && type != "none" && type != "longrope") {
+  } else if (type != "none" && type != "longrope") {
     raise(fmt::format("{} {} is unknown (known are none, linear, yarn, longrope)", from.full("rope.scaling.type"),
                       quoted(type)));
+  }
+  if (const auto alpha = from.positive("rope.scaling.alpha"); alpha && from.architecture == "hunyuan_vl") {
+    rope.scaling = AlphaScaling{.alpha = *alpha};
   }
   const auto long_list = divisors(from, file, "rope_factors_long.weight", rope.dims / 2);
   const auto short_list = divisors(from, file, "rope_factors_short.weight", rope.dims / 2);
@@ -180,6 +217,7 @@ Rope rope_of(const Metadata& from, const Architecture& facts, Model& model) {
   rope.dims = *dims;
   if (facts.at_end) rope.first_dim = -rope.dims;
   if (const GgufValue* const value = from.find("rope.dimension_sections")) {
+    if (facts.sections_are_halves) rope.layout = PairLayout::kHalves;
     const auto* const array = value->as<GgufArray>();
     std::int64_t sum = 0;
     for (const GgufValue& one : array == nullptr ? std::vector<GgufValue>{} : gguf_elements(*array)) {
@@ -196,34 +234,122 @@ Rope rope_of(const Metadata& from, const Architecture& facts, Model& model) {
   return rope;
 }
 
+// Whether each layer has a window: a list, or a period.
+std::vector<bool> windows_of(const Metadata& from, const Architecture& facts, std::size_t count, Model& model) {
+  std::vector<bool> found(count, false);
+  const auto window = from.integer("attention.sliding_window");
+  constexpr std::string_view kPattern = "attention.sliding_window_pattern";
+  if (const auto list = from.list(kPattern)) {
+    for (std::size_t i = 0; i < count && i < list->size(); ++i) found[i] = (*list)[i] != 0;
+    return found;
+  }
+  const bool is_off = facts.period == 0 || (facts.needs_window && window.value_or(0) == 0) ||
+                      (facts.only_blocks > 0 && facts.only_blocks != std::ssize(found)) || window == 0;
+  if (is_off) return found;
+  const auto given = from.integer(kPattern);
+  const std::int64_t period = given.value_or(facts.period);
+  if (!given && facts.period > 1) {
+    say(model.assumed, fmt::format("{} = {} (llama.cpp's own; not given)", from.full(kPattern), facts.period));
+  }
+  for (std::size_t i = 0; i < count; ++i) {
+    const std::int64_t place = period == 0 ? 0 : static_cast<std::int64_t>(i) % period;
+    found[i] = period == 0 || (facts.is_full_first ? place != 0 : place != period - 1);
+  }
+  return found;
+}
+
+// Whether each layer is attention: a list of key heads with 0 for those that are not, or a period.
+std::vector<bool> attention_of(const Metadata& from, const Architecture& facts, std::size_t count, Model& model) {
+  std::vector<bool> found(count, true);
+  if (const auto heads = from.list("attention.head_count_kv")) {
+    for (std::size_t i = 0; i < count && i < heads->size(); ++i) found[i] = (*heads)[i] != 0;
+  }
+  if (facts.interval == 0) return found;
+  if (const auto list = from.list("attention.recurrent_layers")) {
+    for (std::size_t i = 0; i < count && i < list->size(); ++i) found[i] = (*list)[i] == 0;
+    return found;
+  }
+  const auto given = from.integer("full_attention_interval");
+  const std::int64_t interval = std::max<std::int64_t>(given.value_or(facts.interval), 1);
+  if (!given) {
+    say(model.assumed,
+        fmt::format("{} = {} (llama.cpp's own; not given)", from.full("full_attention_interval"), facts.interval));
+  }
+  // blocks at the end that predict further tokens are attention
+  const auto end = static_cast<std::int64_t>(count) - from.integer("nextn_predict_layers").value_or(0);
+  for (std::int64_t i = 0; i < end; ++i) found[static_cast<std::size_t>(i)] = (i + 1) % interval == 0;
+  return found;
+}
+
+bool is_rotated(const Metadata& from, const Architecture& facts, std::size_t layer, bool has_window,
+                bool any_window) {
+  if (facts.has_rope_switch && from.is_false("rope.scaling.finetuned")) return false;
+  if (const auto list = from.list("attention.rope_pattern"); list && layer < list->size()) return (*list)[layer] != 0;
+  const bool is_off = from.integer("attention.sliding_window") == 0;  // llama4: all rotate
+  switch (facts.unrotated) {
+    case Unrotated::kNone:
+      return true;
+    case Unrotated::kFull:
+      return has_window || !any_window;
+    case Unrotated::kEveryFourth:
+      return is_off || (layer + 1) % 4 != 0;
+    case Unrotated::kFullFrom0:
+      return !any_window || layer % 4 != 0;
+  }
+  return true;
+}
+
 void add_rope(const Metadata& from, const Architecture& facts, std::span<const std::byte> file, Model& model) {
   Rope rope = rope_of(from, facts, model);
-  read_scaling(from, file, rope, model);
-  Rope local{.dims = rope.dims, .base = rope.base, .layout = rope.layout};
-  if (facts.local_base > 0) local.base = from.positive("rope.freq_base_swa").value_or(facts.local_base);
+  Rope local = rope;
+  read_scaling(from, facts, file, rope, model);
+  if (!facts.is_local_unscaled) local.scaling = rope.scaling;
+  local.base = from.positive("rope.freq_base_swa").value_or(facts.local_base > 0 ? facts.local_base : rope.base);
+  if (const auto dims = from.integer("rope.dimension_count_swa"); dims && *dims >= 2 && *dims % 2 == 0) {
+    local.dims = *dims;
+  }
+  const std::int64_t blocks = from.integer("block_count").value_or(0);
+  if (blocks > 4096) from.refuse("block_count", "at most 4096", std::to_string(blocks));
+  const auto count = static_cast<std::size_t>(blocks);
+  const std::vector<bool> windows = windows_of(from, facts, count, model);
+  const std::vector<bool> attention = attention_of(from, facts, count, model);
+  const bool any_window = std::find(windows.begin(), windows.end(), true) != windows.end();
+  const auto ratios = from.list("attention.compress_ratios");  // deepseek4
 
-  Remarks remarks;
-  const Json empty(Json::Object{});
-  const Family rule{.types = "", .rule = facts.rule, .every = facts.every};
-  // A window says that layers differ, which only the rule of exaone4 asks for.
-  const Json window(Json::Object{{"sliding_window", 1}});
-  const bool has_window = from.integer("attention.sliding_window").value_or(0) > 0;
-  const std::int64_t count = from.integer("block_count").value_or(0);
-  if (count > 4096) from.refuse("block_count", "at most 4096", std::to_string(count));
-  std::vector<GroupedLayer> layers;
-  for (const Layer& layer : layers_of({has_window ? &window : &empty}, rule, count, remarks)) {
-    const bool is_local = facts.rule == LayerRule::kLocalGlobal && layer.type == "sliding_attention";
-    const Scheme scheme = !layer.turns ? Scheme(None{}) : is_local ? Scheme(local) : Scheme(rope);
-    layers.push_back({std::ssize(layers), layer.type, scheme});
+  std::vector<LayerGroup> layers;
+  for (std::size_t i = 0; i < std::max<std::size_t>(count, 1); ++i) {
+    const bool has_window = i < count && windows[i], is_attention = i >= count || attention[i];
+    LayerGroup group;
+    group.layers = {count == 0 ? -1 : static_cast<std::int64_t>(i)};
+    if (count > 0 && !is_attention) {
+      group.layer_type = "linear_attention";
+      set_scheme(group, None{});
+      layers.push_back(std::move(group));
+      continue;
+    }
+    group.layer_type = has_window ? "sliding_attention" : "full_attention";
+    group.is_causal = facts.is_causal;
+    group.has_sinks = facts.has_sinks;
+    if (has_window) group.window = from.integer("attention.sliding_window");
+    if (const auto cap = from.positive_or_0("attn_logit_softcapping")) group.softcap = *cap;
+    if (const auto scale = from.positive_or_0("attention.scale"); scale && *scale > 0) group.scale = *scale;
+    Rope one = has_window ? local : rope;
+    if (ratios && i < ratios->size()) {
+      if ((*ratios)[i] == 0) one.scaling = NoScaling{};
+      if ((*ratios)[i] != 0) one.base = from.positive("attention.compress_rope_freq_base").value_or(one.base);
+      if (auto* const yarn = std::get_if<YarnScaling>(&one.scaling)) yarn->attention_factor = 1.0;
+    }
+    if (is_rotated(from, facts, i, has_window, any_window)) {
+      set_scheme(group, one);
+      if (facts.has_log_of_ten && std::holds_alternative<YarnScaling>(one.scaling)) {
+        group.softmax_factor = prepare(one).softmax_factor;
+      }
+    } else {
+      set_scheme(group, None{});
+    }
+    layers.push_back(std::move(group));
   }
-  if (layers.empty()) layers.push_back({-1, "", rope});
-  for (const std::string& text : remarks.assumed) say(model.assumed, text);
-  for (LayerGroup& group : grouped(layers)) {
-    const auto* const one = std::get_if<Rope>(&*group.scheme);
-    const bool is_yarn = one != nullptr && std::holds_alternative<YarnScaling>(one->scaling);
-    if (is_yarn) group.softmax_factor = prepare(*one).softmax_factor;
-    model.groups.push_back(std::move(group));
-  }
+  for (LayerGroup& group : grouped(std::move(layers))) model.groups.push_back(std::move(group));
 }
 
 }  // namespace
@@ -240,38 +366,37 @@ Model read_model(const GgufHead& head, std::span<const std::byte> file) {
   }
   model.trained_length = model.usable_length = from.integer("context_length");
   if (!facts->note.empty()) model.notes.emplace_back(facts->note);
-  if (facts->encoding == Encoding::kRope) {
+  const std::int64_t blocks = from.integer("block_count").value_or(0);
+  const bool is_alibi =
+      facts->encoding == Encoding::kAlibi || (facts->alibi_blocks > 0 && blocks == facts->alibi_blocks);
+  if (facts->encoding == Encoding::kRope && !is_alibi) {
     add_rope(from, *facts, file, model);
-    check_groups(model);
+    check_groups(model.groups, model.trained_length);
     return model;
   }
   LayerGroup group;
-  for (std::int64_t i = 0; i < std::min<std::int64_t>(from.integer("block_count").value_or(0), 4096); ++i) {
-    group.layers.push_back(i);
-  }
-  const std::int64_t heads = from.integer("attention.head_count").value_or(8);
-  switch (facts->encoding) {
-    case Encoding::kLearned:
-      group.scheme = Learned{.rows = model.trained_length.value_or(512),
-                             .width = from.integer("embedding_length").value_or(512)};
-      group.scheme_name = Learned::name;
-      break;
-    case Encoding::kAlibi:
-      name_scheme(group, {{"scheme", "alibi"},
-                          {"heads", heads},
-                          {"max_bias", from.positive("attention.max_alibi_bias").value_or(8.0)}});
-      break;
-    case Encoding::kT5:
-      group.is_unscaled = true;
-      name_scheme(group, {{"scheme", "t5"},
-                          {"heads", heads},
-                          {"buckets", from.integer("attention.relative_buckets_count").value_or(32)}});
-      break;
-    case Encoding::kNone:
-      name_scheme(group, {{"scheme", "none"}});
-      break;
-    default:
-      group.scheme_name = facts->name;
+  group.is_causal = facts->is_causal;
+  for (std::int64_t i = 0; i < std::min<std::int64_t>(blocks, 4096); ++i) group.layers.push_back(i);
+  const auto needed = [&](std::string_view key) {
+    const auto value = from.integer(key);
+    if (!value || *value < 1) raise(from.full(key) + " is missing");
+    return *value;
+  };
+  if (is_alibi) {
+    set_scheme(group, Alibi{.heads = needed("attention.head_count"),
+                            .max_bias = from.positive("attention.max_alibi_bias").value_or(8.0)});
+  } else if (facts->encoding == Encoding::kLearned) {
+    set_scheme(group, Learned{.rows = needed("context_length"), .width = needed("embedding_length")});
+  } else if (facts->encoding == Encoding::kT5) {
+    group.is_unscaled = true;
+    set_scheme(group,
+               T5{.heads = needed("attention.head_count"), .buckets = needed("attention.relative_buckets_count")});
+  } else if (facts->encoding == Encoding::kNone) {
+    group.is_causal.reset();
+    set_scheme(group, None{});
+  } else {
+    group.scheme_name = facts->name;
+    group.formula = facts->note;
   }
   model.groups.push_back(std::move(group));
   return model;

@@ -1,14 +1,14 @@
-// Hugging Face's config.json. Family facts stand in families.cpp, the parameters of rotary position in
-// rope_config.cpp; here they become layer groups.
+// Hugging Face's config.json: which parts a model has, and what its classes add to the file. Facts of families are in
+// families_*.cpp, defaults of their classes in classes_*.cpp.
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
+#include <deque>
 
 #include "formats/excerpt.h"
-#include "models/layers.h"
-#include "models/model_groups.h"
+#include "models/classes.h"
+#include "models/part_groups.h"
 #include "posenc/error.h"
 #include "posenc/model.h"
 
@@ -17,242 +17,146 @@ namespace {
 
 using namespace models;
 
-std::optional<std::int64_t> count_by(const Config& config, std::initializer_list<std::string_view> keys) {
-  const std::string_view key = first_of(config, keys);
-  return key.empty() ? std::nullopt : integer(config, key);
-}
-
-std::optional<std::int64_t> hidden_size(const Config& config) {
-  return count_by(config, {"hidden_size", "d_model", "n_embd", "n_embed", "dim", "emb_dim"});
-}
-std::optional<std::int64_t> heads_of(const Config& config) {
-  return count_by(config, {"num_attention_heads", "n_head", "n_heads", "num_heads", "encoder_attention_heads"});
-}
-std::optional<std::int64_t> length_of(const Config& config, const Family& family) {
-  return count_by(config, {family.length_key, "max_position_embeddings", "n_positions", "n_ctx", "max_seq_len",
-                           "max_sequence_length", "seq_length", "model_max_length"});
-}
-// Numbers that no model has are a slip, and would be paid for in time and memory.
-constexpr std::int64_t kMostLayers = 4096, kMostFeatures = 65536;
-
-std::int64_t layer_count(const Config& config, std::string_view part) {
-  const std::string_view key =
-      part == "decoder" ? first_of(config, {"decoder_layers"})
-      : part == "encoder"
-          ? first_of(config, {"encoder_layers"})
-          : first_of(config, {"num_hidden_layers", "n_layer", "n_layers", "num_layers", "encoder_layers"});
-  if (key.empty()) return 0;
-  const std::int64_t count = integer(config, key).value_or(0);
-  if (count > kMostLayers) refuse(config, key, fmt::format("at most {}", kMostLayers));
-  return count;
-}
-
-std::int64_t head_size(const Config& config, std::string_view own_key) {
-  const std::string_view key = first_of(config, {own_key, "head_dim", "attention_head_dim", "kv_channels"});
-  if (!key.empty()) {
-    const std::int64_t size = *integer(config, key);
-    if (size % 2 != 0) refuse(config, key, "even");
-    if (size > kMostFeatures) refuse(config, key, fmt::format("at most {}", kMostFeatures));
-    return size;
-  }
-  const auto hidden = hidden_size(config), heads = heads_of(config);
-  if (!hidden || !heads) raise("head_dim is missing, and so is hidden_size or num_attention_heads to derive it from");
-  if (*hidden % *heads != 0) {
-    raise(fmt::format("head_dim is missing, and hidden_size {} is not a multiple of num_attention_heads {}", *hidden,
-                      *heads));
-  }
-  if (*hidden / *heads > kMostFeatures) {
-    raise(fmt::format("hidden_size / num_attention_heads must be at most {} but is {}", kMostFeatures,
-                      *hidden / *heads));
-  }
-  return *hidden / *heads;
-}
-
-// The part of a model that writes text, where it has parts.
-Config text_part(const Config& root) {
-  Config config = root;
-  for (const std::string_view key : {"thinker_config", "text_config", "llm_config", "language_config"}) {
-    if (const auto inner = nested(config, key)) config = *inner;
-  }
-  config.place.clear();
-  return config;
-}
-
-// rope_parameters, or what it was called before.
-std::optional<Config> rope_entries(const Config& config, Remarks& remarks) {
-  const auto now = nested(config, "rope_parameters");
-  const auto before = nested(config, "rope_scaling");
-  if (now && before) say(remarks.warnings, "rope_scaling is ignored: rope_parameters, its newer name, is given too");
-  return now ? now : before;
-}
-
-// Whether each member is a dictionary of its own, one for each type of layers.
-bool is_by_type(const std::optional<Config>& entries) {
-  if (!entries) return false;
-  const auto& members = *entries->object->as<Json::Object>();
-  return !members.empty() && std::all_of(members.begin(), members.end(), [](const auto& member) {
-    return member.second.template as<Json::Object>() != nullptr ||
-           member.second.template as<std::nullptr_t>() != nullptr;
-  });
-}
-
-class RopeLayers {
- public:
-  RopeLayers(const Config& config, const Family& family, Model& model, Remarks& remarks)
-      : config_(config), family_(family), model_(model), remarks_(remarks), entries_(rope_entries(config, remarks)) {}
-
-  void add_groups() {
-    const std::vector<Layer> layers = layers_of(config_, family_, layer_count(config_, family_.part), remarks_);
-    std::vector<GroupedLayer> found;
-    for (std::size_t i = 0; i < layers.size(); ++i) {
-      found.push_back({static_cast<std::int64_t>(i), layers[i].type, scheme_of(layers[i])});
-    }
-    if (layers.empty()) found.push_back({-1, "", scheme_of(Layer{})});
-    if (const std::vector<std::string> types = unmatched_types(layers); !types.empty()) {
-      found.clear();
-      for (const std::string& type : types) found.push_back({-1, type, scheme_of(Layer{.type = type})});
-    }
-    for (LayerGroup& group : grouped(found)) {
-      group.softmax_factor = softmax_factor(*group.scheme);
-      model_.groups.push_back(std::move(group));
-    }
-  }
-
- private:
-  // The types of rope_parameters, where no layer is said to have any of them.
-  std::vector<std::string> unmatched_types(const std::vector<Layer>& layers) const {
-    std::vector<std::string> types;
-    if (!is_by_type(entries_)) return types;
-    for (const auto& [type, value] : *entries_->object->as<Json::Object>()) {
-      types.push_back(excerpt(type));
-      for (const Layer& layer : layers) {
-        if (layer.type == type) return {};
-      }
-    }
-    return types;
-  }
-
-  Scheme scheme_of(const Layer& layer) {
-    if (!layer.turns) return None{};
-    const bool is_local = layer.type == "sliding_attention";
-    const bool has_own_head = !is_local && !family_.global_head_key.empty();
-    RopeFacts facts{config_,
-                    family_,
-                    0,
-                    layer.base,
-                    length_of(config_, family_),
-                    integer(config_, "original_max_position_embeddings")};
-    facts.head = family_.dims_key.empty() || family_.dims == 0
-                     ? head_size(config_, has_own_head ? family_.global_head_key : "")
-                     : 0;
-    RopeDictionary dictionary{entries_, false};
-    if (is_by_type(entries_)) {
-      if (entries_->object->find(layer.type) != nullptr && find(*entries_, layer.type) == nullptr) return None{};
-      dictionary = {nested(*entries_, layer.type), true};
-    } else if (is_local && family_.rule != LayerRule::kAlike && is_split()) {
-      // before transformers 5, scaling was for global layers alone
-      dictionary.entries.reset();
-      facts.base = local_base();
-    }
-    const RopeReading reading = read_rope(dictionary, facts, remarks_);
-    // layers that were not stretched say the usable length for both
-    const auto keep = [](std::optional<std::int64_t>& kept, std::optional<std::int64_t> other, bool longer) {
-      if (other && (!kept || (longer ? *other > *kept : *other < *kept))) kept = other;
-    };
-    keep(model_.trained_length, reading.trained_length, false);
-    keep(model_.usable_length, reading.usable_length, true);
-    if (reading.attn_factor) model_.attn_factor = reading.attn_factor;
-    return reading.rope;
-  }
-
-  bool is_split() const { return family_.rule == LayerRule::kLocalGlobal || family_.rule == LayerRule::kGlobalFirst; }
-
-  double local_base() {
-    if (!family_.local_base_key.empty()) {
-      if (const auto base = positive(config_, family_.local_base_key)) return *base;
-    }
-    if (family_.local_base > 0) {
-      say(remarks_.assumed,
-          fmt::format("base of sliding layers = {} (the family's default; not given)", family_.local_base));
-    }
-    return family_.local_base;
-  }
-
-  double softmax_factor(const Scheme& scheme) {
-    const auto* const rope = std::get_if<Rope>(&scheme);
-    const auto* const yarn = rope == nullptr ? nullptr : std::get_if<YarnScaling>(&rope->scaling);
-    if (yarn == nullptr || yarn->mscale_all_dim.value_or(0) == 0) return 1.0;
-    if (!family_.mscale_on_softmax) {
-      say(remarks_.warnings,
-          "mscale_all_dim changes the magnitude alone: this family does not multiply its softmax "
-          "scale by it, as DeepSeek does");
-      return 1.0;
-    }
-    return prepare(*rope).softmax_factor;
-  }
-
-  const Config& config_;
-  const Family& family_;
-  Model& model_;
-  Remarks& remarks_;
-  std::optional<Config> entries_;
+/// A part of the model: an object of the file, or of the class's defaults where the file does not have it.
+struct Part {
+  std::vector<std::string> path = {};  // keys of the config; none for the outermost
+  std::string type = {};
+  Config config = {};
 };
 
-LayerGroup group_of_all(const Config& config, const Family& family) {
-  LayerGroup group;
-  group.layer_type = family.part;
-  group.first_position = family.first_position;
-  group.is_unscaled = family.is_unscaled;
-  for (std::int64_t i = 0; i < layer_count(config, family.part); ++i) group.layers.push_back(i);
-  return group;
-}
+constexpr std::string_view kTextKeys =
+    "text_config llm_config language_config language_model_config decoder generator";
+constexpr int kMostNesting = 4;
 
-void add_vectors(const Config& config, const Family& family, Model& model) {
-  LayerGroup group = group_of_all(config, family);
-  const auto width = hidden_size(config);
-  if (!width) raise("hidden_size is missing");
-  if (*width > kMostFeatures) raise(fmt::format("hidden_size must be at most {} but is {}", kMostFeatures, *width));
-  const auto length = length_of(config, family);
-  if (family.encoding == Encoding::kSinusoidal) {
-    group.scheme = Sinusoidal{.width = *width, .spacing = family.spacing, .layout = family.waves};
-  } else {
-    if (!length) raise("max_position_embeddings is missing");
-    group.scheme = Learned{.rows = *length + family.offset, .width = *width, .offset = family.offset};
-  }
-  if (family.offset_in_table) {
-    if (const auto padding = integer(config, "pad_token_id", 0)) group.first_position = *padding + 1;
-  }
-  group.scheme_name = name_of(*group.scheme);
-  if (length && family.part != "encoder") {
-    model.trained_length = model.usable_length =
-        family.offset_in_table ? std::max<std::int64_t>(*length - group.first_position, 0) : *length;
-  }
-  model.groups.push_back(std::move(group));
-}
+class Parts {
+ public:
+  Parts(const Json& root, Remarks& remarks) : remarks_(remarks) { visit(root, {}, "", 0); }
 
-void add_bias(const Config& config, const Family& family, Model& model) {
-  Json::Object fields;
-  if (family.encoding == Encoding::kAlibi) {
-    fields = {{"scheme", "alibi"}, {"heads", heads_of(config).value_or(8)}};
-    const auto most = positive(config, "attn_config.alibi_bias_max");
-    if (most) fields.emplace_back("max_bias", *most);
-    if (holds(config, "alibi") && family.types == "falcon") {
-      fields.emplace_back("scale", 1.0 / std::sqrt(static_cast<double>(head_size(config, ""))));
-      fields.emplace_back("round_bf16", true);
+  std::vector<Part> found = {};
+  std::vector<std::string> unknown = {};  // parts whose family is not known
+
+ private:
+  // The class's defaults, parsed; nullptr where none are known.
+  const Json* defaults_of(std::string_view type) {
+    const ConfigClass* const row = class_of(type);
+    if (row == nullptr) return nullptr;
+    return &parsed_.emplace_back(parse_json(row->defaults));
+  }
+
+  static std::string type_in(const Json* object) {
+    const Json* const type = object == nullptr ? nullptr : object->find("model_type");
+    const auto* const name = type == nullptr ? nullptr : type->as<std::string>();
+    return name == nullptr ? "" : *name;
+  }
+
+  static bool is_part(std::string_view key, const Json& value) {
+    if (value.as<Json::Object>() == nullptr) return false;
+    return !type_in(&value).empty() || has_word(kTextKeys, key) || key == "vision_config" || key == "audio_config";
+  }
+
+  // The class of a part. A file may name the whole model's type, or one whose own part this is (CLIP's
+  // vision_config).
+  std::string part_type(std::string_view key, const std::string& given, const std::string& usual,
+                        const std::string& outer) {
+    if (given.empty() || (given == outer && !usual.empty())) return usual;
+    const ConfigClass* const row = class_of(given);
+    const Json* const inner = row == nullptr || !families_of(given).empty() ? nullptr : defaults_of(given)->find(key);
+    const std::string type = type_in(inner);
+    return type.empty() ? given : type;
+  }
+
+  void visit(const Json& object, const std::vector<std::string>& path, const std::string& type, int depth) {
+    const Config named{.object = &object};
+    const std::string own_type = !type.empty() ? type : text(named, "model_type").value_or("");
+    const Json* const defaults = defaults_of(own_type);
+    Part part{path, own_type, {.object = &object, .defaults = defaults, .assumed = &remarks_.assumed}};
+    if (!path.empty()) part.config.place = path.back() + ": ";
+    if (!families_of(own_type).empty()) {
+      found.push_back(part);
+    } else if (defaults == nullptr && !path.empty() && !own_type.empty()) {
+      unknown.push_back(fmt::format("{} ({})", path.back(), excerpt(own_type)));
     }
-  } else if (family.encoding == Encoding::kT5) {
-    fields = {{"scheme", "t5"},
-              {"heads", heads_of(config).value_or(8)},
-              {"buckets", integer(config, "relative_attention_num_buckets").value_or(32)},
-              {"max_distance", integer(config, "relative_attention_max_distance").value_or(128)}};
-  } else {
-    fields = {{"scheme", family.name}};
+    if (depth < kMostNesting) visit_parts(object, defaults, path, own_type, depth);
   }
-  LayerGroup group = group_of_all(config, family);
-  name_scheme(group, fields);
-  model.groups.push_back(std::move(group));
-  const auto length = length_of(config, family);
-  if (length) model.trained_length = model.usable_length = length;
+
+  void visit_parts(const Json& object, const Json* defaults, const std::vector<std::string>& path,
+                   const std::string& own_type, int depth) {
+    const auto go = [&](const std::string& key, const Json& value, const std::string& type) {
+      std::vector<std::string> inner = path;
+      inner.push_back(key);
+      visit(value, inner, type, depth + 1);
+    };
+    for (const auto& [key, value] : *object.as<Json::Object>()) {
+      if (!is_part(key, value)) continue;
+      const std::string usual = type_in(defaults == nullptr ? nullptr : defaults->find(key));
+      const std::string type = part_type(key, type_in(&value), usual, own_type);
+      if (!type.empty()) go(excerpt(key), value, type);
+    }
+    if (defaults == nullptr) return;
+    for (const auto& [key, value] : *defaults->as<Json::Object>()) {
+      const Json* const given = object.find(key);
+      const bool is_missing = given == nullptr || given->as<std::nullptr_t>() != nullptr;
+      if (!is_missing || type_in(&value).empty()) continue;
+      // older files have the text's keys at the top
+      const bool has_keys = has_word(kTextKeys, key) && families_of(own_type).empty() &&
+                            (object.find("hidden_size") != nullptr || object.find("num_hidden_layers") != nullptr);
+      if (has_keys && defaults->find("flat") == nullptr) {
+        say(remarks_.warnings, fmt::format("hidden_size and its like at the top are ignored: transformers reads {} "
+                                           "alone, which is missing",
+                                           key));
+      } else if (has_keys) {
+        go(key, object, type_in(&value));
+        continue;
+      }
+      say(remarks_.assumed, fmt::format("{} = {} (the family's default; not given)", key,
+                                        type_in(&value).starts_with('=') ? "its class's" : type_in(&value)));
+      go(key, value, type_in(&value));
+    }
+  }
+
+  Remarks& remarks_;
+  std::deque<Json> parsed_ = {};
+};
+
+// Which part writes text: the outermost, else by its name, else the first.
+std::size_t main_part(const std::vector<Part>& parts) {
+  const auto rank = [](const Part& part) {
+    if (part.path.empty()) return 0;
+    const std::string& last = part.path.back();
+    const bool is_thinker = part.path.front() == "thinker_config" || part.path.size() == 1;
+    if (last == "text_config") return is_thinker ? 1 : 5;
+    if (has_word("llm_config language_config language_model_config", last)) return 2;
+    if (last == "decoder" || last == "decoder_config" || last == "generator") return 3;
+    return 4 + static_cast<int>(part.path.size());
+  };
+  std::size_t best = 0;
+  for (std::size_t i = 1; i < parts.size(); ++i) {
+    if (rank(parts[i]) < rank(parts[best])) best = i;
+  }
+  return best;
+}
+
+std::string name_of_part(const Part& part) {
+  std::string name;
+  for (const std::string& key : part.path) {
+    const std::string_view word = std::string_view(key).substr(0, key.find("_config"));
+    name += fmt::format("{}{}", name.empty() ? "" : " ", word);
+  }
+  return name.empty() ? part.type : name;
+}
+
+PartReading read_part(const Part& part, Remarks& remarks) {
+  PartReading reading;
+  for (const Family* const family : families_of(part.type)) {
+    if (!holds(part.config, family->when)) continue;
+    if (!family->note.empty()) {
+      say(remarks.notes,
+          part.config.place.empty() ? std::string(family->note) : part.config.place + std::string(family->note));
+    }
+    add_groups(part.config, *family, reading, remarks);
+  }
+  check_groups(reading.groups, reading.trained_length);
+  return reading;
 }
 
 [[noreturn]] void refuse_type(const std::string& type) {
@@ -267,45 +171,47 @@ void add_bias(const Config& config, const Family& family, Model& model) {
 Model read_model(std::string_view config_json) {
   const Json json = parse_json(config_json, kConfigJsonLimits);
   if (json.as<Json::Object>() == nullptr) raise("config.json must be an object but is " + excerpt(dump_json(json)));
-  const Config root{&json};
-  const Config config = text_part(root);
-  const auto outer_type = text(root, "model_type"), inner_type = text(config, "model_type");
-  if (!outer_type && !inner_type) raise("model_type is missing, which says how pairs are laid out");
+  Remarks remarks;
+  Parts parts(json, remarks);
+  const auto outer_type = text(Config{.object = &json}, "model_type");
+  if (parts.found.empty()) {
+    if (!outer_type) raise("model_type is missing, which says how pairs are laid out");
+    if (class_of(*outer_type) != nullptr) {
+      raise(fmt::format("model_type {} is made of parts, and the file has none of them", quoted(*outer_type)));
+    }
+    refuse_type(*outer_type);
+  }
+  const std::size_t chosen = main_part(parts.found);
+  Part& text_part = parts.found[chosen];
+  text_part.config.place.clear();
 
   Model model;
-  model.model_type = outer_type ? *outer_type : *inner_type;
-  const std::string type = inner_type ? *inner_type : *outer_type;
-  const std::vector<const Family*> rows = families_of(type);
-  if (rows.empty()) refuse_type(type);
-  if (type != model.model_type) {
-    model.notes.push_back(fmt::format("the part that writes text, {}; other parts are not shown", excerpt(type)));
+  model.model_type = outer_type ? *outer_type : text_part.type;
+  PartReading reading = read_part(text_part, remarks);
+  model.groups = std::move(reading.groups);
+  model.trained_length = reading.trained_length;
+  model.usable_length = reading.usable_length;
+  model.attn_factor = reading.attn_factor;
+  model.other_base = reading.other_base;
+  model.other_rotary_dim = reading.other_rotary_dim;
+  for (std::size_t i = 0; i < parts.found.size(); ++i) {
+    if (i == chosen) continue;
+    const Part& part = parts.found[i];
+    PartReading other = read_part(part, remarks);
+    model.parts.push_back({name_of_part(part), part.type, std::move(other.groups), other.trained_length});
   }
-  Remarks remarks;
-  for (const Family* const family : rows) {
-    if (!holds(config, family->when)) continue;
-    if (!family->note.empty()) say(model.notes, std::string(family->note));
-    switch (family->encoding) {
-      case Encoding::kRope:
-        RopeLayers(config, *family, model, remarks).add_groups();
-        break;
-      case Encoding::kLearned:
-      case Encoding::kSinusoidal:
-        add_vectors(config, *family, model);
-        break;
-      case Encoding::kNone: {
-        LayerGroup group = group_of_all(config, *family);
-        group.scheme_name = None::name;
-        group.scheme = None{};
-        model.groups.push_back(std::move(group));
-        break;
-      }
-      default:
-        add_bias(config, *family, model);
-    }
+  if (text_part.type != model.model_type) {
+    say(remarks.notes, fmt::format("the layers are those of the text, {}{}", excerpt(text_part.type),
+                                   model.parts.empty() ? "" : "; other parts follow them"));
+  }
+  for (const std::string& name : parts.unknown) {
+    say(remarks.notes, fmt::format("part {} is not shown: its family is not known", name));
   }
   model.assumed = std::move(remarks.assumed);
   model.warnings = std::move(remarks.warnings);
-  check_groups(model);
+  model.notes = std::move(remarks.notes);
+  if (model.groups.empty())
+    raise(fmt::format("model_type {}: no row of this family holds for this config", quoted(text_part.type)));
   return model;
 }
 

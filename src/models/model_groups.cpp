@@ -3,30 +3,43 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 namespace posenc::models {
 
-std::vector<LayerGroup> grouped(const std::vector<GroupedLayer>& layers) {
-  std::vector<LayerGroup> groups;
+std::vector<LayerGroup> grouped(std::vector<LayerGroup> layers) {
+  std::vector<LayerGroup> groups;  // without their layers until the end
+  std::vector<std::vector<std::int64_t>> members;
   std::vector<bool> is_mixed;
-  for (const GroupedLayer& layer : layers) {
+  for (LayerGroup& layer : layers) {
+    const std::vector<std::int64_t> numbers = std::exchange(layer.layers, {});
+    const std::string type = layer.layer_type;
     std::size_t at = 0;
-    while (at < groups.size() && *groups[at].scheme != layer.scheme) ++at;
+    for (; at < groups.size(); ++at) {
+      layer.layer_type = groups[at].layer_type;  // which does not count
+      if (groups[at] == layer) break;
+    }
     if (at == groups.size()) {
-      LayerGroup group;
-      group.scheme = layer.scheme;
-      group.scheme_name = name_of(layer.scheme);
-      group.layer_type = layer.type;
-      groups.push_back(std::move(group));
+      layer.layer_type = type;
+      groups.push_back(std::move(layer));
+      members.emplace_back();
       is_mixed.push_back(false);
     }
-    if (groups[at].layer_type != layer.type) is_mixed[at] = true;
-    if (layer.layer >= 0) groups[at].layers.push_back(layer.layer);
+    if (groups[at].layer_type != type) is_mixed[at] = true;
+    for (const std::int64_t number : numbers) {
+      if (number >= 0) members[at].push_back(number);
+    }
   }
   for (std::size_t i = 0; i < groups.size(); ++i) {
+    groups[i].layers = std::move(members[i]);
     if (groups.size() == 1 || is_mixed[i]) groups[i].layer_type.clear();
   }
   return groups;
+}
+
+void set_scheme(LayerGroup& group, Scheme scheme) {
+  group.scheme_name = name_of(scheme);
+  group.scheme = std::move(scheme);
 }
 
 void name_scheme(LayerGroup& group, const Json::Object& fields) {
@@ -36,10 +49,10 @@ void name_scheme(LayerGroup& group, const Json::Object& fields) {
   group.scheme = scheme_from_json(dump_json(Json(fields)));
 }
 
-void check_groups(const Model& model) {
-  for (const LayerGroup& group : model.groups) {
+void check_groups(const std::vector<LayerGroup>& groups, std::optional<std::int64_t> trained_length) {
+  for (const LayerGroup& group : groups) {
     const auto* const rope = group.scheme ? std::get_if<Rope>(&*group.scheme) : nullptr;
-    if (rope != nullptr) prepare(*rope, {.length = model.trained_length.value_or(1)});
+    if (rope != nullptr) prepare(*rope, {.length = trained_length.value_or(1)});
   }
 }
 

@@ -19,6 +19,7 @@ struct Reading {
   const Rope& rope;
   Remarks& remarks;
   std::optional<std::int64_t> original;  // length the model was trained with before it was stretched
+  bool is_nested;
   RopeReading& result;
 };
 
@@ -57,17 +58,29 @@ RopeScaling ntk(Reading& r, std::string_view type) { return NtkScaling{.factor =
 RopeScaling dynamic(Reading& r, std::string_view type) {
   if (const std::optional<double> alpha = positive(r.entries, "alpha")) return AlphaScaling{.alpha = *alpha};
   const double factor = needed(r, "factor", type);
-  const std::int64_t original = original_length(r, type);
-  r.result.trained_length = original;
-  return DynamicScaling{.factor = factor, .original_length = original};
+  if (!r.facts.length) {
+    raise(fmt::format("{}max_position_embeddings is missing, which rope_type {} needs", r.entries.place, type));
+  }
+  if (r.original && *r.original != *r.facts.length) {
+    say(r.remarks.warnings, fmt::format("{}original_max_position_embeddings is ignored: rope_type dynamic takes "
+                                        "max_position_embeddings for the trained length",
+                                        r.entries.place));
+  }
+  return DynamicScaling{.factor = factor, .original_length = *r.facts.length};
 }
 
 RopeScaling yarn(Reading& r, std::string_view type) {
-  YarnScaling scaling{.factor = needed(r, "factor", type)};
+  YarnScaling scaling;
   scaling.original_length = original_length(r, type);
+  const auto factor = positive(r.entries, "factor");
+  if (!factor && !(is_given(r.entries, "original_max_position_embeddings") && r.facts.length))
+    needed(r, "factor", type);
+  scaling.factor =
+      factor ? *factor : static_cast<double>(*r.facts.length) / static_cast<double>(scaling.original_length);
   scaling.beta_fast = positive(r.entries, "beta_fast").value_or(scaling.beta_fast);
   scaling.beta_slow = positive(r.entries, "beta_slow").value_or(scaling.beta_slow);
-  scaling.truncate = flag(r.entries, "truncate").value_or(true);
+  // transformers looks for truncate beside the types of layers, not within
+  scaling.truncate = r.is_nested || flag(r.entries, "truncate").value_or(true);
   scaling.attention_factor = positive(r.entries, "attention_factor");
   r.result.attn_factor = positive(r.entries, "attn_factor");
   scaling.mscale = finite(r.entries, "mscale");
@@ -98,6 +111,13 @@ RopeScaling longrope(Reading& r, std::string_view type) {
   scaling.long_factors = factor_list(r, "long_factor");
   scaling.original_length = original_length(r, type);
   scaling.attention_factor = positive(r.entries, "attention_factor");
+  if (!scaling.attention_factor) {
+    // Phi-3.5-MoE; the two are equal in its files
+    scaling.attention_factor = positive(r.entries, "short_mscale");
+    if (scaling.attention_factor && positive(r.entries, "long_mscale") != scaling.attention_factor) {
+      say(r.remarks.warnings, "long_mscale differs from short_mscale: beyond the trained length it is the magnitude");
+    }
+  }
   const std::optional<double> factor = positive(r.entries, "factor");
   if (!factor && !r.facts.length) raise("max_position_embeddings is missing, which rope_type longrope needs");
   scaling.factor =
@@ -116,8 +136,10 @@ RopeScaling llama3(Reading& r, std::string_view type) {
 }
 
 RopeScaling proportional(Reading& r, std::string_view) {
-  return ProportionalScaling{.proportion = share(r.entries, "partial_rotary_factor").value_or(1.0),
-                             .factor = positive(r.entries, "factor").value_or(1.0)};
+  const bool is_top_first = is_given(r.facts.config, "partial_rotary_factor");
+  return ProportionalScaling{
+      .proportion = share(is_top_first ? r.facts.config : r.entries, "partial_rotary_factor").value_or(1.0),
+      .factor = positive(r.entries, "factor").value_or(1.0)};
 }
 
 // The rope_types that configs have, and the keys that each reads beside those of all.
@@ -137,13 +159,16 @@ constexpr RopeType kRopeTypes[] = {
     {"xdrope", dynamic, " factor alpha original_max_position_embeddings xdrope_section "},
     {"yarn", yarn, kYarnKeys},
     {"deepseek_yarn", yarn, kYarnKeys},
-    {"longrope", longrope, " factor original_max_position_embeddings short_factor long_factor attention_factor "},
-    {"su", longrope, " factor original_max_position_embeddings short_factor long_factor attention_factor "},
+    {"longrope", longrope,
+     " factor original_max_position_embeddings short_factor long_factor attention_factor short_mscale long_mscale "},
+    {"su", longrope,
+     " factor original_max_position_embeddings short_factor long_factor attention_factor short_mscale long_mscale "},
     {"llama3", llama3, " factor low_freq_factor high_freq_factor original_max_position_embeddings "},
     {"proportional", proportional, " factor "},
 };
 constexpr std::string_view kKeysOfAll =
-    " rope_type type rope_theta partial_rotary_factor mrope_section mrope_interleaved llama_4_scaling_beta ";
+    " rope_type type rope_theta partial_rotary_factor mrope_section mrope_interleaved llama_4_scaling_beta "
+    "max_position_embeddings ";
 // Written by Hunyuan's converter and by old ones of Qwen beside what counts; they change nothing.
 constexpr std::string_view kHarmless = " finetuned beta_fast beta_slow mscale mscale_all_dim factor ";
 
@@ -154,7 +179,7 @@ bool has_key(std::string_view keys, std::string_view key) {
 // mrope says that positions have axes, not that frequencies are scaled.
 std::string_view plain(std::string_view type) { return type == "mrope" ? "default" : type; }
 
-const RopeType& type_of(const RopeDictionary& dictionary, Remarks& remarks) {
+const RopeType& type_of(const RopeDictionary& dictionary, const Family& family, Remarks& remarks) {
   if (!dictionary.entries) return kRopeTypes[0];
   const Config& entries = *dictionary.entries;
   const std::optional<std::string> name = text(entries, "rope_type"), old_name = text(entries, "type");
@@ -166,7 +191,8 @@ const RopeType& type_of(const RopeDictionary& dictionary, Remarks& remarks) {
     say(remarks.warnings,
         fmt::format("{}type is the older name of rope_type; both are given, and agree", entries.place));
   }
-  const std::string wanted = name ? *name : old_name.value_or("default");
+  std::string wanted = name ? *name : old_name.value_or("default");
+  if (family.yarn_is_longrope && wanted == "yarn") wanted = "longrope";
   std::vector<std::string_view> names;
   for (const RopeType& type : kRopeTypes) {
     if (type.name == wanted) return type;
@@ -195,136 +221,197 @@ void warn_of_keys(const Config& entries, const RopeType& type, Remarks& remarks)
 }
 
 double base_of(const RopeDictionary& dictionary, const RopeFacts& facts, Remarks& remarks) {
-  const std::string_view old_key = facts.family.base_key;
-  std::optional<double> base, old_base;
+  if (facts.is_base_fixed) return facts.base;
+  const std::string_view old_key =
+      first_of(facts.config, {facts.family.base_key, facts.family.ignores_rope_theta ? "" : "rope_theta"});
+  const bool is_old_given = !old_key.empty() && is_given(facts.config, old_key) && facts.base == 0;
+  std::optional<double> base;
   if (dictionary.entries) base = positive(*dictionary.entries, "rope_theta");
-  if (facts.family.rule != LayerRule::kBaseList) old_base = positive(facts.config, old_key);
-  if (!old_base && old_key != "rope_theta") old_base = positive(facts.config, "rope_theta");
-  const bool is_new_form =
-      dictionary.entries && dictionary.entries->place.find("rope_parameters") != std::string::npos;
+  const bool is_new_form = dictionary.entries && is_given(facts.config, "rope_parameters") &&
+                           dictionary.entries->place.find("rope_parameters") != std::string::npos;
   if (base) {
-    if (old_base && !dictionary.is_nested && *old_base != *base) {
+    if (is_old_given && !dictionary.is_nested && positive(facts.config, old_key) != base) {
       say(remarks.warnings,
           fmt::format("{} is {} at the old place but rope_theta is {} in rope_parameters, which counts", old_key,
-                      *old_base, *base));
+                      *positive(facts.config, old_key), *base));
     }
     return *base;
   }
-  if (facts.base > 0) return facts.base;  // of this layer or type alone
-  if (old_base) {
-    if (is_new_form) {
-      say(remarks.warnings,
-          fmt::format("{} stands at the old place, and rope_parameters has none: a reader of the new place alone "
-                      "takes its default",
-                      old_key));
-    }
-    return *old_base;
+  if (facts.base > 0) return facts.base;
+  const std::optional<double> old_base = old_key.empty() ? std::nullopt : positive(facts.config, old_key);
+  if (is_old_given && is_new_form) {
+    say(remarks.warnings,
+        fmt::format("{} is at the old place, and rope_parameters has none: a reader of the new place alone takes its "
+                    "default",
+                    old_key));
   }
-  say(remarks.assumed, fmt::format("rope_theta = {} (the family's default; not given)", facts.family.base));
-  return facts.family.base;
+  const double ratio =
+      facts.family.ratio_key.empty() ? 1.0 : positive(facts.config, facts.family.ratio_key).value_or(1.0);
+  if (old_base) return *old_base * ratio;
+  say(remarks.assumed, "rope_theta = 10000 (the family's default; not given)");
+  return 10000.0 * ratio;
 }
 
-// How many features of a head turn.
-std::int64_t dims_of(const RopeDictionary& dictionary, const RopeFacts& facts, bool is_proportional,
+// How many features of a head rotate.
+std::int64_t dims_of(const RopeDictionary& dictionary, const RopeFacts& facts, const RopeType& type,
                      Remarks& remarks) {
   const Family& family = facts.family;
-  if (!family.dims_key.empty()) {
+  if (!family.dims_key.empty() && (!family.reads_partial || is_given(facts.config, family.dims_key))) {
     if (const auto dims = integer(facts.config, family.dims_key)) {
       if (*dims % 2 != 0 || *dims > 65536) refuse(facts.config, family.dims_key, "even and at most 65536");
       return *dims;
     }
-    if (family.dims > 0) {
-      say(remarks.assumed, fmt::format("{} = {} (the family's default; not given)", family.dims_key, family.dims));
-      return family.dims;
-    }
   }
-  if (is_proportional) return facts.head;
+  if (type.read == proportional) return facts.head;
   std::optional<double> partial;
   if (dictionary.entries) partial = share(*dictionary.entries, "partial_rotary_factor");
-  if (!partial) partial = share(facts.config, "partial_rotary_factor");
+  // one at the top counts for all types of layers, and with any scaling
+  const bool is_top_first = is_given(facts.config, "partial_rotary_factor") && !dictionary.is_top_ignored &&
+                            (dictionary.is_nested || type.read != unscaled);
   if (!partial && !family.partial_key.empty()) partial = share(facts.config, family.partial_key);
-  if (!partial && family.partial != 1.0) {
-    say(remarks.assumed, fmt::format("partial_rotary_factor = {} (the family's default; not given)", family.partial));
+  const bool is_top_read =
+      !dictionary.is_top_ignored && !(family.ignores_rope_theta && is_given(facts.config, "partial_rotary_factor"));
+  if (is_top_read && (!partial || is_top_first)) {
+    if (const auto top = share(facts.config, "partial_rotary_factor")) partial = top;
   }
-  const double part = partial.value_or(family.partial);
+  if (partial && *partial != 1 && type.read == unscaled && !family.reads_partial && family.partial_key.empty()) {
+    say(remarks.warnings, "partial_rotary_factor is ignored: this family rotates whole heads");
+    partial.reset();
+  }
+  const double part = partial.value_or(1.0);
   const auto dims = static_cast<std::int64_t>(static_cast<double>(facts.head) * part);
-  if (dims < 2 || dims % 2 != 0) {
-    raise(fmt::format("{} features of a head times {} are {} that turn, which must be even and at least 2",
+  if (dims == 1) return 2;  // one frequency, 1, for a pair
+  if (dims < 1) {
+    raise(fmt::format("{} features of a head times {} give {} that rotate, which must be even and at least 2",
                       facts.head, part, dims));
   }
   return dims;
 }
 
-void read_sections(const RopeDictionary& dictionary, const Family& family, Rope& rope) {
+// Interleaved sections for as many pairs as there are: later axes have every n-th pair up to n times their section,
+// the first all others.
+std::vector<std::int64_t> dealt(std::vector<std::int64_t> sections, std::int64_t pairs) {
+  const std::int64_t axes = std::ssize(sections);
+  std::int64_t others = 0;
+  for (std::int64_t axis = 1; axis < axes; ++axis) {
+    auto& section = sections[static_cast<std::size_t>(axis)];
+    section = std::min(section, (pairs - axis + axes - 1) / axes);
+    others += section;
+  }
+  if (axes > 0) sections[0] = pairs - others;
+  return sections;
+}
+
+// The sections of the family's code, for as many pairs as there are; none where they cannot be dealt.
+std::vector<std::int64_t> default_sections(const Family& family, std::int64_t pairs) {
+  std::vector<std::int64_t> list;
+  std::int64_t sum = 0;
+  for (const char letter : family.sections) {
+    if (list.empty() || letter == ',') list.push_back(0);
+    if (letter != ',') list.back() = list.back() * 10 + (letter - '0');
+  }
+  for (const std::int64_t one : list) sum += one;
+  if (sum == pairs) return list;
+  if (family.section_order != SectionOrder::kInterleaved) return {};
+  return dealt(std::move(list), pairs);
+}
+
+void read_sections(const RopeDictionary& dictionary, const Family& family, Rope& rope, Remarks& remarks) {
   rope.section_order = SectionOrder::kChunked;
-  if (!dictionary.entries) return;
-  const std::string_view key = first_of(*dictionary.entries, {"mrope_section", "xdrope_section"});
-  if (key.empty()) return;
-  const std::vector<double> list = numbers(*dictionary.entries, key).value_or(std::vector<double>{});
-  double sum = 0;
-  for (const double value : list) {
-    if (value < 0 || value != std::floor(value)) refuse(*dictionary.entries, key, "a list of whole numbers");
-    sum += value;
-  }
   const std::int64_t pairs = rope.dims / 2;
-  if (sum != static_cast<double>(pairs)) {
-    refuse(*dictionary.entries, key, fmt::format("a list that sums to {}, one for each pair,", pairs));
+  const std::string_view key =
+      dictionary.entries ? first_of(*dictionary.entries, {"mrope_section", "xdrope_section"}) : "";
+  if (!key.empty() && !family.reads_sections) {
+    say(remarks.warnings,
+        fmt::format("{}{} is ignored: positions of this family have one axis", dictionary.entries->place, key));
+    return;
   }
-  for (const double value : list) rope.sections.push_back(static_cast<std::int64_t>(value));
+  if (key.empty()) {
+    rope.sections = default_sections(family, pairs);
+    if (rope.sections.empty()) return;
+    say(remarks.assumed,
+        fmt::format("mrope_section = [{}] (the family's default; not given)", fmt::join(rope.sections, ", ")));
+  } else {
+    const std::vector<double> list = numbers(*dictionary.entries, key).value_or(std::vector<double>{});
+    double sum = 0;
+    for (const double value : list) {
+      if (value < 0 || value != std::floor(value)) refuse(*dictionary.entries, key, "a list of whole numbers");
+      sum += value;
+    }
+    if (sum != static_cast<double>(pairs) && family.section_order != SectionOrder::kInterleaved) {
+      refuse(*dictionary.entries, key, fmt::format("a list that sums to {}, one for each pair,", pairs));
+    }
+    for (const double value : list) rope.sections.push_back(static_cast<std::int64_t>(value));
+    if (sum != static_cast<double>(pairs)) {
+      rope.sections = dealt(rope.sections, pairs);
+      say(remarks.warnings, fmt::format("{}{} does not sum to {}, the pairs of a head: they are dealt as [{}]",
+                                        dictionary.entries->place, key, pairs, fmt::join(rope.sections, ", ")));
+    }
+  }
   rope.section_order = family.section_order;
-  if (flag(*dictionary.entries, "mrope_interleaved").value_or(false)) rope.section_order = SectionOrder::kInterleaved;
+  if (dictionary.entries && flag(*dictionary.entries, "mrope_interleaved").value_or(false)) {
+    rope.section_order = SectionOrder::kInterleaved;
+  }
   // our axes are time, height, width
   if (family.sections_end_with_time)
     std::rotate(rope.sections.rbegin(), rope.sections.rbegin() + 1, rope.sections.rend());
 }
 
+// A class that declares the key at the top gives it priority there (Phi-3); transformers misses it in other files.
 std::optional<std::int64_t> original_of(const RopeDictionary& dictionary, const RopeFacts& facts, Remarks& remarks) {
   constexpr std::string_view kKey = "original_max_position_embeddings";
   const std::optional<std::int64_t> inner = dictionary.entries ? integer(*dictionary.entries, kKey) : std::nullopt;
-  if (facts.original && inner && *facts.original != *inner) {
-    say(remarks.warnings,
-        fmt::format("{} is {} at the top and {} in {}; the top counts", kKey, *facts.original, *inner,
-                    dictionary.entries->place.substr(0, dictionary.entries->place.size() - 2)));
+  const std::optional<std::int64_t> top = integer(facts.config, kKey);
+  if (top && inner && *top != *inner) {
+    say(remarks.warnings, fmt::format("{} is {} at the top and {} in {}; the top counts", kKey, *top, *inner,
+                                      dictionary.entries->place.substr(0, dictionary.entries->place.size() - 2)));
   }
-  return facts.original ? facts.original : inner;
+  return top ? top : inner;
 }
 
 }  // namespace
 
-void say(std::vector<std::string>& list, std::string text) {
-  if (std::find(list.begin(), list.end(), text) == list.end()) list.push_back(std::move(text));
-}
-
 RopeReading read_rope(const RopeDictionary& dictionary, const RopeFacts& facts, Remarks& remarks) {
-  const RopeType& type = type_of(dictionary, remarks);
+  const RopeType& type = type_of(dictionary, facts.family, remarks);
   RopeReading result;
   Rope& rope = result.rope;
   rope.base = base_of(dictionary, facts, remarks);
   if (!(rope.base > 1 && rope.base <= 1e36)) {
     raise(fmt::format("rope_theta must be above 1 and at most 1e36 but is {}", rope.base));
   }
-  rope.dims = dims_of(dictionary, facts, type.read == proportional, remarks);
+  rope.dims = dims_of(dictionary, facts, type, remarks);
+  if (rope.dims % 2 != 0) {
+    result.problem = fmt::format("{} rotary dimensions of a head are odd: the last has no partner", rope.dims);
+    return result;
+  }
   rope.layout = facts.family.layout;
+  if (!facts.family.halves_unless.empty() && flag(facts.config, facts.family.halves_unless) == false) {
+    rope.layout = PairLayout::kHalves;
+  }
   rope.sign = facts.family.sign;
   rope.first_dim = facts.family.at_end ? -rope.dims : 0;
-  read_sections(dictionary, facts.family, rope);
+  read_sections(dictionary, facts.family, rope, remarks);
   result.trained_length = result.usable_length = facts.length;
   if (!dictionary.entries) return result;
 
-  Reading reading{*dictionary.entries, facts, rope, remarks, original_of(dictionary, facts, remarks), result};
+  Reading reading{*dictionary.entries,  facts, rope, remarks, original_of(dictionary, facts, remarks),
+                  dictionary.is_nested, result};
   rope.scaling = type.read(reading, type.name);
   warn_of_keys(*dictionary.entries, type, remarks);
   if (dictionary.is_nested && find(*dictionary.entries, "truncate") != nullptr) {
     say(remarks.warnings, fmt::format("{}truncate: transformers looks for it one level up and misses it here",
                                       dictionary.entries->place));
   }
-  if (find(*dictionary.entries, "partial_rotary_factor") != nullptr) {
+  const bool has_both = find(*dictionary.entries, "partial_rotary_factor") != nullptr &&
+                        is_given(facts.config, "partial_rotary_factor") && !dictionary.is_nested;
+  if (has_both) {
     const auto inner = share(*dictionary.entries, "partial_rotary_factor");
     const auto outer = share(facts.config, "partial_rotary_factor");
-    if (outer && inner && *outer != *inner && !dictionary.is_nested) {
+    if (*outer != *inner) {
       say(remarks.warnings,
-          fmt::format("partial_rotary_factor is {} at the top and {} in {}; the inner counts", *outer, *inner,
-                      dictionary.entries->place.substr(0, dictionary.entries->place.size() - 2)));
+          fmt::format("partial_rotary_factor is {} at the top and {} in {}; the {} counts", *outer, *inner,
+                      dictionary.entries->place.substr(0, dictionary.entries->place.size() - 2),
+                      type.read == unscaled ? "inner" : "top"));
     }
   }
   return result;

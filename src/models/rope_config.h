@@ -9,26 +9,21 @@
 
 namespace posenc::models {
 
-/// What a reading says beside its result; merged without repeats.
-struct Remarks {
-  std::vector<std::string> assumed, warnings;
-};
-void say(std::vector<std::string>& list, std::string text);
-
 /// One dictionary of rope parameters, as transformers 5 or 4 writes it.
 struct RopeDictionary {
   std::optional<Config> entries = {};  ///< rope_parameters or rope_scaling, or one layer type within
   bool is_nested = false;              ///< it belongs to one type of layers alone
+  bool is_top_ignored = false;         ///< partial_rotary_factor at the top does not count
 };
 
 /// What else decides the scheme.
 struct RopeFacts {
   const Config& config;
   const Family& family;
-  std::int64_t head = 0;                      ///< features of a head
-  double base = 0;                            ///< where the dictionary has none
-  std::optional<std::int64_t> length = {};    ///< max_position_embeddings
-  std::optional<std::int64_t> original = {};  ///< original_max_position_embeddings at the top level
+  std::int64_t head = 0;                    ///< features of a head
+  double base = 0;                          ///< of this layer or type alone: before the config's own
+  bool is_base_fixed = false;               ///< and before the dictionary's
+  std::optional<std::int64_t> length = {};  ///< max_position_embeddings
 };
 
 struct RopeReading {
@@ -36,6 +31,7 @@ struct RopeReading {
   std::optional<std::int64_t> trained_length = {};
   std::optional<std::int64_t> usable_length = {};
   std::optional<double> attn_factor = {};
+  std::string problem = {};  ///< why there is no rotation; "" where there is one
 };
 
 /// Throws: Error for an unknown rope_type, and for parameters that are missing or outside their range.

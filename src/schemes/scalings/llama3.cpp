@@ -8,9 +8,9 @@ template <class N> schemes::Scaled<N> llama3(const Llama3Scaling& scaling, const
   schemes::check_original_length(scaling.name, scaling.original_length);
   schemes::check_positive(scaling.name, "low_freq_factor", scaling.low_freq_factor);
   schemes::check_positive(scaling.name, "high_freq_factor", scaling.high_freq_factor);
-  if (scaling.low_freq_factor >= scaling.high_freq_factor) {
+  if (scaling.low_freq_factor > scaling.high_freq_factor) {
     raise(
-        fmt::format("rope: low_freq_factor of scaling llama3 must be below high_freq_factor, but they are {} and {}",
+        fmt::format("rope: low_freq_factor of scaling llama3 must be at most high_freq_factor, but they are {} and {}",
                     scaling.low_freq_factor, scaling.high_freq_factor));
   }
   const schemes::Real trained = static_cast<double>(scaling.original_length);
@@ -24,7 +24,7 @@ template <class N> schemes::Scaled<N> llama3(const Llama3Scaling& scaling, const
   for (N& frequency : to.frequencies) {
     const N wavelength = schemes::as<N>(numerics::two_pi()) / frequency;
     if (wavelength < shortest) continue;
-    if (wavelength > longest) {
+    if (wavelength > longest || span == N(0)) {  // Llama 4 Scout: no ramp
       frequency /= factor;
       continue;
     }

@@ -1,0 +1,49 @@
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "models/families.h"
+
+namespace posenc::models {
+
+/// Which layers of an architecture do not rotate.
+enum class Unrotated : std::uint8_t {
+  kNone,
+  kFull,         ///< those without a window
+  kEveryFourth,  ///< every fourth, counted from 1
+  kFullFrom0,    ///< those without a window, in models that have one; every fourth counted from 0
+};
+
+/// What llama.cpp does with the weights of an architecture, as GGUF files hold them.
+struct Architecture {
+  std::string_view names;  ///< general.architecture, several divided by spaces
+  Encoding encoding = Encoding::kRope;
+  PairLayout layout = PairLayout::kHalves;
+  SectionOrder section_order = SectionOrder::kChunked;
+  bool sections_are_halves = false;  ///< with rope.dimension_sections pairs are halves, whatever `layout` says
+  bool at_end = false;
+  // windows
+  std::int64_t period = 0;         ///< one layer of so many is full; 0: no layer has a window
+  bool is_full_first = false;      ///< the first of each period, not the last
+  bool needs_window = false;       ///< only where attention.sliding_window is given
+  std::int64_t only_blocks = 0;    ///< only in models of so many layers
+  double local_base = 0;           ///< of layers with a window; 0: as the others
+  bool is_local_unscaled = false;  ///< they are not stretched
+  Unrotated unrotated = Unrotated::kNone;
+  std::int64_t interval = 0;      ///< one layer of so many is attention, the others are recurrent
+  std::int64_t alibi_blocks = 0;  ///< ALiBi instead in models of so many layers
+  bool has_log_of_ten =
+      false;  ///< yarn_log_multiplier is a tenth of mscale_all_dim, and multiplies the softmax scale
+  bool has_rope_switch = false;  ///< rope.scaling.finetuned false: no position
+  bool is_causal = true;
+  bool has_sinks = false;
+  std::string_view name = "";
+  std::string_view note = "";
+};
+/// nullptr where it is unknown.
+const Architecture* architecture_named(std::string_view name);
+std::vector<std::string_view> known_architectures();
+
+}  // namespace posenc::models

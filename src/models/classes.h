@@ -1,0 +1,36 @@
+#pragma once
+
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "posenc/json.h"
+
+namespace posenc::models {
+
+/// What a configuration class has for the keys that a config.json omits, as far as position needs them, in the form
+/// of a config.json. Three kinds of members are more than values:
+///   "names"     {"hidden_size": "n_embd"}: the family's own name of a common key;
+///   parts       {"vision_config": {"model_type": "clip_vision_model", …}}: the class of a part, and what the model
+///               itself changes of that class's defaults where the file does not have the part at all;
+///   "flat"      true: a file without text_config has the keys of the text at the top.
+/// A type of the form "=ClassName" is a class without model_type, which only parts have.
+struct ConfigClass {
+  std::string_view type;
+  std::string_view defaults;  ///< JSON
+};
+
+// Rows by the first letter of their type; read in transformers 5.16.0.dev0 (commit d56c55bf, August 2026).
+std::span<const ConfigClass> classes_a_c() noexcept;
+std::span<const ConfigClass> classes_d_g() noexcept;
+std::span<const ConfigClass> classes_h_m() noexcept;
+std::span<const ConfigClass> classes_n_r() noexcept;
+std::span<const ConfigClass> classes_s_z() noexcept;
+/// Families whose code is published beside their weights, as vLLM a014e35f (August 2026) reads them.
+std::span<const ConfigClass> classes_elsewhere() noexcept;
+
+/// nullptr where no class of this type is known.
+const ConfigClass* class_of(std::string_view type) noexcept;
+std::vector<std::string_view> class_types();
+
+}  // namespace posenc::models

@@ -1,0 +1,96 @@
+// Families whose layers are not all attention, and those without any position of their own. Read in transformers
+// 5.16.0.dev0 (commit d56c55bf, August 2026); kimi_linear and gla in vLLM a014e35f and flash-linear-attention.
+
+#include <array>
+
+#include "models/families.h"
+
+namespace posenc::models {
+namespace {
+
+constexpr std::string_view kConvolutional = "no position is encoded: convolutions see where they are";
+
+constexpr auto kHybridRows = std::to_array<Family>({
+    {.types = "bamba", .reads_partial = true, .rule = by_attention_list, .every_key = "attn_layer_indices"},
+    {.types = "lfm2 lfm2_moe", .rule = by_attention_list, .every_key = "full_attn_idxs"},
+    {.types = "minimax", .rule = nth_is_linear, .every = 2},
+    {.types = "olmo_hybrid", .rule = nth_is_attention, .every = 4},
+    {.types = "qwen3_next",
+     .reads_partial = true,
+     .rule = nth_is_attention,
+     .every = 4,
+     .every_key = "full_attention_interval"},
+    {.types = "qwen3_5_text qwen3_5_moe_text",
+     .reads_partial = true,
+     .reads_sections = true,
+     .section_order = SectionOrder::kInterleaved,
+     .sections = "11,11,10",
+     .rule = nth_is_attention,
+     .every = 4,
+     .every_key = "full_attention_interval"},
+    {.types = "recurrent_gemma", .rule = by_repeated_types, .window_key = "attention_window_size"},
+    {.types = "granitemoehybrid",
+     .when = "position_embedding_type=rope",
+     .rule = all_linear,
+     .scale_key = "attention_multiplier"},
+    {.types = "granitemoehybrid",
+     .when = "!position_embedding_type=rope",
+     .encoding = Encoding::kNone,
+     .rule = all_linear},
+    {.types = "zamba2", .when = "use_mem_rope", .head_factor = 2},
+    {.types = "zamba2", .when = "!use_mem_rope", .encoding = Encoding::kNone},
+    {.types = "jamba zamba", .encoding = Encoding::kNone, .rule = by_attention_period},
+    {.types = "nemotron_h", .encoding = Encoding::kNone, .rule = by_letters},
+    {.types = "mamba mamba2 falcon_mamba rwkv xlstm gla", .encoding = Encoding::kNone},
+    {.types = "kimi_linear",
+     .encoding = Encoding::kNone,
+     .note = "attention layers are MLA without rope (mla_use_nope); the others are a gated delta rule"},
+    {.types = "inkling_text",
+     .encoding = Encoding::kNotComputed,
+     .rule = by_local_ids,
+     .every = 6,
+     .name = "relative-logits",
+     .formula = "score + r(q) at distance m - n: a trained projection of the hidden state, one logit per distance",
+     .note = "layers also have short convolutions"},
+    {.types = "fnet",
+     .encoding = Encoding::kLearned,
+     .is_causal = false,
+     .note = "mixes tokens by a Fourier transform instead of attention"},
+    // no attention at all, or none that encodes position
+    {.types =
+         "bit convnext convnextv2 resnet regnet efficientnet mobilenet_v1 mobilenet_v2 mobilenet_v3 mobilevit "
+         "mobilevitv2 poolformer swiftformer hgnet_v2 textnet rt_detr_resnet dinov3_convnext superpoint univnet "
+         "sapiens2_head "
+         "encodec dac timm_backbone focalnet van pp_lcnet pp_lcnet_v3 pp_lcnet_v4 pp_ocrv5_mobile_det "
+         "pp_ocrv5_server_det pp_ocrv6_medium_det pp_ocrv6_small_det slanet uvdoc uvdoc_backbone hifigan "
+         "fastspeech2_conformer_hifigan speecht5_hifigan align_vision_model janus_vqgan chameleon_vqgan emu3_vqgan "
+         "glm_image_vqmodel snac repvit "
+         "vibevoice_acoustic_tokenizer vibevoice_acoustic_tokenizer_encoder vibevoice_acoustic_tokenizer_decoder "
+         "vibevoice_semantic_tokenizer swiftformer higgs_audio_v2_tokenizer xcodec prompt_encoder pvt_v2 levit_conv",
+     .encoding = Encoding::kNone,
+     .is_causal = false,
+     .note = kConvolutional},
+    {.types = "flava_multimodal_model",
+     .encoding = Encoding::kNone,
+     .is_causal = false,
+     .note = "its layers see the positions that the text and image encoders added"},
+    {.types = "inkling_vision",
+     .encoding = Encoding::kNone,
+     .is_causal = false,
+     .note = "patches are merged by linear layers without attention"},
+    {.types = "segformer glpn",
+     .encoding = Encoding::kNone,
+     .is_causal = false,
+     .note = "no position is encoded: a depthwise convolution in each feed-forward block sees where tokens are"},
+    {.types = "timm_wrapper",
+     .encoding = Encoding::kNotComputed,
+     .is_causal = false,
+     .name = "unknown",
+     .formula = "the timm library holds the model, and the config does not say how it encodes position"},
+});
+
+}  // namespace
+
+std::span<const Family> hybrid_families() noexcept { return kHybridRows; }
+
+}  // namespace posenc::models

@@ -1,0 +1,263 @@
+// Layer groups of families that add vectors or biases, and what all layers have beside their scheme.
+
+#include "models/part_groups.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "models/sizes.h"
+#include "posenc/error.h"
+
+namespace posenc::models {
+namespace {
+
+bool is_causal(const Config& config, const Family& family) {
+  const Json* const both = find(config, "use_bidirectional_attention");
+  const bool is_on = both != nullptr && ((both->as<bool>() != nullptr && *both->as<bool>()) ||
+                                         (both->as<std::string>() != nullptr && *both->as<std::string>() == "all"));
+  if (is_on) return false;
+  if (holds(config, "is_decoder")) return true;
+  return family.is_causal;
+}
+
+LayerGroup group_of_all(const Config& config, const Family& family) {
+  LayerGroup group;
+  group.layer_type = family.part;
+  group.first_position = family.first_position;
+  dress(group, Layer{}, config, family);
+  for (std::int64_t i = 0; i < layer_count(config, family); ++i) group.layers.push_back(i);
+  return group;
+}
+
+void set_formula(LayerGroup& group, std::string_view name, std::string_view formula) {
+  group.scheme_name = name;
+  group.formula = formula;
+}
+
+std::int64_t needed_heads(const Config& config, const Family& family) {
+  const auto heads = heads_of(config, family);
+  if (!heads) raise(fmt::format("{}num_attention_heads is missing", config.place));
+  return *heads;
+}
+
+std::int64_t needed_width(const Config& config, const Family& family) {
+  const auto width = hidden_size(config, family);
+  if (!width) raise(fmt::format("{}hidden_size is missing", config.place));
+  if (*width > kMostFeatures) {
+    raise(fmt::format("{}hidden_size must be at most {} but is {}", config.place, kMostFeatures, *width));
+  }
+  return *width;
+}
+
+void add_vectors(const Config& config, const Family& family, PartReading& reading) {
+  LayerGroup group = group_of_all(config, family);
+  const std::int64_t width = needed_width(config, family);
+  const auto length = length_of(config, family);
+  if (family.encoding == Encoding::kSinusoidal) {
+    Sinusoidal scheme{.width = width, .spacing = family.spacing, .layout = family.waves};
+    if (width % 2 != 0) scheme.odd = family.odd;
+    set_scheme(group, scheme);
+  } else {
+    if (!length) raise(fmt::format("{}max_position_embeddings is missing", config.place));
+    set_scheme(group, Learned{.rows = *length + family.offset, .width = width, .offset = family.offset});
+  }
+  if (family.offset_in_table) {
+    if (const auto padding = integer(config, "pad_token_id", 0)) group.first_position = *padding + 1;
+  }
+  if (length && family.part != "encoder") {
+    reading.trained_length = reading.usable_length =
+        family.offset_in_table ? std::max<std::int64_t>(*length - group.first_position, 0) : *length;
+  }
+  reading.groups.push_back(std::move(group));
+}
+
+void add_patches(const Config& config, const Family& family, PartReading& reading) {
+  LayerGroup group = group_of_all(config, family);
+  const auto patches = patches_of(config);
+  const auto width = hidden_size(config, family);
+  if (patches && width) {
+    set_scheme(group, Learned{.rows = *patches + family.extra_rows, .width = *width});
+  } else {
+    set_formula(group, Learned::name,
+                "x + table[patch]: trained; image_size, patch_size or hidden_size is missing to say how many rows");
+  }
+  reading.groups.push_back(std::move(group));
+}
+
+void add_image_rope(const Config& config, const Family& family, PartReading& reading, Remarks& remarks) {
+  LayerGroup group = group_of_all(config, family);
+  const std::int64_t head = head_size(config, family);
+  const auto entries = nested(config, "rope_parameters");
+  std::optional<double> base = entries ? positive(*entries, "rope_theta") : std::nullopt;
+  if (!base) base = positive(config, "rope_theta");
+  if (!base) {
+    say(remarks.assumed,
+        fmt::format("{}rope_theta = {} (in the family's code; not given)", config.place, family.image_base));
+  }
+  if (head % 4 != 0) {
+    set_formula(group, Rope::name, "pairs rotated by row and column, half of them each; a head is no multiple of 4");
+  } else {
+    set_scheme(group, Rope{.dims = head,
+                           .base = base.value_or(family.image_base),
+                           .layout = family.layout,
+                           .sections = {head / 4, head / 4},
+                           .section_order = family.section_order});
+  }
+  reading.groups.push_back(std::move(group));
+}
+
+// A table for each stage: its heads and layers are lists.
+void add_stages(const Config& config, const Family& family, PartReading& reading) {
+  const auto depths = numbers(config, "depths");
+  const std::string_view key = first_of(config, {"num_heads", "num_attention_heads"});
+  const auto heads = key.empty() ? std::nullopt : numbers(config, key);
+  const auto window = integer(config, "window_size");
+  if (!depths || !heads || !window || depths->size() != heads->size()) {
+    LayerGroup group = group_of_all(config, family);
+    set_formula(group, Swin::name,
+                "score + table[offset in a window, h]; depths, num_heads or window_size is missing");
+    reading.groups.push_back(std::move(group));
+    return;
+  }
+  std::int64_t first = 0;
+  for (std::size_t stage = 0; stage < depths->size(); ++stage) {
+    LayerGroup group;
+    group.layer_type = fmt::format("stage {}", stage + 1);
+    dress(group, Layer{}, config, family);
+    const auto end = first + static_cast<std::int64_t>((*depths)[stage]);
+    if (end > kMostLayers || (*heads)[stage] < 1)
+      refuse(config, "depths", fmt::format("at most {} in all", kMostLayers));
+    for (; first < end; ++first) group.layers.push_back(first);
+    set_scheme(group, Swin{.heads = static_cast<std::int64_t>((*heads)[stage]), .window = {*window, *window}});
+    reading.groups.push_back(std::move(group));
+  }
+}
+
+// Which of DeBERTa's terms there are: a list, or one text with bars.
+bool has_term(const Config& config, std::string_view term) {
+  const Json* const json = find(config, "pos_att_type");
+  if (json == nullptr) return false;
+  if (const auto* const words = json->as<std::string>()) return words->find(term) != std::string::npos;
+  const std::vector<std::string> list = *texts(config, "pos_att_type");
+  return std::find(list.begin(), list.end(), term) != list.end();
+}
+
+void set_deberta(LayerGroup& group, const Config& config, const Family& family) {
+  const auto at_least_1 = [&](std::string_view key) {
+    const auto value = finite(config, key);
+    return value && *value >= 1 ? std::optional(static_cast<std::int64_t>(*value)) : std::nullopt;
+  };
+  const auto distance = at_least_1("max_relative_positions");
+  const auto length = length_of(config, family);
+  if (!distance && !length) raise(fmt::format("{}max_position_embeddings is missing", config.place));
+  const Deberta scheme{.buckets = at_least_1("position_buckets").value_or(0),
+                       .max_distance = distance ? *distance : *length,
+                       .content_to_position = has_term(config, "c2p"),
+                       .position_to_content = has_term(config, "p2c")};
+  if (scheme.content_to_position || scheme.position_to_content) return set_scheme(group, scheme);
+  set_scheme(group, None{});
+}
+
+void set_alibi(LayerGroup& group, const Config& config, const Family& family) {
+  Alibi scheme{.heads = needed_heads(config, family)};
+  scheme.max_bias = positive(config, "attn_config.alibi_bias_max").value_or(8.0);
+  if (has_word(family.types, "falcon")) {
+    scheme.scale = 1.0 / std::sqrt(static_cast<double>(head_size(config, family)));
+    scheme.round_bf16 = true;
+  }
+  set_scheme(group, scheme);
+}
+
+void set_t5(LayerGroup& group, const Config& config, const Family& family) {
+  const auto buckets = integer(config, "relative_attention_num_buckets");
+  if (!buckets) raise(fmt::format("{}relative_attention_num_buckets is missing", config.place));
+  set_scheme(group, T5{.heads = needed_heads(config, family),
+                       .buckets = *buckets,
+                       .max_distance = integer(config, "relative_attention_max_distance").value_or(128),
+                       .bidirectional = family.is_bidirectional});
+}
+
+void set_shaw(LayerGroup& group, const Config& config) {
+  const auto left = integer(config, "left_max_position_embeddings", 0);
+  const auto right = integer(config, "right_max_position_embeddings", 0);
+  if (!left || !right) {
+    return set_formula(group, Shaw::name,
+                       "score + q.table[clip(n - m, -left, right) + left]; left or right is not given");
+  }
+  set_scheme(group, Shaw{.left = *left, .right = *right});
+}
+
+void add_plain(const Config& config, const Family& family, PartReading& reading, Remarks& remarks) {
+  std::vector<LayerGroup> found;
+  const std::vector<Layer> layers = layers_of(config, family, layer_count(config, family), remarks);
+  const auto make = [&](const Layer& layer, std::int64_t number) {
+    LayerGroup group;
+    group.layers = {number};
+    group.layer_type = layer.type;
+    dress(group, layer, config, family);
+    if (family.encoding == Encoding::kNone) {
+      set_scheme(group, None{});
+    } else {
+      set_formula(group, family.name, family.formula);
+    }
+    found.push_back(std::move(group));
+  };
+  for (std::size_t i = 0; i < layers.size(); ++i) make(layers[i], static_cast<std::int64_t>(i));
+  if (layers.empty()) make(Layer{}, -1);
+  for (LayerGroup& group : grouped(std::move(found))) {
+    if (!family.part.empty()) group.layer_type = family.part;
+    reading.groups.push_back(std::move(group));
+  }
+}
+
+}  // namespace
+
+void dress(LayerGroup& group, const Layer& layer, const Config& config, const Family& family) {
+  const bool is_attending = layer.type.empty() || is_attention(layer.type);
+  if (!is_attending) return;
+  group.is_causal = is_causal(config, family);
+  group.is_unscaled = family.is_unscaled;
+  group.has_sinks = family.has_sinks;
+  if (is_sliding(layer.type)) {
+    const std::string_view key = first_of(config, {family.window_key, "sliding_window", "sliding_window_size"});
+    if (!key.empty()) group.window = integer(config, key);
+  }
+  if (layer.type == "chunked_attention") group.chunk = integer(config, "attention_chunk_size");
+  if (!family.scale_key.empty()) group.scale = positive(config, family.scale_key);
+  if (!family.scale_root_key.empty()) {
+    if (const auto value = positive(config, family.scale_root_key)) group.scale = 1.0 / std::sqrt(*value);
+  }
+  if (!family.softcap_key.empty()) group.softcap = positive(config, family.softcap_key).value_or(0.0);
+}
+
+void add_groups(const Config& config, const Family& family, PartReading& reading, Remarks& remarks) {
+  switch (family.encoding) {
+    case Encoding::kRope:
+      return add_rope_groups(config, family, reading, remarks);
+    case Encoding::kLearned:
+    case Encoding::kSinusoidal:
+      return add_vectors(config, family, reading);
+    case Encoding::kPatches:
+      return add_patches(config, family, reading);
+    case Encoding::kImageRope:
+      return add_image_rope(config, family, reading, remarks);
+    case Encoding::kSwin:
+      return add_stages(config, family, reading);
+    case Encoding::kNone:
+    case Encoding::kNotComputed:
+      return add_plain(config, family, reading, remarks);
+    default:
+      break;
+  }
+  LayerGroup group = group_of_all(config, family);
+  if (family.encoding == Encoding::kAlibi) set_alibi(group, config, family);
+  if (family.encoding == Encoding::kT5) set_t5(group, config, family);
+  if (family.encoding == Encoding::kDeberta) set_deberta(group, config, family);
+  if (family.encoding == Encoding::kShaw) set_shaw(group, config);
+  reading.groups.push_back(std::move(group));
+  if (const auto length = length_of(config, family)) reading.trained_length = reading.usable_length = length;
+}
+
+}  // namespace posenc::models

@@ -1,0 +1,18 @@
+#pragma once
+
+#include "models/config.h"
+#include "models/families.h"
+#include "models/model_groups.h"
+
+namespace posenc::models {
+
+/// What layers have beside their scheme: window, scale, cap, whether they are causal.
+void dress(LayerGroup& group, const Layer& layer, const Config& config, const Family& family);
+
+/// Adds the groups of one row of a family to those of its part. Throws: Error that names key, value and rule.
+void add_groups(const Config& config, const Family& family, PartReading& reading, Remarks& remarks);
+
+/// The same for rows that rotate.
+void add_rope_groups(const Config& config, const Family& family, PartReading& reading, Remarks& remarks);
+
+}  // namespace posenc::models

@@ -1,0 +1,291 @@
+// Which rope parameters each layer of a Hugging Face config has.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "formats/excerpt.h"
+#include "models/part_groups.h"
+#include "models/rope_config.h"
+#include "models/sizes.h"
+#include "posenc/error.h"
+
+namespace posenc::models {
+namespace {
+
+// Whether each member is a dictionary of its own, one for each type of layers.
+bool is_by_type(const std::optional<Config>& entries) {
+  if (!entries) return false;
+  const auto& members = *entries->object->as<Json::Object>();
+  return !members.empty() && std::all_of(members.begin(), members.end(), [](const auto& member) {
+    return member.second.template as<Json::Object>() != nullptr ||
+           member.second.template as<std::nullptr_t>() != nullptr;
+  });
+}
+
+class RopeLayers {
+ public:
+  RopeLayers(const Config& config, const Family& family, PartReading& reading, Remarks& remarks)
+      : config_(config), family_(family), reading_(reading), remarks_(remarks) {
+    read_entries();
+  }
+
+  void add_groups() {
+    const std::vector<Layer> layers = layers_of(config_, family_, layer_count(config_, family_), remarks_);
+    std::vector<LayerGroup> found;
+    for (std::size_t i = 0; i < layers.size(); ++i)
+      found.push_back(group_of(layers[i], static_cast<std::int64_t>(i)));
+    if (const std::vector<std::string> types = unmatched_types(layers); !types.empty()) {
+      found.clear();
+      for (const std::string& type : types) found.push_back(group_of(Layer{.type = type}, -1));
+    }
+    if (found.empty()) found.push_back(group_of(Layer{}, -1));
+    for (LayerGroup& group : grouped(std::move(found))) {
+      if (!family_.part.empty()) group.layer_type = family_.part;
+      reading_.groups.push_back(std::move(group));
+    }
+  }
+
+ private:
+  void read_entries() {
+    const auto now = nested(config_, "rope_parameters");
+    const bool is_now_given = is_given(config_, "rope_parameters");
+    const auto before = is_given(config_, "rope_scaling") ? nested(config_, "rope_scaling") : std::nullopt;
+    const bool has_older = before && !before->object->as<Json::Object>()->empty();
+    if (has_older && family_.ignores_rope_scaling) {
+      say(remarks_.warnings, "rope_scaling is ignored: transformers reads rope_parameters alone for this family");
+    }
+    const bool has_before = has_older && !family_.ignores_rope_scaling;
+    // transformers copies the older key over the newer one
+    if (has_before && is_now_given && *before->object != *now->object) {
+      say(remarks_.warnings,
+          "rope_scaling and rope_parameters differ: rope_scaling counts, as transformers reads it");
+    }
+    const bool is_split = family_.style == RopeStyle::kSplit || family_.style == RopeStyle::kSplitBoth;
+    if (family_.style == RopeStyle::kTyped) {
+      entries_ = now;
+      if (has_before && !is_now_given) {
+        say(remarks_.warnings, "rope_scaling is ignored: transformers reads rope_parameters alone for this family");
+      }
+    } else if (is_split) {
+      if (is_now_given) entries_ = now;
+      if (has_before) scaling_ = before;
+      // transformers merges it into dictionaries that have a rope_type already
+      const bool is_typeless =
+          has_before && find(*before, "rope_type") == nullptr && find(*before, "type") != nullptr;
+      if (is_typeless && family_.global_label.empty()) {
+        say(remarks_.warnings, "rope_scaling is ignored: transformers reads rope_type, not type, for this family");
+        scaling_.reset();
+      }
+      if (is_now_given && is_flat() && family_.global_label.empty()) {
+        say(remarks_.warnings,
+            "rope_parameters are ignored but for those within a type of layers, as full_attention");
+      }
+    } else {
+      entries_ = has_before ? before : now;
+    }
+    is_default_ = entries_ && !is_now_given && !has_before;
+    if (is_default_ && family_.style != RopeStyle::kTyped) {
+      say(remarks_.assumed, fmt::format("rope_parameters = {} (the family's default; not given)",
+                                        excerpt(dump_json(*entries_->object))));
+    }
+  }
+
+  // The types of rope_parameters, where no layer is said to have any of them.
+  std::vector<std::string> unmatched_types(const std::vector<Layer>& layers) const {
+    std::vector<std::string> types;
+    if (family_.style != RopeStyle::kOne || !is_by_type(entries_)) return types;
+    for (const auto& [type, value] : *entries_->object->as<Json::Object>()) {
+      types.push_back(excerpt(type));
+      for (const Layer& layer : layers) {
+        if (layer.type == type) return {};
+      }
+    }
+    return types;
+  }
+
+  LayerGroup group_of(const Layer& layer, std::int64_t number) {
+    LayerGroup group;
+    group.layers = {number};
+    group.layer_type = layer.type;
+    dress(group, layer, config_, family_);
+    problem_.clear();
+    set_scheme(group, scheme_of(layer));
+    if (!problem_.empty()) {
+      group.scheme_name = Rope::name;
+      group.scheme.reset();
+      group.formula = problem_;
+      return group;
+    }
+    if (const auto* const rope = std::get_if<Rope>(&*group.scheme)) group.softmax_factor = softmax_factor(*rope);
+    // Ministral 3, Mistral 4
+    if (const auto beta = entries_ ? finite(*entries_, "llama_4_scaling_beta") : std::nullopt; beta && *beta != 0) {
+      const auto original = integer(*entries_, "original_max_position_embeddings");
+      if (original) group.temperature = Temperature{.scale = *beta, .length = *original};
+    }
+    // Llama 4: where nothing rotates
+    if (!layer.rotates && find(config_, "floor_scale") != nullptr &&
+        holds(config_, "!attn_temperature_tuning=false")) {
+      group.temperature = Temperature{.scale = positive(config_, "attn_scale").value_or(0.1),
+                                      .length = integer(config_, "floor_scale").value_or(8192),
+                                      .shift = 1};
+    }
+    return group;
+  }
+
+  // The dictionary of a layer; nothing where it has no position.
+  std::optional<RopeDictionary> dictionary_of(const Layer& layer, RopeFacts& facts) {
+    const bool is_local = is_sliding(layer.type);
+    std::string key = layer.type;
+    if (!family_.local_label.empty()) key = is_local ? family_.local_label : family_.global_label;
+    const bool has_own = entries_ && entries_->object->find(key) != nullptr;
+    if (family_.style == RopeStyle::kTyped) {
+      if (has_own) {
+        if (find(*entries_, key) == nullptr) return std::nullopt;
+        note_typed(key);
+        return RopeDictionary{nested(*entries_, key), true, !is_any_scaled()};
+      }
+      if (is_flat()) return RopeDictionary{entries_, false};
+      return std::nullopt;  // rope_parameters name the types that rotate
+    }
+    if (family_.style == RopeStyle::kSplit || family_.style == RopeStyle::kSplitBoth) {
+      if (has_own && find(*entries_, key) != nullptr) {
+        facts.base = is_local ? local_base() : 0;
+        return RopeDictionary{nested(*entries_, key), true};
+      }
+      const bool is_scaled = !is_local || family_.style == RopeStyle::kSplitBoth;
+      facts.base = is_local ? local_base() : global_base();
+      facts.is_base_fixed = !family_.global_label.empty();
+      const bool is_compressed =
+          !family_.global_label.empty() && entries_ && !scaling_;  // DeepSeek-V4: flat is its own
+      if (is_compressed && is_scaled) return RopeDictionary{entries_, false};
+      return scaling_ && is_scaled ? RopeDictionary{scaling_, false} : RopeDictionary{};
+    }
+    if (!is_by_type(entries_)) return RopeDictionary{entries_, false};
+    if (has_own && find(*entries_, key) == nullptr) return std::nullopt;
+    return RopeDictionary{nested(*entries_, key), true};
+  }
+
+  // transformers spreads partial_rotary_factor over the types only where one of them is scaled
+  bool is_any_scaled() const {
+    for (const auto& [type, value] : *entries_->object->as<Json::Object>()) {
+      const Json* const name = value.find("rope_type");
+      if (name != nullptr && *name != Json("default")) return true;
+    }
+    return false;
+  }
+
+  bool is_flat() const { return entries_ && first_of(*entries_, {"rope_type", "type", "rope_theta"}) != ""; }
+
+  void note_typed(const std::string& key) {
+    if (!is_default_) return;
+    say(remarks_.assumed, fmt::format("rope_parameters: {} = {} (the family's default; not given)", key,
+                                      excerpt(dump_json(*entries_->object->find(key)))));
+  }
+
+  Scheme scheme_of(const Layer& layer) {
+    if (!layer.rotates) return None{};
+    if (!family_.dims_key.empty() && holds(config_, fmt::format("{}=0", family_.dims_key))) return None{};
+    const bool has_own_head = !family_.global_head_key.empty() && !is_sliding(layer.type);
+    RopeFacts facts{.config = config_, .family = family_, .base = layer.base, .is_base_fixed = layer.base > 0};
+    facts.length = length_of(config_, family_);
+    const std::optional<RopeDictionary> dictionary = dictionary_of(layer, facts);
+    if (!dictionary) return None{};
+    const bool needs_head = family_.dims_key.empty() || find(config_, family_.dims_key) == nullptr;
+    facts.head = !needs_head ? 0 : has_own_head ? global_head() : head_size(config_, family_);
+    if (facts.head % 2 != 0 && first_of(config_, {"head_dim"}) == "head_dim") refuse(config_, "head_dim", "even");
+    const RopeReading read = read_rope(*dictionary, facts, remarks_);
+    problem_ = read.problem;
+    if (!problem_.empty()) return None{};
+    // layers that were not stretched say the usable length for both
+    const auto keep = [](std::optional<std::int64_t>& kept, std::optional<std::int64_t> other, bool longer) {
+      if (other && (!kept || (longer ? *other > *kept : *other < *kept))) kept = other;
+    };
+    keep(reading_.trained_length, read.trained_length, false);
+    keep(reading_.usable_length, read.usable_length, true);
+    if (read.attn_factor) reading_.attn_factor = read.attn_factor;
+    note_other_keys(read.rope);
+    return read.rope;
+  }
+
+  // Keys that other engines read: they would rotate otherwise.
+  void note_other_keys(const Rope& rope) {
+    const std::string_view base_key = family_.other_base_key, dims_key = family_.other_dims_key;
+    if (!base_key.empty() && is_given(config_, base_key) && positive(config_, base_key) != rope.base) {
+      reading_.other_base = positive(config_, base_key);
+      say(remarks_.warnings, fmt::format("{} is {} but transformers reads rope_theta; vLLM and llama.cpp read it",
+                                         base_key, *reading_.other_base));
+    }
+    if (!dims_key.empty() && is_given(config_, dims_key) && integer(config_, dims_key) != rope.dims) {
+      reading_.other_rotary_dim = integer(config_, dims_key);
+      say(remarks_.warnings,
+          fmt::format("{} is {} but transformers reads partial_rotary_factor; vLLM and llama.cpp read it", dims_key,
+                      *reading_.other_rotary_dim));
+    }
+  }
+
+  // head_dim of full layers: a key of its own, or per_layer_config as transformers 5.16 saves it.
+  std::int64_t global_head() {
+    if (is_given(config_, family_.global_head_key)) return head_size(config_, family_, family_.global_head_key);
+    if (const auto layers = nested(config_, "per_layer_config")) {
+      for (const auto& [layer, values] : *layers->object->as<Json::Object>()) {
+        const Config one{.object = &values, .place = fmt::format("{}{}: ", layers->place, excerpt(layer))};
+        if (values.as<Json::Object>() == nullptr) continue;
+        if (const auto size = integer(one, "head_dim")) return *size;
+      }
+    }
+    constexpr std::int64_t kGlobalHead = 512;  // configuration_gemma4.py
+    say(remarks_.assumed,
+        fmt::format("{} = {} (the family's default; not given)", family_.global_head_key, kGlobalHead));
+    return kGlobalHead;
+  }
+
+  // The base of sliding layers: their own key, else the class's.
+  double local_base() {
+    if (is_given(config_, family_.local_base_key)) return *positive(config_, family_.local_base_key);
+    return default_base(family_.local_label.empty() ? "sliding_attention" : family_.local_label);
+  }
+  double global_base() {
+    if (is_given(config_, family_.base_key)) return *positive(config_, family_.base_key);
+    return default_base(family_.global_label.empty() ? "full_attention" : family_.global_label);
+  }
+  double default_base(std::string_view type) {
+    const Json* const all = config_.defaults == nullptr ? nullptr : config_.defaults->find("rope_parameters");
+    const Json* const one = all == nullptr ? nullptr : all->find(type);
+    const Json* const value = one == nullptr ? nullptr : one->find("rope_theta");
+    const auto* const whole = value == nullptr ? nullptr : value->as<std::int64_t>();
+    const double base = whole == nullptr ? 10000.0 : static_cast<double>(*whole);
+    say(remarks_.assumed, fmt::format("rope_theta of {} = {} (the family's default; not given)", type, base));
+    return base;
+  }
+
+  double softmax_factor(const Rope& rope) {
+    const auto* const yarn = std::get_if<YarnScaling>(&rope.scaling);
+    if (yarn == nullptr || yarn->mscale_all_dim.value_or(0) == 0) return 1.0;
+    if (!family_.mscale_on_softmax) {
+      say(remarks_.warnings,
+          "mscale_all_dim changes the magnitude alone: this family does not multiply its softmax "
+          "scale by it, as DeepSeek does");
+      return 1.0;
+    }
+    return prepare(rope).softmax_factor;
+  }
+
+  const Config& config_;
+  const Family& family_;
+  PartReading& reading_;
+  Remarks& remarks_;
+  std::optional<Config> entries_ = {};  // rope_parameters, or rope_scaling in its place
+  std::optional<Config> scaling_ = {};  // rope_scaling beside rope_parameters by type
+  bool is_default_ = false;
+  std::string problem_ = {};  // of the layer at hand
+};
+
+}  // namespace
+
+void add_rope_groups(const Config& config, const Family& family, PartReading& reading, Remarks& remarks) {
+  RopeLayers(config, family, reading, remarks).add_groups();
+}
+
+}  // namespace posenc::models
