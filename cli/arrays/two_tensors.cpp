@@ -3,12 +3,14 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <cmath>
+#include <algorithm>
+#include <functional>
 
 #include "cli/arrays/elements.h"
 #include "cli/arrays/input_array.h"
 #include "cli/flags/positions_argument.h"
 #include "cli/system/failure.h"
+#include "cli/system/streams.h"
 #include "cli/system/terminal.h"
 #include "posenc/scheme.h"
 #include "posenc/schemes/choice.h"
@@ -17,8 +19,12 @@ namespace posenc::cli {
 namespace {
 
 NpyArray load(const std::string& path, const std::string& dtype) {
-  const InputArray input(path, NpyOptions{.void2_is_bf16 = dtype == "bf16"});
+  const bool may_be_bf16 = dtype.empty() || dtype == "bf16";
+  const InputArray input(path, NpyOptions{.void2_is_bf16 = dtype == "bf16", .uint16_is_bf16 = may_be_bf16});
   if (input.type() == DataType::kI64) refuse(fmt::format("{}: holds integers, not vectors", path));
+  if (dtype.empty() && input.type() == DataType::kBF16) {
+    for (const std::string& note : input.notes()) tell(fmt::format("note: {}: {}", path, note));
+  }
   if (!dtype.empty() && float_type_from(dtype) != input.type()) {
     refuse(fmt::format("{}: holds {}, but --dtype says {}", path, name_of(input.type()), dtype));
   }
@@ -57,46 +63,115 @@ std::string scaling_text(const Rope& rope) {
 
 std::string finished(std::string text, const std::vector<std::string>& remarks) {
   if (!remarks.empty()) text += "\n";
-  for (const std::string& remark : remarks) {
-    std::string_view bullet = "- ";
-    for (const std::string& line : wrap(remark, std::min(output_columns(), 100) - 4)) {
-      text += fmt::format("  {}{}\n", bullet, line);
-      bullet = "  ";
-    }
-  }
+  for (const std::string& remark : remarks) text += bullet(remark);
   return text;
 }
 
 std::string_view verdict_text(Verdict verdict) {
   switch (verdict) {
     case Verdict::kSure:
-      return "one convention explains every number";
+      return "exact match: one convention reproduces every value";
     case Verdict::kLikely:
-      return "the likeliest of several";
+      return "likely: this convention reproduces the values, but it is not the only one";
     case Verdict::kUnchanged:
-      return "nothing changed";
+      return "unchanged";
     case Verdict::kUnknown:
-      return "a rotation, but by frequencies of no known scheme";
+      return "a rotation at frequencies of no known scheme";
     case Verdict::kTooLittle:
       return "too few tokens to tell";
+    case Verdict::kNoPosition:
+      return "no position: the change does not depend on position";
     default:
-      return "not a rotation, and no sinusoids were added";
+      return "no match: no known convention reproduces this change";
   }
+}
+
+// "1 1 1 0 1 2 3", shortened in the middle.
+std::string positions_text(const std::vector<std::int64_t>& positions) {
+  constexpr std::size_t kShown = 12;
+  if (positions.size() <= 2 * kShown) return fmt::format("{}", fmt::join(positions, " "));
+  return fmt::format("{} … {}", fmt::join(positions.begin(), positions.begin() + kShown, " "),
+                     fmt::join(positions.end() - kShown, positions.end(), " "));
+}
+
+using Row = std::function<void(std::string_view, const std::string&)>;
+
+void rope_rows(const Rope& rope, const Diagnosis& diagnosis, const Row& row) {
+  row("scheme", "rope");
+  row("pairs", std::string(choice_name(rope.layout)));
+  row("rotates", fmt::format("{} dimensions from {}, {}", rope.dims, rope.first_dim,
+                             rope.sign > 0 ? "counter-clockwise" : "clockwise"));
+  if (!rope.sections.empty()) {
+    row("axes", fmt::format("{} pairs, {}", fmt::join(rope.sections, " + "), choice_name(rope.section_order)));
+  }
+  if (const auto* const list = std::get_if<LongropeScaling>(&rope.scaling)) {
+    std::string divisors;
+    for (const double divisor : list->short_factors) divisors += fmt::format("{:.4g} ", divisor);
+    std::string_view name = "divisors";
+    for (const std::string& line : wrap(divisors, std::min(output_columns(), 100) - 18)) {
+      row(name, line);
+      name = "";
+    }
+  }
+  if (diagnosis.verdict == Verdict::kUnknown) return;
+  row("base", fmt::format("{}", rope.base));
+  row("scaling", scaling_text(rope));
+  row("magnitude", fmt::format("{:.6g}", diagnosis.best->magnitude));
+}
+
+void scheme_rows(const Diagnosis& diagnosis, const Row& row) {
+  const Convention& best = *diagnosis.best;
+  if (const auto* const rope = std::get_if<Rope>(&best.scheme)) return rope_rows(*rope, diagnosis, row);
+  if (const auto* const waves = std::get_if<Sinusoidal>(&best.scheme)) {
+    row("scheme", "sinusoidal, added");
+    row("columns",
+        fmt::format("{}{}, spacing {}", choice_name(waves->layout),
+                    best.is_swapped ? " with sine and cosine exchanged" : "", choice_name(waves->spacing)));
+    row("base", fmt::format("{}", waves->base));
+    row("scale", fmt::format("{:.6g}", best.magnitude));
+    if (best.input_factor != 1) row("tokens", fmt::format("multiplied by {:.6g} first", best.input_factor));
+  } else if (const auto* const alibi = std::get_if<Alibi>(&best.scheme)) {
+    row("scheme", "alibi");
+    row("slopes", fmt::format("{} heads, max_bias {}", alibi->heads, alibi->max_bias));
+    row("scale", fmt::format("{:.6g}", best.magnitude));
+  } else if (const auto* const t5 = std::get_if<T5>(&best.scheme)) {
+    row("scheme", "t5");
+    row("buckets", fmt::format("{}, max_distance {}, {}", t5->buckets, t5->max_distance,
+                               t5->bidirectional ? "bidirectional" : "causal"));
+  }
+}
+
+// Where the tokens are, by what was found.
+std::string place_text(const Convention& best, bool are_positions_known) {
+  std::string text;
+  if (!best.positions.empty()) {
+    text = positions_text(best.positions);
+  } else if (are_positions_known) {
+    text = best.first_position == 0 ? "as given" : fmt::format("off by {}", best.first_position);
+  } else {
+    text = fmt::format("{}", best.first_position);
+  }
+  if (best.is_reversed) text += ", reversed";
+  if (best.is_along_heads) text += ", along the axis before the sequence";
+  if (best.position_factor != 1) text += fmt::format(", multiplied by {:.6g}", best.position_factor);
+  return text;
 }
 
 }  // namespace
 
 void add_two_tensor_flags(Command verb, TwoTensorFlags& flags) {
-  verb.add_option("--before", flags.before, "the vectors before position was applied").type_name("FILE");
+  verb.add_option("--before", flags.before, "the vectors, or scores, before position was applied").type_name("FILE");
   verb.add_option("--after", flags.after, "the same after it").type_name("FILE");
   verb.add_option("--positions", flags.positions,
                   "position of each token: 0:8, 0,1,5 or @ids.npy, int64 [n] or [axes, n] (default: consecutive)")
       .type_name("P");
   verb.add_option("--axes", flags.axes,
-                  "what the axes are: sd, hsd, shd, bsd, bhsd or bshd (b batch, h heads, s sequence, d features; "
+                  "order of the axes: sd, hsd, shd, bsd, bhsd or bshd (b batch, h heads, s sequence, d features; "
                   "default: the last two are sd)")
       .type_name("WORD");
-  verb.add_option("--dtype", flags.dtype, "their type; bf16 must be said, for .npy cannot").type_name("TYPE");
+  verb.add_option("--dtype", flags.dtype,
+                  "their type; required for bf16, which .npy cannot represent (uint16 is read as its bits)")
+      .type_name("TYPE");
   verb.add_flag("--json", flags.json, "one JSON document");
 }
 
@@ -149,12 +224,26 @@ Json convention_json(const Convention& convention) {
     object.emplace_back("dims", waves->width);
     object.emplace_back("base", waves->base);
   }
+  if (const auto* const alibi = std::get_if<Alibi>(&convention.scheme)) {
+    object.emplace_back("heads", alibi->heads);
+    object.emplace_back("max_bias", alibi->max_bias);
+  } else if (const auto* const t5 = std::get_if<T5>(&convention.scheme)) {
+    object.emplace_back("heads", t5->heads);
+    object.emplace_back("buckets", t5->buckets);
+    object.emplace_back("max_distance", t5->max_distance);
+    object.emplace_back("bidirectional", t5->bidirectional);
+  }
   object.emplace_back("magnitude", convention.magnitude);
   object.emplace_back("first_position", convention.first_position);
   object.emplace_back("numerics", name_of(convention.numerics));
   object.emplace_back("numerics_sure", convention.is_numerics_sure);
   object.emplace_back("swapped", convention.is_swapped);
   object.emplace_back("residual", convention.residual);
+  object.emplace_back("reversed", convention.is_reversed);
+  object.emplace_back("along_heads", convention.is_along_heads);
+  object.emplace_back("position_factor", convention.position_factor);
+  object.emplace_back("input_factor", convention.input_factor);
+  object.emplace_back("positions", Json::Array(convention.positions.begin(), convention.positions.end()));
   return object;
 }
 
@@ -168,49 +257,37 @@ Json diagnosis_json(const Diagnosis& diagnosis) {
                       {"remarks", std::move(remarks)}};
 }
 
+std::string bullet(const std::string& text) {
+  std::string result;
+  std::string_view mark = "- ";
+  for (const std::string& part : wrap(text, std::min(output_columns(), 100) - 4)) {
+    result += fmt::format("  {}{}\n", mark, part);
+    mark = "  ";
+  }
+  return result;
+}
+
 std::string diagnosis_text(const Diagnosis& diagnosis, bool are_positions_known) {
   const bool colour = wants_colour(STDOUT_FILENO);
   std::string text = bold(verdict_text(diagnosis.verdict), colour) + "\n";
-  const auto row = [&](std::string_view name, const std::string& value) {
+  const Row row = [&](std::string_view name, const std::string& value) {
     text += fmt::format("  {}  {}\n", dim(pad_right(name, 14), colour), value);
   };
   if (diagnosis.best) {
     const Convention& best = *diagnosis.best;
     text += "\n";
-    if (const auto* const rope = std::get_if<Rope>(&best.scheme)) {
-      row("scheme", "rope");
-      row("pairs", std::string(choice_name(rope->layout)));
-      row("turns", fmt::format("{} features, from feature {}, {}", rope->dims, rope->first_dim,
-                               rope->sign > 0 ? "counter-clockwise" : "clockwise"));
-      if (!rope->sections.empty()) {
-        row("axes", fmt::format("{} pairs, {}", fmt::join(rope->sections, " + "), choice_name(rope->section_order)));
-      }
-      if (const auto* const list = std::get_if<LongropeScaling>(&rope->scaling)) {
-        std::string divisors;
-        for (const double divisor : list->short_factors) divisors += fmt::format("{:.4g} ", divisor);
-        std::string_view name = "divisors";
-        for (const std::string& line : wrap(divisors, std::min(output_columns(), 100) - 18)) {
-          row(name, line);
-          name = "";
-        }
-      }
-      if (diagnosis.verdict != Verdict::kUnknown) {
-        row("base", fmt::format("{}", rope->base));
-        row("scaling", scaling_text(*rope));
-        row("magnitude", fmt::format("{:.6g}", best.magnitude));
-      }
-    } else if (const auto* const waves = std::get_if<Sinusoidal>(&best.scheme)) {
-      row("scheme", "sinusoidal, added");
-      row("columns", fmt::format("{}, spacing {}", choice_name(waves->layout), choice_name(waves->spacing)));
-      row("scale", fmt::format("{:.6g}", best.magnitude));
-    }
+    scheme_rows(diagnosis, row);
     if (diagnosis.verdict == Verdict::kUnknown) return finished(std::move(text), diagnosis.remarks);
-    row(are_positions_known ? "positions" : "first position",
-        are_positions_known ? (best.first_position == 0 ? "as given" : fmt::format("off by {}", best.first_position))
-                            : fmt::format("{}", best.first_position));
-    row("angle", fmt::format("{}{}", name_of(best.numerics),
-                             best.is_numerics_sure ? "" : " (others cannot be told apart here)"));
-    row("left over", fmt::format("{:.2g} of the size of a vector", best.residual));
+    const bool is_bias = std::holds_alternative<Alibi>(best.scheme) || std::holds_alternative<T5>(best.scheme);
+    if (!is_bias) {
+      row(are_positions_known || !best.positions.empty() ? "positions" : "first position",
+          place_text(best, are_positions_known));
+    }
+    if (std::holds_alternative<Rope>(best.scheme)) {
+      row("angle", fmt::format("{}{}", name_of(best.numerics),
+                               best.is_numerics_sure ? "" : " (others cannot be told apart here)"));
+    }
+    row("residual", fmt::format("{:.2g} of the change", best.residual));
   }
   return finished(std::move(text), diagnosis.remarks);
 }

@@ -31,6 +31,8 @@ TwoTensors read_two_tensors(const TwoTensorFlags& flags, std::string_view verb);
 Json convention_json(const Convention& convention);
 /// The whole of a diagnosis, as `diagnose --json` prints it.
 Json diagnosis_json(const Diagnosis& diagnosis);
+/// A sentence as an item of a list, wrapped.
+std::string bullet(const std::string& text);
 /// For people: a line of verdict, what was found, what stands out.
 std::string diagnosis_text(const Diagnosis& diagnosis, bool are_positions_known);
 

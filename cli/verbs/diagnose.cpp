@@ -11,16 +11,21 @@ namespace posenc::cli {
 Verb diagnose_verb(Command program) {
   Verb verb;
   verb.name = "diagnose";
-  verb.summary = "which convention made one tensor from another";
+  verb.summary = "identify the convention (or bug) from a tensor before and after";
   verb.usage = "--before A --after B [--positions P] [--json]";
   verb.details =
-      "A holds queries or keys before rotary position was applied, B the same after it; or tokens before and after "
-      "sinusoids were added. Finds pair layout, direction, which features turn, base, scaling, magnitude, first "
-      "position and the precision of the angle. One head and 16 tokens are enough. Exits with 1 where nothing known "
-      "fits.";
+      "A holds queries or keys before RoPE and B the same after it; or tokens before and after sinusoids were added; "
+      "or "
+      "scores [heads, queries, keys] before and after a bias (ALiBi, T5). Finds pair layout, direction, rotary "
+      "dimensions, base, scaling, magnitude, positions and the precision of the angle, and names common bugs: "
+      "applied "
+      "twice, along the wrong axis, reversed, sine and cosine exchanged, a wrong exponent. One head and 16 tokens "
+      "are "
+      "enough. Exits with 1 where no known convention reproduces the change.";
   verb.examples =
       "posenc diagnose --before q.npy --after q_rotated.npy\n"
-      "posenc diagnose --before q.npy --after q_rotated.npy --positions 0:16 --json";
+      "posenc diagnose --before q.npy --after q_rotated.npy --positions 0:16 --json\n"
+      "posenc diagnose --before scores.npy --after scores_biased.npy";
   verb.command = program.add_subcommand(verb.name);
   auto flags = std::make_shared<TwoTensorFlags>();
   add_two_tensor_flags(verb.command, *flags);

@@ -27,6 +27,7 @@ struct NpyHead {
 struct NpyOptions {
   bool allow_trailing = false;  ///< accept bytes after the last element
   bool void2_is_bf16 = false;   ///< read `|V2` (what NumPy calls a bf16 array) as bf16
+  bool uint16_is_bf16 = false;  ///< read u2 as the bits of bf16, as many programs save them; a note says so
 };
 
 /// An array that owns its bytes: little-endian, dense, last axis contiguous.

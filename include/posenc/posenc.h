@@ -24,6 +24,7 @@
 #include "posenc/npz.h"
 #include "posenc/safetensors.h"
 
+#include "posenc/check.h"
 #include "posenc/compare.h"
 #include "posenc/content.h"
 #include "posenc/diagnosis.h"

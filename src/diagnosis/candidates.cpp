@@ -6,6 +6,7 @@
 #include <cmath>
 #include <numeric>
 #include <set>
+#include <utility>
 
 #include "diagnosis/line.h"
 #include "posenc/apply.h"
@@ -111,6 +112,15 @@ Spectrum spectrum_of(const Structure& structure, const Samples& samples) {
     }
   }
   if (before > 0) result.magnitude = product / before;
+  const auto growing =
+      std::count_if(structure.fits.begin(), structure.fits.end(), [](const PairFit& fit) { return fit.growth != 0; });
+  result.grows = 4 * growing >= std::ssize(structure.fits);
+  // nobody makes positions larger; but a rotation that is applied twice doubles every frequency
+  if (std::fabs(result.first / 2 - 1) < 0.03) {
+    result.times = 2;
+    result.first /= 2;
+    result.magnitude = std::sqrt(result.magnitude);
+  }
   return result;
 }
 
@@ -227,6 +237,7 @@ std::vector<Rope> scaled_candidates(const Rope& unscaled, const Spectrum& spectr
 
 namespace {
 
+// The length of positions that scalings which depend on it are prepared for: the others are not affected.
 Rotation form_of(const Rope& rope, AngleKind kind) {
   const Numerics numerics = kind == AngleKind::kHfF32 || kind == AngleKind::kBf16Frequencies ? Numerics::kHfF32
                             : kind == AngleKind::kGgmlF32                                    ? Numerics::kGgmlF32
@@ -239,27 +250,39 @@ Rotation form_of(const Rope& rope, AngleKind kind) {
   return form;
 }
 
-// Cosines and sines of every token and pair.
-struct Table {
-  std::vector<double> cosines, sines;
-};
-Table table_of(const Rotation& form, const Samples& samples, std::int64_t first, AngleKind kind) {
-  std::vector<std::int64_t> ids;
+// e^(iφ) of every token and pair, [tokens, pairs], with growth.
+std::vector<std::complex<double>> rotations_of(const Trial& trial, const Samples& samples) {
+  Rotation form = form_of(*trial.rope, trial.numerics);
+  const Growth growth = std::exchange(form.growth, {});
+  std::vector<std::int64_t> ids, signs;
   for (int axis = 0; axis < form.position_axes; ++axis) {
-    const std::vector<std::int64_t>& positions = samples.axes[static_cast<std::size_t>(axis)].positions;
-    ids.insert(ids.end(), positions.begin(), positions.end());
-  }
-  for (std::int64_t& id : ids) {
-    id += first;
-    if (kind == AngleKind::kBf16Positions) id = std::llround(to_bf16(static_cast<float>(id)));
+    for (const std::int64_t position : samples.axes[static_cast<std::size_t>(axis)].positions) {
+      std::int64_t id = position + trial.first;
+      if (trial.numerics == AngleKind::kBf16Positions) id = std::llround(to_bf16(static_cast<float>(id)));
+      // a position before 0 rotates the other way
+      signs.push_back(id < 0 ? -1 : 1);
+      ids.push_back(std::abs(id));
+    }
   }
   const std::int64_t pairs = pairs_of(form), tokens = samples.sequence;
-  Table table;
-  table.cosines.resize(static_cast<std::size_t>(tokens * pairs));
-  table.sines.resize(table.cosines.size());
-  tabulate(view(table.cosines.data(), {tokens, pairs}), view(table.sines.data(), {tokens, pairs}),
+  std::vector<double> cosines(static_cast<std::size_t>(tokens * pairs)), sines(cosines.size());
+  tabulate(view(cosines.data(), {tokens, pairs}), view(sines.data(), {tokens, pairs}),
            {.ids = ids, .axes = form.position_axes}, form);
-  return table;
+  std::vector<std::complex<double>> result(cosines.size());
+  for (std::size_t at = 0; at < result.size(); ++at) {
+    const std::size_t pair = at % static_cast<std::size_t>(pairs), token = at / static_cast<std::size_t>(pairs);
+    const std::size_t axis = form.axes.empty() ? 0 : form.axes[pair];
+    const std::size_t id = axis * static_cast<std::size_t>(tokens) + token;
+    const std::complex<double> once(cosines[at], static_cast<double>(signs[id]) * sines[at]);
+    result[at] = trial.times == 2 ? once * once : once;
+    // sine and cosine exchanged are i·e^(−iφ): rotated the other way, and a quarter of a turn on
+    if (trial.is_swapped) result[at] = {-result[at].imag(), result[at].real()};
+    if (!growth.rates.empty()) {
+      const auto from_centre = static_cast<double>(signs[id] * ids[id] - growth.centre);
+      result[at] *= std::exp((trial.is_for_keys ? -1 : 1) * growth.rates[pair] * from_centre);
+    }
+  }
+  return result;
 }
 
 // How likely it is that a number changes when it is moved so far and rounded again.
@@ -271,18 +294,13 @@ double chance_of_change(double value, double move, double rounding) {
 }  // namespace
 
 Score score(const Structure& structure, const Samples& samples, const Trial& trial) {
-  const Rotation form = form_of(*trial.rope, trial.numerics);
-  const Table table = table_of(form, samples, trial.first, trial.numerics);
+  const std::vector<std::complex<double>> turns = rotations_of(trial, samples);
   const std::size_t pairs = structure.pairs.size();
-  std::vector<std::complex<double>> turns(table.cosines.size());
   double product = 0, before = 0;
   for (std::size_t at = 0; at < turns.size(); ++at) {
-    const std::complex<double> turn(table.cosines[at], table.sines[at]);
-    // sine and cosine exchanged are i·e^(−iφ): turned the other way, and a quarter of a turn on
-    turns[at] = trial.is_swapped ? std::complex<double>(-turn.imag(), turn.real()) : turn;
     const PairStatistics& pair = structure.pairs[at % pairs];
     product += (std::conj(turns[at]) * pair.product[at / pairs]).real();
-    before += pair.before[at / pairs];
+    before += std::norm(turns[at]) * pair.before[at / pairs];
   }
   Score result;
   if (before <= 0 || product <= 0) return result;
@@ -313,8 +331,44 @@ Score score(const Structure& structure, const Samples& samples, const Trial& tri
   return result;
 }
 
-Start start_of(const Structure& structure, const Samples& samples, const Rope& rope, std::span<const Start> hints) {
+std::vector<double> frequencies_of(const Rope& rope) {
   const Rotation form = form_of(rope, AngleKind::kExact);
+  std::vector<double> list;
+  for (const Frequency& frequency : form.frequencies) list.push_back(radians_of(frequency) * form.sign);
+  return list;
+}
+
+std::optional<XposReading> xpos_candidate(const Structure& structure, const Samples& samples, const Rope& plain,
+                                          std::int64_t first) {
+  XposReading reading{plain};
+  reading.rope.scaling = XposScaling{.scale_base = 1};
+  const std::vector<double> rates = form_of(reading.rope, AngleKind::kExact).growth.rates;
+  double seen = 0, square = 0, lengths = 0;
+  for (std::size_t i = 0; i < structure.fits.size(); ++i) {
+    const PairFit& fit = structure.fits[i];
+    seen += fit.growth * rates[i];
+    square += rates[i] * rates[i];
+    if (std::abs(fit.amplitude) > 0) lengths += std::log(std::abs(fit.amplitude)) * rates[i];
+  }
+  if (!(square > 0) || seen == 0) return std::nullopt;
+  reading.is_for_keys = seen < 0;
+  const double scale_base = square / std::fabs(seen);
+  if (!(scale_base > 1 && scale_base < 1e7)) return std::nullopt;
+  // a power of two where it is near one
+  const double power = std::exp2(std::round(std::log2(scale_base)));
+  const double chosen = std::fabs(scale_base / power - 1) < 0.02 ? power : to_digits(scale_base, 3);
+  // at the centre nothing grows: the length at the first token says how far away that is
+  const double away = lengths / square * chosen * (reading.is_for_keys ? -1 : 1);
+  const auto centre =
+      static_cast<std::int64_t>(std::llround(static_cast<double>(samples.first_position() + first) - away));
+  reading.rope.scaling = XposScaling{.scale_base = chosen, .centre = std::max<std::int64_t>(0, centre)};
+  return reading;
+}
+
+Start start_of(const Structure& structure, const Samples& samples, const Rope& rope, int times,
+               std::span<const Start> hints) {
+  const std::vector<double> frequencies = frequencies_of(rope);
+  const std::vector<std::uint8_t> axes = form_of(rope, AngleKind::kExact).axes;
   // phases of the first token, by frequencies that are known now
   std::vector<std::complex<double>> phases;
   std::vector<double> turns;
@@ -322,9 +376,9 @@ Start start_of(const Structure& structure, const Samples& samples, const Rope& r
   const std::size_t pairs = structure.pairs.size();
   for (std::size_t k = 0; k < std::min<std::size_t>(pairs, 24); ++k) {
     const std::size_t i = k * pairs / std::min<std::size_t>(pairs, 24);
-    const double frequency = radians_of(form.frequencies[i]) * form.sign;
+    const double frequency = frequencies[i] * times;
     std::complex<double> sum;
-    const std::vector<std::int64_t>& positions = samples.axes[form.axes.empty() ? 0 : form.axes[i]].positions;
+    const std::vector<std::int64_t>& positions = samples.axes[axes.empty() ? 0 : axes[i]].positions;
     for (std::size_t s = 0; s < positions.size(); ++s) {
       const auto p = static_cast<double>(positions[s] - (samples.are_known ? 0 : positions[0]));
       sum += structure.pairs[i].product[s] * std::polar(1.0, -frequency * p);
@@ -345,7 +399,6 @@ Start start_of(const Structure& structure, const Samples& samples, const Rope& r
     }
   };
   const auto try_first = [&](std::int64_t first) {
-    if (samples.first_position() + first < 0) return;
     std::complex<double> sum;
     for (std::size_t i = 0; i < phases.size(); ++i) {
       sum += phases[i] * std::polar(1.0, -turns[i] * static_cast<double>(first));
@@ -355,23 +408,26 @@ Start start_of(const Structure& structure, const Samples& samples, const Rope& r
   for (const std::int64_t first : {0, 1, -1, 2, -2, 3, 4}) try_first(first);
   for (const Start& hint : hints) try_first(hint.first);
   if (!hints.empty() || largest > 0.9999 * most) return best;
-  // positions that are known may be off by a little, those that are not may begin anywhere
+  // positions that are known may be off by a little, those that are not may begin anywhere; reversed ones end at 0
   const std::int64_t furthest = samples.are_known ? 1024 : 140'000;
-  std::vector<std::complex<double>> steps;
-  for (std::size_t i = 0; i < phases.size(); ++i) {
-    steps.push_back(std::polar(1.0, -turns[i]));
-    phases[i] *= std::polar(1.0, -4 * turns[i]);
-  }
-  // from one to the next by a multiplication, which loses 1e-11 of it by the last
-  for (std::int64_t first = 5; first < furthest; ++first) {
-    std::complex<double> sum;
+  const std::int64_t back = std::clamp<std::int64_t>(2 * samples.last_position() + 16, 64, furthest);
+  for (const std::int64_t step : {-1, 1}) {
+    std::vector<std::complex<double>> steps, at = phases;
     for (std::size_t i = 0; i < phases.size(); ++i) {
-      const std::complex<double> one = phases[i], step = steps[i];
-      phases[i] = {one.real() * step.real() - one.imag() * step.imag(),
-                   one.real() * step.imag() + one.imag() * step.real()};
-      sum += phases[i];
+      steps.push_back(std::polar(1.0, -turns[i] * static_cast<double>(step)));
+      at[i] *= std::polar(1.0, -2 * turns[i] * static_cast<double>(step));
     }
-    try_sum(first, sum);
+    // from one to the next by a multiplication, which loses 1e-11 of it by the last
+    for (std::int64_t first = 3; first < (step < 0 ? back : furthest); ++first) {
+      std::complex<double> sum;
+      for (std::size_t i = 0; i < at.size(); ++i) {
+        const std::complex<double> one = at[i], turn = steps[i];
+        at[i] = {one.real() * turn.real() - one.imag() * turn.imag(),
+                 one.real() * turn.imag() + one.imag() * turn.real()};
+        sum += at[i];
+      }
+      try_sum(step * first, sum);
+    }
   }
   return best;
 }

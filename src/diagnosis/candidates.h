@@ -2,6 +2,7 @@
 
 #include <array>
 #include <limits>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -17,6 +18,8 @@ struct Spectrum {
   double slowing = 1;       // how much slower than that series the slowest pair is that can be seen
   double magnitude = 1;     // of all pairs
   double slowest_seen = 0;  // the smallest frequency that can be told from 0, in radians
+  int times = 1;            // 2: frequencies are twice what a scheme's would be, as where it was applied twice
+  bool grows = false;       // pairs grow or shrink with position (xPos)
 };
 Spectrum spectrum_of(const Structure& structure, const Samples& samples);
 
@@ -49,6 +52,8 @@ struct Trial {
   std::int64_t first = 0;
   AngleKind numerics = AngleKind::kExact;
   bool is_swapped = false;
+  int times = 1;             // how often it was applied
+  bool is_for_keys = false;  // xPos: growth is turned around
 };
 Score score(const Structure& structure, const Samples& samples, const Trial& trial);
 
@@ -58,7 +63,18 @@ struct Start {
   bool is_swapped = false;
 };
 /// With hints, found for nearly the same scheme, only those and starts near 0 are looked at.
-Start start_of(const Structure& structure, const Samples& samples, const Rope& rope,
+Start start_of(const Structure& structure, const Samples& samples, const Rope& rope, int times = 1,
                std::span<const Start> hints = {});
+
+/// xPos with the growth that was measured, for tokens from `first` on; nothing where pairs do not grow as it says.
+struct XposReading {
+  Rope rope;
+  bool is_for_keys = false;
+};
+std::optional<XposReading> xpos_candidate(const Structure& structure, const Samples& samples, const Rope& plain,
+                                          std::int64_t first);
+
+/// The frequencies of a scheme in radians, sign included, for positions near these samples.
+std::vector<double> frequencies_of(const Rope& rope);
 
 }  // namespace posenc::diagnosis

@@ -14,17 +14,83 @@ bool is_power_of(double base, double usual, double exponent) {
   return std::fabs(std::pow(usual, exponent) / base - 1) < 5e-3;
 }
 
-void on_rope(const Convention& best, bool are_known, std::vector<std::string>& remarks) {
+// Where tokens are not consecutive: what the pattern is, in the first sequence that has one.
+void on_pattern(const std::vector<std::int64_t>& positions, std::vector<std::string>& remarks) {
+  std::size_t restarts = 0, held = 0;
+  for (std::size_t i = 1; i < positions.size(); ++i) {
+    if (positions[i] == positions[i - 1]) ++held;
+    if (positions[i] != positions[i - 1] && positions[i] != positions[i - 1] + 1) ++restarts;
+  }
+  std::size_t front = 1;
+  while (front < positions.size() && positions[front] == positions[0]) ++front;
+  const bool starts_again = front < positions.size() && positions[front] != positions[0] + 1;
+  if (front > 1 || (starts_again && restarts == 1 && front == 1)) {
+    remarks.push_back(fmt::format("left padding: the first {} tokens have position {}, the next has {}", front,
+                                  positions[0], front < positions.size() ? positions[front] : positions[0]));
+  } else if (restarts > 0) {
+    remarks.emplace_back("positions start again within the tensor: packed sequences, or padding in some of them");
+  } else if (held > 0) {
+    remarks.emplace_back("the last tokens share one position: right padding, or positions that are clamped");
+  }
+}
+
+// What base came from which mistake with a usual one.
+void on_sinusoids(const Convention& best, std::vector<std::string>& remarks) {
+  const Sinusoidal& waves = *std::get_if<Sinusoidal>(&best.scheme);
+  const auto is_near = [&](double base) { return std::fabs(waves.base / base - 1) < 5e-3; };
+  if (best.is_swapped) remarks.emplace_back("sine and cosine are exchanged: cosines stand in even columns");
+  if (best.is_by_column) {
+    remarks.emplace_back(
+        "sine and cosine of a pair have different frequencies: the exponent has the column j where 2⌊j/2⌋ belongs");
+  } else if (is_near(100)) {
+    remarks.emplace_back("base 100 is the square root of 10000: the exponent may have i where 2i belongs");
+  } else if (is_near(1e8)) {
+    remarks.emplace_back("base 1e8 is the square of 10000: the exponent may have 4i where 2i belongs");
+  } else if (is_near(std::exp(4.0))) {
+    remarks.emplace_back("base 54.6 is e^4 = e^log10(10000): log10 may have been used where ln belongs");
+  } else if (is_near(std::pow(10.0, std::log(10000.0)))) {
+    remarks.emplace_back("base 1.6e9 is 10^ln(10000): ln may have been used where log10 belongs");
+  } else if (!is_near(10000)) {
+    remarks.push_back(fmt::format("base {:.6g}, where nearly everybody has 10000", waves.base));
+  }
+  if (std::fabs(best.position_factor * 180 / 3.14159265358979 - 1) < 5e-3) {
+    remarks.emplace_back("angles are multiplied by π/180: radians were taken for degrees");
+  } else if (std::fabs(best.position_factor / 180 * 3.14159265358979 - 1) < 5e-3) {
+    remarks.emplace_back("angles are multiplied by 180/π: degrees were taken for radians");
+  } else if (best.position_factor != 1) {
+    remarks.push_back(fmt::format("positions are multiplied by {:.6g}", best.position_factor));
+  }
+  const double root = std::sqrt(static_cast<double>(waves.width));
+  if (std::fabs(best.input_factor / root - 1) < 5e-3) {
+    remarks.push_back(
+        fmt::format("tokens are multiplied by √{} = {:.6g} before the addition, as in the original Transformer",
+                    waves.width, root));
+  } else if (best.input_factor != 1) {
+    remarks.push_back(fmt::format("tokens are multiplied by {:.6g} before the addition", best.input_factor));
+  }
+}
+
+void on_positions(const Convention& best, bool are_known, std::vector<std::string>& remarks) {
+  if (best.is_along_heads) {
+    remarks.emplace_back(
+        "positions count along the axis before the sequence (heads or batch): these two axes are exchanged, in the "
+        "code or in the file (--axes says which is which)");
+  }
+  if (best.is_reversed) remarks.emplace_back("positions are reversed: the last token has the first position");
+  if (best.position_factor == 2 && std::holds_alternative<Rope>(best.scheme)) {
+    remarks.emplace_back("every angle is doubled: the rotation was applied twice");
+  }
+  if (!best.positions.empty()) return on_pattern(best.positions, remarks);
+  if (best.first_position == 0) return;
+  remarks.push_back(are_known ? fmt::format("positions are off by {}", best.first_position)
+                              : fmt::format("the first token has position {}", best.first_position));
+}
+
+void on_rope(const Convention& best, std::vector<std::string>& remarks) {
   const Rope& rope = *std::get_if<Rope>(&best.scheme);
-  if (rope.sign < 0) remarks.emplace_back("pairs turn clockwise; nearly every model turns them the other way");
-  if (best.is_swapped)
-    remarks.emplace_back("sine and cosine stand in each other's place: position 0 changes as well");
-  if (are_known && best.first_position != 0) {
-    remarks.push_back(fmt::format("positions are off by {}", best.first_position));
-  }
-  if (!are_known && best.first_position != 0) {
-    remarks.push_back(fmt::format("the first token stands at position {}", best.first_position));
-  }
+  if (rope.sign < 0) remarks.emplace_back("pairs rotate clockwise; nearly every model rotates counter-clockwise");
+  if (best.is_swapped) remarks.emplace_back("sine and cosine are exchanged: position 0 changes as well");
+  if (best.is_for_keys) remarks.emplace_back("pairs grow with position, as xPos has it for keys");
   const bool is_plain = std::holds_alternative<NoScaling>(rope.scaling);
   for (const double usual : kUsualBases) {
     if (is_plain && is_power_of(rope.base, usual, 0.5) && rope.base != 1000.0) {
@@ -35,7 +101,7 @@ void on_rope(const Convention& best, bool are_known, std::vector<std::string>& r
       if (is_plain && is_power_of(rope.base, usual, share)) {
         remarks.push_back(
             fmt::format("base {} is {} to the power {}: the exponent may have the size of a head where "
-                        "the {} features that turn belong",
+                        "the {} rotary dimensions belong",
                         rope.base, usual, share, rope.dims));
       }
     }
@@ -48,14 +114,14 @@ void on_rope(const Convention& best, bool are_known, std::vector<std::string>& r
                     rope.base, reading.usual, reading.factor));
   }
   if (best.numerics == AngleKind::kBf16Frequencies) {
-    remarks.emplace_back("frequencies were rounded to bf16 before use: far positions are wrong");
+    remarks.emplace_back("frequencies were rounded to bf16 before use: angles at far positions are wrong");
   }
   if (best.numerics == AngleKind::kBf16Positions) {
-    remarks.emplace_back("positions were rounded to bf16: above 256 neighbours share one");
+    remarks.emplace_back("positions were rounded to bf16: above 256, adjacent tokens share one");
   }
-  const double natural = prepare(rope, {.length = 1}).magnitude;
+  const double natural = std::pow(prepare(rope, {.length = 1}).magnitude, best.position_factor);
   if (std::fabs(best.magnitude / natural - 1) > 5e-3) {
-    remarks.push_back(fmt::format("the magnitude is {:.6g}, where this scaling has {:.6g}", best.magnitude, natural));
+    remarks.push_back(fmt::format("magnitude: this scaling has {:.6g}, got {:.6g}", natural, best.magnitude));
   }
 }
 
@@ -77,28 +143,30 @@ std::vector<std::string> remarks_on(const Diagnosis& diagnosis, bool are_positio
   std::vector<std::string> remarks;
   switch (diagnosis.verdict) {
     case Verdict::kNone:
-      remarks.emplace_back("not a rotation: no pairing of features turns steadily from token to token");
-      break;
+      remarks.emplace_back(
+          "not a rotation: no pairing of features rotates steadily from token to token; and no sinusoids were added");
+      return remarks;
+    case Verdict::kTooLittle:
+      remarks.emplace_back("at least four tokens at different positions are needed");
+      return remarks;
     case Verdict::kUnknown:
-      remarks.emplace_back("pairs turn steadily, but their frequencies are those of no scheme that is known here");
-      break;
+      remarks.emplace_back("pairs rotate steadily, but their frequencies are those of no scheme known here");
+      on_divisors(diagnosis, remarks);
+      return remarks;
     case Verdict::kLikely:
       remarks.emplace_back(
-          "other conventions explain these tensors as well; more or later positions, or float32, "
-          "would tell");
+          diagnosis.others.empty()
+              ? "a part of the change is not explained: see the residual"
+              : "other conventions explain these tensors about as well; more or later positions, or float32, would "
+                "tell them apart");
       break;
     default:
       break;
   }
-  if (diagnosis.verdict == Verdict::kUnknown) {
-    on_divisors(diagnosis, remarks);
-    return remarks;
-  }
-  if (diagnosis.best && std::holds_alternative<Rope>(diagnosis.best->scheme)) {
-    on_rope(*diagnosis.best, are_positions_known, remarks);
-  } else if (diagnosis.best && diagnosis.best->first_position != 0) {
-    remarks.push_back(fmt::format("the first token has the vector of position {}", diagnosis.best->first_position));
-  }
+  if (!diagnosis.best) return remarks;
+  on_positions(*diagnosis.best, are_positions_known, remarks);
+  if (std::holds_alternative<Rope>(diagnosis.best->scheme)) on_rope(*diagnosis.best, remarks);
+  if (std::holds_alternative<Sinusoidal>(diagnosis.best->scheme)) on_sinusoids(*diagnosis.best, remarks);
   return remarks;
 }
 

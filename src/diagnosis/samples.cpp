@@ -9,6 +9,7 @@
 #include <numbers>
 #include <numeric>
 
+#include "diagnosis/element.h"
 #include "diagnosis/line.h"
 #include "posenc/error.h"
 
@@ -16,30 +17,6 @@ namespace posenc::diagnosis {
 namespace {
 
 constexpr std::int64_t kMostHeads = 16, kFrontTokens = 256, kBackTokens = 64;
-
-double from_half(std::uint16_t bits) {
-  const int exponent = (bits >> 10) & 31, fraction = bits & 1023;
-  const double sign = (bits & 0x8000) != 0 ? -1 : 1;
-  if (exponent == 31) return std::numeric_limits<double>::quiet_NaN();  // not finite, which is refused
-  return sign * (exponent == 0 ? std::ldexp(fraction, -24) : std::ldexp(1024 + fraction, exponent - 25));
-}
-
-double element(const ConstTensorView& x, std::int64_t offset) {
-  switch (x.type) {
-    case DataType::kF32:
-      return static_cast<double>(static_cast<const float*>(x.data)[offset]);
-    case DataType::kF64:
-      return static_cast<const double*>(x.data)[offset];
-    case DataType::kF16:
-      return from_half(static_cast<const Half*>(x.data)[offset].bits);
-    case DataType::kBF16: {
-      const std::uint32_t bits = static_cast<const BFloat16*>(x.data)[offset].bits;
-      return static_cast<double>(std::bit_cast<float>(bits << 16));
-    }
-    default:
-      raise("diagnose: tensors hold numbers, not integers");
-  }
-}
 
 // Of one element that is a power of two.
 double rounding_of(DataType type) {
@@ -62,15 +39,26 @@ std::vector<std::int64_t> chosen_tokens(std::int64_t sequence, std::span<const s
   return tokens;
 }
 
+void sum_up(Samples& samples) {
+  for (std::size_t i = 0; i < samples.after.size(); ++i) {
+    const double change = samples.after[i] - samples.before[i];
+    samples.energy += samples.after[i] * samples.after[i];
+    samples.change += change * change;
+  }
+}
+
 }  // namespace
 
-Samples take_samples(ConstTensorView before, ConstTensorView after, const DiagnosisOptions& options) {
+void check_tensors(ConstTensorView before, ConstTensorView after, const DiagnosisOptions& options) {
   if (before.shape.rank < 2 || before.shape.rank > Extents::kMax) {
     raise(fmt::format("diagnose: tensors are [..., sequence, features], not {}", to_string(before.shape)));
   }
   if (!(before.shape == after.shape)) {
     raise(fmt::format("diagnose: both must have one shape, but they are {} and {}", to_string(before.shape),
                       to_string(after.shape)));
+  }
+  for (const DataType type : {before.type, after.type}) {
+    if (type == DataType::kI64) raise("diagnose: tensors hold numbers, not integers");
   }
   if (count_of(before.shape) <= 0) raise("diagnose: the tensors have no elements");
   const std::int64_t sequence = before.shape.back(1);
@@ -83,6 +71,11 @@ Samples take_samples(ConstTensorView before, ConstTensorView after, const Diagno
   for (const std::int64_t position : options.positions) {
     if (position < 0 || position >= kPositionLimit) raise(fmt::format("diagnose: {} is not a position", position));
   }
+}
+
+Samples take_samples(ConstTensorView before, ConstTensorView after, const DiagnosisOptions& options) {
+  check_tensors(before, after, options);
+  const std::int64_t sequence = before.shape.back(1);
   Samples samples;
   samples.features = before.shape.back(0);
   samples.heads = std::min(count_of(before.shape) / (sequence * samples.features), kMostHeads);
@@ -110,6 +103,10 @@ Samples take_samples(ConstTensorView before, ConstTensorView after, const Diagno
       at_before += index * before.strides[axis];
       at_after += index * after.strides[axis];
     }
+    samples.sequence_of.push_back(
+        rank < 3 ? 0
+                 : head / std::max<std::int64_t>(
+                              1, count_of(before.shape) / (before.shape[0] * sequence * samples.features)));
     for (const std::int64_t token : tokens) {
       for (std::int64_t i = 0; i < samples.features; ++i) {
         const auto from = [&](const ConstTensorView& x, std::int64_t at) {
@@ -120,11 +117,41 @@ Samples take_samples(ConstTensorView before, ConstTensorView after, const Diagno
         if (!std::isfinite(samples.before.back()) || !std::isfinite(samples.after.back())) {
           raise("diagnose: the tensors hold numbers that are not finite");
         }
-        samples.energy += samples.after.back() * samples.after.back();
       }
     }
   }
+  sum_up(samples);
   return samples;
+}
+
+Samples part_of(const Samples& samples, const Part& part) {
+  Samples result;
+  result.features = samples.features;
+  result.heads = part.end_head - part.first_head;
+  result.sequence = part.end_token - part.first_token;
+  result.are_known = samples.are_known;
+  result.is_one_type = samples.is_one_type;
+  result.rounding = samples.rounding;
+  for (const Axis& axis : samples.axes) {
+    std::vector<std::int64_t> positions(axis.positions.begin() + part.first_token,
+                                        axis.positions.begin() + part.end_token);
+    if (!samples.are_known) {
+      for (std::int64_t& position : positions) position -= axis.positions[static_cast<std::size_t>(part.first_token)];
+    }
+    result.axes.push_back(axis_of(std::move(positions)));
+  }
+  for (std::int64_t head = part.first_head; head < part.end_head; ++head) {
+    result.sequence_of.push_back(samples.sequence_of[static_cast<std::size_t>(head)]);
+    const auto first = static_cast<std::ptrdiff_t>(samples.at(head, part.first_token, 0));
+    const std::ptrdiff_t count = result.sequence * result.features;
+    const auto copy = [&](const std::vector<double>& from, std::vector<double>& to) {
+      to.insert(to.end(), from.begin() + first, from.begin() + first + count);
+    };
+    copy(samples.before, result.before);
+    copy(samples.after, result.after);
+  }
+  sum_up(result);
+  return result;
 }
 
 PairStatistics statistics_of(const Samples& samples, const Place& place) {
@@ -195,8 +222,35 @@ double improved(const PairStatistics& pair, const std::vector<std::int64_t>& sor
   return frequency + line_through(left).slope;
 }
 
+// A length that grows or shrinks with position, where that halves what is unexplained: c·e^((g + iω)p).
+void fit_growth(const PairStatistics& pair, const std::vector<std::int64_t>& sorted, double rounding, PairFit& fit) {
+  constexpr std::size_t kFewest = 8;
+  if (sorted.size() < kFewest || fit.unexplained <= 4 * rounding * rounding * fit.energy) return;
+  const double phase = std::arg(fit.amplitude);
+  std::vector<WeightedPoint> sizes;
+  for (std::size_t s = 0; s < sorted.size(); ++s) {
+    const auto p = static_cast<double>(sorted[s] - sorted[0]);
+    const double along = (pair.product[s] * std::polar(1.0, -fit.frequency * p - phase)).real();
+    if (along > 0 && pair.before[s] > 0) sizes.push_back({p, std::log(along / pair.before[s]), along});
+  }
+  const double growth = line_through(sizes).slope;
+  std::complex<double> sum;
+  double before = 0;
+  for (std::size_t s = 0; s < sorted.size(); ++s) {
+    const auto p = static_cast<double>(sorted[s] - sorted[0]);
+    sum += pair.product[s] * std::polar(std::exp(growth * p), -fit.frequency * p);
+    before += pair.before[s] * std::exp(2 * growth * p);
+  }
+  if (!(before > 0) || !std::isfinite(before)) return;
+  const double unexplained = std::max(0.0, fit.energy - std::norm(sum) / before);
+  if (unexplained > 0.5 * fit.unexplained) return;
+  fit.growth = growth;
+  fit.unexplained = unexplained;
+  fit.amplitude = sum / before;
+}
+
 // `pair` has its tokens in the order of this axis.
-PairFit fit_on_axis(const PairStatistics& pair, const Axis& axis) {
+PairFit fit_on_axis(const PairStatistics& pair, const Axis& axis, double rounding) {
   const std::vector<std::int64_t>& sorted = axis.sorted;
   const std::size_t count = sorted.size();
   PairFit fit;
@@ -230,6 +284,7 @@ PairFit fit_on_axis(const PairStatistics& pair, const Axis& axis) {
   const std::complex<double> sum = correlation(pair, sorted, count, fit.frequency);
   if (before > 0) fit.amplitude = sum / before;
   fit.unexplained = std::max(0.0, fit.energy - (before > 0 ? std::norm(sum) / before : 0));
+  fit_growth(pair, sorted, rounding, fit);
   return fit;
 }
 
@@ -266,10 +321,10 @@ Axis axis_of(std::vector<std::int64_t> positions) {
 
 PairFit fit_pair(const PairStatistics& pair, const Samples& samples) {
   // the first axis has its tokens in order
-  PairFit best = fit_on_axis(pair, samples.axes.front());
+  PairFit best = fit_on_axis(pair, samples.axes.front(), samples.rounding);
   const double room = 16 * samples.rounding * samples.rounding * best.energy;
   for (std::size_t axis = 1; axis < samples.axes.size(); ++axis) {
-    PairFit fit = fit_on_axis(reordered(pair, samples.axes[axis].order), samples.axes[axis]);
+    PairFit fit = fit_on_axis(reordered(pair, samples.axes[axis].order), samples.axes[axis], samples.rounding);
     fit.axis = axis;
     const bool is_rival = fit.unexplained <= 4 * best.unexplained + room;
     const bool is_better = 4 * fit.unexplained + room < best.unexplained;

@@ -28,11 +28,13 @@ Axis axis_of(std::vector<std::int64_t> positions);
 struct Samples {
   std::int64_t heads = 0, sequence = 0, features = 0;
   std::vector<double> before, after;
-  std::vector<Axis> axes;  // of the position; one, with 0, 1, 2 …, where they are not known
+  std::vector<Axis> axes;                 // of the position; one, with 0, 1, 2 …, where they are not known
+  std::vector<std::int64_t> sequence_of;  // of each head: which sequence of the batch it belongs to
   bool are_known = false;
   bool is_one_type = false;  // features that stay are then copied bit by bit
   double rounding = 0;       // of one element, relative: what the type alone loses
   double energy = 0;         // Σ after²
+  double change = 0;         // Σ (after − before)²
 
   std::int64_t first_position() const { return axes.front().sorted.front(); }
   std::int64_t last_position() const { return axes.front().sorted.back(); }
@@ -44,7 +46,16 @@ struct Samples {
 };
 
 /// Throws: Error for shapes, types and positions that do not fit.
+void check_tensors(ConstTensorView before, ConstTensorView after, const DiagnosisOptions& options);
+/// Throws: as check_tensors, and for numbers that are not finite.
 Samples take_samples(ConstTensorView before, ConstTensorView after, const DiagnosisOptions& options);
+
+/// Some heads and some tokens of samples, from the first of each up to the second. Where positions are not known,
+/// they are counted from the first of these tokens.
+struct Part {
+  std::int64_t first_head = 0, end_head = 0, first_token = 0, end_token = 0;
+};
+Samples part_of(const Samples& samples, const Part& part);
 
 /// Where the two features of a pair are read and written.
 struct Place {
@@ -59,15 +70,16 @@ struct PairStatistics {
 };
 PairStatistics statistics_of(const Samples& samples, const Place& place);
 
-/// The best b = c·e^(iωp)·a, p counted from the first token.
+/// The best b = c·e^((g + iω)p)·a, p counted from the first token.
 struct PairFit {
   double frequency = 0;            // ω in radians, in (−π, π]
+  double growth = 0;               // b = c·e^((g + iω)p)·a: 0 unless it halves what is unexplained (xPos)
   std::complex<double> amplitude;  // c
   double unexplained = 0;          // energy
   double energy = 0;               // Σ|b|²
   std::size_t axis = 0;            // that drives it
   bool is_axis_sure = true;        // no other explains it as well
-  bool turns(double span) const { return std::abs(frequency) * span > 0.1 || std::abs(std::arg(amplitude)) > 0.1; }
+  bool rotates(double span) const { return std::abs(frequency) * span > 0.1 || std::abs(std::arg(amplitude)) > 0.1; }
 };
 /// On the axis that explains it best.
 PairFit fit_pair(const PairStatistics& pair, const Samples& samples);

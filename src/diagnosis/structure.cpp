@@ -75,7 +75,7 @@ std::vector<Structure> structures_of(const Samples& samples) {
         // the fastest pair decides whether to look at the others
         const PairStatistics fastest = statistics_of(samples, place_of(layout, dims, first, 0));
         const PairFit fit = fit_pair(fastest, samples);
-        if (fit.unexplained > 4 * kLoose * fit.energy || !fit.turns(span)) continue;
+        if (fit.unexplained > 4 * kLoose * fit.energy || !fit.rotates(span)) continue;
         found.push_back(std::move(one));
       }
     }

@@ -51,6 +51,9 @@ std::string_view why_refused(std::string_view descr) {
 
 NpyElement read_descr(const NpyDictionary& dictionary, const NpyOptions& options) {
   const auto element = find_element(dictionary.descr);
+  if (element && element->kind == 'u' && element->size == 2 && options.uint16_is_bf16) {
+    return {'V', 2, element->big_endian, DataType::kBF16};
+  }
   if (element && (element->kind != 'V' || options.void2_is_bf16)) return *element;
   const std::string_view why =
       element ? "is two bytes of unknown meaning (say bf16 if it is that)" : why_refused(dictionary.descr);
@@ -128,6 +131,9 @@ CheckedNpyHead check_npy_head(std::span<const std::byte> bytes, std::int64_t fil
   head.big_endian = result.element.big_endian;
   head.data_offset = static_cast<std::int64_t>(reader.offset());
   head.notes = std::move(dictionary.notes);
+  if (head.type == DataType::kBF16 && options.uint16_is_bf16 && dictionary.descr.find('u') != std::string::npos) {
+    head.notes.emplace_back("uint16 is read as the bits of bf16");
+  }
   if (head.data_offset % 16 != 0) {
     head.notes.push_back(fmt::format("the data begins at byte {}, not at a multiple of 16", head.data_offset));
   }

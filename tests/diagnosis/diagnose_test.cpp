@@ -194,7 +194,7 @@ TEST(Diagnose, NamesClassicBugs) {
   }
   {  // 5: the size of a head for the features that turn
     const Diagnosis found = diagnosed(made(Rope{.dims = 32, .base = 10}, how));
-    EXPECT_TRUE(says(found, "the 32 features that turn")) << shown(found);
+    EXPECT_TRUE(says(found, "the 32 rotary dimensions")) << shown(found);
   }
   {  // 6: the default base where another belongs
     const Diagnosis found = diagnosed(made(Rope{.dims = 128, .base = 10000}, how));
