@@ -108,7 +108,7 @@ void rope_rows(const Rope& rope, const Diagnosis& diagnosis, const Row& row) {
     std::string divisors;
     for (const double divisor : list->short_factors) divisors += fmt::format("{:.4g} ", divisor);
     std::string_view name = "divisors";
-    for (const std::string& line : wrap(divisors, std::min(output_columns(), 100) - 18)) {
+    for (const std::string& line : wrap(divisors, std::min(output_columns(), 100) - 21)) {
       row(name, line);
       name = "";
     }
@@ -271,7 +271,7 @@ std::string diagnosis_text(const Diagnosis& diagnosis, bool are_positions_known)
   const bool colour = wants_colour(STDOUT_FILENO);
   std::string text = bold(verdict_text(diagnosis.verdict), colour) + "\n";
   const Row row = [&](std::string_view name, const std::string& value) {
-    text += fmt::format("  {}  {}\n", dim(pad_right(name, 14), colour), value);
+    text += fmt::format("  {}  {}\n", dim(pad_right(name, 17), colour), value);
   };
   if (diagnosis.best) {
     const Convention& best = *diagnosis.best;
@@ -287,7 +287,7 @@ std::string diagnosis_text(const Diagnosis& diagnosis, bool are_positions_known)
       row("angle", fmt::format("{}{}", name_of(best.numerics),
                                best.is_numerics_sure ? "" : " (others cannot be told apart here)"));
     }
-    row("residual", fmt::format("{:.2g} of the change", best.residual));
+    row("relative residual", fmt::format("{:.2g} of the change", best.residual));
   }
   return finished(std::move(text), diagnosis.remarks);
 }

@@ -162,10 +162,11 @@ std::vector<Rope> unscaled_candidates(const Structure& structure, const Spectrum
   }
   const double factor_seen = 1 / spectrum.first;
   if (std::fabs(factor_seen - 1) < 0.03) keep(factors, 1.0);
-  for (const int digits : {1, 2, 4}) {
-    const double factor = to_digits(factor_seen, digits);
-    if (factors.empty() || std::fabs(factor_seen - 1) >= 0.03) {
-      if (std::fabs(factor / factor_seen - 1) < 0.05) keep(factors, factor);
+  for (const int digits : {1, 2, 4, 6}) {
+    // positions are divided by a round number, or multiplied by one
+    for (const double factor : {to_digits(factor_seen, digits), 1 / to_digits(spectrum.first, digits)}) {
+      const bool is_plain = !factors.empty() && std::fabs(factor_seen - 1) < 0.03;
+      if (!is_plain && std::fabs(factor / factor_seen - 1) < 0.05) keep(factors, factor);
     }
   }
   std::vector<Rope> list;

@@ -231,8 +231,9 @@ CheckResult check(const Scheme& scheme, ConstTensorView before, ConstTensorView 
   }
   // where it differs: what was applied instead
   bool is_finite = true;
-  for (std::int64_t i = 0; i < count_of(shape) && !is_bias; ++i) {
-    is_finite = is_finite && std::isfinite(element(after, offset_of(index_of(i, shape), after.strides)));
+  for (std::int64_t i = 0; i < count_of(shape); ++i) {
+    const double value = element(after, offset_of(index_of(i, shape), after.strides));
+    is_finite = is_finite && (std::isfinite(value) || (is_bias && is_mask(value, after.type)));
   }
   if (!is_finite) {
     best.advice.emplace_back("The result holds numbers that are not finite.");

@@ -157,7 +157,7 @@ void find_numerics(const Tried& best, const Samples& samples, Convention& conven
   // small positions are the same in bf16: no rival, but nothing else
   const bool is_repeated = left[4] == left[0];
   convention.is_numerics_sure = std::count_if(left.begin(), left.end() - (is_repeated ? 1 : 0), is_as_good) == 1;
-  convention.residual = std::sqrt(left[chosen] / samples.energy);
+  convention.residual = std::sqrt(left[chosen] / samples.change);
 }
 
 // Positions that count down from the last token look like a rotation the other way from before 0.

@@ -18,7 +18,7 @@ struct Way {
   Sinusoidal scheme;
   double position_factor = 1;
   bool is_swapped = false, is_by_column = false;
-  bool is_known = true;  // its base is one that is used, not merely measured
+  int digits = 0;  // of its base, where that was measured; 0: it is one that is used
 };
 
 struct Column {
@@ -149,20 +149,20 @@ std::vector<Way> ways_of(const Added& added, const Samples& samples) {
   const double pairs = std::floor(static_cast<double>(samples.features) / 2);
   for (const WaveLayout layout : {WaveLayout::kInterleaved, WaveLayout::kSinCos}) {
     std::vector<Way> plain;
-    const auto keep = [&](double base, Spacing spacing, double factor, bool is_known) {
+    const auto keep = [&](double base, Spacing spacing, double factor, int digits) {
       if (!(base > 1 && base < 1e36) || !(factor > 1e-6 && factor < 1e6)) return;
       plain.push_back({{.width = samples.features, .base = base, .spacing = spacing, .layout = layout, .odd = odd},
                        factor,
                        false,
                        false,
-                       is_known});
+                       digits});
     };
     constexpr double kDegree = std::numbers::pi / 180;
     for (const Spacing spacing : {Spacing::kPaper, Spacing::kInclusive}) {
       if (spacing == Spacing::kInclusive && pairs < 2) continue;
-      for (const double base : kBases) keep(base, spacing, 1, true);
+      for (const double base : kBases) keep(base, spacing, 1, 0);
       // degrees for radians, and the other way round
-      for (const double factor : {kDegree, 1 / kDegree}) keep(10000, spacing, factor, true);
+      for (const double factor : {kDegree, 1 / kDegree}) keep(10000, spacing, factor, 0);
     }
     const std::optional<Line> line = line_of(added, samples, layout);
     if (line && line->slope < 0) {
@@ -171,8 +171,8 @@ std::vector<Way> ways_of(const Added& added, const Samples& samples) {
       const double factor = std::exp(line->offset);
       for (const int digits : {1, 2, 3, 5}) {
         const double seen = std::fabs(factor - 1) < 0.03 ? 1.0 : to_digits(factor, 3);
-        keep(to_digits(paper, digits), Spacing::kPaper, seen, false);
-        if (pairs >= 2) keep(to_digits(inclusive, digits), Spacing::kInclusive, seen, false);
+        keep(to_digits(paper, digits), Spacing::kPaper, seen, digits);
+        if (pairs >= 2) keep(to_digits(inclusive, digits), Spacing::kInclusive, seen, digits);
       }
     }
     for (const Way& way : plain) {
@@ -187,8 +187,7 @@ std::vector<Way> ways_of(const Added& added, const Samples& samples) {
     }
     for (const double base : {10000.0, 1e8}) {
       if (layout == WaveLayout::kInterleaved) {
-        ways.push_back(
-            {{.width = samples.features, .base = base, .layout = layout, .odd = odd}, 1, false, true, true});
+        ways.push_back({{.width = samples.features, .base = base, .layout = layout, .odd = odd}, 1, false, true, 0});
       }
     }
   }
@@ -302,12 +301,15 @@ std::optional<Diagnosis> explain_by_waves(const Samples& samples) {
     if (samples.heads > 1) break;
   }
   if (!best) return std::nullopt;
-  // of those that explain it as well, the one that people use
+  // of those that explain it as well, the one with the plainest base, and then the paper's spacing, which is first
   const auto count = static_cast<double>(chosen.values.size());
   const double room = best->unexplained * (8 / std::sqrt(count)) + 36 * chosen.noise;
   const double least = best->unexplained;
+  const auto doubt = [](const Fit& fit) {
+    return std::pair(fit.way.digits, fit.way.scheme.spacing != Spacing::kPaper);
+  };
   for (const Fit& fit : fits) {
-    if (fit.way.is_known && !best->way.is_known && fit.unexplained <= least + room) best = fit;
+    if (fit.unexplained <= least + room && doubt(fit) < doubt(*best)) best = fit;
   }
   constexpr double kMostOfChange = 0.05;  // root mean square
   const double rounding = 2.5 * chosen.noise * count + angle_leeway(*best, samples) * count;
@@ -319,8 +321,8 @@ std::optional<Diagnosis> explain_by_waves(const Samples& samples) {
   bool has_rival = false;
   for (const Fit& fit : fits) {
     if (is_same(fit, *best)) continue;
-    // another number of the same digits is no rival of one that is used
-    const bool is_rival = fit.unexplained <= least + room && (fit.way.is_known || !best->way.is_known);
+    // a number of more digits, which was measured, is no rival of a plain one
+    const bool is_rival = fit.unexplained <= least + room && fit.way.digits <= best->way.digits;
     has_rival = has_rival || is_rival;
     if (result.others.size() < 4) result.others.push_back(convention_of(fit, chosen));
   }

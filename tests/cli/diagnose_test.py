@@ -4,6 +4,7 @@ import json
 import math
 import os
 import random
+import struct
 import unittest
 
 from program import ProgramTest, npy, parse_npy, run
@@ -57,7 +58,7 @@ class Diagnose(TwoTensors):
     def test_text(self):
         after = self.save("r.npy", rotated(self.x, halves=False, sign=-1))
         text = self.succeeds("diagnose", "--before", self.before, "--after", after, "--positions", "0:16").text
-        for words in ("one convention explains every number", "interleaved", "clockwise", "as given"):
+        for words in ("exact match: one convention reproduces every value", "interleaved", "clockwise", "as given", "relative residual"):
             self.assertIn(words, text)
         for line in text.splitlines():
             self.assertLessEqual(len(line), 100)
@@ -79,6 +80,80 @@ class Diagnose(TwoTensors):
         self.assertEqual(outcome.code, 1)
         self.assertIn("not a rotation", outcome.text)
 
+    def test_changes_that_are_no_position(self):
+        """bf16 files, as uint16: once any small change was sure to be sinusoids of magnitude 0.0003."""
+        def bf16(v):
+            bits = struct.unpack("<I", struct.pack("<f", v))[0]
+            return (bits + 0x7FFF + (bits >> 16 & 1)) >> 16
+
+        changes = {"factor": lambda v: 1.01 * v, "shift": lambda v: v + 0.01, "int8": lambda v: round(v * 32) / 32,
+                   "f16": lambda v: struct.unpack("<e", struct.pack("<e", v))[0]}
+        for name, change in changes.items():
+            after = [[[change(v) for v in row] for row in head] for head in self.x]
+            for dtype in ("f32", "bf16"):
+                if (name, dtype) == ("f16", "bf16"):
+                    continue  # rounding to f16 changes nothing in bf16
+                make = (lambda x: [[[bf16(v) for v in row] for row in head] for head in x]) if dtype == "bf16" else list
+                shape = [HEADS, TOKENS, FEATURES]
+                a = self.write("a.npy", npy(dtype, shape, make(self.x)))
+                b = self.write("b.npy", npy(dtype, shape, make(after)))
+                outcome = run("diagnose", "--before", a, "--after", b, "--json", "--dtype", dtype)
+                found = json.loads(outcome.out)
+                self.assertEqual((outcome.code, found["verdict"], found["best"]), (1, "no-position", None), name + dtype)
+        text = run("diagnose", "--before", self.before, "--after",
+                   self.save("s.npy", [[[1.01 * v for v in row] for row in head] for head in self.x])).text
+        self.assertIn("no position: the change does not depend on position", text)
+        self.assertIn("every value is multiplied by 1.01", text)
+
+    def test_uint16_is_bf16(self):
+        bits = lambda x: [[[struct.unpack("<I", struct.pack("<f", v))[0] >> 16 for v in row] for row in head] for head in x]
+        files = []
+        for name, x in (("a.npy", self.x), ("b.npy", rotated(self.x, base=500000.0))):
+            data = npy("bf16", [HEADS, TOKENS, FEATURES], bits(x))
+            files.append(self.write(name, data.replace(b"'<V2'", b"'<u2'")))
+        for flags in ([], ["--dtype", "bf16"]):
+            outcome = self.succeeds("diagnose", "--before", files[0], "--after", files[1], "--json", *flags)
+            best = json.loads(outcome.out)["best"]
+            self.assertEqual((best["scheme"], best["layout"]), ("rope", "halves"))
+            self.assertEqual("uint16 is read as the bits of bf16" in outcome.err, not flags)
+        self.refused("diagnose", "--before", files[0], "--after", files[1], "--dtype", "f16", says="holds integers")
+
+    def test_bugs_are_named(self):
+        twice = self.diagnose(self.save("t.npy", rotated(rotated(self.x))))
+        self.assertEqual((twice["best"]["position_factor"], twice["best"]["base"]), (2.0, 10000.0))
+        self.assertIn("applied twice", " ".join(twice["remarks"]))
+        off = self.diagnose(self.save("o.npy", rotated(self.x, first=-5)), "--positions", "0:16")
+        self.assertEqual(off["best"]["first_position"], -5)
+        reversed_rows = rotated(self.x, first=-15, sign=-1)
+        found = self.diagnose(self.save("v.npy", reversed_rows))
+        self.assertEqual((found["best"]["reversed"], found["best"]["sign"]), (True, 1))
+        for document in (twice, off, found):
+            self.assertNotIn("no scheme", " ".join(document["remarks"]))
+
+    def test_along_heads(self):
+        """[heads, sequence] for [sequence, heads]: positions count heads."""
+        seeded = random.Random(8)
+        x = [[[seeded.gauss(0, 1) for _ in range(FEATURES)] for _ in range(TOKENS)] for _ in range(6)]
+        swapped = rotated([[x[h][s] for h in range(6)] for s in range(TOKENS)])
+        y = [[swapped[s][h] for s in range(TOKENS)] for h in range(6)]
+        a = self.write("a.npy", npy("f32", [6, TOKENS, FEATURES], x))
+        b = self.write("b.npy", npy("f32", [6, TOKENS, FEATURES], y))
+        found = json.loads(self.succeeds("diagnose", "--before", a, "--after", b, "--json").out)
+        self.assertEqual((found["best"]["along_heads"], found["best"]["layout"]), (True, "halves"))
+        text = self.succeeds("diagnose", "--before", a, "--after", b).text
+        self.assertIn("along the axis before the sequence", text)
+
+    def test_biases(self):
+        seeded = random.Random(9)
+        x = [[[seeded.gauss(0, 1) for _ in range(20)] for _ in range(20)] for _ in range(8)]
+        y = [[[v - 2 ** -(h + 1) * (m - n) if n <= m else -math.inf for n, v in enumerate(row)]
+              for m, row in enumerate(head)] for h, head in enumerate(x)]
+        a = self.write("a.npy", npy("f32", [8, 20, 20], x))
+        b = self.write("b.npy", npy("f32", [8, 20, 20], y))
+        found = json.loads(self.succeeds("diagnose", "--before", a, "--after", b, "--json").out)
+        self.assertEqual((found["verdict"], found["best"]["scheme"], found["best"]["heads"], found["best"]["max_bias"]),
+                         ("sure", "alibi", 8, 8.0))
+
     def test_refused(self):
         self.refused("diagnose", says="--before is missing")
         self.refused("diagnose", "--before", self.before, says="--after is missing")
@@ -97,7 +172,7 @@ class Check(TwoTensors):
 
     def test_agrees(self):
         after = self.save("r.npy", rotated(self.x))
-        self.assertIn("agrees: the largest difference is", self.check(after, "rope", code=0).text)
+        self.assertIn("agrees: largest difference", self.check(after, "rope", code=0).text)
         document = json.loads(self.check(after, "rope", "--json", code=0).out)
         self.assertEqual(list(document)[:4], ["agrees", "max_abs_error", "first_difference", "diagnosis"])
         self.assertEqual((document["agrees"], document["first_difference"]), (True, None))
@@ -107,13 +182,13 @@ class Check(TwoTensors):
         self.check(self.save("r.npy", rotated(self.x)), "--model", config, code=0)
         text = self.check(self.save("i.npy", rotated(self.x, halves=False)), "--model", config, code=1).text
         self.assertIn("differs: at [0, 1, 0]", text)
-        self.assertIn("pairs are interleaved; this model rotates halves.", text)
+        self.assertIn("pairs: expected halves, got interleaved.", text)
         self.assertIn("posenc convert --to halves", text.replace("\n    ", " "))
 
     def test_what_to_change(self):
-        cases = ((dict(first=1), "positions are off by 1. Count from 0"),
-                 (dict(sign=-1), "pairs turn clockwise; this model turns them the other way"),
-                 (dict(base=500000.0), "the base is 500000; this model has 10000"))
+        cases = ((dict(first=1), "Positions are off by 1. Count from 0"),
+                 (dict(sign=-1), "direction: expected counter-clockwise, got clockwise. Negate the sine"),
+                 (dict(base=500000.0), "base: expected 10000, got 500000"))
         for change, words in cases:
             document = json.loads(self.check(self.save("r.npy", rotated(self.x, **change)), "rope", "--json", code=1).out)
             self.assertFalse(document["agrees"])
