@@ -37,7 +37,8 @@ Diagnosis along_sequence(const Samples& samples) {
     return result;
   }
   Diagnosis rotation = explain_by_rotation(samples);
-  if (is_found(rotation)) return rotation;
+  // pairs that rotate steadily are a rotation, whatever their frequencies are
+  if (is_found(rotation) || rotation.verdict == Verdict::kUnknown) return rotation;
   if (std::optional<Diagnosis> waves = explain_by_waves(samples)) return *waves;
   if (std::optional<Diagnosis> moved = explain_by_other_positions(samples)) return *moved;
   return rotation;
@@ -89,7 +90,7 @@ Diagnosis diagnose(ConstTensorView before, ConstTensorView after, const Diagnosi
     return result;
   }
   result = along_sequence(samples);
-  if (!is_found(result)) {
+  if (!is_found(result) && result.verdict != Verdict::kUnknown) {
     const std::optional<Diagnosis> bias = explain_by_bias(before, after, options);
     if (bias && (bias->best || result.verdict == Verdict::kNone)) return *bias;
     if (std::optional<Diagnosis> other = along_heads(before, after)) result = std::move(*other);

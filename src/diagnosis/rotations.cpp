@@ -53,6 +53,16 @@ auto doubts(const Tried& one, const Samples& samples) {
                     rope.dims != samples.features};
 }
 
+// How many elements decide: rounding is as large as the element, so few large ones outweigh many small ones. As many
+// as there are where they are normally distributed.
+double effective_elements(const Samples& samples, std::int64_t dims) {
+  double fourth = 0;
+  for (const double value : samples.after) fourth += value * value * value * value;
+  const auto share = static_cast<double>(dims) / static_cast<double>(samples.features);
+  const auto count = static_cast<double>(samples.after.size());
+  return share * std::min(count, 3 * samples.energy * samples.energy / fourth);
+}
+
 // The likeliest. The sum of squares over the noise of one element is twice the logarithm of how unlikely a scheme
 // makes these tensors; those less than six standard deviations from the best are as good as it, which is wide because
 // rounding is no normal distribution. Of these the least doubtful, and then the one that was thought of first.
@@ -61,7 +71,7 @@ const Tried& best_of(std::span<const Tried> tried, const Samples& samples) {
     return one.result.unexplained < other.result.unexplained;
   });
   const double least = best->result.unexplained;
-  const auto elements = static_cast<double>(samples.heads * samples.sequence * best->structure->dims);
+  const double elements = effective_elements(samples, best->structure->dims);
   std::vector<const Tried*> alike;
   // what is not noise has no likelihood: then all that is nearly as good
   const double room = is_rounding(least, *best->structure, samples) ? 36 / elements : chance(samples);
