@@ -72,7 +72,7 @@ void report_text(const CheckResult& result) {
   std::string text = fmt::format("{}: at [{}] expected {:.7g}, got {:.7g}; largest difference {:.3g}\n\n",
                                  bold("differs", colour), fmt::join(result.first->index, ", "),
                                  result.first->expected, result.first->got, result.largest_difference);
-  text += diagnosis_text(result.diagnosis, true);
+  text += bold("What was applied", colour) + ": " + diagnosis_text(result.diagnosis, true);
   if (!result.advice.empty()) text += "\n" + bold("What to change", colour) + "\n";
   for (const std::string& line : result.advice) text += bullet(line);
   print(text);
