@@ -19,12 +19,6 @@ constexpr std::array kKnownBases = {100.0,    1000.0,   10000.0,  20000.0,  2500
                                     150000.0, 160000.0, 250000.0, 500000.0, 1e6,       2e6,     5e6,
                                     8e6,      1e7,      1.2e7,    1e8,      11158840.0};
 
-double to_digits(double value, int digits) {
-  if (!(value > 0)) return value;
-  const double unit = std::pow(10.0, std::floor(std::log10(value)) - (digits - 1));
-  return std::round(value / unit) * unit;
-}
-
 float to_bf16(float value) {
   const auto bits = std::bit_cast<std::uint32_t>(value);
   return std::bit_cast<float>((bits + 0x7FFF + ((bits >> 16) & 1)) & 0xFFFF0000U);
@@ -91,6 +85,12 @@ std::vector<Rope> with_sections(const Rope& plain, const Structure& structure, s
 }
 
 }  // namespace
+
+double to_digits(double value, int digits) {
+  if (!(value > 0)) return value;
+  const double unit = std::pow(10.0, std::floor(std::log10(value)) - (digits - 1));
+  return std::round(value / unit) * unit;
+}
 
 Spectrum spectrum_of(const Structure& structure, const Samples& samples) {
   Spectrum result;

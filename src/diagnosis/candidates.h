@@ -23,6 +23,9 @@ struct Spectrum {
 };
 Spectrum spectrum_of(const Structure& structure, const Samples& samples);
 
+/// Rounded to so many significant digits.
+double to_digits(double value, int digits);
+
 /// Schemes that such a spectrum may come from, the plainest first.
 std::vector<Rope> unscaled_candidates(const Structure& structure, const Spectrum& spectrum, std::size_t axes);
 /// Whether a published model has this base.

@@ -18,12 +18,6 @@ namespace {
 
 constexpr std::int64_t kMostHeads = 16, kFrontTokens = 256, kBackTokens = 64;
 
-// Of one element that is a power of two.
-double rounding_of(DataType type) {
-  const int bits = type == DataType::kF64 ? 52 : type == DataType::kF32 ? 23 : type == DataType::kF16 ? 10 : 7;
-  return std::ldexp(kRoundingShare, -bits);
-}
-
 // The first tokens and the last ones, in the order of their positions on the first axis.
 std::vector<std::int64_t> chosen_tokens(std::int64_t sequence, std::span<const std::int64_t> positions) {
   std::vector<std::int64_t> tokens(static_cast<std::size_t>(sequence));
@@ -48,6 +42,11 @@ void sum_up(Samples& samples) {
 }
 
 }  // namespace
+
+double rounding_of(DataType type) {
+  const int bits = type == DataType::kF64 ? 52 : type == DataType::kF32 ? 23 : type == DataType::kF16 ? 10 : 7;
+  return std::ldexp(kRoundingShare, -bits);
+}
 
 void check_tensors(ConstTensorView before, ConstTensorView after, const DiagnosisOptions& options) {
   if (before.shape.rank < 2 || before.shape.rank > Extents::kMax) {

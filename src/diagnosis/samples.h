@@ -11,6 +11,9 @@ namespace posenc::diagnosis {
 /// Root mean square of a rounding error that is spread evenly over a unit in the last place, in such units.
 inline constexpr double kRoundingShare = 0.29;
 
+/// What a type alone loses of one element that is a power of two, relative.
+double rounding_of(DataType type);
+
 /// One coordinate of the tokens' positions.
 struct Axis {
   std::vector<std::int64_t> positions;  // of each token

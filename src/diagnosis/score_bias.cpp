@@ -14,7 +14,7 @@
 namespace posenc::diagnosis {
 namespace {
 
-constexpr std::int64_t kMostTokens = 160, kMostBatch = 4, kMostHeads = 64;
+constexpr std::int64_t kMostTokens = 160, kMostBatch = 4, kMostScoreHeads = 64;
 
 // One score that is not masked.
 struct Point {
@@ -31,11 +31,6 @@ struct Scores {
   std::int64_t count = 0;
 };
 
-double rounding_of(DataType type) {
-  const int bits = type == DataType::kF64 ? 52 : type == DataType::kF32 ? 23 : type == DataType::kF16 ? 10 : 7;
-  return std::ldexp(kRoundingShare, -bits);
-}
-
 std::optional<Scores> scores_of(ConstTensorView before, ConstTensorView after, const DiagnosisOptions& options) {
   const Extents& shape = before.shape;
   if (shape.rank < 3 || shape.rank > 4 || options.axes > 1) return std::nullopt;
@@ -43,7 +38,7 @@ std::optional<Scores> scores_of(ConstTensorView before, ConstTensorView after, c
   if (keys < 4 || queries > keys) return std::nullopt;
   Scores scores;
   scores.heads = shape.back(2);
-  if (scores.heads > kMostHeads) return std::nullopt;
+  if (scores.heads > kMostScoreHeads) return std::nullopt;
   scores.points.resize(static_cast<std::size_t>(scores.heads));
   const double rounding = std::max(rounding_of(before.type), rounding_of(after.type));
   double squares = 0;

@@ -6,6 +6,7 @@
 #include <numbers>
 #include <set>
 
+#include "diagnosis/candidates.h"
 #include "diagnosis/line.h"
 
 namespace posenc::diagnosis {
@@ -131,11 +132,6 @@ std::optional<Line> line_of(const Added& added, const Samples& samples, WaveLayo
   }
   if (points.size() < 2) return std::nullopt;
   return line_through(points);
-}
-
-double to_digits(double value, int digits) {
-  const double unit = std::pow(10.0, std::floor(std::log10(value)) - (digits - 1));
-  return std::round(value / unit) * unit;
 }
 
 // Bases that people use, and what their mistakes make of 10000: its root (i for 2i), its square (4i for 2i), e^4
