@@ -46,7 +46,7 @@ ConstTensorView with_sequence_last(const NpyArray& array, const std::string& axe
   refuse(fmt::format("--axes: '{}' is not one of sd, hsd, shd, bsd, bhsd, bshd", axes));
 }
 
-Json scaling_json(const Rope& rope) { return *parse_json(to_json(Scheme(rope))).find("scaling"); }
+Json scaling_json(const Rope& rope) { return *json_of(rope).find("scaling"); }
 
 std::string scaling_text(const Rope& rope) {
   std::string text;

@@ -114,13 +114,6 @@ PositionList positions_of_grid(std::string_view text) {
   return list;
 }
 
-int axes_of(const Addition& form) {
-  const auto* const waves = std::get_if<Waves>(&form.source);
-  return waves != nullptr ? waves->axes : 1;
-}
-
-int axes_of(const Rotation& form) { return form.position_axes; }
-
 void check_axes(std::string_view scheme, int axes, const PositionList& list) {
   if (axes == list.axes) return;
   const std::string way = axes > 1 ? fmt::format("--grid with {0} numbers, or @ids.npy of shape [{0}, n]", axes)

@@ -26,9 +26,6 @@ PositionList positions_from(std::string_view text, std::string_view flag = "--po
 /// Every point of a grid in row-major order: "14,14" is 196 positions of 2 axes.
 PositionList positions_of_grid(std::string_view text);
 
-/// How many coordinates a position of this form has.
-int axes_of(const Addition& form);
-int axes_of(const Rotation& form);
 /// Throws: Failure where the positions do not have the `axes` of a form; `scheme` names it.
 void check_axes(std::string_view scheme, int axes, const PositionList& list);
 

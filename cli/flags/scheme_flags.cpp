@@ -134,14 +134,10 @@ template <class T> std::string_view placeholder_of() {
   return std::is_same_v<T, double> ? "X" : "N";
 }
 
-// The axes of the table that a scheme takes from a file; none: it has no such table.
-template <class S> constexpr std::string_view kTableAxes = "";
-template <> constexpr std::string_view kTableAxes<Learned> = "[rows, width]";
-template <> constexpr std::string_view kTableAxes<T5> = "[buckets, heads]";
-template <> constexpr std::string_view kTableAxes<Swin> = "[rows, heads]";
-
-std::string_view table_axes_of(const Scheme& scheme) {
-  return std::visit([]<class S>(const S&) { return kTableAxes<S>; }, scheme);
+// The table that a scheme takes from --table; vectors that meet q and k have flags of their own (attend).
+TrainedTable table_from_file(const Scheme& scheme) {
+  TrainedTable table = trained_table_of(scheme);
+  return has_vectors(table) ? TrainedTable{} : table;
 }
 
 bool is_letters(std::string_view text) {
@@ -174,8 +170,8 @@ template <class S> void add_fields(Command verb, Command command, const std::sha
         .type_name(std::string(placeholder_of<Member>()))
         .group(kFieldGroup);
   });
-  if constexpr (!kTableAxes<S>.empty()) {
-    const std::string help = fmt::format("the trained table, {}; its sizes follow from the file", kTableAxes<S>);
+  if (const TrainedTable table = table_from_file(S{}); !table.axes.empty()) {
+    const std::string help = fmt::format("the trained table, {}; its sizes follow from the file", axes_text(table));
     command.add_option("--table", request->weights_path, help).type_name("FILE").group(kFieldGroup);
   }
 }
@@ -280,23 +276,19 @@ void follow_file(SchemeRequest& request, std::string_view field, std::int64_t va
 }
 
 NpyArray read_weights(SchemeRequest& request, const NpyOptions& options) {
-  const std::string_view axes = table_axes_of(request.scheme), name = name_of(request.scheme);
-  if (axes.empty()) return {};
+  const TrainedTable table = table_from_file(request.scheme);
+  const std::string_view name = name_of(request.scheme);
+  if (table.axes.empty()) return {};
   const std::string& path = request.weights_path;
   if (path.empty()) refuse(fmt::format("{}: the trained table is missing (--table FILE.npy)", name));
   const InputArray input(path, options);
-  if (input.shape().rank != 2) {
-    refuse(fmt::format("{}: has shape {}; a {} table is {}", path, to_string(input.shape()), name, axes));
+  if (input.shape().rank != static_cast<int>(table.axes.size())) {
+    refuse(fmt::format("{}: has shape {}; a {} table is {}", path, to_string(input.shape()), name, axes_text(table)));
   }
   if (input.type() == DataType::kI64)
     refuse(fmt::format("{}: holds integers; a {} table is f32, f64, f16 or bf16", path, name));
-  const auto follow = [&](std::string_view field, int axis) {
-    if (axes.find(field) != std::string_view::npos) follow_file(request, field, input.shape()[axis], path);
-  };
-  follow("rows", 0);
-  follow("buckets", 0);
-  follow("width", 1);
-  follow("heads", 1);
+  int axis = 0;
+  for (const auto& [field, extent] : table.axes) follow_file(request, field, input.shape()[axis++], path);
   return load_array(input);
 }
 
@@ -305,7 +297,7 @@ bool is_given(const SchemeRequest& request, std::string_view field) {
 }
 
 Form form_of(const SchemeRequest& request, Situation now, const NpyArray& weights) {
-  if (!table_axes_of(request.scheme).empty()) now.weights = weights.view();
+  if (!table_from_file(request.scheme).axes.empty()) now.weights = weights.view();
   return prepare(request.scheme, now);
 }
 

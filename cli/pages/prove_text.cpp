@@ -197,7 +197,7 @@ std::string findings_text(const Proven& proven, int columns, bool colour) {
 }
 
 Json findings_json(const Proven& proven) {
-  Json::Object object = {{"scheme", parse_json(to_json(proven.scheme))},
+  Json::Object object = {{"scheme", json_of(proven.scheme)},
                          {"random_weights", proven.has_random_weights},
                          {"findings", list_json(proven.findings)}};
   if (!proven.numerics.empty()) object.emplace_back("numerics", list_json(proven.numerics));

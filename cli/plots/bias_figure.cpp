@@ -38,8 +38,8 @@ Panel lines_panel(const BiasValues& bias, const WholeRange& range) {
   const std::vector<double> values = bias_between(bias, {query}, keys);
   int style = 0;
   for (const std::int64_t head : evenly(bias.form.heads, kMostHeads)) {
-    Series series{.name = bias.is_buckets ? "" : fmt::format("head {}", head), .style = style++};
-    if (bias.is_buckets) series.drawing = Drawing::kSteps;
+    Series series{.name = bias.is_numbered() ? "" : fmt::format("head {}", head), .style = style++};
+    if (bias.is_numbered()) series.drawing = Drawing::kSteps;
     for (std::size_t i = 0; i < keys.size(); ++i) {
       series.x.push_back(static_cast<double>(keys[i] - query));
       series.y.push_back(values[static_cast<std::size_t>(head) * keys.size() + i]);
@@ -49,7 +49,7 @@ Panel lines_panel(const BiasValues& bias, const WholeRange& range) {
   const auto [least, most] = std::minmax_element(values.begin(), values.end());
   panel.x = {
       .label = "key − query, in positions", .least = -static_cast<double>(reach), .most = static_cast<double>(reach)};
-  panel.y.label = bias.is_buckets ? "bucket" : "added to the score";
+  panel.y.label = bias.is_numbered() ? bias.row_name : "added to the score";
   fit(panel.y, *least, *most);
   return panel;
 }
@@ -63,8 +63,9 @@ Figure bias_figure(const PlotRequest& request) {
   const BiasValues bias = bias_values(scheme, request, range.to + (request.as_lines ? range.count() : 0));
   Figure figure;
   figure.kind = "bias";
-  figure.title = bias.is_buckets ? "The bucket of each query and key; what it is worth is trained"
-                                 : "What is added to the score of each query and key";
+  figure.title = bias.is_numbered()
+                     ? fmt::format("The {} of each query and key; what it is worth is trained", bias.row_name)
+                     : "What is added to the score of each query and key";
   figure.subtitle = described(scheme.request.scheme);
   if (request.as_lines) {
     if (range.count() > kMostInLines) refuse(fmt::format("--zoom: at most {} positions as lines", kMostInLines));
@@ -84,7 +85,7 @@ Figure bias_figure(const PlotRequest& request) {
   const std::vector<double> values = bias_between(bias, positions, positions);
   Limits limits = limits_of(values);
   std::vector<std::string> notes;
-  if (!bias.is_buckets && limits.most == 0 && limits.least < kDeepestColour * 1.25) {
+  if (!bias.is_numbered() && limits.most == 0 && limits.least < kDeepestColour * 1.25) {
     limits.least = kDeepestColour;
     notes.emplace_back("All below −8 has the darkest colour: e^−8 of a weight is 0.03 %.");
   }
@@ -94,7 +95,7 @@ Figure bias_figure(const PlotRequest& request) {
     if (i % kHeadsAcross == 0) figure.rows.emplace_back();
     PanelRow& row = figure.rows.back();
     Panel panel;
-    panel.title = bias.is_buckets ? "bucket" : fmt::format("head {}", heads[i]);
+    panel.title = bias.is_numbered() ? bias.row_name : fmt::format("head {}", heads[i]);
     panel.x = panel.y = axis;
     panel.y.reversed = true;
     const bool is_last_row = i / kHeadsAcross == (heads.size() - 1) / kHeadsAcross;
@@ -110,7 +111,7 @@ Figure bias_figure(const PlotRequest& request) {
                              .least = limits.least,
                              .most = limits.most,
                              .shows_scale = is_last && is_last_row,
-                             .label = bias.is_buckets ? "bucket" : "bias"};
+                             .label = bias.is_numbered() ? bias.row_name : "bias"};
     panel.equal_units = true;
     row.panels.push_back(std::move(panel));
   }

@@ -12,34 +12,56 @@
 namespace posenc::cli {
 namespace {
 
-// Row n of the table is n: the bias is then the bucket itself.
-Bias buckets_as_bias(const T5& scheme) {
-  DistanceTable table;
-  table.axes = {buckets_of(scheme)};
-  const auto& entries = table.axes.front().entries;
-  const std::int64_t last = *std::max_element(entries.begin(), entries.end());
-  for (std::int64_t row = 0; row <= last; ++row) table.values.push_back(static_cast<double>(row));
-  return {1, std::move(table)};
+constexpr std::int64_t kMostNumbers = 1 << 24;  // of a table that stands in for a trained one
+
+// Schemes whose bias has numbers without q and k.
+std::vector<std::string_view> schemes_with_numbers() {
+  std::vector<std::string_view> names;
+  for (const std::string_view name : scheme_names()) {
+    const Scheme scheme = scheme_named(name);
+    if (is_bias(scheme) && !has_vectors(trained_table_of(scheme))) names.push_back(name);
+  }
+  return names;
+}
+
+// The bias with a table whose row n holds n: each distance shows which row it reads. It is the same for all heads.
+BiasValues with_numbered_rows(const Scheme& scheme, const TrainedTable& table, Situation now) {
+  const Extents shape = shape_of(table, 1);
+  const std::int64_t count = count_of(shape);
+  if (count < 1 || count > kMostNumbers) {
+    refuse(
+        fmt::format("{}: a table of {} is too large to draw without its numbers", name_of(scheme), to_string(shape)));
+  }
+  std::vector<double> numbers;
+  const std::int64_t in_row = count / shape[0];
+  for (std::int64_t i = 0; i < count; ++i) numbers.push_back(static_cast<double>(i / in_row));
+  now.weights = now.key_weights = view(numbers.data(), shape);
+  BiasValues bias{std::get<Bias>(prepare(scheme, now)), std::string(table.axes.front().name)};
+  if (bias.row_name.ends_with('s')) bias.row_name.pop_back();
+  auto* const source = std::get_if<DistanceTable>(&bias.form.source);
+  if (source == nullptr) return bias;
+  bias.form.heads = 1;
+  source->weights = {};
+  for (std::int64_t row = 0; row < shape[0]; ++row) source->values.push_back(static_cast<double>(row));
+  return bias;
 }
 
 }  // namespace
 
-bool is_bias_scheme(const Scheme& scheme) {
-  return std::visit([]<class S>(const S&) { return S::family == "bias"; }, scheme);
-}
-
 BiasValues bias_values(const PlottedScheme& scheme, const PlotRequest& request, std::int64_t length) {
   const std::string_view name = name_of(scheme.request.scheme);
-  if (!is_bias_scheme(scheme.request.scheme)) {
-    refuse(fmt::format("{}: adds nothing to the scores; alibi, t5, kerple, fire and sandwich do", name));
-  }
-  const auto* const t5 = std::get_if<T5>(&scheme.request.scheme);
-  if (t5 != nullptr && scheme.weights.view().data == nullptr) return {buckets_as_bias(*t5), true};
-  if (std::holds_alternative<Shaw>(scheme.request.scheme) || std::holds_alternative<Deberta>(scheme.request.scheme)) {
-    refuse(fmt::format("{}: depends on q and k, so it has no numbers of its own to draw", name));
+  if (!is_bias(scheme.request.scheme)) {
+    refuse(
+        fmt::format("{}: adds nothing to the scores (these do: {})", name, fmt::join(schemes_with_numbers(), ", ")));
   }
   const Situation now{.length = std::max(length, request.length), .numerics = request.numerics};
-  BiasValues bias{std::get<Bias>(form_of(scheme.request, now, scheme.weights)), false};
+  const TrainedTable table = trained_table_of(scheme.request.scheme);
+  const bool is_numbered = !table.axes.empty() && scheme.weights.view().data == nullptr;
+  const BiasValues bias = is_numbered ? with_numbered_rows(scheme.request.scheme, table, now)
+                                      : BiasValues{std::get<Bias>(form_of(scheme.request, now, scheme.weights)), ""};
+  if (needs_content(bias.form)) {
+    refuse(fmt::format("{}: depends on q and k, so it has no numbers of its own to draw", name));
+  }
   if (position_axes_of(bias.form) != 1) {
     refuse(fmt::format("{}: positions have several axes, and figures have one", name));
   }
@@ -71,12 +93,12 @@ std::string label_of(const PlottedScheme& scheme, const std::vector<PlottedSchem
   const auto has_name = [&](const PlottedScheme& other) { return name_of(other.request.scheme) == name; };
   if (std::count_if(all.begin(), all.end(), has_name) < 2) return std::string(name);
   // what the schemes of this name do not agree on
-  const Json json = parse_json(to_json(scheme.request.scheme));
+  const Json json = json_of(scheme.request.scheme);
   std::string text(name);
   for (const auto& [key, value] : *json.as<Json::Object>()) {
     const auto differs = [&, &field = key, &mine = value](const PlottedScheme& other) {
       if (!has_name(other)) return false;
-      const Json theirs = parse_json(to_json(other.request.scheme));
+      const Json theirs = json_of(other.request.scheme);
       return theirs.find(field) != nullptr && *theirs.find(field) != mine;
     };
     if (!std::any_of(all.begin(), all.end(), differs)) continue;

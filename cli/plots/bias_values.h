@@ -9,13 +9,12 @@
 
 namespace posenc::cli {
 
-/// A bias that can be asked for numbers. T5 without its trained table gives the numbers of its buckets.
+/// A bias that can be asked for numbers. Without its trained table it gives the row that it reads (T5: the bucket).
 struct BiasValues {
   Bias form = {};
-  bool is_buckets = false;
+  std::string row_name = {};  // "bucket"; empty: the numbers are those that are added
+  bool is_numbered() const { return !row_name.empty(); }
 };
-
-bool is_bias_scheme(const Scheme& scheme);
 
 /// For positions below `length`. Throws: Failure where the scheme is no bias, or one that needs q and k, or one with
 /// positions of several axes.

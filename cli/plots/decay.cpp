@@ -12,6 +12,7 @@
 #include "cli/plots/ticks.h"
 #include "cli/system/failure.h"
 #include "posenc/apply.h"
+#include "posenc/properties.h"
 
 namespace posenc::cli {
 namespace {
@@ -33,10 +34,15 @@ struct Vectors {
   const double* row(std::int64_t index) const { return values.data() + index * width; }
 };
 
+Form plotted_form(const PlottedScheme& scheme, const PlotRequest& request, const WholeRange& range) {
+  const Situation now{.length = request.length > 0 ? request.length : range.to, .numerics = request.numerics};
+  return form_of(scheme.request, now, scheme.weights);
+}
+
 Vectors vectors_of(const PlottedScheme& scheme, const PlotRequest& request, const WholeRange& range) {
   const std::string_view name = name_of(scheme.request.scheme);
-  const Situation now{.length = request.length > 0 ? request.length : range.to, .numerics = request.numerics};
-  const Form form = form_of(scheme.request, now, scheme.weights);
+  if (is_bias(scheme.request.scheme)) refuse(fmt::format("{}: gives a position no vector of its own", name));
+  const Form form = plotted_form(scheme, request, range);
   Vectors vectors;
   const auto make_room = [&](std::int64_t width) {
     vectors.width = width;
@@ -45,15 +51,13 @@ Vectors vectors_of(const PlottedScheme& scheme, const PlotRequest& request, cons
     }
     vectors.values.assign(static_cast<std::size_t>(range.count() * width), 1.0);
   };
+  if (position_axes_of(form) != 1) {
+    refuse(fmt::format("{}: positions have several axes, and figures have one", name));
+  }
   if (const auto* const addition = std::get_if<Addition>(&form)) {
-    if (const auto* const waves = std::get_if<Waves>(&addition->source); waves != nullptr && waves->axes != 1) {
-      refuse(fmt::format("{}: positions have several axes, and figures have one", name));
-    }
     make_room(addition->width);
     tabulate(view(vectors.values.data(), {range.count(), vectors.width}), {.first = range.from}, *addition);
   } else if (const auto* const rotation = std::get_if<Rotation>(&form)) {
-    if (rotation->position_axes != 1)
-      refuse(fmt::format("{}: positions have several axes, and figures have one", name));
     if (!rotation->growth.rates.empty())
       refuse("rope: with xpos, lengths change with position; this figure shows none");
     Rotation turned = *rotation;
@@ -78,9 +82,8 @@ Figure dots_figure(const PlotRequest& request) {
   figure.kind = "dots";
   figure.title = "One line for each distance: every pair that far apart";
   figure.subtitle = fmt::format("{}; {}{}", described(scheme.request.scheme),
-                                std::holds_alternative<Rope>(scheme.request.scheme)
-                                    ? "scores of vectors of ones after turning"
-                                    : "dot products of the vectors of two positions",
+                                is_rotation(scheme.request.scheme) ? "scores of vectors of ones after turning"
+                                                                   : "dot products of the vectors of two positions",
                                 numerics_note(request.numerics));
   Panel panel;
   double least = std::numeric_limits<double>::infinity(), most = -least, spread = 0;
@@ -123,12 +126,9 @@ namespace {
 // average over some.
 std::vector<double> similarities(const PlottedScheme& scheme, const PlotRequest& request, const WholeRange& range) {
   constexpr std::int64_t kAveraged = 64;
-  const bool is_even = std::holds_alternative<Sinusoidal>(scheme.request.scheme) ||
-                       std::holds_alternative<Rope>(scheme.request.scheme);
-  std::int64_t firsts = is_even ? 1 : kAveraged;
-  if (const auto* const learned = std::get_if<Learned>(&scheme.request.scheme)) {
-    firsts = std::clamp<std::int64_t>(learned->rows - learned->offset - range.to, 1, firsts);
-  }
+  const Form form = plotted_form(scheme, request, range);
+  const bool is_even = std::holds_alternative<Rotation>(form) || waves_of(form) != nullptr;
+  const std::int64_t firsts = is_even ? 1 : std::clamp<std::int64_t>(reach_of(form) - range.to, 1, kAveraged);
   const Vectors vectors = vectors_of(scheme, request, {0, range.to + firsts - 1});
   std::vector<double> lengths;
   for (std::int64_t row = 0; row < range.to + firsts - 1; ++row) {
@@ -213,22 +213,25 @@ Figure decay_figure(const PlotRequest& request) {
   if (range.count() < 2) refuse("--zoom: decay needs two distances and more");
   Panel alike{.title = "Similarity of the vectors: 1 for the position itself"};
   Panel added{.title = "Bias: what is added to the score"};
-  Panel buckets{.title = "T5: the bucket, whose number in the table is trained"};
+  Panel rows;  // of trained tables that are not given
   alike.y.label = "cosine similarity";
   added.y.label = "bias";
-  buckets.y.label = "bucket";
   int style = 0;
   std::vector<std::string> names;
   for (const PlottedScheme& scheme : request.schemes) {
     const std::string name =
         request.schemes.size() > 1 ? label_of(scheme, request.schemes) : std::string(name_of(scheme.request.scheme));
     names.push_back(described(scheme.request.scheme));
-    if (!is_bias_scheme(scheme.request.scheme)) {
+    if (!is_bias(scheme.request.scheme)) {
       add_curve(alike, name, style++, range, similarities(scheme, request, range), request.points);
       continue;
     }
     const BiasValues bias = bias_values(scheme, request, range.to);
-    Panel& panel = bias.is_buckets ? buckets : added;
+    Panel& panel = bias.is_numbered() ? rows : added;
+    if (bias.is_numbered()) {
+      rows.title = fmt::format("The {}, whose number in the table is trained", bias.row_name);
+      rows.y.label = bias.row_name;
+    }
     // the query stands at the end and looks back
     const std::vector<std::vector<double>> heads = bias_by_distance(bias, range);
     for (const std::int64_t head : evenly(static_cast<std::int64_t>(heads.size()), 3)) {
@@ -242,7 +245,7 @@ Figure decay_figure(const PlotRequest& request) {
   figure.subtitle = fmt::format("{}{}", fmt::join(names, "; "), numerics_note(request.numerics));
   bool has_area = false;
   std::string notes;
-  for (Panel* const panel : {&alike, &added, &buckets}) {
+  for (Panel* const panel : {&alike, &added, &rows}) {
     if (panel->series.empty() && panel->envelopes.empty()) continue;
     has_area = has_area || !panel->envelopes.empty();
     fit_y(*panel);

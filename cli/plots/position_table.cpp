@@ -18,19 +18,6 @@ namespace {
 constexpr double kFewestPoints = 128, kPointsPerTurn = 48;  // of a smooth line
 constexpr double kPointsPerWave = 16;                       // fewer, and a line through them is no wave any more
 
-// cosines, then sines, as a table of waves
-Waves waves_of(const Rotation& rotation) {
-  Waves waves;
-  waves.scale = rotation.magnitude;
-  waves.float32_angles = rotation.float32_angles;
-  for (const Frequency& frequency : rotation.frequencies) waves.waves.push_back({frequency, 0});
-  const auto pairs = static_cast<std::int32_t>(rotation.frequencies.size());
-  for (std::int32_t pair = 0; pair < pairs; ++pair) waves.columns.push_back({pair, 1});
-  const auto sine = static_cast<std::uint8_t>(rotation.sign < 0 ? 2 : 0);  // half a turn on, the sine is its negative
-  for (std::int32_t pair = 0; pair < pairs; ++pair) waves.columns.push_back({pair, sine});
-  return waves;
-}
-
 std::string_view wave_name(std::uint8_t quarter) { return quarter % 2 == 1 ? "cosine" : "sine"; }
 
 std::vector<TableColumn> columns_of_form(const Addition& form, bool is_rotation) {
@@ -143,24 +130,28 @@ Curve area_of(const PositionTable& column, const WholeRange& range, int points) 
 
 PositionTable position_table(const PlottedScheme& scheme, const PlotRequest& request, std::int64_t length) {
   const std::string_view name = name_of(scheme.request.scheme);
+  const auto refuse_without_numbers = [&] {
+    refuse(fmt::format("{}: gives a position no numbers of its own (additions and rotations do)", name));
+  };
+  if (is_bias(scheme.request.scheme)) refuse_without_numbers();
   const Situation now{.length = request.length > 0 ? request.length : length, .numerics = request.numerics};
   const Form form = form_of(scheme.request, now, scheme.weights);
   PositionTable table;
+  if (position_axes_of(form) != 1) {
+    refuse(fmt::format("{}: positions have several axes, and figures have one", name));
+  }
   if (const auto* const addition = std::get_if<Addition>(&form)) {
     table.form = *addition;
   } else if (const auto* const rotation = std::get_if<Rotation>(&form)) {
-    if (rotation->position_axes != 1)
-      refuse(fmt::format("{}: positions have several axes, and figures have one", name));
     if (!rotation->growth.rates.empty())
       refuse("rope: with xpos, lengths change with position; this figure shows none");
     table.is_rotation = true;
     table.form.width = 2 * pairs_of(*rotation);
-    table.form.source = waves_of(*rotation);
+    Waves waves = waves_of(*rotation);
+    waves.scale = rotation->magnitude;  // of float32 angles, too
+    table.form.source = std::move(waves);
   } else {
-    refuse(fmt::format("{}: gives a position no numbers of its own (sinusoidal, rope and learned do)", name));
-  }
-  if (const auto* const waves = std::get_if<Waves>(&table.form.source); waves != nullptr && waves->axes != 1) {
-    refuse(fmt::format("{}: positions have several axes, and figures have one", name));
+    refuse_without_numbers();
   }
   table.columns = columns_of_form(table.form, table.is_rotation);
   return table;
@@ -233,7 +224,7 @@ std::vector<std::int64_t> evenly(std::int64_t size, std::int64_t count) {
 }
 
 std::string described(const Scheme& scheme) {
-  const Json json = parse_json(to_json(scheme)), usual = parse_json(to_json(scheme_named(name_of(scheme))));
+  const Json json = json_of(scheme), usual = json_of(scheme_named(name_of(scheme)));
   std::string text(name_of(scheme));
   for (const auto& [key, value] : *json.as<Json::Object>()) {
     const bool is_size = key == "width" || key == "dims" || key == "heads" || key == "base";

@@ -107,13 +107,14 @@ void check_type(const InputArray& input, const std::string& dtype) {
   refuse(fmt::format("{}: holds {}, but --dtype says {}", input.path(), name_of(input.type()), dtype));
 }
 
-// The width of x is the width of the scheme, unless the user or a learned table says otherwise.
+// The width of x is the width of the scheme, unless the user or the trained table says otherwise.
 void match_width(SchemeRequest& request, const Tokens& x, const InputArray& input) {
-  if (!std::holds_alternative<Learned>(request.scheme)) return follow_file(request, "width", x.width, input.path());
-  const std::int64_t width = std::get<Learned>(request.scheme).width;
-  if (width != x.width) {
+  for (const auto& [name, width] : trained_table_of(request.scheme).axes) {
+    if (name != "width") continue;
+    if (width == x.width) return;
     refuse(fmt::format("{}: has width {}, but {} has {}", input.path(), x.width, request.weights_path, width));
   }
+  follow_file(request, "width", x.width, input.path());
 }
 
 // The head of a file like the input, then what `work` sends: to the output.
@@ -140,8 +141,8 @@ int turn(const ApplyFlags& flags, SchemeRequest& request, const InputArray& inpu
   now.precision = precision_of(flags.rotation);
   const Rotation form = directed(std::get<Rotation>(form_of(request, now, {})), flags.rotation);
   check_heads(form, x, input);
-  const PositionList positions = positions_of(flags, {x.batch, x.sequence}, axes_of(form), first);
-  check_axes(name_of(request.scheme), axes_of(form), positions);
+  const PositionList positions = positions_of(flags, {x.batch, x.sequence}, position_axes_of(form), first);
+  check_axes(name_of(request.scheme), position_axes_of(form), positions);
   try_ends(form, positions);
   std::optional<OutputFile> file = open_output(flags, input);
   return write_result(flags, input, file,
@@ -164,7 +165,7 @@ int run(const ApplyFlags& flags, SchemeRequest& request) {
   Situation now;
   now.numerics = numerics_from(flags.numerics);
   now.length = length_from(flags.length, request.scheme);
-  if (turns(request.scheme)) return turn(flags, request, input, now, first);
+  if (is_rotation(request.scheme)) return turn(flags, request, input, now, first);
 
   refuse_rotation_flags(flags.rotation, name_of(request.scheme));
   const Tokens x = tokens_of(input, request.axes_of_x);
@@ -179,8 +180,8 @@ int run(const ApplyFlags& flags, SchemeRequest& request) {
   if (addition == nullptr) {
     return write_result(flags, input, file, [&](const ByteSink& sink) { copy_in_pieces(input, sink); });
   }
-  const PositionList positions = positions_of(flags, x, axes_of(*addition), first);
-  check_axes(name_of(request.scheme), axes_of(*addition), positions);
+  const PositionList positions = positions_of(flags, x, position_axes_of(*addition), first);
+  check_axes(name_of(request.scheme), position_axes_of(*addition), positions);
   try_largest(*addition, positions);
   return write_result(flags, input, file, [&](const ByteSink& sink) {
     add_in_pieces(input, x, *addition, positions, sink, !flags.quiet);

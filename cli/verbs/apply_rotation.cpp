@@ -110,10 +110,6 @@ void refuse_rotation_flags(const RotationFlags& flags, std::string_view scheme) 
   check(!flags.arithmetic.empty(), "--arithmetic", "");
 }
 
-bool turns(const Scheme& scheme) {
-  return std::visit([]<class S>(const S&) { return S::family == "rotation"; }, scheme);
-}
-
 Heads heads_of(const InputArray& input, const std::string& axes) {
   constexpr std::string_view kKnown[] = {"bhsd", "bshd", "hsd", "shd", "bsd", "sd"};
   const Extents& shape = input.shape();

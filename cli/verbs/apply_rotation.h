@@ -25,9 +25,6 @@ Rotation directed(const Rotation& form, const RotationFlags& flags);
 /// Throws: Failure where a flag is given that means nothing to a scheme that turns nothing.
 void refuse_rotation_flags(const RotationFlags& flags, std::string_view scheme);
 
-/// Whether this scheme turns vectors.
-bool turns(const Scheme& scheme);
-
 /// Queries or keys in a file: [batch, heads, sequence, features], or with heads inside: [batch, sequence, heads,
 /// features].
 struct Heads {

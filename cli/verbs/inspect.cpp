@@ -61,7 +61,7 @@ Json layers_json(const LayerGroup& group, const Model& model) {
   const Prepared form = prepared(group, model);
   Json scheme = Json::Object{{"scheme", group.scheme_name}, {"available", false}};
   if (group.scheme) {
-    Json::Value value = parse_json(to_json(*group.scheme)).take();
+    Json::Value value = json_of(*group.scheme).take();
     auto object = std::get<Json::Object>(std::move(value));
     if (std::holds_alternative<Rope>(*group.scheme)) object.emplace_back("magnitude", form.magnitude);
     scheme = std::move(object);
@@ -190,7 +190,7 @@ std::string pairs_text(const Rope& rope) {
 
 std::string scaling_text(const RopeScaling& scaling) {
   const Rope rope{.scaling = scaling};
-  const Json json = parse_json(to_json(Scheme(rope)));
+  const Json json = json_of(rope);
   std::string text;
   for (const auto& [key, value] : *json.find("scaling")->as<Json::Object>()) {
     if (value.as<std::nullptr_t>() != nullptr) continue;

@@ -45,6 +45,32 @@ std::string as_text() {
          "posenc list --scalings lists the scalings of rope.\n";
 }
 
+// An extent that the caller's table decides is null.
+Json table_json(const TrainedTable& table) {
+  if (table.axes.empty()) return nullptr;
+  Json::Array axes, shape;
+  for (const auto& [name, extent] : table.axes) {
+    axes.emplace_back(name);
+    shape.push_back(extent == kAnyExtent ? Json(nullptr) : Json(extent));
+  }
+  return Json::Object{
+      {"axes", std::move(axes)}, {"shape", std::move(shape)}, {"for_keys_too", table.has_key_weights}};
+}
+
+Json length_json(LengthNeed need) {
+  switch (need) {
+    case LengthNeed::kDistances:
+      return "distances";
+    case LengthNeed::kPositions:
+      return "positions";
+    case LengthNeed::kSequence:
+      return "sequence";
+    case LengthNeed::kNone:
+      break;
+  }
+  return nullptr;
+}
+
 std::string as_json() {
   Json::Array list;
   for (const SchemeCard& card : all_cards()) {
@@ -52,7 +78,9 @@ std::string as_json() {
                                 {"family", card.family},
                                 {"formula", card.formula},
                                 {"used_by", card.used_by},
-                                {"defaults", parse_json(to_json(card.defaults))}});
+                                {"trained_table", table_json(trained_table_of(card.defaults))},
+                                {"needs_length", length_json(length_need_of(card.defaults))},
+                                {"defaults", json_of(card.defaults)}});
   }
   return dump_json(Json(std::move(list)), 2) + "\n";
 }

@@ -28,16 +28,16 @@ struct ScalingCard {
 };
 
 // JSON knows how to write every kind of field, and writes them in the order of fields().
-template <class S> ScalingCard scaling_card_of() { ScalingCard card{S::name, S::formula, requires {S::needs_length; }
-, {}
-};  // namespace
-const Json rope = parse_json(to_json(Rope{.scaling = S{}}));
-const Json& scaling = *rope.find("scaling");
-S::fields([&](std::string_view name, auto, std::string_view help) {
-  card.fields.push_back({name, help, *scaling.find(name)});
-});
-return card;
-}  // namespace posenc::cli
+template <class S> ScalingCard scaling_card_of() {
+  ScalingCard card{S::name, S::formula, false, {}};
+  if constexpr (requires { S::needs_length; }) card.needs_length = true;
+  const Json rope = json_of(Rope{.scaling = S{}});
+  const Json& scaling = *rope.find("scaling");
+  S::fields([&](std::string_view name, auto, std::string_view help) {
+    card.fields.push_back({name, help, *scaling.find(name)});
+  });
+  return card;
+}
 
 template <class... S> std::vector<ScalingCard> scaling_cards_of(const std::variant<S...>*) {
   return {scaling_card_of<S>()...};

@@ -153,8 +153,8 @@ void add_schemes(PlotRequest& request, const PlotKind& kind, const SchemeRequest
                        request.schemes.size()));
   }
   for (PlottedScheme& scheme : request.schemes) {
-    // the buckets of T5 are there without its table
-    const bool needs_none = std::holds_alternative<T5>(scheme.request.scheme) && scheme.request.weights_path.empty();
+    // which row of the table a bias reads (T5: the bucket) is known without its numbers
+    const bool needs_none = is_bias(scheme.request.scheme) && scheme.request.weights_path.empty();
     if (!needs_none) scheme.weights = read_weights(scheme.request, {});
   }
 }

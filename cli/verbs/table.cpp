@@ -145,7 +145,7 @@ struct Table {
 };
 
 Table table_of(TableJob job, const TableFlags& flags, int digits) {
-  check_axes(name_of(job.scheme), axes_of(job.form), job.positions);
+  check_axes(name_of(job.scheme), position_axes_of(job.form), job.positions);
   const auto shared = std::make_shared<const TableJob>(std::move(job));
   return {{shared->positions.count, shared->form.width},
           shared->type,
@@ -155,7 +155,7 @@ Table table_of(TableJob job, const TableFlags& flags, int digits) {
 }
 
 Table table_of(RotationTableJob job, const TableFlags& flags, int digits) {
-  check_axes(name_of(job.scheme), axes_of(job.form), job.positions);
+  check_axes(name_of(job.scheme), position_axes_of(job.form), job.positions);
   const auto shared = std::make_shared<const RotationTableJob>(std::move(job));
   const auto write = [=, &flags](TableFormat format, const ByteSink& sink) {
     write_rotation_table(*shared, format, sink, !flags.quiet);

@@ -27,31 +27,6 @@ Range range_of(const PositionList& list) {
   return {*least, *most};
 }
 
-/// One head of a form: a file has one head after the other.
-Bias head_of(const Bias& form, std::int64_t head) {
-  const auto h = static_cast<std::size_t>(head);
-  if (const auto* slopes = std::get_if<Slopes>(&form.source)) return {1, Slopes{{slopes->slopes[h]}}};
-  if (const auto* ratios = std::get_if<DistanceRatios>(&form.source)) {
-    DistanceRatios one = *ratios;
-    const std::size_t width = ratios->hidden_weights.size();
-    const auto first = ratios->output_weights.begin() + static_cast<std::ptrdiff_t>(h * width);
-    one.output_weights.assign(first, first + static_cast<std::ptrdiff_t>(width));
-    one.output_biases = {ratios->output_biases[h]};
-    return {1, std::move(one)};
-  }
-  DistanceTable one = std::get<DistanceTable>(form.source);
-  if (one.weights.data != nullptr) {
-    const std::int64_t bytes = head * one.weights.strides[1] * size_of(one.weights.type);
-    one.weights.data = static_cast<const std::byte*>(one.weights.data) + bytes;
-    one.weights.shape[1] = 1;
-    return {1, std::move(one)};
-  }
-  const auto heads = static_cast<std::size_t>(form.heads), rows = one.values.size() / heads;
-  for (std::size_t row = 0; row < rows; ++row) one.values[row] = one.values[row * heads + h];
-  one.values.resize(rows);
-  return {1, std::move(one)};
-}
-
 /// Some queries of one head: [queries, keys].
 struct BiasBlock {
   std::int64_t head, first, queries;
@@ -188,18 +163,14 @@ std::string head_text(const BiasTableJob& job, const BlockMaker& maker, std::int
 
 }  // namespace
 
-bool is_bias(const Scheme& scheme) {
-  return std::visit([]<class S>(const S&) { return S::family == "bias"; }, scheme);
-}
-
 void refuse_vectors(const Scheme& scheme) {
-  if (!std::holds_alternative<Shaw>(scheme) && !std::holds_alternative<Deberta>(scheme)) return;
+  if (!has_vectors(trained_table_of(scheme))) return;
   refuse(fmt::format("{}: its vectors meet q and k in attention, so there is no table of them", name_of(scheme)));
 }
 
 std::int64_t length_of(const BiasTableJob& job) {
   const Range queries = range_of(job.queries), keys = range_of(job.keys);
-  if (std::holds_alternative<Fire>(job.scheme)) return std::max(queries.most, keys.most) + 1;
+  if (length_need_of(job.scheme) == LengthNeed::kPositions) return std::max(queries.most, keys.most) + 1;
   return std::max(keys.most - queries.least, queries.most - keys.least) + 1;
 }
 

@@ -17,7 +17,6 @@ struct BiasTableJob {
   DataType type = DataType::kF32;
 };
 
-bool is_bias(const Scheme& scheme);
 /// Throws: Failure for a bias that has no numbers without q and k.
 void refuse_vectors(const Scheme& scheme);
 /// The length that the job's positions need, for schemes that are made for one.

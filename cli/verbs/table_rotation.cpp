@@ -155,17 +155,6 @@ void write_json(const RotationTableJob& job, const ByteSink& sink, bool with_pro
 
 }  // namespace
 
-std::vector<double> frequencies_of(const Rotation& form) {
-  std::vector<double> radians;
-  const Float32Angles& angles = form.float32_angles;
-  if (!angles.factors.empty() && angles.chain == 0) {
-    radians.assign(angles.factors.begin(), angles.factors.end());
-    return radians;
-  }
-  for (const Frequency& frequency : form.frequencies) radians.push_back(radians_of(frequency));
-  return radians;
-}
-
 std::string rotation_table_head(const RotationTableJob& job, TableFormat format) {
   if (format == TableFormat::kNpy) return npy_head(job.type, job.shape());
   const Extents half = {job.positions.count, job.pairs()};

@@ -19,9 +19,6 @@ struct RotationTableJob {
   Extents shape() const { return {2, positions.count, pairs()}; }
 };
 
-/// Radians per position, one for each pair: those of the float32 angle where that is a plain product.
-std::vector<double> frequencies_of(const Rotation& form);
-
 /// What stands before the data: of .npy, [2, positions, pairs]; of .safetensors, `cos`, `sin` and the `frequencies`.
 std::string rotation_table_head(const RotationTableJob& job, TableFormat format);
 

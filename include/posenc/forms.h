@@ -138,6 +138,8 @@ struct Rotation {
   Precision precision = {};
 };
 
+/// Whether the caller's cosines and sines stand in place of frequencies.
+bool has_table(const Rotation& rotation) noexcept;
 /// The number of pairs that a rotation rotates.
 std::int64_t pairs_of(const Rotation& rotation) noexcept;
 
@@ -208,13 +210,36 @@ struct Bias {
   std::variant<Slopes, DistanceTable, DistanceVectors, DistanceRatios> source;
 };
 
-/// How many coordinates a position of this form has.
-int position_axes_of(const Bias& bias) noexcept;
+/// Whether it needs q and k, so that only attention can add it.
+bool needs_content(const Bias& bias) noexcept;
+/// The bias of one head alone. It looks at what the whole looks at.
+/// Throws: Error for a head that is not there.
+Bias head_of(const Bias& bias, std::int64_t head);
 
 /// The form of a scheme that does nothing.
 struct Nothing {};
 
 /// What a scheme becomes, and all that kernels know of it.
 using Form = std::variant<Nothing, Addition, Rotation, Bias>;
+
+// --- what kernels, figures and stories ask of a form ------------------------------------------------------------
+
+/// How many coordinates a position of this form has.
+int position_axes_of(const Addition& addition) noexcept;
+int position_axes_of(const Rotation& rotation) noexcept;
+int position_axes_of(const Bias& bias) noexcept;
+int position_axes_of(const Form& form) noexcept;
+
+/// The waves of a form that adds them, or nullptr.
+const Waves* waves_of(const Addition& addition) noexcept;
+const Waves* waves_of(const Form& form) noexcept;
+/// A rotation's cosines and sines as columns of waves: the cosines of all pairs, then the sines. With float32 angles
+/// the magnitude is left out: engines multiply by it after they have rounded.
+Waves waves_of(const Rotation& rotation);
+
+/// Radians per position of each wave or pair, without sign: the float32 factors where these are the angle, else the
+/// doubles nearest to the exact frequencies.
+std::vector<double> frequencies_of(const Waves& waves);
+std::vector<double> frequencies_of(const Rotation& rotation);
 
 }  // namespace posenc

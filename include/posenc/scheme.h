@@ -1,6 +1,7 @@
 #pragma once
 
 #include <concepts>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -25,6 +26,8 @@
 #include "posenc/situation.h"
 
 namespace posenc {
+
+class Json;
 
 /// A visitor of fields that does nothing; only names their shape: visit(name, pointer to member, help).
 struct AnyVisitor {
@@ -53,6 +56,19 @@ Form prepare(const Scheme& scheme, const Situation& now = {});
 
 std::string_view name_of(const Scheme& scheme) noexcept;
 
+/// Whether its form is a bias, or a rotation.
+bool is_bias(const Scheme& scheme) noexcept;
+bool is_rotation(const Scheme& scheme) noexcept;
+
+/// What it needs beyond its fields; see situation.h.
+LengthNeed length_need_of(const Scheme& scheme);
+TrainedTable trained_table_of(const Scheme& scheme);
+/// "[buckets, heads]".
+std::string axes_text(const TrainedTable& table);
+
+/// Fills trained numbers that are fields and empty with numbers from `next`, in [−1, 1). False where there are none.
+bool draw_trained(Scheme& scheme, const std::function<double()>& next);
+
 /// Every scheme's name, in the order of the list.
 std::vector<std::string_view> scheme_names();
 
@@ -67,6 +83,7 @@ std::string suggestion(std::string_view name, const std::vector<std::string_view
 
 /// {"scheme":"sinusoidal","width":512,…}: every field, in order.
 std::string to_json(const Scheme& scheme);
+Json json_of(const Scheme& scheme);
 /// Fields that are missing keep their defaults.
 /// Throws: Error for malformed JSON, unknown schemes, unknown or repeated fields, wrong types.
 Scheme scheme_from_json(std::string_view json);

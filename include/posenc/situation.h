@@ -1,6 +1,8 @@
 #pragma once
 
 #include <cstdint>
+#include <string_view>
+#include <vector>
 
 #include "posenc/forms.h"
 #include "posenc/tensor.h"
@@ -15,5 +17,49 @@ struct Situation {
   ConstTensorView weights = {};          ///< the caller's learned table, where the scheme has one
   ConstTensorView key_weights = {};      ///< a second one, of what keys meet (DeBERTa)
 };
+
+// What a scheme needs of it, said by two optional members beside fields():
+//   LengthNeed needs_length() const;
+//   TrainedTable trained_table() const;
+// A scheme whose trained numbers are fields offers `template <class Draw> bool draw_trained(Draw&& next)` as well,
+// which fills them from next() where they are empty: for measuring a scheme that nobody trained.
+
+/// What Situation::length is to a scheme.
+enum class LengthNeed : std::uint8_t {
+  kNone,
+  kDistances,  ///< the form covers the distances 0 … length − 1 (KERPLE, Sandwich)
+  kPositions,  ///< and the positions 0 … length − 1 of queries (FIRE)
+  kSequence,   ///< the numbers depend on the length of the whole sequence (rope's dynamic and longrope scalings)
+};
+
+/// An extent that the caller's table decides: the features of vectors that meet queries and keys.
+inline constexpr std::int64_t kAnyExtent = -1;
+
+/// The trained table that a scheme takes from its caller (Situation::weights).
+struct TrainedTable {
+  struct Axis {
+    std::string_view name;  ///< that of a field where the two have one extent, so that a file can set the field
+    std::int64_t extent = kAnyExtent;
+    bool operator==(const Axis&) const = default;
+  };
+  std::vector<Axis> axes = {};   ///< outermost first; empty: the scheme takes no table
+  bool has_key_weights = false;  ///< a second table of this shape (Situation::key_weights)
+  bool operator==(const TrainedTable&) const = default;
+};
+
+/// Its shape, with `any` in place of kAnyExtent.
+inline Extents shape_of(const TrainedTable& table, std::int64_t any = kAnyExtent) {
+  Extents shape;
+  for (const TrainedTable::Axis& axis : table.axes) shape.push_back(axis.extent == kAnyExtent ? any : axis.extent);
+  return shape;
+}
+
+/// Whether it holds vectors, of as many features as the caller's table has.
+inline bool has_vectors(const TrainedTable& table) {
+  for (const TrainedTable::Axis& axis : table.axes) {
+    if (axis.extent == kAnyExtent) return true;
+  }
+  return false;
+}
 
 }  // namespace posenc

@@ -203,7 +203,7 @@ void plan_position(std::string_view verb, const AttentionInputs& inputs, const A
     plan_places(verb, options, position_axes_of(*bias), plan);
     plan_bias(verb, *bias, job);
   } else if (const auto* rotation = std::get_if<Rotation>(&options.position)) {
-    plan_places(verb, options, rotation->position_axes, plan);
+    plan_places(verb, options, position_axes_of(*rotation), plan);
     plan_rotation(inputs, *rotation, !options.keys_are_rotated, plan);
   } else {
     plan_places(verb, options, 1, plan);

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <cstddef>
+#include <type_traits>
 
 #include "posenc/error.h"
 
@@ -10,6 +12,62 @@ namespace posenc {
 namespace {
 // In the order of Numerics.
 constexpr std::array<std::string_view, 3> kNumericsNames = {"exact", "hf-f32", "ggml-f32"};
+
+// The part of each kind of bias that is one head's; `heads` of all.
+Slopes one_head(const Slopes& all, std::int64_t, std::int64_t head) {
+  return {{all.slopes[static_cast<std::size_t>(head)]}};
+}
+
+DistanceTable one_head(const DistanceTable& all, std::int64_t heads, std::int64_t head) {
+  DistanceTable one = all;
+  if (one.weights.data != nullptr) {
+    one.weights.data =
+        static_cast<const std::byte*>(one.weights.data) + head * one.weights.strides[1] * size_of(one.weights.type);
+    one.weights.shape[1] = 1;
+    return one;
+  }
+  const auto stride = static_cast<std::size_t>(heads), rows = one.values.size() / stride;
+  for (std::size_t row = 0; row < rows; ++row)
+    one.values[row] = all.values[row * stride + static_cast<std::size_t>(head)];
+  one.values.resize(rows);
+  return one;
+}
+
+// [rows, features] is shared by all heads.
+VectorsByDistance one_head(const VectorsByDistance& all, std::int64_t head) {
+  VectorsByDistance one = all;
+  ConstTensorView& table = one.table;
+  if (table.data == nullptr || table.shape.rank != 3) return one;
+  table = {static_cast<const std::byte*>(table.data) + head * table.strides[0] * size_of(table.type),
+           table.type,
+           {table.shape[1], table.shape[2]},
+           {table.strides[1], table.strides[2]}};
+  return one;
+}
+
+DistanceVectors one_head(const DistanceVectors& all, std::int64_t, std::int64_t head) {
+  DistanceVectors one = all;
+  one.for_queries = one_head(all.for_queries, head);
+  one.for_keys = one_head(all.for_keys, head);
+  return one;
+}
+
+DistanceRatios one_head(const DistanceRatios& all, std::int64_t, std::int64_t head) {
+  DistanceRatios one = all;
+  const auto width = static_cast<std::ptrdiff_t>(all.hidden_weights.size());
+  const auto first = all.output_weights.begin() + head * width;
+  one.output_weights.assign(first, first + width);
+  one.output_biases = {all.output_biases[static_cast<std::size_t>(head)]};
+  return one;
+}
+
+// A chain multiplies its factors from wave to wave; only without one is each the wave's own frequency.
+std::vector<double> radians_per_position(const std::vector<Frequency>& exact, const Float32Angles& angles) {
+  if (!angles.factors.empty() && angles.chain == 0) return {angles.factors.begin(), angles.factors.end()};
+  std::vector<double> radians;
+  for (const Frequency& frequency : exact) radians.push_back(radians_of(frequency));
+  return radians;
+}
 }  // namespace
 
 std::string_view name_of(Numerics numerics) noexcept { return kNumericsNames[static_cast<std::size_t>(numerics)]; }
@@ -27,9 +85,54 @@ ConstTensorView table_of(const DistanceTable& source, std::int64_t heads) noexce
   return view(source.values.data(), {rows, heads});
 }
 
+bool needs_content(const Bias& bias) noexcept { return std::holds_alternative<DistanceVectors>(bias.source); }
+
+Bias head_of(const Bias& bias, std::int64_t head) {
+  if (head < 0 || (bias.heads > 0 && head >= bias.heads)) {
+    raise(fmt::format("head_of: head {} of a bias with {} heads", head, bias.heads));
+  }
+  return {1,
+          std::visit([&](const auto& source) -> decltype(bias.source) { return one_head(source, bias.heads, head); },
+                     bias.source)};
+}
+
+int position_axes_of(const Addition& addition) noexcept {
+  const Waves* const waves = waves_of(addition);
+  return waves == nullptr ? 1 : waves->axes;
+}
+
+int position_axes_of(const Rotation& rotation) noexcept { return has_table(rotation) ? 1 : rotation.position_axes; }
+
 int position_axes_of(const Bias& bias) noexcept {
   const auto* const table = std::get_if<DistanceTable>(&bias.source);
   return table == nullptr ? 1 : static_cast<int>(table->axes.size());
+}
+
+int position_axes_of(const Form& form) noexcept {
+  const auto ask = []<class F>(const F& one) {
+    if constexpr (std::is_same_v<F, Nothing>)
+      return 1;
+    else
+      return position_axes_of(one);
+  };
+  return std::visit(ask, form);
+}
+
+const Waves* waves_of(const Addition& addition) noexcept { return std::get_if<Waves>(&addition.source); }
+
+const Waves* waves_of(const Form& form) noexcept {
+  const auto* const addition = std::get_if<Addition>(&form);
+  return addition == nullptr ? nullptr : waves_of(*addition);
+}
+
+std::vector<double> frequencies_of(const Waves& waves) {
+  std::vector<Frequency> exact;
+  for (const Wave& wave : waves.waves) exact.push_back(wave.frequency);
+  return radians_per_position(exact, waves.float32_angles);
+}
+
+std::vector<double> frequencies_of(const Rotation& rotation) {
+  return radians_per_position(rotation.frequencies, rotation.float32_angles);
 }
 
 }  // namespace posenc

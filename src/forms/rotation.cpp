@@ -21,10 +21,6 @@ PairLayout layout_from(bool halves_in, bool halves_out) {
   return halves_out ? PairLayout::kInterleavedToHalves : PairLayout::kInterleaved;
 }
 
-bool has_table(const Rotation& rotation) {
-  return rotation.table.cosines.data != nullptr || rotation.table.sines.data != nullptr;
-}
-
 void check_joinable(const Rotation& from, const Rotation& to) {
   if (has_table(from) || has_table(to)) raise("rerotate: a rotation by a table has no exact angles");
   if (!from.float32_angles.factors.empty() || !to.float32_angles.factors.empty()) {
@@ -58,6 +54,10 @@ void reverse(Growth& growth) {
 
 }  // namespace
 
+bool has_table(const Rotation& rotation) noexcept {
+  return rotation.table.cosines.data != nullptr || rotation.table.sines.data != nullptr;
+}
+
 PairPlacement placement_of(PairLayout layout, std::int64_t pairs) noexcept {
   const PairPlaces halves{1, pairs}, interleaved{2, 1};
   return {reads_halves(layout) ? halves : interleaved, writes_halves(layout) ? halves : interleaved};
@@ -67,6 +67,22 @@ std::int64_t pairs_of(const Rotation& rotation) noexcept {
   if (!has_table(rotation)) return static_cast<std::int64_t>(rotation.frequencies.size());
   const Extents& shape = rotation.table.cosines.shape;
   return shape.rank > 0 && shape.rank <= Extents::kMax ? shape.back(0) : 0;
+}
+
+Waves waves_of(const Rotation& rotation) {
+  Waves waves;
+  waves.scale = rotation.float32_angles.factors.empty() ? rotation.magnitude : 1.0;
+  waves.axes = rotation.position_axes;
+  waves.float32_angles = rotation.float32_angles;
+  const auto pairs = static_cast<std::int32_t>(rotation.frequencies.size());
+  for (std::int32_t i = 0; i < pairs; ++i) {
+    const auto at = static_cast<std::size_t>(i);
+    waves.waves.push_back({rotation.frequencies[at], rotation.axes.empty() ? std::uint8_t{0} : rotation.axes[at]});
+    waves.columns.push_back({i, 1});
+  }
+  const auto sine = static_cast<std::uint8_t>(rotation.sign < 0 ? 2 : 0);  // −sin x = sin(x + half a turn)
+  for (std::int32_t i = 0; i < pairs; ++i) waves.columns.push_back({i, sine});
+  return waves;
 }
 
 Rotation adjoint(const Rotation& rotation) {

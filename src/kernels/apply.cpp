@@ -67,11 +67,9 @@ void run(std::string_view verb, const TensorView& out, const ConstTensorView* x,
   if (job.out.width != form.width) {
     raise(fmt::format("{}: the form has width {} but the tensor {}", verb, form.width, job.out.width));
   }
-  const auto* waves = std::get_if<Waves>(&form.source);
   const auto* rows = std::get_if<Rows>(&form.source);
   const RowLimit limit = rows != nullptr ? RowLimit{rows->table.shape[0], rows->offset} : RowLimit{};
-  job.positions =
-      positions_of(verb, positions, waves != nullptr ? waves->axes : 1, {job.out.batch, job.out.sequence}, limit);
+  job.positions = positions_of(verb, positions, position_axes_of(form), {job.out.batch, job.out.sequence}, limit);
   if (job.out.batch * job.out.sequence == 0) return;
   const Outcome outcome = selected_backend().add(job);
   if (!outcome.decided) {

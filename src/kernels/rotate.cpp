@@ -17,10 +17,6 @@ namespace {
 
 using namespace kernels;
 
-bool has_table(const Rotation& form) {
-  return form.table.cosines.data != nullptr || form.table.sines.data != nullptr;
-}
-
 // The form on its own; returns the rows that its table has for positions, if any.
 RowLimit check_form(std::string_view verb, const Rotation& form) {
   const std::int64_t pairs = pairs_of(form);
@@ -128,7 +124,7 @@ void run(std::string_view verb, RotateJob& job, const Positions& positions, cons
                         x.batch, x.sequence));
     }
   } else {
-    job.positions = positions_of(verb, positions, has_table(form) ? 1 : form.position_axes, tokens, limit);
+    job.positions = positions_of(verb, positions, position_axes_of(form), tokens, limit);
     check_growth(verb, form, job.positions, tokens);
   }
   if (tokens.batch * tokens.sequence == 0) return;

@@ -13,24 +13,6 @@ inline float late_magnitude(const Rotation& form) {
   return form.float32_angles.factors.empty() ? 1.0f : static_cast<float>(form.magnitude);
 }
 
-/// A rotation's sines and cosines as columns of waves: the cosines of all pairs, then the sines.
-inline Waves waves_of(const Rotation& form) {
-  Waves waves;
-  waves.scale = form.float32_angles.factors.empty() ? form.magnitude : 1.0;
-  waves.axes = form.position_axes;
-  waves.float32_angles = form.float32_angles;
-  const auto pairs = static_cast<std::int32_t>(form.frequencies.size());
-  for (std::int32_t i = 0; i < pairs; ++i) {
-    const auto at = static_cast<std::size_t>(i);
-    waves.waves.push_back({form.frequencies[at], form.axes.empty() ? std::uint8_t{0} : form.axes[at]});
-    waves.columns.push_back({i, 1});
-  }
-  for (std::int32_t i = 0; i < pairs; ++i) {
-    waves.columns.push_back({i, static_cast<std::uint8_t>(form.sign < 0 ? 2 : 0)});  // −sin x = sin(x + half a turn)
-  }
-  return waves;
-}
-
 /// The table's type, where it is narrower than what the arithmetic is done in.
 inline DataType table_type(const Rotation& form, DataType working) {
   const DataType type = form.precision.table.value_or(working);

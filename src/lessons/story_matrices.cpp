@@ -55,9 +55,7 @@ std::vector<std::string> as_labels(std::span<const std::int64_t> numbers) {
 
 std::vector<double> frequencies_of(const Sinusoidal& scheme) {
   const Addition form = prepare(scheme);
-  std::vector<double> result;
-  for (const Wave& wave : std::get<Waves>(form.source).waves) result.push_back(radians_of(wave.frequency));
-  return result;
+  return frequencies_of(*waves_of(form));
 }
 
 StoryMatrix waves(MatrixLabels labels, const Sinusoidal& scheme, std::span<const std::int64_t> positions) {

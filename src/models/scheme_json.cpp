@@ -148,9 +148,11 @@ template <class... S> struct FieldJson<std::variant<S...>> {
 
 }  // namespace
 
-std::string to_json(const Scheme& scheme) {
-  return dump_json(std::visit([](const auto& one) { return write_fields(one, "scheme"); }, scheme));
+Json json_of(const Scheme& scheme) {
+  return std::visit([](const auto& one) -> Json { return write_fields(one, "scheme"); }, scheme);
 }
+
+std::string to_json(const Scheme& scheme) { return dump_json(json_of(scheme)); }
 
 Scheme scheme_from_json(std::string_view json) {
   const Json root = parse_json(json);  // refuses repeated fields

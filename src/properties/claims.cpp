@@ -60,13 +60,7 @@ bool without_growth(const Trial& trial) {
 bool with_exact_angles(const Trial& trial) { return has_exact_angles(trial.form); }
 // Scalings that ask for a length may be different for each.
 bool whatever_the_length(const Trial& trial) {
-  const auto* const rope = trial.scheme ? std::get_if<Rope>(&*trial.scheme) : nullptr;
-  if (rope == nullptr) return true;
-  return std::visit(
-      []<class S>(const S&) {
-        return !requires { S::needs_length; };
-      },
-      rope->scaling);
+  return !trial.scheme || length_need_of(*trial.scheme) != LengthNeed::kSequence;
 }
 
 // Queries before FIRE's threshold count as if they stood there: only past it does their position matter.

@@ -43,7 +43,7 @@ void add_closed_forms(const Form& form, std::vector<DotProducts>& products) {
   const std::vector<WavePair> pairs = wave_pairs_of(form);
   if (pairs.empty()) return;
   Sample sample;
-  sample.axes = axes_of(form);
+  sample.axes = position_axes_of(form);
   sample.count = products.size();
   for (int axis = 0; axis < sample.axes; ++axis) {
     for (const DotProducts& one : products)
@@ -68,7 +68,7 @@ struct Decay {
 Decay decay_of_rows(const Form& form, std::int64_t length, std::int64_t distances) {
   std::vector<std::int64_t> positions;
   for (std::int64_t d = 0; d < distances; ++d) positions.push_back(length - 1 - d);
-  const Sample sample = sample_at(positions, axes_of(form));
+  const Sample sample = sample_at(positions, position_axes_of(form));
   const std::size_t width = width_of(form);
   const std::vector<double> rows = rows_at<double>(form, sample.positions(), sample.count);
   Decay decay;
@@ -83,7 +83,7 @@ Decay decay_of_rows(const Form& form, std::int64_t length, std::int64_t distance
 Decay decay_of_bias(const Trial& trial, const Bias& form, std::int64_t distances) {
   std::vector<std::int64_t> positions;
   for (std::int64_t d = 0; d < distances; ++d) positions.push_back(trial.length - 1 - d);
-  const Sample sample = sample_at(positions, axes_of(trial.form));
+  const Sample sample = sample_at(positions, position_axes_of(trial.form));
   const auto heads = static_cast<std::size_t>(heads_of(trial.form));
   Decay decay;
   decay.heads.assign(heads, std::vector<double>(sample.count));
@@ -133,7 +133,7 @@ std::vector<DotProducts> dot_by_distance(const Form& form, std::int64_t length) 
   if (length < 1 || length > reach_of(form)) {
     raise(fmt::format("dot_by_distance: {} positions; the form knows {}", length, reach_of(form)));
   }
-  const Sample sample = sample_of(length, axes_of(form), kMostProductRows);
+  const Sample sample = sample_of(length, position_axes_of(form), kMostProductRows);
   const std::size_t width = width_of(form);
   const std::vector<double> rows = rows_at<double>(form, sample.positions(), sample.count);
   std::map<std::vector<std::int64_t>, DotProducts> found;

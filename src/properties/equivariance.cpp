@@ -127,7 +127,7 @@ Equivariance equivariance(const Form& form, const EquivarianceOptions& options) 
   }
   schemes::Random random(options.seed);
   const Layer layer = random_layer(form, random);
-  const Sample sample = sample_of(std::min(options.tokens, reach_of(form)), axes_of(form), options.tokens);
+  const Sample sample = sample_of(std::min(options.tokens, reach_of(form)), position_axes_of(form), options.tokens);
   std::vector<float> x(sample.count * static_cast<std::size_t>(layer.width));
   for (float& value : x) value = static_cast<float>(random.uniform());
 
@@ -155,7 +155,7 @@ namespace properties {
 Finding order_blind(const Trial& trial, bool causal) {
   const Property property = causal ? Property::kOrderBlindCausal : Property::kOrderBlind;
   if (trial.length < 2) return does_not_apply(property, trial, "It knows fewer than two positions.");
-  const std::int64_t tokens = axes_of(trial.form) == 1 ? std::min<std::int64_t>(16, trial.length) : 16;
+  const std::int64_t tokens = position_axes_of(trial.form) == 1 ? std::min<std::int64_t>(16, trial.length) : 16;
   const Equivariance found =
       equivariance(trial.form, {.causal = causal, .tokens = tokens, .seed = trial.options.seed});
   Finding finding = decided(property, trial, found.difference, found.bound, BoundSense::kAtMost);

@@ -114,7 +114,7 @@ std::vector<std::int64_t> other_lengths(const Trial& trial) {
 Differences compare_rows(const Trial& trial) {
   const Form& form = trial.form;
   const std::size_t width = width_of(form);
-  const Sample sample = sample_of(trial.length, axes_of(form), kRowsToCompare);
+  const Sample sample = sample_of(trial.length, position_axes_of(form), kRowsToCompare);
   const std::size_t count = sample.count;
   const std::vector<float> once = rows_at<float>(form, sample.positions(), count);
   Differences found;
@@ -156,7 +156,7 @@ Differences compare_rows(const Trial& trial) {
 }
 
 Differences compare_scores(const Trial& trial) {
-  const Sample sample = sample_of(trial.length, axes_of(trial.form), kPositionsToScore);
+  const Sample sample = sample_of(trial.length, position_axes_of(trial.form), kPositionsToScore);
   const QueryAndKey content = random_query_and_key(head_features_of(trial.form), trial.options.seed);
   std::vector<ScorePair> pairs = all_pairs(sample);
   const std::vector<double> once = scores_of(trial.form, sample, pairs, content);

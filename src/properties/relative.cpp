@@ -100,7 +100,7 @@ double rounding_of_scores(const Trial& trial, const Sample& sample) {
 
 Finding relative_scores(const Trial& trial) {
   if (trial.length < 2) return does_not_apply(Property::kRelative, trial, "It knows fewer than two positions.");
-  const Sample sample = sample_of(trial.length, axes_of(trial.form), kMostPositions);
+  const Sample sample = sample_of(trial.length, position_axes_of(trial.form), kMostPositions);
   const std::vector<ScorePair> pairs = all_pairs(sample);
   const auto* const bias = std::get_if<Bias>(&trial.form);
   const bool is_table = bias != nullptr && !std::holds_alternative<DistanceVectors>(bias->source);

@@ -8,13 +8,6 @@
 namespace posenc::properties {
 namespace {
 
-const Waves* waves_of(const Form& form) {
-  const auto* const addition = std::get_if<Addition>(&form);
-  return addition == nullptr ? nullptr : std::get_if<Waves>(&addition->source);
-}
-
-bool has_table(const Rotation& rotation) { return rotation.table.cosines.data != nullptr; }
-
 // One that stands where no wave is: a column of zeros.
 bool is_blank(const Waves& waves, const WaveColumn& column) {
   return column.quarter == 0 && waves.waves[static_cast<std::size_t>(column.wave)].frequency == Frequency{};
@@ -83,13 +76,6 @@ Sample sample_at(const std::vector<std::int64_t>& positions, int axes) {
   return sample;
 }
 
-int axes_of(const Form& form) noexcept {
-  if (const auto* const rotation = std::get_if<Rotation>(&form)) return rotation->position_axes;
-  if (const auto* const bias = std::get_if<Bias>(&form)) return position_axes_of(*bias);
-  const Waves* const waves = waves_of(form);
-  return waves != nullptr ? waves->axes : 1;
-}
-
 bool has_rows(const Form& form) noexcept {
   const auto* const rotation = std::get_if<Rotation>(&form);
   return std::holds_alternative<Addition>(form) || (rotation != nullptr && !has_table(*rotation));
@@ -151,7 +137,7 @@ std::vector<WavePair> wave_pairs_of(const Form& form) {
 
 double signed_amplitude(const Form& form, const std::vector<WavePair>& pairs) {
   // the cosine of position 0
-  return rows_at<double>(form, sample_at({0}, axes_of(form)).positions(), 1)[pairs.front().cosine];
+  return rows_at<double>(form, sample_at({0}, position_axes_of(form)).positions(), 1)[pairs.front().cosine];
 }
 
 double amplitude_of(const Form& form, std::int64_t length) {

@@ -24,8 +24,6 @@ Sample sample_of(std::int64_t length, int axes, std::int64_t most);
 /// These positions alone, on every axis alike.
 Sample sample_at(const std::vector<std::int64_t>& positions, int axes);
 
-int axes_of(const Form& form) noexcept;
-
 /// The rows of a form are the vectors that it adds, or the cosines and then the sines of its pairs.
 bool has_rows(const Form& form) noexcept;
 std::size_t width_of(const Form& form) noexcept;

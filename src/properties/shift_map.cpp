@@ -30,7 +30,7 @@ struct Turn {
 };
 std::vector<Turn> turns_of(const Form& form, const std::vector<WavePair>& pairs, std::int64_t by) {
   const double amplitude = signed_amplitude(form, pairs);
-  const Sample here = sample_at({by}, axes_of(form));
+  const Sample here = sample_at({by}, position_axes_of(form));
   const std::vector<double> row = rows_at<double>(form, here.positions(), 1);
   std::vector<Turn> turns;
   for (const WavePair& pair : pairs) {
@@ -54,7 +54,7 @@ void build_from_pairs(ShiftMap& map, const Form& form, const std::vector<WavePai
       map.matrix[c * width + s] = -turns[i].sine;
     }
   }
-  const Sample from = sample_of(options.length - map.by, axes_of(form), kMostShiftRows);
+  const Sample from = sample_of(options.length - map.by, position_axes_of(form), kMostShiftRows);
   const std::vector<double> before = rows_at<double>(form, from.positions(), from.count);
   const std::vector<double> after = rows_at<double>(form, moved(from, map.by).positions(), from.count);
   for (std::size_t row = 0; row < from.count; ++row) {
@@ -90,7 +90,7 @@ std::vector<double> by_columns(const std::vector<double>& rows, std::size_t coun
 void fit(ShiftMap& map, const Form& form, const ShiftOptions& options) {
   const std::size_t width = width_of(form);
   const std::int64_t most = std::max<std::int64_t>(kMostShiftRows, 2 * map.width + 64);
-  const Sample from = sample_of(options.length - map.by, axes_of(form), most);
+  const Sample from = sample_of(options.length - map.by, position_axes_of(form), most);
   const std::vector<double> before = rows_at<double>(form, from.positions(), from.count);
   const std::vector<double> after = rows_at<double>(form, moved(from, map.by).positions(), from.count);
   const bool wants_matrix = map.width <= options.widest;

@@ -52,7 +52,7 @@ Sample far_sample(const Form& form) {
   const std::int64_t reach = reach_of(form);
   for (std::int64_t power = 1; power <= reach && power > 0; power *= 2) positions.push_back(power - 1);
   positions.push_back(reach - 1);
-  return sample_at(positions, axes_of(form));
+  return sample_at(positions, position_axes_of(form));
 }
 
 struct Largest {
@@ -93,7 +93,7 @@ Steps steps_of(const Trial& trial) {
   std::vector<std::int64_t> positions(count);
   for (std::size_t i = 0; i < count; ++i) positions[i] = static_cast<std::int64_t>(i);
   const std::vector<double> rows =
-      rows_at<double>(trial.form, sample_at(positions, axes_of(trial.form)).positions(), count);
+      rows_at<double>(trial.form, sample_at(positions, position_axes_of(trial.form)).positions(), count);
   for (std::size_t i = 0; i < rows.size(); ++i) {
     steps.largest_value = larger(steps.largest_value, std::fabs(rows[i]));
     if (i + steps.width < rows.size()) steps.values.push_back(rows[i + steps.width] - rows[i]);
@@ -122,7 +122,7 @@ double share_lost_in_bf16(const Addition& form, const std::vector<double>& token
 
 Finding unique_rows(const Trial& trial) {
   if (!has_rows(trial.form) || trial.length < 2) return does_not_apply(Property::kUnique, trial, no_rows(trial));
-  const Sample sample = sample_of(trial.length, axes_of(trial.form), kMostRows);
+  const Sample sample = sample_of(trial.length, position_axes_of(trial.form), kMostRows);
   const std::vector<float> rows = rows_at<float>(trial.form, sample.positions(), sample.count);
   const Nearest nearest = nearest_pair(rows, sample.count, width_of(trial.form));
   // rows that are not numbers are not apart from anything
@@ -143,7 +143,7 @@ Finding unique_rows(const Trial& trial) {
 Finding bounded_values(const Trial& trial) {
   if (!has_rows(trial.form) || trial.length < 1) return does_not_apply(Property::kBounded, trial, no_rows(trial));
   const double amplitude = amplitude_of(trial.form, trial.length);
-  const Sample near = sample_of(trial.length, axes_of(trial.form), kMostRows), far = far_sample(trial.form);
+  const Sample near = sample_of(trial.length, position_axes_of(trial.form), kMostRows), far = far_sample(trial.form);
   Largest largest;
   look_for_largest(trial.form, near, largest);
   look_for_largest(trial.form, far, largest);
@@ -184,7 +184,7 @@ Finding audible_steps(const Trial& trial) {
   Finding finding = decided(Property::kAudible, trial, step / size, 0x1p-9, BoundSense::kAtLeast);
   finding.samples = static_cast<std::int64_t>(steps.count);
   const double lost = trial.length < 16 ? std::numeric_limits<double>::quiet_NaN()
-                                        : share_lost_in_bf16(*addition, token, axes_of(trial.form));
+                                        : share_lost_in_bf16(*addition, token, position_axes_of(trial.form));
   finding.details = {{"step", step}, {"token", size}, {"share_lost_in_bf16", lost}};
   finding.meaning =
       fmt::format("One position further moves a token by {:.2g} of its size: {}", step / size,

@@ -16,6 +16,19 @@ template <std::size_t... I> std::vector<Scheme> all_schemes(std::index_sequence<
 }
 std::vector<Scheme> all_schemes() { return all_schemes(std::make_index_sequence<std::variant_size_v<Scheme>>()); }
 
+template <class S, class F> constexpr bool kBecomes =
+    std::is_same_v<decltype(prepare(std::declval<const S&>(), Situation{})), F>;
+
+// The family that is shown is that of the form.
+template <class S> constexpr bool kFamilyIsTrue = S::family == (kBecomes<S, Bias>       ? "bias"
+                                                                : kBecomes<S, Rotation> ? "rotation"
+                                                                : kBecomes<S, Addition> ? "addition"
+                                                                                        : "nothing");
+template <class... S> constexpr bool families_are_true(const std::variant<S...>*) {
+  return (kFamilyIsTrue<S> && ...);
+}
+static_assert(families_are_true(static_cast<const Scheme*>(nullptr)), "a scheme's `family` is not that of its form");
+
 // Levenshtein distance.
 std::size_t edits_between(std::string_view a, std::string_view b) {
   std::vector<std::size_t> row(b.size() + 1);
@@ -39,6 +52,44 @@ Form prepare(const Scheme& scheme, const Situation& now) {
 
 std::string_view name_of(const Scheme& scheme) noexcept {
   return std::visit([](const auto& one) { return std::decay_t<decltype(one)>::name; }, scheme);
+}
+
+bool is_bias(const Scheme& scheme) noexcept {
+  return std::visit([]<class S>(const S&) { return kBecomes<S, Bias>; }, scheme);
+}
+
+bool is_rotation(const Scheme& scheme) noexcept {
+  return std::visit([]<class S>(const S&) { return kBecomes<S, Rotation>; }, scheme);
+}
+
+LengthNeed length_need_of(const Scheme& scheme) {
+  const auto ask = [](const auto& one) {
+    if constexpr (requires { one.needs_length(); }) return one.needs_length();
+    return LengthNeed::kNone;
+  };
+  return std::visit(ask, scheme);
+}
+
+TrainedTable trained_table_of(const Scheme& scheme) {
+  const auto ask = [](const auto& one) -> TrainedTable {
+    if constexpr (requires { one.trained_table(); }) return one.trained_table();
+    return {};
+  };
+  return std::visit(ask, scheme);
+}
+
+std::string axes_text(const TrainedTable& table) {
+  std::vector<std::string_view> names;
+  for (const TrainedTable::Axis& axis : table.axes) names.push_back(axis.name);
+  return fmt::format("[{}]", fmt::join(names, ", "));
+}
+
+bool draw_trained(Scheme& scheme, const std::function<double()>& next) {
+  const auto draw = [&](auto& one) {
+    if constexpr (requires { one.draw_trained(next); }) return one.draw_trained(next);
+    return false;
+  };
+  return std::visit(draw, scheme);
 }
 
 std::vector<std::string_view> scheme_names() {

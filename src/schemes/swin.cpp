@@ -22,7 +22,7 @@ Bias prepare(const Swin& s, const Situation& now) {
     }
     stride *= 2 * extent - 1;
   }
-  source.weights = schemes::table_of_shape(Swin::name, now.weights, {stride, s.heads});
+  source.weights = schemes::table_of_shape(Swin::name, now.weights, shape_of(s.trained_table()));
   return {s.heads, std::move(source)};
 }
 

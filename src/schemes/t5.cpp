@@ -56,7 +56,7 @@ DistanceMap buckets_of(const T5& s) {
 Bias prepare(const T5& s, const Situation& now) {
   DistanceTable source;
   source.axes.push_back(buckets_of(s));
-  source.weights = schemes::table_of_shape(T5::name, now.weights, {s.buckets, s.heads});
+  source.weights = schemes::table_of_shape(T5::name, now.weights, shape_of(s.trained_table()));
   return {s.heads, std::move(source)};
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <string_view>
 
@@ -37,6 +38,11 @@ struct Deberta {
     visit("max_distance", &Deberta::max_distance, "distances from here on share the last row");
     visit("content_to_position", &Deberta::content_to_position, "queries meet distances (c2p)");
     visit("position_to_content", &Deberta::position_to_content, "keys meet distances (p2c)");
+  }
+  TrainedTable trained_table() const {
+    constexpr std::int64_t kMost = std::int64_t{1} << 40;  // of fields that prepare() refuses, no more than fits
+    const std::int64_t side = std::clamp(buckets > 0 ? buckets : max_distance, -kMost, kMost);
+    return {.axes = {{"rows", 2 * side}, {"features"}}, .has_key_weights = true};
   }
   bool operator==(const Deberta&) const = default;
 };

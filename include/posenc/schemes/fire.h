@@ -39,6 +39,22 @@ struct Fire {
     visit("output_weights", &Fire::output_weights, "its second layer: head by head, one for each hidden unit");
     visit("output_biases", &Fire::output_biases, "one for each head");
   }
+  LengthNeed needs_length() const { return LengthNeed::kPositions; }
+  /// A network of 8 hidden units for 4 heads.
+  template <class Draw> bool draw_trained(Draw&& next) {
+    if (!hidden_weights.empty() || !output_biases.empty()) return false;
+    constexpr std::size_t kHeads = 4, kHidden = 8;
+    const auto fill = [&](std::vector<double>& values, std::size_t count) {
+      for (std::size_t i = 0; i < count; ++i) values.push_back(next());
+    };
+    hidden_biases.clear();
+    output_weights.clear();
+    fill(hidden_weights, kHidden);
+    fill(hidden_biases, kHidden);
+    fill(output_weights, kHeads * kHidden);
+    fill(output_biases, kHeads);
+    return true;
+  }
   bool operator==(const Fire&) const = default;
 };
 

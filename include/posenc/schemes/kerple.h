@@ -40,6 +40,7 @@ struct Kerple {
     visit("amplitudes", &Kerple::amplitudes, "a of each head, above 0 (default 1)");
     visit("rates", &Kerple::rates, "r of each head, above 0; power: up to 2 (default 1)");
   }
+  LengthNeed needs_length() const { return LengthNeed::kDistances; }
   bool operator==(const Kerple&) const = default;
 };
 

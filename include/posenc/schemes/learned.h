@@ -29,6 +29,7 @@ struct Learned {
     visit("width", &Learned::width, "features of a token");
     visit("offset", &Learned::offset, "row of position 0 (OPT and BART: 2)");
   }
+  TrainedTable trained_table() const { return {{{"rows", rows}, {"width", width}}}; }
   bool operator==(const Learned&) const = default;
 };
 

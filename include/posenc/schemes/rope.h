@@ -62,6 +62,21 @@ struct Rope {
     visit("section_order", &Rope::section_order, "how sections are dealt to pairs");
     visit("scaling", &Rope::scaling, "how the model was stretched beyond its trained length");
   }
+  LengthNeed needs_length() const {
+    const auto ask = []<class S>(const S&) {
+      return requires { S::needs_length; }
+      ? LengthNeed::kSequence : LengthNeed::kNone;
+    };
+    return std::visit(ask, scaling);
+  }
+  template <class Draw> bool draw_trained(Draw&& next) {
+    const std::int64_t pairs = dims / 2;
+    const auto ask = [&](auto& one) {
+      if constexpr (requires { one.draw_trained(next, pairs); }) return one.draw_trained(next, pairs);
+      return false;
+    };
+    return std::visit(ask, scaling);
+  }
   bool operator==(const Rope&) const = default;
 };
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <concepts>
 #include <cstdint>
 #include <optional>
@@ -11,7 +12,7 @@ namespace posenc {
 
 // Ways to stretch rotary position beyond the length a model was trained with. Each is a plain value; its formula is
 // the one function in src/schemes/scalings/ of the same name. ω_i = base^(−2i/d) throughout, i the pair, d the dims.
-// `needs_length` marks those that ask for Situation.length.
+// `needs_length` marks those that ask for Situation.length, `draw_trained` fills lists that were searched for a model.
 
 /// ω_i as they are.
 struct NoScaling {
@@ -137,6 +138,14 @@ struct LongropeScaling {
     visit("short_factors", &LongropeScaling::short_factors, "divisor of each pair up to that length");
     visit("long_factors", &LongropeScaling::long_factors, "divisor of each pair past it");
     visit("attention_factor", &LongropeScaling::attention_factor, "magnitude, instead of the formula's");
+  }
+  /// Searched factors lie above 1.
+  template <class Draw> bool draw_trained(Draw&& next, std::int64_t pairs) {
+    if (!short_factors.empty() || !long_factors.empty()) return false;
+    for (std::vector<double>* const factors : {&short_factors, &long_factors}) {
+      for (std::int64_t i = 0; i < std::min<std::int64_t>(pairs, 1 << 20); ++i) factors->push_back(2 + next());
+    }
+    return true;
   }
   bool operator==(const LongropeScaling&) const = default;
 };

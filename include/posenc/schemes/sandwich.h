@@ -28,6 +28,7 @@ struct Sandwich {
     visit("dims", &Sandwich::dims, "features of the sinusoids; even");
     visit("base", &Sandwich::base, "how much slower the slowest wave is than the fastest");
   }
+  LengthNeed needs_length() const { return LengthNeed::kDistances; }
   bool operator==(const Sandwich&) const = default;
 };
 

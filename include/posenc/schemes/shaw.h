@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <string_view>
@@ -40,6 +41,11 @@ struct Shaw {
     visit("right", &Shaw::right, "the furthest ahead");
     visit("order", &Shaw::order, "how the table's rows run");
     visit("with_keys", &Shaw::with_keys, "keys meet the vectors too");
+  }
+  TrainedTable trained_table() const {
+    // of fields that prepare() refuses, no more than fits
+    constexpr std::int64_t kMost = std::int64_t{1} << 40;
+    return {{{"rows", std::clamp(left, -kMost, kMost) + std::clamp(right, -kMost, kMost) + 1}, {"features"}}};
   }
   bool operator==(const Shaw&) const = default;
 };

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <string_view>
 #include <vector>
@@ -26,6 +27,12 @@ struct Swin {
   template <class Visitor> static void fields(Visitor&& visit) {
     visit("heads", &Swin::heads, "attention heads");
     visit("window", &Swin::window, "extents of the window, 1 to 3 (default 7,7)");
+  }
+  TrainedTable trained_table() const {
+    std::int64_t rows = 1;
+    // of extents that prepare() refuses, no more than fits
+    for (const std::int64_t extent : window) rows *= std::clamp<std::int64_t>(2 * extent - 1, 0, 1 << 13);
+    return {{{"rows", rows}, {"heads", heads}}};
   }
   bool operator==(const Swin&) const = default;
 };

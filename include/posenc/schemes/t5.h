@@ -37,6 +37,7 @@ struct T5 {
     visit("max_distance", &T5::max_distance, "from here on all distances share the last bucket");
     visit("bidirectional", &T5::bidirectional, "encoders: keys ahead have buckets of their own");
   }
+  TrainedTable trained_table() const { return {{{"buckets", buckets}, {"heads", heads}}}; }
   bool operator==(const T5&) const = default;
 };
 
