@@ -1,10 +1,10 @@
-# What the machine can do at most: shared by the benchmarks and by `posenc bench`, whichever is built first.
+# What the machine can do at most, for `posenc bench`.
 include_guard(GLOBAL)
 find_package(Threads REQUIRED)
-add_library(posenc_limits STATIC ${CMAKE_CURRENT_LIST_DIR}/limits.h ${CMAKE_CURRENT_LIST_DIR}/limits.cpp
+add_library(posenc_limits STATIC ${CMAKE_CURRENT_LIST_DIR}/limits.cpp ${CMAKE_CURRENT_LIST_DIR}/loops.cpp
             ${CMAKE_CURRENT_LIST_DIR}/sgemm.cpp)
 target_compile_features(posenc_limits PUBLIC cxx_std_20)
 target_include_directories(posenc_limits PUBLIC ${PROJECT_SOURCE_DIR})
-target_link_libraries(posenc_limits PRIVATE posenc_compile_options Threads::Threads ${CMAKE_DL_LIBS})
+target_link_libraries(posenc_limits PRIVATE posenc_compile_options hwy::hwy Threads::Threads ${CMAKE_DL_LIBS})
 # the limit of a machine does not depend on how the rest is built
 target_compile_options(posenc_limits PRIVATE -O3)

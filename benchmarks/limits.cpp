@@ -7,83 +7,45 @@
 #include <chrono>
 #include <cstdint>
 #include <cstring>
+#include <initializer_list>
 #include <new>
 #include <thread>
+#include <utility>
 #include <vector>
+
+#include "benchmarks/loops.h"
 
 namespace posenc::limits {
 namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// 16 bytes, which every machine we build for moves at once.
-typedef std::uint64_t Vector __attribute__((vector_size(16), may_alias));  // NOLINT: using cannot carry may_alias
-constexpr std::size_t kUnroll = 8;
-constexpr std::size_t kStep = kUnroll * sizeof(Vector);
-
-// A compiler that knew the addend is 0 would leave the work out.
-const volatile std::uint64_t kNoChange = 0;
-
 double seconds_since(Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); }
 
-// Inlining would let a compiler see that nobody reads what is stored.
-[[gnu::noinline]] void store(std::span<std::byte> memory, std::uint64_t pattern) {
-  const Vector value = {pattern, ~pattern};
-  auto* p = reinterpret_cast<Vector*>(memory.data());
-  auto* const end = p + memory.size() / kStep * kUnroll;
-  for (; p != end; p += kUnroll) {
-    for (std::size_t i = 0; i < kUnroll; ++i) p[i] = value;
-  }
-}
-
-// Integers: as floating point, the bits of another job's data might be denormal and slow.
-[[gnu::noinline]] void change(std::span<std::byte> memory, std::uint64_t addend) {
-  const Vector value = {addend, addend};
-  auto* p = reinterpret_cast<Vector*>(memory.data());
-  auto* const end = p + memory.size() / kStep * kUnroll;
-  for (; p != end; p += kUnroll) {
-    for (std::size_t i = 0; i < kUnroll; ++i) p[i] += value;
-  }
-}
-
-// The sum is kept where a compiler cannot know that nobody wants it.
-volatile std::uint64_t read_sum = 0;
-[[gnu::noinline]] void read(std::span<std::byte> memory) {
-  Vector sums[4] = {};
-  const auto* p = reinterpret_cast<const Vector*>(memory.data());
-  const auto* const end = p + memory.size() / kStep * kUnroll;
-  for (; p != end; p += kUnroll) {
-    for (std::size_t i = 0; i < kUnroll; ++i) sums[i % 4] ^= p[i];
-  }
-  const Vector all = sums[0] ^ sums[1] ^ sums[2] ^ sums[3];
-  read_sum = all[0] ^ all[1];
-}
-
-// Work on equal shares of the memory; the clock runs from when all threads stand ready until all are done.
-template <class Work> double shared_by_threads(std::span<std::byte> memory, int threads, const Work& work) {
-  if (threads <= 1) {
-    const Clock::time_point begin = Clock::now();
-    work(memory);
-    return seconds_since(begin);
-  }
-  const std::size_t share = memory.size() / static_cast<std::size_t>(threads) / kStep * kStep;
-  std::barrier<> ready(threads);
+// work(thread) on so many threads; the clock runs from when all are ready until all are done.
+template <class Work> double together(int threads, const Work& work) {
+  std::barrier<> ready(std::max(threads, 1));
   std::vector<std::jthread> others;
-  const auto share_of = [&](int thread) {
-    const std::size_t begin = static_cast<std::size_t>(thread) * share;
-    return thread + 1 == threads ? memory.subspan(begin) : memory.subspan(begin, share);
-  };
   for (int thread = 1; thread < threads; ++thread) {
     others.emplace_back([&, thread] {
       ready.arrive_and_wait();
-      work(share_of(thread));
+      work(thread);
     });
   }
   ready.arrive_and_wait();
   const Clock::time_point begin = Clock::now();
-  work(share_of(0));
+  work(0);
   others.clear();  // joins
   return seconds_since(begin);
+}
+
+// The same on equal shares of the memory.
+template <class Work> double shared_by_threads(std::span<std::byte> memory, int threads, const Work& work) {
+  const std::size_t share = memory.size() / static_cast<std::size_t>(std::max(threads, 1)) / kLoopStep * kLoopStep;
+  return together(threads, [&](int thread) {
+    const std::size_t begin = static_cast<std::size_t>(thread) * share;
+    work(thread + 1 >= threads ? memory.subspan(begin) : memory.subspan(begin, share));
+  });
 }
 
 double median(std::vector<double> values) {
@@ -105,32 +67,66 @@ Memory::Memory(std::size_t bytes) : size_(bytes) {
 
 Memory::~Memory() { munmap(data_, size_); }
 
-double write_once(std::span<std::byte> memory, int threads) {
-  return shared_by_threads(memory, threads, [](std::span<std::byte> part) { store(part, 0x3f0123453f89abcd); });
+namespace {
+
+std::vector<Loop> loops_over(
+    std::span<std::byte> memory, int threads,
+    std::initializer_list<std::pair<std::string_view, void (*)(std::span<std::byte>)>> works) {
+  std::vector<Loop> loops;
+  for (const auto& [name, work] : works) {
+    loops.push_back({name, [=, work = work] { return shared_by_threads(memory, threads, work); }});
+  }
+  return loops;
 }
 
-double change_in_place_once(std::span<std::byte> memory, int threads) {
-  return shared_by_threads(memory, threads, [](std::span<std::byte> part) { change(part, kNoChange); });
+}  // namespace
+
+std::vector<Loop> write_loops(std::span<std::byte> memory, int threads) {
+  return loops_over(memory, threads, {{"plain", store_plain}, {"streaming", store_streaming}});
 }
 
-double read_once(std::span<std::byte> memory, int threads) {
-  return shared_by_threads(memory, threads, [](std::span<std::byte> part) { read(part); });
+std::vector<Loop> in_place_loops(std::span<std::byte> memory, int threads) {
+  return loops_over(memory, threads,
+                    {{"plain", change_plain}, {"prefetched", change_prefetched}, {"streaming", change_streaming}});
 }
 
-Comparison compare(const std::function<double()>& limit, const std::function<void()>& job, const Effort& effort) {
+std::vector<Loop> read_loops(std::span<std::byte> memory, int threads) {
+  return loops_over(memory, threads, {{"plain", read_plain}, {"prefetched", read_prefetched}});
+}
+
+double peak_once(int threads) {
+  static const double of_a_round = multiply_add(1);
+  const auto rounds = static_cast<std::int64_t>(kPeakOperations / of_a_round);
+  return together(threads, [&](int) { multiply_add(rounds); });
+}
+
+std::vector<Comparison> compare_each(const std::vector<Loop>& loops, const std::function<void()>& job,
+                                     const Effort& effort) {
   constexpr int kFewest = 3;
-  std::vector<double> seconds, limit_seconds, ratios;
+  std::vector<double> seconds;
+  std::vector<std::vector<double>> loop_seconds(loops.size()), ratios(loops.size());
   const Clock::time_point start = Clock::now();
-  limit();
+  for (const Loop& loop : loops) loop.once();
   job();
   for (int i = 0; i < effort.repeats && (i < kFewest || seconds_since(start) < effort.seconds); ++i) {
-    limit_seconds.push_back(limit());
+    for (std::size_t l = 0; l < loops.size(); ++l) loop_seconds[l].push_back(loops[l].once());
     const Clock::time_point begin = Clock::now();
     job();
     seconds.push_back(seconds_since(begin));
-    ratios.push_back(limit_seconds.back() / seconds.back());
+    for (std::size_t l = 0; l < loops.size(); ++l) ratios[l].push_back(loop_seconds[l].back() / seconds.back());
   }
-  return {median(seconds), median(limit_seconds), median(ratios)};
+  std::vector<Comparison> comparisons;
+  for (std::size_t l = 0; l < loops.size(); ++l) {
+    comparisons.push_back({median(seconds), median(loop_seconds[l]), median(ratios[l]), loops[l].name});
+  }
+  return comparisons;
+}
+
+Comparison compare(const std::vector<Loop>& loops, const std::function<void()>& job, const Effort& effort) {
+  const std::vector<Comparison> all = compare_each(loops, job, effort);
+  return *std::min_element(all.begin(), all.end(), [](const Comparison& one, const Comparison& other) {
+    return one.limit_seconds < other.limit_seconds;
+  });
 }
 
 }  // namespace posenc::limits

@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <functional>
 #include <span>
+#include <string_view>
+#include <vector>
 
 namespace posenc::limits {
 
@@ -25,20 +27,32 @@ class Memory {
   std::size_t size_ = 0;
 };
 
-/// What the machine can do at most, each as the seconds of one pass over the memory, split evenly over so many
-/// threads. `memory` begins at a multiple of 64 bytes and should be much larger than the caches.
+/// One loop that does a job's traffic, or its arithmetic, and nothing else: the seconds of one pass, split evenly over so
+/// many threads.
+struct Loop {
+  std::string_view name;
+  std::function<double()> once;
+};
+/// What the machine can do at most is what the fastest of these does, in the same run. `memory` begins at a multiple of
+/// 64 bytes and should be much larger than the caches.
 
-/// Stores and nothing else: what making a table is measured against.
-double write_once(std::span<std::byte> memory, int threads);
-/// Loads, adds and stores back; the values stay as they are. What x += p is measured against.
-double change_in_place_once(std::span<std::byte> memory, int threads);
+/// Stores: what making a table is measured against. Plain, streaming.
+std::vector<Loop> write_loops(std::span<std::byte> memory, int threads);
+/// Loads, adds and stores back; the values stay as they are. What x += p is measured against. Plain, prefetched,
+/// streaming.
+std::vector<Loop> in_place_loops(std::span<std::byte> memory, int threads);
+/// Loads: what decoding with a cache is measured against. Plain, prefetched.
+std::vector<Loop> read_loops(std::span<std::byte> memory, int threads);
 
-/// Loads and nothing else: what decoding with a cache is measured against.
-double read_once(std::span<std::byte> memory, int threads);
+/// Operations of multiply-adds that stay in registers, float32, with the widest vectors there are: the arithmetic peak of
+/// the cores, which attention is measured against.
+inline constexpr double kPeakOperations = 1e9;
+/// Seconds for that many operations on each of so many threads.
+double peak_once(int threads);
 
 /// Whether OpenBLAS is on this machine. It is looked for when first asked, so that nothing else loads it.
 bool has_sgemm();
-/// The product of two float32 matrices of n × n by OpenBLAS, 2n³ operations: what attention is measured against.
+/// The product of two float32 matrices of n × n by OpenBLAS, 2n³ operations: shown beside attention.
 /// Requires has_sgemm().
 class Sgemm {
  public:
@@ -53,9 +67,10 @@ class Sgemm {
 
 /// A job beside its limit, both over the same bytes.
 struct Comparison {
-  double seconds = 0;        // of the job, median
-  double limit_seconds = 0;  // of the limit, median
-  double ratio = 0;          // limit / job, median of the ratios of neighbours: 1 is as fast as can be
+  double seconds = 0;          // of the job, median
+  double limit_seconds = 0;    // of the limit, median
+  double ratio = 0;            // limit / job, median of the ratios of neighbours: 1 is as fast as can be
+  std::string_view loop = {};  // the limit's name
 };
 
 /// At most so often, and no longer once so many seconds have passed, but three times at least.
@@ -64,7 +79,11 @@ struct Effort {
   double seconds = 4;
 };
 
-/// Runs the two alternately, after one round that does not count, so that both meet the same noise.
-Comparison compare(const std::function<double()>& limit, const std::function<void()>& job, const Effort& effort);
+/// Runs loops and job alternately, after one round that does not count, so that all meet the same noise. One Comparison
+/// for each loop.
+std::vector<Comparison> compare_each(const std::vector<Loop>& loops, const std::function<void()>& job,
+                                     const Effort& effort);
+/// The one with the fastest of the loops.
+Comparison compare(const std::vector<Loop>& loops, const std::function<void()>& job, const Effort& effort);
 
 }  // namespace posenc::limits

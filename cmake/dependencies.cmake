@@ -8,9 +8,11 @@ find_path(RAPIDJSON_INCLUDE_DIR rapidjson/reader.h REQUIRED)
 add_library(posenc_header_only INTERFACE)
 target_include_directories(posenc_header_only SYSTEM INTERFACE ${Boost_INCLUDE_DIRS} ${RAPIDJSON_INCLUDE_DIR})
 
+find_package(PkgConfig REQUIRED)
 if(POSENC_CPU_BACKEND)
   find_package(TBB REQUIRED)
-  find_package(PkgConfig REQUIRED)
+endif()
+if(POSENC_CPU_BACKEND OR POSENC_BUILD_CLI)  # `posenc bench` measures what vectors can do, whichever backend there is
   pkg_check_modules(HWY REQUIRED IMPORTED_TARGET libhwy>=1.0.3)
   if(NOT TARGET hwy::hwy)
     add_library(hwy::hwy ALIAS PkgConfig::HWY)

@@ -4,16 +4,16 @@
 
 say() { printf 'posenc: %s\n' "$*" >&2; }
 
-# Each need is PROBE=PACKAGE: a command, a header or a path that shows it is there, and Debian's package that brings it.
+# Each need is PROBE=PACKAGE: a command, a header, a shared library or a path that shows it is there, and Debian's package that brings it.
 # What is there by other means (a newer CMake, a Boost of one's own) is used as it is.
 build_needs=(
   c++=g++ cmake=cmake ninja=ninja-build pkg-config=pkg-config
   hwy/highway.h=libhwy-dev boost/multiprecision/cpp_int.hpp=libboost1.81-dev oneapi/tbb/version.h=libtbb-dev
   CLI/CLI.hpp=libcli11-dev fmt/core.h=libfmt-dev rapidjson/reader.h=rapidjson-dev
-  zlib.h=zlib1g-dev cblas.h=libopenblas-dev sqlite3.h=libsqlite3-dev zip.h=libzip-dev gnuplot=gnuplot-nox
+  zlib.h=zlib1g-dev libopenblas.so.0=libopenblas0 sqlite3.h=libsqlite3-dev zip.h=libzip-dev gnuplot=gnuplot-nox
 )
 test_needs=(
-  gtest/gtest.h=libgtest-dev benchmark/benchmark.h=libbenchmark-dev mpfr.h=libmpfr-dev python3=python3
+  gtest/gtest.h=libgtest-dev mpfr.h=libmpfr-dev python3=python3
   clang++-14=clang-14 clang-format-14=clang-format-14 clang-tidy-14=clang-tidy-14
   '/usr/lib/llvm-14/lib/clang/*/include/sanitizer/asan_interface.h=libclang-rt-14-dev'
 )
@@ -32,6 +32,8 @@ missing_packages() {
     case ${need%%=*} in
       /*) compgen -G "${need%%=*}" >/dev/null || printf '%s\n' "${need#*=}" ;;
       *.h | *.hpp) headers+=("$need") ;;
+      # ldconfig is root's, but anybody may ask it
+      *.so.*) PATH=$PATH:/usr/sbin:/sbin ldconfig -p 2>/dev/null | grep -F "${need%%=*} " >/dev/null || printf '%s\n' "${need#*=}" ;;
       *) command -v "${need%%=*}" >/dev/null || printf '%s\n' "${need#*=}" ;;
     esac
   done

@@ -27,7 +27,7 @@ namespace {
 struct BenchFlags {
   std::vector<std::string> jobs;
   std::string repeats = "11";
-  bool json = false, quiet = false;
+  bool json = false, quiet = false, all = false;
   EngineFlags engine;
 };
 
@@ -42,18 +42,17 @@ std::size_t bytes_of(const Extents& shape, DataType type) {
 BenchResult measure_table(const Extents& shape, DataType type, const limits::Effort& effort) {
   const limits::Memory out(bytes_of(shape, type));
   const Addition form = prepare(Sinusoidal{.width = shape.back(0)});
-  const auto limit = [&] {
+  const auto job = [&] {
     stop_if_signalled();
-    return limits::write_once(out.bytes(), threads());
+    tabulate({out.as<void>(), type, shape}, {}, form);
   };
-  const auto job = [&] { tabulate({out.as<void>(), type, shape}, {}, form); };
   return {"table",
           shape,
           type,
           threads(),
           "write",
           static_cast<double>(out.bytes().size()),
-          limits::compare(limit, job, effort)};
+          limits::compare(limits::write_loops(out.bytes(), threads()), job, effort)};
 }
 
 namespace {
@@ -70,18 +69,17 @@ BenchResult measure_add(const Extents& shape, DataType type, bool is_ready, cons
     tabulate(made, {}, waves);
     rows = {shape.back(0), Rows{made, 0}};
   }
-  const auto limit = [&] {
+  const auto job = [&] {
     stop_if_signalled();
-    return limits::change_in_place_once(x.bytes(), threads());
+    add({x.as<void>(), type, shape}, {}, is_ready ? rows : waves);
   };
-  const auto job = [&] { add({x.as<void>(), type, shape}, {}, is_ready ? rows : waves); };
   return {is_ready ? "add, table ready" : "add, table made inside",
           shape,
           type,
           threads(),
           "in-place",
           2.0 * static_cast<double>(x.bytes().size()),
-          limits::compare(limit, job, effort)};
+          limits::compare(limits::in_place_loops(x.bytes(), threads()), job, effort)};
 }
 
 bool wants(const BenchFlags& flags, std::string_view job) {
@@ -97,15 +95,20 @@ std::vector<BenchResult> measure(const BenchFlags& flags, const limits::Effort& 
       results.push_back(measure_table({131072, 1024}, DataType::kF32, effort));
       results.push_back(measure_table({32768, 1024}, DataType::kF64, effort));
       results.push_back(measure_table({65536, 1024}, DataType::kBF16, effort));
+      results.push_back(measure_table({65536, 1024}, DataType::kF16, effort));
+      for (const DataType type : {DataType::kF32, DataType::kF64, DataType::kBF16, DataType::kF16}) {
+        if (flags.all) results.push_back(measure_table({1024, 1024}, type, effort));  // stays in a cache
+      }
     }
     for (const bool is_ready : {true, false}) {
       if (!wants(flags, "add")) break;
       results.push_back(measure_add({8, 4096, 1024}, DataType::kF32, is_ready, effort));
       results.push_back(measure_add({16, 4096, 1024}, DataType::kBF16, is_ready, effort));
       results.push_back(measure_add({16, 4096, 1024}, DataType::kF16, is_ready, effort));
+      if (flags.all) results.push_back(measure_add({4, 4096, 1024}, DataType::kF64, is_ready, effort));
     }
     if (!wants(flags, "rotate")) continue;
-    for (BenchResult& result : measure_rotate(effort)) results.push_back(std::move(result));
+    for (BenchResult& result : measure_rotate(effort, flags.all)) results.push_back(std::move(result));
   }
   return results;
 }
@@ -122,15 +125,11 @@ std::string as_json(const std::vector<BenchResult>& results, const std::vector<A
   for (const BenchResult& result : results) {
     Json::Array shape;
     for (int axis = 0; axis < result.shape.rank; ++axis) shape.emplace_back(result.shape[axis]);
-    Json::Object entry = {{"job", result.job},
-                          {"shape", std::move(shape)},
-                          {"dtype", name_of(result.type)},
-                          {"threads", result.threads},
-                          {"seconds", result.times.seconds},
-                          {"gb_per_s", result.gb_per_s()},
-                          {"limit", result.limit},
-                          {"limit_gb_per_s", result.limit_gb_per_s()},
-                          {"ratio", result.times.ratio}};
+    Json::Object entry = {
+        {"job", result.job},          {"shape", std::move(shape)},       {"dtype", name_of(result.type)},
+        {"threads", result.threads},  {"seconds", result.times.seconds}, {"gb_per_s", result.gb_per_s()},
+        {"limit", result.limit},      {"limit_loop", result.times.loop}, {"limit_gb_per_s", result.limit_gb_per_s()},
+        {"ratio", result.times.ratio}};
     if (result.of_ready) entry.emplace_back("of_ready", *result.of_ready);
     if (result.prefill_gbs) entry.emplace_back("prefill_gb_per_s", *result.prefill_gbs);
     list.push_back(std::move(entry));
@@ -149,11 +148,11 @@ std::string short_shape(const Extents& shape) {
 
 std::string as_text(const std::vector<BenchResult>& results, const std::vector<AttentionFigure>& figures) {
   const bool colour = wants_colour(STDOUT_FILENO);
-  std::string text = fmt::format("{} cores, {}, backend {}; each job beside its limit, measured in turn\n\n", cores(),
+  std::string text = fmt::format("{} cores, {}, backend {}; each job alternates with its limit\n\n", cores(),
                                  simd_target(), backend());
   if (!figures.empty()) text += as_text(figures, colour) + (results.empty() ? "" : "\n");
   if (results.empty()) return text;
-  constexpr std::string_view kLine = "{}  {}  {:>5}  {:>7}  {:>9}  {:>5}  {:>5}  {:>8}  {:>8}\n";
+  constexpr std::string_view kLine = "{}  {}  {:>5}  {:>7}  {:>9}  {:>5}  {:>16}  {:>8}  {:>8}\n";
   int job_columns = 0, shape_columns = 0;
   for (const BenchResult& result : results) {
     job_columns = std::max(job_columns, columns_of(result.job));
@@ -169,8 +168,8 @@ std::string as_text(const std::vector<BenchResult>& results, const std::vector<A
     const std::string of_ready = result.of_ready ? fmt::format("{:.1f} %", 100 * *result.of_ready) : "";
     text += line(result.job, short_shape(result.shape), name_of(result.type), result.threads,
                  fmt::format("{:.2f} ms", result.times.seconds * 1e3), fmt::format("{:.1f}", result.gb_per_s()),
-                 fmt::format("{:.1f}", result.limit_gb_per_s()), fmt::format("{:.1f} %", 100 * result.times.ratio),
-                 of_ready);
+                 fmt::format("{:.1f} {}", result.limit_gb_per_s(), result.times.loop),
+                 fmt::format("{:.1f} %", 100 * result.times.ratio), of_ready);
   }
   return text;
 }
@@ -195,7 +194,7 @@ int run(const BenchFlags& flags) {
   for (const int count : thread_counts) {
     if (!wants(flags, "attention")) break;
     set_threads(count);
-    for (AttentionFigure& figure : measure_attention(effort)) figures.push_back(std::move(figure));
+    for (AttentionFigure& figure : measure_attention(effort, flags.all)) figures.push_back(std::move(figure));
   }
   print(flags.json ? as_json(results, figures) : as_text(results, figures));
   return kDone;
@@ -206,16 +205,16 @@ int run(const BenchFlags& flags) {
 Verb bench_verb(Command program) {
   Verb verb;
   verb.name = "bench";
-  verb.summary = "how fast this machine is, against what its own memory can do";
+  verb.summary = "measure how fast this machine runs each kernel, against what its memory and cores can do";
   verb.usage = "[table] [add] [rotate] [attention] [options]";
   verb.details =
-      "Each job runs in turn with its limit: plain stores for a table, reading and writing in place for x += p and "
-      "for rotations, OpenBLAS's SGEMM for attention, reading the cache for its decoding. \"Of limit\" is the median "
-      "of the ratios, which stays put where absolute figures drift; \"of "
-      "ready\" "
-      "compares with the same job whose table of cosines and sines lies ready. Rotations are of queries and keys of "
-      "the shape shown; decode is one new token in each of 64 sequences. With one thread and with all, unless "
-      "--threads says how many. Needs 0.7 GiB and three minutes.";
+      "Each job alternates with its limit. For memory, the limit is the fastest loop over the same bytes in the same run: "
+      "plain, prefetched or with streaming stores; stores alone for a table, loads and stores in place for x += p and "
+      "rotations, loads alone for decoding with a cache. For attention it is the peak of multiply-adds in registers; "
+      "OpenBLAS's SGEMM is shown beside it. \"Of limit\" is the median of the ratios, which stays put where absolute "
+      "figures drift; \"of ready\" compares with the same job whose table of cosines and sines is ready. Rotations are "
+      "of queries and keys of the shape shown; decode is one new token in each of 64 sequences. With one thread and "
+      "with all, unless --threads says how many. Needs 0.7 GiB and four minutes.";
   verb.examples = "posenc bench\nposenc bench table\nposenc bench rotate --threads 2 --json\nposenc bench attention";
   verb.command = program.add_subcommand(verb.name);
   auto flags = std::make_shared<BenchFlags>();
@@ -224,6 +223,7 @@ Verb bench_verb(Command program) {
       .add_option("--repeats", flags->repeats,
                   "how often each job runs, or less often where that takes over 4 seconds (default 11)")
       .type_name("N");
+  verb.command.add_flag("--all", flags->all, "also more types, a table that stays in a cache, and gradients");
   verb.command.add_flag("--json", flags->json, "one JSON document on standard output, nothing else");
   add_engine_flags(verb.command, flags->engine);
   verb.run = [flags, verb] {

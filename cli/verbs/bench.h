@@ -18,17 +18,18 @@ struct BenchResult {
   std::string limit;
   double bytes = 0;  // that one run reads and writes
   limits::Comparison times;
-  std::optional<double> of_ready = {};     // seconds with a ready table / seconds, measured in turn
+  std::optional<double> of_ready = {};     // seconds with a ready table / seconds, alternating
   std::optional<double> prefill_gbs = {};  // GB/s of the same rotation over a whole sequence
 
   double gb_per_s() const { return bytes / times.seconds / 1e9; }
   double limit_gb_per_s() const { return bytes / times.limit_seconds / 1e9; }
 };
 
-/// The exact sinusoidal table, against plain stores to the same memory.
+/// The exact sinusoidal table, against stores to the same memory.
 BenchResult measure_table(const Extents& shape, DataType type, const limits::Effort& effort);
 
-/// Rotations of queries and keys, [1, 4096, 32, 128] each and, as in decoding, [64, 1, 32, 128].
-std::vector<BenchResult> measure_rotate(const limits::Effort& effort);
+/// Rotations of queries and keys, [1, 4096, 32, 128] each and, as in decoding, [64, 1, 32, 128]; `all`:
+/// also the types and layouts that nothing is promised for.
+std::vector<BenchResult> measure_rotate(const limits::Effort& effort, bool all);
 
 }  // namespace posenc::cli

@@ -17,18 +17,19 @@ namespace {
 constexpr double kGiga = 1e9;
 constexpr std::int64_t kSgemmSize = 1024;
 
-// Tensors of attention in one piece of memory: k and v first, then q and out.
+// Tensors of attention in one piece of memory: k and v first, then q and out, and the gradients where they are wanted.
 struct Tensors {
   Extents keys, queries;
   DataType type;
   limits::Memory memory;
 
   Tensors(std::int64_t heads, std::int64_t query_count, std::int64_t key_count, std::int64_t features,
-          DataType a_type)
+          DataType a_type, bool with_gradients = false)
       : keys({1, heads, key_count, features}),
         queries({1, heads, query_count, features}),
         type(a_type),
-        memory(static_cast<std::size_t>(2 * (count_of(keys) + count_of(queries)) * size_of(type))) {
+        memory(static_cast<std::size_t>((with_gradients ? 4 : 2) * (count_of(keys) + count_of(queries)) *
+                                        size_of(type))) {
     // Values of about 1 in any of the types; denormals would be slow.
     const auto bytes = memory.bytes();
     for (std::size_t i = 0; i < bytes.size(); ++i) {
@@ -43,6 +44,13 @@ struct Tensors {
   ConstTensorView q() const { return {at(2 * count_of(keys)), type, queries}; }
   TensorView out() const { return {at(2 * count_of(keys) + count_of(queries)), type, queries}; }
   void attend(const AttentionOptions& options) const { attention(out(), q(), k(), v(), options); }
+  void attend_backward(const AttentionOptions& options) const {
+    const std::int64_t k_count = count_of(keys), q_count = count_of(queries), first = 2 * (k_count + q_count);
+    const TensorView dq(at(first), type, queries), dk(at(first + q_count), type, keys);
+    const TensorView dv(at(first + q_count + k_count), type, keys);
+    const ConstTensorView d_out(at(first + q_count + 2 * k_count), type, queries);
+    attention_backward({.q = dq, .k = dk, .v = dv}, d_out, {q(), k(), v()}, options);
+  }
 };
 
 double seconds_of(const std::function<void()>& job) {
@@ -56,45 +64,52 @@ struct Position {
   Form form;
 };
 
-AttentionFigure measure_causal(const Position& position, const Tensors& tensors, const limits::Effort& effort) {
-  const AttentionOptions options{.position = position.form, .causal = true};
-  const auto job = [&] { tensors.attend(options); };
-  const auto none = [&] {
+enum class Pass { kForward, kBackward };
+
+AttentionFigure measure_causal(const Position& position, Pass pass, const Tensors& tensors,
+                               const limits::Effort& effort) {
+  const auto run = [&](const AttentionOptions& options) {
     stop_if_signalled();
-    return seconds_of([&] { tensors.attend({.causal = true}); });
+    pass == Pass::kForward ? tensors.attend(options) : tensors.attend_backward(options);
   };
+  const AttentionOptions options{.position = position.form, .causal = true};
+  const limits::Sgemm sgemm(kSgemmSize);
+  std::vector<limits::Loop> loops = {
+      {"none", [&] { return seconds_of([&] { run({.causal = true}); }); }},
+      {"fma", [&] { return limits::peak_once(threads()); }},
+  };
+  if (limits::has_sgemm()) loops.push_back({"sgemm", [&] { return sgemm.once(threads()); }});
+  const std::vector<limits::Comparison> beside = limits::compare_each(
+      loops, [&] { run(options); }, effort);
+
   AttentionFigure figure;
-  figure.job = fmt::format("attention, {}", position.name);
+  figure.job = fmt::format("{}, {}", pass == Pass::kForward ? "attention" : "gradients", position.name);
   figure.shape = tensors.keys;
   figure.type = tensors.type;
   figure.threads = threads();
   const auto tokens = static_cast<double>(tensors.keys[2]);
-  figure.operations = 4.0 * static_cast<double>(tensors.keys[1] * tensors.keys[3]) * tokens * (tokens + 1) / 2;
-  const limits::Comparison beside_none = limits::compare(none, job, effort);
-  figure.seconds = beside_none.seconds;
-  if (!std::holds_alternative<Nothing>(position.form)) figure.over_none = 1 / beside_none.ratio;
-  if (!limits::has_sgemm()) return figure;
-  const limits::Sgemm sgemm(kSgemmSize);
-  const auto limit = [&] {
-    stop_if_signalled();
-    return sgemm.once(threads());
-  };
-  const limits::Comparison beside_sgemm = limits::compare(limit, job, effort);
-  figure.seconds = beside_sgemm.seconds;
-  figure.limit_operations = sgemm.operations() / beside_sgemm.limit_seconds;
-  figure.ratio = beside_sgemm.ratio * figure.operations / sgemm.operations();
+  const double pairs = static_cast<double>(tensors.keys[1]) * tokens * (tokens + 1) / 2;
+  // Two products forward and five backward; that scores are made again is not counted.
+  const double products = pass == Pass::kForward ? 2 : 5;
+  figure.operations = 2 * products * static_cast<double>(tensors.keys[3]) * pairs;
+  figure.seconds = beside[1].seconds;
+  if (!std::holds_alternative<Nothing>(position.form)) figure.over_none = 1 / beside[0].ratio;
+  const double peak = limits::kPeakOperations * threads();
+  figure.limit_operations = peak / beside[1].limit_seconds;
+  figure.ratio = beside[1].ratio * figure.operations / peak;
+  if (beside.size() > 2) figure.sgemm_operations = sgemm.operations() / beside[2].limit_seconds;
   return figure;
 }
 
 AttentionFigure measure_decoding(const Position& position, const Tensors& tensors, const limits::Effort& effort) {
   const AttentionOptions options{.position = position.form};
   const auto bytes = static_cast<std::size_t>(2 * count_of(tensors.keys) * size_of(tensors.type));
-  const auto limit = [&] {
+  const auto job = [&] {
     stop_if_signalled();
-    return limits::read_once(tensors.memory.bytes().first(bytes), threads());
+    tensors.attend(options);
   };
-  const limits::Comparison times = limits::compare(
-      limit, [&] { tensors.attend(options); }, effort);
+  const limits::Comparison times =
+      limits::compare(limits::read_loops(tensors.memory.bytes().first(bytes), threads()), job, effort);
   AttentionFigure figure;
   figure.job = fmt::format("decode, {}", position.name);
   figure.shape = tensors.keys;
@@ -104,12 +119,13 @@ AttentionFigure measure_decoding(const Position& position, const Tensors& tensor
   figure.bytes = static_cast<double>(bytes);
   figure.limit_bytes = figure.bytes / times.limit_seconds;
   figure.ratio = times.ratio;
+  figure.limit_loop = times.loop;
   return figure;
 }
 
 }  // namespace
 
-std::vector<AttentionFigure> measure_attention(const limits::Effort& effort) {
+std::vector<AttentionFigure> measure_attention(const limits::Effort& effort, bool all) {
   constexpr std::int64_t kHeads = 8, kFeatures = 64;
   std::vector<float> buckets(32 * kHeads);
   for (std::size_t i = 0; i < buckets.size(); ++i) buckets[i] = std::sin(static_cast<float>(i));
@@ -120,13 +136,24 @@ std::vector<AttentionFigure> measure_attention(const limits::Effort& effort) {
                                 {"rope", prepare(Rope{.dims = kFeatures})}};
   std::vector<AttentionFigure> figures;
   const Tensors causal(kHeads, 2048, 2048, kFeatures, DataType::kF32);
-  for (const Position& position : positions) figures.push_back(measure_causal(position, causal, effort));
+  for (const Position& position : positions) {
+    figures.push_back(measure_causal(position, Pass::kForward, causal, effort));
+  }
   const Tensors halves(kHeads, 2048, 2048, kFeatures, DataType::kBF16);
-  figures.push_back(measure_causal(positions[1], halves, effort));
+  figures.push_back(measure_causal(positions[1], Pass::kForward, halves, effort));
   const Tensors cache(kHeads, 1, 32768, kFeatures, DataType::kF32);
   for (const Position& position : {positions[0], positions[1], positions[2]}) {
     figures.push_back(measure_decoding(position, cache, effort));
   }
+  if (!all) return figures;
+  const Tensors f16(kHeads, 2048, 2048, kFeatures, DataType::kF16);
+  figures.push_back(measure_causal(positions[1], Pass::kForward, f16, effort));
+  const Tensors with_gradients(kHeads, 2048, 2048, kFeatures, DataType::kF32, true);
+  for (const Position& position : {positions[0], positions[1], positions[2]}) {
+    figures.push_back(measure_causal(position, Pass::kBackward, with_gradients, effort));
+  }
+  const Tensors bf16_cache(kHeads, 1, 32768, kFeatures, DataType::kBF16);
+  figures.push_back(measure_decoding(positions[1], bf16_cache, effort));
   return figures;
 }
 
@@ -140,14 +167,16 @@ Json as_json(const AttentionFigure& figure) {
                          {"seconds", figure.seconds}};
   if (figure.operations > 0) {
     object.emplace_back("gflops", figure.operations / figure.seconds / kGiga);
-    object.emplace_back("limit", "sgemm");
-    const bool has_limit = figure.limit_operations > 0;
-    object.emplace_back("sgemm_gflops", has_limit ? Json(figure.limit_operations / kGiga) : Json(nullptr));
-    object.emplace_back("ratio", has_limit ? Json(figure.ratio) : Json(nullptr));
+    object.emplace_back("limit", "fma");
+    object.emplace_back("limit_gflops", figure.limit_operations / kGiga);
+    object.emplace_back("ratio", figure.ratio);
+    const bool has_sgemm = figure.sgemm_operations > 0;
+    object.emplace_back("sgemm_gflops", has_sgemm ? Json(figure.sgemm_operations / kGiga) : Json(nullptr));
     if (figure.over_none > 0) object.emplace_back("over_none", figure.over_none);
   } else {
     object.emplace_back("gb_per_s", figure.bytes / figure.seconds / kGiga);
     object.emplace_back("limit", "read");
+    object.emplace_back("limit_loop", figure.limit_loop);
     object.emplace_back("limit_gb_per_s", figure.limit_bytes / kGiga);
     object.emplace_back("ratio", figure.ratio);
   }
@@ -155,21 +184,26 @@ Json as_json(const AttentionFigure& figure) {
 }
 
 std::string as_text(const std::vector<AttentionFigure>& figures, bool colour) {
-  constexpr std::string_view kLine = "{}  {}  {:>5}  {:>7}  {:>10}  {:>12}  {:>8}  {:>19}  {:>9}\n";
-  std::string text = dim(fmt::format(kLine, pad_right("job", 22), pad_right("shape of k", 16), "dtype", "threads",
-                                     "time", "speed", "of limit", "limit", "over none"),
+  constexpr std::string_view kLine = "{}  {}  {:>5}  {:>7}  {:>9}  {:>13}  {:>8}  {:>18}  {:>6}  {:>9}\n";
+  std::string text = dim(fmt::format(kLine, pad_right("job", 16), pad_right("shape of k", 16), "dtype", "threads",
+                                     "time", "speed", "of limit", "limit", "SGEMM", "over none"),
                          colour);
   for (const AttentionFigure& figure : figures) {
     const bool counts_operations = figure.operations > 0;
     const double speed = (counts_operations ? figure.operations : figure.bytes) / figure.seconds / kGiga;
     const double limit = (counts_operations ? figure.limit_operations : figure.limit_bytes) / kGiga;
     const std::string_view unit = counts_operations ? "GFLOP/s" : "GB/s";
-    text += fmt::format(
-        kLine, pad_right(figure.job, 22), pad_right(to_string(figure.shape), 16), name_of(figure.type),
-        figure.threads, fmt::format("{:.2f} ms", figure.seconds * 1e3), fmt::format("{:.1f} {}", speed, unit),
-        limit > 0 ? fmt::format("{:.1f} %", 100 * figure.ratio) : "",
-        limit > 0 ? fmt::format("{:.1f} {} {}", limit, unit, counts_operations ? "sgemm" : "read") : "no OpenBLAS",
-        figure.over_none > 0 ? fmt::format("{:+.1f} %", 100 * (figure.over_none - 1)) : "");
+    const std::string sgemm = figure.sgemm_operations > 0 ? fmt::format("{:.1f}", figure.sgemm_operations / kGiga)
+                              : counts_operations         ? "none"
+                                                          : "";
+    std::string line =
+        fmt::format(kLine, pad_right(figure.job, 16), pad_right(to_string(figure.shape), 16), name_of(figure.type),
+                    figure.threads, fmt::format("{:.2f} ms", figure.seconds * 1e3),
+                    fmt::format("{:.1f} {}", speed, unit), fmt::format("{:.1f} %", 100 * figure.ratio),
+                    fmt::format("{:.1f} {}", limit, counts_operations ? "fma" : figure.limit_loop), sgemm,
+                    figure.over_none > 0 ? fmt::format("{:+.1f} %", 100 * (figure.over_none - 1)) : "");
+    while (line.ends_with(" \n")) line.erase(line.size() - 2, 1);
+    text += line;
   }
   return text;
 }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "benchmarks/limits.h"
@@ -9,8 +10,8 @@
 
 namespace posenc::cli {
 
-/// One figure of attention. Causal over many queries it is bound by arithmetic and stands beside SGEMM; decoding is
-/// bound by memory and stands beside reading the cache.
+/// One figure of attention. Causal over many queries it is bound by arithmetic, whose peak is its limit, with SGEMM shown
+/// beside it; decoding is bound by memory, and reading the cache is its limit.
 struct AttentionFigure {
   std::string job;
   Extents shape;  // of k
@@ -18,15 +19,17 @@ struct AttentionFigure {
   int threads = 1;
   double seconds = 0;
   double operations = 0;        // 4 · features for each pair of query and key; 0 where bytes count
-  double limit_operations = 0;  // of SGEMM, in a second; 0 where there is none
+  double limit_operations = 0;  // of multiply-adds in registers, in a second
+  double sgemm_operations = 0;  // in a second; 0 where there is no OpenBLAS
   double bytes = 0;
-  double limit_bytes = 0;  // read in a second
+  double limit_bytes = 0;            // read in a second
+  std::string_view limit_loop = {};  // by which loop
   double ratio = 0;
   double over_none = 0;  // time over that without position; 0: not measured
 };
 
-/// With as many threads as posenc::threads() says.
-std::vector<AttentionFigure> measure_attention(const limits::Effort& effort);
+/// With as many threads as posenc::threads() says. `all`: also gradients, f16, and decoding with a bf16 cache.
+std::vector<AttentionFigure> measure_attention(const limits::Effort& effort, bool all);
 
 Json as_json(const AttentionFigure& figure);
 std::string as_text(const std::vector<AttentionFigure>& figures, bool colour);

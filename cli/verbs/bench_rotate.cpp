@@ -1,6 +1,7 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <utility>
 
 #include "cli/system/signals.h"
 #include "cli/verbs/bench.h"
@@ -60,10 +61,7 @@ class Pair {
     std::byte* const k = q + memory_.bytes().size() / 2;
     return {swap_axes(TensorView(q, type_, shape_), 1, 2), swap_axes(TensorView(k, type_, shape_), 1, 2)};
   }
-  double change_in_place() const {
-    stop_if_signalled();
-    return limits::change_in_place_once(memory_.bytes(), threads());
-  }
+  std::vector<limits::Loop> limits() const { return limits::in_place_loops(memory_.bytes(), threads()); }
   double bytes() const { return 2.0 * static_cast<double>(memory_.bytes().size()); }
 
  private:
@@ -76,7 +74,11 @@ BenchResult measure_prefill(const std::string& job, DataType type, const Rotatio
                             const limits::Effort& effort) {
   const Pair x(kPrefill, type);
   BenchResult result{job, kPrefill, type, threads(), "in-place", x.bytes(), {}};
-  result.times = limits::compare([&] { return x.change_in_place(); }, [&] { rotate(x.views(), {}, form); }, effort);
+  const auto run = [&] {
+    stop_if_signalled();
+    rotate(x.views(), {}, form);
+  };
+  result.times = limits::compare(x.limits(), run, effort);
   return result;
 }
 
@@ -86,9 +88,8 @@ double prefill_of_ready(const Rotation& made, const Rotation& ready, const limit
     stop_if_signalled();
     return duration_of([&] { rotate(x.views(), {}, ready); });
   };
-  return limits::compare(
-             with_table, [&] { rotate(x.views(), {}, made); }, effort)
-      .ratio;
+  const auto without = [&] { rotate(x.views(), {}, made); };
+  return limits::compare({{"ready", with_table}}, without, effort).ratio;
 }
 
 // Many steps over the same memory, which then is in a cache, as it is when a model decodes.
@@ -99,23 +100,29 @@ class Decode {
 
   BenchResult measure(const std::string& job, const Rotation& form) const {
     BenchResult result{job, kDecode, DataType::kF32, threads(), "in-place", x_.bytes(), {}};
-    const auto limit = [&] {
-      double seconds = 0;
-      for (int step = 0; step < kDecodeSteps; ++step) seconds += x_.change_in_place();
-      return seconds;
-    };
-    result.times = limits::compare(
-        limit, [&] { run(form); }, effort_);
+    std::vector<limits::Loop> loops = x_.limits();
+    for (limits::Loop& loop : loops) {
+      loop.once = [once = std::move(loop.once)] {
+        double seconds = 0;
+        for (int step = 0; step < kDecodeSteps; ++step) seconds += once();
+        return seconds;
+      };
+    }
+    const auto job_steps = [&] { run(form); };
+    result.times = limits::compare(loops, job_steps, effort_);
     result.times.seconds /= kDecodeSteps;
     result.times.limit_seconds /= kDecodeSteps;
     return result;
   }
   double of_ready(const Rotation& made, const Rotation& ready) const {
-    return limits::compare([&] { return duration_of([&] { run(ready); }); }, [&] { run(made); }, effort_).ratio;
+    const auto with_table = [&] { return duration_of([&] { run(ready); }); };
+    const auto without = [&] { run(made); };
+    return limits::compare({{"ready", with_table}}, without, effort_).ratio;
   }
 
  private:
   void run(const Rotation& form) const {
+    stop_if_signalled();
     for (int step = 0; step < kDecodeSteps; ++step) rotate(x_.views(), {.ids = ids_}, form);
   }
 
@@ -126,7 +133,7 @@ class Decode {
 
 }  // namespace
 
-std::vector<BenchResult> measure_rotate(const limits::Effort& effort) {
+std::vector<BenchResult> measure_rotate(const limits::Effort& effort, bool all) {
   const Rotation halves = prepare(Rope{.dims = kFeatures});
   const Rotation interleaved = prepare(Rope{.dims = kFeatures, .layout = PairLayout::kInterleaved});
   const ReadyTable ready_halves(halves), ready_interleaved(interleaved);
@@ -141,6 +148,13 @@ std::vector<BenchResult> measure_rotate(const limits::Effort& effort) {
   prefill("rotate interleaved, ready", DataType::kF32, ready_interleaved.form());
   prefill("rotate halves, ready", DataType::kBF16, ready_halves.form());
   prefill("rotate halves, ready", DataType::kF16, ready_halves.form());
+  if (all) {
+    prefill("rotate interleaved, made inside", DataType::kF32, interleaved);
+    prefill("rotate halves, ready", DataType::kF64, ready_halves.form());
+    prefill("rotate halves, made inside", DataType::kBF16, halves);
+    prefill("rotate interleaved, ready", DataType::kBF16, ready_interleaved.form());
+    prefill("rotate halves, made inside", DataType::kF16, halves);
+  }
 
   const Decode decode(effort);
   results.push_back(decode.measure("decode halves, ready", ready_halves.form()));

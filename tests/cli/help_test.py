@@ -168,7 +168,8 @@ class Bench(ProgramTest):
         document = json.loads(outcome.out)
         self.assertEqual(list(document["machine"]), ["cores", "simd_target", "backend"])
         self.assertEqual(len(document["results"]), 6)
-        keys = ["job", "shape", "dtype", "threads", "seconds", "gb_per_s", "limit", "limit_gb_per_s", "ratio"]
+        keys = ["job", "shape", "dtype", "threads", "seconds", "gb_per_s", "limit", "limit_loop", "limit_gb_per_s",
+                "ratio"]
         for result in document["results"]:
             self.assertEqual(list(result), keys)
             self.assertEqual(result["limit"], "in-place")

@@ -44,7 +44,7 @@ MAY_INCLUDE = {
 
 # A dependency stands in as few rooms as can be, so that replacing it is the work of one room.
 MAY_USE = {
-    r"hwy/": ("src/kernels/cpu/", "src/attention/cpu/"),
+    r"hwy/": ("src/kernels/cpu/", "src/attention/cpu/", "benchmarks/"),
     r"(oneapi/)?tbb(/|\.h)": ("src/kernels/cpu/",),
     r"boost/": ("src/numerics/", "src/schemes/"),
     r"rapidjson/": ("src/formats/",),
