@@ -1,0 +1,161 @@
+// add, tabulate and add_backward: which kernel fits, and its parameters.
+
+#include <cmath>
+#include <string>
+
+#include "kernels/cuda/call.h"
+
+namespace posenc::kernels::cuda {
+
+Outcome add(const AddJob& job);
+void add_backward(const AddBackwardJob& job);
+
+namespace {
+
+constexpr std::int64_t kMostRows = 8;  // of the kernel of whole vectors
+
+bool is_whole(std::int64_t elements, DataType type) { return elements * size_of(type) % 16 == 0; }
+bool is_aligned(const void* data) { return reinterpret_cast<std::uintptr_t>(data) % 16 == 0; }
+
+/// Whether every vector of 16 bytes of a row is aligned.
+bool has_whole_vectors(const TokenParams& x, DataType type) {
+  bool whole =
+      is_aligned(x.data) && x.column_stride == 1 && is_whole(x.width, type) && is_whole(x.token_stride, type);
+  for (int axis = 0; axis < x.lead_rank; ++axis) whole = whole && is_whole(x.lead_strides[axis], type);
+  return whole;
+}
+
+std::string_view suffix_of(DataType type) {
+  return type == DataType::kF32 ? "f32" : type == DataType::kF16 ? "f16" : "bf16";
+}
+
+/// Columns that come in pairs: the two of a wave side by side, or all first ones before all second ones.
+struct ColumnPairs {
+  bool found = false, halves = false;
+  std::uint32_t quarters[2] = {0, 0};
+};
+ColumnPairs pairs_of(const Waves& waves) {
+  const std::size_t count = waves.waves.size();
+  if (count == 0 || waves.columns.size() != 2 * count) return {};
+  for (const bool halves : {false, true}) {
+    const auto column = [&](std::size_t wave, std::size_t second) {
+      return waves.columns[halves ? wave + second * count : 2 * wave + second];
+    };
+    ColumnPairs pairs{true, halves, {column(0, 0).quarter, column(0, 1).quarter}};
+    for (std::size_t w = 0; w < count && pairs.found; ++w) {
+      for (const std::size_t second : {std::size_t{0}, std::size_t{1}}) {
+        const WaveColumn one = column(w, second);
+        if (one.wave != static_cast<std::int32_t>(w) || one.quarter != pairs.quarters[second]) pairs.found = false;
+      }
+    }
+    if (pairs.found) return pairs;
+  }
+  return {};
+}
+
+/// The quick table of float32 rows, where it fits.
+bool write_table_rows(Call& call, const AddJob& job, const AddParams& p, const Waves& waves) {
+  constexpr std::int64_t kRows = 8;
+  if (job.x != nullptr || job.out.type != DataType::kF32 || job.positions.ids != nullptr) return false;
+  if (!waves.float32_angles.factors.empty() || job.out.lead_shape.rank > 1 || !(std::fabs(waves.scale) <= 2)) {
+    return false;
+  }
+  const ColumnPairs pairs = pairs_of(waves);
+  if (!pairs.found || p.waves.axes != nullptr || !has_whole_vectors(p.out, DataType::kF32)) return false;
+  const auto count = static_cast<std::int64_t>(waves.waves.size());
+  const std::int64_t own = pairs.halves ? 4 : 2;  // waves of a thread
+  if (count % own != 0) return false;
+  TableRowsParams rows{static_cast<float*>(p.out.data),
+                       job.out.batch,
+                       job.out.lead_shape.rank == 1 ? job.out.lead_strides[0] : 0,
+                       job.out.token_stride,
+                       job.out.sequence,
+                       job.positions.first,
+                       p.waves,
+                       count,
+                       {pairs.quarters[0], pairs.quarters[1]},
+                       call.fault()};
+  const std::int64_t across = (count / own + 255) / 256;
+  launch(pairs.halves ? "table_rows_halves" : "table_rows_interleaved",
+         {across * ((job.out.sequence + kRows - 1) / kRows), 256, 0}, call.stream(), rows);
+  return true;
+}
+
+/// The quick sum of whole vectors, where it fits.
+bool add_vectors(const Call& call, const AddJob& job, AddParams& p) {
+  const DataType type = job.out.type;
+  if (job.x == nullptr || type == DataType::kF64 || p.source == kFromLines) return false;
+  if (!has_whole_vectors(p.out, type) || !has_whole_vectors(p.x, type)) return false;
+  if (job.out.sequence > 0x7FFFFFFF) return false;
+  const bool reads = p.source == kFromRows;
+  if (reads) {
+    const auto table = static_cast<DataType>(p.rows.type);
+    if (table == DataType::kF64 || p.rows.column_stride != 1 || !is_aligned(p.rows.data) ||
+        !is_whole(p.rows.row_stride, table)) {
+      return false;
+    }
+  }
+  p.together = static_cast<std::int32_t>(job.positions.batch_stride == 0 ? kMostRows : 1);
+  const std::int64_t vectors = job.out.width * size_of(type) / 16, threads = reads ? 256 : 64;
+  const std::int64_t across = (vectors + threads - 1) / threads;
+  const std::int64_t groups = (job.out.batch + p.together - 1) / p.together;
+  const std::string name = std::string("add_vectors_") + std::string(suffix_of(type)) + (reads ? "_rows" : "_waves");
+  launch(name, {across * job.out.sequence * groups, static_cast<unsigned>(threads), 0}, call.stream(), p);
+  return true;
+}
+
+}  // namespace
+
+Outcome add(const AddJob& job) {
+  Call call(job.site);
+  AddParams p{};
+  p.out = call.tokens(job.out);
+  if (job.x != nullptr) p.x = call.tokens(*job.x);
+  p.positions = call.positions(job.positions);
+  p.fault = call.fault();
+  if (const auto* waves = std::get_if<Waves>(&job.form->source)) {
+    p.source = kFromWaves;
+    std::vector<Frequency> frequencies;
+    std::vector<std::uint8_t> axes;
+    std::vector<std::uint32_t> columns;
+    for (const Wave& wave : waves->waves) {
+      frequencies.push_back(wave.frequency);
+      axes.push_back(wave.axis);
+    }
+    for (const WaveColumn& column : waves->columns) {
+      columns.push_back(static_cast<std::uint32_t>(column.wave) << 2 | (column.quarter & 3u));
+    }
+    p.waves = call.waves(frequencies, axes, waves->float32_angles, waves->scale);
+    if (write_table_rows(call, job, p, *waves)) return call.finish();
+    p.columns = call.numbers(std::span<const std::uint32_t>(columns));
+  } else if (const auto* rows = std::get_if<Rows>(&job.form->source)) {
+    p.source = kFromRows;
+    p.rows = call.table(rows->table);
+    p.offset = rows->offset;
+  } else {
+    const auto& lines = std::get<Lines>(job.form->source);
+    p.source = kFromLines;
+    p.start = call.numbers(std::span<const double>(lines.start));
+    p.step = call.numbers(std::span<const double>(lines.step));
+  }
+  if (!add_vectors(call, job, p)) {
+    launch("add_any", spread(job.out.batch * job.out.sequence * job.out.width), call.stream(), p);
+  }
+  return call.finish();
+}
+
+void add_backward(const AddBackwardJob& job) {
+  Call call(job.site);
+  AddBackwardParams p{};
+  p.table = call.tokens(job.table);
+  p.gradient = call.tokens(job.gradient);
+  p.positions = call.positions(job.positions);
+  p.offset = job.offset;
+  p.fault = call.fault();
+  constexpr std::int64_t kThreads = 128;
+  launch("add_backward", {job.table.sequence * ((job.table.width + kThreads - 1) / kThreads), kThreads, 0},
+         call.stream(), p);
+  call.finish();
+}
+
+}  // namespace posenc::kernels::cuda

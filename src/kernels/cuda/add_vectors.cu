@@ -1,0 +1,101 @@
+// add where columns are contiguous: a thread owns 16 bytes of columns at one token, makes its position vector once
+// and adds it to up to kRows sequences, whose loads are all under way meanwhile. POSENC_ELEMENT is the type of x;
+// POSENC_SOURCE 0 makes waves, 1 reads rows.
+
+#include "kernels/cuda/vectors.cuh"
+
+namespace posenc::kernels::cuda {
+namespace {
+
+constexpr int kRows = 8;
+
+// The waves of columns c … c + count − 1; neighbours often share one.
+template <int kCount> __device__ __forceinline__ void make_waves(const AddParams& p, std::int64_t b, std::int64_t t,
+                                                                 std::int64_t c, float* out) {
+  std::uint32_t last = ~0u;
+  std::int64_t position = 0;
+  numerics::Angle angle{};
+  numerics::Reduced reduced{};
+#pragma unroll
+  for (int j = 0; j < kCount; ++j) {
+    const std::uint32_t column = p.columns[c + j], wave = column >> 2;
+    if (wave != last) {
+      position = position_at(p.positions, b, t, axis_of(p.waves, wave), p.fault);
+      angle = angle_of(p.waves, wave, position);
+      reduced = numerics::reduce(angle);
+      last = wave;
+    }
+    out[j] = wave_value<float>(angle, reduced, column & 3, p.waves.scale, {p.fault, position, c + j});
+  }
+}
+
+template <int kCount> __device__ __forceinline__ void read_rows(const AddParams& p, std::int64_t b, std::int64_t t,
+                                                                std::int64_t c, float* out) {
+  const std::int64_t row = position_at(p.positions, b, t, 0, p.fault) + p.offset;
+  const std::int64_t at = row * p.rows.row_stride + c;
+  // Rows are aligned to 16 bytes, which the host has seen.
+  const auto read = [&](auto kind) {
+    using V = Vector<decltype(kind)>;
+    constexpr int kStep = V::kCount < kCount ? V::kCount : kCount;
+    if constexpr (V::kCount <= kCount) {
+#pragma unroll
+      for (int j = 0; j < kCount; j += kStep) {
+        V::unpack(load16(static_cast<const decltype(kind)*>(p.rows.data) + at + j), out + j);
+      }
+    } else {
+#pragma unroll
+      for (int j = 0; j < kCount; ++j) out[j] = narrowed(load(p.rows.data, p.rows.type, at + j));
+    }
+  };
+  if (p.rows.type == kTypeF32) return read(float{});
+  if (p.rows.type == kTypeBF16) return read(BFloat16{});
+  read(Half{});
+}
+
+}  // namespace
+
+extern "C" __global__ void __launch_bounds__(POSENC_SOURCE == 0 ? 64 : 256)
+    add_vectors(const __grid_constant__ AddParams p) {
+  using T = POSENC_ELEMENT;
+  constexpr int kCount = Vector<T>::kCount;
+  const auto across = static_cast<std::uint32_t>((p.out.width / kCount + threads() - 1) / threads());
+  const auto sequence = static_cast<std::uint32_t>(p.out.sequence);
+  const std::uint32_t line = block() / across;
+  const std::int64_t c = (std::int64_t{block() % across} * threads() + thread()) * kCount;
+  const std::uint32_t group = line / sequence, t = line % sequence;
+  if (c >= p.out.width) return;
+  const std::int64_t b0 = std::int64_t{group} * p.together;
+  const std::int64_t left = p.out.batch - b0;
+  const int rows = static_cast<int>(left < p.together ? left : p.together);
+
+  Bytes16 x[kRows];
+#pragma unroll
+  for (int n = 0; n < kRows; ++n) {
+    if (n < rows) {
+      x[n] = load16(static_cast<const T*>(p.x.data) + sequence_offset(p.x, b0 + n) + t * p.x.token_stride + c);
+    }
+  }
+  float vector[kCount];
+  if constexpr (POSENC_SOURCE == 0) {
+    make_waves<kCount>(p, b0, t, c, vector);
+  } else {
+    read_rows<kCount>(p, b0, t, c, vector);
+  }
+#pragma unroll
+  for (int n = 0; n < kRows; ++n) {
+    if (n >= rows) continue;
+    float f[kCount], sum[kCount];
+    Vector<T>::unpack(x[n], f);
+#pragma unroll
+    for (int j = 0; j < kCount; ++j) sum[j] = f[j] + vector[j];
+    Bytes16 packed = Vector<T>::pack(sum);
+    if (trouble<kCount>(sum) != 0.0f) [[unlikely]] {
+#pragma unroll
+      for (int j = 0; j < kCount; ++j) sum[j] = sum_of(f[j], vector[j]);
+      packed = pack_any<T>(sum);
+    }
+    store16(static_cast<T*>(p.out.data) + sequence_offset(p.out, b0 + n) + t * p.out.token_stride + c, packed);
+  }
+}
+
+}  // namespace posenc::kernels::cuda

@@ -1,0 +1,123 @@
+// rotate where heads are whole vectors of 16 bytes: a warp owns a few heads of one token, in queries or in keys (2
+// KiB in a row where heads lie side by side). Each lane loads two vectors of a head, one from either half, in both
+// layouts. All loads are under way while the warp makes the cosines and sines, which pass through shared memory once.
+// Small blocks without a block's barrier keep the memory busiest.
+// POSENC_ELEMENT is the type, POSENC_INTERLEAVED the layout, POSENC_SOURCE 0 makes waves and 1 reads a table.
+
+#include "kernels/cuda/rotations.cuh"
+#include "kernels/cuda/vectors.cuh"
+
+namespace posenc::kernels::cuda {
+namespace {
+
+using T = POSENC_ELEMENT;
+constexpr int kCount = Vector<T>::kCount;
+constexpr int kHeads = 2;  // of a lane
+constexpr int kWarps = 2;  // of a block
+
+extern __shared__ Float4 scratch[];
+
+__device__ __forceinline__ void rotate_pair(float& a, float& b, float cosine, float sine) {
+  const float ac = a * cosine, bs = b * sine, bc = b * cosine, as = a * sine;
+  a = ac - bs;
+  b = bc + as;
+}
+
+// a and b are whole vectors of one head; c and s its pairs, the first half of them in a where pairs lie side by side.
+__device__ __forceinline__ void rotate(float* a, float* b, const float* c, const float* s) {
+#pragma unroll
+  for (int i = 0; i < kCount; ++i) {
+    if constexpr (POSENC_INTERLEAVED) {
+      if (i < kCount / 2) {
+        rotate_pair(a[2 * i], a[2 * i + 1], c[i], s[i]);
+      } else {
+        rotate_pair(b[2 * i - kCount], b[2 * i - kCount + 1], c[i], s[i]);
+      }
+    } else {
+      rotate_pair(a[i], b[i], c[i], s[i]);
+    }
+  }
+}
+
+// What is not a number becomes the plain one.
+__device__ __noinline__ float plain(float value) {
+  return value == value ? value : std::bit_cast<float>(0x7FC00000u);
+}
+
+}  // namespace
+
+extern "C" __global__ void __launch_bounds__(32 * kWarps) rotate_vectors(const __grid_constant__ RotateParams p) {
+  const unsigned lane = thread() % 32, warp = thread() / 32;
+  const auto tokens = static_cast<std::uint32_t>(p.batch * p.sequence);
+  std::uint32_t team = block() * kWarps + warp;
+  const bool second = team >= tokens * p.parts[0].across;
+  if (second) team -= tokens * p.parts[0].across;
+  const RotatePart& part = p.parts[second ? 1 : 0];
+  const std::uint32_t token = team / part.across;
+  if (token >= tokens || (second && p.count < 2)) return;
+  const auto sequence = static_cast<std::uint32_t>(p.sequence);
+  const std::uint32_t b = token / sequence, t = token % sequence;
+
+  const std::uint32_t row = lane * p.lane_reciprocal >> 16,
+                      unit = lane - row * p.lanes;  // lane / lanes, and the rest
+  const std::int64_t first_head = std::int64_t{team % part.across} * (kHeads * p.step) + row;
+  const std::int64_t half = p.pairs;  // elements from the first vector to the second
+  const auto heads = row < p.step ? part.heads : 0;
+  const std::int64_t feature = part.first + unit * kCount;
+  const T* const x = static_cast<const T*>(part.x.data) + b * part.x.batch_stride + t * part.x.token_stride + feature;
+  T* const out = static_cast<T*>(part.out.data) + b * part.out.batch_stride + t * part.out.token_stride + feature;
+  Bytes16 in_a[kHeads], in_b[kHeads];
+#pragma unroll
+  for (int n = 0; n < kHeads; ++n) {
+    const std::int64_t h = first_head + n * p.step;
+    if (h >= heads) continue;
+    const T* const from = x + h * part.x.head_stride;
+    in_a[n] = POSENC_SOURCE == 0 ? load16(from) : load16_once(from);
+    in_b[n] = POSENC_SOURCE == 0 ? load16(from + half) : load16_once(from + half);
+  }
+
+  const auto pairs = static_cast<std::uint32_t>(p.pairs);
+  auto* const cosines = reinterpret_cast<float*>(scratch) + warp * 2 * pairs;
+  float* const sines = cosines + pairs;
+  for (std::uint32_t i = lane; i < pairs; i += 32) {
+    CosSin<float> value;
+    if constexpr (POSENC_SOURCE == 0) {
+      value = cos_sin_by_waves<float>(p, b, t, i);
+    } else {
+      value = cos_sin_by_table<float>(p, b, t, i);
+    }
+    cosines[i] = value.cosine;
+    sines[i] = value.sine;
+  }
+  sync_warp();
+
+  // The lane's pairs: two runs of half a vector each.
+  const std::uint32_t run0 = POSENC_INTERLEAVED ? unit * kCount / 2 : unit * kCount;
+  const std::uint32_t run1 = POSENC_INTERLEAVED ? run0 + pairs / 2 : run0 + kCount / 2;
+  float c[kCount], s[kCount];
+#pragma unroll
+  for (int i = 0; i < kCount / 2; ++i) {
+    c[i] = cosines[run0 + i], s[i] = sines[run0 + i];
+    c[kCount / 2 + i] = cosines[run1 + i], s[kCount / 2 + i] = sines[run1 + i];
+  }
+#pragma unroll
+  for (int n = 0; n < kHeads; ++n) {
+    const std::int64_t h = first_head + n * p.step;
+    if (h >= heads) continue;
+    float values_a[kCount], values_b[kCount];
+    Vector<T>::unpack(in_a[n], values_a);
+    Vector<T>::unpack(in_b[n], values_b);
+    rotate(values_a, values_b, c, s);
+    Bytes16 out_a = Vector<T>::pack(values_a), out_b = Vector<T>::pack(values_b);
+    if (trouble<kCount>(values_a) + trouble<kCount>(values_b) != 0.0f) [[unlikely]] {
+#pragma unroll
+      for (int i = 0; i < kCount; ++i) values_a[i] = plain(values_a[i]), values_b[i] = plain(values_b[i]);
+      out_a = pack_any<T>(values_a), out_b = pack_any<T>(values_b);
+    }
+    T* const to = out + h * part.out.head_stride;
+    store16(to, out_a);
+    store16(to + half, out_b);
+  }
+}
+
+}  // namespace posenc::kernels::cuda
