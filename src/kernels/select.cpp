@@ -89,11 +89,6 @@ std::string why_absent(std::string_view name) {
   return {};
 }
 
-#if !POSENC_CUDA
-const kernels::Backend* kernels::cuda_backend() { return nullptr; }
-void synchronize(const Run&) {}
-#endif
-
 std::string_view backend() { return kernels::selected_backend().name; }
 
 void force_backend(std::string_view name) {

@@ -138,7 +138,7 @@ inline Rounding round_wide(const WideFraction& number, Format format) noexcept {
 // Below 2^-12 turns, x is the product of doubles: conversion 2, 2π 0.4 and product 1 unit, relative; with the sum 1
 // and the rest 0.1 that is below 8 units: 2^-50, relative, and far less in absolute terms. The missing count·2^-128
 // stays below one more unit if the remainder is at least count·2^-75, and `relative` says whether it is.
-inline Reduced reduce(const Angle& angle) noexcept {
+Reduced reduce(const Angle& angle) noexcept {
 #ifdef __CUDA_ARCH__
 #pragma clang fp contract(on)  // a fused product is within the same error, and half the work
 #endif
@@ -167,7 +167,7 @@ inline Reduced reduce(const Angle& angle) noexcept {
   return {quarter, x + (low * cosine - x * (z * s)), cosine, magnitude > (angle.count >> 11) + 1};
 }
 
-inline SineCosine sine_cosine(const Reduced& r) noexcept {
+SineCosine sine_cosine(const Reduced& r) noexcept {
   return {detail::quarter_value(r.quarter, r.sine, r.cosine), detail::quarter_value(r.quarter + 1, r.sine, r.cosine)};
 }
 

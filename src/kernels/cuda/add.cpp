@@ -1,9 +1,11 @@
 // add, tabulate and add_backward: which kernel fits, and its parameters.
 
 #include <cmath>
+#include <cstring>
 #include <string>
 
 #include "kernels/cuda/call.h"
+#include "numerics/wave.h"
 
 namespace posenc::kernels::cuda {
 
@@ -53,30 +55,90 @@ ColumnPairs pairs_of(const Waves& waves) {
   return {};
 }
 
+/// What kernels read of a form of waves. The last one of each thread is remembered: looking at a form of thousands of
+/// columns again takes longer than launching a kernel.
+struct WaveCopies {
+  std::vector<Wave> source;
+  std::vector<WaveColumn> source_columns;
+  Float32Angles angles;
+  double scale = 0;
+  Context context = nullptr;
+  std::uint64_t generation = 0;
+
+  WaveParams waves{};
+  const std::uint32_t* columns = nullptr;
+  const StepParams* steps = nullptr;  // null: no table of pairs
+  ColumnPairs pairs;
+};
+
+template <class T> bool same_bytes(const std::vector<T>& a, const std::vector<T>& b) {
+  return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(T)) == 0;
+}
+
+const WaveCopies& copies_of(Call& call, const Waves& waves) {
+  thread_local WaveCopies last;
+  if (last.context == call.context() && last.generation == call.generation() && last.scale == waves.scale &&
+      same_bytes(last.source, waves.waves) && same_bytes(last.source_columns, waves.columns) &&
+      last.angles == waves.float32_angles) {
+    return last;
+  }
+  last = {};
+  std::vector<Frequency> frequencies;
+  std::vector<std::uint8_t> axes;
+  std::vector<std::uint32_t> columns;
+  for (const Wave& wave : waves.waves) {
+    frequencies.push_back(wave.frequency);
+    axes.push_back(wave.axis);
+  }
+  for (const WaveColumn& column : waves.columns) {
+    columns.push_back(static_cast<std::uint32_t>(column.wave) << 2 | (column.quarter & 3u));
+  }
+  last.waves = call.waves(frequencies, axes, waves.float32_angles, waves.scale);
+  last.columns = call.numbers(std::span<const std::uint32_t>(columns));
+  last.pairs = pairs_of(waves);
+  const std::uint32_t apart = (last.pairs.quarters[1] - last.pairs.quarters[0]) & 3;
+  if (last.pairs.found && apart % 2 == 1 && last.waves.axes == nullptr && waves.float32_angles.factors.empty()) {
+    std::vector<StepParams> steps;
+    for (const Frequency& frequency : frequencies) {
+      const auto step = numerics::sine_cosine(numerics::reduce({frequency, 1}));
+      // Where the second column is the first one's derivative, or its opposite.
+      steps.push_back({step.cosine, apart == 1 ? step.sine : -step.sine});
+    }
+    last.steps = call.numbers(std::span<const StepParams>(steps));
+  }
+  last.source = waves.waves;
+  last.source_columns = waves.columns;
+  last.angles = waves.float32_angles;
+  last.scale = waves.scale;
+  last.context = call.context();
+  last.generation = call.generation();
+  return last;
+}
+
 /// The quick table of float32 rows, where it fits.
-bool write_table_rows(Call& call, const AddJob& job, const AddParams& p, const Waves& waves) {
+bool write_table_rows(Call& call, const AddJob& job, const AddParams& p, const WaveCopies& copies) {
   constexpr std::int64_t kRows = 8;
   if (job.x != nullptr || job.out.type != DataType::kF32 || job.positions.ids != nullptr) return false;
-  if (!waves.float32_angles.factors.empty() || job.out.lead_shape.rank > 1 || !(std::fabs(waves.scale) <= 2)) {
-    return false;
-  }
-  const ColumnPairs pairs = pairs_of(waves);
-  if (!pairs.found || p.waves.axes != nullptr || !has_whole_vectors(p.out, DataType::kF32)) return false;
-  const auto count = static_cast<std::int64_t>(waves.waves.size());
+  if (copies.steps == nullptr || job.out.lead_shape.rank > 1 || !(std::fabs(copies.scale) <= 2)) return false;
+  if (!has_whole_vectors(p.out, DataType::kF32)) return false;
+  const ColumnPairs& pairs = copies.pairs;
+  const auto count = static_cast<std::int64_t>(copies.source.size());
   const std::int64_t own = pairs.halves ? 4 : 2;  // waves of a thread
   if (count % own != 0) return false;
-  TableRowsParams rows{static_cast<float*>(p.out.data),
-                       job.out.batch,
-                       job.out.lead_shape.rank == 1 ? job.out.lead_strides[0] : 0,
-                       job.out.token_stride,
-                       job.out.sequence,
-                       job.positions.first,
-                       p.waves,
-                       count,
-                       {pairs.quarters[0], pairs.quarters[1]},
-                       call.fault()};
+  const TableRowsParams rows{static_cast<float*>(p.out.data),
+                             job.out.batch,
+                             job.out.lead_shape.rank == 1 ? job.out.lead_strides[0] : 0,
+                             job.out.token_stride,
+                             job.out.sequence,
+                             job.positions.first,
+                             p.waves,
+                             count,
+                             {pairs.quarters[0], pairs.quarters[1]},
+                             copies.steps,
+                             call.fault()};
+  static KernelSlot slots[2];
   const std::int64_t across = (count / own + 255) / 256;
-  launch(pairs.halves ? "table_rows_halves" : "table_rows_interleaved",
+  launch(pairs.halves ? "table_rows_halves" : "table_rows_interleaved", slots[pairs.halves ? 1 : 0],
          {across * ((job.out.sequence + kRows - 1) / kRows), 256, 0}, call.stream(), rows);
   return true;
 }
@@ -99,8 +161,10 @@ bool add_vectors(const Call& call, const AddJob& job, AddParams& p) {
   const std::int64_t vectors = job.out.width * size_of(type) / 16, threads = reads ? 256 : 64;
   const std::int64_t across = (vectors + threads - 1) / threads;
   const std::int64_t groups = (job.out.batch + p.together - 1) / p.together;
+  static KernelSlot slots[4][2];
   const std::string name = std::string("add_vectors_") + std::string(suffix_of(type)) + (reads ? "_rows" : "_waves");
-  launch(name, {across * job.out.sequence * groups, static_cast<unsigned>(threads), 0}, call.stream(), p);
+  launch(name, slots[static_cast<std::size_t>(type)][reads ? 1 : 0],
+         {across * job.out.sequence * groups, static_cast<unsigned>(threads), 0}, call.stream(), p);
   return true;
 }
 
@@ -115,19 +179,10 @@ Outcome add(const AddJob& job) {
   p.fault = call.fault();
   if (const auto* waves = std::get_if<Waves>(&job.form->source)) {
     p.source = kFromWaves;
-    std::vector<Frequency> frequencies;
-    std::vector<std::uint8_t> axes;
-    std::vector<std::uint32_t> columns;
-    for (const Wave& wave : waves->waves) {
-      frequencies.push_back(wave.frequency);
-      axes.push_back(wave.axis);
-    }
-    for (const WaveColumn& column : waves->columns) {
-      columns.push_back(static_cast<std::uint32_t>(column.wave) << 2 | (column.quarter & 3u));
-    }
-    p.waves = call.waves(frequencies, axes, waves->float32_angles, waves->scale);
-    if (write_table_rows(call, job, p, *waves)) return call.finish();
-    p.columns = call.numbers(std::span<const std::uint32_t>(columns));
+    const WaveCopies& copies = copies_of(call, *waves);
+    p.waves = copies.waves;
+    p.columns = copies.columns;
+    if (write_table_rows(call, job, p, copies)) return call.finish();
   } else if (const auto* rows = std::get_if<Rows>(&job.form->source)) {
     p.source = kFromRows;
     p.rows = call.table(rows->table);

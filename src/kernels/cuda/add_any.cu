@@ -16,8 +16,7 @@ template <class V> __device__ V vector_element(const AddParams& p, std::int64_t 
     if constexpr (sizeof(V) < sizeof(double)) {
       return wave_value<V>(angle, numerics::reduce(angle), column & 3, p.waves.scale, spot);
     } else {
-      const auto& w = angle.unit.words;
-      return wave_by_integers<V>(w[0], w[1], w[2], w[3], angle.count, column & 3, p.waves.scale, spot);
+      return wave_by_integers<V>(angle, column & 3, p.waves.scale, spot);
     }
   }
   const std::int64_t position = position_at(p.positions, b, t, 0, p.fault);

@@ -2,6 +2,7 @@
 // and adds it to up to kRows sequences, whose loads are all under way meanwhile. POSENC_ELEMENT is the type of x;
 // POSENC_SOURCE 0 makes waves, 1 reads rows.
 
+#include "kernels/cuda/quick_waves.cuh"
 #include "kernels/cuda/vectors.cuh"
 
 namespace posenc::kernels::cuda {
@@ -14,18 +15,16 @@ template <int kCount> __device__ __forceinline__ void make_waves(const AddParams
                                                                  std::int64_t c, float* out) {
   std::uint32_t last = ~0u;
   std::int64_t position = 0;
-  numerics::Angle angle{};
-  numerics::Reduced reduced{};
+  QuickAngle quick{};
 #pragma unroll
   for (int j = 0; j < kCount; ++j) {
     const std::uint32_t column = p.columns[c + j], wave = column >> 2;
     if (wave != last) {
       position = position_at(p.positions, b, t, axis_of(p.waves, wave), p.fault);
-      angle = angle_of(p.waves, wave, position);
-      reduced = numerics::reduce(angle);
+      quick = quick_angle(p.waves, wave, position);
       last = wave;
     }
-    out[j] = wave_value<float>(angle, reduced, column & 3, p.waves.scale, {p.fault, position, c + j});
+    out[j] = sure_value(p.waves, p.fault, quick, column & 3, {wave, position, c + j});
   }
 }
 

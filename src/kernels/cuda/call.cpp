@@ -3,10 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
-#include <map>
 #include <mutex>
 #include <string>
+#include <unordered_map>
 
 #include "posenc/backend.h"
 #include "posenc/error.h"
@@ -36,28 +37,55 @@ Faults& faults() {
 
 // Numbers of forms, by their bytes. Kept, because work in flight reads them; past the limit all is waited for, and
 // they go.
+struct Kept {
+  Context context;
+  std::string bytes;
+  Address device;
+};
 struct Store {
   std::mutex lock;
-  std::map<std::pair<Context, std::string>, Address, std::less<>> copies;
+  std::unordered_multimap<std::uint64_t, Kept> copies;
   std::size_t total = 0;
 };
+
+// Four sums side by side, because each product waits for the one before.
+std::uint64_t hash_of(std::string_view bytes) {
+  std::uint64_t sums[4] = {1, 2, 3, 4};
+  std::size_t at = 0;
+  for (; at + 32 <= bytes.size(); at += 32) {
+    for (std::size_t n = 0; n < 4; ++n) {
+      std::uint64_t word = 0;
+      std::memcpy(&word, bytes.data() + at + 8 * n, 8);
+      sums[n] = (sums[n] ^ word) * 0x9E3779B97F4A7C15ull;
+      sums[n] ^= sums[n] >> 29;
+    }
+  }
+  std::uint64_t hash = bytes.size();
+  for (const std::uint64_t sum : sums) hash = (hash ^ sum) * 0x9E3779B97F4A7C15ull;
+  for (; at < bytes.size(); ++at) hash = (hash ^ static_cast<unsigned char>(bytes[at])) * 0x100000001B3ull;
+  return hash;
+}
+
 constexpr std::size_t kStoreLimit = std::size_t{256} << 20;
 Store& store() {
   static Store& all = *new Store;
   return all;
 }
 
+std::atomic<std::uint64_t> store_generation = 0;
+
 void trim_store(Context context) {
   Store& all = store();
   const std::lock_guard<std::mutex> hold(all.lock);
   if (all.total <= kStoreLimit) return;
+  ++store_generation;
   check(driver().cuCtxSynchronize(), "waiting");
   for (auto it = all.copies.begin(); it != all.copies.end();) {
-    if (it->first.first != context) {
+    if (it->second.context != context) {
       ++it;
       continue;
     }
-    check(driver().cuMemFree_v2(it->second), "freeing memory");
+    check(driver().cuMemFree_v2(it->second.device), "freeing memory");
     it = all.copies.erase(it);
   }
   all.total = 0;
@@ -97,7 +125,8 @@ template <class Void> ShapeAndStrides extents_of(const HeadTensor<Void>& x) {
 }  // namespace
 
 Call::Call(const Site& site) : site_(site) {
-  trim_store(ensure_context());
+  context_ = ensure_context();
+  trim_store(context_);
   Faults& all = faults();
   if (site_.device == Device::kHost) all.copying.lock();
 }
@@ -138,17 +167,20 @@ void* Call::place(const void* data, const Extents& shape, const Extents& strides
 const void* Call::bytes(const void* data, std::size_t size) {
   if (size == 0) return nullptr;
   const std::string_view key(static_cast<const char*>(data), size);
-  const Context context = ensure_context();
+  const Context context = context_;
   Store& all = store();
   const std::lock_guard<std::mutex> hold(all.lock);
-  std::pair<Context, std::string> wanted(context, key);
-  if (const auto found = all.copies.find(wanted); found != all.copies.end()) {
-    return reinterpret_cast<const void*>(found->second);
+  const std::uint64_t hash = hash_of(key);
+  const auto [begin, end] = all.copies.equal_range(hash);
+  for (auto it = begin; it != end; ++it) {
+    if (it->second.context == context && it->second.bytes == key) {
+      return reinterpret_cast<const void*>(it->second.device);
+    }
   }
   Address device = 0;
   check(driver().cuMemAlloc_v2(&device, size), fmt::format("allocating {} bytes", size));
   check(driver().cuMemcpyHtoD_v2(device, data, size), "copying to the GPU");
-  all.copies.emplace(std::move(wanted), device);
+  all.copies.emplace(hash, Kept{context, std::string(key), device});
   all.total += size;
   return reinterpret_cast<const void*>(device);
 }
@@ -221,6 +253,8 @@ Outcome Call::finish() {
   if (found.kind == Fault::kUndecided) return {false, found.position, found.column};
   return {};
 }
+
+std::uint64_t Call::generation() const { return store_generation; }
 
 LaunchShape spread(std::int64_t work, unsigned threads) {
   constexpr std::int64_t kMostBlocks = 1 << 16;

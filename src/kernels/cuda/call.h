@@ -32,6 +32,9 @@ class Call {
   template <class T> const T* numbers(std::span<const T> values) {
     return static_cast<const T*>(bytes(values.data(), values.size_bytes()));
   }
+  Context context() const { return context_; }
+  /// Changes when the kept copies go.
+  std::uint64_t generation() const;
   Fault* fault() const;
   void* stream() const { return site_.stream; }
 
@@ -50,6 +53,7 @@ class Call {
   const void* bytes(const void* data, std::size_t size);
 
   Site site_;
+  Context context_ = nullptr;
   std::vector<Copy> copies_;
   std::vector<Address> borrowed_;  // for the length of the call, ordered on the stream
 };

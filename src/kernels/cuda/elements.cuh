@@ -119,15 +119,23 @@ struct Spot {
   std::int64_t position, column;
 };
 
-/// The last level of a rounding: rare, so it is kept out of the way.
+/// The last level of a rounding: rare, so it is kept out of the way. Numbers, no structures, are handed over: those
+/// would go through memory.
 template <class T> __device__ __noinline__ T wave_by_integers(std::uint64_t w0, std::uint64_t w1, std::uint64_t w2,
                                                               std::uint64_t w3, std::uint64_t count, unsigned quarter,
-                                                              double scale, const Spot& spot) {
+                                                              double scale, Fault* fault, std::int64_t position,
+                                                              std::int64_t column) {
   T value{};
   if (!numerics::round_wave_by_integers(value, {{{w0, w1, w2, w3}}, count}, quarter, scale)) {
-    report(spot.fault, Fault::kUndecided, spot.position, spot.column);
+    report(fault, Fault::kUndecided, position, column);
   }
   return value;
+}
+template <class T> __device__ __forceinline__ T wave_by_integers(const numerics::Angle& angle, unsigned quarter,
+                                                                 double scale, const Spot& spot) {
+  const auto& w = angle.unit.words;
+  return wave_by_integers<T>(w[0], w[1], w[2], w[3], angle.count, quarter, scale, spot.fault, spot.position,
+                             spot.column);
 }
 
 /// scale · sin(2π(angle + quarter/4)), rounded once to T.
@@ -136,8 +144,7 @@ template <class T> __device__ __forceinline__ T wave_value(const numerics::Angle
                                                            double scale, const Spot& spot) {
   T value{};
   if (numerics::round_surely(value, reduced, quarter, scale)) return value;
-  const auto& w = angle.unit.words;
-  return wave_by_integers<T>(w[0], w[1], w[2], w[3], angle.count, quarter, scale, spot);
+  return wave_by_integers<T>(angle, quarter, scale, spot);
 }
 
 /// Elements from the start of a tensor to the first token of sequence b.

@@ -69,6 +69,18 @@ Function kernel(std::string_view name) {
   return function;
 }
 
+Function kernel(std::string_view name, KernelSlot& slot) {
+  const Context context = ensure_context();
+  const KernelSlot::Found* first = slot.first.load(std::memory_order_acquire);
+  if (first != nullptr && first->context == context) return first->function;
+  const Function function = kernel(name);
+  if (first == nullptr) {
+    auto* const mine = new KernelSlot::Found{context, function};  // kept as long as the process
+    if (!slot.first.compare_exchange_strong(first, mine)) delete mine;
+  }
+  return function;
+}
+
 std::string assembler_log(const PtxModule& wanted) {
   ensure_context();
   Module module = nullptr;

@@ -72,6 +72,10 @@ struct AddParams {
   Fault* fault;
 };
 
+/// From one row to the next: the wave's own step, its sine with the sign by which the first column turns into the second.
+struct StepParams {
+  double cosine, sine;
+};
 /// A table of float32 waves at consecutive positions, two columns for each wave.
 struct TableRowsParams {
   float* out;
@@ -80,6 +84,7 @@ struct TableRowsParams {
   WaveParams waves;
   std::int64_t wave_count;
   std::uint32_t quarters[2];
+  const StepParams* steps;
   Fault* fault;
 };
 

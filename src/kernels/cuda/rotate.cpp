@@ -56,10 +56,11 @@ bool rotate_vectors(const Call& call, const RotateJob& job, RotateParams& p) {
   p.lanes = static_cast<std::uint32_t>(lanes);
   p.step = static_cast<std::uint32_t>(step);
   p.lane_reciprocal = static_cast<std::uint32_t>(65536 / lanes + 1);  // exact for lane < 32
-  const std::string name =
-      fmt::format("rotate_vectors_{}_{}_{}", suffix_of(type), interleaved ? "interleaved" : "halves",
-                  p.cosines.data != nullptr ? "table" : "waves");
-  launch(name,
+  static KernelSlot slots[4][2][2];
+  const bool by_table = p.cosines.data != nullptr;
+  const std::string name = std::string("rotate_vectors_").append(suffix_of(type)) +
+                           (interleaved ? "_interleaved" : "_halves") + (by_table ? "_table" : "_waves");
+  launch(name, slots[static_cast<std::size_t>(type)][interleaved ? 1 : 0][by_table ? 1 : 0],
          {(teams + kWarps - 1) / kWarps, 32 * kWarps, static_cast<unsigned>(kWarps * 2 * p.pairs * sizeof(float))},
          call.stream(), p);
   return true;

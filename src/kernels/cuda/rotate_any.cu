@@ -15,7 +15,7 @@ __device__ CosSin<W> cos_sin_at(const RotateParams& p, std::int64_t b, std::int6
   } else if (p.rates != nullptr) {
     value = cos_sin_by_growth<W>(p, b, t, pair, keys);
   } else {
-    value = cos_sin_by_waves<W>(p, b, t, pair);
+    value = cos_sin_by_waves<W>(p, position_at(p.positions, b, t, axis_of(p.waves, pair), p.fault), pair);
   }
   return {rounded_to(p.table_type, value.cosine), rounded_to(p.table_type, value.sine)};
 }

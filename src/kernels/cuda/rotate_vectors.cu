@@ -58,6 +58,12 @@ extern "C" __global__ void __launch_bounds__(32 * kWarps) rotate_vectors(const _
   const auto sequence = static_cast<std::uint32_t>(p.sequence);
   const std::uint32_t b = token / sequence, t = token % sequence;
 
+  // Asked for first: the sines wait for it.
+  std::int64_t position = 0;
+  if constexpr (POSENC_SOURCE == 0) {
+    if (p.waves.axes == nullptr) position = position_at(p.positions, b, t, 0, p.fault);
+  }
+
   const std::uint32_t row = lane * p.lane_reciprocal >> 16,
                       unit = lane - row * p.lanes;  // lane / lanes, and the rest
   const std::int64_t first_head = std::int64_t{team % part.across} * (kHeads * p.step) + row;
@@ -82,7 +88,9 @@ extern "C" __global__ void __launch_bounds__(32 * kWarps) rotate_vectors(const _
   for (std::uint32_t i = lane; i < pairs; i += 32) {
     CosSin<float> value;
     if constexpr (POSENC_SOURCE == 0) {
-      value = cos_sin_by_waves<float>(p, b, t, i);
+      const std::int64_t at =
+          p.waves.axes == nullptr ? position : position_at(p.positions, b, t, p.waves.axes[i], p.fault);
+      value = cos_sin_by_waves<float>(p, at, i);
     } else {
       value = cos_sin_by_table<float>(p, b, t, i);
     }

@@ -2,7 +2,7 @@
 
 // Cosine and sine of one pair at one token.
 
-#include "kernels/cuda/elements.cuh"
+#include "kernels/cuda/quick_waves.cuh"
 
 namespace posenc::kernels::cuda {
 
@@ -33,21 +33,19 @@ __device__ __noinline__ double exponential(double x) {
   return numerics::times_power(sum, static_cast<int>(k));
 }
 
-template <class W> __device__ __forceinline__ CosSin<W> cos_sin_by_waves(const RotateParams& p, std::int64_t b,
-                                                                         std::int64_t t, std::int64_t pair) {
-  const std::int64_t position = position_at(p.positions, b, t, axis_of(p.waves, pair), p.fault);
-  const numerics::Angle angle = angle_of(p.waves, pair, position);
-  const Spot spot{p.fault, position, pair};
-  const unsigned quarter = p.sign < 0 ? 2 : 0;  // −sin x = sin(x + half a value)
+template <class W> __device__ __forceinline__ CosSin<W> cos_sin_by_waves(const RotateParams& p, std::int64_t position,
+                                                                         std::int64_t pair) {
+  const unsigned quarter = p.sign < 0 ? 2 : 0;  // −sin x = sin(x + half a turn)
   CosSin<W> value;
   if constexpr (sizeof(W) == sizeof(float)) {
-    const numerics::Reduced reduced = numerics::reduce(angle);
-    value = {wave_value<float>(angle, reduced, 1, p.waves.scale, spot),
-             wave_value<float>(angle, reduced, quarter, p.waves.scale, spot)};
+    const QuickAngle quick = quick_angle(p.waves, pair, position);
+    const WaveSpot spot{pair, position, pair};
+    value = {sure_value(p.waves, p.fault, quick, 1, spot), sure_value(p.waves, p.fault, quick, quarter, spot)};
   } else {
-    const auto& w = angle.unit.words;
-    value = {wave_by_integers<W>(w[0], w[1], w[2], w[3], angle.count, 1, p.waves.scale, spot),
-             wave_by_integers<W>(w[0], w[1], w[2], w[3], angle.count, quarter, p.waves.scale, spot)};
+    const numerics::Angle angle = angle_of(p.waves, pair, position);
+    const Spot spot{p.fault, position, pair};
+    value = {wave_by_integers<W>(angle, 1, p.waves.scale, spot),
+             wave_by_integers<W>(angle, quarter, p.waves.scale, spot)};
   }
   value.cosine *= static_cast<W>(p.late_magnitude);
   value.sine *= static_cast<W>(p.late_magnitude);

@@ -2,11 +2,12 @@
 // kRows rows: the first row's sine and cosine in double, then one rotation by the wave's own step for each further
 // row. POSENC_HALVES 0: columns 2w and 2w + 1; 1: columns w and w + waves, and the thread owns four of either.
 //
-// Error: sine_cosine is within 2^-52 for the first row and for the step. Each rotation multiplies by a step that is
-// off by √2 · 2^-52 and rounds four times (2^-52 at most): after 7 of them the value is off by less than 2^-52 + 7
-// · 2.5 · 2^-52 < 2^-47. Twice that is allowed for; where the rounding could then go either way the value is made by
-// itself.
+// Error: the first row is within 2^-50 (quick_waves.cuh), the step within 2^-52 (it comes from the host). Each rotation
+// multiplies by a step that is off by √2 · 2^-52 and rounds four times (2^-52 at most): after 7 of them the value is off
+// by less than 2^-50 + 7 · 2.5 · 2^-52 < 2^-47. Twice that is allowed for; where the rounding could then go either way
+// the value is made by itself.
 
+#include "kernels/cuda/quick_waves.cuh"
 #include "kernels/cuda/vectors.cuh"
 
 namespace posenc::kernels::cuda {
@@ -15,20 +16,6 @@ namespace {
 constexpr int kRows = 8;
 constexpr int kWaves = POSENC_HALVES ? 4 : 2;
 constexpr double kError = 0x1p-46;
-
-struct SineAndCosine {
-  double sine, cosine;
-};
-
-__device__ __forceinline__ double value_of(const SineAndCosine& pair, unsigned quarter) {
-  return numerics::detail::quarter_value(quarter, pair.sine, pair.cosine);
-}
-
-__device__ __noinline__ float single_value(const WaveParams& waves, std::int64_t wave, std::int64_t position,
-                                           unsigned quarter, const Spot& spot) {
-  const numerics::Angle angle = angle_of(waves, wave, position);
-  return wave_value<float>(angle, numerics::reduce(angle), quarter, waves.scale, spot);
-}
 
 }  // namespace
 
@@ -39,19 +26,15 @@ extern "C" __global__ void __launch_bounds__(256) table_rows(const __grid_consta
   const std::int64_t t0 = std::int64_t{block() / across} * kRows;
   const double scale = p.waves.scale, error = (scale < 0 ? -scale : scale) * kError;
 
-  SineAndCosine now[kWaves], step[kWaves];
+  // The two columns of a wave, and how a step rotates them into one another.
+  double one[kWaves], other[kWaves], cosine[kWaves], sine[kWaves];
 #pragma unroll
   for (int w = 0; w < kWaves; ++w) {
-    const FrequencyWords& f = p.waves.frequencies[wave + w];
-    const auto at = [&](std::int64_t position) {
-      const numerics::Angle angle{{{f.words[0], f.words[1], f.words[2], f.words[3]}},
-                                  static_cast<std::uint64_t>(position)};
-      const numerics::SineCosine pair = numerics::sine_cosine(numerics::reduce(angle));
-      return SineAndCosine{pair.sine, pair.cosine};
-    };
-    now[w] = at(p.first + t0);
-    step[w] = at(1);
-    now[w].sine *= scale, now[w].cosine *= scale;
+    const QuickAngle r = quick_angle(p.waves, wave + w, p.first + t0);
+    one[w] = numerics::detail::quarter_value(r.quarter + p.quarters[0], r.sine, r.cosine) * scale;
+    other[w] = numerics::detail::quarter_value(r.quarter + p.quarters[1], r.sine, r.cosine) * scale;
+    cosine[w] = p.steps[wave + w].cosine;
+    sine[w] = p.steps[wave + w].sine;
   }
   std::uint32_t doubtful = 0;
 #pragma unroll
@@ -63,7 +46,7 @@ extern "C" __global__ void __launch_bounds__(256) table_rows(const __grid_consta
     for (int w = 0; w < kWaves; ++w) {
 #pragma unroll
       for (int half = 0; half < 2; ++half) {
-        const double value = value_of(now[w], p.quarters[half]);
+        const double value = half == 0 ? one[w] : other[w];
         const auto low = static_cast<float>(value - error), high = static_cast<float>(value + error);
         if (low != high) doubtful |= 1u << r;
         row[half][w] = low;
@@ -82,9 +65,9 @@ extern "C" __global__ void __launch_bounds__(256) table_rows(const __grid_consta
     }
 #pragma unroll
     for (int w = 0; w < kWaves; ++w) {
-      const SineAndCosine before = now[w];
-      now[w].sine = __builtin_fma(before.sine, step[w].cosine, before.cosine * step[w].sine);
-      now[w].cosine = __builtin_fma(before.cosine, step[w].cosine, -(before.sine * step[w].sine));
+      const double before = one[w];
+      one[w] = __builtin_fma(before, cosine[w], other[w] * sine[w]);
+      other[w] = __builtin_fma(other[w], cosine[w], -(before * sine[w]));
     }
   }
   while (doubtful != 0) {
@@ -94,8 +77,9 @@ extern "C" __global__ void __launch_bounds__(256) table_rows(const __grid_consta
     for (int w = 0; w < kWaves; ++w) {
       for (int half = 0; half < 2; ++half) {
         const std::int64_t column = POSENC_HALVES ? half * p.wave_count + wave + w : 2 * (wave + w) + half;
-        const Spot spot{p.fault, p.first + t, column};
-        const float value = single_value(p.waves, wave + w, p.first + t, p.quarters[half], spot);
+        const std::int64_t position = p.first + t;
+        const float value = sure_value(p.waves, p.fault, quick_angle(p.waves, wave + w, position), p.quarters[half],
+                                       {wave + w, position, column});
         for (std::int64_t b = 0; b < p.batch; ++b) p.out[b * p.batch_stride + t * p.token_stride + column] = value;
       }
     }
