@@ -17,9 +17,15 @@ struct CudaFigure {
   double limit_gb_per_s = 0;
   std::string bar, goal;  // as the project set them
   bool meets_bar = false;
+  double tflop_per_s = 0;  // of attention; 0 elsewhere
 
   double of_limit() const { return limit_gb_per_s > 0 ? gb_per_s / limit_gb_per_s : 0; }
 };
+
+/// Causal attention in bf16, 128 features: 4 · features operations for each pair of query and key that is seen. Each
+/// launch follows a pause, so that the GPU runs at its full clock. The bar is a ratio to a peer, which only a script can
+/// measure (peers/cuda_attention.py). Empty where the kernel cannot run.
+std::vector<CudaFigure> measure_cuda_attention();
 
 /// Rotations, sums and tables. Needs 8 GiB of the GPU's memory.
 std::vector<CudaFigure> measure_cuda();

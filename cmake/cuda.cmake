@@ -28,7 +28,8 @@ function(add_kernel name source architecture)
   set(ptx ${ptx_folder}/${name}.ptx)
   cmake_path(GET source FILENAME kernel)
   list(TRANSFORM ARGN PREPEND -D OUTPUT_VARIABLE definitions)
-  set(warnings -Wall -Wextra -Wshadow -Wconversion -Wno-sign-conversion -Wno-unknown-cuda-version)
+  set(warnings -Wall -Wextra -Wshadow -Wconversion -Wno-sign-conversion -Wno-missing-field-initializers
+      -Wno-unknown-cuda-version)
   if(POSENC_WARNINGS_AS_ERRORS)
     list(APPEND warnings -Werror)
   endif()
@@ -62,5 +63,6 @@ file(WRITE ${ptx_folder}/modules.cpp.new "${ptx_code}")
 file(COPY_FILE ${ptx_folder}/modules.cpp.new ${ptx_folder}/modules.cpp ONLY_IF_DIFFERENT)
 set_source_files_properties(${ptx_folder}/modules.cpp PROPERTIES OBJECT_DEPENDS "${ptx_files}"
                             SKIP_UNITY_BUILD_INCLUSION ON)
-file(GLOB cuda_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/kernels/cuda/*.cpp)
+file(GLOB cuda_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/kernels/cuda/*.cpp
+     ${PROJECT_SOURCE_DIR}/src/attention/cuda/*.cpp)
 list(APPEND cuda_sources ${ptx_folder}/modules.cpp)

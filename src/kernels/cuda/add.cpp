@@ -27,10 +27,6 @@ bool has_whole_vectors(const TokenParams& x, DataType type) {
   return whole;
 }
 
-std::string_view suffix_of(DataType type) {
-  return type == DataType::kF32 ? "f32" : type == DataType::kF16 ? "f16" : "bf16";
-}
-
 /// Columns that come in pairs: the two of a wave side by side, or all first ones before all second ones.
 struct ColumnPairs {
   bool found = false, halves = false;
@@ -119,12 +115,13 @@ const WaveCopies& copies_of(Call& call, const Waves& waves) {
 bool write_table_rows(Call& call, const AddJob& job, const AddParams& p, const WaveCopies& copies) {
   constexpr std::int64_t kRows = 8;
   if (job.x != nullptr || job.out.type != DataType::kF32 || job.positions.ids != nullptr) return false;
-  if (copies.steps == nullptr || job.out.lead_shape.rank > 1 || !(std::fabs(copies.scale) <= 2)) return false;
+  if (copies.steps == nullptr || job.out.lead_shape.rank > 1 || !(std::fabs(copies.scale) <= 1)) return false;
   if (!has_whole_vectors(p.out, DataType::kF32)) return false;
   const ColumnPairs& pairs = copies.pairs;
   const auto count = static_cast<std::int64_t>(copies.source.size());
   const std::int64_t own = pairs.halves ? 4 : 2;  // waves of a thread
   if (count % own != 0) return false;
+  const std::int64_t across = (count / own + 255) / 256;
   const TableRowsParams rows{static_cast<float*>(p.out.data),
                              job.out.batch,
                              job.out.lead_shape.rank == 1 ? job.out.lead_strides[0] : 0,
@@ -135,16 +132,16 @@ bool write_table_rows(Call& call, const AddJob& job, const AddParams& p, const W
                              count,
                              {pairs.quarters[0], pairs.quarters[1]},
                              copies.steps,
+                             divisor_of(across),
                              call.fault()};
   static KernelSlot slots[2];
-  const std::int64_t across = (count / own + 255) / 256;
   launch(pairs.halves ? "table_rows_halves" : "table_rows_interleaved", slots[pairs.halves ? 1 : 0],
          {across * ((job.out.sequence + kRows - 1) / kRows), 256, 0}, call.stream(), rows);
   return true;
 }
 
 /// The quick sum of whole vectors, where it fits.
-bool add_vectors(const Call& call, const AddJob& job, AddParams& p) {
+bool add_vectors(const Call& call, const AddJob& job, const ColumnPairs& pairs, AddParams& p) {
   const DataType type = job.out.type;
   if (job.x == nullptr || type == DataType::kF64 || p.source == kFromLines) return false;
   if (!has_whole_vectors(p.out, type) || !has_whole_vectors(p.x, type)) return false;
@@ -161,10 +158,21 @@ bool add_vectors(const Call& call, const AddJob& job, AddParams& p) {
   const std::int64_t vectors = job.out.width * size_of(type) / 16, threads = reads ? 256 : 64;
   const std::int64_t across = (vectors + threads - 1) / threads;
   const std::int64_t groups = (job.out.batch + p.together - 1) / p.together;
-  static KernelSlot slots[4][2];
-  const std::string name = std::string("add_vectors_") + std::string(suffix_of(type)) + (reads ? "_rows" : "_waves");
-  launch(name, slots[static_cast<std::size_t>(type)][reads ? 1 : 0],
-         {across * job.out.sequence * groups, static_cast<unsigned>(threads), 0}, call.stream(), p);
+  const std::int64_t blocks = across * job.out.sequence * groups;
+  if (blocks > 0x7FFFFFFF) return false;
+  p.across = divisor_of(across), p.by_sequence = divisor_of(job.out.sequence);
+  const bool side_by_side = pairs.found && !pairs.halves && p.waves.axes == nullptr;
+  p.quarters[0] = pairs.quarters[0], p.quarters[1] = pairs.quarters[1];
+  static KernelSlot slots[4][3];
+  const std::size_t source = reads ? 1 : side_by_side ? 0 : 2;
+  constexpr std::string_view kNames[4][3] = {
+      {"add_vectors_f32_pairs", "add_vectors_f32_rows", "add_vectors_f32_waves"},
+      {},
+      {"add_vectors_f16_pairs", "add_vectors_f16_rows", "add_vectors_f16_waves"},
+      {"add_vectors_bf16_pairs", "add_vectors_bf16_rows", "add_vectors_bf16_waves"}};
+  const auto number = static_cast<std::size_t>(type);
+  launch(kNames[number][source], slots[number][source], {blocks, static_cast<unsigned>(threads), 0}, call.stream(),
+         p);
   return true;
 }
 
@@ -173,6 +181,7 @@ bool add_vectors(const Call& call, const AddJob& job, AddParams& p) {
 Outcome add(const AddJob& job) {
   Call call(job.site);
   AddParams p{};
+  ColumnPairs pairs;
   p.out = call.tokens(job.out);
   if (job.x != nullptr) p.x = call.tokens(*job.x);
   p.positions = call.positions(job.positions);
@@ -182,6 +191,7 @@ Outcome add(const AddJob& job) {
     const WaveCopies& copies = copies_of(call, *waves);
     p.waves = copies.waves;
     p.columns = copies.columns;
+    pairs = copies.pairs;
     if (write_table_rows(call, job, p, copies)) return call.finish();
   } else if (const auto* rows = std::get_if<Rows>(&job.form->source)) {
     p.source = kFromRows;
@@ -193,7 +203,7 @@ Outcome add(const AddJob& job) {
     p.start = call.numbers(std::span<const double>(lines.start));
     p.step = call.numbers(std::span<const double>(lines.step));
   }
-  if (!add_vectors(call, job, p)) {
+  if (!add_vectors(call, job, pairs, p)) {
     launch("add_any", spread(job.out.batch * job.out.sequence * job.out.width), call.stream(), p);
   }
   return call.finish();

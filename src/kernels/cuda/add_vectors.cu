@@ -10,21 +10,26 @@ namespace {
 
 constexpr int kRows = 8;
 
-// The waves of columns c … c + count − 1; neighbours often share one.
+// The waves of columns c … c + count − 1.
 template <int kCount> __device__ __forceinline__ void make_waves(const AddParams& p, std::int64_t b, std::int64_t t,
                                                                  std::int64_t c, float* out) {
-  std::uint32_t last = ~0u;
-  std::int64_t position = 0;
-  QuickAngle quick{};
+  if constexpr (POSENC_SOURCE == 0) {
+    const std::int64_t position = position_at(p.positions, b, t, 0, p.fault);
 #pragma unroll
-  for (int j = 0; j < kCount; ++j) {
-    const std::uint32_t column = p.columns[c + j], wave = column >> 2;
-    if (wave != last) {
-      position = position_at(p.positions, b, t, axis_of(p.waves, wave), p.fault);
-      quick = quick_angle(p.waves, wave, position);
-      last = wave;
+    for (int j = 0; j < kCount; j += 2) {
+      const std::int64_t wave = (c + j) / 2;
+      const QuickAngle quick = quick_angle(p.waves, wave, position);
+      out[j] = sure_value(p.waves, p.fault, quick, p.quarters[0], {wave, position, c + j});
+      out[j + 1] = sure_value(p.waves, p.fault, quick, p.quarters[1], {wave, position, c + j + 1});
     }
-    out[j] = sure_value(p.waves, p.fault, quick, column & 3, {wave, position, c + j});
+  } else {
+#pragma unroll
+    for (int j = 0; j < kCount; ++j) {
+      const std::uint32_t column = p.columns[c + j], wave = column >> 2;
+      const std::int64_t position = position_at(p.positions, b, t, axis_of(p.waves, wave), p.fault);
+      out[j] =
+          sure_value(p.waves, p.fault, quick_angle(p.waves, wave, position), column & 3, {wave, position, c + j});
+    }
   }
 }
 
@@ -53,15 +58,13 @@ template <int kCount> __device__ __forceinline__ void read_rows(const AddParams&
 
 }  // namespace
 
-extern "C" __global__ void __launch_bounds__(POSENC_SOURCE == 0 ? 64 : 256)
+extern "C" __global__ void __launch_bounds__(POSENC_SOURCE == 1 ? 256 : 64)
     add_vectors(const __grid_constant__ AddParams p) {
   using T = POSENC_ELEMENT;
   constexpr int kCount = Vector<T>::kCount;
-  const auto across = static_cast<std::uint32_t>((p.out.width / kCount + threads() - 1) / threads());
-  const auto sequence = static_cast<std::uint32_t>(p.out.sequence);
-  const std::uint32_t line = block() / across;
-  const std::int64_t c = (std::int64_t{block() % across} * threads() + thread()) * kCount;
-  const std::uint32_t group = line / sequence, t = line % sequence;
+  const Quotient place = divide(block(), p.across), line = divide(place.whole, p.by_sequence);
+  const std::int64_t c = (std::int64_t{place.rest} * threads() + thread()) * kCount;
+  const std::uint32_t group = line.whole, t = line.rest;
   if (c >= p.out.width) return;
   const std::int64_t b0 = std::int64_t{group} * p.together;
   const std::int64_t left = p.out.batch - b0;
@@ -75,7 +78,7 @@ extern "C" __global__ void __launch_bounds__(POSENC_SOURCE == 0 ? 64 : 256)
     }
   }
   float vector[kCount];
-  if constexpr (POSENC_SOURCE == 0) {
+  if constexpr (POSENC_SOURCE != 1) {
     make_waves<kCount>(p, b0, t, c, vector);
   } else {
     read_rows<kCount>(p, b0, t, c, vector);
@@ -88,11 +91,8 @@ extern "C" __global__ void __launch_bounds__(POSENC_SOURCE == 0 ? 64 : 256)
 #pragma unroll
     for (int j = 0; j < kCount; ++j) sum[j] = f[j] + vector[j];
     Bytes16 packed = Vector<T>::pack(sum);
-    if (trouble<kCount>(sum) != 0.0f) [[unlikely]] {
-#pragma unroll
-      for (int j = 0; j < kCount; ++j) sum[j] = sum_of(f[j], vector[j]);
-      packed = pack_any<T>(sum);
-    }
+    if (is_marked<T>(mark<T>(packed, 0))) [[unlikely]]
+      packed = sums_slowly<T>(f, vector);
     store16(static_cast<T*>(p.out.data) + sequence_offset(p.out, b0 + n) + t * p.out.token_stride + c, packed);
   }
 }

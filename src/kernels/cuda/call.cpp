@@ -209,6 +209,14 @@ TableParams Call::table(const ConstTensorView& view) {
           rank > 2 ? view.strides[0] : 0, view.strides[rank - 2], view.strides[rank - 1]};
 }
 
+void* Call::borrow(std::size_t size) {
+  Address device = 0;
+  check(driver().cuMemAllocAsync(&device, size, static_cast<Stream>(site_.stream)),
+        fmt::format("allocating {} bytes", size));
+  borrowed_.push_back(device);
+  return reinterpret_cast<void*>(device);
+}
+
 PositionParams Call::positions(const TokenPositions& p) {
   PositionParams params{p.first, nullptr, p.batch_stride, p.axis_stride, p.limit};
   if (p.ids == nullptr) return params;
@@ -218,12 +226,11 @@ PositionParams Call::positions(const TokenPositions& p) {
     params.ids = static_cast<const std::int64_t*>(place(p.ids, {p.count}, {1}, DataType::kI64, false));
   } else {
     const auto size = static_cast<std::size_t>(p.count) * sizeof(std::int64_t);
-    auto* const stream = static_cast<Stream>(site_.stream);
-    Address device = 0;
-    check(driver().cuMemAllocAsync(&device, size, stream), "allocating room for position ids");
-    borrowed_.push_back(device);
-    check(driver().cuMemcpyHtoDAsync_v2(device, p.ids, size, stream), "copying position ids");
-    params.ids = reinterpret_cast<const std::int64_t*>(device);
+    void* const copy = borrow(size);
+    check(driver().cuMemcpyHtoDAsync_v2(reinterpret_cast<Address>(copy), p.ids, size,
+                                        static_cast<Stream>(site_.stream)),
+          "copying position ids");
+    params.ids = static_cast<const std::int64_t*>(copy);
   }
   return params;
 }

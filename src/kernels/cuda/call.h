@@ -32,6 +32,8 @@ class Call {
   template <class T> const T* numbers(std::span<const T> values) {
     return static_cast<const T*>(bytes(values.data(), values.size_bytes()));
   }
+  /// Memory of the GPU for the length of the call, ordered on the stream. For tensors on the GPU alone.
+  void* borrow(std::size_t size);
   Context context() const { return context_; }
   /// Changes when the kept copies go.
   std::uint64_t generation() const;

@@ -37,6 +37,9 @@ __device__ __forceinline__ unsigned ballot(bool vote) { return __nvvm_vote_ballo
 struct alignas(16) Bytes16 {
   std::uint32_t x, y, z, w;
 };
+struct alignas(8) Float2 {
+  float x, y;
+};
 struct alignas(16) Float4 {
   float x, y, z, w;
 };

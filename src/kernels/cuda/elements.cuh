@@ -13,6 +13,14 @@
 
 namespace posenc::kernels::cuda {
 
+struct Quotient {
+  std::uint32_t whole, rest;
+};
+__device__ __forceinline__ Quotient divide(std::uint32_t n, const Divisor& by) {
+  const auto whole = static_cast<std::uint32_t>(std::uint64_t{n} * by.multiplier >> (31 + by.shift));
+  return {whole, n - whole * by.divisor};
+}
+
 using numerics::narrow;
 using numerics::widen;
 

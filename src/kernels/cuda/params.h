@@ -6,6 +6,19 @@
 
 namespace posenc::kernels::cuda {
 
+/// Division by a number that the host knows: n / divisor = n · multiplier >> (31 + shift) for n below 2^31, because
+/// multiplier / 2^(31 + shift) exceeds 1 / divisor by less than 2^-31 / divisor.
+struct Divisor {
+  std::uint32_t divisor, multiplier, shift;
+};
+constexpr Divisor divisor_of(std::int64_t divisor) {
+  std::uint32_t shift = 0;
+  while ((std::int64_t{1} << shift) < divisor) ++shift;
+  const std::uint64_t most = (std::uint64_t{1} << (31 + shift)) + static_cast<std::uint64_t>(divisor) - 1;
+  return {static_cast<std::uint32_t>(divisor), static_cast<std::uint32_t>(most / static_cast<std::uint64_t>(divisor)),
+          shift};
+}
+
 /// DataType's numbers, which kernels switch by.
 enum Type : std::int32_t { kTypeF32, kTypeF64, kTypeF16, kTypeBF16 };
 
@@ -68,7 +81,10 @@ struct AddParams {
   TableParams rows;
   std::int64_t offset;  // of rows
   const double *start, *step;
-  std::int32_t together;  // sequences that share one vector, for the kernel of whole vectors
+  // For the kernel of whole vectors: sequences that share one vector, blocks for each line, lines of a group.
+  std::int32_t together;
+  Divisor across, by_sequence;
+  std::uint32_t quarters[2];  // of the two columns of every wave, where they lie side by side
   Fault* fault;
 };
 
@@ -85,6 +101,7 @@ struct TableRowsParams {
   std::int64_t wave_count;
   std::uint32_t quarters[2];
   const StepParams* steps;
+  Divisor across;
   Fault* fault;
 };
 
@@ -106,7 +123,7 @@ struct RotatePart {
   HeadParams out, x;
   std::int64_t heads, features, first;
   std::int32_t keys;
-  std::uint32_t across;  // teams for each token, for the kernel of whole vectors
+  Divisor across;  // teams for each token, for the kernel of whole vectors
 };
 struct RotateParams {
   RotatePart parts[2];
@@ -128,6 +145,7 @@ struct RotateParams {
   std::int32_t chunk;  // pairs that are made at a time
   // For the kernel of whole vectors: a head is `lanes` lanes wide, `step` heads lie side by side in a warp.
   std::uint32_t lanes, step, lane_reciprocal;
+  Divisor by_sequence;
   Fault* fault;
 };
 

@@ -22,9 +22,19 @@ struct QuickAngle {
 
 /// Of the frequency's two upper words.
 __device__ __forceinline__ QuickAngle quick_angle(std::uint64_t w3, std::uint64_t w2, std::uint64_t count) {
-  const auto phase = static_cast<numerics::uint128>(w2) * count;
-  const auto low = static_cast<std::uint64_t>(phase);
-  const std::uint64_t high = w3 * count + static_cast<std::uint64_t>(phase >> 64);
+  // Positions below 2^32, which nearly all are, take half the products.
+  std::uint64_t low, high;
+  if (count >> 32 == 0) [[likely]] {
+    const auto n = static_cast<std::uint32_t>(count);
+    const std::uint64_t bottom = std::uint64_t{static_cast<std::uint32_t>(w2)} * n;
+    const std::uint64_t middle = (w2 >> 32) * std::uint64_t{n} + (bottom >> 32);
+    low = middle << 32 | static_cast<std::uint32_t>(bottom);
+    high = w3 * n + (middle >> 32);
+  } else {
+    const auto phase = static_cast<numerics::uint128>(w2) * count;
+    low = static_cast<std::uint64_t>(phase);
+    high = w3 * count + static_cast<std::uint64_t>(phase >> 64);
+  }
   QuickAngle r;
   r.quarter = static_cast<unsigned>((high + (std::uint64_t{1} << 61)) >> 62);
   const auto rest = static_cast<std::int64_t>(high - (std::uint64_t{r.quarter} << 62));

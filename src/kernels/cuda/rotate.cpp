@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <string>
+#include <string_view>
 
 #include "kernels/cuda/call.h"
 #include "kernels/rotation_element.h"
@@ -17,10 +17,6 @@ namespace {
 
 constexpr std::int64_t kSharedBytes = 48 * 1024;
 constexpr std::int64_t kHeadsOfALane = 2, kWarps = 2;  // of rotate_vectors.cu
-
-std::string_view suffix_of(DataType type) {
-  return type == DataType::kF32 ? "f32" : type == DataType::kF16 ? "f16" : "bf16";
-}
 
 bool has_whole_vectors(const HeadParams& x, std::int64_t first) {
   const std::int64_t size = size_of(static_cast<DataType>(x.type));
@@ -49,18 +45,26 @@ bool rotate_vectors(const Call& call, const RotateJob& job, RotateParams& p) {
     if (!has_whole_vectors(part.x, part.first) || !has_whole_vectors(part.out, part.first)) return false;
     if (part.x.data != part.out.data && part.features != 2 * p.pairs) return false;
     const std::int64_t across = (part.heads + together - 1) / together;
-    part.across = static_cast<std::uint32_t>(across);
+    part.across = divisor_of(across);
     teams += tokens * across;
   }
   if (teams > 0x7FFFFFFF || p.sequence > 0x7FFFFFFF) return false;
+  p.by_sequence = divisor_of(p.sequence);
   p.lanes = static_cast<std::uint32_t>(lanes);
   p.step = static_cast<std::uint32_t>(step);
   p.lane_reciprocal = static_cast<std::uint32_t>(65536 / lanes + 1);  // exact for lane < 32
   static KernelSlot slots[4][2][2];
   const bool by_table = p.cosines.data != nullptr;
-  const std::string name = std::string("rotate_vectors_").append(suffix_of(type)) +
-                           (interleaved ? "_interleaved" : "_halves") + (by_table ? "_table" : "_waves");
-  launch(name, slots[static_cast<std::size_t>(type)][interleaved ? 1 : 0][by_table ? 1 : 0],
+  constexpr std::string_view kNames[4][2][2] = {
+      {{"rotate_vectors_f32_halves_waves", "rotate_vectors_f32_halves_table"},
+       {"rotate_vectors_f32_interleaved_waves", "rotate_vectors_f32_interleaved_table"}},
+      {},
+      {{"rotate_vectors_f16_halves_waves", "rotate_vectors_f16_halves_table"},
+       {"rotate_vectors_f16_interleaved_waves", "rotate_vectors_f16_interleaved_table"}},
+      {{"rotate_vectors_bf16_halves_waves", "rotate_vectors_bf16_halves_table"},
+       {"rotate_vectors_bf16_interleaved_waves", "rotate_vectors_bf16_interleaved_table"}}};
+  launch(kNames[static_cast<std::size_t>(type)][interleaved ? 1 : 0][by_table ? 1 : 0],
+         slots[static_cast<std::size_t>(type)][interleaved ? 1 : 0][by_table ? 1 : 0],
          {(teams + kWarps - 1) / kWarps, 32 * kWarps, static_cast<unsigned>(kWarps * 2 * p.pairs * sizeof(float))},
          call.stream(), p);
   return true;
@@ -92,7 +96,7 @@ Outcome rotate(const RotateJob& job) {
   for (int n = 0; n < job.count; ++n) {
     const RotateJob::Part& part = job.parts[static_cast<std::size_t>(n)];
     p.parts[n] = {
-        call.heads(part.out), call.heads(part.x), part.x.heads, part.x.features, part.first, part.keys ? 1 : 0, 1};
+        call.heads(part.out), call.heads(part.x), part.x.heads, part.x.features, part.first, part.keys ? 1 : 0, {}};
   }
   p.positions = call.positions(job.positions);
   p.cosines = call.table(form.table.cosines);

@@ -17,6 +17,17 @@ constexpr int kWarps = 2;  // of a block
 
 extern __shared__ Float4 scratch[];
 
+// Half a vector's worth of numbers: 4 or 2 of them, aligned.
+__device__ __forceinline__ void read_run(const float* from, float* to) {
+  if constexpr (kCount == 8) {
+    const Float4 four = *reinterpret_cast<const Float4*>(from);
+    to[0] = four.x, to[1] = four.y, to[2] = four.z, to[3] = four.w;
+  } else {
+    const Float2 two = *reinterpret_cast<const Float2*>(from);
+    to[0] = two.x, to[1] = two.y;
+  }
+}
+
 __device__ __forceinline__ void rotate_pair(float& a, float& b, float cosine, float sine) {
   const float ac = a * cosine, bs = b * sine, bc = b * cosine, as = a * sine;
   a = ac - bs;
@@ -39,24 +50,20 @@ __device__ __forceinline__ void rotate(float* a, float* b, const float* c, const
   }
 }
 
-// What is not a number becomes the plain one.
-__device__ __noinline__ float plain(float value) {
-  return value == value ? value : std::bit_cast<float>(0x7FC00000u);
-}
-
 }  // namespace
 
-extern "C" __global__ void __launch_bounds__(32 * kWarps) rotate_vectors(const __grid_constant__ RotateParams p) {
+extern "C" __global__ void __launch_bounds__(32 * kWarps, 12) rotate_vectors(const __grid_constant__ RotateParams p) {
   const unsigned lane = thread() % 32, warp = thread() / 32;
   const auto tokens = static_cast<std::uint32_t>(p.batch * p.sequence);
   std::uint32_t team = block() * kWarps + warp;
-  const bool second = team >= tokens * p.parts[0].across;
-  if (second) team -= tokens * p.parts[0].across;
+  const bool second = team >= tokens * p.parts[0].across.divisor;
+  if (second) team -= tokens * p.parts[0].across.divisor;
   const RotatePart& part = p.parts[second ? 1 : 0];
-  const std::uint32_t token = team / part.across;
+  const Quotient place = divide(team, part.across);
+  const std::uint32_t token = place.whole;
   if (token >= tokens || (second && p.count < 2)) return;
-  const auto sequence = static_cast<std::uint32_t>(p.sequence);
-  const std::uint32_t b = token / sequence, t = token % sequence;
+  const Quotient of_batch = divide(token, p.by_sequence);
+  const std::uint32_t b = of_batch.whole, t = of_batch.rest;
 
   // Asked for first: the sines wait for it.
   std::int64_t position = 0;
@@ -66,7 +73,7 @@ extern "C" __global__ void __launch_bounds__(32 * kWarps) rotate_vectors(const _
 
   const std::uint32_t row = lane * p.lane_reciprocal >> 16,
                       unit = lane - row * p.lanes;  // lane / lanes, and the rest
-  const std::int64_t first_head = std::int64_t{team % part.across} * (kHeads * p.step) + row;
+  const std::int64_t first_head = std::int64_t{place.rest} * (kHeads * p.step) + row;
   const std::int64_t half = p.pairs;  // elements from the first vector to the second
   const auto heads = row < p.step ? part.heads : 0;
   const std::int64_t feature = part.first + unit * kCount;
@@ -103,11 +110,8 @@ extern "C" __global__ void __launch_bounds__(32 * kWarps) rotate_vectors(const _
   const std::uint32_t run0 = POSENC_INTERLEAVED ? unit * kCount / 2 : unit * kCount;
   const std::uint32_t run1 = POSENC_INTERLEAVED ? run0 + pairs / 2 : run0 + kCount / 2;
   float c[kCount], s[kCount];
-#pragma unroll
-  for (int i = 0; i < kCount / 2; ++i) {
-    c[i] = cosines[run0 + i], s[i] = sines[run0 + i];
-    c[kCount / 2 + i] = cosines[run1 + i], s[kCount / 2 + i] = sines[run1 + i];
-  }
+  read_run(cosines + run0, c), read_run(cosines + run1, c + kCount / 2);
+  read_run(sines + run0, s), read_run(sines + run1, s + kCount / 2);
 #pragma unroll
   for (int n = 0; n < kHeads; ++n) {
     const std::int64_t h = first_head + n * p.step;
@@ -117,10 +121,8 @@ extern "C" __global__ void __launch_bounds__(32 * kWarps) rotate_vectors(const _
     Vector<T>::unpack(in_b[n], values_b);
     rotate(values_a, values_b, c, s);
     Bytes16 out_a = Vector<T>::pack(values_a), out_b = Vector<T>::pack(values_b);
-    if (trouble<kCount>(values_a) + trouble<kCount>(values_b) != 0.0f) [[unlikely]] {
-#pragma unroll
-      for (int i = 0; i < kCount; ++i) values_a[i] = plain(values_a[i]), values_b[i] = plain(values_b[i]);
-      out_a = pack_any<T>(values_a), out_b = pack_any<T>(values_b);
+    if (is_marked<T>(mark<T>(out_b, mark<T>(out_a, 0)))) [[unlikely]] {
+      out_a = plain_nans<T>(out_a), out_b = plain_nans<T>(out_b);
     }
     T* const to = out + h * part.out.head_stride;
     store16(to, out_a);

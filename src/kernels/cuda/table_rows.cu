@@ -15,16 +15,37 @@ namespace {
 
 constexpr int kRows = 8;
 constexpr int kWaves = POSENC_HALVES ? 4 : 2;
-constexpr double kError = 0x1p-46;
+
+// Whether an error of 2^-46 could change the rounding of a value of at most 1 to a float: that is 64 units in the last
+// place of a double from 1 up, and twice as many for each power of two below. Twice that is allowed.
+__device__ __forceinline__ bool is_near_midpoint(double value) {
+  const auto bits = std::bit_cast<std::uint64_t>(value);
+  const std::uint32_t rest = static_cast<std::uint32_t>(bits) & 0x1FFFFFFFu;  // what a float has no room for
+  const std::uint32_t below = 1023u - (static_cast<std::uint32_t>(bits >> 52) & 0x7FFu);
+  if (below > 20) return true;  // as large as what a float has no room for
+  const std::uint32_t units = 128u << below;
+  return rest - (0x10000000u - units) <= 2 * units;
+}
+
+__device__ __forceinline__ void write(float* to, const float (&row)[2][kWaves], std::int64_t waves) {
+  if constexpr (POSENC_HALVES) {
+    *reinterpret_cast<Float4*>(to) = {row[0][0], row[0][1], row[0][kWaves - 2], row[0][kWaves - 1]};
+    *reinterpret_cast<Float4*>(to + waves) = {row[1][0], row[1][1], row[1][kWaves - 2], row[1][kWaves - 1]};
+  } else {
+    *reinterpret_cast<Float4*>(to) = {row[0][0], row[1][0], row[0][1], row[1][1]};
+  }
+}
 
 }  // namespace
 
 extern "C" __global__ void __launch_bounds__(256) table_rows(const __grid_constant__ TableRowsParams p) {
-  const auto across = static_cast<std::uint32_t>((p.wave_count / kWaves + threads() - 1) / threads());
-  const std::int64_t wave = (std::int64_t{block() % across} * threads() + thread()) * kWaves;
+  const Quotient place = divide(block(), p.across);
+  const std::int64_t wave = (std::int64_t{place.rest} * threads() + thread()) * kWaves;
   if (wave >= p.wave_count) return;
-  const std::int64_t t0 = std::int64_t{block() / across} * kRows;
-  const double scale = p.waves.scale, error = (scale < 0 ? -scale : scale) * kError;
+  const std::int64_t t0 = std::int64_t{place.whole} * kRows;
+  const double scale = p.waves.scale;
+  const int rows = static_cast<int>(p.sequence - t0 < kRows ? p.sequence - t0 : kRows);
+  float* out = p.out + t0 * p.token_stride + (POSENC_HALVES ? wave : 2 * wave);
 
   // The two columns of a wave, and how a step rotates them into one another.
   double one[kWaves], other[kWaves], cosine[kWaves], sine[kWaves];
@@ -39,30 +60,16 @@ extern "C" __global__ void __launch_bounds__(256) table_rows(const __grid_consta
   std::uint32_t doubtful = 0;
 #pragma unroll
   for (int r = 0; r < kRows; ++r) {
-    const std::int64_t t = t0 + r;
-    if (t >= p.sequence) break;
+    if (r >= rows) break;
     float row[2][kWaves];
 #pragma unroll
     for (int w = 0; w < kWaves; ++w) {
-#pragma unroll
-      for (int half = 0; half < 2; ++half) {
-        const double value = half == 0 ? one[w] : other[w];
-        const auto low = static_cast<float>(value - error), high = static_cast<float>(value + error);
-        if (low != high) doubtful |= 1u << r;
-        row[half][w] = low;
-      }
+      row[0][w] = static_cast<float>(one[w]), row[1][w] = static_cast<float>(other[w]);
+      if (is_near_midpoint(one[w]) || is_near_midpoint(other[w])) doubtful |= 1u << r;
     }
-    float* const out = p.out + t * p.token_stride;
-    for (std::int64_t b = 0; b < p.batch; ++b) {
-      float* const to = out + b * p.batch_stride;
-      if constexpr (POSENC_HALVES) {
-        *reinterpret_cast<Float4*>(to + wave) = {row[0][0], row[0][1], row[0][kWaves - 2], row[0][kWaves - 1]};
-        *reinterpret_cast<Float4*>(to + p.wave_count + wave) = {row[1][0], row[1][1], row[1][kWaves - 2],
-                                                                row[1][kWaves - 1]};
-      } else {
-        *reinterpret_cast<Float4*>(to + 2 * wave) = {row[0][0], row[1][0], row[0][1], row[1][1]};
-      }
-    }
+    write(out, row, p.wave_count);
+    for (std::int64_t b = 1; b < p.batch; ++b) write(out + b * p.batch_stride, row, p.wave_count);
+    out += p.token_stride;
 #pragma unroll
     for (int w = 0; w < kWaves; ++w) {
       const double before = one[w];

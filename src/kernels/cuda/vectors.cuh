@@ -53,26 +53,56 @@ template <> struct Vector<Half> : Vector16<Vector<Half>> {
   }
 };
 
-/// The same one element at a time, where something is not a number and the bytes of it matter.
-template <class T> __device__ __noinline__ std::uint32_t pack_slowly(float low, float high) {
-  const auto bits = [](float value) { return std::uint32_t{narrow<T>(widened(value)).bits}; };
-  return bits(low) | bits(high) << 16;
-}
-template <class T> __device__ __forceinline__ Bytes16 pack_any(const float* f) {
-  if constexpr (sizeof(T) == sizeof(float)) {
-    return Vector<float>::pack(f);
+/// 0 · word + sum in each half: what is not finite leaves its mark on the sum.
+template <class T> __device__ __forceinline__ std::uint32_t mark(std::uint32_t word, std::uint32_t sum) {
+  if constexpr (std::is_same_v<T, BFloat16>) {
+    asm("fma.rn.bf16x2 %0, %1, %2, %0;" : "+r"(sum) : "r"(word), "r"(0u));
+  } else if constexpr (std::is_same_v<T, Half>) {
+    asm("fma.rn.f16x2 %0, %1, %2, %0;" : "+r"(sum) : "r"(word), "r"(0u));
   } else {
-    return {pack_slowly<T>(f[0], f[1]), pack_slowly<T>(f[2], f[3]), pack_slowly<T>(f[4], f[5]),
-            pack_slowly<T>(f[6], f[7])};
+    asm("fma.rn.f32 %0, %1, %2, %0;" : "+r"(sum) : "r"(word), "r"(0u));
   }
+  return sum;
+}
+template <class T> __device__ __forceinline__ std::uint32_t mark(const Bytes16& v, std::uint32_t sum) {
+  return mark<T>(v.w, mark<T>(v.z, mark<T>(v.y, mark<T>(v.x, sum))));
+}
+/// Whether some value was not finite: one half of the sum, or all of it, is not ±0.
+template <class T> __device__ __forceinline__ bool is_marked(std::uint32_t sum) {
+  return (sum & (sizeof(T) == 2 ? 0x7FFF7FFFu : 0x7FFFFFFFu)) != 0;
 }
 
-/// 0, or not a number where one of the values is not finite.
-template <int kCount> __device__ __forceinline__ float trouble(const float* f) {
-  float sum = 0;
-#pragma unroll
-  for (int i = 0; i < kCount; ++i) sum = __builtin_fmaf(f[i], 0.0f, sum);
-  return sum;
+/// What a GPU makes of what is not a number, all ones, as a host's plain one.
+template <class T> __device__ __forceinline__ std::uint32_t plain_nan(std::uint32_t word) {
+  if constexpr (sizeof(T) == sizeof(float)) {
+    return word == 0x7FFFFFFFu ? 0x7FC00000u : word;
+  } else {
+    constexpr std::uint32_t kPlain = std::is_same_v<T, Half> ? 0x7E00u : 0x7FC0u;
+    const std::uint32_t low = (word & 0xFFFFu) == 0x7FFFu ? kPlain : word & 0xFFFFu;
+    const std::uint32_t high = word >> 16 == 0x7FFFu ? kPlain : word >> 16;
+    return high << 16 | low;
+  }
+}
+template <class T> __device__ __noinline__ std::uint32_t plain_nan_slowly(std::uint32_t word) {
+  return plain_nan<T>(word);
+}
+template <class T> __device__ __forceinline__ Bytes16 plain_nans(const Bytes16& v) {
+  return {plain_nan_slowly<T>(v.x), plain_nan_slowly<T>(v.y), plain_nan_slowly<T>(v.z), plain_nan_slowly<T>(v.w)};
+}
+
+/// Two sums one element at a time, where something is not a number and its bytes matter.
+template <class T> __device__ __noinline__ std::uint32_t add_slowly(float x0, float p0, float x1, float p1) {
+  const auto bits = [](float value) { return std::uint32_t{narrow<T>(widened(value)).bits}; };
+  return bits(sum_of(x0, p0)) | bits(sum_of(x1, p1)) << 16;
+}
+template <class T> __device__ __forceinline__ Bytes16 sums_slowly(const float* x, const float* p) {
+  if constexpr (sizeof(T) == sizeof(float)) {
+    const float sums[4] = {sum_of(x[0], p[0]), sum_of(x[1], p[1]), sum_of(x[2], p[2]), sum_of(x[3], p[3])};
+    return Vector<float>::pack(sums);
+  } else {
+    return {add_slowly<T>(x[0], p[0], x[1], p[1]), add_slowly<T>(x[2], p[2], x[3], p[3]),
+            add_slowly<T>(x[4], p[4], x[5], p[5]), add_slowly<T>(x[6], p[6], x[7], p[7])};
+  }
 }
 
 __device__ __forceinline__ Bytes16 load16(const void* at) { return *static_cast<const Bytes16*>(at); }
