@@ -161,7 +161,7 @@ bool add_vectors(const Call& call, const AddJob& job, const ColumnPairs& pairs, 
   const std::int64_t blocks = across * job.out.sequence * groups;
   if (blocks > 0x7FFFFFFF) return false;
   p.across = divisor_of(across), p.by_sequence = divisor_of(job.out.sequence);
-  const bool side_by_side = pairs.found && !pairs.halves && p.waves.axes == nullptr;
+  const bool side_by_side = pairs.found && !pairs.halves && p.waves.axes == nullptr && p.waves.factors == nullptr;
   p.quarters[0] = pairs.quarters[0], p.quarters[1] = pairs.quarters[1];
   static KernelSlot slots[4][3];
   const std::size_t source = reads ? 1 : side_by_side ? 0 : 2;

@@ -14,13 +14,21 @@ constexpr int kRows = 8;
 template <int kCount> __device__ __forceinline__ void make_waves(const AddParams& p, std::int64_t b, std::int64_t t,
                                                                  std::int64_t c, float* out) {
   if constexpr (POSENC_SOURCE == 0) {
-    const std::int64_t position = position_at(p.positions, b, t, 0, p.fault);
+    const std::int64_t position = position_at(p.positions, b, t, 0, p.fault), first = c / 2;
+    bool are_sure = true;
 #pragma unroll
     for (int j = 0; j < kCount; j += 2) {
-      const std::int64_t wave = (c + j) / 2;
-      const QuickAngle quick = quick_angle(p.waves, wave, position);
-      out[j] = sure_value(p.waves, p.fault, quick, p.quarters[0], {wave, position, c + j});
-      out[j + 1] = sure_value(p.waves, p.fault, quick, p.quarters[1], {wave, position, c + j + 1});
+      const QuickAngle quick = quick_angle<true>(p.waves, first + j / 2, position);
+      const QuickValue one = quick_value(quick, p.quarters[0], p.waves.scale),
+                       other = quick_value(quick, p.quarters[1], p.waves.scale);
+      out[j] = one.value, out[j + 1] = other.value;
+      are_sure = are_sure && one.is_sure && other.is_sure;
+    }
+    if (are_sure) [[likely]]
+      return;
+#pragma unroll
+    for (int j = 0; j < kCount; ++j) {
+      out[j] = value_slowly(&p.waves, p.fault, first + j / 2, position, c + j, p.quarters[j % 2]);
     }
   } else {
 #pragma unroll

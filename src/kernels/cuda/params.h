@@ -123,7 +123,9 @@ struct RotatePart {
   HeadParams out, x;
   std::int64_t heads, features, first;
   std::int32_t keys;
-  Divisor across;  // teams for each token, for the kernel of whole vectors
+  // For the kernel of whole vectors: teams for each token, and strides of x and out that fit 32 bits.
+  Divisor across;
+  std::int32_t x_strides[3], out_strides[3];  // batch, head, token
 };
 struct RotateParams {
   RotatePart parts[2];
@@ -146,6 +148,7 @@ struct RotateParams {
   // For the kernel of whole vectors: a head is `lanes` lanes wide, `step` heads lie side by side in a warp.
   std::uint32_t lanes, step, lane_reciprocal;
   Divisor by_sequence;
+  std::int32_t in_place;
   Fault* fault;
 };
 

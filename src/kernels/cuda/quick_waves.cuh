@@ -81,8 +81,10 @@ __device__ __forceinline__ QuickValue quick_value(const QuickAngle& r, unsigned 
   return {std::bit_cast<float>(rounded), !is_doubtful(value) && (r.is_exact || !is_sine)};
 }
 
+/// kExact: the host knows that there are no float32 angles.
+template <bool kExact = false>
 __device__ __forceinline__ QuickAngle quick_angle(const WaveParams& p, std::int64_t wave, std::int64_t position) {
-  if (p.factors != nullptr) {
+  if (!kExact && p.factors != nullptr) {
     const numerics::Angle angle = angle_of(p, wave, position);
     return quick_angle(angle.unit.words[3], angle.unit.words[2], angle.count);
   }

@@ -25,6 +25,15 @@ bool has_whole_vectors(const HeadParams& x, std::int64_t first) {
          whole(x.batch_stride) && whole(x.head_stride) && whole(x.token_stride);
 }
 
+bool narrow_strides(const HeadParams& x, std::int32_t* to) {
+  const std::int64_t strides[3] = {x.batch_stride, x.head_stride, x.token_stride};
+  for (int n = 0; n < 3; ++n) {
+    to[n] = static_cast<std::int32_t>(strides[n]);
+    if (to[n] != strides[n]) return false;
+  }
+  return true;
+}
+
 /// The quick rotation of whole vectors, where it fits.
 bool rotate_vectors(const Call& call, const RotateJob& job, RotateParams& p) {
   const Rotation& form = *job.form;
@@ -38,12 +47,15 @@ bool rotate_vectors(const Call& call, const RotateJob& job, RotateParams& p) {
   if (p.pairs % of_vector != 0 || lanes < 1 || lanes > 32) return false;
   const std::int64_t step = 32 / lanes, together = step * kHeadsOfALane;
   std::int64_t teams = 0;
+  p.in_place = 1;
   for (int n = 0; n < job.count; ++n) {
     RotatePart& part = p.parts[n];
     const RotateJob::Part& from = job.parts[static_cast<std::size_t>(n)];
     if (from.x.type != type || from.out.type != type) return false;
     if (!has_whole_vectors(part.x, part.first) || !has_whole_vectors(part.out, part.first)) return false;
     if (part.x.data != part.out.data && part.features != 2 * p.pairs) return false;
+    if (!narrow_strides(part.x, part.x_strides) || !narrow_strides(part.out, part.out_strides)) return false;
+    p.in_place = p.in_place != 0 && part.x.data == part.out.data ? 1 : 0;
     const std::int64_t across = (part.heads + together - 1) / together;
     part.across = divisor_of(across);
     teams += tokens * across;
@@ -53,18 +65,22 @@ bool rotate_vectors(const Call& call, const RotateJob& job, RotateParams& p) {
   p.lanes = static_cast<std::uint32_t>(lanes);
   p.step = static_cast<std::uint32_t>(step);
   p.lane_reciprocal = static_cast<std::uint32_t>(65536 / lanes + 1);  // exact for lane < 32
-  static KernelSlot slots[4][2][2];
-  const bool by_table = p.cosines.data != nullptr;
-  constexpr std::string_view kNames[4][2][2] = {
-      {{"rotate_vectors_f32_halves_waves", "rotate_vectors_f32_halves_table"},
-       {"rotate_vectors_f32_interleaved_waves", "rotate_vectors_f32_interleaved_table"}},
+  static KernelSlot slots[4][2][3];
+  const bool is_exact = p.waves.factors == nullptr && p.waves.axes == nullptr && p.late_magnitude == 1.0f;
+  const std::size_t source = p.cosines.data != nullptr ? 1 : is_exact ? 0 : 2;
+  constexpr std::string_view kNames[4][2][3] = {
+      {{"rotate_vectors_f32_halves_exact", "rotate_vectors_f32_halves_table", "rotate_vectors_f32_halves_waves"},
+       {"rotate_vectors_f32_interleaved_exact", "rotate_vectors_f32_interleaved_table",
+        "rotate_vectors_f32_interleaved_waves"}},
       {},
-      {{"rotate_vectors_f16_halves_waves", "rotate_vectors_f16_halves_table"},
-       {"rotate_vectors_f16_interleaved_waves", "rotate_vectors_f16_interleaved_table"}},
-      {{"rotate_vectors_bf16_halves_waves", "rotate_vectors_bf16_halves_table"},
-       {"rotate_vectors_bf16_interleaved_waves", "rotate_vectors_bf16_interleaved_table"}}};
-  launch(kNames[static_cast<std::size_t>(type)][interleaved ? 1 : 0][by_table ? 1 : 0],
-         slots[static_cast<std::size_t>(type)][interleaved ? 1 : 0][by_table ? 1 : 0],
+      {{"rotate_vectors_f16_halves_exact", "rotate_vectors_f16_halves_table", "rotate_vectors_f16_halves_waves"},
+       {"rotate_vectors_f16_interleaved_exact", "rotate_vectors_f16_interleaved_table",
+        "rotate_vectors_f16_interleaved_waves"}},
+      {{"rotate_vectors_bf16_halves_exact", "rotate_vectors_bf16_halves_table", "rotate_vectors_bf16_halves_waves"},
+       {"rotate_vectors_bf16_interleaved_exact", "rotate_vectors_bf16_interleaved_table",
+        "rotate_vectors_bf16_interleaved_waves"}}};
+  const auto number = static_cast<std::size_t>(type), layout = static_cast<std::size_t>(interleaved ? 1 : 0);
+  launch(kNames[number][layout][source], slots[number][layout][source],
          {(teams + kWarps - 1) / kWarps, 32 * kWarps, static_cast<unsigned>(kWarps * 2 * p.pairs * sizeof(float))},
          call.stream(), p);
   return true;
@@ -95,8 +111,15 @@ Outcome rotate(const RotateJob& job) {
   p.sequence = job.parts[0].x.sequence;
   for (int n = 0; n < job.count; ++n) {
     const RotateJob::Part& part = job.parts[static_cast<std::size_t>(n)];
-    p.parts[n] = {
-        call.heads(part.out), call.heads(part.x), part.x.heads, part.x.features, part.first, part.keys ? 1 : 0, {}};
+    p.parts[n] = {call.heads(part.out),
+                  call.heads(part.x),
+                  part.x.heads,
+                  part.x.features,
+                  part.first,
+                  part.keys ? 1 : 0,
+                  {},
+                  {},
+                  {}};
   }
   p.positions = call.positions(job.positions);
   p.cosines = call.table(form.table.cosines);

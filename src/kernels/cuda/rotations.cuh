@@ -52,6 +52,13 @@ template <class W> __device__ __forceinline__ CosSin<W> cos_sin_by_waves(const R
   return value;
 }
 
+/// Both made again, so rare that all is out of the way.
+__device__ __forceinline__ CosSin<float> cos_sin_slowly(const RotateParams& p, std::int64_t position,
+                                                        std::int64_t pair) {
+  return {value_slowly(&p.waves, p.fault, pair, position, pair, 1),
+          value_slowly(&p.waves, p.fault, pair, position, pair, p.sign < 0 ? 2 : 0)};
+}
+
 template <class W> __device__ __forceinline__ CosSin<W> cos_sin_by_table(const RotateParams& p, std::int64_t b,
                                                                          std::int64_t t, std::int64_t pair) {
   const std::int64_t row = p.by_token != 0 ? t : position_at(p.positions, b, t, 0, p.fault);

@@ -20,11 +20,10 @@ constexpr int kWaves = POSENC_HALVES ? 4 : 2;
 // place of a double from 1 up, and twice as many for each power of two below. Twice that is allowed.
 __device__ __forceinline__ bool is_near_midpoint(double value) {
   const auto bits = std::bit_cast<std::uint64_t>(value);
-  const std::uint32_t rest = static_cast<std::uint32_t>(bits) & 0x1FFFFFFFu;  // what a float has no room for
+  const auto rest = static_cast<std::int32_t>(static_cast<std::uint32_t>(bits) & 0x1FFFFFFFu) - 0x10000000;
   const std::uint32_t below = 1023u - (static_cast<std::uint32_t>(bits >> 52) & 0x7FFu);
-  if (below > 20) return true;  // as large as what a float has no room for
-  const std::uint32_t units = 128u << below;
-  return rest - (0x10000000u - units) <= 2 * units;
+  const auto units = static_cast<std::uint32_t>(rest < 0 ? -rest : rest);  // to the midpoint
+  return units >> (below < 31 ? below : 31) <= 128;
 }
 
 __device__ __forceinline__ void write(float* to, const float (&row)[2][kWaves], std::int64_t waves) {
@@ -51,7 +50,7 @@ extern "C" __global__ void __launch_bounds__(256) table_rows(const __grid_consta
   double one[kWaves], other[kWaves], cosine[kWaves], sine[kWaves];
 #pragma unroll
   for (int w = 0; w < kWaves; ++w) {
-    const QuickAngle r = quick_angle(p.waves, wave + w, p.first + t0);
+    const QuickAngle r = quick_angle<true>(p.waves, wave + w, p.first + t0);
     one[w] = numerics::detail::quarter_value(r.quarter + p.quarters[0], r.sine, r.cosine) * scale;
     other[w] = numerics::detail::quarter_value(r.quarter + p.quarters[1], r.sine, r.cosine) * scale;
     cosine[w] = p.steps[wave + w].cosine;
