@@ -29,6 +29,7 @@ function(add_kernel name source architecture)
   cmake_path(GET source FILENAME kernel)
   list(TRANSFORM ARGN PREPEND -D OUTPUT_VARIABLE definitions)
   set(warnings -Wall -Wextra -Wshadow -Wconversion -Wno-sign-conversion -Wno-missing-field-initializers
+      -Wno-bitwise-instead-of-logical
       -Wno-unknown-cuda-version)
   if(POSENC_WARNINGS_AS_ERRORS)
     list(APPEND warnings -Werror)
@@ -65,4 +66,3 @@ set_source_files_properties(${ptx_folder}/modules.cpp PROPERTIES OBJECT_DEPENDS 
                             SKIP_UNITY_BUILD_INCLUSION ON)
 file(GLOB cuda_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/kernels/cuda/*.cpp
      ${PROJECT_SOURCE_DIR}/src/attention/cuda/*.cpp)
-list(APPEND cuda_sources ${ptx_folder}/modules.cpp)

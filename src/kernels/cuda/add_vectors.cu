@@ -22,7 +22,7 @@ template <int kCount> __device__ __forceinline__ void make_waves(const AddParams
       const QuickValue one = quick_value(quick, p.quarters[0], p.waves.scale),
                        other = quick_value(quick, p.quarters[1], p.waves.scale);
       out[j] = one.value, out[j + 1] = other.value;
-      are_sure = are_sure && one.is_sure && other.is_sure;
+      are_sure = are_sure & one.is_sure & other.is_sure;
     }
     if (are_sure) [[likely]]
       return;

@@ -65,7 +65,7 @@ __device__ __forceinline__ bool is_doubtful(double value) {
   const auto bits = std::bit_cast<std::uint64_t>(value);
   const std::uint32_t rest = static_cast<std::uint32_t>(bits) & 0x1FFFFFFFu;  // what a float has no room for
   const std::uint32_t size = static_cast<std::uint32_t>(bits >> 32) & 0x7FFFFFFFu;
-  return rest - (0x10000000u - 16) <= 32u || size < (1023u - 120) << 20;
+  return (rest - (0x10000000u - 16) <= 32u) | (size < (1023u - 120) << 20);
 }
 
 struct QuickValue {
@@ -78,7 +78,7 @@ __device__ __forceinline__ QuickValue quick_value(const QuickAngle& r, unsigned 
   const bool is_sine = (whole & 1) == 0;
   const double value = (is_sine ? r.sine : r.cosine) * scale;
   const auto rounded = std::bit_cast<std::uint32_t>(static_cast<float>(value)) ^ (whole << 30 & 0x80000000u);
-  return {std::bit_cast<float>(rounded), !is_doubtful(value) && (r.is_exact || !is_sine)};
+  return {std::bit_cast<float>(rounded), (!is_doubtful(value) & (r.is_exact | !is_sine)) != 0};
 }
 
 /// kExact: the host knows that there are no float32 angles.

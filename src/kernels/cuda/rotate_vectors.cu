@@ -106,7 +106,7 @@ extern "C" __global__ void __launch_bounds__(32 * kWarps) rotate_vectors(const _
       const QuickValue one_c = quick_value(one, 1, scale), one_s = quick_value(one, quarter, scale);
       const QuickValue other_c = quick_value(other, 1, scale), other_s = quick_value(other, quarter, scale);
       CosSin<float> first_pair{one_c.value, one_s.value}, second_pair{other_c.value, other_s.value};
-      if (!(one_c.is_sure && one_s.is_sure && other_c.is_sure && other_s.is_sure)) [[unlikely]] {
+      if (!(one_c.is_sure & one_s.is_sure & other_c.is_sure & other_s.is_sure)) [[unlikely]] {
         first_pair = cos_sin_slowly(p, position, i);
         second_pair = cos_sin_slowly(p, position, j);
       }

@@ -16,14 +16,10 @@ namespace {
 constexpr int kRows = 8;
 constexpr int kWaves = POSENC_HALVES ? 4 : 2;
 
-// Whether an error of 2^-46 could change the rounding of a value of at most 1 to a float: that is 64 units in the last
-// place of a double from 1 up, and twice as many for each power of two below. Twice that is allowed.
+// Whether an error of 2^-46 could change the rounding of a value of at most 1 to a float.
 __device__ __forceinline__ bool is_near_midpoint(double value) {
-  const auto bits = std::bit_cast<std::uint64_t>(value);
-  const auto rest = static_cast<std::int32_t>(static_cast<std::uint32_t>(bits) & 0x1FFFFFFFu) - 0x10000000;
-  const std::uint32_t below = 1023u - (static_cast<std::uint32_t>(bits >> 52) & 0x7FFu);
-  const auto units = static_cast<std::uint32_t>(rest < 0 ? -rest : rest);  // to the midpoint
-  return units >> (below < 31 ? below : 31) <= 128;
+  constexpr double kError = 0x1p-46;
+  return static_cast<float>(value - kError) != static_cast<float>(value + kError);
 }
 
 __device__ __forceinline__ void write(float* to, const float (&row)[2][kWaves], std::int64_t waves) {
@@ -64,7 +60,7 @@ extern "C" __global__ void __launch_bounds__(256) table_rows(const __grid_consta
 #pragma unroll
     for (int w = 0; w < kWaves; ++w) {
       row[0][w] = static_cast<float>(one[w]), row[1][w] = static_cast<float>(other[w]);
-      if (is_near_midpoint(one[w]) || is_near_midpoint(other[w])) doubtful |= 1u << r;
+      if (is_near_midpoint(one[w]) | is_near_midpoint(other[w])) doubtful |= 1u << r;
     }
     write(out, row, p.wave_count);
     for (std::int64_t b = 1; b < p.batch; ++b) write(out + b * p.batch_stride, row, p.wave_count);
