@@ -3,6 +3,11 @@ include_guard(GLOBAL)
 find_package(Threads REQUIRED)
 add_library(posenc_limits STATIC ${CMAKE_CURRENT_LIST_DIR}/limits.cpp ${CMAKE_CURRENT_LIST_DIR}/loops.cpp
             ${CMAKE_CURRENT_LIST_DIR}/sgemm.cpp)
+# What a GPU does beside its own limits, for `posenc bench --backend cuda`.
+add_library(posenc_cuda_figures STATIC ${CMAKE_CURRENT_LIST_DIR}/cuda_figures.h
+            ${CMAKE_CURRENT_LIST_DIR}/cuda_figures.cpp)
+target_link_libraries(posenc_cuda_figures PRIVATE posenc posenc_compile_options)
+target_include_directories(posenc_cuda_figures PUBLIC ${PROJECT_SOURCE_DIR})
 target_compile_features(posenc_limits PUBLIC cxx_std_20)
 target_include_directories(posenc_limits PUBLIC ${PROJECT_SOURCE_DIR})
 target_link_libraries(posenc_limits PRIVATE posenc_compile_options hwy::hwy Threads::Threads ${CMAKE_DL_LIBS})

@@ -14,7 +14,7 @@ build_needs=(
 )
 test_needs=(
   gtest/gtest.h=libgtest-dev mpfr.h=libmpfr-dev python3=python3
-  clang++-14=clang-14 clang-format-14=clang-format-14 clang-tidy-14=clang-tidy-14
+  clang++-22=clang-22 clang++-14=clang-14 clang-format-14=clang-format-14 clang-tidy-14=clang-tidy-14
   '/usr/lib/llvm-14/lib/clang/*/include/sanitizer/asan_interface.h=libclang-rt-14-dev'
 )
 
@@ -23,6 +23,11 @@ case $(uname -m) in
   aarch64 | arm64) test_needs+=(x86_64-linux-gnu-g++=g++-x86-64-linux-gnu) ;;
   *) test_needs+=(aarch64-linux-gnu-g++=g++-aarch64-linux-gnu) ;;
 esac
+
+# Kernels for NVIDIA's GPUs are compiled by clang-22. A first ./run needs it only where there is a driver to run them.
+if { ldconfig -p 2>/dev/null || /sbin/ldconfig -p 2>/dev/null; } | grep 'libcuda\.so\.1' >/dev/null; then
+  build_needs+=(clang++-22=clang-22)
+fi
 
 # missing_packages NEED…: the packages whose probe fails, one in a line.
 missing_packages() {

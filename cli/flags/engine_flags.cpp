@@ -16,8 +16,9 @@ constexpr int kMostThreads = 1024;
 void add_engine_flags(Command verb, EngineFlags& flags) {
   verb.add_option("--threads", flags.threads, "how many threads (default: all cores); results never depend on it")
       .type_name("N");
-  verb.add_option("--backend", flags.backend,
-                  fmt::format("who computes: {} (default {})", fmt::join(backends(), ", "), backends().front()))
+  verb.add_option(
+          "--backend", flags.backend,
+          "who computes: cpu, reference or cuda (default cpu); posenc list --backends says which can run here")
       .type_name("NAME");
 }
 

@@ -16,6 +16,7 @@
 #include "cli/system/terminal.h"
 #include "cli/verbs/bench.h"
 #include "cli/verbs/bench_attention.h"
+#include "cli/verbs/bench_cuda.h"
 #include "cli/verbs/verbs.h"
 #include "posenc/apply.h"
 #include "posenc/backend.h"
@@ -176,6 +177,10 @@ std::string as_text(const std::vector<BenchResult>& results, const std::vector<A
 
 int run(const BenchFlags& flags) {
   use_engine(flags.engine);
+  if (backend() == "cuda") {
+    print(flags.json ? cuda_bench_as_json() : cuda_bench_as_text());
+    return kDone;
+  }
   constexpr std::int64_t kMostRepeats = 1001;
   const std::int64_t repeats = integer_from(flags.repeats, "--repeats");
   if (repeats < 1 || repeats > kMostRepeats) {

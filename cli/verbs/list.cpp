@@ -9,6 +9,7 @@
 #include "cli/system/terminal.h"
 #include "cli/verbs/list_scalings.h"
 #include "cli/verbs/verbs.h"
+#include "posenc/backend.h"
 #include "posenc/json.h"
 
 namespace posenc::cli {
@@ -85,26 +86,55 @@ std::string as_json() {
   return dump_json(Json(std::move(list)), 2) + "\n";
 }
 
+// One line for each backend: what it is for, or why it cannot run here.
+struct BackendLine {
+  std::string_view name, what;
+};
+constexpr BackendLine kBackends[] = {{"cpu", "SIMD and threads"},
+                                     {"reference", "one element at a time: what the others are measured against"},
+                                     {"cuda", "an NVIDIA GPU"}};
+
+std::string backends_as_text() {
+  std::string text;
+  for (const BackendLine& line : kBackends) {
+    const std::string reason = why_absent(line.name);
+    text += fmt::format("{:<9}  {}\n", line.name, reason.empty() ? std::string(line.what) : "absent: " + reason);
+  }
+  return text;
+}
+std::string backends_as_json() {
+  Json::Array list;
+  for (const BackendLine& line : kBackends) {
+    const std::string reason = why_absent(line.name);
+    list.push_back(Json::Object{{"backend", line.name}, {"can_run", reason.empty()}, {"why_absent", reason}});
+  }
+  return dump_json(Json(std::move(list)), 2) + "\n";
+}
+
 }  // namespace
 
 Verb list_verb(Command program) {
   Verb verb;
   verb.name = "list";
   verb.summary = "every scheme with its family, its formula and who uses it";
-  verb.usage = "[--scalings] [--json]";
+  verb.usage = "[--scalings | --backends] [--json]";
   verb.details =
       "A scheme is a way to tell a Transformer where a token stands. Its family says what happens to the token's "
       "vector x at position p: addition adds something to it, rotation turns pairs of its features, nothing leaves "
       "it alone. Scalings stretch rope beyond the length a model was trained with.";
-  verb.examples = "posenc list\nposenc list --json\nposenc list --scalings";
+  verb.examples = "posenc list\nposenc list --json\nposenc list --scalings\nposenc list --backends";
   verb.command = program.add_subcommand(verb.name);
   auto json = std::make_shared<bool>(false);
   auto scalings = std::make_shared<bool>(false);
   verb.command.add_flag("--scalings", *scalings, "every scaling of rope instead, with its formula and its fields");
+  auto backend_list = std::make_shared<bool>(false);
+  verb.command.add_flag("--backends", *backend_list, "who can compute here instead, and why others cannot");
   verb.command.add_flag("--json", *json, "one JSON document, with the default of every field");
-  verb.run = [json, scalings, verb] {
+  verb.run = [json, scalings, backend_list, verb] {
     refuse_leftovers(verb.command);
-    if (*scalings) {
+    if (*backend_list) {
+      print(*json ? backends_as_json() : backends_as_text());
+    } else if (*scalings) {
       print(*json ? scalings_as_json() : scalings_as_text());
     } else {
       print(*json ? as_json() : as_text());

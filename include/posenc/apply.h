@@ -6,6 +6,11 @@
 
 namespace posenc {
 
+// Every tensor of a call, and the tables of its form, lie on one device. On a GPU a call is ordered on run.stream and
+// returns at once. It allocates nothing but, for a form that is new to the process, a copy of its numbers, which is
+// kept (so call once before a CUDA graph is captured), and for ids that lie on the host, a copy for the length of the
+// call.
+
 /// out[i, :] = the vector of position i. out is [sequence, width] or [batch, sequence, width], any strides,
 /// f32, f64, f16 or bf16.
 /// Error: waves are correctly rounded to f32, f16 and bf16 (0.5 ulp, one rounding from the exact value) and
@@ -13,29 +18,31 @@ namespace posenc {
 ///   rounded once from double.
 /// Range: positions 0 ≤ p < 2^53; for rows, 0 ≤ p + offset < rows.
 /// Throws: Error for a shape, type or position that does not fit; out is not touched then.
-void tabulate(TensorView out, const Positions& positions, const Addition& form);
+void tabulate(TensorView out, const Positions& positions, const Addition& form, const Run& run = {});
 
 /// Cosines and sines of a rotation, magnitude, sign and growth included: both [sequence, pairs] or [batch, sequence,
 /// pairs], any strides and type.
 /// Error: as above, and within 1 ulp of f32 where there is growth.
 /// Throws: as above, and for a form that is a table already.
-void tabulate(TensorView cosines, TensorView sines, const Positions& positions, const Rotation& form);
+void tabulate(TensorView cosines, TensorView sines, const Positions& positions, const Rotation& form,
+              const Run& run = {});
 
 /// x += the vector of its position. x is [..., sequence, width], any strides; Positions.ids may hold one list
 /// for all sequences or one for each. f32, f16, bf16: the vector is made (or read) in f32, added in f32 and
 /// rounded to x's type; f64: in f64.
 /// Range, Throws: as for tabulate.
-void add(TensorView x, const Positions& positions, const Addition& form);
+void add(TensorView x, const Positions& positions, const Addition& form, const Run& run = {});
 
 /// out = x + the vector of its position; out has x's shape and type and is x or does not overlap it.
-void add(TensorView out, ConstTensorView x, const Positions& positions, const Addition& form);
+void add(TensorView out, ConstTensorView x, const Positions& positions, const Addition& form, const Run& run = {});
 
 /// The gradient of a learned table: d_table[p + offset, :] += Σ d_out[token at p, :].
 /// Each row's sum is made in double in the order of the tokens, then added and rounded once, so repeated
 /// positions give the same bytes for any number of threads.
 /// d_table is [rows, width], d_out [..., sequence, width]; offset as in Rows.
 /// Range, Throws: as for tabulate.
-void add_backward(TensorView d_table, ConstTensorView d_out, const Positions& positions, std::int64_t offset = 0);
+void add_backward(TensorView d_table, ConstTensorView d_out, const Positions& positions, std::int64_t offset = 0,
+                  const Run& run = {});
 
 /// Queries and keys that are rotated in one pass. Keys may have fewer heads (GQA); batch and sequence are the same.
 template <class View> struct QueryKey { View q, k; };
@@ -49,25 +56,26 @@ template <class View> struct QueryKey { View q, k; };
 /// Error: f32, at most 2 ulp of the larger product.
 /// Range: positions 0 ≤ p < 2^53, or rows of the form's table.
 /// Throws: Error for a shape, type, position or form that does not fit; x is not touched then.
-void rotate(TensorView x, const Positions& positions, const Rotation& form);
+void rotate(TensorView x, const Positions& positions, const Rotation& form, const Run& run = {});
 /// Keys take for_keys(form).
-void rotate(const QueryKey<TensorView>& x, const Positions& positions, const Rotation& form);
+void rotate(const QueryKey<TensorView>& x, const Positions& positions, const Rotation& form, const Run& run = {});
 
 /// How far from its centre a growth may go, so that values stay in the range of float32; infinite where none grows.
 double range_of(const Growth& growth) noexcept;
 
 /// To an output of x's shape, of any type, that is x or does not overlap it.
-void rotate(TensorView out, ConstTensorView x, const Positions& positions, const Rotation& form);
+void rotate(TensorView out, ConstTensorView x, const Positions& positions, const Rotation& form, const Run& run = {});
 void rotate(const QueryKey<TensorView>& out, const QueryKey<ConstTensorView>& x, const Positions& positions,
-            const Rotation& form);
+            const Rotation& form, const Run& run = {});
 
 /// The gradient: rotates d_out back, keeping the magnitude. rotate by adjoint(form).
-void rotate_backward(TensorView d_out, const Positions& positions, const Rotation& form);
+void rotate_backward(TensorView d_out, const Positions& positions, const Rotation& form, const Run& run = {});
 
 /// Rotates keys of a cache, which `from` rotated, to what `to` would have made of them. Exact angles: one rotation by
 /// their difference. float32 angles: back by `from`, then on by `to`, with a rounding between.
 /// Throws: as rotate, and where the two do not rotate the same features.
-void rerotate(TensorView x, const Positions& positions, const Rotation& from, const Rotation& to);
+void rerotate(TensorView x, const Positions& positions, const Rotation& from, const Rotation& to,
+              const Run& run = {});
 
 /// out[h, i, j] = what the form adds to the score of query i and key j in head h, for those who want it in memory;
 /// attention needs no such array. out is [heads, queries, keys] or [batch, heads, queries, keys], any strides, f32,
@@ -77,7 +85,7 @@ void rerotate(TensorView x, const Positions& positions, const Rotation& from, co
 /// Range: positions 0 ≤ p < 2^53, and no further apart than the form was prepared for.
 /// Throws: Error for a shape, type, position or form that does not fit, and for vectors by distance, which need q and
 ///   k; out is not touched then.
-void bias(TensorView out, const Positions& queries, const Positions& keys, const Bias& form);
+void bias(TensorView out, const Positions& queries, const Positions& keys, const Bias& form, const Run& run = {});
 
 /// The gradient of the form's parameters: d_parameters += its share of d_out, which is as `out` above.
 ///   slopes: [heads];  a table: [rows, heads];  a learned map: [n], hidden weights and biases, then output weights

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "posenc/frequency.h"
+#include "posenc/tensor.h"
 
 namespace posenc {
 
@@ -15,11 +16,16 @@ namespace posenc {
 ///   {.ids = ids}                       ids [batch, sequence], each sequence its own
 ///   {.ids = ids, .axes = 3}            ids [3, sequence] or [3, batch, sequence]: time, height, width
 ///
-/// Range: 0 ≤ position < 2^53. The ids stay the caller's and must outlive the call.
+///   {.ids = ids, .device = Device::kCuda}   ids in memory of the GPU
+///
+/// Range: 0 ≤ position < 2^53. The ids stay the caller's and must outlive the call, or where it runs on a GPU and
+/// they lie there, its work. Ids on a GPU are checked there: one that is out of range counts as 0 and is an Error of
+/// the next synchronize.
 struct Positions {
   std::int64_t first = 0;
   std::span<const std::int64_t> ids = {};
   int axes = 1;
+  Device device = Device::kHost;  ///< where the ids are; ids on a GPU go with tensors on a GPU alone
 };
 
 /// Packed sequences: lengths {3, 2} → 0 1 2 0 1.

@@ -4,13 +4,24 @@
 #include <cstdint>
 #include <initializer_list>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "posenc/types.h"
 
 namespace posenc {
 
-enum class Device : std::uint8_t { kHost };
+/// Whose memory a pointer names. `kCuda`: the GPU whose context is current in this thread, or else the first one.
+enum class Device : std::uint8_t { kHost, kCuda };
+
+/// "host", "cuda".
+std::string_view name_of(Device device) noexcept;
+
+/// How a call runs, beside its tensors. On a GPU it is only ordered on the stream: the call returns before it is
+/// done, and waits for nothing (see synchronize in backend.h).
+struct Run {
+  void* stream = nullptr;  ///< a CUstream, or cudaStream_t; null: the default one. Not asked for tensors on the host
+};
 
 /// A short list of extents or strides, outermost first; at most 8.
 struct Extents {
@@ -55,7 +66,11 @@ template <class Void> struct BasicTensorView {
   BasicTensorView(Void* where, DataType what, const Extents& extents, const Extents& steps)
       : data(where), type(what), shape(extents), strides(steps) {}
   /// A writable view is a readable one.
-  operator BasicTensorView<const void>() const { return {data, type, shape, strides}; }
+  operator BasicTensorView<const void>() const {
+    BasicTensorView<const void> readable{data, type, shape, strides};
+    readable.device = device;
+    return readable;
+  }
 };
 using TensorView = BasicTensorView<void>;
 using ConstTensorView = BasicTensorView<const void>;
@@ -64,6 +79,12 @@ using ConstTensorView = BasicTensorView<const void>;
 template <class T> TensorView view(T* data, const Extents& shape) { return {data, data_type_of<T>(), shape}; }
 template <class T> ConstTensorView view(const T* data, const Extents& shape) {
   return {data, data_type_of<T>(), shape};
+}
+
+/// The same tensor, in memory of that device.
+template <class Void> BasicTensorView<Void> on(Device device, BasicTensorView<Void> x) {
+  x.device = device;
+  return x;
 }
 
 /// The same tensor with two axes exchanged: swap_axes(view(q, {batch, sequence, heads, features}), 1, 2).

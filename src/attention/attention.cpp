@@ -4,11 +4,14 @@
 
 #include "attention/arguments.h"
 #include "attention/select.h"
+#if POSENC_CUDA
+#include "attention/cuda/forward.h"
+#endif
 
 namespace posenc {
 
 void attention(TensorView out, ConstTensorView q, ConstTensorView k, ConstTensorView v,
-               const AttentionOptions& options) {
+               const AttentionOptions& options, const Run& run) {
   using namespace attend;
   constexpr std::string_view verb = "attention";
   const AttentionInputs inputs{q, k, v};
@@ -27,6 +30,18 @@ void attention(TensorView out, ConstTensorView q, ConstTensorView k, ConstTensor
   check_apart(verb, outputs[0], outputs[1]);
   check_apart(verb, outputs[0], outputs[2]);
   check_apart(verb, outputs[1], outputs[2]);
+  const auto* bias = std::get_if<Bias>(&options.position);
+  const auto* table = bias != nullptr ? std::get_if<DistanceTable>(&bias->source) : nullptr;
+  const kernels::Site site = kernels::site_of(
+      verb, {out, q, k, v, options.weights, options.logsumexp, table != nullptr ? table->weights : out}, {}, run);
+  if (site.device != Device::kHost) {
+    kernels::backend_for(verb, site.device);  // or there is none
+#if POSENC_CUDA
+    if (bias != nullptr) plan_position(verb, inputs, options, plan);  // which checks it
+    if (has_work(job)) cuda::forward(job, inputs, options, site);
+#endif
+    return;
+  }
   plan_position(verb, inputs, options, plan);
   if (has_work(job)) selected_attention().forward(job);
 }

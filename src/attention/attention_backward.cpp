@@ -173,6 +173,11 @@ void plan_saved(const AttentionInputs& inputs, AttentionJob& job, Saved& saved) 
 
 void attention_backward(const AttentionGradients& gradients, ConstTensorView d_out, const AttentionInputs& inputs,
                         const AttentionOptions& options) {
+  for (const ConstTensorView& view : {ConstTensorView(gradients.q), ConstTensorView(gradients.k),
+                                      ConstTensorView(gradients.v), d_out, inputs.q, inputs.k, inputs.v}) {
+    if (view.device == Device::kHost) continue;
+    raise("attention_backward: there is no kernel for tensors on a GPU yet: they must be on the host");
+  }
   Plan plan;
   BackwardJob job;
   plan_inputs(verb, inputs, options, plan);

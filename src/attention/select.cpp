@@ -8,7 +8,8 @@ const AttentionBackend kReferenceAttention = {"reference", false, &reference::fo
 
 const AttentionBackend& selected_attention() {
 #if POSENC_CPU_BACKEND
-  if (kernels::selected_backend().name == kCpuAttention.name) return kCpuAttention;
+  // The GPU's attention is for tensors of the GPU: those of the host stay there.
+  if (kernels::selected_backend().name != kReferenceAttention.name) return kCpuAttention;
 #endif
   return kReferenceAttention;
 }

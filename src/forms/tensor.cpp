@@ -20,6 +20,8 @@ constexpr std::array<TypeFacts, 5> kTypes = {{{"f32", 4}, {"f64", 8}, {"f16", 2}
 
 std::string_view name_of(DataType type) noexcept { return kTypes[static_cast<std::size_t>(type)].name; }
 
+std::string_view name_of(Device device) noexcept { return device == Device::kHost ? "host" : "cuda"; }
+
 std::int64_t size_of(DataType type) noexcept { return kTypes[static_cast<std::size_t>(type)].size; }
 
 DataType data_type_from(std::string_view name) {

@@ -49,8 +49,8 @@ void check_form(std::string_view verb, const Addition& form) {
   }
 }
 
-void run(std::string_view verb, const TensorView& out, const ConstTensorView* x, const Positions& positions,
-         const Addition& form) {
+void apply(std::string_view verb, const TensorView& out, const ConstTensorView* x, const Positions& positions,
+           const Addition& form, const Run& run) {
   check_form(verb, form);
   AddJob job;
   job.form = &form;
@@ -68,10 +68,11 @@ void run(std::string_view verb, const TensorView& out, const ConstTensorView* x,
     raise(fmt::format("{}: the form has width {} but the tensor {}", verb, form.width, job.out.width));
   }
   const auto* rows = std::get_if<Rows>(&form.source);
+  job.site = site_of(verb, {out, x != nullptr ? *x : out, rows != nullptr ? rows->table : out}, positions, run);
   const RowLimit limit = rows != nullptr ? RowLimit{rows->table.shape[0], rows->offset} : RowLimit{};
   job.positions = positions_of(verb, positions, position_axes_of(form), {job.out.batch, job.out.sequence}, limit);
   if (job.out.batch * job.out.sequence == 0) return;
-  const Outcome outcome = selected_backend().add(job);
+  const Outcome outcome = backend_for(verb, job.site.device).add(job);
   if (!outcome.decided) {
     raise(fmt::format("{}: the rounding of column {} at position {} cannot be decided with 128 bits", verb,
                       outcome.column, outcome.position));
@@ -80,20 +81,21 @@ void run(std::string_view verb, const TensorView& out, const ConstTensorView* x,
 
 }  // namespace
 
-void tabulate(TensorView out, const Positions& positions, const Addition& form) {
-  run("tabulate", out, nullptr, positions, form);
+void tabulate(TensorView out, const Positions& positions, const Addition& form, const Run& run) {
+  apply("tabulate", out, nullptr, positions, form, run);
 }
 
-void add(TensorView x, const Positions& positions, const Addition& form) {
+void add(TensorView x, const Positions& positions, const Addition& form, const Run& run) {
   const ConstTensorView input = x;
-  run("add", x, &input, positions, form);
+  apply("add", x, &input, positions, form, run);
 }
 
-void add(TensorView out, ConstTensorView x, const Positions& positions, const Addition& form) {
-  run("add", out, &x, positions, form);
+void add(TensorView out, ConstTensorView x, const Positions& positions, const Addition& form, const Run& run) {
+  apply("add", out, &x, positions, form, run);
 }
 
-void add_backward(TensorView d_table, ConstTensorView d_out, const Positions& positions, std::int64_t offset) {
+void add_backward(TensorView d_table, ConstTensorView d_out, const Positions& positions, std::int64_t offset,
+                  const Run& run) {
   constexpr std::string_view verb = "add_backward";
   AddBackwardJob job;
   job.table = tokens_of(verb, "d_table", d_table);
@@ -106,10 +108,11 @@ void add_backward(TensorView d_table, ConstTensorView d_out, const Positions& po
   if (offset < 0 || offset > kPositionLimit)
     raise(fmt::format("{}: offset must be between 0 and 2^53 but is {}", verb, offset));
   job.offset = offset;
+  job.site = site_of(verb, {d_table, d_out}, positions, run);
   job.positions = positions_of(verb, positions, 1, {job.gradient.batch, job.gradient.sequence},
                                RowLimit{job.table.sequence, offset});
   if (job.gradient.batch * job.gradient.sequence == 0) return;
-  selected_backend().add_backward(job);
+  backend_for(verb, job.site.device).add_backward(job);
 }
 
 }  // namespace posenc

@@ -37,6 +37,9 @@ HeadTensor<Void> scores_of(std::string_view verb, std::string_view what, const B
 /// Checks form and positions against scores, and keeps the positions in the job.
 template <class Job, class Void> void prepare_job(std::string_view verb, Job& job, const HeadTensor<Void>& scores,
                                                   const QueryKey<Positions>& positions, const Bias& form) {
+  if (positions.q.device != Device::kHost || positions.k.device != Device::kHost) {
+    raise(fmt::format("{}: the position ids must be on the host", verb));  // how far apart they are is looked at
+  }
   if (std::holds_alternative<DistanceVectors>(form.source)) {
     raise(fmt::format("{}: vectors by distance meet q and k, so only attention can add them", verb));
   }
@@ -80,13 +83,15 @@ void add_sums(const TensorView& out, const std::vector<double>& sums) {
 
 }  // namespace
 
-void bias(TensorView out, const Positions& queries, const Positions& keys, const Bias& form) {
+void bias(TensorView out, const Positions& queries, const Positions& keys, const Bias& form, const Run& run) {
   constexpr std::string_view verb = "bias";
   BiasJob job;
   job.out = scores_of(verb, "out", out);
   check_writable(verb, "out", out);
   prepare_job(verb, job, job.out, {queries, keys}, form);
-  if (!is_empty(job.out)) selected_backend().bias(job);
+  const auto* table = std::get_if<DistanceTable>(&form.source);
+  job.site = site_of(verb, {out, table != nullptr ? table->weights : out}, queries, run);
+  if (!is_empty(job.out)) backend_for(verb, job.site.device).bias(job);
 }
 
 void bias_backward(TensorView d_parameters, ConstTensorView d_out, const QueryKey<Positions>& positions,
@@ -101,6 +106,10 @@ void bias_backward(TensorView d_parameters, ConstTensorView d_out, const QueryKe
   if (d_parameters.shape != shape) {
     raise(
         fmt::format("{}: d_parameters must be {} but is {}", verb, to_string(shape), to_string(d_parameters.shape)));
+  }
+  if (d_parameters.device != Device::kHost || d_out.device != Device::kHost) {
+    raise(fmt::format("{}: there is no kernel for tensors on a GPU yet: d_parameters and d_out must be on the host",
+                      verb));
   }
   if (is_empty(job.gradient)) return;
   std::vector<double> sums(static_cast<std::size_t>(count_of(shape)));

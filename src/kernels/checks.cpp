@@ -67,6 +67,27 @@ void check_same_or_apart(std::string_view verb, const TensorView& out, const Con
   if (may_overlap(out, x)) raise(fmt::format("{}: out overlaps x without being x", verb));
 }
 
+Site site_of(std::string_view verb, std::initializer_list<ConstTensorView> views, const Positions& positions,
+             const Run& run) {
+  Site site;
+  bool first = true;
+  for (const ConstTensorView& view : views) {
+    if (view.data == nullptr) continue;
+    if (!first && view.device != site.device) {
+      raise(
+          fmt::format("{}: one tensor is on {} but another on {}", verb, name_of(site.device), name_of(view.device)));
+    }
+    site.device = view.device;
+    first = false;
+  }
+  if (!positions.ids.empty() && positions.device != Device::kHost && positions.device != site.device) {
+    raise(fmt::format("{}: the position ids are on {} but the tensors on {}", verb, name_of(positions.device),
+                      name_of(site.device)));
+  }
+  if (site.device != Device::kHost) site.stream = run.stream;
+  return site;
+}
+
 namespace {
 
 void check_position(std::string_view verb, std::int64_t position, const RowLimit& limit) {
@@ -103,8 +124,15 @@ TokenPositions positions_of(std::string_view verb, const Positions& positions, i
     raise(fmt::format("{}: {} position ids do not fit {} sequences of {} tokens and {} axes", verb, count, x.batch,
                       x.sequence, axes));
   }
-  for (const std::int64_t id : positions.ids) check_position(verb, id, limit);
+  if (positions.device == Device::kHost) {
+    for (const std::int64_t id : positions.ids) check_position(verb, id, limit);
+  } else {
+    checked.on_device = true;
+    if (limit.rows >= 0)
+      checked.limit = std::min(checked.limit, std::max<std::int64_t>(0, limit.rows - limit.offset));
+  }
   checked.ids = positions.ids.data();
+  checked.count = count;
   checked.batch_stride = shared ? 0 : x.sequence;
   checked.axis_stride = count / axes;
   return checked;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <initializer_list>
 #include <string_view>
 
 #include "kernels/job.h"
@@ -59,6 +60,10 @@ void check_same_shape(std::string_view verb, const TensorView& out, const ConstT
 bool may_overlap(const ConstTensorView& one, const ConstTensorView& other);
 /// out is x, or they share no byte.
 void check_same_or_apart(std::string_view verb, const TensorView& out, const ConstTensorView& x);
+
+/// All on one device, and the ids there or on the host. Views without data are passed over.
+Site site_of(std::string_view verb, std::initializer_list<ConstTensorView> views, const Positions& positions,
+             const Run& run);
 
 /// The rows a position may name, for forms that read a table.
 struct RowLimit {

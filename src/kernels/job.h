@@ -56,10 +56,19 @@ struct TokenPositions {
   std::int64_t batch_stride = 0;      // 0: the same for every sequence
   std::int64_t axis_stride = 0;
   int axes = 1;
+  std::int64_t count = 0;               // of the ids
+  bool on_device = false;               // the ids are where the tensors are, and nobody has looked at them
+  std::int64_t limit = kPositionLimit;  // no position may reach it
 
   std::int64_t at(std::int64_t b, std::int64_t t, int axis = 0) const noexcept {
     return ids == nullptr ? first + t : ids[axis * axis_stride + b * batch_stride + t];
   }
+};
+
+/// Where the tensors of a job are, and on which stream it is ordered there.
+struct Site {
+  Device device = Device::kHost;
+  void* stream = nullptr;
 };
 
 /// out = position vectors (x absent), or x + position vectors.
@@ -68,6 +77,7 @@ struct AddJob {
   const TokenTensor<const void>* x = nullptr;
   TokenPositions positions;
   const Addition* form = nullptr;
+  Site site;
 };
 
 /// table[p + offset] += the sum of `gradient` over the tokens at p.
@@ -76,6 +86,7 @@ struct AddBackwardJob {
   TokenTensor<const void> gradient;
   TokenPositions positions;
   std::int64_t offset = 0;
+  Site site;
 };
 
 /// out = x with its pairs rotated, for one tensor or for queries and keys.
@@ -90,6 +101,7 @@ struct RotateJob {
   int count = 1;  // of the parts
   TokenPositions positions;
   const Rotation* form = nullptr;
+  Site site;
 };
 
 /// out[b, h, i, j] = the bias of head h between query i and key j: [batch, heads, queries, keys].
@@ -97,6 +109,7 @@ struct BiasJob {
   HeadTensor<void> out;
   TokenPositions queries, keys;
   const Bias* form = nullptr;
+  Site site;
 };
 
 /// sums[…] += the gradients of the form's parameters, in double: slopes [heads], a table [rows, heads], or a map's
@@ -127,7 +140,12 @@ struct Backend {
 extern const Backend kReferenceBackend;
 extern const Backend kCpuBackend;
 
-/// The backend in use (select.cpp).
+/// The GPU's, where there is one and this build has it; else null.
+const Backend* cuda_backend();
+
+/// The backend in use for tensors on the host (select.cpp).
 const Backend& selected_backend();
+/// The backend for tensors on that device. Throws: Error where there is none.
+const Backend& backend_for(std::string_view verb, Device device);
 
 }  // namespace posenc::kernels

@@ -95,6 +95,7 @@ void check_growth(std::string_view verb, const Rotation& form, const TokenPositi
     check(positions.first + tokens.sequence - 1);
     return;
   }
+  if (positions.on_device) return;  // nobody has looked at them
   const std::int64_t count =
       positions.axes * (positions.batch_stride == 0 ? tokens.sequence : tokens.batch * tokens.sequence);
   for (std::int64_t i = 0; i < count; ++i) check(positions.ids[i]);
@@ -112,8 +113,8 @@ RotateJob::Part part_of(std::string_view verb, std::string_view what, const Tens
   return part;
 }
 
-void run(std::string_view verb, RotateJob& job, const Positions& positions, const Rotation& form,
-         const RowLimit& limit) {
+void apply(std::string_view verb, RotateJob& job, const Positions& positions, const Rotation& form,
+           const RowLimit& limit) {
   job.form = &form;
   const auto& x = job.parts[0].x;
   const Tokens tokens{x.batch, x.sequence};
@@ -128,19 +129,20 @@ void run(std::string_view verb, RotateJob& job, const Positions& positions, cons
     check_growth(verb, form, job.positions, tokens);
   }
   if (tokens.batch * tokens.sequence == 0) return;
-  const Outcome outcome = selected_backend().rotate(job);
+  const Outcome outcome = backend_for(verb, job.site.device).rotate(job);
   if (!outcome.decided) {
     raise(fmt::format("{}: the rounding of pair {} at position {} cannot be decided with 128 bits", verb,
                       outcome.column, outcome.position));
   }
 }
 
-void run_one(std::string_view verb, const TensorView& out, const ConstTensorView& x, const Positions& positions,
-             const Rotation& form) {
+void apply_to_one(std::string_view verb, const TensorView& out, const ConstTensorView& x, const Positions& positions,
+                  const Rotation& form, const Run& run) {
   const RowLimit limit = check_form(verb, form);
   RotateJob job;
   job.parts[0] = part_of(verb, "x", out, x, form);
-  run(verb, job, positions, form, limit);
+  job.site = site_of(verb, {out, x, form.table.cosines, form.table.sines}, positions, run);
+  apply(verb, job, positions, form, limit);
 }
 
 // One quarter of a rotation's waves as columns to tabulate.
@@ -193,15 +195,19 @@ double range_of(const Growth& growth) noexcept {
   return steepest > 0 ? kMost / steepest : std::numeric_limits<double>::infinity();
 }
 
-void tabulate(TensorView cosines, TensorView sines, const Positions& positions, const Rotation& form) {
+void tabulate(TensorView cosines, TensorView sines, const Positions& positions, const Rotation& form,
+              const Run& run) {
   constexpr std::string_view verb = "tabulate";
   check_form(verb, form);
   if (has_table(form)) raise("tabulate: the form is a table already");
   check_same_shape(verb, cosines, sines);
   if (form.growth.rates.empty() && late_magnitude(form) == 1.0f) {
-    tabulate(cosines, positions, columns_of(form, 1));
-    tabulate(sines, positions, columns_of(form, form.sign < 0 ? 2 : 0));
+    tabulate(cosines, positions, columns_of(form, 1), run);
+    tabulate(sines, positions, columns_of(form, form.sign < 0 ? 2 : 0), run);
     return;
+  }
+  if (cosines.device != Device::kHost || sines.device != Device::kHost) {
+    raise("tabulate: a rotation that grows, or whose magnitude comes last, is tabulated on the host alone");
   }
   check_writable(verb, "cosines", cosines);
   check_writable(verb, "sines", sines);
@@ -209,20 +215,20 @@ void tabulate(TensorView cosines, TensorView sines, const Positions& positions, 
                                       : tabulate_by_rotating<float>(cosines, sines, positions, form);
 }
 
-void rotate(TensorView x, const Positions& positions, const Rotation& form) {
-  run_one("rotate", x, x, positions, form);
+void rotate(TensorView x, const Positions& positions, const Rotation& form, const Run& run) {
+  apply_to_one("rotate", x, x, positions, form, run);
 }
 
-void rotate(TensorView out, ConstTensorView x, const Positions& positions, const Rotation& form) {
-  run_one("rotate", out, x, positions, form);
+void rotate(TensorView out, ConstTensorView x, const Positions& positions, const Rotation& form, const Run& run) {
+  apply_to_one("rotate", out, x, positions, form, run);
 }
 
-void rotate(const QueryKey<TensorView>& x, const Positions& positions, const Rotation& form) {
-  rotate(x, {x.q, x.k}, positions, form);
+void rotate(const QueryKey<TensorView>& x, const Positions& positions, const Rotation& form, const Run& run) {
+  rotate(x, {x.q, x.k}, positions, form, run);
 }
 
 void rotate(const QueryKey<TensorView>& out, const QueryKey<ConstTensorView>& x, const Positions& positions,
-            const Rotation& form) {
+            const Rotation& form, const Run& run) {
   constexpr std::string_view verb = "rotate";
   const RowLimit limit = check_form(verb, form);
   RotateJob job;
@@ -234,24 +240,26 @@ void rotate(const QueryKey<TensorView>& out, const QueryKey<ConstTensorView>& x,
     raise(fmt::format("{}: q has {} sequences of {} tokens but k {} of {}", verb, q.batch, q.sequence, k.batch,
                       k.sequence));
   }
-  run(verb, job, positions, form, limit);
+  job.site = site_of(verb, {out.q, out.k, x.q, x.k, form.table.cosines, form.table.sines}, positions, run);
+  apply(verb, job, positions, form, limit);
 }
 
-void rotate_backward(TensorView d_out, const Positions& positions, const Rotation& form) {
-  run_one("rotate_backward", d_out, d_out, positions, adjoint(form));
+void rotate_backward(TensorView d_out, const Positions& positions, const Rotation& form, const Run& run) {
+  apply_to_one("rotate_backward", d_out, d_out, positions, adjoint(form), run);
 }
 
-void rerotate(TensorView x, const Positions& positions, const Rotation& from, const Rotation& to) {
+void rerotate(TensorView x, const Positions& positions, const Rotation& from, const Rotation& to, const Run& run) {
   if (from.float32_angles.factors.empty() && to.float32_angles.factors.empty()) {
-    run_one("rerotate", x, x, positions, between(from, to));
+    apply_to_one("rerotate", x, x, positions, between(from, to), run);
     return;
   }
   const Rotation back = inverse(from);
   const RowLimit limit = check_form("rerotate", to);  // before anything is touched
   RotateJob job;
   job.parts[0] = part_of("rerotate", "x", x, x, to);
-  run_one("rerotate", x, x, positions, back);
-  run("rerotate", job, positions, to, limit);
+  job.site = site_of("rerotate", {x}, positions, run);
+  apply_to_one("rerotate", x, x, positions, back, run);
+  apply("rerotate", job, positions, to, limit);
 }
 
 }  // namespace posenc

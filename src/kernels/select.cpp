@@ -15,11 +15,15 @@
 #if POSENC_CPU_BACKEND
 #include "kernels/cpu/parallel.h"
 #endif
+#if POSENC_CUDA
+#include "kernels/cuda/driver.h"
+#endif
 
 namespace posenc {
 namespace kernels {
 namespace {
 
+// For tensors on the host, best first. Cuda comes last: it is a detour for them, and only some machines have it.
 constexpr std::array kBackends = {
 #if POSENC_CPU_BACKEND
     &kCpuBackend,
@@ -30,9 +34,15 @@ std::atomic<const Backend*> forced_backend = nullptr;
 std::atomic<int> chosen_threads = 0;
 constexpr int kMostThreads = 1024;
 
+constexpr std::string_view kCuda = "cuda";
+
 const Backend& backend_named(std::string_view name, std::string_view origin) {
   for (const Backend* backend : kBackends) {
     if (backend->name == name) return *backend;
+  }
+  if (name == kCuda) {
+    if (const Backend* cuda = cuda_backend()) return *cuda;
+    raise(fmt::format("{}: cuda cannot run here: {}", origin, why_absent(kCuda)));
   }
   raise(fmt::format("{}: no backend '{}' (there is {})", origin, name, fmt::join(backends(), ", ")));
 }
@@ -50,12 +60,33 @@ const Backend& selected_backend() {
   return wanted.empty() ? *kBackends.front() : backend_named(wanted, "POSENC_BACKEND");
 }
 
+const Backend& backend_for(std::string_view verb, Device device) {
+  if (device == Device::kHost) return selected_backend();
+  return backend_named(kCuda, verb);
+}
+
 }  // namespace kernels
 
 std::vector<std::string_view> backends() {
   std::vector<std::string_view> names;
   for (const kernels::Backend* backend : kernels::kBackends) names.push_back(backend->name);
+  if (kernels::cuda_backend() != nullptr) names.push_back(kernels::kCuda);
   return names;
+}
+
+std::string why_absent(std::string_view name) {
+  if (name == kernels::kCuda) {
+#if POSENC_CUDA
+    return kernels::cuda::why_absent();
+#else
+    return "this build has no kernels for it: they need clang-22 when posenc is built (POSENC_CUDA)";
+#endif
+  }
+#if !POSENC_CPU_BACKEND
+  if (name == "cpu") return "this build has no kernels for it (POSENC_CPU_BACKEND)";
+#endif
+  kernels::backend_named(name, "why_absent");
+  return {};
 }
 
 std::string_view backend() { return kernels::selected_backend().name; }

@@ -46,6 +46,28 @@ constexpr std::uint16_t round_to_16_bits(double value, int fraction) {
   return static_cast<std::uint16_t>(sign | (field < infinity ? field : infinity));
 }
 
+/// value · 2^exponent where that is a double again, exactly. Range: −1200 < exponent < 1000.
+constexpr double times_power(double value, int exponent) {
+  const auto power = [](int n) { return std::bit_cast<double>(static_cast<std::uint64_t>(n + 1023) << 52); };
+  const int half = exponent / 2;
+  return value * power(half) * power(exponent - half);
+}
+
+/// |value| = digits · 2^exponent, 2^52 ≤ digits < 2^53. Range: finite, not 0.
+struct Parts {
+  std::uint64_t digits;
+  int exponent;
+};
+constexpr Parts parts_of(double value) {
+  constexpr std::uint64_t kHidden = std::uint64_t{1} << 52;
+  const auto bits = std::bit_cast<std::uint64_t>(value);
+  const int biased = static_cast<int>(bits >> 52 & 0x7FF);
+  const std::uint64_t fraction = bits & (kHidden - 1);
+  if (biased != 0) return {fraction | kHidden, biased - 1075};
+  const int shift = std::countl_zero(fraction) - 11;  // a number below the normal range has no hidden digit
+  return {fraction << shift, -1074 - shift};
+}
+
 /// Rounds once, to nearest, ties to even.
 template <class T> constexpr T narrow(double value);
 template <> constexpr double narrow<double>(double value) { return value; }

@@ -49,6 +49,10 @@ struct SineCosine {
 };
 SineCosine sine_cosine(const Reduced& reduced) noexcept;
 
+/// The first level of round_wave: false where doubles cannot decide the rounding, and always for double.
+template <class T>
+[[nodiscard]] bool round_surely(T& out, const Reduced& reduced, unsigned quarter, double scale) noexcept;
+
 /// scale · sin(2π(angle + quarter/4)), rounded once to T (to nearest, ties to even).
 /// Error: 0.5 ulp for float, Half, BFloat16 (correctly rounded); at most 0.501 ulp for double.
 /// False, with `out` untouched, where 128 bits cannot decide the rounding: it takes a value within 2^-100 of a

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdlib>
 
 #include "posenc/error.h"
@@ -10,7 +11,8 @@ namespace posenc::backend_test {
 namespace {
 
 TEST(Backend, CanBeForcedAndGivenBack) {
-  EXPECT_EQ(backends().back(), "reference");
+  const auto names = backends();
+  EXPECT_NE(std::find(names.begin(), names.end(), "reference"), names.end());
   force_backend("reference");
   EXPECT_EQ(backend(), "reference");
   force_backend("");

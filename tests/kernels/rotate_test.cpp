@@ -164,6 +164,15 @@ template <class T> TensorView in_order(std::vector<T>& x, const Extents& shape, 
 const std::vector<std::int64_t> kSomeDims =
     kSanitized ? std::vector<std::int64_t>{6, 72} : std::vector<std::int64_t>{2, 6, 8, 34, 72};
 
+// Values of at most 4 in products of e^0.4 at most: a few units in the last place of the larger product.
+template <class T> void expect_near(const std::vector<T>& got, const std::vector<T>& want) {
+  constexpr double kError = std::is_same_v<T, double> ? 0x1p-48 : std::is_same_v<T, Half> ? 0x1p-8 : 0x1p-21;
+  ASSERT_EQ(got.size(), want.size());
+  for (std::size_t i = 0; i < want.size(); ++i) {
+    ASSERT_NEAR(numerics::widen(got[i]), numerics::widen(want[i]), kError) << i;
+  }
+}
+
 template <class T, class Out> void expect_bytes_of_the_reference(Order order) {
   const CaseData data;
   for (const std::int64_t dims : kSomeDims) {
@@ -192,6 +201,12 @@ template <class T, class Out> void expect_bytes_of_the_reference(Order order) {
         force_backend("reference");
         const auto want = run(false);
         for_each_engine([&] {
+          // e^x is the host's: on a GPU, growth keeps to the promised error, and only f32 and less keep to the bytes.
+          if (backend() == "cuda" && !form.growth.rates.empty() && sizeof(T) == sizeof(double)) {
+            expect_near(run(false).first, want.first);
+            expect_near(run(std::is_same_v<T, Out>).second, want.second);
+            return;
+          }
           EXPECT_EQ(run(false), want);
           EXPECT_EQ(run(std::is_same_v<T, Out>), want) << "in place";
           set_threads(3);

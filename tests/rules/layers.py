@@ -28,7 +28,7 @@ MAY_INCLUDE = {
                                                       "byte_source", "tensor", "types", "error"),
     "src/schemes/": ("src/schemes/", "src/numerics/", PUBLIC),
     "src/kernels/": ("src/kernels/", "src/numerics/")
-                    + public("tensor", "types", "positions", "forms", "frequency", "apply", "backend", "error"),
+                    + public("tensor", "types", "positions", "forms", "frequency", "apply", "backend", "cuda", "error"),
     "src/attention/": ("src/attention/", "src/kernels/", "src/numerics/")
                       + public("tensor", "types", "positions", "forms", "frequency", "apply", "attention", "backend",
                                "error"),
@@ -36,7 +36,7 @@ MAY_INCLUDE = {
     "src/diagnosis/": ("src/diagnosis/", "src/schemes/", PUBLIC),
     "src/properties/": ("src/properties/", "src/schemes/", PUBLIC),
     "src/lessons/": ("src/lessons/", PUBLIC),
-    "cli/": ("cli/", "benchmarks/limits.h", PUBLIC),
+    "cli/": ("cli/", "benchmarks/limits.h", "benchmarks/cuda_figures.h", PUBLIC),
     "benchmarks/": ("benchmarks/", PUBLIC),
     "examples/": ("examples/", PUBLIC),
     "tests/": ("",),  # tests may look inside everything
@@ -55,7 +55,8 @@ MAY_USE = {
     r"(iostream|fstream|filesystem|print|unistd\.h|fcntl\.h|sys/(?!auxv).*)$": ("cli/", "benchmarks/", "examples/"),
     r"sys/auxv\.h": ("src/kernels/cpu/",),  # which instructions the machine has
     r"(thread|mutex|shared_mutex|condition_variable|future|semaphore|barrier|latch|stop_token|pthread\.h)$":
-        ("src/kernels/cpu/", "cli/", "benchmarks/", "examples/"),
+        ("src/kernels/cpu/", "src/kernels/cuda/", "cli/", "benchmarks/", "examples/"),
+    r"dlfcn\.h": ("src/kernels/cuda/", "benchmarks/"),  # the GPU's driver; a BLAS to compare with
 }
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*(["<])([^">]+)[">]', re.MULTILINE)

@@ -1,0 +1,83 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "posenc/tensor.h"
+
+/// Memory, streams and clocks of an NVIDIA GPU, for programs that have no toolkit of NVIDIA's; those that have one need
+/// none of this. Everything throws Error where cuda cannot run (why_absent in backend.h).
+namespace posenc::cuda {
+
+struct Facts {
+  std::string name;
+  int multiprocessors = 0;
+  int capability = 0;      ///< 90 for compute capability 9.0
+  int driver_version = 0;  ///< of CUDA, as the driver counts: 13000 for 13.0
+};
+Facts facts();
+
+/// Memory of the GPU, the caller's own.
+class Memory {
+ public:
+  explicit Memory(std::size_t bytes);
+  Memory(Memory&& other) noexcept;
+  Memory& operator=(Memory&&) = delete;
+  ~Memory();
+
+  std::size_t size() const { return size_; }
+  template <class T> T* as() const { return reinterpret_cast<T*>(address_); }
+  /// Copies, and waits for it.
+  void write(const void* from, std::size_t bytes, std::size_t offset = 0) const;
+  void read(void* to, std::size_t bytes, std::size_t offset = 0) const;
+  template <class T> std::vector<T> values(std::size_t count, std::size_t offset = 0) const {
+    std::vector<T> all(count);
+    read(all.data(), count * sizeof(T), offset * sizeof(T));
+    return all;
+  }
+
+ private:
+  std::uint64_t address_ = 0;
+  std::size_t size_ = 0;
+};
+template <class T> Memory memory_of(const std::vector<T>& values) {
+  Memory memory(values.size() * sizeof(T));
+  memory.write(values.data(), values.size() * sizeof(T));
+  return memory;
+}
+
+/// A stream of one's own.
+class Stream {
+ public:
+  Stream();
+  Stream(const Stream&) = delete;
+  Stream& operator=(const Stream&) = delete;
+  ~Stream();
+  Run run() const { return {stream_}; }
+
+ private:
+  void* stream_ = nullptr;
+};
+
+/// Ordered on the stream: a copy, and a memory full of one byte.
+void copy(void* to, const void* from, std::size_t bytes, const Run& run = {});
+void fill(void* to, std::uint8_t byte, std::size_t bytes, const Run& run = {});
+/// Writes every byte once, 16 at a time: what making a table is measured against. bytes is a multiple of 16 KiB.
+void write_all(void* to, std::size_t bytes, const Run& run = {});
+
+/// Milliseconds between two events around the work that `work` orders on the stream.
+/// `alone`: it is queued behind a kernel that waits, so that the host's share of the launch does not count.
+double time_once(const std::function<void()>& work, const Run& run = {}, bool alone = false);
+/// Milliseconds of each of `launches` rounds of work, captured as one CUDA graph and launched as one.
+double time_in_graph(const std::function<void(const Run&)>& work, int launches);
+
+/// What the driver's assembler says of every kernel: registers, stack, spills and warnings; one line for each kernel.
+struct KernelReport {
+  std::string kernel, log;
+};
+std::vector<KernelReport> assemble_all();
+
+}  // namespace posenc::cuda

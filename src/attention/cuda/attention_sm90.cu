@@ -1,0 +1,379 @@
+// Causal attention for compute capability 9.0, with position inside: out = softmax(scale · q·kᵀ + bias) · v.
+//
+// One block for each multiprocessor takes row blocks of 128 queries of one head, the longest first. One thread copies
+// tiles of q, k and v into rings in shared memory; two warpgroups of 64 rows each compute: the scores of the next tile and
+// the sums of the last are under way together, and the softmax of one runs beside the other.
+//  - The mask is the initial value of the scores, −inf, and only in the tile on the diagonal.
+//  - Slopes are part of the exponent's one product and sum; what is constant along a row cancels.
+//  - A bias by distance is a table from which the bias far away is taken off, so that far tiles have none; near tiles
+//    begin with it as they do with the mask.
+//  - The maximum only guards against overflow: it is the first tile's, and stays until a score exceeds it by 2^32.
+// POSENC_BIAS is a BiasKind, POSENC_FEATURES 64 or 128, POSENC_F16 1 for f16 and 0 for bf16.
+
+#include "attention/cuda/hopper.cuh"
+#include "attention/cuda/params.h"
+
+namespace posenc::attend::cuda {
+namespace {
+
+constexpr int kStages = 2;  // tiles of k and v in flight
+constexpr int kPanel = 64;  // a row of 128 bytes, the widest swizzle, holds 64 numbers: tiles are stored as panels
+constexpr float kLog2e = 1.4426950408889634f;
+constexpr float kLn2 = 0.6931471805599453f;
+
+template <int kFeatures> struct alignas(1024) Shared {
+  std::uint16_t q[2][kFeatures / kPanel][kRowTile][kPanel];
+  std::uint16_t k[kStages][kFeatures / kPanel][kKeyTile][kPanel];
+  std::uint16_t v[kStages][kFeatures / kPanel][kKeyTile][kPanel];
+  alignas(16) float table[2][kTableSize];
+  int item[2];  // the row block that Q and the table belong to; -1 ends the block
+  std::uint64_t q_full[2], q_empty[2], k_full[kStages], k_empty[kStages], v_full[kStages], v_empty[kStages];
+};
+
+#define POSENC_AT(member, slot)                                          \
+  (base + std::uint32_t(__builtin_offsetof(Shared<kFeatures>, member)) + \
+   std::uint32_t(sizeof(Shared<kFeatures>::member[0])) * (slot))
+
+template <int kSize> struct Ring {  // position in a ring of buffers
+  int slot = 0;
+  std::uint32_t phase = 0;
+  __device__ __forceinline__ void next() {
+    if (++slot == kSize) slot = 0, phase ^= 1;
+  }
+};
+
+struct Work {
+  int bh, block;
+};
+// Heads come in groups whose K and V fit the L2 cache; within a group the longest row blocks go first.
+__device__ __forceinline__ Work decode(int item, const ForwardParams& p) {
+  const int per_group = p.group * p.row_blocks, g = item / per_group, r = item - g * per_group;
+  const int size = (p.group < p.batch_heads - g * p.group ? p.group : p.batch_heads - g * p.group);
+  return {g * p.group + r % size, p.row_blocks - 1 - r / size};
+}
+
+// One thread: asks for work and starts the copies.
+template <int kKind, int kFeatures>
+__device__ __forceinline__ void produce(Shared<kFeatures>& sm, std::uint32_t base, const ForwardParams& p,
+                                        const TensorMap& q_map, const TensorMap& k_map, const TensorMap& v_map) {
+  constexpr std::uint32_t kTileBytes = kKeyTile * kFeatures * 2,
+                          kTableBytes = kKind == kDistanceBias ? kTableSize * 4 : 0;
+  const int items = p.batch_heads * p.row_blocks;
+  Ring<2> q;
+  Ring<kStages> kv;
+  int next = __nvvm_atom_add_gen_i(p.counter, 1);
+  for (;; q.next()) {
+    const int item = next;
+    barrier_wait(POSENC_AT(q_empty, q.slot), q.phase ^ 1);
+    if (item >= items) break;
+    next = __nvvm_atom_add_gen_i(p.counter, 1);
+    const Work w = decode(item, p);
+    const int b = w.bh / p.heads, h = w.bh - b * p.heads;
+    const int key_head = h / (p.heads / p.key_heads);
+    sm.item[q.slot] = item;
+    barrier_expect(POSENC_AT(q_full, q.slot), kRowTile * kFeatures * 2 + kTableBytes);
+    copy_tile(POSENC_AT(q, q.slot), &q_map, POSENC_AT(q_full, q.slot), w.block * kRowTile, h, b);
+    if constexpr (kKind == kDistanceBias)
+      copy_bytes(POSENC_AT(table, q.slot), p.bias + h * kTableSize, kTableBytes, POSENC_AT(q_full, q.slot));
+    for (int j = w.block; j >= 0; --j, kv.next()) {
+      barrier_wait(POSENC_AT(k_empty, kv.slot), kv.phase ^ 1);
+      barrier_expect(POSENC_AT(k_full, kv.slot), kTileBytes);
+      copy_tile(POSENC_AT(k, kv.slot), &k_map, POSENC_AT(k_full, kv.slot), j * kKeyTile, key_head, b);
+      barrier_wait(POSENC_AT(v_empty, kv.slot), kv.phase ^ 1);
+      barrier_expect(POSENC_AT(v_full, kv.slot), kTileBytes);
+      copy_tile(POSENC_AT(v, kv.slot), &v_map, POSENC_AT(v_full, kv.slot), j * kKeyTile, key_head, b);
+    }
+  }
+  sm.item[q.slot] = -1;
+  barrier_arrive(POSENC_AT(q_full, q.slot));
+  if (__nvvm_atom_add_gen_i(p.counter + 1, 1) ==
+      static_cast<int>(kernels::cuda::blocks()) - 1) {  // the last block out resets the counters
+    p.counter[0] = 0;
+    p.counter[1] = 0;
+  }
+}
+
+// One consumer warpgroup: 64 query rows of each row block.
+template <int kKind, int kFeatures> struct Consumer {
+  Shared<kFeatures>& sm;
+  const std::uint32_t base;  // its address
+  const ForwardParams& p;
+  const int wg, warp, lane;
+  const float scale2;  // scale * log2(e): the softmax works in powers of two
+
+  Ring<2> q;
+  Ring<kStages> k, v;
+
+  // A thread holds rows r and r + 8 of its warp's 16. Element 4 n + e of a tile is
+  // column 8 n + 2 (lane % 4) + e % 2 of row r + 8 (e / 2).
+  float s[kKeyTile / 2];           // scores, then probabilities
+  float o[kFeatures / 2];          // output
+  std::uint32_t pb[kKeyTile / 4];  // probabilities in std::uint16_t, in the layout wgmma wants for its A operand
+
+  struct Rows {  // what belongs to one row block
+    int bh, block;
+    int row;           // this thread's first row
+    float slope2;      // Alibi: slope * log2(e)
+    float far;         // Distance: the bias far away, left out of all scores
+    float m[2], l[2];  // the maximum in use, in powers of two, and this thread's part of the sum, per row
+  };
+
+  // Waits for the next row block; false when there is none.
+  __device__ __forceinline__ bool take(Rows& rows) {
+    barrier_wait(POSENC_AT(q_full, q.slot), q.phase);
+    const int item = sm.item[q.slot];
+    if (item < 0) return false;
+    const Work w = decode(item, p);
+    rows.bh = w.bh;
+    rows.block = w.block;
+    rows.row = w.block * kRowTile + wg * 64 + warp * 16 + (lane >> 2);
+    if constexpr (kKind == kSlopeBias) rows.slope2 = p.bias[w.bh % p.heads] * kLog2e;
+    if constexpr (kKind == kDistanceBias) rows.far = sm.table[q.slot][kTableSize - 1];
+    return true;
+  }
+
+  // The initial value of the score accumulator, in units of q.k: -inf above the diagonal and, near it, the bias by
+  // distance. False when there is nothing to add.
+  template <bool kDiagonal, bool kNear> __device__ __forceinline__ bool init_scores(const Rows& rows, int col0) {
+    const int col = col0 + 2 * (lane & 3);
+    if constexpr (kKind == kDistanceBias && kNear) {
+      const float* t = &sm.table[q.slot][rows.row - col];  // the table starts at distance -(kKeyTile - 1)
+#pragma unroll
+      for (int i = 0; i < kKeyTile / 2; ++i) s[i] = t[(kKeyTile - 1) + 8 * (i / 2 % 2) - (8 * (i / 4) + i % 2)];
+      return true;
+    }
+    if constexpr (kDiagonal) {
+#pragma unroll
+      for (int i = 0; i < kKeyTile / 2; ++i)
+        s[i] = col + 8 * (i / 4) + i % 2 > rows.row + 8 * (i / 2 % 2) ? -__builtin_inff() : 0.0f;
+    }
+    return kDiagonal;
+  }
+
+  // S (+)= Q K^T, asynchronous.
+  __device__ __forceinline__ void issue_scores(bool keep) {
+    barrier_wait(POSENC_AT(k_full, k.slot), k.phase);
+    const std::uint32_t a = descriptor(POSENC_AT(q, q.slot) + wg * 64 * 128, 16),
+                        b = descriptor(POSENC_AT(k, k.slot), 16);
+    pin(s);
+    products_fence();
+#pragma unroll
+    for (int kk = 0; kk < kFeatures / 16; ++kk) {
+      const std::uint32_t off =
+          (kk / 4) * (kRowTile * 128 / 16) + (kk % 4) * 2;  // 32 bytes along the panel, the next panel after 64
+      multiply_shared(s, a + off, b + off, keep || kk > 0);
+    }
+    products_commit();
+  }
+  // O += P V, asynchronous.
+  __device__ __forceinline__ void issue_output() {
+    barrier_wait(POSENC_AT(v_full, v.slot), v.phase);
+    const std::uint32_t b = descriptor(POSENC_AT(v, v.slot), kKeyTile * 128);
+    pin(o);
+    products_fence();
+#pragma unroll
+    for (int kk = 0; kk < kKeyTile / 16; ++kk) multiply_registers(o, pb + 4 * kk, b + kk * (16 * 128 / 16));
+    products_commit();
+  }
+  __device__ __forceinline__ void release(std::uint32_t bar) {
+    if (lane == 0) barrier_arrive(bar);
+  }
+  __device__ __forceinline__ void scores_done() {
+    pin(s);
+    release(POSENC_AT(k_empty, k.slot));
+    k.next();
+    k.slot = from_lane(
+        k.slot, 0);  // already the same in all lanes; now ptxas knows, and keeps descriptors in uniform registers
+  }
+  __device__ __forceinline__ void output_done() {
+    pin(o);
+    release(POSENC_AT(v_empty, v.slot));
+    v.next();
+    v.slot = from_lane(v.slot, 0);
+  }
+
+  // ALiBi as the softmax sees it: what this thread's first column adds, and element i's column from there, both
+  // relative to the block's first row; the row's own part is constant along the row and cancels.
+  __device__ __forceinline__ float left(const Rows& rows, int col0) const {
+    return kKind == kSlopeBias ? rows.slope2 * float(col0 + 2 * (lane & 3) - rows.block * kRowTile) : 0.0f;
+  }
+  __device__ __forceinline__ float add(const Rows& rows, int i, float start) const {
+    return kKind == kSlopeBias ? __builtin_fmaf(rows.slope2, float(8 * (i / 4) + i % 2), start) : start;
+  }
+
+  // Whether some score is so far above the maximum in use that it must be raised. The maximum only guards against
+  // overflow, so it may lag behind, and a bound will do: this thread's largest score with the tile's largest bias.
+  __device__ __forceinline__ bool outgrown(const Rows& rows, int col0) const {
+    float hi[2] = {s[0], s[2]};
+#pragma unroll
+    for (int i = 0; i < kKeyTile / 2; i += 2) hi[i / 2 % 2] = larger(hi[i / 2 % 2], larger(s[i], s[i + 1]));
+    const float start = left(rows, col0), most = larger(start, add(rows, kKeyTile / 2 - 1, start));
+    return any_lane(larger(__builtin_fmaf(hi[0], scale2, most - rows.m[0]),
+                           __builtin_fmaf(hi[1], scale2, most - rows.m[1])) > 32.0f);
+  }
+  // Raises the maxima to those of the scores; alpha is the factor for what was summed before.
+  __device__ __forceinline__ void raise(Rows& rows, int col0, float (&alpha)[2]) {
+    float hi[2] = {rows.m[0], rows.m[1]};
+    const float start = left(rows, col0);
+#pragma unroll
+    for (int i = 0; i < kKeyTile / 2; ++i)
+      hi[i / 2 % 2] = larger(hi[i / 2 % 2], __builtin_fmaf(s[i], scale2, add(rows, i, start)));
+#pragma unroll
+    for (int r = 0; r < 2; ++r) {
+      hi[r] = larger(hi[r], from_neighbour(hi[r], 1));
+      hi[r] = larger(hi[r], from_neighbour(hi[r], 2));
+      alpha[r] = power_of_two(rows.m[r] - hi[r]);
+      rows.m[r] = hi[r];
+      rows.l[r] *= alpha[r];
+    }
+  }
+  // Scores in s to probabilities exp2(scale2 s + bias - m).
+  __device__ __forceinline__ void exponentials(Rows& rows, int col0) {
+    const float start[2] = {left(rows, col0) - rows.m[0], left(rows, col0) - rows.m[1]};
+#pragma unroll
+    for (int i = 0; i < kKeyTile / 2; ++i) {
+      const int r = i / 2 % 2;
+      s[i] = power_of_two(__builtin_fmaf(s[i], scale2, add(rows, i, start[r])));
+      rows.l[r] += s[i];
+    }
+  }
+  __device__ __forceinline__ void first_softmax(Rows& rows) {
+    float alpha[2];
+    rows.m[0] = rows.m[1] = -__builtin_inff();
+    rows.l[0] = rows.l[1] = 0;
+    raise(rows, rows.block * kKeyTile, alpha);
+    exponentials(rows, rows.block * kKeyTile);
+  }
+  // Only when the wgmma that reads the old probabilities is done, or ptxas serializes all of them (C7513).
+  __device__ __forceinline__ void convert() {
+#pragma unroll
+    for (int i = 0; i < kKeyTile / 4; ++i) pb[i] = pack(s[2 * i], s[2 * i + 1]);
+  }
+
+  // One more tile of K: S = Q K_j and O += P V_{j+1} are issued together, the softmax of S runs beside P V.
+  template <bool kNear> __device__ __forceinline__ void step(Rows& rows, int col0) {
+    issue_scores(init_scores<false, kNear>(rows, col0));
+    issue_output();
+    products_wait<1>();
+    scores_done();
+    float alpha[2];
+    const bool grown = outgrown(rows, col0);
+    if (grown) raise(rows, col0, alpha);
+    exponentials(rows, col0);
+    products_wait<0>();
+    output_done();
+    convert();
+    if (grown) {
+#pragma unroll
+      for (int i = 0; i < kFeatures / 2; ++i) o[i] *= alpha[i / 2 % 2];
+    }
+  }
+
+  __device__ __forceinline__ void write(const Rows& rows) {
+#pragma unroll
+    for (int r = 0; r < 2; ++r) {
+      float l = rows.l[r];
+      l += from_neighbour(l, 1);
+      l += from_neighbour(l, 2);
+      const float inv = reciprocal(l);
+      const int row = rows.row + 8 * r;
+      if (row >= p.sequence) continue;
+      const int batch = rows.bh / p.heads, head = rows.bh - batch * p.heads;
+      std::uint16_t* to = static_cast<std::uint16_t*>(p.out) + batch * p.out_batch + head * p.out_head +
+                          row * p.out_token + 2 * (lane & 3);
+#pragma unroll
+      for (int n = 0; n < kFeatures / 8; ++n) {
+        *reinterpret_cast<std::uint32_t*>(to + 8 * n) = pack(o[4 * n + 2 * r] * inv, o[4 * n + 2 * r + 1] * inv);
+      }
+      if (p.logsumexp != nullptr && (lane & 3) == 0) {
+        float shift = 0;  // what was left out of the bias because it is constant along the row
+        if constexpr (kKind == kSlopeBias) shift = -rows.slope2 * kLn2 * float(row - rows.block * kRowTile);
+        if constexpr (kKind == kDistanceBias) shift = rows.far;
+        p.logsumexp[batch * p.lse_batch + head * p.lse_head + row * p.lse_token] =
+            (rows.m[r] + log_of_two(l)) * kLn2 + shift;
+      }
+    }
+  }
+  __device__ __forceinline__ void clear_output() {
+#pragma unroll
+    for (int i = 0; i < kFeatures / 2; ++i) o[i] = 0;
+  }
+
+  __device__ __forceinline__ void run() {
+    Rows rows;
+    if (!take(rows)) return;
+    issue_scores(init_scores<true, true>(rows, rows.block * kKeyTile));
+    products_wait<0>();
+    scores_done();
+    first_softmax(rows);
+    convert();
+    clear_output();
+    for (;;) {
+      int j = rows.block - 1;
+      if constexpr (kKind == kDistanceBias) {  // a tile is near while some pair in it is closer than tail
+        for (; j >= 0 && rows.block * kRowTile - (j * kKeyTile + kKeyTile - 1) < p.tail; --j)
+          step<true>(rows, j * kKeyTile);
+      }
+#pragma unroll 1
+      for (; j >= 0; --j) step<false>(rows, j * kKeyTile);
+      release(POSENC_AT(q_empty, q.slot));
+      q.next();
+
+      // The last P V of these rows runs together with the first Q K^T of the next.
+      Rows next;
+      if (!take(next)) break;
+      issue_scores(init_scores<true, true>(next, next.block * kKeyTile));
+      issue_output();
+      products_wait<1>();
+      scores_done();
+      first_softmax(next);
+      products_wait<0>();
+      output_done();
+      convert();
+      write(rows);
+      clear_output();
+      rows = next;
+    }
+    issue_output();
+    products_wait<0>();
+    output_done();
+    write(rows);
+  }
+};
+
+}  // namespace
+
+extern "C" __global__ void __launch_bounds__(384, 1)
+    attention_sm90(const __grid_constant__ TensorMap q_map, const __grid_constant__ TensorMap k_map,
+                   const __grid_constant__ TensorMap v_map, const __grid_constant__ ForwardParams p) {
+  constexpr int kKind = POSENC_BIAS, kFeatures = POSENC_FEATURES;
+  extern __shared__ std::uint8_t raw[];
+  const std::uint32_t base = (shared_address(raw) + 1023) & ~1023u;
+  // Moved by addition, so that it stays a shared pointer for the compiler.
+  auto& sm = *reinterpret_cast<Shared<kFeatures>*>(raw + (base - shared_address(raw)));
+  if (kernels::cuda::thread() == 0) {
+    constexpr int kWarps = 8;  // each warp that computes says when it is done with a buffer
+    for (int i = 0; i < 2; ++i) {
+      barrier_init(POSENC_AT(q_full, i), 1), barrier_init(POSENC_AT(q_empty, i), kWarps);
+    }
+    for (int i = 0; i < kStages; ++i) {
+      barrier_init(POSENC_AT(k_full, i), 1), barrier_init(POSENC_AT(k_empty, i), kWarps);
+      barrier_init(POSENC_AT(v_full, i), 1), barrier_init(POSENC_AT(v_empty, i), kWarps);
+    }
+    asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+  }
+  kernels::cuda::sync_block();
+  const int role = from_lane(static_cast<int>(kernels::cuda::thread() / 128), 0);
+  if (role == 0) {  // 128 · 40 + 256 · 232 registers: the whole file
+    asm volatile("setmaxnreg.dec.sync.aligned.u32 40;");
+    if (kernels::cuda::thread() == 0) produce<kKind>(sm, base, p, q_map, k_map, v_map);
+  } else {
+    asm volatile("setmaxnreg.inc.sync.aligned.u32 232;");
+    const int warp = from_lane(static_cast<int>(kernels::cuda::thread() / 32 & 3), 0);
+    Consumer<kKind, kFeatures> c{
+        sm, base, p, role - 1, warp, static_cast<int>(kernels::cuda::thread() & 31), p.scale * kLog2e};
+    c.run();
+  }
+}
+
+}  // namespace posenc::attend::cuda

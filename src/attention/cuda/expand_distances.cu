@@ -1,0 +1,29 @@
+// A bias by distance as attention_sm90 wants it, one block for each head: entry kKeyTile − 1 + d is (the bias at distance
+// d − the bias far away) / scale, −inf for d < 0 (keys that are not seen). The last entry is the bias far away.
+
+#include "attention/cuda/params.h"
+#include "kernels/cuda/elements.cuh"
+
+namespace posenc::attend::cuda {
+
+extern "C" __global__ void __launch_bounds__(128) expand_distances(const __grid_constant__ ExpandParams p) {
+  using namespace kernels::cuda;
+  const std::int64_t head = block();
+  const auto bias = [&](std::int64_t distance) {
+    const std::int64_t at = -distance - p.first, last = p.count - 1;
+    const std::int64_t row = p.entries[at < 0 ? 0 : at > last ? last : at];
+    return load(p.table.data, p.table.type, row * p.table.row_stride + head * p.table.column_stride);
+  };
+  float* const out = p.out + head * kTableSize;
+  const double far = bias(p.tail);
+  for (int i = static_cast<int>(thread()); i < kTableSize; i += static_cast<int>(threads())) {
+    const int distance = i - (kKeyTile - 1);
+    double over;
+    asm("div.rn.f64 %0, %1, %2;" : "=d"(over) : "d"(bias(distance < p.tail ? distance : p.tail) - far), "d"(p.scale));
+    out[i] = i == kTableSize - 1 ? static_cast<float>(far)
+             : distance < 0      ? -__builtin_inff()
+                                 : static_cast<float>(over);
+  }
+}
+
+}  // namespace posenc::attend::cuda

@@ -1,0 +1,292 @@
+#include "kernels/cuda/call.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+#include <mutex>
+#include <string>
+#include <unordered_map>
+
+#include "posenc/backend.h"
+#include "posenc/error.h"
+
+namespace posenc::kernels::cuda {
+namespace {
+
+static_assert(kTypeF32 == static_cast<int>(DataType::kF32) && kTypeF64 == static_cast<int>(DataType::kF64));
+static_assert(kTypeF16 == static_cast<int>(DataType::kF16) && kTypeBF16 == static_cast<int>(DataType::kBF16));
+
+// Two: for work on tensors of the GPU, which nobody waits for, and for copies of the host's, one call at a time.
+struct Faults {
+  Fault* slots = nullptr;
+  std::mutex copying;
+};
+Faults& faults() {
+  static Faults& all = *[] {
+    auto* made = new Faults;
+    void* memory = nullptr;
+    check(driver().cuMemHostAlloc(&memory, 2 * sizeof(Fault), kHostPortable | kHostMapped), "allocating host memory");
+    std::memset(memory, 0, 2 * sizeof(Fault));
+    made->slots = static_cast<Fault*>(memory);
+    return made;
+  }();
+  return all;
+}
+
+// Numbers of forms, by their bytes. Kept, because work in flight reads them; past the limit all is waited for, and
+// they go.
+struct Kept {
+  Context context;
+  std::string bytes;
+  Address device;
+};
+struct Store {
+  std::mutex lock;
+  std::unordered_multimap<std::uint64_t, Kept> copies;
+  std::size_t total = 0;
+};
+
+// Four sums side by side, because each product waits for the one before.
+std::uint64_t hash_of(std::string_view bytes) {
+  std::uint64_t sums[4] = {1, 2, 3, 4};
+  std::size_t at = 0;
+  for (; at + 32 <= bytes.size(); at += 32) {
+    for (std::size_t n = 0; n < 4; ++n) {
+      std::uint64_t word = 0;
+      std::memcpy(&word, bytes.data() + at + 8 * n, 8);
+      sums[n] = (sums[n] ^ word) * 0x9E3779B97F4A7C15ull;
+      sums[n] ^= sums[n] >> 29;
+    }
+  }
+  std::uint64_t hash = bytes.size();
+  for (const std::uint64_t sum : sums) hash = (hash ^ sum) * 0x9E3779B97F4A7C15ull;
+  for (; at < bytes.size(); ++at) hash = (hash ^ static_cast<unsigned char>(bytes[at])) * 0x100000001B3ull;
+  return hash;
+}
+
+constexpr std::size_t kStoreLimit = std::size_t{256} << 20;
+Store& store() {
+  static Store& all = *new Store;
+  return all;
+}
+
+std::atomic<std::uint64_t> store_generation = 0;
+
+void trim_store(Context context) {
+  Store& all = store();
+  const std::lock_guard<std::mutex> hold(all.lock);
+  if (all.total <= kStoreLimit) return;
+  ++store_generation;
+  check(driver().cuCtxSynchronize(), "waiting");
+  for (auto it = all.copies.begin(); it != all.copies.end();) {
+    if (it->second.context != context) {
+      ++it;
+      continue;
+    }
+    check(driver().cuMemFree_v2(it->second.device), "freeing memory");
+    it = all.copies.erase(it);
+  }
+  all.total = 0;
+}
+
+template <class Void> TokenParams token_params(const TokenTensor<Void>& x, void* data) {
+  TokenParams p{};
+  p.data = data;
+  p.type = static_cast<std::int32_t>(x.type);
+  p.lead_rank = x.lead_shape.rank;
+  for (int axis = 0; axis < x.lead_shape.rank; ++axis) {
+    p.lead_shape[axis] = x.lead_shape[axis];
+    p.lead_strides[axis] = x.lead_strides[axis];
+  }
+  p.batch = x.batch, p.sequence = x.sequence, p.width = x.width;
+  p.token_stride = x.token_stride, p.column_stride = x.column_stride;
+  return p;
+}
+template <class Void> HeadParams head_params(const HeadTensor<Void>& x, void* data) {
+  return {data, static_cast<std::int32_t>(x.type), x.batch_stride, x.head_stride, x.token_stride, x.feature_stride};
+}
+
+struct ShapeAndStrides {
+  Extents shape, strides;
+};
+template <class Void> ShapeAndStrides extents_of(const TokenTensor<Void>& x) {
+  ShapeAndStrides all{x.lead_shape, x.lead_strides};
+  all.shape.push_back(x.sequence), all.strides.push_back(x.token_stride);
+  all.shape.push_back(x.width), all.strides.push_back(x.column_stride);
+  return all;
+}
+template <class Void> ShapeAndStrides extents_of(const HeadTensor<Void>& x) {
+  return {{x.batch, x.heads, x.sequence, x.features},
+          {x.batch_stride, x.head_stride, x.token_stride, x.feature_stride}};
+}
+
+}  // namespace
+
+Call::Call(const Site& site) : site_(site) {
+  context_ = ensure_context();
+  trim_store(context_);
+  Faults& all = faults();
+  if (site_.device == Device::kHost) all.copying.lock();
+}
+
+Call::~Call() {
+  const Driver& d = driver();
+  for (const Copy& copy : copies_) d.cuMemFree_v2(copy.device);
+  for (const Address address : borrowed_) d.cuMemFreeAsync(address, static_cast<Stream>(site_.stream));
+  if (site_.device == Device::kHost) faults().copying.unlock();
+}
+
+Fault* Call::fault() const { return faults().slots + (site_.device == Device::kHost ? 1 : 0); }
+
+void* Call::place(const void* data, const Extents& shape, const Extents& strides, DataType type, bool written) {
+  if (site_.device != Device::kHost) return const_cast<void*>(data);
+  std::int64_t low = 0, high = 0;
+  for (int axis = 0; axis < shape.rank; ++axis) {
+    if (shape[axis] == 0) return nullptr;
+    const std::int64_t reach = (shape[axis] - 1) * strides[axis];
+    (reach < 0 ? low : high) += reach;
+  }
+  const std::int64_t element = size_of(type);
+  char* const first = static_cast<char*>(const_cast<void*>(data)) + low * element;
+  const auto size = static_cast<std::size_t>((high - low + 1) * element);
+  for (Copy& copy : copies_) {
+    if (copy.host != first || copy.size != size) continue;
+    copy.written = copy.written || written;
+    return reinterpret_cast<char*>(copy.device) - low * element;
+  }
+  Address device = 0;
+  check(driver().cuMemAlloc_v2(&device, size), fmt::format("allocating {} bytes", size));
+  copies_.push_back({first, size, device, written});
+  // What lies between the elements comes back as it went.
+  check(driver().cuMemcpyHtoD_v2(device, first, size), "copying to the GPU");
+  return reinterpret_cast<char*>(device) - low * element;
+}
+
+const void* Call::bytes(const void* data, std::size_t size) {
+  if (size == 0) return nullptr;
+  const std::string_view key(static_cast<const char*>(data), size);
+  const Context context = context_;
+  Store& all = store();
+  const std::lock_guard<std::mutex> hold(all.lock);
+  const std::uint64_t hash = hash_of(key);
+  const auto [begin, end] = all.copies.equal_range(hash);
+  for (auto it = begin; it != end; ++it) {
+    if (it->second.context == context && it->second.bytes == key) {
+      return reinterpret_cast<const void*>(it->second.device);
+    }
+  }
+  Address device = 0;
+  check(driver().cuMemAlloc_v2(&device, size), fmt::format("allocating {} bytes", size));
+  check(driver().cuMemcpyHtoD_v2(device, data, size), "copying to the GPU");
+  all.copies.emplace(hash, Kept{context, std::string(key), device});
+  all.total += size;
+  return reinterpret_cast<const void*>(device);
+}
+
+TokenParams Call::tokens(const TokenTensor<void>& x) {
+  const auto all = extents_of(x);
+  return token_params(x, place(x.data, all.shape, all.strides, x.type, true));
+}
+TokenParams Call::tokens(const TokenTensor<const void>& x) {
+  const auto all = extents_of(x);
+  return token_params(x, place(x.data, all.shape, all.strides, x.type, false));
+}
+HeadParams Call::heads(const HeadTensor<void>& x) {
+  const auto all = extents_of(x);
+  return head_params(x, place(x.data, all.shape, all.strides, x.type, true));
+}
+HeadParams Call::heads(const HeadTensor<const void>& x) {
+  const auto all = extents_of(x);
+  return head_params(x, place(x.data, all.shape, all.strides, x.type, false));
+}
+
+TableParams Call::table(const ConstTensorView& view) {
+  if (view.data == nullptr) return {};
+  const int rank = view.shape.rank;
+  return {place(view.data, view.shape, view.strides, view.type, false), static_cast<std::int32_t>(view.type),
+          rank > 2 ? view.strides[0] : 0, view.strides[rank - 2], view.strides[rank - 1]};
+}
+
+void* Call::borrow(std::size_t size) {
+  Address device = 0;
+  check(driver().cuMemAllocAsync(&device, size, static_cast<Stream>(site_.stream)),
+        fmt::format("allocating {} bytes", size));
+  borrowed_.push_back(device);
+  return reinterpret_cast<void*>(device);
+}
+
+PositionParams Call::positions(const TokenPositions& p) {
+  PositionParams params{p.first, nullptr, p.batch_stride, p.axis_stride, p.limit};
+  if (p.ids == nullptr) return params;
+  if (p.on_device) {
+    params.ids = p.ids;
+  } else if (site_.device == Device::kHost) {
+    params.ids = static_cast<const std::int64_t*>(place(p.ids, {p.count}, {1}, DataType::kI64, false));
+  } else {
+    const auto size = static_cast<std::size_t>(p.count) * sizeof(std::int64_t);
+    void* const copy = borrow(size);
+    check(driver().cuMemcpyHtoDAsync_v2(reinterpret_cast<Address>(copy), p.ids, size,
+                                        static_cast<Stream>(site_.stream)),
+          "copying position ids");
+    params.ids = static_cast<const std::int64_t*>(copy);
+  }
+  return params;
+}
+
+WaveParams Call::waves(std::span<const Frequency> frequencies, std::span<const std::uint8_t> axes,
+                       const Float32Angles& angles, double scale) {
+  static_assert(sizeof(Frequency) == sizeof(FrequencyWords) && sizeof(BlendParams) == sizeof(Float32Angles::Blend));
+  WaveParams p{};
+  p.frequencies = reinterpret_cast<const FrequencyWords*>(numbers(frequencies));
+  const bool first_drives_all = std::all_of(axes.begin(), axes.end(), [](std::uint8_t axis) { return axis == 0; });
+  p.axes = first_drives_all ? nullptr : numbers(axes);
+  p.factors = numbers(std::span<const float>(angles.factors));
+  p.blends = reinterpret_cast<const BlendParams*>(numbers(std::span<const Float32Angles::Blend>(angles.blends)));
+  p.chain = angles.chain;
+  p.scale = scale;
+  return p;
+}
+
+Outcome Call::finish() {
+  if (site_.device != Device::kHost) return {};
+  check(driver().cuStreamSynchronize(nullptr), "running a kernel");
+  for (const Copy& copy : copies_) {
+    if (copy.written) check(driver().cuMemcpyDtoH_v2(copy.host, copy.device, copy.size), "copying from the GPU");
+  }
+  const Fault found = *fault();
+  *fault() = {};
+  if (found.kind == Fault::kUndecided) return {false, found.position, found.column};
+  return {};
+}
+
+std::uint64_t Call::generation() const { return store_generation; }
+
+LaunchShape spread(std::int64_t work, unsigned threads) {
+  constexpr std::int64_t kMostBlocks = 1 << 16;
+  return {std::clamp<std::int64_t>((work + threads - 1) / threads, 1, kMostBlocks), threads, 0};
+}
+
+}  // namespace posenc::kernels::cuda
+
+namespace posenc {
+
+void synchronize(const Run& run) {
+  using namespace kernels::cuda;
+  if (find_driver() == nullptr) return;
+  ensure_context();
+  check(driver().cuStreamSynchronize(static_cast<Stream>(run.stream)), "waiting for a stream");
+  Fault& slot = faults().slots[0];
+  const Fault found = slot;
+  slot = {};
+  if (found.kind == Fault::kPosition) {
+    raise(fmt::format("cuda: position id {} is out of range; it was taken as 0", found.position));
+  }
+  if (found.kind == Fault::kUndecided) {
+    raise(fmt::format("cuda: the rounding of column or pair {} at position {} cannot be decided with 128 bits",
+                      found.column, found.position));
+  }
+}
+
+}  // namespace posenc

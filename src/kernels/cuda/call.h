@@ -1,0 +1,66 @@
+#pragma once
+
+// One call of a verb on the GPU: its tensors, tables and numbers as kernels want them. Tensors that are on the GPU
+// are used where they are. Those on the host are copied there and, where they are written, back by finish().
+
+#include <span>
+#include <vector>
+
+#include "kernels/cuda/module.h"
+#include "kernels/cuda/params.h"
+#include "kernels/job.h"
+
+namespace posenc::kernels::cuda {
+
+class Call {
+ public:
+  explicit Call(const Site& site);
+  ~Call();
+  Call(const Call&) = delete;
+  Call& operator=(const Call&) = delete;
+
+  TokenParams tokens(const TokenTensor<void>& x);
+  TokenParams tokens(const TokenTensor<const void>& x);
+  HeadParams heads(const HeadTensor<void>& x);
+  HeadParams heads(const HeadTensor<const void>& x);
+  /// [rows, columns] or [batch, rows, columns].
+  TableParams table(const ConstTensorView& view);
+  PositionParams positions(const TokenPositions& positions);
+  WaveParams waves(std::span<const Frequency> frequencies, std::span<const std::uint8_t> axes,
+                   const Float32Angles& angles, double scale);
+  /// A copy of numbers that belong to the form; null for none. It is kept for the next call with the same ones.
+  template <class T> const T* numbers(std::span<const T> values) {
+    return static_cast<const T*>(bytes(values.data(), values.size_bytes()));
+  }
+  /// Memory of the GPU for the length of the call, ordered on the stream. For tensors on the GPU alone.
+  void* borrow(std::size_t size);
+  Context context() const { return context_; }
+  /// Changes when the kept copies go.
+  std::uint64_t generation() const;
+  Fault* fault() const;
+  void* stream() const { return site_.stream; }
+
+  /// Where tensors are on the host: waits, copies back what was written, and says what kernels found. Elsewhere the
+  /// work is only ordered, and synchronize says it.
+  Outcome finish();
+
+ private:
+  struct Copy {
+    char* host;
+    std::size_t size;
+    Address device;
+    bool written;
+  };
+  void* place(const void* data, const Extents& shape, const Extents& strides, DataType type, bool written);
+  const void* bytes(const void* data, std::size_t size);
+
+  Site site_;
+  Context context_ = nullptr;
+  std::vector<Copy> copies_;
+  std::vector<Address> borrowed_;  // for the length of the call, ordered on the stream
+};
+
+/// As many blocks as keep the GPU busy with so many threads of work, each of which takes several in turn.
+LaunchShape spread(std::int64_t work, unsigned threads = 256);
+
+}  // namespace posenc::kernels::cuda

@@ -1,0 +1,99 @@
+#include "kernels/cuda/module.h"
+
+#include <fmt/format.h>
+
+#include <map>
+#include <mutex>
+#include <utility>
+
+#include "posenc/error.h"
+
+namespace posenc::kernels::cuda {
+namespace {
+
+struct Loaded {
+  std::mutex lock;
+  std::map<std::pair<Context, std::string_view>, Function> functions;
+};
+// Never destroyed: the driver may be gone by the time that statics are.
+Loaded& loaded() {
+  static Loaded& all = *new Loaded;
+  return all;
+}
+
+// 0 where the module was taken; what the assembler said is in `log`.
+Result load(const PtxModule& module, bool verbose, Module& out, std::string& log) {
+  std::string info(std::size_t{1} << 14, '\0'), error(std::size_t{1} << 14, '\0');
+  const auto number = [](std::size_t value) { return reinterpret_cast<void*>(value); };
+  int options[] = {kJitInfoLog, kJitInfoLogBytes, kJitErrorLog, kJitErrorLogBytes, kJitVerbose};
+  void* values[] = {info.data(), number(info.size()), error.data(), number(error.size()),
+                    number(verbose ? std::size_t{1} : std::size_t{0})};
+  const Result result = driver().cuModuleLoadDataEx(&out, module.text, std::size(options), options, values);
+  log = result == 0 ? info.c_str() : error.c_str();
+  return result;
+}
+
+const PtxModule& module_named(std::string_view name) {
+  for (const PtxModule& module : ptx_modules()) {
+    if (module.name == name) return module;
+  }
+  raise(fmt::format("cuda: this build has no kernel {}", name));
+}
+
+}  // namespace
+
+Context ensure_context() {
+  const Driver& d = driver();
+  Context current = nullptr;
+  check(d.cuCtxGetCurrent(&current), "asking for the context");
+  if (current != nullptr) return current;
+  check(d.cuDevicePrimaryCtxRetain(&current, 0), "making a context");
+  check(d.cuCtxSetCurrent(current), "setting the context");
+  return current;
+}
+
+Function kernel(std::string_view name) {
+  const Context context = ensure_context();
+  Loaded& all = loaded();
+  const std::lock_guard<std::mutex> hold(all.lock);
+  if (const auto found = all.functions.find({context, name}); found != all.functions.end()) return found->second;
+  const PtxModule& wanted = module_named(name);
+  Module module = nullptr;
+  std::string log;
+  if (load(wanted, false, module, log) != 0) {
+    raise(fmt::format("cuda: the driver does not take the kernel {}: {}", name, log));
+  }
+  Function function = nullptr;
+  check(driver().cuModuleGetFunction(&function, module, std::string(wanted.kernel).c_str()), name);
+  all.functions.emplace(std::pair(context, wanted.name), function);
+  return function;
+}
+
+Function kernel(std::string_view name, KernelSlot& slot) {
+  const Context context = ensure_context();
+  const KernelSlot::Found* first = slot.first.load(std::memory_order_acquire);
+  if (first != nullptr && first->context == context) return first->function;
+  const Function function = kernel(name);
+  if (first == nullptr) {
+    auto* const mine = new KernelSlot::Found{context, function};  // kept as long as the process
+    if (!slot.first.compare_exchange_strong(first, mine)) delete mine;
+  }
+  return function;
+}
+
+std::string assembler_log(const PtxModule& wanted) {
+  ensure_context();
+  Module module = nullptr;
+  std::string log;
+  const Result result = load(wanted, true, module, log);
+  return result == 0 ? log : "refused: " + log;
+}
+
+void launch(Function function, const LaunchShape& shape, void* stream, void** parameters) {
+  if (shape.blocks > 0x7FFFFFFF) raise("cuda: the tensors are too large for one launch");
+  check(driver().cuLaunchKernel(function, static_cast<unsigned>(shape.blocks), 1, 1, shape.threads, 1, 1,
+                                shape.shared_bytes, static_cast<Stream>(stream), parameters, nullptr),
+        "launching a kernel");
+}
+
+}  // namespace posenc::kernels::cuda

@@ -1,0 +1,170 @@
+#pragma once
+
+// What the host hands to kernels: plain values, the same for both compilers. Pointers are those of device memory.
+
+#include <cstdint>
+
+namespace posenc::kernels::cuda {
+
+/// Division by a number that the host knows: n / divisor = n · multiplier >> (31 + shift) for n below 2^31, because
+/// multiplier / 2^(31 + shift) exceeds 1 / divisor by less than 2^-31 / divisor.
+struct Divisor {
+  std::uint32_t divisor, multiplier, shift;
+};
+constexpr Divisor divisor_of(std::int64_t divisor) {
+  std::uint32_t shift = 0;
+  while ((std::int64_t{1} << shift) < divisor) ++shift;
+  const std::uint64_t most = (std::uint64_t{1} << (31 + shift)) + static_cast<std::uint64_t>(divisor) - 1;
+  return {static_cast<std::uint32_t>(divisor), static_cast<std::uint32_t>(most / static_cast<std::uint64_t>(divisor)),
+          shift};
+}
+
+/// DataType's numbers, which kernels switch by.
+enum Type : std::int32_t { kTypeF32, kTypeF64, kTypeF16, kTypeBF16 };
+
+/// What kernels find out too late to refuse: it lies in memory that host and device share, and is read after a wait.
+struct Fault {
+  enum Kind : std::uint32_t { kNone, kUndecided, kPosition };
+  std::uint32_t kind;
+  std::int64_t position, column;
+};
+
+/// TokenPositions. `checked`: the host has seen them; otherwise kernels refuse what is out of range.
+struct PositionParams {
+  std::int64_t first;
+  const std::int64_t* ids;  // null: consecutive
+  std::int64_t batch_stride, axis_stride;
+  std::int64_t limit;  // positions from here on are a fault
+};
+
+struct FrequencyWords {
+  std::uint64_t words[4];
+};
+struct BlendParams {
+  float divisor, scale, kept;
+};
+
+/// Waves, as in forms.h.
+struct WaveParams {
+  const FrequencyWords* frequencies;  // one for each wave
+  const std::uint8_t* axes;           // null: the first axis drives all
+  const float* factors;               // of float32 angles; null: exact
+  const BlendParams* blends;          // null: none
+  std::int64_t chain;
+  double scale;
+};
+
+/// A table of rows: Rows, RotationTable.
+struct TableParams {
+  const void* data;
+  std::int32_t type;
+  std::int64_t batch_stride, row_stride, column_stride;  // in elements
+};
+
+/// TokenTensor.
+struct TokenParams {
+  void* data;
+  std::int32_t type, lead_rank;
+  std::int64_t lead_shape[6], lead_strides[6];
+  std::int64_t batch, sequence, width, token_stride, column_stride;
+};
+
+enum AddSource : std::int32_t { kFromWaves, kFromRows, kFromLines };
+
+/// out = vectors, or x + vectors.
+struct AddParams {
+  TokenParams out, x;  // x.data null: the vectors alone
+  PositionParams positions;
+  std::int32_t source;
+  WaveParams waves;
+  const std::uint32_t* columns;  // wave · 4 + quarter
+  TableParams rows;
+  std::int64_t offset;  // of rows
+  const double *start, *step;
+  // For the kernel of whole vectors: sequences that share one vector, blocks for each line, lines of a group.
+  std::int32_t together;
+  Divisor across, by_sequence;
+  std::uint32_t quarters[2];  // of the two columns of every wave, where they lie side by side
+  Fault* fault;
+};
+
+/// From one row to the next: the wave's own step, its sine with the sign by which the first column turns into the second.
+struct StepParams {
+  double cosine, sine;
+};
+/// A table of float32 waves at consecutive positions, two columns for each wave.
+struct TableRowsParams {
+  float* out;
+  std::int64_t batch, batch_stride, token_stride, sequence;
+  std::int64_t first;
+  WaveParams waves;
+  std::int64_t wave_count;
+  std::uint32_t quarters[2];
+  const StepParams* steps;
+  Divisor across;
+  Fault* fault;
+};
+
+struct AddBackwardParams {
+  TokenParams table, gradient;
+  PositionParams positions;
+  std::int64_t offset;
+  Fault* fault;
+};
+
+/// HeadTensor.
+struct HeadParams {
+  void* data;
+  std::int32_t type;
+  std::int64_t batch_stride, head_stride, token_stride, feature_stride;
+};
+
+struct RotatePart {
+  HeadParams out, x;
+  std::int64_t heads, features, first;
+  std::int32_t keys;
+  // For the kernel of whole vectors: teams for each token, and strides of x and out that fit 32 bits.
+  Divisor across;
+  std::int32_t x_strides[3], out_strides[3];  // batch, head, token
+};
+struct RotateParams {
+  RotatePart parts[2];
+  std::int32_t count;
+  std::int64_t batch, sequence;
+  PositionParams positions;
+  WaveParams waves;
+  TableParams cosines, sines;  // data null: waves
+  std::int32_t by_token;       // the table has a row for each token
+  std::int32_t sign;
+  float late_magnitude;
+  const double* rates;  // of growth; null: none
+  double magnitude;
+  std::int64_t centre;
+  std::int64_t pairs, in_block;
+  std::int64_t read_step, read_apart, write_step, write_apart;
+  std::int32_t table_type, arithmetic_type;
+  std::int32_t moves;  // pairs are not written where they are read
+  std::int32_t chunk;  // pairs that are made at a time
+  // For the kernel of whole vectors: a head is `lanes` lanes wide, `step` heads lie side by side in a warp.
+  std::uint32_t lanes, step, lane_reciprocal;
+  Divisor by_sequence;
+  std::int32_t in_place;
+  Fault* fault;
+};
+
+struct BiasParams {
+  HeadParams out;
+  std::int64_t batch, heads, queries, keys;
+  PositionParams query_positions, key_positions;
+  std::int32_t kind;  // 0 slopes, 1 table, 2 ratios
+  const double* slopes;
+  TableParams table;
+  std::int32_t axes;
+  std::int64_t map_first[8], map_size[8];
+  const std::int64_t* map_entries[8];
+  const double *logs, *hidden_weights, *hidden_biases, *output_weights, *output_biases;
+  std::int64_t width;
+  double least, epsilon;
+};
+
+}  // namespace posenc::kernels::cuda

@@ -1,0 +1,166 @@
+// rotate: which kernel fits, and its parameters.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string_view>
+
+#include "kernels/cuda/call.h"
+#include "kernels/rotation_element.h"
+#include "posenc/error.h"
+
+namespace posenc::kernels::cuda {
+
+Outcome rotate(const RotateJob& job);
+
+namespace {
+
+constexpr std::int64_t kSharedBytes = 48 * 1024;
+constexpr std::int64_t kHeadsOfALane = 2, kWarps = 2;  // of rotate_vectors.cu
+
+bool has_whole_vectors(const HeadParams& x, std::int64_t first) {
+  const std::int64_t size = size_of(static_cast<DataType>(x.type));
+  const auto whole = [&](std::int64_t elements) { return elements * size % 16 == 0; };
+  return reinterpret_cast<std::uintptr_t>(x.data) % 16 == 0 && x.feature_stride == 1 && whole(first) &&
+         whole(x.batch_stride) && whole(x.head_stride) && whole(x.token_stride);
+}
+
+bool narrow_strides(const HeadParams& x, std::int32_t* to) {
+  const std::int64_t strides[3] = {x.batch_stride, x.head_stride, x.token_stride};
+  for (int n = 0; n < 3; ++n) {
+    to[n] = static_cast<std::int32_t>(strides[n]);
+    if (to[n] != strides[n]) return false;
+  }
+  return true;
+}
+
+/// The quick rotation of whole vectors, where it fits.
+bool rotate_vectors(const Call& call, const RotateJob& job, RotateParams& p) {
+  const Rotation& form = *job.form;
+  const DataType type = job.parts[0].x.type;
+  const bool interleaved = form.layout == PairLayout::kInterleaved;
+  if (type == DataType::kF64 || (form.layout != PairLayout::kHalves && !interleaved) || form.blocks != 1)
+    return false;
+  if (p.rates != nullptr || p.arithmetic_type != kTypeF32 || p.table_type != kTypeF32) return false;
+  const std::int64_t of_vector = 16 / size_of(type);
+  const std::int64_t lanes = p.pairs / of_vector, tokens = p.batch * p.sequence;
+  if (p.pairs % of_vector != 0 || lanes < 1 || lanes > 32) return false;
+  const std::int64_t step = 32 / lanes, together = step * kHeadsOfALane;
+  std::int64_t teams = 0;
+  p.in_place = 1;
+  for (int n = 0; n < job.count; ++n) {
+    RotatePart& part = p.parts[n];
+    const RotateJob::Part& from = job.parts[static_cast<std::size_t>(n)];
+    if (from.x.type != type || from.out.type != type) return false;
+    if (!has_whole_vectors(part.x, part.first) || !has_whole_vectors(part.out, part.first)) return false;
+    if (part.x.data != part.out.data && part.features != 2 * p.pairs) return false;
+    if (!narrow_strides(part.x, part.x_strides) || !narrow_strides(part.out, part.out_strides)) return false;
+    p.in_place = p.in_place != 0 && part.x.data == part.out.data ? 1 : 0;
+    const std::int64_t across = (part.heads + together - 1) / together;
+    part.across = divisor_of(across);
+    teams += tokens * across;
+  }
+  if (teams > 0x7FFFFFFF || p.sequence > 0x7FFFFFFF) return false;
+  p.by_sequence = divisor_of(p.sequence);
+  p.lanes = static_cast<std::uint32_t>(lanes);
+  p.step = static_cast<std::uint32_t>(step);
+  p.lane_reciprocal = static_cast<std::uint32_t>(65536 / lanes + 1);  // exact for lane < 32
+  static KernelSlot slots[4][2][3];
+  const bool is_exact = p.waves.factors == nullptr && p.waves.axes == nullptr && p.late_magnitude == 1.0f;
+  const std::size_t source = p.cosines.data != nullptr ? 1 : is_exact ? 0 : 2;
+  constexpr std::string_view kNames[4][2][3] = {
+      {{"rotate_vectors_f32_halves_exact", "rotate_vectors_f32_halves_table", "rotate_vectors_f32_halves_waves"},
+       {"rotate_vectors_f32_interleaved_exact", "rotate_vectors_f32_interleaved_table",
+        "rotate_vectors_f32_interleaved_waves"}},
+      {},
+      {{"rotate_vectors_f16_halves_exact", "rotate_vectors_f16_halves_table", "rotate_vectors_f16_halves_waves"},
+       {"rotate_vectors_f16_interleaved_exact", "rotate_vectors_f16_interleaved_table",
+        "rotate_vectors_f16_interleaved_waves"}},
+      {{"rotate_vectors_bf16_halves_exact", "rotate_vectors_bf16_halves_table", "rotate_vectors_bf16_halves_waves"},
+       {"rotate_vectors_bf16_interleaved_exact", "rotate_vectors_bf16_interleaved_table",
+        "rotate_vectors_bf16_interleaved_waves"}}};
+  const auto number = static_cast<std::size_t>(type), layout = static_cast<std::size_t>(interleaved ? 1 : 0);
+  launch(kNames[number][layout][source], slots[number][layout][source],
+         {(teams + kWarps - 1) / kWarps, 32 * kWarps, static_cast<unsigned>(kWarps * 2 * p.pairs * sizeof(float))},
+         call.stream(), p);
+  return true;
+}
+
+void rotate_any(const Call& call, RotateParams& p) {
+  const bool wide = p.arithmetic_type == kTypeF64;
+  const std::int64_t size = wide ? 8 : 4;  // of a cosine
+  p.moves = p.read_step != p.write_step || p.read_apart != p.write_apart ? 1 : 0;
+  p.chunk = static_cast<std::int32_t>(std::min<std::int64_t>(p.pairs, p.moves != 0 ? p.pairs : 1024));
+  const std::int64_t bytes = p.chunk * 2 * size + (p.moves != 0 ? 2 * p.pairs * size : 0);
+  if (bytes > kSharedBytes) {
+    raise(fmt::format("rotate: on cuda, at most {} pairs may change their layout, but there are {}",
+                      kSharedBytes / (4 * size), p.pairs));
+  }
+  launch(wide ? "rotate_any_f64" : "rotate_any_f32",
+         {p.batch * p.sequence * p.count, 128, static_cast<unsigned>(bytes)}, call.stream(), p);
+}
+
+}  // namespace
+
+Outcome rotate(const RotateJob& job) {
+  const Rotation& form = *job.form;
+  Call call(job.site);
+  RotateParams p{};
+  p.count = job.count;
+  p.batch = job.parts[0].x.batch;
+  p.sequence = job.parts[0].x.sequence;
+  for (int n = 0; n < job.count; ++n) {
+    const RotateJob::Part& part = job.parts[static_cast<std::size_t>(n)];
+    p.parts[n] = {call.heads(part.out),
+                  call.heads(part.x),
+                  part.x.heads,
+                  part.x.features,
+                  part.first,
+                  part.keys ? 1 : 0,
+                  {},
+                  {},
+                  {}};
+  }
+  p.positions = call.positions(job.positions);
+  p.cosines = call.table(form.table.cosines);
+  p.sines = call.table(form.table.sines);
+  p.by_token = form.table.cosines.shape.rank == 3 ? 1 : 0;
+  p.waves = call.waves(form.frequencies, form.axes, form.float32_angles,
+                       form.float32_angles.factors.empty() ? form.magnitude : 1.0);
+  p.sign = form.sign;
+  p.late_magnitude = late_magnitude(form);
+  p.rates = call.numbers(std::span<const double>(form.growth.rates));
+  p.magnitude = form.magnitude;
+  p.centre = form.growth.centre;
+  p.pairs = pairs_of(form);
+  p.in_block = p.pairs / form.blocks;
+  const PairPlacement places = placement_of(form.layout, p.in_block);
+  p.read_step = places.read.step, p.read_apart = places.read.apart;
+  p.write_step = places.write.step, p.write_apart = places.write.apart;
+  p.fault = call.fault();
+  // Queries and keys may be of two types, and then of two precisions: each on its own.
+  const auto run = [&](RotateParams& some, DataType type) {
+    const DataType arithmetic = arithmetic_type(form, type);
+    some.arithmetic_type = static_cast<std::int32_t>(arithmetic);
+    some.table_type =
+        static_cast<std::int32_t>(table_type(form, arithmetic == DataType::kF64 ? DataType::kF64 : DataType::kF32));
+    if (!rotate_vectors(call, job, some)) rotate_any(call, some);
+  };
+  if (job.count == 2 && arithmetic_type(form, job.parts[0].x.type) != arithmetic_type(form, job.parts[1].x.type)) {
+    for (int n = 0; n < 2; ++n) {
+      RotateParams one = p;
+      one.count = 1;
+      one.parts[0] = p.parts[n];
+      const DataType arithmetic = arithmetic_type(form, job.parts[static_cast<std::size_t>(n)].x.type);
+      one.arithmetic_type = static_cast<std::int32_t>(arithmetic);
+      one.table_type =
+          static_cast<std::int32_t>(table_type(form, arithmetic == DataType::kF64 ? DataType::kF64 : DataType::kF32));
+      rotate_any(call, one);
+    }
+  } else {
+    run(p, job.parts[0].x.type);
+  }
+  return call.finish();
+}
+
+}  // namespace posenc::kernels::cuda

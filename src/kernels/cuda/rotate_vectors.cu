@@ -1,0 +1,160 @@
+// rotate where heads are whole vectors of 16 bytes: a warp owns a few heads of one token, in queries or in keys (2
+// KiB in a row where heads lie side by side). Each lane loads two vectors of a head, one from either half, in both
+// layouts. All loads are under way while the warp makes the cosines and sines, which pass through shared memory once.
+// Small blocks without a block's barrier keep the memory busiest.
+// POSENC_ELEMENT is the type, POSENC_INTERLEAVED the layout. POSENC_SOURCE 0 makes waves of exact angles and one axis, 1
+// reads a table, 2 makes any waves.
+
+#include "kernels/cuda/rotations.cuh"
+#include "kernels/cuda/vectors.cuh"
+
+namespace posenc::kernels::cuda {
+namespace {
+
+using T = POSENC_ELEMENT;
+constexpr int kCount = Vector<T>::kCount;
+constexpr int kHeads = 2;  // of a lane
+constexpr int kWarps = 2;  // of a block
+
+extern __shared__ Float4 scratch[];
+
+// Half a vector's worth of numbers: 4 or 2 of them, aligned.
+__device__ __forceinline__ void read_run(const float* from, float* to) {
+  if constexpr (kCount == 8) {
+    const Float4 four = *reinterpret_cast<const Float4*>(from);
+    to[0] = four.x, to[1] = four.y, to[2] = four.z, to[3] = four.w;
+  } else {
+    const Float2 two = *reinterpret_cast<const Float2*>(from);
+    to[0] = two.x, to[1] = two.y;
+  }
+}
+
+__device__ __forceinline__ void rotate_pair(float& a, float& b, float cosine, float sine) {
+  const float ac = a * cosine, bs = b * sine, bc = b * cosine, as = a * sine;
+  a = ac - bs;
+  b = bc + as;
+}
+
+// a and b are whole vectors of one head; c and s its pairs, the first half of them in a where pairs lie side by side.
+__device__ __forceinline__ void rotate(float* a, float* b, const float* c, const float* s) {
+#pragma unroll
+  for (int i = 0; i < kCount; ++i) {
+    if constexpr (POSENC_INTERLEAVED) {
+      if (i < kCount / 2) {
+        rotate_pair(a[2 * i], a[2 * i + 1], c[i], s[i]);
+      } else {
+        rotate_pair(b[2 * i - kCount], b[2 * i - kCount + 1], c[i], s[i]);
+      }
+    } else {
+      rotate_pair(a[i], b[i], c[i], s[i]);
+    }
+  }
+}
+
+}  // namespace
+
+extern "C" __global__ void __launch_bounds__(32 * kWarps) rotate_vectors(const __grid_constant__ RotateParams p) {
+  const unsigned lane = thread() % 32, warp = thread() / 32;
+  const auto tokens = static_cast<std::uint32_t>(p.batch * p.sequence);
+  std::uint32_t team = block() * kWarps + warp;
+  const bool second = team >= tokens * p.parts[0].across.divisor;
+  if (second) team -= tokens * p.parts[0].across.divisor;
+  const RotatePart& part = p.parts[second ? 1 : 0];
+  const Quotient place = divide(team, part.across);
+  const std::uint32_t token = place.whole;
+  if (token >= tokens || (second && p.count < 2)) return;
+  const Quotient of_batch = divide(token, p.by_sequence);
+  const std::uint32_t b = of_batch.whole, t = of_batch.rest;
+
+  // Asked for first: the sines wait for it.
+  std::int64_t position = 0;
+  if constexpr (POSENC_SOURCE != 1) {
+    if (POSENC_SOURCE == 0 || p.waves.axes == nullptr) position = position_at(p.positions, b, t, 0, p.fault);
+  }
+
+  const std::uint32_t row = lane * p.lane_reciprocal >> 16,
+                      unit = lane - row * p.lanes;  // lane / lanes, and the rest
+  const std::uint32_t first_head = place.rest * (kHeads * p.step) + row;
+  const auto half = static_cast<std::uint32_t>(p.pairs);  // elements from the first vector to the second
+  const std::uint32_t heads = row < p.step ? static_cast<std::uint32_t>(part.heads) : 0;
+  const auto first = static_cast<std::uint32_t>(part.first) + unit * kCount;
+  const auto offset = [&](const std::int32_t* strides) {
+    return std::int64_t{b} * strides[0] + std::int64_t{t} * strides[2] + std::int64_t{first_head} * strides[1] +
+           first;
+  };
+  const T* const x = static_cast<const T*>(part.x.data) + offset(part.x_strides);
+  const std::int64_t x_step = std::int64_t{p.step} * part.x_strides[1];
+  Bytes16 in_a[kHeads], in_b[kHeads];
+#pragma unroll
+  for (int n = 0; n < kHeads; ++n) {
+    if (first_head + n * p.step >= heads) continue;
+    const T* const from = x + n * x_step;
+    in_a[n] = POSENC_SOURCE != 1 ? load16(from) : load16_once(from);
+    in_b[n] = POSENC_SOURCE != 1 ? load16(from + half) : load16_once(from + half);
+  }
+
+  const auto pairs = static_cast<std::uint32_t>(p.pairs);
+  auto* const cosines = reinterpret_cast<float*>(scratch) + warp * 2 * pairs;
+  float* const sines = cosines + pairs;
+  if constexpr (POSENC_SOURCE == 0) {
+    // Two pairs at a time, because the steps of one wait for each other.
+    for (std::uint32_t i = lane; i < pairs; i += 64) {
+      const std::uint32_t j = i + 32 < pairs ? i + 32 : i;
+      const QuickAngle one = quick_angle<true>(p.waves, i, position), other = quick_angle<true>(p.waves, j, position);
+      const unsigned quarter = p.sign < 0 ? 2 : 0;
+      const double scale = p.waves.scale;
+      const QuickValue one_c = quick_value(one, 1, scale), one_s = quick_value(one, quarter, scale);
+      const QuickValue other_c = quick_value(other, 1, scale), other_s = quick_value(other, quarter, scale);
+      CosSin<float> first_pair{one_c.value, one_s.value}, second_pair{other_c.value, other_s.value};
+      if (!(one_c.is_sure & one_s.is_sure & other_c.is_sure & other_s.is_sure)) [[unlikely]] {
+        first_pair = cos_sin_slowly(p, position, i);
+        second_pair = cos_sin_slowly(p, position, j);
+      }
+      cosines[i] = first_pair.cosine, sines[i] = first_pair.sine;
+      cosines[j] = second_pair.cosine, sines[j] = second_pair.sine;
+    }
+  } else {
+    for (std::uint32_t i = lane; i < pairs; i += 32) {
+      CosSin<float> value;
+      if constexpr (POSENC_SOURCE == 1) {
+        value = cos_sin_by_table<float>(p, b, t, i);
+      } else {
+        const std::int64_t at =
+            p.waves.axes == nullptr ? position : position_at(p.positions, b, t, p.waves.axes[i], p.fault);
+        value = cos_sin_by_waves<float>(p, at, i);
+      }
+      cosines[i] = value.cosine, sines[i] = value.sine;
+    }
+  }
+  sync_warp();
+
+  // The lane's pairs: two runs of half a vector each.
+  const std::uint32_t run0 = POSENC_INTERLEAVED ? unit * kCount / 2 : unit * kCount;
+  const std::uint32_t run1 = POSENC_INTERLEAVED ? run0 + pairs / 2 : run0 + kCount / 2;
+  float c[kCount], s[kCount];
+  read_run(cosines + run0, c), read_run(cosines + run1, c + kCount / 2);
+  read_run(sines + run0, s), read_run(sines + run1, s + kCount / 2);
+  T* out = const_cast<T*>(x);
+  std::int64_t out_step = x_step;
+  if (p.in_place == 0) {
+    out = static_cast<T*>(part.out.data) + offset(part.out_strides);
+    out_step = std::int64_t{p.step} * part.out_strides[1];
+  }
+#pragma unroll
+  for (int n = 0; n < kHeads; ++n) {
+    if (first_head + n * p.step >= heads) continue;
+    float values_a[kCount], values_b[kCount];
+    Vector<T>::unpack(in_a[n], values_a);
+    Vector<T>::unpack(in_b[n], values_b);
+    rotate(values_a, values_b, c, s);
+    Bytes16 out_a = Vector<T>::pack(values_a), out_b = Vector<T>::pack(values_b);
+    if (is_marked<T>(mark<T>(out_b, mark<T>(out_a, 0)))) [[unlikely]] {
+      out_a = plain_nans<T>(out_a), out_b = plain_nans<T>(out_b);
+    }
+    T* const to = out + n * out_step;
+    store16(to, out_a);
+    store16(to + half, out_b);
+  }
+}
+
+}  // namespace posenc::kernels::cuda

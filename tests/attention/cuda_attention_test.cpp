@@ -1,0 +1,159 @@
+// Attention of tensors on a GPU, against the reference in f64: odd lengths, few key heads, both orders of axes, hot
+// scores; outputs are poisoned before.
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <random>
+
+#include "numerics/narrow.h"
+#include "posenc/posenc.h"
+
+namespace posenc {
+namespace {
+
+constexpr double kOfNorm = 3e-3, kOfRow = 1.2e-2, kOfLogsumexp = 2e-3;
+
+// Why the kernel cannot run here; "" where it can.
+std::string why_not() {
+  if (const std::string reason = why_absent("cuda"); !reason.empty()) return "cuda cannot run here: " + reason;
+  return cuda::facts().capability == 90 ? "" : "the kernel needs compute capability 9.0";
+}
+
+template <class T> std::vector<T> normals(std::int64_t count, double size, std::uint64_t seed) {
+  std::mt19937_64 random(seed);
+  std::normal_distribution<double> normal(0, size);
+  std::vector<T> values(static_cast<std::size_t>(count));
+  for (T& value : values) value = numerics::narrow<T>(normal(random));
+  return values;
+}
+template <class T> std::vector<double> widened(const std::vector<T>& values) {
+  std::vector<double> wide;
+  for (const T& value : values) wide.push_back(numerics::widen(value));
+  return wide;
+}
+
+struct Case {
+  std::int64_t batch, heads, key_heads, tokens, features;
+  double query_size = 1;
+  bool tokens_first = false;
+};
+
+// Slopes, and a table whose bias is constant from a distance of 128 on, as T5's.
+Form form_of(const std::string& name, const Case& one) {
+  if (name == "slopes") {
+    Slopes slopes;
+    for (std::int64_t h = 0; h < one.heads; ++h)
+      slopes.slopes.push_back(std::exp2(-8.0 * double(h + 1) / double(one.heads)));
+    return Bias{one.heads, slopes};
+  }
+  if (name == "distances") {
+    DistanceTable table;
+    table.axes.push_back({-128, {}, true});
+    for (std::int64_t row = 0; row <= 128; ++row) table.axes[0].entries.push_back(row);
+    table.values = widened(normals<float>(129 * one.heads, 1, 8));
+    return Bias{one.heads, table};
+  }
+  if (name == "rotation") return prepare(Rope{.dims = one.features});
+  return Nothing{};
+}
+
+template <class T> void expect_reference(const Case& one, const std::string& name) {
+  SCOPED_TRACE(::testing::Message() << name << " tokens " << one.tokens << " features " << one.features << " heads "
+                                    << one.heads << '/' << one.key_heads << " size " << one.query_size);
+  const auto shape_of = [&](std::int64_t heads) {
+    return one.tokens_first ? Extents{one.batch, one.tokens, heads, one.features}
+                            : Extents{one.batch, heads, one.tokens, one.features};
+  };
+  const auto ordered = [&](TensorView x) { return one.tokens_first ? swap_axes(x, 1, 2) : x; };
+  const Extents q_shape = shape_of(one.heads), k_shape = shape_of(one.key_heads);
+  const auto q = normals<T>(count_of(q_shape), one.query_size, 1), k = normals<T>(count_of(k_shape), 1, 2),
+             v = normals<T>(count_of(k_shape), 1, 3);
+  const Form form = form_of(name, one);
+  const Extents lse_shape = {one.batch, one.heads, one.tokens};
+
+  auto wide_q = widened(q), wide_k = widened(k), wide_v = widened(v);
+  std::vector<double> want(wide_q.size()), want_lse(static_cast<std::size_t>(count_of(lse_shape)));
+  AttentionOptions options{.position = form, .causal = true, .logsumexp = view(want_lse.data(), lse_shape)};
+  attention(ordered(view(want.data(), q_shape)), ordered(view(wide_q.data(), q_shape)),
+            ordered(view(wide_k.data(), k_shape)), ordered(view(wide_v.data(), k_shape)), options);
+
+  const cuda::Memory gpu_q = cuda::memory_of(q), gpu_k = cuda::memory_of(k), gpu_v = cuda::memory_of(v),
+                     gpu_out(q.size() * sizeof(T)), gpu_lse(want_lse.size() * sizeof(float));
+  cuda::fill(gpu_out.as<void>(), 0xFF, gpu_out.size());
+  cuda::fill(gpu_lse.as<void>(), 0xFF, gpu_lse.size());
+  const auto on_gpu = [&](const cuda::Memory& x, const Extents& shape) {
+    return ordered(on(Device::kCuda, TensorView(x.as<void>(), data_type_of<T>(), shape)));
+  };
+  options.logsumexp = on(Device::kCuda, TensorView(gpu_lse.as<void>(), DataType::kF32, lse_shape));
+  attention(on_gpu(gpu_out, q_shape), on_gpu(gpu_q, q_shape), on_gpu(gpu_k, k_shape), on_gpu(gpu_v, k_shape),
+            options);
+  synchronize();
+  const auto bits = gpu_out.values<T>(q.size());
+  const std::vector<double> got = widened(bits);
+  const auto lse = gpu_lse.values<float>(want_lse.size());
+
+  double off = 0, norm = 0, worst = 0;
+  for (std::size_t row = 0; row < got.size(); row += static_cast<std::size_t>(one.features)) {
+    double row_off = 0, row_norm = 0;
+    for (std::size_t i = row; i < row + static_cast<std::size_t>(one.features); ++i) {
+      ASSERT_TRUE(std::isfinite(got[i])) << i;
+      row_off += std::pow(got[i] - want[i], 2), row_norm += std::pow(want[i], 2);
+    }
+    off += row_off, norm += row_norm;
+    worst = std::max(worst, std::sqrt(row_off / row_norm));
+  }
+  EXPECT_LT(std::sqrt(off / norm), kOfNorm);
+  EXPECT_LT(worst, kOfRow);
+  // Rotated q and k are rounded to 16 bits, which moves scores by their share of |q||k|.
+  const double lse_error = name == "rotation" ? 0.05 * one.query_size : kOfLogsumexp;
+  for (std::size_t i = 0; i < lse.size(); ++i) {
+    ASSERT_NEAR(lse[i], want_lse[i], lse_error * std::max(1.0, std::fabs(want_lse[i]) * 0.02)) << i;
+  }
+
+  // The same bytes again.
+  attention(on_gpu(gpu_out, q_shape), on_gpu(gpu_q, q_shape), on_gpu(gpu_k, k_shape), on_gpu(gpu_v, k_shape),
+            options);
+  synchronize();
+  EXPECT_EQ(gpu_out.values<T>(q.size()), bits);
+}
+
+TEST(CudaAttention, IsTheReferenceWithinItsError) {
+  if (const std::string reason = why_not(); !reason.empty()) GTEST_SKIP() << reason;
+  for (const char* name : {"none", "slopes", "distances", "rotation"}) {
+    for (const std::int64_t features : {64, 128}) {
+      for (const std::int64_t tokens : {1, 77, 128, 129, 640, 1000}) {
+        expect_reference<BFloat16>({1, 2, 2, tokens, features}, name);
+      }
+      expect_reference<BFloat16>({2, 8, 2, 300, features, 1, true}, name);
+      expect_reference<Half>({2, 4, 1, 300, features, 1, false}, name);
+    }
+  }
+}
+
+TEST(CudaAttention, HotScoresKeepTheirMaximum) {
+  if (const std::string reason = why_not(); !reason.empty()) GTEST_SKIP() << reason;
+  for (const char* name : {"none", "slopes", "distances"}) {
+    for (const double size : {0.02, 5.0, 30.0, 100.0}) expect_reference<BFloat16>({1, 2, 2, 700, 128, size}, name);
+  }
+}
+
+TEST(CudaAttention, RefusesWhatThereIsNoKernelFor) {
+  if (const std::string reason = why_not(); !reason.empty()) GTEST_SKIP() << reason;
+  const cuda::Memory x(std::size_t{4} << 16);
+  const auto tensor = [&](DataType type, std::int64_t features, std::size_t offset) {
+    return on(Device::kCuda, TensorView(x.as<char>() + offset, type, {1, 1, 16, features}));
+  };
+  const auto refuses = [&](DataType type, std::int64_t features, const AttentionOptions& options) {
+    EXPECT_THROW(attention(tensor(type, features, 0), tensor(type, features, 1 << 16),
+                           tensor(type, features, 2 << 16), tensor(type, features, 3 << 16), options),
+                 Error);
+  };
+  refuses(DataType::kF32, 64, {.causal = true});
+  refuses(DataType::kBF16, 96, {.causal = true});
+  refuses(DataType::kBF16, 64, {.causal = false});
+  refuses(DataType::kBF16, 64, {.causal = true, .window = 4});
+}
+
+}  // namespace
+}  // namespace posenc

@@ -1,0 +1,55 @@
+"""What can be seen of the kernels for NVIDIA's GPUs without a GPU: every one is compiled to PTX, none keeps anything in
+local memory, those of attention address no memory without naming its space, and they hold as many matrix instructions
+as they should.
+
+ptx.py FOLDER      of the build's PTX
+"""
+
+import re
+import sys
+from pathlib import Path
+
+LOCAL = re.compile(r"\.local\b")
+# ld.b32, st.v4.b32 …: no space is named, so the chip must find out.
+GENERIC = re.compile(r"^\s*(?:@!?%p\d+\s+)?(?:ld|st)\.(?:volatile\.)?(?:v[248]\.)?[bufs](?:8|16|32|64)\b", re.MULTILINE)
+# A step of 128 keys multiplies q and k in features / 16 pieces and weights and v in 8. A row block begins, goes on (near
+# and far apart where there is a table) and ends.
+WGMMA = {("none", 64): 36, ("slopes", 64): 36, ("distances", 64): 48,
+         ("none", 128): 48, ("slopes", 128): 48, ("distances", 128): 64}
+
+
+def problems_of(name, text):
+    """What is wrong with one module."""
+    found = []
+    if ".visible .entry" not in text:
+        found.append("holds no kernel")
+    if LOCAL.search(text):
+        found.append("uses local memory")
+    if match := re.fullmatch(r"attention_sm90_b?f16_(\w+)_(\d+)", name):
+        if generic := GENERIC.search(text):
+            found.append(f"addresses memory of no named space: {generic.group().strip()}")
+        count, wanted = text.count("wgmma.mma_async"), WGMMA[match.group(1), int(match.group(2))]
+        if count != wanted:
+            found.append(f"holds {count} wgmma, expected {wanted}")
+    return found
+
+
+def self_test():
+    """Each verdict is seen to fall the other way."""
+    good = ".visible .entry k()\n ld.shared.b32 %r1, [%rd1];\n ld.global.v4.b32 %r1, [%rd1];\n" + "wgmma.mma_async\n" * 48
+    assert problems_of("attention_sm90_bf16_none_128", good) == []
+    for bad in (good + ".local .align 8 .b8 d[8];", good + "\tld.b32 %r1, [%rd1];", good + "\tst.v2.b32 [%rd1], {%r1};",
+                good + "wgmma.mma_async", good.replace(".visible .entry", "")):
+        assert len(problems_of("attention_sm90_bf16_none_128", bad)) == 1, bad
+
+
+if __name__ == "__main__":
+    self_test()
+    modules = sorted(Path(sys.argv[1]).glob("*.ptx"))
+    failed = False
+    for module in modules:
+        for problem in problems_of(module.stem, module.read_text()):
+            failed = True
+            print(f"{module.name}: {problem}")
+    print(f"{len(modules)} modules of PTX looked at")
+    sys.exit(1 if failed or not modules else 0)

@@ -1,0 +1,278 @@
+// Tensors on a GPU: the same bytes as the cpu backend, in the shapes that the quick kernels are for and in odd ones.
+// What runs over backends in the other tests runs on copies of the host's tensors; here the tensors are the GPU's own.
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <random>
+
+#include "backends.h"
+#include "numerics/narrow.h"
+#include "posenc/posenc.h"
+
+namespace posenc {
+namespace {
+
+// The one line that says why a test did not run.
+#define SKIP_WITHOUT_CUDA()                                             \
+  if (const std::string reason = why_absent("cuda"); !reason.empty()) { \
+    GTEST_SKIP() << "cuda cannot run here: " << reason;                 \
+  }
+
+template <class T> std::vector<T> random_values(std::int64_t count, std::uint64_t seed) {
+  std::mt19937_64 random(seed);
+  std::vector<T> values(static_cast<std::size_t>(count));
+  for (T& value : values) value = numerics::narrow<T>(static_cast<double>(random() >> 11) * 0x1p-51 - 2.0);
+  return values;
+}
+template <class T> bool same_bytes(const std::vector<T>& a, const std::vector<T>& b) {
+  return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(T)) == 0;
+}
+template <class T> std::size_t first_difference(const std::vector<T>& a, const std::vector<T>& b) {
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    if (std::memcmp(&a[i], &b[i], sizeof(T)) != 0) return i;
+  }
+  return a.size();
+}
+#define EXPECT_SAME_BYTES(got, want) \
+  EXPECT_TRUE(same_bytes(got, want)) << "first at " << first_difference(got, want) << " of " << (want).size()
+
+TensorView on_gpu(const cuda::Memory& memory, DataType type, const Extents& shape) {
+  return on(Device::kCuda, TensorView(memory.as<void>(), type, shape));
+}
+
+struct RotateCase {
+  std::int64_t batch, sequence, heads, key_heads, features, dims;
+  PairLayout layout;
+};
+
+template <class T> void expect_rotation_of_the_cpu(const RotateCase& one, Rotation form, const Positions& positions) {
+  form.layout = one.layout;
+  const Extents q_shape = {one.batch, one.sequence, one.heads, one.features},
+                k_shape = {one.batch, one.sequence, one.key_heads, one.features};
+  auto q = random_values<T>(count_of(q_shape), 1), k = random_values<T>(count_of(k_shape), 2);
+  if (q.size() > 9) q[3] = numerics::narrow<T>(INFINITY), q[q.size() - 5] = numerics::narrow<T>(NAN);
+  const cuda::Memory gpu_q = cuda::memory_of(q), gpu_k = cuda::memory_of(k);
+  const auto heads_second = [](const TensorView& x) { return swap_axes(x, 1, 2); };
+  const DataType type = data_type_of<T>();
+  // The ids may be the GPU's: the cpu gets a copy.
+  Positions on_host = positions;
+  std::vector<std::int64_t> ids(positions.ids.size());
+  cuda::Memory gpu_ids(positions.ids.size_bytes());
+  Positions there = positions;
+  if (!positions.ids.empty()) {
+    ids.assign(positions.ids.begin(), positions.ids.end());
+    on_host.ids = ids;
+    if (positions.device == Device::kCuda) {
+      gpu_ids.write(ids.data(), positions.ids.size_bytes());
+      there.ids = {gpu_ids.as<const std::int64_t>(), ids.size()};
+    }
+  }
+  on_host.device = Device::kHost;
+  rotate(QueryKey<TensorView>{heads_second(on_gpu(gpu_q, type, q_shape)), heads_second(on_gpu(gpu_k, type, k_shape))},
+         there, form);
+  synchronize();
+  rotate(QueryKey<TensorView>{heads_second(view(q.data(), q_shape)), heads_second(view(k.data(), k_shape))}, on_host,
+         form);
+  EXPECT_SAME_BYTES(gpu_q.values<T>(q.size()), q);
+  EXPECT_SAME_BYTES(gpu_k.values<T>(k.size()), k);
+}
+
+template <class T> void expect_rotations_of_the_cpu() {
+  for (const PairLayout layout : {PairLayout::kHalves, PairLayout::kInterleaved, PairLayout::kInterleavedToHalves}) {
+    for (const RotateCase& one : std::vector<RotateCase>{{2, 37, 32, 8, 128, 128, layout},
+                                                         {1, 300, 28, 4, 128, 128, layout},
+                                                         {3, 19, 7, 1, 64, 64, layout},
+                                                         {2, 21, 71, 3, 96, 96, layout},
+                                                         {2, 11, 5, 5, 256, 256, layout},
+                                                         {2, 33, 8, 2, 128, 64, layout},
+                                                         {1, 9, 3, 2, 80, 20, layout}}) {
+      SCOPED_TRACE(::testing::Message() << choice_name(layout) << ' ' << one.features << ' ' << one.dims);
+      const std::int64_t dims = one.dims, tokens = one.batch * one.sequence;
+      std::vector<std::int64_t> ids;
+      for (std::int64_t t = 0; t < tokens; ++t) ids.push_back((t * 7919 + 12345) % 131072);
+      expect_rotation_of_the_cpu<T>(one, prepare(Rope{.dims = dims}), {.first = 131'000});
+      expect_rotation_of_the_cpu<T>(one, prepare(Rope{.dims = dims, .base = 5e5, .sign = -1}), {.ids = ids});
+      expect_rotation_of_the_cpu<T>(one, prepare(Rope{.dims = dims}), {.ids = ids, .device = Device::kCuda});
+      expect_rotation_of_the_cpu<T>(one, prepare(Rope{.dims = dims, .scaling = YarnScaling{.factor = 4}}),
+                                    {.first = std::int64_t{1} << 52});
+      expect_rotation_of_the_cpu<T>(
+          one, prepare(Rope{.dims = dims, .scaling = YarnScaling{.factor = 4}}, {.numerics = Numerics::kHfF32}),
+          {.first = 70'000});
+      if (dims % 8 == 0) {
+        const std::vector<std::int64_t> sections = {dims / 4, dims / 8, dims / 8};
+        std::vector<std::int64_t> three;
+        for (std::int64_t t = 0; t < 3 * tokens; ++t) three.push_back((t * 104729 + 17) % 8192);
+        expect_rotation_of_the_cpu<T>(one, prepare(Rope{.dims = dims, .sections = sections}),
+                                      {.ids = three, .axes = 3});
+      }
+    }
+  }
+}
+TEST(Cuda, RotatesF32LikeTheCpu) {
+  SKIP_WITHOUT_CUDA();
+  expect_rotations_of_the_cpu<float>();
+}
+TEST(Cuda, RotatesBf16LikeTheCpu) {
+  SKIP_WITHOUT_CUDA();
+  expect_rotations_of_the_cpu<BFloat16>();
+}
+TEST(Cuda, RotatesF16LikeTheCpu) {
+  SKIP_WITHOUT_CUDA();
+  expect_rotations_of_the_cpu<Half>();
+}
+
+TEST(Cuda, RotatesByTablesLikeTheCpu) {
+  SKIP_WITHOUT_CUDA();
+  const std::int64_t tokens = 70, heads = 6, dims = 64;
+  const auto cosines = random_values<float>(tokens * dims / 2, 3), sines = random_values<float>(tokens * dims / 2, 4);
+  const cuda::Memory gpu_cosines = cuda::memory_of(cosines), gpu_sines = cuda::memory_of(sines);
+  for (const PairLayout layout : {PairLayout::kHalves, PairLayout::kInterleaved}) {
+    auto x = random_values<BFloat16>(tokens * heads * dims, 5);
+    const cuda::Memory gpu_x = cuda::memory_of(x);
+    Rotation form, gpu_form;
+    form.layout = gpu_form.layout = layout;
+    form.table = {view(cosines.data(), {tokens, dims / 2}), view(sines.data(), {tokens, dims / 2})};
+    gpu_form.table = {on_gpu(gpu_cosines, DataType::kF32, {tokens, dims / 2}),
+                      on_gpu(gpu_sines, DataType::kF32, {tokens, dims / 2})};
+    rotate(swap_axes(view(x.data(), {tokens, heads, dims}), 0, 1), {}, form);
+    rotate(swap_axes(on_gpu(gpu_x, DataType::kBF16, {tokens, heads, dims}), 0, 1), {}, gpu_form);
+    synchronize();
+    EXPECT_SAME_BYTES(gpu_x.values<BFloat16>(x.size()), x);
+  }
+}
+
+template <class T> void expect_table_of_the_cpu(std::int64_t rows, const Sinusoidal& scheme, std::int64_t first) {
+  const Addition form = prepare(scheme);
+  std::vector<T> want(static_cast<std::size_t>(rows * scheme.width));
+  tabulate(view(want.data(), {rows, scheme.width}), {.first = first}, form);
+  const cuda::Memory gpu(want.size() * sizeof(T));
+  cuda::fill(gpu.as<void>(), 0xFF, gpu.size());
+  tabulate(on_gpu(gpu, data_type_of<T>(), {rows, scheme.width}), {.first = first}, form);
+  synchronize();
+  EXPECT_SAME_BYTES(gpu.values<T>(want.size()), want);
+}
+TEST(Cuda, TablesHaveTheBytesOfTheCpu) {
+  SKIP_WITHOUT_CUDA();
+  for (const std::int64_t first : {std::int64_t{0}, (std::int64_t{1} << 24) - 100, (std::int64_t{1} << 31) - 777,
+                                   std::int64_t{1} << 40, (std::int64_t{1} << 52) + 12345}) {
+    for (const auto layout : {WaveLayout::kInterleaved, WaveLayout::kSinCos}) {
+      SCOPED_TRACE(::testing::Message() << first << ' ' << choice_name(layout));
+      expect_table_of_the_cpu<float>(1021, {.width = 1024, .layout = layout}, first);
+      expect_table_of_the_cpu<float>(77, {.width = 18, .layout = layout}, first);
+      expect_table_of_the_cpu<double>(9, {.width = 64, .layout = layout}, first);
+      expect_table_of_the_cpu<BFloat16>(99, {.width = 256, .layout = layout}, first);
+      expect_table_of_the_cpu<Half>(99, {.width = 256, .layout = layout}, first);
+    }
+  }
+}
+
+template <class T> void expect_sums_of_the_cpu() {
+  for (const std::int64_t batch : {std::int64_t{1}, std::int64_t{8}, std::int64_t{11}}) {
+    const std::int64_t tokens = 53, width = 768;
+    const Extents shape = {batch, tokens, width};
+    auto x = random_values<T>(count_of(shape), 6);
+    x[7] = numerics::narrow<T>(-INFINITY), x[x.size() - 3] = numerics::narrow<T>(NAN);
+    const auto table = random_values<T>(2 * tokens * width, 7);
+    const cuda::Memory gpu_table = cuda::memory_of(table);
+    const Addition waves = prepare(Sinusoidal{.width = width});
+    const Addition rows{width, Rows{view(table.data(), {2 * tokens, width}), 2}};
+    const Addition gpu_rows{width, Rows{on_gpu(gpu_table, data_type_of<T>(), {2 * tokens, width}), 2}};
+    std::vector<std::int64_t> ids;
+    for (std::int64_t t = 0; t < batch * tokens; ++t) ids.push_back(t * 31 % (2 * tokens - 2));
+    for (const Positions& positions : {Positions{.first = 3}, Positions{.ids = ids}}) {
+      const cuda::Memory one = cuda::memory_of(x), other = cuda::memory_of(x);
+      auto want_one = x, want_other = x;
+      add(view(want_one.data(), shape), positions, waves);
+      add(view(want_other.data(), shape), positions, rows);
+      add(on_gpu(one, data_type_of<T>(), shape), positions, waves);
+      add(on_gpu(other, data_type_of<T>(), shape), positions, gpu_rows);
+      synchronize();
+      EXPECT_SAME_BYTES(one.values<T>(x.size()), want_one);
+      EXPECT_SAME_BYTES(other.values<T>(x.size()), want_other);
+    }
+  }
+}
+TEST(Cuda, SumsHaveTheBytesOfTheCpu) {
+  SKIP_WITHOUT_CUDA();
+  expect_sums_of_the_cpu<float>();
+  expect_sums_of_the_cpu<BFloat16>();
+  expect_sums_of_the_cpu<Half>();
+  expect_sums_of_the_cpu<double>();
+}
+
+TEST(Cuda, WorksOnAStreamAndInAGraph) {
+  SKIP_WITHOUT_CUDA();
+  const std::int64_t tokens = 64, heads = 8, dims = 128;
+  const Rotation form = prepare(Rope{.dims = dims});
+  auto x = random_values<BFloat16>(tokens * heads * dims, 8);
+  const cuda::Memory gpu = cuda::memory_of(x);
+  const TensorView there = swap_axes(on_gpu(gpu, DataType::kBF16, {tokens, heads, dims}), 0, 1);
+  const cuda::Stream stream;
+  rotate(there, {.first = 5}, form, stream.run());
+  synchronize(stream.run());
+  const auto once = [&] { rotate(swap_axes(view(x.data(), {tokens, heads, dims}), 0, 1), {.first = 5}, form); };
+  once();
+  EXPECT_SAME_BYTES(gpu.values<BFloat16>(x.size()), x);
+  // Captured once, launched twice, two rotations each.
+  cuda::time_in_graph([&](const posenc::Run& run) { rotate(there, {.first = 5}, form, run); }, 2);
+  for (int n = 0; n < 4; ++n) once();
+  EXPECT_SAME_BYTES(gpu.values<BFloat16>(x.size()), x);
+}
+
+TEST(Cuda, IdsOutOfRangeAreAnErrorOfTheNextWait) {
+  SKIP_WITHOUT_CUDA();
+  const std::int64_t tokens = 4, dims = 128;
+  const auto x = random_values<float>(tokens * dims, 9);
+  const cuda::Memory gpu = cuda::memory_of(x);
+  const TensorView there = on_gpu(gpu, DataType::kF32, {tokens, dims});
+  const std::vector<std::int64_t> bad = {0, 1, -7, 3};
+  const cuda::Memory ids = cuda::memory_of(bad);
+  const Positions positions{.ids = {ids.as<const std::int64_t>(), bad.size()}, .device = Device::kCuda};
+  rotate(there, positions, prepare(Rope{.dims = dims}));
+  EXPECT_THROW(synchronize(), Error);
+  EXPECT_NO_THROW(synchronize()) << "said once";
+  const Addition rows{dims, Rows{on_gpu(gpu, DataType::kF32, {3, dims}), 0}};
+  const cuda::Memory other = cuda::memory_of(x);
+  add(on_gpu(other, DataType::kF32, {tokens, dims}), {.ids = positions.ids, .device = Device::kCuda}, rows);
+  EXPECT_THROW(synchronize(), Error);
+}
+
+TEST(Cuda, KernelsUseNoLocalMemory) {
+  SKIP_WITHOUT_CUDA();
+  for (const cuda::KernelReport& report : cuda::assemble_all()) {
+    EXPECT_EQ(report.log.find("refused"), std::string::npos) << report.kernel << ": " << report.log;
+    EXPECT_EQ(report.log.find("C75"), std::string::npos) << report.kernel << ": " << report.log;
+  }
+}
+
+// --- what can be seen without a GPU --------------------------------------------------------------------------------
+
+TEST(Cuda, TensorsOfTwoDevicesAreRefused) {
+  std::vector<float> x(128);
+  const TensorView here = view(x.data(), {1, 128});
+  const Rotation form = prepare(Rope{.dims = 128});
+  EXPECT_THROW(rotate(here, on(Device::kCuda, here), {}, form), Error);
+  const std::vector<std::int64_t> ids = {0};
+  EXPECT_THROW(rotate(here, {.ids = ids, .device = Device::kCuda}, form), Error);
+}
+
+TEST(Cuda, SaysWhyItIsAbsent) {
+  const std::string reason = why_absent("cuda");
+  EXPECT_EQ(reason.find('\n'), std::string::npos);
+  EXPECT_EQ(why_absent("reference"), "");
+  EXPECT_THROW(why_absent("abacus"), Error);
+  if (reason.empty()) return;
+  EXPECT_THROW(force_backend("cuda"), Error);
+  std::vector<float> x(128);
+  try {
+    rotate(on(Device::kCuda, view(x.data(), {1, 128})), {}, prepare(Rope{.dims = 128}));
+    FAIL() << "a tensor on a GPU that is not there";
+  } catch (const Error& error) {
+    EXPECT_NE(std::string(error.what()).find(reason), std::string::npos) << error.what();
+  }
+}
+
+}  // namespace
+}  // namespace posenc
