@@ -20,27 +20,27 @@ std::string why_not() {
   return cuda::facts().capability == 90 ? "" : "the kernel needs compute capability 9.0";
 }
 
-template <class T> std::vector<T> normals(std::int64_t count, double size, std::uint64_t seed) {
+template <class T> std::vector<T> normal_values(std::int64_t count, double size, std::uint64_t seed) {
   std::mt19937_64 random(seed);
   std::normal_distribution<double> normal(0, size);
   std::vector<T> values(static_cast<std::size_t>(count));
   for (T& value : values) value = numerics::narrow<T>(normal(random));
   return values;
 }
-template <class T> std::vector<double> widened(const std::vector<T>& values) {
+template <class T> std::vector<double> as_doubles(const std::vector<T>& values) {
   std::vector<double> wide;
   for (const T& value : values) wide.push_back(numerics::widen(value));
   return wide;
 }
 
-struct Case {
+struct GpuCase {
   std::int64_t batch, heads, key_heads, tokens, features;
   double query_size = 1;
   bool tokens_first = false;
 };
 
 // Slopes, and a table whose bias is constant from a distance of 128 on, as T5's.
-Form form_of(const std::string& name, const Case& one) {
+Form form_of(const std::string& name, const GpuCase& one) {
   if (name == "slopes") {
     Slopes slopes;
     for (std::int64_t h = 0; h < one.heads; ++h)
@@ -51,14 +51,14 @@ Form form_of(const std::string& name, const Case& one) {
     DistanceTable table;
     table.axes.push_back({-128, {}, true});
     for (std::int64_t row = 0; row <= 128; ++row) table.axes[0].entries.push_back(row);
-    table.values = widened(normals<float>(129 * one.heads, 1, 8));
+    table.values = as_doubles(normal_values<float>(129 * one.heads, 1, 8));
     return Bias{one.heads, table};
   }
   if (name == "rotation") return prepare(Rope{.dims = one.features});
   return Nothing{};
 }
 
-template <class T> void expect_reference(const Case& one, const std::string& name) {
+template <class T> void expect_reference(const GpuCase& one, const std::string& name) {
   SCOPED_TRACE(::testing::Message() << name << " tokens " << one.tokens << " features " << one.features << " heads "
                                     << one.heads << '/' << one.key_heads << " size " << one.query_size);
   const auto shape_of = [&](std::int64_t heads) {
@@ -67,12 +67,12 @@ template <class T> void expect_reference(const Case& one, const std::string& nam
   };
   const auto ordered = [&](TensorView x) { return one.tokens_first ? swap_axes(x, 1, 2) : x; };
   const Extents q_shape = shape_of(one.heads), k_shape = shape_of(one.key_heads);
-  const auto q = normals<T>(count_of(q_shape), one.query_size, 1), k = normals<T>(count_of(k_shape), 1, 2),
-             v = normals<T>(count_of(k_shape), 1, 3);
+  const auto q = normal_values<T>(count_of(q_shape), one.query_size, 1),
+             k = normal_values<T>(count_of(k_shape), 1, 2), v = normal_values<T>(count_of(k_shape), 1, 3);
   const Form form = form_of(name, one);
   const Extents lse_shape = {one.batch, one.heads, one.tokens};
 
-  auto wide_q = widened(q), wide_k = widened(k), wide_v = widened(v);
+  auto wide_q = as_doubles(q), wide_k = as_doubles(k), wide_v = as_doubles(v);
   std::vector<double> want(wide_q.size()), want_lse(static_cast<std::size_t>(count_of(lse_shape)));
   AttentionOptions options{.position = form, .causal = true, .logsumexp = view(want_lse.data(), lse_shape)};
   attention(ordered(view(want.data(), q_shape)), ordered(view(wide_q.data(), q_shape)),
@@ -90,7 +90,7 @@ template <class T> void expect_reference(const Case& one, const std::string& nam
             options);
   synchronize();
   const auto bits = gpu_out.values<T>(q.size());
-  const std::vector<double> got = widened(bits);
+  const std::vector<double> got = as_doubles(bits);
   const auto lse = gpu_lse.values<float>(want_lse.size());
 
   double off = 0, norm = 0, worst = 0;

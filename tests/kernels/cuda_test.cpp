@@ -20,13 +20,13 @@ namespace {
     GTEST_SKIP() << "cuda cannot run here: " << reason;                 \
   }
 
-template <class T> std::vector<T> random_values(std::int64_t count, std::uint64_t seed) {
+template <class T> std::vector<T> random_gpu_values(std::int64_t count, std::uint64_t seed) {
   std::mt19937_64 random(seed);
   std::vector<T> values(static_cast<std::size_t>(count));
   for (T& value : values) value = numerics::narrow<T>(static_cast<double>(random() >> 11) * 0x1p-51 - 2.0);
   return values;
 }
-template <class T> bool same_bytes(const std::vector<T>& a, const std::vector<T>& b) {
+template <class T> bool have_same_bytes(const std::vector<T>& a, const std::vector<T>& b) {
   return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(T)) == 0;
 }
 template <class T> std::size_t first_difference(const std::vector<T>& a, const std::vector<T>& b) {
@@ -36,7 +36,7 @@ template <class T> std::size_t first_difference(const std::vector<T>& a, const s
   return a.size();
 }
 #define EXPECT_SAME_BYTES(got, want) \
-  EXPECT_TRUE(same_bytes(got, want)) << "first at " << first_difference(got, want) << " of " << (want).size()
+  EXPECT_TRUE(have_same_bytes(got, want)) << "first at " << first_difference(got, want) << " of " << (want).size()
 
 TensorView on_gpu(const cuda::Memory& memory, DataType type, const Extents& shape) {
   return on(Device::kCuda, TensorView(memory.as<void>(), type, shape));
@@ -51,7 +51,7 @@ template <class T> void expect_rotation_of_the_cpu(const RotateCase& one, Rotati
   form.layout = one.layout;
   const Extents q_shape = {one.batch, one.sequence, one.heads, one.features},
                 k_shape = {one.batch, one.sequence, one.key_heads, one.features};
-  auto q = random_values<T>(count_of(q_shape), 1), k = random_values<T>(count_of(k_shape), 2);
+  auto q = random_gpu_values<T>(count_of(q_shape), 1), k = random_gpu_values<T>(count_of(k_shape), 2);
   if (q.size() > 9) q[3] = numerics::narrow<T>(INFINITY), q[q.size() - 5] = numerics::narrow<T>(NAN);
   const cuda::Memory gpu_q = cuda::memory_of(q), gpu_k = cuda::memory_of(k);
   const auto heads_second = [](const TensorView& x) { return swap_axes(x, 1, 2); };
@@ -126,10 +126,11 @@ TEST(Cuda, RotatesF16LikeTheCpu) {
 TEST(Cuda, RotatesByTablesLikeTheCpu) {
   SKIP_WITHOUT_CUDA();
   const std::int64_t tokens = 70, heads = 6, dims = 64;
-  const auto cosines = random_values<float>(tokens * dims / 2, 3), sines = random_values<float>(tokens * dims / 2, 4);
+  const auto cosines = random_gpu_values<float>(tokens * dims / 2, 3),
+             sines = random_gpu_values<float>(tokens * dims / 2, 4);
   const cuda::Memory gpu_cosines = cuda::memory_of(cosines), gpu_sines = cuda::memory_of(sines);
   for (const PairLayout layout : {PairLayout::kHalves, PairLayout::kInterleaved}) {
-    auto x = random_values<BFloat16>(tokens * heads * dims, 5);
+    auto x = random_gpu_values<BFloat16>(tokens * heads * dims, 5);
     const cuda::Memory gpu_x = cuda::memory_of(x);
     Rotation form, gpu_form;
     form.layout = gpu_form.layout = layout;
@@ -172,9 +173,9 @@ template <class T> void expect_sums_of_the_cpu() {
   for (const std::int64_t batch : {std::int64_t{1}, std::int64_t{8}, std::int64_t{11}}) {
     const std::int64_t tokens = 53, width = 768;
     const Extents shape = {batch, tokens, width};
-    auto x = random_values<T>(count_of(shape), 6);
+    auto x = random_gpu_values<T>(count_of(shape), 6);
     x[7] = numerics::narrow<T>(-INFINITY), x[x.size() - 3] = numerics::narrow<T>(NAN);
-    const auto table = random_values<T>(2 * tokens * width, 7);
+    const auto table = random_gpu_values<T>(2 * tokens * width, 7);
     const cuda::Memory gpu_table = cuda::memory_of(table);
     const Addition waves = prepare(Sinusoidal{.width = width});
     const Addition rows{width, Rows{view(table.data(), {2 * tokens, width}), 2}};
@@ -206,7 +207,7 @@ TEST(Cuda, WorksOnAStreamAndInAGraph) {
   SKIP_WITHOUT_CUDA();
   const std::int64_t tokens = 64, heads = 8, dims = 128;
   const Rotation form = prepare(Rope{.dims = dims});
-  auto x = random_values<BFloat16>(tokens * heads * dims, 8);
+  auto x = random_gpu_values<BFloat16>(tokens * heads * dims, 8);
   const cuda::Memory gpu = cuda::memory_of(x);
   const TensorView there = swap_axes(on_gpu(gpu, DataType::kBF16, {tokens, heads, dims}), 0, 1);
   const cuda::Stream stream;
@@ -224,7 +225,7 @@ TEST(Cuda, WorksOnAStreamAndInAGraph) {
 TEST(Cuda, IdsOutOfRangeAreAnErrorOfTheNextWait) {
   SKIP_WITHOUT_CUDA();
   const std::int64_t tokens = 4, dims = 128;
-  const auto x = random_values<float>(tokens * dims, 9);
+  const auto x = random_gpu_values<float>(tokens * dims, 9);
   const cuda::Memory gpu = cuda::memory_of(x);
   const TensorView there = on_gpu(gpu, DataType::kF32, {tokens, dims});
   const std::vector<std::int64_t> bad = {0, 1, -7, 3};
