@@ -97,7 +97,6 @@ constexpr auto kRopeRows = std::to_array<Family>({
      .note = "queries and keys are each scaled by D^(-1/4)"},
     // MLA: one shared key head, its block at the end of a head
     {.types = "deepseek_v2 deepseek",
-     .when = "!qk_rope_head_dim=0",
      .layout = PairLayout::kInterleaved,
      .dims_key = "qk_rope_head_dim",
      .at_end = true,

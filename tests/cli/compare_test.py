@@ -77,6 +77,14 @@ class Compare(ProgramTest):
         self.assertEqual(engines["vllm"]["score"], 0)
         self.assertGreater(engines["mlx"]["score"], 40)
 
+    def test_since(self):
+        text = self.succeeds("compare", "--since", "2026-01-01").text
+        self.assertRegex(text, "2026-05-19  vllm  Dynamic NTK")
+        self.assertIn("no change is known since 2099", self.succeeds("compare", "--since", "2099").text)
+        changes = json.loads(self.succeeds("compare", "--since", "2026", "--json").out)["changes"]
+        self.assertEqual(changes[0]["date"], "2026-05-19")
+        self.refused("compare", "--since", "soon", says="the day must be as 2026-05-19")
+
     def test_nothing_to_say(self):
         self.assertIn("nothing is known", self.succeeds(
             "compare", "--model", self.config({"model_type": "mamba", "hidden_size": 8})).text)

@@ -52,7 +52,7 @@ class Inspect(ProgramTest):
         path = self.config(LLAMA31)
         document = json.loads(self.succeeds("inspect", path, "--json").out)
         self.assertEqual(list(document)[:6],
-                         ["source", "model_type", "layers", "trained_length", "usable_length", "warnings"])
+                         ["source", "model_type", "layers", "parts", "trained_length", "usable_length"])
         self.assertEqual(document["source"], path)
         self.assertEqual((document["trained_length"], document["usable_length"]), (8192, 131072))
         (layers,) = document["layers"]
@@ -79,15 +79,53 @@ class Inspect(ProgramTest):
         self.assertEqual(layers["scheme"]["layout"], "interleaved")
 
     def test_a_scheme_that_is_named(self):
-        path = self.config({"model_type": "deberta-v2", "hidden_size": 768, "num_attention_heads": 12})
-        self.assertRegex(self.succeeds("inspect", path).text, "deberta")
+        path = self.config({"model_type": "swinv2"})
+        text = self.succeeds("inspect", path).text
+        self.assertRegex(text, "continuous-bias, not computed\\n  formula  ")
+
+    def test_parts_windows_and_masks(self):
+        path = self.config({"model_type": "gemma3"})
+        text = self.succeeds("inspect", path).text
+        for words in ("Part vision  siglip_vision_model", "window       4,096 keys", "mask         bidirectional",
+                      "mask         causal", "scale        0.0625"):
+            self.assertIn(words, text)
+        document = json.loads(self.succeeds("inspect", path, "--json").out)
+        (vision,) = document["parts"]
+        self.assertEqual((vision["part"], vision["layers"][0]["causal"]), ("vision", False))
+        self.assertEqual([one["window"] for one in document["layers"]], [4096, None])
+
+    def test_an_engine(self):
+        path = self.config({**LLAMA31, "rope_scaling": {"type": "dynamic", "factor": 2.0}})
+        text = self.succeeds("inspect", path, "--engine", "vllm").text
+        self.assertRegex(text, "In vllm\\n  - Dynamic NTK: which length")
+        engine = json.loads(self.succeeds("inspect", path, "--engine", "vllm", "--json").out)["engine"]
+        self.assertEqual((engine["engine"], engine["topics"][0]["topic"]), ("vllm", "dynamic-ntk"))
+        self.assertIn("nothing is known", self.succeeds("inspect", path, "--engine", "mlx").text)
+        self.refused("inspect", path, "--engine", "vlm", says="unknown engine 'vlm'")
+
+    def test_a_folder_with_weights(self):
+        self.config({"model_type": "gpt2", "n_layer": 1})
+        header = json.dumps({"transformer.wpe.weight": {"dtype": "F32", "shape": [4, 8], "data_offsets": [0, 128]},
+                             "transformer.wte.weight": {"dtype": "F32", "shape": [1], "data_offsets": [128, 132]}})
+        header = header.encode().ljust(-(-len(header) // 8) * 8)
+        self.write("model-1.safetensors", len(header).to_bytes(8, "little") + header + bytes(132))
+        self.write("model.safetensors.index.json", json.dumps({"weight_map": {
+            "transformer.wpe.weight": "model-1.safetensors", "transformer.wte.weight": "model-1.safetensors"}}).encode())
+        document = json.loads(self.succeeds("inspect", self.folder, "--json").out)
+        self.assertEqual(document["tables"], [{"name": "transformer.wpe.weight", "file": "model-1.safetensors",
+                                               "shape": [4, 8]}])
+        self.assertIn("transformer.wpe.weight is 4 x 8 but the config says 1024 x 768", document["warnings"])
+        self.assertIn("Tables\n  - transformer.wpe.weight, 4 x 8 (model-1.safetensors)",
+                      self.succeeds("inspect", self.folder).text)
+        self.write("model.safetensors.index.json", b"{}")
+        self.refused("inspect", self.folder, says="weight_map is missing")
 
     def test_warnings_and_assumptions(self):
         path = self.config({**LLAMA31, "rope_scaling": None, "rope_theta": None, "model_type": "qwen3",
                             "rope_parameters": {"rope_type": "default", "type": "default"}})
         text = self.succeeds("inspect", path).text
         self.assertIn("Warnings\n  - rope_parameters: type is the older name of rope_type", text)
-        self.assertIn("Assumed\n  - rope_theta = 1000000 (the family's default; not given)", text)
+        self.assertIn("Assumed\n  - rope_theta = 10000 (the family's default; not given)", text)
 
     def test_refused(self):
         self.refused("inspect", says="the model is missing")

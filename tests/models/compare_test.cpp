@@ -110,9 +110,10 @@ TEST(Compare, DynamicNtk) {
   const EngineComparison found = compared(config, 4096);
   EXPECT_TRUE(differs(found, "dynamic-ntk"));
   EXPECT_FALSE(answer(found, "dynamic-ntk", "ctranslate2").is_able);
-  // at the length where vLLM evaluates it, 4 * 2048, both are the same
-  EXPECT_EQ(answer(compared(config, 8192), "dynamic-ntk", "vllm").wave, 0);
+  // vLLM takes max_position_embeddings for the length: plain rope, which is right up to there
+  EXPECT_EQ(answer(compared(config, 2000), "dynamic-ntk", "vllm").wave, 0);
   EXPECT_GT(answer(found, "dynamic-ntk", "vllm").angle, 0.1);
+  EXPECT_EQ(answer(found, "dynamic-ntk", "vllm").since, "2026-05-19");
   // within the trained length nothing grows, so that plain rope is right
   EXPECT_EQ(answer(compared(config, 2000), "dynamic-ntk", "llama.cpp").wave, 0);
   EXPECT_GT(answer(found, "dynamic-ntk", "llama.cpp").wave, 0.1);
@@ -144,6 +145,83 @@ TEST(Compare, YarnMagnitude) {
   EXPECT_EQ(answer(other, "yarn-magnitude", "llama.cpp").wave, 0);
   EXPECT_FALSE(has(plain, "yarn-ramp"));
   EXPECT_GT(answer(compared(config(R"(,"truncate":false)"), 100'000), "yarn-ramp", "llama.cpp").angle, 0.01);
+}
+
+// Ministral 3's converter writes mscale_all_dim as yarn_log_multiplier, and llama.cpp divides by it, as transformers.
+TEST(Compare, YarnMagnitudeOfMinistral) {
+  const auto magnitude = [](std::string_view type) {
+    return answer(compared(fmt::format(R"({{"model_type":"{}","head_dim":128,"num_hidden_layers":1,
+        "max_position_embeddings":262144,"rope_parameters":{{"rope_type":"yarn","rope_theta":1000000,"factor":16.0,
+        "original_max_position_embeddings":16384,"mscale":1.0,"mscale_all_dim":1.0}}}})",
+                                       type),
+                           1000),
+                  "yarn-magnitude", "llama.cpp");
+  };
+  EXPECT_FALSE(magnitude("ministral3").differs);
+  EXPECT_TRUE(magnitude("qwen3").differs);
+}
+
+TEST(Compare, KeysThatEnginesDoNotAllRead) {
+  const EngineComparison minimax = compared(R"({"model_type":"minimax_m2","num_hidden_layers":1,"head_dim":128,
+      "rotary_dim":64})",
+                                            1000);
+  EXPECT_FALSE(answer(minimax, "rotary-dim", "hf").differs);
+  EXPECT_TRUE(answer(minimax, "rotary-dim", "vllm").differs);
+  EXPECT_TRUE(answer(minimax, "rotary-dim", "llama.cpp").differs);
+  EXPECT_FALSE(has(compared(R"({"model_type":"minimax_m2","num_hidden_layers":1,"head_dim":128,"rotary_dim":64,
+      "partial_rotary_factor":0.5})",
+                            1000),
+                   "rotary-dim"));
+  const EngineComparison dbrx = compared(R"({"model_type":"dbrx","d_model":256,"n_heads":2,"n_layers":1,
+      "attn_config":{"rope_theta":500000}})",
+                                         1000);
+  EXPECT_TRUE(answer(dbrx, "base-key", "vllm").differs);
+  EXPECT_FALSE(has(compared(R"({"model_type":"dbrx","d_model":256,"n_heads":2,"n_layers":1,"rope_theta":500000,
+      "attn_config":{"rope_theta":500000}})",
+                            1000),
+                   "base-key"));
+}
+
+TEST(Compare, Temperature) {
+  const auto config = [](int floor) {
+    return fmt::format(R"({{"model_type":"llama4_text","num_hidden_layers":4,"floor_scale":{}}})", floor);
+  };
+  EXPECT_FALSE(differs(compared(config(8192), 100'000), "temperature"));
+  const EngineComparison other = compared(config(4096), 100'000);
+  EXPECT_FALSE(answer(other, "temperature", "vllm").differs);
+  EXPECT_TRUE(answer(other, "temperature", "llama.cpp").differs);
+  // the last token of 100,000: 0.1 (ln(1 + 24) - ln(1 + 12))
+  EXPECT_GE(answer(other, "temperature", "llama.cpp").score, 0.1 * std::log(25.0 / 13.0) - 1e-12);
+}
+
+TEST(Compare, SectionsThatTheCodeHas) {
+  EXPECT_TRUE(has(compared(R"({"model_type":"qwen3_vl_text","num_hidden_layers":1,"head_dim":128})", 1000),
+                  "mrope-unclaimed"));
+}
+
+TEST(Compare, EveryAnswerNamesItsVersion) {
+  for (const std::string_view engine : known_engines()) {
+    if (engine == "exact") continue;
+    const auto versions = models::engine_versions();
+    EXPECT_TRUE(std::any_of(versions.begin(), versions.end(), [&](const auto& one) {
+      return one.engine == engine && !one.version.empty() && one.date.starts_with("202");
+    })) << engine;
+  }
+}
+
+TEST(Compare, ChangesSince) {
+  const std::vector<EngineChange> changes = engine_changes("2026-01-01");
+  ASSERT_FALSE(changes.empty());
+  EXPECT_EQ(changes.front().topic, "dynamic-ntk");
+  for (const EngineChange& one : changes) {
+    EXPECT_GE(one.date, "2026-01-01");
+    EXPECT_FALSE(one.before.empty());
+  }
+  EXPECT_GT(engine_changes("2025").size(), changes.size());
+  EXPECT_TRUE(engine_changes("2099").empty());
+  const Model llama = read_model(R"({"model_type":"llama"})");
+  EXPECT_TRUE(engine_changes("2020", &llama).empty());
+  EXPECT_THROW(engine_changes("yesterday"), Error);
 }
 
 // The figures that are known of Qwen3-VL: pairs 61 and 62 miss 0.108 radians at position 262144, base 5e6.

@@ -100,15 +100,86 @@ TEST(GgufModel, Scalings) {
 TEST(GgufModel, LocalAndGlobalLayers) {
   const Model model =
       model_of(file_of({word("general.architecture", "gemma3"), whole("gemma3.block_count", 6),
-                        whole("gemma3.attention.key_length", 256), number("gemma3.rope.freq_base", 1e6F)}));
+                        whole("gemma3.attention.key_length", 256), number("gemma3.rope.freq_base", 1e6F),
+                        whole("gemma3.attention.sliding_window", 1024)}));
   ASSERT_EQ(model.groups.size(), 2u);
+  EXPECT_EQ(model.groups[0].window, 1024);
   EXPECT_EQ(model.groups[0].scheme, Scheme(Rope{.dims = 256, .base = 10000.0}));
   EXPECT_EQ(model.groups[1].scheme, Scheme(Rope{.dims = 256, .base = 1e6}));
   EXPECT_EQ(layer_ranges(model.groups[1].layers), "5");
 }
 
+std::string list(const std::string& key, const std::vector<std::uint32_t>& values) {
+  std::string body = stored<std::uint32_t>(4) + stored<std::uint64_t>(values.size());
+  for (const std::uint32_t value : values) body += stored(value);
+  return entry(key, 9, body);
+}
+
+// "rope 0-3" for each group
+std::string groups_of(const std::string& architecture, std::vector<std::string> more, std::uint32_t blocks = 8) {
+  const auto named = [&](const char* key) { return architecture + "." + key; };
+  more.insert(more.begin(), {word("general.architecture", architecture), whole(named("block_count"), blocks),
+                             whole(named("context_length"), 4096), whole(named("embedding_length"), 256),
+                             whole(named("attention.head_count"), 4)});
+  std::string text;
+  const Model model = model_of(file_of(more));
+  for (const LayerGroup& group : model.groups) {
+    text += fmt::format("{}{} {}", text.empty() ? "" : ", ", group.scheme_name, layer_ranges(group.layers));
+  }
+  return text;
+}
+
+TEST(GgufModel, LayersThatDiffer) {
+  // hybrids: a list of key heads with 0, or a period
+  EXPECT_EQ(groups_of("lfm2", {list("lfm2.attention.head_count_kv", {0, 0, 4, 0, 0, 4, 0, 0})}),
+            "none 0-1,3-4,6-7, rope 2,5");
+  EXPECT_EQ(groups_of("qwen3next", {}), "none 0-2,4-6, rope 3,7");
+  EXPECT_EQ(groups_of("qwen3next", {whole("qwen3next.full_attention_interval", 2)}), "none 0,2,4,6, rope 1,3,5,7");
+  // blocks at the end that predict further tokens are attention
+  EXPECT_EQ(groups_of("qwen3next", {whole("qwen3next.nextn_predict_layers", 1)}, 9), "none 0-2,4-6, rope 3,7-8");
+  // windows, their periods and lists
+  EXPECT_EQ(groups_of("gemma3", {}), "rope 0-7");
+  EXPECT_EQ(groups_of("gemma3n", {whole("gemma3n.attention.sliding_window", 512)}), "rope 0-3,5-7, rope 4");
+  EXPECT_EQ(groups_of("cohere2", {whole("cohere2.attention.sliding_window", 512)}), "rope 0-2,4-6, none 3,7");
+  EXPECT_EQ(groups_of("smallthinker", {whole("smallthinker.attention.sliding_window", 512)}),
+            "none 0,4, rope 1-3,5-7");
+  EXPECT_EQ(groups_of("smollm3", {}), "rope 0-2,4-6, none 3,7");
+  // exaone4 has windows in its model of 64 layers alone
+  EXPECT_EQ(groups_of("exaone4", {whole("exaone4.attention.sliding_window", 512)}), "rope 0-7");
+  EXPECT_TRUE(groups_of("exaone4", {whole("exaone4.attention.sliding_window", 512)}, 64).find("none 3,7") !=
+              std::string::npos);
+  EXPECT_EQ(groups_of("starcoder", {}), "learned 0-7");
+  EXPECT_EQ(groups_of("baichuan", {}, 40), "alibi 0-39");
+  EXPECT_EQ(groups_of("baichuan", {}, 32), "rope 0-31");
+  EXPECT_EQ(groups_of("granitehybrid", {entry("granitehybrid.rope.scaling.finetuned", 7, std::string(1, '\0'))}),
+            "none 0-7");
+}
+
+TEST(GgufModel, FactorsWithoutATypeAreLinear) {
+  const auto scaling = [](const std::vector<std::string>& more) {
+    return std::get<Rope>(*model_of(file_of(llama(more))).groups[0].scheme).scaling;
+  };
+  EXPECT_EQ(scaling({number("llama.rope.scaling.factor", 4.0F)}), RopeScaling(LinearScaling{.factor = 4}));
+  EXPECT_EQ(scaling({number("llama.rope.scale_linear", 8.0F)}), RopeScaling(LinearScaling{.factor = 8}));
+  EXPECT_EQ(scaling({number("llama.rope.scaling.factor", 0.0F)}), RopeScaling(NoScaling{}));
+  EXPECT_EQ(scaling({word("llama.rope.scaling.type", "none"), number("llama.rope.scaling.factor", 4.0F)}),
+            RopeScaling(NoScaling{}));
+}
+
+TEST(GgufModel, MistralsFactorIsNotATenth) {
+  const Model model =
+      model_of(file_of({word("general.architecture", "mistral3"), whole("mistral3.block_count", 1),
+                        whole("mistral3.context_length", 262144), whole("mistral3.rope.dimension_count", 128),
+                        word("mistral3.rope.scaling.type", "yarn"), number("mistral3.rope.scaling.factor", 16.0F),
+                        whole("mistral3.rope.scaling.original_context_length", 16384),
+                        number("mistral3.rope.scaling.yarn_log_multiplier", 1.0F)}));
+  EXPECT_NEAR(prepare(std::get<Rope>(*model.groups[0].scheme)).magnitude, 1.0, 1e-12);
+  EXPECT_EQ(model.groups[0].softmax_factor, 1.0);
+}
+
 TEST(GgufModel, BiasesAreNamed) {
-  const Model model = model_of(file_of({word("general.architecture", "bloom"), whole("bloom.block_count", 2)}));
+  const Model model = model_of(file_of({word("general.architecture", "bloom"), whole("bloom.block_count", 2),
+                                        whole("bloom.attention.head_count", 16)}));
   EXPECT_EQ(model.groups[0].scheme_name, "alibi");
 }
 

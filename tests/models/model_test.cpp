@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <fstream>
 #include <iterator>
@@ -101,9 +102,10 @@ TEST(Model, EveryFamilyIsWhatItIs) {
 TEST(Model, SaysWhatItAssumed) {
   const Model model = read_model(R"({"model_type":"glm4","head_dim":128,"num_hidden_layers":1})");
   EXPECT_EQ(model.assumed,
-            (std::vector<std::string>{"rope_theta = 10000 (the family's default; not given)",
+            (std::vector<std::string>{"max_position_embeddings = 131072 (the family's default; not given)",
+                                      "rope_theta = 10000 (the family's default; not given)",
                                       "partial_rotary_factor = 0.5 (the family's default; not given)"}));
-  EXPECT_EQ(model.trained_length, std::nullopt);
+  EXPECT_EQ(model.trained_length, 131072);
 }
 
 TEST(Model, WarnsOfKeys) {
@@ -118,14 +120,14 @@ TEST(Model, WarnsOfKeys) {
           "attn_factor":0.8782488562869419,"original_max_position_embeddings":16}})",
        "rope_scaling: attn_factor is ignored: transformers reads attention_factor; vLLM multiplies by attn_factor"},
       {R"({"model_type":"llama","head_dim":8,"rope_theta":500000,"rope_parameters":{"rope_type":"default"}})",
-       "rope_theta stands at the old place, and rope_parameters has none: a reader of the new place alone takes its "
+       "rope_theta is at the old place, and rope_parameters has none: a reader of the new place alone takes its "
        "default"},
       {R"({"model_type":"llama","head_dim":8,"rope_theta":500000,
           "rope_parameters":{"rope_type":"default","rope_theta":10000}})",
        "rope_theta is 500000 at the old place but rope_theta is 10000 in rope_parameters, which counts"},
       {R"({"model_type":"llama","head_dim":8,"rope_scaling":{"rope_type":"linear","factor":2},
           "rope_parameters":{"rope_type":"default","rope_theta":10000}})",
-       "rope_scaling is ignored: rope_parameters, its newer name, is given too"},
+       "rope_scaling and rope_parameters differ: rope_scaling counts, as transformers reads it"},
       {R"({"model_type":"llama","head_dim":8,"rope_scaling":{"rope_type":"linear","factor":2,"beta_fast":32}})",
        "rope_scaling: beta_fast is ignored: rope_type linear does not read it"},
       {R"({"model_type":"llama","head_dim":8,"rope_scaling":{"rope_type":"yarn","factor":2,"mscale":1,
@@ -168,16 +170,17 @@ TEST(Model, RefusesBadConfigsInOneLine) {
       {with(R"("rope_theta":Infinity)"), "rope_theta must be a number above 0 but is Infinity"},
       {with(R"("rope_theta":"10000")"), "rope_theta must be a number above 0 but is \"10000\""},
       {with(R"("rope_theta":1)"), "rope_theta must be above 1 and at most 1e36 but is 1"},
-      {R"({"model_type":"llama"})",
+      {R"({"model_type":"xverse"})",
        "head_dim is missing, and so is hidden_size or num_attention_heads to derive it from"},
+      {R"({"model_type":"musicgen"})", "model_type \"musicgen\" is made of parts, and the file has none of them"},
       {R"({"model_type":"llama","head_dim":0})", "head_dim must be an integer from 1 to 2^53 but is 0"},
       {R"({"model_type":"llama","head_dim":7})", "head_dim must be even but is 7"},
       {R"({"model_type":"llama","head_dim":1000000})", "head_dim must be at most 65536 but is 1000000"},
       {R"({"model_type":"llama","head_dim":8,"num_hidden_layers":1000000000})",
        "num_hidden_layers must be at most 4096 but is 1000000000"},
       {R"({"model_type":"llama","head_dim":7.5})", "head_dim must be an integer from 1 to 2^53 but is 7.5"},
-      {R"({"model_type":"llama","hidden_size":100,"num_attention_heads":3})",
-       "head_dim is missing, and hidden_size 100 is not a multiple of num_attention_heads 3"},
+      {R"({"model_type":"llama","hidden_size":2,"num_attention_heads":3})",
+       "head_dim is missing, and hidden_size 2 is less than num_attention_heads 3"},
       {R"({"model_type":"llama","hidden_size":100,"num_attention_heads":0})",
        "num_attention_heads must be an integer from 1 to 2^53 but is 0"},
       {with(R"("rope_scaling":"yarn")"), "rope_scaling must be an object or null but is \"yarn\""},
@@ -197,11 +200,11 @@ TEST(Model, RefusesBadConfigsInOneLine) {
        "rope_scaling: short_factor must be a list of numbers above 0 but is [1,1,1,0]"},
       {with(R"("rope_scaling":{"type":"longrope"})"),
        "rope_scaling: short_factor is missing, which rope_type longrope needs"},
-      {with(R"("rope_parameters":{"rope_type":"default","mrope_section":[1,1,1]})"),
+      {R"({"model_type":"qwen2_vl_text","head_dim":8,"rope_parameters":{"rope_type":"default","mrope_section":[1,1,1]}})",
        "rope_parameters: mrope_section must be a list that sums to 4, one for each pair, but is [1,1,1]"},
       {with(R"("partial_rotary_factor":1.7)"), "partial_rotary_factor must be above 0 and at most 1 but is 1.7"},
-      {with(R"("partial_rotary_factor":0.1)"),
-       "8 features of a head times 0.1 are 0 that turn, which must be even and at least 2"},
+      {R"({"model_type":"phi","head_dim":8,"partial_rotary_factor":0.1})",
+       "8 features of a head times 0.1 give 0 that rotate, which must be even and at least 2"},
       {R"({"model_type":"llama","head_dim":8,"max_position_embeddings":9223372036854775807})",
        "max_position_embeddings must be an integer from 1 to 2^53 but is 9223372036854775807"},
       {R"({"model_type":"smollm3","head_dim":8,"num_hidden_layers":3,"no_rope_layers":[1,0]})",
@@ -216,6 +219,36 @@ TEST(Model, RefusesBadConfigsInOneLine) {
   EXPECT_TRUE(error_of(std::string(1'000'000, '[')).starts_with("line 1, column "));
   EXPECT_EQ(error_of(with(R"("rope_scaling":null)")), "accepted, 1 groups");
   EXPECT_EQ(error_of(with(R"("unrelated":NaN)")), "accepted, 1 groups");
+}
+
+// 33 features cannot be halved, and nothing is made up for them.
+TEST(Model, AnOddHeadIsNotComputed) {
+  const Model model = read_model(R"({"model_type":"llama","hidden_size":100,"num_attention_heads":3})");
+  EXPECT_EQ(model.groups[0].scheme, std::nullopt);
+  EXPECT_EQ(model.groups[0].formula, "33 rotary dimensions of a head are odd: the last has no partner");
+}
+
+TEST(Model, KeysThatTransformersIgnores) {
+  const auto warns = [](const char* config, const char* text) {
+    const Model model = read_model(config);
+    return std::find(model.warnings.begin(), model.warnings.end(), text) != model.warnings.end();
+  };
+  EXPECT_TRUE(warns(R"({"model_type":"llama","head_dim":8,"partial_rotary_factor":0.5})",
+                    "partial_rotary_factor is ignored: this family rotates whole heads"));
+  EXPECT_TRUE(
+      warns(R"({"model_type":"llama","head_dim":8,"max_position_embeddings":64,"rope_scaling":{"type":"dynamic",
+      "factor":2,"original_max_position_embeddings":32}})",
+            "rope_scaling: original_max_position_embeddings is ignored: rope_type dynamic takes "
+            "max_position_embeddings for the trained length"));
+  EXPECT_TRUE(warns(R"({"model_type":"llama","head_dim":8,"rope_parameters":{"rope_type":"default",
+      "mrope_section":[1,1,1]}})",
+                    "rope_parameters: mrope_section is ignored: positions of this family have one axis"));
+  EXPECT_TRUE(warns(R"({"model_type":"llava","hidden_size":8})",
+                    "hidden_size and its like at the top are ignored: transformers reads text_config alone, which is "
+                    "missing"));
+  EXPECT_TRUE(
+      warns(R"({"model_type":"gemma3_text","num_hidden_layers":1,"rope_scaling":{"type":"linear","factor":8}})",
+            "rope_scaling is ignored: transformers reads rope_type, not type, for this family"));
 }
 
 TEST(Model, RangesOfLayers) {
