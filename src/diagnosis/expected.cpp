@@ -42,8 +42,8 @@ Features features_of(const Rotation& form, std::int64_t pair, std::int64_t featu
 CheckPositions check_positions(const Form& form, std::string_view scheme, const Extents& shape,
                                const CheckOptions& options) {
   if (options.axes != position_axes_of(form) && !std::holds_alternative<Nothing>(form)) {
-    raise(
-        fmt::format("check: {} needs positions of {} axes, but these have {}", scheme, position_axes_of(form), options.axes));
+    raise(fmt::format("check: {} needs positions of {} axes, but these have {}", scheme, position_axes_of(form),
+                      options.axes));
   }
   CheckPositions result;
   const bool is_bias = std::holds_alternative<Bias>(form);
