@@ -138,40 +138,57 @@ int digits_of(const TableFlags& flags) {
 // A table of any form, which is still to be made: its shape in a .npy, and two ways to show it.
 struct Table {
   Extents shape;
-  DataType type = DataType::kF32;
-  std::function<std::string(TableFormat)> head;
-  std::function<void(TableFormat, const ByteSink&)> write;
+  TableSource source;
+  std::function<void()> try_ends = [] {};  // what cannot be done there fails before anything is written
   std::function<std::string()> text;
 };
 
-Table table_of(TableJob job, const TableFlags& flags, int digits) {
+Table table_of(TableJob job, int digits) {
   check_axes(name_of(job.scheme), position_axes_of(job.form), job.positions);
   const auto shared = std::make_shared<const TableJob>(std::move(job));
   return {{shared->positions.count, shared->form.width},
-          shared->type,
-          [=](TableFormat format) { return table_head(*shared, format); },
-          [=, &flags](TableFormat format, const ByteSink& sink) { write_table(*shared, format, sink, !flags.quiet); },
+          source_of(*shared),
+          [=] { try_largest(shared->form, shared->positions); },
           [=] { return table_text(*shared, digits, output_columns(), wants_colour(STDOUT_FILENO)); }};
 }
 
-Table table_of(RotationTableJob job, const TableFlags& flags, int digits) {
+Table table_of(RotationTableJob job, int digits) {
   check_axes(name_of(job.scheme), position_axes_of(job.form), job.positions);
   const auto shared = std::make_shared<const RotationTableJob>(std::move(job));
-  const auto write = [=, &flags](TableFormat format, const ByteSink& sink) {
-    write_rotation_table(*shared, format, sink, !flags.quiet);
-  };
-  return {shared->shape(), shared->type, [=](TableFormat format) { return rotation_table_head(*shared, format); },
-          write, [=] { return rotation_table_text(*shared, digits, output_columns(), wants_colour(STDOUT_FILENO)); }};
+  return {shared->shape(), source_of(*shared), [=] { try_ends(shared->form, shared->positions); },
+          [=] { return rotation_table_text(*shared, digits, output_columns(), wants_colour(STDOUT_FILENO)); }};
+}
+
+Table table_of(BiasTableJob job, int digits) {
+  const auto shared = std::make_shared<const BiasTableJob>(std::move(job));
+  return {shape_of(*shared), source_of(*shared), [] {},
+          [=] { return bias_table_text(*shared, digits, output_columns(), wants_colour(STDOUT_FILENO)); }};
 }
 
 void write_file(const Table& table, TableFormat format, const TableFlags& flags, OutputFile& file) {
-  const auto data_bytes = count_of(table.shape) * size_of(table.type);
-  if (is_binary(format)) {
-    file.reserve(static_cast<std::int64_t>(table.head(format).size()) + data_bytes);
-  }
-  table.write(format, [&](std::string_view bytes) { file.write(bytes); });
+  const std::int64_t data_bytes = count_of(table.shape) * size_of(table.source.type);
+  if (is_binary(format)) file.reserve(static_cast<std::int64_t>(table.source.head(format).size()) + data_bytes);
+  write_table(
+      table.source, format, [&](std::string_view bytes) { file.write(bytes); }, !flags.quiet);
   file.publish();
-  if (!flags.quiet) tell(fmt::format("wrote {}: {} {}", flags.output, to_string(table.shape), name_of(table.type)));
+  if (flags.quiet) return;
+  tell(fmt::format("wrote {}: {} {}", flags.output, to_string(table.shape), name_of(table.source.type)));
+}
+
+// To the file, to standard output, or as people read it.
+int show(const Table& table, std::optional<TableFormat> format, const TableFlags& flags,
+         std::optional<OutputFile>& file) {
+  if (!format) {
+    print(table.text());
+    return kDone;
+  }
+  table.try_ends();
+  if (file) {
+    write_file(table, *format, flags, *file);
+  } else {
+    write_table(table.source, *format, print, !flags.quiet);
+  }
+  return kDone;
 }
 
 // Where queries and keys stand. A grid is for both.
@@ -202,20 +219,9 @@ int run_bias(const TableFlags& flags, SchemeRequest& request, int digits, std::o
   now.length = length_of(job);
   job.form = std::get<Bias>(form_of(request, now, weights));
   check_bias_job(job, format.value_or(TableFormat::kNpy), bytes_from(flags.max_bytes, "--max-bytes"));
-  if (!format) {
-    print(bias_table_text(job, digits, output_columns(), wants_colour(STDOUT_FILENO)));
-    return kDone;
-  }
-  if (goes_to_stdout(flags)) {
-    write_bias_table(job, *format, print, !flags.quiet);
-    return kDone;
-  }
-  OutputFile file(output_target(flags.output, flags.force));
-  write_bias_table(
-      job, *format, [&](std::string_view bytes) { file.write(bytes); }, !flags.quiet);
-  file.publish();
-  if (!flags.quiet) tell(fmt::format("wrote {}: {} {}", flags.output, to_string(shape_of(job)), name_of(job.type)));
-  return kDone;
+  std::optional<OutputFile> file;
+  if (format && !goes_to_stdout(flags)) file.emplace(output_target(flags.output, flags.force));
+  return show(table_of(std::move(job), digits), format, flags, file);
 }
 
 int run(const TableFlags& flags, SchemeRequest& request) {
@@ -242,22 +248,14 @@ int run(const TableFlags& flags, SchemeRequest& request) {
   Form form = form_of(request, now, weights);
   Table table;
   if (auto* const addition = std::get_if<Addition>(&form)) {
-    table = table_of(TableJob{request.scheme, std::move(*addition), std::move(positions), type}, flags, digits);
+    table = table_of(TableJob{request.scheme, std::move(*addition), std::move(positions), type}, digits);
   } else if (auto* const rotation = std::get_if<Rotation>(&form)) {
-    table =
-        table_of(RotationTableJob{request.scheme, std::move(*rotation), std::move(positions), type}, flags, digits);
+    table = table_of(RotationTableJob{request.scheme, std::move(*rotation), std::move(positions), type}, digits);
   } else {
     refuse(fmt::format("{}: adds nothing, so there is no table", name_of(request.scheme)));
   }
 
-  if (file) {
-    write_file(table, *format, flags, *file);
-  } else if (format) {
-    table.write(*format, print);
-  } else {
-    print(table.text());
-  }
-  return kDone;
+  return show(table, format, flags, file);
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <memory>
 #include <vector>
 
 #include "cli/arrays/array_name.h"
@@ -10,7 +11,6 @@
 #include "cli/arrays/elision.h"
 #include "cli/arrays/numbers.h"
 #include "cli/system/failure.h"
-#include "cli/system/progress.h"
 #include "cli/system/signals.h"
 #include "cli/system/terminal.h"
 #include "posenc/apply.h"
@@ -26,12 +26,6 @@ Range range_of(const PositionList& list) {
   const auto [least, most] = std::minmax_element(list.ids.begin(), list.ids.end());
   return {*least, *most};
 }
-
-/// Some queries of one head: [queries, keys].
-struct BiasBlock {
-  std::int64_t head, first, queries;
-  const std::byte* data;
-};
 
 class BlockMaker {
  public:
@@ -51,76 +45,11 @@ class BlockMaker {
   Positions keys_;
 };
 
-template <class Visit> void for_each_block(const BiasTableJob& job, bool with_progress, const Visit& visit) {
-  constexpr std::int64_t kBytes = std::int64_t{1} << 20;
-  const std::int64_t row_bytes = job.keys.count * size_of(job.type);
-  const std::int64_t at_once = std::clamp<std::int64_t>(kBytes / row_bytes, 1, job.queries.count);
-  const BlockMaker maker(job);
-  Progress progress(
-      static_cast<double>(job.form.heads) * static_cast<double>(job.queries.count) * static_cast<double>(row_bytes),
-      with_progress);
-  for (std::int64_t head = 0; head < job.form.heads; ++head) {
-    const Bias one = head_of(job.form, head);
-    for (std::int64_t first = 0; first < job.queries.count; first += at_once) {
-      stop_if_signalled();
-      const std::int64_t queries = std::min(at_once, job.queries.count - first);
-      const std::vector<std::byte> bytes = maker.make(one, first, queries);
-      visit(BiasBlock{head, first, queries, bytes.data()});
-      progress.advance(static_cast<double>(bytes.size()));
-    }
-  }
-}
-
-void append_bias_row(std::string& text, const BiasTableJob& job, const BiasBlock& block, std::int64_t row,
-                     std::string_view not_finite) {
-  for (std::int64_t key = 0; key < job.keys.count; ++key) {
-    if (key > 0) text += ',';
-    append_element(text, block.data, job.type, row * job.keys.count + key, not_finite);
-  }
-}
-
 // "8", or "0 1" where a position has several coordinates.
 std::string label_without_commas(const PositionList& positions, std::int64_t index) {
   std::string label = position_label(positions, index);
   std::replace(label.begin(), label.end(), ',', ' ');
   return label;
-}
-
-void write_csv(const BiasTableJob& job, const ByteSink& sink, bool with_progress) {
-  std::string text = "head,query";
-  for (std::int64_t key = 0; key < job.keys.count; ++key) text += "," + label_without_commas(job.keys, key);
-  text += '\n';
-  for_each_block(job, with_progress, [&](const BiasBlock& block) {
-    for (std::int64_t row = 0; row < block.queries; ++row) {
-      text += fmt::format("{},{},", block.head, label_without_commas(job.queries, block.first + row));
-      append_bias_row(text, job, block, row, "");
-      text += '\n';
-    }
-    sink(text);
-    text.clear();
-  });
-  sink(text);
-}
-
-void write_json(const BiasTableJob& job, const ByteSink& sink, bool with_progress) {
-  sink(fmt::format("{{\"scheme\":{},\"queries\":", to_json(job.scheme)));
-  write_positions(job.queries, sink);
-  sink(",\"keys\":");
-  write_positions(job.keys, sink);
-  sink(fmt::format(",\"shape\":[{},{},{}],\"dtype\":\"{}\",\"values\":[", job.form.heads, job.queries.count,
-                   job.keys.count, name_of(job.type)));
-  std::string text;
-  for_each_block(job, with_progress, [&](const BiasBlock& block) {
-    for (std::int64_t row = 0; row < block.queries; ++row) {
-      const bool begins = block.first + row == 0, ends = block.first + row + 1 == job.queries.count;
-      text += begins ? (block.head > 0 ? ",\n[\n[" : "\n[\n[") : ",\n[";
-      append_bias_row(text, job, block, row, "null");
-      text += ends ? "]]" : "]";
-    }
-    sink(text);
-    text.clear();
-  });
-  sink("\n]}\n");
 }
 
 struct Look {
@@ -192,15 +121,43 @@ void check_bias_job(const BiasTableJob& job, TableFormat format, std::int64_t li
                      in_bytes(static_cast<double>(limit))));
 }
 
-void write_bias_table(const BiasTableJob& job, TableFormat format, const ByteSink& sink, bool with_progress) {
-  if (format == TableFormat::kCsv) return write_csv(job, sink, with_progress);
-  if (format == TableFormat::kJson) return write_json(job, sink, with_progress);
-  const ArrayFormat array = format == TableFormat::kNpy ? ArrayFormat::kNpy : ArrayFormat::kSafetensors;
-  sink(array_head(array, "table", job.type, shape_of(job)));
-  for_each_block(job, with_progress, [&](const BiasBlock& block) {
-    const auto bytes = static_cast<std::size_t>(block.queries * job.keys.count * size_of(job.type));
-    sink({reinterpret_cast<const char*>(block.data), bytes});
-  });
+TableSource source_of(const BiasTableJob& job) {
+  TableSource table;
+  table.type = job.type;
+  table.planes = job.form.heads;
+  table.rows = job.queries.count;
+  table.columns = job.keys.count;
+  struct Head {
+    std::int64_t index = -1;
+    Bias form = {};
+    std::vector<std::byte> bytes = {};
+  };
+  table.make = [&job, maker = std::make_shared<BlockMaker>(job), kept = std::make_shared<Head>()](
+                   std::int64_t head, std::int64_t first, std::int64_t queries) {
+    if (head != kept->index) *kept = {head, head_of(job.form, head), {}};
+    kept->bytes = maker->make(kept->form, first, queries);
+    return static_cast<const std::byte*>(kept->bytes.data());
+  };
+  table.head = [&job](TableFormat format) {
+    const ArrayFormat array = format == TableFormat::kNpy ? ArrayFormat::kNpy : ArrayFormat::kSafetensors;
+    return array_head(array, "table", job.type, shape_of(job));
+  };
+  table.csv_head = "head,query";
+  for (std::int64_t key = 0; key < job.keys.count; ++key) table.csv_head += "," + label_without_commas(job.keys, key);
+  table.csv_label = [&job](std::int64_t head, std::int64_t query) {
+    return fmt::format("{},{},", head, label_without_commas(job.queries, query));
+  };
+  table.json_head = [&job](const ByteSink& sink) {
+    sink(fmt::format("{{\"scheme\":{},\"queries\":", to_json(job.scheme)));
+    write_positions(job.queries, sink);
+    sink(",\"keys\":");
+    write_positions(job.keys, sink);
+    sink(fmt::format(",\"shape\":[{},{},{}],\"dtype\":\"{}\"", job.form.heads, job.queries.count, job.keys.count,
+                     name_of(job.type)));
+  };
+  table.json_lists = {"values"};
+  table.is_nested_in_json = true;
+  return table;
 }
 
 std::string bias_table_text(const BiasTableJob& job, int digits, int columns, bool colour) {

@@ -27,8 +27,8 @@ Extents shape_of(const BiasTableJob& job);
 /// Error where two of them lie further apart than it reaches.
 void check_bias_job(const BiasTableJob& job, TableFormat format, std::int64_t limit);
 
-/// Makes the table some rows at a time and writes it.
-void write_bias_table(const BiasTableJob& job, TableFormat format, const ByteSink& sink, bool with_progress);
+/// One plane for each head. It looks at the job, which must outlive it.
+TableSource source_of(const BiasTableJob& job);
 
 /// The table as people read it: one grid for each head, queries down and keys across.
 std::string bias_table_text(const BiasTableJob& job, int digits, int columns, bool colour);

@@ -19,12 +19,9 @@ struct RotationTableJob {
   Extents shape() const { return {2, positions.count, pairs()}; }
 };
 
-/// What stands before the data: of .npy, [2, positions, pairs]; of .safetensors, `cos`, `sin` and the `frequencies`.
-std::string rotation_table_head(const RotationTableJob& job, TableFormat format);
-
-/// Makes the table block by block and writes it. What is one after the other in the format, and too long for one
-/// block, is made in two passes: memory does not depend on the length.
-void write_rotation_table(const RotationTableJob& job, TableFormat format, const ByteSink& sink, bool with_progress);
+/// In .npy [2, positions, pairs]; in .safetensors `cos`, `sin` and the `frequencies`. What is one after the other in the
+/// format, and too long for one block, is made in two passes. It looks at the job, which must outlive it.
+TableSource source_of(const RotationTableJob& job);
 
 /// As people read it: the pairs with their frequencies and wavelengths, then cosines, then sines, column under
 /// column. Where it is longer or wider than a screen, the middle is left out and never computed.

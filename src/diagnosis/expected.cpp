@@ -13,14 +13,6 @@
 namespace posenc::diagnosis {
 namespace {
 
-int axes_of(const Form& form) {
-  if (const auto* const rotation = std::get_if<Rotation>(&form)) return rotation->position_axes;
-  if (const auto* const bias = std::get_if<Bias>(&form)) return position_axes_of(*bias);
-  const auto* const addition = std::get_if<Addition>(&form);
-  const auto* const waves = addition == nullptr ? nullptr : std::get_if<Waves>(&addition->source);
-  return waves == nullptr ? 1 : waves->axes;
-}
-
 std::vector<std::int64_t> counted(std::int64_t first, std::int64_t count, int axes) {
   std::vector<std::int64_t> ids(static_cast<std::size_t>(count * axes));
   for (std::size_t i = 0; i < ids.size(); ++i) ids[i] = first + static_cast<std::int64_t>(i) % count;
@@ -49,9 +41,9 @@ Features features_of(const Rotation& form, std::int64_t pair, std::int64_t featu
 
 CheckPositions check_positions(const Form& form, std::string_view scheme, const Extents& shape,
                                const CheckOptions& options) {
-  if (options.axes != axes_of(form) && !std::holds_alternative<Nothing>(form)) {
-    raise(
-        fmt::format("check: {} needs positions of {} axes, but these have {}", scheme, axes_of(form), options.axes));
+  if (options.axes != position_axes_of(form) && !std::holds_alternative<Nothing>(form)) {
+    raise(fmt::format("check: {} needs positions of {} axes, but these have {}", scheme, position_axes_of(form),
+                      options.axes));
   }
   CheckPositions result;
   const bool is_bias = std::holds_alternative<Bias>(form);
