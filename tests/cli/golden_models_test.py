@@ -203,7 +203,7 @@ class ModelsElsewhere(ProgramTest):
         model = self.config({"model_type": "m2m_100", "d_model": 8, "encoder_layers": 1, "max_position_embeddings": 64})
         want = self.out("apply", "sinusoidal", self.file, "--positions", "2:6", "--layout", "sin-cos",
                         "--spacing", "inclusive")
-        self.assertEqual(self.out("apply", "--model", model, self.file), want)
+        self.assertEqual(self.out("apply", "--model", model, self.file, "--layer-type", "encoder"), want)
 
     def test_a_learned_table_is_asked_for(self):
         model = self.config({"model_type": "gpt2", "n_embd": 8, "n_layer": 1, "n_positions": 16})
@@ -217,8 +217,9 @@ class ModelsElsewhere(ProgramTest):
 
     def test_notes_say_what_else_a_model_does(self):
         model = self.config({**LLAMA, "model_type": "llama4_text", "num_hidden_layers": 4})
-        told = self.succeeds("apply", "--model", model, self.file, "-o", self.path("y.npy"), "--layer-type", "none")
-        self.assertIn("queries of layers without rope are multiplied", told.err)
+        told = self.succeeds("apply", "--model", model, self.file, "-o", self.path("y.npy"), "--layer-type",
+                             "full_attention")
+        self.assertIn("queries of these layers are multiplied by 1 + 0.1 ln(", told.err)
         self.assertEqual(parse_npy(self.read("y.npy"))[2], [struct.unpack("f", struct.pack("f", v))[0] for v in self.x])
 
     def test_refused(self):
@@ -280,7 +281,7 @@ class AttendModels(ProgramTest):
     def test_t5_does_not_divide_by_the_root(self):
         model = self.config({"model_type": "t5", "num_heads": 2, "d_model": 16, "num_layers": 1})
         table = self.write("t5.npy", npy("f32", [32, 2], [0.1 * (i % 7) for i in range(64)]))
-        self.assertEqual(self.out("--model", model, "--table", table),
+        self.assertEqual(self.out("--model", model, "--layer-type", "encoder", "--table", table),
                          self.out("t5", "--table", table, "--scale", "1"))
 
 

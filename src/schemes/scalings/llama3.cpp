@@ -9,9 +9,9 @@ template <class N> schemes::Scaled<N> llama3(const Llama3Scaling& scaling, const
   schemes::check_positive(scaling.name, "low_freq_factor", scaling.low_freq_factor);
   schemes::check_positive(scaling.name, "high_freq_factor", scaling.high_freq_factor);
   if (scaling.low_freq_factor > scaling.high_freq_factor) {
-    raise(
-        fmt::format("rope: low_freq_factor of scaling llama3 must be at most high_freq_factor, but they are {} and {}",
-                    scaling.low_freq_factor, scaling.high_freq_factor));
+    raise(fmt::format(
+        "rope: low_freq_factor of scaling llama3 must be at most high_freq_factor, but they are {} and {}",
+        scaling.low_freq_factor, scaling.high_freq_factor));
   }
   const schemes::Real trained = static_cast<double>(scaling.original_length);
   const N longest = schemes::as<N>(trained / scaling.low_freq_factor);
