@@ -210,7 +210,7 @@ int run(const BenchFlags& flags) {
 Verb bench_verb(Command program) {
   Verb verb;
   verb.name = "bench";
-  verb.summary = "measure each kernel against what this machine can do";
+  verb.summary = "measure each kernel against what this machine's memory and cores can do";
   verb.usage = "[table] [add] [rotate] [attention] [options]";
   verb.details =
       "Each job alternates with its limit. For memory, the limit is the fastest loop over the same bytes in the same run: "

@@ -171,7 +171,14 @@ SineCosine sine_cosine(const Reduced& r) noexcept {
   return {detail::quarter_value(r.quarter, r.sine, r.cosine), detail::quarter_value(r.quarter + 1, r.sine, r.cosine)};
 }
 
-template <class T> bool round_wave_by_integers(T& out, const Angle& angle, unsigned quarter, double scale) noexcept {
+namespace detail {
+
+// sin(2π(angle + quarter/4)): its size and sign.
+struct SignedWave {
+  WideFraction size;
+  bool negative, is_zero;
+};
+inline SignedWave by_integers(const Angle& angle, unsigned quarter) noexcept {
   Frequency phase = times(angle.unit, angle.count);
   phase.words[3] += static_cast<std::uint64_t>(quarter) << 62;
   const auto nearest = static_cast<unsigned>((phase.words[3] + (std::uint64_t{1} << 61)) >> 62);
@@ -180,18 +187,22 @@ template <class T> bool round_wave_by_integers(T& out, const Angle& angle, unsig
   if (behind) phase = opposite(phase);
   const bool sine = (nearest & 1) == 0;
   const bool negative = ((nearest & 2) != 0) != (sine && behind);
-
   const bool on_quarter = (phase.words[0] | phase.words[1] | phase.words[2] | phase.words[3]) == 0;
-  if ((on_quarter && sine) || scale == 0) {
+  if (on_quarter) return {WideFraction{uint128{1} << 127, -127, 0}, negative, sine};
+  return {by_series(phase, angle.count, sine), negative, false};
+}
+
+}  // namespace detail
+
+template <class T> bool round_wave_by_integers(T& out, const Angle& angle, unsigned quarter, double scale) noexcept {
+  const detail::SignedWave wave = detail::by_integers(angle, quarter);
+  if (wave.is_zero || scale == 0) {
     out = narrow<T>(0.0);  // an exact zero is +0; only what rounds to zero keeps its sign
     return true;
   }
-  detail::WideFraction value =
-      on_quarter ? detail::WideFraction{uint128{1} << 127, -127, 0} : detail::by_series(phase, angle.count, sine);
-  value = detail::scaled(value, scale);
-  const detail::Rounding rounded = detail::round_wide(value, format_of<T>());
+  const detail::Rounding rounded = detail::round_wide(detail::scaled(wave.size, scale), format_of<T>());
   if (!rounded.decided && sizeof(T) < sizeof(double)) return false;
-  out = narrow<T>(negative != (scale < 0) ? -rounded.value : rounded.value);
+  out = narrow<T>(wave.negative != (scale < 0) ? -rounded.value : rounded.value);
   return true;
 }
 

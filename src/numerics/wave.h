@@ -54,14 +54,21 @@ template <class T>
 [[nodiscard]] bool round_surely(T& out, const Reduced& reduced, unsigned quarter, double scale) noexcept;
 
 /// scale · sin(2π(angle + quarter/4)), rounded once to T (to nearest, ties to even).
-/// Error: 0.5 ulp for float, Half, BFloat16 (correctly rounded); at most 0.501 ulp for double.
-/// False, with `out` untouched, where 128 bits cannot decide the rounding: it takes a value within 2^-100 of a
-/// midpoint, which no frequency of a scheme has been seen to give.
+/// Error: 0.5 ulp (correctly rounded); for double, where 128 bits cannot decide, at most 0.501.
+/// False for the others, with `out` untouched, where 128 bits cannot decide the rounding: it takes a value within
+/// 2^-100 of a midpoint, which no frequency of a scheme has been seen to give.
 template <class T> [[nodiscard]] bool round_wave(T& out, const Angle& angle, const Reduced& reduced, unsigned quarter,
                                                  double scale) noexcept;
 
 /// The same by integers alone: the last level of round_wave, and the whole of it for double. Slower.
 template <class T>
 [[nodiscard]] bool round_wave_by_integers(T& out, const Angle& angle, unsigned quarter, double scale) noexcept;
+
+/// sin(2π(angle + quarter/4)) as the sum of two doubles, the second at most half an ulp of the first.
+/// Error: at most 6 · 2^-106, absolute.
+struct DoubleDouble {
+  double high = 0.0, low = 0.0;
+};
+DoubleDouble wave_in_double_double(const Angle& angle, unsigned quarter) noexcept;
 
 }  // namespace posenc::numerics

@@ -11,6 +11,7 @@
 #include "kernels/cpu/parallel.h"
 #include "kernels/cpu/row_math.h"
 #include "kernels/cpu/wave_rows.h"
+#include "kernels/cpu/wide_rows.h"
 #include "kernels/element.h"
 
 namespace posenc::kernels::cpu {
@@ -34,16 +35,14 @@ template <class W> class VectorMaker {
  public:
   struct Scratch {
     AlignedVector<W> vectors;
-    WaveRows::Anchor anchor;
+    typename RowsOfWaves<W>::Anchor anchor;
   };
 
   explicit VectorMaker(const AddJob& job) : job_(job), row_stride_(job.out.width) {
-    if constexpr (std::is_same_v<W, float>) {
-      if (const auto* waves = std::get_if<Waves>(&job.form->source)) {
-        wave_rows_.emplace(*waves, job.positions, job.out.sequence);
-        // A cache line more: rows a power of two apart would crowd into the same places of the cache.
-        row_stride_ = wave_rows_->padded() + 16;
-      }
+    if (const auto* waves = std::get_if<Waves>(&job.form->source)) {
+      wave_rows_.emplace(*waves, job.positions, job.out.sequence);
+      // A cache line more: rows a power of two apart would crowd into the same places of the cache.
+      row_stride_ = wave_rows_->padded() + 16;
     }
   }
   Scratch scratch() const {
@@ -56,11 +55,11 @@ template <class W> class VectorMaker {
   std::int64_t visit() const { return is_ready() ? 1024 : 4096; }
   /// Whether vectors can be made where they are wanted, in `out`, without passing through scratch memory.
   bool makes_in_place() const {
-    return wave_rows_ && job_.x == nullptr && job_.out.type == DataType::kF32 && job_.out.column_stride == 1 &&
+    return wave_rows_ && job_.x == nullptr && job_.out.type == data_type_of<W>() && job_.out.column_stride == 1 &&
            job_.out.width == wave_rows_->padded();
   }
   void make_in_place(const Block& block, Scratch& scratch, Outcome& outcome) const {
-    wave_rows_->make(block.b, block.t0, block.t1, job_.out.template token<float>(block.b, block.t0),
+    wave_rows_->make(block.b, block.t0, block.t1, job_.out.template token<W>(block.b, block.t0),
                      job_.out.token_stride, scratch.anchor, outcome);
   }
   Vectors<W> make(const Block& block, Scratch& scratch, Outcome& outcome) const {
@@ -84,19 +83,9 @@ template <class W> class VectorMaker {
     return {scratch.vectors.data(), row_stride_};
   }
 
-  Vectors<W> from(const Waves& waves, const Block& block, Scratch& scratch, Outcome& outcome) const {
-    if constexpr (std::is_same_v<W, float>) {
-      wave_rows_->make(block.b, block.t0, block.t1, scratch.vectors.data(), row_stride_, scratch.anchor, outcome);
-      return {scratch.vectors.data(), row_stride_};
-    } else {
-      return fill(block, scratch, [&](std::int64_t c, W& out, std::int64_t t) {
-        const WaveColumn column = waves.columns[static_cast<std::size_t>(c)];
-        const auto angle = angle_of(waves, static_cast<std::size_t>(column.wave), job_.positions, block.b, t);
-        if (!numerics::round_wave_by_integers(out, angle, column.quarter, waves.scale)) {
-          outcome = {false, job_.positions.at(block.b, t), c};
-        }
-      });
-    }
+  Vectors<W> from(const Waves&, const Block& block, Scratch& scratch, Outcome& outcome) const {
+    wave_rows_->make(block.b, block.t0, block.t1, scratch.vectors.data(), row_stride_, scratch.anchor, outcome);
+    return {scratch.vectors.data(), row_stride_};
   }
   Vectors<W> from(const Rows& rows, const Block& block, Scratch& scratch, Outcome&) const {
     if (is_ready()) {
@@ -129,7 +118,7 @@ template <class W> class VectorMaker {
 
   const AddJob& job_;
   std::int64_t row_stride_;
-  std::optional<WaveRows> wave_rows_;
+  std::optional<RowsOfWaves<W>> wave_rows_;
 };
 
 // x + vectors. `next` is where x will be wanted soon.

@@ -8,6 +8,7 @@
 #include "kernels/cpu/fetch.h"
 #include "kernels/cpu/machine.h"
 #include "kernels/cpu/wave_rows.h"
+#include "kernels/cpu/wide_rows.h"
 #include "kernels/rotation_element.h"
 
 namespace posenc::kernels::cpu {
@@ -28,7 +29,7 @@ template <class W> class CosSinMaker {
  public:
   struct Scratch {
     std::vector<W> rows, doubled;
-    WaveRows::Anchor anchor;
+    typename RowsOfWaves<W>::Anchor anchor;
   };
 
   CosSinMaker(const RotateJob& job, bool keys) : job_(job), form_(*job.form), keys_(keys), waves_(waves_of(form_)) {
@@ -36,11 +37,9 @@ template <class W> class CosSinMaker {
     doubled_ = wants_doubled(placement_of(form_.layout, pairs_));
     stride_ = 2 * pairs_;
     is_ready_ = has_plain_rows() && (job.positions.ids == nullptr || job.parts[0].x.sequence == 1);
-    if constexpr (std::is_same_v<W, float>) {
-      if (!waves_.waves.empty() && form_.growth.rates.empty()) {
-        wave_rows_.emplace(waves_, job.positions, job.parts[0].x.sequence);
-        stride_ = wave_rows_->padded();
-      }
+    if (!waves_.waves.empty() && form_.growth.rates.empty()) {
+      wave_rows_.emplace(waves_, job.positions, job.parts[0].x.sequence);
+      stride_ = wave_rows_->padded();
     }
   }
   /// How many tokens to ask for at a time: as many as keep their rows in the nearest cache, more where none are made,
@@ -80,19 +79,17 @@ template <class W> class CosSinMaker {
     W* rows = scratch.rows.data();
     const std::int64_t count = block.t1 - block.t0;
     if (wave_rows_) {
-      if constexpr (std::is_same_v<W, float>) {
-        Outcome here;
-        for (std::int64_t t = block.t0; t < block.t1; t += kBlockRows) {
-          wave_rows_->make(block.b, t, std::min(t + kBlockRows, block.t1), rows + (t - block.t0) * stride_, stride_,
-                           scratch.anchor, here);
-        }
-        if (!here.decided) outcome = {false, here.position, here.column % pairs_};
+      Outcome here;
+      for (std::int64_t t = block.t0; t < block.t1; t += kBlockRows) {
+        wave_rows_->make(block.b, t, std::min(t + kBlockRows, block.t1), rows + (t - block.t0) * stride_, stride_,
+                         scratch.anchor, here);
       }
+      if (!here.decided) outcome = {false, here.position, here.column % pairs_};
     } else {
       const bool copies = has_plain_rows();
       for (std::int64_t n = 0; n < count; ++n) {
         W* const row = rows + n * stride_;
-        copies ? copy_row(row, ready_row(block.b, block.t0 + n)) : fill_row(row, block.b, block.t0 + n, outcome);
+        copies ? copy_row(row, ready_row(block.b, block.t0 + n)) : fill_row(row, block.b, block.t0 + n);
       }
     }
     if (late_magnitude(form_) != 1.0f) {
@@ -129,7 +126,7 @@ template <class W> class CosSinMaker {
     std::copy_n(from.sines, pairs_, row + pairs_);
   }
 
-  void fill_row(W* row, std::int64_t b, std::int64_t t, Outcome& outcome) const {
+  void fill_row(W* row, std::int64_t b, std::int64_t t) const {
     for (std::int64_t pair = 0; pair < pairs_; ++pair) {
       W &cosine = row[pair], &sine = row[pairs_ + pair];
       const auto i = static_cast<std::size_t>(pair);
@@ -140,14 +137,6 @@ template <class W> class CosSinMaker {
         continue;
       }
       const numerics::Angle angle = angle_of(waves_, i, job_.positions, b, t);
-      if (form_.growth.rates.empty()) {
-        const unsigned quarter = waves_.columns[i + waves_.waves.size()].quarter;
-        if (!numerics::round_wave_by_integers(cosine, angle, 1, waves_.scale) ||
-            !numerics::round_wave_by_integers(sine, angle, quarter, waves_.scale)) {
-          outcome = {false, job_.positions.at(b, t), pair};
-        }
-        continue;
-      }
       const std::int64_t position = job_.positions.at(b, t, waves_.waves[i].axis);
       const double length = form_.magnitude * growth_at(form_, i, position, keys_);
       const auto unit = numerics::sine_cosine(numerics::reduce(angle));
@@ -164,7 +153,7 @@ template <class W> class CosSinMaker {
       false;  // the rows of a block lie one after the other in the caller's own tables, as they are wanted
   const Waves waves_;
   std::int64_t pairs_ = 0, stride_ = 0;
-  std::optional<WaveRows> wave_rows_;
+  std::optional<RowsOfWaves<W>> wave_rows_;
 };
 
 }  // namespace posenc::kernels::cpu
