@@ -139,6 +139,19 @@ class UnknownVerb(ProgramTest):
 
 
 class List(ProgramTest):
+    def test_backends_say_why_they_are_absent(self):
+        backends = {entry["backend"]: entry for entry in json.loads(self.succeeds("list", "--backends", "--json").out)}
+        self.assertEqual(list(backends), ["cpu", "reference", "cuda"])
+        lines = self.succeeds("list", "--backends").text.splitlines()
+        self.assertEqual(len(lines), 3)
+        for line, entry in zip(lines, backends.values()):
+            self.assertTrue(line.startswith(entry["backend"]))
+            self.assertEqual("absent: " in line, not entry["can_run"])
+            self.assertIn(entry["why_absent"], line)
+        if not backends["cuda"]["can_run"]:
+            reason = backends["cuda"]["why_absent"]
+            self.refused("bench", "--backend", "cuda", says=f"cuda cannot run here: {reason}")
+
     def test_every_scheme_with_its_family_formula_and_users(self):
         text = self.succeeds("list").text
         for card in json.loads(self.succeeds("list", "--json").out):

@@ -121,9 +121,10 @@ bool write_table_rows(Call& call, const AddJob& job, const AddParams& p, const W
   const auto count = static_cast<std::int64_t>(copies.source.size());
   const std::int64_t own = pairs.halves ? 4 : 2;  // waves of a thread
   if (count % own != 0) return false;
-  const std::int64_t across = (count / own + 255) / 256;
+  const std::int64_t across = (count / own + 255) / 256, tiles = (job.out.sequence + kRows - 1) / kRows;
+  const std::int64_t blocks = across * tiles * job.out.batch;
+  if (blocks > 0x7FFFFFFF) return false;
   const TableRowsParams rows{static_cast<float*>(p.out.data),
-                             job.out.batch,
                              job.out.lead_shape.rank == 1 ? job.out.lead_strides[0] : 0,
                              job.out.token_stride,
                              job.out.sequence,
@@ -133,10 +134,11 @@ bool write_table_rows(Call& call, const AddJob& job, const AddParams& p, const W
                              {pairs.quarters[0], pairs.quarters[1]},
                              copies.steps,
                              divisor_of(across),
+                             divisor_of(tiles),
                              call.fault()};
   static KernelSlot slots[2];
-  launch(pairs.halves ? "table_rows_halves" : "table_rows_interleaved", slots[pairs.halves ? 1 : 0],
-         {across * ((job.out.sequence + kRows - 1) / kRows), 256, 0}, call.stream(), rows);
+  launch(pairs.halves ? "table_rows_halves" : "table_rows_interleaved", slots[pairs.halves ? 1 : 0], {blocks, 256, 0},
+         call.stream(), rows);
   return true;
 }
 

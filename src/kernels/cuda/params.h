@@ -95,13 +95,13 @@ struct StepParams {
 /// A table of float32 waves at consecutive positions, two columns for each wave.
 struct TableRowsParams {
   float* out;
-  std::int64_t batch, batch_stride, token_stride, sequence;
+  std::int64_t batch_stride, token_stride, sequence;
   std::int64_t first;
   WaveParams waves;
   std::int64_t wave_count;
   std::uint32_t quarters[2];
   const StepParams* steps;
-  Divisor across;
+  Divisor across, by_tiles;
   Fault* fault;
 };
 

@@ -97,21 +97,17 @@ extern "C" __global__ void __launch_bounds__(32 * kWarps) rotate_vectors(const _
   auto* const cosines = reinterpret_cast<float*>(scratch) + warp * 2 * pairs;
   float* const sines = cosines + pairs;
   if constexpr (POSENC_SOURCE == 0) {
-    // Two pairs at a time, because the steps of one wait for each other.
-    for (std::uint32_t i = lane; i < pairs; i += 64) {
-      const std::uint32_t j = i + 32 < pairs ? i + 32 : i;
-      const QuickAngle one = quick_angle<true>(p.waves, i, position), other = quick_angle<true>(p.waves, j, position);
-      const unsigned quarter = p.sign < 0 ? 2 : 0;
-      const double scale = p.waves.scale;
-      const QuickValue one_c = quick_value(one, 1, scale), one_s = quick_value(one, quarter, scale);
-      const QuickValue other_c = quick_value(other, 1, scale), other_s = quick_value(other, quarter, scale);
-      CosSin<float> first_pair{one_c.value, one_s.value}, second_pair{other_c.value, other_s.value};
-      if (!(one_c.is_sure & one_s.is_sure & other_c.is_sure & other_s.is_sure)) [[unlikely]] {
-        first_pair = cos_sin_slowly(p, position, i);
-        second_pair = cos_sin_slowly(p, position, j);
-      }
-      cosines[i] = first_pair.cosine, sines[i] = first_pair.sine;
-      cosines[j] = second_pair.cosine, sines[j] = second_pair.sine;
+    // One pair after the other: two at a time take so many registers that fewer warps fit, and that is slower.
+    const unsigned quarter = p.sign < 0 ? 2 : 0;
+#pragma unroll 1
+    for (std::uint32_t i = lane; i < pairs; i += 32) {
+      const QuickAngle quick = quick_angle<true>(p.waves, i, position);
+      const QuickValue cosine = quick_value(quick, 1, p.waves.scale),
+                       sine = quick_value(quick, quarter, p.waves.scale);
+      CosSin<float> value{cosine.value, sine.value};
+      if (!(cosine.is_sure & sine.is_sure)) [[unlikely]]
+        value = cos_sin_slowly(p, position, i);
+      cosines[i] = value.cosine, sines[i] = value.sine;
     }
   } else {
     for (std::uint32_t i = lane; i < pairs; i += 32) {

@@ -34,13 +34,15 @@ __device__ __forceinline__ void write(float* to, const float (&row)[2][kWaves], 
 }  // namespace
 
 extern "C" __global__ void __launch_bounds__(256) table_rows(const __grid_constant__ TableRowsParams p) {
-  const Quotient place = divide(block(), p.across);
+  // A sequence of the batch, a tile of rows, a piece of the row.
+  const Quotient place = divide(block(), p.across), tile = divide(place.whole, p.by_tiles);
   const std::int64_t wave = (std::int64_t{place.rest} * threads() + thread()) * kWaves;
   if (wave >= p.wave_count) return;
-  const std::int64_t t0 = std::int64_t{place.whole} * kRows;
+  const std::int64_t t0 = std::int64_t{tile.rest} * kRows;
   const double scale = p.waves.scale;
   const int rows = static_cast<int>(p.sequence - t0 < kRows ? p.sequence - t0 : kRows);
-  float* out = p.out + t0 * p.token_stride + (POSENC_HALVES ? wave : 2 * wave);
+  float* const start = p.out + std::int64_t{tile.whole} * p.batch_stride;
+  float* out = start + t0 * p.token_stride + (POSENC_HALVES ? wave : 2 * wave);
 
   // The two columns of a wave, and how a step rotates them into one another.
   double one[kWaves], other[kWaves], cosine[kWaves], sine[kWaves];
@@ -63,7 +65,6 @@ extern "C" __global__ void __launch_bounds__(256) table_rows(const __grid_consta
       if (is_near_midpoint(one[w]) | is_near_midpoint(other[w])) doubtful |= 1u << r;
     }
     write(out, row, p.wave_count);
-    for (std::int64_t b = 1; b < p.batch; ++b) write(out + b * p.batch_stride, row, p.wave_count);
     out += p.token_stride;
 #pragma unroll
     for (int w = 0; w < kWaves; ++w) {
@@ -82,7 +83,7 @@ extern "C" __global__ void __launch_bounds__(256) table_rows(const __grid_consta
         const std::int64_t position = p.first + t;
         const float value = sure_value(p.waves, p.fault, quick_angle(p.waves, wave + w, position), p.quarters[half],
                                        {wave + w, position, column});
-        for (std::int64_t b = 0; b < p.batch; ++b) p.out[b * p.batch_stride + t * p.token_stride + column] = value;
+        start[t * p.token_stride + column] = value;
       }
     }
   }
