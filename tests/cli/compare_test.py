@@ -53,7 +53,7 @@ class Compare(ProgramTest):
             _, engines = self.topic(self.document(DYNAMIC, "--as", order, "--length", "3000", code=1), "dynamic-ntk")
             self.assertEqual(list(engines), order.split(","))
             self.assertEqual(engines[zero]["angle"], 0)
-        document = self.document(DYNAMIC, "--as", "hf,vllm", "--length", "4096", code=0)
+        document = self.document(DYNAMIC, "--as", "hf,vllm", "--length", "2048", code=0)
         self.assertTrue(document["agrees"])
 
     def test_tolerance(self):
