@@ -188,7 +188,7 @@ Verb compare_verb(Command program) {
   Verb verb;
   verb.name = "compare";
   verb.summary = "where engines would compute different things for a model";
-  verb.usage = "--model PATH [--as hf,vllm,llama.cpp,ctranslate2] [--length N] [--since DATE] [--json]";
+  verb.usage = "--model PATH [--as hf,vllm,…] [--length N] [--since DATE] [--json]";
   verb.details =
       "Says what Hugging Face, vLLM, llama.cpp and CTranslate2 do differently with the position of this model, how "
       "large the difference is at this length, and where each engine's way can be read. Sizes are computed, by "

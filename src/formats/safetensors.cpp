@@ -210,14 +210,14 @@ const SafetensorsTensor* SafetensorsHead::find(std::string_view name) const {
 
 SafetensorsHead read_safetensors_head(const ByteSource& file) {
   // no tensor takes fewer: "":{"dtype":"F4","shape":[],"data_offsets":[0,0]},
-  constexpr std::size_t kShortestTensor = 50;
+  constexpr std::size_t kShortestHeaderEntry = 50;
   std::string header(static_cast<std::size_t>(header_length(file)), '\0');
   file.read(kBeforeHeader, std::as_writable_bytes(std::span(header)));
   if (!header.starts_with('{')) raise_at(kBeforeHeader, "the header must be a JSON object and begin with '{'");
 
   SafetensorsHead head;
   head.data_offset = kBeforeHeader + static_cast<std::int64_t>(header.size());
-  head.tensors.reserve(std::min(header.size() / kShortestTensor, kMostTensors));
+  head.tensors.reserve(std::min(header.size() / kShortestHeaderEntry, kMostTensors));
   const std::int64_t data_size = file.size - head.data_offset;
   HeadBuilder builder(head, data_size);
   read_json_members(header, kBeforeHeader, kLimits,

@@ -91,9 +91,9 @@ Bias head_of(const Bias& bias, std::int64_t head) {
   if (head < 0 || (bias.heads > 0 && head >= bias.heads)) {
     raise(fmt::format("head_of: head {} of a bias with {} heads", head, bias.heads));
   }
-  return {1,
-          std::visit([&](const auto& source) -> decltype(bias.source) { return one_head(source, bias.heads, head); },
-                     bias.source)};
+  Bias one{1, bias.source};
+  std::visit([&](const auto& source) { one.source = one_head(source, bias.heads, head); }, bias.source);
+  return one;
 }
 
 int position_axes_of(const Addition& addition) noexcept {

@@ -11,8 +11,8 @@ work=$root/build/every-machine
 mkdir -p "$work"
 machine=$(uname -m)
 
-mapfile -t sources < <(find "$root"/src/{numerics,schemes,kernels} -name '*.cpp' | sort)
-sources+=("$here/table_bytes.cpp" "$root"/src/{error,forms,positions,rotation,tensor}.cpp)
+mapfile -t sources < <(find "$root"/src/{numerics,schemes,kernels} -name '*.cpp' -not -path '*/cuda/*' | sort)
+sources+=("$here/table_bytes.cpp" "$root"/src/forms/*.cpp)
 flags=(-std=c++20 -DPOSENC_CPU_BACKEND=1 -DFMT_HEADER_ONLY -ffp-contract=off -I"$root/include" -I"$root/src")
 
 # compile OUTPUT COMPILER FLAG…: each source is an object first, so that two cores help.
