@@ -95,7 +95,9 @@ void add_engines(std::string& text, const EngineTopic& topic, int columns, bool 
       text += left + line + "\n";
       left = std::string(static_cast<std::size_t>(indent), ' ');
     }
-    std::string read = one.version.empty() ? "" : fmt::format("{}, {}: ", one.version, one.date);
+    std::string read = one.version.empty() ? ""
+                       : one.date.empty()  ? fmt::format("{}: ", one.version)
+                                           : fmt::format("{}, {}: ", one.version, one.date);
     if (!one.since.empty()) read = fmt::format("since {}; {}", one.since, read);
     text += "    " + dim(read + std::string(one.source), colour) + "\n";
   }

@@ -283,8 +283,8 @@ std::span<const EngineVersion> engine_versions() noexcept {
       {"hf", "transformers 5.16.0.dev0 (d56c55bf)", "2026-08-21"},
       {"vllm", "a014e35f", "2026-08-22"},
       {"llama.cpp", "b21e4de7", "2026-08-22"},
-      {"ctranslate2", "4", "2026-08"},
-      {"mlx", "before pull request 3071", "2026-01"},
+      {"ctranslate2", "assumed: read earlier, version not recorded", ""},
+      {"mlx", "assumed: before pull request 3071, not read again", ""},
   });
   return kVersions;
 }
