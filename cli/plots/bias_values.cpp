@@ -34,7 +34,9 @@ BiasValues with_numbered_rows(const Scheme& scheme, const TrainedTable& table, S
   }
   std::vector<double> numbers;
   const std::int64_t in_row = count / shape[0];
-  for (std::int64_t i = 0; i < count; ++i) numbers.push_back(static_cast<double>(i / in_row));
+  for (std::int64_t row = 0; row < shape[0]; ++row) {
+    numbers.insert(numbers.end(), static_cast<std::size_t>(in_row), static_cast<double>(row));
+  }
   now.weights = now.key_weights = view(numbers.data(), shape);
   BiasValues bias{std::get<Bias>(prepare(scheme, now)), std::string(table.axes.front().name)};
   if (bias.row_name.ends_with('s')) bias.row_name.pop_back();
@@ -57,8 +59,8 @@ BiasValues bias_values(const PlottedScheme& scheme, const PlotRequest& request, 
   const Situation now{.length = std::max(length, request.length), .numerics = request.numerics};
   const TrainedTable table = trained_table_of(scheme.request.scheme);
   const bool is_numbered = !table.axes.empty() && scheme.weights.view().data == nullptr;
-  const BiasValues bias = is_numbered ? with_numbered_rows(scheme.request.scheme, table, now)
-                                      : BiasValues{std::get<Bias>(form_of(scheme.request, now, scheme.weights)), ""};
+  BiasValues bias = is_numbered ? with_numbered_rows(scheme.request.scheme, table, now)
+                                : BiasValues{std::get<Bias>(form_of(scheme.request, now, scheme.weights)), ""};
   if (needs_content(bias.form)) {
     refuse(fmt::format("{}: depends on q and k, so it has no numbers of its own to draw", name));
   }

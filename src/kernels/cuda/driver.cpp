@@ -34,9 +34,11 @@ Found find() {
     return found;
   }
   const char* missing = nullptr;
+// NOLINTBEGIN(bugprone-macro-parentheses): a list of parameters is not an expression
 #define POSENC_DRIVER_LOOKUP(name, parameters)                            \
   d.name = reinterpret_cast<Result(*) parameters>(dlsym(library, #name)); \
   if (d.name == nullptr) missing = #name;
+  // NOLINTEND(bugprone-macro-parentheses)
   POSENC_DRIVER_FUNCTIONS(POSENC_DRIVER_LOOKUP)
 #undef POSENC_DRIVER_LOOKUP
   if (missing != nullptr) {

@@ -91,6 +91,7 @@ enum DriverNumber : int {
   X(cuGraphLaunch, (GraphExec, Stream))
 
 struct Driver {
+// NOLINTNEXTLINE(bugprone-macro-parentheses): a name and a list of parameters are not expressions
 #define POSENC_DRIVER_POINTER(name, parameters) Result(*name) parameters = nullptr;
   POSENC_DRIVER_FUNCTIONS(POSENC_DRIVER_POINTER)
 #undef POSENC_DRIVER_POINTER
