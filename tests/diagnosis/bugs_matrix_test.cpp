@@ -648,9 +648,9 @@ void expect_rates(std::string_view kind, const std::vector<Case>& cases, double 
     std::map<std::string, Tally> by_name;
     std::string misses;
     const Tally all = run(cases, type, by_name, misses);
-    const auto line = [&](std::string_view what, const Tally& tally) {
+    const auto line = [&, &type_name = name](std::string_view what, const Tally& tally) {
       fmt::print("{:12} {:5} {:28} {:5} cases, {:5} named ({:5.1f}%), {:5} sure, {} wrong sure, {} wrong likely\n",
-                 kind, name, what, tally.cases, tally.named, 100.0 * tally.named / std::max(1, tally.cases),
+                 kind, type_name, what, tally.cases, tally.named, 100.0 * tally.named / std::max(1, tally.cases),
                  tally.sure, tally.wrong_sure, tally.wrong_likely);
     };
     if (std::getenv("POSENC_DIAGNOSIS_MATRIX") != nullptr) {

@@ -5,6 +5,7 @@
 
 #include <cmath>
 #include <cstring>
+#include <limits>
 #include <random>
 
 #include "backends.h"
@@ -52,7 +53,9 @@ template <class T> void expect_rotation_of_the_cpu(const RotateCase& one, Rotati
   const Extents q_shape = {one.batch, one.sequence, one.heads, one.features},
                 k_shape = {one.batch, one.sequence, one.key_heads, one.features};
   auto q = random_gpu_values<T>(count_of(q_shape), 1), k = random_gpu_values<T>(count_of(k_shape), 2);
-  if (q.size() > 9) q[3] = numerics::narrow<T>(INFINITY), q[q.size() - 5] = numerics::narrow<T>(NAN);
+  if (q.size() > 9)
+    q[3] = numerics::narrow<T>(std::numeric_limits<double>::infinity()),
+    q[q.size() - 5] = numerics::narrow<T>(std::numeric_limits<double>::quiet_NaN());
   const cuda::Memory gpu_q = cuda::memory_of(q), gpu_k = cuda::memory_of(k);
   const auto heads_second = [](const TensorView& x) { return swap_axes(x, 1, 2); };
   const DataType type = data_type_of<T>();
@@ -174,7 +177,8 @@ template <class T> void expect_sums_of_the_cpu() {
     const std::int64_t tokens = 53, width = 768;
     const Extents shape = {batch, tokens, width};
     auto x = random_gpu_values<T>(count_of(shape), 6);
-    x[7] = numerics::narrow<T>(-INFINITY), x[x.size() - 3] = numerics::narrow<T>(NAN);
+    x[7] = numerics::narrow<T>(-std::numeric_limits<double>::infinity()),
+    x[x.size() - 3] = numerics::narrow<T>(std::numeric_limits<double>::quiet_NaN());
     const auto table = random_gpu_values<T>(2 * tokens * width, 7);
     const cuda::Memory gpu_table = cuda::memory_of(table);
     const Addition waves = prepare(Sinusoidal{.width = width});
