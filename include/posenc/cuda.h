@@ -49,7 +49,7 @@ template <class T> Memory memory_of(const std::vector<T>& values) {
   return memory;
 }
 
-/// A stream of one's own.
+/// A stream that this object owns.
 class Stream {
  public:
   Stream();

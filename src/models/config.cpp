@@ -51,7 +51,7 @@ const Json* in_defaults(const Config& config, std::string_view key) {
 
 bool is_null(const Json& json) { return json.as<std::nullptr_t>() != nullptr; }
 
-// Where a value that is used was not in the file, the reader of the answer is told.
+// Lists a value that was used but not given in the file under `assumed`.
 void note_default(const Config& config, std::string_view key, const Json& value) {
   if (config.assumed == nullptr || in_file(config, key) != nullptr) return;
   say(*config.assumed,
