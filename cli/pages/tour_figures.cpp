@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include "cli/plots/gnuplot.h"
-#include "cli/plots/kinds.h"
 #include "cli/plots/picture.h"
 #include "cli/system/failure.h"
 
@@ -13,7 +12,7 @@ std::vector<ReportFigure> tour_figures(std::initializer_list<std::string_view> k
   std::vector<ReportFigure> figures;
   if (gnuplot_path().empty()) return figures;
   for (const std::string_view kind : kinds) {
-    const Figure figure = standard_figure(kind);
+    const Figure figure = figures::make(kind);
     figures.push_back({svg_of(figure, std::string(kind)), fmt::format("{}: posenc plot {}", figure.title, kind)});
   }
   return figures;

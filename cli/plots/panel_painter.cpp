@@ -215,7 +215,8 @@ class PanelPainter {
 
   void paint_scale(const HeatMap& map, int row) {
     constexpr int kCells = 15;
-    const std::string least = grouped(map.least) + " ", most = fmt::format(" {}  {}", grouped(map.most), map.label);
+    const std::string least = figures::grouped(map.least) + " ",
+                      most = fmt::format(" {}  {}", figures::grouped(map.most), map.label);
     // under a narrow panel it begins further left
     int column = std::max(std::min(area_.left, canvas_.columns() - columns_of(least + most) - kCells), 0);
     const auto say = [&](std::string_view text) {

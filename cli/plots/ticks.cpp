@@ -43,7 +43,7 @@ std::vector<Tick> linear_ticks(const Axis& axis, int wanted) {
   for (int n = 0; n <= kMostTicks; ++n) {
     const double at = (first + n) * step;
     if (at > axis.most + step * 1e-9) break;
-    ticks.push_back({at, grouped(at)});
+    ticks.push_back({at, figures::grouped(at)});
   }
   return ticks;
 }
@@ -60,18 +60,6 @@ std::vector<Tick> log_ticks(const Axis& axis, int wanted) {
 }
 
 }  // namespace
-
-std::string grouped(double value) {
-  if (std::fabs(value) < 1e-12) return "0";
-  std::string digits = fmt::format("{:.6g}", std::fabs(value));
-  if (std::fabs(value) >= 1000 && value == std::floor(value) && std::fabs(value) < 1e16) {
-    digits = fmt::format("{:.0f}", std::fabs(value));
-    for (int at = static_cast<int>(digits.size()) - 3; at > 0; at -= 3) {
-      digits.insert(static_cast<std::size_t>(at), ",");
-    }
-  }
-  return value < 0 ? "−" + digits : digits;
-}
 
 std::vector<Tick> ticks_of(const Axis& axis, int wanted) {
   if (!axis.shown) return {};

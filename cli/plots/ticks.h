@@ -1,6 +1,5 @@
 #pragma once
 
-#include <string>
 #include <vector>
 
 #include "cli/plots/figure.h"
@@ -10,9 +9,6 @@ namespace posenc::cli {
 /// Round numbers along an axis, about `wanted` of them: 1, 2 or 5 times a power of ten apart; on a logarithmic axis
 /// whole powers of ten. An axis that has its own ticks keeps those within its range.
 std::vector<Tick> ticks_of(const Axis& axis, int wanted);
-
-/// "1,000,000", "0.25", "−8".
-std::string grouped(double value);
 
 /// Where a value lies along an axis: 0 at its beginning, 1 at its end, whatever scale and direction.
 double share_of(const Axis& axis, double value);

@@ -12,13 +12,13 @@
 #include "cli/arrays/numbers.h"
 #include "cli/flags/engine_flags.h"
 #include "cli/flags/length_flag.h"
-#include "cli/plots/kinds.h"
 #include "cli/plots/picture.h"
 #include "cli/system/failure.h"
 #include "cli/system/output_file.h"
 #include "cli/system/streams.h"
 #include "cli/system/terminal.h"
 #include "cli/verbs/verbs.h"
+#include "posenc/figures.h"
 
 namespace posenc::cli {
 namespace {
@@ -65,9 +65,9 @@ void add_flags(Command verb, PlotFlags& flags) {
   add_engine_flags(verb, flags.engine);
 }
 
-const PlotKind& kind_named(const std::string& name) {
+const figures::Kind& kind_named(const std::string& name) {
   std::vector<std::string_view> names;
-  for (const PlotKind& kind : plot_kinds()) {
+  for (const figures::Kind& kind : figures::kinds()) {
     if (kind.name == name) return kind;
     names.push_back(kind.name);
   }
@@ -81,11 +81,11 @@ std::int64_t position_from(std::string_view text, std::string_view flag, std::in
   return position;
 }
 
-WholeRange zoom_from(const std::string& text) {
+figures::Range zoom_from(const std::string& text) {
   const std::size_t colon = text.find(':');
   if (colon == std::string::npos) refuse(fmt::format("--zoom: '{}' is not of the form A:B, as 0:100", text));
-  const WholeRange range = {position_from(text.substr(0, colon), "--zoom"),
-                            position_from(text.substr(colon + 1), "--zoom")};
+  const figures::Range range = {position_from(text.substr(0, colon), "--zoom"),
+                                position_from(text.substr(colon + 1), "--zoom")};
   if (range.count() < 1)
     refuse(fmt::format("--zoom: {} has no positions: {} is not above {}", text, range.to, range.from));
   return range;
@@ -118,8 +118,8 @@ void refuse_unused(const PlotFlags& flags) {
   only_for("--zoom", !flags.zoom.empty(), {"waves", "heatmap", "dots", "decay", "bias", "error"});
 }
 
-PlotRequest request_of(const PlotFlags& flags) {
-  PlotRequest request;
+figures::Request request_of(const PlotFlags& flags) {
+  figures::Request request;
   if (!flags.zoom.empty()) request.zoom = zoom_from(flags.zoom);
   if (!flags.at.empty()) request.at = position_from(flags.at, "--at", kPositionLimit - 1);
   if (!flags.shift.empty()) {
@@ -139,24 +139,23 @@ PlotRequest request_of(const PlotFlags& flags) {
   return request;
 }
 
-void add_schemes(PlotRequest& request, const PlotKind& kind, const SchemeRequest& first,
-                 const std::vector<SchemeRequest>& further) {
-  if (!first.is_chosen) {
-    for (const Scheme& scheme : kind.defaults) request.schemes.emplace_back().request.scheme = scheme;
-    return;
-  }
-  request.schemes.push_back({first, {}});
-  for (const SchemeRequest& scheme : further) request.schemes.push_back({scheme, {}});
-  if (static_cast<int>(request.schemes.size()) > kind.most_schemes) {
-    refuse(fmt::format("plot {}: shows {}, not {}", kind.name,
-                       kind.most_schemes == 1 ? "one scheme" : fmt::format("at most {} schemes", kind.most_schemes),
-                       request.schemes.size()));
-  }
-  for (PlottedScheme& scheme : request.schemes) {
+// The schemes of a command line, with the tables that the figure reads.
+struct NamedSchemes {
+  std::vector<SchemeRequest> requests;
+  std::vector<NpyArray> tables;
+};
+
+NamedSchemes named_schemes(const SchemeRequest& first, const std::vector<SchemeRequest>& further) {
+  NamedSchemes named;
+  if (!first.is_chosen) return named;
+  named.requests = {first};
+  named.requests.insert(named.requests.end(), further.begin(), further.end());
+  for (SchemeRequest& scheme : named.requests) {
     // which row of the table a bias reads (T5: the bucket) is known without its numbers
-    const bool needs_none = is_bias(scheme.request.scheme) && scheme.request.weights_path.empty();
-    if (!needs_none) scheme.weights = read_weights(scheme.request, {});
+    const bool needs_none = is_bias(scheme.scheme) && scheme.weights_path.empty();
+    named.tables.push_back(needs_none ? NpyArray{} : read_weights(scheme, {}));
   }
+  return named;
 }
 
 PictureFormat picture_format_named(std::string_view name, std::string_view what) {
@@ -233,26 +232,29 @@ void set_title(Figure& figure, const std::optional<std::string>& title) {
 
 int run(const PlotFlags& flags, const SchemeRequest& first, const std::vector<SchemeRequest>& further) {
   use_engine(flags.engine);
-  const PlotKind& kind = kind_named(flags.kind);
+  const figures::Kind& kind = kind_named(flags.kind);
   const std::optional<PictureFormat> format = picture_format_of(flags);
   refuse_unused(flags);
-  PlotRequest request = request_of(flags);
+  figures::Request request = request_of(flags);
   const bool colour = wants_colour(STDOUT_FILENO);
   const int columns = isatty(STDOUT_FILENO) == 1 ? std::min(output_columns(), kMostColumns) : kPipeColumns;
   if (!format && !flags.json) {
     request.points = terminal_points(columns);
-    request.cells_across = columns - 12;
+    request.cells_across = std::max(columns - 12, 8);
     request.cells_down = terminal_cells_down(colour);
   }
-  add_schemes(request, kind, first, further);
+  const NamedSchemes named = named_schemes(first, further);
+  for (std::size_t i = 0; i < named.requests.size(); ++i) {
+    request.schemes.push_back({named.requests[i].scheme, named.tables[i].view()});
+  }
   std::optional<OutputFile> file;
   if (format && flags.output != "-") file.emplace(output_target(flags.output, flags.force));
 
-  Figure figure = kind.make(request);
+  Figure figure = figures::make(kind.name, request);
   set_title(figure, flags.title);
   set_size(figure, flags.size);
   if (flags.json) {
-    print(dump_json(to_json(figure)) + "\n");
+    print(dump_json(figures::to_json(figure)) + "\n");
   } else if (!format) {
     print(terminal_text(figure, columns, colour));
   } else {
@@ -272,7 +274,7 @@ int run(const PlotFlags& flags, const SchemeRequest& first, const std::vector<Sc
 
 std::string details() {
   std::string text = "KIND is one of:\n";
-  for (const PlotKind& kind : plot_kinds()) text += fmt::format("{}: {}\n", kind.name, kind.summary);
+  for (const figures::Kind& kind : figures::kinds()) text += fmt::format("{}: {}\n", kind.name, kind.summary);
   return text +
          "A kind has a scheme of its own where none is named. decay and scaling take several, each with the flags "
          "behind it. Waves too fast for the drawing are shaded, never drawn as slow ones. Pictures are made by "

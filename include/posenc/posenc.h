@@ -29,6 +29,7 @@
 #include "posenc/compare.h"
 #include "posenc/content.h"
 #include "posenc/diagnosis.h"
+#include "posenc/figures.h"
 #include "posenc/model.h"
 #include "posenc/properties.h"
 #include "posenc/story.h"

@@ -303,7 +303,7 @@ class Refusals(Plot):
             ("is not an integer", "waves", "--zoom", "0:1e3"),
             ("is not a position", "waves", "--zoom", "0:9007199254740993"),
             ("is too large", "waves", "--zoom", "0:99999999999999999999"),
-            ("needs two positions", "waves", "--zoom", "5:6"),
+            ("at least two positions", "waves", "--zoom", "5:6"),
             ("is more than 1048576", "decay", "--zoom", "0:2000000"),
             ("too many for this figure", "dots", "sinusoidal", "--width", "4096", "--zoom", "0:1000000"),
             ("a range that doubles", "error", "--zoom", "1000:1010"),

@@ -35,6 +35,7 @@ MAY_INCLUDE = {
     "src/models/": ("src/models/", "src/formats/", "src/schemes/", PUBLIC),
     "src/diagnosis/": ("src/diagnosis/", "src/schemes/", PUBLIC),
     "src/properties/": ("src/properties/", "src/schemes/", PUBLIC),
+    "src/figures/": ("src/figures/", PUBLIC),
     "src/lessons/": ("src/lessons/", PUBLIC),
     "cli/": ("cli/", "benchmarks/limits.h", "benchmarks/cuda_figures.h", PUBLIC),
     "benchmarks/": ("benchmarks/", PUBLIC),
@@ -99,7 +100,7 @@ def check(root):
                 if not target.startswith(MAY_INCLUDE[room]):
                     report.problem(path, line, f"{room} may not include {target}")
                 continue
-            if quoted and re.match(r"(posenc|forms|numerics|formats|schemes|kernels|attention|models|diagnosis|properties|lessons|cli)/", name):
+            if quoted and re.match(r"(posenc|forms|numerics|formats|schemes|kernels|attention|models|diagnosis|properties|figures|lessons|cli)/", name):
                 report.problem(path, line, f'"{name}" does not exist')
             for pattern, rooms in MAY_USE.items():
                 if re.match(pattern, name) and not path.as_posix().startswith(rooms + ("tests/",)):

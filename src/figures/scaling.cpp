@@ -6,13 +6,11 @@
 #include <cmath>
 #include <numbers>
 
-#include "cli/plots/bias_values.h"
-#include "cli/plots/kinds.h"
-#include "cli/plots/position_table.h"
-#include "cli/plots/ticks.h"
-#include "cli/system/failure.h"
+#include "figures/kinds.h"
+#include "figures/position_table.h"
+#include "posenc/error.h"
 
-namespace posenc::cli {
+namespace posenc::figures {
 namespace {
 
 constexpr std::int64_t kUsualTrained = 4096;
@@ -53,11 +51,11 @@ std::vector<Stretched> usual_ways(const Rope& rope, std::int64_t trained, double
   return ways;
 }
 
-std::vector<Stretched> given_ways(const PlotRequest& request) {
+std::vector<Stretched> given_ways(const Request& request) {
   std::vector<Stretched> ways;
   for (const PlottedScheme& scheme : request.schemes) {
-    const auto* const rope = std::get_if<Rope>(&scheme.request.scheme);
-    if (rope == nullptr) refuse(fmt::format("scaling: is of rope, not of {}", name_of(scheme.request.scheme)));
+    const auto* const rope = std::get_if<Rope>(&scheme.scheme);
+    if (rope == nullptr) raise(fmt::format("scaling: is of rope, not of {}", name_of(scheme.scheme)));
     if (std::holds_alternative<NoScaling>(rope->scaling)) continue;
     const auto name = std::visit([](const auto& scaling) { return std::string(scaling.name); }, rope->scaling);
     ways.push_back({name, *rope});
@@ -82,18 +80,18 @@ Axis pairs_axis(std::size_t pairs) { return {.least = 0, .most = std::max(static
 
 }  // namespace
 
-Figure scaling_figure(const PlotRequest& request) {
+Figure scaling_figure(const Request& request) {
   std::vector<Stretched> ways = given_ways(request);
-  Rope plain = std::get<Rope>(request.schemes.front().request.scheme);
+  Rope plain = std::get<Rope>(request.schemes.front().scheme);
   plain.scaling = NoScaling{};
-  if (plain.sections.size() > 1) refuse("rope: positions have several axes, and figures have one");
-  if (!(request.factor >= 1) || request.factor > 1e6) refuse("--factor: must be from 1 to 1e6");
+  if (plain.sections.size() > 1) raise("rope: positions have several axes, and figures have one");
+  if (!(request.factor >= 1) || request.factor > 1e6) raise("scaling: factor must be from 1 to 1e6");
   std::int64_t trained = request.trained.value_or(kUsualTrained);
   if (!request.trained && !ways.empty()) {
     const std::int64_t original = original_length_of(ways.front().rope);
     trained = original > 0 ? original : trained;
   }
-  if (trained < 1 || trained > (std::int64_t{1} << 40)) refuse("--trained: must be from 1 to 2^40");
+  if (trained < 1 || trained > (std::int64_t{1} << 40)) raise("scaling: trained must be from 1 to 2^40");
   const auto length = static_cast<std::int64_t>(std::llround(static_cast<double>(trained) * request.factor));
   const bool is_usual = ways.empty();
   if (is_usual) ways = usual_ways(plain, trained, request.factor);
@@ -130,7 +128,7 @@ Figure scaling_figure(const PlotRequest& request) {
     const std::int64_t now = request.length > 0 ? request.length : length;
     const std::vector<double> after = radians_of_pairs(way.rope, now);
     if (after.size() != radians.size() || way.rope.base != plain.base) {
-      refuse("scaling: all of them need the same dims and base");
+      raise("scaling: all of them need the same dims and base");
     }
     Series series{.name = way.name, .x = turns.series.front().x, .style = style++};
     for (std::size_t pair = 0; pair < after.size(); ++pair) {
@@ -171,4 +169,4 @@ Figure scaling_figure(const PlotRequest& request) {
   return figure;
 }
 
-}  // namespace posenc::cli
+}  // namespace posenc::figures

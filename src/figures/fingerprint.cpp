@@ -7,12 +7,12 @@
 #include <cmath>
 #include <numbers>
 
-#include "cli/plots/kinds.h"
-#include "cli/plots/position_table.h"
-#include "cli/plots/ticks.h"
-#include "cli/system/failure.h"
+#include "figures/axes.h"
+#include "figures/kinds.h"
+#include "figures/position_table.h"
+#include "posenc/error.h"
 
-namespace posenc::cli {
+namespace posenc::figures {
 namespace {
 
 constexpr std::int64_t kNeighbours = 16;  // rows of the two maps
@@ -127,7 +127,7 @@ Panel counter_panel(const Slice& slice) {
 
 }  // namespace
 
-Figure fingerprint_figure(const PlotRequest& request) {
+Figure fingerprint_figure(const Request& request) {
   const PlottedScheme& scheme = request.schemes.front();
   Slice slice{.at = request.at.value_or(37), .first = 0, .rows = kNeighbours, .digits = 6};
   slice.first = std::clamp<std::int64_t>(slice.at - kNeighbours / 2, 0, kPositionLimit - kNeighbours);
@@ -141,7 +141,7 @@ Figure fingerprint_figure(const PlotRequest& request) {
   Figure figure;
   figure.kind = "fingerprint";
   figure.title = fmt::format("The fingerprint of position {}", grouped(static_cast<double>(slice.at)));
-  figure.subtitle = fmt::format("{}{}", described(scheme.request.scheme), numerics_note(request.numerics));
+  figure.subtitle = fmt::format("{}{}", described(scheme.scheme), numerics_note(request.numerics));
   Panel numbers = numbers_panel(table, features, slice), counter = counter_panel(slice);
   const auto at = static_cast<double>(slice.at);
   for (Panel* const panel : {&numbers, &counter}) {
@@ -181,14 +181,15 @@ std::vector<Dial> dials_at(const PositionTable& table, std::int64_t position) {
 
 }  // namespace
 
-Figure phasors_figure(const PlotRequest& request) {
+Figure phasors_figure(const Request& request) {
   constexpr double kAcross = 2.9, kDown = 3.1;
   const PlottedScheme& scheme = request.schemes.front();
   const std::int64_t at = request.at.value_or(10), shift = request.shift.value_or(0);
-  if (at + shift < 0 || at + shift >= kPositionLimit) refuse(fmt::format("--shift: {} leaves the positions", shift));
+  if (at + shift < 0 || at + shift >= kPositionLimit)
+    raise(fmt::format("phasors: shift {} leaves the positions", shift));
   const PositionTable table = position_table(scheme, request, std::max(at, at + shift) + 1);
-  if (!is_wave(table)) refuse(fmt::format("{}: has no pairs that turn", name_of(scheme.request.scheme)));
-  if (std::get<Waves>(table.form.source).scale == 0) refuse("phasors: hands of length 0 cannot be seen");
+  if (!is_wave(table)) raise(fmt::format("{}: has no pairs that turn", name_of(scheme.scheme)));
+  if (std::get<Waves>(table.form.source).scale == 0) raise("phasors: hands of length 0 cannot be seen");
 
   const std::vector<Dial> hands = dials_at(table, at), later = dials_at(table, at + shift);
   const std::vector<std::int64_t> shown = evenly(static_cast<std::int64_t>(hands.size()), kMostDials);
@@ -235,7 +236,7 @@ Figure phasors_figure(const PlotRequest& request) {
   figure.title = "Each pair is a clock hand: the first the fastest";
   figure.subtitle = fmt::format(
       "{}; angle p·ω from the right, counter-clockwise; λ is the positions of a full turn{}{}",
-      described(scheme.request.scheme), numerics_note(request.numerics),
+      described(scheme.scheme), numerics_note(request.numerics),
       shift != 0
           ? fmt::format(". From the solid hand to the dashed one, {} positions, is the same turn wherever it begins",
                         shift)
@@ -245,4 +246,4 @@ Figure phasors_figure(const PlotRequest& request) {
   return figure;
 }
 
-}  // namespace posenc::cli
+}  // namespace posenc::figures

@@ -1,4 +1,4 @@
-#include "cli/plots/position_table.h"
+#include "figures/position_table.h"
 
 #include <fmt/format.h>
 
@@ -7,12 +7,11 @@
 #include <limits>
 #include <numbers>
 
-#include "cli/plots/ticks.h"
-#include "cli/system/failure.h"
 #include "posenc/apply.h"
+#include "posenc/error.h"
 #include "posenc/json.h"
 
-namespace posenc::cli {
+namespace posenc::figures {
 namespace {
 
 constexpr double kFewestPoints = 128, kPointsPerTurn = 48;  // of a smooth line
@@ -62,7 +61,7 @@ PositionTable finer(PositionTable table, std::int64_t fine) {
   return table;
 }
 
-Curve line_of(const PositionTable& column, const WholeRange& range, int points) {
+Curve line_of(const PositionTable& column, const Range& range, int points) {
   Curve curve;
   const auto* const waves = std::get_if<Waves>(&column.form.source);
   const bool is_smooth = waves != nullptr && waves->float32_angles.factors.empty();
@@ -100,7 +99,7 @@ void add_places(const TableColumn& column, std::int64_t from, std::int64_t to, s
   }
 }
 
-Curve area_of(const PositionTable& column, const WholeRange& range, int points) {
+Curve area_of(const PositionTable& column, const Range& range, int points) {
   Curve curve;
   curve.is_area = true;
   // a piece holds a whole wave, so that no beat between pieces and waves shows
@@ -128,23 +127,22 @@ Curve area_of(const PositionTable& column, const WholeRange& range, int points) 
 
 }  // namespace
 
-PositionTable position_table(const PlottedScheme& scheme, const PlotRequest& request, std::int64_t length) {
-  const std::string_view name = name_of(scheme.request.scheme);
+PositionTable position_table(const PlottedScheme& scheme, const Request& request, std::int64_t length) {
+  const std::string_view name = name_of(scheme.scheme);
   const auto refuse_without_numbers = [&] {
-    refuse(fmt::format("{}: gives a position no numbers of its own (additions and rotations do)", name));
+    raise(fmt::format("{}: gives a position no numbers of its own (additions and rotations do)", name));
   };
-  if (is_bias(scheme.request.scheme)) refuse_without_numbers();
-  const Situation now{.length = request.length > 0 ? request.length : length, .numerics = request.numerics};
-  const Form form = form_of(scheme.request, now, scheme.weights);
+  if (is_bias(scheme.scheme)) refuse_without_numbers();
+  const Form form = form_of(scheme, request, length);
   PositionTable table;
   if (position_axes_of(form) != 1) {
-    refuse(fmt::format("{}: positions have several axes, and figures have one", name));
+    raise(fmt::format("{}: positions have several axes, and figures have one", name));
   }
   if (const auto* const addition = std::get_if<Addition>(&form)) {
     table.form = *addition;
   } else if (const auto* const rotation = std::get_if<Rotation>(&form)) {
     if (!rotation->growth.rates.empty())
-      refuse("rope: with xpos, lengths change with position; this figure shows none");
+      raise("rope: with xpos, lengths change with position; this figure shows none");
     table.is_rotation = true;
     table.form.width = 2 * pairs_of(*rotation);
     Waves waves = waves_of(*rotation);
@@ -162,7 +160,7 @@ PositionTable picked(const PositionTable& table, const std::vector<std::int64_t>
   result.is_rotation = table.is_rotation;
   for (const std::int64_t feature : features) {
     if (feature < 0 || feature >= table.form.width) {
-      refuse(fmt::format("--features: {} is not from 0 to {}", feature, table.form.width - 1));
+      raise(fmt::format("features: {} is not from 0 to {}", feature, table.form.width - 1));
     }
     result.columns.push_back(table.columns[static_cast<std::size_t>(feature)]);
   }
@@ -206,7 +204,7 @@ double wavelength_of(const TableColumn& column) {
   return 2 * std::numbers::pi / std::fabs(column.radians);
 }
 
-Curve curve_of(const PositionTable& column, const WholeRange& range, int points) {
+Curve curve_of(const PositionTable& column, const Range& range, int points) {
   const bool fits = range.count() <= points || std::holds_alternative<Lines>(column.form.source);
   const double step = static_cast<double>(range.count()) / points;
   const bool is_slow = is_wave(column) && wavelength_of(column.columns.front()) >= kPointsPerWave * step;
@@ -245,22 +243,22 @@ std::string described(const Scheme& scheme) {
   return text;
 }
 
-std::string short_number(double value) {
-  if (!std::isfinite(value)) return "∞";
-  if (std::fabs(value) >= 1000) return grouped(std::round(value));
-  return fmt::format("{:.3g}", value);
-}
-
 std::string numerics_note(Numerics numerics) {
   return numerics == Numerics::kExact ? "" : fmt::format("; angles as {} makes them", name_of(numerics));
 }
 
-WholeRange range_of(const PlotRequest& request, WholeRange usual, std::int64_t most) {
-  const WholeRange range = request.zoom.value_or(usual);
+Form form_of(const PlottedScheme& scheme, const Request& request, std::int64_t length) {
+  return prepare(scheme.scheme, {.length = request.length > 0 ? request.length : length,
+                                 .numerics = request.numerics,
+                                 .weights = scheme.weights});
+}
+
+Range range_of(const Request& request, Range usual, std::int64_t most, std::string_view kind) {
+  const Range range = request.zoom.value_or(usual);
   if (range.count() > most) {
-    refuse(fmt::format("--zoom: {} to {} is more than {} for this kind of figure", range.from, range.to, most));
+    raise(fmt::format("{}: zoom {} to {} is more than {} positions", kind, range.from, range.to, most));
   }
   return range;
 }
 
-}  // namespace posenc::cli
+}  // namespace posenc::figures

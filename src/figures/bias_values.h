@@ -4,10 +4,10 @@
 #include <string>
 #include <vector>
 
-#include "cli/plots/kinds.h"
+#include "posenc/figures.h"
 #include "posenc/forms.h"
 
-namespace posenc::cli {
+namespace posenc::figures {
 
 /// A bias that can be asked for numbers. Without its trained table it gives the row that it reads (T5: the bucket).
 struct BiasValues {
@@ -16,18 +16,18 @@ struct BiasValues {
   bool is_numbered() const { return !row_name.empty(); }
 };
 
-/// For positions below `length`. Throws: Failure where the scheme is no bias, or one that needs q and k, or one with
+/// For positions below `length`. Throws: Error where the scheme is no bias, or one that needs q and k, or one with
 /// positions of several axes.
-BiasValues bias_values(const PlottedScheme& scheme, const PlotRequest& request, std::int64_t length);
+BiasValues bias_values(const PlottedScheme& scheme, const Request& request, std::int64_t length);
 
 /// [heads, queries, keys] for these positions.
 std::vector<double> bias_between(const BiasValues& bias, const std::vector<std::int64_t>& queries,
                                  const std::vector<std::int64_t>& keys);
 
 /// For each head, the bias of keys that stand these distances before the query.
-std::vector<std::vector<double>> bias_by_distance(const BiasValues& bias, const WholeRange& distances);
+std::vector<std::vector<double>> bias_by_distance(const BiasValues& bias, const Range& distances);
 
-/// The scheme's name, with the fields that were given where another has the same name.
+/// The scheme's name, with the fields that tell it from others of that name.
 std::string label_of(const PlottedScheme& scheme, const std::vector<PlottedScheme>& all);
 
-}  // namespace posenc::cli
+}  // namespace posenc::figures

@@ -6,12 +6,12 @@
 #include <cmath>
 #include <limits>
 
-#include "cli/plots/kinds.h"
-#include "cli/plots/position_table.h"
-#include "cli/plots/ticks.h"
-#include "cli/system/failure.h"
+#include "figures/axes.h"
+#include "figures/kinds.h"
+#include "figures/position_table.h"
+#include "posenc/error.h"
 
-namespace posenc::cli {
+namespace posenc::figures {
 namespace {
 
 constexpr std::int64_t kMostLanes = 8;
@@ -63,21 +63,21 @@ std::int64_t most_positions(const PositionTable& table) {
 
 }  // namespace
 
-Figure waves_figure(const PlotRequest& request) {
+Figure waves_figure(const Request& request) {
   const PlottedScheme& scheme = request.schemes.front();
-  const WholeRange wanted = request.zoom.value_or(WholeRange{0, 101});
+  const Range wanted = request.zoom.value_or(Range{0, 101});
   const PositionTable table = position_table(scheme, request, wanted.to);
-  const WholeRange range = range_of(request, wanted, most_positions(table));
-  if (range.count() < 2) refuse("--zoom: a wave needs two positions and more");
+  const Range range = range_of(request, wanted, most_positions(table), "waves");
+  if (range.count() < 2) raise("waves: zoom needs at least two positions");
   const std::vector<std::int64_t> features = request.features.empty() ? usual_features(table) : request.features;
-  if (features.size() > kMostFeatures) refuse(fmt::format("--features: at most {} at once", kMostFeatures));
+  if (features.size() > kMostFeatures) raise(fmt::format("waves: at most {} features at once", kMostFeatures));
 
   Figure figure;
   figure.kind = "waves";
   figure.title = is_wave(table) ? "Each feature is a wave, from fast to slow" : "Each feature against position";
   figure.subtitle =
-      fmt::format("{}{}{}", described(scheme.request.scheme),
-                  is_wave(table) ? "; λ is the wavelength in positions" : "", numerics_note(request.numerics));
+      fmt::format("{}{}{}", described(scheme.scheme), is_wave(table) ? "; λ is the wavelength in positions" : "",
+                  numerics_note(request.numerics));
   bool has_area = false;
   double largest = 0;
   for (const std::int64_t feature : features) {
@@ -116,11 +116,11 @@ Figure waves_figure(const PlotRequest& request) {
   return figure;
 }
 
-Figure heatmap_figure(const PlotRequest& request) {
+Figure heatmap_figure(const Request& request) {
   const PlottedScheme& scheme = request.schemes.front();
-  const WholeRange wanted = request.zoom.value_or(WholeRange{0, 100});
+  const Range wanted = request.zoom.value_or(Range{0, 100});
   const PositionTable whole = position_table(scheme, request, wanted.to);
-  const WholeRange range = range_of(request, wanted, kPositionLimit);
+  const Range range = range_of(request, wanted, kPositionLimit, "heatmap");
   const bool only_sines =
       request.features.empty() && is_wave(whole) && !whole.is_rotation && whole.form.width > request.cells_across;
   const std::vector<std::int64_t> features =
@@ -157,7 +157,7 @@ Figure heatmap_figure(const PlotRequest& request) {
   Figure figure;
   figure.kind = "heatmap";
   figure.title = table.is_rotation ? "Cosines and sines of every pair" : "Every position, every feature";
-  figure.subtitle = fmt::format("{}{}", described(scheme.request.scheme), numerics_note(request.numerics));
+  figure.subtitle = fmt::format("{}{}", described(scheme.scheme), numerics_note(request.numerics));
   Panel panel;
   const double wide = (request.features.empty() ? stride : 1) / 2;
   panel.x = {.label = table.is_rotation ? "pair: cosines, then sines"
@@ -191,4 +191,4 @@ Figure heatmap_figure(const PlotRequest& request) {
   return figure;
 }
 
-}  // namespace posenc::cli
+}  // namespace posenc::figures

@@ -1,15 +1,15 @@
-#include "cli/plots/bias_values.h"
+#include "figures/bias_values.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 
-#include "cli/plots/position_table.h"
-#include "cli/system/failure.h"
+#include "figures/position_table.h"
 #include "posenc/apply.h"
+#include "posenc/error.h"
 #include "posenc/json.h"
 
-namespace posenc::cli {
+namespace posenc::figures {
 namespace {
 
 constexpr std::int64_t kMostNumbers = 1 << 24;  // of a table that stands in for a trained one
@@ -29,7 +29,7 @@ BiasValues with_numbered_rows(const Scheme& scheme, const TrainedTable& table, S
   const Extents shape = shape_of(table, 1);
   const std::int64_t count = count_of(shape);
   if (count < 1 || count > kMostNumbers) {
-    refuse(
+    raise(
         fmt::format("{}: a table of {} is too large to draw without its numbers", name_of(scheme), to_string(shape)));
   }
   std::vector<double> numbers;
@@ -50,22 +50,23 @@ BiasValues with_numbered_rows(const Scheme& scheme, const TrainedTable& table, S
 
 }  // namespace
 
-BiasValues bias_values(const PlottedScheme& scheme, const PlotRequest& request, std::int64_t length) {
-  const std::string_view name = name_of(scheme.request.scheme);
-  if (!is_bias(scheme.request.scheme)) {
-    refuse(
+BiasValues bias_values(const PlottedScheme& scheme, const Request& request, std::int64_t length) {
+  const std::string_view name = name_of(scheme.scheme);
+  if (!is_bias(scheme.scheme)) {
+    raise(
         fmt::format("{}: adds nothing to the scores (these do: {})", name, fmt::join(schemes_with_numbers(), ", ")));
   }
-  const Situation now{.length = std::max(length, request.length), .numerics = request.numerics};
-  const TrainedTable table = trained_table_of(scheme.request.scheme);
-  const bool is_numbered = !table.axes.empty() && scheme.weights.view().data == nullptr;
-  BiasValues bias = is_numbered ? with_numbered_rows(scheme.request.scheme, table, now)
-                                : BiasValues{std::get<Bias>(form_of(scheme.request, now, scheme.weights)), ""};
+  const Situation now{
+      .length = std::max(length, request.length), .numerics = request.numerics, .weights = scheme.weights};
+  const TrainedTable table = trained_table_of(scheme.scheme);
+  const bool is_numbered = !table.axes.empty() && scheme.weights.data == nullptr;
+  BiasValues bias = is_numbered ? with_numbered_rows(scheme.scheme, table, now)
+                                : BiasValues{std::get<Bias>(prepare(scheme.scheme, now)), ""};
   if (needs_content(bias.form)) {
-    refuse(fmt::format("{}: depends on q and k, so it has no numbers of its own to draw", name));
+    raise(fmt::format("{}: depends on q and k, so it has no numbers of its own to draw", name));
   }
   if (position_axes_of(bias.form) != 1) {
-    refuse(fmt::format("{}: positions have several axes, and figures have one", name));
+    raise(fmt::format("{}: positions have several axes, and figures have one", name));
   }
   return bias;
 }
@@ -78,7 +79,7 @@ std::vector<double> bias_between(const BiasValues& bias, const std::vector<std::
   return values;
 }
 
-std::vector<std::vector<double>> bias_by_distance(const BiasValues& bias, const WholeRange& distances) {
+std::vector<std::vector<double>> bias_by_distance(const BiasValues& bias, const Range& distances) {
   const std::int64_t query = distances.to - 1;
   std::vector<std::int64_t> keys;
   for (std::int64_t distance = distances.from; distance < distances.to; ++distance) keys.push_back(query - distance);
@@ -91,16 +92,16 @@ std::vector<std::vector<double>> bias_by_distance(const BiasValues& bias, const 
 }
 
 std::string label_of(const PlottedScheme& scheme, const std::vector<PlottedScheme>& all) {
-  const std::string_view name = name_of(scheme.request.scheme);
-  const auto has_name = [&](const PlottedScheme& other) { return name_of(other.request.scheme) == name; };
+  const std::string_view name = name_of(scheme.scheme);
+  const auto has_name = [&](const PlottedScheme& other) { return name_of(other.scheme) == name; };
   if (std::count_if(all.begin(), all.end(), has_name) < 2) return std::string(name);
   // what the schemes of this name do not agree on
-  const Json json = json_of(scheme.request.scheme);
+  const Json json = json_of(scheme.scheme);
   std::string text(name);
   for (const auto& [key, value] : *json.as<Json::Object>()) {
     const auto differs = [&, &field = key, &mine = value](const PlottedScheme& other) {
       if (!has_name(other)) return false;
-      const Json theirs = json_of(other.request.scheme);
+      const Json theirs = json_of(other.scheme);
       return theirs.find(field) != nullptr && *theirs.find(field) != mine;
     };
     if (!std::any_of(all.begin(), all.end(), differs)) continue;
@@ -115,4 +116,4 @@ std::string label_of(const PlottedScheme& scheme, const std::vector<PlottedSchem
   return text;
 }
 
-}  // namespace posenc::cli
+}  // namespace posenc::figures

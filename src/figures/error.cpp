@@ -7,12 +7,12 @@
 #include <cmath>
 #include <type_traits>
 
-#include "cli/plots/kinds.h"
-#include "cli/plots/position_table.h"
-#include "cli/system/failure.h"
+#include "figures/kinds.h"
+#include "figures/position_table.h"
 #include "posenc/apply.h"
+#include "posenc/error.h"
 
-namespace posenc::cli {
+namespace posenc::figures {
 namespace {
 
 constexpr int kPlaces = 96;   // along the axis
@@ -81,20 +81,20 @@ std::vector<double> worst_angles(const PositionTable& table, const std::vector<d
 
 }  // namespace
 
-Figure error_figure(const PlotRequest& request) {
+Figure error_figure(const Request& request) {
   const PlottedScheme& scheme = request.schemes.front();
-  WholeRange range = range_of(request, {1, 100'000'001}, kPositionLimit);
+  Range range = range_of(request, {1, 100'000'001}, kPositionLimit, "error");
   range.from = std::max<std::int64_t>(range.from, 1);
-  if (range.to - 1 < range.from * 2) refuse("--zoom: error needs a range that doubles, as 1:1000000");
-  if (request.numerics != Numerics::kExact) refuse("error: compares all numerics, so --numerics says nothing");
+  if (range.to - 1 < range.from * 2) raise("error: zoom needs a range that doubles, as 1 to 1000000");
+  if (request.numerics != Numerics::kExact) raise("error: compares all numerics, so the choice of one says nothing");
   const auto table_with = [&](Numerics numerics) {
-    PlotRequest one = request;
+    Request one = request;
     one.numerics = numerics;
     return position_table(scheme, one, range.to);
   };
   const PositionTable exact = table_with(Numerics::kExact);
   if (!is_wave(exact) || pairs_of_table(exact).empty()) {
-    refuse(fmt::format("{}: has no angles", name_of(scheme.request.scheme)));
+    raise(fmt::format("{}: has no angles", name_of(scheme.scheme)));
   }
 
   const auto first = static_cast<double>(range.from), last = static_cast<double>(range.to - 1);
@@ -130,9 +130,9 @@ Figure error_figure(const PlotRequest& request) {
   figure.kind = "error";
   figure.title = "How far the angles are off";
   figure.subtitle = fmt::format("{}; the largest of {} pairs at {} positions from each place to the next",
-                                described(scheme.request.scheme), pairs_of_table(exact).size(), kSamples);
+                                described(scheme.scheme), pairs_of_table(exact).size(), kSamples);
   figure.rows = {{{std::move(panel)}}};
   return figure;
 }
 
-}  // namespace posenc::cli
+}  // namespace posenc::figures

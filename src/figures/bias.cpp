@@ -3,12 +3,13 @@
 #include <algorithm>
 #include <cmath>
 
-#include "cli/plots/bias_values.h"
-#include "cli/plots/kinds.h"
-#include "cli/plots/position_table.h"
-#include "cli/system/failure.h"
+#include "figures/axes.h"
+#include "figures/bias_values.h"
+#include "figures/kinds.h"
+#include "figures/position_table.h"
+#include "posenc/error.h"
 
-namespace posenc::cli {
+namespace posenc::figures {
 namespace {
 
 constexpr std::int64_t kMostHeads = 8, kHeadsAcross = 4;
@@ -30,7 +31,7 @@ Limits limits_of(const std::vector<double>& values) {
 }
 
 // Distances of keys from the query, negative before it.
-Panel lines_panel(const BiasValues& bias, const WholeRange& range) {
+Panel lines_panel(const BiasValues& bias, const Range& range) {
   Panel panel;
   const std::int64_t reach = range.count() - 1, query = range.from + reach;
   std::vector<std::int64_t> keys;
@@ -56,19 +57,20 @@ Panel lines_panel(const BiasValues& bias, const WholeRange& range) {
 
 }  // namespace
 
-Figure bias_figure(const PlotRequest& request) {
+Figure bias_figure(const Request& request) {
   const PlottedScheme& scheme = request.schemes.front();
-  const WholeRange range = range_of(request, {0, 64}, kMostPositions);
-  if (range.count() < 2) refuse("--zoom: bias needs two positions and more");
+  const Range range = range_of(request, {0, 64}, kMostPositions, "bias");
+  if (range.count() < 2) raise("bias: zoom needs at least two positions");
   const BiasValues bias = bias_values(scheme, request, range.to + (request.as_lines ? range.count() : 0));
   Figure figure;
   figure.kind = "bias";
   figure.title = bias.is_numbered()
                      ? fmt::format("The {} of each query and key; what it is worth is trained", bias.row_name)
                      : "What is added to the score of each query and key";
-  figure.subtitle = described(scheme.request.scheme);
+  figure.subtitle = described(scheme.scheme);
   if (request.as_lines) {
-    if (range.count() > kMostInLines) refuse(fmt::format("--zoom: at most {} positions as lines", kMostInLines));
+    if (range.count() > kMostInLines)
+      raise(fmt::format("bias: as lines, zoom takes at most {} positions", kMostInLines));
     figure.rows = {{{lines_panel(bias, range)}}};
     return figure;
   }
@@ -123,4 +125,4 @@ Figure bias_figure(const PlotRequest& request) {
   return figure;
 }
 
-}  // namespace posenc::cli
+}  // namespace posenc::figures

@@ -2,12 +2,13 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
-#include "cli/plots/kinds.h"
+#include "posenc/figures.h"
 #include "posenc/forms.h"
 
-namespace posenc::cli {
+namespace posenc::figures {
 
 /// One number of a position's vector. A rotation has two for each pair, the cosines and the sines of its angles.
 struct TableColumn {
@@ -24,10 +25,10 @@ struct PositionTable {
   bool is_rotation = false;
 };
 
-/// Throws: Failure where the scheme has no such numbers, positions of several axes, or lengths that change.
-PositionTable position_table(const PlottedScheme& scheme, const PlotRequest& request, std::int64_t length);
+/// Throws: Error where the scheme has no such numbers, positions of several axes, or lengths that change.
+PositionTable position_table(const PlottedScheme& scheme, const Request& request, std::int64_t length);
 
-/// These columns of it. Throws: Failure for a feature that it does not have.
+/// These columns of it. Throws: Error for a feature that it does not have.
 PositionTable picked(const PositionTable& table, const std::vector<std::int64_t>& features);
 
 /// [positions, columns], in double.
@@ -45,19 +46,20 @@ struct Curve {
   std::vector<double> x = {}, y = {}, high = {};
 };
 /// Of a table with one column. A wave goes on between positions, which shows in a short range.
-Curve curve_of(const PositionTable& column, const WholeRange& range, int points);
+Curve curve_of(const PositionTable& column, const Range& range, int points);
 
 /// `count` indices from 0 to `size` − 1, evenly spaced, both ends included; all where they are not more.
 std::vector<std::int64_t> evenly(std::int64_t size, std::int64_t count);
 
 /// "sinusoidal, width 16, base 10000": the fields that say how large it is, and those that are not as usual.
 std::string described(const Scheme& scheme);
-/// "6.28", "19.9", "6,283", "∞".
-std::string short_number(double value);
 /// "angles as hf-f32 makes them" or "".
 std::string numerics_note(Numerics numerics);
 
-/// The range that is asked for, or the usual one. Throws: Failure where it is longer than `most`.
-WholeRange range_of(const PlotRequest& request, WholeRange usual, std::int64_t most);
+/// The form of a scheme of the figure in a sequence of this length, or of the length that the request says.
+Form form_of(const PlottedScheme& scheme, const Request& request, std::int64_t length);
 
-}  // namespace posenc::cli
+/// The range that is asked for, or the usual one. Throws: Error where it is longer than `most`.
+Range range_of(const Request& request, Range usual, std::int64_t most, std::string_view kind);
+
+}  // namespace posenc::figures

@@ -6,15 +6,15 @@
 #include <cmath>
 #include <limits>
 
-#include "cli/plots/bias_values.h"
-#include "cli/plots/kinds.h"
-#include "cli/plots/position_table.h"
-#include "cli/plots/ticks.h"
-#include "cli/system/failure.h"
+#include "figures/axes.h"
+#include "figures/bias_values.h"
+#include "figures/kinds.h"
+#include "figures/position_table.h"
 #include "posenc/apply.h"
+#include "posenc/error.h"
 #include "posenc/properties.h"
 
-namespace posenc::cli {
+namespace posenc::figures {
 namespace {
 
 constexpr std::int64_t kMostDistances = std::int64_t{1} << 20;
@@ -34,56 +34,51 @@ struct Vectors {
   const double* row(std::int64_t index) const { return values.data() + index * width; }
 };
 
-Form plotted_form(const PlottedScheme& scheme, const PlotRequest& request, const WholeRange& range) {
-  const Situation now{.length = request.length > 0 ? request.length : range.to, .numerics = request.numerics};
-  return form_of(scheme.request, now, scheme.weights);
-}
-
-Vectors vectors_of(const PlottedScheme& scheme, const PlotRequest& request, const WholeRange& range) {
-  const std::string_view name = name_of(scheme.request.scheme);
-  if (is_bias(scheme.request.scheme)) refuse(fmt::format("{}: gives a position no vector of its own", name));
-  const Form form = plotted_form(scheme, request, range);
+Vectors vectors_of(const PlottedScheme& scheme, const Request& request, const Range& range) {
+  const std::string_view name = name_of(scheme.scheme);
+  if (is_bias(scheme.scheme)) raise(fmt::format("{}: gives a position no vector of its own", name));
+  const Form form = form_of(scheme, request, range.to);
   Vectors vectors;
   const auto make_room = [&](std::int64_t width) {
     vectors.width = width;
     if (range.count() > kMostCells / width) {
-      refuse(fmt::format("--zoom: {} positions of {} numbers are too many for this figure", range.count(), width));
+      raise(fmt::format("{}: {} positions of {} numbers are too many for this figure", name, range.count(), width));
     }
     vectors.values.assign(static_cast<std::size_t>(range.count() * width), 1.0);
   };
   if (position_axes_of(form) != 1) {
-    refuse(fmt::format("{}: positions have several axes, and figures have one", name));
+    raise(fmt::format("{}: positions have several axes, and figures have one", name));
   }
   if (const auto* const addition = std::get_if<Addition>(&form)) {
     make_room(addition->width);
     tabulate(view(vectors.values.data(), {range.count(), vectors.width}), {.first = range.from}, *addition);
   } else if (const auto* const rotation = std::get_if<Rotation>(&form)) {
     if (!rotation->growth.rates.empty())
-      refuse("rope: with xpos, lengths change with position; this figure shows none");
+      raise("rope: with xpos, lengths change with position; this figure shows none");
     Rotation turned = *rotation;
     turned.first_dim = 0;  // only what turns is looked at
     make_room(2 * pairs_of(turned));
     rotate(view(vectors.values.data(), {range.count(), vectors.width}), {.first = range.from}, turned);
   } else {
-    refuse(fmt::format("{}: gives a position no vector of its own", name));
+    raise(fmt::format("{}: gives a position no vector of its own", name));
   }
   return vectors;
 }
 
 }  // namespace
 
-Figure dots_figure(const PlotRequest& request) {
+Figure dots_figure(const Request& request) {
   const PlottedScheme& scheme = request.schemes.front();
-  const WholeRange range = range_of(request, {0, 15}, kMostDistances);
-  if (range.count() < 3) refuse("--zoom: dots needs three positions and more");
+  const Range range = range_of(request, {0, 15}, kMostDistances, "dots");
+  if (range.count() < 3) raise("dots: zoom needs at least three positions");
   const Vectors vectors = vectors_of(scheme, request, range);
 
   Figure figure;
   figure.kind = "dots";
   figure.title = "One line for each distance: every pair that far apart";
-  figure.subtitle = fmt::format("{}; {}{}", described(scheme.request.scheme),
-                                is_rotation(scheme.request.scheme) ? "scores of vectors of ones after turning"
-                                                                   : "dot products of the vectors of two positions",
+  figure.subtitle = fmt::format("{}; {}{}", described(scheme.scheme),
+                                is_rotation(scheme.scheme) ? "scores of vectors of ones after turning"
+                                                           : "dot products of the vectors of two positions",
                                 numerics_note(request.numerics));
   Panel panel;
   double least = std::numeric_limits<double>::infinity(), most = -least, spread = 0;
@@ -124,9 +119,9 @@ namespace {
 
 // Similarity of the first position to those after it, 1 for itself. What depends on the position as well is the
 // average over some.
-std::vector<double> similarities(const PlottedScheme& scheme, const PlotRequest& request, const WholeRange& range) {
+std::vector<double> similarities(const PlottedScheme& scheme, const Request& request, const Range& range) {
   constexpr std::int64_t kAveraged = 64;
-  const Form form = plotted_form(scheme, request, range);
+  const Form form = form_of(scheme, request, range.to);
   const bool is_even = std::holds_alternative<Rotation>(form) || waves_of(form) != nullptr;
   const std::int64_t firsts = is_even ? 1 : std::clamp<std::int64_t>(reach_of(form) - range.to, 1, kAveraged);
   const Vectors vectors = vectors_of(scheme, request, {0, range.to + firsts - 1});
@@ -151,7 +146,7 @@ std::vector<double> similarities(const PlottedScheme& scheme, const PlotRequest&
 
 // A value for each distance: all of them as a line while they can be told apart; past that as many as there are
 // points where the curve is smooth, and else the area that it fills.
-void add_curve(Panel& panel, const std::string& name, int style, const WholeRange& range,
+void add_curve(Panel& panel, const std::string& name, int style, const Range& range,
                const std::vector<double>& values, int points) {
   constexpr int kValuesPerPoint = 4;
   constexpr double kSmooth = 0.02;  // of the whole height, from one point to the next
@@ -208,9 +203,9 @@ constexpr double kDeepestBias = -16;
 
 }  // namespace
 
-Figure decay_figure(const PlotRequest& request) {
-  const WholeRange range = range_of(request, {0, 257}, kMostDistances);
-  if (range.count() < 2) refuse("--zoom: decay needs two distances and more");
+Figure decay_figure(const Request& request) {
+  const Range range = range_of(request, {0, 257}, kMostDistances, "decay");
+  if (range.count() < 2) raise("decay: zoom needs at least two distances");
   Panel alike{.title = "Similarity of the vectors: 1 for the position itself"};
   Panel added{.title = "Bias: what is added to the score"};
   Panel rows;  // of trained tables that are not given
@@ -220,9 +215,9 @@ Figure decay_figure(const PlotRequest& request) {
   std::vector<std::string> names;
   for (const PlottedScheme& scheme : request.schemes) {
     const std::string name =
-        request.schemes.size() > 1 ? label_of(scheme, request.schemes) : std::string(name_of(scheme.request.scheme));
-    names.push_back(described(scheme.request.scheme));
-    if (!is_bias(scheme.request.scheme)) {
+        request.schemes.size() > 1 ? label_of(scheme, request.schemes) : std::string(name_of(scheme.scheme));
+    names.push_back(described(scheme.scheme));
+    if (!is_bias(scheme.scheme)) {
       add_curve(alike, name, style++, range, similarities(scheme, request, range), request.points);
       continue;
     }
@@ -265,4 +260,4 @@ Figure decay_figure(const PlotRequest& request) {
   return figure;
 }
 
-}  // namespace posenc::cli
+}  // namespace posenc::figures

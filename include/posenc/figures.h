@@ -1,0 +1,165 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "posenc/forms.h"
+#include "posenc/json.h"
+#include "posenc/scheme.h"
+
+namespace posenc::figures {
+
+// A figure as plain values: numbers, axes, titles, and which number belongs to which name. It knows no pixels and no
+// renderer, so that the program, a page and a notebook draw the same figure from the same numbers.
+
+enum class AxisScale : std::uint8_t { kLinear, kLog };
+
+struct Tick {
+  double at = 0;
+  std::string text = {};
+};
+
+struct Axis {
+  std::string label = {};
+  double least = 0, most = 1;
+  AxisScale scale = AxisScale::kLinear;
+  bool reversed = false;  // the least at the top (or right)
+  bool shown = true;
+  std::vector<Tick> ticks = {};  // empty: the renderer picks round numbers
+};
+
+enum class Drawing : std::uint8_t { kLine, kDots, kSteps, kBars };
+
+/// Points in order; y may be NaN, which is a gap. `style` picks colour and dashes from the palette.
+struct Series {
+  std::string name = {};  // written beside its end; empty: not named
+  std::vector<double> x = {}, y = {};
+  int style = 0;
+  Drawing drawing = Drawing::kLine;
+};
+
+/// Between low and high there is more than can be drawn: the area is shaded in place of a line that would lie.
+struct Envelope {
+  std::string name = {};
+  std::vector<double> x = {}, low = {}, high = {};
+  int style = 0;
+};
+
+/// A stretch of the x axis that is shaded, and what it means.
+struct Band {
+  double from = 0, to = 0;
+  std::string text = {};
+};
+
+/// A line across the panel at a value that matters.
+struct Rule {
+  bool vertical = false;
+  double at = 0;
+  std::string text = {};
+};
+
+/// Words at a point, centred.
+struct Words {
+  double x = 0, y = 0;
+  std::string text = {};
+};
+
+/// An outline around part of a panel.
+struct Frame {
+  double left = 0, right = 0, low = 0, high = 0;
+};
+
+/// A value for each cell, shown as a colour. Where the value is NaN the cell is grey.
+struct HeatMap {
+  std::vector<double> columns = {}, rows = {};  // the cells' centres, evenly spaced
+  std::vector<double> values = {};              // [rows, columns]
+  double least = -1, most = 1;                  // the ends of the colour scale
+  bool shows_scale = true;
+  std::string label = {};  // of the colour scale
+};
+
+struct Panel {
+  std::string title = {};
+  Axis x = {}, y = {};
+  std::optional<HeatMap> heat_map = {};
+  std::vector<Band> bands = {};
+  std::vector<Envelope> envelopes = {};
+  std::vector<Series> series = {};
+  std::vector<Rule> rules = {};
+  std::vector<Words> words = {};
+  std::vector<Frame> frames = {};
+  bool equal_units = false;  // one unit is as long on both axes
+  double width = 1;          // its share of the row
+};
+
+struct PanelRow {
+  std::vector<Panel> panels = {};
+  double height = 1;  // its share of the figure
+};
+
+struct Figure {
+  std::string kind = {};
+  std::string title = {};
+  std::string subtitle = {};
+  std::string note = {};  // a line below: what shading means, what was left out
+  std::vector<PanelRow> rows = {};
+  int width = 900, height = 540;  // in pixels, where nobody says otherwise
+};
+
+/// Everything in the figure as data; NaN becomes null.
+Json to_json(const Figure& figure);
+
+/// "1,000,000", "0.25", "−8": how figures write a number.
+std::string grouped(double value);
+
+// --- making one ----------------------------------------------------------------------------------------------
+
+/// Whole numbers from `from` up to, not including, `to`.
+struct Range {
+  std::int64_t from = 0, to = 0;
+  std::int64_t count() const { return to - from; }
+};
+
+/// A scheme of a figure, with its trained table where it has one. The caller keeps the table's memory.
+struct PlottedScheme {
+  Scheme scheme = {};
+  ConstTensorView weights = {};
+};
+
+/// What a figure shows. A kind uses the fields that it has a use for.
+struct Request {
+  std::vector<PlottedScheme> schemes = {};   ///< empty: the kind's own
+  std::optional<Range> zoom = {};            ///< positions; for decay, distances
+  std::optional<std::int64_t> at = {};       ///< fingerprint, phasors: the position
+  std::optional<std::int64_t> shift = {};    ///< phasors: a second hand, this many positions later
+  std::vector<std::int64_t> features = {};   ///< which columns of a table; empty: a selection
+  Numerics numerics = Numerics::kExact;      ///< which angles
+  std::int64_t length = 0;                   ///< of the whole sequence, for schemes that need it; 0: what is shown
+  std::optional<std::int64_t> trained = {};  ///< scaling: the trained length
+  double factor = 8;                         ///< scaling: how many times longer the extended context is
+  bool as_lines = false;                     ///< bias: lines against distance instead of maps
+
+  // what the medium can show
+  int points = 2400;                         ///< across a panel
+  int cells_across = 512, cells_down = 512;  ///< of a heat map
+};
+
+/// A kind of figure.
+struct Kind {
+  std::string_view name;
+  std::string_view summary;
+  std::vector<Scheme> defaults;  ///< shown where the request has no scheme
+  int most_schemes;
+  Figure (*make)(const Request& request);  ///< of a request with at least one scheme
+};
+/// Every kind: waves, heatmap, fingerprint, phasors, dots, decay, bias, scaling, error.
+const std::vector<Kind>& kinds();
+
+/// The figure of this kind. Throws: Error for an unknown kind, for schemes that the kind cannot show or more of them
+/// than it takes, and for a range that is too short or too long for it; the message begins with the kind or the scheme.
+Figure make(std::string_view kind, const Request& request = {});
+
+}  // namespace posenc::figures

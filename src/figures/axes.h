@@ -1,0 +1,15 @@
+#pragma once
+
+#include <string>
+
+#include "posenc/figures.h"
+
+namespace posenc::figures {
+
+/// Makes room: the axis reaches this share of the range past the least and the most.
+void fit(Axis& axis, double least, double most, double margin = 0.05);
+
+/// "6.28", "19.9", "6,283", "∞".
+std::string short_number(double value);
+
+}  // namespace posenc::figures

@@ -1,0 +1,99 @@
+#include "figures/kinds.h"
+
+#include <fmt/format.h>
+
+#include "posenc/error.h"
+
+namespace posenc::figures {
+
+const std::vector<Kind>& kinds() {
+  static const std::vector<Kind> all = {
+      {"waves",
+       "features against position: each a wave, from fast to slow",
+       {Sinusoidal{.width = 16}},
+       1,
+       waves_figure},
+      {"heatmap",
+       "the table as colours: positions down, features across",
+       {Sinusoidal{.width = 128}},
+       1,
+       heatmap_figure},
+      {"fingerprint",
+       "one position's numbers, and beside them the digits of a binary counter",
+       {Sinusoidal{.width = 32}},
+       1,
+       fingerprint_figure},
+      {"phasors",
+       "the pairs of a position as clock hands, and where they are after a shift",
+       {Sinusoidal{.width = 16}},
+       1,
+       phasors_figure},
+      {"dots",
+       "dot products of all pairs of positions, a line for each distance: flat, or not",
+       {Sinusoidal{.width = 8}},
+       1,
+       dots_figure},
+      {"decay",
+       "how much a position has to do with others, against their distance; several schemes",
+       {Sinusoidal{.width = 128}, Rope{.base = 500000.0}, Alibi{}, Kerple{}},
+       6,
+       decay_figure},
+      {"bias",
+       "what is added to the scores, for each head: maps, or lines against distance",
+       {Alibi{}},
+       1,
+       bias_figure},
+      {"scaling", "what each way to stretch rope does to each pair", {Rope{}}, 6, scaling_figure},
+      {"error",
+       "how far angles are off, against position: exact, float32 as engines do it, bf16",
+       {Rope{}},
+       1,
+       error_figure},
+  };
+  return all;
+}
+
+namespace {
+
+void check_request(std::string_view kind, const Request& request) {
+  const auto check_position = [&](std::string_view what, std::int64_t value, std::int64_t least, std::int64_t most) {
+    if (value < least || value > most) {
+      raise(fmt::format("{}: {} must be from {} to {} but is {}", kind, what, least, most, value));
+    }
+  };
+  if (request.zoom) {
+    check_position("the beginning of zoom", request.zoom->from, 0, kPositionLimit - 1);
+    check_position("the end of zoom", request.zoom->to, request.zoom->from + 1, kPositionLimit);
+  }
+  if (request.at) check_position("at", *request.at, 0, kPositionLimit - 1);
+  if (request.shift) check_position("shift", *request.shift, -kPositionLimit, kPositionLimit);
+  check_position("length", request.length, 0, kPositionLimit);
+  check_position("points", request.points, 2, 1 << 20);
+  check_position("cells_across", request.cells_across, 1, 1 << 14);
+  check_position("cells_down", request.cells_down, 1, 1 << 14);
+}
+
+}  // namespace
+
+Figure make(std::string_view name, const Request& request) {
+  for (const Kind& kind : kinds()) {
+    if (kind.name != name) continue;
+    check_request(name, request);
+    if (request.schemes.empty()) {
+      Request with_defaults = request;
+      for (const Scheme& scheme : kind.defaults) with_defaults.schemes.push_back({scheme, {}});
+      return kind.make(with_defaults);
+    }
+    if (static_cast<int>(request.schemes.size()) > kind.most_schemes) {
+      raise(fmt::format("{}: shows {}, not {}", kind.name,
+                        kind.most_schemes == 1 ? "one scheme" : fmt::format("at most {} schemes", kind.most_schemes),
+                        request.schemes.size()));
+    }
+    return kind.make(request);
+  }
+  std::vector<std::string_view> names;
+  for (const Kind& kind : kinds()) names.push_back(kind.name);
+  raise(fmt::format("figures: '{}' is not one of {}", name, fmt::join(names, ", ")));
+}
+
+}  // namespace posenc::figures
