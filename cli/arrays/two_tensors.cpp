@@ -46,12 +46,10 @@ ConstTensorView with_sequence_last(const NpyArray& array, const std::string& axe
   refuse(fmt::format("--axes: '{}' is not one of sd, hsd, shd, bsd, bhsd, bshd", axes));
 }
 
-Json scaling_json(const Rope& rope) { return *json_of(rope).find("scaling"); }
-
 std::string scaling_text(const Rope& rope) {
   std::string text;
-  const Json json = scaling_json(rope);
-  for (const auto& [key, value] : *json.as<Json::Object>()) {
+  const Json rope_json = json_of(rope);
+  for (const auto& [key, value] : *rope_json.find("scaling")->as<Json::Object>()) {
     if (key == "type") {
       text = *value.as<std::string>();
     } else if (value.as<std::nullptr_t>() == nullptr) {
@@ -203,58 +201,6 @@ TwoTensors read_two_tensors(const TwoTensorFlags& flags, std::string_view verb) 
     for (std::int64_t i = 0; i < sequence; ++i) two.positions.push_back(position_at(list, axis, i));
   }
   return two;
-}
-
-Json convention_json(const Convention& convention) {
-  Json::Object object{{"scheme", name_of(convention.scheme)}};
-  if (const auto* const rope = std::get_if<Rope>(&convention.scheme)) {
-    object.emplace_back("layout", choice_name(rope->layout));
-    object.emplace_back("sign", rope->sign);
-    object.emplace_back("dims", rope->dims);
-    object.emplace_back("first_dim", rope->first_dim);
-    object.emplace_back("base", rope->base);
-    if (!rope->sections.empty()) {
-      object.emplace_back("sections", Json::Array(rope->sections.begin(), rope->sections.end()));
-      object.emplace_back("section_order", choice_name(rope->section_order));
-    }
-    object.emplace_back("scaling", scaling_json(*rope));
-  } else if (const auto* const waves = std::get_if<Sinusoidal>(&convention.scheme)) {
-    object.emplace_back("layout", choice_name(waves->layout));
-    object.emplace_back("spacing", choice_name(waves->spacing));
-    object.emplace_back("dims", waves->width);
-    object.emplace_back("base", waves->base);
-  }
-  if (const auto* const alibi = std::get_if<Alibi>(&convention.scheme)) {
-    object.emplace_back("heads", alibi->heads);
-    object.emplace_back("max_bias", alibi->max_bias);
-  } else if (const auto* const t5 = std::get_if<T5>(&convention.scheme)) {
-    object.emplace_back("heads", t5->heads);
-    object.emplace_back("buckets", t5->buckets);
-    object.emplace_back("max_distance", t5->max_distance);
-    object.emplace_back("bidirectional", t5->bidirectional);
-  }
-  object.emplace_back("magnitude", convention.magnitude);
-  object.emplace_back("first_position", convention.first_position);
-  object.emplace_back("numerics", name_of(convention.numerics));
-  object.emplace_back("numerics_sure", convention.is_numerics_sure);
-  object.emplace_back("swapped", convention.is_swapped);
-  object.emplace_back("residual", convention.residual);
-  object.emplace_back("reversed", convention.is_reversed);
-  object.emplace_back("along_heads", convention.is_along_heads);
-  object.emplace_back("position_factor", convention.position_factor);
-  object.emplace_back("input_factor", convention.input_factor);
-  object.emplace_back("positions", Json::Array(convention.positions.begin(), convention.positions.end()));
-  return object;
-}
-
-Json diagnosis_json(const Diagnosis& diagnosis) {
-  Json::Array others, remarks;
-  for (const Convention& other : diagnosis.others) others.push_back(convention_json(other));
-  for (const std::string& remark : diagnosis.remarks) remarks.emplace_back(remark);
-  return Json::Object{{"verdict", name_of(diagnosis.verdict)},
-                      {"best", diagnosis.best ? convention_json(*diagnosis.best) : Json(nullptr)},
-                      {"others", std::move(others)},
-                      {"remarks", std::move(remarks)}};
 }
 
 std::string bullet(const std::string& text) {

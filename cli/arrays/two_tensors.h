@@ -27,10 +27,6 @@ struct TwoTensors {
 /// Throws: Failure for arrays that do not fit each other, the axes or the positions.
 TwoTensors read_two_tensors(const TwoTensorFlags& flags, std::string_view verb);
 
-/// {"scheme","layout","sign","dims","first_dim","base","scaling","magnitude","first_position","numerics","residual"}.
-Json convention_json(const Convention& convention);
-/// The whole of a diagnosis, as `diagnose --json` prints it.
-Json diagnosis_json(const Diagnosis& diagnosis);
 /// A sentence as an item of a list, wrapped.
 std::string bullet(const std::string& text);
 /// For people: a line of verdict, what was found, what stands out.

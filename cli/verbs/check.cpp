@@ -17,6 +17,7 @@
 #include "cli/system/terminal.h"
 #include "cli/verbs/table_bias.h"
 #include "cli/verbs/verbs.h"
+#include "posenc/report_json.h"
 
 namespace posenc::cli {
 namespace {
@@ -78,29 +79,6 @@ void report_text(const CheckResult& result) {
   print(text);
 }
 
-void report_json(const CheckResult& result) {
-  Json first(nullptr);
-  if (result.first) {
-    first = Json::Object{{"index", Json::Array(result.first->index.begin(), result.first->index.end())},
-                         {"expected", result.first->expected},
-                         {"got", result.first->got}};
-  }
-  Json::Array lines;
-  for (const std::string& line : result.advice) lines.emplace_back(line);
-  const bool agrees = result.agreement == Agreement::kAgrees || result.agreement == Agreement::kUpToQuery;
-  print(dump_json(Json::Object{{"agrees", agrees},
-                               {"max_abs_error", result.largest_difference},
-                               {"first_difference", std::move(first)},
-                               {"diagnosis", result.first ? diagnosis_json(result.diagnosis) : Json(nullptr)},
-                               {"numerics", name_of(result.numerics)},
-                               {"advice", std::move(lines)},
-                               {"verdict", name_of(result.agreement)},
-                               {"tolerance", result.tolerance},
-                               {"masked", result.masked}},
-                  2) +
-        "\n");
-}
-
 int run(const CheckFlags& flags, SchemeRequest& request) {
   const TwoTensors two = read_two_tensors(flags.tensors, "check");
   CheckOptions options{.positions = two.positions, .axes = two.axes, .is_causal = flags.is_causal};
@@ -132,7 +110,7 @@ int run(const CheckFlags& flags, SchemeRequest& request) {
     std::vector<std::int64_t>& index = result.first->index;
     std::swap(index[index.size() - 3], index[index.size() - 2]);
   }
-  flags.tensors.json ? report_json(result) : report_text(result);
+  flags.tensors.json ? print(dump_json(json_of(result), 2) + "\n") : report_text(result);
   return result.agreement == Agreement::kAgrees || result.agreement == Agreement::kUpToQuery ? kDone : kNo;
 }
 

@@ -15,6 +15,7 @@
 #include "cli/system/terminal.h"
 #include "cli/verbs/verbs.h"
 #include "posenc/json.h"
+#include "posenc/report_json.h"
 
 namespace posenc::cli {
 namespace {
@@ -35,38 +36,10 @@ std::vector<std::string_view> engines_from(std::string_view text) {
 }
 
 Json as_json(const EngineComparison& found, const Model& model, const CompareFlags& flags) {
-  Json::Array topics;
-  for (const EngineTopic& topic : found.topics) {
-    Json::Array engines;
-    for (const EngineAnswer& one : topic.engines) {
-      const auto size = [&](double value, bool is_there) {
-        return one.is_able && is_there ? Json(value) : Json(nullptr);
-      };
-      engines.emplace_back(Json::Object{{"engine", one.engine},
-                                        {"able", one.is_able},
-                                        {"what", one.what},
-                                        {"angle", size(one.angle, topic.is_rotation)},
-                                        {"wave", size(one.wave, topic.is_rotation)},
-                                        {"score", size(one.score, true)},
-                                        {"differs", one.differs},
-                                        {"version", one.version},
-                                        {"date", one.date},
-                                        {"since", one.since.empty() ? Json(nullptr) : Json(one.since)},
-                                        {"source", one.source}});
-    }
-    topics.emplace_back(
-        Json::Object{{"topic", topic.name},
-                     {"layers", topic.layers.empty() ? Json(nullptr) : Json(topic.layers)},
-                     {"layer_type", topic.layer_type.empty() ? Json(nullptr) : Json(topic.layer_type)},
-                     {"differs", topic.differs},
-                     {"sentence", topic.sentence},
-                     {"engines", std::move(engines)}});
-  }
-  return Json::Object{{"source", flags.model},
-                      {"model_type", model.model_type},
-                      {"length", found.length},
-                      {"agrees", found.agrees()},
-                      {"topics", std::move(topics)}};
+  Json::Object object{{"source", flags.model}, {"model_type", model.model_type}};
+  Json::Value comparison = json_of(found).take();
+  for (auto& member : std::get<Json::Object>(comparison)) object.push_back(std::move(member));
+  return object;
 }
 
 std::string number(double value, bool is_there) {

@@ -5,6 +5,7 @@
 #include "cli/system/failure.h"
 #include "cli/system/streams.h"
 #include "cli/verbs/verbs.h"
+#include "posenc/report_json.h"
 
 namespace posenc::cli {
 
@@ -33,7 +34,7 @@ Verb diagnose_verb(Command program) {
     refuse_leftovers(verb.command);
     const TwoTensors two = read_two_tensors(*flags, verb.name);
     const Diagnosis found = diagnose(two.before_view, two.after_view, {.positions = two.positions, .axes = two.axes});
-    print(flags->json ? dump_json(diagnosis_json(found), 2) + "\n" : diagnosis_text(found, !two.positions.empty()));
+    print(flags->json ? dump_json(json_of(found), 2) + "\n" : diagnosis_text(found, !two.positions.empty()));
     return found.best && found.verdict != Verdict::kUnknown ? kDone : kNo;
   };
   return verb;

@@ -17,6 +17,7 @@
 #include "cli/verbs/verbs.h"
 #include "posenc/compare.h"
 #include "posenc/json.h"
+#include "posenc/report_json.h"
 #include "posenc/schemes/choice.h"
 
 namespace posenc::cli {
@@ -57,44 +58,6 @@ Prepared prepared(const LayerGroup& group, const Model& model) {
   return result;
 }
 
-Json layers_json(const LayerGroup& group, const Model& model) {
-  const Prepared form = prepared(group, model);
-  Json scheme = Json::Object{{"scheme", group.scheme_name}, {"available", false}};
-  if (group.scheme) {
-    Json::Value value = json_of(*group.scheme).take();
-    auto object = std::get<Json::Object>(std::move(value));
-    if (std::holds_alternative<Rope>(*group.scheme)) object.emplace_back("magnitude", form.magnitude);
-    scheme = std::move(object);
-  }
-  Json::Array frequencies(form.frequencies.begin(), form.frequencies.end());
-  Json::Object object{{"layers", group.layers.empty() ? Json(nullptr) : Json(layer_ranges(group.layers))},
-                      {"layer_type", group.layer_type.empty() ? Json(nullptr) : Json(group.layer_type)},
-                      {"scheme", std::move(scheme)},
-                      {"frequencies", std::move(frequencies)},
-                      {"softmax_factor", group.softmax_factor},
-                      {"unscaled", group.is_unscaled},
-                      {"first_position", group.first_position}};
-  const auto number = [](const auto& value) { return value ? Json(*value) : Json(nullptr); };
-  if (!group.formula.empty()) object.emplace_back("formula", group.formula);
-  object.emplace_back("causal", number(group.is_causal));
-  object.emplace_back("window", number(group.window));
-  object.emplace_back("chunk", number(group.chunk));
-  object.emplace_back("scale", number(group.scale));
-  object.emplace_back("softcap", group.softcap > 0 ? Json(group.softcap) : Json(nullptr));
-  object.emplace_back("sinks", group.has_sinks);
-  object.emplace_back("temperature", group.temperature ? Json(Json::Object{{"scale", group.temperature->scale},
-                                                                           {"length", group.temperature->length},
-                                                                           {"shift", group.temperature->shift}})
-                                                       : Json(nullptr));
-  return object;
-}
-
-Json list_json(const std::vector<std::string>& texts) {
-  Json::Array list;
-  for (const std::string& text : texts) list.emplace_back(text);
-  return list;
-}
-
 // A model, and what else was asked for.
 struct Inspection {
   Model model;
@@ -103,19 +66,6 @@ struct Inspection {
   std::string engine = {};
   EngineComparison treatment = {};  // of the engine, against transformers
 };
-
-Json parts_json(const Model& model) {
-  Json::Array parts;
-  for (const ModelPart& part : model.parts) {
-    Json::Array layers;
-    Model alone;
-    alone.trained_length = part.trained_length;
-    for (const LayerGroup& group : part.groups) layers.push_back(layers_json(group, alone));
-    parts.emplace_back(
-        Json::Object{{"part", part.name}, {"model_type", part.model_type}, {"layers", std::move(layers)}});
-  }
-  return parts;
-}
 
 Json tables_json(const std::vector<PositionTable>& tables) {
   Json::Array list;
@@ -153,20 +103,9 @@ Json engine_json(const Inspection& found) {
 }
 
 std::string as_json(const Inspection& found) {
-  const Model& model = found.model;
-  const std::string& path = found.path;
-  const auto length = [](std::optional<std::int64_t> value) { return value ? Json(*value) : Json(nullptr); };
-  Json::Array layers;
-  for (const LayerGroup& group : model.groups) layers.push_back(layers_json(group, model));
-  Json::Object object{{"source", path},
-                      {"model_type", model.model_type},
-                      {"layers", std::move(layers)},
-                      {"parts", parts_json(model)},
-                      {"trained_length", length(model.trained_length)},
-                      {"usable_length", length(model.usable_length)},
-                      {"warnings", list_json(model.warnings)},
-                      {"assumed", list_json(model.assumed)},
-                      {"notes", list_json(model.notes)}};
+  Json::Object object{{"source", found.path}};
+  Json::Value model = json_of(found.model).take();
+  for (auto& member : std::get<Json::Object>(model)) object.push_back(std::move(member));
   if (!found.tables.empty()) object.emplace_back("tables", tables_json(found.tables));
   if (!found.engine.empty()) object.emplace_back("engine", engine_json(found));
   return dump_json(std::move(object), 2) + "\n";

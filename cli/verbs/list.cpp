@@ -11,6 +11,7 @@
 #include "cli/verbs/verbs.h"
 #include "posenc/backend.h"
 #include "posenc/json.h"
+#include "posenc/report_json.h"
 
 namespace posenc::cli {
 namespace {
@@ -102,15 +103,6 @@ std::string backends_as_text() {
   }
   return text;
 }
-std::string backends_as_json() {
-  Json::Array list;
-  for (const BackendLine& line : kBackends) {
-    const std::string reason = why_absent(line.name);
-    list.push_back(Json::Object{{"backend", line.name}, {"can_run", reason.empty()}, {"why_absent", reason}});
-  }
-  return dump_json(Json(std::move(list)), 2) + "\n";
-}
-
 }  // namespace
 
 Verb list_verb(Command program) {
@@ -133,7 +125,7 @@ Verb list_verb(Command program) {
   verb.run = [json, scalings, backend_list, verb] {
     refuse_leftovers(verb.command);
     if (*backend_list) {
-      print(*json ? backends_as_json() : backends_as_text());
+      print(*json ? dump_json(backends_json(), 2) + "\n" : backends_as_text());
     } else if (*scalings) {
       print(*json ? scalings_as_json() : scalings_as_text());
     } else {
