@@ -2,10 +2,8 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cstdlib>
 #include <exception>
-#include <functional>
 #include <memory>
 #include <new>
 #include <string>
@@ -15,6 +13,7 @@
 #include "cli/system/failure.h"
 #include "cli/system/signals.h"
 #include "cli/system/streams.h"
+#include "cli/verbs/command_table.h"
 #include "cli/verbs/verbs.h"
 #include "posenc/error.h"
 #include "posenc/version.h"
@@ -45,12 +44,11 @@ void accept_help_as_verb(std::vector<std::string>& arguments) {
   arguments.emplace_back("--help");
 }
 
-struct VerbMaker {
-  std::string_view name;
-  std::function<Verb()> make;
-};
-
 int run(std::vector<std::string> arguments) {
+  if (arguments == std::vector<std::string>{"help", "--json"}) {
+    print(dump_json(to_json(command_table()), 2) + "\n");
+    return kDone;
+  }
   accept_help_as_verb(arguments);
   const auto further = std::make_shared<std::vector<SchemeRequest>>(take_further_schemes(arguments));
   const auto scheme = std::make_shared<SchemeRequest>(take_json_scheme(arguments));
@@ -61,32 +59,8 @@ int run(std::vector<std::string> arguments) {
   // what nobody takes is refused below, with a better message
   program.allow_extras();
   program.require_at_most_one();
-  const std::vector<VerbMaker> makers = {
-      {"tour", [&] { return tour_verb(program); }},
-      {"explain", [&] { return explain_verb(program); }},
-      {"prove", [&] { return prove_verb(program, scheme); }},
-      {"plot", [&] { return plot_verb(program, scheme, further); }},
-      {"practice", [&] { return practice_verb(program); }},
-      {"cards", [&] { return cards_verb(program); }},
-      {"list", [&] { return list_verb(program); }},
-      {"table", [&] { return table_verb(program, scheme); }},
-      {"apply", [&] { return apply_verb(program, scheme); }},
-      {"attend", [&] { return attend_verb(program, scheme); }},
-      {"bench", [&] { return bench_verb(program); }},
-      {"inspect", [&] { return inspect_verb(program); }},
-      {"compare", [&] { return compare_verb(program); }},
-      {"check", [&] { return check_verb(program, scheme); }},
-      {"diagnose", [&] { return diagnose_verb(program); }},
-      {"positions", [&] { return positions_verb(program); }},
-      {"convert", [&] { return convert_verb(program); }},
-  };
-  // Declaring the flags of every verb takes most of a start: where the first word names one, only its own are.
-  const auto is_named = [&](const VerbMaker& maker) { return !arguments.empty() && maker.name == arguments.front(); };
-  const bool one_is_named = std::any_of(makers.begin(), makers.end(), is_named);
-  std::vector<Verb> verbs;
-  for (const VerbMaker& maker : makers) {
-    if (!one_is_named || is_named(maker)) verbs.push_back(maker.make());
-  }
+  const std::vector<Verb> verbs =
+      make_verbs(program, scheme, further, arguments.empty() ? std::string_view() : arguments.front());
   if (!parser.parse(arguments)) {
     print(help_text(verbs));
     return kDone;

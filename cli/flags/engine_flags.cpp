@@ -1,35 +1,21 @@
 #include "cli/flags/engine_flags.h"
 
-#include <fmt/format.h>
-
-#include "cli/arrays/numbers.h"
-#include "cli/system/failure.h"
 #include "posenc/backend.h"
 
 namespace posenc::cli {
-namespace {
-
-constexpr int kMostThreads = 1024;
-
-}  // namespace
-
 void add_engine_flags(Command verb, EngineFlags& flags) {
-  verb.add_option("--threads", flags.threads, "how many threads (default: all cores); results never depend on it")
-      .type_name("N");
+  constexpr std::int64_t kMostThreads = 1024;
+  verb.add_integer("--threads", flags.threads, {1, kMostThreads},
+                   "how many threads (default: all cores); results never depend on it");
   verb.add_option(
           "--backend", flags.backend,
           "who computes: cpu, reference or cuda (default cpu); posenc list --backends says which can run here")
-      .type_name("NAME");
+      .type_name("NAME")
+      .choices({"cpu", "reference", "cuda"});
 }
 
 void use_engine(const EngineFlags& flags) {
-  if (!flags.threads.empty()) {
-    const std::int64_t count = integer_from(flags.threads, "--threads");
-    if (count < 1 || count > kMostThreads) {
-      refuse(fmt::format("--threads: {} is not from 1 to {}", count, kMostThreads));
-    }
-    set_threads(static_cast<int>(count));
-  }
+  if (flags.threads) set_threads(static_cast<int>(*flags.threads));
   if (!flags.backend.empty()) force_backend(flags.backend);
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "cli/flags/command.h"
@@ -9,7 +10,7 @@ namespace posenc::cli {
 
 /// Who computes: the same for every verb, and no matter to the result.
 struct EngineFlags {
-  std::string threads;
+  std::optional<std::int64_t> threads;
   std::string backend;
 };
 void add_engine_flags(Command verb, EngineFlags& flags);

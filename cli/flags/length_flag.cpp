@@ -2,9 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <string>
 #include <variant>
 
-#include "cli/arrays/numbers.h"
 #include "cli/system/failure.h"
 
 namespace posenc::cli {
@@ -29,21 +29,16 @@ std::string whose_length(const Scheme& scheme) {
 
 }  // namespace
 
-void add_length_flag(Command verb, std::string& length) {
-  verb.add_option("--length", length, "tokens in the whole sequence, for schemes and scalings that depend on it")
-      .type_name("N");
+void add_length_flag(Command verb, std::optional<std::int64_t>& length) {
+  verb.add_integer("--length", length, {.least = 1},
+                   "tokens in the whole sequence, for schemes and scalings that depend on it");
 }
 
-std::int64_t length_from(const std::string& text, const Scheme& scheme) {
-  if (text.empty()) {
-    if (length_need_of(scheme) == LengthNeed::kSequence) {
-      refuse(fmt::format("{} depends on the length of the sequence (--length N)", whose_length(scheme)));
-    }
-    return 0;
+std::int64_t length_for(const Scheme& scheme, std::optional<std::int64_t> length) {
+  if (!length && length_need_of(scheme) == LengthNeed::kSequence) {
+    refuse(fmt::format("{} depends on the length of the sequence (--length N)", whose_length(scheme)));
   }
-  const std::int64_t length = integer_from(text, "--length");
-  if (length < 1) refuse(fmt::format("--length: {} must be at least 1", length));
-  return length;
+  return length.value_or(0);
 }
 
 }  // namespace posenc::cli

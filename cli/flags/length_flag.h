@@ -1,7 +1,7 @@
 #pragma once
 
 #include <cstdint>
-#include <string>
+#include <optional>
 
 #include "cli/flags/command.h"
 #include "posenc/scheme.h"
@@ -9,10 +9,9 @@
 namespace posenc::cli {
 
 /// --length: how long the sequence is, for schemes that depend on it.
-void add_length_flag(Command verb, std::string& length);
+void add_length_flag(Command verb, std::optional<std::int64_t>& length);
 
-/// The length, or 0 where none is said.
-/// Throws: Failure for a length below 1, and where a scheme needs one and has none.
-std::int64_t length_from(const std::string& text, const Scheme& scheme);
+/// The length, or 0 where none is said. Throws: Failure where a scheme needs one and has none.
+std::int64_t length_for(const Scheme& scheme, std::optional<std::int64_t> length);
 
 }  // namespace posenc::cli

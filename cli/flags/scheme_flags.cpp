@@ -115,15 +115,31 @@ template <class T> std::string help_of(std::string_view help, const T& default_v
                        choice_name(default_value));
   } else if constexpr (kIsOneOf<T>) {
     return fmt::format(
-        "{}, as yarn:factor=4,original_length=32768 or JSON\none of {} (default {})\nposenc list --scalings has "
-        "their "
-        "fields",
+        "{}, as yarn:factor=4,original_length=32768 or JSON\n"
+        "one of {} (default {})\n"
+        "posenc list --scalings has their fields",
         help, fmt::join(names_of(&default_value), ", "), names_of(&default_value).front());
   } else if constexpr (kIsList<T>) {
     return fmt::format("{}", help);
   } else {
     return fmt::format("{} (default {})", help, default_value);
   }
+}
+
+template <class T> FlagValues values_of_field(const T& default_value) {
+  FlagValues values;
+  if constexpr (Choice<T>) {
+    values.default_value = choice_name(default_value);
+    values.choices.assign(ChoiceNames<T>::value.begin(), ChoiceNames<T>::value.end());
+  } else if constexpr (kIsOneOf<T>) {
+    const std::vector<std::string_view> names = names_of(&default_value);
+    values.default_value = names.front();
+    values.choices.assign(names.begin(), names.end());
+  } else if constexpr (!kIsList<T>) {
+    values.default_value = fmt::format("{}", default_value);
+    if constexpr (std::is_same_v<T, bool>) values.choices = {"true", "false"};
+  }
+  return values;
 }
 
 template <class T> std::string_view placeholder_of() {
@@ -168,7 +184,8 @@ template <class S> void add_fields(Command verb, Command command, const std::sha
     add_field()
         .description(help_of(help, S{}.*member))
         .type_name(std::string(placeholder_of<Member>()))
-        .group(kFieldGroup);
+        .group(kFieldGroup)
+        .values(values_of_field(S{}.*member));
   });
   if (const TrainedTable table = table_from_file(S{}); !table.axes.empty()) {
     const std::string help = fmt::format("the trained table, {}; its sizes follow from the file", axes_text(table));
@@ -192,6 +209,18 @@ template <class S> void add_command(Command verb, const std::shared_ptr<SchemeRe
 template <class... S>
 void add_commands(const std::variant<S...>*, Command verb, const std::shared_ptr<SchemeRequest>& request) {
   (add_command<S>(verb, request), ...);
+}
+
+template <class... S> Command command_with_fields(const std::variant<S...>*, Command parent, std::string_view name,
+                                                  const std::shared_ptr<SchemeRequest>& request) {
+  Command command;
+  const auto try_one = [&]<class One>(const One*) {
+    if (One::name != name) return;
+    command = parent.add_subcommand(One::name, One::formula);
+    add_fields<One>(parent, command, request);
+  };
+  (try_one(static_cast<const S*>(nullptr)), ...);
+  return command;
 }
 
 // Whether this is the flag of a field whose value may be a JSON object.
@@ -244,6 +273,10 @@ void add_table_flag(Command verb, const std::shared_ptr<SchemeRequest>& request)
 void add_scheme_commands(Command verb, const std::shared_ptr<SchemeRequest>& request) {
   verb.require_at_most_one();
   add_commands(static_cast<const Scheme*>(nullptr), verb, request);
+}
+
+Command command_of_scheme(Command parent, std::string_view name, const std::shared_ptr<SchemeRequest>& request) {
+  return command_with_fields(static_cast<const Scheme*>(nullptr), parent, name, request);
 }
 
 std::optional<std::int64_t> integer_field(const Scheme& scheme, std::string_view name) {

@@ -33,6 +33,9 @@ void add_table_flag(Command verb, const std::shared_ptr<SchemeRequest>& request)
 /// Adds one command for each scheme to a verb, with one flag for each field of the scheme.
 void add_scheme_commands(Command verb, const std::shared_ptr<SchemeRequest>& request);
 
+/// One of these commands alone, with its flags declared: to list them.
+Command command_of_scheme(Command parent, std::string_view name, const std::shared_ptr<SchemeRequest>& request);
+
 /// The value of an integer field, where the scheme has one of this name.
 std::optional<std::int64_t> integer_field(const Scheme& scheme, std::string_view name);
 

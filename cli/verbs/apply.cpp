@@ -13,6 +13,7 @@
 #include "cli/flags/length_flag.h"
 #include "cli/flags/model_file.h"
 #include "cli/flags/positions_argument.h"
+#include "cli/flags/type_flags.h"
 #include "cli/system/failure.h"
 #include "cli/system/output_file.h"
 #include "cli/system/streams.h"
@@ -27,7 +28,8 @@ struct ApplyFlags {
   ModelFlags model;
   std::string input, output;
   std::string positions, grid;
-  std::string dtype, numerics = "exact", length;
+  std::string dtype, numerics = "exact";
+  std::optional<std::int64_t> length;
   RotationFlags rotation;
   bool quiet = false, force = false;
   EngineFlags engine;
@@ -50,12 +52,8 @@ void add_flags(Command verb, ApplyFlags& flags, std::string& axes_of_x) {
           "what the axes of IN are (b batch, s sequence, d width): sd or bsd, by default as many as there are; "
           "for rotations also hsd, shd, bhsd or bshd (h heads, d features of one), which must be said")
       .type_name("WORD");
-  verb.add_option("--dtype", flags.dtype,
-                  "the type of IN, which the result keeps; bf16 must be said, for .npy cannot")
-      .type_name("TYPE");
-  verb.add_option("--numerics", flags.numerics,
-                  "which angle: exact, or the float32 one of engines, hf-f32 or ggml-f32 (default exact)")
-      .type_name("WORD");
+  add_dtype_flag(verb, flags.dtype, "IN and of the result");
+  add_numerics_flag(verb, flags.numerics);
   add_length_flag(verb, flags.length);
   add_rotation_flags(verb, flags.rotation);
   verb.add_flag("--force", flags.force, "replace FILE where it exists");
@@ -164,7 +162,7 @@ int run(const ApplyFlags& flags, SchemeRequest& request) {
   }
   Situation now;
   now.numerics = numerics_from(flags.numerics);
-  now.length = length_from(flags.length, request.scheme);
+  now.length = length_for(request.scheme, flags.length);
   if (is_rotation(request.scheme)) return turn(flags, request, input, now, first);
 
   refuse_rotation_flags(flags.rotation, name_of(request.scheme));

@@ -11,6 +11,7 @@
 
 #include "cli/arrays/elements.h"
 #include "cli/flags/engine_flags.h"
+#include "cli/flags/type_flags.h"
 #include "cli/system/failure.h"
 #include "cli/system/progress.h"
 #include "cli/system/signals.h"
@@ -82,10 +83,12 @@ void add_rotation_flags(Command verb, RotationFlags& flags) {
   verb.add_option(
           "--table-type", flags.table_type,
           "rotations: round cosines and sines to this type first, as some engines do (default f32, or f64 as IN)")
-      .type_name("TYPE");
+      .type_name("TYPE")
+      .choices(float_type_names());
   verb.add_option("--arithmetic", flags.arithmetic,
                   "rotations: round every product and sum to this type (default f32, or f64 as IN)")
-      .type_name("TYPE");
+      .type_name("TYPE")
+      .choices(float_type_names());
 }
 
 Precision precision_of(const RotationFlags& flags) {

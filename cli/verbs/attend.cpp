@@ -13,6 +13,7 @@
 #include "cli/flags/length_flag.h"
 #include "cli/flags/model_file.h"
 #include "cli/flags/positions_argument.h"
+#include "cli/flags/type_flags.h"
 #include "cli/system/failure.h"
 #include "cli/system/output_file.h"
 #include "cli/system/streams.h"
@@ -27,8 +28,10 @@ struct AttendFlags {
   std::string q, k, v, output, scores;
   std::string q_positions, k_positions;
   std::string vectors, key_vectors;
-  std::string window = "0", scale;
-  std::string dtype, numerics = "exact", length;
+  std::int64_t window = 0;
+  std::optional<double> scale;
+  std::string dtype, numerics = "exact";
+  std::optional<std::int64_t> length;
   bool causal = false, quiet = false, force = false;
   EngineFlags engine;
 };
@@ -41,10 +44,8 @@ void add_flags(Command verb, AttendFlags& flags, std::string& axes) {
   verb.add_option("-o,--output", flags.output, "where the result goes: a .npy file, or - for standard output")
       .type_name("FILE");
   verb.add_flag("--causal", flags.causal, "no query looks at keys after its own");
-  verb.add_option("--window", flags.window, "queries look only at keys less than N away (default 0: at all)")
-      .type_name("N");
-  verb.add_option("--scale", flags.scale, "factor of q.k (default: 1/sqrt of the features; T5 wants 1)")
-      .type_name("X");
+  verb.add_integer("--window", flags.window, {}, "queries look only at keys less than N away; 0: at all");
+  verb.add_number("--scale", flags.scale, {}, "factor of q.k (default: 1/sqrt of the features; T5 wants 1)");
   verb.add_option("--scores", flags.scores,
                   "write the softmax's weights there too, [heads, queries, keys]: for small "
                   "inputs")
@@ -64,11 +65,8 @@ void add_flags(Command verb, AttendFlags& flags, std::string& axes) {
           "what the axes of q, k and v are: b batch, h heads, s sequence, d features; bhsd, bshd, hsd, shd or "
           "sd (default: by their number, heads first)")
       .type_name("WORD");
-  verb.add_option("--dtype", flags.dtype, "the type of q, k and v; bf16 must be said, for .npy cannot")
-      .type_name("TYPE");
-  verb.add_option("--numerics", flags.numerics,
-                  "which angle: exact, or the float32 one of engines, hf-f32 or ggml-f32 (default exact)")
-      .type_name("WORD");
+  add_dtype_flag(verb, flags.dtype, "q, k and v");
+  add_numerics_flag(verb, flags.numerics);
   add_length_flag(verb, flags.length);
   verb.add_flag("--force", flags.force, "replace files where they exist");
   verb.add_flag("--quiet", flags.quiet, "no messages, only errors");
@@ -171,9 +169,9 @@ int run(const AttendFlags& flags, SchemeRequest& request) {
 
   AttentionOptions options;
   options.causal = flags.causal;
-  options.window = integer_from(flags.window, "--window");
-  if (!flags.scale.empty()) {
-    options.scale = number_from(flags.scale, "--scale");
+  options.window = flags.window;
+  if (flags.scale) {
+    options.scale = *flags.scale;
   } else if (layers && layers->is_unscaled) {
     options.scale = 1.0;
   }
@@ -186,8 +184,7 @@ int run(const AttendFlags& flags, SchemeRequest& request) {
   Situation now;
   now.numerics = numerics_from(flags.numerics);
   // without a length of its own, the sequence is what the tensors hold
-  now.length = flags.length.empty() ? std::max(queries.shape.back(1), keys.shape.back(1))
-                                    : length_from(flags.length, request.scheme);
+  now.length = flags.length.value_or(std::max(queries.shape.back(1), keys.shape.back(1)));
   if (!weights.bytes.empty()) now.weights = weights.view();
   if (!flags.vectors.empty()) {
     vectors = load_array(InputArray(flags.vectors, vector_options));

@@ -27,7 +27,7 @@ namespace {
 
 struct BenchFlags {
   std::vector<std::string> jobs;
-  std::string repeats = "11";
+  std::int64_t repeats = 11;
   bool json = false, quiet = false, all = false;
   EngineFlags engine;
 };
@@ -181,19 +181,14 @@ int run(const BenchFlags& flags) {
     print(flags.json ? cuda_bench_as_json() : cuda_bench_as_text());
     return kDone;
   }
-  constexpr std::int64_t kMostRepeats = 1001;
-  const std::int64_t repeats = integer_from(flags.repeats, "--repeats");
-  if (repeats < 1 || repeats > kMostRepeats) {
-    refuse(fmt::format("--repeats: {} is not from 1 to {}", repeats, kMostRepeats));
-  }
   for (const std::string& job : flags.jobs) {
     if (std::find(kJobs.begin(), kJobs.end(), job) == kJobs.end()) {
       refuse(fmt::format("bench: '{}' is not one of {}", job, fmt::join(kJobs, ", ")));
     }
   }
   std::vector<int> thread_counts = {threads()};
-  if (flags.engine.threads.empty() && threads() > 1) thread_counts = {1, threads()};
-  const limits::Effort effort{.repeats = static_cast<int>(repeats)};
+  if (!flags.engine.threads && threads() > 1) thread_counts = {1, threads()};
+  const limits::Effort effort{.repeats = static_cast<int>(flags.repeats)};
   const std::vector<BenchResult> results = measure(flags, effort, thread_counts);
   std::vector<AttentionFigure> figures;
   for (const int count : thread_counts) {
@@ -223,11 +218,10 @@ Verb bench_verb(Command program) {
   verb.examples = "posenc bench\nposenc bench table\nposenc bench rotate --threads 2 --json\nposenc bench attention";
   verb.command = program.add_subcommand(verb.name);
   auto flags = std::make_shared<BenchFlags>();
-  verb.command.add_option("JOB", flags->jobs);
-  verb.command
-      .add_option("--repeats", flags->repeats,
-                  "how often each job runs, or less often where that takes over 4 seconds (default 11)")
-      .type_name("N");
+  verb.command.add_option("JOB", flags->jobs).choices({kJobs.begin(), kJobs.end()});
+  constexpr std::int64_t kMostRepeats = 1001;
+  verb.command.add_integer("--repeats", flags->repeats, {1, kMostRepeats},
+                           "how often each job runs, or less often where that takes over 4 seconds");
   verb.command.add_flag("--all", flags->all, "also more types, a table that stays in a cache, and gradients");
   verb.command.add_flag("--json", flags->json, "one JSON document on standard output, nothing else");
   add_engine_flags(verb.command, flags->engine);

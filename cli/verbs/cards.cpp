@@ -32,17 +32,13 @@ std::string format_of(const CardsFlags& flags) {
     if (flags.format == known) return flags.format;
     if (flags.format.empty() && flags.output.ends_with("." + std::string(known))) return std::string(known);
   }
-  if (!flags.format.empty()) refuse(fmt::format("--format: '{}' is not one of tsv, apkg, html", flags.format));
   if (flags.output == "-") refuse("cards: -o - needs --format tsv, apkg or html");
   refuse(fmt::format("{}: cards are written to a .tsv, .apkg or .html file", flags.output));
 }
 
 int per_page_of(const CardsFlags& flags, const std::string& format) {
-  if (flags.per_page.empty()) return 8;
-  const std::int64_t count = integer_from(flags.per_page, "--per-page");
-  if (count != 1 && count != 8) refuse(fmt::format("--per-page: {} is not 1 or 8", count));
-  if (format != "html") refuse("--per-page: only a page of HTML has pages");
-  return static_cast<int>(count);
+  if (!flags.per_page.empty() && format != "html") refuse("--per-page: only a page of HTML has pages");
+  return flags.per_page == "1" ? 1 : 8;
 }
 
 std::vector<Card> chosen_cards(const std::string& tag) {
@@ -120,12 +116,13 @@ Verb cards_verb(Command program) {
   verb.command = program.add_subcommand(verb.name);
   auto flags = std::make_shared<CardsFlags>();
   verb.command.add_option("-o,--output", flags->output, "where to write; - is standard output").type_name("FILE");
-  verb.command.add_option("--format", flags->format, "tsv, apkg or html; the name of FILE says it otherwise")
-      .type_name("WORD");
+  verb.command.add_choice("--format", flags->format, {"tsv", "apkg", "html"},
+                          "tsv, apkg or html; the name of FILE says it otherwise");
   verb.command.add_option("--tag", flags->tag, "only cards on this: rope, alibi, scaling …").type_name("TAG");
-  verb.command.add_option("--deck", flags->deck, "name of the deck (default posenc)").type_name("NAME");
-  verb.command.add_option("--per-page", flags->per_page, "of .html: 1 or 8 cards to a sheet (default 8)")
-      .type_name("N");
+  verb.command.add_option("--deck", flags->deck, "name of the deck").type_name("NAME").default_value(flags->deck);
+  verb.command.add_choice("--per-page", flags->per_page, {"1", "8"}, "of .html: 1 or 8 cards to a sheet")
+      .type_name("N")
+      .default_value("8");
   verb.command.add_flag("--force", flags->force, "replace FILE where it exists");
   verb.command.add_flag("--quiet", flags->quiet, "no messages, only errors");
   verb.run = [flags, verb] {

@@ -25,7 +25,8 @@ namespace {
 struct CheckFlags {
   TwoTensorFlags tensors;
   ModelFlags model;
-  std::string tolerance, keys;
+  std::string keys;
+  std::optional<double> tolerance;
   bool is_causal = false;
 };
 
@@ -93,10 +94,7 @@ int run(const CheckFlags& flags, SchemeRequest& request) {
   }
   const NpyArray weights = read_weights(request, {.void2_is_bf16 = flags.tensors.dtype == "bf16"});
   if (!weights.bytes.empty()) options.weights = weights.view();
-  if (!flags.tolerance.empty()) {
-    options.tolerance = number_from(flags.tolerance, "--tolerance");
-    if (!(options.tolerance > 0)) refuse("--tolerance: must be above 0");
-  }
+  options.tolerance = flags.tolerance.value_or(options.tolerance);
   std::vector<std::int64_t> keys;
   if (!flags.keys.empty()) {
     const PositionList list = positions_from(flags.keys, "--keys");
@@ -144,11 +142,9 @@ Verb check_verb(Command program, const std::shared_ptr<SchemeRequest>& scheme) {
   verb.command.add_option("--keys", flags->keys, "for biases: position of each key (default: consecutive from 0)")
       .type_name("P");
   verb.command.add_flag("--causal", flags->is_causal, "for biases: compare only keys at or before their query");
-  verb.command
-      .add_option("--tolerance", flags->tolerance,
-                  "largest difference, relative to the norm of a pair or the size of an element (default: by type, "
-                  "2e-6 for f32)")
-      .type_name("X");
+  verb.command.add_number("--tolerance", flags->tolerance, {.least = 0, .without_least = true},
+                          "largest difference, relative to the norm of a pair or the size of an element "
+                          "(default: by type, 2e-6 for f32)");
   add_scheme_commands(verb.command, scheme);
   verb.run = [flags, scheme, verb] {
     if (flags->model.path.empty()) {

@@ -21,7 +21,9 @@ namespace posenc::cli {
 namespace {
 
 struct CompareFlags {
-  std::string model, engines, length, tolerance, since;
+  std::string model, engines, since;
+  std::optional<std::int64_t> length;
+  std::optional<double> tolerance;
   bool json = false;
 };
 
@@ -143,14 +145,8 @@ int run(const CompareFlags& flags) {
   if (flags.model.empty()) refuse("compare: the model is missing (posenc compare --model config.json)");
   const std::vector<std::string_view> engines = engines_from(flags.engines);
   CompareOptions options{.engines = engines};
-  if (!flags.length.empty()) {
-    options.length = integer_from(flags.length, "--length");
-    if (options.length < 1) refuse(fmt::format("--length: {} must be at least 1", options.length));
-  }
-  if (!flags.tolerance.empty()) {
-    options.tolerance = number_from(flags.tolerance, "--tolerance");
-    if (!(options.tolerance >= 0)) refuse(fmt::format("--tolerance: {} must be at least 0", flags.tolerance));
-  }
+  options.length = flags.length.value_or(options.length);
+  options.tolerance = flags.tolerance.value_or(options.tolerance);
   const Model model = model_from(flags.model);
   const EngineComparison found = compare_engines(model, options);
   print(flags.json ? dump_json(as_json(found, model, flags), 2) + "\n" : as_text(found, model));
@@ -183,14 +179,11 @@ Verb compare_verb(Command program) {
       .add_option("--as", flags->engines,
                   fmt::format("engines, the first to measure against: {}", fmt::join(known_engines(), ", ")))
       .type_name("NAMES");
-  verb.command.add_option("--length", flags->length, "tokens in the sequence (default: all that the model can use)")
-      .type_name("N");
-  verb.command
-      .add_option(
-          "--tolerance", flags->tolerance,
-          "the largest difference of a cosine or sine that counts as none, of a score twice that (default 2^-8, as "
-          "bf16 rounds)")
-      .type_name("X");
+  verb.command.add_integer("--length", flags->length, {.least = 1},
+                           "tokens in the sequence (default: all that the model can use)");
+  verb.command.add_number("--tolerance", flags->tolerance, {.least = 0},
+                          "the largest difference of a cosine or sine that counts as none, of a score twice that "
+                          "(default 2^-8, as bf16 rounds)");
   verb.command.add_option("--since", flags->since, "show what engines changed since a day, as 2026-05-19")
       .type_name("DATE");
   verb.command.add_flag("--json", flags->json, "one JSON document");

@@ -11,6 +11,7 @@
 #include "cli/arrays/elements.h"
 #include "cli/arrays/input_array.h"
 #include "cli/arrays/numbers.h"
+#include "cli/flags/type_flags.h"
 #include "cli/system/failure.h"
 #include "cli/system/output_file.h"
 #include "cli/system/streams.h"
@@ -22,7 +23,9 @@ namespace posenc::cli {
 namespace {
 
 struct ConvertFlags {
-  std::string input, output, to, heads, rotary_dims, first_dim, dtype;
+  std::string input, output, to, dtype;
+  std::optional<std::int64_t> heads, rotary_dims;
+  std::int64_t first_dim = 0;
   bool force = false, quiet = false, json = false;
 };
 
@@ -40,19 +43,10 @@ struct Rows {
   }
 };
 
-std::int64_t positive_from(const std::string& text, std::string_view flag) {
-  const std::int64_t value = integer_from(text, flag);
-  if (value < 1) refuse(fmt::format("{}: must be at least 1 but is {}", flag, value));
-  return value;
-}
-
 Rows rows_of(const ConvertFlags& flags, const Extents& shape) {
   Rows rows;
-  if (flags.to != "halves" && flags.to != "interleaved") {
-    refuse(fmt::format("--to: '{}' is not one of interleaved, halves", flags.to));
-  }
   rows.to_halves = flags.to == "halves";
-  rows.heads = positive_from(flags.heads, "--heads");
+  rows.heads = *flags.heads;
   if (shape.rank < 1 || shape.rank > 2) {
     refuse(fmt::format("{}: a projection is [heads * features, inputs] and its bias [heads * features], not {}",
                        flags.input, to_string(shape)));
@@ -62,12 +56,12 @@ Rows rows_of(const ConvertFlags& flags, const Extents& shape) {
   }
   rows.features = shape[0] / rows.heads;
   rows.columns = shape.rank == 2 ? shape[1] : 1;
-  rows.dims = flags.rotary_dims.empty() ? rows.features : positive_from(flags.rotary_dims, "--rotary-dims");
+  rows.dims = flags.rotary_dims.value_or(rows.features);
   if (rows.dims % 2 != 0 || rows.dims > rows.features) {
     refuse(fmt::format("--rotary-dims: must be even and at most {}, the features of a head, but is {}", rows.features,
                        rows.dims));
   }
-  rows.first = flags.first_dim.empty() ? 0 : integer_from(flags.first_dim, "--first-dim");
+  rows.first = flags.first_dim;
   if (rows.first < 0) rows.first += rows.features;
   if (rows.first < 0 || rows.first + rows.dims > rows.features) {
     refuse(fmt::format("--first-dim: {} features from {} on do not fit a head of {}", rows.dims, flags.first_dim,
@@ -157,7 +151,7 @@ int run(const ConvertFlags& flags) {
   if (flags.input.empty()) refuse("convert: the input is missing (posenc convert IN -o OUT --to halves --heads 32)");
   if (flags.output.empty()) refuse("convert: the output is missing (-o OUT)");
   if (flags.to.empty()) refuse("convert: --to is missing (interleaved or halves)");
-  if (flags.heads.empty()) refuse("convert: --heads is missing (key heads for a key projection)");
+  if (!flags.heads) refuse("convert: --heads is missing (key heads for a key projection)");
   const bool is_npy = flags.output.ends_with(".npy");
   if (!is_npy && !flags.output.ends_with(".safetensors")) {
     refuse(fmt::format("{}: the result is written to a .npy or .safetensors file", flags.output));
@@ -215,13 +209,13 @@ Verb convert_verb(Command program) {
   Command command = verb.command;
   command.add_option("IN", flags->input);
   command.add_option("-o,--output", flags->output, "a .npy or .safetensors file").type_name("FILE");
-  command.add_option("--to", flags->to, "the layout that is wanted: interleaved or halves").type_name("WORD");
-  command.add_option("--heads", flags->heads, "heads in IN; of keys, where they are fewer").type_name("H");
-  command.add_option("--rotary-dims", flags->rotary_dims, "features of a head that turn (default: all)")
-      .type_name("N");
-  command.add_option("--first-dim", flags->first_dim, "first of them; negative: from the end of the head (default 0)")
-      .type_name("N");
-  command.add_option("--dtype", flags->dtype, "the type of IN; bf16 must be said, for .npy cannot").type_name("TYPE");
+  command.add_choice("--to", flags->to, {"interleaved", "halves"}, "the layout that is wanted");
+  command.add_integer("--heads", flags->heads, {.least = 1}, "heads in IN; of keys, where they are fewer")
+      .type_name("H");
+  command.add_integer("--rotary-dims", flags->rotary_dims, {.least = 1},
+                      "features of a head that turn (default: all)");
+  command.add_integer("--first-dim", flags->first_dim, {}, "first of them; negative: from the end of the head");
+  add_dtype_flag(command, flags->dtype, "IN");
   command.add_flag("--json", flags->json, "one JSON document on what was done");
   command.add_flag("--force", flags->force, "replace FILE where it exists");
   command.add_flag("--quiet", flags->quiet, "no messages, only errors");

@@ -21,7 +21,8 @@ namespace {
 constexpr int kStoryColumns = 80;  // prose is hard to read in longer lines
 
 struct ExplainFlags {
-  std::string story, cell, text, digits;
+  std::string story, cell, text;
+  std::optional<std::int64_t> digits;
   bool json = false, markdown = false;
 };
 
@@ -67,14 +68,7 @@ std::string told(const ExplainFlags& flags) {
   StoryOptions options;
   options.text = flags.text;
   options.message_of = message_of;
-  if (!flags.digits.empty()) {
-    constexpr std::int64_t kMostDigits = 17;
-    const std::int64_t digits = integer_from(flags.digits, "--digits");
-    if (digits < 0 || digits > kMostDigits) {
-      refuse(fmt::format("--digits: {} is not from 0 to {}", digits, kMostDigits));
-    }
-    options.digits = static_cast<int>(digits);
-  }
+  if (flags.digits) options.digits = static_cast<int>(*flags.digits);
   const Story story = tell_story(flags.story, options);
   const bool colour = wants_colour(STDOUT_FILENO);
   const int columns = std::min(output_columns(), kStoryColumns);
@@ -126,7 +120,8 @@ Verb explain_verb(Command program) {
       .type_name("CELL");
   verb.command.add_option("--text", flags->text, "a sentence of your own, 2 to 12 words (dog-bites-man)")
       .type_name("WORDS");
-  verb.command.add_option("--digits", flags->digits, "digits after the point (default 3)").type_name("N");
+  constexpr std::int64_t kMostDigits = 17;
+  verb.command.add_integer("--digits", flags->digits, {0, kMostDigits}, "digits after the point").default_value("3");
   verb.command.add_flag("--json", flags->json, "one JSON document on standard output, numbers in full");
   verb.command.add_flag("--markdown", flags->markdown, "Markdown with tables");
   verb.run = [flags, verb] {

@@ -347,7 +347,8 @@ Verb inspect_verb(Command program) {
   verb.command
       .add_option("--engine", flags->engine,
                   fmt::format("show what this engine would do: {}", fmt::join(known_engines(), ", ")))
-      .type_name("NAME");
+      .type_name("NAME")
+      .choices(known_engines());
   verb.command.add_flag("--json", flags->json, "one JSON document");
   verb.run = [flags, verb] {
     refuse_leftovers(verb.command);

@@ -12,6 +12,7 @@
 #include "cli/arrays/numbers.h"
 #include "cli/flags/engine_flags.h"
 #include "cli/flags/length_flag.h"
+#include "cli/flags/type_flags.h"
 #include "cli/plots/picture.h"
 #include "cli/system/failure.h"
 #include "cli/system/output_file.h"
@@ -28,33 +29,44 @@ constexpr std::int64_t kSmallestSide = 160, kLargestSide = 8000;
 
 struct PlotFlags {
   std::string kind;
-  std::string zoom, at, shift, features;
-  std::string numerics = "exact", length, trained, factor;
+  std::string zoom, features;
+  std::optional<std::int64_t> at, shift, length, trained;
+  std::optional<double> factor;
+  std::string numerics = "exact";
   std::string output, format, size;
   std::optional<std::string> title;
   bool lines = false, json = false, quiet = false, force = false;
   EngineFlags engine;
 };
 
+std::vector<std::string_view> kind_names() {
+  std::vector<std::string_view> names;
+  for (const figures::Kind& kind : figures::kinds()) names.push_back(kind.name);
+  return names;
+}
+
 void add_flags(Command verb, PlotFlags& flags) {
-  verb.add_option("KIND", flags.kind);
+  verb.add_option("KIND", flags.kind).choices(kind_names());
   verb.add_option("-o,--output", flags.output,
                   "write a picture: .svg, .png or .pdf; - is standard output. Without it, drawn in the terminal")
       .type_name("FILE");
-  verb.add_option("--format", flags.format, "what -o - writes: svg, png or pdf (default svg)").type_name("WORD");
+  verb.add_choice("--format", flags.format, {"svg", "png", "pdf"}, "what -o - writes").default_value("svg");
   verb.add_option("--zoom", flags.zoom, "the positions to draw (decay: distances), from A up to, not including, B")
       .type_name("A:B");
-  verb.add_option("--at", flags.at, "fingerprint, phasors: the position (default 37 and 10)").type_name("P");
-  verb.add_option("--shift", flags.shift, "phasors: second hands, so many positions later").type_name("K");
+  verb.add_integer("--at", flags.at, {0, kPositionLimit - 1},
+                   "fingerprint, phasors: the position (default 37 and 10)")
+      .type_name("P");
+  verb.add_integer("--shift", flags.shift, {-kPositionLimit, kPositionLimit},
+                   "phasors: second hands, so many positions later")
+      .type_name("K");
   verb.add_option("--features", flags.features, "waves, heatmap, fingerprint: these features, as 0,2,4")
       .type_name("N,N,…");
   verb.add_flag("--lines", flags.lines, "bias: lines against distance in place of maps");
-  verb.add_option("--trained", flags.trained, "scaling: the trained length (default 4096, or what the scaling says)")
-      .type_name("N");
-  verb.add_option("--factor", flags.factor, "scaling: how many times longer (default 8)").type_name("X");
-  verb.add_option("--numerics", flags.numerics,
-                  "which angle: exact, or the float32 one of engines, hf-f32 or ggml-f32 (default exact)")
-      .type_name("WORD");
+  verb.add_integer("--trained", flags.trained, {1, std::int64_t{1} << 40U},
+                   "scaling: the trained length (default 4096, or what the scaling says)");
+  verb.add_number("--factor", flags.factor, {1, 1e6}, "scaling: how many times longer")
+      .default_value(fmt::format("{}", figures::Request{}.factor));
+  add_numerics_flag(verb, flags.numerics);
   add_length_flag(verb, flags.length);
   verb.add_option("--title", flags.title, "a title of your own; empty: none").type_name("TEXT");
   verb.add_option("--size", flags.size, "of the picture in pixels (PDF: points), as 1200x800; text grows with it")
@@ -66,18 +78,19 @@ void add_flags(Command verb, PlotFlags& flags) {
 }
 
 const figures::Kind& kind_named(const std::string& name) {
-  std::vector<std::string_view> names;
   for (const figures::Kind& kind : figures::kinds()) {
     if (kind.name == name) return kind;
-    names.push_back(kind.name);
   }
+  const std::vector<std::string_view> names = kind_names();
   if (name.empty()) refuse(fmt::format("plot: the kind is missing (one of {})", fmt::join(names, ", ")));
   refuse(fmt::format("plot: unknown kind '{}' ({})", name, suggestion(name, names)));
 }
 
-std::int64_t position_from(std::string_view text, std::string_view flag, std::int64_t most = kPositionLimit) {
+std::int64_t position_from(std::string_view text, std::string_view flag) {
   const std::int64_t position = integer_from(text, flag);
-  if (position < 0 || position > most) refuse(fmt::format("{}: {} is not a position, 0 to 2^53 - 1", flag, text));
+  if (position < 0 || position > kPositionLimit) {
+    refuse(fmt::format("{}: {} is not a position, 0 to 2^53 - 1", flag, text));
+  }
   return position;
 }
 
@@ -109,32 +122,25 @@ void refuse_unused(const PlotFlags& flags) {
     if (!is_given || std::find(kinds.begin(), kinds.end(), flags.kind) != kinds.end()) return;
     refuse(fmt::format("plot: {} is for {}, not for {}", flag, fmt::join(kinds, " and "), flags.kind));
   };
-  only_for("--at", !flags.at.empty(), {"fingerprint", "phasors"});
-  only_for("--shift", !flags.shift.empty(), {"phasors"});
+  only_for("--at", flags.at.has_value(), {"fingerprint", "phasors"});
+  only_for("--shift", flags.shift.has_value(), {"phasors"});
   only_for("--features", !flags.features.empty(), {"waves", "heatmap", "fingerprint"});
   only_for("--lines", flags.lines, {"bias"});
-  only_for("--trained", !flags.trained.empty(), {"scaling"});
-  only_for("--factor", !flags.factor.empty(), {"scaling"});
+  only_for("--trained", flags.trained.has_value(), {"scaling"});
+  only_for("--factor", flags.factor.has_value(), {"scaling"});
   only_for("--zoom", !flags.zoom.empty(), {"waves", "heatmap", "dots", "decay", "bias", "error"});
 }
 
 figures::Request request_of(const PlotFlags& flags) {
   figures::Request request;
   if (!flags.zoom.empty()) request.zoom = zoom_from(flags.zoom);
-  if (!flags.at.empty()) request.at = position_from(flags.at, "--at", kPositionLimit - 1);
-  if (!flags.shift.empty()) {
-    const std::int64_t shift = integer_from(flags.shift, "--shift");
-    if (shift < -kPositionLimit || shift > kPositionLimit) refuse("--shift: is too far");
-    request.shift = shift;
-  }
+  request.at = flags.at;
+  request.shift = flags.shift;
   request.features = features_from(flags.features);
   request.numerics = numerics_from(flags.numerics);
-  if (!flags.length.empty()) {
-    request.length = integer_from(flags.length, "--length");
-    if (request.length < 1) refuse(fmt::format("--length: {} must be at least 1", request.length));
-  }
-  if (!flags.trained.empty()) request.trained = integer_from(flags.trained, "--trained");
-  if (!flags.factor.empty()) request.factor = number_from(flags.factor, "--factor");
+  request.length = flags.length.value_or(0);
+  request.trained = flags.trained;
+  request.factor = flags.factor.value_or(request.factor);
   request.as_lines = flags.lines;
   return request;
 }

@@ -23,7 +23,8 @@ constexpr std::int64_t kMostIds = std::int64_t{1} << 27;  // 1 GiB of them: more
 
 struct PositionsFlags {
   std::string mask, lengths, grid, output;
-  std::string rule = "cumulative", padding, first;
+  std::string rule = "cumulative";
+  std::int64_t padding = MaskOptions{}.padding, first = 0;
   bool json = false, force = false, quiet = false;
 };
 
@@ -57,10 +58,8 @@ Ids from_mask(const PositionsFlags& flags) {
   MaskOptions options{.batch = mask.shape.rank == 2 ? mask.shape[0] : 1};
   if (flags.rule == "roberta") {
     options.rule = MaskRule::kRoberta;
-  } else if (flags.rule != "cumulative") {
-    refuse(fmt::format("--rule: '{}' is not one of cumulative, roberta", flags.rule));
   }
-  if (!flags.padding.empty()) options.padding = integer_from(flags.padding, "--padding");
+  options.padding = flags.padding;
   const std::span<const std::int64_t> values(reinterpret_cast<const std::int64_t*>(mask.bytes.data()),
                                              mask.bytes.size() / sizeof(std::int64_t));
   for (const std::int64_t value : values) {
@@ -124,11 +123,7 @@ int run(const PositionsFlags& flags) {
   const int given = (flags.mask.empty() ? 0 : 1) + (flags.lengths.empty() ? 0 : 1) + (flags.grid.empty() ? 0 : 1);
   if (given != 1) refuse("positions: one of --mask, --lengths and --grid says what to make");
   Ids ids = !flags.mask.empty() ? from_mask(flags) : !flags.lengths.empty() ? from_lengths(flags) : from_grid(flags);
-  if (!flags.first.empty()) {
-    const std::int64_t first = integer_from(flags.first, "--first");
-    if (first < 0 || first > kPositionLimit - kMostIds) refuse(fmt::format("--first: {} is not a position", first));
-    for (std::int64_t& id : ids.values) id += first;
-  }
+  for (std::int64_t& id : ids.values) id += flags.first;
   if (!flags.output.empty() && flags.output != "-") {
     write_file(flags, ids);
     return kDone;
@@ -160,13 +155,10 @@ Verb positions_verb(Command program) {
   verb.command.add_option("--lengths", flags->lengths, "lengths of sequences that are packed one after the other")
       .type_name("N,N,…");
   verb.command.add_option("--grid", flags->grid, "extents of an image or video: H,W or T,H,W").type_name("T,H,W");
-  verb.command
-      .add_option(
-          "--rule", flags->rule,
-          "of a mask: cumulative, the first token is 0; roberta, it is one past --padding (default cumulative)")
-      .type_name("WORD");
-  verb.command.add_option("--padding", flags->padding, "position of padding (default 1)").type_name("N");
-  verb.command.add_option("--first", flags->first, "added to every position (default 0)").type_name("N");
+  verb.command.add_choice("--rule", flags->rule, {"cumulative", "roberta"},
+                          "of a mask: cumulative, the first token is 0; roberta, it is one past --padding");
+  verb.command.add_integer("--padding", flags->padding, {}, "position of padding");
+  verb.command.add_integer("--first", flags->first, {0, kPositionLimit - kMostIds}, "added to every position");
   verb.command.add_option("-o,--output", flags->output, "a .npy or .safetensors file of int64").type_name("FILE");
   verb.command.add_flag("--json", flags->json, "one JSON document with shape and positions");
   verb.command.add_flag("--force", flags->force, "replace FILE where it exists");

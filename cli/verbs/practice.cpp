@@ -21,11 +21,12 @@
 namespace posenc::cli {
 namespace {
 
-constexpr std::int64_t kMostItems = 10000;
 constexpr std::int64_t kSecondsOfDay = 86400;
 
 struct PracticeFlags {
-  std::string kind, tag, seed, count, today;
+  std::string kind, tag, today;
+  std::optional<std::int64_t> seed;
+  std::int64_t count = PracticeWish{}.count;
   bool no_progress = false, list = false, json = false;
 };
 
@@ -65,13 +66,6 @@ std::int64_t today(const std::string& given) {
   return day;
 }
 
-std::uint64_t seed_from(const std::string& given) {
-  if (given.empty()) return std::random_device()() % 1'000'000;
-  const std::int64_t seed = integer_from(given, "--seed");
-  if (seed < 0) refuse(fmt::format("--seed: {} is negative", seed));
-  return static_cast<std::uint64_t>(seed);
-}
-
 std::string plan_json(const PracticeWish& wish) {
   Json::Array items;
   for (const PracticeItem& item : practice_plan(wish, {})) items.push_back(as_json(item, wish.seed));
@@ -98,12 +92,9 @@ int run(const PracticeFlags& flags) {
   PracticeWish wish;
   wish.kind = flags.kind;
   wish.tag = flags.tag;
-  wish.seed = seed_from(flags.seed);
+  wish.seed = flags.seed ? static_cast<std::uint64_t>(*flags.seed) : std::random_device()() % 1'000'000;
   wish.day = today(flags.today);
-  if (!flags.count.empty()) wish.count = integer_from(flags.count, "--count");
-  if (wish.count < 1 || wish.count > kMostItems) {
-    refuse(fmt::format("--count: {} is not from 1 to {}", wish.count, kMostItems));
-  }
+  wish.count = flags.count;
   if (flags.json) {
     print(flags.list ? practice_list_json() : plan_json(wish));
     return kDone;
@@ -154,13 +145,14 @@ Verb practice_verb(Command program) {
       "posenc practice --kind fill-ins --seed 7 --count 3 --json";
   verb.command = program.add_subcommand(verb.name);
   auto flags = std::make_shared<PracticeFlags>();
-  verb.command.add_option("--kind", flags->kind, "questions, cards or fill-ins; all of them otherwise")
-      .type_name("WORD");
+  verb.command.add_choice("--kind", flags->kind, {"questions", "cards", "fill-ins"},
+                          "questions, cards or fill-ins; all of them otherwise");
   verb.command.add_option("--tag", flags->tag, "only what is about this: rope, alibi, bugs, pe-value …")
       .type_name("TAG");
-  verb.command.add_option("--count", flags->count, "how many (default 10)").type_name("N");
-  verb.command.add_option("--seed", flags->seed, "the same seed asks the same (default: another each time)")
-      .type_name("N");
+  constexpr std::int64_t kMostItems = 10000;
+  verb.command.add_integer("--count", flags->count, {1, kMostItems}, "how many");
+  verb.command.add_integer("--seed", flags->seed, {.least = 0},
+                           "the same seed asks the same (default: another each time)");
   verb.command.add_option("--today", flags->today, "as if it were this day, YYYY-MM-DD").type_name("DATE");
   verb.command.add_flag("--no-progress", flags->no_progress, "read and keep nothing");
   verb.command.add_flag("--list", flags->list, "what there is and when it is due, and ask nothing");

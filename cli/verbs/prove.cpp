@@ -22,7 +22,7 @@ namespace {
 constexpr std::int64_t kWidestMatrix = 8;
 
 struct ProveFlags {
-  std::string length = "1024", seed = "1";
+  std::int64_t length = 1024, seed = 1;
   bool json = false, quiet = false;
   EngineFlags engine;
 };
@@ -128,11 +128,8 @@ std::string as_json(const std::vector<Proven>& proven, const ProveOptions& optio
 int run(const ProveFlags& flags, const Subjects& subjects) {
   use_engine(flags.engine);
   ProveOptions options;
-  options.length = integer_from(flags.length, "--length");
-  if (options.length < 2 || options.length > kPositionLimit) {
-    refuse(fmt::format("--length: {} is not between 2 and {}", options.length, kPositionLimit));
-  }
-  options.seed = integer_from(flags.seed, "--seed");
+  options.length = flags.length;
+  options.seed = flags.seed;
   if (!subjects.weights.bytes.empty()) options.weights = subjects.weights.view();
 
   const bool in_full = subjects.are_named || flags.json;
@@ -170,10 +167,9 @@ Verb prove_verb(Command program, const std::shared_ptr<SchemeRequest>& scheme) {
       "posenc prove --json";
   verb.command = program.add_subcommand(verb.name);
   auto flags = std::make_shared<ProveFlags>();
-  verb.command
-      .add_option("--length", flags->length, "positions 0 to N - 1; of many, both ends are looked at (default 1024)")
-      .type_name("N");
-  verb.command.add_option("--seed", flags->seed, "of everything that is drawn at random (default 1)").type_name("N");
+  verb.command.add_integer("--length", flags->length, {2, kPositionLimit},
+                           "positions 0 to N - 1; of many, both ends are looked at");
+  verb.command.add_integer("--seed", flags->seed, {}, "of everything that is drawn at random");
   verb.command.add_flag("--json", flags->json, "one JSON document with all numbers, also those behind the verdicts");
   verb.command.add_flag("--quiet", flags->quiet, "no progress bar");
   add_engine_flags(verb.command, flags->engine);

@@ -13,6 +13,7 @@
 #include "cli/arrays/table_text.h"
 #include "cli/flags/engine_flags.h"
 #include "cli/flags/length_flag.h"
+#include "cli/flags/type_flags.h"
 #include "cli/system/failure.h"
 #include "cli/system/output_file.h"
 #include "cli/system/streams.h"
@@ -28,8 +29,9 @@ struct TableFlags {
   std::string positions, grid, queries, keys;
   std::string output, format;
   std::string dtype = "f32", numerics = "exact";
-  std::string digits = "3", max_bytes = "64GiB";
-  std::string length;
+  std::string max_bytes = "64GiB";
+  std::int64_t digits = 3;
+  std::optional<std::int64_t> length;
   bool json = false, quiet = false, force = false;
   EngineFlags engine;
 };
@@ -48,17 +50,17 @@ void add_flags(Command verb, TableFlags& flags) {
           "-o,--output", flags.output,
           "write a file: .npy, .safetensors, .csv or .json; - is standard output. Without it, a table to read")
       .type_name("FILE");
-  verb.add_option("--format", flags.format, "what -o - writes: npy, safetensors, csv or json (default npy)")
-      .type_name("WORD");
+  verb.add_choice("--format", flags.format, {"npy", "safetensors", "csv", "json"}, "what -o - writes")
+      .default_value("npy");
   verb.add_flag("--json", flags.json, "one JSON document on standard output, nothing else");
-  verb.add_option("--dtype", flags.dtype, "type of the values: f32, f64, f16 or bf16 (default f32)")
-      .type_name("TYPE");
-  verb.add_option("--numerics", flags.numerics,
-                  "which angle: exact, or the float32 one of engines, hf-f32 or ggml-f32 (default exact)")
-      .type_name("WORD");
+  verb.add_choice("--dtype", flags.dtype, float_type_names(), "type of the values").type_name("TYPE");
+  add_numerics_flag(verb, flags.numerics);
   add_length_flag(verb, flags.length);
-  verb.add_option("--digits", flags.digits, "digits after the point in the table to read (default 3)").type_name("N");
-  verb.add_option("--max-bytes", flags.max_bytes, "refuse a larger table (default 64GiB)").type_name("SIZE");
+  constexpr std::int64_t kMostDigits = 60;
+  verb.add_integer("--digits", flags.digits, {0, kMostDigits}, "digits after the point in the table to read");
+  verb.add_option("--max-bytes", flags.max_bytes, "refuse a larger table")
+      .type_name("SIZE")
+      .default_value(flags.max_bytes);
   verb.add_flag("--force", flags.force, "replace FILE where it exists");
   verb.add_flag("--quiet", flags.quiet, "no messages and no progress bar, only errors");
   add_engine_flags(verb, flags.engine);
@@ -125,14 +127,6 @@ void refuse_too_large(const Scheme& scheme, const PositionList& positions, DataT
       dims ? fmt::format("2 x {} x {}", positions.count, *dims / 2) : fmt::format("{} x {}", positions.count, *width);
   refuse(fmt::format("table of {} {} needs {}; limit is {} (--max-bytes)", shape, spoken_name(type), in_bytes(bytes),
                      in_bytes(static_cast<double>(limit))));
-}
-
-int digits_of(const TableFlags& flags) {
-  constexpr std::int64_t kMostDigits = 60;
-  const std::int64_t digits = integer_from(flags.digits, "--digits");
-  if (digits < 0 || digits > kMostDigits)
-    refuse(fmt::format("--digits: {} is not from 0 to {}", digits, kMostDigits));
-  return static_cast<int>(digits);
 }
 
 // A table of any form, which is still to be made: its shape in a .npy, and two ways to show it.
@@ -226,7 +220,7 @@ int run_bias(const TableFlags& flags, SchemeRequest& request, int digits, std::o
 
 int run(const TableFlags& flags, SchemeRequest& request) {
   use_engine(flags.engine);
-  const int digits = digits_of(flags);
+  const int digits = static_cast<int>(flags.digits);
   const std::optional<TableFormat> format = table_format_of(flags);
   if (is_bias(request.scheme)) return run_bias(flags, request, digits, format);
   if (!flags.queries.empty() || !flags.keys.empty()) {
@@ -241,7 +235,7 @@ int run(const TableFlags& flags, SchemeRequest& request) {
                    bytes_from(flags.max_bytes, "--max-bytes"));
   Situation now;
   now.numerics = numerics_from(flags.numerics);
-  now.length = length_from(flags.length, request.scheme);
+  now.length = length_for(request.scheme, flags.length);
   std::optional<OutputFile> file;
   if (format && !goes_to_stdout(flags)) file.emplace(output_target(flags.output, flags.force));
 

@@ -238,8 +238,9 @@ Verb tour_verb(Command program) {
   verb.examples = "posenc tour\nposenc tour -o report";
   verb.command = program.add_subcommand(verb.name);
   auto flags = std::make_shared<TourFlags>();
-  verb.command.add_option("-o,--output", flags->folder, "folder of the report (default posenc-tour)")
-      .type_name("DIR");
+  verb.command.add_option("-o,--output", flags->folder, "folder of the report")
+      .type_name("DIR")
+      .default_value(flags->folder);
   verb.command.add_flag("--force", flags->force, "replaces an index.html there, whatever it is");
   verb.run = [flags, verb] {
     refuse_leftovers(verb.command);

@@ -2,6 +2,7 @@
 
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "cli/flags/command.h"
@@ -29,6 +30,11 @@ Verb plot_verb(Command program, const std::shared_ptr<SchemeRequest>& scheme,
                const std::shared_ptr<std::vector<SchemeRequest>>& further);
 Verb practice_verb(Command program);
 Verb cards_verb(Command program);
+
+/// Every verb, in the order of the overview. Where `first_word` names one, only that one: declaring the flags of all
+/// takes most of a start.
+std::vector<Verb> make_verbs(Command program, const std::shared_ptr<SchemeRequest>& scheme,
+                             const std::shared_ptr<std::vector<SchemeRequest>>& further, std::string_view first_word);
 
 /// Takes all schemes but the first out of the arguments of a verb that shows several (plot), with the flags of their
 /// fields. Throws: Failure as the flags of one scheme do.

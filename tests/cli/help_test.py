@@ -121,6 +121,69 @@ class Help(ProgramTest):
         self.assertRegex(self.help("--version"), r"\Aposenc \d+\.\d+\.\d+\n\Z")
 
 
+class CommandTable(ProgramTest):
+    """`posenc help --json`: the declarations that help, range messages and completions follow from."""
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.table = json.loads(run("help", "--json").out)
+
+    def flags(self):
+        for verb in self.table["verbs"]:
+            for flag in verb["flags"]:
+                yield verb["name"], flag
+
+    def test_every_verb_flag_and_field_is_there(self):
+        self.assertEqual(tuple(verb["name"] for verb in self.table["verbs"]), VERBS)
+        for verb in self.table["verbs"]:
+            text = self.succeeds(verb["name"], "--help").text
+            shown = re.findall(r"(?m)^  (?:-\w, |    )(--[a-z0-9-]+)", text.split("Options:")[1])
+            self.assertEqual(sorted(shown), sorted(flag["names"][0] for flag in verb["flags"]))
+            self.assertEqual("Schemes:" in text, verb["takes_scheme"])
+        for scheme in self.table["schemes"]:
+            card = cards()[scheme["name"]]
+            self.assertEqual([field["names"][0][2:] for field in scheme["fields"]], flags_of(card))
+
+    def test_help_says_the_default(self):
+        seen = 0
+        for verb, flag in self.flags():
+            if "default" not in flag:
+                continue
+            seen += 1
+            self.assertTrue(flag["help"].endswith(f"(default {flag['default']})"), flag)
+        self.assertGreater(seen, 15)
+
+    def test_values_outside_a_range_are_refused(self):
+        seen = 0
+        for verb, flag in self.flags():
+            name = flag["names"][0]
+            for bound, step in (("least", -1), ("most", 1)):
+                if bound not in flag:
+                    continue
+                seen += 1
+                value = f"{float(flag[bound]) + step:.17g}" if flag["metavar"] == "X" else str(int(flag[bound]) + step)
+                self.refused(verb, f"{name}={value}", says=f"{name}: {value}")
+        self.assertGreater(seen, 20)
+
+    def test_words_that_are_no_choice_are_refused(self):
+        later = {"--backend", "--engine", "--table-type", "--arithmetic"}  # refused by the library, when they are used
+        seen = 0
+        for verb, flag in self.flags():
+            name = flag["names"][0]
+            if "choices" not in flag or name in later:
+                continue
+            seen += 1
+            self.refused(verb, name, "zzz", says=f"{name}: 'zzz' is not one of {', '.join(flag['choices'])}")
+        self.assertGreater(seen, 10)
+
+    def test_arguments_name_their_choices(self):
+        (plot,) = (verb for verb in self.table["verbs"] if verb["name"] == "plot")
+        (kind,) = plot["arguments"]
+        self.assertEqual(kind["names"], ["KIND"])
+        self.assertIn("waves", kind["choices"])
+
+
 class UnknownVerb(ProgramTest):
     def test_suggestion(self):
         self.refused("tabel", "sinusoidal", says="unknown verb 'tabel' (did you mean 'table'?)")

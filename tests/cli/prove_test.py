@@ -170,7 +170,7 @@ class Refused(ProgramTest):
         self.refused("prove", "rope", "alibi", "--base", 100, says="fields can be set where one scheme is named")
         self.refused("prove", "sinusoidal", "--dims", 8, says="unknown option --dims")
         self.refused("prove", "--frob", says="unknown option --frob")
-        self.refused("prove", "--length", 1, says="--length: 1 is not between")
+        self.refused("prove", "--length", 1, says="--length: 1 is not from 2 to")
         self.refused("prove", "--length", 2**53 + 1, says="--length")
         self.refused("prove", "--length", "ten", says="--length")
         self.refused("prove", "--seed", "x", says="--seed")
