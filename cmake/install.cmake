@@ -23,6 +23,11 @@ if(TARGET posenc_cli)
   install(TARGETS posenc_cli)
 endif()
 
+if(TARGET posenc_c)
+  set_target_properties(posenc_c PROPERTIES INSTALL_RPATH "$ORIGIN")
+  install(TARGETS posenc_c EXPORT posencTargets)
+endif()
+
 # A static library leaves its own dependencies to whoever links it; a shared one has them inside.
 get_target_property(library_type posenc TYPE)
 if(library_type STREQUAL "STATIC_LIBRARY")
@@ -47,3 +52,7 @@ file(RELATIVE_PATH pc_to_prefix ${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig ${CMAKE_I
 string(REGEX REPLACE "/$" "" pc_to_prefix "${pc_to_prefix}")
 configure_file(cmake/posenc.pc.in posenc.pc @ONLY)
 install(FILES ${PROJECT_BINARY_DIR}/posenc.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+if(TARGET posenc_c)
+  configure_file(cmake/posenc_c.pc.in posenc_c.pc @ONLY)
+  install(FILES ${PROJECT_BINARY_DIR}/posenc_c.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+endif()

@@ -37,6 +37,8 @@ MAY_INCLUDE = {
     "src/properties/": ("src/properties/", "src/schemes/", PUBLIC),
     "src/figures/": ("src/figures/", PUBLIC),
     "src/lessons/": ("src/lessons/", PUBLIC),
+    "src/c_api/": ("src/c_api/", PUBLIC),
+    "python/": ("python/", f"{PUBLIC}posenc_c.h"),
     "cli/": ("cli/", "benchmarks/limits.h", "benchmarks/cuda_figures.h", PUBLIC),
     "benchmarks/": ("benchmarks/", PUBLIC),
     "examples/": ("examples/", PUBLIC),

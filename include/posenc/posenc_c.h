@@ -1,0 +1,221 @@
+/* posenc_c.h: the C API. C11; it includes no other header of posenc.
+ *
+ * A function that can fail returns 0 or a posenc_status; posenc_error() then has the reason, for the calling thread.
+ * Nothing here throws, prints, aborts, or keeps a pointer after it returns, except posenc_prepare, posenc_prepare_table
+ * and posenc_form_bind: their form reads the tensors it was given, which must outlive it.
+ * A struct begins with its size: POSENC_INIT(posenc_run) sets it, and fields that a caller does not know read as 0.
+ * What each verb computes, its error bounds and its ranges are in apply.h, attention.h and model.h. */
+#ifndef POSENC_C_H
+#define POSENC_C_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define POSENC_C_ABI 1
+#define POSENC_INIT(type) ((type){.size = sizeof(type)})
+#if defined(__GNUC__)
+#define POSENC_API __attribute__((visibility("default")))
+#else
+#define POSENC_API
+#endif
+
+typedef enum {
+  POSENC_OK = 0,
+  POSENC_INVALID = 1,     /* a shape, type, field or position that does not fit */
+  POSENC_NO_MEMORY = 2,   /* an allocation failed */
+  POSENC_UNSUPPORTED = 3, /* valid, but this build cannot compute it */
+  POSENC_DEVICE = 4,      /* a tensor on a device that this build or this machine does not have */
+  POSENC_INTERNAL = 5     /* a bug in posenc */
+} posenc_status;
+
+/* --- tensors: the layout of DLPack's DLTensor, field by field, so that a pointer to one can be passed on ------------ */
+
+typedef struct {
+  int32_t type; /* DLDeviceType: 1 host, 2 CUDA, 3 host memory pinned by CUDA */
+  int32_t id;
+} posenc_device;
+
+typedef struct {
+  uint8_t code; /* DLDataTypeCode: 0 integer, 1 unsigned, 2 float, 4 bfloat, 6 bool */
+  uint8_t bits;
+  uint16_t lanes; /* 1 */
+} posenc_dtype;   /* {2, 32, 1} f32, {2, 64, 1} f64, {2, 16, 1} f16, {4, 16, 1} bf16, {0, 64, 1} i64 */
+
+typedef struct {
+  void* data;
+  posenc_device device;
+  int32_t ndim; /* at most 8 */
+  posenc_dtype dtype;
+  int64_t* shape;
+  int64_t* strides; /* in elements; NULL: dense, the last axis contiguous */
+  uint64_t byte_offset;
+} posenc_tensor;
+
+/* --- the library ---------------------------------------------------------------------------------------------------- */
+
+POSENC_API const char* posenc_version(void);
+POSENC_API int posenc_abi(void); /* POSENC_C_ABI of the library that was loaded */
+POSENC_API const char* posenc_error(void);
+POSENC_API void posenc_free(void* text); /* what a char** below was set to; NULL is allowed */
+
+/* {"schemes": [{"name", "family", "formula", "fields": [{"name", "type", "default", "help"}, …]}, …], "scalings": […]} */
+POSENC_API int posenc_schemes(char** json);
+POSENC_API int posenc_backends(char** json);
+POSENC_API int posenc_backend(char** name);            /* in use for tensors on the host */
+POSENC_API int posenc_force_backend(const char* name); /* for the whole process; "" takes it back */
+POSENC_API int posenc_threads(int* count);
+POSENC_API int posenc_set_threads(int count);    /* for the whole process; 0 takes it back */
+POSENC_API int posenc_synchronize(void* stream); /* waits for a GPU, and reports what only it could find out */
+
+/* --- schemes become forms ------------------------------------------------------------------------------------------- */
+
+typedef struct posenc_form posenc_form; /* immutable: any number of threads may share it */
+
+typedef struct {
+  size_t size;
+  int64_t length;         /* tokens in the sequence; 0: not known */
+  const char* numerics;   /* "exact", "hf-f32", "ggml-f32"; NULL: exact */
+  const char* table_type; /* a rotation's cosines and sines are rounded to this: "bf16" …; NULL: they are not */
+  const char* arithmetic; /* every product and sum of a rotation is rounded to this; NULL: f32, f64 for f64 */
+  const posenc_tensor* weights;     /* the trained table of a scheme that has one */
+  const posenc_tensor* key_weights; /* a second one, of what keys meet (DeBERTa) */
+} posenc_situation;
+
+/* scheme_json: {"scheme": "rope", "dims": 128, "base": 500000.0}; fields that are missing have their defaults. */
+POSENC_API int posenc_prepare(const char* scheme_json, const posenc_situation* now, posenc_form** out);
+/* A rotation by the caller's own cosines and sines, [rows, pairs] or [batch, sequence, pairs]; layout "halves" (NULL) … */
+POSENC_API int posenc_prepare_table(const posenc_tensor* cosines, const posenc_tensor* sines, const char* layout,
+                                    posenc_form** out);
+/* The same form with another trained table of the same shape. */
+POSENC_API int posenc_form_bind(const posenc_form* form, const posenc_tensor* weights,
+                                const posenc_tensor* key_weights, posenc_form** out);
+POSENC_API int posenc_form_adjoint(const posenc_form* form, posenc_form** out);  /* carries gradients back */
+POSENC_API int posenc_form_inverse(const posenc_form* form, posenc_form** out);  /* undoes the rotation */
+POSENC_API int posenc_form_for_keys(const posenc_form* form, posenc_form** out); /* differs for xPos */
+/* {"kind": "rotation", "axes": 1, "pairs": 64, "layout", "magnitude", "softmax_factor", "frequencies": […]}, …
+   "heads" for a bias, "width" for an addition. */
+POSENC_API int posenc_form_json(const posenc_form* form, char** json);
+POSENC_API void posenc_form_free(posenc_form* form);
+
+/* The canonical JSON of a scheme: every field, in order. */
+POSENC_API int posenc_scheme_json(const char* name_or_json, char** json);
+
+/* --- positions ------------------------------------------------------------------------------------------------------ */
+
+typedef struct {
+  size_t size;
+  int64_t first;            /* without ids: first, first + 1, … */
+  const posenc_tensor* ids; /* i64 or i32: [sequence], [batch, sequence], or with axes before */
+  int32_t axes;             /* coordinates of a position; 0: 1 */
+} posenc_positions;
+
+/* Each writes i64 to a dense `out` on the host. */
+POSENC_API int posenc_packed_positions(const posenc_tensor* out, const posenc_tensor* lengths);
+POSENC_API int posenc_grid_positions(const posenc_tensor* out, const posenc_tensor* extents);
+/* mask is [batch, sequence]; rule is "cumulative" (NULL) or "roberta"; padding is the position of padding tokens */
+POSENC_API int posenc_positions_from_mask(const posenc_tensor* out, const posenc_tensor* mask, const char* rule,
+                                          int64_t padding);
+
+/* --- verbs ---------------------------------------------------------------------------------------------------------- */
+
+typedef struct {
+  size_t size;
+  void* stream; /* a CUstream; NULL: the default one. Ignored for tensors on the host */
+} posenc_run;
+
+/* An addition: out [.., sequence, width], sines NULL. A rotation: cosines and sines, [.., sequence, pairs]. */
+POSENC_API int posenc_tabulate(const posenc_form* form, const posenc_tensor* out, const posenc_tensor* sines,
+                               const posenc_positions* positions, const posenc_run* run);
+/* out = x + the vector of its position; out may be x. */
+POSENC_API int posenc_add(const posenc_form* form, const posenc_tensor* out, const posenc_tensor* x,
+                          const posenc_positions* positions, const posenc_run* run);
+POSENC_API int posenc_add_backward(const posenc_tensor* d_table, const posenc_tensor* d_out,
+                                   const posenc_positions* positions, int64_t offset, const posenc_run* run);
+
+typedef struct {
+  const posenc_tensor* q;
+  const posenc_tensor* k; /* NULL: one tensor */
+} posenc_query_key;
+
+/* [batch, heads, sequence, features], [heads, sequence, features] or [sequence, features], any strides; out may be x. */
+POSENC_API int posenc_rotate(const posenc_form* form, posenc_query_key out, posenc_query_key x,
+                             const posenc_positions* positions, const posenc_run* run);
+POSENC_API int posenc_rotate_backward(const posenc_form* form, posenc_query_key d_out,
+                                      const posenc_positions* positions, const posenc_run* run);
+POSENC_API int posenc_rerotate(const posenc_form* from, const posenc_form* to, const posenc_tensor* x,
+                               const posenc_positions* positions, const posenc_run* run);
+
+/* out is [heads, queries, keys] or [batch, heads, queries, keys]. */
+POSENC_API int posenc_bias(const posenc_form* form, const posenc_tensor* out, const posenc_positions* queries,
+                           const posenc_positions* keys, const posenc_run* run);
+/* d_parameters += : [heads], [rows, heads] or [n], as bias_backward in apply.h */
+POSENC_API int posenc_bias_backward(const posenc_form* form, const posenc_tensor* d_parameters,
+                                    const posenc_tensor* d_out, const posenc_positions* queries,
+                                    const posenc_positions* keys, const posenc_run* run);
+
+/* --- attention: the names of AttentionOptions in attention.h, word for word ------------------------------------------- */
+
+typedef struct {
+  size_t size;
+  const posenc_form* position; /* NULL: none */
+  int32_t causal, keys_are_rotated;
+  int64_t window;
+  const double* scale; /* NULL: 1/sqrt(features) */
+  const posenc_positions *query_positions, *key_positions;
+  const posenc_tensor *query_lengths, *key_lengths, *packed, *packed_keys; /* i32 or i64 */
+  const posenc_tensor* key_mask;                                           /* i32, i64, bool or u8 */
+  const posenc_tensor *weights, *logsumexp;                                /* written where given */
+} posenc_attention_options;
+
+POSENC_API int posenc_attention(const posenc_tensor* out, const posenc_tensor* q, const posenc_tensor* k,
+                                const posenc_tensor* v, const posenc_attention_options* options,
+                                const posenc_run* run);
+
+typedef struct {
+  size_t size;
+  const posenc_tensor *q, *k, *v;
+  const posenc_tensor *out, *logsumexp; /* what attention gave; NULL: computed again */
+} posenc_attention_inputs;
+
+typedef struct { /* what is NULL is left out; q, k and v are written, the others are added to */
+  size_t size;
+  const posenc_tensor *q, *k, *v;
+  const posenc_tensor *parameters, *query_vectors, *key_vectors;
+} posenc_attention_gradients;
+
+POSENC_API int posenc_attention_backward(const posenc_attention_gradients* gradients, const posenc_tensor* d_out,
+                                         const posenc_attention_inputs* inputs,
+                                         const posenc_attention_options* options, const posenc_run* run);
+
+/* --- models and verdicts: JSON, as the program prints it with --json -------------------------------------------------- */
+
+/* The bytes of a config.json, or of a .gguf file. */
+POSENC_API int posenc_read_model(const char* file, size_t size, char** json);
+/* engines: "hf,vllm", NULL: the default ones; length 0: all that the model can use */
+POSENC_API int posenc_compare_engines(const char* file, size_t size, const char* engines, int64_t length,
+                                      char** json);
+
+typedef struct {
+  size_t size;
+  const posenc_positions* positions; /* of each token, or query; NULL: consecutive from 0 */
+  const posenc_positions* keys;      /* for a bias: of each key; NULL: as the queries, or consecutive */
+  int32_t causal;                    /* for a bias: compare only keys at or before their query */
+  double tolerance;                  /* 0: by type */
+  const posenc_tensor* weights;      /* the trained table of a scheme that has one */
+} posenc_check_options;
+
+/* Whether `after` is what the scheme makes of `before`; both on the host. */
+POSENC_API int posenc_check(const char* scheme_json, const posenc_tensor* before, const posenc_tensor* after,
+                            const posenc_check_options* options, char** json);
+/* Which convention made `after` of `before`; positions NULL: to be found. */
+POSENC_API int posenc_diagnose(const posenc_tensor* before, const posenc_tensor* after,
+                               const posenc_positions* positions, char** json);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

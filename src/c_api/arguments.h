@@ -1,0 +1,94 @@
+#pragma once
+
+#include <fmt/format.h>
+
+#include <cstdint>
+#include <cstring>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "c_api/status.h"
+#include "posenc/attention.h"
+#include "posenc/forms.h"
+#include "posenc/posenc_c.h"
+#include "posenc/positions.h"
+#include "posenc/scheme.h"
+#include "posenc/tensor.h"
+
+/// A form, and what it takes to make it again with another table.
+struct posenc_form {
+  posenc::Form form;
+  posenc::Scheme scheme = posenc::None{};
+  posenc::Situation now = {};  // without tables
+  bool is_prepared = false;    // by posenc_prepare, from the scheme and the situation above
+};
+
+// What the types of C++ rule out and those of C do not is checked here, once for every verb.
+namespace posenc::c_api {
+
+/// A copy of the caller's struct in which fields that its version does not know are 0.
+template <class Struct> Struct known(const Struct* given, const char* name) {
+  Struct own = {};
+  if (given != nullptr) {
+    if (given->size < sizeof(given->size) || given->size > sizeof(Struct)) {
+      refuse(
+          fmt::format("{}: size is {}, but this library knows {} bytes: set it with POSENC_INIT, and use a library "
+                      "that is no older than its header",
+                      name, given->size, sizeof(Struct)));
+    }
+    std::memcpy(&own, given, given->size);
+  }
+  own.size = sizeof(Struct);
+  return own;
+}
+
+/// Refuses a null pointer where a value is needed.
+void require(const void* pointer, const char* verb, const char* what);
+
+/// The view of a caller's tensor; without data where `tensor` is NULL.
+TensorView view_of(const posenc_tensor* tensor, const char* verb, const char* what);
+/// The same, where it must be there.
+TensorView needed_view(const posenc_tensor* tensor, const char* verb, const char* what);
+/// The same, in memory of the host.
+TensorView host_view(const posenc_tensor* tensor, const char* verb, const char* what);
+
+/// Integers of a caller: read in place where they are dense i64, else converted (i32, bool and u8 too).
+class Integers {
+ public:
+  Integers() = default;
+  Integers(const posenc_tensor* tensor, const char* verb, const char* what);
+  Integers(Integers&&) = default;  // a vector that is moved keeps its elements where they are
+  Integers& operator=(Integers&&) = default;
+  std::span<const std::int64_t> values() const { return values_; }
+  Device device() const { return device_; }
+
+ private:
+  std::vector<std::int64_t> own_;
+  std::span<const std::int64_t> values_;
+  Device device_ = Device::kHost;
+};
+
+/// Positions of a caller, with the ids they look at.
+struct HeldPositions {
+  Integers ids;
+  Positions value;
+  HeldPositions(const posenc_positions* positions, const char* verb);
+  HeldPositions(const HeldPositions&) = delete;
+  HeldPositions& operator=(const HeldPositions&) = delete;
+};
+
+Run run_of(const posenc_run* run);
+
+const Form& form_of(const posenc_form* form, const char* verb);
+/// The form as a Rotation, Bias or Addition, or a refusal that says what it is.
+template <class Kind> const Kind& form_as(const posenc_form* form, const char* verb);
+template <> const Rotation& form_as<Rotation>(const posenc_form* form, const char* verb);
+template <> const Bias& form_as<Bias>(const posenc_form* form, const char* verb);
+template <> const Addition& form_as<Addition>(const posenc_form* form, const char* verb);
+const char* kind_of(const Form& form) noexcept;
+
+/// A copy that posenc_free gives back.
+char* text_from(const std::string& text);
+
+}  // namespace posenc::c_api

@@ -1,0 +1,85 @@
+#include "posenc/attention.h"
+
+#include <optional>
+
+#include "c_api/arguments.h"
+
+using namespace posenc;         // NOLINT(google-build-using-namespace)
+using namespace posenc::c_api;  // NOLINT(google-build-using-namespace)
+
+namespace {
+
+// The options of a call, with the integers that they look at.
+struct HeldOptions {
+  AttentionOptions value;
+  std::optional<HeldPositions> queries, keys;
+  Integers query_lengths, key_lengths, packed, packed_keys, key_mask;
+
+  HeldOptions(const posenc_attention_options* options, const char* verb) {
+    const posenc_attention_options given = known(options, "posenc_attention_options");
+    if (given.position != nullptr) value.position = given.position->form;
+    value.causal = given.causal != 0;
+    value.keys_are_rotated = given.keys_are_rotated != 0;
+    value.window = given.window;
+    if (given.scale != nullptr) value.scale = *given.scale;
+    if (given.query_positions != nullptr) value.query_positions = queries.emplace(given.query_positions, verb).value;
+    if (given.key_positions != nullptr) value.key_positions = keys.emplace(given.key_positions, verb).value;
+    const auto take = [&](Integers& own, const posenc_tensor* tensor, const char* what) {
+      own = Integers(tensor, verb, what);
+      if (own.device() != Device::kHost) {
+        refuse(POSENC_DEVICE, fmt::format("{}: {} must be in host memory", verb, what));
+      }
+      return own.values();
+    };
+    value.query_lengths = take(query_lengths, given.query_lengths, "query_lengths");
+    value.key_lengths = take(key_lengths, given.key_lengths, "key_lengths");
+    value.packed = take(packed, given.packed, "packed");
+    value.packed_keys = take(packed_keys, given.packed_keys, "packed_keys");
+    value.key_mask = take(key_mask, given.key_mask, "key_mask");
+    value.weights = view_of(given.weights, verb, "weights");
+    value.logsumexp = view_of(given.logsumexp, verb, "logsumexp");
+  }
+};
+
+}  // namespace
+
+extern "C" {
+
+int posenc_attention(const posenc_tensor* out, const posenc_tensor* q, const posenc_tensor* k, const posenc_tensor* v,
+                     const posenc_attention_options* options, const posenc_run* run) {
+  return guarded([&] {
+    const char* const verb = "attention";
+    const HeldOptions held(options, verb);
+    attention(needed_view(out, verb, "out"), needed_view(q, verb, "q"), needed_view(k, verb, "k"),
+              needed_view(v, verb, "v"), held.value, run_of(run));
+  });
+}
+
+int posenc_attention_backward(const posenc_attention_gradients* gradients, const posenc_tensor* d_out,
+                              const posenc_attention_inputs* inputs, const posenc_attention_options* options,
+                              const posenc_run* run) {
+  return guarded([&] {
+    const char* const verb = "attention_backward";
+    (void)run_of(run);  // on the host alone
+    require(gradients, verb, "gradients");
+    require(inputs, verb, "inputs");
+    const posenc_attention_gradients to = known(gradients, "posenc_attention_gradients");
+    const posenc_attention_inputs from = known(inputs, "posenc_attention_inputs");
+    const HeldOptions held(options, verb);
+    attention_backward({.q = view_of(to.q, verb, "the gradient of q"),
+                        .k = view_of(to.k, verb, "the gradient of k"),
+                        .v = view_of(to.v, verb, "the gradient of v"),
+                        .parameters = view_of(to.parameters, verb, "the gradient of the parameters"),
+                        .query_vectors = view_of(to.query_vectors, verb, "the gradient of query_vectors"),
+                        .key_vectors = view_of(to.key_vectors, verb, "the gradient of key_vectors")},
+                       needed_view(d_out, verb, "d_out"),
+                       {.q = needed_view(from.q, verb, "q"),
+                        .k = needed_view(from.k, verb, "k"),
+                        .v = needed_view(from.v, verb, "v"),
+                        .out = view_of(from.out, verb, "out"),
+                        .logsumexp = view_of(from.logsumexp, verb, "logsumexp")},
+                       held.value);
+  });
+}
+
+}  // extern "C"

@@ -1,0 +1,161 @@
+#include <algorithm>
+#include <memory>
+
+#include "c_api/arguments.h"
+#include "posenc/json.h"
+#include "posenc/schemes/choice.h"
+#include "posenc/schemes/rope.h"
+
+namespace posenc::c_api {
+namespace {
+
+std::string text_of(const char* text) { return text == nullptr ? "" : text; }
+
+std::optional<DataType> type_named(const char* name) {
+  return name == nullptr ? std::nullopt : std::optional(data_type_from(name));
+}
+
+Situation situation_of(const posenc_situation* situation) {
+  const posenc_situation given = known(situation, "posenc_situation");
+  Situation now{.length = given.length,
+                .precision = {.table = type_named(given.table_type), .arithmetic = type_named(given.arithmetic)},
+                .weights = view_of(given.weights, "prepare", "weights"),
+                .key_weights = view_of(given.key_weights, "prepare", "key_weights")};
+  if (given.numerics != nullptr) now.numerics = numerics_from(given.numerics);
+  return now;
+}
+
+void prepare_into(const Scheme& scheme, const Situation& now, posenc_form** out) {
+  auto made = std::make_unique<posenc_form>();
+  made->form = prepare(scheme, now);
+  made->scheme = scheme;
+  made->now = {.length = now.length, .numerics = now.numerics, .precision = now.precision};
+  made->is_prepared = true;
+  *out = made.release();
+}
+
+void make_rotation(const Rotation& rotation, posenc_form** out) {
+  *out = std::make_unique<posenc_form>(posenc_form{.form = rotation}).release();
+}
+
+Json::Object json_of_form(const Form& form) {
+  Json::Object object{{"kind", kind_of(form)}, {"axes", position_axes_of(form)}};
+  if (const auto* const rotation = std::get_if<Rotation>(&form)) {
+    Json::Array frequencies;
+    if (!has_table(*rotation)) {
+      for (const double frequency : frequencies_of(*rotation)) frequencies.emplace_back(frequency);
+    }
+    object.emplace_back("pairs", pairs_of(*rotation));
+    object.emplace_back("layout", choice_name(rotation->layout));
+    object.emplace_back("first_dim", rotation->first_dim);
+    object.emplace_back("magnitude", rotation->magnitude);
+    object.emplace_back("softmax_factor", rotation->softmax_factor);
+    object.emplace_back("frequencies", std::move(frequencies));
+  } else if (const auto* const bias = std::get_if<Bias>(&form)) {
+    object.emplace_back("heads", bias->heads);
+    object.emplace_back("needs_content", needs_content(*bias));
+    const auto* const vectors = std::get_if<DistanceVectors>(&bias->source);
+    object.emplace_back("softmax_factor", vectors == nullptr ? 1.0 : vectors->softmax_factor);
+  } else if (const auto* const addition = std::get_if<Addition>(&form)) {
+    Json::Array frequencies;
+    if (const Waves* const waves = waves_of(*addition)) {
+      for (const double frequency : frequencies_of(*waves)) frequencies.emplace_back(frequency);
+    }
+    object.emplace_back("width", addition->width);
+    object.emplace_back("frequencies", std::move(frequencies));
+  }
+  return object;
+}
+
+}  // namespace
+}  // namespace posenc::c_api
+
+using namespace posenc;         // NOLINT(google-build-using-namespace)
+using namespace posenc::c_api;  // NOLINT(google-build-using-namespace)
+
+extern "C" {
+
+int posenc_prepare(const char* scheme_json, const posenc_situation* now, posenc_form** out) {
+  return guarded([&] {
+    require(scheme_json, "prepare", "the scheme");
+    require(out, "prepare", "out");
+    prepare_into(scheme_from_json(scheme_json), situation_of(now), out);
+  });
+}
+
+int posenc_prepare_table(const posenc_tensor* cosines, const posenc_tensor* sines, const char* layout,
+                         posenc_form** out) {
+  return guarded([&] {
+    require(out, "prepare_table", "out");
+    Rotation rotation{.table = {.cosines = needed_view(cosines, "prepare_table", "cosines"),
+                                .sines = needed_view(sines, "prepare_table", "sines")}};
+    if (rotation.table.cosines.shape != rotation.table.sines.shape) {
+      refuse(fmt::format("prepare_table: cosines are {}, but sines are {}", to_string(rotation.table.cosines.shape),
+                         to_string(rotation.table.sines.shape)));
+    }
+    constexpr auto& kNames = ChoiceNames<PairLayout>::value;
+    const std::string name = layout == nullptr ? std::string(kNames[0]) : text_of(layout);
+    const auto* const at = std::find(kNames.begin(), kNames.end(), name);
+    if (at == kNames.end()) {
+      refuse(
+          fmt::format("prepare_table: no layout '{}'; {}", name, suggestion(name, {kNames.begin(), kNames.end()})));
+    }
+    rotation.layout = static_cast<PairLayout>(at - kNames.begin());
+    make_rotation(rotation, out);
+  });
+}
+
+int posenc_form_bind(const posenc_form* form, const posenc_tensor* weights, const posenc_tensor* key_weights,
+                     posenc_form** out) {
+  return guarded([&] {
+    (void)form_of(form, "bind");
+    require(out, "bind", "out");
+    if (!form->is_prepared) refuse("bind: only a form that prepare made takes another table");
+    Situation now = form->now;
+    now.weights = view_of(weights, "bind", "weights");
+    now.key_weights = view_of(key_weights, "bind", "key_weights");
+    prepare_into(form->scheme, now, out);
+  });
+}
+
+int posenc_form_adjoint(const posenc_form* form, posenc_form** out) {
+  return guarded([&] {
+    require(out, "adjoint", "out");
+    make_rotation(adjoint(form_as<Rotation>(form, "adjoint")), out);
+  });
+}
+
+int posenc_form_inverse(const posenc_form* form, posenc_form** out) {
+  return guarded([&] {
+    require(out, "inverse", "out");
+    make_rotation(inverse(form_as<Rotation>(form, "inverse")), out);
+  });
+}
+
+int posenc_form_for_keys(const posenc_form* form, posenc_form** out) {
+  return guarded([&] {
+    require(out, "for_keys", "out");
+    make_rotation(for_keys(form_as<Rotation>(form, "for_keys")), out);
+  });
+}
+
+int posenc_form_json(const posenc_form* form, char** json) {
+  return guarded([&] {
+    require(json, "form_json", "json");
+    *json = text_from(dump_json(json_of_form(form_of(form, "form_json"))));
+  });
+}
+
+void posenc_form_free(posenc_form* form) { delete form; }
+
+int posenc_scheme_json(const char* name_or_json, char** json) {
+  return guarded([&] {
+    require(name_or_json, "scheme_json", "the scheme");
+    require(json, "scheme_json", "json");
+    const std::string text = text_of(name_or_json);
+    const bool is_json = text.find('{') != std::string::npos;
+    *json = text_from(to_json(is_json ? scheme_from_json(text) : scheme_named(text)));
+  });
+}
+
+}  // extern "C"

@@ -1,0 +1,412 @@
+/* The C API as a C11 program meets it: every function, every status, two threads. */
+#include <math.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+
+#include "dlpack_layout.h"
+#include "posenc/posenc_c.h"
+
+_Static_assert(sizeof(posenc_tensor) == sizeof(DLTensor), "the size of DLTensor");
+_Static_assert(offsetof(posenc_tensor, data) == offsetof(DLTensor, data), "data");
+_Static_assert(offsetof(posenc_tensor, device) == offsetof(DLTensor, device), "device");
+_Static_assert(offsetof(posenc_tensor, ndim) == offsetof(DLTensor, ndim), "ndim");
+_Static_assert(offsetof(posenc_tensor, dtype) == offsetof(DLTensor, dtype), "dtype");
+_Static_assert(offsetof(posenc_tensor, shape) == offsetof(DLTensor, shape), "shape");
+_Static_assert(offsetof(posenc_tensor, strides) == offsetof(DLTensor, strides), "strides");
+_Static_assert(offsetof(posenc_tensor, byte_offset) == offsetof(DLTensor, byte_offset), "byte_offset");
+_Static_assert(offsetof(posenc_device, id) == offsetof(DLDevice, device_id), "device id");
+_Static_assert(offsetof(posenc_dtype, bits) == offsetof(DLDataType, bits), "bits");
+_Static_assert(offsetof(posenc_dtype, lanes) == offsetof(DLDataType, lanes), "lanes");
+
+static int checks = 0, failures = 0;
+
+#define CHECK(condition)                                                                         \
+  do {                                                                                           \
+    ++checks;                                                                                    \
+    if (!(condition)) {                                                                          \
+      ++failures;                                                                                \
+      printf("%s:%d: %s  (posenc_error: %s)\n", __FILE__, __LINE__, #condition, posenc_error()); \
+    }                                                                                            \
+  } while (0)
+#define OK(call) CHECK((call) == POSENC_OK)
+/* The status, and a part of its message. */
+#define REFUSES(call, status, text)              \
+  do {                                           \
+    CHECK((call) == (status));                   \
+    CHECK(strstr(posenc_error(), text) != NULL); \
+  } while (0)
+
+static const posenc_dtype kF32 = {2, 32, 1}, kF64 = {2, 64, 1}, kI64 = {0, 64, 1}, kI32 = {0, 32, 1},
+                          kBool = {6, 8, 1};
+
+/* A dense tensor on the host. `shape` must outlive it. */
+static posenc_tensor tensor(void* data, posenc_dtype type, int ndim, int64_t* shape) {
+  const posenc_tensor made = {data, {1, 0}, ndim, type, shape, NULL, 0};
+  return made;
+}
+#define SHAPE(...) ((int64_t[]){__VA_ARGS__})
+
+static posenc_form* prepared(const char* json) {
+  posenc_form* form = NULL;
+  OK(posenc_prepare(json, NULL, &form));
+  return form;
+}
+
+static int text_has(char* text, const char* part) {
+  const int has = text != NULL && strstr(text, part) != NULL;
+  posenc_free(text);
+  return has;
+}
+
+static void test_library(void) {
+  char* text = NULL;
+  CHECK(posenc_abi() == POSENC_C_ABI);
+  CHECK(strlen(posenc_version()) >= 5);
+  OK(posenc_schemes(&text));
+  CHECK(text_has(text, "\"name\":\"rope\""));
+  OK(posenc_backends(&text));
+  CHECK(text_has(text, "\"backend\":\"reference\",\"can_run\":true"));
+  OK(posenc_force_backend("reference"));
+  OK(posenc_backend(&text));
+  CHECK(text_has(text, "reference"));
+  OK(posenc_force_backend(""));
+  REFUSES(posenc_force_backend("abacus"), POSENC_INVALID, "abacus");
+  int count = 0;
+  OK(posenc_set_threads(3));
+  OK(posenc_threads(&count));
+  CHECK(count == 3);
+  OK(posenc_set_threads(0));
+  REFUSES(posenc_set_threads(-1), POSENC_INVALID, "-1");
+  REFUSES(posenc_schemes(NULL), POSENC_INVALID, "NULL");
+  OK(posenc_scheme_json("alibi", &text));
+  CHECK(text_has(text, "{\"scheme\":\"alibi\""));
+  OK(posenc_scheme_json("{\"scheme\": \"rope\", \"dims\": 8}", &text));
+  CHECK(text_has(text, "\"dims\":8,\"base\":10000"));
+  REFUSES(posenc_scheme_json("rop", &text), POSENC_INVALID, "rope");
+  posenc_free(NULL);
+  posenc_form_free(NULL);
+}
+
+/* angle = position, since the frequency of the first pair is 1 */
+static void test_rotate(void) {
+  posenc_form* rope = prepared("{\"scheme\": \"rope\", \"dims\": 2}");
+  float x[6] = {1, 0, 1, 0, 1, 0}, y[6];
+  const posenc_tensor view = tensor(x, kF32, 2, SHAPE(3, 2)), out = tensor(y, kF32, 2, SHAPE(3, 2));
+  posenc_positions from = POSENC_INIT(posenc_positions);
+  from.first = 5;
+  OK(posenc_rotate(rope, (posenc_query_key){&out, NULL}, (posenc_query_key){&view, NULL}, &from, NULL));
+  for (int i = 0; i < 3; ++i) {
+    CHECK(fabs(y[2 * i] - cos(5 + i)) < 1e-6 && fabs(y[2 * i + 1] - sin(5 + i)) < 1e-6);
+  }
+  CHECK(x[0] == 1 && x[1] == 0);
+  OK(posenc_rotate_backward(rope, (posenc_query_key){&out, NULL}, &from, NULL));
+  for (int i = 0; i < 3; ++i) CHECK(fabs(y[2 * i] - 1) < 1e-6 && fabs(y[2 * i + 1]) < 1e-6);
+
+  /* ids, in two types and every second one of four */
+  int64_t wide[4] = {7, -1, 9, -1};
+  int32_t narrow[2] = {7, 9};
+  posenc_tensor strided = tensor(wide, kI64, 1, SHAPE(2));
+  strided.strides = SHAPE(2);
+  const posenc_tensor small = tensor(narrow, kI32, 1, SHAPE(2));
+  const posenc_tensor* lists[2] = {&strided, &small};
+  for (int i = 0; i < 2; ++i) {
+    float z[4] = {1, 0, 1, 0};
+    const posenc_tensor two = tensor(z, kF32, 2, SHAPE(2, 2));
+    posenc_positions ids = POSENC_INIT(posenc_positions);
+    ids.ids = lists[i];
+    OK(posenc_rotate(rope, (posenc_query_key){&two, NULL}, (posenc_query_key){&two, NULL}, &ids, NULL));
+    CHECK(fabs(z[0] - cos(7)) < 1e-6 && fabs(z[2] - cos(9)) < 1e-6);
+  }
+
+  /* queries and keys in one pass; the adjoint, the inverse and the form of keys */
+  float q[4] = {1, 2, 3, 4}, k[2] = {1, 0};
+  const posenc_tensor queries = tensor(q, kF32, 3, SHAPE(2, 1, 2)), keys = tensor(k, kF32, 3, SHAPE(1, 1, 2));
+  OK(posenc_rotate(rope, (posenc_query_key){&queries, &keys}, (posenc_query_key){&queries, &keys}, &from, NULL));
+  CHECK(fabs(k[0] - cos(5)) < 1e-6);
+  REFUSES(posenc_rotate(rope, (posenc_query_key){&queries, NULL}, (posenc_query_key){&queries, &keys}, &from, NULL),
+          POSENC_INVALID, "keys");
+  OK(posenc_rotate_backward(rope, (posenc_query_key){&queries, &keys}, &from, NULL));
+  CHECK(fabs(k[0] - 1) < 1e-6 && fabs(q[3] - 4) < 1e-5);
+  posenc_form *adjoint = NULL, *inverse = NULL, *for_keys = NULL;
+  OK(posenc_form_adjoint(rope, &adjoint));
+  OK(posenc_form_inverse(rope, &inverse));
+  OK(posenc_form_for_keys(rope, &for_keys));
+  REFUSES(posenc_form_bind(adjoint, NULL, NULL, &for_keys), POSENC_INVALID, "bind");
+
+  /* another base, for keys in a cache */
+  posenc_form* other =
+      prepared("{\"scheme\": \"rope\", \"dims\": 2, \"scaling\": {\"type\": \"linear\", \"factor\": 2}}");
+  float cached[2] = {1, 0};
+  const posenc_tensor cache = tensor(cached, kF32, 2, SHAPE(1, 2));
+  OK(posenc_rotate(rope, (posenc_query_key){&cache, NULL}, (posenc_query_key){&cache, NULL}, &from, NULL));
+  OK(posenc_rerotate(rope, other, &cache, &from, NULL));
+  CHECK(fabs(cached[0] - cos(2.5)) < 1e-6);
+
+  float cosines[3], sines[3];
+  const posenc_tensor c = tensor(cosines, kF32, 2, SHAPE(3, 1)), s = tensor(sines, kF32, 2, SHAPE(3, 1));
+  OK(posenc_tabulate(rope, &c, &s, &from, NULL));
+  CHECK(fabs(cosines[1] - cos(6)) < 1e-6 && fabs(sines[1] - sin(6)) < 1e-6);
+  posenc_form* by_table = NULL;
+  OK(posenc_prepare_table(&c, &s, NULL, &by_table));
+  float t[2] = {1, 0};
+  const posenc_tensor one = tensor(t, kF32, 2, SHAPE(1, 2));
+  posenc_positions row = POSENC_INIT(posenc_positions);
+  row.first = 2;
+  OK(posenc_rotate(by_table, (posenc_query_key){&one, NULL}, (posenc_query_key){&one, NULL}, &row, NULL));
+  CHECK(t[0] == cosines[2] && t[1] == sines[2]);
+  posenc_form* none = NULL;
+  REFUSES(posenc_prepare_table(&c, &s, "sideways", &none), POSENC_INVALID, "sideways");
+  REFUSES(posenc_prepare_table(&c, NULL, NULL, &none), POSENC_INVALID, "sines");
+  char* json = NULL;
+  OK(posenc_form_json(rope, &json));
+  CHECK(text_has(json, "\"kind\":\"rotation\""));
+  posenc_form* all[] = {rope, adjoint, inverse, for_keys, other, by_table};
+  for (size_t i = 0; i < sizeof all / sizeof *all; ++i) posenc_form_free(all[i]);
+}
+
+static void test_add_and_bias(void) {
+  posenc_form* waves = prepared("{\"scheme\": \"sinusoidal\", \"width\": 2}");
+  double x[4] = {10, 10, 10, 10}, table[4];
+  const posenc_tensor tokens = tensor(x, kF64, 2, SHAPE(2, 2)), rows = tensor(table, kF64, 2, SHAPE(2, 2));
+  OK(posenc_add(waves, &tokens, &tokens, NULL, NULL));
+  CHECK(x[0] == 10 && x[1] == 11 && fabs(x[2] - 10 - sin(1)) < 1e-12);
+  OK(posenc_tabulate(waves, &rows, NULL, NULL, NULL));
+  CHECK(fabs(table[3] - cos(1)) < 1e-15);
+  REFUSES(posenc_tabulate(waves, &rows, &rows, NULL, NULL), POSENC_INVALID, "sines");
+  REFUSES(posenc_rotate(waves, (posenc_query_key){&rows, NULL}, (posenc_query_key){&rows, NULL}, NULL, NULL),
+          POSENC_INVALID, "must be a rotation but is an addition");
+
+  /* a trained table, and another one in its place */
+  float first[6] = {0, 1, 2, 3, 4, 5}, second[6] = {0, 10, 20, 30, 40, 50}, y[2] = {0, 0}, gradient[6] = {0};
+  const posenc_tensor a = tensor(first, kF32, 2, SHAPE(3, 2)), b = tensor(second, kF32, 2, SHAPE(3, 2));
+  posenc_situation now = POSENC_INIT(posenc_situation);
+  now.weights = &a;
+  posenc_form *learned = NULL, *bound = NULL;
+  OK(posenc_prepare("{\"scheme\": \"learned\", \"rows\": 3, \"width\": 2}", &now, &learned));
+  OK(posenc_form_bind(learned, &b, NULL, &bound));
+  const posenc_tensor token = tensor(y, kF32, 2, SHAPE(1, 2)), d_table = tensor(gradient, kF32, 2, SHAPE(3, 2));
+  posenc_positions last = POSENC_INIT(posenc_positions);
+  last.first = 2;
+  OK(posenc_add(learned, &token, &token, &last, NULL));
+  OK(posenc_add(bound, &token, &token, &last, NULL));
+  CHECK(y[0] == 44 && y[1] == 55);
+  OK(posenc_add_backward(&d_table, &token, &last, 0, NULL));
+  CHECK(gradient[4] == 44 && gradient[0] == 0);
+
+  posenc_form* alibi = prepared("{\"scheme\": \"alibi\", \"heads\": 1}");
+  float scores[4], d_slopes[1] = {0};
+  const posenc_tensor square = tensor(scores, kF32, 3, SHAPE(1, 2, 2)), slopes = tensor(d_slopes, kF32, 1, SHAPE(1));
+  OK(posenc_bias(alibi, &square, NULL, NULL, NULL));
+  CHECK(scores[0] == 0 && scores[1] < 0 && scores[1] == scores[2]);
+  OK(posenc_bias_backward(alibi, &slopes, &square, NULL, NULL, NULL));
+  CHECK(fabs(d_slopes[0] + scores[1] + scores[2]) < 1e-9); /* Σ of −|δ| · d_out */
+  char* json = NULL;
+  OK(posenc_form_json(alibi, &json));
+  CHECK(text_has(json, "\"heads\":1"));
+  OK(posenc_form_json(waves, &json));
+  CHECK(text_has(json, "\"width\":2"));
+  posenc_form* all[] = {waves, learned, bound, alibi};
+  for (size_t i = 0; i < sizeof all / sizeof *all; ++i) posenc_form_free(all[i]);
+}
+
+static void test_attention(void) {
+  /* One query that looks at two keys with equal scores: the mean of the values, and the gradient of that. */
+  float q[2] = {1, 0}, k[4] = {1, 0, 1, 0}, v[4] = {2, 4, 6, 8}, out[2], lse[1], weights[2];
+  const posenc_tensor query = tensor(q, kF32, 2, SHAPE(1, 2)), key = tensor(k, kF32, 2, SHAPE(2, 2)),
+                      value = tensor(v, kF32, 2, SHAPE(2, 2)), result = tensor(out, kF32, 2, SHAPE(1, 2)),
+                      sums = tensor(lse, kF32, 1, SHAPE(1)), shares = tensor(weights, kF32, 2, SHAPE(1, 2));
+  const double scale = 1;
+  posenc_attention_options options = POSENC_INIT(posenc_attention_options);
+  options.scale = &scale;
+  options.logsumexp = &sums;
+  options.weights = &shares;
+  OK(posenc_attention(&result, &query, &key, &value, &options, NULL));
+  CHECK(fabs(out[0] - 4) < 1e-6 && fabs(out[1] - 6) < 1e-6);
+  CHECK(fabs(lse[0] - (1 + log(2))) < 1e-6 && fabs(weights[0] - 0.5) < 1e-6);
+
+  uint8_t seen[2] = {0, 1};
+  const posenc_tensor mask = tensor(seen, kBool, 2, SHAPE(1, 2));
+  options.key_mask = &mask;
+  OK(posenc_attention(&result, &query, &key, &value, &options, NULL));
+  CHECK(out[0] == 6 && out[1] == 8);
+  options.key_mask = NULL;
+
+  float dq[2], dk[4], dv[4], d_out[2] = {1, 1};
+  const posenc_tensor gq = tensor(dq, kF32, 2, SHAPE(1, 2)), gk = tensor(dk, kF32, 2, SHAPE(2, 2)),
+                      gv = tensor(dv, kF32, 2, SHAPE(2, 2)), d = tensor(d_out, kF32, 2, SHAPE(1, 2));
+  posenc_attention_inputs inputs = POSENC_INIT(posenc_attention_inputs);
+  inputs.q = &query, inputs.k = &key, inputs.v = &value;
+  posenc_attention_gradients gradients = POSENC_INIT(posenc_attention_gradients);
+  gradients.q = &gq, gradients.k = &gk, gradients.v = &gv;
+  options.weights = NULL;
+  options.logsumexp = NULL;
+  OK(posenc_attention_backward(&gradients, &d, &inputs, &options, NULL));
+  CHECK(fabs(dv[0] - 0.5) < 1e-6 && fabs(dv[3] - 0.5) < 1e-6);
+  CHECK(fabs(dk[0] + dk[2]) < 1e-6); /* what one key gains, the other loses */
+  REFUSES(posenc_attention_backward(NULL, &d, &inputs, &options, NULL), POSENC_INVALID, "gradients");
+
+  posenc_form* waves = prepared("{\"scheme\": \"sinusoidal\", \"width\": 2}");
+  options.position = waves;
+  CHECK(posenc_attention(&result, &query, &key, &value, &options, NULL) == POSENC_INVALID);
+  posenc_form_free(waves);
+}
+
+static void test_positions(void) {
+  int64_t lengths[2] = {3, 2}, out[6];
+  const posenc_tensor l = tensor(lengths, kI64, 1, SHAPE(2)), five = tensor(out, kI64, 1, SHAPE(5)),
+                      grid = tensor(out, kI64, 2, SHAPE(2, 6)), six = tensor(out, kI64, 1, SHAPE(6));
+  int64_t twelve[12], extents[2] = {2, 3};
+  posenc_tensor places = grid;
+  places.data = twelve;
+  OK(posenc_packed_positions(&five, &l));
+  CHECK(out[2] == 2 && out[3] == 0 && out[4] == 1);
+  REFUSES(posenc_packed_positions(&six, &l), POSENC_INVALID, "6 elements");
+  const posenc_tensor e = tensor(extents, kI64, 1, SHAPE(2));
+  OK(posenc_grid_positions(&places, &e));
+  CHECK(twelve[5] == 1 && twelve[11] == 2);
+  uint8_t mask[6] = {0, 1, 1, 1, 1, 1};
+  const posenc_tensor m = tensor(mask, kBool, 2, SHAPE(2, 3));
+  OK(posenc_positions_from_mask(&six, &m, NULL, 1));
+  CHECK(out[0] == 1 && out[1] == 0 && out[2] == 1 && out[5] == 2);
+  OK(posenc_positions_from_mask(&six, &m, "roberta", 1));
+  CHECK(out[0] == 1 && out[1] == 2);
+  REFUSES(posenc_positions_from_mask(&six, &m, "abacus", 1), POSENC_INVALID, "abacus");
+}
+
+static void test_models(void) {
+  const char config[] =
+      "{\"model_type\": \"llama\", \"hidden_size\": 64, \"num_attention_heads\": 4, "
+      "\"num_hidden_layers\": 2, \"max_position_embeddings\": 128, \"rope_theta\": 10000.0}";
+  char* json = NULL;
+  OK(posenc_read_model(config, sizeof config - 1, &json));
+  CHECK(text_has(json, "\"layers\":\"0-1\""));
+  REFUSES(posenc_read_model("{", 1, &json), POSENC_INVALID, "line 1");
+  REFUSES(posenc_read_model("GGUF", 4, &json), POSENC_INVALID, "byte");
+  OK(posenc_compare_engines(config, sizeof config - 1, "hf,vllm", 0, &json));
+  CHECK(text_has(json, "\"agrees\":"));
+  REFUSES(posenc_compare_engines(config, sizeof config - 1, "abacus,hf", 0, &json), POSENC_INVALID, "abacus");
+
+  enum { kTokens = 16, kDims = 8 };
+  float before[kTokens * kDims], after[kTokens * kDims];
+  for (int i = 0; i < kTokens * kDims; ++i) before[i] = after[i] = (float)sin(i * 12.9898 + 1);
+  const posenc_tensor b = tensor(before, kF32, 2, SHAPE(kTokens, kDims)),
+                      a = tensor(after, kF32, 2, SHAPE(kTokens, kDims));
+  const char* scheme = "{\"scheme\": \"rope\", \"dims\": 8}";
+  posenc_form* rope = prepared("{\"scheme\": \"rope\", \"dims\": 8, \"layout\": \"interleaved\"}");
+  OK(posenc_rotate(rope, (posenc_query_key){&a, NULL}, (posenc_query_key){&a, NULL}, NULL, NULL));
+  OK(posenc_check(scheme, &b, &a, NULL, &json));
+  CHECK(text_has(json, "\"verdict\":\"differs\""));
+  OK(posenc_check("{\"scheme\": \"rope\", \"dims\": 8, \"layout\": \"interleaved\"}", &b, &a, NULL, &json));
+  CHECK(text_has(json, "\"verdict\":\"agrees\""));
+  OK(posenc_diagnose(&b, &a, NULL, &json));
+  CHECK(text_has(json, "\"layout\":\"interleaved\""));
+  posenc_form_free(rope);
+}
+
+static void test_refusals(void) {
+  posenc_form* form = NULL;
+  REFUSES(posenc_prepare("{\"scheme\": \"rope\", \"dimms\": 8}", NULL, &form), POSENC_INVALID,
+          "did you mean 'dims'?");
+  CHECK(form == NULL);
+  REFUSES(posenc_prepare(NULL, NULL, &form), POSENC_INVALID, "NULL");
+  posenc_situation now = POSENC_INIT(posenc_situation);
+  now.numerics = "abacus";
+  REFUSES(posenc_prepare("{\"scheme\": \"rope\"}", &now, &form), POSENC_INVALID, "abacus");
+  now = POSENC_INIT(posenc_situation);
+  now.size = 4096;
+  REFUSES(posenc_prepare("{\"scheme\": \"rope\"}", &now, &form), POSENC_INVALID, "size is 4096");
+  now.size = offsetof(posenc_situation, numerics); /* a caller of an older header, which has no more fields */
+  now.numerics = (const char*)1;
+  OK(posenc_prepare("{\"scheme\": \"rope\", \"dims\": 2}", &now, &form));
+
+  float x[3] = {1, 0, 7};
+  posenc_tensor bad = tensor(x, kF32, 2, SHAPE(1, 2));
+  const posenc_query_key both = {&bad, NULL};
+#define REFUSED_TENSOR(change, status, text)                            \
+  do {                                                                  \
+    bad = tensor(x, kF32, 2, SHAPE(1, 2));                              \
+    change;                                                             \
+    REFUSES(posenc_rotate(form, both, both, NULL, NULL), status, text); \
+    CHECK(x[0] == 1 && x[1] == 0 && x[2] == 7);                         \
+  } while (0)
+  REFUSED_TENSOR(bad.dtype.code = 5, POSENC_UNSUPPORTED, "code 5");
+  REFUSED_TENSOR(bad.dtype.lanes = 4, POSENC_UNSUPPORTED, "4 lanes");
+  REFUSED_TENSOR(bad.device.type = 8, POSENC_DEVICE, "DLPack type 8");
+  REFUSED_TENSOR(bad.ndim = 9, POSENC_INVALID, "9 dimensions");
+  REFUSED_TENSOR(bad.ndim = -1, POSENC_INVALID, "-1 dimensions");
+  REFUSED_TENSOR(bad.shape = NULL, POSENC_INVALID, "no shape");
+  REFUSED_TENSOR(bad.shape = SHAPE(-1, 2), POSENC_INVALID, "[-1, 2]");
+  REFUSED_TENSOR(bad.data = NULL, POSENC_INVALID, "no data");
+  REFUSED_TENSOR(bad.data = (char*)x + 1, POSENC_INVALID, "not aligned");
+  REFUSED_TENSOR(bad.byte_offset = 2, POSENC_INVALID, "not aligned");
+  REFUSED_TENSOR(bad.shape = SHAPE(2, 1), POSENC_INVALID, "rotate");
+  bad = tensor(x, kF32, 2, SHAPE(1, 2));
+  posenc_positions where = POSENC_INIT(posenc_positions);
+  where.ids = &bad;
+  REFUSES(posenc_rotate(form, both, both, &where, NULL), POSENC_UNSUPPORTED, "must be integers");
+  where.ids = NULL;
+  where.first = -1;
+  REFUSES(posenc_rotate(form, both, both, &where, NULL), POSENC_INVALID, "-1");
+  REFUSES(posenc_rotate(NULL, both, both, NULL, NULL), POSENC_INVALID, "the form is missing");
+  REFUSES(posenc_bias(form, &bad, NULL, NULL, NULL), POSENC_INVALID, "must be a bias but is a rotation");
+  posenc_form_free(form);
+}
+
+/* A call that needs more memory than there is says so, and the next one works. */
+static void test_no_memory(void) {
+#if !defined(POSENC_SANITIZED)
+  struct rlimit before, small;
+  CHECK(getrlimit(RLIMIT_AS, &before) == 0);
+  small = before;
+  small.rlim_cur = (rlim_t)256 << 20;
+  CHECK(setrlimit(RLIMIT_AS, &small) == 0);
+  posenc_form* form = NULL;
+  posenc_situation now = POSENC_INIT(posenc_situation);
+  now.length = (int64_t)1 << 20;
+  const char* kerple =
+      "{\"scheme\": \"kerple\", \"amplitudes\": [1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,"
+      "1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1], \"rates\": [1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,"
+      "1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1]}";
+  REFUSES(posenc_prepare(kerple, &now, &form), POSENC_NO_MEMORY, "out of memory");
+  CHECK(setrlimit(RLIMIT_AS, &before) == 0);
+#endif
+  posenc_form_free(prepared("{\"scheme\": \"rope\"}"));
+}
+
+static void* say(void* wrong) {
+  posenc_form* form = NULL;
+  char scheme[64];
+  snprintf(scheme, sizeof scheme, "{\"scheme\": \"%s\"}", (char*)wrong);
+  for (int i = 0; i < 1000; ++i) {
+    if (posenc_prepare(scheme, NULL, &form) != POSENC_INVALID || strstr(posenc_error(), wrong) == NULL) return wrong;
+  }
+  return NULL;
+}
+
+/* Each thread has its own message. */
+static void test_threads(void) {
+  pthread_t one, other;
+  void *from_one = NULL, *from_other = NULL;
+  CHECK(pthread_create(&one, NULL, say, (void*)"aaaaaaaaaa") == 0);
+  CHECK(pthread_create(&other, NULL, say, (void*)"bbbbbbbbbb") == 0);
+  CHECK(pthread_join(one, &from_one) == 0 && pthread_join(other, &from_other) == 0);
+  CHECK(from_one == NULL && from_other == NULL);
+}
+
+int main(void) {
+  test_library();
+  test_rotate();
+  test_add_and_bias();
+  test_attention();
+  test_positions();
+  test_models();
+  test_refusals();
+  test_no_memory();
+  test_threads();
+  OK(posenc_synchronize(NULL)); /* without a GPU there is nothing to wait for */
+  printf("%d checks, %d failures\n", checks, failures);
+  return failures == 0 ? 0 : 1;
+}
