@@ -210,11 +210,11 @@ Verb bench_verb(Command program) {
   verb.details =
       "Each job alternates with its limit. For memory, the limit is the fastest loop over the same bytes in the same run: "
       "plain, prefetched or with streaming stores; stores alone for a table, loads and stores in place for x += p and "
-      "rotations, loads alone for decoding with a cache. For attention it is the peak of multiply-adds in registers; "
-      "OpenBLAS's SGEMM is shown beside it. \"Of limit\" is the median of the ratios, which stays put where absolute "
-      "figures drift; \"of ready\" compares with the same job whose table of cosines and sines is ready. Rotations are "
-      "of queries and keys of the shape shown; decode is one new token in each of 64 sequences. With one thread and "
-      "with all, unless --threads says how many. Needs 0.7 GiB and four minutes.";
+      "rotations, loads alone for decoding with a cache. For attention it is the peak of multiply-adds in registers, or "
+      "OpenBLAS's SGEMM where that is faster; SGEMM is shown beside it. \"Of limit\" is the median of the ratios, which "
+      "stays put where absolute figures drift; \"of ready\" compares with the same job whose table of cosines and sines "
+      "is ready. Rotations are of queries and keys of the shape shown; decode is one new token in each of 64 sequences. "
+      "With one thread and with all, unless --threads says how many. Needs 0.7 GiB and four minutes.";
   verb.examples = "posenc bench\nposenc bench table\nposenc bench rotate --threads 2 --json\nposenc bench attention";
   verb.command = program.add_subcommand(verb.name);
   auto flags = std::make_shared<BenchFlags>();

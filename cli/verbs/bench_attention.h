@@ -10,8 +10,8 @@
 
 namespace posenc::cli {
 
-/// One figure of attention. Causal over many queries it is bound by arithmetic, whose peak is its limit, with SGEMM shown
-/// beside it; decoding is bound by memory, and reading the cache is its limit.
+/// One figure of attention. Causal over many queries it is bound by arithmetic: its limit is the faster of multiply-adds
+/// in registers and SGEMM, which is shown beside it. Decoding is bound by memory, and reading the cache is its limit.
 struct AttentionFigure {
   std::string job;
   Extents shape;  // of k
@@ -19,7 +19,7 @@ struct AttentionFigure {
   int threads = 1;
   double seconds = 0;
   double operations = 0;        // 4 · features for each pair of query and key; 0 where bytes count
-  double limit_operations = 0;  // of multiply-adds in registers, in a second
+  double limit_operations = 0;  // in a second
   double sgemm_operations = 0;  // in a second; 0 where there is no OpenBLAS
   double bytes = 0;
   double limit_bytes = 0;            // read in a second
