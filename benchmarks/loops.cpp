@@ -110,10 +110,11 @@ void read_prefetched(std::span<std::byte> memory) { read<Fetch::kAhead>(memory);
 #define POSENC_EACH(DO) DO(0) DO(1) DO(2) DO(3) DO(4) DO(5) DO(6) DO(7) DO(8) DO(9) DO(10) DO(11)
 #else
 #define POSENC_SUMS 24
-#define POSENC_EACH(DO)                                                                                         \
-  DO(0)                                                                                                         \
-  DO(1) DO(2) DO(3) DO(4) DO(5) DO(6) DO(7) DO(8) DO(9) DO(10) DO(11) DO(12) DO(13) DO(14) DO(15) DO(16) DO(17) \
-      DO(18) DO(19) DO(20) DO(21) DO(22) DO(23)
+#define POSENC_EACH(DO)                                                                                          \
+  DO(0)                                                                                                          \
+  DO(1)                                                                                                          \
+  DO(2) DO(3) DO(4) DO(5) DO(6) DO(7) DO(8) DO(9) DO(10) DO(11) DO(12) DO(13) DO(14) DO(15) DO(16) DO(17) DO(18) \
+      DO(19) DO(20) DO(21) DO(22) DO(23)
 #endif
 #define POSENC_START(i) auto x##i = hn::Iota(d, i);
 #define POSENC_STEP(i) x##i = hn::MulAdd(x##i, b, x##i);
