@@ -1,5 +1,11 @@
 #include "cli/flags/engine_flags.h"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "cli/system/failure.h"
 #include "posenc/backend.h"
 
 namespace posenc::cli {
@@ -16,7 +22,14 @@ void add_engine_flags(Command verb, EngineFlags& flags) {
 
 void use_engine(const EngineFlags& flags) {
   if (flags.threads) set_threads(static_cast<int>(*flags.threads));
-  if (!flags.backend.empty()) force_backend(flags.backend);
+  if (flags.backend.empty()) return;
+  const std::vector<std::string_view> names = backends();
+  if (std::find(names.begin(), names.end(), flags.backend) == names.end()) {
+    refuse(flags.backend == "cuda"
+               ? fmt::format("--backend: cuda cannot run here: {}", why_absent("cuda"))
+               : fmt::format("--backend: '{}' is unknown (one of {})", flags.backend, fmt::join(names, ", ")));
+  }
+  force_backend(flags.backend);
 }
 
 std::int64_t block_bytes() { return std::int64_t{1} << (backend() == "reference" ? 18 : 23); }

@@ -78,6 +78,19 @@ void add_engines(std::string& text, const EngineTopic& topic, int columns, bool 
   }
 }
 
+// The engines that cannot run such a model, each once.
+std::vector<std::string> refusing(const EngineComparison& found) {
+  std::vector<std::string> names;
+  for (const EngineTopic& topic : found.topics) {
+    for (const EngineAnswer& one : topic.engines) {
+      if (!one.is_able && std::find(names.begin(), names.end(), one.engine) == names.end()) {
+        names.emplace_back(one.engine);
+      }
+    }
+  }
+  return names;
+}
+
 std::string as_text(const EngineComparison& found, const Model& model) {
   const bool colour = wants_colour(STDOUT_FILENO);
   const int columns = std::min(output_columns(), 100);
@@ -85,21 +98,31 @@ std::string as_text(const EngineComparison& found, const Model& model) {
       fmt::format("{}  a sequence of {} tokens\n", bold(one_line(model.model_type), colour), found.length);
   const auto differing =
       std::count_if(found.topics.begin(), found.topics.end(), [](auto& one) { return one.differs; });
-  if (found.topics.empty()) return text + "\nnothing is known that these engines do differently for this model\n";
-  text += differing == 0
-              ? fmt::format("engines agree to the rounding of a bfloat16 in all {} things looked at\n",
-                            found.topics.size())
-              : fmt::format("engines differ in {} of {} things looked at\n", differing, found.topics.size());
+  const std::int64_t compared = found.compared();
+  if (found.topics.empty()) {
+    return text + "nothing was compared: no rule is known for two of these engines that concerns this model\n";
+  }
+  if (compared == 0) {
+    text += "nothing was compared: at most one of these engines runs such a model\n";
+  } else if (differing > 0) {
+    text += fmt::format("engines differ in {} of {} topics compared\n", differing, compared);
+  } else {
+    text += fmt::format("engines agree to the rounding of a bfloat16 in {} {} compared\n", compared,
+                        compared == 1 ? "topic" : "topics");
+  }
+  for (const std::string& engine : refusing(found)) text += fmt::format("{} refuses such models\n", engine);
   for (const EngineTopic& topic : found.topics) {
     std::string where = topic.layers.empty() ? "" : fmt::format("  layers {}", topic.layers);
     if (!topic.layer_type.empty()) where += "  " + one_line(topic.layer_type);
     text += fmt::format("\n{}{}: {}\n", bold(topic.title, colour), dim(where, colour),
-                        topic.differs ? bold("they differ", colour) : "they agree");
+                        topic.differs         ? bold("they differ", colour)
+                        : topic.is_compared() ? "they agree"
+                                              : "not compared");
     for (const std::string& line : wrap(topic.sentence, columns - 2)) text += "  " + line + "\n";
     add_engines(text, topic, columns, colour);
   }
   const std::string meaning =
-      "Each engine is measured against the first: angle is the largest angle between two turns in radians, cos/sin "
+      "Each engine is measured against the first: angle is the largest angle between two rotations in radians, cos/sin "
       "the "
       "largest difference of a cosine or sine with its magnitude, score that of the last token's scores, for "
       "rotations "
@@ -164,8 +187,9 @@ Verb compare_verb(Command program) {
       "Says what Hugging Face, vLLM, llama.cpp and CTranslate2 do differently with the position of this model, how "
       "large the difference is at this length, and where each engine's way can be read. Sizes are computed, by "
       "applying "
-      "both ways; differences below the rounding of a bfloat16 count as agreement. Exits with 0 where all agree and "
-      "with 1 where they differ. More engines, each known for one thing: mlx, and exact, which is the mathematics.";
+      "both ways; differences below the rounding of a bfloat16 count as agreement. Exits with 0 where all agree, and "
+      "with 1 where they differ or nothing could be compared. More engines: mlx, and exact, "
+      "which is the mathematics.";
   verb.examples =
       "posenc compare --model config.json\n"
       "posenc compare --model ./my-model --as hf,vllm --length 32768\n"

@@ -159,23 +159,23 @@ std::string waves_text(const Prepared& form, const Model& model) {
     longest = std::max(longest, wavelength);
     if (model.trained_length && wavelength > static_cast<double>(*model.trained_length)) ++unfinished;
   }
-  std::string text = fmt::format("one turn takes {:.3g} to {} positions", shortest,
-                                 grouped(static_cast<std::int64_t>(std::llround(longest))));
+  std::string text =
+      fmt::format("{:.3g} to {} positions", shortest, grouped(static_cast<std::int64_t>(std::llround(longest))));
   if (model.trained_length) {
     const std::string length = grouped(*model.trained_length);
-    text += unfinished == 0
-                ? fmt::format("; all finish one in {}", length)
-                : fmt::format("; {} of {} pairs never finish one in {}", unfinished, form.frequencies.size(), length);
+    text += unfinished == 0 ? fmt::format("; none exceeds the trained length {}", length)
+                            : fmt::format("; {} of {} pairs exceed the trained length {}", unfinished,
+                                          form.frequencies.size(), length);
   }
-  if (still > 0) text += fmt::format("; {} stand still", still);
+  if (still > 0) text += fmt::format("; {} {} not rotate", still, still == 1 ? "pair does" : "pairs do");
   return text;
 }
 
 void add_rope_rows(FactRows& rows, const Rope& rope, const Prepared& form, const Model& model) {
   rows.emplace_back("pairs", pairs_text(rope));
-  rows.emplace_back("turns", rope.first_dim < 0
-                                 ? fmt::format("the last {} features of a head", rope.dims)
-                                 : fmt::format("{} features of a head, from feature {}", rope.dims, rope.first_dim));
+  rows.emplace_back("rotary dims", rope.first_dim < 0
+                                       ? fmt::format("{} of each head, the last ones", rope.dims)
+                                       : fmt::format("{} of each head, from feature {}", rope.dims, rope.first_dim));
   if (rope.sign < 0) rows.emplace_back("direction", "clockwise, unlike other families");
   rows.emplace_back("base", six_digits(rope.base));
   if (!rope.sections.empty()) {
@@ -185,7 +185,7 @@ void add_rope_rows(FactRows& rows, const Rope& rope, const Prepared& form, const
   }
   rows.emplace_back("scaling", scaling_text(rope.scaling));
   rows.emplace_back("magnitude", six_digits(form.magnitude));
-  rows.emplace_back("waves", waves_text(form, model));
+  rows.emplace_back("wavelengths", waves_text(form, model));
 }
 
 // What attention does in these layers beside position.
@@ -224,9 +224,9 @@ FactRows rows_of(const LayerGroup& group, const Model& model) {
     rows.emplace_back("scheme", fmt::format("sinusoidal, width {}", waves->width));
     rows.emplace_back("columns", std::string(choice_name(waves->layout)));
     rows.emplace_back("spacing", std::string(choice_name(waves->spacing)));
-    rows.emplace_back("waves", waves_text(form, model));
+    rows.emplace_back("wavelengths", waves_text(form, model));
   } else if (std::holds_alternative<None>(*group.scheme)) {
-    rows.emplace_back("scheme", "none: these layers know no position");
+    rows.emplace_back("scheme", "none: no positional encoding in these layers");
   } else {
     rows.emplace_back("scheme", to_json(*group.scheme));
   }
@@ -284,7 +284,8 @@ std::string as_text(const Inspection& found) {
   const Model& model = found.model;
   const bool colour = wants_colour(STDOUT_FILENO);
   const int columns = std::min(output_columns(), 100);
-  std::string text = fmt::format("{}  {}\n", bold(one_line(model.model_type), colour), lengths_text(model));
+  std::string text = fmt::format("{}  {}{}\n", bold(one_line(model.model_type), colour), lengths_text(model),
+                                 model.is_assumed ? "  (assumed: see below)" : "");
   add_groups(text, model.groups, model, "");
   for (const ModelPart& part : model.parts) {
     Model alone;
@@ -331,7 +332,7 @@ Verb inspect_verb(Command program) {
       "are ignored, renamed or contradict each other; and what was assumed because the file does not say it. A key "
       "that the file omits has its class's default in transformers 5.16. Of a folder it also lists the tables that "
       "model.safetensors.index.json or model.safetensors hold, and warns where they contradict the config. With "
-      "--engine it adds what that engine would do. An unknown model_type or rope_type is an error, never a guess.";
+      "--engine it adds what that engine would do. An unknown model_type is read as most families with rope are, and marked as assumed, where the file has the keys of rope; otherwise it is an error.";
   verb.examples =
       "posenc inspect config.json\n"
       "posenc inspect model.gguf\n"

@@ -37,11 +37,14 @@ struct EngineTopic {
   std::string layer_type = {};
   bool differs = false;  ///< one of them does
   std::vector<EngineAnswer> engines = {};
+  bool is_compared() const;  ///< two engines at least can run such a model
 };
 
 struct EngineComparison {
   std::int64_t length = 0;
   std::vector<EngineTopic> topics = {};  ///< that concern this model and two of its engines at least
+  std::int64_t compared() const;         ///< topics in which two engines at least were compared
+  /// Something was compared, and nothing differs. Engines that refuse the model are not compared.
   bool agrees() const;
 };
 

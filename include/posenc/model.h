@@ -60,15 +60,18 @@ struct Model {
   std::optional<double> attn_factor = {};             ///< a factor on YaRN's magnitude (vLLM)
   std::optional<double> other_base = {};              ///< attn_config.rope_theta (DBRX)
   std::optional<std::int64_t> other_rotary_dim = {};  ///< rotary_dim (MiniMax-M2)
-  std::vector<std::string> assumed = {};              ///< what the file does not say, and the value that was taken
-  std::vector<std::string> warnings = {};             ///< keys that are ignored, renamed, or contradict each other
-  std::vector<std::string> notes = {};                ///< what else the family does with position
+  /// The code of this family was not read, or its model_type is unknown: all of the above is an assumption.
+  bool is_assumed = false;
+  std::vector<std::string> assumed = {};   ///< what the file does not say, and the value that was taken
+  std::vector<std::string> warnings = {};  ///< keys that are ignored, renamed, or contradict each other
+  std::vector<std::string> notes = {};     ///< what else the family does with position
 };
 
 /// Reads a Hugging Face config.json: the keys of transformers 4 (rope_theta, rope_scaling) and 5 (rope_parameters).
 /// A key that the file omits has its class's default in transformers 5.16, and `assumed` says so. An unknown
-/// model_type or rope_type is an error, never a guess. Throws: Error that names key, value and rule; as parse_json
-/// for text that is no JSON.
+/// model_type is read as most families with rope are, and marked `is_assumed`, where the file has the keys of rope
+/// (rope_theta, num_attention_heads …); without them it is an error, as an unknown rope_type always is. Throws: Error
+/// that names key, value and rule; as parse_json for text that is no JSON.
 Model read_model(std::string_view config_json);
 
 /// Reads the metadata of a .gguf file, and its rope_freqs tensor where it has one; `file` is what the head was read

@@ -197,7 +197,8 @@ void plan_position(std::string_view verb, const AttentionInputs& inputs, const A
                    Plan& plan) {
   AttentionJob& job = plan.job;
   if (std::holds_alternative<Addition>(options.position)) {
-    raise(fmt::format("{}: an addition belongs to the embeddings, before q and k are made: use add()", verb));
+    raise(fmt::format("{}: an addition belongs to the embeddings, before q and k are made: add it to them instead",
+                      verb));
   }
   if (const auto* bias = std::get_if<Bias>(&options.position)) {
     plan_places(verb, options, position_axes_of(*bias), plan);

@@ -34,22 +34,22 @@ bool is_rounding(double unexplained, const Structure& structure, const Samples& 
   return std::sqrt(unexplained / structure.energy) < (is_narrow ? 1.1 : 3.0) * samples.rounding;
 }
 
+// Features that stay are copied: a single changed bit outside the block says that they rotate.
+bool changes_outside(const Tried& one, const Samples& samples) {
+  return samples.is_one_type && one.structure->outside > 0;
+}
+
 // What speaks against a scheme before its fit is looked at, the weightiest first. It decides between those that fit
 // alike: a block too long or too short has a base that fits as well, and so has any number close to the right base.
 auto doubts(const Tried& one, const Samples& samples) {
   constexpr double kLargestBase = 1e9;  // no model has more, nor what ntk makes of theirs
   const Rope& rope = one.rope;
-  // features that stay are copied: a single changed bit says that they rotate, and pairs that rotate, however little,
-  // push some elements over the edge of rounding
-  const bool changes_outside = samples.is_one_type && one.structure->outside > 0;
+  // pairs that rotate, however little, push some elements over the edge of rounding
   const bool lacks_changes = one.result.missed > 10;
   const bool is_strange = !is_known_base(rope.base) && ntk_readings(rope.base, rope.dims, 1e-9).empty();
-  return std::array{changes_outside,
-                    lacks_changes,
-                    !is_known_base(rope.base),
-                    std::fabs(one.result.magnitude / one.natural - 1) >= 3e-3,
-                    rope.base > kLargestBase,
-                    is_strange,
+  return std::array{changes_outside(one, samples), lacks_changes,
+                    !is_known_base(rope.base),     std::fabs(one.result.magnitude / one.natural - 1) >= 3e-3,
+                    rope.base > kLargestBase,      is_strange,
                     rope.dims != samples.features};
 }
 
@@ -66,9 +66,17 @@ double effective_elements(const Samples& samples, std::int64_t dims) {
 // The likeliest. The sum of squares over the noise of one element is twice the logarithm of how unlikely a scheme
 // makes these tensors; those less than six standard deviations from the best are as good as it, which is wide because
 // rounding is no normal distribution. Of these the least doubtful, and then the one that was thought of first.
+//
+// Where some scheme explains all that changed, those with changes outside their block are out of the contest, however
+// well they fit: in 16 bits, the slowest pairs move by less than rounding, which is not the noise that is assumed, and
+// a shorter block that leaves them out would fit better than the right one.
 const Tried& best_of(std::span<const Tried> tried, const Samples& samples) {
-  const Tried* best = &*std::min_element(tried.begin(), tried.end(), [](const Tried& one, const Tried& other) {
-    return one.result.unexplained < other.result.unexplained;
+  const bool has_whole = std::any_of(tried.begin(), tried.end(), [&](const Tried& one) {
+    return !changes_outside(one, samples) && is_rounding(one.result.unexplained, *one.structure, samples);
+  });
+  const auto is_out = [&](const Tried& one) { return has_whole && changes_outside(one, samples); };
+  const Tried* best = &*std::min_element(tried.begin(), tried.end(), [&](const Tried& one, const Tried& other) {
+    return std::pair(is_out(one), one.result.unexplained) < std::pair(is_out(other), other.result.unexplained);
   });
   const double least = best->result.unexplained;
   const double elements = effective_elements(samples, best->structure->dims);
@@ -76,7 +84,7 @@ const Tried& best_of(std::span<const Tried> tried, const Samples& samples) {
   // what is not noise has no likelihood: then all that is nearly as good
   const double room = is_rounding(least, *best->structure, samples) ? 36 / elements : chance(samples);
   for (const Tried& one : tried) {
-    if (one.result.unexplained <= least * (1 + room)) alike.push_back(&one);
+    if (!is_out(one) && one.result.unexplained <= least * (1 + room)) alike.push_back(&one);
   }
   return **std::min_element(alike.begin(), alike.end(), [&](const Tried* one, const Tried* other) {
     return doubts(*one, samples) < doubts(*other, samples);

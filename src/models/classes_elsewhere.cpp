@@ -10,6 +10,7 @@ namespace {
 
 // clang-format off
 constexpr auto kClassesElsewhere = std::to_array<ConfigClass>({
+    {"afm7", R"({"rope_theta":50000,"names":{"hidden_size":"hidden_dim","num_attention_heads":"num_heads","num_hidden_layers":"num_layers"}})"},
     {"chatglm", R"({"partial_rotary_factor":0.5,"names":{"num_hidden_layers":"num_layers","max_position_embeddings":"seq_length","head_dim":"kv_channels"}})"},
     {"bailing_moe", R"({"rope_theta":600000})"},
     {"bailing_moe_v2", R"({"rope_theta":600000,"partial_rotary_factor":0.5})"},

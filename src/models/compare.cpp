@@ -178,6 +178,20 @@ bool differ(const EngineAnswer& answer, const Effect& effect, const Effect& refe
   return !(answer.wave <= tolerance * size) || !(answer.score <= 2 * tolerance * size * size);
 }
 
+// Whether an engine refuses the whole model because of one of its layers.
+bool refuses(std::string_view engine, const Model& model, std::int64_t length) {
+  for (const EngineRule& rule : engine_rules()) {
+    if (rule.engine != engine || rule.change != nullptr) continue;
+    for (const Subject& subject : subjects()) {
+      if (subject.name != rule.subject) continue;
+      for (const LayerGroup& group : model.groups) {
+        if (subject.concerns({model, group, length})) return true;
+      }
+    }
+  }
+  return false;
+}
+
 std::vector<EngineAnswer> answers_on(const Subject& subject, const Circumstances& c,
                                      std::span<const std::string_view> engines, double tolerance) {
   std::vector<EngineAnswer> answers;
@@ -186,7 +200,7 @@ std::vector<EngineAnswer> answers_on(const Subject& subject, const Circumstances
     for (const EngineRule& rule : engine_rules()) {
       if (rule.subject != subject.name || rule.engine != engine) continue;
       EngineAnswer answer{.engine = engine, .what = rule.what, .source = rule.source};
-      answer.is_able = rule.change != nullptr;
+      answer.is_able = !refuses(engine, c.model, c.length);
       answer.since = rule.since;
       for (const EngineVersion& one : engine_versions()) {
         if (one.engine != engine) continue;
@@ -209,19 +223,28 @@ void check_engines(std::span<const std::string_view> engines) {
   const std::vector<std::string_view> known = known_engines();
   for (const std::string_view engine : engines) {
     if (std::find(known.begin(), known.end(), engine) == known.end()) {
-      raise(fmt::format("compare: unknown engine '{}' (one of {})", excerpt(engine), fmt::join(known, ", ")));
+      raise(fmt::format("unknown engine '{}' (one of {})", excerpt(engine), fmt::join(known, ", ")));
     }
     if (std::count(engines.begin(), engines.end(), engine) > 1) {
-      raise(fmt::format("compare: engine '{}' is named twice", engine));
+      raise(fmt::format("engine '{}' is named twice", engine));
     }
   }
-  if (engines.size() < 2) raise("compare: two engines at least are needed");
+  if (engines.size() < 2) raise("at least two engines are needed");
 }
 
 }  // namespace
 
+bool EngineTopic::is_compared() const {
+  return std::count_if(engines.begin(), engines.end(), [](const EngineAnswer& one) { return one.is_able; }) > 1;
+}
+
+std::int64_t EngineComparison::compared() const {
+  return std::count_if(topics.begin(), topics.end(), [](const EngineTopic& topic) { return topic.is_compared(); });
+}
+
 bool EngineComparison::agrees() const {
-  return std::none_of(topics.begin(), topics.end(), [](const EngineTopic& topic) { return topic.differs; });
+  return compared() > 0 &&
+         std::none_of(topics.begin(), topics.end(), [](const EngineTopic& topic) { return topic.differs; });
 }
 
 std::span<const std::string_view> default_engines() noexcept { return kDefaultEngines; }
@@ -255,7 +278,7 @@ bool concerns_any(const Subject& subject, const Model& model) {
 }  // namespace
 
 std::vector<EngineChange> engine_changes(std::string_view since, const Model* model) {
-  if (!is_date(since)) raise(fmt::format("compare: the day must be as 2026-05-19 but is '{}'", excerpt(since)));
+  if (!is_date(since)) raise(fmt::format("the day must look like 2026-05-19 but is '{}'", excerpt(since)));
   std::vector<EngineChange> changes;
   for (const Subject& subject : subjects()) {
     if (model != nullptr && !concerns_any(subject, *model)) continue;
@@ -273,7 +296,7 @@ EngineComparison compare_engines(const Model& model, const CompareOptions& optio
   const std::span<const std::string_view> engines = options.engines.empty() ? default_engines() : options.engines;
   check_engines(engines);
   if (options.length < 0 || options.length > kLongest) {
-    raise(fmt::format("compare: the length must be from 1 to 2^40 but is {}", options.length));
+    raise(fmt::format("the length must be from 1 to 2^40 but is {}", options.length));
   }
   EngineComparison result;
   result.length = options.length > 0

@@ -95,6 +95,12 @@ void by_whole_factor(Treatment& t, const Circumstances&) {
   auto& scaling = scaling_in<LongropeScaling>(t);
   scaling.factor = std::max(1.0, std::floor(scaling.factor));
 }
+void with_long_factors(Treatment& t, const Circumstances&) {
+  t.now.length = scaling_in<LongropeScaling>(t).original_length + 1;
+}
+void without_attention_factor(Treatment& t, const Circumstances&) {
+  scaling_in<LongropeScaling>(t).attention_factor.reset();
+}
 void by_trained_length(Treatment& t, const Circumstances&) {
   t.now.length = scaling_in<DynamicScaling>(t).original_length;
 }
@@ -103,6 +109,14 @@ void without_scaling(Treatment& t, const Circumstances&) { std::get<Rope>(t.sche
 void by_factor_alone(Treatment& t, const Circumstances&) {
   auto& scaling = scaling_in<YarnScaling>(t);
   scaling.attention_factor = scaling.mscale = scaling.mscale_all_dim = std::nullopt;
+}
+// mlx-lm: mscale 1 and mscale_all_dim 0 where they are not given.
+void by_mscale_ratio(Treatment& t, const Circumstances& c) {
+  const YarnScaling yarn = scaling_in<YarnScaling>(t);
+  by_factor_alone(t, c);
+  if (yarn.factor <= 1) return;
+  const auto magnitude = [&](double weight) { return 0.1 * weight * std::log(yarn.factor) + 1; };
+  t.magnitude_factor = magnitude(yarn.mscale.value_or(1)) / magnitude(yarn.mscale_all_dim.value_or(0)) / magnitude(1);
 }
 void by_attn_factor(Treatment& t, const Circumstances& c) {
   by_factor_alone(t, c);
@@ -138,13 +152,6 @@ void by_height_and_width(Treatment& t, const Circumstances&) { shift_second_half
 void by_longest_axis(Treatment& t, const Circumstances&) { shift_second_half(t, 16); }
 void leave_unclaimed(Treatment& t, const Circumstances&) { t.leaves_unclaimed = true; }
 
-void with_naive_slopes(Treatment& t, const Circumstances& c) {
-  const Alibi& alibi = *alibi_of(c);
-  for (std::int64_t h = 1; h <= alibi.heads; ++h) {
-    t.slopes.push_back(alibi.scale *
-                       std::exp2(-alibi.max_bias * static_cast<double>(h) / static_cast<double>(alibi.heads)));
-  }
-}
 void with_float_slopes(Treatment& t, const Circumstances&) { std::get<Alibi>(t.scheme).round_bf16 = false; }
 void by_key_in_bf16(Treatment& t, const Circumstances&) { t.is_absolute_bf16 = true; }
 
@@ -161,6 +168,7 @@ constexpr std::string_view kCtRope =
     "https://github.com/OpenNMT/CTranslate2/blob/master/src/layers/attention_layer.cc";
 constexpr std::string_view kCtConverter =
     "https://github.com/OpenNMT/CTranslate2/blob/master/python/ctranslate2/converters/transformers.py";
+constexpr std::string_view kMlxRope = "https://github.com/ml-explore/mlx-lm/blob/main/mlx_lm/models/rope_utils.py";
 constexpr std::string_view kLlamaContext = "https://github.com/ggml-org/llama.cpp/blob/master/src/llama-context.cpp";
 constexpr std::string_view kVllmRope =
     "https://github.com/vllm-project/vllm/tree/main/vllm/model_executor/layers/rotary_embedding";
@@ -174,6 +182,7 @@ constexpr auto kRules = std::to_array<EngineRule>({
      by_usable_length, "https://github.com/ggml-org/llama.cpp/issues/8995"},
     {"longrope-switch", "ctranslate2", "by the size of its table, 2048 at first, which grows with the sequence",
      by_table_size, kCtRope},
+    {"longrope-switch", "mlx", "always the list for long sequences", with_long_factors, kMlxRope},
 
     {"longrope-magnitude", "hf", "of the ratio as it is, or attention_factor", as_the_config_says, kHfRope},
     {"longrope-magnitude", "vllm", "of the ratio as it is, or short_mscale and long_mscale", as_the_config_says,
@@ -181,6 +190,8 @@ constexpr auto kRules = std::to_array<EngineRule>({
     {"longrope-magnitude", "llama.cpp", "rope.scaling.attn_factor of the file, of the ratio as it is",
      as_the_config_says, kLlamaContext},
     {"longrope-magnitude", "ctranslate2", "of the ratio cut to a whole number", by_whole_factor, kCtRope},
+    {"longrope-magnitude", "mlx", "of the ratio as it is; attention_factor is not read", without_attention_factor,
+     kMlxRope},
 
     {"dynamic-ntk", "hf", "the longest sequence so far", as_the_config_says, kHfRope},
     {"dynamic-ntk", "vllm", "that of max_position_embeddings, whatever the sequence: the base stays as it is",
@@ -188,6 +199,8 @@ constexpr auto kRules = std::to_array<EngineRule>({
      "trained length times factor, whatever the sequence"},
     {"dynamic-ntk", "llama.cpp", "none: its files have no such scaling", without_scaling, kLlamaContext},
     {"dynamic-ntk", "ctranslate2", "its converter refuses this scaling", nullptr, kCtConverter},
+    {"dynamic-ntk", "mlx", "the sequence so far; keys in the cache keep the base they were rotated with",
+     as_the_config_says, kMlxRope},
 
     {"yarn-magnitude", "hf", "attention_factor; else mscale over mscale_all_dim; else 0.1 ln(factor) + 1",
      as_the_config_says, kHfRope},
@@ -200,14 +213,18 @@ constexpr auto kRules = std::to_array<EngineRule>({
      by_factor_or_log_multiplier, "https://github.com/ggml-org/llama.cpp/pull/18006", "2025-12-14",
      "another order of the same factors, repaired as a regression"},
     {"yarn-magnitude", "ctranslate2", "its converter refuses this scaling", nullptr, kCtConverter},
+    {"yarn-magnitude", "mlx",
+     "mscale (1 where not given) over mscale_all_dim (0 where not given); attention_factor is not read",
+     by_mscale_ratio, kMlxRope},
 
-    {"yarn-ramp", "hf", "not rounded; but rounded where truncate stands in the parameters of one layer type",
+    {"yarn-ramp", "hf", "not rounded; but rounded where truncate is in the parameters of one layer type",
      as_the_config_says, kHfRope},
     {"yarn-ramp", "vllm", "not rounded", as_the_config_says, "https://github.com/vllm-project/vllm/pull/28244",
      "2025-11-20", "always rounded to whole pairs"},
     {"yarn-ramp", "llama.cpp", "always rounded to whole pairs", with_whole_ramp,
      "https://github.com/ggml-org/llama.cpp/blob/master/ggml/src/ggml.c"},
     {"yarn-ramp", "ctranslate2", "its converter refuses this scaling", nullptr, kCtConverter},
+    {"yarn-ramp", "mlx", "always rounded to whole pairs", with_whole_ramp, kMlxRope},
 
     {"mrope-advance", "hf", "by the larger of height and width: 4 on", by_height_and_width,
      "https://github.com/huggingface/transformers/pull/43972", "2026-02-24", "by the longest of all axes: 16 on"},
@@ -218,7 +235,7 @@ constexpr auto kRules = std::to_array<EngineRule>({
      "https://github.com/huggingface/transformers/tree/main/src/transformers/models/qwen3_vl"},
     {"mrope-unclaimed", "vllm", "by time, as the first axis", as_the_config_says,
      "https://github.com/vllm-project/vllm/blob/main/vllm/model_executor/layers/rotary_embedding/mrope.py"},
-    {"mrope-unclaimed", "llama.cpp", "by a fourth axis, which is 0 for text: they stand still", leave_unclaimed,
+    {"mrope-unclaimed", "llama.cpp", "by a fourth axis, which is 0 for text: they do not rotate", leave_unclaimed,
      "https://github.com/ggml-org/llama.cpp/blob/master/src/llama-graph.cpp"},
 
     {"alibi-slopes", "hf", "the paper's rule for such numbers", as_the_config_says,
@@ -228,8 +245,8 @@ constexpr auto kRules = std::to_array<EngineRule>({
     {"alibi-slopes", "llama.cpp", "the paper's rule for such numbers", as_the_config_says,
      "https://github.com/ggml-org/llama.cpp/blob/master/ggml/src/ggml-cpu/ops.cpp"},
     {"alibi-slopes", "ctranslate2", "the paper's rule for such numbers", as_the_config_says, kCtRope},
-    {"alibi-slopes", "mlx", "the formula for powers of two (before pull request 3071)", with_naive_slopes,
-     "https://github.com/ml-explore/mlx/pull/3071"},
+    {"alibi-slopes", "mlx", "the paper's rule for such numbers", as_the_config_says,
+     "https://github.com/ml-explore/mlx/pull/3071", "2026-01-29", "the formula for powers of two, for any number"},
 
     {"alibi-rounding", "hf", "to bfloat16, then divided by the root of a head's features", as_the_config_says,
      "https://github.com/huggingface/transformers/blob/main/src/transformers/models/falcon/modeling_falcon.py"},
@@ -244,7 +261,8 @@ constexpr auto kRules = std::to_array<EngineRule>({
      "https://github.com/vllm-project/vllm/pull/945"},
     {"alibi-position", "llama.cpp", "slope times distance, in float32", as_the_config_says,
      "https://github.com/ggml-org/llama.cpp/blob/master/ggml/src/ggml-cpu/ops.cpp"},
-    {"alibi-position", "ctranslate2", "slope times the key's position, in float32", as_the_config_says, kCtRope},
+    {"alibi-position", "ctranslate2", "slope times the key's position, in the type of computation (here float32)",
+     as_the_config_says, kCtRope},
 
     {"base-key", "hf", "rope_theta, or its default", as_the_config_says,
      "https://github.com/huggingface/transformers/tree/main/src/transformers/models/dbrx"},
@@ -283,8 +301,8 @@ std::span<const EngineVersion> engine_versions() noexcept {
       {"hf", "transformers 5.16.0.dev0 (d56c55bf)", "2026-08-21"},
       {"vllm", "a014e35f", "2026-08-22"},
       {"llama.cpp", "b21e4de7", "2026-08-22"},
-      {"ctranslate2", "assumed: read earlier, version not recorded", ""},
-      {"mlx", "assumed: before pull request 3071, not read again", ""},
+      {"ctranslate2", "4.8.1 (0d8bcd36)", "2026-07-03"},
+      {"mlx", "mlx 0.32.2 (846d1762) and mlx-lm 0.32.0 (d78bf58e)", "2026-08-22"},
   });
   return kVersions;
 }

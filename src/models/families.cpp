@@ -19,6 +19,10 @@ template <class Visit> void for_words(std::string_view text, const Visit& visit)
   }
 }
 
+// Answered from their papers and configs: their code could not be had.
+constexpr std::string_view kUnread =
+    "ErnieCode ernie_layout transfo-xl aya_vision_tower kimi_k3_vision perception_encoder";
+
 }  // namespace
 
 bool has_word(std::string_view words, std::string_view wanted) {
@@ -36,6 +40,14 @@ std::vector<const Family*> families_of(std::string_view model_type) {
   }
   return found;
 }
+
+std::vector<const Family*> assumed_families() {
+  std::vector<const Family*> rows;
+  for (const Family& family : unknown_families()) rows.push_back(&family);
+  return rows;
+}
+
+bool is_code_read(std::string_view model_type) { return !has_word(kUnread, model_type); }
 
 std::vector<std::string_view> known_model_types() {
   std::vector<std::string_view> names;

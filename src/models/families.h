@@ -104,9 +104,14 @@ std::span<const Family> added_families() noexcept;
 std::span<const Family> bias_families() noexcept;
 std::span<const Family> vision_families() noexcept;
 std::span<const Family> audio_families() noexcept;
+std::span<const Family> unknown_families() noexcept;
 
 /// The rows of a model_type; empty where it is unknown. Rows whose `when` holds are parts of the model.
 std::vector<const Family*> families_of(std::string_view model_type);
+/// What is assumed of an unknown model_type whose config has the usual keys of rope.
+std::vector<const Family*> assumed_families();
+/// Whether the code of a family was read, so that its row is a fact and not an assumption.
+bool is_code_read(std::string_view model_type);
 /// All of them, for suggestions.
 std::vector<std::string_view> known_model_types();
 /// Whether one of the words, divided by spaces, is `wanted`.

@@ -24,6 +24,7 @@ constexpr auto kAddedRows = std::to_array<Family>({
     {.types = "biogpt", .encoding = Encoding::kLearned, .offset = 2},
     {.types = "xlm-prophetnet prophetnet",
      .encoding = Encoding::kLearned,
+     .is_causal = false,
      .layers_key = "num_encoder_layers",
      .part = "encoder",
      .first_position = 1},

@@ -1,5 +1,11 @@
 // Families that rotate queries and keys, one row for each way of doing so. Read in transformers 5.16.0.dev0
-// (commit d56c55bf, August 2026), each family's modeling_*.py; those that are not there in vLLM a014e35f.
+// (commit d56c55bf, August 2026), each family's modeling_*.py. Those that are not there:
+//   vLLM a014e35f (August 2026): bailing_moe, bailing_moe_v2, chatglm, decilm, deepseek, exaone, internlm2, internlm3,
+//     kimi_k2, longcat_flash_ngram, mimo, mimo_v2, minicpm, orion, stablelm_epoch, telechat2, telechat3,
+//     xlm-roberta-flash;
+//   llama.cpp b21e4de7 (August 2026; its converter undoes the order of halves): baichuan, llada, nanbeige, xverse;
+//   mlx-lm 0.32.0 (d78bf58e, August 2026): Klear, afm7, baichuan_m1, qwen;
+//   the code beside their weights: internlm, InternLMXComposer (modeling_InternLM.py: rotate_half, base 10000).
 
 #include <array>
 
@@ -16,8 +22,14 @@ constexpr auto kRopeRows = std::to_array<Family>({
     {.types = "llama apertus arcee aria_text bitnet chameleon csm csm_depth_decoder_model "
               "deepseek_ocr2_text dia_decoder diffllama doge emu3_text_model evolla falcon_h1 gemma "
               "gemma_text higgs_audio_v2 hrm_text hy_v3 jais2 jetmoe kyutai_speech_to_text "
-              "nanbeige olmo olmo2 olmoe flex_olmo seed_oss mimo internlm internlm3 minicpm xverse orion "
-              "decilm telechat2 telechat3 Klear llada exaone InternLMXComposer"},
+              "nanbeige olmo olmo2 olmoe flex_olmo seed_oss mimo internlm3 minicpm xverse orion "
+              "telechat2 telechat3 Klear llada exaone InternLMXComposer deepseek"},
+    {.types = "internlm", .note = "with rotary.type dynamic, the base grows past max_position_embeddings"},
+    // vLLM, nemotron_nas.py
+    {.types = "decilm", .when = "!position_embedding_type=mistral_yarn !position_embedding_type=rope_llama4"},
+    {.types = "decilm", .when = "position_embedding_type=mistral_yarn", .layout = PairLayout::kInterleaved},
+    {.types = "decilm", .when = "position_embedding_type=rope_llama4", .layout = PairLayout::kInterleaved},
+    {.types = "baichuan_m1", .rule = by_sliding_list, .every_key = "sliding_window_layers"},
     {.types = "granite granitemoe granitemoeshared granite4_vision_text hyperclovax",
      .scale_key = "attention_multiplier"},
     {.types = "mistral mixtral starcoder2 phimoe moshi ministral voxtral_realtime_text", .rule = sliding_if_given},
@@ -62,6 +74,9 @@ constexpr auto kRopeRows = std::to_array<Family>({
     {.types = "minimax_m2 minimax_m3_vl_text", .reads_partial = true, .other_dims_key = "rotary_dim"},
     {.types = "bailing_moe bailing_moe_v2", .reads_partial = true},
     // interleaved
+    {.types = "afm7",
+     .layout = PairLayout::kInterleaved,
+     .note = "queries and keys are normalised after they are rotated; the last num_kv_reuse_layers share their keys"},
     {.types = "gptj codegen", .layout = PairLayout::kInterleaved, .dims_key = "rotary_dim"},
     {.types = "roformer",
      .is_causal = false,
@@ -96,7 +111,7 @@ constexpr auto kRopeRows = std::to_array<Family>({
      .has_sinks = true,
      .note = "queries and keys are each scaled by D^(-1/4)"},
     // MLA: one shared key head, its block at the end of a head
-    {.types = "deepseek_v2 deepseek",
+    {.types = "deepseek_v2",
      .layout = PairLayout::kInterleaved,
      .dims_key = "qk_rope_head_dim",
      .at_end = true,
@@ -239,7 +254,30 @@ constexpr auto kRopeRows = std::to_array<Family>({
      .layout = PairLayout::kInterleaved},
 });
 
+// An unknown model_type: what most families do. Everything that the file names is taken at its word.
+constexpr auto kUnknownRows = std::to_array<Family>({
+    {.types = "",
+     .when = "qk_rope_head_dim",
+     .layout = PairLayout::kInterleavedToHalves,
+     .halves_unless = "rope_interleave",
+     .dims_key = "qk_rope_head_dim",
+     .at_end = true,
+     .mscale_on_softmax = true,
+     .reads_sections = true,
+     .rule = sliding_if_given},
+    {.types = "",
+     .when = "!qk_rope_head_dim",
+     .reads_partial = true,
+     .partial_key = "rotary_pct",
+     .dims_key = "rotary_dim",
+     .reads_sections = true,
+     .base_key = "rotary_emb_base",
+     .rule = sliding_if_given},
+});
+
 }  // namespace
+
+std::span<const Family> unknown_families() noexcept { return kUnknownRows; }
 
 std::span<const Family> rope_families() noexcept { return kRopeRows; }
 

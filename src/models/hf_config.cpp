@@ -22,11 +22,27 @@ struct Part {
   std::vector<std::string> path = {};  // keys of the config; none for the outermost
   std::string type = {};
   Config config = {};
+  bool is_unknown = false;  // read by assumed_families()
 };
 
 constexpr std::string_view kTextKeys =
     "text_config llm_config language_config language_model_config decoder generator";
 constexpr int kMostNesting = 4;
+
+// Whether a config of an unknown family has what rope needs, and nothing that speaks against it.
+bool looks_like_rope(const Config& config) {
+  const std::string_view rope =
+      first_of(config, {"rope_theta", "rope_parameters", "rope_scaling", "rotary_emb_base", "rotary_pct",
+                        "rotary_dim", "partial_rotary_factor", "qk_rope_head_dim", "rope_local_base_freq"});
+  const bool has_head = !first_of(config, {"head_dim", "qk_rope_head_dim"}).empty();
+  const bool has_heads =
+      !first_of(config, {"num_attention_heads", "n_head", "n_heads", "num_heads"}).empty() &&
+      !first_of(config, {"hidden_size", "d_model", "n_embd", "n_embed", "embed_dim", "dim", "emb_dim"}).empty();
+  const std::string_view kind = first_of(config, {"position_embedding_type", "pos_emb", "position_embedding"});
+  const auto* const name = kind.empty() ? nullptr : find(config, kind)->as<std::string>();
+  const bool is_other = name != nullptr && !name->starts_with("ro");  // rope, rotary
+  return !rope.empty() && (has_head || has_heads) && !is_other && !holds(config, "alibi");
+}
 
 class Parts {
  public:
@@ -71,7 +87,10 @@ class Parts {
     const Json* const defaults = defaults_of(own_type);
     Part part{path, own_type, {.object = &object, .defaults = defaults, .assumed = &remarks_.assumed}};
     if (!path.empty()) part.config.place = path.back() + ": ";
-    if (!families_of(own_type).empty()) {
+    const bool is_text = path.empty() || has_word(kTextKeys, path.back());
+    part.is_unknown = families_of(own_type).empty() && class_of(own_type) == nullptr && !own_type.empty() &&
+                      is_text && looks_like_rope(part.config);
+    if (part.is_unknown || !families_of(own_type).empty()) {
       found.push_back(part);
     } else if (defaults == nullptr && !path.empty() && !own_type.empty()) {
       unknown.push_back(fmt::format("{} ({})", path.back(), excerpt(own_type)));
@@ -147,7 +166,16 @@ std::string name_of_part(const Part& part) {
 
 PartReading read_part(const Part& part, Remarks& remarks) {
   PartReading reading;
-  for (const Family* const family : families_of(part.type)) {
+  if (part.is_unknown) {
+    const std::string_view near = nearest_name(excerpt(part.type), known_model_types());
+    say(remarks.assumed,
+        fmt::format("{}model_type {} is unknown{}: read as most families with rope are (layout, layers and defaults)",
+                    part.config.place, quoted(part.type), near.empty() ? "" : fmt::format(" (like '{}'?)", near)));
+  } else if (!is_code_read(part.type)) {
+    say(remarks.assumed, fmt::format("{}the code of {} was not read: this answer is from its paper and its config",
+                                     part.config.place, excerpt(part.type)));
+  }
+  for (const Family* const family : part.is_unknown ? assumed_families() : families_of(part.type)) {
     if (!holds(part.config, family->when)) continue;
     if (!family->note.empty()) {
       say(remarks.notes,
@@ -194,6 +222,7 @@ Model read_model(std::string_view config_json) {
   model.attn_factor = reading.attn_factor;
   model.other_base = reading.other_base;
   model.other_rotary_dim = reading.other_rotary_dim;
+  model.is_assumed = text_part.is_unknown || !is_code_read(text_part.type);
   for (std::size_t i = 0; i < parts.found.size(); ++i) {
     if (i == chosen) continue;
     const Part& part = parts.found[i];

@@ -88,6 +88,11 @@ bool lists(const std::vector<double>& list, std::int64_t layer) {
 
 }  // namespace
 
+void say_none(Remarks& remarks, std::string_view layer_type) {
+  say(remarks.assumed, fmt::format("no positional encoding in {} (from the family's code; the file does not say so)",
+                                   layer_type.empty() ? std::string("any layer") : excerpt(layer_type) + " layers"));
+}
+
 void all_alike(LayerFacts&) {}
 
 void all_full(LayerFacts& facts) {
@@ -218,6 +223,12 @@ void by_attention_list(LayerFacts& facts) {
   }
   const std::vector<double> list = *numbers(facts.config, key);
   by(facts, kFull, kLinear, [&](std::int64_t i) { return lists(list, i); });
+}
+
+void by_sliding_list(LayerFacts& facts) {
+  const auto list = numbers(facts.config, facts.family.every_key);
+  if (!list) return all_full(facts);
+  by(facts, kSliding, kFull, [&](std::int64_t i) { return lists(*list, i); });
 }
 
 void by_attention_period(LayerFacts& facts) {

@@ -16,6 +16,9 @@ struct Remarks {
   std::vector<std::string> assumed = {}, warnings = {}, notes = {};
 };
 
+/// Notes that layers of this type have no positional encoding because the family's code has none, not the file.
+void say_none(Remarks& remarks, std::string_view layer_type);
+
 /// One layer, as far as position goes.
 struct Layer {
   std::string type = {};  ///< "full_attention", …; "" where the model has one kind alone
@@ -58,6 +61,7 @@ void by_base_list(LayerFacts& facts);            ///< a list with the base of ea
 void by_cross_list(LayerFacts& facts);           ///< cross_attention_layers attend to an image without rope: mllama
 void by_attention_list(LayerFacts& facts);    ///< the family's key lists the layers that are attention: lfm2, bamba
 void by_attention_period(LayerFacts& facts);  ///< attn_layer_period and attn_layer_offset: jamba
+void by_sliding_list(LayerFacts& facts);      ///< the family's key lists the layers that slide: baichuan_m1
 void by_repeated_types(LayerFacts& facts);    ///< block_types over and over: recurrent_gemma
 void by_letters(LayerFacts& facts);           ///< hybrid_override_pattern, M*-E: nemotron_h
 void by_compress_ratios(LayerFacts& facts);   ///< deepseek_v4: 0 slides ("main"), others compress

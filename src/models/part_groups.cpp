@@ -198,6 +198,7 @@ void add_plain(const Config& config, const Family& family, PartReading& reading,
     group.layer_type = layer.type;
     dress(group, layer, config, family);
     if (family.encoding == Encoding::kNone) {
+      say_none(remarks, layer.type);
       set_scheme(group, None{});
     } else {
       set_formula(group, family.name, family.formula);

@@ -95,6 +95,7 @@ Json json_of(const Model& model) {
                       {"trained_length", or_null(model.trained_length)},
                       {"usable_length", or_null(model.usable_length)},
                       {"warnings", text_list(model.warnings)},
+                      {"is_assumed", model.is_assumed},
                       {"assumed", text_list(model.assumed)},
                       {"notes", text_list(model.notes)}};
 }
@@ -122,11 +123,14 @@ Json json_of(const EngineComparison& comparison) {
     topics.emplace_back(Json::Object{{"topic", topic.name},
                                      {"layers", or_null(topic.layers)},
                                      {"layer_type", or_null(topic.layer_type)},
-                                     {"differs", topic.differs},
+                                     {"differs", topic.is_compared() ? Json(topic.differs) : Json(nullptr)},
                                      {"sentence", topic.sentence},
                                      {"engines", std::move(engines)}});
   }
-  return Json::Object{{"length", comparison.length}, {"agrees", comparison.agrees()}, {"topics", std::move(topics)}};
+  return Json::Object{{"length", comparison.length},
+                      {"compared", comparison.compared()},
+                      {"agrees", comparison.compared() > 0 ? Json(comparison.agrees()) : Json(nullptr)},
+                      {"topics", std::move(topics)}};
 }
 
 }  // namespace posenc

@@ -167,6 +167,9 @@ class RopeLayers {
     return RopeDictionary{nested(*entries_, key), true};
   }
 
+  // Whether the file itself says which layers rotate.
+  bool is_listed() const { return is_given(config_, "no_rope_layers") || is_given(config_, "layer_rope_theta"); }
+
   // transformers spreads partial_rotary_factor over the types only where one of them is scaled
   bool is_any_scaled() const {
     for (const auto& [type, value] : *entries_->object->as<Json::Object>()) {
@@ -185,7 +188,10 @@ class RopeLayers {
   }
 
   Scheme scheme_of(const Layer& layer) {
-    if (!layer.rotates) return None{};
+    if (!layer.rotates) {
+      if (!is_listed()) say_none(remarks_, layer.type);
+      return None{};
+    }
     if (!family_.dims_key.empty() && holds(config_, fmt::format("{}=0", family_.dims_key))) return None{};
     const bool has_own_head = !family_.global_head_key.empty() && !is_sliding(layer.type);
     RopeFacts facts{.config = config_, .family = family_, .base = layer.base, .is_base_fixed = layer.base > 0};

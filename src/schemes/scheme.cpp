@@ -29,16 +29,22 @@ template <class... S> constexpr bool families_are_true(const std::variant<S...>*
 }
 static_assert(families_are_true(static_cast<const Scheme*>(nullptr)), "a scheme's `family` is not that of its form");
 
-// Levenshtein distance.
+char lower(char letter) { return letter >= 'A' && letter <= 'Z' ? static_cast<char>(letter - 'A' + 'a') : letter; }
+
+// Edits from one name to another, in any case: a letter more, less or another, or two neighbours exchanged.
 std::size_t edits_between(std::string_view a, std::string_view b) {
-  std::vector<std::size_t> row(b.size() + 1);
+  std::vector<std::size_t> before(b.size() + 1), last(b.size() + 1), row(b.size() + 1);
   for (std::size_t j = 0; j <= b.size(); ++j) row[j] = j;
   for (std::size_t i = 1; i <= a.size(); ++i) {
-    std::size_t diagonal = std::exchange(row[0], i);
+    std::swap(before, last);
+    std::swap(last, row);
+    row[0] = i;
     for (std::size_t j = 1; j <= b.size(); ++j) {
-      const std::size_t replaced = diagonal + (a[i - 1] == b[j - 1] ? 0 : 1);
-      diagonal = row[j];
-      row[j] = std::min({replaced, row[j] + 1, row[j - 1] + 1});
+      const bool is_same = lower(a[i - 1]) == lower(b[j - 1]);
+      row[j] = std::min({last[j - 1] + (is_same ? 0 : 1), last[j] + 1, row[j - 1] + 1});
+      const bool is_exchange =
+          i > 1 && j > 1 && lower(a[i - 1]) == lower(b[j - 2]) && lower(a[i - 2]) == lower(b[j - 1]);
+      if (is_exchange) row[j] = std::min(row[j], before[j - 2] + 1);
     }
   }
   return row.back();
@@ -107,7 +113,7 @@ Scheme scheme_named(std::string_view name) {
 
 std::string_view nearest_name(std::string_view name, const std::vector<std::string_view>& names) {
   std::string_view best;
-  std::size_t best_edits = name.size() / 3 + 2;  // further off is another word, not a slip
+  std::size_t best_edits = name.size() / 3 + 1;  // further off is another word, not a slip
   for (const std::string_view candidate : names) {
     const bool begins = name.size() >= 3 && candidate.substr(0, name.size()) == name;
     const std::size_t edits = begins ? 0 : edits_between(name, candidate);

@@ -448,7 +448,7 @@ const BadCall kBadCalls[] = {
      [] {
        attention(view(scratch, {2, 4}), in({2, 4}), in({2, 4}), in({2, 4}));
      }},
-    {"attention: an addition belongs to the embeddings, before q and k are made: use add()",
+    {"attention: an addition belongs to the embeddings, before q and k are made: add it to them instead",
      [] {
        attention(result({2, 4}), in({2, 4}), in({2, 4}), in({2, 4}), {.position = prepare(Sinusoidal{.width = 4})});
      }},

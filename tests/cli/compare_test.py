@@ -72,10 +72,12 @@ class Compare(ProgramTest):
 
     def test_biases_have_no_angle(self):
         config = {"model_type": "bloom", "n_head": 6, "hidden_size": 48, "n_layer": 1}
-        _, engines = self.topic(self.document(config, "--as", "hf,vllm,mlx", "--length", "100", code=1), "alibi-slopes")
+        document = self.document(config, "--as", "hf,vllm,mlx", "--length", "2000", code=1)
+        _, engines = self.topic(document, "alibi-slopes")
         self.assertIsNone(engines["mlx"]["angle"])
-        self.assertEqual(engines["vllm"]["score"], 0)
-        self.assertGreater(engines["mlx"]["score"], 40)
+        self.assertEqual((engines["vllm"]["score"], engines["mlx"]["score"]), (0, 0))
+        _, engines = self.topic(document, "alibi-position")
+        self.assertGreater(engines["vllm"]["score"], 1)
 
     def test_since(self):
         text = self.succeeds("compare", "--since", "2026-01-01").text
@@ -83,17 +85,28 @@ class Compare(ProgramTest):
         self.assertIn("no change is known since 2099", self.succeeds("compare", "--since", "2099").text)
         changes = json.loads(self.succeeds("compare", "--since", "2026", "--json").out)["changes"]
         self.assertEqual(changes[0]["date"], "2026-05-19")
-        self.refused("compare", "--since", "soon", says="the day must be as 2026-05-19")
+        self.refused("compare", "--since", "soon", says="the day must look like 2026-05-19")
 
-    def test_nothing_to_say(self):
-        self.assertIn("nothing is known", self.succeeds(
-            "compare", "--model", self.config({"model_type": "mamba", "hidden_size": 8})).text)
+    def test_nothing_to_compare_is_no_agreement(self):
+        mamba = {"model_type": "mamba", "hidden_size": 8}
+        outcome = run("compare", "--model", self.config(mamba))
+        self.assertEqual((outcome.code, outcome.err), (1, ""))
+        self.assertIn("nothing was compared", outcome.text)
+        self.assertNotIn("agree", outcome.text)
+        document = self.document(mamba, code=1)
+        self.assertEqual((document["compared"], document["agrees"]), (0, None))
+        # an engine that refuses the model is not compared with
+        document = self.document(YARN, "--as", "hf,ctranslate2", code=1)
+        self.assertEqual((document["compared"], document["agrees"]), (0, None))
+        outcome = run("compare", "--model", self.config(YARN), "--as", "hf,ctranslate2")
+        self.assertIn("nothing was compared", outcome.text)
+        self.assertIn("ctranslate2 refuses such models", outcome.text)
 
     def test_refused(self):
         path = self.config(LLAMA)
         self.refused("compare", says="the model is missing")
         self.refused("compare", "--model", path, "--as", "hf,vlm", says="unknown engine 'vlm'")
-        self.refused("compare", "--model", path, "--as", "hf", says="two engines at least")
+        self.refused("compare", "--model", path, "--as", "hf", says="at least two engines")
         self.refused("compare", "--model", path, "--as", "hf,hf", says="named twice")
         self.refused("compare", "--model", path, "--as", ",", says="unknown engine ''")
         self.refused("compare", "--model", path, "--length", "0", says="--length: 0 must be at least 1")

@@ -42,7 +42,7 @@ class Inspect(ProgramTest):
         for words in ("llama  trained on 8,192 positions, stretched to 131,072", "layers 0-31",
                       "halves: features i and i + 64", "base         500,000",
                       "llama3, factor 8, low_freq_factor 1, high_freq_factor 4, original_length 8192",
-                      "never finish one in 8,192"):
+                      "pairs exceed the trained length 8,192"):
             self.assertIn(words, text)
         for line in text.splitlines():
             self.assertLessEqual(len(line), 100)
@@ -100,8 +100,29 @@ class Inspect(ProgramTest):
         self.assertRegex(text, "In vllm\\n  - Dynamic NTK: which length")
         engine = json.loads(self.succeeds("inspect", path, "--engine", "vllm", "--json").out)["engine"]
         self.assertEqual((engine["engine"], engine["topics"][0]["topic"]), ("vllm", "dynamic-ntk"))
-        self.assertIn("nothing is known", self.succeeds("inspect", path, "--engine", "mlx").text)
-        self.refused("inspect", path, "--engine", "vlm", says="unknown engine 'vlm'")
+        self.assertIn("In mlx\n  - Dynamic NTK", self.succeeds("inspect", path, "--engine", "mlx").text)
+        learned = self.config({"model_type": "gpt2"}, "learned.json")
+        self.assertIn("nothing is known", self.succeeds("inspect", learned, "--engine", "mlx").text)
+        outcome = self.refused("inspect", path, "--engine", "vlm", says="unknown engine 'vlm'")
+        self.assertNotIn("compare", outcome.err)
+
+    def test_an_unknown_family_is_assumed_and_says_so(self):
+        config = {"model_type": "frobnicator", "hidden_size": 256, "num_attention_heads": 4, "num_hidden_layers": 2,
+                  "rope_theta": 50000.0, "max_position_embeddings": 2048}
+        text = self.succeeds("inspect", self.config(config)).text
+        self.assertIn("frobnicator  2,048 positions  (assumed: see below)", text)
+        self.assertIn('Assumed\n  - model_type "frobnicator" is unknown', text)
+        document = json.loads(self.succeeds("inspect", self.config(config), "--json").out)
+        self.assertTrue(document["is_assumed"])
+        self.assertEqual(document["layers"][0]["scheme"]["dims"], 64)
+        known = json.loads(self.succeeds("inspect", self.config({**config, "model_type": "llama"}), "--json").out)
+        self.assertFalse(known["is_assumed"])
+        # nothing to go by
+        for missing in ("rope_theta", "num_attention_heads", "hidden_size"):
+            less = {key: value for key, value in config.items() if key != missing}
+            self.refused("inspect", self.config(less), says='model_type "frobnicator" is unknown')
+        for against in ({"alibi": True}, {"position_embedding_type": "absolute"}):
+            self.refused("inspect", self.config({**config, **against}), says='model_type "frobnicator" is unknown')
 
     def test_a_folder_with_weights(self):
         self.config({"model_type": "gpt2", "n_layer": 1})

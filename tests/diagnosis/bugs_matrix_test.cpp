@@ -591,6 +591,51 @@ Stored stored(const Values& values, Type type) {
   }
   return result;
 }
+// One case with one seed, counted in all tallies.
+void run_one(const std::vector<Case>& cases, std::size_t at, unsigned seed, Type type,
+             std::initializer_list<Tally*> tallies, std::string& misses) {
+  const Case& one = cases[at];
+  Random random(seed * 7919 + static_cast<unsigned>(at), type);
+  Values x(one.size.count());
+  // features of activations differ in size, some by much
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    const std::size_t feature = i % static_cast<std::size_t>(one.size.features);
+    const double size = seed % 2 == 1 ? 1 : feature % 13 == 5 ? 12 : 0.5 + 0.1 * static_cast<double>(feature % 9);
+    x[i] = rounded_to(size * random.normal(), type);
+  }
+  Values y = one.make(one.size, x, random);
+  const Stored before = stored(x, type), after = stored(y, type);
+  Extents shape = {one.size.batch, one.size.heads, one.size.tokens, one.size.features};
+  if (one.size.batch == 1) shape = {one.size.heads, one.size.tokens, one.size.features};
+  std::vector<std::int64_t> ids;
+  for (std::int64_t i = 0; i < one.size.tokens && one.are_positions_known; ++i) ids.push_back(i);
+  const Diagnosis found = diagnose(before.view_of(type, shape), after.view_of(type, shape), {.positions = ids});
+  const bool is_claimed = found.verdict == Verdict::kSure || found.verdict == Verdict::kLikely;
+  const bool is_right = one.is_right ? is_claimed && one.is_right(found) : !is_claimed;
+  const bool is_wrong = one.is_right ? is_claimed && !one.is_right(found) : is_claimed;
+  for (Tally* const tally : tallies) {
+    ++tally->cases;
+    tally->named += is_right ? 1 : 0;
+    tally->sure += found.verdict == Verdict::kSure ? 1 : 0;
+    tally->wrong_sure += is_wrong && found.verdict == Verdict::kSure ? 1 : 0;
+    tally->wrong_likely += is_wrong && found.verdict == Verdict::kLikely ? 1 : 0;
+  }
+  if (is_right) return;
+  misses += fmt::format("  {} #{} seed {} {}: {}", one.name, at, seed, to_string(shape), name_of(found.verdict));
+  if (found.best) {
+    misses += fmt::format(" {} first {} magnitude {:.5g} times {:.5g} input {:.5g} swapped {} residual {:.2g}",
+                          to_json(found.best->scheme), found.best->first_position, found.best->magnitude,
+                          found.best->position_factor, found.best->input_factor, found.best->is_swapped,
+                          found.best->residual);
+  }
+  for (const std::string& remark : found.remarks) misses += "\n    " + remark;
+  for (const Convention& other : found.others) {
+    misses += fmt::format("\n    other {} first {} residual {:.6g}", to_json(other.scheme), other.first_position,
+                          other.residual);
+  }
+  misses += '\n';
+}
+
 // The rates of one kind of cases in one type.
 Tally run(const std::vector<Case>& cases, Type type, std::map<std::string, Tally>& by_name, std::string& misses) {
   const bool is_all = std::getenv("POSENC_DIAGNOSIS_MATRIX") != nullptr;
@@ -598,46 +643,7 @@ Tally run(const std::vector<Case>& cases, Type type, std::map<std::string, Tally
   const std::size_t step = is_all ? 1 : kSanitized ? 29 : 7;
   for (unsigned seed = 1; seed <= (is_all ? 3U : 1U); ++seed) {
     for (std::size_t at = is_all ? 0 : static_cast<std::size_t>(type) % step; at < cases.size(); at += step) {
-      const Case& one = cases[at];
-      Random random(seed * 7919 + static_cast<unsigned>(at), type);
-      Values x(one.size.count());
-      // features of activations differ in size, some by much
-      for (std::size_t i = 0; i < x.size(); ++i) {
-        const std::size_t feature = i % static_cast<std::size_t>(one.size.features);
-        const double size = seed % 2 == 1 ? 1 : feature % 13 == 5 ? 12 : 0.5 + 0.1 * static_cast<double>(feature % 9);
-        x[i] = rounded_to(size * random.normal(), type);
-      }
-      Values y = one.make(one.size, x, random);
-      const Stored before = stored(x, type), after = stored(y, type);
-      Extents shape = {one.size.batch, one.size.heads, one.size.tokens, one.size.features};
-      if (one.size.batch == 1) shape = {one.size.heads, one.size.tokens, one.size.features};
-      std::vector<std::int64_t> ids;
-      for (std::int64_t i = 0; i < one.size.tokens && one.are_positions_known; ++i) ids.push_back(i);
-      const Diagnosis found = diagnose(before.view_of(type, shape), after.view_of(type, shape), {.positions = ids});
-      const bool is_claimed = found.verdict == Verdict::kSure || found.verdict == Verdict::kLikely;
-      const bool is_right = one.is_right ? is_claimed && one.is_right(found) : !is_claimed;
-      const bool is_wrong = one.is_right ? is_claimed && !one.is_right(found) : is_claimed;
-      for (Tally* const tally : {&all, &by_name[one.name]}) {
-        ++tally->cases;
-        tally->named += is_right ? 1 : 0;
-        tally->sure += found.verdict == Verdict::kSure ? 1 : 0;
-        tally->wrong_sure += is_wrong && found.verdict == Verdict::kSure ? 1 : 0;
-        tally->wrong_likely += is_wrong && found.verdict == Verdict::kLikely ? 1 : 0;
-      }
-      if (is_right) continue;
-      misses += fmt::format("  {} #{} seed {} {}: {}", one.name, at, seed, to_string(shape), name_of(found.verdict));
-      if (found.best) {
-        misses += fmt::format(" {} first {} magnitude {:.5g} times {:.5g} input {:.5g} swapped {} residual {:.2g}",
-                              to_json(found.best->scheme), found.best->first_position, found.best->magnitude,
-                              found.best->position_factor, found.best->input_factor, found.best->is_swapped,
-                              found.best->residual);
-      }
-      for (const std::string& remark : found.remarks) misses += "\n    " + remark;
-      for (const Convention& other : found.others) {
-        misses += fmt::format("\n    other {} first {} residual {:.6g}", to_json(other.scheme), other.first_position,
-                              other.residual);
-      }
-      misses += '\n';
+      run_one(cases, at, seed, type, {&all, &by_name[cases[at].name]}, misses);
     }
   }
   return all;
@@ -665,6 +671,19 @@ void expect_rates(std::string_view kind, const std::vector<Case>& cases, double 
 }
 
 TEST(BugsMatrix, Rotations) { expect_rates("rotations", rotations(), 0.9); }
+// In bf16 the slowest pairs move by less than rounding: a block without them fits better than the right one, but a bit
+// that changed outside it speaks against it.
+TEST(BugsMatrix, ABlockWithoutTheSlowestPairsDoesNotWin) {
+  const std::vector<Case> cases = rotations();
+  Tally tally;
+  std::string misses;
+  for (const auto& [at, seed] : {std::pair<std::size_t, unsigned>{102, 3}, {105, 1}, {106, 3}}) {
+    EXPECT_TRUE(cases[at].name.starts_with("off by")) << cases[at].name;
+    run_one(cases, at, seed, Type::kBF16, {&tally}, misses);
+  }
+  EXPECT_EQ(tally.named, 3) << misses;
+}
+
 TEST(BugsMatrix, Additions) { expect_rates("additions", additions(), 0.9); }
 TEST(BugsMatrix, Biases) { expect_rates("biases", biases(), 0.9); }
 TEST(BugsMatrix, NoPosition) { expect_rates("no position", others(), 0.9); }

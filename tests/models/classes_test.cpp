@@ -105,6 +105,40 @@ TEST(Classes, EveryModelTypeAnswersOrSaysWhichPartsItLacks) {
   EXPECT_GE(answered, 690u);
 }
 
+// The configs of a file and of their parts, by type.
+void collect(const Json& json, std::vector<std::pair<std::string, const Json*>>& found) {
+  const auto* const members = json.as<Json::Object>();
+  if (members == nullptr) return;
+  const Json* const type = json.find("model_type");
+  if (type != nullptr && type->as<std::string>() != nullptr) found.emplace_back(*type->as<std::string>(), &json);
+  for (const auto& [key, value] : *members) collect(value, found);
+}
+
+// Every row of the tables of families has a config whose answer is known.
+TEST(Classes, EveryRowOfTheFamiliesHasATruth) {
+  std::vector<std::pair<std::string, const Json*>> configs;
+  const Json files[] = {data("configs/families.json"), data("configs/classes.json"), data("configs/kinds.json")};
+  for (const Json& file : files) {
+    for (const Json& one : *file.as<Json::Array>()) collect(*one.find("config"), configs);
+  }
+  std::size_t rows = 0;
+  for (const auto& table : {models::rope_families(), models::hybrid_families(), models::added_families(),
+                            models::bias_families(), models::vision_families(), models::audio_families()}) {
+    for (const models::Family& family : table) {
+      if (family.types.starts_with('=')) continue;  // a class of parts alone
+      ++rows;
+      const bool has_truth = std::any_of(configs.begin(), configs.end(), [&](const auto& one) {
+        if (!models::has_word(family.types, one.first)) return false;
+        const models::ConfigClass* const row = class_of(one.first);
+        const Json defaults = parse_json(row == nullptr ? "{}" : row->defaults);
+        return models::holds({.object = one.second, .defaults = &defaults}, family.when);
+      });
+      EXPECT_TRUE(has_truth) << family.types << " " << family.when;
+    }
+  }
+  EXPECT_GE(rows, 250u);
+}
+
 TEST(Classes, DefaultsAreJsonAndTypesAreUnique) {
   std::vector<std::string_view> seen;
   for (const std::string_view type : class_types()) {

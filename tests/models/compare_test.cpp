@@ -251,8 +251,9 @@ TEST(Compare, Alibi) {
   for (const std::string_view engine : {"vllm", "llama.cpp", "ctranslate2"}) {
     EXPECT_EQ(answer(found, "alibi-slopes", engine).score, 0);
   }
-  // six heads: 2^-2, 2^-4, 2^-6, 2^-8, 2^-1, 2^-3 in the paper, 2^(-4h/3) without its rule. The fifth differs most.
-  EXPECT_NEAR(answer(found, "alibi-slopes", "mlx").score, 2047 * (0.5 - std::exp2(-20.0 / 3)), 1e-9);
+  // mlx has the paper's rule since pull request 3071
+  EXPECT_EQ(answer(found, "alibi-slopes", "mlx").score, 0);
+  EXPECT_EQ(answer(found, "alibi-slopes", "mlx").since, "2026-01-29");
   EXPECT_FALSE(
       has(compared(R"({"model_type":"bloom","n_head":8,"hidden_size":64,"n_layer":1})", 100), "alibi-slopes"));
   // slope 1/2 times 2047 is 1023.5, which bfloat16 rounds to 1024; 1022.5 beside it to 1024 too
@@ -286,15 +287,43 @@ TEST(Compare, LengthsAndEngines) {
   EXPECT_EQ(compared(kPhi, 0).length, 10000);
   EXPECT_EQ(compared(kPhi, 1).length, 1);
   EXPECT_EQ(compared(R"({"model_type":"mamba","hidden_size":8})", 0).topics.size(), 0u);
-  EXPECT_TRUE(compared(R"({"model_type":"mamba","hidden_size":8})", 0).agrees());
-  EXPECT_EQ(error_of({"hf", "vlm"}, 8),
-            "compare: unknown engine 'vlm' (one of hf, vllm, llama.cpp, ctranslate2, mlx, exact)");
-  EXPECT_EQ(error_of({"hf"}, 8), "compare: two engines at least are needed");
-  EXPECT_EQ(error_of({"hf", "hf"}, 8), "compare: engine 'hf' is named twice");
-  EXPECT_EQ(error_of({}, -1), "compare: the length must be from 1 to 2^40 but is -1");
-  EXPECT_EQ(error_of({}, (std::int64_t{1} << 40) + 1),
-            "compare: the length must be from 1 to 2^40 but is 1099511627777");
+  EXPECT_EQ(error_of({"hf", "vlm"}, 8), "unknown engine 'vlm' (one of hf, vllm, llama.cpp, ctranslate2, mlx, exact)");
+  EXPECT_EQ(error_of({"hf"}, 8), "at least two engines are needed");
+  EXPECT_EQ(error_of({"hf", "hf"}, 8), "engine 'hf' is named twice");
+  EXPECT_EQ(error_of({}, -1), "the length must be from 1 to 2^40 but is -1");
+  EXPECT_EQ(error_of({}, (std::int64_t{1} << 40) + 1), "the length must be from 1 to 2^40 but is 1099511627777");
   EXPECT_EQ(error_of({}, std::int64_t{1} << 40), "accepted");
+}
+
+// A verdict on nothing is no agreement.
+TEST(Compare, WhatWasNotComparedDoesNotAgree) {
+  const EngineComparison none = compared(R"({"model_type":"mamba","hidden_size":8})", 0);
+  EXPECT_EQ(none.compared(), 0);
+  EXPECT_FALSE(none.agrees());
+  // an engine that refuses the model has nothing to compare, in any topic
+  constexpr std::string_view yarn =
+      R"({"model_type":"llama","head_dim":64,"num_hidden_layers":1,"max_position_embeddings":2048,
+          "rope_scaling":{"rope_type":"yarn","factor":2,"original_max_position_embeddings":1024}})";
+  const EngineComparison alone = compared(yarn, 1000, {"hf", "ctranslate2"});
+  EXPECT_TRUE(has(alone, "angle-precision"));
+  EXPECT_EQ(alone.compared(), 0);
+  EXPECT_FALSE(alone.agrees());
+  EXPECT_FALSE(answer(alone, "angle-precision", "ctranslate2").is_able);
+  const EngineComparison pair = compared(yarn, 1000, {"hf", "ctranslate2", "llama.cpp"});
+  EXPECT_GT(pair.compared(), 0);
+  EXPECT_TRUE(pair.agrees());
+}
+
+// mlx-lm 0.32.0, rope_utils.py
+TEST(Compare, Mlx) {
+  const EngineComparison longrope = compared(kPhi, 100, {"hf", "mlx"});
+  EXPECT_GT(answer(longrope, "longrope-switch", "mlx").angle, 0.1);  // the long list, for short sequences too
+  EXPECT_EQ(answer(compared(kPhi, 9000, {"hf", "mlx"}), "longrope-switch", "mlx").angle, 0);
+  constexpr std::string_view yarn =
+      R"({"model_type":"llama","head_dim":64,"num_hidden_layers":1,"max_position_embeddings":4096,
+          "rope_scaling":{"rope_type":"yarn","factor":4,"original_max_position_embeddings":1024,"mscale":0.5}})";
+  const double expected = 0.05 * std::log(4.0) + 1, usual = 0.1 * std::log(4.0) + 1;
+  EXPECT_NEAR(answer(compared(yarn, 64, {"hf", "mlx"}), "yarn-magnitude", "mlx").wave, usual - expected, 1e-9);
 }
 
 }  // namespace

@@ -71,9 +71,9 @@ TEST(Model, EveryGoldenConfigGivesItsSchemeInOldKeysAndNew) {
   }
 }
 
-TEST(Model, EveryFamilyIsWhatItIs) {
-  const Json cases = data("configs/families.json");
-  EXPECT_GE(cases.as<Json::Array>()->size(), 60u);
+void expect_families(const std::string& name, std::size_t at_least) {
+  const Json cases = data(name);
+  EXPECT_GE(cases.as<Json::Array>()->size(), at_least);
   for (const Json& one : *cases.as<Json::Array>()) {
     SCOPED_TRACE(text_of(one.find("name")));
     const Model model = read_model(dump_json(*one.find("config")));
@@ -89,6 +89,7 @@ TEST(Model, EveryFamilyIsWhatItIs) {
       } else {
         EXPECT_EQ(group.scheme_name, text_of(groups[i].find("scheme_name")));
       }
+      if (const Json* const causal = groups[i].find("causal")) EXPECT_EQ(group.is_causal, *causal->as<bool>());
       EXPECT_EQ(group.first_position, integer_of(groups[i].find("first_position")).value_or(0));
       const Json* const factor = groups[i].find("softmax_factor");
       EXPECT_NEAR(group.softmax_factor, factor == nullptr ? 1.0 : *factor->as<double>(), 1e-12);
@@ -99,6 +100,9 @@ TEST(Model, EveryFamilyIsWhatItIs) {
   }
 }
 
+TEST(Model, EveryFamilyIsWhatItIs) { expect_families("configs/families.json", 90); }
+TEST(Model, EveryOtherKindIsWhatItIs) { expect_families("configs/kinds.json", 150); }
+
 TEST(Model, SaysWhatItAssumed) {
   const Model model = read_model(R"({"model_type":"glm4","head_dim":128,"num_hidden_layers":1})");
   EXPECT_EQ(model.assumed,
@@ -106,6 +110,50 @@ TEST(Model, SaysWhatItAssumed) {
                                       "rope_theta = 10000 (the family's default; not given)",
                                       "partial_rotary_factor = 0.5 (the family's default; not given)"}));
   EXPECT_EQ(model.trained_length, 131072);
+}
+
+// An answer that no code was read for is an assumption, and every one is marked.
+TEST(Model, AnUnknownFamilyIsAssumedNeverSure) {
+  const Model plain = read_model(R"({"model_type":"frobnicator9000","hidden_size":64,"num_attention_heads":4,
+      "num_hidden_layers":3,"rope_theta":5000,"partial_rotary_factor":0.5})");
+  EXPECT_TRUE(plain.is_assumed);
+  ASSERT_EQ(plain.groups.size(), 1u);
+  EXPECT_EQ(plain.groups[0].scheme, Scheme(Rope{.dims = 8, .base = 5000}));
+  ASSERT_FALSE(plain.assumed.empty());
+  EXPECT_EQ(plain.assumed[0],
+            "model_type \"frobnicator9000\" is unknown: read as most families with rope are (layout, layers and "
+            "defaults)");
+  const Model near = read_model(R"({"model_type":"lama","head_dim":16,"num_hidden_layers":1,"rope_theta":1e4})");
+  EXPECT_NE(near.assumed.at(0).find("(like 'llama'?)"), std::string::npos);
+
+  const Model latent = read_model(R"({"model_type":"k3_dspark","num_hidden_layers":1,"qk_rope_head_dim":64,
+      "qk_nope_head_dim":128,"rope_theta":50000})");
+  const Rope& rope = std::get<Rope>(*latent.groups[0].scheme);
+  EXPECT_EQ((std::pair(rope.dims, rope.first_dim)), (std::pair<std::int64_t, std::int64_t>(64, -64)));
+  EXPECT_TRUE(latent.is_assumed);
+
+  const Model part = read_model(R"({"model_type":"strange_vl","text_config":{"model_type":"strange",
+      "head_dim":32,"num_hidden_layers":2,"rope_theta":1e6}})");
+  EXPECT_TRUE(part.is_assumed);
+  EXPECT_EQ(part.groups[0].scheme, Scheme(Rope{.dims = 32, .base = 1e6}));
+
+  EXPECT_FALSE(read_model(R"({"model_type":"llama","head_dim":8})").is_assumed);
+  EXPECT_TRUE(read_model(R"({"model_type":"ernie_layout"})").is_assumed);
+}
+
+TEST(Model, LayersWithoutPositionAreFromTheFamilysCode) {
+  const auto assumes = [](const char* config, const std::string& text) {
+    const Model model = read_model(config);
+    return std::count(model.assumed.begin(), model.assumed.end(), text) == 1;
+  };
+  const std::string tail = " (from the family's code; the file does not say so)";
+  EXPECT_TRUE(assumes(R"({"model_type":"afmoe"})", "no positional encoding in full_attention layers" + tail));
+  EXPECT_TRUE(
+      assumes(R"({"model_type":"recurrent_gemma"})", "no positional encoding in linear_attention layers" + tail));
+  EXPECT_TRUE(assumes(R"({"model_type":"zamba2"})", "no positional encoding in hybrid layers" + tail));
+  // a list of the file says it itself
+  EXPECT_FALSE(assumes(R"({"model_type":"smollm3","num_hidden_layers":2,"no_rope_layers":[1,0]})",
+                       "no positional encoding in any layer" + tail));
 }
 
 TEST(Model, WarnsOfKeys) {

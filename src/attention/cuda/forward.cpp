@@ -146,7 +146,7 @@ void forward(const AttentionJob& job, const AttentionInputs& inputs, const Atten
     q = rotated(call, inputs.q, q, *rotation);
     if (!options.keys_are_rotated) k = rotated(call, inputs.k, k, for_keys(*rotation));
   } else if (std::holds_alternative<Addition>(options.position)) {
-    raise("attention: an addition belongs to the embeddings, before q and k are made: use add()");
+    raise("attention: an addition belongs to the embeddings, before q and k are made: add it to them instead");
   }
 
   ForwardParams p{};
