@@ -89,7 +89,9 @@ void expect_families(const std::string& name, std::size_t at_least) {
       } else {
         EXPECT_EQ(group.scheme_name, text_of(groups[i].find("scheme_name")));
       }
-      if (const Json* const causal = groups[i].find("causal")) EXPECT_EQ(group.is_causal, *causal->as<bool>());
+      if (const Json* const causal = groups[i].find("causal")) {
+        EXPECT_EQ(group.is_causal, *causal->as<bool>());
+      }
       EXPECT_EQ(group.first_position, integer_of(groups[i].find("first_position")).value_or(0));
       const Json* const factor = groups[i].find("softmax_factor");
       EXPECT_NEAR(group.softmax_factor, factor == nullptr ? 1.0 : *factor->as<double>(), 1e-12);
