@@ -14,11 +14,10 @@ constexpr std::string_view kSpatial =
 
 constexpr auto kBiasRows = std::to_array<Family>({
     {.types = "bloom", .encoding = Encoding::kAlibi, .note = "positions count tokens and skip padding"},
-    {.types = "mpt", .when = "attn_config.alibi", .encoding = Encoding::kAlibi},
     {.types = "mpt",
-     .when = "!attn_config.alibi",
-     .encoding = Encoding::kNone,
-     .note = "transformers applies no position without alibi; the original code adds a table of max_seq_len rows"},
+     .encoding = Encoding::kAlibi,
+     .note = "transformers applies ALiBi with max_bias 8 whatever attn_config says; the original code reads "
+             "alibi_bias_max, and without alibi adds a table of max_seq_len rows"},
     {.types = "falcon",
      .when = "alibi",
      .encoding = Encoding::kAlibi,
