@@ -12,8 +12,17 @@ build_needs=(
   CLI/CLI.hpp=libcli11-dev fmt/core.h=libfmt-dev rapidjson/reader.h=rapidjson-dev
   zlib.h=zlib1g-dev libopenblas.so.0=libopenblas0 sqlite3.h=libsqlite3-dev zip.h=libzip-dev gnuplot=gnuplot-nox
 )
+# Debian's interpreter and its numpy, for the Python package; what a wheel is made with.
+python_needs=(
+  python3=python3 '/usr/include/python3*/Python.h=python3-dev' /usr/lib/python3/dist-packages/numpy=python3-numpy
+)
+wheel_needs=(
+  '/usr/lib/python3*/venv=python3-venv' /usr/lib/python3/dist-packages/setuptools=python3-setuptools
+  /usr/lib/python3/dist-packages/wheel=python3-wheel /usr/lib/python3/dist-packages/pip=python3-pip patchelf=patchelf
+)
 test_needs=(
   gtest/gtest.h=libgtest-dev mpfr.h=libmpfr-dev python3=python3
+  "${python_needs[@]}" mypy=mypy
   clang++-22=clang-22 clang++-14=clang-14 clang-format-14=clang-format-14 clang-tidy-14=clang-tidy-14
   '/usr/lib/llvm-14/lib/clang/*/include/sanitizer/asan_interface.h=libclang-rt-14-dev'
 )

@@ -215,6 +215,11 @@ POSENC_API int posenc_check(const char* scheme_json, const posenc_tensor* before
 POSENC_API int posenc_diagnose(const posenc_tensor* before, const posenc_tensor* after,
                                const posenc_positions* positions, char** json);
 
+/* The data of a figure, as `posenc plot --json` prints it. kind: "waves", "heatmap", "decay" …; request_json: {"schemes":
+   [{"scheme": "rope", …}], "zoom": [0, 512], "at": 37, "shift": 5, "features": [0, 2], "numerics": "exact", "length": 0,
+   "trained": 4096, "factor": 8.0, "lines": false}, every key with a default; NULL: all of them. */
+POSENC_API int posenc_figure(const char* kind, const char* request_json, char** json);
+
 #ifdef __cplusplus
 }
 #endif

@@ -26,6 +26,13 @@ Situation situation_of(const posenc_situation* situation) {
 }
 
 void prepare_into(const Scheme& scheme, const Situation& now, posenc_form** out) {
+  const TrainedTable table = trained_table_of(scheme);
+  if (now.weights.data != nullptr && table.axes.empty()) {
+    refuse(fmt::format("prepare: {} has no trained table, but weights are given", name_of(scheme)));
+  }
+  if (now.key_weights.data != nullptr && !table.has_key_weights) {
+    refuse(fmt::format("prepare: {} has no trained table for keys, but key_weights are given", name_of(scheme)));
+  }
   auto made = std::make_unique<posenc_form>();
   made->form = prepare(scheme, now);
   made->scheme = scheme;

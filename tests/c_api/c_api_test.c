@@ -306,12 +306,36 @@ static void test_models(void) {
   posenc_form_free(rope);
 }
 
+static void test_figures(void) {
+  char* json = NULL;
+  OK(posenc_figure("waves", NULL, &json));
+  CHECK(text_has(json, "\"kind\":\"waves\""));
+  OK(posenc_figure(
+      "waves",
+      "{\"schemes\": [{\"scheme\": \"sinusoidal\", \"width\": 8}], \"zoom\": [10, 30], \"features\": [0, 2]}",
+      &json));
+  CHECK(text_has(json, "\"panels\":"));
+  REFUSES(posenc_figure("abacus", NULL, &json), POSENC_INVALID, "abacus");
+  REFUSES(posenc_figure("waves", "{\"zoom\": [1]}", &json), POSENC_INVALID, "[from, to]");
+  REFUSES(posenc_figure("waves", "{\"zom\": [1, 2]}", &json), POSENC_INVALID, "zom");
+  REFUSES(posenc_figure("waves", "[]", &json), POSENC_INVALID, "object");
+}
+
 static void test_refusals(void) {
   posenc_form* form = NULL;
   REFUSES(posenc_prepare("{\"scheme\": \"rope\", \"dimms\": 8}", NULL, &form), POSENC_INVALID,
           "did you mean 'dims'?");
   CHECK(form == NULL);
   REFUSES(posenc_prepare(NULL, NULL, &form), POSENC_INVALID, "NULL");
+  float nobody[2] = {0, 0};
+  const posenc_tensor unwanted = tensor(nobody, kF32, 2, SHAPE(1, 2));
+  posenc_situation with_weights = POSENC_INIT(posenc_situation);
+  with_weights.weights = &unwanted;
+  REFUSES(posenc_prepare("{\"scheme\": \"rope\"}", &with_weights, &form), POSENC_INVALID,
+          "rope has no trained table");
+  with_weights.weights = NULL;
+  with_weights.key_weights = &unwanted;
+  REFUSES(posenc_prepare("{\"scheme\": \"rope\"}", &with_weights, &form), POSENC_INVALID, "for keys");
   posenc_situation now = POSENC_INIT(posenc_situation);
   now.numerics = "abacus";
   REFUSES(posenc_prepare("{\"scheme\": \"rope\"}", &now, &form), POSENC_INVALID, "abacus");
@@ -403,6 +427,7 @@ int main(void) {
   test_attention();
   test_positions();
   test_models();
+  test_figures();
   test_refusals();
   test_no_memory();
   test_threads();

@@ -1,0 +1,73 @@
+"""Every way a Transformer knows word order: exact, fast, explained.
+
+    rope = posenc.Rope(dims=128, base=5e5, scaling=posenc.Llama3Scaling(factor=8))
+    posenc.rotate(q, posenc.prepare(rope), first=4096)      # numpy, torch, cupy: any array, in place
+
+A scheme becomes a form (prepare), and verbs apply forms to arrays: tabulate, add, rotate, bias, attention. read_model
+says how a model encodes position, check and diagnose whether an implementation agrees, watch whether a running model
+does. posenc.torch has what learns, posenc.transformers what runs inside Hugging Face's models.
+"""
+
+from __future__ import annotations
+
+from . import _posenc
+from .apply import add, add_backward, bias, bias_backward, rerotate, rotate, rotate_backward, tabulate
+from .attention import Gradients, attention, attention_backward, new_logsumexp
+from .errors import Error
+from .forms import Form, prepare, prepare_table
+from .positions import grid_positions, packed_positions, positions_from_mask
+from .scheme import Scaling, Scheme, scheme
+from .settings import backend, backends, force_backend, set_threads, synchronize, threads, use
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from .models import (CheckResult, Comparison, Diagnosis, Layer, Model, check, compare_engines, diagnose, inspect,
+                         read_model)
+    from .plots import Plot, plot
+    from .schemes import *
+    from .watching import WatchReport, watch
+
+__version__: str = _posenc.version()
+
+# What more than the core needs is loaded when it is asked for, so that importing posenc takes milliseconds.
+_LATER = {
+    "models": ("CheckResult", "Comparison", "Diagnosis", "Layer", "Model", "check", "compare_engines", "diagnose",
+               "inspect", "read_model"),
+    "plots": ("Plot", "plot"),
+    "watching": ("WatchReport", "watch"),
+}
+
+
+if not TYPE_CHECKING:  # a checker of types would believe that every name exists
+
+    def __getattr__(name: str) -> Any:
+        from importlib import import_module
+
+        if name in ("torch", "transformers"):
+            return import_module(f"posenc.{name}")
+        if not name.startswith("_"):
+            home = next((module for module, names in _LATER.items() if name in names), "schemes")
+            module = import_module(f"posenc.{home}")
+            if hasattr(module, name) and name in module.__all__:
+                value = getattr(module, name)
+                globals()[name] = value
+                return value
+        raise AttributeError(f"module 'posenc' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
+__all__ = ["Error", "Form", "Gradients", "Scaling", "Scheme", "add", "add_backward", "attention", "attention_backward",
+           "backend", "backends", "bias", "bias_backward", "force_backend", "grid_positions", "new_logsumexp",
+           "packed_positions", "positions_from_mask", "prepare", "prepare_table", "rerotate", "rotate", "rotate_backward",
+           "scheme", "set_threads", "synchronize", "tabulate", "threads", "use",
+           *(name for names in _LATER.values() for name in names),
+           # the schemes and scalings, which posenc.schemes has
+           "NoScaling", "LinearScaling", "NtkScaling", "NtkFixedScaling", "DynamicScaling", "AlphaScaling",
+           "YarnScaling", "LongropeScaling", "Llama3Scaling", "ProportionalScaling", "XposScaling",
+           "NoPosition", "Sinusoidal", "Learned", "Rope", "Alibi", "T5", "Kerple", "Fire", "Sandwich", "Shaw",
+           "Deberta", "Swin", "Steps", "Shift"]

@@ -1,0 +1,146 @@
+"""The verbs: tables, additions, rotations and biases, in place on the caller's arrays."""
+
+from __future__ import annotations
+
+from . import _posenc
+from .arrays import empty, flags_of, ids_of, shape_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from .arrays import Array, DType, Ids, Order
+    from .forms import Form
+
+
+def rotate(x: Any, form: Form, *, first: int = 0, ids: Ids | None = None, order: Order = "bhsd", out: Any = None,
+           dtype: DType | None = None) -> Any:
+    """Rotates the pairs of x by the angles of its positions, in place unless `out` is given; returns what was written.
+
+    x: [batch, heads, sequence, features], or without the first axes; or (q, k), rotated in one pass.
+    first, ids: positions first, first + 1, …, or one id for each token: [sequence], [batch, sequence], and with as
+      many coordinates as form.axes before that.
+    order: the axes of x as they are in memory; "bshd" is what torch's projections give.
+    dtype: "bf16" where x is a numpy array of uint16 that holds bfloat16.
+    Error: f32, at most 2 ulp of the larger product. The same bytes on every machine.
+    Range: positions 0 ≤ p < 2^53, or rows of the form's table.
+    Throws: Error for a shape, type, position or form that does not fit; x is not touched then.
+    """
+    where = first if ids is None else ids_of(ids)
+    if type(x) is tuple:
+        q, k = x
+        out_q, out_k = x if out is None else out
+        _posenc.rotate(form._handle, out_q, q, out_k, k, where, form._axes, order, 0 if dtype is None else flags_of(dtype))
+        return out_q, out_k
+    if out is None:
+        out = x
+    _posenc.rotate(form._handle, out, x, None, None, where, form._axes, order, 0 if dtype is None else flags_of(dtype))
+    return out
+
+
+def rotate_backward(d_out: Any, form: Form, *, first: int = 0, ids: Ids | None = None, order: Order = "bhsd") -> Any:
+    """The gradient of rotate, in place: rotates d_out (or a pair of them) back, keeping the magnitude.
+
+    Range, Throws: as rotate.
+    """
+    q, k = d_out if type(d_out) is tuple else (d_out, None)
+    _posenc.rotate_backward(form._handle, q, k, first if ids is None else ids_of(ids), form._axes, order)
+    return d_out
+
+
+def rerotate(x: Any, before: Form, after: Form, *, first: int = 0, ids: Ids | None = None, order: Order = "bhsd") -> Any:
+    """Rotates keys of a cache, which `before` rotated, to what `after` would have made of them; in place.
+
+    Error: with exact angles one rotation by their difference.
+    Throws: Error where the two do not rotate the same features.
+    """
+    _posenc.rerotate(before._handle, after._handle, x, first if ids is None else ids_of(ids), before._axes, order)
+    return x
+
+
+def add(x: Any, form: Form, *, first: int = 0, ids: Ids | None = None, out: Any = None, dtype: DType | None = None) -> Any:
+    """x += the vector of its position, in place unless `out` is given; returns what was written.
+
+    x: [..., sequence, width].
+    Error: waves are correctly rounded to f32, f16 and bf16; the sum is rounded once.
+    Range: positions 0 ≤ p < 2^53; for a learned table, its rows.
+    Throws: Error for a shape, type, position or form that does not fit; x is not touched then.
+    """
+    if out is None:
+        out = x
+    _posenc.add(form._handle, out, x, first if ids is None else ids_of(ids), form._axes, 0 if dtype is None else flags_of(dtype))
+    return out
+
+
+def add_backward(d_table: Any, d_out: Array, *, first: int = 0, ids: Ids | None = None, offset: int = 0) -> Any:
+    """The gradient of a learned table: d_table[p + offset] += Σ d_out[token at p]; in place.
+
+    Error: each row's sum is made in double in the order of the tokens and rounded once.
+    Throws: Error for a position that is no row of the table.
+    """
+    _posenc.add_backward(d_table, d_out, first if ids is None else ids_of(ids), 1, offset)
+    return d_table
+
+
+def tabulate(form: Form, *, first: int = 0, count: int | None = None, ids: Ids | None = None, dtype: DType = "f32",
+             like: Any = None, out: Any = None) -> Any:
+    """The table of an addition, [positions, width]; of a rotation (cosines, sines), each [positions, pairs].
+
+    first, count: positions first … first + count − 1; or ids, one for each row (with form.axes coordinates each).
+    like: an array whose library and device the result has; None: numpy. "bf16" in numpy is uint16.
+    out: where to write instead: an array, or (cosines, sines).
+    Error: correctly rounded to f32, f16 and bf16; within 0.501 ulp in f64. The same bytes on every machine.
+    Throws: Error for a form that is neither, a type or a position that does not fit.
+    """
+    where = first if ids is None else ids_of(ids)
+    is_rotation = form.kind == "rotation"
+    if out is None:
+        if ids is not None:
+            shape = shape_of(where)
+            lead = shape if form.axes == 1 else (shape[1:] if len(shape) > 1 else (shape[0] // form.axes,))
+        elif count is not None:
+            lead = (count,)
+        else:
+            raise TypeError("tabulate: count, ids or out is needed")
+        columns = (form.pairs if is_rotation else form.width) or 0
+        one = empty((*lead, columns), dtype, like)
+        out = (one, empty((*lead, columns), dtype, like)) if is_rotation else one
+    cosines, sines = out if is_rotation else (out, None)
+    _posenc.tabulate(form._handle, cosines, sines, where, form._axes, flags_of(dtype))
+    return out
+
+
+def bias(form: Form, queries: Any, keys: Any, *, dtype: DType = "f32", like: Any = None, out: Any = None) -> Any:
+    """What the form adds to every attention score: [heads, queries, keys].
+
+    queries, keys: how many there are (positions 0, 1, 2 …), or the position of each.
+    Error: computed in double and rounded once. The same bytes on every backend.
+    Throws: Error for a form that is no bias, and for vectors by distance, which need q and k.
+    """
+    of_queries, many_queries = _counted(queries, form)
+    of_keys, many_keys = _counted(keys, form)
+    if out is None:
+        out = empty((form.heads or 0, many_queries, many_keys), dtype, like)
+    _posenc.bias(form._handle, out, of_queries, of_keys, form._axes, flags_of(dtype))
+    return out
+
+
+def bias_backward(d_parameters: Any, d_out: Array, form: Form, queries: Any, keys: Any) -> Any:
+    """The gradient of the form's parameters: d_parameters += its share of d_out, which is as `out` of bias.
+
+    d_parameters: [heads] for slopes, [rows, heads] for a table, [n] for a learned map.
+    """
+    _posenc.bias_backward(form._handle, d_parameters, d_out, _counted(queries, form)[0], _counted(keys, form)[0], form._axes)
+    return d_parameters
+
+
+def _counted(where: Any, form: Form) -> tuple[Any, int]:
+    """Positions as the extension takes them, and how many there are."""
+    if isinstance(where, int):
+        return 0, where
+    ids = ids_of(where)
+    shape = shape_of(ids)
+    return ids, shape[-1] if len(shape) > 1 else shape[0] // form.axes
+
+
+__all__ = ["add", "add_backward", "bias", "bias_backward", "rerotate", "rotate", "rotate_backward", "tabulate"]

@@ -1,0 +1,95 @@
+"""Attention in which position enters as the keys and queries are loaded."""
+
+from __future__ import annotations
+
+from collections import namedtuple
+
+from . import _posenc
+from .arrays import empty_like, f32_like, flags_of, ids_of, shape_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from .arrays import Array, DType, Ids, Order
+    from .forms import Form
+
+Gradients = namedtuple("Gradients", ["q", "k", "v", "parameters"])
+Gradients.__doc__ = "What attention_backward returns; None where it was not wanted."
+
+
+def _positions(where: Any) -> Any:
+    return where if where is None or isinstance(where, int) else ids_of(where)
+
+
+def _options(form: Form | None, causal: bool, window: int, scale: float | None, query_positions: Any, key_positions: Any,
+             keys_are_rotated: bool, query_lengths: Any, key_lengths: Any, packed: Any, packed_keys: Any,
+             key_mask: Any) -> tuple[Any, ...]:
+    return (None if form is None else form._handle, causal, window, scale, _positions(query_positions),
+            _positions(key_positions), keys_are_rotated, ids_of(query_lengths), ids_of(key_lengths), ids_of(packed),
+            ids_of(packed_keys), ids_of(key_mask), 1 if form is None else form._axes)
+
+
+def attention(q: Array, k: Array, v: Array, form: Form | None = None, *, causal: bool = False, window: int = 0,
+              scale: float | None = None, query_positions: Ids | int | None = None,
+              key_positions: Ids | int | None = None, keys_are_rotated: bool = False, query_lengths: Ids | None = None,
+              key_lengths: Ids | None = None, packed: Ids | None = None, packed_keys: Ids | None = None,
+              key_mask: Ids | None = None, order: Order = "bhsd", out: Any = None, logsumexp: Any = None,
+              weights: Any = None, dtype: DType | None = None) -> Any:
+    """softmax(scale · q·kᵀ + bias) · v over the keys that each query may look at; returns `out`.
+
+    q: [batch, heads, queries, features], k, v: [batch, key heads, keys, features], or without the first axes; `order`
+      names their axes as they are in memory. heads is a multiple of key heads.
+    form: a rotation (q and k are rotated as they are loaded) or a bias; None: no position.
+    causal: no query looks at keys after its own. The queries are the last tokens of the keys.
+    window: n: only at keys less than n away; 0: at all.
+    scale: of q·k; None: 1/√features (T5 wants 1).
+    query_positions, key_positions: an int (the first of consecutive ones), or ids; None: 0, 1, 2 …
+    keys_are_rotated: the cache holds keys that were rotated when they came.
+    query_lengths, key_lengths: [batch], sequences that end earlier. packed, packed_keys: lengths of sequences one after
+      another. key_mask: [batch, keys], 0 is padding.
+    logsumexp, weights: written too where they are given: [batch, heads, queries], [batch, heads, queries, keys].
+    Error: f32, at most 2e-6 · Σ weight · |v| while |scale · q·k| and the bias stay below 16.
+    Throws: Error for a shape, type, length, position or form that does not fit; out is not touched then.
+    """
+    if out is None:
+        out = empty_like(q, (*shape_of(q)[:-1], shape_of(v)[-1]))
+    options = _options(form, causal, window, scale, query_positions, key_positions, keys_are_rotated, query_lengths,
+                       key_lengths, packed, packed_keys, key_mask)
+    _posenc.attention(out, q, k, v, options, order, logsumexp, weights, 0 if dtype is None else flags_of(dtype))
+    return out
+
+
+def attention_backward(d_out: Array, q: Array, k: Array, v: Array, form: Form | None = None, *, out: Array | None = None,
+                       logsumexp: Array | None = None, wanted: tuple[str, ...] = ("q", "k", "v"),
+                       d_parameters: Any = None, causal: bool = False, window: int = 0, scale: float | None = None,
+                       query_positions: Ids | int | None = None, key_positions: Ids | int | None = None,
+                       keys_are_rotated: bool = False, query_lengths: Ids | None = None, key_lengths: Ids | None = None,
+                       packed: Ids | None = None, packed_keys: Ids | None = None, key_mask: Ids | None = None,
+                       order: Order = "bhsd") -> Gradients:
+    """The gradients of attention from that of its output; options as attention was given them.
+
+    out, logsumexp: what attention gave; None: computed again.
+    wanted: which of "q", "k", "v" are made. d_parameters: added to, where the form is a bias that learns, in the shape
+      of bias_backward.
+    Throws: as attention, and for a gradient that the position does not have.
+    """
+    unknown = set(wanted) - {"q", "k", "v"}
+    if unknown:
+        raise ValueError(f"attention_backward: wanted names {sorted(unknown)[0]!r}; choose from: q, k, v")
+    made = tuple(empty_like(x) if name in wanted else None for name, x in (("q", q), ("k", k), ("v", v)))
+    options = _options(form, causal, window, scale, query_positions, key_positions, keys_are_rotated, query_lengths,
+                       key_lengths, packed, packed_keys, key_mask)
+    _posenc.attention_backward(d_out, q, k, v, out, logsumexp, options, order, (*made, d_parameters))
+    return Gradients(made[0], made[1], made[2], d_parameters)
+
+
+def new_logsumexp(q: Array, order: Order = "bhsd") -> Any:
+    """An array for attention's logsumexp: [batch, heads, queries], f32, or f64 where q is."""
+    shape = shape_of(q)[:-1]
+    if order in ("bshd", "shd", "thd"):
+        shape = (*shape[:-2], shape[-1], shape[-2])
+    return f32_like(q, shape)
+
+
+__all__ = ["Gradients", "attention", "attention_backward", "new_logsumexp"]

@@ -1,0 +1,331 @@
+"""How a model encodes position, from its own files, and whether tensors agree with it."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Mapping, Sequence, Union
+
+from . import _posenc
+from .arrays import flags_of, ids_of, library_of, shape_of
+from .forms import Form, prepare
+from .html import grid, table
+from .scheme import Scheme, scheme as scheme_from
+from .schemes import Rope
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from .arrays import Array, DType, Ids, Order
+    from .forms import Numerics
+
+ModelSource = Union[str, "os.PathLike[str]", bytes, Mapping[str, Any]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Layer:
+    """What one layer of a model does with position."""
+
+    index: int | None
+    layer_type: str | None
+    scheme: Scheme
+    scale: float | None  #: of scores; None: 1/√features
+    window: int | None
+    causal: bool | None
+    first_position: int
+    softmax_factor: float
+    #: what attention() of this version cannot do, and the layer needs: "softcap", "sinks" …
+    beyond: tuple[str, ...]
+
+    def prepare(self, *, length: int = 0, numerics: Numerics = "exact", weights: Array | None = None) -> Form:
+        """The form of this layer's scheme."""
+        return prepare(self.scheme, length=length, numerics=numerics, weights=weights)
+
+
+@dataclass(frozen=True)
+class Model:
+    """How a model encodes position. `data` is what `posenc inspect --json` prints."""
+
+    data: Mapping[str, Any] = field(repr=False)
+    config: bytes = field(repr=False, compare=False)
+
+    @property
+    def model_type(self) -> str:
+        return str(self.data["model_type"])
+
+    @property
+    def groups(self) -> Sequence[Mapping[str, Any]]:
+        """Layers that treat position in the same way, as the JSON has them."""
+        return list(self.data["layers"])
+
+    @property
+    def trained_length(self) -> int | None:
+        found: int | None = self.data["trained_length"]
+        return found
+
+    @property
+    def usable_length(self) -> int | None:
+        found: int | None = self.data["usable_length"]
+        return found
+
+    @property
+    def warnings(self) -> Sequence[str]:
+        return list(self.data["warnings"])
+
+    @property
+    def assumed(self) -> Sequence[str]:
+        return list(self.data["assumed"])
+
+    @property
+    def notes(self) -> Sequence[str]:
+        return list(self.data["notes"])
+
+    def group_of(self, index: int) -> Mapping[str, Any]:
+        """The group of a layer. Throws: Error where the file does not say which layers differ, or has no such layer."""
+        groups = self.groups
+        for group in groups:
+            if group["layers"] is not None and index in _layers(group["layers"]):
+                return group
+        if len(groups) == 1 and groups[0]["layers"] is None:
+            return groups[0]
+        known = ", ".join(str(group["layers"] or group["layer_type"]) for group in groups)
+        raise _posenc.Error(f"layer: {self.model_type} has no layer {index} (it has {known})")
+
+    def layer(self, index: int = 0) -> Layer:
+        """What layer `index` does with position, ready for prepare() and attention()."""
+        group = self.group_of(index)
+        found = dict(group["scheme"])
+        if found.get("available", True) is False:
+            raise NotImplementedError(f"layer: {self.model_type} uses {found['scheme']}: {group.get('formula', '')}")
+        found.pop("magnitude", None)
+        beyond = [name for name in ("chunk", "softcap", "temperature") if group.get(name) is not None]
+        beyond += ["sinks"] if group.get("sinks") else []
+        scale = 1.0 if group["unscaled"] else group["scale"]
+        return Layer(index=index, layer_type=group["layer_type"], scheme=scheme_from(json.dumps(found)), scale=scale,
+                     window=group["window"], causal=group["causal"], first_position=group["first_position"],
+                     softmax_factor=group["softmax_factor"], beyond=tuple(beyond))
+
+    def __repr__(self) -> str:
+        lines = [f"{self.model_type}, {self.trained_length or 'unknown'} positions"]
+        lines += [f"  layers {group['layers'] or 'all'}: {_group_text(group)}" for group in self.groups]
+        lines += [f"  warning: {text}" for text in self.warnings]
+        return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        rows = [(group["layers"] or "all", group["layer_type"] or "", _group_text(group)) for group in self.groups]
+        return grid(f"{self.model_type}, {self.trained_length or 'unknown'} positions", ("layers", "type", "position"), rows)
+
+
+def _group_text(group: Mapping[str, Any]) -> str:
+    parts = [f"{key} {value}" for key, value in group["scheme"].items()
+             if key not in ("scheme", "scaling", "sections", "section_order", "available")]
+    text = f"{group['scheme']['scheme']} ({', '.join(parts)})" if parts else str(group["scheme"]["scheme"])
+    if (scaling := group["scheme"].get("scaling")) and scaling["type"] != "none":
+        text += f", {scaling['type']} scaling"
+    for name in ("window", "chunk", "scale", "softcap"):
+        if group.get(name) is not None:
+            text += f", {name} {group[name]}"
+    return text
+
+
+def _layers(ranges: str) -> set[int]:
+    """"0-2,4" → {0, 1, 2, 4}."""
+    found: set[int] = set()
+    for part in ranges.split(","):
+        first, _, last = part.partition("-")
+        found.update(range(int(first), int(last or first) + 1))
+    return found
+
+
+def _bytes_of(source: ModelSource) -> bytes:
+    if isinstance(source, bytes):
+        return source
+    if isinstance(source, Mapping):
+        return json.dumps(source).encode()
+    if isinstance(source, str) and source.lstrip().startswith("{"):
+        return source.encode()
+    if not isinstance(source, (str, os.PathLike)):
+        if hasattr(source, "to_dict"):  # a transformers config
+            return json.dumps(source.to_dict(), default=str).encode()
+        raise TypeError(f"read_model: a path, JSON text, bytes or a config is needed, not {type(source).__name__}")
+    path = Path(source)
+    return (path / "config.json" if path.is_dir() else path).read_bytes()
+
+
+def read_model(source: ModelSource) -> Model:
+    """Reads how a model encodes position.
+
+    source: the path of a config.json, of a folder that holds one, or of a .gguf file; JSON text; a dict; the config of
+      a transformers model.
+    Throws: Error that names key, value and rule; an unknown model_type is an error, never a guess.
+    """
+    if isinstance(source, Model):
+        return source
+    config = _bytes_of(source)
+    return Model(json.loads(_posenc.read_model(config)), config)
+
+
+inspect = read_model
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """A result whose fields are those of the program's --json; also attributes: result.agrees, result.verdict …"""
+
+    data: Mapping[str, Any] = field(repr=False)
+
+    def __getattr__(self, name: str) -> Any:
+        try:
+            return self.__dict__["data"][name]
+        except KeyError:
+            raise AttributeError(name) from None
+
+    def __getstate__(self) -> Any:
+        return {"data": dict(self.data)}
+
+    def __setstate__(self, state: Any) -> None:
+        self.__dict__.update(state)
+
+
+class CheckResult(Verdict):
+    """Whether a tensor is what a scheme makes of another: agrees, verdict, max_abs_error, first_difference, advice …"""
+
+    def __bool__(self) -> bool:
+        return bool(self.data["agrees"])
+
+    def __repr__(self) -> str:
+        data = self.data
+        text = f"{data['verdict']}: largest difference {data['max_abs_error']:.3g}"
+        if data["verdict"] == "inconclusive":
+            return f"inconclusive: the scheme changes these values by less than the tolerance {data['tolerance']:.3g}"
+        if data["numerics"] != "exact":
+            text += f", with {data['numerics']} angles"
+        if (first := data["first_difference"]) is None:
+            return text
+        text += f"; at {first['index']} expected {first['expected']:.7g}, got {first['got']:.7g}"
+        return "\n".join([text, f"  what was applied: {_diagnosis_text(data['diagnosis'])}",
+                          *(f"  - {line}" for line in data["advice"])])
+
+    def _repr_html_(self) -> str:
+        first = self.data["first_difference"]
+        rows = [("verdict", self.data["verdict"]), ("largest difference", f"{self.data['max_abs_error']:.3g}")]
+        if first is not None:
+            rows += [("first difference", f"{first['index']}: expected {first['expected']:.7g}, got {first['got']:.7g}"),
+                     ("what was applied", _diagnosis_text(self.data["diagnosis"]))]
+        return table("check", rows + [("what to change", line) for line in self.data["advice"]])
+
+
+class Diagnosis(Verdict):
+    """Which convention made one tensor from another: verdict, best, others, remarks."""
+
+    def __repr__(self) -> str:
+        return "\n".join([_diagnosis_text(self.data), *(f"  - {line}" for line in self.data["remarks"])])
+
+    def _repr_html_(self) -> str:
+        best = self.data["best"] or {}
+        rows = [("verdict", self.data["verdict"]), *((key, value) for key, value in best.items() if key != "positions")]
+        return table("diagnosis", rows + [("remark", line) for line in self.data["remarks"]])
+
+
+def _diagnosis_text(data: Mapping[str, Any]) -> str:
+    best = data["best"]
+    if best is None:
+        return str(data["verdict"])
+    shown = [f"{key} {best[key]}" for key in ("layout", "dims", "base", "spacing", "heads", "buckets") if key in best]
+    if "scaling" in best and best["scaling"]["type"] != "none":
+        shown.append(f"{best['scaling']['type']} scaling")
+    for key, usual in (("sign", 1), ("first_dim", 0), ("magnitude", 1), ("first_position", 0), ("position_factor", 1)):
+        value = best.get(key, usual)
+        if abs(value - usual) > 1e-6:
+            shown.append(f"{key} {value:.6g}")
+    shown += [key for key in ("swapped", "reversed", "along_heads") if best[key]]
+    return f"{data['verdict']}: {best['scheme']} ({', '.join(shown)})"
+
+
+def _on_host(x: Any) -> Any:
+    """A detached tensor in host memory; arrays that are there stay as they are."""
+    library = library_of(x)
+    if library == "torch":
+        return x.detach().cpu()
+    return x.get() if library == "cupy" else x
+
+
+def check(before: Array, after: Array, scheme: Scheme | str | None = None, *, model: ModelSource | Model | None = None,
+          layer: int = 0, first: int | None = None, ids: Ids | None = None, keys: Ids | None = None, causal: bool = False,
+          weights: Array | None = None, tolerance: float = 0.0, order: Order = "bhsd",
+          dtype: DType | None = None) -> CheckResult:
+    """Whether `after` is what a scheme makes of `before`, element by element; if not, what was applied instead.
+
+    before, after: vectors [..., sequence, features] before and after a rotation or an addition; or scores
+      [..., heads, queries, keys] before and after a bias. Tensors on a GPU are copied to the host.
+    scheme, or model with layer: what is expected. The float32 angles of Hugging Face and ggml count as right.
+    first, ids: positions of the tokens (of the queries, for a bias); keys: those of the keys.
+    tolerance: relative to the norm of a pair or an element; 0: by type (f32 2e-6).
+    Throws: Error for shapes, types, positions and schemes that do not fit.
+    """
+    if (scheme is None) == (model is None):
+        raise TypeError("check: pass a scheme, or model= with layer=")
+    if model is not None:
+        found = read_model(model).layer(layer) if not isinstance(model, Model) else model.layer(layer)
+        scheme = found.scheme
+        first = found.first_position if first is None else first
+    assert scheme is not None
+    if not isinstance(scheme, Scheme):
+        scheme = scheme_from(scheme)
+    axes = len(scheme.sections) if isinstance(scheme, Rope) and scheme.sections else getattr(scheme, "axes", 1)
+    if not isinstance(axes, int):
+        axes = len(axes)
+    where = (first or 0) if ids is None else ids_of(ids)
+    shape = shape_of(before)
+    text = _posenc.check(scheme.to_json(), _on_host(before), _on_host(after), where, ids_of(keys), axes, causal,
+                         tolerance, None if weights is None else _on_host(weights), 0 if dtype is None else flags_of(dtype),
+                         order if order != "bhsd" or len(shape) <= 4 else "bhsd")
+    result = json.loads(text)
+    if result["first_difference"] is not None and order in ("bshd", "shd", "thd"):
+        index = result["first_difference"]["index"]  # in the caller's own order
+        index[-3], index[-2] = index[-2], index[-3]
+    return CheckResult(result)
+
+
+def diagnose(before: Array, after: Array, *, ids: Ids | None = None, axes: int = 1, order: Order = "bhsd",
+             dtype: DType | None = None) -> Diagnosis:
+    """Finds the convention, or the bug, that made `after` from `before`: shapes as in check.
+
+    ids: the position of each token where it is known; else consecutive, from a position to be found.
+    Throws: Error for shapes that differ, integers, and positions that do not fit.
+    """
+    text = _posenc.diagnose(_on_host(before), _on_host(after), ids_of(ids), axes, 0 if dtype is None else flags_of(dtype), order)
+    return Diagnosis(json.loads(text))
+
+
+class Comparison(Verdict):
+    """Where engines would compute different things for a model: agrees, length, topics."""
+
+    def __bool__(self) -> bool:
+        return bool(self.data["agrees"])
+
+    def __repr__(self) -> str:
+        lines = [f"{'engines agree' if self.data['agrees'] else 'engines differ'}, {self.data['length']} tokens"]
+        for topic in self.data["topics"]:
+            lines.append(f"  {topic['topic']}: {'differ' if topic['differs'] else 'agree'}")
+            lines += [f"    {one['engine']}: {one['what']}" for one in topic["engines"]]
+        return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        rows = [(topic["topic"], one["engine"], one["what"], "differs" if one["differs"] else "") for topic in
+                self.data["topics"] for one in topic["engines"]]
+        return grid(f"engines at {self.data['length']} tokens", ("topic", "engine", "what it does", ""), rows)
+
+
+def compare_engines(model: ModelSource | Model, *, length: int = 0, engines: Sequence[str] = ()) -> Comparison:
+    """Where engines (hf, vllm, llama.cpp …) compute different things for a model, and how different.
+
+    length: tokens in the sequence; 0: all that the model can use. engines: the first is the one to measure against.
+    """
+    config = model.config if isinstance(model, Model) else _bytes_of(model)
+    return Comparison(json.loads(_posenc.compare_engines(config, ",".join(engines) or None, length)))
+
+
+__all__ = ["CheckResult", "Comparison", "Diagnosis", "Layer", "Model", "check", "compare_engines", "diagnose", "inspect",
+           "read_model"]

@@ -1,0 +1,63 @@
+"""How the process computes: threads and backends."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+
+from . import _posenc
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Iterator
+
+
+def threads() -> int:
+    """How many threads a call uses: set_threads, else the environment's POSENC_THREADS, else all cores."""
+    return int(_posenc.threads())
+
+
+def set_threads(count: int) -> None:
+    """Sets it for the whole process; 0 takes it back. Results never depend on it."""
+    _posenc.set_threads(count)
+
+
+def backend() -> str:
+    """The backend in use for arrays on the host: "cpu", "reference" …"""
+    return str(_posenc.backend())
+
+
+def backends() -> dict[str, str]:
+    """Every backend, and why it cannot run here ("": it can)."""
+    import json
+
+    return {entry["backend"]: entry["why_absent"] for entry in json.loads(_posenc.backends())}
+
+
+def force_backend(name: str) -> None:
+    """Uses this backend from now on, in the whole process; "" takes that back."""
+    _posenc.force_backend(name)
+
+
+@contextmanager
+def use(*, threads: int | None = None, backend: str | None = None) -> Iterator[None]:
+    """with posenc.use(threads=1, backend="reference"): … Both settings hold for the whole process meanwhile."""
+    before = _posenc.threads(), _posenc.backend()
+    try:
+        if threads is not None:
+            _posenc.set_threads(threads)
+        if backend is not None:
+            _posenc.force_backend(backend)
+        yield
+    finally:
+        if threads is not None:
+            _posenc.set_threads(before[0])
+        if backend is not None:
+            _posenc.force_backend(before[1])
+
+
+def synchronize(stream: int = 0) -> None:
+    """Waits for the work on a GPU's stream. Throws: Error for what only the GPU could find out."""
+    _posenc.synchronize(stream)
+
+
+__all__ = ["backend", "backends", "force_backend", "set_threads", "synchronize", "threads", "use"]

@@ -1,0 +1,140 @@
+"""posenc inside models of Hugging Face's transformers: exact rotary embeddings, and attention.
+
+Read in transformers 5.16: models/llama, gemma2, gemma3, gpt_oss, mistral, t5 (modeling_*.py) and masking_utils.py.
+"""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any, Literal
+
+import torch
+
+from . import torch as posenc_torch
+
+NAME = "posenc"
+
+
+def use(model: Any, *, attention: bool = True, rotary: Literal["exact", "hf-f32"] | None = "exact") -> Any:
+    """Makes a transformers model compute with posenc; returns the model.
+
+    rotary: "exact" replaces every rotary embedding by one with correctly rounded cosines and sines, "hf-f32" by one with
+      the float32 angles that transformers itself takes; None: they stay.
+    attention: registers posenc's attention and its masks, and switches the model to it.
+    Raises NotImplementedError for what posenc cannot do there (softcap, sinks, masks that are neither causal, windows nor
+    padding, static caches), when it is met: nothing is dropped in silence.
+    """
+    if rotary is not None:
+        replaced = _replace_rotary(model, rotary)
+        if not replaced and not attention:
+            raise NotImplementedError(f"use: {type(model).__name__} has no rotary embedding")
+    if attention:
+        _register()
+        if hasattr(model, "set_attn_implementation"):
+            model.set_attn_implementation(NAME)
+        else:
+            model.config._attn_implementation = NAME
+    return model
+
+
+# --- rotary embeddings --------------------------------------------------------------------------------------------------
+
+
+def _replace_rotary(model: Any, numerics: str) -> int:
+    found = [(parent, name, child) for parent in model.modules() for name, child in parent.named_children()
+             if name.startswith("rotary_emb") and any("inv_freq" in buffer for buffer, _ in child.named_buffers(recurse=False))]
+    made = [(parent, name, _same_outputs(child, numerics)) for parent, name, child in found]  # all of them, or none
+    for parent, name, module in made:
+        setattr(parent, name, module)
+    return len(made)
+
+
+def _same_outputs(theirs: Any, numerics: str) -> Any:
+    """A module that gives what theirs gives, to float32's angles; else an error that says why not."""
+    kinds = list(getattr(theirs, "layer_types", None) or [None])
+    takes_type = "layer_type" in inspect.signature(theirs.forward).parameters
+    device = next(theirs.buffers()).device
+    x = torch.zeros(1, device=device)
+    ids = torch.arange(8, device=device)[None]
+    refused = ""
+    for repeat in ("halves", "interleaved", "none"):
+        ours = posenc_torch.RotaryEmbedding(theirs.config, numerics=numerics, repeat=repeat)
+        matches = True
+        for kind in kinds if takes_type else [None]:
+            options = {"layer_type": kind} if takes_type else {}
+            wanted = theirs(x, ids, **options)
+            if not isinstance(wanted, tuple) or len(wanted) != 2:
+                raise NotImplementedError(f"use: {type(theirs).__name__} gives no pair of cosines and sines")
+            made = ours(x, ids, **options)
+            for one, other in zip(made, wanted):
+                if one.shape != other.shape or not torch.allclose(one, other.to(one.dtype), atol=1e-4):
+                    matches = False
+                    refused = f"gives {list(other.shape)}, and posenc {list(one.shape)}" if one.shape != other.shape else "gives other numbers"
+        if matches:
+            return ours
+    raise NotImplementedError(f"use: {type(theirs).__name__} {refused} for positions 0 to 7; its rotary embedding stays as it is "
+                              "with rotary=None")
+
+
+# --- attention ----------------------------------------------------------------------------------------------------------
+
+
+def _register() -> None:
+    """Attention and mask together: without the mask function, transformers would pass none, and padding would be seen."""
+    from transformers import AttentionInterface
+    from transformers.masking_utils import AttentionMaskInterface
+
+    AttentionInterface.register(NAME, attention_forward)
+    AttentionMaskInterface.register(NAME, padding_mask)
+
+
+def _pattern(function: Any) -> dict[str, int]:
+    """What a mask function of transformers lets through: {"causal": 1, "window": n}, or an error where it is another."""
+    from transformers import masking_utils as masks
+
+    if function is masks.causal_mask_function:
+        return {"causal": 1}
+    if function is masks.bidirectional_mask_function:
+        return {}
+    cells = [cell.cell_contents for cell in function.__closure__ or ()]
+    if function.__code__ is masks.and_masks(masks.causal_mask_function).__code__:
+        found: dict[str, int] = {}
+        for part in next(cell for cell in cells if isinstance(cell, tuple)):
+            found.update(_pattern(part))
+        return found
+    if function.__code__ is masks.sliding_window_overlay(1).__code__:
+        return {"window": int(next(cell for cell in cells if isinstance(cell, int)))}
+    raise NotImplementedError(f"posenc: the mask {function.__qualname__} is neither causal, a window nor padding")
+
+
+def padding_mask(batch_size: int, q_length: int, kv_length: int, q_offset: int = 0, kv_offset: int = 0, mask_function: Any = None,
+                 attention_mask: Any = None, **options: Any) -> Any:
+    """The mask that attention_forward takes: which keys are tokens, [batch, keys]; None: all are."""
+    if mask_function is not None:
+        _pattern(mask_function)
+    if int(q_offset) + q_length != kv_length + int(kv_offset):
+        raise NotImplementedError("posenc: a static cache, in which the queries are not the last of the keys")
+    if attention_mask is None:
+        return None
+    mask = attention_mask[:, -kv_length:] if attention_mask.shape[-1] > kv_length else attention_mask
+    return None if bool(mask.all()) else mask.to(torch.bool)
+
+
+def attention_forward(module: Any, query: Any, key: Any, value: Any, attention_mask: Any, scaling: float | None = None,
+                      dropout: float = 0.0, sliding_window: int | None = None, softcap: float | None = None, s_aux: Any = None,
+                      is_causal: bool | None = None, position_bias: Any = None, **options: Any) -> tuple[Any, None]:
+    """Attention as transformers calls it: [batch, heads, sequence, features] in, [batch, sequence, heads, features] out."""
+    for name, given in (("softcap", softcap), ("s_aux (sinks)", s_aux), ("position_bias", position_bias)):
+        if given is not None:
+            raise NotImplementedError(f"posenc: attention with {name} inside transformers")
+    if dropout:
+        raise NotImplementedError("posenc: attention with dropout")
+    if attention_mask is not None and attention_mask.dim() != 2:
+        raise NotImplementedError(f"posenc: a mask with {attention_mask.dim()} axes; posenc takes padding, [batch, keys]")
+    causal = bool(getattr(module, "is_causal", True)) if is_causal is None else bool(is_causal)
+    out = posenc_torch.attention(query, key, value, causal=causal, window=int(sliding_window or 0), scale=scaling,
+                                 key_mask=attention_mask)
+    return out.transpose(1, 2).contiguous(), None
+
+
+__all__ = ["attention_forward", "padding_mask", "use"]

@@ -1,0 +1,611 @@
+/* posenc._posenc: Python arrays handed to the C API, in place. Limited API of Python 3.11, so one binary serves every
+ * later Python; no C types, so that a build for free-threaded Python is the same file. Every function takes its
+ * arguments by position: the package's Python functions have the names and defaults. */
+#define Py_LIMITED_API 0x030B0000
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+#include <string.h>
+
+#include "posenc/posenc_c.h"
+
+#include "arguments.h"
+
+/* --- forms: a capsule with the form and the arrays that it reads ------------------------------------------------------ */
+
+#define FORM "posenc.form.1" /* the number is POSENC_C_ABI: a form of another posenc is refused */
+
+typedef struct {
+  posenc_form* form;
+  Borrowed weights, key_weights;
+} Form;
+
+static void free_form(PyObject* capsule) {
+  Form* const form = PyCapsule_GetPointer(capsule, FORM);
+  posenc_form_free(form->form);
+  give_back(&form->weights);
+  give_back(&form->key_weights);
+  PyMem_Free(form);
+}
+static const posenc_form* form_from(PyObject* capsule) {
+  if (PyCapsule_IsValid(capsule, FORM)) return ((Form*)PyCapsule_GetPointer(capsule, FORM))->form;
+  PyErr_SetString(PyExc_TypeError, "the form must be what prepare() of this posenc made");
+  return NULL;
+}
+
+/* What makes a form of two tensors that it keeps reading. */
+typedef int (*Maker)(const void* context, const posenc_tensor* one, const posenc_tensor* other, posenc_form** out);
+
+static PyObject* new_form(Maker make, const void* context, PyObject* one, PyObject* other, const char* verb,
+                          const char* name, const char* other_name) {
+  Form* const form = PyMem_Calloc(1, sizeof(Form));
+  if (form == NULL) return PyErr_NoMemory();
+  PyObject* capsule = NULL;
+  if ((one != Py_None && borrow(one, &form->weights, verb, name, KEEP)) ||
+      (other != Py_None && borrow(other, &form->key_weights, verb, other_name, KEEP))) {
+    goto fail;
+  }
+  WITHOUT_GIL(make(context, one == Py_None ? NULL : &form->weights.tensor,
+                   other == Py_None ? NULL : &form->key_weights.tensor, &form->form));
+  if (status != POSENC_OK) {
+    raise_status(status);
+    goto fail;
+  }
+  capsule = PyCapsule_New(form, FORM, free_form);
+  if (capsule != NULL) return capsule;
+  posenc_form_free(form->form);
+fail:
+  give_back(&form->weights);
+  give_back(&form->key_weights);
+  PyMem_Free(form);
+  return NULL;
+}
+
+typedef struct {
+  const char* json;
+  posenc_situation now;
+} Preparation;
+
+static int make_prepared(const void* context, const posenc_tensor* one, const posenc_tensor* other,
+                         posenc_form** out) {
+  const Preparation* const p = context;
+  posenc_situation now = p->now;
+  now.weights = one;
+  now.key_weights = other;
+  return posenc_prepare(p->json, &now, out);
+}
+static int make_table(const void* context, const posenc_tensor* one, const posenc_tensor* other, posenc_form** out) {
+  return posenc_prepare_table(one, other, context, out);
+}
+static int make_bound(const void* context, const posenc_tensor* one, const posenc_tensor* other, posenc_form** out) {
+  return posenc_form_bind(context, one, other, out);
+}
+static int make_adjoint(const void* context, const posenc_tensor* one, const posenc_tensor* other,
+                        posenc_form** out) {
+  (void)one, (void)other;
+  return posenc_form_adjoint(context, out);
+}
+static int make_inverse(const void* context, const posenc_tensor* one, const posenc_tensor* other,
+                        posenc_form** out) {
+  (void)one, (void)other;
+  return posenc_form_inverse(context, out);
+}
+static int make_for_keys(const void* context, const posenc_tensor* one, const posenc_tensor* other,
+                         posenc_form** out) {
+  (void)one, (void)other;
+  return posenc_form_for_keys(context, out);
+}
+
+FUNCTION(prepare) { /* json, length, numerics, table_type, arithmetic, weights, key_weights */
+  ARGUMENTS(7);
+  Preparation p = {.json = PyUnicode_AsUTF8AndSize(a[0], NULL), .now = POSENC_INIT(posenc_situation)};
+  if (p.json == NULL) return NULL;
+  p.now.length = PyLong_AsLongLong(a[1]);
+  p.now.numerics = text_or_null(a[2]);
+  p.now.table_type = text_or_null(a[3]);
+  p.now.arithmetic = text_or_null(a[4]);
+  if (PyErr_Occurred()) return NULL;
+  return new_form(make_prepared, &p, a[5], a[6], "prepare", "weights", "key_weights");
+}
+FUNCTION(prepare_table) { /* cosines, sines, layout */
+  ARGUMENTS(3);
+  const char* const layout = text_or_null(a[2]);
+  if (PyErr_Occurred()) return NULL;
+  return new_form(make_table, layout, a[0], a[1], "prepare_table", "cosines", "sines");
+}
+FUNCTION(bind) { /* form, weights, key_weights */
+  ARGUMENTS(3);
+  const posenc_form* const form = form_from(a[0]);
+  return form == NULL ? NULL : new_form(make_bound, form, a[1], a[2], "bind", "weights", "key_weights");
+}
+FUNCTION(derive) { /* form, "adjoint" | "inverse" | "for_keys" */
+  ARGUMENTS(2);
+  const posenc_form* const form = form_from(a[0]);
+  const char* const which = PyUnicode_AsUTF8AndSize(a[1], NULL);
+  if (form == NULL || which == NULL) return NULL;
+  const Maker make = *which == 'a' ? make_adjoint : *which == 'i' ? make_inverse : make_for_keys;
+  return new_form(make, form, Py_None, Py_None, which, "", "");
+}
+FUNCTION(form_json) {
+  ARGUMENTS(1);
+  const posenc_form* const form = form_from(a[0]);
+  if (form == NULL) return NULL;
+  char* json = NULL;
+  const int status = posenc_form_json(form, &json);
+  return text_and_free(status, json);
+}
+
+/* --- verbs ------------------------------------------------------------------------------------------------------------ */
+
+FUNCTION(tabulate) { /* form, out, sines, where, axes, flags */
+  ARGUMENTS(6);
+  Arrays arrays;
+  arrays.count = 0;
+  posenc_positions where;
+  const posenc_form* const form = form_from(a[0]);
+  const long axes = PyLong_AsLong(a[4]), flags = PyLong_AsLong(a[5]);
+  if (form == NULL || PyErr_Occurred()) return NULL;
+  const posenc_tensor* const out = take(&arrays, a[1], "tabulate", "out", WRITE | (int)flags);
+  const posenc_tensor* const sines =
+      PyErr_Occurred() ? NULL : take(&arrays, a[2], "tabulate", "sines", WRITE | (int)flags);
+  if (PyErr_Occurred() || take_positions(&arrays, a[3], axes, "tabulate", &where)) return failed(&arrays);
+  const posenc_run run = run_of(&arrays);
+  WITHOUT_GIL(posenc_tabulate(form, out, sines, &where, &run));
+  return done(&arrays, status);
+}
+
+FUNCTION(add) { /* form, out, x, where, axes, flags */
+  ARGUMENTS(6);
+  Arrays arrays;
+  arrays.count = 0;
+  posenc_positions where;
+  const posenc_form* const form = form_from(a[0]);
+  const long axes = PyLong_AsLong(a[4]), flags = PyLong_AsLong(a[5]);
+  if (form == NULL || PyErr_Occurred()) return NULL;
+  const posenc_tensor* const out = take(&arrays, a[1], "add", a[1] == a[2] ? "x" : "out", WRITE | (int)flags);
+  const posenc_tensor* const x = PyErr_Occurred() ? NULL
+                                 : a[1] == a[2]   ? out
+                                                  : take(&arrays, a[2], "add", "x", (int)flags);
+  if (PyErr_Occurred() || take_positions(&arrays, a[3], axes, "add", &where)) return failed(&arrays);
+  const posenc_run run = run_of(&arrays);
+  WITHOUT_GIL(posenc_add(form, out, x, &where, &run));
+  return done(&arrays, status);
+}
+
+FUNCTION(add_backward) { /* d_table, d_out, where, axes, offset */
+  ARGUMENTS(5);
+  Arrays arrays;
+  arrays.count = 0;
+  posenc_positions where;
+  const long axes = PyLong_AsLong(a[3]);
+  const int64_t offset = PyLong_AsLongLong(a[4]);
+  if (PyErr_Occurred()) return NULL;
+  const posenc_tensor* const d_table = take(&arrays, a[0], "add_backward", "d_table", WRITE);
+  const posenc_tensor* const d_out = PyErr_Occurred() ? NULL : take(&arrays, a[1], "add_backward", "d_out", 0);
+  if (PyErr_Occurred() || take_positions(&arrays, a[2], axes, "add_backward", &where)) return failed(&arrays);
+  const posenc_run run = run_of(&arrays);
+  WITHOUT_GIL(posenc_add_backward(d_table, d_out, &where, offset, &run));
+  return done(&arrays, status);
+}
+
+FUNCTION(rotate) { /* form, out, x, out_k, k, where, axes, order, flags */
+  ARGUMENTS(9);
+  Arrays arrays;
+  arrays.count = 0;
+  posenc_positions where;
+  const posenc_form* const form = form_from(a[0]);
+  const long axes = PyLong_AsLong(a[6]), flags = PyLong_AsLong(a[8]);
+  if (form == NULL || PyErr_Occurred()) return NULL;
+  posenc_query_key out = {NULL, NULL}, x = {NULL, NULL};
+  for (int i = 0; i < 2; ++i) { /* queries, then keys */
+    PyObject *const to = a[1 + 2 * i], *const from = a[2 + 2 * i];
+    if (from == Py_None) break;
+    const char* const name = i == 0 ? "x" : "k";
+    const posenc_tensor* const made =
+        take_in_order(&arrays, to, a[7], "rotate", to == from ? name : "out", WRITE | (int)flags);
+    const posenc_tensor* read = made;
+    if (made != NULL && to != from) read = take_in_order(&arrays, from, a[7], "rotate", name, (int)flags);
+    if (made == NULL || read == NULL) {
+      if (!PyErr_Occurred()) PyErr_SetString(PyExc_TypeError, "rotate: out is missing");
+      return failed(&arrays);
+    }
+    *(i == 0 ? &out.q : &out.k) = made;
+    *(i == 0 ? &x.q : &x.k) = read;
+  }
+  if (take_positions(&arrays, a[5], axes, "rotate", &where)) return failed(&arrays);
+  const posenc_run run = run_of(&arrays);
+  WITHOUT_GIL(posenc_rotate(form, out, x, &where, &run));
+  return done(&arrays, status);
+}
+
+FUNCTION(rotate_backward) { /* form, d_q, d_k, where, axes, order */
+  ARGUMENTS(6);
+  Arrays arrays;
+  arrays.count = 0;
+  posenc_positions where;
+  const posenc_form* const form = form_from(a[0]);
+  const long axes = PyLong_AsLong(a[4]);
+  if (form == NULL || PyErr_Occurred()) return NULL;
+  posenc_query_key d = {NULL, NULL};
+  d.q = take_in_order(&arrays, a[1], a[5], "rotate_backward", "d_out", WRITE);
+  if (!PyErr_Occurred()) d.k = take_in_order(&arrays, a[2], a[5], "rotate_backward", "d_out (keys)", WRITE);
+  if (PyErr_Occurred() || take_positions(&arrays, a[3], axes, "rotate_backward", &where)) return failed(&arrays);
+  const posenc_run run = run_of(&arrays);
+  WITHOUT_GIL(posenc_rotate_backward(form, d, &where, &run));
+  return done(&arrays, status);
+}
+
+FUNCTION(rerotate) { /* before, after, x, where, axes, order */
+  ARGUMENTS(6);
+  Arrays arrays;
+  arrays.count = 0;
+  posenc_positions where;
+  const posenc_form* const before = form_from(a[0]);
+  const posenc_form* const after = before == NULL ? NULL : form_from(a[1]);
+  const long axes = PyLong_AsLong(a[4]);
+  if (after == NULL || PyErr_Occurred()) return NULL;
+  const posenc_tensor* const x = take_in_order(&arrays, a[2], a[5], "rerotate", "x", WRITE);
+  if (x == NULL || take_positions(&arrays, a[3], axes, "rerotate", &where)) return failed(&arrays);
+  const posenc_run run = run_of(&arrays);
+  WITHOUT_GIL(posenc_rerotate(before, after, x, &where, &run));
+  return done(&arrays, status);
+}
+
+FUNCTION(bias) { /* form, out, queries, keys, axes, flags */
+  ARGUMENTS(6);
+  Arrays arrays;
+  arrays.count = 0;
+  posenc_positions queries, keys;
+  const posenc_form* const form = form_from(a[0]);
+  const long axes = PyLong_AsLong(a[4]), flags = PyLong_AsLong(a[5]);
+  if (form == NULL || PyErr_Occurred()) return NULL;
+  const posenc_tensor* const out = take(&arrays, a[1], "bias", "out", WRITE | (int)flags);
+  if (PyErr_Occurred() || take_positions(&arrays, a[2], axes, "bias", &queries) ||
+      take_positions(&arrays, a[3], axes, "bias", &keys)) {
+    return failed(&arrays);
+  }
+  const posenc_run run = run_of(&arrays);
+  WITHOUT_GIL(posenc_bias(form, out, &queries, &keys, &run));
+  return done(&arrays, status);
+}
+
+FUNCTION(bias_backward) { /* form, d_parameters, d_out, queries, keys, axes */
+  ARGUMENTS(6);
+  Arrays arrays;
+  arrays.count = 0;
+  posenc_positions queries, keys;
+  const posenc_form* const form = form_from(a[0]);
+  const long axes = PyLong_AsLong(a[5]);
+  if (form == NULL || PyErr_Occurred()) return NULL;
+  const posenc_tensor* const d_parameters = take(&arrays, a[1], "bias_backward", "d_parameters", WRITE);
+  const posenc_tensor* const d_out = PyErr_Occurred() ? NULL : take(&arrays, a[2], "bias_backward", "d_out", 0);
+  if (PyErr_Occurred() || take_positions(&arrays, a[3], axes, "bias_backward", &queries) ||
+      take_positions(&arrays, a[4], axes, "bias_backward", &keys)) {
+    return failed(&arrays);
+  }
+  const posenc_run run = run_of(&arrays);
+  WITHOUT_GIL(posenc_bias_backward(form, d_parameters, d_out, &queries, &keys, &run));
+  return done(&arrays, status);
+}
+
+/* --- attention -------------------------------------------------------------------------------------------------------- */
+
+typedef struct {
+  posenc_attention_options value;
+  posenc_positions queries, keys;
+  double scale;
+} Options;
+
+/* o is (form, causal, window, scale, query_positions, key_positions, keys_are_rotated, query_lengths, key_lengths,
+   packed, packed_keys, key_mask, axes). */
+static int take_options(Arrays* arrays, PyObject* o, const char* verb, Options* out) {
+  if (!PyTuple_Check(o) || PyTuple_Size(o) != 13) {
+    PyErr_SetString(PyExc_TypeError, "13 options are needed");
+    return -1;
+  }
+#define OPTION(i) PyTuple_GetItem(o, i)
+  posenc_attention_options* const v = &out->value;
+  *v = POSENC_INIT(posenc_attention_options);
+  if (OPTION(0) != Py_None && (v->position = form_from(OPTION(0))) == NULL) return -1;
+  v->causal = PyObject_IsTrue(OPTION(1));
+  v->window = PyLong_AsLongLong(OPTION(2));
+  v->keys_are_rotated = PyObject_IsTrue(OPTION(6));
+  const long axes = PyLong_AsLong(OPTION(12));
+  if (OPTION(3) != Py_None) {
+    out->scale = PyFloat_AsDouble(OPTION(3));
+    v->scale = &out->scale;
+  }
+  if (PyErr_Occurred()) return -1;
+  if (OPTION(4) != Py_None) {
+    if (take_positions(arrays, OPTION(4), axes, verb, &out->queries)) return -1;
+    v->query_positions = &out->queries;
+  }
+  if (OPTION(5) != Py_None) {
+    if (take_positions(arrays, OPTION(5), axes, verb, &out->keys)) return -1;
+    v->key_positions = &out->keys;
+  }
+  const posenc_tensor** const lists[] = {&v->query_lengths, &v->key_lengths, &v->packed, &v->packed_keys,
+                                         &v->key_mask};
+  static const char* const kNames[] = {"query_lengths", "key_lengths", "packed", "packed_keys", "key_mask"};
+  for (int i = 0; i < 5; ++i) {
+    *lists[i] = take(arrays, OPTION(7 + i), verb, kNames[i], 0);
+    if (PyErr_Occurred()) return -1;
+  }
+  return 0;
+}
+
+FUNCTION(attention) { /* out, q, k, v, options, order, logsumexp, weights, flags */
+  ARGUMENTS(9);
+  Arrays arrays;
+  arrays.count = 0;
+  Options options;
+  const int flags = (int)PyLong_AsLong(a[8]);
+  const posenc_tensor* four[4];
+  static const char* const kNames[] = {"out", "q", "k", "v"};
+  for (int i = 0; i < 4; ++i) {
+    four[i] = take_in_order(&arrays, a[i], a[5], "attention", kNames[i], flags | (i == 0 ? WRITE : 0));
+    if (PyErr_Occurred()) return failed(&arrays);
+  }
+  if (take_options(&arrays, a[4], "attention", &options)) return failed(&arrays);
+  options.value.logsumexp = take(&arrays, a[6], "attention", "logsumexp", WRITE);
+  if (!PyErr_Occurred()) options.value.weights = take(&arrays, a[7], "attention", "weights", WRITE | flags);
+  if (PyErr_Occurred()) return failed(&arrays);
+  const posenc_run run = run_of(&arrays);
+  WITHOUT_GIL(posenc_attention(four[0], four[1], four[2], four[3], &options.value, &run));
+  return done(&arrays, status);
+}
+
+FUNCTION(attention_backward) { /* d_out, q, k, v, out, logsumexp, options, order, (dq, dk, dv, parameters) */
+  ARGUMENTS(9);
+  Arrays arrays;
+  arrays.count = 0;
+  Options options;
+  static const char* const kNames[] = {"d_out", "q", "k", "v", "out"};
+  const posenc_tensor *inputs[5], *gradients[4];
+  for (int i = 0; i < 5; ++i) {
+    inputs[i] = take_in_order(&arrays, a[i], a[7], "attention_backward", kNames[i], 0);
+    if (PyErr_Occurred()) return failed(&arrays);
+  }
+  posenc_attention_inputs from = POSENC_INIT(posenc_attention_inputs);
+  posenc_attention_gradients to = POSENC_INIT(posenc_attention_gradients);
+  from.q = inputs[1], from.k = inputs[2], from.v = inputs[3], from.out = inputs[4];
+  from.logsumexp = take(&arrays, a[5], "attention_backward", "logsumexp", 0);
+  if (PyErr_Occurred()) return failed(&arrays);
+  if (!PyTuple_Check(a[8]) || PyTuple_Size(a[8]) != 4) {
+    PyErr_SetString(PyExc_TypeError, "4 gradients are needed");
+    return failed(&arrays);
+  }
+  for (int i = 0; i < 4; ++i) {
+    gradients[i] = take_in_order(&arrays, PyTuple_GetItem(a[8], i), i == 3 ? Py_None : a[7], "attention_backward",
+                                 "a gradient", WRITE);
+    if (PyErr_Occurred()) return failed(&arrays);
+  }
+  to.q = gradients[0], to.k = gradients[1], to.v = gradients[2], to.parameters = gradients[3];
+  if (take_options(&arrays, a[6], "attention_backward", &options)) return failed(&arrays);
+  const posenc_run run = run_of(&arrays);
+  WITHOUT_GIL(posenc_attention_backward(&to, inputs[0], &from, &options.value, &run));
+  return done(&arrays, status);
+}
+
+/* --- models and verdicts ---------------------------------------------------------------------------------------------- */
+
+FUNCTION(read_model) { /* bytes */
+  ARGUMENTS(1);
+  char *file = NULL, *json = NULL;
+  Py_ssize_t size = 0;
+  if (PyBytes_AsStringAndSize(a[0], &file, &size)) return NULL;
+  WITHOUT_GIL(posenc_read_model(file, (size_t)size, &json));
+  return text_and_free(status, json);
+}
+FUNCTION(compare_engines) { /* bytes, engines, length */
+  ARGUMENTS(3);
+  char *file = NULL, *json = NULL;
+  Py_ssize_t size = 0;
+  if (PyBytes_AsStringAndSize(a[0], &file, &size)) return NULL;
+  const char* const engines = text_or_null(a[1]);
+  const int64_t length = PyLong_AsLongLong(a[2]);
+  if (PyErr_Occurred()) return NULL;
+  WITHOUT_GIL(posenc_compare_engines(file, (size_t)size, engines, length, &json));
+  return text_and_free(status, json);
+}
+FUNCTION(check) { /* json, before, after, where, keys, axes, causal, tolerance, weights, flags, order */
+  ARGUMENTS(11);
+  Arrays arrays;
+  arrays.count = 0;
+  posenc_check_options options = POSENC_INIT(posenc_check_options);
+  posenc_positions where, keys;
+  const char* const scheme = PyUnicode_AsUTF8AndSize(a[0], NULL);
+  const long axes = PyLong_AsLong(a[5]), flags = PyLong_AsLong(a[9]);
+  options.causal = PyObject_IsTrue(a[6]);
+  options.tolerance = PyFloat_AsDouble(a[7]);
+  if (PyErr_Occurred()) return NULL;
+  const posenc_tensor* const before = take_in_order(&arrays, a[1], a[10], "check", "before", (int)flags);
+  const posenc_tensor* const after =
+      PyErr_Occurred() ? NULL : take_in_order(&arrays, a[2], a[10], "check", "after", (int)flags);
+  if (PyErr_Occurred() || take_positions(&arrays, a[3], axes, "check", &where)) return failed(&arrays);
+  options.positions = &where;
+  if (a[4] != Py_None) {
+    if (take_positions(&arrays, a[4], axes, "check", &keys)) return failed(&arrays);
+    options.keys = &keys;
+  }
+  options.weights = take(&arrays, a[8], "check", "weights", 0);
+  if (PyErr_Occurred()) return failed(&arrays);
+  char* json = NULL;
+  WITHOUT_GIL(posenc_check(scheme, before, after, &options, &json));
+  release(&arrays);
+  return text_and_free(status, json);
+}
+FUNCTION(diagnose) { /* before, after, ids, axes, flags, order */
+  ARGUMENTS(6);
+  Arrays arrays;
+  arrays.count = 0;
+  posenc_positions where;
+  const long axes = PyLong_AsLong(a[3]), flags = PyLong_AsLong(a[4]);
+  if (PyErr_Occurred()) return NULL;
+  const posenc_tensor* const before = take_in_order(&arrays, a[0], a[5], "diagnose", "before", (int)flags);
+  const posenc_tensor* const after =
+      PyErr_Occurred() ? NULL : take_in_order(&arrays, a[1], a[5], "diagnose", "after", (int)flags);
+  if (PyErr_Occurred() || (a[2] != Py_None && take_positions(&arrays, a[2], axes, "diagnose", &where)))
+    return failed(&arrays);
+  char* json = NULL;
+  WITHOUT_GIL(posenc_diagnose(before, after, a[2] == Py_None ? NULL : &where, &json));
+  release(&arrays);
+  return text_and_free(status, json);
+}
+
+FUNCTION(figure) { /* kind, request as JSON */
+  ARGUMENTS(2);
+  const char* const kind = PyUnicode_AsUTF8AndSize(a[0], NULL);
+  const char* const request = PyUnicode_AsUTF8AndSize(a[1], NULL);
+  if (kind == NULL || request == NULL) return NULL;
+  char* json = NULL;
+  WITHOUT_GIL(posenc_figure(kind, request, &json));
+  return text_and_free(status, json);
+}
+
+/* --- positions, settings ---------------------------------------------------------------------------------------------- */
+
+FUNCTION(packed_positions) { /* out, lengths */
+  ARGUMENTS(2);
+  Arrays arrays;
+  arrays.count = 0;
+  const posenc_tensor* const out = take(&arrays, a[0], "packed_positions", "out", WRITE);
+  const posenc_tensor* const lengths = out == NULL ? NULL : take(&arrays, a[1], "packed_positions", "lengths", 0);
+  return PyErr_Occurred() ? failed(&arrays) : done(&arrays, posenc_packed_positions(out, lengths));
+}
+FUNCTION(grid_positions) { /* out, extents */
+  ARGUMENTS(2);
+  Arrays arrays;
+  arrays.count = 0;
+  const posenc_tensor* const out = take(&arrays, a[0], "grid_positions", "out", WRITE);
+  const posenc_tensor* const extents = out == NULL ? NULL : take(&arrays, a[1], "grid_positions", "extents", 0);
+  return PyErr_Occurred() ? failed(&arrays) : done(&arrays, posenc_grid_positions(out, extents));
+}
+FUNCTION(positions_from_mask) { /* out, mask, rule, padding */
+  ARGUMENTS(4);
+  Arrays arrays;
+  arrays.count = 0;
+  const char* const rule = text_or_null(a[2]);
+  const int64_t padding = PyLong_AsLongLong(a[3]);
+  if (PyErr_Occurred()) return NULL;
+  const posenc_tensor* const out = take(&arrays, a[0], "positions_from_mask", "out", WRITE);
+  const posenc_tensor* const mask = out == NULL ? NULL : take(&arrays, a[1], "positions_from_mask", "mask", 0);
+  return PyErr_Occurred() ? failed(&arrays) : done(&arrays, posenc_positions_from_mask(out, mask, rule, padding));
+}
+FUNCTION(schemes) {
+  ARGUMENTS(0);
+  char* json = NULL;
+  const int status = posenc_schemes(&json);
+  return text_and_free(status, json);
+}
+FUNCTION(scheme_json) {
+  ARGUMENTS(1);
+  const char* const text = PyUnicode_AsUTF8AndSize(a[0], NULL);
+  if (text == NULL) return NULL;
+  char* json = NULL;
+  const int status = posenc_scheme_json(text, &json);
+  return text_and_free(status, json);
+}
+FUNCTION(backends) {
+  ARGUMENTS(0);
+  char* json = NULL;
+  const int status = posenc_backends(&json);
+  return text_and_free(status, json);
+}
+FUNCTION(backend) {
+  ARGUMENTS(0);
+  char* name = NULL;
+  const int status = posenc_backend(&name);
+  return text_and_free(status, name);
+}
+FUNCTION(force_backend) {
+  ARGUMENTS(1);
+  const char* const name = PyUnicode_AsUTF8AndSize(a[0], NULL);
+  return name == NULL ? NULL : done(NULL, posenc_force_backend(name));
+}
+FUNCTION(threads) {
+  ARGUMENTS(0);
+  int count = 0;
+  const int status = posenc_threads(&count);
+  return status == POSENC_OK ? PyLong_FromLong(count) : raise_status(status);
+}
+FUNCTION(set_threads) {
+  ARGUMENTS(1);
+  const long count = PyLong_AsLong(a[0]);
+  return PyErr_Occurred() ? NULL
+                          : done(NULL, posenc_set_threads(count > 1 << 20 ? 1 << 20
+                                                          : count < -1    ? -1
+                                                                          : (int)count));
+}
+FUNCTION(synchronize) { /* stream, as an integer */
+  ARGUMENTS(1);
+  void* const stream = PyLong_AsVoidPtr(a[0]);
+  if (PyErr_Occurred()) return NULL;
+  WITHOUT_GIL(posenc_synchronize(stream));
+  return done(NULL, status);
+}
+FUNCTION(version) {
+  ARGUMENTS(0);
+  return PyUnicode_FromString(posenc_version());
+}
+
+#define METHOD(name) \
+  { #name, (PyCFunction)(void (*)(void))name, METH_FASTCALL, NULL }
+static PyMethodDef methods[] = {METHOD(prepare),
+                                METHOD(prepare_table),
+                                METHOD(bind),
+                                METHOD(derive),
+                                METHOD(form_json),
+                                METHOD(tabulate),
+                                METHOD(add),
+                                METHOD(add_backward),
+                                METHOD(rotate),
+                                METHOD(rotate_backward),
+                                METHOD(rerotate),
+                                METHOD(bias),
+                                METHOD(bias_backward),
+                                METHOD(attention),
+                                METHOD(attention_backward),
+                                METHOD(read_model),
+                                METHOD(compare_engines),
+                                METHOD(check),
+                                METHOD(diagnose),
+                                METHOD(figure),
+                                METHOD(packed_positions),
+                                METHOD(grid_positions),
+                                METHOD(positions_from_mask),
+                                METHOD(schemes),
+                                METHOD(scheme_json),
+                                METHOD(backends),
+                                METHOD(backend),
+                                METHOD(force_backend),
+                                METHOD(threads),
+                                METHOD(set_threads),
+                                METHOD(synchronize),
+                                METHOD(version),
+                                {NULL, NULL, 0, NULL}};
+static struct PyModuleDef definition = {
+    PyModuleDef_HEAD_INIT, "posenc._posenc", NULL, -1, methods, NULL, NULL, NULL, NULL};
+
+PyMODINIT_FUNC PyInit__posenc(void) {
+  if (posenc_abi() != POSENC_C_ABI) {
+    PyErr_Format(PyExc_ImportError, "posenc: libposenc_c has ABI %d, but this package needs %d", posenc_abi(),
+                 POSENC_C_ABI);
+    return NULL;
+  }
+  name_dlpack = PyUnicode_InternFromString("__dlpack__");
+  name_api = PyUnicode_InternFromString("__dlpack_c_exchange_api__");
+  name_requires_grad = PyUnicode_InternFromString("requires_grad");
+  name_is_cuda = PyUnicode_InternFromString("is_cuda");
+  name_module = PyUnicode_InternFromString("__module__");
+  kw_stream = PyUnicode_InternFromString("stream");
+  kw_max_version = PyUnicode_InternFromString("max_version");
+  minus_one = PyLong_FromLong(-1);
+  version_1_1 = Py_BuildValue("(ii)", 1, 1);
+  empty_tuple = PyTuple_New(0);
+  posenc_Error = PyErr_NewExceptionWithDoc(
+      "posenc.Error", "What posenc refuses: the text names operation, value and rule.", PyExc_ValueError, NULL);
+  PyObject* const module = PyModule_Create(&definition);
+  if (module == NULL || empty_tuple == NULL || version_1_1 == NULL || posenc_Error == NULL) return NULL;
+  if (PyModule_AddObjectRef(module, "Error", posenc_Error)) return NULL;
+  return module;
+}

@@ -1,0 +1,98 @@
+/* The arguments of a call, and what a status becomes in Python. Included by _posenc.c alone. */
+#pragma once
+
+#include "borrow.h"
+
+/* --- arguments -------------------------------------------------------------------------------------------------------- */
+
+/* All arrays of one call, given back together. */
+typedef struct {
+  Borrowed items[14];
+  int count;
+} Arrays;
+
+static void release(Arrays* arrays) {
+  for (int i = 0; i < arrays->count; ++i) give_back(&arrays->items[i]);
+}
+
+/* The tensor of an argument; NULL with an exception, or NULL without one where it is None. */
+static const posenc_tensor* take(Arrays* arrays, PyObject* x, const char* verb, const char* name, int flags) {
+  if (x == Py_None) return NULL;
+  Borrowed* const b = &arrays->items[arrays->count++];
+  return borrow(x, b, verb, name, flags) ? NULL : &b->tensor;
+}
+static const posenc_tensor* take_in_order(Arrays* arrays, PyObject* x, PyObject* order, const char* verb,
+                                          const char* name, int flags) {
+  const posenc_tensor* const tensor = take(arrays, x, verb, name, flags);
+  if (tensor == NULL || order == Py_None) return tensor;
+  return reorder(&arrays->items[arrays->count - 1], order, verb, name) ? NULL : tensor;
+}
+
+/* Where tokens are: an integer is the first of consecutive positions, anything else ids. */
+static int take_positions(Arrays* arrays, PyObject* where, long axes, const char* verb, posenc_positions* out) {
+  *out = POSENC_INIT(posenc_positions);
+  out->axes = (int32_t)axes;
+  if (PyLong_Check(where)) {
+    out->first = PyLong_AsLongLong(where);
+    return PyErr_Occurred() ? -1 : 0;
+  }
+  if (PyIndex_Check(where) && !PyObject_HasAttr(where, name_dlpack)) { /* a number of numpy, say */
+    PyObject* const index = PyNumber_Index(where);
+    if (index == NULL) return -1;
+    out->first = PyLong_AsLongLong(index);
+    Py_DECREF(index);
+    return PyErr_Occurred() ? -1 : 0;
+  }
+  out->ids = take(arrays, where, verb, "ids", 0);
+  return out->ids == NULL ? -1 : 0;
+}
+
+static posenc_run run_of(const Arrays* arrays) {
+  posenc_run run = POSENC_INIT(posenc_run);
+  for (int i = 0; i < arrays->count; ++i) {
+    if (arrays->items[i].stream != NULL) run.stream = arrays->items[i].stream;
+  }
+  return run;
+}
+
+static PyObject* raise_status(int status) {
+  PyObject* const type = status == POSENC_INVALID       ? posenc_Error
+                         : status == POSENC_NO_MEMORY   ? PyExc_MemoryError
+                         : status == POSENC_UNSUPPORTED ? PyExc_NotImplementedError
+                                                        : PyExc_RuntimeError;
+  PyErr_SetString(type, posenc_error());
+  return NULL;
+}
+static PyObject* done(Arrays* arrays, int status) {
+  if (arrays != NULL) release(arrays);
+  if (status != POSENC_OK) return raise_status(status);
+  Py_RETURN_NONE;
+}
+static PyObject* failed(Arrays* arrays) {
+  release(arrays);
+  return NULL;
+}
+static PyObject* text_and_free(int status, char* text) {
+  if (status != POSENC_OK) return raise_status(status);
+  PyObject* const made = PyUnicode_FromString(text);
+  posenc_free(text);
+  return made;
+}
+static int has_count(Py_ssize_t given, Py_ssize_t wanted) {
+  if (given == wanted) return 1;
+  PyErr_Format(PyExc_TypeError, "%zd arguments are needed, %zd were given", wanted, given);
+  return 0;
+}
+static const char* text_or_null(PyObject* x) { return x == Py_None ? NULL : PyUnicode_AsUTF8AndSize(x, NULL); }
+
+/* Runs a call of the C API while other Python threads go on. */
+#define WITHOUT_GIL(call)                 \
+  int status;                             \
+  Py_BEGIN_ALLOW_THREADS status = (call); \
+  Py_END_ALLOW_THREADS
+
+#define FUNCTION(name) static PyObject* name(PyObject* module, PyObject* const* a, Py_ssize_t n)
+#define ARGUMENTS(count) \
+  (void)module;          \
+  (void)a;               \
+  if (!has_count(n, count)) return NULL
