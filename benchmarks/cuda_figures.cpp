@@ -1,16 +1,11 @@
 #include "benchmarks/cuda_figures.h"
 
 #include <algorithm>
-#include <bit>
-#include <chrono>
-#include <cmath>
 #include <cstdint>
 #include <functional>
 #include <random>
-#include <thread>
 
 #include "posenc/apply.h"
-#include "posenc/attention.h"
 #include "posenc/cuda.h"
 #include "posenc/scheme.h"
 
@@ -50,17 +45,6 @@ void fill_randomly(const cuda::Memory& memory, DataType type) {
   }
   for (std::size_t at = 0; at < memory.size(); at += words.size() * 4) {
     memory.write(words.data(), std::min(words.size() * 4, memory.size() - at), at);
-  }
-}
-
-void fill_with_normals(const cuda::Memory& memory) {
-  std::mt19937_64 random(3);
-  std::normal_distribution<float> normal;
-  std::vector<std::uint16_t> values((std::size_t{1} << 20) + 7);  // so that tiles are not alike
-  for (std::uint16_t& value : values)
-    value = static_cast<std::uint16_t>(std::bit_cast<std::uint32_t>(normal(random)) >> 16);
-  for (std::size_t at = 0; at < memory.size(); at += values.size() * 2) {
-    memory.write(values.data(), std::min(values.size() * 2, memory.size() - at), at);
   }
 }
 
@@ -187,69 +171,6 @@ CudaFigure measure_table(const std::string& job, WaveLayout layout, const Limits
 }
 
 }  // namespace
-
-std::vector<CudaFigure> measure_cuda_attention() {
-  if (cuda::facts().capability != 90) return {};
-  std::vector<CudaFigure> all;
-  struct Size {
-    std::int64_t batch, heads, tokens;
-  };
-  for (const Size& size : {Size{4, 16, 4096}, Size{2, 16, 16384}}) {
-    constexpr std::int64_t kFeatures = 128;
-    const Extents shape = {size.batch, size.heads, size.tokens, kFeatures};
-    const std::size_t bytes = static_cast<std::size_t>(count_of(shape)) * 2;
-    const cuda::Memory q(bytes), k(bytes), v(bytes), out(bytes);
-    for (const cuda::Memory* x : {&q, &k, &v}) fill_with_normals(*x);
-    const auto tensor = [&](const cuda::Memory& x) {
-      return on(Device::kCuda, TensorView(x.as<void>(), DataType::kBF16, shape));
-    };
-    Slopes slopes;
-    for (std::int64_t h = 1; h <= size.heads; ++h) {
-      slopes.slopes.push_back(std::exp2(-8.0 * static_cast<double>(h) / static_cast<double>(size.heads)));
-    }
-    DistanceTable table;  // as T5's: constant from a distance of 128 on
-    table.axes.push_back({-128, {}, true});
-    for (std::int64_t row = 0; row <= 128; ++row) table.axes[0].entries.push_back(row);
-    std::mt19937_64 random(2);
-    std::normal_distribution<double> normal;
-    for (std::int64_t n = 0; n < 129 * size.heads; ++n) table.values.push_back(normal(random));
-    struct Position {
-      std::string name;
-      Form form;
-    };
-    const Position positions[] = {{"no position", Nothing{}},
-                                  {"ALiBi", Bias{size.heads, slopes}},
-                                  {"T5", Bias{size.heads, table}},
-                                  {"RoPE made inside", prepare(Rope{.dims = kFeatures})}};
-    const double operations = 4.0 * static_cast<double>(size.batch * size.heads * kFeatures) *
-                              static_cast<double>(size.tokens) * static_cast<double>(size.tokens) / 2;
-    // In turn, so that all meet the same clock.
-    std::vector<double> times[std::size(positions)];
-    for (int n = 0; n < 8; ++n) {
-      for (std::size_t which = 0; which < std::size(positions); ++which) {
-        const auto work = [&] {
-          attention(tensor(out), tensor(q), tensor(k), tensor(v),
-                    {.position = positions[which].form, .causal = true});
-        };
-        std::this_thread::sleep_for(std::chrono::milliseconds(60));
-        work();
-        const double milliseconds = cuda::time_once(work, {}, true);
-        if (n > 0) times[which].push_back(milliseconds);
-      }
-    }
-    for (std::size_t which = 0; which < std::size(positions); ++which) {
-      CudaFigure one;
-      one.job = "attention bf16 B" + std::to_string(size.batch) + " S" + std::to_string(size.tokens) + ", " +
-                positions[which].name;
-      one.milliseconds = one.alone = median(times[which]);
-      one.tflop_per_s = operations / one.milliseconds / 1e9;
-      one.bar = which == 3 ? "1.0 of cuDNN" : "1.05 of cuDNN";
-      one.goal = which == 3 ? "1.08" : size.tokens == 4096 ? "1.12" : "1.15";
-      all.push_back(one);
-    }
-  }
-  return all;
-}
 
 std::vector<CudaFigure> measure_cuda() {
   const Limits limits = measure_limits();

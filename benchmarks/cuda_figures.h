@@ -22,7 +22,8 @@ struct CudaFigure {
   double of_limit() const { return limit_gb_per_s > 0 ? gb_per_s / limit_gb_per_s : 0; }
 };
 
-/// Causal attention in bf16, 128 features: 4 · features operations for each pair of query and key that is seen. Each
+/// Causal attention in bf16, 128 features, without and with its gradients: 4 · features operations for each pair of query
+/// and key that is seen, 3.5 times as many with gradients. Each
 /// launch follows a pause, so that the GPU runs at its full clock. The bar is a ratio to a peer, which only a script can
 /// measure (peers/cuda_attention.py). Empty where the kernel cannot run.
 std::vector<CudaFigure> measure_cuda_attention();

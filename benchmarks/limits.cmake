@@ -5,7 +5,7 @@ add_library(posenc_limits STATIC ${CMAKE_CURRENT_LIST_DIR}/limits.cpp ${CMAKE_CU
             ${CMAKE_CURRENT_LIST_DIR}/sgemm.cpp)
 # What a GPU does beside its own limits, for `posenc bench --backend cuda`.
 add_library(posenc_cuda_figures STATIC ${CMAKE_CURRENT_LIST_DIR}/cuda_figures.h
-            ${CMAKE_CURRENT_LIST_DIR}/cuda_figures.cpp)
+            ${CMAKE_CURRENT_LIST_DIR}/cuda_figures.cpp ${CMAKE_CURRENT_LIST_DIR}/cuda_attention_figures.cpp)
 target_link_libraries(posenc_cuda_figures PRIVATE posenc posenc_compile_options)
 target_include_directories(posenc_cuda_figures PUBLIC ${PROJECT_SOURCE_DIR})
 target_compile_features(posenc_limits PUBLIC cxx_std_20)

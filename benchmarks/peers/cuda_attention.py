@@ -12,25 +12,40 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 FEATURES = 128
 
 
-def measure(batch, heads, tokens):
-    q, k, v = (torch.randn(batch, heads, tokens, FEATURES, device="cuda", dtype=torch.bfloat16) for _ in range(3))
+def median_ms(work):
     times = []
-    with sdpa_kernel(SDPBackend.CUDNN_ATTENTION):
-        for round_number in range(8):
-            time.sleep(0.06)
-            torch.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True)
-            before, after = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-            torch.cuda._sleep(200_000)  # so that the launch from Python does not count
-            before.record()
-            torch.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True)
-            after.record()
-            after.synchronize()
-            if round_number > 0:
-                times.append(before.elapsed_time(after))
-    milliseconds = statistics.median(times)
+    for round_number in range(8):
+        time.sleep(0.06)
+        work()
+        before, after = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+        torch.cuda._sleep(2_000_000)  # so that the launch from Python does not count
+        before.record()
+        work()
+        after.record()
+        after.synchronize()
+        if round_number > 0:
+            times.append(before.elapsed_time(after))
+    return statistics.median(times)
+
+
+def measure(batch, heads, tokens):
+    q, k, v, g = (torch.randn(batch, heads, tokens, FEATURES, device="cuda", dtype=torch.bfloat16) for _ in range(4))
+    attend = torch.nn.functional.scaled_dot_product_attention
+
+    def forward():
+        attend(q, k, v, is_causal=True)
+
+    leaves = [x.clone().requires_grad_() for x in (q, k, v)]
+
+    def both():
+        torch.autograd.grad(attend(*leaves, is_causal=True), leaves, g)
+
     operations = 4 * batch * heads * FEATURES * tokens * tokens / 2
-    print(f"cuDNN without position, bf16 B{batch} S{tokens}: {milliseconds:.4f} ms, "
-          f"{operations / milliseconds / 1e9:.0f} TFLOP/s")
+    with sdpa_kernel(SDPBackend.CUDNN_ATTENTION):
+        for what, work, factor in (("attention", forward, 1), ("attention and its gradients", both, 3.5)):
+            milliseconds = median_ms(work)
+            print(f"cuDNN without position, {what}, bf16 B{batch} S{tokens}: {milliseconds:.4f} ms, "
+                  f"{factor * operations / milliseconds / 1e9:.0f} TFLOP/s")
 
 
 if __name__ == "__main__":

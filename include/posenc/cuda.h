@@ -67,6 +67,8 @@ void copy(void* to, const void* from, std::size_t bytes, const Run& run = {});
 void fill(void* to, std::uint8_t byte, std::size_t bytes, const Run& run = {});
 /// Writes every byte once, 16 at a time: what making a table is measured against. bytes is a multiple of 16 KiB.
 void write_all(void* to, std::size_t bytes, const Run& run = {});
+/// Reads every byte once: what decoding is measured against. bytes is a multiple of 16 KiB.
+void read_all(const void* from, std::size_t bytes, const Run& run = {});
 
 /// Milliseconds between two events around the work that `work` orders on the stream.
 /// `alone`: it is queued behind a kernel that waits, so that the host's share of the launch does not count.

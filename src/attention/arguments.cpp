@@ -211,6 +211,21 @@ void plan_position(std::string_view verb, const AttentionInputs& inputs, const A
   }
 }
 
+void plan_device_position(std::string_view verb, const AttentionInputs& inputs, const AttentionOptions& options,
+                          Plan& plan) {
+  if (const auto* rotation = std::get_if<Rotation>(&options.position)) {
+    plan_places(verb, options, position_axes_of(*rotation), plan);
+    return;
+  }
+  if (std::holds_alternative<Bias>(options.position)) {
+    for (const auto* given : {&options.query_positions, &options.key_positions}) {
+      if (!given->has_value() || (*given)->device == Device::kHost) continue;
+      raise(fmt::format("{}: with a bias, position ids must be on the host", verb));  // distances are checked there
+    }
+  }
+  plan_position(verb, inputs, options, plan);
+}
+
 void check_result(std::string_view verb, std::string_view what, const ConstTensorView& view, const Wanted& wanted) {
   const HeadTensor<const void> found = tensor_of(verb, what, view);
   const HeadTensor<const void>& like = wanted.like;

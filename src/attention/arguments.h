@@ -26,6 +26,10 @@ void plan_inputs(std::string_view verb, const AttentionInputs& inputs, const Att
 /// The position's own part of the job: a bias, or the rotation of q and k.
 void plan_position(std::string_view verb, const AttentionInputs& inputs, const AttentionOptions& options, Plan& plan);
 
+/// The same for tensors on a GPU: checks it, and says where tokens are. Nothing is rotated.
+void plan_device_position(std::string_view verb, const AttentionInputs& inputs, const AttentionOptions& options,
+                          Plan& plan);
+
 /// An array with the batch, heads and tokens of `like` and so many features.
 struct Wanted {
   DataType type;

@@ -37,7 +37,7 @@ void attention(TensorView out, ConstTensorView q, ConstTensorView k, ConstTensor
   if (site.device != Device::kHost) {
     kernels::backend_for(verb, site.device);  // or there is none
 #if POSENC_CUDA
-    if (bias != nullptr) plan_position(verb, inputs, options, plan);  // which checks it
+    plan_device_position(verb, inputs, options, plan);
     if (has_work(job)) cuda::forward(job, inputs, options, site);
 #endif
     return;

@@ -7,6 +7,9 @@
 #include "attention/arguments.h"
 #include "attention/bias_element.h"
 #include "attention/select.h"
+#if POSENC_CUDA
+#include "attention/cuda/backward.h"
+#endif
 #include "posenc/attention.h"
 #include "posenc/error.h"
 
@@ -172,12 +175,7 @@ void plan_saved(const AttentionInputs& inputs, AttentionJob& job, Saved& saved) 
 }  // namespace
 
 void attention_backward(const AttentionGradients& gradients, ConstTensorView d_out, const AttentionInputs& inputs,
-                        const AttentionOptions& options) {
-  for (const ConstTensorView& view : {ConstTensorView(gradients.q), ConstTensorView(gradients.k),
-                                      ConstTensorView(gradients.v), d_out, inputs.q, inputs.k, inputs.v}) {
-    if (view.device == Device::kHost) continue;
-    raise("attention_backward: there is no kernel for tensors on a GPU yet: they must be on the host");
-  }
+                        const AttentionOptions& options, const Run& run) {
   Plan plan;
   BackwardJob job;
   plan_inputs(verb, inputs, options, plan);
@@ -197,6 +195,24 @@ void attention_backward(const AttentionGradients& gradients, ConstTensorView d_o
   check_apart(verb, {dq.what, dq.view}, {dk.what, dk.view});
   check_apart(verb, {dq.what, dq.view}, {dv.what, dv.view});
   check_apart(verb, {dk.what, dk.view}, {dv.what, dv.view});
+  const kernels::Site site = kernels::site_of(
+      verb,
+      {d_out, inputs.q, inputs.k, inputs.v, inputs.out, inputs.logsumexp, gradients.q, gradients.k, gradients.v,
+       gradients.parameters, gradients.query_vectors, gradients.key_vectors, options.weights, options.logsumexp},
+      {}, run);
+  if (site.device != Device::kHost) {
+    kernels::backend_for(verb, site.device);  // or there is none
+#if POSENC_CUDA
+    plan_device_position(verb, inputs, options, plan);
+    job.forward.q = plan.job.q;
+    job.forward.bias = plan.job.bias;
+    plan_parameters(gradients, job);
+    cuda::backward(plan.job, inputs, d_out, options,
+                   {gradients.q, gradients.k, gradients.v, gradients.parameters, dq.result, dk.result, dv.result},
+                   site);
+#endif
+    return;
+  }
   Saved saved;
   plan_saved(inputs, plan.job, saved);
   plan_position(verb, inputs, options, plan);

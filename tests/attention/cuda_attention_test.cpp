@@ -3,70 +3,19 @@
 
 #include <gtest/gtest.h>
 
-#include <cmath>
-#include <random>
+#include "cuda_cases.h"
 
-#include "numerics/narrow.h"
-#include "posenc/posenc.h"
-
-namespace posenc {
+namespace posenc::cuda_attention_test {
 namespace {
 
+using namespace cuda_cases;
+
 constexpr double kOfNorm = 3e-3, kOfRow = 1.2e-2, kOfLogsumexp = 2e-3;
-
-// Why the kernel cannot run here; "" where it can.
-std::string why_not() {
-  if (const std::string reason = why_absent("cuda"); !reason.empty()) return "cuda cannot run here: " + reason;
-  return cuda::facts().capability == 90 ? "" : "the kernel needs compute capability 9.0";
-}
-
-template <class T> std::vector<T> normal_values(std::int64_t count, double size, std::uint64_t seed) {
-  std::mt19937_64 random(seed);
-  std::normal_distribution<double> normal(0, size);
-  std::vector<T> values(static_cast<std::size_t>(count));
-  for (T& value : values) value = numerics::narrow<T>(normal(random));
-  return values;
-}
-template <class T> std::vector<double> as_doubles(const std::vector<T>& values) {
-  std::vector<double> wide;
-  for (const T& value : values) wide.push_back(numerics::widen(value));
-  return wide;
-}
-
-struct GpuCase {
-  std::int64_t batch, heads, key_heads, tokens, features;
-  double query_size = 1;
-  bool tokens_first = false;
-};
-
-// Slopes, and a table whose bias is constant from a distance of 128 on, as T5's.
-Form form_of(const std::string& name, const GpuCase& one) {
-  if (name == "slopes") {
-    Slopes slopes;
-    for (std::int64_t h = 0; h < one.heads; ++h)
-      slopes.slopes.push_back(std::exp2(-8.0 * double(h + 1) / double(one.heads)));
-    return Bias{one.heads, slopes};
-  }
-  if (name == "distances") {
-    DistanceTable table;
-    table.axes.push_back({-128, {}, true});
-    for (std::int64_t row = 0; row <= 128; ++row) table.axes[0].entries.push_back(row);
-    table.values = as_doubles(normal_values<float>(129 * one.heads, 1, 8));
-    return Bias{one.heads, table};
-  }
-  if (name == "rotation") return prepare(Rope{.dims = one.features});
-  return Nothing{};
-}
 
 template <class T> void expect_reference(const GpuCase& one, const std::string& name) {
   SCOPED_TRACE(::testing::Message() << name << " tokens " << one.tokens << " features " << one.features << " heads "
                                     << one.heads << '/' << one.key_heads << " size " << one.query_size);
-  const auto shape_of = [&](std::int64_t heads) {
-    return one.tokens_first ? Extents{one.batch, one.tokens, heads, one.features}
-                            : Extents{one.batch, heads, one.tokens, one.features};
-  };
-  const auto ordered = [&](TensorView x) { return one.tokens_first ? swap_axes(x, 1, 2) : x; };
-  const Extents q_shape = shape_of(one.heads), k_shape = shape_of(one.key_heads);
+  const Extents q_shape = shape_of(one, one.heads), k_shape = shape_of(one, one.key_heads);
   const auto q = normal_values<T>(count_of(q_shape), one.query_size, 1),
              k = normal_values<T>(count_of(k_shape), 1, 2), v = normal_values<T>(count_of(k_shape), 1, 3);
   const Form form = form_of(name, one);
@@ -75,19 +24,16 @@ template <class T> void expect_reference(const GpuCase& one, const std::string& 
   auto wide_q = as_doubles(q), wide_k = as_doubles(k), wide_v = as_doubles(v);
   std::vector<double> want(wide_q.size()), want_lse(static_cast<std::size_t>(count_of(lse_shape)));
   AttentionOptions options{.position = form, .causal = true, .logsumexp = view(want_lse.data(), lse_shape)};
-  attention(ordered(view(want.data(), q_shape)), ordered(view(wide_q.data(), q_shape)),
-            ordered(view(wide_k.data(), k_shape)), ordered(view(wide_v.data(), k_shape)), options);
+  attention(ordered(one, view(want.data(), q_shape)), ordered(one, view(wide_q.data(), q_shape)),
+            ordered(one, view(wide_k.data(), k_shape)), ordered(one, view(wide_v.data(), k_shape)), options);
 
   const cuda::Memory gpu_q = cuda::memory_of(q), gpu_k = cuda::memory_of(k), gpu_v = cuda::memory_of(v),
                      gpu_out(q.size() * sizeof(T)), gpu_lse(want_lse.size() * sizeof(float));
   cuda::fill(gpu_out.as<void>(), 0xFF, gpu_out.size());
   cuda::fill(gpu_lse.as<void>(), 0xFF, gpu_lse.size());
-  const auto on_gpu = [&](const cuda::Memory& x, const Extents& shape) {
-    return ordered(on(Device::kCuda, TensorView(x.as<void>(), data_type_of<T>(), shape)));
-  };
   options.logsumexp = on(Device::kCuda, TensorView(gpu_lse.as<void>(), DataType::kF32, lse_shape));
-  attention(on_gpu(gpu_out, q_shape), on_gpu(gpu_q, q_shape), on_gpu(gpu_k, k_shape), on_gpu(gpu_v, k_shape),
-            options);
+  attention(on_gpu<T>(one, gpu_out, q_shape), on_gpu<T>(one, gpu_q, q_shape), on_gpu<T>(one, gpu_k, k_shape),
+            on_gpu<T>(one, gpu_v, k_shape), options);
   synchronize();
   const auto bits = gpu_out.values<T>(q.size());
   const std::vector<double> got = as_doubles(bits);
@@ -112,8 +58,8 @@ template <class T> void expect_reference(const GpuCase& one, const std::string& 
   }
 
   // The same bytes again.
-  attention(on_gpu(gpu_out, q_shape), on_gpu(gpu_q, q_shape), on_gpu(gpu_k, k_shape), on_gpu(gpu_v, k_shape),
-            options);
+  attention(on_gpu<T>(one, gpu_out, q_shape), on_gpu<T>(one, gpu_q, q_shape), on_gpu<T>(one, gpu_k, k_shape),
+            on_gpu<T>(one, gpu_v, k_shape), options);
   synchronize();
   EXPECT_EQ(gpu_out.values<T>(q.size()), bits);
 }
@@ -150,10 +96,12 @@ TEST(CudaAttention, RefusesWhatThereIsNoKernelFor) {
                  Error);
   };
   refuses(DataType::kF32, 64, {.causal = true});
-  refuses(DataType::kBF16, 96, {.causal = true});
-  refuses(DataType::kBF16, 64, {.causal = false});
-  refuses(DataType::kBF16, 64, {.causal = true, .window = 4});
+  refuses(DataType::kBF16, 264, {.causal = true});
+  const cuda::Memory weights(2 * 16 * 16);
+  refuses(DataType::kBF16, 64,
+          {.causal = true,
+           .weights = on(Device::kCuda, TensorView(weights.as<void>(), DataType::kBF16, {1, 1, 16, 16}))});
 }
 
 }  // namespace
-}  // namespace posenc
+}  // namespace posenc::cuda_attention_test

@@ -16,6 +16,9 @@ GENERIC = re.compile(r"^\s*(?:@!?%p\d+\s+)?(?:ld|st)\.(?:volatile\.)?(?:v[248]\.
 # and far apart where there is a table) and ends.
 WGMMA = {("none", 64): 36, ("slopes", 64): 36, ("distances", 64): 48,
          ("none", 128): 48, ("slopes", 128): 48, ("distances", 128): 64}
+# A tile of 64 queries: scores and their gradients in features / 16 pieces each, dv and dk in 4, dq in 4 (64 features) or 8;
+# near and far tiles apart.
+BACKWARD_WGMMA = {64: 40, 128: 64}
 
 
 def problems_of(name, text):
@@ -25,10 +28,11 @@ def problems_of(name, text):
         found.append("holds no kernel")
     if LOCAL.search(text):
         found.append("uses local memory")
-    if match := re.fullmatch(r"attention_sm90_b?f16_(\w+)_(\d+)", name):
+    if match := re.fullmatch(r"attention_(backward_)?sm90_b?f16_(\w+)_(\d+)", name):
         if generic := GENERIC.search(text):
             found.append(f"addresses memory of no named space: {generic.group().strip()}")
-        count, wanted = text.count("wgmma.mma_async"), WGMMA[match.group(1), int(match.group(2))]
+        count, wanted = text.count("wgmma.mma_async"), int(match.group(3))
+        wanted = BACKWARD_WGMMA[wanted] if match.group(1) else WGMMA[match.group(2), wanted]
         if count != wanted:
             found.append(f"holds {count} wgmma, expected {wanted}")
     return found
@@ -41,6 +45,7 @@ def self_test():
     for bad in (good + ".local .align 8 .b8 d[8];", good + "\tld.b32 %r1, [%rd1];", good + "\tst.v2.b32 [%rd1], {%r1};",
                 good + "wgmma.mma_async", good.replace(".visible .entry", "")):
         assert len(problems_of("attention_sm90_bf16_none_128", bad)) == 1, bad
+    assert problems_of("attention_backward_sm90_f16_slopes_64", good) == ["holds 48 wgmma, expected 40"]
 
 
 if __name__ == "__main__":

@@ -63,6 +63,31 @@ __device__ __forceinline__ void copy_bytes(std::uint32_t to, const void* from, s
                : "memory");
 }
 
+/// Waits until so many threads of the block have come to barrier `id`.
+__device__ __forceinline__ void meet(int id, int threads) {
+  asm volatile("bar.sync %0, %1;" ::"r"(id), "r"(threads) : "memory");
+}
+/// What this thread wrote to shared memory is seen by the matrix products that follow a meeting.
+__device__ __forceinline__ void show_to_products() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
+/// Four 8 × 8 matrices of 16 bits, of which each lane names one row.
+__device__ __forceinline__ void store_matrices(std::uint32_t address, const std::uint32_t* r) {
+  asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(address), "r"(r[0]),
+               "r"(r[1]), "r"(r[2]), "r"(r[3])
+               : "memory");
+}
+/// Adds to global memory and waits for nothing.
+__device__ __forceinline__ void add_four(float* to, float a, float b, float c, float d) {
+  asm volatile("red.global.add.v4.f32 [%0], {%1, %2, %3, %4};" ::"l"(to), "f"(a), "f"(b), "f"(c), "f"(d) : "memory");
+}
+__device__ __forceinline__ void add_one(float* to, float a) {
+  asm volatile("red.global.add.f32 [%0], %1;" ::"l"(to), "f"(a) : "memory");
+}
+__device__ __forceinline__ kernels::cuda::Float2 load_pair(std::uint32_t address) {
+  kernels::cuda::Float2 pair;
+  asm volatile("ld.shared.v2.f32 {%0, %1}, [%2];" : "=f"(pair.x), "=f"(pair.y) : "r"(address));
+  return pair;
+}
+
 // --- matrix products of a warpgroup
 
 /// Shared-memory matrix descriptor, 128-byte swizzle: address and leading offset in units of 16 bytes. Only this low word
@@ -91,6 +116,9 @@ template <int kCount> __device__ __forceinline__ void pin(float (&r)[kCount]) {
   "+f"(a[i]), "+f"(a[i + 1]), "+f"(a[i + 2]), "+f"(a[i + 3]), "+f"(a[i + 4]), "+f"(a[i + 5]), "+f"(a[i + 6]), \
   "+f"(a[i + 7])
 #define POSENC_32(a, i) POSENC_8(a, i), POSENC_8(a, i + 8), POSENC_8(a, i + 16), POSENC_8(a, i + 24)
+#define POSENC_NEW_8(a, i) \
+  "=f"(a[i]), "=f"(a[i + 1]), "=f"(a[i + 2]), "=f"(a[i + 3]), "=f"(a[i + 4]), "=f"(a[i + 5]), "=f"(a[i + 6]), \
+  "=f"(a[i + 7])
 #define POSENC_R32 \
   "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, %17, %18, %19, %20, %21, %22, %23, %24, " \
   "%25, %26, %27, %28, %29, %30, %31"
@@ -106,6 +134,26 @@ __device__ __forceinline__ void multiply_shared(float (&sum)[64], std::uint32_t 
       " wgmma.mma_async.sync.aligned.m64n128k16.f32." POSENC_TYPES " {" POSENC_R64 "}, a, b, p, 1, 1, 0, 0;\n}\n"
       : POSENC_32(sum, 0), POSENC_32(sum, 32)
       : "r"(a), "r"(b), "r"(keep));
+}
+/// sum[64 × 64] += A[64 × 16] B[16 × 64], both in shared memory; kAcross: both contiguous along the 64 ("transposed"), else
+/// along the 16.
+template <int kAcross>
+__device__ __forceinline__ void multiply_shared(float (&sum)[32], std::uint32_t a, std::uint32_t b) {
+  asm volatile(
+      "{\n .reg .b64 a, b;\n mov.b64 a, {%32, 0x40000040};\n mov.b64 b, {%33, 0x40000040};\n"
+      " wgmma.mma_async.sync.aligned.m64n64k16.f32." POSENC_TYPES " {" POSENC_R32 "}, a, b, 1, 1, 1, %34, %34;\n}\n"
+      : POSENC_32(sum, 0)
+      : "r"(a), "r"(b), "n"(kAcross));
+}
+/// The first of a chain: without the old value, which the compiler then need not provide.
+template <int kAcross>
+__device__ __forceinline__ void multiply_shared_first(float (&sum)[32], std::uint32_t a, std::uint32_t b) {
+  asm volatile(
+      "{\n .reg .pred p;\n .reg .b64 a, b;\n mov.b64 a, {%32, 0x40000040};\n mov.b64 b, {%33, 0x40000040};\n"
+      " setp.ne.b32 p, 0, 0;\n"
+      " wgmma.mma_async.sync.aligned.m64n64k16.f32." POSENC_TYPES " {" POSENC_R32 "}, a, b, p, 1, 1, %34, %34;\n}\n"
+      : POSENC_NEW_8(sum, 0), POSENC_NEW_8(sum, 8), POSENC_NEW_8(sum, 16), POSENC_NEW_8(sum, 24)
+      : "r"(a), "r"(b), "n"(kAcross));
 }
 /// sum[64 × N] += A[64 × 16] B[16 × N]; A in registers, B in shared memory, contiguous along N ("transposed").
 __device__ __forceinline__ void multiply_registers(float (&sum)[64], const std::uint32_t* a, std::uint32_t b) {
@@ -152,6 +200,19 @@ __device__ __forceinline__ std::uint32_t pack(float low, float high) {
   asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(word) : "f"(high), "f"(low));
 #endif
   return word;
+}
+
+/// The number in the lower or upper half of a word.
+__device__ __forceinline__ float unpack(std::uint32_t word, bool upper) {
+#if POSENC_F16
+  float value;
+  asm("{\n .reg .b16 h;\n cvt.u16.u32 h, %1;\n cvt.f32.f16 %0, h;\n}\n"
+      : "=f"(value)
+      : "r"(upper ? word >> 16 : word));
+  return value;
+#else
+  return std::bit_cast<float>(upper ? word & 0xFFFF0000u : word << 16);
+#endif
 }
 
 }  // namespace posenc::attend::cuda

@@ -29,6 +29,61 @@ struct ForwardParams {
   float scale;
 };
 
+constexpr int kQueryTile = 64;  // queries of a tile of the backward pass
+constexpr int kBackwardStages = 2;
+/// Of a block: k and v, two tiles each of q and d_out and of dS, and 12 KiB of rows, tables and barriers; room to align.
+constexpr int backward_shared_bytes(int features) {
+  return (2 * kKeyTile * 2 + 2 * kBackwardStages * kQueryTile * 2) * features +
+         kBackwardStages * kKeyTile * kQueryTile * 2 + 12 * 1024 + 1024;
+}
+
+/// Its gradients. Rows of a head are padded to a multiple of kQueryTile: "padded".
+struct BackwardParams {
+  const float* neg_lse;  // [batch · heads, padded], from backward_rows
+  const float* delta;    // the same
+  float* dq;             // [batch · heads, tiles, features / 64, 8, 128, 4], sums in the order of registers
+  const float* bias;     // as ForwardParams has it
+  float* d_distances;    // [heads, kMostDistance], zeros before; null: not wanted
+  int* counter;
+  void *dk, *dv;  // null: not wanted
+  std::int64_t dk_batch, dk_head, dk_token, dv_batch, dv_head, dv_token;
+  std::int32_t heads, key_heads, batch_keys, sequence, key_blocks, tiles, group;
+  std::int32_t tail;
+  float scale;
+};
+
+/// Rows before the backward pass: delta = Σ d_out · out, and the logsumexp as the kernel wants it; zeros for dq.
+struct BackwardRowsParams {
+  const void *out, *d_out;
+  std::int64_t out_batch, out_head, out_token, d_out_batch, d_out_head, d_out_token;
+  const float* logsumexp;
+  std::int64_t lse_batch, lse_head, lse_token;
+  const float* bias;
+  float *neg_lse, *delta, *dq;  // dq null: none
+  std::int32_t kind, heads, sequence, padded, features;
+  std::int64_t rows;  // batch · heads · padded
+};
+
+/// dq from the order of registers to rows.
+struct BackwardQueriesParams {
+  const float* sums;
+  void* dq;
+  std::int64_t dq_batch, dq_head, dq_token;
+  float scale;
+  std::int32_t heads, sequence, tiles, halves;
+};
+
+/// A table's gradient from that by distance.
+struct TableGradientParams {
+  const float* d_distances;  // [heads, kMostDistance]
+  void* gradient;            // [rows, heads]; added to
+  std::int32_t type;
+  std::int64_t row_stride, head_stride, rows;
+  const std::int64_t* entries;
+  std::int32_t heads, tail;
+  std::int32_t has_far;  // some query and key are tail or more apart
+};
+
 struct ExpandParams {
   float* out;  // [heads, kTableSize]
   kernels::cuda::TableParams table;

@@ -21,7 +21,7 @@ const Driver& ready() {
 DriverStream stream_of(const Run& run) { return static_cast<DriverStream>(run.stream); }
 Address address_of(const void* pointer) { return reinterpret_cast<Address>(pointer); }
 
-struct LimitParams {  // as write_limit.cu has it
+struct LimitParams {  // as write_limit.cu and read_limit.cu have it
   void* to;
   const void* from;
   std::int64_t cycles;
@@ -92,8 +92,14 @@ void write_all(void* to, std::size_t bytes, const Run& run) {
          LimitParams{to, nullptr, 0});
 }
 
+void read_all(const void* from, std::size_t bytes, const Run& run) {
+  constexpr std::size_t kOfBlock = std::size_t{16} * 1024;
+  launch("read_limit", {static_cast<std::int64_t>(bytes / kOfBlock), 256, 0}, run.stream,
+         LimitParams{const_cast<void*>(from), from, 0});
+}
+
 double time_once(const std::function<void()>& work, const Run& run, bool alone) {
-  constexpr std::int64_t kCycles = 200'000;  // a tenth of a millisecond: longer than a host takes to launch
+  constexpr std::int64_t kCycles = 600'000;  // 0.3 ms: longer than a host takes to launch attention and its gradients
   const Clock& clock = clock_of_thread();
   if (alone) launch("spin", {1, 1, 0}, run.stream, kCycles);
   check(driver().cuEventRecord(clock.before, stream_of(run)), "recording an event");

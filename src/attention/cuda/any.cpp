@@ -1,0 +1,262 @@
+#include "attention/cuda/any.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "attention/cuda/any_params.h"
+
+namespace posenc::attend::cuda {
+namespace {
+
+using namespace kernels::cuda;
+
+constexpr std::int64_t kMostFeatures = 256;
+
+std::int32_t narrow_of(std::int64_t value) { return static_cast<std::int32_t>(value); }
+
+template <class Void> AnyTensor any_tensor(const HeadTensor<Void>& x) {
+  if (x.data == nullptr) return {};
+  return {const_cast<void*>(static_cast<const void*>(x.data)),
+          x.batch_stride,
+          x.head_stride,
+          x.token_stride,
+          x.feature_stride,
+          narrow_of(x.features),
+          has_whole_rows(x) && x.features % 8 == 0 ? 1 : 0};
+}
+
+// Every option by name, as in beyond_options: one that is new does not compile until somebody has decided.
+std::string beyond_any_options(const AttentionOptions& options) {
+  const auto& [position, causal, window, scale, query_positions, key_positions, keys_are_rotated, query_lengths,
+               key_lengths, packed, packed_keys, key_mask, is_repeatable, weights, logsumexp] = options;
+  if (weights.data != nullptr) return "no weights to be written";
+  return {};  // all others are part of the job
+}
+
+SightParams sight_params(Call& call, const AttentionJob& job, const AttentionOptions& options) {
+  SightParams p{};
+  p.offset = narrow_of(job.k.sequence - job.q.sequence);
+  p.is_causal = options.causal ? 1 : 0;
+  p.window = narrow_of(std::min<std::int64_t>(options.window, job.k.sequence + job.q.sequence));
+  const bool is_plain = options.query_lengths.empty() && options.key_lengths.empty() && options.packed.empty();
+  if (!is_plain) {
+    std::vector<std::int32_t> sights;
+    sights.reserve(3 * job.sights.size());
+    for (const Sight& one : job.sights) {
+      for (const std::int64_t number : {one.begin, one.end, one.beside}) sights.push_back(narrow_of(number));
+    }
+    p.sights = call.numbers(std::span<const std::int32_t>(sights));
+    p.batch_stride = job.sight_stride;
+  }
+  if (job.key_mask != nullptr) {
+    std::vector<std::uint8_t> mask;
+    for (std::int64_t n = 0; n < job.k.batch * job.k.sequence; ++n) mask.push_back(job.key_mask[n] != 0 ? 1 : 0);
+    p.key_mask = call.numbers(std::span<const std::uint8_t>(mask));
+  }
+  return p;
+}
+
+AnyBiasParams bias_params(Call& call, const AttentionJob& job, const AttentionOptions& options) {
+  AnyBiasParams p{};
+  const auto* const bias = std::get_if<Bias>(&options.position);
+  if (bias == nullptr) return p;
+  p.by_index = job.places.by_index ? 1 : 0;
+  p.shift = job.places.shift;
+  if (!job.places.by_index) {
+    p.queries = call.positions(job.places.queries);
+    p.keys = call.positions(job.places.keys);
+  }
+  if (const auto* slopes = std::get_if<Slopes>(&bias->source)) {
+    p.kind = kAnySlopes;
+    const std::vector<float> narrow(slopes->slopes.begin(), slopes->slopes.end());
+    p.slopes = call.numbers(std::span<const float>(narrow));
+    return p;
+  }
+  const auto& table = std::get<DistanceTable>(bias->source);
+  const DistanceMap& map = table.axes[0];
+  p.kind = kAnyTable;
+  p.first = map.first;
+  p.count = static_cast<std::int64_t>(map.entries.size());
+  SpreadTableParams spread_params{};
+  spread_params.out =
+      static_cast<float*>(call.borrow(static_cast<std::size_t>(p.count * job.q.heads) * sizeof(float)));
+  spread_params.rows =
+      static_cast<std::int32_t*>(call.borrow(static_cast<std::size_t>(p.count) * sizeof(std::int32_t)));
+  spread_params.table = call.table(table.weights);
+  if (table.weights.data == nullptr) {
+    spread_params.table = {call.numbers(std::span<const double>(table.values)), kTypeF64, 0, bias->heads, 1};
+  }
+  spread_params.entries = call.numbers(std::span<const std::int64_t>(map.entries));
+  spread_params.count = p.count;
+  spread_params.heads = narrow_of(job.q.heads);
+  launch("spread_table", spread(p.count * job.q.heads, 128), call.stream(), spread_params);
+  p.table = spread_params.out;
+  p.rows = spread_params.rows;
+  return p;
+}
+
+// The kernel for as many features, with its shared memory asked for.
+void launch_any(std::string_view name, const AttentionJob& job, std::string_view part, const LaunchShape& shape,
+                void* stream, void* params) {
+  const std::int64_t features = std::max(job.q.features, job.v.features);
+  const int padded = features <= 64 ? 64 : features <= 128 ? 128 : 256;
+  const Function function = kernel(fmt::format("{}_{}_{}{}", name, job.q.type == DataType::kF16 ? "f16" : "bf16",
+                                               padded, padded == 256 ? part : ""));
+  check(driver().cuFuncSetAttribute(function, kFunctionDynamicShared, static_cast<int>(shape.shared_bytes)),
+        "asking for shared memory");
+  void* parameters[] = {params};
+  launch(function, shape, stream, parameters);
+}
+int padded_features(const AttentionJob& job) {
+  const std::int64_t features = std::max(job.q.features, job.v.features);
+  return features <= 64 ? 64 : features <= 128 ? 128 : 256;
+}
+
+// Whether these are few queries over many keys that decode_any can take.
+bool is_decoding(const AttentionJob& job, const QueriesAndKeys& ready) {
+  constexpr std::int64_t kFewestKeys = 128;
+  const std::int64_t features = job.q.features;
+  return job.v.features == features && (features == 64 || features == 128) &&
+         job.q.sequence * (job.q.heads / job.k.heads) <= kDecodeRows && job.k.sequence >= kFewestKeys &&
+         has_whole_rows(ready.q) && has_whole_rows(ready.k) && has_whole_rows(job.v);
+}
+
+void decode(Call& call, const AttentionJob& job, const QueriesAndKeys& ready, const AttentionOptions& options) {
+  const auto& [q, k, scale] = ready;
+  DecodeParams p{};
+  p.q = any_tensor(q), p.k = any_tensor(k), p.v = any_tensor(job.v), p.out = any_tensor(job.out);
+  p.logsumexp = static_cast<float*>(job.logsumexp.data);
+  p.lse_batch = job.logsumexp.batch_stride, p.lse_head = job.logsumexp.head_stride;
+  p.lse_token = job.logsumexp.token_stride;
+  p.sight = sight_params(call, job, options);
+  p.bias = bias_params(call, job, options);
+  p.batch = narrow_of(q.batch), p.heads = narrow_of(q.heads), p.key_heads = narrow_of(k.heads);
+  p.queries = narrow_of(q.sequence), p.keys = narrow_of(k.sequence);
+  // Enough blocks to keep every multiprocessor busy to the end, each with enough keys to be worth its start.
+  constexpr std::int64_t kBlocks = 12, kLeastKeys = 256;
+  const std::int64_t pairs = q.batch * k.heads;
+  const std::int64_t wanted = (kBlocks * multiprocessors() + pairs - 1) / pairs;
+  p.splits = narrow_of(std::clamp<std::int64_t>((k.sequence + kLeastKeys - 1) / kLeastKeys, 1, wanted));
+  constexpr std::int64_t kStep = std::int64_t{kDecodeKeys} * kDecodeWarps;
+  p.keys_of_split = narrow_of(((k.sequence + p.splits - 1) / p.splits + kStep - 1) / kStep * kStep);
+  p.parts = p.splits * kDecodeWarps;
+  p.scale = static_cast<float>(scale);
+  const std::int64_t rows = q.batch * q.heads * q.sequence;
+  p.part_sums = static_cast<float*>(call.borrow(static_cast<std::size_t>(rows * p.parts) * 2 * sizeof(float)));
+  p.parts_out =
+      static_cast<float*>(call.borrow(static_cast<std::size_t>(rows * p.parts * q.features) * sizeof(float)));
+  const bool is_f16 = q.type == DataType::kF16;
+  static KernelSlot slots[2][2], joins[2];
+  const std::size_t type = is_f16 ? 1 : 0, size = q.features == 128 ? 1 : 0;
+  launch(fmt::format("decode_any_{}_{}", is_f16 ? "f16" : "bf16", q.features), slots[type][size],
+         {pairs * p.splits, 32 * kDecodeWarps, 0}, call.stream(), p);
+  launch(is_f16 ? "decode_join_f16" : "decode_join_bf16", joins[type], {rows, static_cast<unsigned>(q.features), 0},
+         call.stream(), p);
+}
+
+}  // namespace
+
+std::string beyond_any(const AttentionJob& job, const AttentionOptions& options) {
+  if (const int found = capability(); found < 80) {
+    return fmt::format("a GPU from compute capability 8.0 on, and this one has {}.{}", found / 10, found % 10);
+  }
+  if (job.q.type != DataType::kF16 && job.q.type != DataType::kBF16) return "f16 and bf16";
+  if (job.q.features > kMostFeatures || job.v.features > kMostFeatures) return "256 features at most";
+  if (std::string why = beyond_any_options(options); !why.empty()) return why;
+  if (std::max(job.q.sequence, job.k.sequence) > 0x3FFFFFFF || job.q.batch * job.q.heads > 0xFFFFFF) {
+    return "shorter sequences";
+  }
+  const auto* const bias = std::get_if<Bias>(&options.position);
+  if (bias == nullptr || std::holds_alternative<Slopes>(bias->source)) return {};
+  const auto* const table = std::get_if<DistanceTable>(&bias->source);
+  return table != nullptr && table->axes.size() == 1 ? "" : "slopes and tables by distance of one axis";
+}
+
+void forward_any(Call& call, const AttentionJob& job, const AttentionInputs& inputs,
+                 const AttentionOptions& options) {
+  const QueriesAndKeys ready = ready_of(call, job, inputs, options);
+  if (is_decoding(job, ready)) {
+    decode(call, job, ready, options);
+    return;
+  }
+  const auto& [q, k, scale] = ready;
+  AnyParams p{};
+  p.q = any_tensor(q), p.k = any_tensor(k), p.v = any_tensor(job.v), p.out = any_tensor(job.out);
+  p.logsumexp = static_cast<float*>(job.logsumexp.data);
+  p.lse_batch = job.logsumexp.batch_stride, p.lse_head = job.logsumexp.head_stride;
+  p.lse_token = job.logsumexp.token_stride;
+  p.sight = sight_params(call, job, options);
+  p.bias = bias_params(call, job, options);
+  p.batch = narrow_of(q.batch), p.heads = narrow_of(q.heads), p.key_heads = narrow_of(k.heads);
+  p.queries = narrow_of(q.sequence), p.keys = narrow_of(k.sequence);
+  p.row_blocks = narrow_of((q.sequence + kAnyRows - 1) / kAnyRows);
+  p.scale = static_cast<float>(scale);
+  const auto shared = static_cast<unsigned>(any_forward_bytes(padded_features(job)));
+  launch_any("attention_any", job, "", {q.batch * q.heads * p.row_blocks, 128, shared}, call.stream(), &p);
+}
+
+void backward_any(Call& call, const AttentionJob& job, const AttentionInputs& inputs,
+                  const HeadTensor<const void>& d_out, const SavedRows& saved, const AttentionOptions& options,
+                  const DeviceGradients& gradients) {
+  const auto [q, k, scale] = ready_of(call, job, inputs, options);
+  const std::int64_t rows = q.batch * q.heads * q.sequence;
+  const auto floats = [&](std::int64_t count) {
+    return static_cast<float*>(
+        call.borrow(static_cast<std::size_t>(std::max<std::int64_t>(count, 1)) * sizeof(float)));
+  };
+  AnyRowsParams of_rows{};
+  of_rows.out = any_tensor(saved.out), of_rows.d_out = any_tensor(d_out);
+  of_rows.logsumexp = static_cast<const float*>(saved.logsumexp.data);
+  of_rows.lse_batch = saved.logsumexp.batch_stride, of_rows.lse_head = saved.logsumexp.head_stride;
+  of_rows.lse_token = saved.logsumexp.token_stride;
+  of_rows.neg_lse = floats(rows), of_rows.delta = floats(rows);
+  of_rows.heads = narrow_of(q.heads), of_rows.queries = narrow_of(q.sequence), of_rows.rows = rows;
+  if (rows > 0) {
+    launch(q.type == DataType::kF16 ? "any_rows_f16" : "any_rows_bf16", {(rows + 3) / 4, 128, 0}, call.stream(),
+           of_rows);
+  }
+
+  AnyBackwardParams p{};
+  p.q = any_tensor(q), p.k = any_tensor(k), p.v = any_tensor(job.v), p.d_out = any_tensor(d_out);
+  p.dq = any_tensor(gradients.dq), p.dk = any_tensor(gradients.dk), p.dv = any_tensor(gradients.dv);
+  p.neg_lse = of_rows.neg_lse, p.delta = of_rows.delta;
+  p.sight = sight_params(call, job, options);
+  p.bias = bias_params(call, job, options);
+  p.batch = narrow_of(q.batch), p.heads = narrow_of(q.heads), p.key_heads = narrow_of(k.heads);
+  p.queries = narrow_of(q.sequence), p.keys = narrow_of(k.sequence);
+  p.row_blocks = narrow_of((q.sequence + kAnyRows - 1) / kAnyRows);
+  p.key_blocks = narrow_of((k.sequence + kAnyRows - 1) / kAnyRows);
+  p.scale = static_cast<float>(scale);
+  const TensorView& parameters = gradients.parameters;
+  if (parameters.data != nullptr) {
+    p.sum_rows = p.bias.kind == kAnyTable ? narrow_of(parameters.shape[0]) : 1;
+    const std::size_t bytes = static_cast<std::size_t>(p.sum_rows * q.heads) * sizeof(double);
+    p.sums = static_cast<double*>(call.borrow(bytes));
+    check(driver().cuMemsetD8Async(reinterpret_cast<Address>(p.sums), 0, bytes, static_cast<Stream>(call.stream())),
+          "clearing sums");
+  }
+  const auto shared = static_cast<unsigned>(any_backward_bytes(padded_features(job)));
+  if (p.row_blocks > 0 && (p.dq.data != nullptr || p.sums != nullptr)) {
+    launch_any("any_queries", job, "", {q.batch * q.heads * p.row_blocks, 128, shared}, call.stream(), &p);
+  }
+  const LaunchShape of_keys{k.batch * k.heads * p.key_blocks, 128, shared};
+  if (p.key_blocks > 0 && padded_features(job) == 256) {
+    if (p.dv.data != nullptr) launch_any("any_keys", job, "_dv", of_keys, call.stream(), &p);
+    if (p.dk.data != nullptr) launch_any("any_keys", job, "_dk", of_keys, call.stream(), &p);
+  } else if (p.key_blocks > 0 && (p.dv.data != nullptr || p.dk.data != nullptr)) {
+    launch_any("any_keys", job, "", of_keys, call.stream(), &p);
+  }
+  if (p.sums == nullptr) return;
+  const bool is_table = parameters.shape.rank == 2;
+  const AddSumsParams sums{p.sums,
+                           parameters.data,
+                           static_cast<std::int32_t>(parameters.type),
+                           is_table ? parameters.strides[0] : 0,
+                           parameters.strides[parameters.shape.rank - 1],
+                           p.sum_rows,
+                           p.heads};
+  launch("add_sums", spread(std::int64_t{p.sum_rows} * p.heads, 128), call.stream(), sums);
+}
+
+}  // namespace posenc::attend::cuda

@@ -1,0 +1,137 @@
+#pragma once
+
+// What the kernels of attention for any GPU are made of: matrix products of a warp (mma.sync, compute capability 8.0), tiles
+// in shared memory, which keys a query sees, and the bias of a pair.
+// POSENC_F16 is 1 for f16 and 0 for bf16.
+
+#include "attention/cuda/any_params.h"
+#include "attention/cuda/hopper.cuh"
+
+namespace posenc::attend::cuda {
+
+constexpr float kAnyLog2e = 1.4426950408889634f, kAnyLn2 = 0.6931471805599453f;
+
+/// c[16 × 8] += a[16 × 16] b[16 × 8]. A lane holds rows lane / 4 and + 8, columns 2 (lane % 4) and + 1 of c.
+__device__ __forceinline__ void multiply(float* c, const std::uint32_t* a, const std::uint32_t* b) {
+#if POSENC_F16
+#define POSENC_MMA "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32"
+#else
+#define POSENC_MMA "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32"
+#endif
+  asm volatile(POSENC_MMA " {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+               : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+               : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+}
+/// Four 8 × 8 matrices, of which lane n names row n % 8 of matrix n / 8; kAcross: transposed.
+template <bool kAcross> __device__ __forceinline__ void load_matrices(std::uint32_t (&r)[4], std::uint32_t address) {
+  if constexpr (kAcross) {
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
+                 : "r"(address)
+                 : "memory");
+  } else {
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
+                 : "r"(address)
+                 : "memory");
+  }
+}
+
+/// A tile of rows in shared memory; `base` is its address.
+template <int kPitch> struct Tile {
+  std::uint32_t base;
+  __device__ __forceinline__ std::uint32_t at(int row, int column) const {
+    return base + static_cast<std::uint32_t>((row * kPitch + column) * 2);
+  }
+  /// The left factor: rows row … row + 15, columns column … column + 15.
+  __device__ __forceinline__ void left(std::uint32_t (&a)[4], int row, int column, int lane) const {
+    load_matrices<false>(a, at(row + lane % 16, column + lane / 16 * 8));
+  }
+  /// The right factor where it is multiplied transposed: columns are summed over. Two products: rows row … + 7 and + 8 … + 15.
+  __device__ __forceinline__ void right_of_columns(std::uint32_t (&b)[4], int row, int column, int lane) const {
+    load_matrices<false>(b, at(row + lane % 8 + lane / 16 * 8, column + lane / 8 % 2 * 8));
+  }
+  /// The right factor as it lies: rows are summed over. Two products: columns column … + 7 and + 8 … + 15.
+  __device__ __forceinline__ void right_of_rows(std::uint32_t (&b)[4], int row, int column, int lane) const {
+    load_matrices<true>(b, at(row + lane % 8 + lane / 8 % 2 * 8, column + lane / 16 * 8));
+  }
+};
+
+/// Rows first … first + kRows − 1 of a head; zeros for those before `begin`, from `end` on, where `mask` is 0, and past the
+/// features. All threads of the block.
+template <int kRows, int kFeatures> __device__ __forceinline__ void load_tile(std::uint16_t* to, const AnyTensor& x,
+                                                                              std::int64_t batch, std::int64_t head,
+                                                                              int first, int begin, int end,
+                                                                              const std::uint8_t* mask) {
+  constexpr int kPitch = any_pitch(kFeatures), kVectors = kFeatures / 8;
+  const auto* const from = static_cast<const std::uint16_t*>(x.data) + batch * x.batch + head * x.head;
+  for (int n = static_cast<int>(kernels::cuda::thread()); n < kRows * kVectors;
+       n += static_cast<int>(kernels::cuda::threads())) {
+    const int row = n / kVectors, column = n % kVectors * 8, token = first + row;
+    kernels::cuda::Bytes16 eight{0, 0, 0, 0};
+    if (token >= begin && token < end && (mask == nullptr || mask[token] != 0) && column < x.features) {
+      const std::uint16_t* const at = from + token * x.token + column * x.feature;
+      if (x.is_whole != 0) {
+        eight = *reinterpret_cast<const kernels::cuda::Bytes16*>(at);
+      } else {
+        const auto two = [&](int f) {
+          const std::uint32_t low = column + f < x.features ? at[f * x.feature] : 0,
+                              high = column + f + 1 < x.features ? at[(f + 1) * x.feature] : 0;
+          return low | high << 16;
+        };
+        eight = {two(0), two(2), two(4), two(6)};
+      }
+    }
+    *reinterpret_cast<kernels::cuda::Bytes16*>(to + row * kPitch + column) = eight;
+  }
+}
+
+struct Seen {
+  int begin, end, beside;
+};
+__device__ __forceinline__ Seen seen_by(const SightParams& p, std::int64_t batch, int query, int queries, int keys) {
+  if (query >= queries) return {0, 0, 0};
+  if (p.sights != nullptr) {
+    const std::int32_t* const at = p.sights + 3 * (batch * p.batch_stride + query);
+    return {at[0], at[1], at[2]};
+  }
+  Seen seen{0, keys, query + p.offset};
+  if (p.is_causal != 0 && seen.beside + 1 < seen.end) seen.end = seen.beside + 1;
+  if (p.window > 0) {
+    if (seen.beside - p.window + 1 > seen.begin) seen.begin = seen.beside - p.window + 1;
+    if (seen.beside + p.window < seen.end) seen.end = seen.beside + p.window;
+  }
+  if (seen.end <= seen.begin) seen.begin = seen.end = 0;
+  return seen;
+}
+
+/// δ of a query and a key; clamped to what 32 bits hold, which is past the end of every table.
+struct QueryPlace {
+  std::int64_t id;  // the query's id, or beside + shift
+};
+__device__ __forceinline__ std::int64_t id_of(const kernels::cuda::PositionParams& p, std::int64_t batch,
+                                              std::int64_t token) {
+  return p.ids == nullptr ? p.first + token : p.ids[batch * p.batch_stride + token];
+}
+__device__ __forceinline__ QueryPlace place_of(const AnyBiasParams& p, std::int64_t batch, int query, int queries,
+                                               int beside) {
+  if (p.kind == kAnyNone || query >= queries) return {0};
+  return {p.by_index != 0 ? beside + p.shift : id_of(p.queries, batch, query)};
+}
+__device__ __forceinline__ std::int64_t key_place_of(const AnyBiasParams& p, std::int64_t batch, int key, int keys) {
+  if (p.kind == kAnyNone || key >= keys) return 0;
+  return p.by_index != 0 ? key : id_of(p.keys, batch, key);
+}
+/// Which entry of the table a distance reads.
+__device__ __forceinline__ std::int64_t entry_at(const AnyBiasParams& p, std::int64_t delta) {
+  const std::int64_t at = delta - p.first;
+  return at < 0 ? 0 : at >= p.count ? p.count - 1 : at;
+}
+/// What is added to the score, in powers of two.
+__device__ __forceinline__ float bias_of(const AnyBiasParams& p, int head, std::int64_t delta) {
+  if (p.kind == kAnyNone) return 0;
+  if (p.kind == kAnySlopes) return -p.slopes[head] * kAnyLog2e * static_cast<float>(delta < 0 ? -delta : delta);
+  return p.table[head * p.count + entry_at(p, delta)] * kAnyLog2e;
+}
+
+}  // namespace posenc::attend::cuda

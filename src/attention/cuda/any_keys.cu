@@ -1,0 +1,155 @@
+// dk and dv for any GPU: a block takes 64 keys of one key head, 16 for each of four warps, and walks over the queries of all
+// its heads that see them. Transposed: keys are rows. No order but its own, so the same bytes at every run.
+// POSENC_FEATURES is 64, 128 or 256; POSENC_PART 0 for both, 1 for dv alone, 2 for dk alone (256 features leave registers for
+// one of them); POSENC_F16 1 for f16 and 0 for bf16.
+
+#include "attention/cuda/any.cuh"
+
+namespace posenc::attend::cuda {
+
+extern "C" __global__ void __launch_bounds__(128) any_keys(const __grid_constant__ AnyBackwardParams p) {
+  using namespace kernels::cuda;
+  constexpr int kFeatures = POSENC_FEATURES, kQueries = rows_of_other(kFeatures), kPitch = any_pitch(kFeatures);
+  constexpr bool kValues = POSENC_PART != 2, kKeys = POSENC_PART != 1;
+  extern __shared__ std::uint8_t raw[] __attribute__((aligned(16)));
+  auto* const k_rows = reinterpret_cast<std::uint16_t*>(raw);
+  std::uint16_t *const v_rows = k_rows + kAnyRows * kPitch, *const q_rows = v_rows + kAnyRows * kPitch,
+                       *const g_rows = q_rows + kQueries * kPitch;
+  auto* const begins = reinterpret_cast<int*>(g_rows + kQueries * kPitch);
+  int *const ends = begins + kAnyRows, *const besides = ends + kAnyRows;
+  auto *const lses = reinterpret_cast<float*>(besides + kAnyRows), *const deltas = lses + kAnyRows;
+  const Tile<kPitch> k{shared_address(k_rows)}, v{shared_address(v_rows)}, q{shared_address(q_rows)},
+      g{shared_address(g_rows)};
+
+  const int key_block = static_cast<int>(block() % static_cast<unsigned>(p.key_blocks));
+  const int at = static_cast<int>(block() / static_cast<unsigned>(p.key_blocks));
+  const int batch = at / p.key_heads, key_head = at - batch * p.key_heads, per_key = p.heads / p.key_heads;
+  const int lane = static_cast<int>(thread() % 32), warp = static_cast<int>(thread() / 32);
+  const int key0 = key_block * kAnyRows, key1 = key0 + kAnyRows < p.keys ? key0 + kAnyRows : p.keys;
+  const std::uint8_t* const mask =
+      p.sight.key_mask == nullptr ? nullptr : p.sight.key_mask + std::int64_t{batch} * p.keys;
+  load_tile<kAnyRows, kFeatures>(k_rows, p.k, batch, key_head, key0, 0, p.keys, mask);
+  load_tile<kAnyRows, kFeatures>(v_rows, p.v, batch, key_head, key0, 0, p.keys, mask);
+
+  // Queries that may see one of these keys.
+  int first = 0, last = p.queries;
+  if (p.sight.sights == nullptr) {
+    if (p.sight.is_causal != 0 && key0 - p.sight.offset > first) first = key0 - p.sight.offset;
+    if (p.sight.window > 0) {
+      if (key0 - p.sight.offset - p.sight.window + 1 > first) first = key0 - p.sight.offset - p.sight.window + 1;
+      if (key1 - 1 - p.sight.offset + p.sight.window < last) last = key1 - 1 - p.sight.offset + p.sight.window;
+    }
+  }
+  const int my_key = key0 + warp * 16 + lane / 4;
+  const bool is_there[2] = {my_key < p.keys && (mask == nullptr || mask[my_key] != 0),
+                            my_key + 8 < p.keys && (mask == nullptr || mask[my_key + 8] != 0)};
+  const std::int64_t place[2] = {key_place_of(p.bias, batch, my_key, p.keys),
+                                 key_place_of(p.bias, batch, my_key + 8, p.keys)};
+  const float scale2 = p.scale * kAnyLog2e;
+  float dk[kKeys ? kFeatures / 8 : 1][4] = {}, dv[kValues ? kFeatures / 8 : 1][4] = {};
+
+  for (int n_head = 0; n_head < per_key; ++n_head) {
+    const int head = key_head * per_key + n_head;
+    const std::int64_t rows = (std::int64_t{batch} * p.heads + head) * p.queries;
+    for (int query0 = first; query0 < last; query0 += kQueries) {
+      int is_seen_at_all = 0;
+      if (thread() < kQueries) {
+        const int query = query0 + static_cast<int>(thread());
+        const Seen seen = seen_by(p.sight, batch, query, p.queries, p.keys);
+        begins[thread()] = seen.begin, ends[thread()] = seen.end, besides[thread()] = seen.beside;
+        lses[thread()] = query < p.queries ? p.neg_lse[rows + query] : 0.0f;
+        deltas[thread()] = query < p.queries ? p.delta[rows + query] : 0.0f;
+        is_seen_at_all = seen.begin < key1 && seen.end > key0 ? 1 : 0;
+      }
+      if (__nvvm_bar0_or(is_seen_at_all) == 0) continue;  // and all have met
+      load_tile<kQueries, kFeatures>(q_rows, p.q, batch, head, query0, 0, p.queries, nullptr);
+      load_tile<kQueries, kFeatures>(g_rows, p.d_out, batch, head, query0, 0, p.queries, nullptr);
+      sync_block();
+      float s[kQueries / 8][4] = {}, dp[kQueries / 8][4] = {};
+#pragma unroll
+      for (int f = 0; f < kFeatures; f += 16) {
+        std::uint32_t a[4], b[4];
+        k.left(a, warp * 16, f, lane);
+#pragma unroll
+        for (int n = 0; n < kQueries / 16; ++n) {
+          q.right_of_columns(b, 16 * n, f, lane);
+          multiply(s[2 * n], a, b);
+          multiply(s[2 * n + 1], a, b + 2);
+        }
+        if constexpr (kKeys) {
+          v.left(a, warp * 16, f, lane);
+#pragma unroll
+          for (int n = 0; n < kQueries / 16; ++n) {
+            g.right_of_columns(b, 16 * n, f, lane);
+            multiply(dp[2 * n], a, b);
+            multiply(dp[2 * n + 1], a, b + 2);
+          }
+        }
+      }
+      std::uint32_t weights[kQueries / 8][2], ds[kQueries / 8][2];
+#pragma unroll
+      for (int n = 0; n < kQueries / 8; ++n) {
+#pragma unroll
+        for (int e = 0; e < 4; ++e) {
+          const int column = 8 * n + 2 * (lane % 4) + e % 2, r = e / 2, key = my_key + 8 * r;
+          const bool is_seen = is_there[r] && key >= begins[column] && key < ends[column];
+          float bias = 0;
+          if (p.bias.kind != kAnyNone) {
+            const QueryPlace query = place_of(p.bias, batch, query0 + column, p.queries, besides[column]);
+            bias = bias_of(p.bias, head, place[r] - query.id);
+          }
+          const float weight = is_seen ? power_of_two(__builtin_fmaf(s[n][e], scale2, bias + lses[column])) : 0.0f;
+          s[n][e] = weight;
+          dp[n][e] = is_seen ? weight * (dp[n][e] - deltas[column]) : 0.0f;
+        }
+        weights[n][0] = pack(s[n][0], s[n][1]), weights[n][1] = pack(s[n][2], s[n][3]);
+        ds[n][0] = pack(dp[n][0], dp[n][1]), ds[n][1] = pack(dp[n][2], dp[n][3]);
+      }
+#pragma unroll
+      for (int n = 0; n < kQueries / 16; ++n) {
+        const std::uint32_t pa[4] = {weights[2 * n][0], weights[2 * n][1], weights[2 * n + 1][0],
+                                     weights[2 * n + 1][1]};
+        const std::uint32_t da[4] = {ds[2 * n][0], ds[2 * n][1], ds[2 * n + 1][0], ds[2 * n + 1][1]};
+#pragma unroll
+        for (int f = 0; f < kFeatures / 16; ++f) {
+          std::uint32_t b[4];
+          if constexpr (kValues) {
+            g.right_of_rows(b, 16 * n, 16 * f, lane);
+            multiply(dv[2 * f], pa, b);
+            multiply(dv[2 * f + 1], pa, b + 2);
+          }
+          if constexpr (kKeys) {
+            q.right_of_rows(b, 16 * n, 16 * f, lane);
+            multiply(dk[2 * f], da, b);
+            multiply(dk[2 * f + 1], da, b + 2);
+          }
+        }
+      }
+      sync_block();
+    }
+  }
+
+  const auto write = [&](const AnyTensor& x, const auto& sums, float scale) {
+#pragma unroll
+    for (int r = 0; r < 2; ++r) {
+      const int key = my_key + 8 * r;
+      if (key >= p.keys) continue;
+      auto* const to = static_cast<std::uint16_t*>(x.data) + batch * x.batch + key_head * x.head + key * x.token;
+#pragma unroll
+      for (int f = 0; f < kFeatures / 8; ++f) {
+        const int column = 8 * f + 2 * (lane % 4);
+        const std::uint32_t two = pack(sums[f][2 * r] * scale, sums[f][2 * r + 1] * scale);
+        if (column < x.features) to[column * x.feature] = static_cast<std::uint16_t>(two);
+        if (column + 1 < x.features) to[(column + 1) * x.feature] = static_cast<std::uint16_t>(two >> 16);
+      }
+    }
+  };
+  if constexpr (kValues) {
+    if (p.dv.data != nullptr) write(p.dv, dv, 1.0f);
+  }
+  if constexpr (kKeys) {
+    if (p.dk.data != nullptr) write(p.dk, dk, p.scale);
+  }
+}
+
+}  // namespace posenc::attend::cuda

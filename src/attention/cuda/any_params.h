@@ -1,0 +1,122 @@
+#pragma once
+
+// What the host hands to the kernels of attention that run on any GPU from compute capability 8.0 on.
+
+#include <cstdint>
+
+#include "kernels/cuda/params.h"
+
+namespace posenc::attend::cuda {
+
+/// A tensor [batch, heads, tokens, features] of 16-bit numbers; strides in elements.
+struct AnyTensor {
+  void* data;
+  std::int64_t batch, head, token, feature;
+  std::int32_t features;
+  std::int32_t is_whole;  // features side by side, rows at multiples of 16 bytes, a multiple of 8 features
+};
+
+/// Keys that each query sees, as Sight has them.
+struct SightParams {
+  const std::int32_t* sights;  // [batch or 1, queries, 3]: begin, end, beside; null: from what follows
+  std::int64_t batch_stride;
+  std::int32_t offset;             // keys − queries
+  std::int32_t is_causal, window;  // window 0: none
+  const std::uint8_t* key_mask;    // [batch, keys], 0: not seen; null: all are
+};
+
+enum AnyBias : std::int32_t { kAnyNone, kAnySlopes, kAnyTable };
+struct AnyBiasParams {
+  std::int32_t kind;
+  const float* slopes;       // [heads]
+  const float* table;        // [heads, count]: the bias at δ = first, first + 1 …; past an end, the last one there
+  const std::int32_t* rows;  // [count]: which row of the learned table each is
+  std::int64_t first, count;
+  std::int32_t by_index;  // δ = key − beside − shift; else key's id − query's id
+  std::int64_t shift;
+  kernels::cuda::PositionParams queries, keys;
+};
+
+struct AnyParams {
+  AnyTensor q, k, v, out;
+  float* logsumexp;  // null: not wanted
+  std::int64_t lse_batch, lse_head, lse_token;
+  SightParams sight;
+  AnyBiasParams bias;
+  std::int32_t batch, heads, key_heads, queries, keys, row_blocks;
+  float scale;
+};
+
+/// Rows before the gradients: delta = Σ d_out · out, and −logsumexp in powers of two: both [batch · heads, queries].
+struct AnyRowsParams {
+  AnyTensor out, d_out;
+  const float* logsumexp;
+  std::int64_t lse_batch, lse_head, lse_token;
+  float *neg_lse, *delta;
+  std::int32_t heads, queries;
+  std::int64_t rows;
+};
+
+struct AnyBackwardParams {
+  AnyTensor q, k, v, d_out, dq, dk, dv;  // null data: not wanted
+  const float *neg_lse, *delta;
+  double* sums;  // of the bias's parameters: slopes [heads], a table [heads, sum_rows]; null: not wanted
+  std::int32_t sum_rows;
+  SightParams sight;
+  AnyBiasParams bias;
+  std::int32_t batch, heads, key_heads, queries, keys, row_blocks, key_blocks;
+  float scale;
+};
+
+/// out[h, n] = table[entries[n], h].
+struct SpreadTableParams {
+  float* out;
+  std::int32_t* rows;  // and entries, narrower
+  kernels::cuda::TableParams table;
+  const std::int64_t* entries;
+  std::int64_t count;
+  std::int32_t heads;
+};
+
+/// gradient += sums; [n, heads] or [heads], from [heads, n].
+struct AddSumsParams {
+  const double* sums;
+  void* gradient;
+  std::int32_t type;
+  std::int64_t row_stride, head_stride, rows;
+  std::int32_t heads;
+};
+
+/// Few queries over many keys. Rows are queries × the heads of one key head, 16 at most. Every warp of a block sums its own
+/// share of the keys; `parts` are joined after.
+struct DecodeParams {
+  AnyTensor q, k, v, out;
+  float* logsumexp;  // null: not wanted
+  std::int64_t lse_batch, lse_head, lse_token;
+  const std::int32_t* block_table;  // [batch, table_width]: k and v are pools of pages; null: they are not
+  std::int32_t table_width, page_size;
+  SightParams sight;
+  AnyBiasParams bias;
+  float* part_sums;  // [batch · heads, queries, parts, 2]: the maximum in powers of two, and the sum
+  float* parts_out;  // [batch · heads, queries, parts, features]
+  std::int32_t batch, heads, key_heads, queries, keys, splits, keys_of_split, parts;
+  float scale;
+};
+constexpr int kDecodeRows = 16, kDecodeKeys = 16, kDecodeWarps = 4;
+
+constexpr int kAnyRows = 64;  // query rows, or keys, of a block: 16 for each of four warps
+constexpr int keys_of_tile(int features) { return features > 128 ? 32 : 64; }  // keys of a tile
+constexpr int rows_of_other(int features) {
+  return features > 128 ? 16 : 32;
+}  // rows of the other side, for gradients
+constexpr int any_pitch(int features) { return features + 8; }  // no bank is met twice
+constexpr int any_forward_bytes(int features) {
+  return (kAnyRows + 2 * keys_of_tile(features)) * any_pitch(features) * 2 + 3 * kAnyRows * 4 +
+         keys_of_tile(features) * 4;
+}
+
+constexpr int any_backward_bytes(int features) {
+  return 2 * (kAnyRows + rows_of_other(features)) * any_pitch(features) * 2 + 6 * kAnyRows * 4;
+}
+
+}  // namespace posenc::attend::cuda

@@ -1,0 +1,170 @@
+// dq for any GPU, and the sums for the bias's parameters: a block takes 64 queries of one head, 16 for each of four warps, and
+// walks over the keys that they see. dq is the same bytes at every run; the parameters' sums are added in double in the order
+// of arrival.
+// POSENC_FEATURES is 64, 128 or 256; POSENC_F16 1 for f16 and 0 for bf16.
+
+#include "attention/cuda/any.cuh"
+
+namespace posenc::attend::cuda {
+namespace {
+
+__device__ __forceinline__ void add_double(double* to, double value) {
+  asm volatile("red.global.add.f64 [%0], %1;" ::"l"(to), "d"(value) : "memory");
+}
+
+}  // namespace
+
+extern "C" __global__ void __launch_bounds__(128) any_queries(const __grid_constant__ AnyBackwardParams p) {
+  using namespace kernels::cuda;
+  constexpr int kFeatures = POSENC_FEATURES, kKeys = rows_of_other(kFeatures), kPitch = any_pitch(kFeatures);
+  extern __shared__ std::uint8_t raw[] __attribute__((aligned(16)));
+  auto* const q_rows = reinterpret_cast<std::uint16_t*>(raw);
+  std::uint16_t *const g_rows = q_rows + kAnyRows * kPitch, *const k_rows = g_rows + kAnyRows * kPitch,
+                       *const v_rows = k_rows + kKeys * kPitch;
+  auto* const limits = reinterpret_cast<int*>(v_rows + kKeys * kPitch);
+  const Tile<kPitch> q{shared_address(q_rows)}, g{shared_address(g_rows)}, k{shared_address(k_rows)},
+      v{shared_address(v_rows)};
+
+  const int row_block = p.row_blocks - 1 - static_cast<int>(block() % static_cast<unsigned>(p.row_blocks));
+  const int bh = static_cast<int>(block() / static_cast<unsigned>(p.row_blocks));
+  const int batch = bh / p.heads, head = bh - batch * p.heads, key_head = head / (p.heads / p.key_heads);
+  const int lane = static_cast<int>(thread() % 32), warp = static_cast<int>(thread() / 32),
+            row0 = row_block * kAnyRows;
+  const std::uint8_t* const mask =
+      p.sight.key_mask == nullptr ? nullptr : p.sight.key_mask + std::int64_t{batch} * p.keys;
+
+  load_tile<kAnyRows, kFeatures>(q_rows, p.q, batch, head, row0, 0, p.queries, nullptr);
+  load_tile<kAnyRows, kFeatures>(g_rows, p.d_out, batch, head, row0, 0, p.queries, nullptr);
+  if (thread() < kAnyRows) {
+    const Seen seen = seen_by(p.sight, batch, row0 + static_cast<int>(thread()), p.queries, p.keys);
+    limits[thread()] = seen.begin;
+    limits[kAnyRows + thread()] = seen.end;
+  }
+  sync_block();
+  int lowest = p.keys, highest = 0;
+  for (int row = 0; row < kAnyRows; ++row) {
+    const int begin = limits[row], end = limits[kAnyRows + row];
+    if (begin >= end) continue;
+    lowest = begin < lowest ? begin : lowest;
+    highest = end > highest ? end : highest;
+  }
+
+  const int my_row = warp * 16 + lane / 4;
+  Seen seen[2];
+  QueryPlace place[2];
+  float lse[2], delta[2];
+#pragma unroll
+  for (int r = 0; r < 2; ++r) {
+    const int query = row0 + my_row + 8 * r;
+    seen[r] = seen_by(p.sight, batch, query, p.queries, p.keys);
+    place[r] = place_of(p.bias, batch, query, p.queries, seen[r].beside);
+    const std::int64_t row = std::int64_t{bh} * p.queries + query;
+    lse[r] = query < p.queries ? p.neg_lse[row] : 0.0f;
+    delta[r] = query < p.queries ? p.delta[row] : 0.0f;
+  }
+  const float scale2 = p.scale * kAnyLog2e;
+  float dq[kFeatures / 8][4] = {};
+  double of_slope = 0;
+
+  for (int key0 = lowest; key0 < highest; key0 += kKeys) {
+    load_tile<kKeys, kFeatures>(k_rows, p.k, batch, key_head, key0, lowest, highest, mask);
+    load_tile<kKeys, kFeatures>(v_rows, p.v, batch, key_head, key0, lowest, highest, mask);
+    sync_block();
+    float s[kKeys / 8][4] = {}, dp[kKeys / 8][4] = {};
+#pragma unroll
+    for (int f = 0; f < kFeatures; f += 16) {
+      std::uint32_t a[4], b[4];
+      q.left(a, warp * 16, f, lane);
+#pragma unroll
+      for (int n = 0; n < kKeys / 16; ++n) {
+        k.right_of_columns(b, 16 * n, f, lane);
+        multiply(s[2 * n], a, b);
+        multiply(s[2 * n + 1], a, b + 2);
+      }
+      g.left(a, warp * 16, f, lane);
+#pragma unroll
+      for (int n = 0; n < kKeys / 16; ++n) {
+        v.right_of_columns(b, 16 * n, f, lane);
+        multiply(dp[2 * n], a, b);
+        multiply(dp[2 * n + 1], a, b + 2);
+      }
+    }
+    float far = 0;  // of this lane, where all its pairs read one entry
+    std::int64_t far_entry = -1;
+    std::uint32_t ds[kKeys / 8][2];
+#pragma unroll
+    for (int n = 0; n < kKeys / 8; ++n) {
+#pragma unroll
+      for (int e = 0; e < 4; ++e) {
+        const int key = key0 + 8 * n + 2 * (lane % 4) + e % 2, r = e / 2;
+        const bool is_seen = key >= seen[r].begin && key < seen[r].end && (mask == nullptr || mask[key] != 0);
+        std::int64_t apart = 0;
+        float bias = 0;
+        if (p.bias.kind != kAnyNone) {
+          apart = key_place_of(p.bias, batch, key, p.keys) - place[r].id;
+          bias = bias_of(p.bias, head, apart);
+        }
+        const float weight = is_seen ? power_of_two(__builtin_fmaf(s[n][e], scale2, bias + lse[r])) : 0.0f;
+        dp[n][e] = is_seen ? weight * (dp[n][e] - delta[r]) : 0.0f;
+        if (p.sums != nullptr && is_seen) {
+          if (p.bias.kind == kAnySlopes) {
+            of_slope -= static_cast<double>(dp[n][e]) * static_cast<double>(apart < 0 ? -apart : apart);
+          } else {
+            // Neighbours that read one entry are added up before they are sent.
+            const std::int64_t entry = entry_at(p.bias, apart);
+            if (entry != far_entry && far_entry >= 0) {
+              add_double(p.sums + std::int64_t{head} * p.sum_rows + p.bias.rows[far_entry], static_cast<double>(far));
+              far = 0;
+            }
+            far_entry = entry;
+            far += dp[n][e];
+          }
+        }
+      }
+      ds[n][0] = pack(dp[n][0], dp[n][1]), ds[n][1] = pack(dp[n][2], dp[n][3]);
+    }
+    if (p.sums != nullptr && p.bias.kind == kAnyTable) {
+      // All lanes at one entry, as far away: one sum for the warp.
+      const int mine = static_cast<int>(far_entry), all = from_lane(mine, 0);
+      if (!any_lane(mine != all) && all >= 0) {
+#pragma unroll
+        for (int n = 16; n > 0; n /= 2) far += from_neighbour(far, n);
+        if (lane == 0)
+          add_double(p.sums + std::int64_t{head} * p.sum_rows + p.bias.rows[all], static_cast<double>(far));
+      } else if (far_entry >= 0) {
+        add_double(p.sums + std::int64_t{head} * p.sum_rows + p.bias.rows[far_entry], static_cast<double>(far));
+      }
+    }
+#pragma unroll
+    for (int n = 0; n < kKeys / 16; ++n) {
+      const std::uint32_t a[4] = {ds[2 * n][0], ds[2 * n][1], ds[2 * n + 1][0], ds[2 * n + 1][1]};
+#pragma unroll
+      for (int f = 0; f < kFeatures / 16; ++f) {
+        std::uint32_t b[4];
+        k.right_of_rows(b, 16 * n, 16 * f, lane);
+        multiply(dq[2 * f], a, b);
+        multiply(dq[2 * f + 1], a, b + 2);
+      }
+    }
+    sync_block();
+  }
+
+  if (p.sums != nullptr && p.bias.kind == kAnySlopes && of_slope != 0) add_double(p.sums + head, of_slope);
+  if (p.dq.data == nullptr) return;
+#pragma unroll
+  for (int r = 0; r < 2; ++r) {
+    const int query = row0 + my_row + 8 * r;
+    if (query >= p.queries) continue;
+    auto* const to =
+        static_cast<std::uint16_t*>(p.dq.data) + batch * p.dq.batch + head * p.dq.head + query * p.dq.token;
+#pragma unroll
+    for (int f = 0; f < kFeatures / 8; ++f) {
+      const int column = 8 * f + 2 * (lane % 4);
+      const std::uint32_t two = pack(dq[f][2 * r] * p.scale, dq[f][2 * r + 1] * p.scale);
+      if (column < p.dq.features) to[column * p.dq.feature] = static_cast<std::uint16_t>(two);
+      if (column + 1 < p.dq.features) to[(column + 1) * p.dq.feature] = static_cast<std::uint16_t>(two >> 16);
+    }
+  }
+}
+
+}  // namespace posenc::attend::cuda

@@ -1,0 +1,144 @@
+// Attention for any GPU from compute capability 8.0 on: any mask, as many queries and keys as there are, up to 256 features.
+// A block takes 64 queries of one head, 16 for each of four warps, and walks over the keys that they see.
+// POSENC_FEATURES is 64, 128 or 256 (fewer are padded with zeros), POSENC_F16 1 for f16 and 0 for bf16.
+
+#include "attention/cuda/any.cuh"
+
+namespace posenc::attend::cuda {
+
+extern "C" __global__ void __launch_bounds__(128) attention_any(const __grid_constant__ AnyParams p) {
+  using namespace kernels::cuda;
+  constexpr int kFeatures = POSENC_FEATURES, kKeys = keys_of_tile(kFeatures), kPitch = any_pitch(kFeatures);
+  extern __shared__ std::uint8_t raw[] __attribute__((aligned(16)));
+  auto* const q_rows = reinterpret_cast<std::uint16_t*>(raw);
+  std::uint16_t *const k_rows = q_rows + kAnyRows * kPitch, *const v_rows = k_rows + kKeys * kPitch;
+  auto* const limits = reinterpret_cast<int*>(v_rows + kKeys * kPitch);  // begin and end of every row
+  const Tile<kPitch> q{shared_address(q_rows)}, k{shared_address(k_rows)}, v{shared_address(v_rows)};
+
+  // The longest come first where attention is causal.
+  const int row_block = p.row_blocks - 1 - static_cast<int>(block() % static_cast<unsigned>(p.row_blocks));
+  const int bh = static_cast<int>(block() / static_cast<unsigned>(p.row_blocks));
+  const int batch = bh / p.heads, head = bh - batch * p.heads, key_head = head / (p.heads / p.key_heads);
+  const int lane = static_cast<int>(thread() % 32), warp = static_cast<int>(thread() / 32),
+            row0 = row_block * kAnyRows;
+  const std::uint8_t* const mask =
+      p.sight.key_mask == nullptr ? nullptr : p.sight.key_mask + std::int64_t{batch} * p.keys;
+
+  load_tile<kAnyRows, kFeatures>(q_rows, p.q, batch, head, row0, 0, p.queries, nullptr);
+  if (thread() < kAnyRows) {
+    const Seen seen = seen_by(p.sight, batch, row0 + static_cast<int>(thread()), p.queries, p.keys);
+    limits[thread()] = seen.begin;
+    limits[kAnyRows + thread()] = seen.end;
+  }
+  sync_block();
+  int lowest = p.keys, highest = 0;
+  for (int row = 0; row < kAnyRows; ++row) {
+    const int begin = limits[row], end = limits[kAnyRows + row];
+    if (begin >= end) continue;
+    lowest = begin < lowest ? begin : lowest;
+    highest = end > highest ? end : highest;
+  }
+
+  const int my_row = warp * 16 + lane / 4;
+  Seen seen[2];
+  QueryPlace place[2];
+#pragma unroll
+  for (int r = 0; r < 2; ++r) {
+    seen[r] = seen_by(p.sight, batch, row0 + my_row + 8 * r, p.queries, p.keys);
+    place[r] = place_of(p.bias, batch, row0 + my_row + 8 * r, p.queries, seen[r].beside);
+  }
+  const float scale2 = p.scale * kAnyLog2e;
+  float out[kFeatures / 8][4] = {}, most[2] = {-__builtin_inff(), -__builtin_inff()}, sum[2] = {0, 0};
+
+  for (int key0 = lowest; key0 < highest; key0 += kKeys) {
+    load_tile<kKeys, kFeatures>(k_rows, p.k, batch, key_head, key0, lowest, highest, mask);
+    load_tile<kKeys, kFeatures>(v_rows, p.v, batch, key_head, key0, lowest, highest, mask);
+    sync_block();
+    float s[kKeys / 8][4] = {};
+#pragma unroll
+    for (int f = 0; f < kFeatures; f += 16) {
+      std::uint32_t a[4], b[4];
+      q.left(a, warp * 16, f, lane);
+#pragma unroll
+      for (int n = 0; n < kKeys / 16; ++n) {
+        k.right_of_columns(b, 16 * n, f, lane);
+        multiply(s[2 * n], a, b);
+        multiply(s[2 * n + 1], a, b + 2);
+      }
+    }
+    float top[2] = {most[0], most[1]};
+#pragma unroll
+    for (int n = 0; n < kKeys / 8; ++n) {
+#pragma unroll
+      for (int e = 0; e < 4; ++e) {
+        const int key = key0 + 8 * n + 2 * (lane % 4) + e % 2, r = e / 2;
+        const bool is_seen = key >= seen[r].begin && key < seen[r].end && (mask == nullptr || mask[key] != 0);
+        const float bias = p.bias.kind == kAnyNone
+                               ? 0.0f
+                               : bias_of(p.bias, head, key_place_of(p.bias, batch, key, p.keys) - place[r].id);
+        s[n][e] = is_seen ? __builtin_fmaf(s[n][e], scale2, bias) : -__builtin_inff();
+        top[r] = larger(top[r], s[n][e]);
+      }
+    }
+    float shift[2];
+#pragma unroll
+    for (int r = 0; r < 2; ++r) {
+      top[r] = larger(top[r], from_neighbour(top[r], 1));
+      top[r] = larger(top[r], from_neighbour(top[r], 2));
+      shift[r] = top[r] == -__builtin_inff() ? 0.0f : top[r];
+      const float alpha = power_of_two(most[r] - shift[r]);
+      most[r] = top[r];
+      sum[r] *= alpha;
+#pragma unroll
+      for (int f = 0; f < kFeatures / 8; ++f) out[f][2 * r] *= alpha, out[f][2 * r + 1] *= alpha;
+    }
+    std::uint32_t weights[kKeys / 8][2];
+#pragma unroll
+    for (int n = 0; n < kKeys / 8; ++n) {
+#pragma unroll
+      for (int e = 0; e < 4; ++e) {
+        s[n][e] = power_of_two(s[n][e] - shift[e / 2]);
+        sum[e / 2] += s[n][e];
+      }
+      weights[n][0] = pack(s[n][0], s[n][1]);
+      weights[n][1] = pack(s[n][2], s[n][3]);
+    }
+#pragma unroll
+    for (int n = 0; n < kKeys / 16; ++n) {
+      const std::uint32_t a[4] = {weights[2 * n][0], weights[2 * n][1], weights[2 * n + 1][0], weights[2 * n + 1][1]};
+#pragma unroll
+      for (int f = 0; f < kFeatures / 16; ++f) {
+        std::uint32_t b[4];
+        v.right_of_rows(b, 16 * n, 16 * f, lane);
+        multiply(out[2 * f], a, b);
+        multiply(out[2 * f + 1], a, b + 2);
+      }
+    }
+    sync_block();
+  }
+
+#pragma unroll
+  for (int r = 0; r < 2; ++r) {
+    sum[r] += from_neighbour(sum[r], 1);
+    sum[r] += from_neighbour(sum[r], 2);
+    const int query = row0 + my_row + 8 * r;
+    if (query >= p.queries) continue;
+    const bool is_empty = sum[r] == 0;  // a query that sees no key gives zeros
+    const float inverse = is_empty ? 0.0f : reciprocal(sum[r]);
+    auto* const to =
+        static_cast<std::uint16_t*>(p.out.data) + batch * p.out.batch + head * p.out.head + query * p.out.token;
+#pragma unroll
+    for (int f = 0; f < kFeatures / 8; ++f) {
+      const int column = 8 * f + 2 * (lane % 4);
+      const std::uint32_t two = is_empty ? 0u : pack(out[f][2 * r] * inverse, out[f][2 * r + 1] * inverse);
+      if (column < p.out.features) to[column * p.out.feature] = static_cast<std::uint16_t>(two);
+      if (column + 1 < p.out.features) to[(column + 1) * p.out.feature] = static_cast<std::uint16_t>(two >> 16);
+    }
+    if (p.logsumexp != nullptr && lane % 4 == 0) {
+      p.logsumexp[batch * p.lse_batch + head * p.lse_head + query * p.lse_token] =
+          is_empty ? -__builtin_inff() : (most[r] + log_of_two(sum[r])) * kAnyLn2;
+    }
+  }
+}
+
+}  // namespace posenc::attend::cuda

@@ -1,0 +1,433 @@
+// The gradients of attention_sm90: with P the weights and dP = d_out · vᵀ,
+//   dv = Pᵀ · d_out,  dS = P ∘ (dP − delta),  dq = scale · dS · k,  dk = scale · dSᵀ · q,
+// and for a bias by distance, the sum of dS over all pairs at each distance.
+//
+// One block for each multiprocessor takes key blocks of 128 keys of one key head, the longest (the first) first. One thread
+// copies tiles of 64 queries of q and d_out; two warpgroups own 64 keys each and keep their dk and dv in registers while all
+// query heads of the key head go by. Everything is transposed (keys are rows), so that Pᵀ and dSᵀ go from registers
+// straight into the next product; only dq needs dS from shared memory. dq is added up in float32 in global memory, in the
+// order in which registers hold it, and therefore in the order in which blocks arrive: its last bits vary.
+// POSENC_BIAS is a BiasKind, POSENC_FEATURES 64 or 128, POSENC_F16 1 for f16 and 0 for bf16.
+
+#include "attention/cuda/hopper.cuh"
+#include "attention/cuda/params.h"
+
+namespace posenc::attend::cuda {
+namespace {
+
+constexpr int kPanel = 64;
+constexpr float kLog2e = 1.4426950408889634f;
+constexpr int kTasks = (kMostDistance / 8 + 1) * 8;
+constexpr int kFeatures = POSENC_FEATURES, kKind = POSENC_BIAS;
+constexpr bool kSplitsFeatures =
+    kFeatures == 128;  // dq: each warpgroup makes half of the features, or sums half of the keys
+
+struct alignas(1024) Shared {
+  std::uint16_t k[kFeatures / kPanel][kKeyTile][kPanel];
+  std::uint16_t v[kFeatures / kPanel][kKeyTile][kPanel];
+  std::uint16_t q[kBackwardStages][kFeatures / kPanel][kQueryTile][kPanel];
+  std::uint16_t g[kBackwardStages][kFeatures / kPanel][kQueryTile][kPanel];  // d_out
+  std::uint16_t ds[kBackwardStages][kKeyTile][kQueryTile];
+  alignas(16) float lse[kBackwardStages][kQueryTile];
+  alignas(16) float delta[kBackwardStages][kQueryTile];
+  alignas(16) float table[1][kTableSize];
+  alignas(16) float part[kTasks][8];  // sums along the diagonals of dS: see sum_diagonals
+  int item[1];
+  alignas(8) std::uint64_t k_full[1], k_empty[1], v_full[1], v_empty[1], t_full[1], t_empty[1];
+  std::uint64_t q_full[kBackwardStages], q_empty[kBackwardStages], g_full[kBackwardStages], g_empty[kBackwardStages];
+};
+static_assert(sizeof(Shared) + 1024 == backward_shared_bytes(kFeatures));
+
+#define POSENC_AT(member, slot) \
+  (base + std::uint32_t(__builtin_offsetof(Shared, member)) + std::uint32_t(sizeof(Shared::member[0])) * (slot))
+
+template <int kSize> struct Ring {
+  int slot = 0;
+  std::uint32_t phase = 0;
+  __device__ __forceinline__ void next() {
+    if (++slot == kSize) slot = 0, phase ^= 1;
+  }
+};
+
+struct Work {
+  int batch, key_head, block, first;  // query tiles from `first` on
+};
+// Key heads come in groups whose q, d_out and dq fit the L2 cache.
+__device__ __forceinline__ Work decode(int item, const BackwardParams& p) {
+  const int per_group = p.group * p.key_blocks, g = item / per_group, r = item - g * per_group;
+  const int size = p.group < p.batch_keys - g * p.group ? p.group : p.batch_keys - g * p.group;
+  const int at = g * p.group + r % size, block = r / size, batch = at / p.key_heads;
+  return {batch, at - batch * p.key_heads, block, block * (kKeyTile / kQueryTile)};
+}
+// Who meets when dS is in shared memory.
+constexpr int kExchange = kKind == kDistanceBias ? 256 + 96 : 256;
+
+__device__ __forceinline__ void produce(Shared& sm, std::uint32_t base, const BackwardParams& p,
+                                        const TensorMap& q_map, const TensorMap& k_map, const TensorMap& v_map,
+                                        const TensorMap& g_map) {
+  const int items = p.batch_keys * p.key_blocks, heads_per_key = p.heads / p.key_heads;
+  Ring<1> kv, tables;
+  Ring<kBackwardStages> tq, tg;
+  int next = __nvvm_atom_add_gen_i(p.counter, 1);
+  for (;; kv.next()) {
+    const int item = next;
+    if (item >= items) break;
+    next = __nvvm_atom_add_gen_i(p.counter, 1);
+    const Work w = decode(item, p);
+    int head = w.key_head * heads_per_key;
+    std::int64_t row = (std::int64_t{w.batch} * p.heads + head) * p.tiles * kQueryTile;
+    const auto load_q = [&](int i) {
+      barrier_wait(POSENC_AT(q_empty, tq.slot), tq.phase ^ 1);
+      barrier_expect(POSENC_AT(q_full, tq.slot), kQueryTile * kFeatures * 2 + kQueryTile * 4);
+      copy_tile(POSENC_AT(q, tq.slot), &q_map, POSENC_AT(q_full, tq.slot), i * kQueryTile, head, w.batch);
+      copy_bytes(POSENC_AT(lse, tq.slot), p.neg_lse + row + i * kQueryTile, kQueryTile * 4,
+                 POSENC_AT(q_full, tq.slot));
+      tq.next();
+    };
+    const auto load_g = [&](int i) {
+      barrier_wait(POSENC_AT(g_empty, tg.slot), tg.phase ^ 1);
+      barrier_expect(POSENC_AT(g_full, tg.slot), kQueryTile * kFeatures * 2 + kQueryTile * 4);
+      copy_tile(POSENC_AT(g, tg.slot), &g_map, POSENC_AT(g_full, tg.slot), i * kQueryTile, head, w.batch);
+      copy_bytes(POSENC_AT(delta, tg.slot), p.delta + row + i * kQueryTile, kQueryTile * 4,
+                 POSENC_AT(g_full, tg.slot));
+      tg.next();
+    };
+    const auto load_table = [&] {
+      if constexpr (kKind == kDistanceBias) {
+        barrier_wait(POSENC_AT(t_empty, 0), tables.phase ^ 1);
+        barrier_expect(POSENC_AT(t_full, 0), kTableSize * 4);
+        copy_bytes(POSENC_AT(table, 0), p.bias + head * kTableSize, kTableSize * 4, POSENC_AT(t_full, 0));
+        tables.next();
+      }
+    };
+    barrier_wait(POSENC_AT(v_empty, 0), kv.phase ^ 1);  // v is free one tile before k
+    barrier_expect(POSENC_AT(v_full, 0), kKeyTile * kFeatures * 2);
+    copy_tile(POSENC_AT(v, 0), &v_map, POSENC_AT(v_full, 0), w.block * kKeyTile, w.key_head, w.batch);
+    load_q(w.first);
+    barrier_wait(POSENC_AT(k_empty, 0), kv.phase ^ 1);
+    sm.item[0] = item;
+    barrier_expect(POSENC_AT(k_full, 0), kKeyTile * kFeatures * 2);
+    copy_tile(POSENC_AT(k, 0), &k_map, POSENC_AT(k_full, 0), w.block * kKeyTile, w.key_head, w.batch);
+    load_table();
+    load_g(w.first);
+    for (int i = w.first + 1; i < p.tiles; ++i) load_q(i), load_g(i);
+    for (int n = 1; n < heads_per_key; ++n) {
+      ++head;
+      row += std::int64_t{p.tiles} * kQueryTile;
+      load_table();
+      for (int i = w.first; i < p.tiles; ++i) load_q(i), load_g(i);
+    }
+  }
+  barrier_wait(POSENC_AT(k_empty, 0), kv.phase ^ 1);
+  sm.item[0] = -1;
+  barrier_arrive(POSENC_AT(k_full, 0));
+  if (__nvvm_atom_add_gen_i(p.counter + 1, 1) ==
+      static_cast<int>(kernels::cuda::blocks()) - 1) {  // the last block out resets the counters
+    p.counter[0] = 0;
+    p.counter[1] = 0;
+  }
+}
+
+// A bias by distance: the three other warps of the producer's group add up the diagonals of dS. Task (c, r) reads, for
+// every key with key % 8 = r, the 8 queries at distances 8 c − r … 8 c − r + 7: one load of 16 bytes, at the same place in
+// the swizzle each time.
+[[maybe_unused]] __device__ __forceinline__ void sum_diagonals(Shared& sm, std::uint32_t base,
+                                                               const BackwardParams& p) {
+  const int me = static_cast<int>(kernels::cuda::thread()) - 32, tasks = ((p.tail + 6) / 8 + 1) * 8;
+  const int heads_per_key = p.heads / p.key_heads;
+  Ring<1> kv;
+  int buffer = 0;
+  for (;; kv.next()) {
+    barrier_wait(POSENC_AT(k_full, 0), kv.phase);
+    const int item = sm.item[0];
+    if (item < 0) return;
+    const Work w = decode(item, p);
+    for (int n = 0; n < heads_per_key; ++n) {
+      for (int task = me; task < tasks; task += 96)
+        for (int j = 0; j < 8; ++j) sm.part[task][j] = 0;
+      for (int i = w.first; i < p.tiles; ++i, buffer ^= 1) {
+        meet(1, kExchange);
+        const int shift = i * kQueryTile - w.block * kKeyTile;  // distance = shift + query in tile − key in block
+        if (shift >= p.tail + kKeyTile - 1 || p.d_distances == nullptr) continue;
+        for (int task = me; task < tasks; task += 96) {
+          const int r = task % 8, ahead = task / 8 - shift / 8;  // query / 8 − key / 8
+          const int first = ahead < 0 ? -ahead : 0;
+          const int last =
+              kKeyTile / 8 - 1 < kQueryTile / 8 - 1 - ahead ? kKeyTile / 8 - 1 : kQueryTile / 8 - 1 - ahead;
+          float sum[8];
+#pragma unroll
+          for (int j = 0; j < 8; ++j) sum[j] = sm.part[task][j];
+#pragma unroll 2
+          for (int a = first; a <= last; ++a) {
+            const auto x =
+                *reinterpret_cast<const kernels::cuda::Bytes16*>(&sm.ds[buffer][8 * a + r][((a + ahead) ^ r) * 8]);
+            sum[0] += unpack(x.x, false), sum[1] += unpack(x.x, true);
+            sum[2] += unpack(x.y, false), sum[3] += unpack(x.y, true);
+            sum[4] += unpack(x.z, false), sum[5] += unpack(x.z, true);
+            sum[6] += unpack(x.w, false), sum[7] += unpack(x.w, true);
+          }
+#pragma unroll
+          for (int j = 0; j < 8; ++j) sm.part[task][j] = sum[j];
+        }
+      }
+      meet(2, 96);
+      if (p.d_distances != nullptr) {
+        for (int d = me; d < p.tail; d += 96) {
+          float sum = 0;
+          for (int r = 0; r < 8; ++r) sum += sm.part[(d + r) / 8 * 8 + r][(d + r) % 8];
+          add_one(p.d_distances + (w.key_head * heads_per_key + n) * kMostDistance + d, sum);
+        }
+      }
+      meet(2, 96);
+    }
+  }
+}
+
+// One warpgroup: 64 keys of each key block.
+struct Consumer {
+  Shared& sm;
+  const std::uint32_t base;
+  const BackwardParams& p;
+  const int wg, warp, lane;
+  const float scale2;
+
+  Ring<1> kv, tables;
+  Ring<kBackwardStages> t;  // q, d_out and dS
+
+  // A thread holds keys r and r + 8 of its warp's 16. Element 4 n + e of a tile is query 8 n + 2 (lane % 4) + e % 2 of key
+  // r + 8 (e / 2).
+  float dk[kFeatures / 2], dv[kFeatures / 2];
+  float s[32], dp[32];      // scores, then weights; d_out · v
+  int key;                  // this thread's first
+  std::int64_t query_head;  // batch · heads + head
+  float slope2;
+
+  __device__ __forceinline__ void release(std::uint32_t barrier) {
+    kernels::cuda::sync_warp();  // what the other lanes read, they have read
+    if (lane == 0) barrier_arrive(barrier);
+  }
+  // The initial value of the scores of a near tile, in units of q·k: the mask, or the bias by distance with the mask in it.
+  __device__ __forceinline__ void init_scores(int query0) {
+    const int query = query0 + 2 * (lane & 3);
+    if constexpr (kKind == kDistanceBias) {
+      const float* at = &sm.table[0][query - key];
+#pragma unroll
+      for (int i = 0; i < 32; ++i) s[i] = at[(kKeyTile - 1) + 8 * (i / 4) + i % 2 - 8 * (i / 2 % 2)];
+    } else {
+#pragma unroll
+      for (int i = 0; i < 32; ++i)
+        s[i] = query + 8 * (i / 4) + i % 2 < key + 8 * (i / 2 % 2) ? -__builtin_inff() : 0.0f;
+    }
+    pin(s);
+  }
+  // sum (+)= A Bᵀ over the features; A from 64 rows of a tile of 128, B a tile of 64.
+  template <bool kKeep>
+  __device__ __forceinline__ void issue_long(float (&sum)[32], std::uint32_t a_tile, std::uint32_t b_tile) {
+    const std::uint32_t a = descriptor(a_tile + wg * 64 * 128, 16), b = descriptor(b_tile, 16);
+#pragma unroll
+    for (int kk = 0; kk < kFeatures / 16; ++kk) {
+      const std::uint32_t ak = a + (kk / 4) * (kKeyTile * 128 / 16) + (kk % 4) * 2,
+                          bk = b + (kk / 4) * (kQueryTile * 128 / 16) + (kk % 4) * 2;
+      if (kk == 0 && !kKeep) {
+        multiply_shared_first<0>(sum, ak, bk);
+      } else {
+        multiply_shared<0>(sum, ak, bk);
+      }
+    }
+    products_commit();
+  }
+  // sum += A B; A in registers (64 keys × 64 queries), B a tile of 64 queries.
+  __device__ __forceinline__ void issue_wide(float (&sum)[kFeatures / 2], const std::uint32_t (&a)[16],
+                                             std::uint32_t b_tile) {
+    const std::uint32_t b = descriptor(b_tile, kQueryTile * 128);
+#pragma unroll
+    for (int kk = 0; kk < kQueryTile / 16; ++kk) multiply_registers(sum, a + 4 * kk, b + kk * (16 * 128 / 16));
+    products_commit();
+  }
+  // dq = dS k: of all 128 keys half of the features, or of this warpgroup's 64 keys all of them.
+  __device__ __forceinline__ void issue_dq(float (&dq)[32]) {
+    constexpr int kSteps = kSplitsFeatures ? kKeyTile / 16 : 4;
+    const std::uint32_t a = descriptor(POSENC_AT(ds, t.slot) + (kSplitsFeatures ? 0 : wg * 64 * 128), 16),
+                        b = descriptor(POSENC_AT(k, 0) + wg * (kSplitsFeatures ? kKeyTile : 64) * 128, 16);
+#pragma unroll
+    for (int kk = 0; kk < kSteps; ++kk) {
+      if (kk == 0) {
+        multiply_shared_first<1>(dq, a, b);
+      } else {
+        multiply_shared<1>(dq, a + kk * (16 * 128 / 16), b + kk * (16 * 128 / 16));
+      }
+    }
+    products_commit();
+  }
+  __device__ __forceinline__ void add_dq(const float (&dq)[32], int i) {
+    float* const to = p.dq +
+                      ((query_head * p.tiles + i) * (kFeatures / 64) + (kSplitsFeatures ? wg : 0)) * (64 * 64) +
+                      (warp * 32 + lane) * 4;
+#pragma unroll
+    for (int c = 0; c < 8; ++c) add_four(to + c * 512, dq[4 * c], dq[4 * c + 1], dq[4 * c + 2], dq[4 * c + 3]);
+  }
+  // Weights from the scores of tile i.
+  __device__ __forceinline__ void exponentials(int i) {
+    const float left[2] = {kKind == kSlopeBias ? slope2 * float(key - i * kQueryTile) : 0.0f,
+                           kKind == kSlopeBias ? slope2 * float(key + 8 - i * kQueryTile) : 0.0f};
+#pragma unroll
+    for (int n = 0; n < 8; ++n) {
+      const kernels::cuda::Float2 l = load_pair(POSENC_AT(lse, t.slot) + 32 * n + 8 * (lane & 3));
+#pragma unroll
+      for (int e = 0; e < 4; ++e) {
+        const float c = e % 2 ? l.y : l.x;
+        s[4 * n + e] = power_of_two(__builtin_fmaf(s[4 * n + e], scale2, kKind == kSlopeBias ? c + left[e / 2] : c));
+      }
+    }
+  }
+  // dS, and both factors in 16 bits; dS also to shared memory, for dq.
+  __device__ __forceinline__ void convert(std::uint32_t (&pb)[16], std::uint32_t (&db)[16]) {
+#pragma unroll
+    for (int n = 0; n < 8; ++n) {
+      const kernels::cuda::Float2 d = load_pair(POSENC_AT(delta, t.slot) + 32 * n + 8 * (lane & 3));
+#pragma unroll
+      for (int e = 0; e < 4; ++e) dp[4 * n + e] = s[4 * n + e] * (dp[4 * n + e] - (e % 2 ? d.y : d.x));
+    }
+#pragma unroll
+    for (int n = 0; n < 16; ++n) {
+      pb[n] = pack(s[2 * n], s[2 * n + 1]);
+      db[n] = pack(dp[2 * n], dp[2 * n + 1]);
+    }
+    const int row = (lane & 7) + (lane & 8), chunk = lane >> 4;  // which row of which 8 × 8 matrix this lane names
+    const std::uint32_t at = POSENC_AT(ds, t.slot) + (wg * 64 + warp * 16 + row) * 128;
+#pragma unroll
+    for (int kk = 0; kk < 4; ++kk) store_matrices(at + (((2 * kk + chunk) ^ (row & 7)) << 4), db + 4 * kk);
+    show_to_products();
+  }
+  // One tile of 64 queries; `last`: v is not needed any more.
+  template <bool kNear> __device__ __forceinline__ void step(int i, bool last) {
+    barrier_wait(POSENC_AT(q_full, t.slot), t.phase);
+    if constexpr (kNear) init_scores(i * kQueryTile);
+    products_fence();
+    issue_long<kNear>(s, POSENC_AT(k, 0), POSENC_AT(q, t.slot));
+    barrier_wait(POSENC_AT(g_full, t.slot), t.phase);
+    products_fence();
+    issue_long<false>(dp, POSENC_AT(v, 0), POSENC_AT(g, t.slot));
+    products_wait<1>();
+    pin(s);
+    exponentials(i);
+    products_wait<0>();
+    pin(dp);
+    if (last) release(POSENC_AT(v_empty, 0));
+    std::uint32_t pb[16], db[16];
+    convert(pb, db);
+    pin(dv);
+    products_fence();
+    issue_wide(dv, pb, POSENC_AT(g, t.slot));
+    meet(1, kExchange);
+    float dq[32];
+    products_fence();
+    issue_dq(dq);
+    issue_wide(dk, db, POSENC_AT(q, t.slot));
+    products_wait<2>();
+    pin(dv);
+    release(POSENC_AT(g_empty, t.slot));
+    products_wait<1>();
+    pin(dq);
+    add_dq(dq, i);
+    products_wait<0>();
+    pin(dk);
+    release(POSENC_AT(q_empty, t.slot));
+    t.next();
+  }
+
+  __device__ __forceinline__ void write(std::uint16_t* head, std::int64_t token_stride,
+                                        const float (&x)[kFeatures / 2], float scale) {
+#pragma unroll
+    for (int r = 0; r < 2; ++r) {
+      const int row = key + 8 * r;
+      if (row >= p.sequence) continue;
+      std::uint16_t* const to = head + row * token_stride + 2 * (lane & 3);
+#pragma unroll
+      for (int n = 0; n < kFeatures / 8; ++n)
+        *reinterpret_cast<std::uint32_t*>(to + 8 * n) = pack(x[4 * n + 2 * r] * scale, x[4 * n + 2 * r + 1] * scale);
+    }
+  }
+
+  __device__ __forceinline__ void run() {
+    const int heads_per_key = p.heads / p.key_heads;
+    // Tiles with a mask or a bias of their own.
+    const int near =
+        kKind == kDistanceBias ? (p.tail + kKeyTile - 1 + kQueryTile - 1) / kQueryTile : kKeyTile / kQueryTile;
+    for (;; kv.next()) {
+      barrier_wait(POSENC_AT(k_full, 0), kv.phase);
+      const int item = sm.item[0];
+      if (item < 0) break;
+      const Work w = decode(item, p);
+      key = w.block * kKeyTile + wg * 64 + warp * 16 + (lane >> 2);
+#pragma unroll
+      for (int i = 0; i < kFeatures / 2; ++i) dk[i] = dv[i] = 0;
+      barrier_wait(POSENC_AT(v_full, 0), kv.phase);
+#pragma unroll 1
+      for (int n = 0; n < heads_per_key; ++n) {
+        const int head = w.key_head * heads_per_key + n;
+        query_head = std::int64_t{w.batch} * p.heads + head;
+        if constexpr (kKind == kSlopeBias) slope2 = p.bias[head] * kLog2e;
+        if constexpr (kKind == kDistanceBias) barrier_wait(POSENC_AT(t_full, 0), tables.phase);
+        const int end = w.first + near < p.tiles ? w.first + near : p.tiles;
+        const int last = n + 1 == heads_per_key ? p.tiles - 1 : -1;
+        int i = w.first;
+#pragma unroll 1
+        for (; i < end; ++i) step<true>(i, i == last);
+        if constexpr (kKind == kDistanceBias) {
+          release(POSENC_AT(t_empty, 0));
+          tables.next();
+        }
+#pragma unroll 1
+        for (; i < p.tiles; ++i) step<false>(i, i == last);
+      }
+      release(POSENC_AT(k_empty, 0));
+      if (p.dv != nullptr) {
+        write(static_cast<std::uint16_t*>(p.dv) + w.batch * p.dv_batch + w.key_head * p.dv_head, p.dv_token, dv,
+              1.0f);
+      }
+      if (p.dk != nullptr) {
+        write(static_cast<std::uint16_t*>(p.dk) + w.batch * p.dk_batch + w.key_head * p.dk_head, p.dk_token, dk,
+              p.scale);
+      }
+    }
+  }
+};
+
+}  // namespace
+
+extern "C" __global__ void __launch_bounds__(384, 1)
+    attention_backward_sm90(const __grid_constant__ TensorMap q_map, const __grid_constant__ TensorMap k_map,
+                            const __grid_constant__ TensorMap v_map, const __grid_constant__ TensorMap g_map,
+                            const __grid_constant__ BackwardParams p) {
+  extern __shared__ std::uint8_t raw[];
+  const std::uint32_t base = (shared_address(raw) + 1023) & ~1023u;
+  auto& sm = *reinterpret_cast<Shared*>(raw + (base - shared_address(raw)));
+  if (kernels::cuda::thread() == 0) {
+    constexpr int kWarps = 8;
+    barrier_init(POSENC_AT(k_full, 0), 1), barrier_init(POSENC_AT(k_empty, 0), kWarps);
+    barrier_init(POSENC_AT(v_full, 0), 1), barrier_init(POSENC_AT(v_empty, 0), kWarps);
+    barrier_init(POSENC_AT(t_full, 0), 1), barrier_init(POSENC_AT(t_empty, 0), kWarps);
+    for (int i = 0; i < kBackwardStages; ++i) {
+      barrier_init(POSENC_AT(q_full, i), 1), barrier_init(POSENC_AT(q_empty, i), kWarps);
+      barrier_init(POSENC_AT(g_full, i), 1), barrier_init(POSENC_AT(g_empty, i), kWarps);
+    }
+    asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+  }
+  kernels::cuda::sync_block();
+  const int role = from_lane(static_cast<int>(kernels::cuda::thread() / 128), 0);
+  if (role == 0) {  // 128 · 40 + 256 · 232 registers: the whole file
+    asm volatile("setmaxnreg.dec.sync.aligned.u32 40;");
+    if (kernels::cuda::thread() == 0) produce(sm, base, p, q_map, k_map, v_map, g_map);
+    if constexpr (kKind == kDistanceBias) {
+      if (kernels::cuda::thread() >= 32) sum_diagonals(sm, base, p);
+    }
+  } else {
+    asm volatile("setmaxnreg.inc.sync.aligned.u32 232;");
+    const int warp = from_lane(static_cast<int>(kernels::cuda::thread() / 32 & 3), 0);
+    Consumer c{sm, base, p, role - 1, warp, static_cast<int>(kernels::cuda::thread() & 31), p.scale * kLog2e};
+    c.run();
+  }
+}
+
+}  // namespace posenc::attend::cuda

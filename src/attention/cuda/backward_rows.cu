@@ -1,0 +1,51 @@
+// What the backward pass needs of each row, 16 lanes to a row: delta = Σ d_out · out; −logsumexp in powers of two and in the
+// frame of attention_backward_sm90, −inf past the end; zeros for dq.
+// POSENC_F16 is 1 for f16 and 0 for bf16.
+
+#include "attention/cuda/hopper.cuh"
+#include "attention/cuda/params.h"
+
+namespace posenc::attend::cuda {
+
+extern "C" __global__ void __launch_bounds__(256) backward_rows(const __grid_constant__ BackwardRowsParams p) {
+  using namespace kernels::cuda;
+  constexpr float kLog2e = 1.4426950408889634f;
+  const std::int64_t row = std::int64_t{block()} * 16 + thread() / 16;
+  const int lane = static_cast<int>(thread() % 16);
+  if (row >= p.rows) return;  // a multiple of 64: whole blocks alone
+  const auto bh = static_cast<std::int32_t>(row / p.padded),
+             r = static_cast<std::int32_t>(row - std::int64_t{bh} * p.padded);
+  const std::int32_t batch = bh / p.heads, head = bh - batch * p.heads;
+  const bool is_live = r < p.sequence;
+  float sum = 0;
+  if (is_live && 8 * lane < p.features) {
+    const auto* const out = static_cast<const std::uint16_t*>(p.out) + batch * p.out_batch + head * p.out_head +
+                            r * p.out_token + 8 * lane;
+    const auto* const d_out = static_cast<const std::uint16_t*>(p.d_out) + batch * p.d_out_batch +
+                              head * p.d_out_head + r * p.d_out_token + 8 * lane;
+    const auto a = *reinterpret_cast<const Bytes16*>(out), b = *reinterpret_cast<const Bytes16*>(d_out);
+    const auto dot = [](std::uint32_t x, std::uint32_t y) {
+      return __builtin_fmaf(unpack(x, false), unpack(y, false), unpack(x, true) * unpack(y, true));
+    };
+    sum = dot(a.x, b.x) + dot(a.y, b.y) + dot(a.z, b.z) + dot(a.w, b.w);
+  }
+#pragma unroll
+  for (int n = 8; n > 0; n /= 2) sum += from_neighbour(sum, n);
+  if (p.dq != nullptr) {
+    auto* const zero = reinterpret_cast<Float4*>(p.dq + row * p.features) + lane;
+    zero[0] = Float4{0, 0, 0, 0};
+    if (p.features > 64) zero[16] = Float4{0, 0, 0, 0};
+  }
+  if (lane != 0) return;
+  p.delta[row] = sum;
+  float l = -__builtin_inff();
+  if (is_live) {
+    l = p.logsumexp[batch * p.lse_batch + head * p.lse_head + r * p.lse_token];
+    if (p.kind == kDistanceBias) l -= p.bias[head * kTableSize + kTableSize - 1];
+    l = -l * kLog2e;
+    if (p.kind == kSlopeBias) l -= p.bias[head] * kLog2e * float(r % kQueryTile);
+  }
+  p.neg_lse[row] = l;
+}
+
+}  // namespace posenc::attend::cuda

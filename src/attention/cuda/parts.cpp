@@ -1,0 +1,178 @@
+#include "attention/cuda/parts.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "posenc/apply.h"
+#include "posenc/error.h"
+
+namespace posenc::attend::cuda {
+namespace {
+
+using namespace kernels::cuda;
+
+int attribute_of(int which) {
+  DeviceNumber device = 0;
+  int value = 0;
+  check(driver().cuCtxGetDevice(&device), "asking for the GPU");
+  check(driver().cuDeviceGetAttribute(&value, which, device), "asking for an attribute of the GPU");
+  return value;
+}
+
+// Every option by name: one that is new does not compile here until somebody has decided what the kernels do with it. What
+// they do not know, they must refuse.
+std::string beyond_options(const AttentionOptions& options) {
+  const auto& [position, causal, window, scale, query_positions, key_positions, keys_are_rotated, query_lengths,
+               key_lengths, packed, packed_keys, key_mask, is_repeatable, weights, logsumexp] = options;
+  if (!causal) return "causal attention";
+  if (window != 0 || !query_lengths.empty() || !key_lengths.empty() || !packed.empty() || !packed_keys.empty() ||
+      !key_mask.empty()) {
+    return "no window, lengths, packed sequences or mask";
+  }
+  if (query_positions || key_positions) return "positions 0, 1, 2 …";
+  if (weights.data != nullptr) return "no weights to be written";
+  // Known: any position that parts_of takes, any scale above 0, keys that are rotated already, logsumexp.
+  return {};
+}
+
+}  // namespace
+
+int capability() { return 10 * attribute_of(kCapabilityMajor) + attribute_of(kCapabilityMinor); }
+int multiprocessors() { return attribute_of(kMultiprocessors); }
+
+std::string beyond_hopper(const AttentionJob& job, const AttentionOptions& options) {
+  if (const int found = capability(); found != 90) {
+    return fmt::format("a GPU of compute capability 9.0, and this one has {}.{}", found / 10, found % 10);
+  }
+  if (job.q.type != DataType::kF16 && job.q.type != DataType::kBF16) return "f16 or bf16";
+  if (job.v.features != job.q.features || (job.q.features != 64 && job.q.features != 128))
+    return "64 or 128 features";
+  if (std::string why = beyond_options(options); !why.empty()) return why;
+  if (job.q.sequence != job.k.sequence) return "as many queries as keys";
+  if (!(job.scale > 0)) return "a scale above 0";
+  if (job.q.sequence > 0x7FFFFF || job.q.batch * job.q.heads > 0xFFFFFF) return "shorter sequences";
+  if (!has_whole_rows(job.q) || !has_whole_rows(job.k) || !has_whole_rows(job.v)) {
+    return "contiguous features, aligned to 16 bytes";
+  }
+  if (const auto* bias = std::get_if<Bias>(&options.position)) {
+    if (std::holds_alternative<Slopes>(bias->source)) return {};
+    const auto* const table = std::get_if<DistanceTable>(&bias->source);
+    if (table == nullptr || table->axes.size() != 1) return "slopes and tables by distance of one axis";
+    if (-table->axes[0].first > kMostDistance) {
+      return fmt::format("a table by distance that ends at {} at the latest", kMostDistance);
+    }
+  }
+  return {};
+}
+
+TensorMap map_of(const HeadTensor<const void>& x, int rows) {
+  TensorMap map{};
+  const auto number = [](std::int64_t value) { return static_cast<std::uint64_t>(value); };
+  const std::uint64_t shape[5] = {64, number(x.sequence), number(x.features / 64), number(x.heads), number(x.batch)};
+  // An axis of one element is never stepped along, but its stride must be a valid one.
+  const auto bytes = [&](std::int64_t stride, std::int64_t count) { return number(count > 1 ? 2 * stride : 16); };
+  const std::uint64_t strides[4] = {bytes(x.token_stride, x.sequence), 128, bytes(x.head_stride, x.heads),
+                                    bytes(x.batch_stride, x.batch)};
+  const std::uint32_t box[5] = {64, static_cast<std::uint32_t>(rows), static_cast<std::uint32_t>(x.features / 64), 1,
+                                1},
+                      steps[5] = {1, 1, 1, 1, 1};
+  check(driver().cuTensorMapEncodeTiled(&map, x.type == DataType::kF16 ? kMapF16 : kMapBf16, 5,
+                                        const_cast<void*>(x.data), shape, strides, box, steps, 0, kMapSwizzle128,
+                                        kMapPromote256, 0),
+        "describing a tensor");
+  return map;
+}
+
+PositionParts parts_of(Call& call, const Bias& form, const AttentionJob& job) {
+  if (const auto* slopes = std::get_if<Slopes>(&form.source)) {
+    const std::vector<float> narrow(slopes->slopes.begin(), slopes->slopes.end());
+    return {kSlopeBias, call.numbers(std::span<const float>(narrow)), 0};
+  }
+  const auto& table = std::get<DistanceTable>(form.source);
+  const DistanceMap& map = table.axes[0];
+  const std::int64_t tail = std::max<std::int64_t>(0, -map.first);  // the first entry is for all that are further
+  auto* const expanded =
+      static_cast<float*>(call.borrow(static_cast<std::size_t>(job.q.heads) * kTableSize * sizeof(float)));
+  TableParams weights = call.table(table.weights);
+  if (table.weights.data == nullptr) {
+    weights = {call.numbers(std::span<const double>(table.values)), kTypeF64, 0, form.heads, 1};
+  }
+  const ExpandParams p{expanded,
+                       weights,
+                       call.numbers(std::span<const std::int64_t>(map.entries)),
+                       map.first,
+                       static_cast<std::int64_t>(map.entries.size()),
+                       static_cast<std::int32_t>(tail),
+                       job.scale};
+  launch("expand_distances", {job.q.heads, 128, 0}, call.stream(), p);
+  return {kDistanceBias, expanded, static_cast<std::int32_t>(tail)};
+}
+
+int* zero_counters(Call& call) {
+  auto* const counters = static_cast<int*>(call.borrow(2 * sizeof(int)));
+  check(driver().cuMemsetD8Async(reinterpret_cast<Address>(counters), 0, 2 * sizeof(int),
+                                 static_cast<Stream>(call.stream())),
+        "clearing a counter");
+  return counters;
+}
+
+namespace {
+
+// Room for x after rotation, dense.
+TensorView room_for(Call& call, const ConstTensorView& x) {
+  TensorView out(call.borrow(static_cast<std::size_t>(count_of(x.shape) * size_of(x.type))), x.type, x.shape);
+  out.device = Device::kCuda;
+  return out;
+}
+HeadTensor<const void> dense_like(const HeadTensor<const void>& x, const TensorView& at) {
+  HeadTensor<const void> dense = x;
+  dense.data = at.data;
+  dense.token_stride = x.features;
+  dense.head_stride = x.sequence * dense.token_stride;
+  dense.batch_stride = x.heads * dense.head_stride;
+  dense.feature_stride = 1;
+  return dense;
+}
+}  // namespace
+
+Positions positions_in(const TokenPositions& at, const ConstTensorView& x) {
+  Positions given{.first = at.first, .axes = at.axes};
+  if (at.ids != nullptr) {
+    const std::int64_t batch = x.shape.rank > 3 && at.batch_stride != 0 ? x.shape[0] : 1;
+    given.ids = {at.ids, static_cast<std::size_t>(at.axes * batch * x.shape.back(1))};
+    if (at.on_device) given.device = Device::kCuda;
+  }
+  return given;
+}
+
+QueriesAndKeys ready_of(Call& call, const AttentionJob& job, const AttentionInputs& inputs,
+                        const AttentionOptions& options) {
+  QueriesAndKeys ready{job.q, job.k, job.scale};
+  const auto* const rotation = std::get_if<Rotation>(&options.position);
+  if (rotation == nullptr) return ready;
+  ready.scale *= rotation->softmax_factor;
+  const Run run{call.stream()};
+  const TensorView q = room_for(call, inputs.q);
+  ready.q = dense_like(job.q, q);
+  const TokenPositions &at_queries = job.places.queries, &at_keys = job.places.keys;
+  const Positions for_q = positions_in(at_queries, inputs.q);
+  if (options.keys_are_rotated) {
+    rotate(q, inputs.q, for_q, *rotation, run);
+    return ready;
+  }
+  const TensorView k = room_for(call, inputs.k);
+  ready.k = dense_like(job.k, k);
+  const bool is_one_launch = at_queries.ids == nullptr && at_keys.ids == nullptr &&
+                             at_queries.first == at_keys.first && job.q.sequence == job.k.sequence &&
+                             inputs.q.shape.rank == inputs.k.shape.rank;
+  if (is_one_launch) {
+    rotate(QueryKey<TensorView>{q, k}, QueryKey<ConstTensorView>{inputs.q, inputs.k}, for_q, *rotation, run);
+  } else {
+    rotate(q, inputs.q, for_q, *rotation, run);
+    rotate(k, inputs.k, positions_in(at_keys, inputs.k), for_keys(*rotation), run);
+  }
+  return ready;
+}
+
+}  // namespace posenc::attend::cuda

@@ -1,0 +1,233 @@
+// Attention on a GPU beyond the kernels for compute capability 9.0: masks, windows, lengths, packed sequences, more keys than
+// queries and fewer, any number of features to 256, features apart in memory; and its gradients. Against the reference in f64.
+
+#include "cuda_cases.h"
+
+namespace posenc::cuda_any_test {
+namespace {
+
+using namespace cuda_cases;
+
+constexpr double kOfResult = 4e-3, kOfGradient = 8e-3, kOfParameters = 2e-2;
+
+std::string why_not_any() {
+  if (const std::string reason = why_absent("cuda"); !reason.empty()) return "cuda cannot run here: " + reason;
+  return cuda::facts().capability >= 80 ? "" : "the kernels need compute capability 8.0";
+}
+
+struct AnyCase {
+  std::string what;
+  std::int64_t batch = 2, heads = 4, key_heads = 2, queries = 150, keys = 150, features = 64, value_features = 64;
+  AttentionOptions options = {};
+  bool is_apart = false;  // every other element of memory is a feature
+};
+
+// A tensor of the case on the GPU, and the view of it in doubles.
+template <class T> struct Pair {
+  std::vector<double> wide;
+  cuda::Memory narrow;
+  Extents shape;
+  bool is_apart;
+
+  Pair(const Extents& extents, bool apart, std::uint64_t seed)
+      : narrow(static_cast<std::size_t>(count_of(extents)) * 2 * sizeof(T)), shape(extents), is_apart(apart) {
+    const auto values = normal_values<T>(count_of(shape), 1, seed);
+    wide = as_doubles(values);
+    std::vector<T> spread(values.size() * 2, T{0x7FFF});  // what lies between is not a number
+    for (std::size_t i = 0; i < values.size(); ++i) spread[is_apart ? 2 * i : i] = values[i];
+    narrow.write(spread.data(), spread.size() * sizeof(T));
+  }
+  TensorView host() { return view(wide.data(), shape); }
+  TensorView gpu() const {
+    TensorView x = on(Device::kCuda, TensorView(narrow.as<void>(), data_type_of<T>(), shape));
+    for (int axis = 0; is_apart && axis < shape.rank; ++axis) x.strides[axis] *= 2;
+    return x;
+  }
+  void poison() const { cuda::fill(narrow.as<void>(), 0xFF, narrow.size()); }
+  std::vector<double> values() const {
+    const auto all = as_doubles(narrow.values<T>(wide.size() * 2));
+    std::vector<double> some;
+    for (std::size_t i = 0; i < wide.size(); ++i) some.push_back(all[is_apart ? 2 * i : i]);
+    return some;
+  }
+};
+
+Extents parameters_of(const AnyCase& one) {
+  const auto* const bias = std::get_if<Bias>(&one.options.position);
+  if (bias == nullptr) return {};
+  if (std::holds_alternative<Slopes>(bias->source)) return {one.heads};
+  return table_of(std::get<DistanceTable>(bias->source), one.heads).shape;
+}
+
+template <class T> void expect_all(const AnyCase& one) {
+  SCOPED_TRACE(one.what);
+  const Extents q_shape = {one.batch, one.heads, one.queries, one.features},
+                k_shape = {one.batch, one.key_heads, one.keys, one.features},
+                v_shape = {one.batch, one.key_heads, one.keys, one.value_features},
+                out_shape = {one.batch, one.heads, one.queries, one.value_features},
+                sums_shape = {one.batch, one.heads, one.queries};
+  Pair<T> q(q_shape, one.is_apart, 1), k(k_shape, one.is_apart, 2), v(v_shape, one.is_apart, 3),
+      g(out_shape, one.is_apart, 4), out(out_shape, one.is_apart, 5), dq(q_shape, one.is_apart, 6),
+      dk(k_shape, one.is_apart, 7), dv(v_shape, one.is_apart, 8);
+  std::vector<double> sums(static_cast<std::size_t>(count_of(sums_shape)));
+  AttentionOptions options = one.options;
+  options.logsumexp = view(sums.data(), sums_shape);
+  attention(out.host(), q.host(), k.host(), v.host(), options);
+  const cuda::Memory gpu_sums(sums.size() * sizeof(float));
+  for (const Pair<T>* x : {&out, &dq, &dk, &dv}) x->poison();
+  cuda::fill(gpu_sums.as<void>(), 0xFF, gpu_sums.size());
+  AttentionOptions gpu_options = one.options;
+  gpu_options.logsumexp = on(Device::kCuda, TensorView(gpu_sums.as<void>(), DataType::kF32, sums_shape));
+  attention(out.gpu(), q.gpu(), k.gpu(), v.gpu(), gpu_options);
+  synchronize();
+  EXPECT_LT(relative_error(out.values(), out.wide), kOfResult);
+  const auto got_sums = gpu_sums.values<float>(sums.size());
+  for (std::size_t i = 0; i < sums.size(); ++i) {
+    if (sums[i] == -HUGE_VAL) {
+      ASSERT_EQ(static_cast<double>(got_sums[i]), sums[i]) << i;
+    } else {
+      ASSERT_NEAR(static_cast<double>(got_sums[i]), sums[i], 0.05) << i;
+    }
+  }
+
+  const Extents p_shape = parameters_of(one);
+  std::vector<double> d_parameters(p_shape.rank == 0 ? 0 : static_cast<std::size_t>(count_of(p_shape)), 0.25);
+  const cuda::Memory gpu_parameters = cuda::memory_of(d_parameters);
+  const bool has_parameters = p_shape.rank > 0;
+  const AttentionInputs host{q.host(), k.host(), v.host()},
+      gpu{q.gpu(), k.gpu(), v.gpu(), out.gpu(), gpu_options.logsumexp};
+  attention_backward(
+      {dq.host(), dk.host(), dv.host(), has_parameters ? view(d_parameters.data(), p_shape) : TensorView{}}, g.host(),
+      host, one.options);
+  AttentionOptions repeatable = one.options;
+  repeatable.is_repeatable = true;
+  const auto backward = [&] {
+    attention_backward(
+        {dq.gpu(), dk.gpu(), dv.gpu(),
+         has_parameters ? on(Device::kCuda, TensorView(gpu_parameters.as<void>(), DataType::kF64, p_shape))
+                        : TensorView{}},
+        g.gpu(), gpu, repeatable);
+    synchronize();
+  };
+  backward();
+  if (one.keys > 1) {  // the weight of a single key is 1 whatever q and k are
+    EXPECT_LT(relative_error(dq.values(), dq.wide), kOfGradient) << "dq";
+    EXPECT_LT(relative_error(dk.values(), dk.wide), kOfGradient) << "dk";
+  }
+  EXPECT_LT(relative_error(dv.values(), dv.wide), kOfGradient) << "dv";
+  if (has_parameters && one.keys > 1) {
+    auto got = gpu_parameters.values<double>(d_parameters.size());
+    for (double& value : got) value -= 0.25;
+    for (double& value : d_parameters) value -= 0.25;
+    EXPECT_LT(relative_error(got, d_parameters), kOfParameters);
+  }
+  // The same bytes again.
+  const auto first = std::vector{dq.values(), dk.values(), dv.values()};
+  backward();
+  EXPECT_EQ(first, (std::vector{dq.values(), dk.values(), dv.values()}));
+}
+
+Form both_sides(std::int64_t heads) {
+  DistanceTable table;
+  table.axes.push_back({-40, {}, true});
+  for (std::int64_t at = 0; at <= 90; ++at) table.axes[0].entries.push_back(at / 3);
+  table.values = as_doubles(normal_values<float>(31 * heads, 1, 9));
+  return Bias{heads, table};
+}
+Form slopes_for(std::int64_t heads) {
+  Slopes slopes;
+  for (std::int64_t h = 0; h < heads; ++h) slopes.slopes.push_back(std::exp2(-8.0 * double(h + 1) / double(heads)));
+  return Bias{heads, slopes};
+}
+
+TEST(CudaAttentionAny, IsTheReferenceWithinItsError) {
+  if (const std::string reason = why_not_any(); !reason.empty()) GTEST_SKIP() << reason;
+  const std::vector<std::int64_t> lengths = {150, 70}, key_lengths = {100, 150}, packed = {20, 1, 0, 64, 65};
+  std::vector<std::int64_t> mask(300, 1), ids;
+  for (std::size_t i = 0; i < mask.size(); i += 3) mask[i] = 0;
+  for (std::int64_t i = 0; i < 150; ++i) ids.push_back(i / 2 * 3);
+  const Form tables = both_sides(4), slopes = slopes_for(4), rope = prepare(Rope{.dims = 64});
+  for (const AnyCase& one : {
+           AnyCase{.what = "all keys"},
+           AnyCase{.what = "all keys, slopes", .options = {.position = slopes}},
+           AnyCase{.what = "all keys, a table of both sides", .options = {.position = tables}},
+           AnyCase{.what = "a window", .options = {.position = tables, .window = 9}},
+           AnyCase{.what = "a causal window", .options = {.position = slopes, .causal = true, .window = 70}},
+           AnyCase{.what = "one query", .queries = 1, .keys = 333, .options = {.position = slopes, .causal = true}},
+           AnyCase{.what = "fewer queries", .queries = 37, .options = {.position = rope, .causal = true}},
+           AnyCase{.what = "more queries", .queries = 190, .options = {.position = tables, .causal = true}},
+           AnyCase{.what = "lengths",
+           .options = {.position = tables, .causal = true, .query_lengths = lengths, .key_lengths = key_lengths}},
+           AnyCase{.what = "packed", .options = {.position = slopes, .causal = true, .packed = packed}},
+           AnyCase{.what = "packed, rotated", .options = {.position = rope, .causal = true, .packed = packed}},
+           AnyCase{.what = "a mask", .options = {.position = tables, .causal = true, .key_mask = mask}},
+           AnyCase{.what = "positions given",
+           .options = {.position = tables,
+                      .causal = true,
+                      .query_positions = Positions{.ids = ids},
+                      .key_positions = Positions{.ids = ids}}},
+           AnyCase{.what = "keys rotated before", .options = {.position = rope, .keys_are_rotated = true}},
+           AnyCase{.what = "40 features", .features = 40, .value_features = 24, .options = {.causal = true}},
+           AnyCase{.what = "96 features", .features = 96, .value_features = 96, .options = {.position = tables}},
+           AnyCase{.what = "128 features",
+           .features = 128,
+           .value_features = 128,
+           .options = {.position = slopes, .window = 33}},
+           AnyCase{.what = "256 features",
+           .features = 256,
+           .value_features = 256,
+           .options = {.position = tables, .causal = true}},
+           AnyCase{.what = "5 and 3 features, apart",
+           .features = 5,
+           .value_features = 3,
+           .options = {.causal = true},
+           .is_apart = true},
+           AnyCase{.what = "64 features, apart", .options = {.position = slopes, .causal = true}, .is_apart = true},
+           AnyCase{.what = "a scale below 0", .options = {.causal = true, .scale = -0.2}},
+           AnyCase{.what = "decoding",
+           .heads = 8,
+           .queries = 2,
+           .keys = 700,
+           .features = 128,
+           .value_features = 128,
+           .options = {.position = both_sides(8), .causal = true}},
+           AnyCase{.what = "decoding, 16 rows",
+           .heads = 16,
+           .key_heads = 1,
+           .queries = 1,
+           .keys = 1500,
+           .options = {.position = slopes_for(16), .causal = true}},
+           AnyCase{.what = "decoding, lengths",
+           .queries = 3,
+           .options = {.position = slopes, .causal = true, .key_lengths = key_lengths}},
+           AnyCase{.what = "decoding, a window",
+           .queries = 1,
+           .keys = 2000,
+           .options = {.position = tables, .causal = true, .window = 300}},
+           AnyCase{.what = "decoding, a mask", .queries = 1, .options = {.causal = true, .key_mask = mask}},
+           AnyCase{.what = "one token", .queries = 1, .keys = 1, .options = {.position = slopes}},
+       }) {
+    expect_all<BFloat16>(one);
+    if (one.what != "all keys, slopes" && one.features >= 64) expect_all<Half>(one);
+  }
+}
+
+// What no query sees may hold anything.
+TEST(CudaAttentionAny, NeverReadsWhatIsPastTheLengths) {
+  if (const std::string reason = why_not_any(); !reason.empty()) GTEST_SKIP() << reason;
+  const Extents shape = {1, 1, 96, 64};
+  auto values = normal_values<BFloat16>(count_of(shape), 1, 1);
+  for (std::size_t i = 50 * 64; i < values.size(); ++i) values[i].bits = 0x7FC0;
+  const cuda::Memory kv = cuda::memory_of(values), out(values.size() * 2);
+  const auto q = cuda::memory_of(normal_values<BFloat16>(count_of(shape), 1, 2));
+  const auto at = [&](const cuda::Memory& x) {
+    return on(Device::kCuda, TensorView(x.as<void>(), DataType::kBF16, shape));
+  };
+  const std::vector<std::int64_t> lengths = {50};
+  attention(at(out), at(q), at(kv), at(kv), {.key_lengths = lengths});
+  synchronize();
+  for (const double value : as_doubles(out.values<BFloat16>(values.size()))) ASSERT_TRUE(std::isfinite(value));
+}
+
+}  // namespace
+}  // namespace posenc::cuda_any_test
