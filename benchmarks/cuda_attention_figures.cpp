@@ -69,8 +69,10 @@ std::vector<NamedForm> attention_forms(std::int64_t heads, std::int64_t features
           {"RoPE made inside", prepare(Rope{.dims = static_cast<int>(features)})}};
 }
 
-// One new token in each of 32 sequences, over a cache of 8192 keys, 32 heads over 8 key heads.
+}  // namespace
+
 std::vector<CudaFigure> measure_decoding() {
+  if (cuda::facts().capability < 80) return {};
   constexpr std::int64_t kBatch = 32, kHeads = 32, kKeyHeads = 8, kKeys = 8192, kFeatures = 128;
   const Extents q_shape = {kBatch, kHeads, 1, kFeatures}, k_shape = {kBatch, kKeyHeads, kKeys, kFeatures};
   const std::size_t bytes = static_cast<std::size_t>(count_of(k_shape)) * 2,
@@ -109,12 +111,9 @@ std::vector<CudaFigure> measure_decoding() {
   return all;
 }
 
-}  // namespace
-
 std::vector<CudaFigure> measure_cuda_attention() {
-  if (cuda::facts().capability < 80) return {};
-  std::vector<CudaFigure> all = measure_decoding();
-  if (cuda::facts().capability != 90) return all;
+  if (cuda::facts().capability != 90) return {};
+  std::vector<CudaFigure> all;
   struct Size {
     std::int64_t batch, heads, tokens;
   };

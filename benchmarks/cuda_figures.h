@@ -28,6 +28,10 @@ struct CudaFigure {
 /// measure (peers/cuda_attention.py). Empty where the kernel cannot run.
 std::vector<CudaFigure> measure_cuda_attention();
 
+/// One new token in each of 32 sequences over a cache of 8192 keys, 32 heads over 8 key heads, beside reading the cache
+/// once. Empty where the kernel cannot run.
+std::vector<CudaFigure> measure_decoding();
+
 /// Rotations, sums and tables. Needs 8 GiB of the GPU's memory.
 std::vector<CudaFigure> measure_cuda();
 

@@ -15,6 +15,7 @@ namespace {
 
 std::vector<figures::CudaFigure> measure() {
   std::vector<figures::CudaFigure> all = figures::measure_cuda();
+  for (figures::CudaFigure& figure : figures::measure_decoding()) all.push_back(std::move(figure));
   for (figures::CudaFigure& figure : figures::measure_cuda_attention()) all.push_back(std::move(figure));
   return all;
 }

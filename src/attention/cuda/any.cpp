@@ -147,10 +147,16 @@ void decode(Call& call, const AttentionJob& job, const QueriesAndKeys& ready, co
   p.parts_out =
       static_cast<float*>(call.borrow(static_cast<std::size_t>(rows * p.parts * q.features) * sizeof(float)));
   const bool is_f16 = q.type == DataType::kF16;
-  static KernelSlot slots[2][2], joins[2];
+  static KernelSlot slots[2][2][2], joins[2];
   const std::size_t type = is_f16 ? 1 : 0, size = q.features == 128 ? 1 : 0;
-  launch(fmt::format("decode_any_{}_{}", is_f16 ? "f16" : "bf16", q.features), slots[type][size],
-         {pairs * p.splits, 32 * kDecodeWarps, 0}, call.stream(), p);
+  const std::size_t is_half = q.sequence * (q.heads / k.heads) <= 8 ? 1 : 0;
+  const int shared = decode_bytes(narrow_of(q.features));
+  const Function function =
+      kernel(fmt::format("decode_any_{}_{}_{}", is_f16 ? "f16" : "bf16", q.features, is_half == 1 ? 8 : 16),
+             slots[type][size][is_half]);
+  check(driver().cuFuncSetAttribute(function, kFunctionDynamicShared, shared), "asking for shared memory");
+  void* parameters[] = {&p};
+  launch(function, {pairs * p.splits, 32 * kDecodeWarps, static_cast<unsigned>(shared)}, call.stream(), parameters);
   launch(is_f16 ? "decode_join_f16" : "decode_join_bf16", joins[type], {rows, static_cast<unsigned>(q.features), 0},
          call.stream(), p);
 }

@@ -103,6 +103,11 @@ struct DecodeParams {
   float scale;
 };
 constexpr int kDecodeRows = 16, kDecodeKeys = 16, kDecodeWarps = 4;
+/// Steps of 16 keys that a warp has asked for, and a block's memory for them: 96 KiB.
+constexpr int decode_stages(int features) { return 3 * 128 / features; }
+constexpr int decode_bytes(int features) {
+  return kDecodeWarps * decode_stages(features) * kDecodeKeys * features * 4;
+}
 
 constexpr int kAnyRows = 64;  // query rows, or keys, of a block: 16 for each of four warps
 constexpr int keys_of_tile(int features) { return features > 128 ? 32 : 64; }  // keys of a tile

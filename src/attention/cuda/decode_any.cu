@@ -1,8 +1,9 @@
 // Attention of few queries over many keys, as in decoding: memory's speed is its limit. A block takes a share of the keys of
-// one key head for all query heads that share it: they are the rows of one matrix product, padded to 16. A warp takes 16 keys
-// at a time straight from memory into the registers of the product, 16 bytes for each load, for the order of features in a sum
-// is free: what lies side by side in memory is given to one lane, and q is loaded in the same order.
-// POSENC_FEATURES is 64 or 128, POSENC_F16 1 for f16 and 0 for bf16.
+// one key head for all query heads that share it: they are the rows of one matrix product, padded to 8 or 16. A warp takes 16
+// keys at a time. The order of features in a sum is free, so what lies side by side in memory, 16 bytes, is given to one lane,
+// and q is loaded in the same order: every lane copies what it needs itself into its own ring in shared memory, some steps
+// ahead, and no lane waits for another.
+// POSENC_FEATURES is 64 or 128, POSENC_ROWS 8 or 16, POSENC_F16 1 for f16 and 0 for bf16.
 
 #include "attention/cuda/any.cuh"
 
@@ -10,7 +11,9 @@ namespace posenc::attend::cuda {
 namespace {
 
 using kernels::cuda::Bytes16;
-constexpr int kFeatures = POSENC_FEATURES;
+constexpr int kFeatures = POSENC_FEATURES, kGroups = POSENC_ROWS / 8;  // rows of a lane
+constexpr int kStages = decode_stages(kFeatures), kLoads = kFeatures / 8;
+constexpr int kChunks = kFeatures / 32, kWide = kFeatures / 64;
 
 // Two 16-bit numbers side by side, one from each word, from the lower or upper halves.
 __device__ __forceinline__ std::uint32_t both_low(std::uint32_t a, std::uint32_t b) {
@@ -23,23 +26,46 @@ __device__ __forceinline__ std::uint32_t both_high(std::uint32_t a, std::uint32_
   asm("prmt.b32 %0, %1, %2, 0x7632;" : "=r"(word) : "r"(a), "r"(b));
   return word;
 }
-__device__ __forceinline__ Bytes16 load_once(const std::uint16_t* at) {
+/// 16 bytes, or zeros.
+__device__ __forceinline__ void copy_later(std::uint32_t to, const std::uint16_t* from, bool is_read) {
+  asm volatile("cp.async.cg.shared.global.L2::256B [%0], [%1], 16, %2;" ::"r"(to), "l"(from), "r"(is_read ? 16 : 0)
+               : "memory");
+}
+__device__ __forceinline__ Bytes16 take(std::uint32_t from) {
   Bytes16 x;
-  asm volatile("ld.global.nc.L1::no_allocate.L2::256B.v4.b32 {%0, %1, %2, %3}, [%4];"
+  asm volatile("ld.shared.v4.b32 {%0, %1, %2, %3}, [%4];"
                : "=r"(x.x), "=r"(x.y), "=r"(x.z), "=r"(x.w)
-               : "l"(at));
+               : "r"(from)
+               : "memory");
   return x;
 }
 __device__ __forceinline__ std::uint32_t word_of(const Bytes16& x, int n) {
   return n == 0 ? x.x : n == 1 ? x.y : n == 2 ? x.z : x.w;
 }
+// c += a b; with 8 rows, the lower half of a is zeros and that of c is not kept.
+__device__ __forceinline__ void multiply_rows(float (&c)[2 * kGroups], const std::uint32_t (&a)[2 * kGroups],
+                                              const std::uint32_t (&b)[2]) {
+  if constexpr (kGroups == 2) {
+    multiply(c, a, b);
+  } else {
+    float unused0, unused1;
+    asm volatile(POSENC_MMA " {%0, %1, %2, %3}, {%4, %5, %6, %5}, {%7, %8}, {%0, %1, %9, %9};"
+                 : "+f"(c[0]), "+f"(c[1]), "=f"(unused0), "=f"(unused1)
+                 : "r"(a[0]), "r"(0u), "r"(a[1]), "r"(b[0]), "r"(b[1]), "f"(0.0f));
+  }
+}
 
 }  // namespace
 
-extern "C" __global__ void __launch_bounds__(128) decode_any(const __grid_constant__ DecodeParams p) {
+extern "C" __global__ void __launch_bounds__(32 * kDecodeWarps, 2)
+    decode_any(const __grid_constant__ DecodeParams p) {
+  extern __shared__ std::uint8_t raw[] __attribute__((aligned(16)));
   const int lane = static_cast<int>(kernels::cuda::thread() % 32),
             warp = static_cast<int>(kernels::cuda::thread() / 32);
   const int g = lane / 4, t = lane % 4;
+  // This lane's part of its warp's ring: load n of stage s at ring + (s · loads + n) · 512.
+  const std::uint32_t ring =
+      shared_address(raw) + static_cast<std::uint32_t>(warp * kStages * kLoads * 512 + lane * 16);
   const int split = static_cast<int>(kernels::cuda::block()) % p.splits,
             at = static_cast<int>(kernels::cuda::block()) / p.splits;
   const int batch = at / p.key_heads, key_head = at - batch * p.key_heads, per_key = p.heads / p.key_heads;
@@ -48,12 +74,12 @@ extern "C" __global__ void __launch_bounds__(128) decode_any(const __grid_consta
       p.sight.key_mask == nullptr ? nullptr : p.sight.key_mask + std::int64_t{batch} * p.keys;
 
   // Row r is query r / per_key of the key head's query head r % per_key.
-  int head[2], query[2];
-  Seen seen[2];
-  QueryPlace place[2];
+  int head[kGroups], query[kGroups];
+  Seen seen[kGroups];
+  QueryPlace place[kGroups];
   int lowest = p.keys, highest = 0;
 #pragma unroll
-  for (int r = 0; r < 2; ++r) {
+  for (int r = 0; r < kGroups; ++r) {
     const int row = g + 8 * r;
     query[r] = row < rows ? row / per_key : p.queries;
     head[r] = key_head * per_key + (row < rows ? row % per_key : 0);
@@ -66,124 +92,173 @@ extern "C" __global__ void __launch_bounds__(128) decode_any(const __grid_consta
     lowest = one.begin < lowest ? one.begin : lowest;
     highest = one.end > highest ? one.end : highest;
   }
-  // Lane t's features of chunk c are 32 c + 8 t … + 7: two in each of four registers, for two products.
-  std::uint32_t q[kFeatures / 32][2][4];
-#pragma unroll
-  for (int c = 0; c < kFeatures / 32; ++c) {
-    Bytes16 x[2] = {};
-#pragma unroll
-    for (int r = 0; r < 2; ++r) {
-      if (query[r] >= p.queries) continue;
-      x[r] = *reinterpret_cast<const Bytes16*>(static_cast<const std::uint16_t*>(p.q.data) + batch * p.q.batch +
-                                               head[r] * p.q.head + query[r] * p.q.token + 32 * c + 8 * t);
-    }
-    q[c][0][0] = x[0].x, q[c][0][1] = x[1].x, q[c][0][2] = x[0].y, q[c][0][3] = x[1].y;
-    q[c][1][0] = x[0].z, q[c][1][1] = x[1].z, q[c][1][2] = x[0].w, q[c][1][3] = x[1].w;
-  }
-
-  const float scale2 = p.scale * kAnyLog2e;
-  float out[kFeatures / 8][4] = {}, most[2] = {-__builtin_inff(), -__builtin_inff()}, sum[2] = {0, 0};
   const int begin = split * p.keys_of_split > lowest / kDecodeKeys * kDecodeKeys ? split * p.keys_of_split
                                                                                  : lowest / kDecodeKeys * kDecodeKeys;
   const int end = (split + 1) * p.keys_of_split < highest ? (split + 1) * p.keys_of_split : highest;
+  constexpr int kStep = kDecodeWarps * kDecodeKeys;
+  const int start = begin + warp * kDecodeKeys;
 
-#pragma unroll 1
-  for (int key0 = begin + warp * kDecodeKeys; key0 < end; key0 += kDecodeWarps * kDecodeKeys) {
-    std::int64_t first = batch, token0 = key0;  // which matrix of k and v, and where in it
-    if (p.block_table != nullptr) {
-      const int page = key0 / p.page_size;
-      first = p.block_table[std::int64_t{batch} * p.table_width + page];
-      token0 = key0 - page * p.page_size;
-    }
-    const auto is_there = [&](int n) {
-      const int key = key0 + n;
-      return key >= lowest && key < end && (mask == nullptr || mask[key] != 0);
-    };
-    const std::uint16_t *const k_page = static_cast<const std::uint16_t*>(p.k.data) + first * p.k.batch +
-                                        key_head * p.k.head,
-                               *const v_page = static_cast<const std::uint16_t*>(p.v.data) + first * p.v.batch +
-                                               key_head * p.v.head;
-    Bytes16 k[2][kFeatures / 32], v[4][kFeatures / 64];
+  // Asks for the 16 keys from key0 on.
+  const auto ask = [&](int key0, int stage) {
+    if (key0 < end) {
+      std::int64_t first = batch, token0 = key0;  // which matrix of k and v, and where in it
+      if (p.block_table != nullptr) {
+        const int page = key0 / p.page_size;
+        first = p.block_table[std::int64_t{batch} * p.table_width + page];
+        token0 = key0 - page * p.page_size;
+      }
+      const auto is_there = [&](int n) {
+        const int key = key0 + n;
+        return key >= lowest && key < end && (mask == nullptr || mask[key] != 0);
+      };
+      const auto* const k = static_cast<const std::uint16_t*>(p.k.data) + first * p.k.batch + key_head * p.k.head;
+      const auto* const v = static_cast<const std::uint16_t*>(p.v.data) + first * p.v.batch + key_head * p.v.head;
+      const std::uint32_t to = ring + static_cast<std::uint32_t>(stage * kLoads * 512);
 #pragma unroll
-    for (int n = 0; n < 2; ++n) {
-      const bool is_read = is_there(8 * n + g);
+      for (int n = 0; n < 2; ++n) {
+        const bool is_read = is_there(8 * n + g);
+        const std::uint16_t* const from = is_read ? k + (token0 + 8 * n + g) * p.k.token + 8 * t : k;
 #pragma unroll
-      for (int c = 0; c < kFeatures / 32; ++c) {
-        k[n][c] =
-            is_read ? load_once(k_page + (token0 + 8 * n + g) * p.k.token + 32 * c + 8 * t) : Bytes16{0, 0, 0, 0};
+        for (int c = 0; c < kChunks; ++c)
+          copy_later(to + (n * kChunks + c) * 512, from + (is_read ? 32 * c : 0), is_read);
+      }
+#pragma unroll
+      for (int n = 0; n < 4; ++n) {
+        const int key = 2 * t + n % 2 + n / 2 * 8;
+        const bool is_read = is_there(key);
+        const std::uint16_t* const from = is_read ? v + (token0 + key) * p.v.token + 8 * g : v;
+#pragma unroll
+        for (int c = 0; c < kWide; ++c)
+          copy_later(to + (2 * kChunks + n * kWide + c) * 512, from + (is_read ? 64 * c : 0), is_read);
       }
     }
+    asm volatile("cp.async.commit_group;" ::: "memory");  // one for each step, empty ones too
+  };
 #pragma unroll
-    for (int n = 0; n < 4; ++n) {
-      const int key = 2 * t + n % 2 + n / 2 * 8;
-      const bool is_read = is_there(key);
+  for (int stage = 0; stage < kStages - 1; ++stage) ask(start + stage * kStep, stage);
+
+  // Lane t's features of chunk c are 32 c + 8 t … + 7: two in each of four registers, for two products.
+  std::uint32_t q[kChunks][2][2 * kGroups];
 #pragma unroll
-      for (int c = 0; c < kFeatures / 64; ++c) {
-        v[n][c] = is_read ? load_once(v_page + (token0 + key) * p.v.token + 64 * c + 8 * g) : Bytes16{0, 0, 0, 0};
+  for (int c = 0; c < kChunks; ++c) {
+#pragma unroll
+    for (int r = 0; r < kGroups; ++r) {
+      Bytes16 x{0, 0, 0, 0};
+      if (query[r] < p.queries) {
+        x = *reinterpret_cast<const Bytes16*>(static_cast<const std::uint16_t*>(p.q.data) + batch * p.q.batch +
+                                              head[r] * p.q.head + query[r] * p.q.token + 32 * c + 8 * t);
       }
-    }
-    float s[2][4] = {};
-#pragma unroll
-    for (int n = 0; n < 2; ++n) {
-#pragma unroll
-      for (int c = 0; c < kFeatures / 32; ++c) {
-        const std::uint32_t low[2] = {k[n][c].x, k[n][c].y}, high[2] = {k[n][c].z, k[n][c].w};
-        multiply(s[n], q[c][0], low);
-        multiply(s[n], q[c][1], high);
-      }
-    }
-    float top[2] = {most[0], most[1]}, shift[2];
-#pragma unroll
-    for (int n = 0; n < 2; ++n) {
-#pragma unroll
-      for (int e = 0; e < 4; ++e) {
-        const int key = key0 + 8 * n + 2 * t + e % 2, r = e / 2;
-        const bool is_seen =
-            key >= seen[r].begin && key < seen[r].end && key < end && (mask == nullptr || mask[key] != 0);
-        const float bias = p.bias.kind == kAnyNone || !is_seen
-                               ? 0.0f
-                               : bias_of(p.bias, head[r], key_place_of(p.bias, batch, key, p.keys) - place[r].id);
-        s[n][e] = is_seen ? __builtin_fmaf(s[n][e], scale2, bias) : -__builtin_inff();
-        top[r] = larger(top[r], s[n][e]);
-      }
-    }
-#pragma unroll
-    for (int r = 0; r < 2; ++r) {
-      top[r] = larger(top[r], from_neighbour(top[r], 1));
-      top[r] = larger(top[r], from_neighbour(top[r], 2));
-      shift[r] = top[r] == -__builtin_inff() ? 0.0f : top[r];
-      const float alpha = power_of_two(most[r] - shift[r]);
-      most[r] = top[r];
-      sum[r] *= alpha;
-#pragma unroll
-      for (int f = 0; f < kFeatures / 8; ++f) out[f][2 * r] *= alpha, out[f][2 * r + 1] *= alpha;
-    }
-#pragma unroll
-    for (int n = 0; n < 2; ++n) {
-#pragma unroll
-      for (int e = 0; e < 4; ++e) {
-        s[n][e] = power_of_two(s[n][e] - shift[e / 2]);
-        sum[e / 2] += s[n][e];
-      }
-    }
-    const std::uint32_t weights[4] = {pack(s[0][0], s[0][1]), pack(s[0][2], s[0][3]), pack(s[1][0], s[1][1]),
-                                      pack(s[1][2], s[1][3])};
-    // Column g of product 8 c + j is feature 64 c + 8 g + j.
-#pragma unroll
-    for (int c = 0; c < kFeatures / 64; ++c) {
-#pragma unroll
-      for (int j = 0; j < 8; j += 2) {
-        const std::uint32_t a = word_of(v[0][c], j / 2), b = word_of(v[1][c], j / 2), d = word_of(v[2][c], j / 2),
-                            e = word_of(v[3][c], j / 2);
-        const std::uint32_t low[2] = {both_low(a, b), both_low(d, e)}, high[2] = {both_high(a, b), both_high(d, e)};
-        multiply(out[8 * c + j], weights, low);
-        multiply(out[8 * c + j + 1], weights, high);
-      }
+      q[c][0][r] = x.x, q[c][0][kGroups + r] = x.y, q[c][1][r] = x.z, q[c][1][kGroups + r] = x.w;
     }
   }
 
+  const float scale2 = p.scale * kAnyLog2e;
+  // What a lane adds where the keys are numbered: slopes by a product, the far end of a table by a constant.
+  const bool has_bias = p.bias.kind != kAnyNone, by_index = p.bias.by_index != 0;
+  float slope2[kGroups], far[kGroups];
 #pragma unroll
-  for (int r = 0; r < 2; ++r) {
+  for (int r = 0; r < kGroups; ++r) {
+    slope2[r] = p.bias.kind == kAnySlopes ? p.bias.slopes[head[r]] * kAnyLog2e : 0.0f;
+    far[r] = p.bias.kind == kAnyTable ? p.bias.table[head[r] * p.bias.count] * kAnyLog2e : 0.0f;
+  }
+  float out[kFeatures / 8][2 * kGroups] = {}, most[kGroups], sum[kGroups];
+#pragma unroll
+  for (int r = 0; r < kGroups; ++r) most[r] = -__builtin_inff(), sum[r] = 0;
+
+  int stage = 0, asked = kStages - 1;
+#pragma unroll 1
+  for (int key0 = start; key0 < end; key0 += kStep) {
+    ask(key0 + (kStages - 1) * kStep, asked);
+    if (++asked == kStages) asked = 0;
+    asm volatile("cp.async.wait_group %0;" ::"n"(kStages - 1) : "memory");
+    const std::uint32_t from = ring + static_cast<std::uint32_t>(stage * kLoads * 512);
+    if (++stage == kStages) stage = 0;
+
+    float s[2][2 * kGroups] = {};
+#pragma unroll
+    for (int n = 0; n < 2; ++n) {
+#pragma unroll
+      for (int c = 0; c < kChunks; ++c) {
+        const Bytes16 k = take(from + (n * kChunks + c) * 512);
+        const std::uint32_t low[2] = {k.x, k.y}, high[2] = {k.z, k.w};
+        multiply_rows(s[n], q[c][0], low);
+        multiply_rows(s[n], q[c][1], high);
+      }
+    }
+    bool is_higher = false;
+    float top[kGroups];
+#pragma unroll
+    for (int r = 0; r < kGroups; ++r) {
+      top[r] = most[r];
+      const bool is_far = by_index && key0 + kDecodeKeys - 1 - place[r].id <= p.bias.first;
+      const float apart = static_cast<float>(static_cast<int>(key0 + 2 * t - place[r].id));
+#pragma unroll
+      for (int n = 0; n < 2; ++n) {
+#pragma unroll
+        for (int e = 0; e < 2; ++e) {
+          const int key = key0 + 8 * n + 2 * t + e;
+          const bool is_seen =
+              key >= seen[r].begin && key < seen[r].end && key < end && (mask == nullptr || mask[key] != 0);
+          float bias = 0;
+          if (has_bias && is_seen) {
+            if (by_index && p.bias.kind == kAnySlopes) {
+              bias = -slope2[r] * __builtin_fabsf(apart + static_cast<float>(8 * n + e));
+            } else if (p.bias.kind == kAnyTable && is_far) {
+              bias = far[r];
+            } else {
+              bias = bias_of(p.bias, head[r], key_place_of(p.bias, batch, key, p.keys) - place[r].id);
+            }
+          }
+          float& score = s[n][2 * r + e];
+          score = is_seen ? __builtin_fmaf(score, scale2, bias) : -__builtin_inff();
+          top[r] = larger(top[r], score);
+        }
+      }
+      is_higher = is_higher || top[r] > most[r];
+    }
+    if (any_lane(is_higher)) {  // rare after the first steps
+#pragma unroll
+      for (int r = 0; r < kGroups; ++r) {
+        top[r] = larger(top[r], from_neighbour(top[r], 1));
+        top[r] = larger(top[r], from_neighbour(top[r], 2));
+        const float alpha = top[r] == -__builtin_inff() ? 1.0f : power_of_two(most[r] - top[r]);
+        most[r] = top[r];
+        sum[r] *= alpha;
+#pragma unroll
+        for (int f = 0; f < kFeatures / 8; ++f) out[f][2 * r] *= alpha, out[f][2 * r + 1] *= alpha;
+      }
+    }
+    std::uint32_t weights[2 * kGroups];
+#pragma unroll
+    for (int r = 0; r < kGroups; ++r) {
+      const float shift = most[r] == -__builtin_inff() ? 0.0f : most[r];
+#pragma unroll
+      for (int n = 0; n < 2; ++n) {
+        const float a = power_of_two(s[n][2 * r] - shift), b = power_of_two(s[n][2 * r + 1] - shift);
+        sum[r] += a + b;
+        weights[n * kGroups + r] = pack(a, b);
+      }
+    }
+    // Column g of product 8 c + j is feature 64 c + 8 g + j.
+#pragma unroll
+    for (int c = 0; c < kWide; ++c) {
+      Bytes16 v[4];
+#pragma unroll
+      for (int n = 0; n < 4; ++n) v[n] = take(from + (2 * kChunks + n * kWide + c) * 512);
+#pragma unroll
+      for (int j = 0; j < 8; j += 2) {
+        const std::uint32_t a = word_of(v[0], j / 2), b = word_of(v[1], j / 2), d = word_of(v[2], j / 2),
+                            e = word_of(v[3], j / 2);
+        const std::uint32_t low[2] = {both_low(a, b), both_low(d, e)}, high[2] = {both_high(a, b), both_high(d, e)};
+        multiply_rows(out[8 * c + j], weights, low);
+        multiply_rows(out[8 * c + j + 1], weights, high);
+      }
+    }
+  }
+  asm volatile("cp.async.wait_all;" ::: "memory");
+
+#pragma unroll
+  for (int r = 0; r < kGroups; ++r) {
     sum[r] += from_neighbour(sum[r], 1);
     sum[r] += from_neighbour(sum[r], 2);
     if (query[r] >= p.queries) continue;
@@ -193,7 +268,7 @@ extern "C" __global__ void __launch_bounds__(128) decode_any(const __grid_consta
     // Of product 8 c + j a lane holds columns 2 t and 2 t + 1: features 64 c + 16 t + j and + 8.
     float* const to = p.parts_out + part * kFeatures;
 #pragma unroll
-    for (int c = 0; c < kFeatures / 64; ++c) {
+    for (int c = 0; c < kWide; ++c) {
 #pragma unroll
       for (int e = 0; e < 2; ++e) {
 #pragma unroll

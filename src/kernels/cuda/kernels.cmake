@@ -41,8 +41,10 @@ foreach(type bf16=0 f16=1)
   add_kernel(any_rows_${name} attention/cuda/any_rows sm_80 POSENC_F16=${is_f16})
   add_kernel(decode_join_${name} attention/cuda/decode_join sm_80 POSENC_F16=${is_f16})
   foreach(features 64 128)
-    add_kernel(decode_any_${name}_${features} attention/cuda/decode_any sm_80 POSENC_F16=${is_f16}
-               POSENC_FEATURES=${features})
+    foreach(rows 8 16)
+      add_kernel(decode_any_${name}_${features}_${rows} attention/cuda/decode_any sm_80 POSENC_F16=${is_f16}
+                 POSENC_FEATURES=${features} POSENC_ROWS=${rows})
+    endforeach()
   endforeach()
   foreach(features 64 128 256)
     set(case POSENC_F16=${is_f16} POSENC_FEATURES=${features})
