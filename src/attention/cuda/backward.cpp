@@ -159,7 +159,11 @@ void backward_hopper(Call& call, const AttentionJob& job, const AttentionInputs&
   p.heads = narrowed(q.heads), p.key_heads = narrowed(k.heads), p.batch_keys = narrowed(k.batch * k.heads);
   p.sequence = narrowed(q.sequence), p.tiles = narrowed(tiles);
   p.key_blocks = narrowed((k.sequence + kKeyTile - 1) / kKeyTile);
+  p.tasks = ((p.tail + 6) / 8 + 1) * 8;
+  p.near =
+      position.kind == kDistanceBias ? (p.tail + kKeyTile - 1 + kQueryTile - 1) / kQueryTile : kKeyTile / kQueryTile;
   p.scale = static_cast<float>(scale);
+  p.scale2 = p.scale * 1.4426950408889634f;
   // Heads whose q, d_out and dq fit the cache together are taken together.
   constexpr std::int64_t kCache = std::int64_t{64} << 20;
   const std::int64_t bytes = 8 * q.sequence * q.features * (q.heads / k.heads);

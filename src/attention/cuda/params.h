@@ -48,8 +48,9 @@ struct BackwardParams {
   void *dk, *dv;  // null: not wanted
   std::int64_t dk_batch, dk_head, dk_token, dv_batch, dv_head, dv_token;
   std::int32_t heads, key_heads, batch_keys, sequence, key_blocks, tiles, group;
-  std::int32_t tail;
-  float scale;
+  std::int32_t tail, tasks;  // where the bias becomes constant; diagonals that are summed up, a multiple of 8
+  std::int32_t near;         // tiles of a key block with a mask or a bias of their own
+  float scale, scale2;       // and in powers of two
 };
 
 /// Rows before the backward pass: delta = Σ d_out · out, and the logsumexp as the kernel wants it; zeros for dq.

@@ -91,6 +91,23 @@ void trim_store(Context context) {
   all.total = 0;
 }
 
+// The driver's pool gives memory back to the system at every wait, unless it is told to keep some: then the next call would
+// wait for it. Where nobody has said how much, it is 1 GiB.
+void keep_borrowed_memory() {
+  static std::atomic<std::uint64_t> told = 0;  // a bit for each GPU
+  DeviceNumber device = 0;
+  check(driver().cuCtxGetDevice(&device), "asking for the GPU");
+  const std::uint64_t bit = std::uint64_t{1} << (device & 63);
+  if ((told.fetch_or(bit) & bit) != 0) return;
+  MemoryPool pool = nullptr;
+  std::uint64_t kept = 0;
+  check(driver().cuDeviceGetDefaultMemPool(&pool, device), "asking for the pool of memory");
+  check(driver().cuMemPoolGetAttribute(pool, kPoolReleaseThreshold, &kept), "asking for the pool of memory");
+  if (kept != 0) return;
+  kept = std::uint64_t{1} << 30;
+  check(driver().cuMemPoolSetAttribute(pool, kPoolReleaseThreshold, &kept), "keeping borrowed memory");
+}
+
 template <class Void> TokenParams token_params(const TokenTensor<Void>& x, void* data) {
   TokenParams p{};
   p.data = data;
@@ -210,6 +227,7 @@ TableParams Call::table(const ConstTensorView& view) {
 }
 
 void* Call::borrow(std::size_t size) {
+  keep_borrowed_memory();
   Address device = 0;
   check(driver().cuMemAllocAsync(&device, size, static_cast<Stream>(site_.stream)),
         fmt::format("allocating {} bytes", size));

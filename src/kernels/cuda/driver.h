@@ -21,6 +21,7 @@ using Stream = struct StreamTag*;
 using Event = struct EventTag*;
 using Graph = struct GraphTag*;
 using GraphExec = struct GraphExecTag*;
+using MemoryPool = struct MemoryPoolTag*;
 struct alignas(64) TensorMap {
   std::uint64_t opaque[16];
 };
@@ -44,6 +45,7 @@ enum DriverNumber : int {
   kMapF16 = 6,
   kMapSwizzle128 = 3,
   kMapPromote256 = 3,
+  kPoolReleaseThreshold = 4,
 };
 
 /// Every function that is used, with its parameters. All return a Result.
@@ -75,6 +77,9 @@ enum DriverNumber : int {
   X(cuMemFree_v2, (Address))                                                                                    \
   X(cuMemAllocAsync, (Address*, std::size_t, Stream))                                                           \
   X(cuMemFreeAsync, (Address, Stream))                                                                          \
+  X(cuDeviceGetDefaultMemPool, (MemoryPool*, DeviceNumber))                                                     \
+  X(cuMemPoolGetAttribute, (MemoryPool, int, void*))                                                            \
+  X(cuMemPoolSetAttribute, (MemoryPool, int, void*))                                                            \
   X(cuMemHostAlloc, (void**, std::size_t, unsigned))                                                            \
   X(cuMemcpyHtoD_v2, (Address, const void*, std::size_t))                                                       \
   X(cuMemcpyDtoH_v2, (void*, Address, std::size_t))                                                             \
