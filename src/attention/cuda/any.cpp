@@ -134,7 +134,7 @@ void decode(Call& call, const AttentionJob& job, const QueriesAndKeys& ready, co
   p.batch = narrow_of(q.batch), p.heads = narrow_of(q.heads), p.key_heads = narrow_of(k.heads);
   p.queries = narrow_of(q.sequence), p.keys = narrow_of(k.sequence);
   // Enough blocks to keep every multiprocessor busy to the end, each with enough keys to be worth its start.
-  constexpr std::int64_t kBlocks = 12, kLeastKeys = 256;
+  constexpr std::int64_t kBlocks = 6, kLeastKeys = 256;
   const std::int64_t pairs = q.batch * k.heads;
   const std::int64_t wanted = (kBlocks * multiprocessors() + pairs - 1) / pairs;
   p.splits = narrow_of(std::clamp<std::int64_t>((k.sequence + kLeastKeys - 1) / kLeastKeys, 1, wanted));

@@ -193,35 +193,34 @@ struct Consumer {
   const std::uint32_t base;
   const BackwardParams& p;
   const int wg, warp, lane;
+  const float scale2;
 
-  // Few registers are left beside the sums, so what can be made again is not kept.
-  int turn = 0;  // tiles so far, modulo 4: the slot of q, d_out and dS is its first bit, their phase the second
+  Ring<1> kv, tables;
+  Ring<kBackwardStages> t;  // q, d_out and dS
 
   // A thread holds keys r and r + 8 of its warp's 16. Element 4 n + e of a tile is query 8 n + 2 (lane % 4) + e % 2 of key
   // r + 8 (e / 2).
   float dk[kFeatures / 2], dv[kFeatures / 2];
-  float s[32], dp[32];  // scores, then weights; d_out · v
-  int ahead;            // this thread's first key − the tile's first query
-  float* dq_to;         // where this thread's part of dq of this tile is added
+  float s[32], dp[32];      // scores, then weights; d_out · v
+  int key;                  // this thread's first
+  std::int64_t query_head;  // batch · heads + head
   float slope2;
 
-  __device__ __forceinline__ std::uint32_t slot() const { return static_cast<std::uint32_t>(turn & 1); }
-  __device__ __forceinline__ std::uint32_t phase() const { return static_cast<std::uint32_t>(turn >> 1); }
+  // The lanes are together after the wait for products, so what the others read, they have read.
   __device__ __forceinline__ void release(std::uint32_t barrier) {
-    kernels::cuda::sync_warp();  // what the other lanes read, they have read
     if (lane == 0) barrier_arrive(barrier);
   }
   // The initial value of the scores of a near tile, in units of q·k: the mask, or the bias by distance with the mask in it.
-  __device__ __forceinline__ void init_scores() {
-    const int apart = 2 * (lane & 3) - ahead;  // of this thread's first query and key
+  __device__ __forceinline__ void init_scores(int query0) {
+    const int query = query0 + 2 * (lane & 3);
     if constexpr (kKind == kDistanceBias) {
-      const float* at = &sm.table[0][apart];
+      const float* at = &sm.table[0][query - key];
 #pragma unroll
       for (int i = 0; i < 32; ++i) s[i] = at[(kKeyTile - 1) + 8 * (i / 4) + i % 2 - 8 * (i / 2 % 2)];
     } else {
 #pragma unroll
       for (int i = 0; i < 32; ++i)
-        s[i] = apart + 8 * (i / 4) + i % 2 - 8 * (i / 2 % 2) < 0 ? -__builtin_inff() : 0.0f;
+        s[i] = query + 8 * (i / 4) + i % 2 < key + 8 * (i / 2 % 2) ? -__builtin_inff() : 0.0f;
     }
     pin(s);
   }
@@ -252,7 +251,7 @@ struct Consumer {
   // dq = dS k: of all 128 keys half of the features, or of this warpgroup's 64 keys all of them.
   __device__ __forceinline__ void issue_dq(float (&dq)[32]) {
     constexpr int kSteps = kSplitsFeatures ? kKeyTile / 16 : 4;
-    const std::uint32_t a = descriptor(POSENC_AT(ds, slot()) + (kSplitsFeatures ? 0 : wg * 64 * 128), 16),
+    const std::uint32_t a = descriptor(POSENC_AT(ds, t.slot) + (kSplitsFeatures ? 0 : wg * 64 * 128), 16),
                         b = descriptor(POSENC_AT(k, 0) + wg * (kSplitsFeatures ? kKeyTile : 64) * 128, 16);
 #pragma unroll
     for (int kk = 0; kk < kSteps; ++kk) {
@@ -264,23 +263,24 @@ struct Consumer {
     }
     products_commit();
   }
-  __device__ __forceinline__ void add_dq(const float (&dq)[32]) {
+  __device__ __forceinline__ void add_dq(const float (&dq)[32], int i) {
+    float* const to = p.dq +
+                      ((query_head * p.tiles + i) * (kFeatures / 64) + (kSplitsFeatures ? wg : 0)) * (64 * 64) +
+                      (warp * 32 + lane) * 4;
 #pragma unroll
-    for (int c = 0; c < 8; ++c) add_four(dq_to + c * 512, dq[4 * c], dq[4 * c + 1], dq[4 * c + 2], dq[4 * c + 3]);
-    dq_to += kQueryTile * kFeatures;
+    for (int c = 0; c < 8; ++c) add_four(to + c * 512, dq[4 * c], dq[4 * c + 1], dq[4 * c + 2], dq[4 * c + 3]);
   }
-  // Weights from the scores.
-  __device__ __forceinline__ void exponentials() {
-    const float left[2] = {kKind == kSlopeBias ? slope2 * float(ahead) : 0.0f,
-                           kKind == kSlopeBias ? slope2 * float(ahead + 8) : 0.0f};
+  // Weights from the scores of tile i.
+  __device__ __forceinline__ void exponentials(int i) {
+    const float left[2] = {kKind == kSlopeBias ? slope2 * float(key - i * kQueryTile) : 0.0f,
+                           kKind == kSlopeBias ? slope2 * float(key + 8 - i * kQueryTile) : 0.0f};
 #pragma unroll
     for (int n = 0; n < 8; ++n) {
-      const kernels::cuda::Float2 l = load_pair(POSENC_AT(lse, slot()) + 32 * n + 8 * (lane & 3));
+      const kernels::cuda::Float2 l = load_pair(POSENC_AT(lse, t.slot) + 32 * n + 8 * (lane & 3));
 #pragma unroll
       for (int e = 0; e < 4; ++e) {
         const float c = e % 2 ? l.y : l.x;
-        s[4 * n + e] =
-            power_of_two(__builtin_fmaf(s[4 * n + e], p.scale2, kKind == kSlopeBias ? c + left[e / 2] : c));
+        s[4 * n + e] = power_of_two(__builtin_fmaf(s[4 * n + e], scale2, kKind == kSlopeBias ? c + left[e / 2] : c));
       }
     }
   }
@@ -288,7 +288,7 @@ struct Consumer {
   __device__ __forceinline__ void convert(std::uint32_t (&pb)[16], std::uint32_t (&db)[16]) {
 #pragma unroll
     for (int n = 0; n < 8; ++n) {
-      const kernels::cuda::Float2 d = load_pair(POSENC_AT(delta, slot()) + 32 * n + 8 * (lane & 3));
+      const kernels::cuda::Float2 d = load_pair(POSENC_AT(delta, t.slot) + 32 * n + 8 * (lane & 3));
 #pragma unroll
       for (int e = 0; e < 4; ++e) dp[4 * n + e] = s[4 * n + e] * (dp[4 * n + e] - (e % 2 ? d.y : d.x));
     }
@@ -298,50 +298,49 @@ struct Consumer {
       db[n] = pack(dp[2 * n], dp[2 * n + 1]);
     }
     const int row = (lane & 7) + (lane & 8), chunk = lane >> 4;  // which row of which 8 × 8 matrix this lane names
-    const std::uint32_t at = POSENC_AT(ds, slot()) + (wg * 64 + warp * 16 + row) * 128;
+    const std::uint32_t at = POSENC_AT(ds, t.slot) + (wg * 64 + warp * 16 + row) * 128;
 #pragma unroll
     for (int kk = 0; kk < 4; ++kk) store_matrices(at + (((2 * kk + chunk) ^ (row & 7)) << 4), db + 4 * kk);
     show_to_products();
   }
-  // One tile of 64 queries; `is_last`: v is not needed any more.
-  template <bool kNear> __device__ __forceinline__ void step(bool is_last) {
-    barrier_wait(POSENC_AT(q_full, slot()), phase());
-    if constexpr (kNear) init_scores();
+  // One tile of 64 queries; `last`: v is not needed any more.
+  template <bool kNear> __device__ __forceinline__ void step(int i, bool last) {
+    barrier_wait(POSENC_AT(q_full, t.slot), t.phase);
+    if constexpr (kNear) init_scores(i * kQueryTile);
     products_fence();
-    issue_long<kNear>(s, POSENC_AT(k, 0), POSENC_AT(q, slot()));
-    barrier_wait(POSENC_AT(g_full, slot()), phase());
+    issue_long<kNear>(s, POSENC_AT(k, 0), POSENC_AT(q, t.slot));
+    barrier_wait(POSENC_AT(g_full, t.slot), t.phase);
     products_fence();
-    issue_long<false>(dp, POSENC_AT(v, 0), POSENC_AT(g, slot()));
+    issue_long<false>(dp, POSENC_AT(v, 0), POSENC_AT(g, t.slot));
     products_wait<1>();
     pin(s);
-    exponentials();
+    exponentials(i);
     products_wait<0>();
     pin(dp);
-    if (is_last) release(POSENC_AT(v_empty, 0));
+    if (last) release(POSENC_AT(v_empty, 0));
     std::uint32_t pb[16], db[16];
     convert(pb, db);
     pin(dv);
     products_fence();
-    issue_wide(dv, pb, POSENC_AT(g, slot()));
+    issue_wide(dv, pb, POSENC_AT(g, t.slot));
     meet(1, kExchange);
     float dq[32];
     products_fence();
     issue_dq(dq);
-    issue_wide(dk, db, POSENC_AT(q, slot()));
+    issue_wide(dk, db, POSENC_AT(q, t.slot));
     products_wait<2>();
     pin(dv);
-    release(POSENC_AT(g_empty, slot()));
+    release(POSENC_AT(g_empty, t.slot));
     products_wait<1>();
     pin(dq);
-    add_dq(dq);
+    add_dq(dq, i);
     products_wait<0>();
     pin(dk);
-    release(POSENC_AT(q_empty, slot()));
-    turn = (turn + 1) & 3;
-    ahead -= kQueryTile;
+    release(POSENC_AT(q_empty, t.slot));
+    t.next();
   }
 
-  __device__ __forceinline__ void write(std::uint16_t* head, std::int64_t token_stride, int key,
+  __device__ __forceinline__ void write(std::uint16_t* head, std::int64_t token_stride,
                                         const float (&x)[kFeatures / 2], float scale) {
 #pragma unroll
     for (int r = 0; r < 2; ++r) {
@@ -354,48 +353,42 @@ struct Consumer {
     }
   }
 
-  // All tiles of one query head.
-  __device__ __forceinline__ void walk(const Work& w, int head, bool is_last, std::uint32_t table_phase) {
-    ahead = wg * 64 + warp * 16 + (lane >> 2);
-    dq_to = p.dq +
-            (((std::int64_t{w.batch} * p.heads + head) * p.tiles + w.first) * (kFeatures / 64) +
-             (kSplitsFeatures ? wg : 0)) *
-                (64 * 64) +
-            (warp * 32 + lane) * 4;
-    if constexpr (kKind == kSlopeBias) slope2 = p.bias[head] * kLog2e;
-    if constexpr (kKind == kDistanceBias) barrier_wait(POSENC_AT(t_full, 0), table_phase);
-    int left = p.tiles - w.first, far = left - p.near;
-#pragma unroll 1
-    for (; left > 0 && left > far; --left) step<true>(is_last && left == 1);
-    if constexpr (kKind == kDistanceBias) release(POSENC_AT(t_empty, 0));
-#pragma unroll 1
-    for (; left > 0; --left) step<false>(is_last && left == 1);
-  }
-
   __device__ __forceinline__ void run() {
-    std::uint32_t table_phase = 0;
-    for (std::uint32_t kv_phase = 0;; kv_phase ^= 1) {
-      barrier_wait(POSENC_AT(k_full, 0), kv_phase);
+    const int heads_per_key = p.heads / p.key_heads;
+    for (;; kv.next()) {
+      barrier_wait(POSENC_AT(k_full, 0), kv.phase);
       const int item = sm.item[0];
       if (item < 0) break;
+      const Work w = decode(item, p);
+      key = w.block * kKeyTile + wg * 64 + warp * 16 + (lane >> 2);
 #pragma unroll
       for (int i = 0; i < kFeatures / 2; ++i) dk[i] = dv[i] = 0;
-      barrier_wait(POSENC_AT(v_full, 0), kv_phase);
+      barrier_wait(POSENC_AT(v_full, 0), kv.phase);
 #pragma unroll 1
-      for (int n = p.heads / p.key_heads - 1; n >= 0; --n, table_phase ^= 1) {
-        const Work w = decode(sm.item[0], p);
-        const int heads_per_key = p.heads / p.key_heads;
-        walk(w, w.key_head * heads_per_key + heads_per_key - 1 - n, n == 0, table_phase);
+      for (int n = 0; n < heads_per_key; ++n) {
+        const int head = w.key_head * heads_per_key + n;
+        query_head = std::int64_t{w.batch} * p.heads + head;
+        if constexpr (kKind == kSlopeBias) slope2 = p.bias[head] * kLog2e;
+        if constexpr (kKind == kDistanceBias) barrier_wait(POSENC_AT(t_full, 0), tables.phase);
+        const int end = w.first + p.near < p.tiles ? w.first + p.near : p.tiles;
+        const int last = n + 1 == heads_per_key ? p.tiles - 1 : -1;
+        int i = w.first;
+#pragma unroll 1
+        for (; i < end; ++i) step<true>(i, i == last);
+        if constexpr (kKind == kDistanceBias) {
+          release(POSENC_AT(t_empty, 0));
+          tables.next();
+        }
+#pragma unroll 1
+        for (; i < p.tiles; ++i) step<false>(i, i == last);
       }
-      const Work w = decode(sm.item[0], p);
       release(POSENC_AT(k_empty, 0));
-      const int key = w.block * kKeyTile + wg * 64 + warp * 16 + (lane >> 2);
       if (p.dv != nullptr) {
-        write(static_cast<std::uint16_t*>(p.dv) + w.batch * p.dv_batch + w.key_head * p.dv_head, p.dv_token, key, dv,
+        write(static_cast<std::uint16_t*>(p.dv) + w.batch * p.dv_batch + w.key_head * p.dv_head, p.dv_token, dv,
               1.0f);
       }
       if (p.dk != nullptr) {
-        write(static_cast<std::uint16_t*>(p.dk) + w.batch * p.dk_batch + w.key_head * p.dk_head, p.dk_token, key, dk,
+        write(static_cast<std::uint16_t*>(p.dk) + w.batch * p.dk_batch + w.key_head * p.dk_head, p.dk_token, dk,
               p.scale);
       }
     }
@@ -433,7 +426,7 @@ extern "C" __global__ void __launch_bounds__(384, 1)
   } else {
     asm volatile("setmaxnreg.inc.sync.aligned.u32 232;");
     const int warp = from_lane(static_cast<int>(kernels::cuda::thread() / 32 & 3), 0);
-    Consumer c{sm, base, p, role - 1, warp, static_cast<int>(kernels::cuda::thread() & 31)};
+    Consumer c{sm, base, p, role - 1, warp, static_cast<int>(kernels::cuda::thread() & 31), p.scale2};
     c.run();
   }
 }

@@ -1,8 +1,8 @@
 // Attention of few queries over many keys, as in decoding: memory's speed is its limit. A block takes a share of the keys of
 // one key head for all query heads that share it: they are the rows of one matrix product, padded to 8 or 16. A warp takes 16
 // keys at a time. The order of features in a sum is free, so what lies side by side in memory, 16 bytes, is given to one lane,
-// and q is loaded in the same order: every lane copies what it needs itself into its own ring in shared memory, some steps
-// ahead, and no lane waits for another.
+// and q is loaded in the same order. A warp copies whole lines into its own ring in shared memory, some steps ahead, and waits
+// for no other warp.
 // POSENC_FEATURES is 64 or 128, POSENC_ROWS 8 or 16, POSENC_F16 1 for f16 and 0 for bf16.
 
 #include "attention/cuda/any.cuh"
@@ -28,7 +28,7 @@ __device__ __forceinline__ std::uint32_t both_high(std::uint32_t a, std::uint32_
 }
 /// 16 bytes, or zeros.
 __device__ __forceinline__ void copy_later(std::uint32_t to, const std::uint16_t* from, bool is_read) {
-  asm volatile("cp.async.cg.shared.global.L2::256B [%0], [%1], 16, %2;" ::"r"(to), "l"(from), "r"(is_read ? 16 : 0)
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(from), "r"(is_read ? 16 : 0)
                : "memory");
 }
 __device__ __forceinline__ Bytes16 take(std::uint32_t from) {
@@ -86,18 +86,31 @@ extern "C" __global__ void __launch_bounds__(32 * kDecodeWarps, 2)
     seen[r] = seen_by(p.sight, batch, query[r], p.queries, p.keys);
     place[r] = place_of(p.bias, batch, query[r], p.queries, seen[r].beside);
   }
+  // Keys that all rows see, and the least place of a query: steps within need no look at single keys.
+  int inner_begin = 0, inner_end = p.keys;
+  std::int64_t least_place = std::int64_t{1} << 60;
   for (int i = 0; i < p.queries; ++i) {
     const Seen one = seen_by(p.sight, batch, i, p.queries, p.keys);
+    inner_begin = one.begin > inner_begin ? one.begin : inner_begin;
+    inner_end = one.end < inner_end ? one.end : inner_end;
+    const std::int64_t where = place_of(p.bias, batch, i, p.queries, one.beside).id;
+    least_place = where < least_place ? where : least_place;
     if (one.begin >= one.end) continue;
     lowest = one.begin < lowest ? one.begin : lowest;
     highest = one.end > highest ? one.end : highest;
   }
+  if (mask != nullptr) inner_end = 0;
   const int begin = split * p.keys_of_split > lowest / kDecodeKeys * kDecodeKeys ? split * p.keys_of_split
                                                                                  : lowest / kDecodeKeys * kDecodeKeys;
   const int end = (split + 1) * p.keys_of_split < highest ? (split + 1) * p.keys_of_split : highest;
   constexpr int kStep = kDecodeWarps * kDecodeKeys;
   const int start = begin + warp * kDecodeKeys;
 
+  const auto is_there = [&](int key) { return key >= lowest && key < end && (mask == nullptr || mask[key] != 0); };
+  const std::int64_t k_lane = key_head * p.k.head + lane / 8 * p.k.token + 8 * (lane % 8),
+                     v_lane = key_head * p.v.head + 2 * t * p.v.token + 8 * g;
+  // Where a lane's first part of k goes, from its own place: to lane (key % 8) · 4 + part % 4 of load part / 4.
+  const auto k_to = static_cast<std::uint32_t>(lane % 8 / 4 * 512 + (lane / 8 * 4 + lane % 4 - lane) * 16);
   // Asks for the 16 keys from key0 on.
   const auto ask = [&](int key0, int stage) {
     if (key0 < end) {
@@ -107,29 +120,32 @@ extern "C" __global__ void __launch_bounds__(32 * kDecodeWarps, 2)
         first = p.block_table[std::int64_t{batch} * p.table_width + page];
         token0 = key0 - page * p.page_size;
       }
-      const auto is_there = [&](int n) {
-        const int key = key0 + n;
-        return key >= lowest && key < end && (mask == nullptr || mask[key] != 0);
-      };
-      const auto* const k = static_cast<const std::uint16_t*>(p.k.data) + first * p.k.batch + key_head * p.k.head;
-      const auto* const v = static_cast<const std::uint16_t*>(p.v.data) + first * p.v.batch + key_head * p.v.head;
+      const auto* const k =
+          static_cast<const std::uint16_t*>(p.k.data) + first * p.k.batch + token0 * p.k.token + k_lane;
+      const auto* const v =
+          static_cast<const std::uint16_t*>(p.v.data) + first * p.v.batch + token0 * p.v.token + v_lane;
       const std::uint32_t to = ring + static_cast<std::uint32_t>(stage * kLoads * 512);
+      const bool is_whole = mask == nullptr && key0 >= lowest && key0 + kDecodeKeys <= end;
+      // Whole lines of k: 8 lanes to a key. What a lane copies is for the lane that the product wants it in.
 #pragma unroll
-      for (int n = 0; n < 2; ++n) {
-        const bool is_read = is_there(8 * n + g);
-        const std::uint16_t* const from = is_read ? k + (token0 + 8 * n + g) * p.k.token + 8 * t : k;
+      for (int n = 0; n < 4; ++n) {
+        const bool is_read = is_whole || is_there(key0 + 4 * n + lane / 8);
 #pragma unroll
-        for (int c = 0; c < kChunks; ++c)
-          copy_later(to + (n * kChunks + c) * 512, from + (is_read ? 32 * c : 0), is_read);
+        for (int c = 0; c < kWide; ++c) {
+          copy_later(to + static_cast<std::uint32_t>((n / 2 * kChunks + 2 * c) * 512 + n % 2 * 256) + k_to,
+                     is_read ? k + n * 4 * p.k.token + 64 * c : static_cast<const std::uint16_t*>(p.k.data), is_read);
+        }
       }
 #pragma unroll
       for (int n = 0; n < 4; ++n) {
-        const int key = 2 * t + n % 2 + n / 2 * 8;
-        const bool is_read = is_there(key);
-        const std::uint16_t* const from = is_read ? v + (token0 + key) * p.v.token + 8 * g : v;
+        const bool is_read = is_whole || is_there(key0 + 2 * t + n % 2 + n / 2 * 8);
 #pragma unroll
-        for (int c = 0; c < kWide; ++c)
-          copy_later(to + (2 * kChunks + n * kWide + c) * 512, from + (is_read ? 64 * c : 0), is_read);
+        for (int c = 0; c < kWide; ++c) {
+          copy_later(
+              to + (2 * kChunks + n * kWide + c) * 512,
+              is_read ? v + (n % 2 + n / 2 * 8) * p.v.token + 64 * c : static_cast<const std::uint16_t*>(p.v.data),
+              is_read);
+        }
       }
     }
     asm volatile("cp.async.commit_group;" ::: "memory");  // one for each step, empty ones too
@@ -168,9 +184,11 @@ extern "C" __global__ void __launch_bounds__(32 * kDecodeWarps, 2)
   int stage = 0, asked = kStages - 1;
 #pragma unroll 1
   for (int key0 = start; key0 < end; key0 += kStep) {
+    kernels::cuda::sync_warp();  // all have read what is now overwritten
     ask(key0 + (kStages - 1) * kStep, asked);
     if (++asked == kStages) asked = 0;
     asm volatile("cp.async.wait_group %0;" ::"n"(kStages - 1) : "memory");
+    kernels::cuda::sync_warp();
     const std::uint32_t from = ring + static_cast<std::uint32_t>(stage * kLoads * 512);
     if (++stage == kStages) stage = 0;
 
@@ -185,36 +203,47 @@ extern "C" __global__ void __launch_bounds__(32 * kDecodeWarps, 2)
         multiply_rows(s[n], q[c][1], high);
       }
     }
+    const bool is_whole = key0 >= inner_begin && key0 + kDecodeKeys <= (inner_end < end ? inner_end : end);
+    if (is_whole && (!has_bias || by_index) &&
+        (p.bias.kind != kAnyTable || key0 + kDecodeKeys - 1 - least_place <= p.bias.first)) {
+#pragma unroll
+      for (int r = 0; r < kGroups; ++r) {
+        const auto apart = static_cast<float>(static_cast<int>(key0 + 2 * t - place[r].id));
+#pragma unroll
+        for (int n = 0; n < 2; ++n) {
+#pragma unroll
+          for (int e = 0; e < 2; ++e) {
+            // far is 0 with slopes, slope2 with a table.
+            const float bias =
+                __builtin_fmaf(-slope2[r], __builtin_fabsf(apart + static_cast<float>(8 * n + e)), far[r]);
+            s[n][2 * r + e] = __builtin_fmaf(s[n][2 * r + e], scale2, bias);
+          }
+        }
+      }
+    } else {
+#pragma unroll
+      for (int r = 0; r < kGroups; ++r) {
+#pragma unroll
+        for (int n = 0; n < 2; ++n) {
+#pragma unroll
+          for (int e = 0; e < 2; ++e) {
+            const int key = key0 + 8 * n + 2 * t + e;
+            const bool is_seen = key >= seen[r].begin && key < seen[r].end && is_there(key);
+            const float bias = has_bias && is_seen
+                                   ? bias_of(p.bias, head[r], key_place_of(p.bias, batch, key, p.keys) - place[r].id)
+                                   : 0.0f;
+            s[n][2 * r + e] = is_seen ? __builtin_fmaf(s[n][2 * r + e], scale2, bias) : -__builtin_inff();
+          }
+        }
+      }
+    }
     bool is_higher = false;
     float top[kGroups];
 #pragma unroll
     for (int r = 0; r < kGroups; ++r) {
-      top[r] = most[r];
-      const bool is_far = by_index && key0 + kDecodeKeys - 1 - place[r].id <= p.bias.first;
-      const float apart = static_cast<float>(static_cast<int>(key0 + 2 * t - place[r].id));
-#pragma unroll
-      for (int n = 0; n < 2; ++n) {
-#pragma unroll
-        for (int e = 0; e < 2; ++e) {
-          const int key = key0 + 8 * n + 2 * t + e;
-          const bool is_seen =
-              key >= seen[r].begin && key < seen[r].end && key < end && (mask == nullptr || mask[key] != 0);
-          float bias = 0;
-          if (has_bias && is_seen) {
-            if (by_index && p.bias.kind == kAnySlopes) {
-              bias = -slope2[r] * __builtin_fabsf(apart + static_cast<float>(8 * n + e));
-            } else if (p.bias.kind == kAnyTable && is_far) {
-              bias = far[r];
-            } else {
-              bias = bias_of(p.bias, head[r], key_place_of(p.bias, batch, key, p.keys) - place[r].id);
-            }
-          }
-          float& score = s[n][2 * r + e];
-          score = is_seen ? __builtin_fmaf(score, scale2, bias) : -__builtin_inff();
-          top[r] = larger(top[r], score);
-        }
-      }
+      top[r] = larger(larger(s[0][2 * r], s[0][2 * r + 1]), larger(s[1][2 * r], s[1][2 * r + 1]));
       is_higher = is_higher || top[r] > most[r];
+      top[r] = larger(top[r], most[r]);
     }
     if (any_lane(is_higher)) {  // rare after the first steps
 #pragma unroll

@@ -11,14 +11,21 @@ extern "C" __global__ void __launch_bounds__(128) decode_join(const __grid_const
   const std::int64_t query = row % p.queries, bh = row / p.queries, batch = bh / p.heads, head = bh - batch * p.heads;
   const int f = static_cast<int>(thread());
   const float* const sums = p.part_sums + 2 * row * p.parts;
+  const float* const parts = p.parts_out + row * p.parts * p.out.features + f;
   float most = -__builtin_inff();
   for (int n = 0; n < p.parts; ++n) most = larger(most, sums[2 * n]);
   const float shift = most == -__builtin_inff() ? 0.0f : most;
   float sum = 0, out = 0;
-  for (int n = 0; n < p.parts; ++n) {
-    const float factor = power_of_two(sums[2 * n] - shift);
-    sum = __builtin_fmaf(factor, sums[2 * n + 1], sum);
-    if (factor != 0) out = __builtin_fmaf(factor, p.parts_out[(row * p.parts + n) * p.out.features + f], out);
+  for (int n = 0; n < p.parts; n += kDecodeWarps) {  // a multiple of it
+    float part[kDecodeWarps];
+#pragma unroll
+    for (int w = 0; w < kDecodeWarps; ++w) part[w] = parts[std::int64_t{n + w} * p.out.features];
+#pragma unroll
+    for (int w = 0; w < kDecodeWarps; ++w) {
+      const float factor = power_of_two(sums[2 * (n + w)] - shift);
+      sum = __builtin_fmaf(factor, sums[2 * (n + w) + 1], sum);
+      out = __builtin_fmaf(factor, part[w], out);
+    }
   }
   const bool is_empty = sum == 0;
   const float result = is_empty ? 0.0f : out * reciprocal(sum);

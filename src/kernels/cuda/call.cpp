@@ -258,6 +258,10 @@ WaveParams Call::waves(std::span<const Frequency> frequencies, std::span<const s
   static_assert(sizeof(Frequency) == sizeof(FrequencyWords) && sizeof(BlendParams) == sizeof(Float32Angles::Blend));
   WaveParams p{};
   p.frequencies = reinterpret_cast<const FrequencyWords*>(numbers(frequencies));
+  std::vector<FrequencyTop> tops;
+  tops.reserve(frequencies.size());
+  for (const Frequency& frequency : frequencies) tops.push_back({frequency.words[2], frequency.words[3]});
+  p.tops = numbers(std::span<const FrequencyTop>(tops));
   const bool first_drives_all = std::all_of(axes.begin(), axes.end(), [](std::uint8_t axis) { return axis == 0; });
   p.axes = first_drives_all ? nullptr : numbers(axes);
   p.factors = numbers(std::span<const float>(angles.factors));

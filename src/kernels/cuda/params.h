@@ -40,6 +40,10 @@ struct PositionParams {
 struct FrequencyWords {
   std::uint64_t words[4];
 };
+/// Its two upper words alone: all that nearly every value needs.
+struct alignas(16) FrequencyTop {
+  std::uint64_t low, high;
+};
 struct BlendParams {
   float divisor, scale, kept;
 };
@@ -47,6 +51,7 @@ struct BlendParams {
 /// Waves, as in forms.h.
 struct WaveParams {
   const FrequencyWords* frequencies;  // one for each wave
+  const FrequencyTop* tops;           // the same
   const std::uint8_t* axes;           // null: the first axis drives all
   const float* factors;               // of float32 angles; null: exact
   const BlendParams* blends;          // null: none

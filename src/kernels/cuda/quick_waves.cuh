@@ -88,8 +88,8 @@ __device__ __forceinline__ QuickAngle quick_angle(const WaveParams& p, std::int6
     const numerics::Angle angle = angle_of(p, wave, position);
     return quick_angle(angle.unit.words[3], angle.unit.words[2], angle.count);
   }
-  const FrequencyWords& f = p.frequencies[wave];
-  return quick_angle(f.words[3], f.words[2], static_cast<std::uint64_t>(position));
+  const FrequencyTop f = p.tops[wave];
+  return quick_angle(f.high, f.low, static_cast<std::uint64_t>(position));
 }
 
 /// Where a wave's value stands, should it have to be made again.

@@ -15,6 +15,7 @@ using T = POSENC_ELEMENT;
 constexpr int kCount = Vector<T>::kCount;
 constexpr int kHeads = 2;  // of a lane
 constexpr int kWarps = 2;  // of a block
+constexpr bool kOnce = POSENC_SOURCE == 1;
 
 extern __shared__ Float4 scratch[];
 
@@ -89,8 +90,8 @@ extern "C" __global__ void __launch_bounds__(32 * kWarps) rotate_vectors(const _
   for (int n = 0; n < kHeads; ++n) {
     if (first_head + n * p.step >= heads) continue;
     const T* const from = x + n * x_step;
-    in_a[n] = POSENC_SOURCE != 1 ? load16(from) : load16_once(from);
-    in_b[n] = POSENC_SOURCE != 1 ? load16(from + half) : load16_once(from + half);
+    in_a[n] = kOnce ? load16_once(from) : load16(from);
+    in_b[n] = kOnce ? load16_once(from + half) : load16(from + half);
   }
 
   const auto pairs = static_cast<std::uint32_t>(p.pairs);
