@@ -83,6 +83,23 @@ static const TypeFacts* facts_of(PyTypeObject* type) {
   return facts;
 }
 
+/* What is asked of torch for each tensor, found out once. to_dlpack orders no streams: the call runs on the tensor's own. */
+static PyObject *torch_to_dlpack, *torch_is_neg;
+
+static void meet_torch(void) {
+  static int is_known = 0;
+  if (is_known) return;
+  is_known = 1;
+  PyObject* const module = PyImport_ImportModule("torch._C");
+  PyObject* const base = module == NULL ? NULL : PyObject_GetAttrString(module, "_TensorBase");
+  if (module != NULL) torch_to_dlpack = PyObject_GetAttrString(module, "_to_dlpack");
+  PyErr_Clear();
+  if (base != NULL) torch_is_neg = PyObject_GetAttrString(base, "is_neg");
+  PyErr_Clear();
+  Py_XDECREF(base);
+  Py_XDECREF(module);
+}
+
 /* --- borrowing an array ---------------------------------------------------------------------------------------------- */
 
 enum { WRITE = 1, BF16 = 2 /* 16-bit integers hold bfloat16 */, KEEP = 4 /* beyond the call */ };
@@ -193,6 +210,13 @@ static int borrow_buffer(PyObject* x, Borrowed* b, const char* verb, const char*
 static int borrow_capsule(PyObject* x, const TypeFacts* facts, Borrowed* b, const char* verb, const char* name,
                           int flags) {
   const int is_cuda = facts->library == TORCH && is_true(x, name_is_cuda);
+  if (facts->library == TORCH && torch_to_dlpack != NULL) { /* what torch's __dlpack__ calls once it has checked */
+    b->capsule = PyObject_CallFunctionObjArgs(torch_to_dlpack, x, NULL);
+    const DLManagedTensor* const managed = b->capsule == NULL ? NULL : PyCapsule_GetPointer(b->capsule, "dltensor");
+    if (managed == NULL) return -1;
+    b->tensor = managed->tensor;
+    return 0;
+  }
   PyObject* const method = PyObject_GetAttr(x, name_dlpack);
   if (method == NULL) {
     PyErr_Clear();
@@ -257,6 +281,17 @@ static int borrow(PyObject* x, Borrowed* b, const char* verb, const char* name, 
   if (facts->library == TORCH && is_true(x, name_requires_grad)) {
     PyErr_Format(PyExc_ValueError, "%s: %s requires grad; use posenc.torch, or pass x.detach()", verb, name);
     return -1;
+  }
+  if (facts->library == TORCH) meet_torch();
+  if (facts->library == TORCH && torch_is_neg != NULL) {
+    /* A view that torch negates when it reads it: its memory has the other sign. */
+    PyObject* const answer = PyObject_CallFunctionObjArgs(torch_is_neg, x, NULL);
+    if (answer == NULL) return -1;
+    Py_DECREF(answer);
+    if (answer == Py_True) {
+      PyErr_Format(PyExc_ValueError, "%s: %s is a lazily negated view; pass x.resolve_neg()", verb, name);
+      return -1;
+    }
   }
   int is_own = 0; /* shape and strides are in b already */
   if (facts->api != NULL && facts->api->tensor_from_object != NULL && !(flags & KEEP)) {

@@ -57,7 +57,8 @@ class InPlace(unittest.TestCase):
         for x, kind, text in ((randn(4, 8), ValueError, "requires grad"), (torch.nn.Parameter(torch.zeros(4, 8)), ValueError, "requires grad"),
                               (torch.zeros(1, 8).expand(4, 8), ValueError, "stride"), (torch.zeros(4, 8, dtype=torch.complex64), Exception, ""),
                               (torch.zeros(4, 8).to_sparse(), Exception, ""), (torch.zeros(4, 8, device="meta"), Exception, ""),
-                              (torch.zeros(4, 8, dtype=torch.int16), NotImplementedError, "f32")):
+                              (torch.zeros(4, 8, dtype=torch.int16), NotImplementedError, "f32"),
+                              (torch.zeros(4, 8, dtype=torch.complex64).conj().imag, ValueError, "resolve_neg")):
             with self.assertRaisesRegex(kind, text):
                 posenc.rotate(x, form)
         with self.assertRaisesRegex(ValueError, "requires grad"):

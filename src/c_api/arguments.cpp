@@ -43,6 +43,11 @@ TensorView shape_of(const posenc_tensor& tensor, DataType type, std::int64_t siz
     strides = dense_strides(shape);
   } else {
     for (int axis = 0; axis < tensor.ndim; ++axis) strides.push_back(tensor.strides[axis]);
+    // The stride of an axis with one element means nothing, and torch exports 1; a dense one is the fast case of kernels.
+    for (int axis = tensor.ndim - 1; axis >= 0; --axis) {
+      if (shape[axis] != 1) continue;
+      strides[axis] = axis == tensor.ndim - 1 ? 1 : shape[axis + 1] * strides[axis + 1];
+    }
   }
   if (tensor.data == nullptr && count > 0) refuse(fmt::format("{}: {} has no data", verb, what));
   auto* const data = static_cast<char*>(tensor.data) + tensor.byte_offset;

@@ -1,0 +1,102 @@
+"""sdist → wheel → a fresh environment: what pip installs runs without anything else."""
+
+import importlib.util
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tarfile
+import tempfile
+import unittest
+import zipfile
+from pathlib import Path
+
+ROOT = Path(os.environ.get("POSENC_ROOT", Path(__file__).parents[2]))
+LIBRARY = Path(os.environ.get("POSENC_C_LIBRARY", ""))  # libposenc_c of this build
+MISSING = [name for name in ("setuptools", "wheel", "pip") if importlib.util.find_spec(name) is None]
+MISSING += [] if shutil.which("patchelf") else ["patchelf"]
+if os.environ.get("POSENC_SANITIZE") or MISSING or not LIBRARY.is_file():
+    print(f"no wheel is made here: {', '.join(MISSING) or 'a sanitizer, or no library'}")
+    sys.exit(77)
+# What may be needed from outside: libraries that every Linux has, at versions that the wheel's tag names.
+EVERYWHERE = re.compile(r"(lib(c|m|dl|rt|pthread|gcc_s|stdc\+\+|z)\.so\.\d|ld-linux.*)$")
+MOST = {"GLIBC": (2, 35), "GLIBCXX": (3, 4, 30)}
+ENVIRONMENT = {key: value for key, value in os.environ.items() if key not in ("PYTHONPATH", "PYTHONHOME", "LD_LIBRARY_PATH")}
+
+
+def run(*command, **options):
+    result = subprocess.run([str(word) for word in command], capture_output=True, text=True, **{"env": ENVIRONMENT, **options})
+    if result.returncode:
+        raise AssertionError(f"{' '.join(map(str, command))}\n{result.stdout}{result.stderr}")
+    return result.stdout
+
+
+class Packaging(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.keep = tempfile.TemporaryDirectory()
+        folder = cls.folder = Path(cls.keep.name)
+        (folder / "tree").mkdir()
+        for part in ("CMakeLists.txt", "LICENSE", "README.md", "cmake", "include", "src", "content", "benchmarks"):
+            (folder / "tree" / part).symlink_to(ROOT / part)
+        shutil.copytree(ROOT / "python", folder / "tree/python", ignore=shutil.ignore_patterns("build", "*.egg-info", "__pycache__", "dist"))
+        run(sys.executable, "setup.py", "-q", "sdist", "-d", folder / "dist", cwd=folder / "tree/python")
+        cls.source = next((folder / "dist").glob("posenc-*.tar.gz"))
+        with tarfile.open(cls.source) as archive:
+            archive.extractall(folder / "unpacked")
+        prefix = folder / "prefix"
+        (prefix / "lib").mkdir(parents=True)
+        shutil.copyfile(LIBRARY.resolve(), prefix / "lib" / LIBRARY.resolve().name)
+        shutil.copytree(ROOT / "include", prefix / "include")
+        run(sys.executable, "-m", "pip", "wheel", "--no-build-isolation", "--no-index", "--no-deps", "-w", folder / "wheels",
+            next((folder / "unpacked").iterdir()), env={**ENVIRONMENT, "POSENC_PREFIX": str(prefix)})
+        cls.wheel = next((folder / "wheels").glob("*.whl"))
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.keep.cleanup()
+
+    def test_the_sdist_has_what_a_build_needs(self):
+        with tarfile.open(self.source) as archive:
+            names = {name.partition("/")[2] for name in archive.getnames()}
+        for name in ("native/CMakeLists.txt", "native/include/posenc/posenc_c.h", "native/src/c_api/posenc_c.map", "src/_posenc.c", "src/borrow.h",
+                     "src/generate_schemes.py", "posenc/__init__.py", "posenc/py.typed", "posenc/_posenc.pyi"):
+            self.assertIn(name, names)
+
+    def test_the_wheel(self):
+        self.assertRegex(self.wheel.name, r"posenc-\d+\.\d+\.\d+-cp311-abi3-manylinux_2_35_\w+\.whl")
+        self.assertLess(self.wheel.stat().st_size, 3_000_000)
+        with zipfile.ZipFile(self.wheel) as archive:
+            names = set(archive.namelist())
+            metadata = archive.read(next(name for name in names if name.endswith("METADATA"))).decode()
+            archive.extractall(self.folder / "contents")
+        for name in ("posenc/_posenc.abi3.so", "posenc/libs/libposenc_c.so.0", "posenc/schemes.py", "posenc/py.typed", "posenc/_posenc.pyi"):
+            self.assertIn(name, names)
+        self.assertEqual([line for line in metadata.splitlines() if line.startswith("Requires-Dist") and "extra ==" not in line], [])
+
+    def test_its_libraries_need_nothing_that_is_not_there(self):
+        self.test_the_wheel()
+        libraries = sorted((self.folder / "contents/posenc").rglob("*.so*"))
+        inside = {path.name for path in libraries}
+        for path in libraries:
+            heads = run("objdump", "-p", path)
+            for needed in re.findall(r"NEEDED\s+(\S+)", heads):
+                self.assertTrue(needed in inside or EVERYWHERE.match(needed), f"{path.name} needs {needed}")
+            if path.name.startswith(("_posenc", "libposenc_c")):
+                self.assertIn("$ORIGIN", re.search(r"R(?:UN)?PATH\s+(\S+)", heads).group(1))
+            for name, version in re.findall(r"\b(GLIBC|GLIBCXX)_([\d.]+)", run("objdump", "-T", path)):
+                self.assertLessEqual(tuple(map(int, version.split("."))), MOST[name], f"{path.name}: {name}_{version}")
+
+    def test_it_runs_in_a_fresh_environment(self):
+        run("/usr/bin/env", sys.executable, "-m", "venv", "--without-pip", "--system-site-packages", self.folder / "venv")
+        python = self.folder / "venv/bin/python"
+        run(sys.executable, "-m", "pip", "--python", python, "install", "--no-index", "--no-deps", self.wheel)
+        where = run(python, "-c", "import posenc; print(posenc.__file__)", cwd=self.folder)
+        self.assertIn("venv", where)
+        for test in ("refusals_test.py", "values_test.py"):
+            run(python, "-B", ROOT / "python/tests" / test, cwd=self.folder)
+
+
+if __name__ == "__main__":
+    unittest.main()
