@@ -169,6 +169,7 @@ typedef struct {
   const posenc_tensor *query_lengths, *key_lengths, *packed, *packed_keys; /* i32 or i64 */
   const posenc_tensor* key_mask;                                           /* i32, i64, bool or u8 */
   const posenc_tensor *weights, *logsumexp;                                /* written where given */
+  int32_t repeatable; /* gradients on a GPU: the same bytes at every run, at a cost */
 } posenc_attention_options;
 
 POSENC_API int posenc_attention(const posenc_tensor* out, const posenc_tensor* q, const posenc_tensor* k,

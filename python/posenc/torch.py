@@ -104,6 +104,8 @@ def _add_back(d: torch.Tensor, table: torch.Tensor, ids: Optional[torch.Tensor],
 
 def _attention_options(options: str, key_mask: Optional[torch.Tensor], query_positions: Optional[torch.Tensor],
                        key_positions: Optional[torch.Tensor]) -> dict[str, Any]:
+    if key_mask is not None:
+        key_mask = key_mask.cpu()  # masks are read on the host
     return {**json.loads(options), "key_mask": key_mask, "query_positions": query_positions, "key_positions": key_positions}
 
 
@@ -113,8 +115,7 @@ def _attention(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, table: Optiona
     found = _attention_options(options, key_mask, query_positions, key_positions)
     out = q.new_empty((*q.shape[:-1], v.shape[-1]))
     lse = new_logsumexp(q, found["order"])
-    has_sums = not q.is_cuda  # a GPU's attention makes none, and has no backward yet
-    plain_attention(q.detach(), k.detach(), v.detach(), _bound(form, table), out=out, logsumexp=lse if has_sums else None, **found)
+    plain_attention(q.detach(), k.detach(), v.detach(), _bound(form, table), out=out, logsumexp=lse, **found)
     return out, lse
 
 

@@ -36,6 +36,7 @@ struct HeldOptions {
     value.packed = take(packed, given.packed, "packed");
     value.packed_keys = take(packed_keys, given.packed_keys, "packed_keys");
     value.key_mask = take(key_mask, given.key_mask, "key_mask");
+    value.is_repeatable = given.repeatable != 0;
     value.weights = view_of(given.weights, verb, "weights");
     value.logsumexp = view_of(given.logsumexp, verb, "logsumexp");
   }
@@ -60,7 +61,6 @@ int posenc_attention_backward(const posenc_attention_gradients* gradients, const
                               const posenc_run* run) {
   return guarded([&] {
     const char* const verb = "attention_backward";
-    (void)run_of(run);  // on the host alone
     require(gradients, verb, "gradients");
     require(inputs, verb, "inputs");
     const posenc_attention_gradients to = known(gradients, "posenc_attention_gradients");
@@ -78,7 +78,7 @@ int posenc_attention_backward(const posenc_attention_gradients* gradients, const
                         .v = needed_view(from.v, verb, "v"),
                         .out = view_of(from.out, verb, "out"),
                         .logsumexp = view_of(from.logsumexp, verb, "logsumexp")},
-                       held.value);
+                       held.value, run_of(run));
   });
 }
 
