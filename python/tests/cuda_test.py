@@ -1,0 +1,85 @@
+"""Tensors on a GPU: in place on torch's own stream, the same bytes as on the host, gradients."""
+
+import os
+import sys
+import unittest
+
+if os.environ.get("POSENC_SANITIZE"):
+    sys.exit(77)
+try:
+    import torch
+except ImportError:
+    print("torch is not installed: python3-torch")
+    sys.exit(77)
+import posenc
+
+if not torch.cuda.is_available() or posenc.backends()["cuda"]:
+    print("no GPU that torch and posenc can use")
+    sys.exit(77)
+import posenc.torch as pt
+
+ROPE = posenc.Rope(dims=64, scaling=posenc.YarnScaling(factor=4))
+
+
+class Cuda(unittest.TestCase):
+    def test_rotate_is_that_of_the_host(self):
+        for dtype in (torch.float32, torch.bfloat16, torch.float16):
+            x = torch.randn(2, 4, 16, 64).to(dtype)
+            wanted = posenc.rotate(x.clone(), posenc.prepare(ROPE), first=7)
+            there = x.cuda()
+            pointer = there.data_ptr()
+            posenc.rotate(there, posenc.prepare(ROPE), first=7)
+            self.assertEqual(there.data_ptr(), pointer)
+            self.assertTrue(torch.equal(there.cpu(), wanted))
+
+    def test_side_stream(self):
+        form = posenc.prepare(ROPE)
+        x = torch.randn(8, 512, 64, device="cuda")
+        wanted = posenc.rotate(x.clone(), form)
+        stream = torch.cuda.Stream()
+        stream.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(stream):
+            y = x * 1.0
+            posenc.rotate(y, form)
+            z = y + 0.0
+        torch.cuda.current_stream().wait_stream(stream)
+        self.assertTrue(torch.equal(z, wanted))
+
+    def test_graph(self):
+        form = posenc.prepare(ROPE)
+        x = torch.randn(8, 64, 64, device="cuda")
+        still = x.clone()
+        posenc.rotate(x.clone(), form)  # what a form needs is copied at its first use
+        torch.cuda.synchronize()
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            posenc.rotate(x, form)
+        x.copy_(still)
+        graph.replay()
+        self.assertTrue(torch.equal(x.cpu(), posenc.rotate(still.cpu(), form)))
+
+    def test_attention_and_its_gradients(self):
+        q, k, v = (torch.randn(1, 4, 128, 64, device="cuda", dtype=torch.bfloat16, requires_grad=True) for _ in range(3))
+        made = pt.attention(q, k, v, ROPE, causal=True)
+        made.float().sum().backward()
+        inputs = [one.detach().float().cpu().requires_grad_() for one in (q, k, v)]
+        wanted = pt.attention(*inputs, ROPE, causal=True)
+        wanted.sum().backward()
+        self.assertLess(((made.float().cpu() - wanted).norm() / wanted.norm()).item(), 1e-2)
+        for one, other in zip((q, k, v), inputs):
+            self.assertLess(((one.grad.float().cpu() - other.grad).norm() / other.grad.norm()).item(), 3e-2)
+
+    def test_compile(self):
+        x = torch.randn(2, 4, 16, 64, device="cuda", requires_grad=True)
+        function = torch.compile(lambda x: pt.rotate(x, ROPE).square().sum(), fullgraph=True)
+        (slope,) = torch.autograd.grad(function(x), x)
+        (wanted,) = torch.autograd.grad(pt.rotate(x, ROPE).square().sum(), x)
+        self.assertLess((slope - wanted).abs().max().item(), 1e-5)
+
+    def test_refusals(self):
+        with self.assertRaises((ValueError, RuntimeError, NotImplementedError)):
+            posenc.rotate(torch.randn(4, 64, device="cuda"), posenc.prepare(ROPE), out=torch.empty(4, 64))
+
+
+if __name__ == "__main__":
+    unittest.main()
