@@ -50,6 +50,7 @@ int run(std::vector<std::string> arguments) {
     return kDone;
   }
   accept_help_as_verb(arguments);
+  accept_other_names(arguments);
   const auto further = std::make_shared<std::vector<SchemeRequest>>(take_further_schemes(arguments));
   const auto scheme = std::make_shared<SchemeRequest>(take_json_scheme(arguments));
   Parser parser("posenc", "-h,--help");
