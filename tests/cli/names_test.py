@@ -21,7 +21,7 @@ class Names(ProgramTest):
         for name in ("RoPE", "ROPE", "rotary", "Rotary"):
             self.assertEqual(self.succeeds("table", name, "--dims", "4", "--positions", "0:3").out, expected)
         self.assertEqual(self.succeeds("table", "--positions", "0:3", "RoPE", "--dims", "4").out, expected)
-        self.succeeds("table", "ALiBi", "--heads", "2", "--positions", "0:3")
+        self.succeeds("table", "ALiBi", "--heads", "2", "--queries", "0:3", "--keys", "0:3")
 
     def test_fields_by_other_names(self):
         expected = self.succeeds("table", "rope", "--dims", "4", "--base", "500", "--positions", "0:3").out
