@@ -10,6 +10,8 @@
 #include <string_view>
 #include <vector>
 
+#include "cli/flags/colour_flag.h"
+#include "cli/pages/completions.h"
 #include "cli/system/failure.h"
 #include "cli/system/signals.h"
 #include "cli/system/streams.h"
@@ -44,12 +46,25 @@ void accept_help_as_verb(std::vector<std::string>& arguments) {
   arguments.emplace_back("--help");
 }
 
+// posenc help --json, --bash, --zsh, --fish, --man: the table of commands in other forms. "" where it is none of them.
+std::string table_of_commands(const std::vector<std::string>& arguments) {
+  if (arguments.size() != 2 || arguments.front() != "help") return {};
+  const std::string& form = arguments.back();
+  if (form == "--json") return dump_json(to_json(command_table()), 2) + "\n";
+  if (form == "--bash") return bash_completion(command_table());
+  if (form == "--zsh") return zsh_completion(command_table());
+  if (form == "--fish") return fish_completion(command_table());
+  return form == "--man" ? manual_page(command_table()) : std::string();
+}
+
 int run(std::vector<std::string> arguments) {
-  if (arguments == std::vector<std::string>{"help", "--json"}) {
-    print(dump_json(to_json(command_table()), 2) + "\n");
+  take_colour(arguments);
+  if (const std::string text = table_of_commands(arguments); !text.empty()) {
+    print(text);
     return kDone;
   }
   accept_help_as_verb(arguments);
+  accept_other_names(arguments);
   const auto further = std::make_shared<std::vector<SchemeRequest>>(take_further_schemes(arguments));
   const auto scheme = std::make_shared<SchemeRequest>(take_json_scheme(arguments));
   Parser parser("posenc", "-h,--help");

@@ -21,6 +21,25 @@ if(TARGET posenc_cli)
   file(RELATIVE_PATH bin_to_lib ${CMAKE_INSTALL_FULL_BINDIR} ${CMAKE_INSTALL_FULL_LIBDIR})
   set_target_properties(posenc_cli PROPERTIES INSTALL_RPATH "$ORIGIN/${bin_to_lib}")
   install(TARGETS posenc_cli)
+  # Made by the program itself from its table of commands.
+  if(NOT CMAKE_CROSSCOMPILING)
+    set(shell_files "")
+    foreach(made "--bash;posenc.bash" "--zsh;_posenc" "--fish;posenc.fish" "--man;posenc.1")
+      list(GET made 0 form)
+      list(GET made 1 file)
+      add_custom_command(OUTPUT ${PROJECT_BINARY_DIR}/shell/${file}
+                         COMMAND ${CMAKE_COMMAND} -E make_directory ${PROJECT_BINARY_DIR}/shell
+                         COMMAND posenc_cli help ${form} > ${PROJECT_BINARY_DIR}/shell/${file}
+                         DEPENDS posenc_cli VERBATIM)
+      list(APPEND shell_files ${PROJECT_BINARY_DIR}/shell/${file})
+    endforeach()
+    add_custom_target(posenc_shell_files ALL DEPENDS ${shell_files})
+    install(FILES ${PROJECT_BINARY_DIR}/shell/posenc.bash DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions
+            RENAME posenc)
+    install(FILES ${PROJECT_BINARY_DIR}/shell/_posenc DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/site-functions)
+    install(FILES ${PROJECT_BINARY_DIR}/shell/posenc.fish DESTINATION ${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d)
+    install(FILES ${PROJECT_BINARY_DIR}/shell/posenc.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
+  endif()
 endif()
 
 if(TARGET posenc_c)

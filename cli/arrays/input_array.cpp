@@ -14,6 +14,7 @@
 
 #include "cli/system/failure.h"
 #include "cli/system/signals.h"
+#include "cli/system/standard_input.h"
 #include "posenc/error.h"
 #include "posenc/json.h"
 #include "posenc/safetensors.h"
@@ -25,7 +26,8 @@ static_assert(std::endian::native == std::endian::little, "files are read as the
 
 // Opened without waiting: a FIFO that nobody writes to would block, and is refused anyway.
 Descriptor open_regular(const std::string& path, std::int64_t& size) {
-  Descriptor file(open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
+  Descriptor file =
+      path == "-" ? standard_input_as_file() : Descriptor(open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
   if (!file.is_open()) fail_with_errno(path, errno);
   struct stat status {};
   if (fstat(file.number(), &status) != 0) fail_with_errno(path, errno);

@@ -13,7 +13,24 @@ namespace {
 
 constexpr std::array<std::string_view, 6> kUnits = {"KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
 
-template <class T> T parse(std::string_view text, std::string_view what, std::string_view kind) {
+// "131,072", "131_072" and "131'072" without what divides their thousands; nothing else is changed.
+std::string without_separators(std::string_view text) {
+  const std::size_t first = text.find_first_of(",_'");
+  if (first == std::string_view::npos || first == 0 || first > 3) return std::string(text);
+  const char separator = text[first];
+  std::string digits;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const bool is_place = i >= first && (i - first) % 4 == 0;
+    if (is_place != (text[i] == separator)) return std::string(text);
+    if (is_place) continue;
+    if (text[i] < '0' || text[i] > '9') return std::string(text);
+    digits += text[i];
+  }
+  return (text.size() - first) % 4 == 0 ? digits : std::string(text);
+}
+
+template <class T> T parse(std::string_view given, std::string_view what, std::string_view kind) {
+  const std::string text = without_separators(given);
   T value{};
   const char* const end = text.data() + text.size();
   const auto [stop, error] = std::from_chars(text.data(), end, value);

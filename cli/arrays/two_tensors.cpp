@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <utility>
 
 #include "cli/arrays/elements.h"
 #include "cli/arrays/input_array.h"
@@ -157,9 +158,20 @@ std::string place_text(const Convention& best, bool are_positions_known) {
 
 }  // namespace
 
+void place_paths(TwoTensorFlags& flags, std::string_view verb) {
+  for (const std::string& path : flags.paths) {
+    std::string& place = flags.before.empty() ? flags.before : flags.after;
+    if (!place.empty()) refuse(fmt::format("{}: '{}' was not expected: both files are given", verb, path));
+    place = path;
+  }
+  flags.paths.clear();
+}
+
 void add_two_tensor_flags(Command verb, TwoTensorFlags& flags) {
-  verb.add_option("--before", flags.before, "the vectors, or scores, before position was applied").type_name("FILE");
-  verb.add_option("--after", flags.after, "the same after it").type_name("FILE");
+  verb.add_option("PATHS", flags.paths);
+  verb.add_option("--before", flags.before, "BEFORE: the vectors, or scores, before position was applied")
+      .type_name("FILE");
+  verb.add_option("--after", flags.after, "AFTER: the same after it").type_name("FILE");
   verb.add_option("--positions", flags.positions,
                   "position of each token: 0:8, 0,1,5 or @ids.npy, int64 [n] or [axes, n] (default: consecutive)")
       .type_name("P");
@@ -174,8 +186,10 @@ void add_two_tensor_flags(Command verb, TwoTensorFlags& flags) {
 }
 
 TwoTensors read_two_tensors(const TwoTensorFlags& flags, std::string_view verb) {
-  if (flags.before.empty()) refuse(fmt::format("{}: --before is missing", verb));
-  if (flags.after.empty()) refuse(fmt::format("{}: --after is missing", verb));
+  const std::string_view scheme = verb == "check" ? "SCHEME " : "";
+  for (const auto& [path, name] : {std::pair(&flags.before, "--before"), {&flags.after, "--after"}}) {
+    if (path->empty()) refuse(fmt::format("{0}: {1} is missing (posenc {0} {2}BEFORE AFTER)", verb, name, scheme));
+  }
   TwoTensors two;
   two.before = load(flags.before, flags.dtype);
   two.after = load(flags.after, flags.dtype);

@@ -13,9 +13,12 @@ namespace posenc::cli {
 /// The flags of verbs that look at a tensor before and after.
 struct TwoTensorFlags {
   std::string before, after, positions, axes, dtype;
+  std::vector<std::string> paths;  // by position: before, after
   bool json = false;
 };
 void add_two_tensor_flags(Command verb, TwoTensorFlags& flags);
+/// The two paths, wherever they were given. Throws: Failure where one is given twice or there are more.
+void place_paths(TwoTensorFlags& flags, std::string_view verb);
 
 /// Two tensors of one shape, heads before the sequence, and the positions of their tokens.
 struct TwoTensors {

@@ -8,6 +8,7 @@
 
 #include "cli/system/failure.h"
 #include "cli/verbs/verbs.h"
+#include "posenc/aliases.h"
 #include "posenc/scheme.h"
 
 namespace posenc::cli {
@@ -51,7 +52,25 @@ SchemeRequest scheme_of(std::vector<std::string> words, std::vector<std::string>
   return *request;
 }
 
+constexpr std::array<std::string_view, 7> kVerbsWithSchemes = {"table", "apply", "attend", "check",
+                                                               "prove", "plot",  "list"};
+
 }  // namespace
+
+void accept_other_names(std::vector<std::string>& arguments) {
+  if (arguments.empty()) return;
+  const auto& verbs = kVerbsWithSchemes;
+  if (std::find(verbs.begin(), verbs.end(), arguments.front()) == verbs.end()) return;
+  for (std::size_t i = 1; i < arguments.size(); ++i) {
+    if (takes_next(arguments[i])) {
+      ++i;
+    } else if (const std::string_view meant = scheme_meant(arguments[i]); is_scheme(std::string(meant))) {
+      arguments[i] = meant;
+      // what follows may be a file of that name
+      if (arguments.front() != "plot") return;
+    }
+  }
+}
 
 std::vector<SchemeRequest> take_further_schemes(std::vector<std::string>& arguments) {
   std::vector<SchemeRequest> schemes;

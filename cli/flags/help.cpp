@@ -77,7 +77,10 @@ std::string overview(const std::vector<Verb>& verbs) {
       heading("posenc"), POSENC_VERSION, heading("Usage:"), heading("Verbs:"), entries(list), heading("More:"),
       entries({{"posenc VERB --help", "what a verb does, its options, examples"},
                {"posenc table SCHEME --help", "the fields of a scheme"},
+               {"posenc list SCHEME", "a page on a scheme: formula, paper, fields, pitfalls"},
                {"posenc help --json", "every verb, option and field, as data"},
+               {"posenc help --man", "the manual page; --bash, --zsh and --fish: completions"},
+               {"posenc ... --color WHEN", "colour: auto, always or never"},
                {"posenc --version", "the version"}}),
       examples_of("posenc tour\n"
                   "posenc table sinusoidal --width 4 --positions 0:4\n"

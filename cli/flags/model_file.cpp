@@ -13,6 +13,7 @@
 
 #include "cli/system/descriptor.h"
 #include "cli/system/failure.h"
+#include "cli/system/standard_input.h"
 #include "cli/system/streams.h"
 #include "posenc/byte_source.h"
 #include "posenc/error.h"
@@ -21,12 +22,28 @@
 namespace posenc::cli {
 namespace {
 
+// meta-llama/Llama-3.1-8B: one slash, and no ending of a file.
+bool looks_like_model_name(std::string_view path) {
+  const bool has_one_slash = std::count(path.begin(), path.end(), '/') == 1 && !path.starts_with('/') &&
+                             !path.starts_with('.') && !path.ends_with('/');
+  return has_one_slash && !path.ends_with(".json") && !path.ends_with(".gguf");
+}
+
 // A file as memory, read as far as it is looked at: a .gguf has its metadata in front and gigabytes behind.
 class MappedFile {
  public:
   explicit MappedFile(const std::string& path) {
-    const Descriptor file(open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
-    if (!file.is_open()) fail_with_errno(path, errno);
+    const Descriptor file = path == "-" ? standard_input_as_file()
+                                        : Descriptor(open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
+    if (!file.is_open()) {
+      if (errno == ENOENT && looks_like_model_name(path)) {
+        throw Failure{kFilesFailed,
+                      fmt::format("{}: No such file or directory (a model's name is not looked up: download its "
+                                  "config.json and give the path to that)",
+                                  path)};
+      }
+      fail_with_errno(path, errno);
+    }
     struct stat status {};
     if (fstat(file.number(), &status) != 0) fail_with_errno(path, errno);
     if (S_ISDIR(status.st_mode)) refuse(fmt::format("{}: is a directory", path));

@@ -89,6 +89,13 @@ PositionList file_from(const std::string& path) {
 PositionList positions_from(std::string_view text, std::string_view flag) {
   if (text.starts_with('@')) return file_from(std::string(text.substr(1)));
   if (text.find(':') != std::string_view::npos) return range_from(text, flag);
+  // 0-4 is not a range here: it could be the positions 0 and -4, or end at 3 or at 4
+  const std::size_t dash = text.find('-', 1);
+  if (dash != std::string_view::npos && is_whole_number(text.substr(0, dash)) &&
+      is_whole_number(text.substr(dash + 1))) {
+    refuse(fmt::format("{}: a range is written {}:{} (the end does not count), not {}", flag, text.substr(0, dash),
+                       text.substr(dash + 1), text));
+  }
   PositionList list;
   for (const std::string_view part : split(text, ',')) list.ids.push_back(position_below(part, kPositionLimit, flag));
   list.count = static_cast<std::int64_t>(list.ids.size());

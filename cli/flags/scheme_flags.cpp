@@ -10,6 +10,7 @@
 #include "cli/arrays/numbers.h"
 #include "cli/flags/help.h"
 #include "cli/system/failure.h"
+#include "posenc/aliases.h"
 #include "posenc/error.h"
 #include "posenc/json.h"
 #include "posenc/schemes/choice.h"
@@ -21,7 +22,8 @@ template <class S, class T> T type_of_member(T S::*);
 
 template <Choice E> E choice_from(std::string_view text, std::string_view what) {
   const auto& names = ChoiceNames<E>::value;
-  const auto found = std::find(names.begin(), names.end(), text);
+  auto found = std::find(names.begin(), names.end(), text);
+  if (found == names.end()) found = std::find(names.begin(), names.end(), choice_meant(text));
   if (found == names.end()) {
     refuse(fmt::format("{}: '{}' is not one of {}", what, text, fmt::join(names, ", ")));
   }
@@ -33,6 +35,31 @@ std::string flag_of(std::string_view field) {
   std::string flag = fmt::format("--{}", field);
   std::replace(flag.begin(), flag.end(), '_', '-');
   return flag;
+}
+
+// "--base,--theta,--rope-theta,--rope_theta": every name of a field, with dashes and as JSON spells it.
+std::string all_names(std::string_view field) {
+  std::string names = flag_of(field);
+  const auto add = [&](const std::string& flag) {
+    if (fmt::format(",{},", names).find(fmt::format(",{},", flag)) == std::string::npos) names += "," + flag;
+  };
+  add(fmt::format("--{}", field));
+  for (const std::string_view other : other_names(field)) {
+    add(flag_of(other));
+    add(fmt::format("--{}", other));
+  }
+  return names;
+}
+
+// The first two other names of a field: one that people type, and that of config.json.
+std::string with_other_names(std::string help, std::string_view field) {
+  const std::span<const std::string_view> others = other_names(field);
+  if (others.empty()) return help;
+  help += "\nalso ";
+  for (std::size_t i = 0; i < std::min<std::size_t>(others.size(), 2); ++i) {
+    help += fmt::format("{}{}", i == 0 ? "" : ", ", flag_of(others[i]));
+  }
+  return help;
 }
 
 // A list as it stands in JSON: 16,24,24 is [16,24,24].
@@ -75,7 +102,9 @@ template <class... T> std::vector<std::string_view> names_of(const std::variant<
 // yarn:… begins with a name that there is.
 void check_name(std::string_view text, std::string_view field, const std::vector<std::string_view>& names) {
   const std::string_view name = text.substr(0, text.find(':'));
-  if (text.starts_with('{') || std::find(names.begin(), names.end(), name) != names.end()) return;
+  const Json meant = scaling_meant(Json::Object{{"type", std::string(name)}});
+  const std::string_view ours = *meant.find("type")->as<std::string>();
+  if (text.starts_with('{') || std::find(names.begin(), names.end(), ours) != names.end()) return;
   const std::string_view near = nearest_name(name, names);
   const std::string hint = near.empty() ? "" : fmt::format(" (did you mean '{}'?)", near);
   refuse(fmt::format("{}: '{}' is not one of {}{}", flag_of(field), name, fmt::join(names, ", "), hint));
@@ -115,7 +144,7 @@ template <class T> std::string help_of(std::string_view help, const T& default_v
                        choice_name(default_value));
   } else if constexpr (kIsOneOf<T>) {
     return fmt::format(
-        "{}, as yarn:factor=4,original_length=32768 or JSON\n"
+        "{}, as yarn:factor=4,original_length=32768 or the object of config.json\n"
         "one of {} (default {})\n"
         "posenc list --scalings has their fields",
         help, fmt::join(names_of(&default_value), ", "), names_of(&default_value).front());
@@ -177,12 +206,10 @@ template <class S> void add_fields(Command verb, Command command, const std::sha
         };
         return command.add_option(flag, sort_out).trigger_on_parse();
       }
-      // as JSON spells it, too
-      const bool has_two = flag != fmt::format("--{}", name);
-      return command.add_option(has_two ? fmt::format("{},--{}", flag, name) : flag, set);
+      return command.add_option(all_names(name), set);
     };
     add_field()
-        .description(help_of(help, S{}.*member))
+        .description(with_other_names(help_of(help, S{}.*member), name))
         .type_name(std::string(placeholder_of<Member>()))
         .group(kFieldGroup)
         .values(values_of_field(S{}.*member));

@@ -23,6 +23,9 @@ struct SchemeRequest {
   std::string axes_of_x;           // --axes with letters: a flag of apply, unlike the field of that name
 };
 
+/// Puts our names for other names of schemes among the words of a verb that takes schemes: RoPE, rotary.
+void accept_other_names(std::vector<std::string>& arguments);
+
 /// Takes a scheme in JSON out of the arguments and leaves its name in its place.
 /// Throws: Failure for JSON that is no scheme.
 SchemeRequest take_json_scheme(std::vector<std::string>& arguments);

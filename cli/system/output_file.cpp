@@ -59,6 +59,10 @@ void keep_permissions(const Descriptor& file, const OutputTarget& target) {
 
 OutputFile::OutputFile(OutputTarget target) : target_(std::move(target)) {
   directory_ = Descriptor(open(target_.directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!directory_.is_open() && errno == ENOENT) {
+    throw Failure{kFilesFailed, fmt::format("{}: No such file or directory: there is no folder {}", target_.shown,
+                                            target_.directory)};
+  }
   if (!directory_.is_open()) fail_with_errno(target_.shown, errno);
 
   file_ = open_unnamed(target_.directory);

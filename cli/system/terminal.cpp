@@ -12,6 +12,8 @@ namespace {
 constexpr int kColumnsWithoutTerminal = 100;
 constexpr int kFewestColumns = 40;
 
+Colour chosen_colour = Colour::kAuto;
+
 std::string spaces(int count) { return std::string(static_cast<std::size_t>(std::max(count, 0)), ' '); }
 
 std::string styled(std::string_view text, const char* code, bool colour) {
@@ -45,7 +47,10 @@ int output_columns() {
   return kColumnsWithoutTerminal;
 }
 
+void set_colour(Colour colour) { chosen_colour = colour; }
+
 bool wants_colour(int descriptor) {
+  if (chosen_colour != Colour::kAuto) return chosen_colour == Colour::kAlways;
   const char* const refused = std::getenv("NO_COLOR");
   if (refused != nullptr && *refused != '\0') return false;
   const char* const kind = std::getenv("TERM");

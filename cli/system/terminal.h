@@ -8,7 +8,11 @@ namespace posenc::cli {
 
 /// Columns of the terminal that standard output is, or 100 where it is none.
 int output_columns();
-/// Whether this descriptor wants colour: a terminal that is not dumb, and NO_COLOR is not set.
+/// When to print in colour: where a terminal wants it, or as the user says.
+enum class Colour { kAuto, kAlways, kNever };
+void set_colour(Colour colour);
+/// Whether this descriptor wants colour: as set_colour() says, else a terminal that is not dumb, and NO_COLOR is not
+/// set.
 bool wants_colour(int descriptor);
 
 /// Bold or dim where `colour` says so, else the text as it is.

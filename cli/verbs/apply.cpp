@@ -172,7 +172,8 @@ int run(const ApplyFlags& flags, SchemeRequest& request) {
   std::optional<OutputFile> file = open_output(flags, input);
   const Form form = form_of(request, now, weights);
   if (std::holds_alternative<Bias>(form)) {
-    refuse(fmt::format("{}: adds to the scores of attention, not to tokens", name_of(request.scheme)));
+    refuse(fmt::format("{0}: adds to the scores of attention, not to tokens (posenc attend {0} --q … applies it)",
+                       name_of(request.scheme)));
   }
   const auto* const addition = std::get_if<Addition>(&form);
   if (addition == nullptr) {

@@ -118,20 +118,20 @@ Verb check_verb(Command program, const std::shared_ptr<SchemeRequest>& scheme) {
   Verb verb;
   verb.name = "check";
   verb.summary = "check your implementation against a scheme or a model";
-  verb.usage = "SCHEME|--model PATH --before A --after B [--positions P]";
+  verb.usage = "SCHEME|--model PATH BEFORE AFTER [--positions P]";
   verb.details =
-      "Applies the scheme to A and compares the result with B, element by element. For rotations and additions A and "
-      "B are vectors, [..., sequence, features]. For biases (alibi, t5, sandwich …) they are scores before the "
+      "Applies the scheme to BEFORE and compares the result with AFTER, element by element. For rotations and "
+      "additions both are vectors, [..., sequence, features]. For biases (alibi, t5, sandwich …) they are scores before the "
       "softmax, without and with the bias: [queries, keys], [heads, queries, keys] or [batch, heads, queries, keys]; "
       "--positions are those of the queries, which by default are the last of the keys; masked scores (-inf) of "
       "later "
-      "keys are skipped. Where B differs, prints the first element that does, the convention that made B instead, "
+      "keys are skipped. Where AFTER differs, prints the first element that does, the convention that made it instead, "
       "and "
       "what to change; then exits with 1. Exits with 1 as well where the tolerance hides what the scheme changes "
       "(inconclusive). The float32 angles of Hugging Face and ggml count as right.";
   verb.examples =
-      "posenc check rope --base 500000 --before q.npy --after q_rotated.npy\n"
-      "posenc check --model config.json --before q.npy --after q_rotated.npy --positions 0:16\n"
+      "posenc check rope q.npy q_rotated.npy --theta 500000\n"
+      "posenc check --model config.json q.npy q_rotated.npy --positions 0:16\n"
       "posenc check alibi --before scores.npy --after scores_biased.npy --causal\n"
       "posenc check learned --table wpe.npy --before x.npy --after x_with_position.npy";
   verb.command = program.add_subcommand(verb.name);
@@ -148,10 +148,12 @@ Verb check_verb(Command program, const std::shared_ptr<SchemeRequest>& scheme) {
   add_scheme_commands(verb.command, scheme);
   verb.run = [flags, scheme, verb] {
     if (flags->model.path.empty()) {
-      const std::vector<std::string> words = verb.command.remaining();
+      // without a known scheme, its misspelt name was taken for a path
+      const std::vector<std::string>& words = flags->tensors.paths;
       require_scheme(verb, *scheme, words.empty() ? "" : words.front());
     }
     refuse_leftovers(verb.command);
+    place_paths(flags->tensors, verb.name);
     // after a scheme that has axes of its own, the letters were taken for it
     if (flags->tensors.axes.empty()) flags->tensors.axes = scheme->axes_of_x;
     return run(*flags, *scheme);

@@ -21,7 +21,7 @@ namespace posenc::cli {
 namespace {
 
 struct CompareFlags {
-  std::string model, engines, since;
+  std::string model, path, engines, since;
   std::optional<std::int64_t> length;
   std::optional<double> tolerance;
   bool json = false;
@@ -165,7 +165,7 @@ int run_since(const CompareFlags& flags) {
 
 int run(const CompareFlags& flags) {
   if (!flags.since.empty()) return run_since(flags);
-  if (flags.model.empty()) refuse("compare: the model is missing (posenc compare --model config.json)");
+  if (flags.model.empty()) refuse("compare: the model is missing (posenc compare config.json)");
   const std::vector<std::string_view> engines = engines_from(flags.engines);
   CompareOptions options{.engines = engines};
   options.length = flags.length.value_or(options.length);
@@ -182,7 +182,7 @@ Verb compare_verb(Command program) {
   Verb verb;
   verb.name = "compare";
   verb.summary = "where engines would compute different things for a model";
-  verb.usage = "--model PATH [--as hf,vllm,…] [--length N] [--since DATE] [--json]";
+  verb.usage = "PATH [--as hf,vllm,…] [--length N] [--since DATE] [--json]";
   verb.details =
       "Says what Hugging Face, vLLM, llama.cpp and CTranslate2 do differently with the position of this model, how "
       "large the difference is at this length, and where each engine's way can be read. Sizes are computed, by "
@@ -191,13 +191,14 @@ Verb compare_verb(Command program) {
       "with 1 where they differ or nothing could be compared. More engines: mlx, and exact, "
       "which is the mathematics.";
   verb.examples =
-      "posenc compare --model config.json\n"
-      "posenc compare --model ./my-model --as hf,vllm --length 32768\n"
+      "posenc compare config.json\n"
+      "posenc compare ./my-model --as hf,vllm --length 32768\n"
       "posenc compare --since 2026-01-01\n"
-      "posenc compare --model config.json --as exact,hf,llama.cpp --length 131072 --json";
+      "posenc compare config.json --as exact,hf,llama.cpp --length 131072 --json";
   verb.command = program.add_subcommand(verb.name);
   auto flags = std::make_shared<CompareFlags>();
-  verb.command.add_option("--model", flags->model, "a config.json, a folder with one, or a .gguf file")
+  verb.command.add_option("PATH", flags->path);
+  verb.command.add_option("--model", flags->model, "PATH: a config.json, a folder with one, a .gguf file, or -")
       .type_name("PATH");
   verb.command
       .add_option("--as", flags->engines,
@@ -213,6 +214,8 @@ Verb compare_verb(Command program) {
   verb.command.add_flag("--json", flags->json, "one JSON document");
   verb.run = [flags, verb] {
     refuse_leftovers(verb.command);
+    if (!flags->path.empty() && !flags->model.empty()) refuse("compare: the model is given twice");
+    if (flags->model.empty()) flags->model = flags->path;
     return run(*flags);
   };
   return verb;

@@ -13,9 +13,9 @@ Verb diagnose_verb(Command program) {
   Verb verb;
   verb.name = "diagnose";
   verb.summary = "identify the convention (or bug) from a tensor before and after";
-  verb.usage = "--before A --after B [--positions P] [--json]";
+  verb.usage = "BEFORE AFTER [--positions P] [--json]";
   verb.details =
-      "A holds queries or keys before RoPE and B the same after it; or tokens before and after sinusoids were added; "
+      "BEFORE holds queries or keys before RoPE and AFTER the same after it; or tokens before and after sinusoids were added; "
       "or "
       "scores [heads, queries, keys] before and after a bias (ALiBi, T5). Finds pair layout, direction, rotary "
       "dimensions, base, scaling, magnitude, positions and the precision of the angle, and names common bugs: "
@@ -24,14 +24,15 @@ Verb diagnose_verb(Command program) {
       "are "
       "enough. Exits with 1 where no known convention reproduces the change.";
   verb.examples =
-      "posenc diagnose --before q.npy --after q_rotated.npy\n"
-      "posenc diagnose --before q.npy --after q_rotated.npy --positions 0:16 --json\n"
+      "posenc diagnose q.npy q_rotated.npy\n"
+      "posenc diagnose q.npy q_rotated.npy --positions 0:16 --json\n"
       "posenc diagnose --before scores.npy --after scores_biased.npy";
   verb.command = program.add_subcommand(verb.name);
   auto flags = std::make_shared<TwoTensorFlags>();
   add_two_tensor_flags(verb.command, *flags);
   verb.run = [flags, verb] {
     refuse_leftovers(verb.command);
+    place_paths(*flags, verb.name);
     const TwoTensors two = read_two_tensors(*flags, verb.name);
     const Diagnosis found = diagnose(two.before_view, two.after_view, {.positions = two.positions, .axes = two.axes});
     print(flags->json ? dump_json(json_of(found), 2) + "\n" : diagnosis_text(found, !two.positions.empty()));

@@ -7,6 +7,7 @@
 
 #include "cli/system/streams.h"
 #include "cli/system/terminal.h"
+#include "cli/verbs/list_pages.h"
 #include "cli/verbs/list_scalings.h"
 #include "cli/verbs/verbs.h"
 #include "posenc/backend.h"
@@ -43,7 +44,7 @@ std::string as_text() {
     row("", "", dim(fmt::format("used by: {}", card.used_by), colour), false);
   }
   return text +
-         "\nposenc table SCHEME --help lists the fields of a scheme.\n"
+         "\nposenc list SCHEME shows a page on one.\n"
          "posenc list --scalings lists the scalings of rope.\n";
 }
 
@@ -109,22 +110,33 @@ Verb list_verb(Command program) {
   Verb verb;
   verb.name = "list";
   verb.summary = "every scheme with its family, its formula and who uses it";
-  verb.usage = "[--scalings | --backends] [--json]";
+  verb.usage = "[SCHEME | --scalings | --families | --backends] [--json]";
   verb.details =
-      "A scheme is a way to tell a Transformer where a token stands. Its family says what happens to the token's "
-      "vector x at position p: addition adds something to it, rotation turns pairs of its features, nothing leaves "
+      "With a SCHEME, shows a page on it: formula, papers, fields, who uses it, pitfalls. A scheme is a way to tell a "
+      "Transformer the position of a token. Its family says what happens to the token's "
+      "vector x at position p: addition adds something to it, rotation rotates pairs of its features, nothing leaves "
       "it alone. Scalings stretch rope beyond the length a model was trained with.";
-  verb.examples = "posenc list\nposenc list --json\nposenc list --scalings\nposenc list --backends";
+  verb.examples =
+      "posenc list\nposenc list rope\nposenc list --json\nposenc list --scalings\nposenc list --families\n"
+      "posenc list --backends";
   verb.command = program.add_subcommand(verb.name);
+  auto page = std::make_shared<std::string>();
+  verb.command.add_option("SCHEME", *page);
+  auto families = std::make_shared<bool>(false);
+  verb.command.add_flag("--families", *families, "every model_type that inspect answers for instead");
   auto json = std::make_shared<bool>(false);
   auto scalings = std::make_shared<bool>(false);
   verb.command.add_flag("--scalings", *scalings, "every scaling of rope instead, with its formula and its fields");
   auto backend_list = std::make_shared<bool>(false);
   verb.command.add_flag("--backends", *backend_list, "who can compute here instead, and why others cannot");
   verb.command.add_flag("--json", *json, "one JSON document, with the default of every field");
-  verb.run = [json, scalings, backend_list, verb] {
+  verb.run = [json, scalings, backend_list, families, page, verb] {
     refuse_leftovers(verb.command);
-    if (*backend_list) {
+    if (!page->empty()) {
+      print(*json ? scheme_page_as_json(*page) : scheme_page_as_text(*page));
+    } else if (*families) {
+      print(*json ? families_as_json() : families_as_text());
+    } else if (*backend_list) {
       print(*json ? dump_json(backends_json(), 2) + "\n" : backends_as_text());
     } else if (*scalings) {
       print(*json ? scalings_as_json() : scalings_as_text());

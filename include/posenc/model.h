@@ -74,6 +74,14 @@ struct Model {
 /// that names key, value and rule; as parse_json for text that is no JSON.
 Model read_model(std::string_view config_json);
 
+/// A model_type of config.json that is known.
+struct ModelType {
+  std::string_view name;
+  std::string_view encodes_by;  ///< "rope", "learned", "alibi" …; "parts" of a model that has none of its own
+};
+/// All of them, each once, in alphabetical order.
+std::vector<ModelType> model_types();
+
 /// Reads the metadata of a .gguf file, and its rope_freqs tensor where it has one; `file` is what the head was read
 /// from. The layout is that of the weights in this file: llama.cpp stores those of Llama interleaved.
 /// Throws: Error that names key, value and rule.

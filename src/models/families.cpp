@@ -1,6 +1,9 @@
 #include "models/families.h"
 
+#include <algorithm>
 #include <array>
+
+#include "models/classes.h"
 
 namespace posenc::models {
 namespace {
@@ -49,6 +52,33 @@ std::vector<const Family*> assumed_families() {
 
 bool is_code_read(std::string_view model_type) { return !has_word(kUnread, model_type); }
 
+std::string_view name_of(Encoding encoding) noexcept {
+  switch (encoding) {
+    case Encoding::kRope:
+    case Encoding::kImageRope:
+      return "rope";
+    case Encoding::kLearned:
+    case Encoding::kPatches:
+      return "learned";
+    case Encoding::kSinusoidal:
+      return "sinusoidal";
+    case Encoding::kNone:
+      return "none";
+    case Encoding::kAlibi:
+      return "alibi";
+    case Encoding::kT5:
+      return "t5";
+    case Encoding::kDeberta:
+      return "deberta";
+    case Encoding::kShaw:
+      return "shaw";
+    case Encoding::kSwin:
+      return "swin";
+    default:
+      return "named, not computed";
+  }
+}
+
 std::vector<std::string_view> known_model_types() {
   std::vector<std::string_view> names;
   for (const std::span<const Family> rows : family_tables()) {
@@ -63,3 +93,20 @@ std::vector<std::string_view> known_model_types() {
 }
 
 }  // namespace posenc::models
+
+namespace posenc {
+
+std::vector<ModelType> model_types() {
+  std::vector<std::string_view> names = models::known_model_types();
+  for (const std::string_view type : models::class_types()) names.push_back(type);
+  std::sort(names.begin(), names.end());
+  names.erase(std::unique(names.begin(), names.end()), names.end());
+  std::vector<ModelType> types;
+  for (const std::string_view name : names) {
+    const std::vector<const models::Family*> rows = models::families_of(name);
+    types.push_back({name, rows.empty() ? "parts" : models::name_of(rows.front()->encoding)});
+  }
+  return types;
+}
+
+}  // namespace posenc

@@ -106,6 +106,9 @@ std::span<const Family> vision_families() noexcept;
 std::span<const Family> audio_families() noexcept;
 std::span<const Family> unknown_families() noexcept;
 
+/// "rope", "learned" …: the scheme that an encoding is of.
+std::string_view name_of(Encoding encoding) noexcept;
+
 /// The rows of a model_type; empty where it is unknown. Rows whose `when` holds are parts of the model.
 std::vector<const Family*> families_of(std::string_view model_type);
 /// What is assumed of an unknown model_type whose config has the usual keys of rope.

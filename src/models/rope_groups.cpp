@@ -275,11 +275,14 @@ class RopeLayers {
           "scale by it, as DeepSeek does");
       return 1.0;
     }
-    return prepare(rope).softmax_factor;
+    // layers are alike, and preparing one takes most of the time
+    if (!prepared_ || prepared_->first != rope) prepared_.emplace(rope, prepare(rope).softmax_factor);
+    return prepared_->second;
   }
 
   const Config& config_;
   const Family& family_;
+  std::optional<std::pair<Rope, double>> prepared_ = {};  // the last one, with its softmax factor
   PartReading& reading_;
   Remarks& remarks_;
   std::optional<Config> entries_ = {};  // rope_parameters, or rope_scaling in its place

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -8,6 +9,7 @@
 #include <vector>
 
 #include "formats/excerpt.h"
+#include "posenc/aliases.h"
 #include "posenc/error.h"
 #include "posenc/json.h"
 #include "posenc/scheme.h"
@@ -58,8 +60,9 @@ template <Choice E> struct FieldJson<E> {
   static E read(const Json& json, const Place& place) {
     constexpr auto& kNames = ChoiceNames<E>::value;
     const auto* const name = json.as<std::string>();
+    const std::string_view meant = name == nullptr ? "" : choice_meant(*name);
     for (std::size_t i = 0; name != nullptr && i < kNames.size(); ++i) {
-      if (kNames[i] == *name) return static_cast<E>(i);
+      if (kNames[i] == *name || kNames[i] == meant) return static_cast<E>(i);
     }
     const std::string hint = name == nullptr ? "" : suggestion(excerpt(*name), {kNames.begin(), kNames.end()});
     refuse(place, fmt::format("one of {}", fmt::join(kNames, ", ")), json, hint);
@@ -107,16 +110,27 @@ template <class S> Json::Object write_fields(const S& value, std::string_view ki
   return object;
 }
 
-template <class S> void read_field(S& value, std::string_view owner, const std::string& key, const Json& json) {
+/// Reads one field by its name, or by another name of it. `read` has the fields that were read before.
+template <class S>
+void read_field(S& value, std::string_view owner, const std::string& key, const Json& json,
+                std::vector<std::string_view>& read) {
   bool known = false;
   std::vector<std::string_view> names;
+  S::fields([&]<class T>(std::string_view name, T S::*, std::string_view) { names.push_back(name); });
+  const bool is_ours = std::find(names.begin(), names.end(), key) != names.end();
+  const std::string_view wanted = is_ours ? std::string_view(key) : field_meant(key);
   S::fields([&]<class T>(std::string_view name, T S::*member, std::string_view) {
-    names.push_back(name);
-    if (name != key) return;
+    if (name != wanted) return;
     known = true;
     value.*member = FieldJson<T>::read(json, {owner, name});
   });
-  if (known) return;
+  if (known) {
+    if (std::find(read.begin(), read.end(), wanted) != read.end()) {
+      raise(fmt::format("{}: {} is given twice, under two names", owner, wanted));
+    }
+    read.push_back(*std::find(names.begin(), names.end(), wanted));
+    return;
+  }
   raise(fmt::format("{}: unknown field {}{}", owner, dump_json(excerpt(key)), suggestion(excerpt(key), names)));
 }
 
@@ -126,7 +140,8 @@ template <class... S> struct FieldJson<std::variant<S...>> {
   static Json write(const Value& value) {
     return std::visit([](const auto& one) -> Json { return write_fields(one, "type"); }, value);
   }
-  static Value read(const Json& json, const Place& place) {
+  static Value read(const Json& given, const Place& place) {
+    const Json json = scaling_meant(given);
     const auto* const object = json.as<Json::Object>();
     const Json* const type = object == nullptr ? nullptr : json.find("type");
     const auto* const name = type == nullptr ? nullptr : type->as<std::string>();
@@ -135,14 +150,15 @@ template <class... S> struct FieldJson<std::variant<S...>> {
     for (std::size_t i = 0; name != nullptr && i < names.size(); ++i) {
       if (names[i] != *name) continue;
       const std::string owner = fmt::format("{}: {} {}", place.scheme, place.field, names[i]);
+      std::vector<std::string_view> read;
       for (const auto& member : *object) {
         if (member.first == "type") continue;
-        std::visit([&](auto& one) { read_field(one, owner, member.first, member.second); }, values[i]);
+        std::visit([&](auto& one) { read_field(one, owner, member.first, member.second, read); }, values[i]);
       }
       return values[i];
     }
     const std::string hint = name == nullptr ? "" : suggestion(excerpt(*name), names);
-    refuse(place, fmt::format("an object whose \"type\" is one of {}", fmt::join(names, ", ")), json, hint);
+    refuse(place, fmt::format("an object whose \"type\" is one of {}", fmt::join(names, ", ")), given, hint);
   }
 };
 
@@ -166,10 +182,11 @@ Scheme scheme_from_json(std::string_view json) {
     raise(fmt::format("scheme: the field \"scheme\" is missing (one of {})", fmt::join(scheme_names(), ", ")));
   }
   if (name->as<std::string>() == nullptr) refuse({"scheme", "the field \"scheme\""}, "a name in quotes", *name);
-  Scheme scheme = scheme_named(excerpt(*name->as<std::string>()));
+  Scheme scheme = scheme_named(excerpt(scheme_meant(*name->as<std::string>())));
+  std::vector<std::string_view> read;
   for (const auto& member : *object) {
     if (member.first == "scheme") continue;
-    std::visit([&]<class S>(S& one) { read_field(one, S::name, member.first, member.second); }, scheme);
+    std::visit([&]<class S>(S& one) { read_field(one, S::name, member.first, member.second, read); }, scheme);
   }
   return scheme;
 }

@@ -115,7 +115,7 @@ class Compare(ProgramTest):
         self.refused("compare", "--model", path, "--tolerance", "-1", says="--tolerance")
         self.refused("compare", "--model", path, "--tolerance", "nan", says="--tolerance")
         self.refused("compare", "--model", self.path("none"), code=3, says="No such file")
-        self.refused("compare", path, says="was not expected")
+        self.refused("compare", path, path, says="was not expected")
         self.refused("compare", "--model", self.config({"model_type": "lama"}), says="did you mean 'llama'?")
 
 

@@ -195,7 +195,7 @@ class UnknownVerb(ProgramTest):
         self.refused("", says="unknown verb ''")
 
     def test_words_that_a_verb_does_not_take(self):
-        self.refused("list", "sinusoidal", says="'sinusoidal' was not expected")
+        self.refused("list", "sinusoidal", "rope", says="'rope' was not expected")
         self.refused("tour", "--fast", says="unknown option --fast")
         self.refused("bench", "spin", says="'spin' is not one of table, add, rotate")
         self.refused("bench", "--repeats", 0, says="--repeats")

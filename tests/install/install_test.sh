@@ -25,7 +25,9 @@ library=$(find "$prefix" -name 'libposenc.*' | head -n 1)
 [[ -n $library ]] || fail "no library"
 libdir=$(dirname "$library")
 for file in "$prefix/include/posenc/posenc.h" "$prefix/bin/posenc" "$libdir/pkgconfig/posenc.pc" \
-  "$libdir/cmake/posenc/posencConfig.cmake" "$libdir/cmake/posenc/posencConfigVersion.cmake"; do
+  "$libdir/cmake/posenc/posencConfig.cmake" "$libdir/cmake/posenc/posencConfigVersion.cmake" \
+  "$prefix/share/man/man1/posenc.1" "$prefix/share/bash-completion/completions/posenc" \
+  "$prefix/share/zsh/site-functions/_posenc" "$prefix/share/fish/vendor_completions.d/posenc.fish"; do
   [[ -f $file ]] || fail "missing: $file"
 done
 [[ -z $(find "$prefix/include" -type f ! -name '*.h') ]] || fail "something beside headers in include/"

@@ -4,14 +4,14 @@
     census.py PROGRAM CONFIGS.json …
 
 Each file is a list of {"name", "config", "truth": {"groups": [{"layers", "scheme", "layout", "dims", …,
-"frequencies"}]}}; rows without truth count as answered or refused. Prints the counts, every wrong answer, and how long
-the slowest took. A wrong answer that states nothing as assumed is the worst: the exit status is 1 where there is one."""
+"frequencies"}]}}; rows without truth count as answered or refused. Prints the counts, every wrong answer, and the most
+processor time that one took. A wrong answer that states nothing as assumed is the worst: the exit status is 1 where there is one."""
 import json
 import os
+import resource
 import subprocess
 import sys
 import tempfile
-import time
 
 
 def layers_of(text, count):
@@ -57,6 +57,11 @@ def judge(document, groups):
     return ""
 
 
+def seconds_of_children():
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
 def main():
     program, files = os.path.abspath(sys.argv[1]), sys.argv[2:]
     counts = {"right": 0, "wrong": 0, "wrong without an assumed line": 0, "answered": 0, "refused": 0}
@@ -66,9 +71,9 @@ def main():
         for row in (one for file in files for one in json.load(open(file, encoding="utf-8"))):
             with open(path, "w", encoding="utf-8") as out:
                 json.dump(row["config"], out)
-            start = time.perf_counter()
+            start = seconds_of_children()
             run = subprocess.run([program, "inspect", path, "--json"], capture_output=True, text=True, check=False)
-            slowest = max(slowest, (time.perf_counter() - start, row["name"]))
+            slowest = max(slowest, (seconds_of_children() - start, row["name"]))
             if run.returncode:
                 counts["refused"] += 1
                 print(f"refused: {row['name']}: {run.stderr.strip()}")
@@ -82,7 +87,7 @@ def main():
                     counts["wrong without an assumed line"] += not document["assumed"]
                     print(f"wrong: {row['name']}: {text}; assumed: {len(document['assumed'])}")
     print(", ".join(f"{name} {count}" for name, count in counts.items()))
-    print(f"slowest: {1000 * slowest[0]:.0f} ms ({slowest[1]})")
+    print(f"slowest: {1000 * slowest[0]:.0f} ms of processor time ({slowest[1]})")
     return 1 if counts["wrong without an assumed line"] else 0
 
 

@@ -190,6 +190,15 @@ TEST(Classes, AllPartsOfAModelAreShown) {
   EXPECT_EQ(vision.section_order, SectionOrder::kRestarting);
 }
 
+// BLT has four transformers and no layers of its own.
+TEST(Classes, BltIsItsParts) {
+  const Model blt = read_model(R"({"model_type":"blt"})");
+  EXPECT_EQ(blt.groups[0].scheme, Scheme(Rope{.dims = 64, .base = 500000, .layout = PairLayout::kInterleaved}));
+  ASSERT_EQ(blt.parts.size(), 3u);
+  EXPECT_EQ(blt.parts[0].groups[0].scheme,
+            Scheme(Rope{.dims = 64, .base = 10000, .layout = PairLayout::kInterleaved}));
+}
+
 TEST(Classes, LayersThatDifferNeverShareAGroup) {
   const Model gemma = read_model(R"({"model_type":"gemma2","num_hidden_layers":4})");
   ASSERT_EQ(gemma.groups.size(), 2u);

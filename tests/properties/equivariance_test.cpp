@@ -118,6 +118,13 @@ TEST(Equivariance, AVectorThatIsTheSameEverywhereIsNoPosition) {
   EXPECT_EQ(measure(Property::kOrderBlind, make_trial(same)).outcome, Outcome::kHolds);
 }
 
+// The other verdict under a mask: where every token sees itself alone, a causal mask tells no order either.
+TEST(Equivariance, TokensThatSeeThemselvesAloneHaveNoOrder) {
+  const Trial trial = make_trial(Alibi{.heads = 2, .max_bias = 1, .scale = 1e6});
+  EXPECT_EQ(measure(Property::kOrderBlindCausal, trial).outcome, Outcome::kHolds);
+  EXPECT_EQ(measure(Property::kOrderBlind, trial).outcome, Outcome::kHolds);
+}
+
 TEST(Equivariance, EverySchemeBreaksIt) {
   for (const Scheme& scheme : schemes_to_prove()) {
     const Trial trial = make_trial(scheme);
