@@ -5,14 +5,14 @@
 #include <vector>
 
 #include "posenc/exercise.h"
+#include "posenc/random.h"
 
 namespace posenc::lessons {
 
-/// Random choices that depend on the seed alone (SplitMix64, Steele et al. 2014).
+/// Random choices that depend on the seed alone.
 class Draw {
  public:
-  explicit Draw(std::uint64_t seed) : state_(seed) {}
-  std::uint64_t next();
+  explicit Draw(std::uint64_t seed) : random_(seed) {}
   /// From `least` to `most`, both included.
   std::int64_t between(std::int64_t least, std::int64_t most);
   template <class T> T one_of(const std::vector<T>& list) {
@@ -22,7 +22,7 @@ class Draw {
   double decimal(std::int64_t least, std::int64_t most, int decimals);
 
  private:
-  std::uint64_t state_;
+  Random random_;
 };
 
 /// An exercise as it is written down, before it is known which mistakes can be told from the answer.

@@ -122,17 +122,7 @@ std::optional<Typed> typed_number(std::string_view given) {
 
 }  // namespace
 
-std::uint64_t Draw::next() {
-  std::uint64_t z = state_ += 0x9e3779b97f4a7c15U;
-  z = (z ^ (z >> 30U)) * 0xbf58476d1ce4e5b9U;
-  z = (z ^ (z >> 27U)) * 0x94d049bb133111ebU;
-  return z ^ (z >> 31U);
-}
-
-std::int64_t Draw::between(std::int64_t least, std::int64_t most) {
-  // the ranges are tiny against 2^64, so that the bias of the remainder is too
-  return least + static_cast<std::int64_t>(next() % static_cast<std::uint64_t>(most - least + 1));
-}
+std::int64_t Draw::between(std::int64_t least, std::int64_t most) { return least + random_.below(most - least + 1); }
 
 double Draw::decimal(std::int64_t least, std::int64_t most, int decimals) {
   const auto unit = static_cast<std::int64_t>(std::lround(std::pow(10.0, decimals)));
@@ -172,7 +162,7 @@ Exercise exercise(std::string_view kind, std::uint64_t seed) {
     // each kind has a stream of its own; what is drawn for one does not follow from another's
     if (known.described.name != kind) continue;
     std::uint64_t stream = seed;
-    for (const char c : kind) stream = lessons::Draw(stream ^ static_cast<unsigned char>(c)).next();
+    for (const char c : kind) stream = Random(stream ^ static_cast<unsigned char>(c)).next();
     return lessons::finished(known, seed, stream);
   }
   raise(fmt::format("exercise: there is no kind '{}'", kind));

@@ -11,6 +11,7 @@
 #include "lessons/quantities.h"
 #include "posenc/error.h"
 #include "posenc/formula.h"
+#include "posenc/half.h"
 
 namespace posenc {
 namespace lessons {
@@ -181,7 +182,10 @@ const Entry kEntries[] = {
      2,
      2,
      [](const Arguments& a) { return float32_error(a.scheme(0).scheme, a.whole(1)); }},
-    {{"as_bf16", "x", "rounded to bf16"}, 1, 1, [](const Arguments& a) { return rounded_to_bf16(a.number(0)); }},
+    {{"as_bf16", "x", "rounded to bf16"},
+     1,
+     1,
+     [](const Arguments& a) { return to_double(to_bfloat16(a.number(0))); }},
 };
 
 }  // namespace

@@ -51,7 +51,4 @@ double reversal_gap(const Scheme& scheme, bool causal);
 /// The largest difference, over a row, between the exact table and the one whose angles are float32.
 double float32_error(const Scheme& scheme, std::int64_t position);
 
-/// Rounded to bf16 or f16, as a table of that type holds it.
-double rounded_to_bf16(double value);
-
 }  // namespace posenc::lessons
