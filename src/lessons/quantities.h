@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <numbers>
 #include <span>
 #include <vector>
 
@@ -10,9 +9,6 @@
 
 // The numbers that lessons speak of, each asked of the library: templates in content/ and exercises both use these.
 namespace posenc::lessons {
-
-/// Radians in a degree.
-inline constexpr double kDegree = std::numbers::pi / 180;
 
 /// sin and cos of an angle in radians, correct to the last place of double. Range: as frequency_from_radians.
 double sine_of(double angle);
