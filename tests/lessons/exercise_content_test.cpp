@@ -82,12 +82,12 @@ TEST(ExerciseContent, VariablesAreDrawnInOrder) {
 }
 
 TEST(ExerciseContent, SchemesTakeDrawnFields) {
-  const Draft draft = draft_of(R"("draw": {"dims": {"one_of": [8]}}, "given": [],
-      "schemes": {"mine": {"scheme": {"scheme": "rope", "dims": "=dims", "scaling": {"type": "linear", "factor": "=dims/2"}}}},
-      "answer": "slowdown('mine', 1)",
-                               "decimals" : 3, "working"
-                               : [ {"when" : "0", "text" : "no"}, {"text" : "{{asked}}"} ]) ");
-      EXPECT_EQ(draft.answer, 4);
+  const Draft draft = draft_of(R"~("draw": {"dims": {"one_of": [8]}}, "given": [],
+      "schemes": {"mine": {"scheme": {"scheme": "rope", "dims": "=dims",
+                                      "scaling": {"type": "linear", "factor": "=dims/2"}}}},
+      "answer": "slowdown('mine', 1)", "decimals": 3,
+      "working": [{"when": "0", "text": "no"}, {"text": "{{asked}}"}])~");
+  EXPECT_EQ(draft.answer, 4);
   EXPECT_EQ(draft.working, "to 3 decimals");
 }
 
