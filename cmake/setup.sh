@@ -9,7 +9,7 @@ say() { printf 'posenc: %s\n' "$*" >&2; }
 build_needs=(
   c++=g++ cmake=cmake ninja=ninja-build pkg-config=pkg-config
   hwy/highway.h=libhwy-dev boost/multiprecision/cpp_int.hpp=libboost1.81-dev oneapi/tbb/version.h=libtbb-dev
-  CLI/CLI.hpp=libcli11-dev fmt/core.h=libfmt-dev rapidjson/reader.h=rapidjson-dev
+  CLI/CLI.hpp=libcli11-dev fmt/core.h=libfmt-dev rapidjson/reader.h=rapidjson-dev utf8/core.h=libutfcpp-dev
   zlib.h=zlib1g-dev libopenblas.so.0=libopenblas0 sqlite3.h=libsqlite3-dev zip.h=libzip-dev gnuplot=gnuplot-nox
 )
 # Debian's interpreter and its numpy, for the Python package; what a wheel is made with.

@@ -2,12 +2,12 @@
 
 #include <fmt/format.h>
 
-#include <bit>
 #include <cmath>
 #include <cstring>
 #include <iterator>
 
 #include "cli/system/failure.h"
+#include "posenc/half.h"
 
 namespace posenc::cli {
 namespace {
@@ -18,25 +18,9 @@ template <class T> T load(const std::byte* data, std::int64_t index) {
   return value;
 }
 
-float widened(BFloat16 value) { return std::bit_cast<float>(std::uint32_t{value.bits} << 16U); }
-
-float widened(Half value) {
-  const int exponent = (value.bits >> 10U) & 31;
-  const auto fraction = static_cast<float>(value.bits & 1023U);
-  float size = 0;
-  if (exponent == 31) {
-    size = fraction == 0 ? INFINITY : NAN;
-  } else if (exponent == 0) {
-    size = std::ldexp(fraction, -24);
-  } else {
-    size = std::ldexp(fraction + 1024.0F, exponent - 25);
-  }
-  return (value.bits & 0x8000U) != 0 ? -size : size;
-}
-
 float as_float(const std::byte* data, DataType type, std::int64_t index) {
-  if (type == DataType::kF16) return widened(load<Half>(data, index));
-  if (type == DataType::kBF16) return widened(load<BFloat16>(data, index));
+  if (type == DataType::kF16) return static_cast<float>(to_double(load<Half>(data, index)));
+  if (type == DataType::kBF16) return static_cast<float>(to_double(load<BFloat16>(data, index)));
   return load<float>(data, index);
 }
 

@@ -5,13 +5,13 @@
 #include <algorithm>
 #include <map>
 #include <numeric>
-#include <random>
 #include <set>
 #include <utility>
 
 #include "cli/pages/flash_card.h"
 #include "cli/system/failure.h"
 #include "cli/system/terminal.h"
+#include "posenc/random.h"
 #include "posenc/scheme.h"
 
 namespace posenc::cli {
@@ -52,8 +52,7 @@ std::vector<Pool> pools_of(const PracticeWish& wish) {
       pool.push_back({std::string(kind.name), {std::string(kind.name), std::string(kind.topic)}, kind});
     }
     // the order of what is new is the seed's; that of questions and cards is the order of learning
-    std::mt19937_64 random(wish.seed);
-    for (std::size_t i = pool.size(); i > 1; --i) std::swap(pool[i - 1], pool[random() % i]);
+    Random(wish.seed).shuffle(pool);
   }
   if (wants("cards")) {
     Pool& pool = pools.emplace_back();
@@ -210,11 +209,10 @@ Exercise another_exercise(const Exercise& one, std::uint64_t n) {
 std::vector<std::size_t> order_of_choices(const Question& question, std::uint64_t seed) {
   std::vector<std::size_t> order(question.choices.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
-  std::seed_seq mixed(question.id.begin(), question.id.end());
-  std::vector<std::uint32_t> word(1);
-  mixed.generate(word.begin(), word.end());
-  std::mt19937_64 random(seed ^ word.front());
-  for (std::size_t i = order.size(); i > 1; --i) std::swap(order[i - 1], order[random() % i]);
+  // each question has an order of its own
+  std::uint64_t own = seed;
+  for (const char letter : question.id) own = Random(own ^ static_cast<unsigned char>(letter)).next();
+  Random(own).shuffle(order);
   return order;
 }
 

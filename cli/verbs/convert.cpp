@@ -3,7 +3,6 @@
 #include <cmath>
 #include <cstring>
 #include <optional>
-#include <random>
 #include <string>
 #include <vector>
 
@@ -18,6 +17,7 @@
 #include "cli/verbs/verbs.h"
 #include "posenc/apply.h"
 #include "posenc/json.h"
+#include "posenc/random.h"
 
 namespace posenc::cli {
 namespace {
@@ -104,11 +104,10 @@ struct Scores {
 
 // Scores of a query at position 1000 and a key at 7, for each head, both from these weights.
 Scores scores_of(const std::byte* weights, DataType type, const Rows& rows, PairLayout layout) {
-  std::mt19937_64 random(1);
-  std::normal_distribution<double> normal;
+  Random random(1);
   std::vector<double> x(static_cast<std::size_t>(rows.columns)), y(x.size());
-  for (double& value : x) value = normal(random);
-  for (double& value : y) value = normal(random);
+  for (double& value : x) value = random.uniform();
+  for (double& value : y) value = random.uniform();
   std::vector<double> q = projected(weights, type, rows, x), k = projected(weights, type, rows, y);
   const Rotation form = prepare(Rope{.dims = rows.dims, .layout = layout, .first_dim = rows.first});
   const Extents shape{rows.heads, 1, rows.features};

@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 #include <unistd.h>
+#include <utf8/core.h>
 
 #include <algorithm>
 #include <memory>
@@ -207,32 +208,9 @@ void set_size(Figure& figure, const std::string& text) {
   figure.height = side(text.substr(cross + 1));
 }
 
-// The length of the character that the text begins with, or 0 where it begins with none.
-std::size_t character_length(std::string_view text) {
-  const auto byte = [&](std::size_t i) { return i < text.size() ? static_cast<unsigned char>(text[i]) : 0U; };
-  const auto follows = [&](std::size_t i, unsigned least = 0x80, unsigned most = 0xbf) {
-    return byte(i) >= least && byte(i) <= most;
-  };
-  const unsigned first = byte(0);
-  if (first < 0x80) return 1;
-  if (first >= 0xc2 && first <= 0xdf) return follows(1) ? 2 : 0;
-  // no long forms of short ones, no halves of pairs, nothing past U+10FFFF
-  if (first >= 0xe0 && first <= 0xef) {
-    return follows(1, first == 0xe0 ? 0xa0 : 0x80, first == 0xed ? 0x9f : 0xbf) && follows(2) ? 3 : 0;
-  }
-  if (first >= 0xf0 && first <= 0xf4) {
-    return follows(1, first == 0xf0 ? 0x90 : 0x80, first == 0xf4 ? 0x8f : 0xbf) && follows(2) && follows(3) ? 4 : 0;
-  }
-  return 0;
-}
-
 void set_title(Figure& figure, const std::optional<std::string>& title) {
   if (!title) return;
-  for (std::string_view rest = *title; !rest.empty();) {
-    const std::size_t length = character_length(rest);
-    if (length == 0) refuse("--title: is not UTF-8");
-    rest.remove_prefix(length);
-  }
+  if (!utf8::is_valid(title->begin(), title->end())) refuse("--title: is not UTF-8");
   figure.title = one_line(*title);
 }
 

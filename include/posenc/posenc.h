@@ -6,6 +6,7 @@
 #include "posenc/version.h"
 
 #include "posenc/frequency.h"
+#include "posenc/half.h"
 #include "posenc/positions.h"
 #include "posenc/tensor.h"
 
@@ -32,6 +33,7 @@
 #include "posenc/figures.h"
 #include "posenc/model.h"
 #include "posenc/properties.h"
+#include "posenc/random.h"
 #include "posenc/story.h"
 
 #include "posenc/exercise.h"

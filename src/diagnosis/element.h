@@ -1,22 +1,12 @@
 #pragma once
 
-#include <bit>
-#include <cmath>
 #include <cstdint>
 #include <limits>
 
+#include "posenc/half.h"
 #include "posenc/tensor.h"
 
 namespace posenc::diagnosis {
-
-inline double from_half(std::uint16_t bits) {
-  const int exponent = (bits >> 10) & 31, fraction = bits & 1023;
-  const double sign = (bits & 0x8000) != 0 ? -1 : 1;
-  if (exponent == 31) {
-    return fraction == 0 ? sign * std::numeric_limits<double>::infinity() : std::numeric_limits<double>::quiet_NaN();
-  }
-  return sign * (exponent == 0 ? std::ldexp(fraction, -24) : std::ldexp(1024 + fraction, exponent - 25));
-}
 
 /// The element at an offset, counted in elements. Integers are NaN: callers refuse them first.
 inline double element(const ConstTensorView& x, std::int64_t offset) {
@@ -26,11 +16,9 @@ inline double element(const ConstTensorView& x, std::int64_t offset) {
     case DataType::kF64:
       return static_cast<const double*>(x.data)[offset];
     case DataType::kF16:
-      return from_half(static_cast<const Half*>(x.data)[offset].bits);
-    case DataType::kBF16: {
-      const std::uint32_t bits = static_cast<const BFloat16*>(x.data)[offset].bits;
-      return static_cast<double>(std::bit_cast<float>(bits << 16));
-    }
+      return to_double(static_cast<const Half*>(x.data)[offset]);
+    case DataType::kBF16:
+      return to_double(static_cast<const BFloat16*>(x.data)[offset]);
     default:
       return std::numeric_limits<double>::quiet_NaN();
   }

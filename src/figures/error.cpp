@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <type_traits>
 
@@ -11,6 +10,7 @@
 #include "figures/position_table.h"
 #include "posenc/apply.h"
 #include "posenc/error.h"
+#include "posenc/half.h"
 
 namespace posenc::figures {
 namespace {
@@ -18,17 +18,12 @@ namespace {
 constexpr int kPlaces = 96;   // along the axis
 constexpr int kSamples = 32;  // positions looked at from each place to the next
 
-double as_double(float value) { return static_cast<double>(value); }
-double as_double(BFloat16 value) {
-  return static_cast<double>(std::bit_cast<float>(static_cast<std::uint32_t>(value.bits) << 16U));
-}
-
 template <class T>
 std::vector<double> rounded_values(const Addition& form, const std::vector<std::int64_t>& positions) {
   std::vector<T> values(positions.size() * static_cast<std::size_t>(form.width));
   tabulate(view(values.data(), {static_cast<std::int64_t>(positions.size()), form.width}), {.ids = positions}, form);
   std::vector<double> result;
-  for (const T value : values) result.push_back(as_double(value));
+  for (const T value : values) result.push_back(to_double(value));
   return result;
 }
 

@@ -2,30 +2,12 @@
 #include <charconv>
 #include <cmath>
 
+#include <utf8/core.h>
+
 #include "posenc/json.h"
 
 namespace posenc {
 namespace {
-
-/// Bytes of the UTF-8 character that begins here, or 0 where none does (RFC 3629: no surrogates, no long forms).
-std::size_t character_length(std::string_view rest) {
-  const auto byte = [&](std::size_t i) { return i < rest.size() ? static_cast<unsigned char>(rest[i]) : 0U; };
-  const auto continues = [&](std::size_t i) { return (byte(i) & 0xC0U) == 0x80U; };
-  const unsigned lead = byte(0);
-  if (lead < 0x80) return 1;
-  if (lead >= 0xC2 && lead <= 0xDF) return continues(1) ? 2 : 0;
-  if (lead >= 0xE0 && lead <= 0xEF) {
-    const unsigned lowest = lead == 0xE0 ? 0xA0 : 0x80;
-    const unsigned highest = lead == 0xED ? 0x9F : 0xBF;
-    return byte(1) >= lowest && byte(1) <= highest && continues(2) ? 3 : 0;
-  }
-  if (lead >= 0xF0 && lead <= 0xF4) {
-    const unsigned lowest = lead == 0xF0 ? 0x90 : 0x80;
-    const unsigned highest = lead == 0xF4 ? 0x8F : 0xBF;
-    return byte(1) >= lowest && byte(1) <= highest && continues(2) && continues(3) ? 4 : 0;
-  }
-  return 0;
-}
 
 void write_escaped(std::string& out, char c) {
   constexpr std::string_view kHex = "0123456789abcdef";
@@ -59,20 +41,19 @@ void write_escaped(std::string& out, char c) {
   out += kHex[static_cast<unsigned char>(c) & 0xF];
 }
 
-/// Always valid UTF-8, whatever the string holds (file names need not be).
+/// Always valid UTF-8, whatever the string holds (file names need not be): each byte that belongs to no character
+/// becomes U+FFFD.
 void write_string(std::string& out, std::string_view text) {
   out += '"';
-  while (!text.empty()) {
-    const char c = text.front();
-    const std::size_t length = character_length(text);
-    if (length == 0) {
-      out += "\\ufffd";
-    } else if (c == '"' || c == '\\' || c == '\x7F' || (length == 1 && c < ' ')) {
-      write_escaped(out, c);
-    } else {
-      out += text.substr(0, length);
+  while (true) {
+    const auto valid = static_cast<std::size_t>(utf8::find_invalid(text.begin(), text.end()) - text.begin());
+    for (const char c : text.substr(0, valid)) {
+      const bool is_control = static_cast<unsigned char>(c) < 0x20 || c == '\x7F';
+      is_control || c == '"' || c == '\\' ? write_escaped(out, c) : out.push_back(c);
     }
-    text.remove_prefix(length == 0 ? 1 : length);
+    if (valid == text.size()) break;
+    out += "\\ufffd";
+    text.remove_prefix(valid + 1);
   }
   out += '"';
 }

@@ -4,42 +4,15 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <charconv>
 #include <cmath>
 
-#include "lessons/draft.h"
+#include "lessons/exercise_content.h"
 #include "posenc/error.h"
 
 namespace posenc {
 namespace lessons {
 namespace {
-
-struct Kind {
-  ExerciseKind described;
-  Draft (*draft)(Draw&);
-};
-
-constexpr std::array kKinds = {
-    Kind{{"pe-value", "a value of the sinusoidal table", "sinusoidal"}, draft_pe_value},
-    Kind{{"token-plus-position", "a cell of X + P", "sinusoidal"}, draft_token_plus_position},
-    Kind{{"dot-product", "the dot product of two positions", "sinusoidal"}, draft_dot_product},
-    Kind{{"frequency", "the frequency of a pair", "sinusoidal"}, draft_frequency},
-    Kind{{"wavelength", "the wavelength of a pair", "sinusoidal"}, draft_wavelength},
-    Kind{{"angle", "the angle of a pair at a position", "sinusoidal"}, draft_angle},
-    Kind{{"shift", "a shift as a turn", "sinusoidal"}, draft_shift},
-    Kind{{"rope-turn", "a pair turned by RoPE", "rope"}, draft_rope_turn},
-    Kind{{"rope-score", "the score of a turned query and key", "rope"}, draft_rope_score},
-    Kind{{"linear-angle", "an angle under linear scaling", "scalings"}, draft_linear_angle},
-    Kind{{"ntk-slowdown", "what NTK scaling does to a pair", "scalings"}, draft_ntk_slowdown},
-    Kind{{"yarn-magnitude", "YaRN's magnitude", "scalings"}, draft_yarn_magnitude},
-    Kind{{"llama3-slowdown", "what Llama 3's scaling does to a pair", "scalings"}, draft_llama3_slowdown},
-    Kind{{"alibi-bias", "a bias of ALiBi", "biases"}, draft_alibi_bias},
-    Kind{{"t5-bucket", "a bucket of T5", "biases"}, draft_t5_bucket},
-    Kind{{"kerple-bias", "a bias of KERPLE", "biases"}, draft_kerple_bias},
-    Kind{{"softmax-weight", "a weight of attention", "order"}, draft_softmax_weight},
-    Kind{{"table-size", "how much a learned table holds", "learned"}, draft_table_size},
-};
 
 // An exercise that no mistake could spoil teaches little: draw again, but not for ever.
 constexpr std::size_t kFewestMistakes = 3;
@@ -60,11 +33,11 @@ void keep_telling_mistakes(Draft& draft) {
   });
 }
 
-Exercise finished(const Kind& kind, std::uint64_t seed, std::uint64_t stream) {
-  Draw draw(stream);
+Exercise finished(const ExerciseSource& source, std::uint64_t seed, std::uint64_t stream) {
+  Random random(stream);
   Draft best;
   for (int i = 0; i < kMostDraws; ++i) {
-    Draft draft = kind.draft(draw);
+    Draft draft = drafted(source, random);
     keep_telling_mistakes(draft);
     const bool enough = draft.mistakes.size() >= kFewestMistakes;
     if (i == 0 || enough || draft.mistakes.size() > best.mistakes.size()) best = std::move(draft);
@@ -72,7 +45,7 @@ Exercise finished(const Kind& kind, std::uint64_t seed, std::uint64_t stream) {
   }
   Exercise result;
   result.seed = seed;
-  result.kind = kind.described.name;
+  result.kind = source.kind.name;
   result.prompt = std::move(best.prompt);
   result.hint = std::move(best.hint);
   result.working = std::move(best.working);
@@ -122,66 +95,32 @@ std::optional<Typed> typed_number(std::string_view given) {
 
 }  // namespace
 
-std::uint64_t Draw::next() {
-  std::uint64_t z = state_ += 0x9e3779b97f4a7c15U;
-  z = (z ^ (z >> 30U)) * 0xbf58476d1ce4e5b9U;
-  z = (z ^ (z >> 27U)) * 0x94d049bb133111ebU;
-  return z ^ (z >> 31U);
-}
-
-std::int64_t Draw::between(std::int64_t least, std::int64_t most) {
-  // the ranges are tiny against 2^64, so that the bias of the remainder is too
-  return least + static_cast<std::int64_t>(next() % static_cast<std::uint64_t>(most - least + 1));
-}
-
-double Draw::decimal(std::int64_t least, std::int64_t most, int decimals) {
-  const auto unit = static_cast<std::int64_t>(std::lround(std::pow(10.0, decimals)));
-  return static_cast<double>(between(least * unit, most * unit)) / static_cast<double>(unit);
-}
-
-std::string asked_for(int decimals) {
-  if (decimals == 0) return "to the nearest whole number";
-  return fmt::format("to {} decimal{}", decimals, decimals == 1 ? "" : "s");
-}
-
-std::string plain(double value) { return fmt::format("{:.6g}", value); }
-
-std::string in_brackets(double value, int decimals) {
-  const std::string text = fmt::format("{:.{}f}", value, decimals);
-  return value < 0 ? "(" + text + ")" : text;
-}
-
-int decimals_for(double value, int digits) {
-  if (value == 0) return digits;
-  return std::max(0, digits - 1 - static_cast<int>(std::floor(std::log10(std::fabs(value)))));
-}
-
 }  // namespace lessons
 
 std::span<const ExerciseKind> exercise_kinds() {
   static const std::vector<ExerciseKind> kList = [] {
     std::vector<ExerciseKind> list;
-    for (const auto& kind : lessons::kKinds) list.push_back(kind.described);
+    for (const auto& source : lessons::exercise_sources()) list.push_back(source.kind);
     return list;
   }();
   return kList;
 }
 
 Exercise exercise(std::string_view kind, std::uint64_t seed) {
-  for (const auto& known : lessons::kKinds) {
+  for (const auto& source : lessons::exercise_sources()) {
     // each kind has a stream of its own; what is drawn for one does not follow from another's
-    if (known.described.name != kind) continue;
+    if (source.kind.name != kind) continue;
     std::uint64_t stream = seed;
-    for (const char c : kind) stream = lessons::Draw(stream ^ static_cast<unsigned char>(c)).next();
-    return lessons::finished(known, seed, stream);
+    for (const char c : kind) stream = Random(stream ^ static_cast<unsigned char>(c)).next();
+    return lessons::finished(source, seed, stream);
   }
   raise(fmt::format("exercise: there is no kind '{}'", kind));
 }
 
 Exercise exercise(std::uint64_t seed) {
-  lessons::Draw draw(seed);
-  const auto last = static_cast<std::int64_t>(lessons::kKinds.size()) - 1;
-  return exercise(lessons::kKinds[static_cast<std::size_t>(draw.between(0, last))].described.name, seed);
+  const auto& sources = lessons::exercise_sources();
+  const std::int64_t which = Random(seed).below(static_cast<std::int64_t>(sources.size()));
+  return exercise(sources[static_cast<std::size_t>(which)].kind.name, seed);
 }
 
 double tolerance_of(const Exercise& exercise) { return lessons::unit_of(exercise.decimals, exercise.whole); }

@@ -7,10 +7,11 @@
 #include <numbers>
 #include <variant>
 
-#include "lessons/named_schemes.h"
+#include "lessons/formula_names.h"
 #include "lessons/quantities.h"
 #include "posenc/error.h"
 #include "posenc/formula.h"
+#include "posenc/half.h"
 
 namespace posenc {
 namespace lessons {
@@ -21,7 +22,8 @@ constexpr double kPaperBase = 10000.0;
 // The arguments of one call, with the complaint ready where one does not fit.
 class Arguments {
  public:
-  Arguments(std::string_view name, const std::vector<FormulaValue>& values) : name_(name), values_(values) {}
+  Arguments(std::string_view name, const std::vector<FormulaValue>& values, const FormulaNames& names)
+      : name_(name), values_(values), names_(names) {}
 
   std::size_t count() const { return values_.size(); }
   bool is_name(std::size_t i) const { return i < count() && std::holds_alternative<std::string>(values_[i]); }
@@ -39,7 +41,7 @@ class Arguments {
   }
   NamedScheme scheme(std::size_t i) const {
     if (!is_name(i)) raise(fmt::format("formula: {} needs a scheme's name as argument {}", name_, i + 1));
-    return named_scheme(std::get<std::string>(values_[i]));
+    return names_.scheme(std::get<std::string>(values_[i]));
   }
   template <class S> S scheme_of(std::size_t i) const {
     const NamedScheme named = scheme(i);
@@ -60,6 +62,7 @@ class Arguments {
  private:
   std::string_view name_;
   const std::vector<FormulaValue>& values_;
+  const FormulaNames& names_;
 };
 
 double positive(const Arguments& a, std::string_view name) {
@@ -123,6 +126,21 @@ struct Entry {
 const Entry kEntries[] = {
     {{"sqrt", "x", "square root"}, 1, 1, [](const Arguments& a) { return std::sqrt(positive(a, "sqrt")); }},
     {{"ln", "x", "natural logarithm"}, 1, 1, [](const Arguments& a) { return std::log(positive(a, "ln")); }},
+    {{"log2", "x", "logarithm to base 2"}, 1, 1, [](const Arguments& a) { return std::log2(positive(a, "log2")); }},
+    {{"log10", "x", "logarithm to base 10"},
+     1,
+     1,
+     [](const Arguments& a) { return std::log10(positive(a, "log10")); }},
+    {{"exp", "x", "e to the power x"}, 1, 1, [](const Arguments& a) { return std::exp(a.number(0)); }},
+    {{"sin", "x", "sine of x radians"}, 1, 1, [](const Arguments& a) { return sine_of(a.number(0)); }},
+    {{"cos", "x", "cosine of x radians"}, 1, 1, [](const Arguments& a) { return cosine_of(a.number(0)); }},
+    {{"floor", "x", "x rounded down"}, 1, 1, [](const Arguments& a) { return std::floor(a.number(0)); }},
+    {{"mod", "x, y", "remainder of x / y"},
+     2,
+     2,
+     [](const Arguments& a) { return std::fmod(a.number(0), a.number(1)); }},
+    {{"min", "x, y", "the smaller one"}, 2, 2, [](const Arguments& a) { return std::min(a.number(0), a.number(1)); }},
+    {{"max", "x, y", "the larger one"}, 2, 2, [](const Arguments& a) { return std::max(a.number(0), a.number(1)); }},
     {{"pow", "x, y", "x to the power y"},
      2,
      2,
@@ -181,15 +199,19 @@ const Entry kEntries[] = {
      2,
      2,
      [](const Arguments& a) { return float32_error(a.scheme(0).scheme, a.whole(1)); }},
-    {{"as_bf16", "x", "rounded to bf16"}, 1, 1, [](const Arguments& a) { return rounded_to_bf16(a.number(0)); }},
+    {{"as_bf16", "x", "rounded to bf16"},
+     1,
+     1,
+     [](const Arguments& a) { return to_double(to_bfloat16(a.number(0))); }},
 };
 
 }  // namespace
 
-double call_formula_function(std::string_view name, const std::vector<FormulaValue>& arguments) {
+double call_formula_function(std::string_view name, const std::vector<FormulaValue>& arguments,
+                             const FormulaNames& names) {
   for (const Entry& entry : kEntries) {
     if (entry.described.name != name) continue;
-    const Arguments given(name, arguments);
+    const Arguments given(name, arguments, names);
     given.expect(entry.least, entry.most);
     return entry.call(given);
   }

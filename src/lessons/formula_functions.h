@@ -8,10 +8,13 @@
 
 namespace posenc::lessons {
 
-/// An argument of a function: a number, or the name of a scheme.
+class FormulaNames;
+
+/// What a formula is worth: a number, or text, which as an argument of a function names a scheme.
 using FormulaValue = std::variant<double, std::string>;
 
 /// Throws: Error for an unknown name and for arguments that do not fit.
-double call_formula_function(std::string_view name, const std::vector<FormulaValue>& arguments);
+double call_formula_function(std::string_view name, const std::vector<FormulaValue>& arguments,
+                             const FormulaNames& names);
 
 }  // namespace posenc::lessons

@@ -9,7 +9,7 @@
 namespace posenc::lessons {
 
 NamedScheme named_scheme(std::string_view name) {
-  const Json all = parse_json(content("schemes.json"));
+  static const Json all = parse_json(content("schemes.json"));
   const Json* entry = all.find(name);
   const Json* scheme = entry == nullptr ? nullptr : entry->find("scheme");
   if (scheme == nullptr) raise(fmt::format("formula: content/schemes.json has no scheme '{}'", name));

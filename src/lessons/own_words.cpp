@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include <utf8/unchecked.h>
+
 #include "lessons/story_matrices.h"
 #include "posenc/apply.h"
 #include "posenc/error.h"
@@ -15,40 +17,13 @@ namespace {
 
 constexpr std::size_t kFewestWords = 2, kMostWords = 12, kLongestWord = 24;
 
-bool is_continuation(unsigned char byte) { return (byte & 0xC0U) == 0x80U; }
-
-// The code point that begins here and how many bytes it takes; 0 bytes where it is malformed.
-struct Character {
-  std::uint32_t code = 0;
-  std::size_t bytes = 0;
-};
-Character character_at(std::string_view text, std::size_t at) {
-  const auto first = static_cast<unsigned char>(text[at]);
-  if (first < 0x80U) return {first, 1};
-  const std::size_t bytes = first >= 0xF0U ? 4 : first >= 0xE0U ? 3 : 2;
-  if (first < 0xC2U || first > 0xF4U || at + bytes > text.size()) return {};
-  std::uint32_t code = first & (0x7FU >> bytes);
-  for (std::size_t i = 1; i < bytes; ++i) {
-    const auto next = static_cast<unsigned char>(text[at + i]);
-    if (!is_continuation(next)) return {};
-    code = code << 6U | (next & 0x3FU);
-  }
-  constexpr std::uint32_t kLeast[] = {0, 0, 0x80, 0x800, 0x10000};
-  const bool is_surrogate = code >= 0xD800 && code <= 0xDFFF;
-  if (code < kLeast[bytes] || code > 0x10FFFF || is_surrogate) return {};
-  return {code, bytes};
-}
-
 // Counts characters; refuses what would not survive a terminal.
 std::size_t checked_length(std::string_view word) {
+  if (!utf8::is_valid(word.begin(), word.end())) raise("text: is not UTF-8");
   std::size_t length = 0;
-  for (std::size_t at = 0; at < word.size(); ++length) {
-    const Character character = character_at(word, at);
-    if (character.bytes == 0) raise("text: is not UTF-8");
-    if (character.code < 0x20 || (character.code >= 0x7F && character.code < 0xA0)) {
-      raise("text: holds a control character");
-    }
-    at += character.bytes;
+  for (const char* at = word.data(); at != word.data() + word.size(); ++length) {
+    const std::uint32_t code = utf8::unchecked::next(at);
+    if (code < 0x20 || (code >= 0x7F && code < 0xA0)) raise("text: holds a control character");
   }
   return length;
 }

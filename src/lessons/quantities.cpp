@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <variant>
 
@@ -162,12 +161,6 @@ double reversal_gap(const Scheme& scheme, bool causal) {
 double float32_error(const Scheme& scheme, std::int64_t position) {
   return largest_difference(waves_at<double>(scheme, position, Numerics::kHfF32),
                             waves_at<double>(scheme, position, Numerics::kExact));
-}
-
-double rounded_to_bf16(double value) {
-  BFloat16 rounded;
-  tabulate(view(&rounded, {1, 1}), {}, Addition{1, Lines{{value}, {0.0}}});
-  return static_cast<double>(std::bit_cast<float>(static_cast<std::uint32_t>(rounded.bits) << 16U));
 }
 
 }  // namespace posenc::lessons

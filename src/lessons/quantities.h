@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <numbers>
 #include <span>
 #include <vector>
 
@@ -10,9 +9,6 @@
 
 // The numbers that lessons speak of, each asked of the library: templates in content/ and exercises both use these.
 namespace posenc::lessons {
-
-/// Radians in a degree.
-inline constexpr double kDegree = std::numbers::pi / 180;
 
 /// sin and cos of an angle in radians, correct to the last place of double. Range: as frequency_from_radians.
 double sine_of(double angle);
@@ -50,8 +46,5 @@ double reversal_gap(const Scheme& scheme, bool causal);
 
 /// The largest difference, over a row, between the exact table and the one whose angles are float32.
 double float32_error(const Scheme& scheme, std::int64_t position);
-
-/// Rounded to bf16 or f16, as a table of that type holds it.
-double rounded_to_bf16(double value);
 
 }  // namespace posenc::lessons

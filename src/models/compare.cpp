@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <array>
-#include <bit>
 #include <cmath>
 #include <complex>
 #include <set>
@@ -14,6 +13,7 @@
 #include "models/engines.h"
 #include "posenc/apply.h"
 #include "posenc/error.h"
+#include "posenc/half.h"
 
 namespace posenc {
 namespace {
@@ -55,18 +55,13 @@ void stop_unclaimed(Rotation& form, const Rope& rope) {
   }
 }
 
-template <class T> double widened(const T& value) { return static_cast<double>(value); }
-double widened(const BFloat16& value) {
-  return static_cast<double>(std::bit_cast<float>(static_cast<std::uint32_t>(value.bits) << 16));
-}
-
 template <class T>
 std::vector<std::complex<double>> turns_of(const Rotation& form, const Positions& positions, std::int64_t tokens) {
   const std::int64_t pairs = pairs_of(form);
   std::vector<T> cosines(static_cast<std::size_t>(tokens * pairs)), sines(cosines.size());
   tabulate(view(cosines.data(), {tokens, pairs}), view(sines.data(), {tokens, pairs}), positions, form);
   std::vector<std::complex<double>> turns(cosines.size());
-  for (std::size_t i = 0; i < turns.size(); ++i) turns[i] = {widened(cosines[i]), widened(sines[i])};
+  for (std::size_t i = 0; i < turns.size(); ++i) turns[i] = {to_double(cosines[i]), to_double(sines[i])};
   return turns;
 }
 
@@ -105,7 +100,7 @@ Effect effect_of_bias(const Treatment& t, const Alibi& alibi) {
     // slope times the key's position is minus the bias of a query at 0
     std::vector<BFloat16> rounded(static_cast<std::size_t>(alibi.heads * tokens));
     bias(view(rounded.data(), shape), {.first = 0}, {.ids = t.positions}, form);
-    for (const BFloat16& value : rounded) effect.biases.push_back(-widened(value));
+    for (const BFloat16& value : rounded) effect.biases.push_back(-to_double(value));
   } else {
     effect.biases.resize(static_cast<std::size_t>(alibi.heads * tokens));
     bias(view(effect.biases.data(), shape), {.first = t.positions.back()}, {.ids = t.positions}, form);

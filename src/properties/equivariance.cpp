@@ -9,10 +9,10 @@
 #include "posenc/apply.h"
 #include "posenc/attention.h"
 #include "posenc/error.h"
+#include "posenc/random.h"
 #include "properties/rows.h"
 #include "properties/scores.h"
 #include "properties/trial.h"
-#include "schemes/random.h"
 
 namespace posenc {
 namespace {
@@ -31,7 +31,7 @@ struct Layer {
   std::vector<double> q, k, v;                      // [width, heads · features]
 };
 
-Layer random_layer(const Form& form, schemes::Random& random) {
+Layer random_layer(const Form& form, Random& random) {
   Layer layer;
   const auto* const addition = std::get_if<Addition>(&form);
   layer.width = addition != nullptr ? addition->width : kModelWidth;
@@ -98,7 +98,7 @@ Attended attended(const Form& form, const Layer& layer, std::vector<float> x, co
 }
 
 // Never the identity.
-std::vector<std::size_t> permutation_of(std::size_t count, schemes::Random& random) {
+std::vector<std::size_t> permutation_of(std::size_t count, Random& random) {
   std::vector<std::size_t> order(count);
   for (std::size_t i = 0; i < count; ++i) order[i] = i;
   for (std::size_t i = count; i-- > 1;) {
@@ -125,7 +125,7 @@ Equivariance equivariance(const Form& form, const EquivarianceOptions& options) 
     raise(fmt::format("equivariance: {} tokens, {} permutations; there must be 2 to 4096, and one", options.tokens,
                       options.permutations));
   }
-  schemes::Random random(options.seed);
+  Random random(static_cast<std::uint64_t>(options.seed));
   const Layer layer = random_layer(form, random);
   const Sample sample = sample_of(std::min(options.tokens, reach_of(form)), position_axes_of(form), options.tokens);
   std::vector<float> x(sample.count * static_cast<std::size_t>(layer.width));

@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "posenc/attention.h"
-#include "schemes/random.h"
+#include "posenc/random.h"
 
 namespace posenc::properties {
 namespace {
@@ -12,7 +12,7 @@ namespace {
 constexpr std::int64_t kFeatures = 16;      // where a form does not say
 constexpr std::size_t kPairsAtOnce = 1024;  // of an Addition, whose tokens differ from pair to pair
 
-std::vector<double> unit_vector(std::int64_t features, schemes::Random& random) {
+std::vector<double> unit_vector(std::int64_t features, Random& random) {
   std::vector<double> values(static_cast<std::size_t>(features));
   double squares = 0;
   for (double& value : values) {
@@ -102,7 +102,7 @@ std::vector<ScorePair> all_pairs(const Sample& sample) {
 }
 
 QueryAndKey random_query_and_key(std::int64_t features, std::int64_t seed) {
-  schemes::Random random(seed);
+  Random random(static_cast<std::uint64_t>(seed));
   QueryAndKey content;
   content.q = unit_vector(features, random);
   content.k = unit_vector(features, random);

@@ -6,8 +6,8 @@
 #include <type_traits>
 
 #include "posenc/error.h"
+#include "posenc/random.h"
 #include "properties/rows.h"
-#include "schemes/random.h"
 
 namespace posenc {
 namespace {
@@ -17,13 +17,13 @@ constexpr std::int64_t kWidth = 64;               // see schemes_to_prove
 constexpr std::int64_t kMostNumbers = 1 << 26;    // of a table that is drawn: half a gigabyte
 constexpr std::int64_t kLongestBiasTable = 4096;  // of distances and positions, where a form covers a length
 
-std::vector<double> drawn(std::int64_t count, schemes::Random& random) {
+std::vector<double> drawn(std::int64_t count, Random& random) {
   std::vector<double> values(static_cast<std::size_t>(std::max<std::int64_t>(count, 0)));
   for (double& value : values) value = random.uniform();
   return values;
 }
 
-void draw_tables(Trial& trial, schemes::Random& random) {
+void draw_tables(Trial& trial, Random& random) {
   const TrainedTable table = trained_table_of(*trial.scheme);
   const Extents shape = shape_of(table, kFeatures);
   if (shape.rank == 0 || trial.options.weights.data != nullptr) return;
@@ -46,7 +46,7 @@ Trial make_trial(const Scheme& scheme, const ProveOptions& options) {
   Trial trial;
   trial.scheme = scheme;
   trial.options = options;
-  schemes::Random random(options.seed);
+  Random random(static_cast<std::uint64_t>(options.seed));
   trial.has_random_weights = draw_trained(*trial.scheme, [&] { return random.uniform(); });
   draw_tables(trial, random);
   trial.form = properties::form_for(trial, options.length);

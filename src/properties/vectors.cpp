@@ -6,9 +6,9 @@
 #include <cmath>
 
 #include "posenc/apply.h"
+#include "posenc/random.h"
 #include "properties/rows.h"
 #include "properties/trial.h"
-#include "schemes/random.h"
 
 namespace posenc::properties {
 namespace {
@@ -171,7 +171,7 @@ Finding audible_steps(const Trial& trial) {
   }
   if (trial.length < 2) return does_not_apply(Property::kAudible, trial, no_rows(trial));
   const Steps steps = steps_of(trial);
-  schemes::Random random(trial.options.seed);
+  Random random(static_cast<std::uint64_t>(trial.options.seed));
   std::vector<double> token(steps.width);
   for (double& value : token) value = random.uniform();
   double squares = 0;

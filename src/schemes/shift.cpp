@@ -1,7 +1,7 @@
 #include "posenc/schemes/shift.h"
 
+#include "posenc/random.h"
 #include "schemes/check.h"
-#include "schemes/random.h"
 
 namespace posenc {
 Addition prepare(const Shift& scheme, const Situation&) {
@@ -9,7 +9,7 @@ Addition prepare(const Shift& scheme, const Situation&) {
   schemes::check_finite(Shift::name, "step", scheme.step);
   const auto width = static_cast<std::size_t>(scheme.width);
   Lines lines{std::vector<double>(width), std::vector<double>(width, scheme.step)};
-  schemes::Random random(scheme.seed);
+  Random random(static_cast<std::uint64_t>(scheme.seed));
   for (double& start : lines.start) start = random.uniform();
   return {scheme.width, std::move(lines)};
 }

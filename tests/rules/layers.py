@@ -23,7 +23,7 @@ MAY_INCLUDE = {
     "src/": (PUBLIC,),
     "src/forms/": ("src/forms/",)
                   + public("tensor", "types", "positions", "forms", "frequency", "error"),
-    "src/numerics/": ("src/numerics/",) + public("frequency", "types", "error"),
+    "src/numerics/": ("src/numerics/",) + public("frequency", "half", "types", "error"),
     "src/formats/": ("src/formats/",) + public("json", "npy", "npz", "safetensors", "gguf",
                                                       "byte_source", "tensor", "types", "error"),
     "src/schemes/": ("src/schemes/", "src/numerics/", PUBLIC),
@@ -52,6 +52,7 @@ MAY_USE = {
     r"boost/": ("src/numerics/", "src/schemes/"),
     r"rapidjson/": ("src/formats/",),
     r"zlib\.h": ("src/formats/",),
+    r"utf8(/|\.h)": ("src/formats/", "src/lessons/", "cli/"),
     r"CLI/": ("cli/",),
     r"(sqlite3|zip)\.h$": ("cli/",),
     # The library neither prints nor opens files nor, outside kernels/cpu, starts threads: WebAssembly has none.

@@ -1,14 +1,16 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <utility>
 
-namespace posenc::schemes {
+namespace posenc {
 
-/// SplitMix64 (Steele, Lea, Flood, 2014): the same numbers on every machine, which std's distributions do not
-/// promise.
+/// SplitMix64 (Steele, Lea, Flood, 2014): the same numbers from the same seed on every machine, which std's
+/// distributions do not promise. For examples and measurements, not for secrets.
 class Random {
  public:
-  explicit Random(std::int64_t seed) : state_(static_cast<std::uint64_t>(seed)) {}
+  explicit Random(std::uint64_t seed) : state_(seed) {}
 
   std::uint64_t next() noexcept {
     state_ += 0x9E3779B97F4A7C15;
@@ -23,9 +25,15 @@ class Random {
   std::int64_t below(std::int64_t count) noexcept {
     return static_cast<std::int64_t>(next() % static_cast<std::uint64_t>(count));
   }
+  /// Puts a list into random order.
+  template <class List> void shuffle(List& list) noexcept {
+    for (std::size_t i = list.size(); i > 1; --i) {
+      std::swap(list[i - 1], list[static_cast<std::size_t>(below(static_cast<std::int64_t>(i)))]);
+    }
+  }
 
  private:
   std::uint64_t state_;
 };
 
-}  // namespace posenc::schemes
+}  // namespace posenc

@@ -1,0 +1,17 @@
+#pragma once
+
+#include "posenc/types.h"
+
+namespace posenc {
+
+/// The value of a 16-bit float, exact.
+double to_double(BFloat16 value) noexcept;
+double to_double(Half value) noexcept;
+inline double to_double(float value) noexcept { return static_cast<double>(value); }
+inline double to_double(double value) noexcept { return value; }
+
+/// Rounded once, to nearest, ties to even; what is too large becomes infinite.
+BFloat16 to_bfloat16(double value) noexcept;
+Half to_half(double value) noexcept;
+
+}  // namespace posenc
