@@ -85,8 +85,9 @@ Real ldexp(const Real& x, int exponent) { return real(ldexp(big(x), exponent)); 
 const Real& two_pi() {
   // 448 bits, 445 of them after the point. Boost's own constant brings a parser, sin, acos and 1200 bits to a page.
   static const Real value = [] {
-    constexpr std::uint64_t kWords[] = {0x302b0a6df25f1437, 0xef9519b3cd3a431b, 0x514a08798e3404dd, 0x020bbea63b139b22,
-                                        0x29024e088a67cc74, 0xc4c6628b80dc1cd1, 0xc90fdaa22168c234};
+    constexpr std::uint64_t kWords[] = {0x302b0a6df25f1437, 0xef9519b3cd3a431b, 0x514a08798e3404dd,
+                                        0x020bbea63b139b22, 0x29024e088a67cc74, 0xc4c6628b80dc1cd1,
+                                        0xc90fdaa22168c234};
     Real sum = 0;
     int exponent = -445;
     for (const std::uint64_t word : kWords) {
