@@ -27,6 +27,14 @@ test_needs=(
   '/usr/lib/llvm-14/lib/clang/*/include/sanitizer/asan_interface.h=libclang-rt-14-dev'
 )
 
+# The explorer: its compiler, its tools and its server (docs/decisions/0016). Only `./run explore` and `./test` want it.
+explorer_needs=(
+  clang++-22=clang-22 wasm-ld-22=lld-22 /usr/lib/wasm32-wasi/libc++.a=libc++-22-dev-wasm32
+  '/usr/lib/llvm-22/lib/clang/*/lib/wasi/libclang_rt.builtins-wasm32.a=libclang-rt-22-dev-wasm32'
+  /usr/lib/wasm32-wasi/libc.a=wasi-libc microhttpd.h=libmicrohttpd-dev node=nodejs npm=npm
+)
+test_needs+=("${explorer_needs[@]}" chromium=chromium)
+
 # The other architecture's compiler: every change must compile there too (tests/rules/other_machine.py).
 case $(uname -m) in
   aarch64 | arm64) test_needs+=(x86_64-linux-gnu-g++=g++-x86-64-linux-gnu) ;;
@@ -104,15 +112,18 @@ set_up() {
   for tool in cmake ninja; do command -v "$tool" >/dev/null || return; done
 }
 
-# configure PRESET: runs CMake where that has not been done; later changes to CMakeLists.txt are Ninja's to see.
+# configure PRESET [ARGUMENT…]: runs CMake where that has not been done; later changes to CMakeLists.txt are Ninja's to
+# see. The arguments are for options that another request may have left otherwise.
 configure() {
-  local build=$root/build/$1 log=$root/build/configure-$1.log
+  local build=$root/build/$1 log=$root/build/configure-$1.log preset=$1
+  shift
   if [[ -f $build/build.ninja && ! $root/CMakePresets.json -nt $build/build.ninja ]] &&
     grep -qxF "CMAKE_HOME_DIRECTORY:INTERNAL=$root" "$build/CMakeCache.txt"; then
+    (($# == 0)) || (cd "$root" && cmake -S . -B "$build" "$@" </dev/null >"$log" 2>&1) || { cat "$log" >&2; return 1; }
     return
   fi
   # --fresh forgets what an earlier preset said, and the place that the folder was moved from.
-  if ! (cd "$root" && cmake --fresh --preset "$1" </dev/null >"$log" 2>&1); then
+  if ! (cd "$root" && cmake --fresh --preset "$preset" "$@" </dev/null >"$log" 2>&1); then
     cat "$log" >&2
     return 1
   fi

@@ -30,6 +30,7 @@ Verb plot_verb(Command program, const std::shared_ptr<SchemeRequest>& scheme,
                const std::shared_ptr<std::vector<SchemeRequest>>& further);
 Verb practice_verb(Command program);
 Verb cards_verb(Command program);
+Verb explore_verb(Command program);
 
 /// Every verb, in the order of the overview. Where `first_word` names one, only that one: declaring the flags of all
 /// takes most of a start.

@@ -1,5 +1,5 @@
-#include <array>
-#include <charconv>
+#include <fmt/format.h>
+
 #include <cmath>
 
 #include <utf8/core.h>
@@ -65,14 +65,10 @@ void write_double(std::string& out, double value) {
     out += "null";
     return;
   }
-  std::array<char, 64> digits;
-  const double size = std::fabs(value);
-  const bool fixed = size == 0.0 || (size >= 1e-4 && size < 1e16);
-  const auto written = std::to_chars(digits.data(), digits.data() + digits.size(), value,
-                                     fixed ? std::chars_format::fixed : std::chars_format::scientific);
-  const std::string_view text(digits.data(), static_cast<std::size_t>(written.ptr - digits.data()));
+  // Not std::to_chars: in libc++ it brings 100 KB of tables to a page, for the same digits.
+  const std::string text = fmt::format("{}", value);
   out += text;
-  if (text.find_first_of(".e") == std::string_view::npos) out += ".0";
+  if (text.find_first_of(".e") == std::string::npos) out += ".0";
 }
 
 class Writer {

@@ -40,6 +40,7 @@ MAY_INCLUDE = {
     "src/c_api/": ("src/c_api/", PUBLIC),
     "python/": ("python/", f"{PUBLIC}posenc_c.h"),
     "cli/": ("cli/", "benchmarks/limits.h", "benchmarks/cuda_figures.h", PUBLIC),
+    "explorer/": ("explorer/", PUBLIC),
     "benchmarks/": ("benchmarks/", PUBLIC),
     "examples/": ("examples/", PUBLIC),
     "tests/": ("",),  # tests may look inside everything
@@ -55,6 +56,7 @@ MAY_USE = {
     r"utf8(/|\.h)": ("src/formats/", "src/lessons/", "cli/"),
     r"CLI/": ("cli/",),
     r"(sqlite3|zip)\.h$": ("cli/",),
+    r"microhttpd\.h$": ("cli/server/",),
     # The library neither prints nor opens files nor, outside kernels/cpu, starts threads: WebAssembly has none.
     r"(iostream|fstream|filesystem|print|unistd\.h|fcntl\.h|sys/(?!auxv).*)$": ("cli/", "benchmarks/", "examples/"),
     r"sys/auxv\.h": ("src/kernels/cpu/",),  # which instructions the machine has

@@ -1,0 +1,33 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace posenc::cli {
+
+/// A file of the explorer's site, compiled into the program.
+struct SiteFile {
+  std::string_view path;  ///< "/index.html"
+  std::string_view type;  ///< "text/html; charset=utf-8"
+  std::string_view bytes;
+};
+
+/// All of them; none where this program was built without the site.
+std::span<const SiteFile> site_files();
+/// One page to which the modules must be added: @core.wasm@ and @tools.wasm@ stand for their base64.
+std::string_view single_page();
+
+/// The page as one file that needs no server.
+std::string single_file();
+
+struct ServeOptions {
+  std::uint16_t port = 0;  ///< 0: the system picks one
+  bool opens_browser = false;
+  bool is_quiet = false;
+};
+/// Serves the site on 127.0.0.1 until SIGINT or SIGTERM. Throws: Failure where the port is taken.
+int serve_site(const ServeOptions& options);
+
+}  // namespace posenc::cli

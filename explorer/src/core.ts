@@ -1,0 +1,130 @@
+// The library, as WebAssembly. The one file that touches its memory: requests go in as JSON and bytes, answers come out
+// as JSON and a copy of bytes. An error of the library traps; its message is read and a fresh instance is made.
+
+export type Scheme = { scheme: string; [field: string]: unknown };
+export type Answer = { json: any; bytes: Uint8Array };
+
+interface Exports {
+  memory: WebAssembly.Memory;
+  __wasm_call_ctors(): void;
+  pe_alloc(bytes: number): number;
+  pe_free(at: number): void;
+  pe_call(text: number, size: number, bytes: number, count: number): void;
+  pe_text(): number;
+  pe_text_size(): number;
+  pe_bytes(): number;
+  pe_bytes_size(): number;
+  pe_error(): number;
+  pe_error_size(): number;
+}
+
+/// What the library refused, in its own words.
+export class CoreError extends Error {}
+
+// In the single file the modules stand in the page itself.
+async function moduleBytes(name: string): Promise<BufferSource> {
+  const inside = document.getElementById(name)?.textContent;
+  if (inside) return Uint8Array.from(atob(inside.trim()), (c) => c.charCodeAt(0));
+  const response = await fetch(name);
+  if (!response.ok) throw new Error(`${name}: ${response.status}`);
+  return response.arrayBuffer();
+}
+
+class Module {
+  private instance?: Exports;
+  private constructor(private readonly compiled: WebAssembly.Module) {}
+
+  static async load(name: string): Promise<Module> {
+    return new Module(await WebAssembly.compile(await moduleBytes(name)));
+  }
+
+  private exports(): Exports {
+    if (!this.instance) {
+      this.instance = new WebAssembly.Instance(this.compiled).exports as unknown as Exports;
+      this.instance.__wasm_call_ctors();
+    }
+    return this.instance;
+  }
+
+  call(request: object, bytes: Uint8Array = new Uint8Array()): Answer {
+    const core = this.exports();
+    const text = new TextEncoder().encode(JSON.stringify(request));
+    const at = core.pe_alloc(text.length), bytesAt = core.pe_alloc(bytes.length);
+    // pe_alloc may have grown the memory: its buffer is taken only now.
+    new Uint8Array(core.memory.buffer, at, text.length).set(text);
+    new Uint8Array(core.memory.buffer, bytesAt, bytes.length).set(bytes);
+    try {
+      core.pe_call(at, text.length, bytesAt, bytes.length);
+    } catch (trap) {
+      const message = this.read(core.pe_error(), core.pe_error_size());
+      this.instance = undefined;
+      throw message ? new CoreError(message) : trap;
+    }
+    const answer = {
+      json: JSON.parse(this.read(core.pe_text(), core.pe_text_size())),
+      bytes: new Uint8Array(core.memory.buffer, core.pe_bytes(), core.pe_bytes_size()).slice(),
+    };
+    core.pe_free(at);
+    core.pe_free(bytesAt);
+    return answer;
+  }
+
+  private read(at: number, size: number): string {
+    return new TextDecoder().decode(new Uint8Array(this.instance!.memory.buffer, at, size));
+  }
+}
+
+const loaded = new Map<string, Promise<Module>>();
+function module(name: string): Promise<Module> {
+  if (!loaded.has(name)) loaded.set(name, Module.load(name));
+  return loaded.get(name)!;
+}
+
+const inTools = new Set(['story', 'cell', 'schemes', 'prove', 'model', 'diagnose', 'exercise', 'grade', 'questions',
+                         'cards', 'review']);
+
+/// Asks the library. Tables and figures are in the small module, lessons and files in the large one.
+export async function ask(request: { call: string; [field: string]: unknown }, bytes?: Uint8Array): Promise<Answer> {
+  const which = await module(inTools.has(request.call) ? 'tools.wasm' : 'core.wasm');
+  return which.call(request, bytes);
+}
+
+export const doubles = (bytes: Uint8Array): Float64Array =>
+  new Float64Array(bytes.buffer, bytes.byteOffset, bytes.byteLength / 8);
+
+// --- figures -------------------------------------------------------------------------------------------------
+
+export type Axis = {
+  label: string; least: number; most: number; log: boolean; reversed: boolean; shown: boolean;
+  ticks: { at: number; text: string }[];
+};
+export type Series = { name: string; x: Float64Array; y: Float64Array; style: number; drawing: string };
+export type Envelope = { name: string; x: Float64Array; low: Float64Array; high: Float64Array; style: number };
+export type Heat = {
+  columns: Float64Array; rows: Float64Array; values: Float64Array; least: number; most: number; label: string;
+};
+export type Panel = {
+  title: string; x: Axis; y: Axis; heat: Heat | null; series: Series[]; envelopes: Envelope[];
+  bands: { from: number; to: number; text: string }[];
+  rules: { vertical: boolean; at: number; text: string }[];
+  words: { x: number; y: number; text: string }[];
+  frames: { left: number; right: number; low: number; high: number }[];
+  equal: boolean; width: number;
+};
+export type Figure = {
+  kind: string; title: string; subtitle: string; note: string; width: number; height: number;
+  rows: { panels: Panel[]; height: number }[];
+};
+
+/// A figure of the library: the same numbers as `posenc plot KIND … --json`.
+export async function figure(request: object): Promise<Figure> {
+  const { json, bytes } = await ask({ call: 'figure', ...request });
+  const numbers = doubles(bytes);
+  const revive = (value: any): any => {
+    if (Array.isArray(value)) return value.map(revive);
+    if (value === null || typeof value !== 'object') return value;
+    if ('from' in value && 'count' in value) return numbers.subarray(value.from, value.from + value.count);
+    return Object.fromEntries(Object.entries(value).map(([key, one]) => [key, revive(one)]));
+  };
+  return revive(json);
+}

@@ -1,0 +1,71 @@
+// Elements without a framework.
+
+type Child = Node | string | null | undefined | false;
+type Attributes = { [name: string]: string | number | boolean | null | undefined | ((event: any) => void) };
+
+const svgSpace = 'http://www.w3.org/2000/svg';
+
+function fill(element: Element, attributes: Attributes, children: Child[]): void {
+  for (const [name, value] of Object.entries(attributes)) {
+    if (typeof value === 'function') element.addEventListener(name.slice(2), value);
+    else if (value !== null && value !== undefined && value !== false) {
+      element.setAttribute(name, value === true ? '' : String(value));
+    }
+  }
+  for (const child of children) if (child) element.append(child);
+}
+
+export function h<K extends keyof HTMLElementTagNameMap>(
+  tag: K, attributes: Attributes = {}, ...children: Child[]): HTMLElementTagNameMap[K] {
+  const element = document.createElement(tag);
+  fill(element, attributes, children);
+  return element;
+}
+
+export function svg(tag: string, attributes: Attributes = {}, ...children: Child[]): SVGElement {
+  const element = document.createElementNS(svgSpace, tag) as SVGElement;
+  fill(element, attributes, children);
+  return element;
+}
+
+/// Text with `code` in backquotes.
+export function prose(text: string): DocumentFragment {
+  const fragment = document.createDocumentFragment();
+  text.split('`').forEach((part, index) => {
+    if (part) fragment.append(index % 2 ? h('code', {}, part) : part);
+  });
+  return fragment;
+}
+
+let announcer: HTMLElement | undefined;
+/// Said by a screen reader when it has time.
+export function announce(text: string): void {
+  announcer ??= document.getElementById('live') ?? undefined;
+  if (announcer && announcer.textContent !== text) announcer.textContent = text;
+}
+
+export function download(name: string, content: Blob): void {
+  const address = URL.createObjectURL(content);
+  h('a', { href: address, download: name }).click();
+  setTimeout(() => URL.revokeObjectURL(address), 10_000);
+}
+
+export async function copyText(text: string): Promise<void> {
+  try {
+    await navigator.clipboard.writeText(text);
+    announce('Copied');
+  } catch {
+    announce('Copying was refused by the browser');
+  }
+}
+
+/// "1,000,000", "0.0123", "1.2e-7".
+export function shown(value: number, digits = 4): string {
+  if (Number.isNaN(value)) return '–';
+  if (!Number.isFinite(value)) return value > 0 ? '∞' : '−∞';
+  const size = Math.abs(value);
+  if (value === 0) return '0';
+  if (Number.isInteger(value) && size < 1e15) return value.toLocaleString('en').replace('-', '−');
+  const text = size >= 1e-4 && size < 1e7 ? String(Number(value.toPrecision(digits))) : value.toPrecision(digits - 1);
+  return text.replace('-', '−').replace('e−', 'e-').replace('e+', 'e');
+}

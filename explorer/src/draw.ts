@@ -1,0 +1,312 @@
+// A figure of the library as SVG, with heat maps on canvases below it.
+
+import type { Axis, Figure, Heat, Panel, Series } from './core';
+import { h, shown, svg } from './dom';
+
+const textWidth = 6.3, line = 16;
+const dashes = ['', '10 4', '3 3', '10 3 2 3', '', '6 4', '2 5', '12 3 3 3'];
+
+/// Colours are classes of the style sheet, so that dark mode and print need no second drawing.
+const styleClass = (style: number): string => (style < 0 ? 'line-grey' : `line-${style % 8}`);
+
+export type Placed = { panel: Panel; left: number; top: number; width: number; height: number };
+export type Drawn = { root: SVGElement; canvases: HTMLCanvasElement[]; placed: Placed[]; width: number; height: number };
+
+function fraction(axis: Axis, value: number): number {
+  const at = axis.log
+    ? (Math.log(value) - Math.log(axis.least)) / (Math.log(axis.most) - Math.log(axis.least))
+    : (value - axis.least) / (axis.most - axis.least);
+  return axis.reversed ? 1 - at : at;
+}
+export const toX = (place: Placed, value: number): number => place.left + fraction(place.panel.x, value) * place.width;
+export const toY = (place: Placed, value: number): number =>
+  place.top + (1 - fraction(place.panel.y, value)) * place.height;
+export function fromX(place: Placed, pixel: number): number {
+  const { x } = place.panel;
+  let at = Math.min(1, Math.max(0, (pixel - place.left) / place.width));
+  if (x.reversed) at = 1 - at;
+  return x.log ? Math.exp(Math.log(x.least) + at * (Math.log(x.most) - Math.log(x.least))) : x.least + at * (x.most - x.least);
+}
+
+function roundTicks(axis: Axis, room: number): { at: number; text: string }[] {
+  const least = Math.min(axis.least, axis.most), most = Math.max(axis.least, axis.most);
+  if (axis.log) {
+    const ticks = [];
+    const decades = Math.log10(most / least), skip = Math.max(1, Math.ceil(decades / Math.max(2, room / 60)));
+    for (let power = Math.ceil(Math.log10(least) - 1e-9); 10 ** power <= most * 1.0001; power += skip) {
+      const value = 10 ** power;
+      ticks.push({ at: value, text: Math.abs(power) <= 4 ? shown(value) : `1e${power}` });
+    }
+    return ticks;
+  }
+  const rough = (most - least) / Math.max(2, Math.floor(room / 70));
+  const size = 10 ** Math.floor(Math.log10(rough));
+  const step = [1, 2, 5, 10].map((k) => k * size).find((k) => k >= rough) ?? rough;
+  const ticks = [];
+  for (let k = Math.ceil(least / step - 1e-9); k * step <= most + step * 1e-9; ++k) {
+    ticks.push({ at: k * step, text: shown(Number((k * step).toPrecision(12)), 6) });
+  }
+  return ticks;
+}
+
+// Ticks of the library, thinned where they would touch.
+function ticksOf(axis: Axis, room: number, vertical: boolean): { at: number; text: string }[] {
+  const ticks = axis.ticks.length ? axis.ticks : roundTicks(axis, room);
+  const need = vertical ? 14 : Math.max(...ticks.map((tick) => tick.text.length), 1) * textWidth + 10;
+  const keep = Math.max(1, Math.ceil((ticks.length * need) / Math.max(room, need)));
+  return ticks.filter((_, index) => index % keep === 0);
+}
+
+function pathOf(place: Placed, series: Series): string {
+  let path = '', pen = false, lastX = 0, lastY = 0;
+  for (let i = 0; i < series.x.length; ++i) {
+    const y = series.y[i];
+    if (!Number.isFinite(y) || (place.panel.y.log && y <= 0)) {
+      pen = false;
+      continue;
+    }
+    const atX = toX(place, series.x[i]), atY = toY(place, y);
+    // Points within the same pixel are one; the table has them all.
+    if (pen && Math.abs(atX - lastX) < 0.7 && Math.abs(atY - lastY) < 0.7 && i + 1 < series.x.length) continue;
+    lastX = atX;
+    lastY = atY;
+    const px = atX.toFixed(1), py = atY.toFixed(1);
+    if (!pen) path += `M${px} ${py}`;
+    else if (series.drawing === 'steps') path += `H${px}V${py}`;
+    else path += `L${px} ${py}`;
+    pen = true;
+  }
+  return path;
+}
+
+function drawSeries(place: Placed, series: Series): SVGElement {
+  const look = styleClass(series.style);
+  if (series.drawing === 'bars') {
+    const group = svg('g', { class: `${look} bars` });
+    const base = toY(place, Math.max(Math.min(0, place.panel.y.most), place.panel.y.least));
+    const gap = series.x.length > 1 ? Math.abs(toX(place, series.x[1]) - toX(place, series.x[0])) : 12;
+    const wide = Math.max(1, Math.min(28, gap * 0.7));
+    series.y.forEach((value, i) => {
+      const top = toY(place, value);
+      group.append(svg('rect', {
+        x: (toX(place, series.x[i]) - wide / 2).toFixed(1), y: Math.min(top, base).toFixed(1), width: wide.toFixed(1),
+        height: Math.max(0.5, Math.abs(top - base)).toFixed(1),
+      }));
+    });
+    return group;
+  }
+  if (series.drawing === 'dots') {
+    const group = svg('g', { class: `${look} dots` });
+    series.y.forEach((value, i) => {
+      if (Number.isFinite(value)) {
+        group.append(svg('circle', { cx: toX(place, series.x[i]).toFixed(1), cy: toY(place, value).toFixed(1), r: 2.5 }));
+      }
+    });
+    return group;
+  }
+  return svg('path', { class: `${look} stroke`, d: pathOf(place, series), 'stroke-dasharray': dashes[Math.max(0, series.style) % 8] });
+}
+
+function envelopePath(place: Placed, x: Float64Array, low: Float64Array, high: Float64Array): string {
+  let path = '';
+  for (let i = 0; i < x.length; ++i) path += `${i ? 'L' : 'M'}${toX(place, x[i]).toFixed(1)} ${toY(place, high[i]).toFixed(1)}`;
+  for (let i = x.length - 1; i >= 0; --i) path += `L${toX(place, x[i]).toFixed(1)} ${toY(place, low[i]).toFixed(1)}`;
+  return path + 'Z';
+}
+
+// --- colours of a heat map: blue – paper – orange, safe for the colour-blind --------------------------------
+
+const mix = (a: number[], b: number[], share: number): number[] => a.map((v, i) => Math.round(v + (b[i] - v) * share));
+const isDark = (): boolean =>
+  document.documentElement.dataset.theme === 'dark' ||
+  (document.documentElement.dataset.theme !== 'light' && matchMedia('(prefers-color-scheme: dark)').matches);
+export function heatColours(dark = isDark()): Uint32Array {
+  const paper = dark ? [24, 27, 33] : [255, 255, 255];
+  const below = dark ? [[52, 104, 160], [140, 200, 255]] : [[74, 140, 194], [8, 48, 107]];
+  const above = dark ? [[168, 96, 24], [255, 196, 110]] : [[253, 190, 122], [224, 108, 0]];
+  const colours = new Uint32Array(513);
+  for (let i = 0; i <= 512; ++i) {
+    const value = (i - 256) / 256, [half, end] = value < 0 ? below : above, size = Math.abs(value);
+    const [r, g, b] = size < 0.5 ? mix(paper, half, size * 2) : mix(half, end, size * 2 - 1);
+    colours[i] = 0xff000000 | (b << 16) | (g << 8) | r;
+  }
+  return colours;
+}
+
+export function paintHeat(canvas: HTMLCanvasElement, heat: Heat, upsideDown: boolean): void {
+  const columns = heat.columns.length, rows = heat.rows.length;
+  canvas.width = columns;
+  canvas.height = rows;
+  const context = canvas.getContext('2d')!;
+  const image = context.createImageData(columns, rows);
+  const pixels = new Uint32Array(image.data.buffer), colours = heatColours(), grey = 0xff999999;
+  // A scale with both signs has its paper at 0; others run from paper to one end.
+  const both = heat.least < 0 && heat.most > 0;
+  const size = both ? Math.max(-heat.least, heat.most) : Math.max(heat.most - heat.least, 1e-300);
+  for (let row = 0; row < rows; ++row) {
+    const to = (upsideDown ? rows - 1 - row : row) * columns, from = row * columns;
+    for (let column = 0; column < columns; ++column) {
+      const value = heat.values[from + column];
+      const share = both ? value / size : heat.most <= 0 ? (value - heat.most) / size : (value - heat.least) / size;
+      pixels[to + column] = value !== value ? grey : colours[Math.max(0, Math.min(512, Math.round(256 + 256 * share)))];
+    }
+  }
+  context.putImageData(image, 0, 0);
+}
+
+// --- panels ----------------------------------------------------------------------------------------------------
+
+function legendOf(panel: Panel): { name: string; style: number }[] {
+  const named = new Map<string, number>();
+  for (const one of [...panel.series, ...panel.envelopes]) if (one.name && !named.has(one.name)) named.set(one.name, one.style);
+  return [...named].map(([name, style]) => ({ name, style }));
+}
+
+function drawPanel(root: SVGElement, place: Placed, legendTop: number, outer: { left: number; width: number }): void {
+  const { panel } = place, { left, top, width, height } = place;
+  const clip = `clip-${Math.random().toString(36).slice(2)}`;
+  root.append(svg('clipPath', { id: clip }, svg('rect', { x: left, y: top - 2, width, height: height + 4 })));
+  if (!panel.heat) root.append(svg('rect', { class: 'plot', x: left, y: top, width, height }));
+  for (const band of panel.bands) {
+    const a = toX(place, band.from), b = toX(place, band.to);
+    root.append(svg('rect', { class: 'band', x: Math.min(a, b), y: top, width: Math.abs(b - a), height }));
+    if (band.text) root.append(svg('text', { class: 'small', x: Math.min(a, b) + 5, y: top + 13 }, band.text));
+  }
+  const down = ticksOf(panel.y, height, true), across = ticksOf(panel.x, width, false);
+  if (panel.y.shown) {
+    for (const tick of down) {
+      const y = toY(place, tick.at);
+      if (y < top - 1 || y > top + height + 1) continue;
+      if (!panel.heat) root.append(svg('line', { class: 'grid', x1: left, x2: left + width, y1: y, y2: y }));
+      root.append(svg('text', { class: 'tick', x: left - 6, y: y + 4, 'text-anchor': 'end' }, tick.text));
+    }
+    const middle = top + height / 2;
+    root.append(svg('text', { class: 'label', x: outer.left + 11, y: middle, 'text-anchor': 'middle',
+      transform: `rotate(-90 ${outer.left + 11} ${middle})` }, panel.y.label));
+  }
+  if (panel.x.shown) {
+    for (const tick of across) {
+      const x = toX(place, tick.at);
+      if (x < left - 1 || x > left + width + 1) continue;
+      root.append(svg('text', { class: 'tick', x, y: top + height + 16, 'text-anchor': 'middle' }, tick.text));
+    }
+    root.append(svg('text', { class: 'label', x: left + width / 2, y: top + height + 33, 'text-anchor': 'middle' }, panel.x.label));
+  }
+  const inside = svg('g', { 'clip-path': `url(#${clip})` });
+  for (const one of panel.envelopes) {
+    inside.append(svg('path', { class: `${styleClass(one.style)} shade`, d: envelopePath(place, one.x, one.low, one.high) }));
+  }
+  for (const one of panel.series) inside.append(drawSeries(place, one));
+  for (const rule of panel.rules) {
+    const at = rule.vertical ? toX(place, rule.at) : toY(place, rule.at);
+    inside.append(svg('line', rule.vertical ? { class: 'rule', x1: at, x2: at, y1: top, y2: top + height }
+                                            : { class: 'rule', x1: left, x2: left + width, y1: at, y2: at }));
+    if (rule.text) {
+      inside.append(rule.vertical ? svg('text', { class: 'small', x: at + 4, y: top + 13 }, rule.text)
+                                  : svg('text', { class: 'small', x: left + 4, y: at - 4 }, rule.text));
+    }
+  }
+  for (const frame of panel.frames) {
+    const a = toX(place, frame.left), b = toX(place, frame.right), c = toY(place, frame.high), d = toY(place, frame.low);
+    inside.append(svg('rect', { class: 'frame', x: Math.min(a, b), y: Math.min(c, d), width: Math.abs(b - a), height: Math.abs(d - c) }));
+  }
+  root.append(inside);
+  for (const words of panel.words) {
+    root.append(svg('text', { class: 'small', x: toX(place, words.x), y: toY(place, words.y) + 4, 'text-anchor': 'middle' }, words.text));
+  }
+  const titles = titleLines(panel.title, outer.width);
+  titles.forEach((words, index) => root.append(svg('text', { class: 'panel-title', x: outer.left, y: legendTop - 6 - (titles.length - 1 - index) * line }, words)));
+  let x = outer.left, y = legendTop + 10;
+  for (const { name, style } of legendOf(panel)) {
+    const wide = 30 + name.length * textWidth + 10;
+    if (x + wide > outer.left + outer.width && x > outer.left) {
+      x = outer.left;
+      y += line;
+    }
+    root.append(svg('path', { class: `${styleClass(style)} stroke`, d: `M${x} ${y - 4}h22`, 'stroke-dasharray': dashes[Math.max(0, style) % 8] }));
+    root.append(svg('text', { class: 'legend', x: x + 27, y }, name));
+    x += wide;
+  }
+}
+
+// A title in as many lines as it needs.
+function titleLines(title: string, width: number): string[] {
+  const most = Math.max(12, Math.floor(width / 7.2)), lines: string[] = [];
+  for (const word of title.split(' ')) {
+    const last = lines.at(-1);
+    if (last !== undefined && last.length + word.length < most) lines[lines.length - 1] = `${last} ${word}`;
+    else lines.push(word);
+  }
+  return title ? lines : [];
+}
+
+const titleHeight = (panel: Panel, width: number): number => 2 + titleLines(panel.title, width).length * line;
+
+function legendRows(panel: Panel, width: number): number {
+  let x = 0, rows = 0;
+  for (const { name } of legendOf(panel)) {
+    const wide = 30 + name.length * textWidth + 10;
+    if (rows === 0 || x + wide > width) {
+      ++rows;
+      x = 0;
+    }
+    x += wide;
+  }
+  return rows;
+}
+
+/// Draws into `width` pixels; beside each other where there is room, else one below the other.
+export function drawFigure(figure: Figure, width: number): Drawn {
+  const narrow = width < 560;
+  const rows = figure.rows.flatMap((row) => narrow ? row.panels.map((panel) => ({ panels: [panel], height: row.height })) : [row]);
+  const whole = figure.rows.reduce((sum, row) => sum + row.height, 0);
+  const bodyHeight = Math.min(figure.height * 0.8, Math.max(300, width * 0.55));
+  const placed: Placed[] = [], canvases: HTMLCanvasElement[] = [];
+  const root = svg('svg', { class: 'drawing', role: 'img' });
+  let y = 4;
+  for (const row of rows) {
+    const shares = row.panels.reduce((sum, panel) => sum + panel.width, 0), gap = 22;
+    const free = width - gap * (row.panels.length - 1);
+    let x = 0, lowest = 0;
+    const heads = row.panels.map((panel) => titleHeight(panel, (free * panel.width) / shares) + legendRows(panel, (free * panel.width) / shares) * line);
+    const head = Math.max(...heads);
+    for (const panel of row.panels) {
+      const outer = { left: x, width: (free * panel.width) / shares };
+      const longest = [60, 120, 200, 400].flatMap((room) => ticksOf(panel.y, room, true)).map((tick) => tick.text.length);
+      const labels = panel.y.shown ? Math.max(...longest, 1) * (textWidth + 0.7) : 0;
+      const left = x + (panel.y.shown ? labels + (panel.y.label ? 26 : 10) : 2);
+      let inner = Math.max(40, outer.width - (left - x) - 8);
+      let height = Math.max(90, (bodyHeight * row.height) / whole - head - 40);
+      if (panel.equal) {  // one unit is as long on both axes
+        const ratio = Math.abs((panel.y.most - panel.y.least) / (panel.x.most - panel.x.least));
+        if (inner * ratio > height * 1.4) inner = (height * 1.4) / ratio;
+        height = inner * ratio;
+      }
+      const place = { panel, left, top: y + head + 4, width: inner, height };
+      placed.push(place);
+      drawPanel(root, place, y + titleHeight(panel, outer.width), outer);
+      lowest = Math.max(lowest, place.top + height + (panel.x.shown ? 40 : 10));
+      x += outer.width + gap;
+    }
+    y = lowest + 6;
+  }
+  for (const place of placed) {
+    const { heat } = place.panel;
+    if (!heat) continue;
+    const canvas = h('canvas', { class: 'heat', 'aria-hidden': 'true' });
+    const step = (list: Float64Array): number => (list.length > 1 ? (list[1] - list[0]) / 2 : 0.5);
+    const half = step(heat.columns), tall = step(heat.rows), { columns, rows: down } = heat;
+    const x1 = toX(place, columns[0] - half), x2 = toX(place, columns[columns.length - 1] + half);
+    const y1 = toY(place, down[0] - tall), y2 = toY(place, down[down.length - 1] + tall);
+    canvas.style.left = `${Math.min(x1, x2)}px`;
+    canvas.style.top = `${Math.min(y1, y2)}px`;
+    canvas.style.width = `${Math.abs(x2 - x1)}px`;
+    canvas.style.height = `${Math.abs(y2 - y1)}px`;
+    paintHeat(canvas, heat, y1 > y2);
+    canvases.push(canvas);
+  }
+  root.setAttribute('viewBox', `0 0 ${width} ${Math.ceil(y)}`);
+  root.setAttribute('width', String(width));
+  root.setAttribute('height', String(Math.ceil(y)));
+  return { root, canvases, placed, width, height: Math.ceil(y) };
+}

@@ -1,0 +1,72 @@
+// Opens the page that the address names, and builds the frame around it.
+
+import './figure';
+import './story';
+import { announce, copyText, h } from './dom';
+import { localStorageGet, localStorageSet } from './lesson';
+import { lessons } from './map';
+import { linkTo, view } from './state';
+
+const main = document.getElementById('main')!, nav = document.getElementById('nav')!;
+let open = '', turn = 0;
+
+const links = lessons.map((lesson, index) => {
+  const link = h('a', { href: linkTo(lesson.id) }, index ? h('span', { class: 'number' }, String(index)) : '', lesson.short);
+  nav.append(h('li', {}, link));
+  return link;
+});
+
+async function show(): Promise<void> {
+  const index = Math.max(0, lessons.findIndex((lesson) => lesson.id === view.page));
+  const lesson = lessons[index];
+  if (lesson.id === open) return;
+  open = lesson.id;
+  const mine = ++turn;
+  links.forEach((link, i) => (i === index ? link.setAttribute('aria-current', 'page') : link.removeAttribute('aria-current')));
+  links[index].scrollIntoView({ block: 'nearest', inline: 'center' });
+  const { page } = await lesson.load();
+  if (mine !== turn) return;
+  document.title = `${page.title} · posenc`;
+  const body = h('div', { class: 'page', id: `page-${page.id}` });
+  const step = (to: number, words: string) => to >= 0 && to < lessons.length
+    ? h('a', { href: linkTo(lessons[to].id), class: to > index ? 'next' : 'previous' }, h('small', {}, words), lessons[to].short) : h('span');
+  main.replaceChildren(h('h1', { tabindex: -1 }, page.title), page.id === 'start' ? '' : h('p', { class: 'goal' }, page.goal), body,
+    h('footer', { class: 'steps' }, step(index - 1, 'Back'), step(index + 1, 'Next')));
+  try {
+    await page.render(body);
+  } catch (error) {
+    body.append(h('p', { class: 'note refused' }, String(error)));
+  }
+  body.dataset.ready = 'yes';
+  if (mine > 1) {
+    scrollTo(0, 0);
+    main.querySelector('h1')?.focus();
+    announce(page.title);
+  }
+}
+
+function setTheme(theme: string): void {
+  if (theme === 'auto') delete document.documentElement.dataset.theme;
+  else document.documentElement.dataset.theme = theme;
+  localStorageSet('posenc-theme', theme);
+  // Maps are painted, not styled: they are drawn again.
+  dispatchEvent(new Event('resize'));
+  document.querySelectorAll('pe-figure').forEach((figure) => (figure as any).draw?.());
+}
+const themes = h('select', { 'aria-label': 'Colours' }, ...[['auto', 'Auto'], ['light', 'Light'], ['dark', 'Dark']].map(([value, words]) => h('option', { value }, words)));
+themes.value = localStorageGet('posenc-theme') ?? 'auto';
+themes.addEventListener('change', () => setTheme(themes.value));
+if (themes.value !== 'auto') setTheme(themes.value);
+document.getElementById('actions')!.append(
+  h('button', { type: 'button', onclick: () => copyText(view.link()) }, 'Copy link'), themes);
+
+// The address is the view, so this link moves the focus alone.
+document.getElementById('skip')!.addEventListener('click', (event) => {
+  event.preventDefault();
+  main.focus();
+});
+(document.querySelector('a.brand') as HTMLAnchorElement).href = linkTo('start');
+
+// Each page has its own keys in the address: those of another page are left behind with it.
+view.onChange(show);
+show();

@@ -1,0 +1,88 @@
+import { CoreError, ask } from '../core';
+import { copyText, h } from '../dom';
+import { type Page, section, text } from '../lesson';
+
+function npyOf(rows: number, columns: number, values: Float32Array): Uint8Array {
+  let header = `{'descr': '<f4', 'fortran_order': False, 'shape': (${rows}, ${columns}), }`;
+  header += ' '.repeat(63 - ((header.length + 10) % 64)) + '\n';
+  const bytes = new Uint8Array(10 + header.length + values.byteLength);
+  bytes.set([0x93, 0x4e, 0x55, 0x4d, 0x50, 0x59, 1, 0, header.length & 255, header.length >> 8]);
+  bytes.set(new TextEncoder().encode(header), 10);
+  bytes.set(new Uint8Array(values.buffer), 10 + header.length);
+  return bytes;
+}
+
+// Queries rotated with each pair side by side: right for GPT-J, the usual mistake with a Llama of Hugging Face.
+async function example(): Promise<[Uint8Array, Uint8Array]> {
+  const rows = 24, columns = 64, pairs = columns / 2;
+  const { bytes } = await ask({ call: 'table', scheme: { scheme: 'rope', dims: columns, base: 500000 }, first: 0, count: rows });
+  const table = new Float32Array(bytes.buffer), before = new Float32Array(rows * columns), after = new Float32Array(rows * columns);
+  let seed = 12345;
+  for (let i = 0; i < before.length; ++i) {
+    seed = (Math.imul(seed, 1103515245) + 12345) >>> 0;
+    before[i] = (seed / 2 ** 31 - 1) * 2;
+  }
+  for (let p = 0; p < rows; ++p) {
+    for (let i = 0; i < pairs; ++i) {
+      const cos = table[p * columns + i], sin = table[p * columns + pairs + i], at = p * columns + 2 * i;
+      after[at] = before[at] * cos - before[at + 1] * sin;
+      after[at + 1] = before[at + 1] * cos + before[at] * sin;
+    }
+  }
+  return [npyOf(rows, columns, before), npyOf(rows, columns, after)];
+}
+
+export const page: Page = {
+  id: 'check', title: 'Is mine right? Identify a convention from two tensors',
+  goal: 'Drop a tensor from before and after your implementation and read which convention, or which bug, made it.',
+  render(root) {
+    const result = h('div', { class: 'result', role: 'status' });
+    const files: (Uint8Array | undefined)[] = [undefined, undefined], names = ['before.npy', 'after.npy'];
+    const show = async () => {
+      if (!files[0] || !files[1]) return;
+      const both = new Uint8Array(files[0].length + files[1].length);
+      both.set(files[0]);
+      both.set(files[1], files[0].length);
+      try {
+        const { json } = await ask({ call: 'diagnose', first_bytes: files[0].length }, both);
+        const command = `posenc diagnose --before ${names[0]} --after ${names[1]}`;
+        const rows = json.best ? Object.entries(json.best).filter(([, value]) => value !== null && value !== false && !(Array.isArray(value) && !value.length)) : [];
+        result.replaceChildren(
+          h('h3', {}, `Verdict: ${json.verdict}`),
+          ...(json.remarks.length ? [h('ul', {}, ...json.remarks.map((remark: string) => h('li', {}, remark)))] : []),
+          h('dl', { class: 'facts' }, ...rows.flatMap(([name, value]) => [h('dt', {}, name.replaceAll('_', ' ')), h('dd', {}, typeof value === 'object' ? JSON.stringify(value) : String(value))])),
+          h('div', { class: 'command', role: 'group', 'aria-label': 'The same on the command line' }, h('span', {}, 'The same on the command line'), h('code', {}, command),
+            h('button', { type: 'button', onclick: () => copyText(command) }, 'Copy')));
+      } catch (error) {
+        result.replaceChildren(h('p', { class: 'note refused' }, error instanceof CoreError ? error.message : String(error)));
+      }
+    };
+    const zone = (index: number, label: string) => {
+      const input = h('input', { type: 'file', accept: '.npy', id: `npy-${index}` });
+      const take = async (file?: File) => {
+        if (!file) return;
+        files[index] = new Uint8Array(await file.arrayBuffer());
+        names[index] = file.name;
+        await show();
+      };
+      input.addEventListener('change', () => take(input.files?.[0]));
+      const box = h('div', { class: 'drop' }, h('label', { for: input.id }, label), input);
+      box.addEventListener('dragover', (event) => event.preventDefault());
+      box.addEventListener('drop', (event) => { event.preventDefault(); take(event.dataTransfer?.files[0]); });
+      return box;
+    };
+    root.append(
+      text('Save queries or keys before and after the rotation (or tokens before and after sinusoids were added) as `.npy`: [sequence, features], float32. One head and 16 tokens are enough. The files are read in this page and sent nowhere.'),
+      section('Two tensors', h('div', { class: 'drops' }, zone(0, 'Before (.npy)'), zone(1, 'After (.npy)')),
+        h('p', { class: 'presets' }, h('button', { type: 'button', id: 'try-example', onclick: async () => {
+          [files[0], files[1]] = await example();
+          names[0] = 'before.npy';
+          names[1] = 'after.npy';
+          await show();
+        } }, 'Try an example: pairs side by side, base 500,000')),
+        result),
+      section('The usual mistakes', h('ul', {},
+        ...['Pairs (i, i + d/2) for weights that expect (2i, 2i + 1), or the other way round.', 'Sine and cosine exchanged.', 'Exponent i/d in place of 2i/d.',
+          'Positions that start at 1, or a cache that counts from 0 again.', 'A base or scaling that differs from the model\'s.', 'Rotated twice, or along the axis of heads.', 'Positions or frequencies rounded to bf16.'].map((line) => h('li', {}, line)))));
+  },
+};

@@ -1,0 +1,51 @@
+import { controls } from '../controls';
+import { figureOf } from '../figure';
+import { type Page, section, text, guess } from '../lesson';
+import { type ChoiceParam, type FlagParam, type NumberParam, shared, view } from '../state';
+import { type Named, sized } from './schemes_of_view';
+
+const reach: NumberParam = { key: 'reach', label: 'Distances', kind: 'whole', start: 256, least: 16, most: 65_536, steps: 'octaves' };
+const heads: NumberParam = { key: 'heads', label: 'Heads (ALiBi)', kind: 'whole', start: 8, least: 1, most: 64 };
+const flags: { param: FlagParam; make: () => Named }[] = [
+  { param: { key: 'rope', label: 'RoPE', kind: 'flag', start: true }, make: () => sized('rope', view.get(shared.width), view.get(shared.base)) },
+  { param: { key: 'sin', label: 'Sinusoidal', kind: 'flag', start: false }, make: () => sized('sinusoidal', view.get(shared.width), view.get(shared.base)) },
+  { param: { key: 'alibi', label: 'ALiBi', kind: 'flag', start: true }, make: () => ({ json: { scheme: 'alibi', heads: view.get(heads) }, words: `alibi --heads ${view.get(heads)}` }) },
+];
+const bias: ChoiceParam = { key: 'bias', label: 'Bias', kind: 'choice', start: 'alibi', options: [['alibi', 'ALiBi'], ['sandwich', 'Sandwich'], ['kerple', 'KERPLE']] };
+const biasScheme = (): Named => {
+  const name = view.get(bias);
+  if (name === 'alibi') return { json: { scheme: name, heads: view.get(heads) }, words: `alibi --heads ${view.get(heads)}` };
+  return { json: { scheme: name }, words: name };
+};
+
+export const page: Page = {
+  id: 'decay', title: 'Decay: does similarity fall with distance?',
+  goal: 'Compare how schemes weigh near and far positions.',
+  render(root) {
+    const picked = () => {
+      const list = flags.filter((one) => view.get(one.param)).map((one) => one.make());
+      return list.length ? list : [flags[0].make()];
+    };
+    root.append(
+      text('Sinusoidal vectors and RoPE give a sum of cosines of the distance: it falls overall, but oscillates. ALiBi subtracts a straight line, with a slope of its own for each head.'),
+      guess({
+        question: 'Raise the base from 10,000 to 500,000 (as Llama 3 does). What happens to the mean score at large distances?',
+        choices: [
+          { text: 'It falls faster', because: 'A larger base makes the slow pairs slower, so their cosines stay near 1 for longer.' },
+          { text: 'It falls more slowly', right: true, because: 'More pairs have wavelengths beyond the distance, so their cosines stay near 1.' },
+        ],
+      },
+      controls(...flags.map((one) => one.param), shared.width, shared.base, heads, reach),
+      section('Score against distance', figureOf({
+        label: 'Score against distance',
+        cursor: { param: shared.m, axis: 'x', range: () => [0, view.get(reach)] },
+        request: () => ({ kind: 'decay', schemes: picked().map((one) => one.json), zoom: { from: 0, to: view.get(reach) + 1 } }),
+        command: () => `posenc plot decay ${picked().map((one) => one.words).join(' ')} --zoom 0:${view.get(reach) + 1}`,
+      })),
+      section('What is added to the scores', controls(bias), figureOf({
+        label: 'Bias of each head against distance',
+        request: () => ({ kind: 'bias', schemes: [biasScheme().json], lines: true, zoom: { from: 0, to: 128 } }),
+        command: () => `posenc plot bias ${biasScheme().words} --lines --zoom 0:128`,
+      }))));
+  },
+};

@@ -1,0 +1,43 @@
+import { controls } from '../controls';
+import { figureOf } from '../figure';
+import { type Page, guess, section, text } from '../lesson';
+import { type NumberParam, shared, view } from '../state';
+import { chosen, schemeParam } from './schemes_of_view';
+
+const length: NumberParam = { key: 'len', label: 'Positions shown', kind: 'whole', start: 128, least: 16, most: 1_048_576, steps: 'octaves' };
+const zoom = () => ({ from: 0, to: view.get(length) });
+
+export const page: Page = {
+  id: 'waves', title: 'Waves: every position gets its own fingerprint',
+  goal: 'Read a sinusoidal table: fast features left, slow ones right, and a vertical slice as the code of one position.',
+  render(root) {
+    const cursor = { param: shared.m, axis: 'x' as const, range: (): [number, number] => [0, view.get(length) - 1] };
+    root.append(
+      text('Each pair of features is a wave of the position. The first pair completes a cycle every 2π ≈ 6.28 positions, the last one only after base · 2π. Reading all waves at one position gives a code that no other position has.'),
+      guess({
+        question: 'With base 10,000 and width 64, how many positions does the slowest wave need for one full cycle?',
+        choices: [
+          { text: 'about 628', because: 'That is the wavelength of a wave in the middle of the table.' },
+          { text: 'about 47,000', right: true, because: 'The last pair has frequency base^(−62/64), so its wavelength is 2π · 10000^(62/64) ≈ 47,100 positions.' },
+          { text: 'exactly 10,000', because: '10,000 is the base. The wavelength carries a factor 2π, and the last exponent is 62/64, not 1.' },
+        ],
+      },
+      controls(schemeParam, shared.width, shared.base, length, shared.m),
+      section('The waves', figureOf({
+        label: 'Waves of the features against position', cursor,
+        request: () => ({ kind: 'waves', schemes: [chosen().json], zoom: zoom() }),
+        command: () => `posenc plot waves ${chosen().words} --zoom 0:${view.get(length)}`,
+      })),
+      section('The table as a map', text('Orange is positive, blue is negative. Waves that are too fast for the picture are shown in grey, never as slow ones.'), figureOf({
+        label: 'The table as a heat map: positions down, features across',
+        cursor: { param: shared.m, axis: 'y', range: cursor.range },
+        request: () => ({ kind: 'heatmap', schemes: [chosen().json], zoom: zoom() }),
+        command: () => `posenc plot heatmap ${chosen().words} --zoom 0:${view.get(length)}`,
+      })),
+      section('One position: its fingerprint', text('The same idea as binary digits: the first columns flip at every step, the last ones seldom.'), figureOf({
+        label: 'Numbers of position m beside binary digits',
+        request: () => ({ kind: 'fingerprint', schemes: [chosen().json], at: view.get(shared.m) }),
+        command: () => `posenc plot fingerprint ${chosen().words} --at ${view.get(shared.m)}`,
+      }))));
+  },
+};

@@ -1,0 +1,137 @@
+// The whole view is in the address: #v=1&p=waves&d=64&m=40. A link is a view; unknown keys are ignored, numbers are
+// brought into their range, and the controls have the same limits.
+
+export type NumberParam = {
+  key: string; label: string; kind: 'whole' | 'real'; start: number; least: number; most: number;
+  /// octaves: a slider moves in factors, PageUp doubles
+  steps?: 'even' | 'octaves'; multipleOf?: number; choices?: number[];
+};
+export type ChoiceParam = { key: string; label: string; kind: 'choice'; start: string; options: [string, string][] };
+export type TextParam = { key: string; label: string; kind: 'text'; start: string; longest: number };
+export type FlagParam = { key: string; label: string; kind: 'flag'; start: boolean };
+export type Param = NumberParam | ChoiceParam | TextParam | FlagParam;
+
+export type Value = number | string | boolean;
+
+export function accepted(param: Param, raw: string): Value {
+  switch (param.kind) {
+    case 'flag':
+      return raw === '1' || raw === 'true';
+    case 'text':
+      return raw.slice(0, param.longest);
+    case 'choice':
+      return param.options.some(([value]) => value === raw) ? raw : param.start;
+    default: {
+      const value = Number(raw);
+      if (raw.trim() === '' || !Number.isFinite(value)) return param.start;
+      return held(param, value);
+    }
+  }
+}
+
+export function held(param: NumberParam, value: number): number {
+  let result = Math.min(param.most, Math.max(param.least, value));
+  if (param.kind === 'whole') {
+    const step = param.multipleOf ?? 1;
+    result = Math.min(param.most, Math.max(param.least, Math.round(result / step) * step));
+  }
+  return result;
+}
+
+// What every page shares: the cursor and the scheme's size. A page uses those it has a use for.
+export const shared = {
+  m: { key: 'm', label: 'Position m', kind: 'whole', start: 37, least: 0, most: 1_000_000, steps: 'octaves' } as NumberParam,
+  n: { key: 'n', label: 'Position n', kind: 'whole', start: 12, least: 0, most: 1_000_000, steps: 'octaves' } as NumberParam,
+  width: { key: 'd', label: 'Width d', kind: 'whole', start: 64, least: 4, most: 512, multipleOf: 2, steps: 'octaves' } as NumberParam,
+  base: { key: 'base', label: 'Base', kind: 'real', start: 10_000, least: 2, most: 1e8, steps: 'octaves' } as NumberParam,
+};
+
+export class View {
+  page = 'start';
+  private values = new Map<string, string>();
+  private listeners = new Set<() => void>();
+  private writing = 0;
+
+  constructor() {
+    this.read();
+    addEventListener('hashchange', () => {
+      if (this.hash() !== location.hash) {
+        this.read();
+        this.tell();
+      }
+    });
+  }
+
+  private read(): void {
+    const fields = new URLSearchParams(location.hash.slice(1));
+    // A view of a later version may mean something else by the same key.
+    if (fields.has('v') && fields.get('v') !== '1') return;
+    this.page = fields.get('p') ?? 'start';
+    fields.delete('v');
+    fields.delete('p');
+    this.values = new Map(fields);
+  }
+
+  hash(): string {
+    const fields = new URLSearchParams({ v: '1', p: this.page });
+    for (const [key, value] of this.values) fields.set(key, value);
+    return '#' + fields.toString().replaceAll('%2C', ',').replaceAll('%3A', ':');
+  }
+
+  link(): string {
+    return location.href.split('#')[0] + this.hash();
+  }
+
+  get(param: NumberParam): number;
+  get(param: ChoiceParam | TextParam): string;
+  get(param: FlagParam): boolean;
+  get(param: Param): Value;
+  get(param: Param): Value {
+    const raw = this.values.get(param.key);
+    return raw === undefined ? param.start : accepted(param, raw);
+  }
+
+  set(param: Param, value: Value): void {
+    const raw = typeof value === 'boolean' ? (value ? '1' : '0') : String(value);
+    const taken = accepted(param, raw);
+    if (taken === this.get(param)) return;
+    if (taken === param.start) this.values.delete(param.key);
+    else this.values.set(param.key, typeof taken === 'boolean' ? (taken ? '1' : '0') : String(taken));
+    this.tell();
+    this.write();
+  }
+
+  /// Switched on by a teacher: &hide=predict,commands &lock=d,base.
+  hides(what: string): boolean {
+    return (this.values.get('hide') ?? '').split(',').includes(what);
+  }
+  locks(key: string): boolean {
+    return (this.values.get('lock') ?? '').split(',').includes(key);
+  }
+
+  go(page: string): void {
+    this.page = page;
+    location.hash = this.hash();
+    this.tell();
+  }
+
+  onChange(listener: () => void): () => void {
+    this.listeners.add(listener);
+    return () => this.listeners.delete(listener);
+  }
+
+  private tell(): void {
+    for (const listener of [...this.listeners]) listener();
+  }
+
+  // Dragging changes the view sixty times a second; browsers limit how often an address may change.
+  private write(): void {
+    clearTimeout(this.writing);
+    this.writing = setTimeout(() => history.replaceState(null, '', this.hash()), 120) as unknown as number;
+  }
+}
+
+export const view = new View();
+
+/// The whole address of a page: a link that begins with # reads as one within the page.
+export const linkTo = (page: string): string => `${location.href.split('#')[0]}#v=1&p=${page}`;

@@ -1,0 +1,118 @@
+// <pe-story>: a worked example of the library. Every number opens into the products it is the sum of.
+
+import { ask } from './core';
+import { announce, copyText, download, h, prose, shown } from './dom';
+import { heatColours } from './draw';
+
+export type StoryConfig = { name: string; text?: () => string; steps?: (heading: string, index: number) => boolean };
+
+type Matrix = { kind: 'matrix'; name: string; caption: string; rows: string[]; columns: string[]; values: (number | null)[][] | (number | null)[]; digits: number };
+
+const at = (matrix: Matrix, row: number, column: number): number | null => {
+  const line = matrix.values[row];
+  return Array.isArray(line) ? line[column] : (matrix.values as (number | null)[])[row * matrix.columns.length + column];
+};
+
+export class PeStory extends HTMLElement {
+  private config!: StoryConfig;
+  story: any;
+  ready: Promise<void> = Promise.resolve();
+
+  setup(config: StoryConfig): this {
+    this.config = config;
+    return this;
+  }
+  connectedCallback(): void {
+    this.ready = this.update();
+  }
+
+  command(cell = ''): string {
+    const words = this.config.text?.() ?? '';
+    return `posenc explain ${this.config.name}${words ? ` --text "${words}"` : ''}${cell ? ` --cell "${cell}"` : ''}`;
+  }
+
+  async update(): Promise<void> {
+    const words = this.config.text?.() ?? '';
+    try {
+      this.story = (await ask({ call: 'story', name: this.config.name, text: words })).json;
+    } catch (error) {
+      this.replaceChildren(h('p', { class: 'note refused' }, (error as Error).message));
+      return;
+    }
+    const parts: Node[] = [];
+    this.story.steps.forEach((step: any, index: number) => {
+      if (this.config.steps && !this.config.steps(step.heading, index)) return;
+      parts.push(h('section', { class: 'step' }, h('h3', {}, step.heading), h('p', {}, prose(step.text)),
+        h('div', { class: 'blocks' }, ...step.blocks.map((block: any) => this.block(block)))));
+    });
+    const button = (label: string, act: () => void) => h('button', { type: 'button', onclick: act }, label);
+    parts.push(h('div', { class: 'tools' }, button('CSV', () => this.saveCsv())),
+      h('div', { class: 'command', role: 'group', 'aria-label': 'The same on the command line' },
+        h('span', {}, 'The same on the command line'), h('code', {}, this.command()), button('Copy', () => copyText(this.command()))));
+    this.replaceChildren(...parts);
+  }
+
+  matrices(): Matrix[] {
+    return this.story.steps.flatMap((step: any) => step.blocks.filter((block: any) => block.kind === 'matrix'));
+  }
+
+  private saveCsv(): void {
+    const lines = ['matrix,row,column,value'];
+    for (const matrix of this.matrices()) {
+      matrix.rows.forEach((row, i) => matrix.columns.forEach((column, k) => lines.push(`"${matrix.name}","${row}","${column}",${at(matrix, i, k)}`)));
+    }
+    download(`posenc-${this.config.name}.csv`, new Blob([lines.join('\r\n') + '\r\n'], { type: 'text/csv' }));
+  }
+
+  private block(block: any): HTMLElement {
+    if (block.kind === 'matrix') return this.matrix(block);
+    if (block.kind === 'formula') return h('p', { class: 'formula' }, block.text);
+    if (block.kind === 'note') {
+      return h('p', { class: 'note' }, prose(block.text));
+    }
+    return h('dl', { class: 'facts' }, ...block.facts.flatMap((fact: any) => [h('dt', {}, fact.name), h('dd', {}, fact.shown)]));
+  }
+
+  private matrix(matrix: Matrix): HTMLElement {
+    const numbers = matrix.rows.flatMap((_, i) => matrix.columns.map((_, k) => at(matrix, i, k))).filter((v): v is number => v !== null);
+    const largest = Math.max(...numbers.map(Math.abs), 1e-12), colours = heatColours();
+    const opened = h('div', { class: 'opened', role: 'status' });
+    const body = matrix.rows.map((row, i) => h('tr', {}, h('th', { scope: 'row' }, row), ...matrix.columns.map((column, k) => {
+      const value = at(matrix, i, k);
+      if (value === null) return h('td', { class: 'none' }, '·');
+      const button = h('button', { type: 'button', class: 'cell', 'aria-label': `${matrix.name} ${row} ${column}: ${value.toFixed(matrix.digits).replace('-', '−')}` },
+        value.toFixed(matrix.digits).replace('-', '−'));
+      const colour = colours[Math.round(256 + 110 * (value / largest))];
+      button.style.backgroundColor = `rgb(${colour & 255} ${(colour >> 8) & 255} ${(colour >> 16) & 255})`;
+      button.addEventListener('click', () => this.open(opened, `${matrix.name} ${row} ${column}`));
+      button.addEventListener('keydown', (event) => {
+        const move: { [key: string]: number[] } = { ArrowRight: [0, 1], ArrowLeft: [0, -1], ArrowDown: [1, 0], ArrowUp: [-1, 0] };
+        const step = move[event.key];
+        if (!step) return;
+        event.preventDefault();
+        const line = (button.closest('tbody') as HTMLTableSectionElement).rows[i + step[0]];
+        (line?.cells[k + 1 + step[1]]?.querySelector('button') as HTMLButtonElement | null)?.focus();
+      });
+      return h('td', {}, button);
+    })));
+    return h('figure', { class: 'matrix' }, h('figcaption', {}, matrix.caption),
+      h('div', { class: 'scroll' }, h('table', {}, h('thead', {}, h('tr', {}, h('td', {}), ...matrix.columns.map((column) => h('th', { scope: 'col' }, column)))),
+        h('tbody', {}, ...body))), opened);
+  }
+
+  private async open(place: HTMLElement, cell: string): Promise<void> {
+    try {
+      const { json } = await ask({ call: 'cell', name: this.config.name, text: this.config.text?.() ?? '', cell });
+      const terms = json.terms.map((factors: any[]) => factors.map((one) => shown(one.value, 5)).join(' × ')).join(' + ');
+      const inside = json.function ? `${json.function}(${terms})` : terms;
+      const sum = json.divisor ? `(${inside}) / ${shown(json.divisor.value, 5)}` : inside;
+      place.replaceChildren(h('strong', {}, `${json.matrix}[${json.row}, ${json.column}]`), ` = ${sum || 'given'} = `, h('strong', {}, shown(json.value, 6)),
+        json.misprint ? ` (the source printed ${json.misprint.printed})` : '', h('code', {}, this.command(cell)));
+      announce(`${cell} is ${shown(json.value, 6)}`);
+    } catch (error) {
+      place.textContent = (error as Error).message;
+    }
+  }
+}
+customElements.define('pe-story', PeStory);
+export const storyOf = (config: StoryConfig): PeStory => (document.createElement('pe-story') as PeStory).setup(config);

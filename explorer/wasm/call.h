@@ -1,0 +1,59 @@
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "posenc/json.h"
+
+namespace posenc::page {
+
+/// A question of the page: fields, and the bytes of files where it has some (one after another; `sizes` in the fields).
+struct Question {
+  Json fields;
+  std::span<const std::byte> bytes;
+};
+
+/// What comes back: a JSON document, and numbers or bytes that it refers to.
+struct Answer {
+  Json json = {};
+  std::vector<std::byte> bytes = {};
+};
+
+using Call = Answer (*)(const Question& question);
+struct NamedCall {
+  std::string_view name;
+  Call call;
+};
+
+/// The one list of what this module can be asked. Each module (core, tools) has its own.
+std::span<const NamedCall> calls();
+
+// Fields with a default; of a wrong type: an Error that names the field.
+double number(const Json& fields, std::string_view name, double otherwise);
+std::int64_t integer(const Json& fields, std::string_view name, std::int64_t otherwise);
+std::string text(const Json& fields, std::string_view name, std::string_view otherwise = "");
+bool flag(const Json& fields, std::string_view name);
+
+// Calls of both modules.
+Answer figure(const Question& question);
+Answer table(const Question& question);
+Answer dots(const Question& question);
+Answer frequencies(const Question& question);
+Answer scores(const Question& question);
+// Calls of the larger one.
+Answer story(const Question& question);
+Answer cell(const Question& question);
+Answer list_schemes(const Question& question);
+Answer prove_scheme(const Question& question);
+Answer model(const Question& question);
+Answer diagnosis(const Question& question);
+Answer make_exercise(const Question& question);
+Answer grade_answer(const Question& question);
+Answer list_questions(const Question& question);
+Answer list_cards(const Question& question);
+Answer review(const Question& question);
+
+}  // namespace posenc::page

@@ -1,0 +1,12 @@
+#include "explorer/wasm/call.h"
+
+namespace posenc::page {
+
+std::span<const NamedCall> calls() {
+  static constexpr NamedCall kCalls[] = {
+      {"figure", figure}, {"table", table}, {"dots", dots}, {"frequencies", frequencies}, {"scores", scores},
+  };
+  return kCalls;
+}
+
+}  // namespace posenc::page

@@ -1,0 +1,120 @@
+// Stories, exercises, questions and cards: content/ as the program shows it.
+
+#include "explorer/wasm/call.h"
+#include "posenc/exercise.h"
+#include "posenc/question.h"
+#include "posenc/review.h"
+#include "posenc/story.h"
+
+namespace posenc::page {
+namespace {
+
+Story asked_story(const Json& fields) { return tell_story(text(fields, "name"), {.text = text(fields, "text")}); }
+
+Exercise asked_exercise(const Json& fields) {
+  const auto seed = static_cast<std::uint64_t>(integer(fields, "seed", 1));
+  const std::string kind = text(fields, "kind");
+  return kind.empty() ? exercise(seed) : exercise(kind, seed);
+}
+
+Json strings(const std::vector<std::string>& words) {
+  Json::Array list;
+  for (const std::string& word : words) list.emplace_back(word);
+  return list;
+}
+
+}  // namespace
+
+Answer story(const Question& question) {
+  if (text(question.fields, "name").empty()) {
+    Json::Array list;
+    for (const StoryCard& card : stories()) {
+      list.push_back(Json::Object{{"name", card.name}, {"title", card.title}, {"summary", card.summary}});
+    }
+    return {list, {}};
+  }
+  return {to_json(asked_story(question.fields)), {}};
+}
+
+Answer cell(const Question& question) {
+  return {to_json(expand_cell(asked_story(question.fields), text(question.fields, "cell"))), {}};
+}
+
+Answer make_exercise(const Question& question) {
+  const Exercise made = asked_exercise(question.fields);
+  Json::Array kinds;
+  for (const ExerciseKind& kind : exercise_kinds()) {
+    kinds.push_back(Json::Object{{"name", kind.name}, {"title", kind.title}, {"topic", kind.topic}});
+  }
+  return {Json::Object{{"kind", made.kind},
+                       {"seed", static_cast<std::int64_t>(made.seed)},
+                       {"prompt", made.prompt},
+                       {"hint", made.hint},
+                       {"working", made.working},
+                       {"command", made.command},
+                       {"answer", shown_answer(made)},
+                       {"decimals", made.decimals},
+                       {"whole", made.whole},
+                       {"kinds", std::move(kinds)}},
+          {}};
+}
+
+Answer grade_answer(const Question& question) {
+  const Exercise made = asked_exercise(question.fields);
+  const std::string typed = text(question.fields, "typed");
+  const Grade found = grade(made, std::string_view(typed));
+  constexpr std::string_view kMarks[] = {"right", "too-few-digits", "known-mistake", "wrong", "not-a-number"};
+  Json::Array because;
+  for (const std::size_t index : found.mistakes) because.emplace_back(made.mistakes[index].because);
+  return {Json::Object{{"mark", kMarks[static_cast<std::size_t>(found.verdict)]}, {"because", std::move(because)}},
+          {}};
+}
+
+Answer list_questions(const Question&) {
+  Json::Array list;
+  for (const posenc::Question& one : questions()) {
+    Json::Array choices;
+    for (const AnswerChoice& choice : one.choices) {
+      choices.push_back(Json::Object{{"text", choice.text}, {"because", choice.because}, {"right", choice.right}});
+    }
+    list.push_back(Json::Object{{"id", one.id},
+                                {"topic", one.topic},
+                                {"tags", strings(one.tags)},
+                                {"prompt", one.prompt},
+                                {"choices", std::move(choices)},
+                                {"answer", one.answer},
+                                {"hint", one.hint}});
+  }
+  return {std::move(list), {}};
+}
+
+Answer list_cards(const Question&) {
+  Json::Array list;
+  for (const Card& one : cards()) {
+    list.push_back(Json::Object{
+        {"id", one.id}, {"topic", one.topic}, {"tags", strings(one.tags)}, {"front", one.front}, {"back", one.back}});
+  }
+  return {std::move(list), {}};
+}
+
+/// One answer recorded: {"progress": text of to_json or "", "id", "grade", "day"} → the new progress.
+Answer review(const Question& question) {
+  const Json& fields = question.fields;
+  const std::string before = text(fields, "progress");
+  PracticeProgress progress = before.empty() ? PracticeProgress{} : progress_from_json(before);
+  if (const std::string id = text(fields, "id"); !id.empty()) {
+    record(progress, {.id = id,
+                      .at = integer(fields, "at", 0),
+                      .day = integer(fields, "day", 0),
+                      .grade = static_cast<int>(integer(fields, "grade", 0)),
+                      .milliseconds = integer(fields, "milliseconds", 0)});
+  }
+  std::vector<std::string> ids;
+  for (const Card& one : cards()) ids.push_back(one.id);
+  for (const posenc::Question& one : questions()) ids.push_back(one.id);
+  return {Json::Object{{"progress", to_json(progress)},
+                       {"order", strings(in_order_of_need(progress, ids, integer(fields, "day", 0), true))}},
+          {}};
+}
+
+}  // namespace posenc::page

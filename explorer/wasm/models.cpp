@@ -1,0 +1,50 @@
+// Files of the user's, read where they are: a config.json, and tensors before and after.
+
+#include "explorer/wasm/call.h"
+#include "posenc/diagnosis.h"
+#include "posenc/error.h"
+#include "posenc/model.h"
+#include "posenc/npy.h"
+#include "posenc/properties.h"
+#include "posenc/report_json.h"
+
+namespace posenc::page {
+
+Answer list_schemes(const Question&) { return {schemes_json(), {}}; }
+
+Answer model(const Question& question) {
+  const auto* const begin = reinterpret_cast<const char*>(question.bytes.data());
+  return {json_of(read_model(std::string_view(begin, question.bytes.size()))), {}};
+}
+
+/// Two .npy files, one after the other; "first_bytes" says where the second begins.
+Answer diagnosis(const Question& question) {
+  const auto split = static_cast<std::size_t>(integer(question.fields, "first_bytes", 0));
+  if (split > question.bytes.size()) raise("first_bytes is past the end");
+  const NpyOptions options{.uint16_is_bf16 = true};
+  const NpyArray before = read_npy(question.bytes.first(split), options);
+  const NpyArray after = read_npy(question.bytes.subspan(split), options);
+  return {json_of(diagnose(before.view(), after.view())), {}};
+}
+
+/// Every property of a scheme, measured.
+Answer prove_scheme(const Question& question) {
+  const Json* const found = question.fields.find("scheme");
+  if (found == nullptr) raise("scheme is missing");
+  const Scheme scheme = for_proving(scheme_from_json(dump_json(*found)));
+  Json::Array list;
+  for (const Finding& one : prove(scheme, {.length = integer(question.fields, "length", 256)})) {
+    const PropertyCard& card = card_of(one.property);
+    list.push_back(Json::Object{{"property", card.name},
+                                {"heading", card.heading},
+                                {"statement", card.statement},
+                                {"outcome", name_of(one.outcome)},
+                                {"claim", name_of(one.claim)},
+                                {"measured", one.measured},
+                                {"bound", one.bound},
+                                {"meaning", one.meaning}});
+  }
+  return {Json::Object{{"scheme", json_of(scheme)}, {"findings", std::move(list)}}, {}};
+}
+
+}  // namespace posenc::page

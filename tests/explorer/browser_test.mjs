@@ -1,0 +1,267 @@
+// Every page in a real browser: from the program, from an exported folder and from one file. One browser for all.
+
+import assert from 'node:assert/strict';
+import { execFileSync, spawn, spawnSync } from 'node:child_process';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import http from 'node:http';
+import { createRequire } from 'node:module';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, test } from 'node:test';
+
+const { POSENC, WEB, CHROMIUM } = process.env;
+const require = createRequire(join(WEB, 'package.json'));
+const { chromium } = require('playwright-core');
+const axe = readFileSync(require.resolve('axe-core/axe.min.js'), 'utf8');
+const pages = ['start', 'order', 'waves', 'phasors', 'distance', 'frank', 'schemes', 'decay', 'context', 'exact', 'check', 'practice', 'reference'];
+
+let browser, server, address, folder, files;
+const complaints = [];
+
+async function open(context, url) {
+  const page = await context.newPage();
+  page.on('console', (message) => { if (['error', 'warning'].includes(message.type())) complaints.push(`${page.url()}: ${message.text()}`); });
+  page.on('pageerror', (error) => complaints.push(`${page.url()}: ${error.message}`));
+  page.on('request', (request) => {
+    const from = new URL(request.url());
+    if (!['127.0.0.1', ''].includes(from.hostname) && !['data:', 'blob:', 'file:'].includes(from.protocol)) complaints.push(`another host: ${request.url()}`);
+  });
+  await page.goto(url);
+  return page;
+}
+async function go(page, hash) {
+  await page.evaluate((to) => { location.hash = to; }, hash);
+  const id = new URLSearchParams(hash.slice(1)).get('p');
+  await page.waitForSelector(`#page-${id}[data-ready=yes]`, { timeout: 30_000 });
+  await settled(page);
+}
+// All figures have drawn what the view asks for.
+const settled = (page) => page.evaluate(async () => {
+  for (let i = 0; i < 3; ++i) {
+    await new Promise((resolve) => requestAnimationFrame(() => setTimeout(resolve)));
+    await Promise.all([...document.querySelectorAll('pe-figure, pe-story')].map((one) => one.ready));
+  }
+});
+async function contextOf(options = {}, guesses = 'off') {
+  const context = await browser.newContext({ viewport: { width: 1280, height: 900 }, ...options });
+  await context.addInitScript((value) => { try { localStorage.setItem('posenc-guesses', value); } catch { /* a file may refuse */ } }, guesses);
+  return context;
+}
+
+before(async () => {
+  folder = mkdtempSync(join(tmpdir(), 'posenc-'));
+  server = spawn(POSENC, ['explore', '--quiet'], { stdio: ['ignore', 'pipe', 'inherit'] });
+  address = await new Promise((resolve) => server.stdout.once('data', (text) => resolve(String(text).trim())));
+  execFileSync(POSENC, ['explore', '--quiet', '--export', join(folder, 'site')]);
+  execFileSync(POSENC, ['explore', '--quiet', '--single-file', join(folder, 'one.html')]);
+  const types = { html: 'text/html', js: 'text/javascript', css: 'text/css', svg: 'image/svg+xml', wasm: 'application/wasm' };
+  files = http.createServer((request, response) => {
+    const path = request.url.split('?')[0].replace('/below/', '/');
+    try {
+      const bytes = readFileSync(join(folder, 'site', path === '/' ? 'index.html' : path));
+      response.writeHead(200, { 'content-type': types[(path === '/' ? 'html' : path.split('.').pop())] }).end(bytes);
+    } catch {
+      response.writeHead(404).end();
+    }
+  });
+  await new Promise((resolve) => files.listen(0, '127.0.0.1', resolve));
+  browser = await chromium.launch({ executablePath: CHROMIUM, args: ['--no-sandbox', '--disable-dev-shm-usage'] });
+});
+after(async () => {
+  await browser?.close();
+  server?.kill('SIGTERM');
+  files?.close();
+  if (folder) rmSync(folder, { recursive: true });
+});
+
+for (const place of ['program', 'folder', 'file']) {
+  test(`every page opens from the ${place}`, async () => {
+    const url = { program: address, folder: `http://127.0.0.1:${files.address().port}/below/`, file: `file://${join(folder, 'one.html')}` }[place];
+    const context = await contextOf();
+    const page = await open(context, url);
+    for (const id of pages) {
+      await go(page, `#v=1&p=${id}`);
+      assert.ok((await page.locator('main').innerText()).length > 200, id);
+      if (id === 'schemes' && place === 'program') {
+        await page.waitForSelector('#page-schemes[data-done=yes]', { timeout: 60_000 });
+        assert.equal(await page.locator('table.schemes tbody tr').count(), 14);
+      }
+      assert.equal(await page.locator('.refused').count(), 0, id);
+    }
+    await context.close();
+    assert.deepEqual(complaints.splice(0), []);
+  });
+}
+
+test('no axe violations, light and dark; nothing is wider than 320 pixels', async () => {
+  for (const colorScheme of ['light', 'dark']) {
+    const context = await contextOf({ colorScheme, viewport: { width: 320, height: 700 } });
+    const page = await open(context, address);
+    await page.evaluate(axe);
+    for (const id of pages) {
+      await go(page, `#v=1&p=${id}`);
+      const wide = await page.evaluate(() => document.documentElement.scrollWidth);
+      assert.ok(wide <= 320, `${id} is ${wide} wide`);
+      const found = await page.evaluate(() => window.axe.run({ resultTypes: ['violations'] }));
+      assert.deepEqual(found.violations.map((one) => `${one.id}: ${one.nodes[0].html.slice(0, 160)} ${one.nodes[0].failureSummary?.slice(0, 200)}`), [], `${id}, ${colorScheme}`);
+    }
+    await context.close();
+  }
+});
+
+// The command under a figure prints the numbers of the figure.
+test('the same on the command line', async () => {
+  const context = await contextOf();
+  const page = await open(context, address);
+  let compared = 0;
+  for (const hash of ['#v=1&p=waves&d=32&len=64&m=5', '#v=1&p=phasors&m=11&k=4', '#v=1&p=distance&s=rope&d=16', '#v=1&p=decay&sin=1&base=500000', '#v=1&p=context&x=4', '#v=1&p=exact&far=5000']) {
+    await go(page, hash);
+    for (const figure of await page.locator('pe-figure').all()) {
+      const { command, numbers } = await figure.evaluate((one) => ({ command: one.querySelector('.command code').textContent, numbers: one.numbers().map((row) => row.map((cell) => typeof cell === 'number' && !Number.isFinite(cell) ? null : cell)) }));
+      const done = spawnSync(POSENC, [...command.split(' ').slice(1), '--json'], { encoding: 'utf8', maxBuffer: 1 << 28 });
+      assert.equal(done.status, 0, `${command}: ${done.stderr}`);
+      const want = JSON.parse(done.stdout);
+      const panels = want.rows ? want.rows.flatMap((row) => row.panels) : want.panels.flat();
+      const theirs = panels.flatMap((panel) => (panel.series ?? []).map((one) => one)).flatMap((one) => one.x.map((x, i) => [x, one.y[i]]));
+      const maps = panels.flatMap((panel) => panel.heat_map?.values?.flat() ?? []);
+      const mine = numbers.slice(1), drawn = mine.filter(([, series]) => !/ (lowest|highest)$/.test(series));
+      assert.ok(mine.length > 5, command);
+      // Every number of both, and no other; to the last bit but where a figure asks the C library (circles, logarithms).
+      const printed = [...theirs.map(([, y]) => y), ...maps], have = drawn.map(([, , , y]) => y);
+      assert.equal(have.length, printed.length, command);
+      const sorted = (list) => Float64Array.from(list, (value) => value ?? NaN).sort();
+      const a = sorted(have), b = sorted(printed);
+      const off = a.findIndex((value, k) => !(value === b[k] || (value !== value && b[k] !== b[k]) || (/ (phasors|error) /.test(command) && Math.abs(value - b[k]) <= 1e-15 * Math.max(0.5, Math.abs(b[k])))));
+      assert.equal(off, -1, `${command}: ${a[off]} is ${b[off]} there`);
+      ++compared;
+    }
+  }
+  assert.ok(compared >= 8, String(compared));
+  await context.close();
+});
+
+test('a link restores the view; numbers are held in range; unknown keys are ignored', async () => {
+  const context = await contextOf();
+  const page = await open(context, address);
+  await go(page, '#v=1&p=waves&d=32&base=500&len=300&m=40');
+  const numbers = (one) => one.locator('pe-figure').first().evaluate((figure) => figure.numbers().slice(0, 50));
+  const link = await page.evaluate(() => location.href), seen = await numbers(page);
+  const other = await open(context, link);
+  await other.waitForSelector('#page-waves[data-ready=yes]');
+  await settled(other);
+  assert.deepEqual(await numbers(other), seen);
+  assert.equal(await other.getByLabel('Width d').first().inputValue(), '32');
+  await go(page, '#v=1&p=waves&d=99999&nonsense=1&m=-5&base=abc');
+  assert.equal(await page.getByLabel('Width d').first().inputValue(), '512');
+  await context.close();
+});
+
+test('keys move the cursor of all figures, and it is announced', async () => {
+  const context = await contextOf();
+  const page = await open(context, address);
+  await go(page, '#v=1&p=waves&m=37');
+  const surface = page.locator('pe-figure .surface').first();
+  await surface.focus();
+  for (const [key, m] of [['ArrowRight', '38'], ['Shift+ArrowRight', '48'], ['PageUp', '96'], ['PageDown', '48'], ['End', '127'], ['Home', '0']]) {
+    await page.keyboard.press(key);
+    assert.equal(await page.getByLabel('Position m').first().inputValue(), m, key);
+  }
+  await page.keyboard.press('ArrowRight');
+  assert.match(await page.locator('#live').innerText(), /m = 1, .*0\.8415/);
+  await settled(page);
+  assert.match(await page.locator('pe-figure').nth(2).innerText(), /--at 1/);
+  await page.waitForTimeout(200);
+  assert.match(page.url(), /m=1\b/);
+  await context.close();
+});
+
+test('a guess comes before the figures', async () => {
+  const context = await contextOf({}, 'on');
+  const page = await open(context, `${address}#v=1&p=waves`);
+  await page.waitForSelector('#page-waves[data-ready=yes]');
+  assert.equal(await page.locator('pe-figure').first().isVisible(), false);
+  await page.getByRole('button', { name: 'about 47,000' }).click();
+  assert.match(await page.locator('.verdict').innerText(), /Right/);
+  await page.locator('pe-figure').first().waitFor({ state: 'visible' });
+  await context.close();
+});
+
+test('stories: words are shuffled, cells open', async () => {
+  const context = await contextOf();
+  const page = await open(context, address);
+  await go(page, '#v=1&p=order');
+  await page.locator('.word').first().focus();
+  await page.keyboard.press('Alt+ArrowRight');
+  await page.waitForFunction(() => document.querySelector('pe-story .command code')?.textContent?.includes('bites dog man'));
+  await go(page, '#v=1&p=frank');
+  await page.getByRole('button', { name: /^K' Frank knows-upscale/ }).click();
+  await page.waitForFunction(() => /1\.86205/.test(document.querySelector('pe-story')?.textContent ?? ''));
+  await context.close();
+});
+
+test('a config and two tensors are read', async () => {
+  const context = await contextOf();
+  const page = await open(context, address);
+  await go(page, '#v=1&p=context');
+  await page.locator('#config-file').setInputFiles({ name: 'config.json', mimeType: 'application/json', buffer: Buffer.from('{"model_type":"llama","hidden_size":64,"num_attention_heads":2,"num_hidden_layers":3,"rope_theta":1234.5,"max_position_embeddings":77}') });
+  await page.waitForFunction(() => /1234\.5/.test(document.querySelector('.result')?.textContent ?? ''));
+  await page.locator('#config-file').setInputFiles({ name: 'bad.json', mimeType: 'application/json', buffer: Buffer.from('{"model_type": "nobody"}') });
+  await page.waitForFunction(() => /bad\.json: .*nobody/.test(document.querySelector('.result .refused')?.textContent ?? ''));
+  await go(page, '#v=1&p=check');
+  await page.locator('#try-example').click();
+  await page.waitForFunction(() => /sure/.test(document.querySelector('.result')?.textContent ?? ''));
+  assert.match(await page.locator('.result').innerText(), /interleaved/);
+  assert.match(await page.locator('.result').innerText(), /500000/);
+  await context.close();
+});
+
+test('an exercise is graded; cards print one on a page', async () => {
+  const context = await contextOf();
+  const page = await open(context, address);
+  await go(page, '#v=1&p=practice&seed=7');
+  await page.getByRole('button', { name: 'Show answer' }).click();
+  const answer = await page.locator('.exercise .verdict strong').innerText();
+  await page.locator('#answer').fill(answer);
+  await page.keyboard.press('Enter');
+  await page.waitForFunction(() => /Right/.test(document.querySelector('.exercise .verdict')?.textContent ?? ''));
+  await page.locator('#answer').fill('123456.789');
+  await page.keyboard.press('Enter');
+  await page.waitForFunction(() => /Not quite/.test(document.querySelector('.exercise .verdict')?.textContent ?? ''));
+  const cards = await page.locator('.print-card').count();
+  const pdf = (await page.pdf({ format: 'A5' })).toString('latin1');
+  const count = Math.max(...[...pdf.matchAll(/\/Count (\d+)/g)].map((match) => Number(match[1])));
+  assert.equal(count, cards);
+  await context.close();
+});
+
+test('first load and frames', async (t) => {
+  const { gzipSync } = await import('node:zlib');
+  const context = await contextOf();
+  const page = await context.newPage();
+  let bytes = 0;
+  page.on('response', async (response) => { bytes += gzipSync(await response.body(), { level: 9 }).length; });
+  await page.goto(address);
+  await page.waitForSelector('#page-start[data-ready=yes]');
+  await settled(page);
+  await page.waitForTimeout(300);
+  t.diagnostic(`first load: ${bytes} bytes gzipped`);
+  assert.ok(bytes < 200_000, `${bytes} bytes`);
+  await go(page, '#v=1&p=waves&d=128&len=4096');
+  const times = await page.evaluate(async () => {
+    const surface = document.querySelectorAll('pe-figure .surface')[1], figure = surface.closest('pe-figure');
+    surface.focus();
+    const frames = [], scripts = [];
+    let last = performance.now();
+    for (let i = 0; i < 90; ++i) {
+      surface.dispatchEvent(new KeyboardEvent('keydown', { key: 'ArrowDown', bubbles: true, cancelable: true }));
+      await new Promise((resolve) => requestAnimationFrame(resolve));
+      frames.push(performance.now() - last);
+      last = performance.now();
+      scripts.push(figure.scriptTime);
+    }
+    const middle = (list) => list.sort((a, b) => a - b)[list.length >> 1];
+    return { frame: middle(frames.slice(5)), script: middle(scripts.slice(5)) };
+  });
+  t.diagnostic(`frame p50 ${times.frame.toFixed(2)} ms, script p50 ${times.script.toFixed(2)} ms`);
+  await context.close();
+});
