@@ -28,8 +28,10 @@ class Build:
 
     def __init__(self, folder):
         self.folder = folder
-        self.commands = {entry["output"]: entry
-                         for entry in json.loads((folder / "compile_commands.json").read_text(encoding="utf-8"))}
+        self.commands = {}  # object -> (source, words)
+        for entry in json.loads((folder / "compile_commands.json").read_text(encoding="utf-8")):
+            words = [word for word in shlex.split(entry["command"]) if not word.endswith("ccache")]
+            self.commands[words[words.index("-o") + 1]] = (Path(entry["file"]), words)
         self.dependencies = {}  # object -> files
         name = ""
         for line in output_of(["ninja", "-t", "deps"], folder).splitlines():
@@ -53,10 +55,10 @@ class Build:
 
 def compile_fault(root, build, name, overlay):
     """Compiles an object with the files of the overlay in place of the tree's; its path, or None and what was said."""
-    entry = build.commands[name]
+    source, words = build.commands[name]
+    words = list(words)
     unit = overlay / "units" / name.replace("/", "_")
     unit.parent.mkdir(exist_ok=True)
-    source = Path(entry["file"])
     text = source.read_text(encoding="utf-8")
     if source.is_relative_to(root) and (overlay / source.relative_to(root)).exists():
         source = overlay / source.relative_to(root)
@@ -65,7 +67,6 @@ def compile_fault(root, build, name, overlay):
             text = text.replace(f'"{root / path.relative_to(overlay)}"', f'"{path}"')
         source = unit.with_suffix(".cxx")
         source.write_text(text, encoding="utf-8")
-    words = [word for word in shlex.split(entry["command"]) if not word.endswith("ccache")]
     made = unit.with_suffix(".made.o")
     words[words.index("-o") + 1] = str(made)
     words[words.index("-c") + 1] = str(source)
