@@ -3,7 +3,7 @@
 #include <cstdlib>
 
 /// Whether this program is built with a sanitizer, ten times slower: what only adds cases of the same kind takes
-/// fewer. `./test deep` sets POSENC_DEEP and takes more of them again: see is_sample.
+/// fewer. `./test rest` sets POSENC_ALL_CASES and takes more of them again: see is_sample.
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 inline constexpr bool kSanitized = true;
 #elif defined(__has_feature)
@@ -17,4 +17,4 @@ inline constexpr bool kSanitized = false;
 #endif
 
 /// Whether a sample will do of cases that differ in their numbers and not in the memory that they touch.
-inline bool is_sample() { return kSanitized && std::getenv("POSENC_DEEP") == nullptr; }
+inline bool is_sample() { return kSanitized && std::getenv("POSENC_ALL_CASES") == nullptr; }
