@@ -18,6 +18,8 @@ endif()
 
 set(ptx_folder ${PROJECT_BINARY_DIR}/ptx)
 file(MAKE_DIRECTORY ${ptx_folder})
+# A build that only tests the host's side (`asan`) takes the kernels that `dev` has compiled, where it has.
+set(POSENC_PTX_FROM "" CACHE PATH "A folder of kernels that another build has compiled, to take in place of compiling them")
 set(ptx_declarations "")
 set(ptx_entries "")
 set(ptx_files "")
@@ -27,6 +29,11 @@ set(ptx_files "")
 function(add_kernel name source architecture)
   set(ptx ${ptx_folder}/${name}.ptx)
   cmake_path(GET source FILENAME kernel)
+  set(is_there FALSE)
+  if(POSENC_PTX_FROM AND EXISTS ${POSENC_PTX_FROM}/${name}.ptx)
+    set(ptx ${POSENC_PTX_FROM}/${name}.ptx)
+    set(is_there TRUE)
+  endif()
   list(TRANSFORM ARGN PREPEND -D OUTPUT_VARIABLE definitions)
   set(warnings -Wall -Wextra -Wshadow -Wconversion -Wno-sign-conversion -Wno-missing-field-initializers
       -Wno-bitwise-instead-of-logical
@@ -34,14 +41,16 @@ function(add_kernel name source architecture)
   if(POSENC_WARNINGS_AS_ERRORS)
     list(APPEND warnings -Werror)
   endif()
-  add_custom_command(
-    OUTPUT ${ptx}
-    COMMAND ${POSENC_CUDA_CLANG} -std=c++20 -O3 -ffp-contract=off -x cuda --cuda-device-only -nocudainc -nocudalib
-            --cuda-gpu-arch=${architecture} --cuda-feature=+ptx81 ${warnings} ${definitions}
-            -I${PROJECT_SOURCE_DIR}/src -I${PROJECT_SOURCE_DIR}/include -MD -MF ${ptx}.d -MT ${ptx}
-            -S ${PROJECT_SOURCE_DIR}/src/${source}.cu -o ${ptx}
-    DEPENDS ${PROJECT_SOURCE_DIR}/src/${source}.cu DEPFILE ${ptx}.d
-    COMMENT "Compiling ${name} to PTX" VERBATIM)
+  if(NOT is_there)
+    add_custom_command(
+      OUTPUT ${ptx}
+      COMMAND ${POSENC_CUDA_CLANG} -std=c++20 -O3 -ffp-contract=off -x cuda --cuda-device-only -nocudainc -nocudalib
+              --cuda-gpu-arch=${architecture} --cuda-feature=+ptx81 ${warnings} ${definitions}
+              -I${PROJECT_SOURCE_DIR}/src -I${PROJECT_SOURCE_DIR}/include -MD -MF ${ptx}.d -MT ${ptx}
+              -S ${PROJECT_SOURCE_DIR}/src/${source}.cu -o ${ptx}
+      DEPENDS ${PROJECT_SOURCE_DIR}/src/${source}.cu DEPFILE ${ptx}.d
+      COMMENT "Compiling ${name} to PTX" VERBATIM)
+  endif()
   set(symbol posenc_ptx_${name})
   # Hidden: other libraries need not see it.
   string(APPEND ptx_declarations

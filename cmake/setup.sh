@@ -23,7 +23,7 @@ wheel_needs=(
 test_needs=(
   gtest/gtest.h=libgtest-dev mpfr.h=libmpfr-dev python3=python3
   "${python_needs[@]}" "${wheel_needs[@]}" mypy=mypy
-  clang++-22=clang-22 clang++-14=clang-14 clang-format-14=clang-format-14 clang-tidy-14=clang-tidy-14
+  clang++-22=clang-22 clang++-14=clang-14 clang-format-14=clang-format-14 clang-tidy-22=clang-tidy-22
   '/usr/lib/llvm-14/lib/clang/*/include/sanitizer/asan_interface.h=libclang-rt-14-dev'
 )
 

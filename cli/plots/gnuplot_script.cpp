@@ -46,7 +46,7 @@ double around_axis(const PanelRow& row) { return above(row) + below_axis(row); }
 struct RowMargins {
   std::vector<double> left, right;
 };
-RowMargins margins_of(const Figure& figure, const PanelRow& like, double share) {
+RowMargins row_margins_of(const Figure& figure, const PanelRow& like, double share) {
   RowMargins margins{std::vector<double>(like.panels.size()), std::vector<double>(like.panels.size())};
   for (const PanelRow& row : figure.rows) {
     if (row.panels.size() != like.panels.size()) continue;
@@ -83,7 +83,7 @@ void draw_rows(GnuplotPage& page, const Figure& figure, const Box& box) {
   double top = box.top;
   for (const PanelRow& row : figure.rows) {
     const double height = room * row.height / shares + around_axis(row);
-    draw_row(page, row, {box.left, top, box.right, top + height}, margins_of(figure, row, room / shares));
+    draw_row(page, row, {box.left, top, box.right, top + height}, row_margins_of(figure, row, room / shares));
     top += height + kGap;
   }
 }

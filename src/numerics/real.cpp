@@ -125,7 +125,10 @@ void check_range(double value, const char* what) {
 
 }  // namespace
 
-Frequency frequency_from(const Real& radians) { return frequency_from_real_turns(radians / two_pi()); }
+Frequency frequency_from(const Real& radians) {
+  static const Real turns = Real(1) / two_pi();  // a division takes thirty times as long as a product
+  return frequency_from_real_turns(radians * turns);
+}
 
 std::vector<Real> geometric(const Real& base, const Real& step, std::int64_t count) {
   const Real ratio = pow(base, -step);

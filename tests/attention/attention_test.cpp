@@ -10,6 +10,7 @@
 
 #include "attention/oracle.h"
 #include "backends.h"
+#include "sanitized.h"
 
 namespace posenc::attention_test {
 namespace {
@@ -207,9 +208,13 @@ template <class T> void expect_right(const Shape& shape, Kind kind, Mask mask) {
 }
 
 TEST(Attention, IsTheFormulaForEveryFormMaskAndShape) {
+  int cases = 0;
   for (const Shape& shape : kShapes) {
     for (const Kind kind : kKinds) {
-      for (const Mask mask : kMasks) expect_right<float>(shape, kind, mask);
+      for (const Mask mask : kMasks) {
+        if (is_sample() && ++cases % 5 != 0) continue;  // of every kind some
+        expect_right<float>(shape, kind, mask);
+      }
     }
   }
   RecordProperty("worst_error", std::to_string(worst));

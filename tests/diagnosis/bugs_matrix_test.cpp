@@ -640,7 +640,7 @@ void run_one(const std::vector<Case>& cases, std::size_t at, unsigned seed, Type
 Tally run(const std::vector<Case>& cases, Type type, std::map<std::string, Tally>& by_name, std::string& misses) {
   const bool is_all = std::getenv("POSENC_DIAGNOSIS_MATRIX") != nullptr;
   Tally all;
-  const std::size_t step = is_all ? 1 : kSanitized ? 29 : 7;
+  const std::size_t step = is_all ? 1 : is_sample() ? 5 * 29 : kSanitized ? 29 : 7;
   for (unsigned seed = 1; seed <= (is_all ? 3U : 1U); ++seed) {
     for (std::size_t at = is_all ? 0 : static_cast<std::size_t>(type) % step; at < cases.size(); at += step) {
       run_one(cases, at, seed, type, {&all, &by_name[cases[at].name]}, misses);
@@ -664,6 +664,7 @@ void expect_rates(std::string_view kind, const std::vector<Case>& cases, double 
     }
     line("all", all);
     EXPECT_EQ(all.wrong_sure, 0) << misses;
+    if (is_sample()) continue;  // too few for a rate
     EXPECT_LE(all.wrong_likely, 0.005 * all.cases) << misses;
     // bf16 shows less; what is claimed must be right all the same
     EXPECT_GE(all.named, (type == Type::kBF16 ? 0.8 : least_named) * all.cases) << misses;

@@ -37,7 +37,7 @@ TEST(Diagnose, FindsEveryLayoutSignBaseAndStart) {
       for (const double base : {1000.0, 10000.0, 500000.0, 1e6}) {
         for (const std::int64_t first : {0, 1, 2, 100}) {
           ++cases;
-          if (kSanitized && cases % 11 != 0) continue;  // of every kind some
+          if (kSanitized && cases % (is_sample() ? 33 : 11) != 0) continue;  // of every kind some
           const Rope rope{.dims = 64, .base = base, .layout = layout, .sign = sign};
           const Made tensors = made(rope, {.first = first});
           const Diagnosis found = diagnose(tensors.before_view(), tensors.after_view());
@@ -274,7 +274,7 @@ TEST(Diagnose, IsNeverSureAndWrong) {
   int sure = 0, right = 0, cases = 0;
   std::mt19937 random(20'261'115);
   const auto pick = [&](const auto& list) { return *(std::begin(list) + random() % std::size(list)); };
-  for (; cases < (kSanitized ? 8 : 48); ++cases) {
+  for (; cases < (is_sample() ? 3 : kSanitized ? 8 : 48); ++cases) {
     const Rope rope{.dims = pick(std::vector<int>{32, 64, 128}),
                     .base = pick(std::vector<double>{10000.0, 500000.0, 1e6, 1000.0}),
                     .layout = pick(std::vector<PairLayout>{PairLayout::kHalves, PairLayout::kInterleaved,
@@ -309,6 +309,7 @@ TEST(Diagnose, IsNeverSureAndWrong) {
     EXPECT_TRUE(found.verdict != Verdict::kSure || is_right) << what;
     EXPECT_TRUE(is_narrow || is_right) << what;
   }
+  if (is_sample()) return;  // too few for a rate
   EXPECT_GE(48 * right, 38 * cases) << right << " of " << cases;
   EXPECT_GE(48 * sure, 20 * cases) << sure << " of " << cases;
 }

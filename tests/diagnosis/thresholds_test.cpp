@@ -48,10 +48,20 @@ TEST(DiagnoseThresholds, NoiseOnARotation) {
   }
 }
 
+// Three times rounding, which is 1.2e-7 of this change, and 3 % of the change.
+TEST(DiagnoseThresholds, NoiseOnARotationFromBothSides) {
+  const Rope rope{.dims = 64};
+  EXPECT_EQ(with_noise(rope, 1e-7).verdict, Verdict::kSure);
+  EXPECT_EQ(with_noise(rope, 1.8e-7).verdict, Verdict::kLikely);
+  EXPECT_EQ(with_noise(rope, 0.0295).verdict, Verdict::kLikely);
+  EXPECT_EQ(with_noise(rope, 0.0305).verdict, Verdict::kNone);
+}
+
 TEST(DiagnoseThresholds, NoiseOnSinusoids) {
   const Sinusoidal scheme{.width = 64};
   EXPECT_EQ(with_noise(scheme, 0).verdict, Verdict::kSure);
-  for (const double share : {1e-4, 1e-2, 0.5}) {
+  EXPECT_EQ(with_noise(scheme, 1.3e-7).verdict, Verdict::kSure);
+  for (const double share : {2e-7, 1e-4, 1e-2, 0.5}) {
     const Diagnosis found = with_noise(scheme, share);
     EXPECT_NE(found.verdict, Verdict::kSure) << share;
     EXPECT_FALSE(found.best) << share;
@@ -103,6 +113,21 @@ TEST(DiagnoseThresholds, FewestTokens) {
   EXPECT_NE(with(4, 3), Verdict::kTooLittle);
 }
 
+// Positions that skip some are told from twelve tokens on.
+TEST(DiagnoseThresholds, FewestTokensOfOtherPositions) {
+  for (const std::int64_t tokens : {11, 12}) {
+    const Extents shape = {4, tokens, 64};
+    const std::vector<float> before = random_values(static_cast<std::size_t>(count_of(shape)));
+    std::vector<float> after = before;
+    std::vector<std::int64_t> ids;
+    for (std::int64_t i = 0; i < tokens; ++i) ids.push_back(i < tokens / 2 ? i : i + 7);
+    rotate(view(after.data(), shape), {.ids = ids}, prepare(Rope{.dims = 64}));
+    const Diagnosis found = diagnose(view(before.data(), shape), view(std::as_const(after).data(), shape));
+    EXPECT_EQ(found.verdict, tokens < 12 ? Verdict::kNone : Verdict::kSure) << tokens;
+    EXPECT_EQ(found.best && !found.best->positions.empty(), tokens >= 12) << tokens;
+  }
+}
+
 // "Frequencies of no scheme" is for rotations that no base explains, and for no others.
 TEST(DiagnoseThresholds, UnknownFrequencies) {
   LongropeScaling searched{.factor = 16, .original_length = 4096};
@@ -140,6 +165,10 @@ TEST(DiagnoseThresholds, NamesChangesThatAreNoPosition) {
   named([](float x, std::size_t i) { return i % 7 == 0 ? 0 : x / 0.9F; }, "dropout");
   named([&](float, std::size_t i) { return before[i / 32 * 32 + (i + 5) % 32]; }, "permuted");
   named([&](float x, std::size_t i) { return x + 0.01F * noise[i]; }, "noise");
+  named([&](float x, std::size_t i) { return x + 0.19F * noise[i]; }, "noise");
+  std::vector<float> louder = before;  // a fifth of the values and more is too much to be noise
+  for (std::size_t i = 0; i < louder.size(); ++i) louder[i] += 0.21F * noise[i];
+  EXPECT_EQ(diagnose(view(before.data(), shape), view(std::as_const(louder).data(), shape)).verdict, Verdict::kNone);
   // an addition that heads share and tokens do not is a table: by position, but of nothing known here
   std::vector<float> after = before;
   for (std::size_t i = 0; i < after.size(); ++i) after[i] += 0.02F * noise[i % (16 * 32)];

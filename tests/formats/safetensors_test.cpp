@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "formats/file_bytes.h"
+#include "sanitized.h"
 
 namespace posenc::safetensors_test {
 namespace {
@@ -233,13 +234,14 @@ TEST(ReadSafetensors, BoundsTheLengthOfATextBeforeItIsCopied) {
 }
 
 TEST(ReadSafetensors, ReadsManyTensorsQuickly) {
+  const int count = is_sample() ? 10'000 : 100'000;
   std::string header = "{";
-  for (int i = 0; i < 100'000; ++i) {
+  for (int i = 0; i < count; ++i) {
     header += fmt::format("{}\"t{}\":{{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[{},{}]}}", i > 0 ? "," : "",
                           i, i, i + 1);
   }
-  const std::string data(100'000, 'x');
-  EXPECT_EQ(read(file_with(header + "}", data)).tensors.size(), 100'000U);
+  const std::string data(static_cast<std::size_t>(count), 'x');
+  EXPECT_EQ(read(file_with(header + "}", data)).tensors.size(), static_cast<std::size_t>(count));
   header += ",\"t7\":{\"dtype\":\"U8\",\"shape\":[0],\"data_offsets\":[0,0]}}";
   const std::string error = error_of([&] { read(file_with(header, data)); });
   EXPECT_EQ(error, fmt::format("byte {}: repeated tensor \"t7\"", 8 + header.size() - 53));

@@ -1,87 +1,140 @@
-"""Every judgement has a test on both sides: plants one-line faults, one at a time, and expects the tests to fail.
+"""Every judgement has a test on both sides: plants one-line faults, one at a time, and expects a test program to fail.
 
-run.py ROOT FOLDER [NAME…]
+run.py ROOT BUILD [NAME…]
 
-FOLDER keeps a copy of the tree and its build between runs. mutants.json lists the faults: the file, the text that is
-replaced (it occurs exactly once), its replacement, the targets to build and the tests that must fail. A fault that
-does not compile proves nothing and counts as an error. NAME… runs only these.
+BUILD is one of the tree as it is, with the library static. A fault is compiled into what depends on its file, and that is
+linked in front of the rest of the build; neither tree nor build is touched. mutants.json lists the faults: the file, the
+text that is replaced (it occurs exactly once), its replacement, the test program and which of its tests must fail. A fault
+that does not compile proves nothing and counts as an error. NAME… runs only these.
 """
 
 import json
 import os
-import shutil
+import re
+import shlex
 import subprocess
 import sys
+import tempfile
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-IGNORED = {"build", ".git"}
+
+def output_of(command, folder):
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=True).stdout
 
 
-def copy_tree(root, tree):
-    """Copies what is new or has changed, so that the build in the copy does only what is needed."""
-    listed = subprocess.run(["git", "-c", "safe.directory=*", "-C", str(root), "ls-files", "-z", "--cached", "--others",
-                             "--exclude-standard"], capture_output=True, text=True, check=True).stdout
-    names = {name for name in listed.split("\0") if name and (root / name).is_file()}
-    for path in tree.rglob("*"):
-        name = path.relative_to(tree).as_posix()
-        if path.is_file() and name.split("/")[0] not in IGNORED and name not in names:
-            path.unlink()
-    for name in sorted(names):
-        target = tree / name
-        content = (root / name).read_bytes()
-        if not target.is_file() or target.read_bytes() != content:
-            target.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy(root / name, target)
+class Build:
+    """What Ninja and CMake know of the build."""
+
+    def __init__(self, folder):
+        self.folder = folder
+        self.commands = {}  # object -> (source, words)
+        for entry in json.loads((folder / "compile_commands.json").read_text(encoding="utf-8")):
+            words = [word for word in shlex.split(entry["command"]) if not word.endswith("ccache")]
+            self.commands[words[words.index("-o") + 1]] = (Path(entry["file"]), words)
+        self.dependencies = {}  # object -> files
+        name = ""
+        for line in output_of(["ninja", "-t", "deps"], folder).splitlines():
+            if line.startswith(" "):
+                self.dependencies[name].add(os.path.normpath(folder / line.strip()))
+            elif line:
+                name = line.partition(":")[0]
+                self.dependencies[name] = set()
+
+    def objects_with(self, path, program):
+        """The objects that the program is made of and that depend on the file."""
+        inputs = output_of(["ninja", "-t", "inputs", f"tests/{program}"], self.folder).splitlines()
+        return [name for name in inputs if str(path) in self.dependencies.get(name, ())]
+
+    def link_of(self, program):
+        """The words of the command that links a test program."""
+        last = output_of(["ninja", "-t", "commands", f"tests/{program}"], self.folder).splitlines()[-1]
+        (link,) = [part for part in last.split(" && ") if f" -o tests/{program}" in part]
+        return shlex.split(link)
 
 
-def run(command, folder, log):
-    with open(log, "a", encoding="utf-8") as output:
-        return subprocess.run(command, cwd=folder, stdout=output, stderr=subprocess.STDOUT,
-                              stdin=subprocess.DEVNULL).returncode
+def compile_fault(root, build, name, overlay):
+    """Compiles an object with the files of the overlay in place of the tree's; its path, or None and what was said."""
+    source, words = build.commands[name]
+    words = list(words)
+    unit = overlay / "units" / name.replace("/", "_")
+    unit.parent.mkdir(exist_ok=True)
+    text = source.read_text(encoding="utf-8")
+    if source.is_relative_to(root) and (overlay / source.relative_to(root)).exists():
+        source = overlay / source.relative_to(root)
+    else:  # a unit that CMake made names its sources by their paths
+        for path in (path for path in overlay.rglob("*.cpp") if path.parent != unit.parent):
+            text = text.replace(f'"{root / path.relative_to(overlay)}"', f'"{path}"')
+        source = unit.with_suffix(".cxx")
+        source.write_text(text, encoding="utf-8")
+    made = unit.with_suffix(".made.o")
+    words[words.index("-o") + 1] = str(made)
+    words[words.index("-c") + 1] = str(source)
+    folders = [f"-I{overlay / part}" for part in ("src", "include")]
+    # quickly, and without a word: a fault may leave a variable unused
+    done = subprocess.run([words[0], *folders, *words[1:], "-O1", "-g0", "-w"], cwd=build.folder, capture_output=True,
+                          text=True)
+    return (made, "") if done.returncode == 0 else (None, done.stderr)
 
 
-def verdict(mutant, tree, build, log):
+def run_tests(program, pattern):
+    """Whether they pass, and how many they were."""
+    try:
+        done = subprocess.run([str(program), f"--gtest_filter={pattern}"], capture_output=True, text=True, timeout=600,
+                              stdin=subprocess.DEVNULL)
+    except subprocess.TimeoutExpired:
+        return False, 0
+    count = re.search(r"\[==========\] (\d+) tests? from .* ran", done.stdout)
+    return done.returncode == 0, int(count[1]) if count else 0
+
+
+def verdict(mutant, root, build):
     """'caught', 'SURVIVED', or what went wrong."""
-    path = tree / mutant["file"]
+    path = root / mutant["file"]
     text = path.read_text(encoding="utf-8")
     if text.count(mutant["from"]) != 1:
         return f"ERROR: '{mutant['from']}' occurs {text.count(mutant['from'])} times in {mutant['file']}"
-    path.write_text(text.replace(mutant["from"], mutant["to"]), encoding="utf-8")
-    try:
-        if run(["cmake", "--build", str(build), "--parallel", str(os.cpu_count()), "--target", *mutant["targets"]],
-               tree, log):
-            return "ERROR: does not compile"
-        test = ["ctest", "--test-dir", str(build), "--no-tests=error", "--parallel", str(os.cpu_count()), "-R",
-                mutant["tests"]]
-        return "caught" if run(test, tree, log) else "SURVIVED"
-    finally:
-        path.write_text(text, encoding="utf-8")
+    objects = build.objects_with(path, mutant["program"])
+    if not objects:
+        return f"ERROR: {mutant['program']} does not depend on {mutant['file']}"
+    with tempfile.TemporaryDirectory(prefix="posenc-mutant-") as folder:
+        overlay = Path(folder)
+        (overlay / mutant["file"]).parent.mkdir(parents=True)
+        (overlay / mutant["file"]).write_text(text.replace(mutant["from"], mutant["to"]), encoding="utf-8")
+        link = build.link_of(mutant["program"])
+        for name in objects:
+            made, said = compile_fault(root, build, name, overlay)
+            if made is None:
+                return f"ERROR: does not compile\n{said[-2000:]}"
+            # What is in the library is defined before the library is asked for it.
+            if name in link:
+                link[link.index(name)] = str(made)
+            else:
+                link.insert(1, str(made))
+        program = overlay / mutant["program"]
+        link[link.index("-o") + 1] = str(program)
+        done = subprocess.run(link, cwd=build.folder, capture_output=True, text=True)
+        if done.returncode:
+            return f"ERROR: does not link\n{done.stderr[-2000:]}"
+        return "SURVIVED" if run_tests(program, mutant["filter"])[0] else "caught"
 
 
 def main(root, folder, names):
-    tree, log = folder / "tree", folder / "log.txt"
-    build = tree / "build" / "dev"
-    tree.mkdir(parents=True, exist_ok=True)
-    log.write_text("", encoding="utf-8")
-    copy_tree(root, tree)
+    build = Build(folder)
     mutants = json.loads((root / "tests" / "mutants" / "mutants.json").read_text(encoding="utf-8"))
     if unknown := set(names) - {mutant["name"] for mutant in mutants}:
         raise SystemExit(f"unknown: {', '.join(sorted(unknown))}")
     chosen = [mutant for mutant in mutants if not names or mutant["name"] in names]
-    targets = sorted({target for mutant in chosen for target in mutant["targets"]})
     # Without a fault, all of these tests pass; otherwise nothing below would mean anything.
-    if run(["cmake", "--preset", "dev"], tree, log) or run(
-            ["cmake", "--build", str(build), "--parallel", str(os.cpu_count()), "--target", *targets], tree, log):
-        raise SystemExit(f"the tree does not build: {log}")
-    tests = "|".join(sorted({mutant["tests"] for mutant in chosen}))
-    if run(["ctest", "--test-dir", str(build), "--no-tests=error", "--parallel", str(os.cpu_count()), "-R", tests],
-           tree, log):
-        raise SystemExit(f"the tests fail without a fault: {log}")
+    for program, pattern in sorted({(mutant["program"], mutant["filter"]) for mutant in chosen}):
+        passes, count = run_tests(folder / "tests" / program, pattern)
+        if not passes or count == 0:
+            raise SystemExit(f"without a fault: {program} {pattern}: {count} tests, and not all pass")
     caught = 0
-    for mutant in chosen:
-        found = verdict(mutant, tree, build, log)
-        caught += found == "caught"
-        print(f"{mutant['name']:<32} {found}", flush=True)
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        for mutant, found in zip(chosen, pool.map(lambda one: verdict(one, root, build), chosen)):
+            caught += found == "caught"
+            print(f"{mutant['name']:<32} {found}", flush=True)
     print(f"{caught} passed, {len(chosen) - caught} failed")
     return 0 if chosen and caught == len(chosen) else 1
 

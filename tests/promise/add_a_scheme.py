@@ -1,14 +1,16 @@
 """Adds a scheme and a scaling to a copy of the tree, as CONTRIBUTING.md says, and looks for them in the program.
 
-add_a_scheme.py ROOT COMPILER PROGRAM
+add_a_scheme.py ROOT BUILD COMPILER PROGRAM
 
-PROGRAM is that of the tree as it is, which must know neither.
+PROGRAM is that of the tree as it is, which must know neither. BUILD is where it was built, with the library static: what
+of it never sees the list of schemes is linked as it is.
 """
 
 import json
 import math
 import os
 import re
+import shlex
 import shutil
 import struct
 import subprocess
@@ -150,18 +152,56 @@ def add_scaling(tree):
     insert(tree / "include/posenc/schemes/rope_scaling.h", "LinearScaling, ", "SlowerScaling, ")
 
 
-def build(tree, compiler):
-    """The program, with as little compiling as can be: nothing optimised, no SIMD, one unit for each room."""
+def run(command, folder, environment=None):
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, env=environment)
+    if done.returncode != 0:
+        sys.exit(f"{' '.join(command)} failed:\n{done.stdout[-8000:]}\n{done.stderr[-4000:]}")
+    return done.stdout
+
+
+def target_of(path):
+    """The target that an object belongs to."""
+    match = re.search(r"([^/]+)\.dir/", path)
+    return match and match[1]
+
+
+def targets_that_see_schemes(before):
+    """The targets of the program in which some object reads the list of schemes or of scalings."""
+    found, name = set(), ""
+    for line in run(["ninja", "-t", "deps"], before).splitlines():
+        if not line.startswith(" "):
+            name = line.partition(":")[0]
+        elif line.endswith(("include/posenc/scheme.h", "include/posenc/schemes/rope_scaling.h")):
+            found.add(target_of(name))
+    linked = {target_of(path) for path in run(["ninja", "-t", "inputs", "posenc_cli"], before).splitlines()
+              if path.endswith(".o")}
+    return found & linked
+
+
+def build(tree, before, compiler):
+    """The program, with as little compiling as can be: only what sees the list of schemes, nothing optimised, one unit for
+    each room. The rest comes from the library that is built: the linker takes an object of its only for what nothing else
+    defines, and says so where two define the same."""
     environment = {name: value for name, value in os.environ.items() if name not in ("CXXFLAGS", "CXX")}
-    commands = [["cmake", "-S", str(tree), "-B", str(tree / "build"), "-G", "Ninja", f"-DCMAKE_CXX_COMPILER={compiler}",
-                 "-DCMAKE_BUILD_TYPE=Debug", "-DCMAKE_CXX_FLAGS_DEBUG=-O0", "-DPOSENC_CPU_BACKEND=OFF",
-                 "-DPOSENC_ROOM_UNITS=1"],
-                ["ninja", "-C", str(tree / "build"), "-j1", "posenc_cli"]]
-    for command in commands:
-        done = subprocess.run(command, capture_output=True, text=True, env=environment)
-        if done.returncode != 0:
-            sys.exit(f"{' '.join(command)} failed:\n{done.stdout[-8000:]}\n{done.stderr[-4000:]}")
-    return str(tree / "build/cli/posenc")
+    after = tree / "build"
+    run(["cmake", "-S", str(tree), "-B", str(after), "-G", "Ninja", f"-DCMAKE_CXX_COMPILER={compiler}",
+         "-DCMAKE_BUILD_TYPE=Debug", "-DCMAKE_CXX_FLAGS_DEBUG=-O0", "-DPOSENC_CPU_BACKEND=OFF", "-DPOSENC_CUDA=OFF",
+         "-DPOSENC_ROOM_UNITS=1"], tree, environment)
+    targets = targets_that_see_schemes(before) - {"posenc_cli"}
+    objects = [name for name in run(["ninja", "-t", "inputs", "posenc_cli"], after).splitlines()
+               if name.endswith(".o") and target_of(name) in targets | {"posenc_cli"}]
+    if len(objects) < len(targets):
+        sys.exit(f"too few objects: {objects} of {sorted(targets)}")
+    run(["ninja", "-j1", *objects], after, environment)
+    # The link of the program as it was, with the new objects in place of those of their targets.
+    link = run(["ninja", "-t", "commands", "posenc_cli"], before).splitlines()[-1]
+    words = shlex.split(link.replace("&& :", "").partition("&& ")[2])
+    place = words.index("-o")
+    rest = [word for word in words[1:place] + words[place + 2:]
+            if not (word.endswith(".o") and target_of(word) in targets | {"posenc_cli"})]
+    program = after / "posenc"
+    run([compiler, *(str(after / name) for name in objects), *rest, "-o", str(program)], before)
+    return str(program)
 
 
 def npy(shape, values):
@@ -256,13 +296,13 @@ class Promise(unittest.TestCase):
 
 
 def main():
-    root, compiler, program = sys.argv[1:4]
+    root, before, compiler, program = sys.argv[1:5]
     with tempfile.TemporaryDirectory(prefix="posenc-promise-") as folder:
         tree = Path(folder) / "tree"
         copy_of(root, tree)
         add_scheme(tree)
         add_scaling(tree)
-        Promise.program, Promise.before, Promise.folder = build(tree, compiler), program, Path(folder)
+        Promise.program, Promise.before, Promise.folder = build(tree, Path(before), compiler), program, Path(folder)
         done = unittest.main(argv=[sys.argv[0]], exit=False)
         return 0 if done.result.wasSuccessful() and done.result.testsRun > 0 else 1
 
