@@ -138,8 +138,8 @@ LayerGroup take_model(const ModelFlags& flags, SchemeRequest& request, std::stri
     const bool is_alike =
         verb == "apply" && std::all_of(model.groups.begin(), model.groups.end(), [&](const LayerGroup& other) {
           return other.scheme == group.scheme && other.scheme_name == group.scheme_name &&
-                 other.first_position == group.first_position && other.softmax_factor == group.softmax_factor &&
-                 other.is_unscaled == group.is_unscaled && other.scale == group.scale;
+                 other.first_position == group.first_position && other.is_unscaled == group.is_unscaled &&
+                 other.scale == group.scale;
         });
     const bool is_only = flags.layer_type.empty() && (model.groups.size() == 1 || is_alike);
     if (!is_only && name != flags.layer_type && !has_layer(group, flags.layer_type)) continue;

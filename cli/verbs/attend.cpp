@@ -195,10 +195,6 @@ int run(const AttendFlags& flags, SchemeRequest& request) {
     now.key_weights = key_vectors.view();
   }
   options.position = prepare(request.scheme, now);
-  // not every family with YaRN's second factor puts it on the softmax
-  if (auto* const rotation = std::get_if<Rotation>(&options.position); layers && rotation != nullptr) {
-    rotation->softmax_factor = layers->softmax_factor;
-  }
 
   if (flags.scores == "-" || flags.scores == flags.output) refuse("--scores: needs a file of its own");
   std::optional<OutputFile> file = open_output(flags.output, flags.force);

@@ -30,6 +30,7 @@
 #include "posenc/content.h"
 #include "posenc/diagnosis.h"
 #include "posenc/figures.h"
+#include "posenc/layer.h"
 #include "posenc/model.h"
 #include "posenc/properties.h"
 #include "posenc/story.h"

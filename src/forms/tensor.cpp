@@ -14,7 +14,8 @@ struct TypeFacts {
   std::int64_t size;
 };
 // In the order of DataType.
-constexpr std::array<TypeFacts, 5> kTypes = {{{"f32", 4}, {"f64", 8}, {"f16", 2}, {"bf16", 2}, {"i64", 8}}};
+constexpr std::array<TypeFacts, 6> kTypes = {
+    {{"f32", 4}, {"f64", 8}, {"f16", 2}, {"bf16", 2}, {"i64", 8}, {"bool", 1}}};
 
 }  // namespace
 
@@ -28,7 +29,7 @@ DataType data_type_from(std::string_view name) {
   for (std::size_t i = 0; i < kTypes.size(); ++i) {
     if (kTypes[i].name == name) return static_cast<DataType>(i);
   }
-  raise(fmt::format("type must be f32, f64, f16, bf16 or i64 but is '{}'", name));
+  raise(fmt::format("type must be f32, f64, f16, bf16, i64 or bool but is '{}'", name));
 }
 
 Extents dense_strides(const Extents& shape) noexcept {

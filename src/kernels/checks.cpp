@@ -20,7 +20,9 @@ std::int64_t check_tensor(std::string_view verb, std::string_view what, const Co
   const std::int64_t count = count_of(view.shape);
   if (count < 0) raise(fmt::format("{}: {} has an impossible shape {}", verb, what, to_string(view.shape)));
   if (count > 0 && view.data == nullptr) raise(fmt::format("{}: {} has no data", verb, what));
-  if (view.type == DataType::kI64) raise(fmt::format("{}: {} must be f32, f64, f16 or bf16 but is i64", verb, what));
+  if (view.type == DataType::kI64 || view.type == DataType::kBool) {
+    raise(fmt::format("{}: {} must be f32, f64, f16 or bf16 but is {}", verb, what, name_of(view.type)));
+  }
   return count;
 }
 
@@ -88,8 +90,6 @@ Site site_of(std::string_view verb, std::initializer_list<ConstTensorView> views
   return site;
 }
 
-namespace {
-
 void check_position(std::string_view verb, std::int64_t position, const RowLimit& limit) {
   if (position < 0 || position >= kPositionLimit) {
     raise(fmt::format("{}: position {} is outside 0 to 2^53 - 1", verb, position));
@@ -98,8 +98,6 @@ void check_position(std::string_view verb, std::int64_t position, const RowLimit
   raise(fmt::format("{}: position {} is past the table: {} rows with offset {} end at position {}", verb, position,
                     limit.rows, limit.offset, limit.rows - limit.offset - 1));
 }
-
-}  // namespace
 
 TokenPositions positions_of(std::string_view verb, const Positions& positions, int axes, const Tokens& x,
                             const RowLimit& limit) {

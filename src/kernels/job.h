@@ -41,10 +41,18 @@ template <class Void> struct HeadTensor {
   DataType type = DataType::kF32;
   std::int64_t batch = 1, heads = 1, sequence = 0, features = 0;
   std::int64_t batch_stride = 0, head_stride = 0, token_stride = 0, feature_stride = 1;
+  // A paged cache: token t of sequence b is token t mod page_tokens of page pages[b · page_row + t / page_tokens], and
+  // batch_stride leads from page to page. Null: the tokens of a sequence follow each other.
+  const std::int32_t* pages = nullptr;
+  std::int64_t page_row = 0, page_tokens = 1;
 
   /// The features of one token in one head.
   template <class T> auto* row(std::int64_t b, std::int64_t h, std::int64_t t) const noexcept {
     using Element = std::conditional_t<std::is_const_v<Void>, const T, T>;
+    if (pages != nullptr) {
+      const std::int64_t page = pages[b * page_row + t / page_tokens];
+      return static_cast<Element*>(data) + page * batch_stride + h * head_stride + t % page_tokens * token_stride;
+    }
     return static_cast<Element*>(data) + b * batch_stride + h * head_stride + t * token_stride;
   }
 };

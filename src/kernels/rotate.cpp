@@ -113,27 +113,32 @@ RotateJob::Part part_of(std::string_view verb, std::string_view what, const Tens
   return part;
 }
 
+// A table with a row for each token must have as many.
+void check_own_rows(std::string_view verb, const Rotation& form, const Tokens& x) {
+  const Extents& shape = form.table.cosines.shape;
+  if (!has_table(form) || shape.rank != 3 || (shape[0] == x.batch && shape[1] == x.sequence)) return;
+  raise(fmt::format("{}: the table has shape {}, but there are {} sequences of {} tokens", verb, to_string(shape),
+                    x.batch, x.sequence));
+}
+
+void check_outcome(std::string_view verb, const Outcome& outcome) {
+  if (outcome.decided) return;
+  raise(fmt::format("{}: the rounding of pair {} at position {} cannot be decided with 128 bits", verb,
+                    outcome.column, outcome.position));
+}
+
 void apply(std::string_view verb, RotateJob& job, const Positions& positions, const Rotation& form,
            const RowLimit& limit) {
   job.form = &form;
   const auto& x = job.parts[0].x;
   const Tokens tokens{x.batch, x.sequence};
-  if (has_table(form) && form.table.cosines.shape.rank == 3) {
-    const Extents& shape = form.table.cosines.shape;
-    if (shape[0] != x.batch || shape[1] != x.sequence) {
-      raise(fmt::format("{}: the table has shape {}, but there are {} sequences of {} tokens", verb, to_string(shape),
-                        x.batch, x.sequence));
-    }
-  } else {
+  check_own_rows(verb, form, tokens);
+  if (!has_table(form) || form.table.cosines.shape.rank != 3) {
     job.positions = positions_of(verb, positions, position_axes_of(form), tokens, limit);
     check_growth(verb, form, job.positions, tokens);
   }
   if (tokens.batch * tokens.sequence == 0) return;
-  const Outcome outcome = backend_for(verb, job.site.device).rotate(job);
-  if (!outcome.decided) {
-    raise(fmt::format("{}: the rounding of pair {} at position {} cannot be decided with 128 bits", verb,
-                      outcome.column, outcome.position));
-  }
+  check_outcome(verb, backend_for(verb, job.site.device).rotate(job));
 }
 
 void apply_to_one(std::string_view verb, const TensorView& out, const ConstTensorView& x, const Positions& positions,
@@ -187,6 +192,26 @@ template <class W> void tabulate_by_rotating(const TensorView& cosines, const Te
 }
 
 }  // namespace
+
+namespace kernels {
+
+void rotate_for(std::string_view verb, const Backend& backend, const TensorView& out, const ConstTensorView& x,
+                const TokenPositions& positions, const Rotation& form) {
+  const RowLimit limit = check_form(verb, form);
+  RotateJob job;
+  job.parts[0] = part_of(verb, "x", out, x, form);
+  job.form = &form;
+  job.positions = positions;
+  const Tokens tokens{job.parts[0].x.batch, job.parts[0].x.sequence};
+  check_own_rows(verb, form, tokens);
+  for (std::int64_t b = 0; limit.rows >= 0 && b < tokens.batch; ++b) {
+    for (std::int64_t t = 0; t < tokens.sequence; ++t) check_position(verb, positions.at(b, t), limit);
+  }
+  check_growth(verb, form, positions, tokens);
+  if (tokens.batch * tokens.sequence > 0) check_outcome(verb, backend.rotate(job));
+}
+
+}  // namespace kernels
 
 double range_of(const Growth& growth) noexcept {
   constexpr double kMost = 80;  // e^80 = 5.5e34; not far past it, float32 ends and with it every score
