@@ -16,6 +16,7 @@
 #include "posenc/apply.h"
 #include "posenc/attention.h"
 #include "posenc/backend.h"
+#include "posenc/cache.h"
 #include "posenc/cuda.h"
 
 #include "posenc/byte_source.h"

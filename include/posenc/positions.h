@@ -15,6 +15,7 @@ namespace posenc {
 ///   {.ids = ids}                       ids [sequence], the same for every sequence of the batch
 ///   {.ids = ids}                       ids [batch, sequence], each sequence its own
 ///   {.ids = ids, .axes = 3}            ids [3, sequence] or [3, batch, sequence]: time, height, width
+///   {.first = 4096}                    for a rotation of several axes too: text, where all axes agree (M-RoPE)
 ///
 ///   {.ids = ids, .device = Device::kCuda}   ids in memory of the GPU
 ///

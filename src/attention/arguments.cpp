@@ -39,10 +39,10 @@ bool is_narrow(DataType type) { return type == DataType::kF16 || type == DataTyp
 
 // k and v have one type, and q too unless it is f32 beside a narrower cache.
 void check_types(std::string_view verb, const AttentionInputs& inputs) {
-  check_type(verb, "v", inputs.v.type, inputs.k.type);
   if (inputs.q.type != DataType::kF32 || !is_narrow(inputs.k.type)) {
     check_type(verb, "k", inputs.k.type, inputs.q.type);
   }
+  check_type(verb, "v", inputs.v.type, inputs.k.type);
 }
 
 // k or v as sequences of tokens, where it is a pool of pages.

@@ -173,15 +173,17 @@ void plan_places(std::string_view verb, const AttentionOptions& options, int axe
     places.keys = {0, keys_from_0 ? nullptr : plan.key_ids.data(), rows > 1 ? keys : 0, rows * keys, 1};
   }
   const auto take = [&](const std::optional<Positions>& given, TokenPositions& tokens, std::int64_t count,
-                        std::string_view what) {
+                        std::string_view what, bool is_needed) {
     if (given.has_value()) {
-      tokens = kernels::positions_of(verb, *given, axes, {batch, count}, {});
-    } else if (axes > 1 && batch * count > 0) {
+      const bool is_text = axes > 1 && given->ids.empty() && std::holds_alternative<Rotation>(options.position);
+      tokens = kernels::positions_of(verb, *given, is_text ? given->axes : axes, {batch, count}, {});
+      tokens.axes = axes;
+    } else if (axes > 1 && batch * count > 0 && is_needed) {
       raise(fmt::format("{}: the form has {} position axes, so {} must be given", verb, axes, what));
     }
   };
-  take(options.query_positions, places.queries, queries, "query_positions");
-  take(options.key_positions, places.keys, keys, "key_positions");
+  take(options.query_positions, places.queries, queries, "query_positions", true);
+  take(options.key_positions, places.keys, keys, "key_positions", !options.keys_are_rotated);
   if (!options.query_positions.has_value() && !options.key_positions.has_value()) return;
   if (places.queries.ids != nullptr || places.keys.ids != nullptr) {
     places.by_index = false;

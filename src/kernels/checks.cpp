@@ -107,7 +107,6 @@ TokenPositions positions_of(std::string_view verb, const Positions& positions, i
   TokenPositions checked;
   checked.axes = axes;
   if (positions.ids.empty()) {
-    if (axes > 1 && x.batch * x.sequence > 0) raise(fmt::format("{}: {} position axes need ids", verb, axes));
     checked.first = positions.first;
     if (x.batch * x.sequence > 0) {
       check_position(verb, positions.first, limit);

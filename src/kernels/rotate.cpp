@@ -127,6 +127,15 @@ void check_outcome(std::string_view verb, const Outcome& outcome) {
                     outcome.column, outcome.position));
 }
 
+TokenPositions positions_along(std::string_view verb, const Positions& positions, const Rotation& form,
+                               const Tokens& tokens, const RowLimit& limit) {
+  const int axes = position_axes_of(form);
+  const bool is_text = positions.ids.empty() && axes > 1;  // the same position on every axis
+  TokenPositions checked = positions_of(verb, positions, is_text ? positions.axes : axes, tokens, limit);
+  checked.axes = axes;
+  return checked;
+}
+
 void apply(std::string_view verb, RotateJob& job, const Positions& positions, const Rotation& form,
            const RowLimit& limit) {
   job.form = &form;
@@ -134,7 +143,7 @@ void apply(std::string_view verb, RotateJob& job, const Positions& positions, co
   const Tokens tokens{x.batch, x.sequence};
   check_own_rows(verb, form, tokens);
   if (!has_table(form) || form.table.cosines.shape.rank != 3) {
-    job.positions = positions_of(verb, positions, position_axes_of(form), tokens, limit);
+    job.positions = positions_along(verb, positions, form, tokens, limit);
     check_growth(verb, form, job.positions, tokens);
   }
   if (tokens.batch * tokens.sequence == 0) return;
@@ -194,6 +203,11 @@ template <class W> void tabulate_by_rotating(const TensorView& cosines, const Te
 }  // namespace
 
 namespace kernels {
+
+TokenPositions rotary_positions_of(std::string_view verb, const Positions& positions, const Rotation& form,
+                                   const Tokens& tokens) {
+  return positions_along(verb, positions, form, tokens, check_form(verb, form));
+}
 
 void rotate_for(std::string_view verb, const Backend& backend, const TensorView& out, const ConstTensorView& x,
                 const TokenPositions& positions, const Rotation& form) {

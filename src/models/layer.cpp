@@ -27,11 +27,15 @@ PreparedLayer prepared_layer(std::string_view name, const LayerGroup& group, con
   PreparedLayer made;
   made.first_position = group.first_position;
   AttentionOptions& options = made.attention;
-  Form form = prepare(*group.scheme, inputs.now);
-  if (auto* const addition = std::get_if<Addition>(&form)) {
-    made.addition = std::move(*addition);
+  if (std::holds_alternative<Learned>(*group.scheme) && inputs.now.weights.data == nullptr) {
+    made.notes.emplace_back("the trained table of positions is added to the embeddings; it was not given");
   } else {
-    options.position = std::move(form);
+    Form form = prepare(*group.scheme, inputs.now);
+    if (auto* const addition = std::get_if<Addition>(&form)) {
+      made.addition = std::move(*addition);
+    } else {
+      options.position = std::move(form);
+    }
   }
   const std::optional<bool> causal = group.is_causal ? group.is_causal : inputs.causal;
   if (!causal) refuse_layer(name, "the files do not say whether its attention is causal");
@@ -91,7 +95,7 @@ PreparedLayer layer(const Model& model, std::int64_t i, const LayerInputs& input
     refuse_layer(name, fmt::format("several parts have it: choose one of {}", parts));
   }
   PreparedLayer made = prepared_layer(name, *found.front(), inputs);
-  made.notes = model.notes;
+  made.notes.insert(made.notes.end(), model.notes.begin(), model.notes.end());
   return made;
 }
 
