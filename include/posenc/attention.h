@@ -31,6 +31,8 @@ struct AttentionOptions {
   /// How position enters: Nothing, a Rotation (q and k are rotated as they are loaded) or a Bias (added to the
   /// scores). An Addition belongs to the embeddings, before q and k are made of them: it is refused here; use add().
   Form position = Nothing{};
+  /// The order of the axes of out, q, k and v: Axes::kBshd for [batch, sequence, heads, features]. Unset: heads first.
+  std::optional<Axes> axes = {};
   bool causal = false;      ///< a query sees no key after its own token
   std::int64_t window = 0;  ///< n: a query sees only keys less than n tokens away; 0: all
   /// n: a query sees only the keys of its own chunk: positions c·n to (c + 1)·n − 1 (Llama 4); 0: all. Positions must be
@@ -79,10 +81,9 @@ struct AttentionOptions {
 ///   q    [batch, heads, queries, features]        k    [batch, key heads, keys, features]
 ///   out  [batch, heads, queries, value features]  v    [batch, key heads, keys, value features]
 ///
-/// in any strides; without batch, or without batch and heads, as well. [batch, sequence, heads, features] in memory
-/// is swap_axes(view(x, {b, s, h, d}), 1, 2). heads is a multiple of key heads: query head h looks at key head h /
-/// (heads / key heads). k and v have one type; q has it too, or is f32 beside a cache of f16 or bf16; out has q's. Sums
-/// are f32 for f32, f16 and bf16, and f64 for f64. Memory is
+/// in any strides; without batch, or without batch and heads, as well; in another order as options.axes says. heads is a
+/// multiple of key heads: query head h reads key head h / (heads / key heads). k and v have one type; q has it too, or
+/// is f32 beside a cache of f16 or bf16; out has q's. Sums are f32 for f32, f16 and bf16, and f64 for f64. Memory is
 /// O(queries + keys): no score is kept. Results do not depend on the number of threads. A query that may look at no
 /// key gives zeros. A score of −inf weighs nothing. A query that meets a score of +inf or NaN gives NaN. Where v is
 /// not finite at a key that a query looks at, neither is that feature of the result. Keys and values that are masked

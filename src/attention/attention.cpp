@@ -15,6 +15,14 @@ void attention(TensorView out, ConstTensorView q, ConstTensorView k, ConstTensor
                const AttentionOptions& options, const Run& run) {
   using namespace attend;
   constexpr std::string_view verb = "attention";
+  if (options.axes && has_heads_last(*options.axes)) {
+    AttentionOptions with_heads_first = options;
+    with_heads_first.axes.reset();
+    attention(heads_first(out, *options.axes), heads_first(q, *options.axes), heads_first(k, *options.axes),
+              heads_first(v, *options.axes), with_heads_first, run);
+    return;
+  }
+  const kernels::CallThreads threads_of_call(verb, run);
   const AttentionInputs inputs{q, k, v};
   Plan plan;
   AttentionJob& job = plan.job;

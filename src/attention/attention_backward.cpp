@@ -242,6 +242,10 @@ void plan_saved(const AttentionInputs& inputs, AttentionJob& job, Saved& saved) 
 
 void attention_backward(const AttentionGradients& gradients, ConstTensorView d_out, const AttentionInputs& inputs,
                         const AttentionOptions& options, const Run& run) {
+  const kernels::CallThreads threads_of_call(verb, run);
+  if (options.axes && has_heads_last(*options.axes)) {
+    raise("attention_backward: takes heads before tokens: use heads_first() for its tensors");
+  }
   if (!options.block_table.empty()) raise("attention_backward: there is none for a paged cache");
   Plan plan;
   BackwardJob job;

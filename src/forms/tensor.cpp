@@ -32,6 +32,25 @@ DataType data_type_from(std::string_view name) {
   raise(fmt::format("type must be f32, f64, f16, bf16, i64 or bool but is '{}'", name));
 }
 
+std::string_view name_of(Axes axes) noexcept {
+  constexpr std::string_view kNames[] = {"sd", "hsd", "shd", "bhsd", "bshd"};
+  return kNames[static_cast<std::size_t>(axes)];
+}
+
+namespace {
+
+template <class View> View with_heads_first(const View& x, Axes axes) {
+  if (x.shape.rank != rank_of(axes) || x.strides.rank != x.shape.rank) {
+    raise(fmt::format("axes {} need a tensor of {} axes, but it has {}", name_of(axes), rank_of(axes), x.shape.rank));
+  }
+  return has_heads_last(axes) ? swap_axes(x, x.shape.rank - 3, x.shape.rank - 2) : x;
+}
+
+}  // namespace
+
+TensorView heads_first(const TensorView& x, Axes axes) { return with_heads_first(x, axes); }
+ConstTensorView heads_first(const ConstTensorView& x, Axes axes) { return with_heads_first(x, axes); }
+
 Extents dense_strides(const Extents& shape) noexcept {
   Extents strides = shape;
   // Unsigned, because a product of absurd extents may wrap; such a shape is refused before it is used.

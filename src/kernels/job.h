@@ -148,6 +148,19 @@ struct Backend {
 extern const Backend kReferenceBackend;
 extern const Backend kCpuBackend;
 
+/// While it lives, this thread's calls use so many threads on the host (Run::threads).
+/// Throws: Error for a number that set_threads would refuse.
+class CallThreads {
+ public:
+  CallThreads(std::string_view verb, const Run& run);
+  ~CallThreads();
+  CallThreads(const CallThreads&) = delete;
+  CallThreads& operator=(const CallThreads&) = delete;
+
+ private:
+  int before_;
+};
+
 /// The GPU's, where there is one and this build has it; else null.
 const Backend* cuda_backend();
 

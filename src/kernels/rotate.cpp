@@ -152,6 +152,7 @@ void apply(std::string_view verb, RotateJob& job, const Positions& positions, co
 
 void apply_to_one(std::string_view verb, const TensorView& out, const ConstTensorView& x, const Positions& positions,
                   const Rotation& form, const Run& run) {
+  const CallThreads threads_of_call(verb, run);
   const RowLimit limit = check_form(verb, form);
   RotateJob job;
   job.parts[0] = part_of(verb, "x", out, x, form);
@@ -262,6 +263,19 @@ void rotate(TensorView out, ConstTensorView x, const Positions& positions, const
   apply_to_one("rotate", out, x, positions, form, run);
 }
 
+void rotate(TensorView x, Axes axes, const Positions& positions, const Rotation& form, const Run& run) {
+  rotate(heads_first(x, axes), positions, form, run);
+}
+
+void rotate(const QueryKey<TensorView>& x, Axes axes, const Positions& positions, const Rotation& form,
+            const Run& run) {
+  rotate({heads_first(x.q, axes), heads_first(x.k, axes)}, positions, form, run);
+}
+
+void rotate_backward(TensorView d_out, Axes axes, const Positions& positions, const Rotation& form, const Run& run) {
+  rotate_backward(heads_first(d_out, axes), positions, form, run);
+}
+
 void rotate(const QueryKey<TensorView>& x, const Positions& positions, const Rotation& form, const Run& run) {
   rotate(x, {x.q, x.k}, positions, form, run);
 }
@@ -269,6 +283,7 @@ void rotate(const QueryKey<TensorView>& x, const Positions& positions, const Rot
 void rotate(const QueryKey<TensorView>& out, const QueryKey<ConstTensorView>& x, const Positions& positions,
             const Rotation& form, const Run& run) {
   constexpr std::string_view verb = "rotate";
+  const CallThreads threads_of_call(verb, run);
   const RowLimit limit = check_form(verb, form);
   RotateJob job;
   job.count = 2;

@@ -317,6 +317,17 @@ TEST(AttentionFeatures, PagesChangeNothing) {
   }
 }
 
+// [batch, tokens, heads, features] in memory, by one word; threads of the call.
+TEST(AttentionFeatures, AxesAreSaidByAWord) {
+  const auto q = random_heads<float>(2, 7, 3, 8, 1), k = random_heads<float>(2, 9, 3, 8, 2),
+             v = random_heads<float>(2, 9, 3, 8, 3);  // tokens stand where heads do
+  Heads<float> want(2, 7, 3, 8), got = want;
+  const auto swapped = [](auto x) { return swap_axes(x, 1, 2); };
+  attention(swapped(want.view()), swapped(q.view()), swapped(k.view()), swapped(v.view()), {.causal = true});
+  attention(got.view(), q.view(), k.view(), v.view(), {.axes = Axes::kBshd, .causal = true}, {.threads = 2});
+  EXPECT_EQ(got.values, want.values);
+}
+
 float scratch[4096];
 ConstTensorView in(const Extents& shape) { return view(static_cast<const float*>(scratch), shape); }
 TensorView result(const Extents& shape) { return view(scratch + 2048, shape); }
