@@ -6,6 +6,7 @@
 #include "posenc/version.h"
 
 #include "posenc/frequency.h"
+#include "posenc/mrope.h"
 #include "posenc/positions.h"
 #include "posenc/tensor.h"
 

@@ -26,7 +26,8 @@ struct Positions {
   std::int64_t first = 0;
   std::span<const std::int64_t> ids = {};
   int axes = 1;
-  Device device = Device::kHost;  ///< where the ids are; ids on a GPU go with tensors on a GPU alone
+  Device device = Device::kHost;               ///< where the ids are; ids on a GPU go with tensors on a GPU alone
+  std::span<const std::int32_t> ids_i32 = {};  ///< in place of ids, read as they are; for tensors on the host
 };
 
 /// Packed sequences: lengths {3, 2} → 0 1 2 0 1.

@@ -167,7 +167,7 @@ RowRotation row_rotation_of(std::string_view verb, const AttentionBackend& backe
     raise(fmt::format("{}: the form rotates {} features from {} but there are {}", verb, width, form.first_dim,
                       x.features));
   }
-  const std::int64_t batch = positions.ids != nullptr && positions.batch_stride != 0 ? x.batch : 1;
+  const std::int64_t batch = positions.has_ids() && positions.batch_stride != 0 ? x.batch : 1;
   cos_sin.assign(static_cast<std::size_t>(batch * tokens * width), 0.0f);
   for (std::int64_t row = 0; row < batch * tokens; ++row) {
     std::fill_n(cos_sin.begin() + row * width, rotation.pairs, 1.0f);
@@ -200,7 +200,7 @@ bool can_rotate_on_load(const AttentionBackend& backend, const Rotation& form, c
 }
 
 bool are_same(const TokenPositions& a, const TokenPositions& b) {
-  return a.ids == nullptr && b.ids == nullptr && a.first == b.first;
+  return !a.has_ids() && !b.has_ids() && a.first == b.first;
 }
 
 void plan_rotation(std::string_view verb, const AttentionInputs& inputs, const Rotation& rotation, bool with_keys,
@@ -226,7 +226,7 @@ void plan_rotation(std::string_view verb, const AttentionInputs& inputs, const R
     job.k_rotation = job.q_rotation;
   } else {
     std::int64_t tokens = job.k.sequence;
-    if (job.places.keys.ids == nullptr) {  // a cache may have room for far more than it holds
+    if (!job.places.keys.has_ids()) {  // a cache may have room for far more than it holds
       tokens = 0;
       for (std::int64_t b = 0; b < job.k.batch; ++b) tokens = std::max(tokens, job.seen_keys(b).end);
     }

@@ -72,7 +72,7 @@ void check_options(std::string_view verb, const AttentionOptions& options, const
   if (options.window < 0) raise(fmt::format("{}: window must be 0 or more but is {}", verb, options.window));
   if (options.chunk < 0) raise(fmt::format("{}: chunk must be 0 or more but is {}", verb, options.chunk));
   for (const auto& positions : {options.query_positions, options.key_positions}) {
-    if (options.chunk == 0 || !positions || positions->ids.empty()) continue;
+    if (options.chunk == 0 || !positions || (positions->ids.empty() && positions->ids_i32.empty())) continue;
     raise(fmt::format("{}: chunk needs consecutive positions, not ids", verb));
   }
   if (!options.packed.empty() && has_lengths(options)) {
@@ -175,7 +175,8 @@ void plan_places(std::string_view verb, const AttentionOptions& options, int axe
   const auto take = [&](const std::optional<Positions>& given, TokenPositions& tokens, std::int64_t count,
                         std::string_view what, bool is_needed) {
     if (given.has_value()) {
-      const bool is_text = axes > 1 && given->ids.empty() && std::holds_alternative<Rotation>(options.position);
+      const bool is_text = axes > 1 && given->ids.empty() && given->ids_i32.empty() &&
+                           std::holds_alternative<Rotation>(options.position);
       tokens = kernels::positions_of(verb, *given, is_text ? given->axes : axes, {batch, count}, {});
       tokens.axes = axes;
     } else if (axes > 1 && batch * count > 0 && is_needed) {
@@ -185,7 +186,7 @@ void plan_places(std::string_view verb, const AttentionOptions& options, int axe
   take(options.query_positions, places.queries, queries, "query_positions", true);
   take(options.key_positions, places.keys, keys, "key_positions", !options.keys_are_rotated);
   if (!options.query_positions.has_value() && !options.key_positions.has_value()) return;
-  if (places.queries.ids != nullptr || places.keys.ids != nullptr) {
+  if (places.queries.has_ids() || places.keys.has_ids()) {
     places.by_index = false;
     return;
   }

@@ -95,12 +95,11 @@ void rotate_into(TensorView cache, std::span<const std::int64_t> slots, ConstTen
   const Backend& backend = backend_for(verb, Device::kHost);
   for (const SlotRun& run : runs_of(verb, to, from, slots)) {
     TokenPositions own = tokens;
-    if (own.ids == nullptr) {
-      own.first += run.token;
-    } else {
-      own.ids += run.b * own.batch_stride + run.token;
-      own.batch_stride = 0;
-    }
+    const std::int64_t offset = run.b * own.batch_stride + run.token;
+    if (own.ids != nullptr) own.ids += offset;
+    if (own.narrow_ids != nullptr) own.narrow_ids += offset;
+    if (!own.has_ids()) own.first += run.token;
+    own.batch_stride = 0;
     rotate_for(verb, backend, part_of(to, run.page, run.offset, run.count),
                part_of(from, run.b, run.token, run.count), own, turned);
   }

@@ -86,6 +86,9 @@ Site site_of(std::string_view verb, std::initializer_list<ConstTensorView> views
     raise(fmt::format("{}: the position ids are on {} but the tensors on {}", verb, name_of(positions.device),
                       name_of(site.device)));
   }
+  if (!positions.ids_i32.empty() && (positions.device != Device::kHost || site.device != Device::kHost)) {
+    raise(fmt::format("{}: position ids of i32 are for tensors on the host: on a GPU they are i64", verb));
+  }
   if (site.device != Device::kHost) site.stream = run.stream;
   return site;
 }
@@ -106,7 +109,7 @@ TokenPositions positions_of(std::string_view verb, const Positions& positions, i
   }
   TokenPositions checked;
   checked.axes = axes;
-  if (positions.ids.empty()) {
+  if (positions.ids.empty() && positions.ids_i32.empty()) {
     checked.first = positions.first;
     if (x.batch * x.sequence > 0) {
       check_position(verb, positions.first, limit);
@@ -115,7 +118,11 @@ TokenPositions positions_of(std::string_view verb, const Positions& positions, i
     }
     return checked;
   }
-  const auto count = static_cast<std::int64_t>(positions.ids.size());
+  if (!positions.ids.empty() && !positions.ids_i32.empty()) {
+    raise(fmt::format("{}: positions have ids of i64 and of i32: one of them is meant", verb));
+  }
+  const bool is_narrow = positions.ids.empty();
+  const auto count = static_cast<std::int64_t>(is_narrow ? positions.ids_i32.size() : positions.ids.size());
   const bool shared = count == axes * x.sequence;
   if (!shared && count != axes * x.batch * x.sequence) {
     raise(fmt::format("{}: {} position ids do not fit {} sequences of {} tokens and {} axes", verb, count, x.batch,
@@ -123,12 +130,17 @@ TokenPositions positions_of(std::string_view verb, const Positions& positions, i
   }
   if (positions.device == Device::kHost) {
     for (const std::int64_t id : positions.ids) check_position(verb, id, limit);
+    for (const std::int32_t id : positions.ids_i32) check_position(verb, id, limit);
   } else {
     checked.on_device = true;
     if (limit.rows >= 0)
       checked.limit = std::min(checked.limit, std::max<std::int64_t>(0, limit.rows - limit.offset));
   }
-  checked.ids = positions.ids.data();
+  if (is_narrow) {
+    checked.narrow_ids = positions.ids_i32.data();
+  } else {
+    checked.ids = positions.ids.data();
+  }
   checked.count = count;
   checked.batch_stride = shared ? 0 : x.sequence;
   checked.axis_stride = count / axes;

@@ -60,16 +60,20 @@ template <class Void> struct HeadTensor {
 /// Positions, checked: every one is in range.
 struct TokenPositions {
   std::int64_t first = 0;
-  const std::int64_t* ids = nullptr;  // null: consecutive
+  const std::int64_t* ids = nullptr;  // null, and narrow_ids too: consecutive
   std::int64_t batch_stride = 0;      // 0: the same for every sequence
   std::int64_t axis_stride = 0;
   int axes = 1;
-  std::int64_t count = 0;               // of the ids
-  bool on_device = false;               // the ids are where the tensors are, and nobody has looked at them
-  std::int64_t limit = kPositionLimit;  // no position may reach it
+  std::int64_t count = 0;                    // of the ids
+  bool on_device = false;                    // the ids are where the tensors are, and nobody has looked at them
+  std::int64_t limit = kPositionLimit;       // no position may reach it
+  const std::int32_t* narrow_ids = nullptr;  // in place of ids
 
+  bool has_ids() const noexcept { return ids != nullptr || narrow_ids != nullptr; }
   std::int64_t at(std::int64_t b, std::int64_t t, int axis = 0) const noexcept {
-    return ids == nullptr ? first + t : ids[axis * axis_stride + b * batch_stride + t];
+    if (!has_ids()) return first + t;
+    const std::int64_t index = axis * axis_stride + b * batch_stride + t;
+    return narrow_ids != nullptr ? narrow_ids[index] : ids[index];
   }
 };
 

@@ -90,7 +90,7 @@ void check_growth(std::string_view verb, const Rotation& form, const TokenPositi
     raise(fmt::format("{}: position {} is too far from the centre {}: growth allows a distance of {}", verb, position,
                       form.growth.centre, static_cast<std::int64_t>(range)));
   };
-  if (positions.ids == nullptr) {
+  if (!positions.has_ids()) {
     check(positions.first);
     check(positions.first + tokens.sequence - 1);
     return;
@@ -98,7 +98,9 @@ void check_growth(std::string_view verb, const Rotation& form, const TokenPositi
   if (positions.on_device) return;  // nobody has looked at them
   const std::int64_t count =
       positions.axes * (positions.batch_stride == 0 ? tokens.sequence : tokens.batch * tokens.sequence);
-  for (std::int64_t i = 0; i < count; ++i) check(positions.ids[i]);
+  for (std::int64_t i = 0; i < count; ++i) {
+    check(positions.ids != nullptr ? positions.ids[i] : positions.narrow_ids[i]);
+  }
 }
 
 RotateJob::Part part_of(std::string_view verb, std::string_view what, const TensorView& out, const ConstTensorView& x,
@@ -130,7 +132,8 @@ void check_outcome(std::string_view verb, const Outcome& outcome) {
 TokenPositions positions_along(std::string_view verb, const Positions& positions, const Rotation& form,
                                const Tokens& tokens, const RowLimit& limit) {
   const int axes = position_axes_of(form);
-  const bool is_text = positions.ids.empty() && axes > 1;  // the same position on every axis
+  const bool is_text =
+      positions.ids.empty() && positions.ids_i32.empty() && axes > 1;  // the same position on every axis
   TokenPositions checked = positions_of(verb, positions, is_text ? positions.axes : axes, tokens, limit);
   checked.axes = axes;
   return checked;

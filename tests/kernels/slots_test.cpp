@@ -9,9 +9,12 @@
 #include "backends.h"
 #include "numerics/narrow.h"
 #include "posenc/apply.h"
+#include "posenc/attention.h"
 #include "posenc/cache.h"
 #include "posenc/error.h"
+#include "posenc/schemes/alibi.h"
 #include "posenc/schemes/rope.h"
+#include "posenc/schemes/sinusoidal.h"
 
 namespace posenc::slots_test {
 namespace {
@@ -99,6 +102,42 @@ TEST(Slots, TextHasOnePositionOnAllAxes) {
   });
 }
 
+// Ids of 32 bits are read as they are: the same bytes as those of 64.
+TEST(Slots, IdsMayBeNarrow) {
+  const std::vector<std::int64_t> wide = {9, 2, 70, 4, 100, 3, 0, 1}, grid = {0, 1, 2, 3, 5, 4, 3, 2};
+  const std::vector<std::int32_t> narrow(wide.begin(), wide.end()), narrow_grid(grid.begin(), grid.end());
+  const Rotation rope = prepare(Rope{.dims = 8}), mrope = prepare(Rope{.dims = 8, .sections = {2, 2}});
+  const Addition waves = prepare(Sinusoidal{.width = 8});
+  const Bias slopes = prepare(Alibi{.heads = 3});
+  for_each_engine([&] {
+    if (backend() == "cuda") return;
+    const Extents shape = {2, 3, 4, 8};
+    const auto x = some_values<float>(count_of(shape), 6);
+    auto one = x, other = x;
+    rotate(view(one.data(), shape), {.ids = wide}, rope);
+    rotate(view(other.data(), shape), {.ids_i32 = narrow}, rope);
+    EXPECT_EQ(one, other);
+    rotate(view(one.data(), shape), {.ids = grid, .axes = 2}, mrope);
+    rotate(view(other.data(), shape), {.axes = 2, .ids_i32 = narrow_grid}, mrope);
+    EXPECT_EQ(one, other);
+    add(view(one.data(), {2, 4, 8}), {.ids = wide}, waves);
+    add(view(other.data(), {2, 4, 8}), {.ids_i32 = narrow}, waves);
+    EXPECT_EQ(one, other);
+    std::vector<float> biases(2 * 3 * 4 * 4), narrow_biases(biases.size());
+    bias(view(biases.data(), {2, 3, 4, 4}), {.ids = wide}, {.first = 0}, slopes);
+    bias(view(narrow_biases.data(), {2, 3, 4, 4}), {.ids_i32 = narrow}, {.first = 0}, slopes);
+    EXPECT_EQ(biases, narrow_biases);
+    std::vector<float> out(x.size()), narrow_out(x.size());
+    attention(view(out.data(), shape), view(x.data(), shape), view(x.data(), shape), view(x.data(), shape),
+              {.position = rope, .query_positions = Positions{.ids = wide}, .key_positions = Positions{.ids = wide}});
+    attention(view(narrow_out.data(), shape), view(x.data(), shape), view(x.data(), shape), view(x.data(), shape),
+              {.position = rope,
+               .query_positions = Positions{.ids_i32 = narrow},
+               .key_positions = Positions{.ids_i32 = narrow}});
+    EXPECT_EQ(out, narrow_out);
+  });
+}
+
 // A shifted key is the key of the other position: by one rotation, within the rounding of two.
 TEST(Slots, ShiftedKeysAreThoseOfTheOtherPosition) {
   struct Case {
@@ -172,6 +211,18 @@ TEST(Slots, SayWhatIsWrong) {
             "rotate_into: position -4 is outside 0 to 2^53 - 1");
   EXPECT_EQ(message_of([&] { shift(cache, 1, prepare(Rope{.dims = 8}, {.numerics = Numerics::kHfF32})); }),
             "shift: float32 angles do not grow by a constant from one position to the next; rerotate keys instead");
+  EXPECT_EQ(message_of([&] {
+              const std::vector<std::int64_t> slots = {0, 1, 2}, ids = {0, 1, 2};
+              const std::vector<std::int32_t> narrow = {0, 1, -2};
+              rotate_into(cache, slots, in({2, 3, 8}), {.ids = ids, .ids_i32 = narrow}, prepare(Rope{.dims = 8}));
+            }),
+            "rotate_into: positions have ids of i64 and of i32: one of them is meant");
+  EXPECT_EQ(message_of([&] {
+              const std::vector<std::int64_t> slots = {0, 1, 2};
+              const std::vector<std::int32_t> narrow = {0, 1, -2};
+              rotate_into(cache, slots, in({2, 3, 8}), {.ids_i32 = narrow}, prepare(Rope{.dims = 8}));
+            }),
+            "rotate_into: position -2 is outside 0 to 2^53 - 1");
   EXPECT_EQ(message_of([&] { shift(cache, kPositionLimit, prepare(Rope{.dims = 8})); }),
             "shift: by must be between -2^53 and 2^53 but is 9007199254740992");
   EXPECT_EQ(pool, before);
