@@ -336,13 +336,18 @@ void plan_position(std::string_view verb, const AttentionInputs& given, const At
 }
 
 void refuse_on_device(std::string_view verb, const AttentionInputs& inputs, const AttentionOptions& options) {
+  for (const auto* given : {&options.query_positions, &options.key_positions}) {
+    if (!given->has_value() || (*given)->ids_i32.empty()) continue;
+    raise(fmt::format("{}: position ids of i32 are for tensors on the host: on a GPU they are i64", verb));
+  }
   if (options.chunk == 0 && options.softcap == 0 && !options.temperature && options.sinks.data == nullptr &&
       options.mask.data == nullptr && options.block_table.empty() && inputs.k.type == inputs.q.type) {
     return;
   }
-  raise(fmt::format("{}: on cuda there is no kernel for a chunk, softcap, temperature, sinks, a mask, a block table or "
-                    "a cache of another type than q",
-                    verb));
+  raise(
+      fmt::format("{}: on cuda there is no kernel for a chunk, softcap, temperature, sinks, a mask, a block table or "
+                  "a cache of another type than q",
+                  verb));
 }
 
 void plan_device_position(std::string_view verb, const AttentionInputs& inputs, const AttentionOptions& options,

@@ -269,12 +269,12 @@ void attention_backward(const AttentionGradients& gradients, ConstTensorView d_o
   check_apart(verb, {dq.what, dq.view}, {dk.what, dk.view});
   check_apart(verb, {dq.what, dq.view}, {dv.what, dv.view});
   check_apart(verb, {dk.what, dk.view}, {dv.what, dv.view});
-  const kernels::Site site = kernels::site_of(
-      verb,
-      {d_out, inputs.q, inputs.k, inputs.v, inputs.out, inputs.logsumexp, gradients.q, gradients.k, gradients.v,
-       gradients.parameters, gradients.query_vectors, gradients.key_vectors, gradients.sinks, options.weights,
-       options.logsumexp, options.mask, options.sinks},
-      {}, run);
+  const kernels::Site site =
+      kernels::site_of(verb,
+                       {d_out, inputs.q, inputs.k, inputs.v, inputs.out, inputs.logsumexp, gradients.q, gradients.k,
+                        gradients.v, gradients.parameters, gradients.query_vectors, gradients.key_vectors,
+                        gradients.sinks, options.weights, options.logsumexp, options.mask, options.sinks},
+                       {}, run);
   if (site.device != Device::kHost) {
     kernels::backend_for(verb, site.device);  // or there is none
     refuse_on_device(verb, inputs, options);
