@@ -1,6 +1,7 @@
 # How every target of the project is compiled. Never -march=native, never -ffast-math: results must be the same
 # bytes everywhere, and dispatch happens at run time.
-if(NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)
+# As a part of another project, that one decides.
+if(PROJECT_IS_TOP_LEVEL AND NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)
   set(CMAKE_BUILD_TYPE Release CACHE STRING "Build type" FORCE)
 endif()
 set(CMAKE_CXX_EXTENSIONS OFF)

@@ -45,6 +45,8 @@ std::string_view spoken_name(DataType type) {
       return "bfloat16";
     case DataType::kI64:
       return "int64";
+    case DataType::kBool:
+      return "bool";
   }
   return "";
 }

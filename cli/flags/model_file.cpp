@@ -155,8 +155,8 @@ LayerGroup take_model(const ModelFlags& flags, SchemeRequest& request, std::stri
     const bool is_alike =
         verb == "apply" && std::all_of(model.groups.begin(), model.groups.end(), [&](const LayerGroup& other) {
           return other.scheme == group.scheme && other.scheme_name == group.scheme_name &&
-                 other.first_position == group.first_position && other.softmax_factor == group.softmax_factor &&
-                 other.is_unscaled == group.is_unscaled && other.scale == group.scale;
+                 other.first_position == group.first_position && other.is_unscaled == group.is_unscaled &&
+                 other.scale == group.scale;
         });
     const bool is_only = flags.layer_type.empty() && (model.groups.size() == 1 || is_alike);
     if (!is_only && name != flags.layer_type && !has_layer(group, flags.layer_type)) continue;
@@ -171,7 +171,7 @@ LayerGroup take_model(const ModelFlags& flags, SchemeRequest& request, std::stri
       for (const auto* const list : {&model.warnings, &model.notes}) {
         for (const std::string& text : *list) tell(fmt::format("note: {}: {}", flags.path, one_line(text)));
       }
-      if (group.temperature) {
+      if (group.temperature && verb != "attend") {
         tell(fmt::format(
             "note: {}: queries of these layers are multiplied by 1 + {} ln(1 + floor((p + {}) / {})) as well",
             flags.path, group.temperature->scale, group.temperature->shift, group.temperature->length));

@@ -19,6 +19,7 @@
 #include "cli/system/streams.h"
 #include "cli/verbs/verbs.h"
 #include "posenc/attention.h"
+#include "posenc/layer.h"
 
 namespace posenc::cli {
 namespace {
@@ -27,8 +28,8 @@ struct AttendFlags {
   ModelFlags model;
   std::string q, k, v, output, scores;
   std::string q_positions, k_positions;
-  std::string vectors, key_vectors;
-  std::int64_t window = 0;
+  std::string vectors, key_vectors, sinks;
+  std::optional<std::int64_t> window;
   std::optional<double> scale;
   std::string dtype, numerics = "exact";
   std::optional<std::int64_t> length;
@@ -43,9 +44,10 @@ void add_flags(Command verb, AttendFlags& flags, std::string& axes) {
   verb.add_option("--v", flags.v, "values, one for each key").type_name("FILE");
   verb.add_option("-o,--output", flags.output, "where the result goes: a .npy file, or - for standard output")
       .type_name("FILE");
-  verb.add_flag("--causal", flags.causal, "no query looks at keys after its own");
-  verb.add_integer("--window", flags.window, {}, "queries look only at keys less than N away; 0: at all");
-  verb.add_number("--scale", flags.scale, {}, "factor of q.k (default: 1/sqrt of the features; T5 wants 1)");
+  verb.add_flag("--causal", flags.causal, "a query sees no key after its own (default: as the model)");
+  verb.add_integer("--window", flags.window, {},
+                   "a query sees only keys less than N tokens away (default: as the model, else all)");
+  verb.add_number("--scale", flags.scale, {}, "factor of q.k (default: as the model, else 1/sqrt of the features)");
   verb.add_option("--scores", flags.scores,
                   "write the softmax's weights there too, [heads, queries, keys]: for small "
                   "inputs")
@@ -60,6 +62,8 @@ void add_flags(Command verb, AttendFlags& flags, std::string& axes) {
                   "deberta have them")
       .type_name("FILE");
   verb.add_option("--key-vectors", flags.key_vectors, "the vectors that keys meet (deberta)").type_name("FILE");
+  verb.add_option("--sinks", flags.sinks, "a trained logit per head that joins each softmax (gpt-oss), [heads]")
+      .type_name("FILE");
   verb.add_option(
           "--axes", axes,
           "what the axes of q, k and v are: b batch, h heads, s sequence, d features; bhsd, bshd, hsd, shd or "
@@ -167,20 +171,9 @@ int run(const AttendFlags& flags, SchemeRequest& request) {
     follow_file(request, "dims", queries.shape.back(0), flags.q);
   }
 
-  AttentionOptions options;
-  options.causal = flags.causal;
-  options.window = flags.window;
-  if (flags.scale) {
-    options.scale = *flags.scale;
-  } else if (layers && layers->is_unscaled) {
-    options.scale = 1.0;
-  }
   const NpyArray weights = read_weights(request, {.void2_is_bf16 = flags.dtype == "bf16"});
-  std::vector<std::int64_t> q_ids, k_ids;
-  options.query_positions = positions_of(flags.q_positions, queries.shape.back(1), "--q-positions", q_ids);
-  options.key_positions = positions_of(flags.k_positions, keys.shape.back(1), "--k-positions", k_ids);
   const NpyOptions vector_options{.void2_is_bf16 = flags.dtype == "bf16"};
-  NpyArray vectors, key_vectors;
+  NpyArray vectors, key_vectors, sinks;
   Situation now;
   now.numerics = numerics_from(flags.numerics);
   // without a length of its own, the sequence is what the tensors hold
@@ -194,11 +187,29 @@ int run(const AttendFlags& flags, SchemeRequest& request) {
     key_vectors = load_array(InputArray(flags.key_vectors, vector_options));
     now.key_weights = key_vectors.view();
   }
-  options.position = prepare(request.scheme, now);
-  // not every family with YaRN's second factor puts it on the softmax
-  if (auto* const rotation = std::get_if<Rotation>(&options.position); layers && rotation != nullptr) {
-    rotation->softmax_factor = layers->softmax_factor;
+  if (!flags.sinks.empty()) sinks = load_array(InputArray(flags.sinks, vector_options));
+  const ConstTensorView sink_logits = flags.sinks.empty() ? ConstTensorView{} : sinks.view();
+  AttentionOptions options;
+  if (layers) {
+    layers->scheme = request.scheme;
+    const PreparedLayer made = prepare(
+        *layers,
+        {.now = now, .sinks = sink_logits, .causal = layers->is_causal ? std::nullopt : std::optional(flags.causal)});
+    options = made.attention;
+    if (!flags.quiet && (made.addition || !made.notes.empty())) {
+      tell(fmt::format("note: {}: position is added to the embeddings (posenc apply), not in attention",
+                       flags.model.path));
+    }
+  } else {
+    options.position = prepare(request.scheme, now);
+    options.sinks = sink_logits;
   }
+  options.causal = options.causal || flags.causal;
+  if (flags.window) options.window = *flags.window;
+  if (flags.scale) options.scale = *flags.scale;
+  std::vector<std::int64_t> q_ids, k_ids;
+  options.query_positions = positions_of(flags.q_positions, queries.shape.back(1), "--q-positions", q_ids);
+  options.key_positions = positions_of(flags.k_positions, keys.shape.back(1), "--k-positions", k_ids);
 
   if (flags.scores == "-" || flags.scores == flags.output) refuse("--scores: needs a file of its own");
   std::optional<OutputFile> file = open_output(flags.output, flags.force);

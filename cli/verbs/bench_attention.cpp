@@ -24,8 +24,8 @@ struct Tensors {
   limits::Memory memory;
 
   Tensors(std::int64_t heads, std::int64_t query_count, std::int64_t key_count, std::int64_t features,
-          DataType a_type, bool with_gradients = false)
-      : keys({1, heads, key_count, features}),
+          DataType a_type, bool with_gradients = false, std::int64_t group = 1)
+      : keys({1, heads / group, key_count, features}),
         queries({1, heads, query_count, features}),
         type(a_type),
         memory(static_cast<std::size_t>((with_gradients ? 4 : 2) * (count_of(keys) + count_of(queries)) *
@@ -111,7 +111,8 @@ AttentionFigure measure_causal(const Position& position, Pass pass, const Tensor
 }
 
 AttentionFigure measure_decoding(const Position& position, const Tensors& tensors, const limits::Effort& effort) {
-  const AttentionOptions options{.position = position.form};
+  const std::int64_t queries = tensors.queries[2], group = tensors.queries[1] / tensors.keys[1];
+  const AttentionOptions options{.position = position.form, .causal = queries > 1};
   const auto bytes = static_cast<std::size_t>(2 * count_of(tensors.keys) * size_of(tensors.type));
   const auto job = [&] {
     stop_if_signalled();
@@ -120,7 +121,8 @@ AttentionFigure measure_decoding(const Position& position, const Tensors& tensor
   const limits::Comparison times =
       limits::compare(limits::read_loops(tensors.memory.bytes().first(bytes), threads()), job, effort);
   AttentionFigure figure;
-  figure.job = fmt::format("decode, {}", position.name);
+  figure.job = queries == 1 && group == 1 ? fmt::format("decode, {}", position.name)
+                                          : fmt::format("{} queries, GQA {}", queries, group);
   figure.shape = tensors.keys;
   figure.type = tensors.type;
   figure.threads = threads();
@@ -154,7 +156,19 @@ std::vector<AttentionFigure> measure_attention(const limits::Effort& effort, boo
   for (const Position& position : {positions[0], positions[1], positions[2]}) {
     figures.push_back(measure_decoding(position, cache, effort));
   }
+  for (const DataType type : {DataType::kBF16, DataType::kF16}) {
+    figures.push_back(measure_decoding(positions[0], {kHeads, 1, 32768, kFeatures, type}, effort));
+  }
   if (!all) return figures;
+  // a decoding step, speculative drafts and small pieces of a prompt: time grows no faster than the work
+  for (const std::int64_t keys : {2048, 16384}) {
+    for (const std::int64_t group : {1, 4, 8}) {
+      for (const std::int64_t queries : {1, 2, 4, 8, 16}) {
+        const Tensors few(kHeads, queries, keys, kFeatures, DataType::kF32, false, group);
+        figures.push_back(measure_decoding(positions[0], few, effort));
+      }
+    }
+  }
   const Tensors f16(kHeads, 2048, 2048, kFeatures, DataType::kF16);
   figures.push_back(measure_causal(positions[1], Pass::kForward, f16, effort));
   const Tensors with_gradients(kHeads, 2048, 2048, kFeatures, DataType::kF32, true);

@@ -28,7 +28,7 @@ struct AttentionFigure {
   double over_none = 0;  // time over that without position; 0: not measured
 };
 
-/// With as many threads as posenc::threads() says. `all`: also gradients, f16, and decoding with a bf16 cache.
+/// With as many threads as posenc::threads() says. `all`: also gradients, f16, and few queries that share key heads.
 std::vector<AttentionFigure> measure_attention(const limits::Effort& effort, bool all);
 
 Json as_json(const AttentionFigure& figure);

@@ -37,7 +37,7 @@ std::string six_digits(double value) {
 
 // What a group becomes at the length it was trained with; empty where that needs a table, or is not in this build.
 struct Prepared {
-  double magnitude = 1.0;
+  double magnitude = 1.0, softmax_factor = 1.0;
   std::vector<double> frequencies;  // radians per position
 };
 
@@ -48,6 +48,7 @@ Prepared prepared(const LayerGroup& group, const Model& model) {
   if (const auto* const rope = std::get_if<Rope>(&*group.scheme)) {
     const Rotation form = prepare(*rope, now);
     result.magnitude = form.magnitude;
+    result.softmax_factor = form.softmax_factor;
     for (const Frequency& frequency : form.frequencies) result.frequencies.push_back(radians_of(frequency));
   } else if (const auto* const waves = std::get_if<Sinusoidal>(&*group.scheme)) {
     const Addition form = prepare(*waves, now);
@@ -191,7 +192,11 @@ void add_rope_rows(FactRows& rows, const Rope& rope, const Prepared& form, const
 // What attention does in these layers beside position.
 void add_attention_rows(FactRows& rows, const LayerGroup& group) {
   if (group.is_causal) rows.emplace_back("mask", *group.is_causal ? "causal" : "bidirectional");
-  if (group.window) rows.emplace_back("window", fmt::format("{} keys", grouped(*group.window)));
+  if (group.window) {
+    const bool is_causal = group.is_causal.value_or(true);
+    rows.emplace_back("window", is_causal ? fmt::format("{} keys", grouped(*group.window))
+                                          : fmt::format("keys up to {} tokens away", grouped(*group.window - 1)));
+  }
   if (group.chunk) rows.emplace_back("chunk", fmt::format("keys of the same chunk of {}", grouped(*group.chunk)));
   if (group.scale) rows.emplace_back("scale", six_digits(*group.scale));
   if (group.softcap > 0) {
@@ -232,8 +237,8 @@ FactRows rows_of(const LayerGroup& group, const Model& model) {
   }
   if (group.first_position > 0) rows.emplace_back("first token", fmt::format("at position {}", group.first_position));
   add_attention_rows(rows, group);
-  if (group.softmax_factor != 1.0) {
-    rows.emplace_back("softmax", fmt::format("scale times {}", six_digits(group.softmax_factor)));
+  if (form.softmax_factor != 1.0) {
+    rows.emplace_back("softmax", fmt::format("scale times {}", six_digits(form.softmax_factor)));
   }
   if (group.is_unscaled) rows.emplace_back("scores", "not divided by the root of a head's features");
   return rows;

@@ -48,8 +48,8 @@ void add_backward(TensorView d_table, ConstTensorView d_out, const Positions& po
 template <class View> struct QueryKey { View q, k; };
 
 /// Rotates the pairs of x by the angles of its positions. x is [batch, heads, sequence, features], [heads, sequence,
-/// features] or [sequence, features] in any strides: [batch, sequence, heads, features] in memory is
-/// swap_axes(view(x, {b, s, h, d}), 1, 2). Features that are not rotated stay as they are.
+/// features] or [sequence, features] in any strides; in another order of axes, the call has its word:
+/// rotate(view(q, {tokens, heads, features}), Axes::kThd, …). Features that are not rotated stay as they are.
 /// f32, f16, bf16: cosines and sines are f32, correctly rounded with the magnitude in them (within 1 ulp where there
 /// is growth); the two products and their sum are each rounded to f32, and the result to x's type. f64: in f64. The
 /// form's precision says otherwise where engines differ. Same bytes on every machine.
@@ -57,8 +57,11 @@ template <class View> struct QueryKey { View q, k; };
 /// Range: positions 0 ≤ p < 2^53, or rows of the form's table.
 /// Throws: Error for a shape, type, position or form that does not fit; x is not touched then.
 void rotate(TensorView x, const Positions& positions, const Rotation& form, const Run& run = {});
+void rotate(TensorView x, Axes axes, const Positions& positions, const Rotation& form, const Run& run = {});
 /// Keys take for_keys(form).
 void rotate(const QueryKey<TensorView>& x, const Positions& positions, const Rotation& form, const Run& run = {});
+void rotate(const QueryKey<TensorView>& x, Axes axes, const Positions& positions, const Rotation& form,
+            const Run& run = {});
 
 /// How far from its centre a growth may go, so that values stay in the range of float32; infinite where none grows.
 double range_of(const Growth& growth) noexcept;
@@ -70,6 +73,8 @@ void rotate(const QueryKey<TensorView>& out, const QueryKey<ConstTensorView>& x,
 
 /// The gradient: rotates d_out back, keeping the magnitude. rotate by adjoint(form).
 void rotate_backward(TensorView d_out, const Positions& positions, const Rotation& form, const Run& run = {});
+void rotate_backward(TensorView d_out, Axes axes, const Positions& positions, const Rotation& form,
+                     const Run& run = {});
 
 /// Rotates keys of a cache, which `from` rotated, to what `to` would have made of them. Exact angles: one rotation by
 /// their difference. float32 angles: back by `from`, then on by `to`, with a rounding between.

@@ -10,21 +10,47 @@
 
 namespace posenc {
 
+/// A factor on queries that grows with their position p: 1 + scale · ln(1 + ⌊(p + shift) / length⌋).
+struct Temperature {
+  double scale = 0.1;
+  std::int64_t length = 8192;
+  std::int64_t shift = 0;  ///< Llama 4: 1; Ministral 3 and Mistral 4: 0
+  bool operator==(const Temperature&) const = default;
+};
+/// Its value at a position.
+double factor_at(const Temperature& temperature, std::int64_t position) noexcept;
+
 /// What attention is told beside its tensors; every field has a default.
 ///
-/// Query i and key j are counted as they stand in their tensors. The queries are the last tokens of the keys: query i
-/// stands beside key i + keys − queries, so that one query and a cache of keys is a step of decoding. Lengths and
-/// packed sequences say the same of each sequence on its own.
+/// Query i and key j are indices into their tensors. The queries are the last tokens of the keys: query i is the token
+/// of key i + keys − queries, so that one query and a cache of keys is a decoding step. With lengths or packed
+/// sequences the same holds for each sequence.
+///
+/// score = softcap(scale · temperature · q·k) + bias + mask, then the softmax over keys and the sink.
 struct AttentionOptions {
   /// How position enters: Nothing, a Rotation (q and k are rotated as they are loaded) or a Bias (added to the
   /// scores). An Addition belongs to the embeddings, before q and k are made of them: it is refused here; use add().
   Form position = Nothing{};
-  bool causal = false;      ///< no query looks at keys after the one it stands beside
-  std::int64_t window = 0;  ///< n: only at keys less than n away from the one it stands beside; 0: at all
-  /// Of q·k; unset: 1/√features (T5 wants 1). The form's softmax_factor multiplies either.
+  /// The order of the axes of out, q, k and v: Axes::kBshd for [batch, sequence, heads, features]. Unset: heads first.
+  std::optional<Axes> axes = {};
+  bool causal = false;      ///< a query sees no key after its own token
+  std::int64_t window = 0;  ///< n: a query sees only keys less than n tokens away; 0: all
+  /// n: a query sees only the keys of its own chunk: positions c·n to (c + 1)·n − 1 (Llama 4); 0: all. Positions must be
+  /// consecutive.
+  std::int64_t chunk = 0;
+  /// Of q·k; unset: 1/√features (T5 needs 1). The form's softmax_factor multiplies either.
   std::optional<double> scale = {};
+  double softcap = 0;  ///< c: scaled scores become c · tanh(score / c) (Gemma 2); 0: unchanged
+  std::optional<Temperature> temperature =
+      {};  ///< multiplies queries by a factor of their position (on the first axis)
+  /// [heads], f32, f64, f16 or bf16: a logit per head that joins every softmax and has no value (gpt-oss). The weights
+  /// of the keys then sum to less than 1.
+  ConstTensorView sinks = {};
+  /// Broadcast to [batch, heads, queries, keys], from the right: bool (false hides the key) or f32, f64, f16, bf16
+  /// (added to the score; −inf hides the key). For trees of drafts and any other pattern.
+  ConstTensorView mask = {};
 
-  /// Where the tokens stand, for the position. Unset: 0, 1, 2 … in each sequence, queries at its end.
+  /// The positions of the tokens. Unset: 0, 1, 2 … in each sequence, queries at its end.
   std::optional<Positions> query_positions = {}, key_positions = {};
   bool keys_are_rotated = false;  ///< the cache holds keys that were rotated when they came
 
@@ -33,8 +59,13 @@ struct AttentionOptions {
   /// Several sequences, one after another, on the sequence axis: {3, 5} is two, which do not see each other.
   /// packed_keys unset: the same. Excludes query_lengths and key_lengths.
   std::span<const std::int64_t> packed = {}, packed_keys = {};
-  /// [batch, keys]: a key with 0 is padding, which no query looks at.
+  /// [batch, keys]: a key with 0 is padding, which no query sees.
   std::span<const std::int64_t> key_mask = {};
+  /// [batch, pages of a sequence]: a paged cache, as vLLM's. k and v are pools of pages, [pages, key heads, page size,
+  /// features] in any strides (vLLM's memory is swap_axes(view(pool, {pages, page size, key heads, features}), 1, 2)),
+  /// and token t of sequence b is token t mod page size of page block_table[b, t / page size]. Needs key_lengths;
+  /// entries past a length are not read.
+  std::span<const std::int32_t> block_table = {};
 
   /// Gradients on a GPU: the same bytes at every run, at a cost. On the host they always are.
   bool is_repeatable = false;
@@ -50,9 +81,9 @@ struct AttentionOptions {
 ///   q    [batch, heads, queries, features]        k    [batch, key heads, keys, features]
 ///   out  [batch, heads, queries, value features]  v    [batch, key heads, keys, value features]
 ///
-/// in any strides; without batch, or without batch and heads, as well. [batch, sequence, heads, features] in memory
-/// is swap_axes(view(x, {b, s, h, d}), 1, 2). heads is a multiple of key heads: query head h looks at key head h /
-/// (heads / key heads). All of one type: f32, f16 and bf16 with sums in f32, f64 with sums in f64. Memory is
+/// in any strides; without batch, or without batch and heads, as well; in another order as options.axes says. heads is a
+/// multiple of key heads: query head h reads key head h / (heads / key heads). k and v have one type; q has it too, or
+/// is f32 beside a cache of f16 or bf16; out has q's. Sums are f32 for f32, f16 and bf16, and f64 for f64. Memory is
 /// O(queries + keys): no score is kept. Results do not depend on the number of threads. A query that may look at no
 /// key gives zeros. A score of −inf weighs nothing. A query that meets a score of +inf or NaN gives NaN. Where v is
 /// not finite at a key that a query looks at, neither is that feature of the result. Keys and values that are masked
@@ -74,13 +105,14 @@ struct AttentionInputs {
   ConstTensorView out = {}, logsumexp = {};
 };
 
-/// Where the gradients go; what has no data is left out. Those of q, k and v are written; those of the position's
-/// parameters are added to, as learned parameters are shared by layers.
+/// Where the gradients go; what has no data is left out. Those of q, k and v are written, in the type of their tensor
+/// or in f32; those of the position's parameters are added to, as learned parameters are shared by layers.
 struct AttentionGradients {
   TensorView q = {}, k = {}, v = {};
   TensorView parameters = {};     ///< of the bias, as bias_backward has them: [heads], [rows, heads] or [n]
   TensorView query_vectors = {};  ///< of DistanceVectors' for_queries, in the shape of its table
   TensorView key_vectors = {};    ///< of its for_keys
+  TensorView sinks = {};          ///< [heads], added to as well
 };
 
 /// The gradients of attention, from that of its output: d_out has the shape and type of out. Scores are made again,

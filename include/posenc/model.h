@@ -8,18 +8,11 @@
 #include <string_view>
 #include <vector>
 
+#include "posenc/attention.h"
 #include "posenc/gguf.h"
 #include "posenc/scheme.h"
 
 namespace posenc {
-
-/// A factor on queries that grows with their position p: 1 + scale·ln(1 + ⌊(p + shift)/length⌋).
-struct Temperature {
-  double scale = 0.1;
-  std::int64_t length = 8192;
-  std::int64_t shift = 0;  ///< Llama 4: 1; Ministral 3 and Mistral 4: 0
-  bool operator==(const Temperature&) const = default;
-};
 
 /// Layers of a model that treat position in the same way: all fields below hold for every one of them.
 struct LayerGroup {
@@ -28,11 +21,10 @@ struct LayerGroup {
   std::string scheme_name = {};       ///< "rope", "alibi" …
   std::optional<Scheme> scheme = {};  ///< empty where this build does not compute it: `formula` says what it is
   std::string formula = {};           ///< of a scheme that is not computed, and why; "" where `scheme` has a value
-  double softmax_factor = 1.0;        ///< on all scores of these layers, beside `scale`
   bool is_unscaled = false;           ///< scores are not divided by √D (T5)
   std::int64_t first_position = 0;    ///< of the first token (RoBERTa and M2M100: 2)
   std::optional<double> scale = {};   ///< of scores, where it is not 1/√D (Gemma 2, Granite)
-  std::optional<std::int64_t> window = {};  ///< keys that a query sees, its own included; empty: all
+  std::optional<std::int64_t> window = {};  ///< a query sees keys less than this many tokens away; empty: all
   std::optional<std::int64_t> chunk = {};   ///< a query sees the keys of its own chunk of this length (Llama 4)
   std::optional<bool> is_causal = {};       ///< empty where the file does not say it
   double softcap = 0;                       ///< scores become softcap·tanh(score/softcap); 0: they stay

@@ -7,6 +7,7 @@
 
 #include "posenc/frequency.h"
 #include "posenc/half.h"
+#include "posenc/mrope.h"
 #include "posenc/positions.h"
 #include "posenc/tensor.h"
 
@@ -17,6 +18,7 @@
 #include "posenc/apply.h"
 #include "posenc/attention.h"
 #include "posenc/backend.h"
+#include "posenc/cache.h"
 #include "posenc/cuda.h"
 
 #include "posenc/byte_source.h"
@@ -31,6 +33,7 @@
 #include "posenc/content.h"
 #include "posenc/diagnosis.h"
 #include "posenc/figures.h"
+#include "posenc/layer.h"
 #include "posenc/model.h"
 #include "posenc/properties.h"
 #include "posenc/random.h"

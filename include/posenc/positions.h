@@ -15,6 +15,7 @@ namespace posenc {
 ///   {.ids = ids}                       ids [sequence], the same for every sequence of the batch
 ///   {.ids = ids}                       ids [batch, sequence], each sequence its own
 ///   {.ids = ids, .axes = 3}            ids [3, sequence] or [3, batch, sequence]: time, height, width
+///   {.first = 4096}                    for a rotation of several axes too: text, where all axes agree (M-RoPE)
 ///
 ///   {.ids = ids, .device = Device::kCuda}   ids in memory of the GPU
 ///
@@ -25,7 +26,8 @@ struct Positions {
   std::int64_t first = 0;
   std::span<const std::int64_t> ids = {};
   int axes = 1;
-  Device device = Device::kHost;  ///< where the ids are; ids on a GPU go with tensors on a GPU alone
+  Device device = Device::kHost;               ///< where the ids are; ids on a GPU go with tensors on a GPU alone
+  std::span<const std::int32_t> ids_i32 = {};  ///< in place of ids, read as they are; for tensors on the host
 };
 
 /// Packed sequences: lengths {3, 2} → 0 1 2 0 1.

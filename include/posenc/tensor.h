@@ -21,6 +21,7 @@ std::string_view name_of(Device device) noexcept;
 /// done, and waits for nothing (see synchronize in backend.h).
 struct Run {
   void* stream = nullptr;  ///< a CUstream, or cudaStream_t; null: the default one. Not asked for tensors on the host
+  int threads = 0;         ///< of this call, for tensors on the host; 0: as many as threads() says (backend.h)
 };
 
 /// A short list of extents or strides, outermost first; at most 8.
@@ -93,5 +94,28 @@ template <class Void> BasicTensorView<Void> swap_axes(BasicTensorView<Void> x, i
   std::swap(x.strides[one], x.strides[other]);
   return x;
 }
+
+/// The order of a tensor's axes: b batch, h heads, s the tokens of a sequence, t the tokens of all sequences, d
+/// features. Verbs take heads first; a tensor in another order comes with its word.
+enum class Axes : std::uint8_t {
+  kSd,
+  kHsd,
+  kShd,
+  kBhsd,
+  kBshd,        ///< torch's and most engines' memory before heads are moved to the front
+  kThd = kShd,  ///< vLLM's and FlashAttention's packed sequences
+};
+/// "sd", "hsd", "shd", "bhsd", "bshd".
+std::string_view name_of(Axes axes) noexcept;
+/// Whether heads come after the tokens.
+constexpr bool has_heads_last(Axes axes) noexcept { return axes == Axes::kShd || axes == Axes::kBshd; }
+constexpr int rank_of(Axes axes) noexcept {
+  return axes == Axes::kSd ? 2 : axes == Axes::kHsd || axes == Axes::kShd ? 3 : 4;
+}
+
+/// The same tensor with heads before tokens: heads_first(view(q, {tokens, heads, features}), Axes::kThd).
+/// Throws: Error for a tensor with another number of axes.
+TensorView heads_first(const TensorView& x, Axes axes);
+ConstTensorView heads_first(const ConstTensorView& x, Axes axes);
 
 }  // namespace posenc

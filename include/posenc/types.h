@@ -1,12 +1,16 @@
 #pragma once
 
+#if (defined(_MSVC_LANG) ? _MSVC_LANG : __cplusplus) < 202002L
+#error "posenc needs C++20: compile with -std=c++20 or later"
+#endif
+
 #include <cstdint>
 #include <string_view>
 
 namespace posenc {
 
-/// Element types. f16 and bf16 are stored as their 16 bits.
-enum class DataType : std::uint8_t { kF32, kF64, kF16, kBF16, kI64 };
+/// Element types. f16 and bf16 are stored as their 16 bits, bool as a byte (0: false), which masks alone may have.
+enum class DataType : std::uint8_t { kF32, kF64, kF16, kBF16, kI64, kBool };
 
 struct Half {
   std::uint16_t bits = 0;
@@ -23,8 +27,9 @@ template <> constexpr DataType data_type_of<double>() { return DataType::kF64; }
 template <> constexpr DataType data_type_of<Half>() { return DataType::kF16; }
 template <> constexpr DataType data_type_of<BFloat16>() { return DataType::kBF16; }
 template <> constexpr DataType data_type_of<std::int64_t>() { return DataType::kI64; }
+template <> constexpr DataType data_type_of<bool>() { return DataType::kBool; }
 
-/// "f32", "f64", "f16", "bf16", "i64".
+/// "f32", "f64", "f16", "bf16", "i64", "bool".
 std::string_view name_of(DataType type) noexcept;
 std::int64_t size_of(DataType type) noexcept;
 /// Throws: Error for a name that is none of the above.

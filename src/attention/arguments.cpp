@@ -6,11 +6,9 @@
 #include <cmath>
 #include <utility>
 
-#include "attention/select.h"
 #include "kernels/bias_checks.h"
 #include "kernels/checks.h"
 #include "kernels/rotation_element.h"
-#include "posenc/apply.h"
 #include "posenc/error.h"
 
 namespace posenc::attend {
@@ -37,27 +35,108 @@ void check_type(std::string_view verb, std::string_view what, DataType type, Dat
   if (type != wanted) raise(fmt::format("{}: {} is {} but must be {}", verb, what, name_of(type), name_of(wanted)));
 }
 
+bool is_narrow(DataType type) { return type == DataType::kF16 || type == DataType::kBF16; }
+
+// k and v have one type, and q too unless it is f32 beside a narrower cache.
+void check_types(std::string_view verb, const AttentionInputs& inputs) {
+  if (inputs.q.type != DataType::kF32 || !is_narrow(inputs.k.type)) {
+    check_type(verb, "k", inputs.k.type, inputs.q.type);
+  }
+  check_type(verb, "v", inputs.v.type, inputs.k.type);
+}
+
+// k or v as sequences of tokens, where it is a pool of pages.
+void take_pages(std::string_view verb, const AttentionOptions& options, std::int64_t batch,
+                HeadTensor<const void>& x) {
+  const auto entries = static_cast<std::int64_t>(options.block_table.size());
+  if (batch < 1 || entries % batch != 0) {
+    raise(fmt::format("{}: block_table has {} entries, which {} sequences cannot share", verb, entries, batch));
+  }
+  if (options.key_lengths.empty()) raise(fmt::format("{}: block_table needs key_lengths", verb));
+  const std::int64_t pool = x.batch, size = x.sequence;
+  if (size < 1) raise(fmt::format("{}: a page of the cache has no tokens", verb));
+  x.pages = options.block_table.data();
+  x.page_row = entries / batch;
+  x.page_tokens = size;
+  x.batch = batch;
+  x.sequence = x.page_row * size;
+  for (std::int64_t b = 0; b < std::min<std::int64_t>(batch, std::ssize(options.key_lengths)); ++b) {
+    const std::int64_t length = options.key_lengths[static_cast<std::size_t>(b)];
+    for (std::int64_t i = 0; i * size < length && i < x.page_row; ++i) {
+      const std::int32_t page = x.pages[b * x.page_row + i];
+      if (page >= 0 && page < pool) continue;
+      raise(fmt::format("{}: block_table names page {} but there are {}", verb, page, pool));
+    }
+  }
+}
+
+void plan_mask(std::string_view verb, const ConstTensorView& mask, AttentionJob& job) {
+  if (mask.data == nullptr) return;
+  const int rank = mask.shape.rank;
+  if (rank < 2 || rank > 4 || mask.strides.rank != rank) {
+    raise(fmt::format("{}: mask must have 2 to 4 axes, batch, heads, queries, keys, but has {}", verb, rank));
+  }
+  if (mask.type == DataType::kI64) raise(fmt::format("{}: mask must be bool or floating-point but is i64", verb));
+  job.mask.data = mask.data;
+  job.mask.type = mask.type;
+  const Extents wanted = {job.q.batch, job.q.heads, job.q.sequence, job.k.sequence};
+  std::int64_t* const strides[] = {&job.mask.batch_stride, &job.mask.head_stride, &job.mask.query_stride,
+                                   &job.mask.key_stride};
+  for (int axis = 4 - rank; axis < 4; ++axis) {
+    const std::int64_t extent = mask.shape[axis - (4 - rank)];
+    if (extent != 1 && extent != wanted[axis]) {
+      raise(fmt::format("{}: mask has shape {} but must broadcast to {}", verb, to_string(mask.shape),
+                        to_string(wanted)));
+    }
+    *strides[axis] = extent == 1 ? 0 : mask.strides[axis - (4 - rank)];
+  }
+}
+
+void check_factors(std::string_view verb, const AttentionOptions& options, const AttentionJob& job) {
+  if (!std::isfinite(job.scale)) raise(fmt::format("{}: scale must be finite but is {}", verb, job.scale));
+  if (!(options.softcap >= 0) || !std::isfinite(options.softcap)) {
+    raise(fmt::format("{}: softcap must be 0 or more and finite but is {}", verb, options.softcap));
+  }
+  const ConstTensorView& sinks = options.sinks;
+  if (sinks.data != nullptr) {
+    kernels::check_tensor(verb, "sinks", sinks, 1, 1, "1 axis, heads");
+    if (sinks.shape[0] != job.q.heads) {
+      raise(fmt::format("{}: there are {} sinks but q has {} heads", verb, sinks.shape[0], job.q.heads));
+    }
+  }
+  if (!options.temperature) return;
+  const Temperature& t = *options.temperature;
+  if (!std::isfinite(t.scale) || t.length < 1 || t.shift < 0 || t.shift > kPositionLimit) {
+    raise(
+        fmt::format("{}: a temperature needs a finite scale, a length of 1 or more and a shift of 0 or more, but has "
+                    "{}, {} and {}",
+                    verb, t.scale, t.length, t.shift));
+  }
+}
+
 // q or k after rotation, in the type of sums.
-HeadTensor<const void> rotated(const ConstTensorView& x, const TokenPositions& positions, const Rotation& form,
+HeadTensor<const void> rotated(std::string_view verb, const AttentionBackend& backend, const ConstTensorView& x,
+                               const TokenPositions& positions, const Rotation& form,
                                std::vector<std::byte>& storage) {
   const DataType type = sums_type(x.type);
   storage.resize(static_cast<std::size_t>(count_of(x.shape) * size_of(type)));
   const TensorView out(storage.data(), type, x.shape);
-  rotate_checked(out, x, positions, form);
-  return kernels::heads_of<const void>("attention", "x", out);
+  kernels::rotate_for(verb, *backend.kernels, out, x, positions, form);
+  return kernels::heads_of<const void>(verb, "x", out);
 }
 
-// k with zeros in place of the keys that no query looks at, which may not be read. Where all are seen, k itself.
+// k with zeros in place of the keys that no query sees, which may not be read. Where all are seen, k itself.
 ConstTensorView only_seen(const ConstTensorView& k, const AttentionJob& job, std::vector<std::byte>& storage) {
   const auto is_whole = [&](std::int64_t b) {
     const Sight seen = job.seen_keys(b);
     return seen.begin == 0 && seen.end == job.k.sequence;
   };
-  bool all_seen = true;
+  bool all_seen = job.k.pages == nullptr;
   for (std::int64_t b = 0; b < job.k.batch; ++b) all_seen = all_seen && is_whole(b);
   if (all_seen) return k;
-  storage.assign(static_cast<std::size_t>(count_of(k.shape) * size_of(k.type)), std::byte{0});
-  const TensorView copy(storage.data(), k.type, k.shape);
+  const Extents shape = {job.k.batch, job.k.heads, job.k.sequence, job.k.features};
+  storage.assign(static_cast<std::size_t>(count_of(shape) * size_of(k.type)), std::byte{0});
+  const TensorView copy(storage.data(), k.type, shape);
   const HeadTensor<void> to = kernels::heads_of<void>("attention", "k", copy);
   kernels::with_type(k.type, [&](auto kind) {
     using T = decltype(kind);
@@ -75,20 +154,20 @@ ConstTensorView only_seen(const ConstTensorView& k, const AttentionJob& job, std
   return copy;
 }
 
-// The cosines and sines of every token: what becomes of pairs (1, 0).
-RowRotation row_rotation_of(const ConstTensorView& x, const TokenPositions& positions, const Rotation& form,
+// The cosines and sines of the first `tokens` tokens: what becomes of pairs (1, 0).
+RowRotation row_rotation_of(std::string_view verb, const AttentionBackend& backend, const HeadTensor<const void>& x,
+                            std::int64_t tokens, const TokenPositions& positions, const Rotation& form,
                             std::vector<float>& cos_sin) {
   RowRotation rotation;
   rotation.form = &form;
   rotation.pairs = pairs_of(form);
-  const std::int64_t features = x.shape.back(0), tokens = x.shape.back(1), width = 2 * rotation.pairs;
-  rotation.first = form.first_dim < 0 ? features + form.first_dim : form.first_dim;
-  if (rotation.first < 0 || width > features - rotation.first) {
-    raise(fmt::format("attention: the form rotates {} features from {} but there are {}", width, form.first_dim,
-                      features));
+  const std::int64_t width = 2 * rotation.pairs;
+  rotation.first = form.first_dim < 0 ? x.features + form.first_dim : form.first_dim;
+  if (rotation.first < 0 || width > x.features - rotation.first) {
+    raise(fmt::format("{}: the form rotates {} features from {} but there are {}", verb, width, form.first_dim,
+                      x.features));
   }
-  const std::int64_t batch =
-      positions.ids != nullptr && positions.batch_stride != 0 && x.shape.rank > 3 ? x.shape[0] : 1;
+  const std::int64_t batch = positions.has_ids() && positions.batch_stride != 0 ? x.batch : 1;
   cos_sin.assign(static_cast<std::size_t>(batch * tokens * width), 0.0f);
   for (std::int64_t row = 0; row < batch * tokens; ++row) {
     std::fill_n(cos_sin.begin() + row * width, rotation.pairs, 1.0f);
@@ -98,7 +177,7 @@ RowRotation row_rotation_of(const ConstTensorView& x, const TokenPositions& posi
   plain.blocks = 1;
   plain.first_dim = 0;
   const TensorView all = view(cos_sin.data(), {batch, 1, tokens, width});
-  rotate_checked(all, all, positions, plain);
+  kernels::rotate_for(verb, *backend.kernels, all, all, positions, plain);
   rotation.token_stride = width;
   if (kernels::wants_doubled(placement_of(form.layout, rotation.pairs))) {
     std::vector<float> doubled(2 * cos_sin.size());
@@ -115,36 +194,75 @@ RowRotation row_rotation_of(const ConstTensorView& x, const TokenPositions& posi
 }
 
 // Arithmetic narrower than f32, and a table that has rows for tokens, are left to rotate itself.
-bool can_rotate_on_load(const Rotation& form, const AttentionJob& job) {
-  return selected_attention().rotates_on_load && job.v.type != DataType::kF64 && job.weights.data == nullptr &&
+bool can_rotate_on_load(const AttentionBackend& backend, const Rotation& form, const AttentionJob& job) {
+  return backend.rotates_on_load && job.v.type != DataType::kF64 && job.weights.data == nullptr &&
          form.precision.arithmetic.value_or(DataType::kF32) == DataType::kF32 && form.table.cosines.shape.rank != 3;
 }
 
 bool are_same(const TokenPositions& a, const TokenPositions& b) {
-  return a.ids == nullptr && b.ids == nullptr && a.first == b.first;
+  return !a.has_ids() && !b.has_ids() && a.first == b.first;
 }
 
-void plan_rotation(const AttentionInputs& inputs, const Rotation& rotation, bool with_keys, Plan& plan) {
+void plan_rotation(std::string_view verb, const AttentionInputs& inputs, const Rotation& rotation, bool with_keys,
+                   Plan& plan) {
   AttentionJob& job = plan.job;
   job.scale *= rotation.softmax_factor;
   if (count_of(inputs.q.shape) == 0 || count_of(inputs.k.shape) == 0) return;
   plan.for_queries = rotation;
   plan.for_keys = for_keys(rotation);
-  if (!can_rotate_on_load(rotation, job)) {
-    job.q = rotated(inputs.q, job.places.queries, plan.for_queries, plan.rotated_q);
+  const AttentionBackend& backend = *plan.backend;
+  if (!can_rotate_on_load(backend, rotation, job)) {
+    job.q = rotated(verb, backend, inputs.q, job.places.queries, plan.for_queries, plan.rotated_q);
     if (!with_keys) return;
     std::vector<std::byte> seen;
-    job.k = rotated(only_seen(inputs.k, job, seen), job.places.keys, plan.for_keys, plan.rotated_k);
+    job.k = rotated(verb, backend, only_seen(inputs.k, job, seen), job.places.keys, plan.for_keys, plan.rotated_k);
     return;
   }
-  job.q_rotation = row_rotation_of(inputs.q, job.places.queries, plan.for_queries, plan.q_cos_sin);
+  job.q_rotation =
+      row_rotation_of(verb, backend, job.q, job.q.sequence, job.places.queries, plan.for_queries, plan.q_cos_sin);
   if (!with_keys) return;
   if (are_same(job.places.queries, job.places.keys) && rotation.growth.rates.empty() &&
       job.q.sequence == job.k.sequence) {
     job.k_rotation = job.q_rotation;
   } else {
-    job.k_rotation = row_rotation_of(inputs.k, job.places.keys, plan.for_keys, plan.k_cos_sin);
+    std::int64_t tokens = job.k.sequence;
+    if (!job.places.keys.has_ids()) {  // a cache may have room for far more than it holds
+      tokens = 0;
+      for (std::int64_t b = 0; b < job.k.batch; ++b) tokens = std::max(tokens, job.seen_keys(b).end);
+    }
+    if (tokens == 0) return;
+    job.k_rotation = row_rotation_of(verb, backend, job.k, tokens, job.places.keys, plan.for_keys, plan.k_cos_sin);
   }
+}
+
+// q times its temperature, in the type of sums: whatever else the position does to q and k is linear in q.
+void plan_temperature(const Temperature& temperature, AttentionInputs& inputs, Plan& plan) {
+  AttentionJob& job = plan.job;
+  const HeadTensor<const void> q = job.q;
+  for (std::int64_t b = 0; b < q.batch; ++b) {
+    for (std::int64_t i = 0; i < q.sequence; ++i) {
+      plan.query_factors.push_back(factor_at(temperature, job.places.queries.at(b, i)));
+    }
+  }
+  const DataType type = sums_type(inputs.q.type);
+  plan.scaled_q.resize(static_cast<std::size_t>(count_of(inputs.q.shape) * size_of(type)));
+  const TensorView scaled(plan.scaled_q.data(), type, inputs.q.shape);
+  const HeadTensor<void> to = tensor_of("attention", "q", scaled);
+  kernels::with_type(q.type, [&](auto from_kind) {
+    using From = decltype(from_kind);
+    using To = kernels::Working<From>;
+    for (std::int64_t row = 0; row < q.batch * q.heads * q.sequence; ++row) {
+      const std::int64_t b = row / q.sequence / q.heads, h = row / q.sequence % q.heads, i = row % q.sequence;
+      const double factor = plan.query_factors[static_cast<std::size_t>(b * q.sequence + i)];
+      const From* const x = q.row<From>(b, h, i);
+      To* const out = to.row<To>(b, h, i);
+      for (std::int64_t f = 0; f < q.features; ++f) {
+        out[f] = static_cast<To>(factor * numerics::widen(x[f * q.feature_stride]));
+      }
+    }
+  });
+  inputs.q = scaled;
+  job.q = tensor_of<const void>("attention", "q", scaled);
 }
 
 void plan_bias(std::string_view verb, const Bias& bias, AttentionJob& job) {
@@ -168,53 +286,74 @@ DataType sums_type(DataType type) { return type == DataType::kF64 ? DataType::kF
 
 bool has_work(const AttentionJob& job) { return job.q.batch * job.q.heads * job.q.sequence > 0; }
 
-void rotate_checked(const TensorView& out, const ConstTensorView& x, const TokenPositions& positions,
-                    const Rotation& form) {
-  Positions given{.first = positions.first, .axes = positions.axes};
-  if (positions.ids != nullptr) {
-    const std::int64_t batch = x.shape.rank > 3 && positions.batch_stride != 0 ? x.shape[0] : 1;
-    given.ids = {positions.ids, static_cast<std::size_t>(positions.axes * batch * x.shape.back(1))};
-  }
-  rotate(out, x, given, form);
-}
-
 void plan_inputs(std::string_view verb, const AttentionInputs& inputs, const AttentionOptions& options, Plan& plan) {
   AttentionJob& job = plan.job;
   job.q = tensor_of(verb, "q", inputs.q);
   job.k = tensor_of(verb, "k", inputs.k);
   job.v = tensor_of(verb, "v", inputs.v);
-  check_type(verb, "k", inputs.k.type, inputs.q.type);
-  check_type(verb, "v", inputs.v.type, inputs.q.type);
+  check_types(verb, inputs);
+  if (!options.block_table.empty()) {
+    take_pages(verb, options, job.q.batch, job.k);
+    take_pages(verb, options, job.q.batch, job.v);
+  }
   check_shapes(verb, job);
   job.group = job.q.heads / job.k.heads;
   if (job.q.features < 1) raise(fmt::format("{}: q has no features", verb));
   job.scale = options.scale.value_or(1 / std::sqrt(static_cast<double>(job.q.features)));
-  if (!std::isfinite(job.scale)) raise(fmt::format("{}: scale must be finite but is {}", verb, job.scale));
+  check_factors(verb, options, job);
+  job.softcap = options.softcap;
   plan_sights(verb, options, job);
+  plan_mask(verb, options.mask, job);
 }
 
-void plan_position(std::string_view verb, const AttentionInputs& inputs, const AttentionOptions& options,
-                   Plan& plan) {
+void plan_position(std::string_view verb, const AttentionInputs& given, const AttentionOptions& options, Plan& plan) {
   AttentionJob& job = plan.job;
+  AttentionInputs inputs = given;
   if (std::holds_alternative<Addition>(options.position)) {
     raise(fmt::format("{}: an addition belongs to the embeddings, before q and k are made: add it to them instead",
                       verb));
   }
   if (const auto* bias = std::get_if<Bias>(&options.position)) {
-    plan_places(verb, options, position_axes_of(*bias), plan);
+    plan_places(verb, options, position_axes_of(*bias), true, plan);
     plan_bias(verb, *bias, job);
+    if (options.temperature) plan_temperature(*options.temperature, inputs, plan);
   } else if (const auto* rotation = std::get_if<Rotation>(&options.position)) {
-    plan_places(verb, options, position_axes_of(*rotation), plan);
-    plan_rotation(inputs, *rotation, !options.keys_are_rotated, plan);
+    plan_places(verb, options, position_axes_of(*rotation), has_table(*rotation), plan);
+    if (options.temperature) plan_temperature(*options.temperature, inputs, plan);
+    plan_rotation(verb, inputs, *rotation, !options.keys_are_rotated, plan);
   } else {
-    plan_places(verb, options, 1, plan);
+    plan_places(verb, options, 1, false, plan);
+    if (options.temperature) plan_temperature(*options.temperature, inputs, plan);
   }
+  if (options.sinks.data == nullptr) return;
+  plan.sinks.clear();
+  for (std::int64_t h = 0; h < job.q.heads; ++h) {
+    plan.sinks.push_back(kernels::with_type(options.sinks.type, [&](auto kind) {
+      return numerics::widen(static_cast<const decltype(kind)*>(options.sinks.data)[h * options.sinks.strides[0]]);
+    }));
+  }
+  job.sinks = plan.sinks.data();
+}
+
+void refuse_on_device(std::string_view verb, const AttentionInputs& inputs, const AttentionOptions& options) {
+  for (const auto* given : {&options.query_positions, &options.key_positions}) {
+    if (!given->has_value() || (*given)->ids_i32.empty()) continue;
+    raise(fmt::format("{}: position ids of i32 are for tensors on the host: on a GPU they are i64", verb));
+  }
+  if (options.chunk == 0 && options.softcap == 0 && !options.temperature && options.sinks.data == nullptr &&
+      options.mask.data == nullptr && options.block_table.empty() && inputs.k.type == inputs.q.type) {
+    return;
+  }
+  raise(
+      fmt::format("{}: on cuda there is no kernel for a chunk, softcap, temperature, sinks, a mask, a block table or "
+                  "a cache of another type than q",
+                  verb));
 }
 
 void plan_device_position(std::string_view verb, const AttentionInputs& inputs, const AttentionOptions& options,
                           Plan& plan) {
   if (const auto* rotation = std::get_if<Rotation>(&options.position)) {
-    plan_places(verb, options, position_axes_of(*rotation), plan);
+    plan_places(verb, options, position_axes_of(*rotation), has_table(*rotation), plan);
     return;
   }
   if (std::holds_alternative<Bias>(options.position)) {
@@ -265,3 +404,11 @@ void check_apart(std::string_view verb, const Named& one, const Named& other) {
 }
 
 }  // namespace posenc::attend
+
+namespace posenc {
+
+double factor_at(const Temperature& t, std::int64_t position) noexcept {
+  return 1 + t.scale * std::log1p(static_cast<double>((position + t.shift) / t.length));
+}
+
+}  // namespace posenc

@@ -26,6 +26,9 @@ void plan_inputs(std::string_view verb, const AttentionInputs& inputs, const Att
 /// The position's own part of the job: a bias, or the rotation of q and k.
 void plan_position(std::string_view verb, const AttentionInputs& inputs, const AttentionOptions& options, Plan& plan);
 
+/// Throws where no kernel on a GPU does what the options ask for.
+void refuse_on_device(std::string_view verb, const AttentionInputs& inputs, const AttentionOptions& options);
+
 /// The same for tensors on a GPU: checks it, and says where tokens are. Nothing is rotated.
 void plan_device_position(std::string_view verb, const AttentionInputs& inputs, const AttentionOptions& options,
                           Plan& plan);
@@ -52,9 +55,5 @@ void check_apart(std::string_view verb, const Named& one, const Named& other);
 /// f64 for f64, else f32.
 DataType sums_type(DataType type);
 bool has_work(const AttentionJob& job);
-
-/// rotate(out, x), with positions that are checked already.
-void rotate_checked(const TensorView& out, const ConstTensorView& x, const TokenPositions& positions,
-                    const Rotation& form);
 
 }  // namespace posenc::attend

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
 #include <variant>
 
 #include "attention/arguments.h"
@@ -123,25 +124,90 @@ struct Gradient {
 };
 void plan_gradient(Gradient& gradient, DataType type, const HeadTensor<const void>& like) {
   if (gradient.view.data == nullptr) return;
+  if (gradient.view.type == sums_type(type)) type = gradient.view.type;
   gradient.result = result_of(verb, gradient.what, gradient.view, {type, like, like.features});
 }
 TensorView before_rotation(Gradient& gradient) {
   if (gradient.storage.empty()) return gradient.view;
   return {gradient.storage.data(), sums_type(gradient.view.type), gradient.view.shape};
 }
+// 16 bits would be rounded twice: what is changed later is first written in the type of sums.
+void widen_later(Gradient& gradient) {
+  const DataType type = sums_type(gradient.view.type);
+  const std::int64_t count = count_of(gradient.view.shape);
+  if (gradient.view.data == nullptr || count == 0 || type == gradient.view.type || !gradient.storage.empty()) return;
+  gradient.storage.resize(static_cast<std::size_t>(count * size_of(type)));
+  gradient.result = tensor_of(verb, gradient.what, before_rotation(gradient));
+}
 void rotate_later(Gradient& gradient, const Rotation& rotation) {
   const std::int64_t count = count_of(gradient.view.shape);
   if (gradient.view.data == nullptr || count == 0) return;
   gradient.rotation = &rotation;
-  // 16 bits would be rounded twice
-  const DataType type = sums_type(gradient.view.type);
-  if (type == gradient.view.type) return;
-  gradient.storage.resize(static_cast<std::size_t>(count * size_of(type)));
-  gradient.result = tensor_of(verb, gradient.what, before_rotation(gradient));
+  widen_later(gradient);
 }
-void rotate_back(Gradient& gradient, const TokenPositions& positions) {
+void rotate_back(Gradient& gradient, const AttentionBackend& backend, const TokenPositions& positions) {
   if (gradient.rotation == nullptr) return;
-  rotate_checked(gradient.view, before_rotation(gradient), positions, adjoint(*gradient.rotation));
+  kernels::rotate_for(verb, *backend.kernels, gradient.view, before_rotation(gradient), positions,
+                      adjoint(*gradient.rotation));
+}
+
+void narrow_into_place(const Gradient& gradient) {
+  if (gradient.storage.empty()) return;
+  const HeadTensor<void>& from = gradient.result;
+  const HeadTensor<void> to = tensor_of(verb, gradient.what, gradient.view);
+  kernels::with_type(to.type, [&](auto kind) {
+    using T = decltype(kind);
+    for (std::int64_t row = 0; row < to.batch * to.heads * to.sequence; ++row) {
+      const std::int64_t b = row / to.sequence / to.heads, h = row / to.sequence % to.heads, i = row % to.sequence;
+      const float* const x = from.row<float>(b, h, i);
+      T* const out = to.row<T>(b, h, i);
+      for (std::int64_t f = 0; f < to.features; ++f) {
+        out[f * to.feature_stride] = numerics::narrow<T>(static_cast<double>(x[f]));
+      }
+    }
+  });
+}
+
+// The gradient of q itself from that of q times its temperature, before it is rotated back: the two commute.
+void scale_rows(Gradient& gradient, const std::vector<double>& factors) {
+  if (factors.empty() || gradient.view.data == nullptr) return;
+  const HeadTensor<void>& rows = gradient.result;
+  kernels::with_type(rows.type, [&](auto kind) {
+    using T = decltype(kind);
+    for (std::int64_t row = 0; row < rows.batch * rows.heads * rows.sequence; ++row) {
+      const std::int64_t b = row / rows.sequence / rows.heads, h = row / rows.sequence % rows.heads,
+                         i = row % rows.sequence;
+      const double factor = factors[static_cast<std::size_t>(b * rows.sequence + i)];
+      T* const x = rows.row<T>(b, h, i);
+      for (std::int64_t f = 0; f < rows.features; ++f) {
+        T& element = x[f * rows.feature_stride];
+        element = numerics::narrow<T>(factor * numerics::widen(element));
+      }
+    }
+  });
+}
+
+// A sink's weight is p = e^(sink − logsumexp) and its value is 0, so that its gradient is −Σ p · D, D = Σ dO · O.
+void add_sinks(const TensorView& gradient, const BackwardJob& job) {
+  if (gradient.data == nullptr) return;
+  const AttentionJob& forward = job.forward;
+  std::vector<double> sums(static_cast<std::size_t>(forward.q.heads), 0.0);
+  for (std::int64_t row = 0; row < forward.q.batch * forward.q.heads * forward.q.sequence; ++row) {
+    const std::int64_t b = row / forward.q.sequence / forward.q.heads, h = row / forward.q.sequence % forward.q.heads,
+                       i = row % forward.q.sequence;
+    const auto element = [](const auto& x, std::int64_t at_b, std::int64_t at_h, std::int64_t t, std::int64_t f) {
+      return kernels::with_type(x.type, [&](auto kind) {
+        return numerics::widen(x.template row<decltype(kind)>(at_b, at_h, t)[f * x.feature_stride]);
+      });
+    };
+    double delta = 0;
+    for (std::int64_t f = 0; f < forward.v.features; ++f) {
+      delta += element(job.d_out, b, h, i, f) * element(forward.out, b, h, i, f);
+    }
+    const double weight = std::exp(forward.sinks[h] - element(forward.logsumexp, b, h, i, 0));
+    sums[static_cast<std::size_t>(h)] -= weight * delta;
+  }
+  add_sums(gradient, [&](std::int64_t h) { return sums[static_cast<std::size_t>(h)]; });
 }
 
 // What the forward pass gives, from the caller or to be made again.
@@ -176,17 +242,25 @@ void plan_saved(const AttentionInputs& inputs, AttentionJob& job, Saved& saved) 
 
 void attention_backward(const AttentionGradients& gradients, ConstTensorView d_out, const AttentionInputs& inputs,
                         const AttentionOptions& options, const Run& run) {
+  const kernels::CallThreads threads_of_call(verb, run);
+  if (options.axes && has_heads_last(*options.axes)) {
+    raise("attention_backward: takes heads before tokens: use heads_first() for its tensors");
+  }
+  if (!options.block_table.empty()) raise("attention_backward: there is none for a paged cache");
   Plan plan;
   BackwardJob job;
   plan_inputs(verb, inputs, options, plan);
-  const DataType type = inputs.q.type;
+  const DataType type = inputs.q.type, key_type = inputs.k.type;
   check_result(verb, "d_out", d_out, {type, plan.job.q, plan.job.v.features});
   job.d_out = tensor_of(verb, "d_out", d_out);
   Gradient dq{"the gradient of q", gradients.q}, dk{"the gradient of k", gradients.k},
       dv{"the gradient of v", gradients.v};
   plan_gradient(dq, type, plan.job.q);
-  plan_gradient(dk, type, plan.job.k);
-  plan_gradient(dv, type, plan.job.v);
+  plan_gradient(dk, key_type, plan.job.k);
+  plan_gradient(dv, key_type, plan.job.v);
+  if (gradients.sinks.data != nullptr) {
+    check_parameter("sinks", gradients.sinks, options.sinks.data == nullptr ? Extents{} : options.sinks.shape);
+  }
   for (const Gradient* gradient : {&dq, &dk, &dv}) {
     for (const ConstTensorView& input : {inputs.q, inputs.k, inputs.v, inputs.out, inputs.logsumexp, d_out}) {
       check_apart(verb, {gradient->what, gradient->view}, {"an input", input});
@@ -195,13 +269,15 @@ void attention_backward(const AttentionGradients& gradients, ConstTensorView d_o
   check_apart(verb, {dq.what, dq.view}, {dk.what, dk.view});
   check_apart(verb, {dq.what, dq.view}, {dv.what, dv.view});
   check_apart(verb, {dk.what, dk.view}, {dv.what, dv.view});
-  const kernels::Site site = kernels::site_of(
-      verb,
-      {d_out, inputs.q, inputs.k, inputs.v, inputs.out, inputs.logsumexp, gradients.q, gradients.k, gradients.v,
-       gradients.parameters, gradients.query_vectors, gradients.key_vectors, options.weights, options.logsumexp},
-      {}, run);
+  const kernels::Site site =
+      kernels::site_of(verb,
+                       {d_out, inputs.q, inputs.k, inputs.v, inputs.out, inputs.logsumexp, gradients.q, gradients.k,
+                        gradients.v, gradients.parameters, gradients.query_vectors, gradients.key_vectors,
+                        gradients.sinks, options.weights, options.logsumexp, options.mask, options.sinks},
+                       {}, run);
   if (site.device != Device::kHost) {
     kernels::backend_for(verb, site.device);  // or there is none
+    refuse_on_device(verb, inputs, options);
 #if POSENC_CUDA
     plan_device_position(verb, inputs, options, plan);
     job.forward.q = plan.job.q;
@@ -215,7 +291,9 @@ void attention_backward(const AttentionGradients& gradients, ConstTensorView d_o
   }
   Saved saved;
   plan_saved(inputs, plan.job, saved);
+  plan.backend = &selected_attention(verb);
   plan_position(verb, inputs, options, plan);
+  if (options.temperature) widen_later(dq);
   if (std::holds_alternative<Rotation>(options.position)) {
     rotate_later(dq, plan.for_queries);
     if (!options.keys_are_rotated) rotate_later(dk, plan.for_keys);
@@ -227,11 +305,14 @@ void attention_backward(const AttentionGradients& gradients, ConstTensorView d_o
   plan_parameters(gradients, job);
   if (!has_work(job.forward) && job.forward.k.batch * job.forward.k.heads * job.forward.k.sequence == 0) return;
 
-  const AttentionBackend& backend = selected_attention();
+  const AttentionBackend& backend = *plan.backend;
   if (saved.is_made_again && has_work(job.forward)) backend.forward(job.forward);
   backend.backward(job);
-  rotate_back(dq, job.forward.places.queries);
-  rotate_back(dk, job.forward.places.keys);
+  scale_rows(dq, plan.query_factors);
+  rotate_back(dq, backend, job.forward.places.queries);
+  rotate_back(dk, backend, job.forward.places.keys);
+  if (dq.rotation == nullptr) narrow_into_place(dq);
+  add_sinks(gradients.sinks, job);
   add_parameters(gradients.parameters, job);
   add_vectors(gradients.query_vectors, job.query_vectors, job.forward.q.heads);
   add_vectors(gradients.key_vectors, job.key_vectors, job.forward.q.heads);

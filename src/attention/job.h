@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <limits>
 #include <string_view>
 #include <vector>
 
+#include "kernels/element.h"
 #include "kernels/job.h"
 #include "posenc/attention.h"
 
@@ -13,7 +15,7 @@ namespace posenc::attend {
 using kernels::HeadTensor;
 using kernels::TokenPositions;
 
-/// What one query sees: keys `begin` to `end`. Causality, window, lengths and packed sequences all come to this.
+/// What one query sees: keys `begin` to `end`. Causality, window, chunk, lengths and packed sequences all come to this.
 struct Sight {
   std::int64_t begin = 0, end = 0;
   std::int64_t beside = 0;  // the key that the query stands beside, which may be past either end
@@ -36,6 +38,24 @@ struct RowRotation {
   const Rotation* form = nullptr;
 };
 
+/// The caller's mask, broadcast along an axis by a stride of 0.
+struct ScoreMask {
+  const void* data = nullptr;  // null: none
+  DataType type = DataType::kBool;
+  std::int64_t batch_stride = 0, head_stride = 0, query_stride = 0, key_stride = 0;
+
+  /// What is added to a score; −inf: the key is hidden.
+  double at(std::int64_t b, std::int64_t h, std::int64_t i, std::int64_t j) const noexcept {
+    const std::int64_t offset = b * batch_stride + h * head_stride + i * query_stride + j * key_stride;
+    if (type == DataType::kBool) {
+      const bool is_seen = static_cast<const std::uint8_t*>(data)[offset] != 0;
+      return is_seen ? 0.0 : -std::numeric_limits<double>::infinity();
+    }
+    return kernels::with_type(
+        type, [&](auto kind) { return numerics::widen(static_cast<const decltype(kind)*>(data)[offset]); });
+  }
+};
+
 /// Arguments, checked; what follows from them for every query.
 struct AttentionJob {
   HeadTensor<void> out;
@@ -48,15 +68,21 @@ struct AttentionJob {
   std::vector<Sight> sights;               // [batch or 1, queries]
   std::int64_t sight_stride = 0;           // 0: the same for every sequence of the batch
   const std::int64_t* key_mask = nullptr;  // [batch, keys]; 0: not seen
-  HeadTensor<void> weights;                // features are keys; null data: not wanted
-  HeadTensor<void> logsumexp;              // features are 1
+  ScoreMask mask;
+  double softcap = 0;             // 0: none
+  const double* sinks = nullptr;  // [heads]; null: none
+  HeadTensor<void> weights;       // features are keys; null data: not wanted
+  HeadTensor<void> logsumexp;     // features are 1
 
   const Sight& sight(std::int64_t b, std::int64_t i) const noexcept {
     return sights[static_cast<std::size_t>(b * sight_stride + i)];
   }
-  bool is_masked(std::int64_t b, std::int64_t j) const noexcept {
-    return key_mask != nullptr && key_mask[b * k.sequence + j] == 0;
+  bool is_hidden(std::int64_t b, std::int64_t h, std::int64_t i, std::int64_t j) const noexcept {
+    if (key_mask != nullptr && key_mask[b * k.sequence + j] == 0) return true;
+    return mask.data != nullptr && mask.at(b, h, i, j) == -std::numeric_limits<double>::infinity();
   }
+  /// Whether some keys between those that a query sees may be hidden.
+  bool has_masks() const noexcept { return key_mask != nullptr || mask.data != nullptr; }
   /// The keys of a sequence that any of its queries looks at lie in here; the others are never read.
   Sight seen_keys(std::int64_t b) const noexcept {
     Sight all{k.sequence, 0, 0};
@@ -90,7 +116,8 @@ struct BackwardJob {
 /// A backend: arguments are checked before; what they write is defined by the reference.
 struct AttentionBackend {
   std::string_view name;
-  bool rotates_on_load;  // f32, f16 and bf16, where weights are not wanted
+  const kernels::Backend* kernels;  // which rotates where that is not done on load
+  bool rotates_on_load;             // f32, f16 and bf16, where weights are not wanted
   void (*forward)(const AttentionJob&);
   void (*backward)(BackwardJob&);
 };

@@ -8,6 +8,7 @@
 
 #include "kernels/checks.h"
 #include "posenc/error.h"
+#include "posenc/frequency.h"
 
 namespace posenc::attend {
 namespace {
@@ -69,6 +70,11 @@ std::vector<Segment> segments_of(std::string_view verb, const AttentionOptions& 
 
 void check_options(std::string_view verb, const AttentionOptions& options, const AttentionJob& job) {
   if (options.window < 0) raise(fmt::format("{}: window must be 0 or more but is {}", verb, options.window));
+  if (options.chunk < 0) raise(fmt::format("{}: chunk must be 0 or more but is {}", verb, options.chunk));
+  for (const auto& positions : {options.query_positions, options.key_positions}) {
+    if (options.chunk == 0 || !positions || (positions->ids.empty() && positions->ids_i32.empty())) continue;
+    raise(fmt::format("{}: chunk needs consecutive positions, not ids", verb));
+  }
   if (!options.packed.empty() && has_lengths(options)) {
     raise(fmt::format("{}: packed sequences exclude query_lengths and key_lengths", verb));
   }
@@ -98,6 +104,17 @@ Sight sight_of(const AttentionOptions& options, const Segment& segment, std::int
     sight.begin = std::max(sight.begin, sight.beside - window + 1);
     sight.end = std::min(sight.end, sight.beside + window);
   }
+  if (options.chunk > 0) {
+    const std::int64_t ahead = segment.keys - segment.queries, chunk = std::min(options.chunk, kPositionLimit);
+    const std::int64_t position = options.query_positions ? options.query_positions->first + segment.first_query + i
+                                                          : std::max(ahead, std::int64_t{0}) + i;
+    // of key 0 of the tensor
+    const std::int64_t first =
+        options.key_positions ? options.key_positions->first : std::max(-ahead, std::int64_t{0}) - segment.first_key;
+    const std::int64_t start = position / chunk * chunk - first;
+    sight.begin = std::max(sight.begin, start);
+    sight.end = std::min(sight.end, start + chunk);
+  }
   if (sight.end <= sight.begin) sight.begin = sight.end = segment.first_key;
   return sight;
 }
@@ -121,7 +138,7 @@ void plan_sights(std::string_view verb, const AttentionOptions& options, Attenti
   job.key_mask = options.key_mask.empty() ? nullptr : options.key_mask.data();
 }
 
-void plan_places(std::string_view verb, const AttentionOptions& options, int axes, Plan& plan) {
+void plan_places(std::string_view verb, const AttentionOptions& options, int axes, bool bounds_keys, Plan& plan) {
   AttentionJob& job = plan.job;
   const std::int64_t queries = job.q.sequence, keys = job.k.sequence, batch = job.q.batch;
   TokenPlaces& places = job.places;
@@ -132,8 +149,13 @@ void plan_places(std::string_view verb, const AttentionOptions& options, int axe
   places.by_index = axes == 1;
   if (!is_plain) {
     const std::int64_t rows = job.sight_stride == 0 ? 1 : batch;
+    bool keys_from_0 = options.packed.empty() && !bounds_keys;
+    for (std::int64_t b = 0; keys_from_0 && b < rows; ++b) {
+      const Segment segment = segments_of(verb, options, job, b).front();
+      keys_from_0 = segment.keys >= segment.queries;
+    }
     plan.query_ids.assign(static_cast<std::size_t>(rows * queries), 0);
-    plan.key_ids.assign(static_cast<std::size_t>(rows * keys), 0);
+    if (!keys_from_0) plan.key_ids.assign(static_cast<std::size_t>(rows * keys), 0);
     for (std::int64_t b = 0; b < rows; ++b) {
       for (const Segment& segment : segments_of(verb, options, job, b)) {
         const std::int64_t ahead = segment.keys - segment.queries;
@@ -141,27 +163,30 @@ void plan_places(std::string_view verb, const AttentionOptions& options, int axe
           plan.query_ids[static_cast<std::size_t>(b * queries + segment.first_query + i)] =
               i + std::max(ahead, std::int64_t{0});
         }
-        for (std::int64_t j = 0; j < segment.keys; ++j) {
+        for (std::int64_t j = 0; j < segment.keys && !keys_from_0; ++j) {
           plan.key_ids[static_cast<std::size_t>(b * keys + segment.first_key + j)] =
               j + std::max(-ahead, std::int64_t{0});
         }
       }
     }
     places.queries = {0, plan.query_ids.data(), rows > 1 ? queries : 0, rows * queries, 1};
-    places.keys = {0, plan.key_ids.data(), rows > 1 ? keys : 0, rows * keys, 1};
+    places.keys = {0, keys_from_0 ? nullptr : plan.key_ids.data(), rows > 1 ? keys : 0, rows * keys, 1};
   }
   const auto take = [&](const std::optional<Positions>& given, TokenPositions& tokens, std::int64_t count,
-                        std::string_view what) {
+                        std::string_view what, bool is_needed) {
     if (given.has_value()) {
-      tokens = kernels::positions_of(verb, *given, axes, {batch, count}, {});
-    } else if (axes > 1 && batch * count > 0) {
+      const bool is_text = axes > 1 && given->ids.empty() && given->ids_i32.empty() &&
+                           std::holds_alternative<Rotation>(options.position);
+      tokens = kernels::positions_of(verb, *given, is_text ? given->axes : axes, {batch, count}, {});
+      tokens.axes = axes;
+    } else if (axes > 1 && batch * count > 0 && is_needed) {
       raise(fmt::format("{}: the form has {} position axes, so {} must be given", verb, axes, what));
     }
   };
-  take(options.query_positions, places.queries, queries, "query_positions");
-  take(options.key_positions, places.keys, keys, "key_positions");
+  take(options.query_positions, places.queries, queries, "query_positions", true);
+  take(options.key_positions, places.keys, keys, "key_positions", !options.keys_are_rotated);
   if (!options.query_positions.has_value() && !options.key_positions.has_value()) return;
-  if (places.queries.ids != nullptr || places.keys.ids != nullptr) {
+  if (places.queries.has_ids() || places.keys.has_ids()) {
     places.by_index = false;
     return;
   }

@@ -1,17 +1,23 @@
 #include "attention/select.h"
 
+#include <fmt/format.h>
+
 #include "attention/reference/rows.h"
+#include "posenc/error.h"
 
 namespace posenc::attend {
 
-const AttentionBackend kReferenceAttention = {"reference", false, &reference::forward, &reference::backward};
+const AttentionBackend kReferenceAttention = {"reference", &kernels::kReferenceBackend, false, &reference::forward,
+                                              &reference::backward};
 
-const AttentionBackend& selected_attention() {
+const AttentionBackend& selected_attention(std::string_view verb) {
+  const std::string_view name = kernels::selected_backend().name;
+  if (name == kReferenceAttention.name) return kReferenceAttention;
 #if POSENC_CPU_BACKEND
-  // The GPU's attention is for tensors of the GPU: those of the host stay there.
-  if (kernels::selected_backend().name != kReferenceAttention.name) return kCpuAttention;
+  // Attention on a GPU is for tensors that are there: those of the host stay on the host.
+  if (name == kCpuAttention.name || name == "cuda") return kCpuAttention;
 #endif
-  return kReferenceAttention;
+  raise(fmt::format("{}: the backend '{}' has no attention for tensors on the host", verb, name));
 }
 
 }  // namespace posenc::attend

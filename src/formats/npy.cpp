@@ -119,6 +119,8 @@ std::string_view descr_of(DataType type) {
       return "<V2";
     case DataType::kI64:
       return "<i8";
+    case DataType::kBool:
+      return "|b1";
   }
   raise(fmt::format("npy: unknown element type {}", static_cast<int>(type)));
 }

@@ -14,7 +14,8 @@ struct TypeFacts {
   std::int64_t size;
 };
 // In the order of DataType.
-constexpr std::array<TypeFacts, 5> kTypes = {{{"f32", 4}, {"f64", 8}, {"f16", 2}, {"bf16", 2}, {"i64", 8}}};
+constexpr std::array<TypeFacts, 6> kTypes = {
+    {{"f32", 4}, {"f64", 8}, {"f16", 2}, {"bf16", 2}, {"i64", 8}, {"bool", 1}}};
 
 }  // namespace
 
@@ -28,8 +29,27 @@ DataType data_type_from(std::string_view name) {
   for (std::size_t i = 0; i < kTypes.size(); ++i) {
     if (kTypes[i].name == name) return static_cast<DataType>(i);
   }
-  raise(fmt::format("type must be f32, f64, f16, bf16 or i64 but is '{}'", name));
+  raise(fmt::format("type must be f32, f64, f16, bf16, i64 or bool but is '{}'", name));
 }
+
+std::string_view name_of(Axes axes) noexcept {
+  constexpr std::string_view kNames[] = {"sd", "hsd", "shd", "bhsd", "bshd"};
+  return kNames[static_cast<std::size_t>(axes)];
+}
+
+namespace {
+
+template <class View> View with_heads_first(const View& x, Axes axes) {
+  if (x.shape.rank != rank_of(axes) || x.strides.rank != x.shape.rank) {
+    raise(fmt::format("axes {} need a tensor of {} axes, but it has {}", name_of(axes), rank_of(axes), x.shape.rank));
+  }
+  return has_heads_last(axes) ? swap_axes(x, x.shape.rank - 3, x.shape.rank - 2) : x;
+}
+
+}  // namespace
+
+TensorView heads_first(const TensorView& x, Axes axes) { return with_heads_first(x, axes); }
+ConstTensorView heads_first(const ConstTensorView& x, Axes axes) { return with_heads_first(x, axes); }
 
 Extents dense_strides(const Extents& shape) noexcept {
   Extents strides = shape;

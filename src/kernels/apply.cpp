@@ -51,6 +51,7 @@ void check_form(std::string_view verb, const Addition& form) {
 
 void apply(std::string_view verb, const TensorView& out, const ConstTensorView* x, const Positions& positions,
            const Addition& form, const Run& run) {
+  const CallThreads threads_of_call(verb, run);
   check_form(verb, form);
   AddJob job;
   job.form = &form;
@@ -97,6 +98,7 @@ void add(TensorView out, ConstTensorView x, const Positions& positions, const Ad
 void add_backward(TensorView d_table, ConstTensorView d_out, const Positions& positions, std::int64_t offset,
                   const Run& run) {
   constexpr std::string_view verb = "add_backward";
+  const CallThreads threads_of_call(verb, run);
   AddBackwardJob job;
   job.table = tokens_of(verb, "d_table", d_table);
   job.gradient = tokens_of(verb, "d_out", d_out);

@@ -84,6 +84,7 @@ void add_sums(const TensorView& out, const std::vector<double>& sums) {
 }  // namespace
 
 void bias(TensorView out, const Positions& queries, const Positions& keys, const Bias& form, const Run& run) {
+  const CallThreads threads_of_call("bias", run);
   constexpr std::string_view verb = "bias";
   BiasJob job;
   job.out = scores_of(verb, "out", out);

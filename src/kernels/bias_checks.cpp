@@ -83,10 +83,13 @@ struct CheckSource {
 };
 
 Range positions_in(const TokenPositions& positions, std::int64_t b, std::int64_t count, int axis) {
-  if (positions.ids == nullptr) return {positions.first, positions.first + count - 1};
-  const std::int64_t* const begin = positions.ids + axis * positions.axis_stride + b * positions.batch_stride;
-  const auto [least, most] = std::minmax_element(begin, begin + count);
-  return {*least, *most};
+  if (!positions.has_ids()) return {positions.first, positions.first + count - 1};
+  Range range{positions.at(b, 0, axis), positions.at(b, 0, axis)};
+  for (std::int64_t t = 1; t < count; ++t) {
+    range.least = std::min(range.least, positions.at(b, t, axis));
+    range.most = std::max(range.most, positions.at(b, t, axis));
+  }
+  return range;
 }
 
 }  // namespace

@@ -20,7 +20,9 @@ std::int64_t check_tensor(std::string_view verb, std::string_view what, const Co
   const std::int64_t count = count_of(view.shape);
   if (count < 0) raise(fmt::format("{}: {} has an impossible shape {}", verb, what, to_string(view.shape)));
   if (count > 0 && view.data == nullptr) raise(fmt::format("{}: {} has no data", verb, what));
-  if (view.type == DataType::kI64) raise(fmt::format("{}: {} must be f32, f64, f16 or bf16 but is i64", verb, what));
+  if (view.type == DataType::kI64 || view.type == DataType::kBool) {
+    raise(fmt::format("{}: {} must be f32, f64, f16 or bf16 but is {}", verb, what, name_of(view.type)));
+  }
   return count;
 }
 
@@ -84,11 +86,12 @@ Site site_of(std::string_view verb, std::initializer_list<ConstTensorView> views
     raise(fmt::format("{}: the position ids are on {} but the tensors on {}", verb, name_of(positions.device),
                       name_of(site.device)));
   }
+  if (!positions.ids_i32.empty() && (positions.device != Device::kHost || site.device != Device::kHost)) {
+    raise(fmt::format("{}: position ids of i32 are for tensors on the host: on a GPU they are i64", verb));
+  }
   if (site.device != Device::kHost) site.stream = run.stream;
   return site;
 }
-
-namespace {
 
 void check_position(std::string_view verb, std::int64_t position, const RowLimit& limit) {
   if (position < 0 || position >= kPositionLimit) {
@@ -99,8 +102,6 @@ void check_position(std::string_view verb, std::int64_t position, const RowLimit
                     limit.rows, limit.offset, limit.rows - limit.offset - 1));
 }
 
-}  // namespace
-
 TokenPositions positions_of(std::string_view verb, const Positions& positions, int axes, const Tokens& x,
                             const RowLimit& limit) {
   if (positions.axes != axes) {
@@ -108,8 +109,7 @@ TokenPositions positions_of(std::string_view verb, const Positions& positions, i
   }
   TokenPositions checked;
   checked.axes = axes;
-  if (positions.ids.empty()) {
-    if (axes > 1 && x.batch * x.sequence > 0) raise(fmt::format("{}: {} position axes need ids", verb, axes));
+  if (positions.ids.empty() && positions.ids_i32.empty()) {
     checked.first = positions.first;
     if (x.batch * x.sequence > 0) {
       check_position(verb, positions.first, limit);
@@ -118,7 +118,11 @@ TokenPositions positions_of(std::string_view verb, const Positions& positions, i
     }
     return checked;
   }
-  const auto count = static_cast<std::int64_t>(positions.ids.size());
+  if (!positions.ids.empty() && !positions.ids_i32.empty()) {
+    raise(fmt::format("{}: positions have ids of i64 and of i32: one of them is meant", verb));
+  }
+  const bool is_narrow = positions.ids.empty();
+  const auto count = static_cast<std::int64_t>(is_narrow ? positions.ids_i32.size() : positions.ids.size());
   const bool shared = count == axes * x.sequence;
   if (!shared && count != axes * x.batch * x.sequence) {
     raise(fmt::format("{}: {} position ids do not fit {} sequences of {} tokens and {} axes", verb, count, x.batch,
@@ -126,12 +130,17 @@ TokenPositions positions_of(std::string_view verb, const Positions& positions, i
   }
   if (positions.device == Device::kHost) {
     for (const std::int64_t id : positions.ids) check_position(verb, id, limit);
+    for (const std::int32_t id : positions.ids_i32) check_position(verb, id, limit);
   } else {
     checked.on_device = true;
     if (limit.rows >= 0)
       checked.limit = std::min(checked.limit, std::max<std::int64_t>(0, limit.rows - limit.offset));
   }
-  checked.ids = positions.ids.data();
+  if (is_narrow) {
+    checked.narrow_ids = positions.ids_i32.data();
+  } else {
+    checked.ids = positions.ids.data();
+  }
   checked.count = count;
   checked.batch_stride = shared ? 0 : x.sequence;
   checked.axis_stride = count / axes;

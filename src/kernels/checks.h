@@ -74,7 +74,17 @@ struct RowLimit {
 struct Tokens {
   std::int64_t batch, sequence;
 };
+/// 0 ≤ position < 2^53, and a row of the table.
+void check_position(std::string_view verb, std::int64_t position, const RowLimit& limit);
 TokenPositions positions_of(std::string_view verb, const Positions& positions, int axes, const Tokens& tokens,
                             const RowLimit& limit);
+
+/// Positions for a rotation: where it has several axes and the positions are consecutive, all axes agree (text).
+TokenPositions rotary_positions_of(std::string_view verb, const Positions& positions, const Rotation& form,
+                                   const Tokens& tokens);
+
+/// rotate(out, x) of tensors on the host, for a verb that has checked the positions: its errors begin with that verb.
+void rotate_for(std::string_view verb, const Backend& backend, const TensorView& out, const ConstTensorView& x,
+                const TokenPositions& positions, const Rotation& form);
 
 }  // namespace posenc::kernels

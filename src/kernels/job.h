@@ -41,10 +41,18 @@ template <class Void> struct HeadTensor {
   DataType type = DataType::kF32;
   std::int64_t batch = 1, heads = 1, sequence = 0, features = 0;
   std::int64_t batch_stride = 0, head_stride = 0, token_stride = 0, feature_stride = 1;
+  // A paged cache: token t of sequence b is token t mod page_tokens of page pages[b · page_row + t / page_tokens], and
+  // batch_stride leads from page to page. Null: the tokens of a sequence follow each other.
+  const std::int32_t* pages = nullptr;
+  std::int64_t page_row = 0, page_tokens = 1;
 
   /// The features of one token in one head.
   template <class T> auto* row(std::int64_t b, std::int64_t h, std::int64_t t) const noexcept {
     using Element = std::conditional_t<std::is_const_v<Void>, const T, T>;
+    if (pages != nullptr) {
+      const std::int64_t page = pages[b * page_row + t / page_tokens];
+      return static_cast<Element*>(data) + page * batch_stride + h * head_stride + t % page_tokens * token_stride;
+    }
     return static_cast<Element*>(data) + b * batch_stride + h * head_stride + t * token_stride;
   }
 };
@@ -52,16 +60,20 @@ template <class Void> struct HeadTensor {
 /// Positions, checked: every one is in range.
 struct TokenPositions {
   std::int64_t first = 0;
-  const std::int64_t* ids = nullptr;  // null: consecutive
+  const std::int64_t* ids = nullptr;  // null, and narrow_ids too: consecutive
   std::int64_t batch_stride = 0;      // 0: the same for every sequence
   std::int64_t axis_stride = 0;
   int axes = 1;
-  std::int64_t count = 0;               // of the ids
-  bool on_device = false;               // the ids are where the tensors are, and nobody has looked at them
-  std::int64_t limit = kPositionLimit;  // no position may reach it
+  std::int64_t count = 0;                    // of the ids
+  bool on_device = false;                    // the ids are where the tensors are, and nobody has looked at them
+  std::int64_t limit = kPositionLimit;       // no position may reach it
+  const std::int32_t* narrow_ids = nullptr;  // in place of ids
 
+  bool has_ids() const noexcept { return ids != nullptr || narrow_ids != nullptr; }
   std::int64_t at(std::int64_t b, std::int64_t t, int axis = 0) const noexcept {
-    return ids == nullptr ? first + t : ids[axis * axis_stride + b * batch_stride + t];
+    if (!has_ids()) return first + t;
+    const std::int64_t index = axis * axis_stride + b * batch_stride + t;
+    return narrow_ids != nullptr ? narrow_ids[index] : ids[index];
   }
 };
 
@@ -139,6 +151,19 @@ struct Backend {
 };
 extern const Backend kReferenceBackend;
 extern const Backend kCpuBackend;
+
+/// While it lives, this thread's calls use so many threads on the host (Run::threads).
+/// Throws: Error for a number that set_threads would refuse.
+class CallThreads {
+ public:
+  CallThreads(std::string_view verb, const Run& run);
+  ~CallThreads();
+  CallThreads(const CallThreads&) = delete;
+  CallThreads& operator=(const CallThreads&) = delete;
+
+ private:
+  int before_;
+};
 
 /// The GPU's, where there is one and this build has it; else null.
 const Backend* cuda_backend();

@@ -90,7 +90,7 @@ void check_growth(std::string_view verb, const Rotation& form, const TokenPositi
     raise(fmt::format("{}: position {} is too far from the centre {}: growth allows a distance of {}", verb, position,
                       form.growth.centre, static_cast<std::int64_t>(range)));
   };
-  if (positions.ids == nullptr) {
+  if (!positions.has_ids()) {
     check(positions.first);
     check(positions.first + tokens.sequence - 1);
     return;
@@ -98,7 +98,9 @@ void check_growth(std::string_view verb, const Rotation& form, const TokenPositi
   if (positions.on_device) return;  // nobody has looked at them
   const std::int64_t count =
       positions.axes * (positions.batch_stride == 0 ? tokens.sequence : tokens.batch * tokens.sequence);
-  for (std::int64_t i = 0; i < count; ++i) check(positions.ids[i]);
+  for (std::int64_t i = 0; i < count; ++i) {
+    check(positions.ids != nullptr ? positions.ids[i] : positions.narrow_ids[i]);
+  }
 }
 
 RotateJob::Part part_of(std::string_view verb, std::string_view what, const TensorView& out, const ConstTensorView& x,
@@ -113,31 +115,47 @@ RotateJob::Part part_of(std::string_view verb, std::string_view what, const Tens
   return part;
 }
 
+// A table with a row for each token must have as many.
+void check_own_rows(std::string_view verb, const Rotation& form, const Tokens& x) {
+  const Extents& shape = form.table.cosines.shape;
+  if (!has_table(form) || shape.rank != 3 || (shape[0] == x.batch && shape[1] == x.sequence)) return;
+  raise(fmt::format("{}: the table has shape {}, but there are {} sequences of {} tokens", verb, to_string(shape),
+                    x.batch, x.sequence));
+}
+
+void check_outcome(std::string_view verb, const Outcome& outcome) {
+  if (outcome.decided) return;
+  raise(fmt::format("{}: the rounding of pair {} at position {} cannot be decided with 128 bits", verb,
+                    outcome.column, outcome.position));
+}
+
+TokenPositions positions_along(std::string_view verb, const Positions& positions, const Rotation& form,
+                               const Tokens& tokens, const RowLimit& limit) {
+  const int axes = position_axes_of(form);
+  const bool is_text =
+      positions.ids.empty() && positions.ids_i32.empty() && axes > 1;  // the same position on every axis
+  TokenPositions checked = positions_of(verb, positions, is_text ? positions.axes : axes, tokens, limit);
+  checked.axes = axes;
+  return checked;
+}
+
 void apply(std::string_view verb, RotateJob& job, const Positions& positions, const Rotation& form,
            const RowLimit& limit) {
   job.form = &form;
   const auto& x = job.parts[0].x;
   const Tokens tokens{x.batch, x.sequence};
-  if (has_table(form) && form.table.cosines.shape.rank == 3) {
-    const Extents& shape = form.table.cosines.shape;
-    if (shape[0] != x.batch || shape[1] != x.sequence) {
-      raise(fmt::format("{}: the table has shape {}, but there are {} sequences of {} tokens", verb, to_string(shape),
-                        x.batch, x.sequence));
-    }
-  } else {
-    job.positions = positions_of(verb, positions, position_axes_of(form), tokens, limit);
+  check_own_rows(verb, form, tokens);
+  if (!has_table(form) || form.table.cosines.shape.rank != 3) {
+    job.positions = positions_along(verb, positions, form, tokens, limit);
     check_growth(verb, form, job.positions, tokens);
   }
   if (tokens.batch * tokens.sequence == 0) return;
-  const Outcome outcome = backend_for(verb, job.site.device).rotate(job);
-  if (!outcome.decided) {
-    raise(fmt::format("{}: the rounding of pair {} at position {} cannot be decided with 128 bits", verb,
-                      outcome.column, outcome.position));
-  }
+  check_outcome(verb, backend_for(verb, job.site.device).rotate(job));
 }
 
 void apply_to_one(std::string_view verb, const TensorView& out, const ConstTensorView& x, const Positions& positions,
                   const Rotation& form, const Run& run) {
+  const CallThreads threads_of_call(verb, run);
   const RowLimit limit = check_form(verb, form);
   RotateJob job;
   job.parts[0] = part_of(verb, "x", out, x, form);
@@ -188,6 +206,31 @@ template <class W> void tabulate_by_rotating(const TensorView& cosines, const Te
 
 }  // namespace
 
+namespace kernels {
+
+TokenPositions rotary_positions_of(std::string_view verb, const Positions& positions, const Rotation& form,
+                                   const Tokens& tokens) {
+  return positions_along(verb, positions, form, tokens, check_form(verb, form));
+}
+
+void rotate_for(std::string_view verb, const Backend& backend, const TensorView& out, const ConstTensorView& x,
+                const TokenPositions& positions, const Rotation& form) {
+  const RowLimit limit = check_form(verb, form);
+  RotateJob job;
+  job.parts[0] = part_of(verb, "x", out, x, form);
+  job.form = &form;
+  job.positions = positions;
+  const Tokens tokens{job.parts[0].x.batch, job.parts[0].x.sequence};
+  check_own_rows(verb, form, tokens);
+  for (std::int64_t b = 0; limit.rows >= 0 && b < tokens.batch; ++b) {
+    for (std::int64_t t = 0; t < tokens.sequence; ++t) check_position(verb, positions.at(b, t), limit);
+  }
+  check_growth(verb, form, positions, tokens);
+  if (tokens.batch * tokens.sequence > 0) check_outcome(verb, backend.rotate(job));
+}
+
+}  // namespace kernels
+
 double range_of(const Growth& growth) noexcept {
   constexpr double kMost = 80;  // e^80 = 5.5e34; not far past it, float32 ends and with it every score
   double steepest = 0;
@@ -223,6 +266,19 @@ void rotate(TensorView out, ConstTensorView x, const Positions& positions, const
   apply_to_one("rotate", out, x, positions, form, run);
 }
 
+void rotate(TensorView x, Axes axes, const Positions& positions, const Rotation& form, const Run& run) {
+  rotate(heads_first(x, axes), positions, form, run);
+}
+
+void rotate(const QueryKey<TensorView>& x, Axes axes, const Positions& positions, const Rotation& form,
+            const Run& run) {
+  rotate({heads_first(x.q, axes), heads_first(x.k, axes)}, positions, form, run);
+}
+
+void rotate_backward(TensorView d_out, Axes axes, const Positions& positions, const Rotation& form, const Run& run) {
+  rotate_backward(heads_first(d_out, axes), positions, form, run);
+}
+
 void rotate(const QueryKey<TensorView>& x, const Positions& positions, const Rotation& form, const Run& run) {
   rotate(x, {x.q, x.k}, positions, form, run);
 }
@@ -230,6 +286,7 @@ void rotate(const QueryKey<TensorView>& x, const Positions& positions, const Rot
 void rotate(const QueryKey<TensorView>& out, const QueryKey<ConstTensorView>& x, const Positions& positions,
             const Rotation& form, const Run& run) {
   constexpr std::string_view verb = "rotate";
+  const CallThreads threads_of_call(verb, run);
   const RowLimit limit = check_form(verb, form);
   RotateJob job;
   job.count = 2;

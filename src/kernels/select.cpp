@@ -34,6 +34,8 @@ std::atomic<const Backend*> forced_backend = nullptr;
 std::atomic<int> chosen_threads = 0;
 constexpr int kMostThreads = 1024;
 
+thread_local int call_threads = 0;
+
 constexpr std::string_view kCuda = "cuda";
 
 const Backend& backend_named(std::string_view name, std::string_view origin) {
@@ -95,7 +97,20 @@ void force_backend(std::string_view name) {
   kernels::forced_backend = name.empty() ? nullptr : &kernels::backend_named(name, "force_backend");
 }
 
+namespace kernels {
+
+CallThreads::CallThreads(std::string_view verb, const Run& run) : before_(call_threads) {
+  if (run.threads < 0 || run.threads > kMostThreads) {
+    raise(fmt::format("{}: threads must be between 0 and {} but is {}", verb, kMostThreads, run.threads));
+  }
+  if (run.threads > 0) call_threads = run.threads;
+}
+CallThreads::~CallThreads() { call_threads = before_; }
+
+}  // namespace kernels
+
 int threads() {
+  if (kernels::call_threads > 0) return kernels::call_threads;
   if (const int chosen = kernels::chosen_threads) return chosen;
   const std::string_view wanted = kernels::environment("POSENC_THREADS");
   if (!wanted.empty()) {

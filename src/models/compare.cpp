@@ -120,7 +120,6 @@ Effect effect_of(const EngineRule& rule, const Circumstances& c) {
   Effect effect;
   if (const auto* const alibi = std::get_if<Alibi>(&treatment.scheme)) effect = effect_of_bias(treatment, *alibi);
   if (const auto* const rope = std::get_if<Rope>(&treatment.scheme)) effect = effect_of_rope(treatment, *rope);
-  effect.softmax_factor = c.group.softmax_factor;
   for (const std::int64_t position : treatment.positions) {
     if (!treatment.temperature) break;
     const Temperature& t = *treatment.temperature;

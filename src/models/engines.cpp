@@ -27,7 +27,10 @@ const Alibi* alibi_of(const Circumstances& c) {
 template <class S> bool has_scaling(const Circumstances& c) { return scaling_of<S>(c) != nullptr; }
 bool is_rope(const Circumstances& c) { return rope_of(c) != nullptr; }
 // DeepSeek and its kin have a rule of their own for both factors, on which engines agree
-bool has_plain_yarn(const Circumstances& c) { return has_scaling<YarnScaling>(c) && c.group.softmax_factor == 1.0; }
+bool has_plain_yarn(const Circumstances& c) {
+  const auto* const yarn = scaling_of<YarnScaling>(c);
+  return yarn != nullptr && (!yarn->mscale_on_softmax || yarn->mscale_all_dim.value_or(0) == 0);
+}
 bool has_untruncated_yarn(const Circumstances& c) {
   const auto* const yarn = scaling_of<YarnScaling>(c);
   return yarn != nullptr && !yarn->truncate;

@@ -74,6 +74,7 @@ struct Family {
   std::string_view every_key = "";
   std::string_view layers_key = "";  ///< beside num_hidden_layers and its like
   std::string_view window_key = "";  ///< beside sliding_window
+  bool window_is_width = false;      ///< it counts the keys on both sides of a query
   bool has_sinks = false;
   bool is_unscaled = false;              ///< scores are not divided by √D
   std::string_view scale_key = "";       ///< the scale itself (Granite's attention_multiplier)

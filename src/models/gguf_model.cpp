@@ -135,6 +135,7 @@ RopeScaling yarn_of(const Metadata& from, const Architecture& facts, double fact
   if (auto multiplier = from.positive("rope.scaling.yarn_log_multiplier")) {
     if (facts.has_log_of_ten) *multiplier *= 10;
     scaling.mscale_all_dim = *multiplier;
+    scaling.mscale_on_softmax = facts.has_log_of_ten;
     scaling.mscale = from.architecture == "deepseek2" ? *multiplier : 1.0;
   }
   if (const auto extra = from.positive("rope.scaling.attn_factor"); extra && *extra != 1.0) {
@@ -341,9 +342,6 @@ void add_rope(const Metadata& from, const Architecture& facts, std::span<const s
     }
     if (is_rotated(from, facts, i, has_window, any_window)) {
       set_scheme(group, one);
-      if (facts.has_log_of_ten && std::holds_alternative<YarnScaling>(one.scaling)) {
-        group.softmax_factor = prepare(one).softmax_factor;
-      }
     } else {
       set_scheme(group, None{});
     }

@@ -224,6 +224,11 @@ void dress(LayerGroup& group, const Layer& layer, const Config& config, const Fa
   if (is_sliding(layer.type)) {
     const std::string_view key = first_of(config, {family.window_key, "sliding_window", "sliding_window_size"});
     if (!key.empty()) group.window = integer(config, key);
+    // transformers 5.16: modernbert's and gemma3's configurations halve it, masking_utils.py compares distances:
+    // below the window where attention is causal, up to it where it is not (gemma3's own mask: below)
+    const bool is_switched = family.is_causal && group.is_causal == false;
+    if (group.window && (family.window_is_width || is_switched)) *group.window /= 2;
+    if (group.window && group.is_causal == false) *group.window += 1;
   }
   if (layer.type == "chunked_attention") group.chunk = integer(config, "attention_chunk_size");
   if (!family.scale_key.empty()) group.scale = positive(config, family.scale_key);

@@ -13,7 +13,7 @@ namespace {
 
 // What a group becomes at the length it was trained with; empty where that needs a table, or is not in this build.
 struct TrainedWaves {
-  double magnitude = 1.0;
+  double magnitude = 1.0, softmax_factor = 1.0;
   std::vector<double> frequencies;  // radians per position
 };
 
@@ -24,6 +24,7 @@ TrainedWaves trained_waves(const LayerGroup& group, std::optional<std::int64_t> 
   if (const auto* const rope = std::get_if<Rope>(&*group.scheme)) {
     const Rotation form = prepare(*rope, now);
     result.magnitude = form.magnitude;
+    result.softmax_factor = form.softmax_factor;
     for (const Frequency& frequency : form.frequencies) result.frequencies.push_back(radians_of(frequency));
   } else if (const auto* const waves = std::get_if<Sinusoidal>(&*group.scheme)) {
     const Addition form = prepare(*waves, now);
@@ -65,7 +66,7 @@ Json json_of(const LayerGroup& group, std::optional<std::int64_t> trained_length
                       {"layer_type", or_null(group.layer_type)},
                       {"scheme", std::move(scheme)},
                       {"frequencies", std::move(frequencies)},
-                      {"softmax_factor", group.softmax_factor},
+                      {"softmax_factor", form.softmax_factor},
                       {"unscaled", group.is_unscaled},
                       {"first_position", group.first_position}};
   if (!group.formula.empty()) object.emplace_back("formula", group.formula);

@@ -118,7 +118,7 @@ class RopeLayers {
       group.formula = problem_;
       return group;
     }
-    if (const auto* const rope = std::get_if<Rope>(&*group.scheme)) group.softmax_factor = softmax_factor(*rope);
+    if (auto* const rope = std::get_if<Rope>(&*group.scheme)) place_mscale(*rope);
     // Ministral 3, Mistral 4
     if (const auto beta = entries_ ? finite(*entries_, "llama_4_scaling_beta") : std::nullopt; beta && *beta != 0) {
       const auto original = integer(*entries_, "original_max_position_embeddings");
@@ -266,23 +266,18 @@ class RopeLayers {
     return base;
   }
 
-  double softmax_factor(const Rope& rope) {
-    const auto* const yarn = std::get_if<YarnScaling>(&rope.scaling);
-    if (yarn == nullptr || yarn->mscale_all_dim.value_or(0) == 0) return 1.0;
-    if (!family_.mscale_on_softmax) {
-      say(remarks_.warnings,
-          "mscale_all_dim changes the magnitude alone: this family does not multiply its softmax "
-          "scale by it, as DeepSeek does");
-      return 1.0;
-    }
-    // layers are alike, and preparing one takes most of the time
-    if (!prepared_ || prepared_->first != rope) prepared_.emplace(rope, prepare(rope).softmax_factor);
-    return prepared_->second;
+  // Whether mscale_all_dim reaches the softmax is the family's, not the file's.
+  void place_mscale(Rope& rope) {
+    auto* const yarn = std::get_if<YarnScaling>(&rope.scaling);
+    if (yarn == nullptr || yarn->mscale_all_dim.value_or(0) == 0 || family_.mscale_on_softmax) return;
+    yarn->mscale_on_softmax = false;
+    say(remarks_.warnings,
+        "mscale_all_dim changes the magnitude alone: this family does not multiply its softmax scale by it, as "
+        "DeepSeek does");
   }
 
   const Config& config_;
   const Family& family_;
-  std::optional<std::pair<Rope, double>> prepared_ = {};  // the last one, with its softmax factor
   PartReading& reading_;
   Remarks& remarks_;
   std::optional<Config> entries_ = {};  // rope_parameters, or rope_scaling in its place

@@ -98,7 +98,20 @@ const Position kPositions[] = {
 struct Options {
   bool causal;
   std::int64_t window;
+  // what models have beside position
+  double softcap = 0;
+  bool has_sinks = false, has_mask = false, has_temperature = false;
+  std::int64_t chunk = 0;
 };
+
+// Numbers that are added, and every seventh pair hidden.
+std::vector<float> mask_of(const Shape& shape) {
+  std::vector<float> mask;
+  for (std::int64_t i = 0; i < shape.heads * shape.queries * shape.keys; ++i) {
+    mask.push_back(i % 7 == 3 ? -HUGE_VALF : static_cast<float>(std::sin(static_cast<double>(i))));
+  }
+  return mask;
+}
 
 struct Case {
   Shape shape;
@@ -109,9 +122,19 @@ struct Case {
   Heads<double> v = random_heads<double>(shape.batch, shape.key_heads, shape.keys, shape.value_features, 3);
   Heads<double> d_out = random_heads<double>(shape.batch, shape.heads, shape.queries, shape.value_features, 4);
   Options options;
+  std::vector<double> sinks = some_values(shape.heads, 1.0);
+  std::vector<float> mask = mask_of(shape);
 
   AttentionOptions attention_options() const {
-    return {.position = position.form(shape, parameters), .causal = options.causal, .window = options.window};
+    AttentionOptions all{.position = position.form(shape, parameters),
+                         .causal = options.causal,
+                         .window = options.window,
+                         .chunk = options.chunk,
+                         .softcap = options.softcap};
+    if (options.has_sinks) all.sinks = view(sinks.data(), {shape.heads});
+    if (options.has_mask) all.mask = view(mask.data(), {shape.heads, shape.queries, shape.keys});
+    if (options.has_temperature) all.temperature = Temperature{.scale = 0.7, .length = 3};
+    return all;
   }
   // A number whose gradient with respect to out is d_out.
   double value() const {
@@ -126,12 +149,14 @@ struct Case {
 template <class T> struct Gradients {
   Heads<T> q, k, v;
   Parameters parameters;
+  std::vector<double> sinks;
 
   explicit Gradients(const Case& c)
       : q(c.shape.batch, c.shape.heads, c.shape.queries, c.shape.features),
         k(c.shape.batch, c.shape.key_heads, c.shape.keys, c.shape.features),
         v(c.shape.batch, c.shape.key_heads, c.shape.keys, c.shape.value_features),
-        parameters(c.parameters) {
+        parameters(c.parameters),
+        sinks(c.options.has_sinks ? c.sinks.size() : 0, 0.0) {
     for (auto* list : {&parameters.values, &parameters.query_vectors, &parameters.key_vectors}) {
       std::fill(list->begin(), list->end(), 0.0);
     }
@@ -146,6 +171,7 @@ template <class T> struct Gradients {
       all.query_vectors = view(parameters.query_vectors.data(), {7, c.shape.features});
       all.key_vectors = view(parameters.key_vectors.data(), {heads, 3, c.shape.features});
     }
+    if (!sinks.empty()) all.sinks = view(sinks.data(), {heads});
     return all;
   }
 };
@@ -179,7 +205,15 @@ void expect_slopes(Case& c, std::vector<double>& inputs, const std::vector<doubl
 TEST(AttentionBackward, IsTheSlopeOfAttentionInF64) {
   const Shape shape = {2, 4, 2, 5, 9, 6, 3};
   for (const Position& position : kPositions) {
-    for (const Options& options : {Options{false, 0}, Options{true, 0}, Options{true, 4}}) {
+    for (const Options& options :
+         {Options{false, 0}, Options{true, 0}, Options{true, 4}, Options{.causal = true, .window = 0, .softcap = 0.8},
+          Options{.causal = true,
+          .window = 0,
+          .softcap = 0.8,
+          .has_sinks = true,
+          .has_mask = true,
+          .has_temperature = true,
+          .chunk = 4}}) {
       SCOPED_TRACE(position.name);
       Case c{.shape = shape, .position = position, .options = options};
       for (const std::string_view backend_name : backends()) {
@@ -191,6 +225,7 @@ TEST(AttentionBackward, IsTheSlopeOfAttentionInF64) {
         expect_slopes(c, c.parameters.values, found.parameters.values, "parameter");
         expect_slopes(c, c.parameters.query_vectors, found.parameters.query_vectors, "vectors for queries");
         expect_slopes(c, c.parameters.key_vectors, found.parameters.key_vectors, "vectors for keys");
+        if (options.has_sinks) expect_slopes(c, c.sinks, found.sinks, "sinks");
       }
       force_backend("");
     }
@@ -229,8 +264,17 @@ void expect_right(const Shape& shape, const Position& position, const Options& o
     expect_near(got.parameters.values, want.parameters.values, 5 * budget, "parameter");
     expect_near(got.parameters.query_vectors, want.parameters.query_vectors, budget, "vectors for queries");
     expect_near(got.parameters.key_vectors, want.parameters.key_vectors, budget, "vectors for keys");
+    expect_near(got.sinks, want.sinks, 5 * budget, "sinks");
   });
 }
+
+constexpr Options kAllFeatures = {.causal = true,
+                                  .window = 0,
+                                  .softcap = 0.8,
+                                  .has_sinks = true,
+                                  .has_mask = true,
+                                  .has_temperature = true,
+                                  .chunk = 60};
 
 TEST(AttentionBackward, AgreesWithF64OnEveryEngine) {
   constexpr Shape kShapes[] = {{1, 1, 1, 1, 1, 4, 4},
@@ -242,11 +286,37 @@ TEST(AttentionBackward, AgreesWithF64OnEveryEngine) {
     for (const Position& position : kPositions) {
       expect_right<float>(shape, position, {true, 0}, 4e-6);
       expect_right<float>(shape, position, {false, 30}, 4e-6);
+      expect_right<float>(shape, position, kAllFeatures, 8e-6);
     }
   }
   for (const Position& position : kPositions) {
     expect_right<Half>(kShapes[1], position, {true, 0}, 1e-3);
     expect_right<BFloat16>(kShapes[1], position, {false, 0}, 8e-3);
+    expect_right<BFloat16>(kShapes[1], position, kAllFeatures, 8e-3);
+  }
+}
+
+// Tensors of 16 bits may have gradients of 32: they are those of 16 before their rounding.
+TEST(AttentionBackward, GivesF32GradientsForNarrowTensors) {
+  const Shape shape = {2, 4, 2, 13, 21, 16, 8};
+  for (const Position& position : kPositions) {
+    SCOPED_TRACE(position.name);
+    Case c{.shape = shape, .position = position, .options = {true, 0, 0, false, false, true}};
+    const auto q = as<BFloat16>(c.q), k = as<BFloat16>(c.k), v = as<BFloat16>(c.v), d_out = as<BFloat16>(c.d_out);
+    for_each_engine([&] {
+      const Gradients<BFloat16> narrow = gradients_of<BFloat16>(c);
+      Gradients<float> wide(c);
+      attention_backward(wide.views(c), d_out.view(), {q.view(), k.view(), v.view()}, c.attention_options());
+      const auto expect_rounded = [](const Heads<BFloat16>& got, const Heads<float>& from, const char* what) {
+        for (std::size_t i = 0; i < got.values.size(); ++i) {
+          ASSERT_EQ(got.values[i], numerics::narrow<BFloat16>(static_cast<double>(from.values[i])))
+              << what << ' ' << i;
+        }
+      };
+      expect_rounded(narrow.q, wide.q, "q");
+      expect_rounded(narrow.k, wide.k, "k");
+      expect_rounded(narrow.v, wide.v, "v");
+    });
   }
 }
 

@@ -47,6 +47,9 @@ struct Question {
   double scale = 1.0;
   std::function<bool(const Pair&)> sees = [](const Pair&) { return true; };
   std::function<double(const Pair&)> bias = [](const Pair&) { return 0.0; };
+  double softcap = 0;
+  std::function<double(std::int64_t)> sink = {};  // of a head; none: no sinks
+  std::function<double(std::int64_t, std::int64_t)> factor = [](std::int64_t, std::int64_t) { return 1.0; };  // b, i
 };
 
 /// What attention should give, by the formula and in double, and for each element Σ weight · |v|, by which errors are
@@ -54,8 +57,8 @@ struct Question {
 struct Answer {
   Heads<double> out, size, weights;
 };
-template <class T>
-Answer answer_of(const Heads<T>& q, const Heads<T>& k, const Heads<T>& v, const Question& question) {
+template <class Q, class K>
+Answer answer_of(const Heads<Q>& q, const Heads<K>& k, const Heads<K>& v, const Question& question) {
   Answer answer{{q.batch, q.heads, q.tokens, v.features},
                 {q.batch, q.heads, q.tokens, v.features},
                 {q.batch, q.heads, q.tokens, k.tokens}};
@@ -63,13 +66,15 @@ Answer answer_of(const Heads<T>& q, const Heads<T>& k, const Heads<T>& v, const 
   for (std::int64_t b = 0; b < q.batch; ++b) {
     for (std::int64_t h = 0; h < q.heads; ++h) {
       for (std::int64_t i = 0; i < q.tokens; ++i) {
-        double sum = 0;
+        double sum = question.sink ? std::exp(question.sink(h)) : 0.0;
         for (std::int64_t j = 0; j < k.tokens; ++j) {
           if (!question.sees({b, h, i, j})) continue;
           double score = 0;
           for (std::int64_t f = 0; f < q.features; ++f) score += q.real(b, h, i, f) * k.real(b, h / group, j, f);
+          score *= question.scale * question.factor(b, i);
+          if (question.softcap > 0) score = question.softcap * std::tanh(score / question.softcap);
           // no score of these tests is large: the largest need not be taken away first
-          const double weight = std::exp(question.scale * score + question.bias({b, h, i, j}));
+          const double weight = std::exp(score + question.bias({b, h, i, j}));
           answer.weights.at(b, h, i, j) = weight;
           sum += weight;
         }

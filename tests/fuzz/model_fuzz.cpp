@@ -12,7 +12,8 @@ int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
     for (const LayerGroup& group : model.groups) {
       require(!group.scheme_name.empty());
       require(!group.scheme || name_of(*group.scheme) == group.scheme_name);
-      require(group.softmax_factor > 0);
+      const auto* const rope = group.scheme ? std::get_if<Rope>(&*group.scheme) : nullptr;
+      if (rope != nullptr) require(prepare(*rope, {.length = 4096}).softmax_factor > 0);
       layer_ranges(group.layers);
     }
   });

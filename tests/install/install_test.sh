@@ -21,6 +21,7 @@ cmake --install "$build" --prefix "$work/first" >"$work/install.log"
 mv "$work/first" "$prefix"
 
 echo "--- what was installed"
+version=$(sed -nE 's/^#define POSENC_VERSION "(.*)"/\1/p' "$work/prefix/include/posenc/version.h")
 library=$(find "$prefix" -name 'libposenc.*' | head -n 1)
 [[ -n $library ]] || fail "no library"
 libdir=$(dirname "$library")
@@ -36,6 +37,13 @@ done
 done
 if grep -rnF -e "$source" -e "$work/first" "$libdir/cmake" "$libdir/pkgconfig"; then
   fail "the package names folders of the machine it was built on"
+fi
+
+if [[ $kind == shared ]]; then
+  echo "--- what the library shows"
+  objdump -p "$library" | grep -F "SONAME" | grep -F ".so.${version%.*}" || fail "the SONAME has no major and minor version"
+  strangers=$(nm -D --defined-only "$library" | awk '{print $3}' | grep -vE '^(_ZNK?6posenc|_ZT[ISVHW]N6posenc|posenc_|__odr_asan|___asan)' || true)
+  [[ -z $strangers ]] || fail "names of others are shown: $(head -n 3 <<<"$strangers")"
 fi
 
 echo "--- the program"

@@ -186,5 +186,57 @@ TEST(Rotate, AnEmptyTensorIsNothingToDo) {
   rotate(view(x.data(), {2, 0, 3, 8}), {}, prepare(Rope{.dims = 8}));
 }
 
+// [tokens, heads, features] is rotated along its tokens, as [heads, tokens, features] is.
+TEST(RotateAxes, AreSaidByAWord) {
+  const Rotation form = prepare(Rope{.dims = 4});
+  std::vector<float> heads_first_x, tokens_first_x;
+  const auto value = [](int h, int t, int f) { return static_cast<float>(h * 100 + t * 10 + f + 1); };
+  for (int h = 0; h < 2; ++h) {
+    for (int t = 0; t < 3; ++t) {
+      for (int f = 0; f < 4; ++f) heads_first_x.push_back(value(h, t, f));
+    }
+  }
+  for (int t = 0; t < 3; ++t) {
+    for (int h = 0; h < 2; ++h) {
+      for (int f = 0; f < 4; ++f) tokens_first_x.push_back(value(h, t, f));
+    }
+  }
+  std::vector<float> both = tokens_first_x, keys = tokens_first_x, back = tokens_first_x;
+  rotate(view(heads_first_x.data(), {2, 3, 4}), {.first = 5}, form);
+  rotate(view(tokens_first_x.data(), {3, 2, 4}), Axes::kThd, {.first = 5}, form);
+  rotate({view(both.data(), {1, 3, 2, 4}), view(keys.data(), {1, 3, 2, 4})}, Axes::kBshd, {.first = 5}, form);
+  for (std::size_t h = 0; h < 2; ++h) {
+    for (std::size_t t = 0; t < 3; ++t) {
+      for (std::size_t f = 0; f < 4; ++f) {
+        const std::size_t at = (t * 2 + h) * 4 + f;
+        EXPECT_EQ(tokens_first_x[at], heads_first_x[(h * 3 + t) * 4 + f]);
+        EXPECT_EQ(both[at], tokens_first_x[at]);
+        EXPECT_EQ(keys[at], tokens_first_x[at]);
+      }
+    }
+  }
+  rotate_backward(view(tokens_first_x.data(), {3, 2, 4}), Axes::kShd, {.first = 5}, form);
+  for (std::size_t i = 0; i < back.size(); ++i) EXPECT_NEAR(tokens_first_x[i], back[i], 1e-4f);
+  try {
+    rotate(view(back.data(), {3, 2, 4}), Axes::kBshd, {.first = 5}, form);
+    ADD_FAILURE() << "accepted";
+  } catch (const Error& error) {
+    EXPECT_STREQ(error.what(), "axes bshd need a tensor of 4 axes, but it has 3");
+  }
+}
+
+// Threads of one call: the same bytes, and the setting of the process stays.
+TEST(RotateAxes, ThreadsOfACallAreItsOwn) {
+  const Rotation form = prepare(Rope{.dims = 8});
+  std::vector<float> one(64 * 1024, 0.5f), three = one;
+  set_threads(2);
+  rotate(view(one.data(), {8192, 8}), {.first = 0}, form, {.threads = 1});
+  rotate(view(three.data(), {8192, 8}), {.first = 0}, form, {.threads = 3});
+  EXPECT_EQ(one, three);
+  EXPECT_EQ(threads(), 2);
+  set_threads(0);
+  EXPECT_THROW(rotate(view(one.data(), {8192, 8}), {.first = 0}, form, {.threads = -1}), Error);
+}
+
 }  // namespace
 }  // namespace posenc::rotate_refusals_test

@@ -94,7 +94,7 @@ TEST(GgufModel, Scalings) {
   EXPECT_EQ(rope.layout, PairLayout::kInterleaved);
   EXPECT_EQ(rope.first_dim, -64);
   EXPECT_NEAR(prepare(rope).magnitude, 1.0, 1e-12);
-  EXPECT_NEAR(group.softmax_factor, std::pow(1 + 0.1 * std::log(40.0), 2), 1e-6);
+  EXPECT_NEAR(prepare(rope).softmax_factor, std::pow(1 + 0.1 * std::log(40.0), 2), 1e-6);
 }
 
 TEST(GgufModel, LocalAndGlobalLayers) {
@@ -174,7 +174,7 @@ TEST(GgufModel, MistralsFactorIsNotATenth) {
                         whole("mistral3.rope.scaling.original_context_length", 16384),
                         number("mistral3.rope.scaling.yarn_log_multiplier", 1.0F)}));
   EXPECT_NEAR(prepare(std::get<Rope>(*model.groups[0].scheme)).magnitude, 1.0, 1e-12);
-  EXPECT_EQ(model.groups[0].softmax_factor, 1.0);
+  EXPECT_EQ(prepare(std::get<Rope>(*model.groups[0].scheme)).softmax_factor, 1.0);
 }
 
 TEST(GgufModel, BiasesAreNamed) {

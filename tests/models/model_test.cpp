@@ -94,7 +94,9 @@ void expect_families(const std::string& name, std::size_t at_least) {
       }
       EXPECT_EQ(group.first_position, integer_of(groups[i].find("first_position")).value_or(0));
       const Json* const factor = groups[i].find("softmax_factor");
-      EXPECT_NEAR(group.softmax_factor, factor == nullptr ? 1.0 : *factor->as<double>(), 1e-12);
+      const auto* const rope = group.scheme ? std::get_if<Rope>(&*group.scheme) : nullptr;
+      const double found = rope == nullptr ? 1.0 : prepare(*rope, {.length = 4096}).softmax_factor;
+      EXPECT_NEAR(found, factor == nullptr ? 1.0 : *factor->as<double>(), 1e-12);
     }
     EXPECT_EQ(model.trained_length, integer_of(one.find("trained_length")));
     EXPECT_EQ(model.usable_length, integer_of(one.find("usable_length")));

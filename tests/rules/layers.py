@@ -22,13 +22,14 @@ MAY_INCLUDE = {
     "include/": (PUBLIC,),
     "src/": (PUBLIC,),
     "src/forms/": ("src/forms/",)
-                  + public("tensor", "types", "positions", "forms", "frequency", "error"),
+                  + public("tensor", "types", "positions", "forms", "frequency", "mrope", "error"),
     "src/numerics/": ("src/numerics/",) + public("frequency", "half", "types", "error"),
     "src/formats/": ("src/formats/",) + public("json", "npy", "npz", "safetensors", "gguf",
                                                       "byte_source", "tensor", "types", "error"),
     "src/schemes/": ("src/schemes/", "src/numerics/", PUBLIC),
     "src/kernels/": ("src/kernels/", "src/numerics/")
-                    + public("tensor", "types", "positions", "forms", "frequency", "apply", "backend", "cuda", "error"),
+                    + public("tensor", "types", "positions", "forms", "frequency", "apply", "backend", "cache", "cuda",
+                             "error"),
     "src/attention/": ("src/attention/", "src/kernels/", "src/numerics/")
                       + public("tensor", "types", "positions", "forms", "frequency", "apply", "attention", "backend",
                                "error"),

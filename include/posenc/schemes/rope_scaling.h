@@ -104,6 +104,7 @@ struct YarnScaling {
   std::optional<double> attention_factor = {};
   std::optional<double> mscale = {};
   std::optional<double> mscale_all_dim = {};
+  bool mscale_on_softmax = true;
   template <class Visitor> static void fields(Visitor&& visit) {
     visit("factor", &YarnScaling::factor, "how many times longer");
     visit("original_length", &YarnScaling::original_length, "length the model was trained with");
@@ -113,6 +114,8 @@ struct YarnScaling {
     visit("attention_factor", &YarnScaling::attention_factor, "magnitude, instead of the formula's");
     visit("mscale", &YarnScaling::mscale, "DeepSeek's weight of the magnitude");
     visit("mscale_all_dim", &YarnScaling::mscale_all_dim, "DeepSeek's weight of the softmax factor");
+    visit("mscale_on_softmax", &YarnScaling::mscale_on_softmax,
+          "mscale_all_dim multiplies the softmax scale too (Ministral 3: no)");
   }
   bool operator==(const YarnScaling&) const = default;
 };

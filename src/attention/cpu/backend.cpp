@@ -22,7 +22,7 @@ void forward_by_rows(const AttentionJob& job) {
 }
 
 void forward(const AttentionJob& job) {
-  if (job.q.type == DataType::kF64 || job.weights.data != nullptr) {
+  if (job.v.type == DataType::kF64 || job.weights.data != nullptr) {
     forward_by_rows(job);
     return;
   }
@@ -39,6 +39,6 @@ void forward(const AttentionJob& job) {
 }  // namespace
 }  // namespace cpu
 
-const AttentionBackend kCpuAttention = {"cpu", true, &cpu::forward, &cpu::backward};
+const AttentionBackend kCpuAttention = {"cpu", &kernels::kCpuBackend, true, &cpu::forward, &cpu::backward};
 
 }  // namespace posenc::attend

@@ -24,6 +24,7 @@
 #include "attention/cpu/exp2-inl.h"
 #include "attention/cpu/pack-inl.h"
 #include "attention/cpu/panel-inl.h"
+#include "attention/cpu/tanh-inl.h"
 
 #ifndef POSENC_BACKWARD_ONCE
 #define POSENC_BACKWARD_ONCE
@@ -126,7 +127,7 @@ struct Meeting {
 };
 Meeting meeting_of(const AttentionJob& job, const TilePlace& at) {
   Meeting meeting;
-  meeting.all = job.key_mask == nullptr;
+  meeting.all = !job.has_masks();
   for (std::int64_t i = 0; i < at.queries; ++i) {
     const Sight& sight = job.sight(at.b, at.first_query + i);
     if (sight.begin < at.first_key + at.keys && sight.end > at.first_key && sight.begin < sight.end)
@@ -135,9 +136,16 @@ Meeting meeting_of(const AttentionJob& job, const TilePlace& at) {
   }
   return meeting;
 }
-bool sees(const AttentionJob& job, std::int64_t b, std::int64_t i, std::int64_t j) {
+bool sees(const AttentionJob& job, std::int64_t b, std::int64_t h, std::int64_t i, std::int64_t j) {
   const Sight& sight = job.sight(b, i);
-  return sight.begin <= j && j < sight.end && !job.is_masked(b, j);
+  return sight.begin <= j && j < sight.end && !job.is_hidden(b, h, i, j);
+}
+
+// The capped score, and the slope of the cap there.
+HWY_INLINE VF cap_and_slope(VF score, float cap, VF& slope) {
+  const VF t = tanh_of(DF(), hn::Mul(score, hn::Set(DF(), 1.0f / cap)));
+  slope = hn::NegMulAdd(t, t, hn::Set(DF(), 1.0f));
+  return hn::Mul(t, hn::Set(DF(), cap));
 }
 
 // --- queries in lanes: dq and the parameters --------------------------------------------------------------------
@@ -149,7 +157,7 @@ struct QueryPass {
   LaneRows q{job.q.features}, d_out{job.v.features};
   TileRows k{job.q.features}, v{job.v.features};
   Floats dq = floats(kLaneBlock * k.stride), weights = floats(kRowBlock * kMostWidth), ds = weights,
-         bias_tile = weights;
+         bias_tile = weights, mask_tile = weights;
   Floats scratch = floats(kMostWidth * std::max(job.q.features, job.v.features));
 };
 
@@ -167,7 +175,7 @@ void add_parameters(QueryPass& pass, const TilePlace& at) {
   if (!is_row || (table == nullptr && !std::holds_alternative<Slopes>(job.bias->source))) {
     for (std::int64_t j = 0; j < at.keys; ++j) {
       for (std::int64_t i = 0; i < at.queries; ++i) {
-        if (!sees(job, at.b, at.first_query + i, at.first_key + j)) continue;
+        if (!sees(job, at.b, at.h, at.first_query + i, at.first_key + j)) continue;
         const auto ds = static_cast<double>(pass.ds[static_cast<std::size_t>(j * pass.width + i)]);
         add_to_parameters(job, at.b, at.h, at.first_query + i, at.first_key + j, ds, sums);
       }
@@ -213,6 +221,8 @@ void softmax_of_queries(QueryPass& pass, const TilePlace& at, bool masks) {
   using Kind = ScoreBias::Kind;
   const bool has_tile = bias.kind == Kind::kTile || (bias.kind == Kind::kDistance && !is_row);
   if (has_tile) fill_tile(job, at, pass.bias_tile.data(), width, 1);
+  if (job.mask.data != nullptr) fill_mask(job, at, pass.mask_tile.data(), width, 1);
+  const auto cap = static_cast<float>(job.softcap * kLog2E);
   const float* table = nullptr;
   float constant = 0;
   if (bias.kind == Kind::kDistance && is_row) {
@@ -231,16 +241,20 @@ void softmax_of_queries(QueryPass& pass, const TilePlace& at, bool masks) {
     float* HWY_RESTRICT ds = pass.ds.data() + j * width;
     const VF key = hn::Set(DF(), static_cast<float>(j));
     for (std::int64_t vector = 0; vector < kPanelVectors; ++vector) {
-      VF s = hn::Add(load(p, vector), hn::Set(DF(), constant));
+      VF s = load(p, vector), slope_of_cap = hn::Set(DF(), 1.0f);
+      if (job.softcap > 0) s = cap_and_slope(s, cap, slope_of_cap);
+      s = hn::Add(s, hn::Set(DF(), constant));
       if (bias.kind == Kind::kSlope) s = hn::MulAdd(slope, hn::Abs(hn::Sub(load(x, vector), key)), s);
       if (table != nullptr) s = hn::Add(s, load(table - j, vector));
       if (has_tile) s = hn::Add(s, load(pass.bias_tile.data() + j * width, vector));
+      if (job.mask.data != nullptr) s = hn::Add(s, load(pass.mask_tile.data() + j * width, vector));
       const VF weight = exp2_of_negative(DF(), hn::Sub(s, load(logs, vector)));
       store(weight, p, vector);
-      store(hn::Mul(weight, hn::Sub(load(ds, vector), load(deltas, vector))), ds, vector);
+      const VF d_score = hn::Mul(weight, hn::Sub(load(ds, vector), load(deltas, vector)));
+      store(hn::Mul(slope_of_cap, d_score), ds, vector);
     }
     for (std::int64_t i = 0; masks && i < at.queries; ++i) {
-      if (!sees(job, at.b, at.first_query + i, at.first_key + j)) p[i] = ds[i] = 0.0f;
+      if (!sees(job, at.b, at.h, at.first_query + i, at.first_key + j)) p[i] = ds[i] = 0.0f;
     }
   }
 }
@@ -297,7 +311,7 @@ struct KeyPass {
   LaneRows k{job.q.features}, v{job.v.features};
   TileRows q{job.q.features}, d_out{job.v.features};
   Floats dk = floats(kLaneBlock * q.stride), dv = floats(kLaneBlock * d_out.stride);
-  Floats weights = floats(kRowBlock * kMostWidth), ds = weights, bias_tile = weights;
+  Floats weights = floats(kRowBlock * kMostWidth), ds = weights, bias_tile = weights, mask_tile = weights;
   Floats scratch = floats(kMostWidth * std::max(job.q.features, job.v.features));
 };
 
@@ -309,6 +323,8 @@ void softmax_of_keys(KeyPass& pass, const TilePlace& at, bool masks) {
   HWY_ALIGN float lane_keys[kMostWidth];
   for (std::int64_t j = 0; j < kMostWidth; ++j) lane_keys[j] = static_cast<float>(j);
   if (bias.kind == Kind::kTile) fill_tile(job, at, pass.bias_tile.data(), 1, width);
+  if (job.mask.data != nullptr) fill_mask(job, at, pass.mask_tile.data(), 1, width);
+  const auto cap = static_cast<float>(job.softcap * kLog2E);
   const DistanceRow* const row = bias.kind == Kind::kDistance ? &bias.rows[static_cast<std::size_t>(at.h)] : nullptr;
   const VF slope = hn::Set(DF(), bias.kind == Kind::kSlope ? bias.slopes[static_cast<std::size_t>(at.h)] : 0.0f);
   for (std::int64_t i = 0; i < at.queries; ++i) {
@@ -331,16 +347,19 @@ void softmax_of_keys(KeyPass& pass, const TilePlace& at, bool masks) {
     }
     const VF query_x = hn::Set(DF(), static_cast<float>(x));
     for (std::int64_t vector = 0; vector < kPanelVectors; ++vector) {
-      VF s = hn::Add(load(p, vector), hn::Set(DF(), constant));
+      VF s = load(p, vector), slope_of_cap = hn::Set(DF(), 1.0f);
+      if (job.softcap > 0) s = cap_and_slope(s, cap, slope_of_cap);
+      s = hn::Add(s, hn::Set(DF(), constant));
       if (bias.kind == Kind::kSlope) s = hn::MulAdd(slope, hn::Abs(hn::Sub(query_x, load(lane_keys, vector))), s);
       if (has_tile) s = hn::Add(s, load(tile, vector));
+      if (job.mask.data != nullptr) s = hn::Add(s, load(pass.mask_tile.data() + i * width, vector));
       const VF weight = exp2_of_negative(DF(), hn::Sub(s, log));
       store(weight, p, vector);
-      store(hn::Mul(weight, hn::Sub(load(ds, vector), delta)), ds, vector);
+      store(hn::Mul(slope_of_cap, hn::Mul(weight, hn::Sub(load(ds, vector), delta))), ds, vector);
     }
     // lanes past the last key are never written out
     for (std::int64_t j = 0; masks && j < at.keys; ++j) {
-      if (!sees(job, at.b, query, at.first_key + j)) p[j] = ds[j] = 0.0f;
+      if (!sees(job, at.b, at.h, query, at.first_key + j)) p[j] = ds[j] = 0.0f;
     }
   }
 }
@@ -432,7 +451,9 @@ QuerySums sums_of(const BackwardJob& job) {
 void backward(BackwardJob& job) {
   const AttentionJob& forward = job.forward;
   const bool has_vectors = forward.bias != nullptr && std::holds_alternative<DistanceVectors>(forward.bias->source);
-  if (forward.v.type == DataType::kF64 || has_vectors) {
+  // where scores are capped, the bias's parameters and q get different gradients
+  const bool has_two_gradients = forward.softcap > 0 && !job.parameters.empty();
+  if (forward.v.type == DataType::kF64 || has_vectors || has_two_gradients) {
     kernels::cpu::parallel_for(forward.k.heads, 1, [&](std::int64_t begin, std::int64_t end) {
       for (std::int64_t g = begin; g < end; ++g) reference::backward_group(job, g);
     });

@@ -18,15 +18,18 @@
 #include "hwy/highway.h"
 
 // after foreach_target.h, so that they are compiled for each target
+#include "attention/cpu/decode_rows-inl.h"
 #include "attention/cpu/exp2-inl.h"
 #include "attention/cpu/pack-inl.h"
 #include "attention/cpu/panel-inl.h"
+#include "attention/cpu/tanh-inl.h"
 
 #ifndef POSENC_DECODE_CHUNK
 #define POSENC_DECODE_CHUNK
 namespace posenc::attend::cpu {
 
 constexpr std::int64_t kChunk = 2048, kDecodeBlock = 64;
+inline const RowRotation kNoRotation = {};  // values are never rotated
 
 // The state of the online softmax of one row of scores, for one chunk of keys.
 struct Part {
@@ -46,84 +49,6 @@ struct Chunk {
 HWY_BEFORE_NAMESPACE();
 namespace posenc::attend::cpu::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
-
-// Two dot products of one vector with neighbouring rows: of two, four and eight rows at once, two come nearest to the
-// speed of memory.
-HWY_INLINE void dot_pair(const float* HWY_RESTRICT q, const float* HWY_RESTRICT k, std::int64_t stride,
-                         std::int64_t features, float* HWY_RESTRICT out) {
-  const DF d;
-  VF s0 = hn::Zero(d), s1 = s0;
-  std::int64_t f = 0;
-  for (; f + lanes() <= features; f += lanes()) {
-    const VF x = hn::LoadU(d, q + f);
-    s0 = hn::MulAdd(x, hn::LoadU(d, k + f), s0);
-    s1 = hn::MulAdd(x, hn::LoadU(d, k + stride + f), s1);
-  }
-  out[0] = hn::GetLane(hn::SumOfLanes(d, s0));
-  out[1] = hn::GetLane(hn::SumOfLanes(d, s1));
-  for (; f < features; ++f) {
-    out[0] += q[f] * k[f];
-    out[1] += q[f] * k[stride + f];
-  }
-}
-HWY_INLINE float dot_row(const float* HWY_RESTRICT q, const float* HWY_RESTRICT k, std::int64_t features) {
-  const DF d;
-  VF s = hn::Zero(d);
-  std::int64_t f = 0;
-  for (; f + lanes() <= features; f += lanes()) s = hn::MulAdd(hn::LoadU(d, q + f), hn::LoadU(d, k + f), s);
-  float sum = hn::GetLane(hn::SumOfLanes(d, s));
-  for (; f < features; ++f) sum += q[f] * k[f];
-  return sum;
-}
-
-#define POSENC_EACH(DO) \
-  DO(0) DO(1) DO(2) DO(3) DO(4) DO(5) DO(6) DO(7) DO(8) DO(9) DO(10) DO(11) DO(12) DO(13) DO(14) DO(15)
-#define POSENC_START(i) VF s##i = hn::Zero(d);
-#define POSENC_STEP(i) s##i = hn::MulAdd(w, hn::LoadU(d, row + (i)*n), s##i);
-#define POSENC_END(i) hn::StoreU(hn::MulAdd(hn::LoadU(d, sums + f + (i)*n), by, s##i), d, sums + f + (i)*n);
-// sums[f] = sums[f] · rescale + Σ weight[j] · v[j, f]. Sixteen vectors at once: with fewer, rows of 64 features would
-// be passed over twice, at less than half the speed.
-HWY_INLINE void add_rows(const float* HWY_RESTRICT weights, const float* HWY_RESTRICT v, std::int64_t stride,
-                         std::int64_t count, std::int64_t features, float rescale, float* HWY_RESTRICT sums) {
-  const DF d;
-  const std::int64_t n = lanes();
-  const VF by = hn::Set(d, rescale);
-  std::int64_t f = 0;
-  for (; f + 16 * n <= features; f += 16 * n) {
-    POSENC_EACH(POSENC_START)
-    const float* HWY_RESTRICT row = v + f;
-    for (std::int64_t j = 0; j < count; ++j, row += stride) {
-      const VF w = hn::Set(d, weights[j]);
-      POSENC_EACH(POSENC_STEP)
-    }
-    POSENC_EACH(POSENC_END)
-  }
-  // where vectors are long, a row has fewer
-  for (; f + 4 * n <= features; f += 4 * n) {
-    POSENC_START(0) POSENC_START(1) POSENC_START(2) POSENC_START(3) const float* HWY_RESTRICT row = v + f;
-    for (std::int64_t j = 0; j < count; ++j, row += stride) {
-      const VF w = hn::Set(d, weights[j]);
-      POSENC_STEP(0) POSENC_STEP(1) POSENC_STEP(2) POSENC_STEP(3)
-    }
-    POSENC_END(0) POSENC_END(1) POSENC_END(2) POSENC_END(3)
-  }
-  for (; f + n <= features; f += n) {
-    VF s = hn::Zero(d);
-    for (std::int64_t j = 0; j < count; ++j)
-      s = hn::MulAdd(hn::Set(d, weights[j]), hn::LoadU(d, v + j * stride + f), s);
-    hn::StoreU(hn::MulAdd(hn::LoadU(d, sums + f), by, s), d, sums + f);
-  }
-  for (; f < features; ++f) {
-    float s = 0;
-    for (std::int64_t j = 0; j < count; ++j) s += weights[j] * v[j * stride + f];
-    sums[f] = sums[f] * rescale + s;
-  }
-}
-
-#undef POSENC_EACH
-#undef POSENC_START
-#undef POSENC_STEP
-#undef POSENC_END
 
 // Biases for one query and keys from `key` on, added to the scores.
 HWY_INLINE void add_biases(const AttentionJob& job, const ScoreBias& bias, const TilePlace& place,
@@ -171,73 +96,146 @@ HWY_INLINE float online_softmax(float* HWY_RESTRICT scores, std::int64_t count, 
   return rescale;
 }
 
+// The rows of a key block of K or V: where they lie in memory, or after they were widened (and rotated) into a buffer.
+struct BlockRows {
+  const HeadTensor<const void>& x;
+  const RowRotation& rotation;
+  bool in_place = x.type != DataType::kF64 && x.feature_stride == 1 && rotation.cos_sin == nullptr;
+  DataType type = in_place ? x.type : DataType::kF32;
+  std::vector<float> buffer = std::vector<float>(in_place ? 0 : static_cast<std::size_t>(kDecodeBlock * x.features));
+  const void* rows[kDecodeBlock] = {};
+
+  void load(std::int64_t b, std::int64_t g, std::int64_t begin, std::int64_t end) {
+    if (!in_place) load_rows(x, rotation, b, g, begin, end, x.features, buffer.data());
+    for (std::int64_t t = begin; t < end; ++t) {
+      rows[t - begin] =
+          in_place
+              ? kernels::with_type(x.type, [&](auto kind) -> const void* { return x.row<decltype(kind)>(b, g, t); })
+              : buffer.data() + (t - begin) * x.features;
+    }
+  }
+};
+
+// Calls visit(T{}) with the type of rows that are read in place.
+template <class Visitor> HWY_INLINE void with_rows(const BlockRows& rows, const Visitor& visit) {
+  if (rows.type == DataType::kF16) {
+    visit(Half{});
+  } else if (rows.type == DataType::kBF16) {
+    visit(BFloat16{});
+  } else {
+    visit(float{});
+  }
+}
+
+// One chunk of keys and all queries that share its key head.
+struct ChunkPass {
+  const AttentionJob& job;
+  const ScoreBias& bias;
+  const Chunk& chunk;
+  std::int64_t rows = job.group * job.q.sequence;
+  BlockRows k{job.k, job.k_rotation}, v{job.v, kNoRotation};
+  std::vector<float> q = std::vector<float>(static_cast<std::size_t>(rows * job.q.features));
+  std::vector<float> scores = std::vector<float>(static_cast<std::size_t>(rows * kDecodeBlock));
+  std::vector<float> rescale = std::vector<float>(static_cast<std::size_t>(rows));
+
+  std::int64_t head(std::int64_t r) const { return chunk.g * job.group + r / job.q.sequence; }
+  std::int64_t query(std::int64_t r) const { return r % job.q.sequence; }
+};
+
+// Softcap, bias and mask, then a step of the online softmax for the keys `low` to `high` of a block from `key` on.
+void weigh_row(ChunkPass& pass, std::int64_t r, std::int64_t key, std::int64_t low, std::int64_t high) {
+  const AttentionJob& job = pass.job;
+  const std::int64_t h = pass.head(r), i = pass.query(r), count = high - low;
+  float* const scores = pass.scores.data() + r * kDecodeBlock + (low - key);
+  if (job.softcap > 0) {
+    const auto cap = static_cast<float>(job.softcap * kLog2E);
+    HWY_ALIGN float padded[kDecodeBlock + kMostLanes] = {};  // the next row's scores follow this one's
+    std::copy(scores, scores + count, padded);
+    for (std::int64_t j = 0; j < count; j += lanes()) {
+      hn::StoreU(cap_of(DF(), hn::LoadU(DF(), padded + j), cap), DF(), padded + j);
+    }
+    std::copy(padded, padded + count, scores);
+  }
+  add_biases(job, pass.bias, {pass.chunk.b, h, i, 1, low, count}, scores);
+  if (job.has_masks()) {
+    for (std::int64_t j = 0; j < count; ++j) {
+      if (job.is_hidden(pass.chunk.b, h, i, low + j)) {
+        scores[j] = -std::numeric_limits<float>::infinity();
+      } else if (job.mask.data != nullptr) {
+        scores[j] += static_cast<float>(kLog2E * job.mask.at(pass.chunk.b, h, i, low + j));
+      }
+    }
+  }
+  pass.rescale[static_cast<std::size_t>(r)] = online_softmax(scores, count, pass.chunk.parts[r]);
+}
+
+// The values of one query's keys, and nothing of those that it does not see: 0 times a NaN is not 0.
+template <class V>
+HWY_INLINE void add_values(ChunkPass& pass, std::int64_t r, std::int64_t key, std::int64_t low, std::int64_t high) {
+  const AttentionJob& job = pass.job;
+  const std::int64_t features = job.v.features;
+  const float* const weights = pass.scores.data() + r * kDecodeBlock + (low - key);
+  const void* const* const values = pass.v.rows + (low - key);
+  float* const sums = pass.chunk.sums + r * features;
+  const float rescale = pass.rescale[static_cast<std::size_t>(r)];
+  if (!job.has_masks()) {
+    add_rows<V>(weights, values, high - low, features, rescale, sums);
+    return;
+  }
+  add_rows<V>(weights, values, 0, features, rescale, sums);
+  for (std::int64_t j = 0; j < high - low; ++j) {
+    if (job.is_hidden(pass.chunk.b, pass.head(r), pass.query(r), low + j)) continue;
+    add_rows<V>(weights + j, values + j, 1, features, 1.0f, sums);
+  }
+}
+
+void attend_block(ChunkPass& pass, std::int64_t key, std::int64_t end) {
+  const AttentionJob& job = pass.job;
+  const std::int64_t features = job.v.features;
+  pass.k.load(pass.chunk.b, pass.chunk.g, key, end);
+  pass.v.load(pass.chunk.b, pass.chunk.g, key, end);
+  with_rows(pass.k, [&](auto kind) HWY_ATTR {
+    score_rows<decltype(kind)>(pass.q.data(), pass.rows, pass.k.rows, end - key, job.q.features, pass.scores.data(),
+                               kDecodeBlock);
+  });
+  const auto low_of = [&](std::int64_t r) { return std::max(key, job.sight(pass.chunk.b, pass.query(r)).begin); };
+  const auto high_of = [&](std::int64_t r) { return std::min(end, job.sight(pass.chunk.b, pass.query(r)).end); };
+  bool all_see_all = !job.has_masks();
+  for (std::int64_t r = 0; r < pass.rows; ++r) {
+    const std::int64_t low = low_of(r), high = high_of(r);
+    if (low != key || high != end) all_see_all = false;
+    if (low < high) weigh_row(pass, r, key, low, high);
+  }
+  const std::int64_t together = all_see_all && features % (2 * lanes()) == 0 ? pass.rows / 4 * 4 : 0;
+  with_rows(pass.v, [&](auto kind) HWY_ATTR {
+    using V = decltype(kind);
+    for (std::int64_t r = 0; r < together; r += 4) {
+      add_rows_4<V>(pass.scores.data() + r * kDecodeBlock, kDecodeBlock, pass.v.rows, end - key, features,
+                    pass.rescale.data() + r, pass.chunk.sums + r * features);
+    }
+    for (std::int64_t r = together; r < pass.rows; ++r) {
+      if (low_of(r) < high_of(r)) add_values<V>(pass, r, key, low_of(r), high_of(r));
+    }
+  });
+}
+
 void attend_chunk(const AttentionJob& job, const ScoreBias& bias, const Chunk& whole) {
-  // keys that no query looks at are not read: past a length, outside a window
+  // keys that no query sees are not read: past a length, outside a window
   const Sight seen = job.seen_keys(whole.b);
   Chunk chunk = whole;
   chunk.begin = std::max(whole.begin, seen.begin);
   chunk.end = std::min(whole.end, seen.end);
   if (chunk.begin >= chunk.end) return;
-  const std::int64_t features = job.q.features, value_features = job.v.features;
-  const std::int64_t rows = job.group * job.q.sequence;
-  const bool k_in_place =
-      job.k.type == DataType::kF32 && job.k.feature_stride == 1 && job.k_rotation.cos_sin == nullptr;
-  const bool v_in_place = job.v.type == DataType::kF32 && job.v.feature_stride == 1;
-  std::vector<float> q(static_cast<std::size_t>(rows * features));
-  std::vector<float> k(k_in_place ? 0 : static_cast<std::size_t>(kDecodeBlock * features));
-  std::vector<float> v(v_in_place ? 0 : static_cast<std::size_t>(kDecodeBlock * value_features));
-  const auto factor = static_cast<float>(job.scale * kLog2E);
-  for (std::int64_t r = 0; r < rows; ++r) {
-    const std::int64_t h = chunk.g * job.group + r / job.q.sequence, i = r % job.q.sequence;
-    load_rows(job.q, job.q_rotation, chunk.b, h, i, i + 1, features, q.data() + r * features);
+  ChunkPass pass{job, bias, chunk};
+  for (std::int64_t r = 0; r < pass.rows; ++r) {
+    const std::int64_t i = pass.query(r);
+    load_rows(job.q, job.q_rotation, chunk.b, pass.head(r), i, i + 1, job.q.features,
+              pass.q.data() + r * job.q.features);
   }
-  for (float& x : q) x *= factor;
-  HWY_ALIGN float scores[kDecodeBlock];
+  const auto factor = static_cast<float>(job.scale * kLog2E);
+  for (float& x : pass.q) x *= factor;
   for (std::int64_t key = chunk.begin; key < chunk.end; key += kDecodeBlock) {
-    const std::int64_t end = std::min(key + kDecodeBlock, chunk.end);
-    const float* keys = k.data();
-    const float* values = v.data();
-    std::int64_t k_stride = features, v_stride = value_features;
-    if (k_in_place) {
-      keys = job.k.row<float>(chunk.b, chunk.g, key);
-      k_stride = job.k.token_stride;
-    } else {
-      load_rows(job.k, job.k_rotation, chunk.b, chunk.g, key, end, features, k.data());
-    }
-    if (v_in_place) {
-      values = job.v.row<float>(chunk.b, chunk.g, key);
-      v_stride = job.v.token_stride;
-    } else {
-      pack_rows(job.v, chunk.b, chunk.g, key, end, value_features, v.data());
-    }
-    for (std::int64_t r = 0; r < rows; ++r) {
-      const std::int64_t h = chunk.g * job.group + r / job.q.sequence, i = r % job.q.sequence;
-      const Sight& sight = job.sight(chunk.b, i);
-      const std::int64_t low = std::max(key, sight.begin), high = std::min(end, sight.end), count = high - low;
-      if (count <= 0) continue;
-      const float* first = keys + (low - key) * k_stride;
-      std::int64_t j = 0;
-      for (; j + 2 <= count; j += 2) {
-        dot_pair(q.data() + r * features, first + j * k_stride, k_stride, features, scores + j);
-      }
-      for (; j < count; ++j) scores[j] = dot_row(q.data() + r * features, first + j * k_stride, features);
-      add_biases(job, bias, {chunk.b, h, i, 1, low, count}, scores);
-      for (j = 0; j < count && job.key_mask != nullptr; ++j) {
-        if (job.is_masked(chunk.b, low + j)) scores[j] = -std::numeric_limits<float>::infinity();
-      }
-      const float rescale = online_softmax(scores, count, chunk.parts[r]);
-      float* sums = chunk.sums + r * value_features;
-      const float* first_value = values + (low - key) * v_stride;
-      if (job.key_mask == nullptr) {
-        add_rows(scores, first_value, v_stride, count, value_features, rescale, sums);
-        continue;
-      }
-      add_rows(scores, first_value, v_stride, 0, value_features, rescale, sums);
-      for (j = 0; j < count; ++j) {  // a masked value is not seen, also where 0 times it is not 0
-        if (job.is_masked(chunk.b, low + j)) continue;
-        add_rows(scores + j, first_value + j * v_stride, v_stride, 1, value_features, 1.0f, sums);
-      }
-    }
+    attend_block(pass, key, std::min(key + kDecodeBlock, chunk.end));
   }
 }
 
@@ -254,8 +252,10 @@ HWY_EXPORT(attend_chunk);
 void write_row(const AttentionJob& job, std::int64_t b, std::int64_t h, std::int64_t i,
                const std::vector<Part>& parts, const std::vector<float>& sums, std::int64_t first, std::int64_t step,
                std::int64_t chunks) {
-  float largest = -std::numeric_limits<float>::infinity();
-  bool is_number = true;
+  const float none = -std::numeric_limits<float>::infinity();
+  const float sink = job.sinks == nullptr ? none : static_cast<float>(job.sinks[h] * kLog2E);
+  float largest = sink == sink ? sink : none;
+  bool is_number = sink == sink;
   for (std::int64_t c = 0; c < chunks; ++c) {
     const Part& part = parts[static_cast<std::size_t>(first + c * step)];
     if (part.row_sum != part.row_sum) is_number = false;
@@ -263,7 +263,7 @@ void write_row(const AttentionJob& job, std::int64_t b, std::int64_t h, std::int
   }
   const std::int64_t features = job.v.features;
   std::vector<double> row(static_cast<std::size_t>(features), 0.0);
-  double total = 0;
+  double total = sink == none ? 0.0 : std::exp2(static_cast<double>(sink) - static_cast<double>(largest));
   for (std::int64_t c = 0; c < chunks; ++c) {
     const std::int64_t at = first + c * step;
     const Part& part = parts[static_cast<std::size_t>(at)];

@@ -5,9 +5,9 @@
 
 namespace posenc::attend::cpu {
 
-/// Up to this many rows of scores for one key head, keys are read once for all of them, row by row as they lie in
-/// memory: a step of decoding is as fast as the cache can be read.
-inline constexpr std::int64_t kMostDecodeRows = 8;
+/// Up to this many rows of scores for one key head (queries times the heads that share it), keys and values are read
+/// once for all of them, as they lie in memory: a decoding step is as fast as the cache can be read.
+inline constexpr std::int64_t kMostDecodeRows = 32;
 
 bool is_decoding(const AttentionJob& job, const ScoreBias& bias);
 

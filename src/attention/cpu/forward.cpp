@@ -20,6 +20,7 @@
 #include "attention/cpu/exp2-inl.h"
 #include "attention/cpu/pack-inl.h"
 #include "attention/cpu/panel-inl.h"
+#include "attention/cpu/tanh-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace posenc::attend::cpu::HWY_NAMESPACE {
@@ -33,7 +34,8 @@ struct Block {
   std::int64_t features = job.q.features;
   std::int64_t value_features = (job.v.features + kGroup - 1) / kGroup * kGroup;
   // v can be read where it is: no copy
-  bool v_in_place = job.v.type == DataType::kF32 && job.v.feature_stride == 1 && job.v.features % kGroup == 0;
+  bool v_in_place = job.v.type == DataType::kF32 && job.v.feature_stride == 1 && job.v.features % kGroup == 0 &&
+                    job.v.pages == nullptr;
   std::vector<float> q = std::vector<float>(static_cast<std::size_t>(kQueryBlock * features));  // panels
   std::vector<float> accumulator =
       std::vector<float>(static_cast<std::size_t>(kQueryBlock * value_features));  // panels
@@ -195,6 +197,41 @@ void add_tile(Block& block, std::int64_t panel, std::int64_t first, std::int64_t
   });
 }
 
+// c · tanh(score / c), before anything is added to the scores.
+void cap_scores(Block& block, std::int64_t begin, std::int64_t end) {
+  const auto cap = static_cast<float>(block.job.softcap * kLog2E);
+  float* HWY_RESTRICT s = block.scores.data() + begin * block.width;
+  for (std::int64_t j = begin; j < end; ++j, s += block.width) {
+    store(cap_of(DF(), load(s, 0), cap), s, 0);
+    store(cap_of(DF(), load(s, 1), cap), s, 1);
+    store(cap_of(DF(), load(s, 2), cap), s, 2);
+  }
+}
+
+// The caller's mask: added, or −inf in place of a score that it hides, whatever that was.
+void add_mask(Block& block, std::int64_t first, std::int64_t count, std::int64_t begin, std::int64_t end,
+              float* HWY_RESTRICT tile_max) {
+  const std::int64_t width = block.width;
+  for (std::int64_t i = 0; i < width; ++i) {
+    for (std::int64_t j = begin; j < end; ++j) {
+      block.bias_tile[static_cast<std::size_t>(j * width + i)] =
+          i < count ? static_cast<float>(kLog2E * block.job.mask.at(block.b, block.h, first + i, block.first_key + j))
+                    : 0.0f;
+    }
+  }
+  const float* HWY_RESTRICT tile = block.bias_tile.data();
+  const VF none = hn::Set(DF(), kNone);
+  change_scores(block, begin, end, tile_max, [&](std::int64_t j, int vector, VF s) HWY_ATTR {
+    const VF added = load(tile + j * width, vector);
+    return hn::IfThenElse(hn::Eq(added, none), none, hn::Add(s, added));
+  });
+}
+
+bool has_padding(const Block& block, std::int64_t j) {
+  const AttentionJob& job = block.job;
+  return job.key_mask != nullptr && job.key_mask[block.b * job.k.sequence + block.first_key + j] == 0;
+}
+
 // −inf where a query does not see a key.
 void mask_keys(Block& block, std::int64_t first, std::int64_t count, std::int64_t begin, std::int64_t end,
                float* HWY_RESTRICT tile_max) {
@@ -208,7 +245,7 @@ void mask_keys(Block& block, std::int64_t first, std::int64_t count, std::int64_
   const VF t0 = load(to, 0), t1 = load(to, 1), t2 = load(to, 2);
   const VF none = hn::Set(DF(), kNone);
   change_scores(block, begin, end, tile_max, [&](std::int64_t j, int vector, VF s) HWY_ATTR {
-    if (block.job.is_masked(block.b, block.first_key + j)) return none;
+    if (has_padding(block, j)) return none;
     const VF key = hn::Set(DF(), static_cast<float>(j));
     const VF f = vector == 0 ? f0 : vector == 1 ? f1 : f2, t = vector == 0 ? t0 : vector == 1 ? t1 : t2;
     return hn::IfThenElse(hn::And(hn::Le(f, key), hn::Lt(key, t)), s, none);
@@ -297,7 +334,7 @@ void add_seen_values(Block& block, std::int64_t panel, std::int64_t first, std::
     const Sight& sight = block.job.sight(block.b, first + i);
     for (std::int64_t j = begin; j < end; ++j) {
       const std::int64_t key = block.first_key + j;
-      if (key < sight.begin || key >= sight.end || block.job.is_masked(block.b, key)) continue;
+      if (key < sight.begin || key >= sight.end || block.job.is_hidden(block.b, block.h, first + i, key)) continue;
       const float weight = block.scores[static_cast<std::size_t>(j * block.width + i)];
       float* sums = block.accumulator.data() + panel * block.value_features * block.width + i;
       for (std::int64_t f = 0; f < block.value_features; ++f) {
@@ -321,6 +358,8 @@ void attend_tile(Block& block, std::int64_t panel, std::int64_t first, std::int6
   }
   HWY_ALIGN float tile_max[kMostWidth];
   float constant = 0;
+  const bool has_vectors = block.bias.query_rows > 0 || block.bias.key_rows > 0;
+  if (block.job.softcap > 0 && !has_vectors) cap_scores(block, begin, end);
   using Kind = ScoreBias::Kind;
   if (block.bias.kind == Kind::kNone) {
     find_row_max(block, begin, end, tile_max);
@@ -330,12 +369,17 @@ void attend_tile(Block& block, std::int64_t panel, std::int64_t first, std::int6
     constant = add_distances(block, sight, begin, end, tile_max);
   } else {
     add_tile(block, panel, first, count, begin, end, tile_max);
+    if (block.job.softcap > 0 && has_vectors) {
+      cap_scores(block, begin, end);
+      find_row_max(block, begin, end, tile_max);
+    }
   }
-  const bool masks = block.job.key_mask != nullptr || block.first_key + begin < sight.all_begin ||
-                     block.first_key + end > sight.all_end;
-  if (masks) mask_keys(block, first, count, begin, end, tile_max);
+  const bool has_edge = block.job.key_mask != nullptr || block.first_key + begin < sight.all_begin ||
+                        block.first_key + end > sight.all_end;
+  if (block.job.mask.data != nullptr) add_mask(block, first, count, begin, end, tile_max);
+  if (has_edge) mask_keys(block, first, count, begin, end, tile_max);
   online_softmax(block, panel, begin, end, tile_max, constant);
-  if (masks && !values_are_finite(block)) {
+  if ((has_edge || block.job.mask.data != nullptr) && !values_are_finite(block)) {
     add_seen_values(block, panel, first, count, begin, end);
     return;
   }
@@ -370,8 +414,10 @@ void load_queries(Block& block) {
     }
   }
   std::fill(block.accumulator.begin(), block.accumulator.end(), 0.0f);
-  std::fill(block.row_sum.begin(), block.row_sum.end(), 0.0f);
-  std::fill(block.row_max.begin(), block.row_max.end(), kNone);
+  // a sink is a score that every query has met already, and whose value is 0
+  const float sink = block.job.sinks == nullptr ? kNone : static_cast<float>(block.job.sinks[block.h] * kLog2E);
+  std::fill(block.row_sum.begin(), block.row_sum.end(), sink == kNone ? 0.0f : 1.0f);
+  std::fill(block.row_max.begin(), block.row_max.end(), sink);
 }
 
 void load_keys(Block& block, std::int64_t first, std::int64_t last) {
@@ -379,7 +425,7 @@ void load_keys(Block& block, std::int64_t first, std::int64_t last) {
   block.first_key = first;
   block.last_key = last;
   block.is_checked = false;
-  if (block.job.k_rotation.cos_sin == nullptr) {
+  if (block.job.k_rotation.cos_sin == nullptr && block.job.k.pages == nullptr) {
     pack_groups(block.job.k, block.b, g, first, last, block.k.data());
   } else {
     load_rows(block.job.k, block.job.k_rotation, block.b, g, first, last, block.features, block.rows.data());

@@ -4,6 +4,7 @@
 #include "attention/cpu/score_bias.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "attention/bias_element.h"
 
@@ -95,6 +96,16 @@ void fill_tile(const AttentionJob& job, const TilePlace& place, float* tile, std
     for (std::int64_t i = 0; i < place.queries; ++i) {
       tile[j * key_step + i * query_step] = static_cast<float>(
           kLog2E * bias_element(job, place.b, place.h, place.first_query + i, place.first_key + j));
+    }
+  }
+}
+
+void fill_mask(const AttentionJob& job, const TilePlace& place, float* tile, std::int64_t key_step,
+               std::int64_t query_step) {
+  for (std::int64_t i = 0; i < place.queries; ++i) {
+    for (std::int64_t j = 0; j < place.keys; ++j) {
+      const double added = job.mask.at(place.b, place.h, place.first_query + i, place.first_key + j);
+      tile[j * key_step + i * query_step] = std::isinf(added) ? 0.0f : static_cast<float>(kLog2E * added);
     }
   }
 }

@@ -41,4 +41,8 @@ struct TilePlace {
 void fill_tile(const AttentionJob& job, const TilePlace& place, float* tile, std::int64_t key_step,
                std::int64_t query_step);
 
+/// The same of the caller's mask; 0 where it hides a key, which callers leave out.
+void fill_mask(const AttentionJob& job, const TilePlace& place, float* tile, std::int64_t key_step,
+               std::int64_t query_step);
+
 }  // namespace posenc::attend::cpu

@@ -28,8 +28,10 @@ template <class Void> AnyTensor any_tensor(const HeadTensor<Void>& x) {
 
 // Every option by name, as in beyond_options: one that is new does not compile until somebody has decided.
 std::string beyond_any_options(const AttentionOptions& options) {
-  const auto& [position, causal, window, scale, query_positions, key_positions, keys_are_rotated, query_lengths,
-               key_lengths, packed, packed_keys, key_mask, is_repeatable, weights, logsumexp] = options;
+  const auto& [position, axes, causal, window, chunk, scale, softcap, temperature, sinks, mask, query_positions,
+               key_positions, keys_are_rotated, query_lengths, key_lengths, packed, packed_keys, key_mask,
+               block_table, is_repeatable, weights, logsumexp] = options;
+  // refuse_on_device has refused chunk, softcap, temperature, sinks, mask and block_table; axes are heads first here
   if (weights.data != nullptr) return "no weights to be written";
   return {};  // all others are part of the job
 }

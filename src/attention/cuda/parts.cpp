@@ -23,8 +23,10 @@ int attribute_of(int which) {
 // Every option by name: one that is new does not compile here until somebody has decided what the kernels do with it. What
 // they do not know, they must refuse.
 std::string beyond_options(const AttentionOptions& options) {
-  const auto& [position, causal, window, scale, query_positions, key_positions, keys_are_rotated, query_lengths,
-               key_lengths, packed, packed_keys, key_mask, is_repeatable, weights, logsumexp] = options;
+  const auto& [position, axes, causal, window, chunk, scale, softcap, temperature, sinks, mask, query_positions,
+               key_positions, keys_are_rotated, query_lengths, key_lengths, packed, packed_keys, key_mask,
+               block_table, is_repeatable, weights, logsumexp] = options;
+  // refuse_on_device has refused chunk, softcap, temperature, sinks, mask and block_table; axes are heads first here
   if (!causal) return "causal attention";
   if (window != 0 || !query_lengths.empty() || !key_lengths.empty() || !packed.empty() || !packed_keys.empty() ||
       !key_mask.empty()) {

@@ -62,7 +62,7 @@ void backward_head(BackwardJob& job, std::int64_t h, double* dk, double* dv) {
       for (std::int64_t j = sight.begin; j < sight.end; ++j) {
         const auto at_j = static_cast<std::size_t>(j);
         dp[at_j] = 0;
-        if (forward.is_masked(b, j)) continue;
+        if (forward.is_hidden(b, h, i, j)) continue;
         for (std::int64_t f = 0; f < value_features; ++f) {
           const double d_out = at(job.d_out, b, h, i, f);
           dp[at_j] += d_out * at(forward.v, b, g, j, f);
@@ -72,16 +72,17 @@ void backward_head(BackwardJob& job, std::int64_t h, double* dk, double* dv) {
       }
       std::fill(dq.begin(), dq.end(), 0.0);
       for (std::int64_t j = sight.begin; j < sight.end; ++j) {
-        if (forward.is_masked(b, j)) continue;
+        if (forward.is_hidden(b, h, i, j)) continue;
         const auto at_j = static_cast<std::size_t>(j);
-        const double ds = weights[at_j] * (dp[at_j] - mean);
+        const double d_score = weights[at_j] * (dp[at_j] - mean);
+        const double ds = d_score * cap_slope(forward, b, h, i, j);  // of the score before the softcap
         double* const dk_row = dk + (b * keys + j) * features;
         for (std::int64_t f = 0; f < features; ++f) {
           dq[static_cast<std::size_t>(f)] += forward.scale * ds * at(forward.k, b, g, j, f);
           dk_row[f] += forward.scale * ds * at(forward.q, b, h, i, f);
         }
         if (double* const sums = head_of(job.parameters, h, job.head_parameters)) {
-          add_to_parameters(forward, b, h, i, j, ds, sums);
+          add_to_parameters(forward, b, h, i, j, d_score, sums);
         }
         if (vectors != nullptr) {
           const std::int64_t delta = forward.distance(b, i, j, 0);

@@ -31,42 +31,57 @@ template <class T> double dot_vector(const VectorsByDistance& vectors, const T* 
   return sum;
 }
 
-// A rotated q or k is of the type of sums, so the two may differ.
+// scale · (q·k and what vectors by distance add). A rotated q or k is of the type of sums, so the two may differ.
 template <class Q, class K>
-double score(const AttentionJob& job, std::int64_t b, std::int64_t h, std::int64_t i, std::int64_t j) {
+double scaled_product(const AttentionJob& job, std::int64_t b, std::int64_t h, std::int64_t i, std::int64_t j) {
   const Q* q = job.q.row<Q>(b, h, i);
   const K* k = job.k.row<K>(b, h / job.group, j);
   const std::int64_t n = job.q.features, q_step = job.q.feature_stride, k_step = job.k.feature_stride;
   double sum = dot(q, q_step, k, k_step, n);
-  if (job.bias == nullptr) return job.scale * sum;
-  if (const auto* vectors = std::get_if<DistanceVectors>(&job.bias->source)) {
+  if (const auto* vectors = job.bias == nullptr ? nullptr : std::get_if<DistanceVectors>(&job.bias->source)) {
     const std::int64_t delta = job.distance(b, i, j, 0);
     sum += dot_vector(vectors->for_queries, q, q_step, n, h, delta);
     sum += dot_vector(vectors->for_keys, k, k_step, n, h, delta);
-    return job.scale * sum;
   }
-  return job.scale * sum + bias_element(job, b, h, i, j);
+  return job.scale * sum;
+}
+double scaled_product(const AttentionJob& job, std::int64_t b, std::int64_t h, std::int64_t i, std::int64_t j) {
+  return with_type(job.q.type, [&](auto q_kind) {
+    return with_type(
+        job.k.type, [&](auto k_kind) { return scaled_product<decltype(q_kind), decltype(k_kind)>(job, b, h, i, j); });
+  });
+}
+
+double score(const AttentionJob& job, std::int64_t b, std::int64_t h, std::int64_t i, std::int64_t j) {
+  double result = scaled_product(job, b, h, i, j);
+  if (job.softcap > 0) result = job.softcap * std::tanh(result / job.softcap);
+  if (job.bias != nullptr) result += bias_element(job, b, h, i, j);
+  if (job.mask.data != nullptr) result += job.mask.at(b, h, i, j);
+  return result;
 }
 
 }  // namespace
+
+double cap_slope(const AttentionJob& job, std::int64_t b, std::int64_t h, std::int64_t i, std::int64_t j) {
+  if (!(job.softcap > 0)) return 1.0;
+  const double t = std::tanh(scaled_product(job, b, h, i, j) / job.softcap);
+  return 1 - t * t;
+}
 
 double weigh_keys(const AttentionJob& job, std::int64_t b, std::int64_t h, std::int64_t i,
                   std::vector<double>& weights) {
   weights.assign(static_cast<std::size_t>(job.k.sequence), 0.0);
   const Sight& sight = job.sight(b, i);
-  double largest = kNone;
-  bool is_number = true;
+  double largest = job.sinks != nullptr ? job.sinks[h] : kNone;
+  bool is_number = largest == largest;
   for (std::int64_t j = sight.begin; j < sight.end; ++j) {
     double& weight = weights[static_cast<std::size_t>(j)];
-    weight = job.is_masked(b, j) ? kNone : with_type(job.q.type, [&](auto q_kind) {
-      return with_type(job.k.type,
-                       [&](auto k_kind) { return score<decltype(q_kind), decltype(k_kind)>(job, b, h, i, j); });
-    });
+    weight = job.is_hidden(b, h, i, j) ? kNone : score(job, b, h, i, j);
     if (weight > largest) largest = weight;
     if (weight != weight) is_number = false;
   }
   if (!is_number) largest = std::numeric_limits<double>::quiet_NaN();
-  double sum = 0;
+  double sum = job.sinks != nullptr && largest != kNone ? std::exp(job.sinks[h] - largest) : 0.0;
   for (std::int64_t j = sight.begin; j < sight.end; ++j) {
     double& weight = weights[static_cast<std::size_t>(j)];
     weight = largest == kNone ? 0.0 : std::exp(weight - largest);
@@ -84,7 +99,7 @@ void attend_row(const AttentionJob& job, std::int64_t b, std::int64_t h, std::in
   std::vector<double> sums(static_cast<std::size_t>(job.v.features), 0.0);
   with_type(job.v.type, [&](auto kind) {
     for (std::int64_t j = sight.begin; j < sight.end; ++j) {
-      if (job.is_masked(b, j)) continue;
+      if (job.is_hidden(b, h, i, j)) continue;
       const double weight = weights[static_cast<std::size_t>(j)];
       const auto* v = job.v.row<decltype(kind)>(b, h / job.group, j);
       for (std::size_t f = 0; f < sums.size(); ++f) {

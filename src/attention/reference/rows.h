@@ -7,6 +7,9 @@ namespace posenc::attend::reference {
 /// Query i of head h in sequence b: scores, weights and the weighted sum, in double, one element at a time.
 void attend_row(const AttentionJob& job, std::int64_t b, std::int64_t h, std::int64_t i);
 
+/// The slope of the softcap at the score of query i and key j; 1 without one.
+double cap_slope(const AttentionJob& job, std::int64_t b, std::int64_t h, std::int64_t i, std::int64_t j);
+
 /// The softmax's weights of query i, 0 for the keys that it does not see. Returns the log of the sum of e^score, or
 /// −inf where it sees none.
 double weigh_keys(const AttentionJob& job, std::int64_t b, std::int64_t h, std::int64_t i,

@@ -99,7 +99,7 @@ template <class W> class VectorMaker {
   bool is_ready() const {
     const auto* rows = std::get_if<Rows>(&job_.form->source);
     return rows != nullptr && rows->table.type == data_type_of<W>() && rows->table.strides[1] == 1 &&
-           job_.positions.ids == nullptr;
+           !job_.positions.has_ids();
   }
 
   // Calls element(column, vector element, token) for one after another.

@@ -128,7 +128,7 @@ template <class T> void write_ratios(const BiasJob& job, const DistanceRatios& s
 
 template <class T> void write(const BiasJob& job) {
   const Bias& form = *job.form;
-  const bool consecutive = job.queries.ids == nullptr && job.keys.ids == nullptr;
+  const bool consecutive = !job.queries.has_ids() && !job.keys.has_ids();
   if (const auto* ratios = std::get_if<DistanceRatios>(&form.source)) return write_ratios<T>(job, *ratios);
   if (consecutive) return write_lines<T>(job);
   if (const auto* slopes = std::get_if<Slopes>(&form.source)) return write_slopes<T>(job, *slopes);

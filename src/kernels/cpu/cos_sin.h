@@ -36,7 +36,7 @@ template <class W> class CosSinMaker {
     pairs_ = pairs_of(form_);
     doubled_ = wants_doubled(placement_of(form_.layout, pairs_));
     stride_ = 2 * pairs_;
-    is_ready_ = has_plain_rows() && (job.positions.ids == nullptr || job.parts[0].x.sequence == 1);
+    is_ready_ = has_plain_rows() && (!job.positions.has_ids() || job.parts[0].x.sequence == 1);
     if (!waves_.waves.empty() && form_.growth.rates.empty()) {
       wave_rows_.emplace(waves_, job.positions, job.parts[0].x.sequence);
       stride_ = wave_rows_->padded();
@@ -58,7 +58,7 @@ template <class W> class CosSinMaker {
   }
   /// Asks for what make() will read first: rows of a large table that do not follow each other are far away.
   void fetch_rows(const Block& block) const {
-    if (!is_ready_ || job_.positions.ids == nullptr) return;
+    if (!is_ready_ || !job_.positions.has_ids()) return;
     const CosSinRows<W> row = ready_row(block.b, block.t0);
     fetch_ahead(row.cosines, pairs_, 0);
     fetch_ahead(row.sines, pairs_, 0);

@@ -114,7 +114,7 @@ const WaveCopies& copies_of(Call& call, const Waves& waves) {
 /// The quick table of float32 rows, where it fits.
 bool write_table_rows(Call& call, const AddJob& job, const AddParams& p, const WaveCopies& copies) {
   constexpr std::int64_t kRows = 8;
-  if (job.x != nullptr || job.out.type != DataType::kF32 || job.positions.ids != nullptr) return false;
+  if (job.x != nullptr || job.out.type != DataType::kF32 || job.positions.has_ids()) return false;
   if (copies.steps == nullptr || job.out.lead_shape.rank > 1 || !(std::fabs(copies.scale) <= 1)) return false;
   if (!has_whole_vectors(p.out, DataType::kF32)) return false;
   const ColumnPairs& pairs = copies.pairs;

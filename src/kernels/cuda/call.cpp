@@ -237,6 +237,7 @@ void* Call::borrow(std::size_t size) {
 
 PositionParams Call::positions(const TokenPositions& p) {
   PositionParams params{p.first, nullptr, p.batch_stride, p.axis_stride, p.limit};
+  if (p.narrow_ids != nullptr) raise("position ids of i32 are for the backends of the host: on a GPU they are i64");
   if (p.ids == nullptr) return params;
   if (p.on_device) {
     params.ids = p.ids;

@@ -63,7 +63,8 @@ template <class N> schemes::Scaled<N> yarn(const YarnScaling& scaling, const sch
   }
   to.scale = 1 / Real(scaling.factor);
   to.magnitude = magnitude(scaling);
-  const Real softmax = gain(scaling.factor, scaling.mscale_all_dim.value_or(0));
+  const double weight = scaling.mscale_on_softmax ? scaling.mscale_all_dim.value_or(0) : 0.0;
+  const Real softmax = gain(scaling.factor, weight);
   to.softmax_factor = (softmax * softmax).convert_to<double>();
   return to;
 }

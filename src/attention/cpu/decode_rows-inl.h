@@ -1,0 +1,205 @@
+// Products of a few queries with rows of K and V where they lie in memory, f32, f16 or bf16, for code that is compiled
+// once per SIMD target. Rows come as pointers, so that a paged cache costs no copy.
+
+#if defined(POSENC_DECODE_ROWS_INL_H) == defined(HWY_TARGET_TOGGLE)
+#ifdef POSENC_DECODE_ROWS_INL_H
+#undef POSENC_DECODE_ROWS_INL_H
+#else
+#define POSENC_DECODE_ROWS_INL_H
+#endif
+
+#include <cstdint>
+
+#include "attention/cpu/pack-inl.h"
+#include "attention/cpu/panel-inl.h"
+#include "hwy/highway.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace posenc::attend::cpu::HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+
+HWY_INLINE float lane_sum(VF s) { return hn::GetLane(hn::SumOfLanes(DF(), s)); }
+
+// One query and two keys: of two, four and eight keys at once, two come nearest to the speed of memory.
+template <class K> HWY_INLINE void dot_1x2(const float* HWY_RESTRICT q, const K* HWY_RESTRICT k0,
+                                           const K* HWY_RESTRICT k1, std::int64_t features, float* HWY_RESTRICT out) {
+  const DF d;
+  VF s0 = hn::Zero(d), s1 = s0;
+  std::int64_t f = 0;
+  for (; f + lanes() <= features; f += lanes()) {
+    const VF x = hn::LoadU(d, q + f);
+    s0 = hn::MulAdd(x, convert::load_as(d, k0 + f), s0);
+    s1 = hn::MulAdd(x, convert::load_as(d, k1 + f), s1);
+  }
+  out[0] = lane_sum(s0);
+  out[1] = lane_sum(s1);
+  for (; f < features; ++f) {
+    out[0] += q[f] * element(k0[f]);
+    out[1] += q[f] * element(k1[f]);
+  }
+}
+template <class K>
+HWY_INLINE float dot_1x1(const float* HWY_RESTRICT q, const K* HWY_RESTRICT k, std::int64_t features) {
+  const DF d;
+  VF s = hn::Zero(d);
+  std::int64_t f = 0;
+  for (; f + lanes() <= features; f += lanes()) s = hn::MulAdd(hn::LoadU(d, q + f), convert::load_as(d, k + f), s);
+  float sum = lane_sum(s);
+  for (; f < features; ++f) sum += q[f] * element(k[f]);
+  return sum;
+}
+
+// Four queries (rows of q) and two keys: every key is loaded and widened once for four products.
+template <class K> HWY_INLINE void dot_4x2(const float* HWY_RESTRICT q, const K* HWY_RESTRICT k0,
+                                           const K* HWY_RESTRICT k1, std::int64_t features, float* HWY_RESTRICT out,
+                                           std::int64_t out_stride) {
+  const DF d;
+  VF s00 = hn::Zero(d), s01 = s00, s10 = s00, s11 = s00, s20 = s00, s21 = s00, s30 = s00, s31 = s00;
+  std::int64_t f = 0;
+  for (; f + lanes() <= features; f += lanes()) {
+    const VF a = convert::load_as(d, k0 + f), b = convert::load_as(d, k1 + f);
+    const VF x0 = hn::LoadU(d, q + f), x1 = hn::LoadU(d, q + features + f);
+    const VF x2 = hn::LoadU(d, q + 2 * features + f), x3 = hn::LoadU(d, q + 3 * features + f);
+    s00 = hn::MulAdd(x0, a, s00);
+    s01 = hn::MulAdd(x0, b, s01);
+    s10 = hn::MulAdd(x1, a, s10);
+    s11 = hn::MulAdd(x1, b, s11);
+    s20 = hn::MulAdd(x2, a, s20);
+    s21 = hn::MulAdd(x2, b, s21);
+    s30 = hn::MulAdd(x3, a, s30);
+    s31 = hn::MulAdd(x3, b, s31);
+  }
+  out[0] = lane_sum(s00);
+  out[1] = lane_sum(s01);
+  out[out_stride] = lane_sum(s10);
+  out[out_stride + 1] = lane_sum(s11);
+  out[2 * out_stride] = lane_sum(s20);
+  out[2 * out_stride + 1] = lane_sum(s21);
+  out[3 * out_stride] = lane_sum(s30);
+  out[3 * out_stride + 1] = lane_sum(s31);
+  for (; f < features; ++f) {
+    for (std::int64_t r = 0; r < 4; ++r) {
+      out[r * out_stride] += q[r * features + f] * element(k0[f]);
+      out[r * out_stride + 1] += q[r * features + f] * element(k1[f]);
+    }
+  }
+}
+
+// scores[row, key] of `rows` queries and `count` keys.
+template <class K> HWY_INLINE void score_rows(const float* q, std::int64_t rows, const void* const* keys,
+                                              std::int64_t count, std::int64_t features, float* scores,
+                                              std::int64_t stride) {
+  std::int64_t r = 0;
+  for (; r + 4 <= rows; r += 4, q += 4 * features, scores += 4 * stride) {
+    std::int64_t j = 0;
+    for (; j + 2 <= count; j += 2) {
+      dot_4x2(q, static_cast<const K*>(keys[j]), static_cast<const K*>(keys[j + 1]), features, scores + j, stride);
+    }
+    for (; j < count; ++j) {
+      for (std::int64_t one = 0; one < 4; ++one) {
+        scores[one * stride + j] = dot_1x1(q + one * features, static_cast<const K*>(keys[j]), features);
+      }
+    }
+  }
+  for (; r < rows; ++r, q += features, scores += stride) {
+    std::int64_t j = 0;
+    for (; j + 2 <= count; j += 2) {
+      dot_1x2(q, static_cast<const K*>(keys[j]), static_cast<const K*>(keys[j + 1]), features, scores + j);
+    }
+    if (j < count) scores[j] = dot_1x1(q, static_cast<const K*>(keys[j]), features);
+  }
+}
+
+#define POSENC_EACH(DO) \
+  DO(0) DO(1) DO(2) DO(3) DO(4) DO(5) DO(6) DO(7) DO(8) DO(9) DO(10) DO(11) DO(12) DO(13) DO(14) DO(15)
+#define POSENC_START(i) VF s##i = hn::Zero(d);
+#define POSENC_STEP(i) s##i = hn::MulAdd(w, convert::load_as(d, row + (i)*n), s##i);
+#define POSENC_END(i) hn::StoreU(hn::MulAdd(hn::LoadU(d, sums + f + (i)*n), by, s##i), d, sums + f + (i)*n);
+// sums[f] = sums[f] · rescale + Σ weight[j] · v[j, f]. Sixteen vectors at once: with fewer, rows of 64 features would
+// be passed over twice, at less than half the speed.
+template <class V> HWY_INLINE void add_rows(const float* HWY_RESTRICT weights, const void* const* values,
+                                            std::int64_t count, std::int64_t features, float rescale,
+                                            float* HWY_RESTRICT sums) {
+  const DF d;
+  const std::int64_t n = lanes();
+  const VF by = hn::Set(d, rescale);
+  std::int64_t f = 0;
+  for (; f + 16 * n <= features; f += 16 * n) {
+    POSENC_EACH(POSENC_START)
+    for (std::int64_t j = 0; j < count; ++j) {
+      const V* HWY_RESTRICT row = static_cast<const V*>(values[j]) + f;
+      const VF w = hn::Set(d, weights[j]);
+      POSENC_EACH(POSENC_STEP)
+    }
+    POSENC_EACH(POSENC_END)
+  }
+  // where vectors are long, a row has fewer
+  for (; f + 4 * n <= features; f += 4 * n) {
+    POSENC_START(0) POSENC_START(1) POSENC_START(2) POSENC_START(3) for (std::int64_t j = 0; j < count; ++j) {
+      const V* HWY_RESTRICT row = static_cast<const V*>(values[j]) + f;
+      const VF w = hn::Set(d, weights[j]);
+      POSENC_STEP(0) POSENC_STEP(1) POSENC_STEP(2) POSENC_STEP(3)
+    }
+    POSENC_END(0) POSENC_END(1) POSENC_END(2) POSENC_END(3)
+  }
+  for (; f + n <= features; f += n) {
+    VF s = hn::Zero(d);
+    for (std::int64_t j = 0; j < count; ++j) {
+      s = hn::MulAdd(hn::Set(d, weights[j]), convert::load_as(d, static_cast<const V*>(values[j]) + f), s);
+    }
+    hn::StoreU(hn::MulAdd(hn::LoadU(d, sums + f), by, s), d, sums + f);
+  }
+  for (; f < features; ++f) {
+    float s = 0;
+    for (std::int64_t j = 0; j < count; ++j) s += weights[j] * element(static_cast<const V*>(values[j])[f]);
+    sums[f] = sums[f] * rescale + s;
+  }
+}
+#undef POSENC_EACH
+#undef POSENC_START
+#undef POSENC_STEP
+#undef POSENC_END
+
+// The same for four queries, [4, stride] weights and [4, features] sums: every value is loaded once for all of them.
+// Features past the last pair of vectors are left to add_rows: returns how many were done.
+template <class V> HWY_INLINE std::int64_t add_rows_4(const float* HWY_RESTRICT weights, std::int64_t stride,
+                                                      const void* const* values, std::int64_t count,
+                                                      std::int64_t features, const float* HWY_RESTRICT rescale,
+                                                      float* HWY_RESTRICT sums) {
+  const DF d;
+  const std::int64_t n = lanes();
+  std::int64_t f = 0;
+  for (; f + 2 * n <= features; f += 2 * n) {
+    VF s00 = hn::Zero(d), s01 = s00, s10 = s00, s11 = s00, s20 = s00, s21 = s00, s30 = s00, s31 = s00;
+    for (std::int64_t j = 0; j < count; ++j) {
+      const V* HWY_RESTRICT row = static_cast<const V*>(values[j]) + f;
+      const VF a = convert::load_as(d, row), b = convert::load_as(d, row + n);
+      const VF w0 = hn::Set(d, weights[j]), w1 = hn::Set(d, weights[stride + j]);
+      const VF w2 = hn::Set(d, weights[2 * stride + j]), w3 = hn::Set(d, weights[3 * stride + j]);
+      s00 = hn::MulAdd(w0, a, s00);
+      s01 = hn::MulAdd(w0, b, s01);
+      s10 = hn::MulAdd(w1, a, s10);
+      s11 = hn::MulAdd(w1, b, s11);
+      s20 = hn::MulAdd(w2, a, s20);
+      s21 = hn::MulAdd(w2, b, s21);
+      s30 = hn::MulAdd(w3, a, s30);
+      s31 = hn::MulAdd(w3, b, s31);
+    }
+    const auto finish = [&](std::int64_t r, VF first, VF second) HWY_ATTR {
+      float* const to = sums + r * features + f;
+      const VF by = hn::Set(d, rescale[r]);
+      hn::StoreU(hn::MulAdd(hn::LoadU(d, to), by, first), d, to);
+      hn::StoreU(hn::MulAdd(hn::LoadU(d, to + n), by, second), d, to + n);
+    };
+    finish(0, s00, s01);
+    finish(1, s10, s11);
+    finish(2, s20, s21);
+    finish(3, s30, s31);
+  }
+  return f;
+}
+
+}  // namespace posenc::attend::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#endif  // per-target include guard

@@ -1,0 +1,102 @@
+// From what a model's files say of a layer to what attention is told: the only place where the two meet.
+
+#include "posenc/layer.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "formats/excerpt.h"
+#include "models/layers.h"
+#include "posenc/error.h"
+
+namespace posenc {
+namespace {
+
+[[noreturn]] void refuse_layer(std::string_view name, std::string_view why) {
+  raise(fmt::format("{}: {}", name, why));
+}
+
+PreparedLayer prepared_layer(std::string_view name, const LayerGroup& group, const LayerInputs& inputs) {
+  if (!models::is_attention(group.layer_type)) {
+    refuse_layer(name, fmt::format("{} is no attention", excerpt(group.layer_type)));
+  }
+  if (!group.scheme) {
+    refuse_layer(name, fmt::format("its scheme, {}, is not computed: {}", group.scheme_name, group.formula));
+  }
+  PreparedLayer made;
+  made.first_position = group.first_position;
+  AttentionOptions& options = made.attention;
+  if (std::holds_alternative<Learned>(*group.scheme) && inputs.now.weights.data == nullptr) {
+    made.notes.emplace_back("the trained table of positions is added to the embeddings; it was not given");
+  } else {
+    Form form = prepare(*group.scheme, inputs.now);
+    if (auto* const addition = std::get_if<Addition>(&form)) {
+      made.addition = std::move(*addition);
+    } else {
+      options.position = std::move(form);
+    }
+  }
+  const std::optional<bool> causal = group.is_causal ? group.is_causal : inputs.causal;
+  if (!causal) refuse_layer(name, "the files do not say whether its attention is causal");
+  if (group.is_causal && inputs.causal && *group.is_causal != *inputs.causal) {
+    refuse_layer(name, fmt::format("its attention is {}causal", *group.is_causal ? "" : "not "));
+  }
+  options.causal = *causal;
+  options.window = group.window.value_or(0);
+  options.chunk = group.chunk.value_or(0);
+  if (group.scale && group.is_unscaled) refuse_layer(name, "it has a scale and is unscaled");
+  options.scale = group.is_unscaled ? std::optional(1.0) : group.scale;
+  options.softcap = group.softcap;
+  options.temperature = group.temperature;
+  if (group.has_sinks) {
+    if (inputs.sinks.data == nullptr) refuse_layer(name, "it has sinks: their trained logits are missing, [heads]");
+    options.sinks = inputs.sinks;
+  } else if (inputs.sinks.data != nullptr) {
+    refuse_layer(name, "it has no sinks, but some were given");
+  }
+  return made;
+}
+
+bool has_layer(const LayerGroup& group, std::int64_t i) {
+  // a group without a list is all of its part
+  return group.layers.empty() || std::find(group.layers.begin(), group.layers.end(), i) != group.layers.end();
+}
+
+std::string name_of_layer(std::int64_t i, std::string_view part) {
+  return part.empty() ? fmt::format("layer {}", i) : fmt::format("layer {} of the {}", i, excerpt(std::string(part)));
+}
+
+}  // namespace
+
+PreparedLayer prepare(const LayerGroup& group, const LayerInputs& inputs) {
+  return prepared_layer(group.layers.empty() ? "layers" : fmt::format("layers {}", layer_ranges(group.layers)), group,
+                        inputs);
+}
+
+PreparedLayer layer(const Model& model, std::int64_t i, const LayerInputs& inputs) {
+  const std::string name = name_of_layer(i, inputs.part);
+  std::vector<const LayerGroup*> found;
+  bool is_part = inputs.part.empty();
+  const auto look = [&](const LayerGroup& group, bool is_meant) {
+    if (!is_meant) return;
+    is_part = true;
+    if (has_layer(group, i)) found.push_back(&group);
+  };
+  for (const LayerGroup& group : model.groups) look(group, inputs.part.empty() || group.layer_type == inputs.part);
+  for (const ModelPart& part : model.parts) {
+    for (const LayerGroup& group : part.groups) look(group, !inputs.part.empty() && part.name == inputs.part);
+  }
+  if (!is_part) refuse_layer(name, "the model has no such part");
+  if (i < 0 || found.empty()) refuse_layer(name, "the model does not have it");
+  if (found.size() > 1) {
+    std::string parts;
+    for (const LayerGroup* group : found) parts += (parts.empty() ? "" : ", ") + excerpt(group->layer_type);
+    refuse_layer(name, fmt::format("several parts have it: choose one of {}", parts));
+  }
+  PreparedLayer made = prepared_layer(name, *found.front(), inputs);
+  made.notes.insert(made.notes.end(), model.notes.begin(), model.notes.end());
+  return made;
+}
+
+}  // namespace posenc

@@ -1,0 +1,232 @@
+// Keys and values in a cache: written to their slots, and moved to other positions.
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <random>
+#include <vector>
+
+#include "backends.h"
+#include "numerics/narrow.h"
+#include "posenc/apply.h"
+#include "posenc/attention.h"
+#include "posenc/cache.h"
+#include "posenc/error.h"
+#include "posenc/schemes/alibi.h"
+#include "posenc/schemes/rope.h"
+#include "posenc/schemes/sinusoidal.h"
+
+namespace posenc::slots_test {
+namespace {
+
+using tests::for_each_engine;
+
+template <class T> std::vector<T> some_values(std::int64_t count, std::uint64_t seed) {
+  std::mt19937_64 random(seed);
+  std::vector<T> values;
+  for (std::int64_t i = 0; i < count; ++i) {
+    values.push_back(numerics::narrow<T>(static_cast<double>(random() >> 11) * 0x1p-52 - 1.0));
+  }
+  return values;
+}
+
+constexpr std::int64_t kBatch = 2, kHeads = 3, kTokens = 5, kFeatures = 16, kPages = 4, kPage = 4;
+
+// Every key lies in its slot with the bytes that rotate gives it, and nothing else was written.
+template <class From, class To> void expect_keys_in_their_slots(const Rotation& form, const Positions& positions) {
+  const auto k = some_values<From>(kBatch * kHeads * kTokens * kFeatures, 1);
+  const Extents shape = {kBatch, kHeads, kTokens, kFeatures};
+  const std::vector<std::int64_t> slots = {3, 4, 5, -1, 15, 12, 0, 1, 8, 7};
+  std::vector<To> want(k.size());
+  rotate(view(want.data(), shape), view(k.data(), shape), positions, for_keys(form));
+  const To untouched = numerics::narrow<To>(7.0);
+  // [pages, page, heads, features] in memory
+  std::vector<To> pool(static_cast<std::size_t>(kPages * kPage * kHeads * kFeatures), untouched), expected = pool;
+  for (std::int64_t i = 0; i < kBatch * kTokens; ++i) {
+    const std::int64_t slot = slots[static_cast<std::size_t>(i)], b = i / kTokens, t = i % kTokens;
+    for (std::int64_t h = 0; h < kHeads && slot >= 0; ++h) {
+      for (std::int64_t f = 0; f < kFeatures; ++f) {
+        expected[static_cast<std::size_t>((slot * kHeads + h) * kFeatures + f)] =
+            want[static_cast<std::size_t>(((b * kHeads + h) * kTokens + t) * kFeatures + f)];
+      }
+    }
+  }
+  const TensorView cache = swap_axes(view(pool.data(), {kPages, kPage, kHeads, kFeatures}), 1, 2);
+  rotate_into(cache, slots, view(k.data(), shape), positions, form);
+  EXPECT_EQ(pool, expected);
+}
+
+TEST(Slots, KeysAreRotatedIntoThem) {
+  const std::vector<std::int64_t> shared = {9, 2, 70, 4, 5}, own = {9, 2, 70, 4, 5, 100, 3, 0, 1, 2},
+                                  grid = {0, 1, 2, 3, 4, 5, 4, 3, 2, 1};
+  const Rotation rope = prepare(Rope{.dims = kFeatures}), xpos = prepare(Rope{.dims = 8, .scaling = XposScaling{}}),
+                 mrope = prepare(Rope{.dims = kFeatures, .sections = {4, 4}});
+  for_each_engine([&] {
+    expect_keys_in_their_slots<float, float>(rope, {.first = 11});
+    expect_keys_in_their_slots<float, BFloat16>(rope, {.ids = shared});
+    expect_keys_in_their_slots<Half, Half>(xpos, {.ids = own});
+    expect_keys_in_their_slots<float, float>(mrope, {.ids = grid, .axes = 2});
+    expect_keys_in_their_slots<double, double>(mrope, {.first = 3});
+  });
+}
+
+TEST(Slots, ValuesAreCopiedIntoThem) {
+  const auto v = some_values<float>(kHeads * 2 * kFeatures, 1);
+  std::vector<Half> pool(static_cast<std::size_t>(kPages * kHeads * kPage * kFeatures));
+  const std::vector<std::int64_t> slots = {6, 1};
+  copy_into(view(pool.data(), {kPages, kHeads, kPage, kFeatures}), slots, view(v.data(), {kHeads, 2, kFeatures}));
+  for (std::int64_t h = 0; h < kHeads; ++h) {
+    for (std::int64_t f = 0; f < kFeatures; ++f) {
+      const auto at = [&](std::int64_t page, std::int64_t offset) {
+        return pool[static_cast<std::size_t>(((page * kHeads + h) * kPage + offset) * kFeatures + f)];
+      };
+      const auto from = [&](std::int64_t t) {
+        return numerics::narrow<Half>(static_cast<double>(v[static_cast<std::size_t>((h * 2 + t) * kFeatures + f)]));
+      };
+      EXPECT_EQ(at(1, 2), from(0));
+      EXPECT_EQ(at(0, 1), from(1));
+      EXPECT_EQ(at(3, 3), Half{});
+    }
+  }
+}
+
+// Text: consecutive positions for a rotation of several axes are the same on all of them.
+TEST(Slots, TextHasOnePositionOnAllAxes) {
+  const Rotation mrope = prepare(Rope{.dims = 16, .sections = {2, 3, 3}});
+  const std::vector<std::int64_t> ids = {7, 8, 9, 7, 8, 9, 7, 8, 9};
+  for_each_engine([&] {
+    auto one = some_values<float>(3 * 16, 4), other = one;
+    rotate(view(one.data(), {3, 16}), {.first = 7}, mrope);
+    rotate(view(other.data(), {3, 16}), {.ids = ids, .axes = 3}, mrope);
+    EXPECT_EQ(one, other);
+  });
+}
+
+// Ids of 32 bits are read as they are: the same bytes as those of 64.
+TEST(Slots, IdsMayBeNarrow) {
+  const std::vector<std::int64_t> wide = {9, 2, 70, 4, 100, 3, 0, 1}, grid = {0, 1, 2, 3, 5, 4, 3, 2};
+  const std::vector<std::int32_t> narrow(wide.begin(), wide.end()), narrow_grid(grid.begin(), grid.end());
+  const Rotation rope = prepare(Rope{.dims = 8}), mrope = prepare(Rope{.dims = 8, .sections = {2, 2}});
+  const Addition waves = prepare(Sinusoidal{.width = 8});
+  const Bias slopes = prepare(Alibi{.heads = 3});
+  for_each_engine([&] {
+    if (backend() == "cuda") return;
+    const Extents shape = {2, 3, 4, 8};
+    const auto x = some_values<float>(count_of(shape), 6);
+    auto one = x, other = x;
+    rotate(view(one.data(), shape), {.ids = wide}, rope);
+    rotate(view(other.data(), shape), {.ids_i32 = narrow}, rope);
+    EXPECT_EQ(one, other);
+    rotate(view(one.data(), shape), {.ids = grid, .axes = 2}, mrope);
+    rotate(view(other.data(), shape), {.axes = 2, .ids_i32 = narrow_grid}, mrope);
+    EXPECT_EQ(one, other);
+    add(view(one.data(), {2, 4, 8}), {.ids = wide}, waves);
+    add(view(other.data(), {2, 4, 8}), {.ids_i32 = narrow}, waves);
+    EXPECT_EQ(one, other);
+    std::vector<float> biases(2 * 3 * 4 * 4), narrow_biases(biases.size());
+    bias(view(biases.data(), {2, 3, 4, 4}), {.ids = wide}, {.first = 0}, slopes);
+    bias(view(narrow_biases.data(), {2, 3, 4, 4}), {.ids_i32 = narrow}, {.first = 0}, slopes);
+    EXPECT_EQ(biases, narrow_biases);
+    std::vector<float> out(x.size()), narrow_out(x.size());
+    attention(view(out.data(), shape), view(x.data(), shape), view(x.data(), shape), view(x.data(), shape),
+              {.position = rope, .query_positions = Positions{.ids = wide}, .key_positions = Positions{.ids = wide}});
+    attention(view(narrow_out.data(), shape), view(x.data(), shape), view(x.data(), shape), view(x.data(), shape),
+              {.position = rope,
+               .query_positions = Positions{.ids_i32 = narrow},
+               .key_positions = Positions{.ids_i32 = narrow}});
+    EXPECT_EQ(out, narrow_out);
+  });
+}
+
+// A shifted key is the key of the other position: by one rotation, within the rounding of two.
+TEST(Slots, ShiftedKeysAreThoseOfTheOtherPosition) {
+  struct Case {
+    const char* name;
+    Rope rope;
+  };
+  const Case cases[] = {
+      {"plain", {.dims = 16}},
+      {"interleaved, partial", {.dims = 8, .layout = PairLayout::kInterleaved, .first_dim = 4}},
+      {"written elsewhere than read", {.dims = 16, .layout = PairLayout::kInterleavedToHalves}},
+      {"and back", {.dims = 8, .layout = PairLayout::kHalvesToInterleaved, .first_dim = -8}},
+      {"yarn", {.dims = 16, .scaling = YarnScaling{.factor = 16, .original_length = 64}}},
+      {"llama3", {.dims = 16, .base = 500000, .scaling = Llama3Scaling{.factor = 8}}},
+      {"clockwise", {.dims = 16, .sign = -1}},
+      {"growth", {.dims = 16, .scaling = XposScaling{}}},
+      {"sections", {.dims = 16, .sections = {2, 3, 3}}},
+      {"blocks", {.dims = 16, .sections = {4, 4}, .section_order = SectionOrder::kBlocks}},
+  };
+  for (const Case& one : cases) {
+    SCOPED_TRACE(one.name);
+    const Rotation form = prepare(one.rope);
+    for (const std::int64_t by : {1, -5, 300}) {
+      for_each_engine([&] {
+        const auto k = some_values<double>(2 * 4 * 16, 5);
+        const Extents shape = {2, 4, 16};
+        std::vector<double> moved(k.size()), want(k.size());
+        rotate(view(moved.data(), shape), view(k.data(), shape), {.first = 10}, for_keys(form));
+        rotate(view(want.data(), shape), view(k.data(), shape), {.first = 10 + by}, for_keys(form));
+        shift(view(moved.data(), shape), by, form);
+        for (std::size_t i = 0; i < want.size(); ++i) EXPECT_NEAR(moved[i], want[i], 1e-13) << by << ' ' << i;
+        std::vector<float> narrow(want.begin(), want.end());
+        shift(view(narrow.data(), shape), -by, form);
+        rotate(view(want.data(), shape), view(k.data(), shape), {.first = 10}, for_keys(form));
+        for (std::size_t i = 0; i < want.size(); ++i) {
+          EXPECT_NEAR(static_cast<double>(narrow[i]), want[i], 4e-7 * (1 + std::fabs(want[i])));
+        }
+      });
+    }
+  }
+}
+
+template <class Call> std::string message_of(const Call& call) {
+  try {
+    call();
+    return "accepted";
+  } catch (const Error& error) {
+    return error.what();
+  }
+}
+
+TEST(Slots, SayWhatIsWrong) {
+  std::vector<float> pool(4 * 2 * 4 * 8, 1.0f);
+  const std::vector<float> before = pool, k(2 * 3 * 8, 0.5f);
+  const TensorView cache = view(pool.data(), {4, 2, 4, 8});
+  const auto in = [&](const Extents& shape) { return view(k.data(), shape); };
+  const auto stored = [&](std::vector<std::int64_t> slots, const Extents& shape) {
+    return message_of([&] { rotate_into(cache, slots, in(shape), {.first = 0}, prepare(Rope{.dims = 8})); });
+  };
+  EXPECT_EQ(stored({0, 1}, {2, 3, 8}), "rotate_into: 2 slots for 1 sequences of 3 tokens");
+  EXPECT_EQ(stored({0, 1, 16}, {2, 3, 8}), "rotate_into: slot 16 is past the cache, which has 16");
+  EXPECT_EQ(stored({0, 5, 0}, {2, 3, 8}), "rotate_into: slot 0 is given to two tokens");
+  EXPECT_EQ(stored({0, 1, 2}, {1, 3, 8}), "rotate_into: the cache has 2 heads of 8 features but the tensor 1 of 8");
+  EXPECT_EQ(message_of([&] {
+              copy_into(view(pool.data(), {4, 8}), {}, in({1, 8}));
+            }),
+            "copy_into: the cache must have 4 axes, pages, heads, page size, features, but has 2");
+  EXPECT_EQ(message_of([&] {
+              const std::vector<std::int64_t> slots = {0, 1, 2};
+              rotate_into(cache, slots, in({2, 3, 8}), {.first = -4}, prepare(Rope{.dims = 8}));
+            }),
+            "rotate_into: position -4 is outside 0 to 2^53 - 1");
+  EXPECT_EQ(message_of([&] { shift(cache, 1, prepare(Rope{.dims = 8}, {.numerics = Numerics::kHfF32})); }),
+            "shift: float32 angles do not grow by a constant from one position to the next; rerotate keys instead");
+  EXPECT_EQ(message_of([&] {
+              const std::vector<std::int64_t> slots = {0, 1, 2}, ids = {0, 1, 2};
+              const std::vector<std::int32_t> narrow = {0, 1, -2};
+              rotate_into(cache, slots, in({2, 3, 8}), {.ids = ids, .ids_i32 = narrow}, prepare(Rope{.dims = 8}));
+            }),
+            "rotate_into: positions have ids of i64 and of i32: one of them is meant");
+  EXPECT_EQ(message_of([&] {
+              const std::vector<std::int64_t> slots = {0, 1, 2};
+              const std::vector<std::int32_t> narrow = {0, 1, -2};
+              rotate_into(cache, slots, in({2, 3, 8}), {.ids_i32 = narrow}, prepare(Rope{.dims = 8}));
+            }),
+            "rotate_into: position -2 is outside 0 to 2^53 - 1");
+  EXPECT_EQ(message_of([&] { shift(cache, kPositionLimit, prepare(Rope{.dims = 8})); }),
+            "shift: by must be between -2^53 and 2^53 but is 9007199254740992");
+  EXPECT_EQ(pool, before);
+}
+
+}  // namespace
+}  // namespace posenc::slots_test
