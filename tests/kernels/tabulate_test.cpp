@@ -10,6 +10,7 @@
 #include "numerics/narrow.h"
 #include "oracle/mpfr_wave.h"
 #include "posenc/posenc.h"
+#include "sanitized.h"
 
 namespace posenc::tabulate_test {
 namespace {
@@ -105,6 +106,21 @@ TEST(Tabulate, NeverRoundsTwice) {
     }
     EXPECT_GT(twice, 0) << "the case that this test is about did not come up";
   });
+}
+
+// Long enough for every angle of the tables that rows are made from.
+template <class T> void expect_long_table_of_the_reference() {
+  constexpr std::int64_t kRows = kSanitized ? 4'000 : 40'000;
+  const Sinusoidal scheme{.width = 6, .base = 700.0, .scale = -0.9};
+  force_backend("reference");
+  const auto want = table_of<T>(scheme, kRows, {.first = 77});
+  for_each_engine([&] { EXPECT_TRUE(same_bytes(table_of<T>(scheme, kRows, {.first = 77}), want)); });
+}
+TEST(Tabulate, LongTablesAreThoseOfTheReference) {
+  expect_long_table_of_the_reference<float>();
+  expect_long_table_of_the_reference<double>();
+  expect_long_table_of_the_reference<Half>();
+  expect_long_table_of_the_reference<BFloat16>();
 }
 
 // One table, made as a whole, by blocks, row by row and from a list: the same bytes, on every engine.

@@ -36,6 +36,7 @@ template <class W> class VectorMaker {
   struct Scratch {
     AlignedVector<W> vectors;
     typename RowsOfWaves<W>::Anchor anchor;
+    AlignedVector<std::uint16_t> narrow;  // rows of a 16-bit table that are not made in place
   };
 
   explicit VectorMaker(const AddJob& job) : job_(job), row_stride_(job.out.width) {
@@ -43,11 +44,14 @@ template <class W> class VectorMaker {
       wave_rows_.emplace(*waves, job.positions, job.out.sequence);
       // A cache line more: rows a power of two apart would crowd into the same places of the cache.
       row_stride_ = wave_rows_->padded() + 16;
+      if constexpr (std::is_same_v<W, float>) {
+        if (job.x == nullptr && job.out.type != DataType::kF32) wave_rows_->prepare_16_bits();
+      }
     }
   }
   Scratch scratch() const {
     const std::int64_t rows = std::min(kBlockRows, job_.out.sequence);
-    return {AlignedVector<W>(is_ready() ? 0 : static_cast<std::size_t>(rows * row_stride_)), {}};
+    return {AlignedVector<W>(is_ready() ? 0 : static_cast<std::size_t>(rows * row_stride_)), {}, {}};
   }
   /// How many elements of a sequence to add to before going on to the next. Best on a Neoverse V1, in percent of a
   /// plain loop over eight sequences: vectors that are ready, one page at a time (97; four pages 84); vectors that
@@ -61,6 +65,30 @@ template <class W> class VectorMaker {
   void make_in_place(const Block& block, Scratch& scratch, Outcome& outcome) const {
     wave_rows_->make(block.b, block.t0, block.t1, job_.out.template token<W>(block.b, block.t0),
                      job_.out.token_stride, scratch.anchor, outcome);
+  }
+  /// Writes the block to `together` sequences of a 16-bit table without passing through float32; false where that is not
+  /// possible, and nothing is written.
+  template <class T>
+  bool write_16_bits(const Block& block, std::int64_t together, Scratch& scratch, Outcome& outcome) const {
+    const auto& out = job_.out;
+    if (!wave_rows_ || job_.x != nullptr) return false;
+    if (together == 1 && out.column_stride == 1 && out.width == wave_rows_->padded()) {
+      return wave_rows_->make_16_bits(block.b, block.t0, block.t1, out.template token<T>(block.b, block.t0),
+                                      out.token_stride, scratch.anchor, outcome);
+    }
+    scratch.narrow.resize(static_cast<std::size_t>(kBlockRows * row_stride_));
+    auto* const rows = reinterpret_cast<T*>(scratch.narrow.data());
+    if (!wave_rows_->make_16_bits(block.b, block.t0, block.t1, rows, row_stride_, scratch.anchor, outcome)) {
+      return false;
+    }
+    for (std::int64_t b = block.b; b < block.b + together; ++b) {
+      for (std::int64_t t = block.t0; t < block.t1; ++t) {
+        const T* const from = rows + (t - block.t0) * row_stride_;
+        T* const to = out.template token<T>(b, t);
+        for (std::int64_t c = 0; c < out.width; ++c) to[c * out.column_stride] = from[c];
+      }
+    }
+    return true;
   }
   Vectors<W> make(const Block& block, Scratch& scratch, Outcome& outcome) const {
     return std::visit([&](const auto& source) { return from(source, block, scratch, outcome); }, job_.form->source);
@@ -227,6 +255,9 @@ template <class T> Outcome run(const AddJob& job) {
       if (together == 1 && maker.makes_in_place()) {
         maker.make_in_place(block, scratch, here);
         continue;
+      }
+      if constexpr (sizeof(T) == sizeof(std::uint16_t)) {
+        if (maker.template write_16_bits<T>(block, together, scratch, here)) continue;
       }
       const Vectors<W> vectors = maker.make(block, scratch, here);
       if (job.x != nullptr) {

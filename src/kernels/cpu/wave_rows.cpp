@@ -3,17 +3,14 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <cstring>
 
 #include "kernels/cpu/parallel.h"
+#include "kernels/cpu/wave_groups.h"
 #include "kernels/cpu/wave_pair.h"
 #include "kernels/element.h"
 
-// From an exactly computed anchor, rows follow by the addition theorem, in groups around a centre:
-//
-//   anchor ──rotate──▶ centre of a group ──step──▶ each row
-//
-// Centres lie halfway between two rows, so that rows come in pairs, centre ± 1/2, ± 3/2 …; half a position is one
-// position of half the frequency.
+// Rows follow from exactly computed anchors as wave_groups.h describes.
 //
 // Error of a value, in units of 2^-52 and of |scale|. Sines and cosines of the anchor and of every angle that is
 // added are off by at most 1 each (numerics/wave.h), √2 as a vector. A rotation or step adds those √2 and the
@@ -23,13 +20,14 @@
 namespace posenc::kernels::cpu {
 namespace {
 
-constexpr std::int64_t kGroupRows = 32, kReach = kGroupRows / 2;
 // Below this many consecutive rows, computing each directly is cheaper than preparing the tables.
 constexpr std::int64_t kShortestRun = 32;
 static_assert(kWaveError == 8 * 0x1p-52);
 constexpr std::int64_t kWavesWorthAThread = 2048;
 // Scales beyond these are no concern of speed: their power of two would be no float, or the error no normal double.
 constexpr double kLeastScale = 0x1p-900, kLargestScale = 0x1p100;
+// From here up, float32 has room for the error of a 16-bit row beside its values.
+constexpr double kLeastNarrowScale = 0x1p-20;
 
 // An angle, from the turns it makes, in 2^-128, modulo one: true where enough of it remains for a sine that is good
 // to 2^-50 relative after `count` positions.
@@ -46,11 +44,12 @@ bool reduce_angle(ReducedAngles& angles, std::size_t i, numerics::uint128 phase,
   return magnitude > (count >> 11) + 1;
 }
 
-// Groups that one anchor serves. An anchor and a rotation cost the same to prepare, so there are about as many of
-// each.
-std::int64_t groups_per_anchor(std::int64_t rows) {
-  const double groups = static_cast<double>(rows) / kGroupRows;
-  return std::clamp<std::int64_t>(static_cast<std::int64_t>(std::ceil(std::sqrt(groups))), 1, 64);
+// Four lanes of 16 bits at once.
+constexpr std::int64_t kLanesOfAWord = 4;
+std::uint64_t word_at(const std::uint16_t* lanes) {
+  std::uint64_t word = 0;
+  std::memcpy(&word, lanes, sizeof word);
+  return word;
 }
 
 }  // namespace
@@ -93,7 +92,7 @@ WaveRows::WaveRows(const Waves& waves, const TokenPositions& positions, std::int
     });
   };
   fill(sines_, cosines_, kReach, 1, 2);
-  groups_ = groups_per_anchor(longest_run);
+  groups_ = groups_per_anchor(longest_run, 1);
   fill(group_sines_, group_cosines_, groups_, 0, 2 * kGroupRows);
 }
 
@@ -109,22 +108,14 @@ void WaveRows::find_waves(ReducedAngles& angles, std::int64_t half_position) con
 
 void WaveRows::make(std::int64_t b, std::int64_t t0, std::int64_t t1, float* rows, std::int64_t row_stride,
                     Anchor& anchor, Outcome& outcome) const {
-  const bool tables = !sines_.empty();
-  for (std::int64_t t = t0; t < t1;) {
-    float* row = rows + (t - t0) * row_stride;
-    const std::int64_t position = positions_.at(b, t);
-    std::int64_t end = t + 1;
-    if (tables) {
-      while (end < t1 && positions_.at(b, end) == position + (end - t)) ++end;
+  each_run(positions_, b, t0, t1, [&](std::int64_t t, std::int64_t count) {
+    float* const first = rows + (t - t0) * row_stride;
+    if (!sines_.empty() && count >= kShortestRun) {
+      make_run(positions_.at(b, t), count, first, row_stride, anchor, outcome);
+      return;
     }
-    if (end - t < kShortestRun) {
-      make_directly(b, t, row, anchor, outcome);
-      ++t;
-      continue;
-    }
-    make_run(position, end - t, row, row_stride, anchor, outcome);
-    t = end;
-  }
+    for (std::int64_t n = 0; n < count; ++n) make_directly(b, t + n, first + n * row_stride, anchor, outcome);
+  });
 }
 
 void WaveRows::place_columns(float* row, const Anchor& scratch) const {
@@ -211,7 +202,6 @@ void WaveRows::make_directly(std::int64_t b, std::int64_t t, float* row, Anchor&
 void WaveRows::set_anchor(Anchor& anchor, std::int64_t half_position) const {
   const auto size = static_cast<std::size_t>(padded_ + kReadAhead),
              pieces = static_cast<std::size_t>(padded_ / kPieceColumns);
-  anchor.half_position = half_position;
   for (auto* buffer : {&anchor.sine, &anchor.cosine, &anchor.centre_sine, &anchor.centre_cosine})
     buffer->resize(size);
   anchor.spare.resize(size);
@@ -232,41 +222,116 @@ void WaveRows::set_anchor(Anchor& anchor, std::int64_t half_position) const {
   std::fill(anchor.sine.begin() + width(), anchor.sine.end(), still);
 }
 
+void WaveRows::set_centre(Anchor& anchor, std::int64_t group) const {
+  const std::int64_t entry = group * padded_;
+  rotate_centre(anchor.sine.data(), anchor.cosine.data(), group_sines_.data() + entry, group_cosines_.data() + entry,
+                anchor.centre_sine.data(), anchor.centre_cosine.data(), padded_);
+}
+
 void WaveRows::make_run(std::int64_t position, std::int64_t count, float* rows, std::int64_t row_stride,
                         Anchor& anchor, Outcome& outcome) const {
-  for (std::int64_t first = 0; first < count; first += kGroupRows) {
-    const std::int64_t centre = 2 * (position + first + kReach) - 1;  // in half positions
-    std::int64_t ahead = (centre - anchor.half_position) / 2;
-    if (anchor.half_position < 0 || ahead < 0 || ahead % kGroupRows != 0 || ahead >= groups_ * kGroupRows) {
-      set_anchor(anchor, centre);
-      ahead = 0;
+  const auto make_pair = [&](std::int64_t n, std::int64_t before, std::int64_t after) {
+    const bool both = after < count;
+    const WaveRowPair pair{anchor.centre_sine.data(),
+                           anchor.centre_cosine.data(),
+                           cosines_.data() + n * padded_,
+                           sines_.data() + n * padded_,
+                           padded_,
+                           std::fabs(fraction_),
+                           rows + before * row_stride,
+                           both ? rows + after * row_stride : anchor.spare.data(),
+                           row_stride};
+    const std::int64_t listed = wave_row_pair(pair, {anchor.nearest.data(), anchor.doubtful.data()});
+    if (power_ > 1) enlarge(pair);
+    for (std::int64_t i = 0; i < listed; ++i) {
+      const std::int64_t column = anchor.doubtful[static_cast<std::size_t>(i)];
+      remake(column, position + before, pair.before, outcome);
+      if (both) remake(column, position + after, pair.after, outcome);
     }
-    const std::int64_t entry = ahead / kGroupRows * padded_;
-    rotate_centre(anchor.sine.data(), anchor.cosine.data(), group_sines_.data() + entry,
-                  group_cosines_.data() + entry, anchor.centre_sine.data(), anchor.centre_cosine.data(), padded_);
+  };
+  each_row_pair(
+      position, count, groups_, anchor.half_position, [&](std::int64_t at) { set_anchor(anchor, at); },
+      [&](std::int64_t group) { set_centre(anchor, group); }, make_pair);
+}
 
-    for (std::int64_t n = 0; n < kReach; ++n) {
-      const std::int64_t before = first + kReach - 1 - n, after = first + kReach + n;
-      if (before >= count) continue;
-      const bool both = after < count;  // the last group of a run may have rows that nobody asked for
-      const WaveRowPair pair{anchor.centre_sine.data(),
-                             anchor.centre_cosine.data(),
-                             cosines_.data() + n * padded_,
-                             sines_.data() + n * padded_,
+void WaveRows::prepare_16_bits() {
+  if (sines_.empty() || power_ > 1 || std::fabs(waves_.scale) < kLeastNarrowScale) return;
+  narrow_sines_.assign(sines_.begin(), sines_.end());
+  narrow_cosines_.assign(cosines_.begin(), cosines_.end());
+}
+
+template <class T> bool WaveRows::make_16_bits(std::int64_t b, std::int64_t t0, std::int64_t t1, T* rows,
+                                               std::int64_t row_stride, Anchor& anchor, Outcome& outcome) const {
+  static_assert(sizeof(T) == sizeof(std::uint16_t));
+  if (narrow_sines_.empty() || t1 - t0 < kShortestRun) return false;
+  const std::int64_t position = positions_.at(b, t0), count = t1 - t0;
+  for (std::int64_t t = t0; t < t1; ++t) {
+    if (positions_.at(b, t) != position + (t - t0)) return false;
+  }
+  Anchor::Narrow& narrow = anchor.narrow;
+  const auto size = static_cast<std::size_t>(padded_);
+  for (auto* centre : {&narrow.sine, &narrow.cosine}) centre->resize(size);
+  for (auto* row : {&narrow.spare, &narrow.before, &narrow.after}) row->resize(size);
+  const auto set_narrow_centre = [&](std::int64_t group) {
+    set_centre(anchor, group);
+    for (std::size_t c = 0; c < size; ++c) {
+      narrow.sine[c] = static_cast<float>(anchor.centre_sine[c]);
+      narrow.cosine[c] = static_cast<float>(anchor.centre_cosine[c]);
+    }
+  };
+  const auto make_pair = [&](std::int64_t n, std::int64_t before, std::int64_t after) {
+    const bool both = after < count;
+    T* const before_row = rows + before * row_stride;
+    T* const after_row = rows + after * row_stride;
+    const std::int64_t entry = n * padded_;
+    const NarrowRowPair pair{narrow.sine.data(),
+                             narrow.cosine.data(),
+                             narrow_cosines_.data() + entry,
+                             narrow_sines_.data() + entry,
                              padded_,
-                             std::fabs(fraction_),
-                             rows + before * row_stride,
-                             both ? rows + after * row_stride : anchor.spare.data(),
+                             static_cast<float>(kNarrowError * std::fabs(waves_.scale)),
+                             reinterpret_cast<std::uint16_t*>(before_row),
+                             both ? reinterpret_cast<std::uint16_t*>(after_row) : narrow.spare.data(),
                              row_stride};
-      const std::int64_t listed = wave_row_pair(pair, {anchor.nearest.data(), anchor.doubtful.data()});
-      if (power_ > 1) enlarge(pair);
-      for (std::int64_t i = 0; i < listed; ++i) {
-        const std::int64_t column = anchor.doubtful[static_cast<std::size_t>(i)];
-        remake(column, position + before, pair.before, outcome);
-        if (both) remake(column, position + after, pair.after, outcome);
+    const NarrowDoubts doubts{narrow.before.data(), narrow.after.data(), anchor.doubtful.data()};
+    const std::int64_t listed = narrow_row_pair(pair, doubts, T{});
+    for (std::int64_t i = 0; i < listed; ++i) {
+      const std::int64_t first = anchor.doubtful[static_cast<std::size_t>(i)];
+      for (std::int64_t c0 = first; c0 < first + kPieceColumns; c0 += kLanesOfAWord) {
+        if ((word_at(doubts.before + c0) | word_at(doubts.after + c0)) == 0) continue;  // nine of ten
+        for (std::int64_t c = c0; c < std::min(c0 + kLanesOfAWord, width()); ++c) {
+          const auto at = static_cast<std::size_t>(c), in_table = static_cast<std::size_t>(entry + c);
+          const double p = anchor.centre_sine[at] * cosines_[in_table],
+                       q = anchor.centre_cosine[at] * sines_[in_table];
+          if (doubts.before[c] != 0) remake_16_bits(c, position + before, p - q, before_row[c], outcome);
+          if (both && doubts.after[c] != 0) remake_16_bits(c, position + after, p + q, after_row[c], outcome);
+        }
       }
     }
+  };
+  each_row_pair(
+      position, count, groups_, anchor.half_position, [&](std::int64_t at) { set_anchor(anchor, at); },
+      set_narrow_centre, make_pair);
+  return true;
+}
+template bool WaveRows::make_16_bits(std::int64_t, std::int64_t, std::int64_t, BFloat16*, std::int64_t, Anchor&,
+                                     Outcome&) const;
+template bool WaveRows::make_16_bits(std::int64_t, std::int64_t, std::int64_t, Half*, std::int64_t, Anchor&,
+                                     Outcome&) const;
+
+// As make_run finds it, in double, and by integers where that does not decide either.
+template <class T>
+void WaveRows::remake_16_bits(std::int64_t c, std::int64_t position, double larger, T& out, Outcome& outcome) const {
+  const double value = larger * (1 - kLarger), error = kWaveError * std::fabs(waves_.scale);
+  const T low = numerics::narrow<T>(value - error), high = numerics::narrow<T>(value + error);
+  if (low == high) {
+    out = low;
+    return;
   }
+  const WaveColumn& column = waves_.columns[static_cast<std::size_t>(c)];
+  const numerics::Angle angle{waves_.waves[static_cast<std::size_t>(column.wave)].frequency,
+                              static_cast<std::uint64_t>(position)};
+  if (!numerics::round_wave_by_integers(out, angle, column.quarter, waves_.scale)) outcome = {false, position, c};
 }
 
 void WaveRows::enlarge(const WaveRowPair& pair) const {

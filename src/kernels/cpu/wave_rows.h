@@ -5,6 +5,7 @@
 
 #include "kernels/cpu/aligned.h"
 #include "kernels/cpu/direct_waves.h"
+#include "kernels/cpu/narrow_pair.h"
 #include "kernels/cpu/wave_pair.h"
 #include "kernels/job.h"
 
@@ -32,21 +33,35 @@ class WaveRows {
     ReducedAngles angles;                 // what follows: of single positions, one for each wave
     std::vector<float> wave_sines, wave_cosines;
     std::vector<std::int32_t> doubtful_waves;
+    struct Narrow {                                       // of 16-bit rows, [padded]
+      AlignedVector<float> sine, cosine;                  // of the centre
+      AlignedVector<std::uint16_t> spare, before, after;  // the row that nobody asked for; of NarrowDoubts
+    } narrow;
   };
 
   /// Rows of the tokens t0 … t1 − 1 (at most kBlockRows) of sequence b, `row_stride` floats apart.
   void make(std::int64_t b, std::int64_t t0, std::int64_t t1, float* rows, std::int64_t row_stride, Anchor& anchor,
             Outcome& outcome) const;
 
+  /// Before the first make_16_bits.
+  void prepare_16_bits();
+  /// The same in a 16-bit type, correctly rounded from the true value, several times as fast. False, and nothing
+  /// written, where these tokens cannot be made so: few, not consecutive, or of a scale beyond the ordinary.
+  template <class T> bool make_16_bits(std::int64_t b, std::int64_t t0, std::int64_t t1, T* rows,
+                                       std::int64_t row_stride, Anchor& anchor, Outcome& outcome) const;
+
  private:
   void find_waves(ReducedAngles& angles, std::int64_t half_position) const;
   void set_anchor(Anchor& anchor, std::int64_t half_position) const;
+  void set_centre(Anchor& anchor, std::int64_t group) const;
   void make_run(std::int64_t position, std::int64_t count, float* rows, std::int64_t row_stride, Anchor& anchor,
                 Outcome& outcome) const;
   std::int64_t reduce_angles(std::int64_t b, std::int64_t t, Anchor& scratch) const;
   void place_columns(float* row, const Anchor& scratch) const;
   void make_directly(std::int64_t b, std::int64_t t, float* row, Anchor& scratch, Outcome& outcome) const;
   void enlarge(const WaveRowPair& pair) const;
+  template <class T>
+  void remake_16_bits(std::int64_t c, std::int64_t position, double larger, T& out, Outcome& outcome) const;
   void remake(std::int64_t c0, std::int64_t position, float* row, Outcome& outcome) const;
   std::int64_t width() const { return static_cast<std::int64_t>(waves_.columns.size()); }
 
@@ -59,6 +74,7 @@ class WaveRows {
 
   std::vector<std::uint64_t> high_, low_;  // [waves] the upper words of the frequencies, where angles are exact
   AlignedVector<double> sines_, cosines_;  // [kReach][padded]: of ω/2, 3ω/2 …
+  AlignedVector<float> narrow_sines_, narrow_cosines_;  // the same in float32; empty without prepare_16_bits
   std::int64_t groups_ = 0;
   AlignedVector<double> group_sines_, group_cosines_;  // [groups][padded]: of n·kGroupRows·ω, n = 0 …
 };

@@ -10,7 +10,7 @@ struct WideColumns {
 };
 
 /// What a value may be off by, over |scale|; see wide_rows.cpp for why.
-inline constexpr double kWideError = 0x1p-99;
+inline constexpr double kWideError = 0x1p-96;
 
 /// Two rows of waves at the same distance n from a centre, as WaveRowPair has them, in double-double:
 ///   value(centre ± n) = sine·cos(nω) ± cosine·sin(nω)

@@ -4,25 +4,29 @@
 #include <cmath>
 
 #include "kernels/cpu/parallel.h"
+#include "kernels/cpu/wave_groups.h"
 #include "kernels/cpu/wave_pair.h"
 #include "kernels/element.h"
 
-// As wave_rows.cpp: anchor ──rotate──▶ centre of a group ──step──▶ each row, every number a sum of two doubles. Seeds
-// come from integers.
+// As wave_groups.h describes, every number a sum of two doubles. Anchors come from integers, and so do the powers of two
+// among the angles that are added; other angles are sums of these, by rotation: integers take fifty times as long.
 //
 // Error of a value, in units of 2^-106 and of |scale|. Sines and cosines from integers are off by at most 6 each
-// (numerics/wave.h), the anchor's product with the scale adds 5: 11. A rotation or step takes an error e of both
-// components to √2 · e, adds √2 · 6 for the angle that is added, and for its own arithmetic: products leave out low ·
-// low and round twice, in two numbers below 3 · 2^-53 (without a fused multiply-add four times): 6, or 10; the sum
-// rounds twice, below 4 · 2^-53: 7. So from 11 to 41 to 84, and rounding low ± error adds 5: 89 < 128 = kWideError.
+// (numerics/wave.h), the anchor's product with the scale adds 5: 11. A rotation or step takes the errors e and a of what
+// is rotated and of the angle to √2 · (e + a), and adds for its own arithmetic: products leave out low · low and round
+// twice, in two numbers below 3 · 2^-53 (without a fused multiply-add four times): 6, or 10; the sum rounds twice, below
+// 4 · 2^-53: 7; together 17. Angles within a group take four rotations at most: 6, 34, 74, 130, 210. Angles to a group,
+// 6 bits, take five: 323. So from 11 to 490 at the centre, to 1007 in the row, and rounding low ± error adds 5: 1012 <
+// 1024 = kWideError. That is 2^-43 of a double's last bit: no more values are in doubt than by integers.
 
 namespace posenc::kernels::cpu {
 namespace {
 
-constexpr std::int64_t kGroupRows = 32, kReach = kGroupRows / 2;
 // Below this many consecutive rows, computing each directly is cheaper than preparing the tables.
 constexpr std::int64_t kShortestRun = 64;
-static_assert(kWideError == 128 * 0x1p-106);
+static_assert(kWideError == 1024 * 0x1p-106);
+// What an anchor costs of what an entry of the table of groups costs, most of which are made by rotation.
+constexpr double kAnchorCost = 4;
 constexpr std::int64_t kWavesWorthAThread = 256;
 // Within these, no product of the scale overflows, nor does what it loses matter.
 constexpr double kLeastScale = 0x1p-800, kLargestScale = 0x1p800;
@@ -63,54 +67,69 @@ WideRows::WideRows(const Waves& waves, const TokenPositions& positions, std::int
     return;
   }
   for (const Wave& wave : waves.waves) halves_.push_back(half_of(wave.frequency));
+  // Row n is the angle of `first` + n · step half positions: row 0 and the powers of two from integers, the others each
+  // the row without its highest bit, rotated by that bit's angle.
   const auto fill = [&](Columns& sines, Columns& cosines, std::int64_t count, std::int64_t first, std::int64_t step) {
-    sines.resize(static_cast<std::size_t>(count * padded_));
-    cosines.resize(static_cast<std::size_t>(count * padded_));
-    parallel_for(count, 1 + kWavesWorthAThread / (width() + 1), [&](std::int64_t begin, std::int64_t end) {
-      for (std::int64_t n = begin; n < end; ++n) {
-        std::vector<numerics::DoubleDouble> wave_sines, wave_cosines;
-        for (const Frequency& half : halves_) {
-          const numerics::Angle angle{half, static_cast<std::uint64_t>(first + n * step)};
-          wave_sines.push_back(numerics::wave_in_double_double(angle, 0));
-          wave_cosines.push_back(numerics::wave_in_double_double(angle, 1));
-        }
-        for (std::int64_t c = 0; c < padded_; ++c) {
-          const auto at = static_cast<std::size_t>(n * padded_ + c);
-          const bool is_column = c < width();
-          const auto wave =
-              is_column ? static_cast<std::size_t>(waves_.columns[static_cast<std::size_t>(c)].wave) : 0;
-          set(sines, at, is_column ? wave_sines[wave] : numerics::DoubleDouble{});
-          set(cosines, at, is_column ? wave_cosines[wave] : numerics::DoubleDouble{1, 0});
+    const auto length = static_cast<std::size_t>(padded_);
+    for (Columns* columns : {&sines, &cosines}) columns->resize(static_cast<std::size_t>(count) * length);
+    std::int64_t bits = 0;
+    while ((std::int64_t{1} << bits) < count) ++bits;
+    Columns bit_sines, bit_cosines;
+    for (Columns* columns : {&bit_sines, &bit_cosines}) columns->resize(static_cast<std::size_t>(bits) * length);
+    parallel_for(bits + 1, 1 + kWavesWorthAThread / (width() + 1), [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t k = begin; k < end; ++k) {
+        if (k == bits) {
+          set_angles(sines, cosines, 0, first);
+        } else {
+          set_angles(bit_sines, bit_cosines, k, step << k);
         }
       }
     });
+    for (std::int64_t k = 0; k < bits; ++k) {
+      for (std::int64_t n = std::int64_t{1} << k; n < std::min(count, std::int64_t{2} << k); ++n) {
+        const std::int64_t from = n - (std::int64_t{1} << k), at = n * padded_;
+        rotate_wide({sines.row(from, padded_), cosines.row(from, padded_), bit_sines.row(k, padded_),
+                     bit_cosines.row(k, padded_), sines.high.data() + at, sines.low.data() + at,
+                     cosines.high.data() + at, cosines.low.data() + at, padded_});
+      }
+    }
   };
   fill(sines_, cosines_, kReach, 1, 2);
-  const double groups = static_cast<double>(longest_run) / kGroupRows;
-  groups_ = std::clamp<std::int64_t>(static_cast<std::int64_t>(std::ceil(std::sqrt(groups))), 1, 64);
+  groups_ = groups_per_anchor(longest_run, kAnchorCost);
   fill(group_sines_, group_cosines_, groups_, 0, 2 * kGroupRows);
+}
+
+// Row n of both: the angles of so many half positions, from integers. The padding does not rotate.
+void WideRows::set_angles(Columns& sines, Columns& cosines, std::int64_t n, std::int64_t half_positions) const {
+  std::vector<numerics::DoubleDouble> wave_sines, wave_cosines;
+  for (const Frequency& half : halves_) {
+    const numerics::Angle angle{half, static_cast<std::uint64_t>(half_positions)};
+    wave_sines.push_back(numerics::wave_in_double_double(angle, 0));
+    wave_cosines.push_back(numerics::wave_in_double_double(angle, 1));
+  }
+  for (std::int64_t c = 0; c < padded_; ++c) {
+    const auto at = static_cast<std::size_t>(n * padded_ + c);
+    const bool is_column = c < width();
+    const auto wave = is_column ? static_cast<std::size_t>(waves_.columns[static_cast<std::size_t>(c)].wave) : 0;
+    set(sines, at, is_column ? wave_sines[wave] : numerics::DoubleDouble{});
+    set(cosines, at, is_column ? wave_cosines[wave] : numerics::DoubleDouble{1, 0});
+  }
 }
 
 void WideRows::make(std::int64_t b, std::int64_t t0, std::int64_t t1, double* rows, std::int64_t row_stride,
                     Anchor& anchor, Outcome& outcome) const {
-  for (std::int64_t t = t0; t < t1;) {
-    double* const row = rows + (t - t0) * row_stride;
-    const std::int64_t position = positions_.at(b, t);
-    std::int64_t end = t + 1;
-    while (!halves_.empty() && end < t1 && positions_.at(b, end) == position + (end - t)) ++end;
-    if (end - t < kReach) {  // fewer than half a group: what two rows cost in integers, a group costs in all
-      make_directly(b, t, row, outcome);
-      ++t;
-      continue;
+  each_run(positions_, b, t0, t1, [&](std::int64_t t, std::int64_t count) {
+    double* const first = rows + (t - t0) * row_stride;
+    if (!halves_.empty() && count >= kReach) {  // what two rows cost in integers, a group costs in all
+      make_run(positions_.at(b, t), count, first, row_stride, anchor, outcome);
+      return;
     }
-    make_run(position, end - t, row, row_stride, anchor, outcome);
-    t = end;
-  }
+    for (std::int64_t n = 0; n < count; ++n) make_directly(b, t + n, first + n * row_stride, outcome);
+  });
 }
 
 void WideRows::set_anchor(Anchor& anchor, std::int64_t half_position) const {
   const auto size = static_cast<std::size_t>(padded_);
-  anchor.half_position = half_position;
   for (Columns* columns : {&anchor.sine, &anchor.cosine, &anchor.centre_sine, &anchor.centre_cosine}) {
     columns->resize(size);
   }
@@ -141,37 +160,31 @@ void WideRows::set_anchor(Anchor& anchor, std::int64_t half_position) const {
 
 void WideRows::make_run(std::int64_t position, std::int64_t count, double* rows, std::int64_t row_stride,
                         Anchor& anchor, Outcome& outcome) const {
-  for (std::int64_t first = 0; first < count; first += kGroupRows) {
-    const std::int64_t centre = 2 * (position + first + kReach) - 1;  // in half positions
-    std::int64_t ahead = (centre - anchor.half_position) / 2;
-    if (anchor.half_position < 0 || ahead < 0 || ahead % kGroupRows != 0 || ahead >= groups_ * kGroupRows) {
-      set_anchor(anchor, centre);
-      ahead = 0;
-    }
-    const std::int64_t group = ahead / kGroupRows;
+  const auto set_centre = [&](std::int64_t group) {
     rotate_wide({anchor.sine.row(0, 0), anchor.cosine.row(0, 0), group_sines_.row(group, padded_),
                  group_cosines_.row(group, padded_), anchor.centre_sine.high.data(), anchor.centre_sine.low.data(),
                  anchor.centre_cosine.high.data(), anchor.centre_cosine.low.data(), padded_});
-    for (std::int64_t n = 0; n < kReach; ++n) {
-      const std::int64_t before = first + kReach - 1 - n, after = first + kReach + n;
-      if (before >= count) continue;
-      const bool both = after < count;
-      const WideRowPair pair{anchor.centre_sine.row(0, 0),
-                             anchor.centre_cosine.row(0, 0),
-                             cosines_.row(n, padded_),
-                             sines_.row(n, padded_),
-                             padded_,
-                             kWideError * std::fabs(waves_.scale),
-                             rows + before * row_stride,
-                             both ? rows + after * row_stride : anchor.spare.data()};
-      const std::int64_t listed = wide_row_pair(pair, anchor.doubtful.data());
-      for (std::int64_t i = 0; i < listed; ++i) {
-        const std::int64_t column = anchor.doubtful[static_cast<std::size_t>(i)];
-        remake(column, position + before, pair.before, outcome);
-        if (both) remake(column, position + after, pair.after, outcome);
-      }
+  };
+  const auto make_pair = [&](std::int64_t n, std::int64_t before, std::int64_t after) {
+    const bool both = after < count;
+    const WideRowPair pair{anchor.centre_sine.row(0, 0),
+                           anchor.centre_cosine.row(0, 0),
+                           cosines_.row(n, padded_),
+                           sines_.row(n, padded_),
+                           padded_,
+                           kWideError * std::fabs(waves_.scale),
+                           rows + before * row_stride,
+                           both ? rows + after * row_stride : anchor.spare.data()};
+    const std::int64_t listed = wide_row_pair(pair, anchor.doubtful.data());
+    for (std::int64_t i = 0; i < listed; ++i) {
+      const std::int64_t column = anchor.doubtful[static_cast<std::size_t>(i)];
+      remake(column, position + before, pair.before, outcome);
+      if (both) remake(column, position + after, pair.after, outcome);
     }
-  }
+  };
+  each_row_pair(
+      position, count, groups_, anchor.half_position, [&](std::int64_t at) { set_anchor(anchor, at); }, set_centre,
+      make_pair);
 }
 
 void WideRows::remake(std::int64_t first, std::int64_t position, double* row, Outcome& outcome) const {

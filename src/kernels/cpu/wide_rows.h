@@ -42,6 +42,7 @@ class WideRows {
             Outcome& outcome) const;
 
  private:
+  void set_angles(Columns& sines, Columns& cosines, std::int64_t n, std::int64_t half_positions) const;
   void set_anchor(Anchor& anchor, std::int64_t half_position) const;
   void make_run(std::int64_t position, std::int64_t count, double* rows, std::int64_t row_stride, Anchor& anchor,
                 Outcome& outcome) const;

@@ -1,0 +1,33 @@
+#pragma once
+
+#include <cstdint>
+
+#include "posenc/types.h"
+
+namespace posenc::kernels::cpu {
+
+/// What a value made in float32 may be off by, over |scale|, in units of 2^-24, half the last bit of a float at 1. Both
+/// factors of a product are rounded (2) and so is the product (1), for two products s·c' and c·s' with |s·c'| + |c·s'| ≤
+/// 1; their sum (1), and the ends value ± error (1): 5. The centre is too large by kLarger, far below one: 6.
+inline constexpr double kNarrowError = 6 * 0x1p-24;
+
+/// Two rows of waves in a 16-bit type at the same distance n from a centre, as WaveRowPair has them:
+///   value(centre ± n) = sine·cos(nω) ± cosine·sin(nω)
+struct NarrowRowPair {
+  const float *sine, *cosine;    // [columns] of the centre, with the column's quarter and scale; its derivative
+  const float *cosines, *sines;  // [columns] cos(nω), sin(nω)
+  std::int64_t columns;          // a multiple of kPieceColumns
+  float error;                   // kNarrowError · |scale|
+  std::uint16_t *before, *after;
+  std::int64_t row_stride;  // elements from one row to the next: the next pair goes before and after these
+};
+/// Room for what is found out.
+struct NarrowDoubts {
+  std::uint16_t *before, *after;  // [columns] not 0 where the value could round either way within the error
+  std::int32_t* doubtful;         // [pieces] first columns of those in which any does
+};
+/// Writes both rows, rounded to nearest; returns how many pieces are listed in `doubtful`.
+std::int64_t narrow_row_pair(const NarrowRowPair& pair, const NarrowDoubts& doubts, BFloat16 type) noexcept;
+std::int64_t narrow_row_pair(const NarrowRowPair& pair, const NarrowDoubts& doubts, Half type) noexcept;
+
+}  // namespace posenc::kernels::cpu
