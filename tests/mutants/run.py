@@ -1,6 +1,7 @@
 """Every judgement has a test on both sides: plants one-line faults, one at a time, and expects a test program to fail.
 
 run.py ROOT BUILD [NAME…]
+run.py ROOT --texts          only whether every text that is to be replaced is where it should be
 
 BUILD is one of the tree as it is, with the library static. A fault is compiled into what depends on its file, and that is
 linked in front of the rest of the build; neither tree nor build is touched. mutants.json lists the faults: the file, the
@@ -88,12 +89,20 @@ def run_tests(program, pattern):
     return done.returncode == 0, int(count[1]) if count else 0
 
 
+def text_of(mutant, root):
+    """The text of its file, and what is wrong with the fault."""
+    path = root / mutant["file"]
+    text = path.read_text(encoding="utf-8") if path.is_file() else ""
+    count = text.count(mutant["from"])
+    return text, "" if count == 1 else f"ERROR: '{mutant['from']}' occurs {count} times in {mutant['file']}"
+
+
 def verdict(mutant, root, build):
     """'caught', 'SURVIVED', or what went wrong."""
     path = root / mutant["file"]
-    text = path.read_text(encoding="utf-8")
-    if text.count(mutant["from"]) != 1:
-        return f"ERROR: '{mutant['from']}' occurs {text.count(mutant['from'])} times in {mutant['file']}"
+    text, problem = text_of(mutant, root)
+    if problem:
+        return problem
     objects = build.objects_with(path, mutant["program"])
     if not objects:
         return f"ERROR: {mutant['program']} does not depend on {mutant['file']}"
@@ -119,9 +128,19 @@ def verdict(mutant, root, build):
         return "SURVIVED" if run_tests(program, mutant["filter"])[0] else "caught"
 
 
+def mutants_of(root):
+    return json.loads((root / "tests" / "mutants" / "mutants.json").read_text(encoding="utf-8"))
+
+
+def check_texts(root):
+    problems = [f"{mutant['name']}: {problem}" for mutant in mutants_of(root) if (problem := text_of(mutant, root)[1])]
+    print("\n".join(problems) or "every fault has its place")
+    return 1 if problems else 0
+
+
 def main(root, folder, names):
     build = Build(folder)
-    mutants = json.loads((root / "tests" / "mutants" / "mutants.json").read_text(encoding="utf-8"))
+    mutants = mutants_of(root)
     if unknown := set(names) - {mutant["name"] for mutant in mutants}:
         raise SystemExit(f"unknown: {', '.join(sorted(unknown))}")
     chosen = [mutant for mutant in mutants if not names or mutant["name"] in names]
@@ -140,4 +159,6 @@ def main(root, folder, names):
 
 
 if __name__ == "__main__":
+    if sys.argv[2] == "--texts":
+        sys.exit(check_texts(Path(sys.argv[1]).resolve()))
     sys.exit(main(Path(sys.argv[1]).resolve(), Path(sys.argv[2]).resolve(), sys.argv[3:]))
