@@ -177,7 +177,8 @@ TEST(Story, Refusals) {
   EXPECT_EQ(refusal("dog-bites-man", {.text = "a \xC2\x9B"}), "text: holds a control character");
   EXPECT_EQ(refusal("dog-bites-man", {.text = "a \xE2\x82"}), "text: is not UTF-8");
   const Story story = tell_story("cat-sat");
-  EXPECT_EQ(message_of([&] { expand_cell(story, "P 0 d9"); }), "cell: P has no column 'd9' (did you mean 'd0'?)");
+  EXPECT_EQ(message_of([&] { expand_cell(story, "P 0 d9"); }),
+            "cell: P has no column 'd9' (choose from: d0, d1, d2, d3)");
 }
 
 TEST(Story, NumbersAsTheyAreShown) {
