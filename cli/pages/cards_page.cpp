@@ -76,8 +76,7 @@ std::string cards_as_page(const std::vector<Card>& cards, std::string_view deck,
       "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<title>{}: {} cards</title>\n"
       "<style>{}</style>\n</head>\n<body class=\"{}\">\n"
       "<header><h1>{}: {} cards</h1><p>Print on both sides, turned over the long edge, at 100 % and without "
-      "margins{}. "
-      "This note is not printed.</p></header>\n{}</body>\n</html>\n",
+      "margins{}. This note is not printed.</p></header>\n{}</body>\n</html>\n",
       escaped_html(deck), cards.size(), kCardStyle, per_page == 1 ? "one" : "eight", escaped_html(deck), cards.size(),
       per_page == 1 ? "" : "; then cut along the lines", sheets);
 }

@@ -121,14 +121,13 @@ Verb check_verb(Command program, const std::shared_ptr<SchemeRequest>& scheme) {
   verb.usage = "SCHEME|--model PATH BEFORE AFTER [--positions P]";
   verb.details =
       "Applies the scheme to BEFORE and compares the result with AFTER, element by element. For rotations and "
-      "additions both are vectors, [..., sequence, features]. For biases (alibi, t5, sandwich …) they are scores before the "
-      "softmax, without and with the bias: [queries, keys], [heads, queries, keys] or [batch, heads, queries, keys]; "
-      "--positions are those of the queries, which by default are the last of the keys; masked scores (-inf) of "
-      "later "
-      "keys are skipped. Where AFTER differs, prints the first element that does, the convention that made it instead, "
-      "and "
-      "what to change; then exits with 1. Exits with 1 as well where the tolerance hides what the scheme changes "
-      "(inconclusive). The float32 angles of Hugging Face and ggml count as right.";
+      "additions both are vectors, [..., sequence, features]. For biases (alibi, t5, sandwich …) they are scores "
+      "before the softmax, without and with the bias: [queries, keys], [heads, queries, keys] or [batch, heads, "
+      "queries, keys]; --positions are those of the queries, which by default are the last of the keys; masked "
+      "scores (-inf) of later keys are skipped. Where AFTER differs, prints the first element that does, the "
+      "convention that made it instead, and what to change; then exits with 1. Exits with 1 as well where the "
+      "tolerance hides what the scheme changes (inconclusive). The float32 angles of Hugging Face and ggml count as "
+      "right.";
   verb.examples =
       "posenc check rope q.npy q_rotated.npy --theta 500000\n"
       "posenc check --model config.json q.npy q_rotated.npy --positions 0:16\n"

@@ -22,8 +22,7 @@ void on_positions(const Convention& is, Lines& lines) {
   if (is.is_along_heads) {
     lines.emplace_back(
         "Positions count along the axis before the sequence (heads or batch). Exchange these two axes before "
-        "position "
-        "is applied, or check with --axes shd or bshd if the file has the sequence first");
+        "position is applied, or check with --axes shd or bshd if the file has the sequence first");
   }
   if (is.is_reversed) lines.emplace_back("Positions are reversed. Count from the first token to the last");
   if (!is.positions.empty()) lines.emplace_back("Positions are not those given. Compare the list above with yours");

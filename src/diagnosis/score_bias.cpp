@@ -177,8 +177,7 @@ std::optional<Diagnosis> as_alibi(const Scores& scores) {
       result.verdict = Verdict::kNone;
       result.remarks.push_back(
           fmt::format("the bias falls linearly with distance, as ALiBi's does, but the slopes {:.4g} … {:.4g} of {} "
-                      "heads are not "
-                      "its slopes",
+                      "heads are not its slopes",
                       fit.slopes.front(), fit.slopes.back(), scores.heads));
       return result;
     }

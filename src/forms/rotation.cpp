@@ -29,8 +29,7 @@ void check_joinable(const Rotation& from, const Rotation& to) {
   if (from.frequencies.size() != to.frequencies.size() || from.first_dim != to.first_dim ||
       from.blocks != to.blocks) {
     raise(fmt::format(
-        "rerotate: the two rotate different features: {} pairs from {} in {} blocks, and {} from {} "
-        "in {}",
+        "rerotate: the two rotate different features: {} pairs from {} in {} blocks, and {} from {} in {}",
         from.frequencies.size(), from.first_dim, from.blocks, to.frequencies.size(), to.first_dim, to.blocks));
   }
   if (from.axes != to.axes || from.position_axes != to.position_axes) {
