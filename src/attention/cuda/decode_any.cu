@@ -63,9 +63,11 @@ extern "C" __global__ void __launch_bounds__(32 * kDecodeWarps, 2)
   const int lane = static_cast<int>(kernels::cuda::thread() % 32),
             warp = static_cast<int>(kernels::cuda::thread() / 32);
   const int g = lane / 4, t = lane % 4;
-  // This lane's part of its warp's ring: load n of stage s at ring + (s · loads + n) · 512.
-  const std::uint32_t ring =
-      shared_address(raw) + static_cast<std::uint32_t>(warp * kStages * kLoads * 512 + lane * 16);
+  // A warp's ring holds 512 bytes, 16 for each lane, for load n of stage s at ring + (s · loads + n) · 512. Within them lanes
+  // are permuted, so that neither those who copy nor those who read meet in a bank.
+  const std::uint32_t ring = shared_address(raw) + static_cast<std::uint32_t>(warp * kStages * kLoads * 512);
+  const auto k_even = static_cast<std::uint32_t>(lane * 16), k_odd = static_cast<std::uint32_t>((lane ^ 4) * 16),
+             v_own = static_cast<std::uint32_t>((t * 8 + ((g + 2 * t) & 7)) * 16);
   const int split = static_cast<int>(kernels::cuda::block()) % p.splits,
             at = static_cast<int>(kernels::cuda::block()) / p.splits;
   const int batch = at / p.key_heads, key_head = at - batch * p.key_heads, per_key = p.heads / p.key_heads;
@@ -107,10 +109,15 @@ extern "C" __global__ void __launch_bounds__(32 * kDecodeWarps, 2)
   const int start = begin + warp * kDecodeKeys;
 
   const auto is_there = [&](int key) { return key >= lowest && key < end && (mask == nullptr || mask[key] != 0); };
-  const std::int64_t k_lane = key_head * p.k.head + lane / 8 * p.k.token + 8 * (lane % 8),
-                     v_lane = key_head * p.v.head + 2 * t * p.v.token + 8 * g;
-  // Where a lane's first part of k goes, from its own place: to lane (key % 8) · 4 + part % 4 of load part / 4.
-  const auto k_to = static_cast<std::uint32_t>(lane % 8 / 4 * 512 + (lane / 8 * 4 + lane % 4 - lane) * 16);
+  // Whole lines: 8 lanes to a key, 4 keys at once. What a lane copies is for the lane that the product wants it in: part j of
+  // key 4 m + row of k for lane 4 (key % 8) + j % 4 of load j / 4; of v for lane 4 j + key % 8 / 2.
+  const int row = lane / 8, part = lane % 8, pair = row / 2;
+  const std::int64_t k_lane = key_head * p.k.head + row * p.k.token + 8 * part,
+                     v_lane = key_head * p.v.head + row * p.v.token + 8 * part;
+  const auto k_to = static_cast<std::uint32_t>(part / 4 * 512 + ((row * 4 + part % 4) ^ (part & 4)) * 16);
+  const std::uint32_t v_to[2] = {
+      static_cast<std::uint32_t>(row % 2 * kWide * 512 + (pair * 8 + ((part + 2 * pair) & 7)) * 16),
+      static_cast<std::uint32_t>(row % 2 * kWide * 512 + ((pair + 2) * 8 + ((part + 2 * pair + 4) & 7)) * 16)};
   // Asks for the 16 keys from key0 on.
   const auto ask = [&](int key0, int stage) {
     if (key0 < end) {
@@ -126,25 +133,18 @@ extern "C" __global__ void __launch_bounds__(32 * kDecodeWarps, 2)
           static_cast<const std::uint16_t*>(p.v.data) + first * p.v.batch + token0 * p.v.token + v_lane;
       const std::uint32_t to = ring + static_cast<std::uint32_t>(stage * kLoads * 512);
       const bool is_whole = mask == nullptr && key0 >= lowest && key0 + kDecodeKeys <= end;
-      // Whole lines of k: 8 lanes to a key. What a lane copies is for the lane that the product wants it in.
 #pragma unroll
-      for (int n = 0; n < 4; ++n) {
-        const bool is_read = is_whole || is_there(key0 + 4 * n + lane / 8);
-#pragma unroll
-        for (int c = 0; c < kWide; ++c) {
-          copy_later(to + static_cast<std::uint32_t>((n / 2 * kChunks + 2 * c) * 512 + n % 2 * 256) + k_to,
-                     is_read ? k + n * 4 * p.k.token + 64 * c : static_cast<const std::uint16_t*>(p.k.data), is_read);
-        }
-      }
-#pragma unroll
-      for (int n = 0; n < 4; ++n) {
-        const bool is_read = is_whole || is_there(key0 + 2 * t + n % 2 + n / 2 * 8);
+      for (int m = 0; m < 4; ++m) {
+        const bool is_read = is_whole || is_there(key0 + 4 * m + row);
+        const auto* const k_from = is_read ? k + m * 4 * p.k.token : static_cast<const std::uint16_t*>(p.k.data);
+        const auto* const v_from = is_read ? v + m * 4 * p.v.token : static_cast<const std::uint16_t*>(p.v.data);
 #pragma unroll
         for (int c = 0; c < kWide; ++c) {
-          copy_later(
-              to + (2 * kChunks + n * kWide + c) * 512,
-              is_read ? v + (n % 2 + n / 2 * 8) * p.v.token + 64 * c : static_cast<const std::uint16_t*>(p.v.data),
-              is_read);
+          const int ahead = is_read ? 64 * c : 0;
+          copy_later(to + static_cast<std::uint32_t>((m / 2 * kChunks + 2 * c) * 512 + m % 2 * 256) + k_to,
+                     k_from + ahead, is_read);
+          copy_later(to + static_cast<std::uint32_t>((2 * kChunks + m / 2 * 2 * kWide + c) * 512) + v_to[m % 2],
+                     v_from + ahead, is_read);
         }
       }
     }
@@ -197,7 +197,7 @@ extern "C" __global__ void __launch_bounds__(32 * kDecodeWarps, 2)
     for (int n = 0; n < 2; ++n) {
 #pragma unroll
       for (int c = 0; c < kChunks; ++c) {
-        const Bytes16 k = take(from + (n * kChunks + c) * 512);
+        const Bytes16 k = take(from + (n * kChunks + c) * 512 + (c % 2 == 0 ? k_even : k_odd));
         const std::uint32_t low[2] = {k.x, k.y}, high[2] = {k.z, k.w};
         multiply_rows(s[n], q[c][0], low);
         multiply_rows(s[n], q[c][1], high);
@@ -273,7 +273,7 @@ extern "C" __global__ void __launch_bounds__(32 * kDecodeWarps, 2)
     for (int c = 0; c < kWide; ++c) {
       Bytes16 v[4];
 #pragma unroll
-      for (int n = 0; n < 4; ++n) v[n] = take(from + (2 * kChunks + n * kWide + c) * 512);
+      for (int n = 0; n < 4; ++n) v[n] = take(from + (2 * kChunks + n * kWide + c) * 512 + v_own);
 #pragma unroll
       for (int j = 0; j < 8; j += 2) {
         const std::uint32_t a = word_of(v[0], j / 2), b = word_of(v[1], j / 2), d = word_of(v[2], j / 2),
@@ -291,11 +291,11 @@ extern "C" __global__ void __launch_bounds__(32 * kDecodeWarps, 2)
     sum[r] += from_neighbour(sum[r], 1);
     sum[r] += from_neighbour(sum[r], 2);
     if (query[r] >= p.queries) continue;
-    const std::int64_t part =
+    const std::int64_t piece =
         ((std::int64_t{batch} * p.heads + head[r]) * p.queries + query[r]) * p.parts + split * kDecodeWarps + warp;
-    if (t == 0) p.part_sums[2 * part] = most[r], p.part_sums[2 * part + 1] = sum[r];
+    if (t == 0) p.part_sums[2 * piece] = most[r], p.part_sums[2 * piece + 1] = sum[r];
     // Of product 8 c + j a lane holds columns 2 t and 2 t + 1: features 64 c + 16 t + j and + 8.
-    float* const to = p.parts_out + part * kFeatures;
+    float* const to = p.parts_out + piece * kFeatures;
 #pragma unroll
     for (int c = 0; c < kWide; ++c) {
 #pragma unroll
