@@ -138,19 +138,15 @@ void backward_hopper(Call& call, const AttentionJob& job, const AttentionInputs&
   Workspace work{borrow_floats(call, rows), borrow_floats(call, rows), borrow_floats(call, rows * q.features),
                  nullptr};
   const bool wants_table = position.kind == kDistanceBias && gradients.parameters.data != nullptr;
-  if (wants_table) {
-    work.d_distances = borrow_floats(call, q.heads * kMostDistance);
-    check(driver().cuMemsetD8Async(reinterpret_cast<Address>(work.d_distances), 0,
-                                   static_cast<std::size_t>(q.heads) * kMostDistance * sizeof(float),
-                                   static_cast<Stream>(call.stream())),
-          "clearing sums");
-  }
+  const std::size_t table_bytes = wants_table ? static_cast<std::size_t>(q.heads) * kMostDistance * sizeof(float) : 0;
+  int* const counters = zero_counters(call, table_bytes);
+  if (wants_table) work.d_distances = reinterpret_cast<float*>(reinterpret_cast<char*>(counters) + kZerosAfter);
   prepare_rows(call, saved, d_out, position, padded, work);
 
   BackwardParams p{};
   p.neg_lse = work.neg_lse, p.delta = work.delta, p.dq = work.dq, p.d_distances = work.d_distances;
   p.bias = position.bias, p.tail = position.tail;
-  p.counter = zero_counters(call);
+  p.counter = counters;
   p.dk = gradients.dk.data, p.dv = gradients.dv.data;
   p.dk_batch = gradients.dk.batch_stride, p.dk_head = gradients.dk.head_stride;
   p.dk_token = gradients.dk.token_stride;

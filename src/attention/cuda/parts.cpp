@@ -111,10 +111,10 @@ PositionParts parts_of(Call& call, const Bias& form, const AttentionJob& job) {
   return {kDistanceBias, expanded, static_cast<std::int32_t>(tail)};
 }
 
-int* zero_counters(Call& call) {
-  auto* const counters = static_cast<int*>(call.borrow(2 * sizeof(int)));
-  check(driver().cuMemsetD8Async(reinterpret_cast<Address>(counters), 0, 2 * sizeof(int),
-                                 static_cast<Stream>(call.stream())),
+int* zero_counters(Call& call, std::size_t more_bytes) {
+  const std::size_t bytes = kZerosAfter + more_bytes;
+  auto* const counters = static_cast<int*>(call.borrow(bytes));
+  check(driver().cuMemsetD8Async(reinterpret_cast<Address>(counters), 0, bytes, static_cast<Stream>(call.stream())),
         "clearing a counter");
   return counters;
 }

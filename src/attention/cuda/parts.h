@@ -40,8 +40,9 @@ struct PositionParts {
 };
 PositionParts parts_of(Call& call, const Bias& form, const AttentionJob& job);
 
-/// Two counters of zero, for one launch.
-int* zero_counters(Call& call);
+/// Two counters of zero, for one launch, and as many zeros from kZerosAfter bytes on.
+constexpr std::size_t kZerosAfter = 16;
+int* zero_counters(Call& call, std::size_t more_bytes = 0);
 
 /// Checked positions as rotate takes them, for a tensor of tokens at them.
 Positions positions_in(const TokenPositions& at, const ConstTensorView& x);

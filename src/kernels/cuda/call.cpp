@@ -258,11 +258,28 @@ WaveParams Call::waves(std::span<const Frequency> frequencies, std::span<const s
                        const Float32Angles& angles, double scale) {
   static_assert(sizeof(Frequency) == sizeof(FrequencyWords) && sizeof(BlendParams) == sizeof(Float32Angles::Blend));
   WaveParams p{};
-  p.frequencies = reinterpret_cast<const FrequencyWords*>(numbers(frequencies));
-  std::vector<FrequencyTop> tops;
-  tops.reserve(frequencies.size());
-  for (const Frequency& frequency : frequencies) tops.push_back({frequency.words[2], frequency.words[3]});
-  p.tops = numbers(std::span<const FrequencyTop>(tops));
+  // The last ones of each thread are remembered: a small kernel takes no longer than to look for them.
+  struct LastFrequencies {
+    Context context = nullptr;
+    std::uint64_t generation = 0;
+    std::vector<Frequency> source;
+    const FrequencyWords* frequencies = nullptr;
+    const FrequencyTop* tops = nullptr;
+  };
+  thread_local LastFrequencies last;
+  if (last.context != context_ || last.generation != generation() || last.source.size() != frequencies.size() ||
+      std::memcmp(last.source.data(), frequencies.data(), frequencies.size_bytes()) != 0) {
+    std::vector<FrequencyTop> tops;
+    tops.reserve(frequencies.size());
+    for (const Frequency& frequency : frequencies) tops.push_back({frequency.words[2], frequency.words[3]});
+    last = {context_,
+            generation(),
+            {frequencies.begin(), frequencies.end()},
+            reinterpret_cast<const FrequencyWords*>(numbers(frequencies)),
+            numbers(std::span<const FrequencyTop>(tops))};
+  }
+  p.frequencies = last.frequencies;
+  p.tops = last.tops;
   const bool first_drives_all = std::all_of(axes.begin(), axes.end(), [](std::uint8_t axis) { return axis == 0; });
   p.axes = first_drives_all ? nullptr : numbers(axes);
   p.factors = numbers(std::span<const float>(angles.factors));
