@@ -20,7 +20,7 @@ namespace {
 
 constexpr int kDeepest = 32;
 constexpr double kLargestWhole = 9007199254740992.0;  // 2^53: from here on doubles skip whole numbers
-constexpr int kMostDigits = 17;
+constexpr int kMostFormulaDigits = 17;
 
 bool begins_name(char c) { return std::isalpha(static_cast<unsigned char>(c)) != 0; }
 bool continues_name(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; }
@@ -234,7 +234,7 @@ int digits_from(std::string_view text, const FormulaNames& names) {
     const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), digits);
     if (error != std::errc() || stop != text.data() + text.size()) digits = -1;
   }
-  if (digits < 0 || digits > kMostDigits) {
+  if (digits < 0 || digits > kMostFormulaDigits) {
     raise(fmt::format("formula: '{}' is no form: a number of decimals, or g and a number of digits", text));
   }
   return digits;
