@@ -7,8 +7,8 @@ import unittest
 
 from program import SANITIZED, ProgramTest, npy, run, safetensors
 
-VERBS = ("tour", "explain", "prove", "plot", "practice", "cards", "list", "table", "apply", "attend", "bench", "inspect",
-         "compare", "check", "diagnose", "positions", "convert")
+VERBS = ("tour", "explain", "prove", "plot", "practice", "cards", "explore", "list", "table", "apply", "attend", "bench",
+         "inspect", "compare", "check", "diagnose", "positions", "convert")
 
 
 def cards():
