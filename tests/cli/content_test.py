@@ -63,6 +63,7 @@ class Content(ProgramTest):
         f = self.oracle.functions()
         self.assertGreater(f["dot"](8, 6), f["dot"](8, 1), "not monotone")
         self.assertEqual(max(f["dot"](8, k) for k in range(200)), f["dot"](8, 0))
+        self.assertGreater(f["dot"](8, 6283), 3.98, "it comes back close to its maximum: it does not simply fall")
         self.assertLess(f["reversal_gap"]("none", False), 1e-12)
         self.assertLess(f["reversal_gap"]("alibi-1", False), 1e-12, "a mirror image keeps distances")
         for noticed in (("none", True), ("alibi-1", True), ("rope-4", False)):

@@ -148,7 +148,7 @@ class Misprints(ProgramTest):
         self.assertIn("distance from cat to sat: 8, not 9", " ".join(shift.split()))
         self.assertIn("positions per turn of the fastest pair: 6.28, not 2", " ".join(shift.split()))
         dog = " ".join(self.succeeds("explain", "dog-bites-man").text.split())
-        self.assertIn("It is equivariant", dog)
+        self.assertIn("The property is equivariance", dog)
         self.assertIn("18 of 18 differ", dog)
 
 

@@ -105,8 +105,8 @@ TEST(Content, WhatIsDeclaredAsGivenIsUsed) {
 
 TEST(Content, KnownKeysOnly) {
   const std::map<std::string, std::set<std::string>> known = {
-      {"questions", {"id", "tags", "prompt", "hint", "given", "choices", "answer"}},
-      {"cards", {"id", "tags", "front", "back", "tex", "given"}}};
+      {"questions", {"id", "tags", "prompt", "hint", "given", "choices", "answer", "source"}},
+      {"cards", {"id", "tags", "front", "back", "tex", "given", "source"}}};
   for (const Entry& entry : entries()) {
     for (const auto& [name, value] : *entry.json.as<Json::Object>()) {
       EXPECT_TRUE(known.at(entry.kind).contains(name)) << entry.where << ": " << name;

@@ -14,6 +14,7 @@ import places
 import readme
 import sizes
 import tree
+import words
 
 
 class Rules(unittest.TestCase):
@@ -56,6 +57,16 @@ class Rules(unittest.TestCase):
     def test_layers_of_a_room_nobody_knows(self):
         self.write("attic/x.cpp", "#include <vector>\n")
         self.assertEqual(self.problems(layers), ["attic/x.cpp:1: in no room that the table of layers knows"])
+
+    def test_words(self):
+        self.write("content/topics.json", '{"title": "the score depends only on the distance; it stands for itself"}')
+        self.write("README.md", "A frequency in turns per position.\n")
+        self.write("cli/other.cpp", "what stands there\n")
+        self.assertEqual(self.problems(words), [])
+        self.write("content/bad.json", '{"a": 1,\n "b": ["a matter of distance"]}')
+        self.write("README.md", "fine\nwhat is said of it\n")
+        self.assertEqual([problem.split(": ")[0] for problem in self.problems(words)],
+                         ["README.md:2", "content/bad.json:2"])
 
     def test_names(self):
         self.write("src/commonplace.cpp", "namespace posenc::numerics {}\n// namespace util\n")
