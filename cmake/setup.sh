@@ -27,7 +27,7 @@ test_needs=(
   '/usr/lib/llvm-14/lib/clang/*/include/sanitizer/asan_interface.h=libclang-rt-14-dev'
 )
 
-# The explorer: its compiler, its tools and its server (docs/decisions/0018). Only `./run explore` and `./test` want it.
+# The explorer: its compiler, its tools and its server (docs/decisions/0016). Only `./run explore` and `./test` want it.
 explorer_needs=(
   clang++-22=clang-22 wasm-ld-22=lld-22 /usr/lib/wasm32-wasi/libc++.a=libc++-22-dev-wasm32
   '/usr/lib/llvm-22/lib/clang/*/lib/wasi/libclang_rt.builtins-wasm32.a=libclang-rt-22-dev-wasm32'

@@ -1,5 +1,5 @@
 // The explorer's server: a fixed table of files, read-only, on the loopback interface. libmicrohttpd speaks HTTP; here is
-// what may be asked, by whom, and for how long (docs/decisions/0018).
+// what may be asked, by whom, and for how long (docs/decisions/0016).
 
 #include <arpa/inet.h>
 #include <fmt/format.h>
