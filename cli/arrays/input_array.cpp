@@ -33,7 +33,7 @@ Descriptor open_regular(const std::string& path, std::int64_t& size) {
   if (fstat(file.number(), &status) != 0) fail_with_errno(path, errno);
   if (S_ISDIR(status.st_mode)) refuse(fmt::format("{}: is a directory", path));
   if (!S_ISREG(status.st_mode)) {
-    refuse(fmt::format("{}: is not a regular file (a pipe or a device cannot be read here)", path));
+    refuse(fmt::format("{}: is not a regular file; pipes and devices cannot be read here", path));
   }
   size = status.st_size;
   return file;
@@ -99,7 +99,7 @@ void InputArray::open_safetensors(const ArrayName& name) {
   for (const SafetensorsTensor& tensor : head.tensors) names.push_back(tensor.name);
   const SafetensorsTensor& tensor = head.tensors[choose_array(name, names)];
   if (!tensor.type) {
-    refuse(fmt::format("{}: tensor {} is {}, which is not read (F32, F64, F16, BF16 and I64 are)", name.path,
+    refuse(fmt::format("{}: tensor {} has type {}; posenc reads F32, F64, F16, BF16 and I64", name.path,
                        dump_json(shortened(tensor.name)), tensor.dtype));
   }
   type_ = *tensor.type;
@@ -153,7 +153,7 @@ void InputArray::read_file(std::int64_t offset, std::span<std::byte> out) const 
       offset += count;
       out = out.subspan(static_cast<std::size_t>(count));
     } else if (count == 0) {
-      refuse(fmt::format("{}: byte {}: the file ends here; it became shorter while being read", path_, offset));
+      refuse(fmt::format("{}: byte {}: unexpected end; the file became shorter while it was read", path_, offset));
     } else if (errno == EINTR) {
       stop_if_signalled();
     } else {

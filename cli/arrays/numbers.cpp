@@ -58,7 +58,7 @@ std::int64_t bytes_from(std::string_view text, std::string_view what) {
       digits.remove_suffix(kUnits[i].size());
     }
   }
-  const auto count = parse<std::int64_t>(digits, what, "a number of bytes, as 1048576 or 64GiB");
+  const auto count = parse<std::int64_t>(digits, what, "a number of bytes, e.g. 1048576 or 64GiB");
   if (count < 0) refuse(fmt::format("{}: {} is negative", what, text));
   if (count > std::numeric_limits<std::int64_t>::max() / unit) refuse(fmt::format("{}: {} is too large", what, text));
   return count * unit;

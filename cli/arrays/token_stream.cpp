@@ -41,7 +41,7 @@ Tokens tokens_of(const InputArray& input, const std::string& axes) {
         axes.empty() ? "[sequence, width] or [batch, sequence, width]" : fmt::format("{}-D ({})", rank, axes)));
   }
   if (input.type() == DataType::kI64) {
-    refuse(fmt::format("{}: holds integers; it must be f32, f64, f16 or bf16", input.path()));
+    refuse(fmt::format("{}: contains integers; it must be f32, f64, f16 or bf16", input.path()));
   }
   return {rank == 3 ? shape[0] : 1, shape.back(1), shape.back(0), shape.back(0) * size_of(input.type())};
 }

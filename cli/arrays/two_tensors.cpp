@@ -22,12 +22,12 @@ namespace {
 NpyArray load(const std::string& path, const std::string& dtype) {
   const bool may_be_bf16 = dtype.empty() || dtype == "bf16";
   const InputArray input(path, NpyOptions{.void2_is_bf16 = dtype == "bf16", .uint16_is_bf16 = may_be_bf16});
-  if (input.type() == DataType::kI64) refuse(fmt::format("{}: holds integers, not vectors", path));
+  if (input.type() == DataType::kI64) refuse(fmt::format("{}: contains integers, not vectors", path));
   if (dtype.empty() && input.type() == DataType::kBF16) {
     for (const std::string& note : input.notes()) tell(fmt::format("note: {}: {}", path, note));
   }
   if (!dtype.empty() && float_type_from(dtype) != input.type()) {
-    refuse(fmt::format("{}: holds {}, but --dtype says {}", path, name_of(input.type()), dtype));
+    refuse(fmt::format("{}: contains {}, but --dtype is {}", path, name_of(input.type()), dtype));
   }
   return load_array(input);
 }
@@ -161,7 +161,7 @@ std::string place_text(const Convention& best, bool are_positions_known) {
 void place_paths(TwoTensorFlags& flags, std::string_view verb) {
   for (const std::string& path : flags.paths) {
     std::string& place = flags.before.empty() ? flags.before : flags.after;
-    if (!place.empty()) refuse(fmt::format("{}: '{}' was not expected: both files are given", verb, path));
+    if (!place.empty()) refuse(fmt::format("{}: unexpected argument '{}': both files are given", verb, path));
     place = path;
   }
   flags.paths.clear();
@@ -207,7 +207,7 @@ TwoTensors read_two_tensors(const TwoTensorFlags& flags, std::string_view verb) 
   const PositionList list = positions_from(flags.positions);
   const std::int64_t sequence = two.before_view.shape.back(1);
   if (list.count != sequence) {
-    refuse(fmt::format("{}: has {} tokens in a sequence, but there are {} positions (--axes says which axis that is)",
+    refuse(fmt::format("{}: has {} tokens per sequence, but {} positions are given (--axes says which axis that is)",
                        flags.before, sequence, list.count));
   }
   two.axes = list.axes;

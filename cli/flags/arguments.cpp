@@ -31,7 +31,7 @@ void refuse_leftovers(const Command& command) {
   if (leftovers.empty()) return;
   const std::string& text = leftovers.front();
   if (!text.starts_with('-') || text == "-") {
-    refuse(fmt::format("{}: '{}' was not expected", command.name(), text));
+    refuse(fmt::format("{}: unexpected argument '{}'", command.name(), text));
   }
   std::vector<std::string> flags;
   collect_flags(command, flags);

@@ -20,7 +20,7 @@ std::string plain_words(const CLI::ParseError& error) {
   const std::string option = text.substr(0, text.find(':'));
   if (dynamic_cast<const CLI::ArgumentMismatch*>(&error) != nullptr) {
     return text.find("missing") != std::string::npos ? fmt::format("{} needs a value", option)
-                                                     : fmt::format("{} is given more than once", option);
+                                                     : fmt::format("{} was given more than once", option);
   }
   return text;
 }
@@ -241,7 +241,7 @@ std::vector<std::string> Command::remaining() const { return app_->remaining(tru
 
 Parser::Parser(const std::string& name, const std::string& help_names) : app_(std::make_unique<CLI::App>()) {
   app_->name(name);
-  app_->set_help_flag(help_names, "this text");
+  app_->set_help_flag(help_names, "show this help");
 }
 
 Parser::~Parser() = default;

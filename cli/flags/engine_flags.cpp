@@ -12,10 +12,9 @@ namespace posenc::cli {
 void add_engine_flags(Command verb, EngineFlags& flags) {
   constexpr std::int64_t kMostThreads = 1024;
   verb.add_integer("--threads", flags.threads, {1, kMostThreads},
-                   "how many threads (default: all cores); results never depend on it");
-  verb.add_option(
-          "--backend", flags.backend,
-          "who computes: cpu, reference or cuda (default cpu); posenc list --backends says which can run here")
+                   "number of threads (default: all cores); results do not depend on it");
+  verb.add_option("--backend", flags.backend,
+                  "backend: cpu, reference or cuda (default cpu); see posenc list --backends")
       .type_name("NAME")
       .choices({"cpu", "reference", "cuda"});
 }

@@ -75,13 +75,13 @@ std::string overview(const std::vector<Verb>& verbs) {
       "{}\n{}\n"
       "{}",
       heading("posenc"), POSENC_VERSION, heading("Usage:"), heading("Verbs:"), entries(list), heading("More:"),
-      entries({{"posenc VERB --help", "what a verb does, its options, examples"},
-               {"posenc table SCHEME --help", "the fields of a scheme"},
+      entries({{"posenc VERB --help", "show what a command does, its options and examples"},
+               {"posenc table SCHEME --help", "show the fields of a scheme"},
                {"posenc list SCHEME", "a page on a scheme: formula, paper, fields, pitfalls"},
                {"posenc help --json", "every verb, option and field, as data"},
                {"posenc help --man", "the manual page; --bash, --zsh and --fish: completions"},
                {"posenc ... --color WHEN", "colour: auto, always or never"},
-               {"posenc --version", "the version"}}),
+               {"posenc --version", "show the version"}}),
       examples_of("posenc tour\n"
                   "posenc table sinusoidal --width 4 --positions 0:4\n"
                   "posenc table sinusoidal --width 512 --positions 0:4096 -o pe.npy\n"
@@ -98,7 +98,7 @@ std::string help_of(const Verb& verb) {
     for (const std::string& line : wrap(fmt::format("{}", fmt::join(scheme_names(), ", ")), page_columns() - 2)) {
       text += fmt::format("  {}\n", line);
     }
-    text += fmt::format("  posenc {} SCHEME --help lists the fields of one.\n\n", verb.name);
+    text += fmt::format("  posenc {} SCHEME --help lists the fields of a scheme.\n\n", verb.name);
   }
   text += fmt::format("{}\n{}\n", heading("Options:"), options_of(verb.command));
   return text + examples_of(verb.examples);
@@ -113,8 +113,10 @@ std::string help_of(const Verb& verb, const Command& scheme_command) {
   for (const Flag& option : scheme_command.options()) {
     if (option.group() == kFieldGroup) fields.push_back({option.spelled(), option.description()});
   }
-  std::string text = fmt::format("{}: {}\n\n", heading(fmt::format("posenc {} {}", verb.name, scheme)),
-                                 scheme_command.description());
+  const std::string title = fmt::format("posenc {} {}", verb.name, scheme);
+  std::string text = fmt::format("{}: {}", title, scheme_command.description());
+  // styled after it is wrapped: a style needs no columns
+  text = heading(title) + paragraph(text).substr(title.size()) + "\n";
   text += fmt::format("{} posenc {} {}\n\n", heading("Usage:"), verb.name, usage);
   text += fmt::format("{}\n{}\n", heading(fmt::format("Fields of {}:", scheme)),
                       fields.empty() ? "  it has none\n" : entries(fields));

@@ -31,7 +31,7 @@ std::string whose_length(const Scheme& scheme) {
 
 void add_length_flag(Command verb, std::optional<std::int64_t>& length) {
   verb.add_integer("--length", length, {.least = 1},
-                   "tokens in the whole sequence, for schemes and scalings that depend on it");
+                   "tokens in the whole sequence, for schemes and scalings that depend on the length");
 }
 
 std::int64_t length_for(const Scheme& scheme, std::optional<std::int64_t> length) {

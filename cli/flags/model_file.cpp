@@ -33,8 +33,8 @@ bool looks_like_model_name(std::string_view path) {
 class MappedFile {
  public:
   explicit MappedFile(const std::string& path) {
-    const Descriptor file = path == "-" ? standard_input_as_file()
-                                        : Descriptor(open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
+    const Descriptor file =
+        path == "-" ? standard_input_as_file() : Descriptor(open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
     if (!file.is_open()) {
       if (errno == ENOENT && looks_like_model_name(path)) {
         throw Failure{kFilesFailed,
@@ -48,7 +48,7 @@ class MappedFile {
     if (fstat(file.number(), &status) != 0) fail_with_errno(path, errno);
     if (S_ISDIR(status.st_mode)) refuse(fmt::format("{}: is a directory", path));
     if (!S_ISREG(status.st_mode)) {
-      refuse(fmt::format("{}: is not a regular file (a pipe or a device cannot be read here)", path));
+      refuse(fmt::format("{}: is not a regular file; pipes and devices cannot be read here", path));
     }
     size_ = static_cast<std::size_t>(status.st_size);
     if (size_ == 0) return;
@@ -134,15 +134,15 @@ Model model_from(const std::string& path) {
 
 void add_model_flags(Command verb, ModelFlags& flags) {
   verb.add_option("--model", flags.path,
-                  "instead of a scheme, that of a model: a config.json, a folder with one, or a .gguf file")
+                  "use the scheme of a model: a config.json, a folder with one, or a .gguf file")
       .type_name("PATH");
   verb.add_option("--layer-type", flags.layer_type,
-                  "which layers of a model, where they differ: a type, or the number of one")
+                  "layers to use, if a model's layers differ: a layer type or number")
       .type_name("NAME");
 }
 
 LayerGroup take_model(const ModelFlags& flags, SchemeRequest& request, std::string_view verb, bool is_quiet) {
-  if (request.is_chosen) refuse(fmt::format("{}: a scheme and --model exclude each other", verb));
+  if (request.is_chosen) refuse(fmt::format("{}: a scheme and --model cannot be combined", verb));
   const Model model = model_from(flags.path);
   std::vector<std::string> choices;
   for (const LayerGroup& group : model.groups) {
@@ -161,7 +161,7 @@ LayerGroup take_model(const ModelFlags& flags, SchemeRequest& request, std::stri
     const bool is_only = flags.layer_type.empty() && (model.groups.size() == 1 || is_alike);
     if (!is_only && name != flags.layer_type && !has_layer(group, flags.layer_type)) continue;
     if (!group.scheme) {
-      refuse(fmt::format("{}: its scheme is {}, which is not computed", flags.path, group.scheme_name));
+      refuse(fmt::format("{}: uses {}, which posenc cannot compute", flags.path, group.scheme_name));
     }
     request.scheme = *group.scheme;
     request.is_chosen = true;
@@ -179,10 +179,10 @@ LayerGroup take_model(const ModelFlags& flags, SchemeRequest& request, std::stri
     }
     return group;
   }
-  refuse(flags.layer_type.empty()
-             ? fmt::format("{}: its layers differ; --layer-type says which: {}", flags.path, fmt::join(choices, ", "))
-             : fmt::format("--layer-type: '{}' is not one of {} in {}", flags.layer_type, fmt::join(choices, ", "),
-                           flags.path));
+  refuse(flags.layer_type.empty() ? fmt::format("{}: its layers differ; choose with --layer-type: {}", flags.path,
+                                                fmt::join(choices, ", "))
+                                  : fmt::format("--layer-type: '{}' is not one of {} in {}", flags.layer_type,
+                                                fmt::join(choices, ", "), flags.path));
 }
 
 }  // namespace posenc::cli

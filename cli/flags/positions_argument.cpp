@@ -27,7 +27,7 @@ std::vector<std::string_view> split(std::string_view text, char separator) {
 }
 
 [[noreturn]] void refuse_position(std::string_view where, std::string_view text) {
-  refuse(fmt::format("{}: {} is not a position: they run from 0 to {}", where, text, kPositionLimit - 1));
+  refuse(fmt::format("{}: {} is not a position; positions are 0 to {}", where, text, kPositionLimit - 1));
 }
 
 bool is_whole_number(std::string_view text) {
@@ -49,15 +49,15 @@ PositionList range_from(std::string_view text, std::string_view flag) {
   const std::vector<std::string_view> parts = split(text, ':');
   const bool is_complete = std::none_of(parts.begin(), parts.end(), [](auto part) { return part.empty(); });
   if (parts.size() > 3 || !is_complete) {
-    refuse(fmt::format("{}: '{}' is not from:to or from:to:step", flag, text));
+    refuse(fmt::format("{}: '{}' is not a range; write from:to or from:to:step, e.g. 0:8", flag, text));
   }
   PositionList list;
   list.first = position_below(parts[0], kPositionLimit, flag);
   const std::int64_t stop = position_below(parts[1], kPositionLimit + 1, flag);
   if (parts.size() == 3) list.step = integer_from(parts[2], flag);
-  if (list.step < 1) refuse(fmt::format("{}: {} has a step of {}; it must be at least 1", flag, text, list.step));
-  if (stop < list.first) refuse(fmt::format("{}: {} runs backwards", flag, text));
-  if (stop == list.first) refuse(fmt::format("{}: {} is empty (the end does not count)", flag, text));
+  if (list.step < 1) refuse(fmt::format("{}: {} has step {}; it must be at least 1", flag, text, list.step));
+  if (stop < list.first) refuse(fmt::format("{}: {} ends before it starts", flag, text));
+  if (stop == list.first) refuse(fmt::format("{}: {} is empty (the end is not included)", flag, text));
   list.count = (stop - list.first - 1) / list.step + 1;
   return list;
 }
@@ -66,14 +66,14 @@ PositionList file_from(const std::string& path) {
   const InputArray input(path);
   const Extents& shape = input.shape();
   if (input.type() != DataType::kI64) {
-    refuse(fmt::format("{}: holds {}; positions are integers (int64)", path, name_of(input.type())));
+    refuse(fmt::format("{}: contains {}; positions must be int64", path, name_of(input.type())));
   }
   if (shape.rank != 1 && shape.rank != 2) {
     refuse(fmt::format("{}: has shape {}; positions are [n] or [axes, n]", path, to_string(shape)));
   }
   PositionList list;
   list.count = shape.back(0);
-  if (count_of(shape) == 0) refuse(fmt::format("{}: holds no positions", path));
+  if (count_of(shape) == 0) refuse(fmt::format("{}: contains no positions", path));
   // more axes than any scheme has; the scheme itself says which number it needs
   if (shape.rank == 2) list.axes = static_cast<int>(std::min<std::int64_t>(shape[0], 1 << 20));
   list.ids.resize(static_cast<std::size_t>(count_of(shape)));
@@ -125,7 +125,7 @@ void check_axes(std::string_view scheme, int axes, const PositionList& list) {
   if (axes == list.axes) return;
   const std::string way = axes > 1 ? fmt::format("--grid with {0} numbers, or @ids.npy of shape [{0}, n]", axes)
                                    : std::string("a list or a range");
-  refuse(fmt::format("{}: positions of {} axes are needed, but these have {} ({})", scheme, axes, list.axes, way));
+  refuse(fmt::format("{}: needs positions with {} axes, got {} ({})", scheme, axes, list.axes, way));
 }
 
 void try_largest(const Addition& form, const PositionList& list) {

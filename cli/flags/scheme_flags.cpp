@@ -215,7 +215,8 @@ template <class S> void add_fields(Command verb, Command command, const std::sha
         .values(values_of_field(S{}.*member));
   });
   if (const TrainedTable table = table_from_file(S{}); !table.axes.empty()) {
-    const std::string help = fmt::format("the trained table, {}; its sizes follow from the file", axes_text(table));
+    const std::string help =
+        fmt::format("the trained table, {}; its sizes are taken from the file", axes_text(table));
     command.add_option("--table", request->weights_path, help).type_name("FILE").group(kFieldGroup);
   }
 }
@@ -293,7 +294,7 @@ SchemeRequest take_json_scheme(std::vector<std::string>& arguments) {
 }
 
 void add_table_flag(Command verb, const std::shared_ptr<SchemeRequest>& request) {
-  verb.add_option("--table", request->weights_path, "with --model: the trained table, where the model has one")
+  verb.add_option("--table", request->weights_path, "with --model: the trained table, if the model has one")
       .type_name("FILE");
 }
 
@@ -346,7 +347,7 @@ NpyArray read_weights(SchemeRequest& request, const NpyOptions& options) {
     refuse(fmt::format("{}: has shape {}; a {} table is {}", path, to_string(input.shape()), name, axes_text(table)));
   }
   if (input.type() == DataType::kI64)
-    refuse(fmt::format("{}: holds integers; a {} table is f32, f64, f16 or bf16", path, name));
+    refuse(fmt::format("{}: contains integers; a {} table is f32, f64, f16 or bf16", path, name));
   int axis = 0;
   for (const auto& [field, extent] : table.axes) follow_file(request, field, input.shape()[axis++], path);
   return load_array(input);

@@ -11,7 +11,7 @@ const std::vector<std::string_view>& float_type_names() {
 
 void add_numerics_flag(Command verb, std::string& numerics) {
   verb.add_choice("--numerics", numerics, {"exact", "hf-f32", "ggml-f32"},
-                  "which angle: exact, or the float32 one of engines, hf-f32 or ggml-f32");
+                  "angles: exact, or the float32 ones of an engine, hf-f32 or ggml-f32");
 }
 
 void add_dtype_flag(Command verb, std::string& dtype, std::string_view what) {

@@ -46,8 +46,8 @@ std::string card_side(const Card* card, Side side, std::size_t number, std::size
       "<article class=\"card {}\" id=\"{}-{}\"><div class=\"text\">{}</div>"
       "<div class=\"foot\"><span>{}</span><span>{} / {}{}</span></div></article>\n",
       front ? "front" : "back", escaped_html(card->id), front ? "front" : "back",
-      as_html(front ? card->front : card->back), escaped_html(topic_title(card->topic)), number, count,
-      front ? "" : " · answer");
+      as_html(front ? card->front : card->back), escaped_html(front ? topic_title(card->topic) : card->source),
+      number, count, front ? "" : " · answer");
 }
 
 }  // namespace
@@ -75,8 +75,9 @@ std::string cards_as_page(const std::vector<Card>& cards, std::string_view deck,
       "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
       "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<title>{}: {} cards</title>\n"
       "<style>{}</style>\n</head>\n<body class=\"{}\">\n"
-      "<header><h1>{}: {} cards</h1><p>Print on both sides, turned over the long edge, at 100 % and without "
-      "margins{}. This note is not printed.</p></header>\n{}</body>\n</html>\n",
+      "<header><h1>{}: {} cards</h1><p>Print on both sides, flipped on the long edge, at 100 % and without "
+      "margins{}. "
+      "This note is not printed.</p></header>\n{}</body>\n</html>\n",
       escaped_html(deck), cards.size(), kCardStyle, per_page == 1 ? "one" : "eight", escaped_html(deck), cards.size(),
       per_page == 1 ? "" : "; then cut along the lines", sheets);
 }

@@ -61,7 +61,7 @@ std::string topic_title(std::string_view topic) {
   for (const Json& entry : *file.find("topics")->as<Json::Array>()) {
     if (*entry.find("name")->as<std::string>() == topic) return *entry.find("title")->as<std::string>();
   }
-  raise(fmt::format("content: there is no topic '{}'", topic));
+  raise(fmt::format("content: no topic '{}'", topic));
 }
 
 std::vector<AnkiNote> anki_notes(const std::vector<Card>& cards, std::string_view deck) {
@@ -72,6 +72,7 @@ std::vector<AnkiNote> anki_notes(const std::vector<Card>& cards, std::string_vie
     note.front = as_html(card.front);
     note.back = as_html(card.back);
     if (!card.tex.empty()) note.back += fmt::format("<br><br>\\[{}\\]", escaped_html(card.tex));
+    note.back += fmt::format("<br><br><small>{}</small>", escaped_html(card.source));
     note.tags = fmt::format("{}", fmt::join(card.tags, " "));
     note.deck = one_field(fmt::format("{}::{}", deck, topic_title(card.topic)));
     notes.push_back(std::move(note));

@@ -58,6 +58,14 @@ std::vector<Pool> pools_of(const PracticeWish& wish) {
     Pool& pool = pools.emplace_back();
     for (const Card& card : cards()) pool.push_back(candidate_of(card));
   }
+  for (Pool& pool : pools) {
+    std::erase_if(pool, [&](const Candidate& candidate) {
+      return !wish.topics.empty() &&
+             std::none_of(wish.topics.begin(), wish.topics.end(), [&](const std::string& topic) {
+               return std::find(candidate.words.begin(), candidate.words.end(), topic) != candidate.words.end();
+             });
+    });
+  }
   if (wish.tag.empty()) return pools;
   std::set<std::string> known;
   for (Pool& pool : pools) {
@@ -68,9 +76,8 @@ std::vector<Pool> pools_of(const PracticeWish& wish) {
   }
   if (std::all_of(pools.begin(), pools.end(), [](const Pool& pool) { return pool.empty(); })) {
     const std::string_view near = nearest_name(wish.tag, {known.begin(), known.end()});
-    refuse(fmt::format(
-        "--tag: nothing has '{}'{}", wish.tag,
-        near.empty() ? " (posenc practice --list shows what there is)" : fmt::format(" (did you mean '{}'?)", near)));
+    refuse(fmt::format("--tag: nothing is tagged '{}'{}", wish.tag,
+                       near.empty() ? " (see posenc practice --list)" : fmt::format(" (did you mean '{}'?)", near)));
   }
   return pools;
 }
@@ -109,12 +116,13 @@ Json question_json(const Question& question, const std::vector<std::size_t>& ord
                       {"prompt", question.prompt},
                       {"hint", question.hint},
                       {"choices", std::move(choices)},
-                      {"answer", question.answer}};
+                      {"answer", question.answer},
+                      {"source", question.source}};
 }
 
 Json card_json(const Card& card) {
   return Json::Object{{"kind", "card"},      {"id", card.id},     {"topic", card.topic}, {"tags", texts(card.tags)},
-                      {"front", card.front}, {"back", card.back}, {"tex", card.tex}};
+                      {"front", card.front}, {"back", card.back}, {"tex", card.tex},     {"source", card.source}};
 }
 
 Json exercise_json(const Exercise& one) {
@@ -222,6 +230,62 @@ Json as_json(const PracticeItem& item, std::uint64_t seed) {
   }
   if (const auto* card = std::get_if<Card>(&item.what)) return card_json(*card);
   return exercise_json(std::get<Exercise>(item.what));
+}
+
+std::vector<PathTopic> practice_path(const PracticeProgress& progress) {
+  const Json file = parse_json(content("topics.json"));
+  std::vector<PathTopic> path;
+  const auto list = [](const Json& entry, std::string_view name) {
+    std::vector<std::string> result;
+    for (const Json& one : *entry.find(name)->as<Json::Array>()) result.push_back(*one.as<std::string>());
+    return result;
+  };
+  for (const Json& entry : *file.find("topics")->as<Json::Array>()) {
+    const auto text = [&](std::string_view name) { return *entry.find(name)->as<std::string>(); };
+    path.push_back({text("name"), text("title"), text("goal"), list(entry, "after"), list(entry, "stories")});
+  }
+  constexpr std::int64_t kWellKnown = 1;  // repetitions in a row
+  for (const Pool& pool : pools_of({})) {
+    for (const Candidate& candidate : pool) {
+      const std::string topic = item_of(candidate, 0).topic();
+      const auto place =
+          std::find_if(path.begin(), path.end(), [&](const PathTopic& one) { return one.name == topic; });
+      if (place == path.end()) continue;
+      ++place->all;
+      const auto found = progress.items.find(candidate.id);
+      if (found == progress.items.end()) continue;
+      ++place->met;
+      if (found->second.repetitions >= kWellKnown) ++place->known;
+    }
+  }
+  return path;
+}
+
+std::size_t current_topic(const std::vector<PathTopic>& path) {
+  for (std::size_t i = 0; i < path.size(); ++i) {
+    if (path[i].met < path[i].all) return i;
+  }
+  return path.size() - 1;
+}
+
+std::string path_text(const std::vector<PathTopic>& path, std::size_t current) {
+  std::string text;
+  for (std::size_t i = 0; i < path.size(); ++i) {
+    const PathTopic& topic = path[i];
+    text += fmt::format("{} {}. {}  {} of {} known\n", i == current ? ">" : " ", i + 1, pad_right(topic.title, 32),
+                        topic.known, topic.all);
+  }
+  const PathTopic& now = path[current];
+  std::vector<std::string> before;
+  for (const PathTopic& topic : path) {
+    if (std::find(now.after.begin(), now.after.end(), topic.name) != now.after.end()) before.push_back(topic.title);
+  }
+  std::string goal = fmt::format("Goal: {}", now.goal);
+  if (!before.empty()) goal += fmt::format(" Builds on: {}.", fmt::join(before, ", "));
+  text += "\n";
+  for (const std::string& line : wrap(goal, std::min(output_columns(), 100))) text += line + "\n";
+  for (const std::string& story : now.stories) text += fmt::format("Read: posenc explain {}\n", story);
+  return text;
 }
 
 std::string practice_list(const PracticeWish& wish, const PracticeProgress& progress) {

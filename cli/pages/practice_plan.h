@@ -24,8 +24,9 @@ struct PracticeItem {
 };
 
 struct PracticeWish {
-  std::string kind = {};  // questions, cards, fill-ins; empty: all
-  std::string tag = {};   // a tag, topic, id or kind of exercise; empty: all
+  std::string kind = {};                 // questions, cards, fill-ins; empty: all
+  std::string tag = {};                  // a tag, topic, id or kind of exercise; empty: all
+  std::vector<std::string> topics = {};  // only these; empty: all
   std::uint64_t seed = 0;
   std::int64_t count = 10;
   std::int64_t day = 0;
@@ -42,6 +43,18 @@ Exercise another_exercise(const Exercise& exercise, std::uint64_t n);
 std::vector<std::size_t> order_of_choices(const Question& question, std::uint64_t seed);
 
 Json as_json(const PracticeItem& item, std::uint64_t seed);
+
+/// A topic of the path through all of them, with what was answered of it so far.
+struct PathTopic {
+  std::string name, title, goal;
+  std::vector<std::string> after, stories;
+  std::size_t met = 0, known = 0, all = 0;  // items: asked at least once, known at the last review, in all
+};
+/// In the order of learning.
+std::vector<PathTopic> practice_path(const PracticeProgress& progress);
+/// The first topic with something that was not asked yet; the last one where all was.
+std::size_t current_topic(const std::vector<PathTopic>& path);
+std::string path_text(const std::vector<PathTopic>& path, std::size_t current);
 
 /// Everything there is, as text with what is due, or as JSON with all texts.
 std::string practice_list(const PracticeWish& wish, const PracticeProgress& progress);

@@ -39,8 +39,9 @@ class Session {
     std::size_t number = 0;
     std::uint64_t repeats = 0;
     try {
-      say(fmt::format("{} to answer, seed {}. Enter ends an answer; ? is a hint, s skips, q stops.", items.size(),
-                      seed_));
+      say(fmt::format(
+          "{} items, seed {}. Press Enter after each answer; ? shows a hint, then the solution; s skips, q quits.",
+          items.size(), seed_));
       while (!queue.empty()) {
         PracticeItem item = std::move(queue.front());
         queue.pop_front();
@@ -84,7 +85,7 @@ class Session {
   }
 
   void heading(const PracticeItem& item, std::size_t number, std::size_t count) {
-    const std::string place = item.again ? "once more" : fmt::format("{} of {}", number, count);
+    const std::string place = item.again ? "again" : fmt::format("{} of {}", number, count);
     print("\n");
     strongly(fmt::format("{} · {} · {}", place, item.kind(), topic_title(item.topic())));
   }
@@ -107,18 +108,20 @@ class Session {
 
   std::optional<int> ask(const PracticeItem& item) {
     if (const auto* question = std::get_if<Question>(&item.what)) {
-      return question->choices.empty() ? ask_open(*question) : ask_choice(*question);
+      return question->choices.empty() ? ask_open(*question) : ask_choice(*question, item.again);
     }
     if (const auto* card = std::get_if<Card>(&item.what)) return ask_card(*card);
     return ask_fill_in(std::get<Exercise>(item.what));
   }
 
-  void hint(std::string_view text) {
-    say(text.empty() ? "There is no hint for this one." : fmt::format("Hint: {}", text));
-  }
+  void cite(std::string_view source) { faintly(fmt::format("Source: {}", source)); }
 
-  std::optional<int> ask_choice(const Question& question) {
-    const std::vector<std::size_t> order = order_of_choices(question, seed_);
+  void hint(std::string_view text) { say(text.empty() ? "No hint for this one." : fmt::format("Hint: {}", text)); }
+
+  std::optional<int> ask_choice(const Question& question, bool again) {
+    // another order when it comes back, so that the place of the answer is not what one remembers
+    std::vector<std::size_t> order = order_of_choices(question, seed_);
+    if (again) std::rotate(order.begin(), order.begin() + 1, order.end());
     say(question.prompt);
     for (std::size_t i = 0; i < order.size(); ++i) choice(i + 1, question.choices[order[i]].text);
     bool hinted = false;
@@ -131,20 +134,22 @@ class Session {
         continue;
       }
       if (typed.size() != 1 || typed[0] < '1' || static_cast<std::size_t>(typed[0] - '1') >= order.size()) {
-        say(fmt::format("A number from 1 to {}, or ? s q.", order.size()));
+        say(fmt::format("Type a number from 1 to {}, or ?, s, q.", order.size()));
         continue;
       }
       const AnswerChoice& chosen = question.choices[order[static_cast<std::size_t>(typed[0] - '1')]];
       if (chosen.right) {
         strongly("Right.");
         say(question.answer);
+        cite(question.source);
         return hinted ? kBarely : kWell;
       }
       strongly("Not that one.");
       say(chosen.because);
       for (std::size_t i = 0; i < order.size(); ++i) {
-        if (question.choices[order[i]].right) say(fmt::format("It is {}: {}", i + 1, question.answer));
+        if (question.choices[order[i]].right) say(fmt::format("The answer is {}: {}", i + 1, question.answer));
       }
+      cite(question.source);
       return kForgotten;
     }
   }
@@ -160,34 +165,36 @@ class Session {
   std::optional<int> ask_open(const Question& question) {
     say(question.prompt);
     while (true) {
-      const std::string typed = line("Answer in your head or here, then Enter > ");
+      const std::string typed = line("Answer in your head or here, then press Enter > ");
       if (typed == "s") return std::nullopt;
       if (typed != "?") break;
       hint(question.hint);
     }
     say(question.answer);
+    cite(question.source);
     return self_grade();
   }
 
   std::optional<int> ask_card(const Card& card) {
     say(card.front);
     while (true) {
-      const std::string typed = line("Enter turns the card > ");
+      const std::string typed = line("Press Enter to show the answer > ");
       if (typed == "s") return std::nullopt;
       if (typed != "?") break;
       hint("");
     }
     say(card.back);
+    cite(card.source);
     return self_grade();
   }
 
   std::optional<int> self_grade() {
     constexpr int kGrades[] = {kForgotten, kBarely, kWell, kAtOnce};
     while (true) {
-      const std::string typed = line("How well did you know it? 1 not, 2 barely, 3 well, 4 at once > ");
+      const std::string typed = line("How well did you know it? 1 again, 2 hard, 3 good, 4 easy > ");
       if (typed == "s") return std::nullopt;
       if (typed.size() == 1 && typed[0] >= '1' && typed[0] <= '4') return kGrades[typed[0] - '1'];
-      say("A number from 1 to 4, or s q.");
+      say("Type a number from 1 to 4, or s, q.");
     }
   }
 
@@ -197,9 +204,11 @@ class Session {
     for (int tries = 0; tries < kMostTries;) {
       const std::string typed = line("> ");
       if (typed == "s") return std::nullopt;
+      if (typed == "?" && hinted) break;  // the solution
       if (typed == "?") {
         hinted = true;
         hint(exercise.hint);
+        say("Type ? again to see the solution.");
         continue;
       }
       const Grade graded = grade(exercise, typed);
@@ -209,30 +218,30 @@ class Session {
           explain(exercise);
           return tries == 0 && !hinted ? kAtOnce : kBarely;
         case Mark::kTooFewDigits:
-          say("Right as far as it goes: give all the decimals asked for.");
+          say("Right so far, but give all the decimals asked for.");
           continue;
         case Mark::kNotANumber:
-          say("That is not a number. A number, or ? s q.");
+          say("That is not a number. Type a number, or ?, s, q.");
           continue;
         case Mark::kKnownMistake:
           name_mistakes(exercise, graded);
           break;
         case Mark::kWrong:
-          say("Not that, and none of the usual mistakes leads there.");
+          say("Not quite, and it matches no common mistake.");
           break;
       }
-      if (++tries < kMostTries) say("Once more.");
+      if (++tries < kMostTries) say("Try again.");
     }
-    strongly(fmt::format("It is {}.", shown_answer(exercise)));
+    strongly(fmt::format("The answer is {}.", shown_answer(exercise)));
     explain(exercise);
     return kForgotten;
   }
 
   void name_mistakes(const Exercise& exercise, const Grade& graded) {
-    std::string text = "Not that. ";
+    std::string text = "Not quite. ";
     for (std::size_t i = 0; i < graded.mistakes.size(); ++i) {
       const Mistake& mistake = exercise.mistakes[graded.mistakes[i]];
-      text += fmt::format("{}{}: {} ", i == 0 ? "It looks like " : "Or ", mistake.name, mistake.because);
+      text += fmt::format("{}{}: {} ", i == 0 ? "This looks like " : "Or ", mistake.name, mistake.because);
       ++mistakes_[mistake.name];
     }
     text.pop_back();
@@ -268,15 +277,14 @@ class Session {
     const auto known = std::count_if(reviews_.begin(), reviews_.end(),
                                      [](const Review& one) { return !one.again && one.grade >= kBarely; });
     print("\n");
-    strongly(first == 0 ? std::string("Nothing was answered.")
-                        : fmt::format("{} answered, {} of them known.", first, known));
+    strongly(first == 0 ? std::string("No answers.") : fmt::format("{} answered, {} correct.", first, known));
     if (mistakes_.empty()) return;
     std::string list;
     for (const auto& [name, count] : mistakes_) {
       list +=
           fmt::format("{}{}{}", list.empty() ? "" : ", ", name, count == 1 ? "" : fmt::format(" ({} times)", count));
     }
-    say(fmt::format("Mistakes met: {}.", list));
+    say(fmt::format("Mistakes: {}.", list));
   }
 
   std::uint64_t seed_;

@@ -23,7 +23,7 @@ std::string_view mark_of(const Finding& finding) {
   return finding.outcome == Outcome::kHolds ? "✓" : "✗";
 }
 
-// Green: holds, as claimed. Red: not as claimed. Dim: nobody claims anything. A failure that is expected stays plain.
+// Green: holds, as claimed. Red: contradicts the claim. Dim: no claim. A failure that is expected is plain.
 std::string in_its_colour(std::string_view text, const Finding& finding, bool colour) {
   if (!is_as_claimed(finding)) return coloured(text, "1;31", colour);
   if (finding.claim == Claim::kNone) return dim(text, colour);
@@ -59,12 +59,12 @@ std::string shift_text(const ShiftMap& map) {
 std::string numerics_text(const Proven& proven, bool colour) {
   const Finding& first = proven.numerics.front();
   const std::string_view what = first.property == Property::kRelative ? "scores" : "dot products";
-  std::string text = bold(fmt::format("The angle, up to position {}", first.length - 1), colour) +
-                     fmt::format(": how far {} at one distance differ\n", what);
+  std::string text = bold(fmt::format("Angles up to position {}", first.length - 1), colour) +
+                     fmt::format(": spread of {} at one distance\n", what);
   for (const Finding& finding : proven.numerics) {
     text +=
         fmt::format("    {}  {:<8}  {}\n", pad_right(name_of(finding.numerics), 8), short_number(finding.measured),
-                    finding.outcome == Outcome::kHolds ? "rounding alone" : "more than rounding");
+                    finding.outcome == Outcome::kHolds ? "within rounding" : "more than rounding");
   }
   return text;
 }
@@ -171,7 +171,7 @@ std::string properties_legend(int columns, bool colour) {
 std::string findings_text(const Proven& proven, int columns, bool colour) {
   std::string text = bold(name_of(proven.scheme), colour) + "\n";
   for (const std::string& line : wrap(to_json(proven.scheme), columns)) text += dim(line, colour) + "\n";
-  if (proven.has_random_weights) text += "What it would learn in training is drawn at random.\n";
+  if (proven.has_random_weights) text += "Its trained tables are drawn at random.\n";
   text += "\n";
   for (const Finding& finding : proven.findings) {
     const PropertyCard& card = card_of(finding.property);
@@ -189,7 +189,7 @@ std::string findings_text(const Proven& proven, int columns, bool colour) {
     for (const std::string& words : wrap(finding.meaning, columns - 4)) text += fmt::format("    {}\n", words);
   }
   if (!proven.one_further.matrix.empty()) {
-    text += "\n" + bold("The matrix of one step", colour) + ": row(p+1) = M row(p) for every p\n";
+    text += "\n" + bold("The matrix that moves by one position", colour) + ": row(p+1) = M row(p) for every p\n";
     text += shift_text(proven.one_further);
   }
   if (!proven.numerics.empty()) text += "\n" + numerics_text(proven, colour);

@@ -7,44 +7,11 @@
 
 #include "cli/pages/html.h"
 #include "cli/pages/report.h"
+#include "cli/pages/report_style.h"
 #include "posenc/version.h"
 
 namespace posenc::cli {
 namespace {
-
-// Follows the reader's light or dark; on paper always dark on light, and no table is torn apart.
-constexpr std::string_view kReportStyle = R"(
-:root { color-scheme: light dark; --ink: #1b1f24; --paper: #ffffff; --faint: #5b6470; --line: #d5dae1; --mark: #f3f5f8;
-  --warn: #8a4b00; }
-@media (prefers-color-scheme: dark) { :root { --ink: #e6e9ee; --paper: #15181c; --faint: #9aa4b1; --line: #363c45;
-  --mark: #1f242b; --warn: #ffb454; } }
-body { margin: 0 auto; max-width: 54rem; padding: 2rem 1.25rem; background: var(--paper); color: var(--ink);
-  font: 1rem/1.55 system-ui, sans-serif; }
-h1 { font-size: 1.7rem; line-height: 1.2; margin-bottom: .3rem; }
-h2 { font-size: 1.25rem; margin-top: 2.4rem; border-top: 1px solid var(--line); padding-top: 1.2rem; }
-p.summary, footer, caption, figcaption { color: var(--faint); }
-div.wide { overflow-x: auto; }
-div.details { display: flex; flex-wrap: wrap; gap: 0 1.2rem; }
-div.details > div.wide { min-width: min(100%, 24rem); }
-div.details > p, div.details > dl { flex-basis: 100%; margin: .4rem 0; }
-table { border-collapse: collapse; margin: 1rem 0; font-variant-numeric: tabular-nums; font-size: .92rem; }
-caption { text-align: left; padding-bottom: .3rem; }
-th, td { padding: .18rem .7rem; border-bottom: 1px solid var(--line); text-align: right; }
-th { font-weight: 600; }
-tbody th, thead th:first-child { text-align: left; }
-table.key { background: var(--mark); }
-p.formula, code { font-family: ui-monospace, monospace; font-size: .9rem; }
-p.note { border-left: 3px solid var(--warn); padding-left: .8rem; }
-dl { display: grid; grid-template-columns: max-content 1fr; gap: .1rem 1.2rem; }
-dd { margin: 0; font-variant-numeric: tabular-nums; }
-figure { margin: 1.2rem 0; }
-figure img { max-width: 100%; background: #ffffff; border-radius: 4px; }
-@media print { :root { --ink: #000; --paper: #fff; --faint: #333; --line: #999; --mark: #fff; --warn: #000; }
-  @page { margin: 18mm; } body { max-width: none; padding: 0; font-size: 10pt; } h2 { break-after: avoid; }
-  table, figure, p.note { break-inside: avoid; } div.wide { overflow: visible; }
-  div.details > div.wide { min-width: 18rem; } }
-@media (max-width: 40rem) { dl { grid-template-columns: 1fr; } th, td { padding: .15rem .4rem; } }
-)";
 
 std::string base64(std::string_view bytes) {
   constexpr std::string_view kLetters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
@@ -63,7 +30,9 @@ std::string base64(std::string_view bytes) {
 
 std::string head_row(const std::vector<std::string>& cells) {
   std::string text = "<thead><tr>";
-  for (const std::string& cell : cells) text += fmt::format("<th scope=\"col\">{}</th>", escaped_html(cell));
+  // a span, so that a heading can be turned upright
+  for (const std::string& cell : cells)
+    text += fmt::format("<th scope=\"col\"><span>{}</span></th>", escaped_html(cell));
   return text + "</tr></thead>\n";
 }
 
@@ -90,11 +59,11 @@ std::string html_of(const StoryMatrix& matrix) {
 }
 
 std::string html_of(const StoryNote& note) {
-  return fmt::format("<p class=\"note\"><strong>Note:</strong> {}</p>\n", escaped_html(note.text));
+  return fmt::format("<p class=\"note\">{}</p>\n", escaped_html(note.text));
 }
 
 std::string html_of(const StoryFacts& facts) {
-  std::string text = "<dl>";
+  std::string text = "<dl class=\"facts\">";
   for (const StoryFact& fact : facts.facts) {
     text += fmt::format("<dt>{}</dt><dd>{}</dd>", escaped_html(fact.name), escaped_html(shown_fact(fact)));
   }
@@ -105,38 +74,82 @@ std::string html_of(const StoryFormula& formula) {
   return fmt::format("<p class=\"formula\">{}</p>\n", escaped_html(formula.text));
 }
 
+std::string html_of(const StoryErrata& errata) {
+  std::string text =
+      fmt::format("<div class=\"wide\"><table>{}<tbody>\n", head_row({"number", "correct", "printed"}));
+  for (const Misprint& misprint : errata.misprints) {
+    text += body_row(misprint_place(misprint), {correct_number(misprint), misprint.printed});
+  }
+  return text + "</tbody></table></div>\n";
+}
+
 std::string html_of(const ReportTable& table) {
   if (table.rows.empty()) return "";
-  std::string text = fmt::format("<div class=\"wide\"><table class=\"key\">{}<tbody>\n", head_row(table.header));
+  std::string text = fmt::format("<div class=\"wide\"><table class=\"key{}\">{}<tbody>\n",
+                                 table.has_marks ? " marks" : "", head_row(table.header));
   for (const std::vector<std::string>& row : table.rows) {
     text += body_row(row.front(), {row.begin() + 1, row.end()});
   }
   return text + "</tbody></table></div>\n";
 }
 
-// As an image, so that names and styles within one picture cannot meet those of another.
+// As images, so that names and styles within one picture cannot meet those of another.
 std::string html_of(const ReportFigure& figure) {
+  std::string narrow;
+  if (!figure.narrow_svg.empty()) {
+    narrow = fmt::format("<source media=\"(max-width: 40rem)\" srcset=\"data:image/svg+xml;base64,{}\">",
+                         base64(figure.narrow_svg));
+  }
   return fmt::format(
-      "<figure><img alt=\"{0}\" src=\"data:image/svg+xml;base64,{1}\"><figcaption>{0}</figcaption></figure>\n",
-      escaped_html(figure.caption), base64(figure.svg));
+      "<figure><picture>{}<img alt=\"{}\" src=\"data:image/svg+xml;base64,{}\"></picture><figcaption>{} "
+      "<code>{}</code></figcaption></figure>\n",
+      narrow, escaped_html(figure.caption), base64(figure.svg), escaped_html(figure.caption),
+      escaped_html(figure.command));
+}
+
+std::string html_of(const StoryStep& step) {
+  std::string text = fmt::format("<details>\n<summary>{}</summary>\n<div class=\"step\"><p class=\"prose\">{}</p>\n",
+                                 escaped_html(step.heading), escaped_html(step.text));
+  text += "<div class=\"tables\">\n";
+  for (const StoryBlock& block : step.blocks) {
+    text += std::visit([](const auto& held) { return html_of(held); }, block);
+  }
+  return text + "</div></div>\n</details>\n";
+}
+
+std::string prose_of(const ReportSection& section) {
+  std::string text = "<div class=\"prose\">\n";
+  if (section.prose.empty() && !section.text.empty()) text += fmt::format("<p>{}</p>\n", escaped_html(section.text));
+  for (const std::string& paragraph : section.prose) text += fmt::format("<p>{}</p>\n", escaped_html(paragraph));
+  if (!section.closing.empty()) text += fmt::format("<p>{}</p>\n", escaped_html(section.closing));
+  return text + "</div>\n";
+}
+
+std::string definitions(std::string_view kind, const std::vector<std::pair<std::string, std::string>>& list) {
+  if (list.empty()) return "";
+  std::string text = fmt::format("<dl class=\"{}\">", kind);
+  for (const auto& [name, meaning] : list) {
+    text += fmt::format("<dt>{}</dt><dd>{}</dd>", escaped_html(name), escaped_html(meaning));
+  }
+  return text + "</dl>\n";
 }
 
 std::string html_of(const ReportSection& section, int number) {
-  std::string text = fmt::format("<section>\n<h2>{}. {}</h2>\n", number, escaped_html(section.heading));
-  if (!section.text.empty()) text += fmt::format("<p>{}</p>\n", escaped_html(section.text));
-  text += html_of(section.page_table.rows.empty() ? section.table : section.page_table);
-  if (!section.closing.empty()) text += fmt::format("<p>{}</p>\n", escaped_html(section.closing));
-  if (!section.details.empty()) text += "<div class=\"details\">\n";
-  for (const StoryBlock& block : section.details) {
-    text += std::visit([](const auto& held) { return html_of(held); }, block);
-  }
-  if (!section.details.empty()) text += "</div>\n";
+  std::string text = fmt::format("<section id=\"s{0}\">\n<h2>{0}. {1}</h2>\n", number, escaped_html(section.heading));
+  const ReportTable& table = section.page_table.rows.empty() ? section.table : section.page_table;
+  const bool is_beside = !table.rows.empty() && !table.has_marks;
+  if (is_beside) text += "<div class=\"beside\">\n";
+  text += prose_of(section);
+  text += html_of(table);
+  if (is_beside) text += "</div>\n";
+  text += definitions("legend", section.legend);
   for (const ReportFigure& figure : section.figures) text += html_of(figure);
-  if (!section.commands.empty()) text += "<dl>";
-  for (const auto& [command, meaning] : section.commands) {
-    text += fmt::format("<dt><code>{}</code></dt><dd>{}</dd>", escaped_html(command), escaped_html(meaning));
+  for (const StoryStep& step : section.steps) text += html_of(step);
+  if (!section.steps_command.empty()) {
+    text += fmt::format("<p class=\"on-paper\">The computation: <code>{}</code></p>\n",
+                        escaped_html(section.steps_command));
   }
-  return text + (section.commands.empty() ? "" : "</dl>\n") + "</section>\n";
+  return text + definitions("commands", section.commands) + "</section>\n";
 }
 
 }  // namespace
@@ -146,13 +159,19 @@ std::string report_html(const Report& report) {
       "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n{}\n"
       "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
       "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; "
-      "img-src data:\">\n<title>{}</title>\n<style>{}</style>\n</head>\n<body>\n<h1>{}</h1>\n"
+      "img-src data:\">\n<title>{}</title>\n<style>{}</style>\n</head>\n<body>\n<header>\n<h1>{}</h1>\n"
       "<p class=\"summary\">{}</p>\n",
       kReportMark, escaped_html(report.title), kReportStyle, escaped_html(report.title),
       escaped_html(report.summary));
+  text += "<nav><ol>\n";
   int number = 0;
+  for (const ReportSection& section : report.sections) {
+    text += fmt::format("<li><a href=\"#s{}\">{}</a></li>\n", ++number, escaped_html(section.heading));
+  }
+  text += "</ol></nav>\n</header>\n<main>\n";
+  number = 0;
   for (const ReportSection& section : report.sections) text += html_of(section, ++number);
-  return text + fmt::format("<footer>Written by posenc {}.</footer>\n</body>\n</html>\n", POSENC_VERSION);
+  return text + fmt::format("</main>\n<footer>Written by posenc {}.</footer>\n</body>\n</html>\n", POSENC_VERSION);
 }
 
 }  // namespace posenc::cli

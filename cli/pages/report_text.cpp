@@ -39,6 +39,7 @@ std::string report_text(const Report& report, int columns, bool colour) {
   std::string text;
   int number = 0;
   for (const ReportSection& section : report.sections) {
+    if (section.only_on_page) continue;
     if (number > 0) text += "\n";
     text += bold(fmt::format("{}. {}", ++number, section.heading), colour) + "\n" +
             report_paragraph(section.text, columns);

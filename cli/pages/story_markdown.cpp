@@ -50,6 +50,15 @@ std::string markdown_of(const StoryFacts& facts) {
 
 std::string markdown_of(const StoryFormula& formula) { return fmt::format("```text\n{}\n```\n", formula.text); }
 
+std::string markdown_of(const StoryErrata& errata) {
+  std::string text = "| number | correct | printed |\n|---|---:|---:|\n";
+  for (const Misprint& misprint : errata.misprints) {
+    text += fmt::format("| {} | {} | {} |\n", escaped(misprint_place(misprint)), correct_number(misprint),
+                        escaped(misprint.printed));
+  }
+  return text;
+}
+
 std::string product_of(const std::vector<CellFactor>& term, int digits) {
   std::vector<std::string> factors;
   for (const CellFactor& factor : term) factors.push_back(shown_number(factor.value, digits));
@@ -60,6 +69,7 @@ std::string product_of(const std::vector<CellFactor>& term, int digits) {
 
 std::string story_markdown(const Story& story) {
   std::string text = fmt::format("# {}\n\n{}\n", escaped(story.title), escaped(story.summary));
+  if (!story.source.empty()) text += fmt::format("\nSource: {}\n", escaped(story.source));
   int number = 0;
   for (const StoryStep& step : story.steps) {
     text += fmt::format("\n## {}. {}\n\n{}\n", ++number, escaped(step.heading), escaped(step.text));
@@ -71,21 +81,25 @@ std::string story_markdown(const Story& story) {
 }
 
 std::string cell_markdown(const CellExpansion& cell) {
+  const CellTerms& parts = cell.parts;
   std::string text = fmt::format("**{}[{}, {}] = {}**\n\n{}\n", escaped(cell.matrix), escaped(cell.row),
-                                 escaped(cell.column), shown_number(cell.value, cell.digits), escaped(cell.formula));
-  if (!cell.terms.empty()) text += "\n";
-  for (const std::vector<CellFactor>& term : cell.terms) {
+                                 escaped(cell.column), shown_number(cell.value, cell.digits), escaped(parts.formula));
+  if (!parts.terms.empty()) text += "\n";
+  for (const std::vector<CellFactor>& term : parts.terms) {
     std::string names;
     for (const CellFactor& factor : term) names += (names.empty() ? "" : " × ") + factor.name;
     text += fmt::format("- {}: {}\n", product_of(term, cell.digits), escaped(names));
   }
-  if (!cell.function.empty()) text += fmt::format("- then its {}\n", cell.function);
-  if (cell.divisor) {
-    text += fmt::format("- divided by {}: {}\n", shown_number(cell.divisor->value, cell.digits),
-                        escaped(cell.divisor->name));
+  if (!parts.function.empty()) text += fmt::format("- then {} of the sum\n", parts.function);
+  for (const CellFactor& factor : parts.divisor_terms) {
+    text += fmt::format("- in Σ, {}: {}\n", shown_number(factor.value, cell.digits), escaped(factor.name));
+  }
+  if (parts.divisor) {
+    text += fmt::format("- divided by {}: {}\n", shown_number(parts.divisor->value, cell.digits),
+                        escaped(parts.divisor->name));
   }
   if (cell.misprint) {
-    text += fmt::format("\n> **Note:** the text this example comes from printed {} here.\n", cell.misprint->printed);
+    text += fmt::format("\n> **Note:** the source text prints {} here.\n", cell.misprint->printed);
   }
   return text;
 }

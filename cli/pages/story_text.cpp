@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <string_view>
 #include <variant>
@@ -104,11 +105,29 @@ std::string note_text(const StoryNote& note, int columns, bool colour) {
   return text;
 }
 
-// What is noted of a matrix stands right behind it.
+// The note on a matrix follows it directly.
 std::vector<Misprint> marks_behind(const StoryStep& step, std::size_t block) {
   if (block + 1 >= step.blocks.size()) return {};
   const auto* const note = std::get_if<StoryNote>(&step.blocks[block + 1]);
   return note == nullptr ? std::vector<Misprint>{} : note->misprints;
+}
+
+std::string errata_text(const StoryErrata& errata, bool colour) {
+  std::vector<std::array<std::string, 3>> lines = {{"number", "correct", "printed"}};
+  for (const Misprint& misprint : errata.misprints) {
+    lines.push_back({misprint_place(misprint), correct_number(misprint), misprint.printed});
+  }
+  std::array<int, 3> widths{};
+  for (const auto& line : lines) {
+    for (std::size_t i = 0; i < line.size(); ++i) widths[i] = std::max(widths[i], columns_of(line[i]));
+  }
+  std::string text;
+  for (const auto& line : lines) {
+    const std::string whole = fmt::format("{:{}}{}  {}  {}", "", kIndent, pad_right(line[0], widths[0]),
+                                          pad_left(line[1], widths[1]), pad_left(line[2], widths[2]));
+    text += (text.empty() ? dim(whole, colour) : whole) + "\n";
+  }
+  return text;
 }
 
 std::string block_text(const StoryStep& step, std::size_t index, int columns, bool colour) {
@@ -118,6 +137,7 @@ std::string block_text(const StoryStep& step, std::size_t index, int columns, bo
   }
   if (const auto* const note = std::get_if<StoryNote>(&block)) return note_text(*note, columns, colour);
   if (const auto* const facts = std::get_if<StoryFacts>(&block)) return facts_text(*facts, columns);
+  if (const auto* const errata = std::get_if<StoryErrata>(&block)) return errata_text(*errata, colour);
   return paragraph(std::get<StoryFormula>(block).text, columns, 2 * kIndent, kIndent);
 }
 
@@ -138,22 +158,26 @@ Line line_of(const std::vector<CellFactor>& term, int digits) {
           fmt::format("{}", fmt::join(names, " × "))};
 }
 
-std::vector<Line> lines_of(const CellExpansion& cell) {
+std::vector<Line> lines_of(const CellExpansion& whole) {
+  const CellTerms& cell = whole.parts;
   std::vector<Line> lines;
   double sum = 0;
   for (const std::vector<CellFactor>& term : cell.terms) {
     double value = 1;
     for (const CellFactor& factor : term) value *= factor.value;
     sum += value;
-    lines.push_back(line_of(term, cell.digits));
+    lines.push_back(line_of(term, whole.digits));
   }
-  if (cell.terms.size() > 1) lines.push_back({"sum", shown_number(sum, cell.digits), ""});
-  const std::string total = shown_number(sum, cell.digits), value = shown_number(cell.value, cell.digits);
+  if (cell.terms.size() > 1) lines.push_back({"sum", shown_number(sum, whole.digits), ""});
+  const std::string total = shown_number(sum, whole.digits), value = shown_number(whole.value, whole.digits);
   if (!cell.function.empty()) lines.push_back({fmt::format("{}({})", cell.function, total), value, ""});
-  if (cell.divisor) {
-    lines.push_back({fmt::format("{} / {}", total, shown_number(cell.divisor->value, cell.digits)), value,
-                     fmt::format("/ {}", cell.divisor->name)});
+  if (!cell.divisor) return lines;
+  const std::string divisor = shown_number(cell.divisor->value, whole.digits);
+  for (const CellFactor& factor : cell.divisor_terms) {
+    lines.push_back({"", shown_number(factor.value, whole.digits), fmt::format("in Σ: {}", factor.name)});
   }
+  if (!cell.divisor_terms.empty()) lines.push_back({cell.divisor->name, divisor, ""});
+  lines.push_back({fmt::format("{} / {}", total, divisor), value, fmt::format("/ {}", cell.divisor->name)});
   return lines;
 }
 
@@ -189,6 +213,7 @@ std::string facts_text(const StoryFacts& facts, int columns) {
 
 std::string story_text(const Story& story, int columns, bool colour) {
   std::string text = bold(story.title, colour) + "\n" + paragraph(story.summary, columns);
+  if (!story.source.empty()) text += dim(paragraph(fmt::format("Source: {}", story.source), columns), colour);
   int number = 0;
   for (const StoryStep& step : story.steps) {
     text += "\n" + bold(fmt::format("{}. {}", ++number, step.heading), colour) + "\n" + paragraph(step.text, columns);
@@ -201,7 +226,7 @@ std::string cell_text(const CellExpansion& cell, int columns, bool colour) {
   std::string text =
       bold(fmt::format("{}[{}, {}] = {}", cell.matrix, cell.row, cell.column, shown_number(cell.value, cell.digits)),
            colour) +
-      "\n" + paragraph(cell.formula, columns);
+      "\n" + paragraph(cell.parts.formula, columns);
   const std::vector<Line> lines = lines_of(cell);
   int numbers = 0, result = 0;
   for (const Line& line : lines) {
@@ -215,9 +240,8 @@ std::string cell_text(const CellExpansion& cell, int columns, bool colour) {
     text += sum + (line.names.empty() ? "" : fmt::format("   {}", dim(line.names, colour))) + "\n";
   }
   if (cell.misprint) {
-    text += fmt::format("\n{}", paragraph(fmt::format("Note: the text this example comes from printed {} here.",
-                                                      cell.misprint->printed),
-                                          columns));
+    text += fmt::format(
+        "\n{}", paragraph(fmt::format("Note: the source text prints {} here.", cell.misprint->printed), columns));
   }
   return text;
 }

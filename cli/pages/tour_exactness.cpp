@@ -24,7 +24,7 @@ std::vector<float> row_at(std::int64_t position, Numerics numerics) {
   return row;
 }
 
-// The same numbers by a way that shares nothing with ours: the C library in its widest type, rounded once.
+// The same numbers, computed independently: the C library in its widest type, rounded once.
 std::vector<float> witness_at(std::int64_t position) {
   std::vector<float> row;
   for (std::int64_t pair = 0; pair < kWidth / 2; ++pair) {
@@ -69,12 +69,17 @@ ReportSection exactness_section() {
                                     fmt::format("{:.2g}", agreement.largest_error)};
   };
   ReportSection section;
-  section.heading = "Exact, however far";
-  section.text = fmt::format("Position 1,000,003 with {} features, computed just now in three ways:", kWidth);
+  section.heading = "Exact angles at large positions";
+  section.text = fmt::format("Position 1,000,003 with {} features, computed now in three ways:", kWidth);
+  section.prose = {
+      "An angle is position times frequency. In float32 it has 24 significant bits, and at position one million few of "
+      "them are left after the binary point: the sine of the angle is wrong in the second decimal.",
+      "posenc keeps frequencies as 256-bit fractions of a turn and multiplies with integers. Whole turns are dropped "
+      "without rounding, and only the sine is rounded, once."};
   section.table = {{"", fmt::format("column {}", column), "correctly rounded", "largest error"},
                    {measured("posenc", ours, our),
-                    measured("angle in float32, as usual", usual, their),
-                    {"C library, long double", fmt::format("{:.9f}", truth[column]), "the witness", "-"}}};
+                    measured("float32 angle, as is usual", usual, their),
+                    {"C library, long double", fmt::format("{:.9f}", truth[column]), "reference", "-"}}};
   return section;
 }
 

@@ -72,8 +72,8 @@ double widest(const std::vector<Tick>& ticks) {
 
 int upright_ticks(double height) { return std::max(2, static_cast<int>(height / 42)); }
 
-GnuplotPage::GnuplotPage(PictureFormat format, int width, int height)
-    : format_(format), scale_(std::clamp(std::min(width / 900.0, height / 480.0), 0.5, 8.0)) {
+GnuplotPage::GnuplotPage(PictureFormat format, int width, int height, double scale)
+    : format_(format), scale_(scale > 0 ? scale : std::clamp(std::min(width / 900.0, height / 480.0), 0.5, 8.0)) {
   page_ = {0, 0, width / scale_, height / scale_};
   const std::string font = fmt::format("font 'DejaVu Sans,{:.4g}'", points(kSmallText));
   switch (format_) {
@@ -264,6 +264,9 @@ std::string GnuplotPage::series_plot(const Series& series) {
       return fmt::format("{} using 1:2 with points pt {} ps {:.3g} {}", name, style.marker, 0.55 * scale_, colour);
     case Drawing::kBars:
       return fmt::format("{} using 1:2:(0.7) with boxes fs solid noborder {}", name, colour);
+    case Drawing::kLineAndDots:
+      return fmt::format("{} using 1:2 with linespoints pt {} ps {:.3g} lw {:.3g} dt {} {}", name, style.marker,
+                         0.55 * scale_, 2 * scale_, style.dashes, colour);
     case Drawing::kSteps:
     case Drawing::kLine:
     default:

@@ -35,7 +35,7 @@ int upright_ticks(double height);
 /// A script of gnuplot in the making, for one page. Places count from the top left.
 class GnuplotPage {
  public:
-  GnuplotPage(PictureFormat format, int width, int height);
+  GnuplotPage(PictureFormat format, int width, int height, double scale = 0);
 
   Box box() const { return page_; }
   /// Words that the next panel draws, or flush_labels. `align` is gnuplot's: left, center, right.

@@ -114,8 +114,8 @@ std::string gnuplot_text(std::string_view text) {
   return quoted + "\"";
 }
 
-std::string gnuplot_script(const Figure& figure, PictureFormat format, int width, int height) {
-  GnuplotPage page(format, width, height);
+std::string gnuplot_script(const Figure& figure, PictureFormat format, int width, int height, double scale) {
+  GnuplotPage page(format, width, height, scale);
   const Box box = page.box();
   const double room = box.width() - 2 * kEdge;
   double top = kEdge - 4;

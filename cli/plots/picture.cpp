@@ -67,8 +67,10 @@ std::string picture_of(const Figure& figure, PictureFormat format, int width, in
   return format == PictureFormat::kSvg ? finished(std::move(bytes), figure) : bytes;
 }
 
-std::string svg_of(const Figure& figure, const std::string& id) {
-  std::string svg = picture_of(figure, PictureFormat::kSvg, figure.width, figure.height);
+namespace {
+
+// Names within are made the page's own.
+std::string for_a_page(std::string svg, const std::string& id) {
   svg.erase(0, svg.find("<svg"));
   for (const std::string_view quote : {"'", "\""}) {
     replace_all(svg, fmt::format(" id={}", quote), fmt::format(" id={}{}-", quote, id));
@@ -76,6 +78,31 @@ std::string svg_of(const Figure& figure, const std::string& id) {
   }
   replace_all(svg, "url(#", fmt::format("url(#{}-", id));
   return svg;
+}
+
+}  // namespace
+
+std::string svg_of(const Figure& figure, const std::string& id) {
+  return for_a_page(picture_of(figure, PictureFormat::kSvg, figure.width, figure.height), id);
+}
+
+std::string narrow_svg_of(const Figure& figure, const std::string& id) {
+  constexpr int kNarrow = 370;
+  Figure narrow = figure;
+  // the page has title and caption of its own
+  narrow.title.clear();
+  narrow.subtitle.clear();
+  narrow.note.clear();
+  // panels side by side come one below the other
+  std::vector<PanelRow> rows;
+  for (const PanelRow& row : figure.rows) {
+    for (const Panel& panel : row.panels) rows.push_back({{panel}, row.height});
+  }
+  narrow.rows = std::move(rows);
+  const int height = std::clamp(figure.height, 360, 620);
+  std::string svg = run_gnuplot(gnuplot_script(narrow, PictureFormat::kSvg, kNarrow, height, 1.0));
+  if (!is_whole(svg, PictureFormat::kSvg)) throw Failure{kFilesFailed, "gnuplot: ended before the picture did"};
+  return for_a_page(finished(std::move(svg), figure), id);
 }
 
 }  // namespace posenc::cli

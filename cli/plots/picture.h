@@ -11,6 +11,9 @@ namespace posenc::cli {
 /// Throws: Failure 3 where gnuplot is missing or fails.
 std::string picture_of(const Figure& figure, PictureFormat format, int width, int height);
 
+/// Of a phone's width, with text of the usual size: what a wide picture would shrink to could not be read.
+std::string narrow_svg_of(const Figure& figure, const std::string& id);
+
 /// As an SVG of the figure's own size, ready to stand in a page: <svg …>…</svg>, with the figure's title as its name.
 /// `id` is put before all names within, so that several may stand in one page.
 std::string svg_of(const Figure& figure, const std::string& id);

@@ -4,12 +4,35 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <cstdlib>
+#include <iterator>
 
 namespace posenc::cli {
 namespace {
 
 constexpr int kColumnsWithoutTerminal = 100;
+
+struct CodeRange {
+  std::uint32_t first, last;
+};
+// East Asian Wide and Fullwidth (Unicode 15, UAX #11), by block: Hangul, CJK, kana, fullwidth forms, emoji.
+constexpr CodeRange kTwoColumns[] = {
+    {0x1100, 0x115F},   {0x231A, 0x231B},   {0x2E80, 0x303E}, {0x3041, 0x33FF},   {0x3400, 0x4DBF},
+    {0x4E00, 0x9FFF},   {0xA000, 0xA4CF},   {0xA960, 0xA97F}, {0xAC00, 0xD7A3},   {0xF900, 0xFAFF},
+    {0xFE30, 0xFE6F},   {0xFF00, 0xFF60},   {0xFFE0, 0xFFE6}, {0x1F300, 0x1F64F}, {0x1F680, 0x1F6FF},
+    {0x1F900, 0x1F9FF}, {0x20000, 0x3FFFD},
+};
+// Combining marks, joiners and variation selectors.
+constexpr CodeRange kNoColumn[] = {
+    {0x0300, 0x036F}, {0x0483, 0x0489}, {0x0591, 0x05BD}, {0x064B, 0x065F}, {0x200B, 0x200F},
+    {0x20D0, 0x20F0}, {0x3099, 0x309A}, {0xFE00, 0xFE0F}, {0xFE20, 0xFE2F},
+};
+
+template <std::size_t N> bool is_in(std::uint32_t code, const CodeRange (&ranges)[N]) {
+  return std::any_of(std::begin(ranges), std::end(ranges),
+                     [code](const CodeRange& range) { return code >= range.first && code <= range.last; });
+}
 constexpr int kFewestColumns = 40;
 
 Colour chosen_colour = Colour::kAuto;
@@ -61,8 +84,21 @@ std::string bold(std::string_view text, bool colour) { return styled(text, "1", 
 std::string dim(std::string_view text, bool colour) { return styled(text, "2", colour); }
 
 int columns_of(std::string_view text) {
-  const auto begins_code_point = [](char c) { return (static_cast<unsigned char>(c) & 0xC0U) != 0x80U; };
-  return static_cast<int>(std::count_if(text.begin(), text.end(), begins_code_point));
+  int columns = 0;
+  for (std::size_t at = 0; at < text.size();) {
+    const auto first = static_cast<unsigned char>(text[at++]);
+    if (first < 0x80U) {
+      ++columns;
+      continue;
+    }
+    // text that is shown was checked: what is malformed counts as one column a byte that begins something
+    std::uint32_t code = first >= 0xF0U ? first & 0x07U : first >= 0xE0U ? first & 0x0FU : first & 0x1FU;
+    while (at < text.size() && (static_cast<unsigned char>(text[at]) & 0xC0U) == 0x80U) {
+      code = code << 6U | (static_cast<unsigned char>(text[at++]) & 0x3FU);
+    }
+    columns += is_in(code, kNoColumn) ? 0 : is_in(code, kTwoColumns) ? 2 : 1;
+  }
+  return columns;
 }
 
 std::string pad_right(std::string_view text, int columns) {

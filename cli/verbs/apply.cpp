@@ -38,32 +38,30 @@ struct ApplyFlags {
 void add_flags(Command verb, ApplyFlags& flags, std::string& axes_of_x) {
   verb.add_option("IN", flags.input);
   add_model_flags(verb, flags.model);
-  verb.add_option("-o,--output", flags.output,
-                  "where the result goes: a .npy or .safetensors file, or - for standard output")
+  verb.add_option("-o,--output", flags.output, "output: a .npy or .safetensors file, or - for standard output")
       .type_name("FILE");
   verb.add_option("--positions", flags.positions,
-                  "position of each token: 8 (one), 0:8 (from 0 up to, not including, 8), 0:4096:64 (every 64th), "
+                  "position of each token: 8 (one), 0:8 (0 to 7), 0:4096:64 (every 64th), "
                   "0,1,5 (a list), @ids.npy (int64, [n] or [axes, n]; default: 0, 1, 2 and so on)")
       .type_name("P");
-  verb.add_option("--grid", flags.grid, "for schemes with axes: every point of a grid, row by row, as 14,14")
+  verb.add_option("--grid", flags.grid, "for schemes with axes: every point of a grid, row by row, e.g. 14,14")
       .type_name("H,W");
-  verb.add_option(
-          "--axes", axes_of_x,
-          "what the axes of IN are (b batch, s sequence, d width): sd or bsd, by default as many as there are; "
-          "for rotations also hsd, shd, bhsd or bshd (h heads, d features of one), which must be said")
+  verb.add_option("--axes", axes_of_x,
+                  "axes of IN (b batch, s sequence, d width): sd or bsd, by default from their number; "
+                  "for rotations hsd, shd, bhsd or bshd (h heads, d features per head), required")
       .type_name("WORD");
   add_dtype_flag(verb, flags.dtype, "IN and of the result");
   add_numerics_flag(verb, flags.numerics);
   add_length_flag(verb, flags.length);
   add_rotation_flags(verb, flags.rotation);
-  verb.add_flag("--force", flags.force, "replace FILE where it exists");
-  verb.add_flag("--quiet", flags.quiet, "no messages and no progress bar, only errors");
+  verb.add_flag("--force", flags.force, "replace FILE if it exists");
+  verb.add_flag("--quiet", flags.quiet, "print only errors, no messages and no progress bar");
   add_engine_flags(verb, flags.engine);
 }
 
 // One position for each token of a sequence, or of the whole batch.
 PositionList positions_of(const ApplyFlags& flags, const Tokens& x, int axes, std::int64_t first) {
-  if (!flags.positions.empty() && !flags.grid.empty()) refuse("--positions and --grid exclude each other");
+  if (!flags.positions.empty() && !flags.grid.empty()) refuse("--positions and --grid cannot be combined");
   PositionList list;
   if (!flags.grid.empty()) {
     list = positions_of_grid(flags.grid);
@@ -80,7 +78,7 @@ PositionList positions_of(const ApplyFlags& flags, const Tokens& x, int axes, st
   }
   const bool is_own = list.axes == axes && !list.ids.empty() && list.count == x.batch * x.sequence;
   if (list.count != x.sequence && !is_own) {
-    refuse(fmt::format("{}: has {} tokens in a sequence, but there are {} positions", flags.input, x.sequence,
+    refuse(fmt::format("{}: has {} tokens per sequence, but {} positions are given", flags.input, x.sequence,
                        list.count));
   }
   return list;
@@ -88,21 +86,21 @@ PositionList positions_of(const ApplyFlags& flags, const Tokens& x, int axes, st
 
 std::optional<OutputFile> open_output(const ApplyFlags& flags, const InputArray& input) {
   if (flags.output == "-") {
-    if (isatty(STDOUT_FILENO) == 1) refuse("standard output is a terminal; send it to a file or a pipe");
+    if (isatty(STDOUT_FILENO) == 1) refuse("standard output is a terminal; redirect it to a file or a pipe");
     return std::nullopt;
   }
   if (!flags.output.ends_with(".npy") && !flags.output.ends_with(".safetensors")) {
-    refuse(fmt::format("{}: the result is written to a .npy or .safetensors file", flags.output));
+    refuse(fmt::format("{}: the output must be a .npy or .safetensors file", flags.output));
   }
   if (!flags.force && input.is_same_file(flags.output)) {
-    refuse(fmt::format("{}: is the input itself (--force replaces it)", flags.output));
+    refuse(fmt::format("{}: is also the input (--force replaces it)", flags.output));
   }
   return std::optional<OutputFile>(std::in_place, output_target(flags.output, flags.force));
 }
 
 void check_type(const InputArray& input, const std::string& dtype) {
   if (dtype.empty() || float_type_from(dtype) == input.type()) return;
-  refuse(fmt::format("{}: holds {}, but --dtype says {}", input.path(), name_of(input.type()), dtype));
+  refuse(fmt::format("{}: contains {}, but --dtype is {}", input.path(), name_of(input.type()), dtype));
 }
 
 // The width of x is the width of the scheme, unless the user or the trained table says otherwise.
@@ -110,7 +108,7 @@ void match_width(SchemeRequest& request, const Tokens& x, const InputArray& inpu
   for (const auto& [name, width] : trained_table_of(request.scheme).axes) {
     if (name != "width") continue;
     if (width == x.width) return;
-    refuse(fmt::format("{}: has width {}, but {} has {}", input.path(), x.width, request.weights_path, width));
+    refuse(fmt::format("{}: has width {}, but {} has width {}", input.path(), x.width, request.weights_path, width));
   }
   follow_file(request, "width", x.width, input.path());
 }
@@ -192,15 +190,15 @@ int run(const ApplyFlags& flags, SchemeRequest& request) {
 Verb apply_verb(Command program, const std::shared_ptr<SchemeRequest>& scheme) {
   Verb verb;
   verb.name = "apply";
-  verb.summary = "adds a scheme to the vectors in a file, or turns them by it";
+  verb.summary = "apply a positional encoding to vectors in a file (add it, or rotate q and k)";
   verb.usage = "SCHEME|--model PATH IN.npy -o OUT.npy [options]";
   verb.details =
-      "IN holds the vectors of tokens, [sequence, width] or [batch, sequence, width], in f32, f64, f16 or bf16; the "
-      "result has its shape and type. The scheme's width follows from IN. For rope it holds queries or keys with "
-      "their heads, and --axes says in which order; all features of a head turn unless --dims says how many. With "
-      "--model the scheme is that of a model's own files, as inspect shows it. The "
-      "file is read and written piece by piece, so it may be larger than memory. An array is x.npy, x.npz:name or "
-      "x.safetensors:name; a file with one array needs no name.";
+      "IN contains token vectors, [sequence, width] or [batch, sequence, width], in f32, f64, f16 or bf16; the "
+      "result has the same shape and type. The width of the scheme is that of IN. For rope, IN contains queries or "
+      "keys with their heads, and --axes gives their order; all features of a head are rotated unless --dims limits "
+      "them. With --model, the scheme is the one that inspect shows. The file is processed in pieces, so it may be "
+      "larger than memory. An array is x.npy, x.npz:name or x.safetensors:name; a file with a single array needs no "
+      "name.";
   verb.examples =
       "posenc apply sinusoidal x.npy -o y.npy\n"
       "posenc apply sinusoidal x.npy -o y.npy --positions 4096:8192 --axes bsd\n"

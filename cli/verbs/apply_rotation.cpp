@@ -77,16 +77,16 @@ TensorView view_of(std::vector<std::byte>& buffer, DataType type, const Piece& p
 
 void add_rotation_flags(Command verb, RotationFlags& flags) {
   verb.add_flag("--backward", flags.backward,
-                "rotations: carry gradients back (the adjoint, which keeps magnitudes)");
+                "rotations: propagate gradients back (the adjoint, which keeps the magnitude)");
   verb.add_flag("--inverse", flags.inverse, "rotations: undo");
-  verb.add_flag("--keys", flags.keys, "rotations: IN holds keys; they differ from queries with xpos alone");
+  verb.add_flag("--keys", flags.keys, "rotations: IN contains keys; only xpos rotates keys differently from queries");
   verb.add_option(
           "--table-type", flags.table_type,
-          "rotations: round cosines and sines to this type first, as some engines do (default f32, or f64 as IN)")
+          "rotations: round cosines and sines to this type first, as some engines do (default f32, f64 for f64)")
       .type_name("TYPE")
       .choices(float_type_names());
   verb.add_option("--arithmetic", flags.arithmetic,
-                  "rotations: round every product and sum to this type (default f32, or f64 as IN)")
+                  "rotations: round every product and sum to this type (default f32, f64 for f64)")
       .type_name("TYPE")
       .choices(float_type_names());
 }
@@ -96,7 +96,7 @@ Precision precision_of(const RotationFlags& flags) {
 }
 
 Rotation directed(const Rotation& form, const RotationFlags& flags) {
-  if (flags.backward && flags.inverse) refuse("--backward and --inverse exclude each other");
+  if (flags.backward && flags.inverse) refuse("--backward and --inverse cannot be combined");
   const Rotation forward = flags.keys ? for_keys(form) : form;
   if (flags.backward) return adjoint(forward);
   return flags.inverse ? inverse(forward) : forward;
@@ -104,9 +104,9 @@ Rotation directed(const Rotation& form, const RotationFlags& flags) {
 
 void refuse_rotation_flags(const RotationFlags& flags, std::string_view scheme) {
   const auto check = [&](bool is_given, std::string_view flag, std::string_view hint) {
-    if (is_given) refuse(fmt::format("{}: is for rotations, and {} turns nothing{}", flag, scheme, hint));
+    if (is_given) refuse(fmt::format("{}: applies only to rotations, and {} is not one{}", flag, scheme, hint));
   };
-  check(flags.backward, "--backward", " (its gradient with respect to IN is the gradient that comes in)");
+  check(flags.backward, "--backward", " (its gradient with respect to IN is the incoming gradient)");
   check(flags.inverse, "--inverse", "");
   check(flags.keys, "--keys", "");
   check(!flags.table_type.empty(), "--table-type", "");
@@ -120,7 +120,7 @@ Heads heads_of(const InputArray& input, const std::string& axes) {
     const std::string_view ways = shape.rank == 4 ? "bhsd or bshd" : shape.rank == 3 ? "hsd, shd or bsd" : "";
     refuse(ways.empty()
                ? fmt::format("{}: has shape {}; a rotation needs 2 to 4 axes", input.path(), to_string(shape))
-               : fmt::format("{}: has shape {}; say what its axes are: --axes {} (b batch, h heads, s "
+               : fmt::format("{}: has shape {}; name its axes with --axes {} (b batch, h heads, s "
                              "sequence, d features)",
                              input.path(), to_string(shape), ways));
   }
@@ -133,7 +133,7 @@ Heads heads_of(const InputArray& input, const std::string& axes) {
                        letters.size()));
   }
   if (input.type() == DataType::kI64) {
-    refuse(fmt::format("{}: holds integers; it must be f32, f64, f16 or bf16", input.path()));
+    refuse(fmt::format("{}: contains integers; it must be f32, f64, f16 or bf16", input.path()));
   }
   Heads x;
   for (int axis = 0; axis < shape.rank; ++axis) {
@@ -154,8 +154,9 @@ void check_heads(const Rotation& form, const Heads& x, const InputArray& input) 
   const std::int64_t dims = 2 * pairs_of(form);
   const std::int64_t first = form.first_dim < 0 ? x.features + form.first_dim : form.first_dim;
   if (first >= 0 && dims <= x.features - first) return;
-  refuse(fmt::format("{}: a head has {} features, but {} from feature {} on are to turn (--dims, --first-dim)",
-                     input.path(), x.features, dims, form.first_dim));
+  refuse(fmt::format(
+      "{}: a head has {} features, which cannot hold {} rotary dimensions from feature {} (--dims, --first-dim)",
+      input.path(), x.features, dims, form.first_dim));
 }
 
 void rotate_in_pieces(const InputArray& input, const Heads& x, const Rotation& form, const PositionList& positions,

@@ -40,10 +40,9 @@ struct AttendFlags {
 void add_flags(Command verb, AttendFlags& flags, std::string& axes) {
   add_model_flags(verb, flags.model);
   verb.add_option("--q", flags.q, "queries, a .npy file").type_name("FILE");
-  verb.add_option("--k", flags.k, "keys; fewer heads than q are shared by several of its heads").type_name("FILE");
-  verb.add_option("--v", flags.v, "values, one for each key").type_name("FILE");
-  verb.add_option("-o,--output", flags.output, "where the result goes: a .npy file, or - for standard output")
-      .type_name("FILE");
+  verb.add_option("--k", flags.k, "keys; with fewer heads than q, several query heads share one").type_name("FILE");
+  verb.add_option("--v", flags.v, "values, one per key").type_name("FILE");
+  verb.add_option("-o,--output", flags.output, "output: a .npy file, or - for standard output").type_name("FILE");
   verb.add_flag("--causal", flags.causal, "a query sees no key after its own (default: as the model)");
   verb.add_integer("--window", flags.window, {},
                    "a query sees only keys less than N tokens away (default: as the model, else all)");
@@ -53,27 +52,27 @@ void add_flags(Command verb, AttendFlags& flags, std::string& axes) {
                   "inputs")
       .type_name("FILE");
   verb.add_option("--q-positions", flags.q_positions,
-                  "position of each query, as 0:8 or @ids.npy (default: the last of the keys' positions)")
+                  "position of each query, e.g. 0:8 or @ids.npy (default: the last positions of the keys)")
       .type_name("P");
   verb.add_option("--k-positions", flags.k_positions, "position of each key (default: 0, 1, 2 and so on)")
       .type_name("P");
   verb.add_option("--vectors", flags.vectors,
-                  "the vectors that queries meet by distance, [rows, features] or [heads, rows, features]: shaw and "
-                  "deberta have them")
+                  "vectors by distance that multiply queries, [rows, features] or [heads, rows, features]: shaw and "
+                  "deberta")
       .type_name("FILE");
-  verb.add_option("--key-vectors", flags.key_vectors, "the vectors that keys meet (deberta)").type_name("FILE");
+  verb.add_option("--key-vectors", flags.key_vectors, "vectors by distance that multiply keys (deberta)")
+      .type_name("FILE");
   verb.add_option("--sinks", flags.sinks, "a trained logit per head that joins each softmax (gpt-oss), [heads]")
       .type_name("FILE");
-  verb.add_option(
-          "--axes", axes,
-          "what the axes of q, k and v are: b batch, h heads, s sequence, d features; bhsd, bshd, hsd, shd or "
-          "sd (default: by their number, heads first)")
+  verb.add_option("--axes", axes,
+                  "axes of q, k and v: b batch, h heads, s sequence, d features; bhsd, bshd, hsd, shd or "
+                  "sd (default: from their number, heads first)")
       .type_name("WORD");
   add_dtype_flag(verb, flags.dtype, "q, k and v");
   add_numerics_flag(verb, flags.numerics);
   add_length_flag(verb, flags.length);
-  verb.add_flag("--force", flags.force, "replace files where they exist");
-  verb.add_flag("--quiet", flags.quiet, "no messages, only errors");
+  verb.add_flag("--force", flags.force, "replace files that exist");
+  verb.add_flag("--quiet", flags.quiet, "print only errors");
   add_engine_flags(verb, flags.engine);
 }
 
@@ -93,10 +92,10 @@ Input read_input(const std::string& flag, const std::string& path, const std::st
   if (path.empty()) refuse(fmt::format("attend: {} FILE.npy is missing", flag));
   const InputArray file(path, NpyOptions{.void2_is_bf16 = flags.dtype == "bf16"});
   if (file.type() == DataType::kI64) {
-    refuse(fmt::format("{}: holds integers; it must be f32, f64, f16 or bf16", path));
+    refuse(fmt::format("{}: contains integers; it must be f32, f64, f16 or bf16", path));
   }
   if (!flags.dtype.empty() && float_type_from(flags.dtype) != file.type()) {
-    refuse(fmt::format("{}: holds {}, but --dtype says {}", path, name_of(file.type()), flags.dtype));
+    refuse(fmt::format("{}: contains {}, but --dtype is {}", path, name_of(file.type()), flags.dtype));
   }
   const int rank = axes.empty() ? file.shape().rank : static_cast<int>(axes.size());
   if (rank != file.shape().rank || rank < 2 || rank > 4) {
@@ -110,10 +109,10 @@ Input read_input(const std::string& flag, const std::string& path, const std::st
 std::optional<OutputFile> open_output(const std::string& path, bool force) {
   if (path.empty()) return std::nullopt;
   if (path == "-") {
-    if (isatty(STDOUT_FILENO) == 1) refuse("standard output is a terminal; send it to a file or a pipe");
+    if (isatty(STDOUT_FILENO) == 1) refuse("standard output is a terminal; redirect it to a file or a pipe");
     return std::nullopt;
   }
-  if (!path.ends_with(".npy")) refuse(fmt::format("{}: the result is written to a .npy file", path));
+  if (!path.ends_with(".npy")) refuse(fmt::format("{}: the output must be a .npy file", path));
   return std::optional<OutputFile>(std::in_place, output_target(path, force));
 }
 
@@ -211,7 +210,7 @@ int run(const AttendFlags& flags, SchemeRequest& request) {
   options.query_positions = positions_of(flags.q_positions, queries.shape.back(1), "--q-positions", q_ids);
   options.key_positions = positions_of(flags.k_positions, keys.shape.back(1), "--k-positions", k_ids);
 
-  if (flags.scores == "-" || flags.scores == flags.output) refuse("--scores: needs a file of its own");
+  if (flags.scores == "-" || flags.scores == flags.output) refuse("--scores: needs a different file than -o");
   std::optional<OutputFile> file = open_output(flags.output, flags.force);
   std::optional<OutputFile> scores_file = open_output(flags.scores, flags.force);
   Extents shape = q.array.shape;
@@ -237,13 +236,13 @@ int run(const AttendFlags& flags, SchemeRequest& request) {
 Verb attend_verb(Command program, const std::shared_ptr<SchemeRequest>& scheme) {
   Verb verb;
   verb.name = "attend";
-  verb.summary = "attention that knows position: softmax(q.k + bias) v";
+  verb.summary = "compute attention with position: softmax(q.k + bias) v";
   verb.usage = "SCHEME|--model PATH --q Q.npy --k K.npy --v V.npy -o OUT.npy [options]";
   verb.details =
-      "q, k and v are [sequence, features], with heads and batch before or as --axes says, in f32, f64, f16 or bf16; "
-      "sums are made in f32 (f64 for f64). Rotations turn q and k, biases are added to the scores, and a scheme that "
-      "adds to embeddings is refused: apply does that, before q and k are made. Queries are the last tokens of the "
-      "keys, so that one query and a cache is a step of decoding. A query that sees no key gives zeros.";
+      "q, k and v are [sequence, features], preceded by heads and batch or as --axes says, in f32, f64, f16 or bf16; "
+      "sums are computed in f32 (f64 for f64). Rotations rotate q and k, and biases are added to the scores. A "
+      "scheme that adds to embeddings is an error: use apply before q and k are computed. The queries are the last "
+      "tokens of the keys, so one query and a cache are a decoding step. A query that sees no key gives zeros.";
   verb.examples =
       "posenc attend rope --q q.npy --k k.npy --v v.npy -o out.npy --causal\n"
       "posenc attend --model config.json --q q.npy --k k.npy --v v.npy -o out.npy --causal\n"

@@ -205,25 +205,25 @@ int run(const BenchFlags& flags) {
 Verb bench_verb(Command program) {
   Verb verb;
   verb.name = "bench";
-  verb.summary = "measure each kernel against what this machine's memory and cores can do";
+  verb.summary = "measure each kernel against the limits of this machine";
   verb.usage = "[table] [add] [rotate] [attention] [options]";
   verb.details =
       "Each job alternates with its limit. For memory, the limit is the fastest loop over the same bytes in the same run: "
       "plain, prefetched or with streaming stores; stores alone for a table, loads and stores in place for x += p and "
       "rotations, loads alone for decoding with a cache. For attention it is the peak of multiply-adds in registers, or "
-      "OpenBLAS's SGEMM where that is faster; SGEMM is shown beside it. \"Of limit\" is the median of the ratios, which "
-      "stays put where absolute figures drift; \"of ready\" compares with the same job whose table of cosines and sines "
-      "is ready. Rotations are of queries and keys of the shape shown; decode is one new token in each of 64 sequences. "
-      "With one thread and with all, unless --threads says how many. Needs 0.7 GiB and four minutes.";
+      "OpenBLAS's SGEMM if that is faster; SGEMM is shown beside it. \"Of limit\" is the median of the ratios, which "
+      "is stable when absolute figures drift; \"of ready\" compares with the same job with a precomputed table of "
+      "cosines and sines. Rotations are of queries and keys of the shape shown; decode is one new token in each of "
+      "64 sequences. Runs with one thread and with all, unless --threads is given. Needs 0.7 GiB and four minutes.";
   verb.examples = "posenc bench\nposenc bench table\nposenc bench rotate --threads 2 --json\nposenc bench attention";
   verb.command = program.add_subcommand(verb.name);
   auto flags = std::make_shared<BenchFlags>();
   verb.command.add_option("JOB", flags->jobs).choices({kJobs.begin(), kJobs.end()});
   constexpr std::int64_t kMostRepeats = 1001;
   verb.command.add_integer("--repeats", flags->repeats, {1, kMostRepeats},
-                           "how often each job runs, or less often where that takes over 4 seconds");
-  verb.command.add_flag("--all", flags->all, "also more types, a table that stays in a cache, and gradients");
-  verb.command.add_flag("--json", flags->json, "one JSON document on standard output, nothing else");
+                           "runs per job, fewer if that takes over 4 seconds");
+  verb.command.add_flag("--all", flags->all, "also run more types, a table that fits a cache, and gradients");
+  verb.command.add_flag("--json", flags->json, "print one JSON document and nothing else");
   add_engine_flags(verb.command, flags->engine);
   verb.run = [flags, verb] {
     refuse_leftovers(verb.command);

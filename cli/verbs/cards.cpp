@@ -33,11 +33,11 @@ std::string format_of(const CardsFlags& flags) {
     if (flags.format.empty() && flags.output.ends_with("." + std::string(known))) return std::string(known);
   }
   if (flags.output == "-") refuse("cards: -o - needs --format tsv, apkg or html");
-  refuse(fmt::format("{}: cards are written to a .tsv, .apkg or .html file", flags.output));
+  refuse(fmt::format("{}: the output must be a .tsv, .apkg or .html file", flags.output));
 }
 
 int per_page_of(const CardsFlags& flags, const std::string& format) {
-  if (!flags.per_page.empty() && format != "html") refuse("--per-page: only a page of HTML has pages");
+  if (!flags.per_page.empty() && format != "html") refuse("--per-page: works only with .html");
   return flags.per_page == "1" ? 1 : 8;
 }
 
@@ -51,7 +51,7 @@ std::vector<Card> chosen_cards(const std::string& tag) {
     if (std::find(card.tags.begin(), card.tags.end(), tag) != card.tags.end()) chosen.push_back(card);
   }
   if (chosen.empty()) {
-    refuse(fmt::format("--tag: no card has '{}' ({})", tag, suggestion(tag, {known.begin(), known.end()})));
+    refuse(fmt::format("--tag: no card is tagged '{}' ({})", tag, suggestion(tag, {known.begin(), known.end()})));
   }
   return chosen;
 }
@@ -67,20 +67,21 @@ std::int64_t seconds_now() {
 }
 
 void check_deck(const std::string& deck) {
-  if (deck.empty() || deck.size() > kLongestDeckName) refuse("--deck: a name of 1 to 200 bytes");
+  if (deck.empty() || deck.size() > kLongestDeckName) refuse("--deck: the name must have 1 to 200 bytes");
   for (const char c : deck) {
-    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) refuse("--deck: no control characters");
+    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f)
+      refuse("--deck: the name must not contain control characters");
   }
 }
 
 int run(const CardsFlags& flags) {
-  if (flags.output.empty()) refuse("cards: -o FILE says where to write: a .tsv, .apkg or .html file");
+  if (flags.output.empty()) refuse("cards: the output is missing (-o FILE.tsv, .apkg or .html)");
   check_deck(flags.deck);
   const std::string format = format_of(flags);
   const int per_page = per_page_of(flags, format);
   const std::vector<Card> chosen = chosen_cards(flags.tag);
   if (flags.output == "-" && format == "apkg" && isatty(STDOUT_FILENO) == 1) {
-    refuse("cards: a package is binary, and standard output is a terminal");
+    refuse("cards: .apkg is binary and standard output is a terminal; redirect it");
   }
   const auto bytes = [&] {
     if (format == "tsv") return cards_as_tsv(chosen, flags.deck);
@@ -103,28 +104,28 @@ int run(const CardsFlags& flags) {
 Verb cards_verb(Command program) {
   Verb verb;
   verb.name = "cards";
-  verb.summary = "the flash cards for Anki, or on paper";
+  verb.summary = "export the flash cards for Anki, or to print";
   verb.usage = "-o FILE.tsv|.apkg|.html [--tag TAG]";
   verb.details =
-      "A .tsv file is text that Anki imports (File, Import), an .apkg file a package for a double click, an .html "
-      "file a page to print on both sides. Cards keep their identity: importing a newer file updates what is there "
-      "and loses no progress. Every number on a card is computed.";
+      "A .tsv file is text for Anki's File > Import, an .apkg file an Anki package to double-click, an .html file a "
+      "page to print double-sided. Cards keep their identity: importing a newer file updates existing cards and "
+      "keeps their progress. Every number on a card is computed.";
   verb.examples =
       "posenc cards -o posenc.apkg\n"
       "posenc cards -o posenc.tsv --deck Transformers\n"
       "posenc cards -o rope.html --tag rope --per-page 1";
   verb.command = program.add_subcommand(verb.name);
   auto flags = std::make_shared<CardsFlags>();
-  verb.command.add_option("-o,--output", flags->output, "where to write; - is standard output").type_name("FILE");
+  verb.command.add_option("-o,--output", flags->output, "output file; - for standard output").type_name("FILE");
   verb.command.add_choice("--format", flags->format, {"tsv", "apkg", "html"},
-                          "tsv, apkg or html; the name of FILE says it otherwise");
-  verb.command.add_option("--tag", flags->tag, "only cards on this: rope, alibi, scaling …").type_name("TAG");
+                          "tsv, apkg or html (default: from the name of FILE)");
+  verb.command.add_option("--tag", flags->tag, "only cards with this tag: rope, alibi, scaling …").type_name("TAG");
   verb.command.add_option("--deck", flags->deck, "name of the deck").type_name("NAME").default_value(flags->deck);
   verb.command.add_choice("--per-page", flags->per_page, {"1", "8"}, "of .html: 1 or 8 cards to a sheet")
       .type_name("N")
       .default_value("8");
-  verb.command.add_flag("--force", flags->force, "replace FILE where it exists");
-  verb.command.add_flag("--quiet", flags->quiet, "no messages, only errors");
+  verb.command.add_flag("--force", flags->force, "replace FILE if it exists");
+  verb.command.add_flag("--quiet", flags->quiet, "print only errors");
   verb.run = [flags, verb] {
     refuse_leftovers(verb.command);
     return run(*flags);

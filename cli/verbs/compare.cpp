@@ -61,7 +61,7 @@ void add_engines(std::string& text, const EngineTopic& topic, int columns, bool 
   };
   const std::string head = row("engine", "angle", "cos/sin", "score");
   const int indent = columns_of(head);
-  text += dim(head + "what it does", colour) + "\n";
+  text += dim(head + "behaviour", colour) + "\n";
   for (const EngineAnswer& one : topic.engines) {
     const bool has_waves = one.is_able && topic.is_rotation;
     std::string left =
@@ -100,14 +100,14 @@ std::string as_text(const EngineComparison& found, const Model& model) {
       std::count_if(found.topics.begin(), found.topics.end(), [](auto& one) { return one.differs; });
   const std::int64_t compared = found.compared();
   if (found.topics.empty()) {
-    return text + "nothing was compared: no rule is known for two of these engines that concerns this model\n";
+    return text + "nothing was compared: no known rule of two of these engines concerns this model\n";
   }
   if (compared == 0) {
     text += "nothing was compared: at most one of these engines runs such a model\n";
   } else if (differing > 0) {
     text += fmt::format("engines differ in {} of {} topics compared\n", differing, compared);
   } else {
-    text += fmt::format("engines agree to the rounding of a bfloat16 in {} {} compared\n", compared,
+    text += fmt::format("engines agree within bfloat16 rounding in {} {} compared\n", compared,
                         compared == 1 ? "topic" : "topics");
   }
   for (const std::string& engine : refusing(found)) text += fmt::format("{} refuses such models\n", engine);
@@ -115,18 +115,16 @@ std::string as_text(const EngineComparison& found, const Model& model) {
     std::string where = topic.layers.empty() ? "" : fmt::format("  layers {}", topic.layers);
     if (!topic.layer_type.empty()) where += "  " + one_line(topic.layer_type);
     text += fmt::format("\n{}{}: {}\n", bold(topic.title, colour), dim(where, colour),
-                        topic.differs         ? bold("they differ", colour)
-                        : topic.is_compared() ? "they agree"
+                        topic.differs         ? bold("engines differ", colour)
+                        : topic.is_compared() ? "engines agree"
                                               : "not compared");
     for (const std::string& line : wrap(topic.sentence, columns - 2)) text += "  " + line + "\n";
     add_engines(text, topic, columns, colour);
   }
   const std::string meaning =
-      "Each engine is measured against the first: angle is the largest angle between two rotations in radians, cos/sin "
-      "the "
-      "largest difference of a cosine or sine with its magnitude, score that of the last token's scores, for "
-      "rotations "
-      "as a share of |q||k|.";
+      "Each engine is compared with the first: angle is the largest difference of two rotation angles in radians, "
+      "cos/sin the largest difference of a cosine or sine including its magnitude, score the largest difference of "
+      "the last token's scores, for rotations relative to |q||k|.";
   text += "\n";
   for (const std::string& line : wrap(meaning, columns)) text += dim(line, colour) + "\n";
   return text;
@@ -151,7 +149,7 @@ int run_since(const CompareFlags& flags) {
   }
   const bool colour = wants_colour(STDOUT_FILENO);
   const int columns = std::min(output_columns(), 100);
-  std::string text = changes.empty() ? fmt::format("no change is known since {}\n", flags.since) : "";
+  std::string text = changes.empty() ? fmt::format("no known change since {}\n", flags.since) : "";
   for (const EngineChange& one : changes) {
     text += fmt::format("{}{}  {}  {}\n", text.empty() ? "" : "\n", bold(one.date, colour), one.engine, one.title);
     for (const std::string& line : wrap(fmt::format("now: {}", one.now), columns - 2)) text += "  " + line + "\n";
@@ -181,15 +179,14 @@ int run(const CompareFlags& flags) {
 Verb compare_verb(Command program) {
   Verb verb;
   verb.name = "compare";
-  verb.summary = "where engines would compute different things for a model";
+  verb.summary = "show where engines disagree about a model";
   verb.usage = "PATH [--as hf,vllm,…] [--length N] [--since DATE] [--json]";
   verb.details =
-      "Says what Hugging Face, vLLM, llama.cpp and CTranslate2 do differently with the position of this model, how "
-      "large the difference is at this length, and where each engine's way can be read. Sizes are computed, by "
-      "applying "
-      "both ways; differences below the rounding of a bfloat16 count as agreement. Exits with 0 where all agree, and "
-      "with 1 where they differ or nothing could be compared. More engines: mlx, and exact, "
-      "which is the mathematics.";
+      "Shows where Hugging Face, vLLM, llama.cpp and CTranslate2 treat the position of this model differently, how "
+      "large the difference is at this length, and where to read each engine's code. Differences are computed by "
+      "applying both ways; differences below bfloat16 rounding count as agreement. Exits with 0 if all engines "
+      "agree, and with 1 if they differ or nothing could be compared. More engines: mlx, and exact, which is the "
+      "exact mathematics.";
   verb.examples =
       "posenc compare config.json\n"
       "posenc compare ./my-model --as hf,vllm --length 32768\n"
@@ -202,14 +199,14 @@ Verb compare_verb(Command program) {
       .type_name("PATH");
   verb.command
       .add_option("--as", flags->engines,
-                  fmt::format("engines, the first to measure against: {}", fmt::join(known_engines(), ", ")))
+                  fmt::format("engines to compare; the first is the reference: {}", fmt::join(known_engines(), ", ")))
       .type_name("NAMES");
   verb.command.add_integer("--length", flags->length, {.least = 1},
-                           "tokens in the sequence (default: all that the model can use)");
+                           "tokens in the sequence (default: the model's longest)");
   verb.command.add_number("--tolerance", flags->tolerance, {.least = 0},
                           "the largest difference of a cosine or sine that counts as none, of a score twice that "
                           "(default 2^-8, as bf16 rounds)");
-  verb.command.add_option("--since", flags->since, "show what engines changed since a day, as 2026-05-19")
+  verb.command.add_option("--since", flags->since, "show what engines changed since a date, e.g. 2026-05-19")
       .type_name("DATE");
   verb.command.add_flag("--json", flags->json, "one JSON document");
   verb.run = [flags, verb] {

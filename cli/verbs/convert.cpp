@@ -48,24 +48,24 @@ Rows rows_of(const ConvertFlags& flags, const Extents& shape) {
   rows.to_halves = flags.to == "halves";
   rows.heads = *flags.heads;
   if (shape.rank < 1 || shape.rank > 2) {
-    refuse(fmt::format("{}: a projection is [heads * features, inputs] and its bias [heads * features], not {}",
+    refuse(fmt::format("{}: has shape {}; a projection is [heads * features, inputs], its bias [heads * features]",
                        flags.input, to_string(shape)));
   }
   if (shape[0] == 0 || shape[0] % rows.heads != 0) {
-    refuse(fmt::format("{}: has {} rows, which do not divide into {} heads", flags.input, shape[0], rows.heads));
+    refuse(fmt::format("{}: has {} rows, which cannot be divided among {} heads", flags.input, shape[0], rows.heads));
   }
   rows.features = shape[0] / rows.heads;
   rows.columns = shape.rank == 2 ? shape[1] : 1;
   rows.dims = flags.rotary_dims.value_or(rows.features);
   if (rows.dims % 2 != 0 || rows.dims > rows.features) {
-    refuse(fmt::format("--rotary-dims: must be even and at most {}, the features of a head, but is {}", rows.features,
+    refuse(fmt::format("--rotary-dims: must be even and at most {}, the features per head, but is {}", rows.features,
                        rows.dims));
   }
   rows.first = flags.first_dim;
   if (rows.first < 0) rows.first += rows.features;
   if (rows.first < 0 || rows.first + rows.dims > rows.features) {
-    refuse(fmt::format("--first-dim: {} features from {} on do not fit a head of {}", rows.dims, flags.first_dim,
-                       rows.features));
+    refuse(fmt::format("--first-dim: {} rotary dimensions from feature {} exceed a head of {} features", rows.dims,
+                       flags.first_dim, rows.features));
   }
   return rows;
 }
@@ -136,11 +136,11 @@ double prove(const NpyArray& before, const std::vector<std::byte>& after, const 
   double largest = 0;
   for (std::size_t head = 0; head < one.of_head.size(); ++head) {
     const double difference = std::fabs(one.of_head[head] - other.of_head[head]);
-    if (!std::isfinite(difference)) refuse(fmt::format("{}: holds numbers that are not finite", name));
+    if (!std::isfinite(difference)) refuse(fmt::format("{}: contains numbers that are not finite", name));
     largest = std::max(largest, difference);
   }
   if (largest > 1e-12 * one.scale) {
-    throw Failure{kNo, fmt::format("{}: the scores of head and converted head differ by {:.3g}; nothing was written",
+    throw Failure{kNo, fmt::format("{}: scores before and after conversion differ by {:.3g}; nothing was written",
                                    name, largest)};
   }
   return largest;
@@ -153,15 +153,15 @@ int run(const ConvertFlags& flags) {
   if (!flags.heads) refuse("convert: --heads is missing (key heads for a key projection)");
   const bool is_npy = flags.output.ends_with(".npy");
   if (!is_npy && !flags.output.ends_with(".safetensors")) {
-    refuse(fmt::format("{}: the result is written to a .npy or .safetensors file", flags.output));
+    refuse(fmt::format("{}: the output must be a .npy or .safetensors file", flags.output));
   }
   const InputArray input(flags.input, NpyOptions{.void2_is_bf16 = flags.dtype == "bf16"});
   if (!flags.dtype.empty() && float_type_from(flags.dtype) != input.type()) {
-    refuse(fmt::format("{}: holds {}, but --dtype says {}", input.path(), name_of(input.type()), flags.dtype));
+    refuse(fmt::format("{}: contains {}, but --dtype is {}", input.path(), name_of(input.type()), flags.dtype));
   }
-  if (input.type() == DataType::kI64) refuse(fmt::format("{}: holds integers, not weights", input.path()));
+  if (input.type() == DataType::kI64) refuse(fmt::format("{}: contains integers, not weights", input.path()));
   if (!flags.force && input.is_same_file(flags.output)) {
-    refuse(fmt::format("{}: is the input itself (--force replaces it)", flags.output));
+    refuse(fmt::format("{}: is also the input (--force replaces it)", flags.output));
   }
   const Rows rows = rows_of(flags, input.shape());
   OutputFile file(output_target(flags.output, flags.force));
@@ -193,13 +193,13 @@ int run(const ConvertFlags& flags) {
 Verb convert_verb(Command program) {
   Verb verb;
   verb.name = "convert";
-  verb.summary = "moves query and key weights between pair layouts";
+  verb.summary = "convert query and key weights between pair layouts";
   verb.usage = "IN -o OUT --to interleaved|halves --heads H [--rotary-dims d]";
   verb.details =
       "IN is the weight of a query or key projection, [heads * features, inputs], or its bias, [heads * features], "
-      "in the other layout. Its rows are exchanged within each head; with --rotary-dims only those that turn. Before "
+      "in the other layout. Its rows are permuted within each head; with --rotary-dims only the rotary rows. Before "
       "anything is written, both weights are applied to random inputs and rotated, each in its own layout: the "
-      "scores must be the same.";
+      "scores must agree.";
   verb.examples =
       "posenc convert wq.npy -o wq_halves.npy --to halves --heads 8\n"
       "posenc convert wk.npy -o wk_halves.npy --to halves --heads 2 --rotary-dims 4";
@@ -209,15 +209,16 @@ Verb convert_verb(Command program) {
   command.add_option("IN", flags->input);
   command.add_option("-o,--output", flags->output, "a .npy or .safetensors file").type_name("FILE");
   command.add_choice("--to", flags->to, {"interleaved", "halves"}, "the layout that is wanted");
-  command.add_integer("--heads", flags->heads, {.least = 1}, "heads in IN; of keys, where they are fewer")
+  command
+      .add_integer("--heads", flags->heads, {.least = 1},
+                   "heads in IN: for a key projection, the number of key heads")
       .type_name("H");
-  command.add_integer("--rotary-dims", flags->rotary_dims, {.least = 1},
-                      "features of a head that turn (default: all)");
+  command.add_integer("--rotary-dims", flags->rotary_dims, {.least = 1}, "rotary dimensions per head (default: all)");
   command.add_integer("--first-dim", flags->first_dim, {}, "first of them; negative: from the end of the head");
   add_dtype_flag(command, flags->dtype, "IN");
-  command.add_flag("--json", flags->json, "one JSON document on what was done");
-  command.add_flag("--force", flags->force, "replace FILE where it exists");
-  command.add_flag("--quiet", flags->quiet, "no messages, only errors");
+  command.add_flag("--json", flags->json, "print one JSON document about the conversion");
+  command.add_flag("--force", flags->force, "replace FILE if it exists");
+  command.add_flag("--quiet", flags->quiet, "print only errors");
   verb.run = [flags, verb] {
     refuse_leftovers(verb.command);
     return run(*flags);

@@ -22,7 +22,7 @@ Verb diagnose_verb(Command program) {
       "applied "
       "twice, along the wrong axis, reversed, sine and cosine exchanged, a wrong exponent. One head and 16 tokens "
       "are "
-      "enough. Exits with 1 where no known convention reproduces the change.";
+      "enough. Exits with 1 if no known convention reproduces the change.";
   verb.examples =
       "posenc diagnose q.npy q_rotated.npy\n"
       "posenc diagnose q.npy q_rotated.npy --positions 0:16 --json\n"

@@ -21,7 +21,7 @@ namespace {
 constexpr int kStoryColumns = 80;  // prose is hard to read in longer lines
 
 struct ExplainFlags {
-  std::string story, cell, text;
+  std::string story, cell, text, other, start;
   std::optional<std::int64_t> digits;
   bool json = false, markdown = false;
 };
@@ -51,8 +51,10 @@ std::string list_of_stories(const ExplainFlags& flags) {
       name = pad_right("", width);
     }
   }
-  return flags.markdown ? text
-                        : text + "\nposenc explain STORY tells one; --cell \"MATRIX ROW COLUMN\" opens a cell.\n";
+  return flags.markdown
+             ? text
+             : text +
+                   "\nposenc explain STORY shows one; --cell \"MATRIX ROW COLUMN\" shows how a cell is computed.\n";
 }
 
 std::string message_of(const std::function<void()>& attempt) {
@@ -67,6 +69,12 @@ std::string message_of(const std::function<void()>& attempt) {
 std::string told(const ExplainFlags& flags) {
   StoryOptions options;
   options.text = flags.text;
+  options.other = flags.other;
+  for (std::size_t from = 0; !flags.start.empty() && from <= flags.start.size();) {
+    const std::size_t end = std::min(flags.start.find(',', from), flags.start.size());
+    options.start.push_back(number_from(flags.start.substr(from, end - from), "--start"));
+    from = end + 1;
+  }
   options.message_of = message_of;
   if (flags.digits) options.digits = static_cast<int>(*flags.digits);
   const Story story = tell_story(flags.story, options);
@@ -82,15 +90,16 @@ std::string told(const ExplainFlags& flags) {
 }
 
 int run(const ExplainFlags& flags, const Command& command) {
-  if (flags.json && flags.markdown) refuse("explain: --json and --markdown exclude each other");
+  if (flags.json && flags.markdown) refuse("explain: --json and --markdown cannot be combined");
   if (flags.story.empty()) {
-    for (const char* const flag : {"--cell", "--text", "--digits"}) {
+    for (const char* const flag : {"--cell", "--text", "--other", "--start", "--digits"}) {
       if (command.is_given(flag)) refuse(fmt::format("explain: {} needs a story (posenc explain lists them)", flag));
     }
     print(list_of_stories(flags));
     return kDone;
   }
   if (command.is_given("--text") && flags.text.empty()) refuse("--text: is empty");
+  if (command.is_given("--other") && flags.text.empty()) refuse("--other: needs --text, the first sentence");
   if (command.is_given("--cell") && flags.cell.empty()) refuse("--cell: is empty");
   print(told(flags));
   return kDone;
@@ -101,29 +110,39 @@ int run(const ExplainFlags& flags, const Command& command) {
 Verb explain_verb(Command program) {
   Verb verb;
   verb.name = "explain";
-  verb.summary = "worked examples, step by step, every number computed as you look";
+  verb.summary = "show worked examples step by step, every number computed";
   verb.usage = "[STORY] [options]";
   verb.details =
-      "Without a story, lists them. A story carries a small example through the library: every number in it is "
-      "computed, none is stored. Where the text that an example comes from printed another one, a note says so. Any "
-      "cell opens into the products it is the sum of; its row and column may be cut short where that is clear.";
+      "Without STORY, lists the stories. A story works a small example through the library; every number in it is "
+      "computed, none is stored. Where the text that an example follows has a different number, the errata list it. "
+      "Any cell opens into the numbers it is computed from; row and column may be abbreviated if that is "
+      "unambiguous.";
   verb.examples =
       "posenc explain\n"
       "posenc explain dog-bites-man\n"
       "posenc explain dog-bites-man --text \"the cat saw the dog\"\n"
-      "posenc explain frank-and-alex --cell \"K' Frank upscale\"\n"
+      "posenc explain dog-bites-man --text \"Emma likes Alex\" --other \"Alex likes Emma\"\n"
+      "posenc explain frank-and-alex --cell \"K'[Frank, knows-upscale]\"\n"
       "posenc explain dot-product --digits 6 --markdown";
   verb.command = program.add_subcommand(verb.name);
   auto flags = std::make_shared<ExplainFlags>();
   verb.command.add_option("STORY", flags->story);
-  verb.command.add_option("--cell", flags->cell, "opens one cell into its products: \"MATRIX ROW COLUMN\"")
+  verb.command
+      .add_option("--cell", flags->cell,
+                  "show how one cell is computed: \"MATRIX ROW COLUMN\" or \"MATRIX[ROW, COLUMN]\"")
       .type_name("CELL");
-  verb.command.add_option("--text", flags->text, "a sentence of your own, 2 to 12 words (dog-bites-man)")
+  verb.command.add_option("--text", flags->text, "use your own sentence, 2 to 12 words (dog-bites-man)")
       .type_name("WORDS");
+  verb.command.add_option("--other", flags->other, "compare with this sentence: the same words in another order")
+      .type_name("WORDS");
+  verb.command
+      .add_option("--start", flags->start, "your own vector for position 0, e.g. 0.1,-0.4,0.7,0 (cat-sat, shift)")
+      .type_name("LIST");
   constexpr std::int64_t kMostDigits = 17;
-  verb.command.add_integer("--digits", flags->digits, {0, kMostDigits}, "digits after the point").default_value("3");
-  verb.command.add_flag("--json", flags->json, "one JSON document on standard output, numbers in full");
-  verb.command.add_flag("--markdown", flags->markdown, "Markdown with tables");
+  verb.command.add_integer("--digits", flags->digits, {0, kMostDigits}, "digits after the decimal point")
+      .default_value("3");
+  verb.command.add_flag("--json", flags->json, "print one JSON document with full precision");
+  verb.command.add_flag("--markdown", flags->markdown, "print Markdown with tables");
   verb.run = [flags, verb] {
     refuse_leftovers(verb.command);
     return run(*flags, verb.command);

@@ -177,7 +177,7 @@ void add_rope_rows(FactRows& rows, const Rope& rope, const Prepared& form, const
   rows.emplace_back("rotary dims", rope.first_dim < 0
                                        ? fmt::format("{} of each head, the last ones", rope.dims)
                                        : fmt::format("{} of each head, from feature {}", rope.dims, rope.first_dim));
-  if (rope.sign < 0) rows.emplace_back("direction", "clockwise, unlike other families");
+  if (rope.sign < 0) rows.emplace_back("direction", "clockwise, unlike most families");
   rows.emplace_back("base", six_digits(rope.base));
   if (!rope.sections.empty()) {
     std::string text;
@@ -240,14 +240,14 @@ FactRows rows_of(const LayerGroup& group, const Model& model) {
   if (form.softmax_factor != 1.0) {
     rows.emplace_back("softmax", fmt::format("scale times {}", six_digits(form.softmax_factor)));
   }
-  if (group.is_unscaled) rows.emplace_back("scores", "not divided by the root of a head's features");
+  if (group.is_unscaled) rows.emplace_back("scores", "not divided by sqrt(features per head)");
   return rows;
 }
 
 std::string lengths_text(const Model& model) {
   if (!model.trained_length) return "length not given";
   if (model.usable_length == model.trained_length) return fmt::format("{} positions", grouped(*model.trained_length));
-  return fmt::format("trained on {} positions, stretched to {}", grouped(*model.trained_length),
+  return fmt::format("trained on {} positions, extended to {}", grouped(*model.trained_length),
                      grouped(model.usable_length.value_or(0)));
 }
 
@@ -281,7 +281,7 @@ std::vector<std::string> engine_lines(const Inspection& found) {
     lines.push_back(fmt::format("{}{}{}: {}{}", topic.title, topic.layers.empty() ? "" : ", layers ", topic.layers,
                                 one->what, verdict));
   }
-  if (lines.empty()) lines.push_back("nothing is known that it does differently from transformers for this model");
+  if (lines.empty()) lines.push_back("no known difference from transformers for this model");
   return lines;
 }
 
@@ -329,7 +329,7 @@ std::string as_text(const Inspection& found) {
 Verb inspect_verb(Command program) {
   Verb verb;
   verb.name = "inspect";
-  verb.summary = "what a model's own files say of position";
+  verb.summary = "show how a model encodes position, from its config or GGUF";
   verb.usage = "PATH [--engine NAME] [--json]";
   verb.details =
       "PATH is a config.json of Hugging Face, a folder that holds one, or a .gguf file. Shows which scheme is on which "

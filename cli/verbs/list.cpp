@@ -35,13 +35,17 @@ std::string as_text() {
     family_columns = std::max(family_columns, columns_of(card.family));
   }
   std::string text;
-  const auto row = [&](std::string_view name, std::string_view family, std::string_view rest, bool is_bold) {
-    text += fmt::format("{}  {}  {}\n", bold(pad_right(name, name_columns), colour && is_bold),
-                        pad_right(family, family_columns), rest);
+  const int room = output_columns() - name_columns - family_columns - 4;
+  const auto row = [&](std::string_view name, std::string_view family, std::string_view rest, bool is_dim) {
+    for (const std::string& line : wrap(rest, room)) {
+      text += fmt::format("{}  {}  {}\n", bold(pad_right(name, name_columns), colour && !name.empty()),
+                          pad_right(family, family_columns), is_dim ? dim(line, colour) : line);
+      name = family = "";
+    }
   };
   for (const SchemeCard& card : all_cards()) {
-    row(card.name, card.family, card.formula, true);
-    row("", "", dim(fmt::format("used by: {}", card.used_by), colour), false);
+    row(card.name, card.family, card.formula, false);
+    row("", "", fmt::format("used by: {}", card.used_by), true);
   }
   return text +
          "\nposenc list SCHEME shows a page on one.\n"
@@ -93,7 +97,7 @@ struct BackendLine {
   std::string_view name, what;
 };
 constexpr BackendLine kBackends[] = {{"cpu", "SIMD and threads"},
-                                     {"reference", "one element at a time: what the others are measured against"},
+                                     {"reference", "one element at a time; the reference for the others"},
                                      {"cuda", "an NVIDIA GPU"}};
 
 std::string backends_as_text() {
@@ -109,13 +113,13 @@ std::string backends_as_text() {
 Verb list_verb(Command program) {
   Verb verb;
   verb.name = "list";
-  verb.summary = "every scheme with its family, its formula and who uses it";
+  verb.summary = "list every scheme with its family, formula and users";
   verb.usage = "[SCHEME | --scalings | --families | --backends] [--json]";
   verb.details =
-      "With a SCHEME, shows a page on it: formula, papers, fields, who uses it, pitfalls. A scheme is a way to tell a "
-      "Transformer the position of a token. Its family says what happens to the token's "
-      "vector x at position p: addition adds something to it, rotation rotates pairs of its features, nothing leaves "
-      "it alone. Scalings stretch rope beyond the length a model was trained with.";
+      "With SCHEME, shows a page about it: formula, papers, fields, users, pitfalls. A scheme encodes the position "
+      "of a token. Its family says how: addition adds a vector to the token, rotation rotates pairs of features of "
+      "queries and keys, bias adds to the attention scores, and nothing leaves everything unchanged. Scalings extend "
+      "rope beyond the length that a model was trained on.";
   verb.examples =
       "posenc list\nposenc list rope\nposenc list --json\nposenc list --scalings\nposenc list --families\n"
       "posenc list --backends";
@@ -126,10 +130,10 @@ Verb list_verb(Command program) {
   verb.command.add_flag("--families", *families, "every model_type that inspect answers for instead");
   auto json = std::make_shared<bool>(false);
   auto scalings = std::make_shared<bool>(false);
-  verb.command.add_flag("--scalings", *scalings, "every scaling of rope instead, with its formula and its fields");
+  verb.command.add_flag("--scalings", *scalings, "list the scalings of rope with their formulas and fields");
   auto backend_list = std::make_shared<bool>(false);
-  verb.command.add_flag("--backends", *backend_list, "who can compute here instead, and why others cannot");
-  verb.command.add_flag("--json", *json, "one JSON document, with the default of every field");
+  verb.command.add_flag("--backends", *backend_list, "list the backends that can run here, and why others cannot");
+  verb.command.add_flag("--json", *json, "print one JSON document with the default of every field");
   verb.run = [json, scalings, backend_list, families, page, verb] {
     refuse_leftovers(verb.command);
     if (!page->empty()) {

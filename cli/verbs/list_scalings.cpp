@@ -71,10 +71,13 @@ std::string scalings_as_text() {
     }
     const std::string indent = pad_right("", name_columns);
     for (const Field& field : card.fields) {
-      text += fmt::format("{}  {}\n", indent,
-                          dim(fmt::format("{}  {}  {}", pad_right(field.name, field_columns),
-                                          pad_right(default_text(field.default_value), default_columns), field.help),
-                              colour));
+      std::string before = fmt::format("{}  {}  ", pad_right(field.name, field_columns),
+                                       pad_right(default_text(field.default_value), default_columns));
+      const int room = std::min(output_columns(), 100) - name_columns - 2 - columns_of(before);
+      for (const std::string& line : wrap(field.help, room)) {
+        text += fmt::format("{}  {}\n", indent, dim(before + line, colour));
+        before = pad_right("", columns_of(before));
+      }
     }
     if (card.needs_length) text += fmt::format("{}  {}\n", indent, dim("needs --length", colour));
   }

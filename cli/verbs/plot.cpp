@@ -49,32 +49,31 @@ std::vector<std::string_view> kind_names() {
 void add_flags(Command verb, PlotFlags& flags) {
   verb.add_option("KIND", flags.kind).choices(kind_names());
   verb.add_option("-o,--output", flags.output,
-                  "write a picture: .svg, .png or .pdf; - is standard output. Without it, drawn in the terminal")
+                  "write .svg, .png or .pdf; - for standard output (default: draw in the terminal)")
       .type_name("FILE");
   verb.add_choice("--format", flags.format, {"svg", "png", "pdf"}, "what -o - writes").default_value("svg");
-  verb.add_option("--zoom", flags.zoom, "the positions to draw (decay: distances), from A up to, not including, B")
-      .type_name("A:B");
+  verb.add_option("--zoom", flags.zoom, "positions to draw (decay: distances), A to B - 1").type_name("A:B");
   verb.add_integer("--at", flags.at, {0, kPositionLimit - 1},
                    "fingerprint, phasors: the position (default 37 and 10)")
       .type_name("P");
   verb.add_integer("--shift", flags.shift, {-kPositionLimit, kPositionLimit},
-                   "phasors: second hands, so many positions later")
+                   "phasors: also draw the pairs K positions later")
       .type_name("K");
-  verb.add_option("--features", flags.features, "waves, heatmap, fingerprint: these features, as 0,2,4")
+  verb.add_option("--features", flags.features, "waves, heatmap, fingerprint: only these features, e.g. 0,2,4")
       .type_name("N,N,…");
-  verb.add_flag("--lines", flags.lines, "bias: lines against distance in place of maps");
+  verb.add_flag("--lines", flags.lines, "bias: draw lines over distance instead of maps");
   verb.add_integer("--trained", flags.trained, {1, std::int64_t{1} << 40U},
-                   "scaling: the trained length (default 4096, or what the scaling says)");
-  verb.add_number("--factor", flags.factor, {1, 1e6}, "scaling: how many times longer")
+                   "scaling: the trained length (default 4096, or that of the scaling)");
+  verb.add_number("--factor", flags.factor, {1, 1e6}, "scaling: extension factor")
       .default_value(fmt::format("{}", figures::Request{}.factor));
   add_numerics_flag(verb, flags.numerics);
   add_length_flag(verb, flags.length);
-  verb.add_option("--title", flags.title, "a title of your own; empty: none").type_name("TEXT");
-  verb.add_option("--size", flags.size, "of the picture in pixels (PDF: points), as 1200x800; text grows with it")
+  verb.add_option("--title", flags.title, "title; empty for none").type_name("TEXT");
+  verb.add_option("--size", flags.size, "size in pixels (PDF: points), e.g. 1200x800; text scales with it")
       .type_name("WxH");
-  verb.add_flag("--json", flags.json, "the figure's data as one JSON document on standard output");
-  verb.add_flag("--force", flags.force, "replace FILE where it exists");
-  verb.add_flag("--quiet", flags.quiet, "no messages, only errors");
+  verb.add_flag("--json", flags.json, "print the figure's data as one JSON document");
+  verb.add_flag("--force", flags.force, "replace FILE if it exists");
+  verb.add_flag("--quiet", flags.quiet, "print only errors");
   add_engine_flags(verb, flags.engine);
 }
 
@@ -97,7 +96,7 @@ std::int64_t position_from(std::string_view text, std::string_view flag) {
 
 figures::Range zoom_from(const std::string& text) {
   const std::size_t colon = text.find(':');
-  if (colon == std::string::npos) refuse(fmt::format("--zoom: '{}' is not of the form A:B, as 0:100", text));
+  if (colon == std::string::npos) refuse(fmt::format("--zoom: '{}' is not of the form A:B, e.g. 0:100", text));
   const figures::Range range = {position_from(text.substr(0, colon), "--zoom"),
                                 position_from(text.substr(colon + 1), "--zoom")};
   if (range.count() < 1)
@@ -112,7 +111,8 @@ std::vector<std::int64_t> features_from(std::string_view text) {
     features.push_back(integer_from(one, "--features"));
     const bool ends_in_comma = text.size() == one.size() + 1;
     text.remove_prefix(std::min(text.size(), one.size() + 1));
-    if (ends_in_comma || features.size() > 4096) refuse("--features: is not a list of at most 4096, as 0,2,4");
+    if (ends_in_comma || features.size() > 4096)
+      refuse("--features: must be a list of at most 4096 features, e.g. 0,2,4");
   }
   return features;
 }
@@ -121,7 +121,7 @@ std::vector<std::int64_t> features_from(std::string_view text) {
 void refuse_unused(const PlotFlags& flags) {
   const auto only_for = [&](std::string_view flag, bool is_given, std::initializer_list<std::string_view> kinds) {
     if (!is_given || std::find(kinds.begin(), kinds.end(), flags.kind) != kinds.end()) return;
-    refuse(fmt::format("plot: {} is for {}, not for {}", flag, fmt::join(kinds, " and "), flags.kind));
+    refuse(fmt::format("plot: {} works with {}, not with {}", flag, fmt::join(kinds, " and "), flags.kind));
   };
   only_for("--at", flags.at.has_value(), {"fingerprint", "phasors"});
   only_for("--shift", flags.shift.has_value(), {"phasors"});
@@ -174,29 +174,29 @@ PictureFormat picture_format_named(std::string_view name, std::string_view what)
 
 // Nothing where it is drawn in the terminal.
 std::optional<PictureFormat> picture_format_of(const PlotFlags& flags) {
-  if (flags.json && !flags.output.empty()) refuse("--json writes to standard output; it excludes -o");
+  if (flags.json && !flags.output.empty()) refuse("--json prints to standard output and cannot be combined with -o");
   if (flags.output != "-" && !flags.format.empty())
-    refuse("--format is for -o -; a file's format follows from its name");
+    refuse("--format works only with -o -; the format of a file follows from its name");
   if (flags.output.empty()) {
-    if (!flags.size.empty()) refuse("--size is for -o; in the terminal a figure is as wide as that");
+    if (!flags.size.empty()) refuse("--size works only with -o; in the terminal a figure fills the width");
     return std::nullopt;
   }
   if (flags.output == "-") {
     const PictureFormat format =
         flags.format.empty() ? PictureFormat::kSvg : picture_format_named(flags.format, "--format");
-    if (isatty(STDOUT_FILENO) == 1) refuse("standard output is a terminal; send it to a file or a pipe");
+    if (isatty(STDOUT_FILENO) == 1) refuse("standard output is a terminal; redirect it to a file or a pipe");
     return format;
   }
   for (const std::string_view known : {"svg", "png", "pdf"}) {
     if (flags.output.ends_with(fmt::format(".{}", known))) return picture_format_named(known, "-o");
   }
-  refuse(fmt::format("{}: a figure is written to .svg, .png or .pdf, and this name ends in none", flags.output));
+  refuse(fmt::format("{}: the output must end in .svg, .png or .pdf", flags.output));
 }
 
 void set_size(Figure& figure, const std::string& text) {
   if (text.empty()) return;
   const std::size_t cross = text.find('x');
-  if (cross == std::string::npos) refuse(fmt::format("--size: '{}' is not of the form WxH, as 1200x800", text));
+  if (cross == std::string::npos) refuse(fmt::format("--size: '{}' is not of the form WxH, e.g. 1200x800", text));
   const auto side = [&](std::string_view digits) {
     const std::int64_t pixels = integer_from(digits, "--size");
     if (pixels < kSmallestSide || pixels > kLargestSide) {
@@ -260,9 +260,9 @@ std::string details() {
   std::string text = "KIND is one of:\n";
   for (const figures::Kind& kind : figures::kinds()) text += fmt::format("{}: {}\n", kind.name, kind.summary);
   return text +
-         "A kind has a scheme of its own where none is named. decay and scaling take several, each with the flags "
-         "behind it. Waves too fast for the drawing are shaded, never drawn as slow ones. Pictures are made by "
-         "gnuplot; in a terminal a figure is drawn without it.";
+         "Without SCHEME, each kind draws its default scheme. decay and scaling take several schemes, each followed "
+         "by its flags. Waves too fast for the resolution are shaded instead of drawn. Pictures require gnuplot; the "
+         "terminal does not.";
 }
 
 }  // namespace
@@ -272,7 +272,7 @@ Verb plot_verb(Command program, const std::shared_ptr<SchemeRequest>& scheme,
   static const std::string kDetails = details();
   Verb verb;
   verb.name = "plot";
-  verb.summary = "figures of schemes in the terminal or as SVG, PNG, PDF: waves, maps, decay, errors";
+  verb.summary = "draw a scheme in the terminal, or as SVG, PNG or PDF";
   verb.usage = "KIND [SCHEME ...] [-o F.svg|F.png|F.pdf] [options]";
   verb.details = kDetails;
   verb.examples =

@@ -51,9 +51,10 @@ void check_count(std::int64_t count, std::string_view flag) {
 
 Ids from_mask(const PositionsFlags& flags) {
   const NpyArray mask = load_array(InputArray(flags.mask));
-  if (mask.type != DataType::kI64) refuse(fmt::format("{}: a mask holds integers, 1 for a token", flags.mask));
+  if (mask.type != DataType::kI64) refuse(fmt::format("{}: a mask must contain integers, 1 for a token", flags.mask));
   if (mask.shape.rank < 1 || mask.shape.rank > 2) {
-    refuse(fmt::format("{}: a mask is [sequence] or [batch, sequence], not {}", flags.mask, to_string(mask.shape)));
+    refuse(fmt::format("{}: has shape {}; a mask is [sequence] or [batch, sequence]", flags.mask,
+                       to_string(mask.shape)));
   }
   MaskOptions options{.batch = mask.shape.rank == 2 ? mask.shape[0] : 1};
   if (flags.rule == "roberta") {
@@ -63,7 +64,8 @@ Ids from_mask(const PositionsFlags& flags) {
   const std::span<const std::int64_t> values(reinterpret_cast<const std::int64_t*>(mask.bytes.data()),
                                              mask.bytes.size() / sizeof(std::int64_t));
   for (const std::int64_t value : values) {
-    if (value != 0 && value != 1) refuse(fmt::format("{}: a mask holds 0 and 1, but here is {}", flags.mask, value));
+    if (value != 0 && value != 1)
+      refuse(fmt::format("{}: a mask must contain only 0 and 1, but contains {}", flags.mask, value));
   }
   return {mask.shape, positions_from_mask(values, options)};
 }
@@ -80,7 +82,7 @@ Ids from_lengths(const PositionsFlags& flags) {
 
 Ids from_grid(const PositionsFlags& flags) {
   const std::vector<std::int64_t> extents = list_from(flags.grid, "--grid");
-  if (extents.size() > 3) refuse("--grid: has one to three axes, as T,H,W");
+  if (extents.size() > 3) refuse("--grid: needs one to three extents, e.g. T,H,W");
   std::int64_t total = 1;
   for (const std::int64_t extent : extents) {
     check_count(extent, "--grid");
@@ -109,7 +111,7 @@ std::string as_json(const Ids& ids) {
 void write_file(const PositionsFlags& flags, const Ids& ids) {
   const bool is_npy = flags.output.ends_with(".npy");
   if (!is_npy && !flags.output.ends_with(".safetensors")) {
-    refuse(fmt::format("{}: positions are written to a .npy or .safetensors file", flags.output));
+    refuse(fmt::format("{}: the output must be a .npy or .safetensors file", flags.output));
   }
   OutputFile file(output_target(flags.output, flags.force));
   file.write(
@@ -121,7 +123,7 @@ void write_file(const PositionsFlags& flags, const Ids& ids) {
 
 int run(const PositionsFlags& flags) {
   const int given = (flags.mask.empty() ? 0 : 1) + (flags.lengths.empty() ? 0 : 1) + (flags.grid.empty() ? 0 : 1);
-  if (given != 1) refuse("positions: one of --mask, --lengths and --grid says what to make");
+  if (given != 1) refuse("positions: needs exactly one of --mask, --lengths and --grid");
   Ids ids = !flags.mask.empty() ? from_mask(flags) : !flags.lengths.empty() ? from_lengths(flags) : from_grid(flags);
   for (std::int64_t& id : ids.values) id += flags.first;
   if (!flags.output.empty() && flags.output != "-") {
@@ -137,12 +139,11 @@ int run(const PositionsFlags& flags) {
 Verb positions_verb(Command program) {
   Verb verb;
   verb.name = "positions";
-  verb.summary = "position ids from padding masks, packed sequences and grids";
+  verb.summary = "make position ids from padding masks, packed sequences and grids";
   verb.usage = "--mask F | --lengths 5,3,8 | --grid T,H,W [-o FILE]";
   verb.details =
-      "Prints one line for each sequence or axis, or writes a file that --positions @FILE takes. A mask counts "
-      "tokens and skips padding; packed sequences each begin at 0; a grid has one line for each axis, its points row "
-      "by row.";
+      "Prints one line per sequence or axis, or writes a file for --positions @FILE. With a mask, counts tokens and "
+      "skips padding; packed sequences each start at 0; a grid has one line per axis, its points in row order.";
   verb.examples =
       "posenc positions --lengths 5,3,8\n"
       "posenc positions --grid 2,3,4 -o thw.npy\n"
@@ -152,17 +153,16 @@ Verb positions_verb(Command program) {
   verb.command
       .add_option("--mask", flags->mask, "integers [sequence] or [batch, sequence]: 1 for a token, 0 for padding")
       .type_name("FILE");
-  verb.command.add_option("--lengths", flags->lengths, "lengths of sequences that are packed one after the other")
-      .type_name("N,N,…");
+  verb.command.add_option("--lengths", flags->lengths, "lengths of the packed sequences").type_name("N,N,…");
   verb.command.add_option("--grid", flags->grid, "extents of an image or video: H,W or T,H,W").type_name("T,H,W");
   verb.command.add_choice("--rule", flags->rule, {"cumulative", "roberta"},
-                          "of a mask: cumulative, the first token is 0; roberta, it is one past --padding");
+                          "for a mask: cumulative (first token 0) or roberta (first token --padding + 1)");
   verb.command.add_integer("--padding", flags->padding, {}, "position of padding");
   verb.command.add_integer("--first", flags->first, {0, kPositionLimit - kMostIds}, "added to every position");
   verb.command.add_option("-o,--output", flags->output, "a .npy or .safetensors file of int64").type_name("FILE");
-  verb.command.add_flag("--json", flags->json, "one JSON document with shape and positions");
-  verb.command.add_flag("--force", flags->force, "replace FILE where it exists");
-  verb.command.add_flag("--quiet", flags->quiet, "no messages, only errors");
+  verb.command.add_flag("--json", flags->json, "print one JSON document with shape and positions");
+  verb.command.add_flag("--force", flags->force, "replace FILE if it exists");
+  verb.command.add_flag("--quiet", flags->quiet, "print only errors");
   verb.run = [flags, verb] {
     refuse_leftovers(verb.command);
     return run(*flags);

@@ -27,7 +27,7 @@ struct PracticeFlags {
   std::string kind, tag, today;
   std::optional<std::int64_t> seed;
   std::int64_t count = PracticeWish{}.count;
-  bool no_progress = false, list = false, json = false;
+  bool no_progress = false, list = false, json = false, path = false;
 };
 
 std::int64_t day_number(std::tm date) {
@@ -106,6 +106,13 @@ int run(const PracticeFlags& flags) {
     file.emplace();
     progress = file->load();
   }
+  if (flags.path) {
+    const std::vector<PathTopic> path = practice_path(progress);
+    const std::size_t current = current_topic(path);
+    // what is new comes from this topic, what is due from all that were met
+    for (std::size_t i = 0; i <= current; ++i) wish.topics.push_back(path[i].name);
+    print(path_text(path, current) + "\n");
+  }
   if (flags.list) {
     print(practice_list(wish, progress));
     return kDone;
@@ -119,9 +126,9 @@ int run(const PracticeFlags& flags) {
     if (file) progress = file->add(review);
   });
   if (!file) {
-    print("Nothing was kept (--no-progress).\n");
+    print("Progress was not saved (--no-progress).\n");
   } else if (!reviews.empty()) {
-    print(fmt::format("Due: {}. Kept in {}.\n", outlook(progress, wish.day), one_line(file->path())));
+    print(fmt::format("Due: {}.\nProgress saved in {}.\n", outlook(progress, wish.day), one_line(file->path())));
   }
   return kDone;
 }
@@ -131,33 +138,36 @@ int run(const PracticeFlags& flags) {
 Verb practice_verb(Command program) {
   Verb verb;
   verb.name = "practice";
-  verb.summary = "questions, cards and endless fill-ins, graded, with spaced repetition";
+  verb.summary = "practise with questions, cards and generated exercises, with spaced repetition";
   verb.usage = "[--kind questions|cards|fill-ins] [--tag TAG] [--count N]";
   verb.details =
-      "Asks what is due, then what is new. Fill-ins are made from a seed, so there is no end of them, and a wrong "
-      "number is traced to the mistake that gives it. Questions and cards come back after 1 day, 6 days and then "
-      "ever later (SM-2), sooner where they were hard. Progress is kept in $XDG_DATA_HOME/posenc/practice.json or "
-      "~/.local/share/posenc/practice.json after every answer.";
+      "Asks the items that are due, then new ones. Fill-ins are generated from a seed without end, and a wrong "
+      "number is traced to the mistake that produces it. Questions and cards return after 1 day, 6 days and then at "
+      "growing intervals (SM-2), sooner if they were hard. Progress is saved after every answer in "
+      "$XDG_DATA_HOME/posenc/practice.json or ~/.local/share/posenc/practice.json.";
   verb.examples =
       "posenc practice\n"
+      "posenc practice --path\n"
       "posenc practice --kind fill-ins --tag rope\n"
       "posenc practice --list\n"
       "posenc practice --kind fill-ins --seed 7 --count 3 --json";
   verb.command = program.add_subcommand(verb.name);
   auto flags = std::make_shared<PracticeFlags>();
   verb.command.add_choice("--kind", flags->kind, {"questions", "cards", "fill-ins"},
-                          "questions, cards or fill-ins; all of them otherwise");
-  verb.command.add_option("--tag", flags->tag, "only what is about this: rope, alibi, bugs, pe-value …")
+                          "questions, cards or fill-ins (default: all)");
+  verb.command.add_option("--tag", flags->tag, "only items with this tag: rope, alibi, bugs, pe-value …")
       .type_name("TAG");
   constexpr std::int64_t kMostItems = 10000;
-  verb.command.add_integer("--count", flags->count, {1, kMostItems}, "how many");
+  verb.command.add_integer("--count", flags->count, {1, kMostItems}, "number of items");
   verb.command.add_integer("--seed", flags->seed, {.least = 0},
-                           "the same seed asks the same (default: another each time)");
-  verb.command.add_option("--today", flags->today, "as if it were this day, YYYY-MM-DD").type_name("DATE");
-  verb.command.add_flag("--no-progress", flags->no_progress, "read and keep nothing");
-  verb.command.add_flag("--list", flags->list, "what there is and when it is due, and ask nothing");
+                           "the same seed asks the same items (default: a new one each time)");
+  verb.command.add_option("--today", flags->today, "pretend that today is YYYY-MM-DD").type_name("DATE");
+  verb.command.add_flag("--path", flags->path,
+                        "follow the path through all topics: goals, stories to read, progress");
+  verb.command.add_flag("--no-progress", flags->no_progress, "neither read nor save progress");
+  verb.command.add_flag("--list", flags->list, "list all items and when they are due");
   verb.command.add_flag("--json", flags->json,
-                        "what would be asked of a beginner, with answers, and ask nothing; with --list, everything");
+                        "print what a beginner would be asked, with answers; with --list, everything");
   verb.run = [flags, verb] {
     refuse_leftovers(verb.command);
     return run(*flags);

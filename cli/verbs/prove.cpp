@@ -11,6 +11,7 @@
 #include "cli/pages/prove_text.h"
 #include "cli/system/failure.h"
 #include "cli/system/progress.h"
+#include "cli/system/signals.h"
 #include "cli/system/streams.h"
 #include "cli/system/terminal.h"
 #include "cli/verbs/verbs.h"
@@ -62,12 +63,12 @@ Subjects subjects_of(const Verb& verb, SchemeRequest& request) {
   const std::vector<std::string> words = verb.command.remaining();
   for (const std::string& word : words) {
     if (word.starts_with('-') && (words.front() == word || subjects.schemes.empty())) refuse_leftovers(verb.command);
-    if (word.starts_with('-')) refuse(fmt::format("prove: {}: fields can be set where one scheme is named", word));
+    if (word.starts_with('-')) refuse(fmt::format("prove: {}: fields can be set only for a single scheme", word));
     subjects.schemes.push_back(scheme_from(word));
   }
   for (const Command& chosen : verb.command.chosen_subcommands()) {
     if (subjects.schemes.size() > 1 && has_flags(chosen)) {
-      refuse("prove: fields can be set where one scheme is named; of several, write them in JSON");
+      refuse("prove: fields can be set only for a single scheme; for several, pass them as JSON");
     }
   }
   return subjects;
@@ -81,6 +82,7 @@ Proven proven_of(const Scheme& scheme, const ProveOptions& options, bool in_full
   proven.has_random_weights = trial.has_random_weights;
   for (const PropertyCard& card : property_cards()) {
     proven.findings.push_back(measure(card.property, trial));
+    stop_if_signalled();
     progress.advance(1);
   }
   if (!in_full) return proven;
@@ -99,11 +101,13 @@ std::string as_text(const std::vector<Proven>& proven, const Subjects& subjects,
   std::string text;
   if (!subjects.are_named) {
     text += properties_table(proven, columns, colour) + "\n";
-    for (const std::string& line : wrap(
-             fmt::format("Measured over {} positions with seed {}. ✓ holds, ✗ fails, · does not apply, ! not what is "
-                         "claimed, * trained numbers are drawn at random. posenc prove SCHEME says it in sentences.",
-                         options.length, options.seed),
-             columns)) {
+    for (
+        const std::string& line : wrap(
+            fmt::format(
+                "Tested over {} positions with seed {}. ✓ holds, ✗ fails, · does not apply, ! contradicts the published "
+                "claim, * trained tables drawn at random. posenc prove SCHEME explains each result.",
+                options.length, options.seed),
+            columns)) {
       text += line + "\n";
     }
     return text + "\n" + properties_legend(columns, colour);
@@ -152,13 +156,13 @@ int run(const ProveFlags& flags, const Subjects& subjects) {
 Verb prove_verb(Command program, const std::shared_ptr<SchemeRequest>& scheme) {
   Verb verb;
   verb.name = "prove";
-  verb.summary = "what is said of each scheme, measured: a number, a bound, a verdict";
+  verb.summary = "test each scheme's claimed properties numerically";
   verb.usage = "[SCHEME ...] [--length N] [--json]";
   verb.details =
-      "Without a scheme, a table of every property of every scheme. With one or more, each property in a sentence; "
-      "the fields of a single scheme can be set, and are its defaults otherwise, but 64 features where a scheme has "
-      "a width. Trained tables that are not given (--table) are drawn at random from --seed. Bounds follow from the "
-      "formats, none is fitted. Exits with 1 where something is not what is claimed of the scheme.";
+      "Without SCHEME, prints a table of every property of every scheme. With one or more, explains each result in a "
+      "sentence. The fields of a single scheme can be set; the defaults are used otherwise, with 64 features where a "
+      "scheme has a width. Trained tables that are not given (--table) are drawn at random from --seed. Bounds "
+      "follow from the number formats; none is fitted. Exits with 1 if a result contradicts the published claim.";
   verb.examples =
       "posenc prove\n"
       "posenc prove rope alibi\n"
@@ -170,7 +174,7 @@ Verb prove_verb(Command program, const std::shared_ptr<SchemeRequest>& scheme) {
   verb.command.add_integer("--length", flags->length, {2, kPositionLimit},
                            "positions 0 to N - 1; of many, both ends are looked at");
   verb.command.add_integer("--seed", flags->seed, {}, "of everything that is drawn at random");
-  verb.command.add_flag("--json", flags->json, "one JSON document with all numbers, also those behind the verdicts");
+  verb.command.add_flag("--json", flags->json, "print one JSON document with all measurements");
   verb.command.add_flag("--quiet", flags->quiet, "no progress bar");
   add_engine_flags(verb.command, flags->engine);
   add_scheme_commands(verb.command, scheme);

@@ -38,31 +38,30 @@ struct TableFlags {
 
 void add_flags(Command verb, TableFlags& flags) {
   verb.add_option("--positions", flags.positions,
-                  "which positions: 8 (one), 0:8 (from 0 up to, not including, 8), 0:4096:64 (every 64th), 0,1,5 (a "
+                  "positions: 8 (one), 0:8 (0 to 7), 0:4096:64 (every 64th), 0,1,5 (a "
                   "list), @ids.npy (int64, [n] or [axes, n])")
       .type_name("P");
-  verb.add_option("--grid", flags.grid, "for schemes with axes: every point of a grid, row by row, as 14,14")
+  verb.add_option("--grid", flags.grid, "for schemes with axes: every point of a grid, row by row, e.g. 14,14")
       .type_name("H,W");
-  verb.add_option("--queries", flags.queries, "for biases, [heads, queries, keys]: where the queries stand")
+  verb.add_option("--queries", flags.queries, "for biases: positions of the queries").type_name("P");
+  verb.add_option("--keys", flags.keys, "for biases: positions of the keys (default: those of the queries)")
       .type_name("P");
-  verb.add_option("--keys", flags.keys, "where the keys stand (default: where the queries do)").type_name("P");
-  verb.add_option(
-          "-o,--output", flags.output,
-          "write a file: .npy, .safetensors, .csv or .json; - is standard output. Without it, a table to read")
+  verb.add_option("-o,--output", flags.output,
+                  "write .npy, .safetensors, .csv or .json; - for standard output (default: print a table)")
       .type_name("FILE");
   verb.add_choice("--format", flags.format, {"npy", "safetensors", "csv", "json"}, "what -o - writes")
       .default_value("npy");
-  verb.add_flag("--json", flags.json, "one JSON document on standard output, nothing else");
+  verb.add_flag("--json", flags.json, "print one JSON document and nothing else");
   verb.add_choice("--dtype", flags.dtype, float_type_names(), "type of the values").type_name("TYPE");
   add_numerics_flag(verb, flags.numerics);
   add_length_flag(verb, flags.length);
   constexpr std::int64_t kMostDigits = 60;
-  verb.add_integer("--digits", flags.digits, {0, kMostDigits}, "digits after the point in the table to read");
+  verb.add_integer("--digits", flags.digits, {0, kMostDigits}, "digits after the decimal point in the printed table");
   verb.add_option("--max-bytes", flags.max_bytes, "refuse a larger table")
       .type_name("SIZE")
       .default_value(flags.max_bytes);
-  verb.add_flag("--force", flags.force, "replace FILE where it exists");
-  verb.add_flag("--quiet", flags.quiet, "no messages and no progress bar, only errors");
+  verb.add_flag("--force", flags.force, "replace FILE if it exists");
+  verb.add_flag("--quiet", flags.quiet, "print only errors, no messages and no progress bar");
   add_engine_flags(verb, flags.engine);
 }
 
@@ -79,39 +78,38 @@ TableFormat table_format_named(std::string_view name, std::string_view what) {
 // Nothing where a person is to read it.
 std::optional<TableFormat> table_format_of(const TableFlags& flags) {
   if (flags.json) {
-    if (!flags.output.empty()) refuse("--json writes to standard output; for a file use -o FILE.json alone");
+    if (!flags.output.empty()) refuse("--json prints to standard output; to write a file, use -o FILE.json alone");
     return TableFormat::kJson;
   }
   if (flags.output.empty()) {
-    if (!flags.format.empty()) refuse("--format is for -o -");
+    if (!flags.format.empty()) refuse("--format works only with -o -");
     return std::nullopt;
   }
   if (flags.output == "-") {
     const TableFormat format =
         flags.format.empty() ? TableFormat::kNpy : table_format_named(flags.format, "--format");
     if (is_binary(format) && isatty(STDOUT_FILENO) == 1) {
-      refuse("standard output is a terminal; send it to a file or a pipe, or use --format csv");
+      refuse("standard output is a terminal; redirect it to a file or a pipe, or use --format csv");
     }
     return format;
   }
-  if (!flags.format.empty()) refuse("--format is for -o -; a file's format follows from its name");
+  if (!flags.format.empty()) refuse("--format works only with -o -; the format of a file follows from its name");
   const std::size_t dot = flags.output.rfind('.');
   const std::size_t slash = flags.output.rfind('/');
   if (dot == std::string::npos || (slash != std::string::npos && dot < slash)) {
-    refuse(fmt::format("{}: a table is written to .npy, .safetensors, .csv or .json, and this name ends in none",
-                       flags.output));
+    refuse(fmt::format("{}: the output must end in .npy, .safetensors, .csv or .json", flags.output));
   }
   for (const std::string_view known : {"npy", "safetensors", "csv", "json"}) {
     if (flags.output.substr(dot + 1) == known) return table_format_named(known, "-o");
   }
-  refuse(fmt::format("{}: a table is written to .npy, .safetensors, .csv or .json, not {}", flags.output,
+  refuse(fmt::format("{}: the output must be .npy, .safetensors, .csv or .json, not {}", flags.output,
                      flags.output.substr(dot)));
 }
 
 PositionList positions_of(const TableFlags& flags) {
-  if (!flags.positions.empty() && !flags.grid.empty()) refuse("--positions and --grid exclude each other");
+  if (!flags.positions.empty() && !flags.grid.empty()) refuse("--positions and --grid cannot be combined");
   if (!flags.grid.empty()) return positions_of_grid(flags.grid);
-  if (flags.positions.empty()) refuse("table: the positions are missing, for example --positions 0:8");
+  if (flags.positions.empty()) refuse("table: the positions are missing, e.g. --positions 0:8");
   return positions_from(flags.positions);
 }
 
@@ -189,12 +187,13 @@ int show(const Table& table, std::optional<TableFormat> format, const TableFlags
 BiasTableJob bias_job_of(const TableFlags& flags, const Scheme& scheme) {
   const std::string_view name = name_of(scheme);
   BiasTableJob job;
-  if (!flags.positions.empty()) refuse(fmt::format("{}: takes --queries and --keys instead of --positions", name));
+  if (!flags.positions.empty())
+    refuse(fmt::format("{}: is a bias and takes --queries and --keys, not --positions", name));
   if (!flags.grid.empty()) {
-    if (!flags.queries.empty() || !flags.keys.empty()) refuse("--grid and --queries or --keys exclude each other");
+    if (!flags.queries.empty() || !flags.keys.empty()) refuse("--grid and --queries or --keys cannot be combined");
     job.queries = job.keys = positions_of_grid(flags.grid);
   } else {
-    if (flags.queries.empty()) refuse(fmt::format("{}: the queries are missing, for example --queries 0:8", name));
+    if (flags.queries.empty()) refuse(fmt::format("{}: the queries are missing, e.g. --queries 0:8", name));
     job.queries = positions_from(flags.queries, "--queries");
     job.keys = flags.keys.empty() ? job.queries : positions_from(flags.keys, "--keys");
   }
@@ -224,7 +223,7 @@ int run(const TableFlags& flags, SchemeRequest& request) {
   const std::optional<TableFormat> format = table_format_of(flags);
   if (is_bias(request.scheme)) return run_bias(flags, request, digits, format);
   if (!flags.queries.empty() || !flags.keys.empty()) {
-    refuse(fmt::format("{}: takes --positions; --queries and --keys are for biases", name_of(request.scheme)));
+    refuse(fmt::format("{}: takes --positions; only biases take --queries and --keys", name_of(request.scheme)));
   }
 
   const DataType type = float_type_from(flags.dtype);
@@ -246,7 +245,7 @@ int run(const TableFlags& flags, SchemeRequest& request) {
   } else if (auto* const rotation = std::get_if<Rotation>(&form)) {
     table = table_of(RotationTableJob{request.scheme, std::move(*rotation), std::move(positions), type}, digits);
   } else {
-    refuse(fmt::format("{}: adds nothing, so there is no table", name_of(request.scheme)));
+    refuse(fmt::format("{}: has no table, because it adds nothing", name_of(request.scheme)));
   }
 
   return show(table, format, flags, file);
@@ -257,12 +256,12 @@ int run(const TableFlags& flags, SchemeRequest& request) {
 Verb table_verb(Command program, const std::shared_ptr<SchemeRequest>& scheme) {
   Verb verb;
   verb.name = "table";
-  verb.summary = "the numbers of a scheme: one row for each position, or for biases one for each query";
+  verb.summary = "print or save a scheme's values: one row per position, or for biases per query";
   verb.usage = "SCHEME --positions P [options], or for biases --queries P --keys P";
   verb.details =
-      "Sines and cosines are exact: correctly rounded at every position below 2^53, the same bytes on every machine. "
-      "A table of any length is made piece by piece, and a file appears whole or not at all. SCHEME is a name or "
-      "JSON, as {\"scheme\":\"sinusoidal\",\"width\":4}.";
+      "Sines and cosines are exact: correctly rounded at every position below 2^53, with the same bytes on every "
+      "machine. A table of any length is written in pieces, and the file appears only when it is complete. SCHEME is "
+      "a name or JSON, e.g. {\"scheme\":\"sinusoidal\",\"width\":4}.";
   verb.examples =
       "posenc table sinusoidal --width 4 --positions 0:4\n"
       "posenc table sinusoidal --width 512 --positions 0:4096 -o pe.npy\n"

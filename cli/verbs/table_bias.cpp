@@ -94,7 +94,7 @@ std::string head_text(const BiasTableJob& job, const BlockMaker& maker, std::int
 
 void refuse_vectors(const Scheme& scheme) {
   if (!has_vectors(trained_table_of(scheme))) return;
-  refuse(fmt::format("{}: its vectors meet q and k in attention, so there is no table of them", name_of(scheme)));
+  refuse(fmt::format("{}: has no table: its vectors multiply q and k inside attention", name_of(scheme)));
 }
 
 std::int64_t length_of(const BiasTableJob& job) {
@@ -110,7 +110,7 @@ void check_bias_job(const BiasTableJob& job, TableFormat format, std::int64_t li
   if (axes != job.queries.axes || axes != job.keys.axes) {
     const std::string way = axes > 1 ? fmt::format("--grid with {0} numbers, or @ids.npy of shape [{0}, n]", axes)
                                      : std::string("a list or a range");
-    refuse(fmt::format("{}: positions of {} axes are needed, but these have {} ({})", name_of(job.scheme), axes,
+    refuse(fmt::format("{}: needs positions with {} axes, got {} ({})", name_of(job.scheme), axes,
                        axes != job.queries.axes ? job.queries.axes : job.keys.axes, way));
   }
   const double bytes = table_bytes(static_cast<double>(job.form.heads) * static_cast<double>(job.queries.count),

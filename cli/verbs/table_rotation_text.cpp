@@ -75,11 +75,11 @@ Spectrum spectrum_of(const RotationTableJob& job, int digits) {
 }
 
 std::string caption(const RotationTableJob& job, int columns) {
-  std::string text = fmt::format("{} pair{}. Frequency in radians per position, wavelength in positions per turn",
-                                 job.pairs(), job.pairs() == 1 ? "" : "s");
-  text += job.form.axes.empty() ? "." : "; each pair follows one axis of the position.";
+  std::string text = fmt::format("{} pair{}. Frequency in radians per position, wavelength in positions", job.pairs(),
+                                 job.pairs() == 1 ? "" : "s");
+  text += job.form.axes.empty() ? "." : "; each pair uses one axis of the position.";
   if (job.form.magnitude != 1) {
-    text += fmt::format("\nCosines and sines hold the magnitude, {:.6g}.", job.form.magnitude);
+    text += fmt::format("\nCosines and sines include the magnitude, {:.6g}.", job.form.magnitude);
   }
   if (job.form.softmax_factor != 1) {
     text += fmt::format("\nAttention multiplies its scale by the softmax factor, {:.6g}.", job.form.softmax_factor);

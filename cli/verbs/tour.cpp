@@ -43,20 +43,17 @@ const StoryMatrix& matrix_of(const Story& story, std::string_view name) {
   return *found;
 }
 
-// The matrices of these names, each with what is noted right behind it.
-std::vector<StoryBlock> blocks_of(const Story& story, const std::vector<std::string_view>& names) {
-  std::vector<StoryBlock> blocks;
-  for (const StoryStep& step : story.steps) {
-    bool was_wanted = false;
-    for (const StoryBlock& block : step.blocks) {
-      const auto* const matrix = std::get_if<StoryMatrix>(&block);
-      const bool is_note = std::holds_alternative<StoryNote>(block);
-      was_wanted = matrix != nullptr ? std::find(names.begin(), names.end(), matrix->name) != names.end()
-                                     : was_wanted && is_note;
-      if (was_wanted) blocks.push_back(block);
-    }
+// The steps of a story from one heading to another, each with its own text: they are folded on the page.
+std::vector<StoryStep> steps_of(const Story& story, std::size_t from, std::size_t to) {
+  std::vector<StoryStep> steps;
+  for (std::size_t i = from; i < std::min(to, story.steps.size()); ++i) {
+    // the errata of all stories are one table at the end
+    const bool is_errata =
+        std::any_of(story.steps[i].blocks.begin(), story.steps[i].blocks.end(),
+                    [](const StoryBlock& block) { return std::holds_alternative<StoryErrata>(block); });
+    if (!is_errata) steps.push_back(story.steps[i]);
   }
-  return blocks;
+  return steps;
 }
 
 std::vector<std::string> shown_row(std::string label, const StoryMatrix& matrix, std::string_view row) {
@@ -70,7 +67,7 @@ std::vector<std::string> shown_row(std::string label, const StoryMatrix& matrix,
   return cells;
 }
 
-// What attention makes of one word in two sentences.
+// The output of attention for one word in two sentences.
 ReportTable two_outputs(const Story& story, std::string_view mark, std::string_view word) {
   ReportTable table;
   const StoryMatrix& first = matrix_of(story, fmt::format("O1{}", mark));
@@ -86,32 +83,45 @@ double residual_of(const Story& story, std::size_t row) { return matrix_of(story
 
 ReportSection lost_section(const Story& story) {
   ReportSection section;
-  section.heading = "Word order, lost";
+  section.heading = "Without position, attention cannot tell order";
   section.text =
-      "Attention compares every word with every word, wherever they stand. So each word of two sentences gets the "
-      "same output in both:";
+      "Attention compares every word with every word, regardless of where they occur. Each word gets the same output "
+      "in both sentences:";
   section.table = two_outputs(story, "", "dog");
   section.closing =
-      fmt::format("Shuffle in, shuffle out: they differ by {:.2g} (under a causal mask alone, by {:.2f}).",
+      fmt::format("Permutation-equivariant: the outputs differ by {:.2g} (with a causal mask alone, by {:.2f}).",
                   residual_of(story, 0), residual_of(story, 1));
-  section.details = blocks_of(story, {"X1", "X2", "S1", "S2", "A1", "A2", "O1", "O2", "A1m", "O1m", "A2m", "O2m"});
+  section.prose = {
+      "Attention compares every word with every word: the score of two words is a dot product of their vectors, "
+      "regardless of where they occur. The output of a word is a weighted mean over all words, and a mean does not "
+      "depend on the order of its terms.",
+      "So each word gets the same output in \"dog bites man\" and in \"man bites dog\". Reorder the input, and the output "
+      "rows are reordered the same way. Nothing else changes."};
+  section.steps = steps_of(story, 0, 4);
+  section.steps_command = "posenc explain dog-bites-man";
   return section;
 }
 
 ReportSection found_section(const Story& story) {
   ReportSection section;
-  section.heading = "Found again";
-  section.text = "Add the sines and cosines of its position to each word, and the two part:";
+  section.heading = "With position added, outputs depend on order";
+  section.text = "Add the sines and cosines of its position to each word, and the outputs now differ:";
   section.table = two_outputs(story, "'", "dog");
-  section.closing = fmt::format("Now shuffling changes outputs by up to {:.2f}.", residual_of(story, 2));
-  section.details = blocks_of(story, {"X1'", "X2'", "S1'", "S2'", "A1'", "O1'", "A2'", "O2'"});
+  section.closing = fmt::format("Permuting the words now changes outputs by up to {:.2f}.", residual_of(story, 2));
+  section.prose = {
+      "The remedy is to make the position part of the input: add to each word a vector that depends only on where it "
+      "occurs. The original Transformer uses sines and cosines of the position, at frequencies from fast to slow.",
+      "The same word now enters attention as a different vector at every position, and its outputs in the two "
+      "sentences differ."};
+  section.steps = steps_of(story, 4, story.steps.size());
+  section.steps_command = "posenc explain dog-bites-man";
   return section;
 }
 
 ReportSection frank_section(const Story& story) {
   ReportSection section;
-  section.heading = "Frank and Alex part";
-  section.text = "Two people with the same profile, in the first seat and the last. How far apart they are:";
+  section.heading = "Two identical people become distinguishable";
+  section.text = "Frank and Alex have the same profile and sit in the first and last seat. Their distance:";
   const StoryMatrix& distances = matrix_of(story, "D");
   section.table.header = {""};
   section.table.header.insert(section.table.header.end(), distances.rows.begin(), distances.rows.end());
@@ -122,7 +132,13 @@ ReportSection frank_section(const Story& story) {
     }
     section.table.rows.push_back(std::move(row));
   }
-  section.details = blocks_of(story, {"X", "P", "X'", "Q'", "K'", "V'", "S'", "A'", "O'"});
+  section.prose = {
+      "Four people choose a restaurant: Frank, Emma, Daniel and Alex, in this order. Frank and Alex have exactly the "
+      "same preferences. Without position their queries, keys, values and outputs are identical.",
+      "Add a position vector to each row, and Frank and Alex differ at every stage from the input to the output. The "
+      "table shows the distance between them; each step can be unfolded below."};
+  section.steps = steps_of(story, 0, story.steps.size());
+  section.steps_command = "posenc explain frank-and-alex";
   return section;
 }
 
@@ -130,9 +146,34 @@ ReportSection speed_section() {
   // larger than the caches, and still done in a moment
   const BenchResult result = measure_table({32768, 1024}, DataType::kF32, {.repeats = 3, .seconds = 0.5});
   ReportSection section;
-  section.heading = "Fast";
-  section.text = fmt::format("Here, {:.1f} GB/s of such a table with {} thread{}; plain stores reach {:.1f}.",
-                             result.gb_per_s(), threads(), threads() == 1 ? "" : "s", result.limit_gb_per_s());
+  section.heading = "Speed on this machine";
+  section.text =
+      fmt::format("posenc writes such a table at {:.1f} GB/s with {} thread{}; plain stores reach {:.1f} GB/s.",
+                  result.gb_per_s(), threads(), threads() == 1 ? "" : "s", result.limit_gb_per_s());
+  return section;
+}
+
+// Every number that differs in the texts that the worked examples follow.
+ReportSection errata_section(const std::vector<Story>& stories) {
+  ReportSection section;
+  section.heading = "Errata";
+  section.only_on_page = true;
+  section.prose = {
+      "The worked examples follow published articles and course notes on positional encoding. Every number here is "
+      "computed; these differ there. Most differ in the last digit, because intermediate results were rounded."};
+  section.page_table.header = {"story", "number", "correct", "printed"};
+  for (const Story& story : stories) {
+    for (const StoryStep& step : story.steps) {
+      for (const StoryBlock& block : step.blocks) {
+        const auto* const errata = std::get_if<StoryErrata>(&block);
+        if (errata == nullptr) continue;
+        for (const Misprint& misprint : errata->misprints) {
+          section.page_table.rows.push_back(
+              {story.name, misprint_place(misprint), correct_number(misprint), misprint.printed});
+        }
+      }
+    }
+  }
   return section;
 }
 
@@ -140,32 +181,36 @@ ReportSection next_section() {
   ReportSection section;
   section.heading = "Where to go next";
   section.commands = {{"posenc explain", "worked examples, cell by cell"},
-                      {"posenc prove", "every statement on every scheme"},
-                      {"posenc plot waves", "a figure, here or as SVG, PNG, PDF"},
+                      {"posenc prove", "test the claims about every scheme"},
+                      {"posenc plot waves", "draw a figure, here or as SVG, PNG, PDF"},
                       {"posenc practice", "questions and exercises, graded"},
-                      {"posenc list", "every scheme"},
-                      {"posenc table rope --dims 8 --positions 0:4", "the numbers of one"},
-                      {"posenc table rope --help", "its fields"},
-                      {"posenc inspect config.json", "what a model's config means"},
-                      {"posenc bench", "how fast this machine is"}};
+                      {"posenc list", "list every scheme"},
+                      {"posenc table rope --dims 8 --positions 0:4", "print the values of one"},
+                      {"posenc table rope --help", "show its fields"},
+                      {"posenc inspect config.json", "show how a model encodes position"},
+                      {"posenc bench", "measure speed on this machine"}};
   return section;
 }
 
-// Sections in the order in which they are told; a new one is a line here.
+// Sections in order; a new one is a line here.
 Report make_report() {
   Report report;
   report.title = "How a Transformer knows word order";
-  report.summary = "Every number on this page was computed by posenc when it was written.";
+  report.summary =
+      "Attention by itself cannot tell \"dog bites man\" from \"man bites dog\". This page shows why, and how positional "
+      "encodings change that. Every number on it was computed by posenc when the page was written.";
   const Story dog = tell_story("dog-bites-man"), frank = tell_story("frank-and-alex");
-  report.sections = {lost_section(dog),   found_section(dog), frank_section(frank), properties_section(),
-                     exactness_section(), speed_section(),    next_section()};
+  report.sections = {lost_section(dog),    found_section(dog),
+                     frank_section(frank), properties_section(),
+                     exactness_section(),  speed_section(),
+                     next_section(),       errata_section({tell_story("cat-sat"), frank, tell_story("shift")})};
   report.sections[1].figures = tour_figures({"waves", "heatmap", "fingerprint"});
   report.sections[3].figures = tour_figures({"dots", "decay"});
   report.sections[4].figures = tour_figures({"error"});
   return report;
 }
 
-// Whether what stands there is a page of an earlier tour: its mark is among the first bytes.
+// Whether the file is a page of an earlier tour: its mark is among the first bytes.
 bool is_own_page(const std::string& path) {
   const Descriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   std::array<char, 1024> bytes{};
@@ -174,11 +219,11 @@ bool is_own_page(const std::string& path) {
          std::string_view(bytes.data(), static_cast<std::size_t>(count)).find(kReportMark) != std::string_view::npos;
 }
 
-// The folder of the page. One that we made is taken away again where nothing comes to stand in it.
+// The folder of the page. One that we made is removed again if no page is written to it.
 class PageFolder {
  public:
   explicit PageFolder(const std::string& path) : path_(path) {
-    if (path.empty() || path == "-") refuse("-o: the tour needs the name of a folder");
+    if (path.empty() || path == "-") refuse("-o: the tour needs a folder name");
     is_new_ = mkdir(path.c_str(), 0777) == 0;
     if (is_new_) return;
     const int error = errno;
@@ -206,7 +251,7 @@ int run(const TourFlags& flags) {
   const bool exists = lstat(path.c_str(), &status) == 0;
   if (exists && !flags.force && !is_own_page(path)) {
     refuse(fmt::format(
-        "{}: exists and is not a page of an earlier tour (--force replaces it, -o names another folder)", path));
+        "{}: exists and was not written by an earlier tour (--force replaces it, -o names another folder)", path));
   }
   OutputFile page(output_target(path, exists));
   const Report report = make_report();
@@ -217,7 +262,7 @@ int run(const TourFlags& flags) {
   const bool has_figures = std::any_of(report.sections.begin(), report.sections.end(),
                                        [](const ReportSection& section) { return !section.figures.empty(); });
   print(report_text(report, columns, wants_colour(STDOUT_FILENO)) +
-        fmt::format("\nThe same with tables{}, to read and print: {}\n", has_figures ? " and figures" : "", path));
+        fmt::format("\nIllustrated page with all tables{}: {}\n", has_figures ? " and figures" : "", path));
   if (!has_figures)
     tell("gnuplot is not installed, so the page has no figures (Debian: apt-get install gnuplot-nox)");
   return kDone;
@@ -228,20 +273,20 @@ int run(const TourFlags& flags) {
 Verb tour_verb(Command program) {
   Verb verb;
   verb.name = "tour";
-  verb.summary = "start here: word order lost and found, in numbers; writes a report to read and print";
+  verb.summary = "start here: see how position works in one screen, and write an illustrated page";
   verb.usage = "[-o DIR] [--force]";
   verb.details =
-      "Tells the story in one screen: attention does not see word order, position brings it back, what is said of "
-      "that holds or not, and how exact and how fast it is here. Writes the same with all its tables and figures to "
-      "DIR/index.html, one file that needs no other. A page of an earlier tour is replaced without asking, any other "
-      "file never.";
+      "Prints one screen: why attention cannot see word order by itself, how position restores it, which claimed "
+      "properties hold, and how exact and fast posenc is on this machine. Writes the same, with all tables and "
+      "figures, to DIR/index.html, a single self-contained page. A page written by an earlier tour is replaced; any "
+      "other file is not.";
   verb.examples = "posenc tour\nposenc tour -o report";
   verb.command = program.add_subcommand(verb.name);
   auto flags = std::make_shared<TourFlags>();
   verb.command.add_option("-o,--output", flags->folder, "folder of the report")
       .type_name("DIR")
       .default_value(flags->folder);
-  verb.command.add_flag("--force", flags->force, "replaces an index.html there, whatever it is");
+  verb.command.add_flag("--force", flags->force, "replace index.html there even if posenc did not write it");
   verb.run = [flags, verb] {
     refuse_leftovers(verb.command);
     return run(*flags);

@@ -70,6 +70,11 @@ export class PeStory extends HTMLElement {
     if (block.kind === 'note') {
       return h('p', { class: 'note' }, prose(block.text));
     }
+    if (block.kind === 'errata') {
+      return h('dl', { class: 'facts' }, ...block.misprints.flatMap((one: any) => [
+        h('dt', {}, one.matrix ? `${one.matrix}[${one.row}, ${one.column}]` : one.row),
+        h('dd', {}, `${one.value.toFixed(Math.max(2, (one.printed.split('.')[1] ?? '').length))}, printed ${one.printed}`)]));
+    }
     return h('dl', { class: 'facts' }, ...block.facts.flatMap((fact: any) => [h('dt', {}, fact.name), h('dd', {}, fact.shown)]));
   }
 

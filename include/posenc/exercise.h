@@ -10,26 +10,26 @@
 
 namespace posenc {
 
-/// A wrong way that many take, and the number it leads to.
+/// A common mistake, and the number it produces.
 struct Mistake {
   std::string name;     ///< "i for 2i"
   std::string because;  ///< what was done and what is right, one sentence
   double value = 0;
 };
 
-/// A question with a number for an answer, made from a seed: the same seed gives the same exercise for ever.
+/// A question with a number for an answer, made from a seed: the same seed always gives the same exercise.
 struct Exercise {
   std::uint64_t seed = 0;
   std::string kind;  ///< one of exercise_kinds()
   std::string prompt;
   std::string hint;
-  std::string working;                                     ///< how the answer comes about, in a line or two
-  std::string command;                                     ///< posenc's own way to the number; may be empty
-  std::vector<std::pair<std::string, double>> given = {};  ///< what the prompt says, as numbers with names
+  std::string working;                                     ///< how the answer is computed, in a line or two
+  std::string command;                                     ///< the posenc command that prints it; may be empty
+  std::vector<std::pair<std::string, double>> given = {};  ///< the numbers in the prompt, by name
   double answer = 0;
   int decimals = 0;  ///< asked for; 0 with `whole`: a count
   bool whole = false;
-  std::vector<Mistake> mistakes = {};  ///< those that the answer can be told from
+  std::vector<Mistake> mistakes = {};  ///< those with a different number than the answer
 };
 
 struct ExerciseKind {
@@ -46,13 +46,13 @@ Exercise exercise(std::string_view kind, std::uint64_t seed);
 
 enum class Mark : std::uint8_t {
   kRight,
-  kTooFewDigits,  ///< right as far as it goes
-  kKnownMistake,  ///< wrong, and it is known how
+  kTooFewDigits,  ///< right, but with fewer decimals than asked for
+  kKnownMistake,  ///< wrong, with a known mistake
   kWrong,
   kNotANumber,
 };
 
-/// What became of an answer. `mistakes` are indices: several mistakes may lead to one number.
+/// The grade of an answer. `mistakes` are indices: several mistakes may produce the same number.
 struct Grade {
   Mark verdict = Mark::kWrong;
   std::vector<std::size_t> mistakes = {};
@@ -63,7 +63,8 @@ struct Grade {
 double tolerance_of(const Exercise& exercise);
 
 Grade grade(const Exercise& exercise, double typed);
-/// As somebody typed it: 0.841, .841, 0,841, −0.5, 1e-3.
+/// As typed: 0.841, .841, 0,841, −0.5, 1e-3, 98,688. A comma before three digits may be a decimal comma or a thousands
+/// separator; the reading that is right counts.
 Grade grade(const Exercise& exercise, std::string_view typed);
 
 /// The answer as it should have been typed.

@@ -31,7 +31,7 @@ struct Axis {
   std::vector<Tick> ticks = {};  // empty: the renderer picks round numbers
 };
 
-enum class Drawing : std::uint8_t { kLine, kDots, kSteps, kBars };
+enum class Drawing : std::uint8_t { kLine, kDots, kLineAndDots, kSteps, kBars };
 
 /// Points in order; y may be NaN, which is a gap. `style` picks colour and dashes from the palette.
 struct Series {

@@ -13,34 +13,37 @@
 
 namespace posenc {
 
-// Statements about schemes that are measured, not repeated. Every bound follows from the format alone: u = 2^-53 is
+// Claims about schemes, tested numerically. Every bound follows from the format alone: u = 2^-53 is
 // half a unit in the last place of a double near 1, A the largest value of the vectors, d their width. None is
 // fitted.
 
-/// What is said of a scheme. `rows` are the vectors that it adds, or for rotations the cosines and sines of a
-/// position.
+/// A property of a scheme. `rows` are the vectors that it adds, or for rotations the cosines and sines of a position.
+/// Each is phrased so that one wants it to hold.
 enum class Property : std::uint8_t {
-  kUnique,            ///< no two rows are the same: smallest distance between two, in f32 as they are added; above 0
-  kBounded,           ///< no value is larger than the form's amplitude, however far: at most A
-  kConsistent,        ///< a position has the same bytes whatever stands around it; at most 0 values that differ
-  kAnyLength,         ///< a longer sequence finds numbers as well: positions that are known
-  kLinearShift,       ///< row(p + k) = M_k · row(p), one M_k for all p: largest residual; at most 10·u·A
-  kDotByDistance,     ///< row(m)·row(n) is a function of m − n: largest spread at one distance, or from the closed
-                      ///< form where there is one; at most 8·d·u·A²
-  kMonotone,          ///< nearer is never less: how much a further one gains; at most that same rounding
-  kRelative,          ///< attention's score is a function of m − n: largest spread at one distance, |q| = |k| = 1
-  kOrderBlind,        ///< Att(PX) = P·Att(X): largest difference; at most what attention's own error allows
-  kOrderBlindCausal,  ///< the same under a causal mask
-  kAudible,           ///< a step of one against the size of a token; at least 2^-9, what rounding to bf16 may move
-  kVaried,            ///< steps are not all the same vector: how far one is from the first; above rounding
+  kUnique,           ///< no two rows are the same: smallest distance between two, in f32 as they are added; above 0
+  kBounded,          ///< no value exceeds the form's amplitude at any position: at most A
+  kConsistent,       ///< a position has the same bytes in every sequence; at most 0 values that differ
+  kAnyLength,        ///< a longer sequence has values as well: the largest supported length
+  kLinearShift,      ///< row(p + k) = M_k · row(p), one M_k for all p: largest residual; at most 10·u·A
+  kDotByDistance,    ///< row(m)·row(n) is a function of m − n: largest spread at one distance, or from the closed
+                     ///< form where there is one; at most 8·d·u·A²
+  kMonotone,         ///< a closer position never scores lower: the largest gain of a farther one; at most that
+                     ///< same rounding
+  kRelative,         ///< attention's score is a function of m − n: largest spread at one distance, |q| = |k| = 1
+  kSeesOrder,        ///< Att(ΠX) ≠ Π·Att(X): largest difference; above attention's own error
+  kSeesOrderCausal,  ///< the same under a causal mask
+  kResolvable,       ///< norm of a step of one relative to a token; at least 2^-9, the rounding of bf16
+  kVaried,           ///< steps are not all the same vector: distance from the first; above rounding
+  kSmooth,           ///< adjacent rows are close: their largest distance relative to the rms distance of two rows; at
+                     ///< most 1
 };
 
-/// How a property is spoken of; everything shown of it comes from here.
+/// The words for a property; every page that shows one uses these.
 struct PropertyCard {
   Property property;
   std::string_view name;       ///< "linear-shift": in JSON
   std::string_view heading;    ///< at most 9 letters: over a column
-  std::string_view statement;  ///< what is said, in one line
+  std::string_view statement;  ///< the claim, in one line
   std::string_view measured;   ///< what the number is
 };
 /// Every property, in the order of the enumeration.
@@ -49,7 +52,7 @@ const PropertyCard& card_of(Property property) noexcept;
 std::string_view name_of(Property property) noexcept;
 
 enum class Outcome : std::uint8_t { kHolds, kFails, kDoesNotApply };
-/// What the field says of it; kFails: that it does not hold, which is to be shown as well.
+/// What the literature claims; kFails: that the property does not hold.
 enum class Claim : std::uint8_t { kNone, kHolds, kFails };
 enum class BoundSense : std::uint8_t { kAtMost, kAtLeast, kAbove };
 /// "holds", "fails", "does-not-apply"; "none", "holds", "fails"; "at-most", "at-least", "above".
@@ -63,7 +66,7 @@ struct Detail {
   double value = 0;
 };
 
-/// What was found of one property.
+/// The result of testing one property.
 struct Finding {
   Property property = Property::kUnique;
   Outcome outcome = Outcome::kDoesNotApply;
@@ -77,7 +80,7 @@ struct Finding {
   std::string meaning;       ///< one sentence
   std::vector<Detail> details = {};
 };
-/// Whether what was found is what is claimed: false where a claimed property fails, or one holds that is denied.
+/// Whether the result agrees with the claim: false if a claimed property fails, or a denied one holds.
 bool is_as_claimed(const Finding& finding) noexcept;
 
 struct ProveOptions {
@@ -105,7 +108,7 @@ struct Trial {
 };
 /// Throws: Error where the scheme's fields are wrong, or the length is not from 2 to 2^53.
 Trial make_trial(const Scheme& scheme, const ProveOptions& options = {});
-/// A form of one's own. What it looks at stays the caller's.
+/// Any form. The tables that it refers to must outlive the trial.
 Trial make_trial(const Form& form, const ProveOptions& options = {});
 
 /// Every scheme with its default fields, but 64 features wide where it has a width: enough for every statement.

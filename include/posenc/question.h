@@ -1,6 +1,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace posenc {
@@ -12,15 +13,16 @@ struct AnswerChoice {
   bool right = false;
 };
 
-/// A question of content/questions. Numbers in its texts have been computed. `code` stands in backquotes.
+/// A question of content/questions. The numbers in its texts are computed; `code` is in backquotes.
 struct Question {
-  std::string id;     ///< stable for ever: progress is kept under it
+  std::string id;     ///< never changes: progress is stored under it
   std::string topic;  ///< the file it is in, such as "rope"
   std::vector<std::string> tags;
   std::string prompt;
   std::vector<AnswerChoice> choices;  ///< none: an open question; else exactly one is right
-  std::string answer;                 ///< what is to be known
+  std::string answer;
   std::string hint;
+  std::string source;  ///< where to read on: paper and section
 };
 
 /// A flash card of content/cards.
@@ -30,12 +32,18 @@ struct Card {
   std::vector<std::string> tags;
   std::string front;
   std::string back;
-  std::string tex;  ///< the formula of the back in TeX, for those who can set it; often empty
+  std::string tex;     ///< the formula of the back in TeX, for programs that typeset it; often empty
+  std::string source;  ///< where to read on: paper and section
 };
 
 /// All of them in the order of learning: file by file, as content/topics.json lists them.
 /// Throws: Error for content that is malformed, with file and id.
 std::vector<Question> questions();
 std::vector<Card> cards();
+
+/// "vaswani-2017 §3.5" → "Vaswani et al. 2017, Attention Is All You Need, §3.5": a key of content/sources.json, and
+/// what follows it.
+/// Throws: Error for an unknown key.
+std::string citation(std::string_view source);
 
 }  // namespace posenc

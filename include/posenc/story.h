@@ -41,11 +41,25 @@ struct SoftmaxCells {
 struct RotatedCells {
   std::string of, angles;
 };
-struct MeasuredCells {
+/// A named number.
+struct CellFactor {
+  std::string name;
+  double value = 0;
+};
+/// One cell, down to its numbers: value = function(Σ over terms of the product of its factors) / divisor.
+struct CellTerms {
   std::string formula;
-};  ///< computed in one go, with nothing to open
+  std::vector<std::vector<CellFactor>> terms = {};
+  std::string function = {};  ///< "sin", "cos", "√", "abs" or "floor" of the sum; else empty
+  std::optional<CellFactor> divisor = {};
+  std::vector<CellFactor> divisor_terms = {};  ///< that the divisor is the sum of, as in a softmax; else empty
+};
+/// Every cell carries its own terms, row by row. A cell without terms is a constant.
+struct ComputedCells {
+  std::vector<CellTerms> cells;
+};
 using CellRecipe =
-    std::variant<GivenCells, WaveCells, SumCells, ProductCells, SoftmaxCells, RotatedCells, MeasuredCells>;
+    std::variant<GivenCells, WaveCells, SumCells, ProductCells, SoftmaxCells, RotatedCells, ComputedCells>;
 
 /// A table of numbers with names on both sides.
 struct StoryMatrix {
@@ -59,12 +73,12 @@ struct StoryMatrix {
   double at(std::size_t row, std::size_t column) const { return values[row * columns.size() + column]; }
 };
 
-/// A number that the text a story comes from printed otherwise.
+/// A number that differs in the text a story follows.
 struct Misprint {
   std::string matrix, row, column;  ///< a cell, or a fact: then matrix and column are empty
-  double value = 0;                 ///< what it is
-  std::string printed = {};         ///< what stood there
-  bool is_rounding = false;         ///< within two of the last digit: rounded, or cut off, on the way
+  double value = 0;                 ///< the correct number
+  std::string printed = {};         ///< the number in the text
+  bool is_rounding = false;         ///< less than two units of the last digit: rounded or truncated on the way
 };
 
 struct StoryNote {
@@ -85,8 +99,13 @@ struct StoryFacts {
 struct StoryFormula {
   std::string text;
 };
+/// Every number that differs in the text a story follows, in one table at the end.
+struct StoryErrata {
+  std::string text;  ///< which text: "the article …"
+  std::vector<Misprint> misprints;
+};
 
-using StoryBlock = std::variant<StoryMatrix, StoryNote, StoryFacts, StoryFormula>;
+using StoryBlock = std::variant<StoryMatrix, StoryNote, StoryFacts, StoryFormula, StoryErrata>;
 struct StoryStep {
   std::string heading;
   std::string text;
@@ -94,11 +113,14 @@ struct StoryStep {
 };
 struct Story {
   std::string name, title, summary;
+  std::string source;  ///< where to read on: "Vaswani et al. 2017, Attention Is All You Need, §3.5"
   std::vector<StoryStep> steps = {};
 };
 
 struct StoryOptions {
-  std::string text = {};           ///< a sentence of one's own, for stories that take one
+  std::string text = {};           ///< the reader's own sentence, for stories that take one
+  std::string other = {};          ///< a second one to compare it with: the same words in another order
+  std::vector<double> start = {};  ///< the reader's own vector for position 0, for stories that take one
   std::optional<int> digits = {};  ///< after the point, in place of the story's own choice
   /// Runs something that raises Error and gives its message; the library itself cannot catch. Unset: the story goes
   /// without that message.
@@ -111,39 +133,36 @@ struct StoryCard {
 /// Every story, in the order in which they are best read.
 std::vector<StoryCard> stories();
 
-/// Throws: Error for an unknown name, with a suggestion; for a text where the story takes none, or one that is not 2
-/// to
-///   12 words of UTF-8; for digits that are not 0 to 17.
+/// Throws: Error for an unknown name, with a suggestion; for an option that the story does not take; for a text that is
+///   not 2 to 12 words of UTF-8; for digits that are not 0 to 17.
 Story tell_story(std::string_view name, const StoryOptions& options = {});
 
 /// "K'" → the matrix of that name, or nullptr.
 const StoryMatrix* find_matrix(const Story& story, std::string_view name);
 
-struct CellFactor {
-  std::string name;
-  double value = 0;
-};
-/// A cell, opened: value = function(Σ over terms of the product of its factors) / divisor.
+/// A cell, opened.
 struct CellExpansion {
   std::string matrix, row, column;
   double value = 0;
   int digits = 3;
-  std::string formula;
-  std::vector<std::vector<CellFactor>> terms = {};  ///< none: the cell is given, or was measured in one go
-  std::string function = {};                        ///< "sin" or "cos", of the sum; else empty
-  std::optional<CellFactor> divisor = {};
+  CellTerms parts = {};  ///< without terms: the cell is given, or a constant
   std::optional<Misprint> misprint = {};
 };
-/// `cell` is "MATRIX ROW COLUMN". A label may be cut short to its end or beginning where that leaves one: "K' Frank
-/// upscale" is the column knows-upscale.
+/// `cell` is "MATRIX ROW COLUMN" or "MATRIX[ROW, COLUMN]", as expansions print it. A label may be abbreviated to its
+/// end or beginning if that is unambiguous: "K' Frank upscale" is the column knows-upscale.
 /// Throws: Error for a cell that is not there, with what there is.
 CellExpansion expand_cell(const Story& story, std::string_view cell);
 
-/// {"story","title","summary","steps":[{"heading","text","blocks":[{"kind":"matrix",…}]}]}: numbers in full.
+/// {"story","title","summary","source","steps":[{"heading","text","blocks":[{"kind":"matrix",…}]}]}: numbers in full.
 Json to_json(const Story& story);
-/// {"matrix","row","column","value","formula","terms":[[{"name","value"}]],"function","divisor","misprint"}.
+/// {"matrix","row","column","value","formula","terms":[[{"name","value"}]],"function","divisor","divisor_terms",
+/// "misprint"}.
 Json to_json(const CellExpansion& cell);
 
+/// "K'[Frank, knows-upscale]", or the name of a fact.
+std::string misprint_place(const Misprint& misprint);
+/// With the digits of the printed number; a number that is not whole has at least two: 6.28 where 2 was printed.
+std::string correct_number(const Misprint& misprint);
 /// Fixed digits after the point; a zero has no sign.
 std::string shown_number(double value, int digits);
 /// As it is to be read: "0.0316", "yes", "512".

@@ -38,7 +38,7 @@ void on_pattern(const std::vector<std::int64_t>& positions, std::vector<std::str
 void on_sinusoids(const Convention& best, std::vector<std::string>& remarks) {
   const Sinusoidal& waves = *std::get_if<Sinusoidal>(&best.scheme);
   const auto is_near = [&](double base) { return std::fabs(waves.base / base - 1) < 5e-3; };
-  if (best.is_swapped) remarks.emplace_back("sine and cosine are exchanged: cosines stand in even columns");
+  if (best.is_swapped) remarks.emplace_back("sine and cosine are swapped: even columns contain cosines");
   if (best.is_by_column) {
     remarks.emplace_back(
         "sine and cosine of a pair have different frequencies: the exponent has the column j where 2⌊j/2⌋ belongs");

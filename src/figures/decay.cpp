@@ -36,7 +36,7 @@ struct Vectors {
 
 Vectors vectors_of(const PlottedScheme& scheme, const Request& request, const Range& range) {
   const std::string_view name = name_of(scheme.scheme);
-  if (is_bias(scheme.scheme)) raise(fmt::format("{}: gives a position no vector of its own", name));
+  if (is_bias(scheme.scheme)) raise(fmt::format("{}: has no position vectors", name));
   const Form form = form_of(scheme, request, range.to);
   Vectors vectors;
   const auto make_room = [&](std::int64_t width) {
@@ -60,7 +60,7 @@ Vectors vectors_of(const PlottedScheme& scheme, const Request& request, const Ra
     make_room(2 * pairs_of(turned));
     rotate(view(vectors.values.data(), {range.count(), vectors.width}), {.first = range.from}, turned);
   } else {
-    raise(fmt::format("{}: gives a position no vector of its own", name));
+    raise(fmt::format("{}: has no position vectors", name));
   }
   return vectors;
 }
@@ -75,11 +75,11 @@ Figure dots_figure(const Request& request) {
 
   Figure figure;
   figure.kind = "dots";
-  figure.title = "One line for each distance: every pair that far apart";
-  figure.subtitle = fmt::format("{}; {}{}", described(scheme.scheme),
-                                is_rotation(scheme.scheme) ? "scores of vectors of ones after turning"
-                                                           : "dot products of the vectors of two positions",
-                                numerics_note(request.numerics));
+  figure.title = "Dot products at one distance: a line per distance, over all pairs";
+  figure.subtitle = fmt::format(
+      "{}; {}{}", described(scheme.scheme),
+      is_rotation(scheme.scheme) ? "scores of rotated vectors of ones" : "dot products of two position vectors",
+      numerics_note(request.numerics));
   Panel panel;
   double least = std::numeric_limits<double>::infinity(), most = -least, spread = 0;
   // odd ones with two pairs and more, as many as there is room for
@@ -96,12 +96,7 @@ Figure dots_figure(const Request& request) {
     least = std::min(least, *low);
     most = std::max(most, *high);
     spread = std::max(spread, *high - *low);
-    if (range.count() <= 64) {
-      Series dots = series;
-      dots.name.clear();
-      dots.drawing = Drawing::kDots;
-      panel.series.push_back(std::move(dots));
-    }
+    if (range.count() <= 64) series.drawing = Drawing::kLineAndDots;
     panel.series.push_back(std::move(series));
     ++style;
   }
@@ -111,7 +106,7 @@ Figure dots_figure(const Request& request) {
   panel.y.label = "dot product";
   fit(panel.y, least, most, 0.08);
   figure.rows = {{{std::move(panel)}}};
-  figure.note = fmt::format("Along a line the values differ by at most {:.2g}.", spread);
+  figure.note = fmt::format("Within a line, values differ by at most {:.2g}.", spread);
   return figure;
 }
 
@@ -206,8 +201,8 @@ constexpr double kDeepestBias = -16;
 Figure decay_figure(const Request& request) {
   const Range range = range_of(request, {0, 257}, kMostDistances, "decay");
   if (range.count() < 2) raise("decay: zoom needs at least two distances");
-  Panel alike{.title = "Similarity of the vectors: 1 for the position itself"};
-  Panel added{.title = "Bias: what is added to the score"};
+  Panel alike{.title = "Cosine similarity; 1 at distance 0"};
+  Panel added{.title = "Bias added to the score"};
   Panel rows;  // of trained tables that are not given
   alike.y.label = "cosine similarity";
   added.y.label = "bias";
@@ -224,10 +219,10 @@ Figure decay_figure(const Request& request) {
     const BiasValues bias = bias_values(scheme, request, range.to);
     Panel& panel = bias.is_numbered() ? rows : added;
     if (bias.is_numbered()) {
-      rows.title = fmt::format("The {}, whose number in the table is trained", bias.row_name);
+      rows.title = fmt::format("The {} (its values are trained)", bias.row_name);
       rows.y.label = bias.row_name;
     }
-    // the query stands at the end and looks back
+    // the query is the last position
     const std::vector<std::vector<double>> heads = bias_by_distance(bias, range);
     for (const std::int64_t head : evenly(static_cast<std::int64_t>(heads.size()), 3)) {
       const std::string which = heads.size() > 1 ? fmt::format("{}, head {}", name, head) : name;
@@ -236,7 +231,7 @@ Figure decay_figure(const Request& request) {
   }
   Figure figure;
   figure.kind = "decay";
-  figure.title = "The further, the less?";
+  figure.title = "Does similarity fall with distance?";
   figure.subtitle = fmt::format("{}{}", fmt::join(names, "; "), numerics_note(request.numerics));
   bool has_area = false;
   std::string notes;
@@ -248,13 +243,13 @@ Figure decay_figure(const Request& request) {
       // the margin above was that of the whole height
       const double height = panel->y.most - panel->y.least;
       fit(panel->y, kDeepestBias, panel->y.most - height * 0.05 / 1.1, 0.03);
-      notes = "Below −16 nothing is left of a weight: e^−16 is 0.0000001. ";
+      notes = "Below −16 a weight is negligible: e^−16 is 0.0000001. ";
     }
     panel->x = {.least = static_cast<double>(range.from), .most = static_cast<double>(range.to - 1)};
     figure.rows.push_back({{std::move(*panel)}});
   }
   figure.rows.back().panels.front().x.label = "distance to an earlier position";
-  if (has_area) notes += "Shaded, from least to most: more distances than can be drawn.";
+  if (has_area) notes += "Shaded, minimum to maximum: more distances than can be drawn.";
   figure.note = notes;
   figure.height = 200 + 200 * static_cast<int>(figure.rows.size());
   return figure;

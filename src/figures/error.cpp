@@ -80,8 +80,8 @@ Figure error_figure(const Request& request) {
   const PlottedScheme& scheme = request.schemes.front();
   Range range = range_of(request, {1, 100'000'001}, kPositionLimit, "error");
   range.from = std::max<std::int64_t>(range.from, 1);
-  if (range.to - 1 < range.from * 2) raise("error: zoom needs a range that doubles, as 1 to 1000000");
-  if (request.numerics != Numerics::kExact) raise("error: compares all numerics, so the choice of one says nothing");
+  if (range.to - 1 < range.from * 2) raise("error: zoom needs a range that at least doubles, e.g. 1:1000000");
+  if (request.numerics != Numerics::kExact) raise("error: compares all numerics; remove --numerics");
   const auto table_with = [&](Numerics numerics) {
     Request one = request;
     one.numerics = numerics;
@@ -120,12 +120,12 @@ Figure error_figure(const Request& request) {
 
   panel.x = {.label = "position", .least = first, .most = last, .scale = AxisScale::kLog};
   panel.y = {.label = "largest error of an angle, in radians", .least = 1e-9, .most = 20, .scale = AxisScale::kLog};
-  panel.rules.push_back({.at = std::acos(-1.0), .text = "π, half a turn: nothing is left"});
+  panel.rules.push_back({.at = std::acos(-1.0), .text = "π: the angle carries no information"});
   Figure figure;
   figure.kind = "error";
-  figure.title = "How far the angles are off";
-  figure.subtitle = fmt::format("{}; the largest of {} pairs at {} positions from each place to the next",
-                                described(scheme.scheme), pairs_of_table(exact).size(), kSamples);
+  figure.title = "Error of the angle by position";
+  figure.subtitle = fmt::format("{}; largest error over {} pairs, at {} positions per step", described(scheme.scheme),
+                                pairs_of_table(exact).size(), kSamples);
   figure.rows = {{{std::move(panel)}}};
   return figure;
 }

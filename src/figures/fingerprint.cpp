@@ -42,7 +42,7 @@ struct Slice {
 
 Panel bars_panel(const PositionTable& table, const std::vector<std::int64_t>& features, const Slice& slice) {
   Panel panel;
-  panel.title = fmt::format("Position {}: its numbers", grouped(static_cast<double>(slice.at)));
+  panel.title = fmt::format("Values at position {}", grouped(static_cast<double>(slice.at)));
   const std::vector<double> values = values_at(table, {slice.at});
   double largest = 1;
   for (const double value : values) largest = std::max(largest, std::fabs(value));
@@ -58,7 +58,7 @@ Panel bars_panel(const PositionTable& table, const std::vector<std::int64_t>& fe
 
 Panel numbers_panel(const PositionTable& table, const std::vector<std::int64_t>& features, const Slice& slice) {
   Panel panel;
-  panel.title = "Its neighbours: fast features left, slow ones right";
+  panel.title = "Adjacent positions: fast features left, slow ones right";
   HeatMap map;
   map.columns = counted(features.size());
   map.rows = counted(static_cast<std::size_t>(slice.rows), static_cast<double>(slice.first));
@@ -140,7 +140,8 @@ Figure fingerprint_figure(const Request& request) {
 
   Figure figure;
   figure.kind = "fingerprint";
-  figure.title = fmt::format("The fingerprint of position {}", grouped(static_cast<double>(slice.at)));
+  figure.title =
+      fmt::format("Position {}: a unique pattern of fast and slow features", grouped(static_cast<double>(slice.at)));
   figure.subtitle = fmt::format("{}{}", described(scheme.scheme), numerics_note(request.numerics));
   Panel numbers = numbers_panel(table, features, slice), counter = counter_panel(slice);
   const auto at = static_cast<double>(slice.at);
@@ -149,7 +150,7 @@ Figure fingerprint_figure(const Request& request) {
   }
   figure.rows = {{{bars_panel(table, features, slice), digits_panel(slice)}, 1},
                  {{std::move(numbers), std::move(counter)}, 2.1}};
-  figure.note = "A filled cell of the counter is a 1.";
+  figure.note = "A filled cell of the binary counter is a 1.";
   figure.height = 600;
   return figure;
 }
@@ -186,10 +187,10 @@ Figure phasors_figure(const Request& request) {
   const PlottedScheme& scheme = request.schemes.front();
   const std::int64_t at = request.at.value_or(10), shift = request.shift.value_or(0);
   if (at + shift < 0 || at + shift >= kPositionLimit)
-    raise(fmt::format("phasors: shift {} leaves the positions", shift));
+    raise(fmt::format("phasors: shift {} goes beyond the valid positions", shift));
   const PositionTable table = position_table(scheme, request, std::max(at, at + shift) + 1);
-  if (!is_wave(table)) raise(fmt::format("{}: has no pairs that turn", name_of(scheme.scheme)));
-  if (std::get<Waves>(table.form.source).scale == 0) raise("phasors: hands of length 0 cannot be seen");
+  if (!is_wave(table)) raise(fmt::format("{}: has no rotating pairs", name_of(scheme.scheme)));
+  if (std::get<Waves>(table.form.source).scale == 0) raise("phasors: scale 0 leaves nothing to draw");
 
   const std::vector<Dial> hands = dials_at(table, at), later = dials_at(table, at + shift);
   const std::vector<std::int64_t> shown = evenly(static_cast<std::int64_t>(hands.size()), kMostDials);
@@ -233,14 +234,11 @@ Figure phasors_figure(const Request& request) {
 
   Figure figure;
   figure.kind = "phasors";
-  figure.title = "Each pair is a clock hand: the first the fastest";
+  figure.title = "Each pair rotates at its own speed, the first fastest";
   figure.subtitle = fmt::format(
-      "{}; angle p·ω from the right, counter-clockwise; λ is the positions of a full turn{}{}",
-      described(scheme.scheme), numerics_note(request.numerics),
-      shift != 0
-          ? fmt::format(". From the solid hand to the dashed one, {} positions, is the same turn wherever it begins",
-                        shift)
-          : "");
+      "{}; angle p·ω, counter-clockwise from the right; λ: wavelength in positions{}{}", described(scheme.scheme),
+      numerics_note(request.numerics),
+      shift != 0 ? fmt::format(". Solid to dashed: {} positions, the same rotation at every position", shift) : "");
   figure.rows = {{{std::move(panel)}}};
   figure.height = 110 + 210 * down;
   return figure;

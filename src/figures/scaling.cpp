@@ -55,7 +55,7 @@ std::vector<Stretched> given_ways(const Request& request) {
   std::vector<Stretched> ways;
   for (const PlottedScheme& scheme : request.schemes) {
     const auto* const rope = std::get_if<Rope>(&scheme.scheme);
-    if (rope == nullptr) raise(fmt::format("scaling: is of rope, not of {}", name_of(scheme.scheme)));
+    if (rope == nullptr) raise(fmt::format("scaling: works with rope, not with {}", name_of(scheme.scheme)));
     if (std::holds_alternative<NoScaling>(rope->scaling)) continue;
     const auto name = std::visit([](const auto& scaling) { return std::string(scaling.name); }, rope->scaling);
     ways.push_back({name, *rope});
@@ -84,7 +84,7 @@ Figure scaling_figure(const Request& request) {
   std::vector<Stretched> ways = given_ways(request);
   Rope plain = std::get<Rope>(request.schemes.front().scheme);
   plain.scaling = NoScaling{};
-  if (plain.sections.size() > 1) raise("rope: positions have several axes, and figures have one");
+  if (plain.sections.size() > 1) raise("rope: figures support positions with one axis only");
   if (!(request.factor >= 1) || request.factor > 1e6) raise("scaling: factor must be from 1 to 1e6");
   std::int64_t trained = request.trained.value_or(kUsualTrained);
   if (!request.trained && !ways.empty()) {
@@ -97,7 +97,7 @@ Figure scaling_figure(const Request& request) {
   if (is_usual) ways = usual_ways(plain, trained, request.factor);
 
   const std::vector<double> radians = radians_of_pairs(plain, trained);
-  Panel turns{.title = "Positions that a full turn of each pair takes"};
+  Panel wavelength_panel{.title = "Wavelength of each pair before scaling"};
   Series wavelengths{.drawing = Drawing::kDots};
   double first_unfinished = static_cast<double>(radians.size());
   for (std::size_t pair = 0; pair < radians.size(); ++pair) {
@@ -107,30 +107,31 @@ Figure scaling_figure(const Request& request) {
     if (wavelength > static_cast<double>(trained))
       first_unfinished = std::min(first_unfinished, static_cast<double>(pair));
   }
-  turns.x = pairs_axis(radians.size());
+  wavelength_panel.x = pairs_axis(radians.size());
   const double longest = wavelengths.y.back(), end = static_cast<double>(std::max(trained, length));
-  turns.y = {.label = "positions", .least = 3, .most = std::max(longest, end) * 3, .scale = AxisScale::kLog};
-  turns.rules.push_back({.at = static_cast<double>(trained),
-                         .text = fmt::format("trained length {}", grouped(static_cast<double>(trained)))});
+  wavelength_panel.y = {
+      .label = "positions", .least = 3, .most = std::max(longest, end) * 3, .scale = AxisScale::kLog};
+  wavelength_panel.rules.push_back({.at = static_cast<double>(trained),
+                                    .text = fmt::format("trained length {}", grouped(static_cast<double>(trained)))});
   if (is_usual && length > trained) {
-    turns.rules.push_back({.at = static_cast<double>(length),
-                           .text = fmt::format("stretched to {}", grouped(static_cast<double>(length)))});
+    wavelength_panel.rules.push_back({.at = static_cast<double>(length),
+                                      .text = fmt::format("extended to {}", grouped(static_cast<double>(length)))});
   }
-  turns.series.push_back(std::move(wavelengths));
+  wavelength_panel.series.push_back(std::move(wavelengths));
 
-  Panel slowed{.title = "How fast each pair turns afterwards; 1 is as before"};
+  Panel slowed{.title = "Frequency of each pair relative to unscaled RoPE"};
   slowed.x = pairs_axis(radians.size());
   slowed.x.label = "pair, from fast to slow";
-  slowed.y.label = "frequency ÷ before";
+  slowed.y.label = "relative frequency";
   double least = 1, most = 1;
   int style = 0;
   for (const Stretched& way : ways) {
     const std::int64_t now = request.length > 0 ? request.length : length;
     const std::vector<double> after = radians_of_pairs(way.rope, now);
     if (after.size() != radians.size() || way.rope.base != plain.base) {
-      raise("scaling: all of them need the same dims and base");
+      raise("scaling: all schemes need the same dims and base");
     }
-    Series series{.name = way.name, .x = turns.series.front().x, .style = style++};
+    Series series{.name = way.name, .x = wavelength_panel.series.front().x, .style = style++};
     for (std::size_t pair = 0; pair < after.size(); ++pair) {
       const double ratio = after[pair] / radians[pair];
       series.y.push_back(ratio > 0 ? ratio : std::nan(""));
@@ -147,24 +148,24 @@ Figure scaling_figure(const Request& request) {
   }
   if (first_unfinished < static_cast<double>(radians.size())) {
     const double from = std::max(first_unfinished - 0.5, 0.0);
-    turns.bands.push_back({from, turns.x.most, ""});
-    slowed.bands.push_back({from, turns.x.most, ""});
+    wavelength_panel.bands.push_back({from, wavelength_panel.x.most, ""});
+    slowed.bands.push_back({from, wavelength_panel.x.most, ""});
   }
 
   Figure figure;
   figure.kind = "scaling";
-  figure.title = "Stretching rope: which pairs slow down, and by how much";
+  figure.title = "RoPE context extension: how each method rescales frequencies";
   figure.subtitle =
       fmt::format("{}; {}", described(plain),
                   is_usual || request.length > 0
                       ? fmt::format("from {} positions to {}", grouped(static_cast<double>(trained)),
                                     grouped(static_cast<double>(request.length > 0 ? request.length : length)))
-                      : fmt::format("trained with {} positions", grouped(static_cast<double>(trained))));
-  if (!turns.bands.empty()) {
-    figure.note = fmt::format("Shaded: the {} slowest of {} pairs never finish a turn in the trained length.",
+                      : fmt::format("trained on {} positions", grouped(static_cast<double>(trained))));
+  if (!wavelength_panel.bands.empty()) {
+    figure.note = fmt::format("Shaded: {} of {} pairs have a wavelength above the trained length.",
                               radians.size() - static_cast<std::size_t>(first_unfinished), radians.size());
   }
-  figure.rows = {{{std::move(turns)}, 1}, {{std::move(slowed)}, 1.5}};
+  figure.rows = {{{std::move(wavelength_panel)}, 1}, {{std::move(slowed)}, 1.5}};
   figure.height = 640;
   return figure;
 }

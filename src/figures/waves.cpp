@@ -74,7 +74,7 @@ Figure waves_figure(const Request& request) {
 
   Figure figure;
   figure.kind = "waves";
-  figure.title = is_wave(table) ? "Each feature is a wave, from fast to slow" : "Each feature against position";
+  figure.title = is_wave(table) ? "Each feature is a wave, from fast to slow" : "Each feature by position";
   figure.subtitle =
       fmt::format("{}{}{}", described(scheme.scheme), is_wave(table) ? "; λ is the wavelength in positions" : "",
                   numerics_note(request.numerics));
@@ -110,7 +110,7 @@ Figure waves_figure(const Request& request) {
   last.shown = true;
   last.label = "position";
   if (has_area) {
-    figure.note = "Shaded, from least to most: waves too fast for this many positions; a line would show false ones.";
+    figure.note = "Shaded, minimum to maximum: waves too fast to draw at this zoom without aliasing.";
   }
   figure.height = 150 + 52 * static_cast<int>(features.size());
   return figure;
@@ -156,7 +156,7 @@ Figure heatmap_figure(const Request& request) {
 
   Figure figure;
   figure.kind = "heatmap";
-  figure.title = table.is_rotation ? "Cosines and sines of every pair" : "Every position, every feature";
+  figure.title = table.is_rotation ? "Cosines and sines of every pair" : "Every feature at every position";
   figure.subtitle = fmt::format("{}{}", described(scheme.scheme), numerics_note(request.numerics));
   Panel panel;
   const double wide = (request.features.empty() ? stride : 1) / 2;
@@ -186,7 +186,7 @@ Figure heatmap_figure(const Request& request) {
   panel.heat_map = std::move(map);
   figure.rows = {{{std::move(panel)}}};
   if (has_grey)
-    figure.note = "Grey (or ×): waves with less than two of the drawn positions in a turn; colours there would lie.";
+    figure.note = "Grey (or ×): fewer than two drawn positions per wavelength; colours there would be misleading.";
   figure.height = 620;
   return figure;
 }

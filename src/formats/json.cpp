@@ -81,15 +81,15 @@ struct Events {
   bool Double(double) { return false; }
 };
 
-/// "EXPECTED is expected but 'x' stands here", with a hint where people often go wrong.
+/// "expected EXPECTED, got 'x'", with a hint where people often go wrong.
 std::string expected(std::string_view what, std::string_view text, std::size_t offset) {
-  if (offset >= text.size()) return fmt::format("{} is expected but the text ends", what);
+  if (offset >= text.size()) return fmt::format("expected {}, but the text ends", what);
   const std::string_view rest = text.substr(offset);
   const auto c = static_cast<unsigned char>(rest.front());
   const bool printable = c >= 0x20 && c < 0x7F;
   const std::string found = printable ? fmt::format("'{}'", rest.front()) : fmt::format("byte 0x{:02x}", c);
   const bool comment = rest.starts_with("//") || rest.starts_with("/*") || rest.front() == '#';
-  return fmt::format("{} is expected but {} stands here{}", what, found, comment ? " (JSON has no comments)" : "");
+  return fmt::format("expected {}, got {}{}", what, found, comment ? " (JSON has no comments)" : "");
 }
 
 bool is_word(char c) {

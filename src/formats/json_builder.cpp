@@ -107,8 +107,7 @@ bool JsonBuilder::open(bool is_object, std::size_t offset) {
   if (static_cast<std::int64_t>(frames_.size()) >= limits_.depth) {
     return refuse(offset, fmt::format("nested deeper than {}", limits_.depth));
   }
-  if (visit_ && frames_.empty() && !is_object)
-    return refuse(offset, "an object is expected but an array begins here");
+  if (visit_ && frames_.empty() && !is_object) return refuse(offset, "expected an object, got an array");
   if (!count(offset)) return false;
   frames_.emplace_back().is_object = is_object;
   return true;
@@ -131,7 +130,7 @@ bool JsonBuilder::attach(Json value) {
 }
 
 bool JsonBuilder::add(Json value, std::size_t offset) {
-  if (visit_ && frames_.empty()) return refuse(offset, "an object is expected but another value stands here");
+  if (visit_ && frames_.empty()) return refuse(offset, "expected an object, got another value");
   return count(offset) && attach(std::move(value));
 }
 

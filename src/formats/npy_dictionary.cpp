@@ -73,7 +73,7 @@ class Parser {
   }
 
   void expect(char c, std::string_view rule) {
-    if (!next_is(c)) fail(at_, fmt::format("{} but {} stands here", rule, found()));
+    if (!next_is(c)) fail(at_, fmt::format("{}; got {}", rule, found()));
     ++at_;
   }
 
@@ -84,12 +84,12 @@ class Parser {
   }
 
   std::string_view take_string(std::string_view rule) {
-    if (!next_is('\'') && !next_is('"')) fail(at_, fmt::format("{} but {} stands here", rule, found()));
+    if (!next_is('\'') && !next_is('"')) fail(at_, fmt::format("{}; got {}", rule, found()));
     const char quote = text_[at_++];
     const std::size_t begin = at_;
     while (!next_is(quote)) {
       if (at_ >= text_.size() || !is_printable(text_[at_]) || text_[at_] == '\\') {
-        fail(at_, fmt::format("a quoted text must be closed but {} stands here", found()));
+        fail(at_, fmt::format("a quoted string must be closed; got {}", found()));
       }
       ++at_;
     }
@@ -98,7 +98,7 @@ class Parser {
 
   void read_member() {
     const std::size_t begin = at_;
-    const std::string_view key = take_string("a quoted key must stand here");
+    const std::string_view key = take_string("expected a quoted key");
     bool* const has = key == "descr"           ? &has_descr_
                       : key == "fortran_order" ? &has_fortran_order_
                       : key == "shape"         ? &has_shape_
@@ -142,7 +142,7 @@ class Parser {
     expect('(', "shape must be a tuple such as (3, 4)");
     bool comma = true;  // the last thing before a closing parenthesis, but for ()
     for (skip_space(); !next_is(')'); skip_space()) {
-      if (!comma) fail(at_, fmt::format("shape must go on with ',' or end with ')' but {} stands here", found()));
+      if (!comma) fail(at_, fmt::format("shape must continue with ',' or end with ')'; got {}", found()));
       read_extent();
       skip_space();
       comma = next_is(',');
@@ -158,7 +158,7 @@ class Parser {
     const std::size_t begin = at_;
     if (next_is('(')) fail(at_, "shape must not hold parentheses within parentheses");
     std::string_view word = take_word();
-    if (word.empty()) fail(at_, fmt::format("an extent must stand here but {} does", found()));
+    if (word.empty()) fail(at_, fmt::format("expected an extent, got {}", found()));
     if (word.size() > 1 && word.back() == 'L' && all_digits(word.substr(0, word.size() - 1))) {
       word.remove_suffix(1);
       note("an extent ends in L, as Python 2 wrote it");

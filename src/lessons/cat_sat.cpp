@@ -13,7 +13,7 @@
 namespace posenc::lessons {
 namespace {
 
-// How much the steps between neighbouring rows differ from each other: 0 where they are one vector for all.
+// How much the differences between adjacent rows vary: 0 where they are one vector for all.
 double unevenness(const StoryMatrix& p) {
   double largest = 0;
   for (std::size_t row = 2; row < p.rows.size(); ++row) {
@@ -37,12 +37,21 @@ double largest_size(const StoryMatrix& x) {
   return largest;
 }
 
-StoryMatrix lines(MatrixLabels labels, const Addition& form, const std::vector<std::int64_t>& positions,
-                  std::string formula) {
+// start + step · position in every feature, by the library; its cells open.
+StoryMatrix ramp(MatrixLabels labels, const Lines& lines, const std::vector<std::int64_t>& positions) {
   std::vector<double> values(labels.rows.size() * labels.columns.size());
-  const auto rows = static_cast<std::int64_t>(labels.rows.size());
-  tabulate(view(values.data(), {rows, form.width}), {.ids = positions}, form);
-  return measured(std::move(labels), std::move(values), std::move(formula));
+  const Addition form{static_cast<std::int64_t>(labels.columns.size()), lines};
+  tabulate(view(values.data(), {static_cast<std::int64_t>(labels.rows.size()), form.width}), {.ids = positions},
+           form);
+  std::vector<CellTerms> cells;
+  for (const std::int64_t position : positions) {
+    for (std::size_t i = 0; i < labels.columns.size(); ++i) {
+      cells.push_back({"start + step · position",
+                       {{{fmt::format("start{}", i), lines.start[i]}},
+                        {{"step", lines.step[i]}, {"position", static_cast<double>(position)}}}});
+    }
+  }
+  return computed(std::move(labels), std::move(values), std::move(cells));
 }
 
 }  // namespace
@@ -56,7 +65,7 @@ Story tell_cat_sat(const StoryContent& content, const StoryOptions& options) {
   std::iota(positions.begin(), positions.end(), content.integer("first_position"));
 
   story.step("words");
-  const StoryMatrix x = story.show(given({"X", "X: one row for each word", words, features}, content.table("x")));
+  const StoryMatrix x = story.show(given({"X", "X: one row per word", words, features}, content.table("x")));
 
   story.step("positions");
   const std::vector<double> frequencies = frequencies_of(scheme);
@@ -66,7 +75,7 @@ Story tell_cat_sat(const StoryContent& content, const StoryOptions& options) {
   story.formula(fmt::format("P(p, 2i) = sin(p · ω_i),  P(p, 2i+1) = cos(p · ω_i),  ω_i = {}^(−2i/{})", scheme.base,
                             scheme.width));
   const StoryMatrix p =
-      story.show(waves({"P", "P: one row for each position", as_labels(positions), features}, scheme, positions));
+      story.show(waves({"P", "P: one row per position", as_labels(positions), features}, scheme, positions));
 
   story.step("sum");
   const StoryMatrix sum = story.show(added({"X'", "X' = X + P", words, features}, x, p, scheme, positions));
@@ -77,38 +86,42 @@ Story tell_cat_sat(const StoryContent& content, const StoryOptions& options) {
   if (found == words.end()) raise(fmt::format("content: stories/{}.json: '{}' is no word", content.name(), moved));
   const auto word = static_cast<std::size_t>(found - words.begin());
   story.say("word", moved);
-  std::vector<double> elsewhere;
+  std::vector<CellTerms> elsewhere;
   std::vector<std::string> places;
   for (std::size_t row = 0; row < positions.size(); ++row) {
     places.push_back(fmt::format("{}@{}", moved, positions[row]));
-    for (std::size_t i = 0; i < features.size(); ++i) elsewhere.push_back(x.at(word, i) + p.at(row, i));
+    for (std::size_t i = 0; i < features.size(); ++i) {
+      elsewhere.push_back({fmt::format("X[{}] + P", moved), {{cell_factor(x, word, i)}, {cell_factor(p, row, i)}}});
+    }
   }
   const StoryMatrix all =
-      story.show(measured({"E", fmt::format("E: \"{}\" at each position", moved), places, features}, elsewhere,
-                          fmt::format("X[{}] + P", moved)));
+      story.show(computed({"E", fmt::format("E: \"{}\" at each position", moved), places, features}, elsewhere));
   story.show({fact(fmt::format("‖{} − {}‖", places[0], places[1]), row_distance(all, 0, 1)),
               fact(fmt::format("‖{} − {}‖", places[0], places[2]), row_distance(all, 0, 2))});
 
   story.step("steps");
   const Steps tiny{.width = scheme.width, .step = content.number("step")};
   const StoryMatrix counted =
-      lines({"B", "B: tiny steps", as_labels(positions), features}, prepare(tiny), positions, "step · position");
+      ramp({"B", "B: tiny steps", as_labels(positions), features}, std::get<Lines>(prepare(tiny).source), positions);
   StoryMatrix shown = counted;
   shown.digits = 4;
   story.show(shown);
   story.say("step", fmt::format("{}", tiny.step));
   story.say("width", std::to_string(scheme.width));
   story.say("ratio", fmt::format("{:.2g}", largest_size(counted) / mean_size(x)));
-  story.show({residual("largest signal / mean size of X", largest_size(counted) / mean_size(x)),
-              residual("the same for sinusoids", largest_size(p) / mean_size(x))});
+  story.show({residual("largest |B| / mean |X|", largest_size(counted) / mean_size(x)),
+              residual("largest |P| / mean |X|", largest_size(p) / mean_size(x))});
 
   story.step("shift");
-  const Shift constant{.width = scheme.width, .step = content.number("shift"), .seed = content.integer("shift_seed")};
+  const std::vector<double> start = options.start.empty() ? content.numbers("shift_start") : options.start;
+  if (start.size() != features.size()) {
+    raise(fmt::format("story: --start has {} numbers; {} needs {}", start.size(), content.name(), features.size()));
+  }
   const StoryMatrix shifted =
-      story.show(lines({"C", "C: random start, constant shift", as_labels(positions), features}, prepare(constant),
-                       positions, "start + step · position"));
-  story.show({residual("steps between neighbours differ by, at most", unevenness(shifted)),
-              residual("the same for sinusoids", unevenness(p))});
+      story.show(ramp({"C", "C: a given start, a constant step", as_labels(positions), features},
+                      {start, std::vector<double>(start.size(), content.number("shift"))}, positions));
+  story.show({residual("differences between adjacent rows of C vary by", unevenness(shifted)),
+              residual("differences between adjacent rows of P vary by", unevenness(p))});
   return story.finish();
 }
 

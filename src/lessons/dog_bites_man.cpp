@@ -8,6 +8,7 @@
 #include "lessons/story_builder.h"
 #include "lessons/story_matrices.h"
 #include "lessons/tellers.h"
+#include "posenc/error.h"
 
 namespace posenc::lessons {
 namespace {
@@ -45,9 +46,26 @@ Read read(StoryMatrix x, const ReadNames& names) {
   return result;
 }
 
-// max |Att(P·X) − P·Att(X)|
-double residual_of(const Read& first, const Read& second, const std::vector<std::size_t>& order) {
-  return largest_difference(second.output, reordered("", "", first.output, order));
+// max |Att(Π·X) − Π·Att(X)|
+CellTerms residual_of(const Read& first, const Read& second, const std::vector<std::size_t>& order) {
+  return largest_difference_terms(second.output,
+                                  reordered(fmt::format("Π·{}", first.output.name), "", first.output, order));
+}
+
+// Which word of the first sentence each word of the second is.
+std::vector<std::size_t> order_of(const std::vector<std::string>& words, const std::vector<std::string>& other) {
+  std::vector<std::size_t> order;
+  std::vector<bool> is_used(words.size());
+  for (const std::string& word : other) {
+    std::size_t at = 0;
+    while (at < words.size() && (is_used[at] || words[at] != word)) ++at;
+    if (at == words.size())
+      raise(fmt::format("text: the two sentences must contain the same words; '{}' differs", word));
+    is_used[at] = true;
+    order.push_back(at);
+  }
+  if (order.size() != words.size()) raise("text: the two sentences must contain the same words");
+  return order;
 }
 
 std::string sentence_of(const std::vector<std::string>& words, const std::vector<std::size_t>& order) {
@@ -74,6 +92,7 @@ void show_illustrative(StoryBuilder& story, const StoryContent& content, const s
 Story tell_dog_bites_man(const StoryContent& content, const StoryOptions& options) {
   StoryBuilder story(content, options);
   const bool is_own = !options.text.empty();
+  if (!is_own && !options.other.empty()) raise("text: a second sentence needs a first one");
   const std::vector<std::string> words = is_own ? own_words(options.text) : content.texts("words");
   const std::vector<std::string> labels = unique_labels(words);
   const Sinusoidal scheme{.width = content.integer(is_own ? "text_width" : "width")};
@@ -82,7 +101,8 @@ Story tell_dog_bites_man(const StoryContent& content, const StoryOptions& option
   std::iota(positions.begin(), positions.end(), 0);
   std::vector<std::size_t> same(words.size());
   std::iota(same.begin(), same.end(), 0U);
-  const std::vector<std::size_t> order(same.rbegin(), same.rend());
+  const std::vector<std::size_t> order = options.other.empty() ? std::vector<std::size_t>(same.rbegin(), same.rend())
+                                                               : order_of(words, own_words(options.other));
   const std::string first = sentence_of(words, same), second = sentence_of(words, order);
   story.say("first", first);
   story.say("second", second);
@@ -94,35 +114,35 @@ Story tell_dog_bites_man(const StoryContent& content, const StoryOptions& option
   if (is_own) story.note("own");
 
   const Read one = read(x1, {"X1", first}), two = read(x2, {"X2", second});
-  const double without = residual_of(one, two, order);
+  const CellTerms without = residual_of(one, two, order);
   story.step("scores");
   story.show(one.scores);
   story.show(two.scores);
 
   story.step("outputs");
-  story.formula("Att(X) = softmax(X·Xᵀ / √d) · X,   Att(P·X) = P·Att(X)");
+  story.formula("Att(X) = softmax(X·Xᵀ / √d) · X,   Att(Π·X) = Π·Att(X)");
   for (const StoryMatrix* const matrix : {&one.weights, &one.output, &two.weights, &two.output}) story.show(*matrix);
   story.say("moved", largest_difference(one.output, two.output));
-  story.show({residual("largest |Att(P·X) − P·Att(X)|", without),
-              fact("largest |Att(P·X) − Att(X)|", largest_difference(one.output, two.output))});
+  story.show({residual("largest |Att(Π·X) − Π·Att(X)|", value_of(without)),
+              fact("largest |Att(Π·X) − Att(X)|", largest_difference(one.output, two.output))});
   story.note("equivariant");
 
   story.step("mask");
   const Read one_masked = read(x1, {"X1", first, true}), two_masked = read(x2, {"X2", second, true});
-  const double masked = residual_of(one_masked, two_masked, order);
+  const CellTerms masked = residual_of(one_masked, two_masked, order);
   for (const StoryMatrix* const matrix :
        {&one_masked.weights, &one_masked.output, &two_masked.weights, &two_masked.output}) {
     story.show(*matrix);
   }
-  story.show({residual("largest |Att(P·X) − P·Att(X)|", masked)});
+  story.show({residual("largest |Att(Π·X) − Π·Att(X)|", value_of(masked))});
 
   story.step("position");
   const StoryMatrix p =
-      story.show(waves({"P", "P: one row for each position", as_labels(positions), features}, scheme, positions));
+      story.show(waves({"P", "P: one row per position", as_labels(positions), features}, scheme, positions));
   const StoryMatrix moved1 = story.show(added({"X1'", "X1' = X1 + P", x1.rows, features}, x1, p, scheme, positions));
   const StoryMatrix moved2 = story.show(added({"X2'", "X2' = X2 + P", x2.rows, features}, x2, p, scheme, positions));
   const Read one_placed = read(moved1, {"X1'", first}), two_placed = read(moved2, {"X2'", second});
-  const double placed = residual_of(one_placed, two_placed, order);
+  const CellTerms placed = residual_of(one_placed, two_placed, order);
   story.show(one_placed.scores);
   story.show(two_placed.scores);
   if (!is_own) show_illustrative(story, content, {&one_placed.scores, &two_placed.scores});
@@ -132,11 +152,12 @@ Story tell_dog_bites_man(const StoryContent& content, const StoryOptions& option
        {&one_placed.weights, &one_placed.output, &two_placed.weights, &two_placed.output}) {
     story.show(*matrix);
   }
-  story.show({residual("largest |Att(P·X) − P·Att(X)|", placed)});
+  story.show({residual("largest |Att(Π·X) − Π·Att(X)|", value_of(placed))});
 
   story.step("summary");
-  story.show(measured({"R", "R: largest |Att(P·X) − P·Att(X)|", {"nothing", "causal-mask", "position"}, {"residual"}},
-                      {without, masked, placed}, "largest difference of any cell"));
+  story.show(
+      computed({"R", "R: largest |Att(Π·X) − Π·Att(X)|", {"no-position", "causal-mask", "position"}, {"residual"}},
+               {without, masked, placed}));
   return story.finish();
 }
 

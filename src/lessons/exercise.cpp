@@ -64,7 +64,29 @@ struct Typed {
 };
 
 // Spaces around, a sign in Unicode and a decimal comma are what people type; anything else must be a number.
-std::optional<Typed> typed_number(std::string_view given) {
+// "98,688" can be read in two ways.
+enum class Comma : std::uint8_t { kDecimal, kThousands };
+
+// Digits in groups of three behind a first group of one to three that does not begin with 0: 98,688 or 1,024.5.
+bool is_grouped(std::string_view text) {
+  if (text.starts_with('-')) text.remove_prefix(1);
+  const std::string_view whole = text.substr(0, text.find_first_of(".eE"));
+  if (whole.find(',') == std::string_view::npos || whole.starts_with('0')) return false;
+  std::size_t digits = 0;
+  bool is_first = true;
+  for (const char c : whole) {
+    if (c != ',') {
+      ++digits;
+      continue;
+    }
+    if (digits == 0 || digits > 3 || (!is_first && digits != 3)) return false;
+    is_first = false;
+    digits = 0;
+  }
+  return digits == 3;
+}
+
+std::optional<Typed> typed_number(std::string_view given, Comma comma = Comma::kDecimal) {
   std::string text;
   while (given.starts_with(' ') || given.starts_with('\t')) given.remove_prefix(1);
   while (given.ends_with(' ') || given.ends_with('\t') || given.ends_with('\r')) given.remove_suffix(1);
@@ -77,6 +99,10 @@ std::optional<Typed> typed_number(std::string_view given) {
     if (given.starts_with('-')) return std::nullopt;
   }
   text += given;
+  if (comma == Comma::kThousands) {
+    if (!is_grouped(text)) return std::nullopt;
+    std::erase(text, ',');
+  }
   const bool has_comma = std::count(text.begin(), text.end(), ',') == 1 && text.find('.') == std::string::npos;
   if (has_comma) text[text.find(',')] = '.';
   Typed typed;
@@ -138,7 +164,12 @@ Grade grade(const Exercise& exercise, double typed) {
 }
 
 Grade grade(const Exercise& exercise, std::string_view typed) {
-  const auto number = lessons::typed_number(typed);
+  const auto thousands = lessons::typed_number(typed, lessons::Comma::kThousands);
+  auto number = lessons::typed_number(typed);
+  // a count has no decimals; elsewhere the reading that is right counts
+  if (thousands && (exercise.whole || !number || grade(exercise, thousands->value).verdict == Mark::kRight)) {
+    number = thousands;
+  }
   if (!number) return {Mark::kNotANumber};
   Grade result = grade(exercise, number->value);
   if (exercise.whole || number->decimals >= exercise.decimals || result.verdict != Mark::kWrong) return result;

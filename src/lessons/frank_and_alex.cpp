@@ -14,7 +14,7 @@
 namespace posenc::lessons {
 namespace {
 
-// Everything that is made of one input: X, or X' (and then all names bear the mark).
+// Everything computed from one input: X, or X' (then every name carries the mark).
 struct Stages {
   StoryMatrix q, k, v, scores, weights, output;
 };
@@ -43,6 +43,63 @@ Stages stages_of(const StoryMatrix& x, const Weights& weights) {
   made.weights = std::move(seen.weights);
   made.output = std::move(seen.output);
   return made;
+}
+
+double mean_magnitude(const StoryMatrix& matrix) {
+  double sum = 0;
+  for (const double value : matrix.values) sum += std::fabs(value);
+  return sum / static_cast<double>(matrix.values.size());
+}
+
+std::size_t place_in(const std::vector<std::string>& labels, std::string_view label) {
+  const auto found = std::find(labels.begin(), labels.end(), label);
+  if (found == labels.end()) raise(fmt::format("content: stories/frank-and-alex.json: no label '{}'", label));
+  return static_cast<std::size_t>(found - labels.begin());
+}
+
+double at(const StoryMatrix& matrix, std::string_view row, std::string_view column) {
+  return matrix.at(place_in(matrix.rows, row), place_in(matrix.columns, column));
+}
+
+// The same attention for all but one person: weights normalised over fewer scores, values as before.
+Attended without_one(const Stages& all, std::size_t absent) {
+  MatrixLabels weight_labels{"A-", fmt::format("A-: weights without {}", all.q.rows[absent]), {}, {}};
+  std::vector<std::size_t> present;
+  for (std::size_t i = 0; i < all.q.rows.size(); ++i) {
+    if (i == absent) continue;
+    present.push_back(i);
+    weight_labels.rows.push_back(all.q.rows[i]);
+  }
+  weight_labels.columns = weight_labels.rows;
+  std::vector<CellTerms> cells;
+  for (const std::size_t row : present) {
+    std::vector<CellFactor> powers;
+    double sum = 0;
+    for (const std::size_t i : present) {
+      const CellFactor score = cell_factor(all.scores, row, i);
+      powers.push_back({fmt::format("e^({})", score.name), std::exp(score.value)});
+      sum += powers.back().value;
+    }
+    for (const CellFactor& power : powers) {
+      cells.push_back({"e^S / Σ e^S over the row", {{power}}, "", CellFactor{"Σ", sum}, powers});
+    }
+  }
+  Attended result;
+  result.weights = computed(weight_labels, std::move(cells));
+  std::vector<CellTerms> outputs;
+  for (std::size_t row = 0; row < present.size(); ++row) {
+    for (std::size_t column = 0; column < all.v.columns.size(); ++column) {
+      CellTerms cell{"A- · V"};
+      for (std::size_t i = 0; i < present.size(); ++i) {
+        cell.terms.push_back({cell_factor(result.weights, row, i), cell_factor(all.v, present[i], column)});
+      }
+      outputs.push_back(std::move(cell));
+    }
+  }
+  result.output = computed(
+      {"O-", fmt::format("O- = A- · V: output without {}", all.q.rows[absent]), weight_labels.rows, all.v.columns},
+      std::move(outputs));
+  return result;
 }
 
 std::string row_text(const StoryMatrix& matrix, std::size_t row, int digits) {
@@ -98,11 +155,31 @@ void show_requirements(StoryBuilder& story, const StoryContent& content, const S
   const std::vector<double> far_rows = rows_at(scheme, far);
   const bool is_defined = std::all_of(far_rows.begin(), far_rows.end(), [](double v) { return std::fabs(v) <= 1; });
   story.show({check(fmt::format("unique among seats {} to {}", first, up_to), closest.distance > 0),
-              residual(fmt::format("closest two, {} seats apart", closest.other - closest.one), closest.distance),
-              check(fmt::format("seat {} the same in every sequence", last_seat), is_consistent),
+              residual(fmt::format("smallest distance, between rows {} seats apart", closest.other - closest.one),
+                       closest.distance),
+              check(fmt::format("seat {} has the same row in every sequence", last_seat), is_consistent),
               check(fmt::format("defined and within [-1, 1] at seat {}", far.back()), is_defined)});
   story.show(waves({"F", "F: rows of far seats", as_labels(far), p.columns}, scheme, far));
   story.note("defined");
+}
+
+// P · W: what each seat adds to queries, keys and values; and what the source text says about it.
+void show_alone(StoryBuilder& story, const StoryMatrix& p, const Weights& weights, const Stages& without,
+                const Stages& with) {
+  story.show(product("PQ", "PQ = P · W_Q: what position adds to the queries", p, weights.q));
+  story.show(product("PK", "PK = P · W_K: what position adds to the keys", p, weights.k));
+  story.show(product("PV", "PV = P · W_V: what position adds to the values", p, weights.v));
+  const std::size_t seat = place_in(without.q.rows, "Daniel"), upscale = place_in(weights.q.columns, "upscale");
+  story.say("daniel_d1", p.at(seat, 1));
+  story.say("daniel_d1_adds", p.at(seat, 1) * weights.q.at(1, upscale));
+  story.say("daniel_d5_adds", p.at(seat, 5) * weights.q.at(5, upscale));
+  story.say("stall_before", at(without.k, "Daniel", "knows-street-stall"));
+  story.say("stall_after", at(with.k, "Daniel", "knows-street-stall"));
+  story.say("sichuan_before", at(without.v, "Daniel", "info-sichuan"));
+  story.say("sichuan_after", at(with.v, "Daniel", "info-sichuan"));
+  story.say("alex_before", at(without.v, "Alex", "info-sichuan"));
+  story.say("alex_after", at(with.v, "Alex", "info-sichuan"));
+  for (const char* const note : {"daniel_query", "daniel_key", "daniel_value", "alex_value"}) story.note(note);
 }
 
 void show_concatenated(StoryBuilder& story, const StoryMatrix& x, const StoryMatrix& p, const Weights& weights,
@@ -122,8 +199,8 @@ void show_concatenated(StoryBuilder& story, const StoryMatrix& x, const StoryMat
   story.say("concatenated", std::to_string(2 * numbers));
   story.show({count("width of a row, added", static_cast<std::int64_t>(x.columns.size())),
               count("width of a row, concatenated", static_cast<std::int64_t>(2 * x.columns.size())),
-              count("numbers in W_Q, W_K, W_V, added", numbers),
-              count("numbers in W_Q, W_K, W_V, concatenated", 2 * numbers),
+              count("parameters of W_Q, W_K, W_V, added", numbers),
+              count("parameters of W_Q, W_K, W_V, concatenated", 2 * numbers),
               residual("largest |[X P]·[W; W] − X'·W|", largest)});
 }
 
@@ -136,7 +213,7 @@ Story tell_frank_and_alex(const StoryContent& content, const StoryOptions& optio
   const std::vector<std::string> features = content.texts("features");
   const auto seat_of = [&](const std::string& name) {
     const auto found = std::find(names.begin(), names.end(), name);
-    if (found == names.end()) raise(fmt::format("content: stories/{}.json: {} is nobody", content.name(), name));
+    if (found == names.end()) raise(fmt::format("content: stories/{}.json: no person {}", content.name(), name));
     return static_cast<std::size_t>(found - names.begin());
   };
   const std::size_t one = seat_of(alike.front()), other = seat_of(alike.back());
@@ -152,7 +229,7 @@ Story tell_frank_and_alex(const StoryContent& content, const StoryOptions& optio
   const std::string apart = fmt::format("‖{} − {}‖", names[one], names[other]);
 
   story.step("table");
-  const StoryMatrix x = story.show(given({"X", "X: one row for each person", names, features}, content.table("x")));
+  const StoryMatrix x = story.show(given({"X", "X: one row per person", names, features}, content.table("x")));
   story.show({fact(fmt::format("{} in X", apart), distance(x))});
 
   story.step("weights");
@@ -172,6 +249,15 @@ Story tell_frank_and_alex(const StoryContent& content, const StoryOptions& optio
   }
   story.show({fact(fmt::format("{} in O", apart), distance(without.output))});
 
+  const int digits = options.digits.value_or(without.q.digits);
+  story.step("exists");
+  const Attended fewer = without_one(without, one);
+  story.show(fewer.weights);
+  story.show(fewer.output);
+  story.say("emma_with", row_text(without.output, place_in(names, "Emma"), digits));
+  story.say("emma_without", row_text(fewer.output, place_in(fewer.output.rows, "Emma"), digits));
+  story.note("row_wise");
+
   story.step("positions");
   const std::vector<double> frequencies = frequencies_of(scheme);
   for (std::size_t i = 0; i < frequencies.size(); ++i) {
@@ -180,15 +266,20 @@ Story tell_frank_and_alex(const StoryContent& content, const StoryOptions& optio
   story.formula(fmt::format("P(p, 2i) = sin(p · ω_i),  P(p, 2i+1) = cos(p · ω_i),  ω_i = {}^(−2i/{})", scheme.base,
                             scheme.width));
   const StoryMatrix p = story.show(
-      waves({"P", "P: one row for each seat", as_labels(seats), numbered("d", features.size())}, scheme, seats));
+      waves({"P", "P: one row per seat", as_labels(seats), numbered("d", features.size())}, scheme, seats));
 
   story.step("sum");
   const StoryMatrix sum = story.show(added({"X'", "X' = X + P", names, features}, x, p, scheme, seats));
-  story.show({fact(fmt::format("{} in X'", apart), distance(sum))});
+  story.show({fact(fmt::format("{} in X'", apart), distance(sum)), fact("mean |P|", mean_magnitude(p)),
+              fact("mean |X|", mean_magnitude(x))});
+  story.say("mean_p", mean_magnitude(p));
+  story.say("mean_x", mean_magnitude(x));
+  story.note("nudge");
 
   const Stages with = stages_of(sum, weights);
+  story.step("alone");
+  show_alone(story, p, weights, without, with);
   story.step("queries");
-  const int digits = options.digits.value_or(with.q.digits);
   story.say("query_before", row_text(without.q, one, digits));
   story.say("query_one", row_text(with.q, one, digits));
   story.say("query_other", row_text(with.q, other, digits));
@@ -207,15 +298,23 @@ Story tell_frank_and_alex(const StoryContent& content, const StoryOptions& optio
   story.show(with.output);
 
   story.step("distances");
-  story.show(measured(
-      {"D",
-       fmt::format("D: {}", apart),
-       {"X", "Q", "K", "V", "scores", "weights", "output"},
-       {"without", "with-position"}},
-      {distance(x), distance(sum), distance(without.q), distance(with.q), distance(without.k), distance(with.k),
-       distance(without.v), distance(with.v), distance(without.scores), distance(with.scores),
-       distance(without.weights), distance(with.weights), distance(without.output), distance(with.output)},
-      "the root of the summed squares of the differences of two rows"));
+  std::vector<CellTerms> distances;
+  for (const auto& [before, after] : {std::pair{&x, &sum},
+                                      {&without.q, &with.q},
+                                      {&without.k, &with.k},
+                                      {&without.v, &with.v},
+                                      {&without.scores, &with.scores},
+                                      {&without.weights, &with.weights},
+                                      {&without.output, &with.output}}) {
+    for (const StoryMatrix* const matrix : {before, after}) {
+      distances.push_back(row_distance_terms(*matrix, one, other));
+    }
+  }
+  story.show(computed({"D",
+                       fmt::format("D: {}", apart),
+                       {"X", "Q", "K", "V", "scores", "weights", "output"},
+                       {"without", "with-position"}},
+                      std::move(distances)));
 
   story.step("requirements");
   show_requirements(story, content, scheme, p, seats.back());

@@ -33,26 +33,65 @@ Learning untrained(const StoryContent& content) {
   return result;
 }
 
-StoryMatrix rows_at(MatrixLabels labels, const Addition& form, const std::vector<std::int64_t>& positions,
-                    std::string formula) {
+StoryMatrix rows_at(MatrixLabels labels, const Addition& form, const std::vector<std::int64_t>& positions) {
   std::vector<double> values(positions.size() * labels.columns.size());
   tabulate(view(values.data(), {static_cast<std::int64_t>(positions.size()), form.width}), {.ids = positions}, form);
-  return measured(std::move(labels), std::move(values), std::move(formula));
+  return given(std::move(labels), std::move(values));
 }
 
-struct Neighbours {
-  double smallest = std::numeric_limits<double>::infinity();
-  double largest = -std::numeric_limits<double>::infinity();
+struct Adjacent {
+  CellTerms smallest, largest;
+
+  double spread() const { return value_of(largest) - value_of(smallest); }
 };
 
-Neighbours products_of_neighbours(const StoryMatrix& rows) {
-  Neighbours result;
+Adjacent products_of_adjacent_rows(const StoryMatrix& rows) {
+  std::size_t low = 1, high = 1;
+  const auto value = [&](std::size_t row) { return dot(row_of(rows, row - 1), row_of(rows, row)); };
   for (std::size_t row = 1; row < rows.rows.size(); ++row) {
-    const double value = dot(row_of(rows, row - 1), row_of(rows, row));
-    result.smallest = std::min(result.smallest, value);
-    result.largest = std::max(result.largest, value);
+    if (value(row) < value(low)) low = row;
+    if (value(row) > value(high)) high = row;
   }
-  return result;
+  return {row_product(rows, low - 1, rows, low), row_product(rows, high - 1, rows, high)};
+}
+
+// X + E − T in the rows that were used; the others have no gradient.
+std::vector<CellTerms> gradient_terms(const StoryMatrix& e, const StoryMatrix& x, const StoryMatrix& target,
+                                      const std::vector<std::int64_t>& rows) {
+  std::vector<CellTerms> cells;
+  for (std::size_t row = 0; row < rows.size(); ++row) {
+    const auto word = static_cast<std::size_t>(rows[row]);
+    for (std::size_t i = 0; i < e.columns.size(); ++i) {
+      if (word >= x.rows.size()) {
+        cells.push_back(constant("0: no token used this row"));
+        continue;
+      }
+      cells.push_back(
+          {"X + E − T",
+           {{cell_factor(x, word, i)}, {cell_factor(e, row, i)}, {{"−1", -1.0}, cell_factor(target, word, i)}}});
+    }
+  }
+  return cells;
+}
+
+std::vector<CellTerms> step_terms(const StoryMatrix& e, const StoryMatrix& gradient, double rate) {
+  std::vector<CellTerms> cells;
+  for (std::size_t row = 0; row < e.rows.size(); ++row) {
+    for (std::size_t i = 0; i < e.columns.size(); ++i) {
+      cells.push_back(
+          {"E − rate · G", {{cell_factor(e, row, i)}, {{"−rate", -rate}, cell_factor(gradient, row, i)}}});
+    }
+  }
+  return cells;
+}
+
+void show_published(StoryBuilder& story, const StoryContent& content, std::string name, std::string caption,
+                    std::string_view key) {
+  StoryMatrix figures = given({std::move(name), std::move(caption), content.texts(fmt::format("{}_rows", key)),
+                               content.texts(fmt::format("{}_columns", key))},
+                              content.table(key));
+  figures.digits = 2;
+  story.show(figures);
 }
 
 // One step down the gradient of ½ ‖x + E − target‖². Gives the gradient, [rows, width].
@@ -84,19 +123,22 @@ Story tell_learned_or_sinusoidal(const StoryContent& content, const StoryOptions
   story.say("last", std::to_string(words.size() - 1));
 
   story.step("table");
-  story.show(rows_at({"E", "E: rows before training", as_labels(shown), features}, learning.form(), shown, "noise"));
+  const StoryMatrix e =
+      story.show(rows_at({"E", "E: rows before training", as_labels(shown), features}, learning.form(), shown));
 
   story.step("training");
   story.formula("loss = ½ ‖X + E − T‖²,  G = X + E − T,  E ← E − rate · G");
   const StoryMatrix x = story.show(given({"X", "X: a sentence", words, features}, content.table("x")));
-  story.show(given({"T", "T: where it should be", words, features}, content.table("target")));
+  const StoryMatrix target = story.show(given({"T", "T: the targets", words, features}, content.table("target")));
   std::vector<double> gradient = train_once(learning, content, x);
   const Addition gradient_rows =
       prepare(learning.scheme, {.weights = view(gradient.data(), {rows, learning.scheme.width})});
-  story.show(rows_at({"G", "G: the gradient of each row", as_labels(shown), features}, gradient_rows, shown,
-                     "X + E − T in the rows that were used, else 0"));
-  story.show(
-      rows_at({"E'", "E': rows after one step", as_labels(shown), features}, learning.form(), shown, "E − rate · G"));
+  StoryMatrix g = rows_at({"G", "G: the gradient of each row", as_labels(shown), features}, gradient_rows, shown);
+  g.recipe = ComputedCells{gradient_terms(e, x, target, shown)};
+  story.show(g);
+  StoryMatrix after = rows_at({"E'", "E': rows after one step", as_labels(shown), features}, learning.form(), shown);
+  after.recipe = ComputedCells{step_terms(e, g, content.number("rate"))};
+  story.show(after);
   std::int64_t moved = 0;
   for (std::int64_t row = 0; row < rows; ++row) {
     const auto begin = gradient.begin() + row * learning.scheme.width;
@@ -116,7 +158,7 @@ Story tell_learned_or_sinusoidal(const StoryContent& content, const StoryOptions
   story.step("formula");
   const Sinusoidal sinusoidal{.width = learning.scheme.width};
   const std::vector<std::int64_t> far = content.integers("far");
-  story.show(waves({"P", "P: past the table", as_labels(far), features}, sinusoidal, far));
+  story.show(waves({"P", "P: positions past the end of the table", as_labels(far), features}, sinusoidal, far));
   story.say("far", std::to_string(far.back()));
   story.note("defined");
 
@@ -129,15 +171,18 @@ Story tell_learned_or_sinusoidal(const StoryContent& content, const StoryOptions
   story.step("relative");
   std::vector<std::int64_t> all(static_cast<std::size_t>(rows));
   std::iota(all.begin(), all.end(), 0);
-  const MatrixLabels whole{"", "", std::vector<std::string>(all.size()), features};
-  const Neighbours noise = products_of_neighbours(rows_at(whole, learning.form(), all, ""));
-  const Neighbours formula = products_of_neighbours(waves(whole, sinusoidal, all));
-  story.show(measured({"N", "N: products of neighbouring rows", {"learned", "sinusoidal"}, {"smallest", "largest"}},
-                      {noise.smallest, noise.largest, formula.smallest, formula.largest}, "over the whole table"));
-  story.show({residual("spread, learned", noise.largest - noise.smallest),
-              residual("spread, sinusoidal", formula.largest - formula.smallest)});
+  const Adjacent noise =
+      products_of_adjacent_rows(rows_at({"E'", "", as_labels(all), features}, learning.form(), all));
+  const Adjacent formula = products_of_adjacent_rows(waves({"P", "", as_labels(all), features}, sinusoidal, all));
+  story.show(computed({"N", "N: dot products of adjacent rows", {"learned", "sinusoidal"}, {"smallest", "largest"}},
+                      {noise.smallest, noise.largest, formula.smallest, formula.largest}));
+  story.show({residual("spread, learned", noise.spread()), residual("spread, sinusoidal", formula.spread())});
 
   story.step("verdict");
+  show_published(story, content, "V", "V: published results (Vaswani et al. 2017, Table 3)", "published");
+  story.step("extrapolation");
+  show_published(story, content, "L", "L: published perplexity of a sinusoidal model (Press et al. 2022)",
+                 "published_lengths");
   return story.finish();
 }
 

@@ -78,6 +78,7 @@ Question question_from(const Json& json, const std::string& topic, const std::st
   question.prompt = fill_template(text_of(json, "prompt", where));
   question.answer = fill_template(text_of(json, "answer", where));
   question.hint = fill_template(text_of(json, "hint", where, false));
+  question.source = citation(text_of(json, "source", where));
   if (json.find("choices") == nullptr) return question;
   for (const Json& entry : list_of(json, "choices", where)) {
     question.choices.push_back(choice_from(entry, where));
@@ -90,6 +91,16 @@ Question question_from(const Json& json, const std::string& topic, const std::st
 }
 
 }  // namespace
+
+std::string citation(std::string_view source) {
+  const std::size_t end = std::min(source.find_first_of(" ,"), source.size());
+  const Json file = parse_json(content("sources.json"));
+  std::string text = text_of(file, source.substr(0, end), "sources.json");
+  std::string_view rest = source.substr(end);
+  if (rest.empty()) return text;
+  rest.remove_prefix(std::min(rest.find_first_not_of(" ,"), rest.size()));
+  return fmt::format("{}, {}", text, rest);
+}
 
 std::vector<Question> questions() {
   std::vector<Question> list;
@@ -109,6 +120,7 @@ std::vector<Card> cards() {
     card.front = fill_template(text_of(entry, "front", where));
     card.back = fill_template(text_of(entry, "back", where));
     card.tex = text_of(entry, "tex", where, false);
+    card.source = citation(text_of(entry, "source", where));
     list.push_back(std::move(card));
   });
   return list;

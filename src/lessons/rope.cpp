@@ -11,9 +11,9 @@
 namespace posenc::lessons {
 namespace {
 
-// The one vector `of`, turned to each position.
-StoryMatrix turned(MatrixLabels labels, const StoryMatrix& of, const std::string& angles, const Rotation& form,
-                   const std::vector<std::int64_t>& positions) {
+// The one vector `of`, rotated to each position.
+StoryMatrix rotated(MatrixLabels labels, const StoryMatrix& of, const std::string& angles, const Rotation& form,
+                    const std::vector<std::int64_t>& positions) {
   std::vector<double> values;
   for (std::size_t i = 0; i < positions.size(); ++i) values.insert(values.end(), of.values.begin(), of.values.end());
   StoryMatrix matrix = given(std::move(labels), std::move(values));
@@ -23,13 +23,15 @@ StoryMatrix turned(MatrixLabels labels, const StoryMatrix& of, const std::string
 }
 
 StoryMatrix angles_of(MatrixLabels labels, const Rotation& form, const std::vector<std::int64_t>& positions) {
-  std::vector<double> values;
+  std::vector<CellTerms> cells;
   for (const std::int64_t position : positions) {
-    for (const Frequency& frequency : form.frequencies) {
-      values.push_back(static_cast<double>(position) * radians_of(frequency));
+    for (std::size_t i = 0; i < form.frequencies.size(); ++i) {
+      cells.push_back({"position × frequency, in radians",
+                       {{{"position", static_cast<double>(position)},
+                         {fmt::format("ω{}", i), radians_of(form.frequencies[i])}}}});
     }
   }
-  return measured(std::move(labels), std::move(values), "position × frequency, in radians");
+  return computed(std::move(labels), std::move(cells));
 }
 
 std::vector<std::int64_t> shifted_by(const std::vector<std::int64_t>& positions, std::int64_t offset) {
@@ -39,14 +41,17 @@ std::vector<std::int64_t> shifted_by(const std::vector<std::int64_t>& positions,
 }
 
 // Σ (q·k) cos(ωδ) + (q × k) sin(ωδ), each over the two features of a pair.
-double closed_form(const StoryMatrix& q, const StoryMatrix& k, const Rotation& form, std::int64_t distance) {
-  double sum = 0;
+CellTerms closed_form(const StoryMatrix& q, const StoryMatrix& k, const Rotation& form, std::int64_t distance) {
+  CellTerms cell{"Σ (q_i · k_i) cos(ω_i (m − n)) + (q_i × k_i) sin(ω_i (m − n))"};
   for (std::size_t i = 0; i < form.frequencies.size(); ++i) {
     const double angle = static_cast<double>(distance) * radians_of(form.frequencies[i]);
     const double q0 = q.at(0, 2 * i), q1 = q.at(0, 2 * i + 1), k0 = k.at(0, 2 * i), k1 = k.at(0, 2 * i + 1);
-    sum += (q0 * k0 + q1 * k1) * std::cos(angle) + (q0 * k1 - q1 * k0) * std::sin(angle);
+    cell.terms.push_back({{fmt::format("q{0} · k{0}", i), q0 * k0 + q1 * k1},
+                          {fmt::format("cos(ω{} · {})", i, distance), std::cos(angle)}});
+    cell.terms.push_back({{fmt::format("q{0} × k{0}", i), q0 * k1 - q1 * k0},
+                          {fmt::format("sin(ω{} · {})", i, distance), std::sin(angle)}});
   }
-  return sum;
+  return cell;
 }
 
 }  // namespace
@@ -73,18 +78,18 @@ Story tell_rope(const StoryContent& content, const StoryOptions& options) {
   story.show(angles_of({"Fq", "Fq: angles of the query at m", as_labels(queries), pairs}, form, queries));
   story.show(angles_of({"Fk", "Fk: angles of the key at n", as_labels(starts), pairs}, form, starts));
 
-  story.step("turned");
+  story.step("rotated");
   const StoryMatrix rq =
-      story.show(turned({"Rq", "Rq: the query at m", as_labels(queries), features}, q, "Fq", form, queries));
+      story.show(rotated({"Rq", "Rq: the query at m", as_labels(queries), features}, q, "Fq", form, queries));
   const StoryMatrix rk =
-      story.show(turned({"Rk", "Rk: the key at n", as_labels(starts), features}, k, "Fk", form, starts));
+      story.show(rotated({"Rk", "Rk: the key at n", as_labels(starts), features}, k, "Fk", form, starts));
   const double length = std::sqrt(dot(row_of(q, 0), row_of(q, 0)));
   double stretched = 0;
   for (std::size_t row = 0; row < rq.rows.size(); ++row) {
     stretched = std::max(stretched, std::fabs(std::sqrt(dot(row_of(rq, row), row_of(rq, row))) - length));
   }
   story.say("length", length);
-  story.show({residual("largest change of length", stretched)});
+  story.show({residual("largest change of norm", stretched)});
 
   story.step("scores");
   const StoryMatrix scores = story.show(product("S", "S = Rq · Rkᵀ: row m, column n", rq, rk, {.transposed = true}));
@@ -93,35 +98,35 @@ Story tell_rope(const StoryContent& content, const StoryOptions& options) {
     low = std::min(low, scores.at(i, i));
     high = std::max(high, scores.at(i, i));
   }
-  story.show({residual("spread down the diagonal", high - low)});
+  story.show({residual("spread along the diagonal", high - low)});
 
   story.step("offsets");
   const std::vector<std::int64_t> offsets = content.integers("offsets");
   MatrixLabels labels{"L", "L: row distance m − n, column n", as_labels(offsets), as_labels(starts)};
-  std::vector<double> lines, sums;
+  std::vector<CellTerms> lines, sums;
   double spread = 0, away = 0;
   for (const std::int64_t distance : offsets) {
-    const StoryMatrix there = turned({"", "", labels.columns, features}, q, "", form, shifted_by(starts, distance));
-    const double sum = closed_form(q, k, form, distance);
+    const std::vector<std::int64_t> at = shifted_by(starts, distance);
+    const StoryMatrix there = rotated({"Rq", "", as_labels(at), features}, q, "", form, at);
+    sums.push_back(closed_form(q, k, form, distance));
+    const double sum = value_of(sums.back());
     double smallest = dot(row_of(there, 0), row_of(rk, 0)), largest = smallest;
     for (std::size_t i = 0; i < starts.size(); ++i) {
-      const double value = dot(row_of(there, i), row_of(rk, i));
-      lines.push_back(value);
+      lines.push_back(row_product(there, i, rk, i));
+      const double value = value_of(lines.back());
       smallest = std::min(smallest, value);
       largest = std::max(largest, value);
       away = std::max(away, std::fabs(value - sum));
     }
     spread = std::max(spread, largest - smallest);
-    sums.push_back(sum);
   }
-  story.show(measured(labels, lines, "the query turned to n + distance, times the key turned to n"));
+  story.show(computed(labels, lines));
   story.show({residual("largest spread within a line", spread)});
 
   story.step("closed");
   story.formula("score = Σ (q_i · k_i) cos(ω_i (m − n)) + (q_i × k_i) sin(ω_i (m − n))");
-  story.show(measured({"C", "C: the formula, for each distance", as_labels(offsets), {"score"}}, sums,
-                      "of q, k and the distance alone"));
-  story.show({residual("largest difference from the line above", away)});
+  story.show(computed({"C", "C: the formula, for each distance", as_labels(offsets), {"score"}}, sums));
+  story.show({residual("largest difference from the scores above", away)});
   story.note("family");
   return story.finish();
 }

@@ -13,7 +13,7 @@
 namespace posenc::lessons {
 namespace {
 
-// How many words `to` stands after `from`; a full stop is no part of a word.
+// How many words `to` comes after `from`; a full stop is not part of a word.
 std::int64_t words_between(std::string_view sentence, std::string_view from, std::string_view to) {
   std::int64_t number = 0, first = -1, second = -1;
   while (!sentence.empty()) {
@@ -25,7 +25,7 @@ std::int64_t words_between(std::string_view sentence, std::string_view from, std
     ++number;
     sentence.remove_prefix(std::min(end + 1, sentence.size()));
   }
-  if (first < 0 || second < 0) raise("content: stories/shift.json: the sentence lacks its words");
+  if (first < 0 || second < 0) raise("content: stories/shift.json: the sentence does not contain its words");
   return second - first;
 }
 
@@ -34,16 +34,27 @@ StoryMatrix shift_matrix(const std::string& name, const Sinusoidal& scheme, std:
   const std::vector<std::int64_t> at = {k};
   const StoryMatrix row = waves({"", "", {""}, numbered("d", static_cast<std::size_t>(scheme.width))}, scheme, at);
   const std::size_t width = row.columns.size();
+  const std::vector<double> frequencies = frequencies_of(scheme);
   std::vector<double> values(width * width);
+  std::vector<CellTerms> cells(width * width, constant("0: features of different pairs do not mix"));
   for (std::size_t i = 0; i < width; i += 2) {
+    const std::vector<CellFactor> angle = {{"k", static_cast<double>(k)},
+                                           {fmt::format("ω{}", i / 2), frequencies[i / 2]}};
+    const auto set = [&](std::size_t place, double value, CellTerms cell) {
+      values[place] = value;
+      cells[place] = std::move(cell);
+    };
     const double sine = row.at(0, i), cosine = row.at(0, i + 1);
-    values[i * width + i] = cosine;
-    values[i * width + i + 1] = sine;
-    values[(i + 1) * width + i] = -sine;
-    values[(i + 1) * width + i + 1] = cosine;
+    std::vector<CellFactor> back = angle;
+    back.front().value = -back.front().value;
+    back.front().name = "−k";
+    set(i * width + i, cosine, {"cos(k · ω_i)", {angle}, "cos"});
+    set(i * width + i + 1, sine, {"sin(k · ω_i)", {angle}, "sin"});
+    set((i + 1) * width + i, -sine, {"sin(−k · ω_i)", {back}, "sin"});
+    set((i + 1) * width + i + 1, cosine, {"cos(k · ω_i)", {angle}, "cos"});
   }
-  return measured({name, fmt::format("{}: moves every row by {}", name, k), row.columns, row.columns}, values,
-                  "cos(k·ω_i) on the diagonal, ± sin(k·ω_i) beside it");
+  return computed({name, fmt::format("{}: moves every row by {}", name, k), row.columns, row.columns},
+                  std::move(values), std::move(cells));
 }
 
 std::vector<std::int64_t> moved_by(const std::vector<std::int64_t>& positions, std::int64_t k) {
@@ -52,23 +63,62 @@ std::vector<std::int64_t> moved_by(const std::vector<std::int64_t>& positions, s
   return result;
 }
 
-StoryMatrix recovered_turns(const StoryMatrix& before, const StoryMatrix& after) {
+StoryMatrix recovered_rotations(const StoryMatrix& before, const StoryMatrix& after) {
   std::vector<std::string> columns;
-  std::vector<double> values;
+  std::vector<CellTerms> cells;
   for (std::size_t i = 0; i < before.columns.size() / 2; ++i) {
     columns.push_back(fmt::format("cos{}", i));
     columns.push_back(fmt::format("sin{}", i));
   }
   for (std::size_t row = 0; row < before.rows.size(); ++row) {
     for (std::size_t i = 0; i < before.columns.size(); i += 2) {
-      const double s = before.at(row, i), c = before.at(row, i + 1);
-      const double later_s = after.at(row, i), later_c = after.at(row, i + 1);
-      values.push_back(c * later_c + s * later_s);
-      values.push_back(c * later_s - s * later_c);
+      const CellFactor s = cell_factor(before, row, i), c = cell_factor(before, row, i + 1);
+      const CellFactor later_s = cell_factor(after, row, i), later_c = cell_factor(after, row, i + 1);
+      cells.push_back({"dot product of the pair at p and at p + k", {{c, later_c}, {s, later_s}}});
+      cells.push_back({"cross product of the pair at p and at p + k", {{c, later_s}, {{"−1", -1.0}, s, later_c}}});
     }
   }
-  return measured({"T", "T: the turn of each pair, from the two rows", before.rows, columns}, values,
-                  "the scalar and the cross product of a pair at p and at p + k");
+  return computed({"T", "T: the rotation of each pair, from the two rows", before.rows, columns}, std::move(cells));
+}
+
+// An affine ramp start + p · step has a matrix as well: I + k · step · 1 · uᵀ, with u · start = 1 and u · 1 = 0.
+void show_affine(StoryBuilder& story, const std::vector<double>& start, double step,
+                 const std::vector<std::int64_t>& positions) {
+  const std::vector<std::string> features = numbered("d", start.size());
+  const double mean = std::accumulate(start.begin(), start.end(), 0.0) / static_cast<double>(start.size());
+  double size = 0;
+  for (const double value : start) size += (value - mean) * (value - mean);
+  if (size == 0) raise("story: --start needs at least two different numbers");
+  std::vector<CellTerms> rows, next, matrix;
+  for (const std::int64_t position : positions) {
+    for (std::size_t i = 0; i < start.size(); ++i) {
+      const CellFactor begin = {fmt::format("start{}", i), start[i]}, by = {"step", step};
+      rows.push_back({"start + p · step", {{begin}, {by, {"p", static_cast<double>(position)}}}});
+      next.push_back({"start + (p + 1) · step", {{begin}, {by, {"p + 1", static_cast<double>(position + 1)}}}});
+    }
+  }
+  for (std::size_t row = 0; row < start.size(); ++row) {
+    for (std::size_t i = 0; i < start.size(); ++i) {
+      CellTerms cell{"(row = column ? 1 : 0) + step · u[column]"};
+      cell.terms = {{{"1 on the diagonal", row == i ? 1.0 : 0.0}},
+                    {{"step", step}, {fmt::format("u{}", i), (start[i] - mean) / size}}};
+      matrix.push_back(std::move(cell));
+    }
+  }
+  const std::vector<std::string> labels = as_labels(positions);
+  const StoryMatrix before = story.show(computed({"B", "B: an affine ramp at p", labels, features}, std::move(rows)));
+  const StoryMatrix n =
+      story.show(computed({"N", "N: moves every row of the ramp by 1", features, features}, std::move(matrix)));
+  const StoryMatrix made = story.show(product("NB", "NB = N · B", before, n, {.transposed = true}));
+  const double residue = largest_difference(made, computed({"", "", labels, features}, std::move(next)));
+  double growth = 0, norm = 0;
+  for (std::size_t row = 0; row < before.rows.size(); ++row) {
+    const double length = std::sqrt(dot(row_of(before, row), row_of(before, row)));
+    if (row == 0) norm = length;
+    growth = std::max(growth, length);
+  }
+  story.show({residual("largest |N·B(p) − B(p+1)|", residue), fact("norm of the first row", norm),
+              fact("norm of the last row", growth)});
 }
 
 double largest_spread(const StoryMatrix& matrix) {
@@ -104,17 +154,18 @@ Story tell_shift(const StoryContent& content, const StoryOptions& options) {
 
   story.step("waves");
   const std::vector<double> frequencies = frequencies_of(scheme);
-  std::vector<double> lines;
-  for (const double frequency : frequencies) {
-    lines.push_back(frequency);
-    lines.push_back(2 * std::numbers::pi / frequency);
+  std::vector<CellTerms> lines;
+  for (std::size_t i = 0; i < frequencies.size(); ++i) {
+    const std::string power = fmt::format("{}^(−2·{}/{})", scheme.base, i, scheme.width);
+    lines.push_back({"base^(−2i/d)", {{{power, frequencies[i]}}}});
+    lines.push_back(
+        {"2π / ω_i", {{{"2π", 2 * std::numbers::pi}}}, "", CellFactor{fmt::format("ω{}", i), frequencies[i]}});
   }
   const double fastest = 2 * std::numbers::pi / frequencies.front();
   story.say("wavelength", fmt::format("{:.2f}", fastest));
   story.show(
-      measured({"W", "W: the hands", numbered("pair", frequencies.size()), {"frequency", "positions-per-turn"}},
-               lines, "ω_i, and 2π / ω_i"));
-  story.compare("positions per turn of the fastest pair", fastest);
+      computed({"W", "W: the pairs", numbered("pair", frequencies.size()), {"frequency", "wavelength"}}, lines));
+  story.compare("shortest wavelength in positions", fastest);
 
   story.step("matrix");
   story.formula("(sin ω(p+k), cos ω(p+k)) = ( cos ωk  sin ωk ; −sin ωk  cos ωk ) · (sin ωp, cos ωp)");
@@ -123,11 +174,11 @@ Story tell_shift(const StoryContent& content, const StoryOptions& options) {
   story.step("applied");
   const std::vector<std::int64_t> positions = content.integers("positions");
   const StoryMatrix before =
-      story.show(waves({"P", "P: the table at p", as_labels(positions), features}, scheme, positions));
+      story.show(waves({"P", "P: the encoding at p", as_labels(positions), features}, scheme, positions));
   const StoryMatrix after =
-      story.show(waves({"P+", fmt::format("P+: the table at p + {}", k), as_labels(positions), features}, scheme,
+      story.show(waves({"P+", fmt::format("P+: the encoding at p + {}", k), as_labels(positions), features}, scheme,
                        moved_by(positions, k)));
-  const StoryMatrix made = story.show(product("MP", "MP: M times the row at p", before, m, {.transposed = true}));
+  const StoryMatrix made = story.show(product("MP", "MP = M · P", before, m, {.transposed = true}));
   std::vector<std::int64_t> all(static_cast<std::size_t>(content.integer("every_position_below")));
   std::iota(all.begin(), all.end(), 0);
   const auto table = [&](const std::vector<std::int64_t>& at) {
@@ -139,8 +190,8 @@ Story tell_shift(const StoryContent& content, const StoryOptions& options) {
               residual(fmt::format("the same for every position below {}", all.size()), everywhere)});
 
   story.step("recovered");
-  const StoryMatrix turns = story.show(recovered_turns(before, after));
-  story.show({residual("largest difference within a column", largest_spread(turns))});
+  const StoryMatrix rotations = story.show(recovered_rotations(before, after));
+  story.show({residual("largest difference within a column", largest_spread(rotations))});
 
   story.step("composed");
   const std::vector<std::int64_t> parts = content.integers("parts");
@@ -154,6 +205,10 @@ Story tell_shift(const StoryContent& content, const StoryOptions& options) {
   const StoryMatrix both = story.show(product("M10", "M10 = M1 · M0", second, first));
   story.show({residual(fmt::format("largest |M1 · M0 − matrix of {}|", total),
                        largest_difference(both, shift_matrix("", scheme, total)))});
+
+  story.step("affine");
+  show_affine(story, options.start.empty() ? content.numbers("affine_start") : options.start,
+              content.number("affine_step"), content.integers("affine_positions"));
   return story.finish();
 }
 

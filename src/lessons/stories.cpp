@@ -12,17 +12,25 @@ namespace {
 struct Teller {
   std::string_view name;
   Story (*tell)(const lessons::StoryContent&, const StoryOptions&);
-  bool takes_text = false;
+  bool takes_text = false, takes_start = false;
 };
 
 // In the order in which they are best read.
-constexpr std::array<Teller, 7> kTellers = {{{"dog-bites-man", lessons::tell_dog_bites_man, true},
-                                             {"cat-sat", lessons::tell_cat_sat},
-                                             {"frank-and-alex", lessons::tell_frank_and_alex},
-                                             {"shift", lessons::tell_shift},
-                                             {"dot-product", lessons::tell_dot_product},
-                                             {"learned-or-sinusoidal", lessons::tell_learned_or_sinusoidal},
-                                             {"rope", lessons::tell_rope}}};
+constexpr std::array<Teller, 15> kTellers = {{{"dog-bites-man", lessons::tell_dog_bites_man, true},
+                                              {"permutation-proof", lessons::tell_permutation_proof},
+                                              {"nope", lessons::tell_nope},
+                                              {"cat-sat", lessons::tell_cat_sat, false, true},
+                                              {"frank-and-alex", lessons::tell_frank_and_alex},
+                                              {"shift", lessons::tell_shift, false, true},
+                                              {"look-back", lessons::tell_look_back},
+                                              {"dot-product", lessons::tell_dot_product},
+                                              {"learned-or-sinusoidal", lessons::tell_learned_or_sinusoidal},
+                                              {"why-inside-attention", lessons::tell_why_inside_attention},
+                                              {"rope", lessons::tell_rope},
+                                              {"kv-cache", lessons::tell_kv_cache},
+                                              {"context-extension", lessons::tell_context_extension},
+                                              {"alibi", lessons::tell_alibi},
+                                              {"t5-buckets", lessons::tell_t5_buckets}}};
 
 }  // namespace
 
@@ -40,7 +48,11 @@ Story tell_story(std::string_view name, const StoryOptions& options) {
   for (const Teller& teller : kTellers) {
     names.push_back(teller.name);
     if (teller.name != name) continue;
-    if (!options.text.empty() && !teller.takes_text) raise(fmt::format("story: {} takes no text of one's own", name));
+    if (!(options.text.empty() && options.other.empty()) && !teller.takes_text)
+      raise(fmt::format("story: --text works only with dog-bites-man, not with {}", name));
+    if (!options.start.empty() && !teller.takes_start) {
+      raise(fmt::format("story: --start works only with cat-sat and shift, not with {}", name));
+    }
     return teller.tell(lessons::StoryContent(name), options);
   }
   raise(fmt::format("unknown story '{}' ({})", name, suggestion(name, names)));

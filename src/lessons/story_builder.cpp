@@ -8,19 +8,37 @@
 #include <limits>
 
 #include "posenc/error.h"
+#include "posenc/question.h"
 
-namespace posenc::lessons {
+namespace posenc {
+namespace lessons {
+namespace {
+
+int digits_after_point(std::string_view text) {
+  const std::size_t point = text.find('.');
+  return point == std::string_view::npos ? 0 : static_cast<int>(text.size() - point - 1);
+}
+
+}  // namespace
+}  // namespace lessons
+
+std::string misprint_place(const Misprint& misprint) {
+  return misprint.matrix.empty() ? misprint.row
+                                 : fmt::format("{}[{}, {}]", misprint.matrix, misprint.row, misprint.column);
+}
+
+std::string correct_number(const Misprint& misprint) {
+  const bool is_whole = misprint.value == std::floor(misprint.value);
+  return shown_number(misprint.value, std::max(lessons::digits_after_point(misprint.printed), is_whole ? 0 : 2));
+}
+
+namespace lessons {
 namespace {
 
 constexpr int kMostDigits = 17;
 
 // A printed number that is less than this many of its last digits away was rounded on the way, not mistaken.
 constexpr double kRoundingUnits = 2.0;
-
-int digits_after_point(std::string_view text) {
-  const std::size_t point = text.find('.');
-  return point == std::string_view::npos ? 0 : static_cast<int>(text.size() - point - 1);
-}
 
 double number_from(std::string_view text) {
   double value = std::numeric_limits<double>::quiet_NaN();
@@ -41,38 +59,18 @@ Misprint misprint_of(std::string_view printed, double value) {
   return result;
 }
 
-// A whole number is shown as one, any other with two digits at least: 6.28, not 6, where 2 was printed.
-std::string true_number(const Misprint& misprint) {
-  const bool is_whole = misprint.value == std::floor(misprint.value);
-  return shown_number(misprint.value, std::max(digits_after_point(misprint.printed), is_whole ? 0 : 2));
-}
-
 // "Frank, knows-upscale: 1.862, not 1.703"
 std::string corrected(const Misprint& misprint) {
   const std::string where =
       misprint.column.empty() ? misprint.row : fmt::format("{}, {}", misprint.row, misprint.column);
-  return fmt::format("{}: {}, not {}", where, true_number(misprint), misprint.printed);
+  return fmt::format("{}: {}, not {}", where, correct_number(misprint), misprint.printed);
 }
 
-std::string list_of(const std::vector<Misprint>& misprints, bool is_rounding) {
-  std::vector<std::string> parts;
-  for (const Misprint& misprint : misprints) {
-    if (misprint.is_rounding == is_rounding) parts.push_back(corrected(misprint));
-  }
-  return fmt::format("{}", fmt::join(parts, "; "));
-}
-
+// Of wrong numbers; last digits are for the errata alone.
 StoryNote note_on(std::vector<Misprint> misprints) {
-  std::vector<std::string> sentences;
-  if (const std::string wrong = list_of(misprints, false); !wrong.empty()) {
-    sentences.push_back(fmt::format("The text this example comes from has another number here: {}.", wrong));
-  }
-  if (const std::string rounded = list_of(misprints, true); !rounded.empty()) {
-    sentences.push_back(fmt::format("{} in the last digit, having rounded or cut off on the way: {}.",
-                                    sentences.empty() ? "The text this example comes from differs" : "It differs",
-                                    rounded));
-  }
-  return {fmt::format("{}", fmt::join(sentences, " ")), std::move(misprints)};
+  std::vector<std::string> parts;
+  for (const Misprint& misprint : misprints) parts.push_back(corrected(misprint));
+  return {fmt::format("The source text is wrong here. {}.", fmt::join(parts, "; ")), std::move(misprints)};
 }
 
 }  // namespace
@@ -83,7 +81,7 @@ std::vector<Misprint> misprints_of(const StoryMatrix& matrix, const std::vector<
   const bool fits =
       printed.size() == matrix.rows.size() &&
       std::all_of(printed.begin(), printed.end(), [&](auto& row) { return row.size() == matrix.columns.size(); });
-  if (!fits) raise(fmt::format("content: what is printed of {} has another shape", matrix.name));
+  if (!fits) raise(fmt::format("content: the printed cells of {} have a different shape", matrix.name));
   for (std::size_t row = 0; row < matrix.rows.size(); ++row) {
     for (std::size_t column = 0; column < matrix.columns.size(); ++column) {
       const std::string& text = printed[row][column];
@@ -103,6 +101,7 @@ StoryBuilder::StoryBuilder(const StoryContent& content, const StoryOptions& opti
   story_.name = content.name();
   story_.title = content.text("title");
   story_.summary = content.text("summary");
+  story_.source = citation(content.text("source"));
   if (options.digits && (*options.digits < 0 || *options.digits > kMostDigits)) {
     raise(fmt::format("story: digits must be from 0 to {} but is {}", kMostDigits, *options.digits));
   }
@@ -115,11 +114,13 @@ void StoryBuilder::step(std::string_view id) {
 
 StoryMatrix StoryBuilder::show(StoryMatrix matrix) {
   if (options_.digits) matrix.digits = *options_.digits;
-  // a sentence of one's own was printed nowhere
+  // the reader's own sentence was printed nowhere
   const auto printed =
       options_.text.empty() ? content_.printed(matrix.name) : std::vector<std::vector<std::string>>{};
   std::vector<Misprint> misprints = misprints_of(matrix, printed);
   story_.steps.back().blocks.emplace_back(matrix);
+  errata_.insert(errata_.end(), misprints.begin(), misprints.end());
+  std::erase_if(misprints, [](const Misprint& misprint) { return misprint.is_rounding; });
   if (!misprints.empty()) story_.steps.back().blocks.emplace_back(note_on(std::move(misprints)));
   return matrix;
 }
@@ -145,6 +146,7 @@ void StoryBuilder::compare(std::string_view fact, double value) {
   Misprint misprint = misprint_of(printed, value);
   misprint.row = fact;
   misprint.is_rounding = false;  // a count is right or wrong
+  errata_.push_back(misprint);
   story_.steps.back().blocks.emplace_back(note_on({std::move(misprint)}));
 }
 
@@ -165,7 +167,7 @@ std::string StoryBuilder::filled(const std::string& text) const {
     const std::string name = text.substr(open + 1, close == std::string::npos ? close : close - open - 1);
     const auto found = std::find_if(said_.begin(), said_.end(), [&](const auto& pair) { return pair.first == name; });
     if (close == std::string::npos || found == said_.end()) {
-      raise(fmt::format("content: stories/{}.json: nothing says what {{{}}} is", story_.name, name));
+      raise(fmt::format("content: stories/{}.json: {{{}}} has no value", story_.name, name));
     }
     result += found->second;
     from = close + 1;
@@ -173,6 +175,10 @@ std::string StoryBuilder::filled(const std::string& text) const {
 }
 
 Story StoryBuilder::finish() {
+  if (!errata_.empty()) {
+    step("errata");
+    story_.steps.back().blocks.emplace_back(StoryErrata{content_.text("follows"), std::move(errata_)});
+  }
   for (StoryStep& step : story_.steps) {
     step.heading = filled(step.heading);
     step.text = filled(step.text);
@@ -193,4 +199,5 @@ StoryFact count(std::string name, std::int64_t value) { return {std::move(name),
 StoryFact check(std::string name, bool value) { return {std::move(name), value}; }
 StoryFact worded(std::string name, std::string value) { return {std::move(name), std::move(value)}; }
 
-}  // namespace posenc::lessons
+}  // namespace lessons
+}  // namespace posenc

@@ -17,19 +17,19 @@ class StoryBuilder {
 
   /// The step of this id in the content; all that follows goes there.
   void step(std::string_view id);
-  /// Adds the matrix, and a note where a text printed some of its cells otherwise. Gives it back for what follows.
+  /// Adds the matrix, and a note where the text it follows has a wrong number. Returns it for what follows.
   StoryMatrix show(StoryMatrix matrix);
   void show(std::vector<StoryFact> facts);
   void formula(std::string text);
   /// The note of this id in the content.
   void note(std::string_view id);
-  /// A note where `printed_facts` has another number than this.
+  /// Adds a note where `printed_facts` has a different number.
   void compare(std::string_view fact, double value);
-  /// What {name} stands for in headings, prose and notes.
+  /// What {name} becomes in headings, prose and notes.
   void say(std::string name, std::string text);
   void say(std::string name, double value, int digits = 3);
 
-  /// Throws: Error for a {name} that nobody said.
+  /// Adds the errata, if any. Throws: Error for a {name} without a value.
   Story finish();
 
  private:
@@ -39,6 +39,7 @@ class StoryBuilder {
   const StoryOptions& options_;
   Story story_;
   std::vector<std::pair<std::string, std::string>> said_;
+  std::vector<Misprint> errata_;
 };
 
 StoryFact fact(std::string name, double value, int digits = 3);
@@ -48,7 +49,7 @@ StoryFact count(std::string name, std::int64_t value);
 StoryFact check(std::string name, bool value);
 StoryFact worded(std::string name, std::string value);
 
-/// The cells of `matrix` for which a text printed another number, given its printed cells ("" for none).
+/// The cells of `matrix` that differ from the printed ones ("" for none).
 std::vector<Misprint> misprints_of(const StoryMatrix& matrix, const std::vector<std::vector<std::string>>& printed);
 
 }  // namespace posenc::lessons

@@ -11,13 +11,15 @@
 namespace posenc {
 namespace {
 
+// Of "K' Frank upscale" and of "K'[Frank, upscale]": brackets and commas separate like spaces.
 std::vector<std::string_view> words_of(std::string_view text) {
+  constexpr std::string_view kBetween = " \t[],";
   std::vector<std::string_view> words;
   while (true) {
-    const std::size_t begin = text.find_first_not_of(" \t");
+    const std::size_t begin = text.find_first_not_of(kBetween);
     if (begin == std::string_view::npos) return words;
     text.remove_prefix(begin);
-    words.push_back(text.substr(0, text.find_first_of(" \t")));
+    words.push_back(text.substr(0, text.find_first_of(kBetween)));
     text.remove_prefix(words.back().size());
   }
 }
@@ -73,24 +75,26 @@ CellFactor cell_of(const StoryMatrix& matrix, std::size_t row, std::size_t colum
   return {fmt::format("{}[{}, {}]", matrix.name, matrix.rows[row], matrix.columns[column]), matrix.at(row, column)};
 }
 
-void open(CellExpansion& cell, const GivenCells&, const Place&) { cell.formula = "given"; }
+void open(CellTerms& cell, const GivenCells&, const Place&) { cell.formula = "given"; }
 
-void open(CellExpansion& cell, const MeasuredCells& recipe, const Place&) { cell.formula = recipe.formula; }
+void open(CellTerms& cell, const ComputedCells& recipe, const Place& at) {
+  cell = recipe.cells[at.row * at.matrix.columns.size() + at.column];
+}
 
-void open(CellExpansion& cell, const WaveCells& recipe, const Place& at) {
+void open(CellTerms& cell, const WaveCells& recipe, const Place& at) {
   cell.function = at.column % 2 == 0 ? "sin" : "cos";
   cell.formula = fmt::format("{}(position × frequency of pair {})", cell.function, at.column / 2);
   cell.terms = {{{"position", recipe.positions[at.row]}, {"frequency", recipe.frequencies[at.column / 2]}}};
 }
 
-void open(CellExpansion& cell, const SumCells& recipe, const Place& at) {
+void open(CellTerms& cell, const SumCells& recipe, const Place& at) {
   cell.formula = fmt::format("{} + {}", recipe.left, recipe.right);
   for (const std::string& name : {recipe.left, recipe.right}) {
     cell.terms.push_back({cell_of(require_matrix(at.story, name), at.row, at.column)});
   }
 }
 
-void open(CellExpansion& cell, const ProductCells& recipe, const Place& at) {
+void open(CellTerms& cell, const ProductCells& recipe, const Place& at) {
   const StoryMatrix& left = require_matrix(at.story, recipe.left);
   const StoryMatrix& right = require_matrix(at.story, recipe.right);
   cell.formula = fmt::format("{} · {}{}", left.name, right.name, recipe.transposed ? "ᵀ" : "");
@@ -103,7 +107,7 @@ void open(CellExpansion& cell, const ProductCells& recipe, const Place& at) {
   cell.divisor = CellFactor{recipe.divisor_name, recipe.divisor};
 }
 
-void open(CellExpansion& cell, const SoftmaxCells& recipe, const Place& at) {
+void open(CellTerms& cell, const SoftmaxCells& recipe, const Place& at) {
   const StoryMatrix& scores = require_matrix(at.story, recipe.scores);
   if (recipe.causal && at.column > at.row) {
     cell.formula = "hidden by the causal mask";
@@ -115,14 +119,19 @@ void open(CellExpansion& cell, const SoftmaxCells& recipe, const Place& at) {
   for (std::size_t i = 0; i < scores.columns.size(); ++i) {
     if (!recipe.causal || i <= at.row) sum += power_of(i);
   }
-  cell.formula = fmt::format("e^({0}{1}) / Σ e^({0}{1}) of the row{2}", scores.name, divided,
-                             recipe.causal ? ", up to its own place" : "");
-  const CellFactor score = cell_of(scores, at.row, at.column);
-  cell.terms = {{{fmt::format("e^({}{})", score.name, divided), power_of(at.column)}}};
+  cell.formula = fmt::format("e^({0}{1}) / Σ e^({0}{1}) over the row{2}", scores.name, divided,
+                             recipe.causal ? ", up to the diagonal" : "");
+  const auto factor_of = [&](std::size_t column) {
+    return CellFactor{fmt::format("e^({}{})", cell_of(scores, at.row, column).name, divided), power_of(column)};
+  };
+  cell.terms = {{factor_of(at.column)}};
   cell.divisor = CellFactor{"Σ", sum};
+  for (std::size_t i = 0; i < scores.columns.size(); ++i) {
+    if (!recipe.causal || i <= at.row) cell.divisor_terms.push_back(factor_of(i));
+  }
 }
 
-void open(CellExpansion& cell, const RotatedCells& recipe, const Place& at) {
+void open(CellTerms& cell, const RotatedCells& recipe, const Place& at) {
   const StoryMatrix& of = require_matrix(at.story, recipe.of);
   const StoryMatrix& angles = require_matrix(at.story, recipe.angles);
   const std::size_t first = at.column - at.column % 2;
@@ -141,9 +150,9 @@ void open(CellExpansion& cell, const RotatedCells& recipe, const Place& at) {
 std::optional<Misprint> misprint_at(const Story& story, const CellExpansion& cell) {
   for (const StoryStep& step : story.steps) {
     for (const StoryBlock& block : step.blocks) {
-      const auto* const note = std::get_if<StoryNote>(&block);
-      if (note == nullptr) continue;
-      for (const Misprint& misprint : note->misprints) {
+      const auto* const errata = std::get_if<StoryErrata>(&block);
+      if (errata == nullptr) continue;
+      for (const Misprint& misprint : errata->misprints) {
         if (misprint.matrix == cell.matrix && misprint.row == cell.row && misprint.column == cell.column) {
           return misprint;
         }
@@ -168,8 +177,9 @@ const StoryMatrix* find_matrix(const Story& story, std::string_view name) {
 CellExpansion expand_cell(const Story& story, std::string_view cell) {
   const std::vector<std::string_view> words = words_of(cell);
   if (words.size() != 3) {
-    raise(fmt::format("cell: '{}' is not MATRIX ROW COLUMN (matrices: {})", cell,
-                      fmt::join(matrix_names(story), ", ")));
+    const StoryMatrix& example = *find_matrix(story, matrix_names(story).back());
+    raise(fmt::format("cell: '{}' is not MATRIX ROW COLUMN, e.g. \"{} {} {}\" (matrices: {})", cell, example.name,
+                      example.rows.front(), example.columns.front(), fmt::join(matrix_names(story), ", ")));
   }
   const StoryMatrix& matrix = require_matrix(story, words[0]);
   const std::size_t row = require_place(words[1], matrix.rows, "row", matrix);
@@ -180,8 +190,8 @@ CellExpansion expand_cell(const Story& story, std::string_view cell) {
   result.column = matrix.columns[column];
   result.value = matrix.at(row, column);
   result.digits = matrix.digits;
-  if (std::isnan(result.value)) raise(fmt::format("cell: {} has no number there", cell));
-  std::visit([&](const auto& recipe) { open(result, recipe, {story, matrix, row, column}); }, matrix.recipe);
+  if (std::isnan(result.value)) raise(fmt::format("cell: {} is empty: the matrix has no such cell", cell));
+  std::visit([&](const auto& recipe) { open(result.parts, recipe, {story, matrix, row, column}); }, matrix.recipe);
   result.misprint = misprint_at(story, result);
   return result;
 }

@@ -49,6 +49,12 @@ Json json_of(const StoryFacts& block) {
 
 Json json_of(const StoryFormula& formula) { return Json::Object{{"kind", "formula"}, {"text", formula.text}}; }
 
+Json json_of(const StoryErrata& errata) {
+  Json::Array misprints;
+  for (const Misprint& misprint : errata.misprints) misprints.push_back(json_of(misprint));
+  return Json::Object{{"kind", "errata"}, {"text", errata.text}, {"misprints", std::move(misprints)}};
+}
+
 Json json_of(const CellFactor& factor) { return Json::Object{{"name", factor.name}, {"value", factor.value}}; }
 
 }  // namespace
@@ -62,25 +68,31 @@ Json to_json(const Story& story) {
     }
     steps.push_back(Json::Object{{"heading", step.heading}, {"text", step.text}, {"blocks", std::move(blocks)}});
   }
-  return Json::Object{
-      {"story", story.name}, {"title", story.title}, {"summary", story.summary}, {"steps", std::move(steps)}};
+  return Json::Object{{"story", story.name},
+                      {"title", story.title},
+                      {"summary", story.summary},
+                      {"source", story.source},
+                      {"steps", std::move(steps)}};
 }
 
 Json to_json(const CellExpansion& cell) {
-  Json::Array terms;
-  for (const std::vector<CellFactor>& term : cell.terms) {
+  const CellTerms& parts = cell.parts;
+  Json::Array terms, divisor_terms;
+  for (const std::vector<CellFactor>& term : parts.terms) {
     Json::Array factors;
     for (const CellFactor& factor : term) factors.push_back(json_of(factor));
     terms.emplace_back(std::move(factors));
   }
+  for (const CellFactor& factor : parts.divisor_terms) divisor_terms.push_back(json_of(factor));
   return Json::Object{{"matrix", cell.matrix},
                       {"row", cell.row},
                       {"column", cell.column},
                       {"value", cell.value},
-                      {"formula", cell.formula},
+                      {"formula", parts.formula},
                       {"terms", std::move(terms)},
-                      {"function", cell.function.empty() ? Json(nullptr) : Json(cell.function)},
-                      {"divisor", cell.divisor ? json_of(*cell.divisor) : Json(nullptr)},
+                      {"function", parts.function.empty() ? Json(nullptr) : Json(parts.function)},
+                      {"divisor", parts.divisor ? json_of(*parts.divisor) : Json(nullptr)},
+                      {"divisor_terms", std::move(divisor_terms)},
                       {"misprint", cell.misprint ? json_of(*cell.misprint) : Json(nullptr)}};
 }
 

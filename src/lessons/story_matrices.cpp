@@ -35,11 +35,71 @@ StoryMatrix given(MatrixLabels labels, std::vector<double> values) {
   return matrix;
 }
 
-StoryMatrix measured(MatrixLabels labels, std::vector<double> values, std::string formula) {
-  StoryMatrix matrix = labelled(std::move(labels), MeasuredCells{std::move(formula)});
+StoryMatrix computed(MatrixLabels labels, std::vector<CellTerms> cells) {
+  std::vector<double> values;
+  for (const CellTerms& cell : cells) values.push_back(value_of(cell));
+  return computed(std::move(labels), std::move(values), std::move(cells));
+}
+
+StoryMatrix computed(MatrixLabels labels, std::vector<double> values, std::vector<CellTerms> cells) {
+  StoryMatrix matrix = labelled(std::move(labels), ComputedCells{std::move(cells)});
   matrix.values = std::move(values);
   return matrix;
 }
+
+double value_of(const CellTerms& cell) {
+  double sum = 0;
+  for (const std::vector<CellFactor>& term : cell.terms) {
+    double product = 1;
+    for (const CellFactor& factor : term) product *= factor.value;
+    sum += product;
+  }
+  if (cell.function == "sin") sum = std::sin(sum);
+  if (cell.function == "cos") sum = std::cos(sum);
+  if (cell.function == "√") sum = std::sqrt(sum);
+  if (cell.function == "abs") sum = std::fabs(sum);
+  if (cell.function == "floor") sum = std::floor(sum);
+  return cell.divisor ? sum / cell.divisor->value : sum;
+}
+
+CellFactor cell_factor(const StoryMatrix& matrix, std::size_t row, std::size_t column) {
+  return {fmt::format("{}[{}, {}]", matrix.name, matrix.rows[row], matrix.columns[column]), matrix.at(row, column)};
+}
+
+CellTerms row_product(const StoryMatrix& a, std::size_t row, const StoryMatrix& b, std::size_t other) {
+  CellTerms cell{fmt::format("{}[{}] · {}[{}]", a.name, a.rows[row], b.name, b.rows[other])};
+  for (std::size_t i = 0; i < a.columns.size(); ++i) {
+    cell.terms.push_back({cell_factor(a, row, i), cell_factor(b, other, i)});
+  }
+  return cell;
+}
+
+CellTerms row_distance_terms(const StoryMatrix& matrix, std::size_t row, std::size_t other) {
+  CellTerms cell{fmt::format("‖{0}[{1}] − {0}[{2}]‖, the root of the summed squares", matrix.name, matrix.rows[row],
+                             matrix.rows[other])};
+  for (std::size_t i = 0; i < matrix.columns.size(); ++i) {
+    const CellFactor difference = {
+        fmt::format("({} − {})", cell_factor(matrix, row, i).name, cell_factor(matrix, other, i).name),
+        matrix.at(row, i) - matrix.at(other, i)};
+    cell.terms.push_back({difference, difference});
+  }
+  cell.function = "√";
+  return cell;
+}
+
+CellTerms largest_difference_terms(const StoryMatrix& a, const StoryMatrix& b) {
+  std::size_t worst = 0;
+  for (std::size_t i = 0; i < a.values.size(); ++i) {
+    if (std::fabs(a.values[i] - b.values[i]) > std::fabs(a.values[worst] - b.values[worst])) worst = i;
+  }
+  const std::size_t row = worst / a.columns.size(), column = worst % a.columns.size();
+  CellTerms cell{fmt::format("largest |{} − {}|", a.name, b.name)};
+  cell.terms = {{cell_factor(a, row, column)}, {{"−1", -1.0}, cell_factor(b, row, column)}};
+  cell.function = "abs";
+  return cell;
+}
+
+CellTerms constant(std::string why) { return {std::move(why)}; }
 
 std::vector<std::string> numbered(std::string_view letter, std::size_t count) {
   std::vector<std::string> labels;

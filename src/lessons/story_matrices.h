@@ -20,7 +20,23 @@ struct MatrixLabels {
 };
 
 StoryMatrix given(MatrixLabels labels, std::vector<double> values);
-StoryMatrix measured(MatrixLabels labels, std::vector<double> values, std::string formula);
+/// Every cell with its own terms; a value is what its terms come to.
+StoryMatrix computed(MatrixLabels labels, std::vector<CellTerms> cells);
+/// The same, with values that the library computed: they agree with the terms to rounding.
+StoryMatrix computed(MatrixLabels labels, std::vector<double> values, std::vector<CellTerms> cells);
+/// function(Σ of products) / divisor.
+double value_of(const CellTerms& cell);
+
+/// "P[4, d0]" with its value.
+CellFactor cell_factor(const StoryMatrix& matrix, std::size_t row, std::size_t column);
+/// Row of `a` times row of `b`, feature by feature.
+CellTerms row_product(const StoryMatrix& a, std::size_t row, const StoryMatrix& b, std::size_t other);
+/// ‖row − other‖ of one matrix.
+CellTerms row_distance_terms(const StoryMatrix& matrix, std::size_t row, std::size_t other);
+/// max |a − b| over the cells, opened at the cell where it is largest.
+CellTerms largest_difference_terms(const StoryMatrix& a, const StoryMatrix& b);
+/// A constant, with nothing to open.
+CellTerms constant(std::string why);
 
 /// "d0", "d1" …
 std::vector<std::string> numbered(std::string_view letter, std::size_t count);

@@ -13,5 +13,13 @@ Story tell_shift(const StoryContent& content, const StoryOptions& options);
 Story tell_dot_product(const StoryContent& content, const StoryOptions& options);
 Story tell_learned_or_sinusoidal(const StoryContent& content, const StoryOptions& options);
 Story tell_rope(const StoryContent& content, const StoryOptions& options);
+Story tell_permutation_proof(const StoryContent& content, const StoryOptions& options);
+Story tell_look_back(const StoryContent& content, const StoryOptions& options);
+Story tell_nope(const StoryContent& content, const StoryOptions& options);
+Story tell_alibi(const StoryContent& content, const StoryOptions& options);
+Story tell_t5_buckets(const StoryContent& content, const StoryOptions& options);
+Story tell_context_extension(const StoryContent& content, const StoryOptions& options);
+Story tell_kv_cache(const StoryContent& content, const StoryOptions& options);
+Story tell_why_inside_attention(const StoryContent& content, const StoryOptions& options);
 
 }  // namespace posenc::lessons

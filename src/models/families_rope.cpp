@@ -54,7 +54,7 @@ constexpr auto kRopeRows = std::to_array<Family>({
              "the base grows with the length"},
     {.types = "baichuan", .when = "hidden_size=4096"},
     {.types = "falcon", .when = "!alibi"},
-    {.types = "idefics", .note = "cross-attention layers to images stand between these and have no position"},
+    {.types = "idefics", .note = "cross-attention layers to images are between these and have no position"},
     {.types = "longcat_flash_ngram longcat_flash",
      .layout = PairLayout::kInterleavedToHalves,
      .dims_key = "qk_rope_head_dim",

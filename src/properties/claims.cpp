@@ -1,5 +1,5 @@
-// What is claimed of which scheme: data, in one table. A scheme is known by the kind of its form; where schemes of
-// one kind differ, by its name.
+// Which properties the literature claims for which scheme, in one table. A scheme is identified by the kind of its form;
+// where schemes of one kind differ, by its name.
 
 #include <algorithm>
 #include <array>
@@ -35,18 +35,23 @@ std::string_view kind_of(const Form& form) {
 
 // Conditions under which a claim is made at all.
 bool always(const Trial&) { return true; }
-// Sines without their cosines neither turn nor have a sum of cosines; float32 angles are off, which is the point.
+// Sines without their cosines neither rotate nor have a sum of cosines; float32 angles are inexact, which is the point.
 bool of_whole_exact_pairs(const Trial& trial) {
   return has_exact_angles(trial.form) && !wave_pairs_of(trial.form).empty();
 }
-// Enough turns of the fastest wave for a further distance to gain on a nearer one: slow waves in between fill the gap
+// Enough cycles of the fastest wave for a farther position to score higher than a closer one: slower waves fill the gap
 // until distance · spacing of frequencies is about 1.
-bool of_enough_turns(const Trial& trial) {
-  const double turned = static_cast<double>(trial.length) * fastest_wave(trial.form);
-  return turned >= std::max(64.0, static_cast<double>(width_of(trial.form)) / 2);
+bool of_enough_cycles(const Trial& trial) {
+  const double angle = static_cast<double>(trial.length) * fastest_wave(trial.form);
+  return angle >= std::max(64.0, static_cast<double>(width_of(trial.form)) / 2);
 }
 // Something that differs from position to position at all.
 bool of_some_motion(const Trial& trial) { return fastest_wave(trial.form) > 0 && amplitude_of(trial.form, 2) > 0; }
+// No wave faster than a radian per position, over more than a few cycles of the fastest.
+bool of_slow_waves(const Trial& trial) {
+  const double fastest = fastest_wave(trial.form);
+  return of_some_motion(trial) && fastest <= 1 && fastest * static_cast<double>(trial.length) >= 16;
+}
 bool of_lines_that_rise(const Trial& trial) {
   const auto* const addition = std::get_if<Addition>(&trial.form);
   const auto* const lines = addition == nullptr ? nullptr : std::get_if<Lines>(&addition->source);
@@ -63,7 +68,7 @@ bool whatever_the_length(const Trial& trial) {
   return !trial.scheme || length_need_of(*trial.scheme) != LengthNeed::kSequence;
 }
 
-// Queries before FIRE's threshold count as if they stood there: only past it does their position matter.
+// Queries before FIRE's threshold are treated as if they were at it: only past it does their position matter.
 bool past_the_threshold(const Trial& trial) {
   const auto* const fire = trial.scheme ? std::get_if<Fire>(&*trial.scheme) : nullptr;
   return fire != nullptr && static_cast<double>(trial.length) > 1.5 * fire->threshold;
@@ -83,7 +88,8 @@ using P = Property;
 constexpr std::array kClaims = {
     // schemes that differ from their kind
     Claimed{"steps", P::kLinearShift, kFails, of_lines_that_rise},
-    Claimed{"steps", P::kAudible, kFails, [](const Trial& t) { return *t.scheme == for_proving(Scheme(Steps{})); }},
+    Claimed{"steps", P::kResolvable, kFails,
+            [](const Trial& t) { return *t.scheme == for_proving(Scheme(Steps{})); }},
     Claimed{"kerple", P::kMonotone, kHolds},
     Claimed{"sandwich", P::kMonotone, kFails, [](const Trial& t) { return t.length >= 512; }},
     Claimed{"swin", P::kAnyLength, kFails},
@@ -93,8 +99,8 @@ constexpr std::array kClaims = {
 
     Claimed{"nothing", P::kConsistent, kHolds},
     Claimed{"nothing", P::kAnyLength, kHolds},
-    Claimed{"nothing", P::kOrderBlind, kHolds},
-    Claimed{"nothing", P::kOrderBlindCausal, kFails},
+    Claimed{"nothing", P::kSeesOrder, kFails},
+    Claimed{"nothing", P::kSeesOrderCausal, kHolds},
 
     Claimed{"waves", P::kUnique, kHolds, of_some_motion},
     Claimed{"waves", P::kBounded, kHolds},
@@ -102,16 +108,17 @@ constexpr std::array kClaims = {
     Claimed{"waves", P::kAnyLength, kHolds},
     Claimed{"waves", P::kLinearShift, kHolds, of_whole_exact_pairs},
     Claimed{"waves", P::kDotByDistance, kHolds, of_whole_exact_pairs},
-    Claimed{"waves", P::kMonotone, kFails, of_enough_turns},
+    Claimed{"waves", P::kMonotone, kFails, of_enough_cycles},
     Claimed{"waves", P::kRelative, kFails, of_some_motion},
-    Claimed{"waves", P::kOrderBlind, kFails, of_some_motion},
-    Claimed{"waves", P::kOrderBlindCausal, kFails},
+    Claimed{"waves", P::kSeesOrder, kHolds, of_some_motion},
+    Claimed{"waves", P::kSeesOrderCausal, kHolds},
     Claimed{"waves", P::kVaried, kHolds, of_some_motion},
+    Claimed{"waves", P::kSmooth, kHolds, of_slow_waves},
 
     Claimed{"rows", P::kConsistent, kHolds},
     Claimed{"rows", P::kAnyLength, kFails},
-    Claimed{"rows", P::kOrderBlind, kFails},
-    Claimed{"rows", P::kOrderBlindCausal, kFails},
+    Claimed{"rows", P::kSeesOrder, kHolds},
+    Claimed{"rows", P::kSeesOrderCausal, kHolds},
 
     Claimed{"lines", P::kUnique, kHolds, [](const Trial& t) { return t.length <= 4096 && of_lines_that_rise(t); }},
     Claimed{"lines", P::kBounded, kFails, of_lines_that_rise},
@@ -119,46 +126,49 @@ constexpr std::array kClaims = {
     Claimed{"lines", P::kAnyLength, kHolds},
     Claimed{"lines", P::kDotByDistance, kFails, of_lines_that_rise},
     Claimed{"lines", P::kRelative, kFails, of_lines_that_rise},
-    Claimed{"lines", P::kOrderBlindCausal, kFails},
+    Claimed{"lines", P::kSeesOrderCausal, kHolds},
     Claimed{"lines", P::kVaried, kFails},
+    Claimed{"lines", P::kSmooth, kHolds, [](const Trial& t) { return t.length >= 16 && of_lines_that_rise(t); }},
 
     Claimed{"rotation", P::kUnique, kHolds, of_some_motion},
     Claimed{"rotation", P::kBounded, kHolds, without_growth},
     Claimed{"rotation", P::kConsistent, kHolds, whatever_the_length},
     Claimed{"rotation", P::kAnyLength, kHolds, without_growth},
     Claimed{"rotation", P::kLinearShift, kHolds, of_whole_exact_pairs},
-    Claimed{"rotation", P::kMonotone, kFails, [](const Trial& t) { return of_enough_turns(t) && without_growth(t); }},
+    Claimed{"rotation", P::kMonotone, kFails,
+            [](const Trial& t) { return of_enough_cycles(t) && without_growth(t); }},
     Claimed{"rotation", P::kRelative, kHolds, with_exact_angles},
-    Claimed{"rotation", P::kOrderBlind, kFails, of_some_motion},
-    Claimed{"rotation", P::kOrderBlindCausal, kFails},
+    Claimed{"rotation", P::kSeesOrder, kHolds, of_some_motion},
+    Claimed{"rotation", P::kSmooth, kHolds, [](const Trial& t) { return of_slow_waves(t) && without_growth(t); }},
+    Claimed{"rotation", P::kSeesOrderCausal, kHolds},
 
     Claimed{"slopes", P::kConsistent, kHolds},
     Claimed{"slopes", P::kAnyLength, kHolds},
     Claimed{"slopes", P::kMonotone, kHolds},
     Claimed{"slopes", P::kRelative, kHolds},
-    Claimed{"slopes", P::kOrderBlind, kFails,
+    Claimed{"slopes", P::kSeesOrder, kHolds,
             [](const Trial& t) {
               const auto* const alibi = t.scheme ? std::get_if<Alibi>(&*t.scheme) : nullptr;
               return alibi == nullptr || alibi->scale > 1e-3;
             }},
-    Claimed{"slopes", P::kOrderBlindCausal, kFails},
+    Claimed{"slopes", P::kSeesOrderCausal, kHolds},
 
     Claimed{"distance-table", P::kConsistent, kHolds},
     Claimed{"distance-table", P::kRelative, kHolds},
-    Claimed{"distance-table", P::kOrderBlind, kFails},
-    Claimed{"distance-table", P::kOrderBlindCausal, kFails},
+    Claimed{"distance-table", P::kSeesOrder, kHolds},
+    Claimed{"distance-table", P::kSeesOrderCausal, kHolds},
 
     Claimed{"distance-vectors", P::kConsistent, kHolds},
     Claimed{"distance-vectors", P::kAnyLength, kHolds},
     Claimed{"distance-vectors", P::kRelative, kHolds},
-    Claimed{"distance-vectors", P::kOrderBlind, kFails},
-    Claimed{"distance-vectors", P::kOrderBlindCausal, kFails},
+    Claimed{"distance-vectors", P::kSeesOrder, kHolds},
+    Claimed{"distance-vectors", P::kSeesOrderCausal, kHolds},
 
     Claimed{"distance-ratios", P::kConsistent, kHolds},
     Claimed{"distance-ratios", P::kAnyLength, kHolds},
     Claimed{"distance-ratios", P::kRelative, kFails, past_the_threshold},
-    Claimed{"distance-ratios", P::kOrderBlind, kFails},
-    Claimed{"distance-ratios", P::kOrderBlindCausal, kFails},
+    Claimed{"distance-ratios", P::kSeesOrder, kHolds},
+    Claimed{"distance-ratios", P::kSeesOrderCausal, kHolds},
 };
 
 }  // namespace

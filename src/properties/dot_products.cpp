@@ -1,4 +1,4 @@
-// What two rows have in common: whether it is a matter of distance alone, and whether it falls with distance.
+// Dot products of rows, and biases: whether they depend only on the distance, and whether they fall with it.
 
 #include <fmt/format.h>
 
@@ -59,23 +59,47 @@ void add_closed_forms(const Form& form, std::vector<DotProducts>& products) {
   }
 }
 
-// What a further key must not exceed, by distance from 0 on; one list for each head.
+// The scores of one query by distance from 0 on: the smallest and the largest of the keys behind and ahead.
+struct Profile {
+  std::int64_t query = 0;
+  std::size_t head = 0;
+  std::vector<double> least, most;
+};
 struct Decay {
-  std::vector<std::vector<double>> heads;
+  std::vector<Profile> profiles;
   double rounding = 0;
 };
 
+// Queries at the start, in the middle and at the end: rows that grow look monotone from the end alone.
 Decay decay_of_rows(const Form& form, std::int64_t length, std::int64_t distances) {
-  std::vector<std::int64_t> positions;
-  for (std::int64_t d = 0; d < distances; ++d) positions.push_back(length - 1 - d);
-  const Sample sample = sample_at(positions, position_axes_of(form));
   const std::size_t width = width_of(form);
-  const std::vector<double> rows = rows_at<double>(form, sample.positions(), sample.count);
   Decay decay;
-  decay.heads.resize(1);
   double amplitude = 0;
-  for (const double value : rows) amplitude = larger(amplitude, std::fabs(value));
-  for (std::size_t d = 0; d < sample.count; ++d) decay.heads[0].push_back(dot(rows.data(), &rows[d * width], width));
+  for (const std::int64_t query : {std::int64_t{0}, std::min<std::int64_t>(2, length - 1), length / 2, length - 1}) {
+    Profile profile{query, 0, {}, {}};
+    std::vector<std::int64_t> positions;
+    std::vector<std::size_t> at;  // distance of each position
+    for (std::int64_t d = 0; d < distances; ++d) {
+      for (const std::int64_t position : {query - d, query + d}) {
+        if (position < 0 || position >= length || (d == 0 && position != query)) continue;
+        positions.push_back(position);
+        at.push_back(static_cast<std::size_t>(d));
+      }
+    }
+    const Sample sample = sample_at(positions, position_axes_of(form));
+    const std::vector<double> rows = rows_at<double>(form, sample.positions(), sample.count);
+    for (const double value : rows) amplitude = larger(amplitude, std::fabs(value));
+    for (std::size_t i = 0; i < sample.count; ++i) {
+      const double product = dot(rows.data(), &rows[i * width], width);
+      if (at[i] == profile.least.size()) {
+        profile.least.push_back(product);
+        profile.most.push_back(product);
+      }
+      profile.least[at[i]] = std::min(profile.least[at[i]], product);
+      profile.most[at[i]] = larger(profile.most[at[i]], product);
+    }
+    decay.profiles.push_back(std::move(profile));
+  }
   decay.rounding = rounding_of_dots(width, amplitude);
   return decay;
 }
@@ -85,43 +109,57 @@ Decay decay_of_bias(const Trial& trial, const Bias& form, std::int64_t distances
   for (std::int64_t d = 0; d < distances; ++d) positions.push_back(trial.length - 1 - d);
   const Sample sample = sample_at(positions, position_axes_of(trial.form));
   const auto heads = static_cast<std::size_t>(heads_of(trial.form));
-  Decay decay;
-  decay.heads.assign(heads, std::vector<double>(sample.count));
+  std::vector<std::vector<double>> by_head(heads, std::vector<double>(sample.count));
+  const auto decay_of_heads = [&] {
+    Decay decay;
+    for (std::size_t head = 0; head < heads; ++head) {
+      decay.profiles.push_back({trial.length - 1, head, by_head[head], by_head[head]});
+    }
+    return decay;
+  };
   if (std::holds_alternative<DistanceVectors>(form.source)) {
     std::vector<ScorePair> pairs;
     for (std::size_t d = 0; d < sample.count; ++d) pairs.push_back({0, d});
     const QueryAndKey content = random_query_and_key(head_features_of(trial.form), trial.options.seed);
     const std::vector<double> scores = scores_of(trial.form, sample, pairs, content);
-    for (std::size_t i = 0; i < scores.size(); ++i) decay.heads[i % heads][i / heads] = scores[i];
-    return decay;
+    for (std::size_t i = 0; i < scores.size(); ++i) by_head[i % heads][i / heads] = scores[i];
+    return decay_of_heads();
   }
   std::vector<double> values(heads * sample.count);
   const Sample query = sample_at({trial.length - 1}, sample.axes);
   bias(view(values.data(), {static_cast<std::int64_t>(heads), 1, distances}), query.positions(), sample.positions(),
        form);
-  for (std::size_t i = 0; i < values.size(); ++i) decay.heads[i / sample.count][i % sample.count] = values[i];
-  return decay;
+  for (std::size_t i = 0; i < values.size(); ++i) by_head[i / sample.count][i % sample.count] = values[i];
+  return decay_of_heads();
 }
 
 struct Rise {
   double gain = 0;
-  std::size_t near = 0, far = 0, head = 0;
+  std::size_t near = 0, far = 0;
   double near_value = 0, far_value = 0;
+  std::int64_t query = 0;
+  std::size_t head = 0;
 };
 
-// The nearest distance that has more than a neighbour has; where there is none, the largest rise.
-Rise rise_of(const std::vector<double>& values, double rounding) {
+// The smallest distance that scores higher than distance 1; if there is none, the largest rise.
+Rise rise_of(const Profile& profile, double rounding) {
   const auto rise = [&](std::size_t near, std::size_t far) {
-    return Rise{values[far] - values[near], near, far, 0, values[near], values[far]};
+    return Rise{profile.most[far] - profile.least[near],
+                near,
+                far,
+                profile.least[near],
+                profile.most[far],
+                profile.query,
+                profile.head};
   };
-  for (std::size_t d = 2; d < values.size(); ++d) {
-    if (values[d] > values[1] + rounding) return rise(1, d);
+  for (std::size_t d = 2; d < profile.most.size(); ++d) {
+    if (profile.most[d] > profile.least[1] + rounding) return rise(1, d);
   }
   Rise most;
   std::size_t least = 0;
-  for (std::size_t d = 1; d < values.size(); ++d) {
-    if (!(values[d] - values[least] <= most.gain)) most = rise(least, d);
-    if (values[d] < values[least]) least = d;
+  for (std::size_t d = 1; d < profile.most.size(); ++d) {
+    if (!(profile.most[d] - profile.least[least] <= most.gain)) most = rise(least, d);
+    if (profile.least[d] < profile.least[least]) least = d;
   }
   return most;
 }
@@ -131,7 +169,7 @@ Rise rise_of(const std::vector<double>& values, double rounding) {
 std::vector<DotProducts> dot_by_distance(const Form& form, std::int64_t length) {
   if (!has_rows(form)) raise("dot_by_distance: the form has no rows");
   if (length < 1 || length > reach_of(form)) {
-    raise(fmt::format("dot_by_distance: {} positions; the form knows {}", length, reach_of(form)));
+    raise(fmt::format("dot_by_distance: {} positions; the form supports {}", length, reach_of(form)));
   }
   const Sample sample = sample_of(length, position_axes_of(form), kMostProductRows);
   const std::size_t width = width_of(form);
@@ -159,10 +197,10 @@ namespace properties {
 
 Finding dot_products(const Trial& trial) {
   if (!std::holds_alternative<Addition>(trial.form)) {
-    return does_not_apply(Property::kDotByDistance, trial,
-                          "It adds no vectors; what scores do with distance is the statement on scores.");
+    return does_not_apply(Property::kDotByDistance, trial, "It adds no vectors; see the property on scores.");
   }
-  if (trial.length < 2) return does_not_apply(Property::kDotByDistance, trial, "It knows fewer than two positions.");
+  if (trial.length < 2)
+    return does_not_apply(Property::kDotByDistance, trial, "It supports fewer than two positions.");
   const std::vector<DotProducts> products = dot_by_distance(trial.form, trial.length);
   double spread = 0, from_closed_form = 0, largest = 0;
   std::int64_t pairs = 0;
@@ -190,14 +228,15 @@ Finding dot_products(const Trial& trial) {
     finding.details.push_back({"from_closed_form_in_ulps", from_closed_form / ulp});
   }
   if (finding.outcome == Outcome::kHolds) {
-    finding.meaning =
-        fmt::format("Over {} pairs the dot product is the same at each distance to {:.2g}", pairs, spread);
-    finding.meaning += has_closed_form
-                           ? fmt::format(", and is the sum of cos(w_i d) to {:.0f} ulps.", from_closed_form / ulp)
-                           : std::string(".");
+    finding.meaning = fmt::format("Over {} pairs, dot products at one distance agree within {:.2g}", pairs, spread);
+    const double ulps = std::round(from_closed_form / ulp);
+    finding.meaning += has_closed_form ? fmt::format(", and equal the sum of cos(w_i d) within {:.0f} ulp{}.", ulps,
+                                                     ulps == 1 ? "" : "s")
+                                       : std::string(".");
   } else {
-    finding.meaning = fmt::format("Pairs {} apart have dot products that differ by {:.2g}: where they stand matters.",
-                                  worst.front(), spread);
+    finding.meaning =
+        fmt::format("Dot products at distance {} differ by up to {:.2g}: they depend on the absolute positions.",
+                    worst.front(), spread);
   }
   return finding;
 }
@@ -205,31 +244,30 @@ Finding dot_products(const Trial& trial) {
 Finding monotone(const Trial& trial) {
   const auto* const bias = std::get_if<Bias>(&trial.form);
   if (bias == nullptr && !has_rows(trial.form)) {
-    return does_not_apply(Property::kMonotone, trial, "It says nothing of distance.");
+    return does_not_apply(Property::kMonotone, trial, "It does not depend on distance.");
   }
-  if (trial.length < 3) return does_not_apply(Property::kMonotone, trial, "It knows fewer than two distances.");
+  if (trial.length < 3) return does_not_apply(Property::kMonotone, trial, "It supports fewer than three positions.");
   const std::int64_t distances = std::min(trial.length, kMostDistances);
   const Decay decay =
       bias != nullptr ? decay_of_bias(trial, *bias, distances) : decay_of_rows(trial.form, trial.length, distances);
   Rise worst;
-  for (std::size_t head = 0; head < decay.heads.size(); ++head) {
-    Rise rise = rise_of(decay.heads[head], decay.rounding);
-    rise.head = head;
-    if (head == 0 || !(rise.gain <= worst.gain)) worst = rise;
+  for (const Profile& profile : decay.profiles) {
+    const Rise rise = rise_of(profile, decay.rounding);
+    if (&profile == &decay.profiles.front() || !(rise.gain <= worst.gain)) worst = rise;
   }
   Finding finding = decided(Property::kMonotone, trial, worst.gain, decay.rounding, BoundSense::kAtMost);
   finding.samples = distances;
   if (finding.outcome == Outcome::kHolds) {
-    finding.meaning = fmt::format("Up to a distance of {} a nearer key never has less.", distances - 1);
+    finding.meaning = fmt::format("Up to distance {}, a closer position never scores lower.", distances - 1);
     return finding;
   }
-  finding.details = {{"near_distance", static_cast<double>(worst.near)},
-                     {"near_value", worst.near_value},
-                     {"far_distance", static_cast<double>(worst.far)},
-                     {"far_value", worst.far_value},
-                     {"head", static_cast<double>(worst.head)}};
-  finding.meaning = fmt::format("Closer is not always higher: distance {} gives {:.3f}, distance {} gives {:.3f}.",
-                                worst.far, worst.far_value, worst.near, worst.near_value);
+  finding.details = {{"near_distance", static_cast<double>(worst.near)}, {"near_value", worst.near_value},
+                     {"far_distance", static_cast<double>(worst.far)},   {"far_value", worst.far_value},
+                     {"query", static_cast<double>(worst.query)},        {"head", static_cast<double>(worst.head)}};
+  finding.meaning = fmt::format(
+      "A farther position can score higher: at query {}, distance {} gives {:.4g}, distance "
+      "{} only {:.4g}.",
+      worst.query, worst.far, worst.far_value, worst.near, worst.near_value);
   return finding;
 }
 

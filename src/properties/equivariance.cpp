@@ -122,8 +122,8 @@ std::vector<float> shuffled(const std::vector<float>& rows, const std::vector<st
 
 Equivariance equivariance(const Form& form, const EquivarianceOptions& options) {
   if (options.tokens < 2 || options.tokens > 4096 || options.permutations < 1) {
-    raise(fmt::format("equivariance: {} tokens, {} permutations; there must be 2 to 4096, and one", options.tokens,
-                      options.permutations));
+    raise(fmt::format("equivariance: needs 2 to 4096 tokens and at least 1 permutation, got {} and {}",
+                      options.tokens, options.permutations));
   }
   Random random(static_cast<std::uint64_t>(options.seed));
   const Layer layer = random_layer(form, random);
@@ -152,27 +152,27 @@ Equivariance equivariance(const Form& form, const EquivarianceOptions& options) 
 
 namespace properties {
 
-Finding order_blind(const Trial& trial, bool causal) {
-  const Property property = causal ? Property::kOrderBlindCausal : Property::kOrderBlind;
-  if (trial.length < 2) return does_not_apply(property, trial, "It knows fewer than two positions.");
+Finding sees_order(const Trial& trial, bool causal) {
+  const Property property = causal ? Property::kSeesOrderCausal : Property::kSeesOrder;
+  if (trial.length < 2) return does_not_apply(property, trial, "It supports fewer than two positions.");
   const std::int64_t tokens = position_axes_of(trial.form) == 1 ? std::min<std::int64_t>(16, trial.length) : 16;
   const Equivariance found =
       equivariance(trial.form, {.causal = causal, .tokens = tokens, .seed = trial.options.seed});
-  Finding finding = decided(property, trial, found.difference, found.bound, BoundSense::kAtMost);
+  Finding finding = decided(property, trial, found.difference, found.bound, BoundSense::kAbove);
   finding.samples = found.permutations;
   finding.details = {{"tokens", static_cast<double>(found.tokens)}};
   const bool is_nothing = std::holds_alternative<Nothing>(trial.form);
-  if (finding.outcome == Outcome::kHolds) {
+  if (finding.outcome == Outcome::kFails) {
     finding.meaning = fmt::format(
-        "Shuffle {} tokens, and the outputs are shuffled the same way, nothing else: word "
-        "order is lost (difference {:.2g}, rounding alone).",
+        "Permutation-equivariant: permuting {} tokens permutes the outputs and changes nothing else (difference "
+        "{:.2g}, rounding).",
         found.tokens, found.difference);
   } else if (is_nothing) {
-    finding.meaning = fmt::format("A causal mask alone tells order: shuffled tokens come out different by {:.2g}.",
-                                  found.difference);
-  } else {
     finding.meaning =
-        fmt::format("Shuffled tokens come out different, by up to {:.2g}: word order is seen.", found.difference);
+        fmt::format("The causal mask alone breaks the symmetry: permuting tokens changes outputs by up to {:.2g}.",
+                    found.difference);
+  } else {
+    finding.meaning = fmt::format("Permuting tokens changes outputs by up to {:.2g}.", found.difference);
   }
   return finding;
 }

@@ -11,30 +11,32 @@ namespace posenc {
 namespace {
 
 // In the order of Property.
-constexpr std::array<PropertyCard, 12> kCards = {{
-    {Property::kUnique, "unique", "unique", "every position has a vector of its own",
+constexpr std::array<PropertyCard, 13> kCards = {{
+    {Property::kUnique, "unique", "unique", "no two positions have the same vector",
      "smallest distance between two rows"},
-    {Property::kBounded, "bounded", "bounded", "values stay small, however far the position",
+    {Property::kBounded, "bounded", "bounded", "values are bounded at every position",
      "largest value at any position"},
-    {Property::kConsistent, "consistent", "the same", "a position is the same in every sequence",
+    {Property::kConsistent, "consistent", "same", "a position has the same values in every sequence",
      "values whose bytes differ"},
-    {Property::kAnyLength, "any-length", "any len.", "it is defined at any length", "positions that are known"},
-    {Property::kLinearShift, "linear-shift", "shift", "a step of k is one matrix for all positions",
+    {Property::kAnyLength, "any-length", "any len.", "defined at any length", "largest supported length"},
+    {Property::kLinearShift, "linear-shift", "shift", "moving by k is one matrix for all positions",
      "residual of row(p+k) = M row(p)"},
-    {Property::kDotByDistance, "dot-by-distance", "dot", "the dot product of two rows is a matter of distance alone",
+    {Property::kDotByDistance, "dot-by-distance", "dot", "the dot product of two rows depends only on their distance",
      "spread over all pairs at one distance"},
-    {Property::kMonotone, "monotone", "monotone", "nearer is never less",
-     "what a further distance gains on a nearer"},
-    {Property::kRelative, "relative", "relative", "the score of query and key is a matter of m - n alone",
+    {Property::kMonotone, "monotone", "monotone", "monotone: a closer position never scores lower",
+     "largest gain of a farther position over a closer one"},
+    {Property::kRelative, "relative", "relative", "the score of query and key depends only on m - n",
      "spread of scores at one distance, |q| = |k| = 1"},
-    {Property::kOrderBlind, "order-blind", "blind", "attention does not see order: Att(PX) = P Att(X)",
-     "largest difference of the two"},
-    {Property::kOrderBlindCausal, "order-blind-causal", "blind/cm", "the same under a causal mask",
-     "largest difference of the two"},
-    {Property::kAudible, "audible", "audible", "a step of one stands out in a token",
-     "size of a step over size of a token"},
-    {Property::kVaried, "varied", "varied", "steps are not all the same vector",
-     "how far steps differ, over their length"},
+    {Property::kSeesOrder, "sees-order", "order", "attention sees word order",
+     "largest difference between Att(ΠX) and Π Att(X)"},
+    {Property::kSeesOrderCausal, "sees-order-causal", "order/cm", "with a causal mask, attention sees word order",
+     "largest difference between Att(ΠX) and Π Att(X)"},
+    {Property::kResolvable, "resolvable", "resolved", "adjacent positions are distinguishable in bf16",
+     "norm of a step relative to the norm of a token"},
+    {Property::kVaried, "varied", "varied", "differences between adjacent rows vary",
+     "largest difference of two steps relative to their norm"},
+    {Property::kSmooth, "smooth", "smooth", "adjacent positions have similar vectors",
+     "largest distance of adjacent rows relative to the rms distance of two rows"},
 }};
 
 constexpr std::array<std::string_view, 3> kOutcomes = {"holds", "fails", "does-not-apply"};
@@ -95,16 +97,18 @@ Finding measure(Property property, const Trial& trial) {
       return monotone(trial);
     case Property::kRelative:
       return relative_scores(trial);
-    case Property::kOrderBlind:
-      return order_blind(trial, false);
-    case Property::kOrderBlindCausal:
-      return order_blind(trial, true);
-    case Property::kAudible:
-      return audible_steps(trial);
+    case Property::kSeesOrder:
+      return sees_order(trial, false);
+    case Property::kSeesOrderCausal:
+      return sees_order(trial, true);
+    case Property::kResolvable:
+      return resolvable_steps(trial);
     case Property::kVaried:
+      return varied_steps(trial);
+    case Property::kSmooth:
       break;
   }
-  return varied_steps(trial);
+  return smooth_rows(trial);
 }
 
 std::vector<Finding> prove(const Scheme& scheme, const ProveOptions& options) {
@@ -122,8 +126,8 @@ std::vector<Finding> compare_numerics(const Scheme& scheme, const ProveOptions& 
     these.numerics = numerics;
     const Trial trial = make_trial(scheme, these);
     if (properties::fastest_wave(trial.form) == 0) return {};
-    const bool turns = std::holds_alternative<Rotation>(trial.form);
-    findings.push_back(measure(turns ? Property::kRelative : Property::kDotByDistance, trial));
+    const bool is_rotation = std::holds_alternative<Rotation>(trial.form);
+    findings.push_back(measure(is_rotation ? Property::kRelative : Property::kDotByDistance, trial));
   }
   return findings;
 }

@@ -178,7 +178,7 @@ Differences compare_scores(const Trial& trial) {
 }  // namespace
 
 Finding same_bytes(const Trial& trial) {
-  if (trial.length < 1) return does_not_apply(Property::kConsistent, trial, "It knows no position.");
+  if (trial.length < 1) return does_not_apply(Property::kConsistent, trial, "It supports no position.");
   const Differences found = has_rows(trial.form) ? compare_rows(trial) : compare_scores(trial);
   const std::int64_t differ = found.by_place + found.by_length;
   Finding finding = decided(Property::kConsistent, trial, static_cast<double>(differ), 0, BoundSense::kAtMost);
@@ -187,14 +187,14 @@ Finding same_bytes(const Trial& trial) {
                      {"differ_by_length", static_cast<double>(found.by_length)}};
   if (finding.outcome == Outcome::kHolds) {
     finding.meaning = fmt::format(
-        "{} values have the same bytes in every order, alone or in a batch, and for every length of the sequence.",
+        "{} values have the same bytes in every order, alone or in a batch, and at every sequence length.",
         found.compared);
   } else if (found.by_place == 0) {
-    finding.meaning = fmt::format("{} of {} values change with the length of the sequence: keys in a cache go stale.",
+    finding.meaning = fmt::format("{} of {} values change with the sequence length: cached keys become invalid.",
                                   differ, found.compared);
   } else {
     finding.meaning =
-        fmt::format("{} of {} values change with where the position stands among others.", differ, found.compared);
+        fmt::format("{} of {} values depend on the other positions in the sequence.", differ, found.compared);
   }
   return finding;
 }
@@ -211,14 +211,13 @@ Finding any_length(const Trial& trial) {
   finding.details = {{"follows_length", follows ? 1.0 : 0.0}};
   if (follows) {
     finding.meaning = fmt::format(
-        "Made for {} positions it knows {}; it has no end of its own and is made anew for longer sequences, up to {} "
-        "here.",
+        "Prepared for {} positions, it supports {}. It has no fixed end: prepare it again for longer sequences, up "
+        "to {}.",
         trial.length, now, schemes::kDistanceLimit);
   } else if (now == kPositionLimit) {
-    finding.meaning = "Every position below 2^53 has its numbers; what a model makes of them is another question.";
+    finding.meaning = "Defined at every position below 2^53. Whether a model works there is a separate question.";
   } else {
-    finding.meaning =
-        fmt::format("It knows {} positions and nothing past them: position {} is an error, not a guess.", now, now);
+    finding.meaning = fmt::format("Supports {} positions; position {} is an error.", now, now);
   }
   return finding;
 }

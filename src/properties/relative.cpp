@@ -99,7 +99,7 @@ double rounding_of_scores(const Trial& trial, const Sample& sample) {
 }  // namespace
 
 Finding relative_scores(const Trial& trial) {
-  if (trial.length < 2) return does_not_apply(Property::kRelative, trial, "It knows fewer than two positions.");
+  if (trial.length < 2) return does_not_apply(Property::kRelative, trial, "It supports fewer than two positions.");
   const Sample sample = sample_of(trial.length, position_axes_of(trial.form), kMostPositions);
   const std::vector<ScorePair> pairs = all_pairs(sample);
   const auto* const bias = std::get_if<Bias>(&trial.form);
@@ -116,18 +116,16 @@ Finding relative_scores(const Trial& trial) {
   finding.details = {{"distance", static_cast<double>(spreads.offset.front())}};
   if (finding.outcome == Outcome::kFails) {
     finding.meaning =
-        fmt::format("Queries and keys {} apart score differently, by up to {:.2g}: where they stand matters too.",
+        fmt::format("Scores at distance {} differ by up to {:.2g}: they depend on the absolute positions.",
                     std::abs(spreads.offset.front()), spreads.worst);
   } else if (std::holds_alternative<Nothing>(trial.form)) {
-    finding.meaning = "The score does not depend on position at all, so it does not depend on more than m - n.";
+    finding.meaning = "The score does not depend on position at all.";
   } else if (is_table) {
     finding.meaning =
         fmt::format("By construction: over {} pairs, the same m - n adds the same bytes.", spreads.pairs);
   } else {
-    finding.meaning = fmt::format(
-        "Over {} pairs, up to position {}, the score of one query and one key is that of m - n "
-        "to {:.2g}.",
-        spreads.pairs, trial.length - 1, spreads.worst);
+    finding.meaning = fmt::format("Over {} pairs up to position {}, the score depends only on m - n, within {:.2g}.",
+                                  spreads.pairs, trial.length - 1, spreads.worst);
   }
   return finding;
 }

@@ -112,7 +112,7 @@ void fit(ShiftMap& map, const Form& form, const ShiftOptions& options) {
 ShiftMap shift_matrix(const Form& form, std::int64_t by, const ShiftOptions& options) {
   if (!has_rows(form)) raise("shift_matrix: the form has no rows");
   if (by < 0 || by >= options.length || options.length > reach_of(form)) {
-    raise(fmt::format("shift_matrix: a shift of {} within {} positions; the form knows {}", by, options.length,
+    raise(fmt::format("shift_matrix: a shift of {} within {} positions; the form supports {}", by, options.length,
                       reach_of(form)));
   }
   ShiftMap map;
@@ -127,9 +127,10 @@ namespace properties {
 
 Finding linear_shift(const Trial& trial) {
   if (!has_rows(trial.form)) {
-    return does_not_apply(Property::kLinearShift, trial, "It gives a position no vector that could be carried on.");
+    return does_not_apply(Property::kLinearShift, trial, "It has no position vectors.");
   }
-  if (trial.length < 4) return does_not_apply(Property::kLinearShift, trial, "It knows fewer than four positions.");
+  if (trial.length < 4)
+    return does_not_apply(Property::kLinearShift, trial, "It supports fewer than four positions.");
   ShiftMap worst;
   std::int64_t measured = 0;
   double most = -1;
@@ -137,9 +138,9 @@ Finding linear_shift(const Trial& trial) {
     if (by >= trial.length / 2) break;
     const ShiftMap map = shift_matrix(trial.form, by, {.length = trial.length, .widest = 0});
     if (map.is_fitted && map.rows < 2 * map.rank) {
-      return does_not_apply(
-          Property::kLinearShift, trial,
-          fmt::format("Its {} rows are of rank {}: so few that some matrix always fits.", map.rows, map.rank));
+      return does_not_apply(Property::kLinearShift, trial,
+                            fmt::format("Its {} rows have rank {}: too few to test, since some matrix always fits.",
+                                        map.rows, map.rank));
     }
     measured += map.rows;
     if (map.residual / map.bound <= most) continue;
@@ -151,13 +152,13 @@ Finding linear_shift(const Trial& trial) {
   finding.details = {{"shift", static_cast<double>(worst.by)},
                      {"fitted", worst.is_fitted ? 1.0 : 0.0},
                      {"rank", static_cast<double>(worst.rank)}};
-  const std::string_view way = worst.is_fitted ? "the best matrix there is" : "one rotation of each pair";
+  const std::string_view way = worst.is_fitted ? "the best-fitting matrix" : "one rotation per pair";
   if (finding.outcome == Outcome::kHolds) {
     finding.meaning =
-        fmt::format("To look k further on is {}, the same at every position (off by {:.2g}).", way, worst.residual);
+        fmt::format("Moving by k is {}, the same at every position (residual {:.2g}).", way, worst.residual);
   } else {
-    finding.meaning = fmt::format("No one matrix carries every position {} further: {} is off by {:.2g}.", worst.by,
-                                  way, worst.residual);
+    finding.meaning = fmt::format("No single matrix moves every position by {}: {} leaves a residual of {:.2g}.",
+                                  worst.by, way, worst.residual);
   }
   return finding;
 }

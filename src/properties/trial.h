@@ -25,8 +25,9 @@ Finding linear_shift(const Trial& trial);
 Finding dot_products(const Trial& trial);
 Finding monotone(const Trial& trial);
 Finding relative_scores(const Trial& trial);
-Finding order_blind(const Trial& trial, bool causal);
-Finding audible_steps(const Trial& trial);
+Finding sees_order(const Trial& trial, bool causal);
+Finding resolvable_steps(const Trial& trial);
 Finding varied_steps(const Trial& trial);
+Finding smooth_rows(const Trial& trial);
 
 }  // namespace posenc::properties

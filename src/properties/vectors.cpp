@@ -14,10 +14,10 @@ namespace posenc::properties {
 namespace {
 
 constexpr std::int64_t kMostRows = 2048;
-constexpr std::string_view kNoRows = "It gives a position no vector of its own.";
+constexpr std::string_view kNoRows = "It has no position vectors.";
 
 std::string no_rows(const Trial& trial) {
-  return trial.length < 2 && has_rows(trial.form) ? "It knows fewer than two positions." : std::string(kNoRows);
+  return trial.length < 2 && has_rows(trial.form) ? "It supports fewer than two positions." : std::string(kNoRows);
 }
 
 struct Nearest {
@@ -134,9 +134,9 @@ Finding unique_rows(const Trial& trial) {
   finding.details = {{"position", static_cast<double>(one)}, {"other_position", static_cast<double>(other)}};
   finding.meaning =
       finding.outcome == Outcome::kHolds
-          ? fmt::format("No two of {} rows are the same; the nearest, of positions {} and {}, are {:.3g} apart.",
+          ? fmt::format("No two of {} rows are equal; the closest, at positions {} and {}, are {:.3g} apart.",
                         sample.count, one, other, distance)
-          : fmt::format("Positions {} and {} have the same row: nothing can tell them apart.", one, other);
+          : fmt::format("Positions {} and {} have the same row and cannot be distinguished.", one, other);
   return finding;
 }
 
@@ -155,21 +155,21 @@ Finding bounded_values(const Trial& trial) {
   finding.details = {{"position", static_cast<double>(largest.position)},
                      {"furthest_position", static_cast<double>(reach_of(trial.form) - 1)}};
   finding.meaning = finding.outcome == Outcome::kHolds
-                        ? fmt::format("No value is above {:.4g}, as far as position {}: it cannot drown a token.",
+                        ? fmt::format("No value exceeds {:.4g} up to position {}: it cannot dominate a token.",
                                       amplitude, reach_of(trial.form) - 1)
                         : fmt::format(
-                              "At position {} a value is {:.3g}, where {:.3g} was to be the most: in the end "
-                              "it drowns every token.",
+                              "At position {} a value is {:.3g}, above the bound {:.3g}: far enough out, it "
+                              "dominates every token.",
                               largest.position, largest.value, amplitude);
   return finding;
 }
 
-Finding audible_steps(const Trial& trial) {
+Finding resolvable_steps(const Trial& trial) {
   const auto* const addition = std::get_if<Addition>(&trial.form);
   if (addition == nullptr) {
-    return does_not_apply(Property::kAudible, trial, "It is not added to tokens, so it cannot drown among them.");
+    return does_not_apply(Property::kResolvable, trial, "It is not added to tokens.");
   }
-  if (trial.length < 2) return does_not_apply(Property::kAudible, trial, no_rows(trial));
+  if (trial.length < 2) return does_not_apply(Property::kResolvable, trial, no_rows(trial));
   const Steps steps = steps_of(trial);
   Random random(static_cast<std::uint64_t>(trial.options.seed));
   std::vector<double> token(steps.width);
@@ -181,24 +181,24 @@ Finding audible_steps(const Trial& trial) {
   }
   const double step = std::sqrt(squares / static_cast<double>(steps.count)),
                size = norm_of(token.data(), token.size());
-  Finding finding = decided(Property::kAudible, trial, step / size, 0x1p-9, BoundSense::kAtLeast);
+  Finding finding = decided(Property::kResolvable, trial, step / size, 0x1p-9, BoundSense::kAtLeast);
   finding.samples = static_cast<std::int64_t>(steps.count);
   const double lost = trial.length < 16 ? std::numeric_limits<double>::quiet_NaN()
                                         : share_lost_in_bf16(*addition, token, position_axes_of(trial.form));
   finding.details = {{"step", step}, {"token", size}, {"share_lost_in_bf16", lost}};
   finding.meaning =
-      fmt::format("One position further moves a token by {:.2g} of its size: {}", step / size,
-                  finding.outcome == Outcome::kHolds ? "it can be heard" : "it drowns in the rounding of bf16");
+      fmt::format("One position changes a token by {:.2g} of its norm: {}", step / size,
+                  finding.outcome == Outcome::kHolds ? "resolvable in bf16" : "lost in the rounding of bf16");
   finding.meaning +=
-      std::isnan(lost) ? "." : fmt::format("; {:.0f} % of its features stay as they are in bf16.", 100 * lost);
+      std::isnan(lost) ? "." : fmt::format("; {:.0f} % of its features do not change in bf16.", 100 * lost);
   return finding;
 }
 
 Finding varied_steps(const Trial& trial) {
   if (!std::holds_alternative<Addition>(trial.form)) {
-    return does_not_apply(Property::kVaried, trial, "It adds no vectors that could step.");
+    return does_not_apply(Property::kVaried, trial, "It adds no vectors.");
   }
-  if (trial.length < 3) return does_not_apply(Property::kVaried, trial, "It knows fewer than two steps.");
+  if (trial.length < 3) return does_not_apply(Property::kVaried, trial, "It supports fewer than three positions.");
   const Steps steps = steps_of(trial);
   double furthest = 0, longest = 0;
   std::vector<double> apart(steps.width);
@@ -216,13 +216,43 @@ Finding varied_steps(const Trial& trial) {
   finding.details = {{"longest_step", longest}};
   finding.meaning = finding.outcome == Outcome::kHolds
                         ? fmt::format(
-                              "Steps differ from each other by up to {:.2g} of their length: each place has "
-                              "its own neighbourhood.",
+                              "The differences between adjacent rows vary by up to {:.2g} of their norm: they depend "
+                              "on the position.",
                               share)
                         : fmt::format(
-                              "All {} steps from a position to the next are one and the same vector: 5 apart "
-                              "and 50 apart differ by a factor alone.",
+                              "All {} differences between adjacent rows are the same vector: distances 5 and 50 "
+                              "differ only by a factor.",
                               steps.count);
+  return finding;
+}
+
+Finding smooth_rows(const Trial& trial) {
+  if (!has_rows(trial.form) || trial.length < 3) return does_not_apply(Property::kSmooth, trial, no_rows(trial));
+  const Steps steps = steps_of(trial);
+  double adjacent = 0;
+  for (std::size_t i = 0; i < steps.count; ++i) adjacent = larger(adjacent, norm_of(steps.at(i), steps.width));
+  // The rms distance of two rows is √2 times their rms distance from the mean.
+  const Sample sample = sample_of(trial.length, position_axes_of(trial.form), kMostRows);
+  const std::vector<double> rows = rows_at<double>(trial.form, sample.positions(), sample.count);
+  const auto count = static_cast<double>(sample.count);
+  double squares = 0;
+  for (std::size_t j = 0; j < steps.width; ++j) {
+    double mean = 0;
+    for (std::size_t i = 0; i < sample.count; ++i) mean += rows[i * steps.width + j] / count;
+    for (std::size_t i = 0; i < sample.count; ++i) {
+      const double away = rows[i * steps.width + j] - mean;
+      squares += away * away / count;
+    }
+  }
+  const double typical = std::sqrt(2 * squares);
+  Finding finding = decided(Property::kSmooth, trial, typical > 0 ? adjacent / typical : 0, 1, BoundSense::kAtMost);
+  finding.samples = static_cast<std::int64_t>(steps.count);
+  finding.details = {{"adjacent_distance", adjacent}, {"rms_distance", typical}};
+  finding.meaning =
+      finding.outcome == Outcome::kHolds
+          ? fmt::format("Adjacent rows are at most {:.3g} apart, two rows in general {:.3g}.", adjacent, typical)
+          : fmt::format("Adjacent rows are up to {:.3g} apart, no closer than any two rows ({:.3g}).", adjacent,
+                        typical);
   return finding;
 }
 

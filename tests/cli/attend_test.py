@@ -129,7 +129,7 @@ class Attend(ProgramTest):
         self.refused("attend", "sinusoidal", *names, "-o", out, says="an addition belongs to the embeddings")
         self.refused("attend", "none", *names, "-o", out, "--axes", "hdx", says="--axes: 'hdx' is not one of")
         self.refused("attend", "none", *names, "-o", out, "--window", "-1", says="window must be 0 or more")
-        self.refused("attend", "none", *names, "-o", out, "--scores", out, says="--scores: needs a file of its own")
+        self.refused("attend", "none", *names, "-o", out, "--scores", out, says="--scores: needs a different file than -o")
         self.refused("attend", "alibi", "--heads", 3, *names, "-o", out, says="has heads 2, but --heads says 3")
         self.refused("attend", "none", *names, "-o", out, "--q-positions", "0:4", says="4 positions for 5 tokens")
         short = self.write("short.npy", npy("f32", (2, 4, 4), values(2, 4, 4)))

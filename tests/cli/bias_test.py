@@ -96,18 +96,18 @@ class Schemes(ProgramTest):
 class Refused(ProgramTest):
     def test_what_is_wrong(self):
         for arguments, says in (
-            (("alibi", "--positions", "0:4"), "alibi: takes --queries and --keys instead of --positions"),
-            (("alibi",), "alibi: the queries are missing, for example --queries 0:8"),
-            (("sinusoidal", "--queries", "0:4"), "sinusoidal: takes --positions; --queries and --keys are for biases"),
-            (("alibi", "--queries", "4:1"), "--queries: 4:1 runs backwards"),
+            (("alibi", "--positions", "0:4"), "alibi: is a bias and takes --queries and --keys, not --positions"),
+            (("alibi",), "alibi: the queries are missing, e.g. --queries 0:8"),
+            (("sinusoidal", "--queries", "0:4"), "sinusoidal: takes --positions; only biases take --queries and --keys"),
+            (("alibi", "--queries", "4:1"), "--queries: 4:1 ends before it starts"),
             (("alibi", "--queries", "0:4", "--keys", "x"), "--keys: "),
             (("alibi", "--heads", 0, "--queries", "0:4"), "alibi: heads must be between 1 and 65536 but is 0"),
             (("alibi", "--round-bf16", "maybe", "--queries", "0:4"), "--round-bf16: 'maybe' is not true or false"),
             (("t5", "--queries", "0:4"), "t5: the trained table is missing (--table FILE.npy)"),
-            (("shaw", "--queries", "0:4"), "shaw: its vectors meet q and k in attention, so there is no table of them"),
+            (("shaw", "--queries", "0:4"), "shaw: has no table: its vectors multiply q and k inside attention"),
             (("fire", "--queries", "0:4"), "fire: the trained network is missing"),
             (("kerple", "--rates", "nan", "--queries", "0:4"), "--rates: "),
-            (("alibi", "--grid", "2,2"), "alibi: positions of 1 axes are needed, but these have 2"),
+            (("alibi", "--grid", "2,2"), "alibi: needs positions with 1 axes, got 2"),
             (("alibi", "--queries", "0:1000000", "-o", "b.npy"), "needs 29.1 TiB; limit is 64 GiB (--max-bytes)"),
         ):
             self.refused("table", *arguments, says=says)
@@ -115,7 +115,7 @@ class Refused(ProgramTest):
     def test_tokens_are_not_scores(self):
         path = self.write("x.npy", npy("f32", (2, 4), [0] * 8))
         self.refused("apply", "alibi", path, "-o", self.path("y.npy"),
-                     says="alibi: adds to the scores of attention, not to tokens")
+                     says="alibi: is added to attention scores, not to tokens (use posenc attend alibi)")
 
 
 if __name__ == "__main__":

@@ -207,12 +207,12 @@ class Refusals(Cards):
         self.refused("cards", "-o", "-", "--format", "doc", says="'doc' is not one of")
         self.refused("cards", "-o", self.path("x.html"), "--per-page", 3, says="'3' is not one of 1, 8")
         self.refused("cards", "-o", self.path("x.html"), "--per-page", "x", says="'x' is not one of 1, 8")
-        self.refused("cards", "-o", self.path("x.tsv"), "--per-page", 8, says="only a page")
+        self.refused("cards", "-o", self.path("x.tsv"), "--per-page", 8, says="works only with .html")
         self.refused("cards", "-o", self.path("x.tsv"), "--tag", "alibbi", says="did you mean 'alibi'?")
         self.refused("cards", "-o", self.path("x.tsv"), "--deck", "", says="--deck")
         self.refused("cards", "-o", self.path("x.tsv"), "--deck", "a\tb", says="control")
         self.refused("cards", "-o", self.path("x.apkg"), env={**os.environ, "SOURCE_DATE_EPOCH": "soon"}, says="soon")
-        self.refused("cards", "extra", "-o", self.path("x.tsv"), says="not expected")
+        self.refused("cards", "extra", "-o", self.path("x.tsv"), says="unexpected argument")
 
     def test_files(self):
         self.write("x.tsv", b"mine")

@@ -109,20 +109,20 @@ class Refused(ProgramTest):
         }
         for name, data in files.items():
             file = self.write(name, data)
-            self.no(file, says=f"{name}: holds 2 arrays; say which one, as {file}:query (there are query, key)")
-            self.no(file + ":quary", says=f"{name}: holds no array 'quary' (did you mean 'query'?)")
-            self.no(file + ":zzzzzz", says=f"{name}: holds no array 'zzzzzz' (there are query, key)")
-            self.no(file + ":", says="holds no array ''")
+            self.no(file, says=f"{name}: contains 2 arrays; name one, e.g. {file}:query (choose from: query, key)")
+            self.no(file + ":quary", says=f"{name}: contains no array 'quary' (did you mean 'query'?)")
+            self.no(file + ":zzzzzz", says=f"{name}: contains no array 'zzzzzz' (choose from: query, key)")
+            self.no(file + ":", says="contains no array ''")
         many = self.write("m.npz", npz({f"a{i}": one for i in range(20)}))
-        self.no(many, says="(there are a0, a1, a2, a3, a4, a5, a6, a7 and 12 more)")
-        self.no(self.write("e.npz", npz({})), says="e.npz: holds no arrays")
-        self.no(self.write("e.safetensors", safetensors({})), says="e.safetensors: holds no arrays")
+        self.no(many, says="(choose from: a0, a1, a2, a3, a4, a5, a6, a7 and 12 more)")
+        self.no(self.write("e.npz", npz({})), says="e.npz: contains no arrays")
+        self.no(self.write("e.safetensors", safetensors({})), says="e.safetensors: contains no arrays")
         self.no(self.path("none.npz") + ":x", says="none.npz: No such file", code=3)
 
     def test_types(self):
         file = self.write("x.safetensors", safetensors({"x": ("I32", [1, 2], [1, 2])}))
-        self.no(file, says='x.safetensors: tensor "x" is I32, which is not read (F32, F64, F16, BF16 and I64 are)')
-        self.no(self.write("i.safetensors", safetensors({"x": ("I64", [1, 2], [1, 2])})), says="holds integers")
+        self.no(file, says='x.safetensors: tensor "x" has type I32; posenc reads F32, F64, F16, BF16 and I64')
+        self.no(self.write("i.safetensors", safetensors({"x": ("I64", [1, 2], [1, 2])})), says="contains integers")
         self.no(self.write("x.npz", npz({"x": npy("bf16", [1, 2], [0, 0])})),
                 says="x.npz: member \"x\": byte 20: dtype '<V2' is two bytes of unknown meaning")
 
@@ -145,7 +145,7 @@ class Refused(ProgramTest):
 
     def test_the_input_as_output(self):
         file = self.write("x.safetensors", safetensors({"x": ("F32", [3, 4], X)}))
-        self.refused("apply", "sinusoidal", file + ":x", "-o", file, says="is the input itself")
+        self.refused("apply", "sinusoidal", file + ":x", "-o", file, says="is also the input")
 
 
 class Out(ProgramTest):

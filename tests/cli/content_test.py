@@ -58,7 +58,7 @@ class Content(ProgramTest):
         self.assertGreater(self.numbers, 100)
         print(f"{self.numbers} numbers in {len(self.written)} questions and cards")
 
-    def test_what_is_said_of_the_numbers(self):
+    def test_claims_behind_the_sentences(self):
         """Sentences that say more than a number: the claims behind them."""
         f = self.oracle.functions()
         self.assertGreater(f["dot"](8, 6), f["dot"](8, 1), "not monotone")
@@ -68,7 +68,7 @@ class Content(ProgramTest):
         self.assertLess(f["reversal_gap"]("alibi-1", False), 1e-12, "a mirror image keeps distances")
         for noticed in (("none", True), ("alibi-1", True), ("rope-4", False)):
             self.assertGreater(f["reversal_gap"](*noticed), 0.001)
-        self.assertLess(4096 * f["frequency"](128, 63), 2 * f["pi"], "short of a turn")
+        self.assertLess(4096 * f["frequency"](128, 63), 2 * f["pi"], "short of a full circle")
         self.assertAlmostEqual(f["slowdown"]("ntk-4", 0), 1)
         self.assertAlmostEqual(f["slowdown"]("ntk-4", 63), 4)
         self.assertAlmostEqual(f["slowdown"]("yarn-4", 10), 1)
@@ -77,7 +77,7 @@ class Content(ProgramTest):
         self.assertAlmostEqual(f["slowdown"]("llama-3.1", 20), 1)
         self.assertTrue(1 < f["slowdown"]("llama-3.1", 32) < 8)
         self.assertAlmostEqual(f["slowdown"]("llama-3.1", 50), 8)
-        self.assertGreater(f["bias"]("sandwich-12", 0, 31, 0), f["bias"]("sandwich-12", 0, 29, 0), "waves on the way")
+        self.assertGreater(f["bias"]("sandwich-12", 0, 31, 0), f["bias"]("sandwich-12", 0, 29, 0), "oscillates on the way")
         self.assertLess(f["fade"]("xpos-64", 0, 512), f["fade"]("xpos-64", 31, 512), "fast pairs soonest")
 
 

@@ -59,10 +59,10 @@ class Convert(ProgramTest):
         self.refused("convert", file, *out, "--heads", 2, says="--to is missing")
         self.refused("convert", file, *out, "--to", "halves", says="--heads is missing")
         self.refused("convert", file, *out, "--to", "neox", "--heads", 2, says="'neox' is not one of")
-        self.refused("convert", file, *out, "--to", "halves", "--heads", 5, says="do not divide into 5 heads")
+        self.refused("convert", file, *out, "--to", "halves", "--heads", 5, says="cannot be divided among 5 heads")
         self.refused("convert", file, *out, "--to", "halves", "--heads", 4, says="must be even")
         self.refused("convert", file, *out, "--to", "halves", "--heads", 2, "--rotary-dims", 8, says="at most 6")
-        self.refused("convert", file, "-o", file, "--to", "halves", "--heads", 2, says="is the input itself")
+        self.refused("convert", file, "-o", file, "--to", "halves", "--heads", 2, says="is also the input")
         nan = self.write("nan.npy", npy("f32", [4], [1, 2, 3, float("nan")]))
         self.refused("convert", nan, *out, "--to", "halves", "--heads", 1, says="not finite")
 

@@ -116,7 +116,7 @@ class Diagnose(TwoTensors):
             best = json.loads(outcome.out)["best"]
             self.assertEqual((best["scheme"], best["layout"]), ("rope", "halves"))
             self.assertEqual("uint16 is read as the bits of bf16" in outcome.err, not flags)
-        self.refused("diagnose", "--before", files[0], "--after", files[1], "--dtype", "f16", says="holds integers")
+        self.refused("diagnose", "--before", files[0], "--after", files[1], "--dtype", "f16", says="contains integers")
 
     def test_bugs_are_named(self):
         twice = self.diagnose(self.save("t.npy", rotated(rotated(self.x))))
@@ -160,7 +160,7 @@ class Diagnose(TwoTensors):
         other = self.write("o.npy", npy("f32", [4, 4], range(16)))
         self.refused("diagnose", "--before", self.before, "--after", other, says="is [2, 16, 32], but")
         self.refused("diagnose", "--before", self.before, "--after", self.before, "--positions", "0:4",
-                     says="there are 4 positions")
+                     says="4 positions are given")
         self.refused("diagnose", "--before", self.before, "--after", self.before, "--axes", "dsh", says="'dsh'")
 
 

@@ -87,6 +87,7 @@ class Recomputed(ProgramTest):
                 story = self.story(name)
                 self.assertEqual((story["story"], story["title"]), (name, content["title"]))
                 self.assertEqual(len(story["steps"]), len(content["steps"]))
+                self.assertTrue(story["source"])
                 self.check(story, matrices, facts)
                 self.check_prose(story, content, matrices, facts, said)
 
@@ -96,7 +97,43 @@ class Recomputed(ProgramTest):
             story = self.story("dog-bites-man", "--text", text)
             self.check(story, matrices, facts)
             self.assertIn(" ".join(reversed(text.split())), story["steps"][0]["text"])
-            self.assertFalse([note for note in blocks(story, "note") if note["misprints"]])
+            self.assertFalse(blocks(story, "errata"))
+
+    def test_two_own_sentences(self):
+        one, other = "Emma likes Alex but not Frank", "Frank likes Emma but not Alex"
+        matrices, facts, _ = story_oracle.dog_bites_man(content_of("dog-bites-man"), one, other)
+        story = self.story("dog-bites-man", "--text", one, "--other", other)
+        self.check(story, matrices, facts)
+        self.assertIn(other, story["steps"][0]["text"])
+
+    def test_own_vector(self):
+        start = [0.5, -1, 2, 0.25]
+        for name, recompute in (("cat-sat", story_oracle.cat_sat), ("shift", story_oracle.shift)):
+            matrices, facts, _ = recompute(content_of(name), start)
+            self.check(self.story(name, "--start", ",".join(map(str, start))), matrices, facts)
+
+    def test_statements_of_the_source_that_the_numbers_contradict(self):
+        notes = " ".join(note["text"] for note in blocks(self.story("frank-and-alex"), "note"))
+        for claim in ("d1 = -0.990 adds -0.109 to it; d5 adds 0.980", "rises from 0.700 to 0.931", "rises from 0.525 to 1.627",
+                      "It rises from 2.030 to 2.291", "The mean |P| is 0.571, larger than the mean |X|, 0.507",
+                      "Emma's output is (1.409, 1.296, 0.971) with Frank and (1.144, 1.294, 1.180) without him"):
+            self.assertIn(claim, notes)
+
+    def test_what_the_new_stories_are_about(self):
+        def matrix(story, name):
+            return next(m["values"] for m in blocks(self.story(story), "matrix") if m["name"] == name)
+
+        (one, two), (free_one, free_two) = matrix("nope", "R")
+        self.assertLess(max(one, free_one, free_two), 1e-15, "one causal layer cannot tell; without a mask none can")
+        self.assertGreater(two, 1e-3, "two causal layers can")
+        proof = {fact["name"]: fact["value"] for fact in facts_of(self.story("permutation-proof"))}
+        self.assertGreater(proof["largest |Att(Π·X + P) − Π·Att(X + P)|"], 0.05)
+        back = {fact["name"]: fact["value"] for fact in facts_of(self.story("look-back"))}
+        self.assertGreater(back["smallest of these weights"], 0.9)
+        scores = [line[-1] for line in matrix("why-inside-attention", "T")]
+        self.assertGreater(max(scores) - min(scores), 0.1, "added positions: the score depends on the place")
+        extended = matrix("context-extension", "E")
+        self.assertTrue(all(line[0] < 1.001 for line in extended), "linear: every angle was seen")
 
     def test_what_the_stories_are_about(self):
         dog = {fact["name"]: fact["value"] for fact in facts_of(self.story("dog-bites-man"))}
@@ -104,7 +141,7 @@ class Recomputed(ProgramTest):
         self.assertLess(residuals[0][0], 1e-15, "equivariant without position")
         self.assertGreater(residuals[1][0], 0.1, "a causal mask alone breaks it")
         self.assertGreater(residuals[2][0], 0.1, "so does position")
-        self.assertGreater(dog["largest |Att(P·X) − Att(X)|"], 0.1, "not invariant")
+        self.assertGreater(dog["largest |Att(Π·X) − Att(X)|"], 0.1, "not invariant")
         dots = [line[2] for matrix in blocks(self.story("dot-product"), "matrix") if matrix["name"] == "L"
                 for line in matrix["values"]]
         self.assertEqual((rounded(dots[6], 3), rounded(dots[1], 3)), ("3.784", "3.535"))
@@ -113,7 +150,7 @@ class Recomputed(ProgramTest):
 class Misprints(ProgramTest):
     def notes(self, name):
         story = json.loads(self.succeeds("explain", name, "--json").out)
-        return [misprint for note in blocks(story, "note") for misprint in note["misprints"]]
+        return [misprint for block in blocks(story, "errata") for misprint in block["misprints"]]
 
     def test_exactly_those_that_differ(self):
         for name, recompute in STORIES.items():
@@ -146,7 +183,7 @@ class Misprints(ProgramTest):
         self.assertEqual(cat, {("cat", "d3"): "1.100", ("sat", "d3"): "0.500"})
         shift = self.succeeds("explain", "shift").text
         self.assertIn("distance from cat to sat: 8, not 9", " ".join(shift.split()))
-        self.assertIn("positions per turn of the fastest pair: 6.28, not 2", " ".join(shift.split()))
+        self.assertIn("shortest wavelength in positions: 6.28, not 2", " ".join(shift.split()))
         dog = " ".join(self.succeeds("explain", "dog-bites-man").text.split())
         self.assertIn("The property is equivariance", dog)
         self.assertIn("18 of 18 differ", dog)
@@ -159,7 +196,7 @@ class Cells(ProgramTest):
     def value_of(self, cell):
         total = math.fsum(math.prod(factor["value"] for factor in term) for term in cell["terms"])
         if cell["function"]:
-            total = {"sin": math.sin, "cos": math.cos}[cell["function"]](total)
+            total = {"sin": math.sin, "cos": math.cos, "√": math.sqrt, "abs": abs, "floor": math.floor}[cell["function"]](total)
         return total / (cell["divisor"]["value"] if cell["divisor"] else 1)
 
     def test_short_names_of_columns(self):
@@ -171,7 +208,7 @@ class Cells(ProgramTest):
         text = self.succeeds("explain", "frank-and-alex", "--cell", "K' Frank upscale").text
         self.assertIn("K'[Frank, knows-upscale] = 1.862", text)
         self.assertIn("1.080 × 0.990 = 1.069", text)
-        self.assertIn("printed 1.703", text)
+        self.assertIn("prints 1.703", text)
 
     def test_one_of_every_kind(self):
         opened = {"frank-and-alex": ["P 3 d2", "P 3 d3", "X' Emma cozy", "Q' Daniel upscale", "K' Alex street-stall",
@@ -196,6 +233,36 @@ class Cells(ProgramTest):
                         at = source["values"][source["rows"].index(found[2])][source["columns"].index(found[3])]
                         self.assertEqual(factor["value"], at, factor["name"])
 
+    def test_the_notation_that_is_printed(self):
+        printed = self.cell("frank-and-alex", "K'[Frank, knows-upscale]")
+        self.assertEqual(printed, self.cell("frank-and-alex", "K' Frank upscale"))
+        for factor in (factor for term in printed["terms"] for factor in term):
+            self.assertEqual(self.cell("frank-and-alex", factor["name"])["value"], factor["value"])
+
+    def test_cells_open_down_to_numbers(self):
+        """These had a phrase where numbers belong."""
+        opened = {"dot-product": ["T pair0 sum", "T pair1 cos(m−n)", "D 3 4", "L 6 smallest", "L 6 sum-of-cosines",
+                                  "G 2 from-1000000"],
+                  "shift": ["M d0 d0", "M d1 d0", "W pair1 wavelength", "T 7 cos0", "T 7 sin1", "N d0 d1"],
+                  "rope": ["Fq 13 pair1", "L 3 10", "C 3 score"], "frank-and-alex": ["D Q with-position", "O- Emma budget"],
+                  "cat-sat": ["E cat@1 d0", "B 2 d0", "C 2 d1"], "dog-bites-man": ["R position residual"],
+                  "learned-or-sinusoidal": ["G 1 d0", "E' 2 d3", "N sinusoidal smallest"], "alibi": ["A head3 2", "H head0 half-life"],
+                  "t5-buckets": ["D 50 bucket", "E 9 ahead"], "kv-cache": ["K- 2 d0", "C 4 1"], "look-back": ["W_K d0 d1"],
+                  "context-extension": ["E pair63 yarn"], "why-inside-attention": ["T 7-5 score"], "nope": ["R causal two-layers"]}
+        for story, cells in opened.items():
+            for name in cells:
+                cell = self.cell(story, name)
+                self.assertTrue(cell["terms"], (story, name))
+                self.assertAlmostEqual(self.value_of(cell), cell["value"], delta=1e-9, msg=(story, name))
+
+    def test_softmax_with_its_sum(self):
+        for story, name in (("frank-and-alex", "A' Daniel Alex"), ("dog-bites-man", "A1m man bites")):
+            cell = self.cell(story, name)
+            self.assertAlmostEqual(math.fsum(term["value"] for term in cell["divisor_terms"]), cell["divisor"]["value"])
+            self.assertEqual(len(cell["divisor_terms"]), 4 if story == "frank-and-alex" else 3)
+            text = self.succeeds("explain", story, "--cell", name).text
+            self.assertEqual(text.count("in Σ: e^("), len(cell["divisor_terms"]))
+
     def test_cells_without_products(self):
         self.assertEqual(self.cell("frank-and-alex", "X Frank spicy")["formula"], "given")
         self.assertEqual(self.cell("dog-bites-man", "A1m dog man")["formula"], "hidden by the causal mask")
@@ -208,7 +275,7 @@ class Cells(ProgramTest):
         self.refused(*explain, "K' Frnak upscale", says="K' has no row 'Frnak' (did you mean 'Frank'?)")
         self.refused(*explain, "K' Frank spicy", says="K' has no column 'spicy' (choose from: knows-street-stall")
         self.refused(*explain, "K' Frank knows", says="no column 'knows'")
-        self.refused("explain", "dot-product", "--cell", "D 13 13", says="has no number there")
+        self.refused("explain", "dot-product", "--cell", "D 13 13", says="is empty: the matrix has no such cell")
         self.refused(*explain, "", says="--cell: is empty")
 
 
@@ -252,22 +319,29 @@ class Forms(ProgramTest):
             self.assertEqual(sum(line.startswith("## ") for line in lines), len(story["steps"]))
             self.assertEqual(sum(line.startswith("```") for line in lines) % 2, 0)
             tables = re.findall(r"(?m)(?:^\|.*\n)+", text)
-            self.assertEqual(len(tables), len(blocks(story, "matrix")))
+            self.assertEqual(len(tables), len(blocks(story, "matrix")) + len(blocks(story, "errata")))
             for table, matrix in zip(tables, blocks(story, "matrix")):
                 counts = {len(re.findall(r"(?<!\\)\|", line)) for line in table.splitlines()}
                 self.assertEqual(counts, {len(matrix["columns"]) + 2})
                 self.assertEqual(len(table.splitlines()), len(matrix["rows"]) + 2)
                 self.assertRegex(table.splitlines()[1], r"^\|---\|(---:\|)+$")
-        self.assertIn("printed 1.703", self.succeeds("explain", "frank-and-alex", "--cell", "K' Frank upscale", "--markdown").text)
+        self.assertIn("prints 1.703", self.succeeds("explain", "frank-and-alex", "--cell", "K' Frank upscale", "--markdown").text)
 
     def test_refusals(self):
         self.refused("explain", "frank-and-alec", says="unknown story 'frank-and-alec' (did you mean 'frank-and-alex'?)")
         self.refused("explain", "xyz", says="unknown story 'xyz' (choose from: dog-bites-man, cat-sat")
-        self.refused("explain", "rope", "shift", says="'shift' was not expected")
+        self.refused("explain", "rope", "shift", says="unexpected argument 'shift'")
         self.refused("explain", "rope", "--colour", says="unknown option --colour")
-        self.refused("explain", "rope", "--json", "--markdown", says="exclude each other")
-        self.refused("explain", "rope", "--text", "a b", says="rope takes no text")
+        self.refused("explain", "rope", "--json", "--markdown", says="cannot be combined")
+        self.refused("explain", "rope", "--text", "a b", says="--text works only with dog-bites-man")
         self.refused("explain", "--cell", "a b c", says="--cell needs a story")
+        self.refused("explain", "rope", "--start", "1,2,3,4", says="--start works only with cat-sat and shift")
+        self.refused("explain", "cat-sat", "--start", "1,2,3", says="--start has 3 numbers; cat-sat needs 4")
+        self.refused("explain", "cat-sat", "--start", "1,2,,4", says="--start")
+        self.refused("explain", "shift", "--start", "1,1,1,1", says="--start needs at least two different numbers")
+        self.refused("explain", "dog-bites-man", "--other", "b a", says="--other: needs --text")
+        self.refused("explain", "dog-bites-man", "--text", "a b", "--other", "b c", says="must contain the same words")
+        self.refused("explain", "dog-bites-man", "--text", "a b", "--other", "b a a", says="must contain the same words")
         dog = ("explain", "dog-bites-man", "--text")
         self.refused(*dog, "", says="--text: is empty")
         self.refused(*dog, "one", says="needs 2 to 12 words")
@@ -287,7 +361,7 @@ class Content(unittest.TestCase):
         self.assertEqual(files, sorted(STORIES))
         for name in files:
             content = content_of(name)
-            for key in ("title", "summary"):
+            for key in ("title", "summary", "source"):
                 self.assertTrue(isinstance(content[key], str) and content[key])
             self.assertLessEqual(len(content["summary"]), 110)
             self.assertFalse(content["summary"].endswith("."))

@@ -170,7 +170,7 @@ class ModelsElsewhere(ProgramTest):
     def test_layers_that_differ(self):
         model = self.config(GEMMA3)
         refused = self.refused("apply", "--model", model, self.file, "-o", self.path("y.npy"),
-                               says="--layer-type says which")
+                               says="choose with --layer-type")
         self.assertIn("sliding_attention (layers 0-4), full_attention (layers 5)", refused.err)
         self.refused("apply", "--model", model, self.file, "-o", self.path("y.npy"), "--layer-type", "full",
                      says="'full' is not one of sliding_attention")
@@ -225,14 +225,14 @@ class ModelsElsewhere(ProgramTest):
     def test_refused(self):
         model = self.config(LLAMA)
         y = self.path("y.npy")
-        self.refused("apply", "rope", "--model", model, self.file, "-o", y, says="exclude each other")
+        self.refused("apply", "rope", "--model", model, self.file, "-o", y, says="cannot be combined")
         self.refused("apply", "--model", self.path("no.json"), self.file, "-o", y, code=3, says="No such file")
         self.refused("apply", "--model", model, says="the input is missing")
         self.refused("apply", "--model", model, self.file, says="the output is missing")
         narrow = self.write("n.npy", npy("f32", [4, 6], self.x[:24]))
-        self.refused("apply", "--model", model, narrow, "-o", y, says="a head has 6 features, but 8")
+        self.refused("apply", "--model", model, narrow, "-o", y, says="a head has 6 features, which cannot hold 8")
         bloom = self.config({"model_type": "bloom", "n_head": 2, "hidden_size": 16}, "bloom.json")
-        self.refused("apply", "--model", bloom, self.file, "-o", y, "--quiet", says="adds to the scores of attention")
+        self.refused("apply", "--model", bloom, self.file, "-o", y, "--quiet", says="is added to attention scores")
         self.refused("attend", "--model", bloom, "--q", self.file, "--k", self.file, "--v", self.file, "-o", y, "--quiet",
                      says="has heads 1, but " + bloom + " says 2")
 

@@ -39,7 +39,7 @@ class Inspect(ProgramTest):
 
     def test_text_at_a_glance(self):
         text = self.succeeds("inspect", self.config(LLAMA31)).text
-        for words in ("llama  trained on 8,192 positions, stretched to 131,072", "layers 0-31",
+        for words in ("llama  trained on 8,192 positions, extended to 131,072", "layers 0-31",
                       "halves: features i and i + 64", "base         500,000",
                       "llama3, factor 8, low_freq_factor 1, high_freq_factor 4, original_length 8192",
                       "pairs exceed the trained length 8,192"):
@@ -102,7 +102,7 @@ class Inspect(ProgramTest):
         self.assertEqual((engine["engine"], engine["topics"][0]["topic"]), ("vllm", "dynamic-ntk"))
         self.assertIn("In mlx\n  - Dynamic NTK", self.succeeds("inspect", path, "--engine", "mlx").text)
         learned = self.config({"model_type": "gpt2"}, "learned.json")
-        self.assertIn("nothing is known", self.succeeds("inspect", learned, "--engine", "mlx").text)
+        self.assertIn("no known difference", self.succeeds("inspect", learned, "--engine", "mlx").text)
         outcome = self.refused("inspect", path, "--engine", "vlm", says="unknown engine 'vlm'")
         self.assertNotIn("compare", outcome.err)
 
@@ -159,7 +159,7 @@ class Inspect(ProgramTest):
         self.refused("inspect", self.write("bad.json", b"{"), says="bad.json: line 1")
         self.refused("inspect", self.write("empty.json", b""), says="empty.json: line 1, column 1: the text is empty")
         self.refused("inspect", self.write("bad.gguf", b"GGUX"), says="bad.gguf: byte 0")
-        self.refused("inspect", self.config(LLAMA31), "more", says="'more' was not expected")
+        self.refused("inspect", self.config(LLAMA31), "more", says="unexpected argument 'more'")
         os.mkfifo(self.path("pipe"))
         self.refused("inspect", self.path("pipe"), says="is not a regular file")
 

@@ -56,7 +56,7 @@ class Names(ProgramTest):
         self.assertEqual(run("check", "rope", x, x, "--theta", "1000").code, 1)
         self.assertIn("exact match", self.succeeds("diagnose", x, y).text)
         self.assertIn("agrees", self.succeeds("check", "rope", "--before", x, y, "--theta", "1000").text)
-        self.refused("diagnose", x, y, y, says="was not expected")
+        self.refused("diagnose", x, y, y, says="unexpected argument")
         self.refused("diagnose", x, says="--after is missing")
         self.refused("check", "rpoe", x, y, says="did you mean 'rope'?")
         config = self.write("config.json", json.dumps({"model_type": "llama", "head_dim": 64}).encode())

@@ -160,7 +160,7 @@ class Oracle:
             worst = max(worst, abs(math.sin(rounded) - math.sin(exact)), abs(math.cos(rounded) - math.cos(exact)))
         return worst
 
-    def turn(self, dims, pair, position, a, b):
+    def rotate(self, dims, pair, position, a, b):
         angle = position * frequency_of(dims, pair)
         return a * math.cos(angle) - b * math.sin(angle), b * math.cos(angle) + a * math.sin(angle)
 
@@ -199,8 +199,8 @@ class Oracle:
             "float32_error": self.float32_error,
             "wavelength": lambda *arguments: 2 * PI / frequency(*arguments),
             "magnitude": lambda name: self.scaled(name)[1], "softmax_factor": lambda name: self.scaled(name)[2],
-            "turn_a": lambda *arguments: self.turn(*arguments)[0],
-            "turn_b": lambda *arguments: self.turn(*arguments)[1],
+            "rotate_a": lambda *arguments: self.rotate(*arguments)[0],
+            "rotate_b": lambda *arguments: self.rotate(*arguments)[1],
             "weight": lambda which, *scores: softmax(scores)[which],
         }
 

@@ -126,6 +126,12 @@ class Numbers(Plot):
             self.assertEqual(series["x"], list(range(15 - distance)))
             self.close(series["y"], [sum(math.cos(distance * f) for f in frequencies(8))] * (15 - distance))
 
+    def test_dots_hold_each_line_once(self):
+        (panel,) = self.figure("dots", "sinusoidal", "--width", 8, "--zoom", "0:15")["panels"]
+        names = [series["name"] for series in panel["series"]]
+        self.assertEqual(len(set(names)), len(names))
+        self.assertEqual(names, [f"distance {d}" for d in range(1, 15, 2)])
+
     def test_dots_that_are_not(self):
         (panel,) = self.figure("dots", "shift", "--width", 8)["panels"]
         self.assertGreater(max(panel["series"][1]["y"]) - min(panel["series"][1]["y"]), 0.01)
@@ -293,9 +299,9 @@ class Refusals(Plot):
             ("unknown kind 'zzz'", "zzz"),
             ("shows one scheme, not 2", "waves", "rope", "sinusoidal"),
             ("at most 6 schemes", "decay", *["rope"] * 7),
-            ("--at is for fingerprint and phasors, not for waves", "waves", "--at", "3"),
-            ("--lines is for bias", "dots", "--lines"),
-            ("--zoom is for", "scaling", "--zoom", "0:3"),
+            ("--at works with fingerprint and phasors, not with waves", "waves", "--at", "3"),
+            ("--lines works with bias", "dots", "--lines"),
+            ("--zoom works with", "scaling", "--zoom", "0:3"),
             ("not of the form A:B", "waves", "--zoom", "5"),
             ("has no positions", "waves", "--zoom", "5:5"),
             ("has no positions", "waves", "--zoom", "9:5"),
@@ -306,44 +312,44 @@ class Refusals(Plot):
             ("at least two positions", "waves", "--zoom", "5:6"),
             ("is more than 1048576", "decay", "--zoom", "0:2000000"),
             ("too many for this figure", "dots", "sinusoidal", "--width", "4096", "--zoom", "0:1000000"),
-            ("a range that doubles", "error", "--zoom", "1000:1010"),
+            ("a range that at least doubles", "error", "--zoom", "1000:1010"),
             ("is not from 0 to 9007199254740991", "fingerprint", "--at", "9007199254740992"),
-            ("leaves the positions", "phasors", "--at", "3", "--shift", "-4"),
+            ("goes beyond the valid positions", "phasors", "--at", "3", "--shift", "-4"),
             ("is not from 0 to 15", "waves", "--features", "16"),
             ("is not from 0 to 15", "waves", "--features=-1"),
-            ("not a list", "waves", "--features", "1,"),
+            ("must be a list", "waves", "--features", "1,"),
             ("is not an integer", "waves", "--features", "1,,2"),
             ("at most 16", "waves", "--features", ",".join(str(i % 16) for i in range(17))),
             ("is not from 1 to 1000000", "scaling", "--factor", "0.5"),
             ("--factor", "scaling", "--factor", "nan"),
             ("is not from 1 to 1099511627776", "scaling", "--trained", "0"),
-            ("is of rope, not of alibi", "scaling", "alibi"),
+            ("works with rope, not with alibi", "scaling", "alibi"),
             ("same dims and base", "scaling", "rope", "--base", "100", "--scaling", "ntk:factor=2", "rope", "--scaling",
              "ntk:factor=4"),
             ("gives a position no numbers", "waves", "alibi"),
-            ("gives a position no vector", "dots", "none"),
+            ("has no position vectors", "dots", "none"),
             ("adds nothing to the scores", "bias", "rope"),
             ("depends on q and k", "bias", "shaw"),
             ("several axes", "heatmap", "sinusoidal", "--axes", "2"),
             ("several axes", "waves", "rope", "--sections", "16,24,24"),
             ("lengths change", "waves", "rope", "--scaling", "xpos"),
-            ("has no pairs that turn", "phasors", "steps"),
+            ("has no rotating pairs", "phasors", "steps"),
             ("the trained table is missing", "waves", "learned"),
             ("unknown option --base", "decay", "rope", "alibi", "--base", "5"),
             ("unknown option --hads", "decay", "rope", "alibi", "--hads", "5"),
-            ("'x.svg' was not expected", "waves", "rope", "x.svg"),
+            ("unexpected argument 'x.svg'", "waves", "rope", "x.svg"),
             ("--heads", "decay", "rope", "alibi", "--heads", "x"),
             ("dims must be even", "waves", "rope", "--dims", "7"),
             ("not one of svg, png, pdf", "waves", "-o", "-", "--format", "gif"),
-            ("--format is for -o -", "waves", "--format", "svg"),
-            ("ends in none", "waves", "-o", "x.gif"),
-            ("ends in none", "waves", "-o", "svg"),
-            ("excludes -o", "waves", "--json", "-o", "x.svg"),
-            ("--size is for -o", "waves", "--size", "300x300"),
+            ("--format works only with -o -", "waves", "--format", "svg"),
+            ("must end in .svg, .png or .pdf", "waves", "-o", "x.gif"),
+            ("must end in .svg, .png or .pdf", "waves", "-o", "svg"),
+            ("cannot be combined with -o", "waves", "--json", "-o", "x.svg"),
+            ("--size works only with -o", "waves", "--size", "300x300"),
             ("not of the form WxH", "waves", "--size", "300", "-o", "x.svg"),
             ("is not from 160 to 8000", "waves", "--size", "300x9000", "-o", "x.svg"),
             ("is not from 160 to 8000", "waves", "--size", "1x300", "-o", "x.svg"),
-            ("says nothing", "error", "--numerics", "hf-f32"),
+            ("remove --numerics", "error", "--numerics", "hf-f32"),
             ("No such file or directory", "waves", "-o", "no/x.svg"),
         ):
             code = 3 if says.startswith("No such") else 2

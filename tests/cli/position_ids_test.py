@@ -35,10 +35,10 @@ class Positions(ProgramTest):
         self.refused("positions", "--lengths", "3,-1", says="-1 is negative")
         self.refused("positions", "--lengths", "3,x", says="'x' is not an integer")
         self.refused("positions", "--grid", "99999,99999,99999", says="more than")
-        self.refused("positions", "--grid", "1,1,1,1", says="one to three axes")
+        self.refused("positions", "--grid", "1,1,1,1", says="one to three extents")
         mask = self.write("mask.npy", npy("i64", [2], [0, 2]))
-        self.refused("positions", "--mask", mask, says="0 and 1, but here is 2")
-        self.refused("positions", "--mask", self.write("f.npy", npy("f32", [2], [0, 1])), says="holds integers")
+        self.refused("positions", "--mask", mask, says="only 0 and 1, but contains 2")
+        self.refused("positions", "--mask", self.write("f.npy", npy("f32", [2], [0, 1])), says="contains integers")
         self.refused("positions", "--lengths", "3", "-o", self.path("x.csv"), says=".npy or .safetensors")
 
 

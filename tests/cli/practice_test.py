@@ -98,7 +98,7 @@ class Piped(Practice):
     def test_all_right(self):
         items = self.plan("--seed", 11, "--count", 12)
         text = self.practice([line for item in items for line in self.right_lines(item)], "--seed", 11, "--count", 12).text
-        self.assertIn("12 answered, 12 of them known.", text)
+        self.assertIn("12 answered, 12 correct.", text)
         self.assertIn("12 of 12 ·", text)
         self.assertNotIn("\x1b", text, "no colour in a pipe")
         self.assertIn("Due: 12 tomorrow", text)
@@ -122,9 +122,9 @@ class Piped(Practice):
                 # twice wrong; then the same kind with other numbers, where the input ends
                 text = " ".join(self.practice([typed, typed], *arguments).text.split())
                 self.assertIn(f"{mistake['name']}: {mistake['because']}", text)
-                self.assertIn(f"It is {item['shown']}.", text)
-                self.assertIn("once more · fill-in", text)
-                self.assertIn(mistake["name"] + " (2 times)", text.partition("Mistakes met")[2])
+                self.assertIn(f"The answer is {item['shown']}.", text)
+                self.assertIn("again · fill-in", text)
+                self.assertIn(mistake["name"] + " (2 times)", text.partition("Mistakes")[2])
                 named += 1
         self.assertGreaterEqual(named, 30)
 
@@ -132,10 +132,13 @@ class Piped(Practice):
         arguments = ("--kind", "questions", "--tag", "order-equivariant", "--seed", 2)
         (item,) = self.plan(*arguments)
         wrong = next(i for i, choice in enumerate(item["choices"]) if not choice["right"])
-        text = " ".join(self.practice([wrong + 1, self.right_choice(item)], *arguments).text.split())
+        # when it comes back, the choices are in another order
+        moved = (int(self.right_choice(item)) - 2) % len(item["choices"]) + 1
+        text = " ".join(self.practice([wrong + 1, moved], *arguments).text.split())
+        self.assertEqual(text.count("Source: " + item["source"]), 2)
         self.assertIn("Not that one. " + item["choices"][wrong]["because"], text.replace("`", ""))
-        self.assertIn("once more · question", text)
-        self.assertIn("1 answered, 0 of them known.", text)
+        self.assertIn("again · question", text)
+        self.assertIn("1 answered, 0 correct.", text)
         self.assertEqual([entry[3:5] for entry in self.progress()["log"]], [[1, 0], [4, 1]])
         self.assertEqual(self.progress()["items"]["order-equivariant"]["lapses"], 1, "the repeat does not count")
 
@@ -143,26 +146,45 @@ class Piped(Practice):
         arguments = ("--kind", "questions", "--tag", "order-equivariant", "--seed", 2)
         (item,) = self.plan(*arguments)
         text = self.practice(["9", "x", "", "?", self.right_choice(item), "q"], *arguments).text
-        self.assertEqual(text.count("A number from 1 to 4"), 3)
+        self.assertEqual(text.count("ype a number from 1 to 4"), 3)
         self.assertIn("Hint: ", text)
         self.assertEqual(self.progress()["log"][0][3], 3, "with a hint it was hard")
-        self.assertIn("Nothing was answered.", self.practice(["s"], "--kind", "cards", "--count", 1).text)
-        self.assertIn("Nothing was answered.", self.practice(["q"], "--kind", "cards").text)
+        self.assertIn("No answers.", self.practice(["s"], "--kind", "cards", "--count", 1).text)
+        self.assertIn("No answers.", self.practice(["q"], "--kind", "cards").text)
         text = self.practice(["", "5", "0", "2", "", "4"], "--kind", "cards", "--count", 1, "--no-progress").text
-        self.assertEqual(text.count("A number from 1 to 4, or s q."), 2)
-        self.assertIn("Nothing was kept", text)
+        self.assertEqual(text.count("Type a number from 1 to 4, or s, q."), 2)
+        self.assertIn("Progress was not saved", text)
         text = self.practice(["?", "abc", "1e9", "q"], "--kind", "fill-ins", "--count", 1, "--no-progress").text
-        for words in ("Hint: ", "That is not a number.", "none of the usual mistakes", "Once more."):
+        for words in ("Hint: ", "That is not a number.", "it matches no common mistake", "Try again."):
             self.assertIn(words, text)
+
+    def test_a_path_for_beginners(self):
+        text = self.practice(["q"], "--path").text
+        self.assertIn("> 1. Why position matters", text)
+        self.assertIn("Goal: Say what attention does to a permuted sentence", text)
+        self.assertIn("Read: posenc explain dog-bites-man", text)
+        self.assertIn("1 of 10 · question · Why position matters", text)
+        listed = self.practice([], "--path", "--list").text
+        self.assertIn("order-why", listed)
+        self.assertNotIn("rope-what", listed)
+        fill_ins = [line for line in listed.splitlines() if line.startswith("fill-in ")]
+        self.assertTrue(fill_ins and all("softmax-weight" in line for line in fill_ins), "only of topics already met")
+
+    def test_the_solution_on_request(self):
+        arguments = ("--kind", "fill-ins", "--tag", "pe-value", "--count", 1, "--seed", 3, "--no-progress")
+        (item,) = self.plan(*arguments[:-1])
+        text = " ".join(self.practice(["?", "?", "q"], *arguments).text.split())
+        self.assertIn(f"The answer is {item['shown']}.", text)
+        self.assertIn("1 answered, 0 correct.", text)
 
     def test_end_of_input(self):
         for lines in ([], [""], ["", "3"]):
             outcome = self.practice(lines, "--kind", "cards", "--count", 3)
-            self.assertIn("answered", outcome.text)
+            self.assertIn("No answers.", outcome.text)
         self.assertEqual(len(self.progress()["log"]), 1)
         # no end of line at the end, and lines that are far too long
         outcome = self.succeeds("practice", "--kind", "cards", env=self.env, input=b"x" * 100000 + b"\n4", stdin=None)
-        self.assertIn("1 answered, 1 of them known", outcome.text)
+        self.assertIn("1 answered, 1 correct", outcome.text)
         outcome = self.succeeds("practice", "--kind", "fill-ins", "--no-progress", input=b"\x00\xff\x1b[2J\n", stdin=None)
         self.assertNotIn(b"\x1b", outcome.out, "what is typed is not sent back to a terminal as it is")
 
@@ -268,7 +290,7 @@ class Files(Practice):
         self.refused("practice", "--seed", "1.5", says="--seed")
         self.refused("practice", "--tag", "alibbi", "--no-progress", says="did you mean 'alibi'?")
         self.refused("practice", "--tag", "zzzzzzzzzz", "--no-progress", says="--list")
-        self.refused("practice", "more", says="not expected")
+        self.refused("practice", "more", says="unexpected argument")
 
 
 class Terminal(Practice):
@@ -334,7 +356,7 @@ class Terminal(Practice):
                 self.sees("> ")
                 self.types(line + "\n")
         self.assertEqual(self.ends(), 0)
-        self.assertIn("6 answered, 6 of them known.", self.text)
+        self.assertIn("6 answered, 6 correct.", self.text)
         self.assertEqual(len(self.progress()["log"]), 6)
         plain = self.text.replace("\x1b[1m", "").replace("\x1b[0m", "").replace("\x1b[2m", "")
         self.assertLessEqual(max(map(len, plain.splitlines())), 80)
@@ -343,13 +365,13 @@ class Terminal(Practice):
         self.start("--kind", "cards", "--count", 5, NO_COLOR="1")
         self.sees("> ")
         self.types("\n")
-        self.sees("at once > ")
+        self.sees("4 easy > ")
         self.types("3\n")
         self.sees("2 of 5")
         self.sees("> ")
         self.types("\x03")
         self.assertEqual(self.ends(), 130)
-        self.assertIn("1 answered, 1 of them known.", self.text)
+        self.assertIn("1 answered, 1 correct.", self.text)
         self.assertNotIn("\x1b", self.text)
         self.assertEqual(len(self.progress()["log"]), 1)
 
@@ -358,13 +380,13 @@ class Terminal(Practice):
         self.sees("> ")
         self.types("\x04")
         self.assertEqual(self.ends(), 0)
-        self.assertIn("Nothing was answered.", self.text)
+        self.assertIn("No answers.", self.text)
 
     def test_a_terminal_that_goes_away(self):
         self.start("--kind", "cards", "--count", 5)
         self.sees("> ")
         self.types("\n")
-        self.sees("at once > ")
+        self.sees("4 easy > ")
         self.types("4\n")
         self.sees("2 of 5")
         self.process.send_signal(signal.SIGHUP)

@@ -8,7 +8,7 @@ from program import ProgramTest, npy, run
 
 CARDS = {card["scheme"]: card for card in json.loads(run("list", "--json").out)}
 PROPERTIES = ["unique", "bounded", "consistent", "any-length", "linear-shift", "dot-by-distance", "monotone", "relative",
-              "order-blind", "order-blind-causal", "audible", "varied"]
+              "sees-order", "sees-order-causal", "resolvable", "varied", "smooth"]
 
 
 def sum_of_cosines(distance, width):
@@ -49,10 +49,10 @@ class Json(ProgramTest):
     def test_order_is_lost_without_position_and_found_by_all_else(self):
         for scheme, card in CARDS.items():
             found = self.findings(scheme)
-            self.assertEqual(found["order-blind"]["outcome"], "holds" if card["family"] == "nothing" else "fails", scheme)
-            self.assertEqual(found["order-blind-causal"]["outcome"], "fails", scheme)
-        self.assertLess(self.findings("none")["order-blind"]["measured"], 1e-5)
-        self.assertGreater(self.findings("none")["order-blind-causal"]["measured"], 1e-2)
+            self.assertEqual(found["sees-order"]["outcome"], "fails" if card["family"] == "nothing" else "holds", scheme)
+            self.assertEqual(found["sees-order-causal"]["outcome"], "holds", scheme)
+        self.assertLess(self.findings("none")["sees-order"]["measured"], 1e-5)
+        self.assertGreater(self.findings("none")["sees-order-causal"]["measured"], 1e-2)
 
     def test_who_is_relative(self):
         relative = {"none", "rope", "alibi", "t5", "kerple", "sandwich", "shaw", "deberta", "swin"}
@@ -62,8 +62,8 @@ class Json(ProgramTest):
 
     def test_the_bad_ideas_fail_and_how(self):
         steps, shift = self.findings("steps"), self.findings("shift")
-        self.assertEqual(steps["audible"]["outcome"], "fails")
-        self.assertAlmostEqual(steps["audible"]["details"]["step"], 0.0001 * math.sqrt(64), places=12)
+        self.assertEqual(steps["resolvable"]["outcome"], "fails")
+        self.assertAlmostEqual(steps["resolvable"]["details"]["step"], 0.0001 * math.sqrt(64), places=12)
         for found in (steps, shift):
             self.assertEqual(found["varied"]["outcome"], "fails")
             self.assertEqual(found["bounded"]["outcome"], "fails")
@@ -83,9 +83,9 @@ class Json(ProgramTest):
 class Sentences(ProgramTest):
     def test_counterexample_and_matrix(self):
         text = self.succeeds("prove", "sinusoidal", "--width", 8).text
-        self.assertIn("distance 6 gives 3.784, distance 1 gives 3.535", text)
+        self.assertIn("distance 6 gives 3.784, distance 1 only", text)
         self.assertEqual(f"{sum_of_cosines(6, 8):.3f} {sum_of_cosines(1, 8):.3f}", "3.784 3.535")
-        matrix = text.split("The matrix of one step")[1].splitlines()[1:9]
+        matrix = text.split("The matrix that moves by one position")[1].splitlines()[1:9]
         for row, line in enumerate(matrix):
             for column, cell in enumerate(line.split()):
                 frequency = 10000 ** (-2 * (row // 2) / 8)
@@ -119,17 +119,17 @@ class Sentences(ProgramTest):
             self.assertGreater(usual["measured"], 0.01)
         self.assertEqual({n["length"] for n in one["numerics"]}, {10_000_000})
         text = self.succeeds("prove", "rope", "--length", 10_000_000).text
-        self.assertIn("The angle, up to position 9999999", text)
+        self.assertIn("Angles up to position 9999999", text)
 
     def test_a_table_of_ones_own(self):
         self.write("wpe.npy", npy("f32", [40, 4], [0.5] * 160))
         outcome = run("prove", "learned", "--table", self.path("wpe.npy"))
         text = outcome.text
-        self.assertEqual(outcome.code, 1, "a table whose rows are all the same leaves attention blind to order")
-        self.assertIn("! claimed to fail", text)
+        self.assertEqual(outcome.code, 1, "a table whose rows are all the same leaves attention permutation-equivariant")
+        self.assertIn("! claimed to hold", text)
         self.assertIn("Positions 0 and 1 have the same row", text)
         self.assertNotIn("drawn at random", text)
-        self.assertIn("It knows 40 positions", text)
+        self.assertIn("Supports 40 positions", text)
 
     def test_seed(self):
         one, two, other = (self.succeeds("prove", "learned", "--json", "--seed", seed).out for seed in (1, 1, 2))
@@ -148,7 +148,7 @@ class Status(ProgramTest):
 
     def test_zero_where_nothing_is_claimed(self):
         text = self.succeeds("prove", "rope", "--scaling", "dynamic:factor=2").text
-        self.assertIn("keys in a cache go stale", text)
+        self.assertIn("cached keys become invalid", text)
 
 
 class Table(ProgramTest):
@@ -167,7 +167,7 @@ class Refused(ProgramTest):
     def test_words_and_numbers(self):
         self.refused("prove", "rop", says="did you mean 'rope'?")
         self.refused("prove", "rope", "alibbi", says="did you mean 'alibi'?")
-        self.refused("prove", "rope", "alibi", "--base", 100, says="fields can be set where one scheme is named")
+        self.refused("prove", "rope", "alibi", "--base", 100, says="fields can be set only for a single scheme")
         self.refused("prove", "sinusoidal", "--dims", 8, says="unknown option --dims")
         self.refused("prove", "--frob", says="unknown option --frob")
         self.refused("prove", "--length", 1, says="--length: 1 is not from 2 to")

@@ -313,7 +313,7 @@ class Apply(ProgramTest):
         y = self.write("turned.npy", npy("f32", [6, 16], self.apply(file, *yarn)[2]))
         self.close(self.apply(y, *yarn, "--backward")[2], [square * value for value in x])
         self.close(self.apply(y, *yarn, "--inverse")[2], x)
-        self.refused("apply", "rope", y, "-o", self.path("z.npy"), "--backward", "--inverse", says="exclude each other")
+        self.refused("apply", "rope", y, "-o", self.path("z.npy"), "--backward", "--inverse", says="cannot be combined")
 
     def test_the_adjoint_identity(self):
         x, d = counting(4, 8), counting(4, 8)[::-1]
@@ -380,7 +380,7 @@ class Apply(ProgramTest):
         self.close(y, [rotated(h, 1, radians=angles[s]) for s, h in enumerate(heads(x, 8))])
         self.refused(
             "apply", "rope", file, "-o", self.path("z.npy"), "--axes", "bsd", "--sections", "1,1,2",
-            says="positions of 3 axes are needed",
+            says="needs positions with 3 axes",
         )
 
     def test_many_pieces_are_one_result(self):
@@ -456,7 +456,7 @@ class Refused(ProgramTest):
     def test_axes(self):
         out = ("-o", self.path("y.npy"))
         file = self.write("x.npy", npy("f32", [2, 3, 4, 8], counting(2, 3, 4, 8)))
-        self.refused("apply", "rope", file, *out, says="say what its axes are: --axes bhsd or bshd")
+        self.refused("apply", "rope", file, *out, says="name its axes with --axes bhsd or bshd")
         self.refused("apply", "rope", file, *out, "--axes", "shd", says="has shape [2, 3, 4, 8], but --axes shd needs 3")
         self.refused("apply", "rope", file, *out, "--axes", "dshb", says="'dshb' is not one of bhsd, bshd")
         file = self.write("three.npy", npy("f32", [3, 4, 8], counting(3, 4, 8)))
@@ -464,14 +464,14 @@ class Refused(ProgramTest):
         file = self.write("one.npy", npy("f32", [8], counting(8)))
         self.refused("apply", "rope", file, *out, says="2 to 4 axes")
         file = self.write("whole.npy", npy("i64", [4, 8], range(32)))
-        self.refused("apply", "rope", file, *out, says="holds integers")
+        self.refused("apply", "rope", file, *out, says="contains integers")
 
     def test_heads_and_positions(self):
         out = ("-o", self.path("y.npy"))
         file = self.write("x.npy", npy("f32", [4, 8], counting(4, 8)))
-        self.refused("apply", "rope", file, *out, "--dims", 16, says="a head has 8 features, but 16 from feature 0 on")
-        self.refused("apply", "rope", file, *out, "--dims", 8, "--first-dim", 2, says="but 8 from feature 2 on")
-        self.refused("apply", "rope", file, *out, "--positions", "0:5", says="4 tokens in a sequence, but there are 5")
+        self.refused("apply", "rope", file, *out, "--dims", 16, says="a head has 8 features, which cannot hold 16")
+        self.refused("apply", "rope", file, *out, "--dims", 8, "--first-dim", 2, says="cannot hold 8 rotary dimensions from feature 2")
+        self.refused("apply", "rope", file, *out, "--positions", "0:5", says="4 tokens per sequence, but 5 positions are given")
         odd = self.write("odd.npy", npy("f32", [4, 7], counting(4, 7)))
         self.refused("apply", "rope", odd, *out, says="dims must be even but is 7")
 
@@ -485,7 +485,7 @@ class Refused(ProgramTest):
         file = self.write("x.npy", npy("f32", [4, 8], counting(4, 8)))
         for flag in (["--backward"], ["--inverse"], ["--keys"], ["--table-type", "f32"], ["--arithmetic", "f32"]):
             self.refused("apply", "sinusoidal", file, "-o", self.path("y.npy"), *flag,
-                         says=f"{flag[0]}: is for rotations, and sinusoidal turns nothing")
+                         says=f"{flag[0]}: applies only to rotations, and sinusoidal is not one")
         self.refused("apply", "sinusoidal", file, "-o", self.path("y.npy"), "--axes", "bhsd", says="addition has no heads")
 
 

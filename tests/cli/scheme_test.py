@@ -79,7 +79,7 @@ class Learned(ProgramTest):
         vector = self.write("v.npy", npy("f32", [3], [1, 2, 3]))
         self.refused("table", "learned", "--table", vector, "--positions", 0, says="[rows, width]")
         whole = self.write("i.npy", npy("i64", [1, 1], [1]))
-        self.refused("table", "learned", "--table", whole, "--positions", 0, says="holds integers")
+        self.refused("table", "learned", "--table", whole, "--positions", 0, says="contains integers")
         self.refused("table", "learned", "--table", self.path("none.npy"), "--positions", 0, code=3, says="No such file")
 
 

@@ -46,6 +46,10 @@ class Signals(ProgramTest):
                 self.stops(process, number)
                 self.assertEqual(self.files(), [])
 
+    def test_prove(self):
+        process = self.start("prove", "rope", "--length", 100000, "--quiet", wait_for=signal.SIGINT, stdout=subprocess.DEVNULL)
+        self.stops(process, signal.SIGINT)
+
     def test_the_old_file_stays(self):
         self.write("pe.npy", b"old")
         process = self.start(*LONG, "-o", self.path("pe.npy"), "--force")

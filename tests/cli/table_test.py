@@ -165,11 +165,11 @@ class Refused(ProgramTest):
         self.refused(*SMALL, "--digit", 3, says="did you mean --digits?")
 
     def test_flag_given_twice_or_without_value(self):
-        self.refused(*SMALL, "--width", 8, says="--width is given more than once")
+        self.refused(*SMALL, "--width", 8, says="--width was given more than once")
         self.refused(*SMALL, "--digits", says="--digits needs a value")
 
     def test_other_words(self):
-        self.refused(*SMALL, "learned", says="'learned' was not expected")
+        self.refused(*SMALL, "learned", says="unexpected argument 'learned'")
         self.refused("table", says="the scheme is missing")
         self.refused("table", "sinusoidal", says="--positions 0:8")
         self.refused(*SMALL, "--digits", "many", says="--digits")

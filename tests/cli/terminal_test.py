@@ -6,6 +6,7 @@ import pty
 import struct
 import subprocess
 import termios
+import unicodedata
 import unittest
 
 from program import POSENC, ProgramTest
@@ -42,6 +43,22 @@ class Terminal(ProgramTest):
             self.assertIn("\x1b[", self.on_terminal(*arguments)[1], arguments)
             self.assertNotIn("\x1b[", self.on_terminal(*arguments, NO_COLOR="1")[1], arguments)
             self.assertNotIn("\x1b[", self.on_terminal(*arguments, TERM="dumb")[1], arguments)
+
+    def test_list_wraps(self):
+        for columns in (40, 60, 120):
+            text = self.on_terminal("list", columns=columns, NO_COLOR="1")[1].partition("\n\n")[0]
+            for line in text.splitlines():
+                # a formula without spaces is not torn
+                self.assertTrue(len(line) <= columns or len(line.split()[-1]) > columns - 24, line)
+
+    def test_wide_characters(self):
+        text = self.succeeds("explain", "dog-bites-man", "--text", "犬が 人を 噛む e\u0301a").text
+        rows = text[text.index("X1: "):].splitlines()[1:6]
+
+        def columns(line):
+            return sum(0 if unicodedata.combining(c) else 2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in line)
+
+        self.assertEqual(len({columns(row) for row in rows}), 1, rows)
 
     def test_as_wide_as_the_terminal(self):
         for columns in (40, 80, 200):

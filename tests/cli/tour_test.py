@@ -1,5 +1,6 @@
 """The tour: one screen, true numbers, and a page that stands alone and never replaces what is not its own."""
 
+import base64
 import html.parser
 import os
 import re
@@ -17,7 +18,7 @@ PAGE = "posenc-tour/index.html"
 class Page(html.parser.HTMLParser):
     """Every tag is closed in its order; keeps tables as rows of texts, and what the page asks for from outside."""
 
-    VOID = {"meta", "img", "br", "hr", "link", "input"}
+    VOID = {"meta", "img", "br", "hr", "link", "input", "source"}
 
     def __init__(self, text):
         super().__init__()
@@ -28,7 +29,7 @@ class Page(html.parser.HTMLParser):
 
     def handle_starttag(self, tag, attributes):
         values = dict(attributes)
-        self.outside += [value for name, value in attributes if name in ("src", "href") and not value.startswith("data:")]
+        self.outside += [value for name, value in attributes if name in ("src", "srcset", "href") and not value.startswith(("data:", "#"))]
         if tag == "img":
             self.images.append(values)
         if tag not in self.VOID:
@@ -68,7 +69,7 @@ class Tour(ProgramTest):
             self.assertLessEqual(len(line), 80, line)
             self.assertEqual(line, line.rstrip())
         self.assertNotIn("\x1b", outcome.text)
-        self.assertEqual(lines[-1], f"The same with tables and figures, to read and print: {PAGE}")
+        self.assertEqual(lines[-1], f"Illustrated page with all tables and figures: {PAGE}")
         self.assertEqual(self.files(), ["posenc-tour"])
         self.assertEqual(os.listdir(self.path("posenc-tour")), ["index.html"])
 
@@ -79,17 +80,17 @@ class Tour(ProgramTest):
             for sentence, values in (("dog bites man", matrices["O1" + mark][0]), ("man bites dog", matrices["O2" + mark][2])):
                 self.assertRegex(text, sentence + " +" + " +".join(re.escape(rounded(v, 3)) for v in values) + "\n")
         self.assertIn(f"outputs by up to {matrices['R'][2][0]:.2f}.", text)
-        self.assertIn(f"under a causal mask alone, by {matrices['R'][1][0]:.2f}).", text)
+        self.assertIn(f"with a causal mask alone, by {matrices['R'][1][0]:.2f}).", text)
         matrices, _, _ = story_oracle.frank_and_alex({**content_of("frank-and-alex"), "unique_up_to": 4})
         for column, label in enumerate(("without position", "with position")):
             values = [rounded(line[column], 3) for line in matrices["D"]]
             self.assertRegex(text, label + " +" + " +".join(map(re.escape, values)) + "\n")
-        self.assertRegex(text, r"none +· +✓ 2\^53 .* ✓ \d\.?\d*e-0\d\n")  # blind to order, up to rounding
+        self.assertRegex(text, r"none +· +✓ 2\^53 .* ✗ \d\.?\d*e-0\d\n")  # permutation-equivariant, up to rounding
         self.assertRegex(text, r"learned\* .* ✗ 512 ")
-        self.assertIn("all\nas the field claims.", text)
+        self.assertIn("agrees with the published claims", " ".join(text.split()))
         self.assertRegex(text, r"posenc +-?0\.\d{9} +512 of 512 +0\n")
-        self.assertRegex(text, r"angle in float32, as usual +-?0\.\d{9} +\d+ of 512 +0\.0\d+\n")
-        self.assertRegex(text, r"Here, \d+\.\d GB/s of such a table with \d+ threads?; plain stores reach \d+\.\d\.")
+        self.assertRegex(text, r"float32 angle, as is usual +-?0\.\d{9} +\d+ of 512 +0\.0\d+\n")
+        self.assertRegex(text, r"posenc writes such a table at \d+\.\d GB/s\s+with \d+ threads?; plain stores reach \d+\.\d GB/s\.")
 
     def test_page(self):
         text = self.tour().text
@@ -102,10 +103,24 @@ class Tour(ProgramTest):
         self.assertIn("prefers-color-scheme: dark", source)
         self.assertIn("@media print", source)
         headings = re.findall(r"(?m)^(\d+\. .*)$", text)
-        self.assertEqual(page.headings, headings)
+        self.assertEqual(page.headings[:-1], headings)
+        self.assertEqual(page.headings[-1], f"{len(headings) + 1}. Errata")
         for table in page.tables:
             self.assertEqual(len({len(row) for row in table}), 1)
-        self.assertEqual(source.count("data:image/svg+xml;base64,"), 6)
+        # six figures, each for a wide page and for a phone
+        self.assertEqual(source.count("data:image/svg+xml;base64,"), 12)
+        self.assertEqual(source.count("<figcaption>"), 6)
+        self.assertEqual(source.count("<details>"), source.count("<summary>"))
+        self.assertLess(source.index("<figure>"), source.index("Weights and outputs with position"), "a figure first")
+        errata = page.tables[-1]
+        self.assertIn(["frank-and-alex", "K'[Frank, knows-upscale]", "1.862", "1.703"], errata)
+        self.assertIn(["shift", "distance from cat to sat", "8", "9"], errata)
+        # text of at least 11 pixels on a phone of 390, whose margins are 32
+        for narrow in re.findall(r'srcset="data:image/svg\+xml;base64,([^"]*)"', source):
+            svg = base64.b64decode(narrow).decode()
+            width = float(re.search(r'width="(\d+)"', svg)[1])
+            sizes = [float(size) for size in re.findall(r'font-size="([\d.]+)"', svg)]
+            self.assertGreaterEqual(min(sizes) * (390 - 32) / width, 11)
         # K' is there, with its note
         self.assertIn(["Frank", "5.251", "1.862"], [row for table in page.tables for row in table])
         self.assertIn("Frank, knows-upscale: 1.862, not 1.703", page.text)
@@ -122,7 +137,7 @@ class Tour(ProgramTest):
     def test_without_gnuplot(self):
         outcome = self.succeeds("tour", cwd=self.folder, env={**os.environ, "PATH": self.folder})
         self.assertIn("gnuplot is not installed", outcome.err)
-        self.assertIn(f"The same with tables, to read and print: {PAGE}", outcome.text)
+        self.assertIn(f"Illustrated page with all tables: {PAGE}", outcome.text)
         self.assertNotIn(b"data:image/svg", self.read(PAGE))
 
     def test_own_page_is_replaced_and_no_other(self):
@@ -130,7 +145,7 @@ class Tour(ProgramTest):
         self.tour()
         os.unlink(self.path(PAGE))
         self.write(PAGE, b"<html>mine</html>")
-        self.refused("tour", cwd=self.folder, says=f"{PAGE}: exists and is not a page of an earlier tour")
+        self.refused("tour", cwd=self.folder, says=f"{PAGE}: exists and was not written by an earlier tour")
         self.assertEqual(self.read(PAGE), b"<html>mine</html>")
         self.tour("--force")
         self.assertIn(b"posenc tour", self.read(PAGE))
@@ -151,7 +166,7 @@ class Tour(ProgramTest):
         self.refused("tour", "-o", "", cwd=self.folder, says="needs the name of a folder")
         self.refused("tour", "-o", "-", cwd=self.folder, says="needs the name of a folder")
         self.refused("tour", "-o", "no/where", cwd=self.folder, code=3, says="no/where: No such file or directory")
-        self.refused("tour", "now", cwd=self.folder, says="'now' was not expected")
+        self.refused("tour", "now", cwd=self.folder, says="unexpected argument 'now'")
         self.refused("tour", "--fast", cwd=self.folder, says="unknown option --fast")
 
 

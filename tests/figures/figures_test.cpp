@@ -96,7 +96,7 @@ TEST(Figures, MisuseIsNamed) {
   EXPECT_EQ(error_of("waves", {.zoom = figures::Range{6, 6}}),
             "waves: the end of zoom must be from 7 to 9007199254740992 but is 6");
   EXPECT_EQ(error_of("fingerprint", {.at = -1}), "fingerprint: at must be from 0 to 9007199254740991 but is -1");
-  EXPECT_EQ(error_of("phasors", {.at = 3, .shift = -4}), "phasors: shift -4 leaves the positions");
+  EXPECT_EQ(error_of("phasors", {.at = 3, .shift = -4}), "phasors: shift -4 goes beyond the valid positions");
   EXPECT_EQ(error_of("phasors", {.at = 3, .shift = -3}), "");
   EXPECT_EQ(error_of("waves", {.points = 1}), "waves: points must be from 2 to 1048576 but is 1");
   EXPECT_EQ(error_of("heatmap", {.cells_down = 0}), "heatmap: cells_down must be from 1 to 16384 but is 0");

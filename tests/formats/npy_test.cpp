@@ -260,8 +260,8 @@ TEST(ReadNpy, RefusesHeadersThatAreNoDictionaryOfThreeKeys) {
     const char* error;
   };
   const std::vector<Case> cases = {
-      {"[]", "byte 10: the header must be a dictionary but '[' stands here"},
-      {"__import__('os').system('true')", "byte 10: the header must be a dictionary but '_' stands here"},
+      {"[]", "byte 10: the header must be a dictionary; got '['"},
+      {"__import__('os').system('true')", "byte 10: the header must be a dictionary; got '_'"},
       {"{}", "byte 11: key 'descr' is missing"},
       {"{'descr': '<f4', 'shape': ()}", "byte 38: key 'fortran_order' is missing"},
       {"{'descr': '<f4', 'fortran_order': False}", "byte 49: key 'shape' is missing"},
@@ -269,11 +269,10 @@ TEST(ReadNpy, RefusesHeadersThatAreNoDictionaryOfThreeKeys) {
       {"{'descr': '<f4', 'fortran_order': False, 'shape': (), 'x': 1}",
        "byte 64: unknown key 'x' (only descr, fortran_order and shape may be there)"},
       {"{'descr': '<f4', 'descr': '<f8', 'fortran_order': False, 'shape': ()}", "byte 27: repeated key 'descr'"},
-      {"{descr: '<f4'}", "byte 11: a quoted key must stand here but 'd' stands here"},
-      {"{,}", "byte 11: a quoted key must stand here but ',' stands here"},
-      {"{'descr' '<f4'}", "byte 19: a key must be followed by ':' but ''' stands here"},
-      {"{'descr': '<f4' 'shape': ()}",
-       "byte 26: the dictionary must go on with ',' or end with '}' but ''' stands here"},
+      {"{descr: '<f4'}", "byte 11: expected a quoted key; got 'd'"},
+      {"{,}", "byte 11: expected a quoted key; got ','"},
+      {"{'descr' '<f4'}", "byte 19: a key must be followed by ':'; got '''"},
+      {"{'descr': '<f4' 'shape': ()}", "byte 26: the dictionary must go on with ',' or end with '}'; got '''"},
       {"{'descr': '<f4', 'fortran_order': False, 'shape': ()} x",
        "byte 64: nothing may follow the dictionary but 'x' does"},
       {"{'descr': '<f4', 'fortran_order': 0, 'shape': ()}", "byte 44: fortran_order must be True or False but is 0"},
@@ -281,12 +280,12 @@ TEST(ReadNpy, RefusesHeadersThatAreNoDictionaryOfThreeKeys) {
        "byte 44: fortran_order must be True or False but is '''"},
       {"{'descr': '<f4', 'fortran_order': Falsey, 'shape': ()}",
        "byte 44: fortran_order must be True or False but is Falsey"},
-      {"{'descr': '<f\\x34'}", "byte 23: a quoted text must be closed but '\\' stands here"},
-      {"{'descr': '<f4\n'}", "byte 24: a quoted text must be closed but byte 0x0a stands here"},
-      {"{'descr': '<f4\x1b'}", "byte 24: a quoted text must be closed but byte 0x1b stands here"},
-      {"{'descr': '<f4\"}", "byte 63: a quoted text must be closed but byte 0x0a stands here"},
+      {"{'descr': '<f\\x34'}", "byte 23: a quoted string must be closed; got '\\'"},
+      {"{'descr': '<f4\n'}", "byte 24: a quoted string must be closed; got byte 0x0a"},
+      {"{'descr': '<f4\x1b'}", "byte 24: a quoted string must be closed; got byte 0x1b"},
+      {"{'descr': '<f4\"}", "byte 63: a quoted string must be closed; got byte 0x0a"},
       {"{'descr': '<f4', 'fortran_order': False, 'shape': ()",
-       "byte 64: the dictionary must go on with ',' or end with '}' but the header's end stands here"},
+       "byte 64: the dictionary must go on with ',' or end with '}'; got the header's end"},
   };
   for (const Case& c : cases) EXPECT_EQ(error_of_header(c.header), c.error) << c.header;
 }
@@ -322,7 +321,7 @@ TEST(ReadNpy, RefusesDtypesThatAreNoNumbers) {
   EXPECT_EQ(error_of_header("{'descr': [('a', '<f4')], 'fortran_order': False, 'shape': ()}"),
             "byte 20: structured dtypes are not read (save each field as an array of its own)");
   EXPECT_EQ(error_of_header("{'descr': __import__('os'), 'fortran_order': False, 'shape': ()}"),
-            "byte 20: descr must be a quoted dtype such as '<f4' but '_' stands here");
+            "byte 20: descr must be a quoted dtype such as '<f4'; got '_'");
   EXPECT_EQ(error_of_header(dictionary(std::string(100, 'z'), "()")).substr(0, 65),
             fmt::format("byte 20: dtype '{:z>40}...' is n", ""));
 }
@@ -333,8 +332,8 @@ TEST(ReadNpy, RefusesShapesThatCannotBe) {
     const char* error;
   };
   const std::vector<Case> cases = {
-      {"3", "byte 60: shape must be a tuple such as (3, 4) but '3' stands here"},
-      {"[3]", "byte 60: shape must be a tuple such as (3, 4) but '[' stands here"},
+      {"3", "byte 60: shape must be a tuple such as (3, 4); got '3'"},
+      {"[3]", "byte 60: shape must be a tuple such as (3, 4); got '['"},
       {"(3)", "byte 60: shape must be a tuple but is a number (write (3,))"},
       {"(-1,)", "byte 61: an extent must not be negative but is -1"},
       {"(2, 2.0)", "byte 64: an extent must be an integer but is 2.0"},
@@ -348,10 +347,10 @@ TEST(ReadNpy, RefusesShapesThatCannotBe) {
       {"(007,)", "byte 61: an extent must not begin with 0 but is 007"},
       {"(99999999999999999999,)", "byte 61: an extent must be below 2^63 but is 99999999999999999999"},
       {"(0, 9223372036854775808)", "byte 64: an extent must be below 2^63 but is 9223372036854775808"},
-      {"(,)", "byte 61: an extent must stand here but ',' does"},
-      {"(2,,)", "byte 63: an extent must stand here but ',' does"},
-      {"(2 3)", "byte 63: shape must go on with ',' or end with ')' but '3' stands here"},
-      {"('2',)", "byte 61: an extent must stand here but ''' does"},
+      {"(,)", "byte 61: expected an extent, got ','"},
+      {"(2,,)", "byte 63: expected an extent, got ','"},
+      {"(2 3)", "byte 63: shape must continue with ',' or end with ')'; got '3'"},
+      {"('2',)", "byte 61: expected an extent, got '''"},
       {"((2,),)", "byte 61: shape must not hold parentheses within parentheses"},
       {std::string(3000, '('), "byte 61: shape must not hold parentheses within parentheses"},
       {"(1, 1, 1, 1, 1, 1, 1, 1, 1)", "byte 85: shape must have at most 8 dimensions"},

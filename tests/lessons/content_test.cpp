@@ -155,6 +155,23 @@ TEST(Content, EnoughOfEverything) {
   EXPECT_GE(taught(names_of(static_cast<const RopeScaling*>(nullptr))), 8);
 }
 
+TEST(Content, EveryEntryNamesItsSource) {
+  for (const Question& question : questions()) EXPECT_FALSE(question.source.empty()) << question.id;
+  for (const Card& card : cards()) EXPECT_FALSE(card.source.empty()) << card.id;
+  EXPECT_EQ(citation("vaswani-2017 §3.5"), "Vaswani et al. 2017, Attention Is All You Need, §3.5");
+  EXPECT_EQ(citation("press-2022, released code"),
+            "Press et al. 2022, Train Short, Test Long (ALiBi), released code");
+}
+
+TEST(Content, CardsMakeSenseWhenShuffled) {
+  // a card that refers to the one before it, or is a name with a question mark
+  const std::regex refers(R"(\b(behind it|of this|the above|the same as before)\b)");
+  for (const Card& card : cards()) {
+    EXPECT_FALSE(std::regex_search(card.front, refers)) << card.id << ": " << card.front;
+    EXPECT_GE(std::count(card.front.begin(), card.front.end(), ' '), 3) << card.id << ": " << card.front;
+  }
+}
+
 TEST(Content, ChoicesCanBeToldApart) {
   for (const Question& question : questions()) {
     EXPECT_FALSE(question.prompt.empty() || question.answer.empty() || question.tags.empty()) << question.id;

@@ -252,6 +252,46 @@ TEST(Exercise, WhatIsNotANumber) {
   }
 }
 
+TEST(Exercise, ThousandsSeparators) {
+  Exercise count;
+  count.answer = 98688;
+  count.whole = true;
+  EXPECT_EQ(grade(count, "98,688").verdict, Mark::kRight);
+  EXPECT_EQ(grade(count, "98688").verdict, Mark::kRight);
+  EXPECT_EQ(grade(count, "9,868").verdict, Mark::kWrong);
+  EXPECT_EQ(grade(count, "98,68").verdict, Mark::kWrong) << "a decimal comma";
+  Exercise wave;
+  wave.answer = 54410.2;
+  wave.decimals = 1;
+  EXPECT_EQ(grade(wave, "54,410.2").verdict, Mark::kRight);
+  EXPECT_EQ(grade(wave, "54410,2").verdict, Mark::kRight);
+  Exercise small;
+  small.answer = 98.688;
+  small.decimals = 3;
+  EXPECT_EQ(grade(small, "98,688").verdict, Mark::kRight) << "where that is the answer, a decimal comma";
+  EXPECT_EQ(grade(small, "0,98").verdict, Mark::kWrong);
+  EXPECT_EQ(grade(small, "1,24,6").verdict, Mark::kNotANumber);
+}
+
+// The hint gives the formula of this very number of heads, and the answer follows it.
+TEST(Exercise, AlibiTeachesTheFormulaOfItsHeads) {
+  bool was_other = false;
+  for (std::uint64_t seed = 0; seed < 60; ++seed) {
+    const Exercise one = exercise("alibi-bias", seed);
+    const auto given = [&](std::string_view name) {
+      return std::find_if(one.given.begin(), one.given.end(), [&](const auto& pair) { return pair.first == name; })
+          ->second;
+    };
+    const double heads = given("heads"), head = given("head"), distance = given("query") - given("key");
+    const double first = heads == 6 ? 4 : heads == 12 ? 8 : heads;
+    const double exponent = head < first ? -8 * (head + 1) / first : -8 * (2 * (head - first) + 1) / (2 * first);
+    EXPECT_NEAR(one.answer, -distance * std::pow(2.0, exponent), 1e-12) << one.prompt;
+    EXPECT_EQ(one.hint.find("is not a power of two") != std::string::npos, first != heads) << one.hint;
+    was_other = was_other || first != heads;
+  }
+  EXPECT_TRUE(was_other);
+}
+
 TEST(Exercise, TooFewDigits) {
   Exercise one;
   one.answer = 0.8414709848;

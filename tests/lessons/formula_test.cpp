@@ -103,8 +103,8 @@ TEST(Formula, Sinusoids) {
 
 TEST(Formula, Rotations) {
   const double angle = 7 * omega(8, 1);
-  EXPECT_NEAR(value("turn_a(8, 1, 7, 1.5, -2)"), 1.5 * std::cos(angle) + 2 * std::sin(angle), 1e-14);
-  EXPECT_NEAR(value("turn_b(8, 1, 7, 1.5, -2)"), -2 * std::cos(angle) + 1.5 * std::sin(angle), 1e-14);
+  EXPECT_NEAR(value("rotate_a(8, 1, 7, 1.5, -2)"), 1.5 * std::cos(angle) + 2 * std::sin(angle), 1e-14);
+  EXPECT_NEAR(value("rotate_b(8, 1, 7, 1.5, -2)"), -2 * std::cos(angle) + 1.5 * std::sin(angle), 1e-14);
   EXPECT_EQ(value("slowdown('linear-4', 17)"), 4);
   EXPECT_NEAR(value("slowdown('ntk-4', 32)"), std::pow(4.0, 64.0 / 126), 1e-12);
   EXPECT_NEAR(value("slowdown('alpha-4', 32)"), std::pow(4.0, 64.0 / 126), 1e-12);

@@ -133,7 +133,7 @@ TEST(SchemeJson, RefusesWhatItDoesNotKnowAndSaysSo) {
   };
   const std::vector<Case> cases = {
       {"", "line 1, column 1: the text is empty"},
-      {"{\"scheme\":\"none\"", "line 1, column 17: ',' or '}' is expected but the text ends"},
+      {"{\"scheme\":\"none\"", "line 1, column 17: expected ',' or '}', but the text ends"},
       {"[1]", "scheme: must be an object such as {\"scheme\":\"sinusoidal\"} but is [1]"},
       {"{}", fmt::format("scheme: the field \"scheme\" is missing (one of {})", fmt::join(scheme_names(), ", "))},
       {R"({"scheme":7})", "scheme: the field \"scheme\" must be a name in quotes but is 7"},

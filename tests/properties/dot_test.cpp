@@ -102,7 +102,7 @@ TEST(Monotone, TheCounterexampleOfEightFeatures) {
   EXPECT_NEAR(detail(found, "far_value"), static_cast<double>(sum_of_cosines(6, 8)), 1e-14);
   EXPECT_NEAR(detail(found, "near_value"), 3.535, 5e-4);
   EXPECT_NEAR(detail(found, "far_value"), 3.784, 5e-4);
-  EXPECT_NE(found.meaning.find("distance 6 gives 3.784, distance 1 gives 3.535"), std::string::npos) << found.meaning;
+  EXPECT_NE(found.meaning.find("distance 6 gives 3.784, distance 1 only 3.535"), std::string::npos) << found.meaning;
 }
 
 TEST(Monotone, WideSinusoidsAndRopeToo) {
@@ -117,6 +117,19 @@ TEST(Monotone, WideSinusoidsAndRopeToo) {
       EXPECT_GT(sum_of_cosines(far, static_cast<int>(width)), sum_of_cosines(near, static_cast<int>(width)));
     }
   }
+}
+
+TEST(Monotone, RowsThatGrowAreNotMonotoneFromEveryQuery) {
+  // From the last query they look so: every key behind it scores lower. From the third, keys ahead score higher.
+  for (const Scheme& scheme : {Scheme(Steps{.width = 4}), Scheme(Shift{.width = 4})}) {
+    const Finding found = measure(Property::kMonotone, make_trial(scheme));
+    EXPECT_EQ(found.outcome, Outcome::kFails) << found.meaning;
+    EXPECT_LT(detail(found, "near_distance"), detail(found, "far_distance"));
+    EXPECT_LT(detail(found, "near_value"), detail(found, "far_value"));
+  }
+  // query 2, key 1: 4·step²·2·1 = 8e-8; key 6: 4.8e-7
+  const Finding short_one = measure(Property::kMonotone, make_trial(Steps{.width = 4, .step = 1e-4}, {.length = 7}));
+  EXPECT_EQ(short_one.outcome, Outcome::kFails) << short_one.meaning;
 }
 
 TEST(Monotone, BiasesThatFall) {

@@ -115,7 +115,7 @@ TEST(Equivariance, AVectorThatIsTheSameEverywhereIsNoPosition) {
   const Form same = Addition{8, Rows{view(table.data(), {64, 8}), 0}};
   const Equivariance found = equivariance(same);
   EXPECT_LE(found.difference, found.bound);
-  EXPECT_EQ(measure(Property::kOrderBlind, make_trial(same)).outcome, Outcome::kHolds);
+  EXPECT_EQ(measure(Property::kSeesOrder, make_trial(same)).outcome, Outcome::kFails);
 }
 
 // The other verdict under a mask: where every token sees itself alone, a causal mask tells no order either.
@@ -128,15 +128,15 @@ TEST(Equivariance, TokensThatSeeThemselvesAloneHaveNoOrder) {
 TEST(Equivariance, EverySchemeBreaksIt) {
   for (const Scheme& scheme : schemes_to_prove()) {
     const Trial trial = make_trial(scheme);
-    const Finding found = measure(Property::kOrderBlind, trial);
+    const Finding found = measure(Property::kSeesOrder, trial);
     if (std::holds_alternative<None>(scheme)) {
-      EXPECT_EQ(found.outcome, Outcome::kHolds);
-      EXPECT_EQ(found.claim, Claim::kHolds);
+      EXPECT_EQ(found.outcome, Outcome::kFails);
+      EXPECT_EQ(found.claim, Claim::kFails);
     } else {
-      EXPECT_EQ(found.outcome, Outcome::kFails) << name_of(scheme);
+      EXPECT_EQ(found.outcome, Outcome::kHolds) << name_of(scheme);
       EXPECT_GT(found.measured, 10 * found.bound) << name_of(scheme);
     }
-    EXPECT_EQ(measure(Property::kOrderBlindCausal, trial).outcome, Outcome::kFails) << name_of(scheme);
+    EXPECT_EQ(measure(Property::kSeesOrderCausal, trial).outcome, Outcome::kHolds) << name_of(scheme);
   }
 }
 

@@ -40,7 +40,7 @@ TEST(Prove, AtOtherSeedsAndLengths) {
     for (const std::int64_t length : {64, 700}) {
       for (const Scheme& scheme : schemes_to_prove()) {
         for (const Property property : {Property::kConsistent, Property::kAnyLength, Property::kRelative,
-                                        Property::kOrderBlind, Property::kOrderBlindCausal, Property::kMonotone}) {
+                                        Property::kSeesOrder, Property::kSeesOrderCausal, Property::kMonotone}) {
           const Finding finding = measure(property, make_trial(scheme, {.length = length, .seed = seed}));
           EXPECT_TRUE(is_as_claimed(finding)) << name_of(scheme) << " " << finding.meaning;
         }
@@ -51,10 +51,10 @@ TEST(Prove, AtOtherSeedsAndLengths) {
 
 TEST(Prove, ShortestLengthsAreNoTrouble) {
   for (const Scheme& scheme : schemes_to_prove()) {
-    for (const std::int64_t length : {2, 3, 4, 5}) EXPECT_EQ(prove(scheme, {.length = length}).size(), 12U);
+    for (const std::int64_t length : {2, 3, 4, 5}) EXPECT_EQ(prove(scheme, {.length = length}).size(), 13U);
   }
-  EXPECT_EQ(prove(Learned{.rows = 1, .width = 1}).size(), 12U);
-  EXPECT_EQ(prove(Swin{.window = {1, 1}}).size(), 12U);
+  EXPECT_EQ(prove(Learned{.rows = 1, .width = 1}).size(), 13U);
+  EXPECT_EQ(prove(Swin{.window = {1, 1}}).size(), 13U);
 }
 
 TEST(Prove, LongestLengthToo) {
@@ -90,7 +90,7 @@ TEST(Claims, CanBeBroken) {
   EXPECT_EQ(same.claim, Claim::kHolds);
   EXPECT_EQ(same.outcome, Outcome::kFails);
   EXPECT_FALSE(is_as_claimed(same));
-  const Finding blind = measure(Property::kOrderBlind, make_trial(Rope{.scaling = LinearScaling{.factor = 1e30}}));
+  const Finding blind = measure(Property::kSeesOrder, make_trial(Rope{.scaling = LinearScaling{.factor = 1e30}}));
   EXPECT_EQ(blind.claim, Claim::kFails);
   EXPECT_EQ(blind.outcome, Outcome::kHolds);
   EXPECT_FALSE(is_as_claimed(blind));

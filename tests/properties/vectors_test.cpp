@@ -112,8 +112,8 @@ TEST(Bounded, GrowthIsNot) {
   EXPECT_EQ(xpos.claim, Claim::kNone);
 }
 
-TEST(Audible, TheFirstBadIdeaDrowns) {
-  const Finding steps = measure(Property::kAudible, make_trial(Steps{.width = 64}));
+TEST(Resolvable, TheFirstBadIdeaIsLostInRounding) {
+  const Finding steps = measure(Property::kResolvable, make_trial(Steps{.width = 64}));
   EXPECT_EQ(steps.outcome, Outcome::kFails);
   EXPECT_EQ(steps.claim, Claim::kFails);
   // a step of 0.0001 in each of 64 features
@@ -123,7 +123,7 @@ TEST(Audible, TheFirstBadIdeaDrowns) {
   EXPECT_NEAR(detail(steps, "token"), std::sqrt(64.0 / 3), 0.6);
   EXPECT_GT(detail(steps, "share_lost_in_bf16"), 0.8);
 
-  const Finding waves = measure(Property::kAudible, make_trial(Sinusoidal{.width = 64}));
+  const Finding waves = measure(Property::kResolvable, make_trial(Sinusoidal{.width = 64}));
   EXPECT_EQ(waves.outcome, Outcome::kHolds);
   long double squares = 0;  // of a step: 2 - 2 cos w for each pair, at every position
   for (int i = 0; i < 32; ++i) squares += 2 - 2 * std::cos(std::pow(10000.0L, -2.0L * i / 64));
@@ -131,8 +131,8 @@ TEST(Audible, TheFirstBadIdeaDrowns) {
   EXPECT_LT(detail(waves, "share_lost_in_bf16"), 0.7);
 }
 
-TEST(Audible, LouderStepsAreHeard) {
-  EXPECT_EQ(measure(Property::kAudible, make_trial(Steps{.width = 64, .step = 0.1})).outcome, Outcome::kHolds);
+TEST(Resolvable, LargerStepsAreNot) {
+  EXPECT_EQ(measure(Property::kResolvable, make_trial(Steps{.width = 64, .step = 0.1})).outcome, Outcome::kHolds);
 }
 
 TEST(Varied, BothBadIdeasTakeOneStepForEver) {
@@ -150,6 +150,42 @@ TEST(Varied, BothBadIdeasTakeOneStepForEver) {
   EXPECT_EQ(measure(Property::kVaried, make_trial(as_rows(table, 2))).outcome, Outcome::kFails);
   table[21] += 1e-9;
   EXPECT_EQ(measure(Property::kVaried, make_trial(as_rows(table, 2))).outcome, Outcome::kHolds);
+}
+
+TEST(Smooth, AdjacentRowsAreCloserThanAnyTwo) {
+  const Finding waves = measure(Property::kSmooth, make_trial(Sinusoidal{.width = 64}));
+  EXPECT_EQ(waves.outcome, Outcome::kHolds) << waves.meaning;
+  EXPECT_EQ(waves.claim, Claim::kHolds);
+  // ‖row(p+1) − row(p)‖² = Σ 2 (1 − cos ω_i), at every position
+  long double squares = 0;
+  for (int i = 0; i < 32; ++i) squares += 2 * (1 - std::cos(std::pow(10000.0L, -2.0L * i / 64)));
+  EXPECT_NEAR(detail(waves, "adjacent_distance"), static_cast<double>(std::sqrt(squares)), 1e-12);
+  EXPECT_NEAR(waves.measured, detail(waves, "adjacent_distance") / detail(waves, "rms_distance"), 1e-15);
+}
+
+TEST(Smooth, ATableOfNoiseIsNot) {
+  const Finding noise = measure(Property::kSmooth, make_trial(Learned{.rows = 512, .width = 64}));
+  EXPECT_EQ(noise.outcome, Outcome::kFails) << noise.meaning;
+  EXPECT_EQ(noise.claim, Claim::kNone) << "training may make it smooth";
+  EXPECT_EQ(measure(Property::kSmooth, make_trial(Alibi{})).outcome, Outcome::kDoesNotApply);
+}
+
+TEST(Smooth, AdjacentRowsAreCloserThanAnyTwo) {
+  const Finding waves = measure(Property::kSmooth, make_trial(Sinusoidal{.width = 64}));
+  EXPECT_EQ(waves.outcome, Outcome::kHolds) << waves.meaning;
+  EXPECT_EQ(waves.claim, Claim::kHolds);
+  // ‖row(p+1) − row(p)‖² = Σ 2 (1 − cos ω_i), at every position
+  long double squares = 0;
+  for (int i = 0; i < 32; ++i) squares += 2 * (1 - std::cos(std::pow(10000.0L, -2.0L * i / 64)));
+  EXPECT_NEAR(detail(waves, "adjacent_distance"), static_cast<double>(std::sqrt(squares)), 1e-12);
+  EXPECT_NEAR(waves.measured, detail(waves, "adjacent_distance") / detail(waves, "rms_distance"), 1e-15);
+}
+
+TEST(Smooth, ATableOfNoiseIsNot) {
+  const Finding noise = measure(Property::kSmooth, make_trial(Learned{.rows = 512, .width = 64}));
+  EXPECT_EQ(noise.outcome, Outcome::kFails) << noise.meaning;
+  EXPECT_EQ(noise.claim, Claim::kNone) << "training may make it smooth";
+  EXPECT_EQ(measure(Property::kSmooth, make_trial(Alibi{})).outcome, Outcome::kDoesNotApply);
 }
 
 }  // namespace

@@ -59,14 +59,17 @@ class Rules(unittest.TestCase):
         self.assertEqual(self.problems(layers), ["attic/x.cpp:1: in no room that the table of layers knows"])
 
     def test_words(self):
-        self.write("content/topics.json", '{"title": "the score depends only on the distance; it stands for itself"}')
-        self.write("README.md", "A frequency in turns per position.\n")
-        self.write("cli/other.cpp", "what stands there\n")
+        self.write("cli/good.cpp", '// stands\n#include "x stands.h"\nconst char* a = "rotary dimensions per head";\n')
+        self.write("content/topics.json", '{"title": "the score depends only on the distance"}')
+        self.write("docs/guide/good.md", "A frequency in turns per position.\nIt stands for itself.\n")
+        self.write("docs/decisions/0001.md", "what stands there\n")
         self.assertEqual(self.problems(words), [])
+        self.write("cli/bad.cpp", '\nconst char* a = "features that "\n                "are turned";\n')
+        self.write("src/forms/bad.cpp", 'raise("a key stands here");\n')
         self.write("content/bad.json", '{"a": 1,\n "b": ["a matter of distance"]}')
         self.write("README.md", "fine\nwhat is said of it\n")
         self.assertEqual([problem.split(": ")[0] for problem in self.problems(words)],
-                         ["README.md:2", "content/bad.json:2"])
+                         ["README.md:2", "cli/bad.cpp:2", "content/bad.json:2", "src/forms/bad.cpp:1"])
 
     def test_names(self):
         self.write("src/commonplace.cpp", "namespace posenc::numerics {}\n// namespace util\n")
