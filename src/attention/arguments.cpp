@@ -408,7 +408,8 @@ void check_apart(std::string_view verb, const Named& one, const Named& other) {
 namespace posenc {
 
 double factor_at(const Temperature& t, std::int64_t position) noexcept {
-  return 1 + t.scale * std::log1p(static_cast<double>((position + t.shift) / t.length));
+  const std::int64_t periods = (position + t.shift) / t.length;
+  return 1 + t.scale * std::log1p(static_cast<double>(periods));
 }
 
 }  // namespace posenc
