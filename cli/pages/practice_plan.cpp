@@ -11,6 +11,8 @@
 #include "cli/pages/flash_card.h"
 #include "cli/system/failure.h"
 #include "cli/system/terminal.h"
+#include "posenc/content.h"
+#include "posenc/json.h"
 #include "posenc/random.h"
 #include "posenc/scheme.h"
 
