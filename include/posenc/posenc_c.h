@@ -124,7 +124,8 @@ POSENC_API int posenc_positions_from_mask(const posenc_tensor* out, const posenc
 
 typedef struct {
   size_t size;
-  void* stream; /* a CUstream; NULL: the default one. Ignored for tensors on the host */
+  void* stream;    /* a CUstream; NULL: the default one. Ignored for tensors on the host */
+  int32_t threads; /* of this call, for tensors on the host; 0: as many as posenc_threads says */
 } posenc_run;
 
 /* An addition: out [.., sequence, width], sines NULL. A rotation: cosines and sines, [.., sequence, pairs]. */
@@ -149,6 +150,9 @@ POSENC_API int posenc_rotate_backward(const posenc_form* form, posenc_query_key 
 POSENC_API int posenc_rerotate(const posenc_form* from, const posenc_form* to, const posenc_tensor* x,
                                const posenc_positions* positions, const posenc_run* run);
 
+/* Moves rotated keys by a constant: what `form` wrote for position p becomes what it writes for p + by; on the host. */
+POSENC_API int posenc_shift(const posenc_form* form, const posenc_tensor* keys, int64_t by);
+
 /* out is [heads, queries, keys] or [batch, heads, queries, keys]. */
 POSENC_API int posenc_bias(const posenc_form* form, const posenc_tensor* out, const posenc_positions* queries,
                            const posenc_positions* keys, const posenc_run* run);
@@ -158,6 +162,12 @@ POSENC_API int posenc_bias_backward(const posenc_form* form, const posenc_tensor
                                     const posenc_positions* keys, const posenc_run* run);
 
 /* --- attention: the names of AttentionOptions in attention.h, word for word ------------------------------------------- */
+
+typedef struct { /* multiplies queries by 1 + scale * ln(1 + floor((position + shift) / length)) */
+  size_t size;
+  double scale;
+  int64_t length, shift;
+} posenc_temperature;
 
 typedef struct {
   size_t size;
@@ -169,7 +179,12 @@ typedef struct {
   const posenc_tensor *query_lengths, *key_lengths, *packed, *packed_keys; /* i32 or i64 */
   const posenc_tensor* key_mask;                                           /* i32, i64, bool or u8 */
   const posenc_tensor *weights, *logsumexp;                                /* written where given */
-  int32_t repeatable; /* gradients on a GPU: the same bytes at every run, at a cost */
+  int64_t chunk;  /* n: a query sees only the keys of its own chunk of n positions (Llama 4); 0: all */
+  double softcap; /* c: scaled scores become c * tanh(score / c) (Gemma 2); 0: unchanged */
+  const posenc_temperature* temperature;
+  const posenc_tensor* sinks; /* [heads]: a logit per head that joins every softmax (gpt-oss) */
+  const posenc_tensor* mask;  /* broadcast to [batch, heads, queries, keys]: bool, or floats that are added */
+  int32_t repeatable;         /* gradients on a GPU: the same bytes at every run, at a cost */
 } posenc_attention_options;
 
 POSENC_API int posenc_attention(const posenc_tensor* out, const posenc_tensor* q, const posenc_tensor* k,
@@ -186,6 +201,7 @@ typedef struct { /* what is NULL is left out; q, k and v are written, the others
   size_t size;
   const posenc_tensor *q, *k, *v;
   const posenc_tensor *parameters, *query_vectors, *key_vectors;
+  const posenc_tensor* sinks;
 } posenc_attention_gradients;
 
 POSENC_API int posenc_attention_backward(const posenc_attention_gradients* gradients, const posenc_tensor* d_out,

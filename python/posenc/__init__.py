@@ -11,7 +11,7 @@ does. posenc.torch has what learns, posenc.transformers what runs inside Hugging
 from __future__ import annotations
 
 from . import _posenc
-from .apply import add, add_backward, bias, bias_backward, rerotate, rotate, rotate_backward, tabulate
+from .apply import add, add_backward, bias, bias_backward, rerotate, rotate, rotate_backward, shift, tabulate
 from .attention import Gradients, attention, attention_backward, new_logsumexp
 from .errors import Error
 from .forms import Form, prepare, prepare_table
@@ -64,7 +64,7 @@ def __dir__() -> list[str]:
 __all__ = ["Error", "Form", "Gradients", "Scaling", "Scheme", "add", "add_backward", "attention", "attention_backward",
            "backend", "backends", "bias", "bias_backward", "force_backend", "grid_positions", "new_logsumexp",
            "packed_positions", "positions_from_mask", "prepare", "prepare_table", "rerotate", "rotate", "rotate_backward",
-           "scheme", "set_threads", "synchronize", "tabulate", "threads", "use",
+           "scheme", "set_threads", "shift", "synchronize", "tabulate", "threads", "use",
            *(name for names in _LATER.values() for name in names),
            # the schemes and scalings, which posenc.schemes has
            "NoScaling", "LinearScaling", "NtkScaling", "NtkFixedScaling", "DynamicScaling", "AlphaScaling",

@@ -58,6 +58,16 @@ def rerotate(x: Any, before: Form, after: Form, *, first: int = 0, ids: Ids | No
     return x
 
 
+def shift(keys: Any, form: Form, by: int, *, order: Order = "bhsd") -> Any:
+    """Moves rotated keys of a cache by a constant: what `form` wrote for position p becomes what it writes for p + by.
+
+    In place, on the host; every scaling, magnitude and layout. Error: one rotation by a constant, and one more rounding.
+    Throws: Error for float32 angles (rerotate does that), for a table, and as rotate.
+    """
+    _posenc.shift(form._handle, keys, by, order)
+    return keys
+
+
 def add(x: Any, form: Form, *, first: int = 0, ids: Ids | None = None, out: Any = None, dtype: DType | None = None) -> Any:
     """x += the vector of its position, in place unless `out` is given; returns what was written.
 
@@ -143,4 +153,4 @@ def _counted(where: Any, form: Form) -> tuple[Any, int]:
     return ids, shape[-1] if len(shape) > 1 else shape[0] // form.axes
 
 
-__all__ = ["add", "add_backward", "bias", "bias_backward", "rerotate", "rotate", "rotate_backward", "tabulate"]
+__all__ = ["add", "add_backward", "bias", "bias_backward", "rerotate", "rotate", "rotate_backward", "shift", "tabulate"]

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from .arrays import Array, DType, Ids, Order
     from .forms import Form
 
-Gradients = namedtuple("Gradients", ["q", "k", "v", "parameters"])
+Gradients = namedtuple("Gradients", ["q", "k", "v", "parameters", "sinks"])
 Gradients.__doc__ = "What attention_backward returns; None where it was not wanted."
 
 
@@ -22,19 +22,44 @@ def _positions(where: Any) -> Any:
     return where if where is None or isinstance(where, int) else ids_of(where)
 
 
+def _temperature(given: Any) -> Any:
+    if given is None:
+        return None
+    scale, length, shift = given
+    return float(scale), int(length), int(shift)
+
+
+def _mask(mask: Any, is_pattern: bool) -> Any:
+    """torch before 2.2 does not export bool: bytes for a list of keys, numbers to add for a pattern."""
+    if mask is None or str(getattr(mask, "dtype", "")) != "torch.bool":
+        return ids_of(mask)
+    import torch
+
+    if not is_pattern:
+        return mask.view(torch.uint8)
+    try:
+        mask[..., :0].__dlpack__()
+    except RuntimeError:
+        return torch.zeros(mask.shape, device=mask.device).masked_fill(~mask, -float("inf"))
+    return mask
+
+
 def _options(form: Form | None, causal: bool, window: int, scale: float | None, query_positions: Any, key_positions: Any,
              keys_are_rotated: bool, query_lengths: Any, key_lengths: Any, packed: Any, packed_keys: Any,
-             key_mask: Any) -> tuple[Any, ...]:
+             key_mask: Any, chunk: int, softcap: float | None, temperature: Any, sinks: Any, mask: Any) -> tuple[Any, ...]:
     return (None if form is None else form._handle, causal, window, scale, _positions(query_positions),
             _positions(key_positions), keys_are_rotated, ids_of(query_lengths), ids_of(key_lengths), ids_of(packed),
-            ids_of(packed_keys), ids_of(key_mask), 1 if form is None else form._axes)
+            ids_of(packed_keys), _mask(key_mask, False), 1 if form is None else form._axes, chunk, softcap or 0.0,
+            _temperature(temperature), sinks, _mask(mask, True))
 
 
 def attention(q: Array, k: Array, v: Array, form: Form | None = None, *, causal: bool = False, window: int = 0,
               scale: float | None = None, query_positions: Ids | int | None = None,
               key_positions: Ids | int | None = None, keys_are_rotated: bool = False, query_lengths: Ids | None = None,
               key_lengths: Ids | None = None, packed: Ids | None = None, packed_keys: Ids | None = None,
-              key_mask: Ids | None = None, order: Order = "bhsd", out: Any = None, logsumexp: Any = None,
+              key_mask: Ids | None = None, chunk: int = 0, softcap: float | None = None,
+              temperature: tuple[float, int, int] | None = None, sinks: Array | None = None, mask: Array | None = None,
+              order: Order = "bhsd", out: Any = None, logsumexp: Any = None,
               weights: Any = None, dtype: DType | None = None) -> Any:
     """softmax(scale · q·kᵀ + bias) · v over the keys that each query may look at; returns `out`.
 
@@ -48,6 +73,10 @@ def attention(q: Array, k: Array, v: Array, form: Form | None = None, *, causal:
     keys_are_rotated: the cache holds keys that were rotated when they came.
     query_lengths, key_lengths: [batch], sequences that end earlier. packed, packed_keys: lengths of sequences one after
       another. key_mask: [batch, keys], 0 is padding.
+    chunk: a query sees only keys of its own chunk of positions (Llama 4). softcap: scores become c · tanh(score / c)
+      (Gemma 2). temperature: (scale, length, shift), queries times 1 + scale · ln(1 + ⌊(p + shift) / length⌋).
+    sinks: [heads], logits that join every softmax (gpt-oss). mask: broadcast to [batch, heads, queries, keys], bool or
+      numbers that are added.
     logsumexp, weights: written too where they are given: [batch, heads, queries], [batch, heads, queries, keys].
     Error: f32, at most 2e-6 · Σ weight · |v| while |scale · q·k| and the bias stay below 16.
     Throws: Error for a shape, type, length, position or form that does not fit; out is not touched then.
@@ -55,7 +84,7 @@ def attention(q: Array, k: Array, v: Array, form: Form | None = None, *, causal:
     if out is None:
         out = empty_like(q, (*shape_of(q)[:-1], shape_of(v)[-1]))
     options = _options(form, causal, window, scale, query_positions, key_positions, keys_are_rotated, query_lengths,
-                       key_lengths, packed, packed_keys, key_mask)
+                       key_lengths, packed, packed_keys, key_mask, chunk, softcap, temperature, sinks, mask)
     _posenc.attention(out, q, k, v, options, order, logsumexp, weights, 0 if dtype is None else flags_of(dtype))
     return out
 
@@ -65,13 +94,15 @@ def attention_backward(d_out: Array, q: Array, k: Array, v: Array, form: Form | 
                        d_parameters: Any = None, causal: bool = False, window: int = 0, scale: float | None = None,
                        query_positions: Ids | int | None = None, key_positions: Ids | int | None = None,
                        keys_are_rotated: bool = False, query_lengths: Ids | None = None, key_lengths: Ids | None = None,
-                       packed: Ids | None = None, packed_keys: Ids | None = None, key_mask: Ids | None = None,
+                       packed: Ids | None = None, packed_keys: Ids | None = None, key_mask: Ids | None = None, chunk: int = 0,
+                       softcap: float | None = None, temperature: tuple[float, int, int] | None = None,
+                       sinks: Array | None = None, mask: Array | None = None, d_sinks: Any = None,
                        order: Order = "bhsd") -> Gradients:
     """The gradients of attention from that of its output; options as attention was given them.
 
     out, logsumexp: what attention gave; None: computed again.
     wanted: which of "q", "k", "v" are made. d_parameters: added to, where the form is a bias that learns, in the shape
-      of bias_backward.
+      of bias_backward. d_sinks: added to, [heads].
     Throws: as attention, and for a gradient that the position does not have.
     """
     unknown = set(wanted) - {"q", "k", "v"}
@@ -79,9 +110,9 @@ def attention_backward(d_out: Array, q: Array, k: Array, v: Array, form: Form | 
         raise ValueError(f"attention_backward: wanted names {sorted(unknown)[0]!r}; choose from: q, k, v")
     made = tuple(empty_like(x) if name in wanted else None for name, x in (("q", q), ("k", k), ("v", v)))
     options = _options(form, causal, window, scale, query_positions, key_positions, keys_are_rotated, query_lengths,
-                       key_lengths, packed, packed_keys, key_mask)
-    _posenc.attention_backward(d_out, q, k, v, out, logsumexp, options, order, (*made, d_parameters))
-    return Gradients(made[0], made[1], made[2], d_parameters)
+                       key_lengths, packed, packed_keys, key_mask, chunk, softcap, temperature, sinks, mask)
+    _posenc.attention_backward(d_out, q, k, v, out, logsumexp, options, order, (*made, d_parameters, d_sinks))
+    return Gradients(made[0], made[1], made[2], d_parameters, d_sinks)
 
 
 def new_logsumexp(q: Array, order: Order = "bhsd") -> Any:

@@ -17,17 +17,28 @@ if TYPE_CHECKING:
     Numerics = Literal["exact", "hf-f32", "ggml-f32"]
 
 
+def text_of(scheme: str, length: int, numerics: str | None, table_type: str | None, arithmetic: str | None) -> str:
+    """A recipe as one text: the scheme's JSON has no line break."""
+    return f"{scheme}\n{length}\n{numerics or ''}\n{table_type or ''}\n{arithmetic or ''}"
+
+
+def recipe_of(text: str) -> tuple[str, int, str | None, str | None, str | None]:
+    scheme, length, numerics, table_type, arithmetic = text.split("\n")
+    return scheme, int(length), numerics or None, table_type or None, arithmetic or None
+
+
 class Form:
     """What a scheme becomes: an addition, a rotation or a bias. Immutable; threads may share it.
 
     A form that was prepared with weights reads them where they are, and keeps them alive.
     """
 
-    __slots__ = ("_handle", "_axes", "_facts", "_recipe", "__weakref__")
+    __slots__ = ("_handle", "_axes", "_facts", "_recipe", "_text", "__weakref__")
 
     def __init__(self, handle: Any, recipe: tuple[Any, ...] | None) -> None:
         self._handle = handle
         self._recipe = recipe  # scheme and situation; None: it cannot be made again
+        self._text = None if recipe is None else text_of(*recipe)  # the same as a text, for operators of torch
         self._facts: dict[str, Any] = json.loads(_posenc.form_json(handle))
         self._axes: int = self._facts["axes"]
 

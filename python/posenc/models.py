@@ -34,13 +34,19 @@ class Layer:
     window: int | None
     causal: bool | None
     first_position: int
-    softmax_factor: float
-    #: what attention() of this version cannot do, and the layer needs: "softcap", "sinks" …
-    beyond: tuple[str, ...]
+    chunk: int | None
+    softcap: float | None
+    temperature: tuple[float, int, int] | None  #: scale, length, shift
+    has_sinks: bool  #: attention() then needs the layer's trained sinks
 
     def prepare(self, *, length: int = 0, numerics: Numerics = "exact", weights: Array | None = None) -> Form:
-        """The form of this layer's scheme."""
+        """The form of this layer's scheme, its softmax factor included."""
         return prepare(self.scheme, length=length, numerics=numerics, weights=weights)
+
+    def options(self) -> dict[str, Any]:
+        """What attention() takes beside the form: posenc.attention(q, k, v, layer.prepare(), **layer.options())."""
+        return {"causal": bool(self.causal), "window": self.window or 0, "chunk": self.chunk or 0, "scale": self.scale,
+                "softcap": self.softcap, "temperature": self.temperature}
 
 
 @dataclass(frozen=True)
@@ -99,12 +105,12 @@ class Model:
         if found.get("available", True) is False:
             raise NotImplementedError(f"layer: {self.model_type} uses {found['scheme']}: {group.get('formula', '')}")
         found.pop("magnitude", None)
-        beyond = [name for name in ("chunk", "softcap", "temperature") if group.get(name) is not None]
-        beyond += ["sinks"] if group.get("sinks") else []
+        warm = group.get("temperature")
         scale = 1.0 if group["unscaled"] else group["scale"]
         return Layer(index=index, layer_type=group["layer_type"], scheme=scheme_from(json.dumps(found)), scale=scale,
                      window=group["window"], causal=group["causal"], first_position=group["first_position"],
-                     softmax_factor=group["softmax_factor"], beyond=tuple(beyond))
+                     chunk=group.get("chunk"), softcap=group.get("softcap"), has_sinks=bool(group.get("sinks")),
+                     temperature=(warm["scale"], warm["length"], warm["shift"]) if warm else None)
 
     def __repr__(self) -> str:
         lines = [f"{self.model_type}, {self.trained_length or 'unknown'} positions"]

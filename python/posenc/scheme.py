@@ -32,18 +32,19 @@ class Scheme:
     used_by: ClassVar[str]
     trained_table: ClassVar[tuple[str, ...]]
 
+    _json: str  # made with the value, so that torch.compile meets a plain string
+
+    def __post_init__(self) -> None:
+        import json
+
+        try:
+            object.__setattr__(self, "_json", json.dumps(_data(self)))
+        except TypeError as wrong:
+            raise TypeError(f"{self.name}: a field has a value that JSON cannot hold ({wrong})") from None
+
     def to_json(self) -> str:
         """{"scheme": "rope", "dims": 128, …}: as the program, C and C++ read it."""
-        found = self.__dict__.get("_json")
-        if found is None:
-            import json
-
-            try:
-                found = json.dumps(_data(self))
-            except TypeError as wrong:
-                raise TypeError(f"{self.name}: a field has a value that JSON cannot hold ({wrong})") from None
-            self.__dict__["_json"] = found
-        return str(found)
+        return self._json
 
     def _repr_html_(self) -> str:
         from dataclasses import fields

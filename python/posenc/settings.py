@@ -40,19 +40,19 @@ def force_backend(name: str) -> None:
 
 @contextmanager
 def use(*, threads: int | None = None, backend: str | None = None) -> Iterator[None]:
-    """with posenc.use(threads=1, backend="reference"): … Both settings hold for the whole process meanwhile."""
-    before = _posenc.threads(), _posenc.backend()
+    """with posenc.use(threads=1, backend="reference"): … The threads are those of this thread's calls; the backend is the
+    process's meanwhile."""
+    before = _posenc.backend()
+    calls = None if threads is None else _posenc.call_threads(threads)
     try:
-        if threads is not None:
-            _posenc.set_threads(threads)
         if backend is not None:
             _posenc.force_backend(backend)
         yield
     finally:
-        if threads is not None:
-            _posenc.set_threads(before[0])
+        if calls is not None:
+            _posenc.call_threads(calls)
         if backend is not None:
-            _posenc.force_backend(before[1])
+            _posenc.force_backend(before)
 
 
 def synchronize(stream: int = 0) -> None:

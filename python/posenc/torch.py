@@ -16,7 +16,7 @@ import torch
 from . import apply
 from .arrays import ids_of
 from .attention import attention as plain_attention, attention_backward, new_logsumexp
-from .forms import Form, prepare
+from .forms import Form, prepare, recipe_of, text_of
 from .scheme import Scheme, scheme as scheme_from
 from .schemes import T5
 
@@ -27,14 +27,9 @@ HAS_OPERATORS = tuple(int(part) for part in torch.__version__.split("+")[0].spli
 
 
 @lru_cache(maxsize=256)
-def _recipe_text(recipe: tuple[Any, ...]) -> str:
-    return json.dumps(recipe)
-
-
-@lru_cache(maxsize=256)
 def _form(text: str) -> Form:
-    scheme, length, numerics, table_type, arithmetic = json.loads(text)
-    return prepare(scheme, length=length, numerics=numerics, table_type=table_type, arithmetic=arithmetic)
+    scheme, length, numerics, table_type, arithmetic = recipe_of(text)
+    return prepare(scheme, length=length, numerics=numerics, table_type=table_type, arithmetic=arithmetic)  # type: ignore[arg-type]
 
 
 @lru_cache(maxsize=256)
@@ -43,15 +38,15 @@ def _adjoint(text: str) -> Form:
 
 
 def _text_of(form: Form | Scheme | str | None, verb: str) -> str:
-    """The text of a form or scheme; "" for none."""
+    """The text of a form or scheme; "" for none. torch.compile traces this: no JSON is made here."""
     if form is None:
         return ""
     if isinstance(form, Form):
-        if form._recipe is None:
+        if form._text is None:
             raise ValueError(f"{verb}: pass the scheme (and table= for what is trained), not a form with weights or a derived one")
-        return _recipe_text(form._recipe)
+        return form._text
     scheme = form if isinstance(form, Scheme) else scheme_from(form)
-    return _recipe_text((scheme.to_json(), 0, "exact", None, None))
+    return text_of(scheme._json, 0, "exact", None, None)
 
 
 def _bound(text: str, table: Optional[torch.Tensor]) -> Form | None:
@@ -60,9 +55,14 @@ def _bound(text: str, table: Optional[torch.Tensor]) -> Form | None:
         return None
     if table is None:
         return _form(text)
-    scheme, length, numerics, table_type, arithmetic = json.loads(text)
-    return prepare(scheme, length=length, numerics=numerics, table_type=table_type, arithmetic=arithmetic,
+    scheme, length, numerics, table_type, arithmetic = recipe_of(text)
+    return prepare(scheme, length=length, numerics=numerics, table_type=table_type, arithmetic=arithmetic,  # type: ignore[arg-type]
                    weights=table.detach())
+
+
+def _option(value: Any) -> str:
+    """A number, a truth value or None as JSON has it."""
+    return "null" if value is None else "true" if value is True else "false" if value is False else str(value)
 
 
 def _ids(ids: Any) -> Optional[torch.Tensor]:
@@ -97,22 +97,23 @@ def _add(x: torch.Tensor, table: Optional[torch.Tensor], ids: Optional[torch.Ten
 
 def _add_back(d: torch.Tensor, table: torch.Tensor, ids: Optional[torch.Tensor], first: int, form: str) -> torch.Tensor:
     d_table = torch.zeros_like(table, requires_grad=False)
-    offset = json.loads(json.loads(form)[0]).get("offset", 0)
+    offset = json.loads(recipe_of(form)[0]).get("offset", 0)
     apply.add_backward(d_table, d.detach().contiguous(), first=first, ids=ids, offset=offset)
     return d_table
 
 
-def _attention_options(options: str, key_mask: Optional[torch.Tensor], query_positions: Optional[torch.Tensor],
-                       key_positions: Optional[torch.Tensor]) -> dict[str, Any]:
+def _attention_options(options: str, sinks: Optional[torch.Tensor], mask: Optional[torch.Tensor], key_mask: Optional[torch.Tensor],
+                       query_positions: Optional[torch.Tensor], key_positions: Optional[torch.Tensor]) -> dict[str, Any]:
     if key_mask is not None:
         key_mask = key_mask.cpu()  # masks are read on the host
-    return {**json.loads(options), "key_mask": key_mask, "query_positions": query_positions, "key_positions": key_positions}
+    return {**json.loads(options), "sinks": None if sinks is None else sinks.detach(),
+            "mask": None if mask is None else mask.detach(), "key_mask": key_mask, "query_positions": query_positions, "key_positions": key_positions}
 
 
-def _attention(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, table: Optional[torch.Tensor], key_mask: Optional[torch.Tensor],
-               query_positions: Optional[torch.Tensor], key_positions: Optional[torch.Tensor], form: str,
+def _attention(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, table: Optional[torch.Tensor], sinks: Optional[torch.Tensor],
+               mask: Optional[torch.Tensor], key_mask: Optional[torch.Tensor], query_positions: Optional[torch.Tensor], key_positions: Optional[torch.Tensor], form: str,
                options: str) -> tuple[torch.Tensor, torch.Tensor]:
-    found = _attention_options(options, key_mask, query_positions, key_positions)
+    found = _attention_options(options, sinks, mask, key_mask, query_positions, key_positions)
     out = q.new_empty((*q.shape[:-1], v.shape[-1]))
     lse = new_logsumexp(q, found["order"])
     plain_attention(q.detach(), k.detach(), v.detach(), _bound(form, table), out=out, logsumexp=lse, **found)
@@ -120,15 +121,16 @@ def _attention(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, table: Optiona
 
 
 def _attention_back(d: torch.Tensor, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, out: torch.Tensor, lse: torch.Tensor,
-                    table: Optional[torch.Tensor], key_mask: Optional[torch.Tensor], query_positions: Optional[torch.Tensor],
-                    key_positions: Optional[torch.Tensor], form: str,
-                    options: str) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]:
-    found = _attention_options(options, key_mask, query_positions, key_positions)
+                    table: Optional[torch.Tensor], sinks: Optional[torch.Tensor], mask: Optional[torch.Tensor],
+                    key_mask: Optional[torch.Tensor], query_positions: Optional[torch.Tensor],
+                    key_positions: Optional[torch.Tensor], form: str, options: str) -> tuple[torch.Tensor, ...]:
+    found = _attention_options(options, sinks, mask, key_mask, query_positions, key_positions)
     d_table = torch.zeros_like(table, requires_grad=False) if table is not None else q.new_empty((0,))
+    d_sinks = torch.zeros_like(sinks, requires_grad=False) if sinks is not None else q.new_empty((0,))
     made = attention_backward(
         d.detach().contiguous(), q.detach(), k.detach(), v.detach(), _bound(form, table), out=out.detach(), logsumexp=lse.detach(),
-        d_parameters=d_table if table is not None else None, **found)
-    return made.q, made.k, made.v, d_table
+        d_parameters=d_table if table is not None else None, d_sinks=d_sinks if sinks is not None else None, **found)
+    return made.q, made.k, made.v, d_table, d_sinks
 
 
 # --- autograd ---------------------------------------------------------------------------------------------------------
@@ -140,10 +142,10 @@ if HAS_OPERATORS:
         "rotate_backward(Tensor d, Tensor? ids, SymInt first, str form, str order) -> Tensor": _rotate_back,
         "add(Tensor x, Tensor? table, Tensor? ids, SymInt first, str form) -> Tensor": _add,
         "add_backward(Tensor d, Tensor table, Tensor? ids, SymInt first, str form) -> Tensor": _add_back,
-        "attention(Tensor q, Tensor k, Tensor v, Tensor? table, Tensor? key_mask, Tensor? query_positions, Tensor? key_positions, "
+        "attention(Tensor q, Tensor k, Tensor v, Tensor? table, Tensor? sinks, Tensor? mask, Tensor? key_mask, Tensor? query_positions, Tensor? key_positions, "
         "str form, str options) -> (Tensor, Tensor)": _attention,
-        "attention_backward(Tensor d, Tensor q, Tensor k, Tensor v, Tensor out, Tensor lse, Tensor? table, Tensor? key_mask, "
-        "Tensor? query_positions, Tensor? key_positions, str form, str options) -> (Tensor, Tensor, Tensor, Tensor)": _attention_back,
+        "attention_backward(Tensor d, Tensor q, Tensor k, Tensor v, Tensor out, Tensor lse, Tensor? table, Tensor? sinks, Tensor? mask, "
+        "Tensor? key_mask, Tensor? query_positions, Tensor? key_positions, str form, str options) -> (Tensor, Tensor, Tensor, Tensor, Tensor)": _attention_back,
     }
     for _signature, _function in _OPERATORS.items():
         _library.define(_signature)
@@ -164,9 +166,10 @@ if HAS_OPERATORS:
         return q.new_empty((*q.shape[:-1], v.shape[-1])), q.new_empty(shape, dtype=kind)
 
     def _gradients_like(d: torch.Tensor, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, out: torch.Tensor, lse: torch.Tensor,
-                        table: Optional[torch.Tensor], *others: Any) -> tuple[torch.Tensor, ...]:
+                        table: Optional[torch.Tensor], sinks: Optional[torch.Tensor], *others: Any) -> tuple[torch.Tensor, ...]:
         return (q.new_empty(q.shape), k.new_empty(k.shape), v.new_empty(v.shape),
-                torch.empty_like(table) if table is not None else q.new_empty((0,)))
+                torch.empty_like(table) if table is not None else q.new_empty((0,)),
+                torch.empty_like(sinks) if sinks is not None else q.new_empty((0,)))
 
     for _name, _fake in (("rotate", _like), ("rotate_backward", lambda d, *others: torch.empty_like(d, memory_format=torch.contiguous_format)),
                          ("add", _like), ("add_backward", _like_table), ("attention", _attention_like),
@@ -195,10 +198,15 @@ if HAS_OPERATORS:
         ctx.mark_non_differentiable(output[1])
 
     def _attention_grad(ctx: Any, d: torch.Tensor, d_lse: Any) -> Any:
-        q, k, v, out, lse, table, *others = ctx.saved_tensors
-        dq, dk, dv, d_table = torch.ops.posenc.attention_backward(d, q, k, v, out, lse, table, *others, ctx.form, ctx.options)
-        return dq, dk, dv, None if table is None else d_table, None, None, None, None, None
+        q, k, v, out, lse, table, sinks, *others = ctx.saved_tensors
+        dq, dk, dv, d_table, d_sinks = torch.ops.posenc.attention_backward(d, q, k, v, out, lse, table, sinks, *others, ctx.form, ctx.options)
+        return dq, dk, dv, None if table is None else d_table, None if sinks is None else d_sinks, None, None, None, None, None, None
 
+    def _no_second_derivative(ctx: Any, *gradients: Any) -> Any:
+        raise RuntimeError("posenc: a second derivative is not implemented")
+
+    for _name in ("rotate_backward", "add_backward", "attention_backward"):
+        torch.library.register_autograd(f"posenc::{_name}", _no_second_derivative, lib=_library)
     torch.library.register_autograd("posenc::rotate", _rotate_grad, setup_context=_rotate_setup, lib=_library)
     torch.library.register_autograd("posenc::add", _add_grad, setup_context=_add_setup, lib=_library)
     torch.library.register_autograd("posenc::attention", _attention_grad, setup_context=_attention_setup, lib=_library)
@@ -234,20 +242,20 @@ else:
 
     class _Attention(torch.autograd.Function):
         @staticmethod
-        def forward(ctx: Any, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, table: Any, key_mask: Any, query_positions: Any,
-                    key_positions: Any, form: str, options: str) -> Any:
-            out, lse = _attention(q, k, v, table, key_mask, query_positions, key_positions, form, options)
-            ctx.save_for_backward(q, k, v, out, lse, table)
-            ctx.rest = key_mask, query_positions, key_positions, form, options
+        def forward(ctx: Any, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, table: Any, sinks: Any, mask: Any, key_mask: Any,
+                    query_positions: Any, key_positions: Any, form: str, options: str) -> Any:
+            out, lse = _attention(q, k, v, table, sinks, mask, key_mask, query_positions, key_positions, form, options)
+            ctx.save_for_backward(q, k, v, out, lse, table, sinks)
+            ctx.rest = mask, key_mask, query_positions, key_positions, form, options
             ctx.mark_non_differentiable(lse)
             return out, lse
 
         @staticmethod
         @once_differentiable
         def backward(ctx: Any, d: torch.Tensor, d_lse: Any) -> Any:
-            q, k, v, out, lse, table = ctx.saved_tensors
-            dq, dk, dv, d_table = _attention_back(d, q, k, v, out, lse, table, *ctx.rest)
-            return dq, dk, dv, None if table is None else d_table, None, None, None, None, None
+            q, k, v, out, lse, table, sinks = ctx.saved_tensors
+            dq, dk, dv, d_table, d_sinks = _attention_back(d, q, k, v, out, lse, table, sinks, *ctx.rest)
+            return dq, dk, dv, None if table is None else d_table, None if sinks is None else d_sinks, None, None, None, None, None, None
 
     _call_rotate = _Rotate.apply
     _call_add = _Add.apply
@@ -278,13 +286,18 @@ def add(x: torch.Tensor, form: Form | Scheme | str, *, table: torch.Tensor | Non
 def attention(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, form: Form | Scheme | str | None = None, *,
               table: torch.Tensor | None = None, causal: bool = False, window: int = 0, scale: float | None = None,
               query_positions: Any = None, key_positions: Any = None, keys_are_rotated: bool = False, key_mask: Any = None,
-              order: str = "bhsd") -> torch.Tensor:
-    """softmax(scale · q·kᵀ + bias) · v, differentiable in q, k, v and the trained `table` of a bias.
+              chunk: int = 0, softcap: float | None = None, temperature: tuple[float, int, int] | None = None,
+              sinks: torch.Tensor | None = None, mask: torch.Tensor | None = None, order: str = "bhsd") -> torch.Tensor:
+    """softmax(scale · q·kᵀ + bias) · v, differentiable in q, k, v, the trained `table` of a bias and the sinks.
 
     Arguments as posenc.attention; form may be a scheme, which then is prepared and kept.
     """
-    options = json.dumps({"causal": causal, "window": window, "scale": scale, "keys_are_rotated": keys_are_rotated, "order": order})
-    result: torch.Tensor = _call_attention(q, k, v, table, key_mask, _ids(query_positions), _ids(key_positions),
+    if mask is not None and mask.requires_grad:
+        raise NotImplementedError("attention: a mask has no gradient; pass mask.detach(), or a bias with its table")
+    warm = "null" if temperature is None else f"[{temperature[0]}, {temperature[1]}, {temperature[2]}]"
+    options = (f'{{"causal": {_option(causal)}, "window": {window}, "scale": {_option(scale)}, "chunk": {chunk}, '
+               f'"keys_are_rotated": {_option(keys_are_rotated)}, "softcap": {_option(softcap)}, "temperature": {warm}, "order": "{order}"}}')
+    result: torch.Tensor = _call_attention(q, k, v, table, sinks, mask, key_mask, _ids(query_positions), _ids(key_positions),
                                            _text_of(form, "attention"), options)[0]
     return result
 

@@ -6,6 +6,7 @@ Read in transformers 5.16: models/llama, gemma2, gemma3, gpt_oss, mistral, t5 (m
 from __future__ import annotations
 
 import inspect
+import math
 from typing import Any, Literal
 
 import torch
@@ -21,8 +22,8 @@ def use(model: Any, *, attention: bool = True, rotary: Literal["exact", "hf-f32"
     rotary: "exact" replaces every rotary embedding by one with correctly rounded cosines and sines, "hf-f32" by one with
       the float32 angles that transformers itself takes; None: they stay.
     attention: registers posenc's attention and its masks, and switches the model to it.
-    Raises NotImplementedError for what posenc cannot do there (softcap, sinks, masks that are neither causal, windows nor
-    padding, static caches), when it is met: nothing is dropped in silence.
+    Softcap, sinks, windows, padding, packed sequences and any other mask are kept. What posenc cannot do there (dropout, a
+    T5 bias that learns, rotary embeddings that are not cosines and sines) raises: nothing is dropped in silence.
     """
     if rotary is not None:
         replaced = _replace_rotary(model, rotary)
@@ -104,16 +105,25 @@ def _pattern(function: Any) -> dict[str, int]:
         return found
     if function.__code__ is masks.sliding_window_overlay(1).__code__:
         return {"window": int(next(cell for cell in cells if isinstance(cell, int)))}
-    raise NotImplementedError(f"posenc: the mask {function.__qualname__} is neither causal, a window nor padding")
+    raise LookupError(function.__qualname__)
 
 
 def padding_mask(batch_size: int, q_length: int, kv_length: int, q_offset: int = 0, kv_offset: int = 0, mask_function: Any = None,
                  attention_mask: Any = None, **options: Any) -> Any:
-    """The mask that attention_forward takes: which keys are tokens, [batch, keys]; None: all are."""
-    if mask_function is not None:
-        _pattern(mask_function)
-    if int(q_offset) + q_length != kv_length + int(kv_offset):
-        raise NotImplementedError("posenc: a static cache, in which the queries are not the last of the keys")
+    """The mask that attention_forward takes: which keys are tokens, [batch, keys] (None: all are); where the pattern is
+    neither causal nor a window, or the queries are not the last of the keys, the whole pattern, [batch, 1, queries, keys]."""
+    try:
+        if mask_function is not None:
+            _pattern(mask_function)
+        is_plain = int(q_offset) + q_length == kv_length + int(kv_offset)
+    except LookupError:
+        is_plain = False
+    if not is_plain:
+        from transformers.masking_utils import sdpa_mask
+
+        options = {**options, "allow_is_causal_skip": False, "allow_is_bidirectional_skip": False}
+        return sdpa_mask(batch_size=batch_size, q_length=q_length, kv_length=kv_length, q_offset=q_offset, kv_offset=kv_offset,
+                         mask_function=mask_function, attention_mask=attention_mask, **options)
     if attention_mask is None:
         return None
     mask = attention_mask[:, -kv_length:] if attention_mask.shape[-1] > kv_length else attention_mask
@@ -124,16 +134,17 @@ def attention_forward(module: Any, query: Any, key: Any, value: Any, attention_m
                       dropout: float = 0.0, sliding_window: int | None = None, softcap: float | None = None, s_aux: Any = None,
                       is_causal: bool | None = None, position_bias: Any = None, **options: Any) -> tuple[Any, None]:
     """Attention as transformers calls it: [batch, heads, sequence, features] in, [batch, sequence, heads, features] out."""
-    for name, given in (("softcap", softcap), ("s_aux (sinks)", s_aux), ("position_bias", position_bias)):
-        if given is not None:
-            raise NotImplementedError(f"posenc: attention with {name} inside transformers")
     if dropout:
         raise NotImplementedError("posenc: attention with dropout")
-    if attention_mask is not None and attention_mask.dim() != 2:
-        raise NotImplementedError(f"posenc: a mask with {attention_mask.dim()} axes; posenc takes padding, [batch, keys]")
     causal = bool(getattr(module, "is_causal", True)) if is_causal is None else bool(is_causal)
-    out = posenc_torch.attention(query, key, value, causal=causal, window=int(sliding_window or 0), scale=scaling,
-                                 key_mask=attention_mask)
+    pattern, key_mask, window = position_bias, attention_mask, int(sliding_window or 0)
+    if attention_mask is not None and attention_mask.dim() == 4:  # it has everything in it
+        key_mask, causal, window = None, False, 0
+        pattern = attention_mask if position_bias is None else position_bias.masked_fill(~attention_mask, -math.inf)
+    elif attention_mask is not None and attention_mask.dim() != 2:
+        raise NotImplementedError(f"posenc: a mask with {attention_mask.dim()} axes")
+    out = posenc_torch.attention(query, key, value, causal=causal, window=window, scale=scaling, key_mask=key_mask, softcap=softcap,
+                                 sinks=s_aux, mask=pattern)
     return out.transpose(1, 2).contiguous(), None
 
 

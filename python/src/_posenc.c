@@ -250,6 +250,19 @@ FUNCTION(rerotate) { /* before, after, x, where, axes, order */
   return done(&arrays, status);
 }
 
+FUNCTION(shift) { /* form, keys, by, order */
+  ARGUMENTS(4);
+  Arrays arrays;
+  arrays.count = 0;
+  const posenc_form* const form = form_from(a[0]);
+  const int64_t by = PyLong_AsLongLong(a[2]);
+  if (form == NULL || PyErr_Occurred()) return NULL;
+  const posenc_tensor* const keys = take_in_order(&arrays, a[1], a[3], "shift", "keys", WRITE);
+  if (PyErr_Occurred()) return failed(&arrays);
+  WITHOUT_GIL(posenc_shift(form, keys, by));
+  return done(&arrays, status);
+}
+
 FUNCTION(bias) { /* form, out, queries, keys, axes, flags */
   ARGUMENTS(6);
   Arrays arrays;
@@ -292,14 +305,15 @@ FUNCTION(bias_backward) { /* form, d_parameters, d_out, queries, keys, axes */
 typedef struct {
   posenc_attention_options value;
   posenc_positions queries, keys;
+  posenc_temperature temperature;
   double scale;
 } Options;
 
 /* o is (form, causal, window, scale, query_positions, key_positions, keys_are_rotated, query_lengths, key_lengths,
-   packed, packed_keys, key_mask, axes). */
+   packed, packed_keys, key_mask, axes, chunk, softcap, temperature, sinks, mask). */
 static int take_options(Arrays* arrays, PyObject* o, const char* verb, Options* out) {
-  if (!PyTuple_Check(o) || PyTuple_Size(o) != 13) {
-    PyErr_SetString(PyExc_TypeError, "13 options are needed");
+  if (!PyTuple_Check(o) || PyTuple_Size(o) != 18) {
+    PyErr_SetString(PyExc_TypeError, "18 options are needed");
     return -1;
   }
 #define OPTION(i) PyTuple_GetItem(o, i)
@@ -330,6 +344,21 @@ static int take_options(Arrays* arrays, PyObject* o, const char* verb, Options* 
     *lists[i] = take(arrays, OPTION(7 + i), verb, kNames[i], 0);
     if (PyErr_Occurred()) return -1;
   }
+  v->chunk = PyLong_AsLongLong(OPTION(13));
+  v->softcap = PyFloat_AsDouble(OPTION(14));
+  if (PyErr_Occurred()) return -1;
+  PyObject* const temperature = OPTION(15); /* (scale, length, shift) */
+  if (temperature != Py_None && PyTuple_Check(temperature)) {
+    out->temperature = POSENC_INIT(posenc_temperature);
+    if (!PyArg_ParseTuple(temperature, "dLL", &out->temperature.scale, &out->temperature.length,
+                          &out->temperature.shift))
+      return -1;
+    v->temperature = &out->temperature;
+  }
+  v->sinks = take(arrays, OPTION(16), verb, "sinks", 0);
+  if (PyErr_Occurred()) return -1;
+  v->mask = take(arrays, OPTION(17), verb, "mask", 0);
+  if (PyErr_Occurred()) return -1;
   return 0;
 }
 
@@ -360,7 +389,7 @@ FUNCTION(attention_backward) { /* d_out, q, k, v, out, logsumexp, options, order
   arrays.count = 0;
   Options options;
   static const char* const kNames[] = {"d_out", "q", "k", "v", "out"};
-  const posenc_tensor *inputs[5], *gradients[4];
+  const posenc_tensor *inputs[5], *gradients[5];
   for (int i = 0; i < 5; ++i) {
     inputs[i] = take_in_order(&arrays, a[i], a[7], "attention_backward", kNames[i], 0);
     if (PyErr_Occurred()) return failed(&arrays);
@@ -370,16 +399,17 @@ FUNCTION(attention_backward) { /* d_out, q, k, v, out, logsumexp, options, order
   from.q = inputs[1], from.k = inputs[2], from.v = inputs[3], from.out = inputs[4];
   from.logsumexp = take(&arrays, a[5], "attention_backward", "logsumexp", 0);
   if (PyErr_Occurred()) return failed(&arrays);
-  if (!PyTuple_Check(a[8]) || PyTuple_Size(a[8]) != 4) {
-    PyErr_SetString(PyExc_TypeError, "4 gradients are needed");
+  if (!PyTuple_Check(a[8]) || PyTuple_Size(a[8]) != 5) {
+    PyErr_SetString(PyExc_TypeError, "5 gradients are needed");
     return failed(&arrays);
   }
-  for (int i = 0; i < 4; ++i) {
-    gradients[i] = take_in_order(&arrays, PyTuple_GetItem(a[8], i), i == 3 ? Py_None : a[7], "attention_backward",
+  for (int i = 0; i < 5; ++i) {
+    gradients[i] = take_in_order(&arrays, PyTuple_GetItem(a[8], i), i >= 3 ? Py_None : a[7], "attention_backward",
                                  "a gradient", WRITE);
     if (PyErr_Occurred()) return failed(&arrays);
   }
-  to.q = gradients[0], to.k = gradients[1], to.v = gradients[2], to.parameters = gradients[3];
+  to.q = gradients[0], to.k = gradients[1], to.v = gradients[2], to.parameters = gradients[3],
+  to.sinks = gradients[4];
   if (take_options(&arrays, a[6], "attention_backward", &options)) return failed(&arrays);
   const posenc_run run = run_of(&arrays);
   WITHOUT_GIL(posenc_attention_backward(&to, inputs[0], &from, &options.value, &run));
@@ -536,6 +566,18 @@ FUNCTION(set_threads) {
                                                           : count < -1    ? -1
                                                                           : (int)count));
 }
+FUNCTION(call_threads) { /* threads of this thread's calls from now on; returns what it was */
+  ARGUMENTS(1);
+  const long count = PyLong_AsLong(a[0]);
+  if (PyErr_Occurred()) return NULL;
+  if (count < 0 || count > 1024) {
+    PyErr_Format(posenc_Error, "use: threads must be between 0 and 1024 but is %ld", count);
+    return NULL;
+  }
+  const long before = threads_of_calls;
+  threads_of_calls = (int32_t)count;
+  return PyLong_FromLong(before);
+}
 FUNCTION(synchronize) { /* stream, as an integer */
   ARGUMENTS(1);
   void* const stream = PyLong_AsVoidPtr(a[0]);
@@ -561,6 +603,8 @@ static PyMethodDef methods[] = {METHOD(prepare),
                                 METHOD(rotate),
                                 METHOD(rotate_backward),
                                 METHOD(rerotate),
+                                METHOD(shift),
+                                METHOD(call_threads),
                                 METHOD(bias),
                                 METHOD(bias_backward),
                                 METHOD(attention),

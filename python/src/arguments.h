@@ -7,7 +7,7 @@
 
 /* All arrays of one call, given back together. */
 typedef struct {
-  Borrowed items[14];
+  Borrowed items[20];
   int count;
 } Arrays;
 
@@ -47,8 +47,11 @@ static int take_positions(Arrays* arrays, PyObject* where, long axes, const char
   return out->ids == NULL ? -1 : 0;
 }
 
+static _Thread_local int32_t threads_of_calls = 0; /* of this thread; 0: the process's */
+
 static posenc_run run_of(const Arrays* arrays) {
   posenc_run run = POSENC_INIT(posenc_run);
+  run.threads = threads_of_calls;
   for (int i = 0; i < arrays->count; ++i) {
     if (arrays->items[i].stream != NULL) run.stream = arrays->items[i].stream;
   }

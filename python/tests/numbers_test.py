@@ -172,6 +172,26 @@ class AgainstFormulas(unittest.TestCase):
         part = posenc.attention(q[1:], k[1:, :, 2:], v[1:, :, 2:])
         self.near(posenc.attention(q, k, v, key_mask=mask)[1:], part.astype(np.float64), 1e-6)
 
+    def test_what_layers_of_models_need(self):
+        """softcap, sinks, masks and temperature, written out."""
+        q, k, v = RNG.standard_normal((3, 2, 5, 4)).astype("f")
+        scores = 0.5 * q.astype(np.float64) @ np.swapaxes(k, -1, -2).astype(np.float64)
+        capped = np.exp(2 * np.tanh(scores / 2))
+        self.near(posenc.attention(q, k, v, softcap=2.0), capped / capped.sum(-1, keepdims=True) @ v, 2e-5)
+        sinks = np.array([0.5, -1.0], "f")
+        weights = np.exp(scores)
+        self.near(posenc.attention(q, k, v, sinks=sinks), weights / (weights.sum(-1, keepdims=True) + np.exp(sinks)[:, None, None]) @ v, 2e-5)
+        pattern = np.tril(np.ones((5, 5), bool))
+        self.near(posenc.attention(q, k, v, mask=pattern), posenc.attention(q, k, v, causal=True).astype(np.float64), 1e-6)
+        warm = np.exp(scores * (1 + 0.1 * np.log(1 + np.arange(5) // 2))[:, None])
+        self.near(posenc.attention(q, k, v, temperature=(0.1, 2, 0)), warm / warm.sum(-1, keepdims=True) @ v, 2e-5)
+
+    def test_shift(self):
+        x = RNG.standard_normal((3, 5, 8)).astype("f")
+        form = posenc.prepare(posenc.Rope(dims=8, scaling=posenc.YarnScaling(factor=4)))
+        cached = posenc.rotate(x.copy(), form, first=3)
+        self.near(posenc.shift(cached, form, 40), posenc.rotate(x.astype(np.float64), form, first=43), 2e-6)
+
     def test_attention_backward(self):
         q, k, v, d = RNG.standard_normal((4, 1, 2, 3, 4))
         rope = posenc.prepare(posenc.Rope(dims=4, scaling=posenc.YarnScaling(factor=4)))

@@ -90,12 +90,16 @@ class Gradients(unittest.TestCase):
 
     def test_attention(self):
         q, k, v = randn(2, 2, 4, 8), randn(2, 1, 4, 8), randn(2, 1, 4, 8)
-        for options in ({}, {"causal": True}, {"causal": True, "window": 3}, {"scale": 0.7}, {"key_mask": torch.tensor([[1] * 4, [0, 0, 1, 1]])}):
+        for options in ({}, {"causal": True}, {"causal": True, "window": 3}, {"scale": 0.7}, {"softcap": 1.5}, {"mask": torch.ones(4, 4, dtype=torch.bool).tril()}, {"key_mask": torch.tensor([[1] * 4, [0, 0, 1, 1]])}):
             self.assertTrue(torch.autograd.gradcheck(lambda q, k, v: pt.attention(q, k, v, YARN, **options), (q, k, v)), options)
         bshd = [one.detach().transpose(1, 2).contiguous().requires_grad_() for one in (q, k, v)]
         self.assertTrue(torch.autograd.gradcheck(lambda q, k, v: pt.attention(q, k, v, YARN, causal=True, order="bshd"), bshd))
         strided = randn(2, 4, 2, 8)
         self.assertTrue(torch.autograd.gradcheck(lambda q: pt.attention(q.transpose(1, 2), k.detach(), v.detach(), YARN), (strided,)))
+
+    def test_sinks(self):
+        q, k, v, sinks = randn(1, 2, 4, 4), randn(1, 2, 4, 4), randn(1, 2, 4, 4), randn(2)
+        self.assertTrue(torch.autograd.gradcheck(lambda q, sinks: pt.attention(q, k.detach(), v.detach(), sinks=sinks, causal=True), (q, sinks)))
 
     def test_learned_bias(self):
         q, k, v = randn(1, 2, 4, 4), randn(1, 1, 4, 4), randn(1, 1, 4, 4)
@@ -180,7 +184,8 @@ class Operators(unittest.TestCase):
         x, form = torch.randn(2, 3, 5, 8, requires_grad=True), pt._text_of(YARN, "")
         torch.library.opcheck(torch.ops.posenc.rotate, (x, None, 7, form, "bhsd"))
         options = '{"causal": true, "window": 0, "scale": null, "keys_are_rotated": false, "order": "bhsd"}'
-        torch.library.opcheck(torch.ops.posenc.attention, (x, x, x, None, None, None, None, form, options))
+        q, k, v = (torch.randn(2, 3, 5, 8, requires_grad=True) for _ in range(3))
+        torch.library.opcheck(torch.ops.posenc.attention, (q, k, v, None, None, None, None, None, None, form, options))
         torch.library.opcheck(torch.ops.posenc.add, (torch.randn(3, 4, requires_grad=True), None, None, 0, pt._text_of(posenc.Sinusoidal(width=4), "")))
 
     def test_compile(self):

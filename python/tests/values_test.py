@@ -104,13 +104,13 @@ class Models(unittest.TestCase):
     def test_layers(self):
         model = posenc.read_model(LLAMA)
         self.assertEqual(model.layer(1).scheme, posenc.Rope(dims=16))
-        self.assertEqual((model.trained_length, model.layer().causal, model.layer().beyond), (128, True, ()))
+        self.assertEqual((model.trained_length, model.layer().causal, model.layer().softcap), (128, True, None))
         with self.assertRaisesRegex(posenc.Error, "no layer 2"):
             model.layer(2)
         gemma = posenc.read_model(json.dumps(GEMMA2))
         windows = [gemma.layer(i).window for i in range(4)]
         self.assertEqual(sorted(set(windows), key=str), [32, None])
-        self.assertIn("softcap", gemma.layer(0).beyond)
+        self.assertEqual(gemma.layer(0).options()["softcap"], 50.0)
         self.assertIn("layers", repr(gemma))
         self.assertIn("<table>", gemma._repr_html_())
 

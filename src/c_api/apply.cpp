@@ -1,6 +1,7 @@
 #include "posenc/apply.h"
 
 #include "c_api/arguments.h"
+#include "posenc/cache.h"
 
 using namespace posenc;         // NOLINT(google-build-using-namespace)
 using namespace posenc::c_api;  // NOLINT(google-build-using-namespace)
@@ -103,6 +104,10 @@ int posenc_rerotate(const posenc_form* from, const posenc_form* to, const posenc
     rerotate(needed_view(x, verb, "x"), where.value, form_as<Rotation>(from, verb), form_as<Rotation>(to, verb),
              run_of(run));
   });
+}
+
+int posenc_shift(const posenc_form* form, const posenc_tensor* keys, int64_t by) {
+  return guarded([&] { shift(host_view(keys, "shift", "keys"), by, form_as<Rotation>(form, "shift")); });
 }
 
 int posenc_bias(const posenc_form* form, const posenc_tensor* out, const posenc_positions* queries,

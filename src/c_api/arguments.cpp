@@ -13,10 +13,11 @@ DataType type_of(const posenc_dtype& type, const char* verb, const char* what) {
     if (type.code == kFloat && type.bits == 16) return DataType::kF16;
     if (type.code == kBfloat && type.bits == 16) return DataType::kBF16;
     if (type.code == kInteger && type.bits == 64) return DataType::kI64;
+    if (type.code == kBool && type.bits == 8) return DataType::kBool;
   }
   refuse(POSENC_UNSUPPORTED,
          fmt::format("{}: {} has elements of DLPack type (code {}, {} bits, {} lanes), which is not f32, f64, f16, "
-                     "bf16 or i64",
+                     "bf16, i64 or bool",
                      verb, what, type.code, type.bits, type.lanes));
 }
 
@@ -148,7 +149,7 @@ HeldPositions::HeldPositions(const posenc_positions* positions, const char* verb
 
 Run run_of(const posenc_run* run) {
   const posenc_run given = known(run, "posenc_run");
-  return Run{.stream = given.stream};
+  return Run{.stream = given.stream, .threads = given.threads};
 }
 
 const char* kind_of(const Form& form) noexcept {

@@ -37,6 +37,14 @@ struct HeldOptions {
     value.packed_keys = take(packed_keys, given.packed_keys, "packed_keys");
     value.key_mask = take(key_mask, given.key_mask, "key_mask");
     value.is_repeatable = given.repeatable != 0;
+    value.chunk = given.chunk;
+    value.softcap = given.softcap;
+    if (given.temperature != nullptr) {
+      const posenc_temperature factor = known(given.temperature, "posenc_temperature");
+      value.temperature = {.scale = factor.scale, .length = factor.length, .shift = factor.shift};
+    }
+    value.sinks = view_of(given.sinks, verb, "sinks");
+    value.mask = view_of(given.mask, verb, "mask");
     value.weights = view_of(given.weights, verb, "weights");
     value.logsumexp = view_of(given.logsumexp, verb, "logsumexp");
   }
@@ -71,7 +79,8 @@ int posenc_attention_backward(const posenc_attention_gradients* gradients, const
                         .v = view_of(to.v, verb, "the gradient of v"),
                         .parameters = view_of(to.parameters, verb, "the gradient of the parameters"),
                         .query_vectors = view_of(to.query_vectors, verb, "the gradient of query_vectors"),
-                        .key_vectors = view_of(to.key_vectors, verb, "the gradient of key_vectors")},
+                        .key_vectors = view_of(to.key_vectors, verb, "the gradient of key_vectors"),
+                        .sinks = view_of(to.sinks, verb, "the gradient of sinks")},
                        needed_view(d_out, verb, "d_out"),
                        {.q = needed_view(from.q, verb, "q"),
                         .k = needed_view(from.k, verb, "k"),

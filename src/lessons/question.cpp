@@ -4,32 +4,17 @@
 
 #include <algorithm>
 
+#include "lessons/content_json.h"
 #include "posenc/content.h"
-#include "posenc/error.h"
 #include "posenc/formula.h"
 #include "posenc/json.h"
 
 namespace posenc {
 namespace {
 
-[[noreturn]] void complain(std::string_view where, std::string_view what) {
-  raise(fmt::format("content: {}: {}", where, what));
-}
-
-std::string text_of(const Json& json, std::string_view name, std::string_view where, bool required = true) {
-  const Json* found = json.find(name);
-  const auto* text = found == nullptr ? nullptr : found->as<std::string>();
-  if (text != nullptr) return *text;
-  if (found != nullptr || required) complain(where, fmt::format("'{}' must be text", name));
-  return "";
-}
-
-const Json::Array& list_of(const Json& json, std::string_view name, std::string_view where) {
-  const Json* found = json.find(name);
-  const auto* list = found == nullptr ? nullptr : found->as<Json::Array>();
-  if (list == nullptr) complain(where, fmt::format("'{}' must be a list", name));
-  return *list;
-}
+using lessons::complain;
+using lessons::list_of;
+using lessons::text_of;
 
 std::vector<std::string> tags_of(const Json& json, std::string_view where) {
   std::vector<std::string> tags;
@@ -41,17 +26,9 @@ std::vector<std::string> tags_of(const Json& json, std::string_view where) {
   return tags;
 }
 
-std::vector<std::string> topics() {
-  std::vector<std::string> names;
-  const Json file = parse_json(content("topics.json"));
-  for (const Json& topic : list_of(file, "topics", "topics.json"))
-    names.push_back(text_of(topic, "name", "topics.json"));
-  return names;
-}
-
 // Calls take(entry, topic, where) for every entry of content/KIND/TOPIC.json, topic by topic.
 template <class Take> void each_entry(std::string_view kind, const Take& take) {
-  for (const std::string& topic : topics()) {
+  for (const std::string& topic : lessons::topics()) {
     const std::string file = fmt::format("{}/{}.json", kind, topic);
     const Json json = parse_json(content(file));
     for (const Json& entry : list_of(json, kind, file)) {

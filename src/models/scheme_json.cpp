@@ -111,9 +111,8 @@ template <class S> Json::Object write_fields(const S& value, std::string_view ki
 }
 
 /// Reads one field by its name, or by another name of it. `read` has the fields that were read before.
-template <class S>
-void read_field(S& value, std::string_view owner, const std::string& key, const Json& json,
-                std::vector<std::string_view>& read) {
+template <class S> void read_field(S& value, std::string_view owner, const std::string& key, const Json& json,
+                                   std::vector<std::string_view>& read) {
   bool known = false;
   std::vector<std::string_view> names;
   S::fields([&]<class T>(std::string_view name, T S::*, std::string_view) { names.push_back(name); });

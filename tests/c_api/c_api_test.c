@@ -145,6 +145,17 @@ static void test_rotate(void) {
   OK(posenc_rerotate(rope, other, &cache, &from, NULL));
   CHECK(fabs(cached[0] - cos(2.5)) < 1e-6);
 
+  /* the same keys three positions later */
+  OK(posenc_shift(other, &cache, 3));
+  CHECK(fabs(cached[0] - cos(4)) < 1e-6);
+  REFUSES(posenc_shift(NULL, &cache, 3), POSENC_INVALID, "the form is missing");
+  posenc_run alone = POSENC_INIT(posenc_run);
+  alone.threads = 1;
+  OK(posenc_rotate(rope, (posenc_query_key){&cache, NULL}, (posenc_query_key){&cache, NULL}, &from, &alone));
+  alone.threads = -1;
+  REFUSES(posenc_rotate(rope, (posenc_query_key){&cache, NULL}, (posenc_query_key){&cache, NULL}, &from, &alone),
+          POSENC_INVALID, "thread");
+
   float cosines[3], sines[3];
   const posenc_tensor c = tensor(cosines, kF32, 2, SHAPE(3, 1)), s = tensor(sines, kF32, 2, SHAPE(3, 1));
   OK(posenc_tabulate(rope, &c, &s, &from, NULL));
@@ -233,6 +244,26 @@ static void test_attention(void) {
   OK(posenc_attention(&result, &query, &key, &value, &options, NULL));
   CHECK(out[0] == 6 && out[1] == 8);
   options.key_mask = NULL;
+
+  /* a sink takes its share: two keys and a sink of equal scores; a cap and a mask */
+  float logit[1] = {1};
+  const posenc_tensor sink = tensor(logit, kF32, 1, SHAPE(1));
+  options.sinks = &sink;
+  OK(posenc_attention(&result, &query, &key, &value, &options, NULL));
+  CHECK(fabs(out[0] - 8.0 / 3) < 1e-6);
+  options.sinks = NULL;
+  options.softcap = 0.5;
+  options.mask = &mask; /* bool [1, 2] */
+  OK(posenc_attention(&result, &query, &key, &value, &options, NULL));
+  CHECK(out[0] == 6 && out[1] == 8 && fabs(lse[0] - 0.5 * tanh(2)) < 1e-6);
+  options.mask = NULL;
+  options.softcap = 0;
+  posenc_temperature warmer = POSENC_INIT(posenc_temperature);
+  warmer.scale = 1, warmer.length = 1;
+  options.temperature = &warmer; /* position 1 of the only query: 1 + ln 2 */
+  OK(posenc_attention(&result, &query, &key, &value, &options, NULL));
+  CHECK(fabs(lse[0] - (1 + log(2) + log(2))) < 1e-5);
+  options.temperature = NULL;
 
   float dq[2], dk[4], dv[4], d_out[2] = {1, 1};
   const posenc_tensor gq = tensor(dq, kF32, 2, SHAPE(1, 2)), gk = tensor(dk, kF32, 2, SHAPE(2, 2)),

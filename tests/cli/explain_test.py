@@ -331,7 +331,7 @@ class Forms(ProgramTest):
         self.refused("explain", "frank-and-alec", says="unknown story 'frank-and-alec' (did you mean 'frank-and-alex'?)")
         self.refused("explain", "xyz", says="unknown story 'xyz' (choose from: dog-bites-man, cat-sat")
         self.refused("explain", "rope", "shift", says="unexpected argument 'shift'")
-        self.refused("explain", "rope", "--colour", says="unknown option --colour")
+        self.refused("explain", "rope", "--colur", says="unknown option --colur")
         self.refused("explain", "rope", "--json", "--markdown", says="cannot be combined")
         self.refused("explain", "rope", "--text", "a b", says="--text works only with dog-bites-man")
         self.refused("explain", "--cell", "a b c", says="--cell needs a story")

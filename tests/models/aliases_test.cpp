@@ -51,14 +51,14 @@ TEST(Aliases, ScalingsOfConfigJson) {
   EXPECT_EQ(scaling(R"({"rope_type":"yarn","factor":4,"original_max_position_embeddings":32768})"),
             RopeScaling(YarnScaling{.factor = 4, .original_length = 32768}));
   EXPECT_EQ(scaling(R"({"type":"linear","rope_type":"linear","factor":2})"), RopeScaling(LinearScaling{.factor = 2}));
-  EXPECT_EQ(scaling(R"({"rope_type":"llama3","factor":8,"low_freq_factor":1,"high_freq_factor":4,
+  EXPECT_EQ(
+      scaling(R"({"rope_type":"llama3","factor":8,"low_freq_factor":1,"high_freq_factor":4,
                         "original_max_position_embeddings":8192})"),
-            RopeScaling(Llama3Scaling{
-                .factor = 8, .low_freq_factor = 1, .high_freq_factor = 4, .original_length = 8192}));
-  EXPECT_EQ(scaling(R"({"rope_type":"su","short_factor":[1],"long_factor":[2],
+      RopeScaling(Llama3Scaling{.factor = 8, .low_freq_factor = 1, .high_freq_factor = 4, .original_length = 8192}));
+  EXPECT_EQ(
+      scaling(R"({"rope_type":"su","short_factor":[1],"long_factor":[2],
                         "original_max_position_embeddings":64,"factor":2})"),
-            RopeScaling(LongropeScaling{
-                .factor = 2, .original_length = 64, .short_factors = {1}, .long_factors = {2}}));
+      RopeScaling(LongropeScaling{.factor = 2, .original_length = 64, .short_factors = {1}, .long_factors = {2}}));
   EXPECT_EQ(scaling(R"({"rope_type":"default"})"), RopeScaling(NoScaling{}));
   EXPECT_EQ(scaling(R"({"rope_type":"dynamic","alpha":1000,"factor":1,"beta_fast":32})"),
             RopeScaling(AlphaScaling{.alpha = 1000}));

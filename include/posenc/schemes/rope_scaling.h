@@ -115,7 +115,7 @@ struct YarnScaling {
     visit("mscale", &YarnScaling::mscale, "DeepSeek's weight of the magnitude");
     visit("mscale_all_dim", &YarnScaling::mscale_all_dim, "DeepSeek's weight of the softmax factor");
     visit("mscale_on_softmax", &YarnScaling::mscale_on_softmax,
-          "mscale_all_dim multiplies the softmax scale too (Ministral 3: no)");
+          "mscale_all_dim scales the softmax as well (Ministral 3: no)");
   }
   bool operator==(const YarnScaling&) const = default;
 };
