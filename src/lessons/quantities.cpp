@@ -66,7 +66,7 @@ template <class T> std::vector<T> waves_at(const Scheme& scheme, std::int64_t po
   return both;
 }
 
-double largest_difference(const std::vector<double>& one, const std::vector<double>& other) {
+double largest_gap(const std::vector<double>& one, const std::vector<double>& other) {
   double largest = 0;
   for (std::size_t i = 0; i < one.size(); ++i) largest = std::max(largest, std::fabs(one[i] - other[i]));
   return largest;
@@ -155,12 +155,12 @@ double reversal_gap(const Scheme& scheme, bool causal) {
     const auto row = [&](std::int64_t at) { return expected.begin() + at * kFeatures; };
     std::swap_ranges(row(i), row(i + 1), row(kTokens - 1 - i));
   }
-  return largest_difference(attended(sentence(true), scheme, causal), expected);
+  return largest_gap(attended(sentence(true), scheme, causal), expected);
 }
 
 double float32_error(const Scheme& scheme, std::int64_t position) {
-  return largest_difference(waves_at<double>(scheme, position, Numerics::kHfF32),
-                            waves_at<double>(scheme, position, Numerics::kExact));
+  return largest_gap(waves_at<double>(scheme, position, Numerics::kHfF32),
+                     waves_at<double>(scheme, position, Numerics::kExact));
 }
 
 }  // namespace posenc::lessons
