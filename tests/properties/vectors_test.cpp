@@ -170,23 +170,5 @@ TEST(Smooth, ATableOfNoiseIsNot) {
   EXPECT_EQ(measure(Property::kSmooth, make_trial(Alibi{})).outcome, Outcome::kDoesNotApply);
 }
 
-TEST(Smooth, AdjacentRowsAreCloserThanAnyTwo) {
-  const Finding waves = measure(Property::kSmooth, make_trial(Sinusoidal{.width = 64}));
-  EXPECT_EQ(waves.outcome, Outcome::kHolds) << waves.meaning;
-  EXPECT_EQ(waves.claim, Claim::kHolds);
-  // ‖row(p+1) − row(p)‖² = Σ 2 (1 − cos ω_i), at every position
-  long double squares = 0;
-  for (int i = 0; i < 32; ++i) squares += 2 * (1 - std::cos(std::pow(10000.0L, -2.0L * i / 64)));
-  EXPECT_NEAR(detail(waves, "adjacent_distance"), static_cast<double>(std::sqrt(squares)), 1e-12);
-  EXPECT_NEAR(waves.measured, detail(waves, "adjacent_distance") / detail(waves, "rms_distance"), 1e-15);
-}
-
-TEST(Smooth, ATableOfNoiseIsNot) {
-  const Finding noise = measure(Property::kSmooth, make_trial(Learned{.rows = 512, .width = 64}));
-  EXPECT_EQ(noise.outcome, Outcome::kFails) << noise.meaning;
-  EXPECT_EQ(noise.claim, Claim::kNone) << "training may make it smooth";
-  EXPECT_EQ(measure(Property::kSmooth, make_trial(Alibi{})).outcome, Outcome::kDoesNotApply);
-}
-
 }  // namespace
 }  // namespace posenc::vectors_test
