@@ -89,7 +89,7 @@ ReportSection lost_section(const Story& story) {
       "in both sentences:";
   section.table = two_outputs(story, "", "dog");
   section.closing =
-      fmt::format("Permutation-equivariant: the outputs differ by {:.2g} (with a causal mask alone, by {:.2f}).",
+      fmt::format("Permutation-equivariant: the outputs differ by {:.2g} (with a causal mask, by {:.2f}).",
                   residual_of(story, 0), residual_of(story, 1));
   section.prose = {
       "Attention compares every word with every word: the score of two words is a dot product of their vectors, "

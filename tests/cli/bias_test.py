@@ -115,7 +115,7 @@ class Refused(ProgramTest):
     def test_tokens_are_not_scores(self):
         path = self.write("x.npy", npy("f32", (2, 4), [0] * 8))
         self.refused("apply", "alibi", path, "-o", self.path("y.npy"),
-                     says="alibi: is added to attention scores, not to tokens (use posenc attend alibi)")
+                     says="alibi: adds to the scores of attention, not to tokens (posenc attend alibi --q … applies it)")
 
 
 if __name__ == "__main__":

@@ -232,7 +232,7 @@ class ModelsElsewhere(ProgramTest):
         narrow = self.write("n.npy", npy("f32", [4, 6], self.x[:24]))
         self.refused("apply", "--model", model, narrow, "-o", y, says="a head has 6 features, which cannot hold 8")
         bloom = self.config({"model_type": "bloom", "n_head": 2, "hidden_size": 16}, "bloom.json")
-        self.refused("apply", "--model", bloom, self.file, "-o", y, "--quiet", says="is added to attention scores")
+        self.refused("apply", "--model", bloom, self.file, "-o", y, "--quiet", says="adds to the scores of attention")
         self.refused("attend", "--model", bloom, "--q", self.file, "--k", self.file, "--v", self.file, "-o", y, "--quiet",
                      says="has heads 1, but " + bloom + " says 2")
 

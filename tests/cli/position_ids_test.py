@@ -38,7 +38,7 @@ class Positions(ProgramTest):
         self.refused("positions", "--grid", "1,1,1,1", says="one to three extents")
         mask = self.write("mask.npy", npy("i64", [2], [0, 2]))
         self.refused("positions", "--mask", mask, says="only 0 and 1, but contains 2")
-        self.refused("positions", "--mask", self.write("f.npy", npy("f32", [2], [0, 1])), says="contains integers")
+        self.refused("positions", "--mask", self.write("f.npy", npy("f32", [2], [0, 1])), says="a mask must contain integers")
         self.refused("positions", "--lengths", "3", "-o", self.path("x.csv"), says=".npy or .safetensors")
 
 

@@ -80,7 +80,7 @@ class Tour(ProgramTest):
             for sentence, values in (("dog bites man", matrices["O1" + mark][0]), ("man bites dog", matrices["O2" + mark][2])):
                 self.assertRegex(text, sentence + " +" + " +".join(re.escape(rounded(v, 3)) for v in values) + "\n")
         self.assertIn(f"outputs by up to {matrices['R'][2][0]:.2f}.", text)
-        self.assertIn(f"with a causal mask alone, by {matrices['R'][1][0]:.2f}).", text)
+        self.assertIn(f"with a causal mask, by {matrices['R'][1][0]:.2f}).", text)
         matrices, _, _ = story_oracle.frank_and_alex({**content_of("frank-and-alex"), "unique_up_to": 4})
         for column, label in enumerate(("without position", "with position")):
             values = [rounded(line[column], 3) for line in matrices["D"]]
@@ -151,7 +151,7 @@ class Tour(ProgramTest):
         self.assertIn(b"posenc tour", self.read(PAGE))
         os.unlink(self.path(PAGE))
         os.symlink("nowhere", self.path(PAGE))
-        self.refused("tour", cwd=self.folder, says="is not a page of an earlier tour")
+        self.refused("tour", cwd=self.folder, says="was not written by an earlier tour")
         os.unlink(self.path(PAGE))
         os.mkdir(self.path(PAGE))
         self.refused("tour", cwd=self.folder, says=PAGE)
@@ -163,8 +163,8 @@ class Tour(ProgramTest):
         self.assertEqual(self.files(), ["a", "b"])
         self.write("file", b"")
         self.refused("tour", "-o", "file", cwd=self.folder, says="file: is not a folder")
-        self.refused("tour", "-o", "", cwd=self.folder, says="needs the name of a folder")
-        self.refused("tour", "-o", "-", cwd=self.folder, says="needs the name of a folder")
+        self.refused("tour", "-o", "", cwd=self.folder, says="needs a folder name")
+        self.refused("tour", "-o", "-", cwd=self.folder, says="needs a folder name")
         self.refused("tour", "-o", "no/where", cwd=self.folder, code=3, says="no/where: No such file or directory")
         self.refused("tour", "now", cwd=self.folder, says="unexpected argument 'now'")
         self.refused("tour", "--fast", cwd=self.folder, says="unknown option --fast")

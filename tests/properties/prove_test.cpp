@@ -91,8 +91,8 @@ TEST(Claims, CanBeBroken) {
   EXPECT_EQ(same.outcome, Outcome::kFails);
   EXPECT_FALSE(is_as_claimed(same));
   const Finding blind = measure(Property::kSeesOrder, make_trial(Rope{.scaling = LinearScaling{.factor = 1e30}}));
-  EXPECT_EQ(blind.claim, Claim::kFails);
-  EXPECT_EQ(blind.outcome, Outcome::kHolds);
+  EXPECT_EQ(blind.claim, Claim::kHolds);
+  EXPECT_EQ(blind.outcome, Outcome::kFails);
   EXPECT_FALSE(is_as_claimed(blind));
 }
 
