@@ -182,11 +182,11 @@ ReportSection next_section() {
   section.heading = "Where to go next";
   section.commands = {{"posenc explain", "worked examples, cell by cell"},
                       {"posenc prove", "test the claims about every scheme"},
-                      {"posenc plot waves", "draw a figure, here or as SVG, PNG, PDF"},
+                      {"posenc plot waves", "draw a figure; also SVG, PNG, PDF"},
                       {"posenc practice", "questions and exercises, graded"},
                       {"posenc list", "list every scheme"},
                       {"posenc table rope --dims 8 --positions 0:4", "print the values of one"},
-                      {"posenc table rope --help", "show its fields"},
+                      {"posenc explore", "play with all this in a browser"},
                       {"posenc inspect config.json", "show how a model encodes position"},
                       {"posenc bench", "measure speed on this machine"}};
   return section;
