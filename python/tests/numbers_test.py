@@ -16,7 +16,9 @@ TYPES = {"f32": np.float32, "f64": np.float64, "f16": np.float16}
 
 
 def program(*arguments):
-    subprocess.run([PROGRAM, *map(str, arguments)], check=True, capture_output=True)
+    # what is preloaded for the interpreter (a sanitizer's run-time) is inside the program already
+    environment = {name: value for name, value in os.environ.items() if name != "LD_PRELOAD"}
+    subprocess.run([PROGRAM, *map(str, arguments)], check=True, capture_output=True, env=environment)
 
 
 def rotated(x, positions, base=1e4, layout="halves"):
