@@ -27,7 +27,7 @@ def unaligned():
 
 
 class Exporter:
-    """An array of some other library, which hands out what it is told to."""
+    """An array of another library; it exports whatever the test gives it."""
 
     def __init__(self, capsule):
         self.capsule = capsule

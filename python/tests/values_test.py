@@ -4,7 +4,9 @@ import copy
 import dataclasses
 import inspect
 import json
+import pathlib
 import pickle
+import re
 import unittest
 
 import numpy as np
@@ -164,8 +166,8 @@ class Documentation(unittest.TestCase):
                 self.assertIn(word, getattr(posenc, name).__doc__, name)
 
     def test_names_of_the_extension_are_those_of_its_stub(self):
-        stub = (__import__("pathlib").Path(posenc.__file__).parent / "_posenc.pyi").read_text("utf-8")
-        declared = set(__import__("re").findall(r"^def (\w+)\(", stub, __import__("re").MULTILINE))
+        stub = (pathlib.Path(posenc.__file__).parent / "_posenc.pyi").read_text("utf-8")
+        declared = set(re.findall(r"^def (\w+)\(", stub, re.MULTILINE))
         self.assertEqual(declared, {name for name, value in vars(_posenc).items() if inspect.isbuiltin(value)})
 
     def test_everything_listed_is_there(self):

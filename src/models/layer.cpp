@@ -1,4 +1,4 @@
-// From what a model's files say of a layer to what attention is told: the only place where the two meet.
+// Turns what a model's files say about a layer into attention's options. Nothing else translates between the two.
 
 #include "posenc/layer.h"
 
