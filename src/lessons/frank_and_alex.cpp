@@ -14,37 +14,6 @@
 namespace posenc::lessons {
 namespace {
 
-// Everything computed from one input: X, or X' (then every name carries the mark).
-struct Stages {
-  StoryMatrix q, k, v, scores, weights, output;
-};
-
-struct Weights {
-  StoryMatrix q, k, v;
-};
-
-Stages stages_of(const StoryMatrix& x, const Weights& weights) {
-  const std::string mark = x.name.substr(1);
-  const auto named = [&](std::string_view letter) { return fmt::format("{}{}", letter, mark); };
-  const auto times = [&](std::string_view letter, const StoryMatrix& by) {
-    return product(named(letter), fmt::format("{} = {} · {}", named(letter), x.name, by.name), x, by);
-  };
-  Stages made;
-  made.q = times("Q", weights.q);
-  made.k = times("K", weights.k);
-  made.v = times("V", weights.v);
-  const std::string root = fmt::format("√{}", made.q.columns.size());
-  made.scores = product(
-      named("S"), fmt::format("{} = {} · {}ᵀ / {}", named("S"), made.q.name, made.k.name, root), made.q, made.k,
-      {.transposed = true, .divisor = std::sqrt(static_cast<double>(made.q.columns.size())), .divisor_name = root});
-  Attended seen = attended({named("A"), fmt::format("{} = softmax({})", named("A"), made.scores.name), named("O"),
-                            fmt::format("{} = {} · {}", named("O"), named("A"), made.v.name)},
-                           {made.q, made.k, made.v, made.scores});
-  made.weights = std::move(seen.weights);
-  made.output = std::move(seen.output);
-  return made;
-}
-
 double mean_magnitude(const StoryMatrix& matrix) {
   double sum = 0;
   for (const double value : matrix.values) sum += std::fabs(value);
@@ -164,7 +133,7 @@ void show_requirements(StoryBuilder& story, const StoryContent& content, const S
 }
 
 // P · W: what each seat adds to queries, keys and values; and what the source text says about it.
-void show_alone(StoryBuilder& story, const StoryMatrix& p, const Weights& weights, const Stages& without,
+void show_alone(StoryBuilder& story, const StoryMatrix& p, const Projections& weights, const Stages& without,
                 const Stages& with) {
   story.show(product("PQ", "PQ = P · W_Q: what position adds to the queries", p, weights.q));
   story.show(product("PK", "PK = P · W_K: what position adds to the keys", p, weights.k));
@@ -182,7 +151,7 @@ void show_alone(StoryBuilder& story, const StoryMatrix& p, const Weights& weight
   for (const char* const note : {"daniel_query", "daniel_key", "daniel_value", "alex_value"}) story.note(note);
 }
 
-void show_concatenated(StoryBuilder& story, const StoryMatrix& x, const StoryMatrix& p, const Weights& weights,
+void show_concatenated(StoryBuilder& story, const StoryMatrix& x, const StoryMatrix& p, const Projections& weights,
                        const Stages& with) {
   // [X P] · [W; W], for each of the three
   double largest = 0;
@@ -233,7 +202,7 @@ Story tell_frank_and_alex(const StoryContent& content, const StoryOptions& optio
   story.show({fact(fmt::format("{} in X", apart), distance(x))});
 
   story.step("weights");
-  Weights weights;
+  Projections weights;
   weights.q = story.show(
       given({"W_Q", "W_Q: features to queries", features, content.texts("queries")}, content.table("w_q")));
   weights.k =
@@ -242,7 +211,7 @@ Story tell_frank_and_alex(const StoryContent& content, const StoryOptions& optio
       story.show(given({"W_V", "W_V: features to values", features, content.texts("values")}, content.table("w_v")));
 
   story.step("before");
-  const Stages without = stages_of(x, weights);
+  const Stages without = stages_of(x, "", weights);
   for (const StoryMatrix* const matrix :
        {&without.q, &without.k, &without.v, &without.scores, &without.weights, &without.output}) {
     story.show(*matrix);
@@ -276,7 +245,7 @@ Story tell_frank_and_alex(const StoryContent& content, const StoryOptions& optio
   story.say("mean_x", mean_magnitude(x));
   story.note("nudge");
 
-  const Stages with = stages_of(sum, weights);
+  const Stages with = stages_of(sum, sum.name.substr(1), weights);
   story.step("alone");
   show_alone(story, p, weights, without, with);
   story.step("queries");

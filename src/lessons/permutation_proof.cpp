@@ -10,36 +10,6 @@
 namespace posenc::lessons {
 namespace {
 
-// Everything that attention computes from one input.
-struct ProofStages {
-  StoryMatrix q, k, v, scores, weights, output;
-};
-
-struct ProofWeights {
-  StoryMatrix q, k, v;
-};
-
-ProofStages proof_stages(const StoryMatrix& x, std::string_view mark, const ProofWeights& weights) {
-  const auto named = [&](std::string_view letter) { return fmt::format("{}{}", letter, mark); };
-  const auto times = [&](std::string_view letter, const StoryMatrix& by) {
-    return product(named(letter), fmt::format("{} = {} · {}", named(letter), x.name, by.name), x, by);
-  };
-  ProofStages made;
-  made.q = times("Q", weights.q);
-  made.k = times("K", weights.k);
-  made.v = times("V", weights.v);
-  const std::string root = fmt::format("√{}", made.q.columns.size());
-  made.scores = product(
-      named("S"), fmt::format("{} = {} · {}ᵀ / {}", named("S"), made.q.name, made.k.name, root), made.q, made.k,
-      {.transposed = true, .divisor = std::sqrt(static_cast<double>(made.q.columns.size())), .divisor_name = root});
-  Attended seen = attended({named("A"), fmt::format("{} = softmax({})", named("A"), made.scores.name), named("O"),
-                            fmt::format("{} = {} · {}", named("O"), named("A"), made.v.name)},
-                           {made.q, made.k, made.v, made.scores});
-  made.weights = std::move(seen.weights);
-  made.output = std::move(seen.output);
-  return made;
-}
-
 // Row i is row order[i] of `x`, and column j column order[j].
 StoryMatrix permuted_on_both_sides(const StoryMatrix& x, const std::vector<std::size_t>& order) {
   StoryMatrix result = x;
@@ -70,14 +40,14 @@ Story tell_permutation_proof(const StoryContent& content, const StoryOptions& op
 
   story.step("setup");
   const StoryMatrix x = story.show(given({"X", "X: one row per word", words, features}, values));
-  ProofWeights weights;
+  Projections weights;
   weights.q = story.show(given({"W_Q", "W_Q", features, heads}, content.table("w_q")));
   weights.k = story.show(given({"W_K", "W_K", features, heads}, content.table("w_k")));
   weights.v = story.show(given({"W_V", "W_V", features, heads}, content.table("w_v")));
   const StoryMatrix permutation = story.show(given({"Π", "Π: the permutation", moved, words}, ones));
   const StoryMatrix px = story.show(product("ΠX", "ΠX = Π · X", permutation, x));
 
-  const ProofStages plain = proof_stages(x, "", weights), permuted = proof_stages(px, "'", weights);
+  const Stages plain = stages_of(x, "", weights), permuted = stages_of(px, "'", weights);
   const auto residue = [&](const StoryMatrix& got, const StoryMatrix& from) {
     return largest_difference(got, reordered("", "", from, order));
   };
@@ -123,7 +93,7 @@ Story tell_permutation_proof(const StoryContent& content, const StoryOptions& op
       story.show(waves({"P", "P: one row per position", as_labels(positions), features}, scheme, positions));
   const StoryMatrix placed = added({"X+P", "", words, features}, x, p, scheme, positions);
   const StoryMatrix placed_moved = added({"ΠX+P", "", moved, features}, px, p, scheme, positions);
-  const ProofStages with = proof_stages(placed, "", weights), with_moved = proof_stages(placed_moved, "", weights);
+  const Stages with = stages_of(placed, "", weights), with_moved = stages_of(placed_moved, "", weights);
   story.show({fact("largest |(Π·X + P) − Π·(X + P)|", residue(placed_moved, placed)),
               fact("largest |Att(Π·X + P) − Π·Att(X + P)|", residue(with_moved.output, with.output))});
   return story.finish();

@@ -27,6 +27,27 @@ StoryMatrix labelled(MatrixLabels labels, CellRecipe recipe) {
 
 }  // namespace
 
+Stages stages_of(const StoryMatrix& x, std::string_view mark, const Projections& weights) {
+  const auto named = [&](std::string_view letter) { return fmt::format("{}{}", letter, mark); };
+  const auto times = [&](std::string_view letter, const StoryMatrix& by) {
+    return product(named(letter), fmt::format("{} = {} · {}", named(letter), x.name, by.name), x, by);
+  };
+  Stages made;
+  made.q = times("Q", weights.q);
+  made.k = times("K", weights.k);
+  made.v = times("V", weights.v);
+  const std::string root = fmt::format("√{}", made.q.columns.size());
+  made.scores = product(
+      named("S"), fmt::format("{} = {} · {}ᵀ / {}", named("S"), made.q.name, made.k.name, root), made.q, made.k,
+      {.transposed = true, .divisor = std::sqrt(static_cast<double>(made.q.columns.size())), .divisor_name = root});
+  Attended seen = attended({named("A"), fmt::format("{} = softmax({})", named("A"), made.scores.name), named("O"),
+                            fmt::format("{} = {} · {}", named("O"), named("A"), made.v.name)},
+                           {made.q, made.k, made.v, made.scores});
+  made.weights = std::move(seen.weights);
+  made.output = std::move(seen.output);
+  return made;
+}
+
 Extents shape_of(const StoryMatrix& matrix) { return {extent(matrix.rows), extent(matrix.columns)}; }
 
 StoryMatrix given(MatrixLabels labels, std::vector<double> values) {

@@ -80,6 +80,15 @@ struct AttendedInputs {
 };
 Attended attended(const AttendedNames& names, const AttendedInputs& inputs);
 
+/// Everything one head computes from x; every name carries the mark, such as ' for X'.
+struct Projections {
+  StoryMatrix q, k, v;
+};
+struct Stages {
+  StoryMatrix q, k, v, scores, weights, output;
+};
+Stages stages_of(const StoryMatrix& x, std::string_view mark, const Projections& weights);
+
 /// [rows, columns].
 Extents shape_of(const StoryMatrix& matrix);
 /// ‖row − other‖.
