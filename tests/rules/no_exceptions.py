@@ -1,4 +1,5 @@
-"""What WebAssembly needs compiles without exceptions, and needs neither threads nor files.
+"""What WebAssembly needs compiles without exceptions, and needs neither threads nor files. What is compiled without
+kernels for GPUs still defines every function of posenc/cuda.h.
 
 no_exceptions.py ROOT BUILD CLANG
 
@@ -67,7 +68,16 @@ def check(root, build, clang):
     for symbol, path in sorted(all_undefined.items()):
         if OURS.search(symbol) and symbol not in all_defined:
             report.problem(path, 1, f"references {symbol}, which nothing defines in this build")
+    for symbol in sorted(functions_for_gpus(build / "libposenc.a") - all_defined):
+        report.problem("src/kernels/without_cuda.cpp", 1, f"does not define {symbol}")
     return report
+
+
+def functions_for_gpus(library):
+    """What posenc/cuda.h declares and a build with kernels for GPUs defines."""
+    listing = subprocess.run(["nm", "--demangle", "--defined-only", str(library)], capture_output=True, text=True,
+                             check=True).stdout
+    return set(re.findall(r"^[0-9a-f]+ T (posenc::cuda::.*)$", listing, re.MULTILINE))
 
 
 if __name__ == "__main__":
