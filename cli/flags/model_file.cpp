@@ -7,8 +7,10 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <filesystem>
 #include <span>
 #include <string_view>
+#include <system_error>
 #include <vector>
 
 #include "cli/system/descriptor.h"
@@ -22,11 +24,35 @@
 namespace posenc::cli {
 namespace {
 
-// meta-llama/Llama-3.1-8B: one slash, and no ending of a file.
-bool looks_like_model_name(std::string_view path) {
-  const bool has_one_slash = std::count(path.begin(), path.end(), '/') == 1 && !path.starts_with('/') &&
-                             !path.starts_with('.') && !path.ends_with('/');
-  return has_one_slash && !path.ends_with(".json") && !path.ends_with(".gguf");
+// The file of a folder that could be meant where it has no config.json; "" for none.
+std::string gguf_in(const std::string& folder) {
+  std::string found;
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator(folder, error)) {
+    const std::string name = entry.path().filename();
+    if (name.ends_with(".gguf") && (found.empty() || name < found)) found = name;
+  }
+  return found;
+}
+
+// What to give instead of a path that is not there: often the name of a model or of a family.
+std::string advice_for_missing(const std::string& path) {
+  const std::vector<ModelType> types = model_types();
+  if (std::any_of(types.begin(), types.end(), [&](const ModelType& type) { return type.name == path; })) {
+    return fmt::format(
+        "{0} is a model_type; to see its defaults: echo '{{\"model_type\":\"{0}\"}}' | posenc inspect -", path);
+  }
+  const std::size_t slash = path.rfind('/');
+  if (slash != std::string::npos && path.substr(slash) == "/config.json") {
+    const std::string gguf = gguf_in(path.substr(0, slash));
+    if (!gguf.empty()) return fmt::format("the folder has {}: give that file", gguf);
+  }
+  const bool is_file = path.ends_with(".json") || path.ends_with(".gguf");
+  // meta-llama/Llama-3.1-8B
+  const bool is_name = !is_file && std::count(path.begin(), path.end(), '/') == 1 && !path.starts_with('/') &&
+                       !path.starts_with('.') && !path.ends_with('/');
+  return is_name ? "models are not downloaded; save the model's config.json and give its path"
+                 : "give a config.json, a folder that contains one, or a .gguf file";
 }
 
 // A file as memory, read as far as it is looked at: a .gguf has its metadata in front and gigabytes behind.
@@ -36,11 +62,8 @@ class MappedFile {
     const Descriptor file =
         path == "-" ? standard_input_as_file() : Descriptor(open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
     if (!file.is_open()) {
-      if (errno == ENOENT && looks_like_model_name(path)) {
-        throw Failure{kFilesFailed,
-                      fmt::format("{}: No such file or directory (a model's name is not looked up: download its "
-                                  "config.json and give the path to that)",
-                                  path)};
+      if (errno == ENOENT) {
+        throw Failure{kFilesFailed, fmt::format("{}: No such file or directory; {}", path, advice_for_missing(path))};
       }
       fail_with_errno(path, errno);
     }

@@ -12,7 +12,8 @@ namespace posenc::models {
 /// of a config.json. Three kinds of members are more than values:
 ///   "names"     {"hidden_size": "n_embd"}: the family's own name of a common key;
 ///   parts       {"vision_config": {"model_type": "clip_vision_model", …}}: the class of a part, and what the model
-///               itself changes of that class's defaults where the file does not have the part at all;
+///               itself changes of that class's defaults where the file does not have the part at all, or with
+///               "merged" wherever it does not have the key;
 ///   "flat"      true: a file without text_config has the keys of the text at the top.
 /// A type of the form "=ClassName" is a class without model_type, which only parts have.
 struct ConfigClass {

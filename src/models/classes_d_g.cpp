@@ -155,7 +155,7 @@ constexpr auto kClassesDG = std::to_array<ConfigClass>({
     {"glm_ocr", R"({"text_config":{"model_type":"glm_ocr_text"},"vision_config":{"model_type":"glm_ocr_vision"},"flat":true})"},
     {"glm_ocr_text", R"({"hidden_size":1024,"num_hidden_layers":16,"num_attention_heads":16,"max_position_embeddings":131072})"},
     {"glm_ocr_vision", R"({"depth":24,"hidden_size":1024,"num_heads":16,"image_size":336,"patch_size":14,"temporal_patch_size":2})"},
-    {"glmasr", R"({"audio_config":{"model_type":"glmasr_encoder"},"text_config":{"model_type":"llama","hidden_size":2048,"num_hidden_layers":28,"num_attention_heads":16,"max_position_embeddings":8192}})"},
+    {"glmasr", R"({"audio_config":{"model_type":"glmasr_encoder"},"text_config":{"model_type":"llama","merged":true,"hidden_size":2048,"num_hidden_layers":28,"num_attention_heads":16,"max_position_embeddings":8192}})"},
     {"glmasr_encoder", R"({"hidden_size":1280,"num_hidden_layers":32,"num_attention_heads":20,"max_position_embeddings":1500,"partial_rotary_factor":0.5})"},
     {"glmga", R"({"text_config":{"model_type":"glm4v_text"},"vision_config":{"model_type":"glm4v_vision"}})"},
     {"glpn", R"({"depths":[2,2,2,2],"hidden_sizes":[32,64,160,256],"num_attention_heads":[1,2,5,8]})"},

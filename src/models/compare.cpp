@@ -12,6 +12,7 @@
 #include "formats/excerpt.h"
 #include "models/engines.h"
 #include "posenc/apply.h"
+#include "posenc/attention.h"
 #include "posenc/error.h"
 #include "posenc/half.h"
 
@@ -120,11 +121,10 @@ Effect effect_of(const EngineRule& rule, const Circumstances& c) {
   Effect effect;
   if (const auto* const alibi = std::get_if<Alibi>(&treatment.scheme)) effect = effect_of_bias(treatment, *alibi);
   if (const auto* const rope = std::get_if<Rope>(&treatment.scheme)) effect = effect_of_rope(treatment, *rope);
-  for (const std::int64_t position : treatment.positions) {
-    if (!treatment.temperature) break;
-    const Temperature& t = *treatment.temperature;
-    effect.temperatures.push_back(1 + t.scale * std::log1p(std::floor(static_cast<double>(position + t.shift) /
-                                                                      static_cast<double>(t.length))));
+  if (treatment.temperature) {
+    for (const std::int64_t position : treatment.positions) {
+      effect.temperatures.push_back(factor_at(*treatment.temperature, position));
+    }
   }
   return effect;
 }

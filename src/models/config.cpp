@@ -76,7 +76,8 @@ void say(std::vector<std::string>& list, std::string text) {
 
 const Json* find(const Config& config, std::string_view key) {
   const Json* json = in_file(config, key);
-  if (json == nullptr) json = in_defaults(config, key);
+  // null is a value, but every class that has rope_parameters of its own takes them for null too
+  if (json == nullptr || (is_null(*json) && key == "rope_parameters")) json = in_defaults(config, key);
   return json == nullptr || is_null(*json) ? nullptr : json;
 }
 

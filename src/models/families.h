@@ -48,6 +48,7 @@ struct Family {
   bool reads_partial = false;           ///< partial_rotary_factor counts without any scaling too
   std::string_view partial_key = "";    ///< beside partial_rotary_factor
   std::string_view dims_key = "";       ///< rotary dimensions, as a number
+  std::string_view half_dims_key = "";  ///< they are half of this / heads, at least 32: CLVP
   bool at_end = false;                  ///< they are the last of a head
   bool mscale_on_softmax = false;       ///< YaRN's mscale_all_dim also multiplies the softmax scale
   bool unit_magnitude = false;          ///< YaRN without its magnitude
@@ -86,12 +87,16 @@ struct Family {
   Spacing spacing = Spacing::kPaper;
   WaveLayout waves = WaveLayout::kInterleaved;
   OddWidth odd = OddWidth::kRefuse;
-  std::int64_t offset = 0;           ///< unused rows in front of a learned table
-  bool offset_in_table = false;      ///< max_position_embeddings counts them (RoBERTa)
-  std::int64_t first_position = 0;   ///< of the first token
-  std::string_view length_key = "";  ///< beside max_position_embeddings and its like
-  std::int64_t length = 0;           ///< where the code has it and no key
-  std::int64_t extra_rows = 1;       ///< of kPatches: class and other tokens
+  std::int64_t wave_axes = 1;                 ///< of sinusoids: coordinates of a position
+  std::int64_t offset = 0;                    ///< unused rows in front of a learned table
+  bool offset_in_table = false;               ///< max_position_embeddings counts them (RoBERTa)
+  std::int64_t first_position = 0;            ///< of the first token
+  bool first_after_padding = false;           ///< it is pad_token_id + 1 where the file has that
+  std::string_view length_key = "";           ///< beside max_position_embeddings and its like
+  std::int64_t length = 0;                    ///< where the code has it and no key
+  std::int64_t extra_rows = 1;                ///< of kPatches: class and other tokens
+  std::string_view image_key = "image_size";  ///< of kPatches: the size that the table was made for
+  std::string_view rows_key = "";             ///< of kPatches: its rows, where a key says them
   // biases
   bool is_bidirectional = true;   ///< T5's buckets
   std::string_view name = "";     ///< of a scheme that is not computed

@@ -81,6 +81,18 @@ class Parts {
     return type.empty() ? given : type;
   }
 
+  // A part with what the outer class passes on to the part's class where the file does not have it.
+  const Json& merged(const std::string& key, const Json& given, const Json& own) {
+    Json::Object object = *given.as<Json::Object>();
+    for (const auto& [name, value] : *own.as<Json::Object>()) {
+      if (given.find(name) != nullptr || name == "merged" || name == "model_type") continue;
+      say(remarks_.assumed, fmt::format("{}: {} = {} (the family's default; not given)", excerpt(key), name,
+                                        excerpt(dump_json(value))));
+      object.emplace_back(name, value);
+    }
+    return parsed_.emplace_back(std::move(object));
+  }
+
   void visit(const Json& object, const std::vector<std::string>& path, const std::string& type, int depth) {
     const Config named{.object = &object};
     const std::string own_type = !type.empty() ? type : text(named, "model_type").value_or("");
@@ -107,9 +119,11 @@ class Parts {
     };
     for (const auto& [key, value] : *object.as<Json::Object>()) {
       if (!is_part(key, value)) continue;
-      const std::string usual = type_in(defaults == nullptr ? nullptr : defaults->find(key));
+      const Json* const own = defaults == nullptr ? nullptr : defaults->find(key);
+      const std::string usual = type_in(own);
       const std::string type = part_type(key, type_in(&value), usual, own_type);
-      if (!type.empty()) go(excerpt(key), value, type);
+      if (type.empty()) continue;
+      go(excerpt(key), own != nullptr && own->find("merged") != nullptr ? merged(key, value, *own) : value, type);
     }
     if (defaults == nullptr) return;
     for (const auto& [key, value] : *defaults->as<Json::Object>()) {

@@ -56,14 +56,14 @@ void add_vectors(const Config& config, const Family& family, PartReading& readin
   const std::int64_t width = needed_width(config, family);
   const auto length = length_of(config, family);
   if (family.encoding == Encoding::kSinusoidal) {
-    Sinusoidal scheme{.width = width, .spacing = family.spacing, .layout = family.waves};
+    Sinusoidal scheme{.width = width, .spacing = family.spacing, .layout = family.waves, .axes = family.wave_axes};
     if (width % 2 != 0) scheme.odd = family.odd;
     set_scheme(group, scheme);
   } else {
     if (!length) raise(fmt::format("{}max_position_embeddings is missing", config.place));
     set_scheme(group, Learned{.rows = *length + family.offset, .width = width, .offset = family.offset});
   }
-  if (family.offset_in_table) {
+  if (family.offset_in_table || family.first_after_padding) {
     if (const auto padding = integer(config, "pad_token_id", 0)) group.first_position = *padding + 1;
   }
   if (length && family.part != "encoder") {
@@ -75,13 +75,14 @@ void add_vectors(const Config& config, const Family& family, PartReading& readin
 
 void add_patches(const Config& config, const Family& family, PartReading& reading) {
   LayerGroup group = group_of_all(config, family);
-  const auto patches = patches_of(config);
+  const auto patches = patches_of(config, family);
   const auto width = hidden_size(config, family);
   if (patches && width) {
     set_scheme(group, Learned{.rows = *patches + family.extra_rows, .width = *width});
   } else {
-    set_formula(group, Learned::name,
-                "x + table[patch]: trained; image_size, patch_size or hidden_size is missing to say how many rows");
+    set_formula(
+        group, Learned::name,
+        "x + table[patch]: trained; the image's, the patch's or the hidden size is missing to say how many rows");
   }
   reading.groups.push_back(std::move(group));
 }

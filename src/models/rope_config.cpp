@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "formats/excerpt.h"
+#include "models/sizes.h"
 #include "posenc/error.h"
 
 namespace posenc::models {
@@ -184,10 +185,9 @@ const RopeType& type_of(const RopeDictionary& dictionary, const Family& family, 
   const Config& entries = *dictionary.entries;
   const std::optional<std::string> name = text(entries, "rope_type"), old_name = text(entries, "type");
   if (name && old_name && plain(*name) != plain(*old_name)) {
-    raise(fmt::format("{}rope_type is {} but type is {}: which is meant?", entries.place, quoted(*name),
-                      quoted(*old_name)));
-  }
-  if (name && old_name) {
+    say(remarks.warnings, fmt::format("{}type is {} but rope_type is {}, which is the one that transformers reads",
+                                      entries.place, quoted(*old_name), quoted(*name)));
+  } else if (name && old_name) {
     say(remarks.warnings,
         fmt::format("{}type is the older name of rope_type; both are given, and agree", entries.place));
   }
@@ -261,6 +261,14 @@ std::int64_t dims_of(const RopeDictionary& dictionary, const RopeFacts& facts, c
       if (*dims % 2 != 0 || *dims > 65536) refuse(facts.config, family.dims_key, "even and at most 65536");
       return *dims;
     }
+  }
+  if (!family.half_dims_key.empty()) {
+    const auto whole = integer(facts.config, family.half_dims_key), heads = heads_of(facts.config, family);
+    const std::int64_t dims = whole && heads ? std::max<std::int64_t>(*whole / (2 * *heads), 32) : facts.head;
+    if (dims % 2 != 0 || dims > facts.head) {
+      refuse(facts.config, family.half_dims_key, "such that half of it over the heads is even and within a head");
+    }
+    return dims;
   }
   if (type.read == proportional) return facts.head;
   std::optional<double> partial;

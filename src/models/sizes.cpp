@@ -92,8 +92,9 @@ std::int64_t head_size(const Config& config, const Family& family, std::string_v
   return size;
 }
 
-std::optional<std::int64_t> patches_of(const Config& config) {
-  const auto image = extents(config, "image_size"), patch = extents(config, "patch_size");
+std::optional<std::int64_t> patches_of(const Config& config, const Family& family) {
+  if (!family.rows_key.empty()) return integer(config, family.rows_key);
+  const auto image = extents(config, family.image_key), patch = extents(config, "patch_size");
   if (!image || !patch) return std::nullopt;
   const auto rows = static_cast<std::int64_t>(image->first / patch->first);
   const auto columns = static_cast<std::int64_t>(image->second / patch->second);

@@ -148,10 +148,22 @@ class Inspect(ProgramTest):
         self.assertIn("Warnings\n  - rope_parameters: type is the older name of rope_type", text)
         self.assertRegex(text, r"Assumed\n(  - .*\n)*  - rope_theta = 10000 \(the family's default; not given\)")
 
+    def test_a_name_instead_of_a_path(self):
+        for name, advice in (
+                ("vit", """vit is a model_type; to see its defaults: echo '{"model_type":"vit"}' | posenc inspect -"""),
+                ("meta-llama/Llama-3-8B", "models are not downloaded; save the model's config.json and give its path"),
+                ("no-such-folder/", "give a config.json, a folder that contains one, or a .gguf file"),
+                ("no-such-folder", "give a config.json, a folder that contains one, or a .gguf file")):
+            self.refused("inspect", name, code=3, says=f"{name}: No such file or directory; {advice}")
+        self.write("b.gguf", b"")
+        self.write("a.gguf", b"")
+        self.refused("inspect", self.folder, code=3, says="the folder has a.gguf: give that file")
+
     def test_refused(self):
         self.refused("inspect", says="the model is missing")
         self.refused("inspect", self.path("none.json"), code=3, says="No such file")
         self.refused("inspect", self.folder, code=3, says="config.json: No such file")
+        self.refused("inspect", self.folder, code=3, says="give a config.json, a folder that contains one, or a .gguf file")
         self.refused("inspect", self.config({"model_type": "lama"}),
                      says="config.json: model_type \"lama\" is unknown (did you mean 'llama'?)")
         self.refused("inspect", self.config({"model_type": "llama", "head_dim": 64, "rope_scaling": {"type": "x"}}),

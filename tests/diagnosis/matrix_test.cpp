@@ -9,7 +9,6 @@
 
 #include <cmath>
 #include <cstdlib>
-#include <ctime>
 #include <map>
 
 #include "sanitized.h"
@@ -35,12 +34,8 @@ std::vector<RopeScaling> scalings_for(std::int64_t pairs) {
           searched};
 }
 
-// An answer takes less; sanitizers take several times as long.
-constexpr double kMostSeconds = kSanitized ? 30 : 2;
-
 struct Tally {
-  int cases = 0, sure = 0, right = 0, wrong_but_sure = 0, wrong_pairs = 0;
-  double slowest = 0;
+  int cases = 0, sure = 0, right = 0, wrong_but_sure = 0;
 };
 
 struct MatrixCase {
@@ -125,11 +120,9 @@ TEST(DiagnosisMatrix, EveryConvention) {
     const MatrixCase& one = cases[at];
     const Made tensors = made(one.rope, one.how);
     const std::vector<BFloat16> before = as_bf16(tensors.before), after = as_bf16(tensors.after);
-    const std::clock_t start = std::clock();
     const Diagnosis found = one.is_narrow
                                 ? diagnose(view(before.data(), tensors.shape), view(after.data(), tensors.shape))
                                 : diagnose(tensors.before_view(), tensors.after_view());
-    const double seconds = static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC;
     const std::string kind =
         fmt::format("{:8} {}", std::visit([](const auto& s) { return s.name; }, one.rope.scaling),
                     one.is_narrow ? "bf16" : "f32");
@@ -142,10 +135,8 @@ TEST(DiagnosisMatrix, EveryConvention) {
     tally.right += right ? 1 : 0;
     tally.sure += is_sure ? 1 : 0;
     tally.wrong_but_sure += is_wrong ? 1 : 0;
-    tally.slowest = std::max(tally.slowest, seconds);
     const bool has_pairs = has_rope && std::get<Rope>(found.best->scheme).layout == one.rope.layout &&
                            std::get<Rope>(found.best->scheme).sign == one.rope.sign;
-    tally.wrong_pairs += has_pairs ? 0 : 1;
     const std::string what =
         fmt::format("{} {} from {}: {} {} first {} magnitude {} residual {:.2g}", to_json(one.rope), kind,
                     one.how.first, name_of(found.verdict), found.best ? to_json(found.best->scheme) : "nothing",
@@ -155,13 +146,11 @@ TEST(DiagnosisMatrix, EveryConvention) {
     EXPECT_TRUE(has_pairs) << what;
     EXPECT_TRUE(right) << what;
     EXPECT_TRUE(names_ntk(one, found)) << what;
-    EXPECT_LT(seconds, kMostSeconds) << what;
   }
   Tally all;
-  fmt::print("{:14} {:>6} {:>6} {:>6} {:>6} {:>8}\n", "", "cases", "right", "sure", "wrong", "slowest");
+  fmt::print("{:14} {:>6} {:>6} {:>6} {:>6}\n", "", "cases", "right", "sure", "wrong");
   for (const auto& [kind, tally] : tallies) {
-    fmt::print("{:14} {:6} {:6} {:6} {:6} {:7.2f}s\n", kind, tally.cases, tally.right, tally.sure,
-               tally.wrong_but_sure, tally.slowest);
+    fmt::print("{:14} {:6} {:6} {:6} {:6}\n", kind, tally.cases, tally.right, tally.sure, tally.wrong_but_sure);
     all.cases += tally.cases;
     all.right += tally.right;
     all.sure += tally.sure;

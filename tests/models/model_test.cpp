@@ -160,6 +160,16 @@ TEST(Model, LayersWithoutPositionAreFromTheFamilysCode) {
                        "no positional encoding in any layer" + tail));
 }
 
+// Apertus' class has llama3 scaling by default, for null too.
+TEST(Model, NullRopeParametersAreTheClasssOwn) {
+  const Model missing = read_model(R"({"model_type":"apertus"})"),
+              null = read_model(R"({"model_type":"apertus","rope_parameters":null,"rope_scaling":null})");
+  EXPECT_EQ(missing.groups, null.groups);
+  const auto* const rope = std::get_if<Rope>(&*null.groups[0].scheme);
+  ASSERT_NE(rope, nullptr);
+  EXPECT_TRUE(std::holds_alternative<Llama3Scaling>(rope->scaling));
+}
+
 TEST(Model, WarnsOfKeys) {
   struct Case {
     const char* config;
@@ -168,6 +178,9 @@ TEST(Model, WarnsOfKeys) {
   const std::vector<Case> cases = {
       {R"({"model_type":"llama","head_dim":8,"rope_scaling":{"type":"linear","rope_type":"linear","factor":2}})",
        "rope_scaling: type is the older name of rope_type; both are given, and agree"},
+      {R"({"model_type":"llama","head_dim":8,"max_position_embeddings":64,
+          "rope_scaling":{"type":"yarn","rope_type":"linear","factor":2}})",
+       "rope_scaling: type is \"yarn\" but rope_type is \"linear\", which is the one that transformers reads"},
       {R"({"model_type":"qwen3","head_dim":8,"max_position_embeddings":64,"rope_scaling":{"rope_type":"yarn","factor":4,
           "attn_factor":0.8782488562869419,"original_max_position_embeddings":16}})",
        "rope_scaling: attn_factor is ignored: transformers reads attention_factor; vLLM multiplies by attn_factor"},
@@ -244,8 +257,6 @@ TEST(Model, RefusesBadConfigsInOneLine) {
       {with(R"("rope_scaling":{"type":"linear"})"), "rope_scaling: factor is missing, which rope_type linear needs"},
       {with(R"("rope_scaling":{"type":"linear","factor":0})"),
        "rope_scaling: factor must be a number above 0 but is 0"},
-      {with(R"("rope_scaling":{"type":"linear","rope_type":"yarn","factor":2})"),
-       "rope_scaling: rope_type is \"yarn\" but type is \"linear\": which is meant?"},
       {with(R"("rope_scaling":{"type":"longrope","short_factor":[1,1,1,1],"long_factor":[1,1,1]})"),
        "rope_scaling: long_factor must have 4 numbers, one for each pair, but has 3"},
       {with(R"("rope_scaling":{"type":"longrope","short_factor":[1,1,1,0],"long_factor":[1,1,1,1]})"),
