@@ -33,7 +33,8 @@ enum class RopeStyle : std::uint8_t {
   kOne,        ///< one dictionary; by layer type only where all its keys are layer types
   kSplit,      ///< sliding layers have a base of their own and no scaling: gemma3
   kSplitBoth,  ///< and scaling is for both: modernbert
-  kTyped,  ///< one dictionary for each layer type, the class's own where the file has none; older keys are ignored
+  kTyped,   ///< one dictionary for each layer type, the class's own where the file has none; older keys are ignored
+  kListed,  ///< the same, or made of rope_theta and partial_rotary_factors by layer, rope_scaling for full ones
 };
 
 /// The facts of a family that its config does not say, or says under names of its own; read in its modeling code.

@@ -214,7 +214,7 @@ constexpr auto kRopeRows = std::to_array<Family>({
      .every = 6,
      .has_sinks = true},
     {.types = "zaya", .reads_partial = true, .style = RopeStyle::kTyped, .rule = all_hybrid},
-    {.types = "step3p5", .reads_partial = true, .style = RopeStyle::kTyped, .rule = all_full},
+    {.types = "step3p5", .reads_partial = true, .style = RopeStyle::kListed, .rule = all_full},
     {.types = "cohere_compass_text", .style = RopeStyle::kTyped, .rule = all_full},
     {.types = "granite_swa granitemoe_swa",
      .rule = by_base_list,

@@ -75,7 +75,10 @@ bool read_layer_types(LayerFacts& facts) {
   const auto* const array = json->as<Json::Array>();
   // a class's own list is for its own number of layers
   if (!is_given(facts.config, key) && array != nullptr && array->size() != facts.layers.size()) return false;
-  const std::vector<std::string> list = *texts(facts.config, key);
+  std::vector<std::string> list = *texts(facts.config, key);
+  // Step 3.5 lists the layers that predict further tokens too
+  const auto further = static_cast<std::size_t>(integer(facts.config, "num_nextn_predict_layers", 0).value_or(0));
+  if (further > 0 && list.size() == facts.layers.size() + further) list.resize(facts.layers.size());
   check_size(key, list.size(), facts.layers.size());
   for (std::size_t i = 0; i < list.size(); ++i) set_type(facts.layers[i], current_name(list[i]));
   return true;

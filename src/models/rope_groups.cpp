@@ -33,6 +33,7 @@ class RopeLayers {
 
   void add_groups() {
     const std::vector<Layer> layers = layers_of(config_, family_, layer_count(config_, family_), remarks_);
+    if (family_.style == RopeStyle::kListed) read_lists(layers);
     std::vector<LayerGroup> found;
     for (std::size_t i = 0; i < layers.size(); ++i)
       found.push_back(group_of(layers[i], static_cast<std::int64_t>(i)));
@@ -58,12 +59,15 @@ class RopeLayers {
     }
     const bool has_before = has_older && !family_.ignores_rope_scaling;
     // transformers copies the older key over the newer one
-    if (has_before && is_now_given && *before->object != *now->object) {
+    const bool is_listed = family_.style == RopeStyle::kListed;
+    if (has_before && is_now_given && !is_listed && *before->object != *now->object) {
       say(remarks_.warnings,
           "rope_scaling and rope_parameters differ: rope_scaling counts, as transformers reads it");
     }
     const bool is_split = family_.style == RopeStyle::kSplit || family_.style == RopeStyle::kSplitBoth;
-    if (family_.style == RopeStyle::kTyped) {
+    if (is_listed) {
+      entries_ = now;
+    } else if (family_.style == RopeStyle::kTyped) {
       entries_ = now;
       if (has_before && !is_now_given) {
         say(remarks_.warnings, "rope_scaling is ignored: transformers reads rope_parameters alone for this family");
@@ -86,10 +90,52 @@ class RopeLayers {
       entries_ = has_before ? before : now;
     }
     is_default_ = entries_ && !is_now_given && !has_before;
-    if (is_default_ && family_.style != RopeStyle::kTyped) {
+    if (is_default_ && family_.style != RopeStyle::kTyped && !is_listed) {
       say(remarks_.assumed, fmt::format("rope_parameters = {} (the family's default; not given)",
                                         excerpt(dump_json(*entries_->object))));
     }
+  }
+
+  // The value of a layer: a list has one for each, and may have more for layers that predict further tokens.
+  const Json* of_layer(std::string_view key, std::size_t layer) const {
+    const Json* const json = is_given(config_, key) ? find(config_, key) : nullptr;
+    const auto* const list = json == nullptr ? nullptr : json->as<Json::Array>();
+    if (list != nullptr && list->size() <= layer) {
+      refuse(config_, key, fmt::format("a number, or a list of at least {}", layer + 1));
+    }
+    return list == nullptr ? json : &(*list)[layer];
+  }
+
+  // Step3p7TextConfig: rope_parameters count where they have every type of layers; else the first layer of a type
+  // says what it has.
+  void read_lists(const std::vector<Layer>& layers) {
+    const auto has_type = [&](const Layer& layer) {
+      const Json* const one = entries_->object->find(layer.type);
+      return one != nullptr && one->as<Json::Object>() != nullptr;
+    };
+    if (is_given(config_, "rope_parameters") && std::all_of(layers.begin(), layers.end(), has_type)) return;
+    const auto scaling = is_given(config_, "rope_scaling") ? nested(config_, "rope_scaling") : std::nullopt;
+    Json::Object made;
+    for (std::size_t i = 0; i < layers.size(); ++i) {
+      const auto is_same = [&](const auto& member) { return member.first == layers[i].type; };
+      if (std::any_of(made.begin(), made.end(), is_same)) continue;
+      Json::Object one;
+      if (scaling && layers[i].type == "full_attention") one = *scaling->object->as<Json::Object>();
+      const auto set = [&](const char* key, const Json& value) {
+        if (std::none_of(one.begin(), one.end(), [&](const auto& member) { return member.first == key; })) {
+          one.emplace_back(key, value);
+        }
+      };
+      const Json *const base = of_layer("rope_theta", i), *const share = of_layer("partial_rotary_factors", i);
+      if (base == nullptr) say(remarks_.assumed, "rope_theta = 10000 (the family's default; not given)");
+      set("rope_type", Json("default"));
+      set("rope_theta", base == nullptr ? Json(10000.0) : *base);
+      if (share != nullptr) set("partial_rotary_factor", *share);
+      made.emplace_back(layers[i].type, std::move(one));
+    }
+    made_ = Json(std::move(made));
+    entries_ = Config{.object = &made_, .place = config_.place};
+    is_default_ = false;
   }
 
   // The types of rope_parameters, where no layer is said to have any of them.
@@ -140,7 +186,7 @@ class RopeLayers {
     std::string key = layer.type;
     if (!family_.local_label.empty()) key = is_local ? family_.local_label : family_.global_label;
     const bool has_own = entries_ && entries_->object->find(key) != nullptr;
-    if (family_.style == RopeStyle::kTyped) {
+    if (family_.style == RopeStyle::kTyped || family_.style == RopeStyle::kListed) {
       if (has_own) {
         if (find(*entries_, key) == nullptr) return std::nullopt;
         note_typed(key);
@@ -276,6 +322,7 @@ class RopeLayers {
         "DeepSeek does");
   }
 
+  Json made_;
   const Config& config_;
   const Family& family_;
   PartReading& reading_;
