@@ -1,6 +1,8 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 
@@ -104,6 +106,43 @@ struct AttentionInputs {
   ConstTensorView q, k, v;
   ConstTensorView out = {}, logsumexp = {};
 };
+
+/// Attention made ready for many calls with the same options and shapes, such as the steps of a decoder, on the host.
+class AttentionPlan {
+ public:
+  AttentionPlan(AttentionPlan&&) noexcept;
+  AttentionPlan& operator=(AttentionPlan&&) noexcept;
+  ~AttentionPlan();
+
+ private:
+  struct Made;
+  explicit AttentionPlan(std::unique_ptr<Made> made) noexcept;
+  friend AttentionPlan plan_attention(const AttentionInputs&, const AttentionOptions&);
+  friend std::size_t workspace_bytes(const AttentionPlan&, int);
+  friend void attention(const AttentionPlan&, TensorView, ConstTensorView, ConstTensorView, ConstTensorView,
+                        const Run&);
+  std::unique_ptr<Made> made_;
+};
+
+/// A plan for tensors of these shapes and types; their data is not read. The plan copies the options, and refers to the
+/// spans and tensors in them, which are read at each call: a decoder changes key_lengths, block_table and ids in place.
+/// Throws: as attention, for what can be known now.
+AttentionPlan plan_attention(const AttentionInputs& like, const AttentionOptions& options = {});
+
+/// The bytes that Run::workspace needs for a call of the plan on so many threads, whatever the lengths; 0: threads().
+std::size_t workspace_bytes(const AttentionPlan& plan, int threads = 0);
+
+/// attention with the options of a plan. With a workspace, in f32, f16 and bf16 and without weights, the cpu backend
+/// allocates nothing (where Run has no pool, the library's own threads may, when they start).
+///
+///   const AttentionPlan step = plan_attention({q, k_cache, v_cache}, options);   // once
+///   std::vector<std::byte> workspace(workspace_bytes(step, 4));
+///   attention(step, out, q, k_cache, v_cache, {.threads = 4, .workspace = workspace});
+///
+/// Calls with different workspaces may run at the same time.
+/// Throws: as attention, and for shapes and types other than the plan's, and a workspace that is too small.
+void attention(const AttentionPlan& plan, TensorView out, ConstTensorView q, ConstTensorView k, ConstTensorView v,
+               const Run& run = {});
 
 /// Where the gradients go; what has no data is left out. Those of q, k and v are written, in the type of their tensor
 /// or in f32; those of the position's parameters are added to, as learned parameters are shared by layers.

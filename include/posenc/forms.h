@@ -236,6 +236,8 @@ const Waves* waves_of(const Form& form) noexcept;
 /// A rotation's cosines and sines as columns of waves: the cosines of all pairs, then the sines. With float32 angles
 /// the magnitude is left out: engines multiply by it after they have rounded.
 Waves waves_of(const Rotation& rotation);
+/// The same, into waves whose memory is used again.
+void set_waves(Waves& waves, const Rotation& rotation);
 
 /// Radians per position of each wave or pair, without sign: the float32 factors where these are the angle, else the
 /// doubles nearest to the exact frequencies.

@@ -1,8 +1,10 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <initializer_list>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -17,11 +19,22 @@ enum class Device : std::uint8_t { kHost, kCuda };
 /// "host", "cuda".
 std::string_view name_of(Device device) noexcept;
 
+/// Threads of the caller's, in place of the library's own.
+struct Pool {
+  /// Calls item(data, i) for every i from 0 to count − 1, in any order, on at most Run::threads threads at once (the
+  /// calling one may be among them), and returns when all are done.
+  void (*run)(void* context, std::int64_t count, void (*item)(void* data, std::int64_t i), void* data) = nullptr;
+  void* context = nullptr;
+};
+
 /// How a call runs, beside its tensors. On a GPU it is only ordered on the stream: the call returns before it is
 /// done, and waits for nothing (see synchronize in backend.h).
 struct Run {
   void* stream = nullptr;  ///< a CUstream, or cudaStream_t; null: the default one. Not asked for tensors on the host
   int threads = 0;         ///< of this call, for tensors on the host; 0: as many as threads() says (backend.h)
+  /// For attention with a plan, on the host: at least workspace_bytes(plan, threads), so that the call allocates nothing.
+  std::span<std::byte> workspace = {};
+  Pool pool = {};  ///< for tensors on the host; unset: the library's own threads
 };
 
 /// A short list of extents or strides, outermost first; at most 8.

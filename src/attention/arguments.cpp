@@ -117,7 +117,7 @@ void check_factors(std::string_view verb, const AttentionOptions& options, const
 // q or k after rotation, in the type of sums.
 HeadTensor<const void> rotated(std::string_view verb, const AttentionBackend& backend, const ConstTensorView& x,
                                const TokenPositions& positions, const Rotation& form,
-                               std::vector<std::byte>& storage) {
+                               AlignedVector<std::byte>& storage) {
   const DataType type = sums_type(x.type);
   storage.resize(static_cast<std::size_t>(count_of(x.shape) * size_of(type)));
   const TensorView out(storage.data(), type, x.shape);
@@ -126,7 +126,7 @@ HeadTensor<const void> rotated(std::string_view verb, const AttentionBackend& ba
 }
 
 // k with zeros in place of the keys that no query sees, which may not be read. Where all are seen, k itself.
-ConstTensorView only_seen(const ConstTensorView& k, const AttentionJob& job, std::vector<std::byte>& storage) {
+ConstTensorView only_seen(const ConstTensorView& k, const AttentionJob& job, AlignedVector<std::byte>& storage) {
   const auto is_whole = [&](std::int64_t b) {
     const Sight seen = job.seen_keys(b);
     return seen.begin == 0 && seen.end == job.k.sequence;
@@ -157,7 +157,7 @@ ConstTensorView only_seen(const ConstTensorView& k, const AttentionJob& job, std
 // The cosines and sines of the first `tokens` tokens: what becomes of pairs (1, 0).
 RowRotation row_rotation_of(std::string_view verb, const AttentionBackend& backend, const HeadTensor<const void>& x,
                             std::int64_t tokens, const TokenPositions& positions, const Rotation& form,
-                            std::vector<float>& cos_sin) {
+                            const Rotation& pairs, AlignedVector<float>& cos_sin) {
   RowRotation rotation;
   rotation.form = &form;
   rotation.pairs = pairs_of(form);
@@ -172,15 +172,11 @@ RowRotation row_rotation_of(std::string_view verb, const AttentionBackend& backe
   for (std::int64_t row = 0; row < batch * tokens; ++row) {
     std::fill_n(cos_sin.begin() + row * width, rotation.pairs, 1.0f);
   }
-  Rotation plain = form;
-  plain.layout = PairLayout::kHalves;
-  plain.blocks = 1;
-  plain.first_dim = 0;
   const TensorView all = view(cos_sin.data(), {batch, 1, tokens, width});
-  kernels::rotate_for(verb, *backend.kernels, all, all, positions, plain);
+  kernels::rotate_for(verb, *backend.kernels, all, all, positions, pairs);
   rotation.token_stride = width;
   if (kernels::wants_doubled(placement_of(form.layout, rotation.pairs))) {
-    std::vector<float> doubled(2 * cos_sin.size());
+    AlignedVector<float> doubled(2 * cos_sin.size());
     for (std::int64_t row = 0; row < batch * tokens; ++row) {
       const float* const cosines = cos_sin.data() + row * width;
       kernels::double_cos_sin(cosines, cosines + rotation.pairs, rotation.pairs, doubled.data() + row * 2 * width);
@@ -208,18 +204,18 @@ void plan_rotation(std::string_view verb, const AttentionInputs& inputs, const R
   AttentionJob& job = plan.job;
   job.scale *= rotation.softmax_factor;
   if (count_of(inputs.q.shape) == 0 || count_of(inputs.k.shape) == 0) return;
-  plan.for_queries = rotation;
-  plan.for_keys = for_keys(rotation);
+  if (plan.forms == nullptr) plan.forms = &plan.own_forms.emplace(forms_of(rotation));
+  const RotationForms& forms = *plan.forms;
   const AttentionBackend& backend = *plan.backend;
   if (!can_rotate_on_load(backend, rotation, job)) {
-    job.q = rotated(verb, backend, inputs.q, job.places.queries, plan.for_queries, plan.rotated_q);
+    job.q = rotated(verb, backend, inputs.q, job.places.queries, forms.for_queries, plan.rotated_q);
     if (!with_keys) return;
-    std::vector<std::byte> seen;
-    job.k = rotated(verb, backend, only_seen(inputs.k, job, seen), job.places.keys, plan.for_keys, plan.rotated_k);
+    AlignedVector<std::byte> seen;
+    job.k = rotated(verb, backend, only_seen(inputs.k, job, seen), job.places.keys, forms.for_keys, plan.rotated_k);
     return;
   }
-  job.q_rotation =
-      row_rotation_of(verb, backend, job.q, job.q.sequence, job.places.queries, plan.for_queries, plan.q_cos_sin);
+  job.q_rotation = row_rotation_of(verb, backend, job.q, job.q.sequence, job.places.queries, forms.for_queries,
+                                   forms.query_pairs, plan.q_cos_sin);
   if (!with_keys) return;
   if (are_same(job.places.queries, job.places.keys) && rotation.growth.rates.empty() &&
       job.q.sequence == job.k.sequence) {
@@ -231,7 +227,8 @@ void plan_rotation(std::string_view verb, const AttentionInputs& inputs, const R
       for (std::int64_t b = 0; b < job.k.batch; ++b) tokens = std::max(tokens, job.seen_keys(b).end);
     }
     if (tokens == 0) return;
-    job.k_rotation = row_rotation_of(verb, backend, job.k, tokens, job.places.keys, plan.for_keys, plan.k_cos_sin);
+    job.k_rotation = row_rotation_of(verb, backend, job.k, tokens, job.places.keys, forms.for_keys, forms.key_pairs,
+                                     plan.k_cos_sin);
   }
 }
 
@@ -239,6 +236,7 @@ void plan_rotation(std::string_view verb, const AttentionInputs& inputs, const R
 void plan_temperature(const Temperature& temperature, AttentionInputs& inputs, Plan& plan) {
   AttentionJob& job = plan.job;
   const HeadTensor<const void> q = job.q;
+  plan.query_factors.reserve(static_cast<std::size_t>(q.batch * q.sequence));
   for (std::int64_t b = 0; b < q.batch; ++b) {
     for (std::int64_t i = 0; i < q.sequence; ++i) {
       plan.query_factors.push_back(factor_at(temperature, job.places.queries.at(b, i)));
@@ -326,7 +324,7 @@ void plan_position(std::string_view verb, const AttentionInputs& given, const At
     if (options.temperature) plan_temperature(*options.temperature, inputs, plan);
   }
   if (options.sinks.data == nullptr) return;
-  plan.sinks.clear();
+  plan.sinks.reserve(static_cast<std::size_t>(job.q.heads));
   for (std::int64_t h = 0; h < job.q.heads; ++h) {
     plan.sinks.push_back(kernels::with_type(options.sinks.type, [&](auto kind) {
       return numerics::widen(static_cast<const decltype(kind)*>(options.sinks.data)[h * options.sinks.strides[0]]);

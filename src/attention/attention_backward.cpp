@@ -169,7 +169,7 @@ void narrow_into_place(const Gradient& gradient) {
 }
 
 // The gradient of q itself from that of q times its temperature, before it is rotated back: the two commute.
-void scale_rows(Gradient& gradient, const std::vector<double>& factors) {
+void scale_rows(Gradient& gradient, std::span<const double> factors) {
   if (factors.empty() || gradient.view.data == nullptr) return;
   const HeadTensor<void>& rows = gradient.result;
   kernels::with_type(rows.type, [&](auto kind) {
@@ -294,9 +294,9 @@ void attention_backward(const AttentionGradients& gradients, ConstTensorView d_o
   plan.backend = &selected_attention(verb);
   plan_position(verb, inputs, options, plan);
   if (options.temperature) widen_later(dq);
-  if (std::holds_alternative<Rotation>(options.position)) {
-    rotate_later(dq, plan.for_queries);
-    if (!options.keys_are_rotated) rotate_later(dk, plan.for_keys);
+  if (plan.forms != nullptr) {  // a rotation, and tokens to rotate
+    rotate_later(dq, plan.forms->for_queries);
+    if (!options.keys_are_rotated) rotate_later(dk, plan.forms->for_keys);
   }
   job.dq = dq.result;
   job.dk = dk.result;

@@ -8,10 +8,12 @@
 
 #include "kernels/element.h"
 #include "kernels/job.h"
+#include "kernels/memory.h"
 #include "posenc/attention.h"
 
 namespace posenc::attend {
 
+using kernels::AlignedVector;
 using kernels::HeadTensor;
 using kernels::TokenPositions;
 
@@ -65,7 +67,7 @@ struct AttentionJob {
   const Bias* bias = nullptr;
   RowRotation q_rotation, k_rotation;
   TokenPlaces places;
-  std::vector<Sight> sights;               // [batch or 1, queries]
+  AlignedVector<Sight> sights;             // [batch or 1, queries]
   std::int64_t sight_stride = 0;           // 0: the same for every sequence of the batch
   const std::int64_t* key_mask = nullptr;  // [batch, keys]; 0: not seen
   ScoreMask mask;
@@ -120,6 +122,9 @@ struct AttentionBackend {
   bool rotates_on_load;             // f32, f16 and bf16, where weights are not wanted
   void (*forward)(const AttentionJob&);
   void (*backward)(BackwardJob&);
+  /// Takes the memory that forward takes, and does nothing else, where kernels::CountMemory counts it. Null: it has none
+  /// that a workspace could hold.
+  void (*count)(const AttentionJob&);
 };
 extern const AttentionBackend kReferenceAttention;
 extern const AttentionBackend kCpuAttention;

@@ -35,37 +35,43 @@ void check_sum(std::string_view verb, std::string_view what, std::span<const std
   if (sum != tokens) raise(fmt::format("{}: {} sum to {} but there are {} tokens", verb, what, sum, tokens));
 }
 
-std::vector<Segment> packed_segments(std::string_view verb, const AttentionOptions& options,
-                                     const AttentionJob& job) {
+template <class Visit> void each_packed_segment(std::string_view verb, const AttentionOptions& options,
+                                                const AttentionJob& job, const Visit& visit) {
   const auto queries = options.packed, keys = options.packed_keys.empty() ? options.packed : options.packed_keys;
   if (queries.size() != keys.size()) {
     raise(fmt::format("{}: {} packed sequences of queries but {} of keys", verb, queries.size(), keys.size()));
   }
   check_sum(verb, "the packed lengths of queries", queries, job.q.sequence);
   check_sum(verb, "the packed lengths of keys", keys, job.k.sequence);
-  std::vector<Segment> segments;
   Segment next;
   for (std::size_t i = 0; i < queries.size(); ++i) {
     next.queries = queries[i];
     next.keys = keys[i];
-    segments.push_back(next);
+    visit(next);
     next.first_query += next.queries;
     next.first_key += next.keys;
   }
-  return segments;
 }
 
 bool has_lengths(const AttentionOptions& options) {
   return !options.query_lengths.empty() || !options.key_lengths.empty();
 }
 
-// The sequences of one row of the batch.
-std::vector<Segment> segments_of(std::string_view verb, const AttentionOptions& options, const AttentionJob& job,
-                                 std::int64_t b) {
-  if (!options.packed.empty()) return packed_segments(verb, options, job);
+// The only sequence of one row of the batch, where none are packed.
+Segment segment_of(const AttentionOptions& options, const AttentionJob& job, std::int64_t b) {
   const auto at = static_cast<std::size_t>(b);
   const std::int64_t queries = options.query_lengths.empty() ? job.q.sequence : options.query_lengths[at];
-  return {{0, queries, 0, options.key_lengths.empty() ? job.k.sequence : options.key_lengths[at]}};
+  return {0, queries, 0, options.key_lengths.empty() ? job.k.sequence : options.key_lengths[at]};
+}
+
+// visit(segment) for the sequences of one row of the batch.
+template <class Visit> void each_segment(std::string_view verb, const AttentionOptions& options,
+                                         const AttentionJob& job, std::int64_t b, const Visit& visit) {
+  if (!options.packed.empty()) {
+    each_packed_segment(verb, options, job, visit);
+  } else {
+    visit(segment_of(options, job, b));
+  }
 }
 
 void check_options(std::string_view verb, const AttentionOptions& options, const AttentionJob& job) {
@@ -121,6 +127,17 @@ Sight sight_of(const AttentionOptions& options, const Segment& segment, std::int
 
 }  // namespace
 
+RotationForms forms_of(const Rotation& rotation) {
+  RotationForms forms{rotation, for_keys(rotation), rotation, {}};
+  forms.key_pairs = forms.for_keys;
+  for (Rotation* pairs : {&forms.query_pairs, &forms.key_pairs}) {
+    pairs->layout = PairLayout::kHalves;
+    pairs->blocks = 1;
+    pairs->first_dim = 0;
+  }
+  return forms;
+}
+
 void plan_sights(std::string_view verb, const AttentionOptions& options, AttentionJob& job) {
   check_options(verb, options, job);
   const bool is_shared = !has_lengths(options);
@@ -128,12 +145,12 @@ void plan_sights(std::string_view verb, const AttentionOptions& options, Attenti
   job.sight_stride = is_shared ? 0 : job.q.sequence;
   job.sights.resize(static_cast<std::size_t>(rows * job.q.sequence));
   for (std::int64_t b = 0; b < rows; ++b) {
-    for (const Segment& segment : segments_of(verb, options, job, b)) {
+    each_segment(verb, options, job, b, [&](const Segment& segment) {
       for (std::int64_t i = 0; i < segment.queries; ++i) {
         job.sights[static_cast<std::size_t>(b * job.q.sequence + segment.first_query + i)] =
             sight_of(options, segment, i);
       }
-    }
+    });
   }
   job.key_mask = options.key_mask.empty() ? nullptr : options.key_mask.data();
 }
@@ -151,13 +168,13 @@ void plan_places(std::string_view verb, const AttentionOptions& options, int axe
     const std::int64_t rows = job.sight_stride == 0 ? 1 : batch;
     bool keys_from_0 = options.packed.empty() && !bounds_keys;
     for (std::int64_t b = 0; keys_from_0 && b < rows; ++b) {
-      const Segment segment = segments_of(verb, options, job, b).front();
+      const Segment segment = segment_of(options, job, b);
       keys_from_0 = segment.keys >= segment.queries;
     }
     plan.query_ids.assign(static_cast<std::size_t>(rows * queries), 0);
     if (!keys_from_0) plan.key_ids.assign(static_cast<std::size_t>(rows * keys), 0);
     for (std::int64_t b = 0; b < rows; ++b) {
-      for (const Segment& segment : segments_of(verb, options, job, b)) {
+      each_segment(verb, options, job, b, [&](const Segment& segment) {
         const std::int64_t ahead = segment.keys - segment.queries;
         for (std::int64_t i = 0; i < segment.queries; ++i) {
           plan.query_ids[static_cast<std::size_t>(b * queries + segment.first_query + i)] =
@@ -167,7 +184,7 @@ void plan_places(std::string_view verb, const AttentionOptions& options, int axe
           plan.key_ids[static_cast<std::size_t>(b * keys + segment.first_key + j)] =
               j + std::max(-ahead, std::int64_t{0});
         }
-      }
+      });
     }
     places.queries = {0, plan.query_ids.data(), rows > 1 ? queries : 0, rows * queries, 1};
     places.keys = {0, keys_from_0 ? nullptr : plan.key_ids.data(), rows > 1 ? keys : 0, rows * keys, 1};

@@ -1,22 +1,32 @@
 #pragma once
 
+#include <optional>
 #include <string_view>
 
 #include "attention/job.h"
 
 namespace posenc::attend {
 
-/// A job with the storage that it points into. Not to be copied: pointers would go astray.
+/// A rotation as attention uses it, made once for a plan: as it is, and as what becomes of pairs (1, 0).
+struct RotationForms {
+  Rotation for_queries, for_keys;
+  Rotation query_pairs, key_pairs;  // from feature 0 on, in halves
+};
+RotationForms forms_of(const Rotation& rotation);
+
+/// A job with the storage that it points into. Not to be copied: pointers would go astray. While a call has a workspace,
+/// the storage is there.
 struct Plan {
   AttentionJob job;
-  const AttentionBackend* backend = nullptr;     // chosen once, for all that the call does
-  std::vector<std::int64_t> query_ids, key_ids;  // positions, where they are not simply consecutive
-  Rotation for_queries, for_keys;                // where the form is a rotation
-  std::vector<float> q_cos_sin, k_cos_sin;       // its cosines and sines, where it is done as rows are loaded
-  std::vector<std::byte> rotated_q, rotated_k;   // q and k after it, where it is done before
-  std::vector<std::byte> scaled_q;               // q times its temperature, in the type of sums
-  std::vector<double> query_factors;             // [batch, queries]: that temperature; empty: none
-  std::vector<double> sinks;                     // [heads]
+  const AttentionBackend* backend = nullptr;  // chosen once, for all that the call does
+  const RotationForms* forms = nullptr;       // where the form is a rotation; null until plan_position: own_forms
+  std::optional<RotationForms> own_forms;
+  AlignedVector<std::int64_t> query_ids, key_ids;  // positions, where they are not simply consecutive
+  AlignedVector<float> q_cos_sin, k_cos_sin;       // its cosines and sines, where it is done as rows are loaded
+  AlignedVector<std::byte> rotated_q, rotated_k;   // q and k after it, where it is done before
+  AlignedVector<std::byte> scaled_q;               // q times its temperature, in the type of sums
+  AlignedVector<double> query_factors;             // [batch, queries]: that temperature; empty: none
+  AlignedVector<double> sinks;                     // [heads]
 
   Plan() = default;
   Plan(const Plan&) = delete;

@@ -7,8 +7,8 @@
 
 namespace posenc::attend {
 
-const AttentionBackend kReferenceAttention = {"reference", &kernels::kReferenceBackend, false, &reference::forward,
-                                              &reference::backward};
+const AttentionBackend kReferenceAttention = {"reference",         &kernels::kReferenceBackend, false,
+                                              &reference::forward, &reference::backward,        nullptr};
 
 const AttentionBackend& selected_attention(std::string_view verb) {
   const std::string_view name = kernels::selected_backend().name;

@@ -70,6 +70,13 @@ std::int64_t pairs_of(const Rotation& rotation) noexcept {
 
 Waves waves_of(const Rotation& rotation) {
   Waves waves;
+  set_waves(waves, rotation);
+  return waves;
+}
+
+void set_waves(Waves& waves, const Rotation& rotation) {
+  waves.waves.clear();
+  waves.columns.clear();
   waves.scale = rotation.float32_angles.factors.empty() ? rotation.magnitude : 1.0;
   waves.axes = rotation.position_axes;
   waves.float32_angles = rotation.float32_angles;
@@ -81,7 +88,6 @@ Waves waves_of(const Rotation& rotation) {
   }
   const auto sine = static_cast<std::uint8_t>(rotation.sign < 0 ? 2 : 0);  // −sin x = sin(x + half a turn)
   for (std::int32_t i = 0; i < pairs; ++i) waves.columns.push_back({i, sine});
-  return waves;
 }
 
 Rotation adjoint(const Rotation& rotation) {

@@ -152,7 +152,9 @@ struct Backend {
 extern const Backend kReferenceBackend;
 extern const Backend kCpuBackend;
 
-/// While it lives, this thread's calls use so many threads on the host (Run::threads).
+inline constexpr int kMostThreads = 1024;
+
+/// While it lives, this thread's calls use so many threads on the host (Run::threads), or those of a pool.
 /// Throws: Error for a number that set_threads would refuse.
 class CallThreads {
  public:
@@ -163,7 +165,10 @@ class CallThreads {
 
  private:
   int before_;
+  Pool pool_before_;
 };
+/// The pool of this thread's call; without `run` where it has none.
+const Pool& pool_of_call() noexcept;
 
 /// The GPU's, where there is one and this build has it; else null.
 const Backend* cuda_backend();

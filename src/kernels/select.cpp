@@ -32,9 +32,9 @@ constexpr std::array kBackends = {
 };
 std::atomic<const Backend*> forced_backend = nullptr;
 std::atomic<int> chosen_threads = 0;
-constexpr int kMostThreads = 1024;
 
 thread_local int call_threads = 0;
+thread_local Pool call_pool = {};
 
 constexpr std::string_view kCuda = "cuda";
 
@@ -99,13 +99,18 @@ void force_backend(std::string_view name) {
 
 namespace kernels {
 
-CallThreads::CallThreads(std::string_view verb, const Run& run) : before_(call_threads) {
+CallThreads::CallThreads(std::string_view verb, const Run& run) : before_(call_threads), pool_before_(call_pool) {
   if (run.threads < 0 || run.threads > kMostThreads) {
     raise(fmt::format("{}: threads must be between 0 and {} but is {}", verb, kMostThreads, run.threads));
   }
   if (run.threads > 0) call_threads = run.threads;
+  if (run.pool.run != nullptr) call_pool = run.pool;
 }
-CallThreads::~CallThreads() { call_threads = before_; }
+CallThreads::~CallThreads() {
+  call_threads = before_;
+  call_pool = pool_before_;
+}
+const Pool& pool_of_call() noexcept { return call_pool; }
 
 }  // namespace kernels
 

@@ -36,9 +36,15 @@ void forward(const AttentionJob& job) {
                              [&](std::int64_t begin, std::int64_t end) { attend_blocks(job, bias, begin, end); });
 }
 
+// forward asks whether memory is counted where it would begin to work.
+void count(const AttentionJob& job) {
+  if (job.v.type != DataType::kF64) forward(job);
+}
+
 }  // namespace
 }  // namespace cpu
 
-const AttentionBackend kCpuAttention = {"cpu", &kernels::kCpuBackend, true, &cpu::forward, &cpu::backward};
+const AttentionBackend kCpuAttention = {"cpu",         &kernels::kCpuBackend, true,
+                                        &cpu::forward, &cpu::backward,        &cpu::count};
 
 }  // namespace posenc::attend

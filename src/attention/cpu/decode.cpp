@@ -50,47 +50,56 @@ HWY_BEFORE_NAMESPACE();
 namespace posenc::attend::cpu::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-// Biases for one query and keys from `key` on, added to the scores.
+// Biases for one query and keys from `key` on, added to the scores, which have room for vectors past the last.
 HWY_INLINE void add_biases(const AttentionJob& job, const ScoreBias& bias, const TilePlace& place,
                            float* HWY_RESTRICT scores) {
+  const DF d;
   using Kind = ScoreBias::Kind;
   if (bias.kind == Kind::kNone) return;
   const std::int64_t x = job.sight(place.b, place.first_query).beside + job.places.shift - place.first_key;
   const auto h = static_cast<std::size_t>(place.h);
-  if (bias.kind == Kind::kSlope) {
-    for (std::int64_t j = 0; j < place.keys; ++j) {
-      scores[j] += bias.slopes[h] * std::fabs(static_cast<float>(x - j));
+  const auto add = [&](auto bias_of) HWY_ATTR {
+    for (std::int64_t j = 0; j < place.keys; j += lanes()) {
+      hn::StoreU(bias_of(j, hn::LoadU(d, scores + j)), d, scores + j);
     }
+  };
+  if (bias.kind == Kind::kSlope) {  // distances are exact in f32 up to 2^24
+    const VF slope = hn::Set(d, bias.slopes[h]), first = hn::Sub(hn::Set(d, static_cast<float>(x)), hn::Iota(d, 0));
+    add([&](std::int64_t j, VF s)
+            HWY_ATTR { return hn::MulAdd(slope, hn::Abs(hn::Sub(first, hn::Set(d, static_cast<float>(j)))), s); });
   } else if (bias.kind == Kind::kDistance) {
     const DistanceRow& row = bias.rows[h];
-    for (std::int64_t j = 0; j < place.keys; ++j) scores[j] += row.at(std::clamp(x - j, row.low, row.high));
+    if (x <= row.low || x - (place.keys - 1) >= row.high) {  // all in one tail
+      const VF tail = hn::Set(d, row.at(x <= row.low ? row.low : row.high));
+      add([&](std::int64_t, VF s) HWY_ATTR { return hn::Add(s, tail); });
+    } else {
+      for (std::int64_t j = 0; j < place.keys; ++j) scores[j] += row.at(std::clamp(x - j, row.low, row.high));
+    }
   } else {
-    HWY_ALIGN float tile[kDecodeBlock];
+    HWY_ALIGN float tile[kDecodeBlock + kMostLanes];
     fill_tile(job, place, tile, 1, 0);
     for (std::int64_t j = 0; j < place.keys; ++j) scores[j] += tile[j];
   }
 }
 
-// One step of the online softmax: scores become weights below the new row maximum. Returns the factor that rescales
-// the accumulator.
+// One step of the online softmax: scores become weights below the new row maximum; they have room for vectors past the
+// last, which become 0. Returns the factor that rescales the accumulator.
 HWY_INLINE float online_softmax(float* HWY_RESTRICT scores, std::int64_t count, Part& part) {
   const DF d;
-  HWY_ALIGN float padded[kDecodeBlock + 16];
-  float largest = part.row_max;
-  for (std::int64_t j = 0; j < count; ++j) {
-    largest = scores[j] > largest ? scores[j] : largest;
-    padded[j] = scores[j];
-  }
-  std::fill(padded + count, padded + kDecodeBlock + 16, -std::numeric_limits<float>::infinity());
-  const float safe = largest == -std::numeric_limits<float>::infinity() ? 0.0f : largest;
+  const float none = -std::numeric_limits<float>::infinity();
+  std::fill(scores + count, scores + count + kMostLanes, none);
+  VF most = hn::Set(d, part.row_max);
+  for (std::int64_t j = 0; j < count; j += lanes()) most = hn::Max(most, hn::LoadU(d, scores + j));
+  const float largest = hn::GetLane(hn::MaxOfLanes(d, most));
+  const float safe = largest == none ? 0.0f : largest;
+  const VF base = hn::Set(d, safe);
   VF total = hn::Zero(d);
-  for (std::int64_t j = 0; j < kDecodeBlock; j += lanes()) {
-    const VF p = exp2_of_negative(d, hn::Sub(hn::LoadU(d, padded + j), hn::Set(d, safe)));
-    hn::StoreU(p, d, padded + j);
+  for (std::int64_t j = 0; j < count; j += lanes()) {
+    const VF p = exp2_of_negative(d, hn::Sub(hn::LoadU(d, scores + j), base));
+    hn::StoreU(p, d, scores + j);
     total = hn::Add(total, p);
   }
   const float rescale = hn::GetLane(exp2_of_negative(d, hn::Set(d, part.row_max - safe)));
-  std::copy(padded, padded + count, scores);
   part.row_max = largest;
   part.row_sum = part.row_sum * rescale + hn::GetLane(hn::SumOfLanes(d, total));
   return rescale;
@@ -102,7 +111,8 @@ struct BlockRows {
   const RowRotation& rotation;
   bool in_place = x.type != DataType::kF64 && x.feature_stride == 1 && rotation.cos_sin == nullptr;
   DataType type = in_place ? x.type : DataType::kF32;
-  std::vector<float> buffer = std::vector<float>(in_place ? 0 : static_cast<std::size_t>(kDecodeBlock * x.features));
+  AlignedVector<float> buffer =
+      AlignedVector<float>(in_place ? 0 : static_cast<std::size_t>(kDecodeBlock * x.features));
   const void* rows[kDecodeBlock] = {};
 
   void load(std::int64_t b, std::int64_t g, std::int64_t begin, std::int64_t end) {
@@ -134,9 +144,9 @@ struct ChunkPass {
   const Chunk& chunk;
   std::int64_t rows = job.group * job.q.sequence;
   BlockRows k{job.k, job.k_rotation}, v{job.v, kNoRotation};
-  std::vector<float> q = std::vector<float>(static_cast<std::size_t>(rows * job.q.features));
-  std::vector<float> scores = std::vector<float>(static_cast<std::size_t>(rows * kDecodeBlock));
-  std::vector<float> rescale = std::vector<float>(static_cast<std::size_t>(rows));
+  AlignedVector<float> q = AlignedVector<float>(static_cast<std::size_t>(rows * job.q.features));
+  AlignedVector<float> scores = AlignedVector<float>(static_cast<std::size_t>(rows * kDecodeBlock));
+  AlignedVector<float> rescale = AlignedVector<float>(static_cast<std::size_t>(rows));
 
   std::int64_t head(std::int64_t r) const { return chunk.g * job.group + r / job.q.sequence; }
   std::int64_t query(std::int64_t r) const { return r % job.q.sequence; }
@@ -146,15 +156,15 @@ struct ChunkPass {
 void weigh_row(ChunkPass& pass, std::int64_t r, std::int64_t key, std::int64_t low, std::int64_t high) {
   const AttentionJob& job = pass.job;
   const std::int64_t h = pass.head(r), i = pass.query(r), count = high - low;
-  float* const scores = pass.scores.data() + r * kDecodeBlock + (low - key);
+  float* const row = pass.scores.data() + r * kDecodeBlock + (low - key);
+  HWY_ALIGN float scores[kDecodeBlock + kMostLanes];  // the next row's scores follow this one's
+  std::copy(row, row + count, scores);
+  std::fill(scores + count, scores + kDecodeBlock + kMostLanes, 0.0f);
   if (job.softcap > 0) {
     const auto cap = static_cast<float>(job.softcap * kLog2E);
-    HWY_ALIGN float padded[kDecodeBlock + kMostLanes] = {};  // the next row's scores follow this one's
-    std::copy(scores, scores + count, padded);
     for (std::int64_t j = 0; j < count; j += lanes()) {
-      hn::StoreU(cap_of(DF(), hn::LoadU(DF(), padded + j), cap), DF(), padded + j);
+      hn::StoreU(cap_of(DF(), hn::LoadU(DF(), scores + j), cap), DF(), scores + j);
     }
-    std::copy(padded, padded + count, scores);
   }
   add_biases(job, pass.bias, {pass.chunk.b, h, i, 1, low, count}, scores);
   if (job.has_masks()) {
@@ -167,6 +177,7 @@ void weigh_row(ChunkPass& pass, std::int64_t r, std::int64_t key, std::int64_t l
     }
   }
   pass.rescale[static_cast<std::size_t>(r)] = online_softmax(scores, count, pass.chunk.parts[r]);
+  std::copy(scores, scores + count, row);
 }
 
 // The values of one query's keys, and nothing of those that it does not see: 0 times a NaN is not 0.
@@ -225,8 +236,12 @@ void attend_chunk(const AttentionJob& job, const ScoreBias& bias, const Chunk& w
   Chunk chunk = whole;
   chunk.begin = std::max(whole.begin, seen.begin);
   chunk.end = std::min(whole.end, seen.end);
-  if (chunk.begin >= chunk.end) return;
+  if (chunk.begin >= chunk.end && kernels::counter_in_use() == nullptr) return;
   ChunkPass pass{job, bias, chunk};
+  if (kernels::counter_in_use() != nullptr) {  // only memory is asked for
+    kernels::take_and_give(rotation_scratch(job));
+    return;
+  }
   for (std::int64_t r = 0; r < pass.rows; ++r) {
     const std::int64_t i = pass.query(r);
     load_rows(job.q, job.q_rotation, chunk.b, pass.head(r), i, i + 1, job.q.features,
@@ -250,8 +265,8 @@ HWY_EXPORT(attend_chunk);
 
 // Merges the chunks of one row, in order.
 void write_row(const AttentionJob& job, std::int64_t b, std::int64_t h, std::int64_t i,
-               const std::vector<Part>& parts, const std::vector<float>& sums, std::int64_t first, std::int64_t step,
-               std::int64_t chunks) {
+               const AlignedVector<Part>& parts, const AlignedVector<float>& sums, std::int64_t first,
+               std::int64_t step, std::int64_t chunks) {
   const float none = -std::numeric_limits<float>::infinity();
   const float sink = job.sinks == nullptr ? none : static_cast<float>(job.sinks[h] * kLog2E);
   float largest = sink == sink ? sink : none;
@@ -262,7 +277,7 @@ void write_row(const AttentionJob& job, std::int64_t b, std::int64_t h, std::int
     largest = std::max(largest, part.row_max);
   }
   const std::int64_t features = job.v.features;
-  std::vector<double> row(static_cast<std::size_t>(features), 0.0);
+  AlignedVector<double> row(static_cast<std::size_t>(features), 0.0);
   double total = sink == none ? 0.0 : std::exp2(static_cast<double>(sink) - static_cast<double>(largest));
   for (std::int64_t c = 0; c < chunks; ++c) {
     const std::int64_t at = first + c * step;
@@ -292,24 +307,38 @@ void write_row(const AttentionJob& job, std::int64_t b, std::int64_t h, std::int
 }  // namespace
 
 bool is_decoding(const AttentionJob& job, const ScoreBias& bias) {
-  return job.group * job.q.sequence <= kMostDecodeRows && bias.query_rows == 0 && bias.key_rows == 0;
+  const std::int64_t rows = job.group * job.q.sequence;
+  const bool are_few = rows <= kFewDecodeRows || (rows <= kMostDecodeRows && job.q.sequence <= kMostDecodeQueries);
+  return are_few && bias.query_rows == 0 && bias.key_rows == 0;
 }
 
 void decode(const AttentionJob& job, const ScoreBias& bias) {
   const std::int64_t rows = job.group * job.q.sequence, heads = job.q.batch * job.k.heads;
-  const std::int64_t chunks = (job.k.sequence + kChunk - 1) / kChunk;
-  std::vector<Part> parts(static_cast<std::size_t>(heads * chunks * rows),
-                          {-std::numeric_limits<float>::infinity(), 0.0f});
-  std::vector<float> sums(parts.size() * static_cast<std::size_t>(job.v.features), 0.0f);
+  // a window costs its window: chunks that no query sees are left out
+  std::int64_t first_chunk = std::numeric_limits<std::int64_t>::max(), last_chunk = 0;
+  for (std::int64_t b = 0; b < job.k.batch; ++b) {
+    const Sight seen = job.seen_keys(b);
+    if (seen.begin >= seen.end) continue;
+    first_chunk = std::min(first_chunk, seen.begin / kChunk);
+    last_chunk = std::max(last_chunk, (seen.end + kChunk - 1) / kChunk);
+  }
+  const std::int64_t chunks = std::max<std::int64_t>(last_chunk - first_chunk, 0);
+  AlignedVector<Part> parts(static_cast<std::size_t>(heads * chunks * rows),
+                            {-std::numeric_limits<float>::infinity(), 0.0f});
+  AlignedVector<float> sums(parts.size() * static_cast<std::size_t>(job.v.features), 0.0f);
   kernels::cpu::parallel_for(heads * chunks, 1, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t at = begin; at < end; ++at) {
-      const std::int64_t head = at / chunks, first = at % chunks * kChunk;
+      const std::int64_t head = at / chunks, first = (first_chunk + at % chunks) * kChunk;
       HWY_DYNAMIC_DISPATCH(attend_chunk)
       (job, bias,
        {head / job.k.heads, head % job.k.heads, first, std::min(first + kChunk, job.k.sequence),
         parts.data() + at * rows, sums.data() + at * rows * job.v.features});
     }
   });
+  if (kernels::counter_in_use() != nullptr) {  // only memory is asked for
+    kernels::take_and_give(static_cast<std::size_t>(job.v.features) * sizeof(double));
+    return;
+  }
   for (std::int64_t head = 0; head < heads; ++head) {
     for (std::int64_t r = 0; r < rows; ++r) {
       write_row(job, head / job.k.heads, head % job.k.heads * job.group + r / job.q.sequence, r % job.q.sequence,

@@ -7,7 +7,9 @@ namespace posenc::attend::cpu {
 
 /// Up to this many rows of scores for one key head (queries times the heads that share it), keys and values are read
 /// once for all of them, as they lie in memory: a decoding step is as fast as the cache can be read.
-inline constexpr std::int64_t kMostDecodeRows = 32;
+inline constexpr std::int64_t kFewDecodeRows = 32;
+/// The same for a few queries of many heads; more queries fill the panels of tiles.h.
+inline constexpr std::int64_t kMostDecodeRows = 128, kMostDecodeQueries = 16;
 
 bool is_decoding(const AttentionJob& job, const ScoreBias& bias);
 

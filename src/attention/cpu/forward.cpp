@@ -36,16 +36,16 @@ struct Block {
   // v can be read where it is: no copy
   bool v_in_place = job.v.type == DataType::kF32 && job.v.feature_stride == 1 && job.v.features % kGroup == 0 &&
                     job.v.pages == nullptr;
-  std::vector<float> q = std::vector<float>(static_cast<std::size_t>(kQueryBlock * features));  // panels
-  std::vector<float> accumulator =
-      std::vector<float>(static_cast<std::size_t>(kQueryBlock * value_features));  // panels
-  std::vector<float> row_max = std::vector<float>(kQueryBlock), row_sum = std::vector<float>(kQueryBlock);
-  std::vector<float> k = std::vector<float>(static_cast<std::size_t>(kKeyBlock * features));            // groups
-  std::vector<float> v = std::vector<float>(static_cast<std::size_t>(kKeyBlock * value_features));      // rows
-  std::vector<float> scores = std::vector<float>(static_cast<std::size_t>(kKeyBlock * kMostWidth));     // a panel
-  std::vector<float> bias_tile = std::vector<float>(static_cast<std::size_t>(kKeyBlock * kMostWidth));  // biases
-  std::vector<float> rows = std::vector<float>(static_cast<std::size_t>(kKeyBlock * features));
-  std::vector<float> met;  // [panels, rows, width]: queries times the vectors that distances pick
+  AlignedVector<float> q = AlignedVector<float>(static_cast<std::size_t>(kQueryBlock * features));  // panels
+  AlignedVector<float> accumulator =
+      AlignedVector<float>(static_cast<std::size_t>(kQueryBlock * value_features));  // panels
+  AlignedVector<float> row_max = AlignedVector<float>(kQueryBlock), row_sum = AlignedVector<float>(kQueryBlock);
+  AlignedVector<float> k = AlignedVector<float>(static_cast<std::size_t>(kKeyBlock * features));            // groups
+  AlignedVector<float> v = AlignedVector<float>(static_cast<std::size_t>(kKeyBlock * value_features));      // rows
+  AlignedVector<float> scores = AlignedVector<float>(static_cast<std::size_t>(kKeyBlock * kMostWidth));     // a panel
+  AlignedVector<float> bias_tile = AlignedVector<float>(static_cast<std::size_t>(kKeyBlock * kMostWidth));  // biases
+  AlignedVector<float> rows = AlignedVector<float>(static_cast<std::size_t>(kKeyBlock * features));
+  AlignedVector<float> met;  // [panels, rows, width]: queries times the vectors that distances pick
 
   std::int64_t b = 0, h = 0, begin = 0, end = 0;  // the queries
   std::int64_t first_key = 0, last_key = 0;       // the key block
@@ -489,6 +489,10 @@ void attend_block(Block& block) {
 
 void blocks(const AttentionJob& job, const ScoreBias& bias, std::int64_t begin, std::int64_t end) {
   Block block(job, bias);
+  if (kernels::counter_in_use() != nullptr) {  // only memory is asked for
+    kernels::take_and_give(rotation_scratch(job));
+    return;
+  }
   const std::int64_t per_head = (job.q.sequence + kQueryBlock - 1) / kQueryBlock;
   for (std::int64_t at = begin; at < end; ++at) {
     block.b = at / per_head / job.q.heads;

@@ -1,7 +1,5 @@
 #include "attention/cpu/rotate_loaded.h"
 
-#include <vector>
-
 #include "kernels/cpu/rotate_rows.h"
 
 namespace posenc::attend::cpu {
@@ -11,7 +9,7 @@ void rotate_loaded_rows(const RowRotation& rotation, std::int64_t b, std::int64_
   const Rotation& form = *rotation.form;
   const std::int64_t pairs = rotation.pairs / form.blocks;
   const PairPlacement places = placement_of(form.layout, pairs);
-  std::vector<float> scratch(places.read == places.write ? 0 : static_cast<std::size_t>(2 * pairs));
+  AlignedVector<float> scratch(places.read == places.write ? 0 : static_cast<std::size_t>(2 * pairs));
   const float* cos_sin = rotation.cos_sin + b * rotation.batch_stride + begin * rotation.token_stride;
 
   kernels::cpu::RotateRows<float, float> work;

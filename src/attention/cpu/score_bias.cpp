@@ -29,12 +29,17 @@ Reach reach_of(const AttentionJob& job) {
   return reach;
 }
 
-DistanceRow distance_row(const DistanceTable& source, const ConstTensorView& table, std::int64_t h,
-                         const Reach& reach, std::int64_t padding) {
-  const DistanceMap& map = source.axes.front();
-  const auto value = [&](std::int64_t x) {
-    return static_cast<float>(kLog2E * kernels::table_element<double>(table, entry_of(map, -x), h));
-  };
+// The table of one head, in units of log 2.
+void fill_column(const ConstTensorView& table, std::int64_t h, AlignedVector<float>& column) {
+  for (std::int64_t row = 0; row < table.shape[0]; ++row) {
+    column[static_cast<std::size_t>(row)] =
+        static_cast<float>(kLog2E * kernels::table_element<double>(table, row, h));
+  }
+}
+
+DistanceRow distance_row(const DistanceMap& map, const AlignedVector<float>& column, const Reach& reach,
+                         std::int64_t padding) {
+  const auto value = [&](std::int64_t x) { return column[static_cast<std::size_t>(entry_of(map, -x))]; };
   const std::int64_t last = map.first + static_cast<std::int64_t>(map.entries.size()) - 1;
   DistanceRow row;
   row.low = std::clamp(-last, reach.low, reach.high);
@@ -43,17 +48,20 @@ DistanceRow distance_row(const DistanceTable& source, const ConstTensorView& tab
   while (row.low < row.high && value(row.low) == value(row.low + 1)) ++row.low;
   while (row.high > row.low && value(row.high) == value(row.high - 1)) --row.high;
   row.first = row.low - padding;
-  const std::int64_t end = row.high + padding;
-  row.values.reserve(static_cast<std::size_t>(end - row.first + 1));
-  for (std::int64_t x = row.first; x <= end; ++x) row.values.push_back(value(std::clamp(x, row.low, row.high)));
+  row.values.resize(static_cast<std::size_t>(row.high - row.low + 1 + 2 * padding));
+  float* const values = row.values.data();
+  std::fill_n(values, padding, value(row.low));
+  for (std::int64_t x = row.low; x <= row.high; ++x) values[x - row.first] = value(x);
+  std::fill_n(values + (row.high + 1 - row.first), padding, value(row.high));
   return row;
 }
 
-std::vector<float> vectors_of(const VectorsByDistance& vectors, const AttentionJob& job, double factor,
-                              std::int64_t& rows) {
-  std::vector<float> all;
+AlignedVector<float> vectors_of(const VectorsByDistance& vectors, const AttentionJob& job, double factor,
+                                std::int64_t& rows) {
+  AlignedVector<float> all;
   if (vectors.table.data == nullptr) return all;
   rows = vectors.table.shape.back(1);
+  all.reserve(static_cast<std::size_t>(job.q.heads * rows * job.q.features));
   for (std::int64_t h = 0; h < job.q.heads; ++h) {
     for (std::int64_t row = 0; row < rows; ++row) {
       for (std::int64_t f = 0; f < job.q.features; ++f) {
@@ -79,12 +87,17 @@ ScoreBias prepare_bias(const AttentionJob& job, std::int64_t reach) {
   if (!job.places.by_index) return bias;
   if (const auto* slopes = std::get_if<Slopes>(&source)) {
     bias.kind = ScoreBias::Kind::kSlope;
+    bias.slopes.reserve(slopes->slopes.size());
     for (const double slope : slopes->slopes) bias.slopes.push_back(static_cast<float>(-slope * kLog2E));
   } else if (const auto* table = std::get_if<DistanceTable>(&source)) {
     bias.kind = ScoreBias::Kind::kDistance;
     const Reach seen = reach_of(job);
+    const ConstTensorView values = table_of(*table, job.bias->heads);
+    AlignedVector<float> column(static_cast<std::size_t>(values.shape[0]));
+    bias.rows.reserve(static_cast<std::size_t>(job.q.heads));
     for (std::int64_t h = 0; h < job.q.heads; ++h) {
-      bias.rows.push_back(distance_row(*table, table_of(*table, job.bias->heads), h, seen, 2 * reach));
+      fill_column(values, h, column);
+      bias.rows.push_back(distance_row(table->axes.front(), column, seen, 2 * reach));
     }
   }
   return bias;

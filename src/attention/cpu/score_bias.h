@@ -1,8 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <vector>
-
 #include "attention/job.h"
 
 namespace posenc::attend::cpu {
@@ -13,7 +11,7 @@ inline constexpr double kLog2E = 1.4426950408889634;
 
 /// Biases of one head by x = query position − key position, with constant tails: values[x − first].
 struct DistanceRow {
-  std::vector<float> values;  // padded with the tails on both sides, so that a tile can be read over either end
+  AlignedVector<float> values;  // padded with the tails on both sides, so that a tile can be read over either end
   std::int64_t first = 0;
   std::int64_t low = 0, high = 0;  // for x ≤ low and for x ≥ high it is constant
   float at(std::int64_t x) const noexcept { return values[static_cast<std::size_t>(x - first)]; }
@@ -23,10 +21,10 @@ struct DistanceRow {
 struct ScoreBias {
   enum class Kind { kNone, kSlope, kDistance, kTile };
   Kind kind = Kind::kNone;
-  std::vector<float> slopes;      // [heads] −slope · log2 e
-  std::vector<DistanceRow> rows;  // [heads]
+  AlignedVector<float> slopes;      // [heads] −slope · log2 e
+  AlignedVector<DistanceRow> rows;  // [heads]
   // The vectors that distances pick, [heads, rows, features], as they meet scaled queries and plain keys.
-  std::vector<float> query_vectors, key_vectors;
+  AlignedVector<float> query_vectors, key_vectors;
   std::int64_t query_rows = 0, key_rows = 0;
 };
 

@@ -7,7 +7,7 @@
 #include <mutex>
 #include <optional>
 
-#include "kernels/cpu/aligned.h"
+#include "kernels/memory.h"
 #include "kernels/cpu/parallel.h"
 #include "kernels/cpu/row_math.h"
 #include "kernels/cpu/wave_rows.h"

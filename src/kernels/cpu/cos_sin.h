@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <optional>
-#include <vector>
+#include <utility>
 
 #include "kernels/cpu/fetch.h"
 #include "kernels/cpu/machine.h"
@@ -24,15 +24,20 @@ template <class W> struct CosSinRows {
   std::int64_t stride = 0;
 };
 
+/// waves_of(form), in memory that this thread kept from the last that it gave back: a decoding step allocates nothing.
+Waves kept_waves_of(const Rotation& form);
+void keep_waves(Waves&& waves) noexcept;
+
 /// Makes the cosines and sines of a block, [cosines | sines] in each row.
 template <class W> class CosSinMaker {
  public:
   struct Scratch {
-    std::vector<W> rows, doubled;
+    AlignedVector<W> rows, doubled;
     typename RowsOfWaves<W>::Anchor anchor;
   };
 
-  CosSinMaker(const RotateJob& job, bool keys) : job_(job), form_(*job.form), keys_(keys), waves_(waves_of(form_)) {
+  CosSinMaker(const RotateJob& job, bool keys)
+      : job_(job), form_(*job.form), keys_(keys), waves_(kept_waves_of(form_)) {
     pairs_ = pairs_of(form_);
     doubled_ = wants_doubled(placement_of(form_.layout, pairs_));
     stride_ = 2 * pairs_;
@@ -42,6 +47,10 @@ template <class W> class CosSinMaker {
       stride_ = wave_rows_->padded();
     }
   }
+  ~CosSinMaker() { keep_waves(std::move(waves_)); }
+  CosSinMaker(const CosSinMaker&) = delete;
+  CosSinMaker& operator=(const CosSinMaker&) = delete;
+
   /// How many tokens to ask for at a time: as many as keep their rows in the nearest cache, more where none are made,
   /// and more where a head's tokens stand side by side, because memory is slow to find the next head.
   std::int64_t block_rows() const {
@@ -151,7 +160,7 @@ template <class W> class CosSinMaker {
   bool doubled_ = false;
   bool is_ready_ =
       false;  // the rows of a block lie one after the other in the caller's own tables, as they are wanted
-  const Waves waves_;
+  Waves waves_;
   std::int64_t pairs_ = 0, stride_ = 0;
   std::optional<RowsOfWaves<W>> wave_rows_;
 };

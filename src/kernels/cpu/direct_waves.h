@@ -1,19 +1,20 @@
 #pragma once
 
 #include <cstdint>
-#include <vector>
+
+#include "kernels/memory.h"
 
 namespace posenc::kernels::cpu {
 
 /// Angles of many waves at one position, brought down to the nearest quarter turn, as numerics::reduce does for one.
 struct ReducedAngles {
-  std::vector<std::int64_t> quarter;  // how many quarter turns were taken off
-  std::vector<std::int64_t> rest;     // what remains, in turns · 2^64; at most 1/8 turn
-  std::vector<std::uint64_t> below;   // the next 64 bits of it
-  std::vector<std::int64_t> radians;  // |rest| · 2π / 8, so in units of 2^-61 radians
+  AlignedVector<std::int64_t> quarter;  // how many quarter turns were taken off
+  AlignedVector<std::int64_t> rest;     // what remains, in turns · 2^64; at most 1/8 turn
+  AlignedVector<std::uint64_t> below;   // the next 64 bits of it
+  AlignedVector<std::int64_t> radians;  // |rest| · 2π / 8, so in units of 2^-61 radians
 
-  std::vector<double> x, tail;       // made from these: the angle in radians, and what does not fit into x
-  std::vector<double> sine, cosine;  // of x + tail, or of the whole angle
+  AlignedVector<double> x, tail;       // made from these: the angle in radians, and what does not fit into x
+  AlignedVector<double> sine, cosine;  // of x + tail, or of the whole angle
 
   /// Room for `count` waves and for the vectors that reach beyond the last.
   void resize(std::size_t count);

@@ -6,28 +6,122 @@
 #include <oneapi/tbb/task_arena.h>
 
 #include <algorithm>
+#include <array>
+#include <atomic>
+#include <optional>
+#include <thread>
 
+#include "kernels/job.h"
+#include "kernels/memory.h"
 #include "posenc/backend.h"
 
 namespace posenc::kernels::cpu {
+namespace {
+
+// The workspace of a call, in equal parts: a piece takes one that nobody has. There are as many as threads, so one is
+// always free, or soon is, if a pool of the caller's has more.
+class WorkspaceParts {
+ public:
+  WorkspaceParts(const Arena* whole, int workers) : workers_(static_cast<std::size_t>(workers)) {
+    if (whole == nullptr) return;
+    rest_ = whole->rest();
+    size_ = rest_.size() / workers_;
+  }
+  bool has_any() const noexcept { return !rest_.empty(); }
+  /// One of them, while it lives.
+  class Part {
+   public:
+    explicit Part(WorkspaceParts& parts) noexcept
+        : parts_(parts), index_(parts.take()), arena_(parts.memory(index_)) {}
+    ~Part() { parts_.taken_[index_].store(false, std::memory_order_release); }
+    Part(const Part&) = delete;
+    Part& operator=(const Part&) = delete;
+    Arena& arena() noexcept { return arena_; }
+
+   private:
+    WorkspaceParts& parts_;
+    std::size_t index_;
+    Arena arena_;
+  };
+
+ private:
+  std::size_t take() noexcept {
+    for (std::size_t part = 0;; part = (part + 1) % workers_) {
+      if (!taken_[part].exchange(true, std::memory_order_acquire)) return part;
+      if (part + 1 == workers_) std::this_thread::yield();
+    }
+  }
+  std::span<std::byte> memory(std::size_t part) const noexcept { return rest_.subspan(part * size_, size_); }
+
+  std::size_t workers_, size_ = 0;
+  std::span<std::byte> rest_;
+  std::array<std::atomic<bool>, kMostThreads> taken_ = {};
+};
+
+struct Pieces {
+  std::int64_t count, piece;
+  const PieceBody& body;
+  WorkspaceParts& parts;
+
+  void run(std::int64_t begin) const {
+    const std::int64_t end = std::min(begin + piece, count);
+    if (!parts.has_any()) {
+      const UseArena none(nullptr);
+      body.call(body.object, begin, end);
+      return;
+    }
+    WorkspaceParts::Part own(parts);
+    const UseArena use(&own.arena());
+    body.call(body.object, begin, end);
+  }
+};
+
+// Made once for each thread that calls: making one costs microseconds and memory.
+oneapi::tbb::task_arena& arena_of(int workers) {
+  thread_local std::optional<oneapi::tbb::task_arena> arena;
+  thread_local int size = 0;
+  if (size != workers) {
+    arena.emplace(workers);
+    size = workers;
+  }
+  return *arena;
+}
+
+}  // namespace
 
 int all_cores() noexcept { return oneapi::tbb::info::default_concurrency(); }
 
-void parallel_for(std::int64_t count, std::int64_t grain,
-                  const std::function<void(std::int64_t begin, std::int64_t end)>& body) {
+void parallel_pieces(std::int64_t count, std::int64_t grain, const PieceBody& body) {
   namespace tbb = oneapi::tbb;
+  if (CountMemory* const counter = counter_in_use()) {
+    CountMemory piece;
+    body.call(body.object, 0, std::min<std::int64_t>(count, 1));  // the others take as much, after each other
+    counter->piece = std::max(counter->piece, piece.shared + piece.piece);
+    return;
+  }
   const int workers = threads();
   if (workers <= 1 || count <= grain) {  // starting a pool costs more than the work
-    body(0, count);
+    body.call(body.object, 0, count);
     return;
   }
   // Pieces a few times more than threads: enough to balance a busy machine, few enough to cost nothing.
-  const std::int64_t piece = std::max(grain, count / (workers * 8));
-  tbb::task_arena arena(workers);
-  arena.execute([&] {
+  const std::int64_t piece = std::max(grain, count / (workers * 8)), all = (count + piece - 1) / piece;
+  WorkspaceParts parts(arena_in_use(), workers);
+  const Pieces pieces{count, piece, body, parts};
+  if (const Pool& pool = pool_of_call(); pool.run != nullptr) {
+    const auto item = [](void* data, std::int64_t i) {
+      const auto& all_pieces = *static_cast<const Pieces*>(data);
+      all_pieces.run(i * all_pieces.piece);
+    };
+    pool.run(pool.context, all, item, const_cast<Pieces*>(&pieces));
+    return;
+  }
+  arena_of(workers).execute([&] {
     tbb::parallel_for(
-        tbb::blocked_range<std::int64_t>(0, count, static_cast<std::size_t>(piece)),
-        [&](const tbb::blocked_range<std::int64_t>& range) { body(range.begin(), range.end()); },
+        tbb::blocked_range<std::int64_t>(0, all, 1),
+        [&](const tbb::blocked_range<std::int64_t>& range) {
+          for (std::int64_t i = range.begin(); i < range.end(); ++i) pieces.run(i * piece);
+        },
         tbb::simple_partitioner());
   });
 }

@@ -2,9 +2,10 @@
 // then used for every head of the queries and keys.
 
 #include <algorithm>
+#include <array>
 #include <cstdlib>
-#include <functional>
 #include <mutex>
+#include <utility>
 
 #include "kernels/cpu/cos_sin.h"
 #include "kernels/cpu/fetch.h"
@@ -54,8 +55,8 @@ template <class Out, class In, class W> class RowRotator {
     const bool heads_inside = x.heads == 1 || std::abs(x.head_stride) <= std::abs(x.token_stride);
     rows.outer = heads_inside ? tokens : heads;
     rows.inner = heads_inside ? heads : tokens;
-    std::vector<Out> scratch(in_place_ && !(places_.read == places_.write) ? static_cast<std::size_t>(2 * pairs_)
-                                                                           : 0);
+    AlignedVector<Out> scratch(in_place_ && !(places_.read == places_.write) ? static_cast<std::size_t>(2 * pairs_)
+                                                                             : 0);
     rows.scratch = scratch.empty() ? nullptr : scratch.data();
     const std::int64_t elements = x.batch * x.heads * x.sequence * x.features;
     rows.ahead = ahead_for(elements * static_cast<std::int64_t>(sizeof(In)));
@@ -91,7 +92,7 @@ template <class Out, class In, class W> class RowRotator {
   void rotate_by_lines(const Block& block, const CosSinRows<W>& cos_sin) const {
     const auto& x = part_.x;
     const auto& out = part_.out;
-    std::vector<W> line(static_cast<std::size_t>(dims_)), rotated(line.size());
+    AlignedVector<W> line(static_cast<std::size_t>(dims_)), rotated(line.size());
     for (std::int64_t h = 0; h < x.heads; ++h) {
       for (std::int64_t t = block.t0; t < block.t1; ++t) {
         const In* from = x.template row<In>(block.b, h, t) + part_.first * x.feature_stride;
@@ -144,15 +145,23 @@ template <class Out, class In, class W> class RowRotator {
 };
 
 // Rotates a block of a part.
-template <class W> using PartRotator = std::function<void(const Block&, const CosSinRows<W>&)>;
+template <class W>
+using PartRotator = void (*)(const RotateJob&, const RotateJob::Part&, const Block&, const CosSinRows<W>&);
 
-template <class W> PartRotator<W> rotator_of(const RotateJob& job, const RotateJob::Part& part) {
+template <class W> PartRotator<W> rotator_of(const RotateJob::Part& part) {
   return with_type(part.out.type, [&](auto out) {
     return with_type(part.x.type, [&](auto in) -> PartRotator<W> {
-      return [rotator = RowRotator<decltype(out), decltype(in), W>(job, part)](
-                 const Block& block, const CosSinRows<W>& cos_sin) { rotator.rotate(block, cos_sin); };
+      return
+          [](const RotateJob& job, const RotateJob::Part& which, const Block& block, const CosSinRows<W>& cos_sin) {
+            RowRotator<decltype(out), decltype(in), W>(job, which).rotate(block, cos_sin);
+          };
     });
   });
+}
+
+Waves& spare_waves() {
+  thread_local Waves spare;
+  return spare;
 }
 
 // The parts from `begin` to `end`, which are done in the same type, share their cosines and sines.
@@ -160,11 +169,11 @@ template <class W> Outcome run(const RotateJob& job, int begin, int end) {
   const CosSinMaker<W> maker(job, job.parts[static_cast<std::size_t>(begin)].keys);
   const auto& x = job.parts[static_cast<std::size_t>(begin)].x;
   std::int64_t row = 0;
-  std::vector<PartRotator<W>> rotators;
+  std::array<PartRotator<W>, 2> rotators = {};
   for (int p = begin; p < end; ++p) {
     const RotateJob::Part& part = job.parts[static_cast<std::size_t>(p)];
     row += part.x.heads * part.x.features;
-    rotators.push_back(rotator_of<W>(job, part));
+    rotators[static_cast<std::size_t>(p)] = rotator_of<W>(part);
   }
   const std::int64_t rows = maker.block_rows(), blocks = (x.sequence + rows - 1) / rows;
   const std::int64_t block_size = std::min(rows, x.sequence) * row;
@@ -182,7 +191,9 @@ template <class W> Outcome run(const RotateJob& job, int begin, int end) {
       const Block block = block_at(item);
       if (item + 1 < last) maker.fetch_rows(block_at(item + 1));
       const CosSinRows<W> cos_sin = maker.make(block, scratch, here);
-      for (const PartRotator<W>& rotate : rotators) rotate(block, cos_sin);
+      for (int p = begin; p < end; ++p) {
+        rotators[static_cast<std::size_t>(p)](job, job.parts[static_cast<std::size_t>(p)], block, cos_sin);
+      }
     }
     if (!here.decided) {
       const std::lock_guard<std::mutex> hold(outcome_lock);
@@ -193,6 +204,13 @@ template <class W> Outcome run(const RotateJob& job, int begin, int end) {
 }
 
 }  // namespace
+
+Waves kept_waves_of(const Rotation& form) {
+  Waves waves = std::move(spare_waves());
+  set_waves(waves, form);
+  return waves;
+}
+void keep_waves(Waves&& waves) noexcept { spare_waves() = std::move(waves); }
 
 Outcome rotate(const RotateJob& job) {
   const auto is_wide = [&](int p) {

@@ -1,13 +1,12 @@
 #pragma once
 
 #include <cstdint>
-#include <vector>
 
-#include "kernels/cpu/aligned.h"
 #include "kernels/cpu/direct_waves.h"
 #include "kernels/cpu/narrow_pair.h"
 #include "kernels/cpu/wave_pair.h"
 #include "kernels/job.h"
+#include "kernels/memory.h"
 
 namespace posenc::kernels::cpu {
 
@@ -27,12 +26,12 @@ class WaveRows {
     std::int64_t half_position = -1;     // where the sines and cosines below are, times two
     AlignedVector<double> sine, cosine;  // [padded + kReadAhead], as all that follow
     AlignedVector<double> centre_sine, centre_cosine;
-    AlignedVector<float> spare;           // the row that nobody asked for
-    AlignedVector<std::int16_t> nearest;  // of WaveDoubts
-    std::vector<std::int32_t> doubtful;   // [pieces + 1]
-    ReducedAngles angles;                 // what follows: of single positions, one for each wave
-    std::vector<float> wave_sines, wave_cosines;
-    std::vector<std::int32_t> doubtful_waves;
+    AlignedVector<float> spare;            // the row that nobody asked for
+    AlignedVector<std::int16_t> nearest;   // of WaveDoubts
+    AlignedVector<std::int32_t> doubtful;  // [pieces + 1]
+    ReducedAngles angles;                  // what follows: of single positions, one for each wave
+    AlignedVector<float> wave_sines, wave_cosines;
+    AlignedVector<std::int32_t> doubtful_waves;
     struct Narrow {                                       // of 16-bit rows, [padded]
       AlignedVector<float> sine, cosine;                  // of the centre
       AlignedVector<std::uint16_t> spare, before, after;  // the row that nobody asked for; of NarrowDoubts
@@ -72,8 +71,8 @@ class WaveRows {
   std::int64_t padded_;
   bool alternates_ = false;  // columns are the sine and cosine of one wave after another
 
-  std::vector<std::uint64_t> high_, low_;  // [waves] the upper words of the frequencies, where angles are exact
-  AlignedVector<double> sines_, cosines_;  // [kReach][padded]: of ω/2, 3ω/2 …
+  AlignedVector<std::uint64_t> high_, low_;  // [waves] the upper words of the frequencies, where angles are exact
+  AlignedVector<double> sines_, cosines_;    // [kReach][padded]: of ω/2, 3ω/2 …
   AlignedVector<float> narrow_sines_, narrow_cosines_;  // the same in float32; empty without prepare_16_bits
   std::int64_t groups_ = 0;
   AlignedVector<double> group_sines_, group_cosines_;  // [groups][padded]: of n·kGroupRows·ω, n = 0 …

@@ -4,7 +4,7 @@
 #include <type_traits>
 #include <vector>
 
-#include "kernels/cpu/aligned.h"
+#include "kernels/memory.h"
 #include "kernels/cpu/wave_rows.h"
 #include "kernels/cpu/wide_pair.h"
 #include "kernels/job.h"
