@@ -9,6 +9,7 @@
 
 #include "kernels/checks.h"
 #include "kernels/element.h"
+#include "kernels/memory.h"
 #include "kernels/rotation_element.h"
 #include "posenc/apply.h"
 #include "posenc/error.h"
@@ -29,8 +30,8 @@ void check_host(std::string_view verb, std::initializer_list<ConstTensorView> vi
   }
 }
 
-std::vector<SlotRun> runs_of(std::string_view verb, const HeadTensor<void>& cache, const HeadTensor<const void>& x,
-                             std::span<const std::int64_t> slots) {
+AlignedVector<SlotRun> runs_of(std::string_view verb, const HeadTensor<void>& cache, const HeadTensor<const void>& x,
+                               std::span<const std::int64_t> slots) {
   if (cache.heads != x.heads || cache.features != x.features) {
     raise(fmt::format("{}: the cache has {} heads of {} features but the tensor {} of {}", verb, cache.heads,
                       cache.features, x.heads, x.features));
@@ -39,8 +40,10 @@ std::vector<SlotRun> runs_of(std::string_view verb, const HeadTensor<void>& cach
     raise(fmt::format("{}: {} slots for {} sequences of {} tokens", verb, slots.size(), x.batch, x.sequence));
   }
   const std::int64_t size = cache.sequence, all = cache.batch * size;
-  std::vector<std::int64_t> used;
-  std::vector<SlotRun> runs;
+  AlignedVector<std::int64_t> used;
+  AlignedVector<SlotRun> runs;
+  used.reserve(slots.size());
+  runs.reserve(slots.size());
   for (std::int64_t i = 0; i < std::ssize(slots); ++i) {
     const std::int64_t slot = slots[static_cast<std::size_t>(i)], b = i / x.sequence, token = i % x.sequence;
     if (slot < 0) continue;
@@ -90,7 +93,9 @@ void rotate_into(TensorView cache, std::span<const std::int64_t> slots, ConstTen
   if (has_table(form) && form.table.cosines.shape.rank == 3) {
     raise("rotate_into: a table with a row for each token is not taken; rotate, then copy_into");
   }
-  const Rotation turned = for_keys(form);
+  // most forms rotate keys as queries: then nothing is copied
+  const Rotation grown = form.growth.rates.empty() ? Rotation{} : for_keys(form);
+  const Rotation& turned = form.growth.rates.empty() ? form : grown;
   const TokenPositions tokens = rotary_positions_of(verb, positions, turned, {from.batch, from.sequence});
   const Backend& backend = backend_for(verb, Device::kHost);
   for (const SlotRun& run : runs_of(verb, to, from, slots)) {

@@ -9,21 +9,25 @@ namespace posenc::kernels {
 namespace {
 
 constexpr std::size_t kLineBytes = 64;
+
+// Without threads and vectors, any memory will do.
+#if POSENC_CPU_BACKEND
 constexpr std::align_val_t kLine{kLineBytes};
-constexpr std::size_t kLargestKept = 1 << 20;
+constexpr std::size_t kLargestKept = 1 << 20, kMostKept = 8 << 20;
 
 struct KeptBlock {
   void* place = nullptr;
   std::size_t bytes = 0;
 };
 struct KeptBlocks {
-  std::array<KeptBlock, 16> blocks;
-  std::size_t oldest = 0;
+  std::array<KeptBlock, 48> blocks;
+  std::size_t oldest = 0, bytes = 0;
   ~KeptBlocks() {
     for (const KeptBlock& block : blocks) ::operator delete(block.place, kLine);
   }
 };
 thread_local KeptBlocks kept;
+#endif
 thread_local Arena* arena = nullptr;
 thread_local CountMemory* counter = nullptr;
 
@@ -63,24 +67,35 @@ void* take_lines(std::size_t bytes) {
   if (arena != nullptr) {
     if (void* const place = arena->take(bytes)) return place;
   }
+#if POSENC_CPU_BACKEND
   for (KeptBlock& block : kept.blocks) {
-    if (block.place != nullptr && block.bytes == bytes) return std::exchange(block, {}).place;
+    if (block.place == nullptr || block.bytes != bytes) continue;
+    kept.bytes -= bytes;
+    return std::exchange(block, {}).place;
   }
   return ::operator new(bytes, kLine);
+#else
+  return ::operator new(bytes);
+#endif
 }
 
 void give_lines(void* place, std::size_t bytes) noexcept {
   if (arena != nullptr && arena->give(place, bytes)) return;
+#if POSENC_CPU_BACKEND
   KeptBlock given{place, bytes};
-  if (bytes <= kLargestKept) {
+  if (bytes <= kLargestKept && kept.bytes + bytes <= kMostKept) {
     std::size_t slot = kept.oldest;
     for (std::size_t i = 0; i < kept.blocks.size(); ++i) {
       if (kept.blocks[i].place == nullptr) slot = i;
     }
     if (slot == kept.oldest) kept.oldest = (slot + 1) % kept.blocks.size();
     std::swap(kept.blocks[slot], given);
+    kept.bytes += bytes - given.bytes;
   }
   ::operator delete(given.place, kLine);
+#else
+  ::operator delete(place);
+#endif
 }
 
 }  // namespace posenc::kernels

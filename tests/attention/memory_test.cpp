@@ -1,6 +1,8 @@
 // What attention allocates: with 32768 tokens, less than a tenth of q, k, v and out. Every allocation of this program
 // is counted.
 
+#include "attention/allocations.h"
+
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -16,6 +18,7 @@ std::atomic<std::int64_t> held = 0, most_held = 0;
 constexpr std::size_t kHeader = 64;  // keeps alignment
 
 void* take(std::size_t size) {
+  ++posenc::tests::allocations;
   auto* const block =
       static_cast<std::byte*>(std::aligned_alloc(kHeader, (size + 2 * kHeader - 1) / kHeader * kHeader));
   if (block == nullptr) throw std::bad_alloc();
@@ -34,8 +37,38 @@ void give_back(void* memory) noexcept {
 
 }  // namespace
 
+#if POSENC_COUNTS_MALLOC
+extern "C" {
+void* __libc_malloc(std::size_t size);
+void* __libc_calloc(std::size_t count, std::size_t size);
+void* __libc_realloc(void* memory, std::size_t size);
+void* __libc_memalign(std::size_t alignment, std::size_t size);
+
+void* malloc(std::size_t size) {
+  ++posenc::tests::allocations;
+  return __libc_malloc(size);
+}
+void* calloc(std::size_t count, std::size_t size) {
+  ++posenc::tests::allocations;
+  return __libc_calloc(count, size);
+}
+void* realloc(void* memory, std::size_t size) {
+  ++posenc::tests::allocations;
+  return __libc_realloc(memory, size);
+}
+void* aligned_alloc(std::size_t alignment, std::size_t size) {
+  ++posenc::tests::allocations;
+  return __libc_memalign(alignment, size);
+}
+}
+#endif
+
 void* operator new(std::size_t size) { return take(size); }
 void* operator new[](std::size_t size) { return take(size); }
+// of a cache line at most, as take() has it
+void* operator new(std::size_t size, std::align_val_t) { return take(size); }
+void operator delete(void* memory, std::align_val_t) noexcept { give_back(memory); }
+void operator delete(void* memory, std::size_t, std::align_val_t) noexcept { give_back(memory); }
 void operator delete(void* memory) noexcept { give_back(memory); }
 void operator delete[](void* memory) noexcept { give_back(memory); }
 void operator delete(void* memory, std::size_t) noexcept { give_back(memory); }

@@ -95,12 +95,15 @@ void parallel_pieces(std::int64_t count, std::int64_t grain, const PieceBody& bo
   namespace tbb = oneapi::tbb;
   if (CountMemory* const counter = counter_in_use()) {
     CountMemory piece;
-    body.call(body.object, 0, std::min<std::int64_t>(count, 1));  // the others take as much, after each other
+    body.call(body.object, 0, count);
     counter->piece = std::max(counter->piece, piece.shared + piece.piece);
     return;
   }
   const int workers = threads();
   if (workers <= 1 || count <= grain) {  // starting a pool costs more than the work
+    const Arena* const whole = arena_in_use();
+    Arena own = whole != nullptr ? Arena(whole->rest()) : Arena();  // all of it is free again after the piece
+    const UseArena use(whole != nullptr ? &own : nullptr);
     body.call(body.object, 0, count);
     return;
   }

@@ -62,6 +62,8 @@ WaveRows::WaveRows(const Waves& waves, const TokenPositions& positions, std::int
     alternates_ = alternates_ && waves.columns[c] == alternating;
   }
   if (waves.float32_angles.factors.empty()) {
+    high_.reserve(waves.waves.size());
+    low_.reserve(waves.waves.size());
     for (const Wave& wave : waves.waves) {
       high_.push_back(wave.frequency.words[3]);
       low_.push_back(wave.frequency.words[2]);

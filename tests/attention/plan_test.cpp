@@ -1,0 +1,298 @@
+// A plan: the bytes of attention, and no allocation in a decoding step. Every allocation of this program is counted
+// (memory_test.cpp).
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cstring>
+#include <functional>
+#include <thread>
+
+#include "attention/allocations.h"
+#include "attention/oracle.h"
+#include "backends.h"
+#include "posenc/cache.h"
+#include "posenc/error.h"
+#include "posenc/posenc.h"
+
+namespace posenc::plan_test {
+namespace {
+
+using tests::for_each_engine;
+using tests::Heads;
+using tests::random_heads;
+
+constexpr std::int64_t kHeads = 4, kKeyHeads = 2, kFeatures = 16;
+
+// A thread that waits for work beside the calling one, as an engine has them.
+class TwoThreads {
+ public:
+  TwoThreads() : worker_([this] { work(); }) {}
+  ~TwoThreads() {
+    stops_ = true;
+    worker_.join();
+  }
+  TwoThreads(const TwoThreads&) = delete;
+  TwoThreads& operator=(const TwoThreads&) = delete;
+  Pool pool() { return {&TwoThreads::run, this}; }
+  std::atomic<std::int64_t> calls = 0, items_of_worker = 0;
+
+ private:
+  static void run(void* context, std::int64_t count, void (*item)(void*, std::int64_t), void* data) {
+    auto& self = *static_cast<TwoThreads*>(context);
+    ++self.calls;
+    self.item_ = item;
+    self.data_ = data;
+    self.next_ = 0;
+    self.count_ = count;
+    self.is_open_ = true;
+    self.take_items();
+    self.is_open_ = false;
+    while (self.is_busy_) std::this_thread::yield();
+  }
+  void take_items() {
+    for (std::int64_t i = next_++; i < count_; i = next_++) {
+      item_(data_, i);
+      if (std::this_thread::get_id() == worker_.get_id()) ++items_of_worker;
+    }
+  }
+  void work() {
+    while (!stops_) {
+      is_busy_ = true;
+      if (is_open_) take_items();
+      is_busy_ = false;
+      std::this_thread::yield();
+    }
+  }
+  void (*item_)(void*, std::int64_t) = nullptr;
+  void* data_ = nullptr;
+  std::atomic<std::int64_t> next_ = 0, count_ = 0;
+  std::atomic<bool> is_open_ = false, is_busy_ = false, stops_ = false;
+  std::thread worker_;
+};
+
+struct Case {
+  std::string name;
+  AttentionOptions options;
+  bool is_rotation = false;
+};
+
+std::vector<Case> cases(const std::vector<float>& table, const std::vector<float>& sinks) {
+  const Form rope = prepare(Rope{.dims = kFeatures}),
+             swapped = prepare(Rope{.dims = kFeatures, .layout = PairLayout::kInterleaved});
+  return {
+      {"none", {.causal = true}},
+      {"alibi", {.position = prepare(Alibi{.heads = kHeads}), .causal = true}},
+      {"t5",
+       {.position =
+            prepare(T5{.heads = kHeads, .bidirectional = false}, {.weights = view(table.data(), {32, kHeads})}),
+        .causal = true,
+        .scale = 1.0}},
+      {"rope", {.position = rope, .causal = true, .keys_are_rotated = true}, true},
+      {"interleaved rope, window",
+       {.position = swapped, .causal = true, .window = 9, .keys_are_rotated = true},
+       true},
+      {"rope of plain keys", {.position = rope, .causal = true}},
+      {"sinks, softcap, temperature",
+       {.causal = true,
+        .softcap = 2,
+        .temperature = Temperature{.length = 4},
+        .sinks = view(sinks.data(), {kHeads})}},
+  };
+}
+
+// A cache in pages, and the steps of a decoder over it.
+template <class T> struct Decoder {
+  static constexpr std::int64_t kPage = 16, kPages = 140, kTokens = kPage * kPages;
+  Heads<T> k = random_heads<T>(1, kKeyHeads, kTokens, kFeatures, 2),
+           v = random_heads<T>(1, kKeyHeads, kTokens, kFeatures, 3), q = random_heads<T>(1, kHeads, 1, kFeatures, 1);
+  std::vector<T> k_pool = std::vector<T>(k.values.size()), v_pool = k_pool;
+  TensorView k_cache = swap_axes(view(k_pool.data(), {kPages, kPage, kKeyHeads, kFeatures}), 1, 2),
+             v_cache = swap_axes(view(v_pool.data(), {kPages, kPage, kKeyHeads, kFeatures}), 1, 2);
+  std::vector<std::int32_t> table = std::vector<std::int32_t>(kPages);
+  std::vector<std::int64_t> lengths = {0}, slot = {0};
+  Heads<T> out{1, kHeads, 1, kFeatures};
+  AttentionOptions options;
+  const Rotation* rotation = nullptr;
+
+  explicit Decoder(const Case& given) : options(given.options) {
+    for (std::size_t i = 0; i < table.size(); ++i) table[i] = static_cast<std::int32_t>((i * 37) % kPages);
+    options.key_lengths = lengths;
+    options.block_table = table;
+    rotation = given.is_rotation ? std::get_if<Rotation>(&options.position) : nullptr;
+  }
+  ConstTensorView token(const Heads<T>& x, std::int64_t t) const {
+    return {x.values.data() + t * kFeatures,
+            data_type_of<T>(),
+            {1, kKeyHeads, 1, kFeatures},
+            {0, kTokens * kFeatures, kFeatures, 1}};
+  }
+  void append(std::int64_t t) {
+    slot[0] = table[static_cast<std::size_t>(t / kPage)] * kPage + t % kPage;
+    if (rotation != nullptr) {
+      rotate_into(k_cache, slot, token(k, t), {.first = t}, *rotation);
+    } else {
+      copy_into(k_cache, slot, token(k, t));
+    }
+    copy_into(v_cache, slot, token(v, t));
+    lengths[0] = t + 1;
+  }
+};
+
+template <class T> void expect_the_same_bytes(const Case& given, TwoThreads& two) {
+  SCOPED_TRACE(given.name);
+  Decoder<T> decoder(given);
+  const AttentionPlan plan = plan_attention({decoder.q.view(), decoder.k_cache, decoder.v_cache}, decoder.options);
+  for (std::int64_t t = 0; t < 40; ++t) decoder.append(t);
+  for (const std::int64_t length : {40, 1, 17}) {
+    decoder.lengths[0] = length;
+    Heads<T> want = decoder.out;
+    attention(want.view(), decoder.q.view(), decoder.k_cache, decoder.v_cache, decoder.options);
+    std::vector<std::byte> workspace(workspace_bytes(plan, 2));
+    for (const Run& run :
+         {Run{}, Run{.threads = 1, .workspace = workspace}, Run{.threads = 2, .workspace = workspace},
+          Run{.threads = 2, .workspace = workspace, .pool = two.pool()}, Run{.threads = 2, .pool = two.pool()}}) {
+      Heads<T> got = decoder.out;
+      attention(plan, got.view(), decoder.q.view(), decoder.k_cache, decoder.v_cache, run);
+      EXPECT_EQ(std::memcmp(got.values.data(), want.values.data(), want.values.size() * sizeof(T)), 0) << length;
+    }
+  }
+}
+
+std::vector<float> values(std::size_t count) {
+  std::vector<float> all(count);
+  for (std::size_t i = 0; i < count; ++i) all[i] = std::sin(static_cast<float>(i));
+  return all;
+}
+
+TEST(AttentionPlan, GivesTheBytesOfAttention) {
+  const std::vector<float> table = values(32 * kHeads), sinks = values(kHeads);
+  TwoThreads two;
+  for_each_engine([&] {
+    for (const Case& given : cases(table, sinks)) {
+      expect_the_same_bytes<float>(given, two);
+      expect_the_same_bytes<BFloat16>(given, two);
+      expect_the_same_bytes<Half>(given, two);
+    }
+  });
+  EXPECT_GT(two.calls, 0);
+}
+
+// A thread's first call registers what it keeps, which the C++ run-time allocates for.
+void warm_up(TwoThreads& two) {
+  const Heads<float> x = random_heads<float>(1, kHeads, 1, kFeatures, 1),
+                     k = random_heads<float>(1, kHeads, 64, kFeatures, 2);
+  Heads<float> out = x;
+  for (int i = 0; i < 1000000 && two.items_of_worker == 0; ++i) {
+    attention(out.view(), x.view(), k.view(), k.view(), {}, {.threads = 2, .pool = two.pool()});
+  }
+  ASSERT_GT(two.items_of_worker, 0);
+}
+
+// Appends a token and attends, as a layer of a decoder does, over the ends of pages and of the chunks that keys are
+// split into. The first step may make what a thread keeps.
+template <class T> void expect_no_allocation(const Case& given, const Run& run, std::int64_t first) {
+  SCOPED_TRACE(given.name);
+  Decoder<T> decoder(given);
+  const AttentionPlan plan = plan_attention({decoder.q.view(), decoder.k_cache, decoder.v_cache}, decoder.options);
+  std::vector<std::byte> workspace(workspace_bytes(plan, run.threads));
+  Run own = run;
+  own.workspace = workspace;
+  std::int64_t before = 0;
+  for (std::int64_t t = first; t < first + 20; ++t) {
+    if (t == first + 1) before = tests::allocations;
+    decoder.append(t);
+    attention(plan, decoder.out.view(), decoder.q.view(), decoder.k_cache, decoder.v_cache, own);
+  }
+  EXPECT_EQ(tests::allocations - before, 0);
+}
+
+TEST(AttentionPlan, ADecodingStepAllocatesNothing) {
+  const std::vector<float> table = values(32 * kHeads), sinks = values(kHeads);
+  TwoThreads two;
+  warm_up(two);
+  const std::int64_t counted = tests::allocations;
+  const auto one = std::make_unique<int>(1);
+  EXPECT_GT(tests::allocations, counted);  // or nothing below says anything
+  for (const std::string& target : simd_targets()) {
+    SCOPED_TRACE(target);
+    force_backend("cpu");
+    force_simd_target(target);
+    for (const Case& given : cases(table, sinks)) {
+      for (const posenc::Run& run : {posenc::Run{.threads = 1}, posenc::Run{.threads = 2, .pool = two.pool()}}) {
+        for (const std::int64_t first : {5, 2040}) {
+          expect_no_allocation<float>(given, run, first);
+          expect_no_allocation<BFloat16>(given, run, first);
+          expect_no_allocation<Half>(given, run, first);
+        }
+      }
+    }
+  }
+  force_backend("");
+  force_simd_target("");
+}
+
+TEST(AttentionPlan, APromptAllocatesNothing) {
+  const std::int64_t tokens = 200;
+  const Heads<float> q = random_heads<float>(2, kHeads, tokens, kFeatures, 1),
+                     k = random_heads<float>(2, kKeyHeads, tokens, kFeatures, 2);
+  Heads<float> out(2, kHeads, tokens, kFeatures), want = out;
+  const std::vector<float> table = values(32 * kHeads), sinks = values(kHeads);
+  TwoThreads two;
+  force_backend("cpu");
+  warm_up(two);
+  for (const Case& given : cases(table, sinks)) {
+    SCOPED_TRACE(given.name);
+    AttentionOptions options = given.options;
+    attention(want.view(), q.view(), k.view(), k.view(), options);
+    const AttentionPlan plan = plan_attention({q.view(), k.view(), k.view()}, options);
+    std::vector<std::byte> workspace(workspace_bytes(plan, 2));
+    for (int round = 0; round < 2; ++round) {
+      const std::int64_t before = tests::allocations;
+      attention(plan, out.view(), q.view(), k.view(), k.view(),
+                {.threads = 2, .workspace = workspace, .pool = two.pool()});
+      if (round == 1) {
+        EXPECT_EQ(tests::allocations - before, 0);
+      }
+      EXPECT_EQ(out.values, want.values);
+    }
+  }
+  force_backend("");
+}
+
+TEST(AttentionPlan, SaysWhatDoesNotFit) {
+  Heads<float> q(1, 2, 3, 8), k(1, 2, 5, 8), out = q, more(1, 2, 6, 8);
+  const AttentionPlan plan = plan_attention({q.view(), k.view(), k.view()}, {});
+  const auto refusal = [](const std::function<void()>& call) -> std::string {
+    try {
+      call();
+      return "accepted";
+    } catch (const Error& error) {
+      return error.what();
+    }
+  };
+  EXPECT_EQ(refusal([&] { attention(plan, out.view(), q.view(), more.view(), more.view()); }),
+            "attention: the plan is for k of f32 [1, 2, 5, 8] but it is f32 [1, 2, 6, 8]");
+  std::vector<std::byte> workspace(workspace_bytes(plan, 1));
+  EXPECT_EQ(refusal([&] {
+              attention(plan, out.view(), q.view(), k.view(), k.view(), {.threads = 1, .workspace = workspace});
+            }),
+            "accepted");
+  EXPECT_EQ(refusal([&] {
+              attention(plan, out.view(), q.view(), k.view(), k.view(),
+                        {.threads = 1, .workspace = std::span(workspace).first(workspace.size() - 1)});
+            }),
+            "attention: the workspace has " + std::to_string(workspace.size() - 1) + " bytes but 1 threads need " +
+                std::to_string(workspace.size()));
+  EXPECT_EQ(refusal([&] {
+              plan_attention({q.view(), k.view(), q.view()}, {});
+            }),
+            "plan_attention: v has 3 tokens but k 5");
+  EXPECT_EQ(refusal([&] {
+              plan_attention({on(Device::kCuda, ConstTensorView(q.view())), k.view(), k.view()}, {});
+            }),
+            "plan_attention: plans are for tensors on the host");
+}
+
+}  // namespace
+}  // namespace posenc::plan_test
