@@ -7,12 +7,12 @@
 #include <mutex>
 #include <optional>
 
-#include "kernels/memory.h"
 #include "kernels/cpu/parallel.h"
 #include "kernels/cpu/row_math.h"
 #include "kernels/cpu/wave_rows.h"
 #include "kernels/cpu/wide_rows.h"
 #include "kernels/element.h"
+#include "kernels/memory.h"
 
 namespace posenc::kernels::cpu {
 namespace {

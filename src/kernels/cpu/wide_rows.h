@@ -4,10 +4,10 @@
 #include <type_traits>
 #include <vector>
 
-#include "kernels/memory.h"
 #include "kernels/cpu/wave_rows.h"
 #include "kernels/cpu/wide_pair.h"
 #include "kernels/job.h"
+#include "kernels/memory.h"
 
 namespace posenc::kernels::cpu {
 
