@@ -1,7 +1,7 @@
 """The library and the program compile without a warning for the other architecture too: x86-64 on arm64, and arm64
 elsewhere. Only the compiler's front end is run; tests/oracle/every_machine.sh runs the code as well.
 
-other_machine.py ROOT BUILD COMPILER
+other_machine.py ROOT BUILD COMPILER FOLDER…    the rooms of these folders: src, cli
 """
 
 import os
@@ -21,7 +21,7 @@ def system_folders(compiler):
     return [folder for folder in folders.split() if folder.startswith("/usr/include") and "c++" not in folder]
 
 
-def check(root, build, compiler):
+def check(root, build, compiler, folders):
     report = Report()
 
     def compile_room(room):
@@ -36,7 +36,7 @@ def check(root, build, compiler):
                                          text=True)
 
     with ThreadPoolExecutor(os.cpu_count()) as pool:
-        for group, result in pool.map(compile_room, sorted(rooms(root), key=lambda room: -len(room[1]))):
+        for group, result in pool.map(compile_room, sorted(rooms(root, folders), key=lambda room: -len(room[1]))):
             report.look(len(group))
             if result.returncode:
                 report.problem(group[0] if len(group) == 1 else group[0].parent, 1,
@@ -45,4 +45,4 @@ def check(root, build, compiler):
 
 
 if __name__ == "__main__":
-    check(Path(sys.argv[1]).resolve(), Path(sys.argv[2]), sys.argv[3]).finish()
+    check(Path(sys.argv[1]).resolve(), Path(sys.argv[2]), sys.argv[3], sys.argv[4:]).finish()
