@@ -43,8 +43,8 @@ std::string card_side(const Card* card, Side side, std::size_t number, std::size
   if (card == nullptr) return "<div class=\"card empty\"></div>\n";
   const bool front = side == Side::kFront;
   return fmt::format(
-      "<article class=\"card {}\" id=\"{}-{}\"><div class=\"text\">{}</div>"
-      "<div class=\"foot\"><span>{}</span><span>{} / {}{}</span></div></article>\n",
+      "<article class=\"card {}\" id=\"{}-{}\"><div class=\"text\">{}</div><div "
+      "class=\"foot\"><span>{}</span><span>{} / {}{}</span></div></article>\n",
       front ? "front" : "back", escaped_html(card->id), front ? "front" : "back",
       as_html(front ? card->front : card->back), escaped_html(front ? topic_title(card->topic) : card->source),
       number, count, front ? "" : " · answer");
@@ -72,12 +72,19 @@ std::string cards_as_page(const std::vector<Card>& cards, std::string_view deck,
     sheet(first, Side::kBack);
   }
   return fmt::format(
-      "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
-      "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<title>{}: {} cards</title>\n"
-      "<style>{}</style>\n</head>\n<body class=\"{}\">\n"
+      "<!DOCTYPE html>\n"
+      "<html lang=\"en\">\n"
+      "<head>\n"
+      "<meta charset=\"utf-8\">\n"
+      "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
+      "<title>{}: {} cards</title>\n"
+      "<style>{}</style>\n"
+      "</head>\n"
+      "<body class=\"{}\">\n"
       "<header><h1>{}: {} cards</h1><p>Print on both sides, flipped on the long edge, at 100 % and without "
-      "margins{}. "
-      "This note is not printed.</p></header>\n{}</body>\n</html>\n",
+      "margins{}. This note is not printed.</p></header>\n"
+      "{}</body>\n"
+      "</html>\n",
       escaped_html(deck), cards.size(), kCardStyle, per_page == 1 ? "one" : "eight", escaped_html(deck), cards.size(),
       per_page == 1 ? "" : "; then cut along the lines", sheets);
 }

@@ -41,14 +41,14 @@ void add_flags(Command verb, ApplyFlags& flags, std::string& axes_of_x) {
   verb.add_option("-o,--output", flags.output, "output: a .npy or .safetensors file, or - for standard output")
       .type_name("FILE");
   verb.add_option("--positions", flags.positions,
-                  "position of each token: 8 (one), 0:8 (0 to 7), 0:4096:64 (every 64th), "
-                  "0,1,5 (a list), @ids.npy (int64, [n] or [axes, n]; default: 0, 1, 2 and so on)")
+                  "position of each token: 8 (one), 0:8 (0 to 7), 0:4096:64 (every 64th), 0,1,5 (a list), @ids.npy "
+                  "(int64, [n] or [axes, n]; default: 0, 1, 2 and so on)")
       .type_name("P");
   verb.add_option("--grid", flags.grid, "for schemes with axes: every point of a grid, row by row, e.g. 14,14")
       .type_name("H,W");
   verb.add_option("--axes", axes_of_x,
-                  "axes of IN (b batch, s sequence, d width): sd or bsd, by default from their number; "
-                  "for rotations hsd, shd, bhsd or bshd (h heads, d features per head), required")
+                  "axes of IN (b batch, s sequence, d width): sd or bsd, by default from their number; for rotations "
+                  "hsd, shd, bhsd or bshd (h heads, d features per head), required")
       .type_name("WORD");
   add_dtype_flag(verb, flags.dtype, "IN and of the result");
   add_numerics_flag(verb, flags.numerics);

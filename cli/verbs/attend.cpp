@@ -48,8 +48,7 @@ void add_flags(Command verb, AttendFlags& flags, std::string& axes) {
                    "a query sees only keys less than N tokens away (default: as the model, else all)");
   verb.add_number("--scale", flags.scale, {}, "factor of q.k (default: as the model, else 1/sqrt of the features)");
   verb.add_option("--scores", flags.scores,
-                  "write the softmax's weights there too, [heads, queries, keys]: for small "
-                  "inputs")
+                  "write the softmax's weights there too, [heads, queries, keys]: for small inputs")
       .type_name("FILE");
   verb.add_option("--q-positions", flags.q_positions,
                   "position of each query, e.g. 0:8 or @ids.npy (default: the last positions of the keys)")
@@ -65,8 +64,8 @@ void add_flags(Command verb, AttendFlags& flags, std::string& axes) {
   verb.add_option("--sinks", flags.sinks, "a trained logit per head that joins each softmax (gpt-oss), [heads]")
       .type_name("FILE");
   verb.add_option("--axes", axes,
-                  "axes of q, k and v: b batch, h heads, s sequence, d features; bhsd, bshd, hsd, shd or "
-                  "sd (default: from their number, heads first)")
+                  "axes of q, k and v: b batch, h heads, s sequence, d features; bhsd, bshd, hsd, shd or sd "
+                  "(default: from their number, heads first)")
       .type_name("WORD");
   add_dtype_flag(verb, flags.dtype, "q, k and v");
   add_numerics_flag(verb, flags.numerics);

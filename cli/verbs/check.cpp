@@ -142,8 +142,8 @@ Verb check_verb(Command program, const std::shared_ptr<SchemeRequest>& scheme) {
       .type_name("P");
   verb.command.add_flag("--causal", flags->is_causal, "for biases: compare only keys at or before their query");
   verb.command.add_number("--tolerance", flags->tolerance, {.least = 0, .without_least = true},
-                          "largest difference, relative to the norm of a pair or the size of an element "
-                          "(default: by type, 2e-6 for f32)");
+                          "largest difference, relative to the norm of a pair or the size of an element (default: by "
+                          "type, 2e-6 for f32)");
   add_scheme_commands(verb.command, scheme);
   verb.run = [flags, scheme, verb] {
     if (flags->model.path.empty()) {

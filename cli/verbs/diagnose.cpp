@@ -15,14 +15,11 @@ Verb diagnose_verb(Command program) {
   verb.summary = "identify the convention (or bug) from a tensor before and after";
   verb.usage = "BEFORE AFTER [--positions P] [--json]";
   verb.details =
-      "BEFORE holds queries or keys before RoPE and AFTER the same after it; or tokens before and after sinusoids were added; "
-      "or "
-      "scores [heads, queries, keys] before and after a bias (ALiBi, T5). Finds pair layout, direction, rotary "
-      "dimensions, base, scaling, magnitude, positions and the precision of the angle, and names common bugs: "
-      "applied "
-      "twice, along the wrong axis, reversed, sine and cosine exchanged, a wrong exponent. One head and 16 tokens "
-      "are "
-      "enough. Exits with 1 if no known convention reproduces the change.";
+      "BEFORE holds queries or keys before RoPE and AFTER the same after it; or tokens before and after sinusoids "
+      "were added; or scores [heads, queries, keys] before and after a bias (ALiBi, T5). Finds pair layout, "
+      "direction, rotary dimensions, base, scaling, magnitude, positions and the precision of the angle, and names "
+      "common bugs: applied twice, along the wrong axis, reversed, sine and cosine exchanged, a wrong exponent. One "
+      "head and 16 tokens are enough. Exits with 1 if no known convention reproduces the change.";
   verb.examples =
       "posenc diagnose q.npy q_rotated.npy\n"
       "posenc diagnose q.npy q_rotated.npy --positions 0:16 --json\n"

@@ -38,8 +38,8 @@ struct TableFlags {
 
 void add_flags(Command verb, TableFlags& flags) {
   verb.add_option("--positions", flags.positions,
-                  "positions: 8 (one), 0:8 (0 to 7), 0:4096:64 (every 64th), 0,1,5 (a "
-                  "list), @ids.npy (int64, [n] or [axes, n])")
+                  "positions: 8 (one), 0:8 (0 to 7), 0:4096:64 (every 64th), 0,1,5 (a list), @ids.npy (int64, [n] or "
+                  "[axes, n])")
       .type_name("P");
   verb.add_option("--grid", flags.grid, "for schemes with axes: every point of a grid, row by row, e.g. 14,14")
       .type_name("H,W");

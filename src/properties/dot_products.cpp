@@ -265,8 +265,7 @@ Finding monotone(const Trial& trial) {
                      {"far_distance", static_cast<double>(worst.far)},   {"far_value", worst.far_value},
                      {"query", static_cast<double>(worst.query)},        {"head", static_cast<double>(worst.head)}};
   finding.meaning = fmt::format(
-      "A farther position can score higher: at query {}, distance {} gives {:.4g}, distance "
-      "{} only {:.4g}.",
+      "A farther position can score higher: at query {}, distance {} gives {:.4g}, distance {} only {:.4g}.",
       worst.query, worst.far, worst.far_value, worst.near, worst.near_value);
   return finding;
 }

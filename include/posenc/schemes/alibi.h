@@ -7,7 +7,7 @@
 
 namespace posenc {
 
-/// Attention with linear biases: the further a key is, the less its score, by a slope that differs from head to head.
+/// Attention with linear biases: each score is lowered in proportion to the distance, with a slope for each head.
 ///
 ///   bias(h, m, n) = −scale · slope_h · |n − m|
 ///   slope_h = 2^(−max_bias·(h+1)/P)  for h < P,   2^(−max_bias·(2(h−P)+1)/(2P))  for the others
@@ -19,7 +19,8 @@ namespace posenc {
 struct Alibi {
   static constexpr std::string_view name = "alibi";
   static constexpr std::string_view family = "bias";
-  static constexpr std::string_view formula = "score - slope_h*|n-m|, slopes 2^(-max_bias*(h+1)/heads)";
+  static constexpr std::string_view formula =
+      "score - slope_h*|n-m|, slope_h = 2^(-max_bias*(h+1)/heads) if heads is a power of two";
   static constexpr std::string_view used_by = "BLOOM, MPT, Falcon-RW, Baichuan-13B, Jina-BERT-v2";
 
   std::int64_t heads = 8;
@@ -29,9 +30,9 @@ struct Alibi {
 
   template <class Visitor> static void fields(Visitor&& visit) {
     visit("heads", &Alibi::heads, "attention heads");
-    visit("max_bias", &Alibi::max_bias, "the last of a power of two of heads has slope 2^-max_bias");
-    visit("scale", &Alibi::scale, "factor on every slope (Falcon: 1/sqrt of a head's features)");
-    visit("round_bf16", &Alibi::round_bf16, "round the slopes to bf16 before the factor (Falcon)");
+    visit("max_bias", &Alibi::max_bias, "the last head has slope 2^-max_bias, if heads is a power of two");
+    visit("scale", &Alibi::scale, "multiplies every slope (Falcon: 1/sqrt(head_dim))");
+    visit("round_bf16", &Alibi::round_bf16, "round the slopes to bf16 before scaling them (Falcon)");
   }
   bool operator==(const Alibi&) const = default;
 };

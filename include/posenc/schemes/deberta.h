@@ -8,8 +8,8 @@
 
 namespace posenc {
 
-/// Content meets position in both directions: queries meet a vector of the distance, and so do keys. Near distances
-/// have a vector each, further ones share them in buckets that widen by a constant factor.
+/// Disentangled attention: a vector for the distance is multiplied with the query and another with the key. Short
+/// distances have a vector each, longer ones share them in buckets that widen by a constant factor.
 ///
 ///   score(m, n) = (q_m·k_n + q_m·K[row(m − n)] + k_n·Q[row(m − n)]) / √(3·features)
 ///   row(d) = clip(bucket(d) + S, 0, 2S − 1)
@@ -25,7 +25,7 @@ namespace posenc {
 struct Deberta {
   static constexpr std::string_view name = "deberta";
   static constexpr std::string_view family = "bias";
-  static constexpr std::string_view formula = "score + q.K[bucket(m-n)] + k.Q[bucket(m-n)], over sqrt(3)";
+  static constexpr std::string_view formula = "(score + q.K[bucket(m-n)] + k.Q[bucket(m-n)]) / sqrt(3)";
   static constexpr std::string_view used_by = "DeBERTa, DeBERTa-v2, DeBERTa-v3, mDeBERTa, SEW-D";
 
   std::int64_t buckets = 256;
@@ -34,10 +34,10 @@ struct Deberta {
   bool position_to_content = true;
 
   template <class Visitor> static void fields(Visitor&& visit) {
-    visit("buckets", &Deberta::buckets, "rows of one direction; 0: one for each distance");
-    visit("max_distance", &Deberta::max_distance, "distances from here on share the last row");
-    visit("content_to_position", &Deberta::content_to_position, "queries meet distances (c2p)");
-    visit("position_to_content", &Deberta::position_to_content, "keys meet distances (p2c)");
+    visit("buckets", &Deberta::buckets, "buckets per direction; 0: one per distance");
+    visit("max_distance", &Deberta::max_distance, "distances from this one on share the last bucket");
+    visit("content_to_position", &Deberta::content_to_position, "add the content-to-position term (c2p)");
+    visit("position_to_content", &Deberta::position_to_content, "add the position-to-content term (p2c)");
   }
   TrainedTable trained_table() const {
     constexpr std::int64_t kMost = std::int64_t{1} << 40;  // of fields that prepare() refuses, no more than fits

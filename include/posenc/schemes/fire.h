@@ -8,8 +8,8 @@
 
 namespace posenc {
 
-/// A small trained network of how far back a key is, relative to how far the query has come: distances are brought
-/// to a range from 0 to 1 at every length, so that none is new to the network.
+/// A small trained network computes the bias from the distance, divided by the query's position: its input is between
+/// 0 and 1 at every length, so that no length takes it outside the range it was trained on.
 ///
 ///   bias(h, m, n) = f_h( ψ(|n − m|) / (ψ(max(m, threshold)) + epsilon) ),   ψ(x) = ln(|c|·x + 1)
 ///   f_h(x) = output_biases_h + Σ_j output_weights_hj · max(0, hidden_weights_j · x + hidden_biases_j)
@@ -20,7 +20,7 @@ struct Fire {
   static constexpr std::string_view name = "fire";
   static constexpr std::string_view family = "bias";
   static constexpr std::string_view formula = "score + f_h(psi(|n-m|) / psi(max(m, threshold))), psi(x) = ln(c*x+1)";
-  static constexpr std::string_view used_by = "research on longer contexts";
+  static constexpr std::string_view used_by = "research on length extrapolation";
 
   double c = 0.1;
   double threshold = 512.0;
@@ -31,13 +31,13 @@ struct Fire {
   std::vector<double> output_biases = {};
 
   template <class Visitor> static void fields(Visitor&& visit) {
-    visit("c", &Fire::c, "how soon distances are squeezed");
-    visit("threshold", &Fire::threshold, "queries before this position count as there");
-    visit("epsilon", &Fire::epsilon, "added to the divisor");
-    visit("hidden_weights", &Fire::hidden_weights, "the network's first layer: one for each hidden unit");
-    visit("hidden_biases", &Fire::hidden_biases, "one for each hidden unit");
-    visit("output_weights", &Fire::output_weights, "its second layer: head by head, one for each hidden unit");
-    visit("output_biases", &Fire::output_biases, "one for each head");
+    visit("c", &Fire::c, "c in psi: the larger, the sooner distances are compressed");
+    visit("threshold", &Fire::threshold, "earlier queries are normalised as if they had this position");
+    visit("epsilon", &Fire::epsilon, "added to the denominator");
+    visit("hidden_weights", &Fire::hidden_weights, "first layer of the network: one weight per hidden unit");
+    visit("hidden_biases", &Fire::hidden_biases, "first layer: one bias per hidden unit");
+    visit("output_weights", &Fire::output_weights, "second layer: for each head, one weight per hidden unit");
+    visit("output_biases", &Fire::output_biases, "second layer: one bias per head");
   }
   LengthNeed needs_length() const { return LengthNeed::kPositions; }
   /// A network of 8 hidden units for 4 heads.

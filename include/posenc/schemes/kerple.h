@@ -29,16 +29,16 @@ struct Kerple {
   static constexpr std::string_view name = "kerple";
   static constexpr std::string_view family = "bias";
   static constexpr std::string_view formula = "score - a_h*ln(1 + r_h*|n-m|), or - a_h*|n-m|^r_h";
-  static constexpr std::string_view used_by = "research on longer contexts";
+  static constexpr std::string_view used_by = "research on length extrapolation";
 
   KerpleKernel kernel = KerpleKernel::kLog;
   std::vector<double> amplitudes = {1.0};
   std::vector<double> rates = {1.0};
 
   template <class Visitor> static void fields(Visitor&& visit) {
-    visit("kernel", &Kerple::kernel, "how a score falls with distance");
-    visit("amplitudes", &Kerple::amplitudes, "a of each head, above 0 (default 1)");
-    visit("rates", &Kerple::rates, "r of each head, above 0; power: up to 2 (default 1)");
+    visit("kernel", &Kerple::kernel, "how the score falls with distance");
+    visit("amplitudes", &Kerple::amplitudes, "a_h, one per head, positive (default 1)");
+    visit("rates", &Kerple::rates, "r_h, one per head, positive; power: at most 2 (default 1)");
   }
   LengthNeed needs_length() const { return LengthNeed::kDistances; }
   bool operator==(const Kerple&) const = default;

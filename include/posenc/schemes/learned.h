@@ -25,8 +25,8 @@ struct Learned {
   std::int64_t offset = 0;
 
   template <class Visitor> static void fields(Visitor&& visit) {
-    visit("rows", &Learned::rows, "positions in the table");
-    visit("width", &Learned::width, "features of a token");
+    visit("rows", &Learned::rows, "rows of the table, one per position");
+    visit("width", &Learned::width, "features per token (d_model)");
     visit("offset", &Learned::offset, "row of position 0 (OPT and BART: 2)");
   }
   TrainedTable trained_table() const { return {{{"rows", rows}, {"width", width}}}; }

@@ -31,7 +31,7 @@ template <> struct ChoiceNames<SectionOrder> {
 };
 
 /// Rotary position: each pair of features of a query or key is rotated by an angle that grows with position, so that
-/// the score of two tokens depends on their distance alone.
+/// the score of two tokens depends only on their distance.
 ///
 ///   (a_i, b_i) → magnitude · (a_i cos pω_i − b_i sin pω_i,  b_i cos pω_i + a_i sin pω_i),   ω_i = base^(−2i/dims)
 ///
@@ -55,12 +55,13 @@ struct Rope {
   template <class Visitor> static void fields(Visitor&& visit) {
     visit("dims", &Rope::dims, "rotary dimensions per head (rotary_dim); even");
     visit("base", &Rope::base, "base of the frequencies base^(-2i/dims) (rope_theta)");
-    visit("layout", &Rope::layout, "where the two features of a pair stand");
-    visit("sign", &Rope::sign, "1: counter-clockwise, as everybody; -1: clockwise, as nanochat");
-    visit("first_dim", &Rope::first_dim, "first rotary dimension; negative: from the end of the head (MLA: -dims)");
-    visit("sections", &Rope::sections, "pairs driven by each axis of the position; none: one axis drives all");
-    visit("section_order", &Rope::section_order, "how sections are dealt to pairs");
-    visit("scaling", &Rope::scaling, "how the model was stretched beyond its trained length");
+    visit("layout", &Rope::layout, "which features form a pair, before and after");
+    visit("sign", &Rope::sign, "1: counter-clockwise, as usual; -1: clockwise (nanochat)");
+    visit("first_dim", &Rope::first_dim,
+          "first rotary dimension; negative: counted from the end of the head (MLA: -dims)");
+    visit("sections", &Rope::sections, "pairs per position axis (M-RoPE); empty: all pairs use one axis");
+    visit("section_order", &Rope::section_order, "how sections are assigned to pairs");
+    visit("scaling", &Rope::scaling, "context extension beyond the trained length (posenc list --scalings)");
   }
   LengthNeed needs_length() const {
     const auto ask = []<class S>(const S&) {

@@ -17,18 +17,18 @@ namespace posenc {
 /// ω_i as they are.
 struct NoScaling {
   static constexpr std::string_view name = "none";
-  static constexpr std::string_view formula = "w_i as they are";
+  static constexpr std::string_view formula = "w_i unchanged";
   template <class Visitor> static void fields(Visitor&&) {}
   bool operator==(const NoScaling&) const = default;
 };
 
-/// ω_i / factor: positions are squeezed. Chen et al., 2023, "Extending Context Window … via Position Interpolation".
+/// ω_i / factor: every position is divided by the factor. Chen et al., 2023, "Extending Context Window … via Position Interpolation".
 struct LinearScaling {
   static constexpr std::string_view name = "linear";
-  static constexpr std::string_view formula = "w_i / factor: positions are squeezed (position interpolation)";
+  static constexpr std::string_view formula = "w_i / factor (position interpolation)";
   double factor = 1.0;
   template <class Visitor> static void fields(Visitor&& visit) {
-    visit("factor", &LinearScaling::factor, "how many times longer");
+    visit("factor", &LinearScaling::factor, "extended length / trained length");
   }
   bool operator==(const LinearScaling&) const = default;
 };
@@ -38,10 +38,10 @@ struct LinearScaling {
 struct NtkScaling {
   static constexpr std::string_view name = "ntk";
   static constexpr std::string_view formula =
-      "base·factor^(d/(d-2)): the slowest pair is slowed by factor, the fastest not at all";
+      "base·factor^(d/(d-2)): divides the lowest frequency by factor and keeps the highest";
   double factor = 1.0;
   template <class Visitor> static void fields(Visitor&& visit) {
-    visit("factor", &NtkScaling::factor, "how many times longer");
+    visit("factor", &NtkScaling::factor, "extended length / trained length");
   }
   bool operator==(const NtkScaling&) const = default;
 };
@@ -51,10 +51,10 @@ struct NtkScaling {
 struct NtkFixedScaling {
   static constexpr std::string_view name = "ntk-fixed";
   static constexpr std::string_view formula =
-      "(base·factor)^(-2i/d)·factor^(-2/d): the fastest pair is slowed a little, the slowest by factor";
+      "(base·factor)^(-2i/d)·factor^(-2/d): divides the highest frequency by factor^(2/d), the lowest by factor";
   double factor = 1.0;
   template <class Visitor> static void fields(Visitor&& visit) {
-    visit("factor", &NtkFixedScaling::factor, "how many times longer");
+    visit("factor", &NtkFixedScaling::factor, "extended length / trained length");
   }
   bool operator==(const NtkFixedScaling&) const = default;
 };
@@ -64,13 +64,13 @@ struct NtkFixedScaling {
 struct DynamicScaling {
   static constexpr std::string_view name = "dynamic";
   static constexpr std::string_view formula =
-      "ntk with a factor that grows with the sequence past the trained length";
+      "ntk with a factor that grows with the sequence beyond the trained length";
   static constexpr bool needs_length = true;
   double factor = 1.0;
   std::int64_t original_length = 2048;
   template <class Visitor> static void fields(Visitor&& visit) {
-    visit("factor", &DynamicScaling::factor, "slope of the growth past the trained length");
-    visit("original_length", &DynamicScaling::original_length, "length the model was trained with");
+    visit("factor", &DynamicScaling::factor, "how fast the factor grows beyond the trained length");
+    visit("original_length", &DynamicScaling::original_length, "trained length (original_max_position_embeddings)");
   }
   bool operator==(const DynamicScaling&) const = default;
 };
@@ -78,10 +78,10 @@ struct DynamicScaling {
 /// base · alpha^(d/(d−2)), whatever the length: Hunyuan's "dynamic" with alpha.
 struct AlphaScaling {
   static constexpr std::string_view name = "alpha";
-  static constexpr std::string_view formula = "base·alpha^(d/(d-2)), whatever the length";
+  static constexpr std::string_view formula = "base·alpha^(d/(d-2)), at every length";
   double alpha = 1.0;
   template <class Visitor> static void fields(Visitor&& visit) {
-    visit("alpha", &AlphaScaling::alpha, "multiplies the base, to the power d/(d-2)");
+    visit("alpha", &AlphaScaling::alpha, "the base is multiplied by alpha^(d/(d-2))");
   }
   bool operator==(const AlphaScaling&) const = default;
 };
@@ -95,7 +95,7 @@ struct AlphaScaling {
 struct YarnScaling {
   static constexpr std::string_view name = "yarn";
   static constexpr std::string_view formula =
-      "fast pairs stay, slow ones / factor, a ramp between; cosines and sines grow a little";
+      "keeps high frequencies, divides low ones by factor, blends between; scales cos and sin up a little";
   double factor = 1.0;
   std::int64_t original_length = 4096;
   double beta_fast = 32.0;
@@ -106,16 +106,16 @@ struct YarnScaling {
   std::optional<double> mscale_all_dim = {};
   bool mscale_on_softmax = true;
   template <class Visitor> static void fields(Visitor&& visit) {
-    visit("factor", &YarnScaling::factor, "how many times longer");
-    visit("original_length", &YarnScaling::original_length, "length the model was trained with");
-    visit("beta_fast", &YarnScaling::beta_fast, "pairs with more turns than this in the trained length stay");
-    visit("beta_slow", &YarnScaling::beta_slow, "pairs with fewer turns than this are slowed by factor");
-    visit("truncate", &YarnScaling::truncate, "round the ends of the ramp to whole pairs (gpt-oss: no)");
-    visit("attention_factor", &YarnScaling::attention_factor, "magnitude, instead of the formula's");
-    visit("mscale", &YarnScaling::mscale, "DeepSeek's weight of the magnitude");
-    visit("mscale_all_dim", &YarnScaling::mscale_all_dim, "DeepSeek's weight of the softmax factor");
+    visit("factor", &YarnScaling::factor, "extended length / trained length");
+    visit("original_length", &YarnScaling::original_length, "trained length (original_max_position_embeddings)");
+    visit("beta_fast", &YarnScaling::beta_fast, "pairs with more turns than this within the trained length are kept");
+    visit("beta_slow", &YarnScaling::beta_slow, "pairs with fewer turns than this are divided by factor");
+    visit("truncate", &YarnScaling::truncate, "round the ends of the ramp to whole pairs (gpt-oss: false)");
+    visit("attention_factor", &YarnScaling::attention_factor, "magnitude of cos and sin (default: from the formula)");
+    visit("mscale", &YarnScaling::mscale, "coefficient of the magnitude (DeepSeek)");
+    visit("mscale_all_dim", &YarnScaling::mscale_all_dim, "coefficient of the softmax factor (DeepSeek)");
     visit("mscale_on_softmax", &YarnScaling::mscale_on_softmax,
-          "mscale_all_dim scales the softmax as well (Ministral 3: no)");
+          "mscale_all_dim scales the softmax as well (Ministral 3: false)");
   }
   bool operator==(const YarnScaling&) const = default;
 };
@@ -128,7 +128,7 @@ struct YarnScaling {
 struct LongropeScaling {
   static constexpr std::string_view name = "longrope";
   static constexpr std::string_view formula =
-      "w_i / a searched number for each pair, one list for short and one for long sequences";
+      "w_i / factor_i, with one searched list of factors for short and one for long sequences";
   static constexpr bool needs_length = true;
   double factor = 1.0;
   std::int64_t original_length = 4096;
@@ -136,11 +136,12 @@ struct LongropeScaling {
   std::vector<double> long_factors = {};
   std::optional<double> attention_factor = {};
   template <class Visitor> static void fields(Visitor&& visit) {
-    visit("factor", &LongropeScaling::factor, "usable length over trained length");
-    visit("original_length", &LongropeScaling::original_length, "length the model was trained with");
-    visit("short_factors", &LongropeScaling::short_factors, "divisor of each pair up to that length");
-    visit("long_factors", &LongropeScaling::long_factors, "divisor of each pair past it");
-    visit("attention_factor", &LongropeScaling::attention_factor, "magnitude, instead of the formula's");
+    visit("factor", &LongropeScaling::factor, "extended length / trained length");
+    visit("original_length", &LongropeScaling::original_length, "trained length (original_max_position_embeddings)");
+    visit("short_factors", &LongropeScaling::short_factors, "divisor of each frequency, up to the trained length");
+    visit("long_factors", &LongropeScaling::long_factors, "divisor of each frequency, beyond the trained length");
+    visit("attention_factor", &LongropeScaling::attention_factor,
+          "magnitude of cos and sin (default: from the formula)");
   }
   /// Searched factors lie above 1.
   template <class Draw> bool draw_trained(Draw&& next, std::int64_t pairs) {
@@ -157,16 +158,19 @@ struct LongropeScaling {
 /// by factor, between them in proportion. Meta, 2024, Llama 3.1.
 struct Llama3Scaling {
   static constexpr std::string_view name = "llama3";
-  static constexpr std::string_view formula = "by wavelength: short ones stay, long ones / factor, a ramp between";
+  static constexpr std::string_view formula =
+      "by wavelength: keeps w_i if short, divides it by factor if long, blends between";
   double factor = 8.0;
   double low_freq_factor = 1.0;
   double high_freq_factor = 4.0;
   std::int64_t original_length = 8192;
   template <class Visitor> static void fields(Visitor&& visit) {
-    visit("factor", &Llama3Scaling::factor, "how many times the slow pairs are slowed");
-    visit("low_freq_factor", &Llama3Scaling::low_freq_factor, "fewer turns in the trained length: slowed");
-    visit("high_freq_factor", &Llama3Scaling::high_freq_factor, "more turns in the trained length: kept");
-    visit("original_length", &Llama3Scaling::original_length, "length the model was trained with");
+    visit("factor", &Llama3Scaling::factor, "divisor of the low frequencies");
+    visit("low_freq_factor", &Llama3Scaling::low_freq_factor,
+          "pairs with fewer turns within the trained length are divided");
+    visit("high_freq_factor", &Llama3Scaling::high_freq_factor,
+          "pairs with more turns within the trained length are kept");
+    visit("original_length", &Llama3Scaling::original_length, "trained length (original_max_position_embeddings)");
   }
   bool operator==(const Llama3Scaling&) const = default;
 };
@@ -176,12 +180,12 @@ struct Llama3Scaling {
 struct ProportionalScaling {
   static constexpr std::string_view name = "proportional";
   static constexpr std::string_view formula =
-      "only the first pairs rotate, with the frequencies of all; the others have frequency 0";
+      "only the first pairs rotate, at their usual frequencies; the others have frequency 0";
   double proportion = 0.25;
   double factor = 1.0;
   template <class Visitor> static void fields(Visitor&& visit) {
-    visit("proportion", &ProportionalScaling::proportion, "share of the pairs that rotate");
-    visit("factor", &ProportionalScaling::factor, "how many times longer");
+    visit("proportion", &ProportionalScaling::proportion, "fraction of the pairs that rotate");
+    visit("factor", &ProportionalScaling::factor, "extended length / trained length");
   }
   bool operator==(const ProportionalScaling&) const = default;
 };
@@ -192,12 +196,13 @@ struct ProportionalScaling {
 /// Sun et al., 2022, "A Length-Extrapolatable Transformer".
 struct XposScaling {
   static constexpr std::string_view name = "xpos";
-  static constexpr std::string_view formula = "queries shrink and keys grow with position, so that far scores fade";
+  static constexpr std::string_view formula =
+      "scales queries down and keys up with position, so that scores decay with distance";
   double scale_base = 512.0;
   std::int64_t centre = 0;
   template <class Visitor> static void fields(Visitor&& visit) {
-    visit("scale_base", &XposScaling::scale_base, "positions over which ζ is applied once");
-    visit("centre", &XposScaling::centre, "position where nothing grows or shrinks");
+    visit("scale_base", &XposScaling::scale_base, "positions per factor of ζ");
+    visit("centre", &XposScaling::centre, "position at which the scale is 1");
   }
   bool operator==(const XposScaling&) const = default;
 };

@@ -7,8 +7,8 @@
 
 namespace posenc {
 
-/// What two sinusoidal positions have in common, as a bias: their dot product depends on distance alone and falls in
-/// the large, so the sines need not be added to the tokens at all.
+/// The dot product of two sinusoidal positions as a bias: it depends only on the distance and falls with it overall,
+/// and nothing is added to the tokens.
 ///
 ///   bias(h, m, n) = heads / (8·(h+1)) · Σ_i cos((n − m)·ω_i),   ω_i = base^(−2i/dims), i = 0 … dims/2 − 1
 ///
@@ -17,7 +17,7 @@ struct Sandwich {
   static constexpr std::string_view name = "sandwich";
   static constexpr std::string_view family = "bias";
   static constexpr std::string_view formula = "score + heads/(8(h+1)) * sum_i cos((n-m)*w_i)";
-  static constexpr std::string_view used_by = "research on longer contexts";
+  static constexpr std::string_view used_by = "research on length extrapolation";
 
   std::int64_t heads = 12;
   std::int64_t dims = 128;
@@ -26,7 +26,7 @@ struct Sandwich {
   template <class Visitor> static void fields(Visitor&& visit) {
     visit("heads", &Sandwich::heads, "attention heads");
     visit("dims", &Sandwich::dims, "features of the sinusoids; even");
-    visit("base", &Sandwich::base, "how much slower the slowest wave is than the fastest");
+    visit("base", &Sandwich::base, "base of the frequencies base^(-2i/dims)");
   }
   LengthNeed needs_length() const { return LengthNeed::kDistances; }
   bool operator==(const Sandwich&) const = default;

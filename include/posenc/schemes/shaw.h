@@ -19,12 +19,12 @@ template <> struct ChoiceNames<DistanceOrder> {
   static constexpr std::array<std::string_view, 2> value = {"key-minus-query", "query-minus-key"};
 };
 
-/// A trained vector for each distance, clipped at both ends, that queries meet as they meet keys.
+/// A trained vector for each clipped distance is added to the key before its product with the query.
 ///
 ///   score(m, n) = scale · q_m · (k_n + table[clip(n − m, −left, right) + left])
 ///
-/// Shaw et al., 2018, "Self-Attention with Relative Position Representations". With `with_keys`, k_n meets the same
-/// vector too (Hugging Face's relative_key_query; Huang et al., 2020).
+/// Shaw et al., 2018, "Self-Attention with Relative Position Representations". With `with_keys`, the product of
+/// k_n with the same vector is added too (Hugging Face's relative_key_query; Huang et al., 2020).
 struct Shaw {
   static constexpr std::string_view name = "shaw";
   static constexpr std::string_view family = "bias";
@@ -37,10 +37,10 @@ struct Shaw {
   bool with_keys = false;
 
   template <class Visitor> static void fields(Visitor&& visit) {
-    visit("left", &Shaw::left, "the furthest distance behind that has a vector of its own");
-    visit("right", &Shaw::right, "the furthest ahead");
-    visit("order", &Shaw::order, "how the table's rows run");
-    visit("with_keys", &Shaw::with_keys, "keys meet the vectors too");
+    visit("left", &Shaw::left, "largest distance to an earlier key with its own vector");
+    visit("right", &Shaw::right, "largest distance to a later key with its own vector");
+    visit("order", &Shaw::order, "order of the rows of the table");
+    visit("with_keys", &Shaw::with_keys, "multiply the vectors with the keys as well (relative_key_query)");
   }
   TrainedTable trained_table() const {
     // of fields that prepare() refuses, no more than fits

@@ -15,17 +15,17 @@ namespace posenc {
 struct Shift {
   static constexpr std::string_view name = "shift";
   static constexpr std::string_view family = "addition";
-  static constexpr std::string_view formula = "x + start + step·p, start random";
-  static constexpr std::string_view used_by = "nobody: a bad idea to learn from";
+  static constexpr std::string_view formula = "x + start + step·p, with a random start";
+  static constexpr std::string_view used_by = "no model: a bad idea, shown for comparison";
 
   std::int64_t width = 512;
   double step = 0.02;
   std::int64_t seed = 1;
 
   template <class Visitor> static void fields(Visitor&& visit) {
-    visit("width", &Shift::width, "features of a token");
+    visit("width", &Shift::width, "features per token (d_model)");
     visit("step", &Shift::step, "increment per position, the same in every feature");
-    visit("seed", &Shift::seed, "which random start");
+    visit("seed", &Shift::seed, "seed of the random start");
   }
   bool operator==(const Shift&) const = default;
 };

@@ -60,13 +60,14 @@ struct Sinusoidal {
   std::int64_t axes = 1;
 
   template <class Visitor> static void fields(Visitor&& visit) {
-    visit("width", &Sinusoidal::width, "features of a token");
-    visit("base", &Sinusoidal::base, "how much slower the slowest wave is than the fastest");
-    visit("spacing", &Sinusoidal::spacing, "frequencies: paper, base^(-2i/width); inclusive, base^(-i/(pairs-1))");
+    visit("width", &Sinusoidal::width, "features per token (d_model)");
+    visit("base", &Sinusoidal::base,
+          "base of the frequencies; paper: longest / shortest wavelength = base^((width-2)/width)");
+    visit("spacing", &Sinusoidal::spacing, "paper: w_i = base^(-2i/width); inclusive: w_i = base^(-i/(pairs-1))");
     visit("layout", &Sinusoidal::layout, "order of sines and cosines within an axis");
-    visit("scale", &Sinusoidal::scale, "factor on every value");
-    visit("odd", &Sinusoidal::odd, "how a width that does not divide into pairs ends");
-    visit("axes", &Sinusoidal::axes, "coordinates of a position: 1, or 2 and 3 for image and video grids");
+    visit("scale", &Sinusoidal::scale, "multiplies every value");
+    visit("odd", &Sinusoidal::odd, "what to do with a width that does not divide into pairs");
+    visit("axes", &Sinusoidal::axes, "coordinates per position: 1, or 2 and 3 for image and video grids");
   }
   bool operator==(const Sinusoidal&) const = default;
 };

@@ -15,13 +15,13 @@ struct Steps {
   static constexpr std::string_view name = "steps";
   static constexpr std::string_view family = "addition";
   static constexpr std::string_view formula = "x + step·p in every feature";
-  static constexpr std::string_view used_by = "nobody: a bad idea to learn from";
+  static constexpr std::string_view used_by = "no model: a bad idea, shown for comparison";
 
   std::int64_t width = 512;
   double step = 0.0001;
 
   template <class Visitor> static void fields(Visitor&& visit) {
-    visit("width", &Steps::width, "features of a token");
+    visit("width", &Steps::width, "features per token (d_model)");
     visit("step", &Steps::step, "increment per position");
   }
   bool operator==(const Steps&) const = default;

@@ -18,7 +18,7 @@ namespace posenc {
 struct Swin {
   static constexpr std::string_view name = "swin";
   static constexpr std::string_view family = "bias";
-  static constexpr std::string_view formula = "score + table[row of (m-n), h], one row for each offset in a window";
+  static constexpr std::string_view formula = "score + table[row of (m-n), h], one row per offset within a window";
   static constexpr std::string_view used_by = "Swin Transformer, Video Swin, BEiT";
 
   std::int64_t heads = 4;
@@ -26,7 +26,7 @@ struct Swin {
 
   template <class Visitor> static void fields(Visitor&& visit) {
     visit("heads", &Swin::heads, "attention heads");
-    visit("window", &Swin::window, "extents of the window, 1 to 3 (default 7,7)");
+    visit("window", &Swin::window, "size of the window along each of 1 to 3 axes (default 7,7)");
   }
   TrainedTable trained_table() const {
     std::int64_t rows = 1;

@@ -23,7 +23,7 @@ namespace posenc {
 struct T5 {
   static constexpr std::string_view name = "t5";
   static constexpr std::string_view family = "bias";
-  static constexpr std::string_view formula = "score + table[bucket(n-m), h], buckets widening with distance";
+  static constexpr std::string_view formula = "score + table[bucket(n-m), h]; buckets widen with distance";
   static constexpr std::string_view used_by = "T5, UMT5, LongT5, MPNet, WavLM";
 
   std::int64_t heads = 8;
@@ -33,9 +33,9 @@ struct T5 {
 
   template <class Visitor> static void fields(Visitor&& visit) {
     visit("heads", &T5::heads, "attention heads");
-    visit("buckets", &T5::buckets, "rows of the table");
-    visit("max_distance", &T5::max_distance, "from here on all distances share the last bucket");
-    visit("bidirectional", &T5::bidirectional, "encoders: keys ahead have buckets of their own");
+    visit("buckets", &T5::buckets, "number of buckets, the rows of the table");
+    visit("max_distance", &T5::max_distance, "distances from this one on share the last bucket");
+    visit("bidirectional", &T5::bidirectional, "separate buckets for later keys (encoders)");
   }
   TrainedTable trained_table() const { return {{{"buckets", buckets}, {"heads", heads}}}; }
   bool operator==(const T5&) const = default;
