@@ -171,7 +171,7 @@ void add_two_tensor_flags(Command verb, TwoTensorFlags& flags) {
   verb.add_option("PATHS", flags.paths);
   verb.add_option("--before", flags.before, "BEFORE: the vectors, or scores, before position was applied")
       .type_name("FILE");
-  verb.add_option("--after", flags.after, "AFTER: the same after it").type_name("FILE");
+  verb.add_option("--after", flags.after, "AFTER: the same, after position was applied").type_name("FILE");
   verb.add_option("--positions", flags.positions,
                   "position of each token: 0:8, 0,1,5 or @ids.npy, int64 [n] or [axes, n] (default: consecutive)")
       .type_name("P");
@@ -180,7 +180,7 @@ void add_two_tensor_flags(Command verb, TwoTensorFlags& flags) {
                   "default: the last two are sd)")
       .type_name("WORD");
   verb.add_option("--dtype", flags.dtype,
-                  "their type; required for bf16, which .npy cannot represent (uint16 is read as its bits)")
+                  "type of both; required for bf16, which .npy cannot represent (uint16 is read as its bits)")
       .type_name("TYPE");
   verb.add_flag("--json", flags.json, "one JSON document");
 }

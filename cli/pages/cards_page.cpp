@@ -11,11 +11,10 @@ namespace posenc::cli {
 namespace {
 
 constexpr std::string_view kCardStyle = R"css(
-@page { size: A4 portrait; margin: 0; }
 * { box-sizing: border-box; }
 body { margin: 0; font-family: "DejaVu Sans", "Helvetica Neue", Arial, sans-serif; color: #111; background: #fff; }
 header { max-width: 44rem; margin: 1.5rem auto; padding: 0 1rem; line-height: 1.45; }
-.sheet { width: 210mm; height: 297mm; margin: 0 auto; display: grid; break-after: page; overflow: hidden; }
+.sheet { width: var(--width); height: var(--height); margin: 0 auto; display: grid; break-after: page; overflow: hidden; }
 .sheet:last-of-type { break-after: auto; }
 .eight .sheet { grid-template: repeat(4, 1fr) / repeat(2, 1fr); }
 .card { padding: 6mm 7mm 5mm; display: flex; flex-direction: column; border: 0.2mm dashed #999; overflow: hidden; }
@@ -52,7 +51,7 @@ std::string card_side(const Card* card, Side side, std::size_t number, std::size
 
 }  // namespace
 
-std::string cards_as_page(const std::vector<Card>& cards, std::string_view deck, int per_page) {
+std::string cards_as_page(const std::vector<Card>& cards, std::string_view deck, int per_page, const Paper& paper) {
   const auto size = static_cast<std::size_t>(per_page);
   const std::size_t columns = per_page == 1 ? 1 : 2;
   std::string sheets;
@@ -71,21 +70,17 @@ std::string cards_as_page(const std::vector<Card>& cards, std::string_view deck,
     sheet(first, Side::kFront);
     sheet(first, Side::kBack);
   }
+  const std::string sizes =
+      fmt::format("@page {{ size: {} portrait; margin: 0; }}\n:root {{ --width: {}; --height: {}; }}", paper.name,
+                  paper.width, paper.height);
+  const std::string title = fmt::format("{}: {} cards", escaped_html(deck), cards.size());
   return fmt::format(
-      "<!DOCTYPE html>\n"
-      "<html lang=\"en\">\n"
-      "<head>\n"
-      "<meta charset=\"utf-8\">\n"
-      "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
-      "<title>{}: {} cards</title>\n"
-      "<style>{}</style>\n"
-      "</head>\n"
-      "<body class=\"{}\">\n"
-      "<header><h1>{}: {} cards</h1><p>Print on both sides, flipped on the long edge, at 100 % and without "
-      "margins{}. This note is not printed.</p></header>\n"
-      "{}</body>\n"
-      "</html>\n",
-      escaped_html(deck), cards.size(), kCardStyle, per_page == 1 ? "one" : "eight", escaped_html(deck), cards.size(),
+      "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
+      "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<title>{}</title>\n"
+      "<style>{}{}</style>\n</head>\n<body class=\"{}\">\n"
+      "<header><h1>{}</h1><p>Print on {} paper, on both sides, flipped on the long edge, at 100 % and without margins{}. "
+      "This note is not printed.</p></header>\n{}</body>\n</html>\n",
+      title, sizes, kCardStyle, per_page == 1 ? "one" : "eight", title, paper.name,
       per_page == 1 ? "" : "; then cut along the lines", sheets);
 }
 

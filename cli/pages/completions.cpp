@@ -134,7 +134,8 @@ std::string zsh_completion(const CommandTable& table) {
       "  compadd -- ${{=candidates}}\n"
       "  [[ $current == -* || -z $verb ]] || _files\n"
       "}}\n"
-      "compdef _posenc posenc\n",
+      // a file of $fpath is the function's own body at first, and must complete then as well
+      "if [[ $funcstack[1] == _posenc ]]; then _posenc \"$@\"; else compdef _posenc posenc; fi\n",
       quoted(joined_schemes(table)), word_tables(table),
       quoted(joined_verbs(table) + " help --help --version --color"));
 }

@@ -5,6 +5,7 @@
 #include <string_view>
 #include <vector>
 
+#include "cli/pages/paper.h"
 #include "posenc/question.h"
 
 namespace posenc::cli {
@@ -35,6 +36,6 @@ std::string cards_as_tsv(const std::vector<Card>& cards, std::string_view deck);
 /// A package: a zip archive of a SQLite collection. `now` in seconds since 1970; Anki takes the newer of two notes.
 std::string cards_as_apkg(const std::vector<Card>& cards, std::string_view deck, std::int64_t now);
 /// A page to print on both sides and cut: 1 or 8 cards to a sheet.
-std::string cards_as_page(const std::vector<Card>& cards, std::string_view deck, int per_page);
+std::string cards_as_page(const std::vector<Card>& cards, std::string_view deck, int per_page, const Paper& paper);
 
 }  // namespace posenc::cli

@@ -15,6 +15,7 @@
 #include "posenc/json.h"
 #include "posenc/random.h"
 #include "posenc/scheme.h"
+#include "posenc/walkthrough.h"
 
 namespace posenc::cli {
 namespace {
@@ -56,7 +57,7 @@ std::vector<Pool> pools_of(const PracticeWish& wish) {
     // the order of what is new is the seed's; that of questions and cards is the order of learning
     Random(wish.seed).shuffle(pool);
   }
-  if (wants("cards")) {
+  if (wants("cards") && !wish.without_cards) {
     Pool& pool = pools.emplace_back();
     for (const Card& card : cards()) pool.push_back(candidate_of(card));
   }
@@ -226,12 +227,56 @@ std::vector<std::size_t> order_of_choices(const Question& question, std::uint64_
   return order;
 }
 
+std::vector<std::size_t> another_order_of_choices(const Question& question, std::uint64_t seed) {
+  const auto right_place = [&](const std::vector<std::size_t>& order) {
+    return std::find_if(order.begin(), order.end(), [&](std::size_t i) { return question.choices[i].right; }) -
+           order.begin();
+  };
+  const auto before = right_place(order_of_choices(question, seed));
+  constexpr std::uint64_t kMostShuffles = 64;  // one in three or four keeps the place
+  std::vector<std::size_t> order;
+  for (std::uint64_t n = 1; n <= kMostShuffles; ++n) {
+    order = order_of_choices(question, ~seed + n);
+    if (right_place(order) != before) break;
+  }
+  return order;
+}
+
 Json as_json(const PracticeItem& item, std::uint64_t seed) {
   if (const auto* question = std::get_if<Question>(&item.what)) {
     return question_json(*question, order_of_choices(*question, seed));
   }
   if (const auto* card = std::get_if<Card>(&item.what)) return card_json(*card);
   return exercise_json(std::get<Exercise>(item.what));
+}
+
+Json walkthrough_json(const Walkthrough& one) {
+  Json::Array steps;
+  for (const WalkthroughStep& step : one.steps) {
+    Json::Array blanks;
+    for (const WalkthroughBlank& blank : step.blanks) {
+      blanks.emplace_back(Json::Object{{"label", blank.label}, {"exercise", exercise_json(blank.exercise)}});
+    }
+    steps.emplace_back(
+        Json::Object{{"heading", step.heading}, {"blanks", std::move(blanks)}, {"result", step.result}});
+  }
+  return Json::Object{{"kind", "walkthrough"},
+                      {"id", one.id},
+                      {"title", one.title},
+                      {"topic", one.topic},
+                      {"setup", one.setup},
+                      {"steps", std::move(steps)},
+                      {"question", question_json(one.question, order_of_choices(one.question, 0))},
+                      {"source", one.source}};
+}
+
+Walkthrough walkthrough_named(std::string_view id) {
+  std::vector<std::string> names;
+  for (Walkthrough& one : walkthroughs()) {
+    if (one.id == id) return std::move(one);
+    names.push_back(one.id);
+  }
+  refuse(fmt::format("--walkthrough: there is no '{}' ({})", id, suggestion(id, {names.begin(), names.end()})));
 }
 
 std::vector<PathTopic> practice_path(const PracticeProgress& progress) {
@@ -287,6 +332,9 @@ std::string path_text(const std::vector<PathTopic>& path, std::size_t current) {
   text += "\n";
   for (const std::string& line : wrap(goal, std::min(output_columns(), 100))) text += line + "\n";
   for (const std::string& story : now.stories) text += fmt::format("Read: posenc explain {}\n", story);
+  for (const Walkthrough& one : walkthroughs()) {
+    if (one.topic == now.name) text += fmt::format("Work through: posenc practice --walkthrough {}\n", one.id);
+  }
   return text;
 }
 

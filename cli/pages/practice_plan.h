@@ -10,6 +10,7 @@
 #include "posenc/json.h"
 #include "posenc/question.h"
 #include "posenc/review.h"
+#include "posenc/walkthrough.h"
 
 namespace posenc::cli {
 
@@ -27,6 +28,7 @@ struct PracticeWish {
   std::string kind = {};                 // questions, cards, fill-ins; empty: all
   std::string tag = {};                  // a tag, topic, id or kind of exercise; empty: all
   std::vector<std::string> topics = {};  // only these; empty: all
+  bool without_cards = false;
   std::uint64_t seed = 0;
   std::int64_t count = 10;
   std::int64_t day = 0;
@@ -41,8 +43,13 @@ Exercise another_exercise(const Exercise& exercise, std::uint64_t n);
 
 /// The order in which choices are shown: 0-based places, from the seed and the question.
 std::vector<std::size_t> order_of_choices(const Question& question, std::uint64_t seed);
+/// Shuffled again, with the right answer in another place, so that the place is not what one remembers.
+std::vector<std::size_t> another_order_of_choices(const Question& question, std::uint64_t seed);
 
 Json as_json(const PracticeItem& item, std::uint64_t seed);
+Json walkthrough_json(const Walkthrough& walkthrough);
+/// Throws: Failure for a name that is not there.
+Walkthrough walkthrough_named(std::string_view id);
 
 /// A topic of the path through all of them, with what was answered of it so far.
 struct PathTopic {

@@ -64,6 +64,33 @@ class Session {
     summary();
   }
 
+  // The same numbers for everybody, and no progress: row after row, then the question about them.
+  void walk(const Walkthrough& one) {
+    int right = 0, blanks = 0;
+    try {
+      strongly(fmt::format("{} · {}", one.title, topic_title(one.topic)));
+      say(one.setup);
+      say("Press Enter after each answer; ? shows a hint, then the solution; s skips, q quits.");
+      for (const WalkthroughStep& step : one.steps) {
+        print("\n");
+        strongly(step.heading);
+        for (const WalkthroughBlank& blank : step.blanks) {
+          ++blanks;
+          const std::optional<int> grade =
+              ask_fill_in(blank.exercise, fmt::format("{} = ", blank.label), Detail::kBrief);
+          if (grade && *grade >= kBarely) ++right;
+        }
+        say(step.result);
+      }
+      print("\n");
+      strongly("Compare the rows");
+      ask_question(one.question, false);
+    } catch (const Stopped&) {}
+    print("\n");
+    strongly(fmt::format("{} of {} filled in correctly.", right, blanks));
+    cite(one.source);
+  }
+
   std::vector<Review> reviews() && { return std::move(reviews_); }
 
  private:
@@ -107,27 +134,37 @@ class Session {
   }
 
   std::optional<int> ask(const PracticeItem& item) {
-    if (const auto* question = std::get_if<Question>(&item.what)) {
-      return question->choices.empty() ? ask_open(*question) : ask_choice(*question, item.again);
-    }
+    if (const auto* question = std::get_if<Question>(&item.what)) return ask_question(*question, item.again);
     if (const auto* card = std::get_if<Card>(&item.what)) return ask_card(*card);
-    return ask_fill_in(std::get<Exercise>(item.what));
+    const Exercise& exercise = std::get<Exercise>(item.what);
+    say(exercise.prompt);
+    return ask_fill_in(exercise, "> ", Detail::kFull);
+  }
+
+  std::optional<int> ask_question(const Question& question, bool again) {
+    return question.choices.empty() ? ask_open(question) : ask_choice(question, again);
   }
 
   void cite(std::string_view source) { faintly(fmt::format("Source: {}", source)); }
 
-  void hint(std::string_view text) { say(text.empty() ? "No hint for this one." : fmt::format("Hint: {}", text)); }
+  void hint(std::string_view text) {
+    say(text.empty() ? "No hint for this one." : fmt::format("Hint: {}", text));
+    say("Type ? again to see the solution.");
+  }
 
   std::optional<int> ask_choice(const Question& question, bool again) {
-    // another order when it comes back, so that the place of the answer is not what one remembers
-    std::vector<std::size_t> order = order_of_choices(question, seed_);
-    if (again) std::rotate(order.begin(), order.begin() + 1, order.end());
+    const std::vector<std::size_t> order =
+        again ? another_order_of_choices(question, seed_) : order_of_choices(question, seed_);
     say(question.prompt);
     for (std::size_t i = 0; i < order.size(); ++i) choice(i + 1, question.choices[order[i]].text);
     bool hinted = false;
     while (true) {
       const std::string typed = line("> ");
       if (typed == "s") return std::nullopt;
+      if (typed == "?" && hinted) {
+        solution(question, order);
+        return kForgotten;
+      }
       if (typed == "?") {
         hinted = true;
         hint(question.hint);
@@ -146,12 +183,16 @@ class Session {
       }
       strongly("Not that one.");
       say(chosen.because);
-      for (std::size_t i = 0; i < order.size(); ++i) {
-        if (question.choices[order[i]].right) say(fmt::format("The answer is {}: {}", i + 1, question.answer));
-      }
-      cite(question.source);
+      solution(question, order);
       return kForgotten;
     }
+  }
+
+  void solution(const Question& question, const std::vector<std::size_t>& order) {
+    for (std::size_t i = 0; i < order.size(); ++i) {
+      if (question.choices[order[i]].right) say(fmt::format("The answer is {}: {}", i + 1, question.answer));
+    }
+    cite(question.source);
   }
 
   void choice(std::size_t number, std::string_view text) {
@@ -164,10 +205,10 @@ class Session {
 
   std::optional<int> ask_open(const Question& question) {
     say(question.prompt);
-    while (true) {
+    for (bool hinted = false;; hinted = true) {
       const std::string typed = line("Answer in your head or here, then press Enter > ");
       if (typed == "s") return std::nullopt;
-      if (typed != "?") break;
+      if (typed != "?" || hinted) break;
       hint(question.hint);
     }
     say(question.answer);
@@ -177,12 +218,8 @@ class Session {
 
   std::optional<int> ask_card(const Card& card) {
     say(card.front);
-    while (true) {
-      const std::string typed = line("Press Enter to show the answer > ");
-      if (typed == "s") return std::nullopt;
-      if (typed != "?") break;
-      hint("");
-    }
+    // a card has no hint: ? shows the answer as Enter does
+    if (line("Press Enter to show the answer > ") == "s") return std::nullopt;
     say(card.back);
     cite(card.source);
     return self_grade();
@@ -198,24 +235,24 @@ class Session {
     }
   }
 
-  std::optional<int> ask_fill_in(const Exercise& exercise) {
-    say(exercise.prompt);
+  enum class Detail : std::uint8_t { kFull, kBrief };  // after a right answer: how it is computed, or only that it is
+
+  std::optional<int> ask_fill_in(const Exercise& exercise, std::string_view prompt, Detail detail) {
     bool hinted = false;
     for (int tries = 0; tries < kMostTries;) {
-      const std::string typed = line("> ");
+      const std::string typed = line(prompt);
       if (typed == "s") return std::nullopt;
       if (typed == "?" && hinted) break;  // the solution
       if (typed == "?") {
         hinted = true;
         hint(exercise.hint);
-        say("Type ? again to see the solution.");
         continue;
       }
       const Grade graded = grade(exercise, typed);
       switch (graded.verdict) {
         case Mark::kRight:
           strongly("Right.");
-          explain(exercise);
+          if (detail == Detail::kFull) explain(exercise);
           return tries == 0 && !hinted ? kAtOnce : kBarely;
         case Mark::kTooFewDigits:
           say("Right so far, but give all the decimals asked for.");
@@ -303,6 +340,11 @@ std::vector<Review> practice(const std::vector<PracticeItem>& items, std::uint64
   Session session(seed, day, keep);
   session.run(items);
   return std::move(session).reviews();
+}
+
+void practice_walkthrough(const Walkthrough& walkthrough) {
+  const std::function<void(const Review&)> keep_nothing;
+  Session(0, 0, keep_nothing).walk(walkthrough);
 }
 
 }  // namespace posenc::cli

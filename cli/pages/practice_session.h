@@ -6,6 +6,7 @@
 
 #include "cli/pages/practice_plan.h"
 #include "posenc/review.h"
+#include "posenc/walkthrough.h"
 
 namespace posenc::cli {
 
@@ -14,5 +15,8 @@ namespace posenc::cli {
 /// Returns the reviews. Throws: what `keep` and the streams throw, and Failure for a signal, after a summary.
 std::vector<Review> practice(const std::vector<PracticeItem>& items, std::uint64_t seed, std::int64_t day,
                              const std::function<void(const Review&)>& keep);
+
+/// Goes through the steps of one in the same way. Nothing is kept.
+void practice_walkthrough(const Walkthrough& walkthrough);
 
 }  // namespace posenc::cli

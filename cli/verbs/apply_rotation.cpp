@@ -78,7 +78,7 @@ TensorView view_of(std::vector<std::byte>& buffer, DataType type, const Piece& p
 void add_rotation_flags(Command verb, RotationFlags& flags) {
   verb.add_flag("--backward", flags.backward,
                 "rotations: propagate gradients back (the adjoint, which keeps the magnitude)");
-  verb.add_flag("--inverse", flags.inverse, "rotations: undo");
+  verb.add_flag("--inverse", flags.inverse, "rotations: undo the rotation");
   verb.add_flag("--keys", flags.keys, "rotations: IN contains keys; only xpos rotates keys differently from queries");
   verb.add_option(
           "--table-type", flags.table_type,

@@ -43,12 +43,11 @@ void add_flags(Command verb, AttendFlags& flags, std::string& axes) {
   verb.add_option("--k", flags.k, "keys; with fewer heads than q, several query heads share one").type_name("FILE");
   verb.add_option("--v", flags.v, "values, one per key").type_name("FILE");
   verb.add_option("-o,--output", flags.output, "output: a .npy file, or - for standard output").type_name("FILE");
-  verb.add_flag("--causal", flags.causal, "a query sees no key after its own (default: as the model)");
+  verb.add_flag("--causal", flags.causal, "a query sees no key after its own (default: as in the model)");
   verb.add_integer("--window", flags.window, {},
-                   "a query sees only keys less than N tokens away (default: as the model, else all)");
-  verb.add_number("--scale", flags.scale, {}, "factor of q.k (default: as the model, else 1/sqrt of the features)");
-  verb.add_option("--scores", flags.scores,
-                  "write the softmax's weights there too, [heads, queries, keys]: for small inputs")
+                   "a query sees only keys less than N tokens away (default: as in the model, else all keys)");
+  verb.add_number("--scale", flags.scale, {}, "multiplies q.k (default: as in the model, else 1/sqrt(features))");
+  verb.add_option("--scores", flags.scores, "also write the softmax weights, [heads, queries, keys], of small inputs")
       .type_name("FILE");
   verb.add_option("--q-positions", flags.q_positions,
                   "position of each query, e.g. 0:8 or @ids.npy (default: the last positions of the keys)")

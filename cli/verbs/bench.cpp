@@ -213,7 +213,7 @@ Verb bench_verb(Command program) {
       "rotations, loads alone for decoding with a cache. For attention it is the peak of multiply-adds in registers, or "
       "OpenBLAS's SGEMM if that is faster; SGEMM is shown beside it. \"Of limit\" is the median of the ratios, which "
       "is stable when absolute figures drift; \"of ready\" compares with the same job with a precomputed table of "
-      "cosines and sines. Rotations are of queries and keys of the shape shown; decode is one new token in each of "
+      "cosines and sines. Rotations rotate queries and keys of the shape shown; decode is one new token in each of "
       "64 sequences. Runs with one thread and with all, unless --threads is given. Needs 0.7 GiB and four minutes.";
   verb.examples = "posenc bench\nposenc bench table\nposenc bench rotate --threads 2 --json\nposenc bench attention";
   verb.command = program.add_subcommand(verb.name);

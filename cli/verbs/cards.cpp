@@ -4,12 +4,15 @@
 #include <algorithm>
 #include <cstdlib>
 #include <ctime>
+#include <optional>
+#include <random>
 #include <set>
 #include <string>
 #include <vector>
 
 #include "cli/arrays/numbers.h"
 #include "cli/pages/flash_card.h"
+#include "cli/pages/worksheet.h"
 #include "cli/system/failure.h"
 #include "cli/system/output_file.h"
 #include "cli/system/streams.h"
@@ -23,8 +26,9 @@ namespace {
 constexpr std::size_t kLongestDeckName = 200;
 
 struct CardsFlags {
-  std::string output, format, tag, deck = "posenc", per_page;
-  bool force = false, quiet = false;
+  std::string output, format, tag, deck = "posenc", per_page, paper;
+  std::optional<std::int64_t> seed, count;
+  bool worksheet = false, force = false, quiet = false;
 };
 
 std::string format_of(const CardsFlags& flags) {
@@ -38,6 +42,11 @@ std::string format_of(const CardsFlags& flags) {
 
 int per_page_of(const CardsFlags& flags, const std::string& format) {
   if (!flags.per_page.empty() && format != "html") refuse("--per-page: works only with .html");
+  if (!flags.paper.empty() && format != "html") refuse("--paper: works only with .html");
+  if (flags.worksheet && format != "html") refuse("--worksheet: the output must be an .html file");
+  if (flags.worksheet && !flags.per_page.empty()) refuse("--per-page: works only with cards, not with --worksheet");
+  if (!flags.worksheet && flags.seed) refuse("--seed: works only with --worksheet");
+  if (!flags.worksheet && flags.count) refuse("--count: works only with --worksheet");
   return flags.per_page == "1" ? 1 : 8;
 }
 
@@ -66,6 +75,14 @@ std::int64_t seconds_now() {
   return seconds;
 }
 
+constexpr std::int64_t kItemsOfSheet = 12, kMostOfSheet = 100;
+
+Worksheet chosen_worksheet(const CardsFlags& flags) {
+  const std::uint64_t seed =
+      flags.seed ? static_cast<std::uint64_t>(*flags.seed) : std::random_device()() % 1'000'000;
+  return worksheet_of(flags.tag, seed, flags.count.value_or(kItemsOfSheet));
+}
+
 void check_deck(const std::string& deck) {
   if (deck.empty() || deck.size() > kLongestDeckName) refuse("--deck: the name must have 1 to 200 bytes");
   for (const char c : deck) {
@@ -79,13 +96,21 @@ int run(const CardsFlags& flags) {
   check_deck(flags.deck);
   const std::string format = format_of(flags);
   const int per_page = per_page_of(flags, format);
-  const std::vector<Card> chosen = chosen_cards(flags.tag);
+  const Paper& paper = flags.paper == "letter" ? kLetter : kA4;
+  Worksheet sheet;
+  std::vector<Card> chosen;
+  if (flags.worksheet) {
+    sheet = chosen_worksheet(flags);
+  } else {
+    chosen = chosen_cards(flags.tag);
+  }
   if (flags.output == "-" && format == "apkg" && isatty(STDOUT_FILENO) == 1) {
     refuse("cards: .apkg is binary and standard output is a terminal; redirect it");
   }
   const auto bytes = [&] {
     if (format == "tsv") return cards_as_tsv(chosen, flags.deck);
-    if (format == "html") return cards_as_page(chosen, flags.deck, per_page);
+    if (flags.worksheet) return worksheet_page(sheet, paper);
+    if (format == "html") return cards_as_page(chosen, flags.deck, per_page, paper);
     return cards_as_apkg(chosen, flags.deck, seconds_now());
   };
   if (flags.output == "-") {
@@ -95,7 +120,9 @@ int run(const CardsFlags& flags) {
   OutputFile file(output_target(flags.output, flags.force));
   file.write(bytes());
   file.publish();
-  if (!flags.quiet) tell(fmt::format("wrote {}: {} cards", flags.output, chosen.size()));
+  if (flags.quiet) return kDone;
+  tell(flags.worksheet ? fmt::format("wrote {}: {} questions, seed {}", flags.output, sheet.items.size(), sheet.seed)
+                       : fmt::format("wrote {}: {} cards", flags.output, chosen.size()));
   return kDone;
 }
 
@@ -104,16 +131,18 @@ int run(const CardsFlags& flags) {
 Verb cards_verb(Command program) {
   Verb verb;
   verb.name = "cards";
-  verb.summary = "export the flash cards for Anki, or to print";
-  verb.usage = "-o FILE.tsv|.apkg|.html [--tag TAG]";
+  verb.summary = "export flash cards for Anki or print, and worksheets with answer keys";
+  verb.usage = "-o FILE.tsv|.apkg|.html [--tag TAG] [--worksheet]";
   verb.details =
       "A .tsv file is text for Anki's File > Import, an .apkg file an Anki package to double-click, an .html file a "
       "page to print double-sided. Cards keep their identity: importing a newer file updates existing cards and "
-      "keeps their progress. Every number on a card is computed.";
+      "keeps their progress. With --worksheet, writes a page of questions and exercises with room for answers, and the "
+      "answer key on pages of its own. Every number is computed.";
   verb.examples =
       "posenc cards -o posenc.apkg\n"
       "posenc cards -o posenc.tsv --deck Transformers\n"
-      "posenc cards -o rope.html --tag rope --per-page 1";
+      "posenc cards -o rope.html --tag rope --per-page 1\n"
+      "posenc cards -o worksheet.html --worksheet --tag sinusoidal --paper letter --seed 7";
   verb.command = program.add_subcommand(verb.name);
   auto flags = std::make_shared<CardsFlags>();
   verb.command.add_option("-o,--output", flags->output, "output file; - for standard output").type_name("FILE");
@@ -121,9 +150,15 @@ Verb cards_verb(Command program) {
                           "tsv, apkg or html (default: from the name of FILE)");
   verb.command.add_option("--tag", flags->tag, "only cards with this tag: rope, alibi, scaling …").type_name("TAG");
   verb.command.add_option("--deck", flags->deck, "name of the deck").type_name("NAME").default_value(flags->deck);
-  verb.command.add_choice("--per-page", flags->per_page, {"1", "8"}, "of .html: 1 or 8 cards to a sheet")
+  verb.command.add_choice("--per-page", flags->per_page, {"1", "8"}, "for .html: 1 or 8 cards per sheet")
       .type_name("N")
       .default_value("8");
+  verb.command.add_choice("--paper", flags->paper, {"a4", "letter"}, "for .html: a4 or letter").default_value("a4");
+  verb.command.add_flag("--worksheet", flags->worksheet, "write a worksheet with an answer key instead of cards");
+  verb.command.add_integer("--count", flags->count, {1, kMostOfSheet},
+                           fmt::format("for --worksheet: number of questions (default {})", kItemsOfSheet));
+  verb.command.add_integer("--seed", flags->seed, {.least = 0},
+                           "for --worksheet: the same seed gives the same sheet (default: a new one each time)");
   verb.command.add_flag("--force", flags->force, "replace FILE if it exists");
   verb.command.add_flag("--quiet", flags->quiet, "print only errors");
   verb.run = [flags, verb] {

@@ -74,7 +74,7 @@ void report_text(const CheckResult& result) {
   std::string text = fmt::format("{}: at [{}] expected {:.7g}, got {:.7g}; largest difference {:.3g}\n\n",
                                  bold("differs", colour), fmt::join(result.first->index, ", "),
                                  result.first->expected, result.first->got, result.largest_difference);
-  text += bold("What was applied", colour) + ": " + diagnosis_text(result.diagnosis, true);
+  text += bold("What was applied", colour) + "\n" + diagnosis_text(result.diagnosis, true);
   if (!result.advice.empty()) text += "\n" + bold("What to change", colour) + "\n";
   for (const std::string& line : result.advice) text += bullet(line);
   print(text);
@@ -124,10 +124,9 @@ Verb check_verb(Command program, const std::shared_ptr<SchemeRequest>& scheme) {
       "additions both are vectors, [..., sequence, features]. For biases (alibi, t5, sandwich …) they are scores "
       "before the softmax, without and with the bias: [queries, keys], [heads, queries, keys] or [batch, heads, "
       "queries, keys]; --positions are those of the queries, which by default are the last of the keys; masked "
-      "scores (-inf) of later keys are skipped. Where AFTER differs, prints the first element that does, the "
-      "convention that made it instead, and what to change; then exits with 1. Exits with 1 as well where the "
-      "tolerance hides what the scheme changes (inconclusive). The float32 angles of Hugging Face and ggml count as "
-      "right.";
+      "scores (-inf) of later keys are skipped. If AFTER differs, prints the first differing element, the convention "
+      "that was applied instead and what to change, and exits with 1. Also exits with 1 if the tolerance is larger "
+      "than what the scheme changes (inconclusive). The float32 angles of Hugging Face and ggml count as correct.";
   verb.examples =
       "posenc check rope q.npy q_rotated.npy --theta 500000\n"
       "posenc check --model config.json q.npy q_rotated.npy --positions 0:16\n"

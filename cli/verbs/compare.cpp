@@ -74,7 +74,9 @@ void add_engines(std::string& text, const EngineTopic& topic, int columns, bool 
                        : one.date.empty()  ? fmt::format("{}: ", one.version)
                                            : fmt::format("{}, {}: ", one.version, one.date);
     if (!one.since.empty()) read = fmt::format("since {}; {}", one.since, read);
-    text += "    " + dim(read + std::string(one.source), colour) + "\n";
+    for (const std::string& line : wrap(read + std::string(one.source), columns - 4)) {
+      text += "    " + dim(line, colour) + "\n";
+    }
   }
 }
 
@@ -204,7 +206,7 @@ Verb compare_verb(Command program) {
   verb.command.add_integer("--length", flags->length, {.least = 1},
                            "tokens in the sequence (default: the model's longest)");
   verb.command.add_number("--tolerance", flags->tolerance, {.least = 0},
-                          "the largest difference of a cosine or sine that counts as none, of a score twice that "
+                          "largest difference of a cosine or sine that counts as agreement; twice that for a score "
                           "(default 2^-8, as bf16 rounds)");
   verb.command.add_option("--since", flags->since, "show what engines changed since a date, e.g. 2026-05-19")
       .type_name("DATE");

@@ -208,13 +208,14 @@ Verb convert_verb(Command program) {
   Command command = verb.command;
   command.add_option("IN", flags->input);
   command.add_option("-o,--output", flags->output, "a .npy or .safetensors file").type_name("FILE");
-  command.add_choice("--to", flags->to, {"interleaved", "halves"}, "the layout that is wanted");
+  command.add_choice("--to", flags->to, {"interleaved", "halves"}, "target layout: interleaved or halves");
   command
       .add_integer("--heads", flags->heads, {.least = 1},
                    "heads in IN: for a key projection, the number of key heads")
       .type_name("H");
   command.add_integer("--rotary-dims", flags->rotary_dims, {.least = 1}, "rotary dimensions per head (default: all)");
-  command.add_integer("--first-dim", flags->first_dim, {}, "first of them; negative: from the end of the head");
+  command.add_integer("--first-dim", flags->first_dim, {},
+                      "first rotary dimension; negative: counted from the end of the head");
   add_dtype_flag(command, flags->dtype, "IN");
   command.add_flag("--json", flags->json, "print one JSON document about the conversion");
   command.add_flag("--force", flags->force, "replace FILE if it exists");

@@ -15,7 +15,7 @@ Verb diagnose_verb(Command program) {
   verb.summary = "identify the convention (or bug) from a tensor before and after";
   verb.usage = "BEFORE AFTER [--positions P] [--json]";
   verb.details =
-      "BEFORE holds queries or keys before RoPE and AFTER the same after it; or tokens before and after sinusoids "
+      "BEFORE holds queries or keys before RoPE, AFTER the same after RoPE; or tokens before and after sinusoids "
       "were added; or scores [heads, queries, keys] before and after a bias (ALiBi, T5). Finds pair layout, "
       "direction, rotary dimensions, base, scaling, magnitude, positions and the precision of the angle, and names "
       "common bugs: applied twice, along the wrong axis, reversed, sine and cosine exchanged, a wrong exponent. One "

@@ -113,9 +113,9 @@ Verb explain_verb(Command program) {
   verb.summary = "show worked examples step by step, every number computed";
   verb.usage = "[STORY] [options]";
   verb.details =
-      "Without STORY, lists the stories. A story works a small example through the library; every number in it is "
-      "computed, none is stored. Where the text that an example follows has a different number, the errata list it. "
-      "Any cell opens into the numbers it is computed from; row and column may be abbreviated if that is unambiguous.";
+      "Without STORY, lists the stories. A story works through a small example; every number in it is computed, none "
+      "is stored. Where the text that an example follows has a different number, the errata list it. Any cell opens "
+      "into the numbers it is computed from; row and column may be abbreviated if that is unambiguous.";
   verb.examples =
       "posenc explain\n"
       "posenc explain dog-bites-man\n"

@@ -86,7 +86,7 @@ Verb explore_verb(Command program) {
   verb.details =
       "Serves the explorer on 127.0.0.1 and prints its address; Ctrl-C stops it. The page computes everything in the "
       "browser with this library, sends nothing anywhere, and shows under each figure the command that prints the same "
-      "numbers. --export writes the site for any web server, --single-file one page that opens from a disk.";
+      "numbers. --export writes the site for any web server, --single-file a single page that needs no server.";
   verb.examples =
       "posenc explore --open\n"
       "posenc explore --port 8080\n"

@@ -335,9 +335,10 @@ Verb inspect_verb(Command program) {
       "PATH is a config.json of Hugging Face, a folder that holds one, or a .gguf file. Shows which scheme is on which "
       "layers of every part of the model, with layout, base, scaling, magnitude, window, mask and lengths; which keys "
       "are ignored, renamed or contradict each other; and what was assumed because the file does not say it. A key "
-      "that the file omits has its class's default in transformers 5.16. Of a folder it also lists the tables that "
-      "model.safetensors.index.json or model.safetensors hold, and warns where they contradict the config. With "
-      "--engine it adds what that engine would do. An unknown model_type is read as most families with rope are, and marked as assumed, where the file has the keys of rope; otherwise it is an error.";
+      "that the file omits has its class's default in transformers 5.16. For a folder, also lists the tables in "
+      "model.safetensors.index.json or model.safetensors and warns if they contradict the config. With --engine, also "
+      "shows what that engine would do. An unknown model_type is an error, unless the file has RoPE's keys: then it is "
+      "read like most RoPE families and marked as assumed.";
   verb.examples =
       "posenc inspect config.json\n"
       "posenc inspect model.gguf\n"

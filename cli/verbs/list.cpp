@@ -36,7 +36,15 @@ std::string as_text() {
   }
   std::string text;
   const int room = output_columns() - name_columns - family_columns - 4;
+  constexpr int kLeastRoom = 36;  // in less, formulas are torn: they go below the name instead
   const auto row = [&](std::string_view name, std::string_view family, std::string_view rest, bool is_dim) {
+    if (room < kLeastRoom) {
+      if (!name.empty()) text += fmt::format("{}  {}\n", bold(name, colour), family);
+      for (const std::string& line : wrap(rest, output_columns() - 2)) {
+        text += fmt::format("  {}\n", is_dim ? dim(line, colour) : line);
+      }
+      return;
+    }
     for (const std::string& line : wrap(rest, room)) {
       text += fmt::format("{}  {}  {}\n", bold(pad_right(name, name_columns), colour && !name.empty()),
                           pad_right(family, family_columns), is_dim ? dim(line, colour) : line);
@@ -118,8 +126,8 @@ Verb list_verb(Command program) {
   verb.details =
       "With SCHEME, shows a page about it: formula, papers, fields, users, pitfalls. A scheme encodes the position "
       "of a token. Its family says how: addition adds a vector to the token, rotation rotates pairs of features of "
-      "queries and keys, bias adds to the attention scores, and nothing leaves everything unchanged. Scalings extend "
-      "rope beyond the length that a model was trained on.";
+      "queries and keys, bias adds to the attention scores, nothing means no encoding at all. Scalings extend rope "
+      "beyond the length that a model was trained on.";
   verb.examples =
       "posenc list\nposenc list rope\nposenc list --json\nposenc list --scalings\nposenc list --families\n"
       "posenc list --backends";
@@ -127,7 +135,7 @@ Verb list_verb(Command program) {
   auto page = std::make_shared<std::string>();
   verb.command.add_option("SCHEME", *page);
   auto families = std::make_shared<bool>(false);
-  verb.command.add_flag("--families", *families, "every model_type that inspect answers for instead");
+  verb.command.add_flag("--families", *families, "list every model_type that inspect knows");
   auto json = std::make_shared<bool>(false);
   auto scalings = std::make_shared<bool>(false);
   verb.command.add_flag("--scalings", *scalings, "list the scalings of rope with their formulas and fields");

@@ -137,8 +137,7 @@ std::string families_as_text() {
   for (const ModelType& one : model_types()) by_scheme[one.encodes_by].push_back(one.name);
   std::size_t count = 0;
   for (const auto& [scheme, names] : by_scheme) count += names.size();
-  Page page(
-      fmt::format("{} values of model_type that posenc inspect answers for, by what they do with position", count));
+  Page page(fmt::format("{} values of model_type that posenc inspect knows, by how they encode position", count));
   for (const auto& [scheme, names] : by_scheme) {
     page.heading(fmt::format("{} ({})", scheme, names.size()));
     page.paragraph(fmt::format("{}", fmt::join(names, " ")));

@@ -24,7 +24,7 @@ namespace {
 constexpr std::int64_t kSecondsOfDay = 86400;
 
 struct PracticeFlags {
-  std::string kind, tag, today;
+  std::string kind, tag, today, walkthrough;
   std::optional<std::int64_t> seed;
   std::int64_t count = PracticeWish{}.count;
   bool no_progress = false, list = false, json = false, path = false;
@@ -89,6 +89,15 @@ std::string outlook(const PracticeProgress& progress, std::int64_t day) {
 }
 
 int run(const PracticeFlags& flags) {
+  if (!flags.walkthrough.empty()) {
+    const Walkthrough chosen = walkthrough_named(flags.walkthrough);
+    if (flags.json) {
+      print(dump_json(walkthrough_json(chosen), 2) + "\n");
+    } else {
+      practice_walkthrough(chosen);
+    }
+    return kDone;
+  }
   PracticeWish wish;
   wish.kind = flags.kind;
   wish.tag = flags.tag;
@@ -141,13 +150,14 @@ Verb practice_verb(Command program) {
   verb.summary = "practise with questions, cards and generated exercises, with spaced repetition";
   verb.usage = "[--kind questions|cards|fill-ins] [--tag TAG] [--count N]";
   verb.details =
-      "Asks the items that are due, then new ones. Fill-ins are generated from a seed without end, and a wrong "
-      "number is traced to the mistake that produces it. Questions and cards return after 1 day, 6 days and then at "
-      "growing intervals (SM-2), sooner if they were hard. Progress is saved after every answer in "
+      "Asks the items that are due, then new ones. Fill-ins are generated, as many as you like, and a wrong number "
+      "is traced to the mistake that produces it. Questions and cards return after 1 day, 6 days and then at growing "
+      "intervals (SM-2), sooner if they were hard. Progress is saved after every answer in "
       "$XDG_DATA_HOME/posenc/practice.json or ~/.local/share/posenc/practice.json.";
   verb.examples =
       "posenc practice\n"
       "posenc practice --path\n"
+      "posenc practice --walkthrough sinusoidal-rows\n"
       "posenc practice --kind fill-ins --tag rope\n"
       "posenc practice --list\n"
       "posenc practice --kind fill-ins --seed 7 --count 3 --json";
@@ -164,6 +174,9 @@ Verb practice_verb(Command program) {
   verb.command.add_option("--today", flags->today, "pretend that today is YYYY-MM-DD").type_name("DATE");
   verb.command.add_flag("--path", flags->path,
                         "follow the path through all topics: goals, stories to read, progress");
+  verb.command
+      .add_option("--walkthrough", flags->walkthrough, "fill in a longer exercise step by step: sinusoidal-rows")
+      .type_name("NAME");
   verb.command.add_flag("--no-progress", flags->no_progress, "neither read nor save progress");
   verb.command.add_flag("--list", flags->list, "list all items and when they are due");
   verb.command.add_flag("--json", flags->json,

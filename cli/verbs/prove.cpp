@@ -172,8 +172,8 @@ Verb prove_verb(Command program, const std::shared_ptr<SchemeRequest>& scheme) {
   verb.command = program.add_subcommand(verb.name);
   auto flags = std::make_shared<ProveFlags>();
   verb.command.add_integer("--length", flags->length, {2, kPositionLimit},
-                           "positions 0 to N - 1; of many, both ends are looked at");
-  verb.command.add_integer("--seed", flags->seed, {}, "of everything that is drawn at random");
+                           "positions 0 to N - 1; of a large N, both ends are sampled");
+  verb.command.add_integer("--seed", flags->seed, {}, "seed of everything that is drawn at random");
   verb.command.add_flag("--json", flags->json, "print one JSON document with all measurements");
   verb.command.add_flag("--quiet", flags->quiet, "no progress bar");
   add_engine_flags(verb.command, flags->engine);

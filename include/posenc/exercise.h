@@ -44,6 +44,12 @@ std::span<const ExerciseKind> exercise_kinds();
 Exercise exercise(std::uint64_t seed);
 Exercise exercise(std::string_view kind, std::uint64_t seed);
 
+/// The exercise of a kind with these variables instead of drawn ones: {"width", 4}, {"position", 1} … The others are
+/// drawn from seed 0.
+/// Throws: Error for a kind or a variable that is not there.
+using ExerciseVariables = std::vector<std::pair<std::string, double>>;
+Exercise exercise(std::string_view kind, const ExerciseVariables& variables);
+
 enum class Mark : std::uint8_t {
   kRight,
   kTooFewDigits,  ///< right, but with fewer decimals than asked for

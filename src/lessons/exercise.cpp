@@ -33,7 +33,7 @@ void keep_telling_mistakes(Draft& draft) {
   });
 }
 
-Exercise finished(const ExerciseSource& source, std::uint64_t seed, std::uint64_t stream) {
+Draft best_draft(const ExerciseSource& source, std::uint64_t stream) {
   Random random(stream);
   Draft best;
   for (int i = 0; i < kMostDraws; ++i) {
@@ -43,6 +43,10 @@ Exercise finished(const ExerciseSource& source, std::uint64_t seed, std::uint64_
     if (i == 0 || enough || draft.mistakes.size() > best.mistakes.size()) best = std::move(draft);
     if (enough) break;
   }
+  return best;
+}
+
+Exercise finished(const ExerciseSource& source, std::uint64_t seed, Draft best) {
   Exercise result;
   result.seed = seed;
   result.kind = source.kind.name;
@@ -56,6 +60,13 @@ Exercise finished(const ExerciseSource& source, std::uint64_t seed, std::uint64_
   result.whole = best.whole;
   result.mistakes = std::move(best.mistakes);
   return result;
+}
+
+const ExerciseSource& source_of(std::string_view kind) {
+  for (const ExerciseSource& source : exercise_sources()) {
+    if (source.kind.name == kind) return source;
+  }
+  raise(fmt::format("exercise: there is no kind '{}'", kind));
 }
 
 struct Typed {
@@ -133,14 +144,19 @@ std::span<const ExerciseKind> exercise_kinds() {
 }
 
 Exercise exercise(std::string_view kind, std::uint64_t seed) {
-  for (const auto& source : lessons::exercise_sources()) {
-    // each kind has a stream of its own; what is drawn for one does not follow from another's
-    if (source.kind.name != kind) continue;
-    std::uint64_t stream = seed;
-    for (const char c : kind) stream = Random(stream ^ static_cast<unsigned char>(c)).next();
-    return lessons::finished(source, seed, stream);
-  }
-  raise(fmt::format("exercise: there is no kind '{}'", kind));
+  const auto& source = lessons::source_of(kind);
+  // each kind has a stream of its own; what is drawn for one does not follow from another's
+  std::uint64_t stream = seed;
+  for (const char c : kind) stream = Random(stream ^ static_cast<unsigned char>(c)).next();
+  return lessons::finished(source, seed, lessons::best_draft(source, stream));
+}
+
+Exercise exercise(std::string_view kind, const ExerciseVariables& variables) {
+  const auto& source = lessons::source_of(kind);
+  Random random(0);
+  lessons::Draft draft = lessons::drafted(source, random, variables);
+  lessons::keep_telling_mistakes(draft);
+  return lessons::finished(source, 0, std::move(draft));
 }
 
 Exercise exercise(std::uint64_t seed) {

@@ -18,7 +18,8 @@ namespace {
 // One exercise in the making.
 class Maker {
  public:
-  Maker(const Json& text, std::string_view where, Random& random) : text_(text), where_(where), random_(random) {}
+  Maker(const Json& text, std::string_view where, Random& random, const ExerciseVariables& fixed)
+      : text_(text), where_(where), random_(random), fixed_(fixed) {}
 
   Draft draft() {
     draw();
@@ -94,7 +95,14 @@ class Maker {
     const Json* const rules = text_.find("draw");
     const auto* const list = rules == nullptr ? nullptr : rules->as<Json::Object>();
     if (list == nullptr) complain(where_, "'draw' must be an object");
-    for (const auto& [name, rule] : *list) names_.set(name, drawn(chosen(rule, name)));
+    std::size_t met = 0;
+    for (const auto& entry : *list) {
+      const auto given =
+          std::find_if(fixed_.begin(), fixed_.end(), [&](const auto& one) { return one.first == entry.first; });
+      if (given != fixed_.end()) ++met;
+      names_.set(entry.first, given != fixed_.end() ? given->second : drawn(chosen(entry.second, entry.first)));
+    }
+    if (met != fixed_.size()) complain(where_, "a variable is given that is not there");
   }
 
   // A scheme whose fields may be formulas: {"scheme": "rope", "dims": "=dims"}.
@@ -183,6 +191,7 @@ class Maker {
   const Json& text_;
   std::string_view where_;
   Random& random_;
+  const ExerciseVariables& fixed_;
   FormulaNames names_;
 };
 
@@ -224,14 +233,14 @@ const std::vector<ExerciseSource>& exercise_sources() {
   return kLoaded.sources;
 }
 
-Draft drafted(const ExerciseSource& source, Random& random) {
+Draft drafted(const ExerciseSource& source, Random& random, const ExerciseVariables& fixed) {
   const Json* text = source.text;
   if (text->find("variants") != nullptr) {
     const Json::Array& variants = list_of(*text, "variants", source.where);
     if (variants.empty()) complain(source.where, "'variants' is empty");
     text = &variants[static_cast<std::size_t>(random.below(static_cast<std::int64_t>(variants.size())))];
   }
-  return Maker(*text, source.where, random).draft();
+  return Maker(*text, source.where, random, fixed).draft();
 }
 
 }  // namespace posenc::lessons

@@ -33,8 +33,8 @@ struct ExerciseSource {
 /// Every kind, topic by topic. Throws: Error for content that is malformed.
 const std::vector<ExerciseSource>& exercise_sources();
 
-/// Draws the variables of a kind and fills its texts. Throws: Error "formula: …" or "content: …" for content that does
-/// not evaluate.
-Draft drafted(const ExerciseSource& source, Random& random);
+/// Draws the variables of a kind, except those that are fixed, and fills its texts. Throws: Error "formula: …" or
+/// "content: …" for content that does not evaluate, or for a fixed variable that the kind does not have.
+Draft drafted(const ExerciseSource& source, Random& random, const ExerciseVariables& fixed = {});
 
 }  // namespace posenc::lessons

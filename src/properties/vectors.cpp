@@ -250,7 +250,8 @@ Finding smooth_rows(const Trial& trial) {
   finding.details = {{"adjacent_distance", adjacent}, {"rms_distance", typical}};
   finding.meaning =
       finding.outcome == Outcome::kHolds
-          ? fmt::format("Adjacent rows are at most {:.3g} apart, two rows in general {:.3g}.", adjacent, typical)
+          ? fmt::format("Adjacent rows are at most {:.3g} apart; the distance of two arbitrary rows is {:.3g} (RMS).",
+                        adjacent, typical)
           : fmt::format("Adjacent rows are up to {:.3g} apart, no closer than any two rows ({:.3g}).", adjacent,
                         typical);
   return finding;

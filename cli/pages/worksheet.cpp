@@ -1,0 +1,164 @@
+#include "cli/pages/worksheet.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "cli/pages/flash_card.h"
+#include "cli/pages/html.h"
+
+namespace posenc::cli {
+namespace {
+
+constexpr std::string_view kSheetStyle = R"css(
+* { box-sizing: border-box; }
+body { margin: 0 auto; max-width: 46rem; padding: 1.5rem; color: #111; background: #fff;
+  font: 11pt/1.45 "Source Serif 4", Charter, Georgia, "DejaVu Serif", serif; }
+h1, h2, h3, .who, .foot, .where { font-family: system-ui, "Helvetica Neue", Arial, "DejaVu Sans", sans-serif; }
+h1 { font-size: 17pt; line-height: 1.2; margin: 0 0 3mm; }
+h2 { font-size: 12.5pt; margin: 7mm 0 2mm; }
+h3 { font-size: 10.5pt; margin: 4mm 0 1mm; }
+p { margin: 0 0 2mm; }
+.who { display: flex; gap: 6mm; font-size: 9.5pt; color: #444; border-bottom: 0.3mm solid #111; padding-bottom: 3mm; }
+.who span { flex: 1; border-bottom: 0.2mm dotted #777; }
+.who span:first-child { flex: 2; }
+ol.items { padding-left: 7mm; margin: 4mm 0 0; }
+ol.items > li { margin-bottom: 5mm; break-inside: avoid; padding-left: 1mm; }
+ol.items > li::marker { font-weight: 700; }
+ol.choices { list-style: none; padding: 0; margin: 1mm 0 0; }
+ol.choices li { margin-bottom: 1mm; padding-left: 9mm; text-indent: -9mm; }
+ol.choices b { display: inline-block; width: 6mm; text-indent: 0; font-weight: 400; }
+.box { display: inline-block; width: 3mm; height: 3mm; border: 0.25mm solid #555; text-indent: 0; }
+.answer { display: block; margin-top: 9mm; max-width: 70mm; border-bottom: 0.25mm solid #555; font-size: 9pt; color: #555; }
+.lines { height: 21mm; background: repeating-linear-gradient(#0000 0 6.8mm, #999 6.8mm 7mm); print-color-adjust: exact;
+  -webkit-print-color-adjust: exact; }
+table { border-collapse: collapse; margin: 1mm 0 3mm; font-size: 10.5pt; }
+td { padding: 1.6mm 3mm; border: 0.2mm solid #777; white-space: nowrap; }
+td.blank { width: 32mm; }
+code { font-family: ui-monospace, "DejaVu Sans Mono", Menlo, Consolas, monospace; font-size: 0.88em; }
+.key { break-before: page; font-size: 9.5pt; }
+.key ol.items > li { margin-bottom: 2.5mm; }
+.where { display: block; font-size: 8pt; color: #555; }
+.foot { margin-top: 6mm; padding-top: 2mm; border-top: 0.2mm solid #aaa; font-size: 8pt; color: #555; }
+@media screen { body { margin: 1.5rem auto; box-shadow: 0 0 2mm #0003; padding: 15mm; } html { background: #ddd; } }
+@media print { body { max-width: none; padding: 0; } }
+)css";
+
+char letter_of(std::size_t place) { return static_cast<char>('a' + place); }
+
+std::string blanks_of(const Walkthrough& one) {
+  std::string text = fmt::format("<h2>{}</h2>\n<p>{}</p>\n", escaped_html(one.title), as_html(one.setup));
+  for (const WalkthroughStep& step : one.steps) {
+    text += fmt::format("<h3>{}</h3>\n<table>\n", escaped_html(step.heading));
+    for (const WalkthroughBlank& blank : step.blanks) {
+      text += fmt::format("<tr><td>{} ≈</td><td class=\"blank\"></td></tr>\n", escaped_html(blank.label));
+    }
+    text += "</table>\n";
+  }
+  return text + fmt::format("<h3>Compare the rows</h3>\n<p>{}</p>\n<div class=\"lines\"></div>\n",
+                            as_html(one.question.prompt));
+}
+
+std::string asked(const PracticeItem& item, std::uint64_t seed) {
+  if (const auto* fill_in = std::get_if<Exercise>(&item.what)) {
+    return fmt::format("{}<span class=\"answer\">Answer</span>", as_html(fill_in->prompt));
+  }
+  const Question& question = std::get<Question>(item.what);
+  std::string text = as_html(question.prompt);
+  if (question.choices.empty()) return text + "<div class=\"lines\"></div>";
+  text += "<ol class=\"choices\">\n";
+  const std::vector<std::size_t> order = order_of_choices(question, seed);
+  for (std::size_t i = 0; i < order.size(); ++i) {
+    text += fmt::format("<li><span class=\"box\"></span> <b>&nbsp;{}</b>{}</li>\n", letter_of(i),
+                        as_html(question.choices[order[i]].text));
+  }
+  return text + "</ol>";
+}
+
+std::string answered(const PracticeItem& item, std::uint64_t seed) {
+  if (const auto* fill_in = std::get_if<Exercise>(&item.what)) {
+    std::string text = fmt::format("<b>{}</b>. {}", shown_answer(*fill_in), as_html(fill_in->working));
+    if (!fill_in->command.empty()) {
+      text += fmt::format("<span class=\"where\"><code>{}</code></span>", escaped_html(fill_in->command));
+    }
+    return text;
+  }
+  const Question& question = std::get<Question>(item.what);
+  std::string text;
+  const std::vector<std::size_t> order = order_of_choices(question, seed);
+  for (std::size_t i = 0; i < order.size(); ++i) {
+    if (question.choices[order[i]].right) text = fmt::format("<b>{}</b>. ", letter_of(i));
+  }
+  return text +
+         fmt::format("{}<span class=\"where\">{}</span>", as_html(question.answer), escaped_html(question.source));
+}
+
+template <class Text> std::string numbered(const Worksheet& sheet, const Text& text_of) {
+  std::string text = "<ol class=\"items\">\n";
+  for (const PracticeItem& item : sheet.items) {
+    text += fmt::format("<li id=\"{}\">{}</li>\n", text_of.id(item), text_of.text(item, sheet.seed));
+  }
+  return text + "</ol>\n";
+}
+
+struct AskedText {
+  static std::string id(const PracticeItem& item) { return escaped_html(item.id()); }
+  static std::string text(const PracticeItem& item, std::uint64_t seed) { return asked(item, seed); }
+};
+struct AnswerText {
+  static std::string id(const PracticeItem& item) { return escaped_html(item.id() + "-answer"); }
+  static std::string text(const PracticeItem& item, std::uint64_t seed) { return answered(item, seed); }
+};
+
+}  // namespace
+
+Worksheet worksheet_of(const std::string& tag, std::uint64_t seed, std::int64_t count) {
+  Worksheet sheet;
+  sheet.seed = seed;
+  sheet.command = fmt::format("posenc cards --worksheet{} --seed {} --count {} -o worksheet.html",
+                              tag.empty() ? "" : " --tag " + tag, seed, count);
+  std::vector<std::string> topics;
+  PracticeWish wish;
+  wish.tag = tag;
+  wish.seed = seed;
+  wish.count = count;
+  wish.without_cards = true;
+  // a kind of exercise is asked once, so that every id is there once
+  for (PracticeItem& item : practice_plan(wish, {})) {
+    const bool is_new = std::none_of(sheet.items.begin(), sheet.items.end(),
+                                     [&](const PracticeItem& other) { return other.id() == item.id(); });
+    if (is_new) sheet.items.push_back(std::move(item));
+  }
+  for (Walkthrough& one : walkthroughs()) {
+    if (tag == one.topic || tag == one.id) sheet.walkthroughs.push_back(std::move(one));
+  }
+  sheet.title = "Worksheet: how a Transformer knows word order";
+  for (const PracticeItem& item : sheet.items) {
+    if (std::find(topics.begin(), topics.end(), item.topic()) == topics.end()) topics.push_back(item.topic());
+  }
+  if (topics.size() == 1) sheet.title = fmt::format("Worksheet: {}", topic_title(topics.front()));
+  return sheet;
+}
+
+std::string worksheet_page(const Worksheet& sheet, const Paper& paper) {
+  std::string rows, filled;
+  for (const Walkthrough& one : sheet.walkthroughs) {
+    rows += blanks_of(one);
+    filled += fmt::format("<h3>{}</h3>\n", escaped_html(one.title));
+    for (const WalkthroughStep& step : one.steps) filled += fmt::format("<p>{}</p>\n", escaped_html(step.result));
+    filled += fmt::format("<p>{}<span class=\"where\">{}</span></p>\n", as_html(one.question.answer),
+                          escaped_html(one.source));
+  }
+  const std::string title = escaped_html(sheet.title);
+  return fmt::format(
+      "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
+      "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<title>{0}</title>\n"
+      "<style>@page {{ size: {1} portrait; margin: 17mm 18mm; }}{2}</style>\n</head>\n<body>\n"
+      "<main>\n<h1>{0}</h1>\n<p class=\"who\"><span>Name</span><span>Date</span></p>\n{3}{4}</main>\n"
+      "<section class=\"key\">\n<h1>Answer key</h1>\n{5}{6}"
+      "<p class=\"foot\">The same sheet again: <code>{7}</code></p>\n</section>\n</body>\n</html>\n",
+      title, paper.name, kSheetStyle, rows, numbered(sheet, AskedText{}), filled, numbered(sheet, AnswerText{}),
+      escaped_html(sheet.command));
+}
+
+}  // namespace posenc::cli
