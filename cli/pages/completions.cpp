@@ -141,7 +141,9 @@ std::string zsh_completion(const CommandTable& table) {
 }
 
 std::string fish_completion(const CommandTable& table) {
-  std::string text = "# fish completion of posenc; made by: posenc help --fish\n";
+  std::string text =
+      "# fish completion of posenc; made by: posenc help --fish\n"
+      "complete -c posenc -n __fish_use_subcommand -f\n";
   const auto flag_lines = [&](const std::string& condition, const std::vector<FlagRow>& rows) {
     for (const FlagRow& row : rows) {
       for (const std::string& name : row.names) {

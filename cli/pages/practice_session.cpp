@@ -40,8 +40,8 @@ class Session {
     std::uint64_t repeats = 0;
     try {
       say(fmt::format(
-          "{} items, seed {}. Press Enter after each answer; ? shows a hint, then the solution; s skips, q quits.",
-          items.size(), seed_));
+          "{} item{}, seed {}. Press Enter after each answer; ? shows a hint, then the solution; s skips, q quits.",
+          items.size(), items.size() == 1 ? "" : "s", seed_));
       while (!queue.empty()) {
         PracticeItem item = std::move(queue.front());
         queue.pop_front();
@@ -84,11 +84,11 @@ class Session {
       }
       print("\n");
       strongly("Compare the rows");
-      ask_question(one.question, false);
+      // nothing is kept, so nobody asks how well it was known
+      one.question.choices.empty() ? (void)show_open(one.question) : (void)ask_choice(one.question, false);
     } catch (const Stopped&) {}
     print("\n");
     strongly(fmt::format("{} of {} filled in correctly.", right, blanks));
-    cite(one.source);
   }
 
   std::vector<Review> reviews() && { return std::move(reviews_); }
@@ -204,16 +204,22 @@ class Session {
   }
 
   std::optional<int> ask_open(const Question& question) {
+    if (!show_open(question)) return std::nullopt;
+    return self_grade();
+  }
+
+  // False where it is skipped.
+  bool show_open(const Question& question) {
     say(question.prompt);
     for (bool hinted = false;; hinted = true) {
       const std::string typed = line("Answer in your head or here, then press Enter > ");
-      if (typed == "s") return std::nullopt;
+      if (typed == "s") return false;
       if (typed != "?" || hinted) break;
       hint(question.hint);
     }
     say(question.answer);
     cite(question.source);
-    return self_grade();
+    return true;
   }
 
   std::optional<int> ask_card(const Card& card) {

@@ -38,7 +38,12 @@ std::string head_row(const std::vector<std::string>& cells) {
 
 std::string body_row(std::string_view label, const std::vector<std::string>& cells) {
   std::string text = fmt::format("<tr><th scope=\"row\">{}</th>", escaped_html(label));
-  for (const std::string& cell : cells) text += fmt::format("<td>{}</td>", escaped_html(cell));
+  for (const std::string& cell : cells) {
+    const std::string_view mark = cell.starts_with("✓")   ? " class=\"good\""
+                                  : cell.starts_with("✗") ? " class=\"bad\""
+                                                          : "";
+    text += fmt::format("<td{}>{}</td>", mark, escaped_html(cell));
+  }
   return text + "</tr>\n";
 }
 

@@ -37,6 +37,8 @@ th { font-weight: 600; }
 thead th { color: var(--faint); font-weight: 500; vertical-align: bottom; }
 tbody th, thead th:first-child { text-align: left; }
 table.key { background: var(--card); border-radius: 6px; width: 100%; }
+table.key thead th { white-space: normal; }
+td.good { color: var(--good); } td.bad { color: var(--bad); }
 table.marks { table-layout: fixed; width: auto; background: none; }
 table.marks th, table.marks td { padding: .16rem 0; text-align: center; width: 2.35rem; }
 table.marks tbody th, table.marks thead th:first-child { text-align: left; width: 7rem; padding-right: .4rem; }
@@ -69,6 +71,8 @@ footer { margin-top: 3rem; color: var(--faint); font-size: .85rem; }
   .beside { display: block; }
   th, td { padding: .18rem .42rem; }
   table { font-size: .82rem; }
+  table.key:not(.marks) { font-size: .7rem; }
+  table.key:not(.marks) th, table.key:not(.marks) td { white-space: normal; padding: .18rem .2rem; }
   table.marks th, table.marks td { width: 1.32rem; font-size: .78rem; }
   table.marks tbody th, table.marks thead th:first-child { width: 5.4rem; }
   dl { grid-template-columns: 1fr; gap: 0; }
@@ -77,14 +81,17 @@ footer { margin-top: 3rem; color: var(--faint); font-size: .85rem; }
 }
 @page { margin: 16mm 15mm; }
 @media print {
-  :root { --ink: #000; --paper: #fff; --faint: #333; --line: #aaa; --card: #fff; --accent: #000; --warn: #555; }
+  html { font-size: 10pt; }
+  :root { --ink: #000; --paper: #fff; --faint: #333; --line: #aaa; --card: #fff; --accent: #000; --warn: #555;
+    --good: #000; --bad: #000; }
   figure img { filter: none; max-height: 105mm; width: auto; max-width: 100%; }
   body { max-width: none; padding: 0; font-size: 10pt; line-height: 1.42; }
   nav, details { display: none; }
   .on-paper { display: block; color: #333; font-size: 9pt; }
   section { margin-top: 1.1rem; padding-top: .8rem; }
-  h2 { break-after: avoid; } table, figure, .beside, p.note { break-inside: avoid; }
-  .wide { overflow: visible; } .beside { grid-template-columns: 4fr 6fr; gap: 0 1.2rem; }
+  h2 { break-after: avoid; } table, figure, dl, p.note { break-inside: avoid; }
+  .wide { overflow: visible; } .beside { display: block; } .prose { max-width: none; }
+  table.key { width: auto; }
   table { font-size: 8pt; } th, td { padding: .1rem .35rem; }
   table.marks th, table.marks td { width: 8mm; }
 }

@@ -30,8 +30,8 @@ ol.choices li { margin-bottom: 1mm; padding-left: 9mm; text-indent: -9mm; }
 ol.choices b { display: inline-block; width: 6mm; text-indent: 0; font-weight: 400; }
 .box { display: inline-block; width: 3mm; height: 3mm; border: 0.25mm solid #555; text-indent: 0; }
 .answer { display: block; margin-top: 9mm; max-width: 70mm; border-bottom: 0.25mm solid #555; font-size: 9pt; color: #555; }
-.lines { height: 21mm; background: repeating-linear-gradient(#0000 0 6.8mm, #999 6.8mm 7mm); print-color-adjust: exact;
-  -webkit-print-color-adjust: exact; }
+.line { height: 8mm; border-bottom: 0.2mm solid #888; }
+.rows { display: flex; flex-wrap: wrap; gap: 0 12mm; }
 table { border-collapse: collapse; margin: 1mm 0 3mm; font-size: 10.5pt; }
 td { padding: 1.6mm 3mm; border: 0.2mm solid #777; white-space: nowrap; }
 td.blank { width: 32mm; }
@@ -44,19 +44,23 @@ code { font-family: ui-monospace, "DejaVu Sans Mono", Menlo, Consolas, monospace
 @media print { body { max-width: none; padding: 0; } }
 )css";
 
+constexpr std::string_view kRuledLines =
+    "<div class=\"line\"></div><div class=\"line\"></div><div class=\"line\"></div>";
+
 char letter_of(std::size_t place) { return static_cast<char>('a' + place); }
 
 std::string blanks_of(const Walkthrough& one) {
-  std::string text = fmt::format("<h2>{}</h2>\n<p>{}</p>\n", escaped_html(one.title), as_html(one.setup));
+  std::string text =
+      fmt::format("<h2>{}</h2>\n<p>{}</p>\n<div class=\"rows\">\n", escaped_html(one.title), as_html(one.setup));
   for (const WalkthroughStep& step : one.steps) {
-    text += fmt::format("<h3>{}</h3>\n<table>\n", escaped_html(step.heading));
+    text += fmt::format("<div><h3>{}</h3>\n<table>\n", escaped_html(step.heading));
     for (const WalkthroughBlank& blank : step.blanks) {
       text += fmt::format("<tr><td>{} ≈</td><td class=\"blank\"></td></tr>\n", escaped_html(blank.label));
     }
-    text += "</table>\n";
+    text += "</table></div>\n";
   }
-  return text + fmt::format("<h3>Compare the rows</h3>\n<p>{}</p>\n<div class=\"lines\"></div>\n",
-                            as_html(one.question.prompt));
+  return text +
+         fmt::format("</div>\n<h3>Compare the rows</h3>\n<p>{}</p>\n{}\n", as_html(one.question.prompt), kRuledLines);
 }
 
 std::string asked(const PracticeItem& item, std::uint64_t seed) {
@@ -65,7 +69,7 @@ std::string asked(const PracticeItem& item, std::uint64_t seed) {
   }
   const Question& question = std::get<Question>(item.what);
   std::string text = as_html(question.prompt);
-  if (question.choices.empty()) return text + "<div class=\"lines\"></div>";
+  if (question.choices.empty()) return text + std::string(kRuledLines);
   text += "<ol class=\"choices\">\n";
   const std::vector<std::size_t> order = order_of_choices(question, seed);
   for (std::size_t i = 0; i < order.size(); ++i) {
@@ -123,20 +127,26 @@ Worksheet worksheet_of(const std::string& tag, std::uint64_t seed, std::int64_t 
   wish.seed = seed;
   wish.count = count;
   wish.without_cards = true;
-  // a kind of exercise is asked once, so that every id is there once
-  for (PracticeItem& item : practice_plan(wish, {})) {
-    const bool is_new = std::none_of(sheet.items.begin(), sheet.items.end(),
-                                     [&](const PracticeItem& other) { return other.id() == item.id(); });
-    if (is_new) sheet.items.push_back(std::move(item));
-  }
+  std::vector<std::string> asked_ids;
   for (Walkthrough& one : walkthroughs()) {
-    if (tag == one.topic || tag == one.id) sheet.walkthroughs.push_back(std::move(one));
+    if (tag != one.topic && tag != one.id) continue;
+    asked_ids.push_back(one.question.id);
+    sheet.walkthroughs.push_back(std::move(one));
+  }
+  // nothing is asked twice: neither the question of a walkthrough nor a kind of exercise
+  for (PracticeItem& item : practice_plan(wish, {})) {
+    if (std::find(asked_ids.begin(), asked_ids.end(), item.id()) != asked_ids.end()) continue;
+    asked_ids.push_back(item.id());
+    sheet.items.push_back(std::move(item));
   }
   sheet.title = "Worksheet: how a Transformer knows word order";
   for (const PracticeItem& item : sheet.items) {
     if (std::find(topics.begin(), topics.end(), item.topic()) == topics.end()) topics.push_back(item.topic());
   }
-  if (topics.size() == 1) sheet.title = fmt::format("Worksheet: {}", topic_title(topics.front()));
+  const bool is_topic = std::find(topics.begin(), topics.end(), tag) != topics.end();
+  if (is_topic || topics.size() == 1) {
+    sheet.title = fmt::format("Worksheet: {}", topic_title(is_topic ? tag : topics.front()));
+  }
   return sheet;
 }
 
@@ -156,9 +166,9 @@ std::string worksheet_page(const Worksheet& sheet, const Paper& paper) {
       "<style>@page {{ size: {1} portrait; margin: 17mm 18mm; }}{2}</style>\n</head>\n<body>\n"
       "<main>\n<h1>{0}</h1>\n<p class=\"who\"><span>Name</span><span>Date</span></p>\n{3}{4}</main>\n"
       "<section class=\"key\">\n<h1>Answer key</h1>\n{5}{6}"
-      "<p class=\"foot\">The same sheet again: <code>{7}</code></p>\n</section>\n</body>\n</html>\n",
+      "<p class=\"foot\">The same sheet again: <code>{7}{8}</code></p>\n</section>\n</body>\n</html>\n",
       title, paper.name, kSheetStyle, rows, numbered(sheet, AskedText{}), filled, numbered(sheet, AnswerText{}),
-      escaped_html(sheet.command));
+      escaped_html(sheet.command), paper.name == kLetter.name ? " --paper letter" : "");
 }
 
 }  // namespace posenc::cli

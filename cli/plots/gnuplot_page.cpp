@@ -72,6 +72,19 @@ double widest(const std::vector<Tick>& ticks) {
 
 int upright_ticks(double height) { return std::max(2, static_cast<int>(height / 42)); }
 
+double below_axis(const Panel& panel) { return (panel.x.shown ? 20 : 0) + (panel.x.label.empty() ? 0 : 20); }
+
+NamesBelow names_below(const Panel& panel, double page_width) {
+  constexpr double kNarrowPage = 480;
+  const std::vector<std::string> names = end_names(panel);
+  if (page_width > kNarrowPage || names.size() < 2) return {};
+  double most = 0;
+  for (const std::string& name : names) most = std::max(most, text_width(name));
+  const double wide = most + kSample + 16;
+  const int columns = std::max(1, static_cast<int>((page_width - 2 * kEdge) / wide));
+  return {columns, (static_cast<int>(names.size()) + columns - 1) / columns};
+}
+
 GnuplotPage::GnuplotPage(PictureFormat format, int width, int height, double scale)
     : format_(format), scale_(scale > 0 ? scale : std::clamp(std::min(width / 900.0, height / 480.0), 0.5, 8.0)) {
   page_ = {0, 0, width / scale_, height / scale_};
@@ -207,18 +220,33 @@ void GnuplotPage::draw_rules(const Panel& panel, const Box& area) {
   }
 }
 
+void GnuplotPage::draw_name(const EndLabel& end, double x, double y) {
+  const LineStyle style = line_style(end.style);
+  add("set arrow from screen {:.6f},{:.6f} to screen {:.6f},{:.6f} nohead lw {:.3g} dt {} lc rgb '{}' front\n",
+      across(x), up(y), across(x + kSample), up(y), (end.is_area ? 8 : 2) * scale_,
+      end.is_area ? "solid" : style.dashes, end.is_area ? paler(style.colour) : hex(style.colour));
+  label(end.name, x + kSample + 5, y, "left", kSmallText, kInk);
+}
+
 void GnuplotPage::draw_names(const Panel& panel, const Box& area) {
+  if (const NamesBelow below = names_below(panel, page_.right); below.rows > 0) {
+    const double first = area.bottom + below_axis(panel) + 12, width = (page_.right - 2 * kEdge) / below.columns;
+    int place = 0;
+    std::vector<EndLabel> ends = end_labels(panel, area.height(), kLineHeight);
+    std::reverse(ends.begin(), ends.end());  // as they come from top to bottom
+    for (const EndLabel& end : ends) {
+      draw_name(end, kEdge + width * (place % below.columns), first + kLineHeight * (place / below.columns));
+      ++place;
+    }
+    return;
+  }
   for (const EndLabel& end : end_labels(panel, area.height(), kLineHeight)) {
-    const LineStyle style = line_style(end.style);
     const double y = area.bottom - end.height;
     if (has_one_name(panel)) {  // there is nothing to tell it from
       label(end.name, area.right + 12, y, "left", kSmallText, kInk);
       continue;
     }
-    add("set arrow from screen {:.6f},{:.6f} to screen {:.6f},{:.6f} nohead lw {:.3g} dt {} lc rgb '{}' front\n",
-        across(area.right + 8), up(y), across(area.right + 8 + kSample), up(y), (end.is_area ? 8 : 2) * scale_,
-        end.is_area ? "solid" : style.dashes, end.is_area ? paler(style.colour) : hex(style.colour));
-    label(end.name, area.right + 8 + kSample + 5, y, "left", kSmallText, kInk);
+    draw_name(end, area.right + 8, y);
   }
 }
 

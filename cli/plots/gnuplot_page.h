@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "cli/plots/end_labels.h"
 #include "cli/plots/figure.h"
 #include "cli/plots/gnuplot_script.h"
 #include "cli/plots/palette.h"
@@ -27,10 +28,22 @@ struct Box {
   double height() const { return bottom - top; }
 };
 
+inline constexpr double kEdge = 22;  // of the page, left free
+
+/// Ticks and label of the x axis.
+double below_axis(const Panel& panel);
 double text_width(std::string_view text);
 double widest(const std::vector<Tick>& ticks);
 /// How many ticks an upright axis of this height has room for.
 int upright_ticks(double height);
+
+/// On a narrow page the names of several lines come below their panel, in columns: beside it they would leave no room
+/// for the data.
+struct NamesBelow {
+  int columns = 0, rows = 0;  // none: they are beside it
+  double height() const { return rows == 0 ? 0 : rows * kLineHeight + 8; }
+};
+NamesBelow names_below(const Panel& panel, double page_width);
 
 /// A script of gnuplot in the making, for one page. Places count from the top left.
 class GnuplotPage {
@@ -62,6 +75,7 @@ class GnuplotPage {
   void draw_objects(const Panel& panel, const Box& area);
   void draw_rules(const Panel& panel, const Box& area);
   void draw_names(const Panel& panel, const Box& area);
+  void draw_name(const EndLabel& end, double x, double y);
   void draw_data(const Panel& panel);
   std::string begin_data();
   std::string series_plot(const Series& series);

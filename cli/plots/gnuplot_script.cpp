@@ -12,12 +12,13 @@
 namespace posenc::cli {
 namespace {
 
-constexpr double kEdge = 22, kGap = 16;
+constexpr double kGap = 16;
 
-double below_axis(const Panel& panel) { return (panel.x.shown ? 20 : 0) + (panel.x.label.empty() ? 0 : 20); }
-double below_axis(const PanelRow& row) {
+double below(const PanelRow& row, double page_width) {
   double most = 0;
-  for (const Panel& panel : row.panels) most = std::max(most, below_axis(panel));
+  for (const Panel& panel : row.panels) {
+    most = std::max(most, below_axis(panel) + names_below(panel, page_width).height());
+  }
   return most;
 }
 
@@ -26,7 +27,8 @@ double left_margin(const Panel& panel, double height) {
          (panel.y.label.empty() ? 0 : 22);
 }
 
-double right_margin(const Panel& panel) {
+double right_margin(const Panel& panel, double page_width) {
+  if (names_below(panel, page_width).rows > 0) return 6;
   double names = 0;
   for (const std::string& name : end_names(panel)) names = std::max(names, text_width(name));
   if (names > 0) return names + (has_one_name(panel) ? 16 : kSample + 20);
@@ -39,20 +41,20 @@ double above(const PanelRow& row) {
   const auto has_title = [](const Panel& panel) { return !panel.title.empty(); };
   return std::any_of(row.panels.begin(), row.panels.end(), has_title) ? 22 : 4;
 }
-double around_axis(const PanelRow& row) { return above(row) + below_axis(row); }
+double around_axis(const PanelRow& row, double page_width) { return above(row) + below(row, page_width); }
 
 // What stands left and right of the data in each panel of a row. Rows of as many panels share them, so that their
 // data line up.
 struct RowMargins {
   std::vector<double> left, right;
 };
-RowMargins row_margins_of(const Figure& figure, const PanelRow& like, double share) {
+RowMargins row_margins_of(const Figure& figure, const PanelRow& like, double share, double page_width) {
   RowMargins margins{std::vector<double>(like.panels.size()), std::vector<double>(like.panels.size())};
   for (const PanelRow& row : figure.rows) {
     if (row.panels.size() != like.panels.size()) continue;
     for (std::size_t i = 0; i < row.panels.size(); ++i) {
       margins.left[i] = std::max(margins.left[i], left_margin(row.panels[i], share * row.height));
-      margins.right[i] = std::max(margins.right[i], right_margin(row.panels[i]));
+      margins.right[i] = std::max(margins.right[i], right_margin(row.panels[i], page_width));
     }
   }
   return margins;
@@ -68,7 +70,8 @@ void draw_row(GnuplotPage& page, const PanelRow& row, const Box& box, const RowM
   for (std::size_t i = 0; i < row.panels.size(); ++i) {
     const double width = std::max(room * row.panels[i].width / shares, 20.0);
     const double left = at + margins.left[i], top = box.top + above(row);
-    page.draw_panel(row.panels[i], {left, top, left + width, std::max(box.bottom - below_axis(row), top + 10)});
+    page.draw_panel(row.panels[i],
+                    {left, top, left + width, std::max(box.bottom - below(row, page.box().right), top + 10)});
     at = left + width + margins.right[i] + kGap;
   }
 }
@@ -77,13 +80,14 @@ void draw_rows(GnuplotPage& page, const Figure& figure, const Box& box) {
   double shares = 0, extra = 0;
   for (const PanelRow& row : figure.rows) {
     shares += row.height;
-    extra += around_axis(row);
+    extra += around_axis(row, page.box().right);
   }
   const double room = box.height() - kGap * static_cast<double>(figure.rows.size() - 1) - extra;
   double top = box.top;
   for (const PanelRow& row : figure.rows) {
-    const double height = room * row.height / shares + around_axis(row);
-    draw_row(page, row, {box.left, top, box.right, top + height}, row_margins_of(figure, row, room / shares));
+    const double height = room * row.height / shares + around_axis(row, page.box().right);
+    draw_row(page, row, {box.left, top, box.right, top + height},
+             row_margins_of(figure, row, room / shares, page.box().right));
     top += height + kGap;
   }
 }

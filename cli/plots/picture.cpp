@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "cli/plots/gnuplot.h"
+#include "cli/plots/gnuplot_page.h"
 #include "cli/system/failure.h"
 
 namespace posenc::cli {
@@ -99,7 +100,9 @@ std::string narrow_svg_of(const Figure& figure, const std::string& id) {
     for (const Panel& panel : row.panels) rows.push_back({{panel}, row.height});
   }
   narrow.rows = std::move(rows);
-  const int height = std::clamp(figure.height, 360, 620);
+  double names = 0;  // below their panels
+  for (const PanelRow& row : narrow.rows) names += names_below(row.panels.front(), kNarrow).height();
+  const int height = std::clamp(figure.height, 360, 620) + static_cast<int>(names);
   std::string svg = run_gnuplot(gnuplot_script(narrow, PictureFormat::kSvg, kNarrow, height, 1.0));
   if (!is_whole(svg, PictureFormat::kSvg)) throw Failure{kFilesFailed, "gnuplot: ended before the picture did"};
   return for_a_page(finished(std::move(svg), figure), id);

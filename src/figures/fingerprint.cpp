@@ -58,7 +58,7 @@ Panel bars_panel(const PositionTable& table, const std::vector<std::int64_t>& fe
 
 Panel numbers_panel(const PositionTable& table, const std::vector<std::int64_t>& features, const Slice& slice) {
   Panel panel;
-  panel.title = "Adjacent positions: fast features left, slow ones right";
+  panel.title = "Adjacent positions, features from fast to slow";
   HeatMap map;
   map.columns = counted(features.size());
   map.rows = counted(static_cast<std::size_t>(slice.rows), static_cast<double>(slice.first));

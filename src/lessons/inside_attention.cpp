@@ -20,18 +20,6 @@ double spread_of_column(const StoryMatrix& matrix, std::size_t column) {
   return high - low;
 }
 
-// The one row of `x`, rotated to each position.
-StoryMatrix one_row_rotated(MatrixLabels labels, const StoryMatrix& x, const Rotation& form,
-                            const std::vector<std::int64_t>& positions) {
-  std::vector<double> values;
-  for (std::size_t i = 0; i < positions.size(); ++i) {
-    values.insert(values.end(), x.values.begin(), x.values.end());
-  }
-  StoryMatrix matrix = given(std::move(labels), std::move(values));
-  rotate(view(matrix.values.data(), shape_of(matrix)), {.ids = positions}, form);
-  return matrix;
-}
-
 }  // namespace
 
 Story tell_why_inside_attention(const StoryContent& content, const StoryOptions& options) {
@@ -82,12 +70,12 @@ Story tell_why_inside_attention(const StoryContent& content, const StoryOptions&
   story.step("rotated");
   const Rope rope{.dims = scheme.width, .layout = PairLayout::kInterleaved};
   const Rotation form = prepare(rope);
-  const StoryMatrix q = given({"", "", {"x"}, features}, {row_of(xq, 0).begin(), row_of(xq, 0).end()});
-  const StoryMatrix k = given({"", "", {"y"}, features}, {row_of(xk, 1).begin(), row_of(xk, 1).end()});
+  const StoryMatrix q = given({"XQ", "", {"x"}, features}, {row_of(xq, 0).begin(), row_of(xq, 0).end()});
+  const StoryMatrix k = given({"XK", "", {"y"}, features}, {row_of(xk, 1).begin(), row_of(xk, 1).end()});
   const StoryMatrix rq =
-      story.show(one_row_rotated({"Rq", "Rq: XQ of x rotated by m", as_labels(queries), features}, q, form, queries));
+      story.show(rotated_to({"Rq", "Rq: XQ of x rotated by m", as_labels(queries), features}, q, form, queries));
   const StoryMatrix rk =
-      story.show(one_row_rotated({"Rk", "Rk: XK of y rotated by n", as_labels(starts), features}, k, form, starts));
+      story.show(rotated_to({"Rk", "Rk: XK of y rotated by n", as_labels(starts), features}, k, form, starts));
   std::vector<CellTerms> rotated;
   for (std::size_t i = 0; i < starts.size(); ++i) rotated.push_back(row_product(rq, i, rk, i));
   const StoryMatrix rotated_scores =

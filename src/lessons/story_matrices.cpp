@@ -230,4 +230,28 @@ double largest_difference(const StoryMatrix& a, const StoryMatrix& b) {
   return largest;
 }
 
+StoryMatrix rotated_to(MatrixLabels labels, const StoryMatrix& x, const Rotation& form,
+                       const std::vector<std::int64_t>& positions) {
+  std::vector<double> values;
+  std::vector<CellTerms> cells;
+  for (std::size_t row = 0; row < positions.size(); ++row) {
+    const std::size_t from = x.rows.size() == 1 ? 0 : row;
+    const std::span<const double> source = row_of(x, from);
+    values.insert(values.end(), source.begin(), source.end());
+    for (std::size_t i = 0; i < x.columns.size(); ++i) {
+      const std::size_t a = i - i % 2;
+      const double angle = static_cast<double>(positions[row]) * radians_of(form.frequencies[i / 2]);
+      const CellFactor cosine = {fmt::format("cos({} · ω{})", positions[row], i / 2), std::cos(angle)};
+      const CellFactor sine = {fmt::format("{}sin({} · ω{})", i == a ? "−" : "", positions[row], i / 2),
+                               (i == a ? -1 : 1) * std::sin(angle)};
+      cells.push_back({i == a ? "a cos φ − b sin φ" : "a sin φ + b cos φ",
+                       {{cell_factor(x, from, a), i == a ? cosine : sine},
+                        {cell_factor(x, from, a + 1), i == a ? sine : cosine}}});
+    }
+  }
+  StoryMatrix matrix = computed(std::move(labels), std::move(values), std::move(cells));
+  rotate(view(matrix.values.data(), shape_of(matrix)), {.ids = positions}, form);
+  return matrix;
+}
+
 }  // namespace posenc::lessons

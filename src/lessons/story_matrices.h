@@ -98,4 +98,8 @@ double largest_difference(const StoryMatrix& a, const StoryMatrix& b);
 double dot(std::span<const double> a, std::span<const double> b);
 std::span<const double> row_of(const StoryMatrix& matrix, std::size_t row);
 
+/// Row i of `x`, or its one row, rotated to positions[i]; pairs are interleaved.
+StoryMatrix rotated_to(MatrixLabels labels, const StoryMatrix& x, const Rotation& form,
+                       const std::vector<std::int64_t>& positions);
+
 }  // namespace posenc::lessons

@@ -199,6 +199,76 @@ class Page(Cards):
         self.assertNotIn("<b>", text)
 
 
+class Worksheet(Cards):
+    def sheet(self, *arguments):
+        text = self.succeeds("cards", "--worksheet", "-o", "-", "--format", "html", *arguments).text
+        structure = Structure()
+        structure.feed(text)
+        self.assertEqual((structure.open, structure.outside), ([], []))
+        return text
+
+    def test_every_question_has_its_answer_in_the_key(self):
+        for seed, tag in ((1, ()), (7, ("--tag", "rope")), (9, ("--tag", "biases"))):
+            text = self.sheet("--seed", seed, "--count", 12, *tag)
+            asked, key = text.split('<section class="key">')
+            ids = re.findall(r'<li id="([^"]+)">', asked)
+            self.assertEqual([f"{name}-answer" for name in ids], re.findall(r'<li id="([^"]+)">', key))
+            self.assertGreaterEqual(len(ids), 8)
+            questions = {one["id"]: one for one in json.loads(self.succeeds("practice", "--list", "--json").out)["questions"]}
+            for name, answer in zip(ids, re.findall(r'<li id="[^"]+-answer">(.*?)</li>', key, re.S)):
+                if name in questions:
+                    question = questions[name]
+                    self.assertIn(question["answer"].replace("`", ""), without_markup(answer))
+                    self.assertIn(question["source"], without_markup(answer))
+                    self.assertNotIn(html.escape(question["answer"].replace("`", "")), asked)
+                    # the letter of the key is that of the right choice
+                    shown = re.search(rf'<li id="{name}">(.*?)</ol>', asked, re.S)
+                    if question["choices"]:
+                        choices = [without_markup(one).strip("\xa0 ") for one in re.findall(r"<li>(.*?)</li>", shown[1], re.S)]
+                        letter = without_markup(answer)[0]
+                        (right,) = (one["text"].replace("`", "") for one in question["choices"] if one["right"])
+                        self.assertIn(f"{letter}{right}", choices)
+
+    def test_fill_ins_are_those_of_practice(self):
+        """The seed draws the numbers: the key has the answers that practice grades by."""
+        text = self.sheet("--tag", "pe-value", "--seed", 5, "--count", 1)
+        (item,) = json.loads(self.succeeds("practice", "--tag", "pe-value", "--seed", 5, "--count", 1, "--json").out)["items"]
+        self.assertIn(html.escape(item["prompt"]), text)
+        self.assertIn(f"<b>{item['shown']}</b>", text)
+
+    def test_two_rows_to_fill_in(self):
+        text = self.sheet("--tag", "sinusoidal", "--seed", 1)
+        asked, key = text.split('<section class="key">')
+        self.assertEqual(asked.count('<td class="blank"></td>'), 8)
+        self.assertIn("PE(1) = (0.841, 0.540, 0.010, 1.000)", key)
+        self.assertIn("PE(2) = (0.909, -0.416, 0.020, 1.000)", key)
+        self.assertNotIn("0.909", asked)
+        self.assertEqual(text.count("which columns change a lot"), 1, "the question is not asked twice")
+
+    def test_paper(self):
+        for paper, name in (("a4", "A4"), ("letter", "Letter")):
+            self.assertIn(f"@page {{ size: {name} portrait", self.sheet("--paper", paper, "--seed", 1))
+            page = self.succeeds("cards", "-o", "-", "--format", "html", "--paper", paper).text
+            self.assertIn(f"@page {{ size: {name} portrait", page)
+            self.assertIn("--height: " + {"a4": "297mm", "letter": "11in"}[paper], page)
+        self.assertIn("--paper letter", self.sheet("--paper", "letter", "--seed", 1), "to print the same again")
+        self.assertIn("break-before: page", self.sheet("--seed", 1), "the key is on a page of its own")
+
+    def test_the_same_seed_gives_the_same_sheet(self):
+        self.assertEqual(self.sheet("--seed", 4), self.sheet("--seed", 4))
+        self.assertNotEqual(self.sheet("--seed", 4), self.sheet("--seed", 5))
+
+    def test_refusals(self):
+        self.refused("cards", "--worksheet", "-o", self.path("x.tsv"), says="must be an .html file")
+        self.refused("cards", "--worksheet", "-o", self.path("x.html"), "--per-page", 8, says="--per-page")
+        self.refused("cards", "--worksheet", "-o", self.path("x.html"), "--tag", "ropee", says="did you mean 'rope'?")
+        self.refused("cards", "--worksheet", "-o", self.path("x.html"), "--count", 0, says="--count")
+        self.refused("cards", "-o", self.path("x.html"), "--seed", 1, says="works only with --worksheet")
+        self.refused("cards", "-o", self.path("x.html"), "--count", 1, says="works only with --worksheet")
+        self.refused("cards", "-o", self.path("x.tsv"), "--paper", "a4", says="works only with .html")
+        self.refused("cards", "-o", self.path("x.html"), "--paper", "a5", says="'a5' is not one of a4, letter")
+
+
 class Refusals(Cards):
     def test_flags(self):
         self.refused("cards", says="-o FILE")

@@ -83,6 +83,7 @@ class Names(ProgramTest):
     def test_answers_with_the_fix(self):
         self.refused("table", "rope", "--positions", "0-4", says="a range is written 0:4")
         self.refused("inspect", "meta-llama/Llama-3.1-8B", code=3, says="save the model's config.json")
+        self.refused("inspect", "gpt2", code=3, says="gpt2 is a model_type")
         self.refused("inspect", self.path("none/config.json"), code=3, says="No such file")
         x = self.vectors()
         self.refused("apply", "alibi", x, "-o", self.path("y.npy"), says="posenc attend alibi")

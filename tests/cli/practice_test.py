@@ -4,7 +4,9 @@ import datetime
 import fcntl
 import json
 import os
+import math
 import pty
+import re
 import select
 import shlex
 import signal
@@ -132,8 +134,13 @@ class Piped(Practice):
         arguments = ("--kind", "questions", "--tag", "order-equivariant", "--seed", 2)
         (item,) = self.plan(*arguments)
         wrong = next(i for i, choice in enumerate(item["choices"]) if not choice["right"])
-        # when it comes back, the choices are in another order
-        moved = (int(self.right_choice(item)) - 2) % len(item["choices"]) + 1
+        # when it comes back, the choices are shuffled again and the right one has moved
+        again = self.practice([wrong + 1], *arguments).text.partition("again · question")[2]
+        right = next(choice["text"] for choice in item["choices"] if choice["right"])
+        shown = " ".join(again.split())
+        (moved,) = re.findall(r"(\d) " + re.escape(right.replace("`", "")), shown)
+        self.assertNotEqual(moved, self.right_choice(item))
+        os.remove(self.progress_path)
         text = " ".join(self.practice([wrong + 1, moved], *arguments).text.split())
         self.assertEqual(text.count("Source: " + item["source"]), 2)
         self.assertIn("Not that one. " + item["choices"][wrong]["because"], text.replace("`", ""))
@@ -176,6 +183,44 @@ class Piped(Practice):
         text = " ".join(self.practice(["?", "?", "q"], *arguments).text.split())
         self.assertIn(f"The answer is {item['shown']}.", text)
         self.assertIn("1 answered, 0 correct.", text)
+        # of a question with choices, of an open one and of a card
+        arguments = ("--kind", "questions", "--tag", "order-equivariant", "--seed", 2, "--no-progress")
+        (item,) = self.plan(*arguments[:-1])
+        text = " ".join(self.practice(["?", "?", "q"], *arguments).text.split())
+        self.assertIn(f"Type ? again to see the solution. > ? The answer is {self.right_choice(item)}: Attention is", text)
+        self.assertIn("again · question", text)
+        text = self.practice(["?", "?", "3"], "--kind", "questions", "--tag", "order-why", "--no-progress").text
+        self.assertIn("Hint: ", text)
+        self.assertIn("Attention compares tokens", text)
+        text = self.practice(["?", "3"], "--kind", "cards", "--tag", "card-yarn", "--no-progress").text
+        self.assertIn("How well did you know it?", text)
+
+    def test_choices_are_shuffled_for_every_seed(self):
+        places = {self.right_choice(self.plan("--kind", "questions", "--tag", "order-equivariant", "--seed", seed)[0])
+                  for seed in range(20)}
+        self.assertEqual(places, {"1", "2", "3", "4"})
+
+    def test_two_rows_with_eight_blanks(self):
+        rows = [[wave(m / scale) for scale in (1, 100) for wave in (math.sin, math.cos)] for m in (1, 2)]
+        typed = [f"{value:.3f}" for row in rows for value in row]
+        text = self.practice([*typed, ""], "--walkthrough", "sinusoidal-rows").text
+        self.assertEqual(text.count("Right."), 8)
+        self.assertIn("8 of 8 filled in correctly.", text)
+        for m, row in enumerate(rows, 1):
+            self.assertIn(f"PE({m}) = ({', '.join(f'{value:.3f}' for value in row)})", text)
+        self.assertIn("which columns change a lot", text)
+        self.assertIn("High frequencies separate adjacent positions", " ".join(text.split()))
+        self.assertFalse(self.files(), "no progress is kept")
+        # a mistake is named; the solution is shown; what is skipped or cut short does not count
+        text = " ".join(self.practice(["0.540", "0.841", "?", "?", "s"], "--walkthrough", "sinusoidal-rows").text.split())
+        self.assertIn("sin and cos swapped", text)
+        self.assertIn("The answer is 0.540.", text)
+        self.assertIn("1 of 4 filled in correctly.", text)
+        chosen = json.loads(self.succeeds("practice", "--walkthrough", "sinusoidal-rows", "--json").out)
+        answers = [blank["exercise"]["answer"] for step in chosen["steps"] for blank in step["blanks"]]
+        for got, expected in zip(answers, (value for row in rows for value in row), strict=True):
+            self.assertAlmostEqual(got, expected, delta=1e-12)
+        self.refused("practice", "--walkthrough", "sinusoidal-row", says="did you mean 'sinusoidal-rows'?")
 
     def test_end_of_input(self):
         for lines, says in (([], "No answers."), ([""], "No answers."), (["", "3"], "1 answered, 1 correct.")):

@@ -1,11 +1,44 @@
 """Completions and the manual page, made from the table of commands; pages on schemes and families; --color."""
 
 import json
+import os
+import pty
+import select
 import shutil
 import subprocess
+import time
 import unittest
 
 from program import ProgramTest, run
+
+class ShellOnTerminal:
+    """A shell that somebody types into."""
+
+    def __init__(self, command, environment):
+        self.ours, theirs = pty.openpty()
+        self.process = subprocess.Popen(command, stdin=theirs, stdout=theirs, stderr=theirs, env=environment,
+                                        start_new_session=True)
+        os.close(theirs)
+        self.unseen = ""
+
+    def types(self, text):
+        os.write(self.ours, text.encode())
+
+    def sees(self, words):
+        limit = time.monotonic() + 20
+        while words not in self.unseen:
+            if not select.select([self.ours], [], [], max(0, limit - time.monotonic()))[0]:
+                raise AssertionError(f"{words!r} did not appear: {self.unseen!r}")
+            self.unseen += os.read(self.ours, 4096).decode(errors="replace")
+        end = self.unseen.index(words) + len(words)
+        seen, self.unseen = self.unseen[:end], self.unseen[end:]
+        return seen
+
+    def close(self):
+        self.process.kill()
+        self.process.wait()
+        os.close(self.ours)
+
 
 SHELLS = {"--bash": ("bash", "-n"), "--zsh": ("zsh", "-n"), "--fish": ("fish", "--no-execute")}
 
@@ -39,6 +72,34 @@ class Completions(ProgramTest):
                          ["interleaved", "interleaved-to-halves"])
         self.assertEqual(self.completed("posenc", "inspect", "--eng"), ["--engine"])
         self.assertEqual(self.completed("posenc", "inspect", "conf"), [])  # bash then completes files
+
+    @unittest.skipIf(shutil.which("zsh") is None, "zsh is not installed")
+    def test_zsh_completes(self):
+        """As zsh does it: the file is found in $fpath by compinit, and loaded when Tab is first pressed."""
+        os.mkdir(self.path("functions"))
+        os.rename(self.script("--zsh"), self.path("functions/_posenc"))
+        for words, expected in (("tab", "table"), ("table rop", "rope"), ("table rope --bas", "--base"),
+                                ("table rope --rope-th", "--rope-theta"), ("inspect --eng", "--engine")):
+            shell = ShellOnTerminal(["zsh", "-f", "-i"], {"HOME": self.folder, "TERM": "dumb", "PS1": "ready> ",
+                                                          "PATH": os.environ["PATH"]})
+            self.addCleanup(shell.close)
+            shell.types(f"fpath=({self.path('functions')} $fpath); autoload -U compinit; compinit -D -u; echo li''st\n")
+            shell.sees("list\r\n")
+            shell.types(f"posenc {words}\t")
+            shell.sees(expected)
+
+    @unittest.skipIf(shutil.which("fish") is None, "fish is not installed")
+    def test_fish_completes(self):
+        path = self.script("--fish")
+        for words, expected in (("posenc tab", ["table"]), ("posenc table rop", ["rope"]),
+                                ("posenc table rope --bas", ["--base"]),
+                                ("posenc table rope --rope-th", ["--rope-theta"]),
+                                ("posenc table rope --layout int", ["interleaved", "interleaved-to-halves"])):
+            done = subprocess.run(["fish", "--no-config", "-c", f"source {path}; complete -C '{words}'"],
+                                  capture_output=True, text=True, check=True, cwd=self.folder,
+                                  env={**os.environ, "HOME": self.folder})
+            self.assertEqual(done.stderr, "")
+            self.assertEqual([line.split("\t")[0] for line in done.stdout.splitlines()], expected, words)
 
     def test_every_flag_is_there(self):
         table = json.loads(self.succeeds("help", "--json").out)
