@@ -55,9 +55,12 @@ std::string as_text() {
     row(card.name, card.family, card.formula, false);
     row("", "", fmt::format("used by: {}", card.used_by), true);
   }
-  return text +
-         "\nposenc list SCHEME shows a page on one.\n"
-         "posenc list --scalings lists the scalings of rope.\n";
+  text += "\n";
+  for (const std::string_view more :
+       {"posenc list SCHEME shows a page on one.", "posenc list --scalings lists the scalings of rope."}) {
+    for (const std::string& line : wrap(more, output_columns())) text += line + "\n";
+  }
+  return text;
 }
 
 // An extent that the caller's table decides is null.

@@ -57,6 +57,7 @@ std::string text_in(const Json& json, std::string_view key) {
 
 class Page {
  public:
+  Page() = default;
   explicit Page(std::string title) : text_(std::move(title) + "\n") {}
   void heading(std::string_view name) { text_ += fmt::format("\n{}\n", bold(name, colour_)); }
   void paragraph(std::string_view words, std::string_view first = "  ") {
@@ -137,7 +138,9 @@ std::string families_as_text() {
   for (const ModelType& one : model_types()) by_scheme[one.encodes_by].push_back(one.name);
   std::size_t count = 0;
   for (const auto& [scheme, names] : by_scheme) count += names.size();
-  Page page(fmt::format("{} values of model_type that posenc inspect knows, by how they encode position", count));
+  Page page;
+  page.paragraph(fmt::format("{} values of model_type that posenc inspect knows, by how they encode position", count),
+                 "");
   for (const auto& [scheme, names] : by_scheme) {
     page.heading(fmt::format("{} ({})", scheme, names.size()));
     page.paragraph(fmt::format("{}", fmt::join(names, " ")));

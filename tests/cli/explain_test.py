@@ -248,7 +248,7 @@ class Cells(ProgramTest):
                   "cat-sat": ["E cat@1 d0", "B 2 d0", "C 2 d1"], "dog-bites-man": ["R position residual"],
                   "learned-or-sinusoidal": ["G 1 d0", "E' 2 d3", "N sinusoidal smallest"], "alibi": ["A head3 2", "H head0 half-life"],
                   "t5-buckets": ["D 50 bucket", "E 9 ahead"], "kv-cache": ["K- 2 d0", "C 4 1"], "look-back": ["W_K d0 d1"],
-                  "context-extension": ["E pair63 yarn"], "why-inside-attention": ["T 7-5 score"], "nope": ["R causal two-layers"]}
+                  "context-extension": ["E pair63 yarn"], "why-inside-attention": ["T 7-5 score", "Rq 7 d0", "Rk 50 d1"], "nope": ["R causal two-layers"]}
         for story, cells in opened.items():
             for name in cells:
                 cell = self.cell(story, name)
