@@ -270,6 +270,17 @@ TEST(RopeFrequencies, AreThoseOfTransformersForEveryScaling) {
   }
 }
 
+// Trained on 64 positions, no pair makes 32 full turns: the ramp would begin below pair 0, and begins there. It ends with
+// pair ceil(8 ln(64 / 2π) / (2 ln 10000)) = ceil(1.008) = 2, so that pair 1 is halfway.
+TEST(RopeFrequencies, YarnsRampBeginsWithPair0AtTheEarliest) {
+  const Rotation form = prepare(Rope{.dims = 8, .scaling = YarnScaling{.factor = 4, .original_length = 64}});
+  const double expected[] = {1, 0.1 * (0.5 + 0.5 / 4), 0.01 / 4, 0.001 / 4};
+  ASSERT_EQ(form.frequencies.size(), std::size(expected));
+  for (std::size_t i = 0; i < std::size(expected); ++i) {
+    EXPECT_NEAR(radians_of(form.frequencies[i]), expected[i], 1e-15) << i;
+  }
+}
+
 // DeepSeek's second factor, on the softmax scale: (0.1 · mscale_all_dim · ln 40 + 1)².
 TEST(RopeFrequencies, YarnGivesTheSoftmaxFactorOfDeepSeek) {
   const auto factor = [](double mscale) {

@@ -30,6 +30,12 @@ TEST(Scheme, SuggestsTheNearestName) {
             fmt::format("unknown scheme 'xyzzyxyzzy' (choose from: {})", fmt::join(scheme_names(), ", ")));
 }
 
+// A third of the letters may be wrong.
+TEST(Scheme, SuggestsNothingThatIsFarAway) {
+  EXPECT_EQ(nearest_name("abcdef", {"abcdyz"}), "abcdyz");
+  EXPECT_EQ(nearest_name("abcdef", {"abcxyz"}), "");
+}
+
 TEST(Scheme, NonePreparesToNothing) { EXPECT_TRUE(std::holds_alternative<Nothing>(prepare(Scheme(None{})))); }
 
 TEST(Learned, NeedsTheCallersTable) {
