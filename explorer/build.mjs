@@ -6,6 +6,7 @@ import { cpSync, mkdirSync, readFileSync, readdirSync, rmSync, writeFileSync } f
 import { createRequire } from 'node:module';
 import { execFileSync } from 'node:child_process';
 import { join } from 'node:path';
+import { readGuides, readIndex } from './guides.mjs';
 
 const [source, web, out] = process.argv.slice(2);
 const require = createRequire(join(web, 'package.json'));
@@ -15,7 +16,9 @@ rmSync(site, { recursive: true, force: true });
 mkdirSync(site, { recursive: true });
 
 execFileSync(process.execPath, [join(web, 'node_modules/typescript/bin/tsc'), '-p', join(source, 'tsconfig.json')], { stdio: 'inherit' });
-const common = { bundle: true, minify: true, target: 'es2022', charset: 'utf8', logLevel: 'warning' };
+const documents = join(out, 'documents.js');
+writeFileSync(documents, `export const guides = ${JSON.stringify(readGuides(join(source, '../docs')))};\nexport const index = ${JSON.stringify(readIndex(join(source, '../content')))};\n`);
+const common = { bundle: true, minify: true, target: 'es2022', charset: 'utf8', logLevel: 'warning', alias: { 'posenc-documents': documents } };
 esbuild.buildSync({ ...common, entryPoints: [join(source, 'src/main.ts')], outdir: site, format: 'esm', splitting: true, chunkNames: '[name]-[hash]' });
 esbuild.buildSync({ ...common, entryPoints: [join(source, 'src/style.css')], outdir: site });
 for (const name of ['index.html', 'icon.svg']) cpSync(join(source, 'src', name), join(site, name));

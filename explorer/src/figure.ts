@@ -11,6 +11,8 @@ export type FigureConfig = {
   command: () => string;
   /// which number of the view the cursor moves, along which axis of the first panel that has it
   cursor?: { param: NumberParam; axis: 'x' | 'y'; range: () => [number, number]; isUnseen?: boolean };
+  /// how much is shown: the wheel with Ctrl (or alone, once the figure has the focus), two fingers, and + and − change it
+  zoom?: NumberParam;
 };
 
 const csvCell = (value: number | string): string => (typeof value === 'number' ? String(value) : `"${value.replaceAll('"', '""')}"`);
@@ -49,6 +51,8 @@ export class PeFigure extends HTMLElement {
   private tableHolder = h('div', { class: 'table-holder', tabindex: 0, role: 'region', 'aria-label': 'data table' });
   private details!: HTMLDetailsElement;
   private frame = 0;
+  private fingers = new Map<number, [number, number]>();
+  private pinch?: { apart: number; value: number };
   private asked = '';
   private stop?: () => void;
   private resize?: ResizeObserver;
@@ -62,8 +66,8 @@ export class PeFigure extends HTMLElement {
   }
 
   connectedCallback(): void {
-    const { label, cursor } = this.config;
-    this.surface.setAttribute('aria-label', cursor ? `${label}. Arrow keys move ${cursor.param.label}.` : label);
+    const { label, cursor, zoom } = this.config;
+    this.surface.setAttribute('aria-label', [label, cursor && `Arrow keys move ${cursor.param.label}`, zoom && 'Plus and minus zoom'].filter(Boolean).join('. '));
     this.details = h('details', { class: 'data', ontoggle: () => this.fillTable() }, h('summary', {}, 'Data table'), this.tableHolder);
     const button = (text: string, act: () => void) => h('button', { type: 'button', onclick: act }, text);
     this.replaceChildren(
@@ -77,6 +81,9 @@ export class PeFigure extends HTMLElement {
     this.surface.addEventListener('keydown', (event) => this.onKey(event));
     this.surface.addEventListener('pointerdown', (event) => this.onPointer(event));
     this.surface.addEventListener('pointermove', (event) => event.buttons && this.onPointer(event));
+    this.surface.addEventListener('pointerup', (event) => this.onPinch(event));
+    this.surface.addEventListener('pointercancel', (event) => this.onPinch(event));
+    this.surface.addEventListener('wheel', (event) => this.onWheel(event), { passive: false });
     this.stop = view.onChange(() => this.request());
     this.resize = new ResizeObserver(() => this.draw());
     this.resize.observe(this);
@@ -171,8 +178,46 @@ export class PeFigure extends HTMLElement {
     this.say();
   }
 
+  private zoomTo(value: number): void {
+    const { zoom } = this.config;
+    if (!zoom || view.locks(zoom.key)) return;
+    view.set(zoom, held(zoom, value));
+    announce(`${zoom.label}: ${shown(view.get(zoom))}`);
+  }
+
+  private onWheel(event: WheelEvent): void {
+    const { zoom } = this.config;
+    // The page scrolls under a pointer that only passes by.
+    if (!zoom || !(event.ctrlKey || this.surface === document.activeElement)) return;
+    event.preventDefault();
+    const notch = event.deltaMode === WheelEvent.DOM_DELTA_LINE ? 3 : event.ctrlKey && Math.abs(event.deltaY) < 50 ? 12 : 120;
+    this.zoomTo(view.get(zoom) * 2 ** (event.deltaY / notch / 2));
+  }
+
+  // Two fingers: what was between them stays between them.
+  private onPinch(event: PointerEvent): boolean {
+    const { zoom } = this.config;
+    if (!zoom || event.pointerType !== 'touch') return false;
+    if (event.type === 'pointerup' || event.type === 'pointercancel') {
+      this.fingers.delete(event.pointerId);
+      this.pinch = undefined;
+      return false;
+    }
+    if (event.type === 'pointerdown' || this.fingers.has(event.pointerId)) this.fingers.set(event.pointerId, [event.clientX, event.clientY]);
+    if (this.fingers.size !== 2) return false;
+    const [[ax, ay], [bx, by]] = [...this.fingers.values()], apart = Math.max(20, Math.hypot(ax - bx, ay - by));
+    this.pinch ??= { apart, value: view.get(zoom) };
+    this.zoomTo(this.pinch.value * this.pinch.apart / apart);
+    return true;
+  }
+
   private onKey(event: KeyboardEvent): void {
-    const { cursor } = this.config;
+    const { cursor, zoom } = this.config;
+    if (zoom && ['+', '=', '-'].includes(event.key) && !event.ctrlKey && !event.metaKey) {
+      event.preventDefault();
+      this.zoomTo(view.get(zoom) * (event.key === '-' ? 2 : 0.5));
+      return;
+    }
     if (!cursor) return;
     const now = view.get(cursor.param), step = event.shiftKey ? 10 : 1, [least, most] = cursor.range();
     const to: { [key: string]: number } = {
@@ -186,6 +231,7 @@ export class PeFigure extends HTMLElement {
   }
 
   private onPointer(event: PointerEvent): void {
+    if (this.onPinch(event)) return;
     const { cursor } = this.config;
     if (!cursor || cursor.isUnseen || !this.drawn) return;
     const box = this.surface.getBoundingClientRect(), px = event.clientX - box.left, py = event.clientY - box.top;

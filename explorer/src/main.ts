@@ -10,7 +10,7 @@ import { linkTo, view } from './state';
 const main = document.getElementById('main')!, nav = document.getElementById('nav')!;
 let open = '', turn = 0;
 
-const links = lessons.map((lesson, index) => {
+const links = lessons.filter((lesson) => !lesson.isHidden).map((lesson, index) => {
   const link = h('a', { href: linkTo(lesson.id) }, index ? h('span', { class: 'number' }, String(index)) : '', lesson.short);
   nav.append(h('li', {}, link));
   return link;
@@ -23,12 +23,12 @@ async function show(): Promise<void> {
   open = lesson.id;
   const mine = ++turn;
   links.forEach((link, i) => (i === index ? link.setAttribute('aria-current', 'page') : link.removeAttribute('aria-current')));
-  links[index].scrollIntoView({ block: 'nearest', inline: 'center' });
+  links[index]?.scrollIntoView({ block: 'nearest', inline: 'center' });
   const { page } = await lesson.load();
   if (mine !== turn) return;
   document.title = `${page.title} · posenc`;
   const body = h('div', { class: 'page', id: `page-${page.id}` });
-  const step = (to: number, words: string) => to >= 0 && to < lessons.length
+  const step = (to: number, words: string) => to >= 0 && to < links.length && index < links.length
     ? h('a', { href: linkTo(lessons[to].id), class: to > index ? 'next' : 'previous' }, h('small', {}, words), lessons[to].short) : h('span');
   main.replaceChildren(h('h1', { tabindex: -1 }, page.title), page.id === 'start' ? '' : h('p', { class: 'goal' }, page.goal), body,
     h('footer', { class: 'steps' }, step(index - 1, 'Back'), step(index + 1, 'Next')));
@@ -57,8 +57,13 @@ const themes = h('select', { 'aria-label': 'Colours' }, ...[['auto', 'Auto'], ['
 themes.value = localStorageGet('posenc-theme') ?? 'auto';
 themes.addEventListener('change', () => setTheme(themes.value));
 if (themes.value !== 'auto') setTheme(themes.value);
-document.getElementById('actions')!.append(
-  h('button', { type: 'button', onclick: () => copyText(view.link()) }, 'Copy link'), themes);
+const words = h('input', { type: 'search', 'aria-label': 'Search', placeholder: 'Search', maxlength: 80 });
+const search = h('form', { class: 'search', role: 'search', onsubmit: (event: Event) => {
+  event.preventDefault();
+  location.hash = `#v=1&p=search&q=${encodeURIComponent(words.value)}`;
+} }, words);
+document.getElementById('actions')!.append(search,
+  h('button', { type: 'button', class: 'copy-link', onclick: () => copyText(view.link()) }, 'Copy link'), themes);
 
 // The address is the view, so this link moves the focus alone.
 document.getElementById('skip')!.addEventListener('click', (event) => {

@@ -2,7 +2,7 @@
 
 import type { Page } from './lesson';
 
-export type Lesson = { id: string; title: string; short: string; goal: string; load: () => Promise<{ page: Page }> };
+export type Lesson = { id: string; title: string; short: string; goal: string; load: () => Promise<{ page: Page }>; isHidden?: boolean };
 
 export const lessons: Lesson[] = [
   { id: 'start', short: 'Start', title: 'Start', goal: '', load: () => import('./pages/start') },
@@ -18,4 +18,6 @@ export const lessons: Lesson[] = [
   { id: 'check', short: 'Is mine right?', title: 'Identify a convention from two tensors', goal: 'Drop .npy files from before and after.', load: () => import('./pages/check') },
   { id: 'practice', short: 'Practice', title: 'Exercises, questions and flash cards', goal: 'Endless exercises; cards when they are due.', load: () => import('./pages/practice') },
   { id: 'reference', short: 'Reference', title: 'Every scheme, its formula and fields', goal: 'Search, copy, compare.', load: () => import('./pages/reference') },
+  { id: 'guides', short: 'Guides', title: 'Guides', goal: 'The program, the library and Python, with real output.', load: () => import('./pages/guides') },
+  { id: 'search', short: 'Search', title: 'Search', goal: '', load: () => import('./pages/search'), isHidden: true },
 ];

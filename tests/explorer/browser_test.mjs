@@ -13,7 +13,7 @@ const { POSENC, WEB, CHROMIUM } = process.env;
 const require = createRequire(join(WEB, 'package.json'));
 const { chromium } = require('playwright-core');
 const axe = readFileSync(require.resolve('axe-core/axe.min.js'), 'utf8');
-const pages = ['start', 'order', 'waves', 'phasors', 'distance', 'frank', 'schemes', 'decay', 'context', 'exact', 'check', 'practice', 'reference'];
+const pages = ['start', 'order', 'waves', 'phasors', 'distance', 'frank', 'schemes', 'decay', 'context', 'exact', 'check', 'practice', 'reference', 'guides', 'search'];
 
 let browser, server, address, folder, files;
 const complaints = [];
@@ -81,7 +81,7 @@ for (const place of ['program', 'folder', 'file']) {
     const page = await open(context, url);
     for (const id of pages) {
       await go(page, `#v=1&p=${id}`);
-      assert.ok((await page.locator('main').innerText()).length > 200, id);
+      assert.ok((await page.locator('main').innerText()).length > (id === 'search' ? 50 : 200), id);
       if (id === 'schemes' && place === 'program') {
         await page.waitForSelector('#page-schemes[data-done=yes]', { timeout: 60_000 });
         assert.equal(await page.locator('table.schemes tbody tr').count(), 14);
@@ -232,6 +232,67 @@ test('an exercise is graded; cards print one on a page', async () => {
   const count = Math.max(...[...pdf.matchAll(/\/Count (\d+)/g)].map((match) => Number(match[1])));
   assert.equal(count, cards);
   await context.close();
+});
+
+test('wheel, two fingers and keys zoom', async () => {
+  const context = await contextOf({ hasTouch: true });
+  const page = await open(context, address);
+  await go(page, '#v=1&p=waves&len=128');
+  const surface = page.locator('pe-figure .surface').first();
+  const length = () => page.evaluate(() => Number(new URLSearchParams(location.hash.slice(1)).get('len') ?? 128));
+  const until = (wanted) => page.waitForFunction((value) => Number(new URLSearchParams(location.hash.slice(1)).get('len') ?? 128) === value, wanted);
+  await surface.hover();
+  // a pointer that passes by scrolls the page
+  await page.mouse.wheel(0, 120);
+  assert.equal(await length(), 128);
+  await surface.focus();
+  await page.keyboard.press('-');
+  await until(256);
+  await page.keyboard.press('+');
+  await page.keyboard.press('+');
+  await until(64);
+  await surface.hover();
+  await page.mouse.wheel(0, 480);
+  await page.waitForFunction(() => Number(new URLSearchParams(location.hash.slice(1)).get('len')) > 64);
+  const wide = await length();
+  await surface.evaluate((one) => {
+    const finger = (type, id, x) => one.dispatchEvent(new PointerEvent(type, { pointerId: id, pointerType: 'touch', buttons: 1, bubbles: true, clientX: x, clientY: 300 }));
+    one.setPointerCapture = () => {};
+    finger('pointerdown', 1, 200);
+    finger('pointerdown', 2, 300);
+    finger('pointermove', 2, 400);  // twice as far apart: half as many positions
+    finger('pointerup', 2, 400);
+    finger('pointerup', 1, 200);
+  });
+  await until(wide / 2);
+  await settled(page);
+  const command = await page.locator('pe-figure .command code').first().innerText();
+  assert.match(command, new RegExp(`--zoom 0:${wide / 2}$`));
+  await context.close();
+});
+
+test('guides are pages, and the search finds them', async () => {
+  const context = await contextOf();
+  const page = await open(context, address);
+  await page.getByRole('searchbox', { name: 'Search' }).fill('yarn magnitude');
+  await page.keyboard.press('Enter');
+  await page.waitForSelector('#page-search[data-ready=yes]');
+  const found = page.locator('.found a');
+  assert.ok(await found.count() > 2);
+  await page.locator('.found li', { hasText: 'Guide: RoPE' }).first().locator('a').click();
+  await page.waitForSelector('#page-guides[data-ready=yes]');
+  assert.match(await page.locator('.guide h2').innerText(), /RoPE/);
+  assert.match(page.url(), /part=/);
+  // every guide of docs/ is there, with its tables and code
+  const ids = await page.locator('#page-guides select option').evaluateAll((options) => options.map((one) => one.value));
+  for (const id of ['command-line', 'rope', 'attention', 'models', 'python', 'c', 'practice', 'concepts']) assert.ok(ids.includes(id), id);
+  await go(page, '#v=1&p=guides&g=models');
+  await page.waitForFunction(() => /config/.test(document.querySelector('.guide pre')?.textContent ?? ''));
+  assert.ok(await page.locator('.guide table').count() > 0);
+  await go(page, '#v=1&p=search&q=zzzzqq');
+  await page.waitForFunction(() => /0 found/.test(document.querySelector('#page-search')?.textContent ?? ''));
+  await context.close();
+  assert.deepEqual(complaints.splice(0), []);
 });
 
 test('first load and frames', async (t) => {

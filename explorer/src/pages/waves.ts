@@ -1,4 +1,5 @@
 import { controls } from '../controls';
+import { h } from '../dom';
 import { figureOf } from '../figure';
 import { type Page, guess, section, text } from '../lesson';
 import { type NumberParam, shared, view } from '../state';
@@ -23,14 +24,14 @@ export const page: Page = {
         ],
       },
       controls(schemeParam, shared.width, shared.base, length, shared.m),
-      section('The waves', figureOf({
-        label: 'Waves of the features against position', cursor,
+      section('The waves', h('p', { class: 'hint' }, 'Zoom with Ctrl and the wheel, with two fingers, or with the keys + and −; drag to move m.'), figureOf({
+        label: 'Waves of the features against position', cursor, zoom: length,
         request: () => ({ kind: 'waves', schemes: [chosen().json], zoom: zoom() }),
         command: () => `posenc plot waves ${chosen().words} --zoom 0:${view.get(length)}`,
       })),
       section('The table as a map', text('Orange is positive, blue is negative. Waves that are too fast for the picture are shown in grey, never as slow ones.'), figureOf({
         label: 'The table as a heat map: positions down, features across',
-        cursor: { param: shared.m, axis: 'y', range: cursor.range },
+        cursor: { param: shared.m, axis: 'y', range: cursor.range }, zoom: length,
         request: () => ({ kind: 'heatmap', schemes: [chosen().json], zoom: zoom() }),
         command: () => `posenc plot heatmap ${chosen().words} --zoom 0:${view.get(length)}`,
       })),

@@ -1,0 +1,35 @@
+import { guides } from 'posenc-documents';
+import { controls } from '../controls';
+import { h } from '../dom';
+import { type Page } from '../lesson';
+import { type ChoiceParam, type TextParam, view } from '../state';
+
+const chosen: ChoiceParam = { key: 'g', label: 'Guide', kind: 'choice', start: 'command-line', options: guides.map((one) => [one.id, one.title]) };
+const part: TextParam = { key: 'part', label: 'Section', kind: 'text', start: '', longest: 80 };
+
+export const page: Page = {
+  id: 'guides', title: 'Guides',
+  goal: 'Everything the program, the library and the Python package do, with real output.',
+  render(root) {
+    const holder = h('article', { class: 'guide' });
+    let shownGuide = '';
+    const draw = () => {
+      if (!holder.isConnected && shownGuide) return;
+      const guide = guides.find((one) => one.id === view.get(chosen)) ?? guides[0];
+      if (guide.id !== shownGuide) {
+        shownGuide = guide.id;
+        const parts = guide.sections.map((one) => {
+          const section = h('section', { id: `part-${one.id || 'top'}`, tabindex: -1 }, one.title ? h('h3', {}, one.title) : '');
+          section.insertAdjacentHTML('beforeend', one.html);
+          return section;
+        });
+        holder.replaceChildren(h('h2', {}, guide.title), ...parts);
+      }
+      const wanted = view.get(part) && document.getElementById(`part-${view.get(part)}`);
+      if (wanted) requestAnimationFrame(() => wanted.scrollIntoView());
+    };
+    root.append(controls(chosen), holder);
+    view.onChange(draw);
+    draw();
+  },
+};
