@@ -63,7 +63,7 @@ function blocks(lines, guides) {
       for (; at < lines.length && lines[at].startsWith('|'); ++at) rows.push(cells(lines[at]));
       const [head, , ...body] = rows;
       const titles = head.some(Boolean) ? `<thead><tr>${head.map((cell) => cell ? `<th scope="col">${inline(cell, guides)}</th>` : '<td></td>').join('')}</tr></thead>` : '';
-      html.push(`<div class="scroll" tabindex="0" role="region" aria-label="Table"><table>${titles}<tbody>${body.map((row) => `<tr>${row.map((cell) => `<td>${inline(cell, guides)}</td>`).join('')}</tr>`).join('')}</tbody></table></div>`);
+      html.push(`<div class="scroll" tabindex="0" role="group" aria-label="Table"><table>${titles}<tbody>${body.map((row) => `<tr>${row.map((cell) => `<td>${inline(cell, guides)}</td>`).join('')}</tr>`).join('')}</tbody></table></div>`);
     } else if (line.startsWith('### ')) {
       html.push(`<h4>${inline(line.slice(4), guides)}</h4>`);
       ++at;

@@ -38,6 +38,8 @@ async function show(): Promise<void> {
     body.append(h('p', { class: 'note refused' }, String(error)));
   }
   body.dataset.ready = 'yes';
+  // once more, when the style sheet has given the bar its width
+  requestAnimationFrame(() => links[index]?.scrollIntoView({ block: 'nearest', inline: 'center' }));
   if (mine > 1) {
     scrollTo(0, 0);
     main.querySelector('h1')?.focus();

@@ -67,9 +67,10 @@ class Rules(unittest.TestCase):
         self.write("cli/bad.cpp", '\nconst char* a = "features that "\n                "are turned";\n')
         self.write("src/forms/bad.cpp", 'raise("a key stands here");\n')
         self.write("content/bad.json", '{"a": 1,\n "b": ["a matter of distance"]}')
+        self.write("explorer/src/bad.ts", "const a = 'word';  // stands\nconst b = 'wherever a word stands';\n")
         self.write("README.md", "fine\nwhat is said of it\n")
         self.assertEqual([problem.split(": ")[0] for problem in self.problems(words)],
-                         ["README.md:2", "cli/bad.cpp:2", "content/bad.json:2", "src/forms/bad.cpp:1"])
+                         ["README.md:2", "cli/bad.cpp:2", "content/bad.json:2", "explorer/src/bad.ts:2", "src/forms/bad.cpp:1"])
 
     def test_names(self):
         self.write("src/commonplace.cpp", "namespace posenc::numerics {}\n// namespace util\n")

@@ -1,5 +1,5 @@
 """Words that a reader would have to translate stay out of what people read: strings of the program and the library,
-content/, the guides, README and CHANGELOG. The field's own word stands beside each.
+content/, the explorer, the guides, README and CHANGELOG. The field's own word stands beside each.
 
 words.py ROOT
 """
@@ -51,6 +51,7 @@ ALLOWED = [
     r"in turns?\b",       # the unit, or one after the other
     r"cos\(|sin\(",       # never alone
 ]
+SCRIPT_STRING = re.compile(r"'((?:[^'\\\n]|\\.)*)'|`((?:[^`\\\n]|\\.)*)`")
 STRING = re.compile(r'(?<!\\)"((?:[^"\\\n]|\\.)*)"')
 # What is for developers of posenc alone.
 INSIDE = ("docs/decisions/", "CONTRIBUTING.md", "benchmarks/")
@@ -97,7 +98,7 @@ def texts_of_json(value):
 
 def texts(root, path):
     name = str(path)
-    if path.suffix not in (".json", ".md", ".cpp", ".h"):
+    if path.suffix not in (".json", ".md", ".cpp", ".h", ".ts"):
         return
     text = (root / path).read_text(encoding="utf-8")
     if name.startswith("content/") and path.suffix == ".json":
@@ -107,6 +108,9 @@ def texts(root, path):
             yield next((i for i, line in enumerate(lines, start=1) if quoted in line), 1), found
     elif path.suffix == ".md" and (name.startswith("docs/") or "/" not in name):
         yield from enumerate(text.split("\n"), start=1)
+    elif path.suffix == ".ts":
+        for number, line in enumerate(text.split("\n"), start=1):
+            yield number, " | ".join(one or other for one, other in SCRIPT_STRING.findall(line) if " " in (one or other))
     elif path.suffix in (".cpp", ".h") and path.parts[0] in ("cli", "src", "include"):
         yield from strings_of_code(text)
 

@@ -34,7 +34,7 @@ async function example(): Promise<[Uint8Array, Uint8Array]> {
 
 export const page: Page = {
   id: 'check', title: 'Is mine right? Identify a convention from two tensors',
-  goal: 'Drop a tensor from before and after your implementation and read which convention, or which bug, made it.',
+  goal: 'Drop a tensor from before and after your implementation and see which convention, or which bug, explains it.',
   render(root) {
     const result = h('div', { class: 'result', role: 'status' });
     const files: (Uint8Array | undefined)[] = [undefined, undefined], names = ['before.npy', 'after.npy'];

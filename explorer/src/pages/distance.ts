@@ -22,8 +22,8 @@ export const page: Page = {
       guess({
         question: 'Is a closer pair of positions always more similar (a larger dot product)?',
         choices: [
-          { text: 'Yes, similarity falls at every step', because: 'It falls at first, then waves: the sum of cosines is not monotone.' },
-          { text: 'No, it falls overall but oscillates', right: true, because: 'The product is Σ cos(ω_i · distance). Each cosine comes back, so a farther position can be more similar than a nearer one.' },
+          { text: 'Yes, similarity falls at every step', because: 'It falls at first, then oscillates: a sum of cosines is not monotone.' },
+          { text: 'No, it falls overall but oscillates', right: true, because: 'The product is Σ cos(ω_i · distance). Each cosine rises again, so a farther position can be more similar than a closer one.' },
         ],
       },
       controls(waveSchemeParam, shared.width, shared.base, first, count, numerics),

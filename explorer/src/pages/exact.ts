@@ -10,7 +10,7 @@ const scheme = () => sized('rope', view.get(width), view.get(shared.base));
 
 export const page: Page = {
   id: 'exact', title: 'Exactness: what float32 and bf16 do to the angle',
-  goal: 'See how the error of an angle grows with position, and why the exact angle does not have it.',
+  goal: 'See how the error of an angle grows with position, and why exact angles avoid it.',
   render(root) {
     root.append(
       text('Engines form the angle as float32(position) · float32(frequency). The product is rounded before its sine is taken: the larger the angle, the larger the error. In bf16 even the position is rounded: 257 becomes 256.'),

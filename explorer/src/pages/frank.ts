@@ -6,7 +6,7 @@ export const page: Page = {
   goal: 'Follow four rows through Q, K, V, scores, softmax and output; open any cell into its products.',
   render(root) {
     root.append(
-      text('Frank and Alex have identical rows, but sit in different seats. Without position they stay indistinguishable through the whole layer. Press any number to see the products it is the sum of.'),
+      text('Frank and Alex have identical rows, but sit in different seats. Without position they stay indistinguishable through the whole layer. Press any number to open it into its products.'),
       guess({
         question: 'Frank and Alex have the same row in X. After positions are added, at which stage do they first differ?',
         choices: [

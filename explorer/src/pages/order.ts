@@ -42,7 +42,7 @@ const presets = ['dog bites man', 'the cat sat on the mat', 'Alex likes Emma'];
 
 export const page: Page = {
   id: 'order', title: 'Without position, attention cannot tell order',
-  goal: 'See that attention without position gives each word the same output wherever it stands.',
+  goal: 'See that attention without position gives each word the same output wherever it occurs.',
   render(root) {
     const story = storyOf({ name: 'dog-bites-man', text: () => view.get(words) });
     let last = view.get(words);
@@ -53,7 +53,7 @@ export const page: Page = {
       }
     });
     root.append(
-      text('Attention compares every word with every word. Nothing in that comparison says where a word stands. Shuffle the words and watch the numbers: rows move, but no number changes until position is added.'),
+      text('Attention compares every word with every word. Nothing in that comparison depends on where a word occurs. Shuffle the words and watch the numbers: rows move, but no number changes until position is added.'),
       controls(words),
       h('p', { class: 'presets' }, 'Or take ', ...presets.map((one) => h('button', { type: 'button', onclick: () => view.set(words, one) }, one))),
       h('p', { class: 'hint' }, 'Drag a word, press it to move it one place, or use Alt with the arrow keys.'),
@@ -61,8 +61,8 @@ export const page: Page = {
       guess({
         question: 'Swap the first and the last word. Without position, what happens to the output of each word?',
         choices: [
-          { text: 'It stays the same, and its row moves along', right: true, because: 'Attention is permutation-equivariant: Att(P·X) = P·Att(X). The rows are permuted, the numbers in them are the same.' },
-          { text: 'It changes a little', because: 'Nothing in the score of two words depends on where they stand, so no number can change.' },
+          { text: 'It stays the same, and its row moves along', right: true, because: 'Attention is permutation-equivariant: Att(Π·X) = Π·Att(X). The rows are permuted, the numbers in them are the same.' },
+          { text: 'It changes a little', because: 'The score of two words does not depend on where they occur, so no number can change.' },
           { text: 'All outputs become equal', because: 'Different words still have different rows. Only their order is lost.' },
         ],
       }, section('The example, computed', story)));

@@ -13,7 +13,7 @@ function exercises(): HTMLElement {
     const { json } = await ask({ call: 'exercise', seed: view.get(seed) });
     const input = h('input', { type: 'text', inputmode: 'decimal', id: 'answer', autocomplete: 'off' });
     const verdict = h('p', { class: 'verdict', role: 'status' });
-    const form = h('form', {}, h('label', { for: 'answer' }, json.whole ? 'Your answer (a whole number)' : `Your answer (${json.decimals} decimals)`), input, h('button', { type: 'submit' }, 'Check'),
+    const form = h('form', {}, h('label', { for: 'answer' }, json.whole ? 'Your answer (a whole number)' : `Your answer (${json.decimals} decimal${json.decimals === 1 ? '' : 's'})`), input, h('button', { type: 'submit' }, 'Check'),
       h('button', { type: 'button', onclick: () => { verdict.className = 'verdict'; verdict.replaceChildren(prose(json.hint)); } }, 'Hint'),
       h('button', { type: 'button', onclick: () => { verdict.className = 'verdict'; verdict.replaceChildren(h('strong', {}, json.answer), '. ', prose(json.working)); } }, 'Show answer'),
       h('button', { type: 'button', id: 'next-exercise', onclick: () => view.set(seed, view.get(seed) + 1) }, 'Next'));
@@ -105,7 +105,7 @@ async function cardsAndQuestions(): Promise<HTMLElement> {
 
 export const page: Page = {
   id: 'practice', title: 'Practice: exercises, questions and flash cards',
-  goal: 'Compute values yourself, and be told which mistake led to a wrong one; review cards when they are due.',
+  goal: 'Compute values by hand and see which mistake explains a wrong one; review cards when they are due.',
   async render(root) {
     root.append(text('Exercises are made from their number: the same number gives the same exercise, here and on the command line.'),
       section('Fill in the number', exercises()));

@@ -18,7 +18,7 @@ export const page: Page = {
       }),
       h('h2', {}, 'The path'),
       text('Go through the pages in order, or jump anywhere. Each has a goal, a guess, figures to change, and the command that prints the same numbers.'),
-      h('ol', { class: 'map' }, ...lessons.filter((one) => one.id !== 'start').map((one) =>
+      h('ol', { class: 'map' }, ...lessons.filter((one) => one.id !== 'start' && !one.isHidden).map((one) =>
         h('li', {}, h('a', { href: linkTo(one.id) }, h('strong', {}, one.title), h('span', {}, one.goal))))));
   },
 };

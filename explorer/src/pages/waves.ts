@@ -14,7 +14,7 @@ export const page: Page = {
   render(root) {
     const cursor = { param: shared.m, axis: 'x' as const, range: (): [number, number] => [0, view.get(length) - 1] };
     root.append(
-      text('Each pair of features is a wave of the position. The first pair completes a cycle every 2π ≈ 6.28 positions, the last one only after base · 2π. Reading all waves at one position gives a code that no other position has.'),
+      text('Each pair of features is a wave of the position. The first pair completes a cycle every 2π ≈ 6.28 positions, the last one only after almost base · 2π. Reading all waves at one position gives a code that no other position has.'),
       guess({
         question: 'With base 10,000 and width 64, how many positions does the slowest wave need for one full cycle?',
         choices: [
@@ -35,7 +35,7 @@ export const page: Page = {
         request: () => ({ kind: 'heatmap', schemes: [chosen().json], zoom: zoom() }),
         command: () => `posenc plot heatmap ${chosen().words} --zoom 0:${view.get(length)}`,
       })),
-      section('One position: its fingerprint', text('The same idea as binary digits: the first columns flip at every step, the last ones seldom.'), figureOf({
+      section('One position: its fingerprint', text('The same idea as binary digits: the first columns change at every step, the last ones rarely.'), figureOf({
         label: 'Numbers of position m beside binary digits',
         request: () => ({ kind: 'fingerprint', schemes: [chosen().json], at: view.get(shared.m) }),
         command: () => `posenc plot fingerprint ${chosen().words} --at ${view.get(shared.m)}`,
