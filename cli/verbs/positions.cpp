@@ -13,7 +13,9 @@
 #include "cli/system/output_file.h"
 #include "cli/system/streams.h"
 #include "cli/verbs/verbs.h"
+#include "posenc/error.h"
 #include "posenc/json.h"
+#include "posenc/mrope.h"
 #include "posenc/positions.h"
 
 namespace posenc::cli {
@@ -22,9 +24,10 @@ namespace {
 constexpr std::int64_t kMostIds = std::int64_t{1} << 27;  // 1 GiB of them: more is a slip of the keyboard
 
 struct PositionsFlags {
-  std::string mask, lengths, grid, output;
+  std::string mask, lengths, grid, spec, output;
+  std::string family = "qwen2-vl";
   std::string rule = "cumulative";
-  std::int64_t padding = MaskOptions{}.padding, first = 0;
+  std::int64_t padding = MaskOptions{}.padding, first = 0, merge = MropeOptions{}.merge, rate = 0;
   bool json = false, force = false, quiet = false;
 };
 
@@ -91,6 +94,26 @@ Ids from_grid(const PositionsFlags& flags) {
   return {{static_cast<std::int64_t>(extents.size()), total}, grid_positions(extents)};
 }
 
+Ids from_spec(const PositionsFlags& flags) {
+  try {
+    MropeFamily family = mrope_family(flags.family);
+    if (flags.rate > 0 && family.rate == 0) {
+      refuse(fmt::format("--rate: {} counts frames, not seconds", flags.family));
+    }
+    if (flags.rate > 0) family.rate = flags.rate;
+    const MropeOptions options{.merge = flags.merge,
+                               .advance = family.advance,
+                               .rate = family.rate > 0 ? family.rate : MropeOptions{}.rate,
+                               .chunk = 2 * (family.rate > 0 ? family.rate : MropeOptions{}.rate)};
+    const std::vector<MropePiece> pieces = mrope_pieces(flags.spec, family);
+    MropePositions made = mrope_positions(pieces, options);
+    check_count(3 * made.tokens, "--spec");
+    return {{3, made.tokens}, std::move(made.ids)};
+  } catch (const Error& error) {
+    refuse(fmt::format("--spec: {}", error.what()));
+  }
+}
+
 // Text that another program or --positions takes: one row for each axis or sequence.
 std::string as_text(const Ids& ids) {
   const std::int64_t columns = ids.shape.back(0);
@@ -122,9 +145,13 @@ void write_file(const PositionsFlags& flags, const Ids& ids) {
 }
 
 int run(const PositionsFlags& flags) {
-  const int given = (flags.mask.empty() ? 0 : 1) + (flags.lengths.empty() ? 0 : 1) + (flags.grid.empty() ? 0 : 1);
-  if (given != 1) refuse("positions: needs exactly one of --mask, --lengths and --grid");
-  Ids ids = !flags.mask.empty() ? from_mask(flags) : !flags.lengths.empty() ? from_lengths(flags) : from_grid(flags);
+  const int given = (flags.mask.empty() ? 0 : 1) + (flags.lengths.empty() ? 0 : 1) + (flags.grid.empty() ? 0 : 1) +
+                    (flags.spec.empty() ? 0 : 1);
+  if (given != 1) refuse("positions: needs exactly one of --mask, --lengths, --grid and --spec");
+  Ids ids = !flags.mask.empty()      ? from_mask(flags)
+            : !flags.lengths.empty() ? from_lengths(flags)
+            : !flags.spec.empty()    ? from_spec(flags)
+                                     : from_grid(flags);
   for (std::int64_t& id : ids.values) id += flags.first;
   if (!flags.output.empty() && flags.output != "-") {
     write_file(flags, ids);
@@ -139,15 +166,18 @@ int run(const PositionsFlags& flags) {
 Verb positions_verb(Command program) {
   Verb verb;
   verb.name = "positions";
-  verb.summary = "make position ids from padding masks, packed sequences and grids";
-  verb.usage = "--mask F | --lengths 5,3,8 | --grid T,H,W [-o FILE]";
+  verb.summary = "make position ids from masks, packed sequences, grids and mixed input";
+  verb.usage = "--mask F | --lengths 5,3,8 | --grid T,H,W | --spec PIECES [-o FILE]";
   verb.details =
       "Prints one line per sequence or axis, or writes a file for --positions @FILE. With a mask, counts tokens and "
-      "skips padding; packed sequences each start at 0; a grid has one line per axis, its points in row order.";
+      "skips padding; packed sequences each start at 0; a grid has one line per axis, its points in row order. --spec takes "
+      "a prompt of a multimodal model: text:N, image:ROWSxCOLUMNS, video:FRAMESxROWSxCOLUMNS@SECONDS and audio:N, "
+      "divided by spaces, extents in patches before they are merged; it prints time, height and width (M-RoPE).";
   verb.examples =
       "posenc positions --lengths 5,3,8\n"
       "posenc positions --grid 2,3,4 -o thw.npy\n"
-      "posenc positions --mask mask.npy --rule roberta";
+      "posenc positions --mask mask.npy --rule roberta\n"
+      "posenc positions --family qwen2.5-vl --spec 'text:5 image:4x6 text:3 video:3x4x4@1 text:4'";
   verb.command = program.add_subcommand(verb.name);
   auto flags = std::make_shared<PositionsFlags>();
   verb.command
@@ -155,6 +185,14 @@ Verb positions_verb(Command program) {
       .type_name("FILE");
   verb.command.add_option("--lengths", flags->lengths, "lengths of the packed sequences").type_name("N,N,…");
   verb.command.add_option("--grid", flags->grid, "extents of an image or video: H,W or T,H,W").type_name("T,H,W");
+  verb.command.add_option("--spec", flags->spec, "text:N image:RxC video:TxRxC@SECONDS audio:N …, in quotes")
+      .type_name("PIECES");
+  std::vector<std::string_view> families;
+  for (const MropeFamily& family : mrope_families()) families.push_back(family.name);
+  verb.command.add_choice("--family", flags->family, families, "for --spec: whose rules count");
+  verb.command.add_integer("--merge", flags->merge, {1, 64}, "for --spec: patches a side of one token");
+  verb.command.add_integer("--rate", flags->rate, {1, 1 << 20},
+                           "for --spec: positions a second (default: 2 for qwen2.5-vl, 25 for qwen2.5-omni)");
   verb.command.add_choice("--rule", flags->rule, {"cumulative", "roberta"},
                           "for a mask: cumulative (first token 0) or roberta (first token --padding + 1)");
   verb.command.add_integer("--padding", flags->padding, {}, "position of padding");

@@ -14,6 +14,7 @@
 #include "posenc/schemes/fire.h"
 #include "posenc/schemes/kerple.h"
 #include "posenc/schemes/learned.h"
+#include "posenc/schemes/log_cpb.h"
 #include "posenc/schemes/none.h"
 #include "posenc/schemes/rope.h"
 #include "posenc/schemes/sandwich.h"
@@ -47,8 +48,8 @@ concept SchemeType = std::regular<S> && requires(const S& scheme, const Situatio
 template <SchemeType... S> using OneOf = std::variant<S...>;
 
 /// The one list of schemes. `posenc list`, flags, JSON and the docs follow from it.
-using Scheme =
-    OneOf<None, Sinusoidal, Learned, Rope, Alibi, T5, Kerple, Fire, Sandwich, Shaw, Deberta, Swin, Steps, Shift>;
+using Scheme = OneOf<None, Sinusoidal, Learned, Rope, Alibi, T5, Kerple, Fire, Sandwich, Shaw, Deberta, Swin, LogCpb,
+                     Steps, Shift>;
 
 /// A scheme becomes the form that kernels understand: once per model, or per length where it depends on it.
 /// Throws: Error that names scheme, field, value and rule.

@@ -70,4 +70,4 @@ __all__ = ["Error", "Form", "Gradients", "Scaling", "Scheme", "add", "add_backwa
            "NoScaling", "LinearScaling", "NtkScaling", "NtkFixedScaling", "DynamicScaling", "AlphaScaling",
            "YarnScaling", "LongropeScaling", "Llama3Scaling", "ProportionalScaling", "XposScaling",
            "NoPosition", "Sinusoidal", "Learned", "Rope", "Alibi", "T5", "Kerple", "Fire", "Sandwich", "Shaw",
-           "Deberta", "Swin", "Steps", "Shift"]
+           "Deberta", "Swin", "LogCpb", "Steps", "Shift"]

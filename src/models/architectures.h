@@ -34,6 +34,7 @@ struct Architecture {
   Unrotated unrotated = Unrotated::kNone;
   std::int64_t interval = 0;      ///< one layer of so many is attention, the others are recurrent
   std::int64_t alibi_blocks = 0;  ///< ALiBi instead in models of so many layers
+  bool is_bias_optional = false;  ///< no ALiBi without attention.max_alibi_bias: a table, where the file has one
   bool has_log_of_ten =
       false;  ///< yarn_log_multiplier is a tenth of mscale_all_dim, and multiplies the softmax scale
   bool has_rope_switch = false;  ///< rope.scaling.finetuned false: no position

@@ -10,6 +10,14 @@ namespace {
 
 // clang-format off
 constexpr auto kClassesElsewhere = std::to_array<ConfigClass>({
+    {"FluxTransformer2DModel", R"({"num_layers":19,"attention_head_dim":128,"num_attention_heads":24,"axes_dims_rope":[16,56,56]})"},
+    {"ChromaTransformer2DModel", R"({"num_layers":19,"attention_head_dim":128,"num_attention_heads":24,"axes_dims_rope":[16,56,56]})"},
+    {"Flux2Transformer2DModel", R"({"num_layers":8,"attention_head_dim":128,"num_attention_heads":48,"axes_dims_rope":[32,32,32,32],"rope_theta":2000})"},
+    {"QwenImageTransformer2DModel", R"({"num_layers":60,"attention_head_dim":128,"num_attention_heads":24,"axes_dims_rope":[16,56,56]})"},
+    {"HunyuanVideoTransformer3DModel", R"({"num_layers":20,"attention_head_dim":128,"num_attention_heads":24,"rope_axes_dim":[16,56,56],"rope_theta":256})"},
+    {"HunyuanVideo15Transformer3DModel", R"({"num_layers":54,"attention_head_dim":128,"num_attention_heads":16,"rope_axes_dim":[16,56,56],"rope_theta":256})"},
+    {"HunyuanVideoFramepackTransformer3DModel", R"({"num_layers":20,"attention_head_dim":128,"num_attention_heads":24,"rope_axes_dim":[16,56,56],"rope_theta":256})"},
+    {"WanTransformer3DModel", R"({"num_layers":40,"attention_head_dim":128,"num_attention_heads":40})"},
     {"afm7", R"({"rope_theta":50000,"names":{"hidden_size":"hidden_dim","num_attention_heads":"num_heads","num_hidden_layers":"num_layers"}})"},
     {"chatglm", R"({"partial_rotary_factor":0.5,"names":{"num_hidden_layers":"num_layers","max_position_embeddings":"seq_length","head_dim":"kv_channels"}})"},
     {"bailing_moe", R"({"rope_theta":600000})"},

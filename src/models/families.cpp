@@ -72,6 +72,8 @@ std::string_view name_of(Encoding encoding) noexcept {
       return "deberta";
     case Encoding::kShaw:
       return "shaw";
+    case Encoding::kLogCpb:
+      return "log-cpb";
     case Encoding::kSwin:
       return "swin";
     default:

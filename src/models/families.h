@@ -23,8 +23,9 @@ enum class Encoding : std::uint8_t {
   kT5,
   kDeberta,
   kShaw,
-  kSwin,        ///< a table by offset in a window, one group for each stage
-  kImageRope,   ///< rope over rows and columns of patches: all axes have the same number of pairs
+  kSwin,       ///< a table by offset in a window, one group for each stage
+  kLogCpb,     ///< the same by a network of the offset
+  kImageRope,  ///< rope over rows and columns of patches, and time: an equal number of pairs each, or as axes_key says
   kNotComputed  ///< `name` and `formula` say what it is
 };
 
@@ -68,8 +69,10 @@ struct Family {
   std::string_view global_head_key = "";                 ///< head_dim of full layers
   std::string_view other_base_key = "", other_dims_key = "";  ///< that other engines read and transformers does not
   std::string_view ratio_key = "";                            ///< a factor on the base
-  std::int64_t head_factor = 1;  ///< a head has this many times hidden_size / heads features
-  double image_base = 0;         ///< of kImageRope, where no key says it
+  std::int64_t head_factor = 1;    ///< a head has this many times hidden_size / heads features
+  double image_base = 0;           ///< of kImageRope, where no key says it
+  std::string_view axes_key = "";  ///< of kImageRope: features of each axis
+  bool has_thirds = false;         ///< of kImageRope: height and width have 2 ⌊D / 6⌋ features, time the others
   // layers
   LayerRule rule = all_alike;
   std::int64_t every = 0;

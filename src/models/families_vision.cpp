@@ -11,9 +11,8 @@ constexpr std::string_view kDecomposed =
     "score + q.H[row_m - row_n] + q.W[column_m - column_n]: trained vectors for rows and columns apart";
 constexpr std::string_view kDetr =
     "x + sinusoids of the row and the column, counted from 1 and scaled to 2 pi; object queries have a trained table";
-constexpr std::string_view kMlp =
-    "score + 16 sigmoid(MLP(sign(d) log2(1 + |d|)/3))[h]: a small network of the offset, log-spaced";
 constexpr std::string_view kBeit = "score + table[offset in the image], with three rows more for the class token";
+constexpr std::string_view kSingleStream = "num_single_layers further blocks, of one stream, rotate alike";
 constexpr std::string_view kResized = "the table is resized to the image's own grid of patches";
 constexpr std::string_view kNormalised =
     "pairs rotated by 2 pi c b^(-4j/D), c the patch's row or column centre mapped to [-1, 1], b = rope_theta (100)";
@@ -140,11 +139,7 @@ constexpr auto kVisionRows = std::to_array<Family>({
     {.types = "videoprism_text_model", .encoding = Encoding::kSinusoidal, .waves = WaveLayout::kSinCos},
     // windows
     {.types = "swin donut-swin maskformer-swin clap_audio_model", .encoding = Encoding::kSwin, .is_causal = false},
-    {.types = "swinv2 swin2sr",
-     .encoding = Encoding::kNotComputed,
-     .is_causal = false,
-     .name = "continuous-bias",
-     .formula = kMlp},
+    {.types = "swinv2 swin2sr", .encoding = Encoding::kLogCpb, .is_causal = false},
     {.types = "beit data2vec-vision",
      .when = "use_absolute_position_embeddings",
      .encoding = Encoding::kPatches,
@@ -288,6 +283,47 @@ constexpr auto kVisionRows = std::to_array<Family>({
      .is_causal = false,
      .name = "rope",
      .formula = "interleaved pairs rotated by row and column in turn, base rope_theta, in self-attention alone"},
+    // Axes of several sizes; read in diffusers 58eb52c0 (models/transformers), whose configs have _class_name
+    {.types = "FluxTransformer2DModel ChromaTransformer2DModel",
+     .encoding = Encoding::kImageRope,
+     .is_causal = false,
+     .layout = PairLayout::kInterleaved,
+     .section_order = SectionOrder::kRestarting,
+     .image_base = 10000,
+     .axes_key = "axes_dims_rope",
+     .note = kSingleStream},
+    {.types = "Flux2Transformer2DModel",
+     .encoding = Encoding::kImageRope,
+     .is_causal = false,
+     .layout = PairLayout::kInterleaved,
+     .section_order = SectionOrder::kRestarting,
+     .image_base = 2000,
+     .axes_key = "axes_dims_rope",
+     .note = kSingleStream},
+    {.types = "QwenImageTransformer2DModel",
+     .encoding = Encoding::kImageRope,
+     .is_causal = false,
+     .layout = PairLayout::kInterleaved,
+     .section_order = SectionOrder::kRestarting,
+     .image_base = 10000,
+     .axes_key = "axes_dims_rope",
+     .note = "rows and columns are counted from the middle of the image, so that half of them are negative"},
+    {.types = "HunyuanVideoTransformer3DModel HunyuanVideo15Transformer3DModel "
+              "HunyuanVideoFramepackTransformer3DModel",
+     .encoding = Encoding::kImageRope,
+     .is_causal = false,
+     .layout = PairLayout::kInterleaved,
+     .section_order = SectionOrder::kRestarting,
+     .image_base = 256,
+     .axes_key = "rope_axes_dim",
+     .note = "the tokens of the image or video alone are rotated, not those of the text"},
+    {.types = "WanTransformer3DModel",
+     .encoding = Encoding::kImageRope,
+     .is_causal = false,
+     .layout = PairLayout::kInterleaved,
+     .section_order = SectionOrder::kRestarting,
+     .image_base = 10000,
+     .has_thirds = true},
     // rope over rows and columns
     {.types = "qwen2_vl_vision",
      .encoding = Encoding::kImageRope,

@@ -380,10 +380,14 @@ Model read_model(const GgufHead& head, std::span<const std::byte> file) {
     if (!value || *value < 1) raise(from.full(key) + " is missing");
     return *value;
   };
-  if (is_alibi) {
-    set_scheme(group, Alibi{.heads = needed("attention.head_count"),
-                            .max_bias = from.positive("attention.max_alibi_bias").value_or(8.0)});
-  } else if (facts->encoding == Encoding::kLearned) {
+  const double max_bias =
+      from.positive_or_0("attention.max_alibi_bias").value_or(facts->is_bias_optional ? 0.0 : 8.0);
+  const bool has_table = head.find_tensor("position_embd.weight") != nullptr;
+  if (is_alibi && max_bias > 0) {
+    set_scheme(group, Alibi{.heads = needed("attention.head_count"), .max_bias = max_bias});
+  } else if (is_alibi && !has_table) {
+    set_scheme(group, None{});
+  } else if (is_alibi || facts->encoding == Encoding::kLearned) {
     set_scheme(group, Learned{.rows = needed("context_length"), .width = needed("embedding_length")});
   } else if (facts->encoding == Encoding::kT5) {
     group.is_unscaled = true;

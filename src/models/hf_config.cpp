@@ -95,7 +95,8 @@ class Parts {
 
   void visit(const Json& object, const std::vector<std::string>& path, const std::string& type, int depth) {
     const Config named{.object = &object};
-    const std::string own_type = !type.empty() ? type : text(named, "model_type").value_or("");
+    std::string own_type = !type.empty() ? type : text(named, "model_type").value_or("");
+    if (own_type.empty() && depth == 0) own_type = text(named, "_class_name").value_or("");  // diffusers
     const Json* const defaults = defaults_of(own_type);
     Part part{path, own_type, {.object = &object, .defaults = defaults, .assumed = &remarks_.assumed}};
     if (!path.empty()) part.config.place = path.back() + ": ";
@@ -215,7 +216,8 @@ Model read_model(std::string_view config_json) {
   if (json.as<Json::Object>() == nullptr) raise("config.json must be an object but is " + excerpt(dump_json(json)));
   Remarks remarks;
   Parts parts(json, remarks);
-  const auto outer_type = text(Config{.object = &json}, "model_type");
+  auto outer_type = text(Config{.object = &json}, "model_type");
+  if (!outer_type) outer_type = text(Config{.object = &json}, "_class_name");
   if (parts.found.empty()) {
     if (!outer_type) raise("model_type is missing, which says how pairs are laid out");
     if (class_of(*outer_type) != nullptr) {

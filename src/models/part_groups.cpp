@@ -87,6 +87,23 @@ void add_patches(const Config& config, const Family& family, PartReading& readin
   reading.groups.push_back(std::move(group));
 }
 
+// Features of each axis where they are not equal; empty where they are.
+std::vector<std::int64_t> axes_of(const Config& config, const Family& family, std::int64_t head) {
+  std::vector<std::int64_t> axes;
+  if (family.has_thirds) {
+    const std::int64_t side = 2 * (head / 6);
+    axes = {head - 2 * side, side, side};
+  } else if (const auto given = family.axes_key.empty() ? std::nullopt : numbers(config, family.axes_key)) {
+    for (const double one : *given) {
+      const bool is_fine = one >= 2 && one <= 65536 && one / 2 == std::floor(one / 2);
+      if (!is_fine) refuse(config, family.axes_key, "a list of even integers from 2 to 65536");
+      axes.push_back(static_cast<std::int64_t>(one));
+    }
+    if (axes.size() > 8) refuse(config, family.axes_key, "a list of at most 8");
+  }
+  return axes;
+}
+
 void add_image_rope(const Config& config, const Family& family, PartReading& reading, Remarks& remarks) {
   LayerGroup group = group_of_all(config, family);
   const std::int64_t head = head_size(config, family);
@@ -97,14 +114,23 @@ void add_image_rope(const Config& config, const Family& family, PartReading& rea
     say(remarks.assumed,
         fmt::format("{}rope_theta = {} (in the family's code; not given)", config.place, family.image_base));
   }
-  if (head % 4 != 0) {
+  Rope rope{.dims = head,
+            .base = base.value_or(family.image_base),
+            .layout = family.layout,
+            .sections = {head / 4, head / 4},
+            .section_order = family.section_order};
+  if (const std::vector<std::int64_t> axes = axes_of(config, family, head); !axes.empty()) {
+    rope.dims = 0;
+    rope.sections.clear();
+    for (const std::int64_t features : axes) {
+      rope.dims += features;
+      rope.sections.push_back(features / 2);
+    }
+    set_scheme(group, rope);
+  } else if (head % 4 != 0) {
     set_formula(group, Rope::name, "pairs rotated by row and column, half of them each; a head is no multiple of 4");
   } else {
-    set_scheme(group, Rope{.dims = head,
-                           .base = base.value_or(family.image_base),
-                           .layout = family.layout,
-                           .sections = {head / 4, head / 4},
-                           .section_order = family.section_order});
+    set_scheme(group, rope);
   }
   reading.groups.push_back(std::move(group));
 }
@@ -115,10 +141,11 @@ void add_stages(const Config& config, const Family& family, PartReading& reading
   const std::string_view key = first_of(config, {"num_heads", "num_attention_heads"});
   const auto heads = key.empty() ? std::nullopt : numbers(config, key);
   const auto window = integer(config, "window_size");
+  const auto trained_windows = numbers(config, "pretrained_window_sizes");
   if (!depths || !heads || !window || depths->size() != heads->size()) {
     LayerGroup group = group_of_all(config, family);
-    set_formula(group, Swin::name,
-                "score + table[offset in a window, h]; depths, num_heads or window_size is missing");
+    set_formula(group, name_of(family.encoding),
+                "score + a number for each offset in a window and head; depths, num_heads or window_size is missing");
     reading.groups.push_back(std::move(group));
     return;
   }
@@ -131,7 +158,15 @@ void add_stages(const Config& config, const Family& family, PartReading& reading
     if (end > kMostLayers || (*heads)[stage] < 1)
       refuse(config, "depths", fmt::format("at most {} in all", kMostLayers));
     for (; first < end; ++first) group.layers.push_back(first);
-    set_scheme(group, Swin{.heads = static_cast<std::int64_t>((*heads)[stage]), .window = {*window, *window}});
+    const auto count = static_cast<std::int64_t>((*heads)[stage]);
+    if (family.encoding == Encoding::kSwin) {
+      set_scheme(group, Swin{.heads = count, .window = {*window, *window}});
+    } else {
+      LogCpb scheme{.heads = count, .window = {*window, *window}};
+      const double trained = trained_windows && stage < trained_windows->size() ? (*trained_windows)[stage] : 0;
+      if (trained >= 2 && trained <= 65536) scheme.trained_window.assign(2, static_cast<std::int64_t>(trained));
+      set_scheme(group, scheme);
+    }
     reading.groups.push_back(std::move(group));
   }
 }
@@ -251,6 +286,7 @@ void add_groups(const Config& config, const Family& family, PartReading& reading
     case Encoding::kImageRope:
       return add_image_rope(config, family, reading, remarks);
     case Encoding::kSwin:
+    case Encoding::kLogCpb:
       return add_stages(config, family, reading);
     case Encoding::kNone:
     case Encoding::kNotComputed:

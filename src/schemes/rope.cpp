@@ -29,8 +29,7 @@ void check(const Rope& s) {
   if (sum != s.dims / 2) {
     raise(fmt::format("rope: sections must sum to {} pairs (dims/2) but sum to {}", s.dims / 2, sum));
   }
-  const bool equal = s.section_order == SectionOrder::kEvenOdd || s.section_order == SectionOrder::kRestarting ||
-                     s.section_order == SectionOrder::kBlocks;
+  const bool equal = s.section_order == SectionOrder::kEvenOdd || s.section_order == SectionOrder::kBlocks;
   for (const std::int64_t section : s.sections) {
     if (!equal || section == s.sections.front()) continue;
     raise(fmt::format("rope: sections must be equal for section_order {} but are {} and {}",
@@ -38,22 +37,32 @@ void check(const Rope& s) {
   }
 }
 
-// Which axis drives a pair, with which of the spectrum's frequencies.
+// Which axis drives a pair, with which frequency of which spectrum.
 struct PairSource {
   std::int64_t axis = 0;
   std::int64_t frequency = 0;
+  std::int64_t spectrum = 0;
 };
+
+// Whether each axis has frequencies of its own, spread over its own features.
+bool has_own_spectra(const Rope& s) {
+  const bool own = s.section_order == SectionOrder::kRestarting || s.section_order == SectionOrder::kBlocks;
+  return own && !s.sections.empty();
+}
 
 std::vector<PairSource> sources_of(const Rope& s) {
   const std::int64_t pairs = s.dims / 2;
   const auto axes = static_cast<std::int64_t>(s.sections.size());
   std::vector<PairSource> sources(static_cast<std::size_t>(pairs));
-  std::int64_t chunk = 0, chunk_end = s.sections.empty() ? pairs : s.sections.front();
+  std::int64_t chunk = 0, chunk_start = 0, chunk_end = s.sections.empty() ? pairs : s.sections.front();
   for (std::int64_t i = 0; i < pairs; ++i) {
     PairSource& source = sources[static_cast<std::size_t>(i)];
     source.frequency = i;
     if (axes == 0) continue;
-    while (i >= chunk_end) chunk_end += s.sections[static_cast<std::size_t>(++chunk)];
+    while (i >= chunk_end) {
+      chunk_start = chunk_end;
+      chunk_end += s.sections[static_cast<std::size_t>(++chunk)];
+    }
     switch (s.section_order) {
       case SectionOrder::kChunked:
         source.axis = chunk;
@@ -65,26 +74,36 @@ std::vector<PairSource> sources_of(const Rope& s) {
         source.axis = axes > 1 && i < pairs - s.sections.front() ? 1 + i % (axes - 1) : 0;
         break;
       case SectionOrder::kEvenOdd:
-        source = {chunk, i % s.sections.front() * axes + chunk};
+        source = {chunk, i % s.sections.front() * axes + chunk, 0};
         break;
       case SectionOrder::kRestarting:
       case SectionOrder::kBlocks:
-        source = {chunk, i % s.sections.front()};
+        source = {chunk, i - chunk_start, chunk};
         break;
     }
   }
   return sources;
 }
 
-// The features over which the frequencies of one axis are spread.
-std::int64_t spectrum_dims(const Rope& s) {
-  const bool own = s.section_order == SectionOrder::kRestarting || s.section_order == SectionOrder::kBlocks;
-  return own && !s.sections.empty() ? 2 * s.sections.front() : s.dims;
-}
-
-template <class N> schemes::Scaled<N> scaled_spectrum(const Rope& s, std::int64_t length) {
-  const schemes::Spectrum<N> spectrum{spectrum_dims(s), s.base, length};
-  return std::visit([&](const auto& scaling) { return scaled(scaling, spectrum); }, s.scaling);
+// One spectrum, or one for each axis; that of an axis without pairs is empty.
+template <class N> std::vector<schemes::Scaled<N>> scaled_spectra(const Rope& s, std::int64_t length) {
+  std::vector<schemes::Scaled<N>> spectra;
+  const auto add = [&](std::int64_t dims) {
+    const schemes::Spectrum<N> spectrum{dims, s.base, length};
+    spectra.push_back(std::visit([&](const auto& scaling) { return scaled(scaling, spectrum); }, s.scaling));
+  };
+  if (!has_own_spectra(s)) {
+    add(s.dims);
+    return spectra;
+  }
+  for (const std::int64_t section : s.sections) {
+    if (section == 0) {
+      spectra.emplace_back();
+    } else {
+      add(2 * section);
+    }
+  }
+  return spectra;
 }
 
 // ggml's own arithmetic: one ratio, multiplied in from pair to pair, then what its scaling does to the angle.
@@ -93,7 +112,12 @@ Float32Angles ggml_angles(const Rope& s, const schemes::Scaled<Real>& spectrum,
   if (s.section_order == SectionOrder::kEvenOdd && !s.sections.empty()) {
     raise("rope: ggml-f32 multiplies from pair to pair, which section_order even-odd does not allow");
   }
-  const std::int64_t dims = spectrum_dims(s);
+  for (const std::int64_t section : s.sections) {
+    if (!has_own_spectra(s) || section == s.sections.front()) continue;
+    raise(fmt::format("rope: ggml-f32 restarts after equal numbers of pairs, but sections are {} and {}",
+                      s.sections.front(), section));
+  }
+  const std::int64_t dims = has_own_spectra(s) ? 2 * s.sections.front() : s.dims;
   const Real base = spectrum.base == 0 ? Real(s.base) : spectrum.base;
   const float ratio =
       numerics::nearest_float(pow(Real(numerics::nearest_float(base)), Real(-2.0f / static_cast<float>(dims))));
@@ -119,7 +143,8 @@ Float32Angles ggml_angles(const Rope& s, const schemes::Scaled<Real>& spectrum,
 Rotation prepare(const Rope& s, const Situation& now) {
   check(s);
   const std::vector<PairSource> sources = sources_of(s);
-  const auto spectrum = scaled_spectrum<Real>(s, now.length);
+  const auto spectra = scaled_spectra<Real>(s, now.length);
+  const auto& first = spectra[static_cast<std::size_t>(sources.front().spectrum)];
 
   Rotation rotation;
   rotation.layout = s.layout;
@@ -127,23 +152,25 @@ Rotation prepare(const Rope& s, const Situation& now) {
   rotation.sign = static_cast<int>(s.sign);
   rotation.position_axes = s.sections.empty() ? 1 : static_cast<int>(s.sections.size());
   if (s.section_order == SectionOrder::kBlocks && !s.sections.empty()) rotation.blocks = rotation.position_axes;
-  rotation.magnitude = spectrum.magnitude;
-  rotation.softmax_factor = spectrum.softmax_factor;
+  rotation.magnitude = first.magnitude;
+  rotation.softmax_factor = first.softmax_factor;
   rotation.precision = now.precision;
-  rotation.growth.centre = spectrum.growth.centre;
+  rotation.growth.centre = first.growth.centre;
   for (const PairSource& source : sources) {
+    const auto& spectrum = spectra[static_cast<std::size_t>(source.spectrum)];
     const auto at = static_cast<std::size_t>(source.frequency);
     rotation.frequencies.push_back(numerics::frequency_from(spectrum.frequencies[at]));
     if (!spectrum.growth.rates.empty()) rotation.growth.rates.push_back(spectrum.growth.rates[at]);
     if (rotation.position_axes > 1) rotation.axes.push_back(static_cast<std::uint8_t>(source.axis));
   }
   if (now.numerics == Numerics::kHfF32) {
-    const auto narrow = scaled_spectrum<float>(s, now.length);
+    const auto narrow = scaled_spectra<float>(s, now.length);
     for (const PairSource& source : sources) {
-      rotation.float32_angles.factors.push_back(narrow.frequencies[static_cast<std::size_t>(source.frequency)]);
+      rotation.float32_angles.factors.push_back(
+          narrow[static_cast<std::size_t>(source.spectrum)].frequencies[static_cast<std::size_t>(source.frequency)]);
     }
   } else if (now.numerics == Numerics::kGgmlF32) {
-    rotation.float32_angles = ggml_angles(s, spectrum, sources);
+    rotation.float32_angles = ggml_angles(s, first, sources);
   }
   return rotation;
 }

@@ -79,9 +79,9 @@ class Inspect(ProgramTest):
         self.assertEqual(layers["scheme"]["layout"], "interleaved")
 
     def test_a_scheme_that_is_named(self):
-        path = self.config({"model_type": "swinv2"})
+        path = self.config({"model_type": "levit"})
         text = self.succeeds("inspect", path).text
-        self.assertRegex(text, "continuous-bias, not computed\\n  formula  ")
+        self.assertRegex(text, "offset-bias, not computed\\n  formula  ")
 
     def test_parts_windows_and_masks(self):
         path = self.config({"model_type": "gemma3"})

@@ -29,6 +29,12 @@ class Numbers(Plot):
         for a, b in zip(got, expected):
             self.assertAlmostEqual(a, b, delta=by)
 
+    def test_a_network_of_the_offset(self):
+        text = self.succeeds("plot", "bias", "log-cpb", "--heads", 1, "--window", 9, "--hidden-weights", "1,-1",
+                             "--hidden-biases", "0,0", "--output-weights", "1,-1", "--zoom", "0:9").text
+        self.assertIn("What is added to the score", text)
+        self.assertIn("head 0", text)
+
     def test_waves(self):
         figure = self.figure("waves", "sinusoidal", "--width", 8, "--zoom", "0:50")
         self.assertEqual(figure["kind"], "waves")

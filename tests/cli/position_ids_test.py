@@ -20,6 +20,23 @@ class Positions(ProgramTest):
         self.assertEqual(self.succeeds("positions", "--mask", mask, "--padding", 0).text, "0,0,0,1\n0,1,2,0\n")
         self.assertEqual(self.succeeds("positions", "--mask", mask, "--rule", "roberta").text, "1,1,2,3\n2,3,4,1\n")
 
+    def test_mixed_input(self):
+        """A prompt of Qwen2.5-VL: what get_rope_index of transformers 5.16 returns for it."""
+        prompt = "text:5 image:4x6 text:3 video:3x4x4@1 text:4"
+        time = "0,1,2,3,4,5,5,5,5,5,5,8,9,10,11,11,11,11,13,13,13,13,15,15,15,15,13,14,15,16\n"
+        height = "0,1,2,3,4,5,5,5,6,6,6,8,9,10,11,11,12,12,11,11,12,12,11,11,12,12,13,14,15,16\n"
+        width = "0,1,2,3,4,5,6,7,5,6,7,8,9,10,11,12,11,12,11,12,11,12,11,12,11,12,13,14,15,16\n"
+        self.assertEqual(self.succeeds("positions", "--family", "qwen2.5-vl", "--spec", prompt).text,
+                         time + height + width)
+        # the class's rate instead of the checkpoints'
+        text = self.succeeds("positions", "--family", "qwen2.5-vl", "--rate", 4, "--spec", prompt).text
+        self.assertEqual(text.splitlines()[0].split(",")[14:26], ["11"] * 4 + ["15"] * 4 + ["19"] * 4)
+        self.refused("positions", "--family", "qwen2-vl", "--spec", prompt, says="qwen2-vl counts frames")
+        self.refused("positions", "--rate", 4, "--spec", "text:1", says="--rate: qwen2-vl counts frames")
+        self.refused("positions", "--spec", "image:3x4", says="must be multiples of merge")
+        self.refused("positions", "--spec", "text:99999999999", says="--spec")
+        self.refused("positions", "--spec", "text:1", "--grid", "1,2", says="exactly one of")
+
     def test_files_and_json(self):
         self.succeeds("positions", "--grid", "2,3", "-o", self.path("ids.npy"), "--quiet")
         self.assertEqual(parse_npy(self.read("ids.npy")), ("i64", (2, 6), [0, 0, 0, 1, 1, 1, 0, 1, 2, 0, 1, 2]))

@@ -56,6 +56,12 @@ TEST(Mrope, SaysWhatIsWrong) {
       return error.what();
     }
   };
+  EXPECT_EQ(refusal({.text = 1, .seconds = 1}), "mrope: seconds and sound belong to a grid, not to text");
+  EXPECT_EQ(refusal({.frames = 1, .rows = 2, .columns = 2, .seconds = -1}),
+            "mrope: seconds must be between 0 and 1e6 but is -1");
+  EXPECT_EQ(refusal({.frames = 1, .rows = 2, .columns = 2, .sound = -1}),
+            "mrope: sound must be between 0 and 2^20 tokens but is -1");
+  EXPECT_EQ(refusal({.text = 1}, {.rate = 0}), "mrope: rate and chunk must be between 1 and 2^20 but are 0 and 50");
   EXPECT_EQ(refusal({}), "mrope: a piece must be text or a grid but has 0 tokens of text and extents 0, 0, 0");
   EXPECT_EQ(refusal({.text = 1, .frames = 1, .rows = 2, .columns = 2}),
             "mrope: a piece must be text or a grid but has 1 tokens of text and extents 1, 2, 2");

@@ -109,7 +109,8 @@ TEST(Classes, EveryModelTypeAnswersOrSaysWhichPartsItLacks) {
 void collect(const Json& json, std::vector<std::pair<std::string, const Json*>>& found) {
   const auto* const members = json.as<Json::Object>();
   if (members == nullptr) return;
-  const Json* const type = json.find("model_type");
+  const Json* type = json.find("model_type");
+  if (type == nullptr) type = json.find("_class_name");
   if (type != nullptr && type->as<std::string>() != nullptr) found.emplace_back(*type->as<std::string>(), &json);
   for (const auto& [key, value] : *members) collect(value, found);
 }

@@ -2,8 +2,11 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <fstream>
+#include <sstream>
 
 #include "formats/file_bytes.h"
+#include "posenc/json.h"
 #include "posenc/model.h"
 
 namespace posenc::gguf_model_test {
@@ -153,6 +156,45 @@ TEST(GgufModel, LayersThatDiffer) {
   EXPECT_EQ(groups_of("baichuan", {}, 32), "rope 0-31");
   EXPECT_EQ(groups_of("granitehybrid", {entry("granitehybrid.rope.scaling.finetuned", 7, std::string(1, '\0'))}),
             "none 0-7");
+}
+
+// Every architecture of llama.cpp, with the layout that it rotates by.
+TEST(GgufModel, EveryArchitectureAnswers) {
+  std::ifstream stream(std::string(POSENC_TEST_DATA) + "/configs/architectures.json", std::ios::binary);
+  const Json types = parse_json(std::string{std::istreambuf_iterator<char>(stream), {}});
+  std::size_t answered = 0;
+  for (const auto& [type, names] : *types.as<Json::Object>()) {
+    std::istringstream words(*names.as<std::string>());
+    for (std::string name; words >> name; ++answered) {
+      const auto key = [&name](const char* end) { return name + "." + end; };
+      const Model model = model_of(
+          file_of({word("general.architecture", name), whole(key("block_count"), 8), whole(key("context_length"), 64),
+                   whole(key("embedding_length"), 256), whole(key("attention.head_count"), 4),
+                   whole(key("rope.dimension_count"), 64), whole(key("attention.relative_buckets_count"), 32)}));
+      EXPECT_FALSE(model.groups.empty()) << name;
+      bool rotates = false;
+      for (const LayerGroup& group : model.groups) {
+        const auto* const rope = group.scheme ? std::get_if<Rope>(&*group.scheme) : nullptr;
+        if (rope == nullptr) continue;
+        rotates = true;
+        EXPECT_EQ(rope->layout, type == "NORM" ? PairLayout::kInterleaved : PairLayout::kHalves) << name;
+      }
+      const bool is_never_used = name == "bert" || name == "starcoder";
+      EXPECT_EQ(rotates, type != "NONE" && !is_never_used) << name;
+    }
+  }
+  EXPECT_GE(answered, 140u);
+}
+
+TEST(GgufModel, MptHasSlopesOnlyWithABias) {
+  EXPECT_EQ(groups_of("mpt", {number("mpt.attention.max_alibi_bias", 8.0F)}), "alibi 0-7");
+  EXPECT_EQ(groups_of("mpt", {}), "none 0-7");
+  EXPECT_EQ(groups_of("mpt", {number("mpt.attention.max_alibi_bias", 0.0F)}), "none 0-7");
+  const Model model = model_of(
+      file_of({word("general.architecture", "mpt"), whole("mpt.block_count", 1), whole("mpt.context_length", 2),
+               whole("mpt.embedding_length", 2), number("mpt.attention.max_alibi_bias", 0.0F)},
+              "position_embd.weight", {1, 2, 3, 4}));
+  EXPECT_EQ(model.groups[0].scheme, Scheme(Learned{.rows = 2, .width = 2}));
 }
 
 TEST(GgufModel, FactorsWithoutATypeAreLinear) {

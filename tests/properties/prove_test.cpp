@@ -136,6 +136,7 @@ TEST(AnyLength, OfTheOthers) {
     EXPECT_EQ(outcome(scheme), Outcome::kHolds) << name_of(scheme);
   }
   EXPECT_EQ(outcome(Swin{}), Outcome::kFails);
+  EXPECT_EQ(outcome(LogCpb{}), Outcome::kFails);
   EXPECT_EQ(outcome(Rope{.scaling = XposScaling{}}), Outcome::kFails);
 }
 

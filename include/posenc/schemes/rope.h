@@ -22,8 +22,10 @@ enum class SectionOrder : std::uint8_t {
   kInterleaved,  ///< pair i by axis i mod n while i < n·s_axis, all others by axis 0: Qwen3-VL
   kAlternating,  ///< all sections but the first alternate, axis 1 first; then s_0 pairs by axis 0: Ernie 4.5 VL
   kEvenOdd,      ///< axis a has the frequencies a, a + n, a + 2n … of all: Pixtral
-  kRestarting,  ///< each axis has frequencies of its own, base^(−2j/(d/n)): the vision parts of Qwen2-VL and others
-  kBlocks,      ///< the same, and each axis is a block of features with its own pairs: Gemma 4's vision part
+  /// Axial RoPE: each axis has s_a pairs with frequencies of its own, base^(−2j/(2 s_a)): the vision parts of Qwen2-VL
+  /// and others, and with unequal axes FLUX, Wan, HunyuanVideo, Qwen-Image.
+  kRestarting,
+  kBlocks,  ///< the same, and each axis is a block of features with its own pairs: Gemma 4's vision part
 };
 template <> struct ChoiceNames<SectionOrder> {
   static constexpr std::array<std::string_view, 6> value = {"chunked",  "interleaved", "alternating",
@@ -41,7 +43,8 @@ struct Rope {
   static constexpr std::string_view name = "rope";
   static constexpr std::string_view family = "rotation";
   static constexpr std::string_view formula = "pairs of q and k rotated by p·w_i, w_i = base^(-2i/dims)";
-  static constexpr std::string_view used_by = "Llama, Mistral, Qwen, Gemma, DeepSeek, GLM, Phi, GPT-NeoX, GPT-J";
+  static constexpr std::string_view used_by =
+      "Llama, Mistral, Qwen, Gemma, DeepSeek, GLM, Phi, GPT-NeoX, GPT-J, FLUX, Wan";
 
   std::int64_t dims = 128;
   double base = 10000.0;
@@ -81,8 +84,8 @@ struct Rope {
   bool operator==(const Rope&) const = default;
 };
 
-/// Range: dims even, 2 to 2^20; base above 1 up to 1e36; sign 1 or −1; sections that sum to dims/2 (for even-odd,
-///   restarting and blocks: that are equal); first_dim from −2^20 to 2^20; factors above 0.
+/// Range: dims even, 2 to 2^20; base above 1 up to 1e36; sign 1 or −1; sections that sum to dims/2 (for even-odd
+///   and blocks: that are equal); first_dim from −2^20 to 2^20; factors above 0.
 /// Throws: Error that names field, value and rule; also where the scaling depends on the length and `now` has none.
 Rotation prepare(const Rope& scheme, const Situation& now = {});
 
