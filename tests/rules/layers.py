@@ -40,7 +40,8 @@ MAY_INCLUDE = {
     "src/lessons/": ("src/lessons/", PUBLIC),
     "src/c_api/": ("src/c_api/", PUBLIC),
     "python/": ("python/", f"{PUBLIC}posenc_c.h"),
-    "cli/": ("cli/", "benchmarks/limits.h", "benchmarks/cuda_figures.h", PUBLIC),
+    "lab/": ("lab/", PUBLIC),
+    "cli/": ("cli/", "lab/", "benchmarks/limits.h", "benchmarks/cuda_figures.h", PUBLIC),
     "explorer/": ("explorer/", PUBLIC),
     "benchmarks/": ("benchmarks/", PUBLIC),
     "examples/": ("examples/", PUBLIC),
@@ -62,8 +63,8 @@ MAY_USE = {
     r"(iostream|fstream|filesystem|print|unistd\.h|fcntl\.h|sys/(?!auxv).*)$": ("cli/", "benchmarks/", "examples/"),
     r"sys/auxv\.h": ("src/kernels/cpu/",),  # which instructions the machine has
     r"(thread|mutex|shared_mutex|condition_variable|future|semaphore|barrier|latch|stop_token|pthread\.h)$":
-        ("src/kernels/cpu/", "src/kernels/cuda/", "cli/", "benchmarks/", "examples/"),
-    r"dlfcn\.h": ("src/kernels/cuda/", "benchmarks/"),  # the GPU's driver; a BLAS to compare with
+        ("src/kernels/cpu/", "src/kernels/cuda/", "lab/", "cli/", "benchmarks/", "examples/"),
+    r"dlfcn\.h": ("src/kernels/cuda/", "lab/", "benchmarks/"),  # the GPU's driver; a BLAS
 }
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*(["<])([^">]+)[">]', re.MULTILINE)
@@ -106,7 +107,7 @@ def check(root):
                 if not target.startswith(MAY_INCLUDE[room]):
                     report.problem(path, line, f"{room} may not include {target}")
                 continue
-            if quoted and re.match(r"(posenc|forms|numerics|formats|schemes|kernels|attention|models|diagnosis|properties|figures|lessons|cli)/", name):
+            if quoted and re.match(r"(posenc|forms|numerics|formats|schemes|kernels|attention|models|diagnosis|properties|figures|lessons|lab|cli)/", name):
                 report.problem(path, line, f'"{name}" does not exist')
             for pattern, rooms in MAY_USE.items():
                 if re.match(pattern, name) and not path.as_posix().startswith(rooms + ("tests/",)):

@@ -1,0 +1,37 @@
+#pragma once
+
+#include <chrono>
+#include <string>
+
+#include "lab/train.h"
+
+namespace posenc::cli {
+
+/// Shows on stderr how far a run is: a bar on a terminal; elsewhere a line when a model is done and every ten seconds.
+class LabProgress {
+ public:
+  /// `total` and the work below are in any one unit.
+  LabProgress(double total, int jobs, bool quiet);
+  LabProgress(const LabProgress&) = delete;
+  LabProgress& operator=(const LabProgress&) = delete;
+  ~LabProgress();
+
+  /// Work that an earlier run has done.
+  void skip(double work);
+  void step(const lab::Job& job, int number, const lab::Metric& metric, double work);
+  /// A line that stays.
+  void done(const std::string& line);
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  std::string time_left() const;
+  void clear();
+
+  double total_, done_ = 0, before_ = 0;
+  int jobs_;
+  bool is_quiet_, is_terminal_, is_drawn_ = false;
+  double speed_ = 0;  // tokens a second, smoothed
+  Clock::time_point begin_ = Clock::now(), next_;
+};
+
+}  // namespace posenc::cli

@@ -1,0 +1,178 @@
+#include "lab/layers.h"
+
+#include <bit>
+#include <cmath>
+
+#include "lab/products.h"
+
+namespace posenc::lab {
+namespace {
+
+double exponential(double x) { return std::exp(x); }
+
+// e^x within 2 units of the last place, without branches and calls, so that loops over it become vectors: e^x = 2^n · e^r
+// with |r| ≤ ln 2 / 2. Below −87 it is e^−87, above 88 e^88.
+inline float exponential(float x) {
+  x = x < -87.0f ? -87.0f : x;
+  x = x > 88.0f ? 88.0f : x;
+  constexpr float kRound = 12582912.0f;  // 1.5 · 2^23: adding it rounds to an integer
+  const float n = (x * 1.44269504f + kRound) - kRound;
+  const float r = (x - n * 0.693359375f) + n * 2.12194440e-4f;
+  float p = 1.9875691500e-4f;
+  p = p * r + 1.3981999507e-3f;
+  p = p * r + 8.3334519073e-3f;
+  p = p * r + 4.1665795894e-2f;
+  p = p * r + 1.6666665459e-1f;
+  p = p * r + 5.0000001201e-1f;
+  p = p * r * r + r + 1.0f;
+  return p * std::bit_cast<float>((static_cast<std::int32_t>(n) + 127) << 23);
+}
+
+constexpr double kRootTwoOverPi = 0.7978845608028654;
+constexpr double kCubic = 0.044715;
+
+// x·Φ(x) = x · σ(2u), u = √(2/π) (x + 0.044715 x³)
+template <class T> T gate(T x) {
+  return T{1} / (T{1} + exponential(static_cast<T>(-2 * kRootTwoOverPi) * (x + static_cast<T>(kCubic) * x * x * x)));
+}
+
+}  // namespace
+
+template <class T>
+void normalise(TokenRows<T> out, TokenRows<const T> x, const T* weight, const T* bias, T* means, T* inverses) {
+  const std::int64_t width = x.width;
+  for (std::int64_t i = 0; i < x.count; ++i) {
+    const T* const from = x.data + i * width;
+    T* const to = out.data + i * width;
+    double sum = 0, squares = 0;
+    for (std::int64_t j = 0; j < width; ++j) sum += static_cast<double>(from[j]);
+    const double mean = sum / static_cast<double>(width);
+    for (std::int64_t j = 0; j < width; ++j) {
+      const double apart = static_cast<double>(from[j]) - mean;
+      squares += apart * apart;
+    }
+    const double inverse = 1 / std::sqrt(squares / static_cast<double>(width) + 1e-5);
+    means[i] = static_cast<T>(mean);
+    inverses[i] = static_cast<T>(inverse);
+    for (std::int64_t j = 0; j < width; ++j) to[j] = (from[j] - means[i]) * inverses[i] * weight[j] + bias[j];
+  }
+}
+
+template <class T> void normalise_backward(TokenRows<T> d_x_added, T* d_weight, T* d_bias, TokenRows<const T> d_out,
+                                           TokenRows<const T> x, const T* weight, const T* means, const T* inverses) {
+  const std::int64_t width = x.width;
+  for (std::int64_t i = 0; i < x.count; ++i) {
+    const T* const from = x.data + i * width;
+    const T* const d = d_out.data + i * width;
+    T* const to = d_x_added.data + i * width;
+    double sum = 0, moment = 0;
+    for (std::int64_t j = 0; j < width; ++j) {
+      const T normal = (from[j] - means[i]) * inverses[i];
+      const T scaled = d[j] * weight[j];
+      sum += static_cast<double>(scaled);
+      moment += static_cast<double>(scaled * normal);
+      d_weight[j] += d[j] * normal;
+      d_bias[j] += d[j];
+    }
+    const T mean = static_cast<T>(sum / static_cast<double>(width));
+    const T slope = static_cast<T>(moment / static_cast<double>(width));
+    for (std::int64_t j = 0; j < width; ++j) {
+      const T normal = (from[j] - means[i]) * inverses[i];
+      to[j] += (d[j] * weight[j] - mean - normal * slope) * inverses[i];
+    }
+  }
+}
+
+template <class T> void project(TokenRows<T> out, TokenRows<const T> x, const T* weight, const T* bias, bool adds) {
+  for (std::int64_t i = 0; i < out.count; ++i) {
+    T* const row = out.data + i * out.width;
+    for (std::int64_t j = 0; j < out.width; ++j) row[j] = adds ? row[j] + bias[j] : bias[j];
+  }
+  multiply(Matrix<T>{out.data, out.width}, Matrix<const T>{x.data, x.width}, Matrix<const T>{weight, out.width},
+           out.count, out.width, x.width, true);
+}
+
+template <class T> void project_backward(TokenRows<T> d_x, T* d_weight, T* d_bias, TokenRows<const T> d_out,
+                                         TokenRows<const T> x, const T* weight) {
+  multiply(Matrix<T>{d_weight, d_out.width}, Matrix<const T>{x.data, x.width, true},
+           Matrix<const T>{d_out.data, d_out.width}, x.width, d_out.width, x.count, true);
+  for (std::int64_t i = 0; i < d_out.count; ++i) {
+    const T* const row = d_out.data + i * d_out.width;
+    for (std::int64_t j = 0; j < d_out.width; ++j) d_bias[j] += row[j];
+  }
+  multiply(Matrix<T>{d_x.data, d_x.width}, Matrix<const T>{d_out.data, d_out.width},
+           Matrix<const T>{weight, d_out.width, true}, x.count, x.width, d_out.width);
+}
+
+template <class T> void gelu(T* out, const T* x, std::int64_t count) {
+  for (std::int64_t i = 0; i < count; ++i) out[i] = x[i] * gate(x[i]);
+}
+
+template <class T> void gelu_backward(T* d, const T* x, std::int64_t count) {
+  for (std::int64_t i = 0; i < count; ++i) {
+    const T s = gate(x[i]);
+    const T inner = static_cast<T>(2 * kRootTwoOverPi) * (T{1} + static_cast<T>(3 * kCubic) * x[i] * x[i]);
+    d[i] *= s + x[i] * s * (T{1} - s) * inner;
+  }
+}
+
+template <class T> void look_up(TokenRows<T> out, const T* table, std::span<const std::int32_t> ids) {
+  for (std::int64_t i = 0; i < out.count; ++i) {
+    const T* const from = table + ids[static_cast<std::size_t>(i)] * out.width;
+    for (std::int64_t j = 0; j < out.width; ++j) out.data[i * out.width + j] = from[j];
+  }
+}
+
+template <class T> void look_up_backward(T* d_table, TokenRows<const T> d_out, std::span<const std::int32_t> ids) {
+  for (std::int64_t i = 0; i < d_out.count; ++i) {
+    T* const to = d_table + ids[static_cast<std::size_t>(i)] * d_out.width;
+    for (std::int64_t j = 0; j < d_out.width; ++j) to[j] += d_out.data[i * d_out.width + j];
+  }
+}
+
+template <class T> void cross_entropy(TokenRows<T> logits, std::span<const std::int32_t> targets, double scale,
+                                      std::span<RowLoss> losses) {
+  for (std::int64_t i = 0; i < logits.count; ++i) {
+    const std::int32_t target = targets[static_cast<std::size_t>(i)];
+    RowLoss& loss = losses[static_cast<std::size_t>(i)];
+    T* const row = logits.data + i * logits.width;
+    loss = {};
+    if (target < 0) {
+      for (std::int64_t j = 0; j < logits.width; ++j) row[j] = 0;
+      continue;
+    }
+    T greatest = row[0];
+    for (std::int64_t j = 1; j < logits.width; ++j) greatest = greatest < row[j] ? row[j] : greatest;
+    // a tie with another symbol counts as wrong, so that a constant answer has no luck
+    for (std::int64_t j = 0; j < logits.width; ++j) {
+      if (j != target && !(row[j] < row[target])) loss.is_greatest = false;
+    }
+    const double own = static_cast<double>(row[target] - greatest);
+    double sum = 0;
+    for (std::int64_t j = 0; j < logits.width; ++j) {
+      row[j] = exponential(row[j] - greatest);
+      sum += static_cast<double>(row[j]);
+    }
+    loss.nll = std::log(sum) - own;
+    const T factor = static_cast<T>(scale / sum);
+    for (std::int64_t j = 0; j < logits.width; ++j) row[j] *= factor;
+    row[target] -= static_cast<T>(scale);
+  }
+}
+
+#define POSENC_LAB_LAYERS(T)                                                                                  \
+  template void normalise<T>(TokenRows<T>, TokenRows<const T>, const T*, const T*, T*, T*);                   \
+  template void normalise_backward<T>(TokenRows<T>, T*, T*, TokenRows<const T>, TokenRows<const T>, const T*, \
+                                      const T*, const T*);                                                    \
+  template void project<T>(TokenRows<T>, TokenRows<const T>, const T*, const T*, bool);                       \
+  template void project_backward<T>(TokenRows<T>, T*, T*, TokenRows<const T>, TokenRows<const T>, const T*);  \
+  template void gelu<T>(T*, const T*, std::int64_t);                                                          \
+  template void gelu_backward<T>(T*, const T*, std::int64_t);                                                 \
+  template void look_up<T>(TokenRows<T>, const T*, std::span<const std::int32_t>);                            \
+  template void look_up_backward<T>(T*, TokenRows<const T>, std::span<const std::int32_t>);                   \
+  template void cross_entropy<T>(TokenRows<T>, std::span<const std::int32_t>, double, std::span<RowLoss>);
+POSENC_LAB_LAYERS(float)
+POSENC_LAB_LAYERS(double)
+#undef POSENC_LAB_LAYERS
+
+}  // namespace posenc::lab

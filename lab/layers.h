@@ -1,0 +1,47 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+namespace posenc::lab {
+
+// The parts of a Transformer beside attention, each with its gradient. Rows are tokens. Gradients of parameters are added
+// to; those of activations are written, or added where the name says so. T is float, or double for the tests that compare
+// with finite differences.
+
+template <class T> struct TokenRows {
+  T* data = nullptr;
+  std::int64_t count = 0, width = 0;
+};
+
+/// out = (x − mean)/√(variance + 1e-5) · weight + bias, for each row; means and inverse deviations are kept.
+template <class T>
+void normalise(TokenRows<T> out, TokenRows<const T> x, const T* weight, const T* bias, T* means, T* inverses);
+template <class T> void normalise_backward(TokenRows<T> d_x_added, T* d_weight, T* d_bias, TokenRows<const T> d_out,
+                                           TokenRows<const T> x, const T* weight, const T* means, const T* inverses);
+
+/// out = x·weight + bias, weight [x.width, out.width]; `adds`: out += .
+template <class T>
+void project(TokenRows<T> out, TokenRows<const T> x, const T* weight, const T* bias, bool adds = false);
+template <class T> void project_backward(TokenRows<T> d_x, T* d_weight, T* d_bias, TokenRows<const T> d_out,
+                                         TokenRows<const T> x, const T* weight);
+
+/// out = x · Φ(x), with tanh as GPT-2 has it.
+template <class T> void gelu(T* out, const T* x, std::int64_t count);
+/// d := its product with the derivative at x.
+template <class T> void gelu_backward(T* d, const T* x, std::int64_t count);
+
+/// Rows of a table, and their gradient.
+template <class T> void look_up(TokenRows<T> out, const T* table, std::span<const std::int32_t> ids);
+template <class T> void look_up_backward(T* d_table, TokenRows<const T> d_out, std::span<const std::int32_t> ids);
+
+/// What a row of logits says of its target.
+struct RowLoss {
+  double nll = 0;           ///< −log softmax(logits)[target]; 0 where there is no target
+  bool is_greatest = true;  ///< whether the target has the greatest logit
+};
+/// For each row with a target (others have −1): fills `losses`. Logits become their gradients, times `scale`.
+template <class T> void cross_entropy(TokenRows<T> logits, std::span<const std::int32_t> targets, double scale,
+                                      std::span<RowLoss> losses);
+
+}  // namespace posenc::lab

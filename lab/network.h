@@ -1,0 +1,57 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "lab/layers.h"
+#include "lab/position.h"
+#include "lab/shape.h"
+
+namespace posenc::lab {
+
+/// Sequences, each as long as the longest; what follows a sequence's own end is padding.
+struct Batch {
+  std::int64_t count = 0, length = 0;
+  std::vector<std::int32_t> tokens = {};     ///< [count, length]
+  std::vector<std::int32_t> targets = {};    ///< [count, length]; −1: no loss there
+  std::vector<std::int64_t> positions = {};  ///< [count, length]; empty: 0, 1, 2 …
+  std::vector<std::int64_t> lengths = {};    ///< [count]; empty: all are whole
+
+  std::int64_t target_count() const;
+};
+/// Sequences first … first + count − 1 of a batch.
+Batch part_of(const Batch& batch, std::int64_t first, std::int64_t count);
+
+/// What a forward pass leaves for the backward pass; memory is kept from call to call.
+template <class T> struct Activations {
+  struct Layer {
+    std::vector<T> x, normed1, means1, inverses1, qkv, mixed, logsumexp;
+    std::vector<T> middle, normed2, means2, inverses2, up, active;
+  };
+  std::vector<Layer> layers;
+  std::vector<T> x, normed, means, inverses, logits;
+  std::vector<T> d_x, d_normed, d_planes, d_qkv, d_mixed, d_active;  // of the backward pass
+  std::vector<RowLoss> losses;
+};
+
+/// A model's parameters, and how to read them.
+template <class T> struct Network {
+  Shape shape;
+  Layout layout;
+  std::vector<T> parameters;
+};
+
+/// Logits of every token, in `activations.logits`.
+template <class T>
+void forward(const Network<T>& network, const Position& position, const Batch& batch, Activations<T>& activations);
+
+/// After forward: losses of every token, and the sum of their gradients times `scale`, added to `gradients`.
+/// Returns the sum of the negative log likelihoods.
+template <class T> double backward(const Network<T>& network, const Position& position, const Batch& batch,
+                                   double scale, Activations<T>& activations, T* gradients);
+
+/// After forward, where no gradient is wanted: losses alone.
+template <class T> double losses_of(const Batch& batch, Activations<T>& activations, std::int64_t vocabulary);
+
+}  // namespace posenc::lab

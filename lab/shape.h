@@ -1,0 +1,78 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "posenc/json.h"
+#include "posenc/schemes/rope_scaling.h"
+#include "posenc/tensor.h"
+
+namespace posenc::lab {
+
+/// A small pre-norm Transformer with GELU and tied embeddings, and how it knows positions.
+struct Shape {
+  std::int64_t layers = 2, heads = 4, width = 64;
+  std::int64_t vocabulary = 0;
+  bool causal = true;           ///< a decoder; else an encoder
+  std::int64_t context = 32;    ///< tokens of a training sequence
+  std::int64_t longest = 256;   ///< of any sequence, for tables that have an end
+  std::string scheme = "rope";  ///< one of trainable_schemes()
+  /// n: each sequence has positions drawn without replacement from 0 … n − 1, in order (Ruoss et al., 2023); 0: 0, 1, 2 …
+  std::int64_t random_positions = 0;
+  RopeScaling scaling = NoScaling{};  ///< of rope, at evaluation and in fine-tuning
+
+  std::int64_t head_width() const { return width / heads; }
+  /// Positions are below this.
+  std::int64_t position_limit() const { return random_positions > 0 ? random_positions : longest; }
+  bool operator==(const Shape&) const = default;
+};
+
+/// none, sinusoidal, learned, rope, xpos, alibi, t5, kerple, fire.
+const std::vector<std::string_view>& trainable_schemes();
+
+/// "rope", "rope + random positions".
+std::string title_of(const Shape& shape);
+
+/// Throws: Error that names the field and the rule.
+void check(const Shape& shape);
+
+/// Every field; and back. Throws: Error for a field that is missing or wrong.
+Json to_json(const Shape& shape);
+Shape shape_from_json(const Json& json);
+
+/// rope's way of extending a model from `trained` tokens by a factor: none, linear, ntk, yarn, llama3.
+/// Throws: Error for another name.
+RopeScaling extension_named(std::string_view name, double factor, std::int64_t trained);
+const std::vector<std::string_view>& extension_names();
+
+/// A tensor among the parameters.
+struct Slice {
+  std::string name;
+  Extents shape;
+  std::int64_t offset = 0, count = 0;
+  double deviation = 0;  ///< of its first values, which are normal; 0: all are `start`
+  double start = 0;
+  bool decays = false;  ///< whether weight decay pulls it to 0
+  bool is_position = false;
+  std::uint32_t stream = 0;  ///< whose random numbers begin it: the same for a tensor of every scheme
+};
+
+/// Where each tensor is among the parameters; all are multiples of 16 elements apart.
+struct Layout {
+  std::vector<Slice> slices;
+  std::int64_t count = 0;
+
+  /// Throws: Error for a name that is not there.
+  const Slice& operator[](std::string_view name) const;
+};
+Layout layout_of(const Shape& shape);
+
+/// How many numbers are trained.
+std::int64_t parameter_count(const Layout& layout);
+
+/// The first values, from a seed.
+template <class T> std::vector<T> initial_parameters(const Layout& layout, std::uint64_t seed);
+
+}  // namespace posenc::lab

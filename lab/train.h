@@ -1,0 +1,76 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "lab/job.h"
+#include "lab/network.h"
+
+namespace posenc::lab {
+
+/// Processes that train one model together. Each computes some shards of a batch; then all have all of them.
+struct Ranks {
+  int rank = 0, size = 1;
+  /// Fills the shards of others: the shards are one after another in `all`, which is `shards` · `each` numbers long.
+  std::function<void(std::span<float> all, std::int64_t shards, std::int64_t each)> gather = {};
+};
+/// The shards of a rank: from first up to, not including, last.
+struct ShardRange {
+  std::int64_t first = 0, last = 0;
+};
+ShardRange shards_of(const Ranks& ranks, std::int64_t shards);
+
+/// What is written down of a step.
+struct Metric {
+  double step = 0, loss = 0, learning_rate = 0, gradient_norm = 0, tokens_per_second = 0;
+};
+
+/// A model in training: all that a checkpoint holds.
+struct State {
+  Network<float> network;
+  std::vector<float> first, second;  ///< AdamW's moments, laid out as the parameters
+  std::int64_t step = 0;
+  std::vector<Metric> metrics;
+};
+
+/// Before the first step.
+State begin(const Job& job);
+
+/// The memory of training, kept from step to step.
+struct Workers {
+  int threads = 1;
+  Ranks ranks = {};
+  std::vector<Activations<float>> activations = {};
+  std::vector<float> shards = {};     // [shards, parameters and one for the loss]
+  std::vector<float> gradients = {};  // their sum
+};
+
+/// One step: the gradients of all shards of a batch, summed in their order, clipped to norm 1, and AdamW (β 0.9 and 0.99).
+/// The new parameters have the same bits for any number of threads and ranks.
+/// Throws: Error where the loss is not finite.
+Metric train_step(State& state, const Job& job, const Task& task, const Text& text, Workers& workers);
+
+/// Calls act(i) for i = 0 … count − 1 on so many threads; which of them takes which i is left to chance. `act` is given the
+/// number of its thread too. An exception of any is thrown here.
+void for_each(std::int64_t count, int threads, const std::function<void(std::int64_t index, int thread)>& act);
+
+// --- checkpoints ---------------------------------------------------------------------------------------------------
+
+/// A .safetensors file: parameters under their names, the optimiser's moments, metrics; the job, the step and the text's
+/// fingerprint in its metadata.
+std::string checkpoint_of(const State& state, const Job& job, const Text& text);
+
+struct Checkpoint {
+  Job job;
+  State state;
+  std::string text_fingerprint;
+};
+/// Throws: Error for bytes that are no checkpoint of the lab, naming what is missing.
+Checkpoint read_checkpoint(std::string_view bytes);
+std::string shown_fingerprint(const Text& text);
+
+}  // namespace posenc::lab
