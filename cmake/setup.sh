@@ -37,6 +37,9 @@ test_needs+=("${explorer_needs[@]}" chromium=chromium)
 
 # The lab's text comes from npm (docs/decisions/0020). Only `./run lab` wants it.
 lab_needs=(npm=npm)
+# Several processes: `./run mpirun …` and `./test`.
+mpi_needs=(mpirun=openmpi-bin '/usr/lib/*/openmpi/include/mpi.h=libopenmpi-dev')
+test_needs+=("${mpi_needs[@]}")
 
 # The other architecture's compiler: every change must compile there too (tests/rules/other_machine.py).
 case $(uname -m) in

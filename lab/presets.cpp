@@ -59,7 +59,6 @@ Job copy_job(std::int64_t steps) {
   job.task = "copy";
   job.size = 10;
   job.steps = steps;
-  job.batch = 64;
   job.sizes = {10, 11, 12, 14, 16, 20};
   job.evaluated = 500;
   return job;
@@ -76,9 +75,9 @@ std::vector<Job> desk(const Text& text) {
   std::vector<Job> jobs;
   add_family(
       jobs,
-      {text_job(1000, 32'768), {"alibi", "rope", "sinusoidal", "learned", "none", "t5", "kerple", "fire", "xpos"}, 3},
+      {text_job(600, 32'768), {"alibi", "rope", "sinusoidal", "learned", "none", "t5", "kerple", "fire", "xpos"}, 3},
       text);
-  Job masked = text_job(1000, 32'768);
+  Job masked = text_job(600, 32'768);
   masked.task = "masked-text";
   masked.sizes = {32};
   add_family(jobs, {masked, {"sinusoidal", "none"}, 3}, text);

@@ -17,6 +17,8 @@ struct Ranks {
   int rank = 0, size = 1;
   /// Fills the shards of others: the shards are one after another in `all`, which is `shards` · `each` numbers long.
   std::function<void(std::span<float> all, std::int64_t shards, std::int64_t each)> gather = {};
+  /// Whether it is true for any of them.
+  std::function<bool(bool own)> is_any = {};
 };
 /// The shards of a rank: from first up to, not including, last.
 struct ShardRange {

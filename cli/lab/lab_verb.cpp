@@ -32,12 +32,24 @@ struct LabFlags {
 };
 
 LabEffort effort_of(const LabFlags& flags) {
-  const auto count = flags.threads ? static_cast<int>(*flags.threads) : threads();
-  return {.threads = count, .quiet = flags.quiet};
+  LabEffort effort;
+  effort.quiet = flags.quiet;
+  effort.processes = join_ranks();
+  const int share = std::max(1, threads() / effort.processes.ranks.size);
+  effort.threads = flags.threads ? static_cast<int>(*flags.threads) : share;
+  return effort;
 }
 
-int finish_run(const LabFolder& folder, const LabRun& run, const lab::Text& text, const LabFlags& flags) {
-  run_jobs(folder, run, text, effort_of(flags));
+// The first process makes the folder; the others wait for it.
+void begin_run(const LabFolder& folder, const LabRun& run, const LabEffort& effort, bool force) {
+  if (effort.processes.ranks.rank == 0) folder.begin(run, force);
+  effort.processes.wait_for_all();
+}
+
+int finish_run(const LabFolder& folder, const LabRun& run, const lab::Text& text, const LabEffort& effort) {
+  run_jobs(folder, run, text, effort);
+  leave_ranks();
+  if (effort.processes.ranks.rank > 0) return kDone;
   print(write_lab_report(folder, run, std::min(output_columns(), kReportColumns), wants_colour(STDOUT_FILENO)));
   return kDone;
 }
@@ -51,8 +63,9 @@ int run_preset(const LabFlags& flags) {
   const lab::Text text = read_corpus(flags.text);
   const LabRun run = run_of(text, lab::jobs_of(flags.name, text), flags.name);
   const LabFolder folder(flags.folder.empty() ? "lab-" + flags.name : flags.folder);
-  folder.begin(run, flags.force);
-  return finish_run(folder, run, text, flags);
+  const LabEffort effort = effort_of(flags);
+  begin_run(folder, run, effort, flags.force);
+  return finish_run(folder, run, text, effort);
 }
 
 int resume_run(const LabFlags& flags) {
@@ -64,7 +77,7 @@ int resume_run(const LabFlags& flags) {
     refuse(fmt::format("lab resume: the run was begun with {}, but the text is now {} (--text names another)",
                        run.text_name, text.name));
   }
-  return finish_run(folder, run, text, flags);
+  return finish_run(folder, run, text, effort_of(flags));
 }
 
 int report_run(const LabFlags& flags) {
@@ -113,8 +126,11 @@ int train_one(const LabFlags& flags) {
   lab::check(job);
   const LabFolder folder(flags.folder.empty() ? "lab-" + job.name : flags.folder);
   const LabRun run = run_of(text, {job}, "");
-  folder.begin(run, flags.force);
-  run_jobs(folder, run, text, effort_of(flags));
+  const LabEffort effort = effort_of(flags);
+  begin_run(folder, run, effort, flags.force);
+  run_jobs(folder, run, text, effort);
+  leave_ranks();
+  if (effort.processes.ranks.rank > 0) return kDone;
   const lab::Outcome outcome = folder.result(job);
   std::string table =
       fmt::format("{:>8}  {:>10}  {:>11}\n", "size", task.is_scored_exactly ? "exact" : "perplexity", "right");

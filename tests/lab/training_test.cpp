@@ -91,12 +91,12 @@ State trained_by_ranks(const Job& job, int steps, int size) {
   for (int rank = 0; rank < size; ++rank) {
     threads.emplace_back([&, rank] {
       Workers workers;
-      workers.ranks = {rank, size, {}};
+      workers.ranks = {rank, size, {}, {}};
       workers.ranks.gather = [&, rank](std::span<float> all, std::int64_t shards, std::int64_t each) {
         buffers[static_cast<std::size_t>(rank)] = all;
         wait_for_all();
         for (int other = 0; other < size; ++other) {
-          const ShardRange range = shards_of({other, size, {}}, shards);
+          const ShardRange range = shards_of({other, size, {}, {}}, shards);
           if (other == rank) continue;
           const std::span<float> from = buffers[static_cast<std::size_t>(other)];
           std::copy(from.begin() + range.first * each, from.begin() + range.last * each,

@@ -111,7 +111,7 @@ def texts(root, path):
     elif path.suffix == ".ts":
         for number, line in enumerate(text.split("\n"), start=1):
             yield number, " | ".join(one or other for one, other in SCRIPT_STRING.findall(line) if " " in (one or other))
-    elif path.suffix in (".cpp", ".h") and path.parts[0] in ("cli", "src", "include"):
+    elif path.suffix in (".cpp", ".h") and path.parts[0] in ("cli", "src", "include", "lab"):
         yield from strings_of_code(text)
 
 

@@ -265,8 +265,10 @@ void query_block(QueryPass& pass, const TilePlace& block) {
   load_lanes(pass.q, job.q, job.q_rotation, block, static_cast<float>(job.scale * kLog2E), pass.scratch);
   load_lanes(pass.d_out, pass.work.job.d_out, {}, block, 1.0f, pass.scratch);
   std::fill(pass.dq.begin(), pass.dq.end(), 0.0f);
-  for (std::int64_t key = 0; key < job.k.sequence; key += kRowBlock) {
-    const std::int64_t keys = std::min(kRowBlock, job.k.sequence - key);
+  // keys that nobody sees are not read: they, and their angles, may not be there
+  const std::int64_t last_key = job.seen_keys(block.b).end;
+  for (std::int64_t key = 0; key < last_key; key += kRowBlock) {
+    const std::int64_t keys = std::min(kRowBlock, last_key - key);
     TilePlace all = block;
     all.first_key = key;
     all.keys = keys;
@@ -367,14 +369,16 @@ void softmax_of_keys(KeyPass& pass, const TilePlace& at, bool masks) {
 void key_block(KeyPass& pass, std::int64_t b, std::int64_t g, std::int64_t begin, std::int64_t end) {
   const AttentionJob& job = pass.job;
   const std::int64_t width = pass.width;
-  // load_lanes counts tokens as queries
+  // load_lanes counts tokens as queries; keys that nobody sees are not read
   const TilePlace block{b, g, begin, end - begin, 0, 0};
-  load_lanes(pass.k, job.k, job.k_rotation, block, static_cast<float>(job.scale * kLog2E), pass.scratch);
-  load_lanes(pass.v, job.v, {}, block, 1.0f, pass.scratch);
+  end = std::max(begin, std::min(end, job.seen_keys(b).end));
+  const TilePlace seen{b, g, begin, end - begin, 0, 0};
+  load_lanes(pass.k, job.k, job.k_rotation, seen, static_cast<float>(job.scale * kLog2E), pass.scratch);
+  load_lanes(pass.v, job.v, {}, seen, 1.0f, pass.scratch);
   std::fill(pass.dk.begin(), pass.dk.end(), 0.0f);
   std::fill(pass.dv.begin(), pass.dv.end(), 0.0f);
   for (std::int64_t h = g * job.group; h < (g + 1) * job.group; ++h) {
-    for (std::int64_t query = 0; query < job.q.sequence; query += kRowBlock) {
+    for (std::int64_t query = 0; end > begin && query < job.q.sequence; query += kRowBlock) {
       const std::int64_t queries = std::min(kRowBlock, job.q.sequence - query);
       if (!meeting_of(job, {b, h, query, queries, begin, end - begin}).any) continue;
       load_tile(pass.q, job.q, job.q_rotation, b, h, query, query + queries);
