@@ -66,7 +66,7 @@ Job copy_job(std::int64_t steps) {
 
 std::vector<Job> smoke(const Text& text) {
   std::vector<Job> jobs;
-  add_family(jobs, {text_job(300, 8192), {"alibi", "rope", "sinusoidal", "none"}, 3}, text);
+  add_family(jobs, {text_job(250, 8192), {"alibi", "rope", "sinusoidal", "none"}, 3}, text);
   add_family(jobs, {order_job(150), {"rope", "none"}, 3}, text);
   return jobs;
 }

@@ -362,5 +362,40 @@ TEST(AttentionBackward, DoesNotDependOnTheNumberOfThreads) {
   }
 }
 
+// What lies past the lengths has no part in it: neither keys and values, nor angles of positions that nobody has.
+TEST(AttentionBackward, ReadsNoKeysPastTheLengths) {
+  const std::int64_t batch = 2, heads = 2, tokens = 70, features = 16;
+  const std::vector<std::int64_t> lengths = {41, 9};
+  const auto gradients_with = [&](float past) {
+    Heads<float> q = random_heads<float>(batch, heads, tokens, features, 1);
+    Heads<float> k = random_heads<float>(batch, heads, tokens, features, 2);
+    Heads<float> v = random_heads<float>(batch, heads, tokens, features, 3);
+    Heads<float> d_out = random_heads<float>(batch, heads, tokens, features, 4);
+    for (std::int64_t b = 0; b < batch; ++b) {
+      for (std::int64_t h = 0; h < heads; ++h) {
+        for (std::int64_t t = lengths[static_cast<std::size_t>(b)]; t < tokens; ++t) {
+          for (std::int64_t f = 0; f < features; ++f) {
+            k.at(b, h, t, f) = v.at(b, h, t, f) = past;
+            d_out.at(b, h, t, f) = 0;
+          }
+        }
+      }
+    }
+    AttentionOptions options;
+    options.position = prepare(Rope{.dims = features});
+    options.query_lengths = options.key_lengths = lengths;
+    Heads<float> d_q = q, d_k = k, d_v = v;
+    // memory that the call is given next holds what would show
+    { const std::vector<float> junk(100'000, past); }
+    attention_backward({d_q.view(), d_k.view(), d_v.view()}, std::as_const(d_out).view(),
+                       {std::as_const(q).view(), std::as_const(k).view(), std::as_const(v).view()}, options);
+    std::vector<float> all = d_q.values;
+    all.insert(all.end(), d_k.values.begin(), d_k.values.end());
+    all.insert(all.end(), d_v.values.begin(), d_v.values.end());
+    return all;
+  };
+  for_each_engine([&] { EXPECT_EQ(gradients_with(0.0f), gradients_with(std::numeric_limits<float>::quiet_NaN())); });
+}
+
 }  // namespace
 }  // namespace posenc::backward_test
