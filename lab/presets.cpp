@@ -37,16 +37,17 @@ Job text_job(std::int64_t steps, std::int64_t evaluated) {
   Job job;
   job.task = "text";
   job.steps = steps;
+  job.batch = 16;
   job.sizes = {32, 64, 128, 256};
   job.evaluated = evaluated;
   return job;
 }
 
-Job order_job(std::int64_t steps) {
+Job order_job() {
   Job job;
   job.task = "order";
   job.size = 8;
-  job.steps = steps;
+  job.steps = 500;
   job.sizes = {8};
   job.evaluated = 2000;
   job.shape.width = 32;
@@ -54,44 +55,42 @@ Job order_job(std::int64_t steps) {
   return job;
 }
 
-Job copy_job(std::int64_t steps) {
+Job copy_job() {
   Job job;
   job.task = "copy";
-  job.size = 10;
-  job.steps = steps;
-  job.sizes = {10, 11, 12, 14, 16, 20};
+  job.size = 8;
+  job.steps = 800;
+  job.sizes = {8, 9, 10, 12, 16};
   job.evaluated = 500;
   return job;
 }
 
 std::vector<Job> smoke(const Text& text) {
   std::vector<Job> jobs;
-  add_family(jobs, {text_job(250, 8192), {"alibi", "rope", "sinusoidal", "none"}, 3}, text);
-  add_family(jobs, {order_job(150), {"rope", "none"}, 3}, text);
+  add_family(jobs, {text_job(350, 8192), {"alibi", "rope", "sinusoidal", "none"}, 3}, text);
+  add_family(jobs, {order_job(), {"rope", "none"}, 3}, text);
   return jobs;
 }
 
 std::vector<Job> desk(const Text& text) {
   std::vector<Job> jobs;
-  add_family(
-      jobs,
-      {text_job(600, 32'768), {"alibi", "rope", "sinusoidal", "learned", "none", "t5", "kerple", "fire", "xpos"}, 3},
-      text);
-  Job masked = text_job(600, 32'768);
+  const std::int64_t seeds = 2;
+  add_family(jobs,
+             {text_job(500, 16'384),
+              {"alibi", "rope", "sinusoidal", "learned", "none", "t5", "kerple", "fire", "xpos"},
+              seeds},
+             text);
+  Job masked = text_job(500, 16'384);
   masked.task = "masked-text";
   masked.sizes = {32};
-  add_family(jobs, {masked, {"sinusoidal", "none"}, 3}, text);
-  add_family(jobs, {order_job(200), {"rope", "none"}, 3}, text);
-  add_family(jobs, {copy_job(1200), {"alibi", "rope", "sinusoidal", "t5", "none"}, 3}, text);
-  Job random = copy_job(1200);
-  random.shape.random_positions = 64;
-  add_family(jobs, {random, {"sinusoidal"}, 3}, text);
+  add_family(jobs, {masked, {"sinusoidal", "none"}, seeds}, text);
+  add_family(jobs, {order_job(), {"rope", "none"}, seeds}, text);
 
   // where rope's extensions have something to extend: a trained length of 256 and 32 features in a head
-  Job extended = text_job(600, 32'768);
+  Job extended = text_job(500, 16'384);
   extended.name = "extended";
   extended.size = 256;
-  extended.batch = 8;
+  extended.batch = 4;
   extended.shape.heads = 2;
   extended.sizes = {256, 512, 1024, 2048};
   extended.extensions = {"linear", "ntk", "yarn", "llama3"};
@@ -113,6 +112,11 @@ std::vector<Job> desk(const Text& text) {
     check(tuned);
     jobs.push_back(std::move(tuned));
   }
+
+  add_family(jobs, {copy_job(), {"alibi", "rope", "sinusoidal", "t5", "none"}, seeds}, text);
+  Job random = copy_job();
+  random.shape.random_positions = 64;
+  add_family(jobs, {random, {"sinusoidal"}, seeds}, text);
   return jobs;
 }
 
@@ -121,7 +125,7 @@ std::vector<Job> desk(const Text& text) {
 const std::vector<Preset>& presets() {
   static const std::vector<Preset> all = {
       {"smoke", "18 small models in under a minute: who extrapolates, and that order needs position"},
-      {"desk", "61 models in about ten minutes: every claim that fits on two cores"},
+      {"desk", "42 models in about ten minutes: every claim that fits on two cores"},
   };
   return all;
 }

@@ -79,6 +79,7 @@ class JobRunner {
         metric = lab::train_step(state, job, task, text_, workers_);
       } catch (Failure& stop) {
         if (workers_.ranks.rank > 0) throw Failure{stop.code, ""};
+        forget_signal();
         save(state, job);
         stop.message = fmt::format("stopped after step {} of {}; continue with: posenc lab resume {}", state.step,
                                    job.name, folder_.path(""));

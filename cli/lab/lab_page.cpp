@@ -158,8 +158,8 @@ std::string settings_html(const LabPage& page) {
 std::string shown_estimate(const lab::Verdict& verdict) {
   const lab::Estimate& estimate = verdict.estimate;
   if (verdict.values.empty()) return "";
-  if (verdict.values.size() == 1) return fmt::format("{:.3g}", estimate.mean);
-  return fmt::format("{:.3g} [{:.3g}, {:.3g}]", estimate.mean, estimate.low, estimate.high);
+  if (verdict.values.size() == 1) return fmt::format("{:.3f}", estimate.mean);
+  return fmt::format("{:.3f} [{:.3f}, {:.3f}]", estimate.mean, estimate.low, estimate.high);
 }
 
 std::string lab_page(const LabPage& page) {

@@ -32,4 +32,6 @@ void stop_if_signalled() {
   if (signal_seen != 0) throw Failure{128 + static_cast<int>(signal_seen), ""};
 }
 
+void forget_signal() { signal_seen = 0; }
+
 }  // namespace posenc::cli

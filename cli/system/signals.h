@@ -10,4 +10,7 @@ void catch_signals();
 /// everything on the way out cleans up after itself.
 void stop_if_signalled();
 
+/// For whoever must write something before the program ends: stop_if_signalled() does not stop that.
+void forget_signal();
+
 }  // namespace posenc::cli
