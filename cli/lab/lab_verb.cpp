@@ -192,10 +192,7 @@ Verb lab_verb(Command program) {
   verb.command.add_choice("--scheme", flags->scheme, lab::trainable_schemes(), "train: positional encoding");
   std::vector<std::string_view> tasks;
   for (const lab::Task& task : lab::tasks()) tasks.push_back(task.name);
-  verb.command.add_option("--task", flags->task, "train: what to learn; lab list shows them")
-      .type_name("T")
-      .choices(tasks)
-      .default_value("text");
+  verb.command.add_choice("--task", flags->task, tasks, "train: what to learn; lab list explains them");
   verb.command.add_integer("--size", flags->size, {1, 4096}, "train: bytes of a text, symbols of a question");
   verb.command.add_integer("--steps", flags->steps, {0, 10'000'000}, "train: steps");
   verb.command.add_integer("--batch", flags->batch, {1, 4096}, "train: sequences in a step");

@@ -7,7 +7,7 @@ import unittest
 
 from program import SANITIZED, ProgramTest, npy, run, safetensors
 
-VERBS = ("tour", "explain", "prove", "plot", "practice", "cards", "explore", "list", "table", "apply", "attend", "bench",
+VERBS = ("tour", "explain", "prove", "plot", "practice", "cards", "explore", "lab", "list", "table", "apply", "attend", "bench",
          "inspect", "compare", "check", "diagnose", "positions", "convert")
 
 

@@ -128,7 +128,7 @@ class Lab(ProgramTest):
 
         self.assertIn("unknown preset 'smok' (did you mean 'smoke'?)", message("run", "smok"))
         self.assertIn("unknown action 'rnu'", message("rnu"))
-        self.assertIn("unknown task 'copie'", message("train", "--task", "copie"))
+        self.assertIn("--task: 'copie' is not one of", message("train", "--task", "copie"))
         self.assertIn("--scheme", message("train", "--scheme", "rop"))
         self.assertIn("no run of the lab", message("resume", "."))
         self.assertIn("needs a preset", message("run"))
