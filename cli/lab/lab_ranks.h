@@ -7,7 +7,7 @@
 
 namespace posenc::cli {
 
-/// The processes that mpirun started, or this one alone. Two sources define it: cli/without_mpi.cpp, and cli/mpi for the
+/// The processes that mpirun started, or this one alone. Two sources define it: cli/without_mpi.cpp, and cli/with_mpi.cpp for the
 /// program that is linked to MPI.
 struct LabRanks {
   lab::Ranks ranks = {};               ///< how they train one model together

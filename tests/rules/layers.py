@@ -60,7 +60,7 @@ MAY_USE = {
     r"CLI/": ("cli/",),
     r"(sqlite3|zip)\.h$": ("cli/",),
     r"microhttpd\.h$": ("cli/server/",),
-    r"mpi\.h$": ("src/mpi/", "cli/mpi/"),
+    r"mpi\.h$": ("src/mpi/", "cli/with_mpi.cpp"),
     # The library neither prints nor opens files nor, outside kernels/cpu, starts threads: WebAssembly has none.
     r"(iostream|fstream|filesystem|print|unistd\.h|fcntl\.h|sys/(?!auxv).*)$": ("cli/", "benchmarks/", "examples/"),
     r"sys/auxv\.h": ("src/kernels/cpu/",),  # which instructions the machine has
