@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <array>
 #include <boost/multiprecision/cpp_bin_float.hpp>
 #include <cmath>
 #include <memory>
@@ -101,20 +102,61 @@ const Real& two_pi() {
 
 namespace {
 
-// Rounds turns to a 256-bit fraction, 64 bits at a time from the top.
+// The bits of a number, in words, lowest first: |x| = words · 2^(exponent − precision + 1).
+struct Bits {
+  static constexpr int kWords = 8, kBits = 64;
+  std::array<std::uint64_t, kWords> words{};
+
+  explicit Bits(const Big& x) {
+    const auto& bits = x.backend().bits();
+    constexpr std::size_t kLimbs = kBits / (8 * sizeof(boost::multiprecision::limb_type));
+    for (std::size_t i = 0; i < bits.size() && i / kLimbs < kWords; ++i) {
+      words[i / kLimbs] |= static_cast<std::uint64_t>(bits.limbs()[i]) << (i % kLimbs * (kBits / kLimbs));
+    }
+  }
+  /// 64 bits from bit `first` on, which may be below 0: zeros.
+  std::uint64_t from(int first) const {
+    if (first <= -kBits || first >= kWords * kBits) return 0;
+    if (first < 0) return words[0] << -first;
+    const auto at = static_cast<std::size_t>(first / kBits);
+    const int rest = first % kBits;
+    if (rest == 0) return words[at];
+    const std::uint64_t above = at + 1 < kWords ? words[at + 1] << (kBits - rest) : 0;
+    return words[at] >> rest | above;
+  }
+};
+
+// Rounds turns to a 256-bit fraction, by their bits.
 Frequency frequency_from_real_turns(const Real& turns) {
-  Real rest = abs(turns);
-  rest -= floor(rest);
-  rest += ldexp(Real(1), -257);  // so that cutting at 2^-256 rounds to nearest
-  if (rest >= 1) rest -= 1;
+  constexpr int kFraction = 256, kPrecision = 400;
   Frequency frequency;
-  for (std::size_t word = 4; word-- > 0;) {
-    rest = ldexp(rest, 64);
-    const Real whole = floor(rest);
-    frequency.words[word] = whole.convert_to<std::uint64_t>();
-    rest -= whole;
+  if (turns == 0) return frequency;
+  const Bits bits(big(turns));
+  const int shift = static_cast<int>(big(turns).backend().exponent()) - (kPrecision - 1) + kFraction;
+  std::uint64_t carry = bits.from(-shift - 1) & 1;  // the first bit that is cut off: rounds to nearest
+  for (std::size_t word = 0; word < 4; ++word) {
+    frequency.words[word] = bits.from(64 * static_cast<int>(word) - shift) + carry;
+    carry = carry != 0 && frequency.words[word] == 0 ? 1 : 0;
   }
   return turns < 0 ? opposite(frequency) : frequency;
+}
+
+// base^(−1/n) by Newton's method, r += r · (1 − base · r^n) / n, from what the machine's own arithmetic finds: each step
+// doubles the bits that are right. 0 where it does not come down to the last bits.
+Real inverse_root(const Real& base, std::int64_t n) {
+  Real root = std::pow(base.convert_to<double>(), -1.0 / static_cast<double>(n));
+  const Real share = Real(1) / n;
+  for (int step = 0; step < 5; ++step) {
+    Real power = 1, square = root;  // root^n
+    for (std::int64_t left = n; left > 0; left /= 2) {
+      if (left % 2 != 0) power *= square;
+      square *= square;
+    }
+    const Real error = Real(1) - base * power;
+    root += root * error * share;
+    if (abs(error) < ldexp(Real(1), -200)) return root;  // and now twice as many
+  }
+  return 0;
 }
 
 void check_range(double value, const char* what) {
@@ -132,6 +174,19 @@ Frequency frequency_from(const Real& radians) {
 
 std::vector<Real> geometric(const Real& base, const Real& step, std::int64_t count) {
   const Real ratio = pow(base, -step);
+  std::vector<Real> values;
+  values.reserve(static_cast<std::size_t>(count));
+  Real value = 1;
+  for (std::int64_t k = 0; k < count; ++k) {
+    values.push_back(value);
+    value *= ratio;
+  }
+  return values;
+}
+
+std::vector<Real> geometric_roots(const Real& base, std::int64_t n, std::int64_t count) {
+  Real ratio = inverse_root(base, n);
+  if (!(ratio > 0)) ratio = pow(base, Real(-1) / n);
   std::vector<Real> values;
   values.reserve(static_cast<std::size_t>(count));
   Real value = 1;

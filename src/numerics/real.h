@@ -79,6 +79,9 @@ Frequency frequency_from(const Real& radians);
 /// Every published spacing of frequencies is one of these.
 std::vector<Real> geometric(const Real& base, const Real& step, std::int64_t count);
 
+/// The same with ratio = base^(−1/n): several times as fast, because a root needs no logarithm.
+std::vector<Real> geometric_roots(const Real& base, std::int64_t n, std::int64_t count);
+
 const Real& two_pi();
 
 /// The nearest float32.

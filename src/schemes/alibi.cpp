@@ -21,13 +21,28 @@ void check(const Alibi& s) {
   }
 }
 
-// 2^(−max_bias · halves / (2P)): exact, or as engines make it in float32, by powers of a rounded first slope.
-double slope_of(const Alibi& s, std::int64_t power, std::int64_t halves, Numerics numerics) {
-  const Real step = -Real(s.max_bias) / power;
-  if (numerics == Numerics::kExact) return Real(pow(Real(2), step * halves / 2)).convert_to<double>();
-  const bool between = halves % 2 != 0;
-  const float first = numerics::nearest_float(pow(Real(2), between ? Real(step / 2) : step));
-  return static_cast<double>(numerics::nearest_float(pow(Real(first), Real(between ? halves : halves / 2))));
+// ratio^0 … ratio^count, as a double or a float32.
+template <class N> std::vector<double> powers_of(const Real& ratio, std::int64_t count) {
+  std::vector<double> powers;
+  Real power = 1;
+  for (std::int64_t k = 0; k <= count; ++k, power *= ratio) {
+    powers.push_back(static_cast<double>(power.convert_to<N>()));
+  }
+  return powers;
+}
+
+// 2^(−max_bias · halves / (2P)) for halves from 0 to `most`: exact, or as engines make it in float32, by powers of a
+// rounded first slope, one for whole steps and another for those between.
+std::vector<double> slopes_of(const Alibi& s, std::int64_t power, std::int64_t most, Numerics numerics) {
+  const Real half = -Real(s.max_bias) / (2 * power), whole = half + half;
+  if (numerics == Numerics::kExact) return powers_of<double>(pow(Real(2), half), most);
+  const auto rounded = [&](const Real& step) {
+    return powers_of<float>(numerics::nearest_float(pow(Real(2), step)), most);
+  };
+  std::vector<double> slopes = rounded(half);
+  const std::vector<double> of_whole = rounded(whole);
+  for (std::size_t halves = 0; halves < slopes.size(); halves += 2) slopes[halves] = of_whole[halves / 2];
+  return slopes;
 }
 
 }  // namespace
@@ -35,11 +50,12 @@ double slope_of(const Alibi& s, std::int64_t power, std::int64_t halves, Numeric
 Bias prepare(const Alibi& s, const Situation& now) {
   check(s);
   const auto power = static_cast<std::int64_t>(std::bit_floor(static_cast<std::uint64_t>(s.heads)));
+  const std::vector<double> slopes = slopes_of(s, power, 2 * power, now.numerics);
   Slopes source;
   for (std::int64_t h = 0; h < s.heads; ++h) {
     // in halves: the heads past the power of two stand between those before
     const std::int64_t halves = h < power ? 2 * (h + 1) : 2 * (h - power) + 1;
-    const double slope = slope_of(s, power, halves, now.numerics);
+    const double slope = slopes[static_cast<std::size_t>(halves)];
     source.slopes.push_back(s.scale * (s.round_bf16 ? numerics::widen(numerics::narrow<BFloat16>(slope)) : slope));
   }
   return {s.heads, std::move(source)};

@@ -6,6 +6,7 @@
 
 #include "attention/cpu/decode.h"
 
+#include <bit>
 #include <cmath>
 #include <limits>
 
@@ -18,6 +19,7 @@
 #include "hwy/highway.h"
 
 // after foreach_target.h, so that they are compiled for each target
+#include "attention/cpu/decode_16-inl.h"
 #include "attention/cpu/decode_rows-inl.h"
 #include "attention/cpu/exp2-inl.h"
 #include "attention/cpu/pack-inl.h"
@@ -28,7 +30,9 @@
 #define POSENC_DECODE_CHUNK
 namespace posenc::attend::cpu {
 
-constexpr std::int64_t kChunk = 2048, kDecodeBlock = 64;
+// Keys and values are read by turns, a block of each: a long block where few rows meet it, so that memory is read in long
+// stretches, a short one where many do, so that it stays in the nearest cache for all of them.
+constexpr std::int64_t kChunk = 2048, kDecodeBlock = 64, kLongBlock = 256, kFewRows = 4;
 inline const RowRotation kNoRotation = {};  // values are never rotated
 
 // The state of the online softmax of one row of scores, for one chunk of keys.
@@ -76,7 +80,7 @@ HWY_INLINE void add_biases(const AttentionJob& job, const ScoreBias& bias, const
       for (std::int64_t j = 0; j < place.keys; ++j) scores[j] += row.at(std::clamp(x - j, row.low, row.high));
     }
   } else {
-    HWY_ALIGN float tile[kDecodeBlock + kMostLanes];
+    HWY_ALIGN float tile[kLongBlock + kMostLanes];
     fill_tile(job, place, tile, 1, 0);
     for (std::int64_t j = 0; j < place.keys; ++j) scores[j] += tile[j];
   }
@@ -111,17 +115,22 @@ struct BlockRows {
   const RowRotation& rotation;
   bool in_place = x.type != DataType::kF64 && x.feature_stride == 1 && rotation.cos_sin == nullptr;
   DataType type = in_place ? x.type : DataType::kF32;
-  AlignedVector<float> buffer =
-      AlignedVector<float>(in_place ? 0 : static_cast<std::size_t>(kDecodeBlock * x.features));
-  const void* rows[kDecodeBlock] = {};
+  std::int64_t block = kDecodeBlock;
+  AlignedVector<float> buffer = AlignedVector<float>(in_place ? 0 : static_cast<std::size_t>(block * x.features));
+  const void* rows[kLongBlock + 4] = {};
 
   void load(std::int64_t b, std::int64_t g, std::int64_t begin, std::int64_t end) {
     if (!in_place) load_rows(x, rotation, b, g, begin, end, x.features, buffer.data());
-    for (std::int64_t t = begin; t < end; ++t) {
-      rows[t - begin] =
-          in_place
-              ? kernels::with_type(x.type, [&](auto kind) -> const void* { return x.row<decltype(kind)>(b, g, t); })
-              : buffer.data() + (t - begin) * x.features;
+    const auto* const first = in_place ? static_cast<const std::byte*>(x.data) + g * x.head_stride * size_of(x.type)
+                                       : reinterpret_cast<const std::byte*>(buffer.data());
+    const std::int64_t step = (in_place ? x.token_stride : x.features) * size_of(type);
+    const bool is_paged = in_place && x.pages != nullptr;
+    for (std::int64_t t = begin; t < end;) {
+      const std::int64_t offset = is_paged ? t % x.page_tokens : in_place ? t : t - begin;
+      const std::int64_t last = is_paged ? std::min(end, t - offset + x.page_tokens) : end;
+      const std::int64_t start = is_paged ? x.pages[b * x.page_row + t / x.page_tokens] : b;
+      const std::byte* row = first + offset * step + (in_place ? start * x.batch_stride * size_of(x.type) : 0);
+      for (; t < last; ++t, row += step) rows[t - begin] = row;
     }
   }
 };
@@ -143,9 +152,18 @@ struct ChunkPass {
   const ScoreBias& bias;
   const Chunk& chunk;
   std::int64_t rows = job.group * job.q.sequence;
-  BlockRows k{job.k, job.k_rotation}, v{job.v, kNoRotation};
+  std::int64_t block = rows <= kFewRows ? kLongBlock : kDecodeBlock;
+  BlockRows k{.x = job.k, .rotation = job.k_rotation, .block = block};
+  BlockRows v{.x = job.v, .rotation = kNoRotation, .block = block};
   AlignedVector<float> q = AlignedVector<float>(static_cast<std::size_t>(rows * job.q.features));
-  AlignedVector<float> scores = AlignedVector<float>(static_cast<std::size_t>(rows * kDecodeBlock));
+  AlignedVector<std::uint16_t> narrow_q = AlignedVector<std::uint16_t>(k.type == DataType::kBF16 ? q.size() : 0);
+#if POSENC_NATIVE_16
+  Queries16 q_16 = {};  // empty: keys are multiplied in f32
+  // weights of two bf16 are good for a result of bf16, not of f32
+  bool adds_16 =
+      v.type == DataType::kBF16 && job.out.type == DataType::kBF16 && job.v.features % 8 == 0 && has_bf16_dots();
+#endif
+  AlignedVector<float> scores = AlignedVector<float>(static_cast<std::size_t>(rows * block));
   AlignedVector<float> rescale = AlignedVector<float>(static_cast<std::size_t>(rows));
 
   std::int64_t head(std::int64_t r) const { return chunk.g * job.group + r / job.q.sequence; }
@@ -156,10 +174,10 @@ struct ChunkPass {
 void weigh_row(ChunkPass& pass, std::int64_t r, std::int64_t key, std::int64_t low, std::int64_t high) {
   const AttentionJob& job = pass.job;
   const std::int64_t h = pass.head(r), i = pass.query(r), count = high - low;
-  float* const row = pass.scores.data() + r * kDecodeBlock + (low - key);
-  HWY_ALIGN float scores[kDecodeBlock + kMostLanes];  // the next row's scores follow this one's
+  float* const row = pass.scores.data() + r * pass.block + (low - key);
+  HWY_ALIGN float scores[kLongBlock + kMostLanes];  // the next row's scores follow this one's
   std::copy(row, row + count, scores);
-  std::fill(scores + count, scores + kDecodeBlock + kMostLanes, 0.0f);
+  std::fill(scores + count, scores + count + kMostLanes, 0.0f);
   if (job.softcap > 0) {
     const auto cap = static_cast<float>(job.softcap * kLog2E);
     for (std::int64_t j = 0; j < count; j += lanes()) {
@@ -185,7 +203,7 @@ template <class V>
 HWY_INLINE void add_values(ChunkPass& pass, std::int64_t r, std::int64_t key, std::int64_t low, std::int64_t high) {
   const AttentionJob& job = pass.job;
   const std::int64_t features = job.v.features;
-  const float* const weights = pass.scores.data() + r * kDecodeBlock + (low - key);
+  const float* const weights = pass.scores.data() + r * pass.block + (low - key);
   const void* const* const values = pass.v.rows + (low - key);
   float* const sums = pass.chunk.sums + r * features;
   const float rescale = pass.rescale[static_cast<std::size_t>(r)];
@@ -200,15 +218,62 @@ HWY_INLINE void add_values(ChunkPass& pass, std::int64_t r, std::int64_t key, st
   }
 }
 
+void score_block(ChunkPass& pass, std::int64_t count) {
+  const std::int64_t features = pass.job.q.features;
+#if POSENC_NATIVE_16
+  if (pass.q_16.narrow != nullptr || pass.q_16.wide != nullptr) {
+    score_rows_16(pass.q_16, pass.rows, pass.k.rows, count, features, pass.scores.data(), pass.block);
+    return;
+  }
+#endif
+  with_rows(pass.k, [&](auto kind) HWY_ATTR {
+    score_rows<decltype(kind)>(pass.q.data(), pass.rows, pass.k.rows, count, features, pass.scores.data(),
+                               pass.block);
+  });
+}
+
+// The values of a block that every query sees whole.
+void add_block(ChunkPass& pass, std::int64_t count) {
+  const std::int64_t features = pass.job.v.features;
+  float* const weights = pass.scores.data();
+#if POSENC_NATIVE_16
+  if (pass.adds_16) {
+    const std::int64_t room = (count + 3) / 4 * 4;
+    pass.v.rows[count] = pass.v.rows[count - 1];  // with a weight of 0, where the count is odd
+    for (std::int64_t r = 0; r < pass.rows; ++r) split_weights(weights + r * pass.block, count, room);
+    for (std::int64_t r = 0; r < pass.rows;) {
+      const bool are_four = r + 4 <= pass.rows;
+      float* const sums = pass.chunk.sums + r * features;
+      const float* const rescale = pass.rescale.data() + r;
+      if (are_four) {
+        add_rows_16_4(weights + r * pass.block, pass.block, room, pass.v.rows, count, features, rescale, sums);
+      } else {
+        add_rows_16(weights + r * pass.block, room, pass.v.rows, count, features, *rescale, sums);
+      }
+      r += are_four ? 4 : 1;
+    }
+    return;
+  }
+#endif
+  const std::int64_t together = features % (2 * lanes()) == 0 ? pass.rows / 4 * 4 : 0;
+  with_rows(pass.v, [&](auto kind) HWY_ATTR {
+    using V = decltype(kind);
+    for (std::int64_t r = 0; r < together; r += 4) {
+      add_rows_4<V>(weights + r * pass.block, pass.block, pass.v.rows, count, features, pass.rescale.data() + r,
+                    pass.chunk.sums + r * features);
+    }
+    for (std::int64_t r = together; r < pass.rows; ++r) {
+      add_rows<V>(weights + r * pass.block, pass.v.rows, count, features, pass.rescale[static_cast<std::size_t>(r)],
+                  pass.chunk.sums + r * features);
+    }
+  });
+}
+
 void attend_block(ChunkPass& pass, std::int64_t key, std::int64_t end) {
   const AttentionJob& job = pass.job;
-  const std::int64_t features = job.v.features;
   pass.k.load(pass.chunk.b, pass.chunk.g, key, end);
   pass.v.load(pass.chunk.b, pass.chunk.g, key, end);
-  with_rows(pass.k, [&](auto kind) HWY_ATTR {
-    score_rows<decltype(kind)>(pass.q.data(), pass.rows, pass.k.rows, end - key, job.q.features, pass.scores.data(),
-                               kDecodeBlock);
-  });
+  score_block(pass, end - key);
   const auto low_of = [&](std::int64_t r) { return std::max(key, job.sight(pass.chunk.b, pass.query(r)).begin); };
   const auto high_of = [&](std::int64_t r) { return std::min(end, job.sight(pass.chunk.b, pass.query(r)).end); };
   bool all_see_all = !job.has_masks();
@@ -217,18 +282,40 @@ void attend_block(ChunkPass& pass, std::int64_t key, std::int64_t end) {
     if (low != key || high != end) all_see_all = false;
     if (low < high) weigh_row(pass, r, key, low, high);
   }
-  const std::int64_t together = all_see_all && features % (2 * lanes()) == 0 ? pass.rows / 4 * 4 : 0;
+  if (all_see_all) {
+    add_block(pass, end - key);
+    return;
+  }
   with_rows(pass.v, [&](auto kind) HWY_ATTR {
     using V = decltype(kind);
-    for (std::int64_t r = 0; r < together; r += 4) {
-      add_rows_4<V>(pass.scores.data() + r * kDecodeBlock, kDecodeBlock, pass.v.rows, end - key, features,
-                    pass.rescale.data() + r, pass.chunk.sums + r * features);
-    }
-    for (std::int64_t r = together; r < pass.rows; ++r) {
+    for (std::int64_t r = 0; r < pass.rows; ++r) {
       if (low_of(r) < high_of(r)) add_values<V>(pass, r, key, low_of(r), high_of(r));
     }
   });
 }
+
+#if POSENC_NATIVE_16
+// Queries that are bf16 and were not rotated meet keys as they are; the factor comes later. One to three others are
+// arranged for keys that are widened, and more meet them four at a time (score_rows).
+void plan_queries_16(ChunkPass& pass, float factor) {
+  bool are_narrow = true;
+  for (std::size_t i = 0; i < pass.q.size(); ++i) {
+    const auto bits = std::bit_cast<std::uint32_t>(pass.q[i]);
+    pass.narrow_q[i] = static_cast<std::uint16_t>(bits >> 16);
+    are_narrow = are_narrow && (bits & 0xFFFFU) == 0;
+  }
+  if (are_narrow) {
+    pass.q_16 = {pass.narrow_q.data(), nullptr, factor};
+  } else if (pass.rows < kFewRows) {
+    for (std::size_t i = 0; i < pass.q.size(); i += 8) {
+      const float* const x = pass.q.data() + i;
+      const float apart[] = {x[0], x[2], x[4], x[6], x[1], x[3], x[5], x[7]};
+      std::copy(apart, apart + 8, pass.q.begin() + static_cast<std::ptrdiff_t>(i));
+    }
+    pass.q_16 = {nullptr, pass.q.data(), 1.0f};
+  }
+}
+#endif
 
 void attend_chunk(const AttentionJob& job, const ScoreBias& bias, const Chunk& whole) {
   // keys that no query sees are not read: past a length, outside a window
@@ -248,9 +335,15 @@ void attend_chunk(const AttentionJob& job, const ScoreBias& bias, const Chunk& w
               pass.q.data() + r * job.q.features);
   }
   const auto factor = static_cast<float>(job.scale * kLog2E);
-  for (float& x : pass.q) x *= factor;
-  for (std::int64_t key = chunk.begin; key < chunk.end; key += kDecodeBlock) {
-    attend_block(pass, key, std::min(key + kDecodeBlock, chunk.end));
+#if POSENC_NATIVE_16
+  if (pass.k.type == DataType::kBF16 && job.q.features % 8 == 0 && has_bf16_dots()) plan_queries_16(pass, factor);
+  if (pass.q_16.narrow == nullptr)
+#endif
+  {
+    for (float& x : pass.q) x *= factor;
+  }
+  for (std::int64_t key = chunk.begin; key < chunk.end; key += pass.block) {
+    attend_block(pass, key, std::min(key + pass.block, chunk.end));
   }
 }
 

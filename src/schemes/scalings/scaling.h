@@ -54,7 +54,7 @@ template <class N> struct Scaled {
 /// base^(−2i/dims), unscaled.
 template <class N> std::vector<N> inverse_periods(const Real& base, std::int64_t dims) {
   if constexpr (std::is_same_v<N, Real>) {
-    return numerics::geometric(base, Real(2) / dims, dims / 2);  // without a division for each
+    return numerics::geometric_roots(base, dims / 2, dims / 2);  // without a division for each
   } else {
     std::vector<N> values = periods<N>(base, dims);
     for (N& value : values) value = N(1) / value;
