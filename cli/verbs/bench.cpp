@@ -17,6 +17,7 @@
 #include "cli/verbs/bench.h"
 #include "cli/verbs/bench_attention.h"
 #include "cli/verbs/bench_cuda.h"
+#include "cli/verbs/bench_decode.h"
 #include "cli/verbs/verbs.h"
 #include "posenc/apply.h"
 #include "posenc/backend.h"
@@ -32,7 +33,7 @@ struct BenchFlags {
   EngineFlags engine;
 };
 
-constexpr std::array<std::string_view, 4> kJobs = {"table", "add", "rotate", "attention"};
+constexpr std::array<std::string_view, 6> kJobs = {"table", "add", "rotate", "attention", "decode", "prepare"};
 
 std::size_t bytes_of(const Extents& shape, DataType type) {
   return static_cast<std::size_t>(count_of(shape) * size_of(type));
@@ -121,7 +122,8 @@ std::string simd_target() {
 
 int cores() { return static_cast<int>(std::max(std::thread::hardware_concurrency(), 1U)); }
 
-std::string as_json(const std::vector<BenchResult>& results, const std::vector<AttentionFigure>& figures) {
+std::string as_json(const std::vector<BenchResult>& results, const std::vector<AttentionFigure>& figures,
+                    const std::vector<PrepareFigure>& prepared) {
   Json::Array list;
   for (const BenchResult& result : results) {
     Json::Array shape;
@@ -136,6 +138,7 @@ std::string as_json(const std::vector<BenchResult>& results, const std::vector<A
     list.push_back(std::move(entry));
   }
   for (const AttentionFigure& figure : figures) list.push_back(as_json(figure));
+  for (const PrepareFigure& figure : prepared) list.push_back(as_json(figure));
   const Json::Object machine = {{"cores", cores()}, {"simd_target", simd_target()}, {"backend", backend()}};
   return dump_json(Json::Object{{"machine", machine}, {"results", std::move(list)}}, 2) + "\n";
 }
@@ -147,11 +150,13 @@ std::string short_shape(const Extents& shape) {
   return text;
 }
 
-std::string as_text(const std::vector<BenchResult>& results, const std::vector<AttentionFigure>& figures) {
+std::string as_text(const std::vector<BenchResult>& results, const std::vector<AttentionFigure>& figures,
+                    const std::vector<PrepareFigure>& prepared) {
   const bool colour = wants_colour(STDOUT_FILENO);
   std::string text = fmt::format("{} cores, {}, backend {}; each job alternates with its limit\n\n", cores(),
                                  simd_target(), backend());
-  if (!figures.empty()) text += as_text(figures, colour) + (results.empty() ? "" : "\n");
+  if (!figures.empty()) text += as_text(figures, colour) + (results.empty() && prepared.empty() ? "" : "\n");
+  if (!prepared.empty()) text += as_text(prepared, colour) + (results.empty() ? "" : "\n");
   if (results.empty()) return text;
   constexpr std::string_view kLine = "{}  {}  {:>5}  {:>7}  {:>9}  {:>5}  {:>16}  {:>8}  {:>8}\n";
   int job_columns = 0, shape_columns = 0;
@@ -196,7 +201,14 @@ int run(const BenchFlags& flags) {
     set_threads(count);
     for (AttentionFigure& figure : measure_attention(effort, flags.all)) figures.push_back(std::move(figure));
   }
-  print(flags.json ? as_json(results, figures) : as_text(results, figures));
+  for (const int count : thread_counts) {
+    if (!wants(flags, "decode")) break;
+    set_threads(count);
+    for (AttentionFigure& figure : measure_decode(effort)) figures.push_back(std::move(figure));
+  }
+  std::vector<PrepareFigure> prepared;
+  if (wants(flags, "prepare")) prepared = measure_prepare(effort);
+  print(flags.json ? as_json(results, figures, prepared) : as_text(results, figures, prepared));
   return kDone;
 }
 
@@ -206,7 +218,7 @@ Verb bench_verb(Command program) {
   Verb verb;
   verb.name = "bench";
   verb.summary = "measure each kernel against the limits of this machine";
-  verb.usage = "[table] [add] [rotate] [attention] [options]";
+  verb.usage = "[table] [add] [rotate] [attention] [decode] [prepare] [options]";
   verb.details =
       "Each job alternates with its limit. For memory, the limit is the fastest loop over the same bytes in the same run: "
       "plain, prefetched or with streaming stores; stores alone for a table, loads and stores in place for x += p and "
@@ -214,7 +226,9 @@ Verb bench_verb(Command program) {
       "OpenBLAS's SGEMM if that is faster; SGEMM is shown beside it. \"Of limit\" is the median of the ratios, which "
       "is stable when absolute figures drift; \"of ready\" compares with the same job with a precomputed table of "
       "cosines and sines. Rotations rotate queries and keys of the shape shown; decode is one new token in each of "
-      "64 sequences. Runs with one thread and with all, unless --threads is given. Needs 0.7 GiB and four minutes.";
+      "64 sequences. The job decode is attention of 1 to 16 queries over a cache of keys, with a plan; \"over f32\" is its "
+      "speed with a cache of 16 bits over that with one of float32. The job prepare measures how long a scheme takes to "
+      "become a form. Runs with one thread and with all, unless --threads is given. Needs 0.7 GiB and six minutes.";
   verb.examples = "posenc bench\nposenc bench table\nposenc bench rotate --threads 2 --json\nposenc bench attention";
   verb.command = program.add_subcommand(verb.name);
   auto flags = std::make_shared<BenchFlags>();

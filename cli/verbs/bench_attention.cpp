@@ -160,15 +160,6 @@ std::vector<AttentionFigure> measure_attention(const limits::Effort& effort, boo
     figures.push_back(measure_decoding(positions[0], {kHeads, 1, 32768, kFeatures, type}, effort));
   }
   if (!all) return figures;
-  // a decoding step, speculative drafts and small pieces of a prompt: time grows no faster than the work
-  for (const std::int64_t keys : {2048, 16384}) {
-    for (const std::int64_t group : {1, 4, 8}) {
-      for (const std::int64_t queries : {1, 2, 4, 8, 16}) {
-        const Tensors few(kHeads, queries, keys, kFeatures, DataType::kF32, false, group);
-        figures.push_back(measure_decoding(positions[0], few, effort));
-      }
-    }
-  }
   const Tensors f16(kHeads, 2048, 2048, kFeatures, DataType::kF16);
   figures.push_back(measure_causal(positions[1], Pass::kForward, f16, effort));
   const Tensors with_gradients(kHeads, 2048, 2048, kFeatures, DataType::kF32, true);
@@ -202,14 +193,16 @@ Json as_json(const AttentionFigure& figure) {
     object.emplace_back("limit_loop", figure.limit_loop);
     object.emplace_back("limit_gb_per_s", figure.limit_bytes / kGiga);
     object.emplace_back("ratio", figure.ratio);
+    if (figure.over_none > 0) object.emplace_back("over_none", figure.over_none);
+    if (figure.over_f32 > 0) object.emplace_back("over_f32", figure.over_f32);
   }
   return object;
 }
 
 std::string as_text(const std::vector<AttentionFigure>& figures, bool colour) {
-  constexpr std::string_view kLine = "{}  {}  {:>5}  {:>7}  {:>9}  {:>13}  {:>8}  {:>18}  {:>6}  {:>9}\n";
-  std::string text = dim(fmt::format(kLine, pad_right("job", 16), pad_right("shape of k", 16), "dtype", "threads",
-                                     "time", "speed", "of limit", "limit", "SGEMM", "over none"),
+  constexpr std::string_view kLine = "{}  {}  {:>5}  {:>7}  {:>9}  {:>13}  {:>8}  {:>18}  {:>6}  {:>9}  {:>8}\n";
+  std::string text = dim(fmt::format(kLine, pad_right("job", 18), pad_right("shape of k", 18), "dtype", "threads",
+                                     "time", "speed", "of limit", "limit", "SGEMM", "over none", "over f32"),
                          colour);
   for (const AttentionFigure& figure : figures) {
     const bool counts_operations = figure.operations > 0;
@@ -220,10 +213,11 @@ std::string as_text(const std::vector<AttentionFigure>& figures, bool colour) {
                               : counts_operations         ? "none"
                                                           : "";
     std::string line = fmt::format(
-        kLine, pad_right(figure.job, 16), pad_right(to_string(figure.shape), 16), name_of(figure.type),
+        kLine, pad_right(figure.job, 18), pad_right(to_string(figure.shape), 18), name_of(figure.type),
         figure.threads, fmt::format("{:.2f} ms", figure.seconds * 1e3), fmt::format("{:.1f} {}", speed, unit),
         fmt::format("{:.1f} %", 100 * figure.ratio), fmt::format("{:.1f} {}", limit, figure.limit_loop), sgemm,
-        figure.over_none > 0 ? fmt::format("{:+.1f} %", 100 * (figure.over_none - 1)) : "");
+        figure.over_none > 0 ? fmt::format("{:+.1f} %", 100 * (figure.over_none - 1)) : "",
+        figure.over_f32 > 0 ? fmt::format("{:.2f}", figure.over_f32) : "");
     while (line.ends_with(" \n")) line.erase(line.size() - 2, 1);
     text += line;
   }

@@ -26,9 +26,10 @@ struct AttentionFigure {
   std::string_view limit_loop = {};  // by which loop
   double ratio = 0;
   double over_none = 0;  // time over that without position; 0: not measured
+  double over_f32 = 0;   // speed over that of an f32 cache; 0: not measured
 };
 
-/// With as many threads as posenc::threads() says. `all`: also gradients, f16, and few queries that share key heads.
+/// With as many threads as posenc::threads() says. `all`: also gradients and f16.
 std::vector<AttentionFigure> measure_attention(const limits::Effort& effort, bool all);
 
 Json as_json(const AttentionFigure& figure);

@@ -2,7 +2,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <optional>
 #include <span>
 
@@ -116,12 +115,12 @@ class AttentionPlan {
 
  private:
   struct Made;
-  explicit AttentionPlan(std::unique_ptr<Made> made) noexcept;
+  explicit AttentionPlan(Made* made) noexcept;
   friend AttentionPlan plan_attention(const AttentionInputs&, const AttentionOptions&);
   friend std::size_t workspace_bytes(const AttentionPlan&, int);
   friend void attention(const AttentionPlan&, TensorView, ConstTensorView, ConstTensorView, ConstTensorView,
                         const Run&);
-  std::unique_ptr<Made> made_;
+  Made* made_;  // owned
 };
 
 /// A plan for tensors of these shapes and types; their data is not read. The plan copies the options, and refers to the

@@ -222,6 +222,14 @@ struct Nothing {};
 /// What a scheme becomes, and all that kernels know of it.
 using Form = std::variant<Nothing, Addition, Rotation, Bias>;
 
+/// Puts another trained table in place of the one that the form reads; nothing is computed. `key_weights` replaces
+/// the vectors that keys meet, where the form has them (DeBERTa); without data, they stay.
+/// Throws: Error for a form that reads no table of the caller's, and for a table of another shape.
+void bind(Addition& form, ConstTensorView weights);
+void bind(Bias& form, ConstTensorView weights, ConstTensorView key_weights = {});
+/// Call it with its namespace, posenc::bind(form, table): std::bind takes anything.
+void bind(Form& form, ConstTensorView weights, ConstTensorView key_weights = {});
+
 // --- what kernels, figures and stories ask of a form ------------------------------------------------------------
 
 /// How many coordinates a position of this form has.

@@ -1,5 +1,9 @@
 #pragma once
 
+#if __cplusplus < 202002L && !(defined(_MSVC_LANG) && _MSVC_LANG >= 202002L)
+#error "posenc needs C++20: compile with -std=c++20 or later"
+#endif
+
 #if (defined(_MSVC_LANG) ? _MSVC_LANG : __cplusplus) < 202002L
 #error "posenc needs C++20: compile with -std=c++20 or later"
 #endif

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <memory>
 #include <utility>
 #include <vector>
 
@@ -121,10 +122,13 @@ struct AttentionPlan::Made {
   ConstTensorView placed(const ConstTensorView& x) const { return axes ? heads_first(x, *axes) : x; }
 };
 
-AttentionPlan::AttentionPlan(std::unique_ptr<Made> made) noexcept : made_(std::move(made)) {}
-AttentionPlan::AttentionPlan(AttentionPlan&&) noexcept = default;
-AttentionPlan& AttentionPlan::operator=(AttentionPlan&&) noexcept = default;
-AttentionPlan::~AttentionPlan() = default;
+AttentionPlan::AttentionPlan(Made* made) noexcept : made_(made) {}
+AttentionPlan::AttentionPlan(AttentionPlan&& other) noexcept : made_(std::exchange(other.made_, nullptr)) {}
+AttentionPlan& AttentionPlan::operator=(AttentionPlan&& other) noexcept {
+  std::swap(made_, other.made_);
+  return *this;
+}
+AttentionPlan::~AttentionPlan() { delete made_; }
 
 AttentionPlan plan_attention(const AttentionInputs& like, const AttentionOptions& options) {
   auto made = std::make_unique<AttentionPlan::Made>();
@@ -162,7 +166,7 @@ AttentionPlan plan_attention(const AttentionInputs& like, const AttentionOptions
   made->shared = count.shared;
   made->piece = count.piece;
   for (ConstTensorView* x : {&made->q, &made->k, &made->v}) x->data = nullptr;
-  return AttentionPlan(std::move(made));
+  return AttentionPlan(made.release());
 }
 
 std::size_t workspace_bytes(const AttentionPlan& plan, int threads_of_call) {

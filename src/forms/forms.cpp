@@ -135,4 +135,49 @@ std::vector<double> frequencies_of(const Rotation& rotation) {
   return radians_per_position(rotation.frequencies, rotation.float32_angles);
 }
 
+namespace {
+
+void replace_table(ConstTensorView& table, const ConstTensorView& weights, std::string_view what) {
+  if (table.data == nullptr) raise(fmt::format("bind: the form reads no {}", what));
+  if (weights.data == nullptr || weights.shape != table.shape || weights.strides.rank != weights.shape.rank) {
+    raise(fmt::format("bind: {} of shape {} cannot replace {}", what, to_string(weights.shape),
+                      to_string(table.shape)));
+  }
+  table = weights;
+}
+
+}  // namespace
+
+void bind(Addition& form, ConstTensorView weights) {
+  auto* const rows = std::get_if<Rows>(&form.source);
+  if (rows == nullptr) raise("bind: the form reads no weights");
+  replace_table(rows->table, weights, "weights");
+}
+
+void bind(Bias& form, ConstTensorView weights, ConstTensorView key_weights) {
+  if (auto* const table = std::get_if<DistanceTable>(&form.source)) {
+    if (key_weights.data != nullptr) raise("bind: the form reads no key_weights");
+    replace_table(table->weights, weights, "weights");
+    return;
+  }
+  auto* const vectors = std::get_if<DistanceVectors>(&form.source);
+  if (vectors == nullptr) raise("bind: the form reads no weights");
+  DistanceVectors bound = *vectors;
+  replace_table(bound.for_queries.table, weights, "weights");
+  if (key_weights.data != nullptr) replace_table(bound.for_keys.table, key_weights, "key_weights");
+  *vectors = std::move(bound);
+}
+
+void bind(Form& form, ConstTensorView weights, ConstTensorView key_weights) {
+  if (auto* const bias = std::get_if<Bias>(&form)) {
+    bind(*bias, weights, key_weights);
+    return;
+  }
+  auto* const addition = std::get_if<Addition>(&form);
+  if (addition == nullptr || key_weights.data != nullptr) {
+    raise(fmt::format("bind: the form reads no {}", addition == nullptr ? "weights" : "key_weights"));
+  }
+  bind(*addition, weights);
+}
+
 }  // namespace posenc

@@ -66,4 +66,10 @@ read -a flags < <(pkg-config --cflags --libs "${static[@]}" posenc)
 "${CXX:-c++}" -std=c++20 ${CXXFLAGS:-} "$source/examples/cmake_project/main.cpp" -o "$work/consumer/with_pkg_config" "${flags[@]}"
 got=$(LD_LIBRARY_PATH=$libdir "$work/consumer/with_pkg_config")
 [[ $got == "$expected" ]] || fail "pkg-config: the program printed"$'\n'"$got"
+
+echo "--- an older C++"
+if said=$("${CXX:-c++}" -std=c++17 ${CXXFLAGS:-} -fsyntax-only -I"$prefix/include" -include posenc/posenc.h -x c++ /dev/null 2>&1); then
+  fail "the headers compile as C++17"
+fi
+grep -F "posenc needs C++20" <<<"$said" >/dev/null || fail "C++17 is refused without a reason: $(head -n 3 <<<"$said")"
 echo "install.$kind: ok"

@@ -1,0 +1,162 @@
+#include "cli/verbs/bench_decode.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <functional>
+
+#include "cli/system/signals.h"
+#include "cli/system/terminal.h"
+#include "posenc/attention.h"
+#include "posenc/backend.h"
+#include "posenc/scheme.h"
+
+namespace posenc::cli {
+namespace {
+
+constexpr std::int64_t kKeyHeads = 8, kFeatures = 64;
+
+double seconds_of_call(const std::function<void()>& call) {
+  const auto begin = std::chrono::steady_clock::now();
+  call();
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+}
+
+// A cache, a few queries, and a plan for them.
+struct Step {
+  Extents keys, queries;
+  DataType type;
+  limits::Memory memory;  // k, v, q, out
+  AttentionPlan plan;
+  std::vector<std::byte> workspace;
+
+  Step(std::int64_t query_count, std::int64_t group, std::int64_t key_count, DataType a_type,
+       const AttentionOptions& options)
+      : keys({1, kKeyHeads, key_count, kFeatures}),
+        queries({1, kKeyHeads * group, query_count, kFeatures}),
+        type(a_type),
+        memory(static_cast<std::size_t>(2 * (count_of(keys) + count_of(queries)) * size_of(type))),
+        plan(plan_attention({q(), k(), v()}, options)),
+        workspace(workspace_bytes(plan)) {
+    // values of about 1 in any of the types
+    const auto bytes = memory.bytes();
+    for (std::size_t i = 0; i < bytes.size(); ++i) {
+      const bool is_top = (i + 1) % static_cast<std::size_t>(size_of(type)) == 0;
+      bytes[i] = static_cast<std::byte>(is_top ? 0x3e | ((i * 2654435761U >> 13) & 0x81) : i * 40503U >> 5);
+    }
+  }
+  std::byte* at(std::int64_t element) const { return memory.bytes().data() + element * size_of(type); }
+  ConstTensorView k() const { return {at(0), type, keys}; }
+  ConstTensorView v() const { return {at(count_of(keys)), type, keys}; }
+  ConstTensorView q() const { return {at(2 * count_of(keys)), type, queries}; }
+  TensorView out() const { return {at(2 * count_of(keys) + count_of(queries)), type, queries}; }
+  std::span<std::byte> cache() const {
+    return memory.bytes().first(static_cast<std::size_t>(2 * count_of(keys) * size_of(type)));
+  }
+  void run() {
+    stop_if_signalled();
+    attention(plan, out(), q(), k(), v(), {.workspace = workspace});
+  }
+};
+
+AttentionFigure measure_step(const std::string& job, Step& step, const limits::Effort& effort,
+                             const std::function<void()>& without = {}) {
+  std::vector<limits::Loop> loops = limits::read_loops(step.cache(), threads());
+  const std::size_t reads = loops.size();
+  if (without) loops.push_back({"none", [&] { return seconds_of_call(without); }});
+  const std::vector<limits::Comparison> beside = limits::compare_each(
+      loops, [&] { step.run(); }, effort);
+  const auto limit = std::min_element(
+      beside.begin(), beside.begin() + static_cast<std::ptrdiff_t>(reads),
+      [](const limits::Comparison& a, const limits::Comparison& b) { return a.limit_seconds < b.limit_seconds; });
+  AttentionFigure figure;
+  figure.job = job;
+  figure.shape = step.keys;
+  figure.type = step.type;
+  figure.threads = threads();
+  figure.seconds = limit->seconds;
+  figure.bytes = static_cast<double>(step.cache().size());
+  figure.limit_bytes = figure.bytes / limit->limit_seconds;
+  figure.limit_loop = limit->loop;
+  figure.ratio = limit->ratio;
+  if (without) figure.over_none = 1 / beside.back().ratio;
+  return figure;
+}
+
+}  // namespace
+
+std::vector<AttentionFigure> measure_decode(const limits::Effort& effort) {
+  std::vector<AttentionFigure> figures;
+  const DataType types[] = {DataType::kF32, DataType::kBF16, DataType::kF16};
+  for (const std::int64_t keys : {2048, 16384}) {
+    for (const std::int64_t group : {1, 4, 8}) {
+      for (const std::int64_t queries : {1, 2, 4, 8, 16}) {
+        double f32_seconds = 0;
+        for (const DataType type : types) {
+          Step step(queries, group, keys, type, {.causal = true});
+          AttentionFigure figure = measure_step(fmt::format("{} queries, GQA {}", queries, group), step, effort);
+          if (type == DataType::kF32) f32_seconds = figure.seconds;
+          figure.over_f32 = type == DataType::kF32 ? 0 : f32_seconds / figure.seconds;
+          figures.push_back(std::move(figure));
+        }
+      }
+    }
+  }
+  std::vector<float> buckets(32 * kKeyHeads);
+  for (std::size_t i = 0; i < buckets.size(); ++i) buckets[i] = std::sin(static_cast<float>(i));
+  const Form t5 = prepare(T5{.heads = kKeyHeads, .bidirectional = false},
+                          {.weights = view(static_cast<const float*>(buckets.data()), {32, kKeyHeads})});
+  for (const DataType type : types) {
+    Step none(1, 1, 16384, type, {.causal = true});
+    Step slopes(1, 1, 16384, type, {.position = prepare(Alibi{.heads = kKeyHeads}), .causal = true});
+    Step table(1, 1, 16384, type, {.position = t5, .causal = true});
+    Step window(1, 1, 16384, type, {.causal = true, .window = 1024});
+    figures.push_back(measure_step("decode, alibi", slopes, effort, [&] { none.run(); }));
+    figures.push_back(measure_step("decode, t5", table, effort, [&] { none.run(); }));
+    figures.push_back(measure_step("window of 1024", window, effort, [&] { none.run(); }));
+  }
+  return figures;
+}
+
+std::vector<PrepareFigure> measure_prepare(const limits::Effort& effort) {
+  struct Job {
+    std::string_view name;
+    std::function<void()> run;
+  };
+  const Rope rope{.dims = 128, .base = 500'000.0};
+  const Job jobs[] = {
+      {"rope, 128 dims", [&] { (void)prepare(rope); }},
+      {"rope, hf-f32", [&] { (void)prepare(rope, {.numerics = Numerics::kHfF32}); }},
+      {"rope, llama3", [&] { (void)prepare(Rope{.dims = 128, .base = 5e5, .scaling = Llama3Scaling{.factor = 8}}); }},
+      {"alibi, 112 heads", [] { (void)prepare(Alibi{.heads = 112}); }},
+  };
+  std::vector<PrepareFigure> figures;
+  for (const Job& job : jobs) {
+    std::vector<double> seconds;
+    job.run();
+    for (int i = 0; i < std::max(effort.repeats, 1); ++i) {
+      stop_if_signalled();
+      seconds.push_back(seconds_of_call(job.run));
+    }
+    std::nth_element(seconds.begin(), seconds.begin() + static_cast<std::ptrdiff_t>(seconds.size() / 2),
+                     seconds.end());
+    figures.push_back({std::string(job.name), seconds[seconds.size() / 2]});
+  }
+  return figures;
+}
+
+Json as_json(const PrepareFigure& figure) {
+  return Json::Object{{"job", "prepare"}, {"scheme", figure.scheme}, {"seconds", figure.seconds}};
+}
+
+std::string as_text(const std::vector<PrepareFigure>& figures, bool colour) {
+  std::string text = dim(fmt::format("{}  {:>9}\n", pad_right("prepare", 16), "time"), colour);
+  for (const PrepareFigure& figure : figures) {
+    text += fmt::format("{}  {:>9}\n", pad_right(figure.scheme, 16), fmt::format("{:.0f} us", figure.seconds * 1e6));
+  }
+  return text;
+}
+
+}  // namespace posenc::cli
