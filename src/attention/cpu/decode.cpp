@@ -156,7 +156,7 @@ struct ChunkPass {
   BlockRows k{.x = job.k, .rotation = job.k_rotation, .block = block};
   BlockRows v{.x = job.v, .rotation = kNoRotation, .block = block};
   AlignedVector<float> q = AlignedVector<float>(static_cast<std::size_t>(rows * job.q.features));
-  AlignedVector<std::uint16_t> narrow_q = AlignedVector<std::uint16_t>(k.type == DataType::kBF16 ? q.size() : 0);
+  AlignedVector<std::uint16_t> narrow_q = AlignedVector<std::uint16_t>(k.type == DataType::kF32 ? 0 : q.size());
 #if POSENC_NATIVE_16
   Queries16 q_16 = {};  // empty: keys are multiplied in f32
   // weights of two bf16 are good for a result of bf16, not of f32
@@ -295,24 +295,33 @@ void attend_block(ChunkPass& pass, std::int64_t key, std::int64_t end) {
 }
 
 #if POSENC_NATIVE_16
-// Queries that are bf16 and were not rotated meet keys as they are; the factor comes later. One to three others are
-// arranged for keys that are widened, and more meet them four at a time (score_rows).
+// Queries that have the keys' type and were not rotated meet keys as they are; the factor comes later. One to three others
+// are arranged for keys of bf16 that are widened, and more meet them four at a time (score_rows).
 void plan_queries_16(ChunkPass& pass, float factor) {
   bool are_narrow = true;
+  if (pass.k.type == DataType::kF16) {
+    for (std::size_t i = 0; i < pass.q.size(); ++i) {
+      const Half narrow = numerics::narrow<Half>(static_cast<double>(pass.q[i]));
+      pass.narrow_q[i] = std::bit_cast<std::uint16_t>(narrow);
+      are_narrow = are_narrow && numerics::widen(narrow) == static_cast<double>(pass.q[i]);
+    }
+    if (are_narrow) pass.q_16 = {pass.narrow_q.data(), true, nullptr, factor};
+    return;
+  }
   for (std::size_t i = 0; i < pass.q.size(); ++i) {
     const auto bits = std::bit_cast<std::uint32_t>(pass.q[i]);
     pass.narrow_q[i] = static_cast<std::uint16_t>(bits >> 16);
     are_narrow = are_narrow && (bits & 0xFFFFU) == 0;
   }
   if (are_narrow) {
-    pass.q_16 = {pass.narrow_q.data(), nullptr, factor};
+    pass.q_16 = {pass.narrow_q.data(), false, nullptr, factor};
   } else if (pass.rows < kFewRows) {
     for (std::size_t i = 0; i < pass.q.size(); i += 8) {
       const float* const x = pass.q.data() + i;
       const float apart[] = {x[0], x[2], x[4], x[6], x[1], x[3], x[5], x[7]};
       std::copy(apart, apart + 8, pass.q.begin() + static_cast<std::ptrdiff_t>(i));
     }
-    pass.q_16 = {nullptr, pass.q.data(), 1.0f};
+    pass.q_16 = {nullptr, false, pass.q.data(), 1.0f};
   }
 }
 #endif
@@ -336,7 +345,9 @@ void attend_chunk(const AttentionJob& job, const ScoreBias& bias, const Chunk& w
   }
   const auto factor = static_cast<float>(job.scale * kLog2E);
 #if POSENC_NATIVE_16
-  if (pass.k.type == DataType::kBF16 && job.q.features % 8 == 0 && has_bf16_dots()) plan_queries_16(pass, factor);
+  const bool has_dots =
+      pass.k.type == DataType::kBF16 ? has_bf16_dots() : pass.k.type == DataType::kF16 && has_f16_products();
+  if (has_dots && job.q.features % 8 == 0) plan_queries_16(pass, factor);
   if (pass.q_16.narrow == nullptr)
 #endif
   {

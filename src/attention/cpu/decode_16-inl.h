@@ -1,6 +1,6 @@
-// Products of a few queries with rows of K and V in bf16 where they lie in memory, by an arm64 machine's dot products of
-// bf16 (BFDOT), for code that is compiled once per SIMD target. Products are exact and sums are f32. A query that is f32 is
-// multiplied in f32.
+// Products of a few queries with rows of K and V in 16 bits where they lie in memory, by what an arm64 machine has for them:
+// dot products of bf16 (BFDOT), multiply-adds of f16 to f32 (FMLAL); for code that is compiled once per SIMD target.
+// Products are exact and sums are f32. A query that is f32 is multiplied in f32.
 //
 // Error: weights are used as the sum of two bf16, within 2^-17 of themselves, and BFDOT rounds sums to odd, within an ulp of
 // f32 where a fused multiply-add is within half of one. Subnormal numbers count as 0.
@@ -28,6 +28,7 @@ namespace hn = hwy::HWY_NAMESPACE;
 #if POSENC_NATIVE_16
 
 inline bool has_bf16_dots() { return kernels::cpu::machine_rounds_to_bf16(); }
+inline bool has_f16_products() { return kernels::cpu::machine_multiplies_f16_long(); }
 
 HWY_INLINE uint16x8_t load_16(const void* row, std::int64_t f) {
   return vld1q_u16(static_cast<const std::uint16_t*>(row) + f);
@@ -74,6 +75,24 @@ HWY_INLINE void dot_16_4x4(const std::uint16_t* q, const void* const* k, std::in
   vst1q_f32(out + 2 * stride, vmulq_n_f32(sums_of(s20, s21, s22, s23), factor));
   vst1q_f32(out + 3 * stride, vmulq_n_f32(sums_of(s30, s31, s32, s33), factor));
 }
+// One query in f16 and four keys in f16; converting keys to f32 would take twice as long.
+HWY_INLINE void dot_f16_1x4(const std::uint16_t* q, const void* const* k, std::int64_t features, float factor,
+                            float* out) {
+  float32x4_t s0 = vdupq_n_f32(0), s1 = s0, s2 = s0, s3 = s0, t0 = s0, t1 = s0, t2 = s0, t3 = s0;
+  const auto add = [](float32x4_t& lower, float32x4_t& upper, uint16x8_t a, uint16x8_t b) HWY_ATTR {
+    asm(".arch armv8.2-a+crypto+fp16fml+bf16\n\tfmlal %0.4s, %1.4h, %2.4h" : "+w"(lower) : "w"(a), "w"(b));
+    asm(".arch armv8.2-a+crypto+fp16fml+bf16\n\tfmlal2 %0.4s, %1.4h, %2.4h" : "+w"(upper) : "w"(a), "w"(b));
+  };
+  for (std::int64_t f = 0; f < features; f += 8) {
+    const uint16x8_t x = load_16(q, f);
+    add(s0, t0, x, load_16(k[0], f));
+    add(s1, t1, x, load_16(k[1], f));
+    add(s2, t2, x, load_16(k[2], f));
+    add(s3, t3, x, load_16(k[3], f));
+  }
+  const float32x4_t sums = sums_of(vaddq_f32(s0, t0), vaddq_f32(s1, t1), vaddq_f32(s2, t2), vaddq_f32(s3, t3));
+  vst1q_f32(out, vmulq_n_f32(sums, factor));
+}
 // One query in f32, [even features, odd features] of each eight, and four keys.
 HWY_INLINE float32x4_t even_16(uint16x8_t x) {
   return vreinterpretq_f32_u32(vshlq_n_u32(vreinterpretq_u32_u16(x), 16));
@@ -94,10 +113,11 @@ HWY_INLINE void dot_wide_1x4(const float* q, const void* const* k, std::int64_t 
   vst1q_f32(out, sums_of(vaddq_f32(s0, t0), vaddq_f32(s1, t1), vaddq_f32(s2, t2), vaddq_f32(s3, t3)));
 }
 
-// How queries meet keys of bf16: as they are, where all are bf16, and the factor multiplies the scores; or in f32, with
-// the factor in them, even and odd features apart.
+// How queries meet keys of 16 bits: as they are, where all have the keys' type, and the factor multiplies the scores; or
+// keys of bf16 in f32, with the factor in the queries, even and odd features apart.
 struct Queries16 {
   const std::uint16_t* narrow = nullptr;  // [rows, features]
+  bool are_f16 = false;
   const float* wide = nullptr;
   float factor = 1;
 };
@@ -107,11 +127,13 @@ HWY_INLINE void score_rows_16(const Queries16& q, std::int64_t rows, const void*
                               std::int64_t features, float* scores, std::int64_t stride) {
   for (std::int64_t j = count; j % 4 != 0; ++j) keys[j] = keys[count - 1];
   for (std::int64_t r = 0; r < rows;) {
-    const bool are_four = q.narrow != nullptr && r + 4 <= rows;
+    const bool are_four = q.narrow != nullptr && !q.are_f16 && r + 4 <= rows;
     float* const out = scores + r * stride;
     for (std::int64_t j = 0; j < count; j += 4) {
       if (are_four) {
         dot_16_4x4(q.narrow + r * features, keys + j, features, q.factor, out + j, stride);
+      } else if (q.are_f16) {
+        dot_f16_1x4(q.narrow + r * features, keys + j, features, q.factor, out + j);
       } else if (q.narrow != nullptr) {
         dot_16_1x4(q.narrow + r * features, keys + j, features, q.factor, out + j);
       } else {
