@@ -17,7 +17,6 @@
 #include "cli/verbs/bench.h"
 #include "cli/verbs/bench_attention.h"
 #include "cli/verbs/bench_cuda.h"
-#include "cli/verbs/bench_decode.h"
 #include "cli/verbs/verbs.h"
 #include "posenc/apply.h"
 #include "posenc/backend.h"

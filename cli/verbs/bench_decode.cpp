@@ -1,4 +1,4 @@
-#include "cli/verbs/bench_decode.h"
+#include "cli/verbs/bench_attention.h"
 
 #include <fmt/format.h>
 
