@@ -5,6 +5,8 @@
 //   sure?    wrong and called sure;  likely?  wrong and called likely
 // A run looks at one seed and size of each; for all of them:
 //   POSENC_DIAGNOSIS_MATRIX=all diagnosis_tests --gtest_filter='BugsMatrix.*'
+// All of them in November 2026, named of cases in f32, f16, bf16: rotations 360, 360, 360 of 360; additions 261, 261, 259
+// of 261; biases 108, 108, 108 of 108; no position 180, 180, 180 of 180; none wrong and sure, none wrong and likely.
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
