@@ -3,6 +3,7 @@
 import json
 import os
 import pty
+import re
 import select
 import shutil
 import subprocess
@@ -19,20 +20,21 @@ class ShellOnTerminal:
         self.process = subprocess.Popen(command, stdin=theirs, stdout=theirs, stderr=theirs, env=environment,
                                         start_new_session=True)
         os.close(theirs)
-        self.unseen = ""
+        self.read, self.unseen = b"", ""
 
     def types(self, text):
         os.write(self.ours, text.encode())
 
     def sees(self, words):
-        limit = time.monotonic() + 20
+        limit = time.monotonic() + 60
         while words not in self.unseen:
             if not select.select([self.ours], [], [], max(0, limit - time.monotonic()))[0]:
                 raise AssertionError(f"{words!r} did not appear: {self.unseen!r}")
-            self.unseen += os.read(self.ours, 4096).decode(errors="replace")
-        end = self.unseen.index(words) + len(words)
-        seen, self.unseen = self.unseen[:end], self.unseen[end:]
-        return seen
+            # the bell, and codes that move the cursor, may come within a word
+            self.read += os.read(self.ours, 4096)
+            self.unseen = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]|[\x00-\x08\x0b\x0c\x0e-\x1f]", "",
+                                 self.read.decode(errors="replace"))
+        self.read, self.unseen = b"", ""
 
     def close(self):
         self.process.kill()

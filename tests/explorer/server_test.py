@@ -255,6 +255,16 @@ class Program(unittest.TestCase):
             self.assertEqual(self.run_posenc("--single-file", str(page)).returncode, 2)
             self.assertEqual(self.run_posenc("--single-file", "x", "--export", "y").returncode, 2)
 
+    def test_an_installed_program_carries_the_site(self):
+        build = os.path.dirname(os.environ["WASM"])
+        with tempfile.TemporaryDirectory() as folder:
+            subprocess.run(["cmake", "--install", build, "--component", "explorer", "--prefix", folder], check=True,
+                           stdout=subprocess.DEVNULL)
+            self.assertEqual(os.listdir(folder), ["bin"])
+            done = self.run_posenc("--export", os.path.join(folder, "site"), program=os.path.join(folder, "bin/posenc"))
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertIn("core.wasm", os.listdir(os.path.join(folder, "site")))
+
     def test_without_the_site_one_line_names_the_way(self):
         done = self.run_posenc(program=os.environ["POSENC_WITHOUT_SITE"])
         self.assertEqual(done.returncode, 3)
