@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstdint>
 #include <functional>
+#include <numeric>
 #include <random>
 #include <thread>
 
@@ -95,11 +96,26 @@ std::vector<CudaFigure> measure_decoding() {
                 {.position = forms[which].form, .causal = true});
     });
   }
+  // The same memory as pages of 16 tokens in any order: [pages, page, key heads, features], as vLLM's.
+  constexpr std::int64_t kPage = 16, kPages = kBatch * kKeys / kPage;
+  const Extents pool_shape = {kPages, kPage, kKeyHeads, kFeatures};
+  const std::vector<std::int64_t> lengths(kBatch, kKeys);
+  std::vector<std::int32_t> block_table(static_cast<std::size_t>(kPages));
+  std::iota(block_table.begin(), block_table.end(), 0);
+  std::shuffle(block_table.begin(), block_table.end(), std::mt19937_64(4));
+  const auto pool = [&](const cuda::Memory& x) { return swap_axes(tensor(x, pool_shape), 1, 2); };
+  for (std::size_t which = 0; which < kForms; ++which) {
+    jobs.push_back([&, which] {
+      attention(tensor(out, q_shape), tensor(q, q_shape), pool(k), pool(v),
+                {.position = forms[which].form, .causal = true, .key_lengths = lengths, .block_table = block_table});
+    });
+  }
   const std::vector<double> times = times_in_turn(jobs);
   std::vector<CudaFigure> all;
-  for (std::size_t which = 0; which < kForms; ++which) {
+  for (std::size_t which = 0; which < 2 * kForms; ++which) {
     CudaFigure one;
-    one.job = "decode attention bf16 B32 over 8192 keys, " + forms[which].name;
+    one.job = std::string("decode attention bf16 B32 over 8192 keys, ") + (which < kForms ? "" : "paged, ") +
+              forms[which % kForms].name;
     one.milliseconds = one.alone = times[which + 1];
     one.gb_per_s = 2.0 * static_cast<double>(bytes) / one.milliseconds / 1e6;
     one.limit = "read";

@@ -1,11 +1,34 @@
 # Kernels for NVIDIA's GPUs: clang compiles them to PTX, which the library holds as text and the GPU's driver takes when a
 # kernel is first used (docs/decisions/0015). Nothing of NVIDIA's is needed to build, and nothing is linked.
-# AUTO builds them where clang is found.
-set(POSENC_CUDA AUTO CACHE STRING "Build the kernels for NVIDIA's GPUs: ON, OFF, or AUTO (where clang++-22 is found)")
+# They take minutes to compile, so AUTO builds them where somebody wants them: for tests, and where there is a driver.
+set(POSENC_CUDA AUTO CACHE STRING
+    "Build the kernels for NVIDIA's GPUs: ON, OFF, or AUTO (where clang++-22 and NVIDIA's driver are found; for tests, where clang++-22 is)")
 set_property(CACHE POSENC_CUDA PROPERTY STRINGS AUTO ON OFF)
 set(cuda_sources "")
 if(NOT POSENC_CUDA)
   return()
+endif()
+# As setup.sh asks; ldconfig is root's, but anybody may ask it.
+function(find_cuda_driver found)
+  find_program(POSENC_LDCONFIG ldconfig PATHS /usr/sbin /sbin)
+  mark_as_advanced(POSENC_LDCONFIG)
+  set(libraries "")
+  if(POSENC_LDCONFIG)
+    execute_process(COMMAND ${POSENC_LDCONFIG} -p OUTPUT_VARIABLE libraries ERROR_QUIET)
+  endif()
+  string(FIND "${libraries}" "libcuda.so.1" at)
+  if(at GREATER -1)
+    set(${found} TRUE PARENT_SCOPE)
+  else()
+    set(${found} FALSE PARENT_SCOPE)
+  endif()
+endfunction()
+if(POSENC_CUDA STREQUAL "AUTO" AND NOT POSENC_BUILD_TESTS)
+  find_cuda_driver(has_driver)
+  if(NOT has_driver)
+    message(STATUS "No driver of NVIDIA's (libcuda.so.1), so no kernels for its GPUs; -DPOSENC_CUDA=ON builds them")
+    return()
+  endif()
 endif()
 find_program(POSENC_CUDA_CLANG clang++-22 DOC "The compiler of the kernels for NVIDIA's GPUs")
 if(NOT POSENC_CUDA_CLANG)
@@ -20,9 +43,8 @@ set(ptx_folder ${PROJECT_BINARY_DIR}/ptx)
 file(MAKE_DIRECTORY ${ptx_folder})
 # A build that only tests the host's side (`asan`) takes the kernels that `dev` has compiled, where it has.
 set(POSENC_PTX_FROM "" CACHE PATH "A folder of kernels that another build has compiled, to take in place of compiling them")
-set(ptx_declarations "")
 set(ptx_entries "")
-set(ptx_files "")
+set(ptx_kernels "")
 
 # add_kernel(NAME SOURCE ARCHITECTURE [DEFINITION…]): one module with the one kernel of src/SOURCE.cu, which has the file's
 # name. sm_80 serves every newer chip too; sm_90a is for compute capability 9.0 alone.
@@ -51,27 +73,46 @@ function(add_kernel name source architecture)
       DEPENDS ${PROJECT_SOURCE_DIR}/src/${source}.cu DEPFILE ${ptx}.d
       COMMENT "Compiling ${name} to PTX" VERBATIM)
   endif()
-  set(symbol posenc_ptx_${name})
-  # Hidden: other libraries need not see it.
-  string(APPEND ptx_declarations
-         "__asm__(\".section .rodata\\n.globl ${symbol}\\n.hidden ${symbol}\\n${symbol}:\\n\"\n"
-         "        \".incbin \\\"${ptx}\\\"\\n.byte 0\\n.text\\n\");\n"
-         "extern \"C\" __attribute__((visibility(\"hidden\"))) const char ${symbol}[];\n")
-  string(APPEND ptx_entries "    {\"${name}\", \"${kernel}\", ${symbol}},\n")
-  set(ptx_declarations "${ptx_declarations}" PARENT_SCOPE)
+  # Modules of one kernel, compiled for several cases, are packed together.
+  list(APPEND pack_of_${kernel} ${ptx})
+  list(LENGTH pack_of_${kernel} number)
+  math(EXPR number "${number} - 1")
+  list(APPEND ptx_kernels ${kernel})
+  list(REMOVE_DUPLICATES ptx_kernels)
+  string(APPEND ptx_entries "    {\"${name}\", \"${kernel}\", {posenc_ptx_${kernel}, size_of_${kernel}()}, ${number}},\n")
   set(ptx_entries "${ptx_entries}" PARENT_SCOPE)
-  set(ptx_files ${ptx_files} ${ptx} PARENT_SCOPE)
+  set(ptx_kernels ${ptx_kernels} PARENT_SCOPE)
+  set(pack_of_${kernel} ${pack_of_${kernel}} PARENT_SCOPE)
 endfunction()
 
 include(${PROJECT_SOURCE_DIR}/src/kernels/cuda/kernels.cmake)
 
+add_executable(posenc_pack_ptx ${PROJECT_SOURCE_DIR}/cmake/pack_ptx.cpp)
+target_compile_features(posenc_pack_ptx PRIVATE cxx_std_20)
+target_link_libraries(posenc_pack_ptx PRIVATE ZLIB::ZLIB)
+set(ptx_declarations "")
+set(ptx_packs "")
+foreach(kernel ${ptx_kernels})
+  set(pack ${ptx_folder}/${kernel}.pack)
+  add_custom_command(OUTPUT ${pack} COMMAND posenc_pack_ptx ${pack} ${pack_of_${kernel}}
+                     DEPENDS posenc_pack_ptx ${pack_of_${kernel}} COMMENT "Packing ${kernel}" VERBATIM)
+  set(symbol posenc_ptx_${kernel})
+  # Hidden: other libraries need not see it.
+  string(APPEND ptx_declarations
+         "__asm__(\".section .rodata\\n.globl ${symbol}\\n.hidden ${symbol}\\n${symbol}:\\n\"\n"
+         "        \".incbin \\\"${pack}\\\"\\n.globl ${symbol}_end\\n.hidden ${symbol}_end\\n${symbol}_end:\\n.text\\n\");\n"
+         "extern \"C\" __attribute__((visibility(\"hidden\"))) const char ${symbol}[], ${symbol}_end[];\n"
+         "static std::size_t size_of_${kernel}() { return static_cast<std::size_t>(${symbol}_end - ${symbol}); }\n")
+  list(APPEND ptx_packs ${pack})
+endforeach()
+
 set(ptx_code "// Made by cmake/cuda.cmake.\n#include \"kernels/cuda/module.h\"\n\n${ptx_declarations}\n")
-string(APPEND ptx_code "namespace posenc::kernels::cuda {\nnamespace {\nconst PtxModule kModules[] = {\n${ptx_entries}};\n"
-       "}  // namespace\nstd::span<const PtxModule> ptx_modules() { return kModules; }\n"
+string(APPEND ptx_code "namespace posenc::kernels::cuda {\nstd::span<const PtxModule> ptx_modules() {\n"
+       "  static const PtxModule modules[] = {\n${ptx_entries}  };\n  return modules;\n}\n"
        "}  // namespace posenc::kernels::cuda\n")
 file(WRITE ${ptx_folder}/modules.cpp.new "${ptx_code}")
 file(COPY_FILE ${ptx_folder}/modules.cpp.new ${ptx_folder}/modules.cpp ONLY_IF_DIFFERENT)
-set_source_files_properties(${ptx_folder}/modules.cpp PROPERTIES OBJECT_DEPENDS "${ptx_files}"
+set_source_files_properties(${ptx_folder}/modules.cpp PROPERTIES OBJECT_DEPENDS "${ptx_packs}"
                             SKIP_UNITY_BUILD_INCLUSION ON)
 file(GLOB cuda_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/kernels/cuda/*.cpp
      ${PROJECT_SOURCE_DIR}/src/attention/cuda/*.cpp)

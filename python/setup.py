@@ -58,7 +58,7 @@ class BuildWithLibraries(build_ext):
         prefix = build / "prefix"
         generator = ["-G", "Ninja"] if shutil.which("ninja") else []
         run("cmake", "-S", ROOT, "-B", build, *generator, "-DCMAKE_BUILD_TYPE=Release", "-DPOSENC_BUILD_CLI=OFF",
-            "-DPOSENC_BUILD_TESTS=OFF", f"-DPOSENC_CUDA={os.environ.get('POSENC_CUDA', 'AUTO')}", "-DCMAKE_INSTALL_LIBDIR=lib",
+            "-DPOSENC_BUILD_TESTS=OFF", f"-DPOSENC_CUDA={os.environ.get('POSENC_CUDA', 'ON' if shutil.which('clang++-22') else 'OFF')}", "-DCMAKE_INSTALL_LIBDIR=lib",
             f"-DCMAKE_INSTALL_PREFIX={prefix}")
         run("cmake", "--build", build, "--target", "posenc_c", "posenc", "--parallel", os.environ.get("POSENC_JOBS", os.cpu_count() or 2))
         run("cmake", "--install", build)

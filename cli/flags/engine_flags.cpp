@@ -31,6 +31,9 @@ void use_engine(const EngineFlags& flags) {
   force_backend(flags.backend);
 }
 
-std::int64_t block_bytes() { return std::int64_t{1} << (backend() == "reference" ? 18 : 23); }
+std::int64_t block_bytes() {
+  // cuda works on the pieces of a block while others are copied there and back.
+  return std::int64_t{1} << (backend() == "reference" ? 18 : backend() == "cuda" ? 27 : 23);
+}
 
 }  // namespace posenc::cli

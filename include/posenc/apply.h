@@ -96,9 +96,9 @@ void bias(TensorView out, const Positions& queries, const Positions& keys, const
 ///   slopes: [heads];  a table: [rows, heads];  a learned map: [n], hidden weights and biases, then output weights
 ///   and biases, one after the other
 /// Sums are made in double in the order of batch, queries and keys, then added and rounded once: the same bytes for
-/// any number of threads. What a scheme does from there (KERPLE's parameters) is in its header. Range, Throws: as for
-/// bias.
+/// any number of threads. On a GPU they are made in double in another order, which depends on the shapes alone. What a
+/// scheme does from there (KERPLE's parameters) is in its header. Range, Throws: as for bias.
 void bias_backward(TensorView d_parameters, ConstTensorView d_out, const QueryKey<Positions>& positions,
-                   const Bias& form);
+                   const Bias& form, const Run& run = {});
 
 }  // namespace posenc

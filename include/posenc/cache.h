@@ -11,7 +11,8 @@ namespace posenc {
 
 // A cache of keys and values in pages, as attention reads it with a block_table: [pages, heads, page size, features] in
 // any strides (vLLM's memory is swap_axes(view(pool, {pages, page size, heads, features}), 1, 2)). Slot s is token
-// s mod page size of page s / page size. A plain cache of n tokens is one page of n. All on the host.
+// s mod page size of page s / page size. A plain cache of n tokens is one page of n. On the host, but for
+// shift.
 
 /// Keys, rotated by their positions, each written to its slot: rotated once, when they come. k is [batch, heads,
 /// sequence, features], [heads, sequence, features] or [sequence, features]; slots is [batch, sequence], and a negative
@@ -28,7 +29,7 @@ void copy_into(TensorView cache, std::span<const std::int64_t> slots, ConstTenso
 /// [batch, heads, sequence, features] or less of it from the left, in any strides, in place.
 /// Error: as rotate: one rotation by a constant, in f32 (f64 for f64), and one more rounding to x's type.
 /// Range: |by| < 2^53. Throws: Error for float32 angles, which no constant rotation shifts (rerotate does), for a table,
-/// and as rotate.
-void shift(TensorView x, std::int64_t by, const Rotation& form);
+/// and as rotate. On a GPU too: the same bytes.
+void shift(TensorView x, std::int64_t by, const Rotation& form, const Run& run = {});
 
 }  // namespace posenc

@@ -151,7 +151,7 @@ POSENC_API int posenc_rerotate(const posenc_form* from, const posenc_form* to, c
                                const posenc_positions* positions, const posenc_run* run);
 
 /* Moves rotated keys by a constant: what `form` wrote for position p becomes what it writes for p + by; on the host. */
-POSENC_API int posenc_shift(const posenc_form* form, const posenc_tensor* keys, int64_t by);
+POSENC_API int posenc_shift(const posenc_form* form, const posenc_tensor* keys, int64_t by, const posenc_run* run);
 
 /* out is [heads, queries, keys] or [batch, heads, queries, keys]. */
 POSENC_API int posenc_bias(const posenc_form* form, const posenc_tensor* out, const posenc_positions* queries,

@@ -61,7 +61,7 @@ def rerotate(x: Any, before: Form, after: Form, *, first: int = 0, ids: Ids | No
 def shift(keys: Any, form: Form, by: int, *, order: Order = "bhsd") -> Any:
     """Moves rotated keys of a cache by a constant: what `form` wrote for position p becomes what it writes for p + by.
 
-    In place, on the host; every scaling, magnitude and layout. Error: one rotation by a constant, and one more rounding.
+    In place; every scaling, magnitude and layout. Error: one rotation by a constant, and one more rounding.
     Throws: Error for float32 angles (rerotate does that), for a table, and as rotate.
     """
     _posenc.shift(form._handle, keys, by, order)

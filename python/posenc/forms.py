@@ -18,13 +18,14 @@ if TYPE_CHECKING:
 
 
 def text_of(scheme: str, length: int, numerics: str | None, table_type: str | None, arithmetic: str | None) -> str:
-    """A recipe as one text: the scheme's JSON has no line break."""
-    return f"{scheme}\n{length}\n{numerics or ''}\n{table_type or ''}\n{arithmetic or ''}"
+    """A recipe as one line: torch's compiler writes the arguments of operators into comments of the code that it makes."""
+    return f"{length} {numerics or '-'} {table_type or '-'} {arithmetic or '-'} {scheme}"
 
 
 def recipe_of(text: str) -> tuple[str, int, str | None, str | None, str | None]:
-    scheme, length, numerics, table_type, arithmetic = text.split("\n")
-    return scheme, int(length), numerics or None, table_type or None, arithmetic or None
+    length, *names, scheme = text.split(" ", 4)
+    numerics, table_type, arithmetic = (None if name == "-" else name for name in names)
+    return scheme, int(length), numerics, table_type, arithmetic
 
 
 class Form:

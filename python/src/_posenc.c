@@ -259,7 +259,8 @@ FUNCTION(shift) { /* form, keys, by, order */
   if (form == NULL || PyErr_Occurred()) return NULL;
   const posenc_tensor* const keys = take_in_order(&arrays, a[1], a[3], "shift", "keys", WRITE);
   if (PyErr_Occurred()) return failed(&arrays);
-  WITHOUT_GIL(posenc_shift(form, keys, by));
+  const posenc_run run = run_of(&arrays);
+  WITHOUT_GIL(posenc_shift(form, keys, by, &run));
   return done(&arrays, status);
 }
 

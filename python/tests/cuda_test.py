@@ -69,6 +69,19 @@ class Cuda(unittest.TestCase):
         for one, other in zip((q, k, v), inputs):
             self.assertLess(((one.grad.float().cpu() - other.grad).norm() / other.grad.norm()).item(), 3e-2)
 
+    def test_shift(self):
+        form = posenc.prepare(ROPE)
+        keys = posenc.rotate(torch.randn(2, 4, 16, 64, device="cuda"), form)
+        wanted = posenc.shift(keys.cpu(), form, 5)
+        self.assertTrue(torch.equal(posenc.shift(keys, form, 5).cpu(), wanted))
+
+    def test_gradient_of_a_bias(self):
+        form = posenc.prepare(posenc.Alibi(heads=4))
+        d_out = torch.randn(4, 32, 48, device="cuda")
+        made = posenc.bias_backward(torch.zeros(4, device="cuda"), d_out, form, 32, 48)
+        wanted = posenc.bias_backward(torch.zeros(4), d_out.cpu(), form, 32, 48)
+        self.assertLess((made.cpu() - wanted).abs().max().item(), 1e-4)
+
     def test_compile(self):
         x = torch.randn(2, 4, 16, 64, device="cuda", requires_grad=True)
         function = torch.compile(lambda x: pt.rotate(x, ROPE).square().sum(), fullgraph=True)

@@ -113,6 +113,13 @@ class Gradients(unittest.TestCase):
         self.assertTrue(torch.autograd.gradcheck(lambda x, table: pt.add(x, scheme, table=table, ids=[1, 5, 1]), (x, table)))
         self.assertTrue(torch.autograd.gradcheck(lambda x: pt.add(x, posenc.Sinusoidal(width=4), first=3), (x,)))
 
+    def test_forms_as_text_are_one_line(self):
+        """torch's compiler writes them into comments of the code that it makes."""
+        for scheme in (YARN, posenc.T5(heads=2), posenc.Sinusoidal(width=4)):
+            text = pt._text_of(scheme, "")
+            self.assertNotIn("\n", text)
+            self.assertEqual(posenc.forms.recipe_of(text), (scheme.to_json(), 0, "exact", None, None))
+
     def test_twice_is_refused(self):
         x = randn(2, 8)
         (slope,) = torch.autograd.grad(pt.rotate(x, YARN).pow(2).sum(), x, create_graph=True)

@@ -263,6 +263,14 @@ void plan_temperature(const Temperature& temperature, AttentionInputs& inputs, P
   job.q = tensor_of<const void>("attention", "q", scaled);
 }
 
+// Whether the bias was prepared for some distances or positions alone. A cache has room for more tokens than it holds.
+bool is_bounded(const Bias& bias) {
+  if (std::holds_alternative<Slopes>(bias.source)) return false;
+  const auto* const table = std::get_if<DistanceTable>(&bias.source);
+  return table == nullptr ||
+         !std::all_of(table->axes.begin(), table->axes.end(), [](const DistanceMap& map) { return map.open; });
+}
+
 void plan_bias(std::string_view verb, const Bias& bias, AttentionJob& job) {
   kernels::check_bias(verb, bias, job.q.heads);
   kernels::check_distances(verb, bias, {job.places.queries, job.places.keys},
@@ -312,7 +320,7 @@ void plan_position(std::string_view verb, const AttentionInputs& given, const At
                       verb));
   }
   if (const auto* bias = std::get_if<Bias>(&options.position)) {
-    plan_places(verb, options, position_axes_of(*bias), true, plan);
+    plan_places(verb, options, position_axes_of(*bias), is_bounded(*bias), plan);
     plan_bias(verb, *bias, job);
     if (options.temperature) plan_temperature(*options.temperature, inputs, plan);
   } else if (const auto* rotation = std::get_if<Rotation>(&options.position)) {
@@ -338,13 +346,13 @@ void refuse_on_device(std::string_view verb, const AttentionInputs& inputs, cons
     if (!given->has_value() || (*given)->ids_i32.empty()) continue;
     raise(fmt::format("{}: position ids of i32 are for tensors on the host: on a GPU they are i64", verb));
   }
-  if (options.chunk == 0 && options.softcap == 0 && !options.temperature && options.sinks.data == nullptr &&
-      options.mask.data == nullptr && options.block_table.empty() && inputs.k.type == inputs.q.type) {
+  if (options.softcap == 0 && !options.temperature && options.sinks.data == nullptr && options.mask.data == nullptr &&
+      inputs.k.type == inputs.q.type) {
     return;
   }
   raise(
-      fmt::format("{}: on cuda there is no kernel for a chunk, softcap, temperature, sinks, a mask, a block table or "
-                  "a cache of another type than q",
+      fmt::format("{}: on cuda there is no kernel for softcap, temperature, sinks, a mask or a cache of another type "
+                  "than q",
                   verb));
 }
 

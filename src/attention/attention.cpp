@@ -16,6 +16,7 @@
 #include "posenc/error.h"
 #if POSENC_CUDA
 #include "attention/cuda/forward.h"
+#include "attention/cuda/host.h"
 #endif
 
 namespace posenc {
@@ -61,6 +62,13 @@ void attend_once(const TensorView& out, const AttentionInputs& inputs, const Att
 #endif
     return;
   }
+#if POSENC_CUDA
+  const bool is_forced = kernels::selected_backend().name == "cuda" && run.workspace.empty();
+  if (is_forced && cuda::takes_from_host(job)) {
+    if (has_work(job)) cuda::forward_on_host(job, options);
+    return;
+  }
+#endif
   plan.backend = &selected_attention(kAttention);
   plan_position(kAttention, inputs, options, plan);
   if (has_work(job)) plan.backend->forward(job);

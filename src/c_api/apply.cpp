@@ -106,8 +106,9 @@ int posenc_rerotate(const posenc_form* from, const posenc_form* to, const posenc
   });
 }
 
-int posenc_shift(const posenc_form* form, const posenc_tensor* keys, int64_t by) {
-  return guarded([&] { shift(host_view(keys, "shift", "keys"), by, form_as<Rotation>(form, "shift")); });
+int posenc_shift(const posenc_form* form, const posenc_tensor* keys, int64_t by, const posenc_run* run) {
+  return guarded(
+      [&] { shift(needed_view(keys, "shift", "keys"), by, form_as<Rotation>(form, "shift"), run_of(run)); });
 }
 
 int posenc_bias(const posenc_form* form, const posenc_tensor* out, const posenc_positions* queries,
@@ -122,10 +123,9 @@ int posenc_bias_backward(const posenc_form* form, const posenc_tensor* d_paramet
                          const posenc_positions* queries, const posenc_positions* keys, const posenc_run* run) {
   return guarded([&] {
     const char* const verb = "bias_backward";
-    (void)run_of(run);  // on the host alone
     const HeldPositions of_queries(queries, verb), of_keys(keys, verb);
-    bias_backward(host_view(d_parameters, verb, "d_parameters"), host_view(d_out, verb, "d_out"),
-                  {of_queries.value, of_keys.value}, form_as<Bias>(form, verb));
+    bias_backward(needed_view(d_parameters, verb, "d_parameters"), needed_view(d_out, verb, "d_out"),
+                  {of_queries.value, of_keys.value}, form_as<Bias>(form, verb), run_of(run));
   });
 }
 

@@ -96,7 +96,8 @@ void bias(TensorView out, const Positions& queries, const Positions& keys, const
 }
 
 void bias_backward(TensorView d_parameters, ConstTensorView d_out, const QueryKey<Positions>& positions,
-                   const Bias& form) {
+                   const Bias& form, const Run& run) {
+  const CallThreads threads_of_call("bias_backward", run);
   constexpr std::string_view verb = "bias_backward";
   BiasBackwardJob job;
   job.gradient = scores_of(verb, "d_out", d_out);
@@ -108,15 +109,14 @@ void bias_backward(TensorView d_parameters, ConstTensorView d_out, const QueryKe
     raise(
         fmt::format("{}: d_parameters must be {} but is {}", verb, to_string(shape), to_string(d_parameters.shape)));
   }
-  if (d_parameters.device != Device::kHost || d_out.device != Device::kHost) {
-    raise(fmt::format("{}: there is no kernel for tensors on a GPU yet: d_parameters and d_out must be on the host",
-                      verb));
-  }
+  const auto* table = std::get_if<DistanceTable>(&form.source);
+  job.site = site_of(verb, {d_parameters, d_out, table != nullptr ? table->weights : d_out}, positions.q, run);
   if (is_empty(job.gradient)) return;
-  std::vector<double> sums(static_cast<std::size_t>(count_of(shape)));
+  std::vector<double> sums(job.site.device == Device::kHost ? static_cast<std::size_t>(count_of(shape)) : 0);
   job.sums = sums.data();
-  selected_backend().bias_backward(job);
-  add_sums(d_parameters, sums);
+  job.parameters = job.site.device == Device::kHost ? view(sums.data(), shape) : d_parameters;
+  backend_for(verb, job.site.device).bias_backward(job);
+  if (job.site.device == Device::kHost) add_sums(d_parameters, sums);
 }
 
 }  // namespace posenc

@@ -139,9 +139,9 @@ void copy_into(TensorView cache, std::span<const std::int64_t> slots, ConstTenso
   }
 }
 
-void shift(TensorView x, std::int64_t by, const Rotation& form) {
+void shift(TensorView x, std::int64_t by, const Rotation& form, const Run& run) {
   constexpr std::string_view verb = "shift";
-  check_host(verb, {x});
+  const CallThreads threads_of_call(verb, run);
   if (has_table(form)) raise("shift: a table has no rotation by a constant");
   if (!form.float32_angles.factors.empty()) {
     raise("shift: float32 angles do not grow by a constant from one position to the next; rerotate keys instead");
@@ -172,7 +172,8 @@ void shift(TensorView x, std::int64_t by, const Rotation& form) {
   const std::int64_t tokens = std::max<std::int64_t>(heads_of(verb, "x", x).sequence, 1);
   constant.table.cosines = {cosines.data(), DataType::kF64, {tokens, pairs}, {0, 1}};
   constant.table.sines = {sines.data(), DataType::kF64, {tokens, pairs}, {0, 1}};
-  rotate_for(verb, backend_for(verb, Device::kHost), x, x, {}, constant);
+  const Site site = site_of(verb, {x}, {}, run);
+  rotate_for(verb, backend_for(verb, site.device), x, x, {}, constant, site);
 }
 
 }  // namespace posenc

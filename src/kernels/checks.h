@@ -83,8 +83,9 @@ TokenPositions positions_of(std::string_view verb, const Positions& positions, i
 TokenPositions rotary_positions_of(std::string_view verb, const Positions& positions, const Rotation& form,
                                    const Tokens& tokens);
 
-/// rotate(out, x) of tensors on the host, for a verb that has checked the positions: its errors begin with that verb.
+/// rotate(out, x) for a verb that has checked the positions: its errors begin with that verb. The form's table is on the
+/// host, where the tensors are; for tensors elsewhere, it has one row for all tokens.
 void rotate_for(std::string_view verb, const Backend& backend, const TensorView& out, const ConstTensorView& x,
-                const TokenPositions& positions, const Rotation& form);
+                const TokenPositions& positions, const Rotation& form, const Site& site = {});
 
 }  // namespace posenc::kernels

@@ -89,6 +89,7 @@ struct AddJob {
   const TokenTensor<const void>* x = nullptr;
   TokenPositions positions;
   const Addition* form = nullptr;
+  std::uint64_t waves_number = 0;  // of its waves, for cuda: the same number, the same waves
   Site site;
 };
 
@@ -124,13 +125,16 @@ struct BiasJob {
   Site site;
 };
 
-/// sums[…] += the gradients of the form's parameters, in double: slopes [heads], a table [rows, heads], or a map's
-/// hidden_weights, hidden_biases, output_weights and output_biases one after the other.
+/// The gradients of the form's parameters, in double: slopes [heads], a table [rows, heads], or a map's hidden_weights,
+/// hidden_biases, output_weights and output_biases one after the other. Backends of the host add them to `sums`; a GPU adds
+/// them to `parameters`, each element rounded once.
 struct BiasBackwardJob {
   HeadTensor<const void> gradient;
   TokenPositions queries, keys;
   const Bias* form = nullptr;
   double* sums = nullptr;
+  TensorView parameters;
+  Site site;
 };
 
 /// Where a value could not be rounded with certainty, if anywhere.

@@ -214,11 +214,12 @@ TokenPositions rotary_positions_of(std::string_view verb, const Positions& posit
 }
 
 void rotate_for(std::string_view verb, const Backend& backend, const TensorView& out, const ConstTensorView& x,
-                const TokenPositions& positions, const Rotation& form) {
+                const TokenPositions& positions, const Rotation& form, const Site& site) {
   const RowLimit limit = check_form(verb, form);
   RotateJob job;
   job.parts[0] = part_of(verb, "x", out, x, form);
   job.form = &form;
+  job.site = site;
   job.positions = positions;
   const Tokens tokens{job.parts[0].x.batch, job.parts[0].x.sequence};
   check_own_rows(verb, form, tokens);

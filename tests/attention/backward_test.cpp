@@ -13,7 +13,7 @@
 namespace posenc::backward_test {
 namespace {
 
-using tests::for_each_engine;
+using tests::for_each_host_engine;
 using tests::Heads;
 using tests::random_heads;
 
@@ -255,7 +255,7 @@ void expect_right(const Shape& shape, const Position& position, const Options& o
   }
   force_backend("reference");
   const Gradients<double> want = gradients_of<double>(c);
-  for_each_engine([&] {
+  for_each_host_engine([&] {
     const Gradients<T> got = gradients_of<T>(c);
     expect_near(got.q.values, want.q.values, budget, "q");
     expect_near(got.k.values, want.k.values, budget, "k");
@@ -303,7 +303,7 @@ TEST(AttentionBackward, GivesF32GradientsForNarrowTensors) {
     SCOPED_TRACE(position.name);
     Case c{.shape = shape, .position = position, .options = {true, 0, 0, false, false, true}};
     const auto q = as<BFloat16>(c.q), k = as<BFloat16>(c.k), v = as<BFloat16>(c.v), d_out = as<BFloat16>(c.d_out);
-    for_each_engine([&] {
+    for_each_host_engine([&] {
       const Gradients<BFloat16> narrow = gradients_of<BFloat16>(c);
       Gradients<float> wide(c);
       attention_backward(wide.views(c), d_out.view(), {q.view(), k.view(), v.view()}, c.attention_options());
@@ -325,7 +325,7 @@ TEST(AttentionBackward, TakesWhatForwardKeptAndAddsToParameters) {
   const Position& position = kPositions[4];
   Case c{.shape = shape, .position = position, .options = {true, 0}};
   const auto q = as<float>(c.q), k = as<float>(c.k), v = as<float>(c.v), d_out = as<float>(c.d_out);
-  for_each_engine([&] {
+  for_each_host_engine([&] {
     const Gradients<float> alone = gradients_of<float>(c);
     Heads<float> out(1, 2, 40, 16);
     std::vector<float> logs(80);

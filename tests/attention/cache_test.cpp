@@ -16,7 +16,7 @@
 namespace posenc::cache_test {
 namespace {
 
-using tests::for_each_engine;
+using tests::for_each_host_engine;
 
 // Memory whose last byte is followed, or whose first is preceded, by a page that cannot be read.
 class GuardedMemory {
@@ -68,7 +68,7 @@ template <class T> void expect_only_these_are_read(std::int64_t queries, std::in
 
 TEST(AttentionCache, KeysPastTheLengthAreNotRead) {
   const Form forms[] = {Nothing{}, prepare(Rope{.dims = kFeatures})};
-  for_each_engine([&] {
+  for_each_host_engine([&] {
     for (const Form& form : forms) {
       for (const std::int64_t queries : {1, 2, 40}) {
         for (const std::int64_t keys : {40, 64, 2050}) {
@@ -107,7 +107,7 @@ template <class T> void expect_only_the_window_is_read(std::int64_t window) {
 }
 
 TEST(AttentionCache, KeysBeforeTheWindowAreNotRead) {
-  for_each_engine([] {
+  for_each_host_engine([] {
     for (const std::int64_t window : {1, 63, 100, 2100}) {
       SCOPED_TRACE(window);
       expect_only_the_window_is_read<float>(window);

@@ -1,6 +1,8 @@
 // Attention on a GPU beyond the kernels for compute capability 9.0: masks, windows, lengths, packed sequences, more keys than
 // queries and fewer, any number of features to 256, features apart in memory; and its gradients. Against the reference in f64.
 
+#include <algorithm>
+
 #include "cuda_cases.h"
 
 namespace posenc::cuda_any_test {
@@ -154,6 +156,7 @@ TEST(CudaAttentionAny, IsTheReferenceWithinItsError) {
            AnyCase{.what = "a window", .options = {.position = tables, .window = 9}},
            AnyCase{.what = "a causal window", .options = {.position = slopes, .causal = true, .window = 70}},
            AnyCase{.what = "one query", .queries = 1, .keys = 333, .options = {.position = slopes, .causal = true}},
+           AnyCase{.what = "chunks", .options = {.position = slopes, .causal = true, .chunk = 40}},
            AnyCase{.what = "fewer queries", .queries = 37, .options = {.position = rope, .causal = true}},
            AnyCase{.what = "more queries", .queries = 190, .options = {.position = tables, .causal = true}},
            AnyCase{.what = "lengths",
@@ -209,6 +212,132 @@ TEST(CudaAttentionAny, IsTheReferenceWithinItsError) {
        }) {
     expect_all<BFloat16>(one);
     if (one.what != "all keys, slopes" && one.features >= 64) expect_all<Half>(one);
+  }
+}
+
+// k and v in pages that lie in any order, with what is not a number everywhere else.
+struct PagedCase {
+  std::string what;
+  std::int64_t queries, heads, features, page;
+  AttentionOptions options;
+};
+template <class T> void expect_pages(const PagedCase& one) {
+  SCOPED_TRACE(one.what);
+  const std::int64_t batch = 2, key_heads = 2, keys = 480, per_sequence = keys / one.page,
+                     pages = batch * per_sequence + 3;
+  const Extents q_shape = {batch, one.heads, one.queries, one.features},
+                k_shape = {batch, key_heads, keys, one.features},
+                pool_shape = {pages, one.page, key_heads, one.features};
+  const auto q = normal_values<T>(count_of(q_shape), 1, 1), k = normal_values<T>(count_of(k_shape), 1, 2),
+             v = normal_values<T>(count_of(k_shape), 1, 3);
+  const std::vector<std::int64_t> lengths = {keys, 333};
+  std::vector<std::int32_t> table;
+  for (std::int64_t i = 0; i < pages; ++i) table.push_back(static_cast<std::int32_t>(i));
+  std::shuffle(table.begin(), table.end(), std::mt19937_64(5));
+  table.resize(static_cast<std::size_t>(batch * per_sequence));
+  std::vector<T> k_pool(static_cast<std::size_t>(count_of(pool_shape)), T{0x7FFF}), v_pool = k_pool;
+  for (std::int64_t b = 0; b < batch; ++b) {
+    for (std::int64_t t = 0; t < lengths[static_cast<std::size_t>(b)]; ++t) {
+      const std::int64_t slot =
+          table[static_cast<std::size_t>(b * per_sequence + t / one.page)] * one.page + t % one.page;
+      for (std::int64_t h = 0; h < key_heads; ++h) {
+        for (std::int64_t f = 0; f < one.features; ++f) {
+          const auto to = static_cast<std::size_t>((slot * key_heads + h) * one.features + f);
+          const auto from = static_cast<std::size_t>(((b * key_heads + h) * keys + t) * one.features + f);
+          k_pool[to] = k[from], v_pool[to] = v[from];
+        }
+      }
+    }
+  }
+  for (std::int64_t i = (333 + one.page - 1) / one.page; i < per_sequence; ++i) {
+    table[static_cast<std::size_t>(per_sequence + i)] = -1;  // past the length: not read
+  }
+  AttentionOptions options = one.options;
+  options.causal = true;
+  options.key_lengths = lengths;
+  auto wide_q = as_doubles(q), wide_k = as_doubles(k), wide_v = as_doubles(v);
+  std::vector<double> want(wide_q.size());
+  attention(view(want.data(), q_shape), view(wide_q.data(), q_shape), view(wide_k.data(), k_shape),
+            view(wide_v.data(), k_shape), options);
+  const cuda::Memory gpu_q = cuda::memory_of(q), gpu_k = cuda::memory_of(k_pool), gpu_v = cuda::memory_of(v_pool),
+                     out(q.size() * sizeof(T));
+  cuda::fill(out.as<void>(), 0xFF, out.size());
+  const auto at = [&](const cuda::Memory& x, const Extents& shape) {
+    return on(Device::kCuda, TensorView(x.as<void>(), data_type_of<T>(), shape));
+  };
+  options.block_table = table;
+  attention(at(out, q_shape), at(gpu_q, q_shape), swap_axes(at(gpu_k, pool_shape), 1, 2),
+            swap_axes(at(gpu_v, pool_shape), 1, 2), options);
+  synchronize();
+  EXPECT_LT(relative_error(as_doubles(out.values<T>(q.size())), want), kOfResult);
+}
+
+TEST(CudaAttentionAny, ReadsAPagedCache) {
+  if (const std::string reason = why_not_any(); !reason.empty()) GTEST_SKIP() << reason;
+  const Form rope = prepare(Rope{.dims = 64});
+  for (const PagedCase& one : {
+           PagedCase{"decoding", 1, 8, 128, 16, {}},
+           PagedCase{"decoding, slopes", 1, 8, 128, 48, {.position = slopes_for(8)}},
+           PagedCase{"decoding, a table", 2, 4, 64, 16, {.position = both_sides(4)}},
+           PagedCase{"decoding, rotated", 1, 4, 64, 32, {.position = rope, .keys_are_rotated = true}},
+           PagedCase{"decoding, pages of 10", 1, 4, 64, 10, {.position = slopes_for(4)}},
+           PagedCase{"decoding, 256 features", 1, 4, 256, 16, {}},
+           PagedCase{"many queries", 70, 4, 64, 24, {.position = both_sides(4)}},
+       }) {
+    expect_pages<BFloat16>(one);
+    expect_pages<Half>(one);
+  }
+}
+
+// Tensors on the host: the same bytes as of tensors on the GPU, in as many pieces as they take.
+TEST(CudaAttentionAny, TakesTensorsOfTheHost) {
+  if (const std::string reason = why_not_any(); !reason.empty()) GTEST_SKIP() << reason;
+  struct HostCase {
+    std::string what;
+    std::int64_t batch, heads, key_heads, queries, keys, features;
+    AttentionOptions options;
+  };
+  const std::vector<std::int64_t> lengths = {300, 70, 5};
+  const Form rope = prepare(Rope{.dims = 64});
+  for (const HostCase& one :
+       {HostCase{"one piece for a sequence", 3, 4, 2, 300, 300, 64, {.position = both_sides(4), .causal = true}},
+        HostCase{"rotated", 2, 4, 2, 257, 257, 64, {.position = rope, .causal = true}},
+        HostCase{
+            "lengths", 3, 4, 2, 20, 300, 64, {.position = slopes_for(4), .causal = true, .key_lengths = lengths}},
+        HostCase{"a head at a time",
+                 1,
+                 3,
+                 3,
+                 140000,
+                 140000,
+                 64,
+                 {.position = slopes_for(3), .causal = true, .window = 16}}}) {
+    SCOPED_TRACE(one.what);
+    const Extents q_shape = {one.batch, one.queries, one.heads, one.features},
+                  k_shape = {one.batch, one.keys, one.key_heads, one.features},
+                  sums_shape = {one.batch, one.heads, one.queries};
+    const auto q = normal_values<BFloat16>(count_of(q_shape), 1, 1),
+               k = normal_values<BFloat16>(count_of(k_shape), 1, 2),
+               v = normal_values<BFloat16>(count_of(k_shape), 1, 3);
+    std::vector<BFloat16> out(q.size());
+    std::vector<float> sums(static_cast<std::size_t>(count_of(sums_shape)));
+    AttentionOptions options = one.options;
+    options.logsumexp = view(sums.data(), sums_shape);
+    const auto ordered = [](const auto& x) { return swap_axes(x, 1, 2); };
+    force_backend("cuda");
+    attention(ordered(view(out.data(), q_shape)), ordered(view(q.data(), q_shape)), ordered(view(k.data(), k_shape)),
+              ordered(view(v.data(), k_shape)), options);
+    force_backend("");
+    const cuda::Memory gpu_q = cuda::memory_of(q), gpu_k = cuda::memory_of(k), gpu_v = cuda::memory_of(v),
+                       gpu_out(q.size() * 2), gpu_sums(sums.size() * 4);
+    const auto there = [](const cuda::Memory& x, const Extents& shape) {
+      return swap_axes(on(Device::kCuda, TensorView(x.as<void>(), DataType::kBF16, shape)), 1, 2);
+    };
+    options.logsumexp = on(Device::kCuda, TensorView(gpu_sums.as<void>(), DataType::kF32, sums_shape));
+    attention(there(gpu_out, q_shape), there(gpu_q, q_shape), there(gpu_k, k_shape), there(gpu_v, k_shape), options);
+    synchronize();
+    EXPECT_EQ(as_doubles(out), as_doubles(gpu_out.values<BFloat16>(out.size())));
+    EXPECT_EQ(sums, gpu_sums.values<float>(sums.size()));
   }
 }
 

@@ -103,5 +103,36 @@ TEST(CudaAttention, RefusesWhatThereIsNoKernelFor) {
            .weights = on(Device::kCuda, TensorView(weights.as<void>(), DataType::kBF16, {1, 1, 16, 16}))});
 }
 
+// What rotates q as it is loaded rotates it as rotate does.
+TEST(CudaAttention, RotatesQueriesAsRotateDoes) {
+  if (const std::string reason = why_not(); !reason.empty()) GTEST_SKIP() << reason;
+  for (const std::int64_t features : {64, 128}) {
+    const Extents q_shape = {2, 3, 333, features}, k_shape = {2, 1, 333, features};
+    const auto q = cuda::memory_of(normal_values<BFloat16>(count_of(q_shape), 1, 1)),
+               k = cuda::memory_of(normal_values<BFloat16>(count_of(k_shape), 1, 2)),
+               v = cuda::memory_of(normal_values<BFloat16>(count_of(k_shape), 1, 3));
+    const auto at = [](const cuda::Memory& x, const Extents& shape) {
+      return on(Device::kCuda, TensorView(x.as<void>(), DataType::kBF16, shape));
+    };
+    const auto dims = static_cast<int>(features);
+    for (const Rope& rope :
+         {Rope{.dims = dims}, Rope{.dims = dims, .layout = PairLayout::kInterleaved}, Rope{.dims = dims, .sign = -1},
+          Rope{.dims = dims, .scaling = YarnScaling{.factor = 8, .original_length = 64}}}) {
+      const Rotation form = prepare(rope);
+      const auto count = static_cast<std::size_t>(count_of(q_shape));
+      const cuda::Memory got(2 * count), want(2 * count), rotated_q(2 * count),
+          rotated_k(2 * static_cast<std::size_t>(count_of(k_shape)));
+      attention(at(got, q_shape), at(q, q_shape), at(k, k_shape), at(v, k_shape), {.position = form, .causal = true});
+      rotate(at(rotated_q, q_shape), at(q, q_shape), {}, form);
+      rotate(at(rotated_k, k_shape), at(k, k_shape), {}, for_keys(form));
+      const double scale = form.softmax_factor / std::sqrt(static_cast<double>(features));
+      attention(at(want, q_shape), at(rotated_q, q_shape), at(rotated_k, k_shape), at(v, k_shape),
+                {.causal = true, .scale = scale});
+      synchronize();
+      EXPECT_EQ(as_doubles(got.values<BFloat16>(count)), as_doubles(want.values<BFloat16>(count))) << features;
+    }
+  }
+}
+
 }  // namespace
 }  // namespace posenc::cuda_attention_test

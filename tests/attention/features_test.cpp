@@ -23,7 +23,7 @@ using tests::Answer;
 using tests::answer_of;
 using tests::budget_of;
 using tests::error_of;
-using tests::for_each_engine;
+using tests::for_each_host_engine;
 using tests::Heads;
 using tests::Pair;
 using tests::Question;
@@ -158,7 +158,7 @@ template <class Q, class K> void expect_right(const Shape& shape, const Feature&
   made.question.scale = 1 / std::sqrt(static_cast<double>(shape.features));
   feature.set(made, shape);
   const Answer answer = answer_of(q, k, v, made.question);
-  for_each_engine([&] {
+  for_each_host_engine([&] {
     Heads<Q> out(shape.batch, shape.heads, shape.queries, shape.features);
     attention(out.view(), q.view(), k.view(), v.view(), made.options);
     EXPECT_LE(error_of(out, answer), budget_of<Q>());
@@ -191,7 +191,7 @@ TEST(AttentionFeatures, SinksTakeTheirShare) {
   const auto q = random_heads<float>(1, 2, 5, 8, 1);
   const auto k = random_heads<float>(1, 2, 9, 8, 2), v = random_heads<float>(1, 2, 9, 8, 3);
   const std::vector<float> sinks = {0.5f, -HUGE_VALF};
-  for_each_engine([&] {
+  for_each_host_engine([&] {
     Heads<float> out(1, 2, 5, 8), weights(1, 2, 5, 9);
     std::vector<float> logs(10), plain(10);
     attention(out.view(), q.view(), k.view(), v.view(), {.logsumexp = view(plain.data(), {1, 2, 5})});
@@ -237,7 +237,7 @@ TEST(AttentionFeatures, HiddenKeysMayHoldAnything) {
       k.at(0, 0, 3, f) = std::numeric_limits<float>::quiet_NaN();
       v.at(0, 0, 77, f) = std::numeric_limits<float>::infinity();
     }
-    for_each_engine([&] {
+    for_each_host_engine([&] {
       Heads<float> out(1, 2, queries, 16);
       attention(out.view(), q.view(), k.view(), v.view(),
                 {.mask = view(static_cast<const bool*>(is_seen.get()), {queries, keys})});
@@ -293,7 +293,7 @@ template <class T> void expect_pages_change_nothing(std::int64_t queries, std::i
   };
   AttentionOptions options{
       .position = position, .causal = true, .query_lengths = query_lengths, .key_lengths = lengths};
-  for_each_engine([&] {
+  for_each_host_engine([&] {
     Heads<T> want(batch, heads, queries, d), got = want;
     options.block_table = {};
     attention(want.view(), q.view(), k.view(), v.view(), options);

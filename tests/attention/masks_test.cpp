@@ -18,7 +18,7 @@ namespace {
 using tests::answer_of;
 using tests::budget_of;
 using tests::error_of;
-using tests::for_each_engine;
+using tests::for_each_host_engine;
 using tests::Heads;
 using tests::Pair;
 using tests::Question;
@@ -57,7 +57,7 @@ TEST(Attention, SequencesMayEndEarlier) {
   };
   question.bias = [&](const Pair& at) { return alibi_at(bias, at.h, beside(at) - at.j); };
   const tests::Answer answer = answer_of(q, k, v, question);
-  for_each_engine([&] {
+  for_each_host_engine([&] {
     Heads<float> out(batch, heads, queries, d);
     std::fill(out.values.begin(), out.values.end(), 7.0f);
     attention(out.view(), q.view(), k.view(), v.view(),
@@ -102,7 +102,7 @@ TEST(Attention, PackedSequencesDoNotSeeEachOther) {
       return static_cast<double>(weights[static_cast<std::size_t>(bucket * heads + at.h)]);
     };
     const tests::Answer answer = answer_of(q, k, v, question);
-    for_each_engine([&] {
+    for_each_host_engine([&] {
       Heads<float> out(1, heads, all_queries, d);
       attention(
           out.view(), q.view(), k.view(), v.view(),
@@ -119,7 +119,7 @@ TEST(Attention, DecodingGivesTheRowsOfTheWhole) {
   const auto k = random_heads<float>(1, 2, tokens, d, 2), v = random_heads<float>(1, 2, tokens, d, 3);
   const Form forms[] = {Nothing{}, alibi(heads), prepare(Rope{.dims = d})};
   for (const Form& form : forms) {
-    for_each_engine([&] {
+    for_each_host_engine([&] {
       Heads<float> whole(1, heads, tokens, d), step(1, heads, 1, d);
       attention(whole.view(), q.view(), k.view(), v.view(), {.position = form, .causal = true});
       for (const std::int64_t i : {0, 1, 64, 65, 299}) {
@@ -145,7 +145,7 @@ TEST(Attention, ACacheOfRotatedKeysIsLeftAsItIs) {
   const Rotation rope = prepare(Rope{.dims = 12});
   auto rotated = k;
   rotate(rotated.view(), {.first = 1000}, rope);
-  for_each_engine([&] {
+  for_each_host_engine([&] {
     Heads<float> a(1, heads, 3, d), b = a;
     const AttentionOptions options{
         .position = rope, .query_positions = Positions{.first = 1087}, .key_positions = Positions{.first = 1000}};
@@ -192,7 +192,7 @@ TEST(Attention, RotatesQueriesAndKeysAsRotateDoes) {
     question.scale = form.softmax_factor / std::sqrt(32.0);
     question.sees = [&](const Pair& at) { return at.j <= at.i + keys - queries; };
     const tests::Answer answer = answer_of(rotated_q, rotated_k, v, question);
-    for_each_engine([&] {
+    for_each_host_engine([&] {
       Heads<float> out(batch, heads, queries, d);
       attention(out.view(), q.view(), k.view(), v.view(), options);
       EXPECT_LE(error_of(out, answer), budget_of<float>());
@@ -203,7 +203,7 @@ TEST(Attention, RotatesQueriesAndKeysAsRotateDoes) {
 TEST(Attention, RowsThatSeeNothingAreZero) {
   const auto q = random_heads<float>(1, 1, 40, 8, 1), k = random_heads<float>(1, 1, 30, 8, 2);
   const std::vector<std::int64_t> nobody(30, 0);
-  for_each_engine([&] {
+  for_each_host_engine([&] {
     Heads<float> out(1, 1, 40, 8);
     std::vector<float> logs(40);
     AttentionOptions options{.causal = true, .logsumexp = view(logs.data(), {1, 1, 40})};
@@ -236,7 +236,7 @@ TEST(Attention, FollowsItsRuleForInfinitiesAndNaN) {
     return std::all_of(out.values.begin() + i * 16, out.values.begin() + i * 16 + 16,
                        [](float x) { return std::isfinite(x); });
   };
-  for_each_engine([&] {
+  for_each_host_engine([&] {
     Heads<float> out(1, 1, tokens, d), plain = out;
     const AttentionOptions causal{.causal = true};
     attention(plain.view(), good_q.view(), good_k.view(), good_v.view(), causal);
@@ -289,7 +289,7 @@ TEST(Attention, FollowsItsRuleWhenDecoding) {
   const auto good_v = random_heads<float>(1, 1, keys, d, 3);
   std::vector<std::int64_t> mask(static_cast<std::size_t>(keys), 1);
   mask[2500] = 0;
-  for_each_engine([&] {
+  for_each_host_engine([&] {
     Heads<float> out(1, 1, 2, d), plain = out;
     const AttentionOptions options{.causal = true, .key_mask = mask};
     attention(plain.view(), q.view(), good_k.view(), good_v.view(), options);
@@ -344,7 +344,7 @@ TEST(Attention, IsEquivariantWithoutPositionAlone) {
     }
     return largest;
   };
-  for_each_engine([&] {
+  for_each_host_engine([&] {
     EXPECT_LT(difference({}), 2e-6);
     EXPECT_GT(difference({.causal = true}), 0.1);
     EXPECT_GT(difference({.position = alibi(2)}), 0.1);
@@ -370,7 +370,7 @@ TEST(Attention, AnyStridesAndNumberOfThreadsGiveTheSameBytes) {
   const auto dense_q = heads_first(q), dense_k = heads_first(k), dense_v = heads_first(v);
   const Form forms[] = {Nothing{}, alibi(heads), prepare(Rope{.dims = d})};
   for (const Form& form : forms) {
-    for_each_engine([&] {
+    for_each_host_engine([&] {
       const AttentionOptions options{.position = form, .causal = true, .window = 150};
       Heads<float> first(batch, heads, tokens, d);
       for (const int count : {1, 3, 8}) {
@@ -405,7 +405,7 @@ TEST(Attention, GivesWeightsAndTheLogOfTheirSum) {
   question.sees = [](const Pair& at) { return at.j <= at.i + 13; };
   question.bias = [&](const Pair& at) { return alibi_at(bias, at.h, at.i + 13 - at.j); };
   const tests::Answer answer = answer_of(q, k, v, question);
-  for_each_engine([&] {
+  for_each_host_engine([&] {
     Heads<float> out(1, 2, 20, 8), weights(1, 2, 20, 33);
     std::vector<float> logs(40), logs_alone(40);
     attention(

@@ -146,9 +146,9 @@ static void test_rotate(void) {
   CHECK(fabs(cached[0] - cos(2.5)) < 1e-6);
 
   /* the same keys three positions later */
-  OK(posenc_shift(other, &cache, 3));
+  OK(posenc_shift(other, &cache, 3, NULL));
   CHECK(fabs(cached[0] - cos(4)) < 1e-6);
-  REFUSES(posenc_shift(NULL, &cache, 3), POSENC_INVALID, "the form is missing");
+  REFUSES(posenc_shift(NULL, &cache, 3, NULL), POSENC_INVALID, "the form is missing");
   posenc_run alone = POSENC_INIT(posenc_run);
   alone.threads = 1;
   OK(posenc_rotate(rope, (posenc_query_key){&cache, NULL}, (posenc_query_key){&cache, NULL}, &from, &alone));

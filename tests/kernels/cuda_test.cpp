@@ -9,6 +9,9 @@
 #include <random>
 
 #include "backends.h"
+#if POSENC_CUDA
+#include "kernels/cuda/module.h"
+#endif
 #include "numerics/narrow.h"
 #include "posenc/posenc.h"
 
@@ -244,6 +247,108 @@ TEST(Cuda, IdsOutOfRangeAreAnErrorOfTheNextWait) {
   EXPECT_THROW(synchronize(), Error);
 }
 
+TEST(Cuda, ShiftsKeysOfACache) {
+  SKIP_WITHOUT_CUDA();
+  const Extents shape = {2, 3, 40, 128};
+  for (const Rope& rope : {Rope{.dims = 128}, Rope{.dims = 64, .layout = PairLayout::kInterleaved, .first_dim = 64},
+                           Rope{.dims = 128, .scaling = YarnScaling{.factor = 16, .original_length = 64}},
+                           Rope{.dims = 128, .scaling = XposScaling{}}}) {
+    const Rotation form = prepare(rope);
+    const auto check = [&](auto kind) {
+      using T = decltype(kind);
+      for (const std::int64_t by : {-3, 1, 4096}) {
+        auto k = random_gpu_values<T>(count_of(shape), 21);
+        const cuda::Memory gpu = cuda::memory_of(k);
+        shift(on_gpu(gpu, data_type_of<T>(), shape), by, form);
+        synchronize();
+        shift(view(k.data(), shape), by, form);
+        EXPECT_SAME_BYTES(gpu.values<T>(k.size()), k) << by;
+      }
+    };
+    check(BFloat16{});
+    check(float{});
+    check(double{});
+  }
+}
+
+// In double and in another order than the host's, so that floats are the same but for a sum next to a midpoint.
+TEST(Cuda, GradientsOfABias) {
+  SKIP_WITHOUT_CUDA();
+  const std::int64_t batch = 3, heads = 5, queries = 70, keys = 131;
+  const Extents shape = {batch, heads, queries, keys};
+  const auto d_out = random_gpu_values<BFloat16>(count_of(shape), 31);
+  const cuda::Memory gpu_d_out = cuda::memory_of(d_out);
+  std::vector<double> table(32 * static_cast<std::size_t>(heads), 0.5);
+  const cuda::Memory gpu_table = cuda::memory_of(table);
+  Fire fire{.threshold = 12};
+  fire.hidden_weights = {1.0, -2.0, 0.5, 3.0, 0.1};
+  fire.hidden_biases = {0.1, 1.3, -0.2, 0.0, -0.05};
+  for (int i = 0; i < 25; ++i) fire.output_weights.push_back(std::sin(i + 0.5));
+  fire.output_biases = {0.05, -0.4, 0.0, 1.0, 2.0};
+  const Extents in_table = {32, heads};
+  const auto of_table = [&](const ConstTensorView& weights) {
+    return prepare(T5{.heads = static_cast<int>(heads)}, {.weights = weights});
+  };
+  DistanceTable wide;  // more rows than a block has threads
+  wide.axes.push_back({-300, {}, true});
+  for (std::int64_t at = 0; at <= 600; ++at) wide.axes[0].entries.push_back(at);
+  wide.values.assign(601 * static_cast<std::size_t>(heads), 0.25);
+  struct Case {
+    Bias here, there;
+    Extents shape;
+  };
+  const Case cases[] = {
+      {prepare(Alibi{.heads = static_cast<int>(heads)}), prepare(Alibi{.heads = static_cast<int>(heads)}), {heads}},
+      {of_table(view(table.data(), in_table)), of_table(on_gpu(gpu_table, DataType::kF64, in_table)), in_table},
+      {prepare(fire, {.length = 400}), prepare(fire, {.length = 400}), {2 * 5 + 5 * heads + heads}},
+      {Bias{heads, wide}, Bias{heads, wide}, {601, heads}}};
+  for (const Case& one : cases) {
+    std::vector<double> want(static_cast<std::size_t>(count_of(one.shape)), 0.5);
+    const cuda::Memory got = cuda::memory_of(want), again = cuda::memory_of(want);
+    const QueryKey<Positions> where{{.first = 61}, {}};
+    for (const cuda::Memory* to : {&got, &again}) {
+      bias_backward(on_gpu(*to, DataType::kF64, one.shape), on_gpu(gpu_d_out, DataType::kBF16, shape), where,
+                    one.there);
+    }
+    synchronize();
+    bias_backward(view(want.data(), one.shape), view(d_out.data(), shape), where, one.here);
+    const auto found = got.values<double>(want.size());
+    for (std::size_t i = 0; i < want.size(); ++i) {
+      ASSERT_NEAR(found[i], want[i], 1e-9) << i << " of " << to_string(one.shape);
+    }
+    EXPECT_SAME_BYTES(again.values<double>(want.size()), found);
+  }
+}
+
+// Larger than two pieces: copied there and back while others are worked on.
+TEST(Cuda, TensorsOfTheHostInPieces) {
+  SKIP_WITHOUT_CUDA();
+  const Extents q_shape = {2, 5500, 8, 128}, k_shape = {2, 5500, 3, 128};
+  const auto q = random_gpu_values<float>(count_of(q_shape), 51), k = random_gpu_values<float>(count_of(k_shape), 52);
+  std::vector<std::int64_t> ids;
+  for (std::int64_t n = 0; n < 2 * 5500; ++n) ids.push_back(n * 37 % 100003);
+  const Rotation form = prepare(Rope{.dims = 128, .scaling = YarnScaling{.factor = 4, .original_length = 64}});
+  for (const Positions& positions : {Positions{.first = 9}, Positions{.ids = ids}}) {
+    std::vector<std::vector<float>> made;
+    for (const char* backend : {"cpu", "cuda"}) {
+      force_backend(backend);
+      auto to_q = q, to_k = k;
+      rotate(QueryKey<TensorView>{swap_axes(view(to_q.data(), q_shape), 1, 2),
+                                  swap_axes(view(to_k.data(), k_shape), 1, 2)},
+             positions, form);
+      std::vector<float> sum(q.size());
+      const Extents rows = {2, 5500, 1024};
+      add(view(sum.data(), rows), view(q.data(), rows), positions, prepare(Sinusoidal{.width = 1024}));
+      std::vector<float> table(q.size());
+      tabulate(view(table.data(), rows), positions, prepare(Sinusoidal{.width = 1024}));
+      for (auto* one : {&to_q, &to_k, &sum, &table}) made.push_back(std::move(*one));
+    }
+    force_backend("");
+    for (std::size_t n = 0; n < 4; ++n) EXPECT_SAME_BYTES(made[n + 4], made[n]) << n;
+  }
+  force_backend("");
+}
+
 TEST(Cuda, KernelsUseNoLocalMemory) {
   SKIP_WITHOUT_CUDA();
   for (const cuda::KernelReport& report : cuda::assemble_all()) {
@@ -253,6 +358,19 @@ TEST(Cuda, KernelsUseNoLocalMemory) {
 }
 
 // --- what can be seen without a GPU --------------------------------------------------------------------------------
+
+#if POSENC_CUDA
+TEST(Cuda, HoldsTheTextOfEveryKernel) {
+  EXPECT_GT(kernels::cuda::ptx_modules().size(), 50u);
+  for (const kernels::cuda::PtxModule& module : kernels::cuda::ptx_modules()) {
+    const std::string_view text = kernels::cuda::text_of(module);
+    EXPECT_TRUE(text.starts_with(".version 8.1\n.target sm_")) << module.name << ": " << text.substr(0, 40);
+    EXPECT_TRUE(text.ends_with("}\n")) << module.name;
+    const std::string entry = ".visible .entry " + std::string(module.kernel) + "(";
+    EXPECT_NE(text.find(entry), std::string_view::npos) << module.name;
+  }
+}
+#endif
 
 TEST(Cuda, TensorsOfTwoDevicesAreRefused) {
   std::vector<float> x(128);

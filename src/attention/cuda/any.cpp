@@ -23,7 +23,19 @@ template <class Void> AnyTensor any_tensor(const HeadTensor<Void>& x) {
           x.token_stride,
           x.feature_stride,
           narrow_of(x.features),
-          has_whole_rows(x) && x.features % 8 == 0 ? 1 : 0};
+          has_whole_rows(x) && x.features % 8 == 0 ? 1 : 0,
+          nullptr,
+          0,
+          0};
+}
+
+// Tells k and v which pages their tokens are in, where they are pools of pages.
+void take_pages(Call& call, const HeadTensor<const void>& keys, AnyTensor& k, AnyTensor& v) {
+  if (keys.pages == nullptr) return;
+  const auto size = static_cast<std::size_t>(keys.batch * keys.page_row) * sizeof(std::int32_t);
+  k.pages = v.pages = static_cast<const std::int32_t*>(call.copied(keys.pages, size));
+  k.page_row = v.page_row = narrow_of(keys.page_row);
+  k.page_tokens = v.page_tokens = narrow_of(keys.page_tokens);
 }
 
 // Every option by name, as in beyond_options: one that is new does not compile until somebody has decided.
@@ -31,8 +43,11 @@ std::string beyond_any_options(const AttentionOptions& options) {
   const auto& [position, axes, causal, window, chunk, scale, softcap, temperature, sinks, mask, query_positions,
                key_positions, keys_are_rotated, query_lengths, key_lengths, packed, packed_keys, key_mask,
                block_table, is_repeatable, weights, logsumexp] = options;
-  // refuse_on_device has refused chunk, softcap, temperature, sinks, mask and block_table; axes are heads first here
+  // refuse_on_device has refused softcap, temperature, sinks and mask; axes are heads first here
   if (weights.data != nullptr) return "no weights to be written";
+  if (!block_table.empty() && std::holds_alternative<Rotation>(position) && !keys_are_rotated) {
+    return "keys that are rotated already, where the cache is paged";
+  }
   return {};  // all others are part of the job
 }
 
@@ -41,7 +56,8 @@ SightParams sight_params(Call& call, const AttentionJob& job, const AttentionOpt
   p.offset = narrow_of(job.k.sequence - job.q.sequence);
   p.is_causal = options.causal ? 1 : 0;
   p.window = narrow_of(std::min<std::int64_t>(options.window, job.k.sequence + job.q.sequence));
-  const bool is_plain = options.query_lengths.empty() && options.key_lengths.empty() && options.packed.empty();
+  const bool is_plain =
+      options.query_lengths.empty() && options.key_lengths.empty() && options.packed.empty() && options.chunk == 0;
   if (!is_plain) {
     std::vector<std::int32_t> sights;
     sights.reserve(3 * job.sights.size());
@@ -121,13 +137,15 @@ bool is_decoding(const AttentionJob& job, const QueriesAndKeys& ready) {
   const std::int64_t features = job.q.features;
   return job.v.features == features && (features == 64 || features == 128) &&
          job.q.sequence * (job.q.heads / job.k.heads) <= kDecodeRows && job.k.sequence >= kFewestKeys &&
-         has_whole_rows(ready.q) && has_whole_rows(ready.k) && has_whole_rows(job.v);
+         (job.k.pages == nullptr || job.k.page_tokens % kDecodeKeys == 0) && has_whole_rows(ready.q) &&
+         has_whole_rows(ready.k) && has_whole_rows(job.v);
 }
 
 void decode(Call& call, const AttentionJob& job, const QueriesAndKeys& ready, const AttentionOptions& options) {
   const auto& [q, k, scale] = ready;
   DecodeParams p{};
   p.q = any_tensor(q), p.k = any_tensor(k), p.v = any_tensor(job.v), p.out = any_tensor(job.out);
+  take_pages(call, k, p.k, p.v);
   p.logsumexp = static_cast<float*>(job.logsumexp.data);
   p.lse_batch = job.logsumexp.batch_stride, p.lse_head = job.logsumexp.head_stride;
   p.lse_token = job.logsumexp.token_stride;
@@ -191,6 +209,7 @@ void forward_any(Call& call, const AttentionJob& job, const AttentionInputs& inp
   const auto& [q, k, scale] = ready;
   AnyParams p{};
   p.q = any_tensor(q), p.k = any_tensor(k), p.v = any_tensor(job.v), p.out = any_tensor(job.out);
+  take_pages(call, k, p.k, p.v);
   p.logsumexp = static_cast<float*>(job.logsumexp.data);
   p.lse_batch = job.logsumexp.batch_stride, p.lse_head = job.logsumexp.head_stride;
   p.lse_token = job.logsumexp.token_stride;

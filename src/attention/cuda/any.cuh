@@ -57,6 +57,13 @@ template <int kPitch> struct Tile {
   }
 };
 
+/// Elements from the start of a head to a token of sequence `batch`.
+__device__ __forceinline__ std::int64_t token_offset(const AnyTensor& x, std::int64_t batch, int token) {
+  if (x.pages == nullptr) return batch * x.batch + token * x.token;
+  const int page = token / x.page_tokens;
+  return x.pages[batch * x.page_row + page] * x.batch + (token - page * x.page_tokens) * x.token;
+}
+
 /// Rows first … first + kRows − 1 of a head; zeros for those before `begin`, from `end` on, where `mask` is 0, and past the
 /// features. All threads of the block.
 template <int kRows, int kFeatures> __device__ __forceinline__ void load_tile(std::uint16_t* to, const AnyTensor& x,
@@ -64,13 +71,13 @@ template <int kRows, int kFeatures> __device__ __forceinline__ void load_tile(st
                                                                               int first, int begin, int end,
                                                                               const std::uint8_t* mask) {
   constexpr int kPitch = any_pitch(kFeatures), kVectors = kFeatures / 8;
-  const auto* const from = static_cast<const std::uint16_t*>(x.data) + batch * x.batch + head * x.head;
+  const auto* const from = static_cast<const std::uint16_t*>(x.data) + head * x.head;
   for (int n = static_cast<int>(kernels::cuda::thread()); n < kRows * kVectors;
        n += static_cast<int>(kernels::cuda::threads())) {
     const int row = n / kVectors, column = n % kVectors * 8, token = first + row;
     kernels::cuda::Bytes16 eight{0, 0, 0, 0};
     if (token >= begin && token < end && (mask == nullptr || mask[token] != 0) && column < x.features) {
-      const std::uint16_t* const at = from + token * x.token + column * x.feature;
+      const std::uint16_t* const at = from + token_offset(x, batch, token) + column * x.feature;
       if (x.is_whole != 0) {
         eight = *reinterpret_cast<const kernels::cuda::Bytes16*>(at);
       } else {
@@ -132,6 +139,53 @@ __device__ __forceinline__ float bias_of(const AnyBiasParams& p, int head, std::
   if (p.kind == kAnyNone) return 0;
   if (p.kind == kAnySlopes) return -p.slopes[head] * kAnyLog2e * static_cast<float>(delta < 0 ? -delta : delta);
   return p.table[head * p.count + entry_at(p, delta)] * kAnyLog2e;
+}
+
+/// A block of kAnyRows queries of one head, 16 for each of four warps: where it is, and the keys that its queries see. The
+/// longest come first where attention is causal.
+struct RowBlock {
+  int bh, batch, head, key_head, row0;
+  int lane, warp, my_row;    // a lane holds rows my_row and my_row + 8
+  const std::uint8_t* mask;  // of the keys; null: none
+  int lowest, highest;       // no query sees a key outside
+  Seen seen[2];
+  QueryPlace place[2];
+};
+template <class Params> __device__ __forceinline__ RowBlock row_block_of(const Params& p) {
+  using namespace kernels::cuda;
+  RowBlock at{};
+  at.bh = static_cast<int>(block() / static_cast<unsigned>(p.row_blocks));
+  at.batch = at.bh / p.heads, at.head = at.bh - at.batch * p.heads;
+  at.key_head = at.head / (p.heads / p.key_heads);
+  at.row0 = (p.row_blocks - 1 - static_cast<int>(block() % static_cast<unsigned>(p.row_blocks))) * kAnyRows;
+  at.lane = static_cast<int>(thread() % 32), at.warp = static_cast<int>(thread() / 32);
+  at.my_row = at.warp * 16 + at.lane / 4;
+  at.mask = p.sight.key_mask == nullptr ? nullptr : p.sight.key_mask + std::int64_t{at.batch} * p.keys;
+  return at;
+}
+/// Finds the keys, through `limits`, 2 · kAnyRows numbers in shared memory. All threads of the block: they also meet here, so
+/// that tiles which were loaded before can be read after.
+template <class Params> __device__ __forceinline__ void find_keys(const Params& p, int* limits, RowBlock& at) {
+  using namespace kernels::cuda;
+  if (thread() < kAnyRows) {
+    const Seen seen = seen_by(p.sight, at.batch, at.row0 + static_cast<int>(thread()), p.queries, p.keys);
+    limits[thread()] = seen.begin;
+    limits[kAnyRows + thread()] = seen.end;
+  }
+  sync_block();
+  at.lowest = p.keys, at.highest = 0;
+  for (int row = 0; row < kAnyRows; ++row) {
+    const int begin = limits[row], end = limits[kAnyRows + row];
+    if (begin >= end) continue;
+    at.lowest = begin < at.lowest ? begin : at.lowest;
+    at.highest = end > at.highest ? end : at.highest;
+  }
+#pragma unroll
+  for (int r = 0; r < 2; ++r) {
+    const int query = at.row0 + at.my_row + 8 * r;
+    at.seen[r] = seen_by(p.sight, at.batch, query, p.queries, p.keys);
+    at.place[r] = place_of(p.bias, at.batch, query, p.queries, at.seen[r].beside);
+  }
 }
 
 }  // namespace posenc::attend::cuda

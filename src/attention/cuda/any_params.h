@@ -14,6 +14,10 @@ struct AnyTensor {
   std::int64_t batch, head, token, feature;
   std::int32_t features;
   std::int32_t is_whole;  // features side by side, rows at multiples of 16 bytes, a multiple of 8 features
+  // A pool of pages: token t of sequence b is token t % page_tokens of page pages[b · page_row + t / page_tokens], and
+  // `batch` leads from page to page. Null: the tokens of a sequence follow each other.
+  const std::int32_t* pages;
+  std::int32_t page_row, page_tokens;
 };
 
 /// Keys that each query sees, as Sight has them.
@@ -93,8 +97,6 @@ struct DecodeParams {
   AnyTensor q, k, v, out;
   float* logsumexp;  // null: not wanted
   std::int64_t lse_batch, lse_head, lse_token;
-  const std::int32_t* block_table;  // [batch, table_width]: k and v are pools of pages; null: they are not
-  std::int32_t table_width, page_size;
   SightParams sight;
   AnyBiasParams bias;
   float* part_sums;  // [batch · heads, queries, parts, 2]: the maximum in powers of two, and the sum

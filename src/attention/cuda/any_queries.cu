@@ -25,39 +25,15 @@ extern "C" __global__ void __launch_bounds__(128) any_queries(const __grid_const
   const Tile<kPitch> q{shared_address(q_rows)}, g{shared_address(g_rows)}, k{shared_address(k_rows)},
       v{shared_address(v_rows)};
 
-  const int row_block = p.row_blocks - 1 - static_cast<int>(block() % static_cast<unsigned>(p.row_blocks));
-  const int bh = static_cast<int>(block() / static_cast<unsigned>(p.row_blocks));
-  const int batch = bh / p.heads, head = bh - batch * p.heads, key_head = head / (p.heads / p.key_heads);
-  const int lane = static_cast<int>(thread() % 32), warp = static_cast<int>(thread() / 32),
-            row0 = row_block * kAnyRows;
-  const std::uint8_t* const mask =
-      p.sight.key_mask == nullptr ? nullptr : p.sight.key_mask + std::int64_t{batch} * p.keys;
-
-  load_tile<kAnyRows, kFeatures>(q_rows, p.q, batch, head, row0, 0, p.queries, nullptr);
-  load_tile<kAnyRows, kFeatures>(g_rows, p.d_out, batch, head, row0, 0, p.queries, nullptr);
-  if (thread() < kAnyRows) {
-    const Seen seen = seen_by(p.sight, batch, row0 + static_cast<int>(thread()), p.queries, p.keys);
-    limits[thread()] = seen.begin;
-    limits[kAnyRows + thread()] = seen.end;
-  }
-  sync_block();
-  int lowest = p.keys, highest = 0;
-  for (int row = 0; row < kAnyRows; ++row) {
-    const int begin = limits[row], end = limits[kAnyRows + row];
-    if (begin >= end) continue;
-    lowest = begin < lowest ? begin : lowest;
-    highest = end > highest ? end : highest;
-  }
-
-  const int my_row = warp * 16 + lane / 4;
-  Seen seen[2];
-  QueryPlace place[2];
+  RowBlock at = row_block_of(p);
+  load_tile<kAnyRows, kFeatures>(q_rows, p.q, at.batch, at.head, at.row0, 0, p.queries, nullptr);
+  load_tile<kAnyRows, kFeatures>(g_rows, p.d_out, at.batch, at.head, at.row0, 0, p.queries, nullptr);
+  find_keys(p, limits, at);
+  const auto& [bh, batch, head, key_head, row0, lane, warp, my_row, mask, lowest, highest, seen, place] = at;
   float lse[2], delta[2];
 #pragma unroll
   for (int r = 0; r < 2; ++r) {
     const int query = row0 + my_row + 8 * r;
-    seen[r] = seen_by(p.sight, batch, query, p.queries, p.keys);
-    place[r] = place_of(p.bias, batch, query, p.queries, seen[r].beside);
     const std::int64_t row = std::int64_t{bh} * p.queries + query;
     lse[r] = query < p.queries ? p.neg_lse[row] : 0.0f;
     delta[r] = query < p.queries ? p.delta[row] : 0.0f;

@@ -7,6 +7,7 @@
 //  - Slopes are part of the exponent's one product and sum; what is constant along a row cancels.
 //  - A bias by distance is a table from which the bias far away is taken off, so that far tiles have none; near tiles
 //    begin with it as they do with the mask.
+//  - Where q is to be rotated, the three warps beside the one that copies do it in shared memory, a row block ahead.
 //  - The maximum only guards against overflow: it is the first tile's, and stays until a score exceeds it by 2^32.
 // POSENC_BIAS is a BiasKind, POSENC_FEATURES 64 or 128, POSENC_F16 1 for f16 and 0 for bf16.
 
@@ -27,7 +28,8 @@ template <int kFeatures> struct alignas(1024) Shared {
   std::uint16_t v[kStages][kFeatures / kPanel][kKeyTile][kPanel];
   alignas(16) float table[2][kTableSize];
   int item[2];  // the row block that Q and the table belong to; -1 ends the block
-  std::uint64_t q_full[2], q_empty[2], k_full[kStages], k_empty[kStages], v_full[kStages], v_empty[kStages];
+  std::uint64_t q_full[2], q_ready[2], q_empty[2], k_full[kStages], k_empty[kStages], v_full[kStages],
+      v_empty[kStages];
 };
 
 #define POSENC_AT(member, slot)                                          \
@@ -61,20 +63,32 @@ __device__ __forceinline__ void produce(Shared<kFeatures>& sm, std::uint32_t bas
   const int items = p.batch_heads * p.row_blocks;
   Ring<2> q;
   Ring<kStages> kv;
-  int next = __nvvm_atom_add_gen_i(p.counter, 1);
-  for (;; q.next()) {
-    const int item = next;
+  // The q of a row block, or word that there is none left.
+  const auto ask_for_rows = [&](int item) {
     barrier_wait(POSENC_AT(q_empty, q.slot), q.phase ^ 1);
-    if (item >= items) break;
-    next = __nvvm_atom_add_gen_i(p.counter, 1);
+    if (item >= items) {
+      sm.item[q.slot] = -1;
+      barrier_arrive(POSENC_AT(q_full, q.slot));
+      return;
+    }
     const Work w = decode(item, p);
     const int b = w.bh / p.heads, h = w.bh - b * p.heads;
-    const int key_head = h / (p.heads / p.key_heads);
     sm.item[q.slot] = item;
     barrier_expect(POSENC_AT(q_full, q.slot), kRowTile * kFeatures * 2 + kTableBytes);
     copy_tile(POSENC_AT(q, q.slot), &q_map, POSENC_AT(q_full, q.slot), w.block * kRowTile, h, b);
     if constexpr (kKind == kDistanceBias)
       copy_bytes(POSENC_AT(table, q.slot), p.bias + h * kTableSize, kTableBytes, POSENC_AT(q_full, q.slot));
+    q.next();
+  };
+  int item = __nvvm_atom_add_gen_i(p.counter, 1);
+  ask_for_rows(item);
+  while (item < items) {
+    const int next = __nvvm_atom_add_gen_i(p.counter, 1);
+    const Work w = decode(item, p);
+    const int b = w.bh / p.heads, key_head = (w.bh - b * p.heads) / (p.heads / p.key_heads);
+    // The next rows are asked for when these are begun, which is when the first tile has made room for a third: then
+    // there is time to rotate them.
+    const int begun = w.block > kStages ? w.block - kStages : 0;
     for (int j = w.block; j >= 0; --j, kv.next()) {
       barrier_wait(POSENC_AT(k_empty, kv.slot), kv.phase ^ 1);
       barrier_expect(POSENC_AT(k_full, kv.slot), kTileBytes);
@@ -82,14 +96,83 @@ __device__ __forceinline__ void produce(Shared<kFeatures>& sm, std::uint32_t bas
       barrier_wait(POSENC_AT(v_empty, kv.slot), kv.phase ^ 1);
       barrier_expect(POSENC_AT(v_full, kv.slot), kTileBytes);
       copy_tile(POSENC_AT(v, kv.slot), &v_map, POSENC_AT(v_full, kv.slot), j * kKeyTile, key_head, b);
+      if (j == begun) ask_for_rows(next);
     }
+    item = next;
   }
-  sm.item[q.slot] = -1;
-  barrier_arrive(POSENC_AT(q_full, q.slot));
   if (__nvvm_atom_add_gen_i(p.counter + 1, 1) ==
       static_cast<int>(kernels::cuda::blocks()) - 1) {  // the last block out resets the counters
     p.counter[0] = 0;
     p.counter[1] = 0;
+  }
+}
+
+// Four pairs: side by side, or one number of each in a and the other in b.
+__device__ __forceinline__ void rotate_words(std::uint32_t (&a)[2], std::uint32_t (&b)[2],
+                                             const kernels::cuda::Float4& c, const kernels::cuda::Float4& s,
+                                             bool is_interleaved) {
+  if (is_interleaved) {
+    a[0] = rotated(unpack(a[0], false), unpack(a[0], true), c.x, s.x);
+    a[1] = rotated(unpack(a[1], false), unpack(a[1], true), c.y, s.y);
+    b[0] = rotated(unpack(b[0], false), unpack(b[0], true), c.z, s.z);
+    b[1] = rotated(unpack(b[1], false), unpack(b[1], true), c.w, s.w);
+    return;
+  }
+  const std::uint32_t x = rotated(unpack(a[0], false), unpack(b[0], false), c.x, s.x),
+                      y = rotated(unpack(a[0], true), unpack(b[0], true), c.y, s.y),
+                      z = rotated(unpack(a[1], false), unpack(b[1], false), c.z, s.z),
+                      w = rotated(unpack(a[1], true), unpack(b[1], true), c.w, s.w);
+  a[0] = (x & 0xFFFFu) | y << 16, b[0] = x >> 16 | (y & 0xFFFF0000u);
+  a[1] = (z & 0xFFFFu) | w << 16, b[1] = z >> 16 | (w & 0xFFFF0000u);
+}
+
+// Three warps: rotate every row block of q where it lies.
+constexpr int kRotators = 96;
+template <int kFeatures>
+__device__ __forceinline__ void rotate_queries(Shared<kFeatures>& sm, std::uint32_t base, const ForwardParams& p) {
+  constexpr int kPairs = kFeatures / 2, kOfRow = kPairs / 4;  // four pairs at a time
+  const int me = static_cast<int>(kernels::cuda::thread()) - 32;
+  const std::int64_t sines = std::int64_t{p.sequence} * kPairs;
+  // Where elements e … e + 3 of a row lie: 16 bytes are moved by the swizzle, their halves stay.
+  const auto place = [](int row, int e) {
+    const int chunk = e % kPanel / 8;
+    return static_cast<std::uint32_t>(e / kPanel * (kRowTile * 128) + row * 128 + ((chunk ^ (row & 7)) * 16) +
+                                      e % 8 * 2);
+  };
+  for (Ring<2> q;; q.next()) {
+    barrier_wait(POSENC_AT(q_full, q.slot), q.phase);
+    const int item = sm.item[q.slot];
+    if (item < 0) {
+      barrier_arrive(POSENC_AT(q_ready, q.slot));
+      return;
+    }
+    const int row0 = decode(item, p).block * kRowTile;
+    const std::uint32_t tile = POSENC_AT(q, q.slot);
+    // Two rows at a time, so that their loads are under way together.
+    for (int n = me; n < kRowTile / 2 * kOfRow; n += kRotators) {
+      const int pair = n % kOfRow * 4;
+      // Pairs of halves lie kPairs apart; those side by side are elements 2 pair … 2 pair + 7.
+      const int e = p.is_interleaved != 0 ? 2 * pair : pair, f = p.is_interleaved != 0 ? e + 4 : e + kPairs;
+      kernels::cuda::Float4 c[2], s[2];
+      std::uint32_t at[2], to[2], a[2][2], b[2][2];
+#pragma unroll
+      for (int r = 0; r < 2; ++r) {
+        const int row = n / kOfRow + r * (kRowTile / 2);
+        const int token = row0 + row < p.sequence ? row0 + row : p.sequence - 1;
+        const float* const from = p.cos_sin + std::int64_t{token} * kPairs + pair;
+        c[r] = *reinterpret_cast<const kernels::cuda::Float4*>(from);
+        s[r] = *reinterpret_cast<const kernels::cuda::Float4*>(from + sines);
+        at[r] = tile + place(row, e), to[r] = tile + place(row, f);
+      }
+#pragma unroll
+      for (int r = 0; r < 2; ++r) {
+        load_words(at[r], a[r]), load_words(to[r], b[r]);
+        rotate_words(a[r], b[r], c[r], s[r], p.is_interleaved != 0);
+        store_words(at[r], a[r]), store_words(to[r], b[r]);
+      }
+    }
+    show_to_products();
+    barrier_arrive(POSENC_AT(q_ready, q.slot));
   }
 }
 
@@ -120,7 +203,8 @@ template <int kKind, int kFeatures> struct Consumer {
 
   // Waits for the next row block; false when there is none.
   __device__ __forceinline__ bool take(Rows& rows) {
-    barrier_wait(POSENC_AT(q_full, q.slot), q.phase);
+    const bool is_rotated = kKind == kNoBias && p.cos_sin != nullptr;
+    barrier_wait(is_rotated ? POSENC_AT(q_ready, q.slot) : POSENC_AT(q_full, q.slot), q.phase);
     const int item = sm.item[q.slot];
     if (item < 0) return false;
     const Work w = decode(item, p);
@@ -355,6 +439,7 @@ extern "C" __global__ void __launch_bounds__(384, 1)
     constexpr int kWarps = 8;  // each warp that computes says when it is done with a buffer
     for (int i = 0; i < 2; ++i) {
       barrier_init(POSENC_AT(q_full, i), 1), barrier_init(POSENC_AT(q_empty, i), kWarps);
+      barrier_init(POSENC_AT(q_ready, i), kRotators);
     }
     for (int i = 0; i < kStages; ++i) {
       barrier_init(POSENC_AT(k_full, i), 1), barrier_init(POSENC_AT(k_empty, i), kWarps);
@@ -364,11 +449,14 @@ extern "C" __global__ void __launch_bounds__(384, 1)
   }
   kernels::cuda::sync_block();
   const int role = from_lane(static_cast<int>(kernels::cuda::thread() / 128), 0);
-  if (role == 0) {  // 128 · 40 + 256 · 232 registers: the whole file
-    asm volatile("setmaxnreg.dec.sync.aligned.u32 40;");
+  // 128 · 40 + 256 · 232 registers, or 128 · 56 + 256 · 224: the whole file.
+  constexpr int kFew = kKind == kNoBias ? 56 : 40, kMany = kKind == kNoBias ? 224 : 232;
+  if (role == 0) {
+    asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(kFew));
     if (kernels::cuda::thread() == 0) produce<kKind>(sm, base, p, q_map, k_map, v_map);
+    if (kKind == kNoBias && p.cos_sin != nullptr && kernels::cuda::thread() >= 32) rotate_queries(sm, base, p);
   } else {
-    asm volatile("setmaxnreg.inc.sync.aligned.u32 232;");
+    asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(kMany));
     const int warp = from_lane(static_cast<int>(kernels::cuda::thread() / 32 & 3), 0);
     Consumer<kKind, kFeatures> c{
         sm, base, p, role - 1, warp, static_cast<int>(kernels::cuda::thread() & 31), p.scale * kLog2e};

@@ -118,15 +118,17 @@ extern "C" __global__ void __launch_bounds__(32 * kDecodeWarps, 2)
   const std::uint32_t v_to[2] = {
       static_cast<std::uint32_t>(row % 2 * kWide * 512 + (pair * 8 + ((part + 2 * pair) & 7)) * 16),
       static_cast<std::uint32_t>(row % 2 * kWide * 512 + ((pair + 2) * 8 + ((part + 2 * pair + 4) & 7)) * 16)};
+  // Of a paged cache, 16 keys lie in one page. Which one is looked up a step before its keys are asked for.
+  const bool has_pages = p.k.pages != nullptr;
+  const std::int32_t* const pages = has_pages ? p.k.pages + std::int64_t{batch} * p.k.page_row : nullptr;
+  const auto page_at = [&](int key0) { return has_pages && key0 < end ? pages[key0 / p.k.page_tokens] : batch; };
+  int page_ahead = page_at(start);
   // Asks for the 16 keys from key0 on.
   const auto ask = [&](int key0, int stage) {
+    const std::int64_t first = page_ahead;  // which matrix of k and v
+    page_ahead = page_at(key0 + kStep);
     if (key0 < end) {
-      std::int64_t first = batch, token0 = key0;  // which matrix of k and v, and where in it
-      if (p.block_table != nullptr) {
-        const int page = key0 / p.page_size;
-        first = p.block_table[std::int64_t{batch} * p.table_width + page];
-        token0 = key0 - page * p.page_size;
-      }
+      const int token0 = has_pages ? key0 % p.k.page_tokens : key0;
       const auto* const k =
           static_cast<const std::uint16_t*>(p.k.data) + first * p.k.batch + token0 * p.k.token + k_lane;
       const auto* const v =

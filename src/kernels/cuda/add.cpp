@@ -1,10 +1,10 @@
 // add, tabulate and add_backward: which kernel fits, and its parameters.
 
 #include <cmath>
-#include <cstring>
 #include <string>
 
 #include "kernels/cuda/call.h"
+#include "kernels/cuda/pieces.h"
 #include "numerics/wave.h"
 
 namespace posenc::kernels::cuda {
@@ -51,11 +51,10 @@ ColumnPairs pairs_of(const Waves& waves) {
   return {};
 }
 
-/// What kernels read of a form of waves. The last one of each thread is remembered: looking at a form of thousands of
-/// columns again takes longer than launching a kernel.
+/// What kernels read of a form of waves; the last one of each thread is remembered.
 struct WaveCopies {
-  std::vector<Wave> source;
-  std::vector<WaveColumn> source_columns;
+  std::uint64_t number = 0;  // of the waves
+  std::size_t count = 0;
   Float32Angles angles;
   double scale = 0;
   Context context = nullptr;
@@ -67,15 +66,10 @@ struct WaveCopies {
   ColumnPairs pairs;
 };
 
-template <class T> bool same_bytes(const std::vector<T>& a, const std::vector<T>& b) {
-  return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(T)) == 0;
-}
-
-const WaveCopies& copies_of(Call& call, const Waves& waves) {
+const WaveCopies& copies_of(Call& call, const Waves& waves, std::uint64_t number) {
   thread_local WaveCopies last;
-  if (last.context == call.context() && last.generation == call.generation() && last.scale == waves.scale &&
-      same_bytes(last.source, waves.waves) && same_bytes(last.source_columns, waves.columns) &&
-      last.angles == waves.float32_angles) {
+  if (last.number == number && last.context == call.context() && last.generation == call.generation() &&
+      last.scale == waves.scale && last.angles == waves.float32_angles) {
     return last;
   }
   last = {};
@@ -102,8 +96,8 @@ const WaveCopies& copies_of(Call& call, const Waves& waves) {
     }
     last.steps = call.numbers(std::span<const StepParams>(steps));
   }
-  last.source = waves.waves;
-  last.source_columns = waves.columns;
+  last.number = number;
+  last.count = waves.waves.size();
   last.angles = waves.float32_angles;
   last.scale = waves.scale;
   last.context = call.context();
@@ -118,8 +112,8 @@ bool write_table_rows(Call& call, const AddJob& job, const AddParams& p, const W
   if (copies.steps == nullptr || job.out.lead_shape.rank > 1 || !(std::fabs(copies.scale) <= 1)) return false;
   if (!has_whole_vectors(p.out, DataType::kF32)) return false;
   const ColumnPairs& pairs = copies.pairs;
-  const auto count = static_cast<std::int64_t>(copies.source.size());
-  const std::int64_t own = pairs.halves ? 4 : 2;  // waves of a thread
+  const auto count = static_cast<std::int64_t>(copies.count);
+  constexpr std::int64_t own = 2;  // waves of a thread
   if (count % own != 0) return false;
   const std::int64_t across = (count / own + 255) / 256, tiles = (job.out.sequence + kRows - 1) / kRows;
   const std::int64_t blocks = across * tiles * job.out.batch;
@@ -181,6 +175,7 @@ bool add_vectors(const Call& call, const AddJob& job, const ColumnPairs& pairs, 
 }  // namespace
 
 Outcome add(const AddJob& job) {
+  if (add_in_pieces(job)) return {};
   Call call(job.site);
   AddParams p{};
   ColumnPairs pairs;
@@ -190,7 +185,7 @@ Outcome add(const AddJob& job) {
   p.fault = call.fault();
   if (const auto* waves = std::get_if<Waves>(&job.form->source)) {
     p.source = kFromWaves;
-    const WaveCopies& copies = copies_of(call, *waves);
+    const WaveCopies& copies = copies_of(call, *waves, job.waves_number);
     p.waves = copies.waves;
     p.columns = copies.columns;
     pairs = copies.pairs;

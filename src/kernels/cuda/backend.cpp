@@ -8,17 +8,9 @@ Outcome add(const AddJob& job);
 void add_backward(const AddBackwardJob& job);
 Outcome rotate(const RotateJob& job);
 void bias(const BiasJob& job);
+void bias_backward(const BiasBackwardJob& job);
 
 namespace {
-// Not made for the GPU yet. Only tensors of the host come here, so one of the host's backends does it.
-void bias_backward(const BiasBackwardJob& job) {
-#if POSENC_CPU_BACKEND
-  kCpuBackend.bias_backward(job);
-#else
-  kReferenceBackend.bias_backward(job);
-#endif
-}
-
 constexpr Backend kBackend = {"cuda", &add, &add_backward, &rotate, &bias, &bias_backward};
 }  // namespace
 }  // namespace cuda

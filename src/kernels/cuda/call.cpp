@@ -235,6 +235,13 @@ void* Call::borrow(std::size_t size) {
   return reinterpret_cast<void*>(device);
 }
 
+const void* Call::copied(const void* data, std::size_t size) {
+  void* const copy = borrow(size);
+  check(driver().cuMemcpyHtoDAsync_v2(reinterpret_cast<Address>(copy), data, size, static_cast<Stream>(site_.stream)),
+        "copying to the GPU");
+  return copy;
+}
+
 PositionParams Call::positions(const TokenPositions& p) {
   PositionParams params{p.first, nullptr, p.batch_stride, p.axis_stride, p.limit};
   if (p.narrow_ids != nullptr) raise("position ids of i32 are for the backends of the host: on a GPU they are i64");
@@ -245,11 +252,7 @@ PositionParams Call::positions(const TokenPositions& p) {
     params.ids = static_cast<const std::int64_t*>(place(p.ids, {p.count}, {1}, DataType::kI64, false));
   } else {
     const auto size = static_cast<std::size_t>(p.count) * sizeof(std::int64_t);
-    void* const copy = borrow(size);
-    check(driver().cuMemcpyHtoDAsync_v2(reinterpret_cast<Address>(copy), p.ids, size,
-                                        static_cast<Stream>(site_.stream)),
-          "copying position ids");
-    params.ids = static_cast<const std::int64_t*>(copy);
+    params.ids = static_cast<const std::int64_t*>(copied(p.ids, size));
   }
   return params;
 }

@@ -25,6 +25,8 @@ class Call {
   HeadParams heads(const HeadTensor<const void>& x);
   /// [rows, columns] or [batch, rows, columns].
   TableParams table(const ConstTensorView& view);
+  /// A tensor that is added to.
+  void* parameters(const TensorView& view) { return place(view.data, view.shape, view.strides, view.type, true); }
   PositionParams positions(const TokenPositions& positions);
   WaveParams waves(std::span<const Frequency> frequencies, std::span<const std::uint8_t> axes,
                    const Float32Angles& angles, double scale);
@@ -34,6 +36,8 @@ class Call {
   }
   /// Memory of the GPU for the length of the call, ordered on the stream. For tensors on the GPU alone.
   void* borrow(std::size_t size);
+  /// The same, with a copy of numbers of the host's in it.
+  const void* copied(const void* data, std::size_t size);
   Context context() const { return context_; }
   /// Changes when the kept copies go.
   std::uint64_t generation() const;

@@ -84,6 +84,8 @@ enum DriverNumber : int {
   X(cuMemcpyHtoD_v2, (Address, const void*, std::size_t))                                                       \
   X(cuMemcpyDtoH_v2, (void*, Address, std::size_t))                                                             \
   X(cuMemcpyHtoDAsync_v2, (Address, const void*, std::size_t, Stream))                                          \
+  X(cuMemcpyDtoHAsync_v2, (void*, Address, std::size_t, Stream))                                                \
+  X(cuMemFreeHost, (void*))                                                                                     \
   X(cuMemcpyDtoDAsync_v2, (Address, Address, std::size_t, Stream))                                              \
   X(cuMemsetD8Async, (Address, unsigned char, std::size_t, Stream))                                             \
   X(cuEventCreate, (Event*, unsigned))                                                                          \

@@ -28,7 +28,7 @@ Result load(const PtxModule& module, bool verbose, Module& out, std::string& log
   int options[] = {kJitInfoLog, kJitInfoLogBytes, kJitErrorLog, kJitErrorLogBytes, kJitVerbose};
   void* values[] = {info.data(), number(info.size()), error.data(), number(error.size()),
                     number(verbose ? std::size_t{1} : std::size_t{0})};
-  const Result result = driver().cuModuleLoadDataEx(&out, module.text, std::size(options), options, values);
+  const Result result = driver().cuModuleLoadDataEx(&out, text_of(module), std::size(options), options, values);
   log = result == 0 ? info.c_str() : error.c_str();
   return result;
 }
@@ -60,7 +60,9 @@ Function kernel(std::string_view name) {
   const PtxModule& wanted = module_named(name);
   Module module = nullptr;
   std::string log;
-  if (load(wanted, false, module, log) != 0) {
+  if (const Result result = load(wanted, false, module, log)) {
+    // Without a word of the assembler's, the reason is another one: work before this failed, say.
+    if (log.empty()) check(result, fmt::format("loading the kernel {}", name));
     raise(fmt::format("cuda: the driver does not take the kernel {}: {}", name, log));
   }
   Function function = nullptr;

@@ -1,6 +1,6 @@
 #pragma once
 
-// Kernels as the library holds them, PTX text, and as the driver made them ready. One module holds one kernel and is
+// Kernels as the library holds them, packed PTX text, and as the driver made them ready. One module holds one kernel and is
 // loaded when it is first asked for: the driver compiles it then, and keeps what it made on disk.
 
 #include <atomic>
@@ -16,9 +16,12 @@ namespace posenc::kernels::cuda {
 struct PtxModule {
   std::string_view name;  // "rotate_vectors_bf16_halves_waves"
   std::string_view kernel;
-  const char* text;  // ends with a zero
+  std::string_view pack;  // all modules of that kernel, packed
+  int number;             // which of them
 };
 std::span<const PtxModule> ptx_modules();
+/// Its text, which ends with a zero. A pack is unpacked when the first of its modules is asked for.
+const char* text_of(const PtxModule& module);
 
 /// The context to work in: the thread's current one, else the first GPU's primary one, which then becomes current.
 Context ensure_context();

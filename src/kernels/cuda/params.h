@@ -157,11 +157,12 @@ struct RotateParams {
   Fault* fault;
 };
 
+enum BiasSource : std::int32_t { kBiasSlopes, kBiasTable, kBiasRatios };
 struct BiasParams {
-  HeadParams out;
+  HeadParams scores;  // written, or their gradient
   std::int64_t batch, heads, queries, keys;
   PositionParams query_positions, key_positions;
-  std::int32_t kind;  // 0 slopes, 1 table, 2 ratios
+  std::int32_t kind;
   const double* slopes;
   TableParams table;
   std::int32_t axes;
@@ -170,6 +171,17 @@ struct BiasParams {
   const double *logs, *hidden_weights, *hidden_biases, *output_weights, *output_biases;
   std::int64_t width;
   double least, epsilon;
+};
+/// A head has `count` sums: one for its slope, `owned` for the rows of a table, 3 · owned + 1 for a learned map of as many
+/// hidden units.
+struct BiasBackwardParams {
+  BiasParams bias;
+  double* parts;  // [shares, heads, count]
+  std::int64_t count, owned, shares, queries_of_share;
+  std::int32_t owners;  // a power of two, 256 at most
+  void* gradient;       // of the parameters, added to
+  std::int32_t type;
+  std::int64_t parameters, row_stride, head_stride;
 };
 
 }  // namespace posenc::kernels::cuda

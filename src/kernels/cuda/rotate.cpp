@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "kernels/cuda/call.h"
+#include "kernels/cuda/pieces.h"
 #include "kernels/rotation_element.h"
 #include "posenc/error.h"
 
@@ -32,6 +33,13 @@ bool narrow_strides(const HeadParams& x, std::int32_t* to) {
     if (to[n] != strides[n]) return false;
   }
   return true;
+}
+
+/// Where the tensors are; or one row of doubles on the host, for all tokens, which is copied and kept.
+TableParams rotation_table(Call& call, const ConstTensorView& view, const Site& site) {
+  if (view.data == nullptr || view.device == site.device) return call.table(view);
+  const std::span<const double> row(static_cast<const double*>(view.data), static_cast<std::size_t>(view.shape[1]));
+  return {call.numbers(row), kTypeF64, 0, 0, 1};
 }
 
 /// The quick rotation of whole vectors, where it fits.
@@ -65,20 +73,26 @@ bool rotate_vectors(const Call& call, const RotateJob& job, RotateParams& p) {
   p.lanes = static_cast<std::uint32_t>(lanes);
   p.step = static_cast<std::uint32_t>(step);
   p.lane_reciprocal = static_cast<std::uint32_t>(65536 / lanes + 1);  // exact for lane < 32
-  static KernelSlot slots[4][2][3];
+  static KernelSlot slots[4][2][4];
   const bool is_exact = p.waves.factors == nullptr && p.waves.axes == nullptr && p.late_magnitude == 1.0f;
-  const std::size_t source = p.cosines.data != nullptr ? 1 : is_exact ? 0 : 2;
-  constexpr std::string_view kNames[4][2][3] = {
-      {{"rotate_vectors_f32_halves_exact", "rotate_vectors_f32_halves_table", "rotate_vectors_f32_halves_waves"},
+  // So few that a GPU has room for all at once.
+  constexpr std::int64_t kFewTeams = 2048, kFewPairs = 64;
+  const bool is_few = is_exact && teams <= kFewTeams && p.pairs <= kFewPairs;
+  const std::size_t source = p.cosines.data != nullptr ? 1 : is_few ? 3 : is_exact ? 0 : 2;
+  constexpr std::string_view kNames[4][2][4] = {
+      {{"rotate_vectors_f32_halves_exact", "rotate_vectors_f32_halves_table", "rotate_vectors_f32_halves_waves",
+        "rotate_vectors_f32_halves_few"},
        {"rotate_vectors_f32_interleaved_exact", "rotate_vectors_f32_interleaved_table",
-        "rotate_vectors_f32_interleaved_waves"}},
+        "rotate_vectors_f32_interleaved_waves", "rotate_vectors_f32_interleaved_few"}},
       {},
-      {{"rotate_vectors_f16_halves_exact", "rotate_vectors_f16_halves_table", "rotate_vectors_f16_halves_waves"},
+      {{"rotate_vectors_f16_halves_exact", "rotate_vectors_f16_halves_table", "rotate_vectors_f16_halves_waves",
+        "rotate_vectors_f16_halves_few"},
        {"rotate_vectors_f16_interleaved_exact", "rotate_vectors_f16_interleaved_table",
-        "rotate_vectors_f16_interleaved_waves"}},
-      {{"rotate_vectors_bf16_halves_exact", "rotate_vectors_bf16_halves_table", "rotate_vectors_bf16_halves_waves"},
+        "rotate_vectors_f16_interleaved_waves", "rotate_vectors_f16_interleaved_few"}},
+      {{"rotate_vectors_bf16_halves_exact", "rotate_vectors_bf16_halves_table", "rotate_vectors_bf16_halves_waves",
+        "rotate_vectors_bf16_halves_few"},
        {"rotate_vectors_bf16_interleaved_exact", "rotate_vectors_bf16_interleaved_table",
-        "rotate_vectors_bf16_interleaved_waves"}}};
+        "rotate_vectors_bf16_interleaved_waves", "rotate_vectors_bf16_interleaved_few"}}};
   const auto number = static_cast<std::size_t>(type), layout = static_cast<std::size_t>(interleaved ? 1 : 0);
   launch(kNames[number][layout][source], slots[number][layout][source],
          {(teams + kWarps - 1) / kWarps, 32 * kWarps, static_cast<unsigned>(kWarps * 2 * p.pairs * sizeof(float))},
@@ -103,6 +117,7 @@ void rotate_any(const Call& call, RotateParams& p) {
 }  // namespace
 
 Outcome rotate(const RotateJob& job) {
+  if (rotate_in_pieces(job)) return {};
   const Rotation& form = *job.form;
   Call call(job.site);
   RotateParams p{};
@@ -122,8 +137,8 @@ Outcome rotate(const RotateJob& job) {
                   {}};
   }
   p.positions = call.positions(job.positions);
-  p.cosines = call.table(form.table.cosines);
-  p.sines = call.table(form.table.sines);
+  p.cosines = rotation_table(call, form.table.cosines, job.site);
+  p.sines = rotation_table(call, form.table.sines, job.site);
   p.by_token = form.table.cosines.shape.rank == 3 ? 1 : 0;
   p.waves = call.waves(form.frequencies, form.axes, form.float32_angles,
                        form.float32_angles.factors.empty() ? form.magnitude : 1.0);

@@ -3,7 +3,7 @@
 // layouts. All loads are under way while the warp makes the cosines and sines, which pass through shared memory once.
 // Small blocks without a block's barrier keep the memory busiest.
 // POSENC_ELEMENT is the type, POSENC_INTERLEAVED the layout. POSENC_SOURCE 0 makes waves of exact angles and one axis, 1
-// reads a table, 2 makes any waves.
+// reads a table, 2 makes any waves; 3 is 0 for few tokens, where what one warp takes is all that counts.
 
 #include "kernels/cuda/rotations.cuh"
 #include "kernels/cuda/vectors.cuh"
@@ -15,7 +15,7 @@ using T = POSENC_ELEMENT;
 constexpr int kCount = Vector<T>::kCount;
 constexpr int kHeads = 2;  // of a lane
 constexpr int kWarps = 2;  // of a block
-constexpr bool kOnce = POSENC_SOURCE == 1;
+constexpr bool kOnce = POSENC_SOURCE == 1, kFew = POSENC_SOURCE == 3;
 
 extern __shared__ Float4 scratch[];
 
@@ -67,10 +67,15 @@ extern "C" __global__ void __launch_bounds__(32 * kWarps) rotate_vectors(const _
   const Quotient of_batch = divide(token, p.by_sequence);
   const std::uint32_t b = of_batch.whole, t = of_batch.rest;
 
-  // Asked for first: the sines wait for it.
+  // Asked for first: the sines wait for these.
+  FrequencyTop tops[2];
+  if constexpr (kFew) {
+    tops[0] = p.waves.tops[lane < p.pairs ? lane : 0];
+    tops[1] = p.waves.tops[lane + 32 < p.pairs ? lane + 32 : 0];
+  }
   std::int64_t position = 0;
   if constexpr (POSENC_SOURCE != 1) {
-    if (POSENC_SOURCE == 0 || p.waves.axes == nullptr) position = position_at(p.positions, b, t, 0, p.fault);
+    if (POSENC_SOURCE == 0 || kFew || p.waves.axes == nullptr) position = position_at(p.positions, b, t, 0, p.fault);
   }
 
   const std::uint32_t row = lane * p.lane_reciprocal >> 16,
@@ -97,7 +102,20 @@ extern "C" __global__ void __launch_bounds__(32 * kWarps) rotate_vectors(const _
   const auto pairs = static_cast<std::uint32_t>(p.pairs);
   auto* const cosines = reinterpret_cast<float*>(scratch) + warp * 2 * pairs;
   float* const sines = cosines + pairs;
-  if constexpr (POSENC_SOURCE == 0) {
+  if constexpr (kFew) {  // 64 pairs at most
+    const unsigned quarter = p.sign < 0 ? 2 : 0;
+#pragma unroll
+    for (int n = 0; n < 2; ++n) {
+      const std::uint32_t i = lane + 32 * n;
+      const QuickAngle quick = quick_angle(tops[n].high, tops[n].low, static_cast<std::uint64_t>(position));
+      const QuickValue cosine = quick_value(quick, 1, p.waves.scale),
+                       sine = quick_value(quick, quarter, p.waves.scale);
+      CosSin<float> value{cosine.value, sine.value};
+      if (!(cosine.is_sure & sine.is_sure) && i < pairs) [[unlikely]]
+        value = cos_sin_slowly(p, position, i);
+      if (i < pairs) cosines[i] = value.cosine, sines[i] = value.sine;
+    }
+  } else if constexpr (POSENC_SOURCE == 0) {
     // One pair after the other: two at a time take so many registers that fewer warps fit, and that is slower.
     const unsigned quarter = p.sign < 0 ? 2 : 0;
 #pragma unroll 1

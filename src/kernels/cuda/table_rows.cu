@@ -1,6 +1,6 @@
-// tabulate in float32 at consecutive positions, where every wave has two columns. A thread owns four columns and
-// kRows rows: the first row's sine and cosine in double, then one rotation by the wave's own step for each further
-// row. POSENC_HALVES 0: columns 2w and 2w + 1; 1: columns w and w + waves, and the thread owns four of either.
+// tabulate in float32 at consecutive positions, where every wave has two columns. A thread owns two waves and kRows rows:
+// the first row's sine and cosine in double, then one rotation by the wave's own step for each further row. POSENC_HALVES
+// 0: columns 2w and 2w + 1; 1: columns w and w + waves.
 //
 // Error: the first row is within 2^-50 (quick_waves.cuh), the step within 2^-52 (it comes from the host). Each rotation
 // multiplies by a step that is off by √2 · 2^-52 and rounds four times (2^-52 at most): after 7 of them the value is off
@@ -14,18 +14,25 @@ namespace posenc::kernels::cuda {
 namespace {
 
 constexpr int kRows = 8;
-constexpr int kWaves = POSENC_HALVES ? 4 : 2;
+constexpr int kWaves = 2;
 
-// Whether an error of 2^-46 could change the rounding of a value of at most 1 to a float.
+// Whether an error of 2^-46 could change the rounding of a value of at most 1 to a float. Conversions are slow, so bits are
+// looked at first: down to 2^-10, the error is at most 2^16 units in the last place of a double.
 __device__ __forceinline__ bool is_near_midpoint(double value) {
   constexpr double kError = 0x1p-46;
+  constexpr std::uint32_t kUnits = 1u << 16, kMidpoint = 1u << 28;
+  const auto bits = std::bit_cast<std::uint64_t>(value);
+  const std::uint32_t rest = static_cast<std::uint32_t>(bits) & 0x1FFFFFFFu;  // what a float has no room for
+  const std::uint32_t size = static_cast<std::uint32_t>(bits >> 32) & 0x7FFFFFFFu;
+  if ((rest - (kMidpoint - kUnits) > 2 * kUnits) & (size >= (1023u - 10) << 20)) [[likely]]
+    return false;
   return static_cast<float>(value - kError) != static_cast<float>(value + kError);
 }
 
 __device__ __forceinline__ void write(float* to, const float (&row)[2][kWaves], std::int64_t waves) {
   if constexpr (POSENC_HALVES) {
-    *reinterpret_cast<Float4*>(to) = {row[0][0], row[0][1], row[0][kWaves - 2], row[0][kWaves - 1]};
-    *reinterpret_cast<Float4*>(to + waves) = {row[1][0], row[1][1], row[1][kWaves - 2], row[1][kWaves - 1]};
+    *reinterpret_cast<Float2*>(to) = {row[0][0], row[0][1]};
+    *reinterpret_cast<Float2*>(to + waves) = {row[1][0], row[1][1]};
   } else {
     *reinterpret_cast<Float4*>(to) = {row[0][0], row[1][0], row[0][1], row[1][1]};
   }

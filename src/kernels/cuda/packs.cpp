@@ -1,0 +1,72 @@
+// PTX as the library holds it (cmake/pack_ptx.cpp), made text again.
+
+#include <fmt/format.h>
+#include <zlib.h>
+
+#include <map>
+#include <mutex>
+
+#include "kernels/cuda/module.h"
+#include "posenc/error.h"
+
+namespace posenc::kernels::cuda {
+namespace {
+
+std::size_t number_32(std::string_view bytes, std::size_t at) {
+  std::size_t number = 0;
+  for (std::size_t n = 0; n < 4; ++n) number |= std::size_t{static_cast<unsigned char>(bytes[at + n])} << (8 * n);
+  return number;
+}
+
+std::string inflated(std::string_view bytes, std::size_t size) {
+  std::string text(size, '\0');
+  uLongf made = size;
+  const int status = uncompress(reinterpret_cast<Bytef*>(text.data()), &made,
+                                reinterpret_cast<const Bytef*>(bytes.data()), bytes.size());
+  if (status != Z_OK || made != size) raise("cuda: the kernels of this build are damaged");
+  return text;
+}
+
+std::string unpacked(std::string_view pack) {
+  constexpr std::size_t kHead = 16;
+  const std::size_t size = number_32(pack, 0), packed = number_32(pack, 8);
+  const std::string steps = inflated(pack.substr(kHead, packed), number_32(pack, 4)),
+                    literals = inflated(pack.substr(kHead + packed), number_32(pack, 12));
+  std::string text;
+  text.reserve(size);
+  std::size_t at = 0, taken = 0;
+  const auto next = [&] {
+    std::size_t number = 0;
+    for (unsigned shift = 0;; shift += 7) {
+      const auto byte = static_cast<unsigned char>(steps[at++]);
+      number |= std::size_t{byte & 127u} << shift;
+      if (byte < 128) return number;
+    }
+  };
+  while (text.size() < size) {
+    const std::size_t count = next();
+    text.append(literals, taken, count);
+    taken += count;
+    const std::size_t length = next(), back = next();
+    for (std::size_t n = 0; n < length; ++n) text += text[text.size() - back];  // it may reach into itself
+  }
+  return text;
+}
+
+}  // namespace
+
+const char* text_of(const PtxModule& module) {
+  struct Unpacked {
+    std::mutex lock;
+    std::map<const char*, std::string> texts;
+  };
+  static Unpacked& all = *new Unpacked;  // never destroyed, as the kernels that were made of it
+  const std::lock_guard<std::mutex> hold(all.lock);
+  std::string& text = all.texts[module.pack.data()];
+  if (text.empty()) text = unpacked(module.pack);
+  const char* at = text.data();
+  for (int n = 0; n < module.number; ++n) at += std::string_view(at).size() + 1;
+  return at;
+}
+
+}  // namespace posenc::kernels::cuda
