@@ -19,6 +19,7 @@
 #include "cli/system/streams.h"
 #include "cli/verbs/verbs.h"
 #include "posenc/attention.h"
+#include "posenc/backend.h"
 #include "posenc/layer.h"
 
 namespace posenc::cli {
@@ -160,6 +161,11 @@ int run(const AttendFlags& flags, SchemeRequest& request) {
   if (flags.output.empty()) refuse("attend: the output is missing (-o OUT.npy)");
   std::optional<LayerGroup> layers;
   if (!flags.model.path.empty()) layers = take_model(flags.model, request, "attend", flags.quiet);
+  if (backend() == "cuda" && q.view().type != DataType::kF16 && q.view().type != DataType::kBF16) {
+    refuse(
+        fmt::format("{}: contains {}, but cuda has attention for f16 and bf16 alone (--backend cpu has it for all)",
+                    flags.q, name_of(q.view().type)));
+  }
   const ConstTensorView queries = q.view(), keys = k.view();
   const int rank = queries.shape.rank;
   follow_file(request, "heads", rank > 2 ? queries.shape.back(2) : 1, flags.q);

@@ -89,6 +89,8 @@ template <class T> void expect_rotations_of_the_cpu() {
   for (const PairLayout layout : {PairLayout::kHalves, PairLayout::kInterleaved, PairLayout::kInterleavedToHalves}) {
     for (const RotateCase& one : std::vector<RotateCase>{{2, 37, 32, 8, 128, 128, layout},
                                                          {1, 300, 28, 4, 128, 128, layout},
+                                                         {1, 520, 32, 8, 128, 128, layout},  // past "few"
+                                                         {2, 1100, 7, 1, 64, 64, layout},
                                                          {3, 19, 7, 1, 64, 64, layout},
                                                          {2, 21, 71, 3, 96, 96, layout},
                                                          {2, 11, 5, 5, 256, 256, layout},

@@ -46,6 +46,7 @@ MAY_INCLUDE = {
     "explorer/": ("explorer/", PUBLIC),
     "benchmarks/": ("benchmarks/", PUBLIC),
     "examples/": ("examples/", PUBLIC),
+    "cmake/": (),  # tools of the build
     "tests/": ("",),  # tests may look inside everything
 }
 
@@ -55,14 +56,14 @@ MAY_USE = {
     r"(oneapi/)?tbb(/|\.h)": ("src/kernels/cpu/",),
     r"boost/": ("src/numerics/", "src/schemes/"),
     r"rapidjson/": ("src/formats/",),
-    r"zlib\.h": ("src/formats/",),
+    r"zlib\.h": ("src/formats/", "src/kernels/cuda/", "cmake/"),  # files; kernels, packed (cmake/pack_ptx.cpp)
     r"utf8(/|\.h)": ("src/formats/", "src/lessons/", "cli/"),
     r"CLI/": ("cli/",),
     r"(sqlite3|zip)\.h$": ("cli/",),
     r"microhttpd\.h$": ("cli/server/",),
     r"mpi\.h$": ("src/mpi/", "cli/with_mpi.cpp"),
     # The library neither prints nor opens files nor, outside kernels/cpu, starts threads: WebAssembly has none.
-    r"(iostream|fstream|filesystem|print|unistd\.h|fcntl\.h|sys/(?!auxv).*)$": ("cli/", "benchmarks/", "examples/"),
+    r"(iostream|fstream|filesystem|print|unistd\.h|fcntl\.h|sys/(?!auxv).*)$": ("cli/", "benchmarks/", "examples/", "cmake/"),
     r"sys/auxv\.h": ("src/kernels/cpu/",),  # which instructions the machine has
     r"(thread|mutex|shared_mutex|condition_variable|future|semaphore|barrier|latch|stop_token|pthread\.h)$":
         ("src/kernels/cpu/", "src/kernels/cuda/", "lab/", "cli/", "benchmarks/", "examples/"),

@@ -107,72 +107,77 @@ __device__ __forceinline__ void produce(Shared<kFeatures>& sm, std::uint32_t bas
   }
 }
 
-// Four pairs: side by side, or one number of each in a and the other in b.
+// Four pairs: side by side in a and b, or one number of each in a and the other in b.
+template <bool kInterleaved>
 __device__ __forceinline__ void rotate_words(std::uint32_t (&a)[2], std::uint32_t (&b)[2],
-                                             const kernels::cuda::Float4& c, const kernels::cuda::Float4& s,
-                                             bool is_interleaved) {
-  if (is_interleaved) {
-    a[0] = rotated(unpack(a[0], false), unpack(a[0], true), c.x, s.x);
-    a[1] = rotated(unpack(a[1], false), unpack(a[1], true), c.y, s.y);
-    b[0] = rotated(unpack(b[0], false), unpack(b[0], true), c.z, s.z);
-    b[1] = rotated(unpack(b[1], false), unpack(b[1], true), c.w, s.w);
-    return;
+                                             const kernels::cuda::Float4& c, const kernels::cuda::Float4& s) {
+  const float cosines[4] = {c.x, c.y, c.z, c.w}, sines[4] = {s.x, s.y, s.z, s.w};
+  float x[4], y[4];
+#pragma unroll
+  for (int n = 0; n < 4; ++n) {
+    const std::uint32_t word = kInterleaved ? (n < 2 ? a[n] : b[n - 2]) : a[n / 2];
+    x[n] = unpack(word, !kInterleaved && n % 2 == 1);
+    y[n] = kInterleaved ? unpack(word, true) : unpack(b[n / 2], n % 2 == 1);
+    const float xc = x[n] * cosines[n], ys = y[n] * sines[n], yc = y[n] * cosines[n], xs = x[n] * sines[n];
+    x[n] = xc - ys;
+    y[n] = yc + xs;
   }
-  const std::uint32_t x = rotated(unpack(a[0], false), unpack(b[0], false), c.x, s.x),
-                      y = rotated(unpack(a[0], true), unpack(b[0], true), c.y, s.y),
-                      z = rotated(unpack(a[1], false), unpack(b[1], false), c.z, s.z),
-                      w = rotated(unpack(a[1], true), unpack(b[1], true), c.w, s.w);
-  a[0] = (x & 0xFFFFu) | y << 16, b[0] = x >> 16 | (y & 0xFFFF0000u);
-  a[1] = (z & 0xFFFFu) | w << 16, b[1] = z >> 16 | (w & 0xFFFF0000u);
+  if constexpr (kInterleaved) {
+    a[0] = pack(x[0], y[0]), a[1] = pack(x[1], y[1]), b[0] = pack(x[2], y[2]), b[1] = pack(x[3], y[3]);
+  } else {
+    a[0] = pack(x[0], x[1]), a[1] = pack(x[2], x[3]), b[0] = pack(y[0], y[1]), b[1] = pack(y[2], y[3]);
+  }
 }
 
-// Three warps: rotate every row block of q where it lies.
+// Three warps: rotate every row block of q where it lies. They share the issue slots with those that compute, so every
+// instruction counts: a thread has the same four pairs in all its rows.
 constexpr int kRotators = 96;
+template <bool kInterleaved, int kFeatures>
+__device__ __forceinline__ void rotate_rows(std::uint32_t tile, const float* cos_sin, std::int64_t sines) {
+  constexpr int kPairs = kFeatures / 2, kOfRow = kPairs / 4, kStep = kRotators / kOfRow;
+  static_assert(kRotators % kOfRow == 0);
+  const int me = static_cast<int>(kernels::cuda::thread()) - 32, pair = me % kOfRow * 4;
+  const int e = kInterleaved ? 2 * pair : pair, chunk = e % kPanel / 8;
+  tile += static_cast<std::uint32_t>(e / kPanel * (kRowTile * 128) + e % 8 * 2);
+  const float* from = cos_sin + me / kOfRow * kPairs + pair;
+  auto c = *reinterpret_cast<const kernels::cuda::Float4*>(from),
+       s = *reinterpret_cast<const kernels::cuda::Float4*>(from + sines);
+#pragma unroll 1
+  for (int row = me / kOfRow; row < kRowTile; row += kStep) {
+    from += kStep * kPairs;  // the next row's are under way; past the last one, they are not used
+    const float* const ahead = row + kStep < kRowTile ? from : cos_sin;
+    const auto next_c = *reinterpret_cast<const kernels::cuda::Float4*>(ahead),
+               next_s = *reinterpret_cast<const kernels::cuda::Float4*>(ahead + sines);
+    // 16 bytes are moved by the swizzle. The other numbers of pairs: beside them, in the next panel, or 64 bytes away.
+    const std::uint32_t at = tile + static_cast<std::uint32_t>(row * 128 + ((chunk ^ (row & 7)) << 4)),
+                        to = kInterleaved       ? at + 8
+                             : kPairs == kPanel ? at + kRowTile * 128
+                                                : at ^ 64;
+    std::uint32_t a[2], b[2];
+    load_words(at, a), load_words(to, b);
+    rotate_words<kInterleaved>(a, b, c, s);
+    store_words(at, a), store_words(to, b);
+    c = next_c, s = next_s;
+  }
+}
 template <int kFeatures>
 __device__ __forceinline__ void rotate_queries(Shared<kFeatures>& sm, std::uint32_t base, const ForwardParams& p) {
-  constexpr int kPairs = kFeatures / 2, kOfRow = kPairs / 4;  // four pairs at a time
-  const int me = static_cast<int>(kernels::cuda::thread()) - 32;
-  const std::int64_t sines = std::int64_t{p.sequence} * kPairs;
-  // Where elements e … e + 3 of a row lie: 16 bytes are moved by the swizzle, their halves stay.
-  const auto place = [](int row, int e) {
-    const int chunk = e % kPanel / 8;
-    return static_cast<std::uint32_t>(e / kPanel * (kRowTile * 128) + row * 128 + ((chunk ^ (row & 7)) * 16) +
-                                      e % 8 * 2);
-  };
+  constexpr int kPairs = kFeatures / 2;
+  const std::int64_t sines = std::int64_t{p.row_blocks} * kRowTile * kPairs;
   for (Ring<2> q;; q.next()) {
     barrier_wait(POSENC_AT(q_full, q.slot), q.phase);
     const int item = sm.item[q.slot];
-    if (item < 0) {
-      barrier_arrive(POSENC_AT(q_ready, q.slot));
-      return;
-    }
-    const int row0 = decode(item, p).block * kRowTile;
-    const std::uint32_t tile = POSENC_AT(q, q.slot);
-    // Two rows at a time, so that their loads are under way together.
-    for (int n = me; n < kRowTile / 2 * kOfRow; n += kRotators) {
-      const int pair = n % kOfRow * 4;
-      // Pairs of halves lie kPairs apart; those side by side are elements 2 pair … 2 pair + 7.
-      const int e = p.is_interleaved != 0 ? 2 * pair : pair, f = p.is_interleaved != 0 ? e + 4 : e + kPairs;
-      kernels::cuda::Float4 c[2], s[2];
-      std::uint32_t at[2], to[2], a[2][2], b[2][2];
-#pragma unroll
-      for (int r = 0; r < 2; ++r) {
-        const int row = n / kOfRow + r * (kRowTile / 2);
-        const int token = row0 + row < p.sequence ? row0 + row : p.sequence - 1;
-        const float* const from = p.cos_sin + std::int64_t{token} * kPairs + pair;
-        c[r] = *reinterpret_cast<const kernels::cuda::Float4*>(from);
-        s[r] = *reinterpret_cast<const kernels::cuda::Float4*>(from + sines);
-        at[r] = tile + place(row, e), to[r] = tile + place(row, f);
+    if (item >= 0) {
+      const float* const from = p.cos_sin + std::int64_t{decode(item, p).block} * kRowTile * kPairs;
+      if (p.is_interleaved != 0) {
+        rotate_rows<true, kFeatures>(POSENC_AT(q, q.slot), from, sines);
+      } else {
+        rotate_rows<false, kFeatures>(POSENC_AT(q, q.slot), from, sines);
       }
-#pragma unroll
-      for (int r = 0; r < 2; ++r) {
-        load_words(at[r], a[r]), load_words(to[r], b[r]);
-        rotate_words(a[r], b[r], c[r], s[r], p.is_interleaved != 0);
-        store_words(at[r], a[r]), store_words(to[r], b[r]);
-      }
+      show_to_products();
     }
-    show_to_products();
     barrier_arrive(POSENC_AT(q_ready, q.slot));
+    if (item < 0) return;
   }
 }
 
@@ -449,14 +454,12 @@ extern "C" __global__ void __launch_bounds__(384, 1)
   }
   kernels::cuda::sync_block();
   const int role = from_lane(static_cast<int>(kernels::cuda::thread() / 128), 0);
-  // 128 · 40 + 256 · 232 registers, or 128 · 56 + 256 · 224: the whole file.
-  constexpr int kFew = kKind == kNoBias ? 56 : 40, kMany = kKind == kNoBias ? 224 : 232;
-  if (role == 0) {
-    asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(kFew));
+  if (role == 0) {  // 128 · 40 + 256 · 232 registers: the whole file
+    asm volatile("setmaxnreg.dec.sync.aligned.u32 40;");
     if (kernels::cuda::thread() == 0) produce<kKind>(sm, base, p, q_map, k_map, v_map);
     if (kKind == kNoBias && p.cos_sin != nullptr && kernels::cuda::thread() >= 32) rotate_queries(sm, base, p);
   } else {
-    asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(kMany));
+    asm volatile("setmaxnreg.inc.sync.aligned.u32 232;");
     const int warp = from_lane(static_cast<int>(kernels::cuda::thread() / 32 & 3), 0);
     Consumer<kKind, kFeatures> c{
         sm, base, p, role - 1, warp, static_cast<int>(kernels::cuda::thread() & 31), p.scale * kLog2e};

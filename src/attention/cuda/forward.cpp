@@ -41,7 +41,7 @@ const float* cos_sin_of(Call& call, const Rotation& form, const AttentionJob& jo
   p.rotation.pairs = pairs_of(form);
   p.rotation.fault = call.fault();
   p.first = job.places.queries.first;
-  p.tokens = job.q.sequence;
+  p.tokens = (job.q.sequence + kRowTile - 1) / kRowTile * kRowTile;  // whole row blocks
   const std::int64_t count = p.tokens * p.rotation.pairs;
   p.out = static_cast<float*>(call.borrow(2 * static_cast<std::size_t>(count) * sizeof(float)));
   static KernelSlot slot;

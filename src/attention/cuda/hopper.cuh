@@ -222,10 +222,4 @@ __device__ __forceinline__ float unpack(std::uint32_t word, bool upper) {
 #endif
 }
 
-/// A pair after rotation, each product and sum rounded by itself, as two 16-bit numbers.
-__device__ __forceinline__ std::uint32_t rotated(float a, float b, float cosine, float sine) {
-  const float ac = a * cosine, bs = b * sine, bc = b * cosine, as = a * sine;
-  return pack(ac - bs, bc + as);
-}
-
 }  // namespace posenc::attend::cuda

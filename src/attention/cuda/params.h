@@ -27,7 +27,8 @@ struct ForwardParams {
   std::int32_t heads, key_heads, batch_heads, sequence, row_blocks, group;
   std::int32_t tail;  // the distance from which on the bias is constant
   float scale;
-  const float* cos_sin;         // of every row, from rotation_rows: q is rotated as it is loaded; null: it is ready
+  const float*
+      cos_sin;  // [2, row_blocks · kRowTile, features / 2], from rotation_rows: q is rotated here; null: it is ready
   std::int32_t is_interleaved;  // pairs lie side by side
 };
 

@@ -87,14 +87,21 @@ __device__ __noinline__ void report(Fault* fault, std::uint32_t kind, std::int64
   to->kind = kind;
 }
 
-/// The position of a token; 0 where it is out of range, which is reported.
+/// The position of a token as it was given, and as it is used: 0 where it is out of range, which is reported. Who has loads
+/// to order in between need not wait for the first.
+__device__ __forceinline__ std::int64_t given_position(const PositionParams& p, std::int64_t b, std::int64_t t,
+                                                       std::int64_t axis) {
+  return p.ids == nullptr ? p.first + t : p.ids[axis * p.axis_stride + b * p.batch_stride + t];
+}
+__device__ __forceinline__ std::int64_t checked_position(const PositionParams& p, std::int64_t given,
+                                                         std::int64_t axis, Fault* fault) {
+  if (p.ids == nullptr || static_cast<std::uint64_t>(given) < static_cast<std::uint64_t>(p.limit)) return given;
+  report(fault, Fault::kPosition, given, axis);
+  return 0;
+}
 __device__ __forceinline__ std::int64_t position_at(const PositionParams& p, std::int64_t b, std::int64_t t,
                                                     std::int64_t axis, Fault* fault) {
-  if (p.ids == nullptr) return p.first + t;
-  const std::int64_t id = p.ids[axis * p.axis_stride + b * p.batch_stride + t];
-  if (static_cast<std::uint64_t>(id) < static_cast<std::uint64_t>(p.limit)) return id;
-  report(fault, Fault::kPosition, id, axis);
-  return 0;
+  return checked_position(p, given_position(p, b, t, axis), axis, fault);
 }
 
 __device__ __forceinline__ float float32_radians(const WaveParams& p, std::int64_t i, std::int64_t position) {

@@ -74,8 +74,10 @@ extern "C" __global__ void __launch_bounds__(32 * kWarps) rotate_vectors(const _
     tops[1] = p.waves.tops[lane + 32 < p.pairs ? lane + 32 : 0];
   }
   std::int64_t position = 0;
-  if constexpr (POSENC_SOURCE != 1) {
-    if (POSENC_SOURCE == 0 || kFew || p.waves.axes == nullptr) position = position_at(p.positions, b, t, 0, p.fault);
+  if constexpr (kFew) {
+    position = given_position(p.positions, b, t, 0);
+  } else if constexpr (POSENC_SOURCE != 1) {
+    if (POSENC_SOURCE == 0 || p.waves.axes == nullptr) position = position_at(p.positions, b, t, 0, p.fault);
   }
 
   const std::uint32_t row = lane * p.lane_reciprocal >> 16,
@@ -99,6 +101,7 @@ extern "C" __global__ void __launch_bounds__(32 * kWarps) rotate_vectors(const _
     in_b[n] = kOnce ? load16_once(from + half) : load16(from + half);
   }
 
+  if constexpr (kFew) position = checked_position(p.positions, position, 0, p.fault);
   const auto pairs = static_cast<std::uint32_t>(p.pairs);
   auto* const cosines = reinterpret_cast<float*>(scratch) + warp * 2 * pairs;
   float* const sines = cosines + pairs;
