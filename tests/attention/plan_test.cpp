@@ -18,7 +18,7 @@
 namespace posenc::plan_test {
 namespace {
 
-using tests::for_each_engine;
+using tests::for_each_host_engine;
 using tests::Heads;
 using tests::random_heads;
 
@@ -168,7 +168,7 @@ std::vector<float> values(std::size_t count) {
 TEST(AttentionPlan, GivesTheBytesOfAttention) {
   const std::vector<float> table = values(32 * kHeads), sinks = values(kHeads);
   TwoThreads two;
-  for_each_engine([&] {
+  for_each_host_engine([&] {
     for (const Case& given : cases(table, sinks)) {
       expect_the_same_bytes<float>(given, two);
       expect_the_same_bytes<BFloat16>(given, two);
