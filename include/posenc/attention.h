@@ -97,8 +97,8 @@ struct AttentionOptions {
 /// sequence sees. Causal attention of as many queries as keys, 64 or 128 features and a table
 /// to a distance of 256 has kernels of its own for compute capability 9.0. Weights, and rotated q and k, are rounded to the
 /// inputs' type. Error: 4e-3, relative to the norm of the result. It borrows memory on the stream: 8 bytes, the table for
-/// each head and distance, rotated k and q (or its cosines and sines) with a rotation, and for few queries over many keys,
-/// partial sums and the block table. Tensors on the host go there where the backend is forced to cuda, in f16 and bf16, a
+/// each head and distance, rotated q and k with a rotation, and for few queries over many keys, partial sums and the
+/// block table. Tensors on the host go there where the backend is forced to cuda, in f16 and bf16, a
 /// few heads at a time.
 void attention(TensorView out, ConstTensorView q, ConstTensorView k, ConstTensorView v,
                const AttentionOptions& options = {}, const Run& run = {});

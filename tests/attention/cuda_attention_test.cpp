@@ -103,8 +103,8 @@ TEST(CudaAttention, RefusesWhatThereIsNoKernelFor) {
            .weights = on(Device::kCuda, TensorView(weights.as<void>(), DataType::kBF16, {1, 1, 16, 16}))});
 }
 
-// What rotates q as it is loaded rotates it as rotate does.
-TEST(CudaAttention, RotatesQueriesAsRotateDoes) {
+// A rotation inside attention is that of rotate before it.
+TEST(CudaAttention, RotatesAsRotateDoes) {
   if (const std::string reason = why_not(); !reason.empty()) GTEST_SKIP() << reason;
   for (const std::int64_t features : {64, 128}) {
     const Extents q_shape = {2, 3, 333, features}, k_shape = {2, 1, 333, features};

@@ -7,7 +7,6 @@
 //  - Slopes are part of the exponent's one product and sum; what is constant along a row cancels.
 //  - A bias by distance is a table from which the bias far away is taken off, so that far tiles have none; near tiles
 //    begin with it as they do with the mask.
-//  - Where q is to be rotated, the three warps beside the one that copies do it in shared memory, a row block ahead.
 //  - The maximum only guards against overflow: it is the first tile's, and stays until a score exceeds it by 2^32.
 // POSENC_BIAS is a BiasKind, POSENC_FEATURES 64 or 128, POSENC_F16 1 for f16 and 0 for bf16.
 
@@ -28,8 +27,7 @@ template <int kFeatures> struct alignas(1024) Shared {
   std::uint16_t v[kStages][kFeatures / kPanel][kKeyTile][kPanel];
   alignas(16) float table[2][kTableSize];
   int item[2];  // the row block that Q and the table belong to; -1 ends the block
-  std::uint64_t q_full[2], q_ready[2], q_empty[2], k_full[kStages], k_empty[kStages], v_full[kStages],
-      v_empty[kStages];
+  std::uint64_t q_full[2], q_empty[2], k_full[kStages], k_empty[kStages], v_full[kStages], v_empty[kStages];
 };
 
 #define POSENC_AT(member, slot)                                          \
@@ -63,32 +61,20 @@ __device__ __forceinline__ void produce(Shared<kFeatures>& sm, std::uint32_t bas
   const int items = p.batch_heads * p.row_blocks;
   Ring<2> q;
   Ring<kStages> kv;
-  // The q of a row block, or word that there is none left.
-  const auto ask_for_rows = [&](int item) {
+  int next = __nvvm_atom_add_gen_i(p.counter, 1);
+  for (;; q.next()) {
+    const int item = next;
     barrier_wait(POSENC_AT(q_empty, q.slot), q.phase ^ 1);
-    if (item >= items) {
-      sm.item[q.slot] = -1;
-      barrier_arrive(POSENC_AT(q_full, q.slot));
-      return;
-    }
+    if (item >= items) break;
+    next = __nvvm_atom_add_gen_i(p.counter, 1);
     const Work w = decode(item, p);
     const int b = w.bh / p.heads, h = w.bh - b * p.heads;
+    const int key_head = h / (p.heads / p.key_heads);
     sm.item[q.slot] = item;
     barrier_expect(POSENC_AT(q_full, q.slot), kRowTile * kFeatures * 2 + kTableBytes);
     copy_tile(POSENC_AT(q, q.slot), &q_map, POSENC_AT(q_full, q.slot), w.block * kRowTile, h, b);
     if constexpr (kKind == kDistanceBias)
       copy_bytes(POSENC_AT(table, q.slot), p.bias + h * kTableSize, kTableBytes, POSENC_AT(q_full, q.slot));
-    q.next();
-  };
-  int item = __nvvm_atom_add_gen_i(p.counter, 1);
-  ask_for_rows(item);
-  while (item < items) {
-    const int next = __nvvm_atom_add_gen_i(p.counter, 1);
-    const Work w = decode(item, p);
-    const int b = w.bh / p.heads, key_head = (w.bh - b * p.heads) / (p.heads / p.key_heads);
-    // The next rows are asked for when these are begun, which is when the first tile has made room for a third: then
-    // there is time to rotate them.
-    const int begun = w.block > kStages ? w.block - kStages : 0;
     for (int j = w.block; j >= 0; --j, kv.next()) {
       barrier_wait(POSENC_AT(k_empty, kv.slot), kv.phase ^ 1);
       barrier_expect(POSENC_AT(k_full, kv.slot), kTileBytes);
@@ -96,88 +82,14 @@ __device__ __forceinline__ void produce(Shared<kFeatures>& sm, std::uint32_t bas
       barrier_wait(POSENC_AT(v_empty, kv.slot), kv.phase ^ 1);
       barrier_expect(POSENC_AT(v_full, kv.slot), kTileBytes);
       copy_tile(POSENC_AT(v, kv.slot), &v_map, POSENC_AT(v_full, kv.slot), j * kKeyTile, key_head, b);
-      if (j == begun) ask_for_rows(next);
     }
-    item = next;
   }
+  sm.item[q.slot] = -1;
+  barrier_arrive(POSENC_AT(q_full, q.slot));
   if (__nvvm_atom_add_gen_i(p.counter + 1, 1) ==
       static_cast<int>(kernels::cuda::blocks()) - 1) {  // the last block out resets the counters
     p.counter[0] = 0;
     p.counter[1] = 0;
-  }
-}
-
-// Four pairs: side by side in a and b, or one number of each in a and the other in b.
-template <bool kInterleaved>
-__device__ __forceinline__ void rotate_words(std::uint32_t (&a)[2], std::uint32_t (&b)[2],
-                                             const kernels::cuda::Float4& c, const kernels::cuda::Float4& s) {
-  const float cosines[4] = {c.x, c.y, c.z, c.w}, sines[4] = {s.x, s.y, s.z, s.w};
-  float x[4], y[4];
-#pragma unroll
-  for (int n = 0; n < 4; ++n) {
-    const std::uint32_t word = kInterleaved ? (n < 2 ? a[n] : b[n - 2]) : a[n / 2];
-    x[n] = unpack(word, !kInterleaved && n % 2 == 1);
-    y[n] = kInterleaved ? unpack(word, true) : unpack(b[n / 2], n % 2 == 1);
-    const float xc = x[n] * cosines[n], ys = y[n] * sines[n], yc = y[n] * cosines[n], xs = x[n] * sines[n];
-    x[n] = xc - ys;
-    y[n] = yc + xs;
-  }
-  if constexpr (kInterleaved) {
-    a[0] = pack(x[0], y[0]), a[1] = pack(x[1], y[1]), b[0] = pack(x[2], y[2]), b[1] = pack(x[3], y[3]);
-  } else {
-    a[0] = pack(x[0], x[1]), a[1] = pack(x[2], x[3]), b[0] = pack(y[0], y[1]), b[1] = pack(y[2], y[3]);
-  }
-}
-
-// Three warps: rotate every row block of q where it lies. They share the issue slots with those that compute, so every
-// instruction counts: a thread has the same four pairs in all its rows.
-constexpr int kRotators = 96;
-template <bool kInterleaved, int kFeatures>
-__device__ __forceinline__ void rotate_rows(std::uint32_t tile, const float* cos_sin, std::int64_t sines) {
-  constexpr int kPairs = kFeatures / 2, kOfRow = kPairs / 4, kStep = kRotators / kOfRow;
-  static_assert(kRotators % kOfRow == 0);
-  const int me = static_cast<int>(kernels::cuda::thread()) - 32, pair = me % kOfRow * 4;
-  const int e = kInterleaved ? 2 * pair : pair, chunk = e % kPanel / 8;
-  tile += static_cast<std::uint32_t>(e / kPanel * (kRowTile * 128) + e % 8 * 2);
-  const float* from = cos_sin + me / kOfRow * kPairs + pair;
-  auto c = *reinterpret_cast<const kernels::cuda::Float4*>(from),
-       s = *reinterpret_cast<const kernels::cuda::Float4*>(from + sines);
-#pragma unroll 1
-  for (int row = me / kOfRow; row < kRowTile; row += kStep) {
-    from += kStep * kPairs;  // the next row's are under way; past the last one, they are not used
-    const float* const ahead = row + kStep < kRowTile ? from : cos_sin;
-    const auto next_c = *reinterpret_cast<const kernels::cuda::Float4*>(ahead),
-               next_s = *reinterpret_cast<const kernels::cuda::Float4*>(ahead + sines);
-    // 16 bytes are moved by the swizzle. The other numbers of pairs: beside them, in the next panel, or 64 bytes away.
-    const std::uint32_t at = tile + static_cast<std::uint32_t>(row * 128 + ((chunk ^ (row & 7)) << 4)),
-                        to = kInterleaved       ? at + 8
-                             : kPairs == kPanel ? at + kRowTile * 128
-                                                : at ^ 64;
-    std::uint32_t a[2], b[2];
-    load_words(at, a), load_words(to, b);
-    rotate_words<kInterleaved>(a, b, c, s);
-    store_words(at, a), store_words(to, b);
-    c = next_c, s = next_s;
-  }
-}
-template <int kFeatures>
-__device__ __forceinline__ void rotate_queries(Shared<kFeatures>& sm, std::uint32_t base, const ForwardParams& p) {
-  constexpr int kPairs = kFeatures / 2;
-  const std::int64_t sines = std::int64_t{p.row_blocks} * kRowTile * kPairs;
-  for (Ring<2> q;; q.next()) {
-    barrier_wait(POSENC_AT(q_full, q.slot), q.phase);
-    const int item = sm.item[q.slot];
-    if (item >= 0) {
-      const float* const from = p.cos_sin + std::int64_t{decode(item, p).block} * kRowTile * kPairs;
-      if (p.is_interleaved != 0) {
-        rotate_rows<true, kFeatures>(POSENC_AT(q, q.slot), from, sines);
-      } else {
-        rotate_rows<false, kFeatures>(POSENC_AT(q, q.slot), from, sines);
-      }
-      show_to_products();
-    }
-    barrier_arrive(POSENC_AT(q_ready, q.slot));
-    if (item < 0) return;
   }
 }
 
@@ -208,8 +120,7 @@ template <int kKind, int kFeatures> struct Consumer {
 
   // Waits for the next row block; false when there is none.
   __device__ __forceinline__ bool take(Rows& rows) {
-    const bool is_rotated = kKind == kNoBias && p.cos_sin != nullptr;
-    barrier_wait(is_rotated ? POSENC_AT(q_ready, q.slot) : POSENC_AT(q_full, q.slot), q.phase);
+    barrier_wait(POSENC_AT(q_full, q.slot), q.phase);
     const int item = sm.item[q.slot];
     if (item < 0) return false;
     const Work w = decode(item, p);
@@ -444,7 +355,6 @@ extern "C" __global__ void __launch_bounds__(384, 1)
     constexpr int kWarps = 8;  // each warp that computes says when it is done with a buffer
     for (int i = 0; i < 2; ++i) {
       barrier_init(POSENC_AT(q_full, i), 1), barrier_init(POSENC_AT(q_empty, i), kWarps);
-      barrier_init(POSENC_AT(q_ready, i), kRotators);
     }
     for (int i = 0; i < kStages; ++i) {
       barrier_init(POSENC_AT(k_full, i), 1), barrier_init(POSENC_AT(k_empty, i), kWarps);
@@ -457,7 +367,6 @@ extern "C" __global__ void __launch_bounds__(384, 1)
   if (role == 0) {  // 128 · 40 + 256 · 232 registers: the whole file
     asm volatile("setmaxnreg.dec.sync.aligned.u32 40;");
     if (kernels::cuda::thread() == 0) produce<kKind>(sm, base, p, q_map, k_map, v_map);
-    if (kKind == kNoBias && p.cos_sin != nullptr && kernels::cuda::thread() >= 32) rotate_queries(sm, base, p);
   } else {
     asm volatile("setmaxnreg.inc.sync.aligned.u32 232;");
     const int warp = from_lane(static_cast<int>(kernels::cuda::thread() / 32 & 3), 0);

@@ -6,8 +6,6 @@
 #include <string>
 
 #include "attention/cuda/any.h"
-#include "kernels/rotation_element.h"
-#include "posenc/apply.h"
 #include "posenc/error.h"
 
 namespace posenc::attend::cuda {
@@ -23,32 +21,6 @@ constexpr std::string_view kNames[2][3][2] = {
      {"attention_sm90_f16_slopes_64", "attention_sm90_f16_slopes_128"},
      {"attention_sm90_f16_distances_64", "attention_sm90_f16_distances_128"}}};
 
-// Whether the kernel can rotate q as it loads it: every feature, in a layout that stays as it is, by float32 numbers.
-bool rotates_inside(const Rotation& form, const AttentionJob& job) {
-  return !has_table(form) && 2 * pairs_of(form) == job.q.features && form.first_dim == 0 && form.blocks == 1 &&
-         (form.layout == PairLayout::kHalves || form.layout == PairLayout::kInterleaved) &&
-         form.growth.rates.empty() && kernels::arithmetic_type(form, job.q.type) == DataType::kF32 &&
-         kernels::table_type(form, DataType::kF32) == DataType::kF32;
-}
-
-// The cosines and sines of every query, for as long as the call.
-const float* cos_sin_of(Call& call, const Rotation& form, const AttentionJob& job) {
-  RotationRowsParams p{};
-  p.rotation.waves = call.waves(form.frequencies, form.axes, form.float32_angles,
-                                form.float32_angles.factors.empty() ? form.magnitude : 1.0);
-  p.rotation.sign = form.sign;
-  p.rotation.late_magnitude = kernels::late_magnitude(form);
-  p.rotation.pairs = pairs_of(form);
-  p.rotation.fault = call.fault();
-  p.first = job.places.queries.first;
-  p.tokens = (job.q.sequence + kRowTile - 1) / kRowTile * kRowTile;  // whole row blocks
-  const std::int64_t count = p.tokens * p.rotation.pairs;
-  p.out = static_cast<float*>(call.borrow(2 * static_cast<std::size_t>(count) * sizeof(float)));
-  static KernelSlot slot;
-  launch("rotation_rows", slot, {(count + 127) / 128, 128, 0}, call.stream(), p);
-  return p.out;
-}
-
 }  // namespace
 
 void forward(const AttentionJob& job, const AttentionInputs& inputs, const AttentionOptions& options,
@@ -63,14 +35,9 @@ void forward(const AttentionJob& job, const AttentionInputs& inputs, const Atten
   }
   const auto* const bias = std::get_if<Bias>(&options.position);
   const PositionParts position = bias != nullptr ? parts_of(call, *bias, job) : PositionParts{};
+  const auto [q, k, scale] = ready_of(call, job, inputs, options);
+
   ForwardParams p{};
-  const auto* const rotation = std::get_if<Rotation>(&options.position);
-  const bool is_inside = rotation != nullptr && rotates_inside(*rotation, job);
-  if (is_inside) {
-    p.cos_sin = cos_sin_of(call, *rotation, job);
-    p.is_interleaved = rotation->layout == PairLayout::kInterleaved ? 1 : 0;
-  }
-  const auto [q, k, scale] = ready_of(call, job, inputs, options, !is_inside);
   p.out = job.out.data;
   p.out_batch = job.out.batch_stride, p.out_head = job.out.head_stride, p.out_token = job.out.token_stride;
   p.logsumexp = static_cast<float*>(job.logsumexp.data);

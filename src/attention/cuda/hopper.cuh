@@ -88,13 +88,6 @@ __device__ __forceinline__ kernels::cuda::Float2 load_pair(std::uint32_t address
   return pair;
 }
 
-__device__ __forceinline__ void load_words(std::uint32_t address, std::uint32_t (&words)[2]) {
-  asm volatile("ld.shared.v2.b32 {%0, %1}, [%2];" : "=r"(words[0]), "=r"(words[1]) : "r"(address) : "memory");
-}
-__device__ __forceinline__ void store_words(std::uint32_t address, const std::uint32_t (&words)[2]) {
-  asm volatile("st.shared.v2.b32 [%0], {%1, %2};" ::"r"(address), "r"(words[0]), "r"(words[1]) : "memory");
-}
-
 // --- matrix products of a warpgroup
 
 /// Shared-memory matrix descriptor, 128-byte swizzle: address and leading offset in units of 16 bytes. Only this low word

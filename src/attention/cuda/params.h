@@ -27,16 +27,6 @@ struct ForwardParams {
   std::int32_t heads, key_heads, batch_heads, sequence, row_blocks, group;
   std::int32_t tail;  // the distance from which on the bias is constant
   float scale;
-  const float*
-      cos_sin;  // [2, row_blocks · kRowTile, features / 2], from rotation_rows: q is rotated here; null: it is ready
-  std::int32_t is_interleaved;  // pairs lie side by side
-};
-
-/// Cosines and sines of consecutive positions.
-struct RotationRowsParams {
-  kernels::cuda::RotateParams rotation;  // its waves, pairs, sign and magnitude
-  std::int64_t first, tokens;
-  float* out;  // [2, tokens, pairs]
 };
 
 constexpr int kQueryTile = 64;  // queries of a tile of the backward pass

@@ -149,32 +149,31 @@ Positions positions_in(const TokenPositions& at, const ConstTensorView& x) {
 }
 
 QueriesAndKeys ready_of(Call& call, const AttentionJob& job, const AttentionInputs& inputs,
-                        const AttentionOptions& options, bool with_queries) {
+                        const AttentionOptions& options) {
   QueriesAndKeys ready{job.q, job.k, job.scale};
   const auto* const rotation = std::get_if<Rotation>(&options.position);
   if (rotation == nullptr) return ready;
   ready.scale *= rotation->softmax_factor;
   const Run run{call.stream()};
+  const TensorView q = room_for(call, inputs.q);
+  ready.q = dense_like(job.q, q);
   const TokenPositions &at_queries = job.places.queries, &at_keys = job.places.keys;
   const Positions for_q = positions_in(at_queries, inputs.q);
-  TensorView q, k;
-  if (with_queries) {
-    q = room_for(call, inputs.q);
-    ready.q = dense_like(job.q, q);
-  }
-  if (!options.keys_are_rotated) {
-    k = room_for(call, inputs.k);
-    ready.k = dense_like(job.k, k);
-  }
-  const bool is_one_launch = q.data != nullptr && k.data != nullptr && at_queries.ids == nullptr &&
-                             at_keys.ids == nullptr && at_queries.first == at_keys.first &&
-                             job.q.sequence == job.k.sequence && inputs.q.shape.rank == inputs.k.shape.rank;
-  if (is_one_launch) {
-    rotate(QueryKey<TensorView>{q, k}, QueryKey<ConstTensorView>{inputs.q, inputs.k}, for_q, *rotation, run);
+  if (options.keys_are_rotated) {
+    rotate(q, inputs.q, for_q, *rotation, run);
     return ready;
   }
-  if (q.data != nullptr) rotate(q, inputs.q, for_q, *rotation, run);
-  if (k.data != nullptr) rotate(k, inputs.k, positions_in(at_keys, inputs.k), for_keys(*rotation), run);
+  const TensorView k = room_for(call, inputs.k);
+  ready.k = dense_like(job.k, k);
+  const bool is_one_launch = at_queries.ids == nullptr && at_keys.ids == nullptr &&
+                             at_queries.first == at_keys.first && job.q.sequence == job.k.sequence &&
+                             inputs.q.shape.rank == inputs.k.shape.rank;
+  if (is_one_launch) {
+    rotate(QueryKey<TensorView>{q, k}, QueryKey<ConstTensorView>{inputs.q, inputs.k}, for_q, *rotation, run);
+  } else {
+    rotate(q, inputs.q, for_q, *rotation, run);
+    rotate(k, inputs.k, positions_in(at_keys, inputs.k), for_keys(*rotation), run);
+  }
   return ready;
 }
 

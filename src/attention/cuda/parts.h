@@ -47,13 +47,12 @@ int* zero_counters(Call& call, std::size_t more_bytes = 0);
 /// Checked positions as rotate takes them, for a tensor of tokens at them.
 Positions positions_in(const TokenPositions& at, const ConstTensorView& x);
 
-/// q and k, rotated into memory that the call borrows where the position is a rotation, and its scale. Without queries, q is
-/// as it was.
+/// q and k, rotated into memory that the call borrows where the position is a rotation, and its scale.
 struct QueriesAndKeys {
   HeadTensor<const void> q, k;
   double scale = 1;
 };
 QueriesAndKeys ready_of(Call& call, const AttentionJob& job, const AttentionInputs& inputs,
-                        const AttentionOptions& options, bool with_queries = true);
+                        const AttentionOptions& options);
 
 }  // namespace posenc::attend::cuda

@@ -30,7 +30,6 @@ endforeach()
 # Attention; sm_90a alone has the instructions of hopper.cuh.
 add_kernel(expand_distances attention/cuda/expand_distances sm_80)
 add_kernel(table_gradient attention/cuda/table_gradient sm_80)
-add_kernel(rotation_rows attention/cuda/rotation_rows sm_80)
 add_kernel(spread_table attention/cuda/spread_table sm_80)
 add_kernel(add_sums attention/cuda/add_sums sm_80)
 foreach(type bf16=0 f16=1)
