@@ -152,7 +152,7 @@ struct ChunkPass {
   const ScoreBias& bias;
   const Chunk& chunk;
   std::int64_t rows = job.group * job.q.sequence;
-  std::int64_t block = rows <= kFewRows ? kLongBlock : kDecodeBlock;
+  std::int64_t block = rows < kFewRows ? kLongBlock : kDecodeBlock;
   BlockRows k{.x = job.k, .rotation = job.k_rotation, .block = block};
   BlockRows v{.x = job.v, .rotation = kNoRotation, .block = block};
   AlignedVector<float> q = AlignedVector<float>(static_cast<std::size_t>(rows * job.q.features));
