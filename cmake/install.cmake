@@ -21,6 +21,12 @@ if(TARGET posenc_cli)
   file(RELATIVE_PATH bin_to_lib ${CMAKE_INSTALL_FULL_BINDIR} ${CMAKE_INSTALL_FULL_LIBDIR})
   set_target_properties(posenc_cli PROPERTIES INSTALL_RPATH "$ORIGIN/${bin_to_lib}")
   install(TARGETS posenc_cli)
+  # The program with the web explorer inside is not part of `all`: cmake --install BUILD --component explorer puts it in the
+  # place of the other.
+  if(TARGET posenc_explorer)
+    set_target_properties(posenc_explorer PROPERTIES INSTALL_RPATH "$ORIGIN/${bin_to_lib}")
+    install(TARGETS posenc_explorer RUNTIME COMPONENT explorer EXCLUDE_FROM_ALL)
+  endif()
   # Made by the program itself from its table of commands.
   if(NOT CMAKE_CROSSCOMPILING)
     set(shell_files "")

@@ -27,7 +27,7 @@ a { color: var(--accent); text-decoration: none; }
 a:hover { text-decoration: underline; }
 section { margin-top: 3rem; padding-top: 1.5rem; border-top: 1px solid var(--line); }
 .prose { max-width: 38rem; }
-.beside { display: grid; grid-template-columns: minmax(18rem, 5fr) minmax(0, 6fr); gap: 0 2.2rem; align-items: start; }
+.beside { display: grid; grid-template-columns: minmax(17rem, 4fr) minmax(0, 6fr); gap: 0 2.2rem; align-items: start; }
 .wide { overflow-x: auto; }
 table { border-collapse: collapse; margin: .3rem 0 1.1rem; font-variant-numeric: tabular-nums; font-size: .88rem;
   font-family: system-ui, "Helvetica Neue", Arial, sans-serif; }
@@ -38,6 +38,7 @@ thead th { color: var(--faint); font-weight: 500; vertical-align: bottom; }
 tbody th, thead th:first-child { text-align: left; }
 table.key { background: var(--card); border-radius: 6px; width: 100%; }
 table.key thead th { white-space: normal; }
+table.key:not(.marks) th, table.key:not(.marks) td { padding: .2rem .45rem; }
 td.good { color: var(--good); } td.bad { color: var(--bad); }
 table.marks { table-layout: fixed; width: auto; background: none; }
 table.marks th, table.marks td { padding: .16rem 0; text-align: center; width: 2.35rem; }
@@ -89,7 +90,7 @@ footer { margin-top: 3rem; color: var(--faint); font-size: .85rem; }
   nav, details { display: none; }
   .on-paper { display: block; color: #333; font-size: 9pt; }
   section { margin-top: 1.1rem; padding-top: .8rem; }
-  h2 { break-after: avoid; } table, figure, dl, p.note { break-inside: avoid; }
+  h2 { break-after: avoid; } table, figure, dl, p.note, section:has(> dl.commands) { break-inside: avoid; }
   .wide { overflow: visible; } .beside { display: block; } .prose { max-width: none; }
   table.key { width: auto; }
   table { font-size: 8pt; } th, td { padding: .1rem .35rem; }

@@ -235,7 +235,8 @@ void GnuplotPage::draw_names(const Panel& panel, const Box& area) {
     std::vector<EndLabel> ends = end_labels(panel, area.height(), kLineHeight);
     std::reverse(ends.begin(), ends.end());  // as they come from top to bottom
     for (const EndLabel& end : ends) {
-      draw_name(end, kEdge + width * (place % below.columns), first + kLineHeight * (place / below.columns));
+      const int column = place % below.columns, row = place / below.columns;
+      draw_name(end, kEdge + width * column, first + kLineHeight * row);
       ++place;
     }
     return;
