@@ -17,3 +17,7 @@ file(GLOB mpi_sources CONFIGURE_DEPENDS src/mpi/*.cpp)
 add_library(posenc_mpi STATIC ${mpi_sources})
 add_library(posenc::mpi ALIAS posenc_mpi)
 target_link_libraries(posenc_mpi PUBLIC posenc PRIVATE MPI::MPI_CXX posenc_compile_options fmt::fmt)
+
+# Not part of `all`: mpirun -n 2 posenc_ring_bench
+add_executable(posenc_ring_bench EXCLUDE_FROM_ALL benchmarks/ring.cpp)
+target_link_libraries(posenc_ring_bench PRIVATE posenc_mpi MPI::MPI_CXX posenc_compile_options)

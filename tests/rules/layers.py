@@ -61,7 +61,7 @@ MAY_USE = {
     r"CLI/": ("cli/",),
     r"(sqlite3|zip)\.h$": ("cli/",),
     r"microhttpd\.h$": ("cli/server/",),
-    r"mpi\.h$": ("src/mpi/", "cli/with_mpi.cpp"),
+    r"mpi\.h$": ("src/mpi/", "cli/with_mpi.cpp", "benchmarks/"),
     # The library neither prints nor opens files nor, outside kernels/cpu, starts threads: WebAssembly has none.
     r"(iostream|fstream|filesystem|print|unistd\.h|fcntl\.h|sys/(?!auxv).*)$": ("cli/", "benchmarks/", "examples/", "cmake/"),
     r"sys/auxv\.h": ("src/kernels/cpu/",),  # which instructions the machine has
