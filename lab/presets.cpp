@@ -59,7 +59,7 @@ Job copy_job() {
   Job job;
   job.task = "copy";
   job.size = 8;
-  job.steps = 800;
+  job.steps = 1600;
   job.sizes = {8, 9, 10, 12, 16};
   job.evaluated = 500;
   return job;
