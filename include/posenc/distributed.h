@@ -25,7 +25,7 @@ std::vector<std::int64_t> zigzag_positions(std::int64_t length, int rank, int ra
 /// computed with; partial results are merged by their log-sum-exp, in the same order on every run. Every rank calls it.
 ///   options: position, causal, scale, softcap and logsumexp; positions are those of the whole sequence by themselves.
 /// Error: that of attention, once for each rank. The same bits for any number of threads.
-/// Memory of a rank: its own rows, and those of two neighbours.
+/// Memory of a rank, beside its tensors: keys and values of two blocks, and two outputs.
 /// Throws: Error for any other option, for dynamic shapes that differ between ranks, and as attention does.
 void ring_attention(TensorView out, ConstTensorView q, ConstTensorView k, ConstTensorView v,
                     const AttentionOptions& options, Communicator ranks, const Run& run = {});
