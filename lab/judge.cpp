@@ -71,7 +71,8 @@ Verdict judge(const Claim& claim, const std::vector<Outcome>& outcomes) {
     verdict.reason = "this run trained no model that could show it";
   }
   if (verdict.values.size() == 1) {
-    verdict.reason = "trained with one seed, which gives no interval";
+    verdict.reason = verdict.reason.empty() ? "trained with one seed, which gives no interval"
+                                            : "one seed remains, which gives no interval: " + verdict.reason;
   }
   if (verdict.values.size() < 2) return verdict;
   const Estimate& estimate = verdict.estimate;

@@ -105,6 +105,7 @@ void add_position_figure(const std::vector<lab::Outcome>& outcomes, std::vector<
   double least = 1e9, most = 0;
   for (const auto& [scheme, list] : scores) {
     Series series{.name = scheme, .style = style_of(scheme)};
+    if (series.style >= 8) series.drawing = Drawing::kLineAndDots;  // the palette begins again
     const std::size_t parts = list.front()->by_position.size();
     for (std::size_t part = 0; part < parts; ++part) {
       double sum = 0;
@@ -127,8 +128,8 @@ void add_position_figure(const std::vector<lab::Outcome>& outcomes, std::vector<
   figure.rows = {{{std::move(panel)}}};
   figures.push_back(
       {"loss-by-position", std::move(figure),
-       "Loss at a position with all earlier bytes as context. ALiBi is flat: more context neither hurts nor "
-       "helps it. The others rise as soon as positions are new to them."});
+       "Loss at a position with all earlier bytes as context. A flat line neither loses nor gains by more context; one that "
+       "rises past the trained length meets positions that are new to it."});
 }
 
 void add_copy_figure(const std::vector<LabRow>& rows, std::vector<LabFigure>& figures) {
