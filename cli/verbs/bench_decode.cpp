@@ -16,7 +16,7 @@
 namespace posenc::cli {
 namespace {
 
-constexpr std::int64_t kKeyHeads = 8, kFeatures = 64;
+constexpr std::int64_t kKeyHeads = 8, kCachedFeatures = 64;
 
 double seconds_of_call(const std::function<void()>& call) {
   const auto begin = std::chrono::steady_clock::now();
@@ -34,8 +34,8 @@ struct Step {
 
   Step(std::int64_t query_count, std::int64_t group, std::int64_t key_count, DataType a_type,
        const AttentionOptions& options)
-      : keys({1, kKeyHeads, key_count, kFeatures}),
-        queries({1, kKeyHeads * group, query_count, kFeatures}),
+      : keys({1, kKeyHeads, key_count, kCachedFeatures}),
+        queries({1, kKeyHeads * group, query_count, kCachedFeatures}),
         type(a_type),
         memory(static_cast<std::size_t>(2 * (count_of(keys) + count_of(queries)) * size_of(type))),
         plan(plan_attention({q(), k(), v()}, options)),
