@@ -7,6 +7,7 @@
 #include <malloc.h>
 
 #include <atomic>
+#include <cstddef>
 #include <cstdlib>
 #include <new>
 
@@ -17,11 +18,11 @@ namespace {
 
 std::atomic<std::int64_t> held = 0, most_held = 0;
 
-// Plain malloc, counted by what it gave: libraries may free what this program allocated, or the other way round, with
+// The C library's, counted by what it gave: libraries may free what this program allocated, or the other way round, with
 // their own operators.
-void* take(std::size_t size) {
+void* take(std::size_t size, std::size_t alignment = alignof(std::max_align_t)) {
   ++posenc::tests::allocations;
-  void* const block = std::malloc(size == 0 ? 1 : size);
+  void* const block = std::aligned_alloc(alignment, (size / alignment + 1) * alignment);
   if (block == nullptr) throw std::bad_alloc();
   const std::int64_t now = held += static_cast<std::int64_t>(malloc_usable_size(block));
   std::int64_t most = most_held;
@@ -64,8 +65,9 @@ void* aligned_alloc(std::size_t alignment, std::size_t size) {
 
 void* operator new(std::size_t size) { return take(size); }
 void* operator new[](std::size_t size) { return take(size); }
-// of a cache line at most, as take() has it
-void* operator new(std::size_t size, std::align_val_t) { return take(size); }
+void* operator new(std::size_t size, std::align_val_t alignment) {
+  return take(size, static_cast<std::size_t>(alignment));
+}
 void operator delete(void* memory, std::align_val_t) noexcept { give_back(memory); }
 void operator delete(void* memory, std::size_t, std::align_val_t) noexcept { give_back(memory); }
 void operator delete(void* memory) noexcept { give_back(memory); }
