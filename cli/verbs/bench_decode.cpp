@@ -27,6 +27,7 @@ double seconds_of_call(const std::function<void()>& call) {
 // A cache, a few queries, and a plan for them.
 struct Step {
   Extents keys, queries;
+  std::int64_t seen;  // of the keys, by the mask
   DataType type;
   limits::Memory memory;  // k, v, q, out
   AttentionPlan plan;
@@ -36,6 +37,7 @@ struct Step {
        const AttentionOptions& options)
       : keys({1, kKeyHeads, key_count, kCachedFeatures}),
         queries({1, kKeyHeads * group, query_count, kCachedFeatures}),
+        seen(options.window > 0 ? options.window : key_count),
         type(a_type),
         memory(static_cast<std::size_t>(2 * (count_of(keys) + count_of(queries)) * size_of(type))),
         plan(plan_attention({q(), k(), v()}, options)),
@@ -52,8 +54,9 @@ struct Step {
   ConstTensorView v() const { return {at(count_of(keys)), type, keys}; }
   ConstTensorView q() const { return {at(2 * count_of(keys)), type, queries}; }
   TensorView out() const { return {at(2 * count_of(keys) + count_of(queries)), type, queries}; }
+  // as many bytes as a step must read
   std::span<std::byte> cache() const {
-    return memory.bytes().first(static_cast<std::size_t>(2 * count_of(keys) * size_of(type)));
+    return memory.bytes().first(static_cast<std::size_t>(2 * kKeyHeads * seen * kCachedFeatures * size_of(type)));
   }
   void run() {
     stop_if_signalled();
