@@ -172,8 +172,9 @@ Frequency frequency_from(const Real& radians) {
   return frequency_from_real_turns(radians * turns);
 }
 
-std::vector<Real> geometric(const Real& base, const Real& step, std::int64_t count) {
-  const Real ratio = pow(base, -step);
+namespace {
+// 1, ratio, ratio², …
+std::vector<Real> powers_of(const Real& ratio, std::int64_t count) {
   std::vector<Real> values;
   values.reserve(static_cast<std::size_t>(count));
   Real value = 1;
@@ -183,18 +184,16 @@ std::vector<Real> geometric(const Real& base, const Real& step, std::int64_t cou
   }
   return values;
 }
+}  // namespace
+
+std::vector<Real> geometric(const Real& base, const Real& step, std::int64_t count) {
+  return powers_of(pow(base, -step), count);
+}
 
 std::vector<Real> geometric_roots(const Real& base, std::int64_t n, std::int64_t count) {
   Real ratio = inverse_root(base, n);
   if (!(ratio > 0)) ratio = pow(base, Real(-1) / n);
-  std::vector<Real> values;
-  values.reserve(static_cast<std::size_t>(count));
-  Real value = 1;
-  for (std::int64_t k = 0; k < count; ++k) {
-    values.push_back(value);
-    value *= ratio;
-  }
-  return values;
+  return powers_of(ratio, count);
 }
 
 float nearest_float(const Real& value) { return value.convert_to<float>(); }
