@@ -49,42 +49,49 @@ HWY_INLINE V16 rounded(VF low, VF high, Half /*type*/) {
 #endif
 }
 
-// The values, rounded; returns the bits in which the roundings of the two ends differ.
-template <class T> HWY_INLINE V16 write_ends(VF low, VF high, VF error, std::uint16_t* to, T type) {
-  const V16 most = rounded(hn::Add(low, error), hn::Add(high, error), type);
-  const V16 least = rounded(hn::Sub(low, error), hn::Sub(high, error), type);
-  hn::StoreU(most, D16(), to);
-  return hn::Xor(most, least);
+// Both rows from column j on: the upper ends, rounded, and the bits in which the lower ones differ. The error is added
+// where a product is, for nothing.
+template <class T> HWY_INLINE void find_ends(const NarrowRowPair& g, std::int64_t j, VF error, VF twice_error, T type,
+                                             V16& before, V16& before_differs, V16& after, V16& after_differs) {
+  const std::int64_t k = j + static_cast<std::int64_t>(hn::Lanes(DF()));
+  const VF c0 = hn::LoadU(DF(), g.cosine + j), c1 = hn::LoadU(DF(), g.cosine + k);
+  const VF by0 = hn::LoadU(DF(), g.sines + j), by1 = hn::LoadU(DF(), g.sines + k);
+  const VF p0 = hn::MulAdd(hn::LoadU(DF(), g.sine + j), hn::LoadU(DF(), g.cosines + j), error);
+  const VF p1 = hn::MulAdd(hn::LoadU(DF(), g.sine + k), hn::LoadU(DF(), g.cosines + k), error);
+  const VF before0 = hn::NegMulAdd(c0, by0, p0), before1 = hn::NegMulAdd(c1, by1, p1);
+  const VF after0 = hn::MulAdd(c0, by0, p0), after1 = hn::MulAdd(c1, by1, p1);
+  before = rounded(before0, before1, type);
+  after = rounded(after0, after1, type);
+  before_differs = hn::Xor(before, rounded(hn::Sub(before0, twice_error), hn::Sub(before1, twice_error), type));
+  after_differs = hn::Xor(after, rounded(hn::Sub(after0, twice_error), hn::Sub(after1, twice_error), type));
 }
 
 template <class T>
 HWY_INLINE std::int64_t narrow_rows(const NarrowRowPair& pair, const NarrowDoubts& doubts, T type) {
   const NarrowRowPair g = pair;  // copies that no store can alias
   const NarrowDoubts found = doubts;
-  const auto length = static_cast<std::int64_t>(hn::Lanes(DF()));
+  const auto step = 2 * static_cast<std::int64_t>(hn::Lanes(DF()));
   const auto row_bytes = g.row_stride * static_cast<std::int64_t>(sizeof(std::uint16_t));
-  const VF error = hn::Set(DF(), g.error);
+  const VF error = hn::Set(DF(), g.error), twice = hn::Set(DF(), 2 * g.error);
   std::int64_t listed = 0;
+  V16 before, before_differs, after, after_differs;
   for (std::int64_t piece = 0; piece < g.columns; piece += kPieceColumns) {
     fetch_ahead(g.before + piece, kPieceColumns, -row_bytes);
     fetch_ahead(g.after + piece, kPieceColumns, row_bytes);
     V16 differs = hn::Zero(D16());
     HWY_UNROLL(4)
-    for (std::int64_t j = piece; j < piece + kPieceColumns; j += 2 * length) {
-      const std::int64_t k = j + length;
-      const VF c0 = hn::LoadU(DF(), g.cosine + j), c1 = hn::LoadU(DF(), g.cosine + k);
-      const VF by0 = hn::LoadU(DF(), g.sines + j), by1 = hn::LoadU(DF(), g.sines + k);
-      const VF p0 = hn::Mul(hn::LoadU(DF(), g.sine + j), hn::LoadU(DF(), g.cosines + j));
-      const VF p1 = hn::Mul(hn::LoadU(DF(), g.sine + k), hn::LoadU(DF(), g.cosines + k));
-      const V16 before =
-          write_ends(hn::NegMulAdd(c0, by0, p0), hn::NegMulAdd(c1, by1, p1), error, g.before + j, type);
-      const V16 after = write_ends(hn::MulAdd(c0, by0, p0), hn::MulAdd(c1, by1, p1), error, g.after + j, type);
-      hn::StoreU(before, D16(), found.before + j);
-      hn::StoreU(after, D16(), found.after + j);
-      differs = hn::Or(differs, hn::Or(before, after));
+    for (std::int64_t j = piece; j < piece + kPieceColumns; j += step) {
+      find_ends(g, j, error, twice, type, before, before_differs, after, after_differs);
+      hn::StoreU(before, D16(), g.before + j);
+      hn::StoreU(after, D16(), g.after + j);
+      differs = hn::Or(differs, hn::Or(before_differs, after_differs));
     }
-    if (HWY_UNLIKELY(!hn::AllTrue(D16(), hn::Eq(differs, hn::Zero(D16()))))) {
-      found.doubtful[listed++] = static_cast<std::int32_t>(piece);
+    if (HWY_LIKELY(hn::AllTrue(D16(), hn::Eq(differs, hn::Zero(D16()))))) continue;
+    found.doubtful[listed++] = static_cast<std::int32_t>(piece);
+    for (std::int64_t j = piece; j < piece + kPieceColumns; j += step) {  // once more, to say which
+      find_ends(g, j, error, twice, type, before, before_differs, after, after_differs);
+      hn::StoreU(before_differs, D16(), found.before + j);
+      hn::StoreU(after_differs, D16(), found.after + j);
     }
   }
   return listed;

@@ -8,8 +8,9 @@ namespace posenc::kernels::cpu {
 
 /// What a value made in float32 may be off by, over |scale|, in units of 2^-24, half the last bit of a float at 1. Both
 /// factors of a product are rounded (2) and so is the product (1), for two products s·c' and c·s' with |s·c'| + |c·s'| ≤
-/// 1; their sum (1), and the ends value ± error (1): 5. The centre is too large by kLarger, far below one: 6.
-inline constexpr double kNarrowError = 6 * 0x1p-24;
+/// 1; the sum with the error (1), that of the products (1), and the lower end (1): 6. The centre is too large by kLarger,
+/// far below one of these: 7.
+inline constexpr double kNarrowError = 7 * 0x1p-24;
 
 /// Two rows of waves in a 16-bit type at the same distance n from a centre, as WaveRowPair has them:
 ///   value(centre ± n) = sine·cos(nω) ± cosine·sin(nω)
@@ -23,8 +24,8 @@ struct NarrowRowPair {
 };
 /// Room for what is found out.
 struct NarrowDoubts {
-  std::uint16_t *before, *after;  // [columns] not 0 where the value could round either way within the error
-  std::int32_t* doubtful;         // [pieces] first columns of those in which any does
+  std::int32_t* doubtful;         // [pieces] first columns of those in which a value could round either way
+  std::uint16_t *before, *after;  // [columns] of those pieces: not 0 where the value does
 };
 /// Writes both rows, rounded to nearest; returns how many pieces are listed in `doubtful`.
 std::int64_t narrow_row_pair(const NarrowRowPair& pair, const NarrowDoubts& doubts, BFloat16 type) noexcept;

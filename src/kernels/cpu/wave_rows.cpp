@@ -295,7 +295,7 @@ template <class T> bool WaveRows::make_16_bits(std::int64_t b, std::int64_t t0, 
                              reinterpret_cast<std::uint16_t*>(before_row),
                              both ? reinterpret_cast<std::uint16_t*>(after_row) : narrow.spare.data(),
                              row_stride};
-    const NarrowDoubts doubts{narrow.before.data(), narrow.after.data(), anchor.doubtful.data()};
+    const NarrowDoubts doubts{anchor.doubtful.data(), narrow.before.data(), narrow.after.data()};
     const std::int64_t listed = narrow_row_pair(pair, doubts, T{});
     for (std::int64_t i = 0; i < listed; ++i) {
       const std::int64_t first = anchor.doubtful[static_cast<std::size_t>(i)];

@@ -16,15 +16,20 @@
 // is rotated and of the angle to √2 · (e + a), and adds for its own arithmetic: products leave out low · low and round
 // twice, in two numbers below 3 · 2^-53 (without a fused multiply-add four times): 6, or 10; the sum rounds twice, below
 // 4 · 2^-53: 7; together 17. Angles within a group take four rotations at most: 6, 34, 74, 130, 210. Angles to a group,
-// 6 bits, take five: 323. So from 11 to 490 at the centre, to 1007 in the row, and rounding low ± error adds 5: 1012 <
-// 1024 = kWideError. That is 2^-43 of a double's last bit: no more values are in doubt than by integers.
+// 6 bits, take five: 323. So from 11 to 490 at the centre, and √2 · (490 + 210) = 990 < 2^10 come with the factors of a row.
+//
+// A row is made more coarsely. Its products are split at a multiple of 2^-40 · P, where P is the power of two above
+// |scale|. Each excess is below 2^-40 · P and is rounded three times (without a fused multiply-add five times), by
+// 2^-93 · P at most: 3, or 5, for each of two products, in units of 2^-93 · P. Their sum is below 2^-39 · P, and so is
+// that with the error: 2 each. Together 14 · 2^-93 · P ≤ 28 · 2^-93 · |scale|, and with the factors' 2^-96 below
+// 29 · 2^-93 < 2^-88 = kWideError. That is 2^-35 of the last bit of a double at |scale|: few values are in doubt.
 
 namespace posenc::kernels::cpu {
 namespace {
 
 // Below this many consecutive rows, computing each directly is cheaper than preparing the tables.
 constexpr std::int64_t kShortestRun = 64;
-static_assert(kWideError == 1024 * 0x1p-106);
+static_assert(kWideError == 32 * 0x1p-93);
 // What an anchor costs of what an entry of the table of groups costs, most of which are made by rotation.
 constexpr double kAnchorCost = 4;
 constexpr std::int64_t kWavesWorthAThread = 256;
@@ -173,8 +178,10 @@ void WideRows::make_run(std::int64_t position, std::int64_t count, double* rows,
                            sines_.row(n, padded_),
                            padded_,
                            kWideError * std::fabs(waves_.scale),
+                           wide_grid(waves_.scale),
                            rows + before * row_stride,
-                           both ? rows + after * row_stride : anchor.spare.data()};
+                           both ? rows + after * row_stride : anchor.spare.data(),
+                           row_stride};
     const std::int64_t listed = wide_row_pair(pair, anchor.doubtful.data());
     for (std::int64_t i = 0; i < listed; ++i) {
       const std::int64_t column = anchor.doubtful[static_cast<std::size_t>(i)];
