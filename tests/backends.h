@@ -5,6 +5,9 @@
 #include <string>
 #include <vector>
 
+#if POSENC_CPU_BACKEND
+#include "kernels/cpu/machine.h"
+#endif
 #include "posenc/backend.h"
 
 namespace posenc::tests {
@@ -37,5 +40,17 @@ template <class Body> void for_each_engine(const Body& body, bool with_cuda = tr
 
 /// Without cuda, whose attention has another error: tests/attention/cuda_*.
 template <class Body> void for_each_host_engine(const Body& body) { for_each_engine(body, false); }
+
+/// The same; for tensors of a 16-bit type T, the best SIMD target once more as on a machine without a matrix unit.
+template <class T, class Body> void for_each_host_engine_of(const Body& body) {
+  for_each_host_engine(body);
+#if POSENC_CPU_BACKEND
+  if (sizeof(T) != 2 || !kernels::cpu::machine_multiplies_bf16_matrices()) return;
+  SCOPED_TRACE("cpu, without its matrix unit");
+  kernels::cpu::allow_matrix_unit(false);
+  body();
+  kernels::cpu::allow_matrix_unit(true);
+#endif
+}
 
 }  // namespace posenc::tests

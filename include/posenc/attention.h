@@ -89,7 +89,10 @@ struct AttentionOptions {
 /// key gives zeros. A score of −inf weighs nothing. A query that meets a score of +inf or NaN gives NaN. Where v is
 /// not finite at a key that a query looks at, neither is that feature of the result. Keys and values that are masked
 /// are never seen, whatever they hold. Error: f32, at most 2e-6 · Σ weight · |v| while |scale · q·k| and the bias
-/// stay below 16. Range: as rotate and bias for the form. Throws: Error for a shape, type, length, position or form
+/// stay below 16. f16 and bf16: half an ulp of the result more, and, where the machine multiplies bf16 itself and the result
+/// is not f32, what two bf16 leave of a number: 2^-17 · Σ weight · |v| where few queries read a cache of bf16 (arm64's
+/// BFDOT), and for more queries (BFMMLA) 2^-15 · Σ weight · |v| and, with q or k in f16 or rotated here, another
+/// 2^-14 · scale · |q| · |k| of it. Range: as rotate and bias for the form. Throws: Error for a shape, type, length, position or form
 /// that does not fit; out is not touched then.
 /// On a GPU from compute capability 8.0 on: f16 and bf16, 256 features at most, without position, with a rotation, with
 /// slopes or with a table by distance of one axis; windows, chunks, lengths, packed sequences, padding and pages (where keys

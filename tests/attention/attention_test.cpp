@@ -18,7 +18,7 @@ namespace {
 using tests::answer_of;
 using tests::budget_of;
 using tests::error_of;
-using tests::for_each_host_engine;
+using tests::for_each_host_engine_of;
 using tests::Heads;
 using tests::Pair;
 using tests::Question;
@@ -198,7 +198,7 @@ template <class T> void expect_right(const Shape& shape, Kind kind, Mask mask) {
   set_position(made, kind, shape, exact_q, exact_k);
   set_mask(made, padding, mask, shape);
   const tests::Answer answer = answer_of(q, k, v, made.question);
-  for_each_host_engine([&] {
+  for_each_host_engine_of<T>([&] {
     Heads<T> out(shape.batch, shape.heads, shape.queries, shape.value_features);
     attention(out.view(), q.view(), k.view(), v.view(), made.options);
     const double error = error_of(out, answer);

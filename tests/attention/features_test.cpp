@@ -24,6 +24,7 @@ using tests::answer_of;
 using tests::budget_of;
 using tests::error_of;
 using tests::for_each_host_engine;
+using tests::for_each_host_engine_of;
 using tests::Heads;
 using tests::Pair;
 using tests::Question;
@@ -158,7 +159,7 @@ template <class Q, class K> void expect_right(const Shape& shape, const Feature&
   made.question.scale = 1 / std::sqrt(static_cast<double>(shape.features));
   feature.set(made, shape);
   const Answer answer = answer_of(q, k, v, made.question);
-  for_each_host_engine([&] {
+  for_each_host_engine_of<K>([&] {
     Heads<Q> out(shape.batch, shape.heads, shape.queries, shape.features);
     attention(out.view(), q.view(), k.view(), v.view(), made.options);
     EXPECT_LE(error_of(out, answer), budget_of<Q>());

@@ -31,9 +31,7 @@ void forward(const AttentionJob& job) {
     decode(job, bias);
     return;
   }
-  const std::int64_t per_head = (job.q.sequence + kQueryBlock - 1) / kQueryBlock;
-  kernels::cpu::parallel_for(job.q.batch * job.q.heads * per_head, 1,
-                             [&](std::int64_t begin, std::int64_t end) { attend_blocks(job, bias, begin, end); });
+  attend_by_blocks(job, bias);
 }
 
 // forward asks whether memory is counted where it would begin to work.

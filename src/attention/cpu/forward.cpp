@@ -3,13 +3,14 @@
 // S = scale · Q K_jᵀ + bias, updates the online softmax (row_max is m, row_sum is l), rescales the output accumulator
 // by 2^(m_old − m_new), adds P V_j, and drops the tile; O = accumulator / l at the end, logsumexp = m + log l. Scores
 // are in units of log 2, so that softmax needs 2^x alone. Q and K are rotated as they are loaded; key blocks that no
-// query of the block sees are skipped; only tiles that a mask's edge crosses are masked.
+// query of the block sees are skipped; only tiles that a mask's edge crosses are masked. Products are f32, or bf16 by a matrix
+// unit where there is one and the tensors have 16 bits (matrix_16-inl.h).
 
 #include <cmath>
 #include <limits>
 
-#include "attention/bias_element.h"
 #include "attention/cpu/tiles.h"
+#include "kernels/cpu/parallel.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "attention/cpu/forward.cpp"
@@ -17,240 +18,15 @@
 #include "hwy/highway.h"
 
 // after foreach_target.h, so that they are compiled for each target
+#include "attention/cpu/block-inl.h"
 #include "attention/cpu/exp2-inl.h"
+#include "attention/cpu/matrix_16-inl.h"
 #include "attention/cpu/pack-inl.h"
 #include "attention/cpu/panel-inl.h"
-#include "attention/cpu/tanh-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace posenc::attend::cpu::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
-
-// One block of queries at work.
-struct Block {
-  const AttentionJob& job;
-  const ScoreBias& bias;
-  std::int64_t width = panel_width();
-  std::int64_t features = job.q.features;
-  std::int64_t value_features = (job.v.features + kGroup - 1) / kGroup * kGroup;
-  // v can be read where it is: no copy
-  bool v_in_place = job.v.type == DataType::kF32 && job.v.feature_stride == 1 && job.v.features % kGroup == 0 &&
-                    job.v.pages == nullptr;
-  AlignedVector<float> q = AlignedVector<float>(static_cast<std::size_t>(kQueryBlock * features));  // panels
-  AlignedVector<float> accumulator =
-      AlignedVector<float>(static_cast<std::size_t>(kQueryBlock * value_features));  // panels
-  AlignedVector<float> row_max = AlignedVector<float>(kQueryBlock), row_sum = AlignedVector<float>(kQueryBlock);
-  AlignedVector<float> k = AlignedVector<float>(static_cast<std::size_t>(kKeyBlock * features));            // groups
-  AlignedVector<float> v = AlignedVector<float>(static_cast<std::size_t>(kKeyBlock * value_features));      // rows
-  AlignedVector<float> scores = AlignedVector<float>(static_cast<std::size_t>(kKeyBlock * kMostWidth));     // a panel
-  AlignedVector<float> bias_tile = AlignedVector<float>(static_cast<std::size_t>(kKeyBlock * kMostWidth));  // biases
-  AlignedVector<float> rows = AlignedVector<float>(static_cast<std::size_t>(kKeyBlock * features));
-  AlignedVector<float> met;  // [panels, rows, width]: queries times the vectors that distances pick
-
-  std::int64_t b = 0, h = 0, begin = 0, end = 0;  // the queries
-  std::int64_t first_key = 0, last_key = 0;       // the key block
-  const float* values = nullptr;                  // of the key block
-  std::int64_t values_stride = 0;
-  bool is_checked = false, is_finite = true;  // its values, looked at only where some are masked
-
-  Block(const AttentionJob& a_job, const ScoreBias& a_bias) : job(a_job), bias(a_bias) {
-    met.resize(static_cast<std::size_t>(kQueryBlock * bias.query_rows));
-  }
-};
-
-// What the queries of a panel see together.
-struct PanelSight {
-  std::int64_t begin, end;          // some see these keys
-  std::int64_t all_begin, all_end;  // all see these
-  std::int64_t beside;              // of the first query
-  bool is_row;                      // queries stand beside consecutive keys
-};
-HWY_INLINE PanelSight sight_of(const Block& block, std::int64_t first, std::int64_t count) {
-  const Sight& start = block.job.sight(block.b, first);
-  PanelSight panel{start.begin, start.end, start.begin, start.end, start.beside, true};
-  bool is_any = start.begin < start.end;
-  for (std::int64_t i = 1; i < count; ++i) {
-    const Sight& sight = block.job.sight(block.b, first + i);
-    panel.all_begin = std::max(panel.all_begin, sight.begin);
-    panel.all_end = std::min(panel.all_end, sight.end);
-    if (sight.beside != start.beside + i) panel.is_row = false;
-    if (sight.begin == sight.end) continue;
-    panel.begin = is_any ? std::min(panel.begin, sight.begin) : sight.begin;
-    panel.end = is_any ? std::max(panel.end, sight.end) : sight.end;
-    is_any = true;
-  }
-  if (!is_any) panel.begin = panel.end = 0;
-  return panel;
-}
-
-// --- a tile of scores: bias and mask -----------------------------------------------------------------------------
-
-// score = at(key, vector, score), and the largest of each query.
-template <class At> HWY_INLINE void change_scores(Block& block, std::int64_t begin, std::int64_t end,
-                                                  float* HWY_RESTRICT tile_max, const At& at) {
-  VF most0 = hn::Set(DF(), kNone), most1 = most0, most2 = most0;
-  float* HWY_RESTRICT s = block.scores.data() + begin * block.width;
-  for (std::int64_t j = begin; j < end; ++j, s += block.width) {
-    const VF s0 = at(j, 0, load(s, 0)), s1 = at(j, 1, load(s, 1)), s2 = at(j, 2, load(s, 2));
-    store(s0, s, 0);
-    store(s1, s, 1);
-    store(s2, s, 2);
-    most0 = hn::Max(most0, s0);
-    most1 = hn::Max(most1, s1);
-    most2 = hn::Max(most2, s2);
-  }
-  store(most0, tile_max, 0);
-  store(most1, tile_max, 1);
-  store(most2, tile_max, 2);
-}
-
-void find_row_max(const Block& block, std::int64_t begin, std::int64_t end, float* HWY_RESTRICT tile_max) {
-  VF most0 = hn::Set(DF(), kNone), most1 = most0, most2 = most0;
-  const float* HWY_RESTRICT s = block.scores.data() + begin * block.width;
-  for (std::int64_t j = begin; j < end; ++j, s += block.width) {
-    most0 = hn::Max(most0, load(s, 0));
-    most1 = hn::Max(most1, load(s, 1));
-    most2 = hn::Max(most2, load(s, 2));
-  }
-  store(most0, tile_max, 0);
-  store(most1, tile_max, 1);
-  store(most2, tile_max, 2);
-}
-
-// −slope · |distance|: the distance is exact in f32 up to 2^24, and the sum is rounded once.
-void add_slopes(Block& block, std::int64_t first, std::int64_t count, std::int64_t begin, std::int64_t end,
-                float* HWY_RESTRICT tile_max) {
-  HWY_ALIGN float distance[kMostWidth] = {};
-  for (std::int64_t i = 0; i < count; ++i) {
-    const std::int64_t beside = block.job.sight(block.b, first + i).beside + block.job.places.shift;
-    distance[i] = static_cast<float>(beside - block.first_key);
-  }
-  const VF x0 = load(distance, 0), x1 = load(distance, 1), x2 = load(distance, 2);
-  const VF slope = hn::Set(DF(), block.bias.slopes[static_cast<std::size_t>(block.h)]);
-  change_scores(block, begin, end, tile_max, [&](std::int64_t j, int vector, VF s) HWY_ATTR {
-    const VF x = vector == 0 ? x0 : vector == 1 ? x1 : x2;
-    return hn::MulAdd(slope, hn::Abs(hn::Sub(x, hn::Set(DF(), static_cast<float>(j)))), s);
-  });
-}
-
-// A slice of the table for each key, or one number where the whole tile lies in a tail: returned, not added.
-float add_distances(Block& block, const PanelSight& sight, std::int64_t begin, std::int64_t end,
-                    float* HWY_RESTRICT tile_max) {
-  const DistanceRow& row = block.bias.rows[static_cast<std::size_t>(block.h)];
-  const std::int64_t x = sight.beside + block.job.places.shift - block.first_key;  // of the first query and key
-  const std::int64_t low = x - (end - 1), high = x + block.width - 1 - begin;
-  if (high <= row.low || low >= row.high) {
-    find_row_max(block, begin, end, tile_max);
-    return high <= row.low ? row.at(row.low) : row.at(row.high);
-  }
-  const float* HWY_RESTRICT at = row.values.data() + (x - row.first);
-  change_scores(block, begin, end, tile_max,
-                [&](std::int64_t j, int vector, VF s) HWY_ATTR { return hn::Add(s, load(at - j, vector)); });
-  return 0.0f;
-}
-
-void add_vectors(Block& block, std::int64_t panel, std::int64_t first, std::int64_t count, std::int64_t begin,
-                 std::int64_t end) {
-  const auto& vectors = std::get<DistanceVectors>(block.job.bias->source);
-  const std::int64_t width = block.width, rows = block.bias.query_rows, features = block.features;
-  const float* met = block.met.data() + panel * rows * width;
-  for (std::int64_t j = begin; j < end; ++j) {
-    float* tile = block.bias_tile.data() + j * width;
-    const std::int64_t key = block.first_key + j;
-    std::int64_t row_before = -1;
-    float key_part = 0;
-    if (block.bias.key_rows > 0) {
-      load_rows(block.job.k, block.job.k_rotation, block.b, block.h / block.job.group, key, key + 1, features,
-                block.rows.data());
-    }
-    for (std::int64_t i = 0; i < count; ++i) {
-      const std::int64_t delta = block.job.distance(block.b, first + i, key, 0);
-      float sum = 0;
-      if (rows > 0) sum = met[entry_of(vectors.for_queries.rows, delta) * width + i];
-      if (block.bias.key_rows > 0) {
-        const std::int64_t row = entry_of(vectors.for_keys.rows, delta);
-        if (row != row_before) {  // a tail has one row for many queries
-          const float* picked = block.bias.key_vectors.data() + (block.h * block.bias.key_rows + row) * features;
-          key_part = 0;
-          for (std::int64_t f = 0; f < features; ++f) key_part += block.rows[static_cast<std::size_t>(f)] * picked[f];
-          row_before = row;
-        }
-        sum += key_part;
-      }
-      tile[i] = sum;
-    }
-  }
-}
-
-void add_tile(Block& block, std::int64_t panel, std::int64_t first, std::int64_t count, std::int64_t begin,
-              std::int64_t end, float* HWY_RESTRICT tile_max) {
-  const std::int64_t width = block.width;
-  if (std::holds_alternative<DistanceVectors>(block.job.bias->source)) {
-    add_vectors(block, panel, first, count, begin, end);
-  } else {
-    fill_tile(block.job, {block.b, block.h, first, count, block.first_key + begin, end - begin},
-              block.bias_tile.data() + begin * width, width, 1);
-  }
-  const float* HWY_RESTRICT tile = block.bias_tile.data();
-  change_scores(block, begin, end, tile_max, [&](std::int64_t j, int vector, VF s) HWY_ATTR {
-    return hn::Add(s, load(tile + j * width, vector));
-  });
-}
-
-// c · tanh(score / c), before anything is added to the scores.
-void cap_scores(Block& block, std::int64_t begin, std::int64_t end) {
-  const auto cap = static_cast<float>(block.job.softcap * kLog2E);
-  float* HWY_RESTRICT s = block.scores.data() + begin * block.width;
-  for (std::int64_t j = begin; j < end; ++j, s += block.width) {
-    store(cap_of(DF(), load(s, 0), cap), s, 0);
-    store(cap_of(DF(), load(s, 1), cap), s, 1);
-    store(cap_of(DF(), load(s, 2), cap), s, 2);
-  }
-}
-
-// The caller's mask: added, or −inf in place of a score that it hides, whatever that was.
-void add_mask(Block& block, std::int64_t first, std::int64_t count, std::int64_t begin, std::int64_t end,
-              float* HWY_RESTRICT tile_max) {
-  const std::int64_t width = block.width;
-  for (std::int64_t i = 0; i < width; ++i) {
-    for (std::int64_t j = begin; j < end; ++j) {
-      block.bias_tile[static_cast<std::size_t>(j * width + i)] =
-          i < count ? static_cast<float>(kLog2E * block.job.mask.at(block.b, block.h, first + i, block.first_key + j))
-                    : 0.0f;
-    }
-  }
-  const float* HWY_RESTRICT tile = block.bias_tile.data();
-  const VF none = hn::Set(DF(), kNone);
-  change_scores(block, begin, end, tile_max, [&](std::int64_t j, int vector, VF s) HWY_ATTR {
-    const VF added = load(tile + j * width, vector);
-    return hn::IfThenElse(hn::Eq(added, none), none, hn::Add(s, added));
-  });
-}
-
-bool has_padding(const Block& block, std::int64_t j) {
-  const AttentionJob& job = block.job;
-  return job.key_mask != nullptr && job.key_mask[block.b * job.k.sequence + block.first_key + j] == 0;
-}
-
-// −inf where a query does not see a key.
-void mask_keys(Block& block, std::int64_t first, std::int64_t count, std::int64_t begin, std::int64_t end,
-               float* HWY_RESTRICT tile_max) {
-  HWY_ALIGN float from[kMostWidth] = {}, to[kMostWidth] = {};  // in the tile; none for columns past the last query
-  for (std::int64_t i = 0; i < count; ++i) {
-    const Sight& sight = block.job.sight(block.b, first + i);
-    from[i] = static_cast<float>(std::clamp(sight.begin - block.first_key, std::int64_t{0}, kKeyBlock));
-    to[i] = static_cast<float>(std::clamp(sight.end - block.first_key, std::int64_t{0}, kKeyBlock));
-  }
-  const VF f0 = load(from, 0), f1 = load(from, 1), f2 = load(from, 2);
-  const VF t0 = load(to, 0), t1 = load(to, 1), t2 = load(to, 2);
-  const VF none = hn::Set(DF(), kNone);
-  change_scores(block, begin, end, tile_max, [&](std::int64_t j, int vector, VF s) HWY_ATTR {
-    if (has_padding(block, j)) return none;
-    const VF key = hn::Set(DF(), static_cast<float>(j));
-    const VF f = vector == 0 ? f0 : vector == 1 ? f1 : f2, t = vector == 0 ? t0 : vector == 1 ? t1 : t2;
-    return hn::IfThenElse(hn::And(hn::Le(f, key), hn::Lt(key, t)), s, none);
-  });
-}
 
 // --- online softmax and the output accumulator -------------------------------------------------------------------
 
@@ -258,11 +34,10 @@ HWY_INLINE VF safe(VF row_max) {  // nothing seen yet: −inf − −inf would b
   return hn::IfThenElse(hn::Eq(row_max, hn::Set(DF(), kNone)), hn::Zero(DF()), row_max);
 }
 
-// One step of the online softmax: the tile's scores S become P = 2^(S − m) with the new row maximum m, and row_sum
-// and the output accumulator are rescaled to it. `constant` is a bias that the whole tile shares and that is not in S
-// yet.
-void online_softmax(Block& block, std::int64_t panel, std::int64_t begin, std::int64_t end,
-                    float* HWY_RESTRICT tile_max, float constant) {
+// The row maximum m after a tile: row_sum and the output accumulator are rescaled to it. `constant` is a bias that the whole
+// tile shares and that is not in its scores yet. `base`: what to take away from a score, so that P = 2^(S − base).
+void renew_row_max(Block& block, std::int64_t panel, const float* HWY_RESTRICT tile_max, float constant,
+                   float* HWY_RESTRICT base) {
   const DF d;
   const std::int64_t width = block.width;
   float* HWY_RESTRICT row_max = block.row_max.data() + panel * width;
@@ -290,7 +65,17 @@ void online_softmax(Block& block, std::int64_t panel, std::int64_t begin, std::i
       store(hn::Mul(load(accumulator, 2), a2), accumulator, 2);
     }
   }
-  const VF x0 = hn::Sub(m0, shift), x1 = hn::Sub(m1, shift), x2 = hn::Sub(m2, shift);
+  store(hn::Sub(m0, shift), base, 0);
+  store(hn::Sub(m1, shift), base, 1);
+  store(hn::Sub(m2, shift), base, 2);
+}
+
+// S becomes P, whose sums go to row_sum.
+void weigh(Block& block, std::int64_t panel, std::int64_t begin, std::int64_t end, const float* HWY_RESTRICT base) {
+  const DF d;
+  const std::int64_t width = block.width;
+  float* HWY_RESTRICT row_sum = block.row_sum.data() + panel * width;
+  const VF x0 = load(base, 0), x1 = load(base, 1), x2 = load(base, 2);
   VF t0 = hn::Zero(d), t1 = t0, t2 = t0;
   float* HWY_RESTRICT s = block.scores.data() + begin * width;
   for (std::int64_t j = begin; j < end; ++j, s += width) {
@@ -312,6 +97,14 @@ void online_softmax(Block& block, std::int64_t panel, std::int64_t begin, std::i
 bool values_are_finite(Block& block) {
   if (block.is_checked) return block.is_finite;
   block.is_checked = true;
+#if POSENC_MATRIX_16
+  if (block.by_matrix) {  // rows of f32 are made here alone, where something is masked
+    pack_rows(block.job.v, block.b, block.h / block.job.group, block.first_key, block.last_key, block.value_features,
+              block.v.data());
+    block.values = block.v.data();
+    block.values_stride = block.value_features;
+  }
+#endif
   VF worst = hn::Zero(DF());
   float rest = 0;
   for (std::int64_t j = 0; j < block.last_key - block.first_key; ++j) {
@@ -327,6 +120,16 @@ bool values_are_finite(Block& block) {
   return block.is_finite;
 }
 
+HWY_INLINE float weight_of(const Block& block, std::int64_t j, std::int64_t i) {
+#if POSENC_MATRIX_16
+  if (block.by_matrix) {
+    const std::int64_t at = (j / kMatrixStep * block.width + i) * kMatrixStep + j % kMatrixStep;
+    return sum_of_planes(block.operands.p.data() + at, kWeightPlanes, block.operands.p_plane);
+  }
+#endif
+  return block.scores[static_cast<std::size_t>(j * block.width + i)];
+}
+
 // Where a masked value is not finite, 0 times it is not 0: leaves out what is masked, one element at a time.
 void add_seen_values(Block& block, std::int64_t panel, std::int64_t first, std::int64_t count, std::int64_t begin,
                      std::int64_t end) {
@@ -335,7 +138,7 @@ void add_seen_values(Block& block, std::int64_t panel, std::int64_t first, std::
     for (std::int64_t j = begin; j < end; ++j) {
       const std::int64_t key = block.first_key + j;
       if (key < sight.begin || key >= sight.end || block.job.is_hidden(block.b, block.h, first + i, key)) continue;
-      const float weight = block.scores[static_cast<std::size_t>(j * block.width + i)];
+      const float weight = weight_of(block, j, i);
       float* sums = block.accumulator.data() + panel * block.value_features * block.width + i;
       for (std::int64_t f = 0; f < block.value_features; ++f) {
         sums[f * block.width] += weight * block.values[j * block.values_stride + f];
@@ -344,19 +147,125 @@ void add_seen_values(Block& block, std::int64_t panel, std::int64_t first, std::
   }
 }
 
-// --- blocks ---------------------------------------------------------------------------------------------------
+// --- the two products -------------------------------------------------------------------------------------------
 
-void attend_tile(Block& block, std::int64_t panel, std::int64_t first, std::int64_t count, const PanelSight& sight) {
+#if POSENC_MATRIX_16
+// One product at a time, in f32: where q or k has two planes and is not finite.
+void score_by_element(Block& block, std::int64_t panel, std::int64_t begin, std::int64_t end) {
+  const Operands16& o = block.operands;
   const std::int64_t width = block.width;
-  const std::int64_t begin = std::max(sight.begin - block.first_key, std::int64_t{0});
-  const std::int64_t end = std::min(sight.end, block.last_key) - block.first_key;
-  if (begin >= end) return;
+  for (std::int64_t j = begin; j < end; ++j) {
+    const std::uint16_t* const key =
+        o.k.data() + j / kMatrixRows * kMatrixRows * o.depth + j % kMatrixRows * kMatrixDepth;
+    for (std::int64_t i = 0; i < width; ++i) {
+      const std::uint16_t* const query = o.q.data() + panel * o.q_panel + i * kMatrixStep;
+      float sum = 0;
+      for (std::int64_t f = 0; f < block.features; ++f) {
+        const std::int64_t left = f / kMatrixDepth * kMatrixRows * kMatrixDepth + f % kMatrixDepth;
+        const std::int64_t right = f / kMatrixStep * width * kMatrixStep + f % kMatrixStep;
+        sum += sum_of_planes(key + left, o.k_planes, o.k_plane) * sum_of_planes(query + right, o.q_planes, o.q_plane);
+      }
+      block.scores[static_cast<std::size_t>(j * width + i)] = sum;
+    }
+  }
+}
+#endif
+
+// S = Q Kᵀ for keys `begin` to `end` of the block, and a few around them where groups of rows begin and end.
+void score_tile(Block& block, std::int64_t panel, std::int64_t begin, std::int64_t end) {
+  const std::int64_t width = block.width;
+#if POSENC_MATRIX_16
+  if (block.by_matrix) {
+    const Operands16& o = block.operands;
+    Term16 terms[3];
+    const bool are_all_finite = o.q_is_finite && o.k_is_finite;
+    if (!are_all_finite) score_by_element(block, panel, begin, end);
+    for (std::int64_t g = begin / kMatrixRows; are_all_finite && g * kMatrixRows < end; ++g) {
+      const std::int64_t count = terms_of(o.k.data() + g * kMatrixRows * o.depth, o.k_planes, o.k_plane,
+                                          o.q.data() + panel * o.q_panel, o.q_planes, o.q_plane, terms);
+      multiply_16<false>(terms, count, o.depth, block.scores.data() + g * kMatrixRows * width);
+    }
+    block.factor = static_cast<float>(block.job.scale * kLog2E);
+    if (!(block.factor > 0)) {  // the largest product would not be the largest score
+      const VF by = hn::Set(DF(), block.factor);
+      for (std::int64_t at = begin * width; at < end * width; at += lanes()) {
+        hn::StoreU(hn::Mul(hn::LoadU(DF(), block.scores.data() + at), by), DF(), block.scores.data() + at);
+      }
+      block.factor = 1;
+    }
+    return;
+  }
+#endif
+  block.factor = 1;
   for (std::int64_t g = begin / kGroup; g * kGroup < end; ++g) {
     multiply<false>(block.k.data() + g * kGroup * block.features, kGroup,
                     block.q.data() + panel * block.features * width, block.features,
                     block.scores.data() + g * kGroup * width);
   }
-  HWY_ALIGN float tile_max[kMostWidth];
+}
+
+// What S becomes, P, begins and ends with whole steps of the product with V.
+HWY_INLINE std::int64_t step_before(const Block& block, std::int64_t key) {
+#if POSENC_MATRIX_16
+  if (block.by_matrix) return key / kMatrixDepth * kMatrixDepth;
+#endif
+  (void)block;
+  return key;
+}
+HWY_INLINE std::int64_t step_after(const Block& block, std::int64_t key) {
+#if POSENC_MATRIX_16
+  if (block.by_matrix) return (key + kMatrixDepth - 1) / kMatrixDepth * kMatrixDepth;
+#endif
+  (void)block;
+  return key;
+}
+
+void weigh_tile(Block& block, std::int64_t panel, std::int64_t begin, std::int64_t end, const float* base) {
+#if POSENC_MATRIX_16
+  if (block.by_matrix) {
+    const std::int64_t width = block.width, first = step_before(block, begin), last = step_after(block, end);
+    float* const scores = block.scores.data();
+    std::fill(scores + first * width, scores + begin * width, kNone);  // P = 0
+    std::fill(scores + end * width, scores + last * width, kNone);
+    weigh_16(scores, block.factor, base, first, last, block.operands.p.data(), block.operands.p_plane,
+             block.row_sum.data() + panel * width);
+    return;
+  }
+#endif
+  weigh(block, panel, begin, end, base);
+}
+
+// O += P V.
+void add_values(Block& block, std::int64_t panel, std::int64_t begin, std::int64_t end) {
+  const std::int64_t width = block.width;
+  float* sums = block.accumulator.data() + panel * block.value_features * width;
+#if POSENC_MATRIX_16
+  if (block.by_matrix) {
+    const Operands16& o = block.operands;
+    const std::int64_t first = step_before(block, begin), last = step_after(block, end);
+    Term16 terms[3];
+    for (std::int64_t f = 0; f < block.value_features; f += kMatrixRows) {
+      const std::int64_t count = terms_of(o.v.data() + f * kKeyBlock + first * kMatrixRows, o.v_planes, o.v_plane,
+                                          o.p.data() + first * width, kWeightPlanes, o.p_plane, terms);
+      multiply_16<true>(terms, count, last - first, sums + f * width);
+    }
+    return;
+  }
+#endif
+  for (std::int64_t f = 0; f < block.value_features; f += kGroup) {
+    multiply<true>(block.values + begin * block.values_stride + f, block.values_stride,
+                   block.scores.data() + begin * width, end - begin, sums + f * width);
+  }
+}
+
+// --- blocks ---------------------------------------------------------------------------------------------------
+
+void attend_tile(Block& block, std::int64_t panel, std::int64_t first, std::int64_t count, const PanelSight& sight) {
+  const std::int64_t begin = std::max(sight.begin - block.first_key, std::int64_t{0});
+  const std::int64_t end = std::min(sight.end, block.last_key) - block.first_key;
+  if (begin >= end) return;
+  score_tile(block, panel, begin, end);
+  HWY_ALIGN float tile_max[kMostWidth], base[kMostWidth];
   float constant = 0;
   const bool has_vectors = block.bias.query_rows > 0 || block.bias.key_rows > 0;
   if (block.job.softcap > 0 && !has_vectors) cap_scores(block, begin, end);
@@ -378,25 +287,33 @@ void attend_tile(Block& block, std::int64_t panel, std::int64_t first, std::int6
                         block.first_key + end > sight.all_end;
   if (block.job.mask.data != nullptr) add_mask(block, first, count, begin, end, tile_max);
   if (has_edge) mask_keys(block, first, count, begin, end, tile_max);
-  online_softmax(block, panel, begin, end, tile_max, constant);
-  if ((has_edge || block.job.mask.data != nullptr) && !values_are_finite(block)) {
+  renew_row_max(block, panel, tile_max, constant, base);
+  weigh_tile(block, panel, begin, end, base);
+  // keys that no query of the panel sees, but that share a step with one that is seen
+  const bool has_others = step_before(block, begin) != begin ||
+                          (step_after(block, end) != end && end != block.last_key - block.first_key);
+  if ((has_edge || has_others || block.job.mask.data != nullptr) && !values_are_finite(block)) {
     add_seen_values(block, panel, first, count, begin, end);
     return;
   }
-  float* sums = block.accumulator.data() + panel * block.value_features * width;
-  for (std::int64_t f = 0; f < block.value_features; f += kGroup) {
-    multiply<true>(block.values + begin * block.values_stride + f, block.values_stride,
-                   block.scores.data() + begin * width, end - begin, sums + f * width);
-  }
+  add_values(block, panel, begin, end);
 }
 
 void load_queries(Block& block) {
   const std::int64_t width = block.width, features = block.features;
   const auto factor = static_cast<float>(block.job.scale * kLog2E);
   for (std::int64_t first = block.begin, panel = 0; first < block.end; first += width, ++panel) {
-    float* const q = block.q.data() + panel * features * width;
     const std::int64_t count = std::min(width, block.end - first);
     load_rows(block.job.q, block.job.q_rotation, block.b, block.h, first, first + count, features, block.rows.data());
+#if POSENC_MATRIX_16
+    if (block.by_matrix) {
+      Operands16& o = block.operands;
+      pack_columns_16(block.rows.data(), count, features, o.depth, o.q_planes, o.q_plane,
+                      o.q.data() + panel * o.q_panel);
+      continue;
+    }
+#endif
+    float* const q = block.q.data() + panel * features * width;
     pack_panel(block.rows.data(), count, features, factor, q);
     for (std::int64_t row = 0; row < block.bias.query_rows; ++row) {
       const float* picked = block.bias.query_vectors.data() + (block.h * block.bias.query_rows + row) * features;
@@ -413,6 +330,13 @@ void load_queries(Block& block) {
       store(m2, met, 2);
     }
   }
+#if POSENC_MATRIX_16
+  if (block.by_matrix) {
+    Operands16& o = block.operands;
+    o.q_is_finite = std::max(o.q_planes, o.k_planes) == 1 ||
+                    are_finite(o.q.data(), (block.end - block.begin + width - 1) / width * o.q_panel);
+  }
+#endif
   std::fill(block.accumulator.begin(), block.accumulator.end(), 0.0f);
   // a sink is a score that every query has met already, and whose value is 0
   const float sink = block.job.sinks == nullptr ? kNone : static_cast<float>(block.job.sinks[block.h] * kLog2E);
@@ -420,11 +344,46 @@ void load_queries(Block& block) {
   std::fill(block.row_max.begin(), block.row_max.end(), sink);
 }
 
+#if POSENC_MATRIX_16
+// Keys and values of bf16 are read where they are; others become rows of f32 first, and then two planes.
+void load_keys_16(Block& block, std::int64_t g) {
+  Operands16& o = block.operands;
+  const AttentionJob& job = block.job;
+  const std::int64_t first = block.first_key, last = block.last_key, keys = last - first;
+  if (o.k_planes == 1 && job.k.feature_stride == 1 && block.features == o.depth && block.features % 8 == 0) {
+    copy_groups_16(job.k, block.b, g, first, last, o.k.data());
+  } else {
+    load_rows(job.k, job.k_rotation, block.b, g, first, last, block.features, block.rows.data());
+    pack_groups_16(block.rows.data(), keys, block.features, o.depth, o.k_planes, o.k_plane, o.k.data());
+  }
+  o.k_is_finite = std::max(o.q_planes, o.k_planes) == 1 ||
+                  are_finite(o.k.data(), (keys + kMatrixRows - 1) / kMatrixRows * kMatrixRows * o.depth);
+  if (o.v_planes == 1 && job.v.feature_stride == 1 && job.v.features == block.value_features) {
+    const auto row = [&](std::int64_t j) {
+      return j < keys ? job.v.row<std::uint16_t>(block.b, g, first + j) : nullptr;
+    };
+    pack_values_16(row, keys, block.value_features, o.v_planes, o.v_plane, o.v.data());
+  } else {
+    pack_rows(job.v, block.b, g, first, last, block.value_features, block.v.data());
+    const auto row = [&](std::int64_t j) {
+      return j < keys ? static_cast<const float*>(block.v.data()) + j * block.value_features : nullptr;
+    };
+    pack_values_16(row, keys, block.value_features, o.v_planes, o.v_plane, o.v.data());
+  }
+}
+#endif
+
 void load_keys(Block& block, std::int64_t first, std::int64_t last) {
   const std::int64_t g = block.h / block.job.group;
   block.first_key = first;
   block.last_key = last;
   block.is_checked = false;
+#if POSENC_MATRIX_16
+  if (block.by_matrix) {
+    load_keys_16(block, g);
+    return;
+  }
+#endif
   if (block.job.k_rotation.cos_sin == nullptr && block.job.k.pages == nullptr) {
     pack_groups(block.job.k, block.b, g, first, last, block.k.data());
   } else {
@@ -445,7 +404,8 @@ void load_keys(Block& block, std::int64_t first, std::int64_t last) {
 }
 
 void write_results(Block& block) {
-  const std::int64_t width = block.width;
+  const std::int64_t width = block.width, features = block.job.v.features;
+  float* HWY_RESTRICT const row = block.result.data();
   kernels::with_type(block.job.out.type, [&](auto kind) HWY_ATTR {
     using T = decltype(kind);
     for (std::int64_t i = block.begin; i < block.end; ++i) {
@@ -453,10 +413,16 @@ void write_results(Block& block) {
       const float total = block.row_sum[static_cast<std::size_t>(i - block.begin)];
       const float by = total == 0.0f ? 0.0f : 1.0f / total;
       const float* sums = block.accumulator.data() + panel * block.value_features * width + lane;
+      for (std::int64_t f = 0; f < features; ++f) row[f] = total == 0.0f ? 0.0f : sums[f * width] * by;
       T* out = block.job.out.template row<T>(block.b, block.h, i);
-      for (std::int64_t f = 0; f < block.job.v.features; ++f) {
-        const float value = total == 0.0f ? 0.0f : sums[f * width] * by;
-        out[f * block.job.out.feature_stride] = numerics::narrow<T>(static_cast<double>(value));
+      std::int64_t f = 0;
+      if constexpr (!std::is_same_v<T, double>) {
+        if (block.job.out.feature_stride == 1) {
+          for (; f + lanes() <= features; f += lanes()) convert::store_as(DF(), hn::LoadU(DF(), row + f), out + f);
+        }
+      }
+      for (; f < features; ++f) {
+        out[f * block.job.out.feature_stride] = numerics::narrow<T>(static_cast<double>(row[f]));
       }
       if (block.job.logsumexp.data == nullptr) continue;
       const double sum = std::log2(static_cast<double>(total));  // −inf where nothing is seen
@@ -493,14 +459,21 @@ void blocks(const AttentionJob& job, const ScoreBias& bias, std::int64_t begin, 
     kernels::take_and_give(rotation_scratch(job));
     return;
   }
-  const std::int64_t per_head = (job.q.sequence + kQueryBlock - 1) / kQueryBlock;
+#if POSENC_MATRIX_16
+  const UseMatrixUnit unit(block.by_matrix);
+#endif
+  const std::int64_t per_head = (job.q.sequence + block.queries - 1) / block.queries;
   for (std::int64_t at = begin; at < end; ++at) {
     block.b = at / per_head / job.q.heads;
     block.h = at / per_head % job.q.heads;
-    block.begin = at % per_head * kQueryBlock;
-    block.end = std::min(block.begin + kQueryBlock, job.q.sequence);
+    block.begin = at % per_head * block.queries;
+    block.end = std::min(block.begin + block.queries, job.q.sequence);
     attend_block(block);
   }
+}
+
+std::int64_t queries_of_block(const AttentionJob& job, const ScoreBias& bias) {
+  return is_for_matrix_unit(job, bias) ? kMatrixQueryBlock : kQueryBlock;
 }
 
 }  // namespace posenc::attend::cpu::HWY_NAMESPACE
@@ -510,8 +483,13 @@ HWY_AFTER_NAMESPACE();
 namespace posenc::attend::cpu {
 
 HWY_EXPORT(blocks);
-void attend_blocks(const AttentionJob& job, const ScoreBias& bias, std::int64_t begin, std::int64_t end) {
-  HWY_DYNAMIC_DISPATCH(blocks)(job, bias, begin, end);
+HWY_EXPORT(queries_of_block);
+void attend_by_blocks(const AttentionJob& job, const ScoreBias& bias) {
+  const std::int64_t queries = HWY_DYNAMIC_DISPATCH(queries_of_block)(job, bias);
+  const std::int64_t per_head = (job.q.sequence + queries - 1) / queries;
+  kernels::cpu::parallel_for(job.q.batch * job.q.heads * per_head, 1, [&](std::int64_t begin, std::int64_t end) {
+    HWY_DYNAMIC_DISPATCH(blocks)(job, bias, begin, end);
+  });
 }
 
 }  // namespace posenc::attend::cpu

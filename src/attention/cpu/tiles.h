@@ -12,9 +12,10 @@ namespace posenc::attend::cpu {
 /// width.
 inline constexpr std::int64_t kQueryBlock = 192;
 inline constexpr std::int64_t kKeyBlock = 128;
+/// Queries that share the packing of a key block for a matrix unit, whose products take less time.
+inline constexpr std::int64_t kMatrixQueryBlock = 384;
 
-/// Writes out (and logsumexp) for blocks `begin` to `end` of all, in the order of batch, head, queries. q, k and v
-/// are f32, f16 or bf16.
-void attend_blocks(const AttentionJob& job, const ScoreBias& bias, std::int64_t begin, std::int64_t end);
+/// Writes out (and logsumexp) on the threads of the call. q, k and v are f32, f16 or bf16.
+void attend_by_blocks(const AttentionJob& job, const ScoreBias& bias);
 
 }  // namespace posenc::attend::cpu

@@ -30,6 +30,7 @@ bool kernels::cpu::machine_multiplies_f16_long() noexcept { return false; }
 
 namespace {
 
+std::atomic<bool> matrix_unit_is_allowed = true;
 std::atomic<std::int64_t> forced_target = 0;  // 0: the best
 
 std::vector<std::int64_t> available_targets() {
@@ -40,6 +41,13 @@ std::vector<std::int64_t> available_targets() {
 }
 
 }  // namespace
+
+// BFMMLA came with BFCVTN (FEAT_BF16).
+bool kernels::cpu::machine_multiplies_bf16_matrices() noexcept {
+  static const bool answer = machine_rounds_to_bf16();
+  return answer && matrix_unit_is_allowed;
+}
+void kernels::cpu::allow_matrix_unit(bool is_allowed) noexcept { matrix_unit_is_allowed = is_allowed; }
 
 std::vector<std::string> simd_targets() {
   std::vector<std::string> names;

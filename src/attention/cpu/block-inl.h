@@ -1,0 +1,284 @@
+// One block of queries at work, and how position and masks enter its tiles of scores; for code that is compiled once per
+// SIMD target. A tile is a panel: its rows are keys and its columns queries.
+
+#if defined(POSENC_BLOCK_INL_H) == defined(HWY_TARGET_TOGGLE)
+#ifdef POSENC_BLOCK_INL_H
+#undef POSENC_BLOCK_INL_H
+#else
+#define POSENC_BLOCK_INL_H
+#endif
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+
+#include "attention/bias_element.h"
+#include "attention/cpu/matrix_16-inl.h"
+#include "attention/cpu/pack-inl.h"
+#include "attention/cpu/panel-inl.h"
+#include "attention/cpu/tanh-inl.h"
+#include "attention/cpu/tiles.h"
+#include "hwy/highway.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace posenc::attend::cpu::HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+
+inline std::size_t floats(std::int64_t count, bool are_wanted = true) {
+  return are_wanted ? static_cast<std::size_t>(count) : 0;
+}
+
+// One block of queries at work.
+struct Block {
+  const AttentionJob& job;
+  const ScoreBias& bias;
+  bool by_matrix = is_for_matrix_unit(job, bias);  // products in bf16: q, k and the weights are in `operands`
+  std::int64_t queries = by_matrix ? kMatrixQueryBlock : kQueryBlock;
+  std::int64_t width = panel_width();
+  std::int64_t features = job.q.features;
+  std::int64_t value_group = by_matrix ? kValueGroup : kGroup;
+  std::int64_t value_features = (job.v.features + value_group - 1) / value_group * value_group;
+  // v can be read where it is: no copy
+  bool v_in_place = job.v.type == DataType::kF32 && job.v.feature_stride == 1 && job.v.features % kGroup == 0 &&
+                    job.v.pages == nullptr;
+  AlignedVector<float> q = AlignedVector<float>(floats(queries * features, !by_matrix));      // panels
+  AlignedVector<float> accumulator = AlignedVector<float>(floats(queries * value_features));  // panels
+  AlignedVector<float> row_max = AlignedVector<float>(floats(queries)),
+                       row_sum = AlignedVector<float>(floats(queries));
+  AlignedVector<float> k = AlignedVector<float>(floats(kKeyBlock * features, !by_matrix));         // groups
+  AlignedVector<float> v = AlignedVector<float>(floats(kKeyBlock * value_features, !v_in_place));  // rows
+  AlignedVector<float> scores = AlignedVector<float>(floats(kKeyBlock * kMostWidth));              // a panel
+  AlignedVector<float> bias_tile = AlignedVector<float>(floats(kKeyBlock * kMostWidth));           // biases
+  AlignedVector<float> rows = AlignedVector<float>(floats(kKeyBlock * features));
+  AlignedVector<float> result = AlignedVector<float>(floats(job.v.features));  // of one query
+  AlignedVector<float> met = AlignedVector<float>(
+      floats(queries * bias.query_rows));  // [panels, rows, width]: queries times the vectors that distances pick
+#if POSENC_MATRIX_16
+  Operands16 operands = by_matrix ? Operands16(job, queries, width, value_features) : Operands16();
+#endif
+
+  std::int64_t b = 0, h = 0, begin = 0, end = 0;  // the queries
+  std::int64_t first_key = 0, last_key = 0;       // the key block
+  const float* values = nullptr;                  // of the key block
+  std::int64_t values_stride = 0;
+  bool is_checked = false, is_finite = true;  // its values, looked at only where some are masked
+  float factor = 1;                           // of the tile of scores, where they are as the product left them
+
+  Block(const AttentionJob& a_job, const ScoreBias& a_bias) : job(a_job), bias(a_bias) {}
+};
+
+// What the queries of a panel see together.
+struct PanelSight {
+  std::int64_t begin, end;          // some see these keys
+  std::int64_t all_begin, all_end;  // all see these
+  std::int64_t beside;              // of the first query
+  bool is_row;                      // queries stand beside consecutive keys
+};
+HWY_INLINE PanelSight sight_of(const Block& block, std::int64_t first, std::int64_t count) {
+  const Sight& start = block.job.sight(block.b, first);
+  PanelSight panel{start.begin, start.end, start.begin, start.end, start.beside, true};
+  bool is_any = start.begin < start.end;
+  for (std::int64_t i = 1; i < count; ++i) {
+    const Sight& sight = block.job.sight(block.b, first + i);
+    panel.all_begin = std::max(panel.all_begin, sight.begin);
+    panel.all_end = std::min(panel.all_end, sight.end);
+    if (sight.beside != start.beside + i) panel.is_row = false;
+    if (sight.begin == sight.end) continue;
+    panel.begin = is_any ? std::min(panel.begin, sight.begin) : sight.begin;
+    panel.end = is_any ? std::max(panel.end, sight.end) : sight.end;
+    is_any = true;
+  }
+  if (!is_any) panel.begin = panel.end = 0;
+  return panel;
+}
+
+// --- a tile of scores: bias and mask -----------------------------------------------------------------------------
+
+// A row of scores times the factor that is not in them yet: 1 but after a product by a matrix unit.
+HWY_INLINE VF load_score(const float* HWY_RESTRICT s, int vector, VF factor) {
+#if POSENC_MATRIX_16
+  return hn::Mul(load(s, vector), factor);
+#else
+  (void)factor;
+  return load(s, vector);
+#endif
+}
+
+// score = at(key, vector, score), and the largest of each query.
+template <class At> HWY_INLINE void change_scores(Block& block, std::int64_t begin, std::int64_t end,
+                                                  float* HWY_RESTRICT tile_max, const At& at) {
+  VF most0 = hn::Set(DF(), kNone), most1 = most0, most2 = most0;
+  const VF by = hn::Set(DF(), block.factor);
+  float* HWY_RESTRICT s = block.scores.data() + begin * block.width;
+  for (std::int64_t j = begin; j < end; ++j, s += block.width) {
+    const VF s0 = at(j, 0, load_score(s, 0, by)), s1 = at(j, 1, load_score(s, 1, by)),
+             s2 = at(j, 2, load_score(s, 2, by));
+    store(s0, s, 0);
+    store(s1, s, 1);
+    store(s2, s, 2);
+    most0 = hn::Max(most0, s0);
+    most1 = hn::Max(most1, s1);
+    most2 = hn::Max(most2, s2);
+  }
+  store(most0, tile_max, 0);
+  store(most1, tile_max, 1);
+  store(most2, tile_max, 2);
+  block.factor = 1;
+}
+
+// The factor, which is positive or 1, stays where it is.
+inline void find_row_max(const Block& block, std::int64_t begin, std::int64_t end, float* HWY_RESTRICT tile_max) {
+  VF most0 = hn::Set(DF(), kNone), most1 = most0, most2 = most0;
+  const float* HWY_RESTRICT s = block.scores.data() + begin * block.width;
+  for (std::int64_t j = begin; j < end; ++j, s += block.width) {
+    most0 = hn::Max(most0, load(s, 0));
+    most1 = hn::Max(most1, load(s, 1));
+    most2 = hn::Max(most2, load(s, 2));
+  }
+  const VF by = hn::Set(DF(), block.factor);
+  store(hn::Mul(most0, by), tile_max, 0);
+  store(hn::Mul(most1, by), tile_max, 1);
+  store(hn::Mul(most2, by), tile_max, 2);
+}
+
+// −slope · |distance|: the distance is exact in f32 up to 2^24, and the sum is rounded once.
+inline void add_slopes(Block& block, std::int64_t first, std::int64_t count, std::int64_t begin, std::int64_t end,
+                       float* HWY_RESTRICT tile_max) {
+  HWY_ALIGN float distance[kMostWidth] = {};
+  for (std::int64_t i = 0; i < count; ++i) {
+    const std::int64_t beside = block.job.sight(block.b, first + i).beside + block.job.places.shift;
+    distance[i] = static_cast<float>(beside - block.first_key);
+  }
+  const VF x0 = load(distance, 0), x1 = load(distance, 1), x2 = load(distance, 2);
+  const VF slope = hn::Set(DF(), block.bias.slopes[static_cast<std::size_t>(block.h)]);
+  change_scores(block, begin, end, tile_max, [&](std::int64_t j, int vector, VF s) HWY_ATTR {
+    const VF x = vector == 0 ? x0 : vector == 1 ? x1 : x2;
+    return hn::MulAdd(slope, hn::Abs(hn::Sub(x, hn::Set(DF(), static_cast<float>(j)))), s);
+  });
+}
+
+// A slice of the table for each key, or one number where the whole tile lies in a tail: returned, not added.
+inline float add_distances(Block& block, const PanelSight& sight, std::int64_t begin, std::int64_t end,
+                           float* HWY_RESTRICT tile_max) {
+  const DistanceRow& row = block.bias.rows[static_cast<std::size_t>(block.h)];
+  const std::int64_t x = sight.beside + block.job.places.shift - block.first_key;  // of the first query and key
+  const std::int64_t low = x - (end - 1), high = x + block.width - 1 - begin;
+  if (high <= row.low || low >= row.high) {
+    find_row_max(block, begin, end, tile_max);
+    return high <= row.low ? row.at(row.low) : row.at(row.high);
+  }
+  const float* HWY_RESTRICT at = row.values.data() + (x - row.first);
+  change_scores(block, begin, end, tile_max,
+                [&](std::int64_t j, int vector, VF s) HWY_ATTR { return hn::Add(s, load(at - j, vector)); });
+  return 0.0f;
+}
+
+inline void add_vectors(Block& block, std::int64_t panel, std::int64_t first, std::int64_t count, std::int64_t begin,
+                        std::int64_t end) {
+  const auto& vectors = std::get<DistanceVectors>(block.job.bias->source);
+  const std::int64_t width = block.width, rows = block.bias.query_rows, features = block.features;
+  const float* met = block.met.data() + panel * rows * width;
+  for (std::int64_t j = begin; j < end; ++j) {
+    float* tile = block.bias_tile.data() + j * width;
+    const std::int64_t key = block.first_key + j;
+    std::int64_t row_before = -1;
+    float key_part = 0;
+    if (block.bias.key_rows > 0) {
+      load_rows(block.job.k, block.job.k_rotation, block.b, block.h / block.job.group, key, key + 1, features,
+                block.rows.data());
+    }
+    for (std::int64_t i = 0; i < count; ++i) {
+      const std::int64_t delta = block.job.distance(block.b, first + i, key, 0);
+      float sum = 0;
+      if (rows > 0) sum = met[entry_of(vectors.for_queries.rows, delta) * width + i];
+      if (block.bias.key_rows > 0) {
+        const std::int64_t row = entry_of(vectors.for_keys.rows, delta);
+        if (row != row_before) {  // a tail has one row for many queries
+          const float* picked = block.bias.key_vectors.data() + (block.h * block.bias.key_rows + row) * features;
+          key_part = 0;
+          for (std::int64_t f = 0; f < features; ++f) key_part += block.rows[static_cast<std::size_t>(f)] * picked[f];
+          row_before = row;
+        }
+        sum += key_part;
+      }
+      tile[i] = sum;
+    }
+  }
+}
+
+inline void add_tile(Block& block, std::int64_t panel, std::int64_t first, std::int64_t count, std::int64_t begin,
+                     std::int64_t end, float* HWY_RESTRICT tile_max) {
+  const std::int64_t width = block.width;
+  if (std::holds_alternative<DistanceVectors>(block.job.bias->source)) {
+    add_vectors(block, panel, first, count, begin, end);
+  } else {
+    fill_tile(block.job, {block.b, block.h, first, count, block.first_key + begin, end - begin},
+              block.bias_tile.data() + begin * width, width, 1);
+  }
+  const float* HWY_RESTRICT tile = block.bias_tile.data();
+  change_scores(block, begin, end, tile_max, [&](std::int64_t j, int vector, VF s) HWY_ATTR {
+    return hn::Add(s, load(tile + j * width, vector));
+  });
+}
+
+// c · tanh(score / c), before anything is added to the scores.
+inline void cap_scores(Block& block, std::int64_t begin, std::int64_t end) {
+  const auto cap = static_cast<float>(block.job.softcap * kLog2E);
+  const VF by = hn::Set(DF(), block.factor);
+  float* HWY_RESTRICT s = block.scores.data() + begin * block.width;
+  for (std::int64_t j = begin; j < end; ++j, s += block.width) {
+    store(cap_of(DF(), load_score(s, 0, by), cap), s, 0);
+    store(cap_of(DF(), load_score(s, 1, by), cap), s, 1);
+    store(cap_of(DF(), load_score(s, 2, by), cap), s, 2);
+  }
+  block.factor = 1;
+}
+
+// The caller's mask: added, or −inf in place of a score that it hides, whatever that was.
+inline void add_mask(Block& block, std::int64_t first, std::int64_t count, std::int64_t begin, std::int64_t end,
+                     float* HWY_RESTRICT tile_max) {
+  const std::int64_t width = block.width;
+  for (std::int64_t i = 0; i < width; ++i) {
+    for (std::int64_t j = begin; j < end; ++j) {
+      block.bias_tile[static_cast<std::size_t>(j * width + i)] =
+          i < count ? static_cast<float>(kLog2E * block.job.mask.at(block.b, block.h, first + i, block.first_key + j))
+                    : 0.0f;
+    }
+  }
+  const float* HWY_RESTRICT tile = block.bias_tile.data();
+  const VF none = hn::Set(DF(), kNone);
+  change_scores(block, begin, end, tile_max, [&](std::int64_t j, int vector, VF s) HWY_ATTR {
+    const VF added = load(tile + j * width, vector);
+    return hn::IfThenElse(hn::Eq(added, none), none, hn::Add(s, added));
+  });
+}
+
+inline bool has_padding(const Block& block, std::int64_t j) {
+  const AttentionJob& job = block.job;
+  return job.key_mask != nullptr && job.key_mask[block.b * job.k.sequence + block.first_key + j] == 0;
+}
+
+// −inf where a query does not see a key.
+inline void mask_keys(Block& block, std::int64_t first, std::int64_t count, std::int64_t begin, std::int64_t end,
+                      float* HWY_RESTRICT tile_max) {
+  HWY_ALIGN float from[kMostWidth] = {}, to[kMostWidth] = {};  // in the tile; none for columns past the last query
+  for (std::int64_t i = 0; i < count; ++i) {
+    const Sight& sight = block.job.sight(block.b, first + i);
+    from[i] = static_cast<float>(std::clamp(sight.begin - block.first_key, std::int64_t{0}, kKeyBlock));
+    to[i] = static_cast<float>(std::clamp(sight.end - block.first_key, std::int64_t{0}, kKeyBlock));
+  }
+  const VF f0 = load(from, 0), f1 = load(from, 1), f2 = load(from, 2);
+  const VF t0 = load(to, 0), t1 = load(to, 1), t2 = load(to, 2);
+  const VF none = hn::Set(DF(), kNone);
+  change_scores(block, begin, end, tile_max, [&](std::int64_t j, int vector, VF s) HWY_ATTR {
+    if (has_padding(block, j)) return none;
+    const VF key = hn::Set(DF(), static_cast<float>(j));
+    const VF f = vector == 0 ? f0 : vector == 1 ? f1 : f2, t = vector == 0 ? t0 : vector == 1 ? t1 : t2;
+    return hn::IfThenElse(hn::And(hn::Le(f, key), hn::Lt(key, t)), s, none);
+  });
+}
+
+}  // namespace posenc::attend::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#endif  // per-target include guard

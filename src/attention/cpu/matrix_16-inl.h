@@ -1,0 +1,115 @@
+// The products of attention in bf16 by a processor's matrix unit, with sums in f32; for code that is compiled once per SIMD
+// target. S = Q Kᵀ and P V are made as their transposes, K Qᵀ and Vᵀ Pᵀ: then the rows of a product are keys or features and
+// its columns are the queries of a panel, as panel-inl.h has them, and the online softmax is the same for f32 and bf16.
+//
+// A number that is no bf16 (f16, or rotated, or a weight) is the sum of two planes, its upper part and what that leaves. Their
+// products are added but for that of the two lower ones. Error: a weight is within 2^-15 of itself; a score is within
+// 2^-15 · scale · Σ |q · k| where q or k has two planes, f32's otherwise. Subnormal bf16 count as 0.
+//
+//   left operand    [depth / kMatrixDepth, kMatrixRows, kMatrixDepth]: a group of keys, or of features
+//   right operand   [depth / kMatrixStep, panel width, kMatrixStep]: the queries of a panel, or their weights
+
+#if defined(POSENC_MATRIX_16_INL_H) == defined(HWY_TARGET_TOGGLE)
+#ifdef POSENC_MATRIX_16_INL_H
+#undef POSENC_MATRIX_16_INL_H
+#else
+#define POSENC_MATRIX_16_INL_H
+#endif
+
+#include <algorithm>
+#include <bit>
+#include <cstdint>
+
+#include "attention/cpu/panel-inl.h"
+#include "attention/cpu/score_bias.h"
+#include "attention/cpu/tiles.h"
+#include "attention/job.h"
+#include "hwy/highway.h"
+#include "kernels/cpu/native_16-inl.h"
+
+#undef POSENC_MATRIX_16
+#if POSENC_NATIVE_16
+#define POSENC_MATRIX_16 1
+#include "attention/cpu/bfmmla-inl.h"
+#else
+#define POSENC_MATRIX_16 0
+#endif
+
+HWY_BEFORE_NAMESPACE();
+namespace posenc::attend::cpu::HWY_NAMESPACE {
+
+// A result of f32 has f32's error.
+inline bool is_16_bits(DataType type) { return type == DataType::kF16 || type == DataType::kBF16; }
+inline bool is_for_matrix_unit(const AttentionJob& job, const ScoreBias& bias) {
+#if POSENC_MATRIX_16
+  return is_16_bits(job.out.type) && is_16_bits(job.k.type) && is_16_bits(job.v.type) && bias.query_rows == 0 &&
+         bias.key_rows == 0 && has_matrix_unit();
+#else
+  (void)job, (void)bias;
+  return false;
+#endif
+}
+
+#if POSENC_MATRIX_16
+constexpr std::int64_t kValueGroup = kMatrixRows;
+#else
+constexpr std::int64_t kValueGroup = kGroup;
+#endif
+
+#if POSENC_MATRIX_16
+
+// Operands of one block of queries and one block of keys.
+struct Operands16 {
+  std::int64_t depth = 0;                                 // of features, with zeros past the last
+  std::int64_t q_planes = 0, k_planes = 0, v_planes = 0;  // 1 or 2; 0: the unit is not used
+  std::int64_t q_panel = 0, q_plane = 0, k_plane = 0, v_plane = 0, p_plane = 0;  // elements
+  AlignedVector<std::uint16_t> q, k, v, p;
+  bool q_is_finite = true, k_is_finite = true;  // looked at where they have two planes
+
+  Operands16() = default;
+  Operands16(const AttentionJob& job, std::int64_t queries, std::int64_t width, std::int64_t value_rows)
+      : depth((job.q.features + kMatrixDepth - 1) / kMatrixDepth * kMatrixDepth),
+        q_planes(job.q.type == DataType::kBF16 && job.q_rotation.cos_sin == nullptr ? 1 : 2),
+        k_planes(job.k.type == DataType::kBF16 && job.k_rotation.cos_sin == nullptr ? 1 : 2),
+        v_planes(job.v.type == DataType::kBF16 ? 1 : 2),
+        q_panel(depth * width),
+        q_plane(queries / width * q_panel),
+        k_plane(kKeyBlock * depth),
+        v_plane(kKeyBlock * value_rows),
+        p_plane(kKeyBlock * width),
+        q(static_cast<std::size_t>(q_planes * q_plane)),
+        k(static_cast<std::size_t>(k_planes * k_plane)),
+        v(static_cast<std::size_t>(v_planes * v_plane)),
+        p(static_cast<std::size_t>(kWeightPlanes * p_plane)) {}
+};
+
+// Whether all of a plane are finite: the lower plane of an infinity is 0, and 0 times another is no number.
+HWY_INLINE bool are_finite(const std::uint16_t* bits, std::int64_t count) {
+  std::uint16_t largest = 0;
+  for (std::int64_t i = 0; i < count; ++i) largest = std::max<std::uint16_t>(largest, bits[i] & 0x7FFF);
+  return largest < 0x7F80;
+}
+// A number of an operand: the sum of its planes.
+HWY_INLINE float sum_of_planes(const std::uint16_t* bits, std::int64_t planes, std::int64_t plane) {
+  float sum = 0;
+  for (std::int64_t p = 0; p < planes; ++p) sum += std::bit_cast<float>(std::uint32_t{bits[p * plane]} << 16);
+  return sum;
+}
+
+// What is multiplied with what: of two and two planes, all but the lower ones.
+HWY_INLINE std::int64_t terms_of(const std::uint16_t* left, std::int64_t left_planes, std::int64_t left_plane,
+                                 const std::uint16_t* right, std::int64_t right_planes, std::int64_t right_plane,
+                                 Term16* terms) {
+  std::int64_t count = 0;
+  terms[count++] = {left, right};
+  if (left_planes > 1) terms[count++] = {left + left_plane, right};
+  if (right_planes > 1) terms[count++] = {left, right + right_plane};
+  return count;
+}
+
+#endif  // POSENC_MATRIX_16
+
+}  // namespace posenc::attend::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#endif  // per-target include guard

@@ -1,0 +1,277 @@
+// Attention of 16-bit tensors on every backend and SIMD target, with the machine's matrix unit and without: blocks of queries
+// and keys past every edge of a tile, the stated error, and what is not finite.
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "attention/oracle.h"
+#include "backends.h"
+#include "posenc/attention.h"
+#include "posenc/schemes/alibi.h"
+#include "posenc/schemes/rope.h"
+
+namespace posenc::matrix_test {
+namespace {
+
+using tests::Answer;
+using tests::answer_of;
+using tests::for_each_host_engine_of;
+using tests::Heads;
+using tests::Pair;
+using tests::Question;
+using tests::random_heads;
+
+struct Shape {
+  std::int64_t heads, key_heads, queries, keys, features, value_features;
+};
+// more rows than decoding takes; a matrix unit's blocks have 384 queries, 128 keys, 4 to 32 features a step
+constexpr Shape kShapes[] = {{1, 1, 40, 40, 64, 64},   {2, 1, 33, 131, 20, 12}, {1, 1, 70, 70, 3, 5},
+                             {1, 1, 49, 260, 128, 40}, {4, 2, 97, 97, 32, 8},   {1, 1, 400, 529, 8, 16}};
+
+enum class Kind { kNone, kSlopes, kRotation };
+enum class Mask { kAll, kCausal, kWindow, kPadding };
+
+template <class T> Heads<double> widened(const Heads<T>& x) {
+  Heads<double> y(x.batch, x.heads, x.tokens, x.features);
+  for (std::size_t i = 0; i < y.values.size(); ++i) y.values[i] = numerics::widen(x.values[i]);
+  return y;
+}
+
+// What exceeds the rounding of the result, over Σ weight · |v|.
+template <class T> double excess_of(const Heads<T>& got, const Answer& answer) {
+  double worst = 0;
+  const double half_ulp = std::ldexp(1.0, -numerics::format_of<T>().bits);
+  for (std::size_t at = 0; at < got.values.size(); ++at) {
+    const double exact = answer.out.values[at], error = std::fabs(numerics::widen(got.values[at]) - exact);
+    if (error == 0) continue;
+    const double excess = (error - half_ulp * std::fabs(exact)) / answer.size.values[at];
+    if (!(excess <= worst)) worst = excess;
+    if (excess != excess) return HUGE_VAL;
+  }
+  return worst;
+}
+
+// The stated bound, beyond half an ulp of the result: f32's, 2^-15 of the weights, and 2^-15 · scale · Σ |q · k| where q and k
+// are not bf16.
+template <class T>
+double bound_of(const Heads<double>& q, const Heads<double>& k, const Question& question, bool is_rotated) {
+  double most = 0;  // of scale · Σ |q · k|, by Cauchy and Schwarz
+  const auto largest = [](const Heads<double>& x) {
+    double norm = 0;
+    for (std::int64_t h = 0; h < x.heads; ++h) {
+      for (std::int64_t t = 0; t < x.tokens; ++t) {
+        double sum = 0;
+        for (std::int64_t f = 0; f < x.features; ++f) sum += x.real(0, h, t, f) * x.real(0, h, t, f);
+        norm = std::max(norm, sum);
+      }
+    }
+    return std::sqrt(norm);
+  };
+  if (is_rotated || std::is_same_v<T, Half>) most = question.scale * largest(q) * largest(k);
+  return 2e-6 + 0x1p-15 + 2 * 0x1p-15 * most;  // a weight moves by as much as its score, and so does the sum
+}
+
+double worst_excess = 0;
+
+template <class T> void expect_right(const Shape& shape, Kind kind, Mask mask) {
+  SCOPED_TRACE(testing::Message() << "queries " << shape.queries << " keys " << shape.keys << " features "
+                                  << shape.features << " form " << static_cast<int>(kind) << " mask "
+                                  << static_cast<int>(mask));
+  const auto q = random_heads<T>(1, shape.heads, shape.queries, shape.features, 1);
+  const auto k = random_heads<T>(1, shape.key_heads, shape.keys, shape.features, 2);
+  const auto v = random_heads<T>(1, shape.key_heads, shape.keys, shape.value_features, 3);
+  auto exact_q = widened(q), exact_k = widened(k);
+  const std::int64_t ahead = shape.keys - shape.queries;
+  AttentionOptions options;
+  Question question;
+  question.scale = 1 / std::sqrt(static_cast<double>(shape.features));
+  if (kind == Kind::kSlopes) {
+    const Bias bias = prepare(Alibi{.heads = shape.heads});
+    const std::vector<double> slopes = std::get<Slopes>(bias.source).slopes;
+    options.position = bias;
+    question.bias = [=](const Pair& at) {
+      return -slopes[static_cast<std::size_t>(at.h)] * static_cast<double>(std::abs(at.j - at.i - ahead));
+    };
+  } else if (kind == Kind::kRotation) {
+    const Rotation rotation = prepare(Rope{.dims = shape.features / 2 * 2});
+    options.position = rotation;
+    rotate(exact_q.view(), {.first = ahead}, rotation);
+    rotate(exact_k.view(), {}, rotation);
+  }
+  std::vector<std::int64_t> padding(static_cast<std::size_t>(shape.keys), 1);
+  for (std::size_t i = 0; i < padding.size(); i += 3) padding[i] = 0;
+  options.causal = mask == Mask::kCausal || mask == Mask::kWindow;
+  options.window = mask == Mask::kWindow ? 45 : 0;
+  if (mask == Mask::kPadding) options.key_mask = padding;
+  question.sees = [&](const Pair& at) {
+    const std::int64_t delta = at.j - at.i - ahead;
+    if (options.causal && delta > 0) return false;
+    if (options.window > 0 && delta <= -options.window) return false;
+    return mask != Mask::kPadding || padding[static_cast<std::size_t>(at.j)] != 0;
+  };
+  const Answer answer = answer_of(exact_q, exact_k, widened(v), question);
+  const double bound = bound_of<T>(exact_q, exact_k, question, kind == Kind::kRotation);
+  for_each_host_engine_of<T>([&] {
+    Heads<T> out(1, shape.heads, shape.queries, shape.value_features);
+    attention(out.view(), q.view(), k.view(), v.view(), options);
+    const double excess = excess_of(out, answer);
+    worst_excess = std::max(worst_excess, excess);
+    EXPECT_LE(excess, bound);
+  });
+}
+
+TEST(AttentionOf16Bits, IsTheFormulaWithinItsBound) {
+  for (const Shape& shape : kShapes) {
+    for (const Kind kind : {Kind::kNone, Kind::kSlopes, Kind::kRotation}) {
+      for (const Mask mask : {Mask::kAll, Mask::kCausal, Mask::kWindow, Mask::kPadding}) {
+        if (shape.queries > 100 && mask != Mask::kCausal && mask != Mask::kWindow) continue;
+        expect_right<BFloat16>(shape, kind, mask);
+        expect_right<Half>(shape, kind, mask);
+      }
+    }
+  }
+  printf("worst error beyond the result's rounding: %.3g of Σ weight·|v|\n", worst_excess);
+}
+
+// The sum over keys is f32's whatever the type of weights, and the scores behind it: no rounding of theirs shows.
+TEST(AttentionOf16Bits, TheLogOfTheSumIsThatOfF32) {
+  const std::int64_t tokens = 200, d = 64;
+  const auto q = random_heads<BFloat16>(1, 1, tokens, d, 1), k = random_heads<BFloat16>(1, 1, tokens, d, 2);
+  Question question;
+  question.scale = 0.5;
+  question.sees = [](const Pair& at) { return at.j <= at.i; };
+  for_each_host_engine_of<BFloat16>([&] {
+    Heads<BFloat16> out(1, 1, tokens, d);
+    std::vector<float> logs(static_cast<std::size_t>(tokens));
+    attention(out.view(), q.view(), k.view(), k.view(),
+              {.causal = true, .scale = 0.5, .logsumexp = view(logs.data(), {1, 1, tokens})});
+    for (std::int64_t i = 0; i < tokens; ++i) {
+      double sum = 0;
+      for (std::int64_t j = 0; j <= i; ++j) {
+        double score = 0;
+        for (std::int64_t f = 0; f < d; ++f) score += q.real(0, 0, i, f) * k.real(0, 0, j, f);
+        sum += std::exp(0.5 * score);
+      }
+      EXPECT_NEAR(static_cast<double>(logs[static_cast<std::size_t>(i)]), std::log(sum), 1e-5) << i;
+    }
+  });
+}
+
+// One key that is seen: its value comes back, to the bit.
+TEST(AttentionOf16Bits, OneKeyGivesItsValue) {
+  const auto x = random_heads<BFloat16>(1, 1, 50, 32, 1), v = random_heads<BFloat16>(1, 1, 50, 32, 3);
+  for_each_host_engine_of<BFloat16>([&] {
+    Heads<BFloat16> out(1, 1, 50, 32);
+    attention(out.view(), x.view(), x.view(), v.view(), {.causal = true, .window = 1});
+    for (std::size_t i = 0; i < out.values.size(); ++i) {
+      EXPECT_EQ(numerics::widen(out.values[i]), numerics::widen(v.values[i])) << i;
+    }
+  });
+}
+
+// The rule for what is not finite, as masks_test has it for f32: a bad value is seen from its place on and by nobody before,
+// wherever it lies in a tile; a bad query spoils its own row; scores of −inf weigh nothing.
+template <class T> void expect_the_rule_for_what_is_not_finite() {
+  const std::int64_t tokens = 150, d = 16;
+  const auto good_q = random_heads<T>(1, 1, tokens, d, 1), good_k = random_heads<T>(1, 1, tokens, d, 2);
+  const auto good_v = random_heads<T>(1, 1, tokens, d, 3);
+  const auto number = [](double x) { return numerics::narrow<T>(x); };
+  for_each_host_engine_of<T>([&] {
+    Heads<T> out(1, 1, tokens, d), plain = out;
+    for (const std::int64_t window : {0, 50}) {
+      const AttentionOptions options{.causal = true, .window = window};
+      const auto sees = [&](std::int64_t i, std::int64_t j) { return j <= i && (window == 0 || j > i - window); };
+      attention(plain.view(), good_q.view(), good_k.view(), good_v.view(), options);
+      const auto expect_plain_but = [&](const auto& is_bad) {
+        for (std::int64_t i = 0; i < tokens; ++i) {
+          for (std::int64_t f = 0; f < d; ++f) {
+            if (is_bad(i, f)) {
+              EXPECT_FALSE(std::isfinite(out.real(0, 0, i, f))) << i << ' ' << f;
+            } else {
+              EXPECT_NEAR(out.real(0, 0, i, f), plain.real(0, 0, i, f), 8e-3) << i << ' ' << f;
+            }
+          }
+        }
+      };
+      for (const double bad : {std::nan(""), HUGE_VAL, -HUGE_VAL}) {
+        for (const std::int64_t at : {0, 3, 100, 129}) {
+          auto v = good_v;
+          v.at(0, 0, at, 5) = number(bad);
+          attention(out.view(), good_q.view(), good_k.view(), v.view(), options);
+          expect_plain_but([&](std::int64_t i, std::int64_t f) { return sees(i, at) && f == 5; });
+        }
+        auto q = good_q;
+        q.at(0, 0, 37, 2) = number(bad);
+        attention(out.view(), q.view(), good_k.view(), good_v.view(), options);
+        expect_plain_but([&](std::int64_t i, std::int64_t) { return i == 37; });
+      }
+      auto k = good_k;
+      k.at(0, 0, 101, 4) = number(std::nan(""));
+      attention(out.view(), good_q.view(), k.view(), good_v.view(), options);
+      expect_plain_but([&](std::int64_t i, std::int64_t) { return sees(i, 101); });
+    }
+    auto q = good_q, k = good_k;
+    for (std::int64_t i = 0; i < tokens; ++i) q.at(0, 0, i, 0) = number(1.0);
+    for (std::int64_t j = 0; j < 80; ++j) k.at(0, 0, j, 0) = number(-HUGE_VAL);
+    attention(out.view(), q.view(), k.view(), good_v.view(), {.causal = true});
+    for (std::int64_t i = 0; i < tokens; ++i) {
+      EXPECT_TRUE(std::isfinite(out.real(0, 0, i, 3))) << i;
+      if (i < 80) {
+        EXPECT_EQ(out.real(0, 0, i, 3), 0.0);
+      }
+      if (i == 80) {
+        EXPECT_EQ(out.real(0, 0, i, 3), good_v.real(0, 0, 80, 3));
+      }
+    }
+  });
+}
+TEST(AttentionOf16Bits, FollowsTheRuleForWhatIsNotFinite) {
+  expect_the_rule_for_what_is_not_finite<BFloat16>();
+  expect_the_rule_for_what_is_not_finite<Half>();
+}
+
+// Strides, pages and threads change no byte.
+TEST(AttentionOf16Bits, StridesPagesAndThreadsGiveTheSameBytes) {
+  const std::int64_t heads = 2, tokens = 300, d = 24, page = 16, pages = 19;
+  const auto q = random_heads<BFloat16>(1, heads, tokens, d, 1);
+  const auto k = random_heads<BFloat16>(1, heads, tokens, d, 2), v = random_heads<BFloat16>(1, heads, tokens, d, 3);
+  Heads<BFloat16> k_pool(pages, page, heads, d), v_pool = k_pool, wide(1, heads, tokens, 2 * d);
+  std::vector<std::int32_t> table;
+  for (std::int64_t p = 0; p < pages; ++p) table.push_back(static_cast<std::int32_t>((p * 7) % pages));
+  for (std::int64_t h = 0; h < heads; ++h) {
+    for (std::int64_t t = 0; t < tokens; ++t) {
+      for (std::int64_t f = 0; f < d; ++f) {
+        const std::int64_t to = table[static_cast<std::size_t>(t / page)];
+        k_pool.at(to, t % page, h, f) = k.values[k.index(0, h, t, f)];
+        v_pool.at(to, t % page, h, f) = v.values[v.index(0, h, t, f)];
+        wide.at(0, h, t, 2 * f) = k.values[k.index(0, h, t, f)];
+      }
+    }
+  }
+  const std::vector<std::int64_t> lengths = {tokens};
+  for_each_host_engine_of<BFloat16>([&] {
+    Heads<BFloat16> expected(1, heads, tokens, d), got = expected;
+    const auto bytes_are_equal = [&] {
+      return std::equal(got.values.begin(), got.values.end(), expected.values.begin(),
+                        [](BFloat16 a, BFloat16 b) { return numerics::widen(a) == numerics::widen(b); });
+    };
+    attention(expected.view(), q.view(), k.view(), v.view(), {.causal = true});
+    ConstTensorView strided = wide.view();
+    strided.shape = k.view().shape;
+    strided.strides[3] = 2;
+    attention(got.view(), q.view(), strided, v.view(), {.causal = true});
+    EXPECT_TRUE(bytes_are_equal());
+    attention(got.view(), q.view(), swap_axes(k_pool.view(), 1, 2), swap_axes(v_pool.view(), 1, 2),
+              {.causal = true, .key_lengths = lengths, .block_table = table});
+    EXPECT_TRUE(bytes_are_equal());
+    for (const int count : {1, 3}) {
+      attention(got.view(), q.view(), k.view(), v.view(), {.causal = true}, {.threads = count});
+      EXPECT_TRUE(bytes_are_equal()) << count;
+    }
+  });
+}
+
+}  // namespace
+}  // namespace posenc::matrix_test
