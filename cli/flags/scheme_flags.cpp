@@ -275,9 +275,12 @@ template <class SchemeOrConst, class Visit> void visit_integer_fields(SchemeOrCo
 
 SchemeRequest take_json_scheme(std::vector<std::string>& arguments) {
   const auto is_json = [](const std::string& text) { return text.starts_with('{') && text.ends_with('}'); };
+  // A value of --spec is never a scheme; that of a field may be a scaling.
+  const auto is_value_of = [](std::string_view flag) {
+    return flag == "--spec" || takes_object(static_cast<const Scheme*>(nullptr), flag);
+  };
   auto found = std::find_if(arguments.begin(), arguments.end(), is_json);
-  while (found != arguments.begin() && found != arguments.end() &&
-         takes_object(static_cast<const Scheme*>(nullptr), *(found - 1))) {
+  while (found != arguments.begin() && found != arguments.end() && is_value_of(*(found - 1))) {
     found = std::find_if(found + 1, arguments.end(), is_json);
   }
   SchemeRequest request;

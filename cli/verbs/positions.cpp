@@ -110,7 +110,10 @@ Ids from_spec(const PositionsFlags& flags) {
     check_count(3 * made.tokens, "--spec");
     return {{3, made.tokens}, std::move(made.ids)};
   } catch (const Error& error) {
-    refuse(fmt::format("--spec: {}", error.what()));
+    // the flag takes the place of the library's own name for it
+    std::string_view text = error.what();
+    if (text.starts_with("mrope: ")) text.remove_prefix(7);
+    refuse(fmt::format("--spec: {}", text));
   }
 }
 

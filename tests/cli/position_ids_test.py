@@ -37,6 +37,16 @@ class Positions(ProgramTest):
         self.refused("positions", "--spec", "text:99999999999", says="--spec")
         self.refused("positions", "--spec", "text:1", "--grid", "1,2", says="exactly one of")
 
+    def test_a_spec_that_is_no_list_of_pieces(self):
+        """The message names the pieces; it speaks of no scheme and not of the library's own names."""
+        for spec in ('{"x":1}', '{"scheme":"rope"}', "nofile.json", "text", "image"):
+            outcome = self.refused("positions", "--spec", spec, says=f"--spec: '{spec}' ")
+            self.assertNotIn("mrope", outcome.err)
+            self.assertNotIn("JSON", outcome.err)
+        for spec in ('{"x":1}', "nofile.json"):
+            self.refused("positions", "--spec", spec, says="must be text:N, image:RxC, video:TxRxC or audio:N")
+        self.refused("positions", "--spec", " ", says="give pieces, e.g. text:5 image:16x24")
+
     def test_files_and_json(self):
         self.succeeds("positions", "--grid", "2,3", "-o", self.path("ids.npy"), "--quiet")
         self.assertEqual(parse_npy(self.read("ids.npy")), ("i64", (2, 6), [0, 0, 0, 1, 1, 1, 0, 1, 2, 0, 1, 2]))
