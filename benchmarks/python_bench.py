@@ -1,11 +1,14 @@
-"""What a call from Python costs above the C call, beside ctypes and torch's own formula.
+"""What a call from Python costs above the C call, beside ctypes and torch's own formula; what importing posenc costs; and
+rotate and attention of usual sizes from C and from Python, by turns.
 
-    ./run python benchmarks/python_bench.py
+    ./run python benchmarks/python_bench.py [--numpy]
 
-Each figure is the least of several runs, in microseconds of this thread; rotate is one token of 40 heads, 128 features.
+Each figure is the least of several runs, in microseconds of this thread; the short rotate is one token of 40 heads, 128
+features. The loops in C call libposenc_c, which adds some 0.1 us to the call of C++.
 """
 
 import ctypes
+import resource
 import subprocess
 import sys
 import tempfile
@@ -39,59 +42,100 @@ class QueryKey(ctypes.Structure):
 LOOP = """
 #include <time.h>
 #include "posenc/posenc_c.h"
+static double since(struct timespec before) {
+  struct timespec after;
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &after);
+  return 1e6 * (double)(after.tv_sec - before.tv_sec) + 1e-3 * (double)(after.tv_nsec - before.tv_nsec);
+}
 double loop(const posenc_form* form, const posenc_tensor* x, int count) {
-  struct timespec before, after;
+  struct timespec before;
   const posenc_query_key both = {x, 0};
   posenc_positions from = POSENC_INIT(posenc_positions);
   from.first = 7;
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &before);
   for (int i = 0; i < count; ++i) posenc_rotate(form, both, both, &from, 0);
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &after);
-  return 1e6 * (double)(after.tv_sec - before.tv_sec) + 1e-3 * (double)(after.tv_nsec - before.tv_nsec);
+  return since(before);
+}
+double loop_attention(const posenc_form* form, const posenc_tensor* out, const posenc_tensor* x, int count) {
+  struct timespec before;
+  posenc_attention_options options = POSENC_INIT(posenc_attention_options);
+  options.position = form;
+  options.causal = 1;
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &before);
+  for (int i = 0; i < count; ++i) posenc_attention(out, x, x, x, &options, 0);
+  return since(before);
 }
 """
 
 
-def from_c(x):
-    """(microseconds of the call in a loop of C, the same call by ctypes)."""
-    mapped = Path("/proc/self/maps").read_text().split()
-    path = next(path for path in mapped if "libposenc_c.so" in path)
-    library = ctypes.PyDLL(path)
-    form = ctypes.c_void_p()
-    if library.posenc_prepare(b'{"scheme": "rope", "dims": 128}', None, ctypes.byref(form)):
-        sys.exit("posenc_prepare failed")
+def tensor_of(x):
+    return Tensor(x.ctypes.data, (1, 0), x.ndim, (2, 32, 1, 0), (ctypes.c_int64 * x.ndim)(*x.shape), None, 0)
 
-    def tensor():
-        shape = (ctypes.c_int64 * x.ndim)(*x.shape)
-        return Tensor(x.ctypes.data, (1, 0), x.ndim, (2, 32, 1, 0), shape, None, 0)
 
-    with tempfile.TemporaryDirectory() as folder:
-        made = Path(folder) / "loop.so"
-        subprocess.run(["cc", "-O2", "-shared", "-fPIC", "-x", "c", "-", "-x", "none", path, "-I", Path(__file__).parents[1] / "include", "-o", made],
-                       input=LOOP, text=True, check=True)
-        loop = ctypes.CDLL(str(made)).loop
-    loop.restype = ctypes.c_double
-    ready = tensor()
-    count = max(3, int(1e7 / x.size))
-    plain = min(loop(form, ctypes.byref(ready), count) / count for _ in range(25))
-    library.posenc_rotate.argtypes = [ctypes.c_void_p, QueryKey, QueryKey, ctypes.c_void_p, ctypes.c_void_p]
+class FromC:
+    """The library that Python has loaded, called in loops of C and by ctypes."""
 
-    def anew():
-        one = tensor()
+    def __init__(self):
+        path = next(path for path in Path("/proc/self/maps").read_text().split() if "libposenc_c.so" in path)
+        self.library = ctypes.PyDLL(path)
+        self.form = ctypes.c_void_p()
+        if self.library.posenc_prepare(b'{"scheme": "rope", "dims": 128}', None, ctypes.byref(self.form)):
+            sys.exit("posenc_prepare failed")
+        self.library.posenc_rotate.argtypes = [ctypes.c_void_p, QueryKey, QueryKey, ctypes.c_void_p, ctypes.c_void_p]
+        with tempfile.TemporaryDirectory() as folder:
+            made = Path(folder) / "loop.so"
+            subprocess.run(["cc", "-O2", "-shared", "-fPIC", "-x", "c", "-", "-x", "none", path, "-I", Path(__file__).parents[1] / "include", "-o", made],
+                           input=LOOP, text=True, check=True)
+            self.loops = ctypes.CDLL(str(made))
+        self.loops.loop.restype = self.loops.loop_attention.restype = ctypes.c_double
+
+    def rotate(self, x, count):
+        return self.loops.loop(self.form, ctypes.byref(tensor_of(x)), count) / count
+
+    def attention(self, out, x):
+        return self.loops.loop_attention(self.form, ctypes.byref(tensor_of(out)), ctypes.byref(tensor_of(x)), 1)
+
+    def by_ctypes(self, x):
+        one = tensor_of(x)
         pair = QueryKey(ctypes.pointer(one), None)
-        library.posenc_rotate(form, pair, pair, None, None)
+        self.library.posenc_rotate(self.form, pair, pair, None, None)
 
-    return plain, anew
+
+def once(call):
+    began = time.thread_time_ns()
+    call()
+    return (time.thread_time_ns() - began) / 1000
+
+
+def by_turns(one, other, runs):
+    """The least of each; one after the other, so that both meet the machine in the same state."""
+    pairs = [(one(), other()) for _ in range(runs)]
+    return min(a for a, _ in pairs), min(b for _, b in pairs)
+
+
+def importing():
+    """Milliseconds of processor time that `import posenc` adds to starting the interpreter."""
+    def started(code):
+        best = float("inf")
+        for _ in range(9):
+            before = resource.getrusage(resource.RUSAGE_CHILDREN)
+            subprocess.run([sys.executable, "-c", code], check=True)
+            after = resource.getrusage(resource.RUSAGE_CHILDREN)
+            best = min(best, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
+        return 1000 * best
+
+    return started("import posenc") - started("pass")
 
 
 def main():
     posenc.set_threads(1)
     x = np.random.default_rng(0).standard_normal((40, 1, 128)).astype(np.float32)
     form = posenc.prepare(posenc.Rope(dims=128))
-    plain, anew = from_c(x)
+    c = FromC()
+    plain = min(c.rotate(x, 2000) for _ in range(25))
     rows = [("the C call alone", plain), ("posenc.rotate, numpy", microseconds(lambda: posenc.rotate(x, form, first=7))),
             ("_posenc.rotate, numpy", microseconds(lambda: _posenc.rotate(form._handle, x, x, None, None, 7, 1, "bhsd", 0))),
-            ("by ctypes, numpy", microseconds(anew))]
+            ("by ctypes, numpy", microseconds(lambda: c.by_ctypes(x)))]
     if "--numpy" not in sys.argv:
         try:
             import torch
@@ -112,8 +156,13 @@ def main():
     for name, value in rows:
         print(f"{name:34} {value:7.2f}   {value - plain:7.2f}")
     large = np.random.default_rng(0).standard_normal((32, 2048, 128)).astype(np.float32)
-    print(f"rotate 32 x 2048 x 128: C {from_c(large)[0] / 1000:.2f} ms, "
-          f"Python {microseconds(lambda: posenc.rotate(large, form), 3, 25) / 1000:.2f} ms")
+    print("at size, one thread                       C        Python   Python / C")
+    pair = by_turns(lambda: c.rotate(large, 1), lambda: once(lambda: posenc.rotate(large, form, first=7)), 15)
+    print(f"rotate 32 x 2048 x 128            {pair[0] / 1000:7.2f} ms   {pair[1] / 1000:7.2f} ms   {pair[1] / pair[0]:.3f}")
+    q, out = large[:4, :1024].copy(), np.empty((4, 1024, 128), np.float32)
+    pair = by_turns(lambda: c.attention(out, q), lambda: once(lambda: posenc.attention(q, q, q, form, causal=True, out=out)), 15)
+    print(f"attention, rope, 4 x 1024 x 128   {pair[0] / 1000:7.2f} ms   {pair[1] / 1000:7.2f} ms   {pair[1] / pair[0]:.3f}")
+    print(f"import posenc: {importing():.1f} ms")
 
 
 if __name__ == "__main__":

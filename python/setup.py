@@ -16,7 +16,7 @@ from setuptools.command.sdist import sdist
 HERE = Path(__file__).resolve().parent
 NATIVE = HERE / "native"  # in an sdist: what CMake needs of the project
 ROOT = NATIVE if NATIVE.is_dir() else HERE.parent
-NATIVE_PARTS = ("CMakeLists.txt", "LICENSE", "README.md", "cmake", "include", "src", "content", "benchmarks")
+NATIVE_PARTS = ("CMakeLists.txt", "LICENSE", "README.md", "cmake", "include", "src", "benchmarks")
 # Libraries of glibc and GCC are on every Linux that the wheel's tag names; the others come along.
 EVERYWHERE = re.compile(r"lib(c|m|dl|rt|pthread|gcc_s|stdc\+\+|z)\.so|ld-linux|linux-vdso")
 
@@ -58,7 +58,7 @@ class BuildWithLibraries(build_ext):
         prefix = build / "prefix"
         generator = ["-G", "Ninja"] if shutil.which("ninja") else []
         run("cmake", "-S", ROOT, "-B", build, *generator, "-DCMAKE_BUILD_TYPE=Release", "-DPOSENC_BUILD_CLI=OFF",
-            "-DPOSENC_BUILD_TESTS=OFF", f"-DPOSENC_CUDA={os.environ.get('POSENC_CUDA', 'ON' if shutil.which('clang++-22') else 'OFF')}", "-DCMAKE_INSTALL_LIBDIR=lib",
+            "-DPOSENC_BUILD_TESTS=OFF", "-DPOSENC_LESSONS=OFF", f"-DPOSENC_CUDA={os.environ.get('POSENC_CUDA', 'ON' if shutil.which('clang++-22') else 'OFF')}", "-DCMAKE_INSTALL_LIBDIR=lib",
             f"-DCMAKE_INSTALL_PREFIX={prefix}")
         run("cmake", "--build", build, "--target", "posenc_c", "posenc", "--parallel", os.environ.get("POSENC_JOBS", os.cpu_count() or 2))
         run("cmake", "--install", build)

@@ -5,7 +5,8 @@
 
 A scheme becomes a form (prepare), and verbs apply forms to arrays: tabulate, add, rotate, bias, attention. read_model
 says how a model encodes position, check and diagnose whether an implementation agrees, watch whether a running model
-does. posenc.torch has what learns, posenc.transformers what runs inside Hugging Face's models.
+does. posenc.torch has what learns, posenc.transformers what runs inside Hugging Face's models, posenc.jax what returns
+arrays of jax.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ if not TYPE_CHECKING:  # a checker of types would believe that every name exists
     def __getattr__(name: str) -> Any:
         from importlib import import_module
 
-        if name in ("torch", "transformers"):
+        if name in ("jax", "torch", "transformers"):
             return import_module(f"posenc.{name}")
         if not name.startswith("_"):
             home = next((module for module, names in _LATER.items() if name in names), "schemes")

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from . import _posenc
 from .arrays import empty, flags_of, ids_of, shape_of
+from .forms import Form, handle_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
     from .arrays import Array, DType, Ids, Order
-    from .forms import Form
 
 
 def rotate(x: Any, form: Form, *, first: int = 0, ids: Ids | None = None, order: Order = "bhsd", out: Any = None,
@@ -26,6 +26,8 @@ def rotate(x: Any, form: Form, *, first: int = 0, ids: Ids | None = None, order:
     Range: positions 0 ≤ p < 2^53, or rows of the form's table.
     Throws: Error for a shape, type, position or form that does not fit; x is not touched then.
     """
+    if type(form) is not Form:  # quicker than a call; a subclass passes it
+        handle_of(form, "rotate")
     where = first if ids is None else ids_of(ids)
     if type(x) is tuple:
         q, k = x
@@ -44,7 +46,7 @@ def rotate_backward(d_out: Any, form: Form, *, first: int = 0, ids: Ids | None =
     Range, Throws: as rotate.
     """
     q, k = d_out if type(d_out) is tuple else (d_out, None)
-    _posenc.rotate_backward(form._handle, q, k, first if ids is None else ids_of(ids), form._axes, order)
+    _posenc.rotate_backward(handle_of(form, "rotate_backward"), q, k, first if ids is None else ids_of(ids), form._axes, order)
     return d_out
 
 
@@ -54,7 +56,7 @@ def rerotate(x: Any, before: Form, after: Form, *, first: int = 0, ids: Ids | No
     Error: with exact angles one rotation by their difference.
     Throws: Error where the two do not rotate the same features.
     """
-    _posenc.rerotate(before._handle, after._handle, x, first if ids is None else ids_of(ids), before._axes, order)
+    _posenc.rerotate(handle_of(before, "rerotate"), handle_of(after, "rerotate"), x, first if ids is None else ids_of(ids), before._axes, order)
     return x
 
 
@@ -64,7 +66,7 @@ def shift(keys: Any, form: Form, by: int, *, order: Order = "bhsd") -> Any:
     In place; every scaling, magnitude and layout. Error: one rotation by a constant, and one more rounding.
     Throws: Error for float32 angles (rerotate does that), for a table, and as rotate.
     """
-    _posenc.shift(form._handle, keys, by, order)
+    _posenc.shift(handle_of(form, "shift"), keys, by, order)
     return keys
 
 
@@ -78,7 +80,8 @@ def add(x: Any, form: Form, *, first: int = 0, ids: Ids | None = None, out: Any 
     """
     if out is None:
         out = x
-    _posenc.add(form._handle, out, x, first if ids is None else ids_of(ids), form._axes, 0 if dtype is None else flags_of(dtype))
+    _posenc.add(handle_of(form, "add"), out, x, first if ids is None else ids_of(ids), form._axes,
+                0 if dtype is None else flags_of(dtype))
     return out
 
 
@@ -102,6 +105,7 @@ def tabulate(form: Form, *, first: int = 0, count: int | None = None, ids: Ids |
     Error: correctly rounded to f32, f16 and bf16; within 0.501 ulp in f64. The same bytes on every machine.
     Throws: Error for a form that is neither, a type or a position that does not fit.
     """
+    handle = handle_of(form, "tabulate")
     where = first if ids is None else ids_of(ids)
     is_rotation = form.kind == "rotation"
     if out is None:
@@ -116,7 +120,7 @@ def tabulate(form: Form, *, first: int = 0, count: int | None = None, ids: Ids |
         one = empty((*lead, columns), dtype, like)
         out = (one, empty((*lead, columns), dtype, like)) if is_rotation else one
     cosines, sines = out if is_rotation else (out, None)
-    _posenc.tabulate(form._handle, cosines, sines, where, form._axes, flags_of(dtype))
+    _posenc.tabulate(handle, cosines, sines, where, form._axes, flags_of(dtype))
     return out
 
 
@@ -127,11 +131,12 @@ def bias(form: Form, queries: Any, keys: Any, *, dtype: DType = "f32", like: Any
     Error: computed in double and rounded once. The same bytes on every backend.
     Throws: Error for a form that is no bias, and for vectors by distance, which need q and k.
     """
+    handle = handle_of(form, "bias")
     of_queries, many_queries = _counted(queries, form)
     of_keys, many_keys = _counted(keys, form)
     if out is None:
         out = empty((form.heads or 0, many_queries, many_keys), dtype, like)
-    _posenc.bias(form._handle, out, of_queries, of_keys, form._axes, flags_of(dtype))
+    _posenc.bias(handle, out, of_queries, of_keys, form._axes, flags_of(dtype))
     return out
 
 
@@ -140,7 +145,8 @@ def bias_backward(d_parameters: Any, d_out: Array, form: Form, queries: Any, key
 
     d_parameters: [heads] for slopes, [rows, heads] for a table, [n] for a learned map.
     """
-    _posenc.bias_backward(form._handle, d_parameters, d_out, _counted(queries, form)[0], _counted(keys, form)[0], form._axes)
+    handle = handle_of(form, "bias_backward")
+    _posenc.bias_backward(handle, d_parameters, d_out, _counted(queries, form)[0], _counted(keys, form)[0], form._axes)
     return d_parameters
 
 

@@ -6,6 +6,7 @@ from collections import namedtuple
 
 from . import _posenc
 from .arrays import empty_like, f32_like, flags_of, ids_of, shape_of
+from .forms import handle_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -47,7 +48,7 @@ def _mask(mask: Any, is_pattern: bool) -> Any:
 def _options(form: Form | None, causal: bool, window: int, scale: float | None, query_positions: Any, key_positions: Any,
              keys_are_rotated: bool, query_lengths: Any, key_lengths: Any, packed: Any, packed_keys: Any,
              key_mask: Any, chunk: int, softcap: float | None, temperature: Any, sinks: Any, mask: Any) -> tuple[Any, ...]:
-    return (None if form is None else form._handle, causal, window, scale, _positions(query_positions),
+    return (None if form is None else handle_of(form, "attention"), causal, window, scale, _positions(query_positions),
             _positions(key_positions), keys_are_rotated, ids_of(query_lengths), ids_of(key_lengths), ids_of(packed),
             ids_of(packed_keys), _mask(key_mask, False), 1 if form is None else form._axes, chunk, softcap or 0.0,
             _temperature(temperature), sinks, _mask(mask, True))

@@ -121,6 +121,14 @@ class Form:
         return table("Form", rows)
 
 
+def handle_of(form: Form, verb: str) -> Any:
+    """What the extension knows the form by. Throws: TypeError for what is no form."""
+    if isinstance(form, Form):
+        return form._handle
+    raise TypeError(f"{verb}: form must be what prepare() returns but is of type {type(form).__name__}"
+                    + (f"; pass prepare({type(form).__name__}(…))" if isinstance(form, Scheme) else ""))
+
+
 @lru_cache(maxsize=256)
 def _prepared(text: str, length: int, numerics: str | None, table_type: str | None, arithmetic: str | None) -> Form:
     handle = _posenc.prepare(text, length, numerics, table_type, arithmetic, None, None)

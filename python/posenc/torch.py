@@ -335,14 +335,18 @@ class RotaryEmbedding(torch.nn.Module):
 
     config: a transformers config, a dict, or a Rope. numerics: "exact", or "hf-f32" for the angles of transformers.
     repeat: how a pair's value is repeated over its two features: "halves" (Llama), "interleaved" (GLM, Cohere), "none".
+    mix_axes: for M-RoPE, whether the sections of three coordinates become one table here (Qwen3-VL), or where it is
+      applied (Qwen2-VL: the result has the coordinates as its first axis).
     """
 
-    def __init__(self, config: Any, *, numerics: str = "exact", repeat: str = "halves", layer_type: str | None = None) -> None:
+    def __init__(self, config: Any, *, numerics: str = "exact", repeat: str = "halves", layer_type: str | None = None,
+                 mix_axes: bool = False) -> None:
         super().__init__()
         self.config = config
         self.numerics = numerics
         self.repeat = repeat
-        self.schemes = _rotary_schemes(config, layer_type)
+        self.mix_axes = mix_axes
+        self.schemes = _rotary_schemes(config, layer_type, mix_axes)
 
     def forward(self, x: torch.Tensor, position_ids: torch.Tensor, layer_type: str | None = None) -> tuple[torch.Tensor, torch.Tensor]:
         """position_ids: [batch, sequence], or with more axes before; the result has the features of a head as its last."""
@@ -351,8 +355,13 @@ class RotaryEmbedding(torch.nn.Module):
         length = int(position_ids.max()) + 1 if scaling is not None and scaling.name in ("dynamic", "longrope") else 0
         form = prepare(scheme, length=length, numerics=self.numerics)  # type: ignore[arg-type]
         kind = {torch.float32: "f32", torch.float64: "f64", torch.float16: "f16", torch.bfloat16: "bf16"}[x.dtype]
-        pair = apply.tabulate(form, ids=position_ids.detach().to(x.device).reshape(-1).contiguous(), dtype=kind, like=x)  # type: ignore[arg-type]
-        cosines, sines = (one.reshape(*position_ids.shape, -1) for one in pair)
+        ids, shape = position_ids.detach().to(x.device), position_ids.shape
+        if form.axes > 1:
+            if ids.dim() == 2:
+                ids = ids.expand(form.axes, *shape)
+            shape = ids.shape[1:]
+        pair = apply.tabulate(form, ids=ids.reshape(form.axes, -1).squeeze(0).contiguous(), dtype=kind, like=x)  # type: ignore[arg-type]
+        cosines, sines = (one.reshape(*shape, -1) for one in pair)
         if self.repeat == "halves":
             return torch.cat((cosines, cosines), -1), torch.cat((sines, sines), -1)
         if self.repeat == "interleaved":
@@ -363,8 +372,8 @@ class RotaryEmbedding(torch.nn.Module):
         return f"{next(iter(self.schemes.values()))}, numerics={self.numerics!r}"
 
 
-def _rotary_schemes(config: Any, layer_type: str | None) -> dict[Any, Scheme]:
-    """The rotations of a config by layer type; sections are for those who apply the cosines."""
+def _rotary_schemes(config: Any, layer_type: str | None, mix_axes: bool) -> dict[Any, Scheme]:
+    """The rotations of a config by layer type; sections are for those who apply the cosines, or mixed here."""
     from dataclasses import replace
 
     from .models import read_model
@@ -375,7 +384,8 @@ def _rotary_schemes(config: Any, layer_type: str | None) -> dict[Any, Scheme]:
     for group in read_model(config).groups:
         if group["scheme"]["scheme"] == "rope":
             fields = {key: value for key, value in group["scheme"].items() if key != "magnitude"}
-            found.setdefault(group["layer_type"], replace(scheme_from(fields), sections=(), first_dim=0))
+            scheme = replace(scheme_from(fields), first_dim=0)
+            found.setdefault(group["layer_type"], scheme if mix_axes else replace(scheme, sections=()))
     if not found:
         raise NotImplementedError("RotaryEmbedding: this config has no RoPE")
     return found

@@ -20,11 +20,14 @@ def use(model: Any, *, attention: bool = True, rotary: Literal["exact", "hf-f32"
     """Makes a transformers model compute with posenc; returns the model.
 
     rotary: "exact" replaces every rotary embedding by one with correctly rounded cosines and sines, "hf-f32" by one with
-      the float32 angles that transformers itself takes; None: they stay.
+      the float32 angles that transformers itself takes; None: they stay. (A vision tower's own angles stay as well.)
     attention: registers posenc's attention and its masks, and switches the model to it.
     Softcap, sinks, windows, padding, packed sequences and any other mask are kept. What posenc cannot do there (dropout, a
-    T5 bias that learns, rotary embeddings that are not cosines and sines) raises: nothing is dropped in silence.
+    T5 bias that learns, rotary embeddings that are not cosines and sines, a model such as BLOOM that computes attention
+    itself) raises: nothing is dropped in silence.
     """
+    if attention:
+        _refuse_own_attention(model)
     if rotary is not None:
         replaced = _replace_rotary(model, rotary)
         if not replaced and not attention:
@@ -35,7 +38,21 @@ def use(model: Any, *, attention: bool = True, rotary: Literal["exact", "hf-f32"
             model.set_attn_implementation(NAME)
         else:
             model.config._attn_implementation = NAME
+        # set_attn_implementation leaves out parts whose config is another object of the same class: T5's two halves
+        for module in model.modules():
+            config = getattr(module, "config", None)
+            if getattr(config, "_attn_implementation_internal", NAME) != NAME:
+                config._attn_implementation_internal = NAME  # type: ignore[union-attr]
     return model
+
+
+def _refuse_own_attention(model: Any) -> None:
+    """Some models do not look for an attention function; transformers then warns, and keeps what they have."""
+    for module in model.modules():
+        can_set = getattr(module, "_can_set_attn_implementation", None)
+        if can_set is not None and not can_set():
+            raise NotImplementedError(f"use: {type(module).__name__} computes attention itself, so it cannot be exchanged; "
+                                      "attention=False exchanges rotary embeddings alone")
 
 
 # --- rotary embeddings --------------------------------------------------------------------------------------------------
@@ -57,9 +74,12 @@ def _same_outputs(theirs: Any, numerics: str) -> Any:
     device = next(theirs.buffers()).device
     x = torch.zeros(1, device=device)
     ids = torch.arange(8, device=device)[None]
+    if _has_axes(theirs.config):  # M-RoPE: [3, batch, sequence]
+        ids = torch.stack((ids, ids + 3, 2 * ids))
     refused = ""
-    for repeat in ("halves", "interleaved", "none"):
-        ours = posenc_torch.RotaryEmbedding(theirs.config, numerics=numerics, repeat=repeat)
+    tries = [(repeat, mix_axes) for mix_axes in ((False, True) if len(ids) > 1 else (False,)) for repeat in ("halves", "interleaved", "none")]
+    for repeat, mix_axes in tries:
+        ours = posenc_torch.RotaryEmbedding(theirs.config, numerics=numerics, repeat=repeat, mix_axes=mix_axes)
         matches = True
         for kind in kinds if takes_type else [None]:
             options = {"layer_type": kind} if takes_type else {}
@@ -75,6 +95,12 @@ def _same_outputs(theirs: Any, numerics: str) -> Any:
             return ours
     raise NotImplementedError(f"use: {type(theirs).__name__} {refused} for positions 0 to 7; its rotary embedding stays as it is "
                               "with rotary=None")
+
+
+def _has_axes(config: Any) -> bool:
+    """Whether positions have three coordinates, which the rotary module of Qwen2-VL and its successors asks for."""
+    parameters = getattr(config, "rope_parameters", None) or {}
+    return "mrope_section" in parameters
 
 
 # --- attention ----------------------------------------------------------------------------------------------------------

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import sys
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Callable, Iterator, Mapping, Sequence
 
 from .arrays import shape_of
@@ -155,6 +155,8 @@ def _verdict(one: _Seen, model: Model, sequence: int, positions: Any) -> LayerVe
     for before, after in zip(one.before, one.after):
         before, after = (_in_order(x, sequence).contiguous() for x in (before, after))
         scheme = layer.scheme
+        if getattr(scheme, "first_dim", 0) and shape_of(before)[-1] == getattr(scheme, "dims", 0):
+            scheme = replace(scheme, first_dim=0)  # the model cut out the features that rotate (DeepSeek-V3)
         if positions is None:
             results.append(check(before, after, scheme, first=layer.first_position))
         else:

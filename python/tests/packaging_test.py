@@ -38,7 +38,7 @@ class Packaging(unittest.TestCase):
         cls.keep = tempfile.TemporaryDirectory()
         folder = cls.folder = Path(cls.keep.name)
         (folder / "tree").mkdir()
-        for part in ("CMakeLists.txt", "LICENSE", "README.md", "cmake", "include", "src", "content", "benchmarks"):
+        for part in ("CMakeLists.txt", "LICENSE", "README.md", "cmake", "include", "src", "benchmarks"):
             (folder / "tree" / part).symlink_to(ROOT / part)
         shutil.copytree(ROOT / "python", folder / "tree/python", ignore=shutil.ignore_patterns("build", "*.egg-info", "__pycache__", "dist"))
         run(sys.executable, "setup.py", "-q", "sdist", "-d", folder / "dist", cwd=folder / "tree/python")
@@ -88,6 +88,20 @@ class Packaging(unittest.TestCase):
                 self.assertIn("$ORIGIN", re.search(r"R(?:UN)?PATH\s+(\S+)", heads).group(1))
             for name, version in re.findall(r"\b(GLIBC|GLIBCXX)_([\d.]+)", run("objdump", "-T", path)):
                 self.assertLessEqual(tuple(map(int, version.split("."))), MOST[name], f"{path.name}: {name}_{version}")
+
+    def test_every_interpreter_imports_it(self):
+        """One file for Python 3.11 and all that come later."""
+        found = {shutil.which(f"python3.{minor}") for minor in range(11, 20)} - {None}
+        self.assertTrue(found or sys.version_info < (3, 11))
+        (self.folder / "anywhere").mkdir()
+        with zipfile.ZipFile(self.wheel) as archive:
+            archive.extractall(self.folder / "anywhere")
+        code = ("import posenc, array; x = memoryview(array.array('f', [1, 0] * 3)).cast('B').cast('f', (3, 2)); "
+                "posenc.rotate(x, posenc.prepare(posenc.Rope(dims=2))); print(round(x[1, 0], 4))")
+        for python in sorted(found):
+            with self.subTest(python):
+                self.assertEqual(run(python, "-B", "-X", "dev", "-W", "error", "-c", code,
+                                     env={**ENVIRONMENT, "PYTHONPATH": str(self.folder / "anywhere")}).strip(), "0.5403")
 
     def test_it_runs_in_a_fresh_environment(self):
         run("/usr/bin/env", sys.executable, "-m", "venv", "--without-pip", "--system-site-packages", self.folder / "venv")

@@ -1,10 +1,12 @@
 """Bad calls: each an exception of the right type with the library's own sentence, and nothing written."""
 
 import array
+import ctypes
 import unittest
 
 import numpy as np
 import posenc
+from posenc import _posenc
 
 ROPE = posenc.prepare(posenc.Rope(dims=8))
 WAVES = posenc.prepare(posenc.Sinusoidal(width=8))
@@ -36,13 +38,55 @@ class Exporter:
         return self.capsule
 
 
+class Tensor(ctypes.Structure):
+    """DLTensor, DLManagedTensor and DLManagedTensorVersioned, as dlpack.h declares them."""
+
+    _fields_ = [("data", ctypes.c_void_p), ("device", ctypes.c_int32 * 2), ("ndim", ctypes.c_int32), ("dtype", ctypes.c_uint8 * 4),
+                ("shape", ctypes.POINTER(ctypes.c_int64)), ("strides", ctypes.POINTER(ctypes.c_int64)), ("byte_offset", ctypes.c_uint64)]
+
+
+class Managed(ctypes.Structure):
+    _fields_ = [("tensor", Tensor), ("context", ctypes.c_void_p), ("deleter", ctypes.c_void_p)]
+
+
+class Versioned(ctypes.Structure):
+    _fields_ = [("major", ctypes.c_uint32), ("minor", ctypes.c_uint32), ("context", ctypes.c_void_p), ("deleter", ctypes.c_void_p),
+                ("flags", ctypes.c_uint64), ("tensor", Tensor)]
+
+
+KEPT = []  # what a capsule points to
+
+
+def exported(x, device=1, lanes=1, versioned=None, flags=0, offset=0, shape=None, module=None):
+    """x as an array of another library exports it; `module` is where its type says that it comes from."""
+    shape = (ctypes.c_int64 * x.ndim)(*(x.shape if shape is None else shape))
+    tensor = Tensor(x.ctypes.data, (device, 0), x.ndim, (2, 8 * x.itemsize, lanes, 0), shape, None, offset)
+    managed = Managed(tensor, None, None) if versioned is None else Versioned(versioned, 0, None, None, flags, tensor)
+    name = b"dltensor" if versioned is None else b"dltensor_versioned"
+    new = ctypes.pythonapi.PyCapsule_New
+    new.restype, new.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
+    KEPT.extend((x, shape, managed, name))
+    kind = Exporter if module is None else type("Array", (Exporter,), {"__module__": module})
+    return kind(new(ctypes.addressof(managed), name, None))
+
+
 # What is called, the exception, and a part of its text.
 BAD_CALLS = [
     ("a list", lambda: posenc.rotate([[1.0] * 8], ROPE), TypeError, "x must be an array .* but is of type list"),
     ("a number", lambda: posenc.rotate(1.0, ROPE), TypeError, "type float"),
     ("None", lambda: posenc.attention(None, ones(4, 8), ones(4, 8), out=ones(4, 8)), posenc.Error, "q is missing"),
-    ("no form", lambda: posenc.rotate(ones(4, 8), None), AttributeError, "_handle"),
-    ("a scheme as a form", lambda: posenc.rotate(ones(4, 8), posenc.Rope()), AttributeError, "_handle"),
+    ("no form", lambda: posenc.rotate(ones(4, 8), None), TypeError, r"rotate: form must be what prepare\(\) returns but is of type NoneType"),
+    ("a scheme as a form", lambda: posenc.rotate(ones(4, 8), posenc.Rope()), TypeError, r"pass prepare\(Rope\("),
+    ("a scheme in attention", lambda: posenc.attention(ones(4, 8), ones(4, 8), ones(4, 8), posenc.Rope()), TypeError, "attention: form must be"),
+    ("a handle of another library", lambda: _posenc.rotate(object(), *2 * [ones(4, 8)], None, None, 0, 1, "bhsd", 0), TypeError, "prepare"),
+    ("a device nobody has", lambda: posenc.rotate(exported(ones(4, 8), device=4, versioned=1), ROPE), (ValueError, RuntimeError, NotImplementedError), "device"),
+    ("vectors as elements", lambda: posenc.rotate(exported(ones(4, 8), lanes=4, versioned=1), ROPE), (ValueError, NotImplementedError), "lanes"),
+    ("a DLPack of the future", lambda: posenc.rotate(exported(ones(4, 8), versioned=9), ROPE), BufferError, "DLPack 9"),
+    ("a read-only DLPack", lambda: posenc.rotate(exported(ones(4, 8), versioned=1, flags=1), ROPE), ValueError, "read-only"),
+    ("nobody says whether it is read-only", lambda: posenc.rotate(exported(ones(4, 8)), ROPE), TypeError, "does not say whether it is read-only"),
+    ("a negative extent", lambda: posenc.rotate(exported(ones(4, 8), versioned=1, shape=(-4, 8)), ROPE), posenc.Error, "-4"),
+    ("an unaligned DLPack", lambda: posenc.rotate(exported(ones(4, 8), versioned=1, offset=2), ROPE), posenc.Error, "not aligned"),
+    ("an array of jax to write", lambda: posenc.rotate(exported(ones(4, 8), module="jaxlib._jax"), ROPE), TypeError, "x is a jax array, which cannot be written"),
     ("an addition", lambda: posenc.rotate(ones(4, 8), WAVES), posenc.Error, "must be a rotation but is an addition"),
     ("a rotation", lambda: posenc.add(ones(4, 8), ROPE), posenc.Error, "must be an addition but is a rotation"),
     ("no bias", lambda: posenc.bias(ROPE, 2, 2, out=ones(1, 2, 2)), posenc.Error, "must be a bias but is a rotation"),
@@ -121,6 +165,15 @@ class BadCalls(unittest.TestCase):
             with self.assertRaises(ValueError):
                 call()
             self.assertTrue((x == 1).all() and (out == 1).all())
+
+    def test_arrays_of_other_libraries_are_read(self):
+        """What says that it may be read only, and what does not say anything, can be an input."""
+        wanted = posenc.rotate(ones(4, 8), ROPE)
+        for x in (exported(ones(4, 8)), exported(ones(4, 8), versioned=1, flags=1), exported(ones(4, 8), module="jaxlib._jax")):
+            self.assertTrue((posenc.rotate(x, ROPE, out=np.zeros((4, 8), "f")) == wanted).all())
+        x = ones(4, 8)
+        posenc.rotate(exported(x, versioned=1), ROPE)  # in place
+        self.assertTrue((x == wanted).all())
 
     def test_error_is_a_value_error(self):
         self.assertTrue(issubclass(posenc.Error, ValueError))

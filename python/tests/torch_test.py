@@ -2,6 +2,7 @@
 
 import math
 import os
+import resource
 import sys
 import unittest
 
@@ -65,6 +66,37 @@ class InPlace(unittest.TestCase):
             pt.rotate_(randn(4, 8), form)
         with self.assertRaisesRegex(ValueError, "pass the scheme"):
             pt.rotate(randn(4, 8), form.adjoint())
+
+    def test_calls_leak_nothing(self):
+        form, x, ids = posenc.prepare(YARN), torch.zeros(2, 8), torch.arange(2)
+        counted = (x, ids, torch.float32, torch.int64, form)
+        for count in (1000, 100_000):
+            before = [sys.getrefcount(one) for one in counted]
+            memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+            for _ in range(count):
+                posenc.rotate(x, form, ids=ids)
+        self.assertEqual([sys.getrefcount(one) for one in counted], before)
+        self.assertLess(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - memory, 8 << 10)  # in KiB
+
+    def test_tensors_that_only_look_plain(self):
+        """Each is read as it is, or refused: none by an address that is not its own."""
+        form = posenc.prepare(YARN)
+        wanted = posenc.rotate(torch.ones(4, 8), form)
+        part = torch.ones(3, 4, 8)
+        posenc.rotate(part[1], form)  # an offset into another's memory
+        self.assertTrue(torch.equal(part[1], wanted) and bool((part[0] == 1).all()) and bool((part[2] == 1).all()))
+        shared = torch.from_numpy(np.ones((4, 8), "f"))
+        self.assertTrue(torch.equal(posenc.rotate(shared, form), wanted))
+        kind = type("Mine", (torch.Tensor,), {})
+        self.assertTrue(torch.equal(posenc.rotate(torch.ones(4, 8).as_subclass(kind), form).as_subclass(torch.Tensor), wanted))
+        still = torch.nn.Parameter(torch.ones(4, 8), requires_grad=False)
+        self.assertTrue(torch.equal(posenc.rotate(still, form), wanted))
+        with torch.inference_mode():
+            self.assertTrue(torch.equal(posenc.rotate(torch.ones(4, 8), form), wanted))
+        self.assertEqual(posenc.rotate(torch.ones(0, 4, 8), form).shape, (0, 4, 8))
+        for x in (torch.quantize_per_tensor(torch.ones(4, 8), 0.1, 0, torch.quint8), torch.ones(4, 8).to_mkldnn() if torch.backends.mkldnn.is_available() else 1.0):
+            with self.assertRaises((TypeError, ValueError, RuntimeError, NotImplementedError, BufferError)):
+                posenc.rotate(x, form)
 
     def test_weights_that_nobody_else_holds(self):
         form = posenc.prepare(posenc.T5(heads=2, buckets=4, max_distance=8), weights=torch.ones(4, 2))

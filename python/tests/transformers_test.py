@@ -3,6 +3,7 @@
 import os
 import sys
 import unittest
+import unittest.mock
 
 if os.environ.get("POSENC_SANITIZE"):
     print("not with a sanitizer: torch is not built for it")
@@ -29,7 +30,14 @@ MODELS = {
     "gemma2": ("Gemma2Config", "Gemma2ForCausalLM", {"head_dim": 16, "query_pre_attn_scalar": 16, "sliding_window": 6}),  # softcap
     "gpt_oss": ("GptOssConfig", "GptOssForCausalLM", {"head_dim": 16, "num_local_experts": 2, "num_experts_per_tok": 1,
                                                       "sliding_window": 6}),  # sinks
+    "deepseek_v3": ("DeepseekV3Config", "DeepseekV3ForCausalLM",  # values narrower than keys; rotated features cut out
+                    {"num_key_value_heads": 4, "q_lora_rank": 24, "kv_lora_rank": 16, "qk_nope_head_dim": 16, "qk_rope_head_dim": 8,
+                     "v_head_dim": 12, "first_k_dense_replace": 4, "n_routed_experts": 4, "num_experts_per_tok": 2, "n_group": 1,
+                     "topk_group": 1,
+                     "rope_parameters": {"rope_type": "yarn", "rope_theta": 1e4, "factor": 4.0, "original_max_position_embeddings": 64,
+                                         "beta_fast": 32.0, "beta_slow": 1.0, "mscale": 1.0, "mscale_all_dim": 1.0}}),
 }
+MROPE = {"rope_type": "default", "rope_theta": 1e4, "mrope_section": [2, 3, 3]}
 
 
 def made(name, **more):
@@ -43,6 +51,32 @@ def logits(model, tokens, **options):
         return model(tokens, **options).logits
 
 
+def qwen2_vl():
+    """Text alone: three coordinates a token, which the caller may give."""
+    text = {key: value for key, value in SMALL.items() if key != "attn_implementation"}
+    vision = {"depth": 1, "embed_dim": 32, "num_heads": 2, "hidden_size": 64, "mlp_ratio": 1}
+    config = transformers.Qwen2VLConfig(text_config={**text, "rope_parameters": MROPE}, vision_config=vision, attn_implementation="eager")
+    torch.manual_seed(0)
+    return transformers.Qwen2VLForConditionalGeneration(config).eval()
+
+
+def t5():
+    config = transformers.T5Config(d_model=64, d_kv=16, d_ff=64, num_layers=2, num_decoder_layers=2, num_heads=4, vocab_size=60,
+                                   relative_attention_num_buckets=8, relative_attention_max_distance=16, pad_token_id=0, decoder_start_token_id=0,
+                                   attn_implementation="eager")
+    torch.manual_seed(0)
+    model = transformers.T5ForConditionalGeneration(config).eval()
+    for name, table in model.named_parameters():
+        if "relative_attention_bias" in name:
+            torch.nn.init.normal_(table)
+    return model
+
+
+def calls():
+    """Counts the calls of posenc's attention."""
+    return unittest.mock.patch.object(posenc.torch, "attention", wraps=posenc.torch.attention)
+
+
 class Use(unittest.TestCase):
     def test_logits(self):
         tokens = torch.randint(1, 60, (2, 20), generator=torch.Generator().manual_seed(1))
@@ -54,20 +88,76 @@ class Use(unittest.TestCase):
                 wanted, padded = logits(model, tokens), logits(model, tokens, attention_mask=mask)
                 posenc.transformers.use(model)
                 self.assertEqual(model.config._attn_implementation, "posenc")
-                self.assertLess((logits(model, tokens) - wanted).abs().max().item(), 2e-4)
+                with calls() as counted:
+                    self.assertLess((logits(model, tokens) - wanted).abs().max().item(), 2e-4)
+                self.assertEqual(counted.call_count, 4)
                 ours = logits(model, tokens, attention_mask=mask)
                 self.assertLess((ours - padded)[mask.bool()].abs().max().item(), 2e-4)
                 self.assertGreater((ours - wanted)[1, 5:].abs().max().item(), 1e-3)  # the mask does something
 
     def test_decoding(self):
         tokens = torch.randint(1, 60, (1, 9), generator=torch.Generator().manual_seed(2))
-        for name in ("llama", "mistral"):
+        for name in ("llama", "mistral", "gemma3", "deepseek_v3"):
             with self.subTest(name):
                 model = made(name)
                 options = {"max_new_tokens": 8, "do_sample": False, "min_new_tokens": 8}
                 wanted = model.generate(tokens, **options)
                 posenc.transformers.use(model)
                 self.assertEqual(model.generate(tokens, **options).tolist(), wanted.tolist())
+
+    def test_three_coordinates(self):
+        """Qwen2-VL: positions of an image's patches differ by axis."""
+        tokens = torch.randint(1, 60, (1, 12), generator=torch.Generator().manual_seed(4))
+        ids = torch.tensor([[0, 1, 2, 2, 2, 2, 2, 2, 5, 6, 7, 8], [0, 1, 2, 2, 2, 3, 3, 3, 5, 6, 7, 8], [0, 1, 2, 3, 4, 2, 3, 4, 5, 6, 7, 8]])[:, None]
+        model = qwen2_vl()
+        text, mixed = logits(model, tokens), logits(model, tokens, position_ids=ids)
+        self.assertGreater((text - mixed).abs().max().item(), 1e-3)
+        options = {"max_new_tokens": 6, "do_sample": False, "min_new_tokens": 6}
+        wanted = model.generate(tokens, **options)
+        posenc.transformers.use(model)
+        self.assertIsInstance(model.model.language_model.rotary_emb, posenc.torch.RotaryEmbedding)
+        self.assertLess((logits(model, tokens) - text).abs().max().item(), 2e-4)
+        self.assertLess((logits(model, tokens, position_ids=ids) - mixed).abs().max().item(), 2e-4)
+        self.assertEqual(model.generate(tokens, **options).tolist(), wanted.tolist())
+
+    def test_both_halves_of_t5(self):
+        generator = torch.Generator().manual_seed(5)
+        tokens, answer = torch.randint(1, 60, (2, 10), generator=generator), torch.randint(1, 60, (2, 7), generator=generator)
+        mask = torch.ones(2, 10, dtype=torch.long)
+        mask[1, 6:] = 0
+        model = t5()
+        wanted = [logits(model, tokens, decoder_input_ids=answer, attention_mask=one) for one in (None, mask)]
+        options = {"max_new_tokens": 6, "do_sample": False, "min_new_tokens": 6}
+        said = model.generate(tokens, **options)
+        posenc.transformers.use(model)
+        with calls() as counted:
+            self.assertLess((logits(model, tokens, decoder_input_ids=answer) - wanted[0]).abs().max().item(), 2e-4)
+        self.assertEqual(counted.call_count, 6)  # the encoder, the decoder, and what looks from one at the other
+        self.assertLess((logits(model, tokens, decoder_input_ids=answer, attention_mask=mask) - wanted[1]).abs().max().item(), 2e-4)
+        self.assertGreater((wanted[0] - wanted[1])[1].abs().max().item(), 1e-3)
+        self.assertEqual(model.generate(tokens, **options).tolist(), said.tolist())
+        with self.assertRaisesRegex(NotImplementedError, "a mask has no gradient"):
+            model(tokens, decoder_input_ids=answer)  # the bias learns
+
+    def test_a_model_with_attention_of_its_own(self):
+        config = transformers.BloomConfig(hidden_size=64, n_head=4, n_layer=2, vocab_size=60)
+        model = transformers.BloomForCausalLM(config).eval()
+        tokens = torch.randint(1, 60, (1, 8))
+        before = logits(model, tokens)
+        with self.assertRaisesRegex(NotImplementedError, "Bloom.* computes attention itself"):
+            posenc.transformers.use(model)
+        self.assertTrue(torch.equal(logits(model, tokens), before))
+        # What it computes is posenc's ALiBi: q·k/√d + slope · position, which softmax cannot tell from a bias by distance.
+        inner = model.transformer.h[0].self_attention
+        x = model.transformer.word_embeddings_layernorm(model.transformer.word_embeddings(tokens))
+        x = model.transformer.h[0].input_layernorm(x)
+        with torch.no_grad():
+            q, k, v = inner._reshape(inner.query_key_value(x))
+            mask = torch.full((8, 8), -1e30).triu(1)[None, None]
+            alibi = transformers.models.bloom.modeling_bloom.build_alibi_tensor(torch.ones(1, 8), 4, torch.float32)
+            theirs = inner(x, torch.zeros_like(x), alibi, mask)[0]
+            ours = posenc.attention(q, k, v, posenc.prepare(posenc.Alibi(heads=4)), causal=True)
+            self.assertLess((inner.dense(ours.transpose(1, 2).reshape(x.shape)) - theirs).abs().max().item(), 1e-5)
 
     def test_rotary_alone(self):
         model = made("llama")
@@ -106,6 +196,50 @@ class Watch(unittest.TestCase):
                 report = posenc.watch(made(name))
                 self.assertTrue(report, repr(report))
                 self.assertEqual(len(report.layers), 4)
+
+    def test_three_coordinates(self):
+        report = posenc.watch(qwen2_vl(), torch.randint(1, 60, (1, 9)))
+        self.assertTrue(report, repr(report))
+
+    def test_six_bugs(self):
+        """Each is planted into a model of transformers, and the report names it."""
+        def base(model):
+            model.model.rotary_emb.inv_freq *= 0.9
+
+        def no_scaling(model):
+            model.model.rotary_emb.inv_freq = torch.tensor(posenc.prepare(posenc.Rope(dims=16, base=5e5)).frequencies, dtype=torch.float32)
+
+        def from_one(model):
+            forward = model.model.rotary_emb.forward
+            model.model.rotary_emb.forward = lambda x, position_ids: forward(x, position_ids + 1)
+
+        theirs = transformers.models.llama.modeling_llama.apply_rotary_pos_emb
+
+        def interleaved(x):
+            return torch.stack((-x[..., 1::2], x[..., ::2]), -1).flatten(-2)
+
+        def rotated(x, cos, sin):
+            cos, sin = (one[..., :8].repeat_interleave(2, -1)[:, None] for one in (cos, sin))
+            return x * cos + interleaved(x) * sin
+
+        bugs = {
+            "base": (base, None, "base|frequenc|scaling"),
+            "no scaling": (no_scaling, None, "scaling"),
+            "sign": (None, lambda q, k, cos, sin, **_: theirs(q, k, cos, -sin), "sign|clockwise"),
+            "interleaved": (None, lambda q, k, cos, sin, **_: (rotated(q, cos, sin), rotated(k, cos, sin)), "interleaved"),
+            "keys": (None, lambda q, k, cos, sin, **_: (theirs(q, k, cos, sin)[0], k.clone()), "keys: differs"),
+            "positions": (from_one, None, "position"),
+        }
+        for name, (change, function, text) in bugs.items():
+            with self.subTest(name):
+                model = made("llama")
+                if change is not None:
+                    change(model)
+                with unittest.mock.patch.object(transformers.models.llama.modeling_llama, "apply_rotary_pos_emb", function or theirs):
+                    report = posenc.watch(model)
+                self.assertFalse(report)
+                self.assertIn("4 of 4 layers", repr(report))
+                self.assertRegex(repr(report), text)
 
     def test_a_wrong_base(self):
         model = made("llama")

@@ -1,11 +1,13 @@
 """Schemes, forms, models and verdicts as values."""
 
+import ast
 import copy
 import dataclasses
 import inspect
 import json
 import pathlib
 import pickle
+import pydoc
 import re
 import unittest
 
@@ -164,11 +166,24 @@ class Documentation(unittest.TestCase):
         for name in ("rotate", "attention", "add", "tabulate"):
             for word in ("Error:", "Throws:"):
                 self.assertIn(word, getattr(posenc, name).__doc__, name)
+        shown = pydoc.plain(pydoc.render_doc(posenc.rotate))
+        for word in ("Error:", "Range:", "Throws:"):
+            self.assertIn(word, shown)
 
     def test_names_of_the_extension_are_those_of_its_stub(self):
         stub = (pathlib.Path(posenc.__file__).parent / "_posenc.pyi").read_text("utf-8")
         declared = set(re.findall(r"^def (\w+)\(", stub, re.MULTILINE))
         self.assertEqual(declared, {name for name, value in vars(_posenc).items() if inspect.isbuiltin(value)})
+
+    def test_signatures_are_those_of_the_stub(self):
+        stub = ast.parse((pathlib.Path(posenc.__file__).parent / "_posenc.pyi").read_text("utf-8"))
+        for function in (one for one in stub.body if isinstance(one, ast.FunctionDef)):
+            declared = [one.arg for one in function.args.posonlyargs]
+            self.assertEqual(len(function.args.args) + len(function.args.kwonlyargs), 0, function.name)
+            found = inspect.signature(getattr(_posenc, function.name))
+            self.assertEqual(list(found.parameters), declared, function.name)
+            with self.assertRaisesRegex(TypeError, f"{len(declared)} arguments are needed, {len(declared) + 1} were given"):
+                getattr(_posenc, function.name)(*range(len(declared) + 1))
 
     def test_everything_listed_is_there(self):
         for name in posenc.__all__:
