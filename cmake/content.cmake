@@ -1,4 +1,4 @@
-# Compiles content/ into the library: the program and the explorer read the same stories, questions and cards, and an
+# Compiles content/ into posenc::lessons: the program and the explorer read the same stories, questions and cards, and an
 # installed program needs no data folder. Gives `content_source`.
 file(GLOB_RECURSE content_files RELATIVE ${PROJECT_SOURCE_DIR}/content CONFIGURE_DEPENDS
      ${PROJECT_SOURCE_DIR}/content/*.json ${PROJECT_SOURCE_DIR}/content/*.md)

@@ -6,14 +6,21 @@ endif()
 include(CMakePackageConfigHelpers)
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/posenc)
 
-# How the library was compiled is no business of those who link it, so it is not exported.
-get_target_property(links posenc INTERFACE_LINK_LIBRARIES)
-if(links)  # a shared library has none
-  list(REMOVE_ITEM links "$<LINK_ONLY:posenc_compile_options>")
-  set_target_properties(posenc PROPERTIES INTERFACE_LINK_LIBRARIES "${links}")
+# How a library was compiled is no business of those who link it, so it is not exported.
+set(libraries posenc)
+if(TARGET posenc_lessons)
+  list(APPEND libraries posenc_lessons)
+  set_target_properties(posenc_lessons PROPERTIES INSTALL_RPATH "$ORIGIN")
 endif()
+foreach(library ${libraries})
+  get_target_property(links ${library} INTERFACE_LINK_LIBRARIES)
+  if(links)  # a shared library has none
+    list(REMOVE_ITEM links "$<LINK_ONLY:posenc_compile_options>")
+    set_target_properties(${library} PROPERTIES INTERFACE_LINK_LIBRARIES "${links}")
+  endif()
+endforeach()
 
-install(TARGETS posenc EXPORT posencTargets)
+install(TARGETS ${libraries} EXPORT posencTargets)
 install(DIRECTORY include/posenc DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.h")
 install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
 if(TARGET posenc_cli)
@@ -77,6 +84,10 @@ file(RELATIVE_PATH pc_to_prefix ${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig ${CMAKE_I
 string(REGEX REPLACE "/$" "" pc_to_prefix "${pc_to_prefix}")
 configure_file(cmake/posenc.pc.in posenc.pc @ONLY)
 install(FILES ${PROJECT_BINARY_DIR}/posenc.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+if(TARGET posenc_lessons)
+  configure_file(cmake/posenc_lessons.pc.in posenc_lessons.pc @ONLY)
+  install(FILES ${PROJECT_BINARY_DIR}/posenc_lessons.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+endif()
 if(TARGET posenc_c)
   configure_file(cmake/posenc_c.pc.in posenc_c.pc @ONLY)
   install(FILES ${PROJECT_BINARY_DIR}/posenc_c.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)

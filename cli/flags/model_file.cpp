@@ -19,6 +19,7 @@
 #include "cli/system/streams.h"
 #include "posenc/byte_source.h"
 #include "posenc/error.h"
+#include "posenc/gguf.h"
 #include "posenc/safetensors.h"
 
 namespace posenc::cli {

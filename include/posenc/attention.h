@@ -31,7 +31,7 @@ double factor_at(const Temperature& temperature, std::int64_t position) noexcept
 struct AttentionOptions {
   /// How position enters: Nothing, a Rotation (q and k are rotated as they are loaded) or a Bias (added to the
   /// scores). An Addition belongs to the embeddings, before q and k are made of them: it is refused here; use add().
-  Form position = Nothing{};
+  Form position = {};
   /// The order of the axes of out, q, k and v: Axes::kBshd for [batch, sequence, heads, features]. Unset: heads first.
   std::optional<Axes> axes = {};
   bool causal = false;      ///< a query sees no key after its own token

@@ -2,10 +2,10 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <string>
 #include <vector>
 
+#include "posenc/function_ref.h"
 #include "posenc/tensor.h"
 
 /// Memory, streams and clocks of an NVIDIA GPU, for programs that have no toolkit of NVIDIA's; those that have one need
@@ -72,9 +72,9 @@ void read_all(const void* from, std::size_t bytes, const Run& run = {});
 
 /// Milliseconds between two events around the work that `work` orders on the stream.
 /// `alone`: it is queued behind a kernel that waits, so that the host's share of the launch does not count.
-double time_once(const std::function<void()>& work, const Run& run = {}, bool alone = false);
+double time_once(FunctionRef<void()> work, const Run& run = {}, bool alone = false);
 /// Milliseconds of each of `launches` rounds of work, captured as one CUDA graph and launched as one.
-double time_in_graph(const std::function<void(const Run&)>& work, int launches);
+double time_in_graph(FunctionRef<void(const Run&)> work, int launches);
 
 /// What the driver's assembler says of every kernel: registers, stack, spills and warnings; one line for each kernel.
 struct KernelReport {

@@ -24,7 +24,7 @@ std::string_view name_of(AngleKind kind) noexcept;
 
 /// A convention that may have made one tensor from another.
 struct Convention {
-  Scheme scheme = None{};           ///< a Rope, Sinusoidal, Alibi or T5; its fields are what was found
+  Scheme scheme = {};               ///< a Rope, Sinusoidal, Alibi or T5; its fields are what was found
   double magnitude = 1.0;           ///< measured; negative for a bias whose sign is flipped
   double input_factor = 1.0;        ///< what the tensor was multiplied by before something was added (√width)
   double position_factor = 1.0;     ///< what positions are multiplied by; 2: a rotation was applied twice

@@ -9,10 +9,11 @@
 #include <vector>
 
 #include "posenc/attention.h"
-#include "posenc/gguf.h"
 #include "posenc/scheme.h"
 
 namespace posenc {
+
+struct GgufHead;
 
 /// Layers of a model that treat position in the same way: all fields below hold for every one of them.
 struct LayerGroup {

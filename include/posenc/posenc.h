@@ -1,7 +1,13 @@
 #pragma once
 
 // positions → angles → form (addition, rotation or bias) → attention.
-// Each header is one step of that flow; reading them in this order is reading the table of contents.
+// Each header is one step of that flow; reading them in this order is reading the table of contents. What computes is here;
+// beside it, each to be included by those who want it:
+//   posenc/files.h      .npy, .npz, .safetensors, .gguf and JSON, from and to bytes
+//   posenc/analysis.h   check, diagnose, compare engines, properties, figures
+//   posenc/cuda.h       memory, streams and clocks of a GPU
+//   posenc/lessons.h    stories, questions, exercises (the target posenc::lessons)
+//   posenc/distributed.h  attention over several processes (the target posenc::mpi)
 #include "posenc/error.h"
 #include "posenc/version.h"
 
@@ -19,27 +25,6 @@
 #include "posenc/attention.h"
 #include "posenc/backend.h"
 #include "posenc/cache.h"
-#include "posenc/cuda.h"
 
-#include "posenc/byte_source.h"
-#include "posenc/gguf.h"
-#include "posenc/json.h"
-#include "posenc/npy.h"
-#include "posenc/npz.h"
-#include "posenc/safetensors.h"
-
-#include "posenc/check.h"
-#include "posenc/compare.h"
-#include "posenc/content.h"
-#include "posenc/diagnosis.h"
-#include "posenc/figures.h"
 #include "posenc/layer.h"
 #include "posenc/model.h"
-#include "posenc/properties.h"
-#include "posenc/random.h"
-#include "posenc/story.h"
-
-#include "posenc/exercise.h"
-#include "posenc/formula.h"
-#include "posenc/question.h"
-#include "posenc/review.h"

@@ -96,7 +96,7 @@ struct ProveOptions {
 /// [−1, 1) where the scheme has none of its own.
 struct Trial {
   std::optional<Scheme> scheme = {};  ///< none: a form of somebody's own
-  Form form = Nothing{};
+  Form form = {};
   std::int64_t length = 0;          ///< as asked, or less where the form ends before
   bool has_random_weights = false;  ///< trained numbers were drawn
   ProveOptions options = {};

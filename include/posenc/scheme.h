@@ -1,7 +1,6 @@
 #pragma once
 
 #include <concepts>
-#include <functional>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -9,6 +8,7 @@
 #include <vector>
 
 #include "posenc/forms.h"
+#include "posenc/function_ref.h"
 #include "posenc/schemes/alibi.h"
 #include "posenc/schemes/deberta.h"
 #include "posenc/schemes/fire.h"
@@ -45,7 +45,8 @@ concept SchemeType = std::regular<S> && requires(const S& scheme, const Situatio
   S::fields(AnyVisitor{});
   prepare(scheme, now);
 };
-template <SchemeType... S> using OneOf = std::variant<S...>;
+/// scheme.cpp asserts that each is a SchemeType: asked here, it would cost every file that includes this header.
+template <class... S> using OneOf = std::variant<S...>;
 
 /// The one list of schemes. `posenc list`, flags, JSON and the docs follow from it.
 using Scheme = OneOf<None, Sinusoidal, Learned, Rope, Alibi, T5, Kerple, Fire, Sandwich, Shaw, Deberta, Swin, LogCpb,
@@ -68,7 +69,7 @@ TrainedTable trained_table_of(const Scheme& scheme);
 std::string axes_text(const TrainedTable& table);
 
 /// Fills trained numbers that are fields and empty with numbers from `next`, in [−1, 1). False where there are none.
-bool draw_trained(Scheme& scheme, const std::function<double()>& next);
+bool draw_trained(Scheme& scheme, FunctionRef<double()> next);
 
 /// Every scheme's name, in the order of the list.
 std::vector<std::string_view> scheme_names();

@@ -29,8 +29,8 @@ void copy(void*, const void*, std::size_t, const Run&) { refuse(); }
 void fill(void*, std::uint8_t, std::size_t, const Run&) { refuse(); }
 void write_all(void*, std::size_t, const Run&) { refuse(); }
 void read_all(const void*, std::size_t, const Run&) { refuse(); }
-double time_once(const std::function<void()>&, const Run&, bool) { refuse(); }
-double time_in_graph(const std::function<void(const Run&)>&, int) { refuse(); }
+double time_once(FunctionRef<void()>, const Run&, bool) { refuse(); }
+double time_in_graph(FunctionRef<void(const Run&)>, int) { refuse(); }
 std::vector<KernelReport> assemble_all() { refuse(); }
 
 }  // namespace cuda

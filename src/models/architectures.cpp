@@ -3,6 +3,7 @@
 
 #include "models/architectures.h"
 
+#include <algorithm>
 #include <array>
 
 namespace posenc::models {

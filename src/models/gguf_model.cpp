@@ -9,6 +9,7 @@
 #include "models/architectures.h"
 #include "models/model_groups.h"
 #include "posenc/error.h"
+#include "posenc/gguf.h"
 #include "posenc/model.h"
 
 namespace posenc {

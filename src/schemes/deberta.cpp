@@ -42,6 +42,12 @@ std::vector<std::int64_t> buckets_by_distance(const Deberta& s) {
 
 }  // namespace
 
+TrainedTable Deberta::trained_table() const {
+  constexpr std::int64_t kMost = std::int64_t{1} << 40;  // of fields that prepare() refuses, no more than fits
+  const std::int64_t side = std::clamp(buckets > 0 ? buckets : max_distance, -kMost, kMost);
+  return {.axes = {{"rows", 2 * side}, {"features"}}, .has_key_weights = true};
+}
+
 DistanceMap rows_of(const Deberta& s) {
   check(s);
   const std::vector<std::int64_t> buckets = buckets_by_distance(s);

@@ -4,6 +4,8 @@
 
 namespace posenc {
 
+TrainedTable Learned::trained_table() const { return {{{"rows", rows}, {"width", width}}}; }
+
 Addition prepare(const Learned& scheme, const Situation& now) {
   constexpr std::int64_t kRowLimit = kPositionLimit;
   schemes::check_between(Learned::name, "rows", scheme.rows, 1, kRowLimit);

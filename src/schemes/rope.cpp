@@ -140,6 +140,14 @@ Float32Angles ggml_angles(const Rope& s, const schemes::Scaled<Real>& spectrum,
 
 }  // namespace
 
+LengthNeed Rope::needs_length() const {
+  const auto ask = []<class S>(const S&) {
+    return requires { S::needs_length; }
+    ? LengthNeed::kSequence : LengthNeed::kNone;
+  };
+  return std::visit(ask, scaling);
+}
+
 Rotation prepare(const Rope& s, const Situation& now) {
   check(s);
   const std::vector<PairSource> sources = sources_of(s);

@@ -29,6 +29,9 @@ template <class... S> constexpr bool families_are_true(const std::variant<S...>*
 }
 static_assert(families_are_true(static_cast<const Scheme*>(nullptr)), "a scheme's `family` is not that of its form");
 
+template <class... S> constexpr bool all_are_schemes(const std::variant<S...>*) { return (SchemeType<S> && ...); }
+static_assert(all_are_schemes(static_cast<const Scheme*>(nullptr)), "an entry of the list is no scheme (SchemeType)");
+
 char lower(char letter) { return letter >= 'A' && letter <= 'Z' ? static_cast<char>(letter - 'A' + 'a') : letter; }
 
 // Edits from one name to another, in any case: a letter more, less or another, or two neighbours exchanged.
@@ -90,7 +93,7 @@ std::string axes_text(const TrainedTable& table) {
   return fmt::format("[{}]", fmt::join(names, ", "));
 }
 
-bool draw_trained(Scheme& scheme, const std::function<double()>& next) {
+bool draw_trained(Scheme& scheme, FunctionRef<double()> next) {
   const auto draw = [&](auto& one) {
     if constexpr (requires { one.draw_trained(next); }) return one.draw_trained(next);
     return false;

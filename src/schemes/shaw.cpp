@@ -1,8 +1,16 @@
 #include "posenc/schemes/shaw.h"
 
+#include <algorithm>
+
 #include "schemes/check.h"
 
 namespace posenc {
+
+TrainedTable Shaw::trained_table() const {
+  // of fields that prepare() refuses, no more than fits
+  constexpr std::int64_t kMost = std::int64_t{1} << 40;
+  return {{{"rows", std::clamp(left, -kMost, kMost) + std::clamp(right, -kMost, kMost) + 1}, {"features"}}};
+}
 
 Bias prepare(const Shaw& s, const Situation& now) {
   schemes::check_between(Shaw::name, "left", s.left, 0, schemes::kDistanceLimit);

@@ -1,8 +1,17 @@
 #include "posenc/schemes/swin.h"
 
+#include <algorithm>
+
 #include "schemes/check.h"
 
 namespace posenc {
+
+TrainedTable Swin::trained_table() const {
+  std::int64_t rows = 1;
+  // of extents that prepare() refuses, no more than fits
+  for (const std::int64_t extent : window) rows *= std::clamp<std::int64_t>(2 * extent - 1, 0, 1 << 13);
+  return {{{"rows", rows}, {"heads", heads}}};
+}
 
 Bias prepare(const Swin& s, const Situation& now) {
   schemes::check_between(Swin::name, "heads", s.heads, 1, schemes::kHeadLimit);

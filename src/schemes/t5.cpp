@@ -26,6 +26,8 @@ void check(const T5& s) {
 
 }  // namespace
 
+TrainedTable T5::trained_table() const { return {{{"buckets", buckets}, {"heads", heads}}}; }
+
 DistanceMap buckets_of(const T5& s) {
   check(s);
   const std::int64_t count = buckets_of_one_direction(s), exact = count / 2;

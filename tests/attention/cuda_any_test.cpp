@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "cuda_cases.h"
+#include "posenc/cuda.h"
 
 namespace posenc::cuda_any_test {
 namespace {

@@ -3,7 +3,10 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "cuda_cases.h"
+#include "posenc/cuda.h"
 
 namespace posenc::cuda_attention_test {
 namespace {

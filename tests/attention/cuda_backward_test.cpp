@@ -2,6 +2,7 @@
 // written is poisoned before, what is added to is not zero before.
 
 #include "cuda_cases.h"
+#include "posenc/cuda.h"
 
 namespace posenc::cuda_backward_test {
 namespace {

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "numerics/narrow.h"
+#include "posenc/cuda.h"
 #include "posenc/posenc.h"
 
 namespace posenc::cuda_cases {

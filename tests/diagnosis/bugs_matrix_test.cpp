@@ -20,6 +20,7 @@
 #include <numbers>
 #include <random>
 
+#include "posenc/analysis.h"
 #include "posenc/posenc.h"
 #include "sanitized.h"
 

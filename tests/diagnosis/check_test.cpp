@@ -3,8 +3,10 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <functional>
 #include <limits>
 
+#include "posenc/analysis.h"
 #include "posenc/posenc.h"
 #include "tensors.h"
 

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <random>
 
+#include "posenc/analysis.h"
 #include "posenc/posenc.h"
 #include "sanitized.h"
 #include "tensors.h"

@@ -5,6 +5,7 @@
 #include <random>
 #include <vector>
 
+#include "posenc/analysis.h"
 #include "posenc/posenc.h"
 
 // Tensors before and after a known convention.

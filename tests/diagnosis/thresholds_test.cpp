@@ -6,6 +6,7 @@
 #include <cmath>
 #include <random>
 
+#include "posenc/analysis.h"
 #include "posenc/posenc.h"
 #include "tensors.h"
 

@@ -1,3 +1,4 @@
+#include "posenc/gguf.h"
 #include "posenc/model.h"
 
 #include "target.h"

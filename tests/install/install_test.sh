@@ -67,6 +67,42 @@ read -a flags < <(pkg-config --cflags --libs "${static[@]}" posenc)
 got=$(LD_LIBRARY_PATH=$libdir "$work/consumer/with_pkg_config")
 [[ $got == "$expected" ]] || fail "pkg-config: the program printed"$'\n'"$got"
 
+echo "--- lessons"
+# A library of its own: the other has none of it.
+lessons=$(find "$libdir" -name 'libposenc_lessons.*' | head -n 1)
+for pair in "$library 0" "$lessons 1"; do
+  read -r file wanted <<<"$pair"
+  count=$(nm -C $([[ $kind == static ]] || echo -D) --defined-only "$file" 2>/dev/null | grep -c ' posenc::content_files()' || true)
+  ((count == wanted)) || fail "$file defines content_files() $count times"
+done
+mkdir -p "$work/consumer/lessons"
+cat >"$work/consumer/lessons/main.cpp" <<'END'
+#include <posenc/lessons.h>
+#include <cstdio>
+int main() { std::printf("%s\n", posenc::content_files().empty() ? "nothing" : "lessons"); }
+END
+cat >"$work/consumer/lessons/CMakeLists.txt" <<'END'
+cmake_minimum_required(VERSION 3.25)
+project(reader LANGUAGES CXX)
+find_package(posenc 0.1 REQUIRED)
+add_executable(reader main.cpp)
+target_link_libraries(reader PRIVATE posenc::lessons)
+END
+cmake -S "$work/consumer/lessons" -B "$work/consumer/lessons/build" -G Ninja -DCMAKE_PREFIX_PATH="$prefix" >"$work/lessons.log" &&
+  cmake --build "$work/consumer/lessons/build" >>"$work/lessons.log" || { cat "$work/lessons.log"; fail "posenc::lessons"; }
+[[ $("$work/consumer/lessons/build/reader") == lessons ]] || fail "posenc::lessons has no content"
+read -a flags < <(pkg-config --cflags --libs "${static[@]}" posenc_lessons)
+"${CXX:-c++}" -std=c++20 ${CXXFLAGS:-} "$work/consumer/lessons/main.cpp" -o "$work/consumer/lessons/reader" "${flags[@]}"
+[[ $(LD_LIBRARY_PATH=$libdir "$work/consumer/lessons/reader") == lessons ]] || fail "pkg-config posenc_lessons"
+
+echo "--- what posenc.h includes"
+# What engines include everywhere stays light (docs/decisions/0022).
+read_by=$("${CXX:-c++}" -std=c++20 ${CXXFLAGS:-} -M -I"$prefix/include" -include posenc/posenc.h -x c++ /dev/null)
+for heavy in /algorithm /functional /memory /map posenc/npy.h posenc/json.h posenc/gguf.h posenc/figures.h posenc/diagnosis.h \
+  posenc/story.h posenc/cuda.h; do
+  ! grep -qE "$heavy( |\$)" <<<"$read_by" || fail "posenc.h includes $heavy"
+done
+
 echo "--- an older C++"
 if said=$("${CXX:-c++}" -std=c++17 ${CXXFLAGS:-} -fsyntax-only -I"$prefix/include" -include posenc/posenc.h -x c++ /dev/null 2>&1); then
   fail "the headers compile as C++17"

@@ -13,6 +13,7 @@
 #include "kernels/cuda/module.h"
 #endif
 #include "numerics/narrow.h"
+#include "posenc/cuda.h"
 #include "posenc/posenc.h"
 
 namespace posenc {

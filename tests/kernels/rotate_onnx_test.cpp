@@ -8,6 +8,7 @@
 #include <iterator>
 
 #include "backends.h"
+#include "posenc/files.h"
 #include "posenc/posenc.h"
 
 namespace posenc::rotate_onnx_test {

@@ -6,6 +6,7 @@
 #include <sstream>
 
 #include "formats/file_bytes.h"
+#include "posenc/gguf.h"
 #include "posenc/json.h"
 #include "posenc/model.h"
 

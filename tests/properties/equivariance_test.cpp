@@ -6,6 +6,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "posenc/analysis.h"
 #include "posenc/posenc.h"
 
 namespace posenc::equivariance_test {

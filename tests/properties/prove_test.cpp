@@ -6,6 +6,7 @@
 #include <cmath>
 #include <set>
 
+#include "posenc/analysis.h"
 #include "posenc/posenc.h"
 
 namespace posenc::prove_test {

@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "posenc/analysis.h"
 #include "posenc/posenc.h"
 #include "properties/scores.h"
 

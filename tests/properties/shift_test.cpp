@@ -5,6 +5,7 @@
 #include <cmath>
 #include <random>
 
+#include "posenc/analysis.h"
 #include "posenc/posenc.h"
 
 namespace posenc::shift_test {

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <vector>
 
+#include "posenc/analysis.h"
 #include "posenc/posenc.h"
 
 namespace posenc::vectors_test {

@@ -3,12 +3,14 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <fstream>
 #include <iterator>
 
 #include "backends.h"
+#include "posenc/files.h"
 #include "posenc/posenc.h"
 
 namespace posenc::goldens_test {

@@ -1,6 +1,7 @@
 // What schemes say of themselves beside their fields, and what forms answer: each is asked for in one place.
 #include <gtest/gtest.h>
 
+#include <functional>
 #include <set>
 
 #include "posenc/json.h"

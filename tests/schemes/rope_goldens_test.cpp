@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <fstream>
 #include <iterator>
@@ -10,6 +11,7 @@
 #include <set>
 
 #include "backends.h"
+#include "posenc/files.h"
 #include "posenc/posenc.h"
 
 namespace posenc::rope_goldens_test {

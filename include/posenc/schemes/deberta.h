@@ -1,6 +1,5 @@
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
 #include <string_view>
 
@@ -39,11 +38,7 @@ struct Deberta {
     visit("content_to_position", &Deberta::content_to_position, "add the content-to-position term (c2p)");
     visit("position_to_content", &Deberta::position_to_content, "add the position-to-content term (p2c)");
   }
-  TrainedTable trained_table() const {
-    constexpr std::int64_t kMost = std::int64_t{1} << 40;  // of fields that prepare() refuses, no more than fits
-    const std::int64_t side = std::clamp(buckets > 0 ? buckets : max_distance, -kMost, kMost);
-    return {.axes = {{"rows", 2 * side}, {"features"}}, .has_key_weights = true};
-  }
+  TrainedTable trained_table() const;
   bool operator==(const Deberta&) const = default;
 };
 

@@ -29,7 +29,7 @@ struct Learned {
     visit("width", &Learned::width, "features per token (d_model)");
     visit("offset", &Learned::offset, "row of position 0 (OPT and BART: 2)");
   }
-  TrainedTable trained_table() const { return {{{"rows", rows}, {"width", width}}}; }
+  TrainedTable trained_table() const;
   bool operator==(const Learned&) const = default;
 };
 

@@ -53,7 +53,7 @@ struct Rope {
   std::int64_t first_dim = 0;
   std::vector<std::int64_t> sections = {};
   SectionOrder section_order = SectionOrder::kChunked;
-  RopeScaling scaling = NoScaling{};
+  RopeScaling scaling = {};  ///< none
 
   template <class Visitor> static void fields(Visitor&& visit) {
     visit("dims", &Rope::dims, "rotary dimensions per head (rotary_dim); even");
@@ -66,13 +66,7 @@ struct Rope {
     visit("section_order", &Rope::section_order, "how sections are assigned to pairs");
     visit("scaling", &Rope::scaling, "context extension beyond the trained length (posenc list --scalings)");
   }
-  LengthNeed needs_length() const {
-    const auto ask = []<class S>(const S&) {
-      return requires { S::needs_length; }
-      ? LengthNeed::kSequence : LengthNeed::kNone;
-    };
-    return std::visit(ask, scaling);
-  }
+  LengthNeed needs_length() const;
   template <class Draw> bool draw_trained(Draw&& next) {
     const std::int64_t pairs = dims / 2;
     const auto ask = [&](auto& one) {

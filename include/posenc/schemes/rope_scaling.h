@@ -1,6 +1,5 @@
 #pragma once
 
-#include <algorithm>
 #include <concepts>
 #include <cstdint>
 #include <optional>
@@ -147,7 +146,7 @@ struct LongropeScaling {
   template <class Draw> bool draw_trained(Draw&& next, std::int64_t pairs) {
     if (!short_factors.empty() || !long_factors.empty()) return false;
     for (std::vector<double>* const factors : {&short_factors, &long_factors}) {
-      for (std::int64_t i = 0; i < std::min<std::int64_t>(pairs, 1 << 20); ++i) factors->push_back(2 + next());
+      for (std::int64_t i = 0; i < pairs && i < 1 << 20; ++i) factors->push_back(2 + next());
     }
     return true;
   }

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <string_view>
@@ -42,11 +41,7 @@ struct Shaw {
     visit("order", &Shaw::order, "order of the rows of the table");
     visit("with_keys", &Shaw::with_keys, "multiply the vectors with the keys as well (relative_key_query)");
   }
-  TrainedTable trained_table() const {
-    // of fields that prepare() refuses, no more than fits
-    constexpr std::int64_t kMost = std::int64_t{1} << 40;
-    return {{{"rows", std::clamp(left, -kMost, kMost) + std::clamp(right, -kMost, kMost) + 1}, {"features"}}};
-  }
+  TrainedTable trained_table() const;
   bool operator==(const Shaw&) const = default;
 };
 

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
 #include <string_view>
 #include <vector>
@@ -28,12 +27,7 @@ struct Swin {
     visit("heads", &Swin::heads, "attention heads");
     visit("window", &Swin::window, "size of the window along each of 1 to 3 axes (default 7,7)");
   }
-  TrainedTable trained_table() const {
-    std::int64_t rows = 1;
-    // of extents that prepare() refuses, no more than fits
-    for (const std::int64_t extent : window) rows *= std::clamp<std::int64_t>(2 * extent - 1, 0, 1 << 13);
-    return {{{"rows", rows}, {"heads", heads}}};
-  }
+  TrainedTable trained_table() const;
   bool operator==(const Swin&) const = default;
 };
 

@@ -37,7 +37,7 @@ struct T5 {
     visit("max_distance", &T5::max_distance, "distances from this one on share the last bucket");
     visit("bidirectional", &T5::bidirectional, "separate buckets for later keys (encoders)");
   }
-  TrainedTable trained_table() const { return {{{"buckets", buckets}, {"heads", heads}}}; }
+  TrainedTable trained_table() const;
   bool operator==(const T5&) const = default;
 };
 

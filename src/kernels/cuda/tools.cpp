@@ -98,7 +98,7 @@ void read_all(const void* from, std::size_t bytes, const Run& run) {
          LimitParams{const_cast<void*>(from), from, 0});
 }
 
-double time_once(const std::function<void()>& work, const Run& run, bool alone) {
+double time_once(FunctionRef<void()> work, const Run& run, bool alone) {
   constexpr std::int64_t kCycles = 600'000;  // 0.3 ms: longer than a host takes to launch attention and its gradients
   const Clock& clock = clock_of_thread();
   if (alone) launch("spin", {1, 1, 0}, run.stream, kCycles);
@@ -111,7 +111,7 @@ double time_once(const std::function<void()>& work, const Run& run, bool alone) 
   return static_cast<double>(milliseconds);
 }
 
-double time_in_graph(const std::function<void(const Run&)>& work, int launches) {
+double time_in_graph(FunctionRef<void(const Run&)> work, int launches) {
   const Stream stream;
   const Driver& d = driver();
   Graph graph = nullptr;
