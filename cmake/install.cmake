@@ -60,6 +60,15 @@ if(TARGET posenc_c)
   install(TARGETS posenc_c EXPORT posencTargets)
 endif()
 
+# find_package(posenc COMPONENTS mpi)
+if(TARGET posenc_mpi)
+  get_target_property(mpi_links posenc_mpi INTERFACE_LINK_LIBRARIES)
+  list(REMOVE_ITEM mpi_links "$<LINK_ONLY:posenc_compile_options>")
+  set_target_properties(posenc_mpi PROPERTIES EXPORT_NAME mpi INTERFACE_LINK_LIBRARIES "${mpi_links}")
+  install(TARGETS posenc_mpi EXPORT posencMpiTargets)
+  install(EXPORT posencMpiTargets NAMESPACE posenc:: DESTINATION ${package_dir})
+endif()
+
 # A static library leaves its own dependencies to whoever links it; a shared one has them inside.
 get_target_property(library_type posenc TYPE)
 if(library_type STREQUAL "STATIC_LIBRARY")

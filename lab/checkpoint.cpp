@@ -35,6 +35,19 @@ void copy_tensor(std::string_view file, const SafetensorsHead& head, const std::
   std::memcpy(to.data() + slice.offset, file.data() + tensor->offset, static_cast<std::size_t>(tensor->bytes));
 }
 
+// What `posenc inspect` reads: how the model encodes position.
+std::string config_of(const Network<float>& network) {
+  const Shape& shape = network.shape;
+  return dump_json(Json::Object{{"model_type", "posenc-lab"},
+                                {"position", json_of(scheme_of(shape, network.layout, network.parameters.data()))},
+                                {"num_hidden_layers", shape.layers},
+                                {"num_attention_heads", shape.heads},
+                                {"hidden_size", shape.width},
+                                {"vocab_size", shape.vocabulary},
+                                {"max_position_embeddings", shape.context},
+                                {"is_causal", shape.causal}});
+}
+
 }  // namespace
 
 std::string shown_fingerprint(const Text& text) { return fmt::format("{:016x}", text.fingerprint); }
@@ -61,7 +74,8 @@ std::string checkpoint_of(const State& state, const Job& job, const Text& text) 
   static_assert(sizeof(Metric) == kMetricColumns * sizeof(double));
   add(std::string(kMetrics), DataType::kF64, {static_cast<std::int64_t>(state.metrics.size()), kMetricColumns},
       bytes_of(state.metrics.data(), state.metrics.size() * sizeof(Metric)));
-  head.metadata = {{"format", std::string(kFormat)},
+  head.metadata = {{"config", config_of(state.network)},
+                   {"format", std::string(kFormat)},
                    {"job", dump_json(to_json(job))},
                    {"step", fmt::format("{}", state.step)},
                    {"text", shown_fingerprint(text)}};

@@ -11,6 +11,7 @@ namespace {
 
 constexpr std::int64_t kParts = 32;
 constexpr std::int64_t kTokensAtOnce = 4096;
+constexpr std::int64_t kLongestMap = 256;
 
 struct Sums {
   std::int64_t exact = 0, tokens = 0, right = 0;
@@ -121,6 +122,28 @@ std::vector<Score> evaluate(const Network<float>& network, const Job& job, const
     }
   }
   return scores;
+}
+
+AttentionMaps attention_maps(const Network<float>& network, const Job& job, const Text& text) {
+  const Task& task = task_named(job.task);
+  const std::int64_t size = task.uses_text ? std::min(job.size, kLongestMap) : job.size;
+  const Batch batch = make_batch(task, text,
+                                 {.seed = job.seed,
+                                  .step = size,
+                                  .count = 1,
+                                  .size = size,
+                                  .is_training = false,
+                                  .random_positions = network.shape.random_positions});
+  const Position position = prepare_position(network.shape, network.layout, network.parameters.data(), batch.length);
+  Activations<float> memory;
+  forward(network, position, batch, memory);
+  AttentionMaps maps;
+  maps.shape = {network.shape.layers, network.shape.heads, batch.length, batch.length};
+  for (std::int64_t layer = 0; layer < network.shape.layers; ++layer) {
+    const std::vector<float> weights = attention_weights(network, position, batch, memory, layer);
+    maps.weights.insert(maps.weights.end(), weights.begin(), weights.end());
+  }
+  return maps;
 }
 
 Json to_json(const Score& score) {

@@ -28,6 +28,14 @@ struct Score {
 std::vector<Score> evaluate(const Network<float>& network, const Job& job, const Text& text, int threads);
 Score evaluate(const Network<float>& network, const Job& job, const Text& text, std::int64_t size, int threads);
 
+/// How much each token of one sequence attends to each other one: [layers, heads, length, length]. The sequence is the
+/// first that evaluation has at the trained size, or of 256 bytes of a text where that is longer.
+struct AttentionMaps {
+  Extents shape = {};
+  std::vector<float> weights = {};
+};
+AttentionMaps attention_maps(const Network<float>& network, const Job& job, const Text& text);
+
 Json to_json(const Score& score);
 Score score_from_json(const Json& json);
 

@@ -1,32 +1,12 @@
 #include "lab/layers.h"
 
-#include <bit>
 #include <cmath>
 
+#include "lab/exponential.h"
 #include "lab/products.h"
 
 namespace posenc::lab {
 namespace {
-
-double exponential(double x) { return std::exp(x); }
-
-// e^x within 2 units of the last place, without branches and calls, so that loops over it become vectors: e^x = 2^n · e^r
-// with |r| ≤ ln 2 / 2. Below −87 it is e^−87, above 88 e^88.
-inline float exponential(float x) {
-  x = x < -87.0f ? -87.0f : x;
-  x = x > 88.0f ? 88.0f : x;
-  constexpr float kRound = 12582912.0f;  // 1.5 · 2^23: adding it rounds to an integer
-  const float n = (x * 1.44269504f + kRound) - kRound;
-  const float r = (x - n * 0.693359375f) + n * 2.12194440e-4f;
-  float p = 1.9875691500e-4f;
-  p = p * r + 1.3981999507e-3f;
-  p = p * r + 8.3334519073e-3f;
-  p = p * r + 4.1665795894e-2f;
-  p = p * r + 1.6666665459e-1f;
-  p = p * r + 5.0000001201e-1f;
-  p = p * r * r + r + 1.0f;
-  return p * std::bit_cast<float>((static_cast<std::int32_t>(n) + 127) << 23);
-}
 
 constexpr double kRootTwoOverPi = 0.7978845608028654;
 constexpr double kCubic = 0.044715;
@@ -34,6 +14,18 @@ constexpr double kCubic = 0.044715;
 // x·Φ(x) = x · σ(2u), u = √(2/π) (x + 0.044715 x³)
 template <class T> T gate(T x) {
   return T{1} / (T{1} + exponential(static_cast<T>(-2 * kRootTwoOverPi) * (x + static_cast<T>(kCubic) * x * x * x)));
+}
+
+// Sums in eight parts, so that the loop becomes vectors. The order is fixed, and with it every bit.
+template <class Term> double sum_of(std::int64_t count, const Term& term) {
+  constexpr std::int64_t kSumParts = 8;
+  double parts[kSumParts] = {};
+  std::int64_t i = 0;
+  for (; i + kSumParts <= count; i += kSumParts) {
+    for (std::int64_t part = 0; part < kSumParts; ++part) parts[part] += term(i + part);
+  }
+  for (; i < count; ++i) parts[0] += term(i);
+  return ((parts[0] + parts[4]) + (parts[2] + parts[6])) + ((parts[1] + parts[5]) + (parts[3] + parts[7]));
 }
 
 }  // namespace
@@ -44,13 +36,12 @@ void normalise(TokenRows<T> out, TokenRows<const T> x, const T* weight, const T*
   for (std::int64_t i = 0; i < x.count; ++i) {
     const T* const from = x.data + i * width;
     T* const to = out.data + i * width;
-    double sum = 0, squares = 0;
-    for (std::int64_t j = 0; j < width; ++j) sum += static_cast<double>(from[j]);
+    const double sum = sum_of(width, [&](std::int64_t j) { return static_cast<double>(from[j]); });
     const double mean = sum / static_cast<double>(width);
-    for (std::int64_t j = 0; j < width; ++j) {
+    const double squares = sum_of(width, [&](std::int64_t j) {
       const double apart = static_cast<double>(from[j]) - mean;
-      squares += apart * apart;
-    }
+      return apart * apart;
+    });
     const double inverse = 1 / std::sqrt(squares / static_cast<double>(width) + 1e-5);
     means[i] = static_cast<T>(mean);
     inverses[i] = static_cast<T>(inverse);
@@ -65,20 +56,19 @@ template <class T> void normalise_backward(TokenRows<T> d_x_added, T* d_weight, 
     const T* const from = x.data + i * width;
     const T* const d = d_out.data + i * width;
     T* const to = d_x_added.data + i * width;
-    double sum = 0, moment = 0;
+    const T middle = means[i], inverse = inverses[i];
+    const double sum = sum_of(width, [&](std::int64_t j) { return static_cast<double>(d[j] * weight[j]); });
+    const double moment = sum_of(width, [&](std::int64_t j) {
+      return static_cast<double>(d[j] * weight[j] * ((from[j] - middle) * inverse));
+    });
     for (std::int64_t j = 0; j < width; ++j) {
-      const T normal = (from[j] - means[i]) * inverses[i];
-      const T scaled = d[j] * weight[j];
-      sum += static_cast<double>(scaled);
-      moment += static_cast<double>(scaled * normal);
-      d_weight[j] += d[j] * normal;
+      d_weight[j] += d[j] * ((from[j] - middle) * inverse);
       d_bias[j] += d[j];
     }
     const T mean = static_cast<T>(sum / static_cast<double>(width));
     const T slope = static_cast<T>(moment / static_cast<double>(width));
     for (std::int64_t j = 0; j < width; ++j) {
-      const T normal = (from[j] - means[i]) * inverses[i];
-      to[j] += (d[j] * weight[j] - mean - normal * slope) * inverses[i];
+      to[j] += (d[j] * weight[j] - mean - (from[j] - middle) * inverse * slope) * inverse;
     }
   }
 }
@@ -104,13 +94,16 @@ template <class T> void project_backward(TokenRows<T> d_x, T* d_weight, T* d_bia
            Matrix<const T>{weight, d_out.width, true}, x.count, x.width, d_out.width);
 }
 
-template <class T> void gelu(T* out, const T* x, std::int64_t count) {
-  for (std::int64_t i = 0; i < count; ++i) out[i] = x[i] * gate(x[i]);
+template <class T> void gelu(T* out, T* gates, const T* x, std::int64_t count) {
+  for (std::int64_t i = 0; i < count; ++i) {
+    gates[i] = gate(x[i]);
+    out[i] = x[i] * gates[i];
+  }
 }
 
-template <class T> void gelu_backward(T* d, const T* x, std::int64_t count) {
+template <class T> void gelu_backward(T* d, const T* x, const T* gates, std::int64_t count) {
   for (std::int64_t i = 0; i < count; ++i) {
-    const T s = gate(x[i]);
+    const T s = gates[i];
     const T inner = static_cast<T>(2 * kRootTwoOverPi) * (T{1} + static_cast<T>(3 * kCubic) * x[i] * x[i]);
     d[i] *= s + x[i] * s * (T{1} - s) * inner;
   }
@@ -166,8 +159,8 @@ template <class T> void cross_entropy(TokenRows<T> logits, std::span<const std::
                                       const T*, const T*);                                                    \
   template void project<T>(TokenRows<T>, TokenRows<const T>, const T*, const T*, bool);                       \
   template void project_backward<T>(TokenRows<T>, T*, T*, TokenRows<const T>, TokenRows<const T>, const T*);  \
-  template void gelu<T>(T*, const T*, std::int64_t);                                                          \
-  template void gelu_backward<T>(T*, const T*, std::int64_t);                                                 \
+  template void gelu<T>(T*, T*, const T*, std::int64_t);                                                      \
+  template void gelu_backward<T>(T*, const T*, const T*, std::int64_t);                                       \
   template void look_up<T>(TokenRows<T>, const T*, std::span<const std::int32_t>);                            \
   template void look_up_backward<T>(T*, TokenRows<const T>, std::span<const std::int32_t>);                   \
   template void cross_entropy<T>(TokenRows<T>, std::span<const std::int32_t>, double, std::span<RowLoss>);

@@ -26,10 +26,10 @@ void project(TokenRows<T> out, TokenRows<const T> x, const T* weight, const T* b
 template <class T> void project_backward(TokenRows<T> d_x, T* d_weight, T* d_bias, TokenRows<const T> d_out,
                                          TokenRows<const T> x, const T* weight);
 
-/// out = x · Φ(x), with tanh as GPT-2 has it.
-template <class T> void gelu(T* out, const T* x, std::int64_t count);
+/// out = x · Φ(x), with tanh as GPT-2 has it; Φ(x) is kept in `gates`.
+template <class T> void gelu(T* out, T* gates, const T* x, std::int64_t count);
 /// d := its product with the derivative at x.
-template <class T> void gelu_backward(T* d, const T* x, std::int64_t count);
+template <class T> void gelu_backward(T* d, const T* x, const T* gates, std::int64_t count);
 
 /// Rows of a table, and their gradient.
 template <class T> void look_up(TokenRows<T> out, const T* table, std::span<const std::int32_t> ids);

@@ -70,8 +70,13 @@ template <class T> void attend_forward(const Pass<T>& pass, typename Activations
   const std::int64_t rows = pass.batch.count * pass.network.shape.heads * pass.batch.length;
   options.logsumexp = view(sized(layer.logsumexp, rows), pass.logsumexp_shape());
   sized(layer.mixed, pass.tokens * pass.width);
-  attention(pass.outputs(TensorView(layer.mixed.data(), data_type_of<T>(), {1})), pass.heads(layer.qkv, 0),
-            pass.heads(layer.qkv, 1), pass.heads(layer.qkv, 2), options, kOneThread);
+  const TensorView out = pass.outputs(TensorView(layer.mixed.data(), data_type_of<T>(), {1}));
+  const ConstTensorView q = pass.heads(layer.qkv, 0), k = pass.heads(layer.qkv, 1), v = pass.heads(layer.qkv, 2);
+  if (pass.memory.attention != nullptr) {
+    pass.memory.attention->forward(out, q, k, v, options);
+  } else {
+    attention(out, q, k, v, options, kOneThread);
+  }
 }
 
 template <class T>
@@ -96,8 +101,12 @@ void attend_backward(const Pass<T>& pass, const typename Activations<T>::Layer& 
   inputs.v = pass.heads(layer.qkv, 2);
   inputs.out = pass.outputs(ConstTensorView(layer.mixed.data(), data_type_of<T>(), {1}));
   inputs.logsumexp = view(layer.logsumexp.data(), pass.logsumexp_shape());
-  attention_backward(gradients, pass.outputs(ConstTensorView(memory.d_mixed.data(), data_type_of<T>(), {1})), inputs,
-                     pass.options(), kOneThread);
+  const ConstTensorView d_out = pass.outputs(ConstTensorView(memory.d_mixed.data(), data_type_of<T>(), {1}));
+  if (memory.attention != nullptr) {
+    memory.attention->backward(gradients, d_out, inputs, pass.options());
+  } else {
+    attention_backward(gradients, d_out, inputs, pass.options(), kOneThread);
+  }
   T* to = sized(memory.d_qkv, 3 * plane);
   for (std::int64_t i = 0; i < pass.tokens; ++i) {
     for (int which = 0; which < 3; ++which, to += pass.width) {
@@ -125,7 +134,8 @@ template <class T> void layer_forward(const Pass<T>& pass, std::int64_t index, s
                sized(layer.means2, pass.tokens), sized(layer.inverses2, pass.tokens));
   project<T>(pass.rows(layer.up, 4 * width), pass.read(layer.normed2, width), pass.parameter(name + ".up.weight"),
              pass.parameter(name + ".up.bias"));
-  gelu(sized(layer.active, pass.tokens * 4 * width), layer.up.data(), pass.tokens * 4 * width);
+  gelu(sized(layer.active, pass.tokens * 4 * width), sized(layer.gates, pass.tokens * 4 * width), layer.up.data(),
+       pass.tokens * 4 * width);
   sized(next, pass.tokens * width);
   std::copy_n(layer.middle.begin(), pass.tokens * width, next.begin());
   project<T>(pass.rows(next, width), pass.read(layer.active, 4 * width), pass.parameter(name + ".down.weight"),
@@ -144,7 +154,7 @@ void layer_backward(const Pass<T>& pass, std::int64_t index, T* gradients, std::
   project_backward<T>(pass.rows(memory.d_active, 4 * width), gradient(".down.weight"), gradient(".down.bias"),
                       pass.read(memory.d_x, width), pass.read(layer.active, 4 * width),
                       pass.parameter(name + ".down.weight"));
-  gelu_backward(memory.d_active.data(), layer.up.data(), pass.tokens * 4 * width);
+  gelu_backward(memory.d_active.data(), layer.up.data(), layer.gates.data(), pass.tokens * 4 * width);
   project_backward<T>(pass.rows(memory.d_normed, width), gradient(".up.weight"), gradient(".up.bias"),
                       pass.read(memory.d_active, 4 * width), pass.read(layer.normed2, width),
                       pass.parameter(name + ".up.weight"));
@@ -206,6 +216,21 @@ void forward(const Network<T>& network, const Position& position, const Batch& b
            pass.width);
 }
 
+template <class T> std::vector<T> attention_weights(const Network<T>& network, const Position& position,
+                                                    const Batch& batch, Activations<T>& activations,
+                                                    std::int64_t layer) {
+  const Pass<T> pass{network, position, batch, activations};
+  const std::vector<T>& qkv = activations.layers[static_cast<std::size_t>(layer)].qkv;
+  const Extents shape = {batch.count, network.shape.heads, batch.length, batch.length};
+  std::vector<T> weights(static_cast<std::size_t>(count_of(shape)));
+  std::vector<T> mixed(static_cast<std::size_t>(pass.tokens * pass.width));
+  AttentionOptions options = pass.options();
+  options.weights = view(weights.data(), shape);
+  attention(pass.outputs(TensorView(mixed.data(), data_type_of<T>(), {1})), pass.heads(qkv, 0), pass.heads(qkv, 1),
+            pass.heads(qkv, 2), options, kOneThread);
+  return weights;
+}
+
 template <class T> double losses_of(const Batch& batch, Activations<T>& activations, std::int64_t vocabulary) {
   const std::int64_t tokens = batch.count * batch.length;
   activations.losses.resize(static_cast<std::size_t>(tokens));
@@ -249,9 +274,11 @@ template <class T> double backward(const Network<T>& network, const Position& po
   return sum;
 }
 
-#define POSENC_LAB_NETWORK(T)                                                                  \
-  template void forward<T>(const Network<T>&, const Position&, const Batch&, Activations<T>&); \
-  template double losses_of<T>(const Batch&, Activations<T>&, std::int64_t);                   \
+#define POSENC_LAB_NETWORK(T)                                                                                     \
+  template void forward<T>(const Network<T>&, const Position&, const Batch&, Activations<T>&);                    \
+  template std::vector<T> attention_weights<T>(const Network<T>&, const Position&, const Batch&, Activations<T>&, \
+                                               std::int64_t);                                                     \
+  template double losses_of<T>(const Batch&, Activations<T>&, std::int64_t);                                      \
   template double backward<T>(const Network<T>&, const Position&, const Batch&, double, Activations<T>&, T*);
 POSENC_LAB_NETWORK(float)
 POSENC_LAB_NETWORK(double)

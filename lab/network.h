@@ -1,12 +1,14 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <vector>
 
 #include "lab/layers.h"
 #include "lab/position.h"
 #include "lab/shape.h"
+#include "posenc/attention.h"
 
 namespace posenc::lab {
 
@@ -23,11 +25,22 @@ struct Batch {
 /// Sequences first … first + count − 1 of a batch.
 Batch part_of(const Batch& batch, std::int64_t first, std::int64_t count);
 
+/// Another attention in place of the library's, with the same arguments: for comparisons.
+struct OtherAttention {
+  std::function<void(TensorView out, ConstTensorView q, ConstTensorView k, ConstTensorView v,
+                     const AttentionOptions& options)>
+      forward;
+  std::function<void(const AttentionGradients& gradients, ConstTensorView d_out, const AttentionInputs& inputs,
+                     const AttentionOptions& options)>
+      backward;
+};
+
 /// What a forward pass leaves for the backward pass; memory is kept from call to call.
 template <class T> struct Activations {
+  const OtherAttention* attention = nullptr;  ///< nullptr: the library's
   struct Layer {
     std::vector<T> x, normed1, means1, inverses1, qkv, mixed, logsumexp;
-    std::vector<T> middle, normed2, means2, inverses2, up, active;
+    std::vector<T> middle, normed2, means2, inverses2, up, gates, active;
   };
   std::vector<Layer> layers;
   std::vector<T> x, normed, means, inverses, logits;
@@ -50,6 +63,11 @@ void forward(const Network<T>& network, const Position& position, const Batch& b
 /// Returns the sum of the negative log likelihoods.
 template <class T> double backward(const Network<T>& network, const Position& position, const Batch& batch,
                                    double scale, Activations<T>& activations, T* gradients);
+
+/// After forward: how much each token attends to each other one in a layer, [count, heads, length, length].
+template <class T> std::vector<T> attention_weights(const Network<T>& network, const Position& position,
+                                                    const Batch& batch, Activations<T>& activations,
+                                                    std::int64_t layer);
 
 /// After forward, where no gradient is wanted: losses alone.
 template <class T> double losses_of(const Batch& batch, Activations<T>& activations, std::int64_t vocabulary);

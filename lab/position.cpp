@@ -41,33 +41,10 @@ template <class T> Fire fire_of(const Shape& shape, const Layout& layout, const 
 }
 
 template <class T> Form form_of(const Shape& shape, const Layout& layout, const T* parameters, std::int64_t length) {
-  const std::int64_t heads = shape.heads, dims = shape.head_width();
-  const std::string& scheme = shape.scheme;
-  // as large as embeddings are at first: √2 · 0.02, whose root mean square is 0.02
-  if (scheme == "sinusoidal") return prepare(Sinusoidal{.width = shape.width, .scale = 0.02 * std::sqrt(2.0)});
-  if (scheme == "learned") {
-    return prepare(Learned{.rows = shape.position_limit(), .width = shape.width},
-                   {.weights = table_view(layout, parameters)});
-  }
-  if (scheme == "rope") return prepare(Rope{.dims = dims, .scaling = shape.scaling}, {.length = length});
-  if (scheme == "xpos") {
-    // the paper's 512 of 1,024 tokens
-    const XposScaling xpos = {.scale_base = std::max(1.0, static_cast<double>(shape.context) / 2),
-                              .centre = shape.context / 2};
-    return prepare(Rope{.dims = dims, .scaling = xpos});
-  }
-  if (scheme == "alibi") return prepare(Alibi{.heads = heads});
-  if (scheme == "t5") {
-    // the paper's 128 of 512 tokens, so that the last bucket, which all longer distances share, is a trained one
-    const T5 t5 = {.heads = heads,
-                   .buckets = layout["position.table"].shape[0],
-                   .max_distance = std::max<std::int64_t>(32, shape.context / 4),
-                   .bidirectional = !shape.causal};
-    return prepare(t5, {.weights = table_view(layout, parameters)});
-  }
-  if (scheme == "kerple") return prepare(kerple_of(layout, parameters), {.length = length});
-  if (scheme == "fire") return prepare(fire_of(shape, layout, parameters), {.length = length});
-  return Nothing{};
+  Situation now;
+  if (shape.scheme == "learned" || shape.scheme == "t5") now.weights = table_view(layout, parameters);
+  if (shape.scheme == "rope" || shape.scheme == "kerple" || shape.scheme == "fire") now.length = length;
+  return prepare(scheme_of(shape, layout, parameters), now);
 }
 
 template <class T>
@@ -77,6 +54,32 @@ void add_to(const Layout& layout, std::string_view name, std::span<const double>
 }
 
 }  // namespace
+
+template <class T> Scheme scheme_of(const Shape& shape, const Layout& layout, const T* parameters) {
+  const std::int64_t heads = shape.heads, dims = shape.head_width();
+  const std::string& scheme = shape.scheme;
+  // as large as embeddings are at first: √2 · 0.02, whose root mean square is 0.02
+  if (scheme == "sinusoidal") return Sinusoidal{.width = shape.width, .scale = 0.02 * std::sqrt(2.0)};
+  if (scheme == "learned") return Learned{.rows = shape.position_limit(), .width = shape.width};
+  if (scheme == "rope") return Rope{.dims = dims, .scaling = shape.scaling};
+  if (scheme == "xpos") {
+    // the paper's 512 of 1,024 tokens
+    const XposScaling xpos = {.scale_base = std::max(1.0, static_cast<double>(shape.context) / 2),
+                              .centre = shape.context / 2};
+    return Rope{.dims = dims, .scaling = xpos};
+  }
+  if (scheme == "alibi") return Alibi{.heads = heads};
+  if (scheme == "t5") {
+    // the paper's 128 of 512 tokens, so that the last bucket, which all longer distances share, is a trained one
+    return T5{.heads = heads,
+              .buckets = layout["position.table"].shape[0],
+              .max_distance = std::max<std::int64_t>(32, shape.context / 4),
+              .bidirectional = !shape.causal};
+  }
+  if (scheme == "kerple") return kerple_of(layout, parameters);
+  if (scheme == "fire") return fire_of(shape, layout, parameters);
+  return None{};
+}
 
 template <class T>
 Position prepare_position(const Shape& shape, const Layout& layout, const T* parameters, std::int64_t length) {
@@ -128,6 +131,7 @@ template <class T> void position_backward(const Shape& shape, const Layout& layo
 }
 
 #define POSENC_LAB_POSITION(T)                                                                \
+  template Scheme scheme_of<T>(const Shape&, const Layout&, const T*);                        \
   template Position prepare_position<T>(const Shape&, const Layout&, const T*, std::int64_t); \
   template void position_backward<T>(const Shape&, const Layout&, const T*, std::span<const double>, T*);
 POSENC_LAB_POSITION(float)

@@ -6,6 +6,7 @@
 
 #include "lab/shape.h"
 #include "posenc/forms.h"
+#include "posenc/scheme.h"
 
 namespace posenc::lab {
 
@@ -14,6 +15,9 @@ struct Position {
   Form embedding = Nothing{};  ///< added to the embeddings
   Form attention = Nothing{};  ///< a rotation or a bias inside attention
 };
+
+/// The library's scheme of a model, with the numbers that it learned where they are fields of it.
+template <class T> Scheme scheme_of(const Shape& shape, const Layout& layout, const T* parameters);
 
 /// For sequences of up to `length` tokens; kerple and fire tabulate as many distances.
 template <class T>

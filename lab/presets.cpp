@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 
+#include "lab/train.h"
 #include "posenc/error.h"
 #include "posenc/scheme.h"
 
@@ -65,6 +67,27 @@ Job copy_job() {
   return job;
 }
 
+// Of the last jobs, one for each seed: 200 steps of fine-tuning with linear scaling to four times the trained length.
+void add_tuned(std::vector<Job>& jobs, std::int64_t seeds, const Text& text) {
+  const std::size_t parents = jobs.size();
+  for (std::size_t i = parents - static_cast<std::size_t>(seeds); i < parents; ++i) {
+    Job tuned = jobs[i];
+    tuned.parent = tuned.name;
+    tuned.name = fmt::format("tuned-linear-{}", tuned.seed);
+    tuned.size = 1024;
+    tuned.batch = 4;
+    tuned.steps = 200;
+    tuned.warmup = 20;
+    tuned.learning_rate = 1e-3;
+    tuned.sizes = {1024};
+    tuned.extensions = {};
+    fit_shape(tuned, text);
+    tuned.shape.scaling = LinearScaling{4};
+    check(tuned);
+    jobs.push_back(std::move(tuned));
+  }
+}
+
 std::vector<Job> smoke(const Text& text) {
   std::vector<Job> jobs;
   add_family(jobs, {text_job(350, 8192), {"alibi", "rope", "sinusoidal", "none"}, 3}, text);
@@ -95,28 +118,65 @@ std::vector<Job> desk(const Text& text) {
   extended.sizes = {256, 512, 1024, 2048};
   extended.extensions = {"linear", "ntk", "yarn", "llama3"};
   add_family(jobs, {extended, {"rope"}, 2}, text);
-  const std::size_t parents = jobs.size();
-  for (std::size_t i = parents - 2; i < parents; ++i) {
-    Job tuned = jobs[i];
-    tuned.parent = tuned.name;
-    tuned.name = fmt::format("tuned-linear-{}", tuned.seed);
-    tuned.size = 1024;
-    tuned.batch = 4;
-    tuned.steps = 200;
-    tuned.warmup = 20;
-    tuned.learning_rate = 1e-3;
-    tuned.sizes = {1024};
-    tuned.extensions = {};
-    fit_shape(tuned, text);
-    tuned.shape.scaling = LinearScaling{4};
-    check(tuned);
-    jobs.push_back(std::move(tuned));
-  }
+  add_tuned(jobs, 2, text);
 
   add_family(jobs, {copy_job(), {"alibi", "rope", "sinusoidal", "t5", "none"}, seeds}, text);
   Job random = copy_job();
   random.shape.random_positions = 64;
   add_family(jobs, {random, {"sinusoidal"}, seeds}, text);
+  return jobs;
+}
+
+// What two cores cannot show in minutes: a trained length of 256 bytes, 5 million parameters, copying in six layers,
+// induction at the published size.
+std::vector<Job> full(const Text& text) {
+  std::vector<Job> jobs;
+  const std::int64_t seeds = 3;
+  Job large = text_job(1500, 65'536);
+  large.size = 256;
+  large.batch = 32;
+  large.sizes = {256, 512, 1024, 2048};
+  large.learning_rate = 1e-3;
+  large.warmup = 100;
+  large.shape.layers = 6;
+  large.shape.heads = 8;
+  large.shape.width = 256;
+  add_family(jobs, {large, {"alibi", "rope", "sinusoidal", "learned", "none", "t5", "kerple", "fire", "xpos"}, seeds},
+             text);
+  Job masked = large;
+  masked.task = "masked-text";
+  masked.steps = 6000;
+  masked.sizes = {256};
+  add_family(jobs, {masked, {"sinusoidal", "none"}, seeds}, text);
+  add_family(jobs, {order_job(), {"rope", "none"}, seeds}, text);
+
+  Job extended = large;
+  extended.name = "extended";
+  extended.extensions = {"linear", "ntk", "yarn", "llama3"};
+  add_family(jobs, {extended, {"rope"}, seeds}, text);
+  add_tuned(jobs, seeds, text);
+
+  Job copy = copy_job();
+  copy.size = 20;
+  copy.sizes = {20, 21, 25, 30, 40};
+  copy.steps = 10'000;
+  copy.batch = 64;
+  copy.learning_rate = 1e-3;
+  copy.shape.layers = 6;
+  copy.shape.width = 128;
+  add_family(jobs, {copy, {"alibi", "rope", "sinusoidal", "t5", "none"}, seeds}, text);
+  copy.shape.random_positions = 256;
+  add_family(jobs, {copy, {"sinusoidal"}, seeds}, text);
+
+  Job induction;
+  induction.task = "induction";
+  induction.size = 256;
+  induction.sizes = {64, 128, 256, 512, 1024};
+  induction.steps = 50'000;
+  induction.batch = 8;
+  induction.learning_rate = 1e-3;
+  induction.evaluated = 500;
+  add_family(jobs, {induction, {"rope", "sinusoidal", "xpos"}, seeds}, text);
   return jobs;
 }
 
@@ -126,6 +186,7 @@ const std::vector<Preset>& presets() {
   static const std::vector<Preset> all = {
       {"smoke", "18 small models in under a minute: who extrapolates, and that order needs position"},
       {"desk", "42 models in about ten minutes: every claim that fits on two cores"},
+      {"full", "72 models of up to 5 million parameters: all claims; hours, so that it needs --long"},
   };
   return all;
 }
@@ -133,6 +194,7 @@ const std::vector<Preset>& presets() {
 std::vector<Job> jobs_of(std::string_view preset, const Text& text) {
   if (preset == "smoke") return smoke(text);
   if (preset == "desk") return desk(text);
+  if (preset == "full") return full(text);
   std::vector<std::string_view> names;
   for (const Preset& one : presets()) names.push_back(one.name);
   raise(fmt::format("lab: unknown preset '{}' ({})", preset, suggestion(preset, names)));
@@ -148,6 +210,27 @@ double work_of(const Job& job) {
     tokens += times * static_cast<double>(job.evaluated) * (1.0 + static_cast<double>(job.extensions.size()));
   }
   return tokens * for_each_token;
+}
+
+double estimated_seconds(const std::vector<Job>& jobs, const Text& text, int threads) {
+  constexpr int kSteps = 2;
+  const auto less = [](const Job& one, const Job& other) { return work_of(one) < work_of(other); };
+  Job job = *std::max_element(jobs.begin(), jobs.end(), less);
+  // some sequences are enough: the work of a step grows with their number
+  job.batch = std::min<std::int64_t>(job.batch, 4);
+  job.shards = std::min(job.shards, job.batch);
+  job.sizes = {};
+  job.steps = kSteps;
+  Workers workers;
+  workers.threads = threads;
+  State state = begin(job);
+  train_step(state, job, task_named(job.task), text, workers);  // the first one allocates
+  const auto from = std::chrono::steady_clock::now();
+  for (int i = 0; i < kSteps; ++i) train_step(state, job, task_named(job.task), text, workers);
+  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - from).count();
+  double work = 0;
+  for (const Job& one : jobs) work += work_of(one);
+  return seconds / work_of(job) * work;
 }
 
 }  // namespace posenc::lab

@@ -21,4 +21,7 @@ std::vector<Job> jobs_of(std::string_view preset, const Text& text);
 /// How long a job takes, relative to others: tokens times parameters, about.
 double work_of(const Job& job);
 
+/// About how many seconds these jobs take on so many threads of this machine: some steps of the largest are taken now.
+double estimated_seconds(const std::vector<Job>& jobs, const Text& text, int threads);
+
 }  // namespace posenc::lab

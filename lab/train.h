@@ -62,8 +62,8 @@ void for_each(std::int64_t count, int threads, const std::function<void(std::int
 
 // --- checkpoints ---------------------------------------------------------------------------------------------------
 
-/// A .safetensors file: parameters under their names, the optimiser's moments, metrics; the job, the step and the text's
-/// fingerprint in its metadata.
+/// A .safetensors file: parameters under their names, the optimiser's moments, metrics; the job, the step, the text's
+/// fingerprint and a config that read_model understands in its metadata.
 std::string checkpoint_of(const State& state, const Job& job, const Text& text);
 
 struct Checkpoint {

@@ -103,6 +103,14 @@ bool is_there(const std::string& path) {
   return stat(path.c_str(), &status) == 0;
 }
 
+// The config that `posenc lab` puts into its checkpoints; other programs write it to a file of its own.
+const std::string& config_in(const SafetensorsHead& head) {
+  for (const auto& [key, value] : head.metadata) {
+    if (key == "config") return value;
+  }
+  raise("has weights alone; give the config.json beside it, or its folder");
+}
+
 }  // namespace
 
 bool is_directory(const std::string& path) {
@@ -150,6 +158,7 @@ Model model_from(const std::string& path) {
     if (file.text().starts_with("GGUF") || name.ends_with(".gguf")) {
       return read_model(read_gguf_head(file.bytes()), file.bytes());
     }
+    if (name.ends_with(".safetensors")) return read_model(config_in(read_safetensors_head(ByteSource(file.bytes()))));
     return read_model(file.text());
   } catch (const Error& error) {
     refuse(fmt::format("{}: {}", name, error.what()));

@@ -212,13 +212,16 @@ void LabFolder::finish(const lab::State& state, const lab::Outcome& outcome, con
   save(state, outcome.job, text);
   write(name + "/metrics.csv", metrics_csv(state));
   write(name + "/eval.csv", eval_csv(outcome));
+  const auto write_npy = [&](std::string_view what, const Extents& shape, const float* values) {
+    write(fmt::format("{}/{}.npy", name, what),
+          npy_head(DataType::kF32, shape) + std::string(reinterpret_cast<const char*>(values),
+                                                        static_cast<std::size_t>(count_of(shape)) * sizeof(float)));
+  };
   for (const lab::Slice& slice : state.network.layout.slices) {
-    if (!slice.is_position) continue;
-    const float* const values = state.network.parameters.data() + slice.offset;
-    write(fmt::format("{}/{}.npy", name, slice.name),
-          npy_head(DataType::kF32, slice.shape) + std::string(reinterpret_cast<const char*>(values),
-                                                              static_cast<std::size_t>(slice.count) * sizeof(float)));
+    if (slice.is_position) write_npy(slice.name, slice.shape, state.network.parameters.data() + slice.offset);
   }
+  const lab::AttentionMaps maps = lab::attention_maps(state.network, outcome.job, text);
+  write_npy("attention", maps.shape, maps.weights.data());
   write(fmt::format("{}/{}", name, kResultFile), dump_json(to_json(outcome), 2) + "\n");
 }
 

@@ -17,7 +17,7 @@ struct LabRun {
 };
 
 /// The files of a run. A job has a folder of its own: checkpoint.safetensors, metrics.csv, and when it is done,
-/// result.json, eval.csv and tables of what its scheme learned.
+/// result.json, eval.csv, tables of what its scheme learned and attention.npy.
 class LabFolder {
  public:
   explicit LabFolder(std::string path) : path_(std::move(path)) {}

@@ -28,7 +28,7 @@ struct LabFlags {
   std::int64_t size = 32, steps = 300, batch = 32, layers = 2, heads = 4, width = 64, seed = 1, random_positions = 0;
   double learning_rate = 3e-3;
   std::optional<std::int64_t> threads;
-  bool force = false, quiet = false;
+  bool force = false, quiet = false, is_long = false;
 };
 
 LabEffort effort_of(const LabFlags& flags) {
@@ -58,12 +58,24 @@ LabRun run_of(const lab::Text& text, std::vector<lab::Job> jobs, std::string pre
   return {std::move(preset), text.name, lab::shown_fingerprint(text), std::move(jobs)};
 }
 
+// Nobody should learn after an hour that a run takes a day.
+void refuse_long_run(const LabRun& run, const lab::Text& text, const LabEffort& effort) {
+  constexpr double kHour = 3600;
+  const double seconds =
+      lab::estimated_seconds(run.jobs, text, effort.threads) / static_cast<double>(effort.processes.ranks.size);
+  if (seconds < kHour) return;
+  refuse(fmt::format(
+      "lab run {}: {} models would take about {:.0f} hours with {} thread{} of this machine; --long starts it anyway",
+      run.preset, run.jobs.size(), std::max(1.0, seconds / kHour), effort.threads, effort.threads == 1 ? "" : "s"));
+}
+
 int run_preset(const LabFlags& flags) {
   if (flags.name.empty()) refuse("lab run: needs a preset (posenc lab list shows them)");
   const lab::Text text = read_corpus(flags.text);
   const LabRun run = run_of(text, lab::jobs_of(flags.name, text), flags.name);
   const LabFolder folder(flags.folder.empty() ? "lab-" + flags.name : flags.folder);
   const LabEffort effort = effort_of(flags);
+  if (flags.name == "full" && !flags.is_long) refuse_long_run(run, text, effort);
   begin_run(folder, run, effort, flags.force);
   return finish_run(folder, run, text, effort);
 }
@@ -205,6 +217,7 @@ Verb lab_verb(Command program) {
   verb.command.add_number("--learning-rate", flags->learning_rate, {0, 1, true}, "train: largest learning rate");
   verb.command.add_integer("--threads", flags->threads, {1, 1024}, "threads; results do not depend on them");
   verb.command.add_flag("--force", flags->force, "begin anew in a folder that holds a run");
+  verb.command.add_flag("--long", flags->is_long, "run: start the preset full although it takes hours");
   verb.command.add_flag("--quiet", flags->quiet, "show no progress");
   verb.run = [flags, verb] {
     refuse_leftovers(verb.command);

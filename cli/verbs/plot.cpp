@@ -129,7 +129,7 @@ void refuse_unused(const PlotFlags& flags) {
   only_for("--lines", flags.lines, {"bias"});
   only_for("--trained", flags.trained.has_value(), {"scaling"});
   only_for("--factor", flags.factor.has_value(), {"scaling"});
-  only_for("--zoom", !flags.zoom.empty(), {"waves", "heatmap", "dots", "decay", "bias", "error"});
+  only_for("--zoom", !flags.zoom.empty(), {"waves", "heatmap", "dots", "similarity", "decay", "bias", "error"});
 }
 
 figures::Request request_of(const PlotFlags& flags) {

@@ -16,6 +16,7 @@ export const lessons: Lesson[] = [
   { id: 'context', short: 'Longer context', title: 'How each method rescales frequencies', goal: 'Linear, NTK, YaRN, Llama 3; read your own config.json.', load: () => import('./pages/context') },
   { id: 'exact', short: 'Exactness', title: 'What float32 and bf16 do to the angle', goal: 'Errors from position 1 to 100 million.', load: () => import('./pages/exact') },
   { id: 'check', short: 'Is mine right?', title: 'Identify a convention from two tensors', goal: 'Drop .npy files from before and after.', load: () => import('./pages/check') },
+  { id: 'lab', short: 'Lab', title: 'The lab: who extrapolates?', goal: 'Published claims, tested by training small models.', load: () => import('./pages/lab') },
   { id: 'practice', short: 'Practice', title: 'Exercises, questions and flash cards', goal: 'Endless exercises; cards when they are due.', load: () => import('./pages/practice') },
   { id: 'reference', short: 'Reference', title: 'Every scheme, its formula and fields', goal: 'Search, copy, compare.', load: () => import('./pages/reference') },
   { id: 'guides', short: 'Guides', title: 'Guides', goal: 'The program, the library and Python, with real output.', load: () => import('./pages/guides') },

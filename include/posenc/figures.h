@@ -155,7 +155,7 @@ struct Kind {
   int most_schemes;
   Figure (*make)(const Request& request);  ///< of a request with at least one scheme
 };
-/// Every kind: waves, heatmap, fingerprint, phasors, dots, decay, bias, scaling, error.
+/// Every kind: waves, heatmap, fingerprint, phasors, dots, similarity, decay, bias, scaling, error.
 const std::vector<Kind>& kinds();
 
 /// The figure of this kind. Throws: Error for an unknown kind, for schemes that the kind cannot show or more of them

@@ -110,6 +110,48 @@ Figure dots_figure(const Request& request) {
   return figure;
 }
 
+Figure similarity_figure(const Request& request) {
+  constexpr std::int64_t kUsual = 64;
+  const PlottedScheme& scheme = request.schemes.front();
+  if (is_bias(scheme.scheme)) raise(fmt::format("{}: has no position vectors", name_of(scheme.scheme)));
+  const std::int64_t reach = reach_of(form_of(scheme, request, kUsual));
+  const Range range = range_of(request, {0, std::min(kUsual, reach)}, kMostDistances, "similarity");
+  const Vectors vectors = vectors_of(scheme, request, range);
+  const auto cells =
+      std::min<std::int64_t>(range.count(), std::min<std::int64_t>(request.cells_across, request.cells_down));
+  const double step = static_cast<double>(range.count()) / static_cast<double>(cells);
+  std::vector<std::int64_t> shown;
+  for (std::int64_t i = 0; i < cells; ++i) shown.push_back(static_cast<std::int64_t>(static_cast<double>(i) * step));
+  std::vector<double> lengths;
+  for (const std::int64_t i : shown) lengths.push_back(std::sqrt(dot(vectors.row(i), vectors.row(i), vectors.width)));
+  HeatMap map;
+  for (std::size_t one = 0; one < shown.size(); ++one) {
+    map.rows.push_back(static_cast<double>(range.from) + static_cast<double>(one) * step);
+    for (std::size_t other = 0; other < shown.size(); ++other) {
+      const double product = lengths[one] * lengths[other];  // a vector of zeros is like nothing
+      const double value = dot(vectors.row(shown[one]), vectors.row(shown[other]), vectors.width);
+      map.values.push_back(product == 0 ? std::nan("") : value / product);
+    }
+  }
+  map.columns = map.rows;
+  map.label = "cosine similarity";
+
+  Figure figure;
+  figure.kind = "similarity";
+  figure.title = "Cosine similarity of every pair of positions";
+  figure.subtitle = fmt::format("{}{}", described(scheme.scheme), numerics_note(request.numerics));
+  Panel panel;
+  panel.x = {.label = "position", .least = map.rows.front() - step / 2, .most = map.rows.back() + step / 2};
+  panel.y = panel.x;
+  panel.y.reversed = true;
+  panel.heat_map = std::move(map);
+  figure.rows = {{{std::move(panel)}}};
+  figure.width = 760;
+  figure.height = 700;
+  if (cells < range.count()) figure.note = fmt::format("{} of {} positions, evenly spaced.", cells, range.count());
+  return figure;
+}
+
 namespace {
 
 // Similarity of the first position to those after it, 1 for itself. What depends on the position as well is the

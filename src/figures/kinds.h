@@ -10,6 +10,7 @@ Figure heatmap_figure(const Request& request);
 Figure fingerprint_figure(const Request& request);
 Figure phasors_figure(const Request& request);
 Figure dots_figure(const Request& request);
+Figure similarity_figure(const Request& request);
 Figure decay_figure(const Request& request);
 Figure bias_figure(const Request& request);
 Figure scaling_figure(const Request& request);

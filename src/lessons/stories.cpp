@@ -16,7 +16,7 @@ struct Teller {
 };
 
 // In the order in which they are best read.
-constexpr std::array<Teller, 15> kTellers = {{{"dog-bites-man", lessons::tell_dog_bites_man, true},
+constexpr std::array<Teller, 16> kTellers = {{{"dog-bites-man", lessons::tell_dog_bites_man, true},
                                               {"permutation-proof", lessons::tell_permutation_proof},
                                               {"nope", lessons::tell_nope},
                                               {"cat-sat", lessons::tell_cat_sat, false, true},
@@ -30,7 +30,8 @@ constexpr std::array<Teller, 15> kTellers = {{{"dog-bites-man", lessons::tell_do
                                               {"kv-cache", lessons::tell_kv_cache},
                                               {"context-extension", lessons::tell_context_extension},
                                               {"alibi", lessons::tell_alibi},
-                                              {"t5-buckets", lessons::tell_t5_buckets}}};
+                                              {"t5-buckets", lessons::tell_t5_buckets},
+                                              {"who-extrapolates", lessons::tell_who_extrapolates}}};
 
 }  // namespace
 

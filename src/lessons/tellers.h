@@ -20,6 +20,7 @@ Story tell_alibi(const StoryContent& content, const StoryOptions& options);
 Story tell_t5_buckets(const StoryContent& content, const StoryOptions& options);
 Story tell_context_extension(const StoryContent& content, const StoryOptions& options);
 Story tell_kv_cache(const StoryContent& content, const StoryOptions& options);
+Story tell_who_extrapolates(const StoryContent& content, const StoryOptions& options);
 Story tell_why_inside_attention(const StoryContent& content, const StoryOptions& options);
 
 }  // namespace posenc::lessons

@@ -8,6 +8,7 @@
 
 #include "formats/excerpt.h"
 #include "models/classes.h"
+#include "models/own_model.h"
 #include "models/part_groups.h"
 #include "posenc/error.h"
 #include "posenc/model.h"
@@ -214,6 +215,7 @@ PartReading read_part(const Part& part, Remarks& remarks) {
 Model read_model(std::string_view config_json) {
   const Json json = parse_json(config_json, kConfigJsonLimits);
   if (json.as<Json::Object>() == nullptr) raise("config.json must be an object but is " + excerpt(dump_json(json)));
+  if (std::optional<Model> own = models::own_model(json)) return *std::move(own);
   Remarks remarks;
   Parts parts(json, remarks);
   auto outer_type = text(Config{.object = &json}, "model_type");

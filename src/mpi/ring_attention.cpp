@@ -164,7 +164,10 @@ template <class T> void ring_forward(const TensorView& out, const ConstTensorVie
   const std::vector<std::int64_t> own_positions = zigzag_positions(length, ring.rank, ring.size);
   std::vector<T> sum(static_cast<std::size_t>(e.batch * e.heads * e.rows * e.features), T{0});
   std::vector<T> logs(static_cast<std::size_t>(e.batch * e.heads * e.rows), -std::numeric_limits<T>::infinity());
-  std::vector<T> part(sum.size()), part_logs(logs.size());
+  // of one piece of the queries
+  const std::int64_t most_rows = (e.rows + kPieces - 1) / kPieces;
+  std::vector<T> part(static_cast<std::size_t>(e.batch * e.heads * most_rows * e.features));
+  std::vector<T> part_logs(static_cast<std::size_t>(e.batch * e.heads * most_rows));
   Travellers<T> travellers(ring, keys + values, 1);
   copy_dense(travellers.data(), k);
   copy_dense(travellers.data() + keys, v);

@@ -132,6 +132,8 @@ class Recomputed(ProgramTest):
         self.assertGreater(back["smallest of these weights"], 0.9)
         scores = [line[-1] for line in matrix("why-inside-attention", "T")]
         self.assertGreater(max(scores) - min(scores), 0.1, "added positions: the score depends on the place")
+        growth = matrix("who-extrapolates", "G")
+        self.assertTrue(all(a is None or (a > 1.1) == (b > 1.1) for a, b in growth), "both agree on who holds")
         extended = matrix("context-extension", "E")
         self.assertTrue(all(line[0] < 1.001 for line in extended), "linear: every angle was seen")
 
@@ -248,7 +250,8 @@ class Cells(ProgramTest):
                   "cat-sat": ["E cat@1 d0", "B 2 d0", "C 2 d1"], "dog-bites-man": ["R position residual"],
                   "learned-or-sinusoidal": ["G 1 d0", "E' 2 d3", "N sinusoidal smallest"], "alibi": ["A head3 2", "H head0 half-life"],
                   "t5-buckets": ["D 50 bucket", "E 9 ahead"], "kv-cache": ["K- 2 d0", "C 4 1"], "look-back": ["W_K d0 d1"],
-                  "context-extension": ["E pair63 yarn"], "why-inside-attention": ["T 7-5 score", "Rq 7 d0", "Rk 50 d1"], "nope": ["R causal two-layers"]}
+                  "context-extension": ["E pair63 yarn"], "why-inside-attention": ["T 7-5 score", "Rq 7 d0", "Rk 50 d1"], "nope": ["R causal two-layers"],
+                  "who-extrapolates": ["G rope published", "G alibi here", "A head1 share", "W published growth"]}
         for story, cells in opened.items():
             for name in cells:
                 cell = self.cell(story, name)

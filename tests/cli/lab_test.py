@@ -1,6 +1,8 @@
 """posenc lab: training, interruption and resuming bit for bit, reports, refusals."""
 
+import ast
 import json
+import math
 import os
 import pty
 import signal
@@ -23,6 +25,16 @@ def tensors(path):
     metadata = header.pop("__metadata__")
     body = data[8 + length :]
     return {name: body[slice(*info["data_offsets"])] for name, info in header.items()}, metadata
+
+
+def npy_floats(path):
+    """Shape and numbers of a little-endian float32 .npy file, by its definition."""
+    with open(path, "rb") as file:
+        data = file.read()
+    (length,) = struct.unpack("<H", data[8:10])
+    head = ast.literal_eval(data[10 : 10 + length].decode())
+    assert data[:6] == b"\x93NUMPY" and head["descr"] == "<f4" and not head["fortran_order"]
+    return head["shape"], struct.unpack(f"<{math.prod(head['shape'])}f", data[10 + length :])
 
 
 class Lab(ProgramTest):
@@ -49,10 +61,61 @@ class Lab(ProgramTest):
         self.assertEqual(metadata["step"], "12")
         for file in ("metrics.csv", "eval.csv", "result.json", "position.table.npy"):
             self.assertTrue(os.path.getsize(self.path("one", "text-t5-1", file)) > 0, file)
+        # attention of a sequence: rows sum to 1, and no token looks ahead
+        shape, weights = npy_floats(self.path("one", "text-t5-1", "attention.npy"))
+        self.assertEqual(shape, (2, 2, 8, 8))
+        for row in range(2 * 2 * 8):
+            line = weights[8 * row : 8 * row + 8]
+            self.assertAlmostEqual(sum(line), 1, delta=1e-5)
+            self.assertTrue(all(weight == 0 for weight in line[row % 8 + 1 :]) and min(line) >= 0)
         # what was learned can be drawn
         table = ["--table", "one/text-t5-1/position.table.npy", "--bidirectional", "false"]
-        drawn = run("plot", "decay", "t5", *table, "alibi", "--heads", "2", cwd=self.folder)
+        drawn = run("plot", "decay", "t5", *table, "alibi", "--heads", "2", "--json", cwd=self.folder)
         self.assertEqual(drawn.code, 0, drawn.err)
+        names = [series["name"] for panel in json.loads(drawn.out)["panels"] for series in panel["series"]]
+        for name in ("t5, head 0", "t5, head 1", "alibi, head 0", "alibi, head 1"):
+            self.assertIn(name, names)
+        # also from the checkpoint itself
+        inside = run("plot", "decay", "t5", "--table", "one/text-t5-1/checkpoint.safetensors:position.table",
+                     "--bidirectional", "false", "alibi", "--heads", "2", "--json", cwd=self.folder)
+        self.assertEqual(inside.out, drawn.out, inside.err)
+
+    def test_a_learned_table_is_like_itself(self):
+        done = self.train("one", "--steps", "3", "--scheme", "learned", "--quiet")
+        self.assertEqual(done.code, 0, done.err)
+        drawn = run("plot", "similarity", "learned", "--table", "one/text-learned-1/position.table.npy", "--json",
+                    cwd=self.folder)
+        self.assertEqual(drawn.code, 0, drawn.err)
+        rows = json.loads(drawn.out)["panels"][0]["heat_map"]["values"]
+        (count, width), table = npy_floats(self.path("one", "text-learned-1", "position.table.npy"))
+        self.assertEqual((len(rows), len(rows[0])), (min(64, count), min(64, count)))
+        vectors = [table[width * i : width * (i + 1)] for i in range(len(rows))]
+        dot = lambda a, b: sum(x * y for x, y in zip(a, b))
+        for i, j in ((0, 0), (3, 9), (9, 3), (40, 63)):
+            expected = dot(vectors[i], vectors[j]) / math.sqrt(dot(vectors[i], vectors[i]) * dot(vectors[j], vectors[j]))
+            self.assertAlmostEqual(rows[i][j], expected, delta=1e-6)
+
+    def test_inspect_reads_a_checkpoint(self):
+        expected = {"rope": "rotary dims  8 of each head", "alibi": '"heads":2', "t5": '"buckets":32', "none": "no positional",
+                    "learned": "learned, 64 rows of 16", "sinusoidal": "sinusoidal, width 16", "kerple": '"rates":[',
+                    "fire": '"hidden_weights":[', "xpos": "scaling      xpos"}
+        for scheme, words in expected.items():
+            done = self.train(scheme, "--steps", "1", "--scheme", scheme, "--quiet")
+            self.assertEqual(done.code, 0, done.err)
+            checkpoint = self.path(scheme, f"text-{scheme}-1", "checkpoint.safetensors")
+            shown = run("inspect", checkpoint)
+            self.assertEqual(shown.code, 0, shown.err)
+            self.assertIn(words, " ".join(shown.text.split()) if scheme in ("fire", "kerple") else shown.text)
+            self.assertIn("posenc-lab  8 positions", shown.text)
+            self.assertIn("layers 0-1", shown.text)
+            self.assertIn("causal", shown.text)
+        # weights of others have their config beside them
+        head = b'{"x":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}}  '
+        with open(self.path("other.safetensors"), "wb") as file:
+            file.write(struct.pack("<Q", len(head)) + head + bytes(4))
+        refused = run("inspect", self.path("other.safetensors"))
+        self.assertEqual(refused.code, 2)
+        self.assertIn("has weights alone; give the config.json", refused.err)
 
     def test_resumed_equals_uninterrupted(self):
         steps = "150" if SANITIZED else "1500"
@@ -132,6 +195,10 @@ class Lab(ProgramTest):
         self.assertIn("--scheme", message("train", "--scheme", "rop"))
         self.assertIn("no run of the lab", message("resume", "."))
         self.assertIn("needs a preset", message("run"))
+        # a run that takes hours says so before it begins
+        self.assertRegex(message("run", "full", "--threads", "1"),
+                         r"lab run full: 72 models would take about \d+ hours with 1 thread of this machine; --long")
+        self.assertFalse(os.path.exists(self.path("lab-full")))
         self.assertIn("multiple of 2·heads", message("train", "--width", "30", "--heads", "4"))
         os.mkdir(self.path("full"))
         with open(self.path("full", "mine"), "w", encoding="utf-8") as file:

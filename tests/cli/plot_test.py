@@ -9,7 +9,7 @@ import unittest
 
 from program import POSENC, SANITIZED, ProgramTest, npy, run
 
-KINDS = ("waves", "heatmap", "fingerprint", "phasors", "dots", "decay", "bias", "scaling", "error")
+KINDS = ("waves", "heatmap", "fingerprint", "phasors", "dots", "similarity", "decay", "bias", "scaling", "error")
 
 
 def frequencies(width, base=10000.0):
@@ -122,6 +122,16 @@ class Numbers(Plot):
             for i, frequency in enumerate(frequencies(8, 100.0)):
                 self.assertAlmostEqual(hand["x"][3 * i + 1] - hand["x"][3 * i], math.cos(position * frequency))
                 self.assertAlmostEqual(hand["y"][3 * i + 1] - hand["y"][3 * i], math.sin(position * frequency))
+
+    def test_similarity(self):
+        (panel,) = self.figure("similarity", "sinusoidal", "--width", 8, "--zoom", "3:13")["panels"]
+        map_ = panel["heat_map"]
+        self.assertEqual((map_["rows"], map_["columns"]), (list(range(3, 13)), list(range(3, 13))))
+        for m, row in zip(range(3, 13), map_["values"]):
+            self.close(row, [sum(math.cos(f * (m - n)) for f in frequencies(8)) / 4 for n in range(3, 13)])
+        far = self.figure("similarity", "rope", "--dims", 4, "--zoom", "0:2000")
+        self.assertIn("512 of 2000 positions", far["note"])
+        self.refused("plot", "similarity", "alibi", says="alibi: has no position vectors")
 
     def test_dots_are_flat(self):
         (panel,) = self.figure("dots", "sinusoidal", "--width", 8, "--zoom", "0:15")["panels"]

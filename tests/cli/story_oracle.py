@@ -5,7 +5,9 @@ every fact by name, and the other numbers that prose may hold.
 """
 
 import itertools
+import json
 import math
+import pathlib
 import re
 from decimal import Decimal, getcontext
 
@@ -501,10 +503,49 @@ def why_inside_attention(content):
     return m, facts, [delta, 0]
 
 
+def who_extrapolates(content):
+    trained, heads, longest = content["trained"], content["heads"], content["trained"] * content["times"]
+    published, own = dict(zip(content["published_rows"], content["published"])), dict(zip(content["lab_rows"], content["lab"]))
+    at = content["published_columns"].index("3512")
+    # the numbers of the lab are those of the run that the explorer shows, which the program wrote
+    with open(pathlib.Path(__file__).parents[2] / "explorer" / "src" / "data" / "desk.json", encoding="utf-8") as file:
+        desk = json.load(file)
+    for result in desk["results"]:
+        sizes = [one["size"] for one in result["by_size"]]
+        if result["task"] == "text" and result["extension"] == "none" and sizes[0] == trained:
+            assert [rounded(one["mean"], 2) for one in result["by_size"]] == [rounded(x, 2) for x in own[result["scheme"]]], result
+            assert result["seeds"] == content["seeds"] and sizes == [int(size) for size in content["lab_columns"]]
+    (slid,) = (one for one in desk["verdicts"] if one["id"] == "alibi-sliding-window")
+    assert rounded(slid["mean"], 3) == rounded(content["window_lab_nats"], 3), slid
+    growth = {name: (published[name][at] / published[name][0] if name in published else None, row[-1] / row[0])
+              for name, row in own.items()}
+    slopes = [2.0 ** (-8 * (h + 1) / heads) for h in range(heads)]
+
+    def geometric(slope, first, last):  # Σ e^(−slope·d)
+        return (math.exp(-slope * first) - math.exp(-slope * last)) / (1 - math.exp(-slope))
+
+    m = {"P": content["published"], "M": content["lab"], "G": [list(row) for row in growth.values()],
+         "A": [[geometric(s, trained, longest) / geometric(s, 0, longest)] for s in slopes],
+         "W": [[content["window_published"][1] / content["window_published"][0]], [math.exp(content["window_lab_nats"])]]}
+    dims = content["head_width"]
+    turns = [10000.0 ** (-2 * i / dims) * (trained - 1) / (2 * math.pi) for i in range(dims // 2)]
+    # T5's last bucket begins below the trained length, so that every one is used there
+    exact = content["buckets"] // 2
+    last = exact + math.log((trained - 1) / exact) / math.log(trained / exact) * (content["buckets"] - exact)
+    assert int(last) == content["buckets"] - 1
+    facts = [("grows most, published", max(published, key=lambda name: growth[name][0])),
+             ("grows most, here", max(growth, key=lambda name: growth[name][1])),
+             ("learned: rows that were never trained", longest - trained),
+             (f"RoPE: pairs, of {dims // 2}, that did not complete a turn", sum(turn < 1 for turn in turns)),
+             ("T5: buckets that were never used", 0)]
+    return m, facts, [trained, longest, content["times"], content["seeds"], 3512 / 512, 3072]
+
+
 STORIES = {"dog-bites-man": dog_bites_man, "permutation-proof": permutation_proof, "nope": nope, "cat-sat": cat_sat,
            "frank-and-alex": frank_and_alex, "shift": shift, "look-back": look_back, "dot-product": dot_product,
            "learned-or-sinusoidal": learned_or_sinusoidal, "why-inside-attention": why_inside_attention, "rope": rope,
-           "kv-cache": kv_cache, "context-extension": context_extension, "alibi": alibi, "t5-buckets": t5_buckets}
+           "kv-cache": kv_cache, "context-extension": context_extension, "alibi": alibi, "t5-buckets": t5_buckets,
+           "who-extrapolates": who_extrapolates}
 
 
 def rounded(value, digits):

@@ -13,7 +13,7 @@ const { POSENC, WEB, CHROMIUM } = process.env;
 const require = createRequire(join(WEB, 'package.json'));
 const { chromium } = require('playwright-core');
 const axe = readFileSync(require.resolve('axe-core/axe.min.js'), 'utf8');
-const pages = ['start', 'order', 'waves', 'phasors', 'distance', 'frank', 'schemes', 'decay', 'context', 'exact', 'check', 'practice', 'reference', 'guides', 'search'];
+const pages = ['start', 'order', 'waves', 'phasors', 'distance', 'frank', 'schemes', 'decay', 'context', 'exact', 'check', 'lab', 'practice', 'reference', 'guides', 'search'];
 
 let browser, server, address, folder, files;
 const complaints = [];

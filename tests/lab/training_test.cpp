@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <condition_variable>
 #include <cstring>
 #include <mutex>
@@ -198,6 +199,30 @@ TEST(Evaluation, ExtendsRope) {
   EXPECT_GE(different.size(), 5U);  // llama3 may leave all pairs of so short a context as they are
 }
 
+TEST(Attention, MapsAreWeights) {
+  for (const std::string task : {"text", "order"}) {
+    Job job = small_job("rope", task);
+    const State state = trained(job, 2);
+    const AttentionMaps maps = attention_maps(state.network, job, text());
+    const std::int64_t length = maps.shape[3];
+    ASSERT_EQ(maps.shape, (Extents{2, 2, length, length}));
+    ASSERT_EQ(maps.weights.size(), static_cast<std::size_t>(count_of(maps.shape)));
+    bool looks_ahead = false;
+    for (std::int64_t row = 0; row < 2 * 2 * length; ++row) {
+      const auto first = maps.weights.begin() + row * length;
+      EXPECT_NEAR(std::accumulate(first, first + length, 0.0), 1, 1e-5);
+      looks_ahead =
+          looks_ahead || std::any_of(first + row % length + 1, first + length, [](float w) { return w > 0; });
+    }
+    EXPECT_EQ(looks_ahead, !job.shape.causal) << task;
+  }
+}
+
+TEST(Estimates, AreSeconds) {
+  const double seconds = estimated_seconds({small_job(), small_job("alibi")}, text(), 1);
+  EXPECT_TRUE(std::isfinite(seconds) && seconds > 0) << seconds;
+}
+
 // --- tasks ---------------------------------------------------------------------------------------------------------
 
 Sample sample_of(std::string_view task, std::int64_t size, std::int64_t number = 0) {
@@ -348,6 +373,7 @@ TEST(Batches, DrawPositionsInOrder) {
 TEST(Presets, AreSoundAndHaveNamesOfTheirOwn) {
   for (const Preset& preset : presets()) {
     std::set<std::string> names;
+    EXPECT_EQ(std::stoull(std::string(preset.summary)), jobs_of(preset.name, text()).size()) << preset.summary;
     for (const Job& job : jobs_of(preset.name, text())) {
       EXPECT_TRUE(names.insert(job.name).second) << job.name;
       EXPECT_EQ(job_from_json(parse_json(dump_json(to_json(job)))), job);

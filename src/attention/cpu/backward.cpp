@@ -91,18 +91,25 @@ void load_tile(TileRows& to, const HeadTensor<const void>& x, const RowRotation&
   rows.token_stride = to.stride;
   pack_groups(rows, 0, 0, 0, end - begin, to.groups.data());
 }
+// Rows of a tile; `from` begins a group.
+struct RowRange {
+  std::int64_t from = 0, to = 0;
+  std::int64_t count() const { return to - from; }
+};
 // scores[row, lane] = tile rows · lanes
-HWY_INLINE void products(const TileRows& tile, const float* panel, std::int64_t count, float* HWY_RESTRICT scores) {
-  for (std::int64_t row = 0; row < count; row += kGroup) {
-    multiply<false>(tile.groups.data() + row * tile.features, kGroup, panel, tile.features,
-                    scores + row * panel_width());
+HWY_INLINE void products(const TileRows& tile, const RowRange& range, const float* panel,
+                         float* HWY_RESTRICT scores) {
+  const float* const groups = tile.groups.data() + range.from * tile.features;
+  for (std::int64_t row = 0; row < range.count(); row += kGroup) {
+    multiply<false>(groups + row * tile.features, kGroup, panel, tile.features, scores + row * panel_width());
   }
 }
 // sums[feature, lane] += Σ_row tile[row, feature] · factors[row, lane]
-HWY_INLINE void add_products(const TileRows& tile, const float* factors, std::int64_t count,
+HWY_INLINE void add_products(const TileRows& tile, const RowRange& range, const float* factors,
                              float* HWY_RESTRICT sums) {
+  const float* const rows = tile.rows.data() + range.from * tile.stride;
   for (std::int64_t f = 0; f < tile.stride; f += kGroup) {
-    multiply<true>(tile.rows.data() + f, tile.stride, factors, count, sums + f * panel_width());
+    multiply<true>(rows + f, tile.stride, factors, range.count(), sums + f * panel_width());
   }
 }
 // Panels of sums [panel, feature, lane] to rows, times a factor.
@@ -135,6 +142,37 @@ Meeting meeting_of(const AttentionJob& job, const TilePlace& at) {
     if (sight.begin > at.first_key || sight.end < at.first_key + at.keys) meeting.all = false;
   }
   return meeting;
+}
+// Of the rows of a tile, whole groups that contain all those which the lanes of a panel meet. A causal mask cuts through
+// tiles that are much longer than a panel is wide.
+RowRange whole_groups_of(std::int64_t low, std::int64_t high, std::int64_t rows) {
+  low = std::clamp<std::int64_t>(low, 0, rows);
+  high = std::clamp<std::int64_t>(high, low, rows);
+  return {low / kGroup * kGroup, std::min(rows, (high + kGroup - 1) / kGroup * kGroup)};
+}
+RowRange keys_of_lanes(const AttentionJob& job, const TilePlace& at) {
+  std::int64_t low = at.first_key + at.keys, high = at.first_key;
+  for (std::int64_t i = 0; i < at.queries; ++i) {
+    const Sight& sight = job.sight(at.b, at.first_query + i);
+    if (sight.begin >= sight.end) continue;
+    low = std::min(low, sight.begin);
+    high = std::max(high, sight.end);
+  }
+  return whole_groups_of(low - at.first_key, high - at.first_key, at.keys);
+}
+RowRange queries_of_lanes(const AttentionJob& job, const TilePlace& at) {
+  std::int64_t low = at.queries, high = 0;
+  for (std::int64_t i = 0; i < at.queries; ++i) {
+    const Sight& sight = job.sight(at.b, at.first_query + i);
+    if (std::max(sight.begin, at.first_key) >= std::min(sight.end, at.first_key + at.keys)) continue;
+    low = std::min(low, i);
+    high = i + 1;
+  }
+  return whole_groups_of(low, high, at.queries);
+}
+// Where sight begins or ends among the keys of a tile, as a lane's number.
+HWY_INLINE float edge_of(std::int64_t key, const TilePlace& at) {
+  return static_cast<float>(std::clamp<std::int64_t>(key - at.first_key, -1, at.keys));
 }
 bool sees(const AttentionJob& job, std::int64_t b, std::int64_t h, std::int64_t i, std::int64_t j) {
   const Sight& sight = job.sight(b, i);
@@ -207,14 +245,18 @@ void softmax_of_queries(QueryPass& pass, const TilePlace& at, bool masks) {
   const AttentionJob& job = pass.job;
   const ScoreBias& bias = pass.work.bias;
   const std::int64_t width = pass.width;
-  HWY_ALIGN float logs[kMostWidth], deltas[kMostWidth] = {}, x[kMostWidth] = {};
+  HWY_ALIGN float logs[kMostWidth], deltas[kMostWidth] = {}, x[kMostWidth] = {}, begins[kMostWidth] = {},
+                                    ends[kMostWidth] = {};
   std::fill(logs, logs + kMostWidth, -kNone);  // a lane without a query weighs nothing
   bool is_row = true;
   for (std::int64_t i = 0; i < at.queries; ++i) {
     const auto row = static_cast<std::size_t>((at.b * job.q.heads + at.h) * job.q.sequence + at.first_query + i);
     logs[i] = pass.work.sums.logs[row];
     deltas[i] = pass.work.sums.deltas[row];
-    const std::int64_t beside = job.sight(at.b, at.first_query + i).beside;
+    const Sight& sight = job.sight(at.b, at.first_query + i);
+    begins[i] = edge_of(sight.begin, at);
+    ends[i] = edge_of(sight.end, at);
+    const std::int64_t beside = sight.beside;
     x[i] = static_cast<float>(beside + job.places.shift - at.first_key);
     if (beside != job.sight(at.b, at.first_query).beside + i) is_row = false;
   }
@@ -248,12 +290,17 @@ void softmax_of_queries(QueryPass& pass, const TilePlace& at, bool masks) {
       if (table != nullptr) s = hn::Add(s, load(table - j, vector));
       if (has_tile) s = hn::Add(s, load(pass.bias_tile.data() + j * width, vector));
       if (job.mask.data != nullptr) s = hn::Add(s, load(pass.mask_tile.data() + j * width, vector));
-      const VF weight = exp2_of_negative(DF(), hn::Sub(s, load(logs, vector)));
+      VF weight = exp2_of_negative(DF(), hn::Sub(s, load(logs, vector)));
+      VF d_score = hn::Mul(slope_of_cap, hn::Mul(weight, hn::Sub(load(ds, vector), load(deltas, vector))));
+      if (masks) {
+        const auto seen = hn::And(hn::Le(load(begins, vector), key), hn::Lt(key, load(ends, vector)));
+        weight = hn::IfThenElseZero(seen, weight);
+        d_score = hn::IfThenElseZero(seen, d_score);
+      }
       store(weight, p, vector);
-      const VF d_score = hn::Mul(weight, hn::Sub(load(ds, vector), load(deltas, vector)));
-      store(hn::Mul(slope_of_cap, d_score), ds, vector);
+      store(d_score, ds, vector);
     }
-    for (std::int64_t i = 0; masks && i < at.queries; ++i) {
+    for (std::int64_t i = 0; masks && job.has_masks() && i < at.queries; ++i) {
       if (!sees(job, at.b, at.h, at.first_query + i, at.first_key + j)) p[i] = ds[i] = 0.0f;
     }
   }
@@ -276,15 +323,17 @@ void query_block(QueryPass& pass, const TilePlace& block) {
     load_tile(pass.k, job.k, job.k_rotation, block.b, g, key, key + keys);
     load_tile(pass.v, job.v, {}, block.b, g, key, key + keys);
     for (std::int64_t first = 0, panel = 0; first < block.queries; first += width, ++panel) {
-      const TilePlace at{block.b, block.h, block.first_query + first, std::min(width, block.queries - first),
-                         key,     keys};
+      TilePlace at{block.b, block.h, block.first_query + first, std::min(width, block.queries - first), key, keys};
+      const RowRange range = keys_of_lanes(job, at);
+      at.first_key += range.from;
+      at.keys = range.count();
       const Meeting meeting = meeting_of(job, at);
       if (!meeting.any) continue;
-      products(pass.k, pass.q.panel(panel), keys, pass.weights.data());
-      products(pass.v, pass.d_out.panel(panel), keys, pass.ds.data());
+      products(pass.k, range, pass.q.panel(panel), pass.weights.data());
+      products(pass.v, range, pass.d_out.panel(panel), pass.ds.data());
       softmax_of_queries(pass, at, !meeting.all);
       add_parameters(pass, at);
-      add_products(pass.k, pass.ds.data(), keys, pass.dq.data() + panel * pass.k.stride * width);
+      add_products(pass.k, range, pass.ds.data(), pass.dq.data() + panel * pass.k.stride * width);
     }
   }
   if (pass.work.job.dq.data != nullptr) {
@@ -332,7 +381,9 @@ void softmax_of_keys(KeyPass& pass, const TilePlace& at, bool masks) {
   for (std::int64_t i = 0; i < at.queries; ++i) {
     const std::int64_t query = at.first_query + i;
     const auto index = static_cast<std::size_t>((at.b * job.q.heads + at.h) * job.q.sequence + query);
-    const std::int64_t x = job.sight(at.b, query).beside + job.places.shift - at.first_key;  // of the first lane
+    const Sight& sight = job.sight(at.b, query);
+    const std::int64_t x = sight.beside + job.places.shift - at.first_key;  // of the first lane
+    const VF begin = hn::Set(DF(), edge_of(sight.begin, at)), end = hn::Set(DF(), edge_of(sight.end, at));
     const VF log = hn::Set(DF(), pass.work.sums.logs[index]), delta = hn::Set(DF(), pass.work.sums.deltas[index]);
     float* HWY_RESTRICT p = pass.weights.data() + i * width;
     float* HWY_RESTRICT ds = pass.ds.data() + i * width;
@@ -355,12 +406,19 @@ void softmax_of_keys(KeyPass& pass, const TilePlace& at, bool masks) {
       if (bias.kind == Kind::kSlope) s = hn::MulAdd(slope, hn::Abs(hn::Sub(query_x, load(lane_keys, vector))), s);
       if (has_tile) s = hn::Add(s, load(tile, vector));
       if (job.mask.data != nullptr) s = hn::Add(s, load(pass.mask_tile.data() + i * width, vector));
-      const VF weight = exp2_of_negative(DF(), hn::Sub(s, log));
+      VF weight = exp2_of_negative(DF(), hn::Sub(s, log));
+      VF d_score = hn::Mul(slope_of_cap, hn::Mul(weight, hn::Sub(load(ds, vector), delta)));
+      if (masks) {
+        const VF key = load(lane_keys, vector);
+        const auto seen = hn::And(hn::Le(begin, key), hn::Lt(key, end));
+        weight = hn::IfThenElseZero(seen, weight);
+        d_score = hn::IfThenElseZero(seen, d_score);
+      }
       store(weight, p, vector);
-      store(hn::Mul(slope_of_cap, hn::Mul(weight, hn::Sub(load(ds, vector), delta))), ds, vector);
+      store(d_score, ds, vector);
     }
     // lanes past the last key are never written out
-    for (std::int64_t j = 0; masks && j < at.keys; ++j) {
+    for (std::int64_t j = 0; masks && job.has_masks() && j < at.keys; ++j) {
       if (!sees(job, at.b, at.h, query, at.first_key + j)) p[j] = ds[j] = 0.0f;
     }
   }
@@ -384,14 +442,17 @@ void key_block(KeyPass& pass, std::int64_t b, std::int64_t g, std::int64_t begin
       load_tile(pass.q, job.q, job.q_rotation, b, h, query, query + queries);
       load_tile(pass.d_out, pass.work.job.d_out, {}, b, h, query, query + queries);
       for (std::int64_t first = begin, panel = 0; first < end; first += width, ++panel) {
-        const TilePlace at{b, h, query, queries, first, std::min(width, end - first)};
+        TilePlace at{b, h, query, queries, first, std::min(width, end - first)};
+        const RowRange range = queries_of_lanes(job, at);
+        at.first_query += range.from;
+        at.queries = range.count();
         const Meeting meeting = meeting_of(job, at);
         if (!meeting.any) continue;
-        products(pass.q, pass.k.panel(panel), queries, pass.weights.data());
-        products(pass.d_out, pass.v.panel(panel), queries, pass.ds.data());
+        products(pass.q, range, pass.k.panel(panel), pass.weights.data());
+        products(pass.d_out, range, pass.v.panel(panel), pass.ds.data());
         softmax_of_keys(pass, at, !meeting.all);
-        add_products(pass.d_out, pass.weights.data(), queries, pass.dv.data() + panel * pass.d_out.stride * width);
-        add_products(pass.q, pass.ds.data(), queries, pass.dk.data() + panel * pass.q.stride * width);
+        add_products(pass.d_out, range, pass.weights.data(), pass.dv.data() + panel * pass.d_out.stride * width);
+        add_products(pass.q, range, pass.ds.data(), pass.dk.data() + panel * pass.q.stride * width);
       }
     }
   }

@@ -1,0 +1,140 @@
+import desk from '../data/desk.json';
+import { announce, copyText, h, shown } from '../dom';
+import { drawFigure } from '../draw';
+import { type Group, type Summary, type Verdict, answers, groupsOf, lengthFigure, readSummary } from '../lab_summary';
+import { type Page, section, text } from '../lesson';
+import { type FlagParam, type TextParam, view } from '../state';
+import { storyOf } from '../story';
+
+const task: TextParam = { key: 'task', label: 'Task', kind: 'text', start: 'text-32', longest: 60 };
+const relative: FlagParam = { key: 'rel', label: 'Relative to the trained size', kind: 'flag', start: true };
+const hiddenSchemes: TextParam = { key: 'off', label: 'Schemes that are not shown', kind: 'text', start: '', longest: 200 };
+
+const marks: { [answer: string]: [string, string] } = { reproduced: ['holds', '✓'], 'not reproduced': ['fails', '✗'], 'not testable at this scale': ['does-not-apply', '–'] };
+const estimate = (one: Verdict): string => !one.values.length ? '' : shown(one.mean!, 4) +
+  (one.interval_95.length === 2 ? ` [${one.interval_95.map((value) => shown(value, 4)).join(', ')}]` : '') + (one.unit && one.unit !== 'ratio' ? ` ${one.unit}` : '');
+
+function verdictTable(list: Verdict[], answer: string): HTMLElement {
+  const head = answer === answers[2] ? ['Claim', 'Published', 'Why not'] : ['Claim', 'Published', 'Here, with 95 % interval', 'Threshold'];
+  return h('div', { class: 'scroll', tabindex: 0, role: 'region', 'aria-label': `Claims: ${answer}` }, h('table', {},
+    h('thead', {}, h('tr', {}, ...head.map((words) => h('th', { scope: 'col' }, words)))),
+    h('tbody', {}, ...list.map((one) => h('tr', { id: `claim-${one.id}` },
+      h('th', { scope: 'row' }, h('span', { class: `mark ${marks[answer][0]}`, 'aria-hidden': 'true' }, marks[answer][1]), ' ', one.claim),
+      h('td', {}, one.published, ' ', h('small', {}, one.source)),
+      ...(answer === answers[2] ? [h('td', {}, one.reason)]
+        : [h('td', {}, h('strong', {}, estimate(one)), ' ', h('small', {}, one.reason || one.measure)), h('td', {}, one.threshold)]))))));
+}
+
+function resultTable(group: Group): HTMLElement {
+  const sizes = [...new Set(group.results.flatMap((one) => one.by_size.map((at) => at.size)))].sort((a, b) => a - b);
+  const cell = (value: number): string => (group.isExact ? `${(100 * value).toFixed(0)} %` : value.toFixed(2));
+  return h('div', { class: 'scroll', tabindex: 0, role: 'region', 'aria-label': 'Results by size' }, h('table', { class: 'lab-results' },
+    h('thead', {}, h('tr', {}, h('th', { scope: 'col' }, 'Scheme'), h('th', { scope: 'col' }, 'Seeds'), ...sizes.map((size) => h('th', { scope: 'col' }, shown(size))))),
+    h('tbody', {}, ...group.results.map((one) => h('tr', {}, h('th', { scope: 'row' }, one.extension === 'none' ? one.scheme : one.extension), h('td', {}, String(one.seeds)),
+      ...sizes.map((size) => {
+        const at = one.by_size.find((entry) => entry.size === size);
+        return h('td', at ? { title: `${cell(at.least)} to ${cell(at.most)}` } : {}, at ? cell(at.mean) : '');
+      }))))));
+}
+
+export const page: Page = {
+  id: 'lab', title: 'The lab: who extrapolates?',
+  goal: 'Published claims about positional encodings, tested by training small models.',
+  render(root) {
+    let summary: Summary = readSummary(JSON.stringify(desk)), source = 'the run that comes with this page';
+    const about = h('p', { class: 'note' }), refused = h('p', { class: 'note', role: 'alert' });
+    const verdicts = h('div'), drawing = h('div', { class: 'surface' }), table = h('div'), schemes = h('div', { class: 'controls', role: 'group', 'aria-label': 'Schemes' });
+    const choice = h('select', { id: 'lab-task' }), ratio = h('input', { id: 'lab-relative', type: 'checkbox' });
+    const command = h('code');
+
+    const group = (): Group => {
+      const groups = groupsOf(summary);
+      return groups.find((one) => one.key === view.get(task)) ?? groups[0];
+    };
+    const hidden = (): Set<string> => new Set(view.get(hiddenSchemes).split(',').filter(Boolean));
+    const draw = () => {
+      if (!drawing.isConnected) return;
+      const whole = group(), off = hidden();
+      if (!whole) {
+        drawing.replaceChildren();
+        table.replaceChildren(h('p', { class: 'note' }, 'This run has no results yet.'));
+        return;
+      }
+      choice.value = whole.key;
+      ratio.checked = view.get(relative);
+      ratio.disabled = whole.isExact;
+      const name = (one: Group['results'][0]) => (one.extension === 'none' ? one.scheme : one.extension);
+      schemes.replaceChildren(...whole.results.map((one, index) => {
+        const box = h('input', { type: 'checkbox', id: `lab-scheme-${index}` });
+        box.checked = !off.has(name(one));
+        box.addEventListener('change', () => {
+          const next = hidden();
+          if (box.checked) next.delete(name(one));
+          else next.add(name(one));
+          view.set(hiddenSchemes, [...next].join(','));
+          document.getElementById(`lab-scheme-${index}`)?.focus();
+        });
+        return h('div', { class: 'control check' }, box, h('label', { for: box.id }, name(one)));
+      }));
+      const kept = { ...whole, results: whole.results.filter((one) => !off.has(name(one))) };
+      const width = Math.floor(drawing.clientWidth);
+      if (kept.results.length && width > 50) {
+        const drawn = drawFigure(lengthFigure(kept, view.get(relative) && whole.key !== 'extensions'), width);
+        drawn.root.setAttribute('aria-label', `${whole.title}. The numbers are in the table below.`);
+        drawing.replaceChildren(drawn.root);
+        drawing.style.height = `${drawn.height}px`;
+      } else {
+        drawing.replaceChildren();
+      }
+      table.replaceChildren(resultTable(whole));
+    };
+    const fill = () => {
+      const words = summary.preset ? `posenc lab run ${summary.preset}` : 'posenc lab train';
+      about.textContent = `Shown: ${source}. ${summary.models} of ${summary.models_planned} models, trained on ${summary.text}.`;
+      command.textContent = words;
+      choice.replaceChildren(...groupsOf(summary).map((one) => h('option', { value: one.key }, one.title)));
+      verdicts.replaceChildren(...answers.flatMap((answer) => {
+        const list = summary.verdicts.filter((one) => one.verdict === answer);
+        return list.length ? [h('h3', {}, `${answer[0].toUpperCase()}${answer.slice(1)} (${list.length})`), verdictTable(list, answer)] : [];
+      }));
+      draw();
+    };
+    const take = async (file?: File) => {
+      if (!file) return;
+      try {
+        summary = readSummary(await file.text());
+        source = file.name;
+        refused.className = 'note';
+        refused.textContent = '';
+        fill();
+        announce(`${file.name}: ${summary.models} models`);
+      } catch (error) {
+        refused.className = 'note refused';
+        refused.textContent = `${file.name}: ${(error as Error).message}`;
+      }
+    };
+    const input = h('input', { type: 'file', accept: '.json', id: 'lab-file' });
+    input.addEventListener('change', () => take(input.files?.[0]));
+    const box = h('div', { class: 'drop' }, h('label', { for: input.id }, 'Your own summary.json'), input, refused);
+    box.addEventListener('dragover', (event) => event.preventDefault());
+    box.addEventListener('drop', (event) => { event.preventDefault(); take(event.dataTransfer?.files[0]); });
+    choice.addEventListener('change', () => { view.set(hiddenSchemes, ''); view.set(task, choice.value); });
+    ratio.addEventListener('change', () => view.set(relative, ratio.checked));
+
+    root.append(
+      text('`posenc lab` trains small Transformers that differ in their positional encoding alone, evaluates them past the length of training, and judges published claims by thresholds that are fixed beforehand. The models are tiny: read the order of the lines, not their values.'),
+      about,
+      section('Results by length', h('div', { class: 'controls', role: 'group', 'aria-label': 'Controls' },
+        h('div', { class: 'control' }, h('label', { for: choice.id }, 'Task'), choice),
+        h('div', { class: 'control check' }, ratio, h('label', { for: ratio.id }, relative.label))), schemes, drawing,
+        h('p', { class: 'note' }, 'Lines: means over seeds. Shaded: from the least to the greatest seed. A line that stays level extrapolates.'), table,
+        h('div', { class: 'command', role: 'group', 'aria-label': 'The same on the command line' }, h('span', {}, 'The same on the command line'), command,
+          h('button', { type: 'button', onclick: () => copyText(command.textContent ?? '') }, 'Copy'))),
+      section('Published claims, and what came out', text('A claim is reproduced if the whole 95 % interval of its measure, a bootstrap over seeds, is on its side of the threshold. Claims that were not reproduced stay in the list.'), verdicts),
+      section('Show your own run', text('A run writes `summary.json` to its folder. The file is read in this page and sent nowhere.'), box),
+      section('The same as a story', storyOf({ name: 'who-extrapolates' })));
+    view.onChange(draw);
+    addEventListener('resize', draw);
+    fill();
+  },
+};
