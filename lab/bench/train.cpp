@@ -187,6 +187,14 @@ int main(int count, char** words) {
   std::printf("attention of the library  %8.0f tokens for each second of processor time\n", median(fused_speeds));
   std::printf("scores in memory          %8.0f\n", median(scored_speeds));
   std::printf("the library's is faster by %.3f (median of neighbours)\n", median(ratios));
+  double farthest = 0;
+  if (steps <= compared) {
+    for (std::size_t i = 0; i < fused.network.parameters.size(); ++i) {
+      farthest = std::max(farthest, std::abs(static_cast<double>(fused.network.parameters[i]) -
+                                             static_cast<double>(scored.network.parameters[i])));
+    }
+    std::printf("largest difference of their parameters after %d steps: %.2g\n", steps, farthest);
+  }
   std::printf("largest difference of their losses: %.2g\n", apart);
   std::printf("memory ever held: %.1f MB after %d steps, %.1f MB after %d\n", after_ten, compared, held_megabytes(),
               steps);
