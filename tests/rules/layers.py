@@ -44,7 +44,7 @@ MAY_INCLUDE = {
     "lab/": ("lab/", PUBLIC),
     "cli/": ("cli/", "lab/", "benchmarks/limits.h", "benchmarks/cuda_figures.h", PUBLIC),
     "explorer/": ("explorer/", PUBLIC),
-    "benchmarks/": ("benchmarks/", PUBLIC),
+    "benchmarks/": ("benchmarks/", "lab/", PUBLIC),
     "examples/": ("examples/", PUBLIC),
     "cmake/": (),  # tools of the build
     "tests/": ("",),  # tests may look inside everything
