@@ -54,7 +54,7 @@ class SeveralProcesses(unittest.TestCase):
             self.assertEqual(alone, together)
 
     def test_a_rank_that_dies_leaves_a_checkpoint(self):
-        steps = 3000
+        steps = 1500
         process = subprocess.Popen(mpirun(2, "lab", "train", *TINY, "--steps", str(steps), "-o", "torn"), cwd=self.folder,
                                    stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         while not os.path.exists(os.path.join(self.folder, "torn", "run.json")):
