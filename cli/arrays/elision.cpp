@@ -41,7 +41,7 @@ std::string rounded(double value, int digits) {
 std::string position_label(const PositionList& positions, std::int64_t index) {
   std::string label;
   for (int axis = 0; axis < positions.axes; ++axis) {
-    label += fmt::format("{}{}", axis > 0 ? "," : "", position_at(positions, axis, index));
+    label += fmt::format("{}{}", axis > 0 ? "," : "", position_text(positions, axis, index));
   }
   return label;
 }

@@ -139,7 +139,11 @@ void write_positions(const PositionList& positions, const ByteSink& sink) {
   for (int axis = 0; axis < positions.axes; ++axis) {
     text += axis > 0 ? ",[" : "[";
     for (std::int64_t i = 0; i < positions.count; ++i) {
-      fmt::format_to(std::back_inserter(text), "{}{}", i > 0 ? "," : "", position_at(positions, axis, i));
+      // a fraction is no number of JSON: "1/3"
+      const bool is_whole = position_at(positions, axis, i) % positions.denominator == 0;
+      const std::string_view quote = is_whole ? "" : "\"";
+      fmt::format_to(std::back_inserter(text), "{}{}{}{}", i > 0 ? "," : "", quote, position_text(positions, axis, i),
+                     quote);
       if (text.size() < kFlushAt) continue;
       stop_if_signalled();
       sink(text);
@@ -159,7 +163,7 @@ std::string csv_positions_head(const PositionList& positions) {
 std::string csv_position(const PositionList& positions, std::int64_t row) {
   std::string text;
   for (int axis = 0; axis < positions.axes; ++axis) {
-    fmt::format_to(std::back_inserter(text), "{},", position_at(positions, axis, row));
+    fmt::format_to(std::back_inserter(text), "{},", position_text(positions, axis, row));
   }
   return text;
 }

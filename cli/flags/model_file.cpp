@@ -205,9 +205,8 @@ LayerGroup take_model(const ModelFlags& flags, SchemeRequest& request, std::stri
         for (const std::string& text : *list) tell(fmt::format("note: {}: {}", flags.path, one_line(text)));
       }
       if (group.temperature && verb != "attend") {
-        tell(fmt::format(
-            "note: {}: queries of these layers are multiplied by 1 + {} ln(1 + floor((p + {}) / {})) as well",
-            flags.path, group.temperature->scale, group.temperature->shift, group.temperature->length));
+        tell(fmt::format("note: {}: queries of these layers are multiplied by {} as well", flags.path,
+                         to_string(*group.temperature)));
       }
     }
     return group;

@@ -4,11 +4,13 @@
 
 #include <chrono>
 #include <cmath>
+#include <type_traits>
 
 #include "cli/system/signals.h"
 #include "cli/system/terminal.h"
 #include "posenc/attention.h"
 #include "posenc/backend.h"
+#include "posenc/mrope.h"
 #include "posenc/scheme.h"
 
 namespace posenc::cli {
@@ -62,6 +64,62 @@ double seconds_of(const std::function<void()>& job) {
 struct Position {
   std::string_view name;
   Form form;
+  std::vector<std::int64_t> ids = {};  // [axes, tokens], where positions have several axes
+
+  AttentionOptions options(bool causal) const {
+    AttentionOptions all{.position = form, .causal = causal};
+    if (!ids.empty()) all.query_positions = all.key_positions = {.ids = ids, .axes = position_axes_of(form)};
+    return all;
+  }
+};
+
+// A scheme of the list with so many heads and features, a table of small numbers in place of a trained one, and windows
+// and grids that hold all tokens: 1024 of them.
+struct BenchedScheme {
+  static constexpr std::int64_t kTokens = 1024;
+  std::vector<float> table;
+  Position position;
+
+  BenchedScheme(std::string_view name, std::int64_t heads, std::int64_t features) : position{name, Nothing{}} {
+    Scheme scheme = scheme_named(name);
+    const auto fit = [&]<class S>(S& one) {
+      S::fields([&](std::string_view field, auto member, std::string_view) {
+        using Field = std::remove_reference_t<decltype(one.*member)>;
+        if constexpr (std::is_same_v<Field, std::int64_t>) {
+          if (field == "heads") one.*member = heads;
+          if (field == "dims") one.*member = features;
+          if (field == "floor") one.*member = 64;  // a temperature that changes within the tokens
+        }
+        if constexpr (std::is_same_v<Field, std::vector<std::int64_t>>) {
+          if (field == "window" || field == "patches" || field == "new_grid") one.*member = {32, 32};
+        }
+        if constexpr (std::is_same_v<Field, std::vector<double>>) {
+          if (field == "amplitudes" || field == "rates")
+            one.*member = std::vector<double>(static_cast<std::size_t>(heads), 1.0);
+        }
+      });
+    };
+    std::visit(fit, scheme);
+    int drawn = 0;
+    draw_trained(scheme, [&] { return std::sin(++drawn); });
+    const Extents shape = shape_of(trained_table_of(scheme), features);
+    Situation now{.length = kTokens};
+    if (shape.rank > 0) {
+      table.resize(static_cast<std::size_t>(count_of(shape)));
+      for (std::size_t i = 0; i < table.size(); ++i) table[i] = std::sin(static_cast<float>(i));
+      now.weights = view(static_cast<const float*>(table.data()), shape);
+      if (trained_table_of(scheme).has_key_weights) now.key_weights = now.weights;
+    }
+    position.form = prepare(scheme, now);
+    const std::vector<std::int64_t> plane = {32, 32}, volume = {4, 16, 16};
+    const int axes = position_axes_of(position.form);
+    if (axes > 1) position.ids = grid_positions(axes == 2 ? plane : volume);
+  }
+  // What attention takes and is not none.
+  bool is_benched() const {
+    const auto* const nothing = std::get_if<Nothing>(&position.form);
+    return nothing != nullptr ? nothing->temperature.has_value() : !std::holds_alternative<Addition>(position.form);
+  }
 };
 
 enum class Pass { kForward, kBackward };
@@ -72,7 +130,7 @@ AttentionFigure measure_causal(const Position& position, Pass pass, const Tensor
     stop_if_signalled();
     pass == Pass::kForward ? tensors.attend(options) : tensors.attend_backward(options);
   };
-  const AttentionOptions options{.position = position.form, .causal = true};
+  const AttentionOptions options = position.options(true);
   const limits::Sgemm sgemm(kSgemmSize);
   std::vector<limits::Loop> loops = {
       {"none", [&] { return seconds_of([&] { run({.causal = true}); }); }},
@@ -93,7 +151,7 @@ AttentionFigure measure_causal(const Position& position, Pass pass, const Tensor
   const double products = pass == Pass::kForward ? 2 : 5;
   figure.operations = 2 * products * static_cast<double>(tensors.keys[3]) * pairs;
   figure.seconds = beside[1].seconds;
-  if (!std::holds_alternative<Nothing>(position.form)) figure.over_none = 1 / beside[0].ratio;
+  if (position.name != "none") figure.over_none = 1 / beside[0].ratio;
   // The faster of the two, each with its own number of operations.
   const auto take_limit = [&](const limits::Comparison& loop, double operations) {
     if (const double speed = operations / loop.limit_seconds; speed > figure.limit_operations) {
@@ -112,7 +170,7 @@ AttentionFigure measure_causal(const Position& position, Pass pass, const Tensor
 
 AttentionFigure measure_decoding(const Position& position, const Tensors& tensors, const limits::Effort& effort) {
   const std::int64_t queries = tensors.queries[2], group = tensors.queries[1] / tensors.keys[1];
-  const AttentionOptions options{.position = position.form, .causal = queries > 1};
+  const AttentionOptions options = position.options(queries > 1);
   const auto bytes = static_cast<std::size_t>(2 * count_of(tensors.keys) * size_of(tensors.type));
   const auto job = [&] {
     stop_if_signalled();
@@ -149,6 +207,21 @@ std::vector<AttentionFigure> measure_attention(const limits::Effort& effort, boo
   const Tensors causal(kHeads, 2048, 2048, kFeatures, DataType::kF32);
   for (const Position& position : positions) {
     figures.push_back(measure_causal(position, Pass::kForward, causal, effort));
+  }
+  const Tensors shorter(kHeads, BenchedScheme::kTokens, BenchedScheme::kTokens, kFeatures, DataType::kF32);
+  for (const std::string_view name : scheme_names()) {
+    if (name == "alibi" || name == "t5" || name == "rope") continue;  // above
+    const BenchedScheme scheme(name, kHeads, kFeatures);
+    if (scheme.is_benched()) figures.push_back(measure_causal(scheme.position, Pass::kForward, shorter, effort));
+  }
+  const std::vector<std::int64_t> volume = {4, 16, 16};
+  const MropePiece pieces[] = {{.text = 256}, {.frames = 1, .rows = 32, .columns = 96}};  // 1024 tokens
+  const Rope axial{.dims = kFeatures, .sections = {8, 12, 12}, .section_order = SectionOrder::kRestarting};
+  const Position grids[] = {
+      {"axial rope", prepare(axial), grid_positions(volume)},
+      {"m-rope", prepare(Rope{.dims = kFeatures, .sections = {8, 12, 12}}), mrope_positions(pieces).ids}};
+  for (const Position& position : grids) {
+    figures.push_back(measure_causal(position, Pass::kForward, shorter, effort));
   }
   const Tensors halves(kHeads, 2048, 2048, kFeatures, DataType::kBF16);
   figures.push_back(measure_causal(positions[1], Pass::kForward, halves, effort));
@@ -201,7 +274,7 @@ Json as_json(const AttentionFigure& figure) {
 
 std::string as_text(const std::vector<AttentionFigure>& figures, bool colour) {
   constexpr std::string_view kLine = "{}  {}  {:>5}  {:>7}  {:>9}  {:>13}  {:>8}  {:>18}  {:>6}  {:>9}  {:>8}\n";
-  std::string text = dim(fmt::format(kLine, pad_right("job", 18), pad_right("shape of k", 18), "dtype", "threads",
+  std::string text = dim(fmt::format(kLine, pad_right("job", 22), pad_right("shape of k", 18), "dtype", "threads",
                                      "time", "speed", "of limit", "limit", "SGEMM", "over none", "over f32"),
                          colour);
   for (const AttentionFigure& figure : figures) {
@@ -213,7 +286,7 @@ std::string as_text(const std::vector<AttentionFigure>& figures, bool colour) {
                               : counts_operations         ? "none"
                                                           : "";
     std::string line = fmt::format(
-        kLine, pad_right(figure.job, 18), pad_right(to_string(figure.shape), 18), name_of(figure.type),
+        kLine, pad_right(figure.job, 22), pad_right(to_string(figure.shape), 18), name_of(figure.type),
         figure.threads, fmt::format("{:.2f} ms", figure.seconds * 1e3), fmt::format("{:.1f} {}", speed, unit),
         fmt::format("{:.1f} %", 100 * figure.ratio), fmt::format("{:.1f} {}", limit, figure.limit_loop), sgemm,
         figure.over_none > 0 ? fmt::format("{:+.1f} %", 100 * (figure.over_none - 1)) : "",

@@ -204,9 +204,7 @@ void add_attention_rows(FactRows& rows, const LayerGroup& group) {
   }
   if (group.has_sinks) rows.emplace_back("sinks", "a trained logit per head joins each softmax");
   if (group.temperature) {
-    rows.emplace_back("temperature", fmt::format("queries times 1 + {} ln(1 + floor((p + {}) / {}))",
-                                                 six_digits(group.temperature->scale), group.temperature->shift,
-                                                 grouped(group.temperature->length)));
+    rows.emplace_back("temperature", fmt::format("queries times {}", to_string(*group.temperature)));
   }
 }
 

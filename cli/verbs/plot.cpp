@@ -36,6 +36,7 @@ struct PlotFlags {
   std::string numerics = "exact";
   std::string output, format, size;
   std::optional<std::string> title;
+  std::string spec;
   bool lines = false, json = false, quiet = false, force = false;
   EngineFlags engine;
 };
@@ -59,9 +60,11 @@ void add_flags(Command verb, PlotFlags& flags) {
   verb.add_integer("--shift", flags.shift, {-kPositionLimit, kPositionLimit},
                    "phasors: also draw the pairs K positions later")
       .type_name("K");
-  verb.add_option("--features", flags.features, "waves, heatmap, fingerprint: only these features, e.g. 0,2,4")
+  verb.add_option("--features", flags.features, "waves, heatmap, fingerprint, grid: only these features, e.g. 0,2,4")
       .type_name("N,N,…");
   verb.add_flag("--lines", flags.lines, "bias: draw lines over distance instead of maps");
+  verb.add_option("--spec", flags.spec, "ids: the prompt, e.g. 'text:5 image:8x12 video:4x8x8@1'")
+      .type_name("PIECES");
   verb.add_integer("--trained", flags.trained, {1, std::int64_t{1} << 40U},
                    "scaling: the trained length (default 4096, or that of the scaling)");
   verb.add_number("--factor", flags.factor, {1, 1e6}, "scaling: extension factor")
@@ -125,11 +128,13 @@ void refuse_unused(const PlotFlags& flags) {
   };
   only_for("--at", flags.at.has_value(), {"fingerprint", "phasors"});
   only_for("--shift", flags.shift.has_value(), {"phasors"});
-  only_for("--features", !flags.features.empty(), {"waves", "heatmap", "fingerprint"});
+  only_for("--features", !flags.features.empty(), {"waves", "heatmap", "fingerprint", "grid"});
   only_for("--lines", flags.lines, {"bias"});
+  only_for("--spec", !flags.spec.empty(), {"ids"});
   only_for("--trained", flags.trained.has_value(), {"scaling"});
   only_for("--factor", flags.factor.has_value(), {"scaling"});
-  only_for("--zoom", !flags.zoom.empty(), {"waves", "heatmap", "dots", "similarity", "decay", "bias", "error"});
+  only_for("--zoom", !flags.zoom.empty(),
+           {"waves", "heatmap", "dots", "similarity", "decay", "bias", "error", "query-factor"});
 }
 
 figures::Request request_of(const PlotFlags& flags) {
@@ -143,6 +148,7 @@ figures::Request request_of(const PlotFlags& flags) {
   request.trained = flags.trained;
   request.factor = flags.factor.value_or(request.factor);
   request.as_lines = flags.lines;
+  request.spec = flags.spec;
   return request;
 }
 
@@ -159,7 +165,8 @@ NamedSchemes named_schemes(const SchemeRequest& first, const std::vector<SchemeR
   named.requests.insert(named.requests.end(), further.begin(), further.end());
   for (SchemeRequest& scheme : named.requests) {
     // which row of the table a bias reads (T5: the bucket) is known without its numbers
-    const bool needs_none = is_bias(scheme.scheme) && scheme.weights_path.empty();
+    const bool needs_none =
+        (is_bias(scheme.scheme) || std::holds_alternative<Resized>(scheme.scheme)) && scheme.weights_path.empty();
     named.tables.push_back(needs_none ? NpyArray{} : read_weights(scheme, {}));
   }
   return named;

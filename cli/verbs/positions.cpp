@@ -24,11 +24,11 @@ namespace {
 constexpr std::int64_t kMostIds = std::int64_t{1} << 27;  // 1 GiB of them: more is a slip of the keyboard
 
 struct PositionsFlags {
-  std::string mask, lengths, grid, spec, output;
+  std::string mask, lengths, grid, spec, random, output;
   std::string family = "qwen2-vl";
   std::string rule = "cumulative";
-  std::int64_t padding = MaskOptions{}.padding, first = 0, merge = MropeOptions{}.merge, rate = 0;
-  bool json = false, force = false, quiet = false;
+  std::int64_t padding = MaskOptions{}.padding, first = 0, merge = MropeOptions{}.merge, rate = 0, seed = 1;
+  bool centred = false, json = false, force = false, quiet = false;
 };
 
 struct Ids {
@@ -91,7 +91,18 @@ Ids from_grid(const PositionsFlags& flags) {
     check_count(extent, "--grid");
     check_count(total *= extent, "--grid");
   }
-  return {{static_cast<std::int64_t>(extents.size()), total}, grid_positions(extents)};
+  return {{static_cast<std::int64_t>(extents.size()), total},
+          flags.centred ? centred_positions(extents) : grid_positions(extents)};
+}
+
+Ids from_random(const PositionsFlags& flags) {
+  const std::vector<std::int64_t> numbers = list_from(flags.random, "--random");
+  if (numbers.size() != 2) refuse("--random: needs two numbers, how many and below which, e.g. 40,500");
+  check_count(numbers[0], "--random");
+  if (numbers[1] < numbers[0] || numbers[1] > kPositionLimit) {
+    refuse(fmt::format("--random: {} positions cannot differ below {}", numbers[0], numbers[1]));
+  }
+  return {{numbers[0]}, randomised_positions(numbers[0], numbers[1], static_cast<std::uint64_t>(flags.seed))};
 }
 
 Ids from_spec(const PositionsFlags& flags) {
@@ -149,11 +160,13 @@ void write_file(const PositionsFlags& flags, const Ids& ids) {
 
 int run(const PositionsFlags& flags) {
   const int given = (flags.mask.empty() ? 0 : 1) + (flags.lengths.empty() ? 0 : 1) + (flags.grid.empty() ? 0 : 1) +
-                    (flags.spec.empty() ? 0 : 1);
-  if (given != 1) refuse("positions: needs exactly one of --mask, --lengths, --grid and --spec");
+                    (flags.spec.empty() ? 0 : 1) + (flags.random.empty() ? 0 : 1);
+  if (given != 1) refuse("positions: needs exactly one of --mask, --lengths, --grid, --spec and --random");
+  if (flags.centred && flags.grid.empty()) refuse("--centred works only with --grid");
   Ids ids = !flags.mask.empty()      ? from_mask(flags)
             : !flags.lengths.empty() ? from_lengths(flags)
             : !flags.spec.empty()    ? from_spec(flags)
+            : !flags.random.empty()  ? from_random(flags)
                                      : from_grid(flags);
   for (std::int64_t& id : ids.values) id += flags.first;
   if (!flags.output.empty() && flags.output != "-") {
@@ -170,7 +183,7 @@ Verb positions_verb(Command program) {
   Verb verb;
   verb.name = "positions";
   verb.summary = "make position ids from masks, packed sequences, grids and mixed input";
-  verb.usage = "--mask F | --lengths 5,3,8 | --grid T,H,W | --spec PIECES [-o FILE]";
+  verb.usage = "--mask F | --lengths 5,3,8 | --grid T,H,W | --spec PIECES | --random N,L [-o FILE]";
   verb.details =
       "Prints one line per sequence or axis, or writes a file for --positions @FILE. With a mask, counts tokens and "
       "skips padding; packed sequences each start at 0; a grid has one line per axis, its points in row order. --spec takes "
@@ -180,6 +193,8 @@ Verb positions_verb(Command program) {
       "posenc positions --lengths 5,3,8\n"
       "posenc positions --grid 2,3,4 -o thw.npy\n"
       "posenc positions --mask mask.npy --rule roberta\n"
+      "posenc positions --grid 14,14 --centred\n"
+      "posenc positions --random 40,500 --seed 7\n"
       "posenc positions --family qwen2.5-vl --spec 'text:5 image:4x6 text:3 video:3x4x4@1 text:4'";
   verb.command = program.add_subcommand(verb.name);
   auto flags = std::make_shared<PositionsFlags>();
@@ -188,6 +203,12 @@ Verb positions_verb(Command program) {
       .type_name("FILE");
   verb.command.add_option("--lengths", flags->lengths, "lengths of the packed sequences").type_name("N,N,…");
   verb.command.add_option("--grid", flags->grid, "extents of an image or video: H,W or T,H,W").type_name("T,H,W");
+  verb.command.add_flag("--centred", flags->centred, "for --grid: 2i + 1 - N in place of i (patch-rope)");
+  verb.command
+      .add_option("--random", flags->random,
+                  "N different positions below L, sorted (randomised positional encodings)")
+      .type_name("N,L");
+  verb.command.add_integer("--seed", flags->seed, {0, kPositionLimit}, "for --random");
   verb.command.add_option("--spec", flags->spec, "text:N image:RxC video:TxRxC@SECONDS audio:N …, in quotes")
       .type_name("PIECES");
   std::vector<std::string_view> families;

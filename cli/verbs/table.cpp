@@ -38,8 +38,8 @@ struct TableFlags {
 
 void add_flags(Command verb, TableFlags& flags) {
   verb.add_option("--positions", flags.positions,
-                  "positions: 8 (one), 0:8 (0 to 7), 0:4096:64 (every 64th), 0,1,5 (a list), @ids.npy (int64, [n] or "
-                  "[axes, n])")
+                  "positions: 8 (one), 0:8 (0 to 7), 0:4096:64 (every 64th), 0,1,5 (a list), -1:1:1/8 (also "
+                  "negative and fractions), @ids.npy (int64, [n] or [axes, n])")
       .type_name("P");
   verb.add_option("--grid", flags.grid, "for schemes with axes: every point of a grid, row by row, e.g. 14,14")
       .type_name("H,W");
@@ -110,7 +110,7 @@ PositionList positions_of(const TableFlags& flags) {
   if (!flags.positions.empty() && !flags.grid.empty()) refuse("--positions and --grid cannot be combined");
   if (!flags.grid.empty()) return positions_of_grid(flags.grid);
   if (flags.positions.empty()) refuse("table: the positions are missing, e.g. --positions 0:8");
-  return positions_from(flags.positions);
+  return signed_positions_from(flags.positions);
 }
 
 // Before anything is computed: even the frequencies of a million columns take their time.
@@ -235,6 +235,7 @@ int run(const TableFlags& flags, SchemeRequest& request) {
   Situation now;
   now.numerics = numerics_from(flags.numerics);
   now.length = length_for(request.scheme, flags.length);
+  if (positions.denominator != 1) now.denominators = {positions.denominator};
   std::optional<OutputFile> file;
   if (format && !goes_to_stdout(flags)) file.emplace(output_target(flags.output, flags.force));
 
@@ -268,6 +269,7 @@ Verb table_verb(Command program, const std::shared_ptr<SchemeRequest>& scheme) {
       "posenc table sinusoidal --width 8 --positions 0,1,1000003 --digits 9 --numerics hf-f32\n"
       "posenc table sinusoidal --width 768 --axes 2 --grid 14,14 --layout sin-cos -o vit.npy\n"
       "posenc table rope --dims 8 --positions 0:4\n"
+      "posenc table sinusoidal --width 8 --positions -1:1:1/4\n"
       "posenc table rope --scaling yarn:factor=4,original_length=32768 --positions 0:131072:4096 --json\n"
       "posenc table alibi --heads 8 --queries 0:6\n"
       "posenc table t5 --table t5.npy --queries 0:512 -o bias.npy\n"

@@ -16,7 +16,7 @@ namespace posenc {
 /// Error: waves are correctly rounded to f32, f16 and bf16 (0.5 ulp, one rounding from the exact value) and
 ///   within 0.501 ulp in f64, so the bytes are the same on every machine; rows are copied, lines are
 ///   rounded once from double.
-/// Range: positions 0 ≤ p < 2^53; for rows, 0 ≤ p + offset < rows.
+/// Range: |p| < 2^53, on a GPU 0 ≤ p < 2^53; for rows, p ≥ 0 and p + offset < rows.
 /// Throws: Error for a shape, type or position that does not fit; out is not touched then.
 void tabulate(TensorView out, const Positions& positions, const Addition& form, const Run& run = {});
 
@@ -54,7 +54,7 @@ template <class View> struct QueryKey { View q, k; };
 /// is growth); the two products and their sum are each rounded to f32, and the result to x's type. f64: in f64. The
 /// form's precision says otherwise where engines differ. Same bytes on every machine.
 /// Error: f32, at most 2 ulp of the larger product.
-/// Range: positions 0 ≤ p < 2^53, or rows of the form's table.
+/// Range: |p| < 2^53, on a GPU 0 ≤ p < 2^53, or rows of the form's table.
 /// Throws: Error for a shape, type, position or form that does not fit; x is not touched then.
 void rotate(TensorView x, const Positions& positions, const Rotation& form, const Run& run = {});
 void rotate(TensorView x, Axes axes, const Positions& positions, const Rotation& form, const Run& run = {});
@@ -87,7 +87,7 @@ void rerotate(TensorView x, const Positions& positions, const Rotation& from, co
 /// f64, f16 or bf16. Positions.ids may hold one list for all sequences or one for each.
 /// Error: slopes and learned maps are computed in double and rounded once to out's type; tables are copied, rounded
 ///   once. The same bytes on every backend.
-/// Range: positions 0 ≤ p < 2^53, and no further apart than the form was prepared for.
+/// Range: |p| < 2^53 (on a GPU and for learned maps, p ≥ 0), and no further apart than the form was prepared for.
 /// Throws: Error for a shape, type, position or form that does not fit, and for vectors by distance, which need q and
 ///   k; out is not touched then.
 void bias(TensorView out, const Positions& queries, const Positions& keys, const Bias& form, const Run& run = {});

@@ -11,16 +11,6 @@
 
 namespace posenc {
 
-/// A factor on queries that grows with their position p: 1 + scale · ln(1 + ⌊(p + shift) / length⌋).
-struct Temperature {
-  double scale = 0.1;
-  std::int64_t length = 8192;
-  std::int64_t shift = 0;  ///< Llama 4: 1; Ministral 3 and Mistral 4: 0
-  bool operator==(const Temperature&) const = default;
-};
-/// Its value at a position.
-double factor_at(const Temperature& temperature, std::int64_t position) noexcept;
-
 /// What attention is told beside its tensors; every field has a default.
 ///
 /// Query i and key j are indices into their tensors. The queries are the last tokens of the keys: query i is the token
@@ -42,8 +32,9 @@ struct AttentionOptions {
   /// Of q·k; unset: 1/√features (T5 needs 1). The form's softmax_factor multiplies either.
   std::optional<double> scale = {};
   double softcap = 0;  ///< c: scaled scores become c · tanh(score / c) (Gemma 2); 0: unchanged
-  std::optional<Temperature> temperature =
-      {};  ///< multiplies queries by a factor of their position (on the first axis)
+  /// Multiplies queries by a factor of their position (on the first axis), beside any form. A form that is a
+  /// temperature itself (Nothing with one) excludes it.
+  std::optional<Temperature> temperature = {};
   /// [heads], f32, f64, f16 or bf16: a logit per head that joins every softmax and has no value (gpt-oss). The weights
   /// of the keys then sum to less than 1.
   ConstTensorView sinks = {};
@@ -159,6 +150,11 @@ struct AttentionGradients {
   TensorView sinks = {};          ///< [heads], added to as well
 };
 
+/// A query tensor and its gradient, of one shape.
+struct QueryGradient {
+  ConstTensorView q, d_q;
+};
+
 /// The gradients of attention, from that of its output: d_out has the shape and type of out. Scores are made again,
 /// not stored: memory is O(queries + keys).
 /// Range: q, k, v and d_out finite, also where they are masked but for what lies past the lengths.
@@ -170,5 +166,12 @@ struct AttentionGradients {
 /// out or logsumexp is absent, room for it.
 void attention_backward(const AttentionGradients& gradients, ConstTensorView d_out, const AttentionInputs& inputs,
                         const AttentionOptions& options = {}, const Run& run = {});
+
+/// The gradient of a temperature's scale, or of each head's, from that of q as attention_backward makes it: d_scales is
+/// [1] or [heads], f32 or f64, and is added to; q and d_q are [batch, heads, queries, features] on the host. Sums are
+/// made in double, in the order of batch, heads and queries.
+/// Throws: Error for a shape, type or position that does not fit, and for a factor of 0, where d_q says nothing of it.
+void temperature_backward(TensorView d_scales, const QueryGradient& query, const Positions& positions,
+                          const Temperature& temperature);
 
 }  // namespace posenc

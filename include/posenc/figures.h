@@ -135,12 +135,13 @@ struct Request {
   std::optional<Range> zoom = {};            ///< positions; for decay, distances
   std::optional<std::int64_t> at = {};       ///< fingerprint, phasors: the position
   std::optional<std::int64_t> shift = {};    ///< phasors: a second hand, this many positions later
-  std::vector<std::int64_t> features = {};   ///< which columns of a table; empty: a selection
+  std::vector<std::int64_t> features = {};   ///< which columns of a table (grid: or pairs); empty: a selection
   Numerics numerics = Numerics::kExact;      ///< which angles
   std::int64_t length = 0;                   ///< of the whole sequence, for schemes that need it; 0: what is shown
   std::optional<std::int64_t> trained = {};  ///< scaling: the trained length
   double factor = 8;                         ///< scaling: how many times longer the extended context is
   bool as_lines = false;                     ///< bias: lines against distance instead of maps
+  std::string spec = {};                     ///< ids: the prompt, as mrope_pieces takes it; empty: an example
 
   // what the medium can show
   int points = 2400;                         ///< across a panel
@@ -155,7 +156,7 @@ struct Kind {
   int most_schemes;
   Figure (*make)(const Request& request);  ///< of a request with at least one scheme
 };
-/// Every kind: waves, heatmap, fingerprint, phasors, dots, similarity, decay, bias, scaling, error.
+/// Every kind: waves, heatmap, fingerprint, phasors, dots, similarity, decay, bias, scaling, error, query-factor, grid, ids.
 const std::vector<Kind>& kinds();
 
 /// The figure of this kind. Throws: Error for an unknown kind, for schemes that the kind cannot show or more of them

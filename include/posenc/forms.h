@@ -1,7 +1,9 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <variant>
 #include <vector>
@@ -61,10 +63,11 @@ struct Waves {
   Float32Angles float32_angles = {};
 };
 
-/// Rows of a table that somebody else owns: learned positions, or any ready-made table.
+/// Rows of a table: learned positions, or any ready-made table.
 struct Rows {
-  ConstTensorView table = {};  // [rows, width]
-  std::int64_t offset = 0;     // position p reads row p + offset
+  ConstTensorView table = {};              // [rows, width], the caller's or the owner's
+  std::int64_t offset = 0;                 // position p reads row p + offset
+  std::shared_ptr<const void> owner = {};  // of a table that the scheme made (resized); null: the caller's
 };
 
 /// Straight lines: column j is start[j] + position · step[j], in double.
@@ -216,8 +219,34 @@ bool needs_content(const Bias& bias) noexcept;
 /// Throws: Error for a head that is not there.
 Bias head_of(const Bias& bias, std::int64_t head);
 
-/// The form of a scheme that does nothing.
-struct Nothing {};
+/// How the factor of a query follows from its position p.
+enum class TemperatureRule : std::uint8_t {
+  kSteps,   ///< 1 + scale · ln(1 + ⌊(p + shift) / length⌋)
+  kLog,     ///< 1 + scale · ln(max(1, (p + shift) / length))
+  kTokens,  ///< scale · ln(p + shift)
+};
+/// A factor on queries that depends on their position, beside any form: a temperature of the softmax.
+struct Temperature {
+  double scale = 0.1;
+  std::int64_t length = 8192;
+  std::int64_t shift = 0;  ///< Llama 4, Inkling and SSMax: 1; Ministral 3 and Mistral 4: 0
+  TemperatureRule rule = TemperatureRule::kSteps;
+  std::vector<double> head_scales = {};  ///< in place of scale, where each head has its own (SSMax)
+  bool operator==(const Temperature&) const = default;
+};
+/// Its value at a position of 0 or more. Error: a few units of double's last bit.
+double factor_at(const Temperature& temperature, std::int64_t position, std::int64_t head = 0) noexcept;
+/// What its scale multiplies there: the derivative of the factor.
+double logarithm_at(const Temperature& temperature, std::int64_t position) noexcept;
+/// "1 + 0.1 ln(1 + floor((p + 1) / 8192))".
+std::string to_string(const Temperature& temperature);
+/// Throws: Error that begins with the verb, for a length, shift or scale out of range.
+void check_temperature(std::string_view verb, const Temperature& temperature);
+
+/// The form of a scheme that neither adds, rotates nor biases. It may still scale queries.
+struct Nothing {
+  std::optional<Temperature> temperature = {};
+};
 
 /// What a scheme becomes, and all that kernels know of it.
 using Form = std::variant<Nothing, Addition, Rotation, Bias>;

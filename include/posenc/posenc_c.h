@@ -163,10 +163,13 @@ POSENC_API int posenc_bias_backward(const posenc_form* form, const posenc_tensor
 
 /* --- attention: the names of AttentionOptions in attention.h, word for word ------------------------------------------- */
 
-typedef struct { /* multiplies queries by 1 + scale * ln(1 + floor((position + shift) / length)) */
+/* Multiplies queries by a factor of n = position + shift: by rule 0, 1 + scale * ln(1 + floor(n / length)); by rule 1,
+   1 + scale * ln(max(1, n / length)); by rule 2, scale * ln(n). */
+typedef struct {
   size_t size;
   double scale;
   int64_t length, shift;
+  int32_t rule;
 } posenc_temperature;
 
 typedef struct {

@@ -19,7 +19,8 @@ namespace posenc {
 ///
 ///   {.ids = ids, .device = Device::kCuda}   ids in memory of the GPU
 ///
-/// Range: 0 ≤ position < 2^53. The ids stay the caller's and must outlive the call, or where it runs on a GPU and
+/// Range: 0 ≤ position < 2^53; on the host −2^53 < position as well, for waves, rotations and biases by distance
+/// (a position before the first token, or on a grid from −1 to 1: see Situation::denominators). The ids stay the caller's and must outlive the call, or where it runs on a GPU and
 /// they lie there, its work. Ids on a GPU are checked there: one that is out of range counts as 0 and is an Error of
 /// the next synchronize.
 struct Positions {
@@ -51,5 +52,25 @@ std::vector<std::int64_t> positions_from_mask(std::span<const std::int64_t> mask
 /// The result is [axes, product of extents], ready for {.ids = …, .axes = …}.
 /// Throws: Error for a negative extent or a product past 2^53.
 std::vector<std::int64_t> grid_positions(std::span<const std::int64_t> extents);
+
+/// The centres of a grid's cells on [−1, 1], as DINOv3 has them, in row-major order: coordinate i of an axis with n cells
+/// is (2i + 1 − n) / n, and the ids are its numerators: {.denominators = extents} at prepare makes them fractions.
+/// Throws: as grid_positions.
+std::vector<std::int64_t> centred_positions(std::span<const std::int64_t> extents);
+
+/// `count` different positions from 0 … longest − 1 in rising order, each set equally likely: trained on such, a model has
+/// met every position up to `longest` (Ruoss et al., 2023, "Randomized Positional Encodings Boost Length Generalization of
+/// Transformers"; google-deepmind/randomized_positional_encodings 57bc5d01, noisy_fixed_positional_encodings). The same
+/// seed gives the same positions on every machine.
+/// Throws: Error for a negative count, fewer positions than count, or more than 2^53.
+std::vector<std::int64_t> randomised_positions(std::int64_t count, std::int64_t longest, std::uint64_t seed);
+
+/// Numbers as fractions of one denominator, a power of two: {0.5, −0.25} → {2, −1} / 4. Exact.
+struct Fractions {
+  std::vector<std::int64_t> numerators = {};
+  std::int64_t denominator = 1;
+};
+/// Throws: Error where a numerator would reach 2^53 or the denominator 2^62, and for NaN and infinity.
+Fractions fractions_of(std::span<const double> numbers);
 
 }  // namespace posenc

@@ -16,6 +16,8 @@
 #include "posenc/schemes/learned.h"
 #include "posenc/schemes/log_cpb.h"
 #include "posenc/schemes/none.h"
+#include "posenc/schemes/patch_rope.h"
+#include "posenc/schemes/resized.h"
 #include "posenc/schemes/rope.h"
 #include "posenc/schemes/sandwich.h"
 #include "posenc/schemes/shaw.h"
@@ -24,6 +26,7 @@
 #include "posenc/schemes/steps.h"
 #include "posenc/schemes/swin.h"
 #include "posenc/schemes/t5.h"
+#include "posenc/schemes/temperature.h"
 #include "posenc/situation.h"
 
 namespace posenc {
@@ -50,7 +53,7 @@ template <class... S> using OneOf = std::variant<S...>;
 
 /// The one list of schemes. `posenc list`, flags, JSON and the docs follow from it.
 using Scheme = OneOf<None, Sinusoidal, Learned, Rope, Alibi, T5, Kerple, Fire, Sandwich, Shaw, Deberta, Swin, LogCpb,
-                     Steps, Shift>;
+                     QueryTemperature, Resized, PatchRope, Steps, Shift>;
 
 /// A scheme becomes the form that kernels understand: once per model, or per length where it depends on it.
 /// Throws: Error that names scheme, field, value and rule.
@@ -61,6 +64,9 @@ std::string_view name_of(const Scheme& scheme) noexcept;
 /// Whether its form is a bias, or a rotation.
 bool is_bias(const Scheme& scheme) noexcept;
 bool is_rotation(const Scheme& scheme) noexcept;
+
+/// Whether its form can be made for fractions of a position (Situation::denominators).
+bool takes_fractions(const Scheme& scheme) noexcept;
 
 /// What it needs beyond its fields; see situation.h.
 LengthNeed length_need_of(const Scheme& scheme);

@@ -16,11 +16,15 @@ struct Situation {
   Precision precision = {};              ///< the types of a rotation
   ConstTensorView weights = {};          ///< the caller's learned table, where the scheme has one
   ConstTensorView key_weights = {};      ///< a second one, of what keys meet (DeBERTa)
+  /// Positions are fractions: p stands for p / denominator, exactly. One for all axes, or one for each; empty: whole
+  /// positions. Only for schemes that say `takes_fractions` (rope, sinusoidal).
+  std::vector<std::int64_t> denominators = {};
 };
 
 // What a scheme needs of it, said by two optional members beside fields():
 //   LengthNeed needs_length() const;
 //   TrainedTable trained_table() const;
+// A scheme whose form can be made for fractions of a position has `static constexpr bool takes_fractions = true`.
 // A scheme whose trained numbers are fields offers `template <class Draw> bool draw_trained(Draw&& next)` as well,
 // which fills them from next() where they are empty: for measuring a scheme that nobody trained.
 

@@ -26,8 +26,11 @@ def _positions(where: Any) -> Any:
 def _temperature(given: Any) -> Any:
     if given is None:
         return None
-    scale, length, shift = given
-    return float(scale), int(length), int(shift)
+    scale, length, shift, *rule = given
+    names = ("steps", "log", "tokens")
+    if len(rule) > 1 or (rule and rule[0] not in names):
+        raise ValueError(f"attention: the rule of a temperature must be one of {', '.join(names)} but is {rule[0]!r}")
+    return float(scale), int(length), int(shift), names.index(rule[0]) if rule else 0
 
 
 def _mask(mask: Any, is_pattern: bool) -> Any:
@@ -59,7 +62,7 @@ def attention(q: Array, k: Array, v: Array, form: Form | None = None, *, causal:
               key_positions: Ids | int | None = None, keys_are_rotated: bool = False, query_lengths: Ids | None = None,
               key_lengths: Ids | None = None, packed: Ids | None = None, packed_keys: Ids | None = None,
               key_mask: Ids | None = None, chunk: int = 0, softcap: float | None = None,
-              temperature: tuple[float, int, int] | None = None, sinks: Array | None = None, mask: Array | None = None,
+              temperature: tuple[Any, ...] | None = None, sinks: Array | None = None, mask: Array | None = None,
               order: Order = "bhsd", out: Any = None, logsumexp: Any = None,
               weights: Any = None, dtype: DType | None = None) -> Any:
     """softmax(scale · q·kᵀ + bias) · v over the keys that each query may look at; returns `out`.
@@ -75,7 +78,8 @@ def attention(q: Array, k: Array, v: Array, form: Form | None = None, *, causal:
     query_lengths, key_lengths: [batch], sequences that end earlier. packed, packed_keys: lengths of sequences one after
       another. key_mask: [batch, keys], 0 is padding.
     chunk: a query sees only keys of its own chunk of positions (Llama 4). softcap: scores become c · tanh(score / c)
-      (Gemma 2). temperature: (scale, length, shift), queries times 1 + scale · ln(1 + ⌊(p + shift) / length⌋).
+      (Gemma 2). temperature: (scale, length, shift), queries times 1 + scale · ln(1 + ⌊(p + shift) / length⌋); with
+      "log" as a fourth, 1 + scale · ln(max(1, (p + shift) / length)), with "tokens" scale · ln(p + shift).
     sinks: [heads], logits that join every softmax (gpt-oss). mask: broadcast to [batch, heads, queries, keys], bool or
       numbers that are added.
     logsumexp, weights: written too where they are given: [batch, heads, queries], [batch, heads, queries, keys].
@@ -96,7 +100,7 @@ def attention_backward(d_out: Array, q: Array, k: Array, v: Array, form: Form | 
                        query_positions: Ids | int | None = None, key_positions: Ids | int | None = None,
                        keys_are_rotated: bool = False, query_lengths: Ids | None = None, key_lengths: Ids | None = None,
                        packed: Ids | None = None, packed_keys: Ids | None = None, key_mask: Ids | None = None, chunk: int = 0,
-                       softcap: float | None = None, temperature: tuple[float, int, int] | None = None,
+                       softcap: float | None = None, temperature: tuple[Any, ...] | None = None,
                        sinks: Array | None = None, mask: Array | None = None, d_sinks: Any = None,
                        order: Order = "bhsd") -> Gradients:
     """The gradients of attention from that of its output; options as attention was given them.

@@ -36,7 +36,7 @@ class Layer:
     first_position: int
     chunk: int | None
     softcap: float | None
-    temperature: tuple[float, int, int] | None  #: scale, length, shift
+    temperature: tuple[float, int, int, str] | None  #: scale, length, shift, rule
     has_sinks: bool  #: attention() then needs the layer's trained sinks
 
     def prepare(self, *, length: int = 0, numerics: Numerics = "exact", weights: Array | None = None) -> Form:
@@ -110,7 +110,7 @@ class Model:
         return Layer(index=index, layer_type=group["layer_type"], scheme=scheme_from(json.dumps(found)), scale=scale,
                      window=group["window"], causal=group["causal"], first_position=group["first_position"],
                      chunk=group.get("chunk"), softcap=group.get("softcap"), has_sinks=bool(group.get("sinks")),
-                     temperature=(warm["scale"], warm["length"], warm["shift"]) if warm else None)
+                     temperature=(warm["scale"], warm["length"], warm["shift"], warm["rule"]) if warm else None)
 
     def __repr__(self) -> str:
         lines = [f"{self.model_type}, {self.trained_length or 'unknown'} positions"]

@@ -12,7 +12,7 @@ from typing import Any, Literal, Mapping, Sequence
 from . import _posenc
 from .scheme import Scheme, scheme as scheme_from
 
-Kind = Literal["waves", "heatmap", "fingerprint", "phasors", "dots", "similarity", "decay", "bias", "scaling", "error"]
+Kind = Literal["waves", "heatmap", "fingerprint", "phasors", "dots", "similarity", "decay", "bias", "scaling", "error", "query-factor", "grid", "ids"]
 _WIDTH, _LEFT, _RIGHT, _TOP, _BOTTOM = 900, 64, 150, 28, 42
 # Colours that people with any colour vision tell apart (Okabe and Ito, 2008).
 _COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000")
@@ -47,7 +47,7 @@ def plot(kind: Kind, *schemes: Scheme | str, zoom: tuple[int, int] | None = None
          trained: int | None = None, factor: float = 8.0, lines: bool = False) -> Plot:
     """A figure of one or several schemes: posenc.plot("decay", posenc.Rope(dims=64)).
 
-    kind: waves, heatmap, fingerprint, phasors, dots, similarity, decay, bias, scaling or error; without schemes, the kind's own.
+    kind: waves, heatmap, fingerprint, phasors, dots, similarity, decay, bias, scaling, error, query-factor, grid or ids; without schemes, the kind's own.
     zoom: positions (for decay, distances) from … to. at, shift: the position of fingerprint and phasors. features:
       columns of a table. trained, factor: for scaling. lines: for bias, lines against distance.
     Throws: Error for an unknown kind, and for schemes that it cannot show.

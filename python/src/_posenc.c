@@ -348,11 +348,11 @@ static int take_options(Arrays* arrays, PyObject* o, const char* verb, Options* 
   v->chunk = PyLong_AsLongLong(OPTION(13));
   v->softcap = PyFloat_AsDouble(OPTION(14));
   if (PyErr_Occurred()) return -1;
-  PyObject* const temperature = OPTION(15); /* (scale, length, shift) */
+  PyObject* const temperature = OPTION(15); /* (scale, length, shift, rule) */
   if (temperature != Py_None && PyTuple_Check(temperature)) {
     out->temperature = POSENC_INIT(posenc_temperature);
-    if (!PyArg_ParseTuple(temperature, "dLL", &out->temperature.scale, &out->temperature.length,
-                          &out->temperature.shift))
+    if (!PyArg_ParseTuple(temperature, "dLL|i", &out->temperature.scale, &out->temperature.length,
+                          &out->temperature.shift, &out->temperature.rule))
       return -1;
     v->temperature = &out->temperature;
   }

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import posenc
 
-KINDS = ("waves", "heatmap", "fingerprint", "phasors", "dots", "similarity", "decay", "bias", "scaling", "error")
+KINDS = ("waves", "heatmap", "fingerprint", "phasors", "dots", "similarity", "decay", "bias", "scaling", "error", "query-factor", "grid", "ids")
 
 
 class Figures(unittest.TestCase):

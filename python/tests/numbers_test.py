@@ -187,6 +187,9 @@ class AgainstFormulas(unittest.TestCase):
         self.near(posenc.attention(q, k, v, mask=pattern), posenc.attention(q, k, v, causal=True).astype(np.float64), 1e-6)
         warm = np.exp(scores * (1 + 0.1 * np.log(1 + np.arange(5) // 2))[:, None])
         self.near(posenc.attention(q, k, v, temperature=(0.1, 2, 0)), warm / warm.sum(-1, keepdims=True) @ v, 2e-5)
+        self.near(posenc.attention(q, k, v, temperature=(0.1, 2, 0, "steps")), warm / warm.sum(-1, keepdims=True) @ v, 2e-5)
+        with self.assertRaises(ValueError):
+            posenc.attention(q, k, v, temperature=(0.1, 2, 0, "warm"))
 
     def test_shift(self):
         x = RNG.standard_normal((3, 5, 8)).astype("f")

@@ -104,13 +104,16 @@ void check_factors(std::string_view verb, const AttentionOptions& options, const
       raise(fmt::format("{}: there are {} sinks but q has {} heads", verb, sinks.shape[0], job.q.heads));
     }
   }
-  if (!options.temperature) return;
-  const Temperature& t = *options.temperature;
-  if (!std::isfinite(t.scale) || t.length < 1 || t.shift < 0 || t.shift > kPositionLimit) {
-    raise(
-        fmt::format("{}: a temperature needs a finite scale, a length of 1 or more and a shift of 0 or more, but has "
-                    "{}, {} and {}",
-                    verb, t.scale, t.length, t.shift));
+  const auto* const nothing = std::get_if<Nothing>(&options.position);
+  if (options.temperature && nothing != nullptr && nothing->temperature) {
+    raise(fmt::format("{}: the form is a temperature already: the options cannot have another", verb));
+  }
+  const Temperature* const temperature = temperature_of(options);
+  if (temperature == nullptr) return;
+  check_temperature(verb, *temperature);
+  const auto scales = static_cast<std::int64_t>(temperature->head_scales.size());
+  if (scales != 0 && scales != job.q.heads) {
+    raise(fmt::format("{}: the temperature has {} scales but q {} heads", verb, scales, job.q.heads));
   }
 }
 
@@ -236,11 +239,11 @@ void plan_rotation(std::string_view verb, const AttentionInputs& inputs, const R
 void plan_temperature(const Temperature& temperature, AttentionInputs& inputs, Plan& plan) {
   AttentionJob& job = plan.job;
   const HeadTensor<const void> q = job.q;
-  plan.query_factors.reserve(static_cast<std::size_t>(q.batch * q.sequence));
-  for (std::int64_t b = 0; b < q.batch; ++b) {
-    for (std::int64_t i = 0; i < q.sequence; ++i) {
-      plan.query_factors.push_back(factor_at(temperature, job.places.queries.at(b, i)));
-    }
+  const std::int64_t heads = temperature.head_scales.empty() ? 1 : q.heads;
+  plan.query_factors.reserve(static_cast<std::size_t>(q.batch * heads * q.sequence));
+  for (std::int64_t row = 0; row < q.batch * heads * q.sequence; ++row) {
+    const std::int64_t b = row / q.sequence / heads, h = row / q.sequence % heads, i = row % q.sequence;
+    plan.query_factors.push_back(factor_at(temperature, job.places.queries.at(b, i), h));
   }
   const DataType type = sums_type(inputs.q.type);
   plan.scaled_q.resize(static_cast<std::size_t>(count_of(inputs.q.shape) * size_of(type)));
@@ -251,7 +254,7 @@ void plan_temperature(const Temperature& temperature, AttentionInputs& inputs, P
     using To = kernels::Working<From>;
     for (std::int64_t row = 0; row < q.batch * q.heads * q.sequence; ++row) {
       const std::int64_t b = row / q.sequence / q.heads, h = row / q.sequence % q.heads, i = row % q.sequence;
-      const double factor = plan.query_factors[static_cast<std::size_t>(b * q.sequence + i)];
+      const double factor = plan.query_factors[static_cast<std::size_t>((b * heads + h % heads) * q.sequence + i)];
       const From* const x = q.row<From>(b, h, i);
       To* const out = to.row<To>(b, h, i);
       for (std::int64_t f = 0; f < q.features; ++f) {
@@ -288,6 +291,12 @@ void plan_bias(std::string_view verb, const Bias& bias, AttentionJob& job) {
 
 }  // namespace
 
+const Temperature* temperature_of(const AttentionOptions& options) noexcept {
+  if (options.temperature) return &*options.temperature;
+  const auto* const nothing = std::get_if<Nothing>(&options.position);
+  return nothing != nullptr && nothing->temperature ? &*nothing->temperature : nullptr;
+}
+
 DataType sums_type(DataType type) { return type == DataType::kF64 ? DataType::kF64 : DataType::kF32; }
 
 bool has_work(const AttentionJob& job) { return job.q.batch * job.q.heads * job.q.sequence > 0; }
@@ -315,6 +324,7 @@ void plan_inputs(std::string_view verb, const AttentionInputs& inputs, const Att
 void plan_position(std::string_view verb, const AttentionInputs& given, const AttentionOptions& options, Plan& plan) {
   AttentionJob& job = plan.job;
   AttentionInputs inputs = given;
+  const Temperature* const temperature = temperature_of(options);
   if (std::holds_alternative<Addition>(options.position)) {
     raise(fmt::format("{}: an addition belongs to the embeddings, before q and k are made: add it to them instead",
                       verb));
@@ -322,14 +332,14 @@ void plan_position(std::string_view verb, const AttentionInputs& given, const At
   if (const auto* bias = std::get_if<Bias>(&options.position)) {
     plan_places(verb, options, position_axes_of(*bias), is_bounded(*bias), plan);
     plan_bias(verb, *bias, job);
-    if (options.temperature) plan_temperature(*options.temperature, inputs, plan);
+    if (temperature != nullptr) plan_temperature(*temperature, inputs, plan);
   } else if (const auto* rotation = std::get_if<Rotation>(&options.position)) {
     plan_places(verb, options, position_axes_of(*rotation), has_table(*rotation), plan);
-    if (options.temperature) plan_temperature(*options.temperature, inputs, plan);
+    if (temperature != nullptr) plan_temperature(*temperature, inputs, plan);
     plan_rotation(verb, inputs, *rotation, !options.keys_are_rotated, plan);
   } else {
     plan_places(verb, options, 1, false, plan);
-    if (options.temperature) plan_temperature(*options.temperature, inputs, plan);
+    if (temperature != nullptr) plan_temperature(*temperature, inputs, plan);
   }
   if (options.sinks.data == nullptr) return;
   plan.sinks.reserve(static_cast<std::size_t>(job.q.heads));
@@ -346,8 +356,8 @@ void refuse_on_device(std::string_view verb, const AttentionInputs& inputs, cons
     if (!given->has_value() || (*given)->ids_i32.empty()) continue;
     raise(fmt::format("{}: position ids of i32 are for tensors on the host: on a GPU they are i64", verb));
   }
-  if (options.softcap == 0 && !options.temperature && options.sinks.data == nullptr && options.mask.data == nullptr &&
-      inputs.k.type == inputs.q.type) {
+  if (options.softcap == 0 && temperature_of(options) == nullptr && options.sinks.data == nullptr &&
+      options.mask.data == nullptr && inputs.k.type == inputs.q.type) {
     return;
   }
   raise(
@@ -410,12 +420,3 @@ void check_apart(std::string_view verb, const Named& one, const Named& other) {
 }
 
 }  // namespace posenc::attend
-
-namespace posenc {
-
-double factor_at(const Temperature& t, std::int64_t position) noexcept {
-  const std::int64_t periods = (position + t.shift) / t.length;
-  return 1 + t.scale * std::log1p(static_cast<double>(periods));
-}
-
-}  // namespace posenc

@@ -26,6 +26,9 @@ void plan_inputs(std::string_view verb, const AttentionInputs& inputs, const Att
 /// The position's own part of the job: a bias, or the rotation of q and k.
 void plan_position(std::string_view verb, const AttentionInputs& inputs, const AttentionOptions& options, Plan& plan);
 
+/// The temperature of the options, or that of a form that is nothing else; null: none.
+const Temperature* temperature_of(const AttentionOptions& options) noexcept;
+
 /// Throws where no kernel on a GPU does what the options ask for.
 void refuse_on_device(std::string_view verb, const AttentionInputs& inputs, const AttentionOptions& options);
 

@@ -172,12 +172,13 @@ void narrow_into_place(const Gradient& gradient) {
 void scale_rows(Gradient& gradient, std::span<const double> factors) {
   if (factors.empty() || gradient.view.data == nullptr) return;
   const HeadTensor<void>& rows = gradient.result;
+  const std::int64_t heads = std::ssize(factors) == rows.batch * rows.sequence ? 1 : rows.heads;
   kernels::with_type(rows.type, [&](auto kind) {
     using T = decltype(kind);
     for (std::int64_t row = 0; row < rows.batch * rows.heads * rows.sequence; ++row) {
       const std::int64_t b = row / rows.sequence / rows.heads, h = row / rows.sequence % rows.heads,
                          i = row % rows.sequence;
-      const double factor = factors[static_cast<std::size_t>(b * rows.sequence + i)];
+      const double factor = factors[static_cast<std::size_t>((b * heads + h % heads) * rows.sequence + i)];
       T* const x = rows.row<T>(b, h, i);
       for (std::int64_t f = 0; f < rows.features; ++f) {
         T& element = x[f * rows.feature_stride];
@@ -293,7 +294,7 @@ void attention_backward(const AttentionGradients& gradients, ConstTensorView d_o
   plan_saved(inputs, plan.job, saved);
   plan.backend = &selected_attention(verb);
   plan_position(verb, inputs, options, plan);
-  if (options.temperature) widen_later(dq);
+  if (temperature_of(options) != nullptr) widen_later(dq);
   if (plan.forms != nullptr) {  // a rotation, and tokens to rotate
     rotate_later(dq, plan.forms->for_queries);
     if (!options.keys_are_rotated) rotate_later(dk, plan.forms->for_keys);

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "kernels/bias_checks.h"
 #include "kernels/checks.h"
 #include "posenc/error.h"
 #include "posenc/frequency.h"
@@ -189,12 +190,17 @@ void plan_places(std::string_view verb, const AttentionOptions& options, int axe
     places.queries = {0, plan.query_ids.data(), rows > 1 ? queries : 0, rows * queries, 1};
     places.keys = {0, keys_from_0 ? nullptr : plan.key_ids.data(), rows > 1 ? keys : 0, rows * keys, 1};
   }
+  const auto* const bias = std::get_if<Bias>(&options.position);
+  const auto* const rotation = std::get_if<Rotation>(&options.position);
+  kernels::RowLimit limit;  // a temperature is a logarithm of the position
+  limit.is_signed = !options.temperature && ((bias != nullptr && kernels::limit_of(*bias).is_signed) ||
+                                             (rotation != nullptr && !has_table(*rotation)));
   const auto take = [&](const std::optional<Positions>& given, TokenPositions& tokens, std::int64_t count,
                         std::string_view what, bool is_needed) {
     if (given.has_value()) {
       const bool is_text = axes > 1 && given->ids.empty() && given->ids_i32.empty() &&
                            std::holds_alternative<Rotation>(options.position);
-      tokens = kernels::positions_of(verb, *given, is_text ? given->axes : axes, {batch, count}, {});
+      tokens = kernels::positions_of(verb, *given, is_text ? given->axes : axes, {batch, count}, limit);
       tokens.axes = axes;
     } else if (axes > 1 && batch * count > 0 && is_needed) {
       raise(fmt::format("{}: the form has {} position axes, so {} must be given", verb, axes, what));

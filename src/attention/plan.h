@@ -25,7 +25,7 @@ struct Plan {
   AlignedVector<float> q_cos_sin, k_cos_sin;       // its cosines and sines, where it is done as rows are loaded
   AlignedVector<std::byte> rotated_q, rotated_k;   // q and k after it, where it is done before
   AlignedVector<std::byte> scaled_q;               // q times its temperature, in the type of sums
-  AlignedVector<double> query_factors;             // [batch, queries]: that temperature; empty: none
+  AlignedVector<double> query_factors;             // [batch, 1 or heads, queries]: that temperature; empty: none
   AlignedVector<double> sinks;                     // [heads]
 
   Plan() = default;

@@ -41,7 +41,14 @@ struct HeldOptions {
     value.softcap = given.softcap;
     if (given.temperature != nullptr) {
       const posenc_temperature factor = known(given.temperature, "posenc_temperature");
-      value.temperature = {.scale = factor.scale, .length = factor.length, .shift = factor.shift};
+      if (factor.rule < 0 || factor.rule > 2) {
+        refuse(POSENC_INVALID,
+               fmt::format("{}: the rule of a temperature must be 0, 1 or 2 but is {}", verb, factor.rule));
+      }
+      value.temperature = Temperature{.scale = factor.scale,
+                                      .length = factor.length,
+                                      .shift = factor.shift,
+                                      .rule = static_cast<TemperatureRule>(factor.rule)};
     }
     value.sinks = view_of(given.sinks, verb, "sinks");
     value.mask = view_of(given.mask, verb, "mask");

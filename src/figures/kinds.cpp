@@ -46,6 +46,22 @@ const std::vector<Kind>& kinds() {
       {"bias", "the bias added to the scores per head: maps, or lines by distance", {Alibi{}}, 1, bias_figure},
       {"scaling", "how each RoPE scaling changes each frequency", {Rope{}}, 6, scaling_figure},
       {"error", "error of the angle by position: exact, float32 as in engines, bf16", {Rope{}}, 1, error_figure},
+      {"query-factor",
+       "what queries are multiplied by, against their position",
+       {QueryTemperature{}, QueryTemperature{.rule = TemperatureRule::kLog},
+        QueryTemperature{.rule = TemperatureRule::kTokens, .scale = 0.1}},
+       6,
+       temperature_figure},
+      {"grid",
+       "values over the rows and columns of an image: a resized table, or each pair",
+       {Resized{}},
+       1,
+       grid_figure},
+      {"ids",
+       "positions of a prompt with text, images and videos: time, height and width",
+       {Rope{.sections = {16, 24, 24}}},
+       1,
+       ids_figure},
   };
   return all;
 }

@@ -15,5 +15,8 @@ Figure decay_figure(const Request& request);
 Figure bias_figure(const Request& request);
 Figure scaling_figure(const Request& request);
 Figure error_figure(const Request& request);
+Figure temperature_figure(const Request& request);
+Figure grid_figure(const Request& request);
+Figure ids_figure(const Request& request);
 
 }  // namespace posenc::figures

@@ -2,7 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cmath>
+#include <unordered_set>
+
 #include "posenc/error.h"
+#include "posenc/random.h"
 
 namespace posenc {
 
@@ -56,6 +61,55 @@ std::vector<std::int64_t> grid_positions(std::span<const std::int64_t> extents) 
     for (std::int64_t cell = 0; cell < count; ++cell) ids.push_back(cell / repeat % extents[axis]);
   }
   return ids;
+}
+
+std::vector<std::int64_t> centred_positions(std::span<const std::int64_t> extents) {
+  std::vector<std::int64_t> ids = grid_positions(extents);
+  const std::size_t cells = extents.empty() ? 0 : ids.size() / extents.size();
+  for (std::size_t i = 0; i < ids.size(); ++i) ids[i] = 2 * ids[i] + 1 - extents[i / cells];
+  return ids;
+}
+
+// Floyd's: one draw for each position, whatever the range. Bentley, Floyd, 1987, "A sample of brilliance".
+std::vector<std::int64_t> randomised_positions(std::int64_t count, std::int64_t longest, std::uint64_t seed) {
+  if (count < 0 || longest < count || longest > kPositionLimit) {
+    raise(fmt::format("randomised_positions: longest must be from count, {}, to 2^53 but is {}", count, longest));
+  }
+  Random random(seed);
+  std::unordered_set<std::int64_t> taken;
+  std::vector<std::int64_t> ids;
+  ids.reserve(static_cast<std::size_t>(count));
+  for (std::int64_t last = longest - count; last < longest; ++last) {
+    const std::int64_t drawn = random.below(last + 1);
+    ids.push_back(taken.insert(drawn).second ? drawn : last);
+    taken.insert(ids.back());
+  }
+  std::sort(ids.begin(), ids.end());
+  return ids;
+}
+
+Fractions fractions_of(std::span<const double> numbers) {
+  Fractions made;
+  int bits = 0;  // behind the point, of the finest number
+  for (const double number : numbers) {
+    if (!std::isfinite(number)) raise(fmt::format("fractions_of: {} is not a finite number", number));
+    int exponent = 0;
+    double digits = std::frexp(number, &exponent);
+    if (digits == 0) continue;
+    int behind = 53 - exponent;  // of its 53 digits; trailing zeros do not count
+    for (digits = std::ldexp(digits, 53); std::fmod(digits, 2) == 0; digits /= 2) --behind;
+    bits = std::max(bits, behind);
+  }
+  if (bits > 61) raise(fmt::format("fractions_of: a number has {} binary digits behind the point, 61 at most", bits));
+  made.denominator = std::int64_t{1} << bits;
+  for (const double number : numbers) {
+    const double numerator = std::ldexp(number, bits);
+    if (!(std::fabs(numerator) < static_cast<double>(kPositionLimit))) {
+      raise(fmt::format("fractions_of: {} over {} is past 2^53", number, made.denominator));
+    }
+    made.numerators.push_back(static_cast<std::int64_t>(numerator));
+  }
+  return made;
 }
 
 }  // namespace posenc

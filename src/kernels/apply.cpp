@@ -110,7 +110,7 @@ void apply(std::string_view verb, const TensorView& out, const ConstTensorView* 
   }
   const auto* rows = std::get_if<Rows>(&form.source);
   job.site = site_of(verb, {out, x != nullptr ? *x : out, rows != nullptr ? rows->table : out}, positions, run);
-  const RowLimit limit = rows != nullptr ? RowLimit{rows->table.shape[0], rows->offset} : RowLimit{};
+  const RowLimit limit = rows != nullptr ? RowLimit{rows->table.shape[0], rows->offset} : RowLimit{.is_signed = true};
   job.positions = positions_of(verb, positions, position_axes_of(form), {job.out.batch, job.out.sequence}, limit);
   if (job.out.batch * job.out.sequence == 0) return;
   const Outcome outcome = backend_for(verb, job.site.device).add(job);

@@ -45,9 +45,10 @@ template <class Job, class Void> void prepare_job(std::string_view verb, Job& jo
   }
   check_bias(verb, form, scores.heads);
   const int axes = position_axes_of(form);
+  const RowLimit limit = limit_of(form);
   job.queries =
-      positions_of(fmt::format("{}: queries", verb), positions.q, axes, {scores.batch, scores.sequence}, {});
-  job.keys = positions_of(fmt::format("{}: keys", verb), positions.k, axes, {scores.batch, scores.features}, {});
+      positions_of(fmt::format("{}: queries", verb), positions.q, axes, {scores.batch, scores.sequence}, limit);
+  job.keys = positions_of(fmt::format("{}: keys", verb), positions.k, axes, {scores.batch, scores.features}, limit);
   check_distances(verb, form, {job.queries, job.keys}, {scores.batch, scores.sequence, scores.features});
   job.form = &form;
 }

@@ -12,6 +12,11 @@ namespace posenc::kernels {
 /// tensor has. Throws: Error that begins with the verb.
 void check_bias(std::string_view verb, const Bias& form, std::int64_t heads);
 
+/// Positions may be negative, unless the form depends on more than their distance (FIRE).
+inline RowLimit limit_of(const Bias& form) {
+  return {.is_signed = !std::holds_alternative<DistanceRatios>(form.source)};
+}
+
 /// Whether the form reaches as far as the tokens lie apart; `queries` and `keys` are tokens of `batch` sequences.
 struct BiasTokens {
   std::int64_t batch, queries, keys;

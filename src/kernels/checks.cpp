@@ -94,8 +94,9 @@ Site site_of(std::string_view verb, std::initializer_list<ConstTensorView> views
 }
 
 void check_position(std::string_view verb, std::int64_t position, const RowLimit& limit) {
-  if (position < 0 || position >= kPositionLimit) {
-    raise(fmt::format("{}: position {} is outside 0 to 2^53 - 1", verb, position));
+  if (position < (limit.is_signed ? 1 - kPositionLimit : 0) || position >= kPositionLimit) {
+    raise(fmt::format("{}: position {} is outside {} to 2^53 - 1", verb, position,
+                      limit.is_signed ? "-2^53 + 1" : "0"));
   }
   if (limit.rows < 0 || position + limit.offset < limit.rows) return;
   raise(fmt::format("{}: position {} is past the table: {} rows with offset {} end at position {}", verb, position,

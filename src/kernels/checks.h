@@ -69,12 +69,13 @@ Site site_of(std::string_view verb, std::initializer_list<ConstTensorView> views
 struct RowLimit {
   std::int64_t rows = -1;  // none
   std::int64_t offset = 0;
+  bool is_signed = false;  // positions may be negative: angles and lines, not rows
 };
 /// How many tokens want positions.
 struct Tokens {
   std::int64_t batch, sequence;
 };
-/// 0 ≤ position < 2^53, and a row of the table.
+/// 0 ≤ position < 2^53, or |position| < 2^53 where they may be negative, and a row of the table.
 void check_position(std::string_view verb, std::int64_t position, const RowLimit& limit);
 TokenPositions positions_of(std::string_view verb, const Positions& positions, int axes, const Tokens& tokens,
                             const RowLimit& limit);

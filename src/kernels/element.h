@@ -44,8 +44,7 @@ inline float float32_radians(const Float32Angles& angles, std::size_t i, std::in
 inline numerics::Angle angle_of(const Waves& waves, std::size_t wave, const TokenPositions& positions, std::int64_t b,
                                 std::int64_t t) noexcept {
   const std::int64_t position = positions.at(b, t, waves.waves[wave].axis);
-  if (waves.float32_angles.factors.empty())
-    return {waves.waves[wave].frequency, static_cast<std::uint64_t>(position)};
+  if (waves.float32_angles.factors.empty()) return numerics::angle_at(waves.waves[wave].frequency, position);
   return numerics::angle_from_radians(float32_radians(waves.float32_angles, wave, position));
 }
 

@@ -50,7 +50,7 @@ RowLimit check_form(std::string_view verb, const Rotation& form) {
         raise(fmt::format("{}: a pair has axis {} of {}", verb, axis, form.position_axes));
       }
     }
-    return {};
+    return {.is_signed = true};
   }
   if (!form.frequencies.empty()) raise(fmt::format("{}: the form has both frequencies and a table", verb));
   if (form.magnitude != 1 || !form.growth.rates.empty()) {
@@ -65,7 +65,7 @@ RowLimit check_form(std::string_view verb, const Rotation& form) {
                       to_string(sines.shape)));
   }
   if (pairs < 1) raise(fmt::format("{}: the table has no pairs", verb));
-  return cosines.shape.rank == 2 ? RowLimit{cosines.shape[0], 0} : RowLimit{};
+  return cosines.shape.rank == 2 ? RowLimit{cosines.shape[0], 0} : RowLimit{.is_signed = true};
 }
 
 std::int64_t first_feature(std::string_view verb, std::string_view what, const Rotation& form,
@@ -210,7 +210,9 @@ namespace kernels {
 
 TokenPositions rotary_positions_of(std::string_view verb, const Positions& positions, const Rotation& form,
                                    const Tokens& tokens) {
-  return positions_along(verb, positions, form, tokens, check_form(verb, form));
+  RowLimit limit = check_form(verb, form);
+  limit.is_signed = false;  // a cache holds tokens, the first at 0
+  return positions_along(verb, positions, form, tokens, limit);
 }
 
 void rotate_for(std::string_view verb, const Backend& backend, const TensorView& out, const ConstTensorView& x,

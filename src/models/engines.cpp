@@ -141,7 +141,7 @@ void with_other_dims(Treatment& t, const Circumstances& c) {
 }
 // llama.cpp has Llama 4's numbers in its code.
 void with_llama4_temperature(Treatment& t, const Circumstances&) {
-  if (t.temperature && t.temperature->shift == 1)
+  if (t.temperature && t.temperature->shift == 1 && t.temperature->rule == TemperatureRule::kSteps)
     t.temperature = Temperature{.scale = 0.1, .length = 8192, .shift = 1};
 }
 void with_whole_ramp(Treatment& t, const Circumstances&) { scaling_in<YarnScaling>(t).truncate = true; }

@@ -58,6 +58,8 @@ std::string_view name_of(Encoding encoding) noexcept {
     case Encoding::kImageRope:
       return "rope";
     case Encoding::kLearned:
+    case Encoding::kPatchRope:
+      return PatchRope::name;
     case Encoding::kPatches:
       return "learned";
     case Encoding::kSinusoidal:

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "models/layers.h"
+#include "posenc/schemes/resized.h"
 #include "posenc/schemes/rope.h"
 #include "posenc/schemes/sinusoidal.h"
 
@@ -25,6 +26,7 @@ enum class Encoding : std::uint8_t {
   kShaw,
   kSwin,       ///< a table by offset in a window, one group for each stage
   kLogCpb,     ///< the same by a network of the offset
+  kPatchRope,  ///< rope over patches whose coordinates run from −1 to 1
   kImageRope,  ///< rope over rows and columns of patches, and time: an equal number of pairs each, or as axes_key says
   kNotComputed  ///< `name` and `formula` say what it is
 };
@@ -37,6 +39,19 @@ enum class RopeStyle : std::uint8_t {
   kTyped,   ///< one dictionary for each layer type, the class's own where the file has none; older keys are ignored
   kListed,  ///< the same, or made of rope_theta and partial_rotary_factors by layer, rope_scaling for full ones
 };
+
+/// How a trained table of patches becomes one for images of another size: the fields of `resized`.
+struct TableResize {
+  bool is_known = false;
+  ResizeFilter filter = ResizeFilter::kBicubic;
+  bool corners = false, antialias = false;
+};
+inline constexpr TableResize kBicubic{.is_known = true};
+inline constexpr TableResize kAntialiased{.is_known = true, .antialias = true};
+inline constexpr TableResize kBilinear{.is_known = true, .filter = ResizeFilter::kBilinear};
+inline constexpr TableResize kBilinearCorners{.is_known = true, .filter = ResizeFilter::kBilinear, .corners = true};
+inline constexpr TableResize kBilinearAntialiased{
+    .is_known = true, .filter = ResizeFilter::kBilinear, .antialias = true};
 
 /// The facts of a family that its config does not say, or says under names of its own; read in its modeling code.
 struct Family {
@@ -101,6 +116,7 @@ struct Family {
   std::int64_t extra_rows = 1;                ///< of kPatches: class and other tokens
   std::string_view image_key = "image_size";  ///< of kPatches: the size that the table was made for
   std::string_view rows_key = "";             ///< of kPatches: its rows, where a key says them
+  TableResize resize = {};                    ///< of kPatches
   // biases
   bool is_bidirectional = true;   ///< T5's buckets
   std::string_view name = "";     ///< of a scheme that is not computed

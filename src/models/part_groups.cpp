@@ -73,12 +73,25 @@ void add_vectors(const Config& config, const Family& family, PartReading& readin
   reading.groups.push_back(std::move(group));
 }
 
-void add_patches(const Config& config, const Family& family, PartReading& reading) {
+// The grid is a square: so it is in every family that resizes one.
+void say_resize(const Family& family, std::int64_t patches, Remarks& remarks) {
+  const auto side = static_cast<std::int64_t>(std::lround(std::sqrt(static_cast<double>(patches))));
+  if (!family.resize.is_known || side * side != patches) return;
+  say(remarks.notes,
+      fmt::format(
+          "for another grid of patches the table is resized: scheme resized, trained_grid {0},{0}, filter {1}{2}{3}, "
+          "prefix {4}",
+          side, choice_name(family.resize.filter), family.resize.corners ? ", corners" : "",
+          family.resize.antialias ? ", antialias" : "", family.extra_rows));
+}
+
+void add_patches(const Config& config, const Family& family, PartReading& reading, Remarks& remarks) {
   LayerGroup group = group_of_all(config, family);
   const auto patches = patches_of(config, family);
   const auto width = hidden_size(config, family);
   if (patches && width) {
     set_scheme(group, Learned{.rows = *patches + family.extra_rows, .width = *width});
+    say_resize(family, *patches, remarks);
   } else {
     set_formula(
         group, Learned::name,
@@ -131,6 +144,26 @@ void add_image_rope(const Config& config, const Family& family, PartReading& rea
     set_formula(group, Rope::name, "pairs rotated by row and column, half of them each; a head is no multiple of 4");
   } else {
     set_scheme(group, rope);
+  }
+  reading.groups.push_back(std::move(group));
+}
+
+void add_patch_rope(const Config& config, const Family& family, PartReading& reading, Remarks& remarks) {
+  LayerGroup group = group_of_all(config, family);
+  const auto grid = patch_grid_of(config, family);
+  const std::int64_t head = head_size(config, family);
+  if (!grid || head % 4 != 0) {
+    set_formula(group, family.name, family.formula);
+  } else {
+    const auto base = positive(config, "rope_theta");
+    if (!base) {
+      say(remarks.assumed,
+          fmt::format("{}rope_theta = {} (in the family's code; not given)", config.place, family.image_base));
+    }
+    set_scheme(
+        group,
+        PatchRope{.dims = head, .base = base.value_or(family.image_base), .patches = {grid->rows, grid->columns}});
+    say(remarks.notes, "the grid is that of image_size; an image of another size has a grid of its own");
   }
   reading.groups.push_back(std::move(group));
 }
@@ -266,6 +299,13 @@ void dress(LayerGroup& group, const Layer& layer, const Config& config, const Fa
     if (group.window && (family.window_is_width || is_switched)) *group.window /= 2;
     if (group.window && group.is_causal == false) *group.window += 1;
   }
+  // Inkling: layers that do not slide
+  if (const auto floor = integer(config, "log_scaling_n_floor"); floor && *floor > 0 && !is_sliding(layer.type)) {
+    group.temperature = Temperature{.scale = finite(config, "log_scaling_alpha").value_or(0.1),
+                                    .length = *floor,
+                                    .shift = 1,
+                                    .rule = TemperatureRule::kLog};
+  }
   if (layer.type == "chunked_attention") group.chunk = integer(config, "attention_chunk_size");
   if (!family.scale_key.empty()) group.scale = positive(config, family.scale_key);
   if (!family.scale_root_key.empty()) {
@@ -282,7 +322,9 @@ void add_groups(const Config& config, const Family& family, PartReading& reading
     case Encoding::kSinusoidal:
       return add_vectors(config, family, reading);
     case Encoding::kPatches:
-      return add_patches(config, family, reading);
+      return add_patches(config, family, reading, remarks);
+    case Encoding::kPatchRope:
+      return add_patch_rope(config, family, reading, remarks);
     case Encoding::kImageRope:
       return add_image_rope(config, family, reading, remarks);
     case Encoding::kSwin:

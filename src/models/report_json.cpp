@@ -76,10 +76,13 @@ Json json_of(const LayerGroup& group, std::optional<std::int64_t> trained_length
   object.emplace_back("scale", or_null(group.scale));
   object.emplace_back("softcap", group.softcap > 0 ? Json(group.softcap) : Json(nullptr));
   object.emplace_back("sinks", group.has_sinks);
-  object.emplace_back("temperature", group.temperature ? Json(Json::Object{{"scale", group.temperature->scale},
-                                                                           {"length", group.temperature->length},
-                                                                           {"shift", group.temperature->shift}})
-                                                       : Json(nullptr));
+  object.emplace_back("temperature", group.temperature
+                                         ? Json(Json::Object{{"scale", group.temperature->scale},
+                                                             {"length", group.temperature->length},
+                                                             {"shift", group.temperature->shift},
+                                                             {"rule", choice_name(group.temperature->rule)},
+                                                             {"formula", to_string(*group.temperature)}})
+                                         : Json(nullptr));
   return object;
 }
 

@@ -92,14 +92,19 @@ std::int64_t head_size(const Config& config, const Family& family, std::string_v
   return size;
 }
 
-std::optional<std::int64_t> patches_of(const Config& config, const Family& family) {
-  if (!family.rows_key.empty()) return integer(config, family.rows_key);
+std::optional<PatchGrid> patch_grid_of(const Config& config, const Family& family) {
   const auto image = extents(config, family.image_key), patch = extents(config, "patch_size");
   if (!image || !patch) return std::nullopt;
   const auto rows = static_cast<std::int64_t>(image->first / patch->first);
   const auto columns = static_cast<std::int64_t>(image->second / patch->second);
   if (rows < 1 || columns < 1 || rows > kMostFeatures || columns > kMostFeatures) return std::nullopt;
-  return rows * columns;
+  return PatchGrid{rows, columns};
+}
+
+std::optional<std::int64_t> patches_of(const Config& config, const Family& family) {
+  if (!family.rows_key.empty()) return integer(config, family.rows_key);
+  const auto grid = patch_grid_of(config, family);
+  return grid ? std::optional(grid->rows * grid->columns) : std::nullopt;
 }
 
 }  // namespace posenc::models

@@ -23,6 +23,12 @@ std::int64_t layer_count(const Config& config, const Family& family);
 /// Throws: Error where it cannot be known, or is past kMostFeatures.
 std::int64_t head_size(const Config& config, const Family& family, std::string_view own_key = "");
 
+/// The patches of an image of the size that the config names.
+struct PatchGrid {
+  std::int64_t rows = 0, columns = 0;
+};
+std::optional<PatchGrid> patch_grid_of(const Config& config, const Family& family);
+
 /// Rows of a table by image patch: the family's key, or image_size / patch_size squared; nothing where one of them is
 /// missing.
 std::optional<std::int64_t> patches_of(const Config& config, const Family& family);

@@ -15,6 +15,12 @@ struct Angle {
   std::uint64_t count = 0;  // below 2^53
 };
 
+/// The angle at a position, which may be negative: then that of the opposite frequency.
+constexpr Angle angle_at(const Frequency& frequency, std::int64_t position) noexcept {
+  if (position < 0) return {opposite(frequency), static_cast<std::uint64_t>(-position)};
+  return {frequency, static_cast<std::uint64_t>(position)};
+}
+
 /// An angle brought down to the nearest quarter turn, with sine and cosine of what remains in double.
 /// Error: at most 2^-52, absolute; and at most 2^-50, relative (for the sine only where `relative` says so).
 struct Reduced {

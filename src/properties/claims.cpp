@@ -74,6 +74,13 @@ bool past_the_threshold(const Trial& trial) {
   return fire != nullptr && static_cast<double>(trial.length) > 1.5 * fire->threshold;
 }
 
+// A temperature that has left its floor within the length.
+bool of_changing_factor(const Trial& trial) {
+  const auto* const nothing = std::get_if<Nothing>(&trial.form);
+  return nothing != nullptr && nothing->temperature &&
+         factor_at(*nothing->temperature, trial.length - 1) != factor_at(*nothing->temperature, 0);
+}
+
 struct Claimed {
   std::string_view who;  // a scheme, or a kind of form
   Property property;
@@ -97,6 +104,8 @@ constexpr std::array kClaims = {
     Claimed{"t5", P::kAnyLength, kHolds},
     Claimed{"kerple", P::kAnyLength, kHolds},
     Claimed{"sandwich", P::kAnyLength, kHolds},
+
+    Claimed{"temperature", P::kRelative, kFails, of_changing_factor},
 
     Claimed{"nothing", P::kConsistent, kHolds},
     Claimed{"nothing", P::kAnyLength, kHolds},

@@ -6,7 +6,9 @@
 #include <cstdint>
 #include <string_view>
 
+#include "numerics/real.h"
 #include "posenc/error.h"
+#include "posenc/situation.h"
 #include "posenc/tensor.h"
 
 namespace posenc::schemes {
@@ -25,6 +27,28 @@ inline void check_between(std::string_view scheme, std::string_view field, std::
 
 inline void check_finite(std::string_view scheme, std::string_view field, double value) {
   if (!std::isfinite(value)) raise(fmt::format("{}: {} must be a finite number but is {}", scheme, field, value));
+}
+
+/// What positions of an axis are divided by; 1 where they are whole. Float32 angles have no such division.
+inline std::int64_t denominator_of(std::string_view scheme, const Situation& now, std::size_t axis,
+                                   std::size_t axes) {
+  const std::vector<std::int64_t>& all = now.denominators;
+  if (all.empty()) return 1;
+  if (all.size() != 1 && all.size() != axes) {
+    raise(fmt::format("{}: there must be 1 denominator or one for each of {} axes but there are {}", scheme, axes,
+                      all.size()));
+  }
+  const std::int64_t denominator = all[all.size() == 1 ? 0 : axis];
+  check_between(scheme, "a denominator of positions", denominator, 1, (std::int64_t{1} << 62) - 1);
+  if (denominator != 1 && now.numerics != Numerics::kExact) {
+    raise(fmt::format("{}: {} takes whole positions, not fractions", scheme, name_of(now.numerics)));
+  }
+  return denominator;
+}
+
+/// Divided where positions are fractions: a division takes thirty times as long as a product.
+inline numerics::Real over(const numerics::Real& radians, std::int64_t denominator) {
+  return denominator == 1 ? radians : radians / denominator;
 }
 
 /// The caller's table, of exactly this shape.

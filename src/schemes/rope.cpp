@@ -167,8 +167,14 @@ Rotation prepare(const Rope& s, const Situation& now) {
   for (const PairSource& source : sources) {
     const auto& spectrum = spectra[static_cast<std::size_t>(source.spectrum)];
     const auto at = static_cast<std::size_t>(source.frequency);
-    rotation.frequencies.push_back(numerics::frequency_from(spectrum.frequencies[at]));
-    if (!spectrum.growth.rates.empty()) rotation.growth.rates.push_back(spectrum.growth.rates[at]);
+    const std::int64_t denominator = schemes::denominator_of(Rope::name, now, static_cast<std::size_t>(source.axis),
+                                                             static_cast<std::size_t>(rotation.position_axes));
+    // before whole turns are dropped: what is a whole turn for position 1 is none for 1/2
+    rotation.frequencies.push_back(numerics::frequency_from(schemes::over(spectrum.frequencies[at], denominator)));
+    if (!spectrum.growth.rates.empty()) {
+      if (denominator != 1) raise("rope: xpos counts from a whole position, so positions cannot be fractions");
+      rotation.growth.rates.push_back(spectrum.growth.rates[at]);
+    }
     if (rotation.position_axes > 1) rotation.axes.push_back(static_cast<std::uint8_t>(source.axis));
   }
   if (now.numerics == Numerics::kHfF32) {

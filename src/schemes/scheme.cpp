@@ -56,7 +56,18 @@ std::size_t edits_between(std::string_view a, std::string_view b) {
 }  // namespace
 
 Form prepare(const Scheme& scheme, const Situation& now) {
+  if (!now.denominators.empty() && !takes_fractions(scheme)) {
+    raise(fmt::format("{}: positions must be whole: this scheme takes no denominators", name_of(scheme)));
+  }
   return std::visit([&](const auto& one) -> Form { return prepare(one, now); }, scheme);
+}
+
+bool takes_fractions(const Scheme& scheme) noexcept {
+  return std::visit(
+      []<class S>(const S&) {
+        return requires { S::takes_fractions; };
+      },
+      scheme);
 }
 
 std::string_view name_of(const Scheme& scheme) noexcept {

@@ -95,8 +95,11 @@ Addition prepare(const Sinusoidal& s, const Situation& now) {
   std::vector<float>& all_factors = waves.float32_angles.factors;
   for (std::int64_t axis = 0; axis < s.axes; ++axis) {
     append_columns(waves.columns, s.layout, axis * pairs, pairs);
+    const std::int64_t denominator = schemes::denominator_of(Sinusoidal::name, now, static_cast<std::size_t>(axis),
+                                                             static_cast<std::size_t>(s.axes));
     for (const Real& value : radians) {
-      waves.waves.push_back({numerics::frequency_from(value), static_cast<std::uint8_t>(axis)});
+      waves.waves.push_back(
+          {numerics::frequency_from(schemes::over(value, denominator)), static_cast<std::uint8_t>(axis)});
     }
     all_factors.insert(all_factors.end(), factors.begin(), factors.end());
   }

@@ -29,6 +29,20 @@ class Numbers(Plot):
         for a, b in zip(got, expected):
             self.assertAlmostEqual(a, b, delta=by)
 
+    def test_temperatures_grids_and_ids(self):
+        self.assertIn("Queries are scaled", self.succeeds("plot", "query-factor").text)
+        self.assertIn("factor on the query", self.succeeds("plot", "query-factor", "temperature", "--rule", "log", "--floor", 64).text)
+        text = self.succeeds("plot", "grid", "resized", "--trained-grid", "8,8", "--new-grid", "12,20").text
+        self.assertIn("feature 0, resized", text)
+        self.assertIn("An example in place of a trained table.", text)
+        self.assertIn("pair 0", self.succeeds("plot", "grid", "patch-rope", "--patches", "6,9").text)
+        self.assertIn("pair 0", self.succeeds("plot", "grid", "rope", "--dims", 128, "--sections", "8,28,28",
+                                                      "--section-order", "restarting").text)
+        text = self.succeeds("plot", "ids", "--spec", "text:5 image:8x12 text:3").text
+        self.assertIn("The first token that the model writes is at 14 on all axes.", text)
+        self.refused("plot", "ids", "--spec", "banana:3", says="banana")
+        self.refused("plot", "waves", "--spec", "text:3", says="--spec works with ids, not with waves")
+
     def test_a_network_of_the_offset(self):
         text = self.succeeds("plot", "bias", "log-cpb", "--heads", 1, "--window", 9, "--hidden-weights", "1,-1",
                              "--hidden-biases", "0,0", "--output-weights", "1,-1", "--zoom", "0:9").text

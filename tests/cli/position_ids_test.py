@@ -20,6 +20,15 @@ class Positions(ProgramTest):
         self.assertEqual(self.succeeds("positions", "--mask", mask, "--padding", 0).text, "0,0,0,1\n0,1,2,0\n")
         self.assertEqual(self.succeeds("positions", "--mask", mask, "--rule", "roberta").text, "1,1,2,3\n2,3,4,1\n")
 
+    def test_centred_grids_and_random_positions(self):
+        self.assertEqual(self.succeeds("positions", "--grid", "2,3", "--centred").text, "-1,-1,-1,1,1,1\n-2,0,2,-2,0,2\n")
+        self.refused("positions", "--lengths", 3, "--centred", says="--centred works only with --grid")
+        ids = [int(one) for one in self.succeeds("positions", "--random", "40,500", "--seed", 7).text.split(",")]
+        self.assertEqual((len(ids), ids), (40, sorted(set(ids))))
+        self.assertLess(ids[-1], 500)
+        self.refused("positions", "--random", "40", says="--random")
+        self.refused("positions", "--random", "5,4", says="5 positions cannot differ below 4")
+
     def test_mixed_input(self):
         """A prompt of Qwen2.5-VL: what get_rope_index of transformers 5.16 returns for it."""
         prompt = "text:5 image:4x6 text:3 video:3x4x4@1 text:4"

@@ -55,8 +55,9 @@ class Json(ProgramTest):
         self.assertGreater(self.findings("none")["sees-order-causal"]["measured"], 1e-2)
 
     def test_who_is_relative(self):
-        relative = {"none", "rope", "alibi", "t5", "kerple", "sandwich", "shaw", "deberta", "swin", "log-cpb"}
-        for scheme in relative | {"sinusoidal", "learned", "fire", "steps", "shift"}:
+        relative = {"none", "rope", "alibi", "t5", "kerple", "sandwich", "shaw", "deberta", "swin", "log-cpb", "temperature",
+                    "patch-rope"}
+        for scheme in relative | {"sinusoidal", "learned", "resized", "fire", "steps", "shift"}:
             outcome = self.findings(scheme)["relative"]["outcome"]
             self.assertEqual(outcome, "holds" if scheme in relative else "fails", scheme)
 
@@ -75,7 +76,7 @@ class Json(ProgramTest):
 
     def test_trained_numbers_are_said_to_be_random(self):
         random = {one["scheme"]["scheme"] for one in self.document["schemes"] if one["random_weights"]}
-        self.assertLessEqual({"learned", "t5", "fire", "shaw", "deberta", "swin", "log-cpb"}, random)
+        self.assertLessEqual({"learned", "t5", "fire", "shaw", "deberta", "swin", "log-cpb", "resized"}, random)
         self.assertFalse(random & {"none", "sinusoidal", "rope", "alibi", "kerple", "sandwich", "steps", "shift"})
         self.assertLessEqual({name for name, card in CARDS.items() if card["trained_table"]}, random)
 

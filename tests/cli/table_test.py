@@ -1,6 +1,7 @@
 """posenc table: the numbers, in every format."""
 
 import json
+import math
 import os
 import unittest
 
@@ -59,6 +60,32 @@ class Shown(ProgramTest):
         self.assertEqual([row[0] for row in rows[1:]], ["0,0", "0,1", "0,2", "1,0", "1,1", "1,2"])
         self.assertEqual(rows[6][1:3], ["0.841", "0.540"])  # height 1
         self.assertEqual(rows[6][5:7], ["0.909", "-0.416"])  # width 2
+
+
+class Fractions(ProgramTest):
+    def test_negative_and_fractional_positions(self):
+        """sin and cos of p, p from -1 in steps of a half; the label is the fraction."""
+        text = self.succeeds("table", "sinusoidal", "--width", 2, "--positions", "-1:1:1/2", "--digits", 6).text
+        rows = [line.split() for line in text.splitlines()[-4:]]
+        self.assertEqual([row[0] for row in rows], ["-1", "-1/2", "0", "1/2"])
+        for row, p in zip(rows, (-1, -0.5, 0, 0.5)):
+            self.assertAlmostEqual(float(row[1]), math.sin(p), places=5)
+            self.assertAlmostEqual(float(row[2]), math.cos(p), places=5)
+
+    def test_one_denominator(self):
+        made = json.loads(self.succeeds("table", "rope", "--dims", 2, "--positions", "1/3,-0.25,2", "--json").text)
+        self.assertEqual(made["positions"], ["1/3", "-1/4", 2])
+        csv = self.succeeds("table", "sinusoidal", "--width", 2, "--positions", "999.5", "-o", "-", "--format", "csv").text
+        self.assertTrue(csv.splitlines()[-1].startswith("1999/2,"), csv)
+
+    def test_refusals(self):
+        self.refused("table", "learned", "--rows", 4, "--width", 2, "--positions", "1/2", says="")
+        self.refused("table", "sinusoidal", "--positions", "1/0", says="denominator of 0")
+        self.refused("table", "sinusoidal", "--positions", "1/2/3", says="is not a position")
+        self.refused("table", "sinusoidal", "--positions", "-1:1:0/2", says="must be positive")
+        self.refused("table", "sinusoidal", "--positions", "1:-1", says="")
+        self.refused("table", "rope", "--positions", "1/2", "--numerics", "hf-f32", says="whole positions")
+        self.refused("table", "steps", "--positions", "1/2", says="takes no denominators")
 
 
 class Files(ProgramTest):

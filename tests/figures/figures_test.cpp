@@ -52,6 +52,65 @@ TEST(Figures, EveryKindShowsItsOwnSchemesAndIsWhole) {
   }
 }
 
+TEST(Figures, TemperaturesAreTheirFormulas) {
+  const Figure figure = figures::make("query-factor", {.zoom = figures::Range{0, 100000}});
+  const Panel& panel = only_panel(figure);
+  ASSERT_EQ(panel.series.size(), 3u);
+  for (std::size_t i = 0; i < panel.series[0].x.size(); ++i) {
+    const double n = panel.series[0].x[i];  // position + 1
+    EXPECT_NEAR(panel.series[0].y[i], 1 + 0.1 * std::log(1 + std::floor(n / 8192)), 1e-15);
+    EXPECT_NEAR(panel.series[1].y[i], n > 8192 ? 1 + 0.1 * std::log(n / 8192) : 1, 1e-15);
+    EXPECT_NEAR(panel.series[2].y[i], 0.1 * std::log(n), 1e-14);
+  }
+  EXPECT_EQ(error_of("query-factor", {.schemes = {{Rope{}}}}), "query-factor: works with temperature, not with rope");
+}
+
+TEST(Figures, GridsShowCoordinatesAndResizedTables) {
+  // the fastest pair of the rows: cos 2π(2i + 1 − 4)/4, and of the columns
+  const Figure patches =
+      figures::make("grid", {.schemes = {{PatchRope{.dims = 8, .patches = {4, 6}}}}, .features = {0, 2}});
+  ASSERT_EQ(patches.rows.size(), 1u);
+  const auto& maps = patches.rows.front().panels;
+  ASSERT_EQ(maps.size(), 2u);
+  for (std::size_t row = 0; row < 4; ++row) {
+    for (std::size_t column = 0; column < 6; ++column) {
+      const auto cosine = [](std::size_t i, double n) {
+        return std::cos(6.283185307179586 * (2 * static_cast<double>(i) + 1 - n) / n);
+      };
+      EXPECT_NEAR(maps[0].heat_map->values[row * 6 + column], cosine(row, 4), 1e-14);
+      EXPECT_NEAR(maps[1].heat_map->values[row * 6 + column], cosine(column, 6), 1e-14);
+    }
+  }
+  const std::vector<double> table = {0, 1, 2, 3};  // 2 by 2, one feature
+  const Resized twice{
+      .trained_grid = {2, 2}, .new_grid = {3, 3}, .width = 1, .filter = ResizeFilter::kBilinear, .corners = true};
+  const Figure resized = figures::make("grid", {.schemes = {{twice, view(table.data(), {4, 1})}}});
+  const std::vector<double> middle = {0, 0.5, 1, 1, 1.5, 2, 2, 2.5, 3};
+  EXPECT_EQ(resized.rows.front().panels[0].heat_map->values, table);
+  EXPECT_EQ(resized.rows.front().panels[1].heat_map->values, middle);
+  EXPECT_EQ(error_of("grid", {.schemes = {{Alibi{}}}}),
+            "grid: works with rotations and waves of 2 or 3 axes and with resized, not with alibi of 1 axes");
+  EXPECT_EQ(error_of("grid", {.schemes = {{Resized{.width = -1}}}}),
+            "resized: width must be between 1 and 1048576 but is -1");
+  // axial rope with unequal axes: time stays at 0, so that its pairs are 1
+  const Rope axial{.dims = 16, .sections = {2, 3, 3}, .section_order = SectionOrder::kRestarting};
+  const Figure flux = figures::make("grid", {.schemes = {{axial}}, .features = {0, 2, 5}});
+  EXPECT_EQ(flux.rows.front().panels[0].heat_map->values.back(), 1);
+  EXPECT_NEAR(flux.rows.front().panels[1].heat_map->values[16 * 3 + 1], std::cos(3.0), 1e-15);
+  EXPECT_NEAR(flux.rows.front().panels[2].heat_map->values[16 * 3 + 1], std::cos(1.0), 1e-15);
+}
+
+TEST(Figures, IdsAreThoseOfThePrompt) {
+  const Figure figure = figures::make("ids", {.spec = "text:2 image:4x4 text:1"});
+  const Panel& panel = only_panel(figure);
+  ASSERT_EQ(panel.series.size(), 3u);
+  EXPECT_EQ(panel.series[0].y, (std::vector<double>{0, 1, 2, 2, 2, 2, 4}));
+  EXPECT_EQ(panel.series[1].y, (std::vector<double>{0, 1, 2, 2, 3, 3, 4}));
+  EXPECT_EQ(panel.series[2].y, (std::vector<double>{0, 1, 2, 3, 2, 3, 4}));
+  EXPECT_EQ(error_of("ids", {.schemes = {{Rope{}}}}),
+            "ids: works with rope of three sections (time, height, width), not with rope");
+}
+
 TEST(Figures, WavesAreSinesOfThePosition) {
   const Request request{.schemes = {{Sinusoidal{.width = 8}}}, .zoom = figures::Range{1000, 1050}};
   const Figure figure = figures::make("waves", request);

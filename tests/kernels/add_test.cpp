@@ -195,11 +195,11 @@ struct BadCall {
 };
 float scratch[64];
 const BadCall kBadCalls[] = {
-    {"add: position -1 is outside 0 to 2^53 - 1",
+    {"add: position -9007199254740992 is outside -2^53 + 1 to 2^53 - 1",
      [] {
-       add(view(scratch, {1, 4}), {.first = -1}, prepare(Steps{.width = 4}));
+       add(view(scratch, {1, 4}), {.first = -kPositionLimit}, prepare(Steps{.width = 4}));
      }},
-    {"add: position 9007199254740992 is outside 0 to 2^53 - 1",
+    {"add: position 9007199254740992 is outside -2^53 + 1 to 2^53 - 1",
      [] {
        add(view(scratch, {2, 4}), {.first = kPositionLimit - 1}, prepare(Steps{.width = 4}));
      }},

@@ -259,11 +259,11 @@ const BadCall kBadCalls[] = {
        out.strides[1] = 0;
        bias(out, {}, {}, prepare(Alibi{}));
      }},
-    {"bias: queries: position -1 is outside 0 to 2^53 - 1",
+    {"bias: queries: position -9007199254740992 is outside -2^53 + 1 to 2^53 - 1",
      [] {
-       bias(view(scratch, {8, 4, 4}), {.first = -1}, {}, prepare(Alibi{}));
+       bias(view(scratch, {8, 4, 4}), {.first = -kPositionLimit}, {}, prepare(Alibi{}));
      }},
-    {"bias: keys: position 9007199254740992 is outside 0 to 2^53 - 1",
+    {"bias: keys: position 9007199254740992 is outside -2^53 + 1 to 2^53 - 1",
      [] {
        bias(view(scratch, {8, 4, 4}), {}, {.first = kPositionLimit - 3}, prepare(Alibi{}));
      }},

@@ -85,6 +85,22 @@ double mpfr_wave(const MpfrFrequency& frequency, std::uint64_t position, unsigne
   return rounded(exact, precision);
 }
 
+double mpfr_wave_at_fraction(const MpfrFrequency& frequency, bool turns, std::int64_t numerator,
+                             std::int64_t denominator, unsigned quarter, Precision precision) {
+  Number angle, exact;
+  set_radians(angle, frequency);
+  if (turns) {
+    Number two_pi;
+    mpfr_const_pi(two_pi, MPFR_RNDN);
+    mpfr_mul_2ui(two_pi, two_pi, 1, MPFR_RNDN);
+    mpfr_mul(angle, angle, two_pi, MPFR_RNDN);
+  }
+  mpfr_mul_si(angle, angle, static_cast<long>(numerator), MPFR_RNDN);
+  mpfr_div_si(angle, angle, static_cast<long>(denominator), MPFR_RNDN);
+  wave(exact, angle, quarter, 1.0);
+  return rounded(exact, precision);
+}
+
 double mpfr_wave_of_radians(double radians, unsigned quarter, double scale, Precision precision) {
   Number angle, exact;
   mpfr_set_d(angle, radians, MPFR_RNDN);

@@ -23,6 +23,10 @@ struct MpfrFrequency {
 double mpfr_wave(const MpfrFrequency& frequency, std::uint64_t position, unsigned quarter, double scale,
                  Precision precision);
 
+/// The same at the position numerator / denominator; `turns`: the frequency is in turns, not in radians.
+double mpfr_wave_at_fraction(const MpfrFrequency& frequency, bool turns, std::int64_t numerator,
+                             std::int64_t denominator, unsigned quarter, Precision precision);
+
 /// scale · sin(radians + quarter·π/2), rounded the same way.
 double mpfr_wave_of_radians(double radians, unsigned quarter, double scale, Precision precision);
 

@@ -129,6 +129,21 @@ TEST(AnyLength, LearnedTablesEnd) {
   EXPECT_THROW(tabulate(view(row.data(), {1, 8}), {.first = 512}, *form), Error);
 }
 
+// A factor on queries: it depends on the position once that has passed the floor, and on nothing else ever.
+TEST(Relative, OfTemperatures) {
+  const Finding past = measure(Property::kRelative, make_trial(QueryTemperature{.floor = 64}));
+  EXPECT_EQ(past.outcome, Outcome::kFails);
+  EXPECT_EQ(past.claim, Claim::kFails);
+  const Finding before = measure(Property::kRelative, make_trial(QueryTemperature{}, {.length = 1024}));
+  EXPECT_EQ(before.outcome, Outcome::kHolds);
+  EXPECT_EQ(before.claim, Claim::kNone);
+  const Finding order = measure(Property::kSeesOrder, make_trial(QueryTemperature{}));
+  EXPECT_EQ(order.outcome, Outcome::kFails);
+  EXPECT_EQ(order.claim, Claim::kFails);
+  EXPECT_EQ(measure(Property::kRelative, make_trial(PatchRope{})).claim, Claim::kHolds);
+  EXPECT_EQ(measure(Property::kRelative, make_trial(PatchRope{})).outcome, Outcome::kHolds);
+}
+
 TEST(AnyLength, OfTheOthers) {
   const auto outcome = [](const Scheme& scheme) { return measure(Property::kAnyLength, make_trial(scheme)).outcome; };
   for (const Scheme& scheme :
@@ -138,6 +153,9 @@ TEST(AnyLength, OfTheOthers) {
   }
   EXPECT_EQ(outcome(Swin{}), Outcome::kFails);
   EXPECT_EQ(outcome(LogCpb{}), Outcome::kFails);
+  EXPECT_EQ(outcome(QueryTemperature{}), Outcome::kHolds);
+  EXPECT_EQ(outcome(PatchRope{}), Outcome::kHolds);
+  EXPECT_EQ(outcome(Resized{.width = 8}), Outcome::kFails);
   EXPECT_EQ(outcome(Rope{.scaling = XposScaling{}}), Outcome::kFails);
 }
 

@@ -22,7 +22,7 @@ MAY_INCLUDE = {
     "include/": (PUBLIC,),
     "src/": (PUBLIC,),
     "src/forms/": ("src/forms/",)
-                  + public("tensor", "types", "positions", "forms", "frequency", "mrope", "error"),
+                  + public("tensor", "types", "positions", "forms", "frequency", "mrope", "error", "random"),
     "src/numerics/": ("src/numerics/",) + public("frequency", "half", "types", "error"),
     "src/formats/": ("src/formats/",) + public("json", "npy", "npz", "safetensors", "gguf",
                                                       "byte_source", "tensor", "types", "error"),

@@ -66,6 +66,7 @@ struct Rope {
     visit("section_order", &Rope::section_order, "how sections are assigned to pairs");
     visit("scaling", &Rope::scaling, "context extension beyond the trained length (posenc list --scalings)");
   }
+  static constexpr bool takes_fractions = true;
   LengthNeed needs_length() const;
   template <class Draw> bool draw_trained(Draw&& next) {
     const std::int64_t pairs = dims / 2;

@@ -69,6 +69,7 @@ struct Sinusoidal {
     visit("odd", &Sinusoidal::odd, "what to do with a width that does not divide into pairs");
     visit("axes", &Sinusoidal::axes, "coordinates per position: 1, or 2 and 3 for image and video grids");
   }
+  static constexpr bool takes_fractions = true;
   bool operator==(const Sinusoidal&) const = default;
 };
 

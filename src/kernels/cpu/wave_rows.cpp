@@ -112,7 +112,7 @@ void WaveRows::make(std::int64_t b, std::int64_t t0, std::int64_t t1, float* row
                     Anchor& anchor, Outcome& outcome) const {
   each_run(positions_, b, t0, t1, [&](std::int64_t t, std::int64_t count) {
     float* const first = rows + (t - t0) * row_stride;
-    if (!sines_.empty() && count >= kShortestRun) {
+    if (!sines_.empty() && count >= kShortestRun && positions_.at(b, t) >= 0) {
       make_run(positions_.at(b, t), count, first, row_stride, anchor, outcome);
       return;
     }
@@ -161,10 +161,12 @@ std::int64_t WaveRows::reduce_angles(std::int64_t b, std::int64_t t, Anchor& scr
     }
     return doubts;
   }
-  auto position = static_cast<std::uint64_t>(positions_.at(b, t));
+  std::int64_t position = positions_.at(b, t);
   for (std::size_t i = 0; i < count; ++i) {
-    if (waves_.axes > 1) position = static_cast<std::uint64_t>(positions_.at(b, t, waves_.waves[i].axis));
-    reduce(i, (static_cast<numerics::uint128>(high_[i]) << 64 | low_[i]) * position, position);
+    if (waves_.axes > 1) position = positions_.at(b, t, waves_.waves[i].axis);
+    const auto size = static_cast<std::uint64_t>(position < 0 ? -position : position);
+    const numerics::uint128 phase = (static_cast<numerics::uint128>(high_[i]) << 64 | low_[i]) * size;
+    reduce(i, position < 0 ? -phase : phase, size);
   }
   return doubts;
 }
@@ -267,6 +269,7 @@ template <class T> bool WaveRows::make_16_bits(std::int64_t b, std::int64_t t0, 
   static_assert(sizeof(T) == sizeof(std::uint16_t));
   if (narrow_sines_.empty() || t1 - t0 < kShortestRun) return false;
   const std::int64_t position = positions_.at(b, t0), count = t1 - t0;
+  if (position < 0) return false;
   for (std::int64_t t = t0; t < t1; ++t) {
     if (positions_.at(b, t) != position + (t - t0)) return false;
   }

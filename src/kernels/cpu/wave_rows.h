@@ -45,7 +45,7 @@ class WaveRows {
   /// Before the first make_16_bits.
   void prepare_16_bits();
   /// The same in a 16-bit type, correctly rounded from the true value, several times as fast. False, and nothing
-  /// written, where these tokens cannot be made so: few, not consecutive, or of a scale beyond the ordinary.
+  /// written, where these tokens cannot be made so: few, not consecutive, negative, or of a scale beyond the ordinary.
   template <class T> bool make_16_bits(std::int64_t b, std::int64_t t0, std::int64_t t1, T* rows,
                                        std::int64_t row_stride, Anchor& anchor, Outcome& outcome) const;
 

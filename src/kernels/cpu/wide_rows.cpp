@@ -125,7 +125,8 @@ void WideRows::make(std::int64_t b, std::int64_t t0, std::int64_t t1, double* ro
                     Anchor& anchor, Outcome& outcome) const {
   each_run(positions_, b, t0, t1, [&](std::int64_t t, std::int64_t count) {
     double* const first = rows + (t - t0) * row_stride;
-    if (!halves_.empty() && count >= kReach) {  // what two rows cost in integers, a group costs in all
+    if (!halves_.empty() && count >= kReach &&
+        positions_.at(b, t) >= 0) {  // what two rows cost in integers, a group costs in all
       make_run(positions_.at(b, t), count, first, row_stride, anchor, outcome);
       return;
     }

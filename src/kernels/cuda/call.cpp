@@ -245,7 +245,12 @@ const void* Call::copied(const void* data, std::size_t size) {
 PositionParams Call::positions(const TokenPositions& p) {
   PositionParams params{p.first, nullptr, p.batch_stride, p.axis_stride, p.limit};
   if (p.narrow_ids != nullptr) raise("position ids of i32 are for the backends of the host: on a GPU they are i64");
+  const auto refuse_negative = [](std::int64_t position) {
+    if (position < 0) raise(fmt::format("on a GPU positions must not be negative, but one is {}", position));
+  };
+  if (p.ids == nullptr) refuse_negative(p.first);
   if (p.ids == nullptr) return params;
+  if (!p.on_device) std::for_each(p.ids, p.ids + p.count, refuse_negative);
   if (p.on_device) {
     params.ids = p.ids;
   } else if (site_.device == Device::kHost) {
