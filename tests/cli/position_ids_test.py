@@ -66,7 +66,7 @@ class Positions(ProgramTest):
         self.succeeds("table", "sinusoidal", "--width", 2, "--positions", "@" + self.path("p.npy"))
 
     def test_refused(self):
-        self.refused("positions", says="one of --mask, --lengths, --grid and --spec")
+        self.refused("positions", says="one of --mask, --lengths, --grid, --spec and --random")
         self.refused("positions", "--lengths", "1", "--grid", "1,1", says="one of --mask")
         self.refused("positions", "--lengths", "3,-1", says="-1 is negative")
         self.refused("positions", "--lengths", "3,x", says="'x' is not an integer")
