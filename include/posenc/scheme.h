@@ -68,6 +68,9 @@ bool is_rotation(const Scheme& scheme) noexcept;
 /// Whether its form can be made for fractions of a position (Situation::denominators).
 bool takes_fractions(const Scheme& scheme) noexcept;
 
+/// Whether it has the exact angles alone, and none in float32 as engines make them.
+bool is_exact_alone(const Scheme& scheme) noexcept;
+
 /// What it needs beyond its fields; see situation.h.
 LengthNeed length_need_of(const Scheme& scheme);
 TrainedTable trained_table_of(const Scheme& scheme);

@@ -122,6 +122,7 @@ std::vector<Finding> compare_numerics(const Scheme& scheme, const ProveOptions& 
   std::vector<Finding> findings;
   for (const Numerics numerics : {Numerics::kExact, Numerics::kHfF32, Numerics::kGgmlF32}) {
     if (numerics == Numerics::kGgmlF32 && !has_ggml_angles(scheme)) continue;
+    if (numerics != Numerics::kExact && is_exact_alone(scheme)) continue;
     ProveOptions these = options;
     these.numerics = numerics;
     const Trial trial = make_trial(scheme, these);

@@ -62,6 +62,14 @@ Form prepare(const Scheme& scheme, const Situation& now) {
   return std::visit([&](const auto& one) -> Form { return prepare(one, now); }, scheme);
 }
 
+bool is_exact_alone(const Scheme& scheme) noexcept {
+  return std::visit(
+      []<class S>(const S&) {
+        return requires { S::is_exact_alone; };
+      },
+      scheme);
+}
+
 bool takes_fractions(const Scheme& scheme) noexcept {
   return std::visit(
       []<class S>(const S&) {

@@ -35,6 +35,7 @@ struct PatchRope {
     visit("patches", &PatchRope::patches, "patches along each of 1 to 3 axes (default 14,14)");
     visit("layout", &PatchRope::layout, "which features form a pair, before and after");
   }
+  static constexpr bool is_exact_alone = true;  // engines' float32 coordinates are not repeated
   bool operator==(const PatchRope&) const = default;
 };
 
