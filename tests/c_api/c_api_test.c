@@ -263,6 +263,11 @@ static void test_attention(void) {
   options.temperature = &warmer; /* position 1 of the only query: 1 + ln 2 */
   OK(posenc_attention(&result, &query, &key, &value, &options, NULL));
   CHECK(fabs(lse[0] - (1 + log(2) + log(2))) < 1e-5);
+  warmer.rule = 2, warmer.shift = 1; /* ln 2 */
+  OK(posenc_attention(&result, &query, &key, &value, &options, NULL));
+  CHECK(fabs(lse[0] - (log(2) + log(2))) < 1e-5);
+  warmer.rule = 3;
+  CHECK(posenc_attention(&result, &query, &key, &value, &options, NULL) == POSENC_INVALID);
   options.temperature = NULL;
 
   float dq[2], dk[4], dv[4], d_out[2] = {1, 1};
