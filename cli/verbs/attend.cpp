@@ -161,10 +161,10 @@ int run(const AttendFlags& flags, SchemeRequest& request) {
   if (flags.output.empty()) refuse("attend: the output is missing (-o OUT.npy)");
   std::optional<LayerGroup> layers;
   if (!flags.model.path.empty()) layers = take_model(flags.model, request, "attend", flags.quiet);
-  if (backend() == "cuda" && q.view().type != DataType::kF16 && q.view().type != DataType::kBF16) {
-    refuse(
-        fmt::format("{}: contains {}, but cuda has attention for f16 and bf16 alone (--backend cpu has it for all)",
-                    flags.q, name_of(q.view().type)));
+  if (backend() == "cuda" && (q.view().type == DataType::kF64 || k.view().type != q.view().type)) {
+    refuse(fmt::format(
+        "{}: contains {} and {} {}, but cuda has attention for one type, f32, f16 or bf16 (--backend cpu has it for all)",
+        flags.q, name_of(q.view().type), flags.k, name_of(k.view().type)));
   }
   const ConstTensorView queries = q.view(), keys = k.view();
   const int rank = queries.shape.rank;

@@ -58,6 +58,12 @@ struct AttentionOptions {
   /// and token t of sequence b is token t mod page size of page block_table[b, t / page size]. Needs key_lengths;
   /// entries past a length are not read.
   std::span<const std::int32_t> block_table = {};
+  /// On a GPU, in place of key_lengths and block_table: the same numbers in its memory, i32, as vLLM's and FlashAttention's.
+  /// Kernels read them when they run, so that nothing is copied, nothing waits, and a CUDA graph sees what they hold at each
+  /// launch. For attention without packed sequences, query_lengths or chunk, and without gradients; with a rotation,
+  /// query_positions are given and keys are rotated already. A length that is negative or past the cache is taken as 0, a page
+  /// that is not there as page 0, and the next synchronize says so.
+  std::span<const std::int32_t> device_key_lengths = {}, device_block_table = {};
 
   /// Gradients on a GPU: the same bytes at every run, at a cost. On the host they always are.
   bool is_repeatable = false;
@@ -85,15 +91,15 @@ struct AttentionOptions {
 /// BFDOT), and for more queries (BFMMLA) 2^-15 · Σ weight · |v| and, with q or k in f16 or rotated here, another
 /// 2^-14 · scale · |q| · |k| of it. Range: as rotate and bias for the form. Throws: Error for a shape, type, length, position or form
 /// that does not fit; out is not touched then.
-/// On a GPU from compute capability 8.0 on: f16 and bf16, 256 features at most, without position, with a rotation, with
+/// On a GPU from compute capability 8.0 on: f32, f16 and bf16, 256 features at most, without position, with a rotation, with
 /// slopes or with a table by distance of one axis; windows, chunks, lengths, packed sequences, padding and pages (where keys
 /// are rotated already); no weights. Anything else is an Error. k and v must be finite at every key that some query of their
 /// sequence sees. Causal attention of as many queries as keys, 64 or 128 features and a table
-/// to a distance of 256 has kernels of its own for compute capability 9.0. Weights, and rotated q and k, are rounded to the
-/// inputs' type. Error: 4e-3, relative to the norm of the result. It borrows memory on the stream: 8 bytes, the table for
-/// each head and distance, rotated q and k with a rotation, and for few queries over many keys, partial sums and the
-/// block table. Tensors on the host go there where the backend is forced to cuda, in f16 and bf16, a
-/// few heads at a time.
+/// to a distance of 256 has kernels of its own for compute capability 9.0. Of 16 bits, weights, and rotated q and k, are
+/// rounded to the inputs' type. Error, relative to the norm of the result: 4e-3, and 4e-6 for f32. It borrows memory on the
+/// stream: 8 bytes, the table for each head and distance, rotated q and k with a rotation (or k, and 4 bytes for each token
+/// and feature), lengths and masks of the host's, and for few queries over many keys, partial sums and the block table.
+/// Tensors on the host go there where the backend is forced to cuda, but for f64, a few heads at a time.
 void attention(TensorView out, ConstTensorView q, ConstTensorView k, ConstTensorView v,
                const AttentionOptions& options = {}, const Run& run = {});
 
@@ -140,6 +146,12 @@ std::size_t workspace_bytes(const AttentionPlan& plan, int threads = 0);
 void attention(const AttentionPlan& plan, TensorView out, ConstTensorView q, ConstTensorView k, ConstTensorView v,
                const Run& run = {});
 
+/// The bytes that Run::workspace needs for such a call on a GPU, which is only planned: nothing is done there, and no data is
+/// read but lengths and tables of the host's. With a workspace of memory of the GPU's, at a multiple of 256 bytes, a call
+/// borrows nothing, so that calls on one stream can share it; a call that needs more throws. For out and gradients of the
+/// alignment of q.
+std::size_t workspace_bytes(const AttentionInputs& inputs, const AttentionOptions& options = {});
+
 /// Where the gradients go; what has no data is left out. Those of q, k and v are written, in the type of their tensor
 /// or in f32; those of the position's parameters are added to, as learned parameters are shared by layers.
 struct AttentionGradients {
@@ -159,13 +171,16 @@ struct QueryGradient {
 /// not stored: memory is O(queries + keys).
 /// Range: q, k, v and d_out finite, also where they are masked but for what lies past the lengths.
 /// Throws: as attention, and for a gradient that the position does not have.
-/// On a GPU: what attention does there; gradients of slopes and tables. Those of q, k and v are within 8e-3 of exact ones,
+/// On a GPU: what attention does there in f16 and bf16; gradients of slopes and tables. Those of q, k and v are within 8e-3 of exact ones,
 /// those of parameters within 2e-2, relative to their norms. On compute capability 9.0 dq is summed in the order in which
 /// blocks arrive, so that its last bits vary from run to run, unless the options ask for the same bytes; sums for parameters
 /// always are. It borrows, on the stream, 4 bytes for each element of q and 8 for each row, and what attention borrows; where
 /// out or logsumexp is absent, room for it.
 void attention_backward(const AttentionGradients& gradients, ConstTensorView d_out, const AttentionInputs& inputs,
                         const AttentionOptions& options = {}, const Run& run = {});
+/// The bytes that Run::workspace needs for it on a GPU, as above.
+std::size_t workspace_bytes(const AttentionGradients& gradients, ConstTensorView d_out, const AttentionInputs& inputs,
+                            const AttentionOptions& options = {});
 
 /// The gradient of a temperature's scale, or of each head's, from that of q as attention_backward makes it: d_scales is
 /// [1] or [heads], f32 or f64, and is added to; q and d_q are [batch, heads, queries, features] on the host. Sums are

@@ -19,6 +19,8 @@ struct Facts {
   int driver_version = 0;  ///< of CUDA, as the driver counts: 13000 for 13.0
 };
 Facts facts();
+/// Bytes of its memory that nobody has taken.
+std::size_t free_bytes();
 
 /// Memory of the GPU, the caller's own.
 class Memory {

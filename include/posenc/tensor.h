@@ -32,7 +32,8 @@ struct Pool {
 struct Run {
   void* stream = nullptr;  ///< a CUstream, or cudaStream_t; null: the default one. Not asked for tensors on the host
   int threads = 0;         ///< of this call, for tensors on the host; 0: as many as threads() says (backend.h)
-  /// For attention with a plan, on the host: at least workspace_bytes(plan, threads), so that the call allocates nothing.
+  /// For attention with a plan, on the host: at least workspace_bytes(plan, threads), so that the call allocates nothing. For
+  /// attention and its gradients on a GPU: memory of the GPU's (see workspace_bytes in attention.h).
   std::span<std::byte> workspace = {};
   Pool pool = {};  ///< for tensors on the host; unset: the library's own threads
 };

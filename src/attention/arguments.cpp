@@ -48,18 +48,24 @@ void check_types(std::string_view verb, const AttentionInputs& inputs) {
 // k or v as sequences of tokens, where it is a pool of pages.
 void take_pages(std::string_view verb, const AttentionOptions& options, std::int64_t batch,
                 HeadTensor<const void>& x) {
-  const auto entries = static_cast<std::int64_t>(options.block_table.size());
+  const bool on_device = !options.device_block_table.empty();
+  const auto table = on_device ? options.device_block_table : options.block_table;
+  const auto entries = static_cast<std::int64_t>(table.size());
   if (batch < 1 || entries % batch != 0) {
     raise(fmt::format("{}: block_table has {} entries, which {} sequences cannot share", verb, entries, batch));
   }
-  if (options.key_lengths.empty()) raise(fmt::format("{}: block_table needs key_lengths", verb));
+  if (on_device ? options.device_key_lengths.empty() : options.key_lengths.empty()) {
+    raise(fmt::format("{}: block_table needs key_lengths", verb));
+  }
   const std::int64_t pool = x.batch, size = x.sequence;
   if (size < 1) raise(fmt::format("{}: a page of the cache has no tokens", verb));
-  x.pages = options.block_table.data();
+  x.pages = table.data();
+  x.page_count = pool;
   x.page_row = entries / batch;
   x.page_tokens = size;
   x.batch = batch;
   x.sequence = x.page_row * size;
+  if (on_device) return;  // kernels look at every entry that they read
   for (std::int64_t b = 0; b < std::min<std::int64_t>(batch, std::ssize(options.key_lengths)); ++b) {
     const std::int64_t length = options.key_lengths[static_cast<std::size_t>(b)];
     for (std::int64_t i = 0; i * size < length && i < x.page_row; ++i) {
@@ -67,6 +73,30 @@ void take_pages(std::string_view verb, const AttentionOptions& options, std::int
       if (page >= 0 && page < pool) continue;
       raise(fmt::format("{}: block_table names page {} but there are {}", verb, page, pool));
     }
+  }
+}
+
+// What the host cannot know it cannot plan with.
+void check_device_spans(std::string_view verb, const AttentionInputs& inputs, const AttentionOptions& options,
+                        std::int64_t batch) {
+  const auto lengths = options.device_key_lengths;
+  if (lengths.empty() && options.device_block_table.empty()) return;
+  if (inputs.q.device == Device::kHost) {
+    raise(fmt::format("{}: device_key_lengths and device_block_table are for tensors on a GPU", verb));
+  }
+  if (static_cast<std::int64_t>(lengths.size()) != batch) {
+    raise(fmt::format("{}: device_key_lengths has {} numbers but must have {}", verb, lengths.size(), batch));
+  }
+  if (!options.key_lengths.empty() || !options.query_lengths.empty() || !options.packed.empty() ||
+      !options.block_table.empty() || options.chunk != 0) {
+    raise(fmt::format(
+        "{}: device_key_lengths exclude key_lengths, query_lengths, packed sequences, block_table and chunk", verb));
+  }
+  const auto* const rotation = std::get_if<Rotation>(&options.position);
+  if (rotation == nullptr) return;
+  if (!options.query_positions || !options.keys_are_rotated) {
+    raise(fmt::format(
+        "{}: a rotation with device_key_lengths needs query_positions, and keys that are rotated already", verb));
   }
 }
 
@@ -307,7 +337,8 @@ void plan_inputs(std::string_view verb, const AttentionInputs& inputs, const Att
   job.k = tensor_of(verb, "k", inputs.k);
   job.v = tensor_of(verb, "v", inputs.v);
   check_types(verb, inputs);
-  if (!options.block_table.empty()) {
+  check_device_spans(verb, inputs, options, job.q.batch);
+  if (!options.block_table.empty() || !options.device_block_table.empty()) {
     take_pages(verb, options, job.q.batch, job.k);
     take_pages(verb, options, job.q.batch, job.v);
   }
@@ -317,7 +348,7 @@ void plan_inputs(std::string_view verb, const AttentionInputs& inputs, const Att
   job.scale = options.scale.value_or(1 / std::sqrt(static_cast<double>(job.q.features)));
   check_factors(verb, options, job);
   job.softcap = options.softcap;
-  plan_sights(verb, options, job);
+  plan_sights(verb, options, inputs.q.device != Device::kHost, job);
   plan_mask(verb, options.mask, job);
 }
 

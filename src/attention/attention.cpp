@@ -17,6 +17,7 @@
 #if POSENC_CUDA
 #include "attention/cuda/forward.h"
 #include "attention/cuda/host.h"
+#include "kernels/cuda/call.h"
 #endif
 
 namespace posenc {
@@ -58,6 +59,7 @@ void attend_once(const TensorView& out, const AttentionInputs& inputs, const Att
     refuse_on_device(kAttention, inputs, options);
 #if POSENC_CUDA
     plan_device_position(kAttention, inputs, options, plan);
+    const kernels::cuda::UseWorkspace use(run.workspace);
     if (has_work(job)) cuda::forward(job, inputs, options, site);
 #endif
     return;
@@ -208,6 +210,26 @@ void attention(const AttentionPlan& plan, TensorView out, ConstTensorView q, Con
   kernels::Arena arena(run.workspace);
   const kernels::UseArena use(&arena);
   attend_once(placed_out, inputs, made.options, forms, run);
+}
+
+std::size_t workspace_bytes(const AttentionInputs& inputs, const AttentionOptions& options) {
+  constexpr std::string_view verb = "workspace_bytes";
+  for (const ConstTensorView& x : {inputs.q, inputs.k, inputs.v}) {
+    kernels::check_tensor(verb, "a tensor", x, 2, 4, "2 to 4 axes, batch, heads, sequence, features");
+    if (x.device == Device::kHost) raise("workspace_bytes: on the host, ask a plan (plan_attention)");
+  }
+  kernels::backend_for(verb, Device::kCuda);  // or there is none
+  std::size_t bytes = 0;
+#if POSENC_CUDA
+  Extents shape = inputs.q.shape;
+  shape[shape.rank - 1] = inputs.v.shape.back(0);
+  const TensorView out(reinterpret_cast<void*>(std::uintptr_t{16}), inputs.q.type,
+                       shape);  // nobody follows the address
+  const kernels::cuda::MeasureWorkspace measure;
+  attention(on(Device::kCuda, out), inputs.q, inputs.k, inputs.v, options);
+  bytes = measure.bytes();
+#endif
+  return bytes;
 }
 
 void attention(TensorView out, ConstTensorView q, ConstTensorView k, ConstTensorView v,

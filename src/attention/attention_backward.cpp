@@ -10,6 +10,7 @@
 #include "attention/select.h"
 #if POSENC_CUDA
 #include "attention/cuda/backward.h"
+#include "kernels/cuda/call.h"
 #endif
 #include "posenc/attention.h"
 #include "posenc/error.h"
@@ -284,6 +285,7 @@ void attention_backward(const AttentionGradients& gradients, ConstTensorView d_o
     job.forward.q = plan.job.q;
     job.forward.bias = plan.job.bias;
     plan_parameters(gradients, job);
+    const kernels::cuda::UseWorkspace use(run.workspace);
     cuda::backward(plan.job, inputs, d_out, options,
                    {gradients.q, gradients.k, gradients.v, gradients.parameters, dq.result, dk.result, dv.result},
                    site);
@@ -317,6 +319,19 @@ void attention_backward(const AttentionGradients& gradients, ConstTensorView d_o
   add_parameters(gradients.parameters, job);
   add_vectors(gradients.query_vectors, job.query_vectors, job.forward.q.heads);
   add_vectors(gradients.key_vectors, job.key_vectors, job.forward.q.heads);
+}
+
+std::size_t workspace_bytes(const AttentionGradients& gradients, ConstTensorView d_out, const AttentionInputs& inputs,
+                            const AttentionOptions& options) {
+  if (inputs.q.device == Device::kHost) raise("workspace_bytes: gradients on the host have no workspace");
+  kernels::backend_for("workspace_bytes", Device::kCuda);  // or there is none
+  std::size_t bytes = 0;
+#if POSENC_CUDA
+  const kernels::cuda::MeasureWorkspace measure;
+  attention_backward(gradients, d_out, inputs, options);
+  bytes = measure.bytes();
+#endif
+  return bytes;
 }
 
 }  // namespace posenc

@@ -139,9 +139,12 @@ RotationForms forms_of(const Rotation& rotation) {
   return forms;
 }
 
-void plan_sights(std::string_view verb, const AttentionOptions& options, AttentionJob& job) {
+void plan_sights(std::string_view verb, const AttentionOptions& options, bool on_device, AttentionJob& job) {
   check_options(verb, options, job);
+  job.key_mask = options.key_mask.empty() ? nullptr : options.key_mask.data();
   const bool is_shared = !has_lengths(options);
+  // Kernels on a GPU know by themselves what a query sees where all sequences are alike.
+  if (on_device && is_shared && options.packed.empty() && options.chunk == 0) return;
   const std::int64_t rows = is_shared ? 1 : job.q.batch;
   job.sight_stride = is_shared ? 0 : job.q.sequence;
   job.sights.resize(static_cast<std::size_t>(rows * job.q.sequence));
@@ -153,7 +156,6 @@ void plan_sights(std::string_view verb, const AttentionOptions& options, Attenti
       }
     });
   }
-  job.key_mask = options.key_mask.empty() ? nullptr : options.key_mask.data();
 }
 
 void plan_places(std::string_view verb, const AttentionOptions& options, int axes, bool bounds_keys, Plan& plan) {

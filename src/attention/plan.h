@@ -36,7 +36,8 @@ struct Plan {
 // Each of these throws an Error that begins with the verb.
 
 /// What every query sees, from causality, window, chunk, lengths and packed sequences.
-void plan_sights(std::string_view verb, const AttentionOptions& options, AttentionJob& job);
+/// `on_device`: only what kernels on a GPU cannot find out by themselves.
+void plan_sights(std::string_view verb, const AttentionOptions& options, bool on_device, AttentionJob& job);
 
 /// The positions of the tokens, for a form of so many axes.
 /// `bounds_keys`: the form may not cover positions past the lengths, so no key there has any but 0.

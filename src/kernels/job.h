@@ -43,8 +43,8 @@ template <class Void> struct HeadTensor {
   std::int64_t batch_stride = 0, head_stride = 0, token_stride = 0, feature_stride = 1;
   // A paged cache: token t of sequence b is token t mod page_tokens of page pages[b · page_row + t / page_tokens], and
   // batch_stride leads from page to page. Null: the tokens of a sequence follow each other.
-  const std::int32_t* pages = nullptr;
-  std::int64_t page_row = 0, page_tokens = 1;
+  const std::int32_t* pages = nullptr;  // where the tensor is, or on the host
+  std::int64_t page_row = 0, page_tokens = 1, page_count = 0;
 
   /// The features of one token in one head.
   template <class T> auto* row(std::int64_t b, std::int64_t h, std::int64_t t) const noexcept {

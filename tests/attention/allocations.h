@@ -14,7 +14,20 @@
 
 namespace posenc::tests {
 
-/// Every allocation of this program, by new and by malloc (memory_test.cpp).
-inline std::atomic<std::int64_t> allocations = 0;
+/// Every allocation of this program, by new and by malloc (memory_test.cpp), and those of threads that count theirs: a GPU's
+/// driver has threads of its own, which allocate when they like.
+inline std::atomic<std::int64_t> all_allocations = 0, allocations = 0;
+inline thread_local bool is_counting_thread = false;
+inline void count_allocation() {
+  ++all_allocations;
+  if (is_counting_thread) ++allocations;
+}
+/// While it lives, this thread counts its allocations.
+struct CountOfThread {
+  CountOfThread() { is_counting_thread = true; }
+  ~CountOfThread() { is_counting_thread = false; }
+  CountOfThread(const CountOfThread&) = delete;
+  CountOfThread& operator=(const CountOfThread&) = delete;
+};
 
 }  // namespace posenc::tests

@@ -2,6 +2,8 @@
 // queries and fewer, any number of features to 256, features apart in memory; and its gradients. Against the reference in f64.
 
 #include <algorithm>
+#include <limits>
+#include <optional>
 
 #include "cuda_cases.h"
 #include "posenc/cuda.h"
@@ -12,6 +14,10 @@ namespace {
 using namespace cuda_cases;
 
 constexpr double kOfResult = 4e-3, kOfGradient = 8e-3, kOfParameters = 2e-2;
+constexpr double kOfWideResult = 4e-6, kOfWideSums = 2e-5;  // of float32
+
+// What lies where nothing may be read.
+template <class T> T not_a_number() { return numerics::narrow<T>(std::numeric_limits<double>::quiet_NaN()); }
 
 std::string why_not_any() {
   if (const std::string reason = why_absent("cuda"); !reason.empty()) return "cuda cannot run here: " + reason;
@@ -36,7 +42,7 @@ template <class T> struct Pair {
       : narrow(static_cast<std::size_t>(count_of(extents)) * 2 * sizeof(T)), shape(extents), is_apart(apart) {
     const auto values = normal_values<T>(count_of(shape), 1, seed);
     wide = as_doubles(values);
-    std::vector<T> spread(values.size() * 2, T{0x7FFF});  // what lies between is not a number
+    std::vector<T> spread(values.size() * 2, not_a_number<T>());
     for (std::size_t i = 0; i < values.size(); ++i) spread[is_apart ? 2 * i : i] = values[i];
     narrow.write(spread.data(), spread.size() * sizeof(T));
   }
@@ -83,15 +89,34 @@ template <class T> void expect_all(const AnyCase& one) {
   gpu_options.logsumexp = on(Device::kCuda, TensorView(gpu_sums.as<void>(), DataType::kF32, sums_shape));
   attention(out.gpu(), q.gpu(), k.gpu(), v.gpu(), gpu_options);
   synchronize();
-  EXPECT_LT(relative_error(out.values(), out.wide), kOfResult);
+  constexpr bool kIsWide = sizeof(T) == sizeof(float);
+  // With a workspace of the size that is asked for, the same bytes; with less, an error.
+  const auto expect_in_workspace = [](std::size_t bytes, const auto& call, const auto& results) {
+    if (bytes == 0) return;
+    const auto before = results();
+    const cuda::Memory room(bytes);
+    call(std::span<std::byte>(room.as<std::byte>(), bytes));
+    synchronize();
+    EXPECT_EQ(results(), before);
+    EXPECT_THROW(call(std::span<std::byte>(room.as<std::byte>(), std::max<std::size_t>(bytes - 256, 1))), Error);
+    synchronize();
+  };
+  expect_in_workspace(
+      workspace_bytes({q.gpu(), k.gpu(), v.gpu()}, gpu_options),
+      [&](std::span<std::byte> room) {
+        attention(out.gpu(), q.gpu(), k.gpu(), v.gpu(), gpu_options, {.workspace = room});
+      },
+      [&] { return out.values(); });
+  EXPECT_LT(relative_error(out.values(), out.wide), kIsWide ? kOfWideResult : kOfResult);
   const auto got_sums = gpu_sums.values<float>(sums.size());
   for (std::size_t i = 0; i < sums.size(); ++i) {
     if (sums[i] == -HUGE_VAL) {
       ASSERT_EQ(static_cast<double>(got_sums[i]), sums[i]) << i;
     } else {
-      ASSERT_NEAR(static_cast<double>(got_sums[i]), sums[i], 0.05) << i;
+      ASSERT_NEAR(static_cast<double>(got_sums[i]), sums[i], kIsWide ? kOfWideSums : 0.05) << i;
     }
   }
+  if constexpr (kIsWide) return;
 
   const Extents p_shape = parameters_of(one);
   std::vector<double> d_parameters(p_shape.rank == 0 ? 0 : static_cast<std::size_t>(count_of(p_shape)), 0.25);
@@ -128,6 +153,13 @@ template <class T> void expect_all(const AnyCase& one) {
   const auto first = std::vector{dq.values(), dk.values(), dv.values()};
   backward();
   EXPECT_EQ(first, (std::vector{dq.values(), dk.values(), dv.values()}));
+  const AttentionGradients wanted{dq.gpu(), dk.gpu(), dv.gpu()};
+  expect_in_workspace(
+      workspace_bytes(wanted, g.gpu(), gpu, repeatable),
+      [&](std::span<std::byte> room) { attention_backward(wanted, g.gpu(), gpu, repeatable, {.workspace = room}); },
+      [&] {
+        return std::vector{dq.values(), dk.values(), dv.values()};
+      });
 }
 
 Form both_sides(std::int64_t heads) {
@@ -152,6 +184,8 @@ TEST(CudaAttentionAny, IsTheReferenceWithinItsError) {
   const Form tables = both_sides(4), slopes = slopes_for(4), rope = prepare(Rope{.dims = 64});
   for (const AnyCase& one : {
            AnyCase{.what = "all keys"},
+           AnyCase{.what = "causal, as compute capability 9.0 has it",
+           .options = {.position = slopes, .causal = true}},
            AnyCase{.what = "all keys, slopes", .options = {.position = slopes}},
            AnyCase{.what = "all keys, a table of both sides", .options = {.position = tables}},
            AnyCase{.what = "a window", .options = {.position = tables, .window = 9}},
@@ -213,6 +247,7 @@ TEST(CudaAttentionAny, IsTheReferenceWithinItsError) {
        }) {
     expect_all<BFloat16>(one);
     if (one.what != "all keys, slopes" && one.features >= 64) expect_all<Half>(one);
+    expect_all<float>(one);
   }
 }
 
@@ -236,7 +271,7 @@ template <class T> void expect_pages(const PagedCase& one) {
   for (std::int64_t i = 0; i < pages; ++i) table.push_back(static_cast<std::int32_t>(i));
   std::shuffle(table.begin(), table.end(), std::mt19937_64(5));
   table.resize(static_cast<std::size_t>(batch * per_sequence));
-  std::vector<T> k_pool(static_cast<std::size_t>(count_of(pool_shape)), T{0x7FFF}), v_pool = k_pool;
+  std::vector<T> k_pool(static_cast<std::size_t>(count_of(pool_shape)), not_a_number<T>()), v_pool = k_pool;
   for (std::int64_t b = 0; b < batch; ++b) {
     for (std::int64_t t = 0; t < lengths[static_cast<std::size_t>(b)]; ++t) {
       const std::int64_t slot =
@@ -270,7 +305,43 @@ template <class T> void expect_pages(const PagedCase& one) {
   attention(at(out, q_shape), at(gpu_q, q_shape), swap_axes(at(gpu_k, pool_shape), 1, 2),
             swap_axes(at(gpu_v, pool_shape), 1, 2), options);
   synchronize();
-  EXPECT_LT(relative_error(as_doubles(out.values<T>(q.size())), want), kOfResult);
+  const auto found = as_doubles(out.values<T>(q.size()));
+  EXPECT_LT(relative_error(found, want), sizeof(T) == sizeof(float) ? kOfWideResult : kOfResult);
+
+  // The same bytes where the GPU has the lengths and the table, as vLLM gives them. Captured: nothing waits, and what lies
+  // in that memory when the graph runs is what counts. At first all sequences are empty.
+  const cuda::Memory gpu_table = cuda::memory_of(table),
+                     gpu_lengths = cuda::memory_of(std::vector<std::int32_t>(2, 0)),
+                     true_lengths = cuda::memory_of(std::vector<std::int32_t>{keys, 333}),
+                     empty(q.size() * sizeof(T));
+  AttentionOptions there = one.options;
+  there.causal = true;
+  there.device_key_lengths = {gpu_lengths.as<const std::int32_t>(), 2};
+  there.device_block_table = {gpu_table.as<const std::int32_t>(), table.size()};
+  std::vector<std::int64_t> ids;
+  for (const std::int64_t length : lengths) {
+    for (std::int64_t i = 0; i < one.queries; ++i) ids.push_back(length - one.queries + i);
+  }
+  const cuda::Memory gpu_ids = cuda::memory_of(ids);
+  if (std::holds_alternative<Rotation>(there.position)) {
+    there.query_positions = Positions{.ids = {gpu_ids.as<const std::int64_t>(), ids.size()}, .device = Device::kCuda};
+  }
+  const auto attend = [&](const cuda::Memory& to, const posenc::Run& run) {
+    attention(at(to, q_shape), at(gpu_q, q_shape), swap_axes(at(gpu_k, pool_shape), 1, 2),
+              swap_axes(at(gpu_v, pool_shape), 1, 2), there, run);
+  };
+  attend(empty, {});  // numbers of the form are copied at the first call
+  synchronize();
+  EXPECT_EQ(as_doubles(empty.values<T>(q.size())), std::vector<double>(q.size(), 0.0));
+  cuda::fill(out.as<void>(), 0xFF, out.size());
+  cuda::time_in_graph(
+      [&](const posenc::Run& run) {
+        cuda::copy(gpu_lengths.as<void>(), true_lengths.as<void>(), 2 * sizeof(std::int32_t), run);
+        attend(out, run);
+      },
+      1);
+  synchronize();
+  EXPECT_EQ(as_doubles(out.values<T>(q.size())), found);
 }
 
 TEST(CudaAttentionAny, ReadsAPagedCache) {
@@ -287,7 +358,74 @@ TEST(CudaAttentionAny, ReadsAPagedCache) {
        }) {
     expect_pages<BFloat16>(one);
     expect_pages<Half>(one);
+    expect_pages<float>(one);
   }
+}
+
+// Nobody has looked at what lies on the GPU: what is out of range is not followed, and the next wait says so.
+TEST(CudaAttentionAny, SaysWhichLengthOrPageIsOutOfRange) {
+  if (const std::string reason = why_not_any(); !reason.empty()) GTEST_SKIP() << reason;
+  const std::int64_t pages = 20, page = 16;
+  const Extents q_shape = {1, 2, 1, 64}, pool_shape = {pages, 2, page, 64};
+  const auto q = cuda::memory_of(normal_values<BFloat16>(count_of(q_shape), 1, 1)),
+             pool = cuda::memory_of(normal_values<BFloat16>(count_of(pool_shape), 1, 2)),
+             wide_q = cuda::memory_of(normal_values<float>(count_of(q_shape), 1, 1)),
+             wide_pool = cuda::memory_of(normal_values<float>(count_of(pool_shape), 1, 2));
+  const cuda::Memory out(128 * 4);
+  const auto refusal = [&](std::int32_t length, std::int32_t bad, bool is_wide) -> std::string {
+    std::vector<std::int32_t> table;
+    for (std::int32_t i = 0; i < 16; ++i) table.push_back(i == 3 ? bad : i);
+    const cuda::Memory gpu_table = cuda::memory_of(table),
+                       gpu_length = cuda::memory_of(std::vector<std::int32_t>{length});
+    const auto at = [&](const cuda::Memory& x, const Extents& shape) {
+      return on(Device::kCuda, TensorView(x.as<void>(), is_wide ? DataType::kF32 : DataType::kBF16, shape));
+    };
+    const cuda::Memory &from_q = is_wide ? wide_q : q, &from = is_wide ? wide_pool : pool;
+    attention(at(out, q_shape), at(from_q, q_shape), at(from, pool_shape), at(from, pool_shape),
+              {.device_key_lengths = {gpu_length.as<const std::int32_t>(), 1},
+               .device_block_table = {gpu_table.as<const std::int32_t>(), table.size()}});
+    try {
+      synchronize();
+      return "";
+    } catch (const Error& error) {
+      return error.what();
+    }
+  };
+  for (const bool is_wide : {false, true}) {
+    EXPECT_EQ(refusal(256, 19, is_wide), "");
+    EXPECT_EQ(refusal(48, 99, is_wide), "") << "past the length, an entry is not read";
+    EXPECT_EQ(refusal(257, 3, is_wide),
+              "cuda: a sequence has 257 keys but the cache room for 256; it was taken as empty");
+    EXPECT_EQ(refusal(-1, 3, is_wide),
+              "cuda: a sequence has -1 keys but the cache room for 256; it was taken as empty");
+    EXPECT_EQ(refusal(256, 20, is_wide), "cuda: the block table names page 20 but there are 20; page 0 was read");
+    EXPECT_EQ(refusal(256, -7, is_wide), "cuda: the block table names page -7 but there are 20; page 0 was read");
+  }
+}
+
+TEST(CudaAttentionAny, RefusesWhatTheHostCannotKnow) {
+  const std::vector<std::int32_t> lengths = {4};
+  const std::vector<std::int64_t> own = {4};
+  std::vector<float> x(64);
+  const auto refusal = [&](Device device, const AttentionOptions& options) -> std::string {
+    const TensorView tensor = on(device, view(x.data(), {1, 1, 4, 16}));
+    std::vector<float> to(64);
+    try {
+      attention(on(device, view(to.data(), {1, 1, 4, 16})), tensor, tensor, tensor, options);
+      return "";
+    } catch (const Error& error) {
+      return error.what();
+    }
+  };
+  EXPECT_EQ(refusal(Device::kHost, {.device_key_lengths = lengths}),
+            "attention: device_key_lengths and device_block_table are for tensors on a GPU");
+  EXPECT_EQ(refusal(Device::kCuda, {.device_block_table = lengths}),
+            "attention: device_key_lengths has 0 numbers but must have 1");
+  EXPECT_EQ(
+      refusal(Device::kCuda, {.key_lengths = own, .device_key_lengths = lengths}),
+      "attention: device_key_lengths exclude key_lengths, query_lengths, packed sequences, block_table and chunk");
+  EXPECT_EQ(refusal(Device::kCuda, {.position = prepare(Rope{.dims = 16}), .device_key_lengths = lengths}),
+            "attention: a rotation with device_key_lengths needs query_positions, and keys that are rotated already");
 }
 
 // Tensors on the host: the same bytes as of tensors on the GPU, in as many pieces as they take.
@@ -301,7 +439,15 @@ TEST(CudaAttentionAny, TakesTensorsOfTheHost) {
   const std::vector<std::int64_t> lengths = {300, 70, 5};
   const Form rope = prepare(Rope{.dims = 64});
   for (const HostCase& one :
-       {HostCase{"one piece for a sequence", 3, 4, 2, 300, 300, 64, {.position = both_sides(4), .causal = true}},
+       {HostCase{"larger than free memory",
+                 2,
+                 24,
+                 24,
+                 32768,
+                 32768,
+                 64,
+                 {.position = slopes_for(24), .causal = true, .window = 16}},
+        HostCase{"one piece for a sequence", 3, 4, 2, 300, 300, 64, {.position = both_sides(4), .causal = true}},
         HostCase{"rotated", 2, 4, 2, 257, 257, 64, {.position = rope, .causal = true}},
         HostCase{
             "lengths", 3, 4, 2, 20, 300, 64, {.position = slopes_for(4), .causal = true, .key_lengths = lengths}},
@@ -317,18 +463,32 @@ TEST(CudaAttentionAny, TakesTensorsOfTheHost) {
     const Extents q_shape = {one.batch, one.queries, one.heads, one.features},
                   k_shape = {one.batch, one.keys, one.key_heads, one.features},
                   sums_shape = {one.batch, one.heads, one.queries};
-    const auto q = normal_values<BFloat16>(count_of(q_shape), 1, 1),
-               k = normal_values<BFloat16>(count_of(k_shape), 1, 2),
-               v = normal_values<BFloat16>(count_of(k_shape), 1, 3);
+    // Many of them are the same again, so that they take no time to make.
+    const auto values_of = [](const Extents& shape, std::uint64_t seed) {
+      auto values = normal_values<BFloat16>(std::min<std::int64_t>(count_of(shape), 1'000'003), 1, seed);
+      const std::size_t own = values.size();
+      values.resize(static_cast<std::size_t>(count_of(shape)));
+      for (std::size_t i = own; i < values.size(); ++i) values[i] = values[i - own];
+      return values;
+    };
+    const auto q = values_of(q_shape, 1), k = values_of(k_shape, 2), v = values_of(k_shape, 3);
     std::vector<BFloat16> out(q.size());
     std::vector<float> sums(static_cast<std::size_t>(count_of(sums_shape)));
     AttentionOptions options = one.options;
     options.logsumexp = view(sums.data(), sums_shape);
     const auto ordered = [](const auto& x) { return swap_axes(x, 1, 2); };
-    force_backend("cuda");
-    attention(ordered(view(out.data(), q_shape)), ordered(view(q.data(), q_shape)), ordered(view(k.data(), k_shape)),
-              ordered(view(v.data(), k_shape)), options);
-    force_backend("");
+    {
+      constexpr std::size_t kLeft = std::size_t{320} << 20;
+      std::optional<cuda::Memory> ballast;
+      if (one.what == "larger than free memory") {
+        ballast.emplace(cuda::free_bytes() - kLeft);
+        ASSERT_GT(4 * q.size() * sizeof(BFloat16), 2 * cuda::free_bytes());
+      }
+      force_backend("cuda");
+      attention(ordered(view(out.data(), q_shape)), ordered(view(q.data(), q_shape)),
+                ordered(view(k.data(), k_shape)), ordered(view(v.data(), k_shape)), options);
+      force_backend("");
+    }
     const cuda::Memory gpu_q = cuda::memory_of(q), gpu_k = cuda::memory_of(k), gpu_v = cuda::memory_of(v),
                        gpu_out(q.size() * 2), gpu_sums(sums.size() * 4);
     const auto there = [](const cuda::Memory& x, const Extents& shape) {

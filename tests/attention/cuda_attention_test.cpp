@@ -89,7 +89,7 @@ TEST(CudaAttention, HotScoresKeepTheirMaximum) {
 
 TEST(CudaAttention, RefusesWhatThereIsNoKernelFor) {
   if (const std::string reason = why_not(); !reason.empty()) GTEST_SKIP() << reason;
-  const cuda::Memory x(std::size_t{4} << 16);
+  const cuda::Memory x(std::size_t{5} << 16);
   const auto tensor = [&](DataType type, std::int64_t features, std::size_t offset) {
     return on(Device::kCuda, TensorView(x.as<char>() + offset, type, {1, 1, 16, features}));
   };
@@ -98,7 +98,7 @@ TEST(CudaAttention, RefusesWhatThereIsNoKernelFor) {
                            tensor(type, features, 2 << 16), tensor(type, features, 3 << 16), options),
                  Error);
   };
-  refuses(DataType::kF32, 64, {.causal = true});
+  refuses(DataType::kF64, 64, {.causal = true});
   refuses(DataType::kBF16, 264, {.causal = true});
   const cuda::Memory weights(2 * 16 * 16);
   refuses(DataType::kBF16, 64,
@@ -106,34 +106,47 @@ TEST(CudaAttention, RefusesWhatThereIsNoKernelFor) {
            .weights = on(Device::kCuda, TensorView(weights.as<void>(), DataType::kBF16, {1, 1, 16, 16}))});
 }
 
-// A rotation inside attention is that of rotate before it.
+// A rotation inside attention is that of rotate before it, to the last byte.
+template <class T> void expect_rotation_of_rotate(const GpuCase& one, const Rotation& form) {
+  SCOPED_TRACE(::testing::Message() << one.features << " features, " << one.tokens << " tokens, " << one.heads << '/'
+                                    << one.key_heads << ' ' << one.tokens_first);
+  const Extents q_shape = shape_of(one, one.heads), k_shape = shape_of(one, one.key_heads);
+  const auto q = cuda::memory_of(normal_values<T>(count_of(q_shape), 1, 1)),
+             k = cuda::memory_of(normal_values<T>(count_of(k_shape), 1, 2)),
+             v = cuda::memory_of(normal_values<T>(count_of(k_shape), 1, 3));
+  const auto count = static_cast<std::size_t>(count_of(q_shape));
+  const cuda::Memory got(2 * count), want(2 * count), rotated_q(2 * count),
+      rotated_k(2 * static_cast<std::size_t>(count_of(k_shape)));
+  const auto at = [&](const cuda::Memory& x, const Extents& shape) { return on_gpu<T>(one, x, shape); };
+  cuda::fill(got.as<void>(), 0xFF, got.size());
+  attention(at(got, q_shape), at(q, q_shape), at(k, k_shape), at(v, k_shape), {.position = form, .causal = true});
+  rotate(at(rotated_q, q_shape), at(q, q_shape), {}, form);
+  rotate(at(rotated_k, k_shape), at(k, k_shape), {}, for_keys(form));
+  const double scale = form.softmax_factor / std::sqrt(static_cast<double>(one.features));
+  attention(at(want, q_shape), at(rotated_q, q_shape), at(rotated_k, k_shape), at(v, k_shape),
+            {.causal = true, .scale = scale});
+  synchronize();
+  EXPECT_EQ(as_doubles(got.values<T>(count)), as_doubles(want.values<T>(count)));
+}
 TEST(CudaAttention, RotatesAsRotateDoes) {
   if (const std::string reason = why_not(); !reason.empty()) GTEST_SKIP() << reason;
   for (const std::int64_t features : {64, 128}) {
-    const Extents q_shape = {2, 3, 333, features}, k_shape = {2, 1, 333, features};
-    const auto q = cuda::memory_of(normal_values<BFloat16>(count_of(q_shape), 1, 1)),
-               k = cuda::memory_of(normal_values<BFloat16>(count_of(k_shape), 1, 2)),
-               v = cuda::memory_of(normal_values<BFloat16>(count_of(k_shape), 1, 3));
-    const auto at = [](const cuda::Memory& x, const Extents& shape) {
-      return on(Device::kCuda, TensorView(x.as<void>(), DataType::kBF16, shape));
-    };
     const auto dims = static_cast<int>(features);
     for (const Rope& rope :
          {Rope{.dims = dims}, Rope{.dims = dims, .layout = PairLayout::kInterleaved}, Rope{.dims = dims, .sign = -1},
-          Rope{.dims = dims, .scaling = YarnScaling{.factor = 8, .original_length = 64}}}) {
-      const Rotation form = prepare(rope);
-      const auto count = static_cast<std::size_t>(count_of(q_shape));
-      const cuda::Memory got(2 * count), want(2 * count), rotated_q(2 * count),
-          rotated_k(2 * static_cast<std::size_t>(count_of(k_shape)));
-      attention(at(got, q_shape), at(q, q_shape), at(k, k_shape), at(v, k_shape), {.position = form, .causal = true});
-      rotate(at(rotated_q, q_shape), at(q, q_shape), {}, form);
-      rotate(at(rotated_k, k_shape), at(k, k_shape), {}, for_keys(form));
-      const double scale = form.softmax_factor / std::sqrt(static_cast<double>(features));
-      attention(at(want, q_shape), at(rotated_q, q_shape), at(rotated_k, k_shape), at(v, k_shape),
-                {.causal = true, .scale = scale});
-      synchronize();
-      EXPECT_EQ(as_doubles(got.values<BFloat16>(count)), as_doubles(want.values<BFloat16>(count))) << features;
+          Rope{.dims = dims, .scaling = YarnScaling{.factor = 8, .original_length = 64}}, Rope{.dims = dims / 2},
+          Rope{.dims = dims, .scaling = XposScaling{}}}) {
+      expect_rotation_of_rotate<BFloat16>({2, 3, 1, 333, features}, prepare(rope));
+      expect_rotation_of_rotate<Half>({1, 4, 2, 200, features, 1, true}, prepare(rope));
     }
+    const Rotation rotation = prepare(Rope{.dims = dims});
+    expect_rotation_of_rotate<Half>({1, 2, 2, 333, features},
+                                    prepare(Rope{.dims = dims}, {.numerics = Numerics::kHfF32}));
+    for (const std::int64_t tokens : {1, 7, 128, 129, 1500}) {
+      expect_rotation_of_rotate<BFloat16>({1, 2, 2, tokens, features}, rotation);
+    }
+    // More row blocks than multiprocessors, so that each takes several: long, short and one tile.
+    expect_rotation_of_rotate<BFloat16>({2, 16, 4, 1300, features, 1, true}, rotation);
   }
 }
 

@@ -21,7 +21,7 @@ std::atomic<std::int64_t> held = 0, most_held = 0;
 // The C library's, counted by what it gave: libraries may free what this program allocated, or the other way round, with
 // their own operators.
 void* take(std::size_t size, std::size_t alignment = alignof(std::max_align_t)) {
-  ++posenc::tests::allocations;
+  posenc::tests::count_allocation();
   void* const block = std::aligned_alloc(alignment, (size / alignment + 1) * alignment);
   if (block == nullptr) throw std::bad_alloc();
   const std::int64_t now = held += static_cast<std::int64_t>(malloc_usable_size(block));
@@ -45,19 +45,19 @@ void* __libc_realloc(void* memory, std::size_t size);
 void* __libc_memalign(std::size_t alignment, std::size_t size);
 
 void* malloc(std::size_t size) {
-  ++posenc::tests::allocations;
+  posenc::tests::count_allocation();
   return __libc_malloc(size);
 }
 void* calloc(std::size_t count, std::size_t size) {
-  ++posenc::tests::allocations;
+  posenc::tests::count_allocation();
   return __libc_calloc(count, size);
 }
 void* realloc(void* memory, std::size_t size) {
-  ++posenc::tests::allocations;
+  posenc::tests::count_allocation();
   return __libc_realloc(memory, size);
 }
 void* aligned_alloc(std::size_t alignment, std::size_t size) {
-  ++posenc::tests::allocations;
+  posenc::tests::count_allocation();
   return __libc_memalign(alignment, size);
 }
 }

@@ -19,7 +19,34 @@ step() {
   ((status == 0)) || { failed=1; echo "FAILED with $status: $*"; }
 }
 
-# A table of 256 MB through --backend cuda and cpu: the same bytes. 16-bit attention: within its error, which tests measure.
+# Both rooms in four parts each, side by side; then alone, those that take all memory of the GPU.
+tests() {
+  local folder room part status hungry='Cuda.*LargerThanFreeMemory:CudaAttentionAny.TakesTensorsOfTheHost'
+  local -A running
+  folder=$(mktemp -d)
+  for room in kernels attention; do
+    for part in 0 1 2 3; do
+      GTEST_TOTAL_SHARDS=4 GTEST_SHARD_INDEX=$part "$build/tests/${room}_tests" --gtest_filter="-$hungry" \
+        >"$folder/$room.$part" 2>&1 &
+      running[$room.$part]=$!
+    done
+  done
+  for part in "${!running[@]}"; do
+    wait "${running[$part]}"
+    status=$?
+    ((status == 0)) || { failed=1; grep -v '^\[' "$folder/$part"; echo "FAILED with $status: $part"; }
+  done
+  for room in kernels attention; do
+    "$build/tests/${room}_tests" --gtest_filter="$hungry" >"$folder/$room.hungry" 2>&1 || { failed=1; cat "$folder/$room.hungry"; }
+    echo "$room: $(cat "$folder/$room".* | grep -c '^\[       OK') passed, $(cat "$folder/$room".* | grep -c '^\[  SKIPPED \] .*ms)$') skipped"
+  done
+  # A skipped test says why; on this machine none may be skipped for want of a GPU.
+  if grep -h 'cuda cannot run here' "$folder"/*; then failed=1; fi
+  grep -h -A1 'Skipped' "$folder"/* | grep -v '^--' | sort -u
+  rm -r "$folder"
+}
+
+# A table of 256 MB through --backend cuda and cpu: the same bytes. Attention: within its error, which tests measure.
 files() {
   local folder
   folder=$(mktemp -d)
@@ -33,10 +60,21 @@ files() {
   step "$build/cli/posenc" table sinusoidal --width 64 --positions 0:8192 --dtype bf16 -o "$folder/q.npy" --quiet
   step "$build/cli/posenc" attend alibi --q "$folder/q.npy" --k "$folder/q.npy" --v "$folder/q.npy" --axes sd --dtype bf16 \
     --causal --backend cuda -o "$folder/out.npy" --quiet
-  if "$build/cli/posenc" attend alibi --q "$folder/x.npy" --k "$folder/x.npy" --v "$folder/x.npy" --axes sd --backend cuda \
-    -o "$folder/no.npy" --quiet; then
+  step "$build/cli/posenc" table sinusoidal --width 128 --positions 0:4096 -o "$folder/f32.npy" --quiet
+  for backend in cpu cuda; do
+    step "$build/cli/posenc" attend alibi --q "$folder/f32.npy" --k "$folder/f32.npy" --v "$folder/f32.npy" --axes sd --causal \
+      --backend "$backend" -o "$folder/f32-$backend.npy" --quiet
+  done
+  step "$build/cli/posenc" table sinusoidal --width 64 --positions 0:64 --dtype f64 -o "$folder/f64.npy" --quiet
+  if "$build/cli/posenc" attend alibi --q "$folder/f64.npy" --k "$folder/f64.npy" --v "$folder/f64.npy" --axes sd \
+    --backend cuda -o "$folder/no.npy" --quiet; then
     failed=1
-    echo "attention of f32 was not refused"
+    echo "attention of f64 was not refused"
+  fi
+  if python3 -c 'import numpy' 2>/dev/null; then
+    step python3 "$here/larger_than_memory.py" "$build/cli/posenc" "$folder"
+  else
+    echo "numpy is not installed: files larger than the GPU's memory were not tried"
   fi
   rm -r "$folder"
 }
@@ -46,11 +84,7 @@ all() {
   nvidia-smi --query-gpu=name,driver_version --format=csv,noheader
   "$build/cli/posenc" list --backends
   section "tests"
-  for room in kernels attention; do
-    # A skipped test says why; on this machine none may be skipped for want of a GPU.
-    step "$build/tests/${room}_tests" --gtest_brief=1
-    if grep 'cuda cannot run here' <<<"$output"; then failed=1; fi
-  done
+  tests
   section "compute-sanitizer"
   if command -v compute-sanitizer >/dev/null; then
     for tool in memcheck racecheck; do

@@ -15,7 +15,8 @@ GENERIC = re.compile(r"^\s*(?:@!?%p\d+\s+)?(?:ld|st)\.(?:volatile\.)?(?:v[248]\.
 # A step of 128 keys multiplies q and k in features / 16 pieces and weights and v in 8. A row block begins, goes on (near
 # and far apart where there is a table) and ends.
 WGMMA = {("none", 64): 36, ("slopes", 64): 36, ("distances", 64): 48,
-         ("none", 128): 48, ("slopes", 128): 48, ("distances", 128): 64}
+         ("none", 128): 48, ("slopes", 128): 48, ("distances", 128): 64,
+         ("rotation", 64): 36, ("rotation", 128): 48}
 # A tile of 64 queries: scores and their gradients in features / 16 pieces each, dv and dk in 4, dq in 4 (64 features) or 8;
 # near and far tiles apart.
 BACKWARD_WGMMA = {64: 40, 128: 64}

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <limits>
 #include <random>
+#include <regex>
 
 #include "backends.h"
 #if POSENC_CUDA
@@ -109,6 +110,7 @@ template <class T> void expect_rotations_of_the_cpu() {
       expect_rotation_of_the_cpu<T>(
           one, prepare(Rope{.dims = dims, .scaling = YarnScaling{.factor = 4}}, {.numerics = Numerics::kHfF32}),
           {.first = 70'000});
+      expect_rotation_of_the_cpu<T>(one, prepare(Rope{.dims = dims, .scaling = XposScaling{}}), {.first = 3});
       if (dims % 8 == 0) {
         const std::vector<std::int64_t> sections = {dims / 4, dims / 8, dims / 8};
         std::vector<std::int64_t> three;
@@ -226,9 +228,9 @@ TEST(Cuda, WorksOnAStreamAndInAGraph) {
   const auto once = [&] { rotate(swap_axes(view(x.data(), {tokens, heads, dims}), 0, 1), {.first = 5}, form); };
   once();
   EXPECT_SAME_BYTES(gpu.values<BFloat16>(x.size()), x);
-  // Captured once, launched twice, two rotations each.
-  cuda::time_in_graph([&](const posenc::Run& run) { rotate(there, {.first = 5}, form, run); }, 2);
-  for (int n = 0; n < 4; ++n) once();
+  // Captured once, launched twice, 40 rotations each: every one needs what the one before wrote.
+  cuda::time_in_graph([&](const posenc::Run& run) { rotate(there, {.first = 5}, form, run); }, 40);
+  for (int n = 0; n < 80; ++n) once();
   EXPECT_SAME_BYTES(gpu.values<BFloat16>(x.size()), x);
 }
 
@@ -352,9 +354,65 @@ TEST(Cuda, TensorsOfTheHostInPieces) {
   force_backend("");
 }
 
+// Tables of the form lie on the host too: one row for each position, or one for each token.
+TEST(Cuda, TensorsOfTheHostInPiecesWithTables) {
+  SKIP_WITHOUT_CUDA();
+  const std::int64_t batch = 2, tokens = 5500, pairs = 64;
+  const Extents q_shape = {batch, 8, tokens, 2 * pairs}, rows = {batch, tokens, 1024};
+  const auto q = random_gpu_values<float>(count_of(q_shape), 61);
+  const auto cosines = random_gpu_values<float>(batch * tokens * pairs, 62),
+             sines = random_gpu_values<float>(batch * tokens * pairs, 63),
+             learned = random_gpu_values<float>(2 * tokens * 1024, 64);
+  Rotation by_position, by_token;
+  by_position.table = {view(cosines.data(), {batch * tokens, pairs}), view(sines.data(), {batch * tokens, pairs})};
+  by_token.table = {view(cosines.data(), {batch, tokens, pairs}), view(sines.data(), {batch, tokens, pairs})};
+  const Addition addition{1024, Rows{view(learned.data(), {2 * tokens, 1024}), 2}};
+  std::vector<std::vector<float>> made;
+  for (const char* backend : {"cpu", "cuda"}) {
+    force_backend(backend);
+    auto one = q, other = q, sum = q;
+    rotate(view(one.data(), q_shape), {.first = 77}, by_position);
+    rotate(view(other.data(), q_shape), {}, by_token);
+    add(view(sum.data(), rows), {.first = 5}, addition);
+    for (auto* values : {&one, &other, &sum}) made.push_back(std::move(*values));
+  }
+  force_backend("");
+  for (std::size_t n = 0; n < 3; ++n) EXPECT_SAME_BYTES(made[n + 3], made[n]) << n;
+}
+
+// Three times as large as what the GPU has left.
+TEST(Cuda, TensorsOfTheHostLargerThanFreeMemory) {
+  SKIP_WITHOUT_CUDA();
+  constexpr std::size_t kLeft = std::size_t{256} << 20;
+  const std::size_t free = cuda::free_bytes();
+  ASSERT_GT(free, kLeft);
+  const cuda::Memory ballast(free - kLeft);
+  const Extents shape = {1, 196'608, 8, 128}, rows = {196'608, 1024};
+  const auto x = random_gpu_values<float>(count_of(shape), 71);
+  ASSERT_GT(x.size() * sizeof(float), 3 * cuda::free_bytes() - (std::size_t{64} << 20));
+  EXPECT_THROW(cuda::Memory(x.size() * sizeof(float)), Error);  // it does not fit
+  std::vector<std::vector<float>> made;
+  for (const char* backend : {"cpu", "cuda"}) {
+    force_backend(backend);
+    auto rotated = x, sum = x;
+    rotate(swap_axes(view(rotated.data(), shape), 1, 2), {.first = 9}, prepare(Rope{.dims = 128}));
+    add(view(sum.data(), rows), {.first = 9}, prepare(Sinusoidal{.width = 1024}));
+    made.push_back(std::move(rotated)), made.push_back(std::move(sum));
+  }
+  force_backend("");
+  for (std::size_t n = 0; n < 2; ++n) EXPECT_SAME_BYTES(made[n + 2], made[n]) << n;
+}
+
 TEST(Cuda, KernelsUseNoLocalMemory) {
   SKIP_WITHOUT_CUDA();
   for (const cuda::KernelReport& report : cuda::assemble_all()) {
+    // "0 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads", once for each function that is not inlined. A few
+    // numbers of the largest kernels are kept aside, out of their loops.
+    constexpr int kMostBytes = 64;
+    const std::regex spills("([0-9]+) bytes spill stores");
+    for (std::sregex_iterator at(report.log.begin(), report.log.end(), spills); at != std::sregex_iterator(); ++at) {
+      EXPECT_LE(std::stoi((*at)[1].str()), kMostBytes) << report.kernel << ": " << report.log;
+    }
     EXPECT_EQ(report.log.find("refused"), std::string::npos) << report.kernel << ": " << report.log;
     EXPECT_EQ(report.log.find("C75"), std::string::npos) << report.kernel << ": " << report.log;
   }

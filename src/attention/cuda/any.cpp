@@ -26,14 +26,16 @@ template <class Void> AnyTensor any_tensor(const HeadTensor<Void>& x) {
           has_whole_rows(x) && x.features % 8 == 0 ? 1 : 0,
           nullptr,
           0,
+          0,
           0};
 }
 
 // Tells k and v which pages their tokens are in, where they are pools of pages.
-void take_pages(Call& call, const HeadTensor<const void>& keys, AnyTensor& k, AnyTensor& v) {
+void take_pages(Call& call, const HeadTensor<const void>& keys, bool is_on_device, AnyTensor& k, AnyTensor& v) {
   if (keys.pages == nullptr) return;
   const auto size = static_cast<std::size_t>(keys.batch * keys.page_row) * sizeof(std::int32_t);
-  k.pages = v.pages = static_cast<const std::int32_t*>(call.copied(keys.pages, size));
+  k.pages = v.pages = is_on_device ? keys.pages : static_cast<const std::int32_t*>(call.copied(keys.pages, size));
+  k.page_count = v.page_count = narrow_of(keys.page_count);
   k.page_row = v.page_row = narrow_of(keys.page_row);
   k.page_tokens = v.page_tokens = narrow_of(keys.page_tokens);
 }
@@ -42,10 +44,11 @@ void take_pages(Call& call, const HeadTensor<const void>& keys, AnyTensor& k, An
 std::string beyond_any_options(const AttentionOptions& options) {
   const auto& [position, axes, causal, window, chunk, scale, softcap, temperature, sinks, mask, query_positions,
                key_positions, keys_are_rotated, query_lengths, key_lengths, packed, packed_keys, key_mask,
-               block_table, is_repeatable, weights, logsumexp] = options;
+               block_table, device_key_lengths, device_block_table, is_repeatable, weights, logsumexp] = options;
   // refuse_on_device has refused softcap, temperature, sinks and mask; axes are heads first here
   if (weights.data != nullptr) return "no weights to be written";
-  if (!block_table.empty() && std::holds_alternative<Rotation>(position) && !keys_are_rotated) {
+  if ((!block_table.empty() || !device_block_table.empty()) && std::holds_alternative<Rotation>(position) &&
+      !keys_are_rotated) {
     return "keys that are rotated already, where the cache is paged";
   }
   return {};  // all others are part of the job
@@ -64,14 +67,17 @@ SightParams sight_params(Call& call, const AttentionJob& job, const AttentionOpt
     for (const Sight& one : job.sights) {
       for (const std::int64_t number : {one.begin, one.end, one.beside}) sights.push_back(narrow_of(number));
     }
-    p.sights = call.numbers(std::span<const std::int32_t>(sights));
+    // Of this call alone: lengths grow from step to step.
+    p.sights = static_cast<const std::int32_t*>(call.copied(sights.data(), sights.size() * sizeof(sights[0])));
     p.batch_stride = job.sight_stride;
   }
   if (job.key_mask != nullptr) {
     std::vector<std::uint8_t> mask;
     for (std::int64_t n = 0; n < job.k.batch * job.k.sequence; ++n) mask.push_back(job.key_mask[n] != 0 ? 1 : 0);
-    p.key_mask = call.numbers(std::span<const std::uint8_t>(mask));
+    p.key_mask = static_cast<const std::uint8_t*>(call.copied(mask.data(), mask.size()));
   }
+  p.key_lengths = options.device_key_lengths.empty() ? nullptr : options.device_key_lengths.data();
+  p.fault = call.fault();
   return p;
 }
 
@@ -119,8 +125,8 @@ void launch_any(std::string_view name, const AttentionJob& job, std::string_view
                 void* stream, void* params) {
   const std::int64_t features = std::max(job.q.features, job.v.features);
   const int padded = features <= 64 ? 64 : features <= 128 ? 128 : 256;
-  const Function function = kernel(fmt::format("{}_{}_{}{}", name, job.q.type == DataType::kF16 ? "f16" : "bf16",
-                                               padded, padded == 256 ? part : ""));
+  const std::string_view type = job.q.type == DataType::kF32 ? "f32" : job.q.type == DataType::kF16 ? "f16" : "bf16";
+  const Function function = kernel(fmt::format("{}_{}_{}{}", name, type, padded, padded == 256 ? part : ""));
   check(driver().cuFuncSetAttribute(function, kFunctionDynamicShared, static_cast<int>(shape.shared_bytes)),
         "asking for shared memory");
   void* parameters[] = {params};
@@ -135,7 +141,7 @@ int padded_features(const AttentionJob& job) {
 bool is_decoding(const AttentionJob& job, const QueriesAndKeys& ready) {
   constexpr std::int64_t kFewestKeys = 128;
   const std::int64_t features = job.q.features;
-  return job.v.features == features && (features == 64 || features == 128) &&
+  return job.q.type != DataType::kF32 && job.v.features == features && (features == 64 || features == 128) &&
          job.q.sequence * (job.q.heads / job.k.heads) <= kDecodeRows && job.k.sequence >= kFewestKeys &&
          (job.k.pages == nullptr || job.k.page_tokens % kDecodeKeys == 0) && has_whole_rows(ready.q) &&
          has_whole_rows(ready.k) && has_whole_rows(job.v);
@@ -145,7 +151,7 @@ void decode(Call& call, const AttentionJob& job, const QueriesAndKeys& ready, co
   const auto& [q, k, scale] = ready;
   DecodeParams p{};
   p.q = any_tensor(q), p.k = any_tensor(k), p.v = any_tensor(job.v), p.out = any_tensor(job.out);
-  take_pages(call, k, p.k, p.v);
+  take_pages(call, k, !options.device_block_table.empty(), p.k, p.v);
   p.logsumexp = static_cast<float*>(job.logsumexp.data);
   p.lse_batch = job.logsumexp.batch_stride, p.lse_head = job.logsumexp.head_stride;
   p.lse_token = job.logsumexp.token_stride;
@@ -187,7 +193,7 @@ std::string beyond_any(const AttentionJob& job, const AttentionOptions& options)
   if (const int found = capability(); found < 80) {
     return fmt::format("a GPU from compute capability 8.0 on, and this one has {}.{}", found / 10, found % 10);
   }
-  if (job.q.type != DataType::kF16 && job.q.type != DataType::kBF16) return "f16 and bf16";
+  if (job.q.type == DataType::kF64) return "f32, f16 and bf16";
   if (job.q.features > kMostFeatures || job.v.features > kMostFeatures) return "256 features at most";
   if (std::string why = beyond_any_options(options); !why.empty()) return why;
   if (std::max(job.q.sequence, job.k.sequence) > 0x3FFFFFFF || job.q.batch * job.q.heads > 0xFFFFFF) {
@@ -209,7 +215,7 @@ void forward_any(Call& call, const AttentionJob& job, const AttentionInputs& inp
   const auto& [q, k, scale] = ready;
   AnyParams p{};
   p.q = any_tensor(q), p.k = any_tensor(k), p.v = any_tensor(job.v), p.out = any_tensor(job.out);
-  take_pages(call, k, p.k, p.v);
+  take_pages(call, k, !options.device_block_table.empty(), p.k, p.v);
   p.logsumexp = static_cast<float*>(job.logsumexp.data);
   p.lse_batch = job.logsumexp.batch_stride, p.lse_head = job.logsumexp.head_stride;
   p.lse_token = job.logsumexp.token_stride;
@@ -217,8 +223,15 @@ void forward_any(Call& call, const AttentionJob& job, const AttentionInputs& inp
   p.bias = bias_params(call, job, options);
   p.batch = narrow_of(q.batch), p.heads = narrow_of(q.heads), p.key_heads = narrow_of(k.heads);
   p.queries = narrow_of(q.sequence), p.keys = narrow_of(k.sequence);
-  p.row_blocks = narrow_of((q.sequence + kAnyRows - 1) / kAnyRows);
   p.scale = static_cast<float>(scale);
+  if (q.type == DataType::kF32) {
+    const std::int64_t rows = wide_rows(padded_features(job));
+    p.row_blocks = narrow_of((q.sequence + rows - 1) / rows);
+    const auto wide = static_cast<unsigned>(wide_bytes(padded_features(job)));
+    launch_any("attention", job, "", {q.batch * q.heads * p.row_blocks, 256, wide}, call.stream(), &p);
+    return;
+  }
+  p.row_blocks = narrow_of((q.sequence + kAnyRows - 1) / kAnyRows);
   const auto shared = static_cast<unsigned>(any_forward_bytes(padded_features(job)));
   launch_any("attention_any", job, "", {q.batch * q.heads * p.row_blocks, 128, shared}, call.stream(), &p);
 }
@@ -260,8 +273,9 @@ void backward_any(Call& call, const AttentionJob& job, const AttentionInputs& in
     p.sum_rows = p.bias.kind == kAnyTable ? narrow_of(parameters.shape[0]) : 1;
     const std::size_t bytes = static_cast<std::size_t>(p.sum_rows * q.heads) * sizeof(double);
     p.sums = static_cast<double*>(call.borrow(bytes));
-    check(driver().cuMemsetD8Async(reinterpret_cast<Address>(p.sums), 0, bytes, static_cast<Stream>(call.stream())),
-          "clearing sums");
+    if (!is_measuring())
+      check(driver().cuMemsetD8Async(reinterpret_cast<Address>(p.sums), 0, bytes, static_cast<Stream>(call.stream())),
+            "clearing sums");
   }
   const auto shared = static_cast<unsigned>(any_backward_bytes(padded_features(job)));
   if (p.row_blocks > 0 && (p.dq.data != nullptr || p.sums != nullptr)) {

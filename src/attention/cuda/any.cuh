@@ -6,6 +6,7 @@
 
 #include "attention/cuda/any_params.h"
 #include "attention/cuda/hopper.cuh"
+#include "kernels/cuda/fault.cuh"
 
 namespace posenc::attend::cuda {
 
@@ -57,19 +58,28 @@ template <int kPitch> struct Tile {
   }
 };
 
-/// Elements from the start of a head to a token of sequence `batch`.
-__device__ __forceinline__ std::int64_t token_offset(const AnyTensor& x, std::int64_t batch, int token) {
+/// Elements from the start of a head to a token of sequence `batch`. A page that is not there is page 0, and `bad_page` then.
+__device__ __forceinline__ std::int64_t token_offset(const AnyTensor& x, std::int64_t batch, int token,
+                                                     std::int32_t& bad_page) {
   if (x.pages == nullptr) return batch * x.batch + token * x.token;
-  const int page = token / x.page_tokens;
-  return x.pages[batch * x.page_row + page] * x.batch + (token - page * x.page_tokens) * x.token;
+  const int at = token / x.page_tokens;
+  std::int32_t page = x.pages[batch * x.page_row + at];
+  if (static_cast<std::uint32_t>(page) >= static_cast<std::uint32_t>(x.page_count)) bad_page = page, page = 0;
+  return page * x.batch + (token - at * x.page_tokens) * x.token;
+}
+/// No page has this number.
+constexpr std::int32_t kNoBadPage = 0x7FFFFFFF;
+__device__ __forceinline__ void report_page(const SightParams& p, const AnyTensor& x, std::int32_t bad_page) {
+  if (bad_page != kNoBadPage) [[unlikely]]
+    kernels::cuda::report(p.fault, kernels::cuda::Fault::kPage, bad_page, x.page_count);
 }
 
 /// Rows first … first + kRows − 1 of a head; zeros for those before `begin`, from `end` on, where `mask` is 0, and past the
 /// features. All threads of the block.
-template <int kRows, int kFeatures> __device__ __forceinline__ void load_tile(std::uint16_t* to, const AnyTensor& x,
-                                                                              std::int64_t batch, std::int64_t head,
-                                                                              int first, int begin, int end,
-                                                                              const std::uint8_t* mask) {
+template <int kRows, int kFeatures>
+__device__ __forceinline__ void load_tile(std::uint16_t* to, const AnyTensor& x, std::int64_t batch,
+                                          std::int64_t head, int first, int begin, int end, const std::uint8_t* mask,
+                                          std::int32_t& bad_page) {
   constexpr int kPitch = any_pitch(kFeatures), kVectors = kFeatures / 8;
   const auto* const from = static_cast<const std::uint16_t*>(x.data) + head * x.head;
   for (int n = static_cast<int>(kernels::cuda::thread()); n < kRows * kVectors;
@@ -77,7 +87,7 @@ template <int kRows, int kFeatures> __device__ __forceinline__ void load_tile(st
     const int row = n / kVectors, column = n % kVectors * 8, token = first + row;
     kernels::cuda::Bytes16 eight{0, 0, 0, 0};
     if (token >= begin && token < end && (mask == nullptr || mask[token] != 0) && column < x.features) {
-      const std::uint16_t* const at = from + token_offset(x, batch, token) + column * x.feature;
+      const std::uint16_t* const at = from + token_offset(x, batch, token, bad_page) + column * x.feature;
       if (x.is_whole != 0) {
         eight = *reinterpret_cast<const kernels::cuda::Bytes16*>(at);
       } else {
@@ -93,6 +103,15 @@ template <int kRows, int kFeatures> __device__ __forceinline__ void load_tile(st
   }
 }
 
+/// Tensors without pages.
+template <int kRows, int kFeatures> __device__ __forceinline__ void load_tile(std::uint16_t* to, const AnyTensor& x,
+                                                                              std::int64_t batch, std::int64_t head,
+                                                                              int first, int begin, int end,
+                                                                              const std::uint8_t* mask) {
+  std::int32_t unused = kNoBadPage;
+  load_tile<kRows, kFeatures>(to, x, batch, head, first, begin, end, mask, unused);
+}
+
 struct Seen {
   int begin, end, beside;
 };
@@ -103,6 +122,11 @@ __device__ __forceinline__ Seen seen_by(const SightParams& p, std::int64_t batch
     return {at[0], at[1], at[2]};
   }
   Seen seen{0, keys, query + p.offset};
+  if (p.key_lengths != nullptr) {
+    const std::int32_t length = p.key_lengths[batch];
+    seen.end = static_cast<std::uint32_t>(length) <= static_cast<std::uint32_t>(keys) ? length : 0;
+    seen.beside = query + seen.end - queries;
+  }
   if (p.is_causal != 0 && seen.beside + 1 < seen.end) seen.end = seen.beside + 1;
   if (p.window > 0) {
     if (seen.beside - p.window + 1 > seen.begin) seen.begin = seen.beside - p.window + 1;
@@ -110,6 +134,14 @@ __device__ __forceinline__ Seen seen_by(const SightParams& p, std::int64_t batch
   }
   if (seen.end <= seen.begin) seen.begin = seen.end = 0;
   return seen;
+}
+
+/// Reports a length that is out of range, which seen_by takes as 0.
+__device__ __forceinline__ void check_length(const SightParams& p, std::int64_t batch, int keys) {
+  if (p.key_lengths == nullptr || kernels::cuda::thread() != 0) return;
+  const std::int32_t length = p.key_lengths[batch];
+  if (static_cast<std::uint32_t>(length) > static_cast<std::uint32_t>(keys)) [[unlikely]]
+    kernels::cuda::report(p.fault, kernels::cuda::Fault::kLength, length, keys);
 }
 
 /// δ of a query and a key; clamped to what 32 bits hold, which is past the end of every table.
@@ -167,6 +199,7 @@ template <class Params> __device__ __forceinline__ RowBlock row_block_of(const P
 /// that tiles which were loaded before can be read after.
 template <class Params> __device__ __forceinline__ void find_keys(const Params& p, int* limits, RowBlock& at) {
   using namespace kernels::cuda;
+  check_length(p.sight, at.batch, p.keys);
   if (thread() < kAnyRows) {
     const Seen seen = seen_by(p.sight, at.batch, at.row0 + static_cast<int>(thread()), p.queries, p.keys);
     limits[thread()] = seen.begin;

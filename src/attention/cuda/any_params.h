@@ -8,7 +8,7 @@
 
 namespace posenc::attend::cuda {
 
-/// A tensor [batch, heads, tokens, features] of 16-bit numbers; strides in elements.
+/// A tensor [batch, heads, tokens, features] of 16-bit numbers, or of float32 for attention_f32; strides in elements.
 struct AnyTensor {
   void* data;
   std::int64_t batch, head, token, feature;
@@ -17,16 +17,18 @@ struct AnyTensor {
   // A pool of pages: token t of sequence b is token t % page_tokens of page pages[b · page_row + t / page_tokens], and
   // `batch` leads from page to page. Null: the tokens of a sequence follow each other.
   const std::int32_t* pages;
-  std::int32_t page_row, page_tokens;
+  std::int32_t page_row, page_tokens, page_count;
 };
 
 /// Keys that each query sees, as Sight has them.
 struct SightParams {
   const std::int32_t* sights;  // [batch or 1, queries, 3]: begin, end, beside; null: from what follows
   std::int64_t batch_stride;
-  std::int32_t offset;             // keys − queries
-  std::int32_t is_causal, window;  // window 0: none
-  const std::uint8_t* key_mask;    // [batch, keys], 0: not seen; null: all are
+  std::int32_t offset;              // keys − queries
+  std::int32_t is_causal, window;   // window 0: none
+  const std::uint8_t* key_mask;     // [batch, keys], 0: not seen; null: all are
+  const std::int32_t* key_lengths;  // [batch], which nobody has looked at; null: all keys
+  kernels::cuda::Fault* fault;
 };
 
 enum AnyBias : std::int32_t { kAnyNone, kAnySlopes, kAnyTable };
@@ -120,6 +122,12 @@ constexpr int any_pitch(int features) { return features + 8; }  // no bank is me
 constexpr int any_forward_bytes(int features) {
   return (kAnyRows + 2 * keys_of_tile(features)) * any_pitch(features) * 2 + 3 * kAnyRows * 4 +
          keys_of_tile(features) * 4;
+}
+
+/// Queries, and keys of a tile, of a block of attention_f32, and its memory: q, keys or values, and weights.
+constexpr int wide_rows(int features) { return features > 128 ? 32 : 64; }
+constexpr int wide_bytes(int features) {
+  return (2 * wide_rows(features) * (features + 4) + wide_rows(features) * (wide_rows(features) + 4)) * 4;
 }
 
 constexpr int any_backward_bytes(int features) {

@@ -20,11 +20,12 @@ extern "C" __global__ void __launch_bounds__(128) attention_any(const __grid_con
   find_keys(p, limits, at);
   const auto& [bh, batch, head, key_head, row0, lane, warp, my_row, mask, lowest, highest, seen, place] = at;
   const float scale2 = p.scale * kAnyLog2e;
+  std::int32_t bad_page = kNoBadPage;
   float out[kFeatures / 8][4] = {}, most[2] = {-__builtin_inff(), -__builtin_inff()}, sum[2] = {0, 0};
 
   for (int key0 = lowest; key0 < highest; key0 += kKeys) {
-    load_tile<kKeys, kFeatures>(k_rows, p.k, batch, key_head, key0, lowest, highest, mask);
-    load_tile<kKeys, kFeatures>(v_rows, p.v, batch, key_head, key0, lowest, highest, mask);
+    load_tile<kKeys, kFeatures>(k_rows, p.k, batch, key_head, key0, lowest, highest, mask, bad_page);
+    load_tile<kKeys, kFeatures>(v_rows, p.v, batch, key_head, key0, lowest, highest, mask, bad_page);
     sync_block();
     float s[kKeys / 8][4] = {};
 #pragma unroll
@@ -88,6 +89,7 @@ extern "C" __global__ void __launch_bounds__(128) attention_any(const __grid_con
     }
     sync_block();
   }
+  report_page(p.sight, p.k, bad_page);
 
 #pragma unroll
   for (int r = 0; r < 2; ++r) {

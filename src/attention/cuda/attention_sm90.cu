@@ -7,6 +7,7 @@
 //  - Slopes are part of the exponent's one product and sum; what is constant along a row cancels.
 //  - A bias by distance is a table from which the bias far away is taken off, so that far tiles have none; near tiles
 //    begin with it as they do with the mask.
+//  - Where q is to be rotated, the three warps beside the one that copies do it in shared memory, a row block ahead.
 //  - The maximum only guards against overflow: it is the first tile's, and stays until a score exceeds it by 2^32.
 // POSENC_BIAS is a BiasKind, POSENC_FEATURES 64 or 128, POSENC_F16 1 for f16 and 0 for bf16.
 
@@ -21,18 +22,24 @@ constexpr int kPanel = 64;  // a row of 128 bytes, the widest swizzle, holds 64 
 constexpr float kLog2e = 1.4426950408889634f;
 constexpr float kLn2 = 0.6931471805599453f;
 
-template <int kFeatures> struct alignas(1024) Shared {
+constexpr int kRotators = 3;     // warps that rotate q
+constexpr int kRotatedRows = 8;  // that one of them takes at a time
+
+template <int kKind, int kFeatures> struct alignas(1024) Shared {
   std::uint16_t q[2][kFeatures / kPanel][kRowTile][kPanel];
   std::uint16_t k[kStages][kFeatures / kPanel][kKeyTile][kPanel];
   std::uint16_t v[kStages][kFeatures / kPanel][kKeyTile][kPanel];
-  alignas(16) float table[2][kTableSize];
+  // The bias by distance of two row blocks; or cosines and sines, twice kRotatedRows rows for each rotator.
+  alignas(16) float table[kKind == kRotation ? 2 * kRotators : 2]
+                         [kKind == kRotation ? kRotatedRows * kFeatures : kTableSize];
   int item[2];  // the row block that Q and the table belong to; -1 ends the block
-  std::uint64_t q_full[2], q_empty[2], k_full[kStages], k_empty[kStages], v_full[kStages], v_empty[kStages];
+  std::uint64_t q_full[2], q_ready[2], q_empty[2], k_full[kStages], k_empty[kStages], v_full[kStages],
+      v_empty[kStages], waves_full[2 * kRotators];
 };
 
-#define POSENC_AT(member, slot)                                          \
-  (base + std::uint32_t(__builtin_offsetof(Shared<kFeatures>, member)) + \
-   std::uint32_t(sizeof(Shared<kFeatures>::member[0])) * (slot))
+#define POSENC_AT(member, slot)                                   \
+  (base + std::uint32_t(__builtin_offsetof(SharedHere, member)) + \
+   std::uint32_t(sizeof(SharedHere::member[0])) * static_cast<std::uint32_t>(slot))
 
 template <int kSize> struct Ring {  // position in a ring of buffers
   int slot = 0;
@@ -54,27 +61,40 @@ __device__ __forceinline__ Work decode(int item, const ForwardParams& p) {
 
 // One thread: asks for work and starts the copies.
 template <int kKind, int kFeatures>
-__device__ __forceinline__ void produce(Shared<kFeatures>& sm, std::uint32_t base, const ForwardParams& p,
+__device__ __forceinline__ void produce(Shared<kKind, kFeatures>& sm, std::uint32_t base, const ForwardParams& p,
                                         const TensorMap& q_map, const TensorMap& k_map, const TensorMap& v_map) {
+  using SharedHere = Shared<kKind, kFeatures>;
   constexpr std::uint32_t kTileBytes = kKeyTile * kFeatures * 2,
                           kTableBytes = kKind == kDistanceBias ? kTableSize * 4 : 0;
   const int items = p.batch_heads * p.row_blocks;
   Ring<2> q;
   Ring<kStages> kv;
-  int next = __nvvm_atom_add_gen_i(p.counter, 1);
-  for (;; q.next()) {
-    const int item = next;
+  // The q of a row block, or word that there is none left.
+  const auto ask_for_rows = [&](int item) {
     barrier_wait(POSENC_AT(q_empty, q.slot), q.phase ^ 1);
-    if (item >= items) break;
-    next = __nvvm_atom_add_gen_i(p.counter, 1);
+    if (item >= items) {
+      sm.item[q.slot] = -1;
+      barrier_arrive(POSENC_AT(q_full, q.slot));
+      return;
+    }
     const Work w = decode(item, p);
     const int b = w.bh / p.heads, h = w.bh - b * p.heads;
-    const int key_head = h / (p.heads / p.key_heads);
     sm.item[q.slot] = item;
     barrier_expect(POSENC_AT(q_full, q.slot), kRowTile * kFeatures * 2 + kTableBytes);
     copy_tile(POSENC_AT(q, q.slot), &q_map, POSENC_AT(q_full, q.slot), w.block * kRowTile, h, b);
     if constexpr (kKind == kDistanceBias)
       copy_bytes(POSENC_AT(table, q.slot), p.bias + h * kTableSize, kTableBytes, POSENC_AT(q_full, q.slot));
+    q.next();
+  };
+  int item = __nvvm_atom_add_gen_i(p.counter, 1);
+  ask_for_rows(item);
+  while (item < items) {
+    const int next = __nvvm_atom_add_gen_i(p.counter, 1);
+    const Work w = decode(item, p);
+    const int b = w.bh / p.heads, key_head = (w.bh - b * p.heads) / (p.heads / p.key_heads);
+    // The next rows are asked for after these tiles; where they are to be rotated, when these rows are begun, which is when
+    // the first tile has made room for a third.
+    const int last = kKind == kRotation && w.block > kStages ? w.block - kStages : 0;
     for (int j = w.block; j >= 0; --j, kv.next()) {
       barrier_wait(POSENC_AT(k_empty, kv.slot), kv.phase ^ 1);
       barrier_expect(POSENC_AT(k_full, kv.slot), kTileBytes);
@@ -82,10 +102,10 @@ __device__ __forceinline__ void produce(Shared<kFeatures>& sm, std::uint32_t bas
       barrier_wait(POSENC_AT(v_empty, kv.slot), kv.phase ^ 1);
       barrier_expect(POSENC_AT(v_full, kv.slot), kTileBytes);
       copy_tile(POSENC_AT(v, kv.slot), &v_map, POSENC_AT(v_full, kv.slot), j * kKeyTile, key_head, b);
+      if (j == last) ask_for_rows(next);
     }
+    item = next;
   }
-  sm.item[q.slot] = -1;
-  barrier_arrive(POSENC_AT(q_full, q.slot));
   if (__nvvm_atom_add_gen_i(p.counter + 1, 1) ==
       static_cast<int>(kernels::cuda::blocks()) - 1) {  // the last block out resets the counters
     p.counter[0] = 0;
@@ -93,9 +113,105 @@ __device__ __forceinline__ void produce(Shared<kFeatures>& sm, std::uint32_t bas
   }
 }
 
+// Eight pairs: side by side in a and b, or one number of each in a and the other in b. As rotate rounds them.
+template <bool kInterleaved> __device__ __forceinline__ void rotate_pairs(std::uint32_t (&a)[4],
+                                                                          std::uint32_t (&b)[4], const float (&c)[8],
+                                                                          const float (&s)[8]) {
+  float x[8], y[8];
+#pragma unroll
+  for (int n = 0; n < 8; ++n) {
+    const std::uint32_t word = kInterleaved ? (n < 4 ? a[n % 4] : b[n % 4]) : a[n / 2];
+    const float one = unpack(word, !kInterleaved && n % 2 == 1),
+                other = kInterleaved ? unpack(word, true) : unpack(b[n / 2], n % 2 == 1);
+    const float oc = one * c[n], ts = other * s[n], tc = other * c[n], os = one * s[n];
+    x[n] = oc - ts;
+    y[n] = tc + os;
+  }
+#pragma unroll
+  for (int n = 0; n < 4; ++n) {
+    a[n] = kInterleaved ? pack(x[n], y[n]) : pack(x[2 * n], x[2 * n + 1]);
+    b[n] = kInterleaved ? pack(x[n + 4], y[n + 4]) : pack(y[2 * n], y[2 * n + 1]);
+  }
+}
+
+// One of three warps: eight rows of q at a time, every third eight of a tile, each lane a quarter of a row. `waves` are their
+// cosines and sines, in the order of keep_waves (rotate_vectors.cu).
+template <bool kInterleaved, int kFeatures>
+__device__ __forceinline__ void rotate_rows(std::uint32_t tile, std::uint32_t waves, int lane) {
+  const int row = lane / 4, part = lane % 4;
+  tile += static_cast<std::uint32_t>(row * 128);
+  waves += static_cast<std::uint32_t>(row * kFeatures * 4);
+#pragma unroll
+  for (int i = 0; i < kFeatures / 64; ++i) {
+    const int group = part * (kFeatures / 64) + i;
+    // Of the 16 bytes that the swizzle moves, one's and the other's: side by side, or half a head apart.
+    const int chunk = kInterleaved ? 2 * group % 8 : group, panel = kInterleaved ? group / 4 : 0;
+    const std::uint32_t one = tile + static_cast<std::uint32_t>(panel * (kRowTile * 128) + ((chunk ^ row) << 4)),
+                        other = kInterleaved       ? one ^ 16
+                                : kFeatures == 128 ? one + kRowTile * 128
+                                                   : one ^ 64;
+    std::uint32_t a[4], b[4];
+    float c[8], s[8];
+    load_four(one, a), load_four(other, b);
+    const auto quad = [&](int n) {
+      return waves + static_cast<std::uint32_t>((((i * 4 + n) * 4 + part) ^ (row & 1) * 4) * 16);
+    };
+    load_four(quad(0), c), load_four(quad(1), c + 4), load_four(quad(2), s), load_four(quad(3), s + 4);
+    rotate_pairs<kInterleaved>(a, b, c, s);
+    store_four(one, a), store_four(other, b);
+  }
+}
+
+// Rotates every row block of q where it lies, a row block ahead of those who compute. Cosines and sines come two steps
+// before they are needed.
+template <int kKind, int kFeatures> __device__ __forceinline__ void rotate_queries(Shared<kKind, kFeatures>& sm,
+                                                                                   std::uint32_t base,
+                                                                                   const ForwardParams& p) {
+  using SharedHere = Shared<kKind, kFeatures>;
+  constexpr std::uint32_t kBytes = kRotatedRows * kFeatures * 4;
+  const int lane = static_cast<int>(kernels::cuda::thread() % 32),
+            me = from_lane(static_cast<int>(kernels::cuda::thread() / 32), 0) - 1;
+  Ring<2> asked, waves;
+  for (Ring<2> q;; q.next()) {
+    barrier_wait(POSENC_AT(q_full, q.slot), q.phase);
+    const int item = sm.item[q.slot];
+    if (item >= 0) {
+      const float* const from = p.cos_sin + std::int64_t{decode(item, p).block} * (kRowTile * kFeatures);
+      const auto ask = [&](int row) {
+        if (row >= kRowTile) return;
+        if (lane == 0) {
+          const std::uint32_t barrier = POSENC_AT(waves_full, 2 * me + asked.slot);
+          barrier_expect(barrier, kBytes);
+          copy_bytes(POSENC_AT(table, 2 * me + asked.slot), from + row * kFeatures, kBytes, barrier);
+        }
+        asked.next();
+      };
+      constexpr int kStep = kRotators * kRotatedRows;
+      ask(me * kRotatedRows), ask(me * kRotatedRows + kStep);
+#pragma unroll 1
+      for (int row = me * kRotatedRows; row < kRowTile; row += kStep, waves.next()) {
+        barrier_wait(POSENC_AT(waves_full, 2 * me + waves.slot), waves.phase);
+        const std::uint32_t tile = POSENC_AT(q, q.slot) + static_cast<std::uint32_t>(row * 128),
+                            here = POSENC_AT(table, 2 * me + waves.slot);
+        if (p.is_interleaved != 0) {
+          rotate_rows<true, kFeatures>(tile, here, lane);
+        } else {
+          rotate_rows<false, kFeatures>(tile, here, lane);
+        }
+        kernels::cuda::sync_warp();  // all have read what is overwritten now
+        ask(row + 2 * kStep);
+      }
+      show_to_products();
+    }
+    barrier_arrive(POSENC_AT(q_ready, q.slot));
+    if (item < 0) return;
+  }
+}
+
 // One consumer warpgroup: 64 query rows of each row block.
 template <int kKind, int kFeatures> struct Consumer {
-  Shared<kFeatures>& sm;
+  using SharedHere = Shared<kKind, kFeatures>;
+  SharedHere& sm;
   const std::uint32_t base;  // its address
   const ForwardParams& p;
   const int wg, warp, lane;
@@ -120,7 +236,7 @@ template <int kKind, int kFeatures> struct Consumer {
 
   // Waits for the next row block; false when there is none.
   __device__ __forceinline__ bool take(Rows& rows) {
-    barrier_wait(POSENC_AT(q_full, q.slot), q.phase);
+    barrier_wait(kKind == kRotation ? POSENC_AT(q_ready, q.slot) : POSENC_AT(q_full, q.slot), q.phase);
     const int item = sm.item[q.slot];
     if (item < 0) return false;
     const Work w = decode(item, p);
@@ -347,15 +463,19 @@ extern "C" __global__ void __launch_bounds__(384, 1)
     attention_sm90(const __grid_constant__ TensorMap q_map, const __grid_constant__ TensorMap k_map,
                    const __grid_constant__ TensorMap v_map, const __grid_constant__ ForwardParams p) {
   constexpr int kKind = POSENC_BIAS, kFeatures = POSENC_FEATURES;
+  static_assert(sizeof(Shared<kKind, kFeatures>) + 1024 == forward_shared_bytes(kKind, kFeatures));
   extern __shared__ std::uint8_t raw[];
   const std::uint32_t base = (shared_address(raw) + 1023) & ~1023u;
   // Moved by addition, so that it stays a shared pointer for the compiler.
-  auto& sm = *reinterpret_cast<Shared<kFeatures>*>(raw + (base - shared_address(raw)));
+  using SharedHere = Shared<kKind, kFeatures>;
+  auto& sm = *reinterpret_cast<SharedHere*>(raw + (base - shared_address(raw)));
   if (kernels::cuda::thread() == 0) {
     constexpr int kWarps = 8;  // each warp that computes says when it is done with a buffer
     for (int i = 0; i < 2; ++i) {
       barrier_init(POSENC_AT(q_full, i), 1), barrier_init(POSENC_AT(q_empty, i), kWarps);
+      barrier_init(POSENC_AT(q_ready, i), 32 * kRotators);
     }
+    for (int i = 0; i < 2 * kRotators; ++i) barrier_init(POSENC_AT(waves_full, i), 1);
     for (int i = 0; i < kStages; ++i) {
       barrier_init(POSENC_AT(k_full, i), 1), barrier_init(POSENC_AT(k_empty, i), kWarps);
       barrier_init(POSENC_AT(v_full, i), 1), barrier_init(POSENC_AT(v_empty, i), kWarps);
@@ -364,11 +484,19 @@ extern "C" __global__ void __launch_bounds__(384, 1)
   }
   kernels::cuda::sync_block();
   const int role = from_lane(static_cast<int>(kernels::cuda::thread() / 128), 0);
-  if (role == 0) {  // 128 · 40 + 256 · 232 registers: the whole file
-    asm volatile("setmaxnreg.dec.sync.aligned.u32 40;");
+#if POSENC_OVERLAPS
+  kernels::cuda::wait_for_grids();
+#endif
+  // 128 · 40 + 256 · 232 registers, or 128 · 56 + 256 · 224: the whole file
+  constexpr int kForCopies = kKind == kRotation ? 56 : 40, kForProducts = kKind == kRotation ? 224 : 232;
+  if (role == 0) {
+    asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(kForCopies));
     if (kernels::cuda::thread() == 0) produce<kKind>(sm, base, p, q_map, k_map, v_map);
+    if constexpr (kKind == kRotation) {
+      if (kernels::cuda::thread() >= 32) rotate_queries(sm, base, p);
+    }
   } else {
-    asm volatile("setmaxnreg.inc.sync.aligned.u32 232;");
+    asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(kForProducts));
     const int warp = from_lane(static_cast<int>(kernels::cuda::thread() / 32 & 3), 0);
     Consumer<kKind, kFeatures> c{
         sm, base, p, role - 1, warp, static_cast<int>(kernels::cuda::thread() & 31), p.scale * kLog2e};

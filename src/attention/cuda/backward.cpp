@@ -196,6 +196,10 @@ void backward(const AttentionJob& job, const AttentionInputs& inputs, const Cons
   if (const std::string why = is_hopper ? "" : beyond_any(job, options); !why.empty()) {
     raise(fmt::format("{}: on cuda there is a kernel for {} alone", kVerb, why));
   }
+  if (job.q.type == DataType::kF32) raise(fmt::format("{}: on cuda there is a kernel for f16 and bf16 alone", kVerb));
+  if (!options.device_key_lengths.empty()) {
+    raise(fmt::format("{}: on cuda there is no kernel for device_key_lengths", kVerb));
+  }
   const SavedRows saved = saved_of(call, job, inputs, options, site);
   if (is_hopper && has_whole_rows(saved.out)) {
     backward_hopper(call, job, inputs, d_out, saved, options, gradients);

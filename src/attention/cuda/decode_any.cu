@@ -75,6 +75,7 @@ extern "C" __global__ void __launch_bounds__(32 * kDecodeWarps, 2)
   const std::uint8_t* const mask =
       p.sight.key_mask == nullptr ? nullptr : p.sight.key_mask + std::int64_t{batch} * p.keys;
 
+  check_length(p.sight, batch, p.keys);
   // Row r is query r / per_key of the key head's query head r % per_key.
   int head[kGroups], query[kGroups];
   Seen seen[kGroups];
@@ -121,7 +122,14 @@ extern "C" __global__ void __launch_bounds__(32 * kDecodeWarps, 2)
   // Of a paged cache, 16 keys lie in one page. Which one is looked up a step before its keys are asked for.
   const bool has_pages = p.k.pages != nullptr;
   const std::int32_t* const pages = has_pages ? p.k.pages + std::int64_t{batch} * p.k.page_row : nullptr;
-  const auto page_at = [&](int key0) { return has_pages && key0 < end ? pages[key0 / p.k.page_tokens] : batch; };
+  std::int32_t bad_page = kNoBadPage;
+  const auto page_at = [&](int key0) {
+    if (!has_pages || key0 >= end) return has_pages ? 0 : batch;
+    const std::int32_t page = pages[key0 / p.k.page_tokens];
+    const bool is_page = static_cast<std::uint32_t>(page) < static_cast<std::uint32_t>(p.k.page_count);
+    bad_page = is_page ? bad_page : page;
+    return is_page ? page : 0;
+  };
   int page_ahead = page_at(start);
   // Asks for the 16 keys from key0 on.
   const auto ask = [&](int key0, int stage) {
@@ -287,6 +295,7 @@ extern "C" __global__ void __launch_bounds__(32 * kDecodeWarps, 2)
     }
   }
   asm volatile("cp.async.wait_all;" ::: "memory");
+  report_page(p.sight, p.k, bad_page);
 
 #pragma unroll
   for (int r = 0; r < kGroups; ++r) {

@@ -6,6 +6,8 @@
 #include <string>
 
 #include "attention/cuda/any.h"
+#include "kernels/checks.h"
+#include "kernels/rotation_element.h"
 #include "posenc/error.h"
 
 namespace posenc::attend::cuda {
@@ -13,13 +15,56 @@ namespace {
 
 using namespace kernels::cuda;
 
-constexpr std::string_view kNames[2][3][2] = {
+constexpr std::string_view kNames[2][4][2] = {
     {{"attention_sm90_bf16_none_64", "attention_sm90_bf16_none_128"},
      {"attention_sm90_bf16_slopes_64", "attention_sm90_bf16_slopes_128"},
-     {"attention_sm90_bf16_distances_64", "attention_sm90_bf16_distances_128"}},
+     {"attention_sm90_bf16_distances_64", "attention_sm90_bf16_distances_128"},
+     {"attention_sm90_bf16_rotation_64", "attention_sm90_bf16_rotation_128"}},
     {{"attention_sm90_f16_none_64", "attention_sm90_f16_none_128"},
      {"attention_sm90_f16_slopes_64", "attention_sm90_f16_slopes_128"},
-     {"attention_sm90_f16_distances_64", "attention_sm90_f16_distances_128"}}};
+     {"attention_sm90_f16_distances_64", "attention_sm90_f16_distances_128"},
+     {"attention_sm90_f16_rotation_64", "attention_sm90_f16_rotation_128"}}};
+
+// Whether the kernel can rotate q as it comes: every feature, in a layout that stays as it is, by exact angles of the positions
+// that its keys have too.
+bool rotates_inside(const Rotation& form, const AttentionJob& job) {
+  const TokenPositions &queries = job.places.queries, &keys = job.places.keys;
+  return !has_table(form) && 2 * pairs_of(form) == job.q.features && form.first_dim == 0 && form.blocks == 1 &&
+         (form.layout == PairLayout::kHalves || form.layout == PairLayout::kInterleaved) &&
+         form.growth.rates.empty() && form.float32_angles.factors.empty() &&
+         kernels::arithmetic_type(form, job.q.type) == DataType::kF32 &&
+         kernels::table_type(form, DataType::kF32) == DataType::kF32 && !queries.has_ids() && !keys.has_ids() &&
+         queries.first == keys.first;
+}
+
+// k, rotated into borrowed memory, and the cosines and sines for q. False where some part of it is not for the kernels: then
+// nothing has been done.
+bool rotate_keys(Call& call, const AttentionJob& job, const Rotation& form, const kernels::Site& site,
+                 HeadTensor<const void>& k, ForwardParams& p) {
+  const kernels::Tokens tokens{k.batch, k.sequence};
+  kernels::rotary_positions_of("attention", {.first = job.places.keys.first}, form, tokens);  // checks the form
+  kernels::RotateJob rotation;
+  kernels::RotateJob::Part& part = rotation.parts[0];
+  part.x = k;
+  part.out.type = k.type, part.out.batch = k.batch, part.out.heads = k.heads, part.out.sequence = k.sequence;
+  part.out.features = k.features;
+  part.out.token_stride = k.features, part.out.head_stride = k.sequence * k.features;
+  part.out.batch_stride = k.heads * part.out.head_stride;
+  const std::int64_t rows = k.batch * k.heads * k.sequence;
+  part.out.data = call.borrow(static_cast<std::size_t>(rows * k.features * size_of(k.type)));
+  rotation.positions = job.places.keys;
+  rotation.form = &form;
+  rotation.site = site;
+  auto* const cos_sin = static_cast<float*>(
+      call.borrow(static_cast<std::size_t>(std::int64_t{p.row_blocks} * kRowTile * k.features) * sizeof(float)));
+  if (!rotate_and_keep(call, rotation, cos_sin)) return false;
+  p.cos_sin = cos_sin;
+  p.is_interleaved = form.layout == PairLayout::kInterleaved ? 1 : 0;
+  k.data = part.out.data;
+  k.batch_stride = part.out.batch_stride, k.head_stride = part.out.head_stride, k.token_stride = k.features;
+  k.feature_stride = 1;
+  return true;
+}
 
 }  // namespace
 
@@ -34,10 +79,21 @@ void forward(const AttentionJob& job, const AttentionInputs& inputs, const Atten
     return;
   }
   const auto* const bias = std::get_if<Bias>(&options.position);
-  const PositionParts position = bias != nullptr ? parts_of(call, *bias, job) : PositionParts{};
-  const auto [q, k, scale] = ready_of(call, job, inputs, options);
-
+  PositionParts position = bias != nullptr ? parts_of(call, *bias, job) : PositionParts{};
   ForwardParams p{};
+  p.counter = zero_counters(call);  // before the rotation, so that attention follows it at once
+  p.row_blocks = static_cast<std::int32_t>((job.q.sequence + kRowTile - 1) / kRowTile);
+  QueriesAndKeys ready{job.q, job.k, job.scale};
+  const auto* const rotation = std::get_if<Rotation>(&options.position);
+  if (rotation != nullptr && !options.keys_are_rotated && can_overlap() && rotates_inside(*rotation, job) &&
+      rotate_keys(call, job, *rotation, site, ready.k, p)) {
+    ready.scale *= rotation->softmax_factor;
+    position.kind = kRotation;
+  } else {
+    ready = ready_of(call, job, inputs, options);
+  }
+  const auto& [q, k, scale] = ready;
+
   p.out = job.out.data;
   p.out_batch = job.out.batch_stride, p.out_head = job.out.head_stride, p.out_token = job.out.token_stride;
   p.logsumexp = static_cast<float*>(job.logsumexp.data);
@@ -45,30 +101,27 @@ void forward(const AttentionJob& job, const AttentionInputs& inputs, const Atten
   p.lse_token = job.logsumexp.token_stride;
   p.bias = position.bias;
   p.tail = position.tail;
-  p.counter = zero_counters(call);
   const auto number = [](std::int64_t value) { return static_cast<std::int32_t>(value); };
   p.heads = number(q.heads), p.key_heads = number(k.heads), p.batch_heads = number(q.batch * q.heads);
   p.sequence = number(q.sequence);
-  p.row_blocks = number((q.sequence + kRowTile - 1) / kRowTile);
   p.scale = static_cast<float>(scale);
   // Heads whose keys and values fit the cache together are taken together.
   constexpr std::int64_t kCache = std::int64_t{32} << 20;
   p.group = 1;
   while (p.group * 8 * q.sequence * q.features <= kCache && p.group < p.batch_heads) p.group *= 2;
 
-  static KernelSlot slots[2][3][2];
+  static KernelSlot slots[2][4][2];
   const std::size_t type = q.type == DataType::kF16 ? 1 : 0, size = q.features == 128 ? 1 : 0;
   const Function function = kernel(kNames[type][position.kind][size], slots[type][position.kind][size]);
-  // Twice q, two tiles each of k and v, the tables, and room to align them.
-  const int shared = size == 1 ? 203776 : 105472;
+  const int shared = forward_shared_bytes(position.kind, static_cast<int>(q.features));
   check(driver().cuFuncSetAttribute(function, kFunctionDynamicShared, shared), "asking for shared memory");
   const TensorMap q_map = map_of(q, kRowTile), k_map = map_of(k, kKeyTile), v_map = map_of(job.v, kKeyTile);
   void* parameters[] = {const_cast<TensorMap*>(&q_map), const_cast<TensorMap*>(&k_map),
                         const_cast<TensorMap*>(&v_map), &p};
-  launch(
-      function,
-      {std::min<std::int64_t>(multiprocessors(), p.batch_heads * p.row_blocks), 384, static_cast<unsigned>(shared)},
-      site.stream, parameters);
+  launch(function,
+         {std::min<std::int64_t>(multiprocessors(), p.batch_heads * p.row_blocks), 384, static_cast<unsigned>(shared),
+          position.kind == kRotation},
+         site.stream, parameters);
 }
 
 }  // namespace posenc::attend::cuda

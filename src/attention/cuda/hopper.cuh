@@ -88,6 +88,23 @@ __device__ __forceinline__ kernels::cuda::Float2 load_pair(std::uint32_t address
   return pair;
 }
 
+__device__ __forceinline__ void load_four(std::uint32_t address, std::uint32_t* r) {
+  asm volatile("ld.shared.v4.b32 {%0, %1, %2, %3}, [%4];"
+               : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
+               : "r"(address)
+               : "memory");
+}
+__device__ __forceinline__ void load_four(std::uint32_t address, float* r) {
+  asm volatile("ld.shared.v4.f32 {%0, %1, %2, %3}, [%4];"
+               : "=f"(r[0]), "=f"(r[1]), "=f"(r[2]), "=f"(r[3])
+               : "r"(address)
+               : "memory");
+}
+__device__ __forceinline__ void store_four(std::uint32_t address, const std::uint32_t* r) {
+  asm volatile("st.shared.v4.b32 [%0], {%1, %2, %3, %4};" ::"r"(address), "r"(r[0]), "r"(r[1]), "r"(r[2]), "r"(r[3])
+               : "memory");
+}
+
 // --- matrix products of a warpgroup
 
 /// Shared-memory matrix descriptor, 128-byte swizzle: address and leading offset in units of 16 bytes. Only this low word

@@ -79,9 +79,7 @@ std::int64_t aligned_to_line(std::int64_t bytes) { return (bytes + 255) / 256 * 
 
 }  // namespace
 
-bool takes_from_host(const AttentionJob& job) {
-  return (job.q.type == DataType::kF16 || job.q.type == DataType::kBF16) && job.k.type == job.q.type;
-}
+bool takes_from_host(const AttentionJob& job) { return job.q.type != DataType::kF64 && job.k.type == job.q.type; }
 
 void forward_on_host(const AttentionJob& job, const AttentionOptions& options) {
   if (options.weights.data != nullptr)

@@ -8,7 +8,8 @@
 
 namespace posenc::attend::cuda {
 
-enum BiasKind : int { kNoBias = 0, kSlopeBias = 1, kDistanceBias = 2 };
+/// What the position is for the kernels; kRotation: no bias, and q is rotated as it comes (forward alone).
+enum BiasKind : int { kNoBias = 0, kSlopeBias = 1, kDistanceBias = 2, kRotation = 3 };
 
 constexpr int kRowTile = 128;       // query rows of a block, 64 for each warpgroup that computes
 constexpr int kKeyTile = 128;       // keys of a tile
@@ -27,7 +28,16 @@ struct ForwardParams {
   std::int32_t heads, key_heads, batch_heads, sequence, row_blocks, group;
   std::int32_t tail;  // the distance from which on the bias is constant
   float scale;
+  // [row_blocks · kRowTile, features], from rotate_and_keep: the cosines and sines of every query, where kRotation. Past the
+  // last query they may hold anything: those rows of q are zeros, and nobody reads what becomes of them.
+  const float* cos_sin;
+  std::int32_t is_interleaved;  // pairs lie side by side
 };
+/// Of a block: twice q, two tiles each of k and v, and the tables with the barriers, 6 KiB (where q is rotated, 24 or 12 KiB of
+/// cosines and sines in their place, and a KiB); room to align.
+constexpr int forward_shared_bytes(int kind, int features) {
+  return 6 * kRowTile * features * 2 + (kind == kRotation ? 192 * features + 1024 : 6 * 1024) + 1024;
+}
 
 constexpr int kQueryTile = 64;  // queries of a tile of the backward pass
 constexpr int kBackwardStages = 2;

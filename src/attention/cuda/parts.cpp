@@ -25,11 +25,12 @@ int attribute_of(int which) {
 std::string beyond_options(const AttentionOptions& options) {
   const auto& [position, axes, causal, window, chunk, scale, softcap, temperature, sinks, mask, query_positions,
                key_positions, keys_are_rotated, query_lengths, key_lengths, packed, packed_keys, key_mask,
-               block_table, is_repeatable, weights, logsumexp] = options;
+               block_table, device_key_lengths, device_block_table, is_repeatable, weights, logsumexp] = options;
   // refuse_on_device has refused softcap, temperature, sinks and mask; axes are heads first here
   if (!causal) return "causal attention";
   if (window != 0 || chunk != 0 || !block_table.empty() || !query_lengths.empty() || !key_lengths.empty() ||
-      !packed.empty() || !packed_keys.empty() || !key_mask.empty()) {
+      !packed.empty() || !packed_keys.empty() || !key_mask.empty() || !device_key_lengths.empty() ||
+      !device_block_table.empty()) {
     return "no window, chunk, lengths, packed sequences, pages or mask";
   }
   if (query_positions || key_positions) return "positions 0, 1, 2 …";
@@ -70,6 +71,7 @@ std::string beyond_hopper(const AttentionJob& job, const AttentionOptions& optio
 
 TensorMap map_of(const HeadTensor<const void>& x, int rows) {
   TensorMap map{};
+  if (is_measuring()) return map;
   const auto number = [](std::int64_t value) { return static_cast<std::uint64_t>(value); };
   const std::uint64_t shape[5] = {64, number(x.sequence), number(x.features / 64), number(x.heads), number(x.batch)};
   // An axis of one element is never stepped along, but its stride must be a valid one.
@@ -114,6 +116,7 @@ PositionParts parts_of(Call& call, const Bias& form, const AttentionJob& job) {
 int* zero_counters(Call& call, std::size_t more_bytes) {
   const std::size_t bytes = kZerosAfter + more_bytes;
   auto* const counters = static_cast<int*>(call.borrow(bytes));
+  if (is_measuring()) return counters;
   check(driver().cuMemsetD8Async(reinterpret_cast<Address>(counters), 0, bytes, static_cast<Stream>(call.stream())),
         "clearing a counter");
   return counters;

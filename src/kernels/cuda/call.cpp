@@ -197,6 +197,8 @@ const void* Call::bytes(const void* data, std::size_t size) {
   Address device = 0;
   check(driver().cuMemAlloc_v2(&device, size), fmt::format("allocating {} bytes", size));
   check(driver().cuMemcpyHtoD_v2(device, data, size), "copying to the GPU");
+  // The copy may be under way still, and streams that do not wait for the default one would not wait for it.
+  check(driver().cuStreamSynchronize(nullptr), "copying to the GPU");
   all.copies.emplace(hash, Kept{context, std::string(key), device});
   all.total += size;
   return reinterpret_cast<const void*>(device);
@@ -226,7 +228,31 @@ TableParams Call::table(const ConstTensorView& view) {
           rank > 2 ? view.strides[0] : 0, view.strides[rank - 2], view.strides[rank - 1]};
 }
 
+UseWorkspace::Room*& UseWorkspace::current() {
+  thread_local Room* room = nullptr;
+  return room;
+}
+UseWorkspace::UseWorkspace(std::span<std::byte> memory) : before_(current()) {
+  if (memory.empty()) return;
+  room_ = {memory.data(), memory.size(), 0, false};
+  current() = &room_;
+}
+UseWorkspace::~UseWorkspace() { current() = before_; }
+bool is_measuring() {
+  const UseWorkspace::Room* const room = UseWorkspace::current();
+  return room != nullptr && room->is_measured;
+}
+
 void* Call::borrow(std::size_t size) {
+  if (UseWorkspace::Room* const room = UseWorkspace::current(); room != nullptr) {
+    constexpr std::size_t kLine = 256;
+    const std::size_t start = room->used;
+    room->used += (size + kLine - 1) / kLine * kLine;
+    if (room->is_measured) return reinterpret_cast<void*>(kLine + start);  // an address that nobody follows
+    if (room->used <= room->size) return room->data + start;
+    raise(fmt::format("cuda: the workspace has {} bytes but more are needed; workspace_bytes says how many",
+                      room->size));
+  }
   keep_borrowed_memory();
   Address device = 0;
   check(driver().cuMemAllocAsync(&device, size, static_cast<Stream>(site_.stream)),
@@ -237,6 +263,7 @@ void* Call::borrow(std::size_t size) {
 
 const void* Call::copied(const void* data, std::size_t size) {
   void* const copy = borrow(size);
+  if (is_measuring()) return copy;
   check(driver().cuMemcpyHtoDAsync_v2(reinterpret_cast<Address>(copy), data, size, static_cast<Stream>(site_.stream)),
         "copying to the GPU");
   return copy;
@@ -330,6 +357,14 @@ void synchronize(const Run& run) {
   slot = {};
   if (found.kind == Fault::kPosition) {
     raise(fmt::format("cuda: position id {} is out of range; it was taken as 0", found.position));
+  }
+  if (found.kind == Fault::kLength) {
+    raise(fmt::format("cuda: a sequence has {} keys but the cache room for {}; it was taken as empty", found.position,
+                      found.column));
+  }
+  if (found.kind == Fault::kPage) {
+    raise(fmt::format("cuda: the block table names page {} but there are {}; page 0 was read", found.position,
+                      found.column));
   }
   if (found.kind == Fault::kUndecided) {
     raise(fmt::format("cuda: the rounding of column or pair {} at position {} cannot be decided with 128 bits",

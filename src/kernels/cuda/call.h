@@ -64,6 +64,49 @@ class Call {
   std::vector<Address> borrowed_;  // for the length of the call, ordered on the stream
 };
 
+/// While it lives, calls of this thread borrow from memory of the GPU that the caller has given, one after the other; without
+/// it, from the driver's pool.
+class UseWorkspace {
+ public:
+  /// Empty: the driver's pool, as before.
+  explicit UseWorkspace(std::span<std::byte> memory);
+  ~UseWorkspace();
+  UseWorkspace(const UseWorkspace&) = delete;
+  UseWorkspace& operator=(const UseWorkspace&) = delete;
+
+ private:
+  friend class MeasureWorkspace;
+  struct Room {
+    std::byte* data = nullptr;
+    std::size_t size = 0, used = 0;
+    bool is_measured = false;
+  };
+  friend class Call;
+  friend bool is_measuring();
+  static Room*& current();
+  Room room_;
+  Room* before_;
+};
+/// While it lives, calls of this thread do nothing on the GPU but count what they would borrow.
+class MeasureWorkspace {
+ public:
+  MeasureWorkspace() : use_({}) {
+    use_.room_.is_measured = true;
+    UseWorkspace::current() = &use_.room_;
+  }
+  std::size_t bytes() const { return use_.room_.used; }
+
+ private:
+  UseWorkspace use_;
+};
+/// Whether that is so. Who orders work on a stream without launch() asks first.
+bool is_measuring();
+
+/// rotate of one tensor on the GPU that also writes the cosines and sines of its first sequence to `made`, as attention_sm90
+/// reads them: [tokens, 2 · pairs]. False where the quick kernel of exact angles does not take it; nothing is done then. For
+/// compute capability 9.0.
+bool rotate_and_keep(Call& call, const RotateJob& job, float* made);
+
 /// As many blocks as keep the GPU busy with so many threads of work, each of which takes several in turn.
 LaunchShape spread(std::int64_t work, unsigned threads = 256);
 

@@ -34,6 +34,13 @@ __device__ __forceinline__ void sync_block() { __syncthreads(); }
 __device__ __forceinline__ void sync_warp() { __nvvm_bar_warp_sync(~0u); }
 __device__ __forceinline__ unsigned ballot(bool vote) { return __nvvm_vote_ballot_sync(~0u, vote); }
 
+#if POSENC_OVERLAPS
+/// Waits until the kernels before this one on the stream are done, where it was launched to begin before that; lets the next
+/// one begin. From compute capability 9.0 on.
+__device__ __forceinline__ void wait_for_grids() { asm volatile("griddepcontrol.wait;" ::: "memory"); }
+__device__ __forceinline__ void let_next_grid_begin() { asm volatile("griddepcontrol.launch_dependents;"); }
+#endif
+
 struct alignas(16) Bytes16 {
   std::uint32_t x, y, z, w;
 };

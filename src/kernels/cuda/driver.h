@@ -25,6 +25,18 @@ using MemoryPool = struct MemoryPoolTag*;
 struct alignas(64) TensorMap {
   std::uint64_t opaque[16];
 };
+/// CUlaunchAttribute and CUlaunchConfig.
+struct LaunchAttribute {
+  int id;
+  std::uint32_t unused;
+  std::uint64_t value[8];
+};
+struct LaunchConfig {
+  unsigned blocks[3], threads[3], shared_bytes;
+  Stream stream;
+  LaunchAttribute* attributes;
+  unsigned attribute_count;
+};
 
 /// CUdevice_attribute, CUfunction_attribute, CUjit_option, flags.
 enum DriverNumber : int {
@@ -46,6 +58,7 @@ enum DriverNumber : int {
   kMapSwizzle128 = 3,
   kMapPromote256 = 3,
   kPoolReleaseThreshold = 4,
+  kLaunchOverlap = 6,  // programmatic stream serialization
 };
 
 /// Every function that is used, with its parameters. All return a Result.
@@ -71,8 +84,10 @@ enum DriverNumber : int {
   X(cuFuncGetAttribute, (int*, int, Function))                                                                  \
   X(cuLaunchKernel,                                                                                             \
     (Function, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, Stream, void**, void**))   \
+  X(cuLaunchKernelEx, (const LaunchConfig*, Function, void**, void**))                                          \
   X(cuTensorMapEncodeTiled, (TensorMap*, int, std::uint32_t, void*, const std::uint64_t*, const std::uint64_t*, \
                              const std::uint32_t*, const std::uint32_t*, int, int, int, int))                   \
+  X(cuMemGetInfo_v2, (std::size_t*, std::size_t*))                                                              \
   X(cuMemAlloc_v2, (Address*, std::size_t))                                                                     \
   X(cuMemFree_v2, (Address))                                                                                    \
   X(cuMemAllocAsync, (Address*, std::size_t, Stream))                                                           \

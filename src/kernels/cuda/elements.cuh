@@ -4,6 +4,7 @@
 // numerics/ is compiled for the device too, so that there is one formula and the bytes are the same.
 
 #include "kernels/cuda/device.cuh"
+#include "kernels/cuda/fault.cuh"
 #include "kernels/cuda/params.h"
 
 #pragma clang force_cuda_host_device begin
@@ -76,15 +77,6 @@ __device__ __forceinline__ void store_from(void* data, int type, std::int64_t at
 }
 __device__ __forceinline__ void store_from(void* data, int type, std::int64_t at, float value) {
   store(data, type, at, widened(value));
-}
-
-/// Two threads may report at once, and then it is one of their positions with one of their columns.
-__device__ __noinline__ void report(Fault* fault, std::uint32_t kind, std::int64_t position, std::int64_t column) {
-  auto* const to = const_cast<volatile Fault*>(fault);
-  if (to->kind != Fault::kNone) return;
-  to->position = position;
-  to->column = column;
-  to->kind = kind;
 }
 
 /// The position of a token as it was given, and as it is used: 0 where it is out of range, which is reported. Who has loads

@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <cstring>
+#include <optional>
 #include <vector>
 
+#include "kernels/cuda/call.h"
 #include "kernels/cuda/pieces.h"
 #include "kernels/element.h"
 
@@ -33,6 +35,32 @@ template <class Void> std::int64_t bytes_of_token(const HeadTensor<Void>& x) {
 std::int64_t tokens_of_piece(std::int64_t bytes_of_token, std::int64_t tokens) {
   return std::clamp<std::int64_t>(kPieceBytes / std::max<std::int64_t>(bytes_of_token, 1), 1, tokens);
 }
+// Tables of a form that is on the host, copied to the GPU for the length of the call. They are far smaller than what they are
+// applied to, and must fit.
+class TableCopies {
+ public:
+  ConstTensorView on_gpu(const ConstTensorView& table) {
+    if (table.data == nullptr || table.device != Device::kHost) return table;
+    if (!call_) call_.emplace(Site{});
+    ConstTensorView copy = table;
+    copy.data = call_->table(table).data;
+    copy.device = Device::kCuda;
+    check(driver().cuStreamSynchronize(nullptr), "copying to the GPU");
+    return copy;
+  }
+
+ private:
+  std::optional<Call> call_;
+};
+// Rows first … of sequence b, where the table has rows for tokens.
+ConstTensorView rows_from(ConstTensorView table, std::int64_t b, std::int64_t first, std::int64_t count) {
+  if (table.shape.rank != 3) return table;
+  const std::int64_t offset = (b * table.strides[0] + first * table.strides[1]) * size_of(table.type);
+  table.data = static_cast<const std::byte*>(table.data) + offset;
+  table.shape[0] = 1, table.shape[1] = count;
+  return table;
+}
+
 // Rows of 16 bytes stay rows of 16 bytes.
 std::int64_t aligned(std::int64_t bytes) { return (bytes + 255) / 256 * 256; }
 
@@ -47,7 +75,9 @@ bool rotate_in_pieces(const RotateJob& job) {
   }
   const std::int64_t widest = std::max(in, out);
   if (job.site.device != Device::kHost || widest * first.sequence * first.batch <= 2 * kPieceBytes) return false;
-  if (has_table(*job.form)) return false;
+  TableCopies copies;
+  Rotation form = *job.form;
+  const RotationTable table{copies.on_gpu(form.table.cosines), copies.on_gpu(form.table.sines)};
   const std::int64_t tokens = tokens_of_piece(widest, first.sequence);
   const auto room = [&](std::int64_t of_token) { return static_cast<std::size_t>(aligned(of_token * tokens) + 256); };
   Pieces pieces(room(in), room(out));
@@ -57,6 +87,8 @@ bool rotate_in_pieces(const RotateJob& job) {
       const std::int64_t count = std::min(tokens, first.sequence - t);
       Pieces::Place& place = pieces.next();
       RotateJob piece = job;
+      form.table = {rows_from(table.cosines, b, t, count), rows_from(table.sines, b, t, count)};
+      piece.form = &form;
       piece.site = place.site();
       piece.positions = positions_of_piece(job.positions, b, t, count, ids);
       std::int64_t at_in = 0, at_out = 0, starts[2] = {0, 0};
@@ -109,7 +141,9 @@ template <class Void> TokenTensor<Void> tokens_at(Address at, DataType type, std
 bool add_in_pieces(const AddJob& job) {
   const std::int64_t of_token = job.out.width * size_of(job.out.type), sequence = job.out.sequence;
   if (job.site.device != Device::kHost || of_token * sequence * job.out.batch <= 2 * kPieceBytes) return false;
-  if (std::holds_alternative<Rows>(job.form->source)) return false;  // its table is on the host
+  TableCopies copies;
+  Addition form = *job.form;
+  if (auto* const rows = std::get_if<Rows>(&form.source)) rows->table = copies.on_gpu(rows->table);
   const std::int64_t tokens = tokens_of_piece(of_token, sequence);
   const auto room = static_cast<std::size_t>(of_token * tokens);
   Pieces pieces(room, room);
@@ -120,6 +154,7 @@ bool add_in_pieces(const AddJob& job) {
       const std::int64_t count = std::min(tokens, sequence - t);
       Pieces::Place& place = pieces.next();
       AddJob piece = job;
+      piece.form = &form;
       piece.site = place.site();
       piece.positions = positions_of_piece(job.positions, b, t, count, ids);
       piece.out = tokens_at<void>(place.gpu_out, job.out.type, count, job.out.width);

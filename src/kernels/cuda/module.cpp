@@ -1,5 +1,7 @@
 #include "kernels/cuda/module.h"
 
+#include "kernels/cuda/call.h"
+
 #include <fmt/format.h>
 
 #include <map>
@@ -91,8 +93,35 @@ std::string assembler_log(const PtxModule& wanted) {
   return result == 0 ? log : "refused: " + log;
 }
 
+bool can_overlap() {
+  static std::atomic<std::uint64_t> asked = 0, can = 0;  // a bit for each GPU
+  DeviceNumber device = 0;
+  check(driver().cuCtxGetDevice(&device), "asking for the GPU");
+  const std::uint64_t bit = std::uint64_t{1} << (device & 63);
+  if ((asked & bit) != 0) return (can & bit) != 0;
+  int major = 0, version = 0;
+  constexpr int kSinceVersion = 12030, kSinceCapability = 9;
+  check(driver().cuDeviceGetAttribute(&major, kCapabilityMajor, device), "asking for the capability");
+  check(driver().cuDriverGetVersion(&version), "asking for the version");
+  if (major >= kSinceCapability && version >= kSinceVersion) can |= bit;
+  asked |= bit;
+  return (can & bit) != 0;
+}
+
 void launch(Function function, const LaunchShape& shape, void* stream, void** parameters) {
   if (shape.blocks > 0x7FFFFFFF) raise("cuda: the tensors are too large for one launch");
+  if (is_measuring()) return;
+  if (shape.overlaps) {
+    LaunchAttribute overlap{kLaunchOverlap, 0, {1}};
+    const LaunchConfig config{{static_cast<unsigned>(shape.blocks), 1, 1},
+                              {shape.threads, 1, 1},
+                              shape.shared_bytes,
+                              static_cast<Stream>(stream),
+                              &overlap,
+                              1};
+    check(driver().cuLaunchKernelEx(&config, function, parameters, nullptr), "launching a kernel");
+    return;
+  }
   check(driver().cuLaunchKernel(function, static_cast<unsigned>(shape.blocks), 1, 1, shape.threads, 1, 1,
                                 shape.shared_bytes, static_cast<Stream>(stream), parameters, nullptr),
         "launching a kernel");

@@ -45,7 +45,11 @@ std::string assembler_log(const PtxModule& module);
 struct LaunchShape {
   std::int64_t blocks = 1;
   unsigned threads = 128, shared_bytes = 0;
+  /// The kernel may begin while the one before it on the stream ends: it waits for that one itself (wait_for_grids).
+  bool overlaps = false;
 };
+/// Whether the current GPU and its driver can do that: compute capability 9.0, and CUDA 12.3, since when it can be captured.
+bool can_overlap();
 void launch(Function function, const LaunchShape& shape, void* stream, void** parameters);
 /// With one parameter, passed by value.
 template <class Params>

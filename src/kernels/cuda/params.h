@@ -24,7 +24,8 @@ enum Type : std::int32_t { kTypeF32, kTypeF64, kTypeF16, kTypeBF16 };
 
 /// What kernels find out too late to refuse: it lies in memory that host and device share, and is read after a wait.
 struct Fault {
-  enum Kind : std::uint32_t { kNone, kUndecided, kPosition };
+  /// kLength, kPage: `position` is what was found, `column` what must not be reached.
+  enum Kind : std::uint32_t { kNone, kUndecided, kPosition, kLength, kPage };
   std::uint32_t kind;
   std::int64_t position, column;
 };
@@ -155,6 +156,7 @@ struct RotateParams {
   Divisor by_sequence;
   std::int32_t in_place;
   Fault* fault;
+  float* made;  // [sequence, 2 · pairs]: where the cosines and sines of the first sequence are kept; null: not wanted
 };
 
 enum BiasSource : std::int32_t { kBiasSlopes, kBiasTable, kBiasRatios };

@@ -54,7 +54,7 @@ void gather(std::byte* to, const HeadTensor<const void>& from, std::int64_t b, s
 void scatter(const HeadTensor<void>& to, const std::byte* from, std::int64_t b, std::int64_t first,
              std::int64_t count);
 
-/// A verb on tensors of the host, in pieces; false where they are small or the form has a table, and nothing is done.
+/// A verb on tensors of the host, in pieces; false where they are small, and nothing is done.
 bool rotate_in_pieces(const RotateJob& job);
 bool add_in_pieces(const AddJob& job);
 

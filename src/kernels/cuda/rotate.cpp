@@ -73,29 +73,34 @@ bool rotate_vectors(const Call& call, const RotateJob& job, RotateParams& p) {
   p.lanes = static_cast<std::uint32_t>(lanes);
   p.step = static_cast<std::uint32_t>(step);
   p.lane_reciprocal = static_cast<std::uint32_t>(65536 / lanes + 1);  // exact for lane < 32
-  static KernelSlot slots[4][2][4];
+  static KernelSlot slots[4][2][6];
   const bool is_exact = p.waves.factors == nullptr && p.waves.axes == nullptr && p.late_magnitude == 1.0f;
   // So few that a GPU has room for all at once.
   constexpr std::int64_t kFewTeams = 2048, kFewPairs = 64;
   const bool is_few = is_exact && teams <= kFewTeams && p.pairs <= kFewPairs;
-  const std::size_t source = p.cosines.data != nullptr ? 1 : is_few ? 3 : is_exact ? 0 : 2;
-  constexpr std::string_view kNames[4][2][4] = {
-      {{"rotate_vectors_f32_halves_exact", "rotate_vectors_f32_halves_table", "rotate_vectors_f32_halves_waves",
-        "rotate_vectors_f32_halves_few"},
-       {"rotate_vectors_f32_interleaved_exact", "rotate_vectors_f32_interleaved_table",
-        "rotate_vectors_f32_interleaved_waves", "rotate_vectors_f32_interleaved_few"}},
+  if (p.made != nullptr) {
+    if (!is_exact || job.count != 1 || p.positions.ids != nullptr) return false;
+    teams += p.sequence;  // who make what is kept
+  }
+  const bool overlaps = is_few && p.made == nullptr && can_overlap();
+  const std::size_t source = p.made != nullptr           ? 5
+                             : p.cosines.data != nullptr ? 1
+                             : overlaps                  ? 4
+                             : is_few                    ? 3
+                             : is_exact                  ? 0
+                                                         : 2;
+#define POSENC_SOURCES(start) \
+  { start "_exact", start "_table", start "_waves", start "_few", start "_few_sm90", start "_kept_sm90" }
+  constexpr std::string_view kNames[4][2][6] = {
+      {POSENC_SOURCES("rotate_vectors_f32_halves"), POSENC_SOURCES("rotate_vectors_f32_interleaved")},
       {},
-      {{"rotate_vectors_f16_halves_exact", "rotate_vectors_f16_halves_table", "rotate_vectors_f16_halves_waves",
-        "rotate_vectors_f16_halves_few"},
-       {"rotate_vectors_f16_interleaved_exact", "rotate_vectors_f16_interleaved_table",
-        "rotate_vectors_f16_interleaved_waves", "rotate_vectors_f16_interleaved_few"}},
-      {{"rotate_vectors_bf16_halves_exact", "rotate_vectors_bf16_halves_table", "rotate_vectors_bf16_halves_waves",
-        "rotate_vectors_bf16_halves_few"},
-       {"rotate_vectors_bf16_interleaved_exact", "rotate_vectors_bf16_interleaved_table",
-        "rotate_vectors_bf16_interleaved_waves", "rotate_vectors_bf16_interleaved_few"}}};
+      {POSENC_SOURCES("rotate_vectors_f16_halves"), POSENC_SOURCES("rotate_vectors_f16_interleaved")},
+      {POSENC_SOURCES("rotate_vectors_bf16_halves"), POSENC_SOURCES("rotate_vectors_bf16_interleaved")}};
+#undef POSENC_SOURCES
   const auto number = static_cast<std::size_t>(type), layout = static_cast<std::size_t>(interleaved ? 1 : 0);
   launch(kNames[number][layout][source], slots[number][layout][source],
-         {(teams + kWarps - 1) / kWarps, 32 * kWarps, static_cast<unsigned>(kWarps * 2 * p.pairs * sizeof(float))},
+         {(teams + kWarps - 1) / kWarps, 32 * kWarps, static_cast<unsigned>(kWarps * 2 * p.pairs * sizeof(float)),
+          overlaps},
          call.stream(), p);
   return true;
 }
@@ -114,12 +119,9 @@ void rotate_any(const Call& call, RotateParams& p) {
          {p.batch * p.sequence * p.count, 128, static_cast<unsigned>(bytes)}, call.stream(), p);
 }
 
-}  // namespace
-
-Outcome rotate(const RotateJob& job) {
-  if (rotate_in_pieces(job)) return {};
+// All but the types of the arithmetic, which may differ between queries and keys.
+RotateParams params_of(Call& call, const RotateJob& job) {
   const Rotation& form = *job.form;
-  Call call(job.site);
   RotateParams p{};
   p.count = job.count;
   p.batch = job.parts[0].x.batch;
@@ -153,27 +155,41 @@ Outcome rotate(const RotateJob& job) {
   p.read_step = places.read.step, p.read_apart = places.read.apart;
   p.write_step = places.write.step, p.write_apart = places.write.apart;
   p.fault = call.fault();
+  return p;
+}
+void set_types(RotateParams& p, const Rotation& form, DataType type) {
+  const DataType arithmetic = arithmetic_type(form, type);
+  p.arithmetic_type = static_cast<std::int32_t>(arithmetic);
+  p.table_type =
+      static_cast<std::int32_t>(table_type(form, arithmetic == DataType::kF64 ? DataType::kF64 : DataType::kF32));
+}
+
+}  // namespace
+
+bool rotate_and_keep(Call& call, const RotateJob& job, float* made) {
+  RotateParams p = params_of(call, job);
+  set_types(p, *job.form, job.parts[0].x.type);
+  p.made = made;
+  return rotate_vectors(call, job, p);
+}
+
+Outcome rotate(const RotateJob& job) {
+  if (rotate_in_pieces(job)) return {};
+  const Rotation& form = *job.form;
+  Call call(job.site);
+  RotateParams p = params_of(call, job);
   // Queries and keys may be of two types, and then of two precisions: each on its own.
-  const auto run = [&](RotateParams& some, DataType type) {
-    const DataType arithmetic = arithmetic_type(form, type);
-    some.arithmetic_type = static_cast<std::int32_t>(arithmetic);
-    some.table_type =
-        static_cast<std::int32_t>(table_type(form, arithmetic == DataType::kF64 ? DataType::kF64 : DataType::kF32));
-    if (!rotate_vectors(call, job, some)) rotate_any(call, some);
-  };
   if (job.count == 2 && arithmetic_type(form, job.parts[0].x.type) != arithmetic_type(form, job.parts[1].x.type)) {
     for (int n = 0; n < 2; ++n) {
       RotateParams one = p;
       one.count = 1;
       one.parts[0] = p.parts[n];
-      const DataType arithmetic = arithmetic_type(form, job.parts[static_cast<std::size_t>(n)].x.type);
-      one.arithmetic_type = static_cast<std::int32_t>(arithmetic);
-      one.table_type =
-          static_cast<std::int32_t>(table_type(form, arithmetic == DataType::kF64 ? DataType::kF64 : DataType::kF32));
+      set_types(one, form, job.parts[static_cast<std::size_t>(n)].x.type);
       rotate_any(call, one);
     }
   } else {
-    run(p, job.parts[0].x.type);
+    set_types(p, form, job.parts[0].x.type);
+    if (!rotate_vectors(call, job, p)) rotate_any(call, p);
   }
   return call.finish();
 }

@@ -3,7 +3,9 @@
 // layouts. All loads are under way while the warp makes the cosines and sines, which pass through shared memory once.
 // Small blocks without a block's barrier keep the memory busiest.
 // POSENC_ELEMENT is the type, POSENC_INTERLEAVED the layout. POSENC_SOURCE 0 makes waves of exact angles and one axis, 1
-// reads a table, 2 makes any waves; 3 is 0 for few tokens, where what one warp takes is all that counts.
+// reads a table, 2 makes any waves; 3 is 0 for few tokens, where what one warp takes is all that counts; 4 is 0 that also
+// writes the cosines and sines of the first sequence, for attention that rotates q itself. POSENC_OVERLAPS 1 is for compute
+// capability 9.0: the next kernel on the stream may begin while this one ends, and this one (3) while the last one ends.
 
 #include "kernels/cuda/rotations.cuh"
 #include "kernels/cuda/vectors.cuh"
@@ -15,7 +17,7 @@ using T = POSENC_ELEMENT;
 constexpr int kCount = Vector<T>::kCount;
 constexpr int kHeads = 2;  // of a lane
 constexpr int kWarps = 2;  // of a block
-constexpr bool kOnce = POSENC_SOURCE == 1, kFew = POSENC_SOURCE == 3;
+constexpr bool kOnce = POSENC_SOURCE == 1, kFew = POSENC_SOURCE == 3, kKeeps = POSENC_SOURCE == 4;
 
 extern __shared__ Float4 scratch[];
 
@@ -52,17 +54,63 @@ __device__ __forceinline__ void rotate(float* a, float* b, const float* c, const
   }
 }
 
+// One pair after the other: two at a time take so many registers that fewer warps fit, and that is slower.
+[[maybe_unused]] __device__ __forceinline__ void make_exact(const RotateParams& p, std::int64_t position,
+                                                            float* cosines, float* sines, unsigned lane) {
+  const unsigned quarter = p.sign < 0 ? 2 : 0;
+#pragma unroll 1
+  for (std::uint32_t i = lane; i < static_cast<std::uint32_t>(p.pairs); i += 32) {
+    const QuickAngle quick = quick_angle<true>(p.waves, i, position);
+    const QuickValue cosine = quick_value(quick, 1, p.waves.scale), sine = quick_value(quick, quarter, p.waves.scale);
+    CosSin<float> value{cosine.value, sine.value};
+    if (!(cosine.is_sure & sine.is_sure)) [[unlikely]]
+      value = cos_sin_slowly(p, position, i);
+    cosines[i] = value.cosine, sines[i] = value.sine;
+  }
+}
+
+// A token's cosines and sines as rotate_queries of attention_sm90 reads them: eight pairs 8 g … 8 g + 7 are four quads of
+// numbers, two of cosines and two of sines. Quad n of group g is at quad (i · 4 + n) · 4 + lane, where g = lane · (pairs / 32) +
+// i, and every other token has fours of quads exchanged: so that lanes of one row, and of two, meet in no bank.
+[[maybe_unused]] __device__ __forceinline__ void keep_waves(Float4* to, const float* cosines, const float* sines,
+                                                            std::uint32_t pairs, std::uint32_t token, unsigned lane) {
+  for (std::uint32_t at = lane; at < pairs / 2; at += 32) {
+    const std::uint32_t quad = at ^ (token & 1) * 4, row = quad / 4, n = row % 4;
+    const std::uint32_t group = quad % 4 * (pairs / 32) + row / 4;
+    to[at] = *reinterpret_cast<const Float4*>((n < 2 ? cosines : sines) + 8 * group + n % 2 * 4);
+  }
+}
+
 }  // namespace
 
 extern "C" __global__ void __launch_bounds__(32 * kWarps) rotate_vectors(const __grid_constant__ RotateParams p) {
   const unsigned lane = thread() % 32, warp = thread() / 32;
+#if POSENC_OVERLAPS
+  let_next_grid_begin();
+  if constexpr (!kFew) wait_for_grids();
+#endif
   const auto tokens = static_cast<std::uint32_t>(p.batch * p.sequence);
   std::uint32_t team = block() * kWarps + warp;
   const bool second = team >= tokens * p.parts[0].across.divisor;
   if (second) team -= tokens * p.parts[0].across.divisor;
+  if constexpr (kKeeps) {
+    if (second) {  // there is one tensor: what is past it are the tokens of the first sequence again
+      if (team >= static_cast<std::uint32_t>(p.sequence)) return;
+      const auto pairs = static_cast<std::uint32_t>(p.pairs);
+      auto* const cosines = reinterpret_cast<float*>(scratch) + warp * 2 * pairs;
+      make_exact(p, p.positions.first + team, cosines, cosines + pairs, lane);
+      sync_warp();
+      auto* const to = reinterpret_cast<Float4*>(p.made + std::int64_t{team} * 2 * pairs);
+      keep_waves(to, cosines, cosines + pairs, pairs, team, lane);
+      return;
+    }
+  }
   const RotatePart& part = p.parts[second ? 1 : 0];
   const Quotient place = divide(team, part.across);
   const std::uint32_t token = place.whole;
+#if POSENC_OVERLAPS
+  if (kFew && (token >= tokens || (second && p.count < 2))) wait_for_grids();  // who is done has waited
+#endif
   if (token >= tokens || (second && p.count < 2)) return;
   const Quotient of_batch = divide(token, p.by_sequence);
   const std::uint32_t b = of_batch.whole, t = of_batch.rest;
@@ -73,11 +121,15 @@ extern "C" __global__ void __launch_bounds__(32 * kWarps) rotate_vectors(const _
     tops[0] = p.waves.tops[lane < p.pairs ? lane : 0];
     tops[1] = p.waves.tops[lane + 32 < p.pairs ? lane + 32 : 0];
   }
+#if POSENC_OVERLAPS
+  if constexpr (kFew) wait_for_grids();  // frequencies are nobody's result
+#endif
   std::int64_t position = 0;
   if constexpr (kFew) {
     position = given_position(p.positions, b, t, 0);
   } else if constexpr (POSENC_SOURCE != 1) {
-    if (POSENC_SOURCE == 0 || p.waves.axes == nullptr) position = position_at(p.positions, b, t, 0, p.fault);
+    if (POSENC_SOURCE == 0 || kKeeps || p.waves.axes == nullptr)
+      position = position_at(p.positions, b, t, 0, p.fault);
   }
 
   const std::uint32_t row = lane * p.lane_reciprocal >> 16,
@@ -118,19 +170,8 @@ extern "C" __global__ void __launch_bounds__(32 * kWarps) rotate_vectors(const _
         value = cos_sin_slowly(p, position, i);
       if (i < pairs) cosines[i] = value.cosine, sines[i] = value.sine;
     }
-  } else if constexpr (POSENC_SOURCE == 0) {
-    // One pair after the other: two at a time take so many registers that fewer warps fit, and that is slower.
-    const unsigned quarter = p.sign < 0 ? 2 : 0;
-#pragma unroll 1
-    for (std::uint32_t i = lane; i < pairs; i += 32) {
-      const QuickAngle quick = quick_angle<true>(p.waves, i, position);
-      const QuickValue cosine = quick_value(quick, 1, p.waves.scale),
-                       sine = quick_value(quick, quarter, p.waves.scale);
-      CosSin<float> value{cosine.value, sine.value};
-      if (!(cosine.is_sure & sine.is_sure)) [[unlikely]]
-        value = cos_sin_slowly(p, position, i);
-      cosines[i] = value.cosine, sines[i] = value.sine;
-    }
+  } else if constexpr (POSENC_SOURCE == 0 || kKeeps) {
+    make_exact(p, position, cosines, sines, lane);
   } else {
     for (std::uint32_t i = lane; i < pairs; i += 32) {
       CosSin<float> value;

@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <atomic>
+#include <thread>
 #include <utility>
 
 #include "kernels/cuda/module.h"
@@ -55,6 +58,12 @@ Facts facts() {
   check(d.cuDriverGetVersion(&found.driver_version), "asking for the version");
   found.capability = 10 * major + minor;
   return found;
+}
+
+std::size_t free_bytes() {
+  std::size_t free = 0, total = 0;
+  check(ready().cuMemGetInfo_v2(&free, &total), "asking for free memory");
+  return free;
 }
 
 Memory::Memory(std::size_t bytes) : size_(bytes) {
@@ -126,10 +135,19 @@ double time_in_graph(FunctionRef<void(const Run&)> work, int launches) {
 }
 
 std::vector<KernelReport> assemble_all() {
-  std::vector<KernelReport> all;
-  for (const PtxModule& module : ptx_modules()) {
-    all.push_back({std::string(module.name), assembler_log(module)});
+  const std::span<const PtxModule> modules = ptx_modules();
+  std::vector<KernelReport> all(modules.size());
+  // A second for each: several at a time.
+  std::atomic<std::size_t> next = 0;
+  std::vector<std::jthread> threads;
+  for (unsigned n = 0; n < std::clamp(std::thread::hardware_concurrency(), 1u, 16u); ++n) {
+    threads.emplace_back([&] {
+      for (std::size_t at = next++; at < modules.size(); at = next++) {
+        all[at] = {std::string(modules[at].name), assembler_log(modules[at])};
+      }
+    });
   }
+  threads.clear();  // waits for them
   return all;
 }
 
