@@ -89,6 +89,24 @@ class Cuda(unittest.TestCase):
         (wanted,) = torch.autograd.grad(pt.rotate(x, ROPE).square().sum(), x)
         self.assertLess((slope - wanted).abs().max().item(), 1e-5)
 
+    def test_cupy(self):
+        try:
+            import cupy
+        except ImportError:
+            self.skipTest("cupy is not installed")
+        form = posenc.prepare(ROPE)
+        x = cupy.random.standard_normal((4, 16, 64), dtype=cupy.float32)
+        wanted = posenc.rotate(cupy.asnumpy(x), form, first=7)
+        pointer = x.data.ptr
+        self.assertIs(posenc.rotate(x, form, first=7), x)
+        self.assertEqual((x.data.ptr, cupy.asnumpy(x).tobytes()), (pointer, wanted.tobytes()))
+        cosines, _ = posenc.tabulate(form, count=3, like=x)
+        self.assertIsInstance(cosines, cupy.ndarray)
+
+    def test_opcheck(self):
+        x, form = torch.randn(2, 3, 5, 64, device="cuda", requires_grad=True), pt._text_of(ROPE, "")
+        torch.library.opcheck(torch.ops.posenc.rotate, (x, None, 7, form, "bhsd"))
+
     def test_refusals(self):
         with self.assertRaises((ValueError, RuntimeError, NotImplementedError)):
             posenc.rotate(torch.randn(4, 64, device="cuda"), posenc.prepare(ROPE), out=torch.empty(4, 64))
