@@ -157,7 +157,11 @@ def _verdict(one: _Seen, model: Model, sequence: int, positions: Any) -> LayerVe
         scheme = layer.scheme
         if getattr(scheme, "first_dim", 0) and shape_of(before)[-1] == getattr(scheme, "dims", 0):
             scheme = replace(scheme, first_dim=0)  # the model cut out the features that rotate (DeepSeek-V3)
-        if positions is None:
+        axes = len(getattr(scheme, "sections", ()))
+        if positions is None and axes > 1:  # M-RoPE: the coordinates of text agree
+            ids = [position for _ in range(axes) for position in range(layer.first_position, layer.first_position + sequence)]
+            results.append(check(before, after, scheme, ids=ids))
+        elif positions is None:
             results.append(check(before, after, scheme, first=layer.first_position))
         else:
             results.append(check(before, after, scheme, ids=positions))

@@ -81,7 +81,7 @@ def watched(bug, **options):
     global BUG
     BUG = bug
     try:
-        return posenc.watch(Llama(), config=CONFIG, **options)
+        return posenc.watch(Llama(), **{"config": CONFIG, **options})
     finally:
         BUG = ""
 
@@ -107,6 +107,12 @@ class Watch(unittest.TestCase):
 
     def test_positions_that_are_given(self):
         self.assertTrue(watched("positions from 1", positions=range(1, 17)))
+
+    def test_text_in_a_model_with_three_coordinates(self):
+        """M-RoPE rotates text as RoPE does; the base is the one that this config has."""
+        text = {**CONFIG, "rope_scaling": {"rope_type": "default", "mrope_section": [2, 3, 3]}, "model_type": "qwen2_vl", "rope_theta": 10000.0}
+        self.assertTrue(watched("another base", config=text))
+        self.assertFalse(watched("another base", config={**text, "rope_theta": 500000.0}))
 
     def test_the_model_is_left_as_it_was(self):
         function, model = apply_rotary_pos_emb, Llama()
