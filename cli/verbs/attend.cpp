@@ -29,7 +29,7 @@ struct AttendFlags {
   ModelFlags model;
   std::string q, k, v, output, scores;
   std::string q_positions, k_positions;
-  std::string vectors, key_vectors, sinks;
+  std::string vectors, key_vectors, value_vectors, position_queries, sinks;
   std::optional<std::int64_t> window;
   std::optional<double> scale;
   std::string dtype, numerics = "exact";
@@ -60,6 +60,11 @@ void add_flags(Command verb, AttendFlags& flags, std::string& axes) {
                   "deberta")
       .type_name("FILE");
   verb.add_option("--key-vectors", flags.key_vectors, "vectors by distance that multiply keys (deberta)")
+      .type_name("FILE");
+  verb.add_option("--value-vectors", flags.value_vectors, "vectors by distance that are added to values (shaw)")
+      .type_name("FILE");
+  verb.add_option("--position-queries", flags.position_queries,
+                  "what multiplies the vectors in place of q, shaped as q (relative-logits)")
       .type_name("FILE");
   verb.add_option("--sinks", flags.sinks, "a trained logit per head that joins each softmax (gpt-oss), [heads]")
       .type_name("FILE");
@@ -176,7 +181,7 @@ int run(const AttendFlags& flags, SchemeRequest& request) {
 
   const NpyArray weights = read_weights(request, {.void2_is_bf16 = flags.dtype == "bf16"});
   const NpyOptions vector_options{.void2_is_bf16 = flags.dtype == "bf16"};
-  NpyArray vectors, key_vectors, sinks;
+  NpyArray vectors, key_vectors, value_vectors, sinks;
   Situation now;
   now.numerics = numerics_from(flags.numerics);
   // without a length of its own, the sequence is what the tensors hold
@@ -189,6 +194,10 @@ int run(const AttendFlags& flags, SchemeRequest& request) {
   if (!flags.key_vectors.empty()) {
     key_vectors = load_array(InputArray(flags.key_vectors, vector_options));
     now.key_weights = key_vectors.view();
+  }
+  if (!flags.value_vectors.empty()) {
+    value_vectors = load_array(InputArray(flags.value_vectors, vector_options));
+    now.value_weights = value_vectors.view();
   }
   if (!flags.sinks.empty()) sinks = load_array(InputArray(flags.sinks, vector_options));
   const ConstTensorView sink_logits = flags.sinks.empty() ? ConstTensorView{} : sinks.view();
@@ -206,6 +215,11 @@ int run(const AttendFlags& flags, SchemeRequest& request) {
   } else {
     options.position = prepare(request.scheme, now);
     options.sinks = sink_logits;
+  }
+  std::optional<Input> position_queries;
+  if (!flags.position_queries.empty()) {
+    position_queries = read_input("--position-queries", flags.position_queries, axes, flags);
+    options.position_queries = position_queries->view();
   }
   options.causal = options.causal || flags.causal;
   if (flags.window) options.window = *flags.window;

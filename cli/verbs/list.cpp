@@ -71,8 +71,10 @@ Json table_json(const TrainedTable& table) {
     axes.emplace_back(name);
     shape.push_back(extent == kAnyExtent ? Json(nullptr) : Json(extent));
   }
-  return Json::Object{
-      {"axes", std::move(axes)}, {"shape", std::move(shape)}, {"for_keys_too", table.has_key_weights}};
+  return Json::Object{{"axes", std::move(axes)},
+                      {"shape", std::move(shape)},
+                      {"for_keys_too", table.has_key_weights},
+                      {"for_values_too", table.has_value_weights}};
 }
 
 Json length_json(LengthNeed need) {

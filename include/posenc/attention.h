@@ -17,7 +17,8 @@ namespace posenc {
 /// of key i + keys − queries, so that one query and a cache of keys is a decoding step. With lengths or packed
 /// sequences the same holds for each sequence.
 ///
-/// score = softcap(scale · temperature · q·k) + bias + mask, then the softmax over keys and the sink.
+/// score = softcap(scale · temperature · q·k) + bias + mask, then the softmax over keys and the sink. What vectors by
+/// distance add is inside the softcap.
 struct AttentionOptions {
   /// How position enters: Nothing, a Rotation (q and k are rotated as they are loaded) or a Bias (added to the
   /// scores). An Addition belongs to the embeddings, before q and k are made of them: it is refused here; use add().
@@ -41,6 +42,9 @@ struct AttentionOptions {
   /// Broadcast to [batch, heads, queries, keys], from the right: bool (false hides the key) or f32, f64, f16, bf16
   /// (added to the score; −inf hides the key). For trees of drafts and any other pattern.
   ConstTensorView mask = {};
+  /// [batch, heads, queries, features of the vectors], in q's type and order of axes: what a form's vectors by distance
+  /// meet in place of q, where it says so (relative-logits). The temperature multiplies them too.
+  ConstTensorView position_queries = {};
 
   /// The positions of the tokens. Unset: 0, 1, 2 … in each sequence, queries at its end.
   std::optional<Positions> query_positions = {}, key_positions = {};
@@ -156,10 +160,13 @@ std::size_t workspace_bytes(const AttentionInputs& inputs, const AttentionOption
 /// or in f32; those of the position's parameters are added to, as learned parameters are shared by layers.
 struct AttentionGradients {
   TensorView q = {}, k = {}, v = {};
-  TensorView parameters = {};     ///< of the bias, as bias_backward has them: [heads], [rows, heads] or [n]
-  TensorView query_vectors = {};  ///< of DistanceVectors' for_queries, in the shape of its table
-  TensorView key_vectors = {};    ///< of its for_keys
-  TensorView sinks = {};          ///< [heads], added to as well
+  TensorView parameters = {};        ///< of the bias, as bias_backward has them: [heads], [rows, heads] or [n]
+  TensorView query_vectors = {};     ///< of DistanceVectors' for_queries, in the shape of its table
+  TensorView key_vectors = {};       ///< of its for_keys
+  TensorView value_vectors = {};     ///< of its for_values
+  TensorView query_offsets = {};     ///< [heads, features]
+  TensorView sinks = {};             ///< [heads], added to as well
+  TensorView position_queries = {};  ///< written, in the shape of the option
 };
 
 /// A query tensor and its gradient, of one shape.

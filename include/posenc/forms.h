@@ -180,19 +180,32 @@ struct DistanceTable {
 /// The table of either kind. It lives as long as what it looks at.
 ConstTensorView table_of(const DistanceTable& source, std::int64_t heads) noexcept;
 
-/// Vectors picked by distance that meet queries or keys. One axis.
-struct VectorsByDistance {
-  DistanceMap rows;
-  ConstTensorView table;  // [rows, features], the same for all heads, or [heads, rows, features]; no data: absent
-};
+/// An entry of a map for a distance at which there is no vector: nothing is added there.
+inline constexpr std::int64_t kNoRow = -1;
 
-/// score(m, n) = factor · scale · (q_m·k_n + q_m·A[a(δ)] + k_n·B[b(δ)]): before the softmax's scale, unlike the
-/// others. Needs q and k, so only attention can add it (Shaw, DeBERTa).
-struct DistanceVectors {
-  VectorsByDistance for_queries;  // A
-  VectorsByDistance for_keys;     // B
-  double softmax_factor = 1.0;    // what attention multiplies its scale by
+/// Vectors picked by distance: at each axis one row of the table, or none, and their sum counts.
+struct VectorsByDistance {
+  std::vector<DistanceMap> axes;  // one for each position axis
+  ConstTensorView table;       // [rows, features], the same for all heads, or [heads, rows, features], the caller's;
+  std::vector<double> values;  // where it has no data, made by the scheme; where this is empty too, there are none
+  Extents shape = {};          // of the values
 };
+/// The table of either kind, without data where there is none. It lives as long as what it looks at.
+ConstTensorView table_of(const VectorsByDistance& vectors) noexcept;
+
+/// score(m, n) = factor · scale · (q_m·k_n + (q_m + c)·A[δ] + k_n·B[δ]),   out_m = Σ_n weight(m, n) · (v_n + C[δ])
+/// Needs q and k, so only attention can add it (Shaw, DeBERTa, Transformer-XL).
+struct DistanceVectors {
+  VectorsByDistance for_queries;           // A
+  VectorsByDistance for_keys;              // B
+  double softmax_factor = 1.0;             // what attention multiplies its scale by
+  VectorsByDistance for_values = {};       // C, of as many features as values have
+  std::vector<double> query_offsets = {};  // c, [heads, features]; empty: 0
+  bool is_scaled = true;         // false: products with A and B are not multiplied by factor and scale (SAM)
+  bool has_own_queries = false;  // A meets AttentionOptions::position_queries in place of q (Inkling)
+};
+/// How many features the vectors that queries meet have; 0: there are none.
+std::int64_t query_features_of(const DistanceVectors& source) noexcept;
 
 /// A learned map of a distance relative to the query's position, in double (FIRE). One axis; m is the query's
 /// position.
@@ -252,12 +265,13 @@ struct Nothing {
 using Form = std::variant<Nothing, Addition, Rotation, Bias>;
 
 /// Puts another trained table in place of the one that the form reads; nothing is computed. `key_weights` replaces
-/// the vectors that keys meet, where the form has them (DeBERTa); without data, they stay.
+/// the vectors that keys meet, where the form has them (DeBERTa), `value_weights` those that are added to values; without
+/// data, they stay.
 /// Throws: Error for a form that reads no table of the caller's, and for a table of another shape.
 void bind(Addition& form, ConstTensorView weights);
-void bind(Bias& form, ConstTensorView weights, ConstTensorView key_weights = {});
+void bind(Bias& form, ConstTensorView weights, ConstTensorView key_weights = {}, ConstTensorView value_weights = {});
 /// Call it with its namespace, posenc::bind(form, table): std::bind takes anything.
-void bind(Form& form, ConstTensorView weights, ConstTensorView key_weights = {});
+void bind(Form& form, ConstTensorView weights, ConstTensorView key_weights = {}, ConstTensorView value_weights = {});
 
 // --- what kernels, figures and stories ask of a form ------------------------------------------------------------
 

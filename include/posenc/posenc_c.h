@@ -81,8 +81,9 @@ typedef struct {
   const char* numerics;   /* "exact", "hf-f32", "ggml-f32"; NULL: exact */
   const char* table_type; /* a rotation's cosines and sines are rounded to this: "bf16" …; NULL: they are not */
   const char* arithmetic; /* every product and sum of a rotation is rounded to this; NULL: f32, f64 for f64 */
-  const posenc_tensor* weights;     /* the trained table of a scheme that has one */
-  const posenc_tensor* key_weights; /* a second one, of what keys meet (DeBERTa) */
+  const posenc_tensor* weights;       /* the trained table of a scheme that has one */
+  const posenc_tensor* key_weights;   /* a second one, of what keys meet (DeBERTa) */
+  const posenc_tensor* value_weights; /* another, of what is added to values (Shaw) */
 } posenc_situation;
 
 /* scheme_json: {"scheme": "rope", "dims": 128, "base": 500000.0}; fields that are missing have their defaults. */
@@ -188,6 +189,7 @@ typedef struct {
   const posenc_tensor* sinks; /* [heads]: a logit per head that joins every softmax (gpt-oss) */
   const posenc_tensor* mask;  /* broadcast to [batch, heads, queries, keys]: bool, or floats that are added */
   int32_t repeatable;         /* gradients on a GPU: the same bytes at every run, at a cost */
+  const posenc_tensor* position_queries; /* [batch, heads, queries, features]: meet a form's vectors in place of q */
 } posenc_attention_options;
 
 POSENC_API int posenc_attention(const posenc_tensor* out, const posenc_tensor* q, const posenc_tensor* k,
@@ -205,6 +207,8 @@ typedef struct { /* what is NULL is left out; q, k and v are written, the others
   const posenc_tensor *q, *k, *v;
   const posenc_tensor *parameters, *query_vectors, *key_vectors;
   const posenc_tensor* sinks;
+  const posenc_tensor *value_vectors, *query_offsets;
+  const posenc_tensor* position_queries; /* written */
 } posenc_attention_gradients;
 
 POSENC_API int posenc_attention_backward(const posenc_attention_gradients* gradients, const posenc_tensor* d_out,

@@ -89,7 +89,7 @@ struct ProveOptions {
   std::int64_t seed = 1;  ///< of trained tables that nobody gave, of tokens, queries and keys
   Numerics numerics = Numerics::kExact;
   /// The trained tables, where there are some (see Situation); they stay the caller's.
-  ConstTensorView weights = {}, key_weights = {};
+  ConstTensorView weights = {}, key_weights = {}, value_weights = {};
 };
 
 /// A scheme made ready to be measured: its form, and the trained numbers that the form looks at, drawn uniformly from
@@ -100,7 +100,7 @@ struct Trial {
   std::int64_t length = 0;          ///< as asked, or less where the form ends before
   bool has_random_weights = false;  ///< trained numbers were drawn
   ProveOptions options = {};
-  std::vector<double> weights = {}, key_weights = {};
+  std::vector<double> weights = {}, key_weights = {}, value_weights = {};
 
   Trial() = default;
   Trial(Trial&&) = default;

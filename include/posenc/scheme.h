@@ -11,12 +11,14 @@
 #include "posenc/function_ref.h"
 #include "posenc/schemes/alibi.h"
 #include "posenc/schemes/deberta.h"
+#include "posenc/schemes/decomposed.h"
 #include "posenc/schemes/fire.h"
 #include "posenc/schemes/kerple.h"
 #include "posenc/schemes/learned.h"
 #include "posenc/schemes/log_cpb.h"
 #include "posenc/schemes/none.h"
 #include "posenc/schemes/patch_rope.h"
+#include "posenc/schemes/relative_logits.h"
 #include "posenc/schemes/resized.h"
 #include "posenc/schemes/rope.h"
 #include "posenc/schemes/sandwich.h"
@@ -27,6 +29,7 @@
 #include "posenc/schemes/swin.h"
 #include "posenc/schemes/t5.h"
 #include "posenc/schemes/temperature.h"
+#include "posenc/schemes/transformer_xl.h"
 #include "posenc/situation.h"
 
 namespace posenc {
@@ -52,8 +55,8 @@ concept SchemeType = std::regular<S> && requires(const S& scheme, const Situatio
 template <class... S> using OneOf = std::variant<S...>;
 
 /// The one list of schemes. `posenc list`, flags, JSON and the docs follow from it.
-using Scheme = OneOf<None, Sinusoidal, Learned, Rope, Alibi, T5, Kerple, Fire, Sandwich, Shaw, Deberta, Swin, LogCpb,
-                     QueryTemperature, Resized, PatchRope, Steps, Shift>;
+using Scheme = OneOf<None, Sinusoidal, Learned, Rope, Alibi, T5, Kerple, Fire, Sandwich, Shaw, Deberta, TransformerXl,
+                     RelativeLogits, Swin, LogCpb, Decomposed, QueryTemperature, Resized, PatchRope, Steps, Shift>;
 
 /// A scheme becomes the form that kernels understand: once per model, or per length where it depends on it.
 /// Throws: Error that names scheme, field, value and rule.

@@ -16,6 +16,7 @@ struct Situation {
   Precision precision = {};              ///< the types of a rotation
   ConstTensorView weights = {};          ///< the caller's learned table, where the scheme has one
   ConstTensorView key_weights = {};      ///< a second one, of what keys meet (DeBERTa)
+  ConstTensorView value_weights = {};    ///< another, of what is added to values (Shaw)
   /// Positions are fractions: p stands for p / denominator, exactly. One for all axes, or one for each; empty: whole
   /// positions. Only for schemes that say `takes_fractions` (rope, sinusoidal).
   std::vector<std::int64_t> denominators = {};
@@ -46,8 +47,9 @@ struct TrainedTable {
     std::int64_t extent = kAnyExtent;
     bool operator==(const Axis&) const = default;
   };
-  std::vector<Axis> axes = {};   ///< outermost first; empty: the scheme takes no table
-  bool has_key_weights = false;  ///< a second table of this shape (Situation::key_weights)
+  std::vector<Axis> axes = {};     ///< outermost first; empty: the scheme takes no table
+  bool has_key_weights = false;    ///< a second table of this shape (Situation::key_weights)
+  bool has_value_weights = false;  ///< another, of as many features as values have (Situation::value_weights)
   bool operator==(const TrainedTable&) const = default;
 };
 

@@ -298,10 +298,14 @@ void plan_temperature(const Temperature& temperature, AttentionInputs& inputs, P
 
 // Whether the bias was prepared for some distances or positions alone. A cache has room for more tokens than it holds.
 bool is_bounded(const Bias& bias) {
+  const auto are_open = [](const std::vector<DistanceMap>& axes) {
+    return std::all_of(axes.begin(), axes.end(), [](const DistanceMap& map) { return map.open; });
+  };
   if (std::holds_alternative<Slopes>(bias.source)) return false;
-  const auto* const table = std::get_if<DistanceTable>(&bias.source);
-  return table == nullptr ||
-         !std::all_of(table->axes.begin(), table->axes.end(), [](const DistanceMap& map) { return map.open; });
+  if (const auto* const table = std::get_if<DistanceTable>(&bias.source)) return !are_open(table->axes);
+  const auto* const vectors = std::get_if<DistanceVectors>(&bias.source);
+  return vectors == nullptr || !are_open(vectors->for_queries.axes) || !are_open(vectors->for_keys.axes) ||
+         !are_open(vectors->for_values.axes);
 }
 
 void plan_bias(std::string_view verb, const Bias& bias, AttentionJob& job) {
@@ -309,14 +313,6 @@ void plan_bias(std::string_view verb, const Bias& bias, AttentionJob& job) {
   kernels::check_distances(verb, bias, {job.places.queries, job.places.keys},
                            {job.q.batch, job.q.sequence, job.k.sequence});
   job.bias = &bias;
-  const auto* const vectors = std::get_if<DistanceVectors>(&bias.source);
-  if (vectors == nullptr) return;
-  job.scale *= vectors->softmax_factor;
-  for (const VectorsByDistance* picked : {&vectors->for_queries, &vectors->for_keys}) {
-    if (picked->table.data == nullptr || picked->table.shape.back(0) == job.q.features) continue;
-    raise(fmt::format("{}: the form's vectors have {} features but q {}", verb, picked->table.shape.back(0),
-                      job.q.features));
-  }
 }
 
 }  // namespace
@@ -356,6 +352,7 @@ void plan_position(std::string_view verb, const AttentionInputs& given, const At
   AttentionJob& job = plan.job;
   AttentionInputs inputs = given;
   const Temperature* const temperature = temperature_of(options);
+  refuse_position_queries(verb, options);
   if (std::holds_alternative<Addition>(options.position)) {
     raise(fmt::format("{}: an addition belongs to the embeddings, before q and k are made: add it to them instead",
                       verb));
@@ -364,6 +361,7 @@ void plan_position(std::string_view verb, const AttentionInputs& given, const At
     plan_places(verb, options, position_axes_of(*bias), is_bounded(*bias), plan);
     plan_bias(verb, *bias, job);
     if (temperature != nullptr) plan_temperature(*temperature, inputs, plan);
+    plan_vectors(verb, *bias, given, options, plan);
   } else if (const auto* rotation = std::get_if<Rotation>(&options.position)) {
     plan_places(verb, options, position_axes_of(*rotation), has_table(*rotation), plan);
     if (temperature != nullptr) plan_temperature(*temperature, inputs, plan);

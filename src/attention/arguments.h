@@ -29,6 +29,12 @@ void plan_position(std::string_view verb, const AttentionInputs& inputs, const A
 /// The temperature of the options, or that of a form that is nothing else; null: none.
 const Temperature* temperature_of(const AttentionOptions& options) noexcept;
 
+/// Of a bias with vectors by distance: the scale, features that must fit, and what meets them in place of q.
+void plan_vectors(std::string_view verb, const Bias& bias, const AttentionInputs& inputs,
+                  const AttentionOptions& options, Plan& plan);
+/// Throws where the options have queries that the form does not read.
+void refuse_position_queries(std::string_view verb, const AttentionOptions& options);
+
 /// Throws where no kernel on a GPU does what the options ask for.
 void refuse_on_device(std::string_view verb, const AttentionInputs& inputs, const AttentionOptions& options);
 

@@ -40,8 +40,9 @@ void attend_once(const TensorView& out, const AttentionInputs& inputs, const Att
   if (options.logsumexp.data != nullptr) job.logsumexp = logsumexp_of(kAttention, options.logsumexp, job);
   const Named outputs[] = {{"out", out}, {"weights", options.weights}, {"logsumexp", options.logsumexp}};
   for (const Named& output : outputs) {
-    for (const Named& input : {Named{"q", inputs.q}, Named{"k", inputs.k}, Named{"v", inputs.v},
-                               Named{"mask", options.mask}, Named{"sinks", options.sinks}}) {
+    for (const Named& input :
+         {Named{"q", inputs.q}, Named{"k", inputs.k}, Named{"v", inputs.v}, Named{"mask", options.mask},
+          Named{"sinks", options.sinks}, Named{"position_queries", options.position_queries}}) {
       check_apart(kAttention, output, input);
     }
   }
@@ -50,10 +51,11 @@ void attend_once(const TensorView& out, const AttentionInputs& inputs, const Att
   check_apart(kAttention, outputs[1], outputs[2]);
   const auto* bias = std::get_if<Bias>(&options.position);
   const auto* table = bias != nullptr ? std::get_if<DistanceTable>(&bias->source) : nullptr;
-  const kernels::Site site = kernels::site_of(kAttention,
-                                              {out, inputs.q, inputs.k, inputs.v, options.weights, options.logsumexp,
-                                               options.mask, options.sinks, table != nullptr ? table->weights : out},
-                                              {}, run);
+  const kernels::Site site =
+      kernels::site_of(kAttention,
+                       {out, inputs.q, inputs.k, inputs.v, options.weights, options.logsumexp, options.mask,
+                        options.sinks, options.position_queries, table != nullptr ? table->weights : out},
+                       {}, run);
   if (site.device != Device::kHost) {
     kernels::backend_for(kAttention, site.device);  // or there is none
     refuse_on_device(kAttention, inputs, options);
@@ -148,6 +150,9 @@ AttentionPlan plan_attention(const AttentionInputs& like, const AttentionOptions
   made->options = options;
   made->options.axes.reset();
   if (options.axes && has_heads_last(*options.axes)) made->axes = options.axes;
+  if (options.position_queries.data != nullptr) {
+    made->options.position_queries = made->placed(options.position_queries);
+  }
   made->q = made->placed(like.q);
   made->k = made->placed(like.k);
   made->v = made->placed(like.v);
@@ -237,6 +242,9 @@ void attention(TensorView out, ConstTensorView q, ConstTensorView k, ConstTensor
   if (options.axes && has_heads_last(*options.axes)) {
     AttentionOptions with_heads_first = options;
     with_heads_first.axes.reset();
+    if (options.position_queries.data != nullptr) {
+      with_heads_first.position_queries = heads_first(options.position_queries, *options.axes);
+    }
     attention(heads_first(out, *options.axes), heads_first(q, *options.axes), heads_first(k, *options.axes),
               heads_first(v, *options.axes), with_heads_first, run);
     return;

@@ -61,25 +61,33 @@ Extents shape_of_parameters(const Bias* bias, std::int64_t heads) {
 // The position's parameters: checks the arrays for their gradients and makes room for the sums.
 void plan_parameters(const AttentionGradients& gradients, BackwardJob& job) {
   const Bias* const bias = job.forward.bias;
-  const std::int64_t heads = job.forward.q.heads, features = job.forward.q.features;
+  const std::int64_t heads = job.forward.q.heads;
   if (gradients.parameters.data != nullptr) {
     check_parameter("parameters", gradients.parameters, shape_of_parameters(bias, heads));
     job.head_parameters = std::visit(ParameterCount{heads}, bias->source);
     job.parameters.assign(static_cast<std::size_t>(heads * job.head_parameters), 0.0);
   }
-  const auto* const vectors = bias != nullptr ? std::get_if<DistanceVectors>(&bias->source) : nullptr;
-  const auto plan_vectors = [&](std::string_view what, const VectorsByDistance* given, const TensorView& gradient,
-                                std::int64_t& rows, std::vector<double>& sums) {
-    const bool is_there = given != nullptr && given->table.data != nullptr;
-    rows = is_there ? given->table.shape.back(1) : 0;
+  const DistanceVectors* const vectors = vectors_in(job.forward);
+  const auto plan_rows = [&](std::string_view what, const VectorsByDistance* given, const TensorView& gradient,
+                             std::int64_t& rows, std::vector<double>& sums) {
+    const ConstTensorView table = given != nullptr ? table_of(*given) : ConstTensorView{};
+    const bool is_there = table.data != nullptr;
+    rows = is_there ? table.shape.back(1) : 0;
     if (gradient.data == nullptr) return;
-    check_parameter(what, gradient, is_there ? given->table.shape : Extents{});
-    sums.assign(static_cast<std::size_t>(heads * rows * features), 0.0);
+    check_parameter(what, gradient, is_there ? table.shape : Extents{});
+    sums.assign(static_cast<std::size_t>(heads * rows * table.shape.back(0)), 0.0);
   };
-  plan_vectors("vectors for queries", vectors != nullptr ? &vectors->for_queries : nullptr, gradients.query_vectors,
-               job.query_rows, job.query_vectors);
-  plan_vectors("vectors for keys", vectors != nullptr ? &vectors->for_keys : nullptr, gradients.key_vectors,
-               job.key_rows, job.key_vectors);
+  plan_rows("vectors for queries", vectors != nullptr ? &vectors->for_queries : nullptr, gradients.query_vectors,
+            job.query_rows, job.query_vectors);
+  plan_rows("vectors for keys", vectors != nullptr ? &vectors->for_keys : nullptr, gradients.key_vectors,
+            job.key_rows, job.key_vectors);
+  plan_rows("vectors for values", vectors != nullptr ? &vectors->for_values : nullptr, gradients.value_vectors,
+            job.value_rows, job.value_vectors);
+  if (gradients.query_offsets.data == nullptr) return;
+  const bool has_offsets = vectors != nullptr && !vectors->query_offsets.empty();
+  check_parameter("offsets of queries", gradients.query_offsets,
+                  has_offsets ? Extents{heads, query_features_of(*vectors)} : Extents{});
+  job.query_offsets.assign(vectors->query_offsets.size(), 0.0);
 }
 
 void add_parameters(const TensorView& gradient, const BackwardJob& job) {
@@ -256,27 +264,48 @@ void attention_backward(const AttentionGradients& gradients, ConstTensorView d_o
   check_result(verb, "d_out", d_out, {type, plan.job.q, plan.job.v.features});
   job.d_out = tensor_of(verb, "d_out", d_out);
   Gradient dq{"the gradient of q", gradients.q}, dk{"the gradient of k", gradients.k},
-      dv{"the gradient of v", gradients.v};
+      dv{"the gradient of v", gradients.v}, d_own{"the gradient of position_queries", gradients.position_queries};
   plan_gradient(dq, type, plan.job.q);
   plan_gradient(dk, key_type, plan.job.k);
   plan_gradient(dv, key_type, plan.job.v);
   if (gradients.sinks.data != nullptr) {
     check_parameter("sinks", gradients.sinks, options.sinks.data == nullptr ? Extents{} : options.sinks.shape);
   }
-  for (const Gradient* gradient : {&dq, &dk, &dv}) {
-    for (const ConstTensorView& input : {inputs.q, inputs.k, inputs.v, inputs.out, inputs.logsumexp, d_out}) {
+  for (const Gradient* gradient : {&dq, &dk, &dv, &d_own}) {
+    for (const ConstTensorView& input :
+         {inputs.q, inputs.k, inputs.v, inputs.out, inputs.logsumexp, d_out, options.position_queries}) {
       check_apart(verb, {gradient->what, gradient->view}, {"an input", input});
     }
   }
   check_apart(verb, {dq.what, dq.view}, {dk.what, dk.view});
   check_apart(verb, {dq.what, dq.view}, {dv.what, dv.view});
   check_apart(verb, {dk.what, dk.view}, {dv.what, dv.view});
-  const kernels::Site site =
-      kernels::site_of(verb,
-                       {d_out, inputs.q, inputs.k, inputs.v, inputs.out, inputs.logsumexp, gradients.q, gradients.k,
-                        gradients.v, gradients.parameters, gradients.query_vectors, gradients.key_vectors,
-                        gradients.sinks, options.weights, options.logsumexp, options.mask, options.sinks},
-                       {}, run);
+  for (const Gradient* gradient : {&dq, &dk, &dv}) {
+    check_apart(verb, {d_own.what, d_own.view}, {gradient->what, gradient->view});
+  }
+  const kernels::Site site = kernels::site_of(verb,
+                                              {d_out,
+                                               inputs.q,
+                                               inputs.k,
+                                               inputs.v,
+                                               inputs.out,
+                                               inputs.logsumexp,
+                                               gradients.q,
+                                               gradients.k,
+                                               gradients.v,
+                                               gradients.parameters,
+                                               gradients.query_vectors,
+                                               gradients.key_vectors,
+                                               gradients.sinks,
+                                               gradients.value_vectors,
+                                               gradients.query_offsets,
+                                               gradients.position_queries,
+                                               options.weights,
+                                               options.logsumexp,
+                                               options.mask,
+                                               options.sinks,
+                                               options.position_queries},
+                                              {}, run);
   if (site.device != Device::kHost) {
     kernels::backend_for(verb, site.device);  // or there is none
     refuse_on_device(verb, inputs, options);
@@ -296,7 +325,16 @@ void attention_backward(const AttentionGradients& gradients, ConstTensorView d_o
   plan_saved(inputs, plan.job, saved);
   plan.backend = &selected_attention(verb);
   plan_position(verb, inputs, options, plan);
-  if (temperature_of(options) != nullptr) widen_later(dq);
+  if (d_own.view.data != nullptr) {
+    if (plan.job.position_queries.data == nullptr) {
+      raise("attention_backward: the position has no queries of its own that could have a gradient");
+    }
+    plan_gradient(d_own, type, plan.job.position_queries);
+  }
+  if (temperature_of(options) != nullptr) {
+    widen_later(dq);
+    widen_later(d_own);
+  }
   if (plan.forms != nullptr) {  // a rotation, and tokens to rotate
     rotate_later(dq, plan.forms->for_queries);
     if (!options.keys_are_rotated) rotate_later(dk, plan.forms->for_keys);
@@ -304,6 +342,7 @@ void attention_backward(const AttentionGradients& gradients, ConstTensorView d_o
   job.dq = dq.result;
   job.dk = dk.result;
   job.dv = dv.result;
+  job.d_position_queries = d_own.result;
   job.forward = std::move(plan.job);
   plan_parameters(gradients, job);
   if (!has_work(job.forward) && job.forward.k.batch * job.forward.k.heads * job.forward.k.sequence == 0) return;
@@ -312,13 +351,17 @@ void attention_backward(const AttentionGradients& gradients, ConstTensorView d_o
   if (saved.is_made_again && has_work(job.forward)) backend.forward(job.forward);
   backend.backward(job);
   scale_rows(dq, plan.query_factors);
+  scale_rows(d_own, plan.query_factors);
   rotate_back(dq, backend, job.forward.places.queries);
   rotate_back(dk, backend, job.forward.places.keys);
   if (dq.rotation == nullptr) narrow_into_place(dq);
+  narrow_into_place(d_own);
   add_sinks(gradients.sinks, job);
   add_parameters(gradients.parameters, job);
   add_vectors(gradients.query_vectors, job.query_vectors, job.forward.q.heads);
   add_vectors(gradients.key_vectors, job.key_vectors, job.forward.q.heads);
+  add_vectors(gradients.value_vectors, job.value_vectors, job.forward.q.heads);
+  add_vectors(gradients.query_offsets, job.query_offsets, 1);
 }
 
 std::size_t workspace_bytes(const AttentionGradients& gradients, ConstTensorView d_out, const AttentionInputs& inputs,

@@ -30,7 +30,7 @@ inline double ratio_bias(const DistanceRatios& source, std::int64_t h, double ra
   return sum;
 }
 
-/// What the bias adds to the score of query i and key j in head h. DistanceVectors need q and k: see vector_element.
+/// What the bias adds to the score of query i and key j in head h. DistanceVectors need q and k: see each_row.
 inline double bias_element(const AttentionJob& job, std::int64_t b, std::int64_t h, std::int64_t i, std::int64_t j) {
   const auto& source = job.bias->source;
   if (const auto* slopes = std::get_if<Slopes>(&source)) {
@@ -45,14 +45,27 @@ inline double bias_element(const AttentionJob& job, std::int64_t b, std::int64_t
   return 0;
 }
 
-/// Element `f` of the vector that a distance picks for head h.
-inline double vector_element(const VectorsByDistance& vectors, std::int64_t h, std::int64_t row, std::int64_t f) {
-  ConstTensorView rows = vectors.table;
-  if (rows.shape.rank == 3) {
-    rows.data = static_cast<const char*>(rows.data) + h * rows.strides[0] * size_of(rows.type);
-    rows.strides = {vectors.table.strides[1], vectors.table.strides[2]};
-  }
+/// Element `f` of a row of vectors for head h; `table` is [rows, features] or [heads, rows, features].
+inline double vector_element(const ConstTensorView& table, std::int64_t h, std::int64_t row, std::int64_t f) {
+  if (table.shape.rank != 3) return kernels::table_element<double>(table, row, f);
+  ConstTensorView rows = table;
+  rows.data = static_cast<const char*>(table.data) + h * table.strides[0] * size_of(table.type);
+  rows.strides = {table.strides[1], table.strides[2]};
   return kernels::table_element<double>(rows, row, f);
+}
+
+/// visit(row) for each row that the distance of query i and key j picks: one at each axis, or none.
+template <class Visit> inline void each_row(const VectorsByDistance& vectors, const AttentionJob& job, std::int64_t b,
+                                            std::int64_t i, std::int64_t j, const Visit& visit) {
+  for (std::size_t axis = 0; axis < vectors.axes.size(); ++axis) {
+    const std::int64_t row = entry_of(vectors.axes[axis], job.distance(b, i, j, static_cast<int>(axis)));
+    if (row != kNoRow) visit(row);
+  }
+}
+
+/// The vectors by distance of a job, or nullptr.
+inline const DistanceVectors* vectors_in(const AttentionJob& job) noexcept {
+  return job.bias == nullptr ? nullptr : std::get_if<DistanceVectors>(&job.bias->source);
 }
 
 /// How many parameters of a bias belong to one head, and where ds of one pair adds to them. A learned map's first

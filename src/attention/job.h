@@ -65,6 +65,9 @@ struct AttentionJob {
   std::int64_t group = 1;  // query heads for each key head
   double scale = 1.0;      // with the form's factor in it
   const Bias* bias = nullptr;
+  // Of vectors by distance: what multiplies their products, and what meets them in place of q; null data: q does.
+  double vector_scale = 1.0;
+  HeadTensor<const void> position_queries;
   RowRotation q_rotation, k_rotation;
   TokenPlaces places;
   AlignedVector<Sight> sights;             // [batch or 1, queries]
@@ -111,8 +114,10 @@ struct BackwardJob {
   // Sums for the position's parameters; empty: not wanted.
   std::vector<double> parameters;  // [heads, parameters of a head]
   std::int64_t head_parameters = 0;
-  std::vector<double> query_vectors, key_vectors;  // [heads, rows, features]
-  std::int64_t query_rows = 0, key_rows = 0;
+  std::vector<double> query_vectors, key_vectors, value_vectors;  // [heads, rows, features]
+  std::int64_t query_rows = 0, key_rows = 0, value_rows = 0;
+  std::vector<double> query_offsets;    // [heads, features of the vectors]
+  HeadTensor<void> d_position_queries;  // null data: not wanted
 };
 
 /// A backend: arguments are checked before; what they write is defined by the reference.

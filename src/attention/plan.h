@@ -21,12 +21,13 @@ struct Plan {
   const AttentionBackend* backend = nullptr;  // chosen once, for all that the call does
   const RotationForms* forms = nullptr;       // where the form is a rotation; null until plan_position: own_forms
   std::optional<RotationForms> own_forms;
-  AlignedVector<std::int64_t> query_ids, key_ids;  // positions, where they are not simply consecutive
-  AlignedVector<float> q_cos_sin, k_cos_sin;       // its cosines and sines, where it is done as rows are loaded
-  AlignedVector<std::byte> rotated_q, rotated_k;   // q and k after it, where it is done before
-  AlignedVector<std::byte> scaled_q;               // q times its temperature, in the type of sums
-  AlignedVector<double> query_factors;             // [batch, 1 or heads, queries]: that temperature; empty: none
-  AlignedVector<double> sinks;                     // [heads]
+  AlignedVector<std::int64_t> query_ids, key_ids;    // positions, where they are not simply consecutive
+  AlignedVector<float> q_cos_sin, k_cos_sin;         // its cosines and sines, where it is done as rows are loaded
+  AlignedVector<std::byte> rotated_q, rotated_k;     // q and k after it, where it is done before
+  AlignedVector<std::byte> scaled_q;                 // q times its temperature, in the type of sums
+  AlignedVector<std::byte> scaled_position_queries;  // the same of what vectors by distance meet in its place
+  AlignedVector<double> query_factors;               // [batch, 1 or heads, queries]: that temperature; empty: none
+  AlignedVector<double> sinks;                       // [heads]
 
   Plan() = default;
   Plan(const Plan&) = delete;

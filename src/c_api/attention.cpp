@@ -52,6 +52,7 @@ struct HeldOptions {
     }
     value.sinks = view_of(given.sinks, verb, "sinks");
     value.mask = view_of(given.mask, verb, "mask");
+    value.position_queries = view_of(given.position_queries, verb, "position_queries");
     value.weights = view_of(given.weights, verb, "weights");
     value.logsumexp = view_of(given.logsumexp, verb, "logsumexp");
   }
@@ -87,7 +88,10 @@ int posenc_attention_backward(const posenc_attention_gradients* gradients, const
                         .parameters = view_of(to.parameters, verb, "the gradient of the parameters"),
                         .query_vectors = view_of(to.query_vectors, verb, "the gradient of query_vectors"),
                         .key_vectors = view_of(to.key_vectors, verb, "the gradient of key_vectors"),
-                        .sinks = view_of(to.sinks, verb, "the gradient of sinks")},
+                        .value_vectors = view_of(to.value_vectors, verb, "the gradient of value_vectors"),
+                        .query_offsets = view_of(to.query_offsets, verb, "the gradient of query_offsets"),
+                        .sinks = view_of(to.sinks, verb, "the gradient of sinks"),
+                        .position_queries = view_of(to.position_queries, verb, "the gradient of position_queries")},
                        needed_view(d_out, verb, "d_out"),
                        {.q = needed_view(from.q, verb, "q"),
                         .k = needed_view(from.k, verb, "k"),

@@ -20,7 +20,8 @@ Situation situation_of(const posenc_situation* situation) {
   Situation now{.length = given.length,
                 .precision = {.table = type_named(given.table_type), .arithmetic = type_named(given.arithmetic)},
                 .weights = view_of(given.weights, "prepare", "weights"),
-                .key_weights = view_of(given.key_weights, "prepare", "key_weights")};
+                .key_weights = view_of(given.key_weights, "prepare", "key_weights"),
+                .value_weights = view_of(given.value_weights, "prepare", "value_weights")};
   if (given.numerics != nullptr) now.numerics = numerics_from(given.numerics);
   return now;
 }
@@ -32,6 +33,9 @@ void prepare_into(const Scheme& scheme, const Situation& now, posenc_form** out)
   }
   if (now.key_weights.data != nullptr && !table.has_key_weights) {
     refuse(fmt::format("prepare: {} has no trained table for keys, but key_weights are given", name_of(scheme)));
+  }
+  if (now.value_weights.data != nullptr && !table.has_value_weights) {
+    refuse(fmt::format("prepare: {} has no trained table for values, but value_weights are given", name_of(scheme)));
   }
   auto made = std::make_unique<posenc_form>();
   made->form = prepare(scheme, now);

@@ -37,7 +37,7 @@ BiasValues with_numbered_rows(const Scheme& scheme, const TrainedTable& table, S
   for (std::int64_t row = 0; row < shape[0]; ++row) {
     numbers.insert(numbers.end(), static_cast<std::size_t>(in_row), static_cast<double>(row));
   }
-  now.weights = now.key_weights = view(numbers.data(), shape);
+  now.weights = now.key_weights = now.value_weights = view(numbers.data(), shape);
   BiasValues bias{std::get<Bias>(prepare(scheme, now)), std::string(table.axes.front().name)};
   if (bias.row_name.ends_with('s')) bias.row_name.pop_back();
   auto* const source = std::get_if<DistanceTable>(&bias.form.source);

@@ -37,18 +37,29 @@ DistanceTable one_head(const DistanceTable& all, std::int64_t heads, std::int64_
 VectorsByDistance one_head(const VectorsByDistance& all, std::int64_t head) {
   VectorsByDistance one = all;
   ConstTensorView& table = one.table;
-  if (table.data == nullptr || table.shape.rank != 3) return one;
-  table = {static_cast<const std::byte*>(table.data) + head * table.strides[0] * size_of(table.type),
-           table.type,
-           {table.shape[1], table.shape[2]},
-           {table.strides[1], table.strides[2]}};
+  if (table.data != nullptr && table.shape.rank == 3) {
+    table = {static_cast<const std::byte*>(table.data) + head * table.strides[0] * size_of(table.type),
+             table.type,
+             {table.shape[1], table.shape[2]},
+             {table.strides[1], table.strides[2]}};
+  } else if (!one.values.empty() && one.shape.rank == 3) {
+    one.shape = {all.shape[1], all.shape[2]};
+    const auto first = all.values.begin() + head * count_of(one.shape);
+    one.values.assign(first, first + count_of(one.shape));
+  }
   return one;
 }
 
-DistanceVectors one_head(const DistanceVectors& all, std::int64_t, std::int64_t head) {
+DistanceVectors one_head(const DistanceVectors& all, std::int64_t heads, std::int64_t head) {
   DistanceVectors one = all;
   one.for_queries = one_head(all.for_queries, head);
   one.for_keys = one_head(all.for_keys, head);
+  one.for_values = one_head(all.for_values, head);
+  if (!all.query_offsets.empty() && heads > 0) {
+    const auto features = static_cast<std::ptrdiff_t>(all.query_offsets.size()) / heads;
+    const auto first = all.query_offsets.begin() + head * features;
+    one.query_offsets.assign(first, first + features);
+  }
   return one;
 }
 
@@ -85,6 +96,16 @@ ConstTensorView table_of(const DistanceTable& source, std::int64_t heads) noexce
   return view(source.values.data(), {rows, heads});
 }
 
+ConstTensorView table_of(const VectorsByDistance& vectors) noexcept {
+  if (vectors.table.data != nullptr || vectors.values.empty()) return vectors.table;
+  return view(vectors.values.data(), vectors.shape);
+}
+
+std::int64_t query_features_of(const DistanceVectors& source) noexcept {
+  const ConstTensorView table = table_of(source.for_queries);
+  return table.data == nullptr ? 0 : table.shape.back(0);
+}
+
 bool needs_content(const Bias& bias) noexcept { return std::holds_alternative<DistanceVectors>(bias.source); }
 
 Bias head_of(const Bias& bias, std::int64_t head) {
@@ -104,8 +125,15 @@ int position_axes_of(const Addition& addition) noexcept {
 int position_axes_of(const Rotation& rotation) noexcept { return has_table(rotation) ? 1 : rotation.position_axes; }
 
 int position_axes_of(const Bias& bias) noexcept {
-  const auto* const table = std::get_if<DistanceTable>(&bias.source);
-  return table == nullptr ? 1 : static_cast<int>(table->axes.size());
+  if (const auto* const table = std::get_if<DistanceTable>(&bias.source)) {
+    return static_cast<int>(table->axes.size());
+  }
+  if (const auto* const vectors = std::get_if<DistanceVectors>(&bias.source)) {
+    for (const VectorsByDistance* const part : {&vectors->for_queries, &vectors->for_keys, &vectors->for_values}) {
+      if (table_of(*part).data != nullptr) return static_cast<int>(part->axes.size());
+    }
+  }
+  return 1;
 }
 
 int position_axes_of(const Form& form) noexcept {
@@ -155,28 +183,35 @@ void bind(Addition& form, ConstTensorView weights) {
   replace_table(rows->table, weights, "weights");
 }
 
-void bind(Bias& form, ConstTensorView weights, ConstTensorView key_weights) {
+void bind(Bias& form, ConstTensorView weights, ConstTensorView key_weights, ConstTensorView value_weights) {
   if (auto* const table = std::get_if<DistanceTable>(&form.source)) {
     if (key_weights.data != nullptr) raise("bind: the form reads no key_weights");
+    if (value_weights.data != nullptr) raise("bind: the form reads no value_weights");
     replace_table(table->weights, weights, "weights");
     return;
   }
   auto* const vectors = std::get_if<DistanceVectors>(&form.source);
   if (vectors == nullptr) raise("bind: the form reads no weights");
   DistanceVectors bound = *vectors;
+  if (bound.for_queries.table.data == nullptr && !bound.for_queries.values.empty()) {
+    raise("bind: the form's vectors were computed from the weights: prepare it again");
+  }
   replace_table(bound.for_queries.table, weights, "weights");
   if (key_weights.data != nullptr) replace_table(bound.for_keys.table, key_weights, "key_weights");
+  if (value_weights.data != nullptr) replace_table(bound.for_values.table, value_weights, "value_weights");
   *vectors = std::move(bound);
 }
 
-void bind(Form& form, ConstTensorView weights, ConstTensorView key_weights) {
+void bind(Form& form, ConstTensorView weights, ConstTensorView key_weights, ConstTensorView value_weights) {
   if (auto* const bias = std::get_if<Bias>(&form)) {
-    bind(*bias, weights, key_weights);
+    bind(*bias, weights, key_weights, value_weights);
     return;
   }
   auto* const addition = std::get_if<Addition>(&form);
-  if (addition == nullptr || key_weights.data != nullptr) {
-    raise(fmt::format("bind: the form reads no {}", addition == nullptr ? "weights" : "key_weights"));
+  if (addition == nullptr || key_weights.data != nullptr || value_weights.data != nullptr) {
+    raise(fmt::format("bind: the form reads no {}", addition == nullptr           ? "weights"
+                                                    : key_weights.data != nullptr ? "key_weights"
+                                                                                  : "value_weights"));
   }
   bind(*addition, weights);
 }

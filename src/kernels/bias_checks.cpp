@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 
 #include "posenc/error.h"
 
@@ -64,15 +65,28 @@ struct CheckSource {
     check_rows(verb, named, table.shape[0]);
   }
   void operator()(const DistanceVectors& source) const {
-    for (const VectorsByDistance* vectors : {&source.for_queries, &source.for_keys}) {
-      if (vectors->table.data == nullptr) continue;
-      check_tensor(verb, "the form's table", vectors->table, 2, 3, "2 or 3 axes, heads, rows and features");
-      check_map(verb, vectors->rows);
-      check_rows(verb, entries_of(vectors->rows), vectors->table.shape.back(1));
-      if (vectors->table.shape.rank == 3 && vectors->table.shape[0] != heads) {
-        raise(fmt::format("{}: the form has {} heads but its table {}", verb, heads, vectors->table.shape[0]));
+    std::size_t axes = 0;
+    for (const VectorsByDistance* vectors : {&source.for_queries, &source.for_keys, &source.for_values}) {
+      const ConstTensorView table = table_of(*vectors);
+      if (table.data == nullptr) continue;
+      check_tensor(verb, "the form's table", table, 2, 3, "2 or 3 axes, heads, rows and features");
+      if (vectors->axes.empty() || vectors->axes.size() > 255 || (axes != 0 && vectors->axes.size() != axes)) {
+        raise(fmt::format("{}: the form's vectors must have 1 to 255 axes, as many each, but have {}", verb,
+                          vectors->axes.size()));
+      }
+      axes = vectors->axes.size();
+      for (const DistanceMap& map : vectors->axes) {
+        check_map(verb, map);
+        const Range entries = entries_of(map);
+        check_rows(verb, {entries.least == kNoRow ? 0 : entries.least, entries.most}, table.shape.back(1));
+      }
+      if (table.shape.rank == 3 && table.shape[0] != heads) {
+        raise(fmt::format("{}: the form has {} heads but its table {}", verb, heads, table.shape[0]));
       }
     }
+    if (source.query_offsets.empty()) return;
+    check_size(verb, "offsets of queries", source.query_offsets.size(),
+               static_cast<std::size_t>(heads * query_features_of(source)));
   }
   void operator()(const DistanceRatios& source) const {
     const std::size_t width = source.hidden_weights.size(), count = static_cast<std::size_t>(heads);
@@ -92,6 +106,20 @@ Range positions_in(const TokenPositions& positions, std::int64_t b, std::int64_t
   return range;
 }
 
+// The maps of distances that a form has, each of all its axes; null: no more.
+using Maps = std::array<const std::vector<DistanceMap>*, 3>;
+Maps maps_of(const Bias& form) {
+  if (const auto* const table = std::get_if<DistanceTable>(&form.source)) return {&table->axes};
+  Maps maps{};
+  if (const auto* const vectors = std::get_if<DistanceVectors>(&form.source)) {
+    std::size_t next = 0;
+    for (const VectorsByDistance* const part : {&vectors->for_queries, &vectors->for_keys, &vectors->for_values}) {
+      if (table_of(*part).data != nullptr) maps[next++] = &part->axes;
+    }
+  }
+  return maps;
+}
+
 }  // namespace
 
 void check_bias(std::string_view verb, const Bias& form, std::int64_t heads) {
@@ -108,7 +136,7 @@ void check_distances(std::string_view verb, const Bias& form, const QueryKey<Tok
   const bool shared = positions.q.batch_stride == 0 && positions.k.batch_stride == 0;
   const std::int64_t sequences = shared ? std::min<std::int64_t>(tokens.batch, 1) : tokens.batch;
   const auto* const ratios = std::get_if<DistanceRatios>(&form.source);
-  const auto* const table = std::get_if<DistanceTable>(&form.source);
+  const Maps maps = maps_of(form);
   for (std::int64_t b = 0; b < sequences; ++b) {
     for (int axis = 0; axis < position_axes_of(form); ++axis) {
       const Range queries = positions_in(positions.q, b, tokens.queries, axis);
@@ -121,13 +149,15 @@ void check_distances(std::string_view verb, const Bias& form, const QueryKey<Tok
               fmt::format("{}: position {} is past the length that the form was prepared for, {}", verb, most, size));
         }
       }
-      if (table == nullptr) continue;
-      const DistanceMap& map = table->axes[static_cast<std::size_t>(axis)];
-      const Range apart{keys.least - queries.most, keys.most - queries.least};
-      const std::int64_t last = map.first + static_cast<std::int64_t>(map.entries.size()) - 1;
-      if (map.open || (apart.least >= map.first && apart.most <= last)) continue;
-      raise(fmt::format("{}: a key lies {} from a query, but the form was prepared for {} to {}", verb,
-                        apart.least < map.first ? apart.least : apart.most, map.first, last));
+      for (const std::vector<DistanceMap>* const axes : maps) {
+        if (axes == nullptr) break;
+        const DistanceMap& map = (*axes)[static_cast<std::size_t>(axis)];
+        const Range apart{keys.least - queries.most, keys.most - queries.least};
+        const std::int64_t last = map.first + static_cast<std::int64_t>(map.entries.size()) - 1;
+        if (map.open || (apart.least >= map.first && apart.most <= last)) continue;
+        raise(fmt::format("{}: a key lies {} from a query, but the form was prepared for {} to {}", verb,
+                          apart.least < map.first ? apart.least : apart.most, map.first, last));
+      }
     }
   }
 }

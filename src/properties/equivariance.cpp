@@ -84,6 +84,17 @@ Attended attended(const Form& form, const Layer& layer, std::vector<float> x, co
   }
   const std::vector<float> q = projected(x, layer.q, width), k = projected(x, layer.k, width),
                            v = projected(x, layer.v, width);
+  // what meets vectors in place of q is made of the token too
+  std::vector<float> own;
+  const std::int64_t own_features = own_query_features(form);
+  for (std::int64_t row = 0; row < tokens * layer.heads && own_features > 0; ++row) {
+    for (std::int64_t f = 0; f < own_features; ++f) {
+      own.push_back(q[static_cast<std::size_t>(row * layer.features + f % layer.features)]);
+    }
+  }
+  if (!own.empty()) {
+    options.position_queries = swap_axes(view(std::as_const(own).data(), {tokens, layer.heads, own_features}), 0, 1);
+  }
   Attended result;
   result.out.resize(q.size());
   const Extents shape{tokens, layer.heads, layer.features};

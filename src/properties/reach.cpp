@@ -28,8 +28,9 @@ std::int64_t reach_of(const Bias& bias) noexcept {
   }
   if (const auto* const vectors = std::get_if<DistanceVectors>(&bias.source)) {
     std::int64_t reach = kPositionLimit;
-    for (const VectorsByDistance* const part : {&vectors->for_queries, &vectors->for_keys}) {
-      if (part->table.data != nullptr) reach = std::min(reach, reach_of(part->rows));
+    for (const VectorsByDistance* const part : {&vectors->for_queries, &vectors->for_keys, &vectors->for_values}) {
+      if (table_of(*part).data == nullptr) continue;
+      for (const DistanceMap& axis : part->axes) reach = std::min(reach, reach_of(axis));
     }
     return reach;
   }

@@ -70,11 +70,24 @@ std::vector<double> scores_of_addition(const Form& form, const Sample& sample, c
   return scores;
 }
 
+// What meets the vectors of a form that has queries of its own: the content of q, as often as it fits. Empty: q does.
+std::vector<double> position_query_for(const Form& form, const QueryAndKey& content) {
+  std::vector<double> query(static_cast<std::size_t>(own_query_features(form)));
+  for (std::size_t f = 0; f < query.size(); ++f) query[f] = content.q[f % content.q.size()];
+  return query;
+}
+
 }  // namespace
 
 std::int64_t heads_of(const Form& form) noexcept {
   const auto* const bias = std::get_if<Bias>(&form);
   return bias == nullptr ? 1 : std::max<std::int64_t>(bias->heads, 1);
+}
+
+std::int64_t own_query_features(const Form& form) noexcept {
+  const auto* const bias = std::get_if<Bias>(&form);
+  const auto* const vectors = bias != nullptr ? std::get_if<DistanceVectors>(&bias->source) : nullptr;
+  return vectors != nullptr && vectors->has_own_queries ? query_features_of(*vectors) : 0;
 }
 
 std::int64_t head_features_of(const Form& form) noexcept {
@@ -85,9 +98,11 @@ std::int64_t head_features_of(const Form& form) noexcept {
   }
   if (const auto* const bias = std::get_if<Bias>(&form)) {
     if (const auto* const vectors = std::get_if<DistanceVectors>(&bias->source)) {
-      const ConstTensorView& table =
-          vectors->for_queries.table.data != nullptr ? vectors->for_queries.table : vectors->for_keys.table;
-      if (table.data != nullptr) return table.shape.back(0);
+      for (const VectorsByDistance* const part : {&vectors->for_queries, &vectors->for_keys}) {
+        const ConstTensorView table = table_of(*part);
+        const bool is_met = part == &vectors->for_keys || !vectors->has_own_queries;
+        if (table.data != nullptr && is_met) return table.shape.back(0);
+      }
     }
   }
   return kFeatures;
@@ -116,12 +131,21 @@ std::vector<double> scores_of(const Form& form, const Sample& sample, const std:
   const std::vector<std::int64_t> key_ids = ids_of(sample, pairs, &ScorePair::key);
   AttentionOptions options;
   options.position = form;
+  if (auto* const bias = std::get_if<Bias>(&options.position)) {  // what is added to values is not in the scores
+    if (auto* const vectors = std::get_if<DistanceVectors>(&bias->source)) vectors->for_values = {};
+  }
   options.query_positions = Positions{.first = 0, .ids = query_ids, .axes = sample.axes};
   options.key_positions = Positions{.first = 0, .ids = key_ids, .axes = sample.axes};
   const auto batch = static_cast<std::int64_t>(pairs.size());
   const Extents shape{batch, heads_of(form), 1, static_cast<std::int64_t>(content.q.size())};
   const Extents same_for_all{0, 0, 0, 1};
   std::vector<double> scores;
+  const std::vector<double> own = position_query_for(form, content);
+  if (!own.empty()) {
+    Extents own_shape = shape;
+    own_shape[3] = static_cast<std::int64_t>(own.size());
+    options.position_queries = {own.data(), DataType::kF64, own_shape, same_for_all};
+  }
   attend(scores, {content.q.data(), DataType::kF64, shape, same_for_all},
          {content.k.data(), DataType::kF64, shape, same_for_all}, options);
   return scores;

@@ -11,6 +11,8 @@ namespace posenc::properties {
 /// Heads that a form has numbers for, and features that its queries and keys have.
 std::int64_t heads_of(const Form& form) noexcept;
 std::int64_t head_features_of(const Form& form) noexcept;
+/// Features of what meets the form's vectors in place of q; 0: q does, or there are none.
+std::int64_t own_query_features(const Form& form) noexcept;
 
 /// A query and a key, by their places in a sample.
 struct ScorePair {

@@ -32,6 +32,7 @@ void draw_tables(Trial& trial, Random& random) {
   trial.has_random_weights = true;
   trial.weights = drawn(count, random);
   if (table.has_key_weights) trial.key_weights = drawn(count, random);
+  if (table.has_value_weights) trial.value_weights = drawn(count, random);
 }
 
 void check(const ProveOptions& options) {
@@ -92,8 +93,10 @@ Form form_for(const Trial& trial, std::int64_t length) {
   const Extents shape = shape_of(trained_table_of(*trial.scheme), kFeatures);
   now.weights = trial.options.weights;
   now.key_weights = trial.options.key_weights;
+  now.value_weights = trial.options.value_weights;
   if (!trial.weights.empty()) now.weights = view(trial.weights.data(), shape);
   if (!trial.key_weights.empty()) now.key_weights = view(trial.key_weights.data(), shape);
+  if (!trial.value_weights.empty()) now.value_weights = view(trial.value_weights.data(), shape);
   return prepare(*trial.scheme, now);
 }
 

@@ -75,7 +75,7 @@ Bias prepare(const Deberta& s, const Situation& now) {
       raise(fmt::format("deberta: the two tables must have as many heads but have {} and {}", heads, found));
     }
     heads = found;
-    vectors = {rows, table};
+    vectors = {.axes = {rows}, .table = table, .values = {}};
     ++terms;
   };
   add_term(s.content_to_position, "table for queries", now.weights, source.for_queries);

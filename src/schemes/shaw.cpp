@@ -9,7 +9,8 @@ namespace posenc {
 TrainedTable Shaw::trained_table() const {
   // of fields that prepare() refuses, no more than fits
   constexpr std::int64_t kMost = std::int64_t{1} << 40;
-  return {{{"rows", std::clamp(left, -kMost, kMost) + std::clamp(right, -kMost, kMost) + 1}, {"features"}}};
+  return {.axes = {{"rows", std::clamp(left, -kMost, kMost) + std::clamp(right, -kMost, kMost) + 1}, {"features"}},
+          .has_value_weights = with_values};
 }
 
 Bias prepare(const Shaw& s, const Situation& now) {
@@ -18,14 +19,24 @@ Bias prepare(const Shaw& s, const Situation& now) {
   const std::int64_t rows = s.left + s.right + 1;
   const std::int64_t heads = schemes::check_vectors(Shaw::name, "table", now.weights, rows);
 
-  VectorsByDistance vectors;
-  vectors.rows.first = -s.left;
+  DistanceMap map;
+  const bool ends = s.beyond == BeyondReach::kNone;
+  map.first = -s.left - (ends ? 1 : 0);
+  if (ends) map.entries.push_back(kNoRow);
   for (std::int64_t row = 0; row < rows; ++row) {
-    vectors.rows.entries.push_back(s.order == DistanceOrder::kKeyMinusQuery ? row : rows - 1 - row);
+    map.entries.push_back(s.order == DistanceOrder::kKeyMinusQuery ? row : rows - 1 - row);
   }
-  vectors.table = now.weights;
-  DistanceVectors source{vectors, {}, 1.0};
-  if (s.with_keys) source.for_keys = std::move(vectors);
+  if (ends) map.entries.push_back(kNoRow);
+  DistanceVectors source;
+  source.for_queries = {.axes = {map}, .table = now.weights, .values = {}};
+  if (s.with_keys) source.for_keys = source.for_queries;
+  if (s.with_values) {
+    const std::int64_t value_heads = schemes::check_vectors(Shaw::name, "table for values", now.value_weights, rows);
+    if (value_heads != heads) {
+      raise(fmt::format("shaw: the two tables must have as many heads but have {} and {}", heads, value_heads));
+    }
+    source.for_values = {.axes = {std::move(map)}, .table = now.value_weights, .values = {}};
+  }
   return {heads, std::move(source)};
 }
 

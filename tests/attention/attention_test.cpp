@@ -103,13 +103,13 @@ void set_position(Position& made, Kind kind, const Shape& shape, const Heads<dou
     DistanceVectors vectors;
     const bool both = kind == Kind::kVectors;
     const std::int64_t d = shape.features;
-    vectors.for_queries.rows = {.first = -4, .entries = {0, 1, 2, 3, 4, 5, 6, 7, 8}};
+    vectors.for_queries.axes = {{.first = -4, .entries = {0, 1, 2, 3, 4, 5, 6, 7, 8}}};
     for (std::int64_t i = 0; i < 9 * d; ++i) made.query_vectors.push_back(static_cast<float>(some_value(i)));
     vectors.for_queries.table = view(static_cast<const float*>(made.query_vectors.data()), {9, d});
     if (both) {
       vectors.softmax_factor = 0.5;
       made.question.scale *= 0.5;
-      vectors.for_keys.rows = {.first = -1, .entries = {2, 1, 0}};
+      vectors.for_keys.axes = {{.first = -1, .entries = {2, 1, 0}}};
       for (std::int64_t i = 0; i < heads * 3 * d; ++i) {
         made.key_vectors.push_back(static_cast<float>(some_value(i + 7)));
       }

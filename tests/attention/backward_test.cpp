@@ -88,9 +88,9 @@ const Position kPositions[] = {
      },
      [](const Shape& s, const Parameters& p) {
        DistanceVectors vectors;
-       vectors.for_queries.rows = {.first = -3, .entries = {0, 1, 2, 3, 4, 5, 6}};
+       vectors.for_queries.axes = {{.first = -3, .entries = {0, 1, 2, 3, 4, 5, 6}}};
        vectors.for_queries.table = view(p.query_vectors.data(), {7, s.features});
-       vectors.for_keys.rows = {.first = -1, .entries = {2, 0, 1}};
+       vectors.for_keys.axes = {{.first = -1, .entries = {2, 0, 1}}};
        vectors.for_keys.table = view(p.key_vectors.data(), {s.heads, 3, s.features});
        return Bias{s.heads, vectors};
      }},

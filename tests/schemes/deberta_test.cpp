@@ -38,7 +38,7 @@ TEST(Deberta, HasOneTermForEachTable) {
   const Bias two = prepare(both, {.weights = weights, .key_weights = weights});
   EXPECT_EQ(two.heads, 3);
   EXPECT_DOUBLE_EQ(std::get<DistanceVectors>(two.source).softmax_factor, 1 / std::sqrt(3.0));
-  EXPECT_EQ(std::get<DistanceVectors>(two.source).for_keys.rows, rows_of(both));
+  EXPECT_EQ(std::get<DistanceVectors>(two.source).for_keys.axes.front(), rows_of(both));
   const Bias single = prepare(one, {.weights = weights});
   EXPECT_DOUBLE_EQ(std::get<DistanceVectors>(single.source).softmax_factor, 1 / std::sqrt(2.0));
   EXPECT_EQ(std::get<DistanceVectors>(single.source).for_keys.table.data, nullptr);

@@ -30,6 +30,7 @@ TEST(Needs, FormsAreMadeOfNothingElse) {
     Situation now;
     if (!table.axes.empty()) now.weights = view(numbers.data(), shape);
     if (table.has_key_weights) now.key_weights = now.weights;
+    if (table.has_value_weights) now.value_weights = now.weights;
     if (length_need_of(scheme) != LengthNeed::kNone) now.length = 16;
     const Form form = prepare(scheme, now);
     EXPECT_EQ(std::holds_alternative<Bias>(form), is_bias(scheme)) << name;

@@ -18,6 +18,7 @@
 #include "attention/cpu/panel-inl.h"
 #include "attention/cpu/tanh-inl.h"
 #include "attention/cpu/tiles.h"
+#include "attention/cpu/vectors-inl.h"
 #include "hwy/highway.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -49,10 +50,16 @@ struct Block {
   AlignedVector<float> v = AlignedVector<float>(floats(kKeyBlock * value_features, !v_in_place));  // rows
   AlignedVector<float> scores = AlignedVector<float>(floats(kKeyBlock * kMostWidth));              // a panel
   AlignedVector<float> bias_tile = AlignedVector<float>(floats(kKeyBlock * kMostWidth));           // biases
-  AlignedVector<float> rows = AlignedVector<float>(floats(kKeyBlock * features));
+  AlignedVector<float> rows = AlignedVector<float>(floats(kKeyBlock * std::max(features, bias.query_features)));
   AlignedVector<float> result = AlignedVector<float>(floats(job.v.features));  // of one query
   AlignedVector<float> met = AlignedVector<float>(
       floats(queries * bias.query_rows));  // [panels, rows, width]: queries times the vectors that distances pick
+  // a panel of what meets those vectors, where it is not q as the scores have it
+  bool has_met_queries = bias.query_rows > 0 &&
+                         (job.position_queries.data != nullptr || job.vector_scale != job.scale);
+  AlignedVector<float> met_queries = AlignedVector<float>(floats(kMostWidth * bias.query_features, has_met_queries));
+  AlignedVector<float> row_weights = AlignedVector<float>(floats(
+      queries * bias.value_rows));  // [panels, rows, width]: weights by the vector that is added to their values
 #if POSENC_MATRIX_16
   Operands16 operands = by_matrix ? Operands16(job, queries, width, value_features) : Operands16();
 #endif
@@ -171,39 +178,6 @@ inline float add_distances(Block& block, const PanelSight& sight, std::int64_t b
   change_scores(block, begin, end, tile_max,
                 [&](std::int64_t j, int vector, VF s) HWY_ATTR { return hn::Add(s, load(at - j, vector)); });
   return 0.0f;
-}
-
-inline void add_vectors(Block& block, std::int64_t panel, std::int64_t first, std::int64_t count, std::int64_t begin,
-                        std::int64_t end) {
-  const auto& vectors = std::get<DistanceVectors>(block.job.bias->source);
-  const std::int64_t width = block.width, rows = block.bias.query_rows, features = block.features;
-  const float* met = block.met.data() + panel * rows * width;
-  for (std::int64_t j = begin; j < end; ++j) {
-    float* tile = block.bias_tile.data() + j * width;
-    const std::int64_t key = block.first_key + j;
-    std::int64_t row_before = -1;
-    float key_part = 0;
-    if (block.bias.key_rows > 0) {
-      load_rows(block.job.k, block.job.k_rotation, block.b, block.h / block.job.group, key, key + 1, features,
-                block.rows.data());
-    }
-    for (std::int64_t i = 0; i < count; ++i) {
-      const std::int64_t delta = block.job.distance(block.b, first + i, key, 0);
-      float sum = 0;
-      if (rows > 0) sum = met[entry_of(vectors.for_queries.rows, delta) * width + i];
-      if (block.bias.key_rows > 0) {
-        const std::int64_t row = entry_of(vectors.for_keys.rows, delta);
-        if (row != row_before) {  // a tail has one row for many queries
-          const float* picked = block.bias.key_vectors.data() + (block.h * block.bias.key_rows + row) * features;
-          key_part = 0;
-          for (std::int64_t f = 0; f < features; ++f) key_part += block.rows[static_cast<std::size_t>(f)] * picked[f];
-          row_before = row;
-        }
-        sum += key_part;
-      }
-      tile[i] = sum;
-    }
-  }
 }
 
 inline void add_tile(Block& block, std::int64_t panel, std::int64_t first, std::int64_t count, std::int64_t begin,

@@ -413,7 +413,7 @@ void write_row(const AttentionJob& job, std::int64_t b, std::int64_t h, std::int
 bool is_decoding(const AttentionJob& job, const ScoreBias& bias) {
   const std::int64_t rows = job.group * job.q.sequence;
   const bool are_few = rows <= kFewDecodeRows || (rows <= kMostDecodeRows && job.q.sequence <= kMostDecodeQueries);
-  return are_few && bias.query_rows == 0 && bias.key_rows == 0;
+  return are_few && bias.query_rows == 0 && bias.key_rows == 0 && bias.value_rows == 0;
 }
 
 void decode(const AttentionJob& job, const ScoreBias& bias) {

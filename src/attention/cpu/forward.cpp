@@ -64,6 +64,12 @@ void renew_row_max(Block& block, std::int64_t panel, const float* HWY_RESTRICT t
       store(hn::Mul(load(accumulator, 1), a1), accumulator, 1);
       store(hn::Mul(load(accumulator, 2), a2), accumulator, 2);
     }
+    float* HWY_RESTRICT weights = block.row_weights.data() + panel * block.bias.value_rows * width;
+    for (std::int64_t row = 0; row < block.bias.value_rows; ++row, weights += width) {
+      store(hn::Mul(load(weights, 0), a0), weights, 0);
+      store(hn::Mul(load(weights, 1), a1), weights, 1);
+      store(hn::Mul(load(weights, 2), a2), weights, 2);
+    }
   }
   store(hn::Sub(m0, shift), base, 0);
   store(hn::Sub(m1, shift), base, 1);
@@ -289,6 +295,7 @@ void attend_tile(Block& block, std::int64_t panel, std::int64_t first, std::int6
   if (has_edge) mask_keys(block, first, count, begin, end, tile_max);
   renew_row_max(block, panel, tile_max, constant, base);
   weigh_tile(block, panel, begin, end, base);
+  if (block.bias.value_rows > 0) add_row_weights(block, panel, first, count, begin, end);
   // keys that no query of the panel sees, but that share a step with one that is seen
   const bool has_others = step_before(block, begin) != begin ||
                           (step_after(block, end) != end && end != block.last_key - block.first_key);
@@ -315,20 +322,7 @@ void load_queries(Block& block) {
 #endif
     float* const q = block.q.data() + panel * features * width;
     pack_panel(block.rows.data(), count, features, factor, q);
-    for (std::int64_t row = 0; row < block.bias.query_rows; ++row) {
-      const float* picked = block.bias.query_vectors.data() + (block.h * block.bias.query_rows + row) * features;
-      VF m0 = hn::Zero(DF()), m1 = m0, m2 = m0;
-      for (std::int64_t f = 0; f < features; ++f) {
-        const VF by = hn::Set(DF(), picked[f]);
-        m0 = hn::MulAdd(by, load(q + f * width, 0), m0);
-        m1 = hn::MulAdd(by, load(q + f * width, 1), m1);
-        m2 = hn::MulAdd(by, load(q + f * width, 2), m2);
-      }
-      float* const met = block.met.data() + (panel * block.bias.query_rows + row) * width;
-      store(m0, met, 0);
-      store(m1, met, 1);
-      store(m2, met, 2);
-    }
+    if (block.bias.query_rows > 0) meet_vectors(block, panel, first, count, met_queries_of(block, first, count, q));
   }
 #if POSENC_MATRIX_16
   if (block.by_matrix) {
@@ -338,6 +332,7 @@ void load_queries(Block& block) {
   }
 #endif
   std::fill(block.accumulator.begin(), block.accumulator.end(), 0.0f);
+  std::fill(block.row_weights.begin(), block.row_weights.end(), 0.0f);
   // a sink is a score that every query has met already, and whose value is 0
   const float sink = block.job.sinks == nullptr ? kNone : static_cast<float>(block.job.sinks[block.h] * kLog2E);
   std::fill(block.row_sum.begin(), block.row_sum.end(), sink == kNone ? 0.0f : 1.0f);
@@ -450,6 +445,7 @@ void attend_block(Block& block) {
       attend_tile(block, panel, first, std::min(block.width, block.end - first), sights[panel]);
     }
   }
+  for (std::int64_t panel = 0; panel < panels && block.bias.value_rows > 0; ++panel) add_value_vectors(block, panel);
   write_results(block);
 }
 

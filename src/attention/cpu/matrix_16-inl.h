@@ -43,7 +43,7 @@ inline bool is_16_bits(DataType type) { return type == DataType::kF16 || type ==
 inline bool is_for_matrix_unit(const AttentionJob& job, const ScoreBias& bias) {
 #if POSENC_MATRIX_16
   return is_16_bits(job.out.type) && is_16_bits(job.k.type) && is_16_bits(job.v.type) && bias.query_rows == 0 &&
-         bias.key_rows == 0 && has_matrix_unit();
+         bias.key_rows == 0 && bias.value_rows == 0 && has_matrix_unit();
 #else
   (void)job, (void)bias;
   return false;

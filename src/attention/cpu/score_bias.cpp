@@ -59,17 +59,38 @@ DistanceRow distance_row(const DistanceMap& map, const AlignedVector<float>& col
 AlignedVector<float> vectors_of(const VectorsByDistance& vectors, const AttentionJob& job, double factor,
                                 std::int64_t& rows) {
   AlignedVector<float> all;
-  if (vectors.table.data == nullptr) return all;
-  rows = vectors.table.shape.back(1);
-  all.reserve(static_cast<std::size_t>(job.q.heads * rows * job.q.features));
+  const ConstTensorView table = table_of(vectors);
+  if (table.data == nullptr) return all;
+  rows = table.shape.back(1);
+  const std::int64_t features = table.shape.back(0);
+  all.reserve(static_cast<std::size_t>(job.q.heads * rows * features));
   for (std::int64_t h = 0; h < job.q.heads; ++h) {
     for (std::int64_t row = 0; row < rows; ++row) {
-      for (std::int64_t f = 0; f < job.q.features; ++f) {
-        all.push_back(static_cast<float>(factor * vector_element(vectors, h, row, f)));
+      for (std::int64_t f = 0; f < features; ++f) {
+        all.push_back(static_cast<float>(factor * vector_element(table, h, row, f)));
       }
     }
   }
   return all;
+}
+
+void prepare_vectors(const DistanceVectors& vectors, const AttentionJob& job, ScoreBias& bias) {
+  const double factor = job.vector_scale * kLog2E;
+  bias.query_features = query_features_of(vectors);
+  bias.query_vectors = vectors_of(vectors.for_queries, job, 1.0, bias.query_rows);
+  bias.key_vectors = vectors_of(vectors.for_keys, job, factor, bias.key_rows);
+  bias.value_vectors = vectors_of(vectors.for_values, job, 1.0, bias.value_rows);
+  if (vectors.query_offsets.empty()) return;
+  const ConstTensorView table = table_of(vectors.for_queries);
+  bias.offset_scores.reserve(static_cast<std::size_t>(job.q.heads * bias.query_rows));
+  for (std::int64_t h = 0; h < job.q.heads; ++h) {
+    const double* const offset = vectors.query_offsets.data() + h * bias.query_features;
+    for (std::int64_t row = 0; row < bias.query_rows; ++row) {
+      double sum = 0;
+      for (std::int64_t f = 0; f < bias.query_features; ++f) sum += offset[f] * vector_element(table, h, row, f);
+      bias.offset_scores.push_back(static_cast<float>(factor * sum));
+    }
+  }
 }
 
 }  // namespace
@@ -80,8 +101,7 @@ ScoreBias prepare_bias(const AttentionJob& job, std::int64_t reach) {
   const auto& source = job.bias->source;
   bias.kind = ScoreBias::Kind::kTile;
   if (const auto* vectors = std::get_if<DistanceVectors>(&source)) {
-    bias.query_vectors = vectors_of(vectors->for_queries, job, 1.0, bias.query_rows);
-    bias.key_vectors = vectors_of(vectors->for_keys, job, job.scale * kLog2E, bias.key_rows);
+    prepare_vectors(*vectors, job, bias);
     return bias;
   }
   if (!job.places.by_index) return bias;

@@ -23,9 +23,11 @@ struct ScoreBias {
   Kind kind = Kind::kNone;
   AlignedVector<float> slopes;      // [heads] −slope · log2 e
   AlignedVector<DistanceRow> rows;  // [heads]
-  // The vectors that distances pick, [heads, rows, features], as they meet scaled queries and plain keys.
-  AlignedVector<float> query_vectors, key_vectors;
-  std::int64_t query_rows = 0, key_rows = 0;
+  // The vectors that distances pick, [heads, rows, features], as they meet scaled queries, plain keys and weights.
+  AlignedVector<float> query_vectors, key_vectors, value_vectors;
+  std::int64_t query_rows = 0, key_rows = 0, value_rows = 0;
+  std::int64_t query_features = 0;     // of query_vectors
+  AlignedVector<float> offset_scores;  // [heads, query rows]: what the offsets of queries add; empty: none
 };
 
 /// `reach`: no tile is longer, in either direction.

@@ -23,9 +23,10 @@ int attribute_of(int which) {
 // Every option by name: one that is new does not compile here until somebody has decided what the kernels do with it. What
 // they do not know, they must refuse.
 std::string beyond_options(const AttentionOptions& options) {
-  const auto& [position, axes, causal, window, chunk, scale, softcap, temperature, sinks, mask, query_positions,
-               key_positions, keys_are_rotated, query_lengths, key_lengths, packed, packed_keys, key_mask,
-               block_table, device_key_lengths, device_block_table, is_repeatable, weights, logsumexp] = options;
+  const auto& [position, axes, causal, window, chunk, scale, softcap, temperature, sinks, mask, position_queries,
+               query_positions, key_positions, keys_are_rotated, query_lengths, key_lengths, packed, packed_keys,
+               key_mask, block_table, device_key_lengths, device_block_table, is_repeatable, weights, logsumexp] =
+      options;
   // refuse_on_device has refused softcap, temperature, sinks and mask; axes are heads first here
   if (!causal) return "causal attention";
   if (window != 0 || chunk != 0 || !block_table.empty() || !query_lengths.empty() || !key_lengths.empty() ||
@@ -35,6 +36,7 @@ std::string beyond_options(const AttentionOptions& options) {
   }
   if (query_positions || key_positions) return "positions 0, 1, 2 …";
   if (weights.data != nullptr) return "no weights to be written";
+  if (position_queries.data != nullptr) return "no position_queries";
   // Known: any position that parts_of takes, any scale above 0, keys that are rotated already, logsumexp.
   return {};
 }

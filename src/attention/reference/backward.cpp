@@ -3,7 +3,6 @@
 // and ds reaches q, k and what position adds to the scores.
 
 #include <algorithm>
-#include <variant>
 
 #include "attention/bias_element.h"
 #include "attention/reference/rows.h"
@@ -27,18 +26,27 @@ void set(const HeadTensor<void>& x, std::int64_t b, std::int64_t h, std::int64_t
 
 // ds reaches the vectors that a distance picks and what they meet: q for queries, k for keys.
 struct VectorGradient {
+  const AttentionJob& job;
   const VectorsByDistance& vectors;
-  double* d_vectors;  // [rows, features] of the head; null: not wanted
-  std::int64_t h, features;
+  std::int64_t h;
+  double* d_vectors;               // [rows, features] of the head; null: not wanted
+  const double* offset = nullptr;  // what is added to x
+  double* d_offset = nullptr;      // null: not wanted
+  ConstTensorView table = table_of(vectors);
 
-  void add(std::int64_t delta, double ds, const HeadTensor<const void>& x, std::int64_t b, std::int64_t x_head,
-           std::int64_t t, double* dx) const {
-    if (vectors.table.data == nullptr) return;
-    const std::int64_t row = entry_of(vectors.rows, delta);
-    for (std::int64_t f = 0; f < features; ++f) {
-      dx[f] += ds * vector_element(vectors, h, row, f);
-      if (d_vectors != nullptr) d_vectors[row * features + f] += ds * at(x, b, x_head, t, f);
-    }
+  // ds of query i and key j; x is row t of its tensor, and dx its gradient.
+  void add(std::int64_t b, std::int64_t i, std::int64_t j, double ds, const HeadTensor<const void>& x,
+           std::int64_t x_head, std::int64_t t, double* dx) const {
+    if (table.data == nullptr) return;
+    each_row(vectors, job, b, i, j, [&](std::int64_t row) {
+      for (std::int64_t f = 0; f < x.features; ++f) {
+        const double element = ds * vector_element(table, h, row, f);
+        dx[f] += element;
+        if (d_offset != nullptr) d_offset[f] += element;
+        if (d_vectors == nullptr) continue;
+        d_vectors[row * x.features + f] += ds * (at(x, b, x_head, t, f) + (offset != nullptr ? offset[f] : 0.0));
+      }
+    });
   }
 };
 
@@ -51,9 +59,13 @@ void backward_head(BackwardJob& job, std::int64_t h, double* dk, double* dv) {
   const AttentionJob& forward = job.forward;
   const std::int64_t keys = forward.k.sequence, features = forward.q.features, value_features = forward.v.features;
   const std::int64_t g = h / forward.group;
-  const Bias* const bias = forward.bias;
-  const auto* const vectors = bias != nullptr ? std::get_if<DistanceVectors>(&bias->source) : nullptr;
+  const DistanceVectors* const vectors = vectors_in(forward);
+  const bool has_own_queries = forward.position_queries.data != nullptr;
+  const HeadTensor<const void>& met = has_own_queries ? forward.position_queries : forward.q;
+  const ConstTensorView value_table = vectors != nullptr ? table_of(vectors->for_values) : ConstTensorView{};
+  double* const d_values = head_of(job.value_vectors, h, job.value_rows * value_features);
   std::vector<double> weights, dp(static_cast<std::size_t>(keys)), dq(static_cast<std::size_t>(features));
+  std::vector<double> d_met(static_cast<std::size_t>(has_own_queries ? met.features : 0));
   for (std::int64_t b = 0; b < forward.q.batch; ++b) {
     for (std::int64_t i = 0; i < forward.q.sequence; ++i) {
       weigh_keys(forward, b, h, i, weights);
@@ -68,9 +80,19 @@ void backward_head(BackwardJob& job, std::int64_t h, double* dk, double* dv) {
           dp[at_j] += d_out * at(forward.v, b, g, j, f);
           dv[(b * keys + j) * value_features + f] += weights[at_j] * d_out;
         }
+        if (value_table.data != nullptr) {
+          each_row(vectors->for_values, forward, b, i, j, [&](std::int64_t row) {
+            for (std::int64_t f = 0; f < value_features; ++f) {
+              const double d_out = at(job.d_out, b, h, i, f);
+              dp[at_j] += d_out * vector_element(value_table, h, row, f);
+              if (d_values != nullptr) d_values[row * value_features + f] += weights[at_j] * d_out;
+            }
+          });
+        }
         mean += weights[at_j] * dp[at_j];
       }
       std::fill(dq.begin(), dq.end(), 0.0);
+      std::fill(d_met.begin(), d_met.end(), 0.0);
       for (std::int64_t j = sight.begin; j < sight.end; ++j) {
         if (forward.is_hidden(b, h, i, j)) continue;
         const auto at_j = static_cast<std::size_t>(j);
@@ -85,12 +107,22 @@ void backward_head(BackwardJob& job, std::int64_t h, double* dk, double* dv) {
           add_to_parameters(forward, b, h, i, j, d_score, sums);
         }
         if (vectors != nullptr) {
-          const std::int64_t delta = forward.distance(b, i, j, 0);
-          const double scaled = forward.scale * ds;
-          VectorGradient{vectors->for_queries, head_of(job.query_vectors, h, job.query_rows * features), h, features}
-              .add(delta, scaled, forward.q, b, h, i, dq.data());
-          VectorGradient{vectors->for_keys, head_of(job.key_vectors, h, job.key_rows * features), h, features}.add(
-              delta, scaled, forward.k, b, g, j, dk_row);
+          const double scaled = forward.vector_scale * ds;
+          const bool has_offset = !vectors->query_offsets.empty();
+          VectorGradient{forward,
+                         vectors->for_queries,
+                         h,
+                         head_of(job.query_vectors, h, job.query_rows * met.features),
+                         has_offset ? vectors->query_offsets.data() + h * met.features : nullptr,
+                         head_of(job.query_offsets, h, met.features)}
+              .add(b, i, j, scaled, met, h, i, has_own_queries ? d_met.data() : dq.data());
+          VectorGradient{forward, vectors->for_keys, h, head_of(job.key_vectors, h, job.key_rows * features)}.add(
+              b, i, j, scaled, forward.k, g, j, dk_row);
+        }
+      }
+      if (has_own_queries && job.d_position_queries.data != nullptr) {
+        for (std::int64_t f = 0; f < met.features; ++f) {
+          set(job.d_position_queries, b, h, i, f, d_met[static_cast<std::size_t>(f)]);
         }
       }
       if (job.dq.data == nullptr) continue;

@@ -14,6 +14,10 @@ using kernels::with_type;
 
 constexpr double kNone = -std::numeric_limits<double>::infinity();
 
+struct Score {
+  std::int64_t b, h, i, j;
+};
+
 template <class A, class B>
 double dot(const A* a, std::int64_t a_step, const B* b, std::int64_t b_step, std::int64_t n) {
   double sum = 0;
@@ -21,29 +25,41 @@ double dot(const A* a, std::int64_t a_step, const B* b, std::int64_t b_step, std
   return sum;
 }
 
-// x · the vector that a distance picks, for Shaw and DeBERTa.
-template <class T> double dot_vector(const VectorsByDistance& vectors, const T* x, std::int64_t step, std::int64_t n,
-                                     std::int64_t h, std::int64_t delta) {
-  if (vectors.table.data == nullptr) return 0;
-  const std::int64_t row = entry_of(vectors.rows, delta);
+// (x + offset) · the vectors that the distance of query i and key j picks; x is row t of its tensor.
+double dot_vectors(const AttentionJob& job, const VectorsByDistance& vectors, const Score& at,
+                   const HeadTensor<const void>& x, std::int64_t x_head, std::int64_t t, const double* offset) {
+  const ConstTensorView table = table_of(vectors);
+  if (table.data == nullptr) return 0;
   double sum = 0;
-  for (std::int64_t f = 0; f < n; ++f) sum += numerics::widen(x[f * step]) * vector_element(vectors, h, row, f);
+  with_type(x.type, [&](auto kind) {
+    const auto* const row = x.row<decltype(kind)>(at.b, x_head, t);
+    each_row(vectors, job, at.b, at.i, at.j, [&](std::int64_t picked) {
+      for (std::int64_t f = 0; f < x.features; ++f) {
+        const double element = numerics::widen(row[f * x.feature_stride]) + (offset != nullptr ? offset[f] : 0.0);
+        sum += element * vector_element(table, at.h, picked, f);
+      }
+    });
+  });
   return sum;
 }
 
-// scale · (q·k and what vectors by distance add). A rotated q or k is of the type of sums, so the two may differ.
+// What vectors by distance add to a score, before the softcap.
+double vector_score(const AttentionJob& job, const DistanceVectors& vectors, const Score& at) {
+  const HeadTensor<const void>& queries = job.position_queries.data != nullptr ? job.position_queries : job.q;
+  const double* const offsets =
+      vectors.query_offsets.empty() ? nullptr : vectors.query_offsets.data() + at.h * queries.features;
+  return job.vector_scale * (dot_vectors(job, vectors.for_queries, at, queries, at.h, at.i, offsets) +
+                             dot_vectors(job, vectors.for_keys, at, job.k, at.h / job.group, at.j, nullptr));
+}
+
+// scale · q·k, and what vectors by distance add. A rotated q or k is of the type of sums, so the two may differ.
 template <class Q, class K>
 double scaled_product(const AttentionJob& job, std::int64_t b, std::int64_t h, std::int64_t i, std::int64_t j) {
   const Q* q = job.q.row<Q>(b, h, i);
   const K* k = job.k.row<K>(b, h / job.group, j);
-  const std::int64_t n = job.q.features, q_step = job.q.feature_stride, k_step = job.k.feature_stride;
-  double sum = dot(q, q_step, k, k_step, n);
-  if (const auto* vectors = job.bias == nullptr ? nullptr : std::get_if<DistanceVectors>(&job.bias->source)) {
-    const std::int64_t delta = job.distance(b, i, j, 0);
-    sum += dot_vector(vectors->for_queries, q, q_step, n, h, delta);
-    sum += dot_vector(vectors->for_keys, k, k_step, n, h, delta);
-  }
-  return job.scale * sum;
+  double sum = job.scale * dot(q, job.q.feature_stride, k, job.k.feature_stride, job.q.features);
+  if (const DistanceVectors* const vectors = vectors_in(job)) sum += vector_score(job, *vectors, {b, h, i, j});
+  return sum;
 }
 double scaled_product(const AttentionJob& job, std::int64_t b, std::int64_t h, std::int64_t i, std::int64_t j) {
   return with_type(job.q.type, [&](auto q_kind) {
@@ -96,6 +112,9 @@ void attend_row(const AttentionJob& job, std::int64_t b, std::int64_t h, std::in
   std::vector<double> weights;
   const double logsumexp = weigh_keys(job, b, h, i, weights);
   const Sight& sight = job.sight(b, i);
+  const DistanceVectors* const vectors = vectors_in(job);
+  const ConstTensorView value_table = vectors != nullptr ? table_of(vectors->for_values) : ConstTensorView{};
+  const bool has_value_vectors = value_table.data != nullptr;
   std::vector<double> sums(static_cast<std::size_t>(job.v.features), 0.0);
   with_type(job.v.type, [&](auto kind) {
     for (std::int64_t j = sight.begin; j < sight.end; ++j) {
@@ -105,6 +124,12 @@ void attend_row(const AttentionJob& job, std::int64_t b, std::int64_t h, std::in
       for (std::size_t f = 0; f < sums.size(); ++f) {
         sums[f] += weight * numerics::widen(v[static_cast<std::int64_t>(f) * job.v.feature_stride]);
       }
+      if (!has_value_vectors) continue;
+      each_row(vectors->for_values, job, b, i, j, [&](std::int64_t row) {
+        for (std::size_t f = 0; f < sums.size(); ++f) {
+          sums[f] += weight * vector_element(value_table, h, row, static_cast<std::int64_t>(f));
+        }
+      });
     }
   });
   const auto write = [](const HeadTensor<void>& to, std::int64_t batch, std::int64_t head, std::int64_t token,

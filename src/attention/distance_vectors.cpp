@@ -1,0 +1,77 @@
+// What vectors by distance need of attention's arguments.
+
+#include <fmt/format.h>
+
+#include "attention/arguments.h"
+#include "posenc/error.h"
+
+namespace posenc::attend {
+namespace {
+
+bool has_own_queries(const AttentionOptions& options) {
+  const auto* const bias = std::get_if<Bias>(&options.position);
+  const auto* const vectors = bias != nullptr ? std::get_if<DistanceVectors>(&bias->source) : nullptr;
+  return vectors != nullptr && vectors->has_own_queries;
+}
+
+void check_features(std::string_view verb, const VectorsByDistance& vectors, std::int64_t features,
+                    std::string_view what) {
+  const ConstTensorView table = table_of(vectors);
+  if (table.data == nullptr || table.shape.back(0) == features) return;
+  raise(fmt::format("{}: the form's vectors have {} features but {} {}", verb, table.shape.back(0), what, features));
+}
+
+// A temperature multiplies whatever meets the vectors, as it multiplies q.
+void scale_position_queries(const ConstTensorView& given, Plan& plan) {
+  const HeadTensor<const void> from = plan.job.position_queries;
+  const DataType type = sums_type(given.type);
+  // the factors of all heads are the same, or each has its own
+  const std::int64_t heads = std::ssize(plan.query_factors) == from.batch * from.sequence ? 1 : from.heads;
+  plan.scaled_position_queries.resize(static_cast<std::size_t>(count_of(given.shape) * size_of(type)));
+  const TensorView scaled(plan.scaled_position_queries.data(), type, given.shape);
+  const HeadTensor<void> to = tensor_of("attention", "position_queries", scaled);
+  kernels::with_type(from.type, [&](auto kind) {
+    using From = decltype(kind);
+    using To = kernels::Working<From>;
+    for (std::int64_t row = 0; row < from.batch * from.heads * from.sequence; ++row) {
+      const std::int64_t b = row / from.sequence / from.heads, h = row / from.sequence % from.heads,
+                         i = row % from.sequence;
+      const double factor = plan.query_factors[static_cast<std::size_t>((b * heads + h % heads) * from.sequence + i)];
+      const From* const x = from.row<From>(b, h, i);
+      To* const out = to.row<To>(b, h, i);
+      for (std::int64_t f = 0; f < from.features; ++f) {
+        out[f] = static_cast<To>(factor * numerics::widen(x[f * from.feature_stride]));
+      }
+    }
+  });
+  plan.job.position_queries = tensor_of<const void>("attention", "position_queries", scaled);
+}
+
+}  // namespace
+
+void refuse_position_queries(std::string_view verb, const AttentionOptions& options) {
+  if (options.position_queries.data == nullptr || has_own_queries(options)) return;
+  raise(fmt::format("{}: position_queries are given, but the form's vectors meet q or there are none", verb));
+}
+
+void plan_vectors(std::string_view verb, const Bias& bias, const AttentionInputs& inputs,
+                  const AttentionOptions& options, Plan& plan) {
+  const auto* const vectors = std::get_if<DistanceVectors>(&bias.source);
+  if (vectors == nullptr) return;
+  AttentionJob& job = plan.job;
+  job.scale *= vectors->softmax_factor;
+  job.vector_scale = vectors->is_scaled ? job.scale : 1.0;
+  check_features(verb, vectors->for_keys, job.q.features, "k");
+  check_features(verb, vectors->for_values, job.v.features, "v");
+  if (!vectors->has_own_queries) return check_features(verb, vectors->for_queries, job.q.features, "q");
+  const ConstTensorView& given = options.position_queries;
+  if (given.data == nullptr) {
+    raise(
+        fmt::format("{}: the form's vectors meet queries of their own, which are missing (position_queries)", verb));
+  }
+  check_result(verb, "position_queries", given, {inputs.q.type, job.q, query_features_of(*vectors)});
+  job.position_queries = tensor_of(verb, "position_queries", given);
+  if (!plan.query_factors.empty()) scale_position_queries(given, plan);
+}
+
+}  // namespace posenc::attend
