@@ -65,9 +65,12 @@ struct Position {
   std::string_view name;
   Form form;
   std::vector<std::int64_t> ids = {};  // [axes, tokens], where positions have several axes
+  std::vector<float> own = {};         // what meets the form's vectors in place of q
+  Extents own_shape = {};
 
   AttentionOptions options(bool causal) const {
     AttentionOptions all{.position = form, .causal = causal};
+    if (!own.empty()) all.position_queries = view(own.data(), own_shape);
     if (!ids.empty()) all.query_positions = all.key_positions = {.ids = ids, .axes = position_axes_of(form)};
     return all;
   }
@@ -109,8 +112,15 @@ struct BenchedScheme {
       for (std::size_t i = 0; i < table.size(); ++i) table[i] = std::sin(static_cast<float>(i));
       now.weights = view(static_cast<const float*>(table.data()), shape);
       if (trained_table_of(scheme).has_key_weights) now.key_weights = now.weights;
+      if (trained_table_of(scheme).has_value_weights) now.value_weights = now.weights;
     }
     position.form = prepare(scheme, now);
+    const auto* const bias = std::get_if<Bias>(&position.form);
+    const auto* const vectors = bias != nullptr ? std::get_if<DistanceVectors>(&bias->source) : nullptr;
+    if (vectors != nullptr && vectors->has_own_queries) {
+      position.own_shape = {1, heads, kTokens, query_features_of(*vectors)};
+      position.own.resize(static_cast<std::size_t>(count_of(position.own_shape)), 0.1f);
+    }
     const std::vector<std::int64_t> plane = {32, 32}, volume = {4, 16, 16};
     const int axes = position_axes_of(position.form);
     if (axes > 1) position.ids = grid_positions(axes == 2 ? plane : volume);

@@ -71,4 +71,5 @@ __all__ = ["Error", "Form", "Gradients", "Scaling", "Scheme", "add", "add_backwa
            "NoScaling", "LinearScaling", "NtkScaling", "NtkFixedScaling", "DynamicScaling", "AlphaScaling",
            "YarnScaling", "LongropeScaling", "Llama3Scaling", "ProportionalScaling", "XposScaling",
            "NoPosition", "Sinusoidal", "Learned", "Rope", "Alibi", "T5", "Kerple", "Fire", "Sandwich", "Shaw",
-           "Deberta", "Swin", "LogCpb", "Temperature", "Resized", "PatchRope", "Steps", "Shift"]
+           "Deberta", "TransformerXl", "RelativeLogits", "Swin", "LogCpb", "Decomposed", "Temperature", "Resized",
+           "PatchRope", "Steps", "Shift"]

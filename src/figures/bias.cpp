@@ -38,7 +38,7 @@ Panel lines_panel(const BiasValues& bias, const Range& range) {
   for (std::int64_t key = range.from; key <= range.from + 2 * reach; ++key) keys.push_back(key);
   const std::vector<double> values = bias_between(bias, {query}, keys);
   int style = 0;
-  for (const std::int64_t head : evenly(bias.form.heads, kMostHeads)) {
+  for (const std::int64_t head : evenly(bias.heads(), kMostHeads)) {
     Series series{.name = bias.is_numbered() ? "" : fmt::format("head {}", head), .style = style++};
     if (bias.is_numbered()) series.drawing = Drawing::kSteps;
     for (std::size_t i = 0; i < keys.size(); ++i) {
@@ -67,6 +67,7 @@ Figure bias_figure(const Request& request) {
   figure.title = bias.is_numbered()
                      ? fmt::format("The {} of each query and key; what it is worth is trained", bias.row_name)
                      : "What is added to the score of each query and key";
+  if (bias.is_of_vectors && !bias.is_numbered()) figure.title += ", for a query of ones";
   figure.subtitle = described(scheme.scheme);
   if (request.as_lines) {
     if (range.count() > kMostInLines)
@@ -91,7 +92,7 @@ Figure bias_figure(const Request& request) {
     limits.least = kDeepestColour;
     notes.emplace_back("All below −8 has the darkest colour: e^−8 of a weight is 0.03 %.");
   }
-  const std::vector<std::int64_t> heads = evenly(bias.form.heads, kMostHeads);
+  const std::vector<std::int64_t> heads = evenly(bias.heads(), kMostHeads);
   const Axis axis = {.least = centres.front() - step / 2, .most = centres.back() + step / 2};
   for (std::size_t i = 0; i < heads.size(); ++i) {
     if (i % kHeadsAcross == 0) figure.rows.emplace_back();
@@ -117,8 +118,8 @@ Figure bias_figure(const Request& request) {
     panel.equal_units = true;
     row.panels.push_back(std::move(panel));
   }
-  if (static_cast<std::int64_t>(heads.size()) < bias.form.heads) {
-    notes.push_back(fmt::format("{} of {} heads.", heads.size(), bias.form.heads));
+  if (static_cast<std::int64_t>(heads.size()) < bias.heads()) {
+    notes.push_back(fmt::format("{} of {} heads.", heads.size(), bias.heads()));
   }
   figure.note = fmt::format("{}", fmt::join(notes, " "));
   figure.height = 150 + (heads.size() == 1 ? 420 : 212 * static_cast<int>(figure.rows.size()));

@@ -6,6 +6,7 @@
 
 #include "figures/position_table.h"
 #include "posenc/apply.h"
+#include "posenc/attention.h"
 #include "posenc/error.h"
 #include "posenc/json.h"
 
@@ -14,12 +15,10 @@ namespace {
 
 constexpr std::int64_t kMostNumbers = 1 << 24;  // of a table that stands in for a trained one
 
-// Schemes whose bias has numbers without q and k.
-std::vector<std::string_view> schemes_with_numbers() {
+std::vector<std::string_view> names_of_biases() {
   std::vector<std::string_view> names;
   for (const std::string_view name : scheme_names()) {
-    const Scheme scheme = scheme_named(name);
-    if (is_bias(scheme) && !has_vectors(trained_table_of(scheme))) names.push_back(name);
+    if (is_bias(scheme_named(name))) names.push_back(name);
   }
   return names;
 }
@@ -33,9 +32,11 @@ BiasValues with_numbered_rows(const Scheme& scheme, const TrainedTable& table, S
         fmt::format("{}: a table of {} is too large to draw without its numbers", name_of(scheme), to_string(shape)));
   }
   std::vector<double> numbers;
+  // of a projection, from which the form's vectors are computed, every number is 1
+  const bool is_projection = table.axes.back().extent != kAnyExtent && has_vectors(table);
   const std::int64_t in_row = count / shape[0];
   for (std::int64_t row = 0; row < shape[0]; ++row) {
-    numbers.insert(numbers.end(), static_cast<std::size_t>(in_row), static_cast<double>(row));
+    numbers.insert(numbers.end(), static_cast<std::size_t>(in_row), is_projection ? 1.0 : static_cast<double>(row));
   }
   now.weights = now.key_weights = now.value_weights = view(numbers.data(), shape);
   BiasValues bias{std::get<Bias>(prepare(scheme, now)), std::string(table.axes.front().name)};
@@ -48,13 +49,42 @@ BiasValues with_numbered_rows(const Scheme& scheme, const TrainedTable& table, S
   return bias;
 }
 
+// What vectors by distance add for a query of ones and a key of zeros, [heads, queries, keys]: the score of each pair, one
+// query and one key in each sequence of a batch.
+std::vector<double> scores_of_ones(const Bias& form, const std::vector<std::int64_t>& queries,
+                                   const std::vector<std::int64_t>& keys) {
+  const auto& vectors = std::get<DistanceVectors>(form.source);
+  const std::int64_t heads = std::max<std::int64_t>(form.heads, 1), met = query_features_of(vectors);
+  const auto pairs = static_cast<std::int64_t>(queries.size() * keys.size());
+  std::vector<std::int64_t> query_ids, key_ids;
+  for (const std::int64_t query : queries) {
+    query_ids.insert(query_ids.end(), keys.size(), query);
+    key_ids.insert(key_ids.end(), keys.begin(), keys.end());
+  }
+  const std::vector<double> ones(static_cast<std::size_t>(met), 1.0), zeros(ones.size(), 0.0);
+  std::vector<double> out(static_cast<std::size_t>(pairs * heads)), sums(out.size()), scores(out.size());
+  const Extents same{0, 0, 0, 1};
+  const ConstTensorView q(ones.data(), DataType::kF64, {pairs, heads, 1, met}, same);
+  const ConstTensorView k(zeros.data(), DataType::kF64, {pairs, heads, 1, met}, same);
+  const ConstTensorView v(zeros.data(), DataType::kF64, {pairs, heads, 1, 1}, same);
+  AttentionOptions options{.position = form, .scale = 1.0};
+  if (vectors.has_own_queries) options.position_queries = q;
+  options.query_positions = Positions{.ids = query_ids};
+  options.key_positions = Positions{.ids = key_ids};
+  options.logsumexp = view(sums.data(), {pairs, heads, 1});
+  attention(view(out.data(), {pairs, heads, 1, 1}), q, k, v, options);
+  for (std::int64_t at = 0; at < pairs * heads; ++at) {
+    scores[static_cast<std::size_t>(at % heads * pairs + at / heads)] = sums[static_cast<std::size_t>(at)];
+  }
+  return scores;
+}
+
 }  // namespace
 
 BiasValues bias_values(const PlottedScheme& scheme, const Request& request, std::int64_t length) {
   const std::string_view name = name_of(scheme.scheme);
   if (!is_bias(scheme.scheme)) {
-    raise(
-        fmt::format("{}: adds nothing to the scores (these do: {})", name, fmt::join(schemes_with_numbers(), ", ")));
+    raise(fmt::format("{}: adds nothing to the scores (these do: {})", name, fmt::join(names_of_biases(), ", ")));
   }
   const Situation now{
       .length = std::max(length, request.length), .numerics = request.numerics, .weights = scheme.weights};
@@ -62,11 +92,19 @@ BiasValues bias_values(const PlottedScheme& scheme, const Request& request, std:
   const bool is_numbered = !table.axes.empty() && scheme.weights.data == nullptr;
   BiasValues bias = is_numbered ? with_numbered_rows(scheme.scheme, table, now)
                                 : BiasValues{std::get<Bias>(prepare(scheme.scheme, now)), ""};
-  if (needs_content(bias.form)) {
-    raise(fmt::format("{}: depends on q and k, so it has no numbers of its own to draw", name));
-  }
   if (position_axes_of(bias.form) != 1) {
     raise(fmt::format("{}: positions have several axes, and figures have one", name));
+  }
+  if (auto* const vectors = std::get_if<DistanceVectors>(&bias.form.source)) {
+    if (query_features_of(*vectors) == 0) {
+      raise(fmt::format("{}: its vectors multiply keys alone, so there is nothing to draw for a query", name));
+    }
+    // a table that was computed from the weights shows its own values, not rows
+    if (!vectors->for_queries.values.empty()) bias.row_name.clear();
+    vectors->for_values = {};
+    vectors->for_keys = {};
+    vectors->softmax_factor = 1.0;
+    bias.is_of_vectors = true;
   }
   return bias;
 }
@@ -74,6 +112,7 @@ BiasValues bias_values(const PlottedScheme& scheme, const Request& request, std:
 std::vector<double> bias_between(const BiasValues& bias, const std::vector<std::int64_t>& queries,
                                  const std::vector<std::int64_t>& keys) {
   const auto rows = static_cast<std::int64_t>(queries.size()), columns = static_cast<std::int64_t>(keys.size());
+  if (bias.is_of_vectors) return scores_of_ones(bias.form, queries, keys);
   std::vector<double> values(static_cast<std::size_t>(bias.form.heads * rows * columns));
   posenc::bias(view(values.data(), {bias.form.heads, rows, columns}), {.ids = queries}, {.ids = keys}, bias.form);
   return values;

@@ -12,12 +12,13 @@ namespace posenc::figures {
 /// A bias that can be asked for numbers. Without its trained table it gives the row that it reads (T5: the bucket).
 struct BiasValues {
   Bias form = {};
-  std::string row_name = {};  // "bucket"; empty: the numbers are those that are added
+  std::string row_name = {};   // "bucket"; empty: the numbers are those that are added
+  bool is_of_vectors = false;  // which meet a query of ones; the key is 0
+  std::int64_t heads() const { return form.heads > 0 ? form.heads : 1; }
   bool is_numbered() const { return !row_name.empty(); }
 };
 
-/// For positions below `length`. Throws: Error where the scheme is no bias, or one that needs q and k, or one with
-/// positions of several axes.
+/// For positions below `length`. Throws: Error where the scheme is no bias, or one with positions of several axes.
 BiasValues bias_values(const PlottedScheme& scheme, const Request& request, std::int64_t length);
 
 /// [heads, queries, keys] for these positions.

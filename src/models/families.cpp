@@ -73,7 +73,14 @@ std::string_view name_of(Encoding encoding) noexcept {
     case Encoding::kDeberta:
       return "deberta";
     case Encoding::kShaw:
+    case Encoding::kShawValues:
       return "shaw";
+    case Encoding::kTransformerXl:
+      return "transformer-xl";
+    case Encoding::kRelativeLogits:
+      return "relative-logits";
+    case Encoding::kDecomposed:
+      return "decomposed";
     case Encoding::kLogCpb:
       return "log-cpb";
     case Encoding::kSwin:

@@ -24,9 +24,13 @@ enum class Encoding : std::uint8_t {
   kT5,
   kDeberta,
   kShaw,
-  kSwin,       ///< a table by offset in a window, one group for each stage
-  kLogCpb,     ///< the same by a network of the offset
   kPatchRope,  ///< rope over patches whose coordinates run from −1 to 1
+  kShawValues,      ///< with vectors for values, and none beyond window_size: VITS
+  kTransformerXl,   ///< `waves` is the order of sines and cosines
+  kRelativeLogits,  ///< by the extent of each type of layer: Inkling
+  kDecomposed,      ///< vectors for rows and columns of a window or of the whole grid
+  kSwin,            ///< a table by offset in a window, one group for each stage
+  kLogCpb,          ///< the same by a network of the offset
   kImageRope,  ///< rope over rows and columns of patches, and time: an equal number of pairs each, or as axes_key says
   kNotComputed  ///< `name` and `formula` say what it is
 };

@@ -330,6 +330,11 @@ void add_groups(const Config& config, const Family& family, PartReading& reading
     case Encoding::kSwin:
     case Encoding::kLogCpb:
       return add_stages(config, family, reading);
+    case Encoding::kShawValues:
+    case Encoding::kTransformerXl:
+    case Encoding::kRelativeLogits:
+    case Encoding::kDecomposed:
+      return add_relative_groups(config, family, reading, remarks);
     case Encoding::kNone:
     case Encoding::kNotComputed:
       return add_plain(config, family, reading, remarks);

@@ -12,6 +12,9 @@ void dress(LayerGroup& group, const Layer& layer, const Config& config, const Fa
 /// Adds the groups of one row of a family to those of its part. Throws: Error that names key, value and rule.
 void add_groups(const Config& config, const Family& family, PartReading& reading, Remarks& remarks);
 
+/// The same for rows whose attention has vectors by distance, beside DeBERTa's and the plain ones of Shaw.
+void add_relative_groups(const Config& config, const Family& family, PartReading& reading, Remarks& remarks);
+
 /// The same for rows that rotate.
 void add_rope_groups(const Config& config, const Family& family, PartReading& reading, Remarks& remarks);
 

@@ -101,6 +101,7 @@ constexpr std::array kClaims = {
     Claimed{"sandwich", P::kMonotone, kFails, [](const Trial& t) { return t.length >= 512; }},
     Claimed{"swin", P::kAnyLength, kFails},
     Claimed{"log-cpb", P::kAnyLength, kFails},
+    Claimed{"decomposed", P::kAnyLength, kFails},
     Claimed{"t5", P::kAnyLength, kHolds},
     Claimed{"kerple", P::kAnyLength, kHolds},
     Claimed{"sandwich", P::kAnyLength, kHolds},

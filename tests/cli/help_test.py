@@ -64,7 +64,7 @@ class Help(ProgramTest):
         self.assertEqual(flags_of(listed["rope"]), ["dims", "base", "layout", "sign", "first-dim", "sections",
                                                     "section-order", "scaling"])
         self.assertEqual(flags_of(listed["t5"]), ["heads", "buckets", "max-distance", "bidirectional", "table"])
-        self.assertEqual(flags_of(listed["shaw"]), ["left", "right", "order", "with-keys"])
+        self.assertEqual(flags_of(listed["shaw"]), ["left", "right", "order", "with-keys", "with-values", "beyond"])
         tables = {name: card["trained_table"]["axes"] for name, card in listed.items() if card["trained_table"]}
         known = {"learned": ["rows", "width"], "t5": ["buckets", "heads"], "shaw": ["rows", "features"],
                  "deberta": ["rows", "features"], "swin": ["rows", "heads"]}

@@ -359,7 +359,7 @@ class Refusals(Plot):
             ("gives a position no numbers", "waves", "alibi"),
             ("has no position vectors", "dots", "none"),
             ("adds nothing to the scores", "bias", "rope"),
-            ("depends on q and k", "bias", "shaw"),
+            ("several axes", "bias", "decomposed"),
             ("several axes", "heatmap", "sinusoidal", "--axes", "2"),
             ("several axes", "waves", "rope", "--sections", "16,24,24"),
             ("lengths change", "waves", "rope", "--scaling", "xpos"),
