@@ -148,7 +148,8 @@ TEST(AnyLength, OfTheOthers) {
   const auto outcome = [](const Scheme& scheme) { return measure(Property::kAnyLength, make_trial(scheme)).outcome; };
   for (const Scheme& scheme :
        {Scheme(None{}), Scheme(Sinusoidal{}), Scheme(Rope{}), Scheme(Alibi{}), Scheme(T5{}), Scheme(Kerple{}),
-        Scheme(Fire{}), Scheme(Sandwich{}), Scheme(Shaw{}), Scheme(Deberta{})}) {
+        Scheme(Fire{}), Scheme(Sandwich{}), Scheme(Shaw{}), Scheme(Deberta{}), Scheme(RelativeLogits{}),
+        Scheme(TransformerXl{.width = 16}), Scheme(TransformerXl{.width = 16, .clamp = 8})}) {
     EXPECT_EQ(outcome(scheme), Outcome::kHolds) << name_of(scheme);
   }
   EXPECT_EQ(outcome(Swin{}), Outcome::kFails);
@@ -156,6 +157,7 @@ TEST(AnyLength, OfTheOthers) {
   EXPECT_EQ(outcome(QueryTemperature{}), Outcome::kHolds);
   EXPECT_EQ(outcome(PatchRope{}), Outcome::kHolds);
   EXPECT_EQ(outcome(Resized{.width = 8}), Outcome::kFails);
+  EXPECT_EQ(outcome(Decomposed{}), Outcome::kFails);
   EXPECT_EQ(outcome(Rope{.scaling = XposScaling{}}), Outcome::kFails);
 }
 

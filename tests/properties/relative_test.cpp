@@ -105,7 +105,10 @@ TEST(Relative, BiasesByConstruction) {
     EXPECT_EQ(found.outcome, Outcome::kHolds) << to_json(scheme);
     EXPECT_EQ(found.bound, 0) << "the same bytes, not nearly the same";
   }
-  for (const Scheme& scheme : {Scheme(Shaw{}), Scheme(Shaw{.with_keys = true}), Scheme(Deberta{})}) {
+  for (const Scheme& scheme :
+       {Scheme(Shaw{}), Scheme(Shaw{.with_keys = true}), Scheme(Shaw{.with_values = true}), Scheme(Deberta{}),
+        Scheme(TransformerXl{.width = 16}), Scheme(RelativeLogits{}), Scheme(Decomposed{}),
+        Scheme(Decomposed{.window = {3, 4}, .trained_window = {5, 2}})}) {
     EXPECT_EQ(relative(scheme).outcome, Outcome::kHolds) << to_json(scheme);
   }
 }
