@@ -88,6 +88,40 @@ class Attend(ProgramTest):
 
         self.expect(out, attend(*self.inputs, self.HEADS, self.TOKENS, self.FEATURES, bias, causal=False)[0])
 
+    def test_shaw_adds_to_values(self):
+        vectors, added = values(3, 4), values(3, 4, seed=5)
+        self.write("vectors.npy", npy("f32", (3, 4), vectors))
+        self.write("added.npy", npy("f32", (3, 4), added))
+        files = ("--vectors", self.path("vectors.npy"), "--value-vectors", self.path("added.npy"))
+        fields = ("--left", 1, "--right", 1, "--beyond", "none")
+        plain = self.run_attend("shaw", *fields, *files[:2])[2]
+        out = self.run_attend("shaw", *fields, "--with-values", "true", *files, "--scores", self.path("weights.npy"))[2]
+        weights = parse_npy(self.read("weights.npy"))[2]
+        expected = list(plain)
+        for row in range(self.HEADS * self.TOKENS):
+            for n in range(self.TOKENS):
+                apart = n - row % self.TOKENS
+                for f in range(4 if abs(apart) <= 1 else 0):
+                    expected[row * 4 + f] += weights[row * self.TOKENS + n] * added[(apart + 1) * 4 + f]
+        self.expect(out, expected)
+        self.refused("attend", "shaw", *fields, "--with-values", "true", *self.names(), *files[:2], "-o",
+                     self.path("new.npy"), says="the table for values of 3 rows is missing")
+
+    def test_relative_logits_take_their_own_queries(self):
+        table, own = values(3, 2), values(self.HEADS, self.TOKENS, 2, seed=5)
+        self.write("table.npy", npy("f32", (3, 2), table))
+        self.write("own.npy", npy("f32", (self.HEADS, self.TOKENS, 2), own))
+        fields = ("--extent", 3, "--vectors", self.path("table.npy"))
+        out = self.run_attend("relative-logits", *fields, "--position-queries", self.path("own.npy"), "--causal")[2]
+
+        def bias(h, m, n):
+            at = (h * self.TOKENS + m) * 2
+            return sum(own[at + f] * table[(m - n) * 2 + f] for f in range(2)) if m - n < 3 else 0.0
+
+        self.expect(out, attend(*self.inputs, self.HEADS, self.TOKENS, self.FEATURES, bias)[0])
+        self.refused("attend", "relative-logits", *fields, *self.names(), "-o", self.path("new.npy"),
+                     says="which are missing (position_queries)")
+
     def test_rope_turns_q_and_k(self):
         def turned(x):
             y = list(x)
