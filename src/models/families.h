@@ -24,7 +24,7 @@ enum class Encoding : std::uint8_t {
   kT5,
   kDeberta,
   kShaw,
-  kPatchRope,  ///< rope over patches whose coordinates run from −1 to 1
+  kPatchRope,       ///< rope over patches whose coordinates run from −1 to 1
   kShawValues,      ///< with vectors for values, and none beyond window_size: VITS
   kTransformerXl,   ///< `waves` is the order of sines and cosines
   kRelativeLogits,  ///< by the extent of each type of layer: Inkling

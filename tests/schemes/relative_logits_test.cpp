@@ -38,6 +38,20 @@ TEST(RelativeLogits, ValuesOfInkling) {
       1e-11);
 }
 
+// The log scaling of its full layers, with log_scaling_n_floor 2 and alpha 0.1: tau multiplies q and the relative logits.
+TEST(RelativeLogits, ATemperatureMultipliesThemToo) {
+  const Model model;
+  AttentionOptions options = model.options();
+  options.temperature = Temperature{.scale = 0.1, .length = 2, .shift = 1, .rule = TemperatureRule::kLog};
+  tests::expect_attention(
+      {kHeads, kQueries, kKeys, 4}, options,
+      {0.197521045658,   0.00881147588972, 0.118783731026,   0.109130330962,  0.0889043183202, 0.0359094689081,
+       0.169382779355,   0.183123136907,   -0.0188761920126, 0.197951913288,  0.130130571471,  0.0901270198721,
+       0.399877551767,   -0.241333088781,  0.0130139723822,  0.208273240787,  0.452736496956,  0.0228312394971,
+       -0.0808310923664, 0.182575910612,   0.246371407196,   -0.147917443179, -0.150976011093, 0.227443411632},
+      1e-11);
+}
+
 // The form says which distances have a vector: 0 to extent − 1, and none ahead or further behind.
 TEST(RelativeLogits, EndsAtItsExtent) {
   const std::vector<float> table(4 * 2);
