@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -63,11 +62,28 @@ struct Waves {
   Float32Angles float32_angles = {};
 };
 
+/// Numbers that a scheme made and the copies of its form share. What a std::shared_ptr would be, without its header.
+class SharedNumbers {
+ public:
+  SharedNumbers() noexcept = default;
+  explicit SharedNumbers(std::vector<float> numbers);
+  explicit SharedNumbers(std::vector<double> numbers);
+  SharedNumbers(const SharedNumbers& other);
+  SharedNumbers(SharedNumbers&& other) noexcept;
+  SharedNumbers& operator=(SharedNumbers other) noexcept;
+  ~SharedNumbers();
+  const void* data() const noexcept;  ///< null: none
+
+ private:
+  struct Kept;
+  Kept* kept_ = nullptr;  // owned
+};
+
 /// Rows of a table: learned positions, or any ready-made table.
 struct Rows {
-  ConstTensorView table = {};              // [rows, width], the caller's or the owner's
-  std::int64_t offset = 0;                 // position p reads row p + offset
-  std::shared_ptr<const void> owner = {};  // of a table that the scheme made (resized); null: the caller's
+  ConstTensorView table = {};  // [rows, width], the caller's or the owner's
+  std::int64_t offset = 0;     // position p reads row p + offset
+  SharedNumbers owner = {};    // of a table that the scheme made (resized); without data: it is the caller's
 };
 
 /// Straight lines: column j is start[j] + position · step[j], in double.

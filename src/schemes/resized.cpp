@@ -1,7 +1,7 @@
 #include "posenc/schemes/resized.h"
 
+#include <algorithm>
 #include <cmath>
-#include <memory>
 
 #include "numerics/narrow.h"
 #include "schemes/check.h"
@@ -128,12 +128,19 @@ double element_of(const ConstTensorView& table, std::int64_t row, std::int64_t c
 }
 
 template <class T> Rows owned_rows(const std::vector<double>& values, const Extents& shape) {
-  auto owned = std::make_shared<std::vector<T>>(values.begin(), values.end());
-  const ConstTensorView table = view(static_cast<const T*>(owned->data()), shape);
-  return {table, 0, std::move(owned)};
+  SharedNumbers owner(std::vector<T>(values.begin(), values.end()));
+  const ConstTensorView table = view(static_cast<const T*>(owner.data()), shape);
+  return {table, 0, std::move(owner)};
 }
 
 }  // namespace
+
+TrainedTable Resized::trained_table() const {
+  // of extents that prepare() refuses, no more than fits
+  const auto extent = [](std::int64_t cells) { return std::clamp<std::int64_t>(cells, 0, 1 << 12); };
+  const std::int64_t cells = trained_grid.size() == 2 ? extent(trained_grid[0]) * extent(trained_grid[1]) : 0;
+  return {{{"rows", std::clamp<std::int64_t>(prefix, 0, 1 << 20) + cells}, {"width", width}}};
+}
 
 Addition prepare(const Resized& s, const Situation& now) {
   check_resized(s);

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <span>
@@ -58,14 +57,7 @@ struct Resized {
     visit("antialias", &Resized::antialias, "average over a cell of a coarser grid (SigLIP 2)");
     visit("prefix", &Resized::prefix, "rows in front that are not resized (ViT's class token: 1)");
   }
-  TrainedTable trained_table() const {
-    // of extents that prepare() refuses, no more than fits
-    std::int64_t rows = std::clamp<std::int64_t>(prefix, 0, 1 << 20);
-    const std::int64_t cells = trained_grid.size() == 2 ? std::clamp<std::int64_t>(trained_grid[0], 0, 1 << 12) *
-                                                              std::clamp<std::int64_t>(trained_grid[1], 0, 1 << 12)
-                                                        : 0;
-    return {{{"rows", rows + cells}, {"width", width}}};
-  }
+  TrainedTable trained_table() const;
   bool operator==(const Resized&) const = default;
 };
 
