@@ -217,7 +217,7 @@ void attention(const AttentionPlan& plan, TensorView out, ConstTensorView q, Con
   attend_once(placed_out, inputs, made.options, forms, run);
 }
 
-std::size_t workspace_bytes(const AttentionInputs& inputs, const AttentionOptions& options) {
+std::size_t workspace_bytes(const AttentionInputs& inputs, [[maybe_unused]] const AttentionOptions& options) {
   constexpr std::string_view verb = "workspace_bytes";
   for (const ConstTensorView& x : {inputs.q, inputs.k, inputs.v}) {
     kernels::check_tensor(verb, "a tensor", x, 2, 4, "2 to 4 axes, batch, heads, sequence, features");

@@ -364,8 +364,9 @@ void attention_backward(const AttentionGradients& gradients, ConstTensorView d_o
   add_vectors(gradients.query_offsets, job.query_offsets, 1);
 }
 
-std::size_t workspace_bytes(const AttentionGradients& gradients, ConstTensorView d_out, const AttentionInputs& inputs,
-                            const AttentionOptions& options) {
+std::size_t workspace_bytes([[maybe_unused]] const AttentionGradients& gradients,
+                            [[maybe_unused]] ConstTensorView d_out, const AttentionInputs& inputs,
+                            [[maybe_unused]] const AttentionOptions& options) {
   if (inputs.q.device == Device::kHost) raise("workspace_bytes: gradients on the host have no workspace");
   kernels::backend_for("workspace_bytes", Device::kCuda);  // or there is none
   std::size_t bytes = 0;
