@@ -130,6 +130,13 @@ template <class T> void expect_rotation_of_rotate(const GpuCase& one, const Rota
 }
 TEST(CudaAttention, RotatesAsRotateDoes) {
   if (const std::string reason = why_not(); !reason.empty()) GTEST_SKIP() << reason;
+  for (const PairLayout layout : {PairLayout::kHalves, PairLayout::kInterleaved}) {
+    expect_rotation_of_rotate<BFloat16>({2, 3, 1, 333, 128}, prepare(Rope{.dims = 128, .layout = layout}));
+    expect_rotation_of_rotate<Half>({1, 2, 2, 150, 64, 1, true}, prepare(Rope{.dims = 64, .layout = layout}));
+  }
+}
+TEST(CudaAttention, EveryKindOfRopeIsThatOfRotate) {
+  if (const std::string reason = why_not(); !reason.empty()) GTEST_SKIP() << reason;
   for (const std::int64_t features : {64, 128}) {
     const auto dims = static_cast<int>(features);
     for (const Rope& rope :

@@ -46,6 +46,31 @@ tests() {
   rm -r "$folder"
 }
 
+# Side by side. racecheck does not know the barriers that order the copies of attention.
+sanitizers() {
+  local folder name status
+  local -A running
+  folder=$(mktemp -d)
+  sanitize() {  # NAME TOOL ROOM FILTER
+    compute-sanitizer --tool "$2" --error-exitcode 9 "$build/tests/$3_tests" --gtest_brief=1 --gtest_filter="$4" \
+      >"$folder/$1" 2>&1 &
+    running[$1]=$!
+  }
+  local of_kernels='Cuda.Sums*:Cuda.Tables*:Cuda.RotatesF16*:Cuda.RotatesByTables*'
+  sanitize kernels-memcheck memcheck kernels "$of_kernels"
+  sanitize kernels-racecheck racecheck kernels "$of_kernels"
+  sanitize attention-memcheck memcheck attention \
+    'CudaAttentionAny.Never*:CudaAttentionAny.Says*:CudaAttention.Rotates*:CudaAttentionBackward.WritesOnly*'
+  sanitize pages-memcheck memcheck attention 'CudaAttentionAny.ReadsA*'
+  for name in "${!running[@]}"; do
+    wait "${running[$name]}"
+    status=$?
+    echo "$name: $(tail -n 1 "$folder/$name")"
+    ((status == 0)) || { failed=1; cat "$folder/$name"; echo "FAILED with $status: $name"; }
+  done
+  rm -r "$folder"
+}
+
 # A table of 256 MB through --backend cuda and cpu: the same bytes. Attention: within its error, which tests measure.
 files() {
   local folder
@@ -87,13 +112,7 @@ all() {
   tests
   section "compute-sanitizer"
   if command -v compute-sanitizer >/dev/null; then
-    for tool in memcheck racecheck; do
-      step compute-sanitizer --tool "$tool" --error-exitcode 9 "$build/tests/kernels_tests" --gtest_brief=1 \
-        --gtest_filter='Cuda.Sums*:Cuda.Tables*:Cuda.RotatesF16*:Cuda.RotatesByTables*'
-    done
-    # racecheck does not know the barriers that order the copies of attention.
-    step compute-sanitizer --tool memcheck --error-exitcode 9 "$build/tests/attention_tests" --gtest_brief=1 \
-      --gtest_filter='CudaAttentionAny.Never*:CudaAttentionAny.ReadsA*:CudaAttention.Rotates*:CudaAttentionBackward.WritesOnly*'
+    sanitizers
   else
     echo "not installed"
   fi
