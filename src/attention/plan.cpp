@@ -189,8 +189,8 @@ void plan_places(std::string_view verb, const AttentionOptions& options, int axe
         }
       });
     }
-    places.queries = {0, plan.query_ids.data(), rows > 1 ? queries : 0, rows * queries, 1};
-    places.keys = {0, keys_from_0 ? nullptr : plan.key_ids.data(), rows > 1 ? keys : 0, rows * keys, 1};
+    places.queries = {0, plan.query_ids.data(), rows > 1 ? queries : 0, rows * queries, 1, rows * queries};
+    places.keys = {0, keys_from_0 ? nullptr : plan.key_ids.data(), rows > 1 ? keys : 0, rows * keys, 1, rows * keys};
   }
   const auto* const bias = std::get_if<Bias>(&options.position);
   const auto* const rotation = std::get_if<Rotation>(&options.position);

@@ -103,6 +103,7 @@ void rotate_into(TensorView cache, std::span<const std::int64_t> slots, ConstTen
     const std::int64_t offset = run.b * own.batch_stride + run.token;
     if (own.ids != nullptr) own.ids += offset;
     if (own.narrow_ids != nullptr) own.narrow_ids += offset;
+    if (own.has_ids()) own.count -= offset;  // of all axes, from there on
     if (!own.has_ids()) own.first += run.token;
     own.batch_stride = 0;
     rotate_for(verb, backend, part_of(to, run.page, run.offset, run.count),
