@@ -100,7 +100,7 @@ BiasValues bias_values(const PlottedScheme& scheme, const Request& request, std:
       raise(fmt::format("{}: its vectors multiply keys alone, so there is nothing to draw for a query", name));
     }
     // a table that was computed from the weights shows its own values, not rows
-    if (!vectors->for_queries.values.empty()) bias.row_name.clear();
+    if (bias.is_numbered()) bias.row_name = vectors->for_queries.values.empty() ? "row" : "";
     vectors->for_values = {};
     vectors->for_keys = {};
     vectors->softmax_factor = 1.0;
