@@ -144,7 +144,7 @@ HWY_INLINE void score_rows_16(const Queries16& q, std::int64_t rows, const void*
   }
 }
 
-constexpr std::int64_t kMostRoom = 256;
+constexpr std::int64_t kMostRoom = 1024;
 // A row of weights as pairs of bf16 of neighbouring keys, in its place: the upper parts, then what they leave.
 HWY_INLINE void split_weights(float* row, std::int64_t count, std::int64_t room) {
   HWY_ALIGN std::uint16_t high[kMostRoom], low[kMostRoom];
