@@ -178,6 +178,15 @@ AttentionFigure measure_causal(const Position& position, Pass pass, const Tensor
   return figure;
 }
 
+double speed_over_f32(const Position& position, const Tensors& wide, const Tensors& narrow,
+                      const limits::Effort& effort) {
+  const AttentionOptions options = position.options(true);
+  const limits::Loop f32{"f32", [&] { return seconds_of([&] { wide.attend(options); }); }};
+  return limits::compare(
+             {f32}, [&] { narrow.attend(options); }, effort)
+      .ratio;
+}
+
 AttentionFigure measure_decoding(const Position& position, const Tensors& tensors, const limits::Effort& effort) {
   const std::int64_t queries = tensors.queries[2], group = tensors.queries[1] / tensors.keys[1];
   const AttentionOptions options = position.options(queries > 1);
@@ -217,6 +226,17 @@ std::vector<AttentionFigure> measure_attention(const limits::Effort& effort, boo
   const Tensors causal(kHeads, 2048, 2048, kFeatures, DataType::kF32);
   for (const Position& position : positions) {
     figures.push_back(measure_causal(position, Pass::kForward, causal, effort));
+    if (position.name == "rope") figures.back().bar = "over none <= +4 %";
+  }
+  const auto measure_narrow = [&](const Position& position, DataType type) {
+    const Tensors narrow(kHeads, 2048, 2048, kFeatures, type);
+    AttentionFigure figure = measure_causal(position, Pass::kForward, narrow, effort);
+    figure.over_f32 = speed_over_f32(position, causal, narrow, effort);
+    if (type == DataType::kBF16 && position.name == "none") figure.bar = "over f32 >= 1.8";
+    figures.push_back(std::move(figure));
+  };
+  for (const Position& position : {positions[0], positions[1], positions[3]}) {
+    measure_narrow(position, DataType::kBF16);
   }
   const Tensors shorter(kHeads, BenchedScheme::kTokens, BenchedScheme::kTokens, kFeatures, DataType::kF32);
   for (const std::string_view name : scheme_names()) {
@@ -233,8 +253,6 @@ std::vector<AttentionFigure> measure_attention(const limits::Effort& effort, boo
   for (const Position& position : grids) {
     figures.push_back(measure_causal(position, Pass::kForward, shorter, effort));
   }
-  const Tensors halves(kHeads, 2048, 2048, kFeatures, DataType::kBF16);
-  figures.push_back(measure_causal(positions[1], Pass::kForward, halves, effort));
   const Tensors cache(kHeads, 1, 32768, kFeatures, DataType::kF32);
   for (const Position& position : {positions[0], positions[1], positions[2]}) {
     figures.push_back(measure_decoding(position, cache, effort));
@@ -243,8 +261,7 @@ std::vector<AttentionFigure> measure_attention(const limits::Effort& effort, boo
     figures.push_back(measure_decoding(positions[0], {kHeads, 1, 32768, kFeatures, type}, effort));
   }
   if (!all) return figures;
-  const Tensors f16(kHeads, 2048, 2048, kFeatures, DataType::kF16);
-  figures.push_back(measure_causal(positions[1], Pass::kForward, f16, effort));
+  measure_narrow(positions[1], DataType::kF16);
   const Tensors with_gradients(kHeads, 2048, 2048, kFeatures, DataType::kF32, true);
   for (const Position& position : {positions[0], positions[1], positions[2]}) {
     figures.push_back(measure_causal(position, Pass::kBackward, with_gradients, effort));
@@ -270,6 +287,7 @@ Json as_json(const AttentionFigure& figure) {
     const bool has_sgemm = figure.sgemm_operations > 0;
     object.emplace_back("sgemm_gflops", has_sgemm ? Json(figure.sgemm_operations / kGiga) : Json(nullptr));
     if (figure.over_none > 0) object.emplace_back("over_none", figure.over_none);
+    if (figure.over_f32 > 0) object.emplace_back("over_f32", figure.over_f32);
   } else {
     object.emplace_back("gb_per_s", figure.bytes / figure.seconds / kGiga);
     object.emplace_back("limit", "read");
@@ -278,15 +296,19 @@ Json as_json(const AttentionFigure& figure) {
     object.emplace_back("ratio", figure.ratio);
     if (figure.over_none > 0) object.emplace_back("over_none", figure.over_none);
     if (figure.over_f32 > 0) object.emplace_back("over_f32", figure.over_f32);
+    if (figure.allocations) object.emplace_back("allocations", *figure.allocations);
   }
+  if (!figure.bar.empty()) object.emplace_back("bar", figure.bar);
   return object;
 }
 
 std::string as_text(const std::vector<AttentionFigure>& figures, bool colour) {
-  constexpr std::string_view kLine = "{}  {}  {:>5}  {:>7}  {:>9}  {:>13}  {:>8}  {:>18}  {:>6}  {:>9}  {:>8}\n";
-  std::string text = dim(fmt::format(kLine, pad_right("job", 22), pad_right("shape of k", 18), "dtype", "threads",
-                                     "time", "speed", "of limit", "limit", "SGEMM", "over none", "over f32"),
-                         colour);
+  constexpr std::string_view kLine =
+      "{}  {}  {:>5}  {:>7}  {:>9}  {:>13}  {:>8}  {:>18}  {:>6}  {:>9}  {:>8}  {:>6}  {}\n";
+  std::string text =
+      dim(fmt::format(kLine, pad_right("job", 22), pad_right("shape of k", 18), "dtype", "threads", "time", "speed",
+                      "of limit", "limit", "SGEMM", "over none", "over f32", "allocs", "bar"),
+          colour);
   for (const AttentionFigure& figure : figures) {
     const bool counts_operations = figure.operations > 0;
     const double speed = (counts_operations ? figure.operations : figure.bytes) / figure.seconds / kGiga;
@@ -300,7 +322,8 @@ std::string as_text(const std::vector<AttentionFigure>& figures, bool colour) {
         figure.threads, fmt::format("{:.2f} ms", figure.seconds * 1e3), fmt::format("{:.1f} {}", speed, unit),
         fmt::format("{:.1f} %", 100 * figure.ratio), fmt::format("{:.1f} {}", limit, figure.limit_loop), sgemm,
         figure.over_none > 0 ? fmt::format("{:+.1f} %", 100 * (figure.over_none - 1)) : "",
-        figure.over_f32 > 0 ? fmt::format("{:.2f}", figure.over_f32) : "");
+        figure.over_f32 > 0 ? fmt::format("{:.2f}", figure.over_f32) : "",
+        figure.allocations ? fmt::format("{:g}", *figure.allocations) : "", figure.bar);
     while (line.ends_with(" \n")) line.erase(line.size() - 2, 1);
     text += line;
   }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -25,8 +26,10 @@ struct AttentionFigure {
   double limit_bytes = 0;            // read in a second
   std::string_view limit_loop = {};  // by which loop
   double ratio = 0;
-  double over_none = 0;  // time over that without position; 0: not measured
-  double over_f32 = 0;   // speed over that of an f32 cache; 0: not measured
+  double over_none = 0;                    // time over that without position; 0: not measured
+  double over_f32 = 0;                     // speed over that of f32 tensors; 0: not measured
+  std::optional<double> allocations = {};  // of one step
+  std::string bar = {};                    // what the project promises of this row
 };
 
 /// With as many threads as posenc::threads() says. `all`: also gradients and f16.
@@ -43,6 +46,7 @@ std::vector<AttentionFigure> measure_decode(const limits::Effort& effort);
 struct PrepareFigure {
   std::string scheme;
   double seconds = 0;
+  double bar_seconds = 0;  // what the project promises; 0: nothing
 };
 std::vector<PrepareFigure> measure_prepare(const limits::Effort& effort);
 

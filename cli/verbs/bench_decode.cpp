@@ -7,6 +7,7 @@
 #include <cmath>
 #include <functional>
 
+#include "cli/system/allocations.h"
 #include "cli/system/signals.h"
 #include "cli/system/terminal.h"
 #include "posenc/attention.h"
@@ -85,6 +86,10 @@ AttentionFigure measure_step(const std::string& job, Step& step, const limits::E
   figure.limit_loop = limit->loop;
   figure.ratio = limit->ratio;
   if (without) figure.over_none = 1 / beside.back().ratio;
+  constexpr int kSteps = 8;
+  const std::int64_t before = allocations();
+  for (int i = 0; i < kSteps; ++i) step.run();
+  figure.allocations = static_cast<double>(allocations() - before) / kSteps;
   return figure;
 }
 
@@ -102,6 +107,8 @@ std::vector<AttentionFigure> measure_decode(const limits::Effort& effort) {
           AttentionFigure figure = measure_step(fmt::format("{} queries, GQA {}", queries, group), step, effort);
           if (type == DataType::kF32) f32_seconds = figure.seconds;
           figure.over_f32 = type == DataType::kF32 ? 0 : f32_seconds / figure.seconds;
+          const bool is_one = queries == 1 && group == 1 && keys > 2048;  // more than a cache holds
+          figure.bar = !is_one ? "0 allocs" : type == DataType::kF32 ? "of limit >= 85 %" : "over f32 >= 1.7";
           figures.push_back(std::move(figure));
         }
       }
@@ -116,8 +123,10 @@ std::vector<AttentionFigure> measure_decode(const limits::Effort& effort) {
     Step slopes(1, 1, 16384, type, {.position = prepare(Alibi{.heads = kKeyHeads}), .causal = true});
     Step table(1, 1, 16384, type, {.position = t5, .causal = true});
     Step window(1, 1, 16384, type, {.causal = true, .window = 1024});
-    figures.push_back(measure_step("decode, alibi", slopes, effort, [&] { none.run(); }));
-    figures.push_back(measure_step("decode, t5", table, effort, [&] { none.run(); }));
+    for (auto& [job, step] : {std::pair<const char*, Step&>("decode, alibi", slopes), {"decode, t5", table}}) {
+      figures.push_back(measure_step(job, step, effort, [&] { none.run(); }));
+      figures.back().bar = "over none <= +10 %";
+    }
     figures.push_back(measure_step("window of 1024", window, effort, [&] { none.run(); }));
   }
   return figures;
@@ -127,13 +136,14 @@ std::vector<PrepareFigure> measure_prepare(const limits::Effort& effort) {
   struct Job {
     std::string_view name;
     std::function<void()> run;
+    double bar_seconds = 0;
   };
   const Rope rope{.dims = 128, .base = 500'000.0};
   const Job jobs[] = {
-      {"rope, 128 dims", [&] { (void)prepare(rope); }},
-      {"rope, hf-f32", [&] { (void)prepare(rope, {.numerics = Numerics::kHfF32}); }},
+      {"rope, 128 dims", [&] { (void)prepare(rope); }, 60e-6},
+      {"rope, hf-f32", [&] { (void)prepare(rope, {.numerics = Numerics::kHfF32}); }, 300e-6},
       {"rope, llama3", [&] { (void)prepare(Rope{.dims = 128, .base = 5e5, .scaling = Llama3Scaling{.factor = 8}}); }},
-      {"alibi, 112 heads", [] { (void)prepare(Alibi{.heads = 112}); }},
+      {"alibi, 112 heads", [] { (void)prepare(Alibi{.heads = 112}); }, 300e-6},
   };
   std::vector<PrepareFigure> figures;
   for (const Job& job : jobs) {
@@ -145,19 +155,22 @@ std::vector<PrepareFigure> measure_prepare(const limits::Effort& effort) {
     }
     std::nth_element(seconds.begin(), seconds.begin() + static_cast<std::ptrdiff_t>(seconds.size() / 2),
                      seconds.end());
-    figures.push_back({std::string(job.name), seconds[seconds.size() / 2]});
+    figures.push_back({std::string(job.name), seconds[seconds.size() / 2], job.bar_seconds});
   }
   return figures;
 }
 
 Json as_json(const PrepareFigure& figure) {
-  return Json::Object{{"job", "prepare"}, {"scheme", figure.scheme}, {"seconds", figure.seconds}};
+  Json::Object object = {{"job", "prepare"}, {"scheme", figure.scheme}, {"seconds", figure.seconds}};
+  if (figure.bar_seconds > 0) object.emplace_back("bar_seconds", figure.bar_seconds);
+  return object;
 }
 
 std::string as_text(const std::vector<PrepareFigure>& figures, bool colour) {
-  std::string text = dim(fmt::format("{}  {:>9}\n", pad_right("prepare", 16), "time"), colour);
+  std::string text = dim(fmt::format("{}  {:>9}  bar\n", pad_right("prepare", 16), "time"), colour);
   for (const PrepareFigure& figure : figures) {
-    text += fmt::format("{}  {:>9}\n", pad_right(figure.scheme, 16), fmt::format("{:.0f} us", figure.seconds * 1e6));
+    text += fmt::format("{}  {:>9}{}\n", pad_right(figure.scheme, 16), fmt::format("{:.0f} us", figure.seconds * 1e6),
+                        figure.bar_seconds > 0 ? fmt::format("  <= {:.0f} us", figure.bar_seconds * 1e6) : "");
   }
   return text;
 }
