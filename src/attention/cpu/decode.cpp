@@ -159,10 +159,16 @@ struct ChunkPass {
   AlignedVector<float> q = AlignedVector<float>(static_cast<std::size_t>(rows * job.q.features));
   AlignedVector<std::uint16_t> narrow_q = AlignedVector<std::uint16_t>(k.type == DataType::kF32 ? 0 : q.size());
 #if POSENC_NATIVE_16
+  AlignedVector<std::uint16_t> plain_q =
+      AlignedVector<std::uint16_t>(k.type == DataType::kBF16 ? static_cast<std::size_t>(4 * job.q.features) : 0);
   Queries16 q_16 = {};  // empty: keys are multiplied in f32
   // weights of two bf16 are good for a result of bf16, not of f32
   bool adds_16 =
       v.type == DataType::kBF16 && job.out.type == DataType::kBF16 && job.v.features % 8 == 0 && has_bf16_dots();
+#endif
+#if POSENC_NATIVE_16
+  AlignedVector<std::uint16_t> weights_16 =
+      AlignedVector<std::uint16_t>(adds_16 && rows >= 4 ? static_cast<std::size_t>(8 * block) : 0);  // of four rows
 #endif
   std::int64_t stride = block + kMostLanes;  // of a row of scores: vectors may go past its last
   AlignedVector<float> scores = AlignedVector<float>(static_cast<std::size_t>(rows * stride));
@@ -237,16 +243,18 @@ void add_block(ChunkPass& pass, std::int64_t count) {
 #if POSENC_NATIVE_16
   if (pass.adds_16) {
     const std::int64_t room = (count + 3) / 4 * 4;
-    pass.v.rows[count] = pass.v.rows[count - 1];  // with a weight of 0, where the count is odd
-    for (std::int64_t r = 0; r < pass.rows; ++r) split_weights(weights + r * pass.stride, count, room);
     for (std::int64_t r = 0; r < pass.rows;) {
-      const bool are_four = r + 4 <= pass.rows;
       float* const sums = pass.chunk.sums + r * features;
+      float* const row = weights + r * pass.stride;
       const float* const rescale = pass.rescale.data() + r;
+      const bool are_four = r + 4 <= pass.rows;
       if (are_four) {
-        add_rows_16_4(weights + r * pass.stride, pass.stride, room, pass.v.rows, count, features, rescale, sums);
+        pack_weights_4(row, pass.stride, count, pass.weights_16.data());
+        add_rows_16_4(pass.weights_16.data(), pass.v.rows, count, features, rescale, sums);
       } else {
-        add_rows_16(weights + r * pass.stride, room, pass.v.rows, count, features, *rescale, sums);
+        pass.v.rows[count] = pass.v.rows[count - 1];  // with a weight of 0, where the count is odd
+        split_weights(row, count, room);
+        add_rows_16(row, room, pass.v.rows, count, features, *rescale, sums);
       }
       r += are_four ? 4 : 1;
     }
@@ -312,6 +320,14 @@ void plan_queries_16(ChunkPass& pass, float factor) {
     are_narrow = are_narrow && (bits & 0xFFFFU) == 0;
   }
   if (are_narrow) {
+    const std::int64_t features = pass.job.q.features;
+    for (std::int64_t r = 0; r + 4 <= pass.rows; r += 4) {
+      std::uint16_t* const four = pass.narrow_q.data() + r * features;
+      std::copy(four, four + 4 * features, pass.plain_q.begin());
+      pair_rows(pass.plain_q.data(), pass.plain_q.data() + features, features, four);
+      pair_rows(pass.plain_q.data() + 2 * features, pass.plain_q.data() + 3 * features, features,
+                four + 2 * features);
+    }
     pass.q_16 = {pass.narrow_q.data(), false, nullptr, factor};
   } else if (pass.rows < kFewRows) {
     for (std::size_t i = 0; i < pass.q.size(); i += 8) {

@@ -1,5 +1,6 @@
 // Products of a few queries with rows of K and V in 16 bits where they lie in memory, by what an arm64 machine has for them:
-// dot products of bf16 (BFDOT), multiply-adds of f16 to f32 (FMLAL); for code that is compiled once per SIMD target.
+// dot products of bf16 (BFDOT), of two rows with two where four queries meet a key (BFMMLA), multiply-adds of f16 to f32 (FMLAL);
+// for code that is compiled once per SIMD target.
 // Products are exact and sums are f32. A query that is f32 is multiplied in f32.
 //
 // Error: weights are used as the sum of two bf16, within 2^-17 of themselves, and BFDOT rounds sums to odd, within an ulp of
@@ -15,6 +16,7 @@
 #include <cstdint>
 #include <cstring>
 
+#include "attention/cpu/matrix_16-inl.h"
 #include "attention/cpu/panel-inl.h"
 #include "hwy/highway.h"
 #include "kernels/cpu/convert-inl.h"
@@ -55,25 +57,44 @@ HWY_INLINE void dot_16_1x4(const std::uint16_t* q, const void* const* k, std::in
   }
   vst1q_f32(out, vmulq_n_f32(sums_of(s0, s1, s2, s3), factor));
 }
-// Four queries and four keys: [4, features] and out [4, stride].
+// Two rows side by side, four features of each by turns, as BFMMLA takes them: out [features / 4, 2, 4].
+HWY_INLINE void pair_rows(const std::uint16_t* one, const std::uint16_t* other, std::int64_t features,
+                          std::uint16_t* out) {
+  for (std::int64_t f = 0; f < features; f += 4, out += 8) {
+    vst1_u16(out, vld1_u16(one + f));
+    vst1_u16(out + 4, vld1_u16(other + f));
+  }
+}
+// The same of eight features of two keys.
+HWY_INLINE uint16x8_t first_four(uint16x8_t a, uint16x8_t b) {
+  return vreinterpretq_u16_u64(vzip1q_u64(vreinterpretq_u64_u16(a), vreinterpretq_u64_u16(b)));
+}
+HWY_INLINE uint16x8_t last_four(uint16x8_t a, uint16x8_t b) {
+  return vreinterpretq_u16_u64(vzip2q_u64(vreinterpretq_u64_u16(a), vreinterpretq_u64_u16(b)));
+}
+// Four queries, two pairs of rows, and four keys: out [4, stride].
 HWY_INLINE void dot_16_4x4(const std::uint16_t* q, const void* const* k, std::int64_t features, float factor,
                            float* out, std::int64_t stride) {
   const float32x4_t zero = vdupq_n_f32(0);
-  float32x4_t s00 = zero, s01 = zero, s02 = zero, s03 = zero, s10 = zero, s11 = zero, s12 = zero, s13 = zero;
-  float32x4_t s20 = zero, s21 = zero, s22 = zero, s23 = zero, s30 = zero, s31 = zero, s32 = zero, s33 = zero;
+  float32x4_t s00 = zero, s01 = zero, s10 = zero, s11 = zero, t00 = zero, t01 = zero, t10 = zero, t11 = zero;
+  const std::uint16_t* const other = q + 2 * features;
   for (std::int64_t f = 0; f < features; f += 8) {
     const uint16x8_t a = load_16(k[0], f), b = load_16(k[1], f), c = load_16(k[2], f), d = load_16(k[3], f);
-    const uint16x8_t x0 = load_16(q, f), x1 = load_16(q, features + f);
-    s00 = dot_16(s00, x0, a), s01 = dot_16(s01, x0, b), s02 = dot_16(s02, x0, c), s03 = dot_16(s03, x0, d);
-    s10 = dot_16(s10, x1, a), s11 = dot_16(s11, x1, b), s12 = dot_16(s12, x1, c), s13 = dot_16(s13, x1, d);
-    const uint16x8_t x2 = load_16(q, 2 * features + f), x3 = load_16(q, 3 * features + f);
-    s20 = dot_16(s20, x2, a), s21 = dot_16(s21, x2, b), s22 = dot_16(s22, x2, c), s23 = dot_16(s23, x2, d);
-    s30 = dot_16(s30, x3, a), s31 = dot_16(s31, x3, b), s32 = dot_16(s32, x3, c), s33 = dot_16(s33, x3, d);
+    const uint16x8_t ab = first_four(a, b), cd = first_four(c, d), ab_last = last_four(a, b),
+                     cd_last = last_four(c, d);
+    const uint16x8_t x = load_16(q, 2 * f), y = load_16(other, 2 * f);
+    multiply_2x4x2(s00, x, ab), multiply_2x4x2(s01, x, cd), multiply_2x4x2(s10, y, ab), multiply_2x4x2(s11, y, cd);
+    const uint16x8_t x_last = load_16(q, 2 * f + 8), y_last = load_16(other, 2 * f + 8);
+    multiply_2x4x2(t00, x_last, ab_last), multiply_2x4x2(t01, x_last, cd_last);
+    multiply_2x4x2(t10, y_last, ab_last), multiply_2x4x2(t11, y_last, cd_last);
   }
-  vst1q_f32(out, vmulq_n_f32(sums_of(s00, s01, s02, s03), factor));
-  vst1q_f32(out + stride, vmulq_n_f32(sums_of(s10, s11, s12, s13), factor));
-  vst1q_f32(out + 2 * stride, vmulq_n_f32(sums_of(s20, s21, s22, s23), factor));
-  vst1q_f32(out + 3 * stride, vmulq_n_f32(sums_of(s30, s31, s32, s33), factor));
+  const auto finish = [&](float32x4_t ab, float32x4_t cd, float* to) HWY_ATTR {  // two queries, two keys each
+    const float64x2_t x = vreinterpretq_f64_f32(ab), y = vreinterpretq_f64_f32(cd);
+    vst1q_f32(to, vmulq_n_f32(vreinterpretq_f32_f64(vzip1q_f64(x, y)), factor));
+    vst1q_f32(to + stride, vmulq_n_f32(vreinterpretq_f32_f64(vzip2q_f64(x, y)), factor));
+  };
+  finish(vaddq_f32(s00, t00), vaddq_f32(s01, t01), out);
+  finish(vaddq_f32(s10, t10), vaddq_f32(s11, t11), out + 2 * stride);
 }
 // One query in f16 and four keys in f16; converting keys to f32 would take twice as long.
 HWY_INLINE void dot_f16_1x4(const std::uint16_t* q, const void* const* k, std::int64_t features, float factor,
@@ -116,7 +137,8 @@ HWY_INLINE void dot_wide_1x4(const float* q, const void* const* k, std::int64_t 
 // How queries meet keys of 16 bits: as they are, where all have the keys' type, and the factor multiplies the scores; or
 // keys of bf16 in f32, with the factor in the queries, even and odd features apart.
 struct Queries16 {
-  const std::uint16_t* narrow = nullptr;  // [rows, features]
+  const std::uint16_t* narrow =
+      nullptr;  // [rows, features]; of bf16, fours of rows as pairs, [2, features / 4, 2, 4]
   bool are_f16 = false;
   const float* wide = nullptr;
   float factor = 1;
@@ -204,33 +226,52 @@ HWY_INLINE void add_rows_16(const float* weights, std::int64_t room, const void*
 #undef POSENC_STEP
 #undef POSENC_END
 
-// The same for four queries, [4, stride] weights and [4, features] sums: every value is loaded once for all of them.
-HWY_INLINE void add_rows_16_4(const float* weights, std::int64_t stride, std::int64_t room, const void* const* values,
-                              std::int64_t count, std::int64_t features, const float* rescale,
-                              float* HWY_RESTRICT sums) {
-  const auto pairs_of = [&](std::int64_t r) { return reinterpret_cast<const std::uint32_t*>(weights + r * stride); };
-  const std::uint32_t *w0 = pairs_of(0), *w1 = pairs_of(1), *w2 = pairs_of(2), *w3 = pairs_of(3);
-  const std::int64_t behind = room / 2;
+// The weights of four queries, [4, stride], for four keys at a time: the upper parts of queries 0 and 1, of 2 and 3, then what
+// they leave. Past `count`, zeros.
+HWY_INLINE void pack_weights_4(float* weights, std::int64_t stride, std::int64_t count, std::uint16_t* out) {
+  const std::int64_t room = (count + 3) / 4 * 4;
+  for (std::int64_t r = 0; r < 4; ++r) std::fill(weights + r * stride + count, weights + r * stride + room, 0.0f);
+  for (std::int64_t j = 0; j < room; j += 4, out += 32) {
+    const float32x4_t p0 = vld1q_f32(weights + j), p1 = vld1q_f32(weights + stride + j),
+                      p2 = vld1q_f32(weights + 2 * stride + j), p3 = vld1q_f32(weights + 3 * stride + j);
+    vst1q_u16(out, upper_plane(p0, p1));
+    vst1q_u16(out + 8, upper_plane(p2, p3));
+    vst1q_u16(out + 16, lower_plane(p0, p1));
+    vst1q_u16(out + 24, lower_plane(p2, p3));
+  }
+}
+// The same sums for four queries, [4, features], with weights as pack_weights_4 leaves them: every value is loaded once for all.
+// `values` has room for three rows past the last, whose weights are 0.
+HWY_INLINE void add_rows_16_4(const std::uint16_t* weights, const void** values, std::int64_t count,
+                              std::int64_t features, const float* rescale, float* HWY_RESTRICT sums) {
+  for (std::int64_t j = count; j % 4 != 0; ++j) values[j] = values[count - 1];
   for (std::int64_t f = 0; f < features; f += 8) {
     const float32x4_t zero = vdupq_n_f32(0);
     float32x4_t a0 = zero, a1 = zero, a2 = zero, a3 = zero, b0 = zero, b1 = zero, b2 = zero, b3 = zero;
-    for (std::int64_t j = 0; j < count; j += 2) {
-      const uint16x8_t one = load_16(values[j], f), other = load_16(values[j + 1], f);
-      const uint16x8_t lower = vzip1q_u16(one, other), upper = vzip2q_u16(one, other);
-      const auto add = [&](const std::uint32_t* w, float32x4_t& a, float32x4_t& b) HWY_ATTR {
-        const uint16x8_t high = vreinterpretq_u16_u32(vdupq_n_u32(w[j / 2]));
-        const uint16x8_t low = vreinterpretq_u16_u32(vdupq_n_u32(w[behind + j / 2]));
-        a = dot_16(dot_16(a, lower, high), lower, low);
-        b = dot_16(dot_16(b, upper, high), upper, low);
+    const std::uint16_t* w = weights;
+    for (std::int64_t j = 0; j < count; j += 4, w += 32) {
+      const uint16x8_t r0 = load_16(values[j], f), r1 = load_16(values[j + 1], f), r2 = load_16(values[j + 2], f),
+                       r3 = load_16(values[j + 3], f);
+      const uint32x4_t x = vreinterpretq_u32_u16(vzip1q_u16(r0, r1)), y = vreinterpretq_u32_u16(vzip1q_u16(r2, r3));
+      const uint32x4_t z = vreinterpretq_u32_u16(vzip2q_u16(r0, r1)), t = vreinterpretq_u32_u16(vzip2q_u16(r2, r3));
+      const uint16x8_t v0 = vreinterpretq_u16_u32(vzip1q_u32(x, y)), v1 = vreinterpretq_u16_u32(vzip2q_u32(x, y));
+      const uint16x8_t v2 = vreinterpretq_u16_u32(vzip1q_u32(z, t)), v3 = vreinterpretq_u16_u32(vzip2q_u32(z, t));
+      const auto add = [&](uint16x8_t first, uint16x8_t second) HWY_ATTR {
+        multiply_2x4x2(a0, first, v0), multiply_2x4x2(b0, second, v0), multiply_2x4x2(a1, first, v1);
+        multiply_2x4x2(b1, second, v1), multiply_2x4x2(a2, first, v2), multiply_2x4x2(b2, second, v2);
+        multiply_2x4x2(a3, first, v3), multiply_2x4x2(b3, second, v3);
       };
-      add(w0, a0, b0), add(w1, a1, b1), add(w2, a2, b2), add(w3, a3, b3);
+      add(vld1q_u16(w), vld1q_u16(w + 8));
+      add(vld1q_u16(w + 16), vld1q_u16(w + 24));
     }
-    const auto finish = [&](std::int64_t r, float32x4_t a, float32x4_t b) HWY_ATTR {
-      float* const to = sums + r * features + f;
-      vst1q_f32(to, vfmaq_n_f32(a, vld1q_f32(to), rescale[r]));
-      vst1q_f32(to + 4, vfmaq_n_f32(b, vld1q_f32(to + 4), rescale[r]));
+    const auto finish = [&](std::int64_t r, float32x4_t low, float32x4_t high, std::int64_t at) HWY_ATTR {
+      const float64x2_t x = vreinterpretq_f64_f32(low), y = vreinterpretq_f64_f32(high);
+      float* const to = sums + r * features + f + at;
+      vst1q_f32(to, vfmaq_n_f32(vreinterpretq_f32_f64(vzip1q_f64(x, y)), vld1q_f32(to), rescale[r]));
+      vst1q_f32(to + features,
+                vfmaq_n_f32(vreinterpretq_f32_f64(vzip2q_f64(x, y)), vld1q_f32(to + features), rescale[r + 1]));
     };
-    finish(0, a0, b0), finish(1, a1, b1), finish(2, a2, b2), finish(3, a3, b3);
+    finish(0, a0, a1, 0), finish(0, a2, a3, 4), finish(2, b0, b1, 0), finish(2, b2, b3, 4);
   }
 }
 
