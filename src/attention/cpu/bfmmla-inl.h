@@ -21,6 +21,7 @@ namespace hn = hwy::HWY_NAMESPACE;
 constexpr std::int64_t kMatrixRows = 8, kMatrixDepth = 4, kMatrixStep = 4;
 constexpr std::int64_t kWeightPlanes = 2;
 constexpr std::int64_t kColumns = 12;  // of a panel: three vectors of four
+constexpr std::int64_t kMatrixKeys = kKeyBlock;
 
 inline bool has_matrix_unit() { return kernels::cpu::machine_multiplies_bf16_matrices(); }
 
@@ -74,6 +75,12 @@ HWY_NOINLINE void multiply_16(const Term16* terms, std::int64_t count, std::int6
   }
 }
 
+// Nothing to gain: a product of one group is as fast.
+inline bool score_groups_16(const std::uint16_t*, const std::uint16_t*, std::int64_t, std::int64_t, std::int64_t,
+                            float*) {
+  return false;
+}
+
 HWY_INLINE uint16x8_t to_bf16(float32x4_t low, float32x4_t high) {
   uint16x8_t bits;
   asm(".arch_extension bf16\n\tbfcvtn %0.4h, %1.4s" : "=w"(bits) : "w"(low));
@@ -124,6 +131,16 @@ inline void pack_columns_16(const float* rows, std::int64_t count, std::int64_t 
   }
   place_rows(rows, features, count, features, planes, plane, kColumns * kMatrixStep, out);
 }
+// The same of queries that are bf16 and lie side by side in memory, features a multiple of 8.
+inline void copy_columns_16(const HeadTensor<const void>& x, std::int64_t b, std::int64_t h, std::int64_t begin,
+                            std::int64_t end, std::uint16_t* out) {
+  if (end - begin < kColumns) std::fill_n(out, x.features * kColumns, std::uint16_t{0});
+  for (std::int64_t t = begin; t < end; ++t, out += kMatrixStep) {
+    const auto* const row = x.row<std::uint16_t>(b, h, t);
+    for (std::int64_t f = 0; f < x.features; f += 4) vst1_u16(out + f * kColumns, vld1_u16(row + f));
+  }
+}
+
 // Keys, [count, features] f32, in groups of 8 rows; rows past the last are 0.
 inline void pack_groups_16(const float* rows, std::int64_t count, std::int64_t features, std::int64_t depth,
                            std::int64_t planes, std::int64_t plane, std::uint16_t* out) {
@@ -189,6 +206,27 @@ template <class Row> HWY_INLINE void pack_values_16(const Row& row, std::int64_t
       transpose_4x8(high[0], high[1], high[2], high[3], to);
       if (planes > 1) transpose_4x8(low[0], low[1], low[2], low[3], to + plane);
     }
+  }
+}
+
+// The first four columns of a panel of sums, times a factor each, as rows: out[column · stride + feature].
+HWY_INLINE void columns_as_rows(const float* HWY_RESTRICT sums, const float* HWY_RESTRICT by, std::int64_t features,
+                                float* HWY_RESTRICT out, std::int64_t stride) {
+  const float32x4_t factor = vld1q_f32(by);
+  std::int64_t f = 0;
+  for (; f + 4 <= features; f += 4, sums += 4 * kColumns) {
+    const float32x4_t a = vmulq_f32(vld1q_f32(sums), factor), b = vmulq_f32(vld1q_f32(sums + kColumns), factor);
+    const float32x4_t c = vmulq_f32(vld1q_f32(sums + 2 * kColumns), factor),
+                      d = vmulq_f32(vld1q_f32(sums + 3 * kColumns), factor);
+    const float32x4_t ac = vzip1q_f32(a, c), bd = vzip1q_f32(b, d), ac_last = vzip2q_f32(a, c),
+                      bd_last = vzip2q_f32(b, d);
+    vst1q_f32(out + f, vzip1q_f32(ac, bd));
+    vst1q_f32(out + stride + f, vzip2q_f32(ac, bd));
+    vst1q_f32(out + 2 * stride + f, vzip1q_f32(ac_last, bd_last));
+    vst1q_f32(out + 3 * stride + f, vzip2q_f32(ac_last, bd_last));
+  }
+  for (; f < features; ++f, sums += kColumns) {
+    for (std::int64_t i = 0; i < 4; ++i) out[i * stride + f] = sums[i] * by[i];
   }
 }
 

@@ -34,7 +34,7 @@ struct Block {
   const AttentionJob& job;
   const ScoreBias& bias;
   bool by_matrix = is_for_matrix_unit(job, bias);  // products in bf16: q, k and the weights are in `operands`
-  std::int64_t queries = by_matrix ? kMatrixQueryBlock : kQueryBlock;
+  std::int64_t queries = queries_of_block(job, by_matrix), keys = by_matrix ? kMatrixKeys : kKeyBlock;
   std::int64_t width = panel_width();
   std::int64_t features = job.q.features;
   std::int64_t value_group = by_matrix ? kValueGroup : kGroup;
@@ -51,7 +51,7 @@ struct Block {
   AlignedVector<float> scores = AlignedVector<float>(floats(kKeyBlock * kMostWidth));              // a panel
   AlignedVector<float> bias_tile = AlignedVector<float>(floats(kKeyBlock * kMostWidth));           // biases
   AlignedVector<float> rows = AlignedVector<float>(floats(kKeyBlock * std::max(features, bias.query_features)));
-  AlignedVector<float> result = AlignedVector<float>(floats(job.v.features));  // of one query
+  AlignedVector<float> results = AlignedVector<float>(floats(kMostLanes * job.v.features));  // of a vector of queries
   AlignedVector<float> met = AlignedVector<float>(
       floats(queries * bias.query_rows));  // [panels, rows, width]: queries times the vectors that distances pick
   // a panel of what meets those vectors, where it is not q as the scores have it

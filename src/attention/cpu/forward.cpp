@@ -44,9 +44,17 @@ void renew_row_max(Block& block, std::int64_t panel, const float* HWY_RESTRICT t
   float* HWY_RESTRICT row_sum = block.row_sum.data() + panel * width;
   const VF shift = hn::Set(d, constant);
   const VF o0 = load(row_max, 0), o1 = load(row_max, 1), o2 = load(row_max, 2);
-  const VF n0 = hn::Max(o0, hn::Add(load(tile_max, 0), shift));
-  const VF n1 = hn::Max(o1, hn::Add(load(tile_max, 1), shift));
-  const VF n2 = hn::Max(o2, hn::Add(load(tile_max, 2), shift));
+  VF n0 = hn::Max(o0, hn::Add(load(tile_max, 0), shift));
+  VF n1 = hn::Max(o1, hn::Add(load(tile_max, 1), shift));
+  VF n2 = hn::Max(o2, hn::Add(load(tile_max, 2), shift));
+#if POSENC_MATRIX_16
+  // The products take so little time that rescaling shows: a maximum that is exceeded by less than 2^8 stays, which costs no
+  // precision. −inf is exceeded by anything.
+  const VF reach = hn::Set(d, block.by_matrix ? 8.0f : 0.0f);
+  const auto are_near = hn::And(hn::And(hn::Le(n0, hn::Add(o0, reach)), hn::Le(n1, hn::Add(o1, reach))),
+                                hn::Le(n2, hn::Add(o2, reach)));
+  if (hn::AllTrue(d, are_near)) n0 = o0, n1 = o1, n2 = o2;
+#endif
   store(n0, row_max, 0);
   store(n1, row_max, 1);
   store(n2, row_max, 2);
@@ -186,7 +194,12 @@ void score_tile(Block& block, std::int64_t panel, std::int64_t begin, std::int64
     Term16 terms[3];
     const bool are_all_finite = o.q_is_finite && o.k_is_finite;
     if (!are_all_finite) score_by_element(block, panel, begin, end);
-    for (std::int64_t g = begin / kMatrixRows; are_all_finite && g * kMatrixRows < end; ++g) {
+    const std::int64_t first = begin / kMatrixRows, last = (end + kMatrixRows - 1) / kMatrixRows;
+    const bool is_done =
+        !are_all_finite || score_groups_16(o.k.data() + first * kMatrixRows * o.depth, o.q.data() + panel * o.q_panel,
+                                           o.k_planes + o.q_planes - 1, o.depth, last - first,
+                                           block.scores.data() + first * kMatrixRows * width);
+    for (std::int64_t g = first; !is_done && g < last; ++g) {
       const std::int64_t count = terms_of(o.k.data() + g * kMatrixRows * o.depth, o.k_planes, o.k_plane,
                                           o.q.data() + panel * o.q_panel, o.q_planes, o.q_plane, terms);
       multiply_16<false>(terms, count, o.depth, block.scores.data() + g * kMatrixRows * width);
@@ -311,6 +324,14 @@ void load_queries(Block& block) {
   const auto factor = static_cast<float>(block.job.scale * kLog2E);
   for (std::int64_t first = block.begin, panel = 0; first < block.end; first += width, ++panel) {
     const std::int64_t count = std::min(width, block.end - first);
+#if POSENC_MATRIX_16
+    if (block.by_matrix && block.operands.q_planes == 1 && block.job.q.feature_stride == 1 &&
+        features == block.operands.depth && features % 8 == 0) {
+      copy_columns_16(block.job.q, block.b, block.h, first, first + count,
+                      block.operands.q.data() + panel * block.operands.q_panel);
+      continue;
+    }
+#endif
     load_rows(block.job.q, block.job.q_rotation, block.b, block.h, first, first + count, features, block.rows.data());
 #if POSENC_MATRIX_16
     if (block.by_matrix) {
@@ -398,17 +419,39 @@ void load_keys(Block& block, std::int64_t first, std::int64_t last) {
   }
 }
 
-void write_results(Block& block) {
+// Sums of up to a vector of queries over row_sum, as rows.
+void finish_rows(Block& block, std::int64_t first, std::int64_t count) {
   const std::int64_t width = block.width, features = block.job.v.features;
-  float* HWY_RESTRICT const row = block.result.data();
+  const std::int64_t panel = (first - block.begin) / width, lane = (first - block.begin) % width;
+  const float* const sums = block.accumulator.data() + panel * block.value_features * width + lane;
+  HWY_ALIGN float by[kMostLanes] = {};
+  for (std::int64_t i = 0; i < lanes(); ++i) {
+    const float total = block.row_sum[static_cast<std::size_t>(first - block.begin + i)];
+    by[i] = total == 0.0f ? 0.0f : 1.0f / total;
+  }
+#if POSENC_MATRIX_16
+  columns_as_rows(sums, by, features, block.results.data(), features);
+#else
+  for (std::int64_t i = 0; i < count; ++i) {
+    for (std::int64_t f = 0; f < features; ++f) {
+      block.results[static_cast<std::size_t>(i * features + f)] = sums[f * width + i] * by[i];
+    }
+  }
+#endif
+  for (std::int64_t i = 0; i < count; ++i) {  // where nothing is seen, 0 whatever the sums
+    float* const row = block.results.data() + i * features;
+    if (by[i] == 0.0f) std::fill(row, row + features, 0.0f);
+  }
+}
+
+void write_results(Block& block) {
+  const std::int64_t features = block.job.v.features;
   kernels::with_type(block.job.out.type, [&](auto kind) HWY_ATTR {
     using T = decltype(kind);
     for (std::int64_t i = block.begin; i < block.end; ++i) {
-      const std::int64_t panel = (i - block.begin) / width, lane = (i - block.begin) % width;
-      const float total = block.row_sum[static_cast<std::size_t>(i - block.begin)];
-      const float by = total == 0.0f ? 0.0f : 1.0f / total;
-      const float* sums = block.accumulator.data() + panel * block.value_features * width + lane;
-      for (std::int64_t f = 0; f < features; ++f) row[f] = total == 0.0f ? 0.0f : sums[f * width] * by;
+      const std::int64_t lane = (i - block.begin) % lanes();
+      if (lane == 0) finish_rows(block, i, std::min(lanes(), block.end - i));
+      const float* const row = block.results.data() + lane * features;
       T* out = block.job.out.template row<T>(block.b, block.h, i);
       std::int64_t f = 0;
       if constexpr (!std::is_same_v<T, double>) {
@@ -420,6 +463,7 @@ void write_results(Block& block) {
         out[f * block.job.out.feature_stride] = numerics::narrow<T>(static_cast<double>(row[f]));
       }
       if (block.job.logsumexp.data == nullptr) continue;
+      const float total = block.row_sum[static_cast<std::size_t>(i - block.begin)];
       const double sum = std::log2(static_cast<double>(total));  // −inf where nothing is seen
       const auto largest = static_cast<double>(block.row_max[static_cast<std::size_t>(i - block.begin)]);
       *block.job.logsumexp.template row<float>(block.b, block.h, i) =
@@ -430,7 +474,7 @@ void write_results(Block& block) {
 
 void attend_block(Block& block) {
   load_queries(block);
-  PanelSight sights[kQueryBlock];
+  PanelSight sights[kLargeQueryBlock / kPanelVectors];
   std::int64_t panels = 0, begin = std::numeric_limits<std::int64_t>::max(), end = 0;
   for (std::int64_t first = block.begin; first < block.end; first += block.width, ++panels) {
     sights[panels] = sight_of(block, first, std::min(block.width, block.end - first));
@@ -438,8 +482,8 @@ void attend_block(Block& block) {
     begin = std::min(begin, sights[panels].begin);
     end = std::max(end, sights[panels].end);
   }
-  for (std::int64_t key = begin; key < end; key += kKeyBlock) {
-    load_keys(block, key, std::min(key + kKeyBlock, end));
+  for (std::int64_t key = begin; key < end; key += block.keys) {
+    load_keys(block, key, std::min(key + block.keys, end));
     for (std::int64_t panel = 0; panel < panels; ++panel) {
       const std::int64_t first = block.begin + panel * block.width;
       attend_tile(block, panel, first, std::min(block.width, block.end - first), sights[panel]);
@@ -468,8 +512,8 @@ void blocks(const AttentionJob& job, const ScoreBias& bias, std::int64_t begin, 
   }
 }
 
-std::int64_t queries_of_block(const AttentionJob& job, const ScoreBias& bias) {
-  return is_for_matrix_unit(job, bias) ? kMatrixQueryBlock : kQueryBlock;
+std::int64_t queries_of(const AttentionJob& job, const ScoreBias& bias) {
+  return queries_of_block(job, is_for_matrix_unit(job, bias));
 }
 
 }  // namespace posenc::attend::cpu::HWY_NAMESPACE
@@ -479,9 +523,9 @@ HWY_AFTER_NAMESPACE();
 namespace posenc::attend::cpu {
 
 HWY_EXPORT(blocks);
-HWY_EXPORT(queries_of_block);
+HWY_EXPORT(queries_of);
 void attend_by_blocks(const AttentionJob& job, const ScoreBias& bias) {
-  const std::int64_t queries = HWY_DYNAMIC_DISPATCH(queries_of_block)(job, bias);
+  const std::int64_t queries = HWY_DYNAMIC_DISPATCH(queries_of)(job, bias);
   const std::int64_t per_head = (job.q.sequence + queries - 1) / queries;
   kernels::cpu::parallel_for(job.q.batch * job.q.heads * per_head, 1, [&](std::int64_t begin, std::int64_t end) {
     HWY_DYNAMIC_DISPATCH(blocks)(job, bias, begin, end);

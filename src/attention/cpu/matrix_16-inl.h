@@ -28,9 +28,15 @@
 #include "kernels/cpu/native_16-inl.h"
 
 #undef POSENC_MATRIX_16
-#if POSENC_NATIVE_16
+#if POSENC_EMULATE_TILES && HWY_TARGET == HWY_NEON
+#define POSENC_MATRIX_16 1
+#include "attention/cpu/amx-inl.h"
+#elif POSENC_NATIVE_16
 #define POSENC_MATRIX_16 1
 #include "attention/cpu/bfmmla-inl.h"
+#elif HWY_TARGET == HWY_AVX3 && defined(__linux__) && !defined(__clang__)
+#define POSENC_MATRIX_16 1
+#include "attention/cpu/amx-inl.h"
 #else
 #define POSENC_MATRIX_16 0
 #endif
@@ -50,9 +56,18 @@ inline bool is_for_matrix_unit(const AttentionJob& job, const ScoreBias& bias) {
 #endif
 }
 
+// Large blocks where there are enough of them for many threads. The number of threads itself must not show in a result.
+inline std::int64_t queries_of_block(const AttentionJob& job, bool by_matrix) {
+  const bool are_many = job.q.batch * job.q.heads * job.q.sequence >= 16 * kLargeQueryBlock;
+  const bool share_more = by_matrix || job.k_rotation.cos_sin != nullptr;
+  if (are_many && share_more) return kLargeQueryBlock;
+  return by_matrix ? kMatrixQueryBlock : kQueryBlock;
+}
+
 #if POSENC_MATRIX_16
 constexpr std::int64_t kValueGroup = kMatrixRows;
 #else
+constexpr std::int64_t kMatrixKeys = kKeyBlock;
 constexpr std::int64_t kValueGroup = kGroup;
 #endif
 

@@ -12,8 +12,9 @@ namespace posenc::attend::cpu {
 /// width.
 inline constexpr std::int64_t kQueryBlock = 192;
 inline constexpr std::int64_t kKeyBlock = 128;
-/// Queries that share the packing of a key block for a matrix unit, whose products take less time.
-inline constexpr std::int64_t kMatrixQueryBlock = 384;
+/// More queries share a key block where making it ready takes long beside its products: keys that are rotated, and those of a
+/// matrix unit.
+inline constexpr std::int64_t kLargeQueryBlock = 768, kMatrixQueryBlock = 384;
 
 /// Writes out (and logsumexp) on the threads of the call. q, k and v are f32, f16 or bf16.
 void attend_by_blocks(const AttentionJob& job, const ScoreBias& bias);

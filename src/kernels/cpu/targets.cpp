@@ -6,6 +6,9 @@
 #if defined(__aarch64__) && defined(__linux__) && !defined(__clang__)
 #include <sys/auxv.h>
 #endif
+#if defined(__x86_64__) && defined(__linux__) && !defined(__clang__)
+#include <cpuid.h>
+#endif
 
 #include "kernels/cpu/machine.h"
 #include "posenc/backend.h"
@@ -31,6 +34,27 @@ bool kernels::cpu::machine_multiplies_f16_long() noexcept { return false; }
 namespace {
 
 std::atomic<bool> matrix_unit_is_allowed = true;
+
+// AMX for bf16 (CPUID 7: AMX-TILE, AMX-BF16; 7.1: AVX512_BF16), kept across switches of threads (XCR0), and Linux's leave to
+// use it, which a process asks for once: ARCH_REQ_XCOMP_PERM for the tiles' data, state 18.
+[[maybe_unused]] bool has_amx() noexcept {
+#if defined(__x86_64__) && defined(__linux__) && !defined(__clang__)
+  unsigned a = 0, b = 0, c = 0, d = 0;
+  if (__get_cpuid_count(7, 0, &a, &b, &c, &d) == 0) return false;
+  if ((d & 1U << 22) == 0 || (d & 1U << 24) == 0) return false;
+  if (__get_cpuid_count(7, 1, &a, &b, &c, &d) == 0 || (a & 1U << 5) == 0) return false;
+  if (__get_cpuid(1, &a, &b, &c, &d) == 0 || (c & 1U << 27) == 0) return false;
+  unsigned low = 0, high = 0;
+  asm volatile("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
+  if ((low & 3U << 17) != 3U << 17) return false;
+  long answer = 158;  // arch_prctl
+  asm volatile("syscall" : "+a"(answer) : "D"(0x1023L), "S"(18L) : "rcx", "r11", "memory");
+  return answer == 0;
+#else
+  return false;
+#endif
+}
+
 std::atomic<std::int64_t> forced_target = 0;  // 0: the best
 
 std::vector<std::int64_t> available_targets() {
