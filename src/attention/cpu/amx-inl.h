@@ -31,7 +31,7 @@ constexpr std::int64_t kMatrixRows = 32, kMatrixDepth = 32, kMatrixStep = 2;
 constexpr std::int64_t kWeightPlanes = POSENC_WEIGHT_PLANES;
 constexpr std::int64_t kTileRows = 16;
 #ifndef POSENC_MATRIX_KEYS
-#define POSENC_MATRIX_KEYS 64
+#define POSENC_MATRIX_KEYS 128
 #endif
 // Keys of a tile of scores: with its weights and operands, it stays in the first cache.
 constexpr std::int64_t kMatrixKeys = POSENC_MATRIX_KEYS;
