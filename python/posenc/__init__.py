@@ -48,6 +48,8 @@ if not TYPE_CHECKING:  # a checker of types would believe that every name exists
 
         if name in ("jax", "torch", "transformers"):
             return import_module(f"posenc.{name}")
+        if name == "__all__":  # follows the library's own list
+            return [*_NAMES, *import_module("posenc.schemes").__all__]
         if not name.startswith("_"):
             home = next((module for module, names in _LATER.items() if name in names), "schemes")
             module = import_module(f"posenc.{home}")
@@ -59,17 +61,16 @@ if not TYPE_CHECKING:  # a checker of types would believe that every name exists
 
 
 def __dir__() -> list[str]:
-    return sorted(__all__)
+    from .schemes import __all__ as schemes
+
+    return sorted([*_NAMES, *schemes])
 
 
 __all__ = ["Error", "Form", "Gradients", "Scaling", "Scheme", "add", "add_backward", "attention", "attention_backward",
            "backend", "backends", "bias", "bias_backward", "force_backend", "grid_positions", "new_logsumexp",
            "packed_positions", "positions_from_mask", "prepare", "prepare_table", "rerotate", "rotate", "rotate_backward",
            "scheme", "set_threads", "shift", "synchronize", "tabulate", "threads", "use",
-           *(name for names in _LATER.values() for name in names),
-           # the schemes and scalings, which posenc.schemes has
-           "NoScaling", "LinearScaling", "NtkScaling", "NtkFixedScaling", "DynamicScaling", "AlphaScaling",
-           "YarnScaling", "LongropeScaling", "Llama3Scaling", "ProportionalScaling", "XposScaling",
-           "NoPosition", "Sinusoidal", "Learned", "Rope", "Alibi", "T5", "Kerple", "Fire", "Sandwich", "Shaw",
-           "Deberta", "TransformerXl", "RelativeLogits", "Swin", "LogCpb", "Decomposed", "Temperature", "Resized",
-           "PatchRope", "Steps", "Shift"]
+           *(name for names in _LATER.values() for name in names)]
+_NAMES = list(__all__)
+if not TYPE_CHECKING:
+    del __all__  # __getattr__ answers, with the schemes and scalings of the library's own list as well
