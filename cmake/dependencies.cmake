@@ -1,13 +1,12 @@
 # What the library needs, each with its reason in docs/decisions. All are Debian packages.
 find_package(fmt 9 REQUIRED)
-find_package(Boost 1.74 REQUIRED)
 find_package(ZLIB 1.2 REQUIRED)
 find_path(RAPIDJSON_INCLUDE_DIR rapidjson/reader.h REQUIRED)
 find_path(UTFCPP_INCLUDE_DIR utf8/core.h PATHS /usr/include/utf8cpp REQUIRED)
 
 # Header-only parts, used inside the library alone; SYSTEM keeps their warnings out of ours.
 add_library(posenc_header_only INTERFACE)
-target_include_directories(posenc_header_only SYSTEM INTERFACE ${Boost_INCLUDE_DIRS} ${RAPIDJSON_INCLUDE_DIR} ${UTFCPP_INCLUDE_DIR})
+target_include_directories(posenc_header_only SYSTEM INTERFACE ${RAPIDJSON_INCLUDE_DIR} ${UTFCPP_INCLUDE_DIR})
 
 find_package(PkgConfig REQUIRED)
 if(POSENC_CPU_BACKEND)

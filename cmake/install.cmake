@@ -24,16 +24,16 @@ install(TARGETS ${libraries} EXPORT posencTargets)
 install(DIRECTORY include/posenc DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.h")
 install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
 if(TARGET posenc_cli)
+  # A build that was configured with the web explorer installs the program that carries the site inside; the other has the
+  # same name and is built for those who do not ask for it.
+  set(installed_program posenc_cli)
+  if(TARGET posenc_explorer)
+    set(installed_program posenc_explorer)
+  endif()
   # The program finds a shared library beside it wherever the prefix is moved to.
   file(RELATIVE_PATH bin_to_lib ${CMAKE_INSTALL_FULL_BINDIR} ${CMAKE_INSTALL_FULL_LIBDIR})
-  set_target_properties(posenc_cli PROPERTIES INSTALL_RPATH "$ORIGIN/${bin_to_lib}")
-  install(TARGETS posenc_cli)
-  # The program with the web explorer inside is not part of `all`: cmake --install BUILD --component explorer puts it in the
-  # place of the other.
-  if(TARGET posenc_explorer)
-    set_target_properties(posenc_explorer PROPERTIES INSTALL_RPATH "$ORIGIN/${bin_to_lib}")
-    install(TARGETS posenc_explorer RUNTIME COMPONENT explorer EXCLUDE_FROM_ALL)
-  endif()
+  set_target_properties(${installed_program} PROPERTIES INSTALL_RPATH "$ORIGIN/${bin_to_lib}")
+  install(TARGETS ${installed_program})
   # Made by the program itself from its table of commands.
   if(NOT CMAKE_CROSSCOMPILING)
     set(shell_files "")

@@ -5,10 +5,10 @@
 say() { printf 'posenc: %s\n' "$*" >&2; }
 
 # Each need is PROBE=PACKAGE: a command, a header, a shared library or a path that shows it is there, and Debian's package that brings it.
-# What is there by other means (a newer CMake, a Boost of one's own) is used as it is.
+# What is there by other means (a newer CMake, a library of one's own) is used as it is.
 build_needs=(
   c++=g++ cmake=cmake ninja=ninja-build pkg-config=pkg-config
-  hwy/highway.h=libhwy-dev boost/multiprecision/cpp_int.hpp=libboost1.81-dev oneapi/tbb/version.h=libtbb-dev
+  hwy/highway.h=libhwy-dev oneapi/tbb/version.h=libtbb-dev
   CLI/CLI.hpp=libcli11-dev fmt/core.h=libfmt-dev rapidjson/reader.h=rapidjson-dev utf8/core.h=libutfcpp-dev
   zlib.h=zlib1g-dev libopenblas.so.0=libopenblas0 sqlite3.h=libsqlite3-dev zip.h=libzip-dev gnuplot=gnuplot-nox
 )
@@ -32,6 +32,7 @@ explorer_needs=(
   clang++-22=clang-22 wasm-ld-22=lld-22 /usr/lib/wasm32-wasi/libc++.a=libc++-22-dev-wasm32
   '/usr/lib/llvm-22/lib/clang/*/lib/wasi/libclang_rt.builtins-wasm32.a=libclang-rt-22-dev-wasm32'
   /usr/lib/wasm32-wasi/libc.a=wasi-libc microhttpd.h=libmicrohttpd-dev node=nodejs npm=npm
+  pyftsubset=fonttools /usr/lib/python3/dist-packages/brotli.py=python3-brotli
 )
 test_needs+=("${explorer_needs[@]}" chromium=chromium)
 

@@ -1,14 +1,15 @@
-// Builds the site: node build.mjs SOURCE WEB OUT VERSION. WEB has node_modules; OUT has the modules and gets site/ and
-// site.cpp, which holds the site for the program.
+// Builds the site: node build.mjs SOURCE WEB OUT PYFTSUBSET. WEB has node_modules; OUT has the modules and gets site/ and
+// site.cpp, which holds the site for the program. PYFTSUBSET is fonttools' program of that name.
 
 import { createHash } from 'node:crypto';
 import { cpSync, mkdirSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { execFileSync } from 'node:child_process';
 import { join } from 'node:path';
-import { readGuides, readIndex } from './guides.mjs';
+import { glyphsOf, readFormulas, writeFont, writeModules } from './formulas.mjs';
+import { readGuides, readIndex, readSchemePages } from './guides.mjs';
 
-const [source, web, out] = process.argv.slice(2);
+const [source, web, out, subsetter] = process.argv.slice(2);
 const require = createRequire(join(web, 'package.json'));
 const esbuild = require('esbuild');
 const site = join(out, 'site');
@@ -16,36 +17,45 @@ rmSync(site, { recursive: true, force: true });
 mkdirSync(site, { recursive: true });
 
 execFileSync(process.execPath, [join(web, 'node_modules/typescript/bin/tsc'), '-p', join(source, 'tsconfig.json')], { stdio: 'inherit' });
+const formulas = readFormulas(source, require('temml'));
+const formulaModules = join(out, 'formulas');
+writeModules(formulas, formulaModules);
+writeFont({ tool: subsetter, font: join(web, 'node_modules/@fontsource/stix-two-math/files/stix-two-math-latin-400-normal.woff2'), to: join(site, 'math.woff2'), codes: glyphsOf(formulas) });
+const schemePages = join(out, 'scheme_pages.js');
+writeFileSync(schemePages, `export const schemePages = ${JSON.stringify(readSchemePages(join(source, '../content'), join(source, '../include/posenc/schemes')))};\n`);
 const documents = join(out, 'documents.js');
 writeFileSync(documents, `export const guides = ${JSON.stringify(readGuides(join(source, '../docs')))};\nexport const index = ${JSON.stringify(readIndex(join(source, '../content')))};\n`);
-const common = { bundle: true, minify: true, target: 'es2022', charset: 'utf8', logLevel: 'warning', alias: { 'posenc-documents': documents } };
+const common = { bundle: true, minify: true, target: 'es2022', charset: 'utf8', logLevel: 'warning', external: ['./math.woff2'],
+  alias: { 'posenc-documents': documents, 'posenc-formulas': formulaModules, 'posenc-scheme-pages': schemePages } };
 esbuild.buildSync({ ...common, entryPoints: [join(source, 'src/main.ts')], outdir: site, format: 'esm', splitting: true, chunkNames: '[name]-[hash]' });
 esbuild.buildSync({ ...common, entryPoints: [join(source, 'src/style.css')], outdir: site });
 for (const name of ['index.html', 'icon.svg']) cpSync(join(source, 'src', name), join(site, name));
-for (const name of ['core.wasm', 'tools.wasm']) cpSync(join(out, name), join(site, name));
+const embedded = ['core.wasm', 'posenc.apkg', 'tools.wasm'];  // in the order of their names
+for (const name of embedded) cpSync(join(out, name), join(site, name));
 
 // --- one file: everything inside, scripts allowed by their hash alone -----------------------------------------
 const script = esbuild.buildSync({ ...common, entryPoints: [join(source, 'src/main.ts')], format: 'iife', write: false }).outputFiles[0].text.replaceAll('</script', '<\\/script');
-const style = readFileSync(join(site, 'style.css'), 'utf8');
-const hash = (text) => `'sha256-${createHash('sha256').update(text).digest('base64')}'`;
-const icon = `data:image/svg+xml,${encodeURIComponent(readFileSync(join(source, 'src/icon.svg'), 'utf8'))}`;
 const replaceOnce = (text, from, to) => {
-  if (!text.includes(from)) throw new Error(`index.html has no ${from}`);
+  if (!text.includes(from)) throw new Error(`the site has no ${from}`);
   return text.replace(from, () => to);
 };
+const font = `data:font/woff2;base64,${readFileSync(join(site, 'math.woff2')).toString('base64')}`;
+const style = replaceOnce(readFileSync(join(site, 'style.css'), 'utf8'), './math.woff2', font);
+const hash = (text) => `'sha256-${createHash('sha256').update(text).digest('base64')}'`;
+const icon = `data:image/svg+xml,${encodeURIComponent(readFileSync(join(source, 'src/icon.svg'), 'utf8'))}`;
 let page = readFileSync(join(source, 'src/index.html'), 'utf8');
 page = page.replace(/content="default-src[^"]*"/, () =>
-  `content="default-src 'none'; script-src ${hash(script)} 'wasm-unsafe-eval'; style-src ${hash(style)}; img-src data: blob:; base-uri 'none'; form-action 'none'"`);
+  `content="default-src 'none'; script-src ${hash(script)} 'wasm-unsafe-eval'; style-src ${hash(style)}; img-src data: blob:; font-src data:; base-uri 'none'; form-action 'none'"`);
 page = replaceOnce(page, '<link rel="stylesheet" href="style.css">', `<style>${style}</style>`);
 page = replaceOnce(page, '<link rel="modulepreload" href="main.js">\n', '');
 page = replaceOnce(page, '<script type="module" src="main.js"></script>\n', '');
 page = page.replaceAll('href="icon.svg"', `href="${icon}"`).replaceAll('src="icon.svg"', `src="${icon}"`);
-const modules = ['core.wasm', 'tools.wasm'].map((name) => `<script type="text/plain" id="${name}">@${name}@</script>\n`).join('');
+const modules = embedded.map((name) => `<script type="text/plain" id="${name}">@${name}@</script>\n`).join('');
 page = replaceOnce(page, '</body>', `${modules}<script>${script}</script>\n</body>`);
 writeFileSync(join(out, 'single.html'), page);
 
 // --- for the program -------------------------------------------------------------------------------------------
-const types = { html: 'text/html; charset=utf-8', js: 'text/javascript; charset=utf-8', css: 'text/css; charset=utf-8', svg: 'image/svg+xml', wasm: 'application/wasm' };
+const types = { html: 'text/html; charset=utf-8', js: 'text/javascript; charset=utf-8', css: 'text/css; charset=utf-8', svg: 'image/svg+xml', wasm: 'application/wasm', woff2: 'font/woff2', apkg: 'application/octet-stream' };
 const names = readdirSync(site).sort();
 const all = [...names.map((name) => join(site, name)), join(out, 'single.html')];
 const digest = createHash('sha256');

@@ -112,3 +112,15 @@ export function readIndex(content) {
     .map(({ name, title, summary }) => ({ name, title, text: summary }));
   return { schemes, stories };
 }
+
+/// What content/ says of each scheme, beyond what the library knows, and the name of its type: {name: {idea, papers,
+/// pitfalls, type}}.
+export function readSchemePages(content, headers) {
+  const pages = JSON.parse(readFileSync(join(content, 'scheme_pages.json'), 'utf8'));
+  const types = Object.fromEntries(readdirSync(headers).flatMap((file) =>
+    [...readFileSync(join(headers, file), 'utf8').matchAll(/^struct (\w+) \{\n  static constexpr std::string_view name = "([^"]+)";\n  static constexpr std::string_view family/gm)].map(([, type, name]) => [name, type])));
+  return Object.fromEntries(Object.entries(pages).map(([name, { idea, papers, pitfalls }]) => {
+    if (!types[name]) throw new Error(`scheme_pages.json: no type has the name ${name}`);
+    return [name, { idea, papers, pitfalls, type: types[name] }];
+  }));
+}

@@ -1,4 +1,4 @@
-// The site as one file: the modules stand in it as base64, because a page from a disk may fetch nothing.
+// The site as one file: what the page would fetch is in it as base64, because a page from a disk may fetch nothing.
 
 #include <algorithm>
 
@@ -30,7 +30,6 @@ std::string single_file() {
   std::string page;
   std::string_view rest = single_page();
   for (const SiteFile& file : site_files()) {
-    if (!file.path.ends_with(".wasm")) continue;
     const std::string mark = "@" + std::string(file.path.substr(1)) + "@";
     const std::size_t at = rest.find(mark);
     if (at == std::string_view::npos) continue;

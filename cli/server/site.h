@@ -16,7 +16,7 @@ struct SiteFile {
 
 /// All of them; none where this program was built without the site.
 std::span<const SiteFile> site_files();
-/// One page to which the modules must be added: @core.wasm@ and @tools.wasm@ stand for their base64.
+/// One page to which files must be added: @core.wasm@, @posenc.apkg@ and @tools.wasm@ mark where their base64 goes.
 std::string_view single_page();
 
 /// The page as one file that needs no server.

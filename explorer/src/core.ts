@@ -1,5 +1,7 @@
-// The library, as WebAssembly. The one file that touches its memory: requests go in as JSON and bytes, answers come out
-// as JSON and a copy of bytes. An error of the library traps; its message is read and a fresh instance is made.
+// The library, as WebAssembly. The one file that touches its memory: questions go in and answers come
+// out as codec.ts writes them, each with bytes of their own. An error of the library traps; its message is read and a fresh instance is made.
+
+import { decode, encode } from './codec';
 
 export type Scheme = { scheme: string; [field: string]: unknown };
 export type Answer = { json: any; bytes: Uint8Array };
@@ -21,13 +23,13 @@ interface Exports {
 /// What the library refused, in its own words.
 export class CoreError extends Error {}
 
-// In the single file the modules stand in the page itself.
-async function moduleBytes(name: string): Promise<BufferSource> {
+/// A file of the site; in the single file it is in the page itself.
+export async function fileBytes(name: string): Promise<Uint8Array<ArrayBuffer>> {
   const inside = document.getElementById(name)?.textContent;
   if (inside) return Uint8Array.from(atob(inside.trim()), (c) => c.charCodeAt(0));
   const response = await fetch(name);
   if (!response.ok) throw new Error(`${name}: ${response.status}`);
-  return response.arrayBuffer();
+  return new Uint8Array(await response.arrayBuffer());
 }
 
 class Module {
@@ -35,7 +37,7 @@ class Module {
   private constructor(private readonly compiled: WebAssembly.Module) {}
 
   static async load(name: string): Promise<Module> {
-    return new Module(await WebAssembly.compile(await moduleBytes(name)));
+    return new Module(await WebAssembly.compile(await fileBytes(name)));
   }
 
   private exports(): Exports {
@@ -48,7 +50,7 @@ class Module {
 
   call(request: object, bytes: Uint8Array = new Uint8Array()): Answer {
     const core = this.exports();
-    const text = new TextEncoder().encode(JSON.stringify(request));
+    const text = encode(request);
     const at = core.pe_alloc(text.length), bytesAt = core.pe_alloc(bytes.length);
     // pe_alloc may have grown the memory: its buffer is taken only now.
     new Uint8Array(core.memory.buffer, at, text.length).set(text);
@@ -61,7 +63,7 @@ class Module {
       throw message ? new CoreError(message) : trap;
     }
     const answer = {
-      json: JSON.parse(this.read(core.pe_text(), core.pe_text_size())),
+      json: decode(new Uint8Array(core.memory.buffer, core.pe_text(), core.pe_text_size())),
       bytes: new Uint8Array(core.memory.buffer, core.pe_bytes(), core.pe_bytes_size()).slice(),
     };
     core.pe_free(at);
@@ -98,7 +100,7 @@ export type Axis = {
   label: string; least: number; most: number; log: boolean; reversed: boolean; shown: boolean;
   ticks: { at: number; text: string }[];
 };
-export type Series = { name: string; x: Float64Array; y: Float64Array; style: number; drawing: string };
+export type Series = { name: string; x: Float64Array; y: Float64Array; style: number; drawing: 'line' | 'dots' | 'line-and-dots' | 'steps' | 'bars' };
 export type Envelope = { name: string; x: Float64Array; low: Float64Array; high: Float64Array; style: number };
 export type Heat = {
   columns: Float64Array; rows: Float64Array; values: Float64Array; least: number; most: number; label: string;

@@ -5,3 +5,11 @@ declare module 'posenc-documents' {
   export const guides: Guide[];
   export const index: { schemes: { name: string; text: string }[]; stories: { name: string; title: string; text: string }[] };
 }
+// Made by formulas.mjs from formulas.json: MathML, one module for each page.
+declare module 'posenc-formulas/*' {
+  export const formulas: { [name: string]: string };
+}
+declare module 'posenc-scheme-pages' {
+  export type SchemePage = { idea: string; papers: { authors: string; year: number; title: string; url: string }[]; pitfalls: string[]; type: string };
+  export const schemePages: { [name: string]: SchemePage };
+}

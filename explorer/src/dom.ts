@@ -59,6 +59,17 @@ export async function copyText(text: string): Promise<void> {
   }
 }
 
+/// Numbers as a .npy file.
+export function npyOf(shape: number[], values: Float32Array | Float64Array): Uint8Array<ArrayBuffer> {
+  let header = `{'descr': '<f${values.BYTES_PER_ELEMENT}', 'fortran_order': False, 'shape': (${shape.join(', ')}), }`;
+  header += ' '.repeat(63 - ((header.length + 10) % 64)) + '\n';
+  const bytes = new Uint8Array(10 + header.length + values.byteLength);
+  bytes.set([0x93, 0x4e, 0x55, 0x4d, 0x50, 0x59, 1, 0, header.length & 255, header.length >> 8]);
+  bytes.set(new TextEncoder().encode(header), 10);
+  bytes.set(new Uint8Array(values.buffer, values.byteOffset, values.byteLength), 10 + header.length);
+  return bytes;
+}
+
 /// "1,000,000", "0.0123", "1.2e-7".
 export function shown(value: number, digits = 4): string {
   if (Number.isNaN(value)) return '–';

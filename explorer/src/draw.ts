@@ -95,16 +95,17 @@ function drawSeries(place: Placed, series: Series): SVGElement {
     });
     return group;
   }
-  if (series.drawing === 'dots') {
+  const line = () => svg('path', { class: `${look} stroke`, d: pathOf(place, series), 'stroke-dasharray': dashes[Math.max(0, series.style) % 8] });
+  if (series.drawing === 'dots' || series.drawing === 'line-and-dots') {
     const group = svg('g', { class: `${look} dots` });
     series.y.forEach((value, i) => {
       if (Number.isFinite(value)) {
         group.append(svg('circle', { cx: toX(place, series.x[i]).toFixed(1), cy: toY(place, value).toFixed(1), r: 2.5 }));
       }
     });
-    return group;
+    return series.drawing === 'dots' ? group : svg('g', {}, line(), group);
   }
-  return svg('path', { class: `${look} stroke`, d: pathOf(place, series), 'stroke-dasharray': dashes[Math.max(0, series.style) % 8] });
+  return line();
 }
 
 function envelopePath(place: Placed, x: Float64Array, low: Float64Array, high: Float64Array): string {
@@ -152,6 +153,23 @@ export function paintHeat(canvas: HTMLCanvasElement, heat: Heat, upsideDown: boo
     }
   }
   context.putImageData(image, 0, 0);
+}
+
+/// Diagonal lines where a map is negative, as an image over it.
+export function hatchNegative(canvas: HTMLCanvasElement, place: Placed): HTMLCanvasElement {
+  const heat = place.panel.heat!, width = Math.round(parseFloat(canvas.style.width)) * 2, height = Math.round(parseFloat(canvas.style.height)) * 2;
+  const over = h('canvas', { class: 'heat hatch', width, height, 'aria-hidden': 'true' });
+  for (const side of ['left', 'top', 'width', 'height'] as const) over.style[side] = canvas.style[side];
+  const context = over.getContext('2d')!, image = context.createImageData(width, height), pixels = new Uint32Array(image.data.buffer);
+  const columns = heat.columns.length, rows = heat.rows.length, upsideDown = toY(place, heat.rows[0]) > toY(place, heat.rows[rows - 1]);
+  for (let y = 0; y < height; ++y) {
+    const cell = Math.floor((y * rows) / height), from = (upsideDown ? rows - 1 - cell : cell) * columns;
+    for (let x = 0; x < width; ++x) {
+      if ((x + y) % 8 < 2 && heat.values[from + Math.floor((x * columns) / width)] < 0) pixels[y * width + x] = 0xb0000000;
+    }
+  }
+  context.putImageData(image, 0, 0);
+  return over;
 }
 
 // --- panels ----------------------------------------------------------------------------------------------------

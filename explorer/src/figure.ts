@@ -1,8 +1,8 @@
 // <pe-figure>: a figure with its cursor, keyboard, data table, exports and the command that prints the same numbers.
 
 import { figure, type Figure } from './core';
-import { announce, copyText, download, h, shown, svg } from './dom';
-import { drawFigure, fromX, toX, toY, type Drawn } from './draw';
+import { announce, copyText, download, h, npyOf, shown, svg } from './dom';
+import { drawFigure, fromX, hatchNegative, toX, toY, type Drawn } from './draw';
 import { type NumberParam, held, view } from './state';
 
 export type FigureConfig = {
@@ -73,7 +73,7 @@ export class PeFigure extends HTMLElement {
     this.replaceChildren(
       this.surface, this.note,
       h('div', { class: 'tools' },
-        button('PNG', () => this.savePng()), button('SVG', () => this.saveSvg()), button('CSV', () => this.saveCsv()),
+        button('PNG', () => this.savePng()), button('SVG', () => this.saveSvg()), button('CSV', () => this.saveCsv()), button('NPY', () => this.saveNpy()),
         button('Copy link', () => copyText(view.link()))),
       h('div', { class: 'command', 'aria-label': 'The same on the command line', role: 'group' },
         h('span', {}, 'The same on the command line'), this.code, button('Copy', () => copyText(this.config.command()))),
@@ -87,12 +87,16 @@ export class PeFigure extends HTMLElement {
     this.stop = view.onChange(() => this.request());
     this.resize = new ResizeObserver(() => this.draw());
     this.resize.observe(this);
+    addEventListener('beforeprint', this.hatch);
+    addEventListener('afterprint', this.unhatch);
     this.ready = this.update();
   }
 
   disconnectedCallback(): void {
     this.stop?.();
     this.resize?.disconnect();
+    removeEventListener('beforeprint', this.hatch);
+    removeEventListener('afterprint', this.unhatch);
   }
 
   /// At most one computation per frame, with the newest values.
@@ -246,6 +250,16 @@ export class PeFigure extends HTMLElement {
     }
   }
 
+  // On paper the sign must not depend on colour alone.
+  private hatch = (): void => {
+    this.unhatch();
+    for (const [index, canvas] of (this.drawn?.canvases ?? []).entries()) {
+      const place = this.drawn!.placed.filter((one) => one.panel.heat)[index];
+      canvas.after(hatchNegative(canvas, place));
+    }
+  };
+  private unhatch = (): void => this.surface.querySelectorAll('.hatch').forEach((one) => one.remove());
+
   private fillTable(): void {
     if (!this.details.open || !this.made) return;
     const most = 400, rows = rowsOf(this.made, most + 1);
@@ -290,6 +304,13 @@ export class PeFigure extends HTMLElement {
   }
   saveCsv(): void {
     download(this.name('csv'), new Blob([rowsOf(this.made!).map((row) => row.map(csvCell).join(',')).join('\r\n') + '\r\n'], { type: 'text/csv' }));
+  }
+  /// A map as [rows, columns]; lines as [points, 2], one below the other.
+  saveNpy(): void {
+    const heat = this.made!.rows.flatMap((row) => row.panels).find((panel) => panel.heat)?.heat;
+    const numbers = heat ? heat.values : Float64Array.from(rowsOf(this.made!).slice(1).flatMap((row) => row.slice(2) as number[]));
+    const shape = heat ? [heat.rows.length, heat.columns.length] : [numbers.length / 2, 2];
+    download(this.name('npy'), new Blob([npyOf(shape, numbers)], { type: 'application/octet-stream' }));
   }
   savePng(): void {
     const picture = new Image();

@@ -17,6 +17,20 @@ export const text = (...paragraphs: string[]): DocumentFragment => {
   return fragment;
 };
 
+/// A formula that was set when the site was built.
+export function math(mathml: string, label = ''): HTMLElement {
+  const holder = h('div', { class: 'math' });
+  if (label) holder.append(h('span', { class: 'math-label' }, label));
+  holder.insertAdjacentHTML('beforeend', mathml);
+  // Wider than a phone: it scrolls, and keys must reach what scrolls.
+  new ResizeObserver(() => {
+    if (holder.scrollWidth > holder.clientWidth + 1) holder.tabIndex = 0;
+    else holder.removeAttribute('tabindex');
+  }).observe(holder);
+  return holder;
+}
+export const maths = (...formulas: HTMLElement[]): HTMLElement => h('div', { class: 'maths' }, ...formulas);
+
 export const section = (title: string, ...children: (Node | string)[]): HTMLElement =>
   h('section', {}, h('h2', {}, title), ...children);
 

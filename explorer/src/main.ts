@@ -17,6 +17,7 @@ const links = lessons.filter((lesson) => !lesson.isHidden).map((lesson, index) =
 });
 
 async function show(): Promise<void> {
+  document.documentElement.dataset.hide = view.hidden();
   const index = Math.max(0, lessons.findIndex((lesson) => lesson.id === view.page));
   const lesson = lessons[index];
   if (lesson.id === open) return;
@@ -26,6 +27,7 @@ async function show(): Promise<void> {
   links[index]?.scrollIntoView({ block: 'nearest', inline: 'center' });
   const { page } = await lesson.load();
   if (mine !== turn) return;
+  view.leavePage();
   document.title = `${page.title} · posenc`;
   const body = h('div', { class: 'page', id: `page-${page.id}` });
   const step = (to: number, words: string) => to >= 0 && to < links.length && index < links.length
@@ -75,5 +77,5 @@ document.getElementById('skip')!.addEventListener('click', (event) => {
 (document.querySelector('a.brand') as HTMLAnchorElement).href = linkTo('start');
 
 // Each page has its own keys in the address: those of another page are left behind with it.
-view.onChange(show);
+view.onChange(show, true);
 show();

@@ -49,7 +49,7 @@ export const shared = {
 export class View {
   page = 'start';
   private values = new Map<string, string>();
-  private listeners = new Set<() => void>();
+  private listeners = new Map<() => void, boolean>();
   private writing = 0;
 
   constructor() {
@@ -101,7 +101,10 @@ export class View {
     this.write();
   }
 
-  /// Switched on by a teacher: &hide=predict,commands &lock=d,base.
+  /// Switched on by a teacher: &hide=predict,commands,exports,data &lock=d,base.
+  hidden(): string {
+    return (this.values.get('hide') ?? '').replaceAll(',', ' ');
+  }
   hides(what: string): boolean {
     return (this.values.get('hide') ?? '').split(',').includes(what);
   }
@@ -115,13 +118,17 @@ export class View {
     this.tell();
   }
 
-  onChange(listener: () => void): () => void {
-    this.listeners.add(listener);
+  /// Listeners of a page end with it; those that are `kept` stay.
+  onChange(listener: () => void, kept = false): () => void {
+    this.listeners.set(listener, kept);
     return () => this.listeners.delete(listener);
+  }
+  leavePage(): void {
+    for (const [listener, kept] of this.listeners) if (!kept) this.listeners.delete(listener);
   }
 
   private tell(): void {
-    for (const listener of [...this.listeners]) listener();
+    for (const listener of [...this.listeners.keys()]) listener();
   }
 
   // Dragging changes the view sixty times a second; browsers limit how often an address may change.

@@ -28,6 +28,9 @@ struct NamedCall {
   Call call;
 };
 
+Json decoded(std::span<const std::byte> bytes);
+void encode(const Json& json, std::string& out);
+
 /// The one list of what this module can be asked. Each module (core, tools) has its own.
 std::span<const NamedCall> calls();
 
@@ -43,6 +46,7 @@ Answer table(const Question& question);
 Answer dots(const Question& question);
 Answer frequencies(const Question& question);
 Answer scores(const Question& question);
+Answer closest(const Question& question);
 // Calls of the larger one.
 Answer story(const Question& question);
 Answer cell(const Question& question);

@@ -4,7 +4,8 @@ namespace posenc::page {
 
 std::span<const NamedCall> calls() {
   static constexpr NamedCall kCalls[] = {
-      {"figure", figure}, {"table", table}, {"dots", dots}, {"frequencies", frequencies}, {"scores", scores},
+      {"figure", figure},           {"table", table},   {"dots", dots},
+      {"frequencies", frequencies}, {"scores", scores}, {"closest", closest},
   };
   return kCalls;
 }

@@ -10,8 +10,6 @@
 namespace posenc::page {
 namespace {
 
-Scheme scheme_of(const Json& json) { return scheme_from_json(dump_json(json)); }
-
 std::optional<std::int64_t> optional_integer(const Json& fields, std::string_view name) {
   if (fields.find(name) == nullptr) return {};
   return integer(fields, name, 0);
@@ -22,7 +20,7 @@ figures::Request request_from(const Json& fields) {
   if (const Json* schemes = fields.find("schemes")) {
     const auto* list = schemes->as<Json::Array>();
     if (list == nullptr) raise("schemes must be a list");
-    for (const Json& one : *list) request.schemes.push_back({scheme_of(one), {}});
+    for (const Json& one : *list) request.schemes.push_back({scheme_from(one), {}});
   }
   if (const Json* zoom = fields.find("zoom")) {
     request.zoom = figures::Range{integer(*zoom, "from", 0), integer(*zoom, "to", 0)};
@@ -75,8 +73,19 @@ Json axis_json(const figures::Axis& axis) {
 }
 
 std::string_view drawing_name(figures::Drawing drawing) {
-  constexpr std::string_view kNames[] = {"line", "dots", "steps", "bars"};
-  return kNames[static_cast<std::size_t>(drawing)];
+  switch (drawing) {
+    case figures::Drawing::kLine:
+      return "line";
+    case figures::Drawing::kDots:
+      return "dots";
+    case figures::Drawing::kLineAndDots:
+      return "line-and-dots";
+    case figures::Drawing::kSteps:
+      return "steps";
+    case figures::Drawing::kBars:
+      return "bars";
+  }
+  raise("figure: unknown drawing");
 }
 
 Json panel_json(const figures::Panel& panel, NumberStore& store) {

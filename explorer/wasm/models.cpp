@@ -3,6 +3,7 @@
 #include "explorer/wasm/call.h"
 #include "posenc/diagnosis.h"
 #include "posenc/error.h"
+#include "posenc/gguf.h"
 #include "posenc/model.h"
 #include "posenc/npy.h"
 #include "posenc/properties.h"
@@ -12,9 +13,11 @@ namespace posenc::page {
 
 Answer list_schemes(const Question&) { return {schemes_json(), {}}; }
 
+/// A config.json, or the beginning of a .gguf file.
 Answer model(const Question& question) {
-  const auto* const begin = reinterpret_cast<const char*>(question.bytes.data());
-  return {json_of(read_model(std::string_view(begin, question.bytes.size()))), {}};
+  const std::string_view text(reinterpret_cast<const char*>(question.bytes.data()), question.bytes.size());
+  if (text.starts_with("GGUF")) return {json_of(read_model(read_gguf_head(question.bytes), question.bytes)), {}};
+  return {json_of(read_model(text)), {}};
 }
 
 /// Two .npy files, one after the other; "first_bytes" says where the second begins.
@@ -31,7 +34,7 @@ Answer diagnosis(const Question& question) {
 Answer prove_scheme(const Question& question) {
   const Json* const found = question.fields.find("scheme");
   if (found == nullptr) raise("scheme is missing");
-  const Scheme scheme = for_proving(scheme_from_json(dump_json(*found)));
+  const Scheme scheme = for_proving(scheme_from(*found));
   Json::Array list;
   for (const Finding& one : prove(scheme, {.length = integer(question.fields, "length", 256)})) {
     const PropertyCard& card = card_of(one.property);

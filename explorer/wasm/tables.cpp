@@ -1,6 +1,8 @@
 // Tables, frequencies, dot products and scores of a scheme, as the program computes them.
 
+#include <cmath>
 #include <cstring>
+#include <limits>
 #include <variant>
 
 #include "explorer/wasm/call.h"
@@ -17,7 +19,7 @@ constexpr std::int64_t kMostNumbers = std::int64_t{1} << 24;
 Scheme asked_scheme(const Json& fields) {
   const Json* const found = fields.find("scheme");
   if (found == nullptr) raise("scheme is missing");
-  return scheme_from_json(dump_json(*found));
+  return scheme_from(*found);
 }
 
 DataType asked_type(const Json& fields) {
@@ -63,6 +65,43 @@ Answer table(const Question& question) {
     raise("table: a bias has no rows; use scores");
   }
   return answer;
+}
+
+/// Of the other positions below `length`, the one whose vector is closest to that of `at`.
+Answer closest(const Question& question) {
+  const Json& fields = question.fields;
+  const std::int64_t at = integer(fields, "at", 0), count = integer(fields, "length", 128);
+  if (count < 2 || count > 4096) raise("closest: length must be 2 to 4096");
+  if (at < 0 || at >= count) raise("closest: at must be below length");
+  const Form form = prepare(asked_scheme(fields), {.length = count});
+  const Addition* vectors = std::get_if<Addition>(&form);
+  Addition of_rotation;
+  if (const auto* rotation = std::get_if<Rotation>(&form)) {
+    of_rotation.width = 2 * pairs_of(*rotation);
+    of_rotation.source = waves_of(*rotation);
+    vectors = &of_rotation;
+  }
+  if (vectors == nullptr) raise("closest: a bias gives a position no vector");
+  const std::int64_t width = vectors->width;
+  if (width > kMostNumbers / count) raise("closest: too many numbers for a page");
+  std::vector<double> rows(static_cast<std::size_t>(count * width));
+  tabulate(view(rows.data(), {count, width}), {}, *vectors);
+  const double* const mine = rows.data() + at * width;
+  double least = std::numeric_limits<double>::infinity(), norm = 0;
+  std::int64_t nearest = at;
+  for (std::int64_t column = 0; column < width; ++column) norm += mine[column] * mine[column];
+  for (std::int64_t row = 0; row < count; ++row) {
+    double sum = 0;
+    for (std::int64_t column = 0; column < width; ++column) {
+      const double difference = rows[static_cast<std::size_t>(row * width + column)] - mine[column];
+      sum += difference * difference;
+    }
+    if (row != at && sum < least) {
+      least = sum;
+      nearest = row;
+    }
+  }
+  return {Json::Object{{"position", nearest}, {"distance", std::sqrt(least)}, {"norm", std::sqrt(norm)}}, {}};
 }
 
 /// Radians per position of each pair.

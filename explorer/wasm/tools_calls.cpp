@@ -12,6 +12,7 @@ std::span<const NamedCall> calls() {
       {"diagnose", diagnosis}, {"exercise", make_exercise},
       {"grade", grade_answer}, {"questions", list_questions},
       {"cards", list_cards},   {"review", review},
+      {"closest", closest},
   };
   return kCalls;
 }

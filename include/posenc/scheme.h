@@ -101,5 +101,6 @@ Json json_of(const Scheme& scheme);
 /// Fields that are missing keep their defaults.
 /// Throws: Error for malformed JSON, unknown schemes, unknown or repeated fields, wrong types.
 Scheme scheme_from_json(std::string_view json);
+Scheme scheme_from(const Json& json);
 
 }  // namespace posenc

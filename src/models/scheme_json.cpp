@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -55,17 +56,21 @@ template <> struct FieldJson<double> {
   }
 };
 
+/// Which of these names it is.
+std::size_t choice_from(const Json& json, const Place& place, std::span<const std::string_view> names) {
+  const auto* const name = json.as<std::string>();
+  const std::string_view meant = name == nullptr ? "" : choice_meant(*name);
+  for (std::size_t i = 0; name != nullptr && i < names.size(); ++i) {
+    if (names[i] == *name || names[i] == meant) return i;
+  }
+  const std::string hint = name == nullptr ? "" : suggestion(excerpt(*name), {names.begin(), names.end()});
+  refuse(place, fmt::format("one of {}", fmt::join(names, ", ")), json, hint);
+}
+
 template <Choice E> struct FieldJson<E> {
   static Json write(E choice) { return choice_name(choice); }
   static E read(const Json& json, const Place& place) {
-    constexpr auto& kNames = ChoiceNames<E>::value;
-    const auto* const name = json.as<std::string>();
-    const std::string_view meant = name == nullptr ? "" : choice_meant(*name);
-    for (std::size_t i = 0; name != nullptr && i < kNames.size(); ++i) {
-      if (kNames[i] == *name || kNames[i] == meant) return static_cast<E>(i);
-    }
-    const std::string hint = name == nullptr ? "" : suggestion(excerpt(*name), {kNames.begin(), kNames.end()});
-    refuse(place, fmt::format("one of {}", fmt::join(kNames, ", ")), json, hint);
+    return static_cast<E>(choice_from(json, place, ChoiceNames<E>::value));
   }
 };
 
@@ -101,43 +106,71 @@ template <class T> struct FieldJson<std::vector<T>> {
   }
 };
 
-template <class S> Json::Object write_fields(const S& value, std::string_view kind) {
-  Json::Object object;
-  object.emplace_back(kind, S::name);
+/// A field of some struct, without the struct's type: what follows is compiled once, not once for each scheme.
+struct AnyField {
+  std::string_view name;
+  void* at;
+  void (*read)(void* at, const Json& json, const Place& place);
+  Json (*write)(const void* at);
+};
+
+template <class T> void read_any(void* at, const Json& json, const Place& place) {
+  *static_cast<T*>(at) = FieldJson<T>::read(json, place);
+}
+template <class T> Json write_any(const void* at) { return FieldJson<T>::write(*static_cast<const T*>(at)); }
+
+template <class S> std::vector<AnyField> fields_of(S& value) {
+  std::vector<AnyField> list;
   S::fields([&]<class T>(std::string_view name, T S::*member, std::string_view) {
-    object.emplace_back(name, FieldJson<T>::write(value.*member));
+    list.push_back({name, &(value.*member), &read_any<T>, &write_any<T>});
   });
+  return list;
+}
+
+Json::Object write_fields(std::string_view kind, std::string_view name, const std::vector<AnyField>& fields) {
+  Json::Object object;
+  object.emplace_back(kind, name);
+  for (const AnyField& field : fields) object.emplace_back(field.name, field.write(field.at));
   return object;
+}
+template <class S> Json::Object write_struct(std::string_view kind, S value) {
+  return write_fields(kind, S::name, fields_of(value));
 }
 
 /// Reads one field by its name, or by another name of it. `read` has the fields that were read before.
-template <class S> void read_field(S& value, std::string_view owner, const std::string& key, const Json& json,
-                                   std::vector<std::string_view>& read) {
-  bool known = false;
-  std::vector<std::string_view> names;
-  S::fields([&]<class T>(std::string_view name, T S::*, std::string_view) { names.push_back(name); });
-  const bool is_ours = std::find(names.begin(), names.end(), key) != names.end();
-  const std::string_view wanted = is_ours ? std::string_view(key) : field_meant(key);
-  S::fields([&]<class T>(std::string_view name, T S::*member, std::string_view) {
-    if (name != wanted) return;
-    known = true;
-    value.*member = FieldJson<T>::read(json, {owner, name});
-  });
-  if (known) {
-    if (std::find(read.begin(), read.end(), wanted) != read.end()) {
-      raise(fmt::format("{}: {} is given twice, under two names", owner, wanted));
-    }
-    read.push_back(*std::find(names.begin(), names.end(), wanted));
-    return;
+void read_field(const std::vector<AnyField>& fields, std::string_view owner, const std::string& key, const Json& json,
+                std::vector<std::string_view>& read) {
+  const auto named = [&](std::string_view name) {
+    return std::find_if(fields.begin(), fields.end(), [&](const AnyField& field) { return field.name == name; });
+  };
+  auto field = named(key);
+  if (field == fields.end()) field = named(field_meant(key));
+  if (field == fields.end()) {
+    std::vector<std::string_view> names;
+    for (const AnyField& one : fields) names.push_back(one.name);
+    raise(fmt::format("{}: unknown field {}{}", owner, dump_json(excerpt(key)), suggestion(excerpt(key), names)));
   }
-  raise(fmt::format("{}: unknown field {}{}", owner, dump_json(excerpt(key)), suggestion(excerpt(key), names)));
+  field->read(field->at, json, {owner, field->name});
+  if (std::find(read.begin(), read.end(), field->name) != read.end()) {
+    raise(fmt::format("{}: {} is given twice, under two names", owner, field->name));
+  }
+  read.push_back(field->name);
+}
+
+/// Reads every member of an object but the one that names its type.
+void read_members(const std::vector<AnyField>& fields, std::string_view owner, const Json::Object& object,
+                  std::string_view kind) {
+  std::vector<std::string_view> read;
+  for (const auto& [key, value] : object) {
+    if (key != kind) read_field(fields, owner, key, value, read);
+  }
 }
 
 /// One of several structs, told apart by "type": {"type":"yarn","factor":4.0,…}.
 template <class... S> struct FieldJson<std::variant<S...>> {
   using Value = std::variant<S...>;
   static Json write(const Value& value) {
-    return std::visit([](const auto& one) -> Json { return write_fields(one, "type"); }, value);
+    return std::visit([](const auto& one) -> Json { return write_struct("type", one); }, value);
   }
   static Value read(const Json& given, const Place& place) {
     const Json json = scaling_meant(given);
@@ -149,11 +182,7 @@ template <class... S> struct FieldJson<std::variant<S...>> {
     for (std::size_t i = 0; name != nullptr && i < names.size(); ++i) {
       if (names[i] != *name) continue;
       const std::string owner = fmt::format("{}: {} {}", place.scheme, place.field, names[i]);
-      std::vector<std::string_view> read;
-      for (const auto& member : *object) {
-        if (member.first == "type") continue;
-        std::visit([&](auto& one) { read_field(one, owner, member.first, member.second, read); }, values[i]);
-      }
+      read_members(std::visit([](auto& one) { return fields_of(one); }, values[i]), owner, *object, "type");
       return values[i];
     }
     const std::string hint = name == nullptr ? "" : suggestion(excerpt(*name), names);
@@ -164,13 +193,14 @@ template <class... S> struct FieldJson<std::variant<S...>> {
 }  // namespace
 
 Json json_of(const Scheme& scheme) {
-  return std::visit([](const auto& one) -> Json { return write_fields(one, "scheme"); }, scheme);
+  return std::visit([](const auto& one) -> Json { return write_struct("scheme", one); }, scheme);
 }
 
 std::string to_json(const Scheme& scheme) { return dump_json(json_of(scheme)); }
 
-Scheme scheme_from_json(std::string_view json) {
-  const Json root = parse_json(json);  // refuses repeated fields
+Scheme scheme_from_json(std::string_view json) { return scheme_from(parse_json(json)); }  // refuses repeated fields
+
+Scheme scheme_from(const Json& root) {
   const auto* const object = root.as<Json::Object>();
   if (object == nullptr) {
     raise(fmt::format("scheme: must be an object such as {{\"scheme\":\"sinusoidal\"}} but is {}",
@@ -182,11 +212,7 @@ Scheme scheme_from_json(std::string_view json) {
   }
   if (name->as<std::string>() == nullptr) refuse({"scheme", "the field \"scheme\""}, "a name in quotes", *name);
   Scheme scheme = scheme_named(excerpt(scheme_meant(*name->as<std::string>())));
-  std::vector<std::string_view> read;
-  for (const auto& member : *object) {
-    if (member.first == "scheme") continue;
-    std::visit([&]<class S>(S& one) { read_field(one, S::name, member.first, member.second, read); }, scheme);
-  }
+  read_members(std::visit([](auto& one) { return fields_of(one); }, scheme), name_of(scheme), *object, "scheme");
   return scheme;
 }
 

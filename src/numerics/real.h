@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <compare>
 #include <concepts>
 #include <cstddef>
@@ -11,13 +12,14 @@
 
 namespace posenc::numerics {
 
-/// A number of 400 bits, for making frequencies once: 256 of them reach the Frequency, 100 may stand before the
-/// binary point, and what remains covers the rounding of a few hundred operations.
-/// Boost.Multiprecision does the work, in real.cpp alone: with its templates in sight, a file that divides two of
-/// these took 25 seconds to compile.
+/// A binary number of 448 bits, for making frequencies once: 256 of them reach the Frequency, 100 may be before the
+/// binary point, and what remains covers the rounding of a few hundred operations. Sums, products and quotients are
+/// rounded to nearest, so what fits in 448 bits is exact; exp, log and pow are good to 416.
 class Real {
  public:
-  Real() : Real(0.0) {}
+  static constexpr int kWords = 7, kBits = 64 * kWords;
+
+  Real() = default;
   template <class T>
   requires std::integral<T> || std::floating_point<T> Real(
       T value) {  // NOLINT(google-explicit-constructor): mixed arithmetic reads as it would with built-in numbers
@@ -29,9 +31,9 @@ class Real {
       make(std::uint64_t{value});
     }
   }
-  Real(const Real& other);
-  Real& operator=(const Real& other);
-  ~Real() = default;
+  /// words · 2^(exponent − 448), lowest word first; the highest bit must be set.
+  Real(const std::array<std::uint64_t, kWords>& words, std::int64_t exponent)
+      : words_(words), exponent_(exponent), kind_(Kind::kFinite) {}
 
   Real& operator+=(const Real& other);
   Real& operator-=(const Real& other);
@@ -39,23 +41,28 @@ class Real {
   Real& operator/=(const Real& other);
   Real operator-() const;
 
-  /// The nearest float or double; integers are cut towards zero.
+  /// The nearest float or double; integers are cut towards zero, and held within their range.
   template <class T> T convert_to() const;
 
   friend Real operator+(Real a, const Real& b) { return a += b; }
   friend Real operator-(Real a, const Real& b) { return a -= b; }
   friend Real operator*(Real a, const Real& b) { return a *= b; }
   friend Real operator/(Real a, const Real& b) { return a /= b; }
-  friend bool operator==(const Real& a, const Real& b);
+  friend bool operator==(const Real& a, const Real& b) { return (a <=> b) == std::partial_ordering::equivalent; }
   friend std::partial_ordering operator<=>(const Real& a, const Real& b);
 
  private:
   friend struct RealAccess;
+  enum class Kind : std::uint8_t { kZero, kFinite, kInfinite, kNan };
   void make(double value);
   void make(std::int64_t value);
   void make(std::uint64_t value);
 
-  alignas(16) std::byte storage_[96];
+  // |x| = words · 2^(exponent − 448), from 2^(exponent − 1) up to 2^exponent; the highest bit is set where x is finite.
+  std::array<std::uint64_t, kWords> words_ = {};
+  std::int64_t exponent_ = 0;
+  bool negative_ = false;
+  Kind kind_ = Kind::kZero;
 };
 
 template <> float Real::convert_to() const;

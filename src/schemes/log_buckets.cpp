@@ -1,10 +1,31 @@
 #include "schemes/log_buckets.h"
 
-#include <boost/multiprecision/cpp_int.hpp>
+#include <algorithm>
+#include <vector>
 
+#include "numerics/fixed.h"
 #include "numerics/real.h"
 
 namespace posenc::schemes {
+namespace {
+
+/// base^exponent · other_base^other_exponent, exact: words, lowest first, the highest not 0.
+std::vector<std::uint64_t> whole_powers(std::int64_t base, std::int64_t exponent, std::int64_t other_base,
+                                        std::int64_t other_exponent) {
+  std::vector<std::uint64_t> words = {1};
+  for (std::int64_t i = 0; i < exponent + other_exponent; ++i) {
+    numerics::uint128 carry = 0;
+    for (std::uint64_t& word : words) {
+      carry += static_cast<numerics::uint128>(word) * static_cast<std::uint64_t>(i < exponent ? base : other_base);
+      word = static_cast<std::uint64_t>(carry);
+      carry >>= 64;
+    }
+    if (carry != 0) words.push_back(static_cast<std::uint64_t>(carry));
+  }
+  return words;
+}
+
+}  // namespace
 
 LogStep log_step(std::int64_t from, std::int64_t to, std::int64_t step, std::int64_t steps) {
   using numerics::Real;
@@ -13,13 +34,13 @@ LogStep log_step(std::int64_t from, std::int64_t to, std::int64_t step, std::int
   if (abs(point - nearest) > ldexp(point, -300)) return {floor(point).convert_to<std::int64_t>(), false};
 
   // n ≤ from · (to/from)^(step/steps), with both sides to the power `steps` and without the fraction
-  using Whole = boost::multiprecision::cpp_int;
-  const auto power = [](std::int64_t base, std::int64_t exponent) {
-    return Whole(pow(Whole(base), static_cast<unsigned>(exponent)));
-  };
   const auto n = nearest.convert_to<std::int64_t>();
-  const Whole left = power(n, steps) * power(from, step), right = power(to, step) * power(from, steps);
-  return {left <= right ? n : n - 1, left == right};
+  const std::vector<std::uint64_t> left = whole_powers(n, steps, from, step),
+                                   right = whole_powers(to, step, from, steps);
+  const bool is_below = left.size() != right.size()
+                            ? left.size() < right.size()
+                            : std::lexicographical_compare(left.rbegin(), left.rend(), right.rbegin(), right.rend());
+  return {is_below || left == right ? n : n - 1, left == right};
 }
 
 }  // namespace posenc::schemes

@@ -1,84 +1,21 @@
 // Every page in a real browser: from the program, from an exported folder and from one file. One browser for all.
 
 import assert from 'node:assert/strict';
-import { execFileSync, spawn, spawnSync } from 'node:child_process';
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
-import http from 'node:http';
-import { createRequire } from 'node:module';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { execFileSync } from 'node:child_process';
 import { after, before, test } from 'node:test';
+import { POSENC, axe, complaints, contextOf, go, open, pages, places, sameAsTheProgram, setUp, settled, tearDown } from './site.mjs';
 
-const { POSENC, WEB, CHROMIUM } = process.env;
-const require = createRequire(join(WEB, 'package.json'));
-const { chromium } = require('playwright-core');
-const axe = readFileSync(require.resolve('axe-core/axe.min.js'), 'utf8');
-const pages = ['start', 'order', 'waves', 'phasors', 'distance', 'frank', 'schemes', 'decay', 'context', 'exact', 'check', 'lab', 'practice', 'reference', 'guides', 'search'];
-
-let browser, server, address, folder, files;
-const complaints = [];
-
-async function open(context, url) {
-  const page = await context.newPage();
-  page.on('console', (message) => { if (['error', 'warning'].includes(message.type())) complaints.push(`${page.url()}: ${message.text()}`); });
-  page.on('pageerror', (error) => complaints.push(`${page.url()}: ${error.message}`));
-  page.on('request', (request) => {
-    const from = new URL(request.url());
-    if (!['127.0.0.1', ''].includes(from.hostname) && !['data:', 'blob:', 'file:'].includes(from.protocol)) complaints.push(`another host: ${request.url()}`);
-  });
-  await page.goto(url);
-  return page;
-}
-async function go(page, hash) {
-  await page.evaluate((to) => { location.hash = to; }, hash);
-  const id = new URLSearchParams(hash.slice(1)).get('p');
-  await page.waitForSelector(`#page-${id}[data-ready=yes]`, { timeout: 30_000 });
-  await settled(page);
-}
-// All figures have drawn what the view asks for.
-const settled = (page) => page.evaluate(async () => {
-  for (let i = 0; i < 3; ++i) {
-    await new Promise((resolve) => requestAnimationFrame(() => setTimeout(resolve)));
-    await Promise.all([...document.querySelectorAll('pe-figure, pe-story')].map((one) => one.ready));
-  }
-});
-async function contextOf(options = {}, guesses = 'off') {
-  const context = await browser.newContext({ viewport: { width: 1280, height: 900 }, ...options });
-  await context.addInitScript((value) => { try { localStorage.setItem('posenc-guesses', value); } catch { /* a file may refuse */ } }, guesses);
-  return context;
-}
-
+let address;
 before(async () => {
-  folder = mkdtempSync(join(tmpdir(), 'posenc-'));
-  server = spawn(POSENC, ['explore', '--quiet'], { stdio: ['ignore', 'pipe', 'inherit'] });
-  address = await new Promise((resolve) => server.stdout.once('data', (text) => resolve(String(text).trim())));
-  execFileSync(POSENC, ['explore', '--quiet', '--export', join(folder, 'site')]);
-  execFileSync(POSENC, ['explore', '--quiet', '--single-file', join(folder, 'one.html')]);
-  const types = { html: 'text/html', js: 'text/javascript', css: 'text/css', svg: 'image/svg+xml', wasm: 'application/wasm' };
-  files = http.createServer((request, response) => {
-    const path = request.url.split('?')[0].replace('/below/', '/');
-    try {
-      const bytes = readFileSync(join(folder, 'site', path === '/' ? 'index.html' : path));
-      response.writeHead(200, { 'content-type': types[(path === '/' ? 'html' : path.split('.').pop())] }).end(bytes);
-    } catch {
-      response.writeHead(404).end();
-    }
-  });
-  await new Promise((resolve) => files.listen(0, '127.0.0.1', resolve));
-  browser = await chromium.launch({ executablePath: CHROMIUM, args: ['--no-sandbox', '--disable-dev-shm-usage'] });
+  await setUp();
+  address = places.program;
 });
-after(async () => {
-  await browser?.close();
-  server?.kill('SIGTERM');
-  files?.close();
-  if (folder) rmSync(folder, { recursive: true });
-});
+after(tearDown);
 
 for (const place of ['program', 'folder', 'file']) {
   test(`every page opens from the ${place}`, async () => {
-    const url = { program: address, folder: `http://127.0.0.1:${files.address().port}/below/`, file: `file://${join(folder, 'one.html')}` }[place];
     const context = await contextOf();
-    const page = await open(context, url);
+    const page = await open(context, places[place]);
     for (const id of pages) {
       await go(page, `#v=1&p=${id}`);
       assert.ok((await page.locator('main').innerText()).length > (id === 'search' ? 50 : 200), id);
@@ -118,22 +55,7 @@ test('the same on the command line', async () => {
   for (const hash of ['#v=1&p=waves&d=32&len=64&m=5', '#v=1&p=phasors&m=11&k=4', '#v=1&p=distance&s=rope&d=16', '#v=1&p=decay&sin=1&base=500000', '#v=1&p=context&x=4', '#v=1&p=exact&far=5000']) {
     await go(page, hash);
     for (const figure of await page.locator('pe-figure').all()) {
-      const { command, numbers } = await figure.evaluate((one) => ({ command: one.querySelector('.command code').textContent, numbers: one.numbers().map((row) => row.map((cell) => typeof cell === 'number' && !Number.isFinite(cell) ? null : cell)) }));
-      const done = spawnSync(POSENC, [...command.split(' ').slice(1), '--json'], { encoding: 'utf8', maxBuffer: 1 << 28 });
-      assert.equal(done.status, 0, `${command}: ${done.stderr}`);
-      const want = JSON.parse(done.stdout);
-      const panels = want.rows ? want.rows.flatMap((row) => row.panels) : want.panels.flat();
-      const theirs = panels.flatMap((panel) => (panel.series ?? []).map((one) => one)).flatMap((one) => one.x.map((x, i) => [x, one.y[i]]));
-      const maps = panels.flatMap((panel) => panel.heat_map?.values?.flat() ?? []);
-      const mine = numbers.slice(1), drawn = mine.filter(([, series]) => !/ (lowest|highest)$/.test(series));
-      assert.ok(mine.length > 5, command);
-      // Every number of both, and no other; to the last bit but where a figure asks the C library (circles, logarithms).
-      const printed = [...theirs.map(([, y]) => y), ...maps], have = drawn.map(([, , , y]) => y);
-      assert.equal(have.length, printed.length, command);
-      const sorted = (list) => Float64Array.from(list, (value) => value ?? NaN).sort();
-      const a = sorted(have), b = sorted(printed);
-      const off = a.findIndex((value, k) => !(value === b[k] || (value !== value && b[k] !== b[k]) || (/ (phasors|error) /.test(command) && Math.abs(value - b[k]) <= 1e-15 * Math.max(0.5, Math.abs(b[k])))));
-      assert.equal(off, -1, `${command}: ${a[off]} is ${b[off]} there`);
+      await sameAsTheProgram(figure);
       ++compared;
     }
   }
@@ -296,34 +218,19 @@ test('guides are pages, and the search finds them', async () => {
   assert.deepEqual(complaints.splice(0), []);
 });
 
-test('first load and frames', async (t) => {
+test('first load', async (t) => {
   const { gzipSync } = await import('node:zlib');
   const context = await contextOf();
   const page = await context.newPage();
   let bytes = 0;
-  page.on('response', async (response) => { bytes += gzipSync(await response.body(), { level: 9 }).length; });
+  page.on('response', async (response) => {
+    if (!response.url().endsWith('.woff2')) bytes += gzipSync(await response.body(), { level: 9 }).length;
+  });
   await page.goto(address);
   await page.waitForSelector('#page-start[data-ready=yes]');
   await settled(page);
   await page.waitForTimeout(300);
   t.diagnostic(`first load: ${bytes} bytes gzipped`);
-  assert.ok(bytes < 200_000, `${bytes} bytes`);
-  await go(page, '#v=1&p=waves&d=128&len=4096');
-  const times = await page.evaluate(async () => {
-    const surface = document.querySelectorAll('pe-figure .surface')[1], figure = surface.closest('pe-figure');
-    surface.focus();
-    const frames = [], scripts = [];
-    let last = performance.now();
-    for (let i = 0; i < 90; ++i) {
-      surface.dispatchEvent(new KeyboardEvent('keydown', { key: 'ArrowDown', bubbles: true, cancelable: true }));
-      await new Promise((resolve) => requestAnimationFrame(resolve));
-      frames.push(performance.now() - last);
-      last = performance.now();
-      scripts.push(figure.scriptTime);
-    }
-    const middle = (list) => list.sort((a, b) => a - b)[list.length >> 1];
-    return { frame: middle(frames.slice(5)), script: middle(scripts.slice(5)) };
-  });
-  t.diagnostic(`frame p50 ${times.frame.toFixed(2)} ms, script p50 ${times.script.toFixed(2)} ms`);
+  assert.ok(bytes < 120_000, `${bytes} bytes`);
   await context.close();
 });

@@ -75,7 +75,7 @@ x86_64() {
   local lib=$libraries/usr/lib/x86_64-linux-gnu include=$work/x86-64-include
   # Headers are the same on every machine, but the system's own folder holds those of its C library, too.
   mkdir -p "$include"
-  for name in hwy oneapi tbb boost fmt; do ln -sfn "/usr/include/$name" "$include/$name"; done
+  for name in hwy oneapi tbb fmt; do ln -sfn "/usr/include/$name" "$include/$name"; done
   link=(-L"$lib" -l:libhwy.so.1 -l:libtbb.so.12 -lpthread)
   echo "== x86-64, under qemu"
   compile "$work/x86-64" x86_64-linux-gnu-g++ -O2 -isystem "$include" -DHWY_COMPILE_ALL_ATTAINABLE

@@ -54,7 +54,6 @@ MAY_INCLUDE = {
 MAY_USE = {
     r"hwy/": ("src/kernels/cpu/", "src/attention/cpu/", "benchmarks/"),
     r"(oneapi/)?tbb(/|\.h)": ("src/kernels/cpu/",),
-    r"boost/": ("src/numerics/", "src/schemes/"),
     r"rapidjson/": ("src/formats/",),
     r"zlib\.h": ("src/formats/", "src/kernels/cuda/", "cmake/"),  # files; kernels, packed (cmake/pack_ptx.cpp)
     r"utf8(/|\.h)": ("src/formats/", "src/lessons/", "cli/"),

@@ -1,16 +1,6 @@
 import { CoreError, ask } from '../core';
-import { copyText, h } from '../dom';
+import { copyText, h, npyOf } from '../dom';
 import { type Page, section, text } from '../lesson';
-
-function npyOf(rows: number, columns: number, values: Float32Array): Uint8Array {
-  let header = `{'descr': '<f4', 'fortran_order': False, 'shape': (${rows}, ${columns}), }`;
-  header += ' '.repeat(63 - ((header.length + 10) % 64)) + '\n';
-  const bytes = new Uint8Array(10 + header.length + values.byteLength);
-  bytes.set([0x93, 0x4e, 0x55, 0x4d, 0x50, 0x59, 1, 0, header.length & 255, header.length >> 8]);
-  bytes.set(new TextEncoder().encode(header), 10);
-  bytes.set(new Uint8Array(values.buffer), 10 + header.length);
-  return bytes;
-}
 
 // Queries rotated with each pair side by side: right for GPT-J, the usual mistake with a Llama of Hugging Face.
 async function example(): Promise<[Uint8Array, Uint8Array]> {
@@ -29,7 +19,7 @@ async function example(): Promise<[Uint8Array, Uint8Array]> {
       after[at + 1] = before[at + 1] * cos + before[at] * sin;
     }
   }
-  return [npyOf(rows, columns, before), npyOf(rows, columns, after)];
+  return [npyOf([rows, columns], before), npyOf([rows, columns], after)];
 }
 
 export const page: Page = {
@@ -57,6 +47,12 @@ export const page: Page = {
         result.replaceChildren(h('p', { class: 'note refused' }, error instanceof CoreError ? error.message : String(error)));
       }
     };
+    // Rows of numbers, as a debugger or print(x) shows them.
+    const parsed = (words: string): Uint8Array | undefined => {
+      const rows = words.split('\n').map((line) => [...line.matchAll(/[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?/g)].map(([number]) => Number(number))).filter((row) => row.length);
+      if (!rows.length || rows.some((row) => row.length !== rows[0].length)) return undefined;
+      return npyOf([rows.length, rows[0].length], Float32Array.from(rows.flat()));
+    };
     const zone = (index: number, label: string) => {
       const input = h('input', { type: 'file', accept: '.npy', id: `npy-${index}` });
       const take = async (file?: File) => {
@@ -66,7 +62,15 @@ export const page: Page = {
         await show();
       };
       input.addEventListener('change', () => take(input.files?.[0]));
-      const box = h('div', { class: 'drop' }, h('label', { for: input.id }, label), input);
+      const paste = h('textarea', { id: `paste-${index}`, rows: 3, spellcheck: 'false', placeholder: '0.12, −1.3, …: a line for each token' });
+      const said = h('p', { class: 'note', role: 'status' });
+      paste.addEventListener('change', async () => {
+        files[index] = parsed(paste.value.replaceAll('−', '-'));
+        said.textContent = files[index] || !paste.value.trim() ? '' : 'Every line must have as many numbers as the first.';
+        await show();
+      });
+      const box = h('div', { class: 'drop' }, h('label', { for: input.id }, label), input,
+        h('details', {}, h('summary', {}, 'Or paste numbers'), h('label', { for: paste.id, class: 'hint' }, `${names[index].replace('.npy', '')}: a line for each token`), paste, said));
       box.addEventListener('dragover', (event) => event.preventDefault());
       box.addEventListener('drop', (event) => { event.preventDefault(); take(event.dataTransfer?.files[0]); });
       return box;

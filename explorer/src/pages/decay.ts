@@ -1,6 +1,7 @@
+import { formulas } from 'posenc-formulas/decay';
 import { controls } from '../controls';
 import { figureOf } from '../figure';
-import { type Page, section, text, guess } from '../lesson';
+import { type Page, guess, math, maths, section, text } from '../lesson';
 import { type ChoiceParam, type FlagParam, type NumberParam, shared, view } from '../state';
 import { type Named, sized } from './schemes_of_view';
 
@@ -11,7 +12,7 @@ const flags: { param: FlagParam; make: () => Named }[] = [
   { param: { key: 'sin', label: 'Sinusoidal', kind: 'flag', start: false }, make: () => sized('sinusoidal', view.get(shared.width), view.get(shared.base)) },
   { param: { key: 'alibi', label: 'ALiBi', kind: 'flag', start: true }, make: () => ({ json: { scheme: 'alibi', heads: view.get(heads) }, words: `alibi --heads ${view.get(heads)}` }) },
 ];
-const bias: ChoiceParam = { key: 'bias', label: 'Bias', kind: 'choice', start: 'alibi', options: [['alibi', 'ALiBi'], ['sandwich', 'Sandwich'], ['kerple', 'KERPLE']] };
+const bias: ChoiceParam = { key: 'bias', label: 'Bias', kind: 'choice', start: 'alibi', options: [['alibi', 'ALiBi'], ['sandwich', 'Sandwich'], ['kerple', 'KERPLE'], ['t5', 'T5 (bucket numbers)']] };
 const biasScheme = (): Named => {
   const name = view.get(bias);
   if (name === 'alibi') return { json: { scheme: name, heads: view.get(heads) }, words: `alibi --heads ${view.get(heads)}` };
@@ -28,6 +29,7 @@ export const page: Page = {
     };
     root.append(
       text('Sinusoidal vectors and RoPE give a sum of cosines of the distance: it falls overall, but oscillates. ALiBi subtracts a straight line, with a slope of its own for each head.'),
+      maths(math(formulas.rope, 'RoPE, mean over pairs'), math(formulas.alibi, 'ALiBi, head h of H')),
       guess({
         question: 'Raise the base from 10,000 to 500,000 (as Llama 3 does). What happens to the mean score at large distances?',
         choices: [

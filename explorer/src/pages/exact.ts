@@ -1,6 +1,7 @@
+import { formulas } from 'posenc-formulas/exact';
 import { controls } from '../controls';
 import { figureOf } from '../figure';
-import { type Page, guess, section, text } from '../lesson';
+import { type Page, guess, math, maths, section, text } from '../lesson';
 import { type NumberParam, shared, view } from '../state';
 import { sized } from './schemes_of_view';
 
@@ -14,6 +15,7 @@ export const page: Page = {
   render(root) {
     root.append(
       text('Engines form the angle as float32(position) · float32(frequency). The product is rounded before its sine is taken: the larger the angle, the larger the error. In bf16 even the position is rounded: 257 becomes 256.'),
+      maths(math(formulas.bound, 'Error of an angle formed in float32, roughly')),
       guess({
         question: 'The angle is formed in float32. How large is the worst error of a sine at position 1,048,576 (d = 128)?',
         choices: [

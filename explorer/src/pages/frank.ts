@@ -1,4 +1,5 @@
-import { type Page, guess, section, text } from '../lesson';
+import { formulas } from 'posenc-formulas/frank';
+import { type Page, guess, math, maths, section, text } from '../lesson';
 import { storyOf } from '../story';
 
 export const page: Page = {
@@ -7,6 +8,7 @@ export const page: Page = {
   render(root) {
     root.append(
       text('Frank and Alex have identical rows, but sit in different seats. Without position they stay indistinguishable through the whole layer. Press any number to open it into its products.'),
+      maths(math(formulas.stages), math(formulas.output)),
       guess({
         question: 'Frank and Alex have the same row in X. After positions are added, at which stage do they first differ?',
         choices: [

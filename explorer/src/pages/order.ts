@@ -1,5 +1,6 @@
+import { formulas } from 'posenc-formulas/order';
 import { h } from '../dom';
-import { type Page, guess, section, text } from '../lesson';
+import { type Page, guess, math, maths, section, text } from '../lesson';
 import { type TextParam, view } from '../state';
 import { controls } from '../controls';
 import { storyOf } from '../story';
@@ -54,6 +55,7 @@ export const page: Page = {
     });
     root.append(
       text('Attention compares every word with every word. Nothing in that comparison depends on where a word occurs. Shuffle the words and watch the numbers: rows move, but no number changes until position is added.'),
+      maths(math(formulas.attention), math(formulas.equivariance)),
       controls(words),
       h('p', { class: 'presets' }, 'Or take ', ...presets.map((one) => h('button', { type: 'button', onclick: () => view.set(words, one) }, one))),
       h('p', { class: 'hint' }, 'Drag a word, press it to move it one place, or use Alt with the arrow keys.'),
@@ -65,6 +67,7 @@ export const page: Page = {
           { text: 'It changes a little', because: 'The score of two words does not depend on where they occur, so no number can change.' },
           { text: 'All outputs become equal', because: 'Different words still have different rows. Only their order is lost.' },
         ],
-      }, section('The example, computed', story)));
+      }, section('The example, computed', story),
+      section('The proof, line by line', text('Each line of the proof is an identity. Its residual is computed here; zero, apart from rounding, means that it holds.'), storyOf({ name: 'permutation-proof' }))));
   },
 };

@@ -1,6 +1,7 @@
+import { formulas } from 'posenc-formulas/phasors';
 import { controls } from '../controls';
 import { figureOf } from '../figure';
-import { type Page, guess, section, text } from '../lesson';
+import { type Page, guess, math, maths, section, text } from '../lesson';
 import { type NumberParam, shared, view } from '../state';
 import { storyOf } from '../story';
 import { sized, waveSchemeParam } from './schemes_of_view';
@@ -15,6 +16,7 @@ export const page: Page = {
   render(root) {
     root.append(
       text('Sine and cosine of a pair are the coordinates of a clock hand. One position further, the hand of pair i rotates by ω_i. The second hands show the position k later.'),
+      maths(math(formulas.shift)),
       guess({
         question: 'Keep k and change the position m. What happens to the angle between the two hands of a pair?',
         choices: [

@@ -1,9 +1,12 @@
-import { ask } from '../core';
+import { controls } from '../controls';
+import { ask, fileBytes } from '../core';
 import { announce, copyText, download, h, prose } from '../dom';
 import { type Page, localStorageGet, localStorageSet, section, text } from '../lesson';
-import { type NumberParam, view } from '../state';
+import { proofOrder } from './proof_order';
+import { type ChoiceParam, type NumberParam, view } from '../state';
 
 const seed: NumberParam = { key: 'seed', label: 'Exercise', kind: 'whole', start: 1, least: 1, most: 1_000_000_000 };
+const sheet: ChoiceParam = { key: 'print', label: 'On paper', kind: 'choice', start: '1', options: [['1', 'one card a page'], ['8', 'eight cards a page']] };
 const stored = 'posenc-practice';
 const today = () => Math.floor((Date.now() - new Date().getTimezoneOffset() * 60_000) / 86_400_000);
 
@@ -95,11 +98,16 @@ async function cardsAndQuestions(): Promise<HTMLElement> {
   box.append(place, h('div', { class: 'tools' },
     h('button', { type: 'button', onclick: () => download('posenc-practice.json', new Blob([localStorageGet(stored) ?? ''], { type: 'application/json' })) }, 'Save progress'),
     h('label', { for: 'progress-file', class: 'button' }, 'Load progress'), file,
-    h('button', { type: 'button', onclick: () => print() }, 'Print the cards')),
-    h('p', { class: 'hint' }, 'Progress stays in this browser. For Anki: ', h('code', {}, 'posenc cards -o posenc.apkg')));
-  const sheet = h('div', { class: 'print-cards', 'aria-hidden': 'true' }, ...cards.json.map((card: any) =>
+    h('button', { type: 'button', onclick: () => print() }, 'Print the cards'),
+    h('button', { type: 'button', id: 'anki', onclick: async () => download('posenc.apkg', new Blob([await fileBytes('posenc.apkg')], { type: 'application/octet-stream' })) }, 'Anki deck')),
+    controls(sheet),
+    h('p', { class: 'hint' }, 'Progress stays in this browser. The deck is what this prints: ', h('code', {}, 'posenc cards -o posenc.apkg')));
+  const paper = h('div', { class: 'print-cards', 'aria-hidden': 'true' }, ...cards.json.map((card: any) =>
     h('article', { class: 'print-card' }, h('p', { class: 'topic' }, card.topic), h('p', { class: 'front' }, prose(card.front)), h('hr'), h('p', {}, prose(card.back)))));
-  box.append(sheet);
+  const arrange = () => paper.classList.toggle('eight', view.get(sheet) === '8');
+  view.onChange(arrange);
+  arrange();
+  box.append(paper);
   return box;
 }
 
@@ -109,6 +117,7 @@ export const page: Page = {
   async render(root) {
     root.append(text('Exercises are made from their number: the same number gives the same exercise, here and on the command line.'),
       section('Fill in the number', exercises()));
+    root.append(section('Put the proof in order', text('Attention without position is permutation-equivariant: `Att(Π·X) = Π·Att(X)`. In which order do these lines prove it?'), await proofOrder(view.get(seed))));
     root.append(section('Cards and questions that are due', await cardsAndQuestions()));
   },
 };

@@ -1,17 +1,31 @@
+import { formulas } from 'posenc-formulas/reference';
+import { schemePages } from 'posenc-scheme-pages';
 import { ask } from '../core';
 import { copyText, h, prose } from '../dom';
-import { type Page, text } from '../lesson';
+import { type Page, math, text } from '../lesson';
 import { type TextParam, view } from '../state';
 import { controls } from '../controls';
 
 const search: TextParam = { key: 'q', label: 'Search', kind: 'text', start: '', longest: 80 };
 
 const codeLine = (language: string, code: string): HTMLElement =>
-  h('div', { class: 'command' }, h('span', {}, language), h('code', {}, code), h('button', { type: 'button', onclick: () => copyText(code) }, 'Copy'));
+  h('div', { class: 'command' }, h('span', {}, language), h('code', {}, code), h('button', { type: 'button', 'aria-label': `Copy: ${language}`, onclick: () => copyText(code) }, 'Copy'));
+
+// One line in each language: make the form once, apply it.
+function codeLines(name: string, family: string, type: string): HTMLElement[] {
+  const make = `posenc.prepare(posenc.${type}())`;
+  const python: { [family: string]: string } = {
+    addition: `posenc.add(x, ${make})`, rotation: `posenc.rotate((q, k), ${make}, first=0)`, bias: `posenc.attention(q, k, v, ${make}, causal=True)` };
+  const cpp: { [family: string]: string } = {
+    addition: `add(x, {.first = 0}, prepare(${type}{}));`, rotation: `rotate({q, k}, {.first = 0}, prepare(${type}{}));`,
+    bias: `attention(out, q, k, v, {.position = prepare(${type}{}), .causal = true});` };
+  return [codeLine('Command line', family === 'bias' ? `posenc plot bias ${name}` : family === 'nothing' ? `posenc prove ${name}` : `posenc table ${name}`),
+    ...(python[family] ? [codeLine('Python (NumPy, PyTorch)', python[family]), codeLine('C++', cpp[family])] : [])];
+}
 
 export const page: Page = {
   id: 'reference', title: 'Reference: every scheme, its formula and fields',
-  goal: 'Look up formula, fields, users and the command of every scheme.',
+  goal: 'Look up idea, formula, papers, fields, pitfalls and code of every scheme.',
   async render(root) {
     const { json } = await ask({ call: 'schemes' });
     const list = json.schemes ?? json, scalings = json.scalings ?? [];
@@ -20,14 +34,19 @@ export const page: Page = {
       h('thead', {}, h('tr', {}, ...['Field', 'Default', 'Meaning'].map((t) => h('th', { scope: 'col' }, t)))),
       h('tbody', {}, ...one.fields.map((field: any) => h('tr', {}, h('th', { scope: 'row' }, h('code', {}, field.name)), h('td', {}, JSON.stringify(field.default ?? null)), h('td', {}, prose(field.help ?? ''))))))) : null;
     const entry = (one: any, scaling: boolean) => {
-      const name = one.name ?? one.scheme ?? one.scaling ?? one.type;
+      const name = one.name ?? one.scheme ?? one.scaling ?? one.type, about = scaling ? undefined : schemePages[name];
+      const formula = formulas[scaling ? `scaling ${name}` : name];
       return h('section', { class: 'entry' }, h('h2', {}, name, h('small', {}, scaling ? 'scaling of rope' : one.family)),
-        h('p', { class: 'formula' }, one.formula), one.used_by ? h('p', {}, `Used by ${one.used_by}.`) : null, fields(one),
-        codeLine('Command line', scaling ? `posenc plot scaling rope` : one.family === 'bias' ? `posenc plot bias ${name}` : `posenc table ${name}`));
+        about ? h('p', {}, prose(about.idea)) : null,
+        formula ? math(formula) : null, h('p', { class: 'note' }, one.formula), one.used_by ? h('p', {}, `Used by ${one.used_by}.`) : null,
+        about?.papers.length ? h('ul', { class: 'papers' }, ...about.papers.map((paper) => h('li', {}, `${paper.authors}, ${paper.year}: `, h('a', { href: paper.url, rel: 'noreferrer' }, paper.title)))) : null,
+        fields(one),
+        about?.pitfalls.length ? h('details', {}, h('summary', {}, 'Pitfalls'), h('ul', {}, ...about.pitfalls.map((line) => h('li', {}, prose(line))))) : null,
+        ...(scaling ? [codeLine('Command line', `posenc table rope --scaling ${name}`)] : codeLines(name, one.family, about?.type ?? name)));
     };
     const draw = () => {
       const wanted = view.get(search).toLowerCase();
-      const fits = (one: any) => JSON.stringify(one).toLowerCase().includes(wanted);
+      const fits = (one: any) => (JSON.stringify(one) + JSON.stringify(schemePages[one.name] ?? '')).toLowerCase().includes(wanted);
       const found = [...list.filter(fits).map((one: any) => entry(one, false)), ...scalings.filter(fits).map((one: any) => entry(one, true))];
       holder.replaceChildren(...(found.length ? found : [h('p', {}, 'Nothing found.')]));
     };

@@ -1,8 +1,9 @@
 import { h } from '../dom';
-import { type Page, text } from '../lesson';
+import { type Page, section, text } from '../lesson';
 import { lessons } from '../map';
 import { figureOf } from '../figure';
 import { linkTo, shared } from '../state';
+import { modelBox } from './model_box';
 
 export const page: Page = {
   id: 'start', title: 'How a Transformer knows word order',
@@ -10,15 +11,23 @@ export const page: Page = {
   render(root) {
     root.append(
       h('p', { class: 'lead' }, 'Every way a Transformer knows word order: see it, drag it, check it. Each number on these pages is computed now, in your browser, by the same C++ library that the ', h('code', {}, 'posenc'), ' program uses. Nothing is sent anywhere.'),
+      h('p', { class: 'presets' }, h('a', { class: 'button primary', href: linkTo('order') }, 'Start the path'), h('a', { class: 'button', href: '#my-model', onclick: (event: Event) => {
+        event.preventDefault();
+        document.getElementById('my-model')!.scrollIntoView();
+        document.getElementById('config-file')!.focus();
+      } }, 'What is in my model?')),
       figureOf({
         label: 'A sinusoidal table: positions down, features across',
         cursor: { param: shared.m, axis: 'y', range: () => [0, 95] },
         request: () => ({ kind: 'heatmap', schemes: [{ scheme: 'sinusoidal', width: 128 }], zoom: { from: 0, to: 96 } }),
         command: () => 'posenc plot heatmap sinusoidal --width 128 --zoom 0:96',
       }),
-      h('h2', {}, 'The path'),
-      text('Go through the pages in order, or jump anywhere. Each has a goal, a guess, figures to change, and the command that prints the same numbers.'),
-      h('ol', { class: 'map' }, ...lessons.filter((one) => one.id !== 'start' && !one.isHidden).map((one) =>
-        h('li', {}, h('a', { href: linkTo(one.id) }, h('strong', {}, one.title), h('span', {}, one.goal))))));
+      section('The path',
+        text('Go through the pages in order, or jump anywhere. Each has a goal, a guess, figures to change, and the command that prints the same numbers.'),
+        h('ol', { class: 'map' }, ...lessons.filter((one) => one.id !== 'start' && !one.isHidden).map((one) =>
+          h('li', {}, h('a', { href: linkTo(one.id) }, h('strong', {}, one.title), h('span', {}, one.goal)))))));
+    const model = section('What is in my model?', text('Drop the `config.json` of a model, or a `.gguf` file, and see how it encodes position, layer by layer.'), modelBox());
+    model.id = 'my-model';
+    root.append(model);
   },
 };

@@ -1,12 +1,39 @@
+import { formulas } from 'posenc-formulas/waves';
 import { controls } from '../controls';
-import { h } from '../dom';
+import { h, shown } from '../dom';
 import { figureOf } from '../figure';
-import { type Page, guess, section, text } from '../lesson';
-import { type NumberParam, shared, view } from '../state';
-import { chosen, schemeParam } from './schemes_of_view';
+import { ask } from '../core';
+import { type Page, guess, math, maths, section, text } from '../lesson';
+import { type ChoiceParam, type NumberParam, shared, view } from '../state';
+import { type Named, chosen as plain, schemeParam } from './schemes_of_view';
 
 const length: NumberParam = { key: 'len', label: 'Positions shown', kind: 'whole', start: 128, least: 16, most: 1_048_576, steps: 'octaves' };
+const layout: ChoiceParam = { key: 'lay', label: 'Layout', kind: 'choice', start: 'interleaved', options: [['interleaved', 'interleaved (paper)'], ['sin-cos', 'all sines first (tensor2tensor)']] };
 const zoom = () => ({ from: 0, to: view.get(length) });
+
+// Only sinusoids have the two layouts.
+function chosen(): Named {
+  const { json, words } = plain();
+  if (json.scheme !== 'sinusoidal' || view.get(layout) === 'interleaved') return { json, words };
+  return { json: { ...json, layout: view.get(layout) }, words: `${words} --layout ${view.get(layout)}` };
+}
+
+// The closest other code; computed when the cursor rests.
+function closest(): HTMLElement {
+  const most = 1024, words = h('p', { class: 'note' });
+  let waiting = 0;
+  const refresh = () => {
+    clearTimeout(waiting);
+    waiting = setTimeout(async () => {
+      const count = Math.min(most, view.get(length)), at = Math.min(view.get(shared.m), count - 1);
+      const { json } = await ask({ call: 'closest', scheme: chosen().json, at, length: count });
+      words.textContent = `Of positions 0 to ${shown(count - 1)}, the one whose code is closest to that of position ${shown(at)} is ${shown(json.position)}, at distance ${shown(json.distance)}; the codes have length ${shown(json.norm)}.${json.distance < 0.01 * json.norm ? ' They are nearly the same code.' : ''}`;
+    }, 120) as unknown as number;
+  };
+  view.onChange(() => { if (words.isConnected) refresh(); });
+  refresh();
+  return words;
+}
 
 export const page: Page = {
   id: 'waves', title: 'Waves: every position gets its own fingerprint',
@@ -15,6 +42,7 @@ export const page: Page = {
     const cursor = { param: shared.m, axis: 'x' as const, range: (): [number, number] => [0, view.get(length) - 1] };
     root.append(
       text('Each pair of features is a wave of the position. The first pair completes a cycle every 2π ≈ 6.28 positions, the last one only after almost base · 2π. Reading all waves at one position gives a code that no other position has.'),
+      maths(math(formulas.table), math(formulas.wavelength, 'Wavelength of pair i')),
       guess({
         question: 'With base 10,000 and width 64, how many positions does the slowest wave need for one full cycle?',
         choices: [
@@ -23,7 +51,7 @@ export const page: Page = {
           { text: 'exactly 10,000', because: '10,000 is the base. The wavelength carries a factor 2π, and the last exponent is 62/64, not 1.' },
         ],
       },
-      controls(schemeParam, shared.width, shared.base, length, shared.m),
+      controls(schemeParam, layout, shared.width, shared.base, length, shared.m),
       section('The waves', h('p', { class: 'hint' }, 'Zoom with Ctrl and the wheel, with two fingers, or with the keys + and −; drag to move m.'), figureOf({
         label: 'Waves of the features against position', cursor, zoom: length,
         request: () => ({ kind: 'waves', schemes: [chosen().json], zoom: zoom() }),
@@ -39,6 +67,6 @@ export const page: Page = {
         label: 'Numbers of position m beside binary digits',
         request: () => ({ kind: 'fingerprint', schemes: [chosen().json], at: view.get(shared.m) }),
         command: () => `posenc plot fingerprint ${chosen().words} --at ${view.get(shared.m)}`,
-      }))));
+      }), text('A code is useful if no other position has nearly the same one. Try the first bad idea: with steps of 0.0001, neighbouring codes are almost equal.'), closest())));
   },
 };

@@ -35,7 +35,7 @@ template <class W> CosSin<W> cos_sin_of(const RotateJob& job, const Waves& waves
   return {rounded_to(type, by.cosine), rounded_to(type, by.sine)};
 }
 
-template <class Out, class In, class W>
+template <class W>
 void rotate_part(const RotateJob& job, const RotateJob::Part& part, const Waves& waves, Outcome& outcome) {
   const Rotation& form = *job.form;
   const std::int64_t pairs = pairs_of(form), in_block = pairs / form.blocks;
@@ -43,7 +43,8 @@ void rotate_part(const RotateJob& job, const RotateJob::Part& part, const Waves&
   const DataType rounding = arithmetic_type(form, part.x.type);
   const auto round = [&](W value) { return rounded_to(rounding, value); };
   const auto& x = part.x;
-  std::vector<W> row(static_cast<std::size_t>(x.features)), rotated;
+  std::vector<double> given(static_cast<std::size_t>(x.features));
+  std::vector<W> row(given.size()), rotated;
   for (std::int64_t b = 0; b < x.batch; ++b) {
     for (std::int64_t t = 0; t < x.sequence; ++t) {
       std::vector<CosSin<W>> angles;
@@ -51,11 +52,13 @@ void rotate_part(const RotateJob& job, const RotateJob::Part& part, const Waves&
         angles.push_back(cos_sin_of<W>(job, waves, b, t, i, part.keys, outcome));
       }
       for (std::int64_t h = 0; h < x.heads; ++h) {
-        const In* from = x.template row<In>(b, h, t);
-        Out* to = part.out.template row<Out>(b, h, t);
-        for (std::int64_t f = 0; f < x.features; ++f) {
-          row[static_cast<std::size_t>(f)] = static_cast<W>(numerics::widen(from[f * x.feature_stride]));
-        }
+        with_type(x.type, [&](auto kind) {
+          const auto* from = x.template row<decltype(kind)>(b, h, t);
+          for (std::size_t f = 0; f < given.size(); ++f) {
+            given[f] = numerics::widen(from[static_cast<std::int64_t>(f) * x.feature_stride]);
+            row[f] = static_cast<W>(given[f]);
+          }
+        });
         rotated = row;
         for (std::int64_t i = 0; i < pairs; ++i) {
           const std::int64_t start = part.first + i / in_block * 2 * in_block, pair = i % in_block;
@@ -67,12 +70,15 @@ void rotate_part(const RotateJob& job, const RotateJob::Part& part, const Waves&
           rotated[at(places.write, 0)] = round(round(u * by.cosine) - round(v * by.sine));
           rotated[at(places.write, 1)] = round(round(v * by.cosine) + round(u * by.sine));
         }
-        for (std::int64_t f = 0; f < x.features; ++f) {
-          const bool is_rotated = f >= part.first && f < part.first + 2 * pairs;
-          const double value = is_rotated ? static_cast<double>(rotated[static_cast<std::size_t>(f)])
-                                          : numerics::widen(from[f * x.feature_stride]);
-          to[f * part.out.feature_stride] = numerics::narrow<Out>(value);
+        for (std::int64_t f = part.first; f < part.first + 2 * pairs; ++f) {
+          given[static_cast<std::size_t>(f)] = static_cast<double>(rotated[static_cast<std::size_t>(f)]);
         }
+        with_type(part.out.type, [&](auto kind) {
+          auto* to = part.out.template row<decltype(kind)>(b, h, t);
+          for (std::size_t f = 0; f < given.size(); ++f) {
+            to[static_cast<std::int64_t>(f) * part.out.feature_stride] = numerics::narrow<decltype(kind)>(given[f]);
+          }
+        });
       }
     }
   }
@@ -86,14 +92,7 @@ Outcome rotate(const RotateJob& job) {
   for (int p = 0; p < job.count; ++p) {
     const RotateJob::Part& part = job.parts[static_cast<std::size_t>(p)];
     const bool wide = arithmetic_type(*job.form, part.x.type) == DataType::kF64;
-    with_type(part.out.type, [&](auto out) {
-      with_type(part.x.type, [&](auto in) {
-        using Out = decltype(out);
-        using In = decltype(in);
-        wide ? rotate_part<Out, In, double>(job, part, waves, outcome)
-             : rotate_part<Out, In, float>(job, part, waves, outcome);
-      });
-    });
+    wide ? rotate_part<double>(job, part, waves, outcome) : rotate_part<float>(job, part, waves, outcome);
   }
   return outcome;
 }

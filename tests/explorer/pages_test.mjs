@@ -1,0 +1,309 @@
+// What each page is for, done by keyboard, with the numbers that the program prints; links, exports, keys, paper.
+
+import assert from 'node:assert/strict';
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { after, before, test } from 'node:test';
+import { complaints, contextOf, go, open, pages, places, posenc, sameAsTheProgram, setUp, settled, shownPage, tearDown } from './site.mjs';
+
+let context, page;
+before(async () => {
+  await setUp();
+  context = await contextOf({ permissions: ['clipboard-read', 'clipboard-write'], acceptDownloads: true });
+  page = await open(context, places.program);
+});
+after(async () => {
+  await tearDown();
+  assert.deepEqual(complaints, []);
+});
+
+const figure = (index = 0) => page.locator('pe-figure').nth(index);
+const press = async (locator, ...keys) => {
+  await locator.focus();
+  for (const key of keys) await page.keyboard.press(key);
+  await settled(page);
+};
+const textOf = (selector) => page.locator(selector).first().innerText();
+const until = (pattern, selector) => page.waitForFunction(([source, where]) => new RegExp(source).test(document.querySelector(where)?.textContent ?? ''), [pattern.source, selector]);
+const matrices = (story) => page.evaluate((name) => [...document.querySelectorAll('pe-story')].find((one) => one.story?.name === name || one.command().includes(` ${name}`)).matrices(), story);
+
+// --- each page's main interaction, by keyboard ------------------------------------------------------------------
+
+const interactions = {
+  async start() {
+    await press(figure().locator('.surface'), 'ArrowDown');
+    assert.match(await textOf('#live'), /m = 38/);
+    await sameAsTheProgram(figure());
+    await press(page.getByRole('button', { name: 'GPT-2' }), 'Enter');
+    await until(/gpt2/, '.result');
+    assert.match(await textOf('.result'), /Trained length 1,024/);
+  },
+  async order() {
+    await press(page.locator('.word').first(), 'Alt+ArrowRight');
+    await until(/bites dog man/, 'pe-story .command code');
+    const printed = JSON.parse(posenc('posenc explain dog-bites-man --text "bites dog man" --json'));
+    const want = printed.steps.flatMap((step) => step.blocks).filter((block) => block.kind === 'matrix');
+    const have = await matrices('dog-bites-man');
+    assert.ok(want.length > 3);
+    assert.deepEqual(have.map((one) => one.values), want.map((one) => one.values));
+    assert.match(await textOf('pe-story >> nth=1'), /Line 4/);
+  },
+  async waves() {
+    const before = (await sameAsTheProgram(figure())).numbers;
+    await press(page.getByLabel('Base'), 'PageUp');
+    const after = await sameAsTheProgram(figure());
+    assert.match(after.command, /--base 20000/);
+    assert.notDeepEqual(after.numbers, before);
+    await sameAsTheProgram(figure(1));
+    await page.getByLabel('Layout').selectOption('sin-cos');
+    await settled(page);
+    assert.match((await sameAsTheProgram(figure(1))).command, /--layout sin-cos/);
+    await page.getByLabel('Scheme').selectOption('steps');
+    await until(/nearly the same code/, '#page-waves section:last-of-type > .note');
+  },
+  async phasors() {
+    await press(page.getByLabel('Shift k'), 'ArrowUp');
+    assert.match((await sameAsTheProgram(figure())).command, /--shift 4/);
+  },
+  async distance() {
+    const spread = async () => Number(/at most ([\d.e+-]+)/.exec(await figure().locator('.note').innerText())[1]);
+    await sameAsTheProgram(figure());
+    assert.ok(await spread() < 1e-9);
+    await page.getByLabel('Scheme').selectOption('shift');
+    await settled(page);
+    await sameAsTheProgram(figure());
+    assert.ok(await spread() > 1e-6);
+  },
+  async frank() {
+    const cell = page.getByRole('button', { name: /^K' Frank knows-upscale/ });
+    await press(cell, 'Enter');
+    await until(/1\.86205/, 'pe-story');
+    assert.match(posenc('posenc explain frank-and-alex --cell "K\' Frank knows-upscale"'), /1\.86205/);
+    await press(cell, 'ArrowDown');
+    assert.notEqual(await page.evaluate(() => document.activeElement.getAttribute('aria-label')), await cell.getAttribute('aria-label'));
+  },
+  async schemes() {
+    await page.waitForSelector('#page-schemes[data-done=yes]', { timeout: 60_000 });
+    const rows = await page.locator('table.schemes tbody tr').evaluateAll((lines) => Object.fromEntries(lines.map((line) => [line.querySelector('th').firstChild.textContent, [...line.querySelectorAll('.mark')].map((mark) => mark.className.split(' ')[1])])));
+    const printed = JSON.parse(posenc('posenc prove --all --length 64 --json'));
+    for (const one of printed.schemes ?? printed) {
+      const name = one.scheme.scheme ?? one.scheme;
+      assert.deepEqual(rows[name], (one.findings ?? one.properties).map((finding) => finding.outcome), name);
+    }
+    const first = () => textOf('table.schemes tbody th');
+    const before = await first();
+    await press(page.getByLabel('Order'), 'ArrowDown', 'ArrowDown');
+    assert.notEqual(await first(), before);
+  },
+  async decay() {
+    await press(page.getByLabel('Sinusoidal'), 'Space');
+    assert.match((await sameAsTheProgram(figure())).command, /sinusoidal/);
+    await page.getByLabel('Bias').selectOption('t5');
+    await settled(page);
+    assert.match((await sameAsTheProgram(figure(1))).command, /plot bias t5/);
+    assert.ok(/H[\d.]+V/.test(await figure(1).locator('path.stroke').last().getAttribute('d')), 'a staircase is drawn');
+  },
+  async context() {
+    await press(page.getByLabel('Times longer'), 'PageUp');
+    assert.match((await sameAsTheProgram(figure())).command, /--factor 16/);
+    await press(page.getByLabel('Method'), 'ArrowDown');
+    await until(/"rope_type": "llama3"/, '#page-context pre');
+    await until(/Read back.*llama3.*16/, '#page-context .note[role=status]');
+    const config = join(places.scratch, 'config.json');
+    writeFileSync(config, '{"model_type":"llama","hidden_size":64,"num_attention_heads":2,"num_hidden_layers":3,"rope_theta":1234.5,"max_position_embeddings":77}');
+    await page.locator('#config-file').setInputFiles(config);
+    await until(/1234\.5/, '.result');
+    const printed = JSON.parse(posenc(`posenc inspect ${config} --json`));
+    assert.match(await textOf('.result'), new RegExp(`Trained length ${printed.trained_length}`));
+  },
+  async exact() {
+    await press(page.getByLabel('Last position'), 'PageDown');
+    assert.match((await sameAsTheProgram(figure())).command, /--zoom 1:500000/);
+  },
+  async check() {
+    await press(page.locator('#try-example'), 'Enter');
+    await until(/Verdict: sure/, '.result');
+    const [before, after] = ['before.npy', 'after.npy'].map((name) => join(places.scratch, name));
+    posenc(`posenc table sinusoidal --width 32 --positions 7:39 --dtype f32 -o ${before} --quiet`);
+    posenc(`posenc apply rope --dims 32 --base 777 --input ${before} -o ${after} --quiet`);
+    await page.locator('#npy-0').setInputFiles(before);
+    await page.locator('#npy-1').setInputFiles(after);
+    await until(/777/, '.result');
+    const printed = JSON.parse(posenc(`posenc diagnose --before ${before} --after ${after} --json`));
+    assert.match(await textOf('.result h3'), new RegExp(printed.verdict));
+  },
+  async practice() {
+    await press(page.getByRole('button', { name: 'Show answer' }), 'Enter');
+    const answer = await textOf('.exercise .verdict strong');
+    await page.locator('#answer').focus();
+    await page.keyboard.type(answer);
+    await page.keyboard.press('Enter');
+    await until(/Right/, '.exercise .verdict');
+    // the proof: each line is brought to its place with the arrow keys
+    const proof = posenc('posenc explain permutation-proof --json'), right = JSON.parse(proof).steps.map((step) => /^Line \d+: (.*)/.exec(step.heading)?.[1]).filter(Boolean);
+    for (let place = 0; place < right.length; ++place) {
+      const now = await page.locator('.ordering .line').allInnerTexts();
+      await press(page.locator('.ordering .line').nth(now.indexOf(right[place])), ...Array(now.indexOf(right[place]) - place).fill('ArrowUp'));
+    }
+    await press(page.locator('#check-order'), 'Enter');
+    await until(/✓ Right/, '#page-practice section:nth-of-type(2) .verdict');
+    await press(page.locator('.ordering .line').first(), 'ArrowDown');
+    await press(page.locator('#check-order'), 'Enter');
+    await until(/Not yet: 2 of 4/, '#page-practice section:nth-of-type(2) .verdict');
+    await press(page.locator('.flash-card'), 'Space');
+    assert.equal(await page.locator('.flash-card .back').isVisible(), true);
+    const front = await textOf('.flash-card .front');
+    await page.keyboard.press('4');
+    await page.waitForFunction((text) => document.querySelector('.flash-card .front')?.innerText !== text, front);
+    const [deck] = await Promise.all([page.waitForEvent('download'), press(page.locator('#anki'), 'Enter')]);
+    assert.equal(readFileSync(await deck.path()).subarray(0, 2).toString(), 'PK');
+  },
+  async reference() {
+    const commands = await page.locator('.entry .command').evaluateAll((lines) => lines.filter((line) => line.querySelector('span').textContent === 'Command line').map((line) => line.querySelector('code').textContent));
+    const all = JSON.parse(posenc('posenc list --json')).length;
+    assert.ok(commands.length > all, 'schemes and scalings');
+    for (const command of commands.filter((_, index) => index % 4 === 0)) posenc(command);
+    await page.getByLabel('Search').last().fill('alibi');
+    await page.keyboard.press('Tab');
+    await settled(page);
+    assert.equal(await page.locator('.entry h2').first().evaluate((one) => one.firstChild.textContent), 'alibi');
+    assert.ok(await page.locator('.entry math').count() > 0);
+  },
+  async guides() {
+    const before = await textOf('.guide h2');
+    await press(page.getByLabel('Guide', { exact: true }), 'ArrowDown');
+    assert.notEqual(await textOf('.guide h2'), before);
+  },
+  async search() {
+    await page.locator('#page-search input').focus();
+    await page.keyboard.type('yarn');
+    await page.keyboard.press('Enter');
+    await page.waitForFunction(() => document.querySelectorAll('.found li').length > 1);
+  },
+};
+
+for (const id of pages) {
+  test(`${id}: its main interaction, by keyboard`, async (t) => {
+    if (!interactions[id]) return t.skip('none yet');
+    await go(page, `#v=1&p=${id}`);
+    await interactions[id]();
+    assert.deepEqual(complaints.splice(0), []);
+  });
+}
+
+// --- links ------------------------------------------------------------------------------------------------------
+
+const views = {
+  start: 'm=11', order: 'text=cat+sees+dog', waves: 'd=32&base=500&len=300&m=40&lay=sin-cos', phasors: 's=rope&dp=8&m=9&k=2', distance: 's=rope&d=16&from=1000&num=hf-f32',
+  frank: '', schemes: 'sort=family', decay: 'sin=1&alibi=0&reach=64&bias=sandwich', context: 'x=4&trained=2048&method=linear', exact: 'far=5000&m=12', check: '',
+  practice: 'seed=9', reference: 'q=kerple', guides: 'g=rope', search: 'q=yarn',
+};
+
+test('a copied link restores the view of every page', async () => {
+  for (const id of pages) {
+    await go(page, `#v=1&p=${id}&${views[id] ?? ''}`);
+    if (id === 'schemes') await page.waitForSelector('#page-schemes[data-done=yes]', { timeout: 60_000 });
+    await page.waitForTimeout(250);  // what waits for the cursor to rest
+    const state = (one) => one.evaluate(() => ({ text: document.querySelector('main').innerText, numbers: [...document.querySelectorAll('pe-figure')].map((figure) => figure.numbers()), fields: [...document.querySelectorAll('main input, main select')].map((input) => input.type === 'checkbox' ? input.checked : input.value) }));
+    const before = await state(page);
+    await page.locator('header .copy-link').click();
+    const link = await page.evaluate(() => navigator.clipboard.readText());
+    const other = await open(context, link);
+    await shownPage(other, id);
+    if (id === 'schemes') await other.waitForSelector('#page-schemes[data-done=yes]', { timeout: 60_000 });
+    await other.waitForTimeout(250);
+    assert.deepEqual(await state(other), before, id);
+    await other.close();
+  }
+});
+
+test('a teacher locks and hides', async () => {
+  await go(page, '#v=1&p=waves&lock=d,base&hide=commands,data');
+  assert.equal(await page.getByLabel('Width d').isDisabled(), true);
+  assert.equal(await page.getByLabel('Position m').isDisabled(), false);
+  assert.equal(await page.locator('pe-figure .command').first().isVisible(), false);
+  assert.equal(await page.locator('pe-figure .tools').first().isVisible(), true);
+});
+
+// --- keys -------------------------------------------------------------------------------------------------------
+
+test('the Tab key reaches everything on every page, in order, and leaves again', async () => {
+  for (const id of pages) {
+    await go(page, `#v=1&p=${id}`);
+    await page.evaluate(() => {
+      const shown = (one) => one.checkVisibility({ visibilityProperty: true }) && !one.disabled;
+      window.wanted = [...document.querySelectorAll('a[href], button, input, select, textarea, summary, [tabindex="0"]')].filter((one) => one.tabIndex >= 0 && shown(one));
+      window.reached = [];
+      document.activeElement.blur();
+      addEventListener('focusin', window.note ??= (event) => window.reached.push(event.target));
+    });
+    const count = await page.evaluate(() => window.wanted.length);
+    const most = Math.min(count, 60);
+    for (let i = 0; i < most; ++i) await page.keyboard.press('Tab');
+    const missed = await page.evaluate((limit) => {
+      const met = new Set(window.reached);
+      // a page of hundreds of cells is not walked whole: the rest must take the focus when asked
+      return window.wanted.filter((one, index) => {
+        if (index < limit - 1) return !met.has(one);
+        one.focus({ preventScroll: true });
+        return document.activeElement !== one;
+      }).map((one) => one.outerHTML.slice(0, 120));
+    }, most);
+    assert.deepEqual(missed, [], id);
+    assert.ok(count > 10, id);
+  }
+});
+
+// --- behind every figure ----------------------------------------------------------------------------------------
+
+test('PNG, SVG, CSV and NPY hold the figure; the table shows its numbers', async () => {
+  await go(page, '#v=1&p=waves&d=16&len=64');
+  const saved = async (one, name) => {
+    const [file] = await Promise.all([page.waitForEvent('download'), one.getByRole('button', { name, exact: true }).click()]);
+    return readFileSync(await file.path());
+  };
+  const map = figure(1), numbers = await map.evaluate((one) => one.numbers().slice(1).map((row) => row[3]));
+  assert.deepEqual((await saved(map, 'CSV')).toString().trim().split('\r\n').slice(1).map((line) => Number(line.split(',').at(-1))), numbers);
+  const npy = await saved(map, 'NPY'), header = npy.subarray(10, 10 + npy.readUInt16LE(8)).toString();
+  assert.match(header, /'descr': '<f8', 'fortran_order': False, 'shape': \(64, 16\)/);
+  assert.deepEqual([...new Float64Array(new Uint8Array(npy.subarray(10 + npy.readUInt16LE(8))).buffer)], numbers);
+  assert.equal((await saved(map, 'PNG')).subarray(1, 4).toString(), 'PNG');
+  const svg = (await saved(map, 'SVG')).toString();
+  assert.match(svg, /^<svg .*<image .*<\/svg>$/s);
+  await map.locator('summary').click();
+  assert.ok(await map.locator('tbody tr').count() > 100);
+  const lines = (await saved(figure(0), 'SVG')).toString();
+  assert.match(lines, /<path [^>]*stroke="rgb/);
+});
+
+test('every kind of series is drawn as the library asks', async () => {
+  await go(page, '#v=1&p=waves&d=16&len=64');
+  assert.ok(await figure(2).locator('g.bars rect').count() >= 16, 'a fingerprint has bars');
+  await go(page, '#v=1&p=distance');
+  assert.ok(await figure(0).locator('g.dots circle').count() > 10, 'lines with dots');
+  assert.ok(await figure(0).locator('path.stroke').count() > 2);
+});
+
+test('formulas are MathML in the font of the site', async () => {
+  await go(page, '#v=1&p=waves');
+  assert.ok(await page.locator('.maths math').count() >= 2);
+  assert.equal(await page.evaluate(async () => (await document.fonts.load('16px "posenc math"', '∑')).length), 1);
+  assert.equal(await page.locator('math[style], math [style]').count(), 0);
+});
+
+// --- paper ------------------------------------------------------------------------------------------------------
+
+test('cards print one on a page, or eight; maps have lines where they are negative', async () => {
+  await go(page, '#v=1&p=practice');
+  const cards = await page.locator('.print-card').count();
+  const sheets = async () => Math.max(...[...(await page.pdf({ format: 'A4' })).toString('latin1').matchAll(/\/Count (\d+)/g)].map((match) => Number(match[1])));
+  assert.equal(await sheets(), cards);
+  await page.getByLabel('On paper').selectOption('8');
+  assert.equal(await sheets(), Math.ceil(cards / 8));
+  await go(page, '#v=1&p=waves&d=16&len=64');
+  await page.evaluate(() => dispatchEvent(new Event('beforeprint')));
+  const marked = await figure(1).locator('canvas.hatch').evaluate((one) => new Uint32Array(one.getContext('2d').getImageData(0, 0, one.width, one.height).data.buffer).filter(Boolean).length / one.width / one.height);
+  assert.ok(marked > 0.02 && marked < 0.25, String(marked));
+  await page.evaluate(() => dispatchEvent(new Event('afterprint')));
+  assert.equal(await page.locator('canvas.hatch').count(), 0);
+});
