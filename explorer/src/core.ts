@@ -82,13 +82,26 @@ function module(name: string): Promise<Module> {
   return loaded.get(name)!;
 }
 
-const inTools = new Set(['story', 'cell', 'schemes', 'prove', 'model', 'diagnose', 'exercise', 'grade', 'questions',
+const inTools = new Set(['scores', 'story', 'cell', 'schemes', 'prove', 'model', 'diagnose', 'exercise', 'grade', 'questions',
                          'cards', 'review']);
 
-/// Asks the library. Tables and figures are in the small module, lessons and files in the large one.
+// What the small module has said it does not have: the call, its kind and its schemes.
+const elsewhere = new Set<string>();
+const kindOf = (request: any): string => [request.call, request.kind, ...[request.scheme ?? request.schemes ?? []].flat().map((one: Scheme) => one?.scheme)].join(' ');
+
+/// Asks the library. The tables of waves and their figures are in the small module, everything is in the large one.
 export async function ask(request: { call: string; [field: string]: unknown }, bytes?: Uint8Array): Promise<Answer> {
-  const which = await module(inTools.has(request.call) ? 'tools.wasm' : 'core.wasm');
-  return which.call(request, bytes);
+  const kind = kindOf(request);
+  if (!inTools.has(request.call) && !elsewhere.has(kind)) {
+    const core = await module('core.wasm');
+    try {
+      return core.call(request, bytes);
+    } catch (error) {
+      if (!(error instanceof CoreError) || error.message !== 'is in tools.wasm') throw error;
+      elsewhere.add(kind);
+    }
+  }
+  return (await module('tools.wasm')).call(request, bytes);
 }
 
 export const doubles = (bytes: Uint8Array): Float64Array =>

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "posenc/json.h"
+#include "posenc/scheme.h"
 
 namespace posenc::page {
 
@@ -39,15 +40,17 @@ double number(const Json& fields, std::string_view name, double otherwise);
 std::int64_t integer(const Json& fields, std::string_view name, std::int64_t otherwise);
 std::string text(const Json& fields, std::string_view name, std::string_view otherwise = "");
 bool flag(const Json& fields, std::string_view name);
+/// The field "scheme".
+Scheme asked_scheme(const Json& fields);
 
 // Calls of both modules.
 Answer figure(const Question& question);
 Answer table(const Question& question);
+Answer closest(const Question& question);
+// Calls of the larger one.
 Answer dots(const Question& question);
 Answer frequencies(const Question& question);
 Answer scores(const Question& question);
-Answer closest(const Question& question);
-// Calls of the larger one.
 Answer story(const Question& question);
 Answer cell(const Question& question);
 Answer list_schemes(const Question& question);

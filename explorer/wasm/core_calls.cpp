@@ -3,10 +3,7 @@
 namespace posenc::page {
 
 std::span<const NamedCall> calls() {
-  static constexpr NamedCall kCalls[] = {
-      {"figure", figure},           {"table", table},   {"dots", dots},
-      {"frequencies", frequencies}, {"scores", scores}, {"closest", closest},
-  };
+  static constexpr NamedCall kCalls[] = {{"figure", figure}, {"table", table}, {"closest", closest}};
   return kCalls;
 }
 

@@ -102,9 +102,15 @@ test('hostile requests are refused with a message', () => {
   }
 });
 
+test('what the small module leaves to the large one, it says', () => {
+  for (const request of [{ call: 'figure', kind: 'decay' }, { call: 'figure', kind: 'dots' }, { call: 'table', scheme: { scheme: 'learned' } }, { call: 'closest', scheme: { scheme: 'alibi' } }]) {
+    assert.throws(() => core.call(request), { message: 'is in tools.wasm' }, JSON.stringify(request));
+  }
+});
+
 test('a figure of the page is the figure of the program', () => {
   const want = JSON.parse(execFileSync(POSENC, ['plot', 'dots', 'rope', '--dims', '16', '--zoom', '0:20', '--json'], { encoding: 'utf8' }));
-  const { json, bytes } = core.call({ call: 'figure', kind: 'dots', schemes: [{ scheme: 'rope', dims: 16 }], zoom: { from: 0, to: 20 } });
+  const { json, bytes } = tools.call({ call: 'figure', kind: 'dots', schemes: [{ scheme: 'rope', dims: 16 }], zoom: { from: 0, to: 20 } });
   const numbers = new Float64Array(bytes.buffer);
   assert.equal(json.title, want.title);
   const mine = json.rows.flatMap((row) => row.panels).flatMap((panel) => panel.series.map((one) => [...numbers.subarray(one.y.from, one.y.from + one.y.count)]));
