@@ -1,7 +1,6 @@
 // Opens the page that the address names, and builds the frame around it.
 
 import './figure';
-import './story';
 import { announce, copyText, h } from './dom';
 import { localStorageGet, localStorageSet } from './lesson';
 import { lessons } from './map';

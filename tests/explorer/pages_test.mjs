@@ -23,6 +23,7 @@ const press = async (locator, ...keys) => {
   for (const key of keys) await page.keyboard.press(key);
   await settled(page);
 };
+const field = (name) => page.getByRole('textbox', { name, exact: true });
 const textOf = (selector) => page.locator(selector).first().innerText();
 const until = (pattern, selector) => page.waitForFunction(([source, where]) => new RegExp(source).test(document.querySelector(where)?.textContent ?? ''), [pattern.source, selector]);
 const matrices = (story) => page.evaluate((name) => [...document.querySelectorAll('pe-story')].find((one) => one.story?.name === name || one.command().includes(` ${name}`)).matrices(), story);
@@ -34,6 +35,8 @@ const interactions = {
     await press(figure().locator('.surface'), 'ArrowDown');
     assert.match(await textOf('#live'), /m = 38/);
     await sameAsTheProgram(figure());
+    await press(page.getByRole('link', { name: 'What is in my model?' }), 'Enter');
+    await page.waitForSelector('#config-file');
     await press(page.getByRole('button', { name: 'GPT-2' }), 'Enter');
     await until(/gpt2/, '.result');
     assert.match(await textOf('.result'), /Trained length 1,024/);
@@ -50,26 +53,26 @@ const interactions = {
   },
   async waves() {
     const before = (await sameAsTheProgram(figure())).numbers;
-    await press(page.getByLabel('Base'), 'PageUp');
+    await press(field('Base'), 'PageUp');
     const after = await sameAsTheProgram(figure());
     assert.match(after.command, /--base 20000/);
     assert.notDeepEqual(after.numbers, before);
     await sameAsTheProgram(figure(1));
-    await page.getByLabel('Layout').selectOption('sin-cos');
+    await page.getByLabel('Layout', { exact: true }).selectOption('sin-cos');
     await settled(page);
     assert.match((await sameAsTheProgram(figure(1))).command, /--layout sin-cos/);
-    await page.getByLabel('Scheme').selectOption('steps');
+    await page.getByLabel('Scheme', { exact: true }).selectOption('steps');
     await until(/nearly the same code/, '#page-waves section:last-of-type > .note');
   },
   async phasors() {
-    await press(page.getByLabel('Shift k'), 'ArrowUp');
+    await press(field('Shift k'), 'ArrowUp');
     assert.match((await sameAsTheProgram(figure())).command, /--shift 4/);
   },
   async distance() {
     const spread = async () => Number(/at most ([\d.e+-]+)/.exec(await figure().locator('.note').innerText())[1]);
     await sameAsTheProgram(figure());
     assert.ok(await spread() < 1e-9);
-    await page.getByLabel('Scheme').selectOption('shift');
+    await page.getByLabel('Scheme', { exact: true }).selectOption('shift');
     await settled(page);
     await sameAsTheProgram(figure());
     assert.ok(await spread() > 1e-6);
@@ -78,35 +81,35 @@ const interactions = {
     const cell = page.getByRole('button', { name: /^K' Frank knows-upscale/ });
     await press(cell, 'Enter');
     await until(/1\.86205/, 'pe-story');
-    assert.match(posenc('posenc explain frank-and-alex --cell "K\' Frank knows-upscale"'), /1\.86205/);
+    assert.match(posenc('posenc explain frank-and-alex --cell "K\' Frank knows-upscale"'), /= 1\.862\n/);
     await press(cell, 'ArrowDown');
     assert.notEqual(await page.evaluate(() => document.activeElement.getAttribute('aria-label')), await cell.getAttribute('aria-label'));
   },
   async schemes() {
     await page.waitForSelector('#page-schemes[data-done=yes]', { timeout: 60_000 });
     const rows = await page.locator('table.schemes tbody tr').evaluateAll((lines) => Object.fromEntries(lines.map((line) => [line.querySelector('th').firstChild.textContent, [...line.querySelectorAll('.mark')].map((mark) => mark.className.split(' ')[1])])));
-    const printed = JSON.parse(posenc('posenc prove --all --length 64 --json'));
+    const printed = JSON.parse(posenc(`${await textOf('#page-schemes .command code')} --json`));
     for (const one of printed.schemes ?? printed) {
       const name = one.scheme.scheme ?? one.scheme;
       assert.deepEqual(rows[name], (one.findings ?? one.properties).map((finding) => finding.outcome), name);
     }
     const first = () => textOf('table.schemes tbody th');
     const before = await first();
-    await press(page.getByLabel('Order'), 'ArrowDown', 'ArrowDown');
+    await press(page.getByLabel('Order', { exact: true }), 'ArrowDown', 'ArrowDown');
     assert.notEqual(await first(), before);
   },
   async decay() {
-    await press(page.getByLabel('Sinusoidal'), 'Space');
+    await press(page.getByLabel('Sinusoidal', { exact: true }), 'Space');
     assert.match((await sameAsTheProgram(figure())).command, /sinusoidal/);
-    await page.getByLabel('Bias').selectOption('t5');
+    await page.getByLabel('Bias', { exact: true }).selectOption('t5');
     await settled(page);
     assert.match((await sameAsTheProgram(figure(1))).command, /plot bias t5/);
     assert.ok(/H[\d.]+V/.test(await figure(1).locator('path.stroke').last().getAttribute('d')), 'a staircase is drawn');
   },
   async context() {
-    await press(page.getByLabel('Times longer'), 'PageUp');
+    await press(field('Times longer'), 'PageUp');
     assert.match((await sameAsTheProgram(figure())).command, /--factor 16/);
-    await press(page.getByLabel('Method'), 'ArrowDown');
+    await press(page.getByLabel('Method', { exact: true }), 'ArrowDown');
     await until(/"rope_type": "llama3"/, '#page-context pre');
     await until(/Read back.*llama3.*16/, '#page-context .note[role=status]');
     const config = join(places.scratch, 'config.json');
@@ -117,7 +120,7 @@ const interactions = {
     assert.match(await textOf('.result'), new RegExp(`Trained length ${printed.trained_length}`));
   },
   async exact() {
-    await press(page.getByLabel('Last position'), 'PageDown');
+    await press(field('Last position'), 'PageDown');
     assert.match((await sameAsTheProgram(figure())).command, /--zoom 1:500000/);
   },
   async check() {
@@ -125,7 +128,7 @@ const interactions = {
     await until(/Verdict: sure/, '.result');
     const [before, after] = ['before.npy', 'after.npy'].map((name) => join(places.scratch, name));
     posenc(`posenc table sinusoidal --width 32 --positions 7:39 --dtype f32 -o ${before} --quiet`);
-    posenc(`posenc apply rope --dims 32 --base 777 --input ${before} -o ${after} --quiet`);
+    posenc(`posenc apply rope ${before} -o ${after} --base 777 --quiet`);
     await page.locator('#npy-0').setInputFiles(before);
     await page.locator('#npy-1').setInputFiles(after);
     await until(/777/, '.result');
@@ -162,7 +165,7 @@ const interactions = {
     const commands = await page.locator('.entry .command').evaluateAll((lines) => lines.filter((line) => line.querySelector('span').textContent === 'Command line').map((line) => line.querySelector('code').textContent));
     const all = JSON.parse(posenc('posenc list --json')).length;
     assert.ok(commands.length > all, 'schemes and scalings');
-    for (const command of commands.filter((_, index) => index % 4 === 0)) posenc(command);
+    for (const command of new Set(commands)) assert.match(posenc(command), /./);
     await page.getByLabel('Search').last().fill('alibi');
     await page.keyboard.press('Tab');
     await settled(page);
@@ -219,8 +222,8 @@ test('a copied link restores the view of every page', async () => {
 
 test('a teacher locks and hides', async () => {
   await go(page, '#v=1&p=waves&lock=d,base&hide=commands,data');
-  assert.equal(await page.getByLabel('Width d').isDisabled(), true);
-  assert.equal(await page.getByLabel('Position m').isDisabled(), false);
+  assert.equal(await field('Width d').isDisabled(), true);
+  assert.equal(await field('Position m').isDisabled(), false);
   assert.equal(await page.locator('pe-figure .command').first().isVisible(), false);
   assert.equal(await page.locator('pe-figure .tools').first().isVisible(), true);
 });
@@ -234,12 +237,13 @@ test('the Tab key reaches everything on every page, in order, and leaves again',
       const shown = (one) => one.checkVisibility({ visibilityProperty: true }) && !one.disabled;
       window.wanted = [...document.querySelectorAll('a[href], button, input, select, textarea, summary, [tabindex="0"]')].filter((one) => one.tabIndex >= 0 && shown(one));
       window.reached = [];
-      document.activeElement.blur();
       addEventListener('focusin', window.note ??= (event) => window.reached.push(event.target));
+      document.activeElement.blur();
+      document.querySelector('.skip').focus();
     });
     const count = await page.evaluate(() => window.wanted.length);
     const most = Math.min(count, 60);
-    for (let i = 0; i < most; ++i) await page.keyboard.press('Tab');
+    for (let i = 1; i < most; ++i) await page.keyboard.press('Tab');
     const missed = await page.evaluate((limit) => {
       const met = new Set(window.reached);
       // a page of hundreds of cells is not walked whole: the rest must take the focus when asked

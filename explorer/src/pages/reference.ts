@@ -19,7 +19,7 @@ function codeLines(name: string, family: string, type: string): HTMLElement[] {
   const cpp: { [family: string]: string } = {
     addition: `add(x, {.first = 0}, prepare(${type}{}));`, rotation: `rotate({q, k}, {.first = 0}, prepare(${type}{}));`,
     bias: `attention(out, q, k, v, {.position = prepare(${type}{}), .causal = true});` };
-  return [codeLine('Command line', family === 'bias' ? `posenc plot bias ${name}` : family === 'nothing' ? `posenc prove ${name}` : `posenc table ${name}`),
+  return [codeLine('Command line', `posenc list ${name}`),
     ...(python[family] ? [codeLine('Python (NumPy, PyTorch)', python[family]), codeLine('C++', cpp[family])] : [])];
 }
 
@@ -42,7 +42,7 @@ export const page: Page = {
         about?.papers.length ? h('ul', { class: 'papers' }, ...about.papers.map((paper) => h('li', {}, `${paper.authors}, ${paper.year}: `, h('a', { href: paper.url, rel: 'noreferrer' }, paper.title)))) : null,
         fields(one),
         about?.pitfalls.length ? h('details', {}, h('summary', {}, 'Pitfalls'), h('ul', {}, ...about.pitfalls.map((line) => h('li', {}, prose(line))))) : null,
-        ...(scaling ? [codeLine('Command line', `posenc table rope --scaling ${name}`)] : codeLines(name, one.family, about?.type ?? name)));
+        ...(scaling ? [codeLine('Command line', 'posenc list --scalings')] : codeLines(name, one.family, about?.type ?? name)));
     };
     const draw = () => {
       const wanted = view.get(search).toLowerCase();

@@ -3,18 +3,21 @@ import { type Page, section, text } from '../lesson';
 import { lessons } from '../map';
 import { figureOf } from '../figure';
 import { linkTo, shared } from '../state';
-import { modelBox } from './model_box';
 
 export const page: Page = {
   id: 'start', title: 'How a Transformer knows word order',
   goal: 'Every positional encoding, computed in front of you.',
   render(root) {
+    const model = section('What is in my model?', text('Drop the `config.json` of a model, or a `.gguf` file, and see how it encodes position, layer by layer.'));
+    model.id = 'my-model';
+    let opened: Promise<void> | undefined;
+    const openBox = () => opened ??= import('./model_box').then(({ modelBox }) => model.append(modelBox()));
     root.append(
       h('p', { class: 'lead' }, 'Every way a Transformer knows word order: see it, drag it, check it. Each number on these pages is computed now, in your browser, by the same C++ library that the ', h('code', {}, 'posenc'), ' program uses. Nothing is sent anywhere.'),
       h('p', { class: 'presets' }, h('a', { class: 'button primary', href: linkTo('order') }, 'Start the path'), h('a', { class: 'button', href: '#my-model', onclick: (event: Event) => {
         event.preventDefault();
-        document.getElementById('my-model')!.scrollIntoView();
-        document.getElementById('config-file')!.focus();
+        model.scrollIntoView();
+        openBox().then(() => document.getElementById('config-file')!.focus());
       } }, 'What is in my model?')),
       figureOf({
         label: 'A sinusoidal table: positions down, features across',
@@ -26,8 +29,12 @@ export const page: Page = {
         text('Go through the pages in order, or jump anywhere. Each has a goal, a guess, figures to change, and the command that prints the same numbers.'),
         h('ol', { class: 'map' }, ...lessons.filter((one) => one.id !== 'start' && !one.isHidden).map((one) =>
           h('li', {}, h('a', { href: linkTo(one.id) }, h('strong', {}, one.title), h('span', {}, one.goal)))))));
-    const model = section('What is in my model?', text('Drop the `config.json` of a model, or a `.gguf` file, and see how it encodes position, layer by layer.'), modelBox());
-    model.id = 'my-model';
     root.append(model);
+    // loaded when it comes near
+    new IntersectionObserver((seen, observer) => {
+      if (!seen.some((one) => one.isIntersecting)) return;
+      observer.disconnect();
+      openBox();
+    }, { rootMargin: '300px' }).observe(model);
   },
 };
