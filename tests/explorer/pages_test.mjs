@@ -69,7 +69,7 @@ const interactions = {
     assert.match((await sameAsTheProgram(figure())).command, /--shift 4/);
   },
   async distance() {
-    const spread = async () => Number(/at most ([\d.e+-]+)/.exec(await figure().locator('.note').innerText())[1]);
+    const spread = async () => Number(/at most ([\d.e+-]*\d)/.exec(await figure().locator('.note').innerText())[1]);
     await sameAsTheProgram(figure());
     assert.ok(await spread() < 1e-9);
     await page.getByLabel('Scheme', { exact: true }).selectOption('shift');
