@@ -11,15 +11,21 @@ namespace {
 }  // namespace
 
 Addition prepare(const Learned&, const Situation&) { elsewhere(); }
+Addition prepare(const Resized&, const Situation&) { elsewhere(); }
+Rotation prepare(const PatchRope&, const Situation&) { elsewhere(); }
+Nothing prepare(const QueryTemperature&, const Situation&) { elsewhere(); }
 Bias prepare(const Alibi&, const Situation&) { elsewhere(); }
 Bias prepare(const Deberta&, const Situation&) { elsewhere(); }
+Bias prepare(const Decomposed&, const Situation&) { elsewhere(); }
 Bias prepare(const Fire&, const Situation&) { elsewhere(); }
 Bias prepare(const Kerple&, const Situation&) { elsewhere(); }
 Bias prepare(const LogCpb&, const Situation&) { elsewhere(); }
+Bias prepare(const RelativeLogits&, const Situation&) { elsewhere(); }
 Bias prepare(const Sandwich&, const Situation&) { elsewhere(); }
 Bias prepare(const Shaw&, const Situation&) { elsewhere(); }
 Bias prepare(const Swin&, const Situation&) { elsewhere(); }
 Bias prepare(const T5&, const Situation&) { elsewhere(); }
+Bias prepare(const TransformerXl&, const Situation&) { elsewhere(); }
 
 namespace figures {
 Figure dots_figure(const Request&) { elsewhere(); }
