@@ -10,13 +10,14 @@ namespace posenc {
 
 double logarithm_at(const Temperature& t, std::int64_t position) noexcept {
   const auto tokens = static_cast<double>(position + t.shift);
+  const std::int64_t periods = (position + t.shift) / t.length;
   switch (t.rule) {
     case TemperatureRule::kLog:
       return std::max(0.0, std::log(tokens / static_cast<double>(t.length)));
     case TemperatureRule::kTokens:
       return std::log(tokens);
     default:
-      return std::log1p(static_cast<double>((position + t.shift) / t.length));
+      return std::log1p(static_cast<double>(periods));
   }
 }
 

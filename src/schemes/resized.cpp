@@ -72,8 +72,8 @@ std::vector<Tap> averaging_taps(const Resized& s, std::int64_t cell, std::int64_
   const double centre =
       (static_cast<double>(cell) + 0.5) * static_cast<double>(trained) / static_cast<double>(extent);
   const double reach = (is_cubic ? 2 : 1) * wide;
-  const auto first = std::max<std::int64_t>(static_cast<std::int64_t>(centre - reach + 0.5), 0);
-  const auto last = std::min<std::int64_t>(static_cast<std::int64_t>(centre + reach + 0.5), trained);
+  const auto first = std::max<std::int64_t>(static_cast<std::int64_t>(std::floor(centre - reach + 0.5)), 0);
+  const auto last = std::min<std::int64_t>(static_cast<std::int64_t>(std::floor(centre + reach + 0.5)), trained);
   std::vector<Tap> taps;
   double sum = 0;
   for (std::int64_t i = first; i < last; ++i) {
