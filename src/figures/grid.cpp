@@ -14,7 +14,8 @@
 namespace posenc::figures {
 namespace {
 
-constexpr std::int64_t kMostMaps = 8, kMapsAcross = 4, kUsualSide = 16, kMostGridCells = 1 << 16;
+constexpr std::size_t kMapsAcross = 4;
+constexpr std::int64_t kMostMaps = 8, kUsualSide = 16, kMostGridCells = 1 << 16;
 
 // [rows, columns] of one feature or pair.
 struct Map {
@@ -171,8 +172,9 @@ Figure grid_figure(const Request& request) {
                                     : "Cosines of pairs, or features, by row and column of an image";
   figure.subtitle = described(scheme);
   const double largest = largest_value(maps);
+  const std::size_t across = resized != nullptr ? 2 : kMapsAcross;  // before and after, side by side
   for (std::size_t i = 0; i < maps.size(); ++i) {
-    if (i % kMapsAcross == 0) figure.rows.emplace_back();
+    if (i % across == 0) figure.rows.emplace_back();
     const bool is_last = i + 1 == maps.size();
     figure.rows.back().panels.push_back(panel_of(maps[i], largest, is_last));
   }
