@@ -92,7 +92,7 @@ struct AttentionOptions {
 /// are never seen, whatever they hold. Error: f32, at most 2e-6 · Σ weight · |v| while |scale · q·k| and the bias
 /// stay below 16. f16 and bf16: half an ulp of the result more, and, where the machine multiplies bf16 itself and the result
 /// is not f32, what two bf16 leave of a number: 2^-17 · Σ weight · |v| where few queries read a cache of bf16 (arm64's
-/// BFDOT), and for more queries (BFMMLA) 2^-15 · Σ weight · |v| and, with q or k in f16 or rotated here, another
+/// BFDOT), and for more queries (BFMMLA, x86-64's AMX) 2^-15 · Σ weight · |v| and, with q or k in f16 or rotated here, another
 /// 2^-14 · scale · |q| · |k| of it. Range: as rotate and bias for the form. Throws: Error for a shape, type, length, position or form
 /// that does not fit; out is not touched then.
 /// On a GPU from compute capability 8.0 on: f32, f16 and bf16, 256 features at most, without position, with a rotation, with

@@ -25,16 +25,9 @@ namespace posenc::attend::cpu::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
 constexpr std::int64_t kMatrixRows = 32, kMatrixDepth = 32, kMatrixStep = 2;
-#ifndef POSENC_WEIGHT_PLANES
-#define POSENC_WEIGHT_PLANES 2
-#endif
-constexpr std::int64_t kWeightPlanes = POSENC_WEIGHT_PLANES;
+constexpr std::int64_t kWeightPlanes = 2;
 constexpr std::int64_t kTileRows = 16;
-#ifndef POSENC_MATRIX_KEYS
-#define POSENC_MATRIX_KEYS 128
-#endif
-// Keys of a tile of scores: with its weights and operands, it stays in the first cache.
-constexpr std::int64_t kMatrixKeys = POSENC_MATRIX_KEYS;
+constexpr std::int64_t kMatrixKeys = kKeyBlock;
 
 inline bool has_matrix_unit() { return kernels::cpu::machine_multiplies_bf16_matrices(); }
 
@@ -45,31 +38,6 @@ struct Term16 {
 
 // --- tiles --------------------------------------------------------------------------------------------------------
 
-#if POSENC_EMULATE_TILES
-inline thread_local float tile_memory[8][16 * 16];
-struct UseMatrixUnit {
-  explicit UseMatrixUnit(bool) {}
-};
-#define POSENC_TILE_ZERO(t) std::memset(tile_memory[t], 0, sizeof tile_memory[t])
-#define POSENC_TILE_LOAD(t, from, stride)                                                    \
-  for (int r_ = 0; r_ < 16; ++r_)                                                            \
-  std::memcpy(tile_memory[t] + 16 * r_, reinterpret_cast<const char*>(from) + r_ * (stride), \
-              (t) == 6 || (stride) == 64 ? 64 : static_cast<std::size_t>(4 * lanes()))
-#define POSENC_TILE_STORE(t, to, stride)                                             \
-  for (int r_ = 0; r_ < 16; ++r_)                                                    \
-  std::memcpy(reinterpret_cast<char*>(to) + r_ * (stride), tile_memory[t] + 16 * r_, \
-              static_cast<std::size_t>(4 * lanes()))
-inline void emulated_dot(int sum, int left, int right) {
-  const auto* a = reinterpret_cast<const std::uint16_t*>(tile_memory[left]);
-  const auto* b = reinterpret_cast<const std::uint16_t*>(tile_memory[right]);
-  const auto wide = [](std::uint16_t x) { return std::bit_cast<float>(static_cast<std::uint32_t>(x) << 16); };
-  for (int m = 0; m < 16; ++m)
-    for (int n = 0; n < lanes(); ++n)
-      for (int k = 0; k < 32; ++k)
-        tile_memory[sum][16 * m + n] += wide(a[32 * m + k]) * wide(b[k / 2 * 32 + 2 * n + k % 2]);
-}
-#define POSENC_TILE_DOT(sum, left, right) emulated_dot(sum, left, right)
-#else
 // The compiler knows tiles neither as registers nor as readers of memory: hence "memory", and their numbers in the text.
 #define POSENC_TILE_ZERO(t) asm volatile("tilezero %%tmm" #t ::: "memory")
 #define POSENC_TILE_LOAD(t, from, stride) \
@@ -94,7 +62,6 @@ struct UseMatrixUnit {
   UseMatrixUnit(const UseMatrixUnit&) = delete;
   UseMatrixUnit& operator=(const UseMatrixUnit&) = delete;
 };
-#endif
 
 // out[m, :] = (kAdd ? out[m, :] : 0) + Σ_terms Σ_k left[k, m] · right[k, :]   for m < 32 and a panel's columns
 template <bool kAdd>
@@ -149,9 +116,6 @@ HWY_NOINLINE void multiply_16(const Term16* terms, std::int64_t count, std::int6
 // it was done.
 inline bool score_groups_16(const std::uint16_t* left, const std::uint16_t* right, std::int64_t terms,
                             std::int64_t depth, std::int64_t groups, float* HWY_RESTRICT out) {
-#if POSENC_EMULATE_TILES
-  return false;
-#else
   if (terms != 1 || depth != 2 * kMatrixDepth) return false;
   const std::int64_t n = lanes(), width = panel_width();
   const std::int64_t row = width * static_cast<std::int64_t>(sizeof(float)), left_row = 64;
@@ -178,7 +142,6 @@ inline bool score_groups_16(const std::uint16_t* left, const std::uint16_t* righ
   }
 #undef POSENC_SCORES
   return true;
-#endif
 }
 
 // --- operands -----------------------------------------------------------------------------------------------------

@@ -28,10 +28,7 @@
 #include "kernels/cpu/native_16-inl.h"
 
 #undef POSENC_MATRIX_16
-#if POSENC_EMULATE_TILES && HWY_TARGET == HWY_NEON
-#define POSENC_MATRIX_16 1
-#include "attention/cpu/amx-inl.h"
-#elif POSENC_NATIVE_16
+#if POSENC_NATIVE_16
 #define POSENC_MATRIX_16 1
 #include "attention/cpu/bfmmla-inl.h"
 #elif HWY_TARGET == HWY_AVX3 && defined(__linux__) && !defined(__clang__)

@@ -37,7 +37,7 @@ std::atomic<bool> matrix_unit_is_allowed = true;
 
 // AMX for bf16 (CPUID 7: AMX-TILE, AMX-BF16; 7.1: AVX512_BF16), kept across switches of threads (XCR0), and Linux's leave to
 // use it, which a process asks for once: ARCH_REQ_XCOMP_PERM for the tiles' data, state 18.
-[[maybe_unused]] bool has_amx() noexcept {
+bool has_amx() noexcept {
 #if defined(__x86_64__) && defined(__linux__) && !defined(__clang__)
   unsigned a = 0, b = 0, c = 0, d = 0;
   if (__get_cpuid_count(7, 0, &a, &b, &c, &d) == 0) return false;
@@ -68,7 +68,7 @@ std::vector<std::int64_t> available_targets() {
 
 // BFMMLA came with BFCVTN (FEAT_BF16).
 bool kernels::cpu::machine_multiplies_bf16_matrices() noexcept {
-  static const bool answer = machine_rounds_to_bf16();
+  static const bool answer = machine_rounds_to_bf16() || has_amx();
   return answer && matrix_unit_is_allowed;
 }
 void kernels::cpu::allow_matrix_unit(bool is_allowed) noexcept { matrix_unit_is_allowed = is_allowed; }
