@@ -170,8 +170,10 @@ AttentionFigure measure_causal(const Position& position, Pass pass, const Tensor
       figure.limit_loop = loop.loop;
     }
   };
-  take_limit(beside[1], limits::kPeakOperations * threads());
-  if (beside.size() > 2) {
+  // A matrix unit may do more with 16 bits than any loop of float32: those rows have no limit, but float32's speed beside them.
+  const bool is_f32 = tensors.type == DataType::kF32;
+  if (is_f32) take_limit(beside[1], limits::kPeakOperations * threads());
+  if (is_f32 && beside.size() > 2) {
     take_limit(beside[2], sgemm.operations());
     figure.sgemm_operations = sgemm.operations() / beside[2].limit_seconds;
   }
@@ -281,9 +283,11 @@ Json as_json(const AttentionFigure& figure) {
                          {"seconds", figure.seconds}};
   if (figure.operations > 0) {
     object.emplace_back("gflops", figure.operations / figure.seconds / kGiga);
-    object.emplace_back("limit", figure.limit_loop);
-    object.emplace_back("limit_gflops", figure.limit_operations / kGiga);
-    object.emplace_back("ratio", figure.ratio);
+    if (figure.limit_operations > 0) {
+      object.emplace_back("limit", figure.limit_loop);
+      object.emplace_back("limit_gflops", figure.limit_operations / kGiga);
+      object.emplace_back("ratio", figure.ratio);
+    }
     const bool has_sgemm = figure.sgemm_operations > 0;
     object.emplace_back("sgemm_gflops", has_sgemm ? Json(figure.sgemm_operations / kGiga) : Json(nullptr));
     if (figure.over_none > 0) object.emplace_back("over_none", figure.over_none);
@@ -315,12 +319,13 @@ std::string as_text(const std::vector<AttentionFigure>& figures, bool colour) {
     const double limit = (counts_operations ? figure.limit_operations : figure.limit_bytes) / kGiga;
     const std::string_view unit = counts_operations ? "GFLOP/s" : "GB/s";
     const std::string sgemm = figure.sgemm_operations > 0 ? fmt::format("{:.1f}", figure.sgemm_operations / kGiga)
-                              : counts_operations         ? "none"
-                                                          : "";
+                              : counts_operations && limit > 0 ? "none"
+                                                               : "";
     std::string line = fmt::format(
         kLine, pad_right(figure.job, 22), pad_right(to_string(figure.shape), 18), name_of(figure.type),
         figure.threads, fmt::format("{:.2f} ms", figure.seconds * 1e3), fmt::format("{:.1f} {}", speed, unit),
-        fmt::format("{:.1f} %", 100 * figure.ratio), fmt::format("{:.1f} {}", limit, figure.limit_loop), sgemm,
+        limit > 0 ? fmt::format("{:.1f} %", 100 * figure.ratio) : "",
+        limit > 0 ? fmt::format("{:.1f} {}", limit, figure.limit_loop) : "", sgemm,
         figure.over_none > 0 ? fmt::format("{:+.1f} %", 100 * (figure.over_none - 1)) : "",
         figure.over_f32 > 0 ? fmt::format("{:.2f}", figure.over_f32) : "",
         figure.allocations ? fmt::format("{:g}", *figure.allocations) : "", figure.bar);
