@@ -106,7 +106,7 @@ read -a flags < <(pkg-config --cflags --libs "${static[@]}" posenc_lessons)
 [[ $(LD_LIBRARY_PATH=$libdir "$work/consumer/lessons/reader") == lessons ]] || fail "pkg-config posenc_lessons"
 
 echo "--- what posenc.h includes"
-# What engines include everywhere stays light (docs/decisions/0022).
+# What engines include everywhere stays light (docs/decisions/0025).
 read_by=$("${CXX:-c++}" -std=c++20 ${CXXFLAGS:-} -M -I"$prefix/include" -include posenc/posenc.h -x c++ /dev/null)
 for heavy in /algorithm /functional /memory /map posenc/npy.h posenc/json.h posenc/gguf.h posenc/figures.h posenc/diagnosis.h \
   posenc/story.h posenc/cuda.h; do
