@@ -14,6 +14,7 @@ Addition prepare(const Learned&, const Situation&) { elsewhere(); }
 Addition prepare(const Resized&, const Situation&) { elsewhere(); }
 Rotation prepare(const PatchRope&, const Situation&) { elsewhere(); }
 Nothing prepare(const QueryTemperature&, const Situation&) { elsewhere(); }
+TrainedTable Resized::trained_table() const { elsewhere(); }
 Bias prepare(const Alibi&, const Situation&) { elsewhere(); }
 Bias prepare(const Deberta&, const Situation&) { elsewhere(); }
 Bias prepare(const Decomposed&, const Situation&) { elsewhere(); }
@@ -29,9 +30,13 @@ Bias prepare(const TransformerXl&, const Situation&) { elsewhere(); }
 
 namespace figures {
 Figure dots_figure(const Request&) { elsewhere(); }
+Figure similarity_figure(const Request&) { elsewhere(); }
 Figure decay_figure(const Request&) { elsewhere(); }
 Figure bias_figure(const Request&) { elsewhere(); }
 Figure scaling_figure(const Request&) { elsewhere(); }
 Figure error_figure(const Request&) { elsewhere(); }
+Figure temperature_figure(const Request&) { elsewhere(); }
+Figure grid_figure(const Request&) { elsewhere(); }
+Figure ids_figure(const Request&) { elsewhere(); }
 }  // namespace figures
 }  // namespace posenc
