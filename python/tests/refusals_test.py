@@ -111,13 +111,14 @@ BAD_CALLS = [
     ("an out of another shape", lambda: posenc.rotate(ones(4, 8), ROPE, out=ones(5, 8)), posenc.Error, "out"),
     ("an unknown order", lambda: posenc.rotate(ones(4, 8), ROPE, order="dsb"), posenc.Error, "choose from"),
     ("an order of other axes", lambda: posenc.rotate(ones(4, 8), ROPE, order="bshd"), posenc.Error, "x has 2 axes"),
-    ("a negative position", lambda: posenc.rotate(ones(4, 8), ROPE, first=-1), posenc.Error, "-1"),
+    ("a position before -2^53", lambda: posenc.rotate(ones(4, 8), ROPE, first=-(2**53)), posenc.Error, "-9007199254740992"),
+    ("a negative row", lambda: posenc.add(ones(4, 8), posenc.prepare(posenc.Learned(rows=4, width=8), weights=ones(4, 8)), first=-1), posenc.Error, "-1"),
     ("a position past 2^53", lambda: posenc.rotate(ones(4, 8), ROPE, first=2**53), posenc.Error, "9007199254740992"),
     ("a position past 64 bits", lambda: posenc.rotate(ones(4, 8), ROPE, first=2**70), OverflowError, "too"),
     ("half a position", lambda: posenc.rotate(ones(4, 8), ROPE, first=0.5), TypeError, "ids must be an array"),
     ("too few ids", lambda: posenc.rotate(ones(4, 8), ROPE, ids=[1, 2]), posenc.Error, "2"),
     ("ids that are floats", lambda: posenc.rotate(ones(4, 8), ROPE, ids=np.zeros(4)), NotImplementedError, "must be integers"),
-    ("a negative id", lambda: posenc.rotate(ones(4, 8), ROPE, ids=[0, 1, -5, 2]), posenc.Error, "-5"),
+    ("an id past 2^53", lambda: posenc.rotate(ones(4, 8), ROPE, ids=[0, 1, 2**53, 2]), posenc.Error, "9007199254740992"),
     ("keys without an out", lambda: posenc.rotate((ones(4, 8), ones(4, 8)), ROPE, out=(ones(4, 8), None)), TypeError, "out"),
     ("k of other features", lambda: posenc.attention(ones(4, 8), ones(4, 6), ones(4, 8)), posenc.Error, "attention"),
     ("heads that do not divide", lambda: posenc.attention(ones(3, 4, 8), ones(2, 4, 8), ones(2, 4, 8)), posenc.Error, "head"),
@@ -160,7 +161,7 @@ class BadCalls(unittest.TestCase):
     def test_nothing_is_written(self):
         x = ones(4, 8)
         out = ones(4, 8)
-        for call in (lambda: posenc.rotate(x, ROPE, ids=[0, 1, 2, -1]), lambda: posenc.rotate(x, WAVES), lambda: posenc.add(x, WAVES, first=-1),
+        for call in (lambda: posenc.rotate(x, ROPE, ids=[0, 1, 2, 2**53]), lambda: posenc.rotate(x, WAVES), lambda: posenc.add(x, WAVES, first=2**53),
                      lambda: posenc.attention(x, x, ones(4, 6), out=out), lambda: posenc.rotate(x, ROPE, order="hsd")):
             with self.assertRaises(ValueError):
                 call()
