@@ -61,6 +61,12 @@ def random_bits(shape, dtype):
     return values.astype(TYPES[dtype])
 
 
+def ordered(array):
+    """16-bit floats as integers, neighbours one apart."""
+    bits = array.view(np.int16).astype(np.int32)
+    return np.where(bits < 0, -(bits & 0x7FFF), bits)
+
+
 def ways(x, dtype):
     """The same numbers as other arrays: (what, array, how to read the result)."""
     yield "numpy", x.copy(), np.asarray
@@ -195,7 +201,12 @@ class EveryScheme(unittest.TestCase):
         count = 0
         form = form if table else posenc.prepare(scheme, length=6)
         for (what, one, back), (_, other, _), (_, third, _) in zip(*(ways(x, dtype) for x in (q, k, v))):
-            self.same(np.asarray(back(posenc.attention(one, other, third, form, causal=True, dtype=dtype))), wanted, f"{scheme.name} {dtype} {what}")
+            got = np.asarray(back(posenc.attention(one, other, third, form, causal=True, dtype=dtype)))
+            if dtype in ("bf16", "f16") and "second feature" in what:
+                # Features that are apart are widened, others multiplied by the matrix unit: sums in another order.
+                self.assertLessEqual(np.abs(ordered(got) - ordered(wanted)).max(), 1, f"{scheme.name} {dtype} {what}")
+            else:
+                self.same(got, wanted, f"{scheme.name} {dtype} {what}")
             count += 1
         return count
 

@@ -11,28 +11,28 @@ namespace posenc {
 
 void temperature_backward(TensorView d_scales, const QueryGradient& query, const Positions& positions,
                           const Temperature& temperature) {
-  constexpr std::string_view verb = "temperature_backward";
-  check_temperature(verb, temperature);
+  constexpr std::string_view caller = "temperature_backward";
+  check_temperature(caller, temperature);
   for (const ConstTensorView& view : {ConstTensorView(d_scales), query.q, query.d_q}) {
-    if (view.device != Device::kHost) raise(fmt::format("{}: tensors must be on the host", verb));
+    if (view.device != Device::kHost) raise(fmt::format("{}: tensors must be on the host", caller));
   }
-  const auto q = attend::tensor_of<const void>(verb, "q", query.q);
-  const auto d_q = attend::tensor_of<const void>(verb, "d_q", query.d_q);
+  const auto q = attend::tensor_of<const void>(caller, "q", query.q);
+  const auto d_q = attend::tensor_of<const void>(caller, "d_q", query.d_q);
   if (query.q.shape != query.d_q.shape) {
-    raise(fmt::format("{}: q has shape {} but d_q {}", verb, to_string(query.q.shape), to_string(query.d_q.shape)));
+    raise(fmt::format("{}: q has shape {} but d_q {}", caller, to_string(query.q.shape), to_string(query.d_q.shape)));
   }
   const auto scales = static_cast<std::int64_t>(temperature.head_scales.size());
   if (scales != 0 && scales != q.heads) {
-    raise(fmt::format("{}: the temperature has {} scales but q {} heads", verb, scales, q.heads));
+    raise(fmt::format("{}: the temperature has {} scales but q {} heads", caller, scales, q.heads));
   }
   const Extents wanted{std::max<std::int64_t>(scales, 1)};
-  kernels::check_tensor(verb, "d_scales", d_scales, 1, 1, "1 axis, scales");
-  kernels::check_writable(verb, "d_scales", d_scales);
+  kernels::check_tensor(caller, "d_scales", d_scales, 1, 1, "1 axis, scales");
+  kernels::check_writable(caller, "d_scales", d_scales);
   if (d_scales.shape != wanted) {
-    raise(fmt::format("{}: d_scales must be {} but is {}", verb, to_string(wanted), to_string(d_scales.shape)));
+    raise(fmt::format("{}: d_scales must be {} but is {}", caller, to_string(wanted), to_string(d_scales.shape)));
   }
   if (count_of(query.q.shape) == 0) return;
-  const kernels::TokenPositions at = kernels::positions_of(verb, positions, 1, {q.batch, q.sequence}, {});
+  const kernels::TokenPositions at = kernels::positions_of(caller, positions, 1, {q.batch, q.sequence}, {});
   const auto element = [](const auto& x, std::int64_t b, std::int64_t h, std::int64_t i, std::int64_t f) {
     return kernels::with_type(x.type, [&](auto kind) {
       return numerics::widen(x.template row<decltype(kind)>(b, h, i)[f * x.feature_stride]);
@@ -44,7 +44,7 @@ void temperature_backward(TensorView d_scales, const QueryGradient& query, const
     const double share = logarithm_at(temperature, at.at(b, i));
     if (share == 0) continue;
     const double factor = factor_at(temperature, at.at(b, i), h);
-    if (factor == 0) raise(fmt::format("{}: the factor of position {} is 0", verb, at.at(b, i)));
+    if (factor == 0) raise(fmt::format("{}: the factor of position {} is 0", caller, at.at(b, i)));
     double product = 0;
     for (std::int64_t f = 0; f < q.features; ++f) product += element(q, b, h, i, f) * element(d_q, b, h, i, f);
     sums[static_cast<std::size_t>(scales == 0 ? 0 : h)] += share * product / factor;

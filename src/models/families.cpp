@@ -57,9 +57,9 @@ std::string_view name_of(Encoding encoding) noexcept {
     case Encoding::kRope:
     case Encoding::kImageRope:
       return "rope";
-    case Encoding::kLearned:
     case Encoding::kPatchRope:
       return PatchRope::name;
+    case Encoding::kLearned:
     case Encoding::kPatches:
       return "learned";
     case Encoding::kSinusoidal:

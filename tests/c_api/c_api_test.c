@@ -408,8 +408,8 @@ static void test_refusals(void) {
   where.ids = &bad;
   REFUSES(posenc_rotate(form, both, both, &where, NULL), POSENC_UNSUPPORTED, "must be integers");
   where.ids = NULL;
-  where.first = -1;
-  REFUSES(posenc_rotate(form, both, both, &where, NULL), POSENC_INVALID, "-1");
+  where.first = INT64_C(1) << 53;
+  REFUSES(posenc_rotate(form, both, both, &where, NULL), POSENC_INVALID, "9007199254740992");
   REFUSES(posenc_rotate(NULL, both, both, NULL, NULL), POSENC_INVALID, "the form is missing");
   REFUSES(posenc_bias(form, &bad, NULL, NULL, NULL), POSENC_INVALID, "must be a bias but is a rotation");
   posenc_form_free(form);

@@ -230,9 +230,18 @@ test('a teacher locks and hides', async () => {
 
 // --- keys -------------------------------------------------------------------------------------------------------
 
+/// Tables that grow row by row are whole: nothing was added for half a second.
+const complete = (page) => page.evaluate(async () => {
+  for (let before = -1, now = 0; now !== before;) {
+    before = document.querySelectorAll('*').length;
+    await new Promise((resolve) => setTimeout(resolve, 500));
+    now = document.querySelectorAll('*').length;
+  }
+});
 test('the Tab key reaches everything on every page, in order, and leaves again', async () => {
   for (const id of pages) {
     await go(page, `#v=1&p=${id}`);
+    await complete(page);
     await page.evaluate(() => {
       const shown = (one) => one.checkVisibility({ visibilityProperty: true }) && !one.disabled;
       window.wanted = [...document.querySelectorAll('a[href], button, input, select, textarea, summary, [tabindex="0"]')].filter((one) => one.tabIndex >= 0 && shown(one));

@@ -89,7 +89,8 @@ def check_snippets(root, build, library):
         with tempfile.TemporaryDirectory() as folder:
             source, program = Path(folder) / "snippet.cpp", Path(folder) / "snippet"
             source.write_text(program_of(found), encoding="utf-8")
-            made = subprocess.run(arguments + [str(source), str(library), "-o", str(program)] + needs,
+            lessons = sorted(str(one) for one in Path(library).parent.glob("libposenc_lessons.*"))
+            made = subprocess.run(arguments + [str(source), *lessons, str(library), "-o", str(program)] + needs,
                                   capture_output=True, text=True)
             if made.returncode and len(found) > 1:  # which one?
                 for one in found:
