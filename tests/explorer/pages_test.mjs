@@ -284,7 +284,7 @@ test('PNG, SVG, CSV and NPY hold the figure; the table shows its numbers', async
   const svg = (await saved(map, 'SVG')).toString();
   assert.match(svg, /^<svg .*<image .*<\/svg>$/s);
   await map.locator('summary').click();
-  assert.ok(await map.locator('tbody tr').count() > 100);
+  await map.locator('tbody tr').nth(100).waitFor({ state: 'attached' });
   const lines = (await saved(figure(0), 'SVG')).toString();
   assert.match(lines, /<path [^>]*stroke="rgb/);
 });
