@@ -3,6 +3,14 @@
 
 #include "cli/system/allocations.h"
 
+#if defined(POSENC_SANITIZED)
+
+namespace posenc::cli {
+std::optional<std::int64_t> allocations() noexcept { return {}; }
+}  // namespace posenc::cli
+
+#else
+
 #include <dlfcn.h>
 
 #include <atomic>
@@ -43,6 +51,8 @@ void operator delete(void* memory, std::size_t, std::align_val_t) noexcept { std
 
 namespace posenc::cli {
 
-std::int64_t allocations() noexcept { return allocation_count.load(std::memory_order_relaxed); }
+std::optional<std::int64_t> allocations() noexcept { return allocation_count.load(std::memory_order_relaxed); }
 
 }  // namespace posenc::cli
+
+#endif

@@ -87,9 +87,9 @@ AttentionFigure measure_step(const std::string& job, Step& step, const limits::E
   figure.ratio = limit->ratio;
   if (without) figure.over_none = 1 / beside.back().ratio;
   constexpr int kSteps = 8;
-  const std::int64_t before = allocations();
+  const auto before = allocations();
   for (int i = 0; i < kSteps; ++i) step.run();
-  figure.allocations = static_cast<double>(allocations() - before) / kSteps;
+  if (const auto after = allocations()) figure.allocations = static_cast<double>(*after - *before) / kSteps;
   return figure;
 }
 
