@@ -18,6 +18,7 @@ namespace {
 }  // namespace
 
 Facts facts() { refuse(); }
+std::size_t free_bytes() { refuse(); }
 Memory::Memory(std::size_t) { refuse(); }
 Memory::Memory(Memory&&) noexcept = default;
 Memory::~Memory() = default;

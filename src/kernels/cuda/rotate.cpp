@@ -89,6 +89,7 @@ bool rotate_vectors(const Call& call, const RotateJob& job, RotateParams& p) {
                              : is_few                    ? 3
                              : is_exact                  ? 0
                                                          : 2;
+// NOLINTBEGIN(bugprone-suspicious-missing-comma): each name is put together from two
 #define POSENC_SOURCES(start) \
   { start "_exact", start "_table", start "_waves", start "_few", start "_few_sm90", start "_kept_sm90" }
   constexpr std::string_view kNames[4][2][6] = {
@@ -97,6 +98,7 @@ bool rotate_vectors(const Call& call, const RotateJob& job, RotateParams& p) {
       {POSENC_SOURCES("rotate_vectors_f16_halves"), POSENC_SOURCES("rotate_vectors_f16_interleaved")},
       {POSENC_SOURCES("rotate_vectors_bf16_halves"), POSENC_SOURCES("rotate_vectors_bf16_interleaved")}};
 #undef POSENC_SOURCES
+  // NOLINTEND(bugprone-suspicious-missing-comma)
   const auto number = static_cast<std::size_t>(type), layout = static_cast<std::size_t>(interleaved ? 1 : 0);
   launch(kNames[number][layout][source], slots[number][layout][source],
          {(teams + kWarps - 1) / kWarps, 32 * kWarps, static_cast<unsigned>(kWarps * 2 * p.pairs * sizeof(float)),
