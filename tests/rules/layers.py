@@ -66,7 +66,7 @@ MAY_USE = {
     r"sys/auxv\.h": ("src/kernels/cpu/",),  # which instructions the machine has
     r"(thread|mutex|shared_mutex|condition_variable|future|semaphore|barrier|latch|stop_token|pthread\.h)$":
         ("src/kernels/cpu/", "src/kernels/cuda/", "lab/", "cli/", "benchmarks/", "examples/"),
-    r"dlfcn\.h": ("src/kernels/cuda/", "lab/", "benchmarks/"),  # the GPU's driver; a BLAS
+    r"dlfcn\.h": ("src/kernels/cuda/", "lab/", "benchmarks/", "cli/system/"),  # the GPU's driver; a BLAS
 }
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*(["<])([^">]+)[">]', re.MULTILINE)
