@@ -20,8 +20,12 @@ inline double exponential(double x) { return std::exp(x); }
 // e^x within 2 units of the last place, without branches and calls, so that loops over it become vectors: e^x = 2^n · e^r
 // with |r| ≤ ln 2 / 2. Below −87 it is e^−87, above 88 e^88.
 inline float exponential(float x) {
+#ifdef __aarch64__
+  x = __builtin_fminf(__builtin_fmaxf(x, -87.0f), 88.0f);  // one instruction each; comparisons would be twenty
+#else
   x = x < -87.0f ? -87.0f : x;
   x = x > 88.0f ? 88.0f : x;
+#endif
   constexpr float kRound = 12582912.0f;  // 1.5 · 2^23: adding it rounds to an integer
   const float n = multiply_add(x, 1.44269504f, kRound) - kRound;
   const float r = multiply_add(n, 2.12194440e-4f, multiply_add(n, -0.693359375f, x));

@@ -97,7 +97,7 @@ std::vector<Job> smoke(const Text& text) {
 
 std::vector<Job> desk(const Text& text) {
   std::vector<Job> jobs;
-  const std::int64_t seeds = 3;
+  const std::int64_t seeds = 2;
   add_family(jobs,
              {text_job(500, 16'384),
               {"alibi", "rope", "sinusoidal", "learned", "none", "t5", "kerple", "fire", "xpos"},
@@ -185,7 +185,7 @@ std::vector<Job> full(const Text& text) {
 const std::vector<Preset>& presets() {
   static const std::vector<Preset> all = {
       {"smoke", "18 small models in under a minute: who extrapolates, and that order needs position"},
-      {"desk", "63 models in about ten minutes: every claim that fits on two cores"},
+      {"desk", "42 models in about ten minutes: every claim that fits on two cores"},
       {"full", "72 models of up to 5 million parameters: all claims; hours, so that it needs --long"},
   };
   return all;

@@ -7,9 +7,11 @@
 #include <type_traits>
 
 #include "cli/system/signals.h"
+#include "cli/system/streams.h"
 #include "cli/system/terminal.h"
 #include "posenc/attention.h"
 #include "posenc/backend.h"
+#include "posenc/error.h"
 #include "posenc/mrope.h"
 #include "posenc/scheme.h"
 
@@ -243,8 +245,19 @@ std::vector<AttentionFigure> measure_attention(const limits::Effort& effort, boo
   const Tensors shorter(kHeads, BenchedScheme::kTokens, BenchedScheme::kTokens, kFeatures, DataType::kF32);
   for (const std::string_view name : scheme_names()) {
     if (name == "alibi" || name == "t5" || name == "rope") continue;  // above
-    const BenchedScheme scheme(name, kHeads, kFeatures);
-    if (scheme.is_benched()) figures.push_back(measure_causal(scheme.position, Pass::kForward, shorter, effort));
+    try {
+      const BenchedScheme scheme(name, kHeads, kFeatures);
+      if (!scheme.is_benched()) continue;
+      const auto* const bias = std::get_if<Bias>(&scheme.position.form);
+      if (bias == nullptr || bias->heads == 0 || bias->heads == kHeads) {
+        figures.push_back(measure_causal(scheme.position, Pass::kForward, shorter, effort));
+      } else {  // FIRE's heads are those of its network
+        const Tensors own(bias->heads, BenchedScheme::kTokens, BenchedScheme::kTokens, kFeatures, DataType::kF32);
+        figures.push_back(measure_causal(scheme.position, Pass::kForward, own, effort));
+      }
+    } catch (const Error& error) {  // it needs more than its defaults
+      tell(fmt::format("note: {} was not measured: {}", name, error.what()));
+    }
   }
   const std::vector<std::int64_t> volume = {4, 16, 16};
   const MropePiece pieces[] = {{.text = 256}, {.frames = 1, .rows = 32, .columns = 96}};  // 1024 tokens

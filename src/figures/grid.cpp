@@ -139,8 +139,8 @@ std::vector<Map> position_maps(const Request& request, const Scheme& scheme) {
   const bool is_drawn =
       std::holds_alternative<Rotation>(form) || (waves_of(form) != nullptr && std::holds_alternative<Addition>(form));
   if (!is_drawn || axes < 2 || axes > 3) {
-    raise(fmt::format("grid: works with rotations and waves of 2 or 3 axes and with resized, not with {} of {} axes",
-                      name_of(scheme), axes));
+    raise(fmt::format("grid: works with rotations and waves of 2 or 3 axes and with resized, not with {} ({})",
+                      name_of(scheme), axes == 1 ? "one axis" : fmt::format("{} axes", axes)));
   }
   std::vector<std::int64_t> extents = {kUsualSide, kUsualSide};
   if (patches != nullptr) extents = {patches->patches.end() - 2, patches->patches.end()};

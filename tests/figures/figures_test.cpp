@@ -89,7 +89,7 @@ TEST(Figures, GridsShowCoordinatesAndResizedTables) {
   EXPECT_EQ(resized.rows.front().panels[0].heat_map->values, table);
   EXPECT_EQ(resized.rows.front().panels[1].heat_map->values, middle);
   EXPECT_EQ(error_of("grid", {.schemes = {{Alibi{}}}}),
-            "grid: works with rotations and waves of 2 or 3 axes and with resized, not with alibi of 1 axes");
+            "grid: works with rotations and waves of 2 or 3 axes and with resized, not with alibi (one axis)");
   EXPECT_EQ(error_of("grid", {.schemes = {{Resized{.width = -1}}}}),
             "resized: width must be between 1 and 1048576 but is -1");
   // axial rope with unequal axes: time stays at 0, so that its pairs are 1
