@@ -6,63 +6,74 @@
 
 namespace posenc::figures {
 
+namespace {
+
+// One after another: as one list in braces, g++ 12 takes 80 seconds to see that it is no constant.
+std::vector<Kind> all_kinds() {
+  std::vector<Kind> all;
+  all.push_back({"waves",
+                 "features against position: each a wave, from fast to slow",
+                 {Sinusoidal{.width = 16}},
+                 1,
+                 waves_figure});
+  all.push_back({"heatmap",
+                 "the table as a map: positions down, features across",
+                 {Sinusoidal{.width = 128}},
+                 1,
+                 heatmap_figure});
+  all.push_back({"fingerprint",
+                 "the values of one position, beside the digits of a binary counter",
+                 {Sinusoidal{.width = 32}},
+                 1,
+                 fingerprint_figure});
+  all.push_back({"phasors",
+                 "the pairs of a position as points on circles, and after a shift",
+                 {Sinusoidal{.width = 16}},
+                 1,
+                 phasors_figure});
+  all.push_back({"dots",
+                 "dot products of all pairs of positions, one line per distance",
+                 {Sinusoidal{.width = 8}},
+                 1,
+                 dots_figure});
+  all.push_back({"similarity",
+                 "cosine similarity of every pair of positions, as a map",
+                 {Sinusoidal{.width = 128}},
+                 1,
+                 similarity_figure});
+  all.push_back({"decay",
+                 "similarity or bias by distance, for several schemes",
+                 {Sinusoidal{.width = 128}, Rope{.base = 500000.0}, Alibi{}, Kerple{}},
+                 6,
+                 decay_figure});
+  all.push_back(
+      {"bias", "the bias added to the scores per head: maps, or lines by distance", {Alibi{}}, 1, bias_figure});
+  all.push_back({"scaling", "how each RoPE scaling changes each frequency", {Rope{}}, 6, scaling_figure});
+  all.push_back(
+      {"error", "error of the angle by position: exact, float32 as in engines, bf16", {Rope{}}, 1, error_figure});
+  all.push_back({"query-factor",
+                 "what queries are multiplied by, against their position",
+                 {QueryTemperature{}, QueryTemperature{.rule = TemperatureRule::kLog},
+                  QueryTemperature{.rule = TemperatureRule::kTokens, .scale = 0.1}},
+                 6,
+                 temperature_figure});
+  all.push_back({"grid",
+                 "values over the rows and columns of an image: a resized table, or each pair",
+                 {Resized{}},
+                 1,
+                 grid_figure});
+  all.push_back({"ids",
+                 "positions of a prompt with text, images and videos: time, height and width",
+                 {Rope{.sections = {16, 24, 24}}},
+                 1,
+                 ids_figure});
+  return all;
+}
+
+}  // namespace
+
 const std::vector<Kind>& kinds() {
-  static const std::vector<Kind> all = {
-      {"waves",
-       "features against position: each a wave, from fast to slow",
-       {Sinusoidal{.width = 16}},
-       1,
-       waves_figure},
-      {"heatmap",
-       "the table as a map: positions down, features across",
-       {Sinusoidal{.width = 128}},
-       1,
-       heatmap_figure},
-      {"fingerprint",
-       "the values of one position, beside the digits of a binary counter",
-       {Sinusoidal{.width = 32}},
-       1,
-       fingerprint_figure},
-      {"phasors",
-       "the pairs of a position as points on circles, and after a shift",
-       {Sinusoidal{.width = 16}},
-       1,
-       phasors_figure},
-      {"dots",
-       "dot products of all pairs of positions, one line per distance",
-       {Sinusoidal{.width = 8}},
-       1,
-       dots_figure},
-      {"similarity",
-       "cosine similarity of every pair of positions, as a map",
-       {Sinusoidal{.width = 128}},
-       1,
-       similarity_figure},
-      {"decay",
-       "similarity or bias by distance, for several schemes",
-       {Sinusoidal{.width = 128}, Rope{.base = 500000.0}, Alibi{}, Kerple{}},
-       6,
-       decay_figure},
-      {"bias", "the bias added to the scores per head: maps, or lines by distance", {Alibi{}}, 1, bias_figure},
-      {"scaling", "how each RoPE scaling changes each frequency", {Rope{}}, 6, scaling_figure},
-      {"error", "error of the angle by position: exact, float32 as in engines, bf16", {Rope{}}, 1, error_figure},
-      {"query-factor",
-       "what queries are multiplied by, against their position",
-       {QueryTemperature{}, QueryTemperature{.rule = TemperatureRule::kLog},
-        QueryTemperature{.rule = TemperatureRule::kTokens, .scale = 0.1}},
-       6,
-       temperature_figure},
-      {"grid",
-       "values over the rows and columns of an image: a resized table, or each pair",
-       {Resized{}},
-       1,
-       grid_figure},
-      {"ids",
-       "positions of a prompt with text, images and videos: time, height and width",
-       {Rope{.sections = {16, 24, 24}}},
-       1,
-       ids_figure},
-  };
+  static const std::vector<Kind> all = all_kinds();
   return all;
 }
 
