@@ -30,10 +30,10 @@
 #define POSENC_DECODE_CHUNK
 namespace posenc::attend::cpu {
 
-// Keys and values are read by turns, a block of each: a long block where few rows meet it, so that memory is read in long
-// stretches (each of which a processor's prefetching has to find anew: 1024 keys take 10 % less time than 256), a short one
-// where many do, so that it stays in the nearest cache for all of them.
-constexpr std::int64_t kChunk = 2048, kDecodeBlock = 64, kLongBlock = 1024, kFewRows = 4;
+// Keys and values are read by turns, in steps: where few rows meet them, all keys of a chunk and then all values, so that memory
+// is read in long stretches (each of which a processor's prefetching has to find anew: 2048 keys take 10 % less time than 256);
+// where many do, a step of each, so that it stays in the nearest cache for all of them. Asking for memory ahead made it slower.
+constexpr std::int64_t kChunk = 2048, kFewRows = 4;
 inline const RowRotation kNoRotation = {};  // values are never rotated
 
 // The state of the online softmax of one row of scores, for one chunk of keys.
@@ -81,7 +81,7 @@ HWY_INLINE void add_biases(const AttentionJob& job, const ScoreBias& bias, const
       for (std::int64_t j = 0; j < place.keys; ++j) scores[j] += row.at(std::clamp(x - j, row.low, row.high));
     }
   } else {
-    HWY_ALIGN float tile[kLongBlock + kMostLanes];
+    HWY_ALIGN float tile[kDecodeStep + kMostLanes];
     fill_tile(job, place, tile, 1, 0);
     for (std::int64_t j = 0; j < place.keys; ++j) scores[j] += tile[j];
   }
@@ -110,34 +110,45 @@ HWY_INLINE float online_softmax(float* HWY_RESTRICT scores, std::int64_t count, 
   return rescale;
 }
 
-// The rows of a key block of K or V: where they lie in memory, or after they were widened (and rotated) into a buffer.
-struct BlockRows {
+// The rows of a step of K or V: where they lie in memory, or after they were widened (and rotated) into a buffer.
+struct RowReader {
   const HeadTensor<const void>& x;
   const RowRotation& rotation;
   bool in_place = x.type != DataType::kF64 && x.feature_stride == 1 && rotation.cos_sin == nullptr;
   DataType type = in_place ? x.type : DataType::kF32;
-  std::int64_t block = kDecodeBlock;
-  AlignedVector<float> buffer = AlignedVector<float>(in_place ? 0 : static_cast<std::size_t>(block * x.features));
-  const void* rows[kLongBlock + 4] = {};
+  AlignedVector<float> buffer =
+      AlignedVector<float>(in_place ? 0 : static_cast<std::size_t>(kDecodeStep * x.features));
+  std::int64_t step = (in_place ? x.token_stride : x.features) * size_of(type);
+  std::int64_t ready = 0;  // how many offsets are those of rows one after another
+  std::int64_t offsets[kDecodeStep + 8] = {};
 
-  void load(std::int64_t b, std::int64_t g, std::int64_t begin, std::int64_t end) {
+  StepRows load(std::int64_t b, std::int64_t g, std::int64_t begin, std::int64_t end) {
     if (!in_place) load_rows(x, rotation, b, g, begin, end, x.features, buffer.data());
-    const auto* const first = in_place ? static_cast<const std::byte*>(x.data) + g * x.head_stride * size_of(x.type)
-                                       : reinterpret_cast<const std::byte*>(buffer.data());
-    const std::int64_t step = (in_place ? x.token_stride : x.features) * size_of(type);
     const bool is_paged = in_place && x.pages != nullptr;
-    for (std::int64_t t = begin; t < end;) {
-      const std::int64_t offset = is_paged ? t % x.page_tokens : in_place ? t : t - begin;
-      const std::int64_t last = is_paged ? std::min(end, t - offset + x.page_tokens) : end;
-      const std::int64_t start = is_paged ? x.pages[b * x.page_row + t / x.page_tokens] : b;
-      const std::byte* row = first + offset * step + (in_place ? start * x.batch_stride * size_of(x.type) : 0);
-      for (; t < last; ++t, row += step) rows[t - begin] = row;
+    const auto* first = in_place ? static_cast<const std::byte*>(x.data) + g * x.head_stride * size_of(x.type)
+                                 : reinterpret_cast<const std::byte*>(buffer.data());
+    const std::int64_t count = end - begin;
+    if (is_paged) {
+      for (std::int64_t t = begin; t < end;) {
+        const std::int64_t page = x.pages[b * x.page_row + t / x.page_tokens], place = t % x.page_tokens;
+        const std::int64_t last = std::min(end, t - place + x.page_tokens);
+        std::int64_t offset = page * x.batch_stride * size_of(x.type) + place * step;
+        for (; t < last; ++t, offset += step) offsets[t - begin] = offset;
+      }
+    } else {
+      if (in_place) first += b * x.batch_stride * size_of(x.type) + begin * step;
+      for (; ready < count; ++ready) offsets[ready] = ready * step;
     }
+    if (count % 8 != 0) {
+      for (std::int64_t j = count; j % 8 != 0; ++j) offsets[j] = offsets[count - 1];
+      ready = std::min(ready, count);
+    }
+    return {first, offsets};
   }
 };
 
 // Calls visit(T{}) with the type of rows that are read in place.
-template <class Visitor> HWY_INLINE void with_rows(const BlockRows& rows, const Visitor& visit) {
+template <class Visitor> HWY_INLINE void with_rows(const RowReader& rows, const Visitor& visit) {
   if (rows.type == DataType::kF16) {
     visit(Half{});
   } else if (rows.type == DataType::kBF16) {
@@ -153,36 +164,50 @@ struct ChunkPass {
   const ScoreBias& bias;
   const Chunk& chunk;
   std::int64_t rows = job.group * job.q.sequence;
-  std::int64_t block = rows < kFewRows ? kLongBlock : kDecodeBlock;
-  BlockRows k{.x = job.k, .rotation = job.k_rotation, .block = block};
-  BlockRows v{.x = job.v, .rotation = kNoRotation, .block = block};
+  std::int64_t block = rows < kFewRows ? kChunk : kDecodeStep;
+  RowReader k{.x = job.k, .rotation = job.k_rotation};
+  RowReader v{.x = job.v, .rotation = kNoRotation};
   AlignedVector<float> q = AlignedVector<float>(static_cast<std::size_t>(rows * job.q.features));
-  AlignedVector<std::uint16_t> narrow_q = AlignedVector<std::uint16_t>(k.type == DataType::kF32 ? 0 : q.size());
 #if POSENC_NATIVE_16
+  // queries of 16 bits, in one plane or, of f16, two; and four of them for a while
+  AlignedVector<std::uint16_t> narrow_q =
+      AlignedVector<std::uint16_t>(k.type == DataType::kF32 ? 0 : q.size() * (k.type == DataType::kF16 ? 2 : 1));
   AlignedVector<std::uint16_t> plain_q =
       AlignedVector<std::uint16_t>(k.type == DataType::kBF16 ? static_cast<std::size_t>(4 * job.q.features) : 0);
   Queries16 q_16 = {};  // empty: keys are multiplied in f32
-  // weights of two bf16 are good for a result of bf16, not of f32
-  bool adds_16 =
+  // weights of two bf16 are good for a result of bf16, not of f32; those of two f16 for any
+  bool adds_bf16 =
       v.type == DataType::kBF16 && job.out.type == DataType::kBF16 && job.v.features % 8 == 0 && has_bf16_dots();
-#endif
-#if POSENC_NATIVE_16
-  AlignedVector<std::uint16_t> weights_16 =
-      AlignedVector<std::uint16_t>(adds_16 && rows >= 4 ? static_cast<std::size_t>(8 * block) : 0);  // of four rows
+  bool adds_f16 = v.type == DataType::kF16 && job.v.features % 64 == 0 && has_f16_products();
+  AlignedVector<std::uint16_t> weights_16 = AlignedVector<std::uint16_t>(
+      adds_bf16 || adds_f16 ? static_cast<std::size_t>(8 * kDecodeStep) : 0);  // of one row, or of four
 #endif
   std::int64_t stride = block + kMostLanes;  // of a row of scores: vectors may go past its last
   AlignedVector<float> scores = AlignedVector<float>(static_cast<std::size_t>(rows * stride));
-  AlignedVector<float> rescale = AlignedVector<float>(static_cast<std::size_t>(rows));
+  AlignedVector<float> rescale = AlignedVector<float>(static_cast<std::size_t>(rows * (block / kDecodeStep)));
 
   std::int64_t head(std::int64_t r) const { return chunk.g * job.group + r / job.q.sequence; }
   std::int64_t query(std::int64_t r) const { return r % job.q.sequence; }
 };
 
-// Softcap, bias and mask, then a step of the online softmax for the keys `low` to `high` of a block from `key` on.
-void weigh_row(ChunkPass& pass, std::int64_t r, std::int64_t key, std::int64_t low, std::int64_t high) {
+// Keys `begin` to `end`, at most kDecodeStep of them, of a block that begins at `block`.
+struct Step {
+  std::int64_t block, begin, end;
+  std::int64_t place() const { return begin - block; }
+  std::int64_t count() const { return end - begin; }
+};
+HWY_INLINE float* scores_of(ChunkPass& pass, std::int64_t r, const Step& step) {
+  return pass.scores.data() + r * pass.stride + step.place();
+}
+HWY_INLINE float* rescale_of(ChunkPass& pass, const Step& step) {
+  return pass.rescale.data() + step.place() / kDecodeStep * pass.rows;
+}
+
+// Softcap, bias and mask, then a step of the online softmax for the keys `low` to `high` of a step.
+void weigh_row(ChunkPass& pass, std::int64_t r, const Step& step, std::int64_t low, std::int64_t high) {
   const AttentionJob& job = pass.job;
   const std::int64_t h = pass.head(r), i = pass.query(r), count = high - low;
-  float* const scores = pass.scores.data() + r * pass.stride + (low - key);
+  float* const scores = scores_of(pass, r, step) + (low - step.begin);
   if (job.softcap > 0) {
     const auto cap = static_cast<float>(job.softcap * kLog2E);
     for (std::int64_t j = 0; j < count; j += lanes()) {
@@ -199,18 +224,18 @@ void weigh_row(ChunkPass& pass, std::int64_t r, std::int64_t key, std::int64_t l
       }
     }
   }
-  pass.rescale[static_cast<std::size_t>(r)] = online_softmax(scores, count, pass.chunk.parts[r]);
+  rescale_of(pass, step)[r] = online_softmax(scores, count, pass.chunk.parts[r]);
 }
 
 // The values of one query's keys, and nothing of those that it does not see: 0 times a NaN is not 0.
-template <class V>
-HWY_INLINE void add_values(ChunkPass& pass, std::int64_t r, std::int64_t key, std::int64_t low, std::int64_t high) {
+template <class V> HWY_INLINE void add_values(ChunkPass& pass, std::int64_t r, const Step& step, const StepRows& rows,
+                                              std::int64_t low, std::int64_t high) {
   const AttentionJob& job = pass.job;
   const std::int64_t features = job.v.features;
-  const float* const weights = pass.scores.data() + r * pass.stride + (low - key);
-  const void* const* const values = pass.v.rows + (low - key);
+  const float* const weights = scores_of(pass, r, step) + (low - step.begin);
+  const StepRows values{rows.first, rows.offsets + (low - step.begin)};
   float* const sums = pass.chunk.sums + r * features;
-  const float rescale = pass.rescale[static_cast<std::size_t>(r)];
+  const float rescale = rescale_of(pass, step)[r];
   if (!job.has_masks()) {
     add_rows<V>(weights, values, high - low, features, rescale, sums);
     return;
@@ -218,102 +243,115 @@ HWY_INLINE void add_values(ChunkPass& pass, std::int64_t r, std::int64_t key, st
   add_rows<V>(weights, values, 0, features, rescale, sums);
   for (std::int64_t j = 0; j < high - low; ++j) {
     if (job.is_hidden(pass.chunk.b, pass.head(r), pass.query(r), low + j)) continue;
-    add_rows<V>(weights + j, values + j, 1, features, 1.0f, sums);
+    add_rows<V>(weights + j, {values.first, values.offsets + j}, 1, features, 1.0f, sums);
   }
 }
 
-void score_block(ChunkPass& pass, std::int64_t count) {
+void score_step(ChunkPass& pass, const Step& step) {
   const std::int64_t features = pass.job.q.features;
+  const StepRows keys = pass.k.load(pass.chunk.b, pass.chunk.g, step.begin, step.end);
+  float* const scores = scores_of(pass, 0, step);
 #if POSENC_NATIVE_16
   if (pass.q_16.narrow != nullptr || pass.q_16.wide != nullptr) {
-    score_rows_16(pass.q_16, pass.rows, pass.k.rows, count, features, pass.scores.data(), pass.stride);
+    score_rows_16(pass.q_16, pass.rows, keys, step.count(), features, scores, pass.stride);
     return;
   }
 #endif
   with_rows(pass.k, [&](auto kind) HWY_ATTR {
-    score_rows<decltype(kind)>(pass.q.data(), pass.rows, pass.k.rows, count, features, pass.scores.data(),
-                               pass.stride);
+    score_rows<decltype(kind)>(pass.q.data(), pass.rows, keys, step.count(), features, scores, pass.stride);
   });
 }
 
-// The values of a block that every query sees whole.
-void add_block(ChunkPass& pass, std::int64_t count) {
-  const std::int64_t features = pass.job.v.features;
-  float* const weights = pass.scores.data();
+// The values of a step that every query sees whole.
+void add_step(ChunkPass& pass, const Step& step, const StepRows& values) {
+  const std::int64_t features = pass.job.v.features, count = step.count();
+  const float* const rescale = rescale_of(pass, step);
+  float* const weights = scores_of(pass, 0, step);
+  std::int64_t done = 0;
 #if POSENC_NATIVE_16
-  if (pass.adds_16) {
-    const std::int64_t room = (count + 3) / 4 * 4;
-    for (std::int64_t r = 0; r < pass.rows;) {
-      float* const sums = pass.chunk.sums + r * features;
-      float* const row = weights + r * pass.stride;
-      const float* const rescale = pass.rescale.data() + r;
-      const bool are_four = r + 4 <= pass.rows;
-      if (are_four) {
-        pack_weights_4(row, pass.stride, count, pass.weights_16.data());
-        add_rows_16_4(pass.weights_16.data(), pass.v.rows, count, features, rescale, sums);
-      } else {
-        pass.v.rows[count] = pass.v.rows[count - 1];  // with a weight of 0, where the count is odd
-        split_weights(row, count, room);
-        add_rows_16(row, room, pass.v.rows, count, features, *rescale, sums);
-      }
-      r += are_four ? 4 : 1;
+  for (; pass.adds_bf16 && done + 4 <= pass.rows; done += 4) {
+    pack_weights_4(weights + done * pass.stride, pass.stride, count, pass.weights_16.data());
+    add_rows_16_4(pass.weights_16.data(), values, count, features, rescale + done, pass.chunk.sums + done * features);
+  }
+  const bool is_one_by_one = pass.adds_bf16 || (pass.adds_f16 && pass.rows < kFewRows);
+  for (; is_one_by_one && done < pass.rows; ++done) {
+    float* const row = weights + done * pass.stride;
+    float* const sums = pass.chunk.sums + done * features;
+    if (pass.adds_bf16) {
+      split_weights(row, count, pass.weights_16.data());
+      add_rows_16(pass.weights_16.data(), values, count, features, rescale[done], sums);
+    } else {
+      split_weights_f16(row, count, pass.weights_16.data());
+      add_rows_f16(row, pass.weights_16.data(), values, count, features, rescale[done], sums);
     }
-    return;
   }
 #endif
-  const std::int64_t together = features % (2 * lanes()) == 0 ? pass.rows / 4 * 4 : 0;
+  const bool are_fours = features % (2 * lanes()) == 0;
   with_rows(pass.v, [&](auto kind) HWY_ATTR {
     using V = decltype(kind);
-    for (std::int64_t r = 0; r < together; r += 4) {
-      add_rows_4<V>(weights + r * pass.stride, pass.stride, pass.v.rows, count, features, pass.rescale.data() + r,
-                    pass.chunk.sums + r * features);
+    for (; are_fours && done + 4 <= pass.rows; done += 4) {
+      add_rows_4<V>(weights + done * pass.stride, pass.stride, values, count, features, rescale + done,
+                    pass.chunk.sums + done * features);
     }
-    for (std::int64_t r = together; r < pass.rows; ++r) {
-      add_rows<V>(weights + r * pass.stride, pass.v.rows, count, features, pass.rescale[static_cast<std::size_t>(r)],
-                  pass.chunk.sums + r * features);
+    for (; done < pass.rows; ++done) {
+      add_rows<V>(weights + done * pass.stride, values, count, features, rescale[done],
+                  pass.chunk.sums + done * features);
     }
   });
 }
 
 void attend_block(ChunkPass& pass, std::int64_t key, std::int64_t end) {
   const AttentionJob& job = pass.job;
-  pass.k.load(pass.chunk.b, pass.chunk.g, key, end);
-  pass.v.load(pass.chunk.b, pass.chunk.g, key, end);
-  score_block(pass, end - key);
-  const auto low_of = [&](std::int64_t r) { return std::max(key, job.sight(pass.chunk.b, pass.query(r)).begin); };
-  const auto high_of = [&](std::int64_t r) { return std::min(end, job.sight(pass.chunk.b, pass.query(r)).end); };
-  bool all_see_all = !job.has_masks();
-  for (std::int64_t r = 0; r < pass.rows; ++r) {
-    const std::int64_t low = low_of(r), high = high_of(r);
-    if (low != key || high != end) all_see_all = false;
-    if (low < high) weigh_row(pass, r, key, low, high);
-  }
-  if (all_see_all) {
-    add_block(pass, end - key);
-    return;
-  }
-  with_rows(pass.v, [&](auto kind) HWY_ATTR {
-    using V = decltype(kind);
+  const auto low_of = [&](std::int64_t r, const Step& step) {
+    return std::max(step.begin, job.sight(pass.chunk.b, pass.query(r)).begin);
+  };
+  const auto high_of = [&](std::int64_t r, const Step& step) {
+    return std::min(step.end, job.sight(pass.chunk.b, pass.query(r)).end);
+  };
+  const auto each_step = [&](const auto& visit) HWY_ATTR {
+    for (std::int64_t at = key; at < end; at += kDecodeStep) visit(Step{key, at, std::min(at + kDecodeStep, end)});
+  };
+  each_step([&](const Step& step) HWY_ATTR {
+    score_step(pass, step);
     for (std::int64_t r = 0; r < pass.rows; ++r) {
-      if (low_of(r) < high_of(r)) add_values<V>(pass, r, key, low_of(r), high_of(r));
+      if (low_of(r, step) < high_of(r, step)) weigh_row(pass, r, step, low_of(r, step), high_of(r, step));
     }
+  });
+  each_step([&](const Step& step) HWY_ATTR {
+    const StepRows values = pass.v.load(pass.chunk.b, pass.chunk.g, step.begin, step.end);
+    bool all_see_all = !job.has_masks();
+    for (std::int64_t r = 0; r < pass.rows; ++r) {
+      if (low_of(r, step) != step.begin || high_of(r, step) != step.end) all_see_all = false;
+    }
+    if (all_see_all) {
+      add_step(pass, step, values);
+      return;
+    }
+    with_rows(pass.v, [&](auto kind) HWY_ATTR {
+      using V = decltype(kind);
+      for (std::int64_t r = 0; r < pass.rows; ++r) {
+        const std::int64_t low = low_of(r, step), high = high_of(r, step);
+        if (low < high) add_values<V>(pass, r, step, values, low, high);
+      }
+    });
   });
 }
 
 #if POSENC_NATIVE_16
-// Queries that have the keys' type and were not rotated meet keys as they are; the factor comes later. One to three others
-// are arranged for keys of bf16 that are widened, and more meet them four at a time (score_rows).
+// Queries that have the keys' type and were not rotated meet keys as they are; the factor comes later. Others meet keys of f16
+// in two planes. For keys of bf16, which are widened then, one to three others are arranged, and more meet them four at a time
+// (score_rows).
 void plan_queries_16(ChunkPass& pass, float factor) {
-  bool are_narrow = true;
   if (pass.k.type == DataType::kF16) {
-    for (std::size_t i = 0; i < pass.q.size(); ++i) {
-      const Half narrow = numerics::narrow<Half>(static_cast<double>(pass.q[i]));
-      pass.narrow_q[i] = std::bit_cast<std::uint16_t>(narrow);
-      are_narrow = are_narrow && numerics::widen(narrow) == static_cast<double>(pass.q[i]);
-    }
-    if (are_narrow) pass.q_16 = {pass.narrow_q.data(), true, nullptr, factor};
+    std::uint16_t *const upper = pass.narrow_q.data(), *const lower = upper + pass.q.size();
+    const float scale = split_f16(pass.q.data(), pass.q.size(), upper, lower);
+    if (scale == 0.0f) return;
+    const bool is_one_plane =
+        std::all_of(lower, lower + pass.q.size(), [](std::uint16_t x) { return (x & 0x7FFF) == 0; });
+    pass.q_16 = {.narrow = upper, .lower = is_one_plane ? nullptr : lower, .are_f16 = true, .factor = factor * scale};
     return;
   }
+  bool are_narrow = true;
   for (std::size_t i = 0; i < pass.q.size(); ++i) {
     const auto bits = std::bit_cast<std::uint32_t>(pass.q[i]);
     pass.narrow_q[i] = static_cast<std::uint16_t>(bits >> 16);
@@ -328,14 +366,14 @@ void plan_queries_16(ChunkPass& pass, float factor) {
       pair_rows(pass.plain_q.data() + 2 * features, pass.plain_q.data() + 3 * features, features,
                 four + 2 * features);
     }
-    pass.q_16 = {pass.narrow_q.data(), false, nullptr, factor};
+    pass.q_16 = {.narrow = pass.narrow_q.data(), .factor = factor};
   } else if (pass.rows < kFewRows) {
     for (std::size_t i = 0; i < pass.q.size(); i += 8) {
       const float* const x = pass.q.data() + i;
       const float apart[] = {x[0], x[2], x[4], x[6], x[1], x[3], x[5], x[7]};
       std::copy(apart, apart + 8, pass.q.begin() + static_cast<std::ptrdiff_t>(i));
     }
-    pass.q_16 = {nullptr, false, pass.q.data(), 1.0f};
+    pass.q_16 = {.wide = pass.q.data()};
   }
 }
 #endif

@@ -13,9 +13,13 @@
 #define POSENC_DECODE_16_INL_H
 #endif
 
+#include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <cstring>
+#include <type_traits>
 
+#include "attention/cpu/decode_rows-inl.h"
 #include "attention/cpu/matrix_16-inl.h"
 #include "attention/cpu/panel-inl.h"
 #include "hwy/highway.h"
@@ -45,15 +49,15 @@ HWY_INLINE float32x4_t sums_of(float32x4_t a, float32x4_t b, float32x4_t c, floa
 }
 
 // One query in bf16 and four keys.
-HWY_INLINE void dot_16_1x4(const std::uint16_t* q, const void* const* k, std::int64_t features, float factor,
-                           float* out) {
+HWY_INLINE void dot_16_1x4(const std::uint16_t* q, const StepRows& k, std::int64_t j, std::int64_t features,
+                           float factor, float* out) {
   float32x4_t s0 = vdupq_n_f32(0), s1 = s0, s2 = s0, s3 = s0;
   for (std::int64_t f = 0; f < features; f += 8) {
     const uint16x8_t x = load_16(q, f);
-    s0 = dot_16(s0, x, load_16(k[0], f));
-    s1 = dot_16(s1, x, load_16(k[1], f));
-    s2 = dot_16(s2, x, load_16(k[2], f));
-    s3 = dot_16(s3, x, load_16(k[3], f));
+    s0 = dot_16(s0, x, load_16(k[j], f));
+    s1 = dot_16(s1, x, load_16(k[j + 1], f));
+    s2 = dot_16(s2, x, load_16(k[j + 2], f));
+    s3 = dot_16(s3, x, load_16(k[j + 3], f));
   }
   vst1q_f32(out, vmulq_n_f32(sums_of(s0, s1, s2, s3), factor));
 }
@@ -73,13 +77,14 @@ HWY_INLINE uint16x8_t last_four(uint16x8_t a, uint16x8_t b) {
   return vreinterpretq_u16_u64(vzip2q_u64(vreinterpretq_u64_u16(a), vreinterpretq_u64_u16(b)));
 }
 // Four queries, two pairs of rows, and four keys: out [4, stride].
-HWY_INLINE void dot_16_4x4(const std::uint16_t* q, const void* const* k, std::int64_t features, float factor,
-                           float* out, std::int64_t stride) {
+HWY_INLINE void dot_16_4x4(const std::uint16_t* q, const StepRows& k, std::int64_t j, std::int64_t features,
+                           float factor, float* out, std::int64_t stride) {
   const float32x4_t zero = vdupq_n_f32(0);
   float32x4_t s00 = zero, s01 = zero, s10 = zero, s11 = zero, t00 = zero, t01 = zero, t10 = zero, t11 = zero;
   const std::uint16_t* const other = q + 2 * features;
+  const void *const k0 = k[j], *const k1 = k[j + 1], *const k2 = k[j + 2], *const k3 = k[j + 3];
   for (std::int64_t f = 0; f < features; f += 8) {
-    const uint16x8_t a = load_16(k[0], f), b = load_16(k[1], f), c = load_16(k[2], f), d = load_16(k[3], f);
+    const uint16x8_t a = load_16(k0, f), b = load_16(k1, f), c = load_16(k2, f), d = load_16(k3, f);
     const uint16x8_t ab = first_four(a, b), cd = first_four(c, d), ab_last = last_four(a, b),
                      cd_last = last_four(c, d);
     const uint16x8_t x = load_16(q, 2 * f), y = load_16(other, 2 * f);
@@ -96,23 +101,102 @@ HWY_INLINE void dot_16_4x4(const std::uint16_t* q, const void* const* k, std::in
   finish(vaddq_f32(s00, t00), vaddq_f32(s01, t01), out);
   finish(vaddq_f32(s10, t10), vaddq_f32(s11, t11), out + 2 * stride);
 }
-// One query in f16 and four keys in f16; converting keys to f32 would take twice as long.
-HWY_INLINE void dot_f16_1x4(const std::uint16_t* q, const void* const* k, std::int64_t features, float factor,
-                            float* out) {
+// lower += a · b for the lower four of eight f16, upper for the others; converting to f32 first would take twice as long.
+HWY_INLINE void multiply_f16(float32x4_t& lower, float32x4_t& upper, uint16x8_t a, uint16x8_t b) {
+  asm(".arch armv8.2-a+crypto+fp16fml+bf16\n\tfmlal %0.4s, %1.4h, %2.4h" : "+w"(lower) : "w"(a), "w"(b));
+  asm(".arch armv8.2-a+crypto+fp16fml+bf16\n\tfmlal2 %0.4s, %1.4h, %2.4h" : "+w"(upper) : "w"(a), "w"(b));
+}
+// The same with one of eight factors for all.
+template <int kLane>
+HWY_INLINE void multiply_f16_by(float32x4_t& lower, float32x4_t& upper, uint16x8_t a, uint16x8_t factors) {
+  asm(".arch armv8.2-a+crypto+fp16fml+bf16\n\tfmlal %0.4s, %1.4h, %2.h[%3]"
+      : "+w"(lower)
+      : "w"(a), "x"(factors), "i"(kLane));
+  asm(".arch armv8.2-a+crypto+fp16fml+bf16\n\tfmlal2 %0.4s, %1.4h, %2.h[%3]"
+      : "+w"(upper)
+      : "w"(a), "x"(factors), "i"(kLane));
+}
+// One query in f16 and four keys in f16.
+HWY_INLINE void dot_f16_1x4(const std::uint16_t* q, const StepRows& k, std::int64_t j, std::int64_t features,
+                            float factor, bool is_more, float* out) {
   float32x4_t s0 = vdupq_n_f32(0), s1 = s0, s2 = s0, s3 = s0, t0 = s0, t1 = s0, t2 = s0, t3 = s0;
-  const auto add = [](float32x4_t& lower, float32x4_t& upper, uint16x8_t a, uint16x8_t b) HWY_ATTR {
-    asm(".arch armv8.2-a+crypto+fp16fml+bf16\n\tfmlal %0.4s, %1.4h, %2.4h" : "+w"(lower) : "w"(a), "w"(b));
-    asm(".arch armv8.2-a+crypto+fp16fml+bf16\n\tfmlal2 %0.4s, %1.4h, %2.4h" : "+w"(upper) : "w"(a), "w"(b));
-  };
   for (std::int64_t f = 0; f < features; f += 8) {
     const uint16x8_t x = load_16(q, f);
-    add(s0, t0, x, load_16(k[0], f));
-    add(s1, t1, x, load_16(k[1], f));
-    add(s2, t2, x, load_16(k[2], f));
-    add(s3, t3, x, load_16(k[3], f));
+    multiply_f16(s0, t0, x, load_16(k[j], f));
+    multiply_f16(s1, t1, x, load_16(k[j + 1], f));
+    multiply_f16(s2, t2, x, load_16(k[j + 2], f));
+    multiply_f16(s3, t3, x, load_16(k[j + 3], f));
   }
   const float32x4_t sums = sums_of(vaddq_f32(s0, t0), vaddq_f32(s1, t1), vaddq_f32(s2, t2), vaddq_f32(s3, t3));
-  vst1q_f32(out, vmulq_n_f32(sums, factor));
+  const float32x4_t scores = vmulq_n_f32(sums, factor);
+  vst1q_f32(out, is_more ? vaddq_f32(vld1q_f32(out), scores) : scores);
+}
+// Four queries and two keys: every key is loaded once for four products.
+HWY_INLINE void dot_f16_4x2(const std::uint16_t* q, const StepRows& k, std::int64_t j, std::int64_t features,
+                            float factor, bool is_more, float* out, std::int64_t stride) {
+  const float32x4_t zero = vdupq_n_f32(0);
+  float32x4_t a0 = zero, a1 = zero, a2 = zero, a3 = zero, b0 = zero, b1 = zero, b2 = zero, b3 = zero;
+  float32x4_t c0 = zero, c1 = zero, c2 = zero, c3 = zero, d0 = zero, d1 = zero, d2 = zero, d3 = zero;
+  const void *const k0 = k[j], *const k1 = k[j + 1];
+  for (std::int64_t f = 0; f < features; f += 8) {
+    const uint16x8_t x = load_16(k0, f), y = load_16(k1, f);
+    const uint16x8_t q0 = load_16(q, f), q1 = load_16(q, features + f);
+    const uint16x8_t q2 = load_16(q, 2 * features + f), q3 = load_16(q, 3 * features + f);
+    multiply_f16(a0, c0, q0, x), multiply_f16(b0, d0, q0, y);
+    multiply_f16(a1, c1, q1, x), multiply_f16(b1, d1, q1, y);
+    multiply_f16(a2, c2, q2, x), multiply_f16(b2, d2, q2, y);
+    multiply_f16(a3, c3, q3, x), multiply_f16(b3, d3, q3, y);
+  }
+  const float32x4_t first = sums_of(vaddq_f32(a0, c0), vaddq_f32(a1, c1), vaddq_f32(a2, c2), vaddq_f32(a3, c3));
+  const float32x4_t second = sums_of(vaddq_f32(b0, d0), vaddq_f32(b1, d1), vaddq_f32(b2, d2), vaddq_f32(b3, d3));
+  HWY_ALIGN float both[8];
+  vst1q_f32(both, vmulq_n_f32(first, factor));
+  vst1q_f32(both + 4, vmulq_n_f32(second, factor));
+  for (std::int64_t r = 0; r < 4; ++r) {
+    out[r * stride] = both[r] + (is_more ? out[r * stride] : 0.0f);
+    out[r * stride + 1] = both[4 + r] + (is_more ? out[r * stride + 1] : 0.0f);
+  }
+}
+
+#define POSENC_EIGHT(DO) DO(0) DO(1) DO(2) DO(3) DO(4) DO(5) DO(6) DO(7)
+#define POSENC_START(i) const uint16x8_t q##i = load_16(q, f + 8 * (i));
+// One query, 64 features of it in registers while keys pass by: part[j, :] (+)= q · k[j], lane by lane.
+template <bool kIsF16> HWY_INLINE void score_held_16(const std::uint16_t* q, const StepRows& keys, std::int64_t count,
+                                                     std::int64_t f, bool is_more, float* HWY_RESTRICT part) {
+  POSENC_EIGHT(POSENC_START)
+  for (std::int64_t j = 0; j < count; ++j, part += 4) {
+    const void* const k = keys[j];
+    float32x4_t even = is_more ? vld1q_f32(part) : vdupq_n_f32(0), odd = vdupq_n_f32(0);
+    if constexpr (kIsF16) {
+#define POSENC_STEP(i) multiply_f16(even, odd, q##i, load_16(k, f + 8 * (i)));
+      POSENC_EIGHT(POSENC_STEP)
+#undef POSENC_STEP
+    } else {
+#define POSENC_STEP(i) ((i) % 2 == 0 ? even : odd) = dot_16((i) % 2 == 0 ? even : odd, q##i, load_16(k, f + 8 * (i)));
+      POSENC_EIGHT(POSENC_STEP)
+#undef POSENC_STEP
+    }
+    vst1q_f32(part, vaddq_f32(even, odd));
+  }
+}
+#undef POSENC_START
+#undef POSENC_EIGHT
+// Scores of one query in one plane or, of f16, in two; there is room for three more.
+template <bool kIsF16> HWY_INLINE void score_one_16(const std::uint16_t* q, const std::uint16_t* lower,
+                                                    const StepRows& keys, std::int64_t count, std::int64_t features,
+                                                    float factor, float* scores) {
+  HWY_ALIGN float part[4 * kDecodeStep];
+  bool is_more = false;
+  for (const std::uint16_t* plane = q; plane != nullptr; plane = plane == q ? lower : nullptr) {
+    for (std::int64_t f = 0; f < features; f += kHeld, is_more = true) {
+      score_held_16<kIsF16>(plane, keys, count, f, is_more, part);
+    }
+  }
+  for (std::int64_t j = 0; j < count; j += 4) {
+    const float* const at = part + 4 * j;
+    const float32x4_t sums = sums_of(vld1q_f32(at), vld1q_f32(at + 4), vld1q_f32(at + 8), vld1q_f32(at + 12));
+    vst1q_f32(scores + j, vmulq_n_f32(sums, factor));
+  }
 }
 // One query in f32, [even features, odd features] of each eight, and four keys.
 HWY_INLINE float32x4_t even_16(uint16x8_t x) {
@@ -121,11 +205,12 @@ HWY_INLINE float32x4_t even_16(uint16x8_t x) {
 HWY_INLINE float32x4_t odd_16(uint16x8_t x) {
   return vreinterpretq_f32_u32(vandq_u32(vreinterpretq_u32_u16(x), vdupq_n_u32(0xFFFF0000U)));
 }
-HWY_INLINE void dot_wide_1x4(const float* q, const void* const* k, std::int64_t features, float* out) {
+HWY_INLINE void dot_wide_1x4(const float* q, const StepRows& k, std::int64_t j, std::int64_t features, float* out) {
+  const void *const k0 = k[j], *const k1 = k[j + 1], *const k2 = k[j + 2], *const k3 = k[j + 3];
   float32x4_t s0 = vdupq_n_f32(0), s1 = s0, s2 = s0, s3 = s0, t0 = s0, t1 = s0, t2 = s0, t3 = s0;
   for (std::int64_t f = 0; f < features; f += 8) {
     const float32x4_t even = vld1q_f32(q + f), odd = vld1q_f32(q + f + 4);
-    const uint16x8_t a = load_16(k[0], f), b = load_16(k[1], f), c = load_16(k[2], f), d = load_16(k[3], f);
+    const uint16x8_t a = load_16(k0, f), b = load_16(k1, f), c = load_16(k2, f), d = load_16(k3, f);
     s0 = vfmaq_f32(s0, even, even_16(a)), t0 = vfmaq_f32(t0, odd, odd_16(a));
     s1 = vfmaq_f32(s1, even, even_16(b)), t1 = vfmaq_f32(t1, odd, odd_16(b));
     s2 = vfmaq_f32(s2, even, even_16(c)), t2 = vfmaq_f32(t2, odd, odd_16(c));
@@ -134,79 +219,116 @@ HWY_INLINE void dot_wide_1x4(const float* q, const void* const* k, std::int64_t 
   vst1q_f32(out, sums_of(vaddq_f32(s0, t0), vaddq_f32(s1, t1), vaddq_f32(s2, t2), vaddq_f32(s3, t3)));
 }
 
-// How queries meet keys of 16 bits: as they are, where all have the keys' type, and the factor multiplies the scores; or
-// keys of bf16 in f32, with the factor in the queries, even and odd features apart.
+// How queries meet keys of 16 bits: as they are, where all have the keys' type, or, in f16, as the sum of two planes, and the
+// factor multiplies the scores; or keys of bf16 in f32, with the factor in the queries, even and odd features apart.
 struct Queries16 {
   const std::uint16_t* narrow =
-      nullptr;  // [rows, features]; of bf16, fours of rows as pairs, [2, features / 4, 2, 4]
+      nullptr;                           // [rows, features]; of bf16, fours of rows as pairs, [2, features / 4, 2, 4]
+  const std::uint16_t* lower = nullptr;  // the second plane; null: none
   bool are_f16 = false;
   const float* wide = nullptr;
   float factor = 1;
 };
 
-// scores[row, key] of `rows` queries and `count` keys; both have room for three keys more.
-HWY_INLINE void score_rows_16(const Queries16& q, std::int64_t rows, const void** keys, std::int64_t count,
+// Numbers of f32 as the sum of two of f16, times a power of two that brings the largest near 2^15: within 2^-22 of themselves
+// or 2^-40 of the largest. Returns the power's inverse; 0 where one is not finite, or all are very large or small.
+HWY_INLINE float split_f16(const float* x, std::size_t count, std::uint16_t* upper, std::uint16_t* lower) {
+  float most = 0;
+  for (std::size_t i = 0; i < count; ++i) {
+    if (!(std::fabs(x[i]) <= 0x1p60f)) return 0.0f;
+    most = std::max(most, std::fabs(x[i]));
+  }
+  int exponent = 0;
+  if (most < 0x1p-60f) return 0.0f;
+  std::frexp(most, &exponent);
+  const float scale = std::ldexp(1.0f, 15 - exponent);
+  for (std::size_t i = 0; i < count; i += 4) {
+    const float32x4_t whole = vmulq_n_f32(vld1q_f32(x + i), scale);
+    const float16x4_t top = vcvt_f16_f32(whole);
+    vst1_u16(upper + i, vreinterpret_u16_f16(top));
+    vst1_u16(lower + i, vreinterpret_u16_f16(vcvt_f16_f32(vsubq_f32(whole, vcvt_f32_f16(top)))));
+  }
+  return 1.0f / scale;
+}
+
+// scores[row, key] of `rows` queries and `count` keys; there is room for three keys more.
+HWY_INLINE void score_rows_16(const Queries16& q, std::int64_t rows, const StepRows& keys, std::int64_t count,
                               std::int64_t features, float* scores, std::int64_t stride) {
-  for (std::int64_t j = count; j % 4 != 0; ++j) keys[j] = keys[count - 1];
   for (std::int64_t r = 0; r < rows;) {
-    const bool are_four = q.narrow != nullptr && !q.are_f16 && r + 4 <= rows;
+    const bool are_four = q.narrow != nullptr && r + 4 <= rows;
+    const std::uint16_t* const row = q.narrow + (q.narrow != nullptr ? r * features : 0);
+    const std::uint16_t* const lower = q.lower == nullptr ? nullptr : q.lower + r * features;
     float* const out = scores + r * stride;
-    for (std::int64_t j = 0; j < count; j += 4) {
-      if (are_four) {
-        dot_16_4x4(q.narrow + r * features, keys + j, features, q.factor, out + j, stride);
-      } else if (q.are_f16) {
-        dot_f16_1x4(q.narrow + r * features, keys + j, features, q.factor, out + j);
-      } else if (q.narrow != nullptr) {
-        dot_16_1x4(q.narrow + r * features, keys + j, features, q.factor, out + j);
+    if (q.narrow != nullptr && !are_four && features % kHeld == 0) {
+      if (q.are_f16) {
+        score_one_16<true>(row, lower, keys, count, features, q.factor, out);
       } else {
-        dot_wide_1x4(q.wide + r * features, keys + j, features, out + j);
+        score_one_16<false>(row, nullptr, keys, count, features, q.factor, out);
+      }
+      ++r;
+      continue;
+    }
+    for (std::int64_t j = 0; j < count; j += 4) {
+      if (are_four && q.are_f16) {
+        for (std::int64_t two = j; two < j + 4; two += 2) {
+          dot_f16_4x2(row, keys, two, features, q.factor, false, out + two, stride);
+          if (lower != nullptr) dot_f16_4x2(lower, keys, two, features, q.factor, true, out + two, stride);
+        }
+      } else if (are_four) {
+        dot_16_4x4(row, keys, j, features, q.factor, out + j, stride);
+      } else if (q.are_f16) {
+        dot_f16_1x4(row, keys, j, features, q.factor, false, out + j);
+        if (lower != nullptr) dot_f16_1x4(lower, keys, j, features, q.factor, true, out + j);
+      } else if (q.narrow != nullptr) {
+        dot_16_1x4(row, keys, j, features, q.factor, out + j);
+      } else {
+        dot_wide_1x4(q.wide + r * features, keys, j, features, out + j);
       }
     }
     r += are_four ? 4 : 1;
   }
 }
 
-constexpr std::int64_t kMostRoom = 1024;
-// A row of weights as pairs of bf16 of neighbouring keys, in its place: the upper parts, then what they leave.
-HWY_INLINE void split_weights(float* row, std::int64_t count, std::int64_t room) {
-  HWY_ALIGN std::uint16_t high[kMostRoom], low[kMostRoom];
-  for (std::int64_t j = count; j < room; ++j) row[j] = 0;
-  for (std::int64_t j = 0; j < room; j += 4) {
-    const hn::FixedTag<float, 4> d;
-    const hn::FixedTag<std::uint16_t, 4> d16;
-    namespace convert = posenc::kernels::cpu::HWY_NAMESPACE;
-    const auto p = hn::LoadU(d, row + j);
-    const auto top = convert::to_bf16_lanes(d, p);
-    const auto rest = hn::Sub(p, hn::BitCast(d, hn::ShiftLeft<16>(top)));
-    hn::StoreU(hn::TruncateTo(d16, top), d16, high + j);
-    hn::StoreU(hn::TruncateTo(d16, convert::to_bf16_lanes(d, rest)), d16, low + j);
+// Weights as pairs of bf16 of neighbouring keys: the upper parts, then, from kDecodeStep on, what they leave. Past `count`,
+// zeros up to a multiple of eight; `weights` has room for them (a step that is not whole is the last of its block).
+HWY_INLINE void split_weights(float* weights, std::int64_t count, std::uint16_t* out) {
+  std::fill(weights + count, weights + (count + 7) / 8 * 8, 0.0f);
+  for (std::int64_t j = 0; j < count; j += 8) {
+    const float32x4_t x = vld1q_f32(weights + j), y = vld1q_f32(weights + j + 4);
+    const uint16x8_t top = to_bf16(x, y);
+    const float32x4_t x_top = vreinterpretq_f32_u32(vshll_n_u16(vget_low_u16(top), 16));
+    const float32x4_t y_top = vreinterpretq_f32_u32(vshll_high_n_u16(top, 16));
+    vst1q_u16(out + j, top);
+    vst1q_u16(out + kDecodeStep + j, to_bf16(vsubq_f32(x, x_top), vsubq_f32(y, y_top)));
   }
-  std::memcpy(row, high, static_cast<std::size_t>(room) * 2);
-  std::memcpy(reinterpret_cast<std::byte*>(row) + room * 2, low, static_cast<std::size_t>(room) * 2);
 }
 
 #define POSENC_EIGHT(DO) DO(0) DO(1) DO(2) DO(3) DO(4) DO(5) DO(6) DO(7)
 #define POSENC_START(i) float32x4_t a##i = vdupq_n_f32(0), b##i = a##i;
-#define POSENC_STEP(i)                                                                                   \
-  {                                                                                                      \
-    const uint16x8_t one = load_16(values[j], f + 8 * (i)), other = load_16(values[j + 1], f + 8 * (i)); \
-    const uint16x8_t lower = vzip1q_u16(one, other), upper = vzip2q_u16(one, other);                     \
-    a##i = dot_16(dot_16(a##i, lower, high), lower, low);                                                \
-    b##i = dot_16(dot_16(b##i, upper, high), upper, low);                                                \
+#define POSENC_STEP(i)                                                                 \
+  {                                                                                    \
+    const uint16x8_t one = load_16(v0, f + 8 * (i)), other = load_16(v1, f + 8 * (i)); \
+    const uint16x8_t lower = vzip1q_u16(one, other), upper = vzip2q_u16(one, other);   \
+    a##i = dot_16(dot_16(a##i, lower, high), lower, low);                              \
+    b##i = dot_16(dot_16(b##i, upper, high), upper, low);                              \
   }
 #define POSENC_END(i)                                                                       \
   vst1q_f32(sums + f + 8 * (i), vfmaq_n_f32(a##i, vld1q_f32(sums + f + 8 * (i)), rescale)); \
   vst1q_f32(sums + f + 8 * (i) + 4, vfmaq_n_f32(b##i, vld1q_f32(sums + f + 8 * (i) + 4), rescale));
 // sums[f] = sums[f] · rescale + Σ weight[j] · v[j, f], with weights as split_weights leaves them.
-HWY_INLINE void add_rows_16(const float* weights, std::int64_t room, const void* const* values, std::int64_t count,
+HWY_INLINE void add_rows_16(const std::uint16_t* weights, const StepRows& values, std::int64_t count,
                             std::int64_t features, float rescale, float* HWY_RESTRICT sums) {
-  const auto* const pairs = reinterpret_cast<const std::uint32_t*>(weights);
+  const auto pair = [&](std::int64_t j) HWY_ATTR {
+    std::uint32_t both = 0;
+    std::memcpy(&both, weights + j, sizeof both);
+    return vreinterpretq_u16_u32(vdupq_n_u32(both));
+  };
   std::int64_t f = 0;
   for (; f + 64 <= features; f += 64) {
     POSENC_EIGHT(POSENC_START)
     for (std::int64_t j = 0; j < count; j += 2) {
-      const uint16x8_t high = vreinterpretq_u16_u32(vdupq_n_u32(pairs[j / 2]));
-      const uint16x8_t low = vreinterpretq_u16_u32(vdupq_n_u32(pairs[(room + j) / 2]));
+      const uint16x8_t high = pair(j), low = pair(kDecodeStep + j);
+      const void *const v0 = values[j], *const v1 = values[j + 1];
       POSENC_EIGHT(POSENC_STEP)
     }
     POSENC_EIGHT(POSENC_END)
@@ -214,13 +336,77 @@ HWY_INLINE void add_rows_16(const float* weights, std::int64_t room, const void*
   for (; f < features; f += 8) {
     POSENC_START(0)
     for (std::int64_t j = 0; j < count; j += 2) {
-      const uint16x8_t high = vreinterpretq_u16_u32(vdupq_n_u32(pairs[j / 2]));
-      const uint16x8_t low = vreinterpretq_u16_u32(vdupq_n_u32(pairs[(room + j) / 2]));
+      const uint16x8_t high = pair(j), low = pair(kDecodeStep + j);
+      const void *const v0 = values[j], *const v1 = values[j + 1];
       POSENC_STEP(0)
     }
     POSENC_END(0)
   }
 }
+#undef POSENC_START
+#undef POSENC_STEP
+#undef POSENC_END
+
+// Weights of 2^0 at most times 2^15, in place, and as the sum of two f16: within 2^-22 of themselves or 2^-40. The upper parts,
+// then, from kDecodeStep on, what they leave; past `count`, zeros up to a multiple of eight.
+constexpr float kWeightScale = 0x1p15f;
+HWY_INLINE void split_weights_f16(float* weights, std::int64_t count, std::uint16_t* out) {
+  std::fill(weights + count, weights + (count + 7) / 8 * 8, 0.0f);
+  for (std::int64_t j = 0; j < count; j += 4) {
+    const float32x4_t whole = vmulq_n_f32(vld1q_f32(weights + j), kWeightScale);
+    vst1q_f32(weights + j, whole);
+    const float16x4_t top = vcvt_f16_f32(whole);
+    vst1_u16(out + j, vreinterpret_u16_f16(top));
+    vst1_u16(out + kDecodeStep + j, vreinterpret_u16_f16(vcvt_f16_f32(vsubq_f32(whole, vcvt_f32_f16(top)))));
+  }
+}
+
+#define POSENC_START(i) float32x4_t a##i = vdupq_n_f32(0), b##i = a##i;
+#define POSENC_FOUR(DO) DO(0) DO(1) DO(2) DO(3)
+#define POSENC_OTHERS(DO) DO(4) DO(5) DO(6) DO(7)
+#define POSENC_STEP(i)                              \
+  {                                                 \
+    const uint16x8_t x = load_16(row, f + 8 * (i)); \
+    multiply_f16_by<kLane>(a##i, b##i, x, high);    \
+    multiply_f16_by<kLane>(a##i, b##i, x, low);     \
+  }
+#define POSENC_WIDE(i)                                                            \
+  {                                                                               \
+    const float16x8_t x = vreinterpretq_f16_u16(load_16(row, f + 8 * (i)));       \
+    a##i = vfmaq_laneq_f32(a##i, vcvt_f32_f16(vget_low_f16(x)), wide, kLane % 4); \
+    b##i = vfmaq_laneq_f32(b##i, vcvt_high_f32_f16(x), wide, kLane % 4);          \
+  }
+#define POSENC_END(i)                                                                                  \
+  vst1q_f32(sums + f + 8 * (i),                                                                        \
+            vfmaq_n_f32(vmulq_n_f32(a##i, 1 / kWeightScale), vld1q_f32(sums + f + 8 * (i)), rescale)); \
+  vst1q_f32(sums + f + 8 * (i) + 4,                                                                    \
+            vfmaq_n_f32(vmulq_n_f32(b##i, 1 / kWeightScale), vld1q_f32(sums + f + 8 * (i) + 4), rescale));
+// The same for values of f16, 64 features at a time, with weights as split_weights_f16 leaves them. Half of the features are
+// multiplied in f16, twice, and half are converted, which other pipes do.
+HWY_INLINE void add_rows_f16(const float* scaled, const std::uint16_t* weights, const StepRows& values,
+                             std::int64_t count, std::int64_t features, float rescale, float* HWY_RESTRICT sums) {
+  for (std::int64_t f = 0; f < features; f += 64) {
+    POSENC_EIGHT(POSENC_START)
+    for (std::int64_t j = 0; j < count; j += 8) {
+      const uint16x8_t high = vld1q_u16(weights + j), low = vld1q_u16(weights + kDecodeStep + j);
+      const float32x4_t wide_0 = vld1q_f32(scaled + j), wide_1 = vld1q_f32(scaled + j + 4);
+      const auto add = [&]<int kLane>(std::integral_constant<int, kLane>) HWY_ATTR {
+        const void* const row = values[j + kLane];
+        const float32x4_t wide = kLane < 4 ? wide_0 : wide_1;
+        POSENC_FOUR(POSENC_STEP)
+        POSENC_OTHERS(POSENC_WIDE)
+      };
+      add(std::integral_constant<int, 0>()), add(std::integral_constant<int, 1>());
+      add(std::integral_constant<int, 2>()), add(std::integral_constant<int, 3>());
+      add(std::integral_constant<int, 4>()), add(std::integral_constant<int, 5>());
+      add(std::integral_constant<int, 6>()), add(std::integral_constant<int, 7>());
+    }
+    POSENC_EIGHT(POSENC_END)
+  }
+}
+#undef POSENC_FOUR
+#undef POSENC_OTHERS
+#undef POSENC_WIDE
 #undef POSENC_EIGHT
 #undef POSENC_START
 #undef POSENC_STEP
@@ -241,10 +427,8 @@ HWY_INLINE void pack_weights_4(float* weights, std::int64_t stride, std::int64_t
   }
 }
 // The same sums for four queries, [4, features], with weights as pack_weights_4 leaves them: every value is loaded once for all.
-// `values` has room for three rows past the last, whose weights are 0.
-HWY_INLINE void add_rows_16_4(const std::uint16_t* weights, const void** values, std::int64_t count,
+HWY_INLINE void add_rows_16_4(const std::uint16_t* weights, const StepRows& values, std::int64_t count,
                               std::int64_t features, const float* rescale, float* HWY_RESTRICT sums) {
-  for (std::int64_t j = count; j % 4 != 0; ++j) values[j] = values[count - 1];
   for (std::int64_t f = 0; f < features; f += 8) {
     const float32x4_t zero = vdupq_n_f32(0);
     float32x4_t a0 = zero, a1 = zero, a2 = zero, a3 = zero, b0 = zero, b1 = zero, b2 = zero, b3 = zero;

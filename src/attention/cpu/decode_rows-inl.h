@@ -1,5 +1,5 @@
 // Products of a few queries with rows of K and V where they lie in memory, f32, f16 or bf16, for code that is compiled
-// once per SIMD target. Rows come as pointers, so that a paged cache costs no copy.
+// once per SIMD target. Each row has a place of its own, so that a paged cache costs no copy.
 
 #if defined(POSENC_DECODE_ROWS_INL_H) == defined(HWY_TARGET_TOGGLE)
 #ifdef POSENC_DECODE_ROWS_INL_H
@@ -8,6 +8,8 @@
 #define POSENC_DECODE_ROWS_INL_H
 #endif
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
 
 #include "attention/cpu/pack-inl.h"
@@ -18,7 +20,70 @@ HWY_BEFORE_NAMESPACE();
 namespace posenc::attend::cpu::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
+// Keys and values are met so many at a time: their scores become weights while the next ones come from memory.
+constexpr std::int64_t kDecodeStep = 64;
+
+// Where the rows of a step lie. There are places for a multiple of eight rows: the last one is there again.
+struct StepRows {
+  const std::byte* first;
+  const std::int64_t* offsets;  // bytes
+  HWY_INLINE const void* operator[](std::int64_t j) const { return first + offsets[j]; }
+};
+
 HWY_INLINE float lane_sum(VF s) { return hn::GetLane(hn::SumOfLanes(DF(), s)); }
+// The sums of four vectors.
+HWY_INLINE void store_sums(VF a, VF b, VF c, VF d, float* out) {
+#if HWY_TARGET == HWY_NEON
+  vst1q_f32(out, vpaddq_f32(vpaddq_f32(a.raw, b.raw), vpaddq_f32(c.raw, d.raw)));
+#else
+  out[0] = lane_sum(a), out[1] = lane_sum(b), out[2] = lane_sum(c), out[3] = lane_sum(d);
+#endif
+}
+
+// A query's features that stay in registers while keys pass by.
+constexpr std::int64_t kHeld = 64;
+constexpr std::int64_t kHeldLanes = static_cast<std::int64_t>(hn::MaxLanes(DF()));
+constexpr bool kHoldsQueries = !HWY_HAVE_SCALABLE && (kHeldLanes >= 8 || (kHeldLanes == 4 && !POSENC_FEW_REGISTERS));
+
+#define POSENC_EACH(DO) \
+  DO(0) DO(1) DO(2) DO(3) DO(4) DO(5) DO(6) DO(7) DO(8) DO(9) DO(10) DO(11) DO(12) DO(13) DO(14) DO(15)
+#define POSENC_START(i)  \
+  VF q##i = hn::Zero(d); \
+  if constexpr ((i)*kHeldLanes < kHeld) q##i = hn::LoadU(d, q + (i)*kHeldLanes);
+#define POSENC_STEP(i)                                                    \
+  if constexpr ((i)*kHeldLanes < kHeld) {                                 \
+    VF& sum = (i) % 2 == 0 ? even : odd;                                  \
+    sum = hn::MulAdd(q##i, convert::load_as(d, k + (i)*kHeldLanes), sum); \
+  }
+// part[j, :] = (is_more ? part[j, :] : 0) + q · k[j] for 64 features from f on, lane by lane.
+template <class K> HWY_INLINE void score_held(const float* HWY_RESTRICT q, const StepRows& keys, std::int64_t count,
+                                              std::int64_t f, bool is_more, float* HWY_RESTRICT part) {
+  const DF d;
+  POSENC_EACH(POSENC_START)
+  for (std::int64_t j = 0; j < count; ++j, part += kHeldLanes) {
+    const K* HWY_RESTRICT k = static_cast<const K*>(keys[j]) + f;
+    VF even = is_more ? hn::LoadU(d, part) : hn::Zero(d), odd = hn::Zero(d);
+    POSENC_EACH(POSENC_STEP)
+    hn::StoreU(hn::Add(even, odd), d, part);
+  }
+}
+#undef POSENC_EACH
+#undef POSENC_START
+#undef POSENC_STEP
+
+// Scores of one query; there is room for three more.
+template <class K> HWY_INLINE void score_one(const float* HWY_RESTRICT q, const StepRows& keys, std::int64_t count,
+                                             std::int64_t features, float* HWY_RESTRICT scores) {
+  const DF d;
+  HWY_ALIGN float part[kDecodeStep * kHeldLanes];
+  for (std::int64_t f = 0; f < features; f += kHeld) score_held<K>(q + f, keys, count, f, f > 0, part);
+  std::fill(part + count * kHeldLanes, part + (count + 3) / 4 * 4 * kHeldLanes, 0.0f);
+  for (std::int64_t j = 0; j < count; j += 4) {
+    const float* const at = part + j * kHeldLanes;
+    store_sums(hn::LoadU(d, at), hn::LoadU(d, at + kHeldLanes), hn::LoadU(d, at + 2 * kHeldLanes),
+               hn::LoadU(d, at + 3 * kHeldLanes), scores + j);
+  }
+}
 
 // One query and two keys: of two, four and eight keys at once, two come nearest to the speed of memory.
 template <class K> HWY_INLINE void dot_1x2(const float* HWY_RESTRICT q, const K* HWY_RESTRICT k0,
@@ -86,7 +151,7 @@ template <class K> HWY_INLINE void dot_4x2(const float* HWY_RESTRICT q, const K*
 }
 
 // scores[row, key] of `rows` queries and `count` keys.
-template <class K> HWY_INLINE void score_rows(const float* q, std::int64_t rows, const void* const* keys,
+template <class K> HWY_INLINE void score_rows(const float* q, std::int64_t rows, const StepRows& keys,
                                               std::int64_t count, std::int64_t features, float* scores,
                                               std::int64_t stride) {
   std::int64_t r = 0;
@@ -102,6 +167,10 @@ template <class K> HWY_INLINE void score_rows(const float* q, std::int64_t rows,
     }
   }
   for (; r < rows; ++r, q += features, scores += stride) {
+    if (kHoldsQueries && features % kHeld == 0) {
+      score_one<K>(q, keys, count, features, scores);
+      continue;
+    }
     std::int64_t j = 0;
     for (; j + 2 <= count; j += 2) {
       dot_1x2(q, static_cast<const K*>(keys[j]), static_cast<const K*>(keys[j + 1]), features, scores + j);
@@ -117,7 +186,7 @@ template <class K> HWY_INLINE void score_rows(const float* q, std::int64_t rows,
 #define POSENC_END(i) hn::StoreU(hn::MulAdd(hn::LoadU(d, sums + f + (i)*n), by, s##i), d, sums + f + (i)*n);
 // sums[f] = sums[f] · rescale + Σ weight[j] · v[j, f]. Sixteen vectors at once: with fewer, rows of 64 features would
 // be passed over twice, at less than half the speed.
-template <class V> HWY_INLINE void add_rows(const float* HWY_RESTRICT weights, const void* const* values,
+template <class V> HWY_INLINE void add_rows(const float* HWY_RESTRICT weights, const StepRows& values,
                                             std::int64_t count, std::int64_t features, float rescale,
                                             float* HWY_RESTRICT sums) {
   const DF d;
@@ -163,7 +232,7 @@ template <class V> HWY_INLINE void add_rows(const float* HWY_RESTRICT weights, c
 // The same for four queries, [4, stride] weights and [4, features] sums: every value is loaded once for all of them.
 // Features past the last pair of vectors are left to add_rows: returns how many were done.
 template <class V> HWY_INLINE std::int64_t add_rows_4(const float* HWY_RESTRICT weights, std::int64_t stride,
-                                                      const void* const* values, std::int64_t count,
+                                                      const StepRows& values, std::int64_t count,
                                                       std::int64_t features, const float* HWY_RESTRICT rescale,
                                                       float* HWY_RESTRICT sums) {
   const DF d;
