@@ -1,9 +1,5 @@
 #pragma once
 
-#if __cplusplus < 202002L && !(defined(_MSVC_LANG) && _MSVC_LANG >= 202002L)
-#error "posenc needs C++20: compile with -std=c++20 or later"
-#endif
-
 #if (defined(_MSVC_LANG) ? _MSVC_LANG : __cplusplus) < 202002L
 #error "posenc needs C++20: compile with -std=c++20 or later"
 #endif
@@ -11,19 +7,12 @@
 #include <cstdint>
 #include <string_view>
 
+#include "posenc/half_types.h"
+
 namespace posenc {
 
 /// Element types. f16 and bf16 are stored as their 16 bits, bool as a byte (0: false), which masks alone may have.
 enum class DataType : std::uint8_t { kF32, kF64, kF16, kBF16, kI64, kBool };
-
-struct Half {
-  std::uint16_t bits = 0;
-  bool operator==(const Half&) const = default;
-};
-struct BFloat16 {
-  std::uint16_t bits = 0;
-  bool operator==(const BFloat16&) const = default;
-};
 
 template <class T> constexpr DataType data_type_of();
 template <> constexpr DataType data_type_of<float>() { return DataType::kF32; }

@@ -3,7 +3,7 @@
 #include <bit>
 #include <cstdint>
 
-#include "posenc/types.h"
+#include "posenc/half_types.h"
 
 namespace posenc::numerics {
 

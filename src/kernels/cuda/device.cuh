@@ -8,7 +8,6 @@
 #include <array>
 #include <bit>
 #include <cstdint>
-#include <string_view>
 
 #define __global__ __attribute__((global))
 #define __device__ __attribute__((device))
