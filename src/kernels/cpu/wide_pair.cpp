@@ -48,28 +48,11 @@ HWY_INLINE VD sum_error(VD a, VD b, VD sum) {
   return hn::Add(hn::Sub(a, hn::Sub(sum, of_b)), hn::Sub(b, of_b));
 }
 
-// The product of column j of both, split at the nearest multiple of the last bit of `grid`: sums of such upper parts are
-// exact, where Knuth's sum of two doubles takes six additions. The product is upper − excess.
-HWY_INLINE void multiply_on_grid(const WideColumns& x, const WideColumns& y, std::int64_t j, VD grid, VD& upper,
-                                 VD& excess) {
-  const VD a = hn::LoadU(DD(), x.high + j), b = hn::LoadU(DD(), y.high + j);
-#if HWY_NATIVE_FMA
-  upper = hn::Sub(hn::MulAdd(a, b, grid), grid);
-  excess = hn::NegMulAdd(a, b, upper);
-#else
-  const VD product = hn::Mul(a, b);
-  upper = hn::Sub(hn::Add(product, grid), grid);
-  excess = hn::Sub(hn::Sub(upper, product), product_error(a, b, product));
-#endif
-  excess = hn::NegMulAdd(a, hn::LoadU(DD(), y.low + j), excess);
-  excess = hn::NegMulAdd(hn::LoadU(DD(), x.low + j), b, excess);
-}
-
-// The two ends of what upper − excess may be, rounded: rounding is monotone, so where they agree the value rounds there,
+// The two ends of what upper + lower may be, rounded: rounding is monotone, so where they agree the value rounds there,
 // too. Writes one of them; returns the bits in which they differ.
-HWY_INLINE hn::Vec<hn::RebindToUnsigned<DD>> write_ends(VD upper, VD excess, VD error, double* out) {
+HWY_INLINE hn::Vec<hn::RebindToUnsigned<DD>> write_ends(VD upper, VD lower, VD error, double* out) {
   const hn::RebindToUnsigned<DD> d64;
-  const VD most = hn::Sub(upper, hn::Sub(excess, error)), least = hn::Sub(upper, hn::Add(excess, error));
+  const VD most = hn::Add(upper, hn::Add(lower, error)), least = hn::Add(upper, hn::Sub(lower, error));
   hn::StoreU(most, DD(), out);
   return hn::Xor(hn::BitCast(d64, most), hn::BitCast(d64, least));
 }
@@ -77,7 +60,7 @@ HWY_INLINE hn::Vec<hn::RebindToUnsigned<DD>> write_ends(VD upper, VD excess, VD 
 std::int64_t wide_rows(const WideRowPair& pair, std::int32_t* doubtful) {
   const WideRowPair g = pair;  // a copy that no store can alias
   const hn::RebindToUnsigned<DD> d64;
-  const VD error = hn::Set(DD(), g.error), grid = hn::Set(DD(), g.grid);
+  const VD error = hn::Set(DD(), g.error);
   const auto row_bytes = g.row_stride * static_cast<std::int64_t>(sizeof(double));
   std::int64_t listed = 0;
   for (std::int64_t piece = 0; piece < g.columns; piece += kPieceColumns) {
@@ -86,11 +69,18 @@ std::int64_t wide_rows(const WideRowPair& pair, std::int32_t* doubtful) {
     auto differs = hn::Zero(d64);
     HWY_UNROLL(2)
     for (std::int64_t j = piece; j < piece + kPieceColumns; j += static_cast<std::int64_t>(hn::Lanes(DD()))) {
-      VD p, p_excess, q, q_excess;
-      multiply_on_grid(g.sine, g.cosines, j, grid, p, p_excess);
-      multiply_on_grid(g.cosine, g.sines, j, grid, q, q_excess);
-      const auto before = write_ends(hn::Sub(p, q), hn::Sub(p_excess, q_excess), error, g.before + j);
-      const auto after = write_ends(hn::Add(p, q), hn::Add(p_excess, q_excess), error, g.after + j);
+      const VD cosines = hn::LoadU(DD(), g.cosines.upper + j), sines = hn::LoadU(DD(), g.sines.upper + j);
+      const VD sine = hn::LoadU(DD(), g.sine.upper + j), cosine = hn::LoadU(DD(), g.cosine.upper + j);
+      // exact
+      const VD product = hn::Mul(sine, cosines);
+      const VD upper_before = hn::NegMulAdd(cosine, sines, product), upper_after = hn::MulAdd(cosine, sines, product);
+      // (u + l)·(v + m) = u·v + (u + l)·m + l·v
+      const VD p = hn::MulAdd(hn::LoadU(DD(), g.sine.lower + j), cosines,
+                              hn::Mul(hn::LoadU(DD(), g.rounded_sine + j), hn::LoadU(DD(), g.cosines.lower + j)));
+      const VD q = hn::MulAdd(hn::LoadU(DD(), g.cosine.lower + j), sines,
+                              hn::Mul(hn::LoadU(DD(), g.rounded_cosine + j), hn::LoadU(DD(), g.sines.lower + j)));
+      const auto before = write_ends(upper_before, hn::Sub(p, q), error, g.before + j);
+      const auto after = write_ends(upper_after, hn::Add(p, q), error, g.after + j);
       differs = hn::Or(differs, hn::Or(before, after));
     }
     if (HWY_UNLIKELY(!hn::AllTrue(d64, hn::Eq(differs, hn::Zero(d64))))) {
@@ -121,6 +111,17 @@ void rotate_columns(const WideRotation& rotation) {
   }
 }
 
+void cut_columns(const WideColumns& columns, std::int64_t count, double power, double* upper, double* lower) {
+  const VD grid =
+      hn::Set(DD(), 0x1.8p26 * power);  // its last bit is 2^-26 · power, and stays so when a value is added
+  for (std::int64_t j = 0; j < count; j += static_cast<std::int64_t>(hn::Lanes(DD()))) {
+    const VD high = hn::LoadU(DD(), columns.high + j), low = hn::LoadU(DD(), columns.low + j);
+    const VD cut = hn::Sub(hn::Add(high, grid), grid);
+    hn::StoreU(cut, DD(), upper + j);
+    hn::StoreU(hn::Add(hn::Sub(high, cut), low), DD(), lower + j);
+  }
+}
+
 }  // namespace posenc::kernels::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
@@ -129,16 +130,20 @@ namespace posenc::kernels::cpu {
 
 HWY_EXPORT(wide_rows);
 HWY_EXPORT(rotate_columns);
+HWY_EXPORT(cut_columns);
 
 std::int64_t wide_row_pair(const WideRowPair& pair, std::int32_t* doubtful) noexcept {
   return HWY_DYNAMIC_DISPATCH(wide_rows)(pair, doubtful);
 }
-double wide_grid(double scale) noexcept {
+double power_from(double size) noexcept {
   int exponent = 0;
-  std::frexp(scale, &exponent);  // |scale| < 2^exponent
-  return std::ldexp(1.5, exponent + 12);
+  const double fraction = std::frexp(size, &exponent);  // from 1/2 to below 1
+  return std::ldexp(1.0, fraction == 0.5 ? exponent - 1 : exponent);
 }
 void rotate_wide(const WideRotation& rotation) noexcept { HWY_DYNAMIC_DISPATCH(rotate_columns)(rotation); }
+void cut_wide(const WideColumns& columns, std::int64_t count, double power, double* upper, double* lower) noexcept {
+  HWY_DYNAMIC_DISPATCH(cut_columns)(columns, count, power, upper, lower);
+}
 
 }  // namespace posenc::kernels::cpu
 #endif

@@ -9,22 +9,28 @@ struct WideColumns {
   const double *high, *low;
 };
 
-/// What a value may be off by, over |scale|; see wide_rows.cpp for why.
-inline constexpr double kWideError = 0x1p-88;
+/// The same numbers cut in two: upper is a multiple of 2^-26 of a power of two that none of them exceeds, lower what is
+/// missing. Products of two uppers are then exact, and so is the sum of two such products.
+struct CutColumns {
+  const double *upper, *lower;
+};
 
-/// A number whose last bit is 2^-40 · the power of two above |scale|, and stays so when a value is added.
-double wide_grid(double scale) noexcept;
+/// What a value may be off by, over the power of two that |scale| does not exceed; see wide_rows.cpp for why.
+inline constexpr double kWideError = 48 * 0x1p-81;
 
-/// Two rows of waves at the same distance n from a centre, as WaveRowPair has them, in double-double:
+/// The least power of two that `size` does not exceed.
+double power_from(double size) noexcept;
+
+/// Two rows of waves at the same distance n from a centre, as WaveRowPair has them:
 ///   value(centre ± n) = sine·cos(nω) ± cosine·sin(nω)
 struct WideRowPair {
-  WideColumns sine, cosine;    // of the centre, with the column's quarter and scale; its derivative
-  WideColumns cosines, sines;  // cos(nω), sin(nω)
-  std::int64_t columns;        // a multiple of kPieceColumns
-  double error;                // kWideError · |scale|
-  double grid;                 // wide_grid(scale)
-  double *before, *after;      // [columns] float64
-  std::int64_t row_stride;     // elements from one row to the next: the next pair goes before and after these
+  CutColumns sine, cosine;                      // of the centre, with the column's quarter and scale; its derivative
+  const double *rounded_sine, *rounded_cosine;  // the same in one double
+  CutColumns cosines, sines;                    // cos(nω), sin(nω)
+  std::int64_t columns;                         // a multiple of kPieceColumns
+  double error;                                 // kWideError · power_from(|scale|)
+  double *before, *after;                       // [columns] float64
+  std::int64_t row_stride;  // elements from one row to the next: the next pair goes before and after these
 };
 /// Writes both rows. Lists in `doubtful` the pieces, by their first column, in which a value could round either way
 /// within the error, and returns how many there are.
@@ -37,5 +43,8 @@ struct WideRotation {
   std::int64_t columns;
 };
 void rotate_wide(const WideRotation& rotation) noexcept;
+
+/// Cuts high + low, normalised and at most `power` in size, as CutColumns says.
+void cut_wide(const WideColumns& columns, std::int64_t count, double power, double* upper, double* lower) noexcept;
 
 }  // namespace posenc::kernels::cpu

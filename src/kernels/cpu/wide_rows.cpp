@@ -18,18 +18,20 @@
 // 4 · 2^-53: 7; together 17. Angles within a group take four rotations at most: 6, 34, 74, 130, 210. Angles to a group,
 // 6 bits, take five: 323. So from 11 to 490 at the centre, and √2 · (490 + 210) = 990 < 2^10 come with the factors of a row.
 //
-// A row is made more coarsely. Its products are split at a multiple of 2^-40 · P, where P is the power of two above
-// |scale|. Each excess is below 2^-40 · P and is rounded three times (without a fused multiply-add five times), by
-// 2^-93 · P at most: 3, or 5, for each of two products, in units of 2^-93 · P. Their sum is below 2^-39 · P, and so is
-// that with the error: 2 each. Together 14 · 2^-93 · P ≤ 28 · 2^-93 · |scale|, and with the factors' 2^-96 below
-// 29 · 2^-93 < 2^-88 = kWideError. That is 2^-35 of the last bit of a double at |scale|: few values are in doubt.
+// A row is made more coarsely. Let P be the least power of two that |scale| does not exceed, and the unit 2^-81 · P. The
+// factors are cut at multiples of 2^-26 (of P, for the centre), so that products of upper parts are multiples of
+// 2^-52 · P; no value exceeds P by more than 2^-24 of it: their sum is exact. What follows may exceed the power of two
+// named by 2^-26 of it, so that it is rounded to twice its last bit. Lower parts are 2^-27: off by 2 each, and the
+// centre in one double by 2^-54 · P, times a lower part 1: for each of two products 5. Of its two terms, each
+// 2^-27 · P, one is rounded, by 2 (without a fused multiply-add both), and the sum by 4: 6, or 8. The sum of both
+// products is 2^-25 · P, and so is that with the error: 8 each. Together 2 · (5 + 8) + 16 = 42, and with the factors'
+// 2^-96 below 44 < 48. That is 2^-22 of the last bit of a double at |scale|: few values are in doubt.
 
 namespace posenc::kernels::cpu {
 namespace {
 
 // Below this many consecutive rows, computing each directly is cheaper than preparing the tables.
 constexpr std::int64_t kShortestRun = 64;
-static_assert(kWideError == 32 * 0x1p-93);
 // What an anchor costs of what an entry of the table of groups costs, most of which are made by rotation.
 constexpr double kAnchorCost = 4;
 constexpr std::int64_t kWavesWorthAThread = 256;
@@ -57,6 +59,12 @@ void set(WideRows::Columns& columns, std::size_t at, const numerics::DoubleDoubl
 }
 
 }  // namespace
+
+void WideRows::Cut::assign(const Columns& columns, double power) {
+  upper.resize(columns.high.size());
+  lower.resize(columns.high.size());
+  cut_wide(columns.row(0, 0), static_cast<std::int64_t>(upper.size()), power, upper.data(), lower.data());
+}
 
 void WideRows::Columns::resize(std::size_t count) {
   high.resize(count);
@@ -99,7 +107,10 @@ WideRows::WideRows(const Waves& waves, const TokenPositions& positions, std::int
       }
     }
   };
-  fill(sines_, cosines_, kReach, 1, 2);
+  Columns sines, cosines;
+  fill(sines, cosines, kReach, 1, 2);
+  sines_.assign(sines, 1);
+  cosines_.assign(cosines, 1);
   groups_ = groups_per_anchor(longest_run, kAnchorCost);
   fill(group_sines_, group_cosines_, groups_, 0, 2 * kGroupRows);
 }
@@ -166,20 +177,24 @@ void WideRows::set_anchor(Anchor& anchor, std::int64_t half_position) const {
 
 void WideRows::make_run(std::int64_t position, std::int64_t count, double* rows, std::int64_t row_stride,
                         Anchor& anchor, Outcome& outcome) const {
+  const double power = power_from(std::fabs(waves_.scale));
   const auto set_centre = [&](std::int64_t group) {
     rotate_wide({anchor.sine.row(0, 0), anchor.cosine.row(0, 0), group_sines_.row(group, padded_),
                  group_cosines_.row(group, padded_), anchor.centre_sine.high.data(), anchor.centre_sine.low.data(),
                  anchor.centre_cosine.high.data(), anchor.centre_cosine.low.data(), padded_});
+    anchor.cut_sine.assign(anchor.centre_sine, power);
+    anchor.cut_cosine.assign(anchor.centre_cosine, power);
   };
   const auto make_pair = [&](std::int64_t n, std::int64_t before, std::int64_t after) {
     const bool both = after < count;
-    const WideRowPair pair{anchor.centre_sine.row(0, 0),
-                           anchor.centre_cosine.row(0, 0),
+    const WideRowPair pair{anchor.cut_sine.row(0, 0),
+                           anchor.cut_cosine.row(0, 0),
+                           anchor.centre_sine.high.data(),
+                           anchor.centre_cosine.high.data(),
                            cosines_.row(n, padded_),
                            sines_.row(n, padded_),
                            padded_,
-                           kWideError * std::fabs(waves_.scale),
-                           wide_grid(waves_.scale),
+                           kWideError * power,
                            rows + before * row_stride,
                            both ? rows + after * row_stride : anchor.spare.data(),
                            row_stride};

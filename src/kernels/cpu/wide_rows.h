@@ -29,10 +29,20 @@ class WideRows {
     }
   };
 
+  /// The same, cut as a row needs them.
+  struct Cut {
+    AlignedVector<double> upper, lower;
+    void assign(const Columns& columns, double power);
+    CutColumns row(std::int64_t n, std::int64_t width) const {
+      return {upper.data() + n * width, lower.data() + n * width};
+    }
+  };
+
   /// What a thread keeps from block to block.
   struct Anchor {
     std::int64_t half_position = -1;  // where the sines and cosines below are, times two
     Columns sine, cosine, centre_sine, centre_cosine;
+    Cut cut_sine, cut_cosine;            // of the centre
     AlignedVector<double> spare;         // the row that nobody asked for
     std::vector<std::int32_t> doubtful;  // [pieces]
   };
@@ -54,7 +64,7 @@ class WideRows {
   const TokenPositions& positions_;
   std::int64_t padded_ = 0, groups_ = 0;
   std::vector<Frequency> halves_;        // [waves] half the frequencies; empty: every row is made directly
-  Columns sines_, cosines_;              // [kReach][padded]: of ω/2, 3ω/2 …
+  Cut sines_, cosines_;                  // [kReach][padded]: of ω/2, 3ω/2 …
   Columns group_sines_, group_cosines_;  // [groups][padded]: of n·kGroupRows·ω, n = 0 …
 };
 
