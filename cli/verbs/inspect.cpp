@@ -35,30 +35,6 @@ std::string six_digits(double value) {
   return is_whole ? grouped(static_cast<std::int64_t>(value)) : fmt::format("{:.8g}", value);
 }
 
-// What a group becomes at the length it was trained with; empty where that needs a table, or is not in this build.
-struct Prepared {
-  double magnitude = 1.0, softmax_factor = 1.0;
-  std::vector<double> frequencies;  // radians per position
-};
-
-Prepared prepared(const LayerGroup& group, const Model& model) {
-  Prepared result;
-  if (!group.scheme || std::holds_alternative<Learned>(*group.scheme)) return result;
-  const Situation now{.length = std::max<std::int64_t>(model.trained_length.value_or(1), 1)};
-  if (const auto* const rope = std::get_if<Rope>(&*group.scheme)) {
-    const Rotation form = prepare(*rope, now);
-    result.magnitude = form.magnitude;
-    result.softmax_factor = form.softmax_factor;
-    for (const Frequency& frequency : form.frequencies) result.frequencies.push_back(radians_of(frequency));
-  } else if (const auto* const waves = std::get_if<Sinusoidal>(&*group.scheme)) {
-    const Addition form = prepare(*waves, now);
-    for (const Wave& wave : std::get<Waves>(form.source).waves) {
-      result.frequencies.push_back(radians_of(wave.frequency));
-    }
-  }
-  return result;
-}
-
 // A model, and what else was asked for.
 struct Inspection {
   Model model;
@@ -147,7 +123,7 @@ std::string scaling_text(const RopeScaling& scaling) {
   return text;
 }
 
-std::string waves_text(const Prepared& form, const Model& model) {
+std::string waves_text(const TrainedWaves& form, const Model& model) {
   double shortest = std::numeric_limits<double>::infinity(), longest = 0;
   std::int64_t unfinished = 0, still = 0;
   for (const double frequency : form.frequencies) {
@@ -172,7 +148,7 @@ std::string waves_text(const Prepared& form, const Model& model) {
   return text;
 }
 
-void add_rope_rows(FactRows& rows, const Rope& rope, const Prepared& form, const Model& model) {
+void add_rope_rows(FactRows& rows, const Rope& rope, const TrainedWaves& form, const Model& model) {
   rows.emplace_back("pairs", pairs_text(rope));
   rows.emplace_back("rotary dims", rope.first_dim < 0
                                        ? fmt::format("{} of each head, the last ones", rope.dims)
@@ -216,7 +192,7 @@ FactRows rows_of(const LayerGroup& group, const Model& model) {
     add_attention_rows(rows, group);
     return rows;
   }
-  const Prepared form = prepared(group, model);
+  const TrainedWaves form = trained_waves(group, model.trained_length);
   if (const auto* const rope = std::get_if<Rope>(&*group.scheme)) {
     rows.emplace_back("scheme", "rope");
     add_rope_rows(rows, *rope, form, model);

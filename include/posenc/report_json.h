@@ -1,5 +1,9 @@
 #pragma once
 
+#include <cstdint>
+#include <optional>
+#include <vector>
+
 #include "posenc/check.h"
 #include "posenc/compare.h"
 #include "posenc/diagnosis.h"
@@ -14,6 +18,13 @@ namespace posenc {
 Json json_of(const Diagnosis& diagnosis);
 /// {"agrees", "max_abs_error", "first_difference", "diagnosis", "numerics", "advice", "verdict", "tolerance", "masked"}.
 Json json_of(const CheckResult& result);
+
+/// What a group of layers becomes at the length it was trained with; no frequencies where it has none.
+struct TrainedWaves {
+  double magnitude = 1.0, softmax_factor = 1.0;
+  std::vector<double> frequencies;  // radians per position
+};
+TrainedWaves trained_waves(const LayerGroup& group, std::optional<std::int64_t> trained_length);
 
 /// {"layers", "layer_type", "scheme", "frequencies", …}: the frequencies are those at the trained length.
 Json json_of(const LayerGroup& group, std::optional<std::int64_t> trained_length);

@@ -9,13 +9,6 @@
 #include "posenc/scheme.h"
 
 namespace posenc {
-namespace {
-
-// What a group becomes at the length it was trained with; empty where that needs a table, or is not in this build.
-struct TrainedWaves {
-  double magnitude = 1.0, softmax_factor = 1.0;
-  std::vector<double> frequencies;  // radians per position
-};
 
 TrainedWaves trained_waves(const LayerGroup& group, std::optional<std::int64_t> trained_length) {
   TrainedWaves result;
@@ -34,6 +27,8 @@ TrainedWaves trained_waves(const LayerGroup& group, std::optional<std::int64_t> 
   }
   return result;
 }
+
+namespace {
 
 Json::Array text_list(const std::vector<std::string>& texts) {
   Json::Array list;

@@ -6,44 +6,10 @@
 #if !POSENC_HAS_SANITIZER
 
 #include <gtest/gtest.h>
-#include <malloc.h>
 
-#include <atomic>
-#include <cstdlib>
-#include <new>
-
+#include "held_memory.h"
 #include "lab/evaluate.h"
 #include "lab/train.h"
-
-namespace {
-
-std::atomic<std::int64_t> lab_held = 0;
-
-void* lab_take(std::size_t size, std::size_t alignment = alignof(std::max_align_t)) {
-  void* const block = std::aligned_alloc(alignment, (size / alignment + 1) * alignment);
-  if (block == nullptr) throw std::bad_alloc();
-  lab_held += static_cast<std::int64_t>(malloc_usable_size(block));
-  return block;
-}
-void lab_give_back(void* memory) noexcept {
-  if (memory == nullptr) return;
-  lab_held -= static_cast<std::int64_t>(malloc_usable_size(memory));
-  std::free(memory);
-}
-
-}  // namespace
-
-void* operator new(std::size_t size) { return lab_take(size); }
-void* operator new[](std::size_t size) { return lab_take(size); }
-void* operator new(std::size_t size, std::align_val_t alignment) {
-  return lab_take(size, static_cast<std::size_t>(alignment));
-}
-void operator delete(void* memory, std::align_val_t) noexcept { lab_give_back(memory); }
-void operator delete(void* memory, std::size_t, std::align_val_t) noexcept { lab_give_back(memory); }
-void operator delete(void* memory) noexcept { lab_give_back(memory); }
-void operator delete[](void* memory) noexcept { lab_give_back(memory); }
-void operator delete(void* memory, std::size_t) noexcept { lab_give_back(memory); }
-void operator delete[](void* memory, std::size_t) noexcept { lab_give_back(memory); }
 
 namespace posenc::lab_memory_test {
 namespace {
@@ -71,15 +37,15 @@ TEST(Memory, OfTrainingDoesNotGrow) {
     // Until both threads have taken a shard, and tasks of several lengths have met their longest, memory grows; what is
     // kept at every step would make it grow for ever.
     std::int64_t before = -1;
-    for (int round = 0; round < 20 && lab_held != before; ++round) {
-      before = lab_held;
+    for (int round = 0; round < 20 && tests::held != before; ++round) {
+      before = tests::held;
       train(20);
     }
-    const std::int64_t after_rounds = lab_held;
+    const std::int64_t after_rounds = tests::held;
     EXPECT_EQ(after_rounds, before) << scheme;
     // and what is counted changes where something is kept
     const std::vector<float> kept(1000);
-    EXPECT_GT(lab_held, after_rounds + 3999) << kept.size();
+    EXPECT_GT(tests::held, after_rounds + 3999) << kept.size();
   }
 }
 

@@ -2,56 +2,20 @@
 // every kind of position. mpirun -n 1, 2 and 4 run it.
 
 #include <gtest/gtest.h>
-#include <malloc.h>
 #include <mpi.h>
 
 #include <algorithm>
-#include <atomic>
 #include <cmath>
-#include <cstdlib>
 #include <cstring>
-#include <new>
 #include <string>
 #include <vector>
 
+#include "held_memory.h"
 #include "posenc/attention.h"
 #include "posenc/distributed.h"
 #include "posenc/error.h"
 #include "posenc/random.h"
 #include "posenc/scheme.h"
-
-// Every allocation of this program by `new` is counted; what MPI takes for itself is not.
-namespace {
-
-std::atomic<std::int64_t> held = 0, most_held = 0;
-
-void* take(std::size_t size, std::size_t alignment = alignof(std::max_align_t)) {
-  void* const block = std::aligned_alloc(alignment, (size / alignment + 1) * alignment);
-  if (block == nullptr) throw std::bad_alloc();
-  const std::int64_t now = held += static_cast<std::int64_t>(malloc_usable_size(block));
-  std::int64_t most = most_held;
-  while (now > most && !most_held.compare_exchange_weak(most, now)) {}
-  return block;
-}
-void give_back(void* memory) noexcept {
-  if (memory == nullptr) return;
-  held -= static_cast<std::int64_t>(malloc_usable_size(memory));
-  std::free(memory);
-}
-
-}  // namespace
-
-void* operator new(std::size_t size) { return take(size); }
-void* operator new[](std::size_t size) { return take(size); }
-void* operator new(std::size_t size, std::align_val_t alignment) {
-  return take(size, static_cast<std::size_t>(alignment));
-}
-void operator delete(void* memory, std::align_val_t) noexcept { give_back(memory); }
-void operator delete(void* memory, std::size_t, std::align_val_t) noexcept { give_back(memory); }
-void operator delete(void* memory) noexcept { give_back(memory); }
-void operator delete[](void* memory) noexcept { give_back(memory); }
-void operator delete(void* memory, std::size_t) noexcept { give_back(memory); }
-void operator delete[](void* memory, std::size_t) noexcept { give_back(memory); }
 
 namespace posenc::ring_test {
 namespace {
@@ -217,8 +181,8 @@ std::int64_t memory_of_a_rank(std::int64_t tokens, MPI_Comm communicator) {
   MPI_Comm_size(communicator, &size);
   const Extents shape = {1, 4, tokens / size, 16};
   const auto count = static_cast<std::size_t>(count_of(shape));
-  const std::int64_t before = held;
-  most_held = before;
+  const std::int64_t before = tests::held;  // what MPI takes for itself is not counted
+  tests::most_held = before;
   const std::vector<float> q(count, 0.1f), k(count, 0.2f), v(count, 0.3f), d_out(count, 0.4f);
   std::vector<float> out(count), d_q(count), d_k(count), d_v(count), logs(count / 16);
   const Communicator ring = {MPI_Comm_c2f(communicator)};
@@ -237,7 +201,7 @@ std::int64_t memory_of_a_rank(std::int64_t tokens, MPI_Comm communicator) {
   inputs.out = view(std::as_const(out).data(), shape);
   inputs.logsumexp = view(std::as_const(logs).data(), {1, 4, tokens / size});
   ring_attention_backward(gradients, view(d_out.data(), shape), inputs, options, ring, {.threads = 1});
-  return most_held - before;
+  return tests::most_held - before;
 }
 
 TEST(Ring, MemoryOfARankFallsWithTheirNumber) {

@@ -23,7 +23,7 @@ MAY_INCLUDE = {
     "src/": (PUBLIC,),
     "src/forms/": ("src/forms/",)
                   + public("tensor", "types", "positions", "forms", "frequency", "mrope", "error", "random"),
-    "src/numerics/": ("src/numerics/",) + public("frequency", "half", "types", "error"),
+    "src/numerics/": ("src/numerics/",) + public("frequency", "half", "half_types", "types", "error"),
     "src/formats/": ("src/formats/",) + public("json", "npy", "npz", "safetensors", "gguf",
                                                       "byte_source", "tensor", "types", "error"),
     "src/schemes/": ("src/schemes/", "src/numerics/", PUBLIC),
