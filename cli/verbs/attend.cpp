@@ -29,7 +29,7 @@ struct AttendFlags {
   ModelFlags model;
   std::string q, k, v, output, scores;
   std::string q_positions, k_positions;
-  std::string vectors, key_vectors, value_vectors, position_queries, sinks;
+  std::string vectors, key_vectors, value_vectors, position_queries, log_gates, sinks;
   std::optional<std::int64_t> window;
   std::optional<double> scale;
   std::string dtype, numerics = "exact";
@@ -65,6 +65,9 @@ void add_flags(Command verb, AttendFlags& flags, std::string& axes) {
       .type_name("FILE");
   verb.add_option("--position-queries", flags.position_queries,
                   "what multiplies the vectors in place of q, shaped as q (relative-logits)")
+      .type_name("FILE");
+  verb.add_option("--log-gates", flags.log_gates,
+                  "logarithm of each token's forget gate, [heads, keys] or [batch, heads, keys] (forget-gate)")
       .type_name("FILE");
   verb.add_option("--sinks", flags.sinks, "a trained logit per head that joins each softmax (gpt-oss), [heads]")
       .type_name("FILE");
@@ -181,7 +184,7 @@ int run(const AttendFlags& flags, SchemeRequest& request) {
 
   const NpyArray weights = read_weights(request, {.void2_is_bf16 = flags.dtype == "bf16"});
   const NpyOptions vector_options{.void2_is_bf16 = flags.dtype == "bf16"};
-  NpyArray vectors, key_vectors, value_vectors, sinks;
+  NpyArray vectors, key_vectors, value_vectors, log_gates, sinks;
   Situation now;
   now.numerics = numerics_from(flags.numerics);
   // without a length of its own, the sequence is what the tensors hold
@@ -220,6 +223,10 @@ int run(const AttendFlags& flags, SchemeRequest& request) {
   if (!flags.position_queries.empty()) {
     position_queries = read_input("--position-queries", flags.position_queries, axes, flags);
     options.position_queries = position_queries->view();
+  }
+  if (!flags.log_gates.empty()) {
+    log_gates = load_array(InputArray(flags.log_gates, vector_options));
+    options.log_gates = log_gates.view();
   }
   options.causal = options.causal || flags.causal;
   if (flags.window) options.window = *flags.window;

@@ -63,16 +63,20 @@ double seconds_of(const std::function<void()>& job) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
 }
 
+constexpr std::int64_t kTokensWithGates = 1024;
+
 struct Position {
   std::string_view name;
   Form form;
   std::vector<std::int64_t> ids = {};  // [axes, tokens], where positions have several axes
   std::vector<float> own = {};         // what meets the form's vectors in place of q
   Extents own_shape = {};
+  std::vector<float> gates = {};  // [heads, tokens], where the form adds their sums
 
   AttentionOptions options(bool causal) const {
     AttentionOptions all{.position = form, .causal = causal};
     if (!own.empty()) all.position_queries = view(own.data(), own_shape);
+    if (!gates.empty()) all.log_gates = view(gates.data(), {1, std::ssize(gates) / kTokensWithGates, kTokensWithGates});
     if (!ids.empty()) all.query_positions = all.key_positions = {.ids = ids, .axes = position_axes_of(form)};
     return all;
   }
@@ -81,7 +85,7 @@ struct Position {
 // A scheme of the list with so many heads and features, a table of small numbers in place of a trained one, and windows
 // and grids that hold all tokens: 1024 of them.
 struct BenchedScheme {
-  static constexpr std::int64_t kTokens = 1024;
+  static constexpr std::int64_t kTokens = kTokensWithGates;
   std::vector<float> table;
   Position position;
 
@@ -122,6 +126,9 @@ struct BenchedScheme {
     if (vectors != nullptr && vectors->has_own_queries) {
       position.own_shape = {1, heads, kTokens, query_features_of(*vectors)};
       position.own.resize(static_cast<std::size_t>(count_of(position.own_shape)), 0.1f);
+    }
+    if (bias != nullptr && std::holds_alternative<GateSums>(bias->source)) {
+      position.gates.resize(static_cast<std::size_t>(heads * kTokens), -0.02f);
     }
     const std::vector<std::int64_t> plane = {32, 32}, volume = {4, 16, 16};
     const int axes = position_axes_of(position.form);

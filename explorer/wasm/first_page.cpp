@@ -16,9 +16,11 @@ Rotation prepare(const PatchRope&, const Situation&) { elsewhere(); }
 Nothing prepare(const QueryTemperature&, const Situation&) { elsewhere(); }
 TrainedTable Resized::trained_table() const { elsewhere(); }
 Bias prepare(const Alibi&, const Situation&) { elsewhere(); }
+Bias prepare(const Cope&, const Situation&) { elsewhere(); }
 Bias prepare(const Deberta&, const Situation&) { elsewhere(); }
 Bias prepare(const Decomposed&, const Situation&) { elsewhere(); }
 Bias prepare(const Fire&, const Situation&) { elsewhere(); }
+Bias prepare(const ForgetGate&, const Situation&) { elsewhere(); }
 Bias prepare(const Kerple&, const Situation&) { elsewhere(); }
 Bias prepare(const LogCpb&, const Situation&) { elsewhere(); }
 Bias prepare(const RelativeLogits&, const Situation&) { elsewhere(); }

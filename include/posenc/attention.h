@@ -45,6 +45,10 @@ struct AttentionOptions {
   /// [batch, heads, queries, features of the vectors], in q's type and order of axes: what a form's vectors by distance
   /// meet in place of q, where it says so (relative-logits). The temperature multiplies them too.
   ConstTensorView position_queries = {};
+  /// [batch, heads, keys], f32, f64, f16 or bf16; [batch, keys, heads] where axes say that heads come last: the logarithm of
+  /// each token's gate, for a form that adds their sums (forget-gate). Finite; past the last key that is seen, not read.
+  /// The gate of a masked key counts too. Sums are made in double.
+  ConstTensorView log_gates = {};
 
   /// The positions of the tokens. Unset: 0, 1, 2 … in each sequence, queries at its end.
   std::optional<Positions> query_positions = {}, key_positions = {};
@@ -93,7 +97,7 @@ struct AttentionOptions {
 /// stay below 16. f16 and bf16: half an ulp of the result more, and, where the machine multiplies bf16 itself and the result
 /// is not f32, what two bf16 leave of a number: 2^-17 · Σ weight · |v| where few queries read a cache of bf16 (arm64's
 /// BFDOT), and for more queries (BFMMLA, x86-64's AMX) 2^-15 · Σ weight · |v| and, with q or k in f16 or rotated here, another
-/// 2^-14 · scale · |q| · |k| of it. Range: as rotate and bias for the form. Throws: Error for a shape, type, length, position or form
+/// 2^-14 · scale · |q| · |k| of it. Sums of gates: 2^-46 of the largest sum more in a score (2^-51 for f64). Range: as rotate and bias for the form. Throws: Error for a shape, type, length, position or form
 /// that does not fit; out is not touched then.
 /// On a GPU from compute capability 8.0 on: f32, f16 and bf16, 256 features at most, without position, with a rotation, with
 /// slopes or with a table by distance of one axis; windows, chunks, lengths, packed sequences, padding and pages (where keys
@@ -161,12 +165,13 @@ std::size_t workspace_bytes(const AttentionInputs& inputs, const AttentionOption
 struct AttentionGradients {
   TensorView q = {}, k = {}, v = {};
   TensorView parameters = {};        ///< of the bias, as bias_backward has them: [heads], [rows, heads] or [n]
-  TensorView query_vectors = {};     ///< of DistanceVectors' for_queries, in the shape of its table
+  TensorView query_vectors = {};     ///< of DistanceVectors' for_queries or CountedGates' table, in its shape
   TensorView key_vectors = {};       ///< of its for_keys
   TensorView value_vectors = {};     ///< of its for_values
   TensorView query_offsets = {};     ///< [heads, features]
   TensorView sinks = {};             ///< [heads], added to as well
   TensorView position_queries = {};  ///< written, in the shape of the option
+  TensorView log_gates = {};         ///< written, [batch, heads, keys]
 };
 
 /// A query tensor and its gradient, of one shape.

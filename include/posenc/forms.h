@@ -235,14 +235,28 @@ struct DistanceRatios {
   std::vector<double> output_weights, output_biases;  // [heads, width], [heads]
 };
 
+/// c_m − c_n, where c_t = g_0 + … + g_t and g is AttentionOptions::log_gates: every token after the key, up to the
+/// query's own, multiplies the key's weight by its gate (Forgetting Transformer). Tokens count by their order; positions
+/// are not read.
+struct GateSums {};
+
+/// Positions that a query counts itself: each key from n to the last that it sees counts as its gate (CoPE).
+///   x(m, n) = softcap(scale · q_m·k_n) + mask
+///   p(m, n) = min(Σ_{t ≥ n} σ(x(m, t)), rows − 1), over the keys that m sees
+///   score(m, n) = x(m, n) + (1 − w) · q_m·E[⌊p⌋] + w · q_m·E[⌈p⌉],   w = p − ⌊p⌋
+/// Tokens count by their order; positions are not read.
+struct CountedGates {
+  ConstTensorView table;  // E, [rows, features], the same for all heads, or [heads, rows, features]; the caller's
+};
+
 /// The form of a scheme that adds a number to every attention score, by the distance of key and query.
 /// It is added after the scale, before the softmax. What may look at what is the mask's business, not the bias's.
 struct Bias {
   std::int64_t heads = 0;  // 0: the same for however many there are (vectors that heads share)
-  std::variant<Slopes, DistanceTable, DistanceVectors, DistanceRatios> source;
+  std::variant<Slopes, DistanceTable, DistanceVectors, DistanceRatios, GateSums, CountedGates> source;
 };
 
-/// Whether it needs q and k, so that only attention can add it.
+/// Whether it needs q and k, or gates, so that only attention can add it.
 bool needs_content(const Bias& bias) noexcept;
 /// The bias of one head alone. It looks at what the whole looks at.
 /// Throws: Error for a head that is not there.

@@ -10,9 +10,11 @@
 #include "posenc/forms.h"
 #include "posenc/function_ref.h"
 #include "posenc/schemes/alibi.h"
+#include "posenc/schemes/cope.h"
 #include "posenc/schemes/deberta.h"
 #include "posenc/schemes/decomposed.h"
 #include "posenc/schemes/fire.h"
+#include "posenc/schemes/forget_gate.h"
 #include "posenc/schemes/kerple.h"
 #include "posenc/schemes/learned.h"
 #include "posenc/schemes/log_cpb.h"
@@ -56,7 +58,7 @@ template <class... S> using OneOf = std::variant<S...>;
 
 /// The one list of schemes. `posenc list`, flags, JSON and the docs follow from it.
 using Scheme = OneOf<None, Sinusoidal, Learned, Rope, Alibi, T5, Kerple, Fire, Sandwich, Shaw, Deberta, TransformerXl,
-                     RelativeLogits, Swin, LogCpb, Decomposed, QueryTemperature, Resized, PatchRope, Steps, Shift>;
+                     RelativeLogits, ForgetGate, Cope, Swin, LogCpb, Decomposed, QueryTemperature, Resized, PatchRope, Steps, Shift>;
 
 /// A scheme becomes the form that kernels understand: once per model, or per length where it depends on it.
 /// Throws: Error that names scheme, field, value and rule.

@@ -32,7 +32,7 @@ FIELDS = {
 # Each of these must be compared. A scheme that is new is, if its defaults can be prepared.
 KNOWN = {"none", "sinusoidal", "learned", "rope", "alibi", "t5", "kerple", "fire", "sandwich", "swin", "log-cpb", "steps", "shift"}
 # What a table of vectors is for: attention alone has the queries that they meet.
-VECTORS = {"shaw", "deberta", "transformer-xl", "relative-logits", "decomposed"}
+VECTORS = {"shaw", "deberta", "transformer-xl", "relative-logits", "forget-gate", "cope", "decomposed"}
 
 
 def program(*arguments):

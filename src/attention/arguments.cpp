@@ -301,7 +301,10 @@ bool is_bounded(const Bias& bias) {
   const auto are_open = [](const std::vector<DistanceMap>& axes) {
     return std::all_of(axes.begin(), axes.end(), [](const DistanceMap& map) { return map.open; });
   };
-  if (std::holds_alternative<Slopes>(bias.source)) return false;
+  if (std::holds_alternative<Slopes>(bias.source) || std::holds_alternative<GateSums>(bias.source) ||
+      std::holds_alternative<CountedGates>(bias.source)) {
+    return false;
+  }
   if (const auto* const table = std::get_if<DistanceTable>(&bias.source)) return !are_open(table->axes);
   const auto* const vectors = std::get_if<DistanceVectors>(&bias.source);
   return vectors == nullptr || !are_open(vectors->for_queries.axes) || !are_open(vectors->for_keys.axes) ||
@@ -353,6 +356,7 @@ void plan_position(std::string_view verb, const AttentionInputs& given, const At
   AttentionInputs inputs = given;
   const Temperature* const temperature = temperature_of(options);
   refuse_position_queries(verb, options);
+  refuse_log_gates(verb, options);
   if (std::holds_alternative<Addition>(options.position)) {
     raise(fmt::format("{}: an addition belongs to the embeddings, before q and k are made: add it to them instead",
                       verb));
@@ -362,6 +366,7 @@ void plan_position(std::string_view verb, const AttentionInputs& given, const At
     plan_bias(verb, *bias, job);
     if (temperature != nullptr) plan_temperature(*temperature, inputs, plan);
     plan_vectors(verb, *bias, given, options, plan);
+    plan_gates(verb, *bias, options, plan);
   } else if (const auto* rotation = std::get_if<Rotation>(&options.position)) {
     plan_places(verb, options, position_axes_of(*rotation), has_table(*rotation), plan);
     if (temperature != nullptr) plan_temperature(*temperature, inputs, plan);
@@ -384,6 +389,12 @@ void refuse_on_device(std::string_view verb, const AttentionInputs& inputs, cons
   for (const auto* given : {&options.query_positions, &options.key_positions}) {
     if (!given->has_value() || (*given)->ids_i32.empty()) continue;
     raise(fmt::format("{}: position ids of i32 are for tensors on the host: on a GPU they are i64", verb));
+  }
+  const auto* const bias = std::get_if<Bias>(&options.position);
+  if (options.log_gates.data != nullptr ||
+      (bias != nullptr && (std::holds_alternative<GateSums>(bias->source) ||
+                           std::holds_alternative<CountedGates>(bias->source)))) {
+    raise(fmt::format("{}: on cuda there is no kernel for gates", verb));
   }
   if (options.softcap == 0 && temperature_of(options) == nullptr && options.sinks.data == nullptr &&
       options.mask.data == nullptr && inputs.k.type == inputs.q.type) {

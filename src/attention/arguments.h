@@ -35,6 +35,16 @@ void plan_vectors(std::string_view verb, const Bias& bias, const AttentionInputs
 /// Throws where the options have queries that the form does not read.
 void refuse_position_queries(std::string_view verb, const AttentionOptions& options);
 
+/// Of a bias that is made of gates: their sums, or the features of its table.
+void plan_gates(std::string_view verb, const Bias& bias, const AttentionOptions& options, Plan& plan);
+/// Throws where the options have gates that the form does not read.
+void refuse_log_gates(std::string_view verb, const AttentionOptions& options);
+/// [batch, heads, keys] of a float type.
+HeadTensor<const void> gates_of(std::string_view verb, std::string_view what, const ConstTensorView& view,
+                                const AttentionJob& job);
+/// The gradient of the gates from that of their sums.
+void write_gate_gradient(const TensorView& to, const BackwardJob& job);
+
 /// Throws where no kernel on a GPU does what the options ask for.
 void refuse_on_device(std::string_view verb, const AttentionInputs& inputs, const AttentionOptions& options);
 

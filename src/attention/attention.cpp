@@ -42,7 +42,8 @@ void attend_once(const TensorView& out, const AttentionInputs& inputs, const Att
   for (const Named& output : outputs) {
     for (const Named& input :
          {Named{"q", inputs.q}, Named{"k", inputs.k}, Named{"v", inputs.v}, Named{"mask", options.mask},
-          Named{"sinks", options.sinks}, Named{"position_queries", options.position_queries}}) {
+          Named{"sinks", options.sinks}, Named{"position_queries", options.position_queries},
+          Named{"log_gates", options.log_gates}}) {
       check_apart(kAttention, output, input);
     }
   }
@@ -54,7 +55,8 @@ void attend_once(const TensorView& out, const AttentionInputs& inputs, const Att
   const kernels::Site site =
       kernels::site_of(kAttention,
                        {out, inputs.q, inputs.k, inputs.v, options.weights, options.logsumexp, options.mask,
-                        options.sinks, options.position_queries, table != nullptr ? table->weights : out},
+                        options.sinks, options.position_queries, options.log_gates,
+                        table != nullptr ? table->weights : out},
                        {}, run);
   if (site.device != Device::kHost) {
     kernels::backend_for(kAttention, site.device);  // or there is none
@@ -101,6 +103,11 @@ struct WorstCase {
       positions->ids = ids;
       positions->ids_i32 = narrow_ids;
     };
+    if (given.log_gates.data != nullptr) {  // they may hold anything yet
+      static constexpr double kZero = 0;
+      options.log_gates.data = &kZero;
+      for (int axis = 0; axis < options.log_gates.strides.rank; ++axis) options.log_gates.strides[axis] = 0;
+    }
     zero(options.query_positions, query_ids, narrow_query_ids);
     zero(options.key_positions, key_ids, narrow_key_ids);
   }
@@ -114,6 +121,12 @@ ConstTensorView with_rows_of(const std::vector<double>& zeros, ConstTensorView l
   for (int axis = 0; axis < like.strides.rank; ++axis) like.strides[axis] = 0;
   if (like.strides.rank > 0) like.strides[like.strides.rank - 1] = 1;
   return like;
+}
+
+// [batch, keys, heads] as [batch, heads, keys].
+ConstTensorView gates_heads_first(const ConstTensorView& gates) {
+  const int rank = gates.shape.rank;
+  return gates.data == nullptr || rank < 2 ? gates : swap_axes(gates, rank - 2, rank - 1);
 }
 
 void check_like(std::string_view what, const ConstTensorView& view, const ConstTensorView& like) {
@@ -153,6 +166,7 @@ AttentionPlan plan_attention(const AttentionInputs& like, const AttentionOptions
   if (options.position_queries.data != nullptr) {
     made->options.position_queries = made->placed(options.position_queries);
   }
+  if (made->axes) made->options.log_gates = gates_heads_first(options.log_gates);
   made->q = made->placed(like.q);
   made->k = made->placed(like.k);
   made->v = made->placed(like.v);
@@ -245,6 +259,7 @@ void attention(TensorView out, ConstTensorView q, ConstTensorView k, ConstTensor
     if (options.position_queries.data != nullptr) {
       with_heads_first.position_queries = heads_first(options.position_queries, *options.axes);
     }
+    with_heads_first.log_gates = gates_heads_first(options.log_gates);
     attention(heads_first(out, *options.axes), heads_first(q, *options.axes), heads_first(k, *options.axes),
               heads_first(v, *options.axes), with_heads_first, run);
     return;

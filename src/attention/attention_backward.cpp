@@ -68,6 +68,8 @@ void plan_parameters(const AttentionGradients& gradients, BackwardJob& job) {
     job.parameters.assign(static_cast<std::size_t>(heads * job.head_parameters), 0.0);
   }
   const DistanceVectors* const vectors = vectors_in(job.forward);
+  VectorsByDistance counted;
+  if (const CountedGates* const gates = counted_gates_in(job.forward)) counted.table = gates->table;
   const auto plan_rows = [&](std::string_view what, const VectorsByDistance* given, const TensorView& gradient,
                              std::int64_t& rows, std::vector<double>& sums) {
     const ConstTensorView table = given != nullptr ? table_of(*given) : ConstTensorView{};
@@ -77,7 +79,7 @@ void plan_parameters(const AttentionGradients& gradients, BackwardJob& job) {
     check_parameter(what, gradient, is_there ? table.shape : Extents{});
     sums.assign(static_cast<std::size_t>(heads * rows * table.shape.back(0)), 0.0);
   };
-  plan_rows("vectors for queries", vectors != nullptr ? &vectors->for_queries : nullptr, gradients.query_vectors,
+  plan_rows("vectors for queries", vectors != nullptr ? &vectors->for_queries : &counted, gradients.query_vectors,
             job.query_rows, job.query_vectors);
   plan_rows("vectors for keys", vectors != nullptr ? &vectors->for_keys : nullptr, gradients.key_vectors,
             job.key_rows, job.key_vectors);
@@ -271,9 +273,10 @@ void attention_backward(const AttentionGradients& gradients, ConstTensorView d_o
   if (gradients.sinks.data != nullptr) {
     check_parameter("sinks", gradients.sinks, options.sinks.data == nullptr ? Extents{} : options.sinks.shape);
   }
-  for (const Gradient* gradient : {&dq, &dk, &dv, &d_own}) {
-    for (const ConstTensorView& input :
-         {inputs.q, inputs.k, inputs.v, inputs.out, inputs.logsumexp, d_out, options.position_queries}) {
+  const Gradient d_gates{"the gradient of log_gates", gradients.log_gates};
+  for (const Gradient* gradient : {&dq, &dk, &dv, &d_own, &d_gates}) {
+    for (const ConstTensorView& input : {inputs.q, inputs.k, inputs.v, inputs.out, inputs.logsumexp, d_out,
+                                         options.position_queries, options.log_gates}) {
       check_apart(verb, {gradient->what, gradient->view}, {"an input", input});
     }
   }
@@ -282,6 +285,7 @@ void attention_backward(const AttentionGradients& gradients, ConstTensorView d_o
   check_apart(verb, {dk.what, dk.view}, {dv.what, dv.view});
   for (const Gradient* gradient : {&dq, &dk, &dv}) {
     check_apart(verb, {d_own.what, d_own.view}, {gradient->what, gradient->view});
+    check_apart(verb, {d_gates.what, d_gates.view}, {gradient->what, gradient->view});
   }
   const kernels::Site site = kernels::site_of(verb,
                                               {d_out,
@@ -300,11 +304,13 @@ void attention_backward(const AttentionGradients& gradients, ConstTensorView d_o
                                                gradients.value_vectors,
                                                gradients.query_offsets,
                                                gradients.position_queries,
+                                               gradients.log_gates,
                                                options.weights,
                                                options.logsumexp,
                                                options.mask,
                                                options.sinks,
-                                               options.position_queries},
+                                               options.position_queries,
+                                               options.log_gates},
                                               {}, run);
   if (site.device != Device::kHost) {
     kernels::backend_for(verb, site.device);  // or there is none
@@ -331,6 +337,14 @@ void attention_backward(const AttentionGradients& gradients, ConstTensorView d_o
     }
     plan_gradient(d_own, type, plan.job.position_queries);
   }
+  if (d_gates.view.data != nullptr) {
+    if (plan.job.gate_sums == nullptr) {
+      raise("attention_backward: the position has no gates that could have a gradient");
+    }
+    gates_of(verb, d_gates.what, d_gates.view, plan.job);
+    kernels::check_writable(verb, d_gates.what, d_gates.view);
+    job.d_gate_sums.assign(plan.gate_sums.size(), 0.0);
+  }
   if (temperature_of(options) != nullptr) {
     widen_later(dq);
     widen_later(d_own);
@@ -356,6 +370,7 @@ void attention_backward(const AttentionGradients& gradients, ConstTensorView d_o
   rotate_back(dk, backend, job.forward.places.keys);
   if (dq.rotation == nullptr) narrow_into_place(dq);
   narrow_into_place(d_own);
+  write_gate_gradient(gradients.log_gates, job);
   add_sinks(gradients.sinks, job);
   add_parameters(gradients.parameters, job);
   add_vectors(gradients.query_vectors, job.query_vectors, job.forward.q.heads);

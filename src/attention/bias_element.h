@@ -30,7 +30,8 @@ inline double ratio_bias(const DistanceRatios& source, std::int64_t h, double ra
   return sum;
 }
 
-/// What the bias adds to the score of query i and key j in head h. DistanceVectors need q and k: see each_row.
+/// What the bias adds to the score of query i and key j in head h. DistanceVectors and CountedGates need q and k: see
+/// each_row and contextual.h.
 inline double bias_element(const AttentionJob& job, std::int64_t b, std::int64_t h, std::int64_t i, std::int64_t j) {
   const auto& source = job.bias->source;
   if (const auto* slopes = std::get_if<Slopes>(&source)) {
@@ -42,6 +43,7 @@ inline double bias_element(const AttentionJob& job, std::int64_t b, std::int64_t
   if (const auto* ratios = std::get_if<DistanceRatios>(&source)) {
     return ratio_bias(*ratios, h, kernels::ratio_of(*ratios, job.places.queries.at(b, i), job.distance(b, i, j, 0)));
   }
+  if (job.gate_sums != nullptr) return job.gate_sum(b, h, job.sight(b, i).beside) - job.gate_sum(b, h, j);
   return 0;
 }
 
@@ -68,12 +70,19 @@ inline const DistanceVectors* vectors_in(const AttentionJob& job) noexcept {
   return job.bias == nullptr ? nullptr : std::get_if<DistanceVectors>(&job.bias->source);
 }
 
+/// The contextual positions of a job, or nullptr.
+inline const CountedGates* counted_gates_in(const AttentionJob& job) noexcept {
+  return job.bias == nullptr ? nullptr : std::get_if<CountedGates>(&job.bias->source);
+}
+
 /// How many parameters of a bias belong to one head, and where ds of one pair adds to them. A learned map's first
 /// layer is shared by heads; each collects its own share of it.
 struct ParameterCount {
   std::int64_t operator()(const Slopes&) const { return 1; }
   std::int64_t operator()(const DistanceTable& source) const { return table_of(source, heads).shape[0]; }
   std::int64_t operator()(const DistanceVectors&) const { return 0; }
+  std::int64_t operator()(const GateSums&) const { return 0; }
+  std::int64_t operator()(const CountedGates&) const { return 0; }
   std::int64_t operator()(const DistanceRatios& source) const {
     return 3 * static_cast<std::int64_t>(source.hidden_weights.size()) + 1;
   }

@@ -68,6 +68,7 @@ struct AttentionJob {
   // Of vectors by distance: what multiplies their products, and what meets them in place of q; null data: q does.
   double vector_scale = 1.0;
   HeadTensor<const void> position_queries;
+  const double* gate_sums = nullptr;  // [batch, heads, keys]: g_0 + … + g_t of each token; null: the bias has none
   RowRotation q_rotation, k_rotation;
   TokenPlaces places;
   AlignedVector<Sight> sights;             // [batch or 1, queries]
@@ -99,6 +100,9 @@ struct AttentionJob {
     }
     return all;
   }
+  double gate_sum(std::int64_t b, std::int64_t h, std::int64_t token) const noexcept {
+    return gate_sums[(b * q.heads + h) * k.sequence + token];
+  }
   /// δ of the bias: the key's position − the query's.
   std::int64_t distance(std::int64_t b, std::int64_t i, std::int64_t j, int axis) const noexcept {
     if (places.by_index) return j - sight(b, i).beside - places.shift;
@@ -118,6 +122,13 @@ struct BackwardJob {
   std::int64_t query_rows = 0, key_rows = 0, value_rows = 0;
   std::vector<double> query_offsets;    // [heads, features of the vectors]
   HeadTensor<void> d_position_queries;  // null data: not wanted
+  std::vector<double> d_gate_sums;      // [batch, heads, keys]; empty: not wanted
+
+  /// That of one head of one sequence, [keys]; null: not wanted.
+  double* gate_gradient(std::int64_t b, std::int64_t h) noexcept {
+    if (d_gate_sums.empty()) return nullptr;
+    return d_gate_sums.data() + (b * forward.q.heads + h) * forward.k.sequence;
+  }
 };
 
 /// A backend: arguments are checked before; what they write is defined by the reference.

@@ -27,6 +27,7 @@ struct Plan {
   AlignedVector<std::byte> scaled_q;                 // q times its temperature, in the type of sums
   AlignedVector<std::byte> scaled_position_queries;  // the same of what vectors by distance meet in its place
   AlignedVector<double> query_factors;               // [batch, 1 or heads, queries]: that temperature; empty: none
+  AlignedVector<double> gate_sums;                   // [batch, heads, keys]
   AlignedVector<double> sinks;                       // [heads]
 
   Plan() = default;

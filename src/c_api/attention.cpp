@@ -53,6 +53,7 @@ struct HeldOptions {
     value.sinks = view_of(given.sinks, verb, "sinks");
     value.mask = view_of(given.mask, verb, "mask");
     value.position_queries = view_of(given.position_queries, verb, "position_queries");
+    value.log_gates = view_of(given.log_gates, verb, "log_gates");
     value.weights = view_of(given.weights, verb, "weights");
     value.logsumexp = view_of(given.logsumexp, verb, "logsumexp");
   }
@@ -91,7 +92,8 @@ int posenc_attention_backward(const posenc_attention_gradients* gradients, const
                         .value_vectors = view_of(to.value_vectors, verb, "the gradient of value_vectors"),
                         .query_offsets = view_of(to.query_offsets, verb, "the gradient of query_offsets"),
                         .sinks = view_of(to.sinks, verb, "the gradient of sinks"),
-                        .position_queries = view_of(to.position_queries, verb, "the gradient of position_queries")},
+                        .position_queries = view_of(to.position_queries, verb, "the gradient of position_queries"),
+                        .log_gates = view_of(to.log_gates, verb, "the gradient of log_gates")},
                        needed_view(d_out, verb, "d_out"),
                        {.q = needed_view(from.q, verb, "q"),
                         .k = needed_view(from.k, verb, "k"),

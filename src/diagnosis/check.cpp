@@ -156,7 +156,7 @@ void check_arguments(const Scheme& scheme, const Tensors& two, const CheckOption
 }
 
 void check_bias(const Scheme& scheme, const Bias& form, const Extents& shape) {
-  if (std::holds_alternative<DistanceVectors>(form.source)) {
+  if (needs_content(form)) {
     raise(fmt::format("check: {} needs queries and keys, not scores: compare the output of attention instead",
                       name_of(scheme)));
   }

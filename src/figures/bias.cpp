@@ -69,6 +69,7 @@ Figure bias_figure(const Request& request) {
                      : "What is added to the score of each query and key";
   if (bias.is_of_vectors && !bias.is_numbered()) figure.title += ", for a query of ones";
   figure.subtitle = described(scheme.scheme);
+  figure.note = bias.note;
   if (request.as_lines) {
     if (range.count() > kMostInLines)
       raise(fmt::format("bias: as lines, zoom takes at most {} positions", kMostInLines));
@@ -88,6 +89,7 @@ Figure bias_figure(const Request& request) {
   const std::vector<double> values = bias_between(bias, positions, positions);
   Limits limits = limits_of(values);
   std::vector<std::string> notes;
+  if (!bias.note.empty()) notes.push_back(bias.note);
   if (!bias.is_numbered() && limits.most == 0 && limits.least < kDeepestColour * 1.25) {
     limits.least = kDeepestColour;
     notes.emplace_back("All below −8 has the darkest colour: e^−8 of a weight is 0.03 %.");

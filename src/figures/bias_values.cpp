@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
+#include <utility>
 
 #include "figures/position_table.h"
 #include "posenc/apply.h"
@@ -38,8 +40,10 @@ BiasValues with_numbered_rows(const Scheme& scheme, const TrainedTable& table, S
   for (std::int64_t row = 0; row < shape[0]; ++row) {
     numbers.insert(numbers.end(), static_cast<std::size_t>(in_row), is_projection ? 1.0 : static_cast<double>(row));
   }
-  now.weights = now.key_weights = now.value_weights = view(numbers.data(), shape);
+  const SharedNumbers kept(std::move(numbers));
+  now.weights = now.key_weights = now.value_weights = {kept.data(), DataType::kF64, shape};
   BiasValues bias{std::get<Bias>(prepare(scheme, now)), std::string(table.axes.front().name)};
+  bias.numbers = kept;
   if (bias.row_name.ends_with('s')) bias.row_name.pop_back();
   auto* const source = std::get_if<DistanceTable>(&bias.form.source);
   if (source == nullptr) return bias;
@@ -79,6 +83,57 @@ std::vector<double> scores_of_ones(const Bias& form, const std::vector<std::int6
   return scores;
 }
 
+constexpr std::int64_t kMostTokens = 1024;  // of an example: each query looks at every key before it
+constexpr std::int64_t kExampleStep = 8;    // every eighth token differs from the others
+constexpr double kHighGate = 0.98, kLowGate = 0.02, kForgettingGate = 0.2;
+
+// An example for a form that reads the tokens between: forget gates of 0.98, and 0.2 at every eighth token; or a query of
+// ones that counts every eighth key as 0.98 and the others as 0.02.
+void use_example(BiasValues& bias) {
+  bias.is_of_tokens = true;
+  if (std::holds_alternative<GateSums>(bias.form.source)) {
+    bias.note = fmt::format("Example: every {}th token has a gate of {}, the others {}. Later keys are masked.",
+                            kExampleStep, kForgettingGate, kHighGate);
+    return;
+  }
+  if (bias.is_numbered()) bias.row_name = "position";
+  bias.note = fmt::format("Example: every {}th key counts as {}, the others as {}. Later keys are masked.", kExampleStep,
+                          kHighGate, kLowGate);
+}
+
+// What such a form adds in the example, [heads, tokens, tokens]; 0 for keys after their query.
+std::vector<double> example_scores(const Bias& form, std::int64_t tokens) {
+  if (tokens > kMostTokens) {
+    raise(fmt::format("bias: it depends on every token between key and query, so zoom ends at {} at most", kMostTokens));
+  }
+  const auto* const counted = std::get_if<CountedGates>(&form.source);
+  const std::int64_t heads = std::max<std::int64_t>(form.heads, 1), d = counted ? counted->table.shape.back(0) : 1;
+  const auto count = static_cast<std::size_t>(tokens);
+  std::vector<double> gates, plain, keys;
+  for (std::int64_t t = 0; t < tokens; ++t) {
+    const bool differs = t % kExampleStep == kExampleStep - 1;
+    gates.push_back(std::log(differs ? kForgettingGate : kHighGate));
+    const double gate = differs ? kHighGate : kLowGate;
+    plain.push_back(counted != nullptr ? std::log(gate / (1 - gate)) : 0.0);
+    keys.insert(keys.end(), static_cast<std::size_t>(d), plain.back() / static_cast<double>(d));
+  }
+  const std::vector<double> ones(static_cast<std::size_t>(d), 1.0);
+  std::vector<double> out(count * static_cast<std::size_t>(heads)), sums(out.size()), weights(out.size() * count);
+  AttentionOptions options{.position = form, .causal = true, .scale = 1.0};
+  if (counted == nullptr) options.log_gates = {gates.data(), DataType::kF64, {1, heads, tokens}, {0, 0, 1}};
+  options.weights = view(weights.data(), {1, heads, tokens, tokens});
+  options.logsumexp = view(sums.data(), {1, heads, tokens});
+  const ConstTensorView q(ones.data(), DataType::kF64, {1, heads, tokens, d}, {0, 0, 0, 1});
+  const ConstTensorView k(keys.data(), DataType::kF64, {1, heads, tokens, d}, {0, 0, d, 1});
+  const ConstTensorView v(ones.data(), DataType::kF64, {1, heads, tokens, 1}, {0, 0, 0, 1});
+  attention(view(out.data(), {1, heads, tokens, 1}), q, k, v, options);
+  for (std::size_t at = 0; at < weights.size(); ++at) {
+    const std::size_t query = at / count % count, key = at % count;
+    weights[at] = key > query ? 0.0 : std::log(weights[at]) + sums[at / count] - plain[key];
+  }
+  return weights;
+}
+
 }  // namespace
 
 BiasValues bias_values(const PlottedScheme& scheme, const Request& request, std::int64_t length) {
@@ -92,6 +147,9 @@ BiasValues bias_values(const PlottedScheme& scheme, const Request& request, std:
   const bool is_numbered = !table.axes.empty() && scheme.weights.data == nullptr;
   BiasValues bias = is_numbered ? with_numbered_rows(scheme.scheme, table, now)
                                 : BiasValues{std::get<Bias>(prepare(scheme.scheme, now)), ""};
+  if (std::holds_alternative<GateSums>(bias.form.source) || std::holds_alternative<CountedGates>(bias.form.source)) {
+    use_example(bias);
+  }
   if (position_axes_of(bias.form) != 1) {
     raise(fmt::format("{}: positions have several axes, and figures have one", name));
   }
@@ -113,6 +171,20 @@ std::vector<double> bias_between(const BiasValues& bias, const std::vector<std::
                                  const std::vector<std::int64_t>& keys) {
   const auto rows = static_cast<std::int64_t>(queries.size()), columns = static_cast<std::int64_t>(keys.size());
   if (bias.is_of_vectors) return scores_of_ones(bias.form, queries, keys);
+  if (bias.is_of_tokens) {
+    const std::int64_t tokens = 1 + std::max(*std::max_element(queries.begin(), queries.end()),
+                                             *std::max_element(keys.begin(), keys.end()));
+    const std::vector<double> all = example_scores(bias.form, tokens);
+    std::vector<double> picked;
+    for (std::int64_t head = 0; head < bias.heads(); ++head) {
+      for (const std::int64_t query : queries) {
+        for (const std::int64_t key : keys) {
+          picked.push_back(all[static_cast<std::size_t>((head * tokens + query) * tokens + key)]);
+        }
+      }
+    }
+    return picked;
+  }
   std::vector<double> values(static_cast<std::size_t>(bias.form.heads * rows * columns));
   posenc::bias(view(values.data(), {bias.form.heads, rows, columns}), {.ids = queries}, {.ids = keys}, bias.form);
   return values;

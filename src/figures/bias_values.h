@@ -14,6 +14,9 @@ struct BiasValues {
   Bias form = {};
   std::string row_name = {};   // "bucket"; empty: the numbers are those that are added
   bool is_of_vectors = false;  // which meet a query of ones; the key is 0
+  bool is_of_tokens = false;   // it reads the tokens between key and query: those of an example
+  std::string note = {};       // which example
+  SharedNumbers numbers = {};  // the table that stands in for a trained one, where the form reads it
   std::int64_t heads() const { return form.heads > 0 ? form.heads : 1; }
   bool is_numbered() const { return !row_name.empty(); }
 };

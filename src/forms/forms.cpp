@@ -72,6 +72,14 @@ DistanceRatios one_head(const DistanceRatios& all, std::int64_t, std::int64_t he
   return one;
 }
 
+GateSums one_head(const GateSums&, std::int64_t, std::int64_t) { return {}; }
+
+CountedGates one_head(const CountedGates& all, std::int64_t, std::int64_t head) {
+  VectorsByDistance vectors;
+  vectors.table = all.table;
+  return {one_head(vectors, head).table};
+}
+
 // A chain multiplies its factors from wave to wave; only without one is each the wave's own frequency.
 std::vector<double> radians_per_position(const std::vector<Frequency>& exact, const Float32Angles& angles) {
   if (!angles.factors.empty() && angles.chain == 0) return {angles.factors.begin(), angles.factors.end()};
@@ -106,7 +114,10 @@ std::int64_t query_features_of(const DistanceVectors& source) noexcept {
   return table.data == nullptr ? 0 : table.shape.back(0);
 }
 
-bool needs_content(const Bias& bias) noexcept { return std::holds_alternative<DistanceVectors>(bias.source); }
+bool needs_content(const Bias& bias) noexcept {
+  return std::holds_alternative<DistanceVectors>(bias.source) || std::holds_alternative<GateSums>(bias.source) ||
+         std::holds_alternative<CountedGates>(bias.source);
+}
 
 Bias head_of(const Bias& bias, std::int64_t head) {
   if (head < 0 || (bias.heads > 0 && head >= bias.heads)) {
@@ -189,6 +200,12 @@ void bind(Bias& form, ConstTensorView weights, ConstTensorView key_weights, Cons
     if (key_weights.data != nullptr) raise("bind: the form reads no key_weights");
     if (value_weights.data != nullptr) raise("bind: the form reads no value_weights");
     replace_table(table->weights, weights, "weights");
+    return;
+  }
+  if (auto* const counted = std::get_if<CountedGates>(&form.source)) {
+    if (key_weights.data != nullptr) raise("bind: the form reads no key_weights");
+    if (value_weights.data != nullptr) raise("bind: the form reads no value_weights");
+    replace_table(counted->table, weights, "weights");
     return;
   }
   auto* const vectors = std::get_if<DistanceVectors>(&form.source);

@@ -43,6 +43,12 @@ template <class Job, class Void> void prepare_job(std::string_view verb, Job& jo
   if (std::holds_alternative<DistanceVectors>(form.source)) {
     raise(fmt::format("{}: vectors by distance meet q and k, so only attention can add them", verb));
   }
+  if (std::holds_alternative<GateSums>(form.source)) {
+    raise(fmt::format("{}: gates are an input of attention, so only attention can add their sums", verb));
+  }
+  if (std::holds_alternative<CountedGates>(form.source)) {
+    raise(fmt::format("{}: contextual positions depend on q and k, so only attention can add them", verb));
+  }
   check_bias(verb, form, scores.heads);
   const int axes = position_axes_of(form);
   const RowLimit limit = limit_of(form);
@@ -63,6 +69,8 @@ struct ParametersOf {
   Extents operator()(const Slopes&) const { return {heads}; }
   Extents operator()(const DistanceTable& source) const { return table_of(source, heads).shape; }
   Extents operator()(const DistanceVectors&) const { return {}; }
+  Extents operator()(const GateSums&) const { return {}; }
+  Extents operator()(const CountedGates&) const { return {}; }
   Extents operator()(const DistanceRatios& source) const {
     const auto width = static_cast<std::int64_t>(source.hidden_weights.size());
     return {2 * width + heads * width + heads};

@@ -88,6 +88,16 @@ struct CheckSource {
     check_size(verb, "offsets of queries", source.query_offsets.size(),
                static_cast<std::size_t>(heads * query_features_of(source)));
   }
+  void operator()(const GateSums&) const {}
+  void operator()(const CountedGates& source) const {
+    check_tensor(verb, "the form's table", source.table, 2, 3, "2 or 3 axes, heads, rows and features");
+    if (source.table.data == nullptr || source.table.shape.back(1) < 1) {
+      raise(fmt::format("{}: the form's table has no rows", verb));
+    }
+    if (source.table.shape.rank == 3 && source.table.shape[0] != heads) {
+      raise(fmt::format("{}: the form has {} heads but its table {}", verb, heads, source.table.shape[0]));
+    }
+  }
   void operator()(const DistanceRatios& source) const {
     const std::size_t width = source.hidden_weights.size(), count = static_cast<std::size_t>(heads);
     check_size(verb, "hidden biases", source.hidden_biases.size(), width);
@@ -123,7 +133,7 @@ Maps maps_of(const Bias& form) {
 }  // namespace
 
 void check_bias(std::string_view verb, const Bias& form, std::int64_t heads) {
-  const bool shared = form.heads == 0 && std::holds_alternative<DistanceVectors>(form.source);
+  const bool shared = form.heads == 0 && needs_content(form);
   if (!shared && form.heads != heads) {
     raise(fmt::format("{}: the form has {} heads but the tensor {}", verb, form.heads, heads));
   }

@@ -28,6 +28,9 @@ constexpr auto kSchemes = std::to_array<OtherName>({
     {"t5-bias", "t5"},
     {"relative-key", "shaw"},
     {"disentangled", "deberta"},
+    {"fox", "forget-gate"},
+    {"forgetting-transformer", "forget-gate"},
+    {"contextual", "cope"},
 });
 
 // Values of layout, as vLLM (is_neox_style) and mlx (traditional) call them.

@@ -79,6 +79,8 @@ std::string_view name_of(Encoding encoding) noexcept {
       return "transformer-xl";
     case Encoding::kRelativeLogits:
       return "relative-logits";
+    case Encoding::kForgetGate:
+      return "forget-gate";
     case Encoding::kDecomposed:
       return "decomposed";
     case Encoding::kLogCpb:

@@ -28,6 +28,7 @@ enum class Encoding : std::uint8_t {
   kShawValues,      ///< with vectors for values, and none beyond window_size: VITS
   kTransformerXl,   ///< `waves` is the order of sines and cosines
   kRelativeLogits,  ///< by the extent of each type of layer: Inkling
+  kForgetGate,      ///< sums of gates: the Forgetting Transformer
   kDecomposed,      ///< vectors for rows and columns of a window or of the whole grid
   kSwin,            ///< a table by offset in a window, one group for each stage
   kLogCpb,          ///< the same by a network of the offset

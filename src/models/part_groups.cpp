@@ -333,6 +333,7 @@ void add_groups(const Config& config, const Family& family, PartReading& reading
     case Encoding::kShawValues:
     case Encoding::kTransformerXl:
     case Encoding::kRelativeLogits:
+    case Encoding::kForgetGate:
     case Encoding::kDecomposed:
       return add_relative_groups(config, family, reading, remarks);
     case Encoding::kNone:

@@ -6,6 +6,7 @@
 #include "models/part_groups.h"
 #include "models/sizes.h"
 #include "posenc/schemes/decomposed.h"
+#include "posenc/schemes/forget_gate.h"
 #include "posenc/schemes/relative_logits.h"
 #include "posenc/schemes/shaw.h"
 #include "posenc/schemes/transformer_xl.h"
@@ -104,6 +105,7 @@ void add_relative_groups(const Config& config, const Family& family, PartReading
   if (family.encoding == Encoding::kTransformerXl) return add_transformer_xl(config, family, reading, remarks);
   if (family.encoding == Encoding::kRelativeLogits) return add_relative_logits(config, family, reading, remarks);
   if (family.encoding == Encoding::kDecomposed) return add_decomposed(config, family, reading, remarks);
+  if (family.encoding == Encoding::kForgetGate) return add_alike(config, family, reading, ForgetGate{});
   // VITS: vectors within window_size, and none beyond
   const auto window = integer(config, "window_size", 0);
   if (!window || *window == 0) return add_without_sizes(config, family, reading, remarks);

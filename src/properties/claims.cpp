@@ -25,7 +25,8 @@ std::string_view kind_of(const Form& form) {
     return std::visit(
         Overloaded{[](const Slopes&) { return "slopes"; }, [](const DistanceTable&) { return "distance-table"; },
                    [](const DistanceVectors&) { return "distance-vectors"; },
-                   [](const DistanceRatios&) { return "distance-ratios"; }},
+                   [](const DistanceRatios&) { return "distance-ratios"; },
+                   [](const GateSums&) { return "gate-sums"; }, [](const CountedGates&) { return "counted-gates"; }},
         bias.source);
   };
   return std::visit(Overloaded{[](const Nothing&) { return "nothing"; }, of_addition,
@@ -180,6 +181,17 @@ constexpr std::array kClaims = {
     Claimed{"distance-ratios", P::kRelative, kFails, past_the_threshold},
     Claimed{"distance-ratios", P::kSeesOrder, kHolds},
     Claimed{"distance-ratios", P::kSeesOrderCausal, kHolds},
+
+    Claimed{"gate-sums", P::kAnyLength, kHolds},
+    Claimed{"gate-sums", P::kMonotone, kHolds},
+    Claimed{"gate-sums", P::kRelative, kFails},
+    Claimed{"gate-sums", P::kSeesOrder, kHolds},
+    Claimed{"gate-sums", P::kSeesOrderCausal, kHolds},
+
+    Claimed{"counted-gates", P::kAnyLength, kHolds},
+    Claimed{"counted-gates", P::kRelative, kFails, [](const Trial& t) { return t.has_random_weights; }},
+    Claimed{"counted-gates", P::kSeesOrder, kHolds, [](const Trial& t) { return t.has_random_weights; }},
+    Claimed{"counted-gates", P::kSeesOrderCausal, kHolds},
 };
 
 }  // namespace

@@ -19,6 +19,7 @@ using namespace properties;
 
 constexpr std::int64_t kMostProductRows = 512;
 constexpr std::int64_t kMostDistances = 4096;
+constexpr std::int64_t kMostTokensBetween = 128;
 
 // Products in double, their sum with the lost parts added back (Neumaier), so that its error does not grow with
 // width.
@@ -101,6 +102,25 @@ Decay decay_of_rows(const Form& form, std::int64_t length, std::int64_t distance
     decay.profiles.push_back(std::move(profile));
   }
   decay.rounding = rounding_of_dots(width, amplitude);
+  return decay;
+}
+
+// Keys from the query's own token back to the first of a sequence, whose other tokens are drawn.
+Decay decay_in_sequence(const Trial& trial, std::int64_t distances) {
+  const auto tokens = static_cast<std::size_t>(distances);
+  std::vector<ScorePair> pairs;
+  for (std::size_t d = 0; d < tokens; ++d) pairs.push_back({tokens - 1, tokens - 1 - d});
+  const std::vector<double> scores =
+      scores_in_sequence(trial.form, pairs, random_query_and_key(head_features_of(trial.form), trial.options.seed),
+                         trial.options.seed);
+  const auto heads = static_cast<std::size_t>(heads_of(trial.form));
+  Decay decay;
+  decay.rounding = 64 * kUnit;  // of a logarithm of weights
+  for (std::size_t head = 0; head < heads; ++head) {
+    std::vector<double> by_distance;
+    for (std::size_t d = 0; d < tokens; ++d) by_distance.push_back(scores[d * heads + head]);
+    decay.profiles.push_back({distances - 1, head, by_distance, by_distance});
+  }
   return decay;
 }
 
@@ -247,9 +267,11 @@ Finding monotone(const Trial& trial) {
     return does_not_apply(Property::kMonotone, trial, "It does not depend on distance.");
   }
   if (trial.length < 3) return does_not_apply(Property::kMonotone, trial, "It supports fewer than three positions.");
-  const std::int64_t distances = std::min(trial.length, kMostDistances);
-  const Decay decay =
-      bias != nullptr ? decay_of_bias(trial, *bias, distances) : decay_of_rows(trial.form, trial.length, distances);
+  const bool is_in_sequence = reads_tokens_between(trial.form);
+  const std::int64_t distances = std::min(trial.length, is_in_sequence ? kMostTokensBetween : kMostDistances);
+  const Decay decay = is_in_sequence    ? decay_in_sequence(trial, distances)
+                      : bias != nullptr ? decay_of_bias(trial, *bias, distances)
+                                        : decay_of_rows(trial.form, trial.length, distances);
   Rise worst;
   for (const Profile& profile : decay.profiles) {
     const Rise rise = rise_of(profile, decay.rounding);

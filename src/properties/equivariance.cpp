@@ -95,6 +95,15 @@ Attended attended(const Form& form, const Layer& layer, std::vector<float> x, co
   if (!own.empty()) {
     options.position_queries = swap_axes(view(std::as_const(own).data(), {tokens, layer.heads, own_features}), 0, 1);
   }
+  std::vector<float> gates;  // [heads, tokens], of each token's own
+  if (const auto* const bias = std::get_if<Bias>(&form); bias && std::holds_alternative<GateSums>(bias->source)) {
+    for (std::int64_t row = 0; row < layer.heads * tokens; ++row) {
+      const std::int64_t token = (row % tokens) * layer.heads + row / tokens;
+      gates.push_back(
+          static_cast<float>(log_gate(static_cast<double>(q[static_cast<std::size_t>(token * layer.features)]))));
+    }
+    options.log_gates = view(std::as_const(gates).data(), {layer.heads, tokens});
+  }
   Attended result;
   result.out.resize(q.size());
   const Extents shape{tokens, layer.heads, layer.features};

@@ -180,6 +180,9 @@ Differences compare_scores(const Trial& trial) {
 
 Finding same_bytes(const Trial& trial) {
   if (trial.length < 1) return does_not_apply(Property::kConsistent, trial, "It supports no position.");
+  if (reads_tokens_between(trial.form)) {
+    return does_not_apply(Property::kConsistent, trial, "It reads the tokens between key and query, not positions.");
+  }
   const Differences found = has_rows(trial.form) ? compare_rows(trial) : compare_scores(trial);
   const std::int64_t differ = found.by_place + found.by_length;
   Finding finding = decided(Property::kConsistent, trial, static_cast<double>(differ), 0, BoundSense::kAtMost);

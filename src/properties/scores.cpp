@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "posenc/attention.h"
 #include "posenc/random.h"
@@ -104,9 +105,26 @@ std::int64_t head_features_of(const Form& form) noexcept {
         if (table.data != nullptr && is_met) return table.shape.back(0);
       }
     }
+    if (const auto* const counted = std::get_if<CountedGates>(&bias->source)) return counted->table.shape.back(0);
   }
   return kFeatures;
 }
+
+bool reads_tokens_between(const Form& form) noexcept {
+  const auto* const bias = std::get_if<Bias>(&form);
+  return bias != nullptr && (std::holds_alternative<GateSums>(bias->source) ||
+                             std::holds_alternative<CountedGates>(bias->source));
+}
+
+std::vector<ScorePair> causal_pairs(std::size_t tokens) {
+  std::vector<ScorePair> pairs;
+  for (std::size_t m = 0; m < tokens; ++m) {
+    for (std::size_t n = 0; n <= m; ++n) pairs.push_back({m, n});
+  }
+  return pairs;
+}
+
+double log_gate(double logit) noexcept { return -std::log1p(std::exp(-logit)); }
 
 std::vector<ScorePair> all_pairs(const Sample& sample) {
   std::vector<ScorePair> pairs;
@@ -148,6 +166,50 @@ std::vector<double> scores_of(const Form& form, const Sample& sample, const std:
   }
   attend(scores, {content.q.data(), DataType::kF64, shape, same_for_all},
          {content.k.data(), DataType::kF64, shape, same_for_all}, options);
+  return scores;
+}
+
+std::vector<double> scores_in_sequence(const Form& form, const std::vector<ScorePair>& pairs,
+                                       const QueryAndKey& content, std::int64_t seed) {
+  Random random(static_cast<std::uint64_t>(seed));
+  const std::size_t features = content.k.size();
+  const auto heads = static_cast<std::size_t>(heads_of(form));
+  std::size_t tokens = 0;
+  for (const ScorePair& pair : pairs) tokens = std::max(tokens, pair.query + 1);
+  std::vector<double> drawn, gates;
+  for (std::size_t t = 0; t < tokens; ++t) {
+    const std::vector<double> key = unit_vector(static_cast<std::int64_t>(features), random);
+    drawn.insert(drawn.end(), key.begin(), key.end());
+  }
+  for (std::size_t at = 0; at < heads * tokens; ++at) gates.push_back(log_gate(1 + 3 * random.uniform()));
+  // a sequence for each pair: up to its query, with the key at its place
+  std::vector<double> keys;
+  std::vector<std::int64_t> lengths;
+  for (const ScorePair& pair : pairs) {
+    keys.insert(keys.end(), drawn.begin(), drawn.end());
+    const auto place = keys.end() - static_cast<std::ptrdiff_t>((tokens - pair.key) * features);
+    std::copy(content.k.begin(), content.k.end(), place);
+    lengths.push_back(static_cast<std::int64_t>(pair.query) + 1);
+  }
+  const auto batch = static_cast<std::int64_t>(pairs.size()), all_heads = static_cast<std::int64_t>(heads),
+             all_tokens = static_cast<std::int64_t>(tokens), width = static_cast<std::int64_t>(features);
+  std::vector<double> out(pairs.size() * heads), sums(out.size()), weights(out.size() * tokens);
+  const double one = 1;
+  AttentionOptions options{.position = form, .causal = true, .scale = 1.0};
+  if (std::holds_alternative<GateSums>(std::get<Bias>(form).source)) {
+    options.log_gates = {gates.data(), DataType::kF64, {batch, all_heads, all_tokens}, {0, all_tokens, 1}};
+  }
+  options.key_lengths = lengths;
+  options.weights = view(weights.data(), {batch, all_heads, 1, all_tokens});
+  options.logsumexp = view(sums.data(), {batch, all_heads, 1});
+  attention(view(out.data(), {batch, all_heads, 1, 1}),
+            {content.q.data(), DataType::kF64, {batch, all_heads, 1, width}, {0, 0, 0, 1}},
+            view(std::as_const(keys).data(), {batch, 1, all_tokens, width}),
+            {&one, DataType::kF64, {batch, 1, all_tokens, 1}, {0, 0, 0, 0}}, options);
+  std::vector<double> scores;
+  for (std::size_t i = 0; i < out.size(); ++i) {
+    scores.push_back(std::log(weights[i * tokens + pairs[i / heads].key]) + sums[i]);
+  }
   return scores;
 }
 

@@ -20,6 +20,11 @@ struct ScorePair {
 };
 std::vector<ScorePair> all_pairs(const Sample& sample);
 
+/// Whether what the form adds to a score depends on the tokens between key and query: sums of gates, contextual positions.
+bool reads_tokens_between(const Form& form) noexcept;
+/// Every key at or before its query, among so many tokens.
+std::vector<ScorePair> causal_pairs(std::size_t tokens);
+
 /// One query and one key, the same at every position.
 struct QueryAndKey {
   std::vector<double> q, k;  // of length 1
@@ -30,5 +35,11 @@ QueryAndKey random_query_and_key(std::int64_t features, std::int64_t seed);
 /// one key there is. For an Addition, q and k are two tokens, which get the vectors of their positions added first.
 std::vector<double> scores_of(const Form& form, const Sample& sample, const std::vector<ScorePair>& pairs,
                               const QueryAndKey& content);
+/// The same, [pairs, heads], of a query and a key inside a sequence: all other keys, and gates, are drawn from the seed, and
+/// the query is the last token. Keys must not come after their query.
+std::vector<double> scores_in_sequence(const Form& form, const std::vector<ScorePair>& pairs,
+                                       const QueryAndKey& content, std::int64_t seed);
+/// The logarithm of a gate between 0 and 1: ln σ(logit).
+double log_gate(double logit) noexcept;
 
 }  // namespace posenc::properties

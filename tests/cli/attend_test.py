@@ -122,6 +122,41 @@ class Attend(ProgramTest):
         self.refused("attend", "relative-logits", *fields, *self.names(), "-o", self.path("new.npy"),
                      says="which are missing (position_queries)")
 
+    def test_forget_gates_are_summed_between_key_and_query(self):
+        gates = [-abs(x) for x in values(self.HEADS, self.TOKENS, seed=6)]
+        self.write("gates.npy", npy("f32", (self.HEADS, self.TOKENS), gates))
+        out = self.run_attend("forget-gate", "--log-gates", self.path("gates.npy"), "--causal")[2]
+
+        def bias(h, m, n):
+            return sum(gates[h * self.TOKENS + t] for t in range(n + 1, m + 1))
+
+        self.expect(out, attend(*self.inputs, self.HEADS, self.TOKENS, self.FEATURES, bias)[0])
+        self.refused("attend", "forget-gate", *self.names(), "-o", self.path("new.npy"), says="which are missing (log_gates)")
+        self.refused("attend", "alibi", *self.names(), "--log-gates", self.path("gates.npy"), "-o", self.path("new.npy"),
+                     says="log_gates are given, but the form reads none")
+
+    def test_cope_counts_keys_by_their_gates(self):
+        table = values(3, self.FEATURES, seed=7)
+        self.write("table.npy", npy("f32", (3, self.FEATURES), table))
+        out = self.run_attend("cope", "--positions", 3, "--vectors", self.path("table.npy"), "--causal")[2]
+        q, k, _ = self.inputs
+
+        def row(x, h, t):
+            at = (h * self.TOKENS + t) * self.FEATURES
+            return x[at:at + self.FEATURES]
+
+        def dot(a, b):
+            return sum(x * y for x, y in zip(a, b))
+
+        def bias(h, m, n):
+            query = row(q, h, m)
+            counts = (1 / (1 + math.exp(-dot(query, row(k, h, t)) / math.sqrt(self.FEATURES))) for t in range(n, m + 1))
+            p = min(sum(counts), 2.0)
+            met = [dot(query, table[r * self.FEATURES:(r + 1) * self.FEATURES]) for r in range(3)]
+            return met[math.floor(p)] * (1 - p + math.floor(p)) + met[math.ceil(p)] * (p - math.floor(p))
+
+        self.expect(out, attend(*self.inputs, self.HEADS, self.TOKENS, self.FEATURES, bias)[0])
+
     def test_rope_turns_q_and_k(self):
         def turned(x):
             y = list(x)

@@ -161,6 +161,26 @@ TEST(AnyLength, OfTheOthers) {
   EXPECT_EQ(outcome(Rope{.scaling = XposScaling{}}), Outcome::kFails);
 }
 
+// A gate is below 1, so that every token more between key and query lowers the score; a trained table may do anything.
+TEST(Monotone, OfGates) {
+  const Finding gates = measure(Property::kMonotone, make_trial(ForgetGate{}));
+  EXPECT_EQ(gates.outcome, Outcome::kHolds) << gates.meaning;
+  EXPECT_EQ(gates.claim, Claim::kHolds);
+  EXPECT_EQ(measure(Property::kMonotone, make_trial(Cope{})).outcome, Outcome::kFails);
+  const std::vector<double> zeros(64 * 16, 0.0);
+  const Trial flat = make_trial(Cope{}, {.weights = view(zeros.data(), {64, 16})});
+  EXPECT_EQ(measure(Property::kMonotone, flat).outcome, Outcome::kHolds);
+}
+
+TEST(Consistent, DoesNotApplyToGates) {
+  for (const Scheme& scheme : {Scheme(ForgetGate{}), Scheme(Cope{})}) {
+    EXPECT_EQ(measure(Property::kConsistent, make_trial(scheme)).outcome, Outcome::kDoesNotApply);
+    EXPECT_EQ(measure(Property::kSeesOrder, make_trial(scheme)).outcome, Outcome::kHolds);
+    EXPECT_EQ(measure(Property::kSeesOrderCausal, make_trial(scheme)).outcome, Outcome::kHolds);
+    EXPECT_EQ(measure(Property::kAnyLength, make_trial(scheme)).outcome, Outcome::kHolds);
+  }
+}
+
 // The last position that a form knows can be used, the next cannot.
 TEST(Reach, IsWhereTheLibraryStops) {
   const Trial swin = make_trial(Swin{.window = {7, 7}});

@@ -121,6 +121,22 @@ TEST(Relative, FireDependsOnTheQueryToo) {
   EXPECT_GT(found.measured, 1e-3);
 }
 
+// The same query and key at one distance, with other tokens between them.
+TEST(Relative, GatesDependOnTheTokensBetween) {
+  for (const Scheme& scheme : {Scheme(ForgetGate{}), Scheme(Cope{.positions = 8})}) {
+    const Finding found = relative(scheme);
+    EXPECT_EQ(found.outcome, Outcome::kFails) << to_json(scheme);
+    EXPECT_EQ(found.claim, Claim::kFails);
+    EXPECT_GT(found.measured, 0.1);
+    EXPECT_NE(found.meaning.find("the tokens between key and query"), std::string::npos);
+  }
+  // a table of zeros adds nothing, whatever is counted
+  const std::vector<double> zeros(8 * 16, 0.0);
+  const Finding nothing = relative(Cope{.positions = 8}, {.weights = view(zeros.data(), {8, 16})});
+  EXPECT_EQ(nothing.outcome, Outcome::kHolds) << nothing.measured << ' ' << nothing.bound;
+  EXPECT_EQ(nothing.claim, Claim::kNone);
+}
+
 TEST(Relative, AddedVectorsMeetTheTokensAsWell) {
   const Finding found = relative(Sinusoidal{.width = 64});
   EXPECT_EQ(found.outcome, Outcome::kFails);

@@ -278,7 +278,16 @@ void softmax_of_queries(QueryPass& pass, const TilePlace& at, bool masks) {
     }
   }
   const VF slope = hn::Set(DF(), bias.kind == Kind::kSlope ? bias.slopes[static_cast<std::size_t>(at.h)] : 0.0f);
+  HWY_ALIGN float gate_highs[kMostWidth] = {}, gate_lows[kMostWidth] = {};
+  for (std::int64_t i = 0; bias.kind == Kind::kGates && i < at.queries; ++i) {
+    const Sight& sight = job.sight(at.b, at.first_query + i);
+    if (sight.begin == sight.end) continue;
+    const SplitSum sum = bias.gate_sum(at.b, at.h, sight.beside);
+    gate_highs[i] = sum.high;
+    gate_lows[i] = sum.low;
+  }
   for (std::int64_t j = 0; j < at.keys; ++j) {
+    const SplitSum gate = bias.kind == Kind::kGates ? bias.gate_sum(at.b, at.h, at.first_key + j) : SplitSum{};
     float* HWY_RESTRICT p = pass.weights.data() + j * width;
     float* HWY_RESTRICT ds = pass.ds.data() + j * width;
     const VF key = hn::Set(DF(), static_cast<float>(j));
@@ -288,6 +297,10 @@ void softmax_of_queries(QueryPass& pass, const TilePlace& at, bool masks) {
       s = hn::Add(s, hn::Set(DF(), constant));
       if (bias.kind == Kind::kSlope) s = hn::MulAdd(slope, hn::Abs(hn::Sub(load(x, vector), key)), s);
       if (table != nullptr) s = hn::Add(s, load(table - j, vector));
+      if (bias.kind == Kind::kGates) {
+        s = hn::Add(s, hn::Add(hn::Sub(load(gate_highs, vector), hn::Set(DF(), gate.high)),
+                               hn::Sub(load(gate_lows, vector), hn::Set(DF(), gate.low))));
+      }
       if (has_tile) s = hn::Add(s, load(pass.bias_tile.data() + j * width, vector));
       if (job.mask.data != nullptr) s = hn::Add(s, load(pass.mask_tile.data() + j * width, vector));
       VF weight = exp2_of_negative(DF(), hn::Sub(s, load(logs, vector)));
@@ -303,6 +316,22 @@ void softmax_of_queries(QueryPass& pass, const TilePlace& at, bool masks) {
     for (std::int64_t i = 0; masks && job.has_masks() && i < at.queries; ++i) {
       if (!sees(job, at.b, at.h, at.first_query + i, at.first_key + j)) p[i] = ds[i] = 0.0f;
     }
+  }
+}
+
+// Adds the dS of a tile to the gradient of the sums of gates: that of a query's own token. A query is one thread's.
+void add_gate_rows(QueryPass& pass, const TilePlace& at) {
+  double* const d_sums = pass.work.job.gate_gradient(at.b, at.h);
+  if (d_sums == nullptr) return;
+  HWY_ALIGN float rows[kMostWidth] = {};
+  for (std::int64_t j = 0; j < at.keys; ++j) {
+    for (std::int64_t vector = 0; vector < kPanelVectors; ++vector) {
+      store(hn::Add(load(rows, vector), load(pass.ds.data() + j * pass.width, vector)), rows, vector);
+    }
+  }
+  for (std::int64_t i = 0; i < at.queries; ++i) {
+    const Sight& sight = pass.job.sight(at.b, at.first_query + i);
+    if (sight.begin < sight.end) d_sums[sight.beside] += static_cast<double>(rows[i]);
   }
 }
 
@@ -333,6 +362,7 @@ void query_block(QueryPass& pass, const TilePlace& block) {
       products(pass.v, range, pass.d_out.panel(panel), pass.ds.data());
       softmax_of_queries(pass, at, !meeting.all);
       add_parameters(pass, at);
+      add_gate_rows(pass, at);
       add_products(pass.k, range, pass.ds.data(), pass.dq.data() + panel * pass.k.stride * width);
     }
   }
@@ -378,6 +408,8 @@ void softmax_of_keys(KeyPass& pass, const TilePlace& at, bool masks) {
   const auto cap = static_cast<float>(job.softcap * kLog2E);
   const DistanceRow* const row = bias.kind == Kind::kDistance ? &bias.rows[static_cast<std::size_t>(at.h)] : nullptr;
   const VF slope = hn::Set(DF(), bias.kind == Kind::kSlope ? bias.slopes[static_cast<std::size_t>(at.h)] : 0.0f);
+  const bool has_gates = bias.kind == Kind::kGates;
+  const std::int64_t gate_row = has_gates ? bias.gate_row(at.b, at.h) + at.first_key : 0;
   for (std::int64_t i = 0; i < at.queries; ++i) {
     const std::int64_t query = at.first_query + i;
     const auto index = static_cast<std::size_t>((at.b * job.q.heads + at.h) * job.q.sequence + query);
@@ -398,12 +430,19 @@ void softmax_of_keys(KeyPass& pass, const TilePlace& at, bool masks) {
         has_tile = true;
       }
     }
+    const SplitSum gate =
+        has_gates && sight.begin < sight.end ? bias.gate_sum(at.b, at.h, sight.beside) : SplitSum{};
     const VF query_x = hn::Set(DF(), static_cast<float>(x));
     for (std::int64_t vector = 0; vector < kPanelVectors; ++vector) {
       VF s = load(p, vector), slope_of_cap = hn::Set(DF(), 1.0f);
       if (job.softcap > 0) s = cap_and_slope(s, cap, slope_of_cap);
       s = hn::Add(s, hn::Set(DF(), constant));
       if (bias.kind == Kind::kSlope) s = hn::MulAdd(slope, hn::Abs(hn::Sub(query_x, load(lane_keys, vector))), s);
+      if (has_gates) {
+        s = hn::Add(
+            s, hn::Add(hn::Sub(hn::Set(DF(), gate.high), load(bias.gate_highs.data() + gate_row, vector)),
+                       hn::Sub(hn::Set(DF(), gate.low), load(bias.gate_lows.data() + gate_row, vector))));
+      }
       if (has_tile) s = hn::Add(s, load(tile, vector));
       if (job.mask.data != nullptr) s = hn::Add(s, load(pass.mask_tile.data() + i * width, vector));
       VF weight = exp2_of_negative(DF(), hn::Sub(s, log));
@@ -422,6 +461,19 @@ void softmax_of_keys(KeyPass& pass, const TilePlace& at, bool masks) {
       if (!sees(job, at.b, at.h, query, at.first_key + j)) p[j] = ds[j] = 0.0f;
     }
   }
+}
+
+// And that of the keys' tokens: what it adds lies in other elements than those of other keys and heads.
+void add_gate_columns(KeyPass& pass, const TilePlace& at) {
+  double* const d_sums = pass.work.job.gate_gradient(at.b, at.h);
+  if (d_sums == nullptr) return;
+  HWY_ALIGN float columns[kMostWidth] = {};
+  for (std::int64_t i = 0; i < at.queries; ++i) {
+    for (std::int64_t vector = 0; vector < kPanelVectors; ++vector) {
+      store(hn::Add(load(columns, vector), load(pass.ds.data() + i * pass.width, vector)), columns, vector);
+    }
+  }
+  for (std::int64_t j = 0; j < at.keys; ++j) d_sums[at.first_key + j] -= static_cast<double>(columns[j]);
 }
 
 void key_block(KeyPass& pass, std::int64_t b, std::int64_t g, std::int64_t begin, std::int64_t end) {
@@ -451,6 +503,7 @@ void key_block(KeyPass& pass, std::int64_t b, std::int64_t g, std::int64_t begin
         products(pass.q, range, pass.k.panel(panel), pass.weights.data());
         products(pass.d_out, range, pass.v.panel(panel), pass.ds.data());
         softmax_of_keys(pass, at, !meeting.all);
+        add_gate_columns(pass, at);
         add_products(pass.d_out, range, pass.weights.data(), pass.dv.data() + panel * pass.d_out.stride * width);
         add_products(pass.q, range, pass.ds.data(), pass.dk.data() + panel * pass.q.stride * width);
       }
@@ -516,9 +569,10 @@ QuerySums sums_of(const BackwardJob& job) {
 void backward(BackwardJob& job) {
   const AttentionJob& forward = job.forward;
   const bool has_vectors = forward.bias != nullptr && std::holds_alternative<DistanceVectors>(forward.bias->source);
+  const bool has_contextual = counted_gates_in(forward) != nullptr;
   // where scores are capped, the bias's parameters and q get different gradients
-  const bool has_two_gradients = forward.softcap > 0 && !job.parameters.empty();
-  if (forward.v.type == DataType::kF64 || has_vectors || has_two_gradients) {
+  const bool has_two_gradients = forward.softcap > 0 && !(job.parameters.empty() && job.d_gate_sums.empty());
+  if (forward.v.type == DataType::kF64 || has_vectors || has_contextual || has_two_gradients) {
     kernels::cpu::parallel_for(forward.k.heads, 1, [&](std::int64_t begin, std::int64_t end) {
       for (std::int64_t g = begin; g < end; ++g) reference::backward_group(job, g);
     });
@@ -530,13 +584,14 @@ void backward(BackwardJob& job) {
   // A head's parameters are one thread's, so that they are summed in order.
   const std::int64_t query_blocks_of_head = forward.q.batch * ((forward.q.sequence + kQueryBlock - 1) / kQueryBlock);
   const std::int64_t step = job.parameters.empty() ? 1 : std::max(query_blocks_of_head, std::int64_t{1});
-  if (job.dq.data != nullptr || !job.parameters.empty()) {
+  const bool has_gates = !job.d_gate_sums.empty();
+  if (job.dq.data != nullptr || !job.parameters.empty() || has_gates) {
     kernels::cpu::parallel_for(forward.q.heads * query_blocks_of_head / step, 1,
                                [&](std::int64_t begin, std::int64_t end) {
                                  HWY_DYNAMIC_DISPATCH(query_blocks)(work, begin * step, end * step);
                                });
   }
-  if (job.dk.data == nullptr && job.dv.data == nullptr) return;
+  if (job.dk.data == nullptr && job.dv.data == nullptr && !has_gates) return;
   const std::int64_t key_blocks_of_head = (forward.k.sequence + kQueryBlock - 1) / kQueryBlock;
   kernels::cpu::parallel_for(forward.k.batch * forward.k.heads * key_blocks_of_head, 1,
                              [&](std::int64_t begin, std::int64_t end) {

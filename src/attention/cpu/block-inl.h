@@ -13,6 +13,7 @@
 #include <cstdint>
 
 #include "attention/bias_element.h"
+#include "attention/cpu/exp2-inl.h"
 #include "attention/cpu/matrix_16-inl.h"
 #include "attention/cpu/pack-inl.h"
 #include "attention/cpu/panel-inl.h"
@@ -60,6 +61,10 @@ struct Block {
   AlignedVector<float> met_queries = AlignedVector<float>(floats(kMostWidth * bias.query_features, has_met_queries));
   AlignedVector<float> row_weights = AlignedVector<float>(floats(
       queries * bias.value_rows));  // [panels, rows, width]: weights by the vector that is added to their values
+  // the gates that each query has counted, as two f32: keys come from the last to the first
+  bool counts_gates = bias.kind == ScoreBias::Kind::kCounts;
+  AlignedVector<float> counts = AlignedVector<float>(floats(queries, counts_gates)),
+                       count_errors = AlignedVector<float>(floats(queries, counts_gates));
 #if POSENC_MATRIX_16
   Operands16 operands = by_matrix ? Operands16(job, queries, width, value_features) : Operands16();
 #endif
@@ -178,6 +183,29 @@ inline float add_distances(Block& block, const PanelSight& sight, std::int64_t b
   change_scores(block, begin, end, tile_max,
                 [&](std::int64_t j, int vector, VF s) HWY_ATTR { return hn::Add(s, load(at - j, vector)); });
   return 0.0f;
+}
+
+// The sum of the query's own token less that of the key's.
+inline void add_gates(Block& block, std::int64_t first, std::int64_t count, std::int64_t begin, std::int64_t end,
+                      float* HWY_RESTRICT tile_max) {
+  HWY_ALIGN float highs[kMostWidth] = {}, lows[kMostWidth] = {};
+  for (std::int64_t i = 0; i < count; ++i) {
+    const Sight& sight = block.job.sight(block.b, first + i);
+    if (sight.begin == sight.end) continue;
+    const SplitSum sum = block.bias.gate_sum(block.b, block.h, sight.beside);
+    highs[i] = sum.high;
+    lows[i] = sum.low;
+  }
+  const VF h0 = load(highs, 0), h1 = load(highs, 1), h2 = load(highs, 2);
+  const VF l0 = load(lows, 0), l1 = load(lows, 1), l2 = load(lows, 2);
+  const std::int64_t row = block.bias.gate_row(block.b, block.h) + block.first_key;
+  const float* const key_highs = block.bias.gate_highs.data() + row;
+  const float* const key_lows = block.bias.gate_lows.data() + row;
+  change_scores(block, begin, end, tile_max, [&](std::int64_t j, int vector, VF s) HWY_ATTR {
+    const VF high = hn::Sub(vector == 0 ? h0 : vector == 1 ? h1 : h2, hn::Set(DF(), key_highs[j]));
+    const VF low = hn::Sub(vector == 0 ? l0 : vector == 1 ? l1 : l2, hn::Set(DF(), key_lows[j]));
+    return hn::Add(s, hn::Add(high, low));
+  });
 }
 
 inline void add_tile(Block& block, std::int64_t panel, std::int64_t first, std::int64_t count, std::int64_t begin,

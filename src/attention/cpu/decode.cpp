@@ -80,6 +80,17 @@ HWY_INLINE void add_biases(const AttentionJob& job, const ScoreBias& bias, const
     } else {
       for (std::int64_t j = 0; j < place.keys; ++j) scores[j] += row.at(std::clamp(x - j, row.low, row.high));
     }
+  } else if (bias.kind == Kind::kGates) {
+    const SplitSum sum = bias.gate_sum(place.b, place.h, job.sight(place.b, place.first_query).beside);
+    const std::int64_t first = bias.gate_row(place.b, place.h) + place.first_key;
+    const float* const highs = bias.gate_highs.data() + first;
+    const float* const lows = bias.gate_lows.data() + first;
+    const VF high = hn::Set(d, sum.high), low = hn::Set(d, sum.low);
+    add([&](std::int64_t j, VF s) HWY_ATTR {
+      const VF difference =
+          hn::Add(hn::Sub(high, hn::LoadU(d, highs + j)), hn::Sub(low, hn::LoadU(d, lows + j)));
+      return hn::Add(s, difference);
+    });
   } else {
     HWY_ALIGN float tile[kDecodeStep + kMostLanes];
     fill_tile(job, place, tile, 1, 0);

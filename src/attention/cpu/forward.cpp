@@ -19,6 +19,7 @@
 
 // after foreach_target.h, so that they are compiled for each target
 #include "attention/cpu/block-inl.h"
+#include "attention/cpu/contextual-inl.h"
 #include "attention/cpu/exp2-inl.h"
 #include "attention/cpu/matrix_16-inl.h"
 #include "attention/cpu/pack-inl.h"
@@ -286,15 +287,17 @@ void attend_tile(Block& block, std::int64_t panel, std::int64_t first, std::int6
   score_tile(block, panel, begin, end);
   HWY_ALIGN float tile_max[kMostWidth], base[kMostWidth];
   float constant = 0;
-  const bool has_vectors = block.bias.query_rows > 0 || block.bias.key_rows > 0;
+  const bool has_vectors = !block.counts_gates && (block.bias.query_rows > 0 || block.bias.key_rows > 0);
   if (block.job.softcap > 0 && !has_vectors) cap_scores(block, begin, end);
   using Kind = ScoreBias::Kind;
-  if (block.bias.kind == Kind::kNone) {
+  if (block.bias.kind == Kind::kNone || block.counts_gates) {
     find_row_max(block, begin, end, tile_max);
   } else if (block.bias.kind == Kind::kSlope) {
     add_slopes(block, first, count, begin, end, tile_max);
   } else if (block.bias.kind == Kind::kDistance && sight.is_row) {
     constant = add_distances(block, sight, begin, end, tile_max);
+  } else if (block.bias.kind == Kind::kGates) {
+    add_gates(block, first, count, begin, end, tile_max);
   } else {
     add_tile(block, panel, first, count, begin, end, tile_max);
     if (block.job.softcap > 0 && has_vectors) {
@@ -306,6 +309,7 @@ void attend_tile(Block& block, std::int64_t panel, std::int64_t first, std::int6
                         block.first_key + end > sight.all_end;
   if (block.job.mask.data != nullptr) add_mask(block, first, count, begin, end, tile_max);
   if (has_edge) mask_keys(block, first, count, begin, end, tile_max);
+  if (block.counts_gates) add_contextual(block, panel, begin, end, tile_max);
   renew_row_max(block, panel, tile_max, constant, base);
   weigh_tile(block, panel, begin, end, base);
   if (block.bias.value_rows > 0) add_row_weights(block, panel, first, count, begin, end);
@@ -354,6 +358,8 @@ void load_queries(Block& block) {
 #endif
   std::fill(block.accumulator.begin(), block.accumulator.end(), 0.0f);
   std::fill(block.row_weights.begin(), block.row_weights.end(), 0.0f);
+  std::fill(block.counts.begin(), block.counts.end(), 0.0f);
+  std::fill(block.count_errors.begin(), block.count_errors.end(), 0.0f);
   // a sink is a score that every query has met already, and whose value is 0
   const float sink = block.job.sinks == nullptr ? kNone : static_cast<float>(block.job.sinks[block.h] * kLog2E);
   std::fill(block.row_sum.begin(), block.row_sum.end(), sink == kNone ? 0.0f : 1.0f);
@@ -482,7 +488,9 @@ void attend_block(Block& block) {
     begin = std::min(begin, sights[panels].begin);
     end = std::max(end, sights[panels].end);
   }
-  for (std::int64_t key = begin; key < end; key += block.keys) {
+  const std::int64_t key_blocks = end > begin ? (end - begin + block.keys - 1) / block.keys : 0;
+  for (std::int64_t at = 0; at < key_blocks; ++at) {
+    const std::int64_t key = begin + (block.counts_gates ? key_blocks - 1 - at : at) * block.keys;
     load_keys(block, key, std::min(key + block.keys, end));
     for (std::int64_t panel = 0; panel < panels; ++panel) {
       const std::int64_t first = block.begin + panel * block.width;

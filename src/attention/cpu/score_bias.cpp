@@ -93,6 +93,24 @@ void prepare_vectors(const DistanceVectors& vectors, const AttentionJob& job, Sc
   }
 }
 
+void prepare_gates(const AttentionJob& job, std::int64_t padding, ScoreBias& bias) {
+  const std::int64_t keys = job.k.sequence, rows = job.q.batch * job.q.heads;
+  bias.gate_heads = job.q.heads;
+  bias.gate_stride = keys + padding;
+  bias.gate_highs.assign(static_cast<std::size_t>(rows * bias.gate_stride), 0.0f);
+  bias.gate_lows.assign(bias.gate_highs.size(), 0.0f);
+  for (std::int64_t row = 0; row < rows; ++row) {
+    const double* const sums = job.gate_sums + row * keys;
+    float* const highs = bias.gate_highs.data() + row * bias.gate_stride;
+    float* const lows = bias.gate_lows.data() + row * bias.gate_stride;
+    for (std::int64_t t = 0; t < keys; ++t) {
+      const double sum = kLog2E * sums[t];
+      highs[t] = static_cast<float>(sum);
+      lows[t] = static_cast<float>(sum - static_cast<double>(highs[t]));
+    }
+  }
+}
+
 }  // namespace
 
 ScoreBias prepare_bias(const AttentionJob& job, std::int64_t reach) {
@@ -102,6 +120,19 @@ ScoreBias prepare_bias(const AttentionJob& job, std::int64_t reach) {
   bias.kind = ScoreBias::Kind::kTile;
   if (const auto* vectors = std::get_if<DistanceVectors>(&source)) {
     prepare_vectors(*vectors, job, bias);
+    return bias;
+  }
+  if (job.gate_sums != nullptr) {
+    bias.kind = ScoreBias::Kind::kGates;
+    prepare_gates(job, reach, bias);
+    return bias;
+  }
+  if (const CountedGates* const counted = counted_gates_in(job)) {
+    bias.kind = ScoreBias::Kind::kCounts;
+    bias.query_features = job.q.features;
+    VectorsByDistance rows;
+    rows.table = counted->table;
+    bias.query_vectors = vectors_of(rows, job, 1.0, bias.query_rows);
     return bias;
   }
   if (!job.places.by_index) return bias;

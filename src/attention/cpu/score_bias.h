@@ -17,9 +17,15 @@ struct DistanceRow {
   float at(std::int64_t x) const noexcept { return values[static_cast<std::size_t>(x - first)]; }
 };
 
+/// A sum of gates in units of log 2, as two f32 that together have 48 bits: the difference of two sums keeps f32's
+/// precision however far both are from 0.
+struct SplitSum {
+  float high = 0, low = 0;
+};
+
 /// How position enters a tile of scores.
 struct ScoreBias {
-  enum class Kind { kNone, kSlope, kDistance, kTile };
+  enum class Kind { kNone, kSlope, kDistance, kTile, kGates, kCounts };
   Kind kind = Kind::kNone;
   AlignedVector<float> slopes;      // [heads] −slope · log2 e
   AlignedVector<DistanceRow> rows;  // [heads]
@@ -28,6 +34,14 @@ struct ScoreBias {
   std::int64_t query_rows = 0, key_rows = 0, value_rows = 0;
   std::int64_t query_features = 0;     // of query_vectors
   AlignedVector<float> offset_scores;  // [heads, query rows]: what the offsets of queries add; empty: none
+  AlignedVector<float> gate_highs, gate_lows;  // [batch, heads, gate_stride]: sums of gates; room for a vector past the last
+  std::int64_t gate_stride = 0, gate_heads = 0;
+
+  std::int64_t gate_row(std::int64_t b, std::int64_t h) const noexcept { return (b * gate_heads + h) * gate_stride; }
+  SplitSum gate_sum(std::int64_t b, std::int64_t h, std::int64_t token) const noexcept {
+    const auto at = static_cast<std::size_t>(gate_row(b, h) + token);
+    return {gate_highs[at], gate_lows[at]};
+  }
 };
 
 /// `reach`: no tile is longer, in either direction.

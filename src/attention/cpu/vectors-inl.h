@@ -44,8 +44,16 @@ struct RowRange {
   std::int64_t begin = 0, end = 0;
 };
 template <class Block> RowRange rows_of(const Block& block, std::int64_t first, std::int64_t count) {
-  const auto& vectors = std::get<DistanceVectors>(block.job.bias->source).for_queries;
   const RowRange all{0, block.bias.query_rows};
+  if (block.bias.kind == ScoreBias::Kind::kCounts) {  // no count is larger than the number of keys
+    std::int64_t most = 0;
+    for (std::int64_t i = first; i < first + count; ++i) {
+      const Sight& sight = block.job.sight(block.b, i);
+      most = std::max(most, sight.end - sight.begin);
+    }
+    return {0, std::min(all.end, most + 2)};  // and the row above that of a whole count
+  }
+  const auto& vectors = std::get<DistanceVectors>(block.job.bias->source).for_queries;
   if (!block.job.places.by_index || vectors.axes.size() != 1) return all;
   std::int64_t nearest = std::numeric_limits<std::int64_t>::max(),
                furthest = std::numeric_limits<std::int64_t>::min();

@@ -24,7 +24,7 @@ int attribute_of(int which) {
 // they do not know, they must refuse.
 std::string beyond_options(const AttentionOptions& options) {
   const auto& [position, axes, causal, window, chunk, scale, softcap, temperature, sinks, mask, position_queries,
-               query_positions, key_positions, keys_are_rotated, query_lengths, key_lengths, packed, packed_keys,
+               log_gates, query_positions, key_positions, keys_are_rotated, query_lengths, key_lengths, packed, packed_keys,
                key_mask, block_table, device_key_lengths, device_block_table, is_repeatable, weights, logsumexp] =
       options;
   // refuse_on_device has refused softcap, temperature, sinks and mask; axes are heads first here
@@ -37,6 +37,7 @@ std::string beyond_options(const AttentionOptions& options) {
   if (query_positions || key_positions) return "positions 0, 1, 2 …";
   if (weights.data != nullptr) return "no weights to be written";
   if (position_queries.data != nullptr) return "no position_queries";
+  if (log_gates.data != nullptr) return "no log_gates";
   // Known: any position that parts_of takes, any scale above 0, keys that are rotated already, logsumexp.
   return {};
 }

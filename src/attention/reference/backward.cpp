@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "attention/bias_element.h"
+#include "attention/contextual.h"
 #include "attention/reference/rows.h"
 
 namespace posenc::attend::reference {
@@ -54,6 +55,47 @@ double* head_of(std::vector<double>& sums, std::int64_t h, std::int64_t size) {
   return sums.empty() ? nullptr : sums.data() + h * size;
 }
 
+// Contextual positions: d_scores become those of the scores before they were added, and what the table meets gets its part.
+struct ContextualGradient {
+  const AttentionJob& job;
+  std::int64_t b, h, i;
+  double* d_vectors;  // [rows, features] of the head; null: not wanted
+
+  void add(std::vector<double>& d_scores, std::vector<double>& dq) const {
+    const ConstTensorView& table = counted_gates_in(job)->table;
+    const Sight& sight = job.sight(b, i);
+    const std::vector<double> products = contextual_rows(job, b, h, i);
+    std::vector<double> scores, d_counts(d_scores.size(), 0.0), d_products(products.size(), 0.0);
+    score_keys(job, b, h, i, scores);
+    double count = 0;
+    for (std::int64_t j = sight.end - 1; j >= sight.begin; --j) {
+      const auto key = static_cast<std::size_t>(j);
+      count += gate_of(scores[key]);
+      const ContextualPlace place = contextual_place(count, std::ssize(products));
+      const auto below = static_cast<std::size_t>(place.below), above = static_cast<std::size_t>(place.above);
+      d_products[below] += (1 - place.part) * d_scores[key];
+      d_products[above] += place.part * d_scores[key];
+      if (!place.is_cut) d_counts[key] = d_scores[key] * (products[above] - products[below]);
+    }
+    double sum = 0;  // a gate is in the counts of its own key and all before it
+    for (std::int64_t j = sight.begin; j < sight.end; ++j) {
+      const auto key = static_cast<std::size_t>(j);
+      const double gate = gate_of(scores[key]);
+      sum += d_counts[key];
+      d_scores[key] += gate * (1 - gate) * sum;
+    }
+    const std::int64_t features = job.q.features;
+    for (std::size_t row = 0; row < products.size(); ++row) {
+      if (d_products[row] == 0) continue;
+      for (std::int64_t f = 0; f < features; ++f) {
+        const auto at_row = static_cast<std::int64_t>(row);
+        dq[static_cast<std::size_t>(f)] += d_products[row] * vector_element(table, h, at_row, f);
+        if (d_vectors != nullptr) d_vectors[at_row * features + f] += d_products[row] * at(job.q, b, h, i, f);
+      }
+    }
+  }
+};
+
 // What head h adds; dk and dv are [batch, keys, features] of its key head.
 void backward_head(BackwardJob& job, std::int64_t h, double* dk, double* dv) {
   const AttentionJob& forward = job.forward;
@@ -64,7 +106,7 @@ void backward_head(BackwardJob& job, std::int64_t h, double* dk, double* dv) {
   const HeadTensor<const void>& met = has_own_queries ? forward.position_queries : forward.q;
   const ConstTensorView value_table = vectors != nullptr ? table_of(vectors->for_values) : ConstTensorView{};
   double* const d_values = head_of(job.value_vectors, h, job.value_rows * value_features);
-  std::vector<double> weights, dp(static_cast<std::size_t>(keys)), dq(static_cast<std::size_t>(features));
+  std::vector<double> weights, d_scores, dp(static_cast<std::size_t>(keys)), dq(static_cast<std::size_t>(features));
   std::vector<double> d_met(static_cast<std::size_t>(has_own_queries ? met.features : 0));
   for (std::int64_t b = 0; b < forward.q.batch; ++b) {
     for (std::int64_t i = 0; i < forward.q.sequence; ++i) {
@@ -93,10 +135,18 @@ void backward_head(BackwardJob& job, std::int64_t h, double* dk, double* dv) {
       }
       std::fill(dq.begin(), dq.end(), 0.0);
       std::fill(d_met.begin(), d_met.end(), 0.0);
+      d_scores.assign(weights.size(), 0.0);
+      for (std::int64_t j = sight.begin; j < sight.end; ++j) {
+        const auto at_j = static_cast<std::size_t>(j);
+        if (!forward.is_hidden(b, h, i, j)) d_scores[at_j] = weights[at_j] * (dp[at_j] - mean);
+      }
+      if (counted_gates_in(forward) != nullptr) {
+        ContextualGradient{forward, b, h, i, head_of(job.query_vectors, h, job.query_rows * features)}.add(d_scores,
+                                                                                                            dq);
+      }
       for (std::int64_t j = sight.begin; j < sight.end; ++j) {
         if (forward.is_hidden(b, h, i, j)) continue;
-        const auto at_j = static_cast<std::size_t>(j);
-        const double d_score = weights[at_j] * (dp[at_j] - mean);
+        const double d_score = d_scores[static_cast<std::size_t>(j)];
         const double ds = d_score * cap_slope(forward, b, h, i, j);  // of the score before the softcap
         double* const dk_row = dk + (b * keys + j) * features;
         for (std::int64_t f = 0; f < features; ++f) {
@@ -105,6 +155,10 @@ void backward_head(BackwardJob& job, std::int64_t h, double* dk, double* dv) {
         }
         if (double* const sums = head_of(job.parameters, h, job.head_parameters)) {
           add_to_parameters(forward, b, h, i, j, d_score, sums);
+        }
+        if (double* const d_sums = job.gate_gradient(b, h)) {
+          d_sums[sight.beside] += d_score;
+          d_sums[j] -= d_score;
         }
         if (vectors != nullptr) {
           const double scaled = forward.vector_scale * ds;

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "attention/bias_element.h"
+#include "attention/contextual.h"
 #include "attention/reference/rows.h"
 
 namespace posenc::attend::reference {
@@ -84,15 +85,59 @@ double cap_slope(const AttentionJob& job, std::int64_t b, std::int64_t h, std::i
   return 1 - t * t;
 }
 
+void score_keys(const AttentionJob& job, std::int64_t b, std::int64_t h, std::int64_t i,
+                std::vector<double>& scores) {
+  scores.assign(static_cast<std::size_t>(job.k.sequence), 0.0);
+  const Sight& sight = job.sight(b, i);
+  for (std::int64_t j = sight.begin; j < sight.end; ++j) {
+    scores[static_cast<std::size_t>(j)] = job.is_hidden(b, h, i, j) ? kNone : score(job, b, h, i, j);
+  }
+}
+
+std::vector<double> contextual_rows(const AttentionJob& job, std::int64_t b, std::int64_t h, std::int64_t i) {
+  const ConstTensorView& table = counted_gates_in(job)->table;
+  std::vector<double> products(static_cast<std::size_t>(table.shape.back(1)), 0.0);
+  with_type(job.q.type, [&](auto kind) {
+    const auto* const q = job.q.row<decltype(kind)>(b, h, i);
+    for (std::size_t row = 0; row < products.size(); ++row) {
+      for (std::int64_t f = 0; f < job.q.features; ++f) {
+        products[row] += numerics::widen(q[f * job.q.feature_stride]) *
+                         vector_element(table, h, static_cast<std::int64_t>(row), f);
+      }
+    }
+  });
+  return products;
+}
+
+namespace {
+
+// What the places that a query counts add to its scores.
+void add_contextual(const AttentionJob& job, std::int64_t b, std::int64_t h, std::int64_t i,
+                    std::vector<double>& scores) {
+  const Sight& sight = job.sight(b, i);
+  const std::vector<double> products = contextual_rows(job, b, h, i);
+  double count = 0;
+  for (std::int64_t j = sight.end - 1; j >= sight.begin; --j) {
+    double& x = scores[static_cast<std::size_t>(j)];
+    if (x == kNone) continue;  // a gate of 0, and no weight
+    count += gate_of(x);
+    const ContextualPlace place = contextual_place(count, std::ssize(products));
+    x += (1 - place.part) * products[static_cast<std::size_t>(place.below)] +
+         place.part * products[static_cast<std::size_t>(place.above)];
+  }
+}
+
+}  // namespace
+
 double weigh_keys(const AttentionJob& job, std::int64_t b, std::int64_t h, std::int64_t i,
                   std::vector<double>& weights) {
-  weights.assign(static_cast<std::size_t>(job.k.sequence), 0.0);
+  score_keys(job, b, h, i, weights);
   const Sight& sight = job.sight(b, i);
+  if (counted_gates_in(job) != nullptr) add_contextual(job, b, h, i, weights);
   double largest = job.sinks != nullptr ? job.sinks[h] : kNone;
   bool is_number = largest == largest;
   for (std::int64_t j = sight.begin; j < sight.end; ++j) {
-    double& weight = weights[static_cast<std::size_t>(j)];
-    weight = job.is_hidden(b, h, i, j) ? kNone : score(job, b, h, i, j);
+    const double weight = weights[static_cast<std::size_t>(j)];
     if (weight > largest) largest = weight;
     if (weight != weight) is_number = false;
   }

@@ -4,6 +4,12 @@
 
 namespace posenc::attend::reference {
 
+/// Scores of the keys that query i sees, without contextual positions: −inf where masked, 0 past either end.
+void score_keys(const AttentionJob& job, std::int64_t b, std::int64_t h, std::int64_t i, std::vector<double>& scores);
+
+/// Of a job with contextual positions: the products of query i with the rows of the table.
+std::vector<double> contextual_rows(const AttentionJob& job, std::int64_t b, std::int64_t h, std::int64_t i);
+
 /// Query i of head h in sequence b: scores, weights and the weighted sum, in double, one element at a time.
 void attend_row(const AttentionJob& job, std::int64_t b, std::int64_t h, std::int64_t i);
 

@@ -21,7 +21,9 @@ struct BiasAt {
     fill_hidden(source, ratio_of(source, pair.query(), pair.distance()), hidden.data());
     return mapped_ratio(source, static_cast<std::size_t>(head), hidden.data());
   }
-  double operator()(const DistanceVectors&) const { return 0.0; }  // refused before
+  double operator()(const DistanceVectors&) const { return 0.0; }  // these are refused before
+  double operator()(const GateSums&) const { return 0.0; }
+  double operator()(const CountedGates&) const { return 0.0; }
 };
 
 template <class T> void write(const BiasJob& job) {

@@ -1,0 +1,123 @@
+// What forms that are made of gates need of attention's arguments.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "attention/arguments.h"
+#include "posenc/error.h"
+
+namespace posenc::attend {
+namespace {
+
+// Beyond it a sum in f32 would not be a number.
+constexpr double kLargestSum = 1e30;
+
+bool reads_gates(const AttentionOptions& options) {
+  const auto* const bias = std::get_if<Bias>(&options.position);
+  return bias != nullptr && std::holds_alternative<GateSums>(bias->source);
+}
+
+// How many tokens of a sequence have a gate that counts. Each query needs a token of its own among the keys.
+std::int64_t tokens_with_gates(std::string_view verb, const AttentionJob& job, std::int64_t b) {
+  std::int64_t tokens = 0;
+  for (std::int64_t i = 0; i < job.q.sequence; ++i) {
+    const Sight& sight = job.sight(b, i);
+    if (sight.begin >= sight.end) continue;
+    if (sight.beside < 0 || sight.beside >= job.k.sequence) {
+      raise(fmt::format("{}: query {} has no gate: the queries are the last of {} tokens", verb, i, job.k.sequence));
+    }
+    tokens = std::max({tokens, sight.end, sight.beside + 1});
+  }
+  return tokens;
+}
+
+void sum_gates(std::string_view verb, const HeadTensor<const void>& gates, Plan& plan) {
+  AttentionJob& job = plan.job;
+  const std::int64_t keys = job.k.sequence;
+  plan.gate_sums.assign(static_cast<std::size_t>(gates.batch * gates.heads * keys), 0.0);
+  for (std::int64_t row = 0; row < gates.batch * gates.heads; ++row) {
+    const std::int64_t b = row / gates.heads, h = row % gates.heads, tokens = tokens_with_gates(verb, job, b);
+    double* const sums = plan.gate_sums.data() + row * keys;
+    kernels::with_type(gates.type, [&](auto kind) {
+      double sum = 0;
+      for (std::int64_t t = 0; t < tokens; ++t) {
+        sum += numerics::widen(*gates.row<decltype(kind)>(b, h, t));
+        if (!(std::fabs(sum) <= kLargestSum)) {
+          raise(fmt::format("{}: log_gates must be finite and sum to at most 1e30, but at token {} of head {} they do not",
+                            verb, t, h));
+        }
+        sums[t] = sum;
+      }
+    });
+  }
+  job.gate_sums = plan.gate_sums.data();
+}
+
+}  // namespace
+
+HeadTensor<const void> gates_of(std::string_view verb, std::string_view what, const ConstTensorView& view,
+                                const AttentionJob& job) {
+  if (view.shape.rank < 1 || view.shape.rank > 3 || view.strides.rank != view.shape.rank) {
+    raise(
+        fmt::format("{}: {} must have 1 to 3 axes, batch, heads, keys, but has {}", verb, what, view.shape.rank));
+  }
+  if (view.type != DataType::kF32 && view.type != DataType::kF64 && view.type != DataType::kF16 &&
+      view.type != DataType::kBF16) {
+    raise(fmt::format("{}: {} must be f32, f64, f16 or bf16 but is {}", verb, what, name_of(view.type)));
+  }
+  ConstTensorView with_feature = view;
+  with_feature.shape.push_back(1);
+  with_feature.strides.push_back(1);
+  const HeadTensor<const void> gates = tensor_of(verb, what, with_feature);
+  if (gates.batch != job.q.batch || gates.heads != job.q.heads || gates.sequence != job.k.sequence) {
+    raise(fmt::format("{}: {} has shape {} but must have {}", verb, what, to_string(view.shape),
+                      to_string(Extents{job.q.batch, job.q.heads, job.k.sequence})));
+  }
+  return gates;
+}
+
+void refuse_log_gates(std::string_view verb, const AttentionOptions& options) {
+  if (options.log_gates.data == nullptr || reads_gates(options)) return;
+  raise(fmt::format("{}: log_gates are given, but the form reads none", verb));
+}
+
+void plan_gates(std::string_view verb, const Bias& bias, const AttentionOptions& options, Plan& plan) {
+  AttentionJob& job = plan.job;
+  if (const auto* const counted = std::get_if<CountedGates>(&bias.source)) {
+    job.vector_scale = 1.0;
+    const std::int64_t features = counted->table.shape.back(0);
+    if (features != job.q.features) {
+      raise(fmt::format("{}: the form's vectors have {} features but q {}", verb, features, job.q.features));
+    }
+    return;
+  }
+  if (!std::holds_alternative<GateSums>(bias.source)) return;
+  if (options.log_gates.data == nullptr) {
+    raise(fmt::format("{}: the form adds sums of gates, which are missing (log_gates)", verb));
+  }
+  sum_gates(verb, gates_of(verb, "log_gates", options.log_gates, job), plan);
+}
+
+// g_t is in every sum from c_t on.
+void write_gate_gradient(const TensorView& to, const BackwardJob& job) {
+  if (to.data == nullptr) return;
+  TensorView with_feature = to;
+  with_feature.shape.push_back(1);
+  with_feature.strides.push_back(1);
+  const HeadTensor<void> out = tensor_of("attention_backward", "the gradient of log_gates", with_feature);
+  kernels::with_type(out.type, [&](auto kind) {
+    using T = decltype(kind);
+    for (std::int64_t row = 0; row < out.batch * out.heads; ++row) {
+      const double* const d_sums = job.d_gate_sums.data() + row * out.sequence;
+      double sum = 0;
+      for (std::int64_t t = out.sequence - 1; t >= 0; --t) {
+        sum += d_sums[t];
+        *out.row<T>(row / out.heads, row % out.heads, t) = numerics::narrow<T>(sum);
+      }
+    }
+  });
+}
+
+}  // namespace posenc::attend

@@ -1,0 +1,19 @@
+#include "posenc/schemes/cope.h"
+
+#include <algorithm>
+
+#include "schemes/check.h"
+
+namespace posenc {
+
+TrainedTable Cope::trained_table() const {
+  return {{{"positions", std::clamp<std::int64_t>(positions, 0, std::int64_t{1} << 40)}, {"features"}}};
+}
+
+Bias prepare(const Cope& s, const Situation& now) {
+  schemes::check_between(Cope::name, "positions", s.positions, 1, schemes::kDistanceLimit);
+  const std::int64_t heads = schemes::check_vectors(Cope::name, "table", now.weights, s.positions);
+  return {heads, CountedGates{now.weights}};
+}
+
+}  // namespace posenc
