@@ -76,7 +76,8 @@ struct Position {
   AttentionOptions options(bool causal) const {
     AttentionOptions all{.position = form, .causal = causal};
     if (!own.empty()) all.position_queries = view(own.data(), own_shape);
-    if (!gates.empty()) all.log_gates = view(gates.data(), {1, std::ssize(gates) / kTokensWithGates, kTokensWithGates});
+    if (!gates.empty())
+      all.log_gates = view(gates.data(), {1, std::ssize(gates) / kTokensWithGates, kTokensWithGates});
     if (!ids.empty()) all.query_positions = all.key_positions = {.ids = ids, .axes = position_axes_of(form)};
     return all;
   }

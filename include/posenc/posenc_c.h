@@ -190,7 +190,8 @@ typedef struct {
   const posenc_tensor* mask;  /* broadcast to [batch, heads, queries, keys]: bool, or floats that are added */
   int32_t repeatable;         /* gradients on a GPU: the same bytes at every run, at a cost */
   const posenc_tensor* position_queries; /* [batch, heads, queries, features]: meet a form's vectors in place of q */
-  const posenc_tensor* log_gates;        /* [batch, heads, keys]: logarithms of gates, whose sums a form adds (forget-gate) */
+  const posenc_tensor*
+      log_gates; /* [batch, heads, keys]: logarithms of gates, whose sums a form adds (forget-gate) */
 } posenc_attention_options;
 
 POSENC_API int posenc_attention(const posenc_tensor* out, const posenc_tensor* q, const posenc_tensor* k,

@@ -58,7 +58,8 @@ template <class... S> using OneOf = std::variant<S...>;
 
 /// The one list of schemes. `posenc list`, flags, JSON and the docs follow from it.
 using Scheme = OneOf<None, Sinusoidal, Learned, Rope, Alibi, T5, Kerple, Fire, Sandwich, Shaw, Deberta, TransformerXl,
-                     RelativeLogits, ForgetGate, Cope, Swin, LogCpb, Decomposed, QueryTemperature, Resized, PatchRope, Steps, Shift>;
+                     RelativeLogits, ForgetGate, Cope, Swin, LogCpb, Decomposed, QueryTemperature, Resized, PatchRope,
+                     Steps, Shift>;
 
 /// A scheme becomes the form that kernels understand: once per model, or per length where it depends on it.
 /// Throws: Error that names scheme, field, value and rule.

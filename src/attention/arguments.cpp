@@ -392,8 +392,8 @@ void refuse_on_device(std::string_view verb, const AttentionInputs& inputs, cons
   }
   const auto* const bias = std::get_if<Bias>(&options.position);
   if (options.log_gates.data != nullptr ||
-      (bias != nullptr && (std::holds_alternative<GateSums>(bias->source) ||
-                           std::holds_alternative<CountedGates>(bias->source)))) {
+      (bias != nullptr &&
+       (std::holds_alternative<GateSums>(bias->source) || std::holds_alternative<CountedGates>(bias->source)))) {
     raise(fmt::format("{}: on cuda there is no kernel for gates", verb));
   }
   if (options.softcap == 0 && temperature_of(options) == nullptr && options.sinks.data == nullptr &&

@@ -52,12 +52,11 @@ void attend_once(const TensorView& out, const AttentionInputs& inputs, const Att
   check_apart(kAttention, outputs[1], outputs[2]);
   const auto* bias = std::get_if<Bias>(&options.position);
   const auto* table = bias != nullptr ? std::get_if<DistanceTable>(&bias->source) : nullptr;
-  const kernels::Site site =
-      kernels::site_of(kAttention,
-                       {out, inputs.q, inputs.k, inputs.v, options.weights, options.logsumexp, options.mask,
-                        options.sinks, options.position_queries, options.log_gates,
-                        table != nullptr ? table->weights : out},
-                       {}, run);
+  const kernels::Site site = kernels::site_of(
+      kAttention,
+      {out, inputs.q, inputs.k, inputs.v, options.weights, options.logsumexp, options.mask, options.sinks,
+       options.position_queries, options.log_gates, table != nullptr ? table->weights : out},
+      {}, run);
   if (site.device != Device::kHost) {
     kernels::backend_for(kAttention, site.device);  // or there is none
     refuse_on_device(kAttention, inputs, options);

@@ -45,8 +45,9 @@ void sum_gates(std::string_view verb, const HeadTensor<const void>& gates, Plan&
       for (std::int64_t t = 0; t < tokens; ++t) {
         sum += numerics::widen(*gates.row<decltype(kind)>(b, h, t));
         if (!(std::fabs(sum) <= kLargestSum)) {
-          raise(fmt::format("{}: log_gates must be finite and sum to at most 1e30, but at token {} of head {} they do not",
-                            verb, t, h));
+          raise(fmt::format(
+              "{}: log_gates must be finite and sum to at most 1e30, but at token {} of head {} they do not", verb, t,
+              h));
         }
         sums[t] = sum;
       }
@@ -60,8 +61,7 @@ void sum_gates(std::string_view verb, const HeadTensor<const void>& gates, Plan&
 HeadTensor<const void> gates_of(std::string_view verb, std::string_view what, const ConstTensorView& view,
                                 const AttentionJob& job) {
   if (view.shape.rank < 1 || view.shape.rank > 3 || view.strides.rank != view.shape.rank) {
-    raise(
-        fmt::format("{}: {} must have 1 to 3 axes, batch, heads, keys, but has {}", verb, what, view.shape.rank));
+    raise(fmt::format("{}: {} must have 1 to 3 axes, batch, heads, keys, but has {}", verb, what, view.shape.rank));
   }
   if (view.type != DataType::kF32 && view.type != DataType::kF64 && view.type != DataType::kF16 &&
       view.type != DataType::kBF16) {

@@ -97,14 +97,15 @@ void use_example(BiasValues& bias) {
     return;
   }
   if (bias.is_numbered()) bias.row_name = "position";
-  bias.note = fmt::format("Example: every {}th key counts as {}, the others as {}. Later keys are masked.", kExampleStep,
-                          kHighGate, kLowGate);
+  bias.note = fmt::format("Example: every {}th key counts as {}, the others as {}. Later keys are masked.",
+                          kExampleStep, kHighGate, kLowGate);
 }
 
 // What such a form adds in the example, [heads, tokens, tokens]; 0 for keys after their query.
 std::vector<double> example_scores(const Bias& form, std::int64_t tokens) {
   if (tokens > kMostTokens) {
-    raise(fmt::format("bias: it depends on every token between key and query, so zoom ends at {} at most", kMostTokens));
+    raise(fmt::format("bias: it depends on every token between key and query, so zoom ends at {} at most",
+                      kMostTokens));
   }
   const auto* const counted = std::get_if<CountedGates>(&form.source);
   const std::int64_t heads = std::max<std::int64_t>(form.heads, 1), d = counted ? counted->table.shape.back(0) : 1;
@@ -172,8 +173,8 @@ std::vector<double> bias_between(const BiasValues& bias, const std::vector<std::
   const auto rows = static_cast<std::int64_t>(queries.size()), columns = static_cast<std::int64_t>(keys.size());
   if (bias.is_of_vectors) return scores_of_ones(bias.form, queries, keys);
   if (bias.is_of_tokens) {
-    const std::int64_t tokens = 1 + std::max(*std::max_element(queries.begin(), queries.end()),
-                                             *std::max_element(keys.begin(), keys.end()));
+    const std::int64_t tokens =
+        1 + std::max(*std::max_element(queries.begin(), queries.end()), *std::max_element(keys.begin(), keys.end()));
     const std::vector<double> all = example_scores(bias.form, tokens);
     std::vector<double> picked;
     for (std::int64_t head = 0; head < bias.heads(); ++head) {

@@ -54,13 +54,11 @@ constexpr auto kHybridRows = std::to_array<Family>({
     // flash-linear-attention (fla/layers/forgetting_attn.py at 20ceee52) has no rope; the authors' own
     // (forgetting-transformer at 883f260c, modeling_forgetting_transformer.py) has it where use_rope is set
     {.types = "forgetting_transformer", .encoding = Encoding::kForgetGate},
-    {.types = "forgetting_transformer-project_fox",
-     .when = "!use_rope",
-     .encoding = Encoding::kForgetGate},
+    {.types = "forgetting_transformer-project_fox", .when = "!use_rope", .encoding = Encoding::kForgetGate},
     {.types = "forgetting_transformer-project_fox",
      .when = "use_rope",
      .encoding = Encoding::kNotComputed,
-     .name = "rope and forget-gate",
+     .name = "rope with forget-gate",
      .formula = "score + log f summed over the tokens from n+1 to m, after rope"},
     {.types = "fnet",
      .encoding = Encoding::kLearned,

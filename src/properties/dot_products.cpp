@@ -110,9 +110,8 @@ Decay decay_in_sequence(const Trial& trial, std::int64_t distances) {
   const auto tokens = static_cast<std::size_t>(distances);
   std::vector<ScorePair> pairs;
   for (std::size_t d = 0; d < tokens; ++d) pairs.push_back({tokens - 1, tokens - 1 - d});
-  const std::vector<double> scores =
-      scores_in_sequence(trial.form, pairs, random_query_and_key(head_features_of(trial.form), trial.options.seed),
-                         trial.options.seed);
+  const std::vector<double> scores = scores_in_sequence(
+      trial.form, pairs, random_query_and_key(head_features_of(trial.form), trial.options.seed), trial.options.seed);
   const auto heads = static_cast<std::size_t>(heads_of(trial.form));
   Decay decay;
   decay.rounding = 64 * kUnit;  // of a logarithm of weights

@@ -108,18 +108,18 @@ Finding relative_in_sequence(const Trial& trial) {
   for (std::int64_t t = 0; t < std::min(trial.length, kMostTokens); ++t) positions.push_back(t);
   const Sample sample = sample_at(positions, 1);
   const std::vector<ScorePair> pairs = causal_pairs(sample.count);
-  const std::vector<double> values =
-      scores_in_sequence(trial.form, pairs, random_query_and_key(head_features_of(trial.form), trial.options.seed),
-                         trial.options.seed);
+  const std::vector<double> values = scores_in_sequence(
+      trial.form, pairs, random_query_and_key(head_features_of(trial.form), trial.options.seed), trial.options.seed);
   const Spreads spreads = spreads_of(sample, pairs, values);
-  Finding finding = decided(Property::kRelative, trial, spreads.worst, rounding_of_scores(trial, sample),
-                            BoundSense::kAtMost);
+  Finding finding =
+      decided(Property::kRelative, trial, spreads.worst, rounding_of_scores(trial, sample), BoundSense::kAtMost);
   finding.samples = spreads.pairs;
   finding.details = {{"distance", static_cast<double>(spreads.offset.front())}};
   finding.meaning =
       finding.outcome == Outcome::kFails
-          ? fmt::format("Scores at distance {} differ by up to {:.2g}: they depend on the tokens between key and query.",
-                        std::abs(spreads.offset.front()), spreads.worst)
+          ? fmt::format(
+                "Scores at distance {} differ by up to {:.2g}: they depend on the tokens between key and query.",
+                std::abs(spreads.offset.front()), spreads.worst)
           : fmt::format("Over {} pairs of {} tokens, the score depends only on m - n, within {:.2g}.", spreads.pairs,
                         sample.count, spreads.worst);
   return finding;

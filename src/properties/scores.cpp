@@ -112,8 +112,8 @@ std::int64_t head_features_of(const Form& form) noexcept {
 
 bool reads_tokens_between(const Form& form) noexcept {
   const auto* const bias = std::get_if<Bias>(&form);
-  return bias != nullptr && (std::holds_alternative<GateSums>(bias->source) ||
-                             std::holds_alternative<CountedGates>(bias->source));
+  return bias != nullptr &&
+         (std::holds_alternative<GateSums>(bias->source) || std::holds_alternative<CountedGates>(bias->source));
 }
 
 std::vector<ScorePair> causal_pairs(std::size_t tokens) {

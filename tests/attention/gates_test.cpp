@@ -71,7 +71,8 @@ struct Case {
     }
     if (asked.has_sinks) sinks = some_values(shape.heads, 0.9);
     for (std::int64_t at = 0; asked.has_mask && at < shape.queries * shape.keys; ++at) {
-      mask.push_back(at % 5 == 2 ? -std::numeric_limits<double>::infinity() : 0.3 * std::cos(static_cast<double>(at)));
+      mask.push_back(at % 5 == 2 ? -std::numeric_limits<double>::infinity()
+                                 : 0.3 * std::cos(static_cast<double>(at)));
     }
   }
   Case(const Case&) = delete;
@@ -129,7 +130,8 @@ struct Case {
       if (sees(i, t)) count += 1 / (1 + std::exp(-plain(b, h, i, t)));
     }
     count = std::min(count, static_cast<double>(kRows - 1));
-    const auto below = static_cast<std::int64_t>(std::floor(count)), above = static_cast<std::int64_t>(std::ceil(count));
+    const auto below = static_cast<std::int64_t>(std::floor(count)),
+               above = static_cast<std::int64_t>(std::ceil(count));
     const double part = count - std::floor(count);
     return (1 - part) * met(b, h, i, below) + part * met(b, h, i, above);
   }
@@ -199,8 +201,7 @@ template <class T> void expect_right(Kind kind, const Shape& shape, const Option
   const tests::Answer want = c.expected();
   const auto q = as<T>(c.q), k = as<T>(c.k), v = as<T>(c.v);
   // a gate is within 2^-22, and each that is counted adds to the error of a count
-  const double of_counts =
-      std::is_same_v<T, double> ? 0.0 : 0x1p-21 * static_cast<double>(shape.keys) * c.steepest();
+  const double of_counts = std::is_same_v<T, double> ? 0.0 : 0x1p-21 * static_cast<double>(shape.keys) * c.steepest();
   for_each_host_engine_of<T>([&] {
     Heads<T> out(shape.batch, shape.heads, shape.queries, shape.value_features);
     attention(out.view(), q.view(), k.view(), v.view(), c.options());
@@ -216,8 +217,11 @@ constexpr Kind kKinds[] = {Kind::kSums, Kind::kCounts};
 
 TEST(Gates, AreTheFormulaForEveryMaskAndShape) {
   // blocks of 192 queries and 128 keys, and rows past their edges; one query and a cache
-  constexpr Shape kShapes[] = {{1, 1, 1, 1, 1, 8, 8},      {2, 4, 2, 13, 13, 16, 16}, {1, 2, 1, 1, 70, 8, 5},
-                               {1, 2, 1, 65, 130, 20, 12}, {1, 1, 1, 193, 260, 8, 9}};
+  constexpr Shape kShapes[] = {{1, 1, 1, 1, 1, 8, 8},
+                               {2, 4, 2, 13, 13, 16, 16},
+                               {1, 2, 1, 1, 70, 8, 5},
+                               {1, 2, 1, 65, 130, 20, 12},
+                               {1, 1, 1, 193, 260, 8, 9}};
   int cases = 0;
   for (const Shape& shape : kShapes) {
     for (const Kind kind : kKinds) {
@@ -300,7 +304,8 @@ TEST(Gates, GradientsAgreeOnEveryEngine) {
     for (const Shape& shape : {Shape{2, 4, 2, 13, 13, 16, 8}, Shape{1, 2, 1, 200, 260, 20, 12}}) {
       for (const Options& asked : {kCausal, kOpen, kWindow, kAll}) {
         SCOPED_TRACE(testing::Message() << "kind " << static_cast<int>(kind) << ", " << shape.queries << " queries");
-        if (shape.queries > 100 && (kind == Kind::kCounts || is_sample())) continue;  // gradients of counts: the reference
+        if (shape.queries > 100 && (kind == Kind::kCounts || is_sample()))
+          continue;  // gradients of counts: the reference
         Case c(kind, shape, asked);
         round_inputs<float>(c);
         force_backend("reference");
@@ -335,7 +340,8 @@ TEST(Gates, SequencesDoNotSeeEachOthersGates) {
           return strided(x.values.data() + first * 8, {1, heads, count, 8}, {0, 20 * 8, 8, 1});
         };
         AttentionOptions own = c.options();
-        if (kind == Kind::kSums) own.log_gates = strided(std::as_const(c.gates).data() + first, {1, 2, count}, {0, 20, 1});
+        if (kind == Kind::kSums)
+          own.log_gates = strided(std::as_const(c.gates).data() + first, {1, 2, count}, {0, 20, 1});
         attention(part(alone, 2), part(q, 2), part(k, 1), part(v, 1), own);
       }
       for (std::size_t i = 0; i < packed.values.size(); ++i) EXPECT_NEAR(packed.values[i], alone.values[i], 4e-6f);

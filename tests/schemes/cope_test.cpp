@@ -16,9 +16,9 @@ using tests::wavy;
 constexpr std::int64_t kHeads = 2, kTokens = 6, kFeatures = 4, kPositions = 3;
 
 AttentionOptions options_for(const std::vector<double>& table) {
-  return {.position = prepare(Cope{.positions = kPositions},
-                              {.weights = view(table.data(), {kPositions, kFeatures})}),
-          .causal = true};
+  return {
+      .position = prepare(Cope{.positions = kPositions}, {.weights = view(table.data(), {kPositions, kFeatures})}),
+      .causal = true};
 }
 
 TEST(Cope, ValuesOfXTransformers) {
@@ -32,8 +32,8 @@ TEST(Cope, GatesOfOneCountTokens) {
   std::vector<double> table;  // row r holds r
   for (std::int64_t r = 0; r < rows; ++r) table.push_back(static_cast<double>(r));
   const std::vector<double> q(5, 1.0), k(5, 60.0), v(5, 1.0);
-  AttentionOptions options{
-      .position = prepare(Cope{.positions = rows}, {.weights = view(table.data(), {rows, 1})}), .causal = true};
+  AttentionOptions options{.position = prepare(Cope{.positions = rows}, {.weights = view(table.data(), {rows, 1})}),
+                           .causal = true};
   tests::for_each_host_engine([&] {
     std::vector<double> out(5), weights(25), sums(5);
     options.weights = view(weights.data(), {tokens, tokens});
@@ -42,8 +42,8 @@ TEST(Cope, GatesOfOneCountTokens) {
               view(v.data(), {tokens, 1}), options);
     for (std::int64_t m = 0; m < tokens; ++m) {
       for (std::int64_t n = 0; n <= m; ++n) {
-        const double added = std::log(weights[static_cast<std::size_t>(m * tokens + n)]) +
-                             sums[static_cast<std::size_t>(m)] - 60;
+        const double added =
+            std::log(weights[static_cast<std::size_t>(m * tokens + n)]) + sums[static_cast<std::size_t>(m)] - 60;
         EXPECT_NEAR(added, static_cast<double>(std::min(m - n + 1, rows - 1)), 1e-12) << m << ' ' << n;
       }
     }
@@ -70,7 +70,10 @@ TEST(Cope, AnotherTableTakesItsPlace) {
   Bias form = prepare(Cope{.positions = kPositions}, {.weights = view(table.data(), {kPositions, kFeatures})});
   bind(form, view(other.data(), {kPositions, kFeatures}));
   EXPECT_EQ(std::get<CountedGates>(form.source).table.data, other.data());
-  EXPECT_EQ(refusal([&] { bind(form, view(other.data(), {2, 2})); }), "bind: weights of shape [2, 2] cannot replace [3, 4]");
+  EXPECT_EQ(refusal([&] {
+              bind(form, view(other.data(), {2, 2}));
+            }),
+            "bind: weights of shape [2, 2] cannot replace [3, 4]");
 }
 
 TEST(Cope, SaysWhatIsWrong) {
@@ -82,7 +85,9 @@ TEST(Cope, SaysWhatIsWrong) {
             "cope: the table must be [8, features] or [heads, 8, features] but is [16, 4]");
   std::vector<double> scores(4);
   const Bias form = prepare(Cope{.positions = 8}, {.weights = view(table.data(), {8, 8})});
-  EXPECT_EQ(refusal([&] { bias(view(scores.data(), {1, 2, 2}), {}, {}, form); }),
+  EXPECT_EQ(refusal([&] {
+              bias(view(scores.data(), {1, 2, 2}), {}, {}, form);
+            }),
             "bias: contextual positions depend on q and k, so only attention can add them");
 }
 

@@ -79,14 +79,17 @@ TEST(ForgetGate, GradientsByFiniteDifferences) {
   AttentionGradients gradients;
   gradients.log_gates = view(d_gates.data(), {kHeads, kTokens});
   tests::sequence_backward(x, gradients, d_out, options_for(gates));
-  tests::expect_slopes(gates, d_gates, [&] { return tests::weighted_sum(x, options_for(gates), d_out); }, "gates");
+  tests::expect_slopes(
+      gates, d_gates, [&] { return tests::weighted_sum(x, options_for(gates), d_out); }, "gates");
   // nobody sees anything before the first token, so that its gate decides nothing
   EXPECT_NEAR(d_gates.front(), 0, 1e-15);
 }
 
 TEST(ForgetGate, OnlyAttentionAddsIt) {
   std::vector<double> scores(4);
-  EXPECT_EQ(refusal([&] { bias(view(scores.data(), {1, 2, 2}), {}, {}, prepare(ForgetGate{})); }),
+  EXPECT_EQ(refusal([&] {
+              bias(view(scores.data(), {1, 2, 2}), {}, {}, prepare(ForgetGate{}));
+            }),
             "bias: gates are an input of attention, so only attention can add their sums");
   Bias form = prepare(ForgetGate{});
   EXPECT_EQ(refusal([&] { bind(form, view(scores.data(), {2, 2})); }), "bind: the form reads no weights");

@@ -18,7 +18,8 @@ namespace posenc {
 struct ForgetGate {
   static constexpr std::string_view name = "forget-gate";
   static constexpr std::string_view family = "bias";
-  static constexpr std::string_view formula = "score + log f summed over the tokens from n+1 to m, f = sigmoid(w.x + b)";
+  static constexpr std::string_view formula =
+      "score + log f summed over the tokens from n+1 to m, f = sigmoid(w.x + b)";
   static constexpr std::string_view used_by = "Forgetting Transformer (FoX)";
 
   template <class Visitor> static void fields(Visitor&&) {}

@@ -430,8 +430,7 @@ void softmax_of_keys(KeyPass& pass, const TilePlace& at, bool masks) {
         has_tile = true;
       }
     }
-    const SplitSum gate =
-        has_gates && sight.begin < sight.end ? bias.gate_sum(at.b, at.h, sight.beside) : SplitSum{};
+    const SplitSum gate = has_gates && sight.begin < sight.end ? bias.gate_sum(at.b, at.h, sight.beside) : SplitSum{};
     const VF query_x = hn::Set(DF(), static_cast<float>(x));
     for (std::int64_t vector = 0; vector < kPanelVectors; ++vector) {
       VF s = load(p, vector), slope_of_cap = hn::Set(DF(), 1.0f);
@@ -439,9 +438,8 @@ void softmax_of_keys(KeyPass& pass, const TilePlace& at, bool masks) {
       s = hn::Add(s, hn::Set(DF(), constant));
       if (bias.kind == Kind::kSlope) s = hn::MulAdd(slope, hn::Abs(hn::Sub(query_x, load(lane_keys, vector))), s);
       if (has_gates) {
-        s = hn::Add(
-            s, hn::Add(hn::Sub(hn::Set(DF(), gate.high), load(bias.gate_highs.data() + gate_row, vector)),
-                       hn::Sub(hn::Set(DF(), gate.low), load(bias.gate_lows.data() + gate_row, vector))));
+        s = hn::Add(s, hn::Add(hn::Sub(hn::Set(DF(), gate.high), load(bias.gate_highs.data() + gate_row, vector)),
+                               hn::Sub(hn::Set(DF(), gate.low), load(bias.gate_lows.data() + gate_row, vector))));
       }
       if (has_tile) s = hn::Add(s, load(tile, vector));
       if (job.mask.data != nullptr) s = hn::Add(s, load(pass.mask_tile.data() + i * width, vector));

@@ -65,8 +65,7 @@ template <class Block> void add_contextual(Block& block, std::int64_t panel, std
       const VF next = hn::Add(sum, gate), back = hn::Sub(next, sum);  // two-sum: what the addition lost
       error = hn::Add(error, hn::Add(hn::Sub(sum, hn::Sub(next, back)), hn::Sub(gate, back)));
       sum = next;
-      const VF score =
-          hn::IfThenElse(hn::Eq(x, none), none, hn::Add(x, met_at_count(sum, error, met, width, rows)));
+      const VF score = hn::IfThenElse(hn::Eq(x, none), none, hn::Add(x, met_at_count(sum, error, met, width, rows)));
       store(score, s, vector);
       most = hn::Max(most, score);
     }

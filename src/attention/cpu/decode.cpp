@@ -87,8 +87,7 @@ HWY_INLINE void add_biases(const AttentionJob& job, const ScoreBias& bias, const
     const float* const lows = bias.gate_lows.data() + first;
     const VF high = hn::Set(d, sum.high), low = hn::Set(d, sum.low);
     add([&](std::int64_t j, VF s) HWY_ATTR {
-      const VF difference =
-          hn::Add(hn::Sub(high, hn::LoadU(d, highs + j)), hn::Sub(low, hn::LoadU(d, lows + j)));
+      const VF difference = hn::Add(hn::Sub(high, hn::LoadU(d, highs + j)), hn::Sub(low, hn::LoadU(d, lows + j)));
       return hn::Add(s, difference);
     });
   } else {

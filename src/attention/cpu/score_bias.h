@@ -34,7 +34,8 @@ struct ScoreBias {
   std::int64_t query_rows = 0, key_rows = 0, value_rows = 0;
   std::int64_t query_features = 0;     // of query_vectors
   AlignedVector<float> offset_scores;  // [heads, query rows]: what the offsets of queries add; empty: none
-  AlignedVector<float> gate_highs, gate_lows;  // [batch, heads, gate_stride]: sums of gates; room for a vector past the last
+  AlignedVector<float> gate_highs,
+      gate_lows;  // [batch, heads, gate_stride]: sums of gates; room for a vector past the last
   std::int64_t gate_stride = 0, gate_heads = 0;
 
   std::int64_t gate_row(std::int64_t b, std::int64_t h) const noexcept { return (b * gate_heads + h) * gate_stride; }

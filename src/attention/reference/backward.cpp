@@ -142,7 +142,7 @@ void backward_head(BackwardJob& job, std::int64_t h, double* dk, double* dv) {
       }
       if (counted_gates_in(forward) != nullptr) {
         ContextualGradient{forward, b, h, i, head_of(job.query_vectors, h, job.query_rows * features)}.add(d_scores,
-                                                                                                            dq);
+                                                                                                           dq);
       }
       for (std::int64_t j = sight.begin; j < sight.end; ++j) {
         if (forward.is_hidden(b, h, i, j)) continue;
