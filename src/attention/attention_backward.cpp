@@ -273,7 +273,7 @@ void attention_backward(const AttentionGradients& gradients, ConstTensorView d_o
   if (gradients.sinks.data != nullptr) {
     check_parameter("sinks", gradients.sinks, options.sinks.data == nullptr ? Extents{} : options.sinks.shape);
   }
-  const Gradient d_gates{"the gradient of log_gates", gradients.log_gates};
+  Gradient d_gates{"the gradient of log_gates", gradients.log_gates};
   for (const Gradient* gradient : {&dq, &dk, &dv, &d_own, &d_gates}) {
     for (const ConstTensorView& input : {inputs.q, inputs.k, inputs.v, inputs.out, inputs.logsumexp, d_out,
                                          options.position_queries, options.log_gates}) {

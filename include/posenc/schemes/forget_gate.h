@@ -13,7 +13,7 @@ namespace posenc {
 ///
 /// Lin, Nikishin, He and Courville, 2025, "Forgetting Transformer: Softmax Attention with a Forget Gate" (FoX). Read in
 /// zhixuan-lin/forgetting-transformer at 883f260c, src/forgetting_transformer/ops/forgetting_attention.py (log_lambda and
-/// decay_bias), and in fla-org/flash-linear-attention at 012a873a, fla/ops/forgetting_attn/naive.py. With a gate that all
+/// decay_bias), and in fla-org/flash-linear-attention at bc3b101d, fla/ops/forgetting_attn/naive.py. With a gate that all
 /// tokens share it is ALiBi with the slope −ln f.
 struct ForgetGate {
   static constexpr std::string_view name = "forget-gate";
