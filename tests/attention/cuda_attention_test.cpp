@@ -104,6 +104,9 @@ TEST(CudaAttention, RefusesWhatThereIsNoKernelFor) {
   refuses(DataType::kBF16, 64,
           {.causal = true,
            .weights = on(Device::kCuda, TensorView(weights.as<void>(), DataType::kBF16, {1, 1, 16, 16}))});
+  AttentionOptions gates{.position = Bias{0, GateSums{}}, .causal = true};
+  gates.log_gates = on(Device::kCuda, ConstTensorView(weights.as<void>(), DataType::kF32, {1, 1, 16}));
+  refuses(DataType::kBF16, 64, gates);
 }
 
 // A rotation inside attention is that of rotate before it, to the last byte.
