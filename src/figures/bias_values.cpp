@@ -83,8 +83,8 @@ std::vector<double> scores_of_ones(const Bias& form, const std::vector<std::int6
   return scores;
 }
 
-constexpr std::int64_t kMostTokens = 1024;  // of an example: each query looks at every key before it
-constexpr std::int64_t kExampleStep = 8;    // every eighth token differs from the others
+constexpr std::int64_t kMostExampleTokens = 1024;  // of an example: each query looks at every key before it
+constexpr std::int64_t kExampleStep = 8;           // every eighth token differs from the others
 constexpr double kHighGate = 0.98, kLowGate = 0.02, kForgettingGate = 0.2;
 
 // An example for a form that reads the tokens between: forget gates of 0.98, and 0.2 at every eighth token; or a query of
@@ -103,9 +103,9 @@ void use_example(BiasValues& bias) {
 
 // What such a form adds in the example, [heads, tokens, tokens]; 0 for keys after their query.
 std::vector<double> example_scores(const Bias& form, std::int64_t tokens) {
-  if (tokens > kMostTokens) {
+  if (tokens > kMostExampleTokens) {
     raise(fmt::format("bias: it depends on every token between key and query, so zoom ends at {} at most",
-                      kMostTokens));
+                      kMostExampleTokens));
   }
   const auto* const counted = std::get_if<CountedGates>(&form.source);
   const std::int64_t heads = std::max<std::int64_t>(form.heads, 1), d = counted ? counted->table.shape.back(0) : 1;
