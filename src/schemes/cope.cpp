@@ -7,12 +7,12 @@
 namespace posenc {
 
 TrainedTable Cope::trained_table() const {
-  return {{{"positions", std::clamp<std::int64_t>(positions, 0, std::int64_t{1} << 40)}, {"features"}}};
+  return {{{"rows", std::clamp<std::int64_t>(rows, 0, std::int64_t{1} << 40)}, {"features"}}};
 }
 
 Bias prepare(const Cope& s, const Situation& now) {
-  schemes::check_between(Cope::name, "positions", s.positions, 1, schemes::kDistanceLimit);
-  const std::int64_t heads = schemes::check_vectors(Cope::name, "table", now.weights, s.positions);
+  schemes::check_between(Cope::name, "rows", s.rows, 1, schemes::kDistanceLimit);
+  const std::int64_t heads = schemes::check_vectors(Cope::name, "table", now.weights, s.rows);
   return {heads, CountedGates{now.weights}};
 }
 

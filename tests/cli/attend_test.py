@@ -138,7 +138,7 @@ class Attend(ProgramTest):
     def test_cope_counts_keys_by_their_gates(self):
         table = values(3, self.FEATURES, seed=7)
         self.write("table.npy", npy("f32", (3, self.FEATURES), table))
-        out = self.run_attend("cope", "--positions", 3, "--vectors", self.path("table.npy"), "--causal")[2]
+        out = self.run_attend("cope", "--rows", 3, "--vectors", self.path("table.npy"), "--causal")[2]
         q, k, _ = self.inputs
 
         def row(x, h, t):

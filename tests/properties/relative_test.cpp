@@ -123,7 +123,7 @@ TEST(Relative, FireDependsOnTheQueryToo) {
 
 // The same query and key at one distance, with other tokens between them.
 TEST(Relative, GatesDependOnTheTokensBetween) {
-  for (const Scheme& scheme : {Scheme(ForgetGate{}), Scheme(Cope{.positions = 8})}) {
+  for (const Scheme& scheme : {Scheme(ForgetGate{}), Scheme(Cope{.rows = 8})}) {
     const Finding found = relative(scheme);
     EXPECT_EQ(found.outcome, Outcome::kFails) << to_json(scheme);
     EXPECT_EQ(found.claim, Claim::kFails);
@@ -132,7 +132,7 @@ TEST(Relative, GatesDependOnTheTokensBetween) {
   }
   // a table of zeros adds nothing, whatever is counted
   const std::vector<double> zeros(8 * 16, 0.0);
-  const Finding nothing = relative(Cope{.positions = 8}, {.weights = view(zeros.data(), {8, 16})});
+  const Finding nothing = relative(Cope{.rows = 8}, {.weights = view(zeros.data(), {8, 16})});
   EXPECT_EQ(nothing.outcome, Outcome::kHolds) << nothing.measured << ' ' << nothing.bound;
   EXPECT_EQ(nothing.claim, Claim::kNone);
 }

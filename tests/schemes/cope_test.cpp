@@ -17,7 +17,7 @@ constexpr std::int64_t kHeads = 2, kTokens = 6, kFeatures = 4, kPositions = 3;
 
 AttentionOptions options_for(const std::vector<double>& table) {
   return {
-      .position = prepare(Cope{.positions = kPositions}, {.weights = view(table.data(), {kPositions, kFeatures})}),
+      .position = prepare(Cope{.rows = kPositions}, {.weights = view(table.data(), {kPositions, kFeatures})}),
       .causal = true};
 }
 
@@ -42,7 +42,7 @@ TEST(Cope, GatesOfOneCountTokens) {
   std::vector<double> table;  // row r holds r
   for (std::int64_t r = 0; r < rows; ++r) table.push_back(static_cast<double>(r));
   const std::vector<double> q(5, 1.0), k(5, 60.0), v(5, 1.0);
-  AttentionOptions options{.position = prepare(Cope{.positions = rows}, {.weights = view(table.data(), {rows, 1})}),
+  AttentionOptions options{.position = prepare(Cope{.rows = rows}, {.weights = view(table.data(), {rows, 1})}),
                            .causal = true};
   tests::for_each_host_engine([&] {
     std::vector<double> out(5), weights(25), sums(5);
@@ -77,7 +77,7 @@ TEST(Cope, GradientsByFiniteDifferences) {
 
 TEST(Cope, AnotherTableTakesItsPlace) {
   const std::vector<double> table = wavy(kPositions * kFeatures, 0.5), other = wavy(kPositions * kFeatures, 0.9);
-  Bias form = prepare(Cope{.positions = kPositions}, {.weights = view(table.data(), {kPositions, kFeatures})});
+  Bias form = prepare(Cope{.rows = kPositions}, {.weights = view(table.data(), {kPositions, kFeatures})});
   bind(form, view(other.data(), {kPositions, kFeatures}));
   EXPECT_EQ(std::get<CountedGates>(form.source).table.data, other.data());
   EXPECT_EQ(refusal([&] {
@@ -89,12 +89,12 @@ TEST(Cope, AnotherTableTakesItsPlace) {
 TEST(Cope, SaysWhatIsWrong) {
   const std::vector<double> table(64);
   const auto refused = [&](Cope scheme, Situation now) { return refusal([&] { prepare(scheme, now); }); };
-  EXPECT_EQ(refused({.positions = 0}, {}), "cope: positions must be between 1 and 1048576 but is 0");
-  EXPECT_EQ(refused({.positions = 8}, {}), "cope: the table of 8 rows is missing; it is the caller's (Situation)");
-  EXPECT_EQ(refused({.positions = 8}, {.weights = view(table.data(), {16, 4})}),
+  EXPECT_EQ(refused({.rows = 0}, {}), "cope: rows must be between 1 and 1048576 but is 0");
+  EXPECT_EQ(refused({.rows = 8}, {}), "cope: the table of 8 rows is missing; it is the caller's (Situation)");
+  EXPECT_EQ(refused({.rows = 8}, {.weights = view(table.data(), {16, 4})}),
             "cope: the table must be [8, features] or [heads, 8, features] but is [16, 4]");
   std::vector<double> scores(4);
-  const Bias form = prepare(Cope{.positions = 8}, {.weights = view(table.data(), {8, 8})});
+  const Bias form = prepare(Cope{.rows = 8}, {.weights = view(table.data(), {8, 8})});
   EXPECT_EQ(refusal([&] {
               bias(view(scores.data(), {1, 2, 2}), {}, {}, form);
             }),

@@ -10,7 +10,7 @@ namespace posenc {
 /// A query counts position by content: each key counts as a gate between 0 and 1, and the position of a key is the sum of
 /// the gates from it to the query. The trained vectors of the two whole positions around that sum are interpolated.
 ///
-///   g(m, n) = σ(scale · q_m·k_n),   p(m, n) = min(Σ_{t = n … m} g(m, t), positions − 1)
+///   g(m, n) = σ(scale · q_m·k_n),   p(m, n) = min(Σ_{t = n … m} g(m, t), rows − 1)
 ///   score(m, n) = scale · q_m·k_n + (1 − w) · q_m·E[⌊p⌋] + w · q_m·E[⌈p⌉],   w = p − ⌊p⌋
 ///
 /// Golovneva, Wang, Weston and Sukhbaatar, 2024, "Contextual Position Encoding: Learning to Count What's Important"
@@ -23,17 +23,17 @@ struct Cope {
       "score + q.E[p] interpolated at p = sigmoid(score) summed over the keys from n to m";
   static constexpr std::string_view used_by = "CoPE; x-transformers (use_cope)";
 
-  std::int64_t positions = 64;
+  std::int64_t rows = 64;
 
   template <class Visitor> static void fields(Visitor&& visit) {
-    visit("positions", &Cope::positions, "rows of the table; larger counts use the last (npos_max)");
+    visit("rows", &Cope::rows, "positions with a vector; larger counts use the last (npos_max)");
   }
   TrainedTable trained_table() const;
   bool operator==(const Cope&) const = default;
 };
 
-/// The table E is the caller's, [positions, features] for all heads or [heads, positions, features]; the paper's pos_emb
-/// is its transpose. Only attention can add it. Range: positions 1 to 2^20.
+/// The table E is the caller's, [rows, features] for all heads or [heads, rows, features]; the paper's pos_emb
+/// is its transpose. Only attention can add it. Range: rows 1 to 2^20.
 Bias prepare(const Cope& scheme, const Situation& now = {});
 
 }  // namespace posenc
