@@ -130,7 +130,8 @@ std::vector<double> example_scores(const Bias& form, std::int64_t tokens) {
   attention(view(out.data(), {1, heads, tokens, 1}), q, k, v, options);
   for (std::size_t at = 0; at < weights.size(); ++at) {
     const std::size_t query = at / count % count, key = at % count;
-    weights[at] = key > query ? 0.0 : std::log(weights[at]) + sums[at / count] - plain[key];
+    const double added = std::log(weights[at]) + sums[at / count] - plain[key];
+    weights[at] = key > query || std::fabs(added) < 1e-12 ? 0.0 : added;  // rounding is not drawn
   }
   return weights;
 }
