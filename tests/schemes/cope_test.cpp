@@ -16,9 +16,8 @@ using tests::wavy;
 constexpr std::int64_t kHeads = 2, kTokens = 6, kFeatures = 4, kPositions = 3;
 
 AttentionOptions options_for(const std::vector<double>& table) {
-  return {
-      .position = prepare(Cope{.rows = kPositions}, {.weights = view(table.data(), {kPositions, kFeatures})}),
-      .causal = true};
+  return {.position = prepare(Cope{.rows = kPositions}, {.weights = view(table.data(), {kPositions, kFeatures})}),
+          .causal = true};
 }
 
 TEST(Cope, ValuesOfXTransformers) {
