@@ -30,6 +30,10 @@ struct Shape {
 constexpr Shape kShapes[] = {{1, 1, 40, 40, 64, 64},   {2, 1, 33, 131, 20, 12}, {1, 1, 70, 70, 3, 5},
                              {1, 1, 49, 260, 128, 40}, {4, 2, 97, 97, 32, 8},   {1, 1, 400, 529, 8, 16}};
 
+// few rows over a cache, at the edges of steps of 64 keys and of chunks of 2048
+constexpr Shape kDecodingShapes[] = {{1, 1, 1, 1, 64, 64},    {2, 1, 1, 77, 64, 64},   {4, 1, 1, 200, 128, 64},
+                                     {5, 1, 1, 131, 64, 128}, {1, 1, 3, 2120, 64, 64}, {8, 2, 2, 70, 72, 40}};
+
 enum class Kind { kNone, kSlopes, kRotation };
 enum class Mask { kAll, kCausal, kWindow, kPadding };
 
@@ -133,6 +137,62 @@ TEST(AttentionOf16Bits, IsTheFormulaWithinItsBound) {
     }
   }
   printf("worst error beyond the result's rounding: %.3g of Σ weight·|v|\n", worst_excess);
+}
+
+TEST(AttentionOf16Bits, DecodingIsTheFormulaWithinItsBound) {
+  for (const Shape& shape : kDecodingShapes) {
+    for (const Kind kind : {Kind::kNone, Kind::kSlopes, Kind::kRotation}) {
+      for (const Mask mask : {Mask::kAll, Mask::kCausal, Mask::kWindow, Mask::kPadding}) {
+        expect_right<BFloat16>(shape, kind, mask);
+        expect_right<Half>(shape, kind, mask);
+      }
+    }
+  }
+}
+
+// What a cache of f16 gives has f32's error, whatever the size of the queries: they are two numbers of f16 then.
+TEST(AttentionOf16Bits, ACacheOfF16HasF32sError) {
+  for (const double size : {1.0, 0x1p-20, 0x1p40}) {
+    for (const Shape& shape : kDecodingShapes) {
+      SCOPED_TRACE(testing::Message() << "size " << size << " heads " << shape.heads << " keys " << shape.keys);
+      auto q = random_heads<float>(1, shape.heads, shape.queries, shape.features, 1);
+      const auto k = random_heads<Half>(1, shape.key_heads, shape.keys, shape.features, 2);
+      const auto v = random_heads<Half>(1, shape.key_heads, shape.keys, shape.value_features, 3);
+      const auto exact_q = widened(q);
+      for (float& x : q.values) x *= static_cast<float>(size);
+      Question question;
+      question.scale = 1 / std::sqrt(static_cast<double>(shape.features));
+      const Answer answer = answer_of(exact_q, widened(k), widened(v), question);
+      for_each_host_engine_of<Half>([&] {
+        Heads<float> out(1, shape.heads, shape.queries, shape.value_features);
+        attention(out.view(), q.view(), k.view(), v.view(), {.scale = question.scale / size});
+        EXPECT_LE(excess_of(out, answer), 2e-6);
+      });
+    }
+  }
+}
+
+// A query that is no number spoils its own row alone.
+TEST(AttentionOf16Bits, ANaNStaysInItsQuery) {
+  const std::int64_t keys = 100, d = 64;
+  const auto k = random_heads<Half>(1, 1, keys, d, 2), v = random_heads<Half>(1, 1, keys, d, 3);
+  for (const std::int64_t heads : {3, 5}) {
+    auto q = random_heads<float>(1, heads, 1, d, 1);
+    for_each_host_engine_of<Half>([&] {
+      Heads<float> whole(1, heads, 1, d), out(1, heads, 1, d);
+      attention(whole.view(), q.view(), k.view(), v.view());
+      auto broken = q;
+      broken.values[7] = std::nanf("");
+      attention(out.view(), broken.view(), k.view(), v.view());
+      for (std::size_t i = 0; i < out.values.size(); ++i) {
+        if (i < static_cast<std::size_t>(d)) {
+          EXPECT_NE(out.values[i], out.values[i]);
+        } else {
+          EXPECT_NEAR(out.values[i], whole.values[i], 2e-6);
+        }
+      }
+    });
+  }
 }
 
 // The sum over keys is f32's whatever the type of weights, and the scores behind it: no rounding of theirs shows.
