@@ -14,12 +14,49 @@
 HWY_BEFORE_NAMESPACE();
 namespace posenc::kernels::cpu::HWY_NAMESPACE {
 
-// The pairs that are left over when the groups of vectors are used up. Where each cosine and sine stands twice,
-// `step` is 2, and the second sine is the one with its own sign.
+// Pairs of a row from `first` on, a vector at a time; where each cosine and sine stands twice, `step` is 2, and the second sine is
+// the one with its own sign. Returns the first pair that is not done.
+template <bool kReadAlternating, bool kWriteAlternating, class D, class T, class W>
+HWY_INLINE std::int64_t rotate_vectors(D d, const Run<T, W>& r, std::int64_t n, std::int64_t first,
+                                       std::int64_t step) {
+  const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
+  std::int64_t i = first;
+  for (; i + lanes <= r.pairs; i += lanes) {
+    const T* const from = r.x + n * r.rows.x + (kReadAlternating ? 2 * i : i);
+    T* const to = r.out + n * r.rows.out + (kWriteAlternating ? 2 * i : i);
+    const W *const c = r.cosines + n * r.rows.table + step * i, *const s = r.sines + n * r.rows.table + step * i;
+    hn::Vec<D> a, b;
+    load_pairs<kReadAlternating>(d, from, from + r.read_apart, a, b);
+    if (step == 1) {
+      rotate_pair(d, a, b, c, s);
+    } else {
+      hn::Vec<D> unused, cosine, sine;
+      hn::LoadInterleaved2(d, c, unused, cosine);
+      hn::LoadInterleaved2(d, s, unused, sine);
+      rotate_pair(a, b, cosine, sine);
+    }
+    if constexpr (kWriteAlternating) {
+      store_alternating(d, a, b, as_stored(to));
+    } else {
+      store_as(d, a, as_stored(to));
+      store_as(d, b, as_stored(to + r.write_apart));
+    }
+  }
+  return i;
+}
+
+// The pairs that are left over when the groups of vectors are used up: of AVX-512's groups of 64 pairs, all of a head of 64
+// features.
 template <bool kReadAlternating, bool kWriteAlternating, class T, class W>
-HWY_NOINLINE void rotate_rest(const Run<T, W>& r, std::int64_t first, std::int64_t step) {
+HWY_NOINLINE void rotate_rest(const Run<T, W>& run, std::int64_t first, std::int64_t step) {
+  const Run<T, W> r = run;
   for (std::int64_t n = 0; n < r.rows.count; ++n) {
-    for (std::int64_t i = first; i < r.pairs; ++i) {
+    std::int64_t i = first;
+#if HWY_TARGET != HWY_SCALAR
+    i = rotate_vectors<kReadAlternating, kWriteAlternating>(hn::ScalableTag<W>(), r, n, i, step);
+    i = rotate_vectors<kReadAlternating, kWriteAlternating>(hn::CappedTag<W, 4>(), r, n, i, step);
+#endif
+    for (; i < r.pairs; ++i) {
       const T* from = r.x + n * r.rows.x + (kReadAlternating ? 2 * i : i);
       T* to = r.out + n * r.rows.out + (kWriteAlternating ? 2 * i : i);
       const std::int64_t at = n * r.rows.table + step * i + (step - 1);
