@@ -6,7 +6,7 @@ import { cpSync, mkdirSync, readFileSync, readdirSync, rmSync, writeFileSync } f
 import { createRequire } from 'node:module';
 import { execFileSync } from 'node:child_process';
 import { join } from 'node:path';
-import { glyphsOf, readFormulas, writeFont, writeModules } from './formulas.mjs';
+import { glyphsOf, readFormulas, writeFont, writePages } from './formulas.mjs';
 import { readGuides, readIndex, readSchemePages } from './guides.mjs';
 
 const [source, web, out, subsetter] = process.argv.slice(2);
@@ -19,14 +19,16 @@ mkdirSync(site, { recursive: true });
 execFileSync(process.execPath, [join(web, 'node_modules/typescript/bin/tsc'), '-p', join(source, 'tsconfig.json')], { stdio: 'inherit' });
 const formulas = readFormulas(source, require('temml'));
 const formulaModules = join(out, 'formulas');
-writeModules(formulas, formulaModules);
+writePages(formulas, formulaModules, 'formulas');
 writeFont({ tool: subsetter, font: join(web, 'node_modules/@fontsource/stix-two-math/files/stix-two-math-latin-400-normal.woff2'), to: join(site, 'math.woff2'), codes: glyphsOf(formulas) });
+const guesses = JSON.parse(readFileSync(join(source, '../content/guesses.json'), 'utf8'));
+writePages(guesses, join(out, 'guesses'), 'question');
 const schemePages = join(out, 'scheme_pages.js');
 writeFileSync(schemePages, `export const schemePages = ${JSON.stringify(readSchemePages(join(source, '../content'), join(source, '../include/posenc/schemes')))};\n`);
 const documents = join(out, 'documents.js');
 writeFileSync(documents, `export const guides = ${JSON.stringify(readGuides(join(source, '../docs')))};\nexport const index = ${JSON.stringify(readIndex(join(source, '../content')))};\n`);
 const common = { bundle: true, minify: true, target: 'es2022', charset: 'utf8', logLevel: 'warning', external: ['./math.woff2'],
-  alias: { 'posenc-documents': documents, 'posenc-formulas': formulaModules, 'posenc-scheme-pages': schemePages } };
+  alias: { 'posenc-documents': documents, 'posenc-formulas': formulaModules, 'posenc-guesses': join(out, 'guesses'), 'posenc-scheme-pages': schemePages } };
 esbuild.buildSync({ ...common, entryPoints: [join(source, 'src/main.ts')], outdir: site, format: 'esm', splitting: true, chunkNames: '[name]-[hash]' });
 esbuild.buildSync({ ...common, entryPoints: [join(source, 'src/style.css')], outdir: site });
 for (const name of ['index.html', 'icon.svg']) cpSync(join(source, 'src', name), join(site, name));

@@ -14,11 +14,11 @@ export function readFormulas(source, temml) {
     [page, Object.fromEntries(Object.entries(formulas).map(([name, tex]) => [name, made(tex)]))]));
 }
 
-/// One module for each page, so that a page loads its own formulas alone: FOLDER/PAGE.js.
-export function writeModules(formulas, folder) {
+/// One module for each page, so that a page loads its own formulas or guess alone: FOLDER/PAGE.js, which exports `name`.
+export function writePages(pages, folder, name) {
   mkdirSync(folder, { recursive: true });
-  for (const [page, ones] of Object.entries(formulas)) {
-    writeFileSync(join(folder, `${page}.js`), `export const formulas = ${JSON.stringify(ones)};\n`);
+  for (const [page, value] of Object.entries(pages)) {
+    writeFileSync(join(folder, `${page}.js`), `export const ${name} = ${JSON.stringify(value)};\n`);
   }
 }
 

@@ -33,7 +33,7 @@ struct PlotFlags {
   std::string zoom, features;
   std::optional<std::int64_t> at, shift, length, trained;
   std::optional<double> factor;
-  std::string numerics = "exact";
+  std::string numerics = "exact", type = "f64";
   std::string output, format, size;
   std::optional<std::string> title;
   std::string spec;
@@ -55,10 +55,10 @@ void add_flags(Command verb, PlotFlags& flags) {
   verb.add_choice("--format", flags.format, {"svg", "png", "pdf"}, "what -o - writes").default_value("svg");
   verb.add_option("--zoom", flags.zoom, "positions to draw (decay: distances), A to B - 1").type_name("A:B");
   verb.add_integer("--at", flags.at, {0, kPositionLimit - 1},
-                   "fingerprint, phasors: the position (default 37 and 10)")
+                   "fingerprint, phasors, rotation: the position (default 37, 10, 10)")
       .type_name("P");
   verb.add_integer("--shift", flags.shift, {-kPositionLimit, kPositionLimit},
-                   "phasors: also draw the pairs K positions later")
+                   "phasors: also draw the pairs K positions later; rotation: the matrix for K (default 1)")
       .type_name("K");
   verb.add_option("--features", flags.features, "waves, heatmap, fingerprint, grid: only these features, e.g. 0,2,4")
       .type_name("N,N,…");
@@ -70,6 +70,8 @@ void add_flags(Command verb, PlotFlags& flags) {
   verb.add_number("--factor", flags.factor, {1, 1e6}, "scaling: extension factor")
       .default_value(fmt::format("{}", figures::Request{}.factor));
   add_numerics_flag(verb, flags.numerics);
+  verb.add_choice("--dtype", flags.type, {"f64", "f32", "f16", "bf16"},
+                  "dots, similarity: round the vectors to this type first");
   add_length_flag(verb, flags.length);
   verb.add_option("--title", flags.title, "title; empty for none").type_name("TEXT");
   verb.add_option("--size", flags.size, "size in pixels (PDF: points), e.g. 1200x800; text scales with it")
@@ -126,8 +128,9 @@ void refuse_unused(const PlotFlags& flags) {
     if (!is_given || std::find(kinds.begin(), kinds.end(), flags.kind) != kinds.end()) return;
     refuse(fmt::format("plot: {} works with {}, not with {}", flag, fmt::join(kinds, " and "), flags.kind));
   };
-  only_for("--at", flags.at.has_value(), {"fingerprint", "phasors"});
-  only_for("--shift", flags.shift.has_value(), {"phasors"});
+  only_for("--at", flags.at.has_value(), {"fingerprint", "phasors", "rotation"});
+  only_for("--shift", flags.shift.has_value(), {"phasors", "rotation"});
+  only_for("--dtype", flags.type != "f64", {"dots", "similarity"});
   only_for("--features", !flags.features.empty(), {"waves", "heatmap", "fingerprint", "grid"});
   only_for("--lines", flags.lines, {"bias"});
   only_for("--spec", !flags.spec.empty(), {"ids"});
@@ -144,6 +147,7 @@ figures::Request request_of(const PlotFlags& flags) {
   request.shift = flags.shift;
   request.features = features_from(flags.features);
   request.numerics = numerics_from(flags.numerics);
+  request.type = data_type_from(flags.type);
   request.length = flags.length.value_or(0);
   request.trained = flags.trained;
   request.factor = flags.factor.value_or(request.factor);
@@ -158,15 +162,18 @@ struct NamedSchemes {
   std::vector<NpyArray> tables;
 };
 
-NamedSchemes named_schemes(const SchemeRequest& first, const std::vector<SchemeRequest>& further) {
+NamedSchemes named_schemes(const figures::Kind& kind, const SchemeRequest& first,
+                           const std::vector<SchemeRequest>& further) {
   NamedSchemes named;
   if (!first.is_chosen) return named;
   named.requests = {first};
   named.requests.insert(named.requests.end(), further.begin(), further.end());
   for (SchemeRequest& scheme : named.requests) {
     // which row of the table a bias reads (T5: the bucket) is known without its numbers
-    const bool needs_none =
-        (is_bias(scheme.scheme) || std::holds_alternative<Resized>(scheme.scheme)) && scheme.weights_path.empty();
+    const bool is_random =
+        std::holds_alternative<Learned>(scheme.scheme) && (kind.name == "dots" || kind.name == "similarity");
+    const bool needs_none = (is_bias(scheme.scheme) || std::holds_alternative<Resized>(scheme.scheme) || is_random) &&
+                            scheme.weights_path.empty();
     named.tables.push_back(needs_none ? NpyArray{} : read_weights(scheme, {}));
   }
   return named;
@@ -234,7 +241,7 @@ int run(const PlotFlags& flags, const SchemeRequest& first, const std::vector<Sc
     request.cells_across = std::max(columns - 12, 8);
     request.cells_down = terminal_cells_down(colour);
   }
-  const NamedSchemes named = named_schemes(first, further);
+  const NamedSchemes named = named_schemes(kind, first, further);
   for (std::size_t i = 0; i < named.requests.size(); ++i) {
     request.schemes.push_back({named.requests[i].scheme, named.tables[i].view()});
   }
@@ -288,6 +295,7 @@ Verb plot_verb(Command program, const std::shared_ptr<SchemeRequest>& scheme,
       "posenc plot heatmap rope --dims 64 -o map.png --size 1200x800\n"
       "posenc plot fingerprint --at 1000003\n"
       "posenc plot phasors rope --dims 8 --at 10 --shift 3\n"
+      "posenc plot rotation rope --dims 8 --shift 3\n"
       "posenc plot dots --zoom 10000000:10000032 --numerics hf-f32\n"
       "posenc plot decay rope --base 500000 alibi --heads 4 -o decay.pdf\n"
       "posenc plot bias t5 --lines --zoom 0:128\n"

@@ -9,6 +9,10 @@ declare module 'posenc-documents' {
 declare module 'posenc-formulas/*' {
   export const formulas: { [name: string]: string };
 }
+// Made from content/guesses.json.
+declare module 'posenc-guesses/*' {
+  export const question: import('./lesson').Guess;
+}
 declare module 'posenc-scheme-pages' {
   export type SchemePage = { idea: string; papers: { authors: string; year: number; title: string; url: string }[]; pitfalls: string[]; type: string };
   export const schemePages: { [name: string]: SchemePage };

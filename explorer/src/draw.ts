@@ -118,7 +118,7 @@ function envelopePath(place: Placed, x: Float64Array, low: Float64Array, high: F
 // --- colours of a heat map: blue – paper – orange, safe for the colour-blind --------------------------------
 
 const mix = (a: number[], b: number[], share: number): number[] => a.map((v, i) => Math.round(v + (b[i] - v) * share));
-const isDark = (): boolean =>
+export const isDark = (): boolean =>
   document.documentElement.dataset.theme === 'dark' ||
   (document.documentElement.dataset.theme !== 'light' && matchMedia('(prefers-color-scheme: dark)').matches);
 export function heatColours(dark = isDark()): Uint32Array {
@@ -134,13 +134,13 @@ export function heatColours(dark = isDark()): Uint32Array {
   return colours;
 }
 
-export function paintHeat(canvas: HTMLCanvasElement, heat: Heat, upsideDown: boolean): void {
+export function paintHeat(canvas: HTMLCanvasElement, heat: Heat, upsideDown: boolean, dark = isDark()): void {
   const columns = heat.columns.length, rows = heat.rows.length;
   canvas.width = columns;
   canvas.height = rows;
   const context = canvas.getContext('2d')!;
   const image = context.createImageData(columns, rows);
-  const pixels = new Uint32Array(image.data.buffer), colours = heatColours(), grey = 0xff999999;
+  const pixels = new Uint32Array(image.data.buffer), colours = heatColours(dark), grey = 0xff999999;
   // A scale with both signs has its paper at 0; others run from paper to one end.
   const both = heat.least < 0 && heat.most > 0;
   const size = both ? Math.max(-heat.least, heat.most) : Math.max(heat.most - heat.least, 1e-300);

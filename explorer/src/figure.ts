@@ -2,7 +2,7 @@
 
 import { figure, type Figure } from './core';
 import { announce, copyText, download, h, npyOf, shown, svg } from './dom';
-import { drawFigure, fromX, hatchNegative, toX, toY, type Drawn } from './draw';
+import { drawFigure, fromX, hatchNegative, isDark, paintHeat, toX, toY, type Drawn, type Placed } from './draw';
 import { type NumberParam, held, view } from './state';
 
 export type FigureConfig = {
@@ -87,16 +87,18 @@ export class PeFigure extends HTMLElement {
     this.stop = view.onChange(() => this.request());
     this.resize = new ResizeObserver(() => this.draw());
     this.resize.observe(this);
-    addEventListener('beforeprint', this.hatch);
-    addEventListener('afterprint', this.unhatch);
+    addEventListener('posenc-theme', this.repaint);
+    addEventListener('beforeprint', this.toPaper);
+    addEventListener('afterprint', this.fromPaper);
     this.ready = this.update();
   }
 
   disconnectedCallback(): void {
     this.stop?.();
     this.resize?.disconnect();
-    removeEventListener('beforeprint', this.hatch);
-    removeEventListener('afterprint', this.unhatch);
+    removeEventListener('posenc-theme', this.repaint);
+    removeEventListener('beforeprint', this.toPaper);
+    removeEventListener('afterprint', this.fromPaper);
   }
 
   /// At most one computation per frame, with the newest values.
@@ -164,7 +166,8 @@ export class PeFigure extends HTMLElement {
     const { cursor } = this.config;
     if (!cursor || !this.drawn) return;
     const value = view.get(cursor.param), parts = [`${cursor.param.key} = ${shown(value)}`];
-    for (const series of this.drawn.placed.flatMap((place) => place.panel.series).slice(0, 4)) {
+    // where the cursor is no place on an axis, there is no value beside it
+    for (const series of cursor.isUnseen ? [] : this.drawn.placed.flatMap((place) => place.panel.series).slice(0, 4)) {
       let best = 0;
       series.x.forEach((x, i) => {
         if (Math.abs(x - value) < Math.abs(series.x[best] - value)) best = i;
@@ -250,15 +253,26 @@ export class PeFigure extends HTMLElement {
     }
   }
 
-  // On paper the sign must not depend on colour alone.
-  private hatch = (): void => {
-    this.unhatch();
-    for (const [index, canvas] of (this.drawn?.canvases ?? []).entries()) {
-      const place = this.drawn!.placed.filter((one) => one.panel.heat)[index];
-      canvas.after(hatchNegative(canvas, place));
-    }
+  // Lines and text have colours of the style sheet; maps are painted.
+  private repaint = (): void => this.paint(isDark());
+  private paint(dark: boolean): void {
+    for (const [canvas, place] of this.maps()) paintHeat(canvas, place.panel.heat!, toY(place, place.panel.heat!.rows[0]) > toY(place, place.panel.heat!.rows.at(-1)!), dark);
+  }
+  private maps(): [HTMLCanvasElement, Placed][] {
+    const places = this.drawn?.placed.filter((one) => one.panel.heat) ?? [];
+    return places.map((place, index) => [this.drawn!.canvases[index], place]);
+  }
+
+  // Paper is light, and on it the sign must not depend on colour alone.
+  private toPaper = (): void => {
+    this.surface.querySelectorAll('.hatch').forEach((one) => one.remove());
+    this.paint(false);
+    for (const [canvas, place] of this.maps()) canvas.after(hatchNegative(canvas, place));
   };
-  private unhatch = (): void => this.surface.querySelectorAll('.hatch').forEach((one) => one.remove());
+  private fromPaper = (): void => {
+    this.surface.querySelectorAll('.hatch').forEach((one) => one.remove());
+    this.repaint();
+  };
 
   private fillTable(): void {
     if (!this.details.open || !this.made) return;

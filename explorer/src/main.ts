@@ -52,10 +52,11 @@ function setTheme(theme: string): void {
   if (theme === 'auto') delete document.documentElement.dataset.theme;
   else document.documentElement.dataset.theme = theme;
   localStorageSet('posenc-theme', theme);
-  // Maps are painted, not styled: they are drawn again.
-  dispatchEvent(new Event('resize'));
-  document.querySelectorAll('pe-figure').forEach((figure) => (figure as any).draw?.());
+  repaint();
 }
+// Maps are painted, not styled: they are painted again.
+const repaint = () => dispatchEvent(new Event('posenc-theme'));
+matchMedia('(prefers-color-scheme: dark)').addEventListener('change', repaint);
 const themes = h('select', { 'aria-label': 'Colours' }, ...[['auto', 'Auto'], ['light', 'Light'], ['dark', 'Dark']].map(([value, words]) => h('option', { value }, words)));
 themes.value = localStorageGet('posenc-theme') ?? 'auto';
 themes.addEventListener('change', () => setTheme(themes.value));
@@ -75,6 +76,11 @@ document.getElementById('skip')!.addEventListener('click', (event) => {
 });
 (document.querySelector('a.brand') as HTMLAnchorElement).href = linkTo('start');
 
-// Each page has its own keys in the address: those of another page are left behind with it.
+document.addEventListener('click', (event) => {
+  const link = (event.target as Element).closest<HTMLAnchorElement>('a[href*="#v=1&p="]');
+  if (link) link.href = view.carriedTo(link.href);
+}, true);
+
+// Each page has its own keys in the address: they stay behind, except for what all pages share (View.carriedTo).
 view.onChange(show, true);
 show();

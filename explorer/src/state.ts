@@ -112,10 +112,14 @@ export class View {
     return (this.values.get('lock') ?? '').split(',').includes(key);
   }
 
-  go(page: string): void {
-    this.page = page;
-    location.hash = this.hash();
-    this.tell();
+  /// A link to another page takes the cursor, the scheme and its size along, and what a teacher hid or locked.
+  carriedTo(link: string): string {
+    const at = link.indexOf('#'), fields = new URLSearchParams(link.slice(at + 1));
+    for (const key of [...Object.values(shared).map((param) => param.key), 's', 'hide', 'lock']) {
+      const value = this.values.get(key);
+      if (value !== undefined && !fields.has(key)) fields.set(key, value);
+    }
+    return `${link.slice(0, at)}#${fields.toString().replaceAll('%2C', ',').replaceAll('%3A', ':')}`;
   }
 
   /// Listeners of a page end with it; those that are `kept` stay.

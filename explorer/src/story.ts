@@ -2,7 +2,6 @@
 
 import { ask } from './core';
 import { announce, copyText, download, h, prose, shown } from './dom';
-import { heatColours } from './draw';
 
 export type StoryConfig = { name: string; text?: () => string; steps?: (heading: string, index: number) => boolean };
 
@@ -50,6 +49,7 @@ export class PeStory extends HTMLElement {
       h('div', { class: 'command', role: 'group', 'aria-label': 'The same on the command line' },
         h('span', {}, 'The same on the command line'), h('code', {}, this.command()), button('Copy', () => copyText(this.command()))));
     this.replaceChildren(...parts);
+    this.dispatchEvent(new Event('told'));
   }
 
   matrices(): Matrix[] {
@@ -80,15 +80,15 @@ export class PeStory extends HTMLElement {
 
   private matrix(matrix: Matrix): HTMLElement {
     const numbers = matrix.rows.flatMap((_, i) => matrix.columns.map((_, k) => at(matrix, i, k))).filter((v): v is number => v !== null);
-    const largest = Math.max(...numbers.map(Math.abs), 1e-12), colours = heatColours();
+    const largest = Math.max(...numbers.map(Math.abs), 1e-12);
     const opened = h('div', { class: 'opened', role: 'status' });
     const body = matrix.rows.map((row, i) => h('tr', {}, h('th', { scope: 'row' }, row), ...matrix.columns.map((column, k) => {
       const value = at(matrix, i, k);
       if (value === null) return h('td', { class: 'none' }, '·');
       const button = h('button', { type: 'button', class: 'cell', 'aria-label': `${matrix.name} ${row} ${column}: ${value.toFixed(matrix.digits).replace('-', '−')}` },
         value.toFixed(matrix.digits).replace('-', '−'));
-      const colour = colours[Math.round(256 + 110 * (value / largest))];
-      button.style.backgroundColor = `rgb(${colour & 255} ${(colour >> 8) & 255} ${(colour >> 16) & 255})`;
+      button.classList.add(value < 0 ? 'below' : 'above');
+      button.style.setProperty('--share', `${(86 * Math.abs(value) / largest).toFixed(1)}%`);
       button.addEventListener('click', () => this.open(opened, `${matrix.name} ${row} ${column}`));
       button.addEventListener('keydown', (event) => {
         const move: { [key: string]: number[] } = { ArrowRight: [0, 1], ArrowLeft: [0, -1], ArrowDown: [1, 0], ArrowUp: [-1, 0] };
@@ -100,7 +100,7 @@ export class PeStory extends HTMLElement {
       });
       return h('td', {}, button);
     })));
-    return h('figure', { class: 'matrix' }, h('figcaption', {}, matrix.caption),
+    return h('figure', { class: 'matrix', 'data-matrix': matrix.name }, h('figcaption', {}, matrix.caption),
       h('div', { class: 'scroll' }, h('table', {}, h('thead', {}, h('tr', {}, h('td', {}), ...matrix.columns.map((column) => h('th', { scope: 'col' }, column)))),
         h('tbody', {}, ...body))), opened);
   }

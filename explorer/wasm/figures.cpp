@@ -32,6 +32,7 @@ figures::Request request_from(const Json& fields) {
   request.factor = number(fields, "factor", 8);
   request.as_lines = flag(fields, "lines");
   request.numerics = numerics_from(text(fields, "numerics", "exact"));
+  request.type = data_type_from(text(fields, "dtype", "f64"));
   request.points = static_cast<int>(integer(fields, "points", request.points));
   request.cells_across = static_cast<int>(integer(fields, "cells_across", request.cells_across));
   request.cells_down = static_cast<int>(integer(fields, "cells_down", request.cells_down));

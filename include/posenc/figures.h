@@ -133,10 +133,11 @@ struct PlottedScheme {
 struct Request {
   std::vector<PlottedScheme> schemes = {};   ///< empty: the kind's own
   std::optional<Range> zoom = {};            ///< positions; for decay, distances
-  std::optional<std::int64_t> at = {};       ///< fingerprint, phasors: the position
-  std::optional<std::int64_t> shift = {};    ///< phasors: a second hand, this many positions later
+  std::optional<std::int64_t> at = {};       ///< fingerprint, phasors, rotation: the position
+  std::optional<std::int64_t> shift = {};    ///< phasors, rotation: this many positions later
   std::vector<std::int64_t> features = {};   ///< which columns of a table (grid: or pairs); empty: a selection
   Numerics numerics = Numerics::kExact;      ///< which angles
+  DataType type = DataType::kF64;            ///< dots, similarity: the type that vectors are rounded to
   std::int64_t length = 0;                   ///< of the whole sequence, for schemes that need it; 0: what is shown
   std::optional<std::int64_t> trained = {};  ///< scaling: the trained length
   double factor = 8;                         ///< scaling: how many times longer the extended context is

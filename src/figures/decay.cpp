@@ -12,7 +12,10 @@
 #include "figures/position_table.h"
 #include "posenc/apply.h"
 #include "posenc/error.h"
+#include "posenc/function_ref.h"
+#include "posenc/half.h"
 #include "posenc/properties.h"
+#include "posenc/random.h"
 
 namespace posenc::figures {
 namespace {
@@ -31,14 +34,64 @@ double dot(const double* one, const double* other, std::int64_t width) {
 struct Vectors {
   std::int64_t width = 0;
   std::vector<double> values = {};
+  bool is_random = false;  // a trained table that is not given
   const double* row(std::int64_t index) const { return values.data() + index * width; }
 };
+
+// What `make` writes into rows of ones of a type, as doubles, which hold every value of the others.
+template <class T> void make_as(std::vector<double>& values, T one, FunctionRef<void(T*)> make) {
+  std::vector<T> typed(values.size(), one);
+  make(typed.data());
+  std::transform(typed.begin(), typed.end(), values.begin(), [](T value) { return to_double(value); });
+}
+
+// The rows of a form in the type that the request asks for, widened to double.
+void fill_rows(Vectors& vectors, const Request& request, const Range& range, const Form& form) {
+  const auto make = [&](auto* data) {
+    const TensorView rows = view(data, {range.count(), vectors.width});
+    if (const auto* const addition = std::get_if<Addition>(&form)) {
+      tabulate(rows, {.first = range.from}, *addition);
+    } else {
+      rotate(rows, {.first = range.from}, std::get<Rotation>(form));
+    }
+  };
+  switch (request.type) {
+    case DataType::kF64:
+      return make_as<double>(vectors.values, 1.0, make);
+    case DataType::kF32:
+      return make_as<float>(vectors.values, 1.0F, make);
+    case DataType::kF16:
+      return make_as<Half>(vectors.values, to_half(1.0), make);
+    case DataType::kBF16:
+      return make_as<BFloat16>(vectors.values, to_bfloat16(1.0), make);
+    default:
+      raise("figures: vectors are rounded to f64, f32, f16 or bf16");
+  }
+}
+
+// Random numbers in place of a trained table, the same for everybody.
+std::vector<double> random_table(const TrainedTable& table) {
+  Random random(1);
+  std::vector<double> numbers(static_cast<std::size_t>(count_of(shape_of(table))));
+  for (double& number : numbers) number = random.uniform();
+  return numbers;
+}
 
 Vectors vectors_of(const PlottedScheme& scheme, const Request& request, const Range& range) {
   const std::string_view name = name_of(scheme.scheme);
   if (is_bias(scheme.scheme)) raise(fmt::format("{}: has no position vectors", name));
-  const Form form = form_of(scheme, request, range.to);
   Vectors vectors;
+  PlottedScheme whole = scheme;
+  std::vector<double> table;
+  if (const auto* const learned = std::get_if<Learned>(&scheme.scheme);
+      learned != nullptr && scheme.weights.data == nullptr) {
+    const TrainedTable shape = learned->trained_table();
+    if (count_of(shape_of(shape)) > kMostCells) raise("learned: rows · width is too large for this figure");
+    table = random_table(shape);
+    whole.weights = view(static_cast<const double*>(table.data()), shape_of(shape));
+    vectors.is_random = true;
+  }
+  Form form = form_of(whole, request, range.to);
   const auto make_room = [&](std::int64_t width) {
     vectors.width = width;
     if (range.count() > kMostCells / width) {
@@ -51,18 +104,24 @@ Vectors vectors_of(const PlottedScheme& scheme, const Request& request, const Ra
   }
   if (const auto* const addition = std::get_if<Addition>(&form)) {
     make_room(addition->width);
-    tabulate(view(vectors.values.data(), {range.count(), vectors.width}), {.first = range.from}, *addition);
-  } else if (const auto* const rotation = std::get_if<Rotation>(&form)) {
+  } else if (auto* const rotation = std::get_if<Rotation>(&form)) {
     if (!rotation->growth.rates.empty())
       raise("rope: with xpos, lengths change with position; this figure shows none");
-    Rotation turned = *rotation;
-    turned.first_dim = 0;  // only what turns is looked at
-    make_room(2 * pairs_of(turned));
-    rotate(view(vectors.values.data(), {range.count(), vectors.width}), {.first = range.from}, turned);
+    rotation->first_dim = 0;  // only what is rotated is looked at
+    make_room(2 * pairs_of(*rotation));
   } else {
     raise(fmt::format("{}: has no position vectors", name));
   }
+  fill_rows(vectors, request, range, form);
   return vectors;
+}
+
+// What the subtitle says of the numbers, and the note of a table that is not there.
+std::string type_note(const Request& request) {
+  return request.type == DataType::kF64 ? "" : fmt::format("; rounded to {}", name_of(request.type));
+}
+std::string random_note(const Vectors& vectors) {
+  return vectors.is_random ? " The table has random numbers in place of trained ones." : "";
 }
 
 }  // namespace
@@ -77,9 +136,9 @@ Figure dots_figure(const Request& request) {
   figure.kind = "dots";
   figure.title = "Dot products at one distance: a line per distance, over all pairs";
   figure.subtitle = fmt::format(
-      "{}; {}{}", described(scheme.scheme),
+      "{}; {}{}{}", described(scheme.scheme),
       is_rotation(scheme.scheme) ? "scores of rotated vectors of ones" : "dot products of two position vectors",
-      numerics_note(request.numerics));
+      numerics_note(request.numerics), type_note(request));
   Panel panel;
   double least = std::numeric_limits<double>::infinity(), most = -least, spread = 0;
   // odd ones with two pairs and more, as many as there is room for
@@ -106,7 +165,7 @@ Figure dots_figure(const Request& request) {
   panel.y.label = "dot product";
   fit(panel.y, least, most, 0.08);
   figure.rows = {{{std::move(panel)}}};
-  figure.note = fmt::format("Within a line, values differ by at most {:.2g}.", spread);
+  figure.note = fmt::format("Within a line, values differ by at most {:.2g}.{}", spread, random_note(vectors));
   return figure;
 }
 
@@ -114,7 +173,9 @@ Figure similarity_figure(const Request& request) {
   constexpr std::int64_t kUsual = 64;
   const PlottedScheme& scheme = request.schemes.front();
   if (is_bias(scheme.scheme)) raise(fmt::format("{}: has no position vectors", name_of(scheme.scheme)));
-  const std::int64_t reach = reach_of(form_of(scheme, request, kUsual));
+  const auto* const learned = std::get_if<Learned>(&scheme.scheme);
+  const std::int64_t reach =
+      learned != nullptr ? learned->rows - learned->offset : reach_of(form_of(scheme, request, kUsual));
   const Range range = range_of(request, {0, std::min(kUsual, reach)}, kMostDistances, "similarity");
   const Vectors vectors = vectors_of(scheme, request, range);
   const auto cells =
@@ -139,7 +200,8 @@ Figure similarity_figure(const Request& request) {
   Figure figure;
   figure.kind = "similarity";
   figure.title = "Cosine similarity of every pair of positions";
-  figure.subtitle = fmt::format("{}{}", described(scheme.scheme), numerics_note(request.numerics));
+  figure.subtitle =
+      fmt::format("{}{}{}", described(scheme.scheme), numerics_note(request.numerics), type_note(request));
   Panel panel;
   panel.x = {.label = "position", .least = map.rows.front() - step / 2, .most = map.rows.back() + step / 2};
   panel.y = panel.x;
@@ -148,7 +210,9 @@ Figure similarity_figure(const Request& request) {
   figure.rows = {{{std::move(panel)}}};
   figure.width = 760;
   figure.height = 700;
-  if (cells < range.count()) figure.note = fmt::format("{} of {} positions, evenly spaced.", cells, range.count());
+  figure.note = random_note(vectors);
+  if (cells < range.count()) figure.note += fmt::format(" {} of {} positions, evenly spaced.", cells, range.count());
+  if (!figure.note.empty()) figure.note.erase(0, 1);
   return figure;
 }
 

@@ -31,6 +31,11 @@ std::vector<Kind> all_kinds() {
                  {Sinusoidal{.width = 16}},
                  1,
                  phasors_figure});
+  all.push_back({"rotation",
+                 "the matrix that moves every position by --shift: one rotation per pair",
+                 {Sinusoidal{.width = 16}},
+                 1,
+                 rotation_figure});
   all.push_back({"dots",
                  "dot products of all pairs of positions, one line per distance",
                  {Sinusoidal{.width = 8}},

@@ -9,6 +9,7 @@ Figure waves_figure(const Request& request);
 Figure heatmap_figure(const Request& request);
 Figure fingerprint_figure(const Request& request);
 Figure phasors_figure(const Request& request);
+Figure rotation_figure(const Request& request);
 Figure dots_figure(const Request& request);
 Figure similarity_figure(const Request& request);
 Figure decay_figure(const Request& request);

@@ -5,6 +5,7 @@
 #include <limits>
 #include <numeric>
 
+#include "lessons/own_words.h"
 #include "lessons/story_builder.h"
 #include "lessons/story_matrices.h"
 #include "lessons/tellers.h"
@@ -28,6 +29,28 @@ std::size_t place_in(const std::vector<std::string>& labels, std::string_view la
 
 double at(const StoryMatrix& matrix, std::string_view row, std::string_view column) {
   return matrix.at(place_in(matrix.rows, row), place_in(matrix.columns, column));
+}
+
+// "Alex Emma Daniel Frank": everybody once, in the order of their seats.
+std::vector<std::string> seated(std::string_view text, const std::vector<std::string>& people) {
+  std::vector<std::string> names = own_words(text), sorted = names, all = people;
+  std::sort(sorted.begin(), sorted.end());
+  std::sort(all.begin(), all.end());
+  if (sorted != all) {
+    raise(fmt::format("text: must name {} once each, in the order of their seats", fmt::join(people, ", ")));
+  }
+  return names;
+}
+
+std::vector<double> rows_in_order(const std::vector<double>& rows, const std::vector<std::string>& people,
+                                  const std::vector<std::string>& names) {
+  const std::size_t width = rows.size() / people.size();
+  std::vector<double> result;
+  for (const std::string& name : names) {
+    const auto row = rows.begin() + static_cast<std::ptrdiff_t>(place_in(people, name) * width);
+    result.insert(result.end(), row, row + static_cast<std::ptrdiff_t>(width));
+  }
+  return result;
 }
 
 // The same attention for all but one person: weights normalised over fewer scores, values as before.
@@ -177,7 +200,11 @@ void show_concatenated(StoryBuilder& story, const StoryMatrix& x, const StoryMat
 
 Story tell_frank_and_alex(const StoryContent& content, const StoryOptions& options) {
   StoryBuilder story(content, options);
-  const std::vector<std::string> names = content.texts("names");
+  if (!options.other.empty()) raise("text: frank-and-alex has one order of seats, not two");
+  // in seats of the reader's choice, what the source text says of its own seats is left out
+  const bool is_own = !options.text.empty();
+  const std::vector<std::string> people = content.texts("names");
+  const std::vector<std::string> names = is_own ? seated(options.text, people) : people;
   const std::vector<std::string> alike = content.texts("alike");
   const std::vector<std::string> features = content.texts("features");
   const auto seat_of = [&](const std::string& name) {
@@ -198,7 +225,8 @@ Story tell_frank_and_alex(const StoryContent& content, const StoryOptions& optio
   const std::string apart = fmt::format("‖{} − {}‖", names[one], names[other]);
 
   story.step("table");
-  const StoryMatrix x = story.show(given({"X", "X: one row per person", names, features}, content.table("x")));
+  const StoryMatrix x = story.show(given({"X", "X: one row per person", names, features},
+                                         rows_in_order(content.table("x"), people, names)));
   story.show({fact(fmt::format("{} in X", apart), distance(x))});
 
   story.step("weights");
@@ -225,7 +253,7 @@ Story tell_frank_and_alex(const StoryContent& content, const StoryOptions& optio
   story.show(fewer.output);
   story.say("emma_with", row_text(without.output, place_in(names, "Emma"), digits));
   story.say("emma_without", row_text(fewer.output, place_in(fewer.output.rows, "Emma"), digits));
-  story.note("row_wise");
+  if (!is_own) story.note("row_wise");
 
   story.step("positions");
   const std::vector<double> frequencies = frequencies_of(scheme);
@@ -243,11 +271,13 @@ Story tell_frank_and_alex(const StoryContent& content, const StoryOptions& optio
               fact("mean |X|", mean_magnitude(x))});
   story.say("mean_p", mean_magnitude(p));
   story.say("mean_x", mean_magnitude(x));
-  story.note("nudge");
+  if (!is_own) story.note("nudge");
 
   const Stages with = stages_of(sum, sum.name.substr(1), weights);
-  story.step("alone");
-  show_alone(story, p, weights, without, with);
+  if (!is_own) {
+    story.step("alone");
+    show_alone(story, p, weights, without, with);
+  }
   story.step("queries");
   story.say("query_before", row_text(without.q, one, digits));
   story.say("query_one", row_text(with.q, one, digits));

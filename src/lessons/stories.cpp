@@ -20,7 +20,7 @@ constexpr std::array<Teller, 16> kTellers = {{{"dog-bites-man", lessons::tell_do
                                               {"permutation-proof", lessons::tell_permutation_proof},
                                               {"nope", lessons::tell_nope},
                                               {"cat-sat", lessons::tell_cat_sat, false, true},
-                                              {"frank-and-alex", lessons::tell_frank_and_alex},
+                                              {"frank-and-alex", lessons::tell_frank_and_alex, true},
                                               {"shift", lessons::tell_shift, false, true},
                                               {"look-back", lessons::tell_look_back},
                                               {"dot-product", lessons::tell_dot_product},
@@ -50,7 +50,7 @@ Story tell_story(std::string_view name, const StoryOptions& options) {
     names.push_back(teller.name);
     if (teller.name != name) continue;
     if (!(options.text.empty() && options.other.empty()) && !teller.takes_text)
-      raise(fmt::format("story: --text works only with dog-bites-man, not with {}", name));
+      raise(fmt::format("story: --text works only with dog-bites-man and frank-and-alex, not with {}", name));
     if (!options.start.empty() && !teller.takes_start) {
       raise(fmt::format("story: --start works only with cat-sat and shift, not with {}", name));
     }

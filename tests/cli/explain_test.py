@@ -99,6 +99,20 @@ class Recomputed(ProgramTest):
             self.assertIn(" ".join(reversed(text.split())), story["steps"][0]["text"])
             self.assertFalse(blocks(story, "errata"))
 
+    def test_seats_of_ones_own(self):
+        content = content_of("frank-and-alex")
+        content["x"] = [content["x"][i] for i in (0, 2, 1, 3)]
+        matrices, facts, _ = story_oracle.frank_and_alex(content)
+        for name in ("PQ", "PK", "PV"):  # what the source text says of its own seats
+            del matrices[name]
+        story = self.story("frank-and-alex", "--text", "Frank Daniel Emma Alex")
+        self.check(story, matrices, facts)
+        self.assertEqual(blocks(story, "errata"), [])
+        seats = ("explain", "frank-and-alex", "--text")
+        for text in ("Frank Emma", "Frank Emma Daniel Alex Frank", "Frank Emma Daniel Bob", "Frank Frank Daniel Alex"):
+            self.refused(*seats, text, says="must name Frank, Emma, Daniel, Alex once each, in the order of their seats")
+        self.refused(*seats, "Alex Emma Daniel Frank", "--other", "Frank Emma Daniel Alex", says="one order of seats, not two")
+
     def test_two_own_sentences(self):
         one, other = "Emma likes Alex but not Frank", "Frank likes Emma but not Alex"
         matrices, facts, _ = story_oracle.dog_bites_man(content_of("dog-bites-man"), one, other)

@@ -12,7 +12,7 @@ import unittest
 from pictures import Png, Svg, pdf_size
 from program import POSENC, ProgramTest
 
-KINDS = ("waves", "heatmap", "fingerprint", "phasors", "dots", "similarity", "decay", "bias", "scaling", "error")
+KINDS = ("waves", "heatmap", "fingerprint", "phasors", "rotation", "dots", "similarity", "decay", "bias", "scaling", "error")
 BLUE, ORANGE = (0x00, 0x72, 0xB2), (0xD5, 0x5E, 0x00)
 GREY = (0xBD, 0xBD, 0xBD)
 

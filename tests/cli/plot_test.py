@@ -4,12 +4,13 @@ import json
 import math
 import os
 import pty
+import re
 import struct
 import unittest
 
 from program import POSENC, SANITIZED, ProgramTest, npy, run
 
-KINDS = ("waves", "heatmap", "fingerprint", "phasors", "dots", "similarity", "decay", "bias", "scaling", "error")
+KINDS = ("waves", "heatmap", "fingerprint", "phasors", "rotation", "dots", "similarity", "decay", "bias", "scaling", "error")
 
 
 def frequencies(width, base=10000.0):
@@ -136,6 +137,47 @@ class Numbers(Plot):
             for i, frequency in enumerate(frequencies(8, 100.0)):
                 self.assertAlmostEqual(hand["x"][3 * i + 1] - hand["x"][3 * i], math.cos(position * frequency))
                 self.assertAlmostEqual(hand["y"][3 * i + 1] - hand["y"][3 * i], math.sin(position * frequency))
+
+    def test_rotation(self):
+        def cells(*flags):
+            (panel,) = self.figure("rotation", *flags)["panels"]
+            return panel["heat_map"]["values"]
+
+        def same(got, expected):
+            for row, wanted in zip(got, expected, strict=True):
+                self.close(row, wanted, 1e-14)
+
+        cos, sin = math.cos, math.sin
+        # interleaved pairs (2i, 2i + 1) of sines and cosines: w = 1, 0.1
+        same(cells("sinusoidal", "--width", 4, "--base", 100, "--shift", 3),
+                          [[cos(3), sin(3), 0, 0], [-sin(3), cos(3), 0, 0],
+                           [0, 0, cos(0.3), sin(0.3)], [0, 0, -sin(0.3), cos(0.3)]])
+        # rope rotates (i, i + d/2)
+        halves = [[cos(3), 0, -sin(3), 0], [0, cos(0.3), 0, -sin(0.3)], [sin(3), 0, cos(3), 0], [0, sin(0.3), 0, cos(0.3)]]
+        same(cells("rope", "--dims", 4, "--base", 100, "--shift", 3), halves)
+        same(cells("rope", "--dims", 4, "--base", 100, "--at", 5, "--shift", "-3"),
+                          [list(column) for column in zip(*halves)])
+        # it is the same at every position, and it moves each of them
+        at = [self.figure("rotation", "sinusoidal", "--width", 64, "--at", m, "--shift", 9) for m in (0, 1000003)]
+        self.assertEqual(at[0]["panels"][0]["heat_map"], at[1]["panels"][0]["heat_map"])
+        for figure in at:
+            self.assertLess(float(re.search(r"at most ([\d.e+-]*\d)", figure["note"])[1]), 1e-15)
+
+    def test_rounded_and_random_vectors(self):
+        def spread(*flags):
+            return float(re.search(r"at most ([\d.e+-]*\d)", self.figure("dots", *flags)["note"])[1])
+
+        exact = spread("sinusoidal", "--width", 8)
+        self.assertLess(exact, 1e-14)
+        self.assertTrue(1e-9 < spread("sinusoidal", "--width", 8, "--dtype", "f32") < 1e-6)
+        self.assertTrue(1e-5 < spread("sinusoidal", "--width", 8, "--dtype", "f16") < 1e-2)
+        self.assertGreater(spread("sinusoidal", "--width", 8, "--dtype", "bf16"),
+                           spread("sinusoidal", "--width", 8, "--dtype", "f16"))
+        self.assertTrue(1e-5 < spread("rope", "--dims", 8, "--dtype", "f16") < 1e-2)
+        learned = self.figure("dots", "learned", "--width", 8)
+        self.assertIn("random numbers in place of trained ones", learned["note"])
+        self.assertGreater(spread("learned", "--width", 8), 0.5)
+        self.assertEqual(self.figure("similarity", "learned", "--rows", 20, "--width", 8)["panels"][0]["y"]["most"], 19.5)
 
     def test_similarity(self):
         (panel,) = self.figure("similarity", "sinusoidal", "--width", 8, "--zoom", "3:13")["panels"]
@@ -329,7 +371,13 @@ class Refusals(Plot):
             ("unknown kind 'zzz'", "zzz"),
             ("shows one scheme, not 2", "waves", "rope", "sinusoidal"),
             ("at most 6 schemes", "decay", *["rope"] * 7),
-            ("--at works with fingerprint and phasors, not with waves", "waves", "--at", "3"),
+            ("--at works with fingerprint and phasors and rotation, not with waves", "waves", "--at", "3"),
+            ("--dtype works with dots and similarity, not with waves", "waves", "--dtype", "f16"),
+            ("goes beyond the valid positions", "rotation", "--at", "3", "--shift", "-4"),
+            ("no rotation moves its vectors", "rotation", "steps"),
+            ("shows at most 128 features, not 130", "rotation", "sinusoidal", "--width", "130"),
+            ("lengths change", "rotation", "rope", "--scaling", "xpos"),
+            ("gives a position no numbers", "rotation", "alibi"),
             ("--lines works with bias", "dots", "--lines"),
             ("--zoom works with", "scaling", "--zoom", "0:3"),
             ("not of the form A:B", "waves", "--zoom", "5"),

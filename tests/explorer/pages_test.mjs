@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
-import { complaints, contextOf, go, open, pages, places, posenc, sameAsTheProgram, setUp, settled, shownPage, tearDown } from './site.mjs';
+import { complaints, contextOf, go, open, pages, places, posenc, sameAsTheProgram, setUp, settled, shownPage, tearDown, whole } from './site.mjs';
 
 let context, page;
 before(async () => {
@@ -40,6 +40,13 @@ const interactions = {
     await press(page.getByRole('button', { name: 'GPT-2' }), 'Enter');
     await until(/gpt2/, '.result');
     assert.match(await textOf('.result'), /Trained length 1,024/);
+    await page.locator('#model-name').focus();
+    await page.keyboard.type('deepseek v3');
+    await page.keyboard.press('Enter');
+    await until(/DeepSeek-V3: deepseek_v3/, '.result');
+    await page.locator('#model-name').fill('nobody 7B');
+    await page.keyboard.press('Enter');
+    await until(/nobody 7B: not among the 13 models/, '.result');
   },
   async order() {
     await press(page.locator('.word').first(), 'Alt+ArrowRight');
@@ -67,11 +74,40 @@ const interactions = {
   async phasors() {
     await press(field('Shift k'), 'ArrowUp');
     assert.match((await sameAsTheProgram(figure())).command, /--shift 4/);
+    // R(k) stays put when m moves, and carries each position to the one k later
+    const matrix = await sameAsTheProgram(figure(1));
+    assert.match(matrix.command, /plot rotation sinusoidal --width 16 .* --shift 4/);
+    await press(field('Position m'), 'PageUp');
+    const elsewhere = await sameAsTheProgram(figure(1));
+    assert.notEqual(elsewhere.command, matrix.command);
+    assert.deepEqual(elsewhere.numbers, matrix.numbers);
+    assert.ok(Number(/at most ([\d.e+-]*\d)/.exec(await figure(1).locator('.note').innerText())[1]) < 1e-14);
+    await press(field('Shift k'), 'ArrowUp');
+    assert.notDeepEqual((await sameAsTheProgram(figure(1))).numbers, matrix.numbers);
+    await page.getByLabel('Pairs', { exact: true }).selectOption('apart');
+    await settled(page);
+    assert.match((await sameAsTheProgram(figure(1))).command, /--layout sin-cos/);
   },
   async distance() {
     const spread = async () => Number(/at most ([\d.e+-]*\d)/.exec(await figure().locator('.note').innerText())[1]);
     await sameAsTheProgram(figure());
     assert.ok(await spread() < 1e-9);
+    // the map is constant along its diagonals
+    const { numbers: map } = await sameAsTheProgram(figure(1)), side = Math.sqrt(map.length);
+    const uneven = () => Math.max(...map.map((value, i) => (i % side && i >= side ? Math.abs(value - map[i - side - 1]) : 0)));
+    assert.equal(side, 24);
+    assert.ok(uneven() < 1e-12, String(uneven()));
+    await page.getByLabel('Vectors rounded to', { exact: true }).selectOption('f16');
+    await settled(page);
+    assert.match((await sameAsTheProgram(figure())).command, /--dtype f16/);
+    assert.ok(await spread() > 1e-5);
+    await page.getByLabel('Vectors rounded to', { exact: true }).selectOption('f64');
+    await page.getByLabel('Scheme', { exact: true }).selectOption('learned');
+    await settled(page);
+    await sameAsTheProgram(figure());
+    assert.ok(await spread() > 0.5);
+    map.splice(0, map.length, ...(await sameAsTheProgram(figure(1))).numbers);
+    assert.ok(uneven() > 0.1);
     await page.getByLabel('Scheme', { exact: true }).selectOption('shift');
     await settled(page);
     await sameAsTheProgram(figure());
@@ -82,6 +118,17 @@ const interactions = {
     await press(cell, 'Enter');
     await until(/1\.86205/, 'pe-story');
     assert.match(posenc('posenc explain frank-and-alex --cell "K\' Frank knows-upscale"'), /= 1\.862\n/);
+    const printed = JSON.parse(posenc('posenc explain frank-and-alex --json')).steps.flatMap((step) => step.blocks).find((block) => block.name === 'D').values;
+    const bars = await page.locator('.pipeline .amount').allInnerTexts();
+    assert.deepEqual(bars, printed.flat().map((value) => value.toFixed(3)));
+    await press(page.locator('.pipeline button').nth(1), 'Enter');
+    assert.match(await page.evaluate(() => document.activeElement.getAttribute('aria-label')), /^Q' Frank/);
+    // another order of seats
+    await press(page.locator('.word').first(), 'Alt+ArrowRight');
+    await until(/--text "Emma Frank Daniel Alex"/, 'pe-story .command code');
+    const moved = JSON.parse(posenc('posenc explain frank-and-alex --text "Emma Frank Daniel Alex" --json')).steps.flatMap((step) => step.blocks).filter((block) => block.kind === 'matrix');
+    assert.deepEqual((await matrices('frank-and-alex')).map((one) => one.values), moved.map((one) => one.values));
+    assert.deepEqual(await page.locator('.pipeline .amount').allInnerTexts(), moved.find((block) => block.name === 'D').values.flat().map((value) => value.toFixed(3)));
     await press(cell, 'ArrowDown');
     assert.notEqual(await page.evaluate(() => document.activeElement.getAttribute('aria-label')), await cell.getAttribute('aria-label'));
   },
@@ -97,6 +144,18 @@ const interactions = {
     const before = await first();
     await press(page.getByLabel('Order', { exact: true }), 'ArrowDown', 'ArrowDown');
     assert.notEqual(await first(), before);
+    await page.locator('.picker summary').focus();
+    await page.keyboard.press('Enter');
+    const titles = () => page.locator('table.schemes thead th').allInnerTexts();
+    const all = await titles();
+    await press(page.getByLabel('Decay', { exact: true }), 'Space');
+    assert.deepEqual(await titles(), all.filter((title) => title !== 'Decay'));
+    assert.ok(await page.locator('table.schemes canvas.mini').count() >= 10);
+    await page.getByLabel('Order', { exact: true }).selectOption('lab');
+    // the lab's order, from the smallest loss of quality to the largest
+    const ratios = (await page.locator('table.schemes tbody td:last-child').allInnerTexts()).map((words) => Number(/× ([\d.]+)/.exec(words)?.[1] ?? Infinity));
+    assert.ok(ratios.filter(Number.isFinite).length >= 6);
+    assert.deepEqual(ratios, [...ratios].sort((a, b) => a - b));
   },
   async decay() {
     await press(page.getByLabel('Sinusoidal', { exact: true }), 'Space');
@@ -165,6 +224,8 @@ const interactions = {
     const commands = await page.locator('.entry .command').evaluateAll((lines) => lines.filter((line) => line.querySelector('span').textContent === 'Command line').map((line) => line.querySelector('code').textContent));
     const all = JSON.parse(posenc('posenc list --json')).length;
     assert.ok(commands.length > all, 'schemes and scalings');
+    const without = await page.locator('.entry').evaluateAll((list) => list.filter((one) => !one.querySelector('math')).map((one) => one.querySelector('h2').firstChild.textContent));
+    assert.deepEqual(without, [], 'every scheme and scaling has its formula in formulas.json');
     for (const command of new Set(commands)) assert.match(posenc(command), /./);
     await page.getByLabel('Search').last().fill('alibi');
     await page.keyboard.press('Tab');
@@ -197,27 +258,36 @@ for (const id of pages.filter((one) => !elsewhere.includes(one))) {
 // --- links ------------------------------------------------------------------------------------------------------
 
 const views = {
-  start: 'm=11', order: 'text=cat+sees+dog', waves: 'd=32&base=500&len=300&m=40&lay=sin-cos', phasors: 's=rope&dp=8&m=9&k=2', distance: 's=rope&d=16&from=1000&num=hf-f32',
-  frank: '', schemes: 'sort=family', decay: 'sin=1&alibi=0&reach=64&bias=sandwich', context: 'x=4&trained=2048&method=linear', exact: 'far=5000&m=12', check: '',
+  start: 'm=11', order: 'text=cat+sees+dog', waves: 'd=32&base=500&len=300&m=40&lay=sin-cos', phasors: 's=rope&dp=8&m=9&k=2&pairs=together', distance: 's=rope&d=16&from=1000&num=hf-f32&type=f32',
+  frank: 'seats=Alex+Emma+Daniel+Frank', schemes: 'sort=family&off=map,decay', decay: 'sin=1&alibi=0&reach=64&bias=sandwich', context: 'x=4&trained=2048&method=linear', exact: 'far=5000&m=12', check: '',
   practice: 'seed=9', reference: 'q=kerple', guides: 'g=rope', search: 'q=yarn',
 };
 
 test('a copied link restores the view of every page', async () => {
+  const other = await open(context, 'about:blank');
+  const state = (one) => one.evaluate(() => JSON.stringify({ text: document.querySelector('main').innerText, numbers: [...document.querySelectorAll('pe-figure')].map((figure) => figure.numbers()), fields: [...document.querySelectorAll('main input, main select')].map((input) => input.type === 'checkbox' ? input.checked : input.value) }));
   for (const id of pages) {
     await go(page, `#v=1&p=${id}&${views[id] ?? ''}`);
-    if (id === 'schemes') await page.waitForSelector('#page-schemes[data-done=yes]', { timeout: 60_000 });
-    await page.waitForTimeout(250);  // what waits for the cursor to rest
-    const state = (one) => one.evaluate(() => ({ text: document.querySelector('main').innerText, numbers: [...document.querySelectorAll('pe-figure')].map((figure) => figure.numbers()), fields: [...document.querySelectorAll('main input, main select')].map((input) => input.type === 'checkbox' ? input.checked : input.value) }));
+    await whole(page, id);
     const before = await state(page);
     await page.locator('header .copy-link').click();
     const link = await page.evaluate(() => navigator.clipboard.readText());
-    const other = await open(context, link);
+    // another document, not the same one with another address
+    await other.goto('about:blank');
+    await other.goto(link);
     await shownPage(other, id);
-    if (id === 'schemes') await other.waitForSelector('#page-schemes[data-done=yes]', { timeout: 60_000 });
-    await other.waitForTimeout(250);
-    assert.deepEqual(await state(other), before, id);
-    await other.close();
+    await whole(other, id);
+    assert.deepEqual(JSON.parse(await state(other)), JSON.parse(before), id);
   }
+  await other.close();
+});
+
+test('other pages keep the cursor and the scheme', async () => {
+  await go(page, '#v=1&p=waves&d=32&base=500&m=20&len=64&s=rope');
+  await page.locator('nav a', { hasText: 'Distance' }).click();
+  await shownPage(page, 'distance');
+  assert.deepEqual([await field('Width d').inputValue(), await field('Base').inputValue(), await field('Position m').inputValue(), await page.getByLabel('Scheme', { exact: true }).inputValue()], ['32', '500', '20', 'rope']);
+  assert.ok(!page.url().includes('len='), 'what only the other page has stays there');
 });
 
 test('a teacher locks and hides', async () => {
@@ -230,18 +300,12 @@ test('a teacher locks and hides', async () => {
 
 // --- keys -------------------------------------------------------------------------------------------------------
 
-/// Tables that grow row by row are whole: nothing was added for half a second.
-const complete = (page) => page.evaluate(async () => {
-  for (let before = -1, now = 0; now !== before;) {
-    before = document.querySelectorAll('*').length;
-    await new Promise((resolve) => setTimeout(resolve, 500));
-    now = document.querySelectorAll('*').length;
-  }
-});
 test('the Tab key reaches everything on every page, in order, and leaves again', async () => {
+  const keys = await context.newCDPSession(page);
+  await page.bringToFront();
   for (const id of pages) {
     await go(page, `#v=1&p=${id}`);
-    await complete(page);
+    await whole(page, id);
     await page.evaluate(() => {
       const shown = (one) => one.checkVisibility({ visibilityProperty: true }) && !one.disabled;
       window.wanted = [...document.querySelectorAll('a[href], button, input, select, textarea, summary, [tabindex="0"]')].filter((one) => one.tabIndex >= 0 && shown(one));
@@ -252,7 +316,9 @@ test('the Tab key reaches everything on every page, in order, and leaves again',
     });
     const count = await page.evaluate(() => window.wanted.length);
     const most = Math.min(count, 60);
-    for (let i = 1; i < most; ++i) await page.keyboard.press('Tab');
+    // real key events, one behind the other: the browser takes them in order, nobody waits for an answer to each
+    const key = { key: 'Tab', code: 'Tab', windowsVirtualKeyCode: 9 };
+    await Promise.all(Array(most - 1).fill(0).flatMap(() => [keys.send('Input.dispatchKeyEvent', { type: 'rawKeyDown', ...key }), keys.send('Input.dispatchKeyEvent', { type: 'keyUp', ...key })]));
     const missed = await page.evaluate((limit) => {
       const met = new Set(window.reached);
       // a page of hundreds of cells is not walked whole: the rest must take the focus when asked

@@ -75,13 +75,25 @@ export async function go(page, hash) {
   await page.evaluate((to) => { location.hash = to; }, hash);
   await shownPage(page, new URLSearchParams(hash.slice(1)).get('p'));
 }
-/// All figures have drawn what the view asks for.
+/// All figures have drawn what the view asks for, and what waits until the cursor rests has been computed.
 export const settled = (page) => page.evaluate(async () => {
-  for (let i = 0; i < 3; ++i) {
-    await new Promise((resolve) => requestAnimationFrame(() => setTimeout(resolve)));
+  const frame = () => new Promise((resolve) => requestAnimationFrame(() => setTimeout(resolve)));
+  for (let i = 0; i < 2 || document.querySelector('main [data-waiting]'); ++i) {
+    await frame();
     await Promise.all([...document.querySelectorAll('pe-figure, pe-story')].map((one) => one.ready));
   }
 });
+/// Nothing is added to the page any more: parts that load by themselves are there, tables are whole.
+export async function whole(page, id) {
+  if (id === 'schemes') await page.waitForSelector('#page-schemes[data-done=yes]', { timeout: 120_000 });
+  await page.evaluate(() => new Promise((resolve) => {
+    let waiting = setTimeout(resolve, 80);
+    new MutationObserver(() => {
+      clearTimeout(waiting);
+      waiting = setTimeout(resolve, 80);
+    }).observe(document.querySelector('main'), { childList: true, subtree: true });
+  }));
+}
 
 /// What the program prints. `words` may have quotes, as under a story.
 export function posenc(words, ...more) {
@@ -94,7 +106,8 @@ export function posenc(words, ...more) {
 
 /// The command under a figure prints the numbers of the figure, every one and no other.
 export async function sameAsTheProgram(figure) {
-  const { command, numbers } = await figure.evaluate((one) => ({ command: one.querySelector('.command code').textContent, numbers: one.numbers().map((row) => row.map((cell) => typeof cell === 'number' && !Number.isFinite(cell) ? null : cell)) }));
+  // as one text: thousands of values on their own take longer on the way here than to compute
+  const { command, numbers } = JSON.parse(await figure.evaluate((one) => JSON.stringify({ command: one.querySelector('.command code').textContent, numbers: one.numbers() })));
   const want = JSON.parse(posenc(command, '--json'));
   const panels = want.rows ? want.rows.flatMap((row) => row.panels) : want.panels.flat();
   const theirs = panels.flatMap((panel) => panel.series ?? []).flatMap((one) => one.y);
@@ -106,7 +119,7 @@ export async function sameAsTheProgram(figure) {
   assert.equal(have.length, printed.length, command);
   const sorted = (list) => Float64Array.from(list, (value) => value ?? NaN).sort();
   const a = sorted(have), b = sorted(printed);
-  const off = a.findIndex((value, k) => !(value === b[k] || (value !== value && b[k] !== b[k]) || (/ (phasors|error) /.test(command) && Math.abs(value - b[k]) <= 1e-15 * Math.max(0.5, Math.abs(b[k])))));
+  const off = a.findIndex((value, k) => !(value === b[k] || (value !== value && b[k] !== b[k]) || (/ (phasors|error|query-factor) /.test(command) && Math.abs(value - b[k]) <= 1e-15 * Math.max(0.5, Math.abs(b[k])))));
   assert.equal(off, -1, `${command}: ${a[off]} is ${b[off]} there`);
   return { command, numbers: have };
 }

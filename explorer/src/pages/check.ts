@@ -1,6 +1,7 @@
+import { question } from 'posenc-guesses/check';
 import { CoreError, ask } from '../core';
 import { copyText, h, npyOf } from '../dom';
-import { type Page, section, text } from '../lesson';
+import { type Page, guess, section, text } from '../lesson';
 
 // Queries rotated with each pair side by side: right for GPT-J, the usual mistake with a Llama of Hugging Face.
 async function example(): Promise<[Uint8Array, Uint8Array]> {
@@ -77,7 +78,7 @@ export const page: Page = {
     };
     root.append(
       text('Save queries or keys before and after the rotation (or tokens before and after sinusoids were added) as `.npy`: [sequence, features], float32. One head and 16 tokens are enough. The files are read in this page and sent nowhere.'),
-      section('Two tensors', h('div', { class: 'drops' }, zone(0, 'Before (.npy)'), zone(1, 'After (.npy)')),
+      guess(question, section('Two tensors', h('div', { class: 'drops' }, zone(0, 'Before (.npy)'), zone(1, 'After (.npy)')),
         h('p', { class: 'presets' }, h('button', { type: 'button', id: 'try-example', onclick: async () => {
           [files[0], files[1]] = await example();
           names[0] = 'before.npy';
@@ -87,6 +88,6 @@ export const page: Page = {
         result),
       section('The usual mistakes', h('ul', {},
         ...['Pairs (i, i + d/2) for weights that expect (2i, 2i + 1), or the other way round.', 'Sine and cosine exchanged.', 'Exponent i/d in place of 2i/d.',
-          'Positions that start at 1, or a cache that counts from 0 again.', 'A base or scaling that differs from the model\'s.', 'Rotated twice, or along the axis of heads.', 'Positions or frequencies rounded to bf16.'].map((line) => h('li', {}, line)))));
+          'Positions that start at 1, or a cache that counts from 0 again.', 'A base or scaling that differs from the model\'s.', 'Rotated twice, or along the axis of heads.', 'Positions or frequencies rounded to bf16.'].map((line) => h('li', {}, line))))));
   },
 };

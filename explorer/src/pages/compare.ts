@@ -1,83 +1,155 @@
-import { ask } from '../core';
-import { h, shown } from '../dom';
-import { type Page, section, text } from '../lesson';
-import { type ChoiceParam, view } from '../state';
+import { question } from 'posenc-guesses/schemes';
+import { type Heat, ask, figure } from '../core';
+import desk from '../data/desk.json';
+import { h, shown, svg } from '../dom';
+import { paintHeat } from '../draw';
+import { type Summary, groupsOf } from '../lab_summary';
+import { type Page, guess, section, text } from '../lesson';
+import { type ChoiceParam, type TextParam, view } from '../state';
 import { controls } from '../controls';
-import { heatColours } from '../draw';
 
-const sort: ChoiceParam = { key: 'sort', label: 'Order', kind: 'choice', start: 'list', options: [['list', 'as listed'], ['family', 'by family'], ['met', 'by properties that hold']] };
+const hiddenColumns: TextParam = { key: 'off', label: 'Columns that are not shown', kind: 'text', start: '', longest: 400 };
+const positions = 24, distances = 64;
 
-type Row = { name: string; family: string; formula: string; findings: any[]; map: HTMLElement };
+type Line = { y: Float64Array; least: number; most: number };
+type Row = { name: string; family: string; trained: string; findings: any[]; heat?: Heat; decay?: Line };
 
-// 24 × 24 similarities of positions: dot products of vectors, or what a bias adds.
-async function mapOf(scheme: any, family: string): Promise<HTMLElement> {
-  const n = 24, values = new Float64Array(n * n);
-  try {
-    if (family === 'bias') {
-      const { bytes } = await ask({ call: 'scores', scheme, length: n, head: 0 });
-      values.set(new Float64Array(bytes.buffer));
-    } else if (family === 'addition' || family === 'rotation') {
-      const { json, bytes } = await ask({ call: 'table', scheme, first: 0, count: n });
-      const table = new Float32Array(bytes.buffer);
-      for (let i = 0; i < n; ++i) for (let k = 0; k < n; ++k) {
-        let sum = 0;
-        for (let c = 0; c < json.columns; ++c) sum += table[i * json.columns + c] * table[k * json.columns + c];
-        values[i * n + k] = sum;
-      }
-    }
-  } catch {
-    return h('span', { class: 'hint' }, '–');
-  }
-  const least = Math.min(...values), most = Math.max(...values), colours = heatColours();
-  const canvas = h('canvas', { width: n, height: n, class: 'mini', role: 'img', 'aria-label': `Map of ${n} by ${n} positions, from ${shown(least)} to ${shown(most)}` });
-  const context = canvas.getContext('2d')!, image = context.createImageData(n, n), pixels = new Uint32Array(image.data.buffer);
-  const middle = (least + most) / 2, half = Math.max((most - least) / 2, 1e-12);
-  values.forEach((value, i) => { pixels[i] = colours[Math.round(256 + 256 * ((value - middle) / half))]; });
-  context.putImageData(image, 0, 0);
+// Measured once in a document, however often the page is opened.
+const measured = new Map<string, Row>();
+
+const settle = <T>(promise: Promise<T>): Promise<T | undefined> => promise.catch(() => undefined);
+
+// Similarities of positions: cosines of the angle between two vectors, or what a bias adds. A scheme may have neither.
+async function heatOf(scheme: any, family: string): Promise<Heat | undefined> {
+  if (family === 'nothing') return undefined;
+  if (family !== 'bias') return (await figure({ kind: 'similarity', schemes: [scheme], zoom: { from: 0, to: positions } })).rows[0].panels[0].heat ?? undefined;
+  const { bytes } = await ask({ call: 'scores', scheme, length: positions, head: 0 });
+  const values = new Float64Array(bytes.buffer), places = Float64Array.from({ length: positions }, (_, i) => i);
+  return { columns: places, rows: places, values, least: Math.min(...values), most: Math.max(...values), label: 'bias' };
+}
+async function decayOf(scheme: any): Promise<Line | undefined> {
+  const { panels: [panel] } = (await figure({ kind: 'decay', schemes: [scheme], zoom: { from: 0, to: distances } })).rows[0];
+  const line = panel.series[0];
+  return line && { y: line.y, least: panel.y.least, most: panel.y.most };
+}
+
+async function measure({ name, family, trained_table: table, fields }: any): Promise<Row> {
+  const known = measured.get(name);
+  if (known) return known;
+  const sized: any = { scheme: name };
+  for (const field of fields) if (field.name === 'width' || field.name === 'dims') sized[field.name] = 64;
+  const { json } = await ask({ call: 'prove', scheme: { scheme: name }, length: 64 });
+  const row: Row = { name, family, trained: table?.join(' × ') ?? '', findings: json.findings, heat: await settle(heatOf(sized, family)), decay: family === 'nothing' ? undefined : await settle(decayOf(sized)) };
+  measured.set(name, row);
+  return row;
+}
+
+// Perplexity at the longest length over that at the trained one, from the lab's stored run.
+const trained = groupsOf(desk as unknown as Summary).find((one) => one.key === 'text-32')!;
+function extrapolation(name: string): { text: string; words: string; value: number } | undefined {
+  const found = trained.results.find((one) => one.scheme === name);
+  if (!found) return undefined;
+  const first = found.by_size[0], last = found.by_size.at(-1)!, ratio = last.mean / first.mean;
+  return { text: `× ${ratio.toFixed(2)}`, value: ratio, words: `Perplexity ${last.mean.toFixed(2)} at ${last.size} tokens, ${first.mean.toFixed(2)} at ${first.size}, the trained length` };
+}
+
+const nothing = () => h('span', { class: 'hint' }, '–');
+function mapCell(row: Row): HTMLElement {
+  if (!row.heat) return nothing();
+  const canvas = h('canvas', { class: 'mini', role: 'img', 'aria-label': `Map of ${positions} by ${positions} positions, from ${shown(row.heat.least)} to ${shown(row.heat.most)}` });
+  paintHeat(canvas, row.heat, false);
   return canvas;
 }
+function decayCell(row: Row): HTMLElement {
+  if (!row.decay) return nothing();
+  const { y, least, most } = row.decay, wide = 84, high = 40;
+  const path = [...y].map((value, i) => `${i ? 'L' : 'M'}${((i * wide) / (y.length - 1)).toFixed(1)} ${(high - ((value - least) / (most - least)) * high).toFixed(1)}`).join('');
+  return h('div', { class: 'spark' }, svg('svg', { viewBox: `-2 -2 ${wide + 4} ${high + 4}`, width: wide + 4, height: high + 4, role: 'img', 'aria-label': `From ${shown(y[0])} at distance 0 to ${shown(y[y.length - 1])} at distance ${y.length - 1}` },
+    svg('path', { class: 'line-0 stroke', d: path })));
+}
+function findingCell(one: any): HTMLElement {
+  const mark = one.outcome === 'holds' ? '✓' : one.outcome === 'fails' ? '✗' : '–';
+  const words = one.outcome === 'does-not-apply' ? `${one.heading}: does not apply` : `${one.statement}: ${one.outcome} (${shown(one.measured)}, bound ${shown(one.bound)})`;
+  return h('span', { class: `mark ${one.outcome}`, title: words, tabindex: 0, role: 'img', 'aria-label': words }, mark);
+}
+
+type Column = { key: string; title: string; about: string; cell: (row: Row) => HTMLElement; rank?: (row: Row) => number };
+const fixed: Column[] = [
+  { key: 'map', title: 'Map', about: `similarity of ${positions} positions, or the bias of head 0`, cell: mapCell },
+  { key: 'decay', title: 'Decay', about: `similarity or bias against distances 0 to ${distances - 1}`, cell: decayCell },
+  { key: 'trained', title: 'Trained table', about: 'the axes of its trained table', cell: (row) => (row.trained ? h('span', {}, row.trained) : nothing()), rank: (row) => (row.trained ? 1 : 0) },
+];
+const lab: Column = {
+  key: 'lab', title: 'Extrapolation', about: 'perplexity at 8 times the trained length over that at the trained length, in the lab',
+  cell: (row) => { const found = extrapolation(row.name); return found ? h('span', { title: found.words, tabindex: 0, role: 'img', 'aria-label': found.words }, found.text) : nothing(); },
+  rank: (row) => -(extrapolation(row.name)?.value ?? Infinity),
+};
+const rankOf = (outcome: string): number => ({ holds: 2, fails: 1 })[outcome] ?? 0;
 
 export const page: Page = {
   id: 'schemes', title: 'All schemes side by side',
   goal: 'Compare every scheme: where it acts, its map of positions, and each property measured in this page.',
   render(root) {
-    const body = h('tbody'), head = h('tr'), rows: Row[] = [];
+    const rows: Row[] = [];
     const progress = h('p', { class: 'note', role: 'status' }, 'Measuring…');
-    const table = h('table', { class: 'schemes' }, h('thead', {}, head), body);
+    const head = h('tr'), body = h('tbody'), picker = h('div', { class: 'controls columns', role: 'group', 'aria-label': 'Columns' });
+    const table = h('table', { class: 'schemes' }, h('thead', {}, head), body), order = h('div');
     root.append(
       text('Every ✓ and ✗ is measured now, by the library, on 64 features and 64 positions; hover or focus one to read the number. Trained tables are filled with random numbers.'),
-      controls(sort),
-      section('Properties', progress, h('div', { class: 'scroll', tabindex: 0, role: 'region', 'aria-label': 'Properties of every scheme' }, table),
-        h('div', { class: 'command', role: 'group', 'aria-label': 'The same on the command line' }, h('span', {}, 'The same on the command line'), h('code', {}, 'posenc prove --length 64'))));
+      guess(question, order,
+        h('details', { class: 'picker' }, h('summary', {}, 'Choose columns'), picker),
+        section('Properties', progress, h('div', { class: 'scroll', tabindex: 0, role: 'region', 'aria-label': 'Properties of every scheme' }, table),
+          h('div', { class: 'command', role: 'group', 'aria-label': 'The same on the command line' }, h('span', {}, 'The same on the command line'), h('code', {}, 'posenc prove --length 64')))));
+
+    let columns: Column[] = [], sort: ChoiceParam | undefined;
+    const off = (): Set<string> => new Set(view.get(hiddenColumns).split(',').filter(Boolean));
+    // Which columns there are is known with the first scheme.
+    const setColumns = (findings: any[]) => {
+      columns = [...fixed, ...findings.map((one, index): Column => ({ key: one.property, title: one.heading, about: one.statement, cell: (row) => findingCell(row.findings[index]), rank: (row) => rankOf(row.findings[index].outcome) })), lab];
+      sort = { key: 'sort', label: 'Order', kind: 'choice', start: 'list', options: [['list', 'as listed'], ['family', 'by family'], ['met', 'by properties that hold'],
+        ...columns.filter((one) => one.rank).map((one): [string, string] => [one.key, `by: ${one.title}`])] };
+      order.replaceChildren(controls(sort));
+      picker.replaceChildren(...columns.map((column) => {
+        const box = h('input', { type: 'checkbox', id: `column-${column.key}` });
+        box.checked = !off().has(column.key);
+        box.addEventListener('change', () => {
+          const next = off();
+          if (box.checked) next.delete(column.key);
+          else next.add(column.key);
+          view.set(hiddenColumns, [...next].join(','));
+        });
+        return h('div', { class: 'control check' }, box, h('label', { for: box.id, title: column.about }, column.title));
+      }));
+    };
     const draw = () => {
+      if (!sort) return;
       const met = (row: Row) => row.findings.filter((one) => one.outcome === 'holds').length;
-      const ordered = [...rows];
-      if (view.get(sort) === 'family') ordered.sort((a, b) => a.family.localeCompare(b.family));
-      if (view.get(sort) === 'met') ordered.sort((a, b) => met(b) - met(a));
-      body.replaceChildren(...ordered.map((row) => h('tr', {}, h('th', { scope: 'row' }, row.name, h('small', {}, row.family)), h('td', {}, row.map),
-        ...row.findings.map((one) => {
-          const mark = one.outcome === 'holds' ? '✓' : one.outcome === 'fails' ? '✗' : '–';
-          const words = one.outcome === 'does-not-apply' ? `${one.heading}: does not apply` : `${one.statement}: ${one.outcome} (${shown(one.measured)}, bound ${shown(one.bound)})`;
-          return h('td', {}, h('span', { class: `mark ${one.outcome}`, title: words, tabindex: 0, role: 'img', 'aria-label': words }, mark));
-        }))));
+      const ordered = [...rows], by = view.get(sort), column = columns.find((one) => one.key === by), hidden = off();
+      if (by === 'family') ordered.sort((a, b) => a.family.localeCompare(b.family));
+      else if (by === 'met') ordered.sort((a, b) => met(b) - met(a));
+      else if (column?.rank) ordered.sort((a, b) => column.rank!(b) - column.rank!(a));
+      const kept = columns.filter((one) => !hidden.has(one.key));
+      head.replaceChildren(h('th', { scope: 'col' }, 'Scheme'), ...kept.map((one) => h('th', { scope: 'col', title: one.about }, one.title)));
+      body.replaceChildren(...ordered.map((row) => h('tr', {}, h('th', { scope: 'row' }, row.name, h('small', {}, row.family)), ...kept.map((one) => h('td', {}, one.cell(row))))));
+      for (const box of picker.querySelectorAll('input')) box.checked = !hidden.has(box.id.replace('column-', ''));
     };
     view.onChange(draw);
-    const measure = async () => {
+    addEventListener('posenc-theme', () => { if (root.isConnected) draw(); });
+    const fill = async () => {
       const { json } = await ask({ call: 'schemes' });
-      for (const scheme of json.schemes ?? json) {
-        const name = scheme.name ?? scheme.scheme;
-        const defaults: any = { scheme: name };
-        for (const field of scheme.fields ?? []) if (field.name === 'width' || field.name === 'dims') defaults[field.name] = 64;
-        const proved = (await ask({ call: 'prove', scheme: { scheme: name }, length: 64 })).json;
-        if (!head.childElementCount) head.append(h('th', { scope: 'col' }, 'Scheme'), h('th', { scope: 'col' }, 'Map'), ...proved.findings.map((one: any) => h('th', { scope: 'col', title: one.statement }, one.heading)));
-        rows.push({ name, family: scheme.family, formula: scheme.formula, findings: proved.findings, map: await mapOf(defaults, scheme.family) });
+      for (const scheme of json.schemes) {
+        const isKnown = measured.has(scheme.name), row = await measure(scheme);
+        if (!root.isConnected) return;
+        if (!rows.length) setColumns(row.findings);
+        rows.push(row);
         progress.textContent = `${rows.length} schemes measured`;
+        if (isKnown) continue;
         draw();
         await new Promise((resolve) => setTimeout(resolve));  // the page stays alive between schemes
-        if (!root.isConnected) return;
       }
+      draw();
       root.dataset.done = 'yes';
     };
-    measure().catch((error) => { progress.textContent = String(error); });
+    fill().catch((error) => { progress.textContent = String(error); });
   },
 };

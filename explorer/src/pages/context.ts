@@ -1,4 +1,5 @@
 import { formulas } from 'posenc-formulas/context';
+import { question } from 'posenc-guesses/context';
 import { controls } from '../controls';
 import { ask } from '../core';
 import { copyText, h } from '../dom';
@@ -10,6 +11,7 @@ import { sized } from './schemes_of_view';
 
 const trained: NumberParam = { key: 'trained', label: 'Trained length', kind: 'whole', start: 8192, least: 128, most: 1_048_576, steps: 'octaves' };
 const factor: NumberParam = { key: 'x', label: 'Times longer', kind: 'real', start: 8, least: 1, most: 64, steps: 'octaves' };
+const pair: NumberParam = { key: 'i', label: 'Pair i', kind: 'whole', start: 0, least: 0, most: 255 };
 const dims: NumberParam = { ...shared.width, key: 'dims', label: 'Rotary dimensions', start: 128 };
 const method: ChoiceParam = { key: 'method', label: 'Method', kind: 'choice', start: 'yarn', options: [['yarn', 'YaRN'], ['llama3', 'Llama 3'], ['linear', 'Linear'], ['dynamic', 'Dynamic NTK']] };
 
@@ -48,23 +50,24 @@ export const page: Page = {
   id: 'context', title: 'Longer context: how each method rescales frequencies',
   goal: 'Compare linear, NTK, YaRN and Llama-3 scaling pair by pair; read your own config.json.',
   render(root) {
+    const end = () => Math.round(view.get(trained) * view.get(factor));
     const scheme = () => sized('rope', view.get(dims), view.get(shared.base));
     root.append(
       text('Beyond the trained length, slow pairs reach angles that the model has never seen. Each method slows the pairs differently: linear slows all of them, NTK the slow ones most, YaRN and Llama 3 leave the fast ones alone.'),
       maths(math(formulas.linear, 'Linear'), math(formulas.ntk, 'NTK'), math(formulas.yarn, 'YaRN')),
-      guess({
-        question: 'Base 10,000, 128 rotary dimensions, trained on 4,096 tokens. Which pairs have never completed a cycle in training?',
-        choices: [
-          { text: 'The slow ones: those with a wavelength above 4,096', right: true, because: 'In training they saw only part of the circle. Their new angles are the problem of a longer context.' },
-          { text: 'The fast ones', because: 'Fast pairs complete a cycle every few positions, so they have seen every angle many times.' },
-          { text: 'None', because: 'The slowest wavelength is 2π · 10000^(126/128) ≈ 54,000 positions.' },
-        ],
-      },
+      guess(question,
       controls(dims, shared.base, trained, factor),
       section('What each method does to each pair', figureOf({
         label: 'Factor on the frequency of each pair, for each scaling',
+        cursor: { param: pair, axis: 'x', range: () => [0, view.get(dims) / 2 - 1] },
         request: () => ({ kind: 'scaling', schemes: [scheme().json], trained: view.get(trained), factor: view.get(factor) }),
         command: () => `posenc plot scaling ${scheme().words} --trained ${view.get(trained)} --factor ${view.get(factor)}`,
+      })),
+      section('The temperature of the softmax', text('Over more keys the softmax gets flatter. Some models multiply each query by a factor that grows with the logarithm of its position: Llama 4 in steps, Inkling smoothly, SSMax from the first token on. YaRN does the same with one factor for all positions.'), figureOf({
+        label: 'Factor on each query against its position',
+        cursor: { param: shared.m, axis: 'x', range: () => [0, end() - 1] },
+        request: () => ({ kind: 'query-factor', zoom: { from: 0, to: end() } }),
+        command: () => `posenc plot query-factor --zoom 0:${end()}`,
       })),
       section('The block for config.json', scalingBlock()),
       section('What is in my model?', modelBox())));

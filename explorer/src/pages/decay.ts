@@ -1,4 +1,5 @@
 import { formulas } from 'posenc-formulas/decay';
+import { question } from 'posenc-guesses/decay';
 import { controls } from '../controls';
 import { figureOf } from '../figure';
 import { type Page, guess, math, maths, section, text } from '../lesson';
@@ -30,22 +31,23 @@ export const page: Page = {
     root.append(
       text('Sinusoidal vectors and RoPE give a sum of cosines of the distance: it falls overall, but oscillates. ALiBi subtracts a straight line, with a slope of its own for each head.'),
       maths(math(formulas.rope, 'RoPE, mean over pairs'), math(formulas.alibi, 'ALiBi, head h of H')),
-      guess({
-        question: 'Raise the base from 10,000 to 500,000 (as Llama 3 does). What happens to the mean score at large distances?',
-        choices: [
-          { text: 'It falls faster', because: 'A larger base makes the slow pairs slower, so their cosines stay near 1 for longer.' },
-          { text: 'It falls more slowly', right: true, because: 'More pairs have wavelengths beyond the distance, so their cosines stay near 1.' },
-        ],
-      },
-      controls(...flags.map((one) => one.param), shared.width, shared.base, heads, reach),
+      guess(question,
+      controls(...flags.map((one) => one.param), shared.width, shared.base, heads, reach, shared.m),
       section('Score against distance', figureOf({
         label: 'Score against distance',
         cursor: { param: shared.m, axis: 'x', range: () => [0, view.get(reach)] },
         request: () => ({ kind: 'decay', schemes: picked().map((one) => one.json), zoom: { from: 0, to: view.get(reach) + 1 } }),
         command: () => `posenc plot decay ${picked().map((one) => one.words).join(' ')} --zoom 0:${view.get(reach) + 1}`,
       })),
+      section('Which pairs make this value', text('At distance m, RoPE\'s score is the mean of one cosine for each pair: the left half of the bars. Fast pairs average out; slow ones are still near 1.'), figureOf({
+        label: 'Cosine and sine of each pair at distance m',
+        cursor: { param: shared.m, axis: 'x', range: () => [0, view.get(reach)], isUnseen: true },
+        request: () => ({ kind: 'fingerprint', schemes: [flags[0].make().json], at: view.get(shared.m) }),
+        command: () => `posenc plot fingerprint ${flags[0].make().words} --at ${view.get(shared.m)}`,
+      })),
       section('What is added to the scores', controls(bias), figureOf({
         label: 'Bias of each head against distance',
+        cursor: { param: shared.m, axis: 'x', range: () => [0, 127] },
         request: () => ({ kind: 'bias', schemes: [biasScheme().json], lines: true, zoom: { from: 0, to: 128 } }),
         command: () => `posenc plot bias ${biasScheme().words} --lines --zoom 0:128`,
       }))));

@@ -1,4 +1,5 @@
 import { formulas } from 'posenc-formulas/exact';
+import { question } from 'posenc-guesses/exact';
 import { controls } from '../controls';
 import { figureOf } from '../figure';
 import { type Page, guess, math, maths, section, text } from '../lesson';
@@ -16,14 +17,7 @@ export const page: Page = {
     root.append(
       text('Engines form the angle as float32(position) · float32(frequency). The product is rounded before its sine is taken: the larger the angle, the larger the error. In bf16 even the position is rounded: 257 becomes 256.'),
       maths(math(formulas.bound, 'Error of an angle formed in float32, roughly')),
-      guess({
-        question: 'The angle is formed in float32. How large is the worst error of a sine at position 1,048,576 (d = 128)?',
-        choices: [
-          { text: 'about 6e-8, one rounding', because: 'That is the error of rounding the sine itself. The angle has an error of its own, which grows with the position.' },
-          { text: 'about 1e-4', because: 'That is the error near position 4,096.' },
-          { text: 'about 2e-2', right: true, because: 'The angles of the fast pairs are near a million radians. float32 keeps 24 bits, so neighbouring values there are 1/16 radian apart.' },
-        ],
-      },
+      guess(question,
       controls(width, shared.base, far, shared.m),
       section('Error against position', figureOf({
         label: 'Largest error of a cosine or sine against position',

@@ -1,21 +1,57 @@
 import { formulas } from 'posenc-formulas/frank';
+import { question } from 'posenc-guesses/frank';
+import { h } from '../dom';
 import { type Page, guess, math, maths, section, text } from '../lesson';
-import { storyOf } from '../story';
+import { type TextParam, view } from '../state';
+import { type PeStory, storyOf } from '../story';
+import { wordCards } from './word_cards';
+
+const seats: TextParam = { key: 'seats', label: 'Seats', kind: 'text', start: 'Frank Emma Daniel Alex', longest: 40 };
+
+// The stages in the order of the calculation: their name in the story's table of distances, and the matrix with position.
+const stages = [['X', 'X\''], ['Q', 'Q\''], ['K', 'K\''], ['V', 'V\''], ['scores', 'S\''], ['weights', 'A\''], ['output', 'O\'']];
+
+// How far Frank and Alex are apart at each stage, without and with position: the story's matrix D as bars.
+function distances(story: PeStory): HTMLElement {
+  const strip = h('ol', { class: 'pipeline', 'aria-label': 'Stages of the calculation' });
+  story.addEventListener('told', () => {
+    const matrix = story.matrices().find((one) => one.name === 'D');
+    if (!matrix) return;
+    const rows = matrix.values as (number | null)[][] | number[];
+    const at = (row: number, column: number): number => (Array.isArray(rows[row]) ? (rows[row] as number[])[column] : (rows as number[])[row * 2 + column]);
+    const largest = Math.max(...stages.flatMap((_, i) => [at(i, 0), at(i, 1)]));
+    const bar = (kind: string, value: number) => {
+      const line = h('span', { class: `bar ${kind}` }, h('span', { class: 'filled' }), h('span', { class: 'amount' }, value.toFixed(matrix.digits)));
+      line.style.setProperty('--share', `${(100 * value) / largest}%`);
+      return line;
+    };
+    strip.replaceChildren(...stages.map(([name, shown], i) => h('li', {}, h('button', {
+      type: 'button', 'aria-label': `${name}: ${at(i, 0).toFixed(matrix.digits)} apart without position, ${at(i, 1).toFixed(matrix.digits)} with it. Go to ${shown}`,
+      onclick: () => {
+        const to = story.querySelector(`[data-matrix="${CSS.escape(shown)}"]`);
+        to?.scrollIntoView({ block: 'center' });
+        to?.querySelector('button')?.focus({ preventScroll: true });
+      },
+    }, h('strong', {}, name), bar('without', at(i, 0)), bar('with', at(i, 1))))));
+  });
+  return h('div', {}, strip, h('p', { class: 'note' }, h('span', { class: 'key without' }), ' without position ', h('span', { class: 'key with' }), ' with position. Press a stage to see its numbers.'));
+}
 
 export const page: Page = {
   id: 'frank', title: 'Frank and Alex: one calculation from start to end',
   goal: 'Follow four rows through Q, K, V, scores, softmax and output; open any cell into its products.',
   render(root) {
+    const own = () => (view.get(seats) === seats.start ? '' : view.get(seats));
+    const story = storyOf({ name: 'frank-and-alex', text: own });
+    let last = own();
+    view.onChange(() => {
+      if (own() === last) return;
+      last = own();
+      story.ready = story.update();
+    });
     root.append(
       text('Frank and Alex have identical rows, but sit in different seats. Without position they stay indistinguishable through the whole layer. Press any number to open it into its products.'),
       maths(math(formulas.stages), math(formulas.output)),
-      guess({
-        question: 'Frank and Alex have the same row in X. After positions are added, at which stage do they first differ?',
-        choices: [
-          { text: 'Only after the softmax', because: 'The position is added to the rows themselves, before Q, K and V are made.' },
-          { text: 'Already in X\' = X + P', right: true, because: 'P has a different row for each seat, so X\' differs at once, and everything made from it.' },
-          { text: 'Never: the same person gives the same output', because: 'That is so without position. With P their rows differ.' },
-        ],
-      }, section('The calculation', storyOf({ name: 'frank-and-alex' }))));
+      guess(question, section('Who sits where', h('p', { class: 'hint' }, 'Drag a name, press it to move it one seat, or use Alt with the arrow keys. The rows of X move along, the rows of P stay with the seats.'), wordCards(seats, 1)), section('How far apart they are, stage by stage', distances(story)), section('The calculation', story)));
   },
 };

@@ -1,12 +1,12 @@
 // What is in my model? A config.json or .gguf, read in the page.
 
 import { CoreError, ask } from '../core';
+import real from '../data/models.json';
 import { copyText, h, shown } from '../dom';
 
-// As these models ship them, reduced to what position needs.
+// As these models ship them, reduced to what position needs; models.json names the repository that each was read in.
 const examples: { [name: string]: object } = {
-  'Llama 3.1 8B': { model_type: 'llama', hidden_size: 4096, num_attention_heads: 32, num_hidden_layers: 32, max_position_embeddings: 131072, rope_theta: 500000.0,
-    rope_scaling: { factor: 8.0, low_freq_factor: 1.0, high_freq_factor: 4.0, original_max_position_embeddings: 8192, rope_type: 'llama3' } },
+  ...Object.fromEntries(real.map((one) => [one.name, one.config])),
   'Qwen 2.5 7B with YaRN': { model_type: 'qwen2', hidden_size: 3584, num_attention_heads: 28, num_hidden_layers: 28, max_position_embeddings: 32768, rope_theta: 1000000.0,
     rope_scaling: { type: 'yarn', factor: 4.0, original_max_position_embeddings: 32768 } },
   'Mistral 7B v0.3': { model_type: 'mistral', hidden_size: 4096, num_attention_heads: 32, num_hidden_layers: 32, head_dim: 128, max_position_embeddings: 32768, rope_theta: 1000000.0 },
@@ -44,10 +44,21 @@ export function modelBox(): HTMLElement {
   };
   const read = async (file?: File) => { if (file) await show(file.name, new Uint8Array(await file.slice(0, headBytes).arrayBuffer())); };
   input.addEventListener('change', () => read(input.files?.[0]));
+  const showExample = (name: string) => show(name, new TextEncoder().encode(JSON.stringify(examples[name])), 'config.json');
+  // By name, from the configs that come with this page: nothing is fetched.
+  const name = h('input', { type: 'text', id: 'model-name', list: 'model-names', autocomplete: 'off', maxlength: 80 });
+  const named = h('form', { class: 'model-name', onsubmit: (event: Event) => {
+    event.preventDefault();
+    const plain = (words: string) => words.toLowerCase().replace(/[^a-z0-9]/g, ''), wanted = plain(name.value);
+    if (!wanted) return;
+    const found = Object.keys(examples).find((one) => plain(one).includes(wanted));
+    if (found) showExample(found);
+    else result.replaceChildren(h('p', { class: 'note refused' }, `${name.value}: not among the ${Object.keys(examples).length} models that come with this page. Drop its config.json above.`));
+  } }, h('label', { for: name.id }, 'Or type the name of a model'), h('div', { class: 'tools' }, name, h('button', { type: 'submit' }, 'Show')),
+    h('datalist', { id: 'model-names' }, ...Object.keys(examples).map((one) => h('option', { value: one }))));
   const zone = h('div', { class: 'drop' }, h('label', { for: 'config-file' }, 'Drop a config.json or .gguf file here, or choose one'), input,
     h('p', { class: 'hint' }, 'The file is read in this page and sent nowhere.'),
-    h('p', { class: 'presets' }, 'Examples: ', ...Object.entries(examples).map(([name, config]) =>
-      h('button', { type: 'button', onclick: () => show(name, new TextEncoder().encode(JSON.stringify(config)), 'config.json') }, name))));
+    named, h('p', { class: 'presets' }, 'Examples: ', ...['Llama 3.1 8B', 'Qwen 2.5 7B with YaRN', 'DeepSeek-V3', 'Gemma 3 4B', 'GPT-2'].map((name) => h('button', { type: 'button', onclick: () => showExample(name) }, name))));
   zone.addEventListener('dragover', (event) => event.preventDefault());
   zone.addEventListener('drop', (event) => {
     event.preventDefault();

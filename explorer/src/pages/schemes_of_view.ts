@@ -7,6 +7,8 @@ export const schemeParam: ChoiceParam = {
   key: 's', label: 'Scheme', kind: 'choice', start: 'sinusoidal',
   options: [['sinusoidal', 'Sinusoidal'], ['rope', 'RoPE (cosines and sines)'], ['steps', 'Bad idea 1: add p · 0.0001'], ['shift', 'Bad idea 2: random + constant shift']],
 };
+/// Also a table that nobody trained yet: figures fill it with random numbers.
+export const vectorSchemeParam: ChoiceParam = { ...schemeParam, options: [...schemeParam.options, ['learned', 'Learned (random numbers)']] };
 export const waveSchemeParam: ChoiceParam = { ...schemeParam, options: schemeParam.options.slice(0, 2) };
 
 export type Named = { json: Scheme; words: string };

@@ -11,13 +11,17 @@ export const page: Page = {
     const model = section('What is in my model?', text('Drop the `config.json` of a model, or a `.gguf` file, and see how it encodes position, layer by layer.'));
     model.id = 'my-model';
     let opened: Promise<void> | undefined;
-    const openBox = () => opened ??= import('./model_box').then(({ modelBox }) => model.append(modelBox()));
+    const openBox = () => opened ??= import('./model_box').then(({ modelBox }) => closed.replaceWith(modelBox()));
+    const openAndGo = () => openBox().then(() => document.getElementById('config-file')!.focus());
+    // until it is loaded
+    const closed = h('p', {}, h('button', { type: 'button', onclick: openAndGo }, 'Choose a file'));
+    model.append(closed);
     root.append(
       h('p', { class: 'lead' }, 'Every way a Transformer knows word order: see it, drag it, check it. Each number on these pages is computed now, in your browser, by the same C++ library that the ', h('code', {}, 'posenc'), ' program uses. Nothing is sent anywhere.'),
       h('p', { class: 'presets' }, h('a', { class: 'button primary', href: linkTo('order') }, 'Start the path'), h('a', { class: 'button', href: '#my-model', onclick: (event: Event) => {
         event.preventDefault();
         model.scrollIntoView();
-        openBox().then(() => document.getElementById('config-file')!.focus());
+        openAndGo();
       } }, 'What is in my model?')),
       figureOf({
         label: 'A sinusoidal table: positions down, features across',

@@ -1,4 +1,5 @@
 import { formulas } from 'posenc-formulas/waves';
+import { question } from 'posenc-guesses/waves';
 import { controls } from '../controls';
 import { h, shown } from '../dom';
 import { figureOf } from '../figure';
@@ -24,10 +25,12 @@ function closest(): HTMLElement {
   let waiting = 0;
   const refresh = () => {
     clearTimeout(waiting);
+    words.dataset.waiting = 'yes';
     waiting = setTimeout(async () => {
       const count = Math.min(most, view.get(length)), at = Math.min(view.get(shared.m), count - 1);
       const { json } = await ask({ call: 'closest', scheme: chosen().json, at, length: count });
       words.textContent = `Of positions 0 to ${shown(count - 1)}, the one whose code is closest to that of position ${shown(at)} is ${shown(json.position)}, at distance ${shown(json.distance)}; the codes have length ${shown(json.norm)}.${json.distance < 0.01 * Math.sqrt(view.get(shared.width)) ? ' Beside features of size 1 they are nearly the same code.' : ''}`;
+      delete words.dataset.waiting;
     }, 120) as unknown as number;
   };
   view.onChange(() => { if (words.isConnected) refresh(); });
@@ -43,14 +46,7 @@ export const page: Page = {
     root.append(
       text('Each pair of features is a wave of the position. The first pair completes a cycle every 2π ≈ 6.28 positions, the last one only after almost base · 2π. Reading all waves at one position gives a code that no other position has.'),
       maths(math(formulas.table), math(formulas.wavelength, 'Wavelength of pair i')),
-      guess({
-        question: 'With base 10,000 and width 64, how many positions does the slowest wave need for one full cycle?',
-        choices: [
-          { text: 'about 628', because: 'That is the wavelength of a wave in the middle of the table.' },
-          { text: 'about 47,000', right: true, because: 'The last pair has frequency base^(−62/64), so its wavelength is 2π · 10000^(62/64) ≈ 47,100 positions.' },
-          { text: 'exactly 10,000', because: '10,000 is the base. The wavelength carries a factor 2π, and the last exponent is 62/64, not 1.' },
-        ],
-      },
+      guess(question,
       controls(schemeParam, layout, shared.width, shared.base, length, shared.m),
       section('The waves', h('p', { class: 'hint' }, 'Zoom with Ctrl and the wheel, with two fingers, or with the keys + and −; drag to move m.'), figureOf({
         label: 'Waves of the features against position', cursor, zoom: length,
@@ -65,6 +61,7 @@ export const page: Page = {
       })),
       section('One position: its fingerprint', text('The same idea as binary digits: the first columns change at every step, the last ones rarely.'), figureOf({
         label: 'Numbers of position m beside binary digits',
+        cursor: { param: shared.m, axis: 'x', range: cursor.range, isUnseen: true },
         request: () => ({ kind: 'fingerprint', schemes: [chosen().json], at: view.get(shared.m) }),
         command: () => `posenc plot fingerprint ${chosen().words} --at ${view.get(shared.m)}`,
       }), text('A code is useful if no other position has nearly the same one. Try the first bad idea: with steps of 0.0001, neighbouring codes are almost equal.'), closest())));
