@@ -51,10 +51,13 @@ export class View {
   private values = new Map<string, string>();
   private listeners = new Map<() => void, boolean>();
   private writing = 0;
+  /// The address as it was read or written last.
+  private known = '';
 
   constructor() {
     this.read();
     addEventListener('hashchange', () => {
+      clearTimeout(this.writing);
       if (this.hash() !== location.hash) {
         this.read();
         this.tell();
@@ -63,7 +66,8 @@ export class View {
   }
 
   private read(): void {
-    const fields = new URLSearchParams(location.hash.slice(1));
+    this.known = location.hash;
+    const fields = new URLSearchParams(this.known.slice(1));
     // A view of a later version may mean something else by the same key.
     if (fields.has('v') && fields.get('v') !== '1') return;
     this.page = fields.get('p') ?? 'start';
@@ -138,7 +142,12 @@ export class View {
   // Dragging changes the view sixty times a second; browsers limit how often an address may change.
   private write(): void {
     clearTimeout(this.writing);
-    this.writing = setTimeout(() => history.replaceState(null, '', this.hash()), 120) as unknown as number;
+    this.writing = setTimeout(() => {
+      // Somebody followed a link that is not read yet: it wins.
+      if (location.hash !== this.known) return;
+      history.replaceState(null, '', this.hash());
+      this.known = location.hash;
+    }, 120) as unknown as number;
   }
 }
 

@@ -115,6 +115,21 @@ test('a link restores the view; numbers are held in range; unknown keys are igno
   assert.equal(await page.getByLabel('Width d').first().inputValue(), '512');
 });
 
+test('a link that is followed wins over an address that waits to be written', async () => {
+  await go(page, '#v=1&p=waves&m=37');
+  // the event of the new address is held back until the old view would have been written
+  const address = await page.evaluate(async () => {
+    addEventListener('hashchange', (event) => event.stopImmediatePropagation(), { capture: true, once: true });
+    document.querySelector('pe-figure .surface').dispatchEvent(new KeyboardEvent('keydown', { key: 'ArrowRight' }));
+    location.hash = '#v=1&p=exact';
+    await new Promise((resolve) => setTimeout(resolve, 250));
+    return location.hash;
+  });
+  assert.equal(address, '#v=1&p=exact');
+  await page.evaluate(() => dispatchEvent(new HashChangeEvent('hashchange')));
+  await page.waitForSelector('#page-exact[data-ready=yes]');
+});
+
 test('keys move the cursor of all figures, and it is announced', async () => {
   await go(page, '#v=1&p=waves&m=37');
   const surface = page.locator('pe-figure .surface').first();
