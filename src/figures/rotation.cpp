@@ -66,9 +66,8 @@ ShiftMatrix shift_of_pairs(Rotation rotation, std::int64_t at, std::int64_t shif
     return rows;
   };
   const std::vector<double> ones(static_cast<std::size_t>(width), 1.0);
-  ShiftMatrix result{.width = width,
-                     .before = rotated(ones, at, rotation),
-                     .after = rotated(ones, at + shift, rotation)};
+  ShiftMatrix result{
+      .width = width, .before = rotated(ones, at, rotation), .after = rotated(ones, at + shift, rotation)};
   std::vector<double> unit(static_cast<std::size_t>(width * width), 0.0);
   for (std::int64_t i = 0; i < width; ++i) unit[static_cast<std::size_t>(i * width + i)] = 1;
   rotation.magnitude = 1;
@@ -130,10 +129,10 @@ Figure rotation_figure(const Request& request) {
   figure.title = fmt::format("The matrix R that moves every position by {}", grouped(static_cast<double>(shift)));
   figure.subtitle =
       fmt::format("{}{}; one rotation per pair", described(scheme.scheme), numerics_note(request.numerics));
-  figure.note = fmt::format("R does not depend on the position. At position {}, R times the vector differs from the "
-                            "vector of position {} by at most {:.2g}.",
-                            grouped(static_cast<double>(at)), grouped(static_cast<double>(at + shift)),
-                            residual_of(matrix));
+  figure.note = fmt::format(
+      "R does not depend on the position. At position {}, R times the vector differs from the "
+      "vector of position {} by at most {:.2g}.",
+      grouped(static_cast<double>(at)), grouped(static_cast<double>(at + shift)), residual_of(matrix));
   figure.rows = {{{std::move(panel)}}};
   figure.width = 700;
   figure.height = 640;
