@@ -32,7 +32,9 @@ export function svg(tag: string, attributes: Attributes = {}, ...children: Child
 export function prose(text: string): DocumentFragment {
   const fragment = document.createDocumentFragment();
   text.split('`').forEach((part, index) => {
-    if (part) fragment.append(index % 2 ? h('code', {}, part) : part);
+    if (index % 2) fragment.append(h('code', {}, part));
+    // ω_i: a letter and its index
+    else for (const piece of part.split(/([ωλθ]_\w)/)) fragment.append(/^[ωλθ]_\w$/.test(piece) ? h('span', {}, piece[0], h('sub', {}, piece[2])) : piece);
   });
   return fragment;
 }

@@ -230,7 +230,9 @@ function drawPanel(root: SVGElement, place: Placed, legendTop: number, outer: { 
   }
   root.append(inside);
   for (const words of panel.words) {
-    root.append(svg('text', { class: 'small', x: toX(place, words.x), y: toY(place, words.y) + 4, 'text-anchor': 'middle' }, words.text));
+    // one below the other where there is no room for both
+    const lines = outer.width < 560 ? words.text.split(' · ') : [words.text];
+    lines.forEach((one, index) => root.append(svg('text', { class: 'small', x: toX(place, words.x), y: toY(place, words.y) + 4 + 11 * index, 'text-anchor': 'middle' }, one)));
   }
   const titles = titleLines(panel.title, outer.width);
   titles.forEach((words, index) => root.append(svg('text', { class: 'panel-title', x: outer.left, y: legendTop - 6 - (titles.length - 1 - index) * line }, words)));
@@ -278,7 +280,8 @@ export function drawFigure(figure: Figure, width: number): Drawn {
   const narrow = width < 560;
   const rows = figure.rows.flatMap((row) => narrow ? row.panels.map((panel) => ({ panels: [panel], height: row.height })) : [row]);
   const whole = figure.rows.reduce((sum, row) => sum + row.height, 0);
-  const bodyHeight = Math.min(figure.height * 0.8, Math.max(300, width * 0.55));
+  // panels that are one below the other need their own height each
+  const bodyHeight = narrow ? Math.max(300, Math.min(figure.height * 0.95, 200 * rows.length)) : Math.min(figure.height * 0.8, Math.max(300, width * 0.55));
   const placed: Placed[] = [], canvases: HTMLCanvasElement[] = [];
   const root = svg('svg', { class: 'drawing', role: 'img' });
   let y = 4;

@@ -15,6 +15,8 @@ export type FigureConfig = {
   zoom?: NumberParam;
 };
 
+// Between the margins of A4 and Letter, in pixels of CSS.
+const paperWidth = 660;
 const csvCell = (value: number | string): string => (typeof value === 'number' ? String(value) : `"${value.replaceAll('"', '""')}"`);
 
 /// Every number of a figure: [panel, series, x, y] for lines, [panel, row, column, value] for maps.
@@ -85,7 +87,7 @@ export class PeFigure extends HTMLElement {
     this.surface.addEventListener('pointercancel', (event) => this.onPinch(event));
     this.surface.addEventListener('wheel', (event) => this.onWheel(event), { passive: false });
     this.stop = view.onChange(() => this.request());
-    this.resize = new ResizeObserver(() => this.draw());
+    this.resize = new ResizeObserver(() => { if (!matchMedia('print').matches) this.draw(); });
     this.resize.observe(this);
     addEventListener('posenc-theme', this.repaint);
     addEventListener('beforeprint', this.toPaper);
@@ -134,8 +136,8 @@ export class PeFigure extends HTMLElement {
     this.scriptTime = performance.now() - began;
   }
 
-  private draw(): void {
-    const width = Math.floor(this.surface.clientWidth);
+  private draw(most = Infinity): void {
+    const width = Math.min(most, Math.floor(this.surface.clientWidth));
     if (!this.made || width < 50) return;
     this.drawn = drawFigure(this.made, width);
     const { root, canvases, height } = this.drawn;
@@ -265,14 +267,11 @@ export class PeFigure extends HTMLElement {
 
   // Paper is light, and on it the sign must not depend on colour alone.
   private toPaper = (): void => {
-    this.surface.querySelectorAll('.hatch').forEach((one) => one.remove());
+    this.draw(paperWidth);
     this.paint(false);
     for (const [canvas, place] of this.maps()) canvas.after(hatchNegative(canvas, place));
   };
-  private fromPaper = (): void => {
-    this.surface.querySelectorAll('.hatch').forEach((one) => one.remove());
-    this.repaint();
-  };
+  private fromPaper = (): void => this.draw();
 
   private fillTable(): void {
     if (!this.details.open || !this.made) return;

@@ -207,6 +207,7 @@ Figure similarity_figure(const Request& request) {
   panel.y = panel.x;
   panel.y.reversed = true;
   panel.heat_map = std::move(map);
+  panel.equal_units = true;
   figure.rows = {{{std::move(panel)}}};
   figure.width = 760;
   figure.height = 700;

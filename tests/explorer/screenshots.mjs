@@ -23,6 +23,7 @@ try {
         await settled(page);
         await page.screenshot({ path: join(folder, `${id}-${name}-${colorScheme}.png`), fullPage: true });
       }
+      await page.emulateMedia({ media: 'print' });
       if (name === 'wide') await page.pdf({ path: join(folder, `${id}.pdf`), format: 'A4' });
     }
     await page.context().close();

@@ -2,7 +2,7 @@ import { question } from 'posenc-guesses/schemes';
 import { type Heat, ask, figure } from '../core';
 import desk from '../data/desk.json';
 import { h, shown, svg } from '../dom';
-import { paintHeat } from '../draw';
+import { isDark, paintHeat } from '../draw';
 import { type Summary, groupsOf } from '../lab_summary';
 import { type Page, guess, section, text } from '../lesson';
 import { type ChoiceParam, type TextParam, view } from '../state';
@@ -57,13 +57,15 @@ const nothing = () => h('span', { class: 'hint' }, '–');
 function mapCell(row: Row): HTMLElement {
   if (!row.heat) return nothing();
   const canvas = h('canvas', { class: 'mini', role: 'img', 'aria-label': `Map of ${positions} by ${positions} positions, from ${shown(row.heat.least)} to ${shown(row.heat.most)}` });
-  paintHeat(canvas, row.heat, false);
+  paintHeat(canvas, row.heat, false, isDark() && !matchMedia('print').matches);
   return canvas;
 }
 function decayCell(row: Row): HTMLElement {
   if (!row.decay) return nothing();
   const { y, least, most } = row.decay, wide = 84, high = 40;
-  const path = [...y].map((value, i) => `${i ? 'L' : 'M'}${((i * wide) / (y.length - 1)).toFixed(1)} ${(high - ((value - least) / (most - least)) * high).toFixed(1)}`).join('');
+  // what differs by rounding alone is level
+  const isLevel = most - least < 1e-9 * Math.max(Math.abs(least), Math.abs(most));
+  const path = [...y].map((value, i) => `${i ? 'L' : 'M'}${((i * wide) / (y.length - 1)).toFixed(1)} ${(isLevel ? high / 2 : high - ((value - least) / (most - least)) * high).toFixed(1)}`).join('');
   return h('div', { class: 'spark' }, svg('svg', { viewBox: `-2 -2 ${wide + 4} ${high + 4}`, width: wide + 4, height: high + 4, role: 'img', 'aria-label': `From ${shown(y[0])} at distance 0 to ${shown(y[y.length - 1])} at distance ${y.length - 1}` },
     svg('path', { class: 'line-0 stroke', d: path })));
 }
@@ -76,7 +78,7 @@ function findingCell(one: any): HTMLElement {
 type Column = { key: string; title: string; about: string; cell: (row: Row) => HTMLElement; rank?: (row: Row) => number };
 const fixed: Column[] = [
   { key: 'map', title: 'Map', about: `similarity of ${positions} positions, or the bias of head 0`, cell: mapCell },
-  { key: 'decay', title: 'Decay', about: `similarity or bias against distances 0 to ${distances - 1}`, cell: decayCell },
+  { key: 'decay', title: 'Decay', about: `similarity or bias (or the row of a trained table) against distances 0 to ${distances - 1}`, cell: decayCell },
   { key: 'trained', title: 'Trained table', about: 'the axes of its trained table', cell: (row) => (row.trained ? h('span', {}, row.trained) : nothing()), rank: (row) => (row.trained ? 1 : 0) },
 ];
 const lab: Column = {
@@ -134,7 +136,8 @@ export const page: Page = {
       for (const box of picker.querySelectorAll('input')) box.checked = !hidden.has(box.id.replace('column-', ''));
     };
     view.onChange(draw);
-    addEventListener('posenc-theme', () => { if (root.isConnected) draw(); });
+    // maps are painted: again for other colours, and for paper, which is light
+    for (const change of ['posenc-theme', 'beforeprint', 'afterprint']) addEventListener(change, () => { if (root.isConnected) draw(); });
     const fill = async () => {
       const { json } = await ask({ call: 'schemes' });
       for (const scheme of json.schemes) {

@@ -34,7 +34,8 @@ function scalingBlock(): HTMLElement {
     let words;
     try {
       const { json } = await ask({ call: 'model' }, new TextEncoder().encode(JSON.stringify(config)));
-      words = `Read back from a config of a Llama with ${view.get(dims)} rotary dimensions: ${JSON.stringify(json.layers[0].scheme.scaling)}`;
+      const read = Object.entries(json.layers[0].scheme.scaling).filter(([, value]) => value !== null).map(([name, value]) => `${name} ${value}`);
+      words = `Read back from a config of a Llama with ${view.get(dims)} rotary dimensions: ${read.join(', ')}`;
     } catch (error) {
       words = (error as Error).message;
     }

@@ -39,11 +39,11 @@ export const page: Page = {
         request: () => ({ kind: 'decay', schemes: picked().map((one) => one.json), zoom: { from: 0, to: view.get(reach) + 1 } }),
         command: () => `posenc plot decay ${picked().map((one) => one.words).join(' ')} --zoom 0:${view.get(reach) + 1}`,
       })),
-      section('Which pairs make this value', text('At distance m, RoPE\'s score is the mean of one cosine for each pair: the left half of the bars. Fast pairs average out; slow ones are still near 1.'), figureOf({
-        label: 'Cosine and sine of each pair at distance m',
+      section('Which pairs make this value', text('At distance m the hand of pair i has rotated by m · ω_i. RoPE\'s score is the mean of how far the hands reach to the right: fast pairs average out, slow ones still point right.'), figureOf({
+        label: 'Hands of the pairs at distance m',
         cursor: { param: shared.m, axis: 'x', range: () => [0, view.get(reach)], isUnseen: true },
-        request: () => ({ kind: 'fingerprint', schemes: [flags[0].make().json], at: view.get(shared.m) }),
-        command: () => `posenc plot fingerprint ${flags[0].make().words} --at ${view.get(shared.m)}`,
+        request: () => ({ kind: 'phasors', schemes: [flags[0].make().json], at: view.get(shared.m) }),
+        command: () => `posenc plot phasors ${flags[0].make().words} --at ${view.get(shared.m)}`,
       })),
       section('What is added to the scores', controls(bias), figureOf({
         label: 'Bias of each head against distance',

@@ -14,6 +14,7 @@ const numerics: ChoiceParam = {
   options: [['exact', 'exact'], ['hf-f32', 'float32, as Hugging Face'], ['ggml-f32', 'float32, as ggml']],
 };
 
+const m: NumberParam = { ...shared.m, start: 12 };
 const rounded: ChoiceParam = {
   key: 'type', label: 'Vectors rounded to', kind: 'choice', start: 'f64', options: [['f64', 'float64'], ['f32', 'float32'], ['f16', 'float16'], ['bf16', 'bfloat16']],
 };
@@ -33,16 +34,16 @@ export const page: Page = {
       text('Multiply the vectors of two positions. Each line below is one distance; it is flat when the product is the same wherever the two positions are.'),
       maths(math(formulas.sum)),
       guess(question,
-      controls(vectorSchemeParam, shared.width, shared.base, first, count, numerics, rounded, shared.m),
+      controls(vectorSchemeParam, shared.width, shared.base, first, count, numerics, rounded, m),
       section('One line for each distance', figureOf({
         label: 'Dot products of pairs of positions, one line for each distance',
-        cursor: { param: shared.m, axis: 'x', range: shown },
+        cursor: { param: m, axis: 'x', range: shown },
         request: () => ({ kind: 'dots', ...request() }),
         command: () => `posenc plot dots ${flags()}`,
       }), text('Three things break the flatness. An angle that was rounded: choose float32 angles and a first position of 10,000,000. Vectors that were rounded: choose float16. Vectors that are no waves: a learned table, and the two bad ideas, whose vectors grow with the position.')),
       section('Every pair of positions as a map', text('The same vectors, divided by their lengths. Where similarity depends only on the distance, the map is constant along every diagonal (a Toeplitz matrix).'), figureOf({
         label: 'Cosine similarity of every pair of positions, as a map',
-        cursor: { param: shared.m, axis: 'y', range: shown },
+        cursor: { param: m, axis: 'y', range: shown },
         request: () => ({ kind: 'similarity', ...request() }),
         command: () => `posenc plot similarity ${flags()}`,
       })),
