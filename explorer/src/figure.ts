@@ -56,6 +56,7 @@ export class PeFigure extends HTMLElement {
   private fingers = new Map<number, [number, number]>();
   private pinch?: { apart: number; value: number };
   private asked = '';
+  private isOnPaper = false;
   private stop?: () => void;
   private resize?: ResizeObserver;
   ready: Promise<void> = Promise.resolve();
@@ -87,7 +88,7 @@ export class PeFigure extends HTMLElement {
     this.surface.addEventListener('pointercancel', (event) => this.onPinch(event));
     this.surface.addEventListener('wheel', (event) => this.onWheel(event), { passive: false });
     this.stop = view.onChange(() => this.request());
-    this.resize = new ResizeObserver(() => { if (!matchMedia('print').matches) this.draw(); });
+    this.resize = new ResizeObserver(() => { if (!this.isOnPaper) this.draw(); });
     this.resize.observe(this);
     addEventListener('posenc-theme', this.repaint);
     addEventListener('beforeprint', this.toPaper);
@@ -267,11 +268,15 @@ export class PeFigure extends HTMLElement {
 
   // Paper is light, and on it the sign must not depend on colour alone.
   private toPaper = (): void => {
+    this.isOnPaper = true;
     this.draw(paperWidth);
     this.paint(false);
     for (const [canvas, place] of this.maps()) canvas.after(hatchNegative(canvas, place));
   };
-  private fromPaper = (): void => this.draw();
+  private fromPaper = (): void => {
+    this.isOnPaper = false;
+    this.draw();
+  };
 
   private fillTable(): void {
     if (!this.details.open || !this.made) return;

@@ -162,8 +162,9 @@ const interactions = {
     assert.match((await sameAsTheProgram(figure())).command, /sinusoidal/);
     await page.getByLabel('Bias', { exact: true }).selectOption('t5');
     await settled(page);
-    assert.match((await sameAsTheProgram(figure(1))).command, /plot bias t5/);
-    assert.ok(/H[\d.]+V/.test(await figure(1).locator('path.stroke').last().getAttribute('d')), 'a staircase is drawn');
+    assert.match((await sameAsTheProgram(figure(2))).command, /plot bias t5/);
+    assert.match((await sameAsTheProgram(figure(1))).command, /plot phasors rope .* --at 37/);
+    assert.ok(/H[\d.]+V/.test(await figure(2).locator('path.stroke').last().getAttribute('d')), 'a staircase is drawn');
   },
   async context() {
     await press(field('Times longer'), 'PageUp');
@@ -267,6 +268,7 @@ test('a copied link restores the view of every page', async () => {
   const other = await open(context, 'about:blank');
   const state = (one) => one.evaluate(() => JSON.stringify({ text: document.querySelector('main').innerText, numbers: [...document.querySelectorAll('pe-figure')].map((figure) => figure.numbers()), fields: [...document.querySelectorAll('main input, main select')].map((input) => input.type === 'checkbox' ? input.checked : input.value) }));
   for (const id of pages) {
+    await page.bringToFront();  // one behind another gets a frame a second
     await go(page, `#v=1&p=${id}&${views[id] ?? ''}`);
     await whole(page, id);
     const before = await state(page);
@@ -275,11 +277,13 @@ test('a copied link restores the view of every page', async () => {
     // another document, not the same one with another address
     await other.goto('about:blank');
     await other.goto(link);
+    await other.bringToFront();
     await shownPage(other, id);
     await whole(other, id);
     assert.deepEqual(JSON.parse(await state(other)), JSON.parse(before), id);
   }
   await other.close();
+  await page.bringToFront();
 });
 
 test('other pages keep the cursor and the scheme', async () => {

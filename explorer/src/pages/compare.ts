@@ -65,7 +65,8 @@ function decayCell(row: Row): HTMLElement {
   const { y, least, most } = row.decay, wide = 84, high = 40;
   // what differs by rounding alone is level
   const isLevel = most - least < 1e-9 * Math.max(Math.abs(least), Math.abs(most));
-  const path = [...y].map((value, i) => `${i ? 'L' : 'M'}${((i * wide) / (y.length - 1)).toFixed(1)} ${(isLevel ? high / 2 : high - ((value - least) / (most - least)) * high).toFixed(1)}`).join('');
+  // a vector of zeros is similar to nothing: a gap
+  const path = [...y].map((value, i) => Number.isNaN(value) ? '' : `${i && !Number.isNaN(y[i - 1]) ? 'L' : 'M'}${((i * wide) / (y.length - 1)).toFixed(1)} ${(isLevel ? high / 2 : high - ((value - least) / (most - least)) * high).toFixed(1)}`).join('');
   return h('div', { class: 'spark' }, svg('svg', { viewBox: `-2 -2 ${wide + 4} ${high + 4}`, width: wide + 4, height: high + 4, role: 'img', 'aria-label': `From ${shown(y[0])} at distance 0 to ${shown(y[y.length - 1])} at distance ${y.length - 1}` },
     svg('path', { class: 'line-0 stroke', d: path })));
 }
