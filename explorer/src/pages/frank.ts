@@ -21,13 +21,12 @@ function distances(story: PeStory): HTMLElement {
     const at = (row: number, column: number): number => (Array.isArray(rows[row]) ? (rows[row] as number[])[column] : (rows as number[])[row * 2 + column]);
     const largest = Math.max(...stages.flatMap((_, i) => [at(i, 0), at(i, 1)]));
     const bar = (kind: string, value: number) => {
-      const line = h('span', { class: `bar ${kind}` }, h('span', { class: 'filled' }), h('span', { class: 'amount' }, value.toFixed(matrix.digits)));
+      const line = h('span', { class: `bar ${kind}` }, h('span', { class: 'filled' }, h('span', { class: 'visually-hidden' }, `${kind} position `)), h('span', { class: 'amount' }, value.toFixed(matrix.digits)));
       line.style.setProperty('--share', `${(100 * value) / largest}%`);
       return line;
     };
     strip.replaceChildren(...stages.map(([name, shown], i) => h('li', {}, h('button', {
-      type: 'button', 'aria-label': `${name}: ${at(i, 0).toFixed(matrix.digits)} apart without position, ${at(i, 1).toFixed(matrix.digits)} with it. Go to ${shown}`,
-      onclick: () => {
+      type: 'button', onclick: () => {
         const to = story.querySelector(`[data-matrix="${CSS.escape(shown)}"]`);
         to?.scrollIntoView({ block: 'center' });
         to?.querySelector('button')?.focus({ preventScroll: true });
