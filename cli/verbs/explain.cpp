@@ -130,7 +130,9 @@ Verb explain_verb(Command program) {
       .add_option("--cell", flags->cell,
                   "show how one cell is computed: \"MATRIX ROW COLUMN\" or \"MATRIX[ROW, COLUMN]\"")
       .type_name("CELL");
-  verb.command.add_option("--text", flags->text, "your own sentence, 2 to 12 words (dog-bites-man), or order of seats (frank-and-alex)")
+  verb.command
+      .add_option("--text", flags->text,
+                  "your own sentence, 2 to 12 words (dog-bites-man), or order of seats (frank-and-alex)")
       .type_name("WORDS");
   verb.command.add_option("--other", flags->other, "compare with this sentence: the same words in another order")
       .type_name("WORDS");

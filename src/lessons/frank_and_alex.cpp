@@ -225,8 +225,8 @@ Story tell_frank_and_alex(const StoryContent& content, const StoryOptions& optio
   const std::string apart = fmt::format("‖{} − {}‖", names[one], names[other]);
 
   story.step("table");
-  const StoryMatrix x = story.show(given({"X", "X: one row per person", names, features},
-                                         rows_in_order(content.table("x"), people, names)));
+  const StoryMatrix x = story.show(
+      given({"X", "X: one row per person", names, features}, rows_in_order(content.table("x"), people, names)));
   story.show({fact(fmt::format("{} in X", apart), distance(x))});
 
   story.step("weights");

@@ -178,7 +178,8 @@ TEST(Story, Refusals) {
     return message_of([&] { tell_story(name, options); });
   };
   EXPECT_EQ(refusal("cat-sta", {}), "unknown story 'cat-sta' (did you mean 'cat-sat'?)");
-  EXPECT_EQ(refusal("rope", {.text = "a b"}), "story: --text works only with dog-bites-man and frank-and-alex, not with rope");
+  EXPECT_EQ(refusal("rope", {.text = "a b"}),
+            "story: --text works only with dog-bites-man and frank-and-alex, not with rope");
   EXPECT_EQ(refusal("rope", {.digits = 18}), "story: digits must be from 0 to 17 but is 18");
   EXPECT_EQ(refusal("dog-bites-man", {.text = "a"}), "text: needs 2 to 12 words");
   EXPECT_EQ(refusal("dog-bites-man", {.text = "a \xC0\x80"}), "text: is not UTF-8");
