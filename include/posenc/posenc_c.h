@@ -84,6 +84,7 @@ typedef struct {
   const posenc_tensor* weights;       /* the trained table of a scheme that has one */
   const posenc_tensor* key_weights;   /* a second one, of what keys meet (DeBERTa) */
   const posenc_tensor* value_weights; /* another, of what is added to values (Shaw) */
+  const posenc_tensor* denominators;  /* i64 or i32, [1] or [axes]: positions are fractions, id / denominator */
 } posenc_situation;
 
 /* scheme_json: {"scheme": "rope", "dims": 128, "base": 500000.0}; fields that are missing have their defaults. */
@@ -94,6 +95,10 @@ POSENC_API int posenc_prepare_table(const posenc_tensor* cosines, const posenc_t
 /* The same form with another trained table of the same shape. */
 POSENC_API int posenc_form_bind(const posenc_form* form, const posenc_tensor* weights,
                                 const posenc_tensor* key_weights, posenc_form** out);
+/* The same for a scheme with a table for values (Shaw). */
+POSENC_API int posenc_form_bind_all(const posenc_form* form, const posenc_tensor* weights,
+                                    const posenc_tensor* key_weights, const posenc_tensor* value_weights,
+                                    posenc_form** out);
 POSENC_API int posenc_form_adjoint(const posenc_form* form, posenc_form** out);  /* carries gradients back */
 POSENC_API int posenc_form_inverse(const posenc_form* form, posenc_form** out);  /* undoes the rotation */
 POSENC_API int posenc_form_for_keys(const posenc_form* form, posenc_form** out); /* differs for xPos */

@@ -23,7 +23,7 @@ def rotate(x: Any, form: Form, *, first: int = 0, ids: Ids | None = None, order:
     order: the axes of x as they are in memory; "bshd" is what torch's projections give.
     dtype: "bf16" where x is a numpy array of uint16 that holds bfloat16.
     Error: f32, at most 2 ulp of the larger product. The same bytes on every machine.
-    Range: positions 0 ≤ p < 2^53, or rows of the form's table.
+    Range: positions |p| < 2^53 (on a GPU 0 ≤ p), or rows of the form's table; fractions: prepare(…, denominators=…).
     Throws: Error for a shape, type, position or form that does not fit; x is not touched then.
     """
     if type(form) is not Form:  # quicker than a call; a subclass passes it
@@ -75,7 +75,7 @@ def add(x: Any, form: Form, *, first: int = 0, ids: Ids | None = None, out: Any 
 
     x: [..., sequence, width].
     Error: waves are correctly rounded to f32, f16 and bf16; the sum is rounded once.
-    Range: positions 0 ≤ p < 2^53; for a learned table, its rows.
+    Range: positions |p| < 2^53 (on a GPU 0 ≤ p); for a learned table, its rows.
     Throws: Error for a shape, type, position or form that does not fit; x is not touched then.
     """
     if out is None:

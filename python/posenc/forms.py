@@ -6,13 +6,14 @@ import json
 from functools import lru_cache
 
 from . import _posenc
+from .arrays import ids_of
 from .scheme import Scheme, scheme as scheme_from
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Literal
 
-    from .arrays import Array, DType
+    from .arrays import Array, DType, Ids
 
     Numerics = Literal["exact", "hf-f32", "ggml-f32"]
 
@@ -100,9 +101,9 @@ class Form:
         """The rotation of keys, where it differs from that of queries (xPos)."""
         return Form(_posenc.derive(self._handle, "for_keys"), None)
 
-    def bind(self, weights: Array, key_weights: Array | None = None) -> Form:
-        """The same form with another trained table of the same shape."""
-        return Form(_posenc.bind(self._handle, weights, key_weights), None)
+    def bind(self, weights: Array, key_weights: Array | None = None, value_weights: Array | None = None) -> Form:
+        """The same form with another trained table of the same shape, for all of its tables."""
+        return Form(_posenc.bind(self._handle, weights, key_weights, value_weights), None)
 
     def __reduce__(self) -> Any:
         if self._recipe is None:
@@ -131,26 +132,30 @@ def handle_of(form: Form, verb: str) -> Any:
 
 @lru_cache(maxsize=256)
 def _prepared(text: str, length: int, numerics: str | None, table_type: str | None, arithmetic: str | None) -> Form:
-    handle = _posenc.prepare(text, length, numerics, table_type, arithmetic, None, None)
+    handle = _posenc.prepare(text, length, numerics, table_type, arithmetic, None, None, None, None)
     return Form(handle, (text, length, numerics, table_type, arithmetic))
 
 
 def prepare(scheme: Scheme | str, *, length: int = 0, numerics: Numerics = "exact", table_type: DType | None = None,
-            arithmetic: DType | None = None, weights: Array | None = None, key_weights: Array | None = None) -> Form:
+            arithmetic: DType | None = None, weights: Array | None = None, key_weights: Array | None = None,
+            value_weights: Array | None = None, denominators: Ids | None = None) -> Form:
     """Turns a scheme into a form: once per model, or per length where the scheme depends on it.
 
     scheme: a scheme such as Rope(dims=128), its JSON, or its name.
     length: tokens in the sequence, for schemes that depend on it (dynamic NTK, LongRoPE, KERPLE).
     numerics: "exact", or the float32 angles that models were trained with: "hf-f32", "ggml-f32".
     table_type, arithmetic: the types in which an engine rotates; None: f32, f64 for f64.
-    weights, key_weights: the trained table, where the scheme has one. The form reads it in place.
+    weights, key_weights, value_weights: the trained table, where the scheme has one, what keys meet (DeBERTa) and what is
+      added to values (Shaw). The form reads them in place.
+    denominators: positions are fractions, id / denominator, exactly: one for all axes or one for each (rope, sinusoidal).
     Without weights the result is cached by value: calling it again costs nothing.
     Throws: Error that names scheme, field, value and rule.
     """
     text = scheme.to_json() if isinstance(scheme, Scheme) else scheme_from(scheme).to_json()
-    if weights is None and key_weights is None:
+    if weights is None and key_weights is None and value_weights is None and denominators is None:
         return _prepared(text, length, numerics, table_type, arithmetic)
-    return Form(_posenc.prepare(text, length, numerics, table_type, arithmetic, weights, key_weights), None)
+    return Form(_posenc.prepare(text, length, numerics, table_type, arithmetic, weights, key_weights, value_weights,
+                                ids_of(denominators)), None)
 
 
 def prepare_table(cosines: Array, sines: Array, *, layout: str = "halves") -> Form:

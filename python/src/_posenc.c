@@ -16,14 +16,13 @@
 
 typedef struct {
   posenc_form* form;
-  Borrowed weights, key_weights;
+  Borrowed tables[3]; /* weights, key_weights, value_weights */
 } Form;
 
 static void free_form(PyObject* capsule) {
   Form* const form = PyCapsule_GetPointer(capsule, FORM);
   posenc_form_free(form->form);
-  give_back(&form->weights);
-  give_back(&form->key_weights);
+  for (int i = 0; i < 3; ++i) give_back(&form->tables[i]);
   PyMem_Free(form);
 }
 static const posenc_form* form_from(PyObject* capsule) {
@@ -32,20 +31,21 @@ static const posenc_form* form_from(PyObject* capsule) {
   return NULL;
 }
 
-/* What makes a form of two tensors that it keeps reading. */
-typedef int (*Maker)(const void* context, const posenc_tensor* one, const posenc_tensor* other, posenc_form** out);
+/* What makes a form of up to three tensors that it keeps reading; those that are not given are NULL. */
+typedef int (*Maker)(const void* context, const posenc_tensor* const tables[3], posenc_form** out);
 
-static PyObject* new_form(Maker make, const void* context, PyObject* one, PyObject* other, const char* verb,
-                          const char* name, const char* other_name) {
+static PyObject* new_form(Maker make, const void* context, PyObject* const given[3], const char* verb,
+                          const char* const names[3]) {
   Form* const form = PyMem_Calloc(1, sizeof(Form));
   if (form == NULL) return PyErr_NoMemory();
   PyObject* capsule = NULL;
-  if ((one != Py_None && borrow(one, &form->weights, verb, name, KEEP)) ||
-      (other != Py_None && borrow(other, &form->key_weights, verb, other_name, KEEP))) {
-    goto fail;
+  const posenc_tensor* tables[3] = {NULL, NULL, NULL};
+  for (int i = 0; i < 3; ++i) {
+    if (given[i] == Py_None) continue;
+    if (borrow(given[i], &form->tables[i], verb, names[i], KEEP)) goto fail;
+    tables[i] = &form->tables[i].tensor;
   }
-  WITHOUT_GIL(make(context, one == Py_None ? NULL : &form->weights.tensor,
-                   other == Py_None ? NULL : &form->key_weights.tensor, &form->form));
+  WITHOUT_GIL(make(context, tables, &form->form));
   if (status != POSENC_OK) {
     raise_status(status);
     goto fail;
@@ -54,8 +54,7 @@ static PyObject* new_form(Maker make, const void* context, PyObject* one, PyObje
   if (capsule != NULL) return capsule;
   posenc_form_free(form->form);
 fail:
-  give_back(&form->weights);
-  give_back(&form->key_weights);
+  for (int i = 0; i < 3; ++i) give_back(&form->tables[i]);
   PyMem_Free(form);
   return NULL;
 }
@@ -65,38 +64,34 @@ typedef struct {
   posenc_situation now;
 } Preparation;
 
-static int make_prepared(const void* context, const posenc_tensor* one, const posenc_tensor* other,
-                         posenc_form** out) {
+static int make_prepared(const void* context, const posenc_tensor* const tables[3], posenc_form** out) {
   const Preparation* const p = context;
   posenc_situation now = p->now;
-  now.weights = one;
-  now.key_weights = other;
+  now.weights = tables[0], now.key_weights = tables[1], now.value_weights = tables[2];
   return posenc_prepare(p->json, &now, out);
 }
-static int make_table(const void* context, const posenc_tensor* one, const posenc_tensor* other, posenc_form** out) {
-  return posenc_prepare_table(one, other, context, out);
+static int make_table(const void* context, const posenc_tensor* const tables[3], posenc_form** out) {
+  return posenc_prepare_table(tables[0], tables[1], context, out);
 }
-static int make_bound(const void* context, const posenc_tensor* one, const posenc_tensor* other, posenc_form** out) {
-  return posenc_form_bind(context, one, other, out);
+static int make_bound(const void* context, const posenc_tensor* const tables[3], posenc_form** out) {
+  return posenc_form_bind_all(context, tables[0], tables[1], tables[2], out);
 }
-static int make_adjoint(const void* context, const posenc_tensor* one, const posenc_tensor* other,
-                        posenc_form** out) {
-  (void)one, (void)other;
+static int make_adjoint(const void* context, const posenc_tensor* const tables[3], posenc_form** out) {
+  (void)tables;
   return posenc_form_adjoint(context, out);
 }
-static int make_inverse(const void* context, const posenc_tensor* one, const posenc_tensor* other,
-                        posenc_form** out) {
-  (void)one, (void)other;
+static int make_inverse(const void* context, const posenc_tensor* const tables[3], posenc_form** out) {
+  (void)tables;
   return posenc_form_inverse(context, out);
 }
-static int make_for_keys(const void* context, const posenc_tensor* one, const posenc_tensor* other,
-                         posenc_form** out) {
-  (void)one, (void)other;
+static int make_for_keys(const void* context, const posenc_tensor* const tables[3], posenc_form** out) {
+  (void)tables;
   return posenc_form_for_keys(context, out);
 }
+static const char* const kTableNames[] = {"weights", "key_weights", "value_weights"};
 
-FUNCTION(prepare) { /* json, length, numerics, table_type, arithmetic, weights, key_weights */
-  ARGUMENTS(7);
+FUNCTION(prepare) { /* json, length, numerics, table_type, arithmetic, weights, key_weights, value_weights, denominators */
+  ARGUMENTS(9);
   Preparation p = {.json = PyUnicode_AsUTF8AndSize(a[0], NULL), .now = POSENC_INIT(posenc_situation)};
   if (p.json == NULL) return NULL;
   p.now.length = PyLong_AsLongLong(a[1]);
@@ -104,18 +99,26 @@ FUNCTION(prepare) { /* json, length, numerics, table_type, arithmetic, weights, 
   p.now.table_type = text_or_null(a[3]);
   p.now.arithmetic = text_or_null(a[4]);
   if (PyErr_Occurred()) return NULL;
-  return new_form(make_prepared, &p, a[5], a[6], "prepare", "weights", "key_weights");
+  Arrays arrays; /* the denominators, which are read now */
+  arrays.count = 0;
+  p.now.denominators = take(&arrays, a[8], "prepare", "denominators", 0);
+  if (PyErr_Occurred()) return failed(&arrays);
+  PyObject* const form = new_form(make_prepared, &p, a + 5, "prepare", kTableNames);
+  release(&arrays);
+  return form;
 }
 FUNCTION(prepare_table) { /* cosines, sines, layout */
   ARGUMENTS(3);
   const char* const layout = text_or_null(a[2]);
   if (PyErr_Occurred()) return NULL;
-  return new_form(make_table, layout, a[0], a[1], "prepare_table", "cosines", "sines");
+  PyObject* const tables[] = {a[0], a[1], Py_None};
+  static const char* const kNames[] = {"cosines", "sines", ""};
+  return new_form(make_table, layout, tables, "prepare_table", kNames);
 }
-FUNCTION(bind) { /* form, weights, key_weights */
-  ARGUMENTS(3);
+FUNCTION(bind) { /* form, weights, key_weights, value_weights */
+  ARGUMENTS(4);
   const posenc_form* const form = form_from(a[0]);
-  return form == NULL ? NULL : new_form(make_bound, form, a[1], a[2], "bind", "weights", "key_weights");
+  return form == NULL ? NULL : new_form(make_bound, form, a + 1, "bind", kTableNames);
 }
 FUNCTION(derive) { /* form, "adjoint" | "inverse" | "for_keys" */
   ARGUMENTS(2);
@@ -123,7 +126,8 @@ FUNCTION(derive) { /* form, "adjoint" | "inverse" | "for_keys" */
   const char* const which = PyUnicode_AsUTF8AndSize(a[1], NULL);
   if (form == NULL || which == NULL) return NULL;
   const Maker make = *which == 'a' ? make_adjoint : *which == 'i' ? make_inverse : make_for_keys;
-  return new_form(make, form, Py_None, Py_None, which, "", "");
+  PyObject* const none[] = {Py_None, Py_None, Py_None};
+  return new_form(make, form, none, which, kTableNames);
 }
 FUNCTION(form_json) {
   ARGUMENTS(1);
@@ -311,10 +315,10 @@ typedef struct {
 } Options;
 
 /* o is (form, causal, window, scale, query_positions, key_positions, keys_are_rotated, query_lengths, key_lengths,
-   packed, packed_keys, key_mask, axes, chunk, softcap, temperature, sinks, mask). */
-static int take_options(Arrays* arrays, PyObject* o, const char* verb, Options* out) {
-  if (!PyTuple_Check(o) || PyTuple_Size(o) != 18) {
-    PyErr_SetString(PyExc_TypeError, "18 options are needed");
+   packed, packed_keys, key_mask, axes, chunk, softcap, temperature, sinks, mask, position_queries). */
+static int take_options(Arrays* arrays, PyObject* o, PyObject* order, const char* verb, Options* out) {
+  if (!PyTuple_Check(o) || PyTuple_Size(o) != 19) {
+    PyErr_SetString(PyExc_TypeError, "19 options are needed");
     return -1;
   }
 #define OPTION(i) PyTuple_GetItem(o, i)
@@ -360,7 +364,8 @@ static int take_options(Arrays* arrays, PyObject* o, const char* verb, Options* 
   if (PyErr_Occurred()) return -1;
   v->mask = take(arrays, OPTION(17), verb, "mask", 0);
   if (PyErr_Occurred()) return -1;
-  return 0;
+  v->position_queries = take_in_order(arrays, OPTION(18), order, verb, "position_queries", 0);
+  return PyErr_Occurred() ? -1 : 0;
 }
 
 FUNCTION(attention) { /* out, q, k, v, options, order, logsumexp, weights, flags */
@@ -375,7 +380,7 @@ FUNCTION(attention) { /* out, q, k, v, options, order, logsumexp, weights, flags
     four[i] = take_in_order(&arrays, a[i], a[5], "attention", kNames[i], flags | (i == 0 ? WRITE : 0));
     if (PyErr_Occurred()) return failed(&arrays);
   }
-  if (take_options(&arrays, a[4], "attention", &options)) return failed(&arrays);
+  if (take_options(&arrays, a[4], a[5], "attention", &options)) return failed(&arrays);
   options.value.logsumexp = take(&arrays, a[6], "attention", "logsumexp", WRITE);
   if (!PyErr_Occurred()) options.value.weights = take(&arrays, a[7], "attention", "weights", WRITE | flags);
   if (PyErr_Occurred()) return failed(&arrays);
@@ -384,13 +389,15 @@ FUNCTION(attention) { /* out, q, k, v, options, order, logsumexp, weights, flags
   return done(&arrays, status);
 }
 
-FUNCTION(attention_backward) { /* d_out, q, k, v, out, logsumexp, options, order, (dq, dk, dv, parameters) */
+FUNCTION(attention_backward) { /* d_out, q, k, v, out, logsumexp, options, order, gradients: (q, k, v,
+   position_queries, parameters, sinks, query_vectors, key_vectors, value_vectors, query_offsets) */
   ARGUMENTS(9);
   Arrays arrays;
   arrays.count = 0;
   Options options;
   static const char* const kNames[] = {"d_out", "q", "k", "v", "out"};
-  const posenc_tensor *inputs[5], *gradients[5];
+  enum { IN_ORDER = 4, GRADIENTS = 10 }; /* the first of the gradients have q's order of axes */
+  const posenc_tensor *inputs[5], *gradients[GRADIENTS];
   for (int i = 0; i < 5; ++i) {
     inputs[i] = take_in_order(&arrays, a[i], a[7], "attention_backward", kNames[i], 0);
     if (PyErr_Occurred()) return failed(&arrays);
@@ -400,18 +407,19 @@ FUNCTION(attention_backward) { /* d_out, q, k, v, out, logsumexp, options, order
   from.q = inputs[1], from.k = inputs[2], from.v = inputs[3], from.out = inputs[4];
   from.logsumexp = take(&arrays, a[5], "attention_backward", "logsumexp", 0);
   if (PyErr_Occurred()) return failed(&arrays);
-  if (!PyTuple_Check(a[8]) || PyTuple_Size(a[8]) != 5) {
-    PyErr_SetString(PyExc_TypeError, "5 gradients are needed");
+  if (!PyTuple_Check(a[8]) || PyTuple_Size(a[8]) != GRADIENTS) {
+    PyErr_SetString(PyExc_TypeError, "10 gradients are needed");
     return failed(&arrays);
   }
-  for (int i = 0; i < 5; ++i) {
-    gradients[i] = take_in_order(&arrays, PyTuple_GetItem(a[8], i), i >= 3 ? Py_None : a[7], "attention_backward",
-                                 "a gradient", WRITE);
+  for (int i = 0; i < GRADIENTS; ++i) {
+    gradients[i] = take_in_order(&arrays, PyTuple_GetItem(a[8], i), i >= IN_ORDER ? Py_None : a[7],
+                                 "attention_backward", "a gradient", WRITE);
     if (PyErr_Occurred()) return failed(&arrays);
   }
-  to.q = gradients[0], to.k = gradients[1], to.v = gradients[2], to.parameters = gradients[3],
-  to.sinks = gradients[4];
-  if (take_options(&arrays, a[6], "attention_backward", &options)) return failed(&arrays);
+  to.q = gradients[0], to.k = gradients[1], to.v = gradients[2], to.position_queries = gradients[3];
+  to.parameters = gradients[4], to.sinks = gradients[5], to.query_vectors = gradients[6];
+  to.key_vectors = gradients[7], to.value_vectors = gradients[8], to.query_offsets = gradients[9];
+  if (take_options(&arrays, a[6], a[7], "attention_backward", &options)) return failed(&arrays);
   const posenc_run run = run_of(&arrays);
   WITHOUT_GIL(posenc_attention_backward(&to, inputs[0], &from, &options.value, &run));
   return done(&arrays, status);
@@ -595,9 +603,9 @@ FUNCTION(version) {
 #define METHOD(name, arguments) \
   { #name, (PyCFunction)(void (*)(void))name, METH_FASTCALL, #name "($module, " arguments ")\n--\n\n" }
 static PyMethodDef methods[] = {
-    METHOD(prepare, "json, length, numerics, table_type, arithmetic, weights, key_weights, /"),
+    METHOD(prepare, "json, length, numerics, table_type, arithmetic, weights, key_weights, value_weights, denominators, /"),
     METHOD(prepare_table, "cosines, sines, layout, /"),
-    METHOD(bind, "form, weights, key_weights, /"),
+    METHOD(bind, "form, weights, key_weights, value_weights, /"),
     METHOD(derive, "form, which, /"),
     METHOD(form_json, "form, /"),
     METHOD(tabulate, "form, out, sines, where, axes, flags, /"),

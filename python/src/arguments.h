@@ -7,7 +7,7 @@
 
 /* All arrays of one call, given back together. */
 typedef struct {
-  Borrowed items[20];
+  Borrowed items[32];
   int count;
 } Arrays;
 

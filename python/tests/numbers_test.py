@@ -213,6 +213,62 @@ class AgainstFormulas(unittest.TestCase):
             self.assertAlmostEqual(getattr(made, name)[0, 1, 1, 2], slope, places=6)
         self.assertIsNone(posenc.attention_backward(d, q, k, v, wanted=("v",)).q)
 
+    def slope(self, value, array, gradient):
+        """Each element by a small step either way."""
+        for at in np.ndindex(array.shape):
+            start, ends = array[at], []
+            for step in (1e-6, -1e-6):
+                array[at] = start + step
+                ends.append(value())
+            array[at] = start
+            self.assertAlmostEqual(gradient[at], (ends[0] - ends[1]) / 2e-6, places=6)
+
+    def test_vectors_that_are_added_to_values(self):
+        q, k, v, d = RNG.standard_normal((4, 1, 2, 3, 4))
+        keys, values = RNG.standard_normal((2, 3, 4))  # distances -1, 0 and 1
+        shaw = posenc.Shaw(left=1, right=1, with_values=True)
+        form = posenc.prepare(shaw, weights=keys, value_weights=values)
+        row = np.clip(np.arange(3) - np.arange(3)[:, None], -1, 1) + 1
+        scores = np.exp((q @ np.swapaxes(k, -1, -2) + np.einsum("bhmf,mnf->bhmn", q, keys[row])) / 2)
+        weights = scores / scores.sum(-1, keepdims=True)
+        self.near(posenc.attention(q, k, v, form), weights @ v + np.einsum("bhmn,mnf->bhmf", weights, values[row]), 1e-12)
+        d_keys, d_values = np.zeros_like(keys), np.zeros_like(values)
+        posenc.attention_backward(d, q, k, v, form, d_query_vectors=d_keys, d_value_vectors=d_values)
+        value = lambda: (posenc.attention(q, k, v, form) * d).sum()  # noqa: E731
+        self.slope(value, keys, d_keys)
+        self.slope(value, values, d_values)
+        other = form.bind(keys, value_weights=0 * values)
+        self.near(posenc.attention(q, k, v, other), weights @ v, 1e-12)
+        with self.assertRaises(posenc.Error):
+            posenc.prepare(posenc.Shaw(left=1, right=1), weights=keys, value_weights=values)
+
+    def test_queries_of_the_position(self):
+        q, k, v, d = RNG.standard_normal((4, 1, 2, 3, 4))
+        table, r = RNG.standard_normal((2, 5)), RNG.standard_normal((1, 2, 3, 5))  # distances 0 and 1
+        form = posenc.prepare(posenc.RelativeLogits(extent=2), weights=table)
+        distance = np.arange(3)[:, None] - np.arange(3)
+        added = np.where((distance >= 0) & (distance < 2), np.einsum("bhmf,mnf->bhmn", r, table[np.clip(distance, 0, 1)]), 0)
+        self.near(posenc.attention(q, k, v, form, position_queries=r), attended(q, k, v, added), 1e-12)
+        swapped = np.ascontiguousarray(np.swapaxes(r, 1, 2))
+        tokens_first = [np.ascontiguousarray(np.swapaxes(one, 1, 2)) for one in (q, k, v)]
+        self.near(np.swapaxes(posenc.attention(*tokens_first, form, position_queries=swapped, order="bshd"), 1, 2),
+                  attended(q, k, v, added), 1e-12)
+        d_table = np.zeros_like(table)
+        made = posenc.attention_backward(d, q, k, v, form, position_queries=r, wanted=("q", "position_queries"), d_query_vectors=d_table)
+        value = lambda: (posenc.attention(q, k, v, form, position_queries=r) * d).sum()  # noqa: E731
+        self.slope(value, r, made.position_queries)
+        self.slope(value, table, d_table)
+        with self.assertRaises(ValueError):
+            posenc.attention_backward(d, q, k, v, wanted=("position_queries",))
+
+    def test_negative_and_fractional_positions(self):
+        x = RNG.standard_normal((2, 4, 8))
+        form = posenc.prepare(posenc.Rope(dims=8), denominators=[3])
+        ids = [-7, -1, 0, 5]
+        self.near(posenc.rotate(x.copy(), form, ids=ids), rotated(x, np.array(ids) / 3), 1e-14)
+        with self.assertRaises(posenc.Error):
+            posenc.prepare(posenc.Alibi(heads=2), denominators=[3])
+
     def test_positions(self):
         self.assertEqual(list(posenc.packed_positions([3, 2])), [0, 1, 2, 0, 1])
         self.assertEqual(posenc.grid_positions([2, 3]).tolist(), [[0, 0, 0, 1, 1, 1], [0, 1, 2, 0, 1, 2]])

@@ -23,6 +23,11 @@ Situation situation_of(const posenc_situation* situation) {
                 .key_weights = view_of(given.key_weights, "prepare", "key_weights"),
                 .value_weights = view_of(given.value_weights, "prepare", "value_weights")};
   if (given.numerics != nullptr) now.numerics = numerics_from(given.numerics);
+  const Integers denominators(given.denominators, "prepare", "denominators");
+  if (denominators.device() != Device::kHost) {
+    refuse(POSENC_DEVICE, "prepare: denominators must be in host memory");
+  }
+  now.denominators.assign(denominators.values().begin(), denominators.values().end());
   return now;
 }
 
@@ -40,7 +45,10 @@ void prepare_into(const Scheme& scheme, const Situation& now, posenc_form** out)
   auto made = std::make_unique<posenc_form>();
   made->form = prepare(scheme, now);
   made->scheme = scheme;
-  made->now = {.length = now.length, .numerics = now.numerics, .precision = now.precision};
+  made->now = {.length = now.length,
+               .numerics = now.numerics,
+               .precision = now.precision,
+               .denominators = now.denominators};
   made->is_prepared = true;
   *out = made.release();
 }
@@ -118,6 +126,11 @@ int posenc_prepare_table(const posenc_tensor* cosines, const posenc_tensor* sine
 
 int posenc_form_bind(const posenc_form* form, const posenc_tensor* weights, const posenc_tensor* key_weights,
                      posenc_form** out) {
+  return posenc_form_bind_all(form, weights, key_weights, nullptr, out);
+}
+
+int posenc_form_bind_all(const posenc_form* form, const posenc_tensor* weights, const posenc_tensor* key_weights,
+                         const posenc_tensor* value_weights, posenc_form** out) {
   return guarded([&] {
     (void)form_of(form, "bind");
     require(out, "bind", "out");
@@ -125,6 +138,7 @@ int posenc_form_bind(const posenc_form* form, const posenc_tensor* weights, cons
     Situation now = form->now;
     now.weights = view_of(weights, "bind", "weights");
     now.key_weights = view_of(key_weights, "bind", "key_weights");
+    now.value_weights = view_of(value_weights, "bind", "value_weights");
     prepare_into(form->scheme, now, out);
   });
 }

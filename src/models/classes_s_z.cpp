@@ -32,7 +32,7 @@ constexpr auto kClassesSZ = std::to_array<ConfigClass>({
     {"sam3_tracker", R"({"vision_config":{"model_type":"sam3_vision_model"},"prompt_encoder_config":{"model_type":"=Sam3TrackerPromptEncoderConfig"},"mask_decoder_config":{"model_type":"=Sam3TrackerMaskDecoderConfig"}})"},
     {"sam3_tracker_video", R"({"vision_config":{"model_type":"sam3_vision_model"},"prompt_encoder_config":{"model_type":"=Sam3TrackerVideoPromptEncoderConfig"},"mask_decoder_config":{"model_type":"=Sam3TrackerVideoMaskDecoderConfig"}})"},
     {"sam3_video", R"({"detector_config":{"model_type":"sam3"},"tracker_config":{"model_type":"sam3_tracker_video"}})"},
-    {"sam3_vision_model", R"({"backbone_config":{"model_type":"sam3_vit_model"}})"},
+    {"sam3_vision_model", R"({"fpn_hidden_size":256,"backbone_config":{"model_type":"sam3_vit_model"}})"},
     {"sam3_vit_model", R"({"hidden_size":1024,"num_hidden_layers":32,"num_attention_heads":16,"image_size":1008,"patch_size":14,"rope_theta":10000,"window_size":24})"},
     {"=Sam3TrackerMaskDecoderConfig", R"({"hidden_size":256,"num_hidden_layers":2,"num_attention_heads":8})"},
     {"=Sam3TrackerPromptEncoderConfig", R"({"hidden_size":256,"image_size":1008,"patch_size":14})"},

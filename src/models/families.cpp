@@ -56,6 +56,7 @@ std::string_view name_of(Encoding encoding) noexcept {
   switch (encoding) {
     case Encoding::kRope:
     case Encoding::kImageRope:
+    case Encoding::kWindowRope:
       return "rope";
     case Encoding::kPatchRope:
       return PatchRope::name;

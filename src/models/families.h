@@ -32,6 +32,7 @@ enum class Encoding : std::uint8_t {
   kDecomposed,      ///< vectors for rows and columns of a window or of the whole grid
   kSwin,            ///< a table by offset in a window, one group for each stage
   kLogCpb,          ///< the same by a network of the offset
+  kWindowRope,  ///< rope over columns and rows, in layers of windows and of the whole grid: SAM 3
   kImageRope,  ///< rope over rows and columns of patches, and time: an equal number of pairs each, or as axes_key says
   kNotComputed  ///< `name` and `formula` say what it is
 };
@@ -112,6 +113,7 @@ struct Family {
   WaveLayout waves = WaveLayout::kInterleaved;
   OddWidth odd = OddWidth::kRefuse;
   std::int64_t wave_axes = 1;                 ///< of sinusoids: coordinates of a position
+  bool in_turns = false;                      ///< they run from 0 to 1
   std::int64_t offset = 0;                    ///< unused rows in front of a learned table
   bool offset_in_table = false;               ///< max_position_embeddings counts them (RoBERTa)
   std::int64_t first_position = 0;            ///< of the first token

@@ -11,6 +11,9 @@ constexpr std::string_view kDecomposed =
     "score + q.H[row_m - row_n] + q.W[column_m - column_n]: trained vectors for rows and columns apart";
 constexpr std::string_view kDetr =
     "x + sinusoids of the row and the column, counted from 1 and scaled to 2 pi; object queries have a trained table";
+constexpr std::string_view kFromOne =
+    "row r of R and column c of C have the coordinates (r + 1)/R and (c + 1)/C (denominators R and C), up to 1e-6; object "
+    "queries have a trained table";
 constexpr std::string_view kBeit = "score + table[offset in the image], with three rows more for the class token";
 constexpr std::string_view kSingleStream = "num_single_layers further blocks, of one stream, rotate alike";
 constexpr std::string_view kResized = "the table is resized to the image's own grid of patches";
@@ -254,12 +257,40 @@ constexpr auto kVisionRows = std::to_array<Family>({
      .name = "learned",
      .formula = "x + R[row] + C[column]: two trained tables of position_embedding_size rows"},
     // detection
+    {.types = "detr conditional_detr table-transformer",
+     .when = "position_embedding_type=sine",
+     .encoding = Encoding::kSinusoidal,
+     .is_causal = false,
+     .wave_axes = 2,
+     .in_turns = true,
+     .note = kFromOne},
+    {.types = "sam3_vision_model",
+     .encoding = Encoding::kSinusoidal,
+     .is_causal = false,
+     .width_key = "fpn_hidden_size",
+     .wave_axes = 2,
+     .in_turns = true,
+     .note = kFromOne},
+    {.types = "deformable_detr",
+     .when = "position_embedding_type=sine",
+     .encoding = Encoding::kSinusoidal,
+     .is_causal = false,
+     .wave_axes = 2,
+     .in_turns = true,
+     .note = "row r of R and column c of C have the coordinates (2r + 1)/2R and (2c + 1)/2C (denominators 2R and 2C); "
+             "object queries have a trained table"},
+    {.types = "detr conditional_detr table-transformer deformable_detr",
+     .when = "position_embedding_type=learned",
+     .encoding = Encoding::kNotComputed,
+     .is_causal = false,
+     .name = "learned",
+     .formula = "x + (C[column], R[row]): two trained tables of 50 rows"},
     {.types =
-         "detr conditional_detr deformable_detr table-transformer maskformer mask2former oneformer dab-detr "
+         "maskformer mask2former oneformer dab-detr "
          "grounding-dino mm-grounding-dino omdet-turbo rt_detr rt_detr_v2 d_fine deimv2 lw_detr rf_detr "
          "pp_doclayout_v2 pp_doclayout_v3 sam3_detr_encoder sam3_detr_decoder sam3_geometry_encoder "
          "sam3_mask_decoder sam3_lite_text_detr_encoder sam3_lite_text_detr_decoder sam3_lite_text_geometry_encoder "
-         "sam3_lite_text_mask_decoder sam3_vision_model sam2_vision_model edgetam_vision_model",
+         "sam3_lite_text_mask_decoder sam2_vision_model edgetam_vision_model",
      .encoding = Encoding::kNotComputed,
      .is_causal = false,
      .name = "sinusoidal-grid",
@@ -439,7 +470,16 @@ constexpr auto kVisionRows = std::to_array<Family>({
      .name = "rope",
      .formula = "three blocks of a head rotated by frame, row and column, base 10000; a pair's two features have "
                 "different frequencies"},
-    {.types = "sam3_vit_model sam2_video sam3_tracker_video edgetam_video",
+    {.types = "sam3_vit_model",
+     .encoding = Encoding::kWindowRope,
+     .is_causal = false,
+     .layout = PairLayout::kInterleaved,
+     .section_order = SectionOrder::kRestarting,
+     .image_base = 10000,
+     .formula = "interleaved pairs rotated by column, then by row, base rope_theta, positions scaled to a window's",
+     .note = "the column is the first axis of the rotation, the row the second; a trained table of patches is repeated "
+             "over the image as well"},
+    {.types = "sam2_video sam3_tracker_video edgetam_video",
      .encoding = Encoding::kNotComputed,
      .is_causal = false,
      .name = "rope",

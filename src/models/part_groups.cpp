@@ -56,7 +56,7 @@ void add_vectors(const Config& config, const Family& family, PartReading& readin
   const std::int64_t width = needed_width(config, family);
   const auto length = length_of(config, family);
   if (family.encoding == Encoding::kSinusoidal) {
-    Sinusoidal scheme{.width = width, .spacing = family.spacing, .layout = family.waves, .axes = family.wave_axes};
+    Sinusoidal scheme{.width = width, .spacing = family.spacing, .layout = family.waves, .axes = family.wave_axes, .turns = family.in_turns};
     if (width % 2 != 0) scheme.odd = family.odd;
     set_scheme(group, scheme);
   } else {
@@ -66,7 +66,7 @@ void add_vectors(const Config& config, const Family& family, PartReading& readin
   if (family.offset_in_table || family.first_after_padding) {
     if (const auto padding = integer(config, "pad_token_id", 0)) group.first_position = *padding + 1;
   }
-  if (length && family.part != "encoder") {
+  if (length && family.part != "encoder" && !family.in_turns) {
     reading.trained_length = reading.usable_length =
         family.offset_in_table ? std::max<std::int64_t>(*length - group.first_position, 0) : *length;
   }
@@ -146,6 +146,44 @@ void add_image_rope(const Config& config, const Family& family, PartReading& rea
     set_scheme(group, rope);
   }
   reading.groups.push_back(std::move(group));
+}
+
+// A layer of the whole grid spreads as many positions over it as a window has. transformers 5.16 (d56c55bf),
+// modeling_sam3.py: Sam3ViTLayer, Sam3ViTRotaryEmbedding.
+void add_window_rope(const Config& config, const Family& family, PartReading& reading, Remarks& remarks) {
+  const auto grid = patch_grid_of(config, family);
+  const auto window = integer(config, "window_size");
+  const std::int64_t head = head_size(config, family);
+  if (!grid || !window || *window < 1 || grid->rows < 1 || head % 4 != 0) {
+    LayerGroup group = group_of_all(config, family);
+    set_formula(group, Rope::name, family.formula);
+    reading.groups.push_back(std::move(group));
+    return;
+  }
+  std::vector<double> whole = {7, 15, 23, 31};
+  if (const auto listed = numbers(config, "global_attn_indexes")) {
+    whole = *listed;
+  } else if (layer_count(config, family) != 32) {
+    say(remarks.assumed, config.place + "global_attn_indexes = 7, 15, 23, 31 (in the family's code; not given)");
+  }
+  std::vector<LayerGroup> found;
+  for (std::int64_t number = 0; number < layer_count(config, family); ++number) {
+    LayerGroup group;
+    group.layers = {number};
+    dress(group, Layer{}, config, family);
+    const bool is_whole = std::find(whole.begin(), whole.end(), static_cast<double>(number)) != whole.end();
+    group.layer_type = is_whole ? "attention" : "attention in windows";
+    Rope rope{.dims = head,
+              .base = positive(config, "rope_theta").value_or(family.image_base),
+              .layout = family.layout,
+              .sections = {head / 4, head / 4},
+              .section_order = family.section_order};
+    const double factor = static_cast<double>(grid->rows) / static_cast<double>(*window);
+    if (is_whole && factor != 1) rope.scaling = LinearScaling{.factor = factor};
+    set_scheme(group, rope);
+    found.push_back(std::move(group));
+  }
+  for (LayerGroup& group : grouped(std::move(found))) reading.groups.push_back(std::move(group));
 }
 
 void add_patch_rope(const Config& config, const Family& family, PartReading& reading, Remarks& remarks) {
@@ -325,6 +363,8 @@ void add_groups(const Config& config, const Family& family, PartReading& reading
       return add_patches(config, family, reading, remarks);
     case Encoding::kPatchRope:
       return add_patch_rope(config, family, reading, remarks);
+    case Encoding::kWindowRope:
+      return add_window_rope(config, family, reading, remarks);
     case Encoding::kImageRope:
       return add_image_rope(config, family, reading, remarks);
     case Encoding::kSwin:

@@ -79,13 +79,19 @@ void append_columns(std::vector<WaveColumn>& columns, WaveLayout layout, std::in
 
 Addition prepare(const Sinusoidal& s, const Situation& now) {
   check(s);
+  if (s.turns && now.numerics != Numerics::kExact) {
+    raise(fmt::format("sinusoidal: {} is not available with turns: coordinates are fractions", name_of(now.numerics)));
+  }
   const bool up = s.odd == OddWidth::kTrim;
   const std::int64_t group = 2 * s.axes;
   const std::int64_t pairs = (s.width + (up ? group - 1 : 0)) / group;  // of each axis
   // An odd width on one axis keeps its own width in the exponent, as XLM and Marian do.
   const std::int64_t features = s.axes == 1 ? s.width : 2 * pairs;
   const Step step = exponent_step(s, features, pairs);
-  const std::vector<Real> radians = numerics::geometric(s.base, Real(step.numerator) / step.denominator, pairs);
+  std::vector<Real> radians = numerics::geometric(s.base, Real(step.numerator) / step.denominator, pairs);
+  if (s.turns) {
+    for (Real& one : radians) one *= numerics::two_pi();
+  }
   const std::vector<float> factors = float32_factors(now.numerics, s.base, step, pairs);
 
   Waves waves;

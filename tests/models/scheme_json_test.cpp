@@ -26,7 +26,7 @@ std::string error_of(std::string_view json) {
 TEST(SchemeJson, WritesEveryFieldInOrder) {
   EXPECT_EQ(to_json(None{}), R"({"scheme":"none"})");
   EXPECT_EQ(to_json(Sinusoidal{}), R"({"scheme":"sinusoidal","width":512,"base":10000.0,"spacing":"paper",)"
-                                   R"("layout":"interleaved","scale":1.0,"odd":"refuse","axes":1})");
+                                   R"("layout":"interleaved","scale":1.0,"odd":"refuse","axes":1,"turns":false})");
   EXPECT_EQ(to_json(Learned{.rows = 514, .offset = 2}), R"({"scheme":"learned","rows":514,"width":512,"offset":2})");
   EXPECT_EQ(to_json(Steps{}), R"({"scheme":"steps","width":512,"step":0.0001})");
 }

@@ -44,12 +44,14 @@ template <> struct ChoiceNames<OddWidth> {
 ///   P(p, i) = scale · ( sin(p·ω_i), cos(p·ω_i) )
 ///
 /// Vaswani et al., 2017, "Attention Is All You Need". With axes = 2 or 3 the features are split into equal
-/// blocks, one for each coordinate of an image or video grid: [ first axis | second axis | third axis ].
+/// blocks, one for each coordinate of an image or video grid: [ first axis | second axis | third axis ]. With `turns` a
+/// coordinate of 1 is a whole turn of the first wave: P(2π·c), for coordinates c from 0 to 1, which are fractions
+/// (Situation::denominators). Carion et al., 2020, "End-to-End Object Detection with Transformers" (DETR).
 struct Sinusoidal {
   static constexpr std::string_view name = "sinusoidal";
   static constexpr std::string_view family = "addition";
   static constexpr std::string_view formula = "x + (sin p·w_i, cos p·w_i), w_i = base^(-2i/width)";
-  static constexpr std::string_view used_by = "the original Transformer, Marian, Whisper's encoder, ViT-MAE";
+  static constexpr std::string_view used_by = "the original Transformer, Marian, Whisper's encoder, ViT-MAE, DETR, SAM 3";
 
   std::int64_t width = 512;
   double base = 10000.0;
@@ -58,6 +60,7 @@ struct Sinusoidal {
   double scale = 1.0;
   OddWidth odd = OddWidth::kRefuse;
   std::int64_t axes = 1;
+  bool turns = false;
 
   template <class Visitor> static void fields(Visitor&& visit) {
     visit("width", &Sinusoidal::width, "features per token (d_model)");
@@ -68,12 +71,13 @@ struct Sinusoidal {
     visit("scale", &Sinusoidal::scale, "multiplies every value");
     visit("odd", &Sinusoidal::odd, "what to do with a width that does not divide into pairs");
     visit("axes", &Sinusoidal::axes, "coordinates per position: 1, or 2 and 3 for image and video grids");
+    visit("turns", &Sinusoidal::turns, "coordinates run from 0 to 1: multiply them by 2 pi (DETR)");
   }
   static constexpr bool takes_fractions = true;
   bool operator==(const Sinusoidal&) const = default;
 };
 
-/// Range: width 1 to 2^20, base 1 to 1e36, finite scale, axes 1 to 3.
+/// Range: width 1 to 2^20, base 1 to 1e36, finite scale, axes 1 to 3. Throws: also for `turns` with float32 numerics.
 Addition prepare(const Sinusoidal& scheme, const Situation& now = {});
 
 }  // namespace posenc
