@@ -344,6 +344,7 @@ NpyArray read_weights(SchemeRequest& request, const NpyOptions& options) {
   const std::string_view name = name_of(request.scheme);
   if (table.axes.empty()) return {};
   const std::string& path = request.weights_path;
+  if (path.empty() && table.is_optional) return {};
   if (path.empty()) refuse(fmt::format("{}: the trained table is missing (--table FILE.npy)", name));
   const InputArray input(path, options);
   if (input.shape().rank != static_cast<int>(table.axes.size())) {
@@ -361,7 +362,7 @@ bool is_given(const SchemeRequest& request, std::string_view field) {
 }
 
 Form form_of(const SchemeRequest& request, Situation now, const NpyArray& weights) {
-  if (!table_from_file(request.scheme).axes.empty()) now.weights = weights.view();
+  if (!weights.bytes.empty() && !table_from_file(request.scheme).axes.empty()) now.weights = weights.view();
   return prepare(request.scheme, now);
 }
 

@@ -135,7 +135,8 @@ int turn(const ApplyFlags& flags, SchemeRequest& request, const InputArray& inpu
   const Heads x = heads_of(input, request.axes_of_x);
   follow_heads(request, x);
   now.precision = precision_of(flags.rotation);
-  const Rotation form = directed(std::get<Rotation>(form_of(request, now, {})), flags.rotation);
+  const NpyArray weights = read_weights(request, {.void2_is_bf16 = flags.dtype == "bf16"});
+  const Rotation form = directed(std::get<Rotation>(form_of(request, now, weights)), flags.rotation);
   check_heads(form, x, input);
   const PositionList positions = positions_of(flags, {x.batch, x.sequence}, position_axes_of(form), first);
   check_axes(name_of(request.scheme), position_axes_of(form), positions);

@@ -145,6 +145,12 @@ Heads heads_of(const InputArray& input, const std::string& axes) {
 }
 
 void follow_heads(SchemeRequest& request, const Heads& x) {
+  const auto follow = [&](auto& scheme) {  // schemes that rotate each head in its own way
+    if (!is_given(request, "heads")) scheme.heads = x.heads;
+    if (!is_given(request, "dims")) scheme.dims = x.features;
+  };
+  if (auto* const mixed = std::get_if<RopeMixed>(&request.scheme)) follow(*mixed);
+  if (auto* const fope = std::get_if<Fope>(&request.scheme)) follow(*fope);
   auto* const rope = std::get_if<Rope>(&request.scheme);
   if (rope == nullptr || is_given(request, "dims")) return;
   rope->dims = rope->first_dim < 0 ? -rope->first_dim : x.features - rope->first_dim;
@@ -153,6 +159,10 @@ void follow_heads(SchemeRequest& request, const Heads& x) {
 void check_heads(const Rotation& form, const Heads& x, const InputArray& input) {
   const std::int64_t dims = 2 * pairs_of(form);
   const std::int64_t first = form.first_dim < 0 ? x.features + form.first_dim : form.first_dim;
+  if (form.heads > 1 && form.heads != x.heads) {
+    refuse(fmt::format("{}: has {} heads, but the scheme rotates {}, each in its own way (--heads, --axes)",
+                       input.path(), x.heads, form.heads));
+  }
   if (first >= 0 && dims <= x.features - first) return;
   refuse(fmt::format(
       "{}: a head has {} features, which cannot hold {} rotary dimensions from feature {} (--dims, --first-dim)",
@@ -166,6 +176,11 @@ void rotate_in_pieces(const InputArray& input, const Heads& x, const Rotation& f
   const std::int64_t row_bytes = layout.row * size_of(input.type());
   if (total * row_bytes == 0) return;
   const bool has_own = positions.count != x.sequence;
+  // heads outside that differ are rotated one after the other
+  std::vector<Rotation> by_head;
+  for (std::int64_t head = 0; head < form.heads && form.heads > 1 && !x.is_inside; ++head) {
+    by_head.push_back(head_of(form, head));
+  }
   const std::int64_t at_once = std::clamp(block_bytes() / row_bytes, std::int64_t{1}, total);
   std::vector<std::byte> buffer(static_cast<std::size_t>(at_once * row_bytes));
   std::vector<std::int64_t> scratch;
@@ -173,11 +188,13 @@ void rotate_in_pieces(const InputArray& input, const Heads& x, const Rotation& f
 
   for (std::int64_t token = 0; token < total;) {
     stop_if_signalled();
-    const Piece piece = piece_at(token, x, at_once, has_own);
+    Piece piece = piece_at(token, x, at_once, has_own);
+    if (!by_head.empty()) piece.sequences = 1;
     const std::int64_t tokens = piece.sequences * piece.tokens;
     const std::span bytes(buffer.data(), static_cast<std::size_t>(tokens * row_bytes));
     input.read(token * layout.row, bytes);
-    rotate(view_of(buffer, input.type(), piece, x), positions_at(piece, x, positions, has_own, scratch), form);
+    const Rotation& own = by_head.empty() ? form : by_head[static_cast<std::size_t>(piece.sequence % x.heads)];
+    rotate(view_of(buffer, input.type(), piece, x), positions_at(piece, x, positions, has_own, scratch), own);
     sink({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
     progress.advance(static_cast<double>(bytes.size()));
     token += tokens;

@@ -36,7 +36,7 @@ struct Heads {
 /// Throws: Failure where the array has other axes, or is not of floating point.
 Heads heads_of(const InputArray& input, const std::string& axes);
 
-/// The dims of a scheme that were not given are all features from first_dim to the head's end.
+/// The dims of a scheme that were not given are all features from first_dim to the head's end, and its heads those of x.
 void follow_heads(SchemeRequest& request, const Heads& x);
 /// Throws: Failure where a head has fewer features than are to turn.
 void check_heads(const Rotation& form, const Heads& x, const InputArray& input);

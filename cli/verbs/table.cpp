@@ -30,7 +30,7 @@ struct TableFlags {
   std::string output, format;
   std::string dtype = "f32", numerics = "exact";
   std::string max_bytes = "64GiB";
-  std::int64_t digits = 3;
+  std::int64_t digits = 3, head = 0;
   std::optional<std::int64_t> length;
   bool json = false, quiet = false, force = false;
   EngineFlags engine;
@@ -55,6 +55,7 @@ void add_flags(Command verb, TableFlags& flags) {
   verb.add_choice("--dtype", flags.dtype, float_type_names(), "type of the values").type_name("TYPE");
   add_numerics_flag(verb, flags.numerics);
   add_length_flag(verb, flags.length);
+  verb.add_integer("--head", flags.head, {0, 65535}, "for schemes that rotate each head in its own way: which head");
   constexpr std::int64_t kMostDigits = 60;
   verb.add_integer("--digits", flags.digits, {0, kMostDigits}, "digits after the decimal point in the printed table");
   verb.add_option("--max-bytes", flags.max_bytes, "refuse a larger table")
@@ -244,7 +245,12 @@ int run(const TableFlags& flags, SchemeRequest& request) {
   if (auto* const addition = std::get_if<Addition>(&form)) {
     table = table_of(TableJob{request.scheme, std::move(*addition), std::move(positions), type}, digits);
   } else if (auto* const rotation = std::get_if<Rotation>(&form)) {
-    table = table_of(RotationTableJob{request.scheme, std::move(*rotation), std::move(positions), type}, digits);
+    if (flags.head >= rotation->heads) {
+      refuse(fmt::format("--head: {} has {} head{}, from 0 on, but --head is {}", name_of(request.scheme),
+                         rotation->heads, rotation->heads == 1 ? "" : "s", flags.head));
+    }
+    table = table_of(RotationTableJob{request.scheme, head_of(*rotation, flags.head), std::move(positions), type},
+                     digits);
   } else {
     refuse(fmt::format("{}: has no table, because it adds nothing", name_of(request.scheme)));
   }

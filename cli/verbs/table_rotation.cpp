@@ -44,7 +44,7 @@ std::string rotation_table_head(const RotationTableJob& job, TableFormat format)
   const Extents half = {job.positions.count, job.pairs()};
   SafetensorsHead head;
   head.tensors = {{.name = "cos", .type = job.type, .shape = half},
-                  {.name = "frequencies", .type = DataType::kF64, .shape = {job.pairs()}},
+                  {.name = "frequencies", .type = DataType::kF64, .shape = {std::ssize(job.form.frequencies)}},
                   {.name = "sin", .type = job.type, .shape = half}};
   return lay_out_safetensors(head);
 }
@@ -98,11 +98,12 @@ void try_ends(const Rotation& form, const PositionList& list) {
     smallest = low - list.ids.begin();
     largest = high - list.ids.begin();
   }
-  std::vector<float> row(static_cast<std::size_t>(2 * pairs_of(form)));
+  const Rotation one = head_of(form, 0);
+  std::vector<float> row(static_cast<std::size_t>(2 * pairs_of(one)));
   std::vector<std::int64_t> scratch;
   for (const std::int64_t index : {smallest, largest}) {
-    tabulate(view(row.data(), {1, pairs_of(form)}), view(row.data() + pairs_of(form), {1, pairs_of(form)}),
-             slice(list, index, 1, scratch), form);
+    tabulate(view(row.data(), {1, pairs_of(one)}), view(row.data() + pairs_of(one), {1, pairs_of(one)}),
+             slice(list, index, 1, scratch), one);
   }
 }
 

@@ -58,26 +58,53 @@ std::string wavelength_of(double frequency) {
                         : fmt::format("{:.2e}", length);
 }
 
-struct Spectrum {
-  Cells frequencies, wavelengths, axes;
+// A line about the pairs: what it says of each.
+struct PairLine {
+  std::string label;
+  Cells cells = {};
 };
 
-Spectrum spectrum_of(const RotationTableJob& job, int digits) {
+std::vector<PairLine> spectrum_of(const RotationTableJob& job, int digits) {
+  if (job.form.mixture.pairs > 0) return {};  // a pair has no frequency of its own
   const std::vector<double> radians = frequencies_of(job.form);
-  Spectrum spectrum;
-  for (std::size_t i = 0; i < radians.size(); ++i) {
-    if (is_out_of_sight(static_cast<std::int64_t>(i), job.pairs())) continue;
-    spectrum.frequencies.push_back(fmt::format("{:.{}g}", radians[i], std::max(digits, 3)));
-    spectrum.wavelengths.push_back(wavelength_of(radians[i]));
-    if (!job.form.axes.empty()) spectrum.axes.push_back(std::to_string(job.form.axes[i]));
+  const std::size_t axes = job.form.sums_axes ? static_cast<std::size_t>(job.form.position_axes) : 1;
+  std::vector<PairLine> lines;
+  if (!job.form.axes.empty()) {
+    lines.push_back({"axis"});
+    for (std::size_t i = 0; i < radians.size(); ++i) {
+      if (is_out_of_sight(static_cast<std::int64_t>(i), job.pairs())) continue;
+      lines.back().cells.push_back(std::to_string(job.form.axes[i]));
+    }
   }
-  return spectrum;
+  for (std::size_t axis = 0; axis < axes; ++axis) {
+    PairLine frequency{axes == 1 ? "frequency" : fmt::format("axis {}", axis)}, wavelength{"wavelength"};
+    for (std::size_t i = 0; i < radians.size() / axes; ++i) {
+      if (is_out_of_sight(static_cast<std::int64_t>(i), job.pairs())) continue;
+      frequency.cells.push_back(fmt::format("{:.{}g}", radians[i * axes + axis], std::max(digits, 3)));
+      wavelength.cells.push_back(wavelength_of(radians[i * axes + axis]));
+    }
+    lines.push_back(std::move(frequency));
+    if (axes == 1) lines.push_back(std::move(wavelength));
+  }
+  return lines;
+}
+
+std::string about_pairs(const RotationTableJob& job) {
+  const Rotation& form = job.form;
+  const std::string pairs = fmt::format("{} pair{}", job.pairs(), job.pairs() == 1 ? "" : "s");
+  if (form.mixture.pairs > 0) {
+    return fmt::format(
+        "{}. The first {} are weighted sums of {} waves; the others have the same cosine and sine at every "
+        "position.",
+        pairs, form.mixture.mixed, form.frequencies.size());
+  }
+  if (form.sums_axes) return pairs + ". Every axis of the position rotates every pair: its radians per position.";
+  return pairs + ". Frequency in radians per position, wavelength in positions" +
+         (form.axes.empty() ? "." : "; each pair uses one axis of the position.");
 }
 
 std::string caption(const RotationTableJob& job, int columns) {
-  std::string text = fmt::format("{} pair{}. Frequency in radians per position, wavelength in positions", job.pairs(),
-                                 job.pairs() == 1 ? "" : "s");
-  text += job.form.axes.empty() ? "." : "; each pair uses one axis of the position.";
+  std::string text = about_pairs(job);
   if (job.form.magnitude != 1) {
     text += fmt::format("\nCosines and sines include the magnitude, {:.6g}.", job.form.magnitude);
   }
@@ -94,7 +121,7 @@ std::string rotation_table_text(const RotationTableJob& job, int digits, int col
   Cells labels;
   for (const std::int64_t row : rows.indices()) labels.push_back(position_label(job.positions, row));
   const Halves halves = halves_of(job, rows, digits);
-  const Spectrum spectrum = spectrum_of(job, digits);
+  const std::vector<PairLine> spectrum = spectrum_of(job, digits);
 
   int cell_columns = columns_of(std::to_string(job.pairs() - 1));
   for (const auto* const half : {&halves.cosines, &halves.sines}) {
@@ -104,8 +131,7 @@ std::string rotation_table_text(const RotationTableJob& job, int digits, int col
   const int room = std::min(columns, kWidestScreen) - label_columns;
   // wide frequencies must not push the columns apart where they are left out anyway
   Shown shown = shown_columns(job.pairs(), room, cell_columns + kColumnGap);
-  cell_columns = widest(ends_of(spectrum.frequencies, shown), cell_columns);
-  cell_columns = widest(ends_of(spectrum.wavelengths, shown), cell_columns);
+  for (const PairLine& line : spectrum) cell_columns = widest(ends_of(line.cells, shown), cell_columns);
   shown = shown_columns(job.pairs(), room, cell_columns + kColumnGap);
 
   std::string text = caption(job, columns);
@@ -118,9 +144,7 @@ std::string rotation_table_text(const RotationTableJob& job, int digits, int col
     text += dim(line_of(label, label_columns, numbers, cell_columns, shown), colour) + "\n";
   };
   add_header("pair");
-  if (!spectrum.axes.empty()) add_line("axis", ends_of(spectrum.axes, shown));
-  add_line("frequency", ends_of(spectrum.frequencies, shown));
-  add_line("wavelength", ends_of(spectrum.wavelengths, shown));
+  for (const PairLine& line : spectrum) add_line(line.label, ends_of(line.cells, shown));
   const auto add_half = [&](std::string_view name, const std::vector<Cells>& lines) {
     text += "\n";
     add_header(name);

@@ -47,13 +47,14 @@ Answer table(const Question& question) {
   if (const auto* addition = std::get_if<Addition>(&form)) {
     make_room(addition->width);
     tabulate({answer.bytes.data(), type, {count, addition->width}}, {.first = first}, *addition);
-  } else if (const auto* rotation = std::get_if<Rotation>(&form)) {
-    const std::int64_t pairs = pairs_of(*rotation);
+  } else if (const auto* whole = std::get_if<Rotation>(&form)) {
+    const Rotation rotation = head_of(*whole, 0);
+    const std::int64_t pairs = pairs_of(rotation);
     make_room(2 * pairs);
     const Extents shape = {count, pairs}, steps = {2 * pairs, 1};
     tabulate({answer.bytes.data(), type, shape, steps},
              {answer.bytes.data() + static_cast<std::size_t>(pairs) * size, type, shape, steps}, {.first = first},
-             *rotation);
+             rotation);
   } else {
     raise("table: a bias has no rows; use scores");
   }
@@ -70,6 +71,7 @@ Answer closest(const Question& question) {
   const Addition* vectors = std::get_if<Addition>(&form);
   Addition of_rotation;
   if (const auto* rotation = std::get_if<Rotation>(&form)) {
+    if (!is_plain(*rotation)) raise("closest: works with rotations that are alike in all heads");
     of_rotation.width = 2 * pairs_of(*rotation);
     of_rotation.source = waves_of(*rotation);
     vectors = &of_rotation;

@@ -22,8 +22,8 @@ void tabulate(TensorView out, const Positions& positions, const Addition& form, 
 
 /// Cosines and sines of a rotation, magnitude, sign and growth included: both [sequence, pairs] or [batch, sequence,
 /// pairs], any strides and type.
-/// Error: as above, and within 1 ulp of f32 where there is growth.
-/// Throws: as above, and for a form that is a table already.
+/// Error: as above, within 1 ulp of f32 where there is growth, and of a mixture that of its sums in double.
+/// Throws: as above, for a form that is a table already, and for one of several heads (head_of takes one of them).
 void tabulate(TensorView cosines, TensorView sines, const Positions& positions, const Rotation& form,
               const Run& run = {});
 
@@ -51,10 +51,12 @@ template <class View> struct QueryKey { View q, k; };
 /// features] or [sequence, features] in any strides; in another order of axes, the call has its word:
 /// rotate(view(q, {tokens, heads, features}), Axes::kThd, …). Features that are not rotated stay as they are.
 /// f32, f16, bf16: cosines and sines are f32, correctly rounded with the magnitude in them (within 1 ulp where there
-/// is growth); the two products and their sum are each rounded to f32, and the result to x's type. f64: in f64. The
+/// is growth; the sums of a mixture are made in double); the two products and their sum are each rounded to f32, and the result to x's type. f64: in f64. The
 /// form's precision says otherwise where engines differ. Same bytes on every machine.
 /// Error: f32, at most 2 ulp of the larger product.
 /// Range: |p| < 2^53, on a GPU 0 ≤ p < 2^53, or rows of the form's table.
+/// A form whose heads are rotated each in its own way wants as many heads in x; a GPU has no kernel for it, for summed axes and
+/// for mixtures.
 /// Throws: Error for a shape, type, position or form that does not fit; x is not touched then.
 void rotate(TensorView x, const Positions& positions, const Rotation& form, const Run& run = {});
 void rotate(TensorView x, Axes axes, const Positions& positions, const Rotation& form, const Run& run = {});
@@ -75,6 +77,20 @@ void rotate(const QueryKey<TensorView>& out, const QueryKey<ConstTensorView>& x,
 void rotate_backward(TensorView d_out, const Positions& positions, const Rotation& form, const Run& run = {});
 void rotate_backward(TensorView d_out, Axes axes, const Positions& positions, const Rotation& form,
                      const Run& run = {});
+
+/// A tensor that is rotated, before it is, and the gradient of it, as rotate_backward and attention_backward make it.
+struct RotatedGradient {
+  ConstTensorView x, d_x;
+};
+/// The gradient of a rotation's frequencies, in radians per position, where they are trained (RoPE-Mixed): for a pair (a, b)
+/// of x,
+///   d_frequencies[its frequency] += Σ position · (a · d_b − b · d_a)
+/// over the tokens, and the heads that share it. Call it for queries and for keys. d_frequencies is [pairs], [heads, pairs] or
+/// with summed axes [heads, pairs, axes], in any strides, f32 or f64; x and d_x are as for rotate, on the host. Sums are made
+/// in double, in the order of batch and tokens.
+/// Throws: Error for a shape, type or position that does not fit, and for a table, a mixture, growth and float32 angles.
+void frequencies_backward(TensorView d_frequencies, const RotatedGradient& gradient, const Positions& positions,
+                          const Rotation& form);
 
 /// Rotates keys of a cache, which `from` rotated, to what `to` would have made of them. Exact angles: one rotation by
 /// their difference. float32 angles: back by `from`, then on by `to`, with a rounding between.

@@ -60,6 +60,9 @@ struct Waves {
   double scale = 1.0;  // multiplies every value before its one rounding
   int axes = 1;
   Float32Angles float32_angles = {};
+  /// [waves, axes − 1]: frequencies on the axes after the first. Where they are there, every axis drives every wave, whose
+  /// own frequency is that of the first: angle = Σ position · frequency over the axes.
+  std::vector<Frequency> further = {};
 };
 
 /// Numbers that a scheme made and the copies of its form share. What a std::shared_ptr would be, without its header.
@@ -138,12 +141,25 @@ struct Growth {
   bool operator==(const Growth&) const = default;
 };
 
+/// Cosines and sines that are weighted sums of waves, each head with weights of its own (FoPE). Pair j of head h has
+///   cos φ → cosine_offsets[j] + Σ_i cosines[h, i, j] · cos φ_i,   sin φ → sine_offsets[j] + Σ_i sines[h, i, j] · sin φ_i
+/// and the pairs after the first `mixed` have the offsets alone. They are no longer of length 1, so that this is a linear map
+/// and no rotation. Sums are made in double, from the offset on, in the order of the waves, and rounded once.
+struct Mixture {
+  std::int64_t pairs = 0, mixed = 0;                           // pairs 0: there is no mixture
+  std::vector<double> cosines = {}, sines = {};                // [heads, waves, mixed]
+  std::vector<double> cosine_offsets = {}, sine_offsets = {};  // [pairs]; empty: 0
+  bool operator==(const Mixture&) const = default;
+};
+
 /// The form of a scheme that rotates pairs of features by an angle that grows with position.
 ///
 ///   (a, b) → magnitude · (a cos φ − b sin φ,  b cos φ + a sin φ),   φ = sign · 2π · position · frequency
 struct Rotation {
-  std::vector<Frequency> frequencies = {};  // one for each pair
-  std::vector<std::uint8_t> axes = {};      // which position axis drives each pair; empty: the first drives all
+  /// One for each pair; [heads, pairs] where heads have their own, and with sums_axes [heads, pairs, axes]. With a mixture,
+  /// one for each wave.
+  std::vector<Frequency> frequencies = {};
+  std::vector<std::uint8_t> axes = {};  // which position axis drives each pair; empty: the first drives all
   int position_axes = 1;
   PairLayout layout = PairLayout::kHalves;
   int blocks = 1;               // the rotated features are this many equal blocks, each laid out on its own
@@ -155,22 +171,29 @@ struct Rotation {
   Float32Angles float32_angles = {};
   RotationTable table = {};
   Precision precision = {};
+  std::int64_t heads = 1;  // heads that are rotated each in its own way: as many as the tensor has; 1: all alike
+  bool sums_axes = false;  // every axis drives every pair, φ = Σ_axis position · frequency (RoPE-Mixed)
+  Mixture mixture = {};
 };
 
 /// Whether the caller's cosines and sines stand in place of frequencies.
 bool has_table(const Rotation& rotation) noexcept;
-/// The number of pairs that a rotation rotates.
+/// The number of pairs that a rotation rotates in a head.
 std::int64_t pairs_of(const Rotation& rotation) noexcept;
+/// Whether each pair is one wave, driven by one axis, in all heads alike, or a table: what every backend knows.
+bool is_plain(const Rotation& rotation) noexcept;
+/// The rotation of one head alone. Throws: Error for a head that is not there.
+Rotation head_of(const Rotation& rotation, std::int64_t head);
 
 /// The adjoint (transpose): what carries gradients back. Keeps the magnitude.
 Rotation adjoint(const Rotation& rotation);
 /// The rotation that undoes it: the adjoint with the magnitude inverted. Throws: Error for a magnitude of 0, and for
-/// a table, which need not have an inverse.
+/// a table or a mixture, which need not have an inverse.
 Rotation inverse(const Rotation& rotation);
 /// The same for keys, where it differs: growth reversed.
 Rotation for_keys(const Rotation& rotation);
 /// From what `from` wrote to what `to` writes, exact to the last bit of the frequencies: for keys in a cache.
-/// Throws: Error where the two do not rotate the same features, or where either has a table or float32 angles.
+/// Throws: Error where the two do not rotate the same features, or where either has a table, a mixture or float32 angles.
 Rotation between(const Rotation& from, const Rotation& to);
 
 /// What a distance δ = key position − query position counts on one axis:
@@ -314,8 +337,9 @@ int position_axes_of(const Form& form) noexcept;
 /// The waves of a form that adds them, or nullptr.
 const Waves* waves_of(const Addition& addition) noexcept;
 const Waves* waves_of(const Form& form) noexcept;
-/// A rotation's cosines and sines as columns of waves: the cosines of all pairs, then the sines. With float32 angles
-/// the magnitude is left out: engines multiply by it after they have rounded.
+/// A rotation's cosines and sines as columns of waves: the cosines of all pairs, then the sines, head by head. With float32
+/// angles the magnitude is left out: engines multiply by it after they have rounded. Of a mixture, the waves that it mixes,
+/// without magnitude and sign.
 Waves waves_of(const Rotation& rotation);
 /// The same, into waves whose memory is used again.
 void set_waves(Waves& waves, const Rotation& rotation);

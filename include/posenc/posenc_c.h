@@ -99,11 +99,13 @@ POSENC_API int posenc_form_bind(const posenc_form* form, const posenc_tensor* we
 POSENC_API int posenc_form_bind_all(const posenc_form* form, const posenc_tensor* weights,
                                     const posenc_tensor* key_weights, const posenc_tensor* value_weights,
                                     posenc_form** out);
-POSENC_API int posenc_form_adjoint(const posenc_form* form, posenc_form** out);  /* carries gradients back */
-POSENC_API int posenc_form_inverse(const posenc_form* form, posenc_form** out);  /* undoes the rotation */
+POSENC_API int posenc_form_adjoint(const posenc_form* form, posenc_form** out); /* carries gradients back */
+POSENC_API int posenc_form_inverse(const posenc_form* form, posenc_form** out); /* undoes the rotation */
+/* One head of a form whose heads are rotated each in its own way. */
+POSENC_API int posenc_form_head(const posenc_form* form, int64_t head, posenc_form** out);
 POSENC_API int posenc_form_for_keys(const posenc_form* form, posenc_form** out); /* differs for xPos */
 /* {"kind": "rotation", "axes": 1, "pairs": 64, "layout", "magnitude", "softmax_factor", "frequencies": […]}, …
-   "heads" for a bias, "width" for an addition. */
+   "heads" for a bias and for a rotation that differs from head to head, "width" for an addition. */
 POSENC_API int posenc_form_json(const posenc_form* form, char** json);
 POSENC_API void posenc_form_free(posenc_form* form);
 

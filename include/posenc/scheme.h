@@ -14,6 +14,7 @@
 #include "posenc/schemes/deberta.h"
 #include "posenc/schemes/decomposed.h"
 #include "posenc/schemes/fire.h"
+#include "posenc/schemes/fope.h"
 #include "posenc/schemes/forget_gate.h"
 #include "posenc/schemes/kerple.h"
 #include "posenc/schemes/learned.h"
@@ -23,6 +24,7 @@
 #include "posenc/schemes/relative_logits.h"
 #include "posenc/schemes/resized.h"
 #include "posenc/schemes/rope.h"
+#include "posenc/schemes/rope_mixed.h"
 #include "posenc/schemes/sandwich.h"
 #include "posenc/schemes/shaw.h"
 #include "posenc/schemes/shift.h"
@@ -59,7 +61,7 @@ template <class... S> using OneOf = std::variant<S...>;
 /// The one list of schemes. `posenc list`, flags, JSON and the docs follow from it.
 using Scheme = OneOf<None, Sinusoidal, Learned, Rope, Alibi, T5, Kerple, Fire, Sandwich, Shaw, Deberta, TransformerXl,
                      RelativeLogits, ForgetGate, Cope, Swin, LogCpb, Decomposed, QueryTemperature, Resized, PatchRope,
-                     Steps, Shift>;
+                     RopeMixed, Fope, Steps, Shift>;
 
 /// A scheme becomes the form that kernels understand: once per model, or per length where it depends on it.
 /// Throws: Error that names scheme, field, value and rule.

@@ -101,6 +101,10 @@ class Form:
         """The rotation of keys, where it differs from that of queries (xPos)."""
         return Form(_posenc.derive(self._handle, "for_keys"), None)
 
+    def head(self, head: int) -> Form:
+        """One head of a form whose heads are rotated each in its own way (rope-mixed, fope)."""
+        return Form(_posenc.head(self._handle, head), None)
+
     def bind(self, weights: Array, key_weights: Array | None = None, value_weights: Array | None = None) -> Form:
         """The same form with another trained table of the same shape, for all of its tables."""
         return Form(_posenc.bind(self._handle, weights, key_weights, value_weights), None)

@@ -64,6 +64,11 @@ typedef struct {
   posenc_situation now;
 } Preparation;
 
+typedef struct {
+  const posenc_form* form;
+  int64_t head;
+} HeadOfForm;
+
 static int make_prepared(const void* context, const posenc_tensor* const tables[3], posenc_form** out) {
   const Preparation* const p = context;
   posenc_situation now = p->now;
@@ -128,6 +133,20 @@ FUNCTION(derive) { /* form, "adjoint" | "inverse" | "for_keys" */
   const Maker make = *which == 'a' ? make_adjoint : *which == 'i' ? make_inverse : make_for_keys;
   PyObject* const none[] = {Py_None, Py_None, Py_None};
   return new_form(make, form, none, which, kTableNames);
+}
+static int make_head(const void* context, const posenc_tensor* const tables[3], posenc_form** out) {
+  (void)tables;
+  const HeadOfForm* const one = context;
+  return posenc_form_head(one->form, one->head, out);
+}
+FUNCTION(head) { /* form, head */
+  ARGUMENTS(2);
+  HeadOfForm one = {.form = form_from(a[0])};
+  if (one.form == NULL) return NULL;
+  one.head = PyLong_AsLongLong(a[1]);
+  if (PyErr_Occurred()) return NULL;
+  PyObject* const none[] = {Py_None, Py_None, Py_None};
+  return new_form(make_head, &one, none, "head", kTableNames);
 }
 FUNCTION(form_json) {
   ARGUMENTS(1);
@@ -607,6 +626,7 @@ static PyMethodDef methods[] = {
     METHOD(prepare_table, "cosines, sines, layout, /"),
     METHOD(bind, "form, weights, key_weights, value_weights, /"),
     METHOD(derive, "form, which, /"),
+    METHOD(head, "form, head, /"),
     METHOD(form_json, "form, /"),
     METHOD(tabulate, "form, out, sines, where, axes, flags, /"),
     METHOD(add, "form, out, x, where, axes, flags, /"),

@@ -27,10 +27,12 @@ FIELDS = {
     "kerple": {"amplitudes": [1.0, 0.5], "rates": [0.5, 0.25]},
     "learned": {"rows": 16, "width": 8},
     "log-cpb": {"heads": 2, "hidden_weights": [0.5, -1.0, 0.25, 1.0], "hidden_biases": [0.1, 0.2], "output_weights": [0.5, 1.0, -0.5, 0.25]},
+    "fope": {"heads": 3, "dims": 8}, "rope-mixed": {"heads": 3, "dims": 8},
     "rope": {"dims": 8}, "shift": {"width": 8}, "sinusoidal": {"width": 8}, "steps": {"width": 8},
 }
 # Each of these must be compared. A scheme that is new is, if its defaults can be prepared.
-KNOWN = {"none", "sinusoidal", "learned", "rope", "alibi", "t5", "kerple", "fire", "sandwich", "swin", "log-cpb", "steps", "shift"}
+KNOWN = {"none", "sinusoidal", "learned", "rope", "alibi", "t5", "kerple", "fire", "sandwich", "swin", "log-cpb", "steps", "shift",
+         "rope-mixed", "fope"}
 # What a table of vectors is for: attention alone has the queries that they meet.
 VECTORS = {"shaw", "deberta", "transformer-xl", "relative-logits", "forget-gate", "cope", "decomposed"}
 
@@ -48,6 +50,8 @@ def made(name):
     scheme = posenc.scheme({"scheme": name, **FIELDS.get(name, {})})
     if name == "swin":
         return scheme, (math.prod(2 * extent - 1 for extent in scheme.window), scheme.heads)
+    if name in ("rope-mixed", "fope"):  # a table is optional
+        return scheme, ()
     return scheme, tuple(getattr(scheme, axis) for axis in type(scheme).trained_table)
 
 
@@ -151,7 +155,7 @@ class EveryScheme(unittest.TestCase):
         extents = (2, 3, 2)[:form.axes]
         grid = ",".join(map(str, extents))
         program("table", scheme.to_json(), *table, "--grid", grid, "-o", self.path("t.npy"))
-        made = posenc.tabulate(form, ids=posenc.grid_positions(extents))
+        made = posenc.tabulate(form.head(0) if form.kind == "rotation" and form.heads else form, ids=posenc.grid_positions(extents))
         made = np.stack(made) if isinstance(made, tuple) else made  # cosines and sines of a rotation
         self.same(made, self.read("t.npy", "f32"), scheme.name)
         return 1

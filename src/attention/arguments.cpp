@@ -222,10 +222,12 @@ RowRotation row_rotation_of(std::string_view verb, const AttentionBackend& backe
   return rotation;
 }
 
-// Arithmetic narrower than f32, and a table that has rows for tokens, are left to rotate itself.
+// Arithmetic narrower than f32, a table that has rows for tokens, and what differs from head to head are left to rotate
+// itself.
 bool can_rotate_on_load(const AttentionBackend& backend, const Rotation& form, const AttentionJob& job) {
   return backend.rotates_on_load && job.v.type != DataType::kF64 && job.weights.data == nullptr &&
-         form.precision.arithmetic.value_or(DataType::kF32) == DataType::kF32 && form.table.cosines.shape.rank != 3;
+         form.precision.arithmetic.value_or(DataType::kF32) == DataType::kF32 && form.table.cosines.shape.rank != 3 &&
+         is_plain(form);
 }
 
 bool are_same(const TokenPositions& a, const TokenPositions& b) {
@@ -409,6 +411,12 @@ void refuse_on_device(std::string_view verb, const AttentionInputs& inputs, cons
 void plan_device_position(std::string_view verb, const AttentionInputs& inputs, const AttentionOptions& options,
                           Plan& plan) {
   if (const auto* rotation = std::get_if<Rotation>(&options.position)) {
+    if (!is_plain(*rotation)) {
+      raise(
+          fmt::format("{}: on cuda there is no kernel for heads that are rotated each in its own way, summed axes or "
+                      "mixtures",
+                      verb));
+    }
     plan_places(verb, options, position_axes_of(*rotation), has_table(*rotation), plan);
     return;
   }

@@ -45,10 +45,8 @@ void prepare_into(const Scheme& scheme, const Situation& now, posenc_form** out)
   auto made = std::make_unique<posenc_form>();
   made->form = prepare(scheme, now);
   made->scheme = scheme;
-  made->now = {.length = now.length,
-               .numerics = now.numerics,
-               .precision = now.precision,
-               .denominators = now.denominators};
+  made->now = {
+      .length = now.length, .numerics = now.numerics, .precision = now.precision, .denominators = now.denominators};
   made->is_prepared = true;
   *out = made.release();
 }
@@ -65,6 +63,7 @@ Json::Object json_of_form(const Form& form) {
       for (const double frequency : frequencies_of(*rotation)) frequencies.emplace_back(frequency);
     }
     object.emplace_back("pairs", pairs_of(*rotation));
+    if (rotation->heads > 1) object.emplace_back("heads", rotation->heads);
     object.emplace_back("layout", choice_name(rotation->layout));
     object.emplace_back("first_dim", rotation->first_dim);
     object.emplace_back("magnitude", rotation->magnitude);
@@ -154,6 +153,13 @@ int posenc_form_inverse(const posenc_form* form, posenc_form** out) {
   return guarded([&] {
     require(out, "inverse", "out");
     make_rotation(inverse(form_as<Rotation>(form, "inverse")), out);
+  });
+}
+
+int posenc_form_head(const posenc_form* form, int64_t head, posenc_form** out) {
+  return guarded([&] {
+    require(out, "head", "out");
+    make_rotation(head_of(form_as<Rotation>(form, "head"), head), out);
   });
 }
 

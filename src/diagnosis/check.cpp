@@ -206,6 +206,7 @@ CheckResult check(const Scheme& scheme, ConstTensorView before, ConstTensorView 
   CheckResult best;
   CheckPositions positions;
   for (const Numerics numerics : {Numerics::kExact, Numerics::kHfF32, Numerics::kGgmlF32}) {
+    if (numerics != Numerics::kExact && is_exact_alone(scheme)) break;
     const Form form = prepare(scheme, {.length = length, .numerics = numerics, .weights = options.weights});
     if (const auto* const one = std::get_if<Bias>(&form)) check_bias(scheme, *one, shape);
     positions = check_positions(form, name_of(scheme), shape, options);

@@ -107,6 +107,7 @@ Vectors vectors_of(const PlottedScheme& scheme, const Request& request, const Ra
   } else if (auto* const rotation = std::get_if<Rotation>(&form)) {
     if (!rotation->growth.rates.empty())
       raise("rope: with xpos, lengths change with position; this figure shows none");
+    *rotation = head_of(*rotation, 0);
     rotation->first_dim = 0;  // only what is rotated is looked at
     make_room(2 * pairs_of(*rotation));
   } else {

@@ -47,7 +47,7 @@ std::vector<double> values_over(const Form& form, const Positions& positions, st
     tabulate(view(values.data(), {tokens, width}), positions, *addition);
     return values;
   }
-  const auto& rotation = std::get<Rotation>(form);
+  const Rotation rotation = head_of(std::get<Rotation>(form), 0);
   width = pairs_of(rotation);
   std::vector<double> cosines(static_cast<std::size_t>(tokens * width)), sines(cosines.size());
   tabulate(view(cosines.data(), {tokens, width}), view(sines.data(), {tokens, width}), positions, rotation);
@@ -134,7 +134,7 @@ std::vector<Map> resized_maps(const Request& request, const Resized& scheme, std
 // Rows and columns are the last two axes; an axis before them, such as time, stays at 0.
 std::vector<Map> position_maps(const Request& request, const Scheme& scheme) {
   const auto* const patches = std::get_if<PatchRope>(&scheme);
-  const Form form = prepare(scheme, {.length = request.length});
+  const Form form = prepare(scheme, {.length = request.length, .weights = request.schemes.front().weights});
   const int axes = position_axes_of(form);
   const bool is_drawn =
       std::holds_alternative<Rotation>(form) || (waves_of(form) != nullptr && std::holds_alternative<Addition>(form));

@@ -15,7 +15,8 @@ namespace posenc::figures {
 namespace {
 
 constexpr double kFewestPoints = 128, kPointsPerTurn = 48;  // of a smooth line
-constexpr double kPointsPerWave = 16;                       // fewer, and a line through them is no wave any more
+constexpr std::int64_t kMostMixedNumbers = std::int64_t{1} << 26;
+constexpr double kPointsPerWave = 16;  // fewer, and a line through them is no wave any more
 
 std::string_view wave_name(std::uint8_t quarter) { return quarter % 2 == 1 ? "cosine" : "sine"; }
 
@@ -24,7 +25,10 @@ std::vector<TableColumn> columns_of_form(const Addition& form, bool is_rotation)
   const auto* const waves = std::get_if<Waves>(&form.source);
   for (std::int64_t feature = 0; feature < form.width; ++feature) {
     if (waves == nullptr) {
-      columns.push_back({fmt::format("feature {}", feature), feature});
+      const std::int64_t pairs = form.width / 2;
+      columns.push_back({is_rotation ? fmt::format("pair {}, {}", feature % pairs, wave_name(feature < pairs ? 1 : 0))
+                                     : fmt::format("feature {}", feature),
+                         feature});
       continue;
     }
     const WaveColumn& column = waves->columns[static_cast<std::size_t>(feature)];
@@ -34,6 +38,22 @@ std::vector<TableColumn> columns_of_form(const Addition& form, bool is_rotation)
         {fmt::format("{}, {}", name, wave_name(column.quarter)), feature, radians_of(frequency), column.quarter});
   }
   return columns;
+}
+
+// Cosines and sines of a mixture: sums of waves, which are no waves themselves.
+Rows mixed_rows(const Rotation& rotation, std::int64_t length) {
+  const std::int64_t pairs = pairs_of(rotation), width = 2 * pairs;
+  if (length > kMostMixedNumbers / width) {
+    raise(fmt::format("a mixture of {} pairs is too much for a figure of {} positions", pairs, length));
+  }
+  std::vector<double> values(static_cast<std::size_t>(length * width));
+  const Extents shape{length, pairs}, strides{width, 1};
+  tabulate({values.data(), DataType::kF64, shape, strides}, {values.data() + pairs, DataType::kF64, shape, strides},
+           {}, rotation);
+  Rows rows;
+  rows.owner = SharedNumbers(std::move(values));
+  rows.table = {static_cast<const double*>(rows.owner.data()), DataType::kF64, {length, width}};
+  return rows;
 }
 
 // Waves that no column asks for cost time. A chain of float32 products needs those before it, so it stays whole.
@@ -145,9 +165,13 @@ PositionTable position_table(const PlottedScheme& scheme, const Request& request
       raise("rope: with xpos, lengths change with position; this figure shows none");
     table.is_rotation = true;
     table.form.width = 2 * pairs_of(*rotation);
-    Waves waves = waves_of(*rotation);
-    waves.scale = rotation->magnitude;  // of float32 angles, too
-    table.form.source = std::move(waves);
+    if (rotation->mixture.pairs > 0) {
+      table.form.source = mixed_rows(head_of(*rotation, 0), length);
+    } else {
+      Waves waves = waves_of(head_of(*rotation, 0));
+      waves.scale = rotation->magnitude;  // of float32 angles, too
+      table.form.source = std::move(waves);
+    }
   } else {
     refuse_without_numbers();
   }

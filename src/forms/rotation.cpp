@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <type_traits>
 
 #include "posenc/error.h"
 #include "posenc/forms.h"
@@ -23,8 +24,12 @@ PairLayout layout_from(bool halves_in, bool halves_out) {
 
 void check_joinable(const Rotation& from, const Rotation& to) {
   if (has_table(from) || has_table(to)) raise("rerotate: a rotation by a table has no exact angles");
+  if (from.mixture.pairs > 0 || to.mixture.pairs > 0) raise("rerotate: a mixture of waves has no angles");
   if (!from.float32_angles.factors.empty() || !to.float32_angles.factors.empty()) {
     raise("rerotate: float32 angles do not add up; rotate back by inverse(from), then on by `to`");
+  }
+  if (from.heads != to.heads || from.sums_axes != to.sums_axes) {
+    raise("rerotate: one of the two rotates heads, or sums axes, in another way than the other");
   }
   if (from.frequencies.size() != to.frequencies.size() || from.first_dim != to.first_dim ||
       from.blocks != to.blocks) {
@@ -42,9 +47,19 @@ void check_joinable(const Rotation& from, const Rotation& to) {
 
 void check_invertible(const Rotation& rotation) {
   if (has_table(rotation)) raise("inverse: a rotation by a table need not have an inverse");
+  if (rotation.mixture.pairs > 0) raise("inverse: a mixture of waves need not have an inverse");
   if (rotation.magnitude == 0 || !std::isfinite(rotation.magnitude)) {
     raise(fmt::format("inverse: a magnitude of {} cannot be undone", rotation.magnitude));
   }
+}
+
+// How many frequencies a wave has.
+std::size_t driving_axes(const Rotation& rotation) noexcept {
+  return rotation.sums_axes && rotation.position_axes > 0 ? static_cast<std::size_t>(rotation.position_axes) : 1;
+}
+// Waves that heads have of their own: those of a mixture are shared.
+std::size_t heads_with_waves(const Rotation& rotation) noexcept {
+  return rotation.mixture.pairs == 0 && rotation.heads > 0 ? static_cast<std::size_t>(rotation.heads) : 1;
 }
 
 void reverse(Growth& growth) {
@@ -63,9 +78,37 @@ PairPlacement placement_of(PairLayout layout, std::int64_t pairs) noexcept {
 }
 
 std::int64_t pairs_of(const Rotation& rotation) noexcept {
-  if (!has_table(rotation)) return static_cast<std::int64_t>(rotation.frequencies.size());
+  if (rotation.mixture.pairs > 0) return rotation.mixture.pairs;
+  if (!has_table(rotation)) {
+    return static_cast<std::int64_t>(rotation.frequencies.size() / driving_axes(rotation) /
+                                     heads_with_waves(rotation));
+  }
   const Extents& shape = rotation.table.cosines.shape;
   return shape.rank > 0 && shape.rank <= Extents::kMax ? shape.back(0) : 0;
+}
+
+bool is_plain(const Rotation& rotation) noexcept {
+  return rotation.heads == 1 && !rotation.sums_axes && rotation.mixture.pairs == 0;
+}
+
+Rotation head_of(const Rotation& rotation, std::int64_t head) {
+  if (head < 0 || head >= rotation.heads) {
+    raise(fmt::format("head_of: head {} of a rotation of {}", head, rotation.heads));
+  }
+  if (rotation.heads == 1) return rotation;
+  const auto part_of = [&](const auto& all) {
+    const auto size = static_cast<std::ptrdiff_t>(all.size()) / rotation.heads;
+    return std::remove_cvref_t<decltype(all)>(all.begin() + head * size, all.begin() + (head + 1) * size);
+  };
+  Rotation one = rotation;
+  one.heads = 1;
+  if (rotation.mixture.pairs == 0) {
+    one.frequencies = part_of(rotation.frequencies);
+  } else {
+    one.mixture.cosines = part_of(rotation.mixture.cosines);
+    one.mixture.sines = part_of(rotation.mixture.sines);
+  }
+  return one;
 }
 
 Waves waves_of(const Rotation& rotation) {
@@ -77,17 +120,27 @@ Waves waves_of(const Rotation& rotation) {
 void set_waves(Waves& waves, const Rotation& rotation) {
   waves.waves.clear();
   waves.columns.clear();
-  waves.scale = rotation.float32_angles.factors.empty() ? rotation.magnitude : 1.0;
+  waves.further.clear();
+  const bool is_mixed = rotation.mixture.pairs > 0;
+  waves.scale = rotation.float32_angles.factors.empty() && !is_mixed ? rotation.magnitude : 1.0;
   waves.axes = rotation.position_axes;
   waves.float32_angles = rotation.float32_angles;
-  const auto pairs = static_cast<std::int32_t>(rotation.frequencies.size());
-  for (std::int32_t i = 0; i < pairs; ++i) {
-    const auto at = static_cast<std::size_t>(i);
-    waves.waves.push_back({rotation.frequencies[at], rotation.axes.empty() ? std::uint8_t{0} : rotation.axes[at]});
-    waves.columns.push_back({i, 1});
+  const std::size_t axes = driving_axes(rotation), count = rotation.frequencies.size() / axes,
+                    heads = heads_with_waves(rotation), pairs = count / heads;
+  for (std::size_t i = 0; i < count; ++i) {
+    const auto first = rotation.frequencies.begin() + static_cast<std::ptrdiff_t>(i * axes);
+    waves.waves.push_back({*first, rotation.axes.empty() ? std::uint8_t{0} : rotation.axes[i]});
+    waves.further.insert(waves.further.end(), first + 1, first + static_cast<std::ptrdiff_t>(axes));
   }
-  const auto sine = static_cast<std::uint8_t>(rotation.sign < 0 ? 2 : 0);  // −sin x = sin(x + half a turn)
-  for (std::int32_t i = 0; i < pairs; ++i) waves.columns.push_back({i, sine});
+  const auto sine =
+      static_cast<std::uint8_t>(rotation.sign < 0 && !is_mixed ? 2 : 0);  // −sin x = sin(x + half a turn)
+  for (std::size_t head = 0; head < heads; ++head) {
+    for (const std::uint8_t quarter : {std::uint8_t{1}, sine}) {
+      for (std::size_t i = head * pairs; i < (head + 1) * pairs; ++i) {
+        waves.columns.push_back({static_cast<std::int32_t>(i), quarter});
+      }
+    }
+  }
 }
 
 Rotation adjoint(const Rotation& rotation) {

@@ -16,6 +16,17 @@ namespace {
 
 using namespace kernels;
 
+// Frequencies of the axes after the first, where every axis drives every wave.
+void check_further(std::string_view verb, const Waves& waves, bool on_cuda) {
+  if (waves.further.empty()) return;
+  const std::size_t wanted = waves.waves.size() * static_cast<std::size_t>(waves.axes - 1);
+  if (waves.further.size() != wanted || !waves.float32_angles.factors.empty()) {
+    raise(fmt::format("{}: waves that {} axes drive need {} further frequencies but have {}", verb, waves.axes,
+                      wanted, waves.further.size()));
+  }
+  if (on_cuda) raise(fmt::format("{}: on cuda there is no kernel for waves that several axes drive", verb));
+}
+
 void check_waves(std::string_view verb, const Waves& waves) {
   if (waves.axes < 1 || waves.axes > 255) raise(fmt::format("{}: the form has {} axes", verb, waves.axes));
   const auto count = static_cast<std::int64_t>(waves.waves.size());
@@ -69,6 +80,7 @@ std::uint64_t check_form(std::string_view verb, const Addition& form, bool is_nu
     } else {
       check_waves(verb, *waves);
     }
+    check_further(verb, *waves, is_numbered);
     const std::size_t factors = waves->float32_angles.factors.size();
     if (factors != 0 && factors != waves->waves.size()) {
       raise(fmt::format("{}: the form has {} float32 factors for {} waves", verb, factors, waves->waves.size()));

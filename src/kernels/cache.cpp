@@ -144,6 +144,8 @@ void shift(TensorView x, std::int64_t by, const Rotation& form, const Run& run) 
   constexpr std::string_view verb = "shift";
   const CallThreads threads_of_call(verb, run);
   if (has_table(form)) raise("shift: a table has no rotation by a constant");
+  if (!is_plain(form))
+    raise("shift: heads that are rotated each in its own way, summed axes and mixtures are not taken");
   if (!form.float32_angles.factors.empty()) {
     raise("shift: float32 angles do not grow by a constant from one position to the next; rerotate keys instead");
   }

@@ -84,6 +84,10 @@ TokenPositions positions_of(std::string_view verb, const Positions& positions, i
 TokenPositions rotary_positions_of(std::string_view verb, const Positions& positions, const Rotation& form,
                                    const Tokens& tokens);
 
+/// The positions of a tensor that a form rotates, checked as rotate checks them, and the form and the tensor too.
+TokenPositions rotated_positions_of(std::string_view verb, const Positions& positions, const Rotation& form,
+                                    const HeadTensor<const void>& x);
+
 /// rotate(out, x) for a verb that has checked the positions: its errors begin with that verb. The form's table is on the
 /// host, where the tensors are; for tensors elsewhere, it has one row for all tokens.
 void rotate_for(std::string_view verb, const Backend& backend, const TensorView& out, const ConstTensorView& x,

@@ -43,6 +43,16 @@ inline float float32_radians(const Float32Angles& angles, std::size_t i, std::in
 /// The angle of one wave at one token.
 inline numerics::Angle angle_of(const Waves& waves, std::size_t wave, const TokenPositions& positions, std::int64_t b,
                                 std::int64_t t) noexcept {
+  if (!waves.further.empty()) {  // the exact sum, modulo one turn
+    numerics::Angle sum{numerics::phase_at(waves.waves[wave].frequency, positions.at(b, t)), 1};
+    const auto others = static_cast<std::size_t>(waves.axes - 1);
+    for (std::size_t axis = 0; axis < others; ++axis) {
+      const Frequency& frequency = waves.further[wave * others + axis];
+      sum.unit =
+          numerics::sum_of(sum.unit, numerics::phase_at(frequency, positions.at(b, t, static_cast<int>(axis) + 1)));
+    }
+    return sum;
+  }
   const std::int64_t position = positions.at(b, t, waves.waves[wave].axis);
   if (waves.float32_angles.factors.empty()) return numerics::angle_at(waves.waves[wave].frequency, position);
   return numerics::angle_from_radians(float32_radians(waves.float32_angles, wave, position));

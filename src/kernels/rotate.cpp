@@ -17,6 +17,36 @@ namespace {
 
 using namespace kernels;
 
+// What differs from head to head, or is driven by several axes, or is mixed.
+void check_heads(std::string_view verb, const Rotation& form) {
+  if (form.heads < 1) raise(fmt::format("{}: the form has {} heads", verb, form.heads));
+  if (has_table(form) || !form.growth.rates.empty() || !form.float32_angles.factors.empty()) {
+    raise(fmt::format(
+        "{}: a form with heads of their own, summed axes or a mixture has no table, growth or float32 angles", verb));
+  }
+  const auto count = static_cast<std::int64_t>(form.frequencies.size()), pairs = pairs_of(form);
+  const Mixture& mixture = form.mixture;
+  if (mixture.pairs == 0) {
+    const std::int64_t wanted = form.heads * pairs * (form.sums_axes ? form.position_axes : 1);
+    if (!form.axes.empty() || count != wanted) {
+      raise(fmt::format("{}: the form's {} frequencies do not divide among {} heads and {} axes", verb, count,
+                        form.heads, form.sums_axes ? form.position_axes : 1));
+    }
+    return;
+  }
+  const std::int64_t weights = form.heads * count * mixture.mixed;
+  const auto has = [](const std::vector<double>& values, std::int64_t size) { return std::ssize(values) == size; };
+  const auto fits = [&](const std::vector<double>& offsets) {
+    return offsets.empty() || has(offsets, mixture.pairs);
+  };
+  const bool is_whole = mixture.mixed >= 0 && mixture.mixed <= mixture.pairs && has(mixture.cosines, weights) &&
+                        has(mixture.sines, weights) && fits(mixture.cosine_offsets) && fits(mixture.sine_offsets);
+  if (!is_whole || form.sums_axes || form.position_axes != 1) {
+    raise(fmt::format("{}: the form's mixture must have {} weights for {} heads and {} waves, on one axis", verb,
+                      weights, form.heads, count));
+  }
+}
+
 // The form on its own; returns the rows that its table has for positions, if any.
 RowLimit check_form(std::string_view verb, const Rotation& form) {
   const std::int64_t pairs = pairs_of(form);
@@ -36,8 +66,10 @@ RowLimit check_form(std::string_view verb, const Rotation& form) {
     if (count == 0 || static_cast<std::int64_t>(count) == pairs) return;
     raise(fmt::format("{}: the form has {} pairs but {} {}", verb, pairs, count, what));
   };
+  if (!is_plain(form)) check_heads(verb, form);
   if (!has_table(form)) {
     if (pairs < 1) raise(fmt::format("{}: the form has no frequencies", verb));
+    if (!is_plain(form)) return {.is_signed = true};
     if (form.position_axes < 1 || form.position_axes > 255) {
       raise(fmt::format("{}: the form has {} position axes", verb, form.position_axes));
     }
@@ -77,6 +109,12 @@ std::int64_t first_feature(std::string_view verb, std::string_view what, const R
                     form.first_dim));
 }
 
+void check_own_heads(std::string_view verb, std::string_view what, const Rotation& form, std::int64_t heads) {
+  if (form.heads == 1 || heads == form.heads) return;
+  raise(fmt::format("{}: {} has {} heads, but the form rotates {}, each in its own way", verb, what, heads,
+                    form.heads));
+}
+
 void check_growth(std::string_view verb, const Rotation& form, const TokenPositions& positions,
                   const Tokens& tokens) {
   if (form.growth.rates.empty() || tokens.batch * tokens.sequence == 0) return;
@@ -112,6 +150,7 @@ RotateJob::Part part_of(std::string_view verb, std::string_view what, const Tens
   check_same_shape(verb, out, x);
   check_same_or_apart(verb, out, x);
   part.first = first_feature(verb, what, form, part.x.features);
+  check_own_heads(verb, what, form, part.x.heads);
   return part;
 }
 
@@ -166,7 +205,7 @@ void apply_to_one(std::string_view verb, const TensorView& out, const ConstTenso
 // One quarter of a rotation's waves as columns to tabulate.
 Addition columns_of(const Rotation& form, std::uint8_t quarter) {
   Waves waves = waves_of(form);
-  waves.columns.resize(form.frequencies.size());
+  waves.columns.resize(waves.waves.size());
   for (WaveColumn& column : waves.columns) column.quarter = quarter;
   return {pairs_of(form), std::move(waves)};
 }
@@ -215,6 +254,14 @@ TokenPositions rotary_positions_of(std::string_view verb, const Positions& posit
   return positions_along(verb, positions, form, tokens, limit);
 }
 
+TokenPositions rotated_positions_of(std::string_view verb, const Positions& positions, const Rotation& form,
+                                    const HeadTensor<const void>& x) {
+  const RowLimit limit = check_form(verb, form);
+  first_feature(verb, "x", form, x.features);
+  check_own_heads(verb, "x", form, x.heads);
+  return positions_along(verb, positions, form, {x.batch, x.sequence}, limit);
+}
+
 void rotate_for(std::string_view verb, const Backend& backend, const TensorView& out, const ConstTensorView& x,
                 const TokenPositions& positions, const Rotation& form, const Site& site) {
   const RowLimit limit = check_form(verb, form);
@@ -246,14 +293,19 @@ void tabulate(TensorView cosines, TensorView sines, const Positions& positions, 
   constexpr std::string_view verb = "tabulate";
   check_form(verb, form);
   if (has_table(form)) raise("tabulate: the form is a table already");
+  if (form.heads > 1) {
+    raise(fmt::format("tabulate: the form rotates {} heads, each in its own way: take one of them by head_of",
+                      form.heads));
+  }
   check_same_shape(verb, cosines, sines);
-  if (form.growth.rates.empty() && late_magnitude(form) == 1.0f) {
+  if (form.growth.rates.empty() && late_magnitude(form) == 1.0f && form.mixture.pairs == 0) {
     tabulate(cosines, positions, columns_of(form, 1), run);
     tabulate(sines, positions, columns_of(form, form.sign < 0 ? 2 : 0), run);
     return;
   }
   if (cosines.device != Device::kHost || sines.device != Device::kHost) {
-    raise("tabulate: a rotation that grows, or whose magnitude comes last, is tabulated on the host alone");
+    raise(
+        "tabulate: a rotation that grows or is mixed, or whose magnitude comes last, is tabulated on the host alone");
   }
   check_writable(verb, "cosines", cosines);
   check_writable(verb, "sines", sines);

@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <limits>
+#include <vector>
 
 #include "kernels/element.h"
 
@@ -50,6 +51,35 @@ template <class W> void double_cos_sin(const W* cosines, const W* sines, std::in
     row[2 * i] = row[2 * i + 1] = cosines[i];
     signed_sines[2 * i] = -sines[i];
     signed_sines[2 * i + 1] = sines[i];
+  }
+}
+
+/// Cosines and sines of the pairs of one head, from those of the waves that a mixture mixes, [cosines | sines]. `sums` has
+/// room for both of the mixed pairs.
+template <class W> void mix_waves(const Rotation& form, std::int64_t head, const double* waves, W* cosines, W* sines,
+                                  std::vector<double>& sums) noexcept {
+  const Mixture& mixture = form.mixture;
+  const auto count = static_cast<std::int64_t>(form.frequencies.size()), mixed = mixture.mixed;
+  const auto offset = [](const std::vector<double>& offsets, std::int64_t pair) {
+    return offsets.empty() ? 0.0 : offsets[static_cast<std::size_t>(pair)];
+  };
+  double* const cosine_sums = sums.data();
+  double* const sine_sums = sums.data() + mixed;
+  for (std::int64_t j = 0; j < mixed; ++j) {
+    cosine_sums[j] = offset(mixture.cosine_offsets, j);
+    sine_sums[j] = offset(mixture.sine_offsets, j);
+  }
+  for (std::int64_t i = 0; i < count; ++i) {
+    const double cosine = waves[i], sine = waves[count + i];
+    const double* const cosine_weights = mixture.cosines.data() + (head * count + i) * mixed;
+    const double* const sine_weights = mixture.sines.data() + (head * count + i) * mixed;
+    for (std::int64_t j = 0; j < mixed; ++j) cosine_sums[j] += cosine_weights[j] * cosine;
+    for (std::int64_t j = 0; j < mixed; ++j) sine_sums[j] += sine_weights[j] * sine;
+  }
+  const double along = form.magnitude, across = form.sign * form.magnitude;
+  for (std::int64_t j = 0; j < mixture.pairs; ++j) {
+    cosines[j] = numerics::narrow<W>(along * (j < mixed ? cosine_sums[j] : offset(mixture.cosine_offsets, j)));
+    sines[j] = numerics::narrow<W>(across * (j < mixed ? sine_sums[j] : offset(mixture.sine_offsets, j)));
   }
 }
 

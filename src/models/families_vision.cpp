@@ -12,8 +12,8 @@ constexpr std::string_view kDecomposed =
 constexpr std::string_view kDetr =
     "x + sinusoids of the row and the column, counted from 1 and scaled to 2 pi; object queries have a trained table";
 constexpr std::string_view kFromOne =
-    "row r of R and column c of C have the coordinates (r + 1)/R and (c + 1)/C (denominators R and C), up to 1e-6; object "
-    "queries have a trained table";
+    "row r of R and column c of C have the coordinates (r + 1)/(R + 1e-6) and (c + 1)/(C + 1e-6): ids 1000000(r + 1) with "
+    "the denominator 1000000R + 1; object queries have a trained table";
 constexpr std::string_view kBeit = "score + table[offset in the image], with three rows more for the class token";
 constexpr std::string_view kSingleStream = "num_single_layers further blocks, of one stream, rotate alike";
 constexpr std::string_view kResized = "the table is resized to the image's own grid of patches";
@@ -277,8 +277,9 @@ constexpr auto kVisionRows = std::to_array<Family>({
      .is_causal = false,
      .wave_axes = 2,
      .in_turns = true,
-     .note = "row r of R and column c of C have the coordinates (2r + 1)/2R and (2c + 1)/2C (denominators 2R and 2C); "
-             "object queries have a trained table"},
+     .note =
+         "row r of R and column c of C have the coordinates (r + 1/2)/(R + 1e-6) and (c + 1/2)/(C + 1e-6); object queries "
+         "have a trained table"},
     {.types = "detr conditional_detr table-transformer deformable_detr",
      .when = "position_embedding_type=learned",
      .encoding = Encoding::kNotComputed,
@@ -477,8 +478,9 @@ constexpr auto kVisionRows = std::to_array<Family>({
      .section_order = SectionOrder::kRestarting,
      .image_base = 10000,
      .formula = "interleaved pairs rotated by column, then by row, base rope_theta, positions scaled to a window's",
-     .note = "the column is the first axis of the rotation, the row the second; a trained table of patches is repeated "
-             "over the image as well"},
+     .note =
+         "the column is the first axis of the rotation, the row the second; a trained table of patches is repeated "
+         "over the image as well"},
     {.types = "sam2_video sam3_tracker_video edgetam_video",
      .encoding = Encoding::kNotComputed,
      .is_causal = false,

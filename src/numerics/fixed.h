@@ -52,4 +52,22 @@ constexpr Frequency opposite(const Frequency& phase) {
   return result;
 }
 
+/// one + other modulo one turn, exact.
+constexpr Frequency sum_of(const Frequency& one, const Frequency& other) {
+  Frequency sum;
+  uint128 carry = 0;
+  for (std::size_t i = 0; i < 4; ++i) {
+    carry += static_cast<uint128>(one.words[i]) + other.words[i];
+    sum.words[i] = static_cast<std::uint64_t>(carry);
+    carry >>= 64;
+  }
+  return sum;
+}
+
+/// position × frequency modulo one turn, exact; the position may be negative.
+constexpr Frequency phase_at(const Frequency& frequency, std::int64_t position) {
+  if (position < 0) return opposite(times(frequency, static_cast<std::uint64_t>(-position)));
+  return times(frequency, static_cast<std::uint64_t>(position));
+}
+
 }  // namespace posenc::numerics

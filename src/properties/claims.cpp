@@ -109,6 +109,16 @@ constexpr std::array kClaims = {
 
     Claimed{"temperature", P::kRelative, kFails, of_changing_factor},
 
+    // weights are random or trained: a mixture is no rotation, and its rows may be anything
+    Claimed{"fope", P::kRelative, kFails, of_some_motion},
+    Claimed{"fope", P::kUnique, kOpen},
+    Claimed{"fope", P::kLinearShift, kOpen},
+    Claimed{"fope", P::kMonotone, kOpen},
+    Claimed{"fope", P::kSmooth, kOpen},
+    // frequencies of any size, positive and negative
+    Claimed{"rope-mixed", P::kMonotone, kOpen},
+    Claimed{"rope-mixed", P::kSmooth, kOpen},
+
     Claimed{"nothing", P::kConsistent, kHolds},
     Claimed{"nothing", P::kAnyLength, kHolds},
     Claimed{"nothing", P::kSeesOrder, kFails},

@@ -19,6 +19,21 @@ double largest_of(const std::vector<double>& values) {
   return most;
 }
 
+// The largest cosine or sine of a mixture's first head that weights allow, with room for the rounding of its sum; 1 without.
+double largest_of(const Mixture& mixture) {
+  if (mixture.pairs == 0) return 1;
+  double most = larger(largest_of(mixture.cosine_offsets), largest_of(mixture.sine_offsets));
+  for (const auto* const weights : {&mixture.cosines, &mixture.sines}) {
+    const auto mixed = static_cast<std::size_t>(mixture.mixed);
+    for (std::size_t j = 0; j < mixed; ++j) {
+      double sum = 0;
+      for (std::size_t i = j; i < weights->size(); i += mixed) sum += std::fabs((*weights)[i]);
+      most = larger(most, sum * (1 + 1e-12));
+    }
+  }
+  return most;
+}
+
 // The largest value of a table that is somebody else's.
 double largest_of(const Rows& rows, const Addition& form) {
   const auto count = static_cast<std::size_t>(rows.table.shape[0] - rows.offset);
@@ -101,7 +116,7 @@ std::vector<T> rows_at(const Form& form, const Positions& positions, std::size_t
     const std::int64_t pairs = columns / 2;
     const Extents shape{sequences, tokens, pairs}, strides{tokens * columns, columns, 1};
     tabulate({rows.data(), data_type_of<T>(), shape, strides},
-             {rows.data() + pairs, data_type_of<T>(), shape, strides}, positions, *rotation);
+             {rows.data() + pairs, data_type_of<T>(), shape, strides}, positions, head_of(*rotation, 0));
   }
   return rows;
 }
@@ -111,8 +126,8 @@ template std::vector<double> rows_at<double>(const Form&, const Positions&, std:
 std::vector<WavePair> wave_pairs_of(const Form& form) {
   std::vector<WavePair> pairs;
   if (const auto* const rotation = std::get_if<Rotation>(&form)) {
-    if (has_table(*rotation) || !rotation->growth.rates.empty()) return {};
-    const std::size_t count = rotation->frequencies.size();
+    if (has_table(*rotation) || !rotation->growth.rates.empty() || rotation->mixture.pairs > 0) return {};
+    const auto count = static_cast<std::size_t>(pairs_of(*rotation));
     for (std::size_t i = 0; i < count; ++i) pairs.push_back({count + i, i});
     return pairs;
   }
@@ -141,7 +156,9 @@ double signed_amplitude(const Form& form, const std::vector<WavePair>& pairs) {
 }
 
 double amplitude_of(const Form& form, std::int64_t length) {
-  if (const auto* const rotation = std::get_if<Rotation>(&form)) return std::fabs(rotation->magnitude);
+  if (const auto* const rotation = std::get_if<Rotation>(&form)) {
+    return std::fabs(rotation->magnitude) * largest_of(rotation->mixture);
+  }
   const auto* const addition = std::get_if<Addition>(&form);
   if (addition == nullptr) return 0;
   if (const auto* const waves = std::get_if<Waves>(&addition->source)) return std::fabs(waves->scale);

@@ -37,6 +37,9 @@ class Numbers(Plot):
         self.assertIn("feature 0, resized", text)
         self.assertIn("An example in place of a trained table.", text)
         self.assertIn("pair 0", self.succeeds("plot", "grid", "patch-rope", "--patches", "6,9").text)
+        self.assertIn("pair 0", self.succeeds("plot", "grid", "rope-mixed", "--heads", 4, "--dims", 16).text)
+        self.assertIn("fope", self.succeeds("plot", "decay", "fope", "rope", "--zoom", "0:512").text)
+        self.assertIn("pair 0", self.succeeds("plot", "waves", "fope", "--dims", 16, "--zoom", "0:64").text)
         self.assertIn("pair 0", self.succeeds("plot", "grid", "rope", "--dims", 128, "--sections", "8,28,28",
                                                       "--section-order", "restarting").text)
         text = self.succeeds("plot", "ids", "--spec", "text:5 image:8x12 text:3").text

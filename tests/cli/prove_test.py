@@ -56,8 +56,8 @@ class Json(ProgramTest):
 
     def test_who_is_relative(self):
         relative = {"none", "rope", "alibi", "t5", "kerple", "sandwich", "shaw", "deberta", "swin", "log-cpb", "temperature",
-                    "patch-rope", "transformer-xl", "relative-logits", "decomposed"}
-        for scheme in relative | {"sinusoidal", "learned", "resized", "fire", "steps", "shift", "forget-gate", "cope"}:
+                    "patch-rope", "transformer-xl", "relative-logits", "decomposed", "rope-mixed"}
+        for scheme in relative | {"sinusoidal", "learned", "resized", "fire", "steps", "shift", "forget-gate", "cope", "fope"}:
             outcome = self.findings(scheme)["relative"]["outcome"]
             self.assertEqual(outcome, "holds" if scheme in relative else "fails", scheme)
 
@@ -77,7 +77,7 @@ class Json(ProgramTest):
     def test_trained_numbers_are_said_to_be_random(self):
         random = {one["scheme"]["scheme"] for one in self.document["schemes"] if one["random_weights"]}
         self.assertLessEqual({"learned", "t5", "fire", "shaw", "deberta", "swin", "log-cpb", "resized", "transformer-xl",
-                              "relative-logits", "cope", "decomposed"}, random)
+                              "relative-logits", "cope", "decomposed", "rope-mixed", "fope"}, random)
         self.assertFalse(random & {"none", "sinusoidal", "rope", "alibi", "kerple", "sandwich", "steps", "shift"})
         self.assertLessEqual({name for name, card in CARDS.items() if card["trained_table"]}, random)
 

@@ -81,6 +81,15 @@ TEST(Figures, GridsShowCoordinatesAndResizedTables) {
       EXPECT_NEAR(maps[1].heat_map->values[row * 6 + column], cosine(column, 6), 1e-14);
     }
   }
+  // a head's direction of an eighth of a turn: cos (row + column)/√2
+  const RopeMixed diagonal{.heads = 1, .dims = 4, .directions = {0.125}};
+  const Figure mixed = figures::make("grid", {.schemes = {{diagonal}}, .features = {0}});
+  const HeatMap& waves = *mixed.rows.front().panels.front().heat_map;
+  for (std::size_t i = 0; i < waves.values.size(); ++i) {
+    const auto row = static_cast<double>(i / waves.columns.size()),
+               column = static_cast<double>(i % waves.columns.size());
+    ASSERT_NEAR(waves.values[i], std::cos((row + column) / std::sqrt(2.0)), 1e-14);
+  }
   const std::vector<double> table = {0, 1, 2, 3};  // 2 by 2, one feature
   const Resized twice{
       .trained_grid = {2, 2}, .new_grid = {3, 3}, .width = 1, .filter = ResizeFilter::kBilinear, .corners = true};

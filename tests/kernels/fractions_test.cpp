@@ -103,7 +103,46 @@ TEST(Fractions, ValuesOfDiffusers) {
   });
 }
 
-// SAM 3 (transformers 5.16, d56c55bf, modeling_sam3.py, Sam3ViTRotaryEmbedding): a third of a position on both axes.
+// SAM 3 (transformers 5.16, d56c55bf, modeling_sam3.py): Sam3ViTRotaryEmbedding with a head of 16, 4 x 4 patches and a scale of
+// 1/3, run once with torch 2.11 and float64 in place of float32 in its text (its positions are float32 still).
+TEST(Fractions, ValuesOfSam3) {
+  struct Value {
+    std::int64_t patch;
+    double cosines[8], sines[8];
+  };
+  const Value values[] = {
+      {1,
+       {0.944956943064, 0.99944449585, 0.999994444449, 0.999999944444, 1, 1, 1, 1},
+       {0.327194706183, 0.0333271618296, 0.00333332725984, 0.000333333337095, 0, 0, 0, 0}},
+      {6,
+       {0.785887248491, 0.997778600569, 0.999977777859, 0.999999777778, 0.944956943064, 0.99944449585, 0.999994444449,
+        0.999999944444},
+       {0.618369818684, 0.0666172969058, 0.00666661748274, 0.000666666637152, 0.327194706183, 0.0333271618296,
+        0.00333332725984, 0.000333333337095}},
+      {15,
+       {0.540302305868, 0.995004165278, 0.999950000417, 0.9999995, 0.540302305868, 0.995004165278, 0.999950000417,
+        0.9999995},
+       {0.841470984808, 0.0998334166468, 0.00999983333417, 0.000999999833333, 0.841470984808, 0.0998334166468,
+        0.00999983333417, 0.000999999833333}},
+  };
+  const Rope rope{
+      .dims = 16, .layout = PairLayout::kInterleaved, .sections = {4, 4}, .section_order = SectionOrder::kRestarting};
+  Rope stretched = rope;  // as inspect has it
+  stretched.scaling = LinearScaling{.factor = 3};
+  for (const Rotation& form : {prepare(rope, {.denominators = {3}}), prepare(stretched)}) {
+    for (const Value& value : values) {
+      const std::vector<std::int64_t> ids = {value.patch % 4, value.patch / 4};
+      double cosines[8], sines[8];
+      tabulate(view(cosines, {1, 8}), view(sines, {1, 8}), {.ids = ids, .axes = 2}, form);
+      for (int i = 0; i < 8; ++i) {
+        EXPECT_NEAR(cosines[i], value.cosines[i], 2e-8) << value.patch << ' ' << i;
+        EXPECT_NEAR(sines[i], value.sines[i], 2e-8) << value.patch << ' ' << i;
+      }
+    }
+  }
+}
+
+// The same: a third of a position on both axes.
 TEST(Fractions, RotationOfAnInterpolatedGrid) {
   const Rope rope{
       .dims = 16, .layout = PairLayout::kInterleaved, .sections = {4, 4}, .section_order = SectionOrder::kRestarting};

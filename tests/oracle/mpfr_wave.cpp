@@ -108,6 +108,19 @@ double mpfr_wave_of_radians(double radians, unsigned quarter, double scale, Prec
   return rounded(exact, precision);
 }
 
+double mpfr_wave_of_sum(const std::vector<double>& radians, const std::vector<std::int64_t>& positions,
+                        unsigned quarter, Precision precision) {
+  Number angle, term, exact;
+  mpfr_set_si(angle, 0, MPFR_RNDN);
+  for (std::size_t i = 0; i < radians.size(); ++i) {
+    mpfr_set_d(term, radians[i], MPFR_RNDN);
+    mpfr_mul_si(term, term, static_cast<long>(positions[i]), MPFR_RNDN);
+    mpfr_add(angle, angle, term, MPFR_RNDN);
+  }
+  wave(exact, angle, quarter, 1.0);
+  return rounded(exact, precision);
+}
+
 double mpfr_error_in_ulps(double got, const MpfrFrequency& frequency, std::uint64_t position, unsigned quarter,
                           double scale, Precision precision) {
   Number exact;

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <vector>
 
 namespace posenc::oracle {
 
@@ -29,6 +30,10 @@ double mpfr_wave_at_fraction(const MpfrFrequency& frequency, bool turns, std::in
 
 /// scale · sin(radians + quarter·π/2), rounded the same way.
 double mpfr_wave_of_radians(double radians, unsigned quarter, double scale, Precision precision);
+
+/// sin(Σ radians[i] · positions[i] + quarter·π/2), rounded the same way.
+double mpfr_wave_of_sum(const std::vector<double>& radians, const std::vector<std::int64_t>& positions,
+                        unsigned quarter, Precision precision);
 
 /// The same for many values of one set of frequencies, base^(−2·pair/width): frequencies are made once, to 320 bits,
 /// and sines to 128 bits before they are rounded to the format.

@@ -145,6 +145,25 @@ TEST(Relative, OfTemperatures) {
   EXPECT_EQ(measure(Property::kRelative, make_trial(PatchRope{})).outcome, Outcome::kHolds);
 }
 
+// Angles that two axes add up to depend on the offset alone; sums of waves do not, unless each pair is one wave.
+TEST(Relative, OfHeadsOfTheirOwn) {
+  const Finding mixed = measure(Property::kRelative, make_trial(RopeMixed{.heads = 3, .dims = 8}));
+  EXPECT_EQ(mixed.outcome, Outcome::kHolds);
+  EXPECT_EQ(mixed.claim, Claim::kHolds);
+  const Finding fope = measure(Property::kRelative, make_trial(Fope{.heads = 3, .dims = 16}));
+  EXPECT_EQ(fope.outcome, Outcome::kFails);
+  EXPECT_EQ(fope.claim, Claim::kFails);
+  const Finding alone = measure(Property::kRelative, make_trial(Form(prepare(Fope{.heads = 3, .dims = 16}))));
+  EXPECT_EQ(alone.outcome, Outcome::kHolds);
+  for (const Scheme& scheme : {Scheme(RopeMixed{.heads = 3, .dims = 8}), Scheme(Fope{.heads = 3, .dims = 16})}) {
+    for (const Finding& finding : prove(scheme)) {
+      if (finding.claim == Claim::kNone || finding.outcome == Outcome::kDoesNotApply) continue;
+      EXPECT_EQ(finding.outcome == Outcome::kHolds, finding.claim == Claim::kHolds)
+          << name_of(scheme) << ' ' << finding.meaning;
+    }
+  }
+}
+
 TEST(AnyLength, OfTheOthers) {
   const auto outcome = [](const Scheme& scheme) { return measure(Property::kAnyLength, make_trial(scheme)).outcome; };
   for (const Scheme& scheme :
@@ -157,6 +176,8 @@ TEST(AnyLength, OfTheOthers) {
   EXPECT_EQ(outcome(LogCpb{}), Outcome::kFails);
   EXPECT_EQ(outcome(QueryTemperature{}), Outcome::kHolds);
   EXPECT_EQ(outcome(PatchRope{}), Outcome::kHolds);
+  EXPECT_EQ(outcome(RopeMixed{}), Outcome::kHolds);
+  EXPECT_EQ(outcome(Fope{}), Outcome::kHolds);
   EXPECT_EQ(outcome(Resized{.width = 8}), Outcome::kFails);
   EXPECT_EQ(outcome(Decomposed{}), Outcome::kFails);
   EXPECT_EQ(outcome(Rope{.scaling = XposScaling{}}), Outcome::kFails);

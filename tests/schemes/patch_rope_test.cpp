@@ -88,6 +88,33 @@ TEST(PatchRope, ResolutionDoesNotMatter) {
   }
 }
 
+// A step of x in each direction changes y·R(x) by that direction of rotate_backward(y).
+TEST(PatchRope, GradientByFiniteDifferences) {
+  const std::vector<std::int64_t> grid = {2, 3}, ids = centred_positions(grid);
+  const Rotation form = prepare(PatchRope{.dims = 8, .patches = grid});
+  for_each_host_engine([&] {
+    std::vector<double> x(6 * 8), y(6 * 8);
+    for (std::size_t i = 0; i < x.size(); ++i) {
+      x[i] = std::sin(static_cast<double>(i) + 1);
+      y[i] = std::cos(3 * static_cast<double>(i));
+    }
+    const auto score = [&](std::vector<double> at) {
+      rotate(view(at.data(), {6, 8}), {.ids = ids, .axes = 2}, form);
+      double sum = 0;
+      for (std::size_t i = 0; i < at.size(); ++i) sum += at[i] * y[i];
+      return sum;
+    };
+    std::vector<double> gradient = y;
+    rotate_backward(view(gradient.data(), {6, 8}), {.ids = ids, .axes = 2}, form);
+    for (std::size_t i = 0; i < x.size(); ++i) {
+      std::vector<double> up = x, down = x;
+      up[i] += 1e-3;
+      down[i] -= 1e-3;
+      EXPECT_NEAR((score(up) - score(down)) / 2e-3, gradient[i], 1e-9) << i;
+    }
+  });
+}
+
 TEST(PatchRope, Refusals) {
   EXPECT_EQ(refusal([] { prepare(PatchRope{.dims = 18}); }),
             "patch-rope: dims must be a multiple of 4 for 2 axes but is 18");

@@ -22,27 +22,34 @@ template <class W> struct CosSinRows {
   const W* cosines = nullptr;
   const W* sines = nullptr;
   std::int64_t stride = 0;
+  std::int64_t head_stride = 0;  // 0: all heads share them
 };
 
 /// waves_of(form), in memory that this thread kept from the last that it gave back: a decoding step allocates nothing.
 Waves kept_waves_of(const Rotation& form);
 void keep_waves(Waves&& waves) noexcept;
 
-/// Makes the cosines and sines of a block, [cosines | sines] in each row.
+/// Makes the cosines and sines of a block, [cosines | sines] in each row, for each head where heads have their own.
 template <class W> class CosSinMaker {
  public:
   struct Scratch {
     AlignedVector<W> rows, doubled;
     typename RowsOfWaves<W>::Anchor anchor;
+    AlignedVector<double> waves;  // that a mixture mixes, with what goes with them
+    WideRows::Anchor waves_anchor;
+    std::vector<double> sums;
   };
 
   CosSinMaker(const RotateJob& job, bool keys)
       : job_(job), form_(*job.form), keys_(keys), waves_(kept_waves_of(form_)) {
     pairs_ = pairs_of(form_);
+    heads_ = form_.heads;
     doubled_ = wants_doubled(placement_of(form_.layout, pairs_));
-    stride_ = 2 * pairs_;
+    stride_ = heads_ * 2 * pairs_;
     is_ready_ = has_plain_rows() && (!job.positions.has_ids() || job.parts[0].x.sequence == 1);
-    if (!waves_.waves.empty() && form_.growth.rates.empty()) {
+    if (form_.mixture.pairs > 0) {
+      mixed_rows_.emplace(waves_, job.positions, job.parts[0].x.sequence);
+    } else if (!waves_.waves.empty() && form_.growth.rates.empty()) {
       wave_rows_.emplace(waves_, job.positions, job.parts[0].x.sequence);
       stride_ = wave_rows_->padded();
     }
@@ -55,6 +62,7 @@ template <class W> class CosSinMaker {
   /// and more where a head's tokens stand side by side, because memory is slow to find the next head.
   std::int64_t block_rows() const {
     const auto& x = job_.parts[0].x;
+    if (heads_ > 1) return kBlockRows;  // a row for each head takes room enough
     const bool tokens_together = x.heads > 1 && std::abs(x.head_stride) > std::abs(x.token_stride);
     return is_ready_ && !doubled_ ? 8 * kBlockRows : tokens_together ? 4 * kBlockRows : kBlockRows;
   }
@@ -62,7 +70,11 @@ template <class W> class CosSinMaker {
     const std::int64_t rows = std::min(block_rows(), job_.parts[0].x.sequence);
     Scratch scratch;
     if (!is_ready_) scratch.rows.resize(static_cast<std::size_t>(rows * stride_));
-    if (doubled_) scratch.doubled.resize(static_cast<std::size_t>(rows * 4 * pairs_));
+    if (doubled_) scratch.doubled.resize(static_cast<std::size_t>(rows * heads_ * 4 * pairs_));
+    if (mixed_rows_) {
+      scratch.waves.resize(static_cast<std::size_t>(rows * mixed_rows_->padded()));
+      scratch.sums.resize(static_cast<std::size_t>(2 * pairs_));
+    }
     return scratch;
   }
   /// Asks for what make() will read first: rows of a large table that do not follow each other are far away.
@@ -77,10 +89,12 @@ template <class W> class CosSinMaker {
     if (!doubled_) return cos_sin;
     W* doubled = scratch.doubled.data();
     for (std::int64_t n = 0; n < block.t1 - block.t0; ++n) {
-      double_cos_sin(cos_sin.cosines + n * cos_sin.stride, cos_sin.sines + n * cos_sin.stride, pairs_,
-                     doubled + n * 4 * pairs_);
+      for (std::int64_t h = 0; h < heads_; ++h) {
+        const std::int64_t from = n * cos_sin.stride + h * cos_sin.head_stride;
+        double_cos_sin(cos_sin.cosines + from, cos_sin.sines + from, pairs_, doubled + (n * heads_ + h) * 4 * pairs_);
+      }
     }
-    return {doubled, doubled + 2 * pairs_, 4 * pairs_};
+    return {doubled, doubled + 2 * pairs_, heads_ * 4 * pairs_, heads_ > 1 ? 4 * pairs_ : 0};
   }
 
  private:
@@ -94,6 +108,8 @@ template <class W> class CosSinMaker {
                          scratch.anchor, here);
       }
       if (!here.decided) outcome = {false, here.position, here.column % pairs_};
+    } else if (mixed_rows_) {
+      mix_rows(block, scratch, outcome);
     } else {
       const bool copies = has_plain_rows();
       for (std::int64_t n = 0; n < count; ++n) {
@@ -103,16 +119,35 @@ template <class W> class CosSinMaker {
     }
     if (late_magnitude(form_) != 1.0f) {
       for (std::int64_t n = 0; n < count; ++n) {
-        for (std::int64_t c = 0; c < 2 * pairs_; ++c) rows[n * stride_ + c] *= static_cast<W>(late_magnitude(form_));
+        for (std::int64_t c = 0; c < heads_ * 2 * pairs_; ++c) {
+          rows[n * stride_ + c] *= static_cast<W>(late_magnitude(form_));
+        }
       }
     }
     const DataType type = table_type(form_, data_type_of<W>());
     if (type != data_type_of<W>()) {
       for (std::int64_t n = 0; n < count; ++n) {
-        for (std::int64_t c = 0; c < 2 * pairs_; ++c) rows[n * stride_ + c] = rounded_to(type, rows[n * stride_ + c]);
+        for (std::int64_t c = 0; c < heads_ * 2 * pairs_; ++c) {
+          rows[n * stride_ + c] = rounded_to(type, rows[n * stride_ + c]);
+        }
       }
     }
-    return {rows, rows + pairs_, stride_};
+    return {rows, rows + pairs_, stride_, heads_ > 1 ? 2 * pairs_ : 0};
+  }
+  void mix_rows(const Block& block, Scratch& scratch, Outcome& outcome) const {
+    const std::int64_t width = mixed_rows_->padded();
+    Outcome here;
+    for (std::int64_t t = block.t0; t < block.t1; t += kBlockRows) {
+      mixed_rows_->make(block.b, t, std::min(t + kBlockRows, block.t1), scratch.waves.data() + (t - block.t0) * width,
+                        width, scratch.waves_anchor, here);
+    }
+    if (!here.decided) outcome = {false, here.position, 0};
+    for (std::int64_t n = 0; n < block.t1 - block.t0; ++n) {
+      for (std::int64_t h = 0; h < heads_; ++h) {
+        W* const cosines = scratch.rows.data() + n * stride_ + h * 2 * pairs_;
+        mix_waves(form_, h, scratch.waves.data() + n * width, cosines, cosines + pairs_, scratch.sums);
+      }
+    }
   }
   // Whether the caller's own tables have rows as they are wanted.
   bool has_plain_rows() const {
@@ -161,8 +196,9 @@ template <class W> class CosSinMaker {
   bool is_ready_ =
       false;  // the rows of a block lie one after the other in the caller's own tables, as they are wanted
   Waves waves_;
-  std::int64_t pairs_ = 0, stride_ = 0;
+  std::int64_t pairs_ = 0, stride_ = 0, heads_ = 1;
   std::optional<RowsOfWaves<W>> wave_rows_;
+  std::optional<WideRows> mixed_rows_;  // in double, whatever the mixture is rounded to
 };
 
 }  // namespace posenc::kernels::cpu

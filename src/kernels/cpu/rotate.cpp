@@ -50,7 +50,7 @@ template <class Out, class In, class W> class RowRotator {
     rows.blocks = blocks_;
     rows.read = places_.read;
     rows.write = places_.write;
-    const RotateLoop heads{x.heads, out.head_stride, x.head_stride, 0};
+    const RotateLoop heads{x.heads, out.head_stride, x.head_stride, cos_sin.head_stride};
     const RotateLoop tokens{block.t1 - block.t0, out.token_stride, x.token_stride, cos_sin.stride};
     const bool heads_inside = x.heads == 1 || std::abs(x.head_stride) <= std::abs(x.token_stride);
     rows.outer = heads_inside ? tokens : heads;
@@ -100,7 +100,7 @@ template <class Out, class In, class W> class RowRotator {
         for (std::int64_t f = 0; f < dims_; ++f) {
           line[static_cast<std::size_t>(f)] = static_cast<W>(numerics::widen(from[f * x.feature_stride]));
         }
-        rotate_line(line.data(), rotated.data(), cos_sin, t - block.t0);
+        rotate_line(line.data(), rotated.data(), cos_sin, (t - block.t0) * cos_sin.stride + h * cos_sin.head_stride);
         for (std::int64_t f = 0; f < dims_; ++f) {
           const W value = rotated[static_cast<std::size_t>(f)];
           to[f * out.feature_stride] = numerics::narrow<Out>(static_cast<double>(value));
@@ -109,13 +109,14 @@ template <class Out, class In, class W> class RowRotator {
     }
     if (!in_place_) copy_the_rest(block);
   }
+  // `row` is where its cosines begin.
   void rotate_line(const W* line, W* rotated, const CosSinRows<W>& cos_sin, std::int64_t row) const {
     if (rounding_ == data_type_of<W>()) {
       RotateRows<W, W> rows;
       rows.out = rotated;
       rows.x = line;
-      rows.cosines = cos_sin.cosines + row * cos_sin.stride;
-      rows.sines = cos_sin.sines + row * cos_sin.stride;
+      rows.cosines = cos_sin.cosines + row;
+      rows.sines = cos_sin.sines + row;
       rows.pairs = pairs_;
       rows.blocks = blocks_;
       rows.read = places_.read;
@@ -129,7 +130,7 @@ template <class Out, class In, class W> class RowRotator {
       const std::int64_t start = i / pairs_ * 2 * pairs_, pair = i % pairs_;
       const W* from = line + start + pair * places_.read.step;
       W* to = rotated + start + pair * places_.write.step;
-      const std::int64_t at = row * cos_sin.stride + step * i + (step - 1);
+      const std::int64_t at = row + step * i + (step - 1);
       const W c = cos_sin.cosines[at], s = cos_sin.sines[at];
       const W u = from[0], v = from[places_.read.apart];
       to[0] = round(round(u * c) - round(v * s));

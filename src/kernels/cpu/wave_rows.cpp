@@ -61,7 +61,7 @@ WaveRows::WaveRows(const Waves& waves, const TokenPositions& positions, std::int
     const WaveColumn alternating{static_cast<std::int32_t>(c / 2), static_cast<std::uint8_t>(c % 2)};
     alternates_ = alternates_ && waves.columns[c] == alternating;
   }
-  if (waves.float32_angles.factors.empty()) {
+  if (waves.float32_angles.factors.empty() && waves.further.empty()) {
     high_.reserve(waves.waves.size());
     low_.reserve(waves.waves.size());
     for (const Wave& wave : waves.waves) {
@@ -71,7 +71,7 @@ WaveRows::WaveRows(const Waves& waves, const TokenPositions& positions, std::int
   }
   padded_ = (width() + kPieceColumns - 1) / kPieceColumns * kPieceColumns;
   const double size = std::fabs(waves.scale);
-  const bool direct = waves.axes > 1 || size < kLeastScale || size > kLargestScale ||
+  const bool direct = waves.axes > 1 || !waves.further.empty() || size < kLeastScale || size > kLargestScale ||
                       !waves.float32_angles.factors.empty() || longest_run < kShortestRun;
   if (direct) return;
   for (; std::fabs(fraction_) >= 2; fraction_ /= 2) power_ *= 2;
@@ -186,7 +186,8 @@ void WaveRows::make_directly(std::int64_t b, std::int64_t t, float* row, Anchor&
                          scratch.wave_cosines.data(), scratch.doubtful_waves.data() + doubts);
   for (std::int64_t n = 0; n < doubts; ++n) {
     const auto i = static_cast<std::size_t>(scratch.doubtful_waves[static_cast<std::size_t>(n)]);
-    if (waves_.waves[i].frequency == Frequency{} && waves_.float32_angles.factors.empty()) {  // stands still
+    if (waves_.waves[i].frequency == Frequency{} && waves_.float32_angles.factors.empty() &&
+        waves_.further.empty()) {  // stands still
       scratch.wave_sines[i] = 0.0f;
       scratch.wave_cosines[i] = numerics::narrow<float>(waves_.scale);
       continue;

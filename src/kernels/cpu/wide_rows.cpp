@@ -75,8 +75,8 @@ WideRows::WideRows(const Waves& waves, const TokenPositions& positions, std::int
     : waves_(waves), positions_(positions) {
   padded_ = (width() + kPieceColumns - 1) / kPieceColumns * kPieceColumns;
   const double size = std::fabs(waves.scale);
-  if (waves.axes > 1 || size < kLeastScale || size > kLargestScale || !waves.float32_angles.factors.empty() ||
-      longest_run < kShortestRun) {
+  if (waves.axes > 1 || !waves.further.empty() || size < kLeastScale || size > kLargestScale ||
+      !waves.float32_angles.factors.empty() || longest_run < kShortestRun) {
     return;
   }
   for (const Wave& wave : waves.waves) halves_.push_back(half_of(wave.frequency));

@@ -121,9 +121,15 @@ void rotate_any(const Call& call, RotateParams& p) {
          {p.batch * p.sequence * p.count, 128, static_cast<unsigned>(bytes)}, call.stream(), p);
 }
 
+void check_plain(const Rotation& form) {
+  if (is_plain(form)) return;
+  raise("rotate: on cuda there is no kernel for heads that are rotated each in its own way, summed axes or mixtures");
+}
+
 // All but the types of the arithmetic, which may differ between queries and keys.
 RotateParams params_of(Call& call, const RotateJob& job) {
   const Rotation& form = *job.form;
+  check_plain(form);
   RotateParams p{};
   p.count = job.count;
   p.batch = job.parts[0].x.batch;
@@ -176,6 +182,7 @@ bool rotate_and_keep(Call& call, const RotateJob& job, float* made) {
 }
 
 Outcome rotate(const RotateJob& job) {
+  check_plain(*job.form);
   if (rotate_in_pieces(job)) return {};
   const Rotation& form = *job.form;
   Call call(job.site);

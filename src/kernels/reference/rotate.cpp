@@ -8,6 +8,21 @@ namespace {
 // Cosine and sine of one pair at one token, in the type of the arithmetic.
 template <class W> struct CosSin { W cosine, sine; };
 
+// Cosines and sines of the waves that a mixture mixes, [cosines | sines], in double.
+std::vector<double> mixed_waves(const RotateJob& job, const Waves& waves, std::int64_t b, std::int64_t t,
+                                Outcome& outcome) {
+  std::vector<double> made(waves.columns.size());
+  for (std::size_t c = 0; c < made.size(); ++c) {
+    const WaveColumn& column = waves.columns[c];
+    const numerics::Angle angle = angle_of(waves, static_cast<std::size_t>(column.wave), job.positions, b, t);
+    if (!numerics::round_wave_by_integers(made[c], angle, column.quarter, waves.scale)) {
+      outcome = {false, job.positions.at(b, t), column.wave};
+    }
+  }
+  return made;
+}
+
+// `pair` counts on from head to head.
 template <class W> CosSin<W> cos_sin_of(const RotateJob& job, const Waves& waves, std::int64_t b, std::int64_t t,
                                         std::int64_t pair, bool keys, Outcome& outcome) {
   const Rotation& form = *job.form;
@@ -19,7 +34,7 @@ template <class W> CosSin<W> cos_sin_of(const RotateJob& job, const Waves& waves
     if (form.sign < 0) by.sine = -by.sine;
   } else if (form.growth.rates.empty()) {
     const numerics::Angle angle = angle_of(waves, i, job.positions, b, t);
-    const unsigned quarter = waves.columns[i + waves.waves.size()].quarter;
+    const unsigned quarter = form.sign < 0 ? 2 : 0;
     if (!numerics::round_wave_by_integers(by.cosine, angle, 1, waves.scale) ||
         !numerics::round_wave_by_integers(by.sine, angle, quarter, waves.scale)) {
       outcome = {false, job.positions.at(b, t), pair};
@@ -35,6 +50,31 @@ template <class W> CosSin<W> cos_sin_of(const RotateJob& job, const Waves& waves
   return {rounded_to(type, by.cosine), rounded_to(type, by.sine)};
 }
 
+// [heads, pairs] at one token, where heads have their own; else [pairs].
+template <class W> std::vector<CosSin<W>> cos_sins_of(const RotateJob& job, const Waves& waves, std::int64_t b,
+                                                      std::int64_t t, bool keys, Outcome& outcome) {
+  const Rotation& form = *job.form;
+  const std::int64_t pairs = pairs_of(form);
+  std::vector<CosSin<W>> all;
+  if (form.mixture.pairs == 0) {
+    for (std::int64_t i = 0; i < form.heads * pairs; ++i) {
+      all.push_back(cos_sin_of<W>(job, waves, b, t, i, keys, outcome));
+    }
+    return all;
+  }
+  const std::vector<double> made = mixed_waves(job, waves, b, t, outcome);
+  std::vector<W> cosines(static_cast<std::size_t>(pairs)), sines(cosines.size());
+  std::vector<double> sums(2 * cosines.size());
+  const DataType type = table_type(form, data_type_of<W>());
+  for (std::int64_t head = 0; head < form.heads; ++head) {
+    mix_waves(form, head, made.data(), cosines.data(), sines.data(), sums);
+    for (std::size_t i = 0; i < cosines.size(); ++i) {
+      all.push_back({rounded_to(type, cosines[i]), rounded_to(type, sines[i])});
+    }
+  }
+  return all;
+}
+
 template <class W>
 void rotate_part(const RotateJob& job, const RotateJob::Part& part, const Waves& waves, Outcome& outcome) {
   const Rotation& form = *job.form;
@@ -47,10 +87,7 @@ void rotate_part(const RotateJob& job, const RotateJob::Part& part, const Waves&
   std::vector<W> row(given.size()), rotated;
   for (std::int64_t b = 0; b < x.batch; ++b) {
     for (std::int64_t t = 0; t < x.sequence; ++t) {
-      std::vector<CosSin<W>> angles;
-      for (std::int64_t i = 0; i < pairs; ++i) {
-        angles.push_back(cos_sin_of<W>(job, waves, b, t, i, part.keys, outcome));
-      }
+      const std::vector<CosSin<W>> angles = cos_sins_of<W>(job, waves, b, t, part.keys, outcome);
       for (std::int64_t h = 0; h < x.heads; ++h) {
         with_type(x.type, [&](auto kind) {
           const auto* from = x.template row<decltype(kind)>(b, h, t);
@@ -65,7 +102,7 @@ void rotate_part(const RotateJob& job, const RotateJob::Part& part, const Waves&
           const auto at = [&](const PairPlaces& place, int second) {
             return static_cast<std::size_t>(start + pair * place.step + second * place.apart);
           };
-          const CosSin<W> by = angles[static_cast<std::size_t>(i)];
+          const CosSin<W> by = angles[static_cast<std::size_t>(form.heads > 1 ? h * pairs + i : i)];
           const W u = row[at(places.read, 0)], v = row[at(places.read, 1)];
           rotated[at(places.write, 0)] = round(round(u * by.cosine) - round(v * by.sine));
           rotated[at(places.write, 1)] = round(round(v * by.cosine) + round(u * by.sine));
