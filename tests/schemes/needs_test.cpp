@@ -39,7 +39,8 @@ TEST(Needs, FormsAreMadeOfNothingElse) {
     if (!table.axes.empty()) {
       Situation without = now;
       without.weights = {};
-      EXPECT_NE(message_of([&] { prepare(scheme, without); }).find("missing"), std::string::npos) << name;
+      const std::string message = message_of([&] { prepare(scheme, without); });
+      EXPECT_NE(message.find(table.is_optional ? "accepted" : "missing"), std::string::npos) << name;
     }
     if (now.length > 0) {
       Situation without = now;
@@ -84,6 +85,8 @@ TEST(Needs, ATableSaysItsAxes) {
   EXPECT_TRUE(has_vectors(trained_table_of(Shaw{})));
   EXPECT_FALSE(has_vectors(trained_table_of(Learned{})));
   EXPECT_TRUE(trained_table_of(Rope{}).axes.empty());
+  EXPECT_EQ(axes_text(trained_table_of(RopeMixed{})), "[axes, heads, pairs]");
+  EXPECT_TRUE(trained_table_of(Fope{}).is_optional);
   const Shaw hostile{.left = 9223372036854775807, .right = 9223372036854775807};
   EXPECT_GT(shape_of(trained_table_of(hostile), 1)[0], 1 << 20);
 }

@@ -51,7 +51,8 @@ struct Sinusoidal {
   static constexpr std::string_view name = "sinusoidal";
   static constexpr std::string_view family = "addition";
   static constexpr std::string_view formula = "x + (sin p·w_i, cos p·w_i), w_i = base^(-2i/width)";
-  static constexpr std::string_view used_by = "the original Transformer, Marian, Whisper's encoder, ViT-MAE, DETR, SAM 3";
+  static constexpr std::string_view used_by =
+      "the original Transformer, Marian, Whisper's encoder, ViT-MAE, DETR, SAM 3";
 
   std::int64_t width = 512;
   double base = 10000.0;

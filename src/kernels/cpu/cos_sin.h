@@ -154,7 +154,7 @@ template <class W> class CosSinMaker {
     const ConstTensorView &cosines = form_.table.cosines, &sines = form_.table.sines;
     // Rounding to bf16 by additions relies on a NaN without payload, which fill_row sees to.
     const bool any_nan_will_do = job_.parts[0].x.type != DataType::kBF16 || machine_rounds_to_bf16();
-    return waves_.waves.empty() && any_nan_will_do && form_.sign > 0 &&
+    return has_table(form_) && any_nan_will_do && form_.sign > 0 &&
            table_type(form_, data_type_of<W>()) == data_type_of<W>() && cosines.type == data_type_of<W>() &&
            sines.type == cosines.type && cosines.strides == sines.strides && cosines.strides.back(0) == 1;
   }
