@@ -203,7 +203,11 @@ FactRows rows_of(const LayerGroup& group, const Model& model) {
     rows.emplace_back("scheme", fmt::format("sinusoidal, width {}", waves->width));
     rows.emplace_back("columns", std::string(choice_name(waves->layout)));
     rows.emplace_back("spacing", std::string(choice_name(waves->spacing)));
-    rows.emplace_back("wavelengths", waves_text(form, model));
+    if (waves->turns) {
+      rows.emplace_back("coordinates", fmt::format("0 to 1 on {} axes; 1 is a turn of the first wave", waves->axes));
+    } else {
+      rows.emplace_back("wavelengths", waves_text(form, model));
+    }
   } else if (std::holds_alternative<None>(*group.scheme)) {
     rows.emplace_back("scheme", "none: no positional encoding in these layers");
   } else {

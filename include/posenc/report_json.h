@@ -19,7 +19,8 @@ Json json_of(const Diagnosis& diagnosis);
 /// {"agrees", "max_abs_error", "first_difference", "diagnosis", "numerics", "advice", "verdict", "tolerance", "masked"}.
 Json json_of(const CheckResult& result);
 
-/// What a group of layers becomes at the length it was trained with; no frequencies where it has none.
+/// What a group of layers becomes at the length it was trained with; no frequencies where it has none, or where coordinates are
+/// fractions of an image that is not there yet (sinusoidal with turns).
 struct TrainedWaves {
   double magnitude = 1.0, softmax_factor = 1.0;
   std::vector<double> frequencies;  // radians per position

@@ -19,7 +19,7 @@ TrainedWaves trained_waves(const LayerGroup& group, std::optional<std::int64_t> 
     result.magnitude = form.magnitude;
     result.softmax_factor = form.softmax_factor;
     for (const Frequency& frequency : form.frequencies) result.frequencies.push_back(radians_of(frequency));
-  } else if (const auto* const waves = std::get_if<Sinusoidal>(&*group.scheme)) {
+  } else if (const auto* const waves = std::get_if<Sinusoidal>(&*group.scheme); waves != nullptr && !waves->turns) {
     const Addition form = prepare(*waves, now);
     for (const Wave& wave : std::get<Waves>(form.source).waves) {
       result.frequencies.push_back(radians_of(wave.frequency));

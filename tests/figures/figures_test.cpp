@@ -84,7 +84,7 @@ TEST(Figures, GridsShowCoordinatesAndResizedTables) {
   // a head's direction of an eighth of a turn: cos (row + column)/√2
   const RopeMixed diagonal{.heads = 1, .dims = 4, .directions = {0.125}};
   const Figure mixed = figures::make("grid", {.schemes = {{diagonal}}, .features = {0}});
-  const HeatMap& waves = *mixed.rows.front().panels.front().heat_map;
+  const figures::HeatMap& waves = *mixed.rows.front().panels.front().heat_map;
   for (std::size_t i = 0; i < waves.values.size(); ++i) {
     const auto row = static_cast<double>(i / waves.columns.size()),
                column = static_cast<double>(i % waves.columns.size());
