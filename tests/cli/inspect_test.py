@@ -83,6 +83,13 @@ class Inspect(ProgramTest):
         text = self.succeeds("inspect", path).text
         self.assertRegex(text, "offset-bias, not computed\\n  formula  ")
 
+    def test_coordinates_of_an_image(self):
+        text = self.succeeds("inspect", self.config({"model_type": "detr"})).text
+        self.assertIn("coordinates  0 to 1 on 2 axes; 1 is a turn of the first wave", text)
+        self.assertNotIn("do not rotate", text)
+        (layers, *_) = json.loads(self.succeeds("inspect", self.config({"model_type": "detr"}), "--json").out)["layers"]
+        self.assertEqual((layers["scheme"]["turns"], layers["frequencies"]), (True, []))
+
     def test_parts_windows_and_masks(self):
         path = self.config({"model_type": "gemma3"})
         text = self.succeeds("inspect", path).text
