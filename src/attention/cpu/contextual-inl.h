@@ -59,6 +59,18 @@ template <class Block> void add_contextual(Block& block, std::int64_t panel, std
     float* const lost = block.count_errors.data() + panel * width;
     const float* const met = block.met.data() + panel * rows * width + vector * lanes();
     VF sum = load(count, vector), error = load(lost, vector), most = none;
+    if (hn::AllTrue(d, hn::Ge(hn::Add(sum, error), hn::Set(d, static_cast<float>(rows - 1))))) {
+      // all of them have counted past the last row: nothing that is further away changes where they are
+      const VF last = hn::LoadU(d, met + (rows - 1) * width);
+      for (std::int64_t j = begin; j < end; ++j) {
+        float* HWY_RESTRICT s = block.scores.data() + j * width;
+        const VF score = hn::Add(load(s, vector), last);
+        store(score, s, vector);
+        most = hn::Max(most, score);
+      }
+      store(most, tile_max, vector);
+      continue;
+    }
     for (std::int64_t j = end - 1; j >= begin; --j) {
       float* HWY_RESTRICT s = block.scores.data() + j * width;
       const VF x = load(s, vector), gate = gate_of_score(x);
