@@ -208,11 +208,11 @@ inline void add_gates(Block& block, std::int64_t first, std::int64_t count, std:
   });
 }
 
-inline void add_tile(Block& block, const PanelSight& sight, std::int64_t panel, std::int64_t first,
-                     std::int64_t count, std::int64_t begin, std::int64_t end, float* HWY_RESTRICT tile_max) {
+inline void add_tile(Block& block, std::int64_t panel, std::int64_t first, std::int64_t count, std::int64_t begin,
+                     std::int64_t end, float* HWY_RESTRICT tile_max) {
   const std::int64_t width = block.width;
   if (std::holds_alternative<DistanceVectors>(block.job.bias->source)) {
-    add_vectors(block, panel, first, count, begin, end, sight.is_row);
+    add_vectors(block, panel, first, count, begin, end);
   } else {
     fill_tile(block.job, {block.b, block.h, first, count, block.first_key + begin, end - begin},
               block.bias_tile.data() + begin * width, width, 1);

@@ -299,7 +299,7 @@ void attend_tile(Block& block, std::int64_t panel, std::int64_t first, std::int6
   } else if (block.bias.kind == Kind::kGates) {
     add_gates(block, first, count, begin, end, tile_max);
   } else {
-    add_tile(block, sight, panel, first, count, begin, end, tile_max);
+    add_tile(block, panel, first, count, begin, end, tile_max);
     if (block.job.softcap > 0 && has_vectors) {
       cap_scores(block, begin, end);
       find_row_max(block, begin, end, tile_max);

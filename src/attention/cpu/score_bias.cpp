@@ -74,25 +74,12 @@ AlignedVector<float> vectors_of(const VectorsByDistance& vectors, const Attentio
   return all;
 }
 
-// Rows by distance for tiles that may begin or end `padding` past what is seen.
-void prepare_rows(const DistanceMap& map, const Reach& reach, std::int64_t padding, ScoreBias& bias) {
-  bias.first_x = reach.low - padding;
-  const std::int64_t count = reach.high - reach.low + 1 + 2 * padding;
-  bias.query_row_at.reserve(static_cast<std::size_t>(count));
-  for (std::int64_t at = 0; at < count; ++at) {
-    bias.query_row_at.push_back(static_cast<std::int32_t>(entry_of(map, -(bias.first_x + at))));
-  }
-}
-
-void prepare_vectors(const DistanceVectors& vectors, const AttentionJob& job, std::int64_t padding, ScoreBias& bias) {
+void prepare_vectors(const DistanceVectors& vectors, const AttentionJob& job, ScoreBias& bias) {
   const double factor = job.vector_scale * kLog2E;
   bias.query_features = query_features_of(vectors);
   bias.query_vectors = vectors_of(vectors.for_queries, job, 1.0, bias.query_rows);
   bias.key_vectors = vectors_of(vectors.for_keys, job, factor, bias.key_rows);
   bias.value_vectors = vectors_of(vectors.for_values, job, 1.0, bias.value_rows);
-  if (job.places.by_index && bias.query_rows > 0 && vectors.for_queries.axes.size() == 1) {
-    prepare_rows(vectors.for_queries.axes.front(), reach_of(job), padding, bias);
-  }
   if (vectors.query_offsets.empty()) return;
   const ConstTensorView table = table_of(vectors.for_queries);
   bias.offset_scores.reserve(static_cast<std::size_t>(job.q.heads * bias.query_rows));
@@ -132,7 +119,7 @@ ScoreBias prepare_bias(const AttentionJob& job, std::int64_t reach) {
   const auto& source = job.bias->source;
   bias.kind = ScoreBias::Kind::kTile;
   if (const auto* vectors = std::get_if<DistanceVectors>(&source)) {
-    prepare_vectors(*vectors, job, 2 * reach, bias);
+    prepare_vectors(*vectors, job, bias);
     return bias;
   }
   if (job.gate_sums != nullptr) {

@@ -32,11 +32,7 @@ struct ScoreBias {
   // The vectors that distances pick, [heads, rows, features], as they meet scaled queries, plain keys and weights.
   AlignedVector<float> query_vectors, key_vectors, value_vectors;
   std::int64_t query_rows = 0, key_rows = 0, value_rows = 0;
-  std::int64_t query_features = 0;  // of query_vectors
-  // The row that each x = query position − key position picks, kNoRow where none, at [x − first_x]: where positions are
-  // consecutive and there is one axis; else empty.
-  AlignedVector<std::int32_t> query_row_at;
-  std::int64_t first_x = 0;
+  std::int64_t query_features = 0;     // of query_vectors
   AlignedVector<float> offset_scores;  // [heads, query rows]: what the offsets of queries add; empty: none
   AlignedVector<float> gate_highs,
       gate_lows;  // [batch, heads, gate_stride]: sums of gates; room for a vector past the last

@@ -99,36 +99,11 @@ template <class Block> void meet_vectors(Block& block, std::int64_t panel, std::
   }
 }
 
-// What queries met, by the rows that the distances of a panel pick: queries stand beside consecutive keys, so that the rows
-// of one key and all queries lie side by side.
-template <class Block>
-void gather_met(Block& block, std::int64_t panel, std::int64_t first, std::int64_t begin, std::int64_t end) {
-  const DF d;
-  const hn::RebindToSigned<DF> di;
-  const std::int64_t width = block.width;
-  const float* const met = block.met.data() + panel * block.bias.query_rows * width;
-  const std::int64_t x = block.job.sight(block.b, first).beside + block.job.places.shift - block.first_key;
-  const std::int32_t* const rows = block.bias.query_row_at.data() + (x - block.bias.first_x);
-  const auto none = hn::Zero(di), step = hn::Set(di, static_cast<std::int32_t>(width));
-  for (std::int64_t j = begin; j < end; ++j) {
-    float* const tile = block.bias_tile.data() + j * width;
-    for (std::int64_t vector = 0; vector < kPanelVectors; ++vector) {
-      const auto row = hn::LoadU(di, rows - j + vector * lanes());
-      const auto at = hn::Add(hn::Mul(hn::Max(row, none), step), hn::Iota(di, 0));
-      const VF picked = hn::GatherIndex(d, met + vector * lanes(), at);
-      store(hn::IfThenZeroElse(hn::RebindMask(d, hn::Lt(row, none)), picked), tile, vector);
-    }
-  }
-}
-
 template <class Block> void add_vectors(Block& block, std::int64_t panel, std::int64_t first, std::int64_t count,
-                                        std::int64_t begin, std::int64_t end, bool is_row) {
-  const bool is_gathered = is_row && !block.bias.query_row_at.empty();
-  if (is_gathered) gather_met(block, panel, first, begin, end);
-  if (is_gathered && block.bias.key_rows == 0) return;
+                                        std::int64_t begin, std::int64_t end) {
   const auto& vectors = std::get<DistanceVectors>(block.job.bias->source);
   const std::int64_t width = block.width, rows = block.bias.query_rows, features = block.features;
-  const int query_axes = rows > 0 && !is_gathered ? static_cast<int>(vectors.for_queries.axes.size()) : 0;
+  const int query_axes = rows > 0 ? static_cast<int>(vectors.for_queries.axes.size()) : 0;
   const int key_axes = block.bias.key_rows > 0 ? static_cast<int>(vectors.for_keys.axes.size()) : 0;
   const float* met = block.met.data() + panel * rows * width;
   for (std::int64_t j = begin; j < end; ++j) {
@@ -141,7 +116,7 @@ template <class Block> void add_vectors(Block& block, std::int64_t panel, std::i
                 block.rows.data());
     }
     for (std::int64_t i = 0; i < count; ++i) {
-      float sum = is_gathered ? tile[i] : 0.0f;
+      float sum = 0;
       for (int axis = 0; axis < query_axes; ++axis) {
         const std::int64_t row = row_at(vectors.for_queries, block, first + i, key, axis);
         if (row != kNoRow) sum += met[row * width + i];
