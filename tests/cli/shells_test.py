@@ -66,7 +66,7 @@ class Completions(ProgramTest):
 
     def test_bash_completes(self):
         self.assertEqual(self.completed("posenc", "tab"), ["table"])
-        self.assertEqual(self.completed("posenc", "table", "rop"), ["rope"])
+        self.assertEqual(self.completed("posenc", "table", "sandw"), ["sandwich"])
         self.assertEqual(self.completed("posenc", "table", "rope", "--bas"), ["--base"])
         self.assertEqual(self.completed("posenc", "table", "rope", "--rope-th"), ["--rope-theta"])
         self.assertIn("--heads", self.completed("posenc", "attend", "alibi", "--he"))
@@ -80,7 +80,7 @@ class Completions(ProgramTest):
         """As zsh does it: the file is found in $fpath by compinit, and loaded when Tab is first pressed."""
         os.mkdir(self.path("functions"))
         os.rename(self.script("--zsh"), self.path("functions/_posenc"))
-        for words, expected in (("tab", "table"), ("table rop", "rope"), ("table rope --bas", "--base"),
+        for words, expected in (("tab", "table"), ("table sandw", "sandwich"), ("table rope --bas", "--base"),
                                 ("table rope --rope-th", "--rope-theta"), ("inspect --eng", "--engine")):
             shell = ShellOnTerminal(["zsh", "-f", "-i"], {"HOME": self.folder, "TERM": "dumb", "PS1": "ready> ",
                                                           "PATH": os.environ["PATH"]})
@@ -93,7 +93,7 @@ class Completions(ProgramTest):
     @unittest.skipIf(shutil.which("fish") is None, "fish is not installed")
     def test_fish_completes(self):
         path = self.script("--fish")
-        for words, expected in (("posenc tab", ["table"]), ("posenc table rop", ["rope"]),
+        for words, expected in (("posenc tab", ["table"]), ("posenc table sandw", ["sandwich"]),
                                 ("posenc table rope --bas", ["--base"]),
                                 ("posenc table rope --rope-th", ["--rope-theta"]),
                                 ("posenc table rope --layout int", ["interleaved", "interleaved-to-halves"])):
