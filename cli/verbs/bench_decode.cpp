@@ -99,16 +99,25 @@ std::vector<AttentionFigure> measure_decode(const limits::Effort& effort) {
   std::vector<AttentionFigure> figures;
   const DataType types[] = {DataType::kF32, DataType::kBF16, DataType::kF16};
   for (const std::int64_t keys : {2048, 16384}) {
+    double one_seconds[3] = {};  // of one query and one head for each key head
     for (const std::int64_t group : {1, 4, 8}) {
       for (const std::int64_t queries : {1, 2, 4, 8, 16}) {
         double f32_seconds = 0;
-        for (const DataType type : types) {
+        for (std::size_t kind = 0; kind < 3; ++kind) {
+          const DataType type = types[kind];
           Step step(queries, group, keys, type, {.causal = true});
           AttentionFigure figure = measure_step(fmt::format("{} queries, GQA {}", queries, group), step, effort);
           if (type == DataType::kF32) f32_seconds = figure.seconds;
           figure.over_f32 = type == DataType::kF32 ? 0 : f32_seconds / figure.seconds;
-          const bool is_one = queries == 1 && group == 1 && keys > 2048;  // more than a cache holds
-          figure.bar = !is_one ? "0 allocs" : type == DataType::kF32 ? "of limit >= 85 %" : "over f32 >= 1.7";
+          const std::int64_t rows = queries * group;
+          if (rows == 1) one_seconds[kind] = figure.seconds;
+          figure.bar = "0 allocs";
+          if (rows > 1) {
+            figure.bar +=
+                fmt::format(", <= {} x one query's time: {:.1f} x", rows, figure.seconds / one_seconds[kind]);
+          } else if (keys > 2048) {  // more than a cache holds
+            figure.bar += type == DataType::kF32 ? ", of limit >= 85 %" : ", over f32 >= 1.7";
+          }
           figures.push_back(std::move(figure));
         }
       }
@@ -128,6 +137,7 @@ std::vector<AttentionFigure> measure_decode(const limits::Effort& effort) {
       figures.back().bar = "over none <= +10 %";
     }
     figures.push_back(measure_step("window of 1024", window, effort, [&] { none.run(); }));
+    figures.back().bar = "over none <= -90 %";  // a sixteenth of the keys
   }
   return figures;
 }

@@ -70,10 +70,10 @@ class Pair {
   limits::Memory memory_;
 };
 
-BenchResult measure_prefill(const std::string& job, DataType type, const Rotation& form,
-                            const limits::Effort& effort) {
-  const Pair x(kPrefill, type);
-  BenchResult result{job, kPrefill, type, threads(), "in-place", x.bytes(), {}};
+BenchResult measure_prefill(const std::string& job, DataType type, const Rotation& form, const limits::Effort& effort,
+                            const Extents& shape = kPrefill) {
+  const Pair x(shape, type);
+  BenchResult result{job, shape, type, threads(), "in-place", x.bytes(), {}};
   const auto run = [&] {
     stop_if_signalled();
     rotate(x.views(), {}, form);
@@ -148,6 +148,10 @@ std::vector<BenchResult> measure_rotate(const limits::Effort& effort, bool all) 
   prefill("rotate interleaved, ready", DataType::kF32, ready_interleaved.form());
   prefill("rotate halves, ready", DataType::kBF16, ready_halves.form());
   prefill("rotate halves, ready", DataType::kF16, ready_halves.form());
+  // half a group of AVX-512's vectors
+  const Extents short_heads = {1, 4096, 32, kFeatures / 2};
+  const Rotation half = prepare(Rope{.dims = kFeatures / 2});
+  results.push_back(measure_prefill("rotate halves, made inside", DataType::kBF16, half, effort, short_heads));
   if (all) {
     prefill("rotate interleaved, made inside", DataType::kF32, interleaved);
     prefill("rotate halves, ready", DataType::kF64, ready_halves.form());
