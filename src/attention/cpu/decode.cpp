@@ -11,6 +11,7 @@
 #include <limits>
 
 #include "attention/bias_element.h"
+#include "kernels/cpu/fetch.h"
 #include "kernels/cpu/parallel.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -32,7 +33,7 @@ namespace posenc::attend::cpu {
 
 // Keys and values are read by turns, in steps: where few rows meet them, all keys of a chunk and then all values, so that memory
 // is read in long stretches (each of which a processor's prefetching has to find anew: 2048 keys take 10 % less time than 256);
-// where many do, a step of each, so that it stays in the nearest cache for all of them. Asking for memory ahead made it slower.
+// where many do, a step of each, so that it stays in the nearest cache for all of them.
 constexpr std::int64_t kChunk = 2048, kFewRows = 4;
 inline const RowRotation kNoRotation = {};  // values are never rotated
 
@@ -129,6 +130,8 @@ struct RowReader {
   AlignedVector<float> buffer =
       AlignedVector<float>(in_place ? 0 : static_cast<std::size_t>(kDecodeStep * x.features));
   std::int64_t step = (in_place ? x.token_stride : x.features) * size_of(type);
+  std::int64_t ahead =
+      in_place ? kernels::cpu::ahead_for(x.batch * x.heads * x.sequence * x.features * size_of(type)) : 0;
   std::int64_t ready = 0;  // how many offsets are those of rows one after another
   std::int64_t offsets[kDecodeStep + 8] = {};
 
@@ -153,7 +156,7 @@ struct RowReader {
       for (std::int64_t j = count; j % 8 != 0; ++j) offsets[j] = offsets[count - 1];
       ready = std::min(ready, count);
     }
-    return {first, offsets};
+    return {first, offsets, ahead};
   }
 };
 
@@ -243,7 +246,7 @@ template <class V> HWY_INLINE void add_values(ChunkPass& pass, std::int64_t r, c
   const AttentionJob& job = pass.job;
   const std::int64_t features = job.v.features;
   const float* const weights = scores_of(pass, r, step) + (low - step.begin);
-  const StepRows values{rows.first, rows.offsets + (low - step.begin)};
+  const StepRows values{rows.first, rows.offsets + (low - step.begin), rows.ahead};
   float* const sums = pass.chunk.sums + r * features;
   const float rescale = rescale_of(pass, step)[r];
   if (!job.has_masks()) {
@@ -253,7 +256,7 @@ template <class V> HWY_INLINE void add_values(ChunkPass& pass, std::int64_t r, c
   add_rows<V>(weights, values, 0, features, rescale, sums);
   for (std::int64_t j = 0; j < high - low; ++j) {
     if (job.is_hidden(pass.chunk.b, pass.head(r), pass.query(r), low + j)) continue;
-    add_rows<V>(weights + j, {values.first, values.offsets + j}, 1, features, 1.0f, sums);
+    add_rows<V>(weights + j, {values.first, values.offsets + j, values.ahead}, 1, features, 1.0f, sums);
   }
 }
 

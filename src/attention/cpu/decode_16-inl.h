@@ -166,6 +166,7 @@ template <bool kIsF16> HWY_INLINE void score_held_16(const std::uint16_t* q, con
   POSENC_EIGHT(POSENC_START)
   for (std::int64_t j = 0; j < count; ++j, part += 4) {
     const void* const k = keys[j];
+    fetch_later<2 * kHeld>(static_cast<const std::uint16_t*>(k) + f, keys.ahead);
     float32x4_t even = is_more ? vld1q_f32(part) : vdupq_n_f32(0), odd = vdupq_n_f32(0);
     if constexpr (kIsF16) {
 #define POSENC_STEP(i) multiply_f16(even, odd, q##i, load_16(k, f + 8 * (i)));
@@ -329,6 +330,8 @@ HWY_INLINE void add_rows_16(const std::uint16_t* weights, const StepRows& values
     for (std::int64_t j = 0; j < count; j += 2) {
       const uint16x8_t high = pair(j), low = pair(kDecodeStep + j);
       const void *const v0 = values[j], *const v1 = values[j + 1];
+      fetch_later<2 * kHeld>(static_cast<const std::uint16_t*>(v0) + f, values.ahead);
+      fetch_later<2 * kHeld>(static_cast<const std::uint16_t*>(v1) + f, values.ahead);
       POSENC_EIGHT(POSENC_STEP)
     }
     POSENC_EIGHT(POSENC_END)
@@ -392,6 +395,7 @@ HWY_INLINE void add_rows_f16(const float* scaled, const std::uint16_t* weights, 
       const float32x4_t wide_0 = vld1q_f32(scaled + j), wide_1 = vld1q_f32(scaled + j + 4);
       const auto add = [&]<int kLane>(std::integral_constant<int, kLane>) HWY_ATTR {
         const void* const row = values[j + kLane];
+        fetch_later<2 * kHeld>(static_cast<const std::uint16_t*>(row) + f, values.ahead);
         const float32x4_t wide = kLane < 4 ? wide_0 : wide_1;
         POSENC_FOUR(POSENC_STEP)
         POSENC_OTHERS(POSENC_WIDE)

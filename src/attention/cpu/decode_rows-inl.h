@@ -15,6 +15,7 @@
 #include "attention/cpu/pack-inl.h"
 #include "attention/cpu/panel-inl.h"
 #include "hwy/highway.h"
+#include "kernels/cpu/fetch.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace posenc::attend::cpu::HWY_NAMESPACE {
@@ -27,8 +28,19 @@ constexpr std::int64_t kDecodeStep = 64;
 struct StepRows {
   const std::byte* first;
   const std::int64_t* offsets;  // bytes
+  std::int64_t ahead = 0;       // how far on memory is asked for; 0: it is likely to be in a cache
   HWY_INLINE const void* operator[](std::int64_t j) const { return first + offsets[j]; }
 };
+
+// Asks for what follows a row in memory some way on, for the second cache (as kernels/cpu/fetch.h found best): where rows lie one
+// after another, that is a row of a later step.
+template <std::int64_t kBytes> HWY_INLINE void fetch_later(const void* row, std::int64_t ahead) {
+  const auto at = reinterpret_cast<std::uintptr_t>(row) + static_cast<std::uintptr_t>(ahead);
+  __builtin_prefetch(reinterpret_cast<const void*>(at), 0, 2);
+  if constexpr (kBytes > 64) __builtin_prefetch(reinterpret_cast<const void*>(at + 64), 0, 2);
+  if constexpr (kBytes > 128) __builtin_prefetch(reinterpret_cast<const void*>(at + 128), 0, 2);
+  if constexpr (kBytes > 192) __builtin_prefetch(reinterpret_cast<const void*>(at + 192), 0, 2);
+}
 
 HWY_INLINE float lane_sum(VF s) { return hn::GetLane(hn::SumOfLanes(DF(), s)); }
 // The sums of four vectors.
@@ -62,6 +74,7 @@ template <class K> HWY_INLINE void score_held(const float* HWY_RESTRICT q, const
   POSENC_EACH(POSENC_START)
   for (std::int64_t j = 0; j < count; ++j, part += kHeldLanes) {
     const K* HWY_RESTRICT k = static_cast<const K*>(keys[j]) + f;
+    fetch_later<kHeld* static_cast<std::int64_t>(sizeof(K))>(k, keys.ahead);
     VF even = is_more ? hn::LoadU(d, part) : hn::Zero(d), odd = hn::Zero(d);
     POSENC_EACH(POSENC_STEP)
     hn::StoreU(hn::Add(even, odd), d, part);
@@ -198,6 +211,7 @@ template <class V> HWY_INLINE void add_rows(const float* HWY_RESTRICT weights, c
     for (std::int64_t j = 0; j < count; ++j) {
       const V* HWY_RESTRICT row = static_cast<const V*>(values[j]) + f;
       const VF w = hn::Set(d, weights[j]);
+      fetch_later<16 * kHeldLanes* static_cast<std::int64_t>(sizeof(V))>(row, values.ahead);
       POSENC_EACH(POSENC_STEP)
     }
     POSENC_EACH(POSENC_END)
