@@ -32,7 +32,7 @@ enum class Encoding : std::uint8_t {
   kDecomposed,      ///< vectors for rows and columns of a window or of the whole grid
   kSwin,            ///< a table by offset in a window, one group for each stage
   kLogCpb,          ///< the same by a network of the offset
-  kWindowRope,  ///< rope over columns and rows, in layers of windows and of the whole grid: SAM 3
+  kWindowRope,      ///< rope over columns and rows, in layers of windows and of the whole grid: SAM 3
   kImageRope,  ///< rope over rows and columns of patches, and time: an equal number of pairs each, or as axes_key says
   kNotComputed  ///< `name` and `formula` say what it is
 };

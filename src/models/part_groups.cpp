@@ -56,7 +56,11 @@ void add_vectors(const Config& config, const Family& family, PartReading& readin
   const std::int64_t width = needed_width(config, family);
   const auto length = length_of(config, family);
   if (family.encoding == Encoding::kSinusoidal) {
-    Sinusoidal scheme{.width = width, .spacing = family.spacing, .layout = family.waves, .axes = family.wave_axes, .turns = family.in_turns};
+    Sinusoidal scheme{.width = width,
+                      .spacing = family.spacing,
+                      .layout = family.waves,
+                      .axes = family.wave_axes,
+                      .turns = family.in_turns};
     if (width % 2 != 0) scheme.odd = family.odd;
     set_scheme(group, scheme);
   } else {

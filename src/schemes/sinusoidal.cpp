@@ -80,7 +80,8 @@ void append_columns(std::vector<WaveColumn>& columns, WaveLayout layout, std::in
 Addition prepare(const Sinusoidal& s, const Situation& now) {
   check(s);
   if (s.turns && now.numerics != Numerics::kExact) {
-    raise(fmt::format("sinusoidal: {} is not available with turns: coordinates are fractions", name_of(now.numerics)));
+    raise(
+        fmt::format("sinusoidal: {} is not available with turns: coordinates are fractions", name_of(now.numerics)));
   }
   const bool up = s.odd == OddWidth::kTrim;
   const std::int64_t group = 2 * s.axes;
