@@ -16,18 +16,18 @@ namespace posenc::kernels::cuda {
 namespace {
 
 // Kept from call to call: memory that the GPU copies from quickly takes milliseconds to get.
-struct Kept {
+struct KeptMemory {
   std::mutex lock;
   Context context = nullptr;
   std::size_t bytes_in = 0, bytes_out = 0;
   Pieces::Place places[Pieces::kPlaces];
 };
-Kept& kept() {
-  static Kept& all = *new Kept;
+KeptMemory& kept() {
+  static KeptMemory& all = *new KeptMemory;
   return all;
 }
 
-void make_room(Kept& all, std::size_t bytes_in, std::size_t bytes_out) {
+void make_room(KeptMemory& all, std::size_t bytes_in, std::size_t bytes_out) {
   const Driver& d = driver();
   const Context context = ensure_context();
   if (all.context == context && all.bytes_in >= bytes_in && all.bytes_out >= bytes_out) return;
