@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from .arrays import Array, DType, Ids, Order
     from .forms import Form
 
-Gradients = namedtuple("Gradients", ["q", "k", "v", "parameters", "sinks", "position_queries"])
+Gradients = namedtuple("Gradients", ["q", "k", "v", "parameters", "sinks", "position_queries", "log_gates"])
 Gradients.__doc__ = "What attention_backward returns; None where it was not wanted."
 
 
@@ -51,11 +51,11 @@ def _mask(mask: Any, is_pattern: bool) -> Any:
 def _options(form: Form | None, causal: bool, window: int, scale: float | None, query_positions: Any, key_positions: Any,
              keys_are_rotated: bool, query_lengths: Any, key_lengths: Any, packed: Any, packed_keys: Any,
              key_mask: Any, chunk: int, softcap: float | None, temperature: Any, sinks: Any, mask: Any,
-             position_queries: Any) -> tuple[Any, ...]:
+             position_queries: Any, log_gates: Any) -> tuple[Any, ...]:
     return (None if form is None else handle_of(form, "attention"), causal, window, scale, _positions(query_positions),
             _positions(key_positions), keys_are_rotated, ids_of(query_lengths), ids_of(key_lengths), ids_of(packed),
             ids_of(packed_keys), _mask(key_mask, False), 1 if form is None else form._axes, chunk, softcap or 0.0,
-            _temperature(temperature), sinks, _mask(mask, True), position_queries)
+            _temperature(temperature), sinks, _mask(mask, True), position_queries, log_gates)
 
 
 def attention(q: Array, k: Array, v: Array, form: Form | None = None, *, causal: bool = False, window: int = 0,
@@ -64,8 +64,8 @@ def attention(q: Array, k: Array, v: Array, form: Form | None = None, *, causal:
               key_lengths: Ids | None = None, packed: Ids | None = None, packed_keys: Ids | None = None,
               key_mask: Ids | None = None, chunk: int = 0, softcap: float | None = None,
               temperature: tuple[Any, ...] | None = None, sinks: Array | None = None, mask: Array | None = None,
-              position_queries: Array | None = None, order: Order = "bhsd", out: Any = None, logsumexp: Any = None,
-              weights: Any = None, dtype: DType | None = None) -> Any:
+              position_queries: Array | None = None, log_gates: Array | None = None, order: Order = "bhsd",
+              out: Any = None, logsumexp: Any = None, weights: Any = None, dtype: DType | None = None) -> Any:
     """softmax(scale · q·kᵀ + bias) · v over the keys that each query may look at; returns `out`.
 
     q: [batch, heads, queries, features], k, v: [batch, key heads, keys, features], or without the first axes; `order`
@@ -85,6 +85,7 @@ def attention(q: Array, k: Array, v: Array, form: Form | None = None, *, causal:
       numbers that are added.
     position_queries: [batch, heads, queries, features], what the form's vectors by distance meet in place of q
       (relative-logits); axes as q's.
+    log_gates: [batch, heads, keys], logarithms of the gates whose sums the form adds (forget-gate), f32 or f64.
     logsumexp, weights: written too where they are given: [batch, heads, queries], [batch, heads, queries, keys].
     Error: f32, at most 2e-6 · Σ weight · |v| while |scale · q·k| and the bias stay below 16.
     Throws: Error for a shape, type, length, position or form that does not fit; out is not touched then.
@@ -93,7 +94,7 @@ def attention(q: Array, k: Array, v: Array, form: Form | None = None, *, causal:
         out = empty_like(q, (*shape_of(q)[:-1], shape_of(v)[-1]))
     options = _options(form, causal, window, scale, query_positions, key_positions, keys_are_rotated, query_lengths,
                        key_lengths, packed, packed_keys, key_mask, chunk, softcap, temperature, sinks, mask,
-                       position_queries)
+                       position_queries, log_gates)
     _posenc.attention(out, q, k, v, options, order, logsumexp, weights, 0 if dtype is None else flags_of(dtype))
     return out
 
@@ -106,31 +107,32 @@ def attention_backward(d_out: Array, q: Array, k: Array, v: Array, form: Form | 
                        packed: Ids | None = None, packed_keys: Ids | None = None, key_mask: Ids | None = None, chunk: int = 0,
                        softcap: float | None = None, temperature: tuple[Any, ...] | None = None,
                        sinks: Array | None = None, mask: Array | None = None, d_sinks: Any = None,
-                       position_queries: Array | None = None, d_query_vectors: Any = None, d_key_vectors: Any = None,
-                       d_value_vectors: Any = None, d_query_offsets: Any = None,
+                       position_queries: Array | None = None, log_gates: Array | None = None, d_query_vectors: Any = None,
+                       d_key_vectors: Any = None, d_value_vectors: Any = None, d_query_offsets: Any = None,
                        order: Order = "bhsd") -> Gradients:
     """The gradients of attention from that of its output; options as attention was given them.
 
     out, logsumexp: what attention gave; None: computed again.
-    wanted: which of "q", "k", "v" and "position_queries" are made. d_parameters: added to, where the form is a bias that
-      learns, in the shape of bias_backward. d_sinks: added to, [heads]. d_query_vectors, d_key_vectors, d_value_vectors,
+    wanted: which of "q", "k", "v", "position_queries" and "log_gates" are made. d_parameters: added to, where the form is
+      a bias that learns, in the shape of bias_backward. d_sinks: added to, [heads]. d_query_vectors, d_key_vectors, d_value_vectors,
       d_query_offsets: added to, where the form has vectors by distance, in the shape of their tables.
     Throws: as attention, and for a gradient that the position does not have.
     """
-    inputs = {"q": q, "k": k, "v": v, "position_queries": position_queries}
+    inputs = {"q": q, "k": k, "v": v, "position_queries": position_queries, "log_gates": log_gates}
     unknown = set(wanted) - set(inputs)
     if unknown:
         raise ValueError(f"attention_backward: wanted names {sorted(unknown)[0]!r}; choose from: {', '.join(inputs)}")
-    if "position_queries" in wanted and position_queries is None:
-        raise ValueError("attention_backward: wanted names 'position_queries', but there are none")
+    for name in wanted:
+        if inputs[name] is None:
+            raise ValueError(f"attention_backward: wanted names {name!r}, but there are none")
     made = tuple(empty_like(x) if name in wanted else None for name, x in inputs.items())
     options = _options(form, causal, window, scale, query_positions, key_positions, keys_are_rotated, query_lengths,
                        key_lengths, packed, packed_keys, key_mask, chunk, softcap, temperature, sinks, mask,
-                       position_queries)
+                       position_queries, log_gates)
     _posenc.attention_backward(d_out, q, k, v, out, logsumexp, options, order,
-                               (*made, d_parameters, d_sinks, d_query_vectors, d_key_vectors, d_value_vectors,
-                                d_query_offsets))
-    return Gradients(made[0], made[1], made[2], d_parameters, d_sinks, made[3])
+                               (*made[:4], d_parameters, d_sinks, d_query_vectors, d_key_vectors, d_value_vectors,
+                                d_query_offsets, made[4]))
+    return Gradients(made[0], made[1], made[2], d_parameters, d_sinks, made[3], made[4])
 
 
 def new_logsumexp(q: Array, order: Order = "bhsd") -> Any:

@@ -334,10 +334,11 @@ typedef struct {
 } Options;
 
 /* o is (form, causal, window, scale, query_positions, key_positions, keys_are_rotated, query_lengths, key_lengths,
-   packed, packed_keys, key_mask, axes, chunk, softcap, temperature, sinks, mask, position_queries). */
+   packed, packed_keys, key_mask, axes, chunk, softcap, temperature, sinks, mask, position_queries,
+   log_gates). */
 static int take_options(Arrays* arrays, PyObject* o, PyObject* order, const char* verb, Options* out) {
-  if (!PyTuple_Check(o) || PyTuple_Size(o) != 19) {
-    PyErr_SetString(PyExc_TypeError, "19 options are needed");
+  if (!PyTuple_Check(o) || PyTuple_Size(o) != 20) {
+    PyErr_SetString(PyExc_TypeError, "20 options are needed");
     return -1;
   }
 #define OPTION(i) PyTuple_GetItem(o, i)
@@ -384,6 +385,8 @@ static int take_options(Arrays* arrays, PyObject* o, PyObject* order, const char
   v->mask = take(arrays, OPTION(17), verb, "mask", 0);
   if (PyErr_Occurred()) return -1;
   v->position_queries = take_in_order(arrays, OPTION(18), order, verb, "position_queries", 0);
+  if (PyErr_Occurred()) return -1;
+  v->log_gates = take(arrays, OPTION(19), verb, "log_gates", 0);
   return PyErr_Occurred() ? -1 : 0;
 }
 
@@ -409,13 +412,13 @@ FUNCTION(attention) { /* out, q, k, v, options, order, logsumexp, weights, flags
 }
 
 FUNCTION(attention_backward) { /* d_out, q, k, v, out, logsumexp, options, order, gradients: (q, k, v,
-   position_queries, parameters, sinks, query_vectors, key_vectors, value_vectors, query_offsets) */
+   position_queries, parameters, sinks, query_vectors, key_vectors, value_vectors, query_offsets, log_gates) */
   ARGUMENTS(9);
   Arrays arrays;
   arrays.count = 0;
   Options options;
   static const char* const kNames[] = {"d_out", "q", "k", "v", "out"};
-  enum { IN_ORDER = 4, GRADIENTS = 10 }; /* the first of the gradients have q's order of axes */
+  enum { IN_ORDER = 4, GRADIENTS = 11 }; /* the first of the gradients have q's order of axes */
   const posenc_tensor *inputs[5], *gradients[GRADIENTS];
   for (int i = 0; i < 5; ++i) {
     inputs[i] = take_in_order(&arrays, a[i], a[7], "attention_backward", kNames[i], 0);
@@ -427,7 +430,7 @@ FUNCTION(attention_backward) { /* d_out, q, k, v, out, logsumexp, options, order
   from.logsumexp = take(&arrays, a[5], "attention_backward", "logsumexp", 0);
   if (PyErr_Occurred()) return failed(&arrays);
   if (!PyTuple_Check(a[8]) || PyTuple_Size(a[8]) != GRADIENTS) {
-    PyErr_SetString(PyExc_TypeError, "10 gradients are needed");
+    PyErr_SetString(PyExc_TypeError, "11 gradients are needed");
     return failed(&arrays);
   }
   for (int i = 0; i < GRADIENTS; ++i) {
@@ -438,6 +441,7 @@ FUNCTION(attention_backward) { /* d_out, q, k, v, out, logsumexp, options, order
   to.q = gradients[0], to.k = gradients[1], to.v = gradients[2], to.position_queries = gradients[3];
   to.parameters = gradients[4], to.sinks = gradients[5], to.query_vectors = gradients[6];
   to.key_vectors = gradients[7], to.value_vectors = gradients[8], to.query_offsets = gradients[9];
+  to.log_gates = gradients[10];
   if (take_options(&arrays, a[6], a[7], "attention_backward", &options)) return failed(&arrays);
   const posenc_run run = run_of(&arrays);
   WITHOUT_GIL(posenc_attention_backward(&to, inputs[0], &from, &options.value, &run));

@@ -242,6 +242,22 @@ class AgainstFormulas(unittest.TestCase):
         with self.assertRaises(posenc.Error):
             posenc.prepare(posenc.Shaw(left=1, right=1), weights=keys, value_weights=values)
 
+    def test_gates_of_the_tokens(self):
+        q, k, v, d = RNG.standard_normal((4, 1, 2, 5, 4))
+        gates = np.log(RNG.uniform(0.2, 1, (1, 2, 5)))
+        form = posenc.prepare(posenc.ForgetGate())
+        sums = gates.cumsum(-1)
+        added = np.where(np.tri(5, dtype=bool), sums[..., :, None] - sums[..., None, :], -np.inf)
+        self.near(posenc.attention(q, k, v, form, log_gates=gates, causal=True), attended(q, k, v, added), 1e-12)
+        made = posenc.attention_backward(d, q, k, v, form, log_gates=gates, causal=True, wanted=("q", "log_gates"))
+        value = lambda: (posenc.attention(q, k, v, form, log_gates=gates, causal=True) * d).sum()  # noqa: E731
+        self.slope(value, q, made.q)
+        self.slope(value, gates, made.log_gates)
+        with self.assertRaises(posenc.Error):
+            posenc.attention(q, k, v, form, causal=True)
+        with self.assertRaisesRegex(ValueError, "'log_gates', but there are none"):
+            posenc.attention_backward(d, q, k, v, wanted=("log_gates",))
+
     def test_queries_of_the_position(self):
         q, k, v, d = RNG.standard_normal((4, 1, 2, 3, 4))
         table, r = RNG.standard_normal((2, 5)), RNG.standard_normal((1, 2, 3, 5))  # distances 0 and 1
