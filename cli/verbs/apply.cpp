@@ -130,8 +130,8 @@ int write_result(const ApplyFlags& flags, const InputArray& input, std::optional
   return kDone;
 }
 
-int turn(const ApplyFlags& flags, SchemeRequest& request, const InputArray& input, Situation now,
-         std::int64_t first) {
+int rotate_file(const ApplyFlags& flags, SchemeRequest& request, const InputArray& input, Situation now,
+                std::int64_t first) {
   const Heads x = heads_of(input, request.axes_of_x);
   follow_heads(request, x);
   now.precision = precision_of(flags.rotation);
@@ -162,7 +162,7 @@ int run(const ApplyFlags& flags, SchemeRequest& request) {
   Situation now;
   now.numerics = numerics_from(flags.numerics);
   now.length = length_for(request.scheme, flags.length);
-  if (is_rotation(request.scheme)) return turn(flags, request, input, now, first);
+  if (is_rotation(request.scheme)) return rotate_file(flags, request, input, now, first);
 
   refuse_rotation_flags(flags.rotation, name_of(request.scheme));
   const Tokens x = tokens_of(input, request.axes_of_x);

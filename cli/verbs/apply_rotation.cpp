@@ -145,12 +145,13 @@ Heads heads_of(const InputArray& input, const std::string& axes) {
 }
 
 void follow_heads(SchemeRequest& request, const Heads& x) {
-  const auto follow = [&](auto& scheme) {  // schemes that rotate each head in its own way
-    if (!is_given(request, "heads")) scheme.heads = x.heads;
-    if (!is_given(request, "dims")) scheme.dims = x.features;
+  const auto follow = [&](auto& scheme) {
+    if constexpr (requires { scheme.heads + scheme.dims; }) {  // it rotates each head in its own way
+      if (!is_given(request, "heads")) scheme.heads = x.heads;
+      if (!is_given(request, "dims")) scheme.dims = x.features;
+    }
   };
-  if (auto* const mixed = std::get_if<RopeMixed>(&request.scheme)) follow(*mixed);
-  if (auto* const fope = std::get_if<Fope>(&request.scheme)) follow(*fope);
+  std::visit(follow, request.scheme);
   auto* const rope = std::get_if<Rope>(&request.scheme);
   if (rope == nullptr || is_given(request, "dims")) return;
   rope->dims = rope->first_dim < 0 ? -rope->first_dim : x.features - rope->first_dim;

@@ -38,7 +38,7 @@ Heads heads_of(const InputArray& input, const std::string& axes);
 
 /// The dims of a scheme that were not given are all features from first_dim to the head's end, and its heads those of x.
 void follow_heads(SchemeRequest& request, const Heads& x);
-/// Throws: Failure where a head has fewer features than are to turn.
+/// Throws: Failure where a head has fewer features than are rotated.
 void check_heads(const Rotation& form, const Heads& x, const InputArray& input);
 
 /// Reads x, turns it, and writes the elements, a piece at a time. `positions` has one for each token of a sequence,

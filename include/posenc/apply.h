@@ -51,8 +51,8 @@ template <class View> struct QueryKey { View q, k; };
 /// features] or [sequence, features] in any strides; in another order of axes, the call has its word:
 /// rotate(view(q, {tokens, heads, features}), Axes::kThd, …). Features that are not rotated stay as they are.
 /// f32, f16, bf16: cosines and sines are f32, correctly rounded with the magnitude in them (within 1 ulp where there
-/// is growth; the sums of a mixture are made in double); the two products and their sum are each rounded to f32, and the result to x's type. f64: in f64. The
-/// form's precision says otherwise where engines differ. Same bytes on every machine.
+/// is growth; the sums of a mixture are made in double); the two products and their sum are each rounded to f32, and the
+/// result to x's type. f64: in f64. The form's precision says otherwise where engines differ. Same bytes on every machine.
 /// Error: f32, at most 2 ulp of the larger product.
 /// Range: |p| < 2^53, on a GPU 0 ≤ p < 2^53, or rows of the form's table.
 /// A form whose heads are rotated each in its own way wants as many heads in x; a GPU has no kernel for it, for summed axes and
