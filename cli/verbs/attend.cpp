@@ -55,9 +55,9 @@ void add_flags(Command verb, AttendFlags& flags, std::string& axes) {
       .type_name("P");
   verb.add_option("--k-positions", flags.k_positions, "position of each key (default: 0, 1, 2 and so on)")
       .type_name("P");
-  verb.add_option("--vectors", flags.vectors,
-                  "vectors by distance that multiply queries, [rows, features] or [heads, rows, features]: shaw and "
-                  "deberta")
+  verb.add_option(
+          "--vectors", flags.vectors,
+          "vectors that multiply queries, [rows, features] or [heads, rows, features] (shaw, deberta, cope …)")
       .type_name("FILE");
   verb.add_option("--key-vectors", flags.key_vectors, "vectors by distance that multiply keys (deberta)")
       .type_name("FILE");
@@ -157,6 +157,24 @@ std::optional<Positions> positions_of(const std::string& text, std::int64_t toke
   return slice(list, 0, list.count, ids);
 }
 
+// Vectors that a scheme takes from files: those that are missing are named by their flag.
+void require_vectors(const Scheme& scheme, const Situation& now) {
+  const TrainedTable table = trained_table_of(scheme);
+  if (!has_vectors(table)) return;
+  std::string shape;  // "129, features"
+  for (const auto& [name, extent] : table.axes) {
+    shape += (shape.empty() ? "" : ", ") + (extent == kAnyExtent ? std::string(name) : std::to_string(extent));
+  }
+  const auto require = [&](bool is_needed, const ConstTensorView& given, std::string_view what,
+                           std::string_view flag) {
+    if (!is_needed || given.data != nullptr) return;
+    refuse(fmt::format("{}: the trained {} [{}] are missing ({} FILE.npy)", name_of(scheme), what, shape, flag));
+  };
+  require(!table.is_optional, now.weights, "vectors", "--vectors");
+  require(table.has_key_weights, now.key_weights, "vectors for keys", "--key-vectors");
+  require(table.has_value_weights, now.value_weights, "vectors for values", "--value-vectors");
+}
+
 int run(const AttendFlags& flags, SchemeRequest& request) {
   use_engine(flags.engine);
   const std::string& axes = request.axes_of_x;
@@ -202,6 +220,7 @@ int run(const AttendFlags& flags, SchemeRequest& request) {
     value_vectors = load_array(InputArray(flags.value_vectors, vector_options));
     now.value_weights = value_vectors.view();
   }
+  require_vectors(request.scheme, now);
   if (!flags.sinks.empty()) sinks = load_array(InputArray(flags.sinks, vector_options));
   const ConstTensorView sink_logits = flags.sinks.empty() ? ConstTensorView{} : sinks.view();
   AttentionOptions options;

@@ -182,6 +182,9 @@ void add_attention_rows(FactRows& rows, const LayerGroup& group) {
   if (group.temperature) {
     rows.emplace_back("temperature", fmt::format("queries times {}", to_string(*group.temperature)));
   }
+  if (!group.other_attention.empty()) {
+    rows.emplace_back("attention", fmt::format("not computed: {}", group.other_attention));
+  }
 }
 
 FactRows rows_of(const LayerGroup& group, const Model& model) {

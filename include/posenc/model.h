@@ -31,6 +31,7 @@ struct LayerGroup {
   double softcap = 0;                       ///< scores become softcap·tanh(score/softcap); 0: they stay
   bool has_sinks = false;                   ///< a trained logit per head joins each softmax (GPT-OSS)
   std::optional<Temperature> temperature = {};
+  std::string other_attention = {};  ///< what attention does here that is not computed; "": nothing else
   bool operator==(const LayerGroup&) const = default;
 };
 

@@ -50,7 +50,7 @@ struct TrainedTable {
   std::vector<Axis> axes = {};     ///< outermost first; empty: the scheme takes no table
   bool has_key_weights = false;    ///< a second table of this shape (Situation::key_weights)
   bool has_value_weights = false;  ///< another, of as many features as values have (Situation::value_weights)
-  bool is_optional = false;        ///< without it, the form has the numbers from which training begins
+  bool is_optional = false;        ///< the form can be made without it, from its fields or its other tables
   bool operator==(const TrainedTable&) const = default;
 };
 

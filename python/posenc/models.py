@@ -104,6 +104,8 @@ class Model:
         found = dict(group["scheme"])
         if found.get("available", True) is False:
             raise NotImplementedError(f"layer: {self.model_type} uses {found['scheme']}: {group.get('formula', '')}")
+        if other := group.get("other_attention"):
+            raise NotImplementedError(f"layer: {self.model_type}, layer {index}: its attention is not computed: {other}")
         found.pop("magnitude", None)
         warm = group.get("temperature")
         scale = 1.0 if group["unscaled"] else group["scale"]

@@ -102,10 +102,17 @@ struct Family {
   std::string_view window_key = "";  ///< beside sliding_window
   bool window_is_width = false;      ///< it counts the keys on both sides of a query
   bool has_sinks = false;
-  bool is_unscaled = false;              ///< scores are not divided by √D
+  bool is_unscaled = false;                ///< scores are not divided by √D
+  double scale_factor = 1;                 ///< on 1/√D
+  std::string_view scale_factor_key = "";  ///< the same by a key (Falcon-H1's key_multiplier)
+  bool has_gpt2_scale =
+      false;  ///< scale_attn_weights: false is unscaled; scale_attn_by_inverse_layer_idx: layer i / (i + 1)
   std::string_view scale_key = "";       ///< the scale itself (Granite's attention_multiplier)
   std::string_view scale_root_key = "";  ///< the scale is 1/√ of this (Gemma's query_pre_attn_scalar)
   std::string_view softcap_key = "";
+  /// What attention does that is not a softmax of scores of all keys that a mask leaves; layer() refuses it then.
+  std::string_view other_attention = "";
+  std::string_view plain_type = "";  ///< the type of layers to which other_attention does not apply
   // added vectors
   std::string_view part = "";  ///< "encoder", "decoder": a row for each
   std::string_view width_key = "";

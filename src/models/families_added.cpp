@@ -13,12 +13,25 @@ constexpr std::string_view kShift =
 constexpr std::string_view kZeroRow = "the row of padding is zero";
 constexpr std::string_view kBoxes = "the boxes of words on the page are further tables, added too";
 
+constexpr std::string_view kBlockSparse =
+    "blocks of queries see the first and last blocks, their neighbours and some at random (block_sparse)";
+constexpr std::string_view kGlobalTokens =
+    "tokens with global attention see all tokens and are seen by all, with projections of their own";
+constexpr std::string_view kLongformer =
+    "positions count tokens and skip padding; tokens with global attention see all tokens and are seen by all, with "
+    "projections of their own";
+
 constexpr auto kAddedRows = std::to_array<Family>({
     // a table, decoders
-    {.types =
-         "gpt2 gpt_bigcode gpt-sw3 gpt_neo imagegpt openai-gpt decision_transformer semantic coarse_acoustics git "
-         "clvp_decoder",
-     .encoding = Encoding::kLearned},
+    {.types = "openai-gpt semantic coarse_acoustics git clvp_decoder", .encoding = Encoding::kLearned},
+    {.types = "gpt2 gpt_bigcode gpt-sw3 imagegpt decision_transformer",
+     .encoding = Encoding::kLearned,
+     .has_gpt2_scale = true},
+    {.types = "gpt_neo",
+     .encoding = Encoding::kLearned,
+     .rule = by_attention_types,
+     .window_key = "window_size",
+     .is_unscaled = true},
     {.types = "fine_acoustics", .encoding = Encoding::kLearned, .is_causal = false},
     {.types = "opt", .encoding = Encoding::kLearned, .offset = 2, .note = kShift},
     {.types = "biogpt", .encoding = Encoding::kLearned, .offset = 2},
@@ -35,13 +48,18 @@ constexpr auto kAddedRows = std::to_array<Family>({
      .first_position = 1,
      .note = "the decoder's streams of further tokens also have T5-like buckets made from hidden states"},
     // a table, encoders
-    {.types =
-         "bert bert-generation big_bird megatron-bert visual_bert mobilebert ernie layoutlm roc_bert splinter tapas "
-         "lxmert tvp align_text_model chinese_clip_text_model flava_text_model "
-         "blip_text_model instructblip_qformer instructblipvideo_qformer vilt dpr "
-         "",
+    {.types = "bert bert-generation megatron-bert visual_bert mobilebert ernie layoutlm roc_bert splinter tapas "
+              "lxmert tvp align_text_model chinese_clip_text_model flava_text_model "
+              "blip_text_model instructblip_qformer instructblipvideo_qformer vilt dpr "
+              "",
      .encoding = Encoding::kLearned,
      .is_causal = false},
+    {.types = "big_bird", .when = "attention_type=original_full", .encoding = Encoding::kLearned, .is_causal = false},
+    {.types = "big_bird",
+     .when = "!attention_type=original_full",
+     .encoding = Encoding::kLearned,
+     .is_causal = false,
+     .other_attention = kBlockSparse},
     {.types = "blip_2_qformer",
      .when = "use_qformer_text_input",
      .encoding = Encoding::kLearned,
@@ -60,14 +78,22 @@ constexpr auto kAddedRows = std::to_array<Family>({
     {.types = "rembert", .encoding = Encoding::kLearned, .is_causal = false, .width_key = "input_embedding_size"},
     {.types = "distilbert", .when = "!sinusoidal_pos_embds", .encoding = Encoding::kLearned, .is_causal = false},
     {.types = "distilbert", .when = "sinusoidal_pos_embds", .encoding = Encoding::kSinusoidal, .is_causal = false},
-    {.types =
-         "roberta xlm-roberta xlm-roberta-xl camembert longformer data2vec-text ibert roberta-prelayernorm xmod luke "
-         "mluke markuplm clap_text_model altclip_text_model bridgetower_text_model",
+    {.types = "roberta xlm-roberta xlm-roberta-xl camembert data2vec-text ibert roberta-prelayernorm xmod luke "
+              "mluke markuplm clap_text_model altclip_text_model bridgetower_text_model",
      .encoding = Encoding::kLearned,
      .is_causal = false,
      .offset_in_table = true,
      .first_position = 2,
      .note = kShift},
+    {.types = "longformer",
+     .encoding = Encoding::kLearned,
+     .is_causal = false,
+     .rule = by_window_list,
+     .window_key = "attention_window",
+     .window_is_width = true,
+     .offset_in_table = true,
+     .first_position = 2,
+     .note = kLongformer},
     {.types = "lilt",
      .encoding = Encoding::kLearned,
      .is_causal = false,
@@ -82,7 +108,11 @@ constexpr auto kAddedRows = std::to_array<Family>({
      .first_position = 2,
      .note = kShift},
     {.types = "=SaProtConfig", .is_causal = false},
-    {.types = "mra nystromformer yoso", .encoding = Encoding::kLearned, .is_causal = false, .offset = 2},
+    {.types = "mra nystromformer yoso",
+     .encoding = Encoding::kLearned,
+     .is_causal = false,
+     .other_attention = "the softmax is approximated, by the family's own method",
+     .offset = 2},
     {.types = "canine",
      .encoding = Encoding::kLearned,
      .is_causal = false,
@@ -91,7 +121,10 @@ constexpr auto kAddedRows = std::to_array<Family>({
      .encoding = Encoding::kLearned,
      .is_causal = false,
      .note = "sinusoids of the boxes' corners are a bias on scores beside it"},
-    {.types = "reformer", .when = "!axial_pos_embds", .encoding = Encoding::kLearned},
+    {.types = "reformer",
+     .when = "!axial_pos_embds",
+     .encoding = Encoding::kLearned,
+     .other_attention = "queries see the keys of their hash bucket or of their chunk and its neighbours"},
     {.types = "reformer",
      .when = "axial_pos_embds",
      .encoding = Encoding::kNotComputed,
@@ -129,10 +162,23 @@ constexpr auto kAddedRows = std::to_array<Family>({
      .first_position = 2,
      .first_after_padding = true,
      .note = kZeroRow},
-    {.types = "blenderbot blenderbot-small bigbird_pegasus",
+    {.types = "blenderbot blenderbot-small",
      .encoding = Encoding::kLearned,
      .is_causal = false,
      .layers_key = "encoder_layers",
+     .part = "encoder"},
+    {.types = "bigbird_pegasus",
+     .when = "attention_type=original_full",
+     .encoding = Encoding::kLearned,
+     .is_causal = false,
+     .layers_key = "encoder_layers",
+     .part = "encoder"},
+    {.types = "bigbird_pegasus",
+     .when = "!attention_type=original_full",
+     .encoding = Encoding::kLearned,
+     .is_causal = false,
+     .layers_key = "encoder_layers",
+     .other_attention = kBlockSparse,
      .part = "encoder"},
     {.types = "blenderbot blenderbot-small bigbird_pegasus",
      .encoding = Encoding::kLearned,
@@ -141,9 +187,13 @@ constexpr auto kAddedRows = std::to_array<Family>({
     {.types = "led",
      .encoding = Encoding::kLearned,
      .is_causal = false,
+     .rule = by_window_list,
      .layers_key = "encoder_layers",
+     .window_key = "attention_window",
+     .window_is_width = true,
      .part = "encoder",
-     .length_key = "max_encoder_position_embeddings"},
+     .length_key = "max_encoder_position_embeddings",
+     .note = kGlobalTokens},
     {.types = "led",
      .encoding = Encoding::kLearned,
      .layers_key = "decoder_layers",
@@ -165,6 +215,7 @@ constexpr auto kAddedRows = std::to_array<Family>({
      .encoding = Encoding::kSinusoidal,
      .is_causal = false,
      .layers_key = "encoder_layers",
+     .other_attention = "tokens see their own block and global tokens",
      .part = "encoder",
      .spacing = Spacing::kInclusive,
      .waves = WaveLayout::kSinCos},

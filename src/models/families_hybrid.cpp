@@ -2,6 +2,7 @@
 // 5.16.0.dev0 (commit d56c55bf, August 2026); kimi_linear and gla in vLLM a014e35f and flash-linear-attention.
 
 #include <array>
+#include <numbers>
 
 #include "models/families.h"
 
@@ -37,9 +38,18 @@ constexpr auto kHybridRows = std::to_array<Family>({
      .when = "!position_embedding_type=rope",
      .encoding = Encoding::kNone,
      .rule = all_linear},
-    {.types = "zamba2", .when = "use_mem_rope", .head_factor = 2},
-    {.types = "zamba2", .when = "!use_mem_rope", .encoding = Encoding::kNone},
-    {.types = "jamba zamba", .encoding = Encoding::kNone, .rule = by_attention_period},
+    {.types = "zamba2", .when = "use_mem_rope", .head_factor = 2, .scale_factor = std::numbers::sqrt2},
+    {.types = "zamba2",
+     .when = "!use_mem_rope",
+     .encoding = Encoding::kNone,
+     .head_factor = 2,
+     .scale_factor = std::numbers::sqrt2},
+    {.types = "zamba",
+     .encoding = Encoding::kNone,
+     .head_factor = 2,
+     .rule = by_zambas_period,
+     .scale_factor = std::numbers::sqrt2},
+    {.types = "jamba", .encoding = Encoding::kNone, .rule = by_attention_period},
     {.types = "nemotron_h", .encoding = Encoding::kNone, .rule = by_letters},
     {.types = "mamba mamba2 falcon_mamba rwkv xlstm gla", .encoding = Encoding::kNone},
     {.types = "kimi_linear",

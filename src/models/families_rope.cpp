@@ -17,13 +17,22 @@ namespace {
 constexpr std::string_view kBetaTemperature =
     "with llama_4_scaling_beta, queries are multiplied by 1 + beta * ln(1 + floor(p / original length))";
 
+constexpr std::string_view kIndexed =
+    "a query sees the index_topk keys that an indexer chooses: the caller's mask, where there are more";
+
 constexpr auto kRopeRows = std::to_array<Family>({
     // halves, whole heads
     {.types = "llama apertus arcee aria_text bitnet chameleon csm csm_depth_decoder_model "
-              "deepseek_ocr2_text dia_decoder diffllama doge emu3_text_model evolla falcon_h1 gemma "
+              "deepseek_ocr2_text emu3_text_model evolla gemma "
               "gemma_text higgs_audio_v2 hrm_text hy_v3 jais2 jetmoe kyutai_speech_to_text "
               "nanbeige olmo olmo2 olmoe flex_olmo seed_oss mimo internlm3 minicpm xverse orion "
               "telechat2 telechat3 Klear llada exaone InternLMXComposer deepseek"},
+    {.types = "dia_decoder", .is_unscaled = true},
+    {.types = "falcon_h1", .scale_factor_key = "key_multiplier"},
+    {.types = "diffllama", .other_attention = "the weights are the difference of two softmaxes"},
+    {.types = "doge",
+     .other_attention =
+         "trained gates of the values are added to scores, and keys past keep_window_size are dropped by them"},
     {.types = "internlm", .note = "with rotary.type dynamic, the base grows past max_position_embeddings"},
     // vLLM, nemotron_nas.py
     {.types = "decilm", .when = "!position_embedding_type=mistral_yarn !position_embedding_type=rope_llama4"},
@@ -71,7 +80,13 @@ constexpr auto kRopeRows = std::to_array<Family>({
     {.types = "phi persimmon nemotron glm4_moe solar_open", .reads_partial = true},
     {.types = "phi3 phi4_multimodal", .reads_partial = true, .yarn_is_longrope = true, .rule = sliding_if_given},
     {.types = "dbrx", .other_base_key = "attn_config.rope_theta"},
-    {.types = "minimax_m2 minimax_m3_vl_text", .reads_partial = true, .other_dims_key = "rotary_dim"},
+    {.types = "minimax_m2", .reads_partial = true, .other_dims_key = "rotary_dim"},
+    {.types = "minimax_m3_vl_text",
+     .reads_partial = true,
+     .other_dims_key = "rotary_dim",
+     .note =
+         "in minimax_m3_sparse layers, a query sees the index_topk_blocks blocks of keys that an indexer chooses: the "
+         "caller's mask"},
     {.types = "bailing_moe bailing_moe_v2", .reads_partial = true},
     // interleaved
     {.types = "afm7",
@@ -116,17 +131,25 @@ constexpr auto kRopeRows = std::to_array<Family>({
      .dims_key = "qk_rope_head_dim",
      .at_end = true,
      .mscale_on_softmax = true},
-    {.types = "deepseek_v3 kimi_k2 glm4_moe_lite youtu axk1 axk2",
+    {.types = "deepseek_v3 kimi_k2 glm4_moe_lite youtu axk1",
      .layout = PairLayout::kInterleavedToHalves,
      .halves_unless = "rope_interleave",
      .dims_key = "qk_rope_head_dim",
      .at_end = true,
      .mscale_on_softmax = true},
+    {.types = "axk2",
+     .layout = PairLayout::kInterleavedToHalves,
+     .halves_unless = "rope_interleave",
+     .dims_key = "qk_rope_head_dim",
+     .at_end = true,
+     .mscale_on_softmax = true,
+     .note = kIndexed},
     {.types = "deepseek_v32 glm_moe_dsa",
      .layout = PairLayout::kInterleavedToHalves,
      .dims_key = "qk_rope_head_dim",
      .at_end = true,
-     .mscale_on_softmax = true},
+     .mscale_on_softmax = true,
+     .note = kIndexed},
     {.types = "mistral4",
      .layout = PairLayout::kInterleavedToHalves,
      .halves_unless = "rope_interleave",
@@ -148,6 +171,8 @@ constexpr auto kRopeRows = std::to_array<Family>({
      .global_label = "compress",
      .rule = by_compress_ratios,
      .has_sinks = true,
+     .other_attention = "compressed keys and values of earlier tokens join those of the window",
+     .plain_type = "sliding_attention",
      .note = "the output of attention is rotated back by the same rotation"},
     {.types = "minicpm3", .dims_key = "qk_rope_head_dim", .at_end = true, .mscale_on_softmax = true},
     // layers that differ
@@ -214,7 +239,11 @@ constexpr auto kRopeRows = std::to_array<Family>({
      .every = 6,
      .has_sinks = true},
     {.types = "zaya", .reads_partial = true, .style = RopeStyle::kTyped, .rule = all_hybrid},
-    {.types = "step3p5", .reads_partial = true, .style = RopeStyle::kListed, .rule = all_full},
+    {.types = "step3p5",
+     .reads_partial = true,
+     .style = RopeStyle::kListed,
+     .rule = all_full,
+     .scale_root_key = "query_pre_attn_scalar"},
     {.types = "cohere_compass_text", .style = RopeStyle::kTyped, .rule = all_full},
     {.types = "granite_swa granitemoe_swa",
      .rule = by_base_list,
@@ -248,7 +277,8 @@ constexpr auto kRopeRows = std::to_array<Family>({
     // encoders
     {.types = "nomic_bert", .is_causal = false, .partial_key = "rotary_emb_fraction", .base_key = "rotary_emb_base"},
     {.types = "jina_embeddings_v3 xlm-roberta-flash", .is_causal = false, .base_key = "rotary_emb_base"},
-    {.types = "eurobert esmc lasr_encoder dia_encoder xcodec2", .is_causal = false},
+    {.types = "eurobert esmc lasr_encoder xcodec2", .is_causal = false},
+    {.types = "dia_encoder", .is_causal = false, .is_unscaled = true},
     {.types = "esm", .when = "position_embedding_type=rotary", .is_causal = false},
     {.types = "timesfm2_5"},
     {.types = "pe_audio_encoder pe_video_encoder pe_audio_video_encoder",

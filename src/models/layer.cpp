@@ -24,6 +24,9 @@ PreparedLayer prepared_layer(std::string_view name, const LayerGroup& group, con
   if (!group.scheme) {
     refuse_layer(name, fmt::format("its scheme, {}, is not computed: {}", group.scheme_name, group.formula));
   }
+  if (!group.other_attention.empty()) {
+    refuse_layer(name, fmt::format("its attention is not computed: {}", group.other_attention));
+  }
   PreparedLayer made;
   made.first_position = group.first_position;
   AttentionOptions& options = made.attention;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "formats/excerpt.h"
 #include "models/families.h"
@@ -241,6 +242,14 @@ void by_attention_period(LayerFacts& facts) {
   for (Layer& layer : facts.layers) layer.rotates = false;
 }
 
+// configuration_zamba.py
+void by_zambas_period(LayerFacts& facts) {
+  const std::int64_t period = integer(facts.config, "attn_layer_period").value_or(1);
+  const std::int64_t offset = integer(facts.config, "attn_layer_offset", 0).value_or(0);
+  by(facts, "hybrid", kLinear, [&](std::int64_t i) { return i == 2 || (i > 2 && (i - 3) % period == offset); });
+  for (Layer& layer : facts.layers) layer.rotates = false;
+}
+
 void by_repeated_types(LayerFacts& facts) {
   if (facts.are_listed) return;
   const auto list = texts(facts.config, "block_types");
@@ -284,6 +293,49 @@ void by_compress_ratios(LayerFacts& facts) {
   by(facts, kHeavy, kSparse, [](std::int64_t i) { return i < 2 || i % 2 == 0; });
   say(facts.remarks.assumed,
       "layers 0 and 1 and every second one after compress heavily (compress_ratios not given)");
+}
+
+// [[["global", "local"], 12]]: the list over and over, 12 times.
+void by_attention_types(LayerFacts& facts) {
+  constexpr std::string_view kKey = "attention_types", kRule = "a list of [types, count]";
+  if (!is_given(facts.config, kKey)) {
+    say(facts.remarks.assumed, "every second layer slides (attention_types is not given)");
+    return by(facts, kFull, kSliding, [](std::int64_t i) { return i % 2 == 0; });
+  }
+  std::vector<std::string_view> types;
+  const auto* const items = find(facts.config, kKey)->as<Json::Array>();
+  if (items == nullptr) refuse(facts.config, kKey, kRule);
+  for (const Json& item : *items) {
+    const auto* const pair = item.as<Json::Array>();
+    const auto* const names = pair == nullptr || pair->size() != 2 ? nullptr : pair->front().as<Json::Array>();
+    const auto* const count = names == nullptr ? nullptr : pair->back().as<std::int64_t>();
+    if (count == nullptr || names->empty()) refuse(facts.config, kKey, kRule);
+    for (std::int64_t i = 0; i < *count && types.size() <= facts.layers.size(); ++i) {
+      for (const Json& name : *names) {
+        const auto* const word = name.as<std::string>();
+        if (word == nullptr || (*word != "global" && *word != "local")) {
+          refuse(facts.config, kKey, "of the types global and local");
+        }
+        types.push_back(*word == "global" ? kFull : kSliding);
+      }
+    }
+  }
+  check_size(kKey, types.size(), facts.layers.size());
+  for (std::size_t i = 0; i < types.size(); ++i) set_type(facts.layers[i], types[i]);
+}
+
+void by_window_list(LayerFacts& facts) {
+  by(facts, kSliding, kSliding, [](std::int64_t) { return true; });
+  const std::string_view key = facts.family.window_key;
+  const Json* const json = find(facts.config, key);
+  if (json == nullptr || json->as<Json::Array>() == nullptr) return;
+  const std::vector<double> list = *numbers(facts.config, key);
+  check_size(key, list.size(), facts.layers.size());
+  for (std::size_t i = 0; i < list.size(); ++i) {
+    const bool is_fine = list[i] >= 1 && list[i] <= 0x1p53 && list[i] == std::floor(list[i]);
+    if (!is_fine) refuse(facts.config, key, "an integer above 0, or a list of them");
+    facts.layers[i].window = static_cast<std::int64_t>(list[i]);
+  }
 }
 
 void by_local_ids(LayerFacts& facts) {

@@ -21,9 +21,10 @@ void say_none(Remarks& remarks, std::string_view layer_type);
 
 /// One layer, as far as position goes.
 struct Layer {
-  std::string type = {};  ///< "full_attention", …; "" where the model has one kind alone
-  bool rotates = true;    ///< false: no position here
-  double base = 0;        ///< where each layer has its own
+  std::string type = {};                    ///< "full_attention", …; "" where the model has one kind alone
+  bool rotates = true;                      ///< false: no position here
+  double base = 0;                          ///< where each layer has its own
+  std::optional<std::int64_t> window = {};  ///< the same
 };
 
 /// What a rule works on: the layers, with their types where the file lists them.
@@ -60,11 +61,14 @@ void sliding_if_given(LayerFacts& facts);        ///< all layers slide where sli
 void by_base_list(LayerFacts& facts);            ///< a list with the base of each layer; 0 or null: no position
 void by_cross_list(LayerFacts& facts);           ///< cross_attention_layers attend to an image without rope: mllama
 void by_attention_list(LayerFacts& facts);    ///< the family's key lists the layers that are attention: lfm2, bamba
+void by_zambas_period(LayerFacts& facts);     ///< the third, and by attn_layer_period from the fourth on
 void by_attention_period(LayerFacts& facts);  ///< attn_layer_period and attn_layer_offset: jamba
 void by_sliding_list(LayerFacts& facts);      ///< the family's key lists the layers that slide: baichuan_m1
 void by_repeated_types(LayerFacts& facts);    ///< block_types over and over: recurrent_gemma
 void by_letters(LayerFacts& facts);           ///< hybrid_override_pattern, M*-E: nemotron_h
 void by_compress_ratios(LayerFacts& facts);   ///< deepseek_v4: 0 slides ("main"), others compress
+void by_attention_types(LayerFacts& facts);   ///< attention_types, global and local in turn: gpt_neo
+void by_window_list(LayerFacts& facts);       ///< all slide, and the family's window_key may be a list: longformer
 void by_local_ids(LayerFacts& facts);         ///< local_layer_ids slide: inkling
 void only_attention_in_list(LayerFacts& facts);  ///< the file's list, where attention itself has no position: jamba
 

@@ -51,7 +51,40 @@ std::int64_t needed_width(const Config& config, const Family& family) {
   return *width;
 }
 
-void add_vectors(const Config& config, const Family& family, PartReading& reading) {
+// transformers 5.16 (d56c55bf), modeling_gpt2.py: GPT2Attention.
+void set_gpt2_scale(LayerGroup& group, const Config& config, const Family& family, std::int64_t layer) {
+  const bool is_divided = flag(config, "scale_attn_weights").value_or(true);
+  if (!flag(config, "scale_attn_by_inverse_layer_idx").value_or(false)) {
+    group.is_unscaled = !is_divided;
+    return;
+  }
+  const double of_head = is_divided ? 1.0 / std::sqrt(static_cast<double>(head_size(config, family))) : 1.0;
+  group.scale = of_head / static_cast<double>(layer + 1);
+}
+
+// What a group of all layers becomes where they differ.
+std::vector<LayerGroup> dressed_layers(const LayerGroup& all, const Config& config, const Family& family,
+                                       Remarks& remarks) {
+  if (family.rule == all_alike && !family.has_gpt2_scale) return {all};
+  std::vector<LayerGroup> found;
+  const std::vector<Layer> layers = layers_of(config, family, layer_count(config, family), remarks);
+  for (std::size_t i = 0; i < layers.size(); ++i) {
+    LayerGroup one = all;
+    one.layers = {static_cast<std::int64_t>(i)};
+    one.layer_type = layers[i].type;
+    dress(one, layers[i], config, family);
+    if (family.has_gpt2_scale) set_gpt2_scale(one, config, family, static_cast<std::int64_t>(i));
+    found.push_back(std::move(one));
+  }
+  if (found.empty()) return {all};
+  std::vector<LayerGroup> groups = grouped(std::move(found));
+  for (LayerGroup& group : groups) {
+    if (!family.part.empty()) group.layer_type = family.part;
+  }
+  return groups;
+}
+
+void add_vectors(const Config& config, const Family& family, PartReading& reading, Remarks& remarks) {
   LayerGroup group = group_of_all(config, family);
   const std::int64_t width = needed_width(config, family);
   const auto length = length_of(config, family);
@@ -74,7 +107,7 @@ void add_vectors(const Config& config, const Family& family, PartReading& readin
     reading.trained_length = reading.usable_length =
         family.offset_in_table ? std::max<std::int64_t>(*length - group.first_position, 0) : *length;
   }
-  reading.groups.push_back(std::move(group));
+  for (LayerGroup& one : dressed_layers(group, config, family, remarks)) reading.groups.push_back(std::move(one));
 }
 
 // The grid is a square: so it is in every family that resizes one.
@@ -329,12 +362,17 @@ void add_plain(const Config& config, const Family& family, PartReading& reading,
 void dress(LayerGroup& group, const Layer& layer, const Config& config, const Family& family) {
   const bool is_attending = layer.type.empty() || is_attention(layer.type);
   if (!is_attending) return;
-  group.is_causal = is_causal(config, family);
+  group.is_causal = layer.type != "cross_attention" && is_causal(config, family);
+  if (layer.type.empty() || layer.type != family.plain_type) group.other_attention = family.other_attention;
   group.is_unscaled = family.is_unscaled;
   group.has_sinks = family.has_sinks;
   if (is_sliding(layer.type)) {
     const std::string_view key = first_of(config, {family.window_key, "sliding_window", "sliding_window_size"});
-    if (!key.empty()) group.window = integer(config, key);
+    if (layer.window) {
+      group.window = layer.window;
+    } else if (!key.empty()) {
+      group.window = integer(config, key);
+    }
     // transformers 5.16: modernbert's and gemma3's configurations halve it, masking_utils.py compares distances:
     // below the window where attention is causal, up to it where it is not (gemma3's own mask: below)
     const bool is_switched = family.is_causal && group.is_causal == false;
@@ -353,6 +391,11 @@ void dress(LayerGroup& group, const Layer& layer, const Config& config, const Fa
   if (!family.scale_root_key.empty()) {
     if (const auto value = positive(config, family.scale_root_key)) group.scale = 1.0 / std::sqrt(*value);
   }
+  if (family.scale_factor != 1 || (!family.scale_factor_key.empty() && is_given(config, family.scale_factor_key))) {
+    const double factor =
+        family.scale_factor_key.empty() ? family.scale_factor : *positive(config, family.scale_factor_key);
+    group.scale = factor / std::sqrt(static_cast<double>(head_size(config, family)));
+  }
   if (!family.softcap_key.empty()) group.softcap = positive(config, family.softcap_key).value_or(0.0);
 }
 
@@ -362,7 +405,7 @@ void add_groups(const Config& config, const Family& family, PartReading& reading
       return add_rope_groups(config, family, reading, remarks);
     case Encoding::kLearned:
     case Encoding::kSinusoidal:
-      return add_vectors(config, family, reading);
+      return add_vectors(config, family, reading, remarks);
     case Encoding::kPatches:
       return add_patches(config, family, reading, remarks);
     case Encoding::kPatchRope:

@@ -78,6 +78,7 @@ Json json_of(const LayerGroup& group, std::optional<std::int64_t> trained_length
                                                              {"rule", choice_name(group.temperature->rule)},
                                                              {"formula", to_string(*group.temperature)}})
                                          : Json(nullptr));
+  object.emplace_back("other_attention", or_null(group.other_attention));
   return object;
 }
 

@@ -54,8 +54,7 @@ inline numerics::Real over(const numerics::Real& radians, std::int64_t denominat
 /// The caller's table, of exactly this shape.
 inline ConstTensorView table_of_shape(std::string_view scheme, const ConstTensorView& table, const Extents& shape) {
   if (table.data == nullptr) {
-    raise(fmt::format("{}: the table {} is missing; it is the caller's (Situation::weights)", scheme,
-                      to_string(shape)));
+    raise(fmt::format("{}: the trained table {} is missing: pass it as weights", scheme, to_string(shape)));
   }
   if (table.shape != shape) {
     raise(fmt::format("{}: the table must be {} but is {}", scheme, to_string(shape), to_string(table.shape)));
@@ -63,11 +62,17 @@ inline ConstTensorView table_of_shape(std::string_view scheme, const ConstTensor
   return table;
 }
 
+/// What a table of vectors is for, and the argument that brings it, in every language's API.
+struct VectorTable {
+  std::string_view what = "table", argument = "weights";
+};
+
 /// The caller's vectors, [rows, features] or [heads, rows, features]. Returns the heads, 0 where all share them.
-inline std::int64_t check_vectors(std::string_view scheme, std::string_view what, const ConstTensorView& table,
+inline std::int64_t check_vectors(std::string_view scheme, const VectorTable& kind, const ConstTensorView& table,
                                   std::int64_t rows) {
+  const std::string_view what = kind.what;
   if (table.data == nullptr) {
-    raise(fmt::format("{}: the {} of {} rows is missing; it is the caller's (Situation)", scheme, what, rows));
+    raise(fmt::format("{}: the trained {} of {} rows is missing: pass it as {}", scheme, what, rows, kind.argument));
   }
   const int rank = table.shape.rank;
   if ((rank != 2 && rank != 3) || table.shape.back(1) != rows || table.shape.back(0) < 1) {

@@ -12,7 +12,7 @@ TrainedTable Cope::trained_table() const {
 
 Bias prepare(const Cope& s, const Situation& now) {
   schemes::check_between(Cope::name, "rows", s.rows, 1, schemes::kDistanceLimit);
-  const std::int64_t heads = schemes::check_vectors(Cope::name, "table", now.weights, s.rows);
+  const std::int64_t heads = schemes::check_vectors(Cope::name, {}, now.weights, s.rows);
   return {heads, CountedGates{now.weights}};
 }
 

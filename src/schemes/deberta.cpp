@@ -45,7 +45,9 @@ std::vector<std::int64_t> buckets_by_distance(const Deberta& s) {
 TrainedTable Deberta::trained_table() const {
   constexpr std::int64_t kMost = std::int64_t{1} << 40;  // of fields that prepare() refuses, no more than fits
   const std::int64_t side = std::clamp(buckets > 0 ? buckets : max_distance, -kMost, kMost);
-  return {.axes = {{"rows", 2 * side}, {"features"}}, .has_key_weights = true};
+  return {.axes = {{"rows", 2 * side}, {"features"}},
+          .has_key_weights = position_to_content,
+          .is_optional = !content_to_position};
 }
 
 DistanceMap rows_of(const Deberta& s) {
@@ -67,10 +69,10 @@ Bias prepare(const Deberta& s, const Situation& now) {
   DistanceVectors source;
   std::int64_t heads = 0;
   int terms = 1;
-  const auto add_term = [&](bool wanted, std::string_view what, const ConstTensorView& table,
+  const auto add_term = [&](bool wanted, const schemes::VectorTable& kind, const ConstTensorView& table,
                             VectorsByDistance& vectors) {
     if (!wanted) return;
-    const std::int64_t found = schemes::check_vectors(Deberta::name, what, table, 2 * span_of(s));
+    const std::int64_t found = schemes::check_vectors(Deberta::name, kind, table, 2 * span_of(s));
     if (terms > 1 && found != heads) {
       raise(fmt::format("deberta: the two tables must have as many heads but have {} and {}", heads, found));
     }
@@ -78,8 +80,8 @@ Bias prepare(const Deberta& s, const Situation& now) {
     vectors = {.axes = {rows}, .table = table, .values = {}};
     ++terms;
   };
-  add_term(s.content_to_position, "table for queries", now.weights, source.for_queries);
-  add_term(s.position_to_content, "table for keys", now.key_weights, source.for_keys);
+  add_term(s.content_to_position, {"table for queries"}, now.weights, source.for_queries);
+  add_term(s.position_to_content, {"table for keys", "key_weights"}, now.key_weights, source.for_keys);
   if (terms == 1) raise("deberta: at least one of content_to_position and position_to_content must be true");
   source.softmax_factor = numerics::Real(1 / sqrt(numerics::Real(terms))).convert_to<double>();
   return {heads, std::move(source)};

@@ -70,7 +70,7 @@ TrainedTable Decomposed::trained_table() const {
 Bias prepare(const Decomposed& s, const Situation& now) {
   check(s);
   const std::int64_t trained_rows = rows_of(trained_of(s)), rows = rows_of(s.window);
-  const std::int64_t heads = schemes::check_vectors(Decomposed::name, "table", now.weights, trained_rows);
+  const std::int64_t heads = schemes::check_vectors(Decomposed::name, {}, now.weights, trained_rows);
   DistanceVectors source;
   source.is_scaled = false;
   VectorsByDistance& vectors = source.for_queries;

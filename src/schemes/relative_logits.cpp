@@ -12,7 +12,7 @@ TrainedTable RelativeLogits::trained_table() const {
 
 Bias prepare(const RelativeLogits& s, const Situation& now) {
   schemes::check_between(RelativeLogits::name, "extent", s.extent, 1, schemes::kDistanceLimit);
-  const std::int64_t heads = schemes::check_vectors(RelativeLogits::name, "table", now.weights, s.extent);
+  const std::int64_t heads = schemes::check_vectors(RelativeLogits::name, {}, now.weights, s.extent);
   DistanceMap map;
   map.first = -s.extent;
   map.entries.push_back(kNoRow);

@@ -17,7 +17,7 @@ Bias prepare(const Shaw& s, const Situation& now) {
   schemes::check_between(Shaw::name, "left", s.left, 0, schemes::kDistanceLimit);
   schemes::check_between(Shaw::name, "right", s.right, 0, schemes::kDistanceLimit);
   const std::int64_t rows = s.left + s.right + 1;
-  const std::int64_t heads = schemes::check_vectors(Shaw::name, "table", now.weights, rows);
+  const std::int64_t heads = schemes::check_vectors(Shaw::name, {}, now.weights, rows);
 
   DistanceMap map;
   const bool ends = s.beyond == BeyondReach::kNone;
@@ -31,7 +31,8 @@ Bias prepare(const Shaw& s, const Situation& now) {
   source.for_queries = {.axes = {map}, .table = now.weights, .values = {}};
   if (s.with_keys) source.for_keys = source.for_queries;
   if (s.with_values) {
-    const std::int64_t value_heads = schemes::check_vectors(Shaw::name, "table for values", now.value_weights, rows);
+    const std::int64_t value_heads =
+        schemes::check_vectors(Shaw::name, {"table for values", "value_weights"}, now.value_weights, rows);
     if (value_heads != heads) {
       raise(fmt::format("shaw: the two tables must have as many heads but have {} and {}", heads, value_heads));
     }

@@ -35,10 +35,8 @@ std::int64_t check(const TransformerXl& s, const Situation& now) {
   if (s.clamp == 0) schemes::check_table_length(TransformerXl::name, now.length);
   const ConstTensorView& w = now.weights;
   if (w.data == nullptr) {
-    raise(
-        fmt::format("transformer-xl: the projection [{}, features, {}] is missing; it is the caller's "
-                    "(Situation::weights)",
-                    s.heads, s.width));
+    raise(fmt::format("transformer-xl: the trained projection [{}, features, {}] is missing: pass it as weights",
+                      s.heads, s.width));
   }
   if (w.shape.rank != 3 || w.shape[0] != s.heads || w.shape[1] < 1 || w.shape[2] != s.width) {
     raise(fmt::format("transformer-xl: the projection must be [{}, features, {}] but is {}", s.heads, s.width,

@@ -105,7 +105,23 @@ class Attend(ProgramTest):
                     expected[row * 4 + f] += weights[row * self.TOKENS + n] * added[(apart + 1) * 4 + f]
         self.expect(out, expected)
         self.refused("attend", "shaw", *fields, "--with-values", "true", *self.names(), *files[:2], "-o",
-                     self.path("new.npy"), says="the table for values of 3 rows is missing")
+                     self.path("new.npy"), says="shaw: the trained vectors for values [3, features] are missing (--value-vectors FILE.npy)")
+
+    def test_missing_vectors_are_named_by_their_flag(self):
+        out = ("-o", self.path("new.npy"))
+        self.write("two.npy", npy("f32", (8, 4), values(8, 4)))
+        two = ("--max-distance", 4, "--buckets", 0)
+        for scheme, fields, says in (
+            ("shaw", ("--left", 1, "--right", 1), "shaw: the trained vectors [3, features] are missing (--vectors FILE.npy)"),
+            ("cope", ("--rows", 8), "cope: the trained vectors [8, features] are missing (--vectors FILE.npy)"),
+            ("relative-logits", ("--extent", 5), "the trained vectors [5, features] are missing (--vectors FILE.npy)"),
+            ("deberta", two, "deberta: the trained vectors [8, features] are missing (--vectors FILE.npy)"),
+            ("deberta", (*two, "--vectors", self.path("two.npy")), "vectors for keys [8, features] are missing (--key-vectors"),
+        ):
+            self.refused("attend", scheme, *fields, *self.names(), *out, says=says)
+        # a term that is off needs no table
+        self.run_attend("deberta", *two, "--content-to-position", "false", "--key-vectors", self.path("two.npy"))
+        self.run_attend("deberta", *two, "--position-to-content", "false", "--vectors", self.path("two.npy"))
 
     def test_relative_logits_take_their_own_queries(self):
         table, own = values(3, 2), values(self.HEADS, self.TOKENS, 2, seed=5)

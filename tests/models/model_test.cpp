@@ -92,6 +92,12 @@ void expect_families(const std::string& name, std::size_t at_least) {
       if (const Json* const causal = groups[i].find("causal")) {
         EXPECT_EQ(group.is_causal, *causal->as<bool>());
       }
+      if (const Json* const window = groups[i].find("window")) EXPECT_EQ(group.window, integer_of(window));
+      if (const Json* const unscaled = groups[i].find("unscaled"))
+        EXPECT_EQ(group.is_unscaled, *unscaled->as<bool>());
+      if (const Json* const computed = groups[i].find("computed")) {
+        EXPECT_EQ(group.other_attention.empty(), *computed->as<bool>()) << group.other_attention;
+      }
       EXPECT_EQ(group.first_position, integer_of(groups[i].find("first_position")).value_or(0));
       const Json* const factor = groups[i].find("softmax_factor");
       const auto* const rope = group.scheme ? std::get_if<Rope>(&*group.scheme) : nullptr;

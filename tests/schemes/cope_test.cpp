@@ -89,7 +89,7 @@ TEST(Cope, SaysWhatIsWrong) {
   const std::vector<double> table(64);
   const auto refused = [&](Cope scheme, Situation now) { return refusal([&] { prepare(scheme, now); }); };
   EXPECT_EQ(refused({.rows = 0}, {}), "cope: rows must be between 1 and 1048576 but is 0");
-  EXPECT_EQ(refused({.rows = 8}, {}), "cope: the table of 8 rows is missing; it is the caller's (Situation)");
+  EXPECT_EQ(refused({.rows = 8}, {}), "cope: the trained table of 8 rows is missing: pass it as weights");
   EXPECT_EQ(refused({.rows = 8}, {.weights = view(table.data(), {16, 4})}),
             "cope: the table must be [8, features] or [heads, 8, features] but is [16, 4]");
   std::vector<double> scores(4);

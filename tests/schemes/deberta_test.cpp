@@ -62,7 +62,7 @@ TEST(Deberta, SaysWhatIsWrong) {
   EXPECT_EQ(message({.buckets = 8, .max_distance = 20}, good, {1, 16, 2}),
             "deberta: the two tables must have as many heads but have 2 and 1");
   EXPECT_EQ(refusal([] { prepare(Deberta{}); }),
-            "deberta: the table for queries of 512 rows is missing; it is the caller's (Situation)");
+            "deberta: the trained table for queries of 512 rows is missing: pass it as weights");
   EXPECT_EQ(refusal([] { prepare(Deberta{.content_to_position = false, .position_to_content = false}); }),
             "deberta: at least one of content_to_position and position_to_content must be true");
 }

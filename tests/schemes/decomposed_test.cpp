@@ -126,7 +126,7 @@ TEST(Decomposed, SaysWhatIsWrong) {
   EXPECT_EQ(refused({.window = {2}, .trained_window = {5000}}, {}),
             "decomposed: extents of trained_window must be between 1 and 4096 but is 5000");
   EXPECT_EQ(refused({.window = {2, 3}}, {}),
-            "decomposed: the table of 8 rows is missing; it is the caller's (Situation)");
+            "decomposed: the trained table of 8 rows is missing: pass it as weights");
   EXPECT_EQ(refused({.window = {2, 3}}, {.weights = view(table.data(), {16, 4})}),
             "decomposed: the table must be [8, features] or [heads, 8, features] but is [16, 4]");
   EXPECT_EQ(refusal([&] {

@@ -87,6 +87,9 @@ TEST(Needs, ATableSaysItsAxes) {
   EXPECT_TRUE(trained_table_of(Rope{}).axes.empty());
   EXPECT_EQ(axes_text(trained_table_of(RopeMixed{})), "[axes, heads, pairs]");
   EXPECT_TRUE(trained_table_of(Fope{}).is_optional);
+  EXPECT_TRUE(trained_table_of(Deberta{.content_to_position = false}).is_optional);
+  EXPECT_FALSE(trained_table_of(Deberta{}).is_optional);
+  EXPECT_FALSE(trained_table_of(Deberta{.position_to_content = false}).has_key_weights);
   const Shaw hostile{.left = 9223372036854775807, .right = 9223372036854775807};
   EXPECT_GT(shape_of(trained_table_of(hostile), 1)[0], 1 << 20);
 }

@@ -121,7 +121,7 @@ TEST(RelativeLogits, SaysWhatIsWrong) {
   const auto refused = [&](RelativeLogits scheme, Situation now) { return refusal([&] { prepare(scheme, now); }); };
   EXPECT_EQ(refused({.extent = 0}, {}), "relative-logits: extent must be between 1 and 1048576 but is 0");
   EXPECT_EQ(refused({.extent = 8}, {}),
-            "relative-logits: the table of 8 rows is missing; it is the caller's (Situation)");
+            "relative-logits: the trained table of 8 rows is missing: pass it as weights");
   EXPECT_EQ(refused({.extent = 8}, {.weights = view(table.data(), {16, 4})}),
             "relative-logits: the table must be [8, features] or [heads, 8, features] but is [16, 4]");
 }

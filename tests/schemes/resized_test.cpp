@@ -181,7 +181,7 @@ TEST(Resized, Refusals) {
             }),
             "resized: 4096 by 4096 cells of 512 features are more than 268435456 numbers");
   EXPECT_EQ(refusal([] { prepare(Resized{.width = 2}); }),
-            "resized: the table [196, 2] is missing; it is the caller's (Situation::weights)");
+            "resized: the trained table [196, 2] is missing: pass it as weights");
   EXPECT_EQ(refusal([] { backward(Resized{.width = 2}, std::vector<double>(3)); }),
             "resized: the gradient must have 512 numbers, rows by width, but has 3");
   std::vector<float> table(392);

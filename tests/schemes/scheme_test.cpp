@@ -40,7 +40,7 @@ TEST(Scheme, NonePreparesToNothing) { EXPECT_TRUE(std::holds_alternative<Nothing
 
 TEST(Learned, NeedsTheCallersTable) {
   EXPECT_EQ(message_of([] { prepare(Learned{.rows = 4, .width = 2}); }),
-            "learned: the table [4, 2] is missing; it is the caller's (Situation::weights)");
+            "learned: the trained table [4, 2] is missing: pass it as weights");
   EXPECT_EQ(message_of([] {
               const float table[6] = {};
               prepare(Learned{.rows = 4, .width = 2}, {.weights = view(table, {3, 2})});

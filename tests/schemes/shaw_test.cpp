@@ -118,8 +118,7 @@ TEST(Shaw, GradientsByFiniteDifferences) {
 TEST(Shaw, SaysWhatIsWrong) {
   const std::vector<float> table(64);
   EXPECT_EQ(refusal([] { prepare(Shaw{.left = -1}); }), "shaw: left must be between 0 and 1048576 but is -1");
-  EXPECT_EQ(refusal([] { prepare(Shaw{}); }),
-            "shaw: the table of 129 rows is missing; it is the caller's (Situation)");
+  EXPECT_EQ(refusal([] { prepare(Shaw{}); }), "shaw: the trained table of 129 rows is missing: pass it as weights");
   EXPECT_EQ(refusal([&] {
               prepare(Shaw{.left = 1, .right = 1}, {.weights = view(table.data(), {4, 2})});
             }),
@@ -127,7 +126,7 @@ TEST(Shaw, SaysWhatIsWrong) {
   const Shaw with_values{.left = 1, .right = 1, .with_values = true};
   const ConstTensorView shared = view(table.data(), {3, 2}), own = view(table.data(), {2, 3, 2});
   EXPECT_EQ(refusal([&] { prepare(with_values, {.weights = shared}); }),
-            "shaw: the table for values of 3 rows is missing; it is the caller's (Situation)");
+            "shaw: the trained table for values of 3 rows is missing: pass it as value_weights");
   EXPECT_EQ(refusal([&] { prepare(with_values, {.weights = shared, .value_weights = own}); }),
             "shaw: the two tables must have as many heads but have 0 and 2");
 }

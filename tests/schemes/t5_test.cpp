@@ -102,8 +102,7 @@ TEST(T5, SaysWhatIsWrong) {
   EXPECT_EQ(message({.heads = 2, .max_distance = 1 << 30}, {32, 2}),
             "t5: max_distance must be between 1 and 1048576 but is 1073741824");
   EXPECT_EQ(message({.heads = 2}, {2, 32}), "t5: the table must be [32, 2] but is [2, 32]");
-  EXPECT_EQ(refusal([] { prepare(T5{}); }),
-            "t5: the table [32, 8] is missing; it is the caller's (Situation::weights)");
+  EXPECT_EQ(refusal([] { prepare(T5{}); }), "t5: the trained table [32, 8] is missing: pass it as weights");
 }
 
 }  // namespace

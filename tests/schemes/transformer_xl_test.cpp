@@ -138,7 +138,7 @@ TEST(TransformerXl, SaysWhatIsWrong) {
   EXPECT_EQ(refused(good, {.weights = now.weights}),
             "transformer-xl: the length is missing; its values are made for distances below it (Situation::length)");
   EXPECT_EQ(refused(good, {.length = 6}),
-            "transformer-xl: the projection [2, features, 4] is missing; it is the caller's (Situation::weights)");
+            "transformer-xl: the trained projection [2, features, 4] is missing: pass it as weights");
   EXPECT_EQ(refused({.heads = 3, .width = 4}, now),
             "transformer-xl: the projection must be [3, features, 4] but is [2, 3, 4]");
   EXPECT_EQ(refused({.heads = 2, .width = 4, .content_bias = {1.0}}, now),
