@@ -184,12 +184,11 @@ LayerGroup take_model(const ModelFlags& flags, SchemeRequest& request, std::stri
     choices.push_back(group.layers.empty()
                           ? one_line(name)
                           : fmt::format("{} (layers {})", one_line(name), layer_ranges(group.layers)));
-    // vectors are encoded alike where windows and masks alone differ
+    // vectors are encoded alike where scales, windows and masks alone differ
     const bool is_alike =
         verb == "apply" && std::all_of(model.groups.begin(), model.groups.end(), [&](const LayerGroup& other) {
           return other.scheme == group.scheme && other.scheme_name == group.scheme_name &&
-                 other.first_position == group.first_position && other.is_unscaled == group.is_unscaled &&
-                 other.scale == group.scale;
+                 other.first_position == group.first_position;
         });
     const bool is_only = flags.layer_type.empty() && (model.groups.size() == 1 || is_alike);
     if (!is_only && name != flags.layer_type && !has_layer(group, flags.layer_type)) continue;

@@ -227,8 +227,9 @@ Verb bench_verb(Command program) {
       "cosines and sines. Rotations rotate queries and keys of the shape shown; decode is one new token in each of "
       "64 sequences. The job decode is attention of 1 to 16 queries over a cache of keys, with a plan; \"over f32\" is its "
       "speed with a cache of 16 bits over that with one of float32, \"allocs\" how often a step allocates, \"bar\" what the "
-      "project promises. The job prepare measures how long a scheme takes to "
-      "become a form. Runs with one thread and with all, unless --threads is given. Needs 0.7 GiB and six minutes.";
+      "project promises. The job prepare measures how long a scheme takes to become a form, and how long another trained "
+      "table takes to be bound to one. Runs with one thread and with all, unless --threads is given. Needs 0.7 GiB and six "
+      "minutes.";
   verb.examples = "posenc bench\nposenc bench table\nposenc bench rotate --threads 2 --json\nposenc bench attention";
   verb.command = program.add_subcommand(verb.name);
   auto flags = std::make_shared<BenchFlags>();

@@ -149,11 +149,16 @@ std::vector<PrepareFigure> measure_prepare(const limits::Effort& effort) {
     double bar_seconds = 0;
   };
   const Rope rope{.dims = 128, .base = 500'000.0};
+  const std::vector<float> buckets(32 * kKeyHeads, 0.5f);
+  const ConstTensorView table = view(buckets.data(), {32, kKeyHeads});
+  Bias t5 = prepare(T5{.heads = kKeyHeads}, {.weights = table});
   const Job jobs[] = {
       {"rope, 128 dims", [&] { (void)prepare(rope); }, 60e-6},
       {"rope, hf-f32", [&] { (void)prepare(rope, {.numerics = Numerics::kHfF32}); }, 300e-6},
       {"rope, llama3", [&] { (void)prepare(Rope{.dims = 128, .base = 5e5, .scaling = Llama3Scaling{.factor = 8}}); }},
       {"alibi, 112 heads", [] { (void)prepare(Alibi{.heads = 112}); }, 300e-6},
+      {"t5, 8 heads", [&] { (void)prepare(T5{.heads = kKeyHeads}, {.weights = table}); }},
+      {"t5, bind a table", [&] { posenc::bind(t5, table); }, 1e-6},
   };
   std::vector<PrepareFigure> figures;
   for (const Job& job : jobs) {

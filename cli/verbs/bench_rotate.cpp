@@ -7,6 +7,7 @@
 #include "cli/verbs/bench.h"
 #include "posenc/apply.h"
 #include "posenc/backend.h"
+#include "posenc/cache.h"
 #include "posenc/scheme.h"
 
 namespace posenc::cli {
@@ -82,6 +83,21 @@ BenchResult measure_prefill(const std::string& job, DataType type, const Rotatio
   return result;
 }
 
+// Keys of a cache that move to other positions, beside a rotation of them by a ready table.
+BenchResult measure_shift(const Rotation& form, const Rotation& ready, const limits::Effort& effort) {
+  const Pair x(kPrefill, DataType::kF32);
+  BenchResult result{"shift of cached keys", kPrefill, DataType::kF32, threads(), "in-place", x.bytes(), {}};
+  const auto run = [&] {
+    stop_if_signalled();
+    shift(x.views().q, 1, form);
+    shift(x.views().k, 1, form);
+  };
+  result.times = limits::compare(x.limits(), run, effort);
+  const auto rotation = [&] { return duration_of([&] { rotate(x.views(), {}, ready); }); };
+  result.of_ready = limits::compare({{"ready", rotation}}, run, effort).ratio;
+  return result;
+}
+
 double prefill_of_ready(const Rotation& made, const Rotation& ready, const limits::Effort& effort) {
   const Pair x(kPrefill, DataType::kF32);
   const auto with_table = [&] {
@@ -145,6 +161,7 @@ std::vector<BenchResult> measure_rotate(const limits::Effort& effort, bool all) 
   const double ready_gbs = prefill("rotate halves, ready", DataType::kF32, ready_halves.form());
   const double made_gbs = prefill("rotate halves, made inside", DataType::kF32, halves);
   results.back().of_ready = prefill_of_ready(halves, ready_halves.form(), effort);
+  results.push_back(measure_shift(halves, ready_halves.form(), effort));
   prefill("rotate interleaved, ready", DataType::kF32, ready_interleaved.form());
   prefill("rotate halves, ready", DataType::kBF16, ready_halves.form());
   prefill("rotate halves, ready", DataType::kF16, ready_halves.form());

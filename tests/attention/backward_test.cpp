@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstring>
 #include <functional>
+#include <memory>
 
 #include "attention/oracle.h"
 #include "backends.h"
@@ -298,25 +299,70 @@ TEST(AttentionBackward, AgreesWithF64OnEveryEngine) {
 }
 
 // Tensors of 16 bits may have gradients of 32: they are those of 16 before their rounding.
-TEST(AttentionBackward, GivesF32GradientsForNarrowTensors) {
+template <class T> void expect_f32_gradients() {
   const Shape shape = {2, 4, 2, 13, 21, 16, 8};
   for (const Position& position : kPositions) {
     SCOPED_TRACE(position.name);
     Case c{.shape = shape, .position = position, .options = {true, 0, 0, false, false, true}};
-    const auto q = as<BFloat16>(c.q), k = as<BFloat16>(c.k), v = as<BFloat16>(c.v), d_out = as<BFloat16>(c.d_out);
+    const auto q = as<T>(c.q), k = as<T>(c.k), v = as<T>(c.v), d_out = as<T>(c.d_out);
     for_each_host_engine([&] {
-      const Gradients<BFloat16> narrow = gradients_of<BFloat16>(c);
+      const Gradients<T> narrow = gradients_of<T>(c);
       Gradients<float> wide(c);
       attention_backward(wide.views(c), d_out.view(), {q.view(), k.view(), v.view()}, c.attention_options());
-      const auto expect_rounded = [](const Heads<BFloat16>& got, const Heads<float>& from, const char* what) {
+      const auto expect_rounded = [](const Heads<T>& got, const Heads<float>& from, const char* what) {
         for (std::size_t i = 0; i < got.values.size(); ++i) {
-          ASSERT_EQ(got.values[i], numerics::narrow<BFloat16>(static_cast<double>(from.values[i])))
-              << what << ' ' << i;
+          ASSERT_EQ(got.values[i], numerics::narrow<T>(static_cast<double>(from.values[i]))) << what << ' ' << i;
         }
       };
       expect_rounded(narrow.q, wide.q, "q");
       expect_rounded(narrow.k, wide.k, "k");
       expect_rounded(narrow.v, wide.v, "v");
+    });
+  }
+}
+
+TEST(AttentionBackward, GivesF32GradientsForNarrowTensors) {
+  expect_f32_gradients<BFloat16>();
+  expect_f32_gradients<Half>();
+}
+
+// Masks of bools and ids of 32 bits are read as they are: the bytes of those of numbers and of 64 bits.
+TEST(AttentionBackward, BoolMasksAndNarrowIdsGiveTheSameBytes) {
+  const Shape shape = {2, 4, 2, 13, 21, 16, 8};
+  const std::int64_t pairs = shape.queries * shape.keys;
+  std::vector<float> numbers(static_cast<std::size_t>(pairs));
+  const auto bools = std::make_unique<bool[]>(numbers.size());
+  for (std::size_t i = 0; i < numbers.size(); ++i) {
+    bools[i] = i % 5 != 2;
+    numbers[i] = bools[i] ? 0.0f : -HUGE_VALF;
+  }
+  std::vector<std::int64_t> q_ids, k_ids;
+  for (std::int64_t i = 0; i < shape.queries; ++i) q_ids.push_back(i * 7 % 30);
+  for (std::int64_t i = 0; i < shape.keys; ++i) k_ids.push_back(i * 5 % 40);
+  const std::vector<std::int32_t> narrow_q(q_ids.begin(), q_ids.end()), narrow_k(k_ids.begin(), k_ids.end());
+  for (const Position& position : {kPositions[1], kPositions[3], kPositions[4]}) {
+    SCOPED_TRACE(position.name);
+    const Case c{.shape = shape, .position = position, .options = {false, 0}};
+    const auto q = as<float>(c.q), k = as<float>(c.k), v = as<float>(c.v), d_out = as<float>(c.d_out);
+    for_each_host_engine([&] {
+      const auto gradients_with = [&](const AttentionOptions& options) {
+        Gradients<float> made(c);
+        attention_backward(made.views(c), d_out.view(), {q.view(), k.view(), v.view()}, options);
+        return made;
+      };
+      AttentionOptions options = c.attention_options();
+      options.mask = view(numbers.data(), {shape.queries, shape.keys});
+      options.query_positions = Positions{.ids = q_ids};
+      options.key_positions = Positions{.ids = k_ids};
+      const Gradients<float> want = gradients_with(options);
+      options.mask = view(static_cast<const bool*>(bools.get()), {shape.queries, shape.keys});
+      options.query_positions = Positions{.ids_i32 = narrow_q};
+      options.key_positions = Positions{.ids_i32 = narrow_k};
+      const Gradients<float> got = gradients_with(options);
+      EXPECT_EQ(got.q.values, want.q.values);
+      EXPECT_EQ(got.k.values, want.k.values);
+      EXPECT_EQ(got.v.values, want.v.values);
+      EXPECT_EQ(got.parameters.values, want.parameters.values);
     });
   }
 }

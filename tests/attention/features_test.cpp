@@ -260,12 +260,13 @@ TEST(AttentionFeatures, HiddenKeysMayHoldAnything) {
 }
 
 // A paged cache gives the bytes that the same keys give when they lie one after another.
-template <class T> void expect_pages_change_nothing(std::int64_t queries, std::int64_t page, const Form& position) {
+template <class T, class Q = T>
+void expect_pages_change_nothing(std::int64_t queries, std::int64_t page, const Form& position) {
   SCOPED_TRACE(testing::Message() << queries << " queries, pages of " << page);
   const std::int64_t batch = 3, heads = 4, key_heads = 2, d = 16, capacity = 160, per_sequence = capacity / page,
                      pages = batch * per_sequence + 2;
   const std::vector<std::int64_t> lengths = {160, 37, 101}, query_lengths(3, queries);
-  const auto q = random_heads<T>(batch, heads, queries, d, 1);
+  const auto q = random_heads<Q>(batch, heads, queries, d, 1);
   const auto k = random_heads<T>(batch, key_heads, capacity, d, 2),
              v = random_heads<T>(batch, key_heads, capacity, d, 3);
   // [pages, page, key heads, features], shuffled; pages that no sequence owns hold NaN
@@ -296,7 +297,7 @@ template <class T> void expect_pages_change_nothing(std::int64_t queries, std::i
   AttentionOptions options{
       .position = position, .causal = true, .query_lengths = query_lengths, .key_lengths = lengths};
   for_each_host_engine([&] {
-    Heads<T> want(batch, heads, queries, d), got = want;
+    Heads<Q> want(batch, heads, queries, d), got = want;
     options.block_table = {};
     attention(want.view(), q.view(), k.view(), v.view(), options);
     options.block_table = table;
@@ -315,6 +316,8 @@ TEST(AttentionFeatures, PagesChangeNothing) {
       }
     }
     expect_pages_change_nothing<double>(2, 16, form);
+    expect_pages_change_nothing<BFloat16, float>(2, 10, form);
+    expect_pages_change_nothing<Half, float>(1, 16, form);
     expect_pages_change_nothing<Half>(2, 16, form);
   }
 }

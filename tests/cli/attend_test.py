@@ -1,5 +1,6 @@
 """posenc attend: attention with position, from file to file."""
 
+import json
 import math
 import unittest
 
@@ -12,17 +13,20 @@ def values(*shape, seed=1):
     return [math.sin(0.7 * (i + 1) * seed) for i in range(size)]
 
 
-def attend(q, k, v, heads, tokens, features, bias=lambda h, m, n: 0.0, causal=True, scale=None):
+def attend(q, k, v, heads, tokens, features, bias=lambda h, m, n: 0.0, causal=True, scale=None, window=None, softcap=None,
+           sinks=None):
     """(out, weights) of [heads, tokens, features], by the formula."""
     scale = 1 / math.sqrt(features) if scale is None else scale
+    cap = (lambda x: softcap * math.tanh(x / softcap)) if softcap else (lambda x: x)
     out, weights = [], []
     for h in range(heads):
         at = lambda x, t: x[(h * tokens + t) * features : (h * tokens + t + 1) * features]
         for m in range(tokens):
-            seen = range(m + 1) if causal else range(tokens)
-            scores = [scale * sum(a * b for a, b in zip(at(q, m), at(k, n))) + bias(h, m, n) for n in seen]
+            seen = range(max(0, m + 1 - window) if window else 0, m + 1) if causal else range(tokens)
+            scores = [cap(scale * sum(a * b for a, b in zip(at(q, m), at(k, n)))) + bias(h, m, n) for n in seen]
             powers = [math.exp(score) for score in scores]
-            row = [power / sum(powers) for power in powers]
+            total = sum(powers) + (math.exp(sinks[h]) if sinks else 0)
+            row = [power / total for power in powers]
             weights += row + [0.0] * (tokens - len(row))
             out += [sum(w * at(v, n)[f] for w, n in zip(row, seen)) for f in range(features)]
     return out, weights
@@ -173,19 +177,55 @@ class Attend(ProgramTest):
 
         self.expect(out, attend(*self.inputs, self.HEADS, self.TOKENS, self.FEATURES, bias)[0])
 
-    def test_rope_turns_q_and_k(self):
-        def turned(x):
-            y = list(x)
-            for token in range(self.HEADS * self.TOKENS):
-                for i in range(2):
-                    angle = (token % self.TOKENS) * 10000.0 ** (-i / 2)
-                    a, b = x[token * 4 + i], x[token * 4 + i + 2]
-                    y[token * 4 + i] = a * math.cos(angle) - b * math.sin(angle)
-                    y[token * 4 + i + 2] = b * math.cos(angle) + a * math.sin(angle)
-            return y
+    def rotated(self, x):
+        y = list(x)
+        for token in range(self.HEADS * self.TOKENS):
+            for i in range(2):
+                angle = (token % self.TOKENS) * 10000.0 ** (-i / 2)
+                a, b = x[token * 4 + i], x[token * 4 + i + 2]
+                y[token * 4 + i] = a * math.cos(angle) - b * math.sin(angle)
+                y[token * 4 + i + 2] = b * math.cos(angle) + a * math.sin(angle)
+        return y
 
+    def run_model(self, config, *more):
+        self.write("config.json", json.dumps(config).encode())
+        return self.run_attend("--model", self.path("config.json"), *more)[2]
+
+    def test_a_model_brings_all_that_its_layers_do(self):
+        sizes = {"hidden_size": 8, "head_dim": 4, "num_attention_heads": 2, "num_hidden_layers": 2, "rope_theta": 10000.0}
         q, k, v = self.inputs
-        expected = attend(turned(q), turned(k), v, self.HEADS, self.TOKENS, self.FEATURES)[0]
+        q, k = self.rotated(q), self.rotated(k)
+        gemma = sizes | {"model_type": "gemma2", "sliding_window": 3, "attn_logit_softcapping": 0.6, "query_pre_attn_scalar": 9}
+        for layer, window in (("0", 3), ("1", None)):
+            expected = attend(q, k, v, self.HEADS, self.TOKENS, self.FEATURES, scale=1 / 3, softcap=0.6, window=window)[0]
+            self.expect(self.run_model(gemma, "--layer-type", layer), expected)
+        # inspect shows the same
+        document = json.loads(self.succeeds("inspect", self.path("config.json"), "--json").out)
+        self.assertEqual([(group["window"], group["softcap"], group["causal"]) for group in document["layers"]],
+                         [(3, 0.6, True), (None, 0.6, True)])
+        self.assertAlmostEqual(document["layers"][0]["scale"], 1 / 3)
+        text = self.succeeds("inspect", self.path("config.json")).text
+        for words in ("window       3 keys", "softcap      scores become 0.6 tanh(score / 0.6)", "scale        0.333333", "mask         causal"):
+            self.assertIn(words, text)
+
+        sinks = [0.5, -1.0]
+        self.write("sinks.npy", npy("f32", (2,), sinks))
+        oss = sizes | {"model_type": "gpt_oss", "layer_types": ["full_attention"] * 2, "rope_scaling": None}
+        expected = attend(q, k, v, self.HEADS, self.TOKENS, self.FEATURES, sinks=sinks)[0]
+        self.expect(self.run_model(oss, "--sinks", self.path("sinks.npy")), expected)
+        self.refused("attend", "--model", self.path("config.json"), *self.names(), "-o", self.path("new.npy"),
+                     says="it has sinks: their trained logits are missing")
+
+    def test_attention_that_is_not_computed_is_refused(self):
+        self.write("config.json", json.dumps({"model_type": "diffllama", "hidden_size": 8, "num_attention_heads": 2,
+                                              "num_hidden_layers": 1}).encode())
+        says = "its attention is not computed: the weights are the difference of two softmaxes"
+        self.refused("attend", "--model", self.path("config.json"), *self.names(), "-o", self.path("new.npy"), says=says)
+        self.assertIn("not computed: the weights are the difference", self.succeeds("inspect", self.path("config.json")).text)
+
+    def test_rope_rotates_q_and_k(self):
+        q, k, v = self.inputs
+        expected = attend(self.rotated(q), self.rotated(k), v, self.HEADS, self.TOKENS, self.FEATURES)[0]
         self.expect(self.run_attend("rope", "--causal")[2], expected)
         # only differences of positions matter
         self.expect(self.run_attend("rope", "--causal", "--q-positions", "100:105", "--k-positions", "100:105")[2],

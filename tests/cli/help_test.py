@@ -256,13 +256,20 @@ class Bench(ProgramTest):
         outcome = self.succeeds("bench", "rotate", "--threads", 1, "--repeats", 1, "--json")
         results = json.loads(outcome.out)["results"]
         self.assertEqual([result["shape"] for result in results],
-                         5 * [[1, 4096, 32, 128]] + [[1, 4096, 32, 64]] + 2 * [[64, 1, 32, 128]])
+                         6 * [[1, 4096, 32, 128]] + [[1, 4096, 32, 64]] + 2 * [[64, 1, 32, 128]])
         self.assertEqual([result["dtype"] for result in results],
-                         ["f32", "f32", "f32", "bf16", "f16", "bf16", "f32", "f32"])
+                         ["f32", "f32", "f32", "f32", "bf16", "f16", "bf16", "f32", "f32"])
         for result in results:
             self.assertGreater(result["ratio"], 0)
-            self.assertEqual("of_ready" in result, result["job"].endswith("made inside") and result["dtype"] == "f32")
+            is_beside = result["job"].endswith("made inside") or result["job"].startswith("shift")
+            self.assertEqual("of_ready" in result, is_beside and result["dtype"] == "f32")
             self.assertEqual("prefill_gb_per_s" in result, result["job"].startswith("decode"))
+
+    def test_prepare_has_its_bars(self):
+        outcome = self.succeeds("bench", "prepare", "--repeats", 1, "--json")
+        bars = {result["scheme"]: result.get("bar_seconds") for result in json.loads(outcome.out)["results"]}
+        self.assertEqual(bars, {"rope, 128 dims": 60e-6, "rope, hf-f32": 300e-6, "rope, llama3": None,
+                                "alibi, 112 heads": 300e-6, "t5, 8 heads": None, "t5, bind a table": 1e-6})
 
 
 if __name__ == "__main__":

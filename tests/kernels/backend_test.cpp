@@ -10,6 +10,19 @@
 namespace posenc::backend_test {
 namespace {
 
+// A readable view of a tensor on a GPU is on that GPU: calls take one for the other without a word.
+TEST(TensorViews, AReadableOneKeepsItsDevice) {
+  float x[6] = {};
+  const TensorView writable = swap_axes(on(Device::kCuda, view(x, {2, 3})), 0, 1);
+  const ConstTensorView readable = writable;
+  EXPECT_EQ(readable.device, Device::kCuda);
+  EXPECT_EQ(readable.data, writable.data);
+  EXPECT_EQ(readable.type, writable.type);
+  EXPECT_EQ(readable.shape, writable.shape);
+  EXPECT_EQ(readable.strides, writable.strides);
+  EXPECT_EQ(ConstTensorView(view(x, {2, 3})).device, Device::kHost);
+}
+
 TEST(Backend, CanBeForcedAndGivenBack) {
   const auto names = backends();
   EXPECT_NE(std::find(names.begin(), names.end(), "reference"), names.end());

@@ -138,13 +138,32 @@ TEST(Slots, IdsMayBeNarrow) {
   });
 }
 
+struct ShiftCase {
+  std::string_view name;
+  Rope rope;
+};
+
+// Every scaling there is, with a factor that changes it.
+template <std::size_t I = 0> void add_scalings(std::vector<ShiftCase>& cases) {
+  if constexpr (I < std::variant_size_v<RopeScaling>) {
+    using Scaling = std::variant_alternative_t<I, RopeScaling>;
+    Scaling scaling;
+    Scaling::fields([&](std::string_view field, auto member, std::string_view) {
+      if constexpr (std::is_same_v<decltype(member), double Scaling::*>) {
+        if (field == "factor" || field == "alpha") scaling.*member = 6;
+      }
+    });
+    Rope rope{.dims = 16, .scaling = scaling};
+    int drawn = 0;
+    rope.draw_trained([&] { return std::sin(++drawn); });
+    cases.push_back({Scaling::name, rope});
+    add_scalings<I + 1>(cases);
+  }
+}
+
 // A shifted key is the key of the other position: by one rotation, within the rounding of two.
 TEST(Slots, ShiftedKeysAreThoseOfTheOtherPosition) {
-  struct Case {
-    const char* name;
-    Rope rope;
-  };
-  const Case cases[] = {
+  std::vector<ShiftCase> cases = {
       {"plain", {.dims = 16}},
       {"interleaved, partial", {.dims = 8, .layout = PairLayout::kInterleaved, .first_dim = 4}},
       {"written elsewhere than read", {.dims = 16, .layout = PairLayout::kInterleavedToHalves}},
@@ -156,9 +175,10 @@ TEST(Slots, ShiftedKeysAreThoseOfTheOtherPosition) {
       {"sections", {.dims = 16, .sections = {2, 3, 3}}},
       {"blocks", {.dims = 16, .sections = {4, 4}, .section_order = SectionOrder::kBlocks}},
   };
-  for (const Case& one : cases) {
+  add_scalings(cases);
+  for (const ShiftCase& one : cases) {
     SCOPED_TRACE(one.name);
-    const Rotation form = prepare(one.rope);
+    const Rotation form = prepare(one.rope, {.length = 5000});
     for (const std::int64_t by : {1, -5, 300}) {
       for_each_engine([&] {
         const auto k = some_values<double>(2 * 4 * 16, 5);
