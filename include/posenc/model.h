@@ -20,7 +20,7 @@ struct LayerGroup {
   std::vector<std::int64_t> layers = {};  ///< in order; empty where the file does not say which
   std::string layer_type = {};        ///< "sliding_attention", "encoder" …; "" where the model has one kind alone
   std::string scheme_name = {};       ///< "rope", "alibi" …
-  std::optional<Scheme> scheme = {};  ///< empty where this build does not compute it: `formula` says what it is
+  OptionalScheme scheme = {};         ///< empty where this build does not compute it: `formula` says what it is
   std::string formula = {};           ///< of a scheme that is not computed, and why; "" where `scheme` has a value
   bool is_unscaled = false;           ///< scores are not divided by √D (T5)
   std::int64_t first_position = 0;    ///< of the first token (RoBERTa and M2M100: 2)

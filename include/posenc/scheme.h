@@ -63,6 +63,26 @@ using Scheme = OneOf<None, Sinusoidal, Learned, Rope, Alibi, T5, Kerple, Fire, S
                      RelativeLogits, ForgetGate, Cope, Swin, LogCpb, Decomposed, QueryTemperature, Resized, PatchRope,
                      RopeMixed, Fope, Steps, Shift>;
 
+/// A scheme, or none: std::optional<Scheme> for headers that are included widely, which need not compile the variant.
+class OptionalScheme {
+ public:
+  OptionalScheme() noexcept = default;
+  OptionalScheme(Scheme scheme);  // NOLINT(google-explicit-constructor): as std::optional's
+  OptionalScheme(const OptionalScheme& other);
+  OptionalScheme(OptionalScheme&& other) noexcept;
+  OptionalScheme& operator=(OptionalScheme other) noexcept;
+  ~OptionalScheme();
+  bool has_value() const noexcept { return kept_ != nullptr; }
+  explicit operator bool() const noexcept { return has_value(); }
+  Scheme& operator*() noexcept { return *kept_; }
+  const Scheme& operator*() const noexcept { return *kept_; }
+  void reset() noexcept;
+  bool operator==(const OptionalScheme& other) const;
+
+ private:
+  Scheme* kept_ = nullptr;  // owned
+};
+
 /// A scheme becomes the form that kernels understand: once per model, or per length where it depends on it.
 /// Throws: Error that names scheme, field, value and rule.
 Form prepare(const Scheme& scheme, const Situation& now = {});

@@ -55,6 +55,21 @@ std::size_t edits_between(std::string_view a, std::string_view b) {
 
 }  // namespace
 
+OptionalScheme::OptionalScheme(Scheme scheme) : kept_(new Scheme(std::move(scheme))) {}
+OptionalScheme::OptionalScheme(const OptionalScheme& other)
+    : kept_(other.kept_ == nullptr ? nullptr : new Scheme(*other.kept_)) {}
+OptionalScheme::OptionalScheme(OptionalScheme&& other) noexcept : kept_(std::exchange(other.kept_, nullptr)) {}
+OptionalScheme& OptionalScheme::operator=(OptionalScheme other) noexcept {
+  std::swap(kept_, other.kept_);
+  return *this;
+}
+OptionalScheme::~OptionalScheme() { delete kept_; }
+void OptionalScheme::reset() noexcept { delete std::exchange(kept_, nullptr); }
+bool OptionalScheme::operator==(const OptionalScheme& other) const {
+  if (kept_ == nullptr || other.kept_ == nullptr) return kept_ == other.kept_;
+  return *kept_ == *other.kept_;
+}
+
 Form prepare(const Scheme& scheme, const Situation& now) {
   if (!now.denominators.empty() && !takes_fractions(scheme)) {
     raise(fmt::format("{}: positions must be whole: this scheme takes no denominators", name_of(scheme)));

@@ -92,9 +92,12 @@ void expect_families(const std::string& name, std::size_t at_least) {
       if (const Json* const causal = groups[i].find("causal")) {
         EXPECT_EQ(group.is_causal, *causal->as<bool>());
       }
-      if (const Json* const window = groups[i].find("window")) EXPECT_EQ(group.window, integer_of(window));
-      if (const Json* const unscaled = groups[i].find("unscaled"))
+      if (const Json* const window = groups[i].find("window")) {
+        EXPECT_EQ(group.window, integer_of(window));
+      }
+      if (const Json* const unscaled = groups[i].find("unscaled")) {
         EXPECT_EQ(group.is_unscaled, *unscaled->as<bool>());
+      }
       if (const Json* const computed = groups[i].find("computed")) {
         EXPECT_EQ(group.other_attention.empty(), *computed->as<bool>()) << group.other_attention;
       }
@@ -293,7 +296,7 @@ TEST(Model, RefusesBadConfigsInOneLine) {
 // 33 features cannot be halved, and nothing is made up for them.
 TEST(Model, AnOddHeadIsNotComputed) {
   const Model model = read_model(R"({"model_type":"llama","hidden_size":100,"num_attention_heads":3})");
-  EXPECT_EQ(model.groups[0].scheme, std::nullopt);
+  EXPECT_FALSE(model.groups[0].scheme.has_value());
   EXPECT_EQ(model.groups[0].formula, "33 rotary dimensions of a head are odd: the last has no partner");
 }
 
