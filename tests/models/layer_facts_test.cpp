@@ -76,10 +76,9 @@ TEST(LayerFacts, ScalesOfTheirOwn) {
   expect_scale(config("zamba2", R"("num_hidden_layers":1,"rope_theta":10000.0,"use_mem_rope":true,
       "layers_block_type":["hybrid"],"attention_head_dim":16)"),
                std::sqrt(2.0) / root);
-  reference.frequencies.clear();
-  expect_scale(config("zamba", R"("num_hidden_layers":1,"attn_layer_period":1,"attn_layer_offset":0,
-      "attention_head_dim":16)"),
-               std::sqrt(2.0) / root);
+  expect_right({.config = config("zamba", R"("num_hidden_layers":3,"attention_head_dim":16)"),
+                .layer = 2,
+                .reference = {.scale = std::sqrt(2.0) / root}});
 }
 
 // modeling_deberta_v2.py, DisentangledSelfAttention: three terms share a scale of 1/√(3 D).
@@ -103,7 +102,8 @@ TEST(LayerFacts, DebertasTermsShareAScale) {
   };
   expect_right({.config = config("deberta-v2", R"("num_hidden_layers":1,"relative_attention":true,
                     "max_relative_positions":6,"pos_att_type":["c2p","p2c"])"),
-                .inputs = {.now = {.weights = view(for_queries.data(), {2 * kSpan, kFeatures}),
+                .inputs = {.part = "attention",
+                           .now = {.weights = view(for_queries.data(), {2 * kSpan, kFeatures}),
                                    .key_weights = view(for_keys.data(), {2 * kSpan, kFeatures})}},
                 .reference = reference});
 }
@@ -122,8 +122,9 @@ TEST(LayerFacts, OtherAttentionIsRefused) {
   EXPECT_EQ(refusal_of(config("diffllama", R"("num_hidden_layers":1)"), 0),
             "layer 0: its attention is not computed: the weights are the difference of two softmaxes");
   for (const char* const json :
-       {R"({"model_type":"doge"})", R"({"model_type":"big_bird"})", R"({"model_type":"yoso"})",
-        R"({"model_type":"nystromformer"})", R"({"model_type":"reformer","axial_pos_embds":false})"}) {
+       {R"({"model_type":"mamba"})", R"({"model_type":"doge"})", R"({"model_type":"big_bird"})",
+        R"({"model_type":"yoso"})", R"({"model_type":"nystromformer"})",
+        R"({"model_type":"reformer","axial_pos_embds":false})"}) {
     EXPECT_NE(refusal_of(json, 0).find("its attention is not computed: "), std::string::npos) << json;
   }
   EXPECT_EQ(refusal_of(R"({"model_type":"big_bird","attention_type":"original_full"})", 0), "accepted");
