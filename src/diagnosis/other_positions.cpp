@@ -64,14 +64,15 @@ class Finder {
     double largest = -1;
     for (std::int64_t position = least; position <= most; ++position) {
       double sum = 0;
-      for (std::size_t i = 0; i < products.size(); ++i) sum += (std::conj(turn(i, position)) * products[i]).real();
+      for (std::size_t i = 0; i < products.size(); ++i)
+        sum += (std::conj(rotation_at(i, position)) * products[i]).real();
       if (sum > largest) {
         largest = sum;
         best.position = position;
       }
     }
     for (std::size_t i = 0; i < products.size(); ++i) {
-      const std::complex<double> rotation = convention_.magnitude * turn(i, best.position);
+      const std::complex<double> rotation = convention_.magnitude * rotation_at(i, best.position);
       for (std::int64_t head = group.first; head < group.end; ++head) {
         best.unexplained += std::norm(written(head, token, i) - rotation * read(head, token, i));
       }
@@ -80,7 +81,7 @@ class Finder {
   }
 
  private:
-  std::complex<double> turn(std::size_t pair, std::int64_t position) const {
+  std::complex<double> rotation_at(std::size_t pair, std::int64_t position) const {
     const std::complex<double> plain = std::polar(1.0, frequencies_[pair] * static_cast<double>(position));
     return convention_.is_swapped ? std::complex<double>(-plain.imag(), plain.real()) : plain;
   }

@@ -113,7 +113,7 @@ double value(const Arguments& a) {
   return row[static_cast<std::size_t>(column)];
 }
 
-Pair turn(const Arguments& a) {
+Pair rotated_pair(const Arguments& a) {
   return turned({.dims = a.whole(0)}, a.whole(1), a.whole(2), {a.number(3), a.number(4)});
 }
 
@@ -175,11 +175,11 @@ const Entry kEntries[] = {
     {{"rotate_a", "dims, pair, position, a, b", "first feature of a rotated pair"},
      5,
      5,
-     [](const Arguments& a) { return turn(a).a; }},
+     [](const Arguments& a) { return rotated_pair(a).a; }},
     {{"rotate_b", "dims, pair, position, a, b", "second feature of a rotated pair"},
      5,
      5,
-     [](const Arguments& a) { return turn(a).b; }},
+     [](const Arguments& a) { return rotated_pair(a).b; }},
     {{"value", "'scheme', position, column", "what an addition adds"}, 3, 3, value},
     {{"bias", "'scheme', head, query, key", "what a bias adds to a score"},
      4,

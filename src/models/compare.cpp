@@ -37,11 +37,11 @@ std::vector<std::int64_t> probed(std::int64_t length) {
   return {tokens.begin(), tokens.end()};
 }
 
-// What a treatment makes of the probed tokens: turns [tokens, pairs], or a bias [heads, tokens] for the last one.
+// What a treatment makes of the probed tokens: rotations [tokens, pairs], or a bias [heads, tokens] for the last one.
 struct Effect {
   bool is_rotation = true;
   std::size_t columns = 0;
-  std::vector<std::complex<double>> turns;
+  std::vector<std::complex<double>> rotations;
   std::vector<double> biases;
   std::vector<double> temperatures;  // of the probed tokens' queries; none: 1
   double softmax_factor = 1.0;
@@ -56,14 +56,14 @@ void stop_unclaimed(Rotation& form, const Rope& rope) {
   }
 }
 
-template <class T>
-std::vector<std::complex<double>> turns_of(const Rotation& form, const Positions& positions, std::int64_t tokens) {
+template <class T> std::vector<std::complex<double>> rotations_of(const Rotation& form, const Positions& positions,
+                                                                  std::int64_t tokens) {
   const std::int64_t pairs = pairs_of(form);
   std::vector<T> cosines(static_cast<std::size_t>(tokens * pairs)), sines(cosines.size());
   tabulate(view(cosines.data(), {tokens, pairs}), view(sines.data(), {tokens, pairs}), positions, form);
-  std::vector<std::complex<double>> turns(cosines.size());
-  for (std::size_t i = 0; i < turns.size(); ++i) turns[i] = {to_double(cosines[i]), to_double(sines[i])};
-  return turns;
+  std::vector<std::complex<double>> rotations(cosines.size());
+  for (std::size_t i = 0; i < rotations.size(); ++i) rotations[i] = {to_double(cosines[i]), to_double(sines[i])};
+  return rotations;
 }
 
 Effect effect_of_rope(const Treatment& t, const Rope& rope) {
@@ -79,8 +79,8 @@ Effect effect_of_rope(const Treatment& t, const Rope& rope) {
   const std::int64_t tokens = std::ssize(t.positions);
   return {.is_rotation = true,
           .columns = static_cast<std::size_t>(pairs_of(form)),
-          .turns = t.has_bf16_table ? turns_of<BFloat16>(form, positions, tokens)
-                                    : turns_of<double>(form, positions, tokens),
+          .rotations = t.has_bf16_table ? rotations_of<BFloat16>(form, positions, tokens)
+                                        : rotations_of<double>(form, positions, tokens),
           .biases = {},
           .temperatures = {},
           .softmax_factor = form.softmax_factor,
@@ -94,7 +94,7 @@ Effect effect_of_bias(const Treatment& t, const Alibi& alibi) {
   const Extents shape = {alibi.heads, 1, tokens};
   Effect effect{.is_rotation = false,
                 .columns = static_cast<std::size_t>(tokens),
-                .turns = {},
+                .rotations = {},
                 .biases = {},
                 .temperatures = {}};
   if (t.is_absolute_bf16) {
@@ -140,15 +140,16 @@ void measure(EngineAnswer& answer, const Effect& effect, const Effect& reference
   for (std::size_t i = 0; i < effect.temperatures.size(); ++i) {
     keep_larger(answer.score, std::fabs(effect.temperatures[i] - reference.temperatures[i]));
   }
-  if (effect.turns.empty()) return;
+  if (effect.rotations.empty()) return;
   // a pair that one of them leaves alone is not rotated there
   const std::size_t most = std::max(effect.columns, reference.columns);
-  const auto turn = [](const Effect& e, std::size_t token, std::size_t pair) {
-    return pair < e.columns ? e.turns[token * e.columns + pair] : std::complex<double>(e.magnitude, 0);
+  const auto rotation_of = [](const Effect& e, std::size_t token, std::size_t pair) {
+    return pair < e.columns ? e.rotations[token * e.columns + pair] : std::complex<double>(e.magnitude, 0);
   };
-  const std::size_t tokens = effect.turns.size() / effect.columns;
+  const std::size_t tokens = effect.rotations.size() / effect.columns;
   for (std::size_t i = 0; i < tokens * most; ++i) {
-    const std::complex<double> one = turn(effect, i / most, i % most), other = turn(reference, i / most, i % most);
+    const std::complex<double> one = rotation_of(effect, i / most, i % most),
+                               other = rotation_of(reference, i / most, i % most);
     keep_larger(answer.wave, std::max(std::fabs(one.real() - other.real()), std::fabs(one.imag() - other.imag())));
     keep_larger(answer.angle, std::fabs(std::arg(one * std::conj(other))));
   }
@@ -156,7 +157,7 @@ void measure(EngineAnswer& answer, const Effect& effect, const Effect& reference
     double difference = 0;
     for (std::size_t i = 0; i < most; ++i) {
       const auto score = [&](const Effect& e) {
-        return e.softmax_factor * (turn(e, tokens - 1, i) * std::conj(turn(e, token, i))).real();
+        return e.softmax_factor * (rotation_of(e, tokens - 1, i) * std::conj(rotation_of(e, token, i))).real();
       };
       difference += score(effect) - score(reference);
     }
