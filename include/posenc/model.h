@@ -18,13 +18,13 @@ struct GgufHead;
 /// Layers of a model that treat position in the same way: all fields below hold for every one of them.
 struct LayerGroup {
   std::vector<std::int64_t> layers = {};  ///< in order; empty where the file does not say which
-  std::string layer_type = {};        ///< "sliding_attention", "encoder" …; "" where the model has one kind alone
-  std::string scheme_name = {};       ///< "rope", "alibi" …
-  OptionalScheme scheme = {};         ///< empty where this build does not compute it: `formula` says what it is
-  std::string formula = {};           ///< of a scheme that is not computed, and why; "" where `scheme` has a value
-  bool is_unscaled = false;           ///< scores are not divided by √D (T5)
-  std::int64_t first_position = 0;    ///< of the first token (RoBERTa and M2M100: 2)
-  std::optional<double> scale = {};   ///< of scores, where it is not 1/√D (Gemma 2, Granite)
+  std::string layer_type = {};       ///< "sliding_attention", "encoder" …; "" where the model has one kind alone
+  std::string scheme_name = {};      ///< "rope", "alibi" …
+  OptionalScheme scheme = {};        ///< empty where this build does not compute it: `formula` says what it is
+  std::string formula = {};          ///< of a scheme that is not computed, and why; "" where `scheme` has a value
+  bool is_unscaled = false;          ///< scores are not divided by √D (T5)
+  std::int64_t first_position = 0;   ///< of the first token (RoBERTa and M2M100: 2)
+  std::optional<double> scale = {};  ///< of scores, where it is not 1/√D (Gemma 2, Granite)
   std::optional<std::int64_t> window = {};  ///< a query sees keys less than this many tokens away; empty: all
   std::optional<std::int64_t> chunk = {};   ///< a query sees the keys of its own chunk of this length (Llama 4)
   std::optional<bool> is_causal = {};       ///< empty where the file does not say it

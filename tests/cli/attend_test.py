@@ -189,7 +189,9 @@ class Attend(ProgramTest):
 
     def run_model(self, config, *more):
         self.write("config.json", json.dumps(config).encode())
-        return self.run_attend("--model", self.path("config.json"), *more)[2]
+        out = ("-o", self.path("out.npy"), "--force", "--quiet")
+        self.succeeds("attend", "--model", self.path("config.json"), *self.names(), *out, *more)
+        return parse_npy(self.read("out.npy"))[2]
 
     def test_a_model_brings_all_that_its_layers_do(self):
         sizes = {"hidden_size": 8, "head_dim": 4, "num_attention_heads": 2, "num_hidden_layers": 2, "rope_theta": 10000.0}
@@ -210,7 +212,8 @@ class Attend(ProgramTest):
 
         sinks = [0.5, -1.0]
         self.write("sinks.npy", npy("f32", (2,), sinks))
-        oss = sizes | {"model_type": "gpt_oss", "layer_types": ["full_attention"] * 2, "rope_scaling": None}
+        oss = sizes | {"model_type": "gpt_oss", "layer_types": ["full_attention"] * 2,
+                       "rope_parameters": {"rope_type": "default", "rope_theta": 10000.0}}
         expected = attend(q, k, v, self.HEADS, self.TOKENS, self.FEATURES, sinks=sinks)[0]
         self.expect(self.run_model(oss, "--sinks", self.path("sinks.npy")), expected)
         self.refused("attend", "--model", self.path("config.json"), *self.names(), "-o", self.path("new.npy"),

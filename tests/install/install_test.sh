@@ -46,6 +46,23 @@ if [[ $kind == shared ]]; then
   [[ -z $strangers ]] || fail "names of others are shown: $(head -n 3 <<<"$strangers")"
 fi
 
+if [[ $kind == static ]]; then
+  echo "--- what a shared library of it shows"
+  read -a needed < <(PKG_CONFIG_PATH=$libdir/pkgconfig pkg-config --static --libs posenc)
+  "${CXX:-c++}" -shared -o "$work/libposenc.so" -Wl,--whole-archive "$library" -Wl,--no-whole-archive \
+    -Wl,--version-script="$source/cmake/posenc.map" "${needed[@]/-lposenc/}"
+  nm -D --defined-only "$work/libposenc.so" | awk '{print $3}' | sort -u >"$work/shown"
+  nm --defined-only -g "$library" | awk '$2 ~ /[TDBRW]/ {print $3}' | grep -E '^_ZNK?6posenc' | sort -u >"$work/names"
+  rooms='(6attend|6models|7kernels|7schemes|8numerics|9diagnosis|10properties)'
+  strangers=$(grep -vE '^(_ZNK?6posenc|_ZT[ISV]N6posenc5ErrorE|posenc_)' "$work/shown" || true)
+  [[ -z $strangers ]] || fail "names of others are shown: $(head -n 3 <<<"$strangers")"
+  inner=$(grep -E "^_ZNK?6posenc$rooms" "$work/shown" || true)
+  [[ -z $inner ]] || fail "names of rooms are shown: $(head -n 3 <<<"$inner")"
+  hidden=$(comm -23 "$work/names" "$work/shown" | grep -vE "^_ZNK?6posenc$rooms" || true)
+  [[ -z $hidden ]] || fail "public names are hidden: $(head -n 3 <<<"$hidden" | c++filt)"
+  echo "$(wc -l <"$work/shown") names, of $(wc -l <"$work/names")"
+fi
+
 echo "--- the program"
 version=$(sed -nE 's/^#define POSENC_VERSION "(.*)"/\1/p' "$prefix/include/posenc/version.h")
 "$prefix/bin/posenc" --version | grep -F "$version" || fail "posenc --version does not say $version"
