@@ -314,17 +314,8 @@ struct Nothing {
   std::optional<Temperature> temperature = {};
 };
 
-/// What a scheme becomes, and all that kernels know of it. A std::variant (std::get, std::get_if and std::visit take it)
-/// whose copies are made in the library, so that units which include this header do not compile them.
-struct Form : std::variant<Nothing, Addition, Rotation, Bias> {
-  using variant::variant;
-  Form() noexcept;
-  Form(const Form& other);
-  Form(Form&& other) noexcept;
-  Form& operator=(const Form& other);
-  Form& operator=(Form&& other) noexcept;
-  ~Form();
-};
+/// What a scheme becomes, and all that kernels know of it.
+using Form = std::variant<Nothing, Addition, Rotation, Bias>;
 
 /// Puts another trained table in place of the one that the form reads; nothing is computed. `key_weights` replaces
 /// the vectors that keys meet, where the form has them (DeBERTa), `value_weights` those that are added to values; without

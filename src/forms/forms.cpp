@@ -89,13 +89,6 @@ std::vector<double> radians_per_position(const std::vector<Frequency>& exact, co
 }
 }  // namespace
 
-Form::Form() noexcept = default;
-Form::Form(const Form& other) = default;
-Form::Form(Form&& other) noexcept = default;
-Form& Form::operator=(const Form& other) = default;
-Form& Form::operator=(Form&& other) noexcept = default;
-Form::~Form() = default;
-
 std::string_view name_of(Numerics numerics) noexcept { return kNumericsNames[static_cast<std::size_t>(numerics)]; }
 
 Numerics numerics_from(std::string_view name) {
