@@ -17,7 +17,7 @@ struct Backwards {
     ++static_cast<Backwards*>(context)->calls;
     for (std::int64_t i = count - 1; i >= 0; --i) item(data, i);
   }
-  Run call() { return {.threads = 3, .pool = {&Backwards::run, this}}; }
+  posenc::Run call() { return {.threads = 3, .pool = {&Backwards::run, this}}; }
 };
 
 std::vector<float> some_values(std::int64_t count) {
@@ -36,32 +36,32 @@ TEST(Pool, EveryVerbRunsOnIt) {
   const auto in = [&] { return view(x.data(), tensor); };
   struct Verb {
     const char* name;
-    std::function<void(std::vector<float>& out, const Run& run)> call;
+    std::function<void(std::vector<float>& out, const posenc::Run& run)> call;
   };
   const Verb verbs[] = {
       {"tabulate",
-       [&](auto& out, const Run& run) {
+       [&](auto& out, const posenc::Run& run) {
          tabulate(view(out.data(), {kHeads * kTokens, kFeatures}), {}, waves, run);
        }},
-      {"add", [&](auto& out, const Run& run) { add(view(out.data(), tensor), {}, waves, run); }},
-      {"rotate", [&](auto& out, const Run& run) { rotate(view(out.data(), tensor), {}, rope, run); }},
+      {"add", [&](auto& out, const posenc::Run& run) { add(view(out.data(), tensor), {}, waves, run); }},
+      {"rotate", [&](auto& out, const posenc::Run& run) { rotate(view(out.data(), tensor), {}, rope, run); }},
       {"rotate_backward",
-       [&](auto& out, const Run& run) { rotate_backward(view(out.data(), tensor), {}, rope, run); }},
+       [&](auto& out, const posenc::Run& run) { rotate_backward(view(out.data(), tensor), {}, rope, run); }},
       {"rerotate",
-       [&](auto& out, const Run& run) {
+       [&](auto& out, const posenc::Run& run) {
          rerotate(view(out.data(), tensor), {}, rope, prepare(Rope{.dims = kFeatures, .base = 5e5}), run);
        }},
-      {"shift", [&](auto& out, const Run& run) { shift(view(out.data(), tensor), 7, rope, run); }},
+      {"shift", [&](auto& out, const posenc::Run& run) { shift(view(out.data(), tensor), 7, rope, run); }},
       {"bias",
-       [&](auto& out, const Run& run) {
+       [&](auto& out, const posenc::Run& run) {
          bias(view(out.data(), {kHeads, 256, 512}), {}, {}, slopes, run);
        }},
       {"attention",
-       [&](auto& out, const Run& run) {
+       [&](auto& out, const posenc::Run& run) {
          attention(view(out.data(), tensor), in(), in(), in(), {.position = rope, .causal = true, .window = 64}, run);
        }},
       {"attention_backward",
-       [&](auto& out, const Run& run) {
+       [&](auto& out, const posenc::Run& run) {
          attention_backward({.q = view(out.data(), tensor)}, in(), {in(), in(), in()}, {.causal = true, .window = 64},
                             run);
        }},
