@@ -1,7 +1,8 @@
 // The matrix unit of an x86-64 processor, AMX: eight tiles of 16 rows of 64 bytes; TDPBF16PS multiplies 16 rows of 32 bf16 with
 // 16 columns of 32 (as pairs: row k of the right tile has depths 2k and 2k + 1 of every column), into 16 × 16 f32.
-// A product has 32 rows and the 48 columns of a panel: six tiles of sums, one of the left operand, one of the right. Tiles are
-// read and written where operands and scores lie; nothing is rearranged but values, which are transposed, and queries.
+// Tiles are read and written where operands and scores lie; nothing is rearranged but values, which are transposed, and queries.
+// The unit multiplies while vectors make weights of other scores: the products of a tile of scores are written as steps, after
+// each of which some weights are made (Weighing, at the end; the order is that of overlap-inl.h).
 
 #ifndef POSENC_AMX_INL_H  // compiled for one SIMD target alone
 #define POSENC_AMX_INL_H
@@ -25,9 +26,11 @@ namespace posenc::attend::cpu::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
 constexpr std::int64_t kMatrixRows = 32, kMatrixDepth = 32, kMatrixStep = 2;
-constexpr std::int64_t kWeightPlanes = 2;
 constexpr std::int64_t kTileRows = 16;
 constexpr std::int64_t kMatrixKeys = kKeyBlock;
+// The scores that are at work at a time, for all queries of a panel: with their neighbours they stay in the first cache.
+constexpr std::int64_t kUnitKeys = 128;
+static_assert(kUnitKeys % (2 * kMatrixRows) == 0 && kKeyBlock % kUnitKeys == 0);
 
 inline bool has_matrix_unit() { return kernels::cpu::machine_multiplies_bf16_matrices(); }
 
@@ -39,13 +42,12 @@ struct Term16 {
 // --- tiles --------------------------------------------------------------------------------------------------------
 
 // The compiler knows tiles neither as registers nor as readers of memory: hence "memory", and their numbers in the text.
-#define POSENC_TILE_ZERO(t) asm volatile("tilezero %%tmm" #t ::: "memory")
+#define POSENC_TILE_ZERO(t) asm volatile("tilezero %%tmm" #t ::)
 #define POSENC_TILE_LOAD(t, from, stride) \
   asm volatile("tileloadd (%0,%1,1), %%tmm" #t ::"r"(from), "r"(stride) : "memory")
 #define POSENC_TILE_STORE(t, to, stride) \
   asm volatile("tilestored %%tmm" #t ", (%0,%1,1)" ::"r"(to), "r"(stride) : "memory")
-#define POSENC_TILE_DOT(sum, left, right) \
-  asm volatile("tdpbf16ps %%tmm" #right ", %%tmm" #left ", %%tmm" #sum ::: "memory")
+#define POSENC_TILE_DOT(sum, left, right) asm volatile("tdpbf16ps %%tmm" #right ", %%tmm" #left ", %%tmm" #sum ::)
 
 // Configures the tiles of this thread while it lives: another library may use them in another way.
 struct UseMatrixUnit {
@@ -63,85 +65,131 @@ struct UseMatrixUnit {
   UseMatrixUnit& operator=(const UseMatrixUnit&) = delete;
 };
 
-// out[m, :] = (kAdd ? out[m, :] : 0) + Σ_terms Σ_k left[k, m] · right[k, :]   for m < 32 and a panel's columns
-template <bool kAdd>
-HWY_NOINLINE void multiply_16(const Term16* terms, std::int64_t count, std::int64_t depth, float* HWY_RESTRICT out) {
-  const std::int64_t n = lanes(), width = panel_width();
+// S = K Qᵀ for `groups` groups of 32 keys, whose terms' left operands are `left_step` apart, and the queries of a panel.
+// Four tiles of keys meet one of queries at a time: a sum is used again after three others, which is as long as a product takes.
+template <class Work> HWY_INLINE void score_unit(const Term16* terms, std::int64_t count, std::int64_t depth,
+                                                 std::int64_t groups, float* HWY_RESTRICT out, Work& work) {
+  const std::int64_t n = kTileRows, width = kPanelVectors * n, half = kTileRows * kMatrixDepth;
   const std::int64_t row = width * static_cast<std::int64_t>(sizeof(float)), left_row = 64;  // bytes
-  float* const lower = out + kTileRows * width;
-  if constexpr (kAdd) {
-    POSENC_TILE_LOAD(0, out, row);
-    POSENC_TILE_LOAD(1, out + n, row);
-    POSENC_TILE_LOAD(2, out + 2 * n, row);
-    POSENC_TILE_LOAD(3, lower, row);
-    POSENC_TILE_LOAD(4, lower + n, row);
-    POSENC_TILE_LOAD(5, lower + 2 * n, row);
-  } else {
+  for (std::int64_t c = 0; c < kPanelVectors; ++c) {
+    std::int64_t g = 0;
+    for (; g + 2 <= groups; g += 2) {
+      POSENC_TILE_ZERO(0);
+      POSENC_TILE_ZERO(1);
+      POSENC_TILE_ZERO(2);
+      POSENC_TILE_ZERO(3);
+      for (std::int64_t term = 0; term < count; ++term) {
+        const std::uint16_t *left = terms[term].left + g * kMatrixRows * depth, *second = left + kMatrixRows * depth;
+        const std::uint16_t* right = terms[term].right + 2 * n * c;
+        for (std::int64_t k = 0; k < depth; k += kMatrixDepth) {
+          POSENC_TILE_LOAD(4, right, row);
+          POSENC_TILE_LOAD(6, left, left_row);
+          POSENC_TILE_DOT(0, 6, 4);
+          POSENC_TILE_LOAD(7, left + half, left_row);
+          POSENC_TILE_DOT(1, 7, 4);
+          work.step();
+          POSENC_TILE_LOAD(6, second, left_row);
+          POSENC_TILE_DOT(2, 6, 4);
+          POSENC_TILE_LOAD(7, second + half, left_row);
+          POSENC_TILE_DOT(3, 7, 4);
+          work.step();
+          left += kMatrixRows * kMatrixDepth;
+          second += kMatrixRows * kMatrixDepth;
+          right += kMatrixDepth * width;
+        }
+      }
+      float* const to = out + g * kMatrixRows * width + n * c;
+      POSENC_TILE_STORE(0, to, row);
+      POSENC_TILE_STORE(1, to + kTileRows * width, row);
+      POSENC_TILE_STORE(2, to + 2 * kTileRows * width, row);
+      POSENC_TILE_STORE(3, to + 3 * kTileRows * width, row);
+    }
+    if (g == groups) continue;
     POSENC_TILE_ZERO(0);
     POSENC_TILE_ZERO(1);
-    POSENC_TILE_ZERO(2);
-    POSENC_TILE_ZERO(3);
-    POSENC_TILE_ZERO(4);
-    POSENC_TILE_ZERO(5);
-  }
-  for (std::int64_t term = 0; term < count; ++term) {
-    const std::uint16_t *left = terms[term].left, *right = terms[term].right;
-    for (std::int64_t k = 0; k < depth; k += kMatrixDepth) {
-      POSENC_TILE_LOAD(6, left, left_row);
-      POSENC_TILE_LOAD(7, right, row);
-      POSENC_TILE_DOT(0, 6, 7);
-      POSENC_TILE_LOAD(7, right + 2 * n, row);
-      POSENC_TILE_DOT(1, 6, 7);
-      POSENC_TILE_LOAD(7, right + 4 * n, row);
-      POSENC_TILE_DOT(2, 6, 7);
-      POSENC_TILE_LOAD(6, left + kTileRows * kMatrixDepth, left_row);
-      POSENC_TILE_DOT(5, 6, 7);
-      POSENC_TILE_LOAD(7, right + 2 * n, row);
-      POSENC_TILE_DOT(4, 6, 7);
-      POSENC_TILE_LOAD(7, right, row);
-      POSENC_TILE_DOT(3, 6, 7);
-      left += kMatrixRows * kMatrixDepth;
-      right += kMatrixDepth * width;
+    for (std::int64_t term = 0; term < count; ++term) {
+      const std::uint16_t* left = terms[term].left + g * kMatrixRows * depth;
+      const std::uint16_t* right = terms[term].right + 2 * n * c;
+      for (std::int64_t k = 0; k < depth; k += kMatrixDepth) {
+        POSENC_TILE_LOAD(4, right, row);
+        POSENC_TILE_LOAD(6, left, left_row);
+        POSENC_TILE_DOT(0, 6, 4);
+        POSENC_TILE_LOAD(7, left + half, left_row);
+        POSENC_TILE_DOT(1, 7, 4);
+        work.step();
+        left += kMatrixRows * kMatrixDepth;
+        right += kMatrixDepth * width;
+      }
     }
+    float* const to = out + g * kMatrixRows * width + n * c;
+    POSENC_TILE_STORE(0, to, row);
+    POSENC_TILE_STORE(1, to + kTileRows * width, row);
   }
-  POSENC_TILE_STORE(0, out, row);
-  POSENC_TILE_STORE(1, out + n, row);
-  POSENC_TILE_STORE(2, out + 2 * n, row);
-  POSENC_TILE_STORE(3, lower, row);
-  POSENC_TILE_STORE(4, lower + n, row);
-  POSENC_TILE_STORE(5, lower + 2 * n, row);
+}
+HWY_INLINE std::int64_t steps_of_scores(std::int64_t count, std::int64_t depth, std::int64_t groups) {
+  return kPanelVectors * groups * count * (depth / kMatrixDepth);
 }
 
-// Scores of 64 features, one product for each: the queries of a panel stay in six tiles for all groups of keys. Returns whether
-// it was done.
-inline bool score_groups_16(const std::uint16_t* left, const std::uint16_t* right, std::int64_t terms,
-                            std::int64_t depth, std::int64_t groups, float* HWY_RESTRICT out) {
-  if (terms != 1 || depth != 2 * kMatrixDepth) return false;
-  const std::int64_t n = lanes(), width = panel_width();
-  const std::int64_t row = width * static_cast<std::int64_t>(sizeof(float)), left_row = 64;
-  const std::uint16_t* const second = right + kMatrixDepth * width;
-  POSENC_TILE_LOAD(2, right, row);
-  POSENC_TILE_LOAD(3, right + 2 * n, row);
-  POSENC_TILE_LOAD(4, right + 4 * n, row);
-  POSENC_TILE_LOAD(5, second, row);
-  POSENC_TILE_LOAD(6, second + 2 * n, row);
-  POSENC_TILE_LOAD(7, second + 4 * n, row);
-#define POSENC_SCORES(c, first_tile, second_tile)                   \
-  POSENC_TILE_ZERO(0);                                              \
-  POSENC_TILE_LOAD(1, left, left_row);                              \
-  POSENC_TILE_DOT(0, 1, first_tile);                                \
-  POSENC_TILE_LOAD(1, left + kMatrixRows * kMatrixDepth, left_row); \
-  POSENC_TILE_DOT(0, 1, second_tile);                               \
-  POSENC_TILE_STORE(0, out + (c)*n, row)
-  for (std::int64_t g = 0; g < 2 * groups; ++g, out += kTileRows * width) {
-    POSENC_SCORES(0, 2, 5);
-    POSENC_SCORES(1, 3, 6);
-    POSENC_SCORES(2, 4, 7);
-    left += kTileRows * kMatrixDepth;
-    if (g % 2 != 0) left += kMatrixRows * kMatrixDepth;  // past the second half of the features
+// O += Vᵀ Pᵀ for keys `begin` to `end`, multiples of 32, of a block. `weights`: as split_pair has left them.
+// `planes` of values, `plane` elements apart; the lower ones are multiplied with the upper weights alone.
+template <class Work> HWY_INLINE void add_unit(const std::uint16_t* values, std::int64_t planes, std::int64_t plane,
+                                               const float* weights, std::int64_t begin, std::int64_t end,
+                                               std::int64_t features, float* HWY_RESTRICT sums, Work& work) {
+  const std::int64_t n = kTileRows, width = kPanelVectors * n, half = kTileRows * kMatrixDepth;
+  const std::int64_t row = width * static_cast<std::int64_t>(sizeof(float)), pair = 2 * row, left_row = 64;  // bytes
+  const std::int64_t group = kMatrixRows * kKeyBlock, terms = planes + 1;
+  for (std::int64_t c = 0; c < kPanelVectors; ++c) {
+    std::int64_t f = 0;
+    for (; f + 2 * kMatrixRows <= features; f += 2 * kMatrixRows) {
+      float* const to = sums + f * width + n * c;
+      POSENC_TILE_LOAD(0, to, row);
+      POSENC_TILE_LOAD(1, to + kTileRows * width, row);
+      POSENC_TILE_LOAD(2, to + 2 * kTileRows * width, row);
+      POSENC_TILE_LOAD(3, to + 3 * kTileRows * width, row);
+      for (std::int64_t j = begin; j < end; j += kMatrixDepth) {
+        const float* const at = weights + j * width + n * c;
+        for (std::int64_t term = 0; term < terms; ++term) {  // the upper weights, the lower, and the lower values
+          const std::uint16_t* const left = values + (term == 2 ? plane : 0) + f * kKeyBlock + j * kMatrixRows;
+          POSENC_TILE_LOAD(4, at + (term == 1 ? width : 0), pair);
+          POSENC_TILE_LOAD(6, left, left_row);
+          POSENC_TILE_DOT(0, 6, 4);
+          POSENC_TILE_LOAD(7, left + half, left_row);
+          POSENC_TILE_DOT(1, 7, 4);
+          work.step();
+          POSENC_TILE_LOAD(6, left + group, left_row);
+          POSENC_TILE_DOT(2, 6, 4);
+          POSENC_TILE_LOAD(7, left + group + half, left_row);
+          POSENC_TILE_DOT(3, 7, 4);
+          work.step();
+        }
+      }
+      POSENC_TILE_STORE(0, to, row);
+      POSENC_TILE_STORE(1, to + kTileRows * width, row);
+      POSENC_TILE_STORE(2, to + 2 * kTileRows * width, row);
+      POSENC_TILE_STORE(3, to + 3 * kTileRows * width, row);
+    }
+    if (f == features) continue;
+    float* const to = sums + f * width + n * c;
+    POSENC_TILE_LOAD(0, to, row);
+    POSENC_TILE_LOAD(1, to + kTileRows * width, row);
+    for (std::int64_t j = begin; j < end; j += kMatrixDepth) {
+      const float* const at = weights + j * width + n * c;
+      for (std::int64_t term = 0; term < terms; ++term) {
+        const std::uint16_t* const left = values + (term == 2 ? plane : 0) + f * kKeyBlock + j * kMatrixRows;
+        POSENC_TILE_LOAD(4, at + (term == 1 ? width : 0), pair);
+        POSENC_TILE_LOAD(6, left, left_row);
+        POSENC_TILE_DOT(0, 6, 4);
+        POSENC_TILE_LOAD(7, left + half, left_row);
+        POSENC_TILE_DOT(1, 7, 4);
+        work.step();
+      }
+    }
+    POSENC_TILE_STORE(0, to, row);
+    POSENC_TILE_STORE(1, to + kTileRows * width, row);
   }
-#undef POSENC_SCORES
-  return true;
+}
+HWY_INLINE std::int64_t steps_of_values(std::int64_t planes, std::int64_t keys, std::int64_t features) {
+  return kPanelVectors * (features / kMatrixRows) * (planes + 1) * (keys / kMatrixDepth);
 }
 
 // --- operands -----------------------------------------------------------------------------------------------------
@@ -170,7 +218,6 @@ HWY_INLINE void split_row(const float* x, std::int64_t count, std::uint16_t* hig
   (void)du;
 }
 
-#if HWY_TARGET == HWY_AVX3
 // 16 × 16 words of 32 bits, rows as columns.
 HWY_INLINE void transpose_words(__m512i* r) {
   __m512i t[16];
@@ -201,11 +248,9 @@ HWY_INLINE void transpose_words(__m512i* r) {
     r[i + 12] = _mm512_shuffle_i32x4(t[i + 4], t[i + 12], 0xdd);
   }
 }
-#endif
 
 // 16 rows of 32 bf16, as 16 pairs of depths of 16 columns: out[pair · step + 2 · row + depth mod 2].
 HWY_INLINE void place_columns(const std::uint16_t* rows, std::int64_t count, std::int64_t step, std::uint16_t* out) {
-#if HWY_TARGET == HWY_AVX3
   if (count == kTileRows) {
     __m512i r[16];
 #pragma GCC unroll 16
@@ -215,7 +260,6 @@ HWY_INLINE void place_columns(const std::uint16_t* rows, std::int64_t count, std
     for (int i = 0; i < 16; ++i) _mm512_storeu_si512(out + i * step, r[i]);
     return;
   }
-#endif
   for (std::int64_t r = 0; r < count; ++r) {
     for (std::int64_t k = 0; k < kMatrixDepth; ++k) out[k / 2 * step + 2 * r + k % 2] = rows[kMatrixDepth * r + k];
   }
@@ -302,7 +346,6 @@ inline void copy_groups_16(const HeadTensor<const void>& x, std::int64_t b, std:
 
 // 32 rows of 32, as columns.
 HWY_INLINE void transpose_32(const std::uint16_t* HWY_RESTRICT rows, std::uint16_t* HWY_RESTRICT out) {
-#if HWY_TARGET == HWY_AVX3
   alignas(64) static constexpr std::uint16_t kPairs[2][32] = {
       {0, 32, 1, 33, 2,  34, 3,  35, 4,  36, 5,  37, 6,  38, 7,  39,
        8, 40, 9, 41, 10, 42, 11, 43, 12, 44, 13, 45, 14, 46, 15, 47},
@@ -320,11 +363,6 @@ HWY_INLINE void transpose_32(const std::uint16_t* HWY_RESTRICT rows, std::uint16
 #pragma GCC unroll 16
     for (int i = 0; i < 16; ++i) _mm512_store_si512(out + 32 * (16 * half + i), r[i]);
   }
-#else
-  for (int r = 0; r < 32; ++r) {
-    for (int c = 0; c < 32; ++c) out[32 * c + r] = rows[32 * r + c];
-  }
-#endif
 }
 // Values as groups of 32 features whose depth are the keys of a block; what lies past the last key is 0.
 // `row`(j): where the values of key j begin, [features] f32 or bf16; null past the last.
@@ -361,7 +399,6 @@ HWY_INLINE void columns_as_rows(const float* HWY_RESTRICT sums, const float* HWY
                                 float* HWY_RESTRICT out, std::int64_t stride) {
   const std::int64_t n = lanes(), width = panel_width();
   std::int64_t f = 0;
-#if HWY_TARGET == HWY_AVX3
   const __m512 factor = _mm512_loadu_ps(by);
   for (; f + 16 <= features; f += 16) {
     __m512i r[16];
@@ -373,7 +410,6 @@ HWY_INLINE void columns_as_rows(const float* HWY_RESTRICT sums, const float* HWY
 #pragma GCC unroll 16
     for (int i = 0; i < 16; ++i) _mm512_storeu_si512(out + i * stride + f, r[i]);
   }
-#endif
   for (; f < features; ++f) {
     for (std::int64_t i = 0; i < n; ++i) out[i * stride + f] = sums[f * width + i] * by[i];
   }
@@ -381,83 +417,94 @@ HWY_INLINE void columns_as_rows(const float* HWY_RESTRICT sums, const float* HWY
 
 // --- weights ------------------------------------------------------------------------------------------------------
 
-#if HWY_TARGET == HWY_AVX3
 // 2^x for x ≤ 0, within 2.7e-6 of itself; 0 for −inf, NaN for NaN. The fraction is x − ⌊x⌋, the power VSCALEF's.
-HWY_INLINE VF weight_at(VF x) {
-  const __m512 f = _mm512_reduce_ps(x.raw, 0x09);
+HWY_INLINE __m512 weight_at(__m512 x) {
+  const __m512 f = _mm512_reduce_ps(x, 0x09);
   __m512 p = _mm512_fmadd_ps(_mm512_set1_ps(0.0135341678484f), f, _mm512_set1_ps(0.0520114607758f));
   p = _mm512_fmadd_ps(p, f, _mm512_set1_ps(0.241442756796f));
   p = _mm512_fmadd_ps(p, f, _mm512_set1_ps(0.693003834484f));
   p = _mm512_fmadd_ps(p, f, _mm512_set1_ps(1.00000259337f));
-  return VF{_mm512_scalef_ps(p, x.raw)};
+  return _mm512_scalef_ps(p, x);
 }
-// Two rows in bf16, column by column.
-HWY_INLINE __m512i in_pairs(__m512 first, __m512 second, __m512i order) {
-  __m512i both;
-  asm("vcvtne2ps2bf16 %1, %2, %0" : "=v"(both) : "v"(first), "v"(second));
-  return _mm512_permutexvar_epi16(order, both);
+// The upper halves of two rows, column by column: the second's where it is, the first's below.
+HWY_INLINE __m512i upper_halves(__m512 first, __m512 second, __m512i top) {
+  const __m512i below = _mm512_srli_epi32(_mm512_castps_si512(first), 16);
+  return _mm512_ternarylogic_epi32(below, _mm512_castps_si512(second), top, 0xF8);  // below | (second & top)
 }
-#else
-HWY_INLINE VF weight_at(VF x) { return exp2_of_negative(DF(), x); }
-#endif
+// The weights of two keys, p and q, as two planes of bf16: the upper one where the first key's scores were, the lower one in place
+// of the second's. Both are cut, not rounded, so that the lower one must first be 2^-16 of the weight too large: then their sum
+// is within 2^-16 of the weight.
+HWY_INLINE void split_pair(__m512 p, __m512 q, __m512i top, float* upper, float* lower) {
+  const __m512 more = _mm512_set1_ps(1 + 0x1p-16f);
+  const __m512 p_top = _mm512_castsi512_ps(_mm512_and_si512(_mm512_castps_si512(p), top));
+  const __m512 q_top = _mm512_castsi512_ps(_mm512_and_si512(_mm512_castps_si512(q), top));
+  _mm512_store_si512(upper, upper_halves(p, q, top));
+  _mm512_store_si512(lower, upper_halves(_mm512_fmsub_ps(p, more, p_top), _mm512_fmsub_ps(q, more, q_top), top));
+}
 
-// P = 2^(factor · S − base) as the columns of a panel, for keys `begin` to `end`, both multiples of 32, and its sums: in one
-// plane, those of the rounded weights, so that what is divided by them are weights that sum to 1.
-inline void weigh_16(float* HWY_RESTRICT scores, float factor, const float* HWY_RESTRICT base, std::int64_t begin,
-                     std::int64_t end, std::uint16_t* HWY_RESTRICT out, std::int64_t plane,
-                     float* HWY_RESTRICT row_sum) {
-  const DF d;
-  const std::int64_t n = lanes(), width = panel_width();
-  const VF b0 = load(base, 0), b1 = load(base, 1), b2 = load(base, 2), times = hn::Set(d, factor);
-  VF t0 = hn::Zero(d), t1 = t0, t2 = t0;
-#if HWY_TARGET == HWY_AVX3
-  alignas(64) static constexpr std::uint16_t kOrder[32] = {0,  16, 1,  17, 2,  18, 3,  19, 4,  20, 5,
-                                                           21, 6,  22, 7,  23, 8,  24, 9,  25, 10, 26,
-                                                           11, 27, 12, 28, 13, 29, 14, 30, 15, 31};
-  const __m512i order = _mm512_load_si512(kOrder);
-  [[maybe_unused]] const __m512i ones = _mm512_set1_epi16(0x3F80);
-#endif
-  const auto weigh = [&](const float* from, VF by, VF& total, std::uint16_t* to) HWY_ATTR {
-    const VF p = weight_at(hn::MulSub(hn::LoadU(d, from), times, by));
-    const VF q = weight_at(hn::MulSub(hn::LoadU(d, from + width), times, by));
-#if HWY_TARGET == HWY_AVX3
-    if constexpr (kWeightPlanes == 1) {
-      const __m512i pairs = in_pairs(p.raw, q.raw, order);
-      _mm512_storeu_si512(to, pairs);
-      asm("vdpbf16ps %1, %2, %0" : "+v"(total.raw) : "v"(ones), "v"(pairs));
-    } else {  // the upper plane is cut, not rounded
-      const __m512i top = _mm512_set1_epi32(static_cast<int>(0xFFFF0000U));
-      const __m512i p_top = _mm512_and_si512(_mm512_castps_si512(p.raw), top);
-      const __m512i q_top = _mm512_and_si512(_mm512_castps_si512(q.raw), top);
-      _mm512_storeu_si512(to, _mm512_or_si512(_mm512_srli_epi32(p_top, 16), q_top));
-      _mm512_storeu_si512(to + plane, in_pairs(_mm512_sub_ps(p.raw, _mm512_castsi512_ps(p_top)),
-                                               _mm512_sub_ps(q.raw, _mm512_castsi512_ps(q_top)), order));
-      total = hn::Add(total, hn::Add(p, q));
-    }
-#else
-    const hn::RebindToUnsigned<DF> du;
-    VF p_rest = p, q_rest = q;
-    for (std::int64_t at = 0; at < kWeightPlanes; ++at) {
-      const auto p_top = convert::to_bf16_lanes(d, p_rest), q_top = convert::to_bf16_lanes(d, q_rest);
-      HWY_ALIGN std::uint32_t words[kMostLanes];
-      hn::StoreU(hn::Or(p_top, hn::ShiftLeft<16>(q_top)), du, words);
-      std::memcpy(to + at * plane, words, static_cast<std::size_t>(4 * n));
-      const VF p_high = hn::BitCast(d, hn::ShiftLeft<16>(p_top)), q_high = hn::BitCast(d, hn::ShiftLeft<16>(q_top));
-      if (at == 0) total = hn::Add(total, kWeightPlanes == 1 ? hn::Add(p_high, q_high) : hn::Add(p, q));
-      p_rest = hn::Sub(p_rest, p_high), q_rest = hn::Sub(q_rest, q_high);
-    }
-#endif
-  };
-  const float* HWY_RESTRICT s = scores + begin * width;
-  std::uint16_t* HWY_RESTRICT to = out + begin * width;
-  for (std::int64_t j = begin; j < end; j += 2, s += 2 * width, to += 2 * width) {
-    weigh(s, b0, t0, to);
-    weigh(s + n, b1, t1, to + 2 * n);
-    weigh(s + 2 * n, b2, t2, to + 4 * n);
+// P = 2^(factor · S − base) in place of S, and its sums, two keys at a time: some for each step of products between which it is
+// called.
+struct Weighing {
+  static constexpr std::int64_t kWhole = 1 << 16;
+  float* s = nullptr;  // the next two keys, aligned
+  std::int64_t left = 0, due = 0, rate = 0;
+  __m512 factor, b0, b1, b2, t0, t1, t2;
+
+  HWY_INLINE Weighing(float* scores, std::int64_t keys, float a_factor, const float* base, std::int64_t steps)
+      : s(scores),
+        left(keys / 2),
+        rate(keys / 2 * kWhole / std::max(steps, std::int64_t{1}) + 1),
+        factor(_mm512_set1_ps(a_factor)),
+        b0(_mm512_loadu_ps(base)),
+        b1(_mm512_loadu_ps(base + 16)),
+        b2(_mm512_loadu_ps(base + 32)),
+        t0(_mm512_setzero_ps()),
+        t1(t0),
+        t2(t0) {}
+  HWY_INLINE void two_keys() {
+    const __m512i top = _mm512_set1_epi32(static_cast<int>(0xFFFF0000U));
+    const __m512 p0 = weight_at(_mm512_fmsub_ps(_mm512_load_ps(s), factor, b0));
+    const __m512 q0 = weight_at(_mm512_fmsub_ps(_mm512_load_ps(s + 48), factor, b0));
+    const __m512 p1 = weight_at(_mm512_fmsub_ps(_mm512_load_ps(s + 16), factor, b1));
+    const __m512 q1 = weight_at(_mm512_fmsub_ps(_mm512_load_ps(s + 64), factor, b1));
+    const __m512 p2 = weight_at(_mm512_fmsub_ps(_mm512_load_ps(s + 32), factor, b2));
+    const __m512 q2 = weight_at(_mm512_fmsub_ps(_mm512_load_ps(s + 80), factor, b2));
+    split_pair(p0, q0, top, s, s + 48);
+    split_pair(p1, q1, top, s + 16, s + 64);
+    split_pair(p2, q2, top, s + 32, s + 80);
+    t0 = _mm512_add_ps(t0, _mm512_add_ps(p0, q0));
+    t1 = _mm512_add_ps(t1, _mm512_add_ps(p1, q1));
+    t2 = _mm512_add_ps(t2, _mm512_add_ps(p2, q2));
+    s += 96;
+    --left;
   }
-  store(hn::Add(load(row_sum, 0), t0), row_sum, 0);
-  store(hn::Add(load(row_sum, 1), t1), row_sum, 1);
-  store(hn::Add(load(row_sum, 2), t2), row_sum, 2);
+  HWY_INLINE void step() {
+    due += rate;
+    while (due >= kWhole && left > 0) {
+      two_keys();
+      due -= kWhole;
+    }
+  }
+  HWY_INLINE void finish(float* row_sum) {
+    while (left > 0) two_keys();
+    _mm512_storeu_ps(row_sum, _mm512_add_ps(_mm512_loadu_ps(row_sum), t0));
+    _mm512_storeu_ps(row_sum + 16, _mm512_add_ps(_mm512_loadu_ps(row_sum + 16), t1));
+    _mm512_storeu_ps(row_sum + 32, _mm512_add_ps(_mm512_loadu_ps(row_sum + 32), t2));
+  }
+};
+// Nothing meanwhile.
+struct NoWork {
+  HWY_INLINE void step() {}
+};
+
+// A weight of key j and query i, after its two planes.
+HWY_INLINE float weight_in_place(const float* scores, std::int64_t j, std::int64_t i) {
+  const std::int64_t width = kPanelVectors * kTileRows;
+  const auto half = [&](std::int64_t row) HWY_ATTR {  // of the word that two keys share
+    const auto word = std::bit_cast<std::uint32_t>(scores[row * width + i]);
+    return std::bit_cast<float>(j % 2 == 0 ? word << 16 : word & 0xFFFF0000U);
+  };
+  return half(j / 2 * 2) + half(j / 2 * 2 + 1);
 }
 
 }  // namespace posenc::attend::cpu::HWY_NAMESPACE

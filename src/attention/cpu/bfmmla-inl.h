@@ -75,12 +75,6 @@ HWY_NOINLINE void multiply_16(const Term16* terms, std::int64_t count, std::int6
   }
 }
 
-// Nothing to gain: a product of one group is as fast.
-inline bool score_groups_16(const std::uint16_t*, const std::uint16_t*, std::int64_t, std::int64_t, std::int64_t,
-                            float*) {
-  return false;
-}
-
 HWY_INLINE uint16x8_t to_bf16(float32x4_t low, float32x4_t high) {
   uint16x8_t bits;
   asm(".arch_extension bf16\n\tbfcvtn %0.4h, %1.4s" : "=w"(bits) : "w"(low));

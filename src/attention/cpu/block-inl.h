@@ -67,6 +67,12 @@ struct Block {
                        count_errors = AlignedVector<float>(floats(queries, counts_gates));
 #if POSENC_MATRIX_16
   Operands16 operands = by_matrix ? Operands16(job, queries, width, value_features) : Operands16();
+#if POSENC_OVERLAPS_16
+  AlignedVector<float> other_scores = AlignedVector<float>(floats(kKeyBlock * kMostWidth, by_matrix));
+  struct Waiting {
+    std::int64_t panel = -1, begin = 0, end = 0;
+  } waiting;  // keys of the block whose weights, in other_scores, have not met their values; panel −1: none
+#endif
 #endif
 
   std::int64_t b = 0, h = 0, begin = 0, end = 0;  // the queries

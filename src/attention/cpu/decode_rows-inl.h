@@ -52,6 +52,27 @@ HWY_INLINE void store_sums(VF a, VF b, VF c, VF d, float* out) {
 #endif
 }
 
+#if HWY_TARGET == HWY_AVX3
+// The sums of sixteen vectors, [16, 16]: halves are added until one vector has them all.
+HWY_INLINE void store_16_sums(const float* HWY_RESTRICT part, float* HWY_RESTRICT out) {
+  __m512 fours[4];
+#pragma GCC unroll 4
+  for (int i = 0; i < 4; ++i) {
+    const float* const at = part + 64 * i;
+    const __m512 a = _mm512_load_ps(at), b = _mm512_load_ps(at + 16);
+    const __m512 c = _mm512_load_ps(at + 32), d = _mm512_load_ps(at + 48);
+    const __m512d ab = _mm512_castps_pd(_mm512_add_ps(_mm512_unpacklo_ps(a, b), _mm512_unpackhi_ps(a, b)));
+    const __m512d cd = _mm512_castps_pd(_mm512_add_ps(_mm512_unpacklo_ps(c, d), _mm512_unpackhi_ps(c, d)));
+    fours[i] =
+        _mm512_add_ps(_mm512_castpd_ps(_mm512_unpacklo_pd(ab, cd)), _mm512_castpd_ps(_mm512_unpackhi_pd(ab, cd)));
+  }
+  const auto add_blocks = [](__m512 x, __m512 y) HWY_ATTR {
+    return _mm512_add_ps(_mm512_shuffle_f32x4(x, y, 0x88), _mm512_shuffle_f32x4(x, y, 0xDD));
+  };
+  _mm512_storeu_ps(out, add_blocks(add_blocks(fours[0], fours[1]), add_blocks(fours[2], fours[3])));
+}
+#endif
+
 // A query's features that stay in registers while keys pass by.
 constexpr std::int64_t kHeld = 64;
 constexpr std::int64_t kHeldLanes = static_cast<std::int64_t>(hn::MaxLanes(DF()));
@@ -90,6 +111,12 @@ template <class K> HWY_INLINE void score_one(const float* HWY_RESTRICT q, const 
   const DF d;
   HWY_ALIGN float part[kDecodeStep * kHeldLanes];
   for (std::int64_t f = 0; f < features; f += kHeld) score_held<K>(q + f, keys, count, f, f > 0, part);
+#if HWY_TARGET == HWY_AVX3
+  if (count == kDecodeStep) {
+    for (std::int64_t j = 0; j < count; j += kHeldLanes) store_16_sums(part + j * kHeldLanes, scores + j);
+    return;
+  }
+#endif
   std::fill(part + count * kHeldLanes, part + (count + 3) / 4 * 4 * kHeldLanes, 0.0f);
   for (std::int64_t j = 0; j < count; j += 4) {
     const float* const at = part + j * kHeldLanes;
@@ -194,6 +221,7 @@ template <class K> HWY_INLINE void score_rows(const float* q, std::int64_t rows,
 
 #define POSENC_EACH(DO) \
   DO(0) DO(1) DO(2) DO(3) DO(4) DO(5) DO(6) DO(7) DO(8) DO(9) DO(10) DO(11) DO(12) DO(13) DO(14) DO(15)
+#define POSENC_HALF(DO) DO(0) DO(1) DO(2) DO(3) DO(4) DO(5) DO(6) DO(7)
 #define POSENC_START(i) VF s##i = hn::Zero(d);
 #define POSENC_STEP(i) s##i = hn::MulAdd(w, convert::load_as(d, row + (i)*n), s##i);
 #define POSENC_END(i) hn::StoreU(hn::MulAdd(hn::LoadU(d, sums + f + (i)*n), by, s##i), d, sums + f + (i)*n);
@@ -217,10 +245,21 @@ template <class V> HWY_INLINE void add_rows(const float* HWY_RESTRICT weights, c
     POSENC_EACH(POSENC_END)
   }
   // where vectors are long, a row has fewer
+  for (; f + 8 * n <= features; f += 8 * n) {
+    POSENC_HALF(POSENC_START)
+    for (std::int64_t j = 0; j < count; ++j) {
+      const V* HWY_RESTRICT row = static_cast<const V*>(values[j]) + f;
+      const VF w = hn::Set(d, weights[j]);
+      fetch_later<8 * kHeldLanes* static_cast<std::int64_t>(sizeof(V))>(row, values.ahead);
+      POSENC_HALF(POSENC_STEP)
+    }
+    POSENC_HALF(POSENC_END)
+  }
   for (; f + 4 * n <= features; f += 4 * n) {
     POSENC_START(0) POSENC_START(1) POSENC_START(2) POSENC_START(3) for (std::int64_t j = 0; j < count; ++j) {
       const V* HWY_RESTRICT row = static_cast<const V*>(values[j]) + f;
       const VF w = hn::Set(d, weights[j]);
+      fetch_later<4 * kHeldLanes* static_cast<std::int64_t>(sizeof(V))>(row, values.ahead);
       POSENC_STEP(0) POSENC_STEP(1) POSENC_STEP(2) POSENC_STEP(3)
     }
     POSENC_END(0) POSENC_END(1) POSENC_END(2) POSENC_END(3)
@@ -239,6 +278,7 @@ template <class V> HWY_INLINE void add_rows(const float* HWY_RESTRICT weights, c
   }
 }
 #undef POSENC_EACH
+#undef POSENC_HALF
 #undef POSENC_START
 #undef POSENC_STEP
 #undef POSENC_END

@@ -22,6 +22,7 @@
 #include "attention/cpu/contextual-inl.h"
 #include "attention/cpu/exp2-inl.h"
 #include "attention/cpu/matrix_16-inl.h"
+#include "attention/cpu/overlap-inl.h"
 #include "attention/cpu/pack-inl.h"
 #include "attention/cpu/panel-inl.h"
 
@@ -62,6 +63,9 @@ void renew_row_max(Block& block, std::int64_t panel, const float* HWY_RESTRICT t
   const VF m0 = safe(n0), m1 = safe(n1), m2 = safe(n2);
   const auto same = hn::And(hn::And(hn::Eq(o0, n0), hn::Eq(o1, n1)), hn::Eq(o2, n2));
   if (!hn::AllTrue(d, same)) {
+#if POSENC_OVERLAPS_16
+    if (block.waiting.panel == panel) add_waiting(block);  // whose weights have the old maximum
+#endif
     const VF a0 = exp2_of_negative(d, hn::Sub(o0, m0)), a1 = exp2_of_negative(d, hn::Sub(o1, m1)),
              a2 = exp2_of_negative(d, hn::Sub(o2, m2));
     store(hn::Mul(load(row_sum, 0), a0), row_sum, 0);
@@ -113,11 +117,19 @@ bool values_are_finite(Block& block) {
   if (block.is_checked) return block.is_finite;
   block.is_checked = true;
 #if POSENC_MATRIX_16
-  if (block.by_matrix) {  // rows of f32 are made here alone, where something is masked
+  if (block.by_matrix) {
+    const std::int64_t keys = block.last_key - block.first_key;
+    block.is_finite = true;  // the upper planes, as they are packed, with zeros past the last key
+    for (std::int64_t f = 0; f < block.value_features && block.is_finite; f += kMatrixRows) {
+      block.is_finite = are_finite(block.operands.v.data() + f * kKeyBlock, keys * kMatrixRows);
+    }
+    if (block.is_finite) return true;
+    // rows of f32 are made here alone, where something is masked and not finite
     pack_rows(block.job.v, block.b, block.h / block.job.group, block.first_key, block.last_key, block.value_features,
               block.v.data());
     block.values = block.v.data();
     block.values_stride = block.value_features;
+    return false;
   }
 #endif
   VF worst = hn::Zero(DF());
@@ -136,7 +148,9 @@ bool values_are_finite(Block& block) {
 }
 
 HWY_INLINE float weight_of(const Block& block, std::int64_t j, std::int64_t i) {
-#if POSENC_MATRIX_16
+#if POSENC_OVERLAPS_16
+  if (block.by_matrix) return weight_in_place(block.scores.data(), j, i);
+#elif POSENC_MATRIX_16
   if (block.by_matrix) {
     const std::int64_t at = (j / kMatrixStep * block.width + i) * kMatrixStep + j % kMatrixStep;
     return sum_of_planes(block.operands.p.data() + at, kWeightPlanes, block.operands.p_plane);
@@ -186,33 +200,35 @@ void score_by_element(Block& block, std::int64_t panel, std::int64_t begin, std:
 }
 #endif
 
+#if POSENC_MATRIX_16
+// What the matrix unit has made has a factor left to multiply with.
+void leave_factor(Block& block, std::int64_t begin, std::int64_t end) {
+  block.factor = static_cast<float>(block.job.scale * kLog2E);
+  if (block.factor > 0) return;  // otherwise the largest product would not be the largest score
+  const VF by = hn::Set(DF(), block.factor);
+  for (std::int64_t at = begin * block.width; at < end * block.width; at += lanes()) {
+    hn::StoreU(hn::Mul(hn::LoadU(DF(), block.scores.data() + at), by), DF(), block.scores.data() + at);
+  }
+  block.factor = 1;
+}
+#endif
+
 // S = Q Kᵀ for keys `begin` to `end` of the block, and a few around them where groups of rows begin and end.
 void score_tile(Block& block, std::int64_t panel, std::int64_t begin, std::int64_t end) {
   const std::int64_t width = block.width;
-#if POSENC_MATRIX_16
+#if POSENC_MATRIX_16 && !POSENC_OVERLAPS_16
   if (block.by_matrix) {
     const Operands16& o = block.operands;
     Term16 terms[3];
     const bool are_all_finite = o.q_is_finite && o.k_is_finite;
     if (!are_all_finite) score_by_element(block, panel, begin, end);
     const std::int64_t first = begin / kMatrixRows, last = (end + kMatrixRows - 1) / kMatrixRows;
-    const bool is_done =
-        !are_all_finite || score_groups_16(o.k.data() + first * kMatrixRows * o.depth, o.q.data() + panel * o.q_panel,
-                                           o.k_planes + o.q_planes - 1, o.depth, last - first,
-                                           block.scores.data() + first * kMatrixRows * width);
-    for (std::int64_t g = first; !is_done && g < last; ++g) {
+    for (std::int64_t g = first; are_all_finite && g < last; ++g) {
       const std::int64_t count = terms_of(o.k.data() + g * kMatrixRows * o.depth, o.k_planes, o.k_plane,
                                           o.q.data() + panel * o.q_panel, o.q_planes, o.q_plane, terms);
       multiply_16<false>(terms, count, o.depth, block.scores.data() + g * kMatrixRows * width);
     }
-    block.factor = static_cast<float>(block.job.scale * kLog2E);
-    if (!(block.factor > 0)) {  // the largest product would not be the largest score
-      const VF by = hn::Set(DF(), block.factor);
-      for (std::int64_t at = begin * width; at < end * width; at += lanes()) {
-        hn::StoreU(hn::Mul(hn::LoadU(DF(), block.scores.data() + at), by), DF(), block.scores.data() + at);
-      }
-      block.factor = 1;
-    }
+    leave_factor(block, begin, end);
     return;
   }
 #endif
@@ -241,7 +257,7 @@ HWY_INLINE std::int64_t step_after(const Block& block, std::int64_t key) {
 }
 
 void weigh_tile(Block& block, std::int64_t panel, std::int64_t begin, std::int64_t end, const float* base) {
-#if POSENC_MATRIX_16
+#if POSENC_MATRIX_16 && !POSENC_OVERLAPS_16
   if (block.by_matrix) {
     const std::int64_t width = block.width, first = step_before(block, begin), last = step_after(block, end);
     float* const scores = block.scores.data();
@@ -259,7 +275,7 @@ void weigh_tile(Block& block, std::int64_t panel, std::int64_t begin, std::int64
 void add_values(Block& block, std::int64_t panel, std::int64_t begin, std::int64_t end) {
   const std::int64_t width = block.width;
   float* sums = block.accumulator.data() + panel * block.value_features * width;
-#if POSENC_MATRIX_16
+#if POSENC_MATRIX_16 && !POSENC_OVERLAPS_16
   if (block.by_matrix) {
     const Operands16& o = block.operands;
     const std::int64_t first = step_before(block, begin), last = step_after(block, end);
@@ -280,12 +296,11 @@ void add_values(Block& block, std::int64_t panel, std::int64_t begin, std::int64
 
 // --- blocks ---------------------------------------------------------------------------------------------------
 
-void attend_tile(Block& block, std::int64_t panel, std::int64_t first, std::int64_t count, const PanelSight& sight) {
-  const std::int64_t begin = std::max(sight.begin - block.first_key, std::int64_t{0});
-  const std::int64_t end = std::min(sight.end, block.last_key) - block.first_key;
-  if (begin >= end) return;
-  score_tile(block, panel, begin, end);
-  HWY_ALIGN float tile_max[kMostWidth], base[kMostWidth];
+// Position and masks enter a tile of scores, and its maximum counts: `base` as in renew_row_max. Returns whether its values may
+// meet all weights, those of masked keys too.
+bool prepare_tile(Block& block, const Tile& tile, const PanelSight& sight, float* HWY_RESTRICT base) {
+  const auto [panel, first, count, begin, end] = tile;
+  HWY_ALIGN float tile_max[kMostWidth];
   float constant = 0;
   const bool has_vectors = !block.counts_gates && (block.bias.query_rows > 0 || block.bias.key_rows > 0);
   if (block.job.softcap > 0 && !has_vectors) cap_scores(block, begin, end);
@@ -311,16 +326,47 @@ void attend_tile(Block& block, std::int64_t panel, std::int64_t first, std::int6
   if (has_edge) mask_keys(block, first, count, begin, end, tile_max);
   if (block.counts_gates) add_contextual(block, panel, begin, end, tile_max);
   renew_row_max(block, panel, tile_max, constant, base);
-  weigh_tile(block, panel, begin, end, base);
-  if (block.bias.value_rows > 0) add_row_weights(block, panel, first, count, begin, end);
   // keys that no query of the panel sees, but that share a step with one that is seen
   const bool has_others = step_before(block, begin) != begin ||
                           (step_after(block, end) != end && end != block.last_key - block.first_key);
-  if ((has_edge || has_others || block.job.mask.data != nullptr) && !values_are_finite(block)) {
+  return !(has_edge || has_others || block.job.mask.data != nullptr) || values_are_finite(block);
+}
+
+void attend_tile(Block& block, std::int64_t panel, std::int64_t first, std::int64_t count, const PanelSight& sight) {
+  const std::int64_t begin = std::max(sight.begin - block.first_key, std::int64_t{0});
+  const std::int64_t end = std::min(sight.end, block.last_key) - block.first_key;
+  if (begin >= end) return;
+  HWY_ALIGN float base[kMostWidth];
+  score_tile(block, panel, begin, end);
+  const bool adds_products = prepare_tile(block, {panel, first, count, begin, end}, sight, base);
+  weigh_tile(block, panel, begin, end, base);
+  if (block.bias.value_rows > 0) add_row_weights(block, panel, first, count, begin, end);
+  if (adds_products) {
+    add_values(block, panel, begin, end);
+  } else {
     add_seen_values(block, panel, first, count, begin, end);
+  }
+}
+
+void attend_key_block(Block& block, const PanelSight* sights, std::int64_t panels) {
+#if POSENC_OVERLAPS_16
+  if (block.by_matrix) {
+    attend_units(
+        block, sights, panels, block.operands.q_is_finite && block.operands.k_is_finite,
+        [&](const Tile& unit) HWY_ATTR { score_by_element(block, unit.panel, unit.begin, unit.end); },
+        [&](const Tile& unit, float* base) HWY_ATTR {
+          leave_factor(block, unit.begin, unit.end);
+          return prepare_tile(block, unit, sights[unit.panel], base);
+        },
+        [&](const Tile& unit)
+            HWY_ATTR { add_seen_values(block, unit.panel, unit.first, unit.count, unit.begin, unit.end); });
     return;
   }
-  add_values(block, panel, begin, end);
+#endif
+  for (std::int64_t panel = 0; panel < panels; ++panel) {
+    const std::int64_t first = block.begin + panel * block.width;
+    attend_tile(block, panel, first, std::min(block.width, block.end - first), sights[panel]);
+  }
 }
 
 void load_queries(Block& block) {
@@ -492,10 +538,7 @@ void attend_block(Block& block) {
   for (std::int64_t at = 0; at < key_blocks; ++at) {
     const std::int64_t key = begin + (block.counts_gates ? key_blocks - 1 - at : at) * block.keys;
     load_keys(block, key, std::min(key + block.keys, end));
-    for (std::int64_t panel = 0; panel < panels; ++panel) {
-      const std::int64_t first = block.begin + panel * block.width;
-      attend_tile(block, panel, first, std::min(block.width, block.end - first), sights[panel]);
-    }
+    attend_key_block(block, sights, panels);
   }
   for (std::int64_t panel = 0; panel < panels && block.bias.value_rows > 0; ++panel) add_value_vectors(block, panel);
   write_results(block);

@@ -28,11 +28,15 @@
 #include "kernels/cpu/native_16-inl.h"
 
 #undef POSENC_MATRIX_16
+#undef POSENC_OVERLAPS_16
+#define POSENC_OVERLAPS_16 0  // whether weights are made while the unit multiplies (overlap-inl.h)
 #if POSENC_NATIVE_16
 #define POSENC_MATRIX_16 1
 #include "attention/cpu/bfmmla-inl.h"
 #elif HWY_TARGET == HWY_AVX3 && defined(__linux__) && !defined(__clang__)
 #define POSENC_MATRIX_16 1
+#undef POSENC_OVERLAPS_16
+#define POSENC_OVERLAPS_16 1
 #include "attention/cpu/amx-inl.h"
 #else
 #define POSENC_MATRIX_16 0
@@ -40,6 +44,7 @@
 
 HWY_BEFORE_NAMESPACE();
 namespace posenc::attend::cpu::HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
 
 // A result of f32 has f32's error.
 inline bool is_16_bits(DataType type) { return type == DataType::kF16 || type == DataType::kBF16; }
@@ -92,14 +97,20 @@ struct Operands16 {
         q(static_cast<std::size_t>(q_planes * q_plane)),
         k(static_cast<std::size_t>(k_planes * k_plane)),
         v(static_cast<std::size_t>(v_planes * v_plane)),
-        p(static_cast<std::size_t>(kWeightPlanes * p_plane)) {}
+        p(static_cast<std::size_t>(POSENC_OVERLAPS_16 ? 0 : 2 * p_plane)) {}  // or in place of the scores
 };
 
 // Whether all of a plane are finite: the lower plane of an infinity is 0, and 0 times another is no number.
-HWY_INLINE bool are_finite(const std::uint16_t* bits, std::int64_t count) {
-  std::uint16_t largest = 0;
-  for (std::int64_t i = 0; i < count; ++i) largest = std::max<std::uint16_t>(largest, bits[i] & 0x7FFF);
-  return largest < 0x7F80;
+inline bool are_finite(const std::uint16_t* bits, std::int64_t count) {
+  const hn::CappedTag<std::uint16_t, 32> d;
+  const auto sign = hn::Set(d, std::uint16_t{0x8000});
+  auto largest = hn::Zero(d);
+  std::int64_t i = 0;
+  const auto n = static_cast<std::int64_t>(hn::Lanes(d));
+  for (; i + n <= count; i += n) largest = hn::Max(largest, hn::AndNot(sign, hn::LoadU(d, bits + i)));
+  std::uint16_t rest = 0;
+  for (; i < count; ++i) rest = std::max<std::uint16_t>(rest, bits[i] & 0x7FFF);
+  return rest < 0x7F80 && hn::AllTrue(d, hn::Lt(largest, hn::Set(d, std::uint16_t{0x7F80})));
 }
 // A number of an operand: the sum of its planes.
 HWY_INLINE float sum_of_planes(const std::uint16_t* bits, std::int64_t planes, std::int64_t plane) {
