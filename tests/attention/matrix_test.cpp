@@ -150,6 +150,37 @@ TEST(AttentionOf16Bits, DecodingIsTheFormulaWithinItsBound) {
   }
 }
 
+// Keys whose scores are far above those before them, or far below: the row maximum is renewed in the middle, for some queries
+// of a panel and not for others.
+template <class T> void expect_right_where_scores_grow(std::int64_t first_large, std::int64_t last_large) {
+  SCOPED_TRACE(testing::Message() << "large from " << first_large << " to " << last_large);
+  const std::int64_t queries = 100, keys = 700, d = 64;
+  auto q = random_heads<T>(1, 1, queries, d, 1), k = random_heads<T>(1, 1, keys, d, 2);
+  const auto v = random_heads<T>(1, 1, keys, d, 3);
+  for (std::int64_t i = 0; i < queries; i += 3) {
+    for (std::int64_t f = 0; f < d; ++f) q.at(0, 0, i, f) = numerics::narrow<T>(q.real(0, 0, i, f) / 64);
+  }
+  for (std::int64_t j = first_large; j < last_large; ++j) {
+    for (std::int64_t f = 0; f < d; ++f) k.at(0, 0, j, f) = numerics::narrow<T>(8 * k.real(0, 0, j, f));
+  }
+  Question question;
+  question.scale = 0.125;
+  const Answer answer = answer_of(widened(q), widened(k), widened(v), question);
+  for_each_host_engine_of<T>([&] {
+    Heads<T> out(1, 1, queries, d);
+    attention(out.view(), q.view(), k.view(), v.view(), {.scale = 0.125});
+    // scores of up to 40 have more to lose than those of 16, for which f32's bound holds
+    EXPECT_LE(excess_of(out, answer), 4 * bound_of<T>(widened(q), widened(k), question, false));
+  });
+}
+TEST(AttentionOf16Bits, ScoresMayGrowFromBlockToBlock) {
+  for (const auto& [first, last] :
+       {std::pair<std::int64_t, std::int64_t>{300, 301}, {0, 100}, {256, 700}, {640, 700}}) {
+    expect_right_where_scores_grow<BFloat16>(first, last);
+    expect_right_where_scores_grow<Half>(first, last);
+  }
+}
+
 // What a cache of f16 gives has f32's error, whatever the size of the queries: they are two numbers of f16 then.
 TEST(AttentionOf16Bits, ACacheOfF16HasF32sError) {
   for (const double size : {1.0, 0x1p-20, 0x1p40}) {

@@ -28,10 +28,6 @@ namespace hn = hwy::HWY_NAMESPACE;
 constexpr std::int64_t kMatrixRows = 32, kMatrixDepth = 32, kMatrixStep = 2;
 constexpr std::int64_t kTileRows = 16;
 constexpr std::int64_t kMatrixKeys = kKeyBlock;
-// The scores that are at work at a time, for all queries of a panel: with their neighbours they stay in the first cache.
-constexpr std::int64_t kUnitKeys = 128;
-static_assert(kUnitKeys % (2 * kMatrixRows) == 0 && kKeyBlock % kUnitKeys == 0);
-
 inline bool has_matrix_unit() { return kernels::cpu::machine_multiplies_bf16_matrices(); }
 
 // One product of a left and a right operand, of which a few are added.
@@ -65,50 +61,21 @@ struct UseMatrixUnit {
   UseMatrixUnit& operator=(const UseMatrixUnit&) = delete;
 };
 
-// S = K Qᵀ for `groups` groups of 32 keys, whose terms' left operands are `left_step` apart, and the queries of a panel.
+// S = K Qᵀ for `groups` groups of 32 keys and a third of the queries of a panel, the c-th.
 // Four tiles of keys meet one of queries at a time: a sum is used again after three others, which is as long as a product takes.
-template <class Work> HWY_INLINE void score_unit(const Term16* terms, std::int64_t count, std::int64_t depth,
-                                                 std::int64_t groups, float* HWY_RESTRICT out, Work& work) {
+template <class Work> HWY_INLINE void score_columns(const Term16* terms, std::int64_t count, std::int64_t depth,
+                                                    std::int64_t groups, std::int64_t c, float* HWY_RESTRICT out,
+                                                    Work& work) {
   const std::int64_t n = kTileRows, width = kPanelVectors * n, half = kTileRows * kMatrixDepth;
   const std::int64_t row = width * static_cast<std::int64_t>(sizeof(float)), left_row = 64;  // bytes
-  for (std::int64_t c = 0; c < kPanelVectors; ++c) {
-    std::int64_t g = 0;
-    for (; g + 2 <= groups; g += 2) {
-      POSENC_TILE_ZERO(0);
-      POSENC_TILE_ZERO(1);
-      POSENC_TILE_ZERO(2);
-      POSENC_TILE_ZERO(3);
-      for (std::int64_t term = 0; term < count; ++term) {
-        const std::uint16_t *left = terms[term].left + g * kMatrixRows * depth, *second = left + kMatrixRows * depth;
-        const std::uint16_t* right = terms[term].right + 2 * n * c;
-        for (std::int64_t k = 0; k < depth; k += kMatrixDepth) {
-          POSENC_TILE_LOAD(4, right, row);
-          POSENC_TILE_LOAD(6, left, left_row);
-          POSENC_TILE_DOT(0, 6, 4);
-          POSENC_TILE_LOAD(7, left + half, left_row);
-          POSENC_TILE_DOT(1, 7, 4);
-          work.step();
-          POSENC_TILE_LOAD(6, second, left_row);
-          POSENC_TILE_DOT(2, 6, 4);
-          POSENC_TILE_LOAD(7, second + half, left_row);
-          POSENC_TILE_DOT(3, 7, 4);
-          work.step();
-          left += kMatrixRows * kMatrixDepth;
-          second += kMatrixRows * kMatrixDepth;
-          right += kMatrixDepth * width;
-        }
-      }
-      float* const to = out + g * kMatrixRows * width + n * c;
-      POSENC_TILE_STORE(0, to, row);
-      POSENC_TILE_STORE(1, to + kTileRows * width, row);
-      POSENC_TILE_STORE(2, to + 2 * kTileRows * width, row);
-      POSENC_TILE_STORE(3, to + 3 * kTileRows * width, row);
-    }
-    if (g == groups) continue;
+  std::int64_t g = 0;
+  for (; g + 2 <= groups; g += 2) {
     POSENC_TILE_ZERO(0);
     POSENC_TILE_ZERO(1);
+    POSENC_TILE_ZERO(2);
+    POSENC_TILE_ZERO(3);
     for (std::int64_t term = 0; term < count; ++term) {
-      const std::uint16_t* left = terms[term].left + g * kMatrixRows * depth;
+      const std::uint16_t *left = terms[term].left + g * kMatrixRows * depth, *second = left + kMatrixRows * depth;
       const std::uint16_t* right = terms[term].right + 2 * n * c;
       for (std::int64_t k = 0; k < depth; k += kMatrixDepth) {
         POSENC_TILE_LOAD(4, right, row);
@@ -117,79 +84,96 @@ template <class Work> HWY_INLINE void score_unit(const Term16* terms, std::int64
         POSENC_TILE_LOAD(7, left + half, left_row);
         POSENC_TILE_DOT(1, 7, 4);
         work.step();
+        POSENC_TILE_LOAD(6, second, left_row);
+        POSENC_TILE_DOT(2, 6, 4);
+        POSENC_TILE_LOAD(7, second + half, left_row);
+        POSENC_TILE_DOT(3, 7, 4);
+        work.step();
         left += kMatrixRows * kMatrixDepth;
+        second += kMatrixRows * kMatrixDepth;
         right += kMatrixDepth * width;
       }
     }
     float* const to = out + g * kMatrixRows * width + n * c;
     POSENC_TILE_STORE(0, to, row);
     POSENC_TILE_STORE(1, to + kTileRows * width, row);
+    POSENC_TILE_STORE(2, to + 2 * kTileRows * width, row);
+    POSENC_TILE_STORE(3, to + 3 * kTileRows * width, row);
   }
+  if (g == groups) return;
+  POSENC_TILE_ZERO(0);
+  POSENC_TILE_ZERO(1);
+  for (std::int64_t term = 0; term < count; ++term) {
+    const std::uint16_t* left = terms[term].left + g * kMatrixRows * depth;
+    const std::uint16_t* right = terms[term].right + 2 * n * c;
+    for (std::int64_t k = 0; k < depth; k += kMatrixDepth) {
+      POSENC_TILE_LOAD(4, right, row);
+      POSENC_TILE_LOAD(6, left, left_row);
+      POSENC_TILE_DOT(0, 6, 4);
+      POSENC_TILE_LOAD(7, left + half, left_row);
+      POSENC_TILE_DOT(1, 7, 4);
+      work.step();
+      left += kMatrixRows * kMatrixDepth;
+      right += kMatrixDepth * width;
+    }
+  }
+  float* const to = out + g * kMatrixRows * width + n * c;
+  POSENC_TILE_STORE(0, to, row);
+  POSENC_TILE_STORE(1, to + kTileRows * width, row);
 }
 HWY_INLINE std::int64_t steps_of_scores(std::int64_t count, std::int64_t depth, std::int64_t groups) {
   return kPanelVectors * groups * count * (depth / kMatrixDepth);
 }
 
-// O += Vᵀ Pᵀ for keys `begin` to `end`, multiples of 32, of a block. `weights`: as split_pair has left them.
+// O += Vᵀ Pᵀ for keys `begin` to `end`, multiples of 32, of a block, and the c-th third of a panel's queries. `weights`: as split_pair has left them.
 // `planes` of values, `plane` elements apart; the lower ones are multiplied with the upper weights alone.
-template <class Work> HWY_INLINE void add_unit(const std::uint16_t* values, std::int64_t planes, std::int64_t plane,
-                                               const float* weights, std::int64_t begin, std::int64_t end,
-                                               std::int64_t features, float* HWY_RESTRICT sums, Work& work) {
+template <class Work> HWY_INLINE void add_columns(const std::uint16_t* values, std::int64_t planes,
+                                                  std::int64_t plane, const float* weights, std::int64_t begin,
+                                                  std::int64_t end, std::int64_t features, std::int64_t c,
+                                                  float* HWY_RESTRICT sums, Work& work) {
   const std::int64_t n = kTileRows, width = kPanelVectors * n, half = kTileRows * kMatrixDepth;
   const std::int64_t row = width * static_cast<std::int64_t>(sizeof(float)), pair = 2 * row, left_row = 64;  // bytes
-  const std::int64_t group = kMatrixRows * kKeyBlock, terms = planes + 1;
-  for (std::int64_t c = 0; c < kPanelVectors; ++c) {
-    std::int64_t f = 0;
-    for (; f + 2 * kMatrixRows <= features; f += 2 * kMatrixRows) {
-      float* const to = sums + f * width + n * c;
-      POSENC_TILE_LOAD(0, to, row);
-      POSENC_TILE_LOAD(1, to + kTileRows * width, row);
-      POSENC_TILE_LOAD(2, to + 2 * kTileRows * width, row);
-      POSENC_TILE_LOAD(3, to + 3 * kTileRows * width, row);
-      for (std::int64_t j = begin; j < end; j += kMatrixDepth) {
-        const float* const at = weights + j * width + n * c;
-        for (std::int64_t term = 0; term < terms; ++term) {  // the upper weights, the lower, and the lower values
-          const std::uint16_t* const left = values + (term == 2 ? plane : 0) + f * kKeyBlock + j * kMatrixRows;
-          POSENC_TILE_LOAD(4, at + (term == 1 ? width : 0), pair);
-          POSENC_TILE_LOAD(6, left, left_row);
-          POSENC_TILE_DOT(0, 6, 4);
-          POSENC_TILE_LOAD(7, left + half, left_row);
-          POSENC_TILE_DOT(1, 7, 4);
-          work.step();
-          POSENC_TILE_LOAD(6, left + group, left_row);
-          POSENC_TILE_DOT(2, 6, 4);
-          POSENC_TILE_LOAD(7, left + group + half, left_row);
-          POSENC_TILE_DOT(3, 7, 4);
-          work.step();
-        }
-      }
-      POSENC_TILE_STORE(0, to, row);
-      POSENC_TILE_STORE(1, to + kTileRows * width, row);
-      POSENC_TILE_STORE(2, to + 2 * kTileRows * width, row);
-      POSENC_TILE_STORE(3, to + 3 * kTileRows * width, row);
-    }
-    if (f == features) continue;
+  const std::int64_t group = kMatrixRows * kKeyBlock;
+#define POSENC_ADD_PRODUCTS(sum, tile, from)          \
+  POSENC_TILE_LOAD(tile, from, left_row);             \
+  POSENC_TILE_DOT(sum, tile, 4);                      \
+  POSENC_TILE_DOT(sum, tile, 5);                      \
+  if (planes > 1) {                                   \
+    POSENC_TILE_LOAD(tile, (from) + plane, left_row); \
+    POSENC_TILE_DOT(sum, tile, 4);                    \
+  }                                                   \
+  work.step()
+  for (std::int64_t f = 0; f < features; f += 2 * kMatrixRows) {
+    const bool is_whole = f + 2 * kMatrixRows <= features;
     float* const to = sums + f * width + n * c;
     POSENC_TILE_LOAD(0, to, row);
     POSENC_TILE_LOAD(1, to + kTileRows * width, row);
+    if (is_whole) {
+      POSENC_TILE_LOAD(2, to + 2 * kTileRows * width, row);
+      POSENC_TILE_LOAD(3, to + 3 * kTileRows * width, row);
+    }
     for (std::int64_t j = begin; j < end; j += kMatrixDepth) {
       const float* const at = weights + j * width + n * c;
-      for (std::int64_t term = 0; term < terms; ++term) {
-        const std::uint16_t* const left = values + (term == 2 ? plane : 0) + f * kKeyBlock + j * kMatrixRows;
-        POSENC_TILE_LOAD(4, at + (term == 1 ? width : 0), pair);
-        POSENC_TILE_LOAD(6, left, left_row);
-        POSENC_TILE_DOT(0, 6, 4);
-        POSENC_TILE_LOAD(7, left + half, left_row);
-        POSENC_TILE_DOT(1, 7, 4);
-        work.step();
-      }
+      const std::uint16_t* const left = values + f * kKeyBlock + j * kMatrixRows;
+      POSENC_TILE_LOAD(4, at, pair);
+      POSENC_TILE_LOAD(5, at + width, pair);
+      POSENC_ADD_PRODUCTS(0, 6, left);
+      POSENC_ADD_PRODUCTS(1, 7, left + half);
+      if (!is_whole) continue;
+      POSENC_ADD_PRODUCTS(2, 6, left + group);
+      POSENC_ADD_PRODUCTS(3, 7, left + group + half);
     }
     POSENC_TILE_STORE(0, to, row);
     POSENC_TILE_STORE(1, to + kTileRows * width, row);
+    if (is_whole) {
+      POSENC_TILE_STORE(2, to + 2 * kTileRows * width, row);
+      POSENC_TILE_STORE(3, to + 3 * kTileRows * width, row);
+    }
   }
+#undef POSENC_ADD_PRODUCTS
 }
-HWY_INLINE std::int64_t steps_of_values(std::int64_t planes, std::int64_t keys, std::int64_t features) {
-  return kPanelVectors * (features / kMatrixRows) * (planes + 1) * (keys / kMatrixDepth);
+HWY_INLINE std::int64_t steps_of_values(std::int64_t keys, std::int64_t features) {
+  return kPanelVectors * (features / kTileRows) * (keys / kMatrixDepth);
 }
 
 // --- operands -----------------------------------------------------------------------------------------------------
@@ -293,19 +277,23 @@ inline void pack_columns_16(const float* rows, std::int64_t count, std::int64_t 
 // The same of queries that are bf16 and lie side by side in memory, features a multiple of 32.
 inline void copy_columns_16(const HeadTensor<const void>& x, std::int64_t b, std::int64_t h, std::int64_t begin,
                             std::int64_t end, std::uint16_t* out) {
-  const std::int64_t width = panel_width(), n = std::min(lanes(), kTileRows);
-  HWY_ALIGN std::uint16_t tile[kTileRows * kMatrixDepth];
-  for (std::int64_t c = 0; c < width; c += n) {
+  const std::int64_t width = panel_width();
+  for (std::int64_t c = 0; c < width; c += kTileRows) {
+    const std::uint16_t* rows[kTileRows];
+    for (std::int64_t r = 0; r < kTileRows; ++r) {
+      rows[r] = begin + c + r < end ? x.row<std::uint16_t>(b, h, begin + c + r) : nullptr;
+    }
     for (std::int64_t k = 0; k < x.features; k += kMatrixDepth) {
-      for (std::int64_t r = 0; r < n; ++r) {
-        std::uint16_t* const to = tile + r * kMatrixDepth;
-        if (begin + c + r < end) {
-          std::memcpy(to, x.row<std::uint16_t>(b, h, begin + c + r) + k, 2 * kMatrixDepth);
-        } else {
-          std::memset(to, 0, 2 * kMatrixDepth);
-        }
+      __m512i r[kTileRows];
+#pragma GCC unroll 16
+      for (int i = 0; i < kTileRows; ++i) {
+        r[i] = rows[i] != nullptr ? _mm512_loadu_si512(rows[i] + k) : _mm512_setzero_si512();
       }
-      place_columns(tile, n, 2 * width, out + k * width + 2 * c);
+      transpose_words(r);
+#pragma GCC unroll 16
+      for (int i = 0; i < kTileRows; ++i) {
+        _mm512_storeu_si512(out + (k / 2 + i) * 2 * width + 2 * c, r[i]);
+      }
     }
   }
 }
@@ -344,8 +332,8 @@ inline void copy_groups_16(const HeadTensor<const void>& x, std::int64_t b, std:
   }
 }
 
-// 32 rows of 32, as columns.
-HWY_INLINE void transpose_32(const std::uint16_t* HWY_RESTRICT rows, std::uint16_t* HWY_RESTRICT out) {
+// 32 rows of 32, as columns. `row`(r): 32 numbers as a vector.
+template <class Row> HWY_INLINE void transpose_32(const Row& row, std::uint16_t* HWY_RESTRICT out) {
   alignas(64) static constexpr std::uint16_t kPairs[2][32] = {
       {0, 32, 1, 33, 2,  34, 3,  35, 4,  36, 5,  37, 6,  38, 7,  39,
        8, 40, 9, 41, 10, 42, 11, 43, 12, 44, 13, 45, 14, 46, 15, 47},
@@ -355,10 +343,7 @@ HWY_INLINE void transpose_32(const std::uint16_t* HWY_RESTRICT rows, std::uint16
     const __m512i pairs = _mm512_load_si512(kPairs[half]);
     __m512i r[16];
 #pragma GCC unroll 16
-    for (int i = 0; i < 16; ++i) {
-      r[i] =
-          _mm512_permutex2var_epi16(_mm512_load_si512(rows + 64 * i), pairs, _mm512_load_si512(rows + 64 * i + 32));
-    }
+    for (int i = 0; i < 16; ++i) r[i] = _mm512_permutex2var_epi16(row(2 * i), pairs, row(2 * i + 1));
     transpose_words(r);
 #pragma GCC unroll 16
     for (int i = 0; i < 16; ++i) _mm512_store_si512(out + 32 * (16 * half + i), r[i]);
@@ -368,25 +353,27 @@ HWY_INLINE void transpose_32(const std::uint16_t* HWY_RESTRICT rows, std::uint16
 // `row`(j): where the values of key j begin, [features] f32 or bf16; null past the last.
 template <class Row> HWY_INLINE void pack_values_16(const Row& row, std::int64_t keys, std::int64_t features,
                                                     std::int64_t planes, std::int64_t plane, std::uint16_t* out) {
-  HWY_ALIGN std::uint16_t tile[2][kMatrixDepth * kMatrixRows];
+  using T = std::remove_cvref_t<decltype(*row(0))>;
   for (std::int64_t j = 0; j < keys; j += kMatrixDepth) {
+    const T* rows[kMatrixDepth];
+    for (std::int64_t r = 0; r < kMatrixDepth; ++r) rows[r] = row(j + r);
     for (std::int64_t f = 0; f < features; f += kMatrixRows) {
-      for (std::int64_t r = 0; r < kMatrixDepth; ++r) {
-        const auto* const from = row(j + r);
-        using T = std::remove_cvref_t<decltype(*from)>;
-        std::uint16_t* const high = tile[0] + r * kMatrixRows;
-        std::uint16_t* const low = tile[1] + r * kMatrixRows;
-        if (from == nullptr) {
-          std::fill_n(high, kMatrixRows, std::uint16_t{0});
-          std::fill_n(low, kMatrixRows, std::uint16_t{0});
-        } else if constexpr (std::is_same_v<T, float>) {
-          split_row(from + f, kMatrixRows, high, planes > 1 ? low : nullptr);
-        } else {
-          std::memcpy(high, from + f, 2 * kMatrixRows);
+      std::uint16_t* const to = out + f * kKeyBlock + j * kMatrixRows;
+      if constexpr (std::is_same_v<T, float>) {
+        HWY_ALIGN std::uint16_t tile[2][kMatrixDepth * kMatrixRows] = {};
+        for (std::int64_t r = 0; r < kMatrixDepth; ++r) {
+          if (rows[r] == nullptr) continue;
+          split_row(rows[r] + f, kMatrixRows, tile[0] + r * kMatrixRows,
+                    planes > 1 ? tile[1] + r * kMatrixRows : nullptr);
         }
-      }
-      for (std::int64_t p = 0; p < planes; ++p) {
-        transpose_32(tile[p], out + p * plane + f * kKeyBlock + j * kMatrixRows);
+        for (std::int64_t p = 0; p < planes; ++p) {
+          transpose_32([&](int r) HWY_ATTR { return _mm512_load_si512(tile[p] + r * kMatrixRows); }, to + p * plane);
+        }
+      } else {
+        transpose_32(
+            [&](int r)
+                HWY_ATTR { return rows[r] != nullptr ? _mm512_loadu_si512(rows[r] + f) : _mm512_setzero_si512(); },
+            to);
       }
     }
   }
@@ -417,29 +404,32 @@ HWY_INLINE void columns_as_rows(const float* HWY_RESTRICT sums, const float* HWY
 
 // --- weights ------------------------------------------------------------------------------------------------------
 
-// 2^x for x ≤ 0, within 2.7e-6 of itself; 0 for −inf, NaN for NaN. The fraction is x − ⌊x⌋, the power VSCALEF's.
+// What vectors do while tiles multiply: of the two ports for vectors, one then has no multiplications, maxima or powers, only sums,
+// shuffles and logic.
+
+// 2^x · (1 + 2^-16), within 2.7e-6 of itself; 0 for −inf, NaN for NaN. The fraction is x − ⌊x⌋, the power VSCALEF's.
+constexpr float kWeightFactor = 1 + 0x1p-16f;
 HWY_INLINE __m512 weight_at(__m512 x) {
   const __m512 f = _mm512_reduce_ps(x, 0x09);
-  __m512 p = _mm512_fmadd_ps(_mm512_set1_ps(0.0135341678484f), f, _mm512_set1_ps(0.0520114607758f));
-  p = _mm512_fmadd_ps(p, f, _mm512_set1_ps(0.241442756796f));
-  p = _mm512_fmadd_ps(p, f, _mm512_set1_ps(0.693003834484f));
-  p = _mm512_fmadd_ps(p, f, _mm512_set1_ps(1.00000259337f));
+  __m512 p = _mm512_fmadd_ps(_mm512_set1_ps(0.0135341678484f * kWeightFactor), f,
+                             _mm512_set1_ps(0.0520114607758f * kWeightFactor));
+  p = _mm512_fmadd_ps(p, f, _mm512_set1_ps(0.241442756796f * kWeightFactor));
+  p = _mm512_fmadd_ps(p, f, _mm512_set1_ps(0.693003834484f * kWeightFactor));
+  p = _mm512_fmadd_ps(p, f, _mm512_set1_ps(1.00000259337f * kWeightFactor));
   return _mm512_scalef_ps(p, x);
 }
 // The upper halves of two rows, column by column: the second's where it is, the first's below.
 HWY_INLINE __m512i upper_halves(__m512 first, __m512 second, __m512i top) {
-  const __m512i below = _mm512_srli_epi32(_mm512_castps_si512(first), 16);
-  return _mm512_ternarylogic_epi32(below, _mm512_castps_si512(second), top, 0xF8);  // below | (second & top)
+  const __m512i below = _mm512_bsrli_epi128(_mm512_castps_si512(first), 2);
+  return _mm512_ternarylogic_epi32(below, _mm512_castps_si512(second), top, 0xD8);  // second where top, else below
 }
 // The weights of two keys, p and q, as two planes of bf16: the upper one where the first key's scores were, the lower one in place
-// of the second's. Both are cut, not rounded, so that the lower one must first be 2^-16 of the weight too large: then their sum
-// is within 2^-16 of the weight.
+// of the second's. Both are cut, not rounded, of numbers that are 2^-16 too large: then their sum is within 2^-16 of the weight.
 HWY_INLINE void split_pair(__m512 p, __m512 q, __m512i top, float* upper, float* lower) {
-  const __m512 more = _mm512_set1_ps(1 + 0x1p-16f);
   const __m512 p_top = _mm512_castsi512_ps(_mm512_and_si512(_mm512_castps_si512(p), top));
   const __m512 q_top = _mm512_castsi512_ps(_mm512_and_si512(_mm512_castps_si512(q), top));
   _mm512_store_si512(upper, upper_halves(p, q, top));
-  _mm512_store_si512(lower, upper_halves(_mm512_fmsub_ps(p, more, p_top), _mm512_fmsub_ps(q, more, q_top), top));
+  _mm512_store_si512(lower, upper_halves(_mm512_sub_ps(p, p_top), _mm512_sub_ps(q, q_top), top));
 }
 
 // P = 2^(factor · S − base) in place of S, and its sums, two keys at a time: some for each step of products between which it is
@@ -461,20 +451,17 @@ struct Weighing {
         t0(_mm512_setzero_ps()),
         t1(t0),
         t2(t0) {}
-  HWY_INLINE void two_keys() {
+  HWY_INLINE void of_two(float* at, __m512 base, __m512& total) {
     const __m512i top = _mm512_set1_epi32(static_cast<int>(0xFFFF0000U));
-    const __m512 p0 = weight_at(_mm512_fmsub_ps(_mm512_load_ps(s), factor, b0));
-    const __m512 q0 = weight_at(_mm512_fmsub_ps(_mm512_load_ps(s + 48), factor, b0));
-    const __m512 p1 = weight_at(_mm512_fmsub_ps(_mm512_load_ps(s + 16), factor, b1));
-    const __m512 q1 = weight_at(_mm512_fmsub_ps(_mm512_load_ps(s + 64), factor, b1));
-    const __m512 p2 = weight_at(_mm512_fmsub_ps(_mm512_load_ps(s + 32), factor, b2));
-    const __m512 q2 = weight_at(_mm512_fmsub_ps(_mm512_load_ps(s + 80), factor, b2));
-    split_pair(p0, q0, top, s, s + 48);
-    split_pair(p1, q1, top, s + 16, s + 64);
-    split_pair(p2, q2, top, s + 32, s + 80);
-    t0 = _mm512_add_ps(t0, _mm512_add_ps(p0, q0));
-    t1 = _mm512_add_ps(t1, _mm512_add_ps(p1, q1));
-    t2 = _mm512_add_ps(t2, _mm512_add_ps(p2, q2));
+    const __m512 p = weight_at(_mm512_fmsub_ps(_mm512_load_ps(at), factor, base));
+    const __m512 q = weight_at(_mm512_fmsub_ps(_mm512_load_ps(at + 48), factor, base));
+    split_pair(p, q, top, at, at + 48);
+    total = _mm512_add_ps(total, _mm512_add_ps(p, q));
+  }
+  HWY_INLINE void two_keys() {
+    of_two(s, b0, t0);
+    of_two(s + 16, b1, t1);
+    of_two(s + 32, b2, t2);
     s += 96;
     --left;
   }
@@ -485,11 +472,20 @@ struct Weighing {
       due -= kWhole;
     }
   }
-  HWY_INLINE void finish(float* row_sum) {
+  HWY_INLINE void finish() {
     while (left > 0) two_keys();
-    _mm512_storeu_ps(row_sum, _mm512_add_ps(_mm512_loadu_ps(row_sum), t0));
-    _mm512_storeu_ps(row_sum + 16, _mm512_add_ps(_mm512_loadu_ps(row_sum + 16), t1));
-    _mm512_storeu_ps(row_sum + 32, _mm512_add_ps(_mm512_loadu_ps(row_sum + 32), t2));
+  }
+  // Whether `base` was near enough to the largest scores: no weight is above 2^15.
+  HWY_INLINE bool are_small() const {
+    const __m512 most = _mm512_set1_ps(0x1p15f);
+    return (_mm512_cmp_ps_mask(t0, most, _CMP_LE_OQ) & _mm512_cmp_ps_mask(t1, most, _CMP_LE_OQ) &
+            _mm512_cmp_ps_mask(t2, most, _CMP_LE_OQ)) == 0xFFFF;
+  }
+  HWY_INLINE void add_to(float* row_sum) const {
+    const __m512 by = _mm512_set1_ps(1 / kWeightFactor);
+    _mm512_storeu_ps(row_sum, _mm512_fmadd_ps(t0, by, _mm512_loadu_ps(row_sum)));
+    _mm512_storeu_ps(row_sum + 16, _mm512_fmadd_ps(t1, by, _mm512_loadu_ps(row_sum + 16)));
+    _mm512_storeu_ps(row_sum + 32, _mm512_fmadd_ps(t2, by, _mm512_loadu_ps(row_sum + 32)));
   }
 };
 // Nothing meanwhile.

@@ -71,7 +71,8 @@ struct Block {
   AlignedVector<float> other_scores = AlignedVector<float>(floats(kKeyBlock * kMostWidth, by_matrix));
   struct Waiting {
     std::int64_t panel = -1, begin = 0, end = 0;
-  } waiting;  // keys of the block whose weights, in other_scores, have not met their values; panel −1: none
+    const std::uint16_t* values = nullptr;
+  } waiting;  // keys whose weights, in other_scores, have not met their values; panel −1: none
 #endif
 #endif
 

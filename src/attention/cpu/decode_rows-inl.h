@@ -53,14 +53,12 @@ HWY_INLINE void store_sums(VF a, VF b, VF c, VF d, float* out) {
 }
 
 #if HWY_TARGET == HWY_AVX3
-// The sums of sixteen vectors, [16, 16]: halves are added until one vector has them all.
-HWY_INLINE void store_16_sums(const float* HWY_RESTRICT part, float* HWY_RESTRICT out) {
+// The sums of sixteen vectors: halves are added until one vector has them all.
+HWY_INLINE __m512 sums_of_16(const __m512* v) {
   __m512 fours[4];
 #pragma GCC unroll 4
   for (int i = 0; i < 4; ++i) {
-    const float* const at = part + 64 * i;
-    const __m512 a = _mm512_load_ps(at), b = _mm512_load_ps(at + 16);
-    const __m512 c = _mm512_load_ps(at + 32), d = _mm512_load_ps(at + 48);
+    const __m512 a = v[4 * i], b = v[4 * i + 1], c = v[4 * i + 2], d = v[4 * i + 3];
     const __m512d ab = _mm512_castps_pd(_mm512_add_ps(_mm512_unpacklo_ps(a, b), _mm512_unpackhi_ps(a, b)));
     const __m512d cd = _mm512_castps_pd(_mm512_add_ps(_mm512_unpacklo_ps(c, d), _mm512_unpackhi_ps(c, d)));
     fours[i] =
@@ -69,7 +67,13 @@ HWY_INLINE void store_16_sums(const float* HWY_RESTRICT part, float* HWY_RESTRIC
   const auto add_blocks = [](__m512 x, __m512 y) HWY_ATTR {
     return _mm512_add_ps(_mm512_shuffle_f32x4(x, y, 0x88), _mm512_shuffle_f32x4(x, y, 0xDD));
   };
-  _mm512_storeu_ps(out, add_blocks(add_blocks(fours[0], fours[1]), add_blocks(fours[2], fours[3])));
+  return add_blocks(add_blocks(fours[0], fours[1]), add_blocks(fours[2], fours[3]));
+}
+HWY_INLINE void store_16_sums(const float* HWY_RESTRICT part, float* HWY_RESTRICT out) {
+  __m512 v[16];
+#pragma GCC unroll 16
+  for (int i = 0; i < 16; ++i) v[i] = _mm512_load_ps(part + 16 * i);
+  _mm512_storeu_ps(out, sums_of_16(v));
 }
 #endif
 
@@ -190,6 +194,32 @@ template <class K> HWY_INLINE void dot_4x2(const float* HWY_RESTRICT q, const K*
   }
 }
 
+#if HWY_TARGET == HWY_AVX3
+// Four queries and four keys, features a multiple of 16.
+template <class K> HWY_INLINE void dot_4x4(const float* HWY_RESTRICT q, const StepRows& keys, std::int64_t j,
+                                           std::int64_t features, float* HWY_RESTRICT out, std::int64_t out_stride) {
+  const DF d;
+  __m512 s[16];
+#pragma GCC unroll 16
+  for (int i = 0; i < 16; ++i) s[i] = _mm512_setzero_ps();
+  for (std::int64_t f = 0; f < features; f += 16) {
+#pragma GCC unroll 4
+    for (int k = 0; k < 4; ++k) {
+      const __m512 key = convert::load_as(d, static_cast<const K*>(keys[j + k]) + f).raw;
+#pragma GCC unroll 4
+      for (int r = 0; r < 4; ++r) {
+        s[4 * r + k] = _mm512_fmadd_ps(_mm512_loadu_ps(q + r * features + f), key, s[4 * r + k]);
+      }
+    }
+  }
+  const __m512 sums = sums_of_16(s);
+  _mm_storeu_ps(out, _mm512_castps512_ps128(sums));
+  _mm_storeu_ps(out + out_stride, _mm512_extractf32x4_ps(sums, 1));
+  _mm_storeu_ps(out + 2 * out_stride, _mm512_extractf32x4_ps(sums, 2));
+  _mm_storeu_ps(out + 3 * out_stride, _mm512_extractf32x4_ps(sums, 3));
+}
+#endif
+
 // scores[row, key] of `rows` queries and `count` keys.
 template <class K> HWY_INLINE void score_rows(const float* q, std::int64_t rows, const StepRows& keys,
                                               std::int64_t count, std::int64_t features, float* scores,
@@ -197,6 +227,9 @@ template <class K> HWY_INLINE void score_rows(const float* q, std::int64_t rows,
   std::int64_t r = 0;
   for (; r + 4 <= rows; r += 4, q += 4 * features, scores += 4 * stride) {
     std::int64_t j = 0;
+#if HWY_TARGET == HWY_AVX3
+    for (; features % 16 == 0 && j + 4 <= count; j += 4) dot_4x4<K>(q, keys, j, features, scores + j, stride);
+#endif
     for (; j + 2 <= count; j += 2) {
       dot_4x2(q, static_cast<const K*>(keys[j]), static_cast<const K*>(keys[j + 1]), features, scores + j, stride);
     }
@@ -292,6 +325,30 @@ template <class V> HWY_INLINE std::int64_t add_rows_4(const float* HWY_RESTRICT 
   const DF d;
   const std::int64_t n = lanes();
   std::int64_t f = 0;
+#if HWY_TARGET == HWY_AVX3
+  for (; f + 64 <= features; f += 64) {  // a whole row of 64 features, in 16 of 32 registers
+    __m512 s[16];
+#pragma GCC unroll 16
+    for (int i = 0; i < 16; ++i) s[i] = _mm512_setzero_ps();
+    for (std::int64_t j = 0; j < count; ++j) {
+      const V* HWY_RESTRICT row = static_cast<const V*>(values[j]) + f;
+      fetch_later<64 * static_cast<std::int64_t>(sizeof(V))>(row, values.ahead);
+#pragma GCC unroll 4
+      for (int i = 0; i < 4; ++i) {
+        const __m512 x = convert::load_as(d, row + 16 * i).raw;
+#pragma GCC unroll 4
+        for (int r = 0; r < 4; ++r) {
+          s[4 * r + i] = _mm512_fmadd_ps(_mm512_set1_ps(weights[r * stride + j]), x, s[4 * r + i]);
+        }
+      }
+    }
+#pragma GCC unroll 16
+    for (int i = 0; i < 16; ++i) {
+      float* const to = sums + i / 4 * features + f + i % 4 * 16;
+      _mm512_storeu_ps(to, _mm512_fmadd_ps(_mm512_loadu_ps(to), _mm512_set1_ps(rescale[i / 4]), s[i]));
+    }
+  }
+#endif
   for (; f + 2 * n <= features; f += 2 * n) {
     VF s00 = hn::Zero(d), s01 = s00, s10 = s00, s11 = s00, s20 = s00, s21 = s00, s30 = s00, s31 = s00;
     for (std::int64_t j = 0; j < count; ++j) {

@@ -348,27 +348,6 @@ void attend_tile(Block& block, std::int64_t panel, std::int64_t first, std::int6
   }
 }
 
-void attend_key_block(Block& block, const PanelSight* sights, std::int64_t panels) {
-#if POSENC_OVERLAPS_16
-  if (block.by_matrix) {
-    attend_units(
-        block, sights, panels, block.operands.q_is_finite && block.operands.k_is_finite,
-        [&](const Tile& unit) HWY_ATTR { score_by_element(block, unit.panel, unit.begin, unit.end); },
-        [&](const Tile& unit, float* base) HWY_ATTR {
-          leave_factor(block, unit.begin, unit.end);
-          return prepare_tile(block, unit, sights[unit.panel], base);
-        },
-        [&](const Tile& unit)
-            HWY_ATTR { add_seen_values(block, unit.panel, unit.first, unit.count, unit.begin, unit.end); });
-    return;
-  }
-#endif
-  for (std::int64_t panel = 0; panel < panels; ++panel) {
-    const std::int64_t first = block.begin + panel * block.width;
-    attend_tile(block, panel, first, std::min(block.width, block.end - first), sights[panel]);
-  }
-}
-
 void load_queries(Block& block) {
   const std::int64_t width = block.width, features = block.features;
   const auto factor = static_cast<float>(block.job.scale * kLog2E);
@@ -524,6 +503,38 @@ void write_results(Block& block) {
   });
 }
 
+#if POSENC_OVERLAPS_16
+// What attend_overlapped wants of a tile.
+struct Stages {
+  Block& block;
+  const PanelSight* sights;
+
+  void load(std::int64_t first, std::int64_t last) const { load_keys(block, first, last); }
+  void score(const Tile& tile) const { score_by_element(block, tile.panel, tile.begin, tile.end); }
+  bool guess(const Tile& tile, float* HWY_RESTRICT base) const {
+    const PanelSight& sight = sights[tile.panel];
+    const bool is_plain =
+        block.bias.kind == ScoreBias::Kind::kNone && block.job.softcap == 0 && !block.job.has_masks();
+    const bool has_edge =
+        block.first_key + tile.begin < sight.all_begin || block.first_key + tile.end > sight.all_end;
+    const bool are_steps = tile.begin % kMatrixDepth == 0 && tile.end % kMatrixDepth == 0;
+    if (!is_plain || has_edge || !are_steps || !(block.job.scale > 0)) return false;
+    const float* const row_max = block.row_max.data() + tile.panel * block.width;
+    if (std::find(row_max, row_max + block.width, kNone) != row_max + block.width) return false;
+    std::copy(row_max, row_max + block.width, base);
+    leave_factor(block, tile.begin, tile.end);
+    return true;
+  }
+  bool prepare(const Tile& tile, float* base) const {
+    leave_factor(block, tile.begin, tile.end);
+    return prepare_tile(block, tile, sights[tile.panel], base);
+  }
+  void add_seen(const Tile& tile) const {
+    add_seen_values(block, tile.panel, tile.first, tile.count, tile.begin, tile.end);
+  }
+};
+#endif
+
 void attend_block(Block& block) {
   load_queries(block);
   PanelSight sights[kLargeQueryBlock / kPanelVectors];
@@ -534,11 +545,21 @@ void attend_block(Block& block) {
     begin = std::min(begin, sights[panels].begin);
     end = std::max(end, sights[panels].end);
   }
+#if POSENC_OVERLAPS_16
+  if (block.by_matrix) {
+    attend_overlapped(block, sights, panels, begin, end, Stages{block, sights});
+    write_results(block);
+    return;
+  }
+#endif
   const std::int64_t key_blocks = end > begin ? (end - begin + block.keys - 1) / block.keys : 0;
   for (std::int64_t at = 0; at < key_blocks; ++at) {
     const std::int64_t key = begin + (block.counts_gates ? key_blocks - 1 - at : at) * block.keys;
     load_keys(block, key, std::min(key + block.keys, end));
-    attend_key_block(block, sights, panels);
+    for (std::int64_t panel = 0; panel < panels; ++panel) {
+      const std::int64_t first = block.begin + panel * block.width;
+      attend_tile(block, panel, first, std::min(block.width, block.end - first), sights[panel]);
+    }
   }
   for (std::int64_t panel = 0; panel < panels && block.bias.value_rows > 0; ++panel) add_value_vectors(block, panel);
   write_results(block);

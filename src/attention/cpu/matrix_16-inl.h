@@ -81,6 +81,8 @@ struct Operands16 {
   std::int64_t q_planes = 0, k_planes = 0, v_planes = 0;  // 1 or 2; 0: the unit is not used
   std::int64_t q_panel = 0, q_plane = 0, k_plane = 0, v_plane = 0, p_plane = 0;  // elements
   AlignedVector<std::uint16_t> q, k, v, p;
+  AlignedVector<std::uint16_t>
+      last_v;  // of the block of keys before, whose weights may wait for them (overlap-inl.h)
   bool q_is_finite = true, k_is_finite = true;  // looked at where they have two planes
 
   Operands16() = default;
@@ -97,7 +99,8 @@ struct Operands16 {
         q(static_cast<std::size_t>(q_planes * q_plane)),
         k(static_cast<std::size_t>(k_planes * k_plane)),
         v(static_cast<std::size_t>(v_planes * v_plane)),
-        p(static_cast<std::size_t>(POSENC_OVERLAPS_16 ? 0 : 2 * p_plane)) {}  // or in place of the scores
+        p(static_cast<std::size_t>(POSENC_OVERLAPS_16 ? 0 : 2 * p_plane)),  // or in place of the scores
+        last_v(POSENC_OVERLAPS_16 ? v.size() : 0) {}
 };
 
 // Whether all of a plane are finite: the lower plane of an infinity is 0, and 0 times another is no number.

@@ -1,7 +1,8 @@
 // Tiles of scores whose stages overlap, for a matrix unit that works while vectors do (AMX); for code that is compiled once per
-// SIMD target. The scores of a panel of queries and of kUnitKeys keys are a unit. While vectors make the weights of one unit,
-// tiles multiply those of the unit before it with values, and then the queries and keys of the next, into the scores that the
-// former has left. Position and masks enter between, as everywhere (block-inl.h).
+// SIMD target. While vectors make the weights of one tile of scores, the unit multiplies those of the tile before it with their
+// values, and then the queries and keys of the next, into the scores that the former has left. Position and masks enter between,
+// as everywhere (block-inl.h). Where there are none, the row maximum is taken to stay as it is, near enough: a pass over the
+// scores less. If weights are too large then, they are made again.
 
 #if defined(POSENC_OVERLAP_INL_H) == defined(HWY_TARGET_TOGGLE)
 #ifdef POSENC_OVERLAP_INL_H
@@ -22,7 +23,7 @@
 HWY_BEFORE_NAMESPACE();
 namespace posenc::attend::cpu::HWY_NAMESPACE {
 
-// Some keys of the block and a panel of `count` queries from `first` on.
+// Keys `begin` to `end` of a block of keys and a panel of `count` queries from `first` on.
 struct Tile {
   std::int64_t panel, first, count, begin, end;
 };
@@ -32,101 +33,150 @@ struct Tile {
 HWY_INLINE std::int64_t group_before(std::int64_t key) { return key / kMatrixRows * kMatrixRows; }
 HWY_INLINE std::int64_t group_after(std::int64_t key) { return (key + kMatrixRows - 1) / kMatrixRows * kMatrixRows; }
 
-// The products of a unit's queries and keys.
+// The products of a tile's queries and keys.
 struct ScoreProducts {
   Term16 terms[3];
   std::int64_t count, depth, groups;
   float* out;
-  HWY_INLINE ScoreProducts(const Block& block, const Tile& unit, float* scores)
+  HWY_INLINE ScoreProducts(const Block& block, const Tile& tile, float* scores)
       : depth(block.operands.depth),
-        groups((group_after(unit.end) - group_before(unit.begin)) / kMatrixRows),
-        out(scores + group_before(unit.begin) * block.width) {
+        groups((group_after(tile.end) - group_before(tile.begin)) / kMatrixRows),
+        out(scores + group_before(tile.begin) * block.width) {
     const Operands16& o = block.operands;
-    count = terms_of(o.k.data() + group_before(unit.begin) * depth, o.k_planes, o.k_plane,
-                     o.q.data() + unit.panel * o.q_panel, o.q_planes, o.q_plane, terms);
+    count = terms_of(o.k.data() + group_before(tile.begin) * depth, o.k_planes, o.k_plane,
+                     o.q.data() + tile.panel * o.q_panel, o.q_planes, o.q_plane, terms);
   }
   HWY_INLINE std::int64_t steps() const { return steps_of_scores(count, depth, groups); }
-  template <class Work> HWY_INLINE void run(Work& work) const { score_unit(terms, count, depth, groups, out, work); }
+  template <class Work> HWY_INLINE void run(std::int64_t c, Work& work) const {
+    score_columns(terms, count, depth, groups, c, out, work);
+  }
 };
-// Those of its weights and values.
+// Those of the weights that wait, which are in `scores`, and their values.
 struct ValueProducts {
   const Operands16& o;
   const float* weights;
+  const std::uint16_t* values;
   std::int64_t begin, end, features;
   float* sums;
-  HWY_INLINE ValueProducts(Block& block, const Tile& unit, const float* scores)
+  HWY_INLINE ValueProducts(Block& block, const Block::Waiting& waiting)
       : o(block.operands),
-        weights(scores),
-        begin(group_before(unit.begin)),
-        end(group_after(unit.end)),
+        weights(block.other_scores.data()),
+        values(waiting.values),
+        begin(group_before(waiting.begin)),
+        end(group_after(waiting.end)),
         features(block.value_features),
-        sums(block.accumulator.data() + std::max(unit.panel, std::int64_t{0}) * block.value_features * block.width) {}
-  HWY_INLINE std::int64_t steps() const { return steps_of_values(o.v_planes, end - begin, features); }
-  template <class Work> HWY_INLINE void run(Work& work) const {
-    add_unit(o.v.data(), o.v_planes, o.v_plane, weights, begin, end, features, sums, work);
+        sums(block.accumulator.data() +
+             std::max(waiting.panel, std::int64_t{0}) * block.value_features * block.width) {}
+  HWY_INLINE std::int64_t steps() const { return steps_of_values(end - begin, features); }
+  template <class Work> HWY_INLINE void run(std::int64_t c, Work& work) const {
+    add_columns(values, o.v_planes, o.v_plane, weights, begin, end, features, c, sums, work);
   }
 };
 
-// The unit whose weights wait in `other_scores` to meet their values.
 inline void add_waiting(Block& block) {
-  if (block.waiting.panel < 0) return;
+  const Block::Waiting waiting = std::exchange(block.waiting, {});
+  if (waiting.panel < 0) return;
   NoWork none;
-  ValueProducts(block, {block.waiting.panel, 0, 0, block.waiting.begin, block.waiting.end}, block.other_scores.data())
-      .run(none);
-  block.waiting.panel = -1;
+  for (std::int64_t c = 0; c < kPanelVectors; ++c) ValueProducts(block, waiting).run(c, none);
 }
 
-// The weights of a unit, and meanwhile the products of its neighbours. `next`: null where there is none to multiply.
-HWY_NOINLINE void weigh_unit(Block& block, const Tile& unit, const float* base, const Tile* next) {
+// The weights of a tile, and meanwhile the products of its neighbours. `next`: null where there is none to multiply.
+// `is_guess`: returns whether `base` was a row maximum to go on with; if not, the weights do not count.
+HWY_NOINLINE bool weigh_and_multiply(Block& block, const Tile& tile, const float* base, bool is_guess,
+                                     const Tile* next) {
   float* const scores = block.scores.data();
-  const std::int64_t width = block.width, first = group_before(unit.begin), last = group_after(unit.end);
-  std::fill(scores + first * width, scores + unit.begin * width, kNone);  // P = 0
-  std::fill(scores + unit.end * width, scores + last * width, kNone);
+  const std::int64_t width = block.width, first = group_before(tile.begin), last = group_after(tile.end);
+  std::fill(scores + first * width, scores + tile.begin * width, kNone);  // P = 0
+  std::fill(scores + tile.end * width, scores + last * width, kNone);
   const Block::Waiting waiting = std::exchange(block.waiting, {});
-  const ValueProducts values(block, {waiting.panel, 0, 0, waiting.begin, waiting.end}, block.other_scores.data());
-  const ScoreProducts next_scores(block, next != nullptr ? *next : unit, block.other_scores.data());
+  const ValueProducts values(block, waiting);
+  const ScoreProducts next_scores(block, next != nullptr ? *next : tile, block.other_scores.data());
   const std::int64_t steps = (waiting.panel >= 0 ? values.steps() : 0) + (next != nullptr ? next_scores.steps() : 0);
   Weighing weighing(scores + first * width, last - first, block.factor, base, steps);
-  if (waiting.panel >= 0) values.run(weighing);
-  if (next != nullptr) next_scores.run(weighing);
-  weighing.finish(block.row_sum.data() + unit.panel * width);
+  for (std::int64_t c = 0; c < kPanelVectors && waiting.panel >= 0; ++c) values.run(c, weighing);
+  for (std::int64_t c = 0; c < kPanelVectors && next != nullptr; ++c) next_scores.run(c, weighing);
+  weighing.finish();
+  if (is_guess && !weighing.are_small()) return false;
+  weighing.add_to(block.row_sum.data() + tile.panel * width);
+  return true;
 }
 
-// All units of a key block. For each, in this order: `score`(unit), where its products were not made meanwhile; `prepare`(unit,
-// base), which makes scores of them and returns whether values can be added as products; `add_seen`(unit), where they cannot.
-template <class Score, class Prepare, class AddSeen>
-HWY_INLINE void attend_units(Block& block, const PanelSight* sights, std::int64_t panels, bool are_finite,
-                             const Score& score, const Prepare& prepare, const AddSeen& add_seen) {
-  constexpr std::int64_t kMostUnits = kLargeQueryBlock / (kPanelVectors * kTileRows) * (kKeyBlock / kUnitKeys);
-  Tile units[kMostUnits];
-  std::int64_t count = 0;
-  for (std::int64_t panel = 0; panel < panels; ++panel) {
-    const PanelSight& sight = sights[panel];
-    const std::int64_t begin = std::max(sight.begin - block.first_key, std::int64_t{0});
-    const std::int64_t end = std::min(sight.end, block.last_key) - block.first_key;
-    const std::int64_t first = block.begin + panel * block.width;
-    for (std::int64_t key = begin / kUnitKeys * kUnitKeys; key < end; key += kUnitKeys) {
-      units[count++] = {panel, first, std::min(block.width, block.end - first), std::max(key, begin),
-                        std::min(key + kUnitKeys, end)};
+// The tiles of a block of queries, one block of keys after another.
+struct TileList {
+  const Block& block;
+  const PanelSight* sights;
+  std::int64_t panels, key, end;  // `key`: where the block of keys begins
+  std::int64_t panel = -1;
+
+  HWY_INLINE bool next(Tile& tile) {
+    for (;;) {
+      if (++panel == panels) panel = 0, key += block.keys;
+      if (key >= end) return false;
+      const std::int64_t first = block.begin + panel * block.width, last_key = std::min(key + block.keys, end);
+      tile = {panel, first, std::min(block.width, block.end - first),
+              std::max(sights[panel].begin - key, std::int64_t{0}), std::min(sights[panel].end, last_key) - key};
+      if (tile.begin < tile.end) return true;
     }
   }
+};
+
+// All tiles of a block of queries and keys `begin` to `end`. `stages` has, of a tile at work:
+//   load(first, last)    makes a block of keys ready
+//   score(tile)          its scores, where tiles cannot multiply them
+//   guess(tile, base)    whether nothing enters its scores; the row maximum so far
+//   prepare(tile, base)  position, masks and row maximum; returns whether its values may meet all weights
+//   add_seen(tile)       adds values one by one, where they may not
+template <class Stages> HWY_INLINE void attend_overlapped(Block& block, const PanelSight* sights, std::int64_t panels,
+                                                          std::int64_t begin, std::int64_t end,
+                                                          const Stages& stages) {
+  Operands16& o = block.operands;
+  TileList list{block, sights, panels, begin, end};
+  Tile tile{}, next{};
+  std::int64_t loaded = -1;
+  const auto load = [&](std::int64_t key) HWY_ATTR {
+    if (block.waiting.values == o.last_v.data()) add_waiting(block);  // before their place is taken
+    std::swap(o.v, o.last_v);
+    stages.load(key, std::min(key + block.keys, end));
+    loaded = key;
+  };
+  const auto multiply_alone = [&] {
+    NoWork none;
+    const ScoreProducts products(block, tile, block.scores.data());
+    for (std::int64_t c = 0; c < kPanelVectors; ++c) products.run(c, none);
+  };
   HWY_ALIGN float base[kMostWidth];
-  for (std::int64_t u = 0; u < count; ++u) {
-    const Tile& unit = units[u];
+  bool is_scored = false;  // while the tile before was weighed
+  bool is_any = list.next(tile);
+  while (is_any) {
+    const std::int64_t key = list.key;
+    if (loaded != key) load(key);
+    const bool are_finite = o.q_is_finite && o.k_is_finite;
     if (!are_finite) {
-      score(unit);
-    } else if (u == 0) {
-      NoWork none;
-      ScoreProducts(block, unit, block.scores.data()).run(none);
+      stages.score(tile);
+    } else if (!is_scored) {
+      multiply_alone();
     }
-    const bool adds_products = prepare(unit, base);
-    weigh_unit(block, unit, base, are_finite && u + 1 < count ? &units[u + 1] : nullptr);
+    is_any = list.next(next);
+    const bool is_block_done = is_any && list.key != key;
+    const std::uint16_t* const values = o.v.data();
+    // keys of the next block take the place of this one's, which a wrong guess would need
+    const bool guesses = are_finite && !is_block_done && stages.guess(tile, base);
+    bool adds_products = guesses || stages.prepare(tile, base);
+    if (is_block_done && adds_products) load(list.key);
+    is_scored = is_any && loaded == list.key && o.q_is_finite && o.k_is_finite;
+    const Tile* const ahead = is_scored ? &next : nullptr;
+    if (!weigh_and_multiply(block, tile, base, guesses, ahead)) {
+      multiply_alone();
+      adds_products = stages.prepare(tile, base);
+      weigh_and_multiply(block, tile, base, false, nullptr);
+    }
     if (adds_products) {
-      block.waiting = {unit.panel, unit.begin, unit.end};
+      block.waiting = {tile.panel, tile.begin, tile.end, values};
     } else {
-      add_seen(unit);
+      stages.add_seen(tile);
     }
     std::swap(block.scores, block.other_scores);
+    tile = next;
   }
   add_waiting(block);
 }
