@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <span>
 #include <type_traits>
+#include <utility>
 #include <variant>
 
 #include "cli/arrays/input_array.h"
@@ -17,18 +19,6 @@
 
 namespace posenc::cli {
 namespace {
-
-template <class S, class T> T type_of_member(T S::*);
-
-template <Choice E> E choice_from(std::string_view text, std::string_view what) {
-  const auto& names = ChoiceNames<E>::value;
-  auto found = std::find(names.begin(), names.end(), text);
-  if (found == names.end()) found = std::find(names.begin(), names.end(), choice_meant(text));
-  if (found == names.end()) {
-    refuse(fmt::format("{}: '{}' is not one of {}", what, text, fmt::join(names, ", ")));
-  }
-  return static_cast<E>(found - names.begin());
-}
 
 // A field's flag: first_dim is --first-dim.
 std::string flag_of(std::string_view field) {
@@ -110,35 +100,32 @@ void check_name(std::string_view text, std::string_view field, const std::vector
   refuse(fmt::format("{}: '{}' is not one of {}{}", flag_of(field), name, fmt::join(names, ", "), hint));
 }
 
-// A field that JSON can say is read as JSON says it.
-template <class S, class T> T value_by_json(T S::*member, std::string_view field, std::string_view text) {
-  if constexpr (kIsOneOf<T>) check_name(text, field, names_of(static_cast<const T*>(nullptr)));
-  const std::string json = kIsList<T> ? list_as_json(text) : choice_as_json(text);
+// Where a field's text comes from, for messages.
+struct FieldOf {
+  std::string_view scheme;
+  std::string_view field;
+};
+
+std::size_t choice_from(std::string_view text, std::string_view flag, std::span<const std::string_view> names) {
+  auto found = std::find(names.begin(), names.end(), text);
+  if (found == names.end()) found = std::find(names.begin(), names.end(), choice_meant(text));
+  if (found == names.end()) {
+    refuse(fmt::format("{}: '{}' is not one of {}", flag, text, fmt::join(names, ", ")));
+  }
+  return static_cast<std::size_t>(found - names.begin());
+}
+
+// A field that JSON can say is read as JSON says it: the scheme with this field alone.
+Scheme scheme_with(const FieldOf& of, const std::string& json) {
   try {
-    return std::get<S>(scheme_from_json(fmt::format(R"({{"scheme":"{}","{}":{}}})", S::name, field, json))).*member;
+    return scheme_from_json(fmt::format(R"({{"scheme":"{}","{}":{}}})", of.scheme, of.field, json));
   } catch (const Error& error) {
-    refuse(fmt::format("{}: {}", flag_of(field), error.what()));
+    refuse(fmt::format("{}: {}", flag_of(of.field), error.what()));
   }
 }
 
-template <class S, class T> T value_from(T S::*member, std::string_view field, std::string_view text) {
-  const std::string flag = flag_of(field);
-  if constexpr (Choice<T>) {
-    return choice_from<T>(text, flag);
-  } else if constexpr (std::is_same_v<T, double>) {
-    return number_from(text, flag);
-  } else if constexpr (std::is_same_v<T, std::int64_t>) {
-    return integer_from(text, flag);
-  } else if constexpr (std::is_same_v<T, bool>) {
-    if (text != "true" && text != "false") refuse(fmt::format("{}: '{}' is not true or false", flag, text));
-    return text == "true";
-  } else {
-    static_assert(kIsList<T> || kIsOneOf<T>, "a field of this type needs a way to be written as a flag");
-    return value_by_json(member, field, text);
-  }
-}
-
-template <class T> std::string help_of(std::string_view help, const T& default_value) {
+template <class T> std::string help_of_field(std::string_view help, const void* at) {
+  const T& default_value = *static_cast<const T*>(at);
   if constexpr (Choice<T>) {
     return fmt::format("{}\none of {} (default {})", help, fmt::join(ChoiceNames<T>::value, ", "),
                        choice_name(default_value));
@@ -155,7 +142,8 @@ template <class T> std::string help_of(std::string_view help, const T& default_v
   }
 }
 
-template <class T> FlagValues values_of_field(const T& default_value) {
+template <class T> FlagValues values_of_field(const void* at) {
+  const T& default_value = *static_cast<const T*>(at);
   FlagValues values;
   if constexpr (Choice<T>) {
     values.default_value = choice_name(default_value);
@@ -171,12 +159,68 @@ template <class T> FlagValues values_of_field(const T& default_value) {
   return values;
 }
 
-template <class T> std::string_view placeholder_of() {
+template <class T> constexpr std::string_view placeholder_of() {
   if constexpr (Choice<T>) return "WORD";
   if constexpr (kIsOneOf<T>) return "TYPE:…";
   if constexpr (std::is_same_v<T, bool>) return "BOOL";
   if constexpr (kIsList<T>) return "N,N,…";
   return std::is_same_v<T, double> ? "X" : "N";
+}
+
+template <class T> void set_field(void* at, const FieldOf& of, std::string_view text);
+
+// What flags know of a type of fields. A scheme's fields are met through this, so that what follows is compiled once for
+// each type, not for each field of each scheme.
+struct FieldType {
+  std::string_view placeholder;
+  bool takes_object = false;  // its value may be a JSON object
+  std::string (*help)(std::string_view help, const void* default_value) = nullptr;
+  FlagValues (*values)(const void* default_value) = nullptr;
+  void (*set)(void* at, const FieldOf& of, std::string_view text) = nullptr;
+};
+template <class T> constexpr FieldType kFieldType = {placeholder_of<T>(), kIsOneOf<T>, help_of_field<T>,
+                                                     values_of_field<T>, set_field<T>};
+
+struct AnyField {
+  std::string_view name;
+  std::string_view help;
+  void* at;
+  const FieldType* type;
+};
+
+std::vector<AnyField> fields_of(Scheme& scheme) {
+  std::vector<AnyField> list;
+  const auto visit_scheme = [&]<class S>(S& one) {
+    S::fields([&]<class T>(std::string_view name, T S::*member, std::string_view help) {
+      list.push_back({name, help, &(one.*member), &kFieldType<T>});
+    });
+  };
+  std::visit(visit_scheme, scheme);
+  return list;
+}
+
+AnyField field_named(const std::vector<AnyField>& fields, std::string_view name) {
+  return *std::find_if(fields.begin(), fields.end(), [&](const AnyField& field) { return field.name == name; });
+}
+
+template <class T> void set_field(void* at, const FieldOf& of, std::string_view text) {
+  T& value = *static_cast<T*>(at);
+  const std::string flag = flag_of(of.field);
+  if constexpr (Choice<T>) {
+    value = static_cast<T>(choice_from(text, flag, ChoiceNames<T>::value));
+  } else if constexpr (std::is_same_v<T, double>) {
+    value = number_from(text, flag);
+  } else if constexpr (std::is_same_v<T, std::int64_t>) {
+    value = integer_from(text, flag);
+  } else if constexpr (std::is_same_v<T, bool>) {
+    if (text != "true" && text != "false") refuse(fmt::format("{}: '{}' is not true or false", flag, text));
+    value = text == "true";
+  } else {
+    static_assert(kIsList<T> || kIsOneOf<T>, "a field of this type needs a way to be written as a flag");
+    if constexpr (kIsOneOf<T>) check_name(text, of.field, names_of(&value));
+    Scheme read = scheme_with(of, kIsList<T> ? list_as_json(text) : choice_as_json(text));
+    value = std::move(*static_cast<T*>(field_named(fields_of(read), of.field).at));
+  }
 }
 
 // The table that a scheme takes from --table; vectors that meet q and k have flags of their own (attend).
@@ -189,86 +233,72 @@ bool is_letters(std::string_view text) {
   return !text.empty() && std::all_of(text.begin(), text.end(), [](char c) { return c >= 'a' && c <= 'z'; });
 }
 
-// The flags of a scheme's fields.
-template <class S> void add_fields(Command verb, Command command, const std::shared_ptr<SchemeRequest>& request) {
-  S::fields([&](std::string_view name, auto member, std::string_view help) {
-    using Member = decltype(type_of_member(member));
-    const std::string flag = flag_of(name);
-    const auto set = [request, member, field = std::string(name)](const std::string& text) {
-      std::get<S>(request->scheme).*member = value_from(member, field, text);
-      request->given.push_back(field);
+// The flags of the fields of a scheme, whose defaults these are. request->scheme is of its type when they are read.
+void add_fields(Command verb, Command command, const std::shared_ptr<SchemeRequest>& request, Scheme defaults) {
+  for (const AnyField& field : fields_of(defaults)) {
+    const std::string flag = flag_of(field.name);
+    const auto set = [request, name = std::string(field.name)](const std::string& text) {
+      const AnyField given = field_named(fields_of(request->scheme), name);
+      given.type->set(given.at, {name_of(request->scheme), name}, text);
+      request->given.push_back(name);
     };
     const auto add_field = [&] {
-      if (name == "axes" && verb.has_option(flag)) {
+      if (field.name == "axes" && verb.has_option(flag)) {
         // a verb has a flag of that name as well; its values are letters, the field's a number
         const auto sort_out = [request, set](const std::string& text) {
           is_letters(text) ? void(request->axes_of_x = text) : set(text);
         };
         return command.add_option(flag, sort_out).trigger_on_parse();
       }
-      return command.add_option(all_names(name), set);
+      return command.add_option(all_names(field.name), set);
     };
     add_field()
-        .description(with_other_names(help_of(help, S{}.*member), name))
-        .type_name(std::string(placeholder_of<Member>()))
+        .description(with_other_names(field.type->help(field.help, field.at), field.name))
+        .type_name(std::string(field.type->placeholder))
         .group(kFieldGroup)
-        .values(values_of_field(S{}.*member));
-  });
-  if (const TrainedTable table = table_from_file(S{}); !table.axes.empty()) {
+        .values(field.type->values(field.at));
+  }
+  if (const TrainedTable table = table_from_file(defaults); !table.axes.empty()) {
     const std::string help =
         fmt::format("the trained table, {}; its sizes are taken from the file", axes_text(table));
     command.add_option("--table", request->weights_path, help).type_name("FILE").group(kFieldGroup);
   }
 }
 
-template <class S> void add_command(Command verb, const std::shared_ptr<SchemeRequest>& request) {
-  Command command = verb.add_subcommand(S::name, S::formula);
+std::string_view formula_of(const Scheme& scheme) {
+  return std::visit([]<class S>(const S&) { return S::formula; }, scheme);
+}
+
+void add_command(Command verb, const Scheme& scheme, const std::shared_ptr<SchemeRequest>& request) {
+  Command command = verb.add_subcommand(name_of(scheme), formula_of(scheme));
   // flags of the verb may come after the scheme's name
   command.fallthrough();
   // Before any of its flags is read, which are declared only now: those of all schemes would take most of a start.
   // A scheme from JSON is there already.
-  command.before_parsing([verb, command, request] {
+  command.before_parsing([verb, command, request, scheme] {
     request->is_chosen = true;
-    if (!std::holds_alternative<S>(request->scheme)) request->scheme = S{};
-    add_fields<S>(verb, command, request);
+    if (request->scheme.index() != scheme.index()) request->scheme = scheme;
+    add_fields(verb, command, request, scheme);
   });
 }
 
-template <class... S>
-void add_commands(const std::variant<S...>*, Command verb, const std::shared_ptr<SchemeRequest>& request) {
-  (add_command<S>(verb, request), ...);
-}
-
-template <class... S> Command command_with_fields(const std::variant<S...>*, Command parent, std::string_view name,
-                                                  const std::shared_ptr<SchemeRequest>& request) {
-  Command command;
-  const auto try_one = [&]<class One>(const One*) {
-    if (One::name != name) return;
-    command = parent.add_subcommand(One::name, One::formula);
-    add_fields<One>(parent, command, request);
-  };
-  (try_one(static_cast<const S*>(nullptr)), ...);
-  return command;
-}
-
 // Whether this is the flag of a field whose value may be a JSON object.
-template <class... S> bool takes_object(const std::variant<S...>*, std::string_view flag) {
-  bool found = false;
-  const auto look = [&](std::string_view name, auto member, std::string_view) {
-    if (kIsOneOf<decltype(type_of_member(member))> && flag_of(name) == flag) found = true;
-  };
-  (S::fields(look), ...);
-  return found;
+bool takes_object(std::string_view flag) {
+  for (const std::string_view name : scheme_names()) {
+    Scheme scheme = scheme_named(name);
+    for (const AnyField& field : fields_of(scheme)) {
+      if (field.type->takes_object && flag_of(field.name) == flag) return true;
+    }
+  }
+  return false;
 }
 
-// Calls visit(name, value of the field) for the fields that are integers.
-template <class SchemeOrConst, class Visit> void visit_integer_fields(SchemeOrConst& scheme, const Visit& visit) {
-  const auto visit_scheme = [&](auto& chosen) {
-    std::remove_cvref_t<decltype(chosen)>::fields([&](std::string_view name, auto member, std::string_view) {
-      if constexpr (std::is_same_v<decltype(type_of_member(member)), std::int64_t>) visit(name, chosen.*member);
-    });
-  };
-  std::visit(visit_scheme, scheme);
+// Where a field of that name is, if it is an integer.
+std::int64_t* find_integer(Scheme& scheme, std::string_view name) {
+  for (const AnyField& field : fields_of(scheme)) {
+    if (field.name == name && field.type == &kFieldType<std::int64_t>) return static_cast<std::int64_t*>(field.at);
+  }
+  return nullptr;
 }
 
 }  // namespace
@@ -276,9 +306,7 @@ template <class SchemeOrConst, class Visit> void visit_integer_fields(SchemeOrCo
 SchemeRequest take_json_scheme(std::vector<std::string>& arguments) {
   const auto is_json = [](const std::string& text) { return text.starts_with('{') && text.ends_with('}'); };
   // A value of --spec is never a scheme; that of a field may be a scaling.
-  const auto is_value_of = [](std::string_view flag) {
-    return flag == "--spec" || takes_object(static_cast<const Scheme*>(nullptr), flag);
-  };
+  const auto is_value_of = [](std::string_view flag) { return flag == "--spec" || takes_object(flag); };
   auto found = std::find_if(arguments.begin(), arguments.end(), is_json);
   while (found != arguments.begin() && found != arguments.end() && is_value_of(*(found - 1))) {
     found = std::find_if(found + 1, arguments.end(), is_json);
@@ -303,40 +331,37 @@ void add_table_flag(Command verb, const std::shared_ptr<SchemeRequest>& request)
 
 void add_scheme_commands(Command verb, const std::shared_ptr<SchemeRequest>& request) {
   verb.require_at_most_one();
-  add_commands(static_cast<const Scheme*>(nullptr), verb, request);
+  for (const std::string_view name : scheme_names()) add_command(verb, scheme_named(name), request);
 }
 
 Command command_of_scheme(Command parent, std::string_view name, const std::shared_ptr<SchemeRequest>& request) {
-  return command_with_fields(static_cast<const Scheme*>(nullptr), parent, name, request);
+  const Scheme scheme = scheme_named(name);
+  Command command = parent.add_subcommand(name_of(scheme), formula_of(scheme));
+  add_fields(parent, command, request, scheme);
+  return command;
 }
 
 std::optional<std::int64_t> integer_field(const Scheme& scheme, std::string_view name) {
-  std::optional<std::int64_t> result;
-  visit_integer_fields(scheme, [&](std::string_view field, std::int64_t value) {
-    if (field == name) result = value;
-  });
-  return result;
+  Scheme copy = scheme;
+  const std::int64_t* const value = find_integer(copy, name);
+  return value == nullptr ? std::nullopt : std::optional(*value);
 }
 
 std::vector<std::string> field_names(const Scheme& scheme) {
+  Scheme copy = scheme;
   std::vector<std::string> names;
-  std::visit(
-      [&]<class S>(const S&) {
-        S::fields([&](std::string_view name, auto, std::string_view) { names.emplace_back(name); });
-      },
-      scheme);
+  for (const AnyField& field : fields_of(copy)) names.emplace_back(field.name);
   return names;
 }
 
 void follow_file(SchemeRequest& request, std::string_view field, std::int64_t value, std::string_view origin) {
-  visit_integer_fields(request.scheme, [&](std::string_view name, std::int64_t& current) {
-    if (name != field) return;
-    if (is_given(request, field) && current != value) {
-      refuse(fmt::format("{}: has {} {}, but {} says {}", origin, field, value,
-                         request.model.empty() ? flag_of(field) : request.model, current));
-    }
-    current = value;
-  });
+  std::int64_t* const current = find_integer(request.scheme, field);
+  if (current == nullptr) return;
+  if (is_given(request, field) && *current != value) {
+    refuse(fmt::format("{}: has {} {}, but {} says {}", origin, field, value,
+                       request.model.empty() ? flag_of(field) : request.model, *current));
+  }
+  *current = value;
 }
 
 NpyArray read_weights(SchemeRequest& request, const NpyOptions& options) {
