@@ -82,7 +82,7 @@ def library_arguments(build):
 
 def rooms(root, folders=("src", "cli")):
     """(target of the build, its sources): what the build compiles together. A source with code for every SIMD target
-    or for a GPU comes alone."""
+    comes alone."""
     found = {}
     for path in sources(root, {".cpp"}):
         if path.parts[0] not in folders or len(path.parts) < 3:
@@ -92,9 +92,9 @@ def rooms(root, folders=("src", "cli")):
         target = f"posenc_{'cli_' if path.parts[0] == 'cli' else ''}{path.parts[1]}"
         if "cpu" in path.parts:
             found[path] = (f"{target}_cpu", [path])
-        elif "cuda" in path.parts:
-            found[path] = ("posenc_cuda", [path])
         else:
+            if "cuda" in path.parts:
+                target = "posenc_cuda"
             found.setdefault(target, (target, []))[1].append(path)
     return list(found.values())
 
