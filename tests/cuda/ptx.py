@@ -2,7 +2,7 @@
 local memory, those of attention address no memory without naming its space, and they hold as many matrix instructions
 as they should.
 
-ptx.py FOLDER      of the build's PTX
+ptx.py FOLDER…     of the build's PTX
 """
 
 import re
@@ -51,7 +51,7 @@ def self_test():
 
 if __name__ == "__main__":
     self_test()
-    modules = sorted(Path(sys.argv[1]).glob("*.ptx"))
+    modules = sorted(module for folder in sys.argv[1:] for module in Path(folder).glob("*.ptx"))
     failed = False
     for module in modules:
         for problem in problems_of(module.stem, module.read_text()):

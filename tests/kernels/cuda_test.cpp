@@ -422,7 +422,7 @@ TEST(Cuda, KernelsUseNoLocalMemory) {
 
 #if POSENC_CUDA
 TEST(Cuda, HoldsTheTextOfEveryKernel) {
-  EXPECT_GT(kernels::cuda::ptx_modules().size(), 50u);
+  EXPECT_GT(kernels::cuda::ptx_modules().size(), 20u);  // one case of each, or all
   for (const kernels::cuda::PtxModule& module : kernels::cuda::ptx_modules()) {
     const std::string_view text = kernels::cuda::text_of(module);
     EXPECT_TRUE(text.starts_with(".version 8.1\n.target sm_")) << module.name << ": " << text.substr(0, 40);
