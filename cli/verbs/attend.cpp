@@ -50,8 +50,9 @@ void add_flags(Command verb, AttendFlags& flags, std::string& axes) {
   verb.add_number("--scale", flags.scale, {}, "multiplies q.k (default: as in the model, else 1/sqrt(features))");
   verb.add_option("--scores", flags.scores, "also write the softmax weights, [heads, queries, keys], of small inputs")
       .type_name("FILE");
-  verb.add_option("--q-positions", flags.q_positions,
-                  "position of each query, e.g. 0:8 or @ids.npy (default: the last positions of the keys)")
+  verb.add_option(
+          "--q-positions", flags.q_positions,
+          "position of each query, e.g. 0:8 or @ids.npy, [tokens] or [axes, tokens] (default: the keys' last)")
       .type_name("P");
   verb.add_option("--k-positions", flags.k_positions, "position of each key (default: 0, 1, 2 and so on)")
       .type_name("P");
@@ -146,16 +147,24 @@ NpyArray array_of(DataType type, const Extents& shape) {
   return array;
 }
 
-// Positions of all tokens, in memory that `ids` keeps.
-std::optional<Positions> positions_of(const std::string& text, std::int64_t tokens, std::string_view flag,
-                                      std::vector<std::int64_t>& ids) {
-  if (text.empty()) return std::nullopt;
-  const PositionList list = positions_from(text);
-  if (list.count != tokens) {
-    refuse(fmt::format("{}: {} positions for {} tokens", flag, list.count, tokens));
+// Positions of all tokens, and the memory that they are in.
+struct TokenPositions {
+  PositionList list;
+  std::vector<std::int64_t> ids;
+  std::optional<Positions> positions;
+
+  TokenPositions(const std::string& text, std::int64_t tokens, std::string_view flag, int axes) {
+    if (text.empty()) {
+      if (axes == 1) return;
+      refuse(fmt::format(
+          "{0}: the scheme needs positions with {1} axes, as @ids.npy of shape [{1}, {2}], or 0:{2} for text", flag,
+          axes, tokens));
+    }
+    list = positions_from(text, flag);
+    if (list.count != tokens) refuse(fmt::format("{}: {} positions for {} tokens", flag, list.count, tokens));
+    positions = slice(list, 0, list.count, ids);
   }
-  return slice(list, 0, list.count, ids);
-}
+};
 
 // Vectors that a scheme takes from files: those that are missing are named by their flag.
 void require_vectors(const Scheme& scheme, const Situation& now) {
@@ -250,9 +259,11 @@ int run(const AttendFlags& flags, SchemeRequest& request) {
   options.causal = options.causal || flags.causal;
   if (flags.window) options.window = *flags.window;
   if (flags.scale) options.scale = *flags.scale;
-  std::vector<std::int64_t> q_ids, k_ids;
-  options.query_positions = positions_of(flags.q_positions, queries.shape.back(1), "--q-positions", q_ids);
-  options.key_positions = positions_of(flags.k_positions, keys.shape.back(1), "--k-positions", k_ids);
+  const int position_axes = position_axes_of(options.position);
+  const TokenPositions q_positions(flags.q_positions, queries.shape.back(1), "--q-positions", position_axes),
+      k_positions(flags.k_positions, keys.shape.back(1), "--k-positions", position_axes);
+  options.query_positions = q_positions.positions;
+  options.key_positions = k_positions.positions;
 
   if (flags.scores == "-" || flags.scores == flags.output) refuse("--scores: needs a different file than -o");
   std::optional<OutputFile> file = open_output(flags.output, flags.force);

@@ -234,6 +234,33 @@ class Attend(ProgramTest):
         self.expect(self.run_attend("rope", "--causal", "--q-positions", "100:105", "--k-positions", "100:105")[2],
                     expected)
 
+    def test_positions_by_list_and_of_several_axes(self):
+        given = lambda text: ("--causal", "--q-positions", text, "--k-positions", text)
+        expected = self.run_attend("rope", *given("0:5"))[2]
+        self.expect(self.run_attend("rope", *given("0,1,2,3,4"))[2], expected)
+        times, rows = [0, 1, 1, 1, 7], [0, 1, 2, 5, 9]
+        self.write("times.npy", npy("i64", (5,), times))
+        self.write("ids.npy", npy("i64", (2, 5), times + rows))
+        q, k, v = self.inputs
+
+        def by(axes, x):
+            y = list(x)
+            for token in range(self.HEADS * self.TOKENS):
+                for i in range(2):
+                    angle = axes[i][token % self.TOKENS] * 10000.0 ** (-i / 2)
+                    a, b = x[token * 4 + i], x[token * 4 + i + 2]
+                    y[token * 4 + i] = a * math.cos(angle) - b * math.sin(angle)
+                    y[token * 4 + i + 2] = b * math.cos(angle) + a * math.sin(angle)
+            return y
+
+        for more, axes in ((("rope", *given("@" + self.path("times.npy"))), (times, times)),
+                           (("rope", "--sections", "1,1", *given("@" + self.path("ids.npy"))), (times, rows)),
+                           (("rope", "--sections", "1,1", *given("0:5")), (range(5), range(5)))):
+            self.expect(self.run_attend(*more)[2],
+                        attend(by(axes, q), by(axes, k), v, self.HEADS, self.TOKENS, self.FEATURES)[0])
+        self.refused("attend", "rope", "--sections", "1,1", *self.names(), "-o", self.path("new.npy"),
+                     says="--q-positions: the scheme needs positions with 2 axes, as @ids.npy of shape [2, 5], or 0:5 for text")
+
     def test_axes_with_heads_after_the_sequence(self):
         expected = self.run_attend("alibi", "--causal")[2]
         for name, data in zip("qkv", self.inputs):

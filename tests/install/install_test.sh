@@ -48,9 +48,9 @@ fi
 
 if [[ $kind == static ]]; then
   echo "--- what a shared library of it shows"
-  read -a needed < <(PKG_CONFIG_PATH=$libdir/pkgconfig pkg-config --static --libs posenc)
+  read -a needed < <(PKG_CONFIG_PATH=$libdir/pkgconfig pkg-config --static --libs posenc | sed 's/-lposenc *//')
   "${CXX:-c++}" -shared -o "$work/libposenc.so" -Wl,--whole-archive "$library" -Wl,--no-whole-archive \
-    -Wl,--version-script="$source/cmake/posenc.map" "${needed[@]/-lposenc/}"
+    -Wl,--version-script="$source/cmake/posenc.map" "${needed[@]}"
   nm -D --defined-only "$work/libposenc.so" | awk '{print $3}' | sort -u >"$work/shown"
   nm --defined-only -g "$library" | awk '$2 ~ /[TDBRW]/ {print $3}' | grep -E '^_ZNK?6posenc' | sort -u >"$work/names"
   rooms='(6attend|6models|7kernels|7schemes|8numerics|9diagnosis|10properties)'
