@@ -12,9 +12,10 @@ namespace {
 constexpr auto kArchitectures = std::to_array<Architecture>({
     {.names =
          "llama deci internlm2 minicpm xverse command-r olmo arctic deepseek chatglm chameleon bailingmoe neo-bert "
-         "arcee ernie4_5 ernie4_5-moe mistral3 llama-embed maincoder llada eagle3 nanbeige pockettts "
+         "arcee ernie4_5 ernie4_5-moe llama-embed maincoder llada eagle3 nanbeige pockettts "
          "deepseek2-ocr",
      .layout = PairLayout::kInterleaved},
+    {.names = "mistral3", .layout = PairLayout::kInterleaved, .has_trained_floor = true},
     {.names = "baichuan", .layout = PairLayout::kInterleaved, .alibi_blocks = 40},
     {.names = "granite granitemoe granitehybrid graniteswitch",
      .layout = PairLayout::kInterleaved,
@@ -29,7 +30,7 @@ constexpr auto kArchitectures = std::to_array<Architecture>({
      .layout = PairLayout::kInterleaved,
      .period = 4,
      .unrotated = Unrotated::kEveryFourth,
-     .note = "layers without rope multiply queries by a temperature that grows with position"},
+     .has_chunks = true},
     {.names = "smollm3", .layout = PairLayout::kInterleaved, .unrotated = Unrotated::kEveryFourth},
     {.names = "cohere2 cohere2moe muse-glimmer",
      .layout = PairLayout::kInterleaved,
@@ -46,20 +47,30 @@ constexpr auto kArchitectures = std::to_array<Architecture>({
      .note = "the output of attention is rotated back by the same rotation"},
     {.names = "plm", .layout = PairLayout::kInterleaved, .at_end = true},
     {.names =
-         "falcon falcon-h1 grok dbrx stablelm bitnet qwen qwen2 dream qwen2moe qwen3 qwen3moe llada-moe rnd1 olmoe "
+         "falcon falcon-h1 dbrx stablelm bitnet qwen qwen2 dream qwen2moe qwen3 qwen3moe llada-moe rnd1 olmoe "
          "phi2 phi3 phimoe plamo plamo2 gemma starcoder2 openelm gptneox codeshell orion nemotron exaone "
          "bailingmoe2 dots1 hunyuan-moe hunyuan-dense jais2 hy_v3 lfm2 lfm2moe seed_oss grovemoe apertus minimax-m2 "
          "minimax-m3 cogvlm pangu-embedded talkie dflash"},
     {.names = "nomic-bert nomic-bert-moe jina-bert-v3 eurobert", .is_causal = false},
+    {.names = "grok", .output_scale = 0.08838834764831845, .softcap = 30},
     {.names = "gpt-oss", .period = 2, .has_sinks = true},
-    {.names = "gemma2", .period = 2},
+    {.names = "gemma2", .period = 2, .window = 4096, .wide_blocks = 46, .softcap = 50},
     {.names = "minicpm3", .at_end = true},
     {.names = "exaone4", .period = 4, .only_blocks = 64, .unrotated = Unrotated::kFull},
     {.names = "exaone-moe", .period = 4, .unrotated = Unrotated::kFull},
-    {.names = "gemma3", .period = 6, .needs_window = true, .local_base = 10000, .is_local_unscaled = true},
+    {.names = "gemma3",
+     .period = 6,
+     .needs_window = true,
+     .local_base = 10000,
+     .is_local_unscaled = true,
+     .wide_blocks = 62},
     {.names = "gemma-embedding", .period = 6, .local_base = 10000, .is_local_unscaled = true, .is_causal = false},
-    {.names = "gemma3n", .period = 5, .local_base = 10000, .is_local_unscaled = true},
-    {.names = "gemma4 gemma4-assistant", .period = 6, .local_base = 10000, .is_local_unscaled = true},
+    {.names = "gemma3n", .period = 5, .local_base = 10000, .is_local_unscaled = true, .is_unscaled = true},
+    {.names = "gemma4 gemma4-assistant",
+     .period = 6,
+     .local_base = 10000,
+     .is_local_unscaled = true,
+     .is_unscaled = true},
     {.names = "modern-bert",
      .period = 3,
      .is_full_first = true,

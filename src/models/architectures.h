@@ -40,6 +40,14 @@ struct Architecture {
   bool has_rope_switch = false;  ///< rope.scaling.finetuned false: no position
   bool is_causal = true;
   bool has_sinks = false;
+  // what attention does beside, where no key says it
+  std::int64_t window = 0;   ///< of layers with one
+  bool has_chunks = false;   ///< they see their chunk of 8192, and queries that are not rotated have a temperature
+  bool is_unscaled = false;  ///< scores are not divided by √D
+  double output_scale = 0;   ///< the scale, where attention.output_scale is not given
+  std::int64_t wide_blocks = 0;  ///< in models of so many layers the scale is 1/√ of embedding / heads
+  double softcap = 0;
+  bool has_trained_floor = false;  ///< a temperature's length is the trained one
   std::string_view name = "";
   std::string_view note = "";
 };

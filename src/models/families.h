@@ -13,6 +13,10 @@
 
 namespace posenc::models {
 
+/// What DeepSeek-V4's layers do that do not slide.
+inline constexpr std::string_view kCompressed =
+    "compressed keys and values of earlier tokens join those of the window";
+
 /// What a family does with position.
 enum class Encoding : std::uint8_t {
   kRope,

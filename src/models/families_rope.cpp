@@ -171,7 +171,7 @@ constexpr auto kRopeRows = std::to_array<Family>({
      .global_label = "compress",
      .rule = by_compress_ratios,
      .has_sinks = true,
-     .other_attention = "compressed keys and values of earlier tokens join those of the window",
+     .other_attention = kCompressed,
      .plain_type = "sliding_attention",
      .note = "the output of attention is rotated back by the same rotation"},
     {.types = "minicpm3", .dims_key = "qk_rope_head_dim", .at_end = true, .mscale_on_softmax = true},

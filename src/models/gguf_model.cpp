@@ -301,6 +301,35 @@ bool is_rotated(const Metadata& from, const Architecture& facts, std::size_t lay
   return true;
 }
 
+// What attention does beside the rotation: load_arch_hparams in src/models/*.cpp, is_masked_swa in llama-hparams.h.
+void dress_gguf_layer(LayerGroup& group, const Metadata& from, const Architecture& facts, bool has_window) {
+  group.is_causal = facts.is_causal;
+  group.has_sinks = facts.has_sinks;
+  const auto window = from.integer("attention.sliding_window");
+  if (has_window && facts.has_chunks) {
+    group.chunk = 8192;
+  } else if (has_window) {
+    group.window = window ? window : facts.window > 0 ? std::optional(facts.window) : std::nullopt;
+    // as many on either side as half of it
+    if (group.window && !facts.is_causal) *group.window = *group.window / 2 + 1;
+  }
+  group.softcap = from.positive_or_0("attn_logit_softcapping").value_or(facts.softcap);
+  group.is_unscaled = facts.is_unscaled;
+  const auto heads = from.integer("attention.head_count"), width = from.integer("embedding_length");
+  if (facts.wide_blocks > 0 && from.integer("block_count") == facts.wide_blocks && heads.value_or(0) > 0 && width) {
+    group.scale = 1.0 / std::sqrt(static_cast<double>(*width / *heads));
+  }
+  if (facts.output_scale > 0) group.scale = from.positive("attention.output_scale").value_or(facts.output_scale);
+  if (const auto scale = from.positive_or_0("attention.scale"); scale && *scale > 0) group.scale = *scale;
+  if (const auto heat = from.positive_or_0("attention.temperature_scale"); heat && *heat > 0) {
+    const std::string_view key =
+        facts.has_trained_floor ? "rope.scaling.original_context_length" : "attention.temperature_length";
+    const auto length = from.integer(key);
+    if (!length || *length < 1) raise(from.full(key) + " is missing, the length of attention.temperature_scale");
+    group.temperature = Temperature{.scale = *heat, .length = *length};
+  }
+}
+
 void add_rope(const Metadata& from, const Architecture& facts, std::span<const std::byte> file, Model& model) {
   Rope rope = rope_of(from, facts, model);
   Rope local = rope;
@@ -330,14 +359,11 @@ void add_rope(const Metadata& from, const Architecture& facts, std::span<const s
       continue;
     }
     group.layer_type = has_window ? "sliding_attention" : "full_attention";
-    group.is_causal = facts.is_causal;
-    group.has_sinks = facts.has_sinks;
-    if (has_window) group.window = from.integer("attention.sliding_window");
-    if (const auto cap = from.positive_or_0("attn_logit_softcapping")) group.softcap = *cap;
-    if (const auto scale = from.positive_or_0("attention.scale"); scale && *scale > 0) group.scale = *scale;
+    dress_gguf_layer(group, from, facts, has_window);
     Rope one = has_window ? local : rope;
     if (ratios && i < ratios->size()) {
       if ((*ratios)[i] == 0) one.scaling = NoScaling{};
+      if ((*ratios)[i] != 0) group.other_attention = kCompressed;
       if ((*ratios)[i] != 0) one.base = from.positive("attention.compress_rope_freq_base").value_or(one.base);
       if (auto* const yarn = std::get_if<YarnScaling>(&one.scaling)) yarn->attention_factor = 1.0;
     }
@@ -345,6 +371,7 @@ void add_rope(const Metadata& from, const Architecture& facts, std::span<const s
       set_scheme(group, one);
     } else {
       set_scheme(group, None{});
+      if (facts.has_chunks) group.temperature = Temperature{.scale = 0.1, .length = 8192, .shift = 1};
     }
     layers.push_back(std::move(group));
   }

@@ -8,6 +8,7 @@
 #include "formats/file_bytes.h"
 #include "posenc/gguf.h"
 #include "posenc/json.h"
+#include "posenc/layer.h"
 #include "posenc/model.h"
 
 namespace posenc::gguf_model_test {
@@ -119,14 +120,69 @@ std::string list(const std::string& key, const std::vector<std::uint32_t>& value
   return entry(key, 9, body);
 }
 
-// "rope 0-3" for each group
-std::string groups_of(const std::string& architecture, std::vector<std::string> more, std::uint32_t blocks = 8) {
+// A model of an architecture with eight layers, 4 heads and 256 features.
+Model small_model(const std::string& architecture, std::vector<std::string> more, std::uint32_t blocks = 8) {
   const auto named = [&](const char* key) { return architecture + "." + key; };
   more.insert(more.begin(), {word("general.architecture", architecture), whole(named("block_count"), blocks),
                              whole(named("context_length"), 4096), whole(named("embedding_length"), 256),
                              whole(named("attention.head_count"), 4)});
+  return model_of(file_of(more));
+}
+
+// llama.cpp b21e4de7: load_arch_hparams in src/models/*.cpp, is_masked_swa in src/llama-hparams.h.
+TEST(GgufModel, AttentionIsThatOfLlamaCpp) {
+  const Model llama4 = small_model("llama4", {});
+  AttentionOptions options = layer(llama4, 0).attention;
+  EXPECT_EQ((std::pair(options.chunk, options.window)), (std::pair<std::int64_t, std::int64_t>(8192, 0)));
+  EXPECT_EQ(options.temperature, std::nullopt);
+  options = layer(llama4, 3).attention;
+  EXPECT_EQ(options.chunk, 0);
+  EXPECT_EQ(options.temperature, (Temperature{.scale = 0.1, .length = 8192, .shift = 1}));
+  EXPECT_EQ(layer(small_model("llama4", {whole("llama4.attention.sliding_window", 0)}), 3).attention.temperature,
+            std::nullopt);
+
+  options = layer(small_model("gemma2", {}), 0).attention;
+  EXPECT_EQ(options.window, 4096);
+  EXPECT_EQ(options.softcap, 50);
+  EXPECT_EQ(options.scale, std::nullopt);
+  // 27B: not the head's features, but those that embeddings would give it
+  EXPECT_EQ(layer(small_model("gemma2", {whole("gemma2.attention.key_length", 128)}, 46), 0).attention.scale,
+            1.0 / 8);
+  EXPECT_EQ(layer(small_model("gemma3", {}, 62), 0).attention.scale, 1.0 / 8);
+  EXPECT_EQ(layer(small_model("gemma3n", {whole("gemma3n.attention.sliding_window", 512)}), 0).attention.scale, 1.0);
+
+  const Model grok = small_model("grok", {});
+  EXPECT_EQ(layer(grok, 0).attention.softcap, 30);
+  EXPECT_EQ(layer(grok, 0).attention.scale, 0.08838834764831845);
+  EXPECT_EQ(layer(small_model("grok", {number("grok.attention.output_scale", 0.5F)}), 0).attention.scale, 0.5);
+
+  // as many keys on either side as half of the window
+  options = layer(small_model("modern-bert", {whole("modern-bert.attention.sliding_window", 128)}), 1).attention;
+  EXPECT_EQ((std::pair(options.window, options.causal)), (std::pair<std::int64_t, bool>(65, false)));
+
+  const auto warm = [](const std::string& architecture, const std::vector<std::string>& more) {
+    std::vector<std::string> entries = {number(architecture + ".attention.temperature_scale", 0.25F)};
+    entries.insert(entries.end(), more.begin(), more.end());
+    return layer(small_model(architecture, entries), 0).attention.temperature;
+  };
+  EXPECT_EQ(warm("mistral3", {whole("mistral3.rope.scaling.original_context_length", 16384)}),
+            (Temperature{.scale = 0.25, .length = 16384}));
+  EXPECT_EQ(warm("mistral4", {whole("mistral4.attention.temperature_length", 8192)}),
+            (Temperature{.scale = 0.25, .length = 8192}));
+  EXPECT_THROW(warm("mistral3", {}), Error);
+
+  const std::vector<float> sinks(4);
+  const LayerInputs with_sinks{.sinks = view(sinks.data(), {4})};
+  const Model v4 = small_model("deepseek4", {list("deepseek4.attention.compress_ratios", {0, 4, 0, 4, 0, 4, 0, 4})});
+  EXPECT_NO_THROW(layer(v4, 0, with_sinks));
+  EXPECT_THROW(layer(v4, 1, with_sinks), Error);
+}
+
+// "rope 0-3" for each group
+std::string groups_of(const std::string& architecture, const std::vector<std::string>& more,
+                      std::uint32_t blocks = 8) {
+  const Model model = small_model(architecture, more, blocks);
   std::string text;
-  const Model model = model_of(file_of(more));
   for (const LayerGroup& group : model.groups) {
     text += fmt::format("{}{} {}", text.empty() ? "" : ", ", group.scheme_name, layer_ranges(group.layers));
   }
