@@ -118,7 +118,7 @@ class Lab(ProgramTest):
         self.assertIn("has weights alone; give the config.json", refused.err)
 
     def test_resumed_equals_uninterrupted(self):
-        steps = "150" if SANITIZED else "1500"
+        steps = "150" if SANITIZED else "600"
         whole = self.train("whole", "--steps", steps, "--scheme", "kerple", "--quiet")
         self.assertEqual(whole.code, 0, whole.err)
         process = subprocess.Popen(
