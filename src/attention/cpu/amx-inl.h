@@ -61,76 +61,60 @@ struct UseMatrixUnit {
   UseMatrixUnit& operator=(const UseMatrixUnit&) = delete;
 };
 
-// S = K Qᵀ for `groups` groups of 32 keys and a third of the queries of a panel, the c-th.
-// Four tiles of keys meet one of queries at a time: a sum is used again after three others, which is as long as a product takes.
-template <class Work> HWY_INLINE void score_columns(const Term16* terms, std::int64_t count, std::int64_t depth,
-                                                    std::int64_t groups, std::int64_t c, float* HWY_RESTRICT out,
-                                                    Work& work) {
+// S = K Qᵀ for `groups` groups of 32 keys and the queries of a panel. Four tiles of keys meet one of queries at a time.
+template <class Work> HWY_INLINE void score_unit(const Term16* terms, std::int64_t count, std::int64_t depth,
+                                                 std::int64_t groups, float* HWY_RESTRICT out, Work& work) {
   const std::int64_t n = kTileRows, width = kPanelVectors * n, half = kTileRows * kMatrixDepth;
   const std::int64_t row = width * static_cast<std::int64_t>(sizeof(float)), left_row = 64;  // bytes
-  std::int64_t g = 0;
-  for (; g + 2 <= groups; g += 2) {
-    POSENC_TILE_ZERO(0);
-    POSENC_TILE_ZERO(1);
-    POSENC_TILE_ZERO(2);
-    POSENC_TILE_ZERO(3);
-    for (std::int64_t term = 0; term < count; ++term) {
-      const std::uint16_t *left = terms[term].left + g * kMatrixRows * depth, *second = left + kMatrixRows * depth;
-      const std::uint16_t* right = terms[term].right + 2 * n * c;
-      for (std::int64_t k = 0; k < depth; k += kMatrixDepth) {
-        POSENC_TILE_LOAD(4, right, row);
-        POSENC_TILE_LOAD(6, left, left_row);
-        POSENC_TILE_DOT(0, 6, 4);
-        POSENC_TILE_LOAD(7, left + half, left_row);
-        POSENC_TILE_DOT(1, 7, 4);
-        work.step();
-        POSENC_TILE_LOAD(6, second, left_row);
-        POSENC_TILE_DOT(2, 6, 4);
-        POSENC_TILE_LOAD(7, second + half, left_row);
-        POSENC_TILE_DOT(3, 7, 4);
-        work.step();
-        left += kMatrixRows * kMatrixDepth;
-        second += kMatrixRows * kMatrixDepth;
-        right += kMatrixDepth * width;
+  for (std::int64_t g = 0; g < groups; g += 2) {
+    const bool is_whole = g + 2 <= groups;
+    for (std::int64_t c = 0; c < kPanelVectors; ++c) {
+      POSENC_TILE_ZERO(0);
+      POSENC_TILE_ZERO(1);
+      if (is_whole) {
+        POSENC_TILE_ZERO(2);
+        POSENC_TILE_ZERO(3);
+      }
+      for (std::int64_t term = 0; term < count; ++term) {
+        const std::uint16_t *left = terms[term].left + g * kMatrixRows * depth, *second = left + kMatrixRows * depth;
+        const std::uint16_t* right = terms[term].right + 2 * n * c;
+        for (std::int64_t k = 0; k < depth; k += kMatrixDepth) {
+          POSENC_TILE_LOAD(4, right, row);
+          POSENC_TILE_LOAD(6, left, left_row);
+          POSENC_TILE_DOT(0, 6, 4);
+          POSENC_TILE_LOAD(7, left + half, left_row);
+          POSENC_TILE_DOT(1, 7, 4);
+          work.step();
+          left += kMatrixRows * kMatrixDepth;
+          right += kMatrixDepth * width;
+          if (!is_whole) continue;
+          POSENC_TILE_LOAD(6, second, left_row);
+          POSENC_TILE_DOT(2, 6, 4);
+          POSENC_TILE_LOAD(7, second + half, left_row);
+          POSENC_TILE_DOT(3, 7, 4);
+          work.step();
+          second += kMatrixRows * kMatrixDepth;
+        }
+      }
+      float* const to = out + g * kMatrixRows * width + n * c;
+      POSENC_TILE_STORE(0, to, row);
+      POSENC_TILE_STORE(1, to + kTileRows * width, row);
+      if (is_whole) {
+        POSENC_TILE_STORE(2, to + 2 * kTileRows * width, row);
+        POSENC_TILE_STORE(3, to + 3 * kTileRows * width, row);
       }
     }
-    float* const to = out + g * kMatrixRows * width + n * c;
-    POSENC_TILE_STORE(0, to, row);
-    POSENC_TILE_STORE(1, to + kTileRows * width, row);
-    POSENC_TILE_STORE(2, to + 2 * kTileRows * width, row);
-    POSENC_TILE_STORE(3, to + 3 * kTileRows * width, row);
   }
-  if (g == groups) return;
-  POSENC_TILE_ZERO(0);
-  POSENC_TILE_ZERO(1);
-  for (std::int64_t term = 0; term < count; ++term) {
-    const std::uint16_t* left = terms[term].left + g * kMatrixRows * depth;
-    const std::uint16_t* right = terms[term].right + 2 * n * c;
-    for (std::int64_t k = 0; k < depth; k += kMatrixDepth) {
-      POSENC_TILE_LOAD(4, right, row);
-      POSENC_TILE_LOAD(6, left, left_row);
-      POSENC_TILE_DOT(0, 6, 4);
-      POSENC_TILE_LOAD(7, left + half, left_row);
-      POSENC_TILE_DOT(1, 7, 4);
-      work.step();
-      left += kMatrixRows * kMatrixDepth;
-      right += kMatrixDepth * width;
-    }
-  }
-  float* const to = out + g * kMatrixRows * width + n * c;
-  POSENC_TILE_STORE(0, to, row);
-  POSENC_TILE_STORE(1, to + kTileRows * width, row);
 }
 HWY_INLINE std::int64_t steps_of_scores(std::int64_t count, std::int64_t depth, std::int64_t groups) {
   return kPanelVectors * groups * count * (depth / kMatrixDepth);
 }
 
-// O += Vᵀ Pᵀ for keys `begin` to `end`, multiples of 32, of a block, and the c-th third of a panel's queries. `weights`: as split_pair has left them.
+// O += Vᵀ Pᵀ for keys `begin` to `end`, multiples of 32, of a block. `weights`: as split_pair has left them.
 // `planes` of values, `plane` elements apart; the lower ones are multiplied with the upper weights alone.
-template <class Work> HWY_INLINE void add_columns(const std::uint16_t* values, std::int64_t planes,
-                                                  std::int64_t plane, const float* weights, std::int64_t begin,
-                                                  std::int64_t end, std::int64_t features, std::int64_t c,
-                                                  float* HWY_RESTRICT sums, Work& work) {
+template <class Work> HWY_INLINE void add_unit(const std::uint16_t* values, std::int64_t planes, std::int64_t plane,
+                                               const float* weights, std::int64_t begin, std::int64_t end,
+                                               std::int64_t features, float* HWY_RESTRICT sums, Work& work) {
   const std::int64_t n = kTileRows, width = kPanelVectors * n, half = kTileRows * kMatrixDepth;
   const std::int64_t row = width * static_cast<std::int64_t>(sizeof(float)), pair = 2 * row, left_row = 64;  // bytes
   const std::int64_t group = kMatrixRows * kKeyBlock;
@@ -143,31 +127,33 @@ template <class Work> HWY_INLINE void add_columns(const std::uint16_t* values, s
     POSENC_TILE_DOT(sum, tile, 4);                    \
   }                                                   \
   work.step()
-  for (std::int64_t f = 0; f < features; f += 2 * kMatrixRows) {
-    const bool is_whole = f + 2 * kMatrixRows <= features;
-    float* const to = sums + f * width + n * c;
-    POSENC_TILE_LOAD(0, to, row);
-    POSENC_TILE_LOAD(1, to + kTileRows * width, row);
-    if (is_whole) {
-      POSENC_TILE_LOAD(2, to + 2 * kTileRows * width, row);
-      POSENC_TILE_LOAD(3, to + 3 * kTileRows * width, row);
-    }
-    for (std::int64_t j = begin; j < end; j += kMatrixDepth) {
-      const float* const at = weights + j * width + n * c;
-      const std::uint16_t* const left = values + f * kKeyBlock + j * kMatrixRows;
-      POSENC_TILE_LOAD(4, at, pair);
-      POSENC_TILE_LOAD(5, at + width, pair);
-      POSENC_ADD_PRODUCTS(0, 6, left);
-      POSENC_ADD_PRODUCTS(1, 7, left + half);
-      if (!is_whole) continue;
-      POSENC_ADD_PRODUCTS(2, 6, left + group);
-      POSENC_ADD_PRODUCTS(3, 7, left + group + half);
-    }
-    POSENC_TILE_STORE(0, to, row);
-    POSENC_TILE_STORE(1, to + kTileRows * width, row);
-    if (is_whole) {
-      POSENC_TILE_STORE(2, to + 2 * kTileRows * width, row);
-      POSENC_TILE_STORE(3, to + 3 * kTileRows * width, row);
+  for (std::int64_t c = 0; c < kPanelVectors; ++c) {
+    for (std::int64_t f = 0; f < features; f += 2 * kMatrixRows) {
+      const bool is_whole = f + 2 * kMatrixRows <= features;
+      float* const to = sums + f * width + n * c;
+      POSENC_TILE_LOAD(0, to, row);
+      POSENC_TILE_LOAD(1, to + kTileRows * width, row);
+      if (is_whole) {
+        POSENC_TILE_LOAD(2, to + 2 * kTileRows * width, row);
+        POSENC_TILE_LOAD(3, to + 3 * kTileRows * width, row);
+      }
+      for (std::int64_t j = begin; j < end; j += kMatrixDepth) {
+        const float* const at = weights + j * width + n * c;
+        const std::uint16_t* const left = values + f * kKeyBlock + j * kMatrixRows;
+        POSENC_TILE_LOAD(4, at, pair);
+        POSENC_TILE_LOAD(5, at + width, pair);
+        POSENC_ADD_PRODUCTS(0, 6, left);
+        POSENC_ADD_PRODUCTS(1, 7, left + half);
+        if (!is_whole) continue;
+        POSENC_ADD_PRODUCTS(2, 6, left + group);
+        POSENC_ADD_PRODUCTS(3, 7, left + group + half);
+      }
+      POSENC_TILE_STORE(0, to, row);
+      POSENC_TILE_STORE(1, to + kTileRows * width, row);
+      if (is_whole) {
+        POSENC_TILE_STORE(2, to + 2 * kTileRows * width, row);
+        POSENC_TILE_STORE(3, to + 3 * kTileRows * width, row);
+      }
     }
   }
 #undef POSENC_ADD_PRODUCTS
@@ -404,8 +390,8 @@ HWY_INLINE void columns_as_rows(const float* HWY_RESTRICT sums, const float* HWY
 
 // --- weights ------------------------------------------------------------------------------------------------------
 
-// What vectors do while tiles multiply: of the two ports for vectors, one then has no multiplications, maxima or powers, only sums,
-// shuffles and logic.
+// While tiles multiply, one of the two ports for vectors has no multiplications, maxima or powers, only sums, shuffles and logic:
+// hence the choice of instructions below.
 
 // 2^x · (1 + 2^-16), within 2.7e-6 of itself; 0 for −inf, NaN for NaN. The fraction is x − ⌊x⌋, the power VSCALEF's.
 constexpr float kWeightFactor = 1 + 0x1p-16f;

@@ -47,9 +47,7 @@ struct ScoreProducts {
                      o.q.data() + tile.panel * o.q_panel, o.q_planes, o.q_plane, terms);
   }
   HWY_INLINE std::int64_t steps() const { return steps_of_scores(count, depth, groups); }
-  template <class Work> HWY_INLINE void run(std::int64_t c, Work& work) const {
-    score_columns(terms, count, depth, groups, c, out, work);
-  }
+  template <class Work> HWY_INLINE void run(Work& work) const { score_unit(terms, count, depth, groups, out, work); }
 };
 // Those of the weights that wait, which are in `scores`, and their values.
 struct ValueProducts {
@@ -68,8 +66,8 @@ struct ValueProducts {
         sums(block.accumulator.data() +
              std::max(waiting.panel, std::int64_t{0}) * block.value_features * block.width) {}
   HWY_INLINE std::int64_t steps() const { return steps_of_values(end - begin, features); }
-  template <class Work> HWY_INLINE void run(std::int64_t c, Work& work) const {
-    add_columns(values, o.v_planes, o.v_plane, weights, begin, end, features, c, sums, work);
+  template <class Work> HWY_INLINE void run(Work& work) const {
+    add_unit(values, o.v_planes, o.v_plane, weights, begin, end, features, sums, work);
   }
 };
 
@@ -77,7 +75,7 @@ inline void add_waiting(Block& block) {
   const Block::Waiting waiting = std::exchange(block.waiting, {});
   if (waiting.panel < 0) return;
   NoWork none;
-  for (std::int64_t c = 0; c < kPanelVectors; ++c) ValueProducts(block, waiting).run(c, none);
+  ValueProducts(block, waiting).run(none);
 }
 
 // The weights of a tile, and meanwhile the products of its neighbours. `next`: null where there is none to multiply.
@@ -93,8 +91,8 @@ HWY_NOINLINE bool weigh_and_multiply(Block& block, const Tile& tile, const float
   const ScoreProducts next_scores(block, next != nullptr ? *next : tile, block.other_scores.data());
   const std::int64_t steps = (waiting.panel >= 0 ? values.steps() : 0) + (next != nullptr ? next_scores.steps() : 0);
   Weighing weighing(scores + first * width, last - first, block.factor, base, steps);
-  for (std::int64_t c = 0; c < kPanelVectors && waiting.panel >= 0; ++c) values.run(c, weighing);
-  for (std::int64_t c = 0; c < kPanelVectors && next != nullptr; ++c) next_scores.run(c, weighing);
+  if (waiting.panel >= 0) values.run(weighing);
+  if (next != nullptr) next_scores.run(weighing);
   weighing.finish();
   if (is_guess && !weighing.are_small()) return false;
   weighing.add_to(block.row_sum.data() + tile.panel * width);
@@ -141,8 +139,7 @@ template <class Stages> HWY_INLINE void attend_overlapped(Block& block, const Pa
   };
   const auto multiply_alone = [&] {
     NoWork none;
-    const ScoreProducts products(block, tile, block.scores.data());
-    for (std::int64_t c = 0; c < kPanelVectors; ++c) products.run(c, none);
+    ScoreProducts(block, tile, block.scores.data()).run(none);
   };
   HWY_ALIGN float base[kMostWidth];
   bool is_scored = false;  // while the tile before was weighed
