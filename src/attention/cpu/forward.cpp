@@ -121,7 +121,7 @@ bool values_are_finite(Block& block) {
     const std::int64_t keys = block.last_key - block.first_key;
     block.is_finite = true;  // the upper planes, as they are packed, with zeros past the last key
     for (std::int64_t f = 0; f < block.value_features && block.is_finite; f += kMatrixRows) {
-      block.is_finite = are_finite(block.operands.v.data() + f * kKeyBlock, keys * kMatrixRows);
+      block.is_finite = are_finite(block.operands.v_at + f * kKeyBlock, keys * kMatrixRows);
     }
     if (block.is_finite) return true;
     // rows of f32 are made here alone, where something is masked and not finite
@@ -185,7 +185,7 @@ void score_by_element(Block& block, std::int64_t panel, std::int64_t begin, std:
   const std::int64_t width = block.width;
   for (std::int64_t j = begin; j < end; ++j) {
     const std::uint16_t* const key =
-        o.k.data() + j / kMatrixRows * kMatrixRows * o.depth + j % kMatrixRows * kMatrixDepth;
+        o.k_at + j / kMatrixRows * kMatrixRows * o.depth + j % kMatrixRows * kMatrixDepth;
     for (std::int64_t i = 0; i < width; ++i) {
       const std::uint16_t* const query = o.q.data() + panel * o.q_panel + i * kMatrixStep;
       float sum = 0;
@@ -224,7 +224,7 @@ void score_tile(Block& block, std::int64_t panel, std::int64_t begin, std::int64
     if (!are_all_finite) score_by_element(block, panel, begin, end);
     const std::int64_t first = begin / kMatrixRows, last = (end + kMatrixRows - 1) / kMatrixRows;
     for (std::int64_t g = first; are_all_finite && g < last; ++g) {
-      const std::int64_t count = terms_of(o.k.data() + g * kMatrixRows * o.depth, o.k_planes, o.k_plane,
+      const std::int64_t count = terms_of(o.k_at + g * kMatrixRows * o.depth, o.k_planes, o.k_plane,
                                           o.q.data() + panel * o.q_panel, o.q_planes, o.q_plane, terms);
       multiply_16<false>(terms, count, o.depth, block.scores.data() + g * kMatrixRows * width);
     }
@@ -281,7 +281,7 @@ void add_values(Block& block, std::int64_t panel, std::int64_t begin, std::int64
     const std::int64_t first = step_before(block, begin), last = step_after(block, end);
     Term16 terms[3];
     for (std::int64_t f = 0; f < block.value_features; f += kMatrixRows) {
-      const std::int64_t count = terms_of(o.v.data() + f * kKeyBlock + first * kMatrixRows, o.v_planes, o.v_plane,
+      const std::int64_t count = terms_of(o.v_at + f * kKeyBlock + first * kMatrixRows, o.v_planes, o.v_plane,
                                           o.p.data() + first * width, kWeightPlanes, o.p_plane, terms);
       multiply_16<true>(terms, count, last - first, sums + f * width);
     }
@@ -397,25 +397,31 @@ void load_keys_16(Block& block, std::int64_t g) {
   Operands16& o = block.operands;
   const AttentionJob& job = block.job;
   const std::int64_t first = block.first_key, last = block.last_key, keys = last - first;
+#if POSENC_OVERLAPS_16
+  if (o.take_kept(block.b * job.k.heads + g, first, last)) return;
+#endif
   if (o.k_planes == 1 && job.k.feature_stride == 1 && block.features == o.depth && block.features % 8 == 0) {
-    copy_groups_16(job.k, block.b, g, first, last, o.k.data());
+    copy_groups_16(job.k, block.b, g, first, last, o.k_at);
   } else {
     load_rows(job.k, job.k_rotation, block.b, g, first, last, block.features, block.rows.data());
-    pack_groups_16(block.rows.data(), keys, block.features, o.depth, o.k_planes, o.k_plane, o.k.data());
+    pack_groups_16(block.rows.data(), keys, block.features, o.depth, o.k_planes, o.k_plane, o.k_at);
   }
   o.k_is_finite = std::max(o.q_planes, o.k_planes) == 1 ||
-                  are_finite(o.k.data(), (keys + kMatrixRows - 1) / kMatrixRows * kMatrixRows * o.depth);
+                  are_finite(o.k_at, (keys + kMatrixRows - 1) / kMatrixRows * kMatrixRows * o.depth);
+#if POSENC_OVERLAPS_16
+  if (o.blocks > 0) o.kept[static_cast<std::size_t>(first / kKeyBlock)].is_finite = o.k_is_finite;
+#endif
   if (o.v_planes == 1 && job.v.feature_stride == 1 && job.v.features == block.value_features) {
     const auto row = [&](std::int64_t j) {
       return j < keys ? job.v.row<std::uint16_t>(block.b, g, first + j) : nullptr;
     };
-    pack_values_16(row, keys, block.value_features, o.v_planes, o.v_plane, o.v.data());
+    pack_values_16(row, keys, block.value_features, o.v_planes, o.v_plane, o.v_at);
   } else {
     pack_rows(job.v, block.b, g, first, last, block.value_features, block.v.data());
     const auto row = [&](std::int64_t j) {
       return j < keys ? static_cast<const float*>(block.v.data()) + j * block.value_features : nullptr;
     };
-    pack_values_16(row, keys, block.value_features, o.v_planes, o.v_plane, o.v.data());
+    pack_values_16(row, keys, block.value_features, o.v_planes, o.v_plane, o.v_at);
   }
 }
 #endif

@@ -19,6 +19,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstdint>
+#include <utility>
 
 #include "attention/cpu/panel-inl.h"
 #include "attention/cpu/score_bias.h"
@@ -80,10 +81,18 @@ struct Operands16 {
   std::int64_t depth = 0;                                 // of features, with zeros past the last
   std::int64_t q_planes = 0, k_planes = 0, v_planes = 0;  // 1 or 2; 0: the unit is not used
   std::int64_t q_panel = 0, q_plane = 0, k_plane = 0, v_plane = 0, p_plane = 0;  // elements
+  std::int64_t blocks = 0;  // of keys that stay packed; 0: none, only what is at work
   AlignedVector<std::uint16_t> q, k, v, p;
-  AlignedVector<std::uint16_t>
-      last_v;  // of the block of keys before, whose weights may wait for them (overlap-inl.h)
-  bool q_is_finite = true, k_is_finite = true;  // looked at where they have two planes
+  bool q_is_finite = true, k_is_finite = true;     // looked at where they have two planes
+  std::uint16_t *k_at = nullptr, *v_at = nullptr;  // the block of keys at work, in k and v
+#if POSENC_OVERLAPS_16
+  struct Kept {
+    std::int64_t first = -1, last = -1;
+    bool is_finite = true;
+  };
+  AlignedVector<Kept> kept;
+  std::int64_t kept_head = -1;  // of keys, counted through the batch
+#endif
 
   Operands16() = default;
   Operands16(const AttentionJob& job, std::int64_t queries, std::int64_t width, std::int64_t value_rows)
@@ -96,11 +105,44 @@ struct Operands16 {
         k_plane(kKeyBlock * depth),
         v_plane(kKeyBlock * value_rows),
         p_plane(kKeyBlock * width),
+        blocks(POSENC_OVERLAPS_16 ? kept_blocks(job, queries) : 0),
         q(static_cast<std::size_t>(q_planes * q_plane)),
-        k(static_cast<std::size_t>(k_planes * k_plane)),
-        v(static_cast<std::size_t>(v_planes * v_plane)),
+        k(static_cast<std::size_t>(std::max<std::int64_t>(blocks, 1) * k_planes * k_plane)),
+        v(static_cast<std::size_t>(std::max<std::int64_t>(blocks, 1 + POSENC_OVERLAPS_16) * v_planes * v_plane)),
         p(static_cast<std::size_t>(POSENC_OVERLAPS_16 ? 0 : 2 * p_plane)),  // or in place of the scores
-        last_v(POSENC_OVERLAPS_16 ? v.size() : 0) {}
+        k_at(k.data()),
+        v_at(v.data()) {
+#if POSENC_OVERLAPS_16
+    kept = AlignedVector<Kept>(static_cast<std::size_t>(blocks));
+#endif
+  }
+
+  // Where several blocks of queries or heads meet the same keys, and there are not too many, all keys of a head stay packed.
+  std::int64_t kept_blocks(const AttentionJob& job, std::int64_t queries) const {
+    constexpr std::int64_t kMostBytes = 1 << 20;
+    const std::int64_t count = (job.k.sequence + kKeyBlock - 1) / kKeyBlock;
+    const bool is_met_again = job.q.sequence > queries || job.group > 1;
+    return is_met_again && 2 * count * (k_planes * k_plane + v_planes * v_plane) <= kMostBytes ? count : 0;
+  }
+#if POSENC_OVERLAPS_16
+  // Where the values of the next block go, which begins at key `first`: the weights of the one before may wait for theirs.
+  std::uint16_t* next_values(std::int64_t first) {
+    if (blocks > 0) return v.data() + first / kKeyBlock * v_planes * v_plane;
+    return v_at == v.data() ? v.data() + v_planes * v_plane : v.data();
+  }
+  // Turns to a block of keys; whether it is packed already.
+  bool take_kept(std::int64_t head, std::int64_t first, std::int64_t last) {
+    v_at = next_values(first);
+    if (blocks == 0) return false;
+    if (head != std::exchange(kept_head, head)) std::fill(kept.begin(), kept.end(), Kept{});
+    Kept& one = kept[static_cast<std::size_t>(first / kKeyBlock)];
+    k_at = k.data() + first / kKeyBlock * k_planes * k_plane;
+    k_is_finite = one.is_finite;
+    if (one.first == first && one.last == last) return true;
+    one = {first, last};
+    return false;
+  }
+#endif
 };
 
 // Whether all of a plane are finite: the lower plane of an infinity is 0, and 0 times another is no number.

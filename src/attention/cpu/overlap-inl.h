@@ -43,7 +43,7 @@ struct ScoreProducts {
         groups((group_after(tile.end) - group_before(tile.begin)) / kMatrixRows),
         out(scores + group_before(tile.begin) * block.width) {
     const Operands16& o = block.operands;
-    count = terms_of(o.k.data() + group_before(tile.begin) * depth, o.k_planes, o.k_plane,
+    count = terms_of(o.k_at + group_before(tile.begin) * depth, o.k_planes, o.k_plane,
                      o.q.data() + tile.panel * o.q_panel, o.q_planes, o.q_plane, terms);
   }
   HWY_INLINE std::int64_t steps() const { return steps_of_scores(count, depth, groups); }
@@ -132,8 +132,7 @@ template <class Stages> HWY_INLINE void attend_overlapped(Block& block, const Pa
   Tile tile{}, next{};
   std::int64_t loaded = -1;
   const auto load = [&](std::int64_t key) HWY_ATTR {
-    if (block.waiting.values == o.last_v.data()) add_waiting(block);  // before their place is taken
-    std::swap(o.v, o.last_v);
+    if (block.waiting.values == o.next_values(key)) add_waiting(block);  // before their place is taken
     stages.load(key, std::min(key + block.keys, end));
     loaded = key;
   };
@@ -155,7 +154,7 @@ template <class Stages> HWY_INLINE void attend_overlapped(Block& block, const Pa
     }
     is_any = list.next(next);
     const bool is_block_done = is_any && list.key != key;
-    const std::uint16_t* const values = o.v.data();
+    const std::uint16_t* const values = o.v_at;
     // keys of the next block take the place of this one's, which a wrong guess would need
     const bool guesses = are_finite && !is_block_done && stages.guess(tile, base);
     bool adds_products = guesses || stages.prepare(tile, base);
