@@ -323,6 +323,35 @@ TEST(AttentionOf16Bits, FollowsTheRuleForWhatIsNotFinite) {
   expect_the_rule_for_what_is_not_finite<Half>();
 }
 
+// A key that is no number spoils the heads that read it alone: not those of the next key head, which come after.
+template <class T> void expect_a_bad_key_stays_in_its_head() {
+  const std::int64_t heads = 4, tokens = 300, d = 32;
+  const auto q = random_heads<T>(1, heads, tokens, d, 1);
+  const auto k = random_heads<T>(1, 2, tokens, d, 2), v = random_heads<T>(1, 2, tokens, d, 3);
+  for (const std::int64_t bad_head : {0, 1}) {
+    auto bad = k;
+    bad.at(0, bad_head, 200, 3) = numerics::narrow<T>(std::nan(""));
+    for_each_host_engine_of<T>([&] {
+      Heads<T> expected(1, heads, tokens, d), out = expected;
+      attention(expected.view(), q.view(), k.view(), v.view(), {.causal = true});
+      attention(out.view(), q.view(), bad.view(), v.view(), {.causal = true});
+      for (std::int64_t h = 0; h < heads; ++h) {
+        for (std::int64_t i = 0; i < tokens; ++i) {
+          if (h / 2 == bad_head && i >= 200) {
+            EXPECT_NE(out.real(0, h, i, 5), out.real(0, h, i, 5)) << h << ' ' << i;
+          } else {
+            EXPECT_NEAR(out.real(0, h, i, 5), expected.real(0, h, i, 5), 8e-3) << h << ' ' << i;
+          }
+        }
+      }
+    });
+  }
+}
+TEST(AttentionOf16Bits, ABadKeyStaysInItsHead) {
+  expect_a_bad_key_stays_in_its_head<BFloat16>();
+  expect_a_bad_key_stays_in_its_head<Half>();
+}
+
 // Strides, pages and threads change no byte.
 TEST(AttentionOf16Bits, StridesPagesAndThreadsGiveTheSameBytes) {
   const std::int64_t heads = 2, tokens = 300, d = 24, page = 16, pages = 19;
