@@ -317,7 +317,8 @@ void dress_gguf_layer(LayerGroup& group, const Metadata& from, const Architectur
   group.is_unscaled = facts.is_unscaled;
   const auto heads = from.integer("attention.head_count"), width = from.integer("embedding_length");
   if (facts.wide_blocks > 0 && from.integer("block_count") == facts.wide_blocks && heads.value_or(0) > 0 && width) {
-    group.scale = 1.0 / std::sqrt(static_cast<double>(*width / *heads));
+    const std::int64_t features = *width / *heads;
+    group.scale = 1.0 / std::sqrt(static_cast<double>(features));
   }
   if (facts.output_scale > 0) group.scale = from.positive("attention.output_scale").value_or(facts.output_scale);
   if (const auto scale = from.positive_or_0("attention.scale"); scale && *scale > 0) group.scale = *scale;
