@@ -165,6 +165,16 @@ void shift(TensorView x, std::int64_t by, const Rotation& form, const Run& run) 
   const std::int64_t pairs = pairs_of(step);
   std::vector<double> cosines(static_cast<std::size_t>(pairs)), sines = cosines;
   tabulate(view(cosines.data(), {1, pairs}), view(sines.data(), {1, pairs}), {.first = by < 0 ? -by : by}, step);
+  // In the type of the arithmetic, which is then not made of it again for every token. A GPU takes doubles, and rounds them so.
+  const auto is_f32 = [](std::optional<DataType> type) { return type.value_or(DataType::kF32) == DataType::kF32; };
+  const bool is_narrow = x.device == Device::kHost && x.type != DataType::kF64 && is_f32(form.precision.table) &&
+                         is_f32(form.precision.arithmetic);
+  std::vector<float> narrow;
+  if (is_narrow) {
+    for (const auto* const row : {&cosines, &sines}) {
+      for (const double value : *row) narrow.push_back(static_cast<float>(value));
+    }
+  }
   Rotation constant;
   const bool to_halves = form.layout == PairLayout::kHalves || form.layout == PairLayout::kInterleavedToHalves;
   constant.layout = to_halves ? PairLayout::kHalves : PairLayout::kInterleaved;
@@ -173,8 +183,11 @@ void shift(TensorView x, std::int64_t by, const Rotation& form, const Run& run) 
   constant.precision = form.precision;
   // one row for every token
   const std::int64_t tokens = std::max<std::int64_t>(heads_of(verb, "x", x).sequence, 1);
-  constant.table.cosines = {cosines.data(), DataType::kF64, {tokens, pairs}, {0, 1}};
-  constant.table.sines = {sines.data(), DataType::kF64, {tokens, pairs}, {0, 1}};
+  const auto rows_of = [&](const std::vector<double>& wide, std::int64_t offset) {
+    if (is_narrow) return ConstTensorView(narrow.data() + offset, DataType::kF32, {tokens, pairs}, {0, 1});
+    return ConstTensorView(wide.data(), DataType::kF64, {tokens, pairs}, {0, 1});
+  };
+  constant.table = {rows_of(cosines, 0), rows_of(sines, pairs)};
   const Site site = site_of(verb, {x}, {}, run);
   rotate_for(verb, backend_for(verb, site.device), x, x, {}, constant, site);
 }
