@@ -79,9 +79,10 @@ struct Position {
   std::vector<float> own = {};         // what meets the form's vectors in place of q
   Extents own_shape = {};
   std::vector<float> gates = {};  // [heads, tokens], where the form adds their sums
+  bool is_rounded = false;        // rotated q and k are rounded to their type
 
   AttentionOptions options(bool causal) const {
-    AttentionOptions all{.position = form, .causal = causal};
+    AttentionOptions all{.position = form, .causal = causal, .rounds_rotated = is_rounded};
     if (!own.empty()) all.position_queries = view(own.data(), own_shape);
     if (!gates.empty())
       all.log_gates = view(gates.data(), {1, std::ssize(gates) / kTokensWithGates, kTokensWithGates});
@@ -257,6 +258,11 @@ std::vector<AttentionFigure> measure_attention(const limits::Effort& effort, boo
   for (const Position& position : {positions[0], positions[1], positions[3]}) {
     measure_narrow(position, DataType::kBF16, causal);
   }
+  Position rounded = positions[3];
+  rounded.name = "rope, rounded";
+  rounded.is_rounded = true;
+  measure_narrow(rounded, DataType::kBF16, causal);
+  figures.back().bar = "over none <= +4 %";
   measure_narrow(positions[0], DataType::kBF16, {kHeads, 2048, 2048, 2 * kFeatures, DataType::kF32});
   const Tensors shorter(kHeads, BenchedScheme::kTokens, BenchedScheme::kTokens, kFeatures, DataType::kF32);
   for (const std::string_view name : scheme_names()) {

@@ -53,6 +53,10 @@ struct AttentionOptions {
   /// The positions of the tokens. Unset: 0, 1, 2 … in each sequence, queries at its end.
   std::optional<Positions> query_positions = {}, key_positions = {};
   bool keys_are_rotated = false;  ///< the cache holds keys that were rotated when they came
+  /// f16 and bf16: rotated q and k are rounded to their type, as rotate rounds them, and as they are where a cache holds
+  /// rotated keys. On the host they keep the precision of sums otherwise, which takes three products of bf16 for each score
+  /// where rounded ones take one. On a GPU they are always rounded.
+  bool rounds_rotated = false;
 
   /// [batch]: the sequences end earlier than the tensor; queries past the end give zeros, keys there are not read.
   std::span<const std::int64_t> query_lengths = {}, key_lengths = {};
@@ -96,10 +100,10 @@ struct AttentionOptions {
 /// are never seen, whatever they hold. Error: f32, at most 2e-6 · Σ weight · |v| while |scale · q·k| and the bias
 /// stay below 16. f16 and bf16: half an ulp of the result more, and, where the machine multiplies bf16 itself and the result
 /// is not f32, what two bf16 leave of a number: 2^-17 · Σ weight · |v| where few queries read a cache of bf16 (arm64's
-/// BFDOT), and for more queries (BFMMLA, x86-64's AMX) 2^-15 · Σ weight · |v| and, with q or k in f16 or rotated here, another
-/// 2^-14 · scale · |q| · |k| of it. Sums of gates: 2^-46 of the largest sum more in a score (2^-51 for f64); contextual
-/// positions: 2^-22 · keys · the largest step between rows. Range: as rotate and bias for the form. Throws: Error for a shape,
-/// type, length, position or form that does not fit; out is not touched then.
+/// BFDOT), and for more queries (BFMMLA, x86-64's AMX) 2^-15 · Σ weight · |v| and, with q or k in f16 or rotated here (and
+/// not rounded), another 2^-14 · scale · |q| · |k| of it. Sums of gates: 2^-46 of the largest sum more in a score (2^-51 for
+/// f64); contextual positions: 2^-22 · keys · the largest step between rows. Range: as rotate and bias for the form. Throws:
+/// Error for a shape, type, length, position or form that does not fit; out is not touched then.
 /// On a GPU from compute capability 8.0 on: f32, f16 and bf16, 256 features at most, without position, with a rotation, with
 /// slopes or with a table by distance of one axis; windows, chunks, lengths, packed sequences, padding and pages (where keys
 /// are rotated already); no weights. Anything else is an Error. k and v must be finite at every key that some query of their

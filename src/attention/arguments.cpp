@@ -147,11 +147,11 @@ void check_factors(std::string_view verb, const AttentionOptions& options, const
   }
 }
 
-// q or k after rotation, in the type of sums.
+// q or k after rotation, in the type of sums or, rounded, in its own.
 HeadTensor<const void> rotated(std::string_view verb, const AttentionBackend& backend, const ConstTensorView& x,
-                               const TokenPositions& positions, const Rotation& form,
+                               const TokenPositions& positions, const Rotation& form, bool is_rounded,
                                AlignedVector<std::byte>& storage) {
-  const DataType type = sums_type(x.type);
+  const DataType type = is_rounded ? x.type : sums_type(x.type);
   storage.resize(static_cast<std::size_t>(count_of(x.shape) * size_of(type)));
   const TensorView out(storage.data(), type, x.shape);
   kernels::rotate_for(verb, *backend.kernels, out, x, positions, form);
@@ -223,8 +223,12 @@ RowRotation row_rotation_of(std::string_view verb, const AttentionBackend& backe
 }
 
 // Arithmetic narrower than f32, a table that has rows for tokens, and what differs from head to head are left to rotate
-// itself.
-bool can_rotate_on_load(const AttentionBackend& backend, const Rotation& form, const AttentionJob& job) {
+// itself. Where rows are rounded anyway, many queries do well to find them rotated: a block of keys is loaded for every block
+// of queries and every head.
+bool can_rotate_on_load(const AttentionBackend& backend, const Rotation& form, bool is_rounded,
+                        const AttentionJob& job) {
+  constexpr std::int64_t kManyQueries = 64;
+  if (is_rounded && size_of(job.k.type) == 2 && job.q.sequence >= kManyQueries) return false;
   return backend.rotates_on_load && job.v.type != DataType::kF64 && job.weights.data == nullptr &&
          form.precision.arithmetic.value_or(DataType::kF32) == DataType::kF32 && form.table.cosines.shape.rank != 3 &&
          is_plain(form);
@@ -234,23 +238,26 @@ bool are_same(const TokenPositions& a, const TokenPositions& b) {
   return !a.has_ids() && !b.has_ids() && a.first == b.first;
 }
 
-void plan_rotation(std::string_view verb, const AttentionInputs& inputs, const Rotation& rotation, bool with_keys,
-                   Plan& plan) {
+void plan_rotation(std::string_view verb, const AttentionInputs& inputs, const Rotation& rotation,
+                   const AttentionOptions& options, Plan& plan) {
   AttentionJob& job = plan.job;
+  const bool with_keys = !options.keys_are_rotated, is_rounded = options.rounds_rotated;
   job.scale *= rotation.softmax_factor;
   if (count_of(inputs.q.shape) == 0 || count_of(inputs.k.shape) == 0) return;
   if (plan.forms == nullptr) plan.forms = &plan.own_forms.emplace(forms_of(rotation));
   const RotationForms& forms = *plan.forms;
   const AttentionBackend& backend = *plan.backend;
-  if (!can_rotate_on_load(backend, rotation, job)) {
-    job.q = rotated(verb, backend, inputs.q, job.places.queries, forms.for_queries, plan.rotated_q);
+  if (!can_rotate_on_load(backend, rotation, is_rounded, job)) {
+    job.q = rotated(verb, backend, inputs.q, job.places.queries, forms.for_queries, is_rounded, plan.rotated_q);
     if (!with_keys) return;
     AlignedVector<std::byte> seen;
-    job.k = rotated(verb, backend, only_seen(inputs.k, job, seen), job.places.keys, forms.for_keys, plan.rotated_k);
+    job.k = rotated(verb, backend, only_seen(inputs.k, job, seen), job.places.keys, forms.for_keys, is_rounded,
+                    plan.rotated_k);
     return;
   }
   job.q_rotation = row_rotation_of(verb, backend, job.q, job.q.sequence, job.places.queries, forms.for_queries,
                                    forms.query_pairs, plan.q_cos_sin);
+  job.q_rotation.is_rounded = is_rounded;
   if (!with_keys) return;
   if (are_same(job.places.queries, job.places.keys) && rotation.growth.rates.empty() &&
       job.q.sequence == job.k.sequence) {
@@ -264,6 +271,7 @@ void plan_rotation(std::string_view verb, const AttentionInputs& inputs, const R
     if (tokens == 0) return;
     job.k_rotation = row_rotation_of(verb, backend, job.k, tokens, job.places.keys, forms.for_keys, forms.key_pairs,
                                      plan.k_cos_sin);
+    job.k_rotation.is_rounded = is_rounded;
   }
 }
 
@@ -372,7 +380,7 @@ void plan_position(std::string_view verb, const AttentionInputs& given, const At
   } else if (const auto* rotation = std::get_if<Rotation>(&options.position)) {
     plan_places(verb, options, position_axes_of(*rotation), has_table(*rotation), plan);
     if (temperature != nullptr) plan_temperature(*temperature, inputs, plan);
-    plan_rotation(verb, inputs, *rotation, !options.keys_are_rotated, plan);
+    plan_rotation(verb, inputs, *rotation, options, plan);
   } else {
     plan_places(verb, options, 1, false, plan);
     if (temperature != nullptr) plan_temperature(*temperature, inputs, plan);

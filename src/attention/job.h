@@ -38,6 +38,7 @@ struct RowRotation {
   std::int64_t token_stride = 0;
   std::int64_t pairs = 0, first = 0;
   const Rotation* form = nullptr;
+  bool is_rounded = false;  // rotated rows are rounded to the tensor's type
 };
 
 /// The caller's mask, broadcast along an axis by a stride of 0.

@@ -20,6 +20,7 @@ struct HeldOptions {
     if (given.position != nullptr) value.position = given.position->form;
     value.causal = given.causal != 0;
     value.keys_are_rotated = given.keys_are_rotated != 0;
+    value.rounds_rotated = given.rounds_rotated != 0;
     value.window = given.window;
     if (given.scale != nullptr) value.scale = *given.scale;
     if (given.query_positions != nullptr) value.query_positions = queries.emplace(given.query_positions, verb).value;

@@ -42,10 +42,11 @@ Ring ring_of(Communicator ranks) {
 void check_options(const AttentionOptions& options) {
   const bool is_plain = !options.axes && options.window == 0 && options.chunk == 0 && !options.temperature &&
                         options.sinks.data == nullptr && options.mask.data == nullptr && !options.query_positions &&
-                        !options.key_positions && !options.keys_are_rotated && options.query_lengths.empty() &&
-                        options.key_lengths.empty() && options.packed.empty() && options.packed_keys.empty() &&
-                        options.key_mask.empty() && options.block_table.empty() && options.weights.data == nullptr &&
-                        options.position_queries.data == nullptr && options.log_gates.data == nullptr;
+                        !options.key_positions && !options.keys_are_rotated && !options.rounds_rotated &&
+                        options.query_lengths.empty() && options.key_lengths.empty() && options.packed.empty() &&
+                        options.packed_keys.empty() && options.key_mask.empty() && options.block_table.empty() &&
+                        options.weights.data == nullptr && options.position_queries.data == nullptr &&
+                        options.log_gates.data == nullptr;
   const auto* const nothing = std::get_if<Nothing>(&options.position);
   if (nothing != nullptr && nothing->temperature) refuse_ring("takes no temperature");
   if (!is_plain) refuse_ring("takes position, causal, scale, softcap and logsumexp, and no other option");

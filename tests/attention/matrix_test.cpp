@@ -34,7 +34,8 @@ constexpr Shape kShapes[] = {{1, 1, 40, 40, 64, 64},   {2, 1, 33, 131, 20, 12}, 
 constexpr Shape kDecodingShapes[] = {{1, 1, 1, 1, 64, 64},    {2, 1, 1, 77, 64, 64},   {4, 1, 1, 200, 128, 64},
                                      {5, 1, 1, 131, 64, 128}, {1, 1, 3, 2120, 64, 64}, {8, 2, 2, 70, 72, 40}};
 
-enum class Kind { kNone, kSlopes, kRotation };
+enum class Kind { kNone, kSlopes, kRotation, kRoundedRotation };
+constexpr Kind kKinds[] = {Kind::kNone, Kind::kSlopes, Kind::kRotation, Kind::kRoundedRotation};
 enum class Mask { kAll, kCausal, kWindow, kPadding };
 
 template <class T> Heads<double> widened(const Heads<T>& x) {
@@ -103,6 +104,15 @@ template <class T> void expect_right(const Shape& shape, Kind kind, Mask mask) {
     options.position = rotation;
     rotate(exact_q.view(), {.first = ahead}, rotation);
     rotate(exact_k.view(), {}, rotation);
+  } else if (kind == Kind::kRoundedRotation) {
+    const Rotation rotation = prepare(Rope{.dims = shape.features / 2 * 2});
+    options.position = rotation;
+    options.rounds_rotated = true;
+    auto rounded_q = q, rounded_k = k;
+    rotate(rounded_q.view(), {.first = ahead}, rotation);
+    rotate(rounded_k.view(), {}, rotation);
+    exact_q = widened(rounded_q);
+    exact_k = widened(rounded_k);
   }
   std::vector<std::int64_t> padding(static_cast<std::size_t>(shape.keys), 1);
   for (std::size_t i = 0; i < padding.size(); i += 3) padding[i] = 0;
@@ -128,7 +138,7 @@ template <class T> void expect_right(const Shape& shape, Kind kind, Mask mask) {
 
 TEST(AttentionOf16Bits, IsTheFormulaWithinItsBound) {
   for (const Shape& shape : kShapes) {
-    for (const Kind kind : {Kind::kNone, Kind::kSlopes, Kind::kRotation}) {
+    for (const Kind kind : kKinds) {
       for (const Mask mask : {Mask::kAll, Mask::kCausal, Mask::kWindow, Mask::kPadding}) {
         if (shape.queries > 100 && mask != Mask::kCausal && mask != Mask::kWindow) continue;
         expect_right<BFloat16>(shape, kind, mask);
@@ -141,7 +151,7 @@ TEST(AttentionOf16Bits, IsTheFormulaWithinItsBound) {
 
 TEST(AttentionOf16Bits, DecodingIsTheFormulaWithinItsBound) {
   for (const Shape& shape : kDecodingShapes) {
-    for (const Kind kind : {Kind::kNone, Kind::kSlopes, Kind::kRotation}) {
+    for (const Kind kind : kKinds) {
       for (const Mask mask : {Mask::kAll, Mask::kCausal, Mask::kWindow, Mask::kPadding}) {
         expect_right<BFloat16>(shape, kind, mask);
         expect_right<Half>(shape, kind, mask);
@@ -178,6 +188,35 @@ TEST(AttentionOf16Bits, ScoresMayGrowFromBlockToBlock) {
        {std::pair<std::int64_t, std::int64_t>{300, 301}, {0, 100}, {256, 700}, {640, 700}}) {
     expect_right_where_scores_grow<BFloat16>(first, last);
     expect_right_where_scores_grow<Half>(first, last);
+  }
+}
+
+// Rounded or not is not the same: each is the formula of its own q and k.
+TEST(AttentionOf16Bits, RoundsRotatedQueriesAndKeysWhereAsked) {
+  const std::int64_t keys = 300, d = 64;
+  for (const std::int64_t queries : {1, 7, 70}) {  // a step of decoding, rotated on load, rotated before
+    const auto q = random_heads<BFloat16>(1, 2, queries, d, 1), k = random_heads<BFloat16>(1, 1, keys, d, 2);
+    const auto v = random_heads<BFloat16>(1, 1, keys, d, 3);
+    const Rotation rotation = prepare(Rope{.dims = d});
+    auto rotated_q = q, rotated_k = k;
+    rotate(rotated_q.view(), {.first = keys - queries}, rotation);
+    rotate(rotated_k.view(), {}, rotation);
+    for_each_host_engine_of<BFloat16>([&] {
+      std::vector<float> inside(static_cast<std::size_t>(2 * queries)), before = inside, whole = inside;
+      Heads<BFloat16> out(1, 2, queries, d);
+      const auto logs = [&](std::vector<float>& to) { return view(to.data(), {1, 2, queries}); };
+      attention(out.view(), q.view(), k.view(), v.view(),
+                {.position = rotation, .scale = 1.0, .rounds_rotated = true, .logsumexp = logs(inside)});
+      attention(out.view(), rotated_q.view(), rotated_k.view(), v.view(), {.scale = 1.0, .logsumexp = logs(before)});
+      attention(out.view(), q.view(), k.view(), v.view(),
+                {.position = rotation, .scale = 1.0, .logsumexp = logs(whole)});
+      double rounding = 0;
+      for (std::size_t i = 0; i < inside.size(); ++i) {
+        EXPECT_NEAR(inside[i], before[i], 2e-5) << i;
+        rounding = std::max(rounding, std::fabs(static_cast<double>(inside[i] - whole[i])));
+      }
+      EXPECT_GT(rounding, 1e-3);
+    });
   }
 }
 

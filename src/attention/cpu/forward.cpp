@@ -354,8 +354,8 @@ void load_queries(Block& block) {
   for (std::int64_t first = block.begin, panel = 0; first < block.end; first += width, ++panel) {
     const std::int64_t count = std::min(width, block.end - first);
 #if POSENC_MATRIX_16
-    if (block.by_matrix && block.operands.q_planes == 1 && block.job.q.feature_stride == 1 &&
-        features == block.operands.depth && features % 8 == 0) {
+    if (block.by_matrix && block.operands.q_planes == 1 && block.job.q_rotation.cos_sin == nullptr &&
+        block.job.q.feature_stride == 1 && features == block.operands.depth && features % 8 == 0) {
       copy_columns_16(block.job.q, block.b, block.h, first, first + count,
                       block.operands.q.data() + panel * block.operands.q_panel);
       continue;
@@ -400,7 +400,8 @@ void load_keys_16(Block& block, std::int64_t g) {
 #if POSENC_OVERLAPS_16
   if (o.take_kept(block.b * job.k.heads + g, first, last)) return;
 #endif
-  if (o.k_planes == 1 && job.k.feature_stride == 1 && block.features == o.depth && block.features % 8 == 0) {
+  if (o.k_planes == 1 && job.k_rotation.cos_sin == nullptr && job.k.feature_stride == 1 &&
+      block.features == o.depth && block.features % 8 == 0) {
     copy_groups_16(job.k, block.b, g, first, last, o.k_at);
   } else {
     load_rows(job.k, job.k_rotation, block.b, g, first, last, block.features, block.rows.data());

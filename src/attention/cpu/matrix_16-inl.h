@@ -76,6 +76,10 @@ constexpr std::int64_t kValueGroup = kGroup;
 
 #if POSENC_MATRIX_16
 
+inline bool is_bf16(DataType type, const RowRotation& rotation) {
+  return type == DataType::kBF16 && (rotation.cos_sin == nullptr || rotation.is_rounded);
+}
+
 // Operands of one block of queries and one block of keys.
 struct Operands16 {
   std::int64_t depth = 0;                                 // of features, with zeros past the last
@@ -97,8 +101,8 @@ struct Operands16 {
   Operands16() = default;
   Operands16(const AttentionJob& job, std::int64_t queries, std::int64_t width, std::int64_t value_rows)
       : depth((job.q.features + kMatrixDepth - 1) / kMatrixDepth * kMatrixDepth),
-        q_planes(job.q.type == DataType::kBF16 && job.q_rotation.cos_sin == nullptr ? 1 : 2),
-        k_planes(job.k.type == DataType::kBF16 && job.k_rotation.cos_sin == nullptr ? 1 : 2),
+        q_planes(is_bf16(job.q.type, job.q_rotation) ? 1 : 2),
+        k_planes(is_bf16(job.k.type, job.k_rotation) ? 1 : 2),
         v_planes(job.v.type == DataType::kBF16 ? 1 : 2),
         q_panel(depth * width),
         q_plane(queries / width * q_panel),

@@ -51,11 +51,30 @@ inline void pack_rows(const HeadTensor<const void>& x, std::int64_t b, std::int6
   });
 }
 
+// Numbers of f32 rounded to another type.
+inline void round_to(DataType type, std::int64_t count, float* HWY_RESTRICT x) {
+  kernels::with_type(type, [&](auto kind) HWY_ATTR {
+    using T = decltype(kind);
+    if constexpr (sizeof(T) == 2) {
+      const DF d;
+      T narrow[hn::MaxLanes(DF())];
+      std::int64_t i = 0;
+      for (; i + lanes() <= count; i += lanes()) {
+        convert::store_as(d, hn::LoadU(d, x + i), narrow);
+        hn::StoreU(convert::load_as(d, narrow), d, x + i);
+      }
+      for (; i < count; ++i) x[i] = element(numerics::narrow<T>(static_cast<double>(x[i])));
+    }
+  });
+}
+
 // The same, rotated by their positions where the form is a rotation.
 inline void load_rows(const HeadTensor<const void>& x, const RowRotation& rotation, std::int64_t b, std::int64_t h,
                       std::int64_t begin, std::int64_t end, std::int64_t stride, float* HWY_RESTRICT out) {
   pack_rows(x, b, h, begin, end, stride, out);
-  if (rotation.cos_sin != nullptr) rotate_loaded_rows(rotation, b, begin, end, stride, out);
+  if (rotation.cos_sin == nullptr) return;
+  rotate_loaded_rows(rotation, b, begin, end, stride, out);
+  if (rotation.is_rounded) round_to(x.type, (end - begin) * stride, out);
 }
 
 // Rows [count, features] as the columns of a panel, times a factor; columns past the last row are 0.
