@@ -31,9 +31,9 @@
 #define POSENC_DECODE_CHUNK
 namespace posenc::attend::cpu {
 
-// Keys and values are read by turns, in steps: where few rows meet them, all keys of a chunk and then all values, so that memory
+// Keys and values are read by turns, in blocks: where few rows meet them, all keys of a chunk and then all values, so that memory
 // is read in long stretches (each of which a processor's prefetching has to find anew: 2048 keys take 10 % less time than 256);
-// where many do, a step of each, so that it stays in the nearest cache for all of them.
+// where many do, a step of each, so that it stays in the nearest cache for all of them. The online softmax goes by blocks.
 constexpr std::int64_t kChunk = 2048, kFewRows = 4;
 inline const RowRotation kNoRotation = {};  // values are never rotated
 
@@ -98,23 +98,46 @@ HWY_INLINE void add_biases(const AttentionJob& job, const ScoreBias& bias, const
   }
 }
 
-// One step of the online softmax: scores become weights below the new row maximum; they have room for vectors past the
-// last, which become 0. Returns the factor that rescales the accumulator.
-HWY_INLINE float online_softmax(float* HWY_RESTRICT scores, std::int64_t count, Part& part) {
+// One step of the online softmax: scores become weights below the new row maximum; they have room for a vector past the
+// last, whose weights become 0. Returns the factor that rescales the accumulator. `next`: where memory is read after it, which
+// is asked for meanwhile; null: nowhere.
+HWY_INLINE float online_softmax(float* HWY_RESTRICT scores, std::int64_t count, const std::byte* next, Part& part) {
   const DF d;
+  const std::int64_t n = lanes();
   const float none = -std::numeric_limits<float>::infinity();
   std::fill(scores + count, scores + count + kMostLanes, none);
-  VF most = hn::Set(d, part.row_max);
-  for (std::int64_t j = 0; j < count; j += lanes()) most = hn::Max(most, hn::LoadU(d, scores + j));
+  VF most = hn::Set(d, part.row_max), m1 = most, m2 = most, m3 = most;
+  std::int64_t j = 0;
+  for (; j + 4 * n <= count; j += 4 * n) {
+    most = hn::Max(most, hn::LoadU(d, scores + j));
+    m1 = hn::Max(m1, hn::LoadU(d, scores + j + n));
+    m2 = hn::Max(m2, hn::LoadU(d, scores + j + 2 * n));
+    m3 = hn::Max(m3, hn::LoadU(d, scores + j + 3 * n));
+  }
+  for (; j < count; j += n) most = hn::Max(most, hn::LoadU(d, scores + j));
+  most = hn::Max(hn::Max(most, m1), hn::Max(m2, m3));
   const float largest = hn::GetLane(hn::MaxOfLanes(d, most));
   const float safe = largest == none ? 0.0f : largest;
   const VF base = hn::Set(d, safe);
-  VF total = hn::Zero(d);
-  for (std::int64_t j = 0; j < count; j += lanes()) {
-    const VF p = exp2_of_negative(d, hn::Sub(hn::LoadU(d, scores + j), base));
-    hn::StoreU(p, d, scores + j);
-    total = hn::Add(total, p);
+  VF total = hn::Zero(d), t1 = total, t2 = total, t3 = total;
+  const auto weigh = [&](std::int64_t at) HWY_ATTR {
+    const VF p = exp2_of_negative(d, hn::Sub(hn::LoadU(d, scores + at), base));
+    hn::StoreU(p, d, scores + at);
+    return p;
+  };
+  for (j = 0; j + 4 * n <= count; j += 4 * n) {
+    if (next != nullptr) {
+      fetch_later<256>(next, 0);
+      next += 256;
+    }
+    const VF p0 = weigh(j), p1 = weigh(j + n), p2 = weigh(j + 2 * n), p3 = weigh(j + 3 * n);
+    total = hn::Add(total, p0);
+    t1 = hn::Add(t1, p1);
+    t2 = hn::Add(t2, p2);
+    t3 = hn::Add(t3, p3);
   }
+  for (; j < count; j += n) total = hn::Add(total, weigh(j));
+  total = hn::Add(hn::Add(total, t1), hn::Add(t2, t3));
   const float rescale = hn::GetLane(exp2_of_negative(d, hn::Set(d, part.row_max - safe)));
   part.row_max = largest;
   part.row_sum = part.row_sum * rescale + hn::GetLane(hn::SumOfLanes(d, total));
@@ -158,6 +181,13 @@ struct RowReader {
     }
     return {first, offsets, ahead};
   }
+  // Where a row lies that is read in place.
+  const std::byte* place_of(std::int64_t b, std::int64_t g, std::int64_t t) const {
+    const std::int64_t page = x.pages == nullptr ? b : x.pages[b * x.page_row + t / x.page_tokens];
+    const std::int64_t place = x.pages == nullptr ? t : t % x.page_tokens;
+    return static_cast<const std::byte*>(x.data) +
+           (page * x.batch_stride + g * x.head_stride + place * x.token_stride) * size_of(x.type);
+  }
 };
 
 // Calls visit(T{}) with the type of rows that are read in place.
@@ -197,7 +227,7 @@ struct ChunkPass {
 #endif
   std::int64_t stride = block + kMostLanes;  // of a row of scores: vectors may go past its last
   AlignedVector<float> scores = AlignedVector<float>(static_cast<std::size_t>(rows * stride));
-  AlignedVector<float> rescale = AlignedVector<float>(static_cast<std::size_t>(rows * (block / kDecodeStep)));
+  AlignedVector<float> rescale = AlignedVector<float>(static_cast<std::size_t>(rows));  // 1 once sums were rescaled
 
   std::int64_t head(std::int64_t r) const { return chunk.g * job.group + r / job.q.sequence; }
   std::int64_t query(std::int64_t r) const { return r % job.q.sequence; }
@@ -212,12 +242,9 @@ struct Step {
 HWY_INLINE float* scores_of(ChunkPass& pass, std::int64_t r, const Step& step) {
   return pass.scores.data() + r * pass.stride + step.place();
 }
-HWY_INLINE float* rescale_of(ChunkPass& pass, const Step& step) {
-  return pass.rescale.data() + step.place() / kDecodeStep * pass.rows;
-}
 
-// Softcap, bias and mask, then a step of the online softmax for the keys `low` to `high` of a step.
-void weigh_row(ChunkPass& pass, std::int64_t r, const Step& step, std::int64_t low, std::int64_t high) {
+// Softcap, bias and mask for the keys `low` to `high` of a step.
+void adjust_row(ChunkPass& pass, std::int64_t r, const Step& step, std::int64_t low, std::int64_t high) {
   const AttentionJob& job = pass.job;
   const std::int64_t h = pass.head(r), i = pass.query(r), count = high - low;
   float* const scores = scores_of(pass, r, step) + (low - step.begin);
@@ -237,7 +264,6 @@ void weigh_row(ChunkPass& pass, std::int64_t r, const Step& step, std::int64_t l
       }
     }
   }
-  rescale_of(pass, step)[r] = online_softmax(scores, count, pass.chunk.parts[r]);
 }
 
 // The values of one query's keys, and nothing of those that it does not see: 0 times a NaN is not 0.
@@ -248,7 +274,7 @@ template <class V> HWY_INLINE void add_values(ChunkPass& pass, std::int64_t r, c
   const float* const weights = scores_of(pass, r, step) + (low - step.begin);
   const StepRows values{rows.first, rows.offsets + (low - step.begin), rows.ahead};
   float* const sums = pass.chunk.sums + r * features;
-  const float rescale = rescale_of(pass, step)[r];
+  const float rescale = pass.rescale[static_cast<std::size_t>(r)];
   if (!job.has_masks()) {
     add_rows<V>(weights, values, high - low, features, rescale, sums);
     return;
@@ -278,13 +304,14 @@ void score_step(ChunkPass& pass, const Step& step) {
 // The values of a step that every query sees whole.
 void add_step(ChunkPass& pass, const Step& step, const StepRows& values) {
   const std::int64_t features = pass.job.v.features, count = step.count();
-  const float* const rescale = rescale_of(pass, step);
+  const float* const rescale = pass.rescale.data();
   float* const weights = scores_of(pass, 0, step);
   std::int64_t done = 0;
 #if POSENC_NATIVE_16
   for (; pass.adds_bf16 && done + 4 <= pass.rows; done += 4) {
     pack_weights_4(weights + done * pass.stride, pass.stride, count, pass.weights_16.data());
-    add_rows_16_4(pass.weights_16.data(), values, count, features, rescale + done, pass.chunk.sums + done * features);
+    add_rows_16_4(pass.weights_16.data(), values, count, features, rescale + done, done == 0,
+                  pass.chunk.sums + done * features);
   }
   const bool is_one_by_one = pass.adds_bf16 || (pass.adds_f16 && pass.rows < kFewRows);
   for (; is_one_by_one && done < pass.rows; ++done) {
@@ -295,7 +322,7 @@ void add_step(ChunkPass& pass, const Step& step, const StepRows& values) {
       add_rows_16(pass.weights_16.data(), values, count, features, rescale[done], sums);
     } else {
       split_weights_f16(row, count, pass.weights_16.data());
-      add_rows_f16(row, pass.weights_16.data(), values, count, features, rescale[done], sums);
+      add_rows_f16(pass.weights_16.data(), values, count, features, rescale[done], sums);
     }
   }
 #endif
@@ -303,7 +330,7 @@ void add_step(ChunkPass& pass, const Step& step, const StepRows& values) {
   with_rows(pass.v, [&](auto kind) HWY_ATTR {
     using V = decltype(kind);
     for (; are_fours && done + 4 <= pass.rows; done += 4) {
-      add_rows_4<V>(weights + done * pass.stride, pass.stride, values, count, features, rescale + done,
+      add_rows_4<V>(weights + done * pass.stride, pass.stride, values, count, features, rescale + done, done == 0,
                     pass.chunk.sums + done * features);
     }
     for (; done < pass.rows; ++done) {
@@ -313,13 +340,14 @@ void add_step(ChunkPass& pass, const Step& step, const StepRows& values) {
   });
 }
 
+// All keys of a block, the online softmax, then all values.
 void attend_block(ChunkPass& pass, std::int64_t key, std::int64_t end) {
   const AttentionJob& job = pass.job;
-  const auto low_of = [&](std::int64_t r, const Step& step) {
-    return std::max(step.begin, job.sight(pass.chunk.b, pass.query(r)).begin);
+  const auto low_of = [&](std::int64_t r, std::int64_t begin) {
+    return std::max(begin, job.sight(pass.chunk.b, pass.query(r)).begin);
   };
-  const auto high_of = [&](std::int64_t r, const Step& step) {
-    return std::min(step.end, job.sight(pass.chunk.b, pass.query(r)).end);
+  const auto high_of = [&](std::int64_t r, std::int64_t last) {
+    return std::min(last, job.sight(pass.chunk.b, pass.query(r)).end);
   };
   const auto each_step = [&](const auto& visit) HWY_ATTR {
     for (std::int64_t at = key; at < end; at += kDecodeStep) visit(Step{key, at, std::min(at + kDecodeStep, end)});
@@ -327,24 +355,39 @@ void attend_block(ChunkPass& pass, std::int64_t key, std::int64_t end) {
   each_step([&](const Step& step) HWY_ATTR {
     score_step(pass, step);
     for (std::int64_t r = 0; r < pass.rows; ++r) {
-      if (low_of(r, step) < high_of(r, step)) weigh_row(pass, r, step, low_of(r, step), high_of(r, step));
+      const std::int64_t low = low_of(r, step.begin), high = high_of(r, step.end);
+      if (low < high) adjust_row(pass, r, step, low, high);
     }
   });
+  const std::byte* next =
+      pass.rows < kFewRows && pass.v.ahead > 0 ? pass.v.place_of(pass.chunk.b, pass.chunk.g, key) : nullptr;
+  for (std::int64_t r = 0; r < pass.rows; ++r) {
+    const std::int64_t low = low_of(r, key), high = high_of(r, end);
+    float& rescale = pass.rescale[static_cast<std::size_t>(r)];
+    rescale = 1;
+    if (low >= high) continue;
+    rescale =
+        online_softmax(pass.scores.data() + r * pass.stride + (low - key), high - low, next, pass.chunk.parts[r]);
+    next = nullptr;
+  }
   each_step([&](const Step& step) HWY_ATTR {
     const StepRows values = pass.v.load(pass.chunk.b, pass.chunk.g, step.begin, step.end);
     bool all_see_all = !job.has_masks();
     for (std::int64_t r = 0; r < pass.rows; ++r) {
-      if (low_of(r, step) != step.begin || high_of(r, step) != step.end) all_see_all = false;
+      if (low_of(r, step.begin) != step.begin || high_of(r, step.end) != step.end) all_see_all = false;
     }
     if (all_see_all) {
       add_step(pass, step, values);
+      std::fill(pass.rescale.begin(), pass.rescale.end(), 1.0f);
       return;
     }
     with_rows(pass.v, [&](auto kind) HWY_ATTR {
       using V = decltype(kind);
       for (std::int64_t r = 0; r < pass.rows; ++r) {
-        const std::int64_t low = low_of(r, step), high = high_of(r, step);
-        if (low < high) add_values<V>(pass, r, step, values, low, high);
+        const std::int64_t low = low_of(r, step.begin), high = high_of(r, step.end);
+        if (low >= high) continue;
+        add_values<V>(pass, r, step, values, low, high);
+        pass.rescale[static_cast<std::size_t>(r)] = 1;
       }
     });
   });

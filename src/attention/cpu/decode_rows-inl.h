@@ -21,7 +21,7 @@ HWY_BEFORE_NAMESPACE();
 namespace posenc::attend::cpu::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-// Keys and values are met so many at a time: their scores become weights while the next ones come from memory.
+// Keys and values are met so many at a time.
 constexpr std::int64_t kDecodeStep = 64;
 
 // Where the rows of a step lie. There are places for a multiple of eight rows: the last one is there again.
@@ -40,6 +40,11 @@ template <std::int64_t kBytes> HWY_INLINE void fetch_later(const void* row, std:
   if constexpr (kBytes > 64) __builtin_prefetch(reinterpret_cast<const void*>(at + 64), 0, 2);
   if constexpr (kBytes > 128) __builtin_prefetch(reinterpret_cast<const void*>(at + 128), 0, 2);
   if constexpr (kBytes > 192) __builtin_prefetch(reinterpret_cast<const void*>(at + 192), 0, 2);
+}
+
+// The same for so many bytes.
+HWY_INLINE void fetch_row_later(const void* row, std::int64_t bytes, std::int64_t ahead) {
+  for (std::int64_t at = 0; at < bytes; at += 64) fetch_later<64>(static_cast<const std::byte*>(row) + at, ahead);
 }
 
 HWY_INLINE float lane_sum(VF s) { return hn::GetLane(hn::SumOfLanes(DF(), s)); }
@@ -231,6 +236,10 @@ template <class K> HWY_INLINE void score_rows(const float* q, std::int64_t rows,
     for (; features % 16 == 0 && j + 4 <= count; j += 4) dot_4x4<K>(q, keys, j, features, scores + j, stride);
 #endif
     for (; j + 2 <= count; j += 2) {
+      if (r == 0 && keys.ahead > 0) {
+        fetch_row_later(keys[j], features * static_cast<std::int64_t>(sizeof(K)), keys.ahead);
+        fetch_row_later(keys[j + 1], features * static_cast<std::int64_t>(sizeof(K)), keys.ahead);
+      }
       dot_4x2(q, static_cast<const K*>(keys[j]), static_cast<const K*>(keys[j + 1]), features, scores + j, stride);
     }
     for (; j < count; ++j) {
@@ -317,11 +326,12 @@ template <class V> HWY_INLINE void add_rows(const float* HWY_RESTRICT weights, c
 #undef POSENC_END
 
 // The same for four queries, [4, stride] weights and [4, features] sums: every value is loaded once for all of them.
-// Features past the last pair of vectors are left to add_rows: returns how many were done.
+// Features past the last pair of vectors are left to add_rows: returns how many were done. `is_first`: of all that meet these
+// values, so that it asks for later ones.
 template <class V> HWY_INLINE std::int64_t add_rows_4(const float* HWY_RESTRICT weights, std::int64_t stride,
                                                       const StepRows& values, std::int64_t count,
                                                       std::int64_t features, const float* HWY_RESTRICT rescale,
-                                                      float* HWY_RESTRICT sums) {
+                                                      bool is_first, float* HWY_RESTRICT sums) {
   const DF d;
   const std::int64_t n = lanes();
   std::int64_t f = 0;
@@ -353,6 +363,9 @@ template <class V> HWY_INLINE std::int64_t add_rows_4(const float* HWY_RESTRICT 
     VF s00 = hn::Zero(d), s01 = s00, s10 = s00, s11 = s00, s20 = s00, s21 = s00, s30 = s00, s31 = s00;
     for (std::int64_t j = 0; j < count; ++j) {
       const V* HWY_RESTRICT row = static_cast<const V*>(values[j]) + f;
+      if (is_first && f == 0 && values.ahead > 0) {
+        fetch_row_later(row, features * static_cast<std::int64_t>(sizeof(V)), values.ahead);
+      }
       const VF a = convert::load_as(d, row), b = convert::load_as(d, row + n);
       const VF w0 = hn::Set(d, weights[j]), w1 = hn::Set(d, weights[stride + j]);
       const VF w2 = hn::Set(d, weights[2 * stride + j]), w3 = hn::Set(d, weights[3 * stride + j]);
