@@ -13,6 +13,7 @@
 #include "attention/bias_element.h"
 #include "kernels/cpu/fetch.h"
 #include "kernels/cpu/parallel.h"
+#include "posenc/backend.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "attention/cpu/decode.cpp"
@@ -31,22 +32,24 @@
 #define POSENC_DECODE_CHUNK
 namespace posenc::attend::cpu {
 
-// Keys and values are read by turns, in blocks: where few rows meet them, all keys of a chunk and then all values, so that memory
-// is read in long stretches (each of which a processor's prefetching has to find anew: 2048 keys take 10 % less time than 256);
-// where many do, a step of each, so that it stays in the nearest cache for all of them. The online softmax goes by blocks.
-constexpr std::int64_t kChunk = 2048, kFewRows = 4;
-inline const RowRotation kNoRotation = {};  // values are never rotated
+// A chunk of keys has one online softmax of its own. Where few rows meet them, all keys of several chunks, a stretch, are read
+// before their values, so that memory is read in one direction for long: each change costs a Neoverse V1 some 2 µs, and 2048
+// keys of 16 bits by turns with their values take a fifth more time than 16,384. Where many rows do, a step of keys and one of
+// values go by turns, so that they stay in the nearest cache for all of them.
+constexpr std::int64_t kChunk = 2048, kFewRows = 4, kMostChunks = 8;  // of a stretch
+inline const RowRotation kNoRotation = {};                            // values are never rotated
 
 // The state of the online softmax of one row of scores, for one chunk of keys.
 struct Part {
   float row_max, row_sum;
 };
 
-// A chunk of keys of one head of one sequence.
-struct Chunk {
+// Some chunks of keys of one head of one sequence.
+struct Stretch {
   std::int64_t b, g, begin, end;
-  Part* parts;  // [rows]
-  float* sums;  // [rows, value features]
+  Part* parts;  // [chunks, rows]
+  float* sums;  // [chunks, rows, value features]
+  std::int64_t chunks() const { return (end - begin + kChunk - 1) / kChunk; }
 };
 
 }  // namespace posenc::attend::cpu
@@ -201,13 +204,14 @@ template <class Visitor> HWY_INLINE void with_rows(const RowReader& rows, const 
   }
 }
 
-// One chunk of keys and all queries that share its key head.
-struct ChunkPass {
+// One stretch of keys and all queries that share its key head.
+struct StretchPass {
   const AttentionJob& job;
   const ScoreBias& bias;
-  const Chunk& chunk;
+  const Stretch& stretch;
   std::int64_t rows = job.group * job.q.sequence;
   std::int64_t block = rows < kFewRows ? kChunk : kDecodeStep;
+  std::int64_t blocks = rows < kFewRows ? stretch.chunks() : 1;  // whose scores are kept at the same time
   RowReader k{.x = job.k, .rotation = job.k_rotation};
   RowReader v{.x = job.v, .rotation = kNoRotation};
   AlignedVector<float> q = AlignedVector<float>(static_cast<std::size_t>(rows * job.q.features));
@@ -226,25 +230,39 @@ struct ChunkPass {
       adds_bf16 || adds_f16 ? static_cast<std::size_t>(8 * kDecodeStep) : 0);  // of one row, or of four
 #endif
   std::int64_t stride = block + kMostLanes;  // of a row of scores: vectors may go past its last
-  AlignedVector<float> scores = AlignedVector<float>(static_cast<std::size_t>(rows * stride));
-  AlignedVector<float> rescale = AlignedVector<float>(static_cast<std::size_t>(rows));  // 1 once sums were rescaled
+  AlignedVector<float> scores = AlignedVector<float>(static_cast<std::size_t>(blocks * rows * stride));
+  // [blocks, rows]: of the sums so far; 1 once they were rescaled
+  AlignedVector<float> rescale = AlignedVector<float>(static_cast<std::size_t>(blocks * rows));
 
-  std::int64_t head(std::int64_t r) const { return chunk.g * job.group + r / job.q.sequence; }
+  std::int64_t head(std::int64_t r) const { return stretch.g * job.group + r / job.q.sequence; }
   std::int64_t query(std::int64_t r) const { return r % job.q.sequence; }
 };
 
-// Keys `begin` to `end`, at most kDecodeStep of them, of a block that begins at `block`.
+// Keys of one chunk; where their scores are kept, and where their softmax and sums go.
+struct KeyBlock {
+  std::int64_t begin, end;
+  float* scores;   // [rows, stride]
+  float* rescale;  // [rows]
+  Part* parts;     // [rows]
+  float* sums;     // [rows, value features]
+};
+// Keys `begin` to `end` of a block, at most kDecodeStep of them.
 struct Step {
-  std::int64_t block, begin, end;
-  std::int64_t place() const { return begin - block; }
+  const KeyBlock& block;
+  std::int64_t begin, end;
   std::int64_t count() const { return end - begin; }
 };
-HWY_INLINE float* scores_of(ChunkPass& pass, std::int64_t r, const Step& step) {
-  return pass.scores.data() + r * pass.stride + step.place();
+HWY_INLINE float* scores_of(const StretchPass& pass, std::int64_t r, const Step& step) {
+  return step.block.scores + r * pass.stride + (step.begin - step.block.begin);
+}
+template <class Visitor> HWY_INLINE void each_step(const KeyBlock& block, const Visitor& visit) {
+  for (std::int64_t at = block.begin; at < block.end; at += kDecodeStep) {
+    visit(Step{block, at, std::min(at + kDecodeStep, block.end)});
+  }
 }
 
 // Softcap, bias and mask for the keys `low` to `high` of a step.
-void adjust_row(ChunkPass& pass, std::int64_t r, const Step& step, std::int64_t low, std::int64_t high) {
+void adjust_row(StretchPass& pass, std::int64_t r, const Step& step, std::int64_t low, std::int64_t high) {
   const AttentionJob& job = pass.job;
   const std::int64_t h = pass.head(r), i = pass.query(r), count = high - low;
   float* const scores = scores_of(pass, r, step) + (low - step.begin);
@@ -254,41 +272,41 @@ void adjust_row(ChunkPass& pass, std::int64_t r, const Step& step, std::int64_t 
       hn::StoreU(cap_of(DF(), hn::LoadU(DF(), scores + j), cap), DF(), scores + j);
     }
   }
-  add_biases(job, pass.bias, {pass.chunk.b, h, i, 1, low, count}, scores);
+  add_biases(job, pass.bias, {pass.stretch.b, h, i, 1, low, count}, scores);
   if (job.has_masks()) {
     for (std::int64_t j = 0; j < count; ++j) {
-      if (job.is_hidden(pass.chunk.b, h, i, low + j)) {
+      if (job.is_hidden(pass.stretch.b, h, i, low + j)) {
         scores[j] = -std::numeric_limits<float>::infinity();
       } else if (job.mask.data != nullptr) {
-        scores[j] += static_cast<float>(kLog2E * job.mask.at(pass.chunk.b, h, i, low + j));
+        scores[j] += static_cast<float>(kLog2E * job.mask.at(pass.stretch.b, h, i, low + j));
       }
     }
   }
 }
 
 // The values of one query's keys, and nothing of those that it does not see: 0 times a NaN is not 0.
-template <class V> HWY_INLINE void add_values(ChunkPass& pass, std::int64_t r, const Step& step, const StepRows& rows,
-                                              std::int64_t low, std::int64_t high) {
+template <class V> HWY_INLINE void add_values(StretchPass& pass, std::int64_t r, const Step& step,
+                                              const StepRows& rows, std::int64_t low, std::int64_t high) {
   const AttentionJob& job = pass.job;
   const std::int64_t features = job.v.features;
   const float* const weights = scores_of(pass, r, step) + (low - step.begin);
   const StepRows values{rows.first, rows.offsets + (low - step.begin), rows.ahead};
-  float* const sums = pass.chunk.sums + r * features;
-  const float rescale = pass.rescale[static_cast<std::size_t>(r)];
+  float* const sums = step.block.sums + r * features;
+  const float rescale = step.block.rescale[r];
   if (!job.has_masks()) {
     add_rows<V>(weights, values, high - low, features, rescale, sums);
     return;
   }
   add_rows<V>(weights, values, 0, features, rescale, sums);
   for (std::int64_t j = 0; j < high - low; ++j) {
-    if (job.is_hidden(pass.chunk.b, pass.head(r), pass.query(r), low + j)) continue;
+    if (job.is_hidden(pass.stretch.b, pass.head(r), pass.query(r), low + j)) continue;
     add_rows<V>(weights + j, {values.first, values.offsets + j, values.ahead}, 1, features, 1.0f, sums);
   }
 }
 
-void score_step(ChunkPass& pass, const Step& step) {
+void score_step(StretchPass& pass, const Step& step) {
   const std::int64_t features = pass.job.q.features;
-  const StepRows keys = pass.k.load(pass.chunk.b, pass.chunk.g, step.begin, step.end);
+  const StepRows keys = pass.k.load(pass.stretch.b, pass.stretch.g, step.begin, step.end);
   float* const scores = scores_of(pass, 0, step);
 #if POSENC_NATIVE_16
   if (pass.q_16.narrow != nullptr || pass.q_16.wide != nullptr) {
@@ -302,21 +320,21 @@ void score_step(ChunkPass& pass, const Step& step) {
 }
 
 // The values of a step that every query sees whole.
-void add_step(ChunkPass& pass, const Step& step, const StepRows& values) {
+void add_step(StretchPass& pass, const Step& step, const StepRows& values) {
   const std::int64_t features = pass.job.v.features, count = step.count();
-  const float* const rescale = pass.rescale.data();
+  const float* const rescale = step.block.rescale;
   float* const weights = scores_of(pass, 0, step);
   std::int64_t done = 0;
 #if POSENC_NATIVE_16
   for (; pass.adds_bf16 && done + 4 <= pass.rows; done += 4) {
     pack_weights_4(weights + done * pass.stride, pass.stride, count, pass.weights_16.data());
     add_rows_16_4(pass.weights_16.data(), values, count, features, rescale + done, done == 0,
-                  pass.chunk.sums + done * features);
+                  step.block.sums + done * features);
   }
   const bool is_one_by_one = pass.adds_bf16 || (pass.adds_f16 && pass.rows < kFewRows);
   for (; is_one_by_one && done < pass.rows; ++done) {
     float* const row = weights + done * pass.stride;
-    float* const sums = pass.chunk.sums + done * features;
+    float* const sums = step.block.sums + done * features;
     if (pass.adds_bf16) {
       split_weights(row, count, pass.weights_16.data());
       add_rows_16(pass.weights_16.data(), values, count, features, rescale[done], sums);
@@ -331,63 +349,60 @@ void add_step(ChunkPass& pass, const Step& step, const StepRows& values) {
     using V = decltype(kind);
     for (; are_fours && done + 4 <= pass.rows; done += 4) {
       add_rows_4<V>(weights + done * pass.stride, pass.stride, values, count, features, rescale + done, done == 0,
-                    pass.chunk.sums + done * features);
+                    step.block.sums + done * features);
     }
     for (; done < pass.rows; ++done) {
       add_rows<V>(weights + done * pass.stride, values, count, features, rescale[done],
-                  pass.chunk.sums + done * features);
+                  step.block.sums + done * features);
     }
   });
 }
 
-// All keys of a block, the online softmax, then all values.
-void attend_block(ChunkPass& pass, std::int64_t key, std::int64_t end) {
-  const AttentionJob& job = pass.job;
-  const auto low_of = [&](std::int64_t r, std::int64_t begin) {
-    return std::max(begin, job.sight(pass.chunk.b, pass.query(r)).begin);
-  };
-  const auto high_of = [&](std::int64_t r, std::int64_t last) {
-    return std::min(last, job.sight(pass.chunk.b, pass.query(r)).end);
-  };
-  const auto each_step = [&](const auto& visit) HWY_ATTR {
-    for (std::int64_t at = key; at < end; at += kDecodeStep) visit(Step{key, at, std::min(at + kDecodeStep, end)});
-  };
-  each_step([&](const Step& step) HWY_ATTR {
+// The keys that row r sees of keys `begin` to `end`.
+HWY_INLINE Sight seen_of(const StretchPass& pass, std::int64_t r, std::int64_t begin, std::int64_t end) {
+  const Sight& sight = pass.job.sight(pass.stretch.b, pass.query(r));
+  return {std::max(begin, sight.begin), std::min(end, sight.end), 0};
+}
+
+// Scores of a block, and the weights that the online softmax makes of them. `next`: where memory is read afterwards.
+void weigh_block(StretchPass& pass, const KeyBlock& block, const std::byte* next) {
+  each_step(block, [&](const Step& step) HWY_ATTR {
     score_step(pass, step);
     for (std::int64_t r = 0; r < pass.rows; ++r) {
-      const std::int64_t low = low_of(r, step.begin), high = high_of(r, step.end);
-      if (low < high) adjust_row(pass, r, step, low, high);
+      const Sight seen = seen_of(pass, r, step.begin, step.end);
+      if (seen.begin < seen.end) adjust_row(pass, r, step, seen.begin, seen.end);
     }
   });
-  const std::byte* next =
-      pass.rows < kFewRows && pass.v.ahead > 0 ? pass.v.place_of(pass.chunk.b, pass.chunk.g, key) : nullptr;
   for (std::int64_t r = 0; r < pass.rows; ++r) {
-    const std::int64_t low = low_of(r, key), high = high_of(r, end);
-    float& rescale = pass.rescale[static_cast<std::size_t>(r)];
-    rescale = 1;
-    if (low >= high) continue;
-    rescale =
-        online_softmax(pass.scores.data() + r * pass.stride + (low - key), high - low, next, pass.chunk.parts[r]);
+    const Sight seen = seen_of(pass, r, block.begin, block.end);
+    block.rescale[r] = 1;
+    if (seen.begin >= seen.end) continue;
+    float* const scores = block.scores + r * pass.stride + (seen.begin - block.begin);
+    block.rescale[r] = online_softmax(scores, seen.end - seen.begin, next, block.parts[r]);
     next = nullptr;
   }
-  each_step([&](const Step& step) HWY_ATTR {
-    const StepRows values = pass.v.load(pass.chunk.b, pass.chunk.g, step.begin, step.end);
-    bool all_see_all = !job.has_masks();
+}
+
+void add_block(StretchPass& pass, const KeyBlock& block) {
+  each_step(block, [&](const Step& step) HWY_ATTR {
+    const StepRows values = pass.v.load(pass.stretch.b, pass.stretch.g, step.begin, step.end);
+    bool all_see_all = !pass.job.has_masks();
     for (std::int64_t r = 0; r < pass.rows; ++r) {
-      if (low_of(r, step.begin) != step.begin || high_of(r, step.end) != step.end) all_see_all = false;
+      const Sight seen = seen_of(pass, r, step.begin, step.end);
+      if (seen.begin != step.begin || seen.end != step.end) all_see_all = false;
     }
     if (all_see_all) {
       add_step(pass, step, values);
-      std::fill(pass.rescale.begin(), pass.rescale.end(), 1.0f);
+      std::fill(block.rescale, block.rescale + pass.rows, 1.0f);
       return;
     }
     with_rows(pass.v, [&](auto kind) HWY_ATTR {
       using V = decltype(kind);
       for (std::int64_t r = 0; r < pass.rows; ++r) {
-        const std::int64_t low = low_of(r, step.begin), high = high_of(r, step.end);
-        if (low >= high) continue;
-        add_values<V>(pass, r, step, values, low, high);
-        pass.rescale[static_cast<std::size_t>(r)] = 1;
+        const Sight seen = seen_of(pass, r, step.begin, step.end);
+        if (seen.begin >= seen.end) continue;
+        add_values<V>(pass, r, step, values, seen.begin, seen.end);
+        block.rescale[r] = 1;
       }
     });
   });
@@ -397,7 +412,7 @@ void attend_block(ChunkPass& pass, std::int64_t key, std::int64_t end) {
 // Queries that have the keys' type and were not rotated meet keys as they are; the factor comes later. Others meet keys of f16
 // in two planes. For keys of bf16, which are widened then, one to three others are arranged, and more meet them four at a time
 // (score_rows).
-void plan_queries_16(ChunkPass& pass, float factor) {
+void plan_queries_16(StretchPass& pass, float factor) {
   if (pass.k.type == DataType::kF16) {
     std::uint16_t *const upper = pass.narrow_q.data(), *const lower = upper + pass.q.size();
     const float scale = split_f16(pass.q.data(), pass.q.size(), upper, lower);
@@ -434,21 +449,19 @@ void plan_queries_16(ChunkPass& pass, float factor) {
 }
 #endif
 
-void attend_chunk(const AttentionJob& job, const ScoreBias& bias, const Chunk& whole) {
+void attend_stretch(const AttentionJob& job, const ScoreBias& bias, const Stretch& stretch) {
   // keys that no query sees are not read: past a length, outside a window
-  const Sight seen = job.seen_keys(whole.b);
-  Chunk chunk = whole;
-  chunk.begin = std::max(whole.begin, seen.begin);
-  chunk.end = std::min(whole.end, seen.end);
-  if (chunk.begin >= chunk.end && kernels::counter_in_use() == nullptr) return;
-  ChunkPass pass{job, bias, chunk};
+  const Sight seen = job.seen_keys(stretch.b);
+  const std::int64_t begin = std::max(stretch.begin, seen.begin), end = std::min(stretch.end, seen.end);
+  if (begin >= end && kernels::counter_in_use() == nullptr) return;
+  StretchPass pass{job, bias, stretch};
   if (kernels::counter_in_use() != nullptr) {  // only memory is asked for
     kernels::take_and_give(rotation_scratch(job));
     return;
   }
   for (std::int64_t r = 0; r < pass.rows; ++r) {
     const std::int64_t i = pass.query(r);
-    load_rows(job.q, job.q_rotation, chunk.b, pass.head(r), i, i + 1, job.q.features,
+    load_rows(job.q, job.q_rotation, stretch.b, pass.head(r), i, i + 1, job.q.features,
               pass.q.data() + r * job.q.features);
   }
   const auto factor = static_cast<float>(job.scale * kLog2E);
@@ -461,9 +474,38 @@ void attend_chunk(const AttentionJob& job, const ScoreBias& bias, const Chunk& w
   {
     for (float& x : pass.q) x *= factor;
   }
-  for (std::int64_t key = chunk.begin; key < chunk.end; key += pass.block) {
-    attend_block(pass, key, std::min(key + pass.block, chunk.end));
+  const auto block_of = [&](std::int64_t chunk, std::int64_t first, std::int64_t last) {
+    const std::int64_t kept = pass.blocks > 1 ? chunk : 0;
+    return KeyBlock{first,
+                    last,
+                    pass.scores.data() + kept * pass.rows * pass.stride,
+                    pass.rescale.data() + kept * pass.rows,
+                    stretch.parts + chunk * pass.rows,
+                    stretch.sums + chunk * pass.rows * job.v.features};
+  };
+  const auto each_block = [&](const auto& visit) HWY_ATTR {
+    for (std::int64_t chunk = 0; chunk < stretch.chunks(); ++chunk) {
+      const std::int64_t first = stretch.begin + chunk * kChunk, last = std::min(first + kChunk, end);
+      for (std::int64_t at = std::max(first, begin); at < last; at += pass.block) {
+        visit(block_of(chunk, at, std::min(at + pass.block, last)));
+      }
+    }
+  };
+  if (pass.rows >= kFewRows) {
+    each_block([&](const KeyBlock& block) HWY_ATTR {
+      weigh_block(pass, block, nullptr);
+      add_block(pass, block);
+    });
+    return;
   }
+  each_block([&](const KeyBlock& block) HWY_ATTR {
+    // after the softmax of the last keys come the first values
+    const std::byte* next = nullptr;
+    if (block.end == end && pass.v.ahead > 0) next = pass.v.place_of(stretch.b, stretch.g, begin);
+    if (block.end < end && pass.k.ahead > 0) next = pass.k.place_of(stretch.b, stretch.g, block.end) + pass.k.ahead;
+    weigh_block(pass, block, next);
+  });
+  each_block([&](const KeyBlock& block) HWY_ATTR { add_block(pass, block); });
 }
 
 }  // namespace posenc::attend::cpu::HWY_NAMESPACE
@@ -473,7 +515,7 @@ HWY_AFTER_NAMESPACE();
 namespace posenc::attend::cpu {
 namespace {
 
-HWY_EXPORT(attend_chunk);
+HWY_EXPORT(attend_stretch);
 
 // Merges the chunks of one row, in order.
 void write_row(const AttentionJob& job, std::int64_t b, std::int64_t h, std::int64_t i,
@@ -538,15 +580,22 @@ void decode(const AttentionJob& job, const ScoreBias& bias) {
   AlignedVector<Part> parts(static_cast<std::size_t>(heads * chunks * rows),
                             {-std::numeric_limits<float>::infinity(), 0.0f});
   AlignedVector<float> sums(parts.size() * static_cast<std::size_t>(job.v.features), 0.0f);
-  kernels::cpu::parallel_for(heads * chunks, 1, [&](std::int64_t begin, std::int64_t end) {
-    // every chunk takes as much as the first, and gives it back
+  // Long stretches, but enough of them for all threads. Every chunk has the same bytes in any stretch.
+  std::int64_t of_stretch = rows < kFewRows ? std::clamp<std::int64_t>(chunks, 1, kMostChunks) : 1;
+  const auto stretches = [&] { return (chunks + of_stretch - 1) / of_stretch; };
+  while (of_stretch > 1 && heads * stretches() < 4 * threads() && kernels::counter_in_use() == nullptr)
+    of_stretch /= 2;
+  kernels::cpu::parallel_for(heads * stretches(), 1, [&](std::int64_t begin, std::int64_t end) {
+    // every stretch takes as much as the first at most, and gives it back
     if (kernels::counter_in_use() != nullptr) end = std::min(end, begin + 1);
     for (std::int64_t at = begin; at < end; ++at) {
-      const std::int64_t head = at / chunks, first = (first_chunk + at % chunks) * kChunk;
-      HWY_DYNAMIC_DISPATCH(attend_chunk)
+      const std::int64_t head = at / stretches(), chunk = at % stretches() * of_stretch;
+      const std::int64_t first = (first_chunk + chunk) * kChunk, part = (head * chunks + chunk) * rows;
+      HWY_DYNAMIC_DISPATCH(attend_stretch)
       (job, bias,
-       {head / job.k.heads, head % job.k.heads, first, std::min(first + kChunk, job.k.sequence),
-        parts.data() + at * rows, sums.data() + at * rows * job.v.features});
+       {head / job.k.heads, head % job.k.heads, first,
+        std::min({first + of_stretch * kChunk, (first_chunk + chunks) * kChunk, job.k.sequence}), parts.data() + part,
+        sums.data() + part * job.v.features});
     }
   });
   if (kernels::counter_in_use() != nullptr) {  // only memory is asked for
