@@ -102,9 +102,8 @@ HWY_INLINE void add_biases(const AttentionJob& job, const ScoreBias& bias, const
 }
 
 // One step of the online softmax: scores become weights below the new row maximum; they have room for a vector past the
-// last, whose weights become 0. Returns the factor that rescales the accumulator. `next`: where memory is read after it, which
-// is asked for meanwhile; null: nowhere.
-HWY_INLINE float online_softmax(float* HWY_RESTRICT scores, std::int64_t count, const std::byte* next, Part& part) {
+// last, whose weights become 0. Returns the factor that rescales the accumulator.
+HWY_INLINE float online_softmax(float* HWY_RESTRICT scores, std::int64_t count, Part& part) {
   const DF d;
   const std::int64_t n = lanes();
   const float none = -std::numeric_limits<float>::infinity();
@@ -129,10 +128,6 @@ HWY_INLINE float online_softmax(float* HWY_RESTRICT scores, std::int64_t count, 
     return p;
   };
   for (j = 0; j + 4 * n <= count; j += 4 * n) {
-    if (next != nullptr) {
-      fetch_later<256>(next, 0);
-      next += 256;
-    }
     const VF p0 = weigh(j), p1 = weigh(j + n), p2 = weigh(j + 2 * n), p3 = weigh(j + 3 * n);
     total = hn::Add(total, p0);
     t1 = hn::Add(t1, p1);
@@ -183,13 +178,6 @@ struct RowReader {
       ready = std::min(ready, count);
     }
     return {first, offsets, ahead};
-  }
-  // Where a row lies that is read in place.
-  const std::byte* place_of(std::int64_t b, std::int64_t g, std::int64_t t) const {
-    const std::int64_t page = x.pages == nullptr ? b : x.pages[b * x.page_row + t / x.page_tokens];
-    const std::int64_t place = x.pages == nullptr ? t : t % x.page_tokens;
-    return static_cast<const std::byte*>(x.data) +
-           (page * x.batch_stride + g * x.head_stride + place * x.token_stride) * size_of(x.type);
   }
 };
 
@@ -364,8 +352,8 @@ HWY_INLINE Sight seen_of(const StretchPass& pass, std::int64_t r, std::int64_t b
   return {std::max(begin, sight.begin), std::min(end, sight.end), 0};
 }
 
-// Scores of a block, and the weights that the online softmax makes of them. `next`: where memory is read afterwards.
-void weigh_block(StretchPass& pass, const KeyBlock& block, const std::byte* next) {
+// Scores of a block, and the weights that the online softmax makes of them.
+void weigh_block(StretchPass& pass, const KeyBlock& block) {
   each_step(block, [&](const Step& step) HWY_ATTR {
     score_step(pass, step);
     for (std::int64_t r = 0; r < pass.rows; ++r) {
@@ -378,8 +366,7 @@ void weigh_block(StretchPass& pass, const KeyBlock& block, const std::byte* next
     block.rescale[r] = 1;
     if (seen.begin >= seen.end) continue;
     float* const scores = block.scores + r * pass.stride + (seen.begin - block.begin);
-    block.rescale[r] = online_softmax(scores, seen.end - seen.begin, next, block.parts[r]);
-    next = nullptr;
+    block.rescale[r] = online_softmax(scores, seen.end - seen.begin, block.parts[r]);
   }
 }
 
@@ -493,18 +480,12 @@ void attend_stretch(const AttentionJob& job, const ScoreBias& bias, const Stretc
   };
   if (pass.rows >= kFewRows) {
     each_block([&](const KeyBlock& block) HWY_ATTR {
-      weigh_block(pass, block, nullptr);
+      weigh_block(pass, block);
       add_block(pass, block);
     });
     return;
   }
-  each_block([&](const KeyBlock& block) HWY_ATTR {
-    // after the softmax of the last keys come the first values
-    const std::byte* next = nullptr;
-    if (block.end == end && pass.v.ahead > 0) next = pass.v.place_of(stretch.b, stretch.g, begin);
-    if (block.end < end && pass.k.ahead > 0) next = pass.k.place_of(stretch.b, stretch.g, block.end) + pass.k.ahead;
-    weigh_block(pass, block, next);
-  });
+  each_block([&](const KeyBlock& block) HWY_ATTR { weigh_block(pass, block); });
   each_block([&](const KeyBlock& block) HWY_ATTR { add_block(pass, block); });
 }
 

@@ -43,10 +43,11 @@ void take_pages(Call& call, const HeadTensor<const void>& keys, bool is_on_devic
 // Every option by name, as in beyond_options: one that is new does not compile until somebody has decided.
 std::string beyond_any_options(const AttentionOptions& options) {
   const auto& [position, axes, causal, window, chunk, scale, softcap, temperature, sinks, mask, position_queries,
-               log_gates, query_positions, key_positions, keys_are_rotated, query_lengths, key_lengths, packed,
-               packed_keys, key_mask, block_table, device_key_lengths, device_block_table, is_repeatable, weights,
-               logsumexp] = options;
-  // refuse_on_device has refused softcap, temperature, sinks and mask; axes are heads first here
+               log_gates, query_positions, key_positions, keys_are_rotated, rounds_rotated, query_lengths,
+               key_lengths, packed, packed_keys, key_mask, block_table, device_key_lengths, device_block_table,
+               is_repeatable, weights, logsumexp] = options;
+  // refuse_on_device has refused softcap, temperature, sinks and mask; axes are heads first here; rotated q and k are always
+  // rounded
   if (weights.data != nullptr) return "no weights to be written";
   if (position_queries.data != nullptr) return "no position_queries";
   if (log_gates.data != nullptr) return "no log_gates";

@@ -24,10 +24,11 @@ int attribute_of(int which) {
 // they do not know, they must refuse.
 std::string beyond_options(const AttentionOptions& options) {
   const auto& [position, axes, causal, window, chunk, scale, softcap, temperature, sinks, mask, position_queries,
-               log_gates, query_positions, key_positions, keys_are_rotated, query_lengths, key_lengths, packed,
-               packed_keys, key_mask, block_table, device_key_lengths, device_block_table, is_repeatable, weights,
-               logsumexp] = options;
-  // refuse_on_device has refused softcap, temperature, sinks and mask; axes are heads first here
+               log_gates, query_positions, key_positions, keys_are_rotated, rounds_rotated, query_lengths,
+               key_lengths, packed, packed_keys, key_mask, block_table, device_key_lengths, device_block_table,
+               is_repeatable, weights, logsumexp] = options;
+  // refuse_on_device has refused softcap, temperature, sinks and mask; axes are heads first here; rotated q and k are always
+  // rounded
   if (!causal) return "causal attention";
   if (window != 0 || chunk != 0 || !block_table.empty() || !query_lengths.empty() || !key_lengths.empty() ||
       !packed.empty() || !packed_keys.empty() || !key_mask.empty() || !device_key_lengths.empty() ||
