@@ -106,15 +106,15 @@ HWY_INLINE void multiply_f16(float32x4_t& lower, float32x4_t& upper, uint16x8_t 
   asm(".arch armv8.2-a+crypto+fp16fml+bf16\n\tfmlal %0.4s, %1.4h, %2.4h" : "+w"(lower) : "w"(a), "w"(b));
   asm(".arch armv8.2-a+crypto+fp16fml+bf16\n\tfmlal2 %0.4s, %1.4h, %2.4h" : "+w"(upper) : "w"(a), "w"(b));
 }
-// The same with one of eight factors for all.
+// The same with one of eight factors for all. Volatile: in another order, there would not be enough registers.
 template <int kLane>
 HWY_INLINE void multiply_f16_by(float32x4_t& lower, float32x4_t& upper, uint16x8_t a, uint16x8_t factors) {
-  asm(".arch armv8.2-a+crypto+fp16fml+bf16\n\tfmlal %0.4s, %1.4h, %2.h[%3]"
-      : "+w"(lower)
-      : "w"(a), "x"(factors), "i"(kLane));
-  asm(".arch armv8.2-a+crypto+fp16fml+bf16\n\tfmlal2 %0.4s, %1.4h, %2.h[%3]"
-      : "+w"(upper)
-      : "w"(a), "x"(factors), "i"(kLane));
+  asm volatile(".arch armv8.2-a+crypto+fp16fml+bf16\n\tfmlal %0.4s, %1.4h, %2.h[%3]"
+               : "+w"(lower)
+               : "w"(a), "x"(factors), "i"(kLane));
+  asm volatile(".arch armv8.2-a+crypto+fp16fml+bf16\n\tfmlal2 %0.4s, %1.4h, %2.h[%3]"
+               : "+w"(upper)
+               : "w"(a), "x"(factors), "i"(kLane));
 }
 // One query in f16 and four keys in f16.
 HWY_INLINE void dot_f16_1x4(const std::uint16_t* q, const StepRows& k, std::int64_t j, std::int64_t features,
