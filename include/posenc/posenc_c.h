@@ -198,7 +198,7 @@ typedef struct {
   int32_t repeatable;         /* gradients on a GPU: the same bytes at every run, at a cost */
   const posenc_tensor* position_queries; /* [batch, heads, queries, features]: meet a form's vectors in place of q */
   const posenc_tensor*
-      log_gates; /* [batch, heads, keys]: logarithms of gates, whose sums a form adds (forget-gate) */
+      log_gates;          /* [batch, heads, keys]: logarithms of gates, whose sums a form adds (forget-gate) */
   int32_t rounds_rotated; /* f16 and bf16: rotated q and k are rounded to their type */
 } posenc_attention_options;
 

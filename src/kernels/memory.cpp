@@ -83,7 +83,14 @@ void give_lines(void* place, std::size_t bytes) noexcept {
   if (arena != nullptr && arena->give(place, bytes)) return;
 #if POSENC_CPU_BACKEND
   KeptBlock given{place, bytes};
-  if (bytes <= kLargestKept && kept.bytes + bytes <= kMostKept) {
+  if (bytes <= kLargestKept) {
+    // what another job left goes first: memory that is full of it would keep nothing of this one
+    for (std::size_t i = 0; i < kept.blocks.size() && kept.bytes + bytes > kMostKept; ++i) {
+      const KeptBlock old = std::exchange(kept.blocks[kept.oldest], {});
+      kept.oldest = (kept.oldest + 1) % kept.blocks.size();
+      kept.bytes -= old.bytes;
+      ::operator delete(old.place, kLine);
+    }
     std::size_t slot = kept.oldest;
     for (std::size_t i = 0; i < kept.blocks.size(); ++i) {
       if (kept.blocks[i].place == nullptr) slot = i;

@@ -432,5 +432,73 @@ TEST(AttentionOf16Bits, StridesPagesAndThreadsGiveTheSameBytes) {
   });
 }
 
+// One to three rows over several chunks of 2048 keys, whose keys are read before their values: the formula, whatever the
+// threads, the pages and the workspace, with a window that begins inside a chunk, a cache with room past its length, and
+// values there and before the window that are no numbers.
+template <class T> void expect_right_over_many_chunks(std::int64_t queries, std::int64_t window) {
+  const std::int64_t heads = 4, room = 3 * 2048 + 96, length = 3 * 2048 + 77, d = 64, page = 32, pages = room / page;
+  SCOPED_TRACE(testing::Message() << "queries " << queries << " window " << window);
+  const auto q = random_heads<T>(1, heads, queries, d, 1);
+  const auto k = random_heads<T>(1, heads, room, d, 2), v = random_heads<T>(1, heads, room, d, 3);
+  Question question;
+  question.scale = 0.125;
+  question.sees = [&](const Pair& at) {
+    const std::int64_t delta = at.j - at.i - (length - queries);
+    return delta <= 0 && (window == 0 || delta > -window);
+  };
+  const Answer answer = answer_of(widened(q), widened(k), widened(v), question);
+  auto hostile_k = k, hostile_v = v;
+  for (std::int64_t j = 0; j < room; ++j) {
+    bool is_seen = false;
+    for (std::int64_t i = 0; i < queries; ++i) is_seen = is_seen || question.sees({0, 0, i, j});
+    if (is_seen) continue;
+    for (std::int64_t at = 0; at < heads * d; ++at) {
+      hostile_k.at(0, at / d, j, at % d) = hostile_v.at(0, at / d, j, at % d) = numerics::narrow<T>(std::nan(""));
+    }
+  }
+  Heads<T> k_pool(pages, heads, page, d), v_pool = k_pool;
+  std::vector<std::int32_t> table;
+  for (std::int64_t p = 0; p < pages; ++p) table.push_back(static_cast<std::int32_t>((p * 7 + 1) % pages));
+  for (std::int64_t at = 0; at < heads * room * d; ++at) {
+    const std::int64_t h = at / d / room, t = at / d % room, f = at % d,
+                       to = table[static_cast<std::size_t>(t / page)];
+    k_pool.at(to, h, t % page, f) = hostile_k.at(0, h, t, f);
+    v_pool.at(to, h, t % page, f) = hostile_v.at(0, h, t, f);
+  }
+  const std::vector<std::int64_t> lengths = {length};
+  const AttentionOptions options{.causal = true, .window = window, .scale = 0.125, .key_lengths = lengths};
+  AttentionOptions paged = options;
+  paged.block_table = table;
+  for_each_host_engine_of<T>([&] {
+    Heads<T> expected(1, heads, queries, d), out = expected;
+    attention(expected.view(), q.view(), hostile_k.view(), hostile_v.view(), options, {.threads = 1});
+    EXPECT_LE(excess_of(expected, answer), 2e-6 + (sizeof(T) == 2 ? 0x1p-17 : 0.0));
+    const auto expect_the_same = [&] {
+      for (std::size_t i = 0; i < out.values.size(); ++i) {
+        EXPECT_EQ(numerics::widen(out.values[i]), numerics::widen(expected.values[i])) << i;
+      }
+    };
+    for (const int count : {2, 3}) {  // stretches of two chunks and of one, in place of four
+      attention(out.view(), q.view(), hostile_k.view(), hostile_v.view(), options, {.threads = count});
+      expect_the_same();
+    }
+    attention(out.view(), q.view(), k_pool.view(), v_pool.view(), paged);
+    expect_the_same();
+    const AttentionPlan plan = plan_attention({q.view(), hostile_k.view(), hostile_v.view()}, options);
+    std::vector<std::byte> workspace(workspace_bytes(plan, 2));
+    attention(plan, out.view(), q.view(), hostile_k.view(), hostile_v.view(), {.threads = 2, .workspace = workspace});
+    expect_the_same();
+  });
+}
+TEST(AttentionOf16Bits, ManyChunksAreTheFormulaWhateverTheThreads) {
+  for (const std::int64_t queries : {1, 3}) {
+    for (const std::int64_t window : {0, 4001}) {
+      expect_right_over_many_chunks<float>(queries, window);
+      expect_right_over_many_chunks<BFloat16>(queries, window);
+      expect_right_over_many_chunks<Half>(queries, window);
+    }
+  }
+}
+
 }  // namespace
 }  // namespace posenc::matrix_test

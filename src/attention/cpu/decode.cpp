@@ -564,8 +564,8 @@ void decode(const AttentionJob& job, const ScoreBias& bias) {
   // Long stretches, but enough of them for all threads. Every chunk has the same bytes in any stretch.
   std::int64_t of_stretch = rows < kFewRows ? std::clamp<std::int64_t>(chunks, 1, kMostChunks) : 1;
   const auto stretches = [&] { return (chunks + of_stretch - 1) / of_stretch; };
-  while (of_stretch > 1 && heads * stretches() < 4 * threads() && kernels::counter_in_use() == nullptr)
-    of_stretch /= 2;
+  const std::int64_t wanted = threads() > 1 && kernels::counter_in_use() == nullptr ? 4 * threads() : 1;
+  while (of_stretch > 1 && heads * stretches() < wanted) of_stretch /= 2;
   kernels::cpu::parallel_for(heads * stretches(), 1, [&](std::int64_t begin, std::int64_t end) {
     // every stretch takes as much as the first at most, and gives it back
     if (kernels::counter_in_use() != nullptr) end = std::min(end, begin + 1);

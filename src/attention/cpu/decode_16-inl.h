@@ -357,8 +357,9 @@ HWY_INLINE void add_rows_16(const std::uint16_t* weights, const StepRows& values
 // kDecodeStep on, what they leave; past `count`, zeros up to a multiple of eight, for which `weights` has room.
 constexpr float kWeightScale = 0x1p15f;
 HWY_INLINE void split_weights_f16(float* weights, std::int64_t count, std::uint16_t* out) {
-  std::fill(weights + count, weights + (count + 7) / 8 * 8, 0.0f);
-  for (std::int64_t j = 0; j < count; j += 4) {
+  const std::int64_t room = (count + 7) / 8 * 8;
+  std::fill(weights + count, weights + room, 0.0f);
+  for (std::int64_t j = 0; j < room; j += 4) {
     const float32x4_t whole = vmulq_n_f32(vld1q_f32(weights + j), kWeightScale);
     const float16x4_t top = vcvt_f16_f32(whole);
     vst1_u16(out + j, vreinterpret_u16_f16(top));
