@@ -212,6 +212,12 @@ Json findings_json(const Proven& proven) {
     }
     object.emplace_back("one_further", std::move(matrix));
   }
+  const CostOptions asked;
+  object.emplace_back("cost_per_token", Json::Object{{"keys", asked.keys},
+                                                     {"features", asked.features},
+                                                     {"operations", proven.cost.operations},
+                                                     {"numbers", proven.cost.numbers},
+                                                     {"parameters", proven.cost.parameters}});
   return object;
 }
 

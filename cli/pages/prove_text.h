@@ -15,6 +15,7 @@ struct Proven {
   std::vector<Finding> findings;  // in the order of the cards
   std::vector<Finding> numerics;  // exact and float32 angles; empty where there are none, or nobody asked
   ShiftMap one_further;           // the matrix of one step; empty where it is too wide to be shown
+  TokenCost cost = {};            // where somebody asked
 };
 
 /// Every scheme and every property: all that the table needs.

@@ -31,13 +31,14 @@ constexpr std::int64_t kSmallestSide = 160, kLargestSide = 8000;
 struct PlotFlags {
   std::string kind;
   std::string zoom, features;
-  std::optional<std::int64_t> at, shift, length, trained;
+  std::optional<std::int64_t> at, shift, key, head, length, trained;
   std::optional<double> factor;
   std::string numerics = "exact", type = "f64";
   std::string output, format, size;
   std::optional<std::string> title;
   std::string spec;
-  bool lines = false, json = false, quiet = false, force = false;
+  bool lines = false, log_x = false, log_y = false, compare = false;
+  bool json = false, quiet = false, force = false;
   EngineFlags engine;
 };
 
@@ -60,6 +61,13 @@ void add_flags(Command verb, PlotFlags& flags) {
   verb.add_integer("--shift", flags.shift, {-kPositionLimit, kPositionLimit},
                    "phasors: also draw the pairs K positions later; rotation: the matrix for K (default 1)")
       .type_name("K");
+  verb.add_integer("--key", flags.key, {0, kPositionLimit - 1},
+                   "phasors of rope: a query at --at and a key at N, and the angle between them")
+      .type_name("N");
+  verb.add_integer("--head", flags.head, {0, 65535}, "decay, bias: only head H (default: a selection)")
+      .type_name("H");
+  verb.add_flag("--log-x", flags.log_x, "decay: logarithmic distances, from 1");
+  verb.add_flag("--log-y", flags.log_y, "decay: sizes |value| on a logarithmic axis");
   verb.add_option("--features", flags.features, "waves, heatmap, fingerprint, grid: only these features, e.g. 0,2,4")
       .type_name("N,N,…");
   verb.add_flag("--lines", flags.lines, "bias: draw lines over distance instead of maps");
@@ -69,6 +77,7 @@ void add_flags(Command verb, PlotFlags& flags) {
                    "scaling: the trained length (default 4096, or that of the scaling)");
   verb.add_number("--factor", flags.factor, {1, 1e6}, "scaling: extension factor")
       .default_value(fmt::format("{}", figures::Request{}.factor));
+  verb.add_flag("--compare", flags.compare, "scaling: the given one beside the usual ones, and their ratio to it");
   add_numerics_flag(verb, flags.numerics);
   verb.add_choice("--dtype", flags.type, {"f64", "f32", "f16", "bf16"},
                   "dots, similarity: round the vectors to this type first");
@@ -130,6 +139,11 @@ void refuse_unused(const PlotFlags& flags) {
   };
   only_for("--at", flags.at.has_value(), {"fingerprint", "phasors", "rotation"});
   only_for("--shift", flags.shift.has_value(), {"phasors", "rotation"});
+  only_for("--key", flags.key.has_value(), {"phasors"});
+  only_for("--head", flags.head.has_value(), {"decay", "bias"});
+  only_for("--log-x", flags.log_x, {"decay"});
+  only_for("--log-y", flags.log_y, {"decay"});
+  only_for("--compare", flags.compare, {"scaling"});
   only_for("--dtype", flags.type != "f64", {"dots", "similarity"});
   only_for("--features", !flags.features.empty(), {"waves", "heatmap", "fingerprint", "grid"});
   only_for("--lines", flags.lines, {"bias"});
@@ -145,6 +159,11 @@ figures::Request request_of(const PlotFlags& flags) {
   if (!flags.zoom.empty()) request.zoom = zoom_from(flags.zoom);
   request.at = flags.at;
   request.shift = flags.shift;
+  request.key = flags.key;
+  request.head = flags.head;
+  request.log_x = flags.log_x;
+  request.log_y = flags.log_y;
+  request.compares = flags.compare;
   request.features = features_from(flags.features);
   request.numerics = numerics_from(flags.numerics);
   request.type = data_type_from(flags.type);

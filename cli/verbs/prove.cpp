@@ -86,6 +86,7 @@ Proven proven_of(const Scheme& scheme, const ProveOptions& options, bool in_full
     progress.advance(1);
   }
   if (!in_full) return proven;
+  proven.cost = cost_per_token(scheme);
   proven.numerics = compare_numerics(*trial.scheme, options);
   const bool holds = proven.findings[static_cast<std::size_t>(Property::kLinearShift)].outcome == Outcome::kHolds;
   if (holds && trial.length > 2) {

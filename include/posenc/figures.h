@@ -135,13 +135,18 @@ struct Request {
   std::optional<Range> zoom = {};            ///< positions; for decay, distances
   std::optional<std::int64_t> at = {};       ///< fingerprint, phasors, rotation: the position
   std::optional<std::int64_t> shift = {};    ///< phasors, rotation: this many positions later
+  std::optional<std::int64_t> key = {};      ///< phasors of a rotation: a query at `at` and a key here
+  std::optional<std::int64_t> head = {};     ///< decay, bias: this head alone; else a selection
   std::vector<std::int64_t> features = {};   ///< which columns of a table (grid: or pairs); empty: a selection
   Numerics numerics = Numerics::kExact;      ///< which angles
   DataType type = DataType::kF64;            ///< dots, similarity: the type that vectors are rounded to
   std::int64_t length = 0;                   ///< of the whole sequence, for schemes that need it; 0: what is shown
   std::optional<std::int64_t> trained = {};  ///< scaling: the trained length
   double factor = 8;                         ///< scaling: how many times longer the extended context is
+  bool compares = false;                     ///< scaling: the given one beside the usual ones, and their ratio to it
   bool as_lines = false;                     ///< bias: lines against distance instead of maps
+  bool log_x = false;                        ///< decay: logarithmic distances, from 1
+  bool log_y = false;                        ///< decay: sizes |value| on a logarithmic axis
   std::string spec = {};                     ///< ids: the prompt, as mrope_pieces takes it; empty: an example
 
   // what the medium can show

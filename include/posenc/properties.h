@@ -125,6 +125,27 @@ std::vector<Finding> prove(const Scheme& scheme, const ProveOptions& options = {
 /// kDotByDistance of waves; none for schemes without angles. No claim is made of float32.
 std::vector<Finding> compare_numerics(const Scheme& scheme, const ProveOptions& options = {});
 
+/// What a scheme adds to the work of one token in one head: counted from its form, not timed. Tables that depend only on
+/// the position (cosines and sines, rows, biases by distance) count as made ahead.
+///   additions: one addition for each feature, one number read for each
+///   rotations: 4 products and 2 sums for each pair, for the query and for the key; a cosine and a sine read for each
+///              pair, twice where queries and keys have their own (xPos)
+///   biases, for each key: ALiBi a product and a sum; a table by distance one sum and one number read; vectors by
+///              distance a dot product each, and FIRE its network; a forget gate a difference and a sum; CoPE a gate, a
+///              running sum and an interpolation, and once the products with its table
+struct TokenCost {
+  std::int64_t operations = 0;  ///< sums and products; an exponential or a division counts as one
+  std::int64_t numbers = 0;     ///< read beside q, k and v
+  std::int64_t parameters =
+      0;  ///< numbers that training finds, for all heads together; none that a field already has
+};
+struct CostOptions {
+  std::int64_t keys = 64;      ///< that the token attends to
+  std::int64_t features = 64;  ///< of a head, where the scheme itself does not say
+};
+/// Throws: Error where the scheme's fields are wrong.
+TokenCost cost_per_token(const Scheme& scheme, const CostOptions& options = {});
+
 // --- what the statements are made of ----------------------------------------------------------------------------
 
 /// Positions 0 … reach − 1 are known to the form: the rows of a table, the distances of a map, how far growth may go;

@@ -31,14 +31,14 @@ Limits limits_of(const std::vector<double>& values) {
 }
 
 // Distances of keys from the query, negative before it.
-Panel lines_panel(const BiasValues& bias, const Range& range) {
+Panel lines_panel(const BiasValues& bias, const Range& range, const std::vector<std::int64_t>& heads) {
   Panel panel;
   const std::int64_t reach = range.count() - 1, query = range.from + reach;
   std::vector<std::int64_t> keys;
   for (std::int64_t key = range.from; key <= range.from + 2 * reach; ++key) keys.push_back(key);
   const std::vector<double> values = bias_between(bias, {query}, keys);
   int style = 0;
-  for (const std::int64_t head : evenly(bias.heads(), kMostHeads)) {
+  for (const std::int64_t head : heads) {
     Series series{.name = bias.is_numbered() ? "" : fmt::format("head {}", head), .style = style++};
     if (bias.is_numbered()) series.drawing = Drawing::kSteps;
     for (std::size_t i = 0; i < keys.size(); ++i) {
@@ -70,10 +70,11 @@ Figure bias_figure(const Request& request) {
   if (bias.is_of_vectors && !bias.is_numbered()) figure.title += ", for a query of ones";
   figure.subtitle = described(scheme.scheme);
   figure.note = bias.note;
+  const std::vector<std::int64_t> heads = heads_shown(request, bias.heads(), kMostHeads, name_of(scheme.scheme));
   if (request.as_lines) {
     if (range.count() > kMostInLines)
       raise(fmt::format("bias: as lines, zoom takes at most {} positions", kMostInLines));
-    figure.rows = {{{lines_panel(bias, range)}}};
+    figure.rows = {{{lines_panel(bias, range, heads)}}};
     return figure;
   }
 
@@ -94,7 +95,6 @@ Figure bias_figure(const Request& request) {
     limits.least = kDeepestColour;
     notes.emplace_back("All below −8 has the darkest colour: e^−8 of a weight is 0.03 %.");
   }
-  const std::vector<std::int64_t> heads = evenly(bias.heads(), kMostHeads);
   const Axis axis = {.least = centres.front() - step / 2, .most = centres.back() + step / 2};
   for (std::size_t i = 0; i < heads.size(); ++i) {
     if (i % kHeadsAcross == 0) figure.rows.emplace_back();
@@ -120,7 +120,7 @@ Figure bias_figure(const Request& request) {
     panel.equal_units = true;
     row.panels.push_back(std::move(panel));
   }
-  if (static_cast<std::int64_t>(heads.size()) < bias.heads()) {
+  if (!request.head && static_cast<std::int64_t>(heads.size()) < bias.heads()) {
     notes.push_back(fmt::format("{} of {} heads.", heads.size(), bias.heads()));
   }
   figure.note = fmt::format("{}", fmt::join(notes, " "));

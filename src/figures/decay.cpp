@@ -247,14 +247,46 @@ std::vector<double> similarities(const PlottedScheme& scheme, const Request& req
   return result;
 }
 
+// Where each of `points` pieces of the range begins, and the end: pieces of one length, or of one ratio.
+std::vector<std::int64_t> edges_of(const Range& range, int points, bool is_log) {
+  std::vector<std::int64_t> edges;
+  const auto from = static_cast<double>(range.from), ratio = static_cast<double>(range.to) / from;
+  for (int n = 0; n < points; ++n) {
+    const auto even = range.from + static_cast<std::int64_t>(static_cast<double>(range.count()) * n / points);
+    const auto at =
+        is_log ? static_cast<std::int64_t>(from * std::pow(ratio, static_cast<double>(n) / points)) : even;
+    if (edges.empty() || at > edges.back()) edges.push_back(at);
+  }
+  edges.push_back(range.to);
+  return edges;
+}
+
+// Of what is drawn: a gap has no value.
+struct Extremes {
+  double least = std::numeric_limits<double>::infinity(), most = -least;
+};
+Extremes extremes_of(const std::vector<double>& values, std::int64_t begin, std::int64_t end) {
+  Extremes found;
+  for (std::int64_t i = begin; i < end; ++i) {
+    const double value = values[static_cast<std::size_t>(i)];
+    if (value < found.least) found.least = value;
+    if (value > found.most) found.most = value;
+  }
+  return found;
+}
+
 // A value for each distance: all of them as a line while they can be told apart; past that as many as there are
 // points where the curve is smooth, and else the area that it fills.
-void add_curve(Panel& panel, const std::string& name, int style, const Range& range,
-               const std::vector<double>& values, int points) {
+void add_curve(Panel& panel, const std::string& name, int style, const Range& range, std::vector<double> values,
+               const Request& request) {
   constexpr int kValuesPerPoint = 4;
   constexpr double kSmooth = 0.02;  // of the whole height, from one point to the next
+  if (request.log_y) {
+    // a logarithm has no place for 0
+    for (double& value : values) value = value == 0 ? std::nan("") : std::fabs(value);
+  }
   Series series{.name = name, .style = style};
-  if (range.count() <= std::int64_t{kValuesPerPoint} * points) {
+  if (range.count() <= std::int64_t{kValuesPerPoint} * request.points) {
     series.y = values;
     for (std::int64_t i = 0; i < range.count(); ++i) series.x.push_back(static_cast<double>(range.from + i));
     panel.series.push_back(std::move(series));
@@ -262,18 +294,18 @@ void add_curve(Panel& panel, const std::string& name, int style, const Range& ra
   }
   Envelope area{.name = name, .style = style};
   double steepest = 0;
-  for (int n = 0; n < points; ++n) {
-    const auto begin = static_cast<std::int64_t>(static_cast<double>(range.count()) * n / points);
-    const auto end = static_cast<std::int64_t>(static_cast<double>(range.count()) * (n + 1) / points);
-    const auto [low, high] = std::minmax_element(values.begin() + begin, values.begin() + end);
-    area.x.push_back(static_cast<double>(range.from + begin));
-    area.low.push_back(*low);
-    area.high.push_back(*high);
+  const std::vector<std::int64_t> edges = edges_of(range, request.points, request.log_x);
+  for (std::size_t n = 0; n + 1 < edges.size(); ++n) {
+    const std::int64_t begin = edges[n] - range.from, end = edges[n + 1] - range.from;
+    const Extremes piece = extremes_of(values, begin, end);
+    area.x.push_back(static_cast<double>(edges[n]));
+    area.low.push_back(piece.least);
+    area.high.push_back(piece.most);
     series.y.push_back(values[static_cast<std::size_t>(begin)]);
-    steepest = std::max(steepest, *high - *low);
+    steepest = std::max(steepest, piece.most - piece.least);
   }
-  const auto [least, most] = std::minmax_element(values.begin(), values.end());
-  if (steepest > kSmooth * (*most - *least)) {
+  const Extremes whole = extremes_of(values, 0, range.count());
+  if (steepest > kSmooth * (whole.most - whole.least)) {
     panel.envelopes.push_back(std::move(area));
     return;
   }
@@ -283,7 +315,7 @@ void add_curve(Panel& panel, const std::string& name, int style, const Range& ra
   panel.series.push_back(std::move(series));
 }
 
-void fit_y(Panel& panel) {
+void fit_y(Panel& panel, bool is_log) {
   double least = std::numeric_limits<double>::infinity(), most = -least;
   const auto see = [&](const std::vector<double>& values) {
     for (const double value : values) {
@@ -297,8 +329,13 @@ void fit_y(Panel& panel) {
     see(envelope.low);
     see(envelope.high);
   }
-  if (least > most) least = most = 0;
-  fit(panel.y, least, most);
+  if (least > most) least = most = is_log ? 1 : 0;
+  if (!is_log) return fit(panel.y, least, most);
+  // where a sum of cosines passes through 0, sizes reach below everything
+  constexpr double kDecades = 1e-6;
+  panel.y.scale = AxisScale::kLog;
+  panel.y.least = std::max(least, most * kDecades) * 0.8;
+  panel.y.most = most * 1.25;
 }
 
 // Past e^-16 a weight is nothing in every float; lines may leave the panel there.
@@ -307,13 +344,14 @@ constexpr double kDeepestBias = -16;
 }  // namespace
 
 Figure decay_figure(const Request& request) {
-  const Range range = range_of(request, {0, 257}, kMostDistances, "decay");
+  Range range = range_of(request, {0, 257}, kMostDistances, "decay");
+  if (request.log_x) range.from = std::max<std::int64_t>(range.from, 1);
   if (range.count() < 2) raise("decay: zoom needs at least two distances");
   Panel alike{.title = "Cosine similarity; 1 at distance 0"};
   Panel added{.title = "Bias added to the score"};
   Panel rows;  // of trained tables that are not given
-  alike.y.label = "cosine similarity";
-  added.y.label = "bias";
+  alike.y.label = request.log_y ? "|cosine similarity|" : "cosine similarity";
+  added.y.label = request.log_y ? "|bias|" : "bias";
   int style = 0;
   std::vector<std::string> names;
   for (const PlottedScheme& scheme : request.schemes) {
@@ -321,7 +359,7 @@ Figure decay_figure(const Request& request) {
         request.schemes.size() > 1 ? label_of(scheme, request.schemes) : std::string(name_of(scheme.scheme));
     names.push_back(described(scheme.scheme));
     if (!is_bias(scheme.scheme)) {
-      add_curve(alike, name, style++, range, similarities(scheme, request, range), request.points);
+      add_curve(alike, name, style++, range, similarities(scheme, request, range), request);
       continue;
     }
     const BiasValues bias = bias_values(scheme, request, range.to);
@@ -332,9 +370,10 @@ Figure decay_figure(const Request& request) {
     }
     // the query is the last position
     const std::vector<std::vector<double>> heads = bias_by_distance(bias, range);
-    for (const std::int64_t head : evenly(static_cast<std::int64_t>(heads.size()), 3)) {
+    const auto count = static_cast<std::int64_t>(heads.size());
+    for (const std::int64_t head : heads_shown(request, count, 3, name_of(scheme.scheme))) {
       const std::string which = heads.size() > 1 ? fmt::format("{}, head {}", name, head) : name;
-      add_curve(panel, which, style++, range, heads[static_cast<std::size_t>(head)], request.points);
+      add_curve(panel, which, style++, range, heads[static_cast<std::size_t>(head)], request);
     }
   }
   Figure figure;
@@ -346,14 +385,15 @@ Figure decay_figure(const Request& request) {
   for (Panel* const panel : {&alike, &added, &rows}) {
     if (panel->series.empty() && panel->envelopes.empty()) continue;
     has_area = has_area || !panel->envelopes.empty();
-    fit_y(*panel);
-    if (panel == &added && panel->y.least < 1.5 * kDeepestBias) {
+    fit_y(*panel, request.log_y);
+    if (!request.log_y && panel == &added && panel->y.least < 1.5 * kDeepestBias) {
       // the margin above was that of the whole height
       const double height = panel->y.most - panel->y.least;
       fit(panel->y, kDeepestBias, panel->y.most - height * 0.05 / 1.1, 0.03);
       notes = "Below −16 a weight is negligible: e^−16 is 0.0000001. ";
     }
     panel->x = {.least = static_cast<double>(range.from), .most = static_cast<double>(range.to - 1)};
+    if (request.log_x) panel->x.scale = AxisScale::kLog;
     figure.rows.push_back({{std::move(*panel)}});
   }
   figure.rows.back().panels.front().x.label = "distance to an earlier position";

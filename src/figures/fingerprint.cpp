@@ -1,11 +1,10 @@
-// One position: its numbers as a bar code beside a binary counter, and its pairs as clock hands.
+// One position: its numbers as a bar code beside a binary counter.
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <bit>
 #include <cmath>
-#include <numbers>
 
 #include "figures/axes.h"
 #include "figures/kinds.h"
@@ -17,7 +16,6 @@ namespace {
 
 constexpr std::int64_t kNeighbours = 16;  // rows of the two maps
 constexpr std::int64_t kMostBars = 64;
-constexpr std::int64_t kMostDials = 12;
 
 std::vector<double> counted(std::size_t count, double first = 0) {
   std::vector<double> numbers(count);
@@ -152,95 +150,6 @@ Figure fingerprint_figure(const Request& request) {
                  {{std::move(numbers), std::move(counter)}, 2.1}};
   figure.note = "A filled cell of the binary counter is a 1.";
   figure.height = 600;
-  return figure;
-}
-
-namespace {
-
-struct Dial {
-  std::string name;
-  double radians, cosine, sine;
-};
-
-std::vector<Dial> dials_at(const PositionTable& table, std::int64_t position) {
-  const auto& waves = std::get<Waves>(table.form.source);
-  const std::vector<double> values = values_at(table, {position});
-  std::vector<Dial> dials(waves.waves.size());
-  for (std::size_t column = 0; column < values.size(); ++column) {
-    Dial& dial = dials[static_cast<std::size_t>(waves.columns[column].wave)];
-    const bool is_cosine = waves.columns[column].quarter % 2 == 1;
-    dial.radians = table.columns[column].radians;
-    (is_cosine ? dial.cosine : dial.sine) = values[column] / waves.scale;
-  }
-  for (std::size_t pair = 0; pair < dials.size(); ++pair) {
-    dials[pair].name = fmt::format(
-        "pair {} · λ {}", pair,
-        dials[pair].radians == 0 ? "∞" : short_number(2 * std::numbers::pi / std::fabs(dials[pair].radians)));
-  }
-  return dials;
-}
-
-}  // namespace
-
-Figure phasors_figure(const Request& request) {
-  constexpr double kAcross = 2.9, kDown = 3.1;
-  const PlottedScheme& scheme = request.schemes.front();
-  const std::int64_t at = request.at.value_or(10), shift = request.shift.value_or(0);
-  if (at + shift < 0 || at + shift >= kPositionLimit)
-    raise(fmt::format("phasors: shift {} goes beyond the valid positions", shift));
-  const PositionTable table = position_table(scheme, request, std::max(at, at + shift) + 1);
-  if (!is_wave(table)) raise(fmt::format("{}: has no rotating pairs", name_of(scheme.scheme)));
-  if (std::get<Waves>(table.form.source).scale == 0) raise("phasors: scale 0 leaves nothing to draw");
-
-  const std::vector<Dial> hands = dials_at(table, at), later = dials_at(table, at + shift);
-  const std::vector<std::int64_t> shown = evenly(static_cast<std::int64_t>(hands.size()), kMostDials);
-  const auto count = static_cast<int>(shown.size());
-  const int across = count <= 4 ? count : (count + 1) / 2 <= 4 ? (count + 1) / 2 : 4;
-
-  Panel panel;
-  panel.equal_units = true;
-  Series circles{.style = -1}, first{.name = fmt::format("position {}", grouped(static_cast<double>(at)))};
-  Series second{.name = fmt::format("position {}", grouped(static_cast<double>(at + shift))), .style = 1},
-      tips{.drawing = Drawing::kDots};
-  const auto hand = [](Series& series, double x, double y, const Dial& dial) {
-    series.x.insert(series.x.end(), {x, x + dial.cosine, x});
-    series.y.insert(series.y.end(), {y, y + dial.sine, std::nan("")});
-  };
-  for (int i = 0; i < count; ++i) {
-    const int column = i % across, row = i / across;
-    const double x = kAcross * column, y = -kDown * row;
-    const auto pair = static_cast<std::size_t>(shown[static_cast<std::size_t>(i)]);
-    constexpr int kCorners = 72;
-    for (int corner = 0; corner <= kCorners; ++corner) {
-      const double angle = 2 * std::numbers::pi * corner / kCorners;
-      circles.x.push_back(x + std::cos(angle));
-      circles.y.push_back(y + std::sin(angle));
-    }
-    circles.x.push_back(x);
-    circles.y.push_back(std::nan(""));
-    hand(first, x, y, hands[pair]);
-    tips.x.push_back(x + hands[pair].cosine);
-    tips.y.push_back(y + hands[pair].sine);
-    if (shift != 0) hand(second, x, y, later[pair]);
-    panel.words.push_back({x, y - 1.3, hands[pair].name});
-  }
-  panel.x = {.least = -1.3, .most = kAcross * (across - 1) + 1.3, .shown = false};
-  const int down = (count + across - 1) / across;
-  panel.y = {.least = -kDown * (down - 1) - 1.6, .most = 1.15, .shown = false};
-  panel.series = {std::move(circles)};
-  if (shift != 0) panel.series.push_back(std::move(second));
-  panel.series.push_back(std::move(first));
-  panel.series.push_back(std::move(tips));
-
-  Figure figure;
-  figure.kind = "phasors";
-  figure.title = "Each pair rotates at its own speed, the first fastest";
-  figure.subtitle = fmt::format(
-      "{}; angle p·ω, counter-clockwise from the right; λ: wavelength in positions{}{}", described(scheme.scheme),
-      numerics_note(request.numerics),
-      shift != 0 ? fmt::format(". Solid to dashed: {} positions, the same rotation at every position", shift) : "");
-  figure.rows = {{{std::move(panel)}}};
-  figure.height = 110 + 210 * down;
   return figure;
 }
 

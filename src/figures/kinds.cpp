@@ -27,7 +27,7 @@ std::vector<Kind> all_kinds() {
                  1,
                  fingerprint_figure});
   all.push_back({"phasors",
-                 "the pairs of a position as points on circles, and after a shift",
+                 "the pairs of a position as points on circles, after a shift, or of a query and a key",
                  {Sinusoidal{.width = 16}},
                  1,
                  phasors_figure});
@@ -95,6 +95,8 @@ void check_request(std::string_view kind, const Request& request) {
     check_position("the end of zoom", request.zoom->to, request.zoom->from + 1, kPositionLimit);
   }
   if (request.at) check_position("at", *request.at, 0, kPositionLimit - 1);
+  if (request.key) check_position("key", *request.key, 0, kPositionLimit - 1);
+  if (request.head) check_position("head", *request.head, 0, 1 << 16);
   if (request.shift) check_position("shift", *request.shift, -kPositionLimit, kPositionLimit);
   check_position("length", request.length, 0, kPositionLimit);
   check_position("points", request.points, 2, 1 << 20);

@@ -245,6 +245,15 @@ std::vector<std::int64_t> evenly(std::int64_t size, std::int64_t count) {
   return indices;
 }
 
+std::vector<std::int64_t> heads_shown(const Request& request, std::int64_t heads, std::int64_t most,
+                                      std::string_view name) {
+  if (!request.head || heads == 1) return evenly(heads, most);  // what is the same for all heads is drawn once
+  if (*request.head >= heads) {
+    raise(fmt::format("{}: there is no head {}; it has {}, from 0 on", name, *request.head, heads));
+  }
+  return {*request.head};
+}
+
 std::string described(const Scheme& scheme) {
   const Json json = json_of(scheme), usual = json_of(scheme_named(name_of(scheme)));
   std::string text(name_of(scheme));

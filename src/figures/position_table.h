@@ -51,6 +51,10 @@ Curve curve_of(const PositionTable& column, const Range& range, int points);
 /// `count` indices from 0 to `size` − 1, evenly spaced, both ends included; all where they are not more.
 std::vector<std::int64_t> evenly(std::int64_t size, std::int64_t count);
 
+/// The heads to draw: the one that is asked for, or at most `most` of them. Throws: Error where there is no such head.
+std::vector<std::int64_t> heads_shown(const Request& request, std::int64_t heads, std::int64_t most,
+                                      std::string_view name);
+
 /// "sinusoidal, width 16, base 10000": the fields that say how large it is, and those that are not as usual.
 std::string described(const Scheme& scheme);
 /// "angles as hf-f32 makes them" or "".

@@ -71,12 +71,44 @@ std::vector<Stretched> given_ways(const Request& request) {
 
 std::string as_fraction(double ratio) {
   const double inverse = 1 / ratio;
-  if (ratio == 1) return "1";
+  if (ratio >= 1) return fmt::format("{:g}", ratio);
   return std::fabs(inverse - std::round(inverse)) < 1e-9 ? fmt::format("1/{}", std::llround(inverse))
                                                          : fmt::format("{:.2g}", ratio);
 }
 
 Axis pairs_axis(std::size_t pairs) { return {.least = 0, .most = std::max(static_cast<double>(pairs) - 1, 1.0)}; }
+
+// An axis of factors, with ticks at 1/2, 1/4 … and 2, 4 …
+void set_ratio_axis(Panel& panel, double least, double most) {
+  panel.y.scale = AxisScale::kLog;
+  panel.y.least = least * 0.8;
+  panel.y.most = most * 1.3;
+  const double step = most / least > 100 ? 4 : 2;
+  for (double ratio = 1; ratio >= panel.y.least; ratio /= step) panel.y.ticks.push_back({ratio, as_fraction(ratio)});
+  for (double ratio = step; ratio <= panel.y.most; ratio *= step)
+    panel.y.ticks.push_back({ratio, as_fraction(ratio)});
+}
+
+// Every other line over the first.
+Panel ratios_to_first(const Panel& panel) {
+  Panel result{.title = "Frequency of each pair relative to the given scaling", .x = panel.x};
+  result.y.label = "relative to the given";
+  double least = 1, most = 1;
+  const std::vector<double>& own = panel.series.front().y;
+  for (std::size_t i = 1; i < panel.series.size(); ++i) {
+    Series line = panel.series[i];
+    for (std::size_t pair = 0; pair < own.size(); ++pair) {
+      line.y[pair] /= own[pair];
+      if (!std::isfinite(line.y[pair])) continue;
+      least = std::min(least, line.y[pair]);
+      most = std::max(most, line.y[pair]);
+    }
+    result.series.push_back(std::move(line));
+  }
+  result.rules.push_back({.at = 1, .text = "the given scaling"});
+  set_ratio_axis(result, least, most);
+  return result;
+}
 
 }  // namespace
 
@@ -94,7 +126,15 @@ Figure scaling_figure(const Request& request) {
   if (trained < 1 || trained > (std::int64_t{1} << 40)) raise("scaling: trained must be from 1 to 2^40");
   const auto length = static_cast<std::int64_t>(std::llround(static_cast<double>(trained) * request.factor));
   const bool is_usual = ways.empty();
-  if (is_usual) ways = usual_ways(plain, trained, request.factor);
+  if (request.compares && ways.size() != 1) raise("scaling: compares one scheme with a scaling to the usual ones");
+  if (is_usual || request.compares) {
+    std::vector<Stretched> usual = usual_ways(plain, trained, request.factor);
+    if (request.compares) {
+      ways.front().name = fmt::format("given: {}", ways.front().name);
+      usual.insert(usual.begin(), ways.front());
+    }
+    ways = std::move(usual);
+  }
 
   const std::vector<double> radians = radians_of_pairs(plain, trained);
   Panel wavelength_panel{.title = "Wavelength of each pair before scaling"};
@@ -113,7 +153,7 @@ Figure scaling_figure(const Request& request) {
       .label = "positions", .least = 3, .most = std::max(longest, end) * 3, .scale = AxisScale::kLog};
   wavelength_panel.rules.push_back({.at = static_cast<double>(trained),
                                     .text = fmt::format("trained length {}", grouped(static_cast<double>(trained)))});
-  if (is_usual && length > trained) {
+  if ((is_usual || request.compares) && length > trained) {
     wavelength_panel.rules.push_back({.at = static_cast<double>(length),
                                       .text = fmt::format("extended to {}", grouped(static_cast<double>(length)))});
   }
@@ -140,16 +180,14 @@ Figure scaling_figure(const Request& request) {
     }
     slowed.series.push_back(std::move(series));
   }
-  slowed.y.scale = AxisScale::kLog;
-  slowed.y.least = least * 0.8;
-  slowed.y.most = most * 1.3;
-  for (double ratio = 1; ratio >= slowed.y.least; ratio /= least < 1.0 / 100 ? 4 : 2) {
-    slowed.y.ticks.push_back({ratio, as_fraction(ratio)});
-  }
+  set_ratio_axis(slowed, least, most);
+  Panel differences;
+  if (request.compares) differences = ratios_to_first(slowed);
   if (first_unfinished < static_cast<double>(radians.size())) {
     const double from = std::max(first_unfinished - 0.5, 0.0);
-    wavelength_panel.bands.push_back({from, wavelength_panel.x.most, ""});
-    slowed.bands.push_back({from, wavelength_panel.x.most, ""});
+    for (Panel* const panel : {&wavelength_panel, &slowed, &differences}) {
+      panel->bands.push_back({from, wavelength_panel.x.most, ""});
+    }
   }
 
   Figure figure;
@@ -157,7 +195,7 @@ Figure scaling_figure(const Request& request) {
   figure.title = "RoPE context extension: how each method rescales frequencies";
   figure.subtitle =
       fmt::format("{}; {}", described(plain),
-                  is_usual || request.length > 0
+                  is_usual || request.compares || request.length > 0
                       ? fmt::format("from {} positions to {}", grouped(static_cast<double>(trained)),
                                     grouped(static_cast<double>(request.length > 0 ? request.length : length)))
                       : fmt::format("trained on {} positions", grouped(static_cast<double>(trained))));
@@ -167,6 +205,10 @@ Figure scaling_figure(const Request& request) {
   }
   figure.rows = {{{std::move(wavelength_panel)}, 1}, {{std::move(slowed)}, 1.5}};
   figure.height = 640;
+  if (request.compares) {
+    figure.rows.push_back({{std::move(differences)}, 1.5});
+    figure.height = 940;
+  }
   return figure;
 }
 

@@ -79,7 +79,9 @@ std::string citation(std::string_view source) {
   return fmt::format("{}, {}", text, rest);
 }
 
-std::vector<Question> questions() {
+namespace {
+
+std::vector<Question> read_questions() {
   std::vector<Question> list;
   each_entry("questions", [&](const Json& entry, const std::string& topic, const std::string& where) {
     list.push_back(question_from(entry, topic, where));
@@ -87,7 +89,7 @@ std::vector<Question> questions() {
   return list;
 }
 
-std::vector<Card> cards() {
+std::vector<Card> read_cards() {
   std::vector<Card> list;
   each_entry("cards", [&](const Json& entry, const std::string& topic, const std::string& where) {
     Card card;
@@ -101,6 +103,18 @@ std::vector<Card> cards() {
     list.push_back(std::move(card));
   });
   return list;
+}
+
+}  // namespace
+
+// Their numbers are computed, which takes a second in a page: once.
+std::vector<Question> questions() {
+  static const std::vector<Question> all = read_questions();
+  return all;
+}
+std::vector<Card> cards() {
+  static const std::vector<Card> all = read_cards();
+  return all;
 }
 
 }  // namespace posenc

@@ -141,6 +141,60 @@ class Numbers(Plot):
                 self.assertAlmostEqual(hand["x"][3 * i + 1] - hand["x"][3 * i], math.cos(position * frequency))
                 self.assertAlmostEqual(hand["y"][3 * i + 1] - hand["y"][3 * i], math.sin(position * frequency))
 
+    def test_hands_of_query_and_key(self):
+        figure = self.figure("phasors", "rope", "--dims", 8, "--base", 100, "--at", 7, "--key", 12)
+        (panel,) = figure["panels"]
+        hands = {series["name"]: series for series in panel["series"]}
+        cosines = [math.cos(-5 * f) for f in frequencies(8, 100.0)]
+        for name, position in (("query at position 7", 7), ("key at position 12", 12)):
+            for i, frequency in enumerate(frequencies(8, 100.0)):
+                self.assertAlmostEqual(hands[name]["x"][3 * i + 1] - hands[name]["x"][3 * i], math.cos(position * frequency))
+        self.assertAlmostEqual(float(re.search(r"hands, ([\d.e+-]*\d);", figure["note"])[1]), sum(cosines) / 4, delta=1e-6)
+        self.assertIn("depends only on the distance −5", figure["note"])
+        # the arc leads from one hand to the other, and bends the shorter way
+        arc = hands["angle between them"]
+        centre = hands["query at position 7"]["x"][0], hands["query at position 7"]["y"][0]
+        angles = [math.atan2(y - centre[1], x - centre[0]) for x, y in zip(arc["x"][:17], arc["y"][:17])]
+        self.assertAlmostEqual(angles[0], math.remainder(12, 2 * math.pi))
+        self.assertAlmostEqual(angles[-1], math.remainder(7, 2 * math.pi))
+        steps = [abs(math.remainder(b - a, 2 * math.pi)) for a, b in zip(angles, angles[1:])]
+        self.close(steps, [abs(math.remainder(5, 2 * math.pi)) / 16] * 16)
+        # the same distance elsewhere has the same score
+        self.assertEqual(figure["note"], self.figure("phasors", "rope", "--dims", 8, "--base", 100, "--at", 1007, "--key", 1012)["note"])
+        self.refused("plot", "phasors", "sinusoidal", "--key", 3, says="key works with rotations of queries and keys")
+        self.refused("plot", "phasors", "rope", "--key", 3, "--shift", 2, says="give a shift or a key, not both")
+        self.refused("plot", "waves", "--key", 3, says="--key works with phasors")
+
+    def test_logarithmic_axes_and_heads_of_decay(self):
+        alike, added = self.figure("decay", "rope", "--dims", 8, "alibi", "--heads", 8, "--zoom", "0:65", "--log-x", "--log-y", "--head", 2)["panels"]
+        self.assertEqual((alike["x"]["scale"], alike["y"]["scale"], alike["x"]["least"]), ("log", "log", 1))
+        (rope,), (alibi,) = alike["series"], added["series"]
+        self.assertEqual(rope["x"], list(range(1, 65)))
+        self.close(rope["y"], [abs(sum(math.cos(x * f) for f in frequencies(8))) / 4 for x in rope["x"]])
+        self.assertEqual(alibi["name"], "alibi, head 2")
+        self.close(alibi["y"], [x * 2.0 ** -3 for x in alibi["x"]])
+        # thinned evenly in the logarithm: near distances stay single
+        (far,) = self.figure("decay", "rope", "--dims", 8, "--zoom", "0:100001", "--log-x")["panels"]
+        x = (far["series"] or far["envelopes"])[0]["x"]
+        self.assertEqual(x[:20], list(range(1, 21)))
+        self.assertLess(len(x), 2401)
+        (line,) = self.figure("bias", "alibi", "--lines", "--zoom", "0:16", "--head", 5)["panels"][0]["series"]
+        self.close(line["y"], [-abs(x) * 2.0 ** -6 for x in line["x"]])
+        self.refused("plot", "bias", "alibi", "--heads", 4, "--head", 4, says="alibi: there is no head 4; it has 4, from 0 on")
+        self.refused("plot", "waves", "--log-x", says="--log-x works with decay")
+
+    def test_a_scaling_beside_the_usual_ones(self):
+        figure = self.figure("scaling", "rope", "--dims", 8, "--scaling", "linear:factor=3", "--compare", "--trained", 100, "--factor", 3)
+        waves, slowed, ratios = figure["panels"]
+        self.assertEqual([series["name"] for series in slowed["series"]],
+                         ["given: linear", "linear", "ntk", "dynamic, factor 2", "yarn", "llama3"])
+        self.assertEqual([series["name"] for series in ratios["series"]], ["linear", "ntk", "dynamic, factor 2", "yarn", "llama3"])
+        for ratio, series in zip(ratios["series"], slowed["series"][1:]):
+            self.close(ratio["y"], [3 * y for y in series["y"]])
+        self.close(ratios["series"][0]["y"], [1] * 4)
+        self.refused("plot", "scaling", "rope", "--compare", says="compares one scheme with a scaling to the usual ones")
+        self.refused("plot", "decay", "--compare", says="--compare works with scaling")
+
     def test_rotation(self):
         def cells(*flags):
             (panel,) = self.figure("rotation", *flags)["panels"]

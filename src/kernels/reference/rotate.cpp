@@ -1,5 +1,7 @@
 // What rotate means, said as plainly as can be: one pair at a time, every sine and cosine by integers.
 
+#include <map>
+
 #include "kernels/rotation_element.h"
 
 namespace posenc::kernels::reference {
@@ -75,6 +77,22 @@ template <class W> std::vector<CosSin<W>> cos_sins_of(const RotateJob& job, cons
   return all;
 }
 
+// Sequences of a batch have the same positions: their angles are made once. A table has a row for each token instead.
+template <class W> struct KnownAngles {
+  static constexpr std::size_t kMost = 1024;
+  std::map<std::vector<std::int64_t>, std::vector<CosSin<W>>> by_position = {};
+
+  const std::vector<CosSin<W>>& at(const RotateJob& job, const Waves& waves, std::int64_t b, std::int64_t t,
+                                   bool keys, Outcome& outcome) {
+    std::vector<std::int64_t> position;
+    for (int axis = 0; axis < job.positions.axes; ++axis) position.push_back(job.positions.at(b, t, axis));
+    if (waves.waves.empty() || by_position.size() >= kMost) by_position.clear();
+    const auto [entry, is_new] = by_position.try_emplace(std::move(position));
+    if (is_new) entry->second = cos_sins_of<W>(job, waves, b, t, keys, outcome);
+    return entry->second;
+  }
+};
+
 template <class W>
 void rotate_part(const RotateJob& job, const RotateJob::Part& part, const Waves& waves, Outcome& outcome) {
   const Rotation& form = *job.form;
@@ -85,9 +103,10 @@ void rotate_part(const RotateJob& job, const RotateJob::Part& part, const Waves&
   const auto& x = part.x;
   std::vector<double> given(static_cast<std::size_t>(x.features));
   std::vector<W> row(given.size()), rotated;
+  KnownAngles<W> known;
   for (std::int64_t b = 0; b < x.batch; ++b) {
     for (std::int64_t t = 0; t < x.sequence; ++t) {
-      const std::vector<CosSin<W>> angles = cos_sins_of<W>(job, waves, b, t, part.keys, outcome);
+      const std::vector<CosSin<W>>& angles = known.at(job, waves, b, t, part.keys, outcome);
       for (std::int64_t h = 0; h < x.heads; ++h) {
         with_type(x.type, [&](auto kind) {
           const auto* from = x.template row<decltype(kind)>(b, h, t);
