@@ -117,3 +117,52 @@ test('a figure of the page is the figure of the program', () => {
   const theirs = (want.rows ? want.rows.flatMap((row) => row.panels) : want.panels.flat()).flatMap((panel) => panel.series.map((one) => one.y));
   assert.deepEqual(mine, theirs);
 });
+
+// --- guesses ----------------------------------------------------------------------------------------------------
+
+// Every number in a question or an answer is either what the question sets, or computed here. A new one fails.
+test('the numbers of guesses are computed', () => {
+  const guesses = JSON.parse(readFileSync(new URL('../../content/guesses.json', import.meta.url), 'utf8'));
+  const program = (...words) => JSON.parse(spawnSync(POSENC, [...words, '--json'], { encoding: 'utf8', maxBuffer: 1 << 28 }).stdout);
+  const wavelengths = (dims, base) => [...new Float64Array(tools.call({ call: 'frequencies', scheme: { scheme: 'rope', dims, base } }).bytes.buffer)].map((one) => (2 * Math.PI) / one);
+  // the largest error of a sine or cosine there, of all pairs
+  const valuesAt = (position, numerics) => program('plot', 'heatmap', 'rope', '--dims', '128', '--zoom', `${position}:${position + 1}`, '--numerics', numerics).panels[0].heat_map.values.flat();
+  const errorAt = (position) => {
+    const exact = valuesAt(position, 'exact');
+    return Math.max(...valuesAt(position, 'hf-f32').map((value, i) => Math.abs(value - exact[i])));
+  };
+  const spacing = (value) => value - Math.max(...[...new Float32Array(new Uint32Array([new Uint32Array(new Float32Array([value]).buffer)[0] - 1]).buffer)]);
+  // as many digits as are written
+  const rounds = (value) => (text) => {
+    const digits = text.replace(/e.*/, '').replace(/[,.]/g, '').replace(/^0+|0+$/g, '').length;
+    return Number(value.toPrecision(digits)) === Number(text.replaceAll(',', ''));
+  };
+  // the order of magnitude: "about 2e-2"
+  const near = (value) => (text) => Math.abs(Math.log2(value / Number(text))) < 1;
+  const checks = {
+    order: {}, phasors: {}, distance: {}, frank: {}, schemes: { 5: 'T5' },
+    waves: { '10,000': 'base', 10000: 'base', 64: 'width', 628: rounds(wavelengths(64, 10000)[16]), '47,000': rounds(wavelengths(64, 10000).at(-1)), '47,100': rounds(wavelengths(64, 10000).at(-1)), '62/64': (text) => text === `${2 * (64 / 2 - 1)}/64`, 1: 'exponent that it is not' },
+    decay: { '10,000': 'base', '500,000': 'base', 3: 'Llama 3', 1: 'cosine of 0' },
+    context: { '10,000': 'base', 10000: 'base', 128: 'dims', '4,096': 'trained', '126/128': (text) => text === `${2 * (128 / 2 - 1)}/128`, '54,000': rounds(wavelengths(128, 10000).at(-1)) },
+    exact: { 32: 'float32', '1,048,576': 'position', 128: 'dims', '6e-8': near(2 ** -24), '1e-4': near(errorAt(4096)), '4,096': 'position', '2e-2': near(errorAt(1048576)), 24: (text) => 2 ** Number(text) === 2 / spacing(2), '1/16': () => spacing(1048576) === 1 / 16 },
+    check: { 1: 'index', 2: 'index', 0: 'distance' },
+  };
+  assert.deepEqual(Object.keys(guesses), Object.keys(guesses).filter((page) => page in checks), 'a page without checks');
+  for (const [page, { question, choices }] of Object.entries(guesses)) {
+    const words = [question, ...choices.flatMap((one) => [one.text, one.because])].join(' ').replace(/\d?π|\d+i\b/g, ' ');
+    for (const [number] of words.matchAll(/\d[\d,]*\d(?:\/\d+)?|\d+(?:e-?\d+)?(?:\/\d+)?/g)) {
+      const known = checks[page][number];
+      assert.ok(known !== undefined, `${page}: ${number} is not checked`);
+      if (typeof known === 'function') assert.ok(known(number), `${page}: ${number}`);
+    }
+  }
+  // what the right answers say, measured
+  const outcome = (scheme, property) => tools.call({ call: 'prove', scheme: { scheme }, length: 64 }).json.findings.find((one) => one.property === property).outcome;
+  assert.deepEqual(['rope', 't5', 'alibi'].map((scheme) => outcome(scheme, 'relative')), ['holds', 'holds', 'holds']);
+  assert.equal(outcome('sinusoidal', 'monotone'), 'fails');
+  const far = (base) => program('plot', 'decay', 'rope', '--dims', '64', '--base', base, '--zoom', '128:257').panels[0].series[0].y.reduce((sum, y) => sum + y, 0);
+  assert.ok(far('500000') > far('10000'));
+  // and the check itself: another number is found wrong
+  assert.equal(rounds(wavelengths(64, 10000).at(-1))('48,000'), false);
+  assert.equal(near(errorAt(1048576))('1e-4'), false);
+});

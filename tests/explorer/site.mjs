@@ -97,7 +97,7 @@ export async function whole(page, id) {
 
 /// What the program prints. `words` may have quotes, as under a story.
 export function posenc(words, ...more) {
-  const list = [...words.matchAll(/"([^"]*)"|(\S+)/g)].map(([, quoted, plain]) => quoted ?? plain);
+  const list = [...words.matchAll(/"([^"]*)"|'([^']*)'|(\S+)/g)].map(([, quoted, single, plain]) => quoted ?? single ?? plain);
   assert.equal(list.shift(), 'posenc');
   const done = spawnSync(POSENC, [...list, ...more], { encoding: 'utf8', maxBuffer: 1 << 28 });
   assert.equal(done.status, 0, `${words}: ${done.stderr}`);
