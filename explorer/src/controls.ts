@@ -74,12 +74,23 @@ export function control(param: Param): HTMLElement {
     return h('div', { class: 'control' }, h('label', { for: id }, param.label), box);
   }
   const box = h('input', { id, type: 'text', maxlength: param.longest, autocomplete: 'off' });
-  const refresh = () => { if (document.activeElement !== box) box.value = view.get(param); };
+  const refresh = () => {
+    if (document.activeElement !== box) box.value = view.get(param);
+    box.disabled = view.locks(param.key);
+  };
   box.addEventListener('change', () => view.set(param, box.value));
   view.onChange(refresh);
   refresh();
   return h('div', { class: 'control wide' }, h('label', { for: id }, param.label), box);
 }
 
-export const controls = (...params: Param[]): HTMLElement =>
-  h('div', { class: 'controls', role: 'group', 'aria-label': 'Controls' }, ...params.map(control));
+/// A control that is there only while `isShown` says so.
+export function controlWhile(param: Param, isShown: () => boolean): HTMLElement {
+  const made = control(param), refresh = () => { made.hidden = !isShown(); };
+  view.onChange(refresh);
+  refresh();
+  return made;
+}
+
+export const controls = (...params: (Param | HTMLElement)[]): HTMLElement =>
+  h('div', { class: 'controls', role: 'group', 'aria-label': 'Controls' }, ...params.map((one) => (one instanceof HTMLElement ? one : control(one))));

@@ -82,8 +82,8 @@ function module(name: string): Promise<Module> {
   return loaded.get(name)!;
 }
 
-const inTools = new Set(['scores', 'story', 'cell', 'schemes', 'prove', 'model', 'diagnose', 'exercise', 'grade', 'questions',
-                         'cards', 'review']);
+const inTools = new Set(['scores', 'dots', 'frequencies', 'story', 'cell', 'schemes', 'prove', 'cost', 'model', 'diagnose', 'exercise', 'grade', 'questions',
+                         'cards', 'review', 'walkthroughs', 'grade-blank']);
 
 // What the small module has said it does not have: the call, its kind and its schemes.
 const elsewhere = new Set<string>();

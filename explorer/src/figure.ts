@@ -8,6 +8,8 @@ import { type NumberParam, held, view } from './state';
 export type FigureConfig = {
   label: string;
   request: () => object;
+  /// in place of the library, for numbers that come with the page; undefined: there is nothing to show
+  made?: () => Figure | undefined;
   command: () => string;
   /// which number of the view the cursor moves, along which axis of the first panel that has it
   cursor?: { param: NumberParam; axis: 'x' | 'y'; range: () => [number, number]; isUnseen?: boolean };
@@ -55,6 +57,7 @@ export class PeFigure extends HTMLElement {
   private frame = 0;
   private fingers = new Map<number, [number, number]>();
   private pinch?: { apart: number; value: number };
+  private scrub?: { from: number; value: number };
   private asked = '';
   private isOnPaper = false;
   private stop?: () => void;
@@ -81,6 +84,8 @@ export class PeFigure extends HTMLElement {
       h('div', { class: 'command', 'aria-label': 'The same on the command line', role: 'group' },
         h('span', {}, 'The same on the command line'), this.code, button('Copy', () => copyText(this.config.command()))),
       this.details);
+    // a finger scrolls the page over a map until the map is tapped
+    this.surface.classList.toggle('vertical', cursor?.axis === 'y');
     this.surface.addEventListener('keydown', (event) => this.onKey(event));
     this.surface.addEventListener('pointerdown', (event) => this.onPointer(event));
     this.surface.addEventListener('pointermove', (event) => event.buttons && this.onPointer(event));
@@ -120,9 +125,10 @@ export class PeFigure extends HTMLElement {
     this.code.textContent = this.config.command();
     try {
       if (key !== this.asked) {
-        this.made = await figure(request);
+        this.made = this.config.made ? this.config.made() : await figure(request);
         this.asked = key;
-        this.draw();
+        if (this.made) this.draw();
+        else this.surface.replaceChildren();
         if (this.details.open) this.fillTable();
       } else {
         this.drawCursor();
@@ -133,7 +139,7 @@ export class PeFigure extends HTMLElement {
       return;
     }
     this.note.classList.remove('refused');
-    this.note.textContent = this.made!.note;
+    this.note.textContent = this.made?.note ?? '';
     this.scriptTime = performance.now() - began;
   }
 
@@ -170,14 +176,19 @@ export class PeFigure extends HTMLElement {
     if (!cursor || !this.drawn) return;
     const value = view.get(cursor.param), parts = [`${cursor.param.key} = ${shown(value)}`];
     // where the cursor is no place on an axis, there is no value beside it
-    for (const series of cursor.isUnseen ? [] : this.drawn.placed.flatMap((place) => place.panel.series).slice(0, 4)) {
+    for (const one of cursor.isUnseen ? [] : this.valuesAt(value).slice(0, 4)) parts.push(`${one.name || 'value'} ${shown(one.y)}`);
+    announce(parts.join(', '));
+  }
+
+  /// The value of each line closest to a place on the axis.
+  valuesAt(value: number): { name: string; y: number }[] {
+    return (this.made?.rows ?? []).flatMap((row) => row.panels).flatMap((panel) => panel.series).filter((series) => series.x.length).map((series) => {
       let best = 0;
       series.x.forEach((x, i) => {
         if (Math.abs(x - value) < Math.abs(series.x[best] - value)) best = i;
       });
-      if (series.x.length) parts.push(`${series.name || 'value'} ${shown(series.y[best])}`);
-    }
-    announce(parts.join(', '));
+      return { name: series.name, y: series.y[best] };
+    });
   }
 
   private move(value: number): void {
@@ -243,7 +254,8 @@ export class PeFigure extends HTMLElement {
   private onPointer(event: PointerEvent): void {
     if (this.onPinch(event)) return;
     const { cursor } = this.config;
-    if (!cursor || cursor.isUnseen || !this.drawn) return;
+    if (!cursor || !this.drawn) return;
+    if (cursor.isUnseen) return this.onScrub(event);
     const box = this.surface.getBoundingClientRect(), px = event.clientX - box.left, py = event.clientY - box.top;
     const place = this.drawn.placed.find((one) =>
       px >= one.left - 8 && px <= one.left + one.width + 8 && py >= one.top - 8 && py <= one.top + one.height + 8);
@@ -253,6 +265,17 @@ export class PeFigure extends HTMLElement {
     else {
       const { y } = place.panel, at = (py - place.top) / place.height;
       this.move(Math.round(y.reversed ? y.least + at * (y.most - y.least) : y.most - at * (y.most - y.least)));
+    }
+  }
+
+  // Where the number is no place on an axis, dragging across counts it up and down.
+  private onScrub(event: PointerEvent): void {
+    const pixelsPerStep = 6;
+    if (event.type === 'pointerdown') {
+      this.scrub = { from: event.clientX, value: view.get(this.config.cursor!.param) };
+      this.surface.setPointerCapture(event.pointerId);
+    } else if (this.scrub) {
+      this.move(this.scrub.value + Math.round((event.clientX - this.scrub.from) / pixelsPerStep));
     }
   }
 

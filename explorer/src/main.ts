@@ -39,6 +39,7 @@ async function show(): Promise<void> {
     body.append(h('p', { class: 'note refused' }, String(error)));
   }
   body.dataset.ready = 'yes';
+  followTour();
   // once more, when the style sheet has given the bar its width
   requestAnimationFrame(() => links[index]?.scrollIntoView({ block: 'nearest', inline: 'center' }));
   if (mine > 1) {
@@ -80,6 +81,10 @@ document.addEventListener('click', (event) => {
   const link = (event.target as Element).closest<HTMLAnchorElement>('a[href*="#v=1&p="]');
   if (link) link.href = view.carriedTo(link.href);
 }, true);
+
+// The tour is loaded where an address has one.
+const followTour = () => { if (/[#&]tour=/.test(view.hash())) import('./tour').then(({ showTour }) => showTour()); else document.querySelector('aside.tour')?.remove(); };
+view.onChange(followTour, true);
 
 // Each page has its own keys in the address: they stay behind, except for what all pages share (View.carriedTo).
 view.onChange(show, true);

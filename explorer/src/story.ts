@@ -66,7 +66,7 @@ export class PeStory extends HTMLElement {
 
   private block(block: any): HTMLElement {
     if (block.kind === 'matrix') return this.matrix(block);
-    if (block.kind === 'formula') return h('p', { class: 'formula' }, block.text);
+    if (block.kind === 'formula') return h('p', { class: 'formula' }, prose(block.text));
     if (block.kind === 'note') {
       return h('p', { class: 'note' }, prose(block.text));
     }

@@ -27,10 +27,15 @@ figures::Request request_from(const Json& fields) {
   }
   request.at = optional_integer(fields, "at");
   request.shift = optional_integer(fields, "shift");
+  request.key = optional_integer(fields, "key");
+  request.head = optional_integer(fields, "head");
   request.trained = optional_integer(fields, "trained");
   request.length = integer(fields, "length", 0);
   request.factor = number(fields, "factor", 8);
   request.as_lines = flag(fields, "lines");
+  request.log_x = flag(fields, "log_x");
+  request.log_y = flag(fields, "log_y");
+  request.compares = flag(fields, "compare");
   request.numerics = numerics_from(text(fields, "numerics", "exact"));
   request.type = data_type_from(text(fields, "dtype", "f64"));
   request.points = static_cast<int>(integer(fields, "points", request.points));

@@ -1,10 +1,12 @@
 // Stories, exercises, questions and cards: content/ as the program shows it.
 
 #include "explorer/wasm/call.h"
+#include "posenc/error.h"
 #include "posenc/exercise.h"
 #include "posenc/question.h"
 #include "posenc/review.h"
 #include "posenc/story.h"
+#include "posenc/walkthrough.h"
 
 namespace posenc::page {
 namespace {
@@ -59,32 +61,74 @@ Answer make_exercise(const Question& question) {
           {}};
 }
 
-Answer grade_answer(const Question& question) {
-  const Exercise made = asked_exercise(question.fields);
-  const std::string typed = text(question.fields, "typed");
+namespace {
+
+Answer graded(const Exercise& made, const std::string& typed) {
   const Grade found = grade(made, std::string_view(typed));
   constexpr std::string_view kMarks[] = {"right", "too-few-digits", "known-mistake", "wrong", "not-a-number"};
   Json::Array because;
   for (const std::size_t index : found.mistakes) because.emplace_back(made.mistakes[index].because);
-  return {Json::Object{{"mark", kMarks[static_cast<std::size_t>(found.verdict)]}, {"because", std::move(because)}},
+  return {Json::Object{{"mark", kMarks[static_cast<std::size_t>(found.verdict)]},
+                       {"because", std::move(because)},
+                       {"answer", shown_answer(made)}},
           {}};
+}
+
+Json question_json(const posenc::Question& one) {
+  Json::Array choices;
+  for (const AnswerChoice& choice : one.choices) {
+    choices.push_back(Json::Object{{"text", choice.text}, {"because", choice.because}, {"right", choice.right}});
+  }
+  return Json::Object{{"id", one.id},
+                      {"topic", one.topic},
+                      {"tags", strings(one.tags)},
+                      {"prompt", one.prompt},
+                      {"choices", std::move(choices)},
+                      {"answer", one.answer},
+                      {"hint", one.hint}};
+}
+
+}  // namespace
+
+Answer grade_answer(const Question& question) {
+  return graded(asked_exercise(question.fields), text(question.fields, "typed"));
+}
+
+/// Exercises of several steps: rows to fill in, then a question.
+Answer list_walkthroughs(const Question&) {
+  Json::Array list;
+  for (const Walkthrough& one : walkthroughs()) {
+    Json::Array steps;
+    for (const WalkthroughStep& step : one.steps) {
+      Json::Array blanks;
+      for (const WalkthroughBlank& blank : step.blanks) blanks.emplace_back(blank.label);
+      steps.push_back(
+          Json::Object{{"heading", step.heading}, {"blanks", std::move(blanks)}, {"result", step.result}});
+    }
+    list.push_back(Json::Object{{"title", one.title},
+                                {"setup", one.setup},
+                                {"steps", std::move(steps)},
+                                {"question", question_json(one.question)}});
+  }
+  return {std::move(list), {}};
+}
+
+/// One number of such an exercise: {"walkthrough", "step", "blank", "typed"}.
+Answer grade_blank(const Question& question) {
+  const std::vector<Walkthrough> all = walkthroughs();
+  const auto pick = [&](std::string_view name, std::size_t count) {
+    const std::int64_t index = integer(question.fields, name, 0);
+    if (index < 0 || index >= static_cast<std::int64_t>(count)) raise(std::string(name) + ": there is no such one");
+    return static_cast<std::size_t>(index);
+  };
+  const Walkthrough& one = all[pick("walkthrough", all.size())];
+  const WalkthroughStep& step = one.steps[pick("step", one.steps.size())];
+  return graded(step.blanks[pick("blank", step.blanks.size())].exercise, text(question.fields, "typed"));
 }
 
 Answer list_questions(const Question&) {
   Json::Array list;
-  for (const posenc::Question& one : questions()) {
-    Json::Array choices;
-    for (const AnswerChoice& choice : one.choices) {
-      choices.push_back(Json::Object{{"text", choice.text}, {"because", choice.because}, {"right", choice.right}});
-    }
-    list.push_back(Json::Object{{"id", one.id},
-                                {"topic", one.topic},
-                                {"tags", strings(one.tags)},
-                                {"prompt", one.prompt},
-                                {"choices", std::move(choices)},
-                                {"answer", one.answer},
-                                {"hint", one.hint}});
-  }
+  for (const posenc::Question& one : questions()) list.push_back(question_json(one));
   return {std::move(list), {}};
 }
 

@@ -50,4 +50,14 @@ Answer prove_scheme(const Question& question) {
   return {Json::Object{{"scheme", json_of(scheme)}, {"findings", std::move(list)}}, {}};
 }
 
+/// What a scheme adds to the work of one token in one head, counted.
+Answer cost(const Question& question) {
+  const Json* const found = question.fields.find("scheme");
+  if (found == nullptr) raise("scheme is missing");
+  const TokenCost counted = cost_per_token(scheme_from(*found), {.keys = integer(question.fields, "keys", 64)});
+  return {Json::Object{
+              {"operations", counted.operations}, {"numbers", counted.numbers}, {"parameters", counted.parameters}},
+          {}};
+}
+
 }  // namespace posenc::page

@@ -5,14 +5,17 @@ import { h, shown, svg } from '../dom';
 import { isDark, paintHeat } from '../draw';
 import { type Summary, groupsOf } from '../lab_summary';
 import { type Page, guess, section, text } from '../lesson';
-import { type ChoiceParam, type TextParam, view } from '../state';
+import { type ChoiceParam, type NumberParam, type TextParam, shared, view } from '../state';
 import { controls } from '../controls';
 
 const hiddenColumns: TextParam = { key: 'off', label: 'Columns that are not shown', kind: 'text', start: '', longest: 400 };
-const positions = 24, distances = 64;
+const positions = 24, distances = 64, keys = 64;
+
+const distance: NumberParam = { ...shared.m, label: 'Distance m', start: 16, most: distances - 1, steps: 'even' };
 
 type Line = { y: Float64Array; least: number; most: number };
-type Row = { name: string; family: string; trained: string; findings: any[]; heat?: Heat; decay?: Line };
+type Cost = { operations: number; numbers: number; parameters: number };
+type Row = { name: string; family: string; trained: string; findings: any[]; heat?: Heat; decay?: Line; cost?: Cost };
 
 // Measured once in a document, however often the page is opened.
 const measured = new Map<string, Row>();
@@ -39,7 +42,8 @@ async function measure({ name, family, trained_table: table, fields }: any): Pro
   const sized: any = { scheme: name };
   for (const field of fields) if (field.name === 'width' || field.name === 'dims') sized[field.name] = 64;
   const { json } = await ask({ call: 'prove', scheme: { scheme: name }, length: 64 });
-  const row: Row = { name, family, trained: table?.join(' × ') ?? '', findings: json.findings, heat: await settle(heatOf(sized, family)), decay: family === 'nothing' ? undefined : await settle(decayOf(sized)) };
+  const row: Row = { name, family, trained: table?.join(' × ') ?? '', findings: json.findings, heat: await settle(heatOf(sized, family)), decay: family === 'nothing' ? undefined : await settle(decayOf(sized)),
+    cost: await settle(ask({ call: 'cost', scheme: sized, keys }).then((answer) => answer.json)) };
   measured.set(name, row);
   return row;
 }
@@ -67,8 +71,23 @@ function decayCell(row: Row): HTMLElement {
   const isLevel = most - least < 1e-9 * Math.max(Math.abs(least), Math.abs(most));
   // a vector of zeros is similar to nothing: a gap
   const path = [...y].map((value, i) => Number.isNaN(value) ? '' : `${i && !Number.isNaN(y[i - 1]) ? 'L' : 'M'}${((i * wide) / (y.length - 1)).toFixed(1)} ${(isLevel ? high / 2 : high - ((value - least) / (most - least)) * high).toFixed(1)}`).join('');
-  return h('div', { class: 'spark' }, svg('svg', { viewBox: `-2 -2 ${wide + 4} ${high + 4}`, width: wide + 4, height: high + 4, role: 'img', 'aria-label': `From ${shown(y[0])} at distance 0 to ${shown(y[y.length - 1])} at distance ${y.length - 1}` },
-    svg('path', { class: 'line-0 stroke', d: path })));
+  const line = svg('line', { class: 'cursor', y1: -2, y2: high + 2 }), value = h('small');
+  const box = h('div', { class: 'spark' }, svg('svg', { viewBox: `-2 -2 ${wide + 4} ${high + 4}`, width: wide + 4, height: high + 4, role: 'img', 'aria-label': `From ${shown(y[0])} at distance 0 to ${shown(y[y.length - 1])} at distance ${y.length - 1}` },
+    svg('path', { class: 'line-0 stroke', d: path }), line), value);
+  // one distance for all schemes: where the pointer is over one of them, or what the control says
+  const place = () => {
+    const m = view.get(distance), x = String((m * wide) / (y.length - 1));
+    line.setAttribute('x1', x);
+    line.setAttribute('x2', x);
+    value.textContent = shown(y[m], 3);
+  };
+  box.addEventListener('pointermove', (event) => {
+    const { left, width } = box.querySelector('svg')!.getBoundingClientRect();
+    view.set(distance, Math.round(((event.clientX - left) / width) * (y.length - 1)));
+  });
+  box.addEventListener('posenc-place', place);
+  place();
+  return box;
 }
 function findingCell(one: any): HTMLElement {
   const mark = one.outcome === 'holds' ? '✓' : one.outcome === 'fails' ? '✗' : '–';
@@ -80,8 +99,14 @@ type Column = { key: string; title: string; about: string; cell: (row: Row) => H
 const fixed: Column[] = [
   { key: 'map', title: 'Map', about: `similarity of ${positions} positions, or the bias of head 0`, cell: mapCell },
   { key: 'decay', title: 'Decay', about: `similarity or bias (or the row of a trained table) against distances 0 to ${distances - 1}`, cell: decayCell },
-  { key: 'trained', title: 'Trained table', about: 'the axes of its trained table', cell: (row) => (row.trained ? h('span', {}, row.trained) : nothing()), rank: (row) => (row.trained ? 1 : 0) },
+  { key: 'trained', title: 'Trained table', about: 'the axes of its trained table', cell: (row) => (row.trained ? h('div', { class: 'trained' }, row.trained) : nothing()), rank: (row) => (row.trained ? 1 : 0) },
 ];
+const costWords = ({ operations, numbers, parameters }: Cost) => `${shown(operations)} sums and products for one token, ${shown(numbers)} numbers read beside q, k and v, ${shown(parameters)} trained numbers`;
+const cost: Column = {
+  key: 'cost', title: 'Cost per token', about: `sums and products that it adds for one token in a head of 64 features that attends to ${keys} keys: counted, not timed`,
+  cell: (row) => (row.cost ? h('span', { title: costWords(row.cost), tabindex: 0, role: 'img', 'aria-label': costWords(row.cost) }, shown(row.cost.operations)) : nothing()),
+  rank: (row) => -(row.cost?.operations ?? Infinity),
+};
 const lab: Column = {
   key: 'lab', title: 'Extrapolation', about: 'perplexity at 8 times the trained length over that at the trained length, in the lab',
   cell: (row) => { const found = extrapolation(row.name); return found ? h('span', { title: found.words, tabindex: 0, role: 'img', 'aria-label': found.words }, found.text) : nothing(); },
@@ -98,7 +123,7 @@ export const page: Page = {
     const head = h('tr'), body = h('tbody'), picker = h('div', { class: 'controls columns', role: 'group', 'aria-label': 'Columns' });
     const table = h('table', { class: 'schemes' }, h('thead', {}, head), body), order = h('div');
     root.append(
-      text('Every ✓ and ✗ is measured now, by the library, on 64 features and 64 positions; hover or focus one to read the number. Trained tables are filled with random numbers.'),
+      text('Every ✓ and ✗ is measured now, by the library, on 64 features and 64 positions; hover or focus one to read the number. Trained tables are filled with random numbers. The cost per token is counted, not timed: sums and products that a scheme adds for one token, in a head of 64 features that attends to 64 keys.'),
       guess(question, order,
         h('details', { class: 'picker' }, h('summary', {}, 'Choose columns'), picker),
         section('Properties', progress, h('div', { class: 'scroll', tabindex: 0, role: 'region', 'aria-label': 'Properties of every scheme' }, table),
@@ -108,13 +133,14 @@ export const page: Page = {
     const off = (): Set<string> => new Set(view.get(hiddenColumns).split(',').filter(Boolean));
     // Which columns there are is known with the first scheme.
     const setColumns = (findings: any[]) => {
-      columns = [...fixed, ...findings.map((one, index): Column => ({ key: one.property, title: one.heading, about: one.statement, cell: (row) => findingCell(row.findings[index]), rank: (row) => rankOf(row.findings[index].outcome) })), lab];
+      columns = [...fixed, ...findings.map((one, index): Column => ({ key: one.property, title: one.heading, about: one.statement, cell: (row) => findingCell(row.findings[index]), rank: (row) => rankOf(row.findings[index].outcome) })), cost, lab];
       sort = { key: 'sort', label: 'Order', kind: 'choice', start: 'list', options: [['list', 'as listed'], ['family', 'by family'], ['met', 'by properties that hold'],
         ...columns.filter((one) => one.rank).map((one): [string, string] => [one.key, `by: ${one.title}`])] };
-      order.replaceChildren(controls(sort));
+      order.replaceChildren(controls(sort, distance));
       picker.replaceChildren(...columns.map((column) => {
         const box = h('input', { type: 'checkbox', id: `column-${column.key}` });
         box.checked = !off().has(column.key);
+        box.disabled = view.locks(hiddenColumns.key);
         box.addEventListener('change', () => {
           const next = off();
           if (box.checked) next.delete(column.key);
@@ -136,7 +162,13 @@ export const page: Page = {
       body.replaceChildren(...ordered.map((row) => h('tr', {}, h('th', { scope: 'row' }, row.name, h('small', {}, row.family)), ...kept.map((one) => h('td', {}, one.cell(row))))));
       for (const box of picker.querySelectorAll('input')) box.checked = !hidden.has(box.id.replace('column-', ''));
     };
-    view.onChange(draw);
+    let drawn = '';
+    view.onChange(() => {
+      const now = `${sort && view.get(sort)} ${view.get(hiddenColumns)}`;
+      if (now !== drawn) draw();
+      else for (const one of body.querySelectorAll('.spark')) one.dispatchEvent(new Event('posenc-place'));
+      drawn = now;
+    });
     // maps are painted: again for other colours, and for paper, which is light
     for (const change of ['posenc-theme', 'beforeprint', 'afterprint']) addEventListener(change, () => { if (root.isConnected) draw(); });
     const fill = async () => {

@@ -3,16 +3,14 @@ import { question } from 'posenc-guesses/context';
 import { controls } from '../controls';
 import { ask } from '../core';
 import { copyText, h } from '../dom';
-import { figureOf } from '../figure';
+import { type PeFigure, figureOf } from '../figure';
 import { type Page, guess, math, maths, section, text } from '../lesson';
-import { type ChoiceParam, type NumberParam, shared, view } from '../state';
+import { type ChoiceParam, shared, view } from '../state';
+import { dims, factor, pair, trained } from './context_params';
 import { modelBox } from './model_box';
+import { angleNote, modelControl, ownWords, ownScheme, takeModel, watchModel } from './own_model';
 import { sized } from './schemes_of_view';
 
-const trained: NumberParam = { key: 'trained', label: 'Trained length', kind: 'whole', start: 8192, least: 128, most: 1_048_576, steps: 'octaves' };
-const factor: NumberParam = { key: 'x', label: 'Times longer', kind: 'real', start: 8, least: 1, most: 64, steps: 'octaves' };
-const pair: NumberParam = { key: 'i', label: 'Pair i', kind: 'whole', start: 0, least: 0, most: 255 };
-const dims: NumberParam = { ...shared.width, key: 'dims', label: 'Rotary dimensions', start: 128 };
 const method: ChoiceParam = { key: 'method', label: 'Method', kind: 'choice', start: 'yarn', options: [['yarn', 'YaRN'], ['llama3', 'Llama 3'], ['linear', 'Linear'], ['dynamic', 'Dynamic NTK']] };
 
 // The block as Hugging Face's config.json has it.
@@ -49,21 +47,23 @@ function scalingBlock(): HTMLElement {
 
 export const page: Page = {
   id: 'context', title: 'Longer context: how each method rescales frequencies',
-  goal: 'Compare linear, NTK, YaRN and Llama-3 scaling pair by pair; read your own config.json.',
-  render(root) {
+  goal: 'Compare linear, NTK, YaRN, Llama-3 and LongRoPE scaling pair by pair; read your own config.json.',
+  async render(root) {
     const end = () => Math.round(view.get(trained) * view.get(factor));
     const scheme = () => sized('rope', view.get(dims), view.get(shared.base));
+    const figure: PeFigure = figureOf({
+      label: 'Factor on the frequency of each pair, for each scaling',
+      cursor: { param: pair, axis: 'x', range: () => [0, view.get(dims) / 2 - 1] },
+      request: () => ({ kind: 'scaling', schemes: [ownScheme() ?? scheme().json], compare: ownScheme() !== undefined, trained: view.get(trained), factor: view.get(factor) }),
+      command: () => `posenc plot scaling ${ownWords() ?? scheme().words}${ownScheme() ? ' --compare' : ''} --trained ${view.get(trained)} --factor ${view.get(factor)}`,
+    });
+    await watchModel(() => figure.request());
     root.append(
       text('Beyond the trained length, slow pairs reach angles that the model has never seen. Each method slows the pairs differently: linear slows all of them, NTK the slow ones most, YaRN and Llama 3 leave the fast ones alone.'),
       maths(math(formulas.linear, 'Linear'), math(formulas.ntk, 'NTK'), math(formulas.yarn, 'YaRN')),
       guess(question,
-      controls(dims, shared.base, trained, factor),
-      section('What each method does to each pair', figureOf({
-        label: 'Factor on the frequency of each pair, for each scaling',
-        cursor: { param: pair, axis: 'x', range: () => [0, view.get(dims) / 2 - 1] },
-        request: () => ({ kind: 'scaling', schemes: [scheme().json], trained: view.get(trained), factor: view.get(factor) }),
-        command: () => `posenc plot scaling ${scheme().words} --trained ${view.get(trained)} --factor ${view.get(factor)}`,
-      })),
+      controls(modelControl(), dims, shared.base, trained, factor, pair),
+      section('What each method does to each pair', text('Choose a model to draw its own setting beside the usual methods, and how far each of them is from it. LongRoPE has no formula: its factors were searched for one model, so it is drawn for a model that uses it (Phi-3.5 mini).'), figure, angleNote()),
       section('The temperature of the softmax', text('Over more keys the softmax gets flatter. Some models multiply each query by a factor that grows with the logarithm of its position: Llama 4 in steps, Inkling smoothly, SSMax from the first token on. YaRN does the same with one factor for all positions.'), figureOf({
         label: 'Factor on each query against its position',
         cursor: { param: shared.m, axis: 'x', range: () => [0, end() - 1] },
@@ -71,6 +71,6 @@ export const page: Page = {
         command: () => `posenc plot query-factor --zoom 0:${end()}`,
       })),
       section('The block for config.json', scalingBlock()),
-      section('What is in my model?', modelBox())));
+      section('What is in my model?', modelBox(takeModel))));
   },
 };

@@ -5,6 +5,7 @@ import { figureOf } from '../figure';
 import { type Page, guess, math, maths, section, text } from '../lesson';
 import { type ChoiceParam, type NumberParam, shared, view } from '../state';
 import { storyOf } from '../story';
+import { closedForm } from './closed_form';
 import { chosen as scheme, vectorSchemeParam } from './schemes_of_view';
 
 const first: NumberParam = { key: 'from', label: 'First position', kind: 'whole', start: 0, least: 0, most: 100_000_000, steps: 'octaves' };
@@ -41,6 +42,7 @@ export const page: Page = {
         request: () => ({ kind: 'dots', ...request() }),
         command: () => `posenc plot dots ${flags()}`,
       }), text('Three things break the flatness. An angle that was rounded: choose float32 angles and a first position of 10,000,000. Vectors that were rounded: choose float16. Vectors that are no waves: a learned table, and the two bad ideas, whose vectors grow with the position.')),
+      section('Closed form against measured', closedForm(chosen)),
       section('Every pair of positions as a map', text('The same vectors, divided by their lengths. Where similarity depends only on the distance, the map is constant along every diagonal (a Toeplitz matrix).'), figureOf({
         label: 'Cosine similarity of every pair of positions, as a map',
         cursor: { param: m, axis: 'y', range: shown },

@@ -1,14 +1,16 @@
 import desk from '../data/desk.json';
-import { announce, copyText, h, shown } from '../dom';
-import { drawFigure } from '../draw';
+import { announce, h, shown } from '../dom';
+import { figureOf } from '../figure';
 import { type Group, type Summary, type Verdict, answers, groupsOf, lengthFigure, readSummary } from '../lab_summary';
 import { type Page, section, text } from '../lesson';
-import { type FlagParam, type TextParam, view } from '../state';
+import { type FlagParam, type NumberParam, type TextParam, view } from '../state';
 import { storyOf } from '../story';
 
 const task: TextParam = { key: 'task', label: 'Task', kind: 'text', start: 'text-32', longest: 60 };
 const relative: FlagParam = { key: 'rel', label: 'Relative to the trained size', kind: 'flag', start: true };
 const hiddenSchemes: TextParam = { key: 'off', label: 'Schemes that are not shown', kind: 'text', start: '', longest: 200 };
+
+const size: NumberParam = { key: 'size', label: 'Size', kind: 'whole', start: 32, least: 1, most: 1_000_000, steps: 'octaves' };
 
 const marks: { [answer: string]: [string, string] } = { reproduced: ['holds', '✓'], 'not reproduced': ['fails', '✗'], 'not testable at this scale': ['does-not-apply', '–'] };
 const estimate = (one: Verdict): string => !one.values.length ? '' : shown(one.mean!, 4) +
@@ -43,30 +45,42 @@ export const page: Page = {
   render(root) {
     let summary: Summary = readSummary(JSON.stringify(desk)), source = 'the run that comes with this page';
     const about = h('p', { class: 'note' }), refused = h('p', { class: 'note', role: 'alert' });
-    const verdicts = h('div'), drawing = h('div', { class: 'surface' }), table = h('div'), schemes = h('div', { class: 'controls', role: 'group', 'aria-label': 'Schemes' });
+    const verdicts = h('div'), table = h('div'), schemes = h('div', { class: 'controls', role: 'group', 'aria-label': 'Schemes' });
     const choice = h('select', { id: 'lab-task' }), ratio = h('input', { id: 'lab-relative', type: 'checkbox' });
-    const command = h('code');
 
     const group = (): Group => {
       const groups = groupsOf(summary);
       return groups.find((one) => one.key === view.get(task)) ?? groups[0];
     };
     const hidden = (): Set<string> => new Set(view.get(hiddenSchemes).split(',').filter(Boolean));
+    const name = (one: Group['results'][0]) => (one.extension === 'none' ? one.scheme : one.extension);
+    const kept = (): Group | undefined => {
+      const whole = group(), off = hidden(), results = whole?.results.filter((one) => !off.has(name(one))) ?? [];
+      return results.length ? { ...whole, results } : undefined;
+    };
+    const sizes = (): number[] => (kept()?.results ?? []).flatMap((one) => one.by_size.map((at) => at.size));
+    const drawing = figureOf({
+      label: 'Results by size, a line for each scheme',
+      cursor: { param: size, axis: 'x', range: () => [Math.min(...sizes(), 1e6), Math.max(...sizes(), 1)] },
+      request: () => ({ source, models: summary.models, task: view.get(task), off: view.get(hiddenSchemes), relative: view.get(relative) }),
+      made: () => { const one = kept(); return one && { ...lengthFigure(one, view.get(relative) && one.key !== 'extensions'), title: `${one.title}. The numbers are in the table below` }; },
+      command: () => (summary.preset ? `posenc lab run ${summary.preset}` : 'posenc lab train'),
+    });
     const draw = () => {
-      if (!drawing.isConnected) return;
+      if (!root.isConnected) return;
       const whole = group(), off = hidden();
       if (!whole) {
-        drawing.replaceChildren();
         table.replaceChildren(h('p', { class: 'note' }, 'This run has no results yet.'));
         return;
       }
       choice.value = whole.key;
       ratio.checked = view.get(relative);
-      ratio.disabled = whole.isExact;
-      const name = (one: Group['results'][0]) => (one.extension === 'none' ? one.scheme : one.extension);
+      ratio.disabled = whole.isExact || view.locks(relative.key);
+      choice.disabled = view.locks(task.key);
       schemes.replaceChildren(...whole.results.map((one, index) => {
         const box = h('input', { type: 'checkbox', id: `lab-scheme-${index}` });
         box.checked = !off.has(name(one));
+        box.disabled = view.locks(hiddenSchemes.key);
         box.addEventListener('change', () => {
           const next = hidden();
           if (box.checked) next.delete(name(one));
@@ -76,28 +90,17 @@ export const page: Page = {
         });
         return h('div', { class: 'control check' }, box, h('label', { for: box.id }, name(one)));
       }));
-      const kept = { ...whole, results: whole.results.filter((one) => !off.has(name(one))) };
-      const width = Math.floor(drawing.clientWidth);
-      if (kept.results.length && width > 50) {
-        const drawn = drawFigure(lengthFigure(kept, view.get(relative) && whole.key !== 'extensions'), width);
-        drawn.root.setAttribute('aria-label', `${whole.title}. The numbers are in the table below.`);
-        drawing.replaceChildren(drawn.root);
-        drawing.style.height = `${drawn.height}px`;
-      } else {
-        drawing.replaceChildren();
-      }
       table.replaceChildren(resultTable(whole));
     };
     const fill = () => {
-      const words = summary.preset ? `posenc lab run ${summary.preset}` : 'posenc lab train';
       about.textContent = `Shown: ${source}. ${summary.models} of ${summary.models_planned} models, trained on ${summary.text}.`;
-      command.textContent = words;
       choice.replaceChildren(...groupsOf(summary).map((one) => h('option', { value: one.key }, one.title)));
       verdicts.replaceChildren(...answers.flatMap((answer) => {
         const list = summary.verdicts.filter((one) => one.verdict === answer);
         return list.length ? [h('h3', {}, `${answer[0].toUpperCase()}${answer.slice(1)} (${list.length})`), verdictTable(list, answer)] : [];
       }));
       draw();
+      drawing.request();
     };
     const take = async (file?: File) => {
       if (!file) return;
@@ -127,14 +130,11 @@ export const page: Page = {
       section('Results by length', h('div', { class: 'controls', role: 'group', 'aria-label': 'Controls' },
         h('div', { class: 'control' }, h('label', { for: choice.id }, 'Task'), choice),
         h('div', { class: 'control check' }, ratio, h('label', { for: ratio.id }, relative.label))), schemes, drawing,
-        h('p', { class: 'note' }, 'Lines: means over seeds. Shaded: from the least to the greatest seed. A line that stays level extrapolates.'), table,
-        h('div', { class: 'command', role: 'group', 'aria-label': 'The same on the command line' }, h('span', {}, 'The same on the command line'), command,
-          h('button', { type: 'button', onclick: () => copyText(command.textContent ?? '') }, 'Copy'))),
+        h('p', { class: 'note' }, 'Lines: means over seeds. Shaded: from the least to the greatest seed. A line that stays level extrapolates.'), table),
       section('Published claims, and what came out', text('A claim is reproduced if the whole 95 % interval of its measure, a bootstrap over seeds, is on its side of the threshold. Claims that were not reproduced stay in the list.'), verdicts),
       section('Show your own run', text('A run writes `summary.json` to its folder. The file is read in this page and sent nowhere.'), box),
       section('The same as a story', storyOf({ name: 'who-extrapolates' })));
     view.onChange(draw);
-    addEventListener('resize', draw);
     fill();
   },
 };

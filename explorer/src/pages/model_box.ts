@@ -5,7 +5,7 @@ import real from '../data/models.json';
 import { copyText, h, shown } from '../dom';
 
 // As these models ship them, reduced to what position needs; models.json names the repository that each was read in.
-const examples: { [name: string]: object } = {
+export const examples: { [name: string]: object } = {
   ...Object.fromEntries(real.map((one) => [one.name, one.config])),
   'Qwen 2.5 7B with YaRN': { model_type: 'qwen2', hidden_size: 3584, num_attention_heads: 28, num_hidden_layers: 28, max_position_embeddings: 32768, rope_theta: 1000000.0,
     rope_scaling: { type: 'yarn', factor: 4.0, original_max_position_embeddings: 32768 } },
@@ -16,12 +16,17 @@ const examples: { [name: string]: object } = {
 // The head of a GGUF file, with its vocabulary, is a few megabytes; the weights behind it are not needed.
 const headBytes = 64 << 20;
 
-export function modelBox(): HTMLElement {
+/// What the library reads from the config of an example.
+export const readExample = async (name: string): Promise<any> => (await ask({ call: 'model' }, new TextEncoder().encode(JSON.stringify(examples[name])))).json;
+
+/// `onRead` gets what was read, and the name of the model where it is one of the examples.
+export function modelBox(onRead: (json: any, example?: string) => void = () => {}): HTMLElement {
   const result = h('div', { class: 'result', role: 'status' });
   const input = h('input', { type: 'file', accept: '.json,.gguf,application/json', id: 'config-file' });
   const show = async (name: string, bytes: Uint8Array, path = name) => {
     try {
       const { json } = await ask({ call: 'model' }, bytes);
+      onRead(json, name in examples ? name : undefined);
       const rows = json.layers.map((group: any) => {
         const pairs: number[] = group.frequencies ?? [];
         const slow = json.trained_length ? pairs.filter((w) => w > 0 && (2 * Math.PI) / w > json.trained_length).length : 0;
@@ -58,7 +63,7 @@ export function modelBox(): HTMLElement {
     h('datalist', { id: 'model-names' }, ...Object.keys(examples).map((one) => h('option', { value: one }))));
   const zone = h('div', { class: 'drop' }, h('label', { for: 'config-file' }, 'Drop a config.json or .gguf file here, or choose one'), input,
     h('p', { class: 'hint' }, 'The file is read in this page and sent nowhere.'),
-    named, h('p', { class: 'presets' }, 'Examples: ', ...['Llama 3.1 8B', 'Qwen 2.5 7B with YaRN', 'DeepSeek-V3', 'Gemma 3 4B', 'GPT-2'].map((name) => h('button', { type: 'button', onclick: () => showExample(name) }, name))));
+    named, h('p', { class: 'presets' }, 'Examples: ', ...['Llama 3.1 8B', 'Qwen 2.5 7B with YaRN', 'Phi-3.5 mini', 'DeepSeek-V3', 'Gemma 3 4B', 'GPT-2'].map((name) => h('button', { type: 'button', onclick: () => showExample(name) }, name))));
   zone.addEventListener('dragover', (event) => event.preventDefault());
   zone.addEventListener('drop', (event) => {
     event.preventDefault();

@@ -5,6 +5,7 @@ import { type Page, guess, math, maths, section, text } from '../lesson';
 import { type TextParam, view } from '../state';
 import { controls } from '../controls';
 import { storyOf } from '../story';
+import { orderMeter } from './order_meter';
 import { wordCards } from './word_cards';
 
 const words: TextParam = { key: 'text', label: 'Your sentence (2 to 12 words)', kind: 'text', start: 'dog bites man', longest: 120 };
@@ -31,6 +32,7 @@ export const page: Page = {
       h('p', { class: 'hint' }, 'Drag a word, press it to move it one place, or use Alt with the arrow keys.'),
       wordCards(words),
       guess(question, section('The example, computed', story),
+      section('Does order matter?', text('Random tokens are permuted, and attention is computed again. Without position its outputs are permuted alike, and the difference is nothing but rounding. Any position, and a causal mask alone, makes the outputs differ.'), orderMeter()),
       section('The proof, line by line', text('Each line of the proof is an identity. Its residual is computed here; zero, apart from rounding, means that it holds.'), storyOf({ name: 'permutation-proof' }))));
   },
 };

@@ -3,10 +3,11 @@ import { ask, fileBytes } from '../core';
 import { announce, copyText, download, h, prose } from '../dom';
 import { type Page, localStorageGet, localStorageSet, section, text } from '../lesson';
 import { proofOrder } from './proof_order';
+import { walkthrough } from './walkthrough';
 import { type ChoiceParam, type NumberParam, view } from '../state';
 
 const seed: NumberParam = { key: 'seed', label: 'Exercise', kind: 'whole', start: 1, least: 1, most: 1_000_000_000 };
-const sheet: ChoiceParam = { key: 'print', label: 'On paper', kind: 'choice', start: '1', options: [['1', 'one card a page'], ['8', 'eight cards a page']] };
+const sheet: ChoiceParam = { key: 'print', label: 'On paper', kind: 'choice', start: '1', options: [['1', 'one card a page'], ['8', 'eight cards a page'], ['2', 'eight a sheet, double-sided']] };
 const stored = 'posenc-practice';
 const today = () => Math.floor((Date.now() - new Date().getTimezoneOffset() * 60_000) / 86_400_000);
 
@@ -102,9 +103,22 @@ async function cardsAndQuestions(): Promise<HTMLElement> {
     h('button', { type: 'button', id: 'anki', onclick: async () => download('posenc.apkg', new Blob([await fileBytes('posenc.apkg')], { type: 'application/octet-stream' })) }, 'Anki deck')),
     controls(sheet),
     h('p', { class: 'hint' }, 'Progress stays in this browser. The deck is what this prints: ', h('code', {}, 'posenc cards -o posenc.apkg')));
-  const paper = h('div', { class: 'print-cards', 'aria-hidden': 'true' }, ...cards.json.map((card: any) =>
-    h('article', { class: 'print-card' }, h('p', { class: 'topic' }, card.topic), h('p', { class: 'front' }, prose(card.front)), h('hr'), h('p', {}, prose(card.back)))));
-  const arrange = () => paper.classList.toggle('eight', view.get(sheet) === '8');
+  const paper = h('div', { class: 'print-cards', 'aria-hidden': 'true' });
+  const front = (card: any) => [h('p', { class: 'topic' }, card.topic), h('p', { class: 'front' }, prose(card.front))], back = (card: any) => h('p', {}, prose(card.back));
+  const onPaper = (...parts: Node[]) => h('article', { class: 'print-card' }, ...parts);
+  // Fronts, then backs: each row of backs runs the other way, as the sheet is turned over along its long edge.
+  const sheets = () => Array.from({ length: Math.ceil(cards.json.length / 8) }, (_, i) => cards.json.slice(8 * i, 8 * i + 8)).flatMap((eight: any[]) => [
+    h('div', { class: 'sheet' }, ...eight.map((card) => onPaper(...front(card)))),
+    h('div', { class: 'sheet' }, ...Array.from({ length: 2 * Math.ceil(eight.length / 2) }, (_, i) => eight[i ^ 1]).map((card) => (card ? onPaper(back(card)) : onPaper())))]);
+  let arranged = '';
+  const arrange = () => {
+    const how = view.get(sheet);
+    if (how === arranged) return;
+    arranged = how;
+    paper.classList.toggle('eight', how !== '1');
+    paper.classList.toggle('double', how === '2');
+    paper.replaceChildren(...(how === '2' ? sheets() : cards.json.map((card: any) => onPaper(...front(card), h('hr'), back(card)))));
+  };
   view.onChange(arrange);
   arrange();
   box.append(paper);
@@ -117,6 +131,7 @@ export const page: Page = {
   async render(root) {
     root.append(text('Exercises are made from their number: the same number gives the same exercise, here and on the command line.'),
       section('Fill in the number', exercises()));
+    root.append(section('Fill in two rows of the table', await walkthrough()));
     root.append(section('Put the proof in order', text('Attention without position is permutation-equivariant: `Att(Π·X) = Π·Att(X)`. In which order do these lines prove it?'), await proofOrder(view.get(seed))));
     root.append(section('Cards and questions that are due', await cardsAndQuestions()));
   },

@@ -9,7 +9,7 @@ import { type ChoiceParam, type NumberParam, shared, view } from '../state';
 import { type Named, chosen as plain, schemeParam } from './schemes_of_view';
 
 const length: NumberParam = { key: 'len', label: 'Positions shown', kind: 'whole', start: 128, least: 16, most: 1_048_576, steps: 'octaves' };
-const layout: ChoiceParam = { key: 'lay', label: 'Layout', kind: 'choice', start: 'interleaved', options: [['interleaved', 'interleaved (paper)'], ['sin-cos', 'all sines first (tensor2tensor)']] };
+const layout: ChoiceParam = { key: 'lay', label: 'Layout', kind: 'choice', start: 'interleaved', options: [['interleaved', 'interleaved'], ['sin-cos', 'sines first']] };
 const zoom = () => ({ from: 0, to: view.get(length) });
 
 // Only sinusoids have the two layouts.

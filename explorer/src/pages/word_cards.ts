@@ -17,7 +17,7 @@ export function wordCards(words: TextParam, first = 0): HTMLElement {
   const refresh = () => {
     const list = view.get(words).trim().split(/\s+/);
     box.replaceChildren(...list.map((word, index) => {
-      const card = h('button', { type: 'button', class: 'word', draggable: 'true' },
+      const card = h('button', { type: 'button', class: 'word', draggable: 'true', disabled: view.locks(words.key) },
         h('span', {}, word), ' ', h('small', {}, String(first + index)));
       card.addEventListener('keydown', (event) => {
         if (!event.altKey || (event.key !== 'ArrowLeft' && event.key !== 'ArrowRight')) return;
