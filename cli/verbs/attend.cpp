@@ -184,6 +184,19 @@ void require_vectors(const Scheme& scheme, const Situation& now) {
   require(table.has_value_weights, now.value_weights, "vectors for values", "--value-vectors");
 }
 
+// What a form takes beside q, k and v, named by its flag where it is missing.
+void require_further_inputs(std::string_view scheme, const AttentionOptions& options) {
+  const auto* const bias = std::get_if<Bias>(&options.position);
+  if (bias == nullptr) return;
+  const auto* const vectors = std::get_if<DistanceVectors>(&bias->source);
+  if (vectors != nullptr && vectors->has_own_queries && options.position_queries.data == nullptr) {
+    refuse(fmt::format("{}: the queries of its vectors are missing (--position-queries FILE.npy)", scheme));
+  }
+  if (std::holds_alternative<GateSums>(bias->source) && options.log_gates.data == nullptr) {
+    refuse(fmt::format("{}: the logarithms of its gates are missing (--log-gates FILE.npy)", scheme));
+  }
+}
+
 int run(const AttendFlags& flags, SchemeRequest& request) {
   use_engine(flags.engine);
   const std::string& axes = request.axes_of_x;
@@ -256,6 +269,7 @@ int run(const AttendFlags& flags, SchemeRequest& request) {
     log_gates = load_array(InputArray(flags.log_gates, vector_options));
     options.log_gates = log_gates.view();
   }
+  require_further_inputs(name_of(request.scheme), options);
   options.causal = options.causal || flags.causal;
   if (flags.window) options.window = *flags.window;
   if (flags.scale) options.scale = *flags.scale;

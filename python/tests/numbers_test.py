@@ -191,6 +191,13 @@ class AgainstFormulas(unittest.TestCase):
         with self.assertRaises(ValueError):
             posenc.attention(q, k, v, temperature=(0.1, 2, 0, "warm"))
 
+    def test_layers_whose_attention_is_another_function(self):
+        sizes = {"hidden_size": 16, "num_attention_heads": 2, "num_hidden_layers": 2}
+        with self.assertRaisesRegex(NotImplementedError, "layer 1: its attention is not computed: the weights are the difference"):
+            posenc.read_model({"model_type": "diffllama"} | sizes).layer(1)
+        divided = posenc.read_model({"model_type": "gpt2", "scale_attn_by_inverse_layer_idx": True})
+        self.assertAlmostEqual(divided.layer(3).scale, 1 / 8 / 4)
+
     def test_shift(self):
         x = RNG.standard_normal((3, 5, 8)).astype("f")
         form = posenc.prepare(posenc.Rope(dims=8, scaling=posenc.YarnScaling(factor=4)))

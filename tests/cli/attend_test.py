@@ -140,7 +140,7 @@ class Attend(ProgramTest):
 
         self.expect(out, attend(*self.inputs, self.HEADS, self.TOKENS, self.FEATURES, bias)[0])
         self.refused("attend", "relative-logits", *fields, *self.names(), "-o", self.path("new.npy"),
-                     says="which are missing (position_queries)")
+                     says="relative-logits: the queries of its vectors are missing (--position-queries FILE.npy)")
 
     def test_forget_gates_are_summed_between_key_and_query(self):
         gates = [-abs(x) for x in values(self.HEADS, self.TOKENS, seed=6)]
@@ -151,7 +151,8 @@ class Attend(ProgramTest):
             return sum(gates[h * self.TOKENS + t] for t in range(n + 1, m + 1))
 
         self.expect(out, attend(*self.inputs, self.HEADS, self.TOKENS, self.FEATURES, bias)[0])
-        self.refused("attend", "forget-gate", *self.names(), "-o", self.path("new.npy"), says="which are missing (log_gates)")
+        self.refused("attend", "forget-gate", *self.names(), "-o", self.path("new.npy"),
+                     says="forget-gate: the logarithms of its gates are missing (--log-gates FILE.npy)")
         self.refused("attend", "alibi", *self.names(), "--log-gates", self.path("gates.npy"), "-o", self.path("new.npy"),
                      says="log_gates are given, but the form reads none")
 
