@@ -382,12 +382,18 @@ constexpr auto kVisionRows = std::to_array<Family>({
      .section_order = SectionOrder::kRestarting,
      .image_base = 10000,
      .width_key = "embed_dim"},  // hidden_size is that of the text
-    {.types = "qwen2_5_vl_vision qwen2_5_omni_vision_encoder glm_ocr_vision ernie4_5_vl_moe_vision "
-              "video_llama_3_vision exaone4_5_vision",
+    {.types = "glm_ocr_vision ernie4_5_vl_moe_vision video_llama_3_vision",
      .encoding = Encoding::kImageRope,
      .is_causal = false,
      .section_order = SectionOrder::kRestarting,
      .image_base = 10000},
+    {.types = "qwen2_5_vl_vision qwen2_5_omni_vision_encoder exaone4_5_vision",
+     .encoding = Encoding::kImageRope,
+     .is_causal = false,
+     .section_order = SectionOrder::kRestarting,
+     .image_base = 10000,
+     .note = "patches see those of their window of window_size pixels, as packed sequences, but in the layers of "
+             "fullatt_block_indexes"},
     {.types = "mlcd_vision_model",
      .encoding = Encoding::kImageRope,
      .is_causal = false,

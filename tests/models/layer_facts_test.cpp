@@ -144,6 +144,23 @@ TEST(LayerFacts, OtherAttentionIsRefused) {
       "layer 1: its attention is not computed: compressed keys and values of earlier tokens join those of the window");
 }
 
+// What is left to the caller is in the notes.
+TEST(LayerFacts, NotesSayWhatTheCallerDoes) {
+  const auto has_note = [](const std::string& json, const char* words) {
+    const PreparedLayer made = layer(read_model(json), 0);
+    return std::any_of(made.notes.begin(), made.notes.end(),
+                       [&](const std::string& note) { return note.find(words) != std::string::npos; });
+  };
+  EXPECT_TRUE(has_note(R"({"model_type":"qwen2_5_vl_vision"})", "window of window_size pixels"));
+  EXPECT_FALSE(has_note(R"({"model_type":"glm_ocr_vision"})", "window of window_size pixels"));
+  for (const char* const type : {"deepseek_v32", "glm_moe_dsa", "axk2"}) {
+    EXPECT_TRUE(has_note(config(type, R"("num_hidden_layers":1,"qk_rope_head_dim":8)"), "an indexer chooses"))
+        << type;
+  }
+  EXPECT_FALSE(
+      has_note(config("deepseek_v3", R"("num_hidden_layers":1,"qk_rope_head_dim":8)"), "an indexer chooses"));
+}
+
 TEST(LayerFacts, CrossAttentionIsNotCausal) {
   const Model model =
       read_model(config("mllama_text_model", R"("num_hidden_layers":2,"cross_attention_layers":[1])"));
