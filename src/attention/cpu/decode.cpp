@@ -217,6 +217,10 @@ struct StretchPass {
   AlignedVector<std::uint16_t> weights_16 = AlignedVector<std::uint16_t>(
       adds_bf16 || adds_f16 ? static_cast<std::size_t>(8 * kDecodeStep) : 0);  // of one row, or of four
 #endif
+  // Values of 16 bits that are multiplied in f32, and that eight rows or more meet, are widened once for all of them.
+  bool widens_values = rows >= 2 * kFewRows && v.in_place && v.type != DataType::kF32;
+  AlignedVector<float> wide_values =
+      AlignedVector<float>(widens_values ? static_cast<std::size_t>(kDecodeStep * job.v.features) : 0);
   std::int64_t stride = block + kMostLanes;  // of a row of scores: vectors may go past its last
   AlignedVector<float> scores = AlignedVector<float>(static_cast<std::size_t>(blocks * rows * stride));
   // [blocks, rows]: of the sums so far; 1 once they were rescaled
@@ -307,6 +311,40 @@ void score_step(StretchPass& pass, const Step& step) {
   });
 }
 
+// The values of a step for the rows from `done` on, multiplied in f32. Not inline: the code around its call needs all registers.
+HWY_NOINLINE void add_in_f32(StretchPass& pass, const Step& step, const StepRows& values, std::int64_t done) {
+  const std::int64_t features = pass.job.v.features, count = step.count();
+  const bool are_fours = features % (2 * lanes()) == 0;
+  const auto add = [&](auto kind, const StepRows& from) HWY_ATTR {
+    using V = decltype(kind);
+    const float* const weights = scores_of(pass, 0, step);
+    const float* const rescale = step.block.rescale;
+    std::int64_t r = done;
+    for (; are_fours && r + 4 <= pass.rows; r += 4) {
+      add_rows_4<V>(weights + r * pass.stride, pass.stride, from, count, features, rescale + r, r == 0,
+                    step.block.sums + r * features);
+    }
+    for (; r < pass.rows; ++r) {
+      add_rows<V>(weights + r * pass.stride, from, count, features, rescale[r], step.block.sums + r * features);
+    }
+  };
+  if (!pass.widens_values) {
+    with_rows(pass.v, [&](auto kind) HWY_ATTR { add(kind, values); });
+    return;
+  }
+  std::int64_t offsets[kDecodeStep];
+  with_rows(pass.v, [&](auto kind) HWY_ATTR {
+    using V = decltype(kind);
+    for (std::int64_t j = 0; j < count; ++j) {
+      const auto* const row = static_cast<const V*>(values[j]);
+      fetch_row_later(row, features * static_cast<std::int64_t>(sizeof(V)), values.ahead);
+      widen_row(row, 1, features, pass.wide_values.data() + j * features);
+      offsets[j] = j * features * static_cast<std::int64_t>(sizeof(float));
+    }
+  });
+  add(float{}, {reinterpret_cast<const std::byte*>(pass.wide_values.data()), offsets, 0});
+}
+
 // The values of a step that every query sees whole.
 void add_step(StretchPass& pass, const Step& step, const StepRows& values) {
   const std::int64_t features = pass.job.v.features, count = step.count();
@@ -332,18 +370,7 @@ void add_step(StretchPass& pass, const Step& step, const StepRows& values) {
     }
   }
 #endif
-  const bool are_fours = features % (2 * lanes()) == 0;
-  with_rows(pass.v, [&](auto kind) HWY_ATTR {
-    using V = decltype(kind);
-    for (; are_fours && done + 4 <= pass.rows; done += 4) {
-      add_rows_4<V>(weights + done * pass.stride, pass.stride, values, count, features, rescale + done, done == 0,
-                    step.block.sums + done * features);
-    }
-    for (; done < pass.rows; ++done) {
-      add_rows<V>(weights + done * pass.stride, values, count, features, rescale[done],
-                  step.block.sums + done * features);
-    }
-  });
+  if (done < pass.rows) add_in_f32(pass, step, values, done);
 }
 
 // The keys that row r sees of keys `begin` to `end`.
