@@ -347,11 +347,11 @@ HWY_NOINLINE void add_in_f32(StretchPass& pass, const Step& step, const StepRows
 
 // The values of a step that every query sees whole.
 void add_step(StretchPass& pass, const Step& step, const StepRows& values) {
+  std::int64_t done = 0;
+#if POSENC_NATIVE_16
   const std::int64_t features = pass.job.v.features, count = step.count();
   const float* const rescale = step.block.rescale;
   float* const weights = scores_of(pass, 0, step);
-  std::int64_t done = 0;
-#if POSENC_NATIVE_16
   for (; pass.adds_bf16 && done + 4 <= pass.rows; done += 4) {
     pack_weights_4(weights + done * pass.stride, pass.stride, count, pass.weights_16.data());
     add_rows_16_4(pass.weights_16.data(), values, count, features, rescale + done, done == 0,
