@@ -420,8 +420,19 @@ Model read_model(const GgufHead& head, std::span<const std::byte> file) {
     set_scheme(group, Learned{.rows = needed("context_length"), .width = needed("embedding_length")});
   } else if (facts->encoding == Encoding::kT5) {
     group.is_unscaled = true;
-    set_scheme(group,
-               T5{.heads = needed("attention.head_count"), .buckets = needed("attention.relative_buckets_count")});
+    T5 scheme{.heads = needed("attention.head_count"), .buckets = needed("attention.relative_buckets_count")};
+    set_scheme(group, scheme);
+    if (from.architecture == "t5") {  // both halves
+      group.layer_type = "encoder";
+      model.groups.push_back(group);
+      group.layer_type = "decoder";
+      group.is_causal = true;
+      group.layers.clear();
+      const std::int64_t count = from.integer("decoder_block_count").value_or(blocks);
+      for (std::int64_t i = 0; i < std::min<std::int64_t>(count, 4096); ++i) group.layers.push_back(i);
+      scheme.bidirectional = false;
+      set_scheme(group, scheme);
+    }
   } else if (facts->encoding == Encoding::kNone) {
     group.is_causal.reset();
     set_scheme(group, None{});
