@@ -57,6 +57,18 @@ const interactions = {
     assert.ok(want.length > 3);
     assert.deepEqual(have.map((one) => one.values), want.map((one) => one.values));
     assert.match(await textOf('pe-story >> nth=1'), /Line 4/);
+    // without position order is lost; a scheme, and a causal mask alone, bring it back
+    const measured = (scheme, property) => JSON.parse(posenc(`posenc prove ${scheme} --length 64 --json`)).schemes[0].findings.find((one) => one.property === property);
+    const meter = async () => Number((await textOf('.meter-number')).replace('−', '-'));
+    assert.ok(await meter() < 1e-9 && measured('none', 'sees-order').outcome === 'fails');
+    await until(/Order is lost/, '.meter');
+    await press(page.getByLabel('Causal mask', { exact: true }), 'Space');
+    await until(/Order matters/, '.meter');
+    assert.ok(Math.abs(await meter() / measured('none', 'sees-order-causal').measured - 1) < 0.01);
+    await press(page.getByLabel('Causal mask', { exact: true }), 'Space');
+    await page.getByLabel('Position', { exact: true }).selectOption('alibi');
+    await until(/prove alibi/, '.meter + .command code');
+    assert.ok(Math.abs(await meter() / measured('alibi', 'sees-order').measured - 1) < 0.01);
   },
   async waves() {
     const before = (await sameAsTheProgram(figure())).numbers;
@@ -111,6 +123,14 @@ const interactions = {
     const uneven = () => Math.max(...map.map((value, i) => (i % side && i >= side ? Math.abs(value - map[i - side - 1]) : 0)));
     assert.equal(side, 24);
     assert.ok(uneven() < 1e-12, String(uneven()));
+    // the closed form: a sum of cosines, and the measured products within an ulp or two
+    const lines = await page.locator('table.numbers tbody tr').evaluateAll((rows) => rows.map((row) => [...row.cells].map((cell) => Number(cell.textContent))));
+    for (const [distance, least, most, closed, ulps] of lines) {
+      const sum = Array.from({ length: 32 }, (_, i) => Math.cos(distance * 10000 ** (-i / 32))).reduce((total, one) => total + one);
+      for (const value of [least, most, closed]) assert.ok(Math.abs(value - sum) < 1e-6, `${distance}: ${value}`);
+      assert.ok(ulps <= 8, String(ulps));
+    }
+    assert.equal(lines.length, 12);
     await page.getByLabel('Vectors rounded to', { exact: true }).selectOption('f16');
     await settled(page);
     assert.match((await sameAsTheProgram(figure())).command, /--dtype f16/);
@@ -338,6 +358,22 @@ test('a copied link restores the view of every page', async () => {
   }
   await other.close();
   await page.bringToFront();
+});
+
+test('the tour leads through its stops, and ends', async () => {
+  await go(page, '#v=1&p=start');
+  await page.getByRole('link', { name: /Take the tour/ }).click();
+  const stops = JSON.parse(readFileSync(new URL('../../content/tour.json', import.meta.url), 'utf8'));
+  for (const [index, { view, text }] of stops.entries()) {
+    await shownPage(page, /p=(\w+)/.exec(view)[1]);
+    await until(new RegExp(`^${index + 1} of ${stops.length} `), 'aside.tour');
+    assert.ok((await textOf('aside.tour')).includes(text));
+    assert.equal(await page.locator('main .refused').count(), 0);
+    if (index + 1 < stops.length) await press(page.locator('aside.tour').getByRole('link', { name: 'Next' }), 'Enter');
+  }
+  await press(page.getByRole('button', { name: 'End the tour' }), 'Enter');
+  assert.equal(await page.locator('aside.tour').count(), 0);
+  assert.deepEqual(complaints.splice(0), []);
 });
 
 test('other pages keep the cursor and the scheme', async () => {

@@ -1,6 +1,6 @@
 import { guides, index } from 'posenc-documents';
 import { controls } from '../controls';
-import { announce, h } from '../dom';
+import { announce, h, prose } from '../dom';
 import { type Page } from '../lesson';
 import { lessons } from '../map';
 import { type TextParam, linkTo, view } from '../state';
@@ -50,7 +50,7 @@ export const page: Page = {
     const draw = () => {
       const words = view.get(query), found = find(words).slice(0, 40);
       count.textContent = words ? `${found.length === 40 ? 'The first 40' : found.length} found` : '';
-      list.replaceChildren(...found.map((one) => h('li', {}, h('a', { href: one.link }, one.title), h('small', {}, one.where), h('p', {}, excerpt(one.text, words)))));
+      list.replaceChildren(...found.map((one) => h('li', {}, h('a', { href: one.link }, one.title), h('small', {}, prose(one.where)), h('p', {}, excerpt(one.text, words)))));
       if (words) announce(count.textContent!);
     };
     root.append(controls(query), count, list);
