@@ -221,7 +221,7 @@ function drawPanel(root: SVGElement, place: Placed, legendTop: number, outer: { 
                                             : { class: 'rule', x1: left, x2: left + width, y1: at, y2: at }));
     if (rule.text) {
       inside.append(rule.vertical ? svg('text', { class: 'small', x: at + 4, y: top + 13 }, rule.text)
-                                  : svg('text', { class: 'small', x: left + 4, y: at - 4 }, rule.text));
+                                  : svg('text', { class: 'small', x: left + 4, y: at - top < 14 ? at + 12 : at - 4 }, rule.text));
     }
   }
   for (const frame of panel.frames) {
@@ -238,7 +238,7 @@ function drawPanel(root: SVGElement, place: Placed, legendTop: number, outer: { 
   titles.forEach((words, index) => root.append(svg('text', { class: 'panel-title', x: outer.left, y: legendTop - 6 - (titles.length - 1 - index) * line }, words)));
   let x = outer.left, y = legendTop + 10;
   for (const { name, style } of legendOf(panel)) {
-    const wide = 30 + name.length * textWidth + 10;
+    const wide = 42 + name.length * (textWidth + 0.4);
     if (x + wide > outer.left + outer.width && x > outer.left) {
       x = outer.left;
       y += line;
@@ -251,7 +251,7 @@ function drawPanel(root: SVGElement, place: Placed, legendTop: number, outer: { 
 
 // A title in as many lines as it needs.
 function titleLines(title: string, width: number): string[] {
-  const most = Math.max(12, Math.floor(width / 7.2)), lines: string[] = [];
+  const most = Math.max(12, Math.floor(width / 7.9)), lines: string[] = [];
   for (const word of title.split(' ')) {
     const last = lines.at(-1);
     if (last !== undefined && last.length + word.length < most) lines[lines.length - 1] = `${last} ${word}`;
@@ -265,7 +265,7 @@ const titleHeight = (panel: Panel, width: number): number => 2 + titleLines(pane
 function legendRows(panel: Panel, width: number): number {
   let x = 0, rows = 0;
   for (const { name } of legendOf(panel)) {
-    const wide = 30 + name.length * textWidth + 10;
+    const wide = 42 + name.length * (textWidth + 0.4);
     if (rows === 0 || x + wide > width) {
       ++rows;
       x = 0;

@@ -123,6 +123,11 @@ export class PeFigure extends HTMLElement {
     const began = performance.now();
     const request = this.config.request(), key = JSON.stringify(request);
     this.code.textContent = this.config.command();
+    // a long one scrolls, and keys must reach what scrolls
+    const isLong = this.code.textContent.length > 400;
+    this.code.classList.toggle('long', isLong);
+    if (isLong) this.code.tabIndex = 0;
+    else this.code.removeAttribute('tabindex');
     try {
       if (key !== this.asked) {
         this.made = this.config.made ? this.config.made() : await figure(request);

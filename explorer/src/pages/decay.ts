@@ -9,7 +9,7 @@ import { type Named, sized } from './schemes_of_view';
 const reach: NumberParam = { key: 'reach', label: 'Distances', kind: 'whole', start: 256, least: 16, most: 65_536, steps: 'octaves' };
 const heads: NumberParam = { key: 'heads', label: 'Heads (ALiBi)', kind: 'whole', start: 8, least: 1, most: 64 };
 const head: ChoiceParam = { key: 'head', label: 'Head', kind: 'choice', start: 'all', options: [['all', 'several'], ...Array.from({ length: heads.most }, (_, i): [string, string] => [String(i), `head ${i}`])] };
-const axes: ChoiceParam = { key: 'axes', label: 'Axes', kind: 'choice', start: 'linear', options: [['linear', 'linear'], ['log', 'logarithmic distance'], ['both', 'both logarithmic (sizes)']] };
+const axes: ChoiceParam = { key: 'axes', label: 'Axes', kind: 'choice', start: 'linear', options: [['linear', 'linear'], ['log', 'log distance'], ['both', 'both log']] };
 const flags: { param: FlagParam; make: () => Named }[] = [
   { param: { key: 'rope', label: 'RoPE', kind: 'flag', start: true }, make: () => sized('rope', view.get(shared.width), view.get(shared.base)) },
   { param: { key: 'sin', label: 'Sinusoidal', kind: 'flag', start: false }, make: () => sized('sinusoidal', view.get(shared.width), view.get(shared.base)) },

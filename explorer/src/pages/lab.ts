@@ -128,7 +128,7 @@ export const page: Page = {
       text('`posenc lab` trains small Transformers that differ in their positional encoding alone, evaluates them past the length of training, and judges published claims by thresholds that are fixed beforehand. The models are tiny: read the order of the lines, not their values.'),
       about,
       section('Results by length', h('div', { class: 'controls', role: 'group', 'aria-label': 'Controls' },
-        h('div', { class: 'control' }, h('label', { for: choice.id }, 'Task'), choice),
+        h('div', { class: 'control twice' }, h('label', { for: choice.id }, 'Task'), choice),
         h('div', { class: 'control check' }, ratio, h('label', { for: ratio.id }, relative.label))), schemes, drawing,
         h('p', { class: 'note' }, 'Lines: means over seeds. Shaded: from the least to the greatest seed. A line that stays level extrapolates.'), table),
       section('Published claims, and what came out', text('A claim is reproduced if the whole 95 % interval of its measure, a bootstrap over seeds, is on its side of the threshold. Claims that were not reproduced stay in the list.'), verdicts),

@@ -5,7 +5,7 @@ import { type ChoiceParam, shared, view } from '../state';
 
 export const schemeParam: ChoiceParam = {
   key: 's', label: 'Scheme', kind: 'choice', start: 'sinusoidal',
-  options: [['sinusoidal', 'Sinusoidal'], ['rope', 'RoPE (cosines and sines)'], ['steps', 'Bad idea 1: add p · 0.0001'], ['shift', 'Bad idea 2: random + constant shift']],
+  options: [['sinusoidal', 'Sinusoidal'], ['rope', 'RoPE'], ['steps', 'Bad idea 1: add p · 0.0001'], ['shift', 'Bad idea 2: random + constant shift']],
 };
 /// Also a table that nobody trained yet: figures fill it with random numbers.
 export const vectorSchemeParam: ChoiceParam = { ...schemeParam, options: [...schemeParam.options, ['learned', 'Learned (random numbers)']] };
