@@ -215,7 +215,7 @@ template <class T> void expect_paged(const Family& family, const PreparedLayer& 
 inline void expect_right(const Family& family) {
   SCOPED_TRACE(family.config);
   const PreparedLayer made = layer(read_model(family.config), family.layer, family.inputs);
-  tests::for_each_engine([&] {
+  tests::for_each_host_engine([&] {
     expect_sequence<float>(family, made, {});
     expect_sequence<BFloat16>(family, made, {});
     expect_paged<float>(family, made, {});

@@ -95,7 +95,8 @@ def rooms(root, folders=("src", "cli")):
         else:
             if "cuda" in path.parts:
                 target = "posenc_cuda"
-            found.setdefault(target, (target, []))[1].append(path)
+            key = path.parent if "page" in path.parts else target  # the page's own backend has names of the reference
+            found.setdefault(key, (target, []))[1].append(path)
     return list(found.values())
 
 
