@@ -37,7 +37,7 @@ struct PlotFlags {
   std::string output, format, size;
   std::optional<std::string> title;
   std::string spec;
-  bool lines = false, log_x = false, log_y = false, compare = false;
+  bool lines = false, log_x = false, log_y = false, bound = false, compare = false;
   bool json = false, quiet = false, force = false;
   EngineFlags engine;
 };
@@ -68,6 +68,7 @@ void add_flags(Command verb, PlotFlags& flags) {
       .type_name("H");
   verb.add_flag("--log-x", flags.log_x, "decay: logarithmic distances, from 1");
   verb.add_flag("--log-y", flags.log_y, "decay: sizes |value| on a logarithmic axis");
+  verb.add_flag("--bound", flags.bound, "decay: also draw RoFormer's upper bound of rotations, 1 at distance 0");
   verb.add_option("--features", flags.features, "waves, heatmap, fingerprint, grid: only these features, e.g. 0,2,4")
       .type_name("N,N,…");
   verb.add_flag("--lines", flags.lines, "bias: draw lines over distance instead of maps");
@@ -143,6 +144,7 @@ void refuse_unused(const PlotFlags& flags) {
   only_for("--head", flags.head.has_value(), {"decay", "bias"});
   only_for("--log-x", flags.log_x, {"decay"});
   only_for("--log-y", flags.log_y, {"decay"});
+  only_for("--bound", flags.bound, {"decay"});
   only_for("--compare", flags.compare, {"scaling"});
   only_for("--dtype", flags.type != "f64", {"dots", "similarity"});
   only_for("--features", !flags.features.empty(), {"waves", "heatmap", "fingerprint", "grid"});
@@ -163,6 +165,7 @@ figures::Request request_of(const PlotFlags& flags) {
   request.head = flags.head;
   request.log_x = flags.log_x;
   request.log_y = flags.log_y;
+  request.has_bound = flags.bound;
   request.compares = flags.compare;
   request.features = features_from(flags.features);
   request.numerics = numerics_from(flags.numerics);

@@ -35,6 +35,7 @@ figures::Request request_from(const Json& fields) {
   request.as_lines = flag(fields, "lines");
   request.log_x = flag(fields, "log_x");
   request.log_y = flag(fields, "log_y");
+  request.has_bound = flag(fields, "bound");
   request.compares = flag(fields, "compare");
   request.numerics = numerics_from(text(fields, "numerics", "exact"));
   request.type = data_type_from(text(fields, "dtype", "f64"));

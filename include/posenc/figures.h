@@ -147,6 +147,7 @@ struct Request {
   bool as_lines = false;                     ///< bias: lines against distance instead of maps
   bool log_x = false;                        ///< decay: logarithmic distances, from 1
   bool log_y = false;                        ///< decay: sizes |value| on a logarithmic axis
+  bool has_bound = false;                    ///< decay: RoFormer's upper bound of the scores of rotations, too
   std::string spec = {};                     ///< ids: the prompt, as mrope_pieces takes it; empty: an example
 
   // what the medium can show

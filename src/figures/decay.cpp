@@ -247,6 +247,33 @@ std::vector<double> similarities(const PlottedScheme& scheme, const Request& req
   return result;
 }
 
+// RoFormer (arXiv 2104.09864), section 3.4.3: scores of q and k are at most a factor, which depends on them alone, times
+// Σ_j |S_j|, where S_j is the sum of e^(i · distance · ω) over the first j pairs. Here over its value at distance 0.
+std::vector<double> upper_bounds(const PlottedScheme& scheme, const Request& request, const Range& range) {
+  const Rotation form = head_of(std::get<Rotation>(form_of(scheme, request, range.to)), 0);
+  if (!form.growth.rates.empty()) raise("rope: with xpos, lengths change with position, so there is no such bound");
+  const std::int64_t pairs = pairs_of(form);
+  if (range.count() > kMostCells / pairs) {
+    raise(fmt::format("{}: {} distances are too many for the bound of {} pairs", name_of(scheme.scheme),
+                      range.count(), pairs));
+  }
+  const auto cells = static_cast<std::size_t>(range.count() * pairs);
+  std::vector<double> cosines(cells), sines(cells), bounds;
+  tabulate(view(cosines.data(), {range.count(), pairs}), view(sines.data(), {range.count(), pairs}),
+           {.first = range.from}, form);
+  const double at_zero = form.magnitude * static_cast<double>(pairs) * static_cast<double>(pairs + 1) / 2;
+  for (std::size_t row = 0; row < cells; row += static_cast<std::size_t>(pairs)) {
+    double across = 0, along = 0, sum = 0;
+    for (std::size_t pair = row; pair < row + static_cast<std::size_t>(pairs); ++pair) {
+      along += cosines[pair];
+      across += sines[pair];
+      sum += std::hypot(along, across);
+    }
+    bounds.push_back(sum / at_zero);
+  }
+  return bounds;
+}
+
 // Where each of `points` pieces of the range begins, and the end: pieces of one length, or of one ratio.
 std::vector<std::int64_t> edges_of(const Range& range, int points, bool is_log) {
   std::vector<std::int64_t> edges;
@@ -354,12 +381,17 @@ Figure decay_figure(const Request& request) {
   added.y.label = request.log_y ? "|bias|" : "bias";
   int style = 0;
   std::vector<std::string> names;
+  bool is_bounded = false;
   for (const PlottedScheme& scheme : request.schemes) {
     const std::string name =
         request.schemes.size() > 1 ? label_of(scheme, request.schemes) : std::string(name_of(scheme.scheme));
     names.push_back(described(scheme.scheme));
     if (!is_bias(scheme.scheme)) {
       add_curve(alike, name, style++, range, similarities(scheme, request, range), request);
+      if (request.has_bound && is_rotation(scheme.scheme)) {
+        add_curve(alike, name + ", upper bound", style++, range, upper_bounds(scheme, request, range), request);
+        is_bounded = true;
+      }
       continue;
     }
     const BiasValues bias = bias_values(scheme, request, range.to);
@@ -376,6 +408,8 @@ Figure decay_figure(const Request& request) {
       add_curve(panel, which, style++, range, heads[static_cast<std::size_t>(head)], request);
     }
   }
+  if (request.has_bound && !is_bounded)
+    raise("decay: the upper bound is that of rotations, and no scheme here is one");
   Figure figure;
   figure.kind = "decay";
   figure.title = "Does similarity fall with distance?";
@@ -397,6 +431,7 @@ Figure decay_figure(const Request& request) {
     figure.rows.push_back({{std::move(*panel)}});
   }
   figure.rows.back().panels.front().x.label = "distance to an earlier position";
+  if (is_bounded) notes += "The upper bound is RoFormer's (section 3.4.3), divided by its value at distance 0. ";
   if (has_area) notes += "Shaded, minimum to maximum: more distances than can be drawn.";
   figure.note = notes;
   figure.height = 200 + 200 * static_cast<int>(figure.rows.size());

@@ -127,6 +127,7 @@ Figure error_figure(const Request& request) {
   add("ggml-f32: float32 angle", 1, rounded_values<float>(table_with(Numerics::kGgmlF32).form, positions));
   add("hf-f32: float32 angle", 2, rounded_values<float>(table_with(Numerics::kHfF32).form, positions));
   add("exact, in bf16", 4, rounded_values<BFloat16>(exact.form, positions));
+  add("exact, in float16", 5, rounded_values<Half>(exact.form, positions));
   add("exact, in float32", 0, rounded_values<float>(exact.form, positions));
 
   panel.x = {.label = "position", .least = first, .most = last, .scale = AxisScale::kLog};

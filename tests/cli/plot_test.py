@@ -1,5 +1,6 @@
 """Figures: their numbers by plain Python, as drawn in a terminal, and what is refused."""
 
+import cmath
 import json
 import math
 import os
@@ -183,6 +184,20 @@ class Numbers(Plot):
         self.refused("plot", "bias", "alibi", "--heads", 4, "--head", 4, says="alibi: there is no head 4; it has 4, from 0 on")
         self.refused("plot", "waves", "--log-x", says="--log-x works with decay")
 
+    def test_upper_bound_of_decay(self):
+        (panel,) = self.figure("decay", "rope", "--dims", 8, "--zoom", "3:65", "--bound")["panels"]
+        score, bound = panel["series"]
+        self.assertEqual((score["name"], bound["name"]), ("rope", "rope, upper bound"))
+        for distance, value in zip(bound["x"], bound["y"]):
+            sums = [abs(sum(cmath.exp(1j * distance * f) for f in frequencies(8)[:count])) for count in range(1, 5)]
+            self.assertAlmostEqual(value, sum(sums) / 10, places=12)
+        # of a scaling with a magnitude, 1 at distance 0 as well
+        scaled = self.figure("decay", "rope", "--scaling", "yarn:factor=8,original_length=4096", "alibi", "--bound")
+        self.assertAlmostEqual(scaled["panels"][0]["series"][1]["y"][0], 1, places=12)
+        self.refused("plot", "decay", "alibi", "--bound", says="decay: the upper bound is that of rotations")
+        self.refused("plot", "decay", "rope", "--xpos", "true", "--bound", says="xpos")
+        self.refused("plot", "waves", "--bound", says="--bound works with decay")
+
     def test_a_scaling_beside_the_usual_ones(self):
         figure = self.figure("scaling", "rope", "--dims", 8, "--scaling", "linear:factor=3", "--compare", "--trained", 100, "--factor", 3)
         waves, slowed, ratios = figure["panels"]
@@ -356,6 +371,8 @@ class Numbers(Plot):
             self.assertLess(max(errors), 6.1e-8, "one rounding of a sine and a cosine")
         self.assertGreater(min(between("bf16 positions", 300, 1e7)), 0.9)
         self.assertLess(max(worst["exact, in bf16"].values()), 2.0 ** -8)
+        self.assertLess(max(worst["exact, in float16"].values()), 2.0 ** -11)
+        self.assertGreater(max(worst["exact, in float16"].values()), 2.0 ** -13)
         for name in ("hf-f32: float32 angle", "ggml-f32: float32 angle"):
             self.assertLess(max(between(name, 1, 1e3)), 5e-4)
             self.assertGreater(max(between(name, 1e5, 1e6)), 1e-3)

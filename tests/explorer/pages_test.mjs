@@ -199,6 +199,9 @@ const interactions = {
   async decay() {
     await press(page.getByLabel('Sinusoidal', { exact: true }), 'Space');
     assert.match((await sameAsTheProgram(figure())).command, /sinusoidal/);
+    await press(page.getByLabel('Upper bound of RoPE', { exact: true }), 'Space');
+    assert.match((await sameAsTheProgram(figure())).command, /--bound/);
+    await press(page.getByLabel('Upper bound of RoPE', { exact: true }), 'Space');
     await page.getByLabel('Bias', { exact: true }).selectOption('t5');
     await settled(page);
     assert.match((await sameAsTheProgram(figure(2))).command, /plot bias t5/);

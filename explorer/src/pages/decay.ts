@@ -15,6 +15,8 @@ const flags: { param: FlagParam; make: () => Named }[] = [
   { param: { key: 'sin', label: 'Sinusoidal', kind: 'flag', start: false }, make: () => sized('sinusoidal', view.get(shared.width), view.get(shared.base)) },
   { param: { key: 'alibi', label: 'ALiBi', kind: 'flag', start: true }, make: () => ({ json: { scheme: 'alibi', heads: view.get(heads) }, words: `alibi --heads ${view.get(heads)}` }) },
 ];
+const bound: FlagParam = { key: 'bound', label: 'Upper bound of RoPE', kind: 'flag', start: false };
+const isBounded = () => view.get(bound) && view.get(flags[0].param);
 const bias: ChoiceParam = { key: 'bias', label: 'Bias', kind: 'choice', start: 'alibi', options: [['alibi', 'ALiBi'], ['sandwich', 'Sandwich'], ['kerple', 'KERPLE'], ['t5', 'T5 (bucket numbers)']] };
 const biasScheme = (): Named => {
   const name = view.get(bias);
@@ -54,12 +56,12 @@ export const page: Page = {
       text('Sinusoidal vectors and RoPE give a sum of cosines of the distance: it falls overall, but oscillates. ALiBi subtracts a straight line, with a slope of its own for each head.'),
       maths(math(formulas.rope, 'RoPE, mean over pairs'), math(formulas.alibi, 'ALiBi, head h of H')),
       guess(question,
-      controls(...flags.map((one) => one.param), shared.width, shared.base, heads, headControl(), reach, axes, shared.m),
+      controls(...flags.map((one) => one.param), bound, shared.width, shared.base, heads, headControl(), reach, axes, shared.m),
       section('Score against distance', figureOf({
         label: 'Score against distance',
         cursor: { param: shared.m, axis: 'x', range: () => [view.get(axes) === 'linear' ? 0 : 1, view.get(reach)] },
-        request: () => ({ kind: 'decay', schemes: picked().map((one) => one.json), zoom: { from: 0, to: view.get(reach) + 1 }, ...chosenHead(view.get(heads)).json, ...axisFlags().json }),
-        command: () => `posenc plot decay ${picked().map((one) => one.words).join(' ')} --zoom 0:${view.get(reach) + 1}${chosenHead(view.get(heads)).words}${axisFlags().words}`,
+        request: () => ({ kind: 'decay', schemes: picked().map((one) => one.json), zoom: { from: 0, to: view.get(reach) + 1 }, ...chosenHead(view.get(heads)).json, ...axisFlags().json, bound: isBounded() }),
+        command: () => `posenc plot decay ${picked().map((one) => one.words).join(' ')}${isBounded() ? ' --bound' : ''} --zoom 0:${view.get(reach) + 1}${chosenHead(view.get(heads)).words}${axisFlags().words}`,
       })),
       section('Which pairs make this value', text('At distance m the hand of pair i has rotated by m · ω_i. RoPE\'s score is the mean of how far the hands reach to the right: fast pairs average out, slow ones still point right.'), figureOf({
         label: 'Hands of the pairs at distance m',
