@@ -28,13 +28,22 @@ export function svg(tag: string, attributes: Attributes = {}, ...children: Child
   return element;
 }
 
-/// Text with `code` in backquotes.
+/// The words of a command. Lines break between words, never after the hyphens of "--width"; a word too long for a phone
+/// may break anywhere.
+export const words = (text: string): (Node | string)[] =>
+  text.split(/( )/).map((word) => (word.includes('-') && word.length <= 18 ? h('span', { class: 'word-of-code' }, word) : word));
+export const code = (text: string): HTMLElement => h('code', {}, ...words(text));
+
+/// Text with `code` in backquotes, indices (ω_i, W_Q) and powers (10000^(2i/d)).
 export function prose(text: string): DocumentFragment {
   const fragment = document.createDocumentFragment();
   text.split('`').forEach((part, index) => {
-    if (index % 2) fragment.append(h('code', {}, part));
-    // ω_i: a letter and its index
-    else for (const piece of part.split(/([ωλθ]_\w)/)) fragment.append(/^[ωλθ]_\w$/.test(piece) ? h('span', {}, piece[0], h('sub', {}, piece[2])) : piece);
+    if (index % 2) fragment.append(code(part));
+    else for (const piece of part.split(/([ωλθ]_\w|\b[A-Za-z]_[A-Za-z]\b|\^\((?:[^()]|\([^()]*\))*\)|\^[−-]\d+)/)) {
+      if (/^._.$/.test(piece)) fragment.append(h('span', {}, piece[0], h('sub', {}, piece[2])));
+      else if (/^\^./.test(piece)) fragment.append(h('sup', {}, piece.replace(/^\^\(?|\)$/g, '').replace('-', '−')));
+      else fragment.append(piece);
+    }
   });
   return fragment;
 }

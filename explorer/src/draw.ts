@@ -184,7 +184,8 @@ function drawPanel(root: SVGElement, place: Placed, legendTop: number, outer: { 
   const { panel } = place, { left, top, width, height } = place;
   const clip = `clip-${Math.random().toString(36).slice(2)}`;
   root.append(svg('clipPath', { id: clip }, svg('rect', { x: left, y: top - 2, width, height: height + 4 })));
-  if (!panel.heat) root.append(svg('rect', { class: 'plot', x: left, y: top, width, height }));
+  const isBare = panel.equal && !panel.x.shown && !panel.y.shown;  // hands of clocks have their own circles
+  if (!panel.heat) root.append(svg('rect', { class: isBare ? 'plot bare' : 'plot', x: left, y: top, width, height }));
   for (const band of panel.bands) {
     const a = toX(place, band.from), b = toX(place, band.to);
     root.append(svg('rect', { class: 'band', x: Math.min(a, b), y: top, width: Math.abs(b - a), height }));
@@ -215,13 +216,18 @@ function drawPanel(root: SVGElement, place: Placed, legendTop: number, outer: { 
     inside.append(svg('path', { class: `${styleClass(one.style)} shade`, d: envelopePath(place, one.x, one.low, one.high) }));
   }
   for (const one of panel.series) inside.append(drawSeries(place, one));
-  for (const rule of panel.rules) {
+  const taken: number[] = [];
+  for (const rule of [...panel.rules].sort((a, b) => toY(place, a.at) - toY(place, b.at))) {
     const at = rule.vertical ? toX(place, rule.at) : toY(place, rule.at);
     inside.append(svg('line', rule.vertical ? { class: 'rule', x1: at, x2: at, y1: top, y2: top + height }
                                             : { class: 'rule', x1: left, x2: left + width, y1: at, y2: at }));
-    if (rule.text) {
-      inside.append(rule.vertical ? svg('text', { class: 'small', x: at + 4, y: top + 13 }, rule.text)
-                                  : svg('text', { class: 'small', x: left + 4, y: at - top < 14 ? at + 12 : at - 4 }, rule.text));
+    if (rule.text && rule.vertical) {
+      inside.append(svg('text', { class: 'small', x: at + 4, y: top + 13 }, rule.text));
+    } else if (rule.text) {
+      // above its line, or below it where there is no room or another label
+      const above = at - 4, y = at - top < 14 || taken.some((one) => Math.abs(one - above) < 12) ? at + 12 : above;
+      taken.push(y);
+      inside.append(svg('text', { class: 'small', x: left + 4, y }, rule.text));
     }
   }
   for (const frame of panel.frames) {
@@ -295,7 +301,7 @@ export function drawFigure(figure: Figure, width: number): Drawn {
       const outer = { left: x, width: (free * panel.width) / shares };
       const longest = [60, 120, 200, 400].flatMap((room) => ticksOf(panel.y, room, true)).map((tick) => tick.text.length);
       const labels = panel.y.shown ? Math.max(...longest, 1) * (textWidth + 0.7) : 0;
-      const left = x + (panel.y.shown ? labels + (panel.y.label ? 26 : 10) : 2);
+      const left = x + (panel.y.shown ? labels + (panel.y.label ? 29 : 10) : 2);
       let inner = Math.max(40, outer.width - (left - x) - 8);
       let height = Math.max(90, (bodyHeight * row.height) / whole - head - 40);
       if (panel.equal) {  // one unit is as long on both axes

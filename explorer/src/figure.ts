@@ -1,7 +1,7 @@
 // <pe-figure>: a figure with its cursor, keyboard, data table, exports and the command that prints the same numbers.
 
 import { figure, type Figure } from './core';
-import { announce, copyText, download, h, npyOf, shown, svg } from './dom';
+import { announce, copyText, download, h, npyOf, shown, svg, words } from './dom';
 import { drawFigure, fromX, hatchNegative, isDark, paintHeat, toX, toY, type Drawn, type Placed } from './draw';
 import { type NumberParam, held, view } from './state';
 
@@ -122,9 +122,9 @@ export class PeFigure extends HTMLElement {
     if (!this.isConnected) return;
     const began = performance.now();
     const request = this.config.request(), key = JSON.stringify(request);
-    this.code.textContent = this.config.command();
+    this.code.replaceChildren(...words(this.config.command()));
     // a long one scrolls, and keys must reach what scrolls
-    const isLong = this.code.textContent.length > 400;
+    const isLong = this.config.command().length > 400;
     this.code.classList.toggle('long', isLong);
     if (isLong) this.code.tabIndex = 0;
     else this.code.removeAttribute('tabindex');
@@ -156,6 +156,7 @@ export class PeFigure extends HTMLElement {
     root.setAttribute('aria-label', [this.made.title, this.made.subtitle].filter(Boolean).join('. '));
     this.surface.replaceChildren(...canvases, root);
     this.surface.style.height = `${height}px`;
+    this.surface.classList.toggle('tall', height > 700);  // smaller on paper, so that it fits below a text
     this.drawCursor();
   }
 

@@ -29,7 +29,7 @@ export function math(mathml: string, label = ''): HTMLElement {
   }).observe(holder);
   return holder;
 }
-export const maths = (...formulas: HTMLElement[]): HTMLElement => h('div', { class: 'maths' }, ...formulas);
+export const maths = (...formulas: HTMLElement[]): HTMLElement => h('div', { class: formulas.every((one) => one.querySelector('.math-label')) ? 'maths labelled' : 'maths' }, ...formulas);
 
 export const section = (title: string, ...children: (Node | string)[]): HTMLElement =>
   h('section', {}, h('h2', {}, title), ...children);

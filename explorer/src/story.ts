@@ -1,7 +1,7 @@
 // <pe-story>: a worked example of the library. Every number opens into the products it is the sum of.
 
 import { ask } from './core';
-import { announce, copyText, download, h, prose, shown } from './dom';
+import { announce, code, copyText, download, h, prose, shown } from './dom';
 
 export type StoryConfig = { name: string; text?: () => string; steps?: (heading: string, index: number) => boolean };
 
@@ -42,12 +42,12 @@ export class PeStory extends HTMLElement {
     this.story.steps.forEach((step: any, index: number) => {
       if (this.config.steps && !this.config.steps(step.heading, index)) return;
       parts.push(h('section', { class: 'step' }, h('h3', {}, step.heading), h('p', {}, prose(step.text)),
-        h('div', { class: 'blocks' }, ...step.blocks.map((block: any) => this.block(block)))));
+        h('div', { class: 'blocks' }, ...this.blocks(step.blocks))));
     });
     const button = (label: string, act: () => void) => h('button', { type: 'button', onclick: act }, label);
     parts.push(h('div', { class: 'tools' }, button('CSV', () => this.saveCsv())),
       h('div', { class: 'command', role: 'group', 'aria-label': 'The same on the command line' },
-        h('span', {}, 'The same on the command line'), h('code', {}, this.command()), button('Copy', () => copyText(this.command()))));
+        h('span', {}, 'The same on the command line'), code(this.command()), button('Copy', () => copyText(this.command()))));
     this.replaceChildren(...parts);
     this.dispatchEvent(new Event('told'));
   }
@@ -64,6 +64,17 @@ export class PeStory extends HTMLElement {
     download(`posenc-${this.config.name}.csv`, new Blob([lines.join('\r\n') + '\r\n'], { type: 'text/csv' }));
   }
 
+  // Q and Q', S1 and S2: what is compared stays in one line where there is room for both.
+  private blocks(list: any[]): HTMLElement[] {
+    const stem = (block: any): string => (block.kind === 'matrix' ? block.name.replace(/[\d'+]/g, '') : '');
+    const groups: any[][] = [];
+    for (const block of list) {
+      if (stem(block) && groups.length && stem(groups.at(-1)![0]) === stem(block)) groups.at(-1)!.push(block);
+      else groups.push([block]);
+    }
+    return groups.map((group) => (group.length === 1 ? this.block(group[0]) : h('div', { class: 'together' }, ...group.map((block) => this.block(block)))));
+  }
+
   private block(block: any): HTMLElement {
     if (block.kind === 'matrix') return this.matrix(block);
     if (block.kind === 'formula') return h('p', { class: 'formula' }, prose(block.text));
@@ -71,11 +82,11 @@ export class PeStory extends HTMLElement {
       return h('p', { class: 'note' }, prose(block.text));
     }
     if (block.kind === 'errata') {
-      return h('dl', { class: 'facts' }, ...block.misprints.flatMap((one: any) => [
+      return h('dl', { class: 'facts errata' }, ...block.misprints.flatMap((one: any) => [
         h('dt', {}, one.matrix ? `${one.matrix}[${one.row}, ${one.column}]` : one.row),
         h('dd', {}, `${one.value.toFixed(Math.max(2, (one.printed.split('.')[1] ?? '').length))}, printed ${one.printed}`)]));
     }
-    return h('dl', { class: 'facts' }, ...block.facts.flatMap((fact: any) => [h('dt', {}, fact.name), h('dd', {}, fact.shown)]));
+    return h('dl', { class: 'facts' }, ...block.facts.flatMap((fact: any) => [h('dt', {}, prose(fact.name)), h('dd', {}, fact.shown)]));
   }
 
   private matrix(matrix: Matrix): HTMLElement {
@@ -100,7 +111,7 @@ export class PeStory extends HTMLElement {
       });
       return h('td', {}, button);
     })));
-    return h('figure', { class: 'matrix', 'data-matrix': matrix.name }, h('figcaption', {}, matrix.caption),
+    return h('figure', { class: 'matrix', 'data-matrix': matrix.name }, h('figcaption', {}, prose(matrix.caption)),
       h('div', { class: 'scroll' }, h('table', {}, h('thead', {}, h('tr', {}, h('td', {}), ...matrix.columns.map((column) => h('th', { scope: 'col' }, column)))),
         h('tbody', {}, ...body))), opened);
   }
@@ -112,7 +123,7 @@ export class PeStory extends HTMLElement {
       const inside = json.function ? `${json.function}(${terms})` : terms;
       const sum = json.divisor ? `(${inside}) / ${shown(json.divisor.value, 5)}` : inside;
       place.replaceChildren(h('strong', {}, `${json.matrix}[${json.row}, ${json.column}]`), ` = ${sum || 'given'} = `, h('strong', {}, shown(json.value, 6)),
-        json.misprint ? ` (the source printed ${json.misprint.printed})` : '', h('code', {}, this.command(cell)));
+        json.misprint ? ` (the source printed ${json.misprint.printed})` : '', code(this.command(cell)));
       announce(`${cell} is ${shown(json.value, 6)}`);
     } catch (error) {
       place.textContent = (error as Error).message;

@@ -1,7 +1,7 @@
 // The dot product at each distance, over all pairs of positions, beside its closed form.
 
 import { ask, doubles } from '../core';
-import { copyText, h, shown } from '../dom';
+import { copyText, h, shown, words as inWords } from '../dom';
 import { view } from '../state';
 import type { Named } from './schemes_of_view';
 
@@ -26,7 +26,7 @@ export function closedForm(scheme: () => Named): HTMLElement {
       return h('tr', {}, h('th', { scope: 'row' }, shown(distance)), h('td', {}, shown(least, 8)), h('td', {}, shown(most, 8)), h('td', {}, Number.isNaN(closed) ? '–' : shown(closed, 8)), h('td', {}, Number.isNaN(closed) ? '–' : shown(Number(off.toPrecision(3)))));
     }));
     note.textContent = `Over all pairs among positions 0 to ${length - 1}, for distances 0 to ${rows - 1}. An ulp is the distance of two neighbouring doubles.`;
-    code.textContent = `posenc prove ${words} --length ${length}`;
+    code.replaceChildren(...inWords(`posenc prove ${words} --length ${length}`));
     delete note.dataset.waiting;
   };
   view.onChange(() => { if (note.isConnected) refresh(); });

@@ -1,7 +1,7 @@
 import { question } from 'posenc-guesses/schemes';
 import { type Heat, ask, figure } from '../core';
 import desk from '../data/desk.json';
-import { h, shown, svg } from '../dom';
+import { code, copyText, h, shown, svg } from '../dom';
 import { isDark, paintHeat } from '../draw';
 import { type Summary, groupsOf } from '../lab_summary';
 import { type Page, guess, section, text } from '../lesson';
@@ -9,7 +9,7 @@ import { type ChoiceParam, type NumberParam, type TextParam, shared, view } from
 import { controls } from '../controls';
 
 const hiddenColumns: TextParam = { key: 'off', label: 'Columns that are not shown', kind: 'text', start: '', longest: 400 };
-const positions = 24, distances = 64, keys = 64;
+const command = 'posenc prove --length 64', positions = 24, distances = 64, keys = 64;
 
 const distance: NumberParam = { ...shared.m, label: 'Distance m', start: 16, most: distances - 1, steps: 'even' };
 
@@ -127,7 +127,7 @@ export const page: Page = {
       guess(question, order,
         h('details', { class: 'picker' }, h('summary', {}, 'Choose columns'), picker),
         section('Properties', progress, h('div', { class: 'scroll', tabindex: 0, role: 'region', 'aria-label': 'Properties of every scheme' }, table),
-          h('div', { class: 'command', role: 'group', 'aria-label': 'The same on the command line' }, h('span', {}, 'The same on the command line'), h('code', {}, 'posenc prove --length 64')))));
+          h('div', { class: 'command', role: 'group', 'aria-label': 'The same on the command line' }, h('span', {}, 'The same on the command line'), code(command), h('button', { type: 'button', onclick: () => copyText(command) }, 'Copy')))));
 
     let columns: Column[] = [], sort: ChoiceParam | undefined;
     const off = (): Set<string> => new Set(view.get(hiddenColumns).split(',').filter(Boolean));

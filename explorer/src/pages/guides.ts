@@ -1,6 +1,6 @@
 import { guides } from 'posenc-documents';
 import { controls } from '../controls';
-import { h } from '../dom';
+import { h, words } from '../dom';
 import { type Page } from '../lesson';
 import { type ChoiceParam, type TextParam, view } from '../state';
 
@@ -21,6 +21,7 @@ export const page: Page = {
         const parts = guide.sections.map((one) => {
           const section = h('section', { id: `part-${one.id || 'top'}`, tabindex: -1 }, one.title ? h('h3', {}, one.title) : '');
           section.insertAdjacentHTML('beforeend', one.html);
+          for (const one of section.querySelectorAll(':not(pre) > code')) one.replaceChildren(...words(one.textContent!));
           return section;
         });
         holder.replaceChildren(h('h2', {}, guide.title), ...parts);

@@ -18,13 +18,13 @@ const estimate = (one: Verdict): string => !one.values.length ? '' : shown(one.m
 
 function verdictTable(list: Verdict[], answer: string): HTMLElement {
   const head = answer === answers[2] ? ['Claim', 'Published', 'Why not'] : ['Claim', 'Published', 'Here, with 95 % interval', 'Threshold'];
-  return h('div', { class: 'scroll', tabindex: 0, role: 'region', 'aria-label': `Claims: ${answer}` }, h('table', {},
+  return h('div', { class: 'scroll', tabindex: 0, role: 'region', 'aria-label': `Claims: ${answer}` }, h('table', { class: 'stacked claims' },
     h('thead', {}, h('tr', {}, ...head.map((words) => h('th', { scope: 'col' }, words)))),
     h('tbody', {}, ...list.map((one) => h('tr', { id: `claim-${one.id}` },
       h('th', { scope: 'row' }, h('span', { class: `mark ${marks[answer][0]}`, 'aria-hidden': 'true' }, marks[answer][1]), ' ', one.claim),
-      h('td', {}, one.published, ' ', h('small', {}, one.source)),
-      ...(answer === answers[2] ? [h('td', {}, one.reason)]
-        : [h('td', {}, h('strong', {}, estimate(one)), ' ', h('small', {}, one.reason || one.measure)), h('td', {}, one.threshold)]))))));
+      h('td', { 'data-label': head[1] }, one.published, ' ', h('small', {}, one.source)),
+      ...(answer === answers[2] ? [h('td', { 'data-label': head[2] }, one.reason)]
+        : [h('td', { 'data-label': head[2] }, h('strong', {}, estimate(one)), ' ', h('small', {}, one.reason || one.measure)), h('td', { 'data-label': head[3] }, one.threshold)]))))));
 }
 
 function resultTable(group: Group): HTMLElement {

@@ -2,7 +2,7 @@
 
 import { controls } from '../controls';
 import { ask } from '../core';
-import { copyText, h, prose, shown } from '../dom';
+import { copyText, h, prose, shown, words as inWords } from '../dom';
 import { type ChoiceParam, type FlagParam, view } from '../state';
 
 const scheme: ChoiceParam = {
@@ -28,7 +28,7 @@ export function orderMeter(): HTMLElement {
     // from the rounding of a double to 1, by factors
     bar.style.setProperty('--share', `${Math.max(0, Math.min(100, 100 * (1 + Math.log2(Math.max(found.measured, 2 ** -60)) / 60)))}%`);
     words.replaceChildren(h('strong', {}, found.outcome === 'holds' ? 'Order matters. ' : 'Order is lost. '), prose(found.meaning));
-    code.textContent = `posenc prove ${name} --length 64`;
+    code.replaceChildren(...inWords(`posenc prove ${name} --length 64`));
     delete box.dataset.waiting;
   };
   view.onChange(() => { if (box.isConnected) refresh(); });

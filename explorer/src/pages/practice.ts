@@ -1,6 +1,6 @@
 import { controls } from '../controls';
 import { ask, fileBytes } from '../core';
-import { announce, copyText, download, h, prose } from '../dom';
+import { announce, code, copyText, download, h, prose } from '../dom';
 import { type Page, localStorageGet, localStorageSet, section, text } from '../lesson';
 import { proofOrder } from './proof_order';
 import { walkthrough } from './walkthrough';
@@ -31,7 +31,7 @@ function exercises(): HTMLElement {
       verdict.replaceChildren(h('strong', {}, words[graded.mark]), ' ', prose(graded.because.join(' ')), graded.mark === 'right' ? prose(' ' + json.working) : '');
     });
     box.replaceChildren(h('h3', {}, `Exercise ${json.seed}`), h('p', { class: 'prompt' }, prose(json.prompt)), form, verdict,
-      json.command ? h('div', { class: 'command', role: 'group', 'aria-label': 'The same on the command line' }, h('span', {}, 'The same on the command line'), h('code', {}, json.command), h('button', { type: 'button', onclick: () => copyText(json.command) }, 'Copy')) : '');
+      json.command ? h('div', { class: 'command', role: 'group', 'aria-label': 'The same on the command line' }, h('span', {}, 'The same on the command line'), code(json.command), h('button', { type: 'button', onclick: () => copyText(json.command) }, 'Copy')) : '');
   };
   let last = view.get(seed);
   view.onChange(() => { if (view.get(seed) !== last) { last = view.get(seed); show(); } });

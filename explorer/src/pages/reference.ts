@@ -1,7 +1,7 @@
 import { formulas } from 'posenc-formulas/reference';
 import { schemePages } from 'posenc-scheme-pages';
 import { ask } from '../core';
-import { copyText, h, prose } from '../dom';
+import { code as codeOf, copyText, h, prose } from '../dom';
 import { type Page, math, text } from '../lesson';
 import { type TextParam, view } from '../state';
 import { controls } from '../controls';
@@ -9,7 +9,7 @@ import { controls } from '../controls';
 const search: TextParam = { key: 'q', label: 'Search', kind: 'text', start: '', longest: 80 };
 
 const codeLine = (language: string, code: string): HTMLElement =>
-  h('div', { class: 'command' }, h('span', {}, language), h('code', {}, code), h('button', { type: 'button', 'aria-label': `Copy: ${language}`, onclick: () => copyText(code) }, 'Copy'));
+  h('div', { class: 'command' }, h('span', {}, language), codeOf(code), h('button', { type: 'button', 'aria-label': `Copy: ${language}`, onclick: () => copyText(code) }, 'Copy'));
 
 // One line in each language: make the form once, apply it.
 function codeLines(name: string, family: string, type: string): HTMLElement[] {
@@ -30,7 +30,7 @@ export const page: Page = {
     const { json } = await ask({ call: 'schemes' });
     const list = json.schemes ?? json, scalings = json.scalings ?? [];
     const holder = h('div');
-    const fields = (one: any) => one.fields?.length ? h('div', { class: 'scroll', tabindex: 0, role: 'region', 'aria-label': `Fields of ${one.name ?? one.scheme}` }, h('table', {},
+    const fields = (one: any) => one.fields?.length ? h('div', { class: 'scroll', tabindex: 0, role: 'region', 'aria-label': `Fields of ${one.name ?? one.scheme}` }, h('table', { class: 'stacked fields' },
       h('thead', {}, h('tr', {}, ...['Field', 'Default', 'Meaning'].map((t) => h('th', { scope: 'col' }, t)))),
       h('tbody', {}, ...one.fields.map((field: any) => h('tr', {}, h('th', { scope: 'row' }, h('code', {}, field.name)), h('td', {}, JSON.stringify(field.default ?? null)), h('td', {}, prose(field.help ?? ''))))))) : null;
     const entry = (one: any, scaling: boolean) => {
@@ -38,7 +38,7 @@ export const page: Page = {
       const formula = formulas[scaling ? `scaling ${name}` : name];
       return h('section', { class: 'entry' }, h('h2', {}, name, h('small', {}, scaling ? 'scaling of rope' : one.family)),
         about ? h('p', {}, prose(about.idea)) : null,
-        formula ? math(formula) : null, h('p', { class: 'note' }, one.formula), one.used_by ? h('p', {}, `Used by ${one.used_by}.`) : null,
+        formula ? math(formula) : null, h('p', { class: 'note' }, h('code', {}, one.formula)), one.used_by ? h('p', {}, `Used by ${one.used_by}.`) : null,
         about?.papers.length ? h('ul', { class: 'papers' }, ...about.papers.map((paper) => h('li', {}, `${paper.authors}, ${paper.year}: `, h('a', { href: paper.url, rel: 'noreferrer' }, paper.title)))) : null,
         fields(one),
         about?.pitfalls.length ? h('details', {}, h('summary', {}, 'Pitfalls'), h('ul', {}, ...about.pitfalls.map((line) => h('li', {}, prose(line))))) : null,
