@@ -1,10 +1,10 @@
 import { guides } from 'posenc-documents';
 import { controls } from '../controls';
-import { h, words } from '../dom';
+import { h, prose, words } from '../dom';
 import { type Page } from '../lesson';
 import { type ChoiceParam, type TextParam, view } from '../state';
 
-const chosen: ChoiceParam = { key: 'g', label: 'Guide', kind: 'choice', start: 'command-line', options: guides.map((one) => [one.id, one.title]) };
+const chosen: ChoiceParam = { key: 'g', label: 'Guide', kind: 'choice', start: 'command-line', options: guides.map((one) => [one.id, one.title.split(': ')[0]]) };
 const part: TextParam = { key: 'part', label: 'Section', kind: 'text', start: '', longest: 80 };
 
 export const page: Page = {
@@ -22,9 +22,11 @@ export const page: Page = {
           const section = h('section', { id: `part-${one.id || 'top'}`, tabindex: -1 }, one.title ? h('h3', {}, one.title) : '');
           section.insertAdjacentHTML('beforeend', one.html);
           for (const one of section.querySelectorAll(':not(pre) > code')) one.replaceChildren(...words(one.textContent!));
+          // sentences beside each other need some width each: on a phone such a table scrolls
+          for (const table of section.querySelectorAll('table')) table.classList.toggle('wordy', table.rows[0].cells.length > 2 && [...table.querySelectorAll('td')].some((cell) => cell.textContent!.length > 30));
           return section;
         });
-        holder.replaceChildren(h('h2', {}, guide.title), ...parts);
+        holder.replaceChildren(h('h2', {}, prose(guide.title)), ...parts);
       }
       const wanted = view.get(part) && document.getElementById(`part-${view.get(part)}`);
       if (wanted) requestAnimationFrame(() => wanted.scrollIntoView());
