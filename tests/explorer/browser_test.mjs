@@ -59,6 +59,12 @@ test('every page opens from the program, no wider than 320 pixels, without axe v
     assert.equal(await page.locator('.refused').count(), 0, id);
     const wide = await page.evaluate(() => document.documentElement.scrollWidth);
     assert.ok(wide <= 320, `${id} is ${wide} wide`);
+    // a number beside its name keeps some width, and labels within a figure do not lie upon each other
+    assert.deepEqual(await page.evaluate(() => [...document.querySelectorAll('.facts dd')].filter((one) => one.clientWidth < 48).map((one) => `${one.textContent} has ${one.clientWidth} pixels`)), [], id);
+    assert.deepEqual(await page.evaluate(() => [...document.querySelectorAll('svg.drawing')].flatMap((drawing) => {
+      const boxes = [...drawing.querySelectorAll('text')].filter((one) => one.textContent).map((one) => [one.textContent, one.getBoundingClientRect()]);
+      return boxes.flatMap(([text, a], i) => boxes.slice(i + 1).filter(([, b]) => Math.min(a.right, b.right) - Math.max(a.left, b.left) > 2 && Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top) > 5).map(([other]) => `${text} | ${other}`));
+    })), [], id);
     const moving = await page.evaluate(() => document.getAnimations().length + [...document.querySelectorAll('*')].filter((one) => getComputedStyle(one).transitionDuration !== '0s').length);
     assert.equal(moving, 0, `${id} moves where nobody wants it to`);
     assert.deepEqual(await looks({}), [], `${id}, light`);
