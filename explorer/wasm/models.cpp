@@ -1,5 +1,7 @@
 // Files of the user's, read where they are: a config.json, and tensors before and after.
 
+#include <algorithm>
+
 #include "explorer/wasm/call.h"
 #include "posenc/diagnosis.h"
 #include "posenc/error.h"
@@ -30,14 +32,19 @@ Answer diagnosis(const Question& question) {
   return {json_of(diagnose(before.view(), after.view())), {}};
 }
 
-/// Every property of a scheme, measured.
+/// The properties of a scheme, measured: all, or those in {"properties": ["unique", …]}. A width that is given is kept, as
+/// `posenc prove` keeps it.
 Answer prove_scheme(const Question& question) {
   const Json* const found = question.fields.find("scheme");
   if (found == nullptr) raise("scheme is missing");
-  const Scheme scheme = for_proving(scheme_from(*found));
+  const Scheme scheme = found->find("width") == nullptr ? for_proving(scheme_from(*found)) : scheme_from(*found);
+  const Json* const names = question.fields.find("properties");
+  const Json::Array* const asked = names == nullptr ? nullptr : names->as<Json::Array>();
+  const Trial trial = make_trial(scheme, {.length = integer(question.fields, "length", 256)});
   Json::Array list;
-  for (const Finding& one : prove(scheme, {.length = integer(question.fields, "length", 256)})) {
-    const PropertyCard& card = card_of(one.property);
+  for (const PropertyCard& card : property_cards()) {
+    if (asked != nullptr && std::find(asked->begin(), asked->end(), Json(card.name)) == asked->end()) continue;
+    const Finding one = measure(card.property, trial);
     list.push_back(Json::Object{{"property", card.name},
                                 {"heading", card.heading},
                                 {"statement", card.statement},

@@ -165,6 +165,30 @@ const interactions = {
     assert.deepEqual(await page.locator('.pipeline .amount').allInnerTexts(), moved.find((block) => block.name === 'D').values.flat().map((value) => value.toFixed(3)));
     await press(cell, 'ArrowDown');
     assert.notEqual(await page.evaluate(() => document.activeElement.getAttribute('aria-label')), await cell.getAttribute('aria-label'));
+    // the three requirements on P: which of them fail, and the program's own words
+    const names = { unique: 'unique', 'dot-by-distance': 'consistent distances', 'any-length': 'any length' };
+    const checked = async () => {
+      await settled(page);
+      const { findings } = JSON.parse(posenc(`${await page.locator('code', { hasText: 'posenc prove' }).innerText()} --json`)).schemes[0];
+      const found = Object.keys(names).map((name) => findings.find((one) => one.property === name));
+      const lines = page.locator('.requirements li');
+      assert.deepEqual(await lines.evaluateAll((all) => all.map((one) => one.dataset.outcome)), found.map((one) => one.outcome));
+      const texts = await lines.allInnerTexts();
+      found.forEach((one, i) => assert.ok(texts[i].includes(one.meaning), `${texts[i]} / ${one.meaning}`));
+      const failed = found.filter((one) => one.outcome === 'fails').map((one) => one.property);
+      assert.equal(await page.locator('.requirements + .verdict').innerText(), failed.length ? `Fails: ${failed.map((one) => names[one]).join(' and ')}.` : 'All three hold.');
+      return { failed, texts };
+    };
+    const rows = page.getByLabel('Rows of P', { exact: true });
+    for (const [kind, fails] of Object.entries({ steps: ['dot-by-distance'], shift: ['dot-by-distance'], constant: ['unique'], learned: ['dot-by-distance', 'any-length'], sinusoidal: [] })) {
+      await rows.selectOption(kind);
+      assert.deepEqual((await checked()).failed, fails, kind);
+    }
+    const six = (await checked()).texts[0];
+    await press(field('Width d').last(), 'ArrowDown');
+    const four = (await checked()).texts[0];
+    await press(field('Base').last(), 'PageDown');
+    assert.equal(new Set([six, four, (await checked()).texts[0]]).size, 3);
   },
   async schemes() {
     await page.waitForSelector('#page-schemes[data-done=yes]', { timeout: 60_000 });
@@ -337,7 +361,7 @@ for (const id of pages.filter((one) => !elsewhere.includes(one))) {
 
 const views = {
   start: 'm=11', order: 'text=cat+sees+dog', waves: 'd=32&base=500&len=300&m=40&lay=sin-cos', phasors: 's=rope&dp=8&m=9&k=2&pairs=together', distance: 's=rope&d=16&from=1000&num=hf-f32&type=f32',
-  frank: 'seats=Alex+Emma+Daniel+Frank', schemes: 'sort=family&off=map,decay', decay: 'sin=1&reach=64&bias=sandwich&axes=both&head=2', context: 'model=Phi-3.5+mini&dims=96&trained=4096&x=32&method=linear&i=20', exact: 'far=5000&m=12', check: '',
+  frank: 'seats=Alex+Emma+Daniel+Frank&rows=shift&d=4&base=500', schemes: 'sort=family&off=map,decay', decay: 'sin=1&reach=64&bias=sandwich&axes=both&head=2', context: 'model=Phi-3.5+mini&dims=96&trained=4096&x=32&method=linear&i=20', exact: 'far=5000&m=12', check: '',
   practice: 'seed=9', reference: 'q=kerple', guides: 'g=rope', search: 'q=yarn',
 };
 

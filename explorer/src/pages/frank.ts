@@ -4,6 +4,7 @@ import { h } from '../dom';
 import { type Page, guess, math, maths, section, text } from '../lesson';
 import { type TextParam, view } from '../state';
 import { type PeStory, storyOf } from '../story';
+import { requirementChecks } from './frank_requirements';
 import { wordCards } from './word_cards';
 
 const seats: TextParam = { key: 'seats', label: 'Seats', kind: 'text', start: 'Frank Emma Daniel Alex', longest: 40 };
@@ -51,6 +52,7 @@ export const page: Page = {
     root.append(
       text('Frank and Alex have identical rows, but sit in different seats. Without position they stay indistinguishable through the whole layer. Press any number to open it into its products.'),
       maths(math(formulas.stages), math(formulas.output)),
-      guess(question, section('Who sits where', h('p', { class: 'hint' }, 'Drag a name, press it to move it one seat, or use Alt with the arrow keys. The rows of X move along, the rows of P stay with the seats.'), wordCards(seats, 1)), section('How far apart they are, stage by stage', distances(story)), section('The calculation', story)));
+      guess(question, section('Who sits where', h('p', { class: 'hint' }, 'Drag a name, press it to move it one seat, or use Alt with the arrow keys. The rows of X move along, the rows of P stay with the seats.'), wordCards(seats, 1)), section('How far apart they are, stage by stage', distances(story)), section('Three requirements on P',
+        text('The rows of P must be unique, or two seats look alike; the dot product of two rows should depend only on how far apart the seats are; and every seat needs a row, however long the table. The checks measure 512 seats. Of the rows to choose from, only sinusoids pass all three.'), requirementChecks()), section('The calculation', story)));
   },
 };
