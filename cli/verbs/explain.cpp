@@ -22,8 +22,9 @@ constexpr int kStoryColumns = 80;  // prose is hard to read in longer lines
 
 struct ExplainFlags {
   std::string story, cell, text, other, start;
-  std::optional<std::int64_t> digits;
-  bool json = false, markdown = false;
+  std::optional<double> base;
+  std::optional<std::int64_t> digits, width;
+  bool concatenate = false, json = false, markdown = false;
 };
 
 std::string list_of_stories(const ExplainFlags& flags) {
@@ -75,6 +76,9 @@ std::string told(const ExplainFlags& flags) {
     options.start.push_back(number_from(flags.start.substr(from, end - from), "--start"));
     from = end + 1;
   }
+  options.base = flags.base;
+  options.width = flags.width;
+  options.concatenated = flags.concatenate;
   options.message_of = message_of;
   if (flags.digits) options.digits = static_cast<int>(*flags.digits);
   const Story story = tell_story(flags.story, options);
@@ -92,7 +96,8 @@ std::string told(const ExplainFlags& flags) {
 int run(const ExplainFlags& flags, const Command& command) {
   if (flags.json && flags.markdown) refuse("explain: --json and --markdown cannot be combined");
   if (flags.story.empty()) {
-    for (const char* const flag : {"--cell", "--text", "--other", "--start", "--digits"}) {
+    for (const char* const flag :
+         {"--cell", "--text", "--other", "--start", "--base", "--width", "--concatenate", "--digits"}) {
       if (command.is_given(flag)) refuse(fmt::format("explain: {} needs a story (posenc explain lists them)", flag));
     }
     print(list_of_stories(flags));
@@ -139,6 +144,11 @@ Verb explain_verb(Command program) {
   verb.command
       .add_option("--start", flags->start, "your own vector for position 0, e.g. 0.1,-0.4,0.7,0 (cat-sat, shift)")
       .type_name("LIST");
+  verb.command.add_number("--base", flags->base, {1, 1e36}, "base of the frequencies of P (frank-and-alex)")
+      .default_value("10000");
+  verb.command.add_integer("--width", flags->width, {2, 6}, "features of a row, d: 2, 4 or 6 (frank-and-alex)")
+      .default_value("6");
+  verb.command.add_flag("--concatenate", flags->concatenate, "[X P] in place of X + P (frank-and-alex)");
   constexpr std::int64_t kMostDigits = 17;
   verb.command.add_integer("--digits", flags->digits, {0, kMostDigits}, "digits after the decimal point")
       .default_value("3");

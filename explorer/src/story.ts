@@ -3,7 +3,9 @@
 import { ask } from './core';
 import { announce, code, copyText, download, h, prose, shown } from './dom';
 
-export type StoryConfig = { name: string; text?: () => string; steps?: (heading: string, index: number) => boolean };
+/// Other choices that a story takes: fields for the library, and the same as words of the command line.
+export type StoryChoice = { fields: object; words: string };
+export type StoryConfig = { name: string; text?: () => string; more?: () => StoryChoice; steps?: (heading: string, index: number) => boolean };
 
 type Matrix = { kind: 'matrix'; name: string; caption: string; rows: string[]; columns: string[]; values: (number | null)[][] | (number | null)[]; digits: number };
 
@@ -27,13 +29,13 @@ export class PeStory extends HTMLElement {
 
   command(cell = ''): string {
     const words = this.config.text?.() ?? '';
-    return `posenc explain ${this.config.name}${words ? ` --text "${words}"` : ''}${cell ? ` --cell "${cell}"` : ''}`;
+    return `posenc explain ${this.config.name}${words ? ` --text "${words}"` : ''}${this.config.more?.().words ?? ''}${cell ? ` --cell "${cell}"` : ''}`;
   }
 
   async update(): Promise<void> {
     const words = this.config.text?.() ?? '';
     try {
-      this.story = (await ask({ call: 'story', name: this.config.name, text: words })).json;
+      this.story = (await ask({ call: 'story', name: this.config.name, text: words, ...this.config.more?.().fields })).json;
     } catch (error) {
       this.replaceChildren(h('p', { class: 'note refused' }, (error as Error).message));
       return;
@@ -118,7 +120,7 @@ export class PeStory extends HTMLElement {
 
   private async open(place: HTMLElement, cell: string): Promise<void> {
     try {
-      const { json } = await ask({ call: 'cell', name: this.config.name, text: this.config.text?.() ?? '', cell });
+      const { json } = await ask({ call: 'cell', name: this.config.name, text: this.config.text?.() ?? '', ...this.config.more?.().fields, cell });
       const terms = json.terms.map((factors: any[]) => factors.map((one) => shown(one.value, 5)).join(' × ')).join(' + ');
       const inside = json.function ? `${json.function}(${terms})` : terms;
       const sum = json.divisor ? `(${inside}) / ${shown(json.divisor.value, 5)}` : inside;

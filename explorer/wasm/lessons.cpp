@@ -11,7 +11,14 @@
 namespace posenc::page {
 namespace {
 
-Story asked_story(const Json& fields) { return tell_story(text(fields, "name"), {.text = text(fields, "text")}); }
+Story asked_story(const Json& fields) {
+  StoryOptions options;
+  options.text = text(fields, "text");
+  if (fields.find("base") != nullptr) options.base = number(fields, "base", 0);
+  if (fields.find("width") != nullptr) options.width = integer(fields, "width", 0);
+  options.concatenated = flag(fields, "concatenated");
+  return tell_story(text(fields, "name"), options);
+}
 
 Exercise asked_exercise(const Json& fields) {
   const auto seed = static_cast<std::uint64_t>(integer(fields, "seed", 1));

@@ -121,7 +121,11 @@ struct StoryOptions {
   std::string text = {};           ///< the reader's own sentence, for stories that take one
   std::string other = {};          ///< a second one to compare it with: the same words in another order
   std::vector<double> start = {};  ///< the reader's own vector for position 0, for stories that take one
-  std::optional<int> digits = {};  ///< after the point, in place of the story's own choice
+  // Of the positions, for stories that take them (frank-and-alex).
+  std::optional<double> base = {};         ///< of the frequencies
+  std::optional<std::int64_t> width = {};  ///< features of a row: the first ones of the story's own
+  bool concatenated = false;               ///< [X P] in place of X + P
+  std::optional<int> digits = {};          ///< after the point, in place of the story's own choice
   /// Runs something that raises Error and gives its message; the library itself cannot catch. Unset: the story goes
   /// without that message.
   std::function<std::string(const std::function<void()>&)> message_of = {};

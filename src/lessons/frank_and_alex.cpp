@@ -42,15 +42,67 @@ std::vector<std::string> seated(std::string_view text, const std::vector<std::st
   return names;
 }
 
+// The first `kept` features of everybody, in the order of their seats.
 std::vector<double> rows_in_order(const std::vector<double>& rows, const std::vector<std::string>& people,
-                                  const std::vector<std::string>& names) {
+                                  const std::vector<std::string>& names, std::size_t kept) {
   const std::size_t width = rows.size() / people.size();
   std::vector<double> result;
   for (const std::string& name : names) {
     const auto row = rows.begin() + static_cast<std::ptrdiff_t>(place_in(people, name) * width);
-    result.insert(result.end(), row, row + static_cast<std::ptrdiff_t>(width));
+    result.insert(result.end(), row, row + static_cast<std::ptrdiff_t>(kept));
   }
   return result;
+}
+
+// A weight matrix has a row for each feature.
+StoryMatrix weights_of(MatrixLabels labels, std::vector<double> values) {
+  values.resize(labels.rows.size() * labels.columns.size());
+  return given(std::move(labels), std::move(values));
+}
+
+// Base and width that are the story's own are not the reader's choice.
+StoryOptions without_defaults(StoryOptions options, std::size_t features) {
+  if (options.base == Sinusoidal{}.base) options.base.reset();
+  if (options.width == static_cast<std::int64_t>(features)) options.width.reset();
+  return options;
+}
+
+std::size_t asked_width(const StoryOptions& options, std::size_t features) {
+  const std::int64_t most = static_cast<std::int64_t>(features), width = options.width.value_or(most);
+  if (width < 2 || width > most || width % 2 != 0) {
+    raise(fmt::format("width: must be an even number from 2 to {} but is {}", most, width));
+  }
+  return static_cast<std::size_t>(width);
+}
+
+std::vector<std::string> joined(std::vector<std::string> labels, const std::vector<std::string>& more) {
+  labels.insert(labels.end(), more.begin(), more.end());
+  return labels;
+}
+
+// [X P]
+StoryMatrix beside(const StoryMatrix& x, const StoryMatrix& p) {
+  std::vector<CellTerms> cells;
+  for (std::size_t row = 0; row < x.rows.size(); ++row) {
+    for (std::size_t i = 0; i < x.columns.size(); ++i) cells.push_back({"the cell of X", {{cell_factor(x, row, i)}}});
+    for (std::size_t i = 0; i < p.columns.size(); ++i) cells.push_back({"the cell of P", {{cell_factor(p, row, i)}}});
+  }
+  return computed({"X'", "X' = [X P]", x.rows, joined(x.columns, p.columns)}, std::move(cells));
+}
+
+// [W; W]: the same weights for both halves of [X P]
+StoryMatrix doubled(const StoryMatrix& weights, const StoryMatrix& p) {
+  std::vector<CellTerms> cells;
+  for (int half = 0; half < 2; ++half) {
+    for (std::size_t row = 0; row < weights.rows.size(); ++row) {
+      for (std::size_t i = 0; i < weights.columns.size(); ++i) {
+        cells.push_back({fmt::format("the cell of {}", weights.name), {{cell_factor(weights, row, i)}}});
+      }
+    }
+  }
+  return computed({weights.name + "'", fmt::format("{0}' = [{0}; {0}]", weights.name),
+                   joined(weights.rows, p.columns), weights.columns},
+                  std::move(cells));
 }
 
 // The same attention for all but one person: weights normalised over fewer scores, values as before.
@@ -174,16 +226,14 @@ void show_alone(StoryBuilder& story, const StoryMatrix& p, const Projections& we
   for (const char* const note : {"daniel_query", "daniel_key", "daniel_value", "alex_value"}) story.note(note);
 }
 
-void show_concatenated(StoryBuilder& story, const StoryMatrix& x, const StoryMatrix& p, const Projections& weights,
-                       const Stages& with) {
-  // [X P] · [W; W], for each of the three
+void show_concatenated(StoryBuilder& story, const StoryMatrix& x, const StoryMatrix& p, const StoryMatrix& sum,
+                       const Projections& weights) {
+  const StoryMatrix both = beside(x, p);
   double largest = 0;
   std::size_t outputs = 0;
-  for (const auto& [by, made] : {std::pair{&weights.q, &with.q}, {&weights.k, &with.k}, {&weights.v, &with.v}}) {
-    const StoryMatrix of_x = product("", "", x, *by), of_p = product("", "", p, *by);
-    for (std::size_t i = 0; i < made->values.size(); ++i) {
-      largest = std::max(largest, std::fabs(of_x.values[i] + of_p.values[i] - made->values[i]));
-    }
+  for (const StoryMatrix* const by : {&weights.q, &weights.k, &weights.v}) {
+    const StoryMatrix concatenated = product("", "", both, doubled(*by, p)), added = product("", "", sum, *by);
+    largest = std::max(largest, largest_difference(concatenated, added));
     outputs += by->columns.size();
   }
   const auto numbers = static_cast<std::int64_t>(x.columns.size() * outputs);
@@ -193,20 +243,21 @@ void show_concatenated(StoryBuilder& story, const StoryMatrix& x, const StoryMat
               count("width of a row, concatenated", static_cast<std::int64_t>(2 * x.columns.size())),
               count("parameters of W_Q, W_K, W_V, added", numbers),
               count("parameters of W_Q, W_K, W_V, concatenated", 2 * numbers),
-              residual("largest |[X P]·[W; W] − X'·W|", largest)});
+              residual("largest |[X P]·[W; W] − (X + P)·W|", largest)});
 }
 
 }  // namespace
 
-Story tell_frank_and_alex(const StoryContent& content, const StoryOptions& options) {
+Story tell_frank_and_alex(const StoryContent& content, const StoryOptions& asked) {
+  std::vector<std::string> features = content.texts("features");
+  const StoryOptions options = without_defaults(asked, features.size());
+  features.resize(asked_width(options, features.size()));
   StoryBuilder story(content, options);
   if (!options.other.empty()) raise("text: frank-and-alex has one order of seats, not two");
-  // in seats of the reader's choice, what the source text says of its own seats is left out
-  const bool is_own = !options.text.empty();
+  const bool is_own = lessons::is_own(options);
   const std::vector<std::string> people = content.texts("names");
-  const std::vector<std::string> names = is_own ? seated(options.text, people) : people;
+  const std::vector<std::string> names = options.text.empty() ? people : seated(options.text, people);
   const std::vector<std::string> alike = content.texts("alike");
-  const std::vector<std::string> features = content.texts("features");
   const auto seat_of = [&](const std::string& name) {
     const auto found = std::find(names.begin(), names.end(), name);
     if (found == names.end()) raise(fmt::format("content: stories/{}.json: no person {}", content.name(), name));
@@ -215,7 +266,8 @@ Story tell_frank_and_alex(const StoryContent& content, const StoryOptions& optio
   const std::size_t one = seat_of(alike.front()), other = seat_of(alike.back());
   std::vector<std::int64_t> seats(names.size());
   std::iota(seats.begin(), seats.end(), content.integer("first_position"));
-  const Sinusoidal scheme{.width = static_cast<std::int64_t>(features.size())};
+  Sinusoidal scheme{.width = static_cast<std::int64_t>(features.size())};
+  scheme.base = options.base.value_or(scheme.base);
   story.say("one", names[one]);
   story.say("other", names[other]);
   story.say("one_seat", std::to_string(seats[one]));
@@ -225,18 +277,18 @@ Story tell_frank_and_alex(const StoryContent& content, const StoryOptions& optio
   const std::string apart = fmt::format("‖{} − {}‖", names[one], names[other]);
 
   story.step("table");
-  const StoryMatrix x = story.show(
-      given({"X", "X: one row per person", names, features}, rows_in_order(content.table("x"), people, names)));
+  const StoryMatrix x = story.show(given({"X", "X: one row per person", names, features},
+                                         rows_in_order(content.table("x"), people, names, features.size())));
   story.show({fact(fmt::format("{} in X", apart), distance(x))});
 
   story.step("weights");
   Projections weights;
   weights.q = story.show(
-      given({"W_Q", "W_Q: features to queries", features, content.texts("queries")}, content.table("w_q")));
+      weights_of({"W_Q", "W_Q: features to queries", features, content.texts("queries")}, content.table("w_q")));
   weights.k =
-      story.show(given({"W_K", "W_K: features to keys", features, content.texts("keys")}, content.table("w_k")));
-  weights.v =
-      story.show(given({"W_V", "W_V: features to values", features, content.texts("values")}, content.table("w_v")));
+      story.show(weights_of({"W_K", "W_K: features to keys", features, content.texts("keys")}, content.table("w_k")));
+  weights.v = story.show(
+      weights_of({"W_V", "W_V: features to values", features, content.texts("values")}, content.table("w_v")));
 
   story.step("before");
   const Stages without = stages_of(x, "", weights);
@@ -257,23 +309,29 @@ Story tell_frank_and_alex(const StoryContent& content, const StoryOptions& optio
 
   story.step("positions");
   const std::vector<double> frequencies = frequencies_of(scheme);
-  for (std::size_t i = 0; i < frequencies.size(); ++i) {
-    story.say(fmt::format("frequency{}", i), fmt::format("{:.4g}", frequencies[i]));
-  }
+  story.say("frequencies", fmt::format("{:.4g}", fmt::join(frequencies, ", ")));
   story.formula(fmt::format("P(p, 2i) = sin(p · ω_i),  P(p, 2i+1) = cos(p · ω_i),  ω_i = {}^(−2i/{})", scheme.base,
                             scheme.width));
   const StoryMatrix p = story.show(
       waves({"P", "P: one row per seat", as_labels(seats), numbered("d", features.size())}, scheme, seats));
 
   story.step("sum");
-  const StoryMatrix sum = story.show(added({"X'", "X' = X + P", names, features}, x, p, scheme, seats));
-  story.show({fact(fmt::format("{} in X'", apart), distance(sum)), fact("mean |P|", mean_magnitude(p)),
+  const StoryMatrix sum = added({"X'", "X' = X + P", names, features}, x, p, scheme, seats);
+  story.say("join", options.concatenated ? "Concatenate" : "Add");
+  story.say("joined", options.concatenated ? "Concatenated, not added" : "Added, not concatenated");
+  const StoryMatrix input = story.show(options.concatenated ? beside(x, p) : sum);
+  Projections projections = weights;
+  if (options.concatenated) {
+    for (StoryMatrix* const by : {&projections.q, &projections.k, &projections.v}) *by = story.show(doubled(*by, p));
+  }
+  story.show({fact(fmt::format("{} in X'", apart), distance(input)), fact("mean |P|", mean_magnitude(p)),
               fact("mean |X|", mean_magnitude(x))});
   story.say("mean_p", mean_magnitude(p));
   story.say("mean_x", mean_magnitude(x));
+  if (!options.base && frequencies.size() > 1) story.note("bands");
   if (!is_own) story.note("nudge");
 
-  const Stages with = stages_of(sum, sum.name.substr(1), weights);
+  const Stages with = stages_of(input, input.name.substr(1), projections);
   if (!is_own) {
     story.step("alone");
     show_alone(story, p, weights, without, with);
@@ -291,14 +349,14 @@ Story tell_frank_and_alex(const StoryContent& content, const StoryOptions& optio
   story.say("key_width", std::to_string(with.q.columns.size()));
   story.say("row_width", std::to_string(features.size()));
   story.show(with.scores);
-  story.note("root");
+  if (!options.width) story.note("root");
   story.show(with.weights);
   story.step("output");
   story.show(with.output);
 
   story.step("distances");
   std::vector<CellTerms> distances;
-  for (const auto& [before, after] : {std::pair{&x, &sum},
+  for (const auto& [before, after] : {std::pair{&x, &input},
                                       {&without.q, &with.q},
                                       {&without.k, &with.k},
                                       {&without.v, &with.v},
@@ -319,7 +377,7 @@ Story tell_frank_and_alex(const StoryContent& content, const StoryOptions& optio
   show_requirements(story, content, scheme, p, seats.back());
 
   story.step("concatenated");
-  show_concatenated(story, x, p, weights, with);
+  show_concatenated(story, x, p, sum, weights);
   return story.finish();
 }
 

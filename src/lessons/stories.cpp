@@ -12,7 +12,7 @@ namespace {
 struct Teller {
   std::string_view name;
   Story (*tell)(const lessons::StoryContent&, const StoryOptions&);
-  bool takes_text = false, takes_start = false;
+  bool takes_text = false, takes_start = false, takes_position = false;
 };
 
 // In the order in which they are best read.
@@ -20,7 +20,7 @@ constexpr std::array<Teller, 16> kTellers = {{{"dog-bites-man", lessons::tell_do
                                               {"permutation-proof", lessons::tell_permutation_proof},
                                               {"nope", lessons::tell_nope},
                                               {"cat-sat", lessons::tell_cat_sat, false, true},
-                                              {"frank-and-alex", lessons::tell_frank_and_alex, true},
+                                              {"frank-and-alex", lessons::tell_frank_and_alex, true, false, true},
                                               {"shift", lessons::tell_shift, false, true},
                                               {"look-back", lessons::tell_look_back},
                                               {"dot-product", lessons::tell_dot_product},
@@ -53,6 +53,13 @@ Story tell_story(std::string_view name, const StoryOptions& options) {
       raise(fmt::format("story: --text works only with dog-bites-man and frank-and-alex, not with {}", name));
     if (!options.start.empty() && !teller.takes_start) {
       raise(fmt::format("story: --start works only with cat-sat and shift, not with {}", name));
+    }
+    if ((options.base || options.width || options.concatenated) && !teller.takes_position) {
+      raise(fmt::format("story: --{} works only with frank-and-alex, not with {}",
+                        options.base    ? "base"
+                        : options.width ? "width"
+                                        : "concatenate",
+                        name));
     }
     return teller.tell(lessons::StoryContent(name), options);
   }

@@ -96,6 +96,10 @@ std::vector<Misprint> misprints_of(const StoryMatrix& matrix, const std::vector<
   return result;
 }
 
+bool is_own(const StoryOptions& options) {
+  return !options.text.empty() || options.base || options.width || options.concatenated;
+}
+
 StoryBuilder::StoryBuilder(const StoryContent& content, const StoryOptions& options)
     : content_(content), options_(options) {
   story_.name = content.name();
@@ -114,9 +118,8 @@ void StoryBuilder::step(std::string_view id) {
 
 StoryMatrix StoryBuilder::show(StoryMatrix matrix) {
   if (options_.digits) matrix.digits = *options_.digits;
-  // the reader's own sentence was printed nowhere
-  const auto printed =
-      options_.text.empty() ? content_.printed(matrix.name) : std::vector<std::vector<std::string>>{};
+  // the reader's own choice was printed nowhere
+  const auto printed = is_own(options_) ? std::vector<std::vector<std::string>>{} : content_.printed(matrix.name);
   std::vector<Misprint> misprints = misprints_of(matrix, printed);
   story_.steps.back().blocks.emplace_back(matrix);
   errata_.insert(errata_.end(), misprints.begin(), misprints.end());

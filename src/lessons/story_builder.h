@@ -10,6 +10,9 @@
 
 namespace posenc::lessons {
 
+/// Words, seats, base … of the reader's choice: what a source text says of its own is left out.
+bool is_own(const StoryOptions& options);
+
 /// Puts a story together: headings and prose come from its content, {names} in them from `say`.
 class StoryBuilder {
  public:

@@ -113,6 +113,35 @@ class Recomputed(ProgramTest):
             self.refused(*seats, text, says="must name Frank, Emma, Daniel, Alex once each, in the order of their seats")
         self.refused(*seats, "Alex Emma Daniel Frank", "--other", "Frank Emma Daniel Alex", says="one order of seats, not two")
 
+    def test_base_width_and_concatenation(self):
+        content = content_of("frank-and-alex")
+        for base, width, concatenated in ((500, 6, False), (10000, 4, False), (10000, 6, True), (2.5, 2, True), (1e8, 4, True)):
+            flags = ["--base", base] * (base != 10000) + ["--width", width] * (width != 6) + ["--concatenate"] * concatenated
+            with self.subTest(flags):
+                matrices, facts, said = story_oracle.frank_and_alex(content, base, width, concatenated)
+                for name in ("PQ", "PK", "PV"):  # what the source text says of its own example
+                    del matrices[name]
+                story = self.story("frank-and-alex", *flags)
+                self.check(story, matrices, facts)
+                self.check_prose(story, content, matrices, facts, said)
+                self.assertEqual(blocks(story, "errata"), [])
+                heading = "Concatenate the positions" if concatenated else "Add the positions"
+                self.assertTrue(any(step["heading"].startswith(heading) for step in story["steps"]))
+        # the defaults, given, are the defaults
+        self.assertEqual(self.story("frank-and-alex", "--base", 10000, "--width", 6), self.story("frank-and-alex"))
+        # with the same weights for both halves: other inputs, the same queries
+        both = {one["name"]: one for one in blocks(self.story("frank-and-alex", "--concatenate"), "matrix")}
+        self.assertEqual(both["X'"]["columns"][5:8], ["vibe", "d0", "d1"])
+        cell = json.loads(self.succeeds("explain", "frank-and-alex", "--concatenate", "--cell", "Q' Alex upscale", "--json").out)
+        self.assertEqual(len(cell["terms"]), 12)
+        self.assertEqual([one["name"] for one in cell["terms"][6]], ["X'[Alex, d0]", "W_Q'[d0, upscale]"])
+        self.refused("explain", "frank-and-alex", "--width", 5, says="width: must be an even number from 2 to 6 but is 5")
+        self.refused("explain", "frank-and-alex", "--width", 8, says="is not from 2 to 6")
+        self.refused("explain", "frank-and-alex", "--base", 0.5, says="--base")
+        for flags in (("--base", 500), ("--width", 4), ("--concatenate",)):
+            self.refused("explain", "rope", *flags, says=f"{flags[0]} works only with frank-and-alex, not with rope")
+            self.refused("explain", *flags, says=f"{flags[0]} needs a story")
+
     def test_two_own_sentences(self):
         one, other = "Emma likes Alex but not Frank", "Frank likes Emma but not Alex"
         matrices, facts, _ = story_oracle.dog_bites_man(content_of("dog-bites-man"), one, other)

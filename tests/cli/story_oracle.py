@@ -151,14 +151,22 @@ def permutation(words, other):
     return order
 
 
-def frank_and_alex(content):
-    x, width = content["x"], 6
-    w = {"Q": content["w_q"], "K": content["w_k"], "V": content["w_v"]}
+def frank_and_alex(content, base=10000.0, width=6, concatenated=False):
+    x = [line[:width] for line in content["x"]]
+    w = {letter: content["w_" + letter.lower()][:width] for letter in "QKV"}
+
+    def table(positions, width):
+        return [[(math.cos if i % 2 else math.sin)(position * base ** (-(i - i % 2) / width)) for i in range(width)]
+                for position in positions]
+
     p = table(range(1, 5), width)
     m = {"X": x, "P": p, "X'": add(x, p), "W_Q": w["Q"], "W_K": w["K"], "W_V": w["V"]}
+    if concatenated:
+        m["X'"] = [r + s for r, s in zip(x, p)]
+        m.update({f"W_{letter}'": w[letter] + w[letter] for letter in "QKV"})
     for mark in ("", "'"):
         for letter in "QKV":
-            m[letter + mark] = times(m["X" + mark], w[letter])
+            m[letter + mark] = times(m["X" + mark], m["W_" + letter + (mark if concatenated else "")])
         m["S" + mark] = scaled(times(m["Q" + mark], transposed(m["K" + mark])), 1 / math.sqrt(2))
         m["A" + mark] = softmax(m["S" + mark])
         m["O" + mark] = times(m["A" + mark], m["V" + mark])
@@ -175,17 +183,17 @@ def frank_and_alex(content):
     closest, one, other = min(((distance(seats[a], seats[b]), a + 1, b + 1)
                                for a, b in itertools.combinations(range(up_to), 2)), key=lambda entry: entry[0])
     both = [r + s for r, s in zip(x, p)]
-    stacked = max(apart(times(both, w[letter] + w[letter]), m[letter + "'"]) for letter in "QKV")
+    stacked = max(apart(times(both, w[letter] + w[letter]), times(add(x, p), w[letter])) for letter in "QKV")
     facts = [("‖Frank − Alex‖ in X", m["D"][0][0]), ("‖Frank − Alex‖ in O", m["D"][6][0]),
              ("‖Frank − Alex‖ in X'", m["D"][0][1]), ("mean |P|", mean_magnitude(p)), ("mean |X|", mean_magnitude(x)),
              (f"unique among seats 1 to {up_to}", closest > 0),
              (f"smallest distance, between rows {other - one} seats apart", closest),
              ("seat 4 has the same row in every sequence", True),
              (f"defined and within [-1, 1] at seat {far[-1]}", True), ("width of a row, added", width),
-             ("width of a row, concatenated", 2 * width), ("parameters of W_Q, W_K, W_V, added", 42),
-             ("parameters of W_Q, W_K, W_V, concatenated", 84), ("largest |[X P]·[W; W] − X'·W|", stacked)]
-    daniel = [p[2][i] * w["Q"][i][1] for i in (1, 5)]
-    return m, facts, [*frequencies(width), *daniel, 1, 2, 4, 6, 0]
+             ("width of a row, concatenated", 2 * width), ("parameters of W_Q, W_K, W_V, added", 7 * width),
+             ("parameters of W_Q, W_K, W_V, concatenated", 14 * width), ("largest |[X P]·[W; W] − (X + P)·W|", stacked)]
+    daniel = [p[2][i] * w["Q"][i][1] for i in (1, 5) if i < width]
+    return m, facts, [*(base ** (-2 * i / width) for i in range(width // 2)), *daniel, 1, 2, 4, 6, 0]
 
 
 def mean_magnitude(m):

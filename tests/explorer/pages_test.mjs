@@ -185,10 +185,32 @@ const interactions = {
       assert.deepEqual((await checked()).failed, fails, kind);
     }
     const six = (await checked()).texts[0];
-    await press(field('Width d').last(), 'ArrowDown');
+    await press(field('Width d'), 'ArrowDown');
     const four = (await checked()).texts[0];
-    await press(field('Base').last(), 'PageDown');
+    await press(field('Base'), 'PageDown');
     assert.equal(new Set([six, four, (await checked()).texts[0]]).size, 3);
+    // the example with that d and base, then concatenated: every number as the program prints it
+    const told = async (flags) => {
+      await until(new RegExp(` Alex"${flags}$`), 'pe-story .command code');
+      const want = JSON.parse(posenc(`${await textOf('pe-story .command code')} --json`)).steps.flatMap((step) => step.blocks).filter((block) => block.kind === 'matrix');
+      const have = await matrices('frank-and-alex');
+      assert.deepEqual(have.map((one) => [one.name, one.columns, one.values]), want.map((one) => [one.name, one.columns, one.values]));
+      assert.deepEqual(await page.locator('.pipeline .amount').allInnerTexts(), want.find((one) => one.name === 'D').values.flat().map((value) => value.toFixed(3)));
+      return Object.fromEntries(have.map((one) => [one.name, one]));
+    };
+    const sum = await told(' --base 5000 --width 4');
+    await page.getByLabel('P is', { exact: true }).selectOption('concatenated');
+    const both = await told(' --base 5000 --width 4 --concatenate');
+    assert.deepEqual([sum, both].map((one) => one["X'"].columns.length), [4, 8]);
+    sum["Q'"].values.flat().forEach((value, i) => assert.ok(Math.abs(value - both["Q'"].values.flat()[i]) < 1e-12));
+    await press(page.getByRole('button', { name: /^Q' Frank upscale/ }), 'Enter');
+    await until(/ --concatenate --cell /, '.opened code');
+    const opened = await textOf('.opened:has(code)');
+    assert.equal(opened.split(' × ').length - 1, 8);
+    assert.match(posenc(`${await textOf('.opened code')}`), new RegExp(`= ${both["Q'"].values[1][1].toFixed(3)}\n`));
+    await press(field('Base'), 'PageUp');
+    await press(field('Width d'), 'ArrowUp');
+    assert.notDeepEqual((await told(' --concatenate'))["Q'"].values, both["Q'"].values);
   },
   async schemes() {
     await page.waitForSelector('#page-schemes[data-done=yes]', { timeout: 60_000 });
@@ -361,7 +383,7 @@ for (const id of pages.filter((one) => !elsewhere.includes(one))) {
 
 const views = {
   start: 'm=11', order: 'text=cat+sees+dog', waves: 'd=32&base=500&len=300&m=40&lay=sin-cos', phasors: 's=rope&dp=8&m=9&k=2&pairs=together', distance: 's=rope&d=16&from=1000&num=hf-f32&type=f32',
-  frank: 'seats=Alex+Emma+Daniel+Frank&rows=shift&d=4&base=500', schemes: 'sort=family&off=map,decay', decay: 'sin=1&reach=64&bias=sandwich&axes=both&head=2', context: 'model=Phi-3.5+mini&dims=96&trained=4096&x=32&method=linear&i=20', exact: 'far=5000&m=12', check: '',
+  frank: 'seats=Alex+Emma+Daniel+Frank&rows=shift&join=concatenated&d=4&base=500', schemes: 'sort=family&off=map,decay', decay: 'sin=1&reach=64&bias=sandwich&axes=both&head=2', context: 'model=Phi-3.5+mini&dims=96&trained=4096&x=32&method=linear&i=20', exact: 'far=5000&m=12', check: '',
   practice: 'seed=9', reference: 'q=kerple', guides: 'g=rope', search: 'q=yarn',
 };
 

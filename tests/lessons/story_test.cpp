@@ -173,6 +173,22 @@ TEST(Story, OwnWords) {
   }
 }
 
+// With the same weights for both halves, concatenation changes the input and its width, and nothing after it.
+TEST(Story, ConcatenatedOrAdded) {
+  for (const std::int64_t width : {2, 4, 6}) {
+    const Story added = tell_story("frank-and-alex", {.base = 500.0, .width = width});
+    const Story both = tell_story("frank-and-alex", {.base = 500.0, .width = width, .concatenated = true});
+    EXPECT_EQ(static_cast<std::int64_t>(find_matrix(added, "X'")->columns.size()), width);
+    EXPECT_EQ(static_cast<std::int64_t>(find_matrix(both, "X'")->columns.size()), 2 * width);
+    for (const char* const name : {"Q'", "K'", "V'", "S'", "A'", "O'"}) {
+      const StoryMatrix &one = *find_matrix(added, name), &other = *find_matrix(both, name);
+      ASSERT_EQ(one.values.size(), other.values.size());
+      for (std::size_t i = 0; i < one.values.size(); ++i) EXPECT_NEAR(one.values[i], other.values[i], 1e-13) << name;
+    }
+    EXPECT_NE(find_matrix(added, "Q'")->values, find_matrix(tell_story("frank-and-alex"), "Q'")->values);
+  }
+}
+
 TEST(Story, Refusals) {
   const auto refusal = [](std::string_view name, const StoryOptions& options) {
     return message_of([&] { tell_story(name, options); });
@@ -180,6 +196,9 @@ TEST(Story, Refusals) {
   EXPECT_EQ(refusal("cat-sta", {}), "unknown story 'cat-sta' (did you mean 'cat-sat'?)");
   EXPECT_EQ(refusal("rope", {.text = "a b"}),
             "story: --text works only with dog-bites-man and frank-and-alex, not with rope");
+  EXPECT_EQ(refusal("rope", {.base = 500.0}), "story: --base works only with frank-and-alex, not with rope");
+  EXPECT_EQ(refusal("frank-and-alex", {.width = 8}), "width: must be an even number from 2 to 6 but is 8");
+  EXPECT_EQ(refusal("frank-and-alex", {.base = 0.5}), "sinusoidal: base must be between 1 and 1e36 but is 0.5");
   EXPECT_EQ(refusal("rope", {.digits = 18}), "story: digits must be from 0 to 17 but is 18");
   EXPECT_EQ(refusal("dog-bites-man", {.text = "a"}), "text: needs 2 to 12 words");
   EXPECT_EQ(refusal("dog-bites-man", {.text = "a \xC0\x80"}), "text: is not UTF-8");

@@ -1,13 +1,24 @@
 import { formulas } from 'posenc-formulas/frank';
 import { question } from 'posenc-guesses/frank';
+import { controls } from '../controls';
 import { h } from '../dom';
 import { type Page, guess, math, maths, section, text } from '../lesson';
-import { type TextParam, view } from '../state';
-import { type PeStory, storyOf } from '../story';
-import { requirementChecks } from './frank_requirements';
+import { type ChoiceParam, type TextParam, shared, view } from '../state';
+import { type PeStory, type StoryChoice, storyOf } from '../story';
+import { requirementChecks, width } from './frank_requirements';
 import { wordCards } from './word_cards';
 
 const seats: TextParam = { key: 'seats', label: 'Seats', kind: 'text', start: 'Frank Emma Daniel Alex', longest: 40 };
+const join: ChoiceParam = { key: 'join', label: 'P is', kind: 'choice', start: 'added', options: [['added', 'added: X + P'], ['concatenated', 'concatenated: [X P]']] };
+
+// What is as in the source text is not said: the story then has its errata.
+function choice(): StoryChoice {
+  const base = view.get(shared.base), d = view.get(width), concatenated = view.get(join) === 'concatenated';
+  return {
+    fields: { ...(base === shared.base.start ? {} : { base }), ...(d === width.start ? {} : { width: d }), concatenated },
+    words: `${base === shared.base.start ? '' : ` --base ${base}`}${d === width.start ? '' : ` --width ${d}`}${concatenated ? ' --concatenate' : ''}`,
+  };
+}
 
 // The stages in the order of the calculation: their name in the story's table of distances, and the matrix with position.
 const stages = [['X', 'X\''], ['Q', 'Q\''], ['K', 'K\''], ['V', 'V\''], ['scores', 'S\''], ['weights', 'A\''], ['output', 'O\'']];
@@ -42,17 +53,18 @@ export const page: Page = {
   goal: 'Follow four rows through Q, K, V, scores, softmax and output; open any cell into its products.',
   render(root) {
     const own = () => (view.get(seats) === seats.start ? '' : view.get(seats));
-    const story = storyOf({ name: 'frank-and-alex', text: own });
-    let last = own();
+    const story = storyOf({ name: 'frank-and-alex', text: own, more: choice });
+    const now = () => own() + choice().words;
+    let last = now();
     view.onChange(() => {
-      if (own() === last) return;
-      last = own();
+      if (now() === last) return;
+      last = now();
       story.ready = story.update();
     });
     root.append(
       text('Frank and Alex have identical rows, but sit in different seats. Without position they stay indistinguishable through the whole layer. Press any number to open it into its products.'),
       maths(math(formulas.stages), math(formulas.output)),
-      guess(question, section('Who sits where', h('p', { class: 'hint' }, 'Drag a name, press it to move it one seat, or use Alt with the arrow keys. The rows of X move along, the rows of P stay with the seats.'), wordCards(seats, 1)), section('How far apart they are, stage by stage', distances(story)), section('Three requirements on P',
-        text('The rows of P must be unique, or two seats look alike; the dot product of two rows should depend only on how far apart the seats are; and every seat needs a row, however long the table. The checks measure 512 seats. Of the rows to choose from, only sinusoids pass all three.'), requirementChecks()), section('The calculation', story)));
+      guess(question, section('Who sits where', h('p', { class: 'hint' }, 'Drag a name, press it to move it one seat, or use Alt with the arrow keys. The rows of X move along, the rows of P stay with the seats.'), wordCards(seats, 1)), section('The example', h('p', { class: 'hint' }, 'With d below 6, X and the weights keep their first d features. Concatenated, the same weights serve both halves: the projections stay as they are, with twice the parameters.'), controls(join, width, shared.base)), section('How far apart they are, stage by stage', distances(story)), section('Three requirements on P',
+        text('The rows of P must be unique, or two seats look alike; the dot product of two rows should depend only on how far apart the seats are; and every seat needs a row, however long the table. The checks measure 512 seats, with d and base of the example. Of the rows to choose from, only sinusoids pass all three.'), requirementChecks()), section('The calculation', story)));
   },
 };

@@ -45,6 +45,6 @@ export function requirementChecks(): HTMLElement {
   };
   view.onChange(() => { if (box.isConnected) refresh(); });
   refresh();
-  return h('div', {}, controls(rows, width, shared.base), box,
+  return h('div', {}, controls(rows), box,
     h('div', { class: 'command', role: 'group', 'aria-label': 'The same on the command line' }, h('span', {}, 'The same on the command line'), code, h('button', { type: 'button', onclick: () => copyText(code.textContent!) }, 'Copy')));
 }
