@@ -144,7 +144,7 @@ Verb explain_verb(Command program) {
   verb.command
       .add_option("--start", flags->start, "your own vector for position 0, e.g. 0.1,-0.4,0.7,0 (cat-sat, shift)")
       .type_name("LIST");
-  verb.command.add_number("--base", flags->base, {1, 1e36}, "base of the frequencies of P (frank-and-alex)")
+  verb.command.add_number("--base", flags->base, {.least = 1}, "base of the frequencies of P (frank-and-alex)")
       .default_value("10000");
   verb.command.add_integer("--width", flags->width, {2, 6}, "features of a row, d: 2, 4 or 6 (frank-and-alex)")
       .default_value("6");

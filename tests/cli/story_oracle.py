@@ -4,6 +4,7 @@ expected(story, content) gives (matrices, facts, said): every matrix by name as 
 every fact by name, and the other numbers that prose may hold.
 """
 
+import functools
 import itertools
 import json
 import math
@@ -16,19 +17,25 @@ PI = Decimal("3.1415926535897932384626433832795028841971693993751058209749445923
 MASK = (1 << 64) - 1
 
 
-def wave(position, pair, width, function):
-    """sin or cos of position · 10000^(−2·pair/width), the angle reduced with 70 digits."""
-    angle = Decimal(position) * Decimal(10000) ** (Decimal(-2 * pair) / Decimal(width))
+@functools.cache
+def frequency(pair, width, base):
+    return Decimal(base) ** (Decimal(-2 * pair) / Decimal(width))
+
+
+def wave(position, pair, width, function, base=10000):
+    """sin or cos of position · base^(−2·pair/width), the angle reduced with 70 digits."""
+    angle = Decimal(position) * frequency(pair, width, base)
     turns = (angle / (2 * PI)).to_integral_value()
     return function(float(angle - turns * 2 * PI))
 
 
-def row(position, width):
-    return [wave(position, pair, width, function) for pair in range(width // 2) for function in (math.sin, math.cos)]
+def row(position, width, base=10000):
+    return [wave(position, pair, width, function, base)
+            for pair in range(width // 2) for function in (math.sin, math.cos)]
 
 
-def table(positions, width):
-    return [row(position, width) for position in positions]
+def table(positions, width, base=10000):
+    return [row(position, width, base) for position in positions]
 
 
 def frequencies(width):
@@ -154,12 +161,7 @@ def permutation(words, other):
 def frank_and_alex(content, base=10000.0, width=6, concatenated=False):
     x = [line[:width] for line in content["x"]]
     w = {letter: content["w_" + letter.lower()][:width] for letter in "QKV"}
-
-    def table(positions, width):
-        return [[(math.cos if i % 2 else math.sin)(position * base ** (-(i - i % 2) / width)) for i in range(width)]
-                for position in positions]
-
-    p = table(range(1, 5), width)
+    p = table(range(1, 5), width, base)
     m = {"X": x, "P": p, "X'": add(x, p), "W_Q": w["Q"], "W_K": w["K"], "W_V": w["V"]}
     if concatenated:
         m["X'"] = [r + s for r, s in zip(x, p)]
@@ -177,9 +179,9 @@ def frank_and_alex(content, base=10000.0, width=6, concatenated=False):
     m["A-"] = softmax([[m["S"][i][j] for j in rest] for i in rest])
     m["O-"] = times(m["A-"], [m["V"][i] for i in rest])
     far = content["far"]
-    m["F"] = table(far, width)
+    m["F"] = table(far, width, base)
     up_to = content["unique_up_to"]
-    seats = table(range(1, up_to + 1), width)
+    seats = table(range(1, up_to + 1), width, base)
     closest, one, other = min(((distance(seats[a], seats[b]), a + 1, b + 1)
                                for a, b in itertools.combinations(range(up_to), 2)), key=lambda entry: entry[0])
     both = [r + s for r, s in zip(x, p)]

@@ -9,7 +9,7 @@ import { requirementChecks, width } from './frank_requirements';
 import { wordCards } from './word_cards';
 
 const seats: TextParam = { key: 'seats', label: 'Seats', kind: 'text', start: 'Frank Emma Daniel Alex', longest: 40 };
-const join: ChoiceParam = { key: 'join', label: 'P is', kind: 'choice', start: 'added', options: [['added', 'added: X + P'], ['concatenated', 'concatenated: [X P]']] };
+const join: ChoiceParam = { key: 'join', label: 'P is', kind: 'choice', start: 'added', options: [['added', 'added'], ['concatenated', 'concatenated']] };
 
 // What is as in the source text is not said: the story then has its errata.
 function choice(): StoryChoice {
@@ -64,7 +64,7 @@ export const page: Page = {
     root.append(
       text('Frank and Alex have identical rows, but sit in different seats. Without position they stay indistinguishable through the whole layer. Press any number to open it into its products.'),
       maths(math(formulas.stages), math(formulas.output)),
-      guess(question, section('Who sits where', h('p', { class: 'hint' }, 'Drag a name, press it to move it one seat, or use Alt with the arrow keys. The rows of X move along, the rows of P stay with the seats.'), wordCards(seats, 1)), section('The example', h('p', { class: 'hint' }, 'With d below 6, X and the weights keep their first d features. Concatenated, the same weights serve both halves: the projections stay as they are, with twice the parameters.'), controls(join, width, shared.base)), section('How far apart they are, stage by stage', distances(story)), section('Three requirements on P',
+      guess(question, section('Who sits where', h('p', { class: 'hint' }, 'Drag a name, press it to move it one seat, or use Alt with the arrow keys. The rows of X move along, the rows of P stay with the seats.'), wordCards(seats, 1)), section('The example', h('p', { class: 'hint' }, 'P is added, X + P, or concatenated, [X P]. With d below 6, X and the weights keep their first d features. The same weights serve both halves of [X P]: the projections stay as they are, with twice the parameters.'), controls(join, width, shared.base)), section('How far apart they are, stage by stage', distances(story)), section('Three requirements on P',
         text('The rows of P must be unique, or two seats look alike; the dot product of two rows should depend only on how far apart the seats are; and every seat needs a row, however long the table. The checks measure 512 seats, with d and base of the example. Of the rows to choose from, only sinusoids pass all three.'), requirementChecks()), section('The calculation', story)));
   },
 };
