@@ -439,7 +439,7 @@ test('a teacher locks and hides, on every page', async () => {
   assert.equal(await field('Position m').isDisabled(), false);
   assert.equal(await page.locator('pe-figure .command').first().isVisible(), false);
   assert.equal(await page.locator('pe-figure .tools').first().isVisible(), true);
-  const keys = 'with,causal,d,base,m,n,s,lay,len,k,dp,pairs,from,count,num,type,text,seats,rope,sin,alibi,heads,head,reach,axes,bias,dims,trained,x,i,method,model,far,seed,print,q,g,sort,off,task,rel,size';
+  const keys = 'with,causal,d,base,m,n,s,lay,len,k,dp,pairs,from,count,num,type,text,seats,join,rows,bound,rope,sin,alibi,heads,head,reach,axes,bias,dims,trained,x,i,method,model,far,seed,print,q,g,sort,off,task,rel,size';
   for (const id of pages) {
     await go(page, `#v=1&p=${id}&lock=${keys}&hide=commands,exports,data`);
     const left = await page.evaluate(() => ({
