@@ -2,7 +2,7 @@
 
 import { controls } from '../controls';
 import { ask } from '../core';
-import { copyText, h, prose } from '../dom';
+import { copyText, h, prose, words as inWords } from '../dom';
 import { type ChoiceParam, type NumberParam, shared, view } from '../state';
 import { sized } from './schemes_of_view';
 
@@ -40,7 +40,7 @@ export function requirementChecks(): HTMLElement {
     const failed = found.filter((one) => one.outcome !== 'holds').map((one) => one.title.toLowerCase());
     verdict.className = `verdict ${failed.length ? 'wrong' : 'right'}`;
     verdict.textContent = failed.length ? `Fails: ${failed.join(' and ')}.` : 'All three hold.';
-    code.textContent = `posenc prove ${words} --length ${seats}`;
+    code.replaceChildren(...inWords(`posenc prove ${words} --length ${seats}`));
     delete box.dataset.waiting;
   };
   view.onChange(() => { if (box.isConnected) refresh(); });
