@@ -267,7 +267,7 @@ std::vector<double> upper_bounds(const PlottedScheme& scheme, const Request& req
     for (std::size_t pair = row; pair < row + static_cast<std::size_t>(pairs); ++pair) {
       along += cosines[pair];
       across += sines[pair];
-      sum += std::hypot(along, across);
+      sum += std::sqrt(along * along + across * across);  // the same bits everywhere, unlike hypot
     }
     bounds.push_back(sum / at_zero);
   }
