@@ -409,7 +409,7 @@ Figure decay_figure(const Request& request) {
     }
   }
   if (request.has_bound && !is_bounded)
-    raise("decay: the upper bound is that of rotations, and no scheme here is one");
+    raise("decay: only rotations have this upper bound, and no scheme here rotates");
   Figure figure;
   figure.kind = "decay";
   figure.title = "Does similarity fall with distance?";

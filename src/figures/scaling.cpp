@@ -126,7 +126,7 @@ Figure scaling_figure(const Request& request) {
   if (trained < 1 || trained > (std::int64_t{1} << 40)) raise("scaling: trained must be from 1 to 2^40");
   const auto length = static_cast<std::int64_t>(std::llround(static_cast<double>(trained) * request.factor));
   const bool is_usual = ways.empty();
-  if (request.compares && ways.size() != 1) raise("scaling: compares one scheme with a scaling to the usual ones");
+  if (request.compares && ways.size() != 1) raise("scaling: a comparison needs exactly one scheme, with a scaling");
   if (is_usual || request.compares) {
     std::vector<Stretched> usual = usual_ways(plain, trained, request.factor);
     if (request.compares) {

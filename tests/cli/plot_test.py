@@ -194,7 +194,7 @@ class Numbers(Plot):
         # of a scaling with a magnitude, 1 at distance 0 as well
         scaled = self.figure("decay", "rope", "--scaling", "yarn:factor=8,original_length=4096", "alibi", "--bound")
         self.assertAlmostEqual(scaled["panels"][0]["series"][1]["y"][0], 1, places=12)
-        self.refused("plot", "decay", "alibi", "--bound", says="decay: the upper bound is that of rotations")
+        self.refused("plot", "decay", "alibi", "--bound", says="decay: only rotations have this upper bound")
         self.refused("plot", "decay", "rope", "--xpos", "true", "--bound", says="xpos")
         self.refused("plot", "waves", "--bound", says="--bound works with decay")
 
@@ -207,7 +207,7 @@ class Numbers(Plot):
         for ratio, series in zip(ratios["series"], slowed["series"][1:]):
             self.close(ratio["y"], [3 * y for y in series["y"]])
         self.close(ratios["series"][0]["y"], [1] * 4)
-        self.refused("plot", "scaling", "rope", "--compare", says="compares one scheme with a scaling to the usual ones")
+        self.refused("plot", "scaling", "rope", "--compare", says="a comparison needs exactly one scheme")
         self.refused("plot", "decay", "--compare", says="--compare works with scaling")
 
     def test_rotation(self):

@@ -108,15 +108,6 @@ TEST(LayerFacts, DebertasTermsShareAScale) {
                 .reference = reference});
 }
 
-std::string refusal_of(const std::string& json, std::int64_t i, const LayerInputs& inputs = {}) {
-  try {
-    layer(read_model(json), i, inputs);
-    return "accepted";
-  } catch (const Error& error) {
-    return error.what();
-  }
-}
-
 // Attention that is another function is an error, never silence.
 TEST(LayerFacts, OtherAttentionIsRefused) {
   EXPECT_EQ(refusal_of(config("diffllama", R"("num_hidden_layers":1)"), 0),

@@ -212,6 +212,16 @@ template <class T> void expect_paged(const Family& family, const PreparedLayer& 
   for (std::int64_t t = prompt; t < kTokens; ++t) step(t, t + 1);
 }
 
+/// What layer() says where it refuses, or "accepted".
+inline std::string refusal_of(const std::string& json, std::int64_t i, const LayerInputs& inputs = {}) {
+  try {
+    layer(read_model(json), i, inputs);
+    return "accepted";
+  } catch (const Error& error) {
+    return error.what();
+  }
+}
+
 inline void expect_right(const Family& family) {
   SCOPED_TRACE(family.config);
   const PreparedLayer made = layer(read_model(family.config), family.layer, family.inputs);

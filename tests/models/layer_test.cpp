@@ -219,15 +219,6 @@ TEST(Layer, AddedVectorsStayOutOfAttention) {
   EXPECT_FALSE(layer(model, 1).notes.empty());
 }
 
-std::string refusal_of(const std::string& json, std::int64_t i, const LayerInputs& inputs = {}) {
-  try {
-    layer(read_model(json), i, inputs);
-    return "accepted";
-  } catch (const Error& error) {
-    return error.what();
-  }
-}
-
 TEST(Layer, SaysWhatItCannotDo) {
   const std::string llama = config("llama", R"("num_hidden_layers":2)");
   EXPECT_EQ(refusal_of(llama, 2), "layer 2: the model does not have it");

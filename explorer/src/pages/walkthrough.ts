@@ -1,4 +1,5 @@
-// Rows to fill in, a number at a time, then a question about them. A wrong number is told which mistake gives it.
+// Two rows to fill in, one number at a time, then a question about them. For a wrong number the page names the mistake that
+// leads to it.
 
 import { ask } from '../core';
 import { h, prose } from '../dom';

@@ -2,16 +2,9 @@
 // cosine of an angle share its reduction, and doubles decide all but a few roundings. The bytes are the same.
 
 #include "kernels/element.h"
+#include "kernels/reference/functions.h"
 
 namespace posenc::kernels {
-
-namespace reference {
-Outcome add(const AddJob& job);
-void add_backward(const AddBackwardJob& job);
-Outcome rotate(const RotateJob& job);
-void bias(const BiasJob& job);
-void bias_backward(const BiasBackwardJob& job);
-}  // namespace reference
 
 namespace {
 
