@@ -17,6 +17,7 @@ using layer_reference::config;
 using layer_reference::expect_right;
 using layer_reference::plain;
 using layer_reference::Reference;
+using layer_reference::refusal_of;
 
 // modeling_gpt2.py, GPT2Attention: 1/√D unless scale_attn_weights is false, divided by the layer's number from 1 on.
 TEST(LayerFacts, Gpt2MayDivideByTheLayer) {

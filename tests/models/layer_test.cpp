@@ -22,6 +22,7 @@ using layer_reference::kHeads;
 using layer_reference::kTokens;
 using layer_reference::plain;
 using layer_reference::Reference;
+using layer_reference::refusal_of;
 
 std::vector<double> yarn(double base, int dims, double factor, double original, bool truncates) {
   const auto correction = [&](double turns) {
