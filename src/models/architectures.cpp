@@ -12,9 +12,10 @@ namespace {
 constexpr auto kArchitectures = std::to_array<Architecture>({
     {.names =
          "llama deci internlm2 minicpm xverse command-r olmo arctic deepseek chatglm chameleon bailingmoe neo-bert "
-         "arcee ernie4_5 ernie4_5-moe llama-embed maincoder llada eagle3 nanbeige pockettts "
+         "arcee ernie4_5 ernie4_5-moe llama-embed maincoder eagle3 nanbeige pockettts "
          "deepseek2-ocr",
      .layout = PairLayout::kInterleaved},
+    {.names = "llada", .layout = PairLayout::kInterleaved, .is_causal = false},
     {.names = "mistral3", .layout = PairLayout::kInterleaved, .has_trained_floor = true},
     {.names = "baichuan", .layout = PairLayout::kInterleaved, .alibi_blocks = 40},
     {.names = "granite granitemoe granitehybrid graniteswitch",
@@ -47,10 +48,11 @@ constexpr auto kArchitectures = std::to_array<Architecture>({
      .note = "the output of attention is rotated back by the same rotation"},
     {.names = "plm", .layout = PairLayout::kInterleaved, .at_end = true},
     {.names =
-         "falcon falcon-h1 dbrx stablelm bitnet qwen qwen2 dream qwen2moe qwen3 qwen3moe llada-moe rnd1 olmoe "
+         "falcon falcon-h1 dbrx stablelm bitnet qwen qwen2 qwen2moe qwen3 qwen3moe olmoe "
          "phi2 phi3 phimoe plamo plamo2 gemma starcoder2 openelm gptneox codeshell orion nemotron exaone "
          "bailingmoe2 dots1 hunyuan-moe hunyuan-dense jais2 hy_v3 lfm2 lfm2moe seed_oss grovemoe apertus minimax-m2 "
          "minimax-m3 cogvlm pangu-embedded talkie dflash"},
+    {.names = "dream llada-moe rnd1", .is_causal = false},
     {.names = "nomic-bert nomic-bert-moe jina-bert-v3 eurobert", .is_causal = false},
     {.names = "grok", .output_scale = 0.08838834764831845, .softcap = 30},
     {.names = "gpt-oss", .period = 2, .has_sinks = true},
@@ -78,7 +80,7 @@ constexpr auto kArchitectures = std::to_array<Architecture>({
      .local_base = 10000,
      .is_local_unscaled = true,
      .is_causal = false},
-    {.names = "mimo2", .period = 1, .local_base = 10000, .is_local_unscaled = true, .has_sinks = true},
+    {.names = "mimo2", .period = 1, .local_base = 10000, .is_local_unscaled = true, .sinks_by_tensor = true},
     {.names = "step35", .period = 1, .local_base = 10000, .is_local_unscaled = true},
     {.names = "plamo3", .period = 8, .needs_window = true, .local_base = 10000, .is_local_unscaled = true},
     {.names = "olmo2", .period = 4, .needs_window = true, .is_local_unscaled = true},

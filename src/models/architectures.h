@@ -40,6 +40,7 @@ struct Architecture {
   bool has_rope_switch = false;  ///< rope.scaling.finetuned false: no position
   bool is_causal = true;
   bool has_sinks = false;
+  bool sinks_by_tensor = false;  ///< layers whose attn_sinks the file holds have sinks
   // what attention does beside, where no key says it
   std::int64_t window = 0;   ///< of layers with one
   bool has_chunks = false;   ///< they see their chunk of 8192, and queries that are not rotated have a temperature

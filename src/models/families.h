@@ -69,6 +69,7 @@ struct Family {
   std::string_view when = "";  ///< only where all of these hold: "key", "key=value", "!key", divided by spaces
   Encoding encoding = Encoding::kRope;
   bool is_causal = true;
+  std::string_view causal_key = "";  ///< it is causal where this holds, beside is_decoder
   // rope
   PairLayout layout = PairLayout::kHalves;
   std::string_view halves_unless = "";  ///< halves where this flag is false: rope_interleave
@@ -105,10 +106,13 @@ struct Family {
   std::string_view layers_key = "";  ///< beside num_hidden_layers and its like
   std::string_view window_key = "";  ///< beside sliding_window
   bool window_is_width = false;      ///< it counts the keys on both sides of a query
+  bool window_is_parted = false;  ///< the same, and of an even number one key more comes after the query: T5Gemma 2
   bool has_sinks = false;
-  bool is_unscaled = false;                ///< scores are not divided by √D
-  double scale_factor = 1;                 ///< on 1/√D
-  std::string_view scale_factor_key = "";  ///< the same by a key (Falcon-H1's key_multiplier)
+  bool sinks_if_sliding = false;            ///< and layers that do not slide have none
+  bool is_unscaled = false;                 ///< scores are not divided by √D
+  std::string_view inverse_size_keys = "";  ///< the scale is 1/D where one of these holds (Jais)
+  double scale_factor = 1;                  ///< on 1/√D
+  std::string_view scale_factor_key = "";   ///< the same by a key (Falcon-H1's key_multiplier)
   bool has_gpt2_scale =
       false;  ///< scale_attn_weights: false is unscaled; scale_attn_by_inverse_layer_idx: layer i / (i + 1)
   std::string_view scale_key = "";       ///< the scale itself (Granite's attention_multiplier)

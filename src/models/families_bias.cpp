@@ -24,7 +24,9 @@ constexpr auto kBiasRows = std::to_array<Family>({
      .encoding = Encoding::kAlibi,
      .note = "scores and bias together are divided by sqrt(D), and slopes are rounded to bf16 first"},
     {.types = "baichuan", .when = "!hidden_size=4096", .encoding = Encoding::kAlibi},
-    {.types = "refact jais", .encoding = Encoding::kAlibi},
+    {.types = "refact", .encoding = Encoding::kAlibi},
+    // vLLM a014e35f, jais.py
+    {.types = "jais", .encoding = Encoding::kAlibi, .inverse_size_keys = "mup_scale_qk_dot_by_d scale_qk_dot_by_d"},
     {.types = "jina_bert_v2",
      .encoding = Encoding::kAlibi,
      .is_causal = false,

@@ -37,7 +37,8 @@ constexpr auto kHybridRows = std::to_array<Family>({
     {.types = "granitemoehybrid",
      .when = "!position_embedding_type=rope",
      .encoding = Encoding::kNone,
-     .rule = all_linear},
+     .rule = all_linear,
+     .scale_key = "attention_multiplier"},
     {.types = "zamba2", .when = "use_mem_rope", .head_factor = 2, .scale_factor = std::numbers::sqrt2},
     {.types = "zamba2",
      .when = "!use_mem_rope",
@@ -75,7 +76,7 @@ constexpr auto kHybridRows = std::to_array<Family>({
     {.types = "fnet",
      .encoding = Encoding::kLearned,
      .is_causal = false,
-     .note = "mixes tokens by a Fourier transform instead of attention"},
+     .other_attention = "tokens are mixed by a Fourier transform"},
     // no attention at all, or none that encodes position
     {.types =
          "bit convnext convnextv2 resnet regnet efficientnet mobilenet_v1 mobilenet_v2 mobilenet_v3 mobilevit "

@@ -20,13 +20,19 @@ constexpr std::string_view kBetaTemperature =
 constexpr std::string_view kIndexed =
     "a query sees the index_topk keys that an indexer chooses: the caller's mask, where there are more";
 
+constexpr std::string_view kNormedAfter =
+    "queries and keys are normalised after they are rotated: rotate them first, and give attention no position";
+
 constexpr auto kRopeRows = std::to_array<Family>({
     // halves, whole heads
     {.types = "llama apertus arcee aria_text bitnet chameleon csm csm_depth_decoder_model "
               "deepseek_ocr2_text emu3_text_model evolla gemma "
-              "gemma_text higgs_audio_v2 hrm_text hy_v3 jais2 jetmoe kyutai_speech_to_text "
+              "gemma_text higgs_audio_v2 hy_v3 jais2 jetmoe "
               "nanbeige olmo olmo2 olmoe flex_olmo seed_oss mimo internlm3 minicpm xverse orion "
-              "telechat2 telechat3 Klear llada exaone InternLMXComposer deepseek"},
+              "telechat2 telechat3 Klear exaone InternLMXComposer deepseek"},
+    {.types = "llada", .is_causal = false},  // llama.cpp, llada.cpp: causal_attn
+    {.types = "hrm_text",
+     .note = "tokens whose token_type_ids are 1 see each other in both directions: the caller's mask"},
     {.types = "dia_decoder", .is_unscaled = true},
     {.types = "falcon_h1", .scale_factor_key = "key_multiplier"},
     {.types = "diffllama", .other_attention = "the weights are the difference of two softmaxes"},
@@ -41,7 +47,9 @@ constexpr auto kRopeRows = std::to_array<Family>({
     {.types = "baichuan_m1", .rule = by_sliding_list, .every_key = "sliding_window_layers"},
     {.types = "granite granitemoe granitemoeshared granite4_vision_text hyperclovax",
      .scale_key = "attention_multiplier"},
-    {.types = "mistral mixtral starcoder2 phimoe moshi ministral voxtral_realtime_text", .rule = sliding_if_given},
+    {.types = "mistral mixtral starcoder2 phimoe ministral voxtral_realtime_text", .rule = sliding_if_given},
+    // their mask is causal alone; the cache that their config makes drops what is past the window
+    {.types = "moshi kyutai_speech_to_text", .rule = sliding_if_given},
     {.types = "ministral3", .rule = sliding_if_given, .note = kBetaTemperature},
     {.types = "qwen2 qwen3 deepseek_ocr2_encoder qwen3_omni_moe_talker_code_predictor dots1",
      .rule = sliding_after_some},
@@ -54,8 +62,8 @@ constexpr auto kRopeRows = std::to_array<Family>({
      .scale_root_key = "query_pre_attn_scalar",
      .softcap_key = "attn_logit_softcapping"},
     {.types = "cwm", .rule = nth_is_full_from_0, .every = 4},
-    {.types = "nanochat", .sign = -1},
-    {.types = "hunyuan_v1_dense hunyuan_v1_moe"},
+    {.types = "nanochat", .sign = -1, .note = kNormedAfter},
+    {.types = "hunyuan_v1_dense hunyuan_v1_moe", .note = kNormedAfter},
     {.types = "qwen",
      .base_key = "rotary_emb_base",
      .note = "with use_logn_attn, queries past seq_length are multiplied by log(p) / log(seq_length); with "
@@ -176,10 +184,10 @@ constexpr auto kRopeRows = std::to_array<Family>({
      .note = "the output of attention is rotated back by the same rotation"},
     {.types = "minicpm3", .dims_key = "qk_rope_head_dim", .at_end = true, .mscale_on_softmax = true},
     // layers that differ
-    {.types = "smollm3", .rule = by_no_rope_list, .every = 4, .every_key = "no_rope_layer_interval"},
+    {.types = "smollm3", .rule = sliding_by_no_rope_list, .every = 4, .every_key = "no_rope_layer_interval"},
     {.types = "exaone4 exaone_moe", .rule = sliding_or_all_rotate, .every = 4, .every_key = "sliding_window_pattern"},
     {.types = "afmoe", .rule = only_sliding_rotate, .every = 4, .every_key = "global_attn_every_n_layers"},
-    {.types = "gemma3_text t5gemma2_text t5gemma2_decoder",
+    {.types = "gemma3_text",
      .style = RopeStyle::kSplit,
      .local_base_key = "rope_local_base_freq",
      .rule = nth_is_full,
@@ -187,13 +195,34 @@ constexpr auto kRopeRows = std::to_array<Family>({
      .every_key = "sliding_window_pattern",
      .scale_root_key = "query_pre_attn_scalar",
      .softcap_key = "attn_logit_softcapping"},
+    {.types = "t5gemma2_text",
+     .is_causal = false,
+     .style = RopeStyle::kSplit,
+     .local_base_key = "rope_local_base_freq",
+     .rule = nth_is_full,
+     .every = 6,
+     .every_key = "sliding_window_pattern",
+     .window_is_parted = true,
+     .scale_root_key = "query_pre_attn_scalar",
+     .softcap_key = "attn_logit_softcapping"},
+    {.types = "t5gemma2_decoder",
+     .style = RopeStyle::kSplit,
+     .local_base_key = "rope_local_base_freq",
+     .rule = nth_is_full,
+     .every = 6,
+     .every_key = "sliding_window_pattern",
+     .scale_root_key = "query_pre_attn_scalar",
+     .softcap_key = "attn_logit_softcapping",
+     .other_attention = "the encoder's keys, not rotated, join those of the decoder in one softmax"},
     {.types = "gemma3n_text",
      .style = RopeStyle::kSplit,
      .local_base_key = "rope_local_base_freq",
      .rule = nth_is_full,
      .every = 5,
      .is_unscaled = true},
+    // the decoder's config has is_decoder
     {.types = "t5_gemma_module",
+     .is_causal = false,
      .rule = nth_is_full,
      .every = 2,
      .scale_root_key = "query_pre_attn_scalar",
@@ -204,7 +233,8 @@ constexpr auto kRopeRows = std::to_array<Family>({
      .global_head_key = "global_head_dim",
      .rule = nth_and_last_are_full,
      .every = 6,
-     .is_unscaled = true},
+     .is_unscaled = true,
+     .note = "this is the encoder of the prompt; tokens of the decoder's canvas see each other in both directions"},
     {.types = "gemma4_text gemma4_unified_text",
      .style = RopeStyle::kTyped,
      .global_head_key = "global_head_dim",
@@ -237,7 +267,8 @@ constexpr auto kRopeRows = std::to_array<Family>({
      .style = RopeStyle::kTyped,
      .rule = first_and_nth_are_full,
      .every = 6,
-     .has_sinks = true},
+     .has_sinks = true,
+     .sinks_if_sliding = true},
     {.types = "zaya", .reads_partial = true, .style = RopeStyle::kTyped, .rule = all_hybrid},
     {.types = "step3p5",
      .reads_partial = true,
@@ -257,7 +288,8 @@ constexpr auto kRopeRows = std::to_array<Family>({
     {.types = "qwen2_vl_text qwen2_5_vl_text qwen2_5_omni_text qwen2_5_omni_talker",
      .reads_sections = true,
      .rule = sliding_after_some},
-    {.types = "paddleocr_vl_text hunyuan_vl_text", .reads_sections = true},
+    {.types = "paddleocr_vl_text", .reads_sections = true},
+    {.types = "hunyuan_vl_text", .reads_sections = true, .note = kNormedAfter},
     {.types = "qwen3_vl_text qwen3_vl_moe_text qwen3_omni_moe_text cosmos3_edge_text",
      .reads_sections = true,
      .section_order = SectionOrder::kInterleaved,
@@ -280,7 +312,10 @@ constexpr auto kRopeRows = std::to_array<Family>({
     {.types = "eurobert esmc lasr_encoder xcodec2", .is_causal = false},
     {.types = "dia_encoder", .is_causal = false, .is_unscaled = true},
     {.types = "esm", .when = "position_embedding_type=rotary", .is_causal = false},
-    {.types = "timesfm2_5"},
+    {.types = "timesfm2_5",
+     .is_unscaled = true,
+     .note = "queries and keys are normalised after they are rotated, then queries are multiplied by 1.442695041 "
+             "softplus(scaling) / sqrt(D), trained: rotate first, and give attention no position"},
     {.types = "pe_audio_encoder pe_video_encoder pe_audio_video_encoder",
      .is_causal = false,
      .layout = PairLayout::kInterleaved},

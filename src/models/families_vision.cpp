@@ -141,6 +141,7 @@ constexpr auto kVisionRows = std::to_array<Family>({
     {.types = "cvt",
      .encoding = Encoding::kNone,
      .is_causal = false,
+     .other_attention = "scores are divided by the square root of the stage's width, not of a head's size",
      .note = "convolutional projections of queries, keys and values see where tokens are"},
     {.types = "florence_vision",
      .encoding = Encoding::kNone,
@@ -150,8 +151,9 @@ constexpr auto kVisionRows = std::to_array<Family>({
     // text encoders of image models
     {.types =
          "clip_text_model clipseg_text_model owlvit_text_model owlv2_text_model groupvit_text_model xclip_text_model "
-         "metaclip_2_text_model aimv2_text_model sam3_lite_text_text_model",
+         "metaclip_2_text_model aimv2_text_model",
      .encoding = Encoding::kLearned},
+    {.types = "sam3_lite_text_text_model", .encoding = Encoding::kLearned, .is_causal = false},
     {.types = "siglip_text_model siglip2_text_model", .encoding = Encoding::kLearned, .is_causal = false},
     {.types = "videoprism_text_model",
      .encoding = Encoding::kSinusoidal,

@@ -303,15 +303,17 @@ bool is_rotated(const Metadata& from, const Architecture& facts, std::size_t lay
 
 // What attention does beside the rotation: load_arch_hparams in src/models/*.cpp, is_masked_swa in llama-hparams.h.
 void dress_gguf_layer(LayerGroup& group, const Metadata& from, const Architecture& facts, bool has_window) {
-  group.is_causal = facts.is_causal;
-  group.has_sinks = facts.has_sinks;
+  const bool is_causal = facts.is_causal && !from.is_false("attention.causal");
+  group.is_causal = is_causal;
+  const std::string sinks = fmt::format("blk.{}.attn_sinks.weight", group.layers.front());
+  group.has_sinks = facts.has_sinks || (facts.sinks_by_tensor && from.head.find_tensor(sinks) != nullptr);
   const auto window = from.integer("attention.sliding_window");
   if (has_window && facts.has_chunks) {
     group.chunk = 8192;
   } else if (has_window) {
     group.window = window ? window : facts.window > 0 ? std::optional(facts.window) : std::nullopt;
     // as many on either side as half of it
-    if (group.window && !facts.is_causal) *group.window = *group.window / 2 + 1;
+    if (group.window && !is_causal) *group.window = *group.window / 2 + 1;
   }
   group.softcap = from.positive_or_0("attn_logit_softcapping").value_or(facts.softcap);
   group.is_unscaled = facts.is_unscaled;
@@ -402,7 +404,7 @@ Model read_model(const GgufHead& head, std::span<const std::byte> file) {
     return model;
   }
   LayerGroup group;
-  group.is_causal = facts->is_causal;
+  group.is_causal = facts->is_causal && !from.is_false("attention.causal");
   for (std::int64_t i = 0; i < std::min<std::int64_t>(blocks, 4096); ++i) group.layers.push_back(i);
   const auto needed = [&](std::string_view key) {
     const auto value = from.integer(key);

@@ -125,6 +125,13 @@ void by_no_rope_list(LayerFacts& facts) {
   }
 }
 
+// transformers 5.16 (d56c55bf), configuration_smollm3.py
+void sliding_by_no_rope_list(LayerFacts& facts) {
+  by_no_rope_list(facts);
+  if (facts.are_listed || !holds(facts.config, "use_sliding_window sliding_window")) return;
+  for (Layer& layer : facts.layers) layer.type = layer.rotates ? kFull : kSliding;
+}
+
 void chunks_by_no_rope_list(LayerFacts& facts) {
   by_no_rope_list(facts);
   if (facts.are_listed) return;
@@ -176,7 +183,14 @@ void first_and_nth_are_full(LayerFacts& facts) {
 
 void nth_is_attention(LayerFacts& facts) { by_period(facts, kFull, kLinear, 1); }
 
-void nth_is_linear(LayerFacts& facts) { by_period(facts, kLinear, kFull, 1); }
+// transformers 5.16 (d56c55bf), modeling_minimax.py: the mask of full_attention is that of a window where there is one
+void nth_is_linear(LayerFacts& facts) {
+  by_period(facts, kLinear, kFull, 1);
+  const auto window = integer(facts.config, "sliding_window");
+  for (Layer& layer : facts.layers) {
+    if (layer.type == kFull) layer.window = window;
+  }
+}
 
 void sliding_after_some(LayerFacts& facts) {
   if (!uses_window(facts.config)) return all_full(facts);

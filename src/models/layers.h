@@ -41,10 +41,12 @@ struct LayerFacts {
 using LayerRule = void (*)(LayerFacts&);
 
 void all_alike(LayerFacts& facts);
-void all_full(LayerFacts& facts);                ///< full_attention where nothing is listed
-void all_hybrid(LayerFacts& facts);              ///< attention beside a state space in every layer: falcon_h1, zaya
-void all_linear(LayerFacts& facts);              ///< no attention unless the file lists some: granitemoehybrid
-void by_no_rope_list(LayerFacts& facts);         ///< no_rope_layers: 1 rotates, 0 does not; else every n-th does not
+void all_full(LayerFacts& facts);         ///< full_attention where nothing is listed
+void all_hybrid(LayerFacts& facts);       ///< attention beside a state space in every layer: falcon_h1, zaya
+void all_linear(LayerFacts& facts);       ///< no attention unless the file lists some: granitemoehybrid
+void by_no_rope_list(LayerFacts& facts);  ///< no_rope_layers: 1 rotates, 0 does not; else every n-th does not
+void sliding_by_no_rope_list(
+    LayerFacts& facts);  ///< and where use_sliding_window those that do not rotate slide: smollm3
 void chunks_by_no_rope_list(LayerFacts& facts);  ///< the same; layers that rotate see their own chunk alone: llama4
 void only_sliding_rotate(LayerFacts& facts);     ///< every n-th is full and does not rotate: cohere2, afmoe
 void sliding_or_all_rotate(LayerFacts& facts);   ///< the same, but all rotate in a model without any window: exaone4
@@ -54,7 +56,7 @@ void nth_is_full_from_0(LayerFacts& facts);      ///< counted from 0: modernbert
 void nth_is_full_from_end(LayerFacts& facts);    ///< counted from the last, and full ones do not rotate: muse_glimmer
 void first_and_nth_are_full(LayerFacts& facts);  ///< mimo_v2
 void nth_is_attention(LayerFacts& facts);        ///< the others are linear: qwen3_next
-void nth_is_linear(LayerFacts& facts);           ///< the others are attention: minimax
+void nth_is_linear(LayerFacts& facts);           ///< the others are attention, with a window if one is given: minimax
 void sliding_after_some(LayerFacts& facts);      ///< from max_window_layers on, where use_sliding_window: qwen2
 void sliding_before_some(LayerFacts& facts);     ///< every other one up to there: qwen2_moe
 void sliding_if_given(LayerFacts& facts);        ///< all layers slide where sliding_window has a value: mistral

@@ -19,6 +19,7 @@ bool is_causal(const Config& config, const Family& family) {
                                          (both->as<std::string>() != nullptr && *both->as<std::string>() == "all"));
   if (is_on) return false;
   if (holds(config, "is_decoder")) return true;
+  if (!family.causal_key.empty() && holds(config, family.causal_key)) return true;
   return family.is_causal;
 }
 
@@ -365,8 +366,8 @@ void dress(LayerGroup& group, const Layer& layer, const Config& config, const Fa
   group.is_causal = layer.type != "cross_attention" && is_causal(config, family);
   if (layer.type.empty() || layer.type != family.plain_type) group.other_attention = family.other_attention;
   group.is_unscaled = family.is_unscaled;
-  group.has_sinks = family.has_sinks;
-  if (is_sliding(layer.type)) {
+  group.has_sinks = family.has_sinks && (!family.sinks_if_sliding || is_sliding(layer.type));
+  if (is_sliding(layer.type) || layer.window) {
     const std::string_view key = first_of(config, {family.window_key, "sliding_window", "sliding_window_size"});
     if (layer.window) {
       group.window = layer.window;
@@ -376,7 +377,13 @@ void dress(LayerGroup& group, const Layer& layer, const Config& config, const Fa
     // transformers 5.16: modernbert's and gemma3's configurations halve it, masking_utils.py compares distances:
     // below the window where attention is causal, up to it where it is not (gemma3's own mask: below)
     const bool is_switched = family.is_causal && group.is_causal == false;
-    if (group.window && (family.window_is_width || is_switched)) *group.window /= 2;
+    if (group.window && family.window_is_parted) {
+      const std::int64_t before = (*group.window - 1) / 2, after = *group.window / 2;
+      if (before != after) {
+        group.other_attention = fmt::format("a query sees {} keys before it and {} after it", before, after);
+      }
+    }
+    if (group.window && (family.window_is_width || family.window_is_parted || is_switched)) *group.window /= 2;
     if (group.window && group.is_causal == false) *group.window += 1;
   }
   // Inkling: layers that do not slide
@@ -390,6 +397,11 @@ void dress(LayerGroup& group, const Layer& layer, const Config& config, const Fa
   if (!family.scale_key.empty()) group.scale = positive(config, family.scale_key);
   if (!family.scale_root_key.empty()) {
     if (const auto value = positive(config, family.scale_root_key)) group.scale = 1.0 / std::sqrt(*value);
+  }
+  for (std::string_view keys = family.inverse_size_keys; !keys.empty();) {
+    const std::string_view key = keys.substr(0, keys.find(' '));
+    if (holds(config, key)) group.scale = 1.0 / static_cast<double>(head_size(config, family));
+    keys.remove_prefix(std::min(keys.size(), key.size() + 1));
   }
   if (family.scale_factor != 1 || (!family.scale_factor_key.empty() && is_given(config, family.scale_factor_key))) {
     const double factor =

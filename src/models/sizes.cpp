@@ -93,7 +93,14 @@ std::int64_t head_size(const Config& config, const Family& family, std::string_v
 }
 
 std::optional<PatchGrid> patch_grid_of(const Config& config, const Family& family) {
-  const auto image = extents(config, family.image_key), patch = extents(config, "patch_size");
+  const auto image = extents(config, family.image_key);
+  auto patch = extents(config, "patch_size");
+  // frames, rows and columns of a tube of patches: VideoPrism
+  const Json* const tube = patch ? nullptr : find(config, "tubelet_size");
+  if (tube != nullptr && tube->as<Json::Array>() != nullptr) {
+    const std::vector<double> sizes = *numbers(config, "tubelet_size");
+    if (sizes.size() == 3 && sizes[1] > 0 && sizes[2] > 0) patch = std::pair(sizes[1], sizes[2]);
+  }
   if (!image || !patch) return std::nullopt;
   const auto rows = static_cast<std::int64_t>(image->first / patch->first);
   const auto columns = static_cast<std::int64_t>(image->second / patch->second);

@@ -171,6 +171,22 @@ TEST(GgufModel, AttentionIsThatOfLlamaCpp) {
             (Temperature{.scale = 0.25, .length = 8192}));
   EXPECT_THROW(warm("mistral3", {}), Error);
 
+  // diffusion models see both directions, and so does any whose file says so
+  for (const char* const type : {"dream", "llada", "llada-moe", "rnd1"}) {
+    EXPECT_FALSE(layer(small_model(type, {}), 0).attention.causal) << type;
+  }
+  EXPECT_TRUE(layer(small_model("qwen2", {}), 0).attention.causal);
+  EXPECT_FALSE(
+      layer(small_model("qwen2", {entry("qwen2.attention.causal", 7, std::string(1, '\0'))}), 0).attention.causal);
+
+  // MiMo-V2: where the file holds them
+  const Model mimo = model_of(file_of(
+      {word("general.architecture", "mimo2"), whole("mimo2.block_count", 2), whole("mimo2.embedding_length", 64),
+       whole("mimo2.attention.head_count", 4), whole("mimo2.attention.key_length", 16)},
+      "blk.1.attn_sinks.weight", {1, 2, 3, 4}));
+  EXPECT_FALSE(mimo.groups.at(0).has_sinks);
+  EXPECT_TRUE(mimo.groups.at(1).has_sinks);
+
   // an encoder and a decoder
   const std::vector<float> table(32 * 4);
   const Model t5 =

@@ -203,6 +203,13 @@ template <class T> void expect_paged(const Family& family, const PreparedLayer& 
     options.block_table = table;
     options.keys_are_rotated = rotation != nullptr;
     if (family.axes > 1) options.query_positions = places;
+    std::vector<std::int64_t> key_ids;  // of all that the table's pages hold
+    for (int axis = 0; axis < family.axes; ++axis) {
+      for (std::int64_t t = 0; t < std::ssize(table) * kPage; ++t) {
+        key_ids.push_back(family.axes > 1 && t < end ? family.ids[static_cast<std::size_t>(axis * kTokens + t)] : 0);
+      }
+    }
+    if (family.axes > 1 && rotation == nullptr) options.key_positions = {.ids = key_ids, .axes = family.axes};
     Heads<T> out(1, kHeads, end - begin, x.v.features);
     attention(out.view(), q.view(), k_cache, v_cache, options);
     expect_rows(family, x, out, begin, end, rotation != nullptr, room_of<T>(rotation != nullptr));
@@ -222,15 +229,18 @@ inline std::string refusal_of(const std::string& json, std::int64_t i, const Lay
   }
 }
 
-inline void expect_right(const Family& family) {
+inline void expect_right(const Family& family, const PreparedLayer& made) {
   SCOPED_TRACE(family.config);
-  const PreparedLayer made = layer(read_model(family.config), family.layer, family.inputs);
   tests::for_each_host_engine([&] {
     expect_sequence<float>(family, made, {});
     expect_sequence<BFloat16>(family, made, {});
     expect_paged<float>(family, made, {});
     expect_paged<BFloat16>(family, made, {});
   });
+}
+
+inline void expect_right(const Family& family) {
+  expect_right(family, layer(read_model(family.config), family.layer, family.inputs));
 }
 
 // base^(−2i/dims)
