@@ -34,7 +34,7 @@ struct AttendFlags {
   std::optional<double> scale;
   std::string dtype, numerics = "exact";
   std::optional<std::int64_t> length;
-  bool causal = false, quiet = false, force = false;
+  bool causal = false, rounds_rotated = false, quiet = false, force = false;
   EngineFlags engine;
 };
 
@@ -48,6 +48,8 @@ void add_flags(Command verb, AttendFlags& flags, std::string& axes) {
   verb.add_integer("--window", flags.window, {},
                    "a query sees only keys less than N tokens away (default: as in the model, else all keys)");
   verb.add_number("--scale", flags.scale, {}, "multiplies q.k (default: as in the model, else 1/sqrt(features))");
+  verb.add_flag("--round-rotated", flags.rounds_rotated,
+                "round rotated q and k to f16 or bf16, as apply writes them (default: keep f32's precision)");
   verb.add_option("--scores", flags.scores, "also write the softmax weights, [heads, queries, keys], of small inputs")
       .type_name("FILE");
   verb.add_option(
@@ -271,6 +273,7 @@ int run(const AttendFlags& flags, SchemeRequest& request) {
   }
   require_further_inputs(name_of(request.scheme), options);
   options.causal = options.causal || flags.causal;
+  options.rounds_rotated = flags.rounds_rotated;
   if (flags.window) options.window = *flags.window;
   if (flags.scale) options.scale = *flags.scale;
   const int position_axes = position_axes_of(options.position);

@@ -51,11 +51,11 @@ def _mask(mask: Any, is_pattern: bool) -> Any:
 def _options(form: Form | None, causal: bool, window: int, scale: float | None, query_positions: Any, key_positions: Any,
              keys_are_rotated: bool, query_lengths: Any, key_lengths: Any, packed: Any, packed_keys: Any,
              key_mask: Any, chunk: int, softcap: float | None, temperature: Any, sinks: Any, mask: Any,
-             position_queries: Any, log_gates: Any) -> tuple[Any, ...]:
+             position_queries: Any, log_gates: Any, rounds_rotated: bool) -> tuple[Any, ...]:
     return (None if form is None else handle_of(form, "attention"), causal, window, scale, _positions(query_positions),
             _positions(key_positions), keys_are_rotated, ids_of(query_lengths), ids_of(key_lengths), ids_of(packed),
             ids_of(packed_keys), _mask(key_mask, False), 1 if form is None else form._axes, chunk, softcap or 0.0,
-            _temperature(temperature), sinks, _mask(mask, True), position_queries, log_gates)
+            _temperature(temperature), sinks, _mask(mask, True), position_queries, log_gates, rounds_rotated)
 
 
 def attention(q: Array, k: Array, v: Array, form: Form | None = None, *, causal: bool = False, window: int = 0,
@@ -64,8 +64,8 @@ def attention(q: Array, k: Array, v: Array, form: Form | None = None, *, causal:
               key_lengths: Ids | None = None, packed: Ids | None = None, packed_keys: Ids | None = None,
               key_mask: Ids | None = None, chunk: int = 0, softcap: float | None = None,
               temperature: tuple[Any, ...] | None = None, sinks: Array | None = None, mask: Array | None = None,
-              position_queries: Array | None = None, log_gates: Array | None = None, order: Order = "bhsd",
-              out: Any = None, logsumexp: Any = None, weights: Any = None, dtype: DType | None = None) -> Any:
+              position_queries: Array | None = None, log_gates: Array | None = None, rounds_rotated: bool = False,
+              order: Order = "bhsd", out: Any = None, logsumexp: Any = None, weights: Any = None, dtype: DType | None = None) -> Any:
     """softmax(scale · q·kᵀ + bias) · v over the keys that each query may look at; returns `out`.
 
     q: [batch, heads, queries, features], k, v: [batch, key heads, keys, features], or without the first axes; `order`
@@ -76,6 +76,8 @@ def attention(q: Array, k: Array, v: Array, form: Form | None = None, *, causal:
     scale: of q·k; None: 1/√features (T5 wants 1).
     query_positions, key_positions: an int (the first of consecutive ones), or ids; None: 0, 1, 2 …
     keys_are_rotated: the cache holds keys that were rotated when they came.
+    rounds_rotated: f16 and bf16, on the host: rotated q and k are rounded to their type, as rotate rounds them and as a
+      cache of rotated keys holds them; they keep f32's precision otherwise, which takes longer. A GPU always rounds.
     query_lengths, key_lengths: [batch], sequences that end earlier. packed, packed_keys: lengths of sequences one after
       another. key_mask: [batch, keys], 0 is padding.
     chunk: a query sees only keys of its own chunk of positions (Llama 4). softcap: scores become c · tanh(score / c)
@@ -94,7 +96,7 @@ def attention(q: Array, k: Array, v: Array, form: Form | None = None, *, causal:
         out = empty_like(q, (*shape_of(q)[:-1], shape_of(v)[-1]))
     options = _options(form, causal, window, scale, query_positions, key_positions, keys_are_rotated, query_lengths,
                        key_lengths, packed, packed_keys, key_mask, chunk, softcap, temperature, sinks, mask,
-                       position_queries, log_gates)
+                       position_queries, log_gates, rounds_rotated)
     _posenc.attention(out, q, k, v, options, order, logsumexp, weights, 0 if dtype is None else flags_of(dtype))
     return out
 
@@ -109,7 +111,7 @@ def attention_backward(d_out: Array, q: Array, k: Array, v: Array, form: Form | 
                        sinks: Array | None = None, mask: Array | None = None, d_sinks: Any = None,
                        position_queries: Array | None = None, log_gates: Array | None = None, d_query_vectors: Any = None,
                        d_key_vectors: Any = None, d_value_vectors: Any = None, d_query_offsets: Any = None,
-                       order: Order = "bhsd") -> Gradients:
+                       rounds_rotated: bool = False, order: Order = "bhsd") -> Gradients:
     """The gradients of attention from that of its output; options as attention was given them.
 
     out, logsumexp: what attention gave; None: computed again.
@@ -128,7 +130,7 @@ def attention_backward(d_out: Array, q: Array, k: Array, v: Array, form: Form | 
     made = tuple(empty_like(x) if name in wanted else None for name, x in inputs.items())
     options = _options(form, causal, window, scale, query_positions, key_positions, keys_are_rotated, query_lengths,
                        key_lengths, packed, packed_keys, key_mask, chunk, softcap, temperature, sinks, mask,
-                       position_queries, log_gates)
+                       position_queries, log_gates, rounds_rotated)
     _posenc.attention_backward(d_out, q, k, v, out, logsumexp, options, order,
                                (*made[:4], d_parameters, d_sinks, d_query_vectors, d_key_vectors, d_value_vectors,
                                 d_query_offsets, made[4]))

@@ -285,8 +285,9 @@ def add(x: torch.Tensor, form: Form | Scheme | str, *, table: torch.Tensor | Non
 
 def attention(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, form: Form | Scheme | str | None = None, *,
               table: torch.Tensor | None = None, causal: bool = False, window: int = 0, scale: float | None = None,
-              query_positions: Any = None, key_positions: Any = None, keys_are_rotated: bool = False, key_mask: Any = None,
-              chunk: int = 0, softcap: float | None = None, temperature: tuple[Any, ...] | None = None,
+              query_positions: Any = None, key_positions: Any = None, keys_are_rotated: bool = False,
+              rounds_rotated: bool = False, key_mask: Any = None, chunk: int = 0, softcap: float | None = None,
+              temperature: tuple[Any, ...] | None = None,
               sinks: torch.Tensor | None = None, mask: torch.Tensor | None = None, order: str = "bhsd") -> torch.Tensor:
     """softmax(scale · q·kᵀ + bias) · v, differentiable in q, k, v, the trained `table` of a bias and the sinks.
 
@@ -296,7 +297,8 @@ def attention(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, form: Form | Sc
         raise NotImplementedError("attention: a mask has no gradient; pass mask.detach(), or a bias with its table")
     warm = "null" if temperature is None else json.dumps(list(temperature))
     options = (f'{{"causal": {_option(causal)}, "window": {window}, "scale": {_option(scale)}, "chunk": {chunk}, '
-               f'"keys_are_rotated": {_option(keys_are_rotated)}, "softcap": {_option(softcap)}, "temperature": {warm}, "order": "{order}"}}')
+               f'"keys_are_rotated": {_option(keys_are_rotated)}, "rounds_rotated": {_option(rounds_rotated)}, '
+               f'"softcap": {_option(softcap)}, "temperature": {warm}, "order": "{order}"}}')
     result: torch.Tensor = _call_attention(q, k, v, table, sinks, mask, key_mask, _ids(query_positions), _ids(key_positions),
                                            _text_of(form, "attention"), options)[0]
     return result

@@ -335,10 +335,10 @@ typedef struct {
 
 /* o is (form, causal, window, scale, query_positions, key_positions, keys_are_rotated, query_lengths, key_lengths,
    packed, packed_keys, key_mask, axes, chunk, softcap, temperature, sinks, mask, position_queries,
-   log_gates). */
+   log_gates, rounds_rotated). */
 static int take_options(Arrays* arrays, PyObject* o, PyObject* order, const char* verb, Options* out) {
-  if (!PyTuple_Check(o) || PyTuple_Size(o) != 20) {
-    PyErr_SetString(PyExc_TypeError, "20 options are needed");
+  if (!PyTuple_Check(o) || PyTuple_Size(o) != 21) {
+    PyErr_SetString(PyExc_TypeError, "21 options are needed");
     return -1;
   }
 #define OPTION(i) PyTuple_GetItem(o, i)
@@ -348,6 +348,7 @@ static int take_options(Arrays* arrays, PyObject* o, PyObject* order, const char
   v->causal = PyObject_IsTrue(OPTION(1));
   v->window = PyLong_AsLongLong(OPTION(2));
   v->keys_are_rotated = PyObject_IsTrue(OPTION(6));
+  v->rounds_rotated = PyObject_IsTrue(OPTION(20));
   const long axes = PyLong_AsLong(OPTION(12));
   if (OPTION(3) != Py_None) {
     out->scale = PyFloat_AsDouble(OPTION(3));

@@ -59,6 +59,14 @@ class Values(unittest.TestCase):
         self.assertEqual(pj.attention(x, x, x, YARN, causal=True).dtype, jnp.bfloat16)
         self.assertEqual(pj.tabulate(YARN, count=3, dtype="bf16")[0].dtype, jnp.bfloat16)
 
+    def test_rotated_q_and_k_are_rounded_where_asked(self):
+        rope = posenc.prepare(posenc.Rope(dims=16))
+        x = (3 * array(2, 48, 16)).astype(jnp.bfloat16)
+        rotated = pj.rotate(x, rope)
+        before = pj.attention(rotated, rotated, x, causal=True, scale=1.0)
+        self.assertTrue(bool((pj.attention(x, x, x, rope, causal=True, scale=1.0, rounds_rotated=True) == before).all()))
+        self.assertFalse(bool((pj.attention(x, x, x, rope, causal=True, scale=1.0) == before).all()))
+
     def test_others(self):
         x = array(2, 5, 8)
         waves = posenc.prepare(posenc.Sinusoidal(width=8))

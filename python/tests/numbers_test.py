@@ -174,6 +174,19 @@ class AgainstFormulas(unittest.TestCase):
         part = posenc.attention(q[1:], k[1:, :, 2:], v[1:, :, 2:])
         self.near(posenc.attention(q, k, v, key_mask=mask)[1:], part.astype(np.float64), 1e-6)
 
+    def test_rotated_q_and_k_are_rounded_where_asked(self):
+        """The same bytes as rotate and then attention; without the option, others. f16, and bf16 as uint16."""
+        rope = posenc.prepare(posenc.Rope(dims=16))
+        for dtype in ("f16", "bf16"):
+            wide = 3 * RNG.standard_normal((3, 2, 48, 16)).astype("f")
+            narrow = wide.astype(np.float16) if dtype == "f16" else (wide.view(np.uint32) >> 16).astype(np.uint16)
+            q, k, v = (np.ascontiguousarray(one) for one in narrow)
+            given = {} if dtype == "f16" else {"dtype": "bf16"}
+            before = posenc.attention(posenc.rotate(q.copy(), rope, **given), posenc.rotate(k.copy(), rope, **given), v, causal=True, scale=1.0, **given)
+            rounded = posenc.attention(q, k, v, rope, causal=True, scale=1.0, rounds_rotated=True, **given)
+            self.assertEqual(rounded.tobytes(), before.tobytes())
+            self.assertNotEqual(posenc.attention(q, k, v, rope, causal=True, scale=1.0, **given).tobytes(), before.tobytes())
+
     def test_what_layers_of_models_need(self):
         """softcap, sinks, masks and temperature, written out."""
         q, k, v = RNG.standard_normal((3, 2, 5, 4)).astype("f")

@@ -205,6 +205,15 @@ class AgainstTorch(unittest.TestCase):
         q, k, v = (torch.randn(1, 2, 10, 4, dtype=torch.float64) for _ in range(3))
         self.assertLess((pt.attention(q, k, v, causal=True) - attended(q, k, v, 0, True, 0.5)).abs().max().item(), 1e-14)
 
+    def test_rotated_q_and_k_are_rounded_where_asked(self):
+        rope = posenc.Rope(dims=16)
+        q, k, v = (3 * torch.randn(1, 2, 48, 16) for _ in range(3))
+        q, k, v = (one.to(torch.bfloat16) for one in (q, k, v))
+        before = pt.attention(pt.rotate(q, rope), pt.rotate(k, rope), v, causal=True, scale=1.0)
+        rounded = pt.attention(q, k, v, rope, causal=True, scale=1.0, rounds_rotated=True)
+        self.assertTrue(torch.equal(rounded, before))
+        self.assertFalse(torch.equal(pt.attention(q, k, v, rope, causal=True, scale=1.0), before))
+
     def test_rotary_embedding(self):
         config = {"model_type": "llama", "hidden_size": 64, "num_attention_heads": 4, "num_hidden_layers": 2, "max_position_embeddings": 128,
                   "rope_theta": 10000.0}

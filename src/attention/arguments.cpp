@@ -223,12 +223,12 @@ RowRotation row_rotation_of(std::string_view verb, const AttentionBackend& backe
 }
 
 // Arithmetic narrower than f32, a table that has rows for tokens, and what differs from head to head are left to rotate
-// itself. Where rows are rounded anyway, many queries do well to find them rotated: a block of keys is loaded for every block
-// of queries and every head.
+// itself. So are rows that are rounded anyway, where several heads of few queries would rotate the same keys.
 bool can_rotate_on_load(const AttentionBackend& backend, const Rotation& form, bool is_rounded,
                         const AttentionJob& job) {
-  constexpr std::int64_t kManyQueries = 64;
-  if (is_rounded && size_of(job.k.type) == 2 && job.q.sequence >= kManyQueries) return false;
+  constexpr std::int64_t kSomeQueries = 64, kManyQueries = 256, kManyHeads = 3;
+  const bool are_few = job.q.sequence >= kSomeQueries && job.q.sequence < kManyQueries;
+  if (is_rounded && size_of(job.k.type) == 2 && are_few && job.group >= kManyHeads) return false;
   return backend.rotates_on_load && job.v.type != DataType::kF64 && job.weights.data == nullptr &&
          form.precision.arithmetic.value_or(DataType::kF32) == DataType::kF32 && form.table.cosines.shape.rank != 3 &&
          is_plain(form);

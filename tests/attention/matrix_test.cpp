@@ -28,14 +28,15 @@ struct Shape {
 };
 // more rows than decoding takes; a matrix unit's blocks have 384 queries, 128 keys, 4 to 32 features a step
 constexpr Shape kShapes[] = {{1, 1, 40, 40, 64, 64},   {2, 1, 33, 131, 20, 12}, {1, 1, 70, 70, 3, 5},
-                             {1, 1, 49, 260, 128, 40}, {4, 2, 97, 97, 32, 8},   {1, 1, 400, 529, 8, 16}};
+                             {1, 1, 49, 260, 128, 40}, {4, 2, 97, 97, 32, 8},   {1, 1, 400, 529, 8, 16},
+                             {4, 2, 400, 400, 16, 8}};
 
 // few rows over a cache, at the edges of steps of 64 keys and of chunks of 2048
 constexpr Shape kDecodingShapes[] = {{1, 1, 1, 1, 64, 64},    {2, 1, 1, 77, 64, 64},   {4, 1, 1, 200, 128, 64},
                                      {5, 1, 1, 131, 64, 128}, {1, 1, 3, 2120, 64, 64}, {8, 2, 2, 70, 72, 40}};
 
-enum class Kind { kNone, kSlopes, kRotation, kRoundedRotation };
-constexpr Kind kKinds[] = {Kind::kNone, Kind::kSlopes, Kind::kRotation, Kind::kRoundedRotation};
+enum class Kind { kNone, kSlopes, kRotation, kPartialRotation, kRoundedRotation };
+constexpr Kind kKinds[] = {Kind::kNone, Kind::kSlopes, Kind::kRotation, Kind::kPartialRotation, Kind::kRoundedRotation};
 enum class Mask { kAll, kCausal, kWindow, kPadding };
 
 template <class T> Heads<double> widened(const Heads<T>& x) {
@@ -99,8 +100,10 @@ template <class T> void expect_right(const Shape& shape, Kind kind, Mask mask) {
     question.bias = [=](const Pair& at) {
       return -slopes[static_cast<std::size_t>(at.h)] * static_cast<double>(std::abs(at.j - at.i - ahead));
     };
-  } else if (kind == Kind::kRotation) {
-    const Rotation rotation = prepare(Rope{.dims = shape.features / 2 * 2});
+  } else if (kind == Kind::kRotation || kind == Kind::kPartialRotation) {
+    const std::int64_t dims = kind == Kind::kRotation ? shape.features / 2 * 2 : shape.features / 4 * 2 + 2;
+    Rotation rotation = prepare(Rope{.dims = std::min(dims, shape.features / 2 * 2)});
+    if (kind == Kind::kPartialRotation) rotation.first_dim = -2 * pairs_of(rotation);  // the last features
     options.position = rotation;
     rotate(exact_q.view(), {.first = ahead}, rotation);
     rotate(exact_k.view(), {}, rotation);
@@ -126,7 +129,8 @@ template <class T> void expect_right(const Shape& shape, Kind kind, Mask mask) {
     return mask != Mask::kPadding || padding[static_cast<std::size_t>(at.j)] != 0;
   };
   const Answer answer = answer_of(exact_q, exact_k, widened(v), question);
-  const double bound = bound_of<T>(exact_q, exact_k, question, kind == Kind::kRotation);
+  const bool is_rotated = kind == Kind::kRotation || kind == Kind::kPartialRotation;
+  const double bound = bound_of<T>(exact_q, exact_k, question, is_rotated);
   for_each_host_engine_of<T>([&] {
     Heads<T> out(1, shape.heads, shape.queries, shape.value_features);
     attention(out.view(), q.view(), k.view(), v.view(), options);
@@ -194,7 +198,7 @@ TEST(AttentionOf16Bits, ScoresMayGrowFromBlockToBlock) {
 // Rounded or not is not the same: each is the formula of its own q and k.
 TEST(AttentionOf16Bits, RoundsRotatedQueriesAndKeysWhereAsked) {
   const std::int64_t keys = 300, d = 64;
-  for (const std::int64_t queries : {1, 7, 70}) {  // a step of decoding, rotated on load, rotated before
+  for (const std::int64_t queries : {1, 7, 70}) {  // a step of decoding, a few, a block
     const auto q = random_heads<BFloat16>(1, 2, queries, d, 1), k = random_heads<BFloat16>(1, 1, keys, d, 2);
     const auto v = random_heads<BFloat16>(1, 1, keys, d, 3);
     const Rotation rotation = prepare(Rope{.dims = d});
@@ -218,6 +222,62 @@ TEST(AttentionOf16Bits, RoundsRotatedQueriesAndKeysWhereAsked) {
       EXPECT_GT(rounding, 1e-3);
     });
   }
+}
+
+// Rounded as rotate rounds: the same bytes as attention of q and k that were rotated before, over blocks of queries that meet
+// the same keys, heads that share them, features that are not rotated, both layouts, a window and a paged cache.
+template <class T> void expect_same_as_rotated_before(const Rotation& rotation, std::int64_t window, bool has_pages) {
+  const std::int64_t batch = 2, heads = 4, key_heads = 2, queries = 450, d = 32, page = 90;
+  SCOPED_TRACE(testing::Message() << "window " << window << " pages " << has_pages);
+  const auto q = random_heads<T>(batch, heads, queries, d, 1);
+  const auto k = random_heads<T>(batch, key_heads, queries, d, 2), v = random_heads<T>(batch, key_heads, queries, d, 3);
+  auto rotated_q = q, rotated_k = k;
+  rotate(rotated_q.view(), {}, rotation);
+  rotate(rotated_k.view(), {}, rotation);
+  // page p of sequence b is page 2 · p + b of the pool
+  const auto paged = [&](Heads<T> x) {
+    Heads<T> pool(batch * queries / page, key_heads, page, d);
+    for (std::int64_t b = 0; b < batch; ++b) {
+      for (std::int64_t h = 0; h < key_heads; ++h) {
+        for (std::int64_t t = 0; t < queries; ++t) {
+          for (std::int64_t f = 0; f < d; ++f) pool.at(t / page * batch + b, h, t % page, f) = x.at(b, h, t, f);
+        }
+      }
+    }
+    return pool;
+  };
+  std::vector<std::int32_t> table;
+  for (std::int32_t b = 0; b < batch; ++b) {
+    for (std::int32_t p = 0; p < queries / page; ++p) table.push_back(p * static_cast<std::int32_t>(batch) + b);
+  }
+  const std::vector<std::int64_t> lengths(batch, queries);
+  for_each_host_engine_of<T>([&] {
+    Heads<T> inside(batch, heads, queries, d), before = inside;
+    AttentionOptions options{.causal = true, .window = window};
+    attention(before.view(), rotated_q.view(), rotated_k.view(), v.view(), options);
+    options.position = rotation;
+    options.rounds_rotated = true;
+    if (has_pages) {
+      options.key_lengths = lengths;
+      options.block_table = table;
+      attention(inside.view(), q.view(), paged(k).view(), paged(v).view(), options);
+    } else {
+      attention(inside.view(), q.view(), k.view(), v.view(), options);
+    }
+    EXPECT_TRUE(inside.values == before.values);
+  });
+}
+TEST(AttentionOf16Bits, RoundedInsideIsRotatedBefore) {
+  const Rotation whole = prepare(Rope{.dims = 32});
+  Rotation last = prepare(Rope{.dims = 16, .layout = PairLayout::kInterleaved});
+  last.first_dim = -16;
+  for (const Rotation& rotation : {whole, last}) {
+    for (const std::int64_t window : {0, 77}) {
+      expect_same_as_rotated_before<BFloat16>(rotation, window, false);
+      expect_same_as_rotated_before<BFloat16>(rotation, window, true);
+    }
+  }
+  expect_same_as_rotated_before<Half>(last, 0, false);
 }
 
 // What a cache of f16 gives has f32's error, whatever the size of the queries: they are two numbers of f16 then.

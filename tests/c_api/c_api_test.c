@@ -290,6 +290,34 @@ static void test_attention(void) {
   posenc_form_free(waves);
 }
 
+/* Rotated q and k are rounded to bf16 as posenc_rotate rounds them, where asked. */
+static void test_rounded_rotation(void) {
+  enum { kTokens = 40, kFeatures = 16, kCount = kTokens * kFeatures };
+  static const posenc_dtype kBF16 = {4, 16, 1};
+  uint16_t x[kCount], rotated[kCount], before[kCount], rounded[kCount], whole[kCount];
+  for (int i = 0; i < kCount; ++i) x[i] = (uint16_t)(0x3F00 + i * 37 % 256 + (i % 3 == 0 ? 0x8000 : 0));
+  memcpy(rotated, x, sizeof x);
+  const posenc_tensor plain = tensor(x, kBF16, 2, SHAPE(kTokens, kFeatures)),
+                      after = tensor(rotated, kBF16, 2, SHAPE(kTokens, kFeatures)),
+                      first = tensor(before, kBF16, 2, SHAPE(kTokens, kFeatures)),
+                      second = tensor(rounded, kBF16, 2, SHAPE(kTokens, kFeatures)),
+                      third = tensor(whole, kBF16, 2, SHAPE(kTokens, kFeatures));
+  posenc_form* const rope = prepared("{\"scheme\": \"rope\", \"dims\": 16}");
+  const posenc_query_key in_place = {&after, NULL};
+  OK(posenc_rotate(rope, in_place, in_place, NULL, NULL));
+  const double scale = 1;
+  posenc_attention_options options = POSENC_INIT(posenc_attention_options);
+  options.causal = 1, options.scale = &scale;
+  OK(posenc_attention(&first, &after, &after, &plain, &options, NULL));
+  options.position = rope, options.rounds_rotated = 1;
+  OK(posenc_attention(&second, &plain, &plain, &plain, &options, NULL));
+  CHECK(memcmp(before, rounded, sizeof before) == 0);
+  options.rounds_rotated = 0;
+  OK(posenc_attention(&third, &plain, &plain, &plain, &options, NULL));
+  CHECK(memcmp(before, whole, sizeof before) != 0);
+  posenc_form_free(rope);
+}
+
 static void test_positions(void) {
   int64_t lengths[2] = {3, 2}, out[6];
   const posenc_tensor l = tensor(lengths, kI64, 1, SHAPE(2)), five = tensor(out, kI64, 1, SHAPE(5)),
@@ -461,6 +489,7 @@ int main(void) {
   test_rotate();
   test_add_and_bias();
   test_attention();
+  test_rounded_rotation();
   test_positions();
   test_models();
   test_figures();

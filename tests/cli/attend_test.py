@@ -235,6 +235,19 @@ class Attend(ProgramTest):
         self.expect(self.run_attend("rope", "--causal", "--q-positions", "100:105", "--k-positions", "100:105")[2],
                     expected)
 
+    def test_rotated_q_and_k_are_rounded_where_asked(self):
+        """The same bytes as apply and then attend without position; without the flag, others."""
+        shape = (2, 40, 8)
+        for name, seed in zip("qkv", (1, 2, 3)):
+            self.write(f"{name}.npy", npy("f16", shape, [3 * x for x in values(*shape, seed=seed)]))
+        rounded = self.run_attend("rope", "--causal", "--round-rotated")
+        whole = self.run_attend("rope", "--causal")
+        for name in "qk":
+            self.succeeds("apply", "rope", self.path(f"{name}.npy"), "-o", self.path(f"{name}.npy"), "--force", "--quiet")
+        before = self.run_attend("none", "--causal")
+        self.assertEqual(rounded, before)
+        self.assertNotEqual(whole, before)
+
     def test_positions_by_list_and_of_several_axes(self):
         given = lambda text: ("--causal", "--q-positions", text, "--k-positions", text)
         expected = self.run_attend("rope", *given("0:5"))[2]

@@ -32,6 +32,7 @@ struct UseMatrixUnit {  // which needs no preparation
 // One product of a left and a right operand, of which a few are added.
 struct Term16 {
   const std::uint16_t *left, *right;
+  std::int64_t depth = 0;  // 0: that of the others
 };
 
 HWY_INLINE void multiply_2x4x2(float32x4_t& sum, uint16x8_t rows, uint16x8_t columns) {
@@ -49,7 +50,8 @@ HWY_NOINLINE void multiply_16(const Term16* terms, std::int64_t count, std::int6
   }
   for (std::int64_t term = 0; term < count; ++term) {
     const std::uint16_t *left = terms[term].left, *right = terms[term].right;
-    for (std::int64_t k = 0; k < depth; k += kMatrixStep, left += 32, right += 48) {
+    const std::int64_t own = terms[term].depth > 0 ? terms[term].depth : depth;
+    for (std::int64_t k = 0; k < own; k += kMatrixStep, left += 32, right += 48) {
       const uint16x8_t l0 = vld1q_u16(left), l1 = vld1q_u16(left + 8), l2 = vld1q_u16(left + 16),
                        l3 = vld1q_u16(left + 24);
 #pragma GCC unroll 6
@@ -135,15 +137,35 @@ inline void copy_columns_16(const HeadTensor<const void>& x, std::int64_t b, std
   }
 }
 
+// Two rows of a group, eight features of each, in two steps of 4.
+HWY_INLINE void place_two(uint16x8_t first, uint16x8_t second, std::uint16_t* to) {
+  const uint64x2_t a = vreinterpretq_u64_u16(first), c = vreinterpretq_u64_u16(second);
+  vst1q_u16(to, vreinterpretq_u16_u64(vzip1q_u64(a, c)));
+  vst1q_u16(to + kMatrixRows * kMatrixStep, vreinterpretq_u16_u64(vzip2q_u64(a, c)));
+}
 // Keys, [count, features] f32, in groups of 8 rows; rows past the last are 0.
 inline void pack_groups_16(const float* rows, std::int64_t count, std::int64_t features, std::int64_t depth,
                            std::int64_t planes, std::int64_t plane, std::uint16_t* out) {
-  for (std::int64_t t = 0; t < count; t += kMatrixRows, out += kMatrixRows * depth) {
+  for (std::int64_t t = 0; t < count; t += kMatrixRows, out += kMatrixRows * depth, rows += kMatrixRows * features) {
     const std::int64_t some = std::min(kMatrixRows, count - t);
     for (std::int64_t p = 0; p < planes && some < kMatrixRows; ++p) {
       std::fill_n(out + p * plane, kMatrixRows * depth, std::uint16_t{0});
     }
-    place_rows(rows + t * features, features, some, features, planes, plane, kMatrixRows * kMatrixStep, out);
+    if (some < kMatrixRows || features % 8 != 0) {
+      place_rows(rows, features, some, features, planes, plane, kMatrixRows * kMatrixStep, out);
+      continue;
+    }
+    for (std::int64_t r = 0; r < kMatrixRows; r += 2) {
+      const float *const first = rows + r * features, *const second = first + features;
+      std::uint16_t* to = out + r * kMatrixStep;
+      for (std::int64_t f = 0; f < features; f += 8, to += 2 * kMatrixRows * kMatrixStep) {
+        uint16x8_t high_a, low_a, high_b, low_b;
+        split_eight(first + f, high_a, low_a);
+        split_eight(second + f, high_b, low_b);
+        place_two(high_a, high_b, to);
+        if (planes > 1) place_two(low_a, low_b, to + plane);
+      }
+    }
   }
 }
 // The same of keys that are bf16 and lie side by side in memory, features a multiple of 8: a copy.
@@ -157,11 +179,8 @@ inline void copy_groups_16(const HeadTensor<const void>& x, std::int64_t b, std:
       const auto* const second = has_second ? x.row<std::uint16_t>(b, h, t + r + 1) : nullptr;
       std::uint16_t* to = out + r * kMatrixStep;
       for (std::int64_t f = 0; f < features; f += 8, to += 2 * kMatrixRows * kMatrixStep) {
-        const uint64x2_t zero = vdupq_n_u64(0);
-        const uint64x2_t a = has_first ? vreinterpretq_u64_u16(vld1q_u16(first + f)) : zero;
-        const uint64x2_t c = has_second ? vreinterpretq_u64_u16(vld1q_u16(second + f)) : zero;
-        vst1q_u16(to, vreinterpretq_u16_u64(vzip1q_u64(a, c)));
-        vst1q_u16(to + kMatrixRows * kMatrixStep, vreinterpretq_u16_u64(vzip2q_u64(a, c)));
+        const uint16x8_t zero = vdupq_n_u16(0);
+        place_two(has_first ? vld1q_u16(first + f) : zero, has_second ? vld1q_u16(second + f) : zero, to);
       }
     }
   }

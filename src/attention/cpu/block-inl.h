@@ -52,6 +52,8 @@ struct Block {
   AlignedVector<float> scores = AlignedVector<float>(floats(kKeyBlock * kMostWidth));              // a panel
   AlignedVector<float> bias_tile = AlignedVector<float>(floats(kKeyBlock * kMostWidth));           // biases
   AlignedVector<float> rows = AlignedVector<float>(floats(kKeyBlock * std::max(features, bias.query_features)));
+  bool rounds_rows = by_matrix && (job.q_rotation.is_rounded || job.k_rotation.is_rounded);
+  AlignedVector<std::uint16_t> narrow = AlignedVector<std::uint16_t>(floats(kKeyBlock * features, rounds_rows));
   AlignedVector<float> results = AlignedVector<float>(floats(kMostLanes * job.v.features));  // of a vector of queries
   AlignedVector<float> met = AlignedVector<float>(
       floats(queries * bias.query_rows));  // [panels, rows, width]: queries times the vectors that distances pick

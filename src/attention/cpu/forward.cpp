@@ -226,6 +226,12 @@ void score_tile(Block& block, std::int64_t panel, std::int64_t begin, std::int64
     for (std::int64_t g = first; are_all_finite && g < last; ++g) {
       const std::int64_t count = terms_of(o.k_at + g * kMatrixRows * o.depth, o.k_planes, o.k_plane,
                                           o.q.data() + panel * o.q_panel, o.q_planes, o.q_plane, terms);
+      const auto cut = [&](Term16& term, const FeatureRange& features) HWY_ATTR {
+        term = {term.left + features.begin * kMatrixRows, term.right + features.begin * width,
+                features.end - features.begin};
+      };
+      if (o.k_planes > 1) cut(terms[1], o.k_lower);
+      if (o.q_planes > 1) cut(terms[count - 1], o.q_lower);
       multiply_16<false>(terms, count, o.depth, block.scores.data() + g * kMatrixRows * width);
     }
     leave_factor(block, begin, end);
@@ -348,16 +354,29 @@ void attend_tile(Block& block, std::int64_t panel, std::int64_t first, std::int6
   }
 }
 
+#if POSENC_MATRIX_16
+// Whether bf16 goes to the operands as it is, or as `rotate` would leave it.
+HWY_INLINE bool can_copy(const Block& block, const HeadTensor<const void>& x, const RowRotation& rotation) {
+  const bool is_there = x.feature_stride == 1 || rotation.cos_sin != nullptr;
+  return is_there && block.features == block.operands.depth && block.features % 8 == 0;
+}
+#endif
+
 void load_queries(Block& block) {
   const std::int64_t width = block.width, features = block.features;
   const auto factor = static_cast<float>(block.job.scale * kLog2E);
   for (std::int64_t first = block.begin, panel = 0; first < block.end; first += width, ++panel) {
     const std::int64_t count = std::min(width, block.end - first);
 #if POSENC_MATRIX_16
-    if (block.by_matrix && block.operands.q_planes == 1 && block.job.q_rotation.cos_sin == nullptr &&
-        block.job.q.feature_stride == 1 && features == block.operands.depth && features % 8 == 0) {
-      copy_columns_16(block.job.q, block.b, block.h, first, first + count,
-                      block.operands.q.data() + panel * block.operands.q_panel);
+    if (block.by_matrix && block.operands.q_planes == 1 && can_copy(block, block.job.q, block.job.q_rotation)) {
+      std::uint16_t* const to = block.operands.q.data() + panel * block.operands.q_panel;
+      if (block.job.q_rotation.cos_sin == nullptr) {
+        copy_columns_16(block.job.q, block.b, block.h, first, first + count, to);
+      } else {
+        copy_columns_16(rotate_and_round(block.job.q, block.job.q_rotation, block.b, block.h, first, first + count,
+                                         block.narrow.data()),
+                        0, 0, 0, count, to);
+      }
       continue;
     }
 #endif
@@ -397,21 +416,21 @@ void load_keys_16(Block& block, std::int64_t g) {
   Operands16& o = block.operands;
   const AttentionJob& job = block.job;
   const std::int64_t first = block.first_key, last = block.last_key, keys = last - first;
-#if POSENC_OVERLAPS_16
   if (o.take_kept(block.b * job.k.heads + g, first, last)) return;
-#endif
-  if (o.k_planes == 1 && job.k_rotation.cos_sin == nullptr && job.k.feature_stride == 1 &&
-      block.features == o.depth && block.features % 8 == 0) {
-    copy_groups_16(job.k, block.b, g, first, last, o.k_at);
+  if (o.k_planes == 1 && can_copy(block, job.k, job.k_rotation)) {
+    if (job.k_rotation.cos_sin == nullptr) {
+      copy_groups_16(job.k, block.b, g, first, last, o.k_at);
+    } else {
+      copy_groups_16(rotate_and_round(job.k, job.k_rotation, block.b, g, first, last, block.narrow.data()), 0, 0, 0,
+                     keys, o.k_at);
+    }
   } else {
     load_rows(job.k, job.k_rotation, block.b, g, first, last, block.features, block.rows.data());
     pack_groups_16(block.rows.data(), keys, block.features, o.depth, o.k_planes, o.k_plane, o.k_at);
   }
   o.k_is_finite = std::max(o.q_planes, o.k_planes) == 1 ||
                   are_finite(o.k_at, (keys + kMatrixRows - 1) / kMatrixRows * kMatrixRows * o.depth);
-#if POSENC_OVERLAPS_16
   if (o.blocks > 0) o.kept[static_cast<std::size_t>(first / kKeyBlock)].is_finite = o.k_is_finite;
-#endif
   if (o.v_planes == 1 && job.v.feature_stride == 1 && job.v.features == block.value_features) {
     const auto row = [&](std::int64_t j) {
       return j < keys ? job.v.row<std::uint16_t>(block.b, g, first + j) : nullptr;

@@ -80,23 +80,33 @@ inline bool is_bf16(DataType type, const RowRotation& rotation) {
   return type == DataType::kBF16 && (rotation.cos_sin == nullptr || rotation.is_rounded);
 }
 
+// Features whose lower plane is not 0, in whole steps of a product: of bf16, those that were rotated.
+struct FeatureRange {
+  std::int64_t begin = 0, end = 0;
+  FeatureRange() = default;
+  FeatureRange(DataType type, const RowRotation& rotation, std::int64_t depth) : end(depth) {
+    if (type != DataType::kBF16 || rotation.cos_sin == nullptr || rotation.pairs == 0) return;
+    begin = rotation.first / kMatrixDepth * kMatrixDepth;
+    end = (rotation.first + 2 * rotation.pairs + kMatrixDepth - 1) / kMatrixDepth * kMatrixDepth;
+  }
+};
+
 // Operands of one block of queries and one block of keys.
 struct Operands16 {
   std::int64_t depth = 0;                                 // of features, with zeros past the last
   std::int64_t q_planes = 0, k_planes = 0, v_planes = 0;  // 1 or 2; 0: the unit is not used
   std::int64_t q_panel = 0, q_plane = 0, k_plane = 0, v_plane = 0, p_plane = 0;  // elements
+  FeatureRange q_lower, k_lower;
   std::int64_t blocks = 0;  // of keys that stay packed; 0: none, only what is at work
   AlignedVector<std::uint16_t> q, k, v, p;
   bool q_is_finite = true, k_is_finite = true;     // looked at where they have two planes
   std::uint16_t *k_at = nullptr, *v_at = nullptr;  // the block of keys at work, in k and v
-#if POSENC_OVERLAPS_16
   struct Kept {
     std::int64_t first = -1, last = -1;
     bool is_finite = true;
   };
   AlignedVector<Kept> kept;
   std::int64_t kept_head = -1;  // of keys, counted through the batch
-#endif
 
   Operands16() = default;
   Operands16(const AttentionJob& job, std::int64_t queries, std::int64_t width, std::int64_t value_rows)
@@ -109,17 +119,16 @@ struct Operands16 {
         k_plane(kKeyBlock * depth),
         v_plane(kKeyBlock * value_rows),
         p_plane(kKeyBlock * width),
-        blocks(POSENC_OVERLAPS_16 ? kept_blocks(job, queries) : 0),
+        q_lower(job.q.type, job.q_rotation, depth),
+        k_lower(job.k.type, job.k_rotation, depth),
+        blocks(kept_blocks(job, queries)),
         q(static_cast<std::size_t>(q_planes * q_plane)),
         k(static_cast<std::size_t>(std::max<std::int64_t>(blocks, 1) * k_planes * k_plane)),
         v(static_cast<std::size_t>(std::max<std::int64_t>(blocks, 1 + POSENC_OVERLAPS_16) * v_planes * v_plane)),
         p(static_cast<std::size_t>(POSENC_OVERLAPS_16 ? 0 : 2 * p_plane)),  // or in place of the scores
         k_at(k.data()),
-        v_at(v.data()) {
-#if POSENC_OVERLAPS_16
-    kept = AlignedVector<Kept>(static_cast<std::size_t>(blocks));
-#endif
-  }
+        v_at(v.data()),
+        kept(static_cast<std::size_t>(blocks)) {}
 
   // Where several blocks of queries or heads meet the same keys, and there are not too many, all keys of a head stay packed.
   std::int64_t kept_blocks(const AttentionJob& job, std::int64_t queries) const {
@@ -128,11 +137,10 @@ struct Operands16 {
     const bool is_met_again = job.q.sequence > queries || job.group > 1;
     return is_met_again && 2 * count * (k_planes * k_plane + v_planes * v_plane) <= kMostBytes ? count : 0;
   }
-#if POSENC_OVERLAPS_16
   // Where the values of the next block go, which begins at key `first`: the weights of the one before may wait for theirs.
   std::uint16_t* next_values(std::int64_t first) {
     if (blocks > 0) return v.data() + first / kKeyBlock * v_planes * v_plane;
-    return v_at == v.data() ? v.data() + v_planes * v_plane : v.data();
+    return POSENC_OVERLAPS_16 && v_at == v.data() ? v.data() + v_planes * v_plane : v.data();
   }
   // Turns to a block of keys; whether it is packed already.
   bool take_kept(std::int64_t head, std::int64_t first, std::int64_t last) {
@@ -146,7 +154,6 @@ struct Operands16 {
     one = {first, last};
     return false;
   }
-#endif
 };
 
 // Whether all of a plane are finite: the lower plane of an infinity is 0, and 0 times another is no number.
