@@ -49,7 +49,7 @@ void add_flags(Command verb, AttendFlags& flags, std::string& axes) {
                    "a query sees only keys less than N tokens away (default: as in the model, else all keys)");
   verb.add_number("--scale", flags.scale, {}, "multiplies q.k (default: as in the model, else 1/sqrt(features))");
   verb.add_flag("--round-rotated", flags.rounds_rotated,
-                "round rotated q and k to f16 or bf16, as apply writes them (default: keep f32's precision)");
+                "round rotated q and k to their f16 or bf16, as apply does (default: keep them in f32; slower)");
   verb.add_option("--scores", flags.scores, "also write the softmax weights, [heads, queries, keys], of small inputs")
       .type_name("FILE");
   verb.add_option(
@@ -199,6 +199,15 @@ void require_further_inputs(std::string_view scheme, const AttentionOptions& opt
   }
 }
 
+// --round-rotated must have something to round.
+void refuse_what_is_not_rounded(std::string_view scheme, const Form& form, const std::string& path, DataType type) {
+  if (!std::holds_alternative<Rotation>(form)) {
+    refuse(fmt::format("--round-rotated: {} does not rotate q and k", scheme));
+  }
+  if (type == DataType::kF16 || type == DataType::kBF16) return;
+  refuse(fmt::format("{}: contains {}; --round-rotated needs f16 or bf16", path, name_of(type)));
+}
+
 int run(const AttendFlags& flags, SchemeRequest& request) {
   use_engine(flags.engine);
   const std::string& axes = request.axes_of_x;
@@ -273,7 +282,10 @@ int run(const AttendFlags& flags, SchemeRequest& request) {
   }
   require_further_inputs(name_of(request.scheme), options);
   options.causal = options.causal || flags.causal;
-  options.rounds_rotated = flags.rounds_rotated;
+  if (flags.rounds_rotated) {
+    refuse_what_is_not_rounded(name_of(request.scheme), options.position, flags.q, queries.type);
+    options.rounds_rotated = true;
+  }
   if (flags.window) options.window = *flags.window;
   if (flags.scale) options.scale = *flags.scale;
   const int position_axes = position_axes_of(options.position);

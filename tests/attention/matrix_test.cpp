@@ -36,7 +36,8 @@ constexpr Shape kDecodingShapes[] = {{1, 1, 1, 1, 64, 64},    {2, 1, 1, 77, 64, 
                                      {5, 1, 1, 131, 64, 128}, {1, 1, 3, 2120, 64, 64}, {8, 2, 2, 70, 72, 40}};
 
 enum class Kind { kNone, kSlopes, kRotation, kPartialRotation, kRoundedRotation };
-constexpr Kind kKinds[] = {Kind::kNone, Kind::kSlopes, Kind::kRotation, Kind::kPartialRotation, Kind::kRoundedRotation};
+constexpr Kind kKinds[] = {Kind::kNone, Kind::kSlopes, Kind::kRotation, Kind::kPartialRotation,
+                           Kind::kRoundedRotation};
 enum class Mask { kAll, kCausal, kWindow, kPadding };
 
 template <class T> Heads<double> widened(const Heads<T>& x) {
@@ -230,7 +231,8 @@ template <class T> void expect_same_as_rotated_before(const Rotation& rotation, 
   const std::int64_t batch = 2, heads = 4, key_heads = 2, queries = 450, d = 32, page = 90;
   SCOPED_TRACE(testing::Message() << "window " << window << " pages " << has_pages);
   const auto q = random_heads<T>(batch, heads, queries, d, 1);
-  const auto k = random_heads<T>(batch, key_heads, queries, d, 2), v = random_heads<T>(batch, key_heads, queries, d, 3);
+  const auto k = random_heads<T>(batch, key_heads, queries, d, 2),
+             v = random_heads<T>(batch, key_heads, queries, d, 3);
   auto rotated_q = q, rotated_k = k;
   rotate(rotated_q.view(), {}, rotation);
   rotate(rotated_k.view(), {}, rotation);

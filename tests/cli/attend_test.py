@@ -243,10 +243,15 @@ class Attend(ProgramTest):
         rounded = self.run_attend("rope", "--causal", "--round-rotated")
         whole = self.run_attend("rope", "--causal")
         for name in "qk":
-            self.succeeds("apply", "rope", self.path(f"{name}.npy"), "-o", self.path(f"{name}.npy"), "--force", "--quiet")
+            self.succeeds("apply", "rope", self.path(f"{name}.npy"), "-o", self.path(f"{name}.npy"), "--axes", "hsd",
+                          "--force", "--quiet")
         before = self.run_attend("none", "--causal")
         self.assertEqual(rounded, before)
         self.assertNotEqual(whole, before)
+        out = ("-o", self.path("other.npy"), "--round-rotated")
+        self.refused("attend", "alibi", *self.names(), *out, says="--round-rotated: alibi does not rotate q and k")
+        self.write("q.npy", npy("f32", shape, values(*shape)))
+        self.refused("attend", "rope", *self.names(), *out, says="q.npy: contains f32; --round-rotated needs f16 or bf16")
 
     def test_positions_by_list_and_of_several_axes(self):
         given = lambda text: ("--causal", "--q-positions", text, "--k-positions", text)

@@ -9,8 +9,9 @@ namespace posenc::attend::cpu {
 namespace {
 
 // Rows that begin at `x` are rotated into those that begin at `out`, which may be the same.
-template <class T> void rotate_loaded(const RowRotation& rotation, std::int64_t b, std::int64_t begin, std::int64_t end,
-                                      const T* x, std::int64_t x_stride, T* out, std::int64_t stride) {
+template <class T> void rotate_loaded(const RowRotation& rotation, std::int64_t b, std::int64_t begin,
+                                      std::int64_t end, const T* x, std::int64_t x_stride, T* out,
+                                      std::int64_t stride) {
   const Rotation& form = *rotation.form;
   const std::int64_t pairs = rotation.pairs / form.blocks;
   const PairPlacement places = placement_of(form.layout, pairs);
