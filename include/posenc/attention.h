@@ -23,7 +23,8 @@ struct AttentionOptions {
   /// How position enters: Nothing, a Rotation (q and k are rotated as they are loaded) or a Bias (added to the
   /// scores). An Addition belongs to the embeddings, before q and k are made of them: it is refused here; use add().
   Form position = {};
-  /// The order of the axes of out, q, k and v: Axes::kBshd for [batch, sequence, heads, features]. Unset: heads first.
+  /// The order of the axes of out, q, k, v and their gradients: Axes::kBshd for [batch, sequence, heads, features]. Unset:
+  /// heads first.
   std::optional<Axes> axes = {};
   bool causal = false;      ///< a query sees no key after its own token
   std::int64_t window = 0;  ///< n: a query sees only keys less than n tokens away; 0: all
@@ -40,7 +41,8 @@ struct AttentionOptions {
   /// of the keys then sum to less than 1.
   ConstTensorView sinks = {};
   /// Broadcast to [batch, heads, queries, keys], from the right: bool (false hides the key) or f32, f64, f16, bf16
-  /// (added to the score; −inf hides the key). For trees of drafts and any other pattern.
+  /// (added to the score; −inf hides the key). For trees of drafts and any other pattern. In a paged cache there are
+  /// pages of a sequence · page size keys.
   ConstTensorView mask = {};
   /// [batch, heads, queries, features of the vectors], in q's type and order of axes: what a form's vectors by distance
   /// meet in place of q, where it says so (relative-logits). The temperature multiplies them too.
@@ -61,14 +63,20 @@ struct AttentionOptions {
   /// [batch]: the sequences end earlier than the tensor; queries past the end give zeros, keys there are not read.
   std::span<const std::int64_t> query_lengths = {}, key_lengths = {};
   /// Several sequences, one after another, on the sequence axis: {3, 5} is two, which do not see each other.
-  /// packed_keys unset: the same. Excludes query_lengths and key_lengths.
+  /// packed_keys unset: the same. Excludes query_lengths and, without a block_table, key_lengths.
   std::span<const std::int64_t> packed = {}, packed_keys = {};
   /// [batch, keys]: a key with 0 is padding, which no query sees.
   std::span<const std::int64_t> key_mask = {};
   /// [batch, pages of a sequence]: a paged cache, as vLLM's. k and v are pools of pages, [pages, key heads, page size,
   /// features] in any strides (vLLM's memory is swap_axes(view(pool, {pages, page size, key heads, features}), 1, 2)),
-  /// and token t of sequence b is token t mod page size of page block_table[b, t / page size]. Needs key_lengths;
-  /// entries past a length are not read.
+  /// and token t of sequence b is token t mod page size of page block_table[b, t / page size]. Needs key_lengths. Entries for
+  /// tokens that no query sees may hold anything, as −1: past a length, and before a window or chunk.
+  ///
+  /// With packed queries (continuous batching, on the host): q is [heads, tokens of all sequences, features], packed has as
+  /// many lengths as key_lengths, 0 where a sequence has no query now, and query i of all is a row of out, mask, weights,
+  /// logsumexp and position_queries; block_table, key_lengths, key_mask, key_positions and log_gates have a row for each
+  /// sequence. query_positions are ids, [axes, tokens of all sequences], or unset: each sequence's last. Neighbours with as
+  /// many queries are computed together: put decoding sequences side by side.
   std::span<const std::int32_t> block_table = {};
   /// On a GPU, in place of key_lengths and block_table: the same numbers in its memory, i32, as vLLM's and FlashAttention's.
   /// Kernels read them when they run, so that nothing is copied, nothing waits, and a CUDA graph sees what they hold at each
@@ -141,7 +149,7 @@ class AttentionPlan {
 
 /// A plan for tensors of these shapes and types; their data is not read. The plan copies the options, and refers to the
 /// spans and tensors in them, which are read at each call: a decoder changes key_lengths, block_table and ids in place.
-/// Throws: as attention, for what can be known now.
+/// Throws: as attention, for what can be known now, and for packed queries over pages.
 AttentionPlan plan_attention(const AttentionInputs& like, const AttentionOptions& options = {});
 
 /// The bytes that Run::workspace needs for a call of the plan on so many threads, whatever the lengths; 0: threads().
@@ -176,7 +184,7 @@ struct AttentionGradients {
   TensorView query_offsets = {};     ///< [heads, features]
   TensorView sinks = {};             ///< [heads], added to as well
   TensorView position_queries = {};  ///< written, in the shape of the option
-  TensorView log_gates = {};         ///< written, [batch, heads, keys]
+  TensorView log_gates = {};         ///< written, in the shape of the option
 };
 
 /// A query tensor and its gradient, of one shape.

@@ -109,6 +109,11 @@ template <class Void> BasicTensorView<Void> swap_axes(BasicTensorView<Void> x, i
   return x;
 }
 
+/// The part of a tensor from entry `first` of an axis on, `count` entries long: slice(k_cache, 0, page, 1) is one page.
+/// Throws: Error for an axis that is not there, and a part past its end.
+TensorView slice(const TensorView& x, int axis, std::int64_t first, std::int64_t count);
+ConstTensorView slice(const ConstTensorView& x, int axis, std::int64_t first, std::int64_t count);
+
 /// The order of a tensor's axes: b batch, h heads, s the tokens of a sequence, t the tokens of all sequences, d
 /// features. Verbs take heads first; a tensor in another order comes with its word.
 enum class Axes : std::uint8_t {

@@ -65,15 +65,6 @@ void take_pages(std::string_view verb, const AttentionOptions& options, std::int
   x.page_tokens = size;
   x.batch = batch;
   x.sequence = x.page_row * size;
-  if (on_device) return;  // kernels look at every entry that they read
-  for (std::int64_t b = 0; b < std::min<std::int64_t>(batch, std::ssize(options.key_lengths)); ++b) {
-    const std::int64_t length = options.key_lengths[static_cast<std::size_t>(b)];
-    for (std::int64_t i = 0; i * size < length && i < x.page_row; ++i) {
-      const std::int32_t page = x.pages[b * x.page_row + i];
-      if (page >= 0 && page < pool) continue;
-      raise(fmt::format("{}: block_table names page {} but there are {}", verb, page, pool));
-    }
-  }
 }
 
 // What the host cannot know it cannot plan with.
@@ -103,8 +94,8 @@ void check_device_spans(std::string_view verb, const AttentionInputs& inputs, co
 void plan_mask(std::string_view verb, const ConstTensorView& mask, AttentionJob& job) {
   if (mask.data == nullptr) return;
   const int rank = mask.shape.rank;
-  if (rank < 2 || rank > 4 || mask.strides.rank != rank) {
-    raise(fmt::format("{}: mask must have 2 to 4 axes, batch, heads, queries, keys, but has {}", verb, rank));
+  if (rank < 1 || rank > 4 || mask.strides.rank != rank) {
+    raise(fmt::format("{}: mask must have 1 to 4 axes, batch, heads, queries, keys, but has {}", verb, rank));
   }
   if (mask.type == DataType::kI64) raise(fmt::format("{}: mask must be bool or floating-point but is i64", verb));
   job.mask.data = mask.data;
@@ -358,6 +349,7 @@ void plan_inputs(std::string_view verb, const AttentionInputs& inputs, const Att
   check_factors(verb, options, job);
   job.softcap = options.softcap;
   plan_sights(verb, options, inputs.q.device != Device::kHost, job);
+  plan_pages(verb, options, plan);
   plan_mask(verb, options.mask, job);
 }
 

@@ -42,6 +42,11 @@ void refuse_log_gates(std::string_view verb, const AttentionOptions& options);
 /// [batch, heads, keys] of a float type.
 HeadTensor<const void> gates_of(std::string_view verb, std::string_view what, const ConstTensorView& view,
                                 const AttentionJob& job);
+/// [batch, keys, heads] as [batch, heads, keys].
+template <class Void> BasicTensorView<Void> gates_heads_first(const BasicTensorView<Void>& gates) {
+  const int rank = gates.shape.rank;
+  return gates.data == nullptr || rank < 2 ? gates : swap_axes(gates, rank - 2, rank - 1);
+}
 /// The gradient of the gates from that of their sums.
 void write_gate_gradient(const TensorView& to, const BackwardJob& job);
 

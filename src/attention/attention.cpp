@@ -6,11 +6,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <deque>
 #include <memory>
 #include <utility>
 #include <vector>
 
 #include "attention/arguments.h"
+#include "attention/packed_pages.h"
 #include "attention/select.h"
 #include "posenc/backend.h"
 #include "posenc/error.h"
@@ -26,11 +28,8 @@ namespace {
 using namespace attend;
 constexpr std::string_view kAttention = "attention";
 
-// Every argument is checked; `forms`: of the options' rotation, where they are made already.
-void attend_once(const TensorView& out, const AttentionInputs& inputs, const AttentionOptions& options,
-                 const RotationForms* forms, const Run& run) {
-  Plan plan;
-  plan.forms = forms;
+// The tensors of a call, checked, and what every query sees.
+void plan_tensors(const TensorView& out, const AttentionInputs& inputs, const AttentionOptions& options, Plan& plan) {
   AttentionJob& job = plan.job;
   plan_inputs(kAttention, inputs, options, plan);
   job.out = result_of(kAttention, "out", out, {inputs.q.type, job.q, job.v.features});
@@ -38,6 +37,9 @@ void attend_once(const TensorView& out, const AttentionInputs& inputs, const Att
     job.weights = result_of(kAttention, "weights", options.weights, {inputs.q.type, job.q, job.k.sequence});
   }
   if (options.logsumexp.data != nullptr) job.logsumexp = logsumexp_of(kAttention, options.logsumexp, job);
+}
+
+void check_outputs_apart(const TensorView& out, const AttentionInputs& inputs, const AttentionOptions& options) {
   const Named outputs[] = {{"out", out}, {"weights", options.weights}, {"logsumexp", options.logsumexp}};
   for (const Named& output : outputs) {
     for (const Named& input :
@@ -50,6 +52,39 @@ void attend_once(const TensorView& out, const AttentionInputs& inputs, const Att
   check_apart(kAttention, outputs[0], outputs[1]);
   check_apart(kAttention, outputs[0], outputs[2]);
   check_apart(kAttention, outputs[1], outputs[2]);
+}
+
+// All parts are checked before any is computed.
+void attend_packed_pages(const TensorView& out, const AttentionInputs& inputs, const AttentionOptions& options) {
+  std::deque<PackedPart> parts = packed_parts(kAttention, out, inputs, options);
+  check_outputs_apart(out, inputs, options);
+  std::optional<RotationForms> forms;
+  if (const auto* rotation = std::get_if<Rotation>(&options.position)) forms = forms_of(*rotation);
+  std::deque<Plan> plans;
+  for (const PackedPart& part : parts) {
+    Plan& plan = plans.emplace_back();
+    plan.forms = forms ? &*forms : nullptr;
+    plan_tensors(part.out, part.inputs, part.options, plan);
+    plan.backend = &selected_attention(kAttention);
+    plan_position(kAttention, part.inputs, part.options, plan);
+  }
+  for (const Plan& plan : plans) {
+    if (has_work(plan.job)) plan.backend->forward(plan.job);
+  }
+}
+
+// Every argument is checked; `forms`: of the options' rotation, where they are made already.
+void attend_once(const TensorView& out, const AttentionInputs& inputs, const AttentionOptions& options,
+                 const RotationForms* forms, const Run& run) {
+  if (has_packed_pages(options)) {
+    attend_packed_pages(out, inputs, options);
+    return;
+  }
+  Plan plan;
+  plan.forms = forms;
+  AttentionJob& job = plan.job;
+  plan_tensors(out, inputs, options, plan);
+  check_outputs_apart(out, inputs, options);
   const auto* bias = std::get_if<Bias>(&options.position);
   const auto* table = bias != nullptr ? std::get_if<DistanceTable>(&bias->source) : nullptr;
   const kernels::Site site = kernels::site_of(
@@ -122,12 +157,6 @@ ConstTensorView with_rows_of(const std::vector<double>& zeros, ConstTensorView l
   return like;
 }
 
-// [batch, keys, heads] as [batch, heads, keys].
-ConstTensorView gates_heads_first(const ConstTensorView& gates) {
-  const int rank = gates.shape.rank;
-  return gates.data == nullptr || rank < 2 ? gates : swap_axes(gates, rank - 2, rank - 1);
-}
-
 void check_like(std::string_view what, const ConstTensorView& view, const ConstTensorView& like) {
   if (view.shape == like.shape && view.type == like.type) return;
   raise(fmt::format("attention: the plan is for {} of {} {} but it is {} {}", what, name_of(like.type),
@@ -158,6 +187,10 @@ AttentionPlan plan_attention(const AttentionInputs& like, const AttentionOptions
   auto made = std::make_unique<AttentionPlan::Made>();
   for (const ConstTensorView& x : {like.q, like.k, like.v}) {
     if (x.device != Device::kHost) raise("plan_attention: plans are for tensors on the host");
+  }
+  if (has_packed_pages(options)) {
+    raise(
+        "plan_attention: packed queries over pages have no plan; plan a batch of sequences with as many queries each");
   }
   made->options = options;
   made->options.axes.reset();

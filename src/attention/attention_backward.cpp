@@ -254,10 +254,24 @@ void plan_saved(const AttentionInputs& inputs, AttentionJob& job, Saved& saved) 
 
 void attention_backward(const AttentionGradients& gradients, ConstTensorView d_out, const AttentionInputs& inputs,
                         const AttentionOptions& options, const Run& run) {
-  const kernels::CallThreads threads_of_call(verb, run);
   if (options.axes && has_heads_last(*options.axes)) {
-    raise("attention_backward: takes heads before tokens: use heads_first() for its tensors");
+    const auto placed = [&](const auto& x) { return x.data == nullptr ? x : heads_first(x, *options.axes); };
+    AttentionOptions with_heads_first = options;
+    with_heads_first.axes.reset();
+    with_heads_first.position_queries = placed(options.position_queries);
+    with_heads_first.log_gates = gates_heads_first(options.log_gates);
+    AttentionGradients placed_gradients = gradients;
+    for (TensorView* const x :
+         {&placed_gradients.q, &placed_gradients.k, &placed_gradients.v, &placed_gradients.position_queries}) {
+      *x = placed(*x);
+    }
+    placed_gradients.log_gates = gates_heads_first(gradients.log_gates);
+    attention_backward(placed_gradients, placed(d_out),
+                       {placed(inputs.q), placed(inputs.k), placed(inputs.v), placed(inputs.out), inputs.logsumexp},
+                       with_heads_first, run);
+    return;
   }
+  const kernels::CallThreads threads_of_call(verb, run);
   if (!options.block_table.empty()) raise("attention_backward: there is none for a paged cache");
   Plan plan;
   BackwardJob job;

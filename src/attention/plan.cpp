@@ -158,6 +158,26 @@ void plan_sights(std::string_view verb, const AttentionOptions& options, bool on
   }
 }
 
+void plan_pages(std::string_view verb, const AttentionOptions& options, Plan& plan) {
+  AttentionJob& job = plan.job;
+  if (options.block_table.empty()) return;
+  const std::int64_t size = job.k.page_tokens, row = job.k.page_row;
+  const bool may_skip = options.window > 0 || options.chunk > 0;
+  if (may_skip) plan.pages.assign(options.block_table.size(), 0);
+  for (std::int64_t b = 0; b < job.k.batch; ++b) {
+    const Sight seen = job.seen_keys(b);
+    for (std::int64_t i = seen.begin / size; i * size < seen.end; ++i) {
+      const std::int32_t page = job.k.pages[b * row + i];
+      if (page < 0 || page >= job.k.page_count || page >= job.v.page_count) {
+        raise(fmt::format("{}: block_table names page {} but there are {}", verb, page,
+                          std::min(job.k.page_count, job.v.page_count)));
+      }
+      if (may_skip) plan.pages[static_cast<std::size_t>(b * row + i)] = page;
+    }
+  }
+  if (may_skip) job.k.pages = job.v.pages = plan.pages.data();
+}
+
 void plan_places(std::string_view verb, const AttentionOptions& options, int axes, bool bounds_keys, Plan& plan) {
   AttentionJob& job = plan.job;
   const std::int64_t queries = job.q.sequence, keys = job.k.sequence, batch = job.q.batch;

@@ -29,6 +29,7 @@ struct Plan {
   AlignedVector<double> query_factors;               // [batch, 1 or heads, queries]: that temperature; empty: none
   AlignedVector<double> gate_sums;                   // [batch, heads, keys]
   AlignedVector<double> sinks;                       // [heads]
+  AlignedVector<std::int32_t> pages;                 // the block table, where it may name pages that nobody reads
 
   Plan() = default;
   Plan(const Plan&) = delete;
@@ -40,6 +41,9 @@ struct Plan {
 /// What every query sees, from causality, window, chunk, lengths and packed sequences.
 /// `on_device`: only what kernels on a GPU cannot find out by themselves.
 void plan_sights(std::string_view verb, const AttentionOptions& options, bool on_device, AttentionJob& job);
+
+/// Every page of a cache that holds a key which some query sees is there. Other entries of the table may hold anything.
+void plan_pages(std::string_view verb, const AttentionOptions& options, Plan& plan);
 
 /// The positions of the tokens, for a form of so many axes.
 /// `bounds_keys`: the form may not cover positions past the lengths, so no key there has any but 0.

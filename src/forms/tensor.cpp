@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <array>
+#include <cstddef>
+#include <type_traits>
 
 #include "posenc/error.h"
 
@@ -47,7 +49,31 @@ template <class View> View with_heads_first(const View& x, Axes axes) {
   return has_heads_last(axes) ? swap_axes(x, x.shape.rank - 3, x.shape.rank - 2) : x;
 }
 
+template <class View> View part_of_axis(const View& x, int axis, std::int64_t first, std::int64_t count) {
+  if (axis < 0 || axis >= std::min(x.shape.rank, Extents::kMax) || x.strides.rank != x.shape.rank) {
+    raise(fmt::format("slice: the tensor has {} axes: there is no axis {}", x.shape.rank, axis));
+  }
+  if (first < 0 || count < 0 || count > x.shape[axis] || first > x.shape[axis] - count) {
+    raise(
+        fmt::format("slice: axis {} has {} entries: there are no {} from {} on", axis, x.shape[axis], count, first));
+  }
+  View part = x;
+  part.shape[axis] = count;
+  using Byte = std::conditional_t<std::is_same_v<View, TensorView>, std::byte, const std::byte>;
+  if (count > 0 && x.data != nullptr) {
+    part.data = static_cast<Byte*>(x.data) + first * x.strides[axis] * size_of(x.type);
+  }
+  return part;
+}
+
 }  // namespace
+
+TensorView slice(const TensorView& x, int axis, std::int64_t first, std::int64_t count) {
+  return part_of_axis(x, axis, first, count);
+}
+ConstTensorView slice(const ConstTensorView& x, int axis, std::int64_t first, std::int64_t count) {
+  return part_of_axis(x, axis, first, count);
+}
 
 TensorView heads_first(const TensorView& x, Axes axes) { return with_heads_first(x, axes); }
 ConstTensorView heads_first(const ConstTensorView& x, Axes axes) { return with_heads_first(x, axes); }

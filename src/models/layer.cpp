@@ -70,6 +70,21 @@ std::string name_of_layer(std::int64_t i, std::string_view part) {
   return part.empty() ? fmt::format("layer {}", i) : fmt::format("layer {} of the {}", i, excerpt(std::string(part)));
 }
 
+// "; choose from: encoder, decoder", or nothing where it has no parts with names.
+std::string choice_of_parts(const Model& model) {
+  std::vector<std::string> names;
+  const auto add = [&](const std::string& name) {
+    if (!name.empty() && std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
+  };
+  for (const LayerGroup& group : model.groups) {
+    if (group.layer_type == "encoder" || group.layer_type == "decoder") add(group.layer_type);
+  }
+  for (const ModelPart& part : model.parts) add(part.name);
+  std::string text;
+  for (const std::string& name : names) text += (text.empty() ? "; choose from: " : ", ") + excerpt(name);
+  return text;
+}
+
 }  // namespace
 
 PreparedLayer prepare(const LayerGroup& group, const LayerInputs& inputs) {
@@ -81,17 +96,24 @@ PreparedLayer layer(const Model& model, std::int64_t i, const LayerInputs& input
   const std::string name = name_of_layer(i, inputs.part);
   std::vector<const LayerGroup*> found;
   bool is_part = inputs.part.empty();
+  std::vector<std::int64_t> its_layers;  // of that part
   const auto look = [&](const LayerGroup& group, bool is_meant) {
     if (!is_meant) return;
     is_part = true;
+    its_layers.insert(its_layers.end(), group.layers.begin(), group.layers.end());
     if (has_layer(group, i)) found.push_back(&group);
   };
   for (const LayerGroup& group : model.groups) look(group, inputs.part.empty() || group.layer_type == inputs.part);
   for (const ModelPart& part : model.parts) {
     for (const LayerGroup& group : part.groups) look(group, !inputs.part.empty() && part.name == inputs.part);
   }
-  if (!is_part) refuse_layer(name, "the model has no such part");
-  if (i < 0 || found.empty()) refuse_layer(name, "the model does not have it");
+  if (!is_part) refuse_layer(name, fmt::format("the model has no such part{}", choice_of_parts(model)));
+  if (i < 0 || found.empty()) {
+    std::sort(its_layers.begin(), its_layers.end());
+    its_layers.erase(std::unique(its_layers.begin(), its_layers.end()), its_layers.end());
+    refuse_layer(name, its_layers.empty() ? "the model does not have it"
+                                          : fmt::format("the model has layers {}", layer_ranges(its_layers)));
+  }
   if (found.size() > 1) {
     std::string parts;
     for (const LayerGroup* group : found) parts += (parts.empty() ? "" : ", ") + excerpt(group->layer_type);

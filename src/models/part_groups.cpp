@@ -403,6 +403,13 @@ void dress(LayerGroup& group, const Layer& layer, const Config& config, const Fa
     if (holds(config, key)) group.scale = 1.0 / static_cast<double>(head_size(config, family));
     keys.remove_prefix(std::min(keys.size(), key.size() + 1));
   }
+  // MLA: an engine may keep keys as the latent vectors that they are made of, and its queries then have as many features as
+  // these; the scale stays that of the head (transformers 5.16, qk_head_dim in modeling_deepseek_v3.py and its kin).
+  if (family.at_end && family.dims_key == "qk_rope_head_dim" && !group.scale) {
+    const auto plain = integer(config, "qk_nope_head_dim", 0), rotated = integer(config, "qk_rope_head_dim", 0);
+    if (plain && rotated && *plain + *rotated > 0)
+      group.scale = 1.0 / std::sqrt(static_cast<double>(*plain) + static_cast<double>(*rotated));
+  }
   if (family.scale_factor != 1 || (!family.scale_factor_key.empty() && is_given(config, family.scale_factor_key))) {
     const double factor =
         family.scale_factor_key.empty() ? family.scale_factor : *positive(config, family.scale_factor_key);

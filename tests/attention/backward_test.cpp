@@ -11,6 +11,7 @@
 #include "attention/oracle.h"
 #include "backends.h"
 #include "posenc/attention.h"
+#include "posenc/schemes/forget_gate.h"
 
 namespace posenc::backward_test {
 namespace {
@@ -447,6 +448,35 @@ TEST(AttentionBackward, ReadsNoKeysPastTheLengths) {
   };
   for_each_host_engine(
       [&] { EXPECT_EQ(gradients_with(0.0f), gradients_with(std::numeric_limits<float>::quiet_NaN())); });
+}
+
+// Heads last by the same word as forward.
+TEST(AttentionBackward, AxesAreSaidByAWord) {
+  constexpr std::int64_t kTokens = 7, kKeys = 9, kHeads = 4, kKeyHeads = 2, kFeatures = 8;
+  const auto q = random_heads<float>(2, kTokens, kHeads, kFeatures, 1),
+             k = random_heads<float>(2, kKeys, kKeyHeads, kFeatures, 2),
+             v = random_heads<float>(2, kKeys, kKeyHeads, kFeatures, 3),
+             d_out = random_heads<float>(2, kTokens, kHeads, kFeatures, 4);  // tokens are where heads usually are
+  const std::vector<float> gates(2 * kKeys * kHeads, -0.1f);
+  const auto run = [&](bool by_word) {
+    auto dq = q, dk = k, dv = v;
+    std::vector<float> d_gates(gates.size());
+    const auto placed = [&](auto x) { return by_word ? x : swap_axes(x, 1, 2); };
+    ConstTensorView g = view(gates.data(), {2, kKeys, kHeads});
+    TensorView dg = view(d_gates.data(), {2, kKeys, kHeads});
+    AttentionOptions options{.position = prepare(ForgetGate{}), .causal = true};
+    if (by_word) options.axes = Axes::kBshd;
+    options.log_gates = by_word ? g : swap_axes(g, 1, 2);
+    attention_backward({.q = placed(dq.view()),
+                        .k = placed(dk.view()),
+                        .v = placed(dv.view()),
+                        .log_gates = by_word ? dg : swap_axes(dg, 1, 2)},
+                       placed(d_out.view()), {placed(q.view()), placed(k.view()), placed(v.view())}, options);
+    std::vector<float> all = dq.values;
+    for (const auto* more : {&dk.values, &dv.values, &d_gates}) all.insert(all.end(), more->begin(), more->end());
+    return all;
+  };
+  EXPECT_EQ(run(true), run(false));
 }
 
 }  // namespace

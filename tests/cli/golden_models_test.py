@@ -272,8 +272,8 @@ class AttendModels(ProgramTest):
         llama = self.out("--model", self.config({**LLAMA, "rope_scaling": yarn}))
         unit = ["rope", "--scaling", "yarn:factor=40,original_length=64,attention_factor=1"]
         self.assertEqual(llama, self.out(*unit))
-        deepseek = self.config({"model_type": "deepseek_v2", "qk_rope_head_dim": 8, "num_hidden_layers": 1,
-                                "rope_scaling": yarn, "rope_theta": 10000.0})
+        deepseek = self.config({"model_type": "deepseek_v2", "qk_rope_head_dim": 8, "qk_nope_head_dim": 0,
+                                "num_hidden_layers": 1, "rope_scaling": yarn, "rope_theta": 10000.0})
         want = self.out(*unit, "--layout", "interleaved", "--scale", repr(factor / math.sqrt(8)))
         for one, other in zip(self.out("--model", deepseek), want):
             self.assertAlmostEqual(one, other, places=6)

@@ -23,6 +23,33 @@ TEST(TensorViews, AReadableOneKeepsItsDevice) {
   EXPECT_EQ(ConstTensorView(view(x, {2, 3})).device, Device::kHost);
 }
 
+TEST(TensorViews, ASliceIsAPartOfAnAxis) {
+  float x[24] = {};
+  const TensorView whole = swap_axes(view(x, {2, 3, 4}), 0, 1);  // [3, 2, 4]
+  const TensorView part = slice(whole, 0, 1, 2);
+  EXPECT_EQ(part.data, x + 4);
+  EXPECT_EQ(part.shape, (Extents{2, 2, 4}));
+  EXPECT_EQ(part.strides, whole.strides);
+  const ConstTensorView readable = slice(ConstTensorView(on(Device::kCuda, part)), 2, 3, 1);
+  EXPECT_EQ(readable.data, x + 7);
+  EXPECT_EQ(readable.device, Device::kCuda);
+  EXPECT_EQ(slice(whole, 1, 2, 0).shape, (Extents{3, 0, 4}));
+  const auto refusal_of = [&](int axis, std::int64_t first, std::int64_t count) -> std::string {
+    try {
+      slice(whole, axis, first, count);
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "";
+  };
+  EXPECT_EQ(refusal_of(3, 0, 1), "slice: the tensor has 3 axes: there is no axis 3");
+  EXPECT_EQ(refusal_of(-1, 0, 1), "slice: the tensor has 3 axes: there is no axis -1");
+  EXPECT_EQ(refusal_of(0, 2, 2), "slice: axis 0 has 3 entries: there are no 2 from 2 on");
+  EXPECT_EQ(refusal_of(0, -1, 1), "slice: axis 0 has 3 entries: there are no 1 from -1 on");
+  EXPECT_NE(refusal_of(0, INT64_MAX, 1), "");
+  EXPECT_NE(refusal_of(0, 1, INT64_MAX), "");
+}
+
 TEST(Backend, CanBeForcedAndGivenBack) {
   const auto names = backends();
   EXPECT_NE(std::find(names.begin(), names.end(), "reference"), names.end());

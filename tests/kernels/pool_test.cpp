@@ -33,6 +33,9 @@ TEST(Pool, EveryVerbRunsOnIt) {
   const Rotation rope = prepare(Rope{.dims = kFeatures});
   const Addition waves = prepare(Sinusoidal{.width = kFeatures});
   const Bias slopes = prepare(Alibi{.heads = kHeads});
+  const std::vector<std::int32_t> first_page = {0};
+  const std::vector<std::int64_t> slots = slots_of(first_page, kTokens, 0, kTokens),
+                                  backwards(slots.rbegin(), slots.rend());
   const auto in = [&] { return view(x.data(), tensor); };
   struct Verb {
     const char* name;
@@ -52,6 +55,20 @@ TEST(Pool, EveryVerbRunsOnIt) {
          rerotate(view(out.data(), tensor), {}, rope, prepare(Rope{.dims = kFeatures, .base = 5e5}), run);
        }},
       {"shift", [&](auto& out, const posenc::Run& run) { shift(view(out.data(), tensor), 7, rope, run); }},
+      {"shift of slots",
+       [&](auto& out, const posenc::Run& run) {
+         shift(view(out.data(), {2, kHeads / 2, kTokens, kFeatures}), slots, 7, rope, run);
+       }},
+      {"rotate_into",
+       [&](auto& out, const posenc::Run& run) {
+         rotate_into(view(out.data(), tensor), slots, view(x.data(), {kHeads, kTokens, kFeatures}), {}, rope, run);
+       }},
+      {"copy_into",
+       [&](auto& out, const posenc::Run& run) {
+         copy_into(view(out.data(), tensor), backwards, view(x.data(), {kHeads, kTokens, kFeatures}), run);
+       }},
+      {"copy_slots",
+       [&](auto& out, const posenc::Run& run) { copy_slots(view(out.data(), tensor), backwards, slots, run); }},
       {"bias",
        [&](auto& out, const posenc::Run& run) {
          bias(view(out.data(), {kHeads, 256, 512}), {}, {}, slopes, run);

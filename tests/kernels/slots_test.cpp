@@ -199,6 +199,100 @@ TEST(Slots, ShiftedKeysAreThoseOfTheOtherPosition) {
   }
 }
 
+// The keys of one sequence move, those of others stay: as shift moves a tensor of its own.
+TEST(Slots, KeysOfSomeSlotsAreShifted) {
+  const std::vector<std::int64_t> slots = {3, 4, 5, -1, 15, 12, 0, 1, 7};
+  for (const PairLayout layout : {PairLayout::kHalves, PairLayout::kInterleaved}) {
+    const Rotation form =
+        prepare(Rope{.dims = 8, .layout = layout, .scaling = YarnScaling{.factor = 16, .original_length = 64}});
+    for_each_engine([&] {
+      auto pool = some_values<float>(kPages * kPage * kHeads * kFeatures, 8), want = pool;
+      const auto cache = [](std::vector<float>& x) {
+        return heads_first(view(x.data(), {kPages, kPage, kHeads, kFeatures}), Axes::kBshd);
+      };
+      for (const std::int64_t slot : slots) {
+        if (slot >= 0) shift(slice(slice(cache(want), 0, slot / kPage, 1), 2, slot % kPage, 1), -3, form);
+      }
+      shift(cache(pool), slots, -3, form);
+      EXPECT_EQ(pool, want);
+    });
+  }
+}
+
+// As if everything were read before anything is written, whichever way they overlap.
+TEST(Slots, TokensAreCopiedBetweenThem) {
+  const std::vector<std::int64_t> from = {4, 5, 6, 7, 8, -1, 2, 3, 3}, to = {2, 3, 4, 5, 6, 9, -1, 0, 15};
+  for_each_engine([&] {
+    const auto before = some_values<Half>(kPages * kPage * kHeads * kFeatures, 8);
+    for (const bool heads_last : {false, true}) {
+      auto pool = before, want = before;
+      const TensorView cache = heads_last ? swap_axes(view(pool.data(), {kPages, kPage, kHeads, kFeatures}), 1, 2)
+                                          : view(pool.data(), {kPages, kHeads, kPage, kFeatures});
+      for (std::size_t i = 0; i < to.size(); ++i) {
+        if (to[i] < 0 || from[i] < 0) continue;
+        for (std::int64_t at = 0; at < kHeads * kFeatures; ++at) {
+          const std::int64_t h = at / kFeatures, f = at % kFeatures;
+          const auto index = [&](std::int64_t slot) {
+            return static_cast<std::size_t>(slot / kPage * cache.strides[0] + h * cache.strides[1] +
+                                            slot % kPage * cache.strides[2] + f);
+          };
+          want[index(to[i])] = before[index(from[i])];
+        }
+      }
+      copy_slots(cache, to, from);
+      EXPECT_EQ(pool, want);
+    }
+  });
+}
+
+TEST(Slots, FollowFromPages) {
+  const std::vector<std::int32_t> pages = {5, 2, -1, 7};
+  EXPECT_EQ(slots_of(pages, 4, 2, 5), (std::vector<std::int64_t>{22, 23, 8, 9, 10}));
+  EXPECT_EQ(slots_of(pages, 4, 12, 4), (std::vector<std::int64_t>{28, 29, 30, 31}));
+  EXPECT_EQ(slots_of(pages, 4, 16, 0), (std::vector<std::int64_t>{}));
+}
+
+// A context that is full drops its oldest tokens but the first few, as llama.cpp's context shift does: the others close the
+// gap, and attention over the cache is attention over the tokens that are left.
+TEST(Slots, AContextIsShifted) {
+  constexpr std::int64_t kKept = 3, kDropped = 5, kAll = 14, kLeft = kAll - kDropped;
+  const std::vector<std::int32_t> pages = {2, 0, 3, 1};
+  const Rotation rope = prepare(Rope{.dims = kFeatures});
+  for_each_engine([&] {
+    if (backend() == "cuda") return;
+    const auto k = some_values<float>(kHeads * kAll * kFeatures, 1),
+               v = some_values<float>(kHeads * kAll * kFeatures, 2), q = some_values<float>(kHeads * kFeatures, 3);
+    std::vector<float> k_pool(kPages * kHeads * kPage * kFeatures), v_pool = k_pool;
+    const TensorView k_cache = view(k_pool.data(), {kPages, kHeads, kPage, kFeatures}),
+                     v_cache = view(v_pool.data(), {kPages, kHeads, kPage, kFeatures});
+    const auto all = slots_of(pages, kPage, 0, kAll);
+    rotate_into(k_cache, all, view(k.data(), {kHeads, kAll, kFeatures}), {}, rope);
+    copy_into(v_cache, all, view(v.data(), {kHeads, kAll, kFeatures}));
+
+    const auto from = slots_of(pages, kPage, kKept + kDropped, kLeft - kKept),
+               to = slots_of(pages, kPage, kKept, kLeft - kKept);
+    copy_slots(k_cache, to, from);
+    copy_slots(v_cache, to, from);
+    shift(k_cache, to, -kDropped, rope);
+
+    const std::vector<std::int64_t> lengths = {kLeft};
+    std::vector<float> got(q.size()), want(q.size()), k_left, v_left;
+    const Extents one = {1, kHeads, 1, kFeatures};
+    attention(
+        view(got.data(), one), view(q.data(), one), k_cache, v_cache,
+        {.position = rope, .causal = true, .keys_are_rotated = true, .key_lengths = lengths, .block_table = pages});
+    for (std::int64_t at = 0; at < kHeads * kAll * kFeatures; ++at) {
+      const std::int64_t t = at / kFeatures % kAll;
+      if (t >= kKept && t < kKept + kDropped) continue;
+      k_left.push_back(k[static_cast<std::size_t>(at)]);
+      v_left.push_back(v[static_cast<std::size_t>(at)]);
+    }
+    attention(view(want.data(), one), view(q.data(), one), view(k_left.data(), {1, kHeads, kLeft, kFeatures}),
+              view(v_left.data(), {1, kHeads, kLeft, kFeatures}), {.position = rope, .causal = true});
+    for (std::size_t i = 0; i < want.size(); ++i) EXPECT_NEAR(got[i], want[i], 2e-6f);
+  });
+}
+
 template <class Call> std::string message_of(const Call& call) {
   try {
     call();
@@ -245,6 +339,25 @@ TEST(Slots, SayWhatIsWrong) {
             "rotate_into: position -2 is outside 0 to 2^53 - 1");
   EXPECT_EQ(message_of([&] { shift(cache, kPositionLimit, prepare(Rope{.dims = 8})); }),
             "shift: by must be between -2^53 and 2^53 but is 9007199254740992");
+  const std::vector<std::int64_t> twice = {1, 1}, past = {1, 16}, two = {2, 3}, one = {4};
+  const Rotation rope = prepare(Rope{.dims = 8});
+  EXPECT_EQ(message_of([&] { shift(cache, twice, 1, rope); }), "shift: slot 1 is given to two tokens");
+  EXPECT_EQ(message_of([&] { shift(cache, past, 1, rope); }), "shift: slot 16 is past the cache, which has 16");
+  EXPECT_EQ(message_of([&] { shift(cache, two, 1, prepare(Rope{.dims = 16})); }),
+            "shift: x has 8 features, but the form rotates 16 from feature 0");
+  EXPECT_EQ(message_of([&] { copy_slots(cache, twice, two); }), "copy_slots: slot 1 is given to two tokens");
+  EXPECT_EQ(message_of([&] { copy_slots(cache, two, past); }), "copy_slots: slot 16 is past the cache, which has 16");
+  EXPECT_EQ(message_of([&] { copy_slots(cache, two, one); }), "copy_slots: 2 slots to write but 1 to read");
+  EXPECT_EQ(message_of([&] { copy_into(cache, two, slice(slice(cache, 0, 1, 1), 2, 0, 2)); }),
+            "copy_into: the cache overlaps x; copy_slots copies within a cache");
+  const std::vector<std::int32_t> pages = {5, -1};
+  EXPECT_EQ(message_of([&] { slots_of(pages, 4, 3, 2); }), "slots_of: token 4 is in page -1");
+  EXPECT_EQ(message_of([&] { slots_of(pages, 4, 3, 6); }), "slots_of: 6 tokens from 3 on do not fit 2 pages of 4");
+  EXPECT_EQ(message_of([&] { slots_of(pages, 4, INT64_MAX, INT64_MAX); }),
+            "slots_of: 9223372036854775807 tokens from 9223372036854775807 on do not fit 2 pages of 4");
+  EXPECT_EQ(message_of([&] { slots_of(pages, 0, 0, 1); }), "slots_of: a page must have 1 token or more but has 0");
+  EXPECT_EQ(message_of([&] { slots_of(pages, 4, -1, 1); }),
+            "slots_of: first and count must be 0 or more but are -1 and 1");
   EXPECT_EQ(pool, before);
 }
 

@@ -186,5 +186,60 @@ TEST(LayerFacts, ListsThatDoNotFitAreRefused) {
             "attention_window must be an integer above 0, or a list of them but is [2.5]");
 }
 
+// MLA: keys and values made of one latent vector c for each token, k = [W c | rotated part] and v = c; or, as engines keep
+// them, c itself in the cache, and queries [Wᵀ q | rotated part]. Both are the same attention, with the scale of the head.
+TEST(LayerFacts, LatentKeysHaveTheScaleOfTheHead) {
+  constexpr std::int64_t kHeads = 2, kPlain = 8, kRotated = 8, kLatent = 12, kTokens = 6, kHead = kPlain + kRotated;
+  const Model model = read_model(R"({"model_type":"deepseek_v3","hidden_size":32,"num_hidden_layers":1,
+      "num_attention_heads":2,"qk_nope_head_dim":8,"qk_rope_head_dim":8,"v_head_dim":12,"kv_lora_rank":12,
+      "rope_theta":10000,"max_position_embeddings":4096,"rope_scaling":{"type":"yarn","factor":4,"mscale":1.0,
+      "mscale_all_dim":1.0,"original_max_position_embeddings":1024}})");
+  const AttentionOptions options = layer(model, 0).attention;
+  int drawn = 0;
+  const auto some = [&](std::int64_t count) {
+    std::vector<double> x;
+    for (std::int64_t i = 0; i < count; ++i, ++drawn) x.push_back(std::sin(0.7 * drawn * drawn + 1));
+    return x;
+  };
+  const auto w = some(kHeads * kPlain * kLatent), c = some(kTokens * kLatent), rotated = some(kTokens * kRotated),
+             q = some(kHeads * kTokens * kHead);
+  std::vector<double> k(kHeads * kTokens * kHead), latent_q(kHeads * kTokens * (kLatent + kRotated)),
+      latent_k(kTokens * (kLatent + kRotated));
+  const auto w_at = [&](std::int64_t h, std::int64_t p, std::int64_t l) {
+    return w[static_cast<std::size_t>((h * kPlain + p) * kLatent + l)];
+  };
+  for (std::int64_t t = 0; t < kTokens; ++t) {
+    for (std::int64_t i = 0; i < kLatent + kRotated; ++i) {
+      latent_k[static_cast<std::size_t>(t * (kLatent + kRotated) + i)] =
+          i < kLatent ? c[static_cast<std::size_t>(t * kLatent + i)]
+                      : rotated[static_cast<std::size_t>(t * kRotated + i - kLatent)];
+    }
+    for (std::int64_t h = 0; h < kHeads; ++h) {
+      double* const key = k.data() + (h * kTokens + t) * kHead;
+      const double* const query = q.data() + (h * kTokens + t) * kHead;
+      double* const latent = latent_q.data() + (h * kTokens + t) * (kLatent + kRotated);
+      for (std::int64_t p = 0; p < kPlain; ++p) {
+        for (std::int64_t l = 0; l < kLatent; ++l) {
+          key[p] += w_at(h, p, l) * c[static_cast<std::size_t>(t * kLatent + l)];
+          latent[l] += w_at(h, p, l) * query[p];
+        }
+      }
+      for (std::int64_t i = 0; i < kRotated; ++i) {
+        key[kPlain + i] = rotated[static_cast<std::size_t>(t * kRotated + i)];
+        latent[kLatent + i] = query[kPlain + i];
+      }
+    }
+  }
+  std::vector<double> v, out(kHeads * kTokens * kLatent), latent_out = out;
+  for (std::int64_t h = 0; h < kHeads; ++h) v.insert(v.end(), c.begin(), c.end());
+  const Extents result = {1, kHeads, kTokens, kLatent}, wide = {1, kHeads, kTokens, kLatent + kRotated};
+  attention(view(out.data(), result), view(q.data(), {1, kHeads, kTokens, kHead}),
+            view(k.data(), {1, kHeads, kTokens, kHead}), view(v.data(), result), options);
+  const TensorView cache = view(latent_k.data(), {1, 1, kTokens, kLatent + kRotated});
+  attention(view(latent_out.data(), result), view(latent_q.data(), wide), cache, slice(cache, 3, 0, kLatent),
+            options);
+  for (std::size_t i = 0; i < out.size(); ++i) EXPECT_NEAR(latent_out[i], out[i], 1e-12);
+}
+
 }  // namespace
 }  // namespace posenc::layer_facts_test

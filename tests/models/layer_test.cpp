@@ -222,8 +222,8 @@ TEST(Layer, AddedVectorsStayOutOfAttention) {
 
 TEST(Layer, SaysWhatItCannotDo) {
   const std::string llama = config("llama", R"("num_hidden_layers":2)");
-  EXPECT_EQ(refusal_of(llama, 2), "layer 2: the model does not have it");
-  EXPECT_EQ(refusal_of(llama, -1), "layer -1: the model does not have it");
+  EXPECT_EQ(refusal_of(llama, 2), "layer 2: the model has layers 0-1");
+  EXPECT_EQ(refusal_of(llama, -1), "layer -1: the model has layers 0-1");
   EXPECT_EQ(refusal_of(llama, 0, {.part = "vision"}), "layer 0 of the vision: the model has no such part");
   EXPECT_EQ(refusal_of(llama, 0, {.causal = false}), "layer 0: its attention is causal");
   const std::vector<float> sinks = {1.0f};
@@ -234,7 +234,9 @@ TEST(Layer, SaysWhatItCannotDo) {
   const std::string t5 = R"({"model_type":"t5","num_heads":4,"d_model":64,"d_kv":16,"num_layers":2,
       "num_decoder_layers":3})";
   EXPECT_EQ(refusal_of(t5, 0), "layer 0: several parts have it: choose one of encoder, decoder");
-  EXPECT_EQ(refusal_of(t5, 2, {.part = "encoder"}), "layer 2 of the encoder: the model does not have it");
+  EXPECT_EQ(refusal_of(t5, 2, {.part = "encoder"}), "layer 2 of the encoder: the model has layers 0-1");
+  EXPECT_EQ(refusal_of(t5, 0, {.part = "dec"}),
+            "layer 0 of the dec: the model has no such part; choose from: encoder, decoder");
   EXPECT_TRUE(refusal_of(t5, 0, {.part = "decoder"}).find("t5: ") == 0);  // its table is missing
   EXPECT_EQ(refusal_of(config("qwen3_next", R"("num_hidden_layers":4)"), 0),
             "layer 0: linear_attention is no attention");

@@ -1,0 +1,211 @@
+// Continuous batching: queries of several sequences, one after another, over a paged cache. It is computed as one batch for
+// every stretch of neighbours that have as many queries: all that decode together, and each prompt by itself. A batch reads
+// its part of every tensor in place.
+
+#include "attention/packed_pages.h"
+
+#include <fmt/format.h>
+
+#include "attention/arguments.h"
+#include "posenc/error.h"
+
+namespace posenc::attend {
+namespace {
+
+// `count` sequences from `sequence` on, each with `queries` queries, the first of which is `first`.
+struct Stretch {
+  std::int64_t sequence, count, first, queries;
+};
+
+struct PackedCall {
+  std::string_view verb;
+  const AttentionOptions& options;
+  std::int64_t sequences, tokens, keys, heads;  // keys: that a sequence has room for
+
+  std::vector<Stretch> stretches() const {
+    std::vector<Stretch> found;
+    std::int64_t first = 0;
+    for (std::int64_t s = 0; s < sequences; ++s) {
+      const std::int64_t queries = options.packed[static_cast<std::size_t>(s)];
+      if (queries > 0 && !found.empty() && found.back().queries == queries &&
+          found.back().sequence + found.back().count == s) {
+        ++found.back().count;
+      } else if (queries > 0) {
+        found.push_back({s, 1, first, queries});
+      }
+      first += queries;
+    }
+    return found;
+  }
+};
+
+// [heads, tokens of all, features] as [sequences of the stretch, heads, queries of each, features].
+template <class Void> BasicTensorView<Void> rows_as_batch(const BasicTensorView<Void>& x, const Stretch& part) {
+  BasicTensorView<Void> batch = slice(x, x.shape.rank - 2, part.first, part.count * part.queries);
+  const std::int64_t token = x.strides.back(1);
+  const bool has_heads = x.shape.rank > 2;
+  batch.shape = {part.count, has_heads ? x.shape.back(2) : 1, part.queries, x.shape.back(0)};
+  batch.strides = {part.queries * token, has_heads ? x.strides.back(2) : 0, token, x.strides.back(0)};
+  return batch;
+}
+
+ConstTensorView mask_part(const PackedCall& call, const Stretch& part) {
+  ConstTensorView mask = call.options.mask;
+  if (mask.data == nullptr || mask.shape.rank < 2) return mask;
+  const std::int64_t rows = mask.shape.back(1);
+  const Extents wanted = {1, call.heads, call.tokens, call.keys};
+  if (mask.shape.rank > 4 || mask.strides.rank != mask.shape.rank || (mask.shape.rank == 4 && mask.shape[0] != 1) ||
+      (rows != 1 && rows != call.tokens)) {
+    raise(fmt::format("{}: mask has shape {} but must broadcast to {}", call.verb, to_string(mask.shape),
+                      to_string(wanted)));
+  }
+  return rows == 1 ? mask : rows_as_batch(mask, part);
+}
+
+// Ids [axes, sequences, tokens], of which a part of the sequences is wanted.
+template <class Id> std::span<const Id> ids_part(std::span<const Id> ids, int axes, std::int64_t first,
+                                                 std::int64_t count, std::vector<Id>& storage) {
+  if (axes <= 1) return ids.subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(count));
+  const std::int64_t of_axis = std::ssize(ids) / axes;
+  for (int axis = 0; axis < axes; ++axis) {
+    const auto from = ids.begin() + axis * of_axis + first;
+    storage.insert(storage.end(), from, from + count);
+  }
+  return storage;
+}
+
+void set_query_positions(const PackedCall& call, const Stretch& part, PackedPart& made) {
+  if (!call.options.query_positions) return;
+  Positions& positions = *made.options.query_positions;
+  const std::int64_t ids = std::ssize(positions.ids) + std::ssize(positions.ids_i32);
+  if (ids == 0) {
+    raise(
+        fmt::format("{}: of packed queries over pages, query_positions must be ids, one for each token", call.verb));
+  }
+  if (positions.axes < 1 || ids != positions.axes * call.tokens) {
+    raise(fmt::format("{}: {} position ids do not fit {} tokens and {} axes", call.verb, ids, call.tokens,
+                      positions.axes));
+  }
+  const std::int64_t count = part.count * part.queries;
+  if (!positions.ids.empty()) {
+    positions.ids = ids_part(positions.ids, positions.axes, part.first, count, made.query_ids);
+  } else {
+    positions.ids_i32 = ids_part(positions.ids_i32, positions.axes, part.first, count, made.narrow_query_ids);
+  }
+}
+
+void set_key_positions(const PackedCall& call, const Stretch& part, PackedPart& made) {
+  if (!call.options.key_positions) return;
+  Positions& positions = *made.options.key_positions;
+  const std::int64_t ids = std::ssize(positions.ids) + std::ssize(positions.ids_i32);
+  if (positions.axes < 1 || ids != positions.axes * call.sequences * call.keys) return;  // one list for all, or none
+  const std::int64_t first = part.sequence * call.keys, count = part.count * call.keys;
+  if (!positions.ids.empty()) {
+    positions.ids = ids_part(positions.ids, positions.axes, first, count, made.key_ids);
+  } else {
+    positions.ids_i32 = ids_part(positions.ids_i32, positions.axes, first, count, made.narrow_key_ids);
+  }
+}
+
+// What has a row for each sequence.
+void set_sequences(const PackedCall& call, const Stretch& part, AttentionOptions& options) {
+  const auto rows = [&](auto span) {
+    const std::int64_t row = std::ssize(span) / call.sequences;
+    return span.subspan(static_cast<std::size_t>(part.sequence * row), static_cast<std::size_t>(part.count * row));
+  };
+  options.packed = {};
+  options.key_lengths = rows(options.key_lengths);
+  options.block_table = rows(options.block_table);
+  options.key_mask = rows(options.key_mask);
+  if (options.log_gates.data != nullptr && options.log_gates.shape.rank == 3) {
+    options.log_gates = slice(options.log_gates, 0, part.sequence, part.count);
+  }
+}
+
+PackedCall checked_call(std::string_view verb, const TensorView& out, const AttentionInputs& inputs,
+                        const AttentionOptions& options) {
+  for (const ConstTensorView& x : {ConstTensorView(out), inputs.q, inputs.k, inputs.v}) {
+    if (x.device != Device::kHost)
+      raise(fmt::format("{}: packed queries over pages are for tensors on the host", verb));
+  }
+  if (!options.query_lengths.empty() || !options.packed_keys.empty()) {
+    raise(fmt::format("{}: packed queries over pages exclude query_lengths and packed_keys", verb));
+  }
+  const HeadTensor<const void> q = tensor_of(verb, "q", inputs.q), k = tensor_of(verb, "k", inputs.k),
+                               v = tensor_of(verb, "v", inputs.v);
+  if (q.batch != 1) raise(fmt::format("{}: packed queries are one sequence of tokens but q has {}", verb, q.batch));
+  const auto check_size = [&](std::string_view what, std::int64_t size, std::int64_t wanted) {
+    if (size != wanted) raise(fmt::format("{}: {} has {} numbers but must have {}", verb, what, size, wanted));
+  };
+  const std::int64_t sequences = std::ssize(options.packed);
+  check_size("key_lengths", std::ssize(options.key_lengths), sequences);
+  if (std::ssize(options.block_table) % sequences != 0) {
+    raise(fmt::format("{}: block_table has {} entries, which {} sequences cannot share", verb,
+                      options.block_table.size(), sequences));
+  }
+  std::int64_t sum = 0;
+  for (const std::int64_t queries : options.packed) {
+    if (queries < 0 || queries > q.sequence - sum) {
+      raise(fmt::format("{}: the packed lengths must sum to the {} tokens of q, but one is {} after {} tokens", verb,
+                        q.sequence, queries, sum));
+    }
+    sum += queries;
+  }
+  if (sum != q.sequence) {
+    raise(fmt::format("{}: the packed lengths of queries sum to {} but there are {} tokens", verb, sum, q.sequence));
+  }
+  const std::int64_t keys = std::ssize(options.block_table) / sequences * k.sequence;
+  if (!options.key_mask.empty()) check_size("key_mask", std::ssize(options.key_mask), sequences * keys);
+  check_result(verb, "out", out, {inputs.q.type, q, v.features});
+  if (options.weights.data != nullptr) check_result(verb, "weights", options.weights, {inputs.q.type, q, keys});
+  if (const ConstTensorView& own = options.position_queries; own.data != nullptr) {
+    check_result(verb, "position_queries", own,
+                 {inputs.q.type, q, tensor_of(verb, "position_queries", own).features});
+  }
+  if (options.log_gates.data != nullptr && options.log_gates.shape.rank == 3 &&
+      options.log_gates.shape[0] != sequences) {
+    raise(fmt::format("{}: log_gates has {} sequences but q {}", verb, options.log_gates.shape[0], sequences));
+  }
+  AttentionJob whole;
+  whole.q = q;
+  whole.v.type = inputs.v.type;
+  if (options.logsumexp.data != nullptr) logsumexp_of(verb, options.logsumexp, whole);
+  return {verb, options, sequences, q.sequence, keys, q.heads};
+}
+
+}  // namespace
+
+bool has_packed_pages(const AttentionOptions& options) noexcept {
+  return !options.packed.empty() && !options.block_table.empty();
+}
+
+std::deque<PackedPart> packed_parts(std::string_view verb, const TensorView& out, const AttentionInputs& inputs,
+                                    const AttentionOptions& options) {
+  const PackedCall call = checked_call(verb, out, inputs, options);
+  std::deque<PackedPart> parts;
+  for (const Stretch& part : call.stretches()) {
+    PackedPart& made = parts.emplace_back();
+    made.out = rows_as_batch(out, part);
+    made.inputs = {rows_as_batch(inputs.q, part), inputs.k, inputs.v};
+    made.options = options;
+    set_sequences(call, part, made.options);
+    set_query_positions(call, part, made);
+    set_key_positions(call, part, made);
+    made.options.mask = mask_part(call, part);
+    if (options.position_queries.data != nullptr) {
+      made.options.position_queries = rows_as_batch(options.position_queries, part);
+    }
+    if (options.weights.data != nullptr) made.options.weights = rows_as_batch(options.weights, part);
+    if (options.logsumexp.data != nullptr) {
+      TensorView one_feature = options.logsumexp;
+      one_feature.shape.push_back(1);
+      one_feature.strides.push_back(1);
+      TensorView batch = rows_as_batch(one_feature, part);
+      batch.shape.rank = batch.strides.rank = 3;
+      made.options.logsumexp = batch;
+    }
+  }
+  return parts;
+}
+
+}  // namespace posenc::attend
