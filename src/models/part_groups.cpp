@@ -404,7 +404,7 @@ void dress(LayerGroup& group, const Layer& layer, const Config& config, const Fa
     keys.remove_prefix(std::min(keys.size(), key.size() + 1));
   }
   // MLA: an engine may keep keys as the latent vectors that they are made of, and its queries then have as many features as
-  // these; the scale stays that of the head (transformers 5.16, qk_head_dim in modeling_deepseek_v3.py and its kin).
+  // these; the scale stays that of the head (transformers 00b676f8, DeepseekV3Attention: qk_head_dim; of its kin assumed).
   if (family.at_end && family.dims_key == "qk_rope_head_dim" && !group.scale) {
     const auto plain = integer(config, "qk_nope_head_dim", 0), rotated = integer(config, "qk_rope_head_dim", 0);
     if (plain && rotated && *plain + *rotated > 0)
