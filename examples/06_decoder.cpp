@@ -1,27 +1,46 @@
-// 06: a decoder with a paged KV cache: a prompt is read at once, then one token after another. Keys are rotated when they
-// come, straight into their slots; every step gives what attention over the whole sequence gives.
+// 06: a decoder with a paged KV cache and continuous batching: three sequences share one pool of pages; each step takes chunks
+// of prompts and single tokens of those that decode, packed one after another. Keys are rotated when they come, straight into
+// their slots. Every token gets what attention over its whole sequence gives it.
 #include <posenc/posenc.h>
 
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <span>
+#include <utility>
 #include <vector>
 
 namespace {
 
-constexpr std::int64_t kHeads = 4, kKeyHeads = 2, kFeatures = 32, kTokens = 40, kPrompt = 25, kPage = 16, kPages = 8;
+constexpr std::int64_t kHeads = 4, kKeyHeads = 2, kFeatures = 32, kPage = 16, kPages = 12, kPagesOfOne = 4;
 
-// The projections of a model would make these: [tokens, heads, features].
-std::vector<float> projected(std::int64_t heads, double step) {
+struct Sequence {
+  std::int64_t tokens, prompt, done = 0;
+  std::vector<float> q = {}, k = {},
+                     v = {};  // [tokens, heads, features]: the projections of a model would make these
+  std::vector<float> out = {};
+};
+
+std::vector<float> projected(std::int64_t tokens, std::int64_t heads, double step) {
   std::vector<float> x;
-  for (std::int64_t i = 0; i < kTokens * heads * kFeatures; ++i) {
+  for (std::int64_t i = 0; i < tokens * heads * kFeatures; ++i) {
     x.push_back(static_cast<float>(std::sin(step * static_cast<double>(i))));
   }
   return x;
 }
-posenc::ConstTensorView tokens_of(const std::vector<float>& x, std::int64_t heads, std::int64_t first,
-                                  std::int64_t count) {
-  return posenc::view(x.data() + first * heads * kFeatures, {1, count, heads, kFeatures});
+
+// [tokens, heads, features] in memory
+posenc::ConstTensorView tokens_of(const std::vector<float>& x, std::int64_t heads) {
+  const std::int64_t tokens = std::ssize(x) / (heads * kFeatures);
+  return posenc::heads_first(posenc::view(x.data(), {tokens, heads, kFeatures}), posenc::Axes::kThd);
+}
+posenc::TensorView tokens_of(std::vector<float>& x, std::int64_t heads) {
+  const std::int64_t tokens = std::ssize(x) / (heads * kFeatures);
+  return posenc::heads_first(posenc::view(x.data(), {tokens, heads, kFeatures}), posenc::Axes::kThd);
+}
+void append(std::vector<float>& to, const std::vector<float>& from, std::int64_t heads, std::int64_t first,
+            std::int64_t count) {
+  to.insert(to.end(), from.begin() + first * heads * kFeatures, from.begin() + (first + count) * heads * kFeatures);
 }
 
 }  // namespace
@@ -32,46 +51,75 @@ int main() {
       "num_attention_heads": 4, "num_key_value_heads": 2, "max_position_embeddings": 131072, "rope_theta": 500000.0,
       "rope_scaling": {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
                        "original_max_position_embeddings": 8192}})");
-  AttentionOptions options = layer(model, 0).attention;
-  const Rotation& rope = std::get<Rotation>(options.position);
-  const std::vector<float> q = projected(kHeads, 0.71), k = projected(kKeyHeads, 0.37),
-                           v = projected(kKeyHeads, 0.113);
+  const AttentionOptions of_layer = layer(model, 0).attention;
+  const Rotation& rope = std::get<Rotation>(of_layer.position);
 
-  // What the steps must give: the whole sequence at once.
-  std::vector<float> whole(q.size()), stepwise(q.size());
-  AttentionOptions at_once = options;
-  at_once.axes = Axes::kBshd;
-  attention(view(whole.data(), {1, kTokens, kHeads, kFeatures}), tokens_of(q, kHeads, 0, kTokens),
-            tokens_of(k, kKeyHeads, 0, kTokens), tokens_of(v, kKeyHeads, 0, kTokens), at_once);
+  std::vector<Sequence> sequences = {
+      {.tokens = 40, .prompt = 25}, {.tokens = 17, .prompt = 9}, {.tokens = 52, .prompt = 40}};
+  double step = 0.1;
+  for (Sequence& one : sequences) {
+    one.q = projected(one.tokens, kHeads, step += 0.17);
+    one.k = projected(one.tokens, kKeyHeads, step += 0.17);
+    one.v = projected(one.tokens, kKeyHeads, step += 0.17);
+  }
 
-  // Pools of pages, [pages, page, heads, features], and the pages that this sequence was given.
+  // One layer's pools, [pages, page size, heads, features] as vLLM's; and who owns which page.
   std::vector<float> k_pool(kPages * kPage * kKeyHeads * kFeatures), v_pool = k_pool;
   const TensorView k_cache = heads_first(view(k_pool.data(), {kPages, kPage, kKeyHeads, kFeatures}), Axes::kBshd),
                    v_cache = heads_first(view(v_pool.data(), {kPages, kPage, kKeyHeads, kFeatures}), Axes::kBshd);
-  const std::vector<std::int32_t> block_table = {5, 2, 7};
-  options.keys_are_rotated = true;
-  options.block_table = block_table;
+  std::vector<std::int32_t> block_table(sequences.size() * kPagesOfOne, -1),
+      free_pages = {7, 2, 11, 5, 0, 9, 3, 8, 1, 10, 4, 6};
 
-  const auto step = [&](std::int64_t first, std::int64_t count) {
-    std::vector<std::int64_t> slots;
-    for (std::int64_t t = first; t < first + count; ++t) {
-      slots.push_back(block_table[static_cast<std::size_t>(t / kPage)] * kPage + t % kPage);
+  int steps = 0;
+  for (; std::any_of(sequences.begin(), sequences.end(), [](const Sequence& s) { return s.done < s.tokens; });
+       ++steps) {
+    // The scheduler: a chunk of a prompt of at most 16 tokens, or the next token.
+    std::vector<std::int64_t> counts, lengths, slots, ids;
+    std::vector<float> q, k, v;
+    for (std::size_t s = 0; s < sequences.size(); ++s) {
+      const Sequence& one = sequences[s];
+      const std::int64_t left_of_prompt = std::max<std::int64_t>(one.prompt - one.done, 1);
+      const std::int64_t count = std::min({left_of_prompt, std::int64_t{16}, one.tokens - one.done});
+      const std::span<std::int32_t> pages = std::span(block_table).subspan(s * kPagesOfOne, kPagesOfOne);
+      for (std::int64_t i = 0; i * kPage < one.done + count; ++i) {
+        std::int32_t& page = pages[static_cast<std::size_t>(i)];
+        if (page >= 0) continue;
+        page = free_pages.back();
+        free_pages.pop_back();
+      }
+      const auto own = slots_of(pages, kPage, one.done, count);
+      slots.insert(slots.end(), own.begin(), own.end());
+      for (std::int64_t i = 0; i < count; ++i) ids.push_back(one.done + i);
+      append(q, one.q, kHeads, one.done, count);
+      append(k, one.k, kKeyHeads, one.done, count);
+      append(v, one.v, kKeyHeads, one.done, count);
+      counts.push_back(count);
+      lengths.push_back(one.done + count);
     }
-    rotate_into(k_cache, slots, heads_first(tokens_of(k, kKeyHeads, first, count), Axes::kBshd), {.first = first},
-                rope);
-    copy_into(v_cache, slots, heads_first(tokens_of(v, kKeyHeads, first, count), Axes::kBshd));
-    const std::vector<std::int64_t> lengths = {first + count};
+    // Keys and values into the cache, then attention over it: all sequences in one call.
+    rotate_into(k_cache, slots, tokens_of(std::as_const(k), kKeyHeads), {.ids = ids}, rope);
+    copy_into(v_cache, slots, tokens_of(std::as_const(v), kKeyHeads));
+    std::vector<float> out(q.size());
+    AttentionOptions options = of_layer;
+    options.keys_are_rotated = true;
+    options.packed = counts;
     options.key_lengths = lengths;
-    const TensorView out = view(stepwise.data() + first * kHeads * kFeatures, {1, count, kHeads, kFeatures});
-    attention(heads_first(out, Axes::kBshd), heads_first(tokens_of(q, kHeads, first, count), Axes::kBshd), k_cache,
-              v_cache, options);
-  };
-  step(0, kPrompt);
-  for (std::int64_t t = kPrompt; t < kTokens; ++t) step(t, 1);
+    options.block_table = block_table;
+    attention(tokens_of(out, kHeads), tokens_of(std::as_const(q), kHeads), k_cache, v_cache, options);
+    for (std::size_t s = 0, first = 0; s < sequences.size(); ++s) {
+      append(sequences[s].out, out, kHeads, static_cast<std::int64_t>(first), counts[s]);
+      first += static_cast<std::size_t>(counts[s]);
+      sequences[s].done += counts[s];
+    }
+  }
 
   float worst = 0;
-  for (std::size_t i = 0; i < whole.size(); ++i) worst = std::max(worst, std::fabs(whole[i] - stepwise[i]));
-  std::printf("prompt of %d tokens, then %d steps: largest difference %s 1e-5\n", static_cast<int>(kPrompt),
-              static_cast<int>(kTokens - kPrompt), worst < 1e-5f ? "below" : "NOT below");
+  for (const Sequence& one : sequences) {  // what the steps must give: each whole sequence at once
+    std::vector<float> whole(one.q.size());
+    attention(tokens_of(whole, kHeads), tokens_of(one.q, kHeads), tokens_of(one.k, kKeyHeads),
+              tokens_of(one.v, kKeyHeads), of_layer);
+    for (std::size_t i = 0; i < whole.size(); ++i) worst = std::max(worst, std::fabs(whole[i] - one.out[i]));
+  }
+  std::printf("3 sequences in %d steps: largest difference %s 1e-5\n", steps, worst < 1e-5f ? "below" : "NOT below");
   return worst < 1e-5f ? 0 : 1;
 }
