@@ -103,7 +103,7 @@ void rope_rows(const Rope& rope, const Diagnosis& diagnosis, const Row& row) {
   if (!rope.sections.empty()) {
     row("axes", fmt::format("{} pairs, {}", fmt::join(rope.sections, " + "), choice_name(rope.section_order)));
   }
-  if (const auto* const list = std::get_if<LongropeScaling>(&rope.scaling)) {
+  if (const auto* const list = std::get_if<LongropeScaling>(&*rope.scaling)) {
     std::string divisors;
     for (const double divisor : list->short_factors) divisors += fmt::format("{:.4g} ", divisor);
     std::string_view name = "divisors";

@@ -95,10 +95,26 @@ struct Lines {
   std::vector<double> step = {};
 };
 
+// The three std::variants of this header are structs of their own: std::visit, std::get and std::get_if take them as they are,
+// and their copies are compiled once, in src/forms/, instead of in every file that includes this header.
+
+/// What an addition adds.
+struct AdditionSource : std::variant<Waves, Rows, Lines> {
+  AdditionSource() noexcept;
+  AdditionSource(Waves value);  // NOLINT(google-explicit-constructor): as std::variant's
+  AdditionSource(Rows value);   // NOLINT(google-explicit-constructor): as std::variant's
+  AdditionSource(Lines value);  // NOLINT(google-explicit-constructor): as std::variant's
+  AdditionSource(const AdditionSource& other);
+  AdditionSource(AdditionSource&& other) noexcept;
+  AdditionSource& operator=(const AdditionSource& other);
+  AdditionSource& operator=(AdditionSource&& other) noexcept;
+  ~AdditionSource();
+};
+
 /// The form of a scheme that adds a vector to every token.
 struct Addition {
   std::int64_t width = 0;
-  std::variant<Waves, Rows, Lines> source;
+  AdditionSource source;
 };
 
 /// Where the two features of a pair stand among the d that are rotated.
@@ -272,11 +288,27 @@ struct CountedGates {
   ConstTensorView table;  // E, [rows, features], the same for all heads, or [heads, rows, features]; the caller's
 };
 
+/// What a bias adds.
+struct BiasSource : std::variant<Slopes, DistanceTable, DistanceVectors, DistanceRatios, GateSums, CountedGates> {
+  BiasSource() noexcept;
+  BiasSource(Slopes value);           // NOLINT(google-explicit-constructor): as std::variant's
+  BiasSource(DistanceTable value);    // NOLINT(google-explicit-constructor): as std::variant's
+  BiasSource(DistanceVectors value);  // NOLINT(google-explicit-constructor): as std::variant's
+  BiasSource(DistanceRatios value);   // NOLINT(google-explicit-constructor): as std::variant's
+  BiasSource(GateSums value);         // NOLINT(google-explicit-constructor): as std::variant's
+  BiasSource(CountedGates value);     // NOLINT(google-explicit-constructor): as std::variant's
+  BiasSource(const BiasSource& other);
+  BiasSource(BiasSource&& other) noexcept;
+  BiasSource& operator=(const BiasSource& other);
+  BiasSource& operator=(BiasSource&& other) noexcept;
+  ~BiasSource();
+};
+
 /// The form of a scheme that adds a number to every attention score, by the distance of key and query.
 /// It is added after the scale, before the softmax. What may look at what is the mask's business, not the bias's.
 struct Bias {
   std::int64_t heads = 0;  // 0: the same for however many there are (vectors that heads share)
-  std::variant<Slopes, DistanceTable, DistanceVectors, DistanceRatios, GateSums, CountedGates> source;
+  BiasSource source;
 };
 
 /// Whether it needs q and k, or gates, so that only attention can add it.
@@ -315,7 +347,18 @@ struct Nothing {
 };
 
 /// What a scheme becomes, and all that kernels know of it.
-using Form = std::variant<Nothing, Addition, Rotation, Bias>;
+struct Form : std::variant<Nothing, Addition, Rotation, Bias> {
+  Form() noexcept;
+  Form(Nothing value);   // NOLINT(google-explicit-constructor): as std::variant's
+  Form(Addition value);  // NOLINT(google-explicit-constructor): as std::variant's
+  Form(Rotation value);  // NOLINT(google-explicit-constructor): as std::variant's
+  Form(Bias value);      // NOLINT(google-explicit-constructor): as std::variant's
+  Form(const Form& other);
+  Form(Form&& other) noexcept;
+  Form& operator=(const Form& other);
+  Form& operator=(Form&& other) noexcept;
+  ~Form();
+};
 
 /// Puts another trained table in place of the one that the form reads; nothing is computed. `key_weights` replaces
 /// the vectors that keys meet, where the form has them (DeBERTa), `value_weights` those that are added to values; without

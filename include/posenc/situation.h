@@ -55,18 +55,13 @@ struct TrainedTable {
 };
 
 /// Its shape, with `any` in place of kAnyExtent.
-inline Extents shape_of(const TrainedTable& table, std::int64_t any = kAnyExtent) {
-  Extents shape;
-  for (const TrainedTable::Axis& axis : table.axes) shape.push_back(axis.extent == kAnyExtent ? any : axis.extent);
-  return shape;
-}
+Extents shape_of(const TrainedTable& table, std::int64_t any = kAnyExtent);
 
 /// Whether it holds vectors, of as many features as the caller's table has.
-inline bool has_vectors(const TrainedTable& table) {
-  for (const TrainedTable::Axis& axis : table.axes) {
-    if (axis.extent == kAnyExtent) return true;
-  }
-  return false;
-}
+bool has_vectors(const TrainedTable& table);
+
+// Default lists of schemes, made in a source: braces compile a vector's constructor in every file that includes the header.
+std::vector<std::int64_t> grid_of(std::int64_t rows, std::int64_t columns);  ///< {rows, columns}
+std::vector<double> list_of(double number);                                  ///< {number}
 
 }  // namespace posenc

@@ -57,7 +57,7 @@ void on_rope(const Rope& want, const Rope& is, const Diagnosis& found, Lines& li
     return;
   }
   if (differs(is.base, want.base, 1e-3)) say(lines, "base", want.base, is.base);
-  if (is.scaling.index() != want.scaling.index()) {
+  if (is.scaling->index() != want.scaling->index()) {
     const auto name = [](const RopeScaling& scaling) {
       return std::visit([](const auto& one) { return one.name; }, scaling);
     };

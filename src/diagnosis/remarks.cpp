@@ -91,7 +91,7 @@ void on_rope(const Convention& best, std::vector<std::string>& remarks) {
   if (rope.sign < 0) remarks.emplace_back("pairs rotate clockwise; nearly every model rotates counter-clockwise");
   if (best.is_swapped) remarks.emplace_back("sine and cosine are exchanged: position 0 changes as well");
   if (best.is_for_keys) remarks.emplace_back("pairs grow with position, as xPos has it for keys");
-  const bool is_plain = std::holds_alternative<NoScaling>(rope.scaling);
+  const bool is_plain = std::holds_alternative<NoScaling>(*rope.scaling);
   for (const double usual : kUsualBases) {
     if (is_plain && is_power_of(rope.base, usual, 0.5) && rope.base != 1000.0) {
       remarks.push_back(fmt::format("base {} is the square root of {}: the exponent may have i where 2i belongs",
@@ -128,7 +128,7 @@ void on_rope(const Convention& best, std::vector<std::string>& remarks) {
 // What a LongRoPE config would have as short_factor or long_factor.
 void on_divisors(const Diagnosis& diagnosis, std::vector<std::string>& remarks) {
   const auto* const rope = diagnosis.best ? std::get_if<Rope>(&diagnosis.best->scheme) : nullptr;
-  const auto* const scaling = rope == nullptr ? nullptr : std::get_if<LongropeScaling>(&rope->scaling);
+  const auto* const scaling = rope == nullptr ? nullptr : std::get_if<LongropeScaling>(&*rope->scaling);
   if (scaling == nullptr) return;
   const auto [least, most] = std::minmax_element(scaling->short_factors.begin(), scaling->short_factors.end());
   remarks.push_back(

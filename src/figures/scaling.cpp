@@ -33,7 +33,7 @@ std::int64_t original_length_of(const Rope& rope) {
     if constexpr (requires { scaling.original_length; }) return scaling.original_length;
     return 0;
   };
-  return std::visit(look, rope.scaling);
+  return std::visit(look, *rope.scaling);
 }
 
 // The well-known ones, all with the same aim.
@@ -56,8 +56,8 @@ std::vector<Stretched> given_ways(const Request& request) {
   for (const PlottedScheme& scheme : request.schemes) {
     const auto* const rope = std::get_if<Rope>(&scheme.scheme);
     if (rope == nullptr) raise(fmt::format("scaling: works with rope, not with {}", name_of(scheme.scheme)));
-    if (std::holds_alternative<NoScaling>(rope->scaling)) continue;
-    const auto name = std::visit([](const auto& scaling) { return std::string(scaling.name); }, rope->scaling);
+    if (std::holds_alternative<NoScaling>(*rope->scaling)) continue;
+    const auto name = std::visit([](const auto& scaling) { return std::string(scaling.name); }, *rope->scaling);
     ways.push_back({name, *rope});
   }
   const auto is_taken = [&](const Stretched& way) {

@@ -13,9 +13,9 @@ namespace {
 
 template <class S> const S* scaling_of(const Circumstances& c) {
   const auto* const rope = c.group.scheme ? std::get_if<Rope>(&*c.group.scheme) : nullptr;
-  return rope == nullptr ? nullptr : std::get_if<S>(&rope->scaling);
+  return rope == nullptr ? nullptr : std::get_if<S>(&*rope->scaling);
 }
-template <class S> S& scaling_in(Treatment& t) { return std::get<S>(std::get<Rope>(t.scheme).scaling); }
+template <class S> S& scaling_in(Treatment& t) { return std::get<S>(*std::get<Rope>(t.scheme).scaling); }
 
 const Rope* rope_of(const Circumstances& c) { return c.group.scheme ? std::get_if<Rope>(&*c.group.scheme) : nullptr; }
 const Alibi* alibi_of(const Circumstances& c) {

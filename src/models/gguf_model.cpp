@@ -368,7 +368,7 @@ void add_rope(const Metadata& from, const Architecture& facts, std::span<const s
       if ((*ratios)[i] == 0) one.scaling = NoScaling{};
       if ((*ratios)[i] != 0) group.other_attention = kCompressed;
       if ((*ratios)[i] != 0) one.base = from.positive("attention.compress_rope_freq_base").value_or(one.base);
-      if (auto* const yarn = std::get_if<YarnScaling>(&one.scaling)) yarn->attention_factor = 1.0;
+      if (auto* const yarn = std::get_if<YarnScaling>(&*one.scaling)) yarn->attention_factor = 1.0;
     }
     if (is_rotated(from, facts, i, has_window, any_window)) {
       set_scheme(group, one);

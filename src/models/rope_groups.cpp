@@ -314,7 +314,7 @@ class RopeLayers {
 
   // Whether mscale_all_dim reaches the softmax is the family's, not the file's.
   void place_mscale(Rope& rope) {
-    auto* const yarn = std::get_if<YarnScaling>(&rope.scaling);
+    auto* const yarn = std::get_if<YarnScaling>(&*rope.scaling);
     if (yarn == nullptr || yarn->mscale_all_dim.value_or(0) == 0 || family_.mscale_on_softmax) return;
     yarn->mscale_on_softmax = false;
     say(remarks_.warnings,

@@ -190,6 +190,11 @@ template <class... S> struct FieldJson<std::variant<S...>> {
   }
 };
 
+template <> struct FieldJson<OwnedScaling> {
+  static Json write(const OwnedScaling& value) { return FieldJson<RopeScaling>::write(*value); }
+  static OwnedScaling read(const Json& json, const Place& place) { return FieldJson<RopeScaling>::read(json, place); }
+};
+
 }  // namespace
 
 Json json_of(const Scheme& scheme) {

@@ -90,7 +90,7 @@ template <class N> std::vector<schemes::Scaled<N>> scaled_spectra(const Rope& s,
   std::vector<schemes::Scaled<N>> spectra;
   const auto add = [&](std::int64_t dims) {
     const schemes::Spectrum<N> spectrum{dims, s.base, length};
-    spectra.push_back(std::visit([&](const auto& scaling) { return scaled(scaling, spectrum); }, s.scaling));
+    spectra.push_back(std::visit([&](const auto& scaling) { return scaled(scaling, spectrum); }, *s.scaling));
   };
   if (!has_own_spectra(s)) {
     add(s.dims);
@@ -145,7 +145,7 @@ LengthNeed Rope::needs_length() const {
     return requires { S::needs_length; }
     ? LengthNeed::kSequence : LengthNeed::kNone;
   };
-  return std::visit(ask, scaling);
+  return std::visit(ask, *scaling);
 }
 
 Rotation prepare(const Rope& s, const Situation& now) {

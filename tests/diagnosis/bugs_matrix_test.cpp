@@ -548,7 +548,7 @@ std::vector<Case> others() {
                        [turn](const Size& s, const Values& x, Random&) { return turned(s, x, turn); },
                        [sign](const Diagnosis& found) {
                          const Rope* const rope = rope_of(found);
-                         return rope != nullptr && std::holds_alternative<XposScaling>(rope->scaling) &&
+                         return rope != nullptr && std::holds_alternative<XposScaling>(*rope->scaling) &&
                                 found.best->is_for_keys == (sign < 0);
                        }});
     }

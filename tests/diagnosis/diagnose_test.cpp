@@ -122,13 +122,13 @@ TEST(Diagnose, FindsPairsThatHardlyTurn) {
       const Rope& best = std::get<Rope>(found.best->scheme);
       EXPECT_EQ(best.dims, rope.dims) << shown(found);
       EXPECT_EQ(best.layout, rope.layout) << shown(found);
-      if (const auto* const ntk = std::get_if<NtkScaling>(&rope.scaling)) {
-        EXPECT_TRUE(std::holds_alternative<NoScaling>(best.scaling)) << shown(found);
+      if (const auto* const ntk = std::get_if<NtkScaling>(&*rope.scaling)) {
+        EXPECT_TRUE(std::holds_alternative<NoScaling>(*best.scaling)) << shown(found);
         const auto dims = static_cast<double>(rope.dims);
         EXPECT_NEAR(best.base / (rope.base * std::pow(ntk->factor, dims / (dims - 2))), 1, 1e-9) << shown(found);
       } else {
         EXPECT_EQ(best.base, rope.base) << shown(found);
-        EXPECT_TRUE(std::holds_alternative<Llama3Scaling>(best.scaling)) << shown(found);
+        EXPECT_TRUE(std::holds_alternative<Llama3Scaling>(*best.scaling)) << shown(found);
       }
     }
   }
@@ -208,7 +208,7 @@ TEST(Diagnose, NamesClassicBugs) {
     flat.sequence = 32;
     const Diagnosis found = diagnosed(made(rope, flat));
     EXPECT_EQ(found.best->magnitude, 1.0) << shown(found);
-    EXPECT_TRUE(std::holds_alternative<YarnScaling>(rope_of(found).scaling)) << shown(found);
+    EXPECT_TRUE(std::holds_alternative<YarnScaling>(*rope_of(found).scaling)) << shown(found);
   }
   {  // 8: the magnitude twice
     How twice = how;
@@ -383,12 +383,12 @@ TEST(Diagnose, MeasuresTheDivisorsOfLongrope) {
     ASSERT_TRUE(found.best) << shown(found);
     EXPECT_EQ(found.verdict, Verdict::kUnknown) << shown(found);
     const Rope& best = std::get<Rope>(found.best->scheme);
-    ASSERT_TRUE(std::holds_alternative<LongropeScaling>(best.scaling)) << shown(found);
+    ASSERT_TRUE(std::holds_alternative<LongropeScaling>(*best.scaling)) << shown(found);
     EXPECT_EQ(best.layout, PairLayout::kHalves);
     EXPECT_EQ(best.dims, 96);
     EXPECT_EQ(found.best->first_position, first) << shown(found);
     EXPECT_NEAR(found.best->magnitude, prepare(rope, {.length = 1}).magnitude, 1e-5);
-    const std::vector<double>& divisors = std::get<LongropeScaling>(best.scaling).short_factors;
+    const std::vector<double>& divisors = std::get<LongropeScaling>(*best.scaling).short_factors;
     for (std::size_t i = 0; i < 40; ++i) EXPECT_NEAR(divisors[i], scaling.short_factors[i], 1e-2 * divisors[i]) << i;
     for (std::size_t i = 0; i < 24; ++i) EXPECT_NEAR(divisors[i], scaling.short_factors[i], 1e-4 * divisors[i]) << i;
   }

@@ -100,7 +100,7 @@ bool is_same_kind(const MatrixCase& one, const Convention& found) {
 
 // ntk scaling of a usual base is a larger base; that it may be one is said.
 bool names_ntk(const MatrixCase& one, const Diagnosis& found) {
-  const auto* const ntk = std::get_if<NtkScaling>(&one.rope.scaling);
+  const auto* const ntk = std::get_if<NtkScaling>(&*one.rope.scaling);
   if (ntk == nullptr || one.rope.base < 10000) return true;
   const std::string words = fmt::format("is {} with ntk scaling by {}", one.rope.base, ntk->factor);
   for (const std::string& remark : found.remarks) {
@@ -131,7 +131,7 @@ TEST(DiagnosisMatrix, EveryConvention) {
                                 ? diagnose(view(before.data(), tensors.shape), view(after.data(), tensors.shape))
                                 : diagnose(tensors.before_view(), tensors.after_view());
     const std::string kind =
-        fmt::format("{:8} {}", std::visit([](const auto& s) { return s.name; }, one.rope.scaling),
+        fmt::format("{:8} {}", std::visit([](const auto& s) { return s.name; }, *one.rope.scaling),
                     one.is_narrow ? "bf16" : "f32");
     Tally& tally = tallies[kind];
     const bool has_rope = found.best && std::holds_alternative<Rope>(found.best->scheme);

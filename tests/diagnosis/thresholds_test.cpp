@@ -97,7 +97,7 @@ TEST(DiagnoseThresholds, AppliedTwice) {
     ASSERT_TRUE(found.best) << factor;
     EXPECT_EQ(found.best->position_factor, is_twice ? 2 : 1) << factor;
     if (!is_twice) {
-      EXPECT_NEAR(std::get<LinearScaling>(std::get<Rope>(found.best->scheme).scaling).factor, 1 / factor, 1e-3);
+      EXPECT_NEAR(std::get<LinearScaling>(*std::get<Rope>(found.best->scheme).scaling).factor, 1 / factor, 1e-3);
     }
   }
 }

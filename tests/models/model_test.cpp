@@ -176,7 +176,7 @@ TEST(Model, NullRopeParametersAreTheClasssOwn) {
   EXPECT_EQ(missing.groups, null.groups);
   const auto* const rope = std::get_if<Rope>(&*null.groups[0].scheme);
   ASSERT_NE(rope, nullptr);
-  EXPECT_TRUE(std::holds_alternative<Llama3Scaling>(rope->scaling));
+  EXPECT_TRUE(std::holds_alternative<Llama3Scaling>(*rope->scaling));
 }
 
 TEST(Model, WarnsOfKeys) {

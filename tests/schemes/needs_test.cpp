@@ -72,7 +72,7 @@ TEST(Needs, DrawnNumbersFillWhatIsEmptyAndNothingElse) {
   EXPECT_EQ(std::get<Fire>(fire).output_weights, std::vector<double>(32, 0.5));
   Scheme rope = Rope{.dims = 8, .scaling = LongropeScaling{}};
   EXPECT_TRUE(draw_trained(rope, half));
-  EXPECT_EQ(std::get<LongropeScaling>(std::get<Rope>(rope).scaling).long_factors, std::vector<double>(4, 2.5));
+  EXPECT_EQ(std::get<LongropeScaling>(*std::get<Rope>(rope).scaling).long_factors, std::vector<double>(4, 2.5));
   Scheme plain = Rope{};
   EXPECT_FALSE(draw_trained(plain, half));
   EXPECT_EQ(plain, Scheme(Rope{}));

@@ -264,7 +264,7 @@ TEST(RopeFrequencies, AreThoseOfTransformersForEveryScaling) {
     }
     const Json* const magnitude = json.find("magnitude");
     EXPECT_NEAR(form.magnitude, magnitude == nullptr ? form.magnitude : number(*magnitude), 1e-15);
-    scalings.insert(std::visit([](const auto& scaling) { return scaling.name; }, std::get<Rope>(scheme).scaling));
+    scalings.insert(std::visit([](const auto& scaling) { return scaling.name; }, *std::get<Rope>(scheme).scaling));
   }
   // every one that transformers has
   for (const char* const name : {"none", "linear", "dynamic", "yarn", "longrope", "llama3", "proportional"}) {

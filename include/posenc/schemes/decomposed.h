@@ -25,7 +25,7 @@ struct Decomposed {
   static constexpr std::string_view formula = "score + q.H[row_m - row_n] + q.W[column_m - column_n]";
   static constexpr std::string_view used_by = "ViTDet, SAM, SAM-HQ, SegGPT, GOT-OCR 2, DeepSeek-OCR";
 
-  std::vector<std::int64_t> window = {14, 14};
+  std::vector<std::int64_t> window = grid_of(14, 14);
   std::vector<std::int64_t> trained_window = {};
 
   template <class Visitor> static void fields(Visitor&& visit) {

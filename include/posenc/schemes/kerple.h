@@ -32,8 +32,8 @@ struct Kerple {
   static constexpr std::string_view used_by = "research on length extrapolation";
 
   KerpleKernel kernel = KerpleKernel::kLog;
-  std::vector<double> amplitudes = {1.0};
-  std::vector<double> rates = {1.0};
+  std::vector<double> amplitudes = list_of(1.0);
+  std::vector<double> rates = list_of(1.0);
 
   template <class Visitor> static void fields(Visitor&& visit) {
     visit("kernel", &Kerple::kernel, "how the score falls with distance");

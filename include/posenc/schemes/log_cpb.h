@@ -25,7 +25,7 @@ struct LogCpb {
   static constexpr std::string_view used_by = "Swin Transformer V2, Swin2SR";
 
   std::int64_t heads = 4;
-  std::vector<std::int64_t> window = {7, 7};
+  std::vector<std::int64_t> window = grid_of(7, 7);
   std::vector<std::int64_t> trained_window = {};
   std::vector<double> hidden_weights = {};
   std::vector<double> hidden_biases = {};

@@ -26,7 +26,7 @@ struct PatchRope {
 
   std::int64_t dims = 64;
   double base = 100.0;
-  std::vector<std::int64_t> patches = {14, 14};
+  std::vector<std::int64_t> patches = grid_of(14, 14);
   PairLayout layout = PairLayout::kHalves;
 
   template <class Visitor> static void fields(Visitor&& visit) {

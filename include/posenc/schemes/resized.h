@@ -40,8 +40,8 @@ struct Resized {
   static constexpr std::string_view formula = "x + table of a trained grid, interpolated to the grid at hand, at p";
   static constexpr std::string_view used_by = "ViT, DeiT, DINOv2, SigLIP, SigLIP 2, Qwen3-VL's vision part";
 
-  std::vector<std::int64_t> trained_grid = {14, 14};
-  std::vector<std::int64_t> new_grid = {16, 16};
+  std::vector<std::int64_t> trained_grid = grid_of(14, 14);
+  std::vector<std::int64_t> new_grid = grid_of(16, 16);
   std::int64_t width = 512;
   ResizeFilter filter = ResizeFilter::kBicubic;
   bool corners = false;

@@ -53,7 +53,7 @@ struct Rope {
   std::int64_t first_dim = 0;
   std::vector<std::int64_t> sections = {};
   SectionOrder section_order = SectionOrder::kChunked;
-  RopeScaling scaling = {};  ///< none
+  OwnedScaling scaling = {};  ///< none; read as *scaling
 
   template <class Visitor> static void fields(Visitor&& visit) {
     visit("dims", &Rope::dims, "rotary dimensions per head (rotary_dim); even");
@@ -74,7 +74,7 @@ struct Rope {
       if constexpr (requires { one.draw_trained(next, pairs); }) return one.draw_trained(next, pairs);
       return false;
     };
-    return std::visit(ask, scaling);
+    return std::visit(ask, *scaling);
   }
   bool operator==(const Rope&) const = default;
 };

@@ -21,7 +21,7 @@ struct Swin {
   static constexpr std::string_view used_by = "Swin Transformer, Video Swin, BEiT";
 
   std::int64_t heads = 4;
-  std::vector<std::int64_t> window = {7, 7};
+  std::vector<std::int64_t> window = grid_of(7, 7);
 
   template <class Visitor> static void fields(Visitor&& visit) {
     visit("heads", &Swin::heads, "attention heads");
