@@ -17,7 +17,7 @@ std::string whose_length(const Scheme& scheme) {
     const auto look = [&]<class S>(const S&) {
       if constexpr (requires { S::needs_length; }) text += fmt::format(": {} {}", name, S::name);
     };
-    if constexpr (requires { std::visit(look, value); }) std::visit(look, value);
+    if constexpr (requires { std::visit(look, *value); }) std::visit(look, *value);
   };
   std::visit(
       [&]<class S>(const S& one) {
