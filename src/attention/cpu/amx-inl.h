@@ -27,7 +27,10 @@ namespace hn = hwy::HWY_NAMESPACE;
 
 constexpr std::int64_t kMatrixRows = 32, kMatrixDepth = 32, kMatrixStep = 2;
 constexpr std::int64_t kTileRows = 16;
-constexpr std::int64_t kMatrixKeys = kKeyBlock;
+// Queries of a panel: as many as a tile has. With 64 keys of 64 features, whatever the tiles of a panel read and write then fits
+// the first cache; with more features it cannot, and the sums, which every block of keys reads and writes, count for more.
+constexpr std::int64_t matrix_width() { return kTileRows; }
+inline std::int64_t matrix_keys(std::int64_t features) { return features <= 64 ? 64 : kKeyBlock; }
 inline bool has_matrix_unit() { return kernels::cpu::machine_multiplies_bf16_matrices(); }
 
 // One product of a left and a right operand, of which a few are added.
@@ -45,17 +48,24 @@ struct Term16 {
   asm volatile("tilestored %%tmm" #t ", (%0,%1,1)" ::"r"(to), "r"(stride) : "memory")
 #define POSENC_TILE_DOT(sum, left, right) asm volatile("tdpbf16ps %%tmm" #right ", %%tmm" #left ", %%tmm" #sum ::)
 
-// Configures the tiles of this thread while it lives: another library may use them in another way.
+// Configures the tiles of this thread while it lives: another library may use them in another way. What is below 2^-126 counts as
+// 0 meanwhile, as it does for the tiles: weights of that size would take a hundred times as long.
 struct UseMatrixUnit {
   bool is_used;
+  unsigned modes = 0;
   explicit UseMatrixUnit(bool a_use) : is_used(a_use) {
     if (!is_used) return;
+    constexpr unsigned kResultsAreZero = 1U << 15, kOperandsAreZero = 1U << 6;
+    modes = _mm_getcsr();
+    _mm_setcsr(modes | kResultsAreZero | kOperandsAreZero);
     alignas(64) std::uint8_t layout[64] = {1};  // palette 1; bytes of a row from 16 on, rows from 48 on
     for (int t = 0; t < 8; ++t) layout[16 + 2 * t] = 64, layout[48 + t] = kTileRows;
     asm volatile("ldtilecfg %0" ::"m"(layout));
   }
   ~UseMatrixUnit() {
-    if (is_used) asm volatile("tilerelease");
+    if (!is_used) return;
+    _mm_setcsr(modes);
+    asm volatile("tilerelease");
   }
   UseMatrixUnit(const UseMatrixUnit&) = delete;
   UseMatrixUnit& operator=(const UseMatrixUnit&) = delete;
@@ -64,50 +74,47 @@ struct UseMatrixUnit {
 // S = K Qᵀ for `groups` groups of 32 keys and the queries of a panel. Four tiles of keys meet one of queries at a time.
 template <class Work> HWY_INLINE void score_unit(const Term16* terms, std::int64_t count, std::int64_t depth,
                                                  std::int64_t groups, float* HWY_RESTRICT out, Work& work) {
-  const std::int64_t n = kTileRows, width = kPanelVectors * n, half = kTileRows * kMatrixDepth;
-  const std::int64_t row = width * static_cast<std::int64_t>(sizeof(float)), left_row = 64;  // bytes
+  const std::int64_t n = kTileRows, half = kTileRows * kMatrixDepth, row = 64;  // bytes
   for (std::int64_t g = 0; g < groups; g += 2) {
     const bool is_whole = g + 2 <= groups;
-    for (std::int64_t c = 0; c < kPanelVectors; ++c) {
-      POSENC_TILE_ZERO(0);
-      POSENC_TILE_ZERO(1);
-      if (is_whole) {
-        POSENC_TILE_ZERO(2);
-        POSENC_TILE_ZERO(3);
+    POSENC_TILE_ZERO(0);
+    POSENC_TILE_ZERO(1);
+    if (is_whole) {
+      POSENC_TILE_ZERO(2);
+      POSENC_TILE_ZERO(3);
+    }
+    for (std::int64_t term = 0; term < count; ++term) {
+      const std::uint16_t *left = terms[term].left + g * kMatrixRows * depth, *second = left + kMatrixRows * depth;
+      const std::uint16_t* right = terms[term].right;
+      for (std::int64_t k = 0; k < depth; k += kMatrixDepth) {
+        POSENC_TILE_LOAD(4, right, row);
+        POSENC_TILE_LOAD(6, left, row);
+        POSENC_TILE_DOT(0, 6, 4);
+        POSENC_TILE_LOAD(7, left + half, row);
+        POSENC_TILE_DOT(1, 7, 4);
+        work.step();
+        left += kMatrixRows * kMatrixDepth;
+        right += kMatrixDepth * n;
+        if (!is_whole) continue;
+        POSENC_TILE_LOAD(6, second, row);
+        POSENC_TILE_DOT(2, 6, 4);
+        POSENC_TILE_LOAD(7, second + half, row);
+        POSENC_TILE_DOT(3, 7, 4);
+        work.step();
+        second += kMatrixRows * kMatrixDepth;
       }
-      for (std::int64_t term = 0; term < count; ++term) {
-        const std::uint16_t *left = terms[term].left + g * kMatrixRows * depth, *second = left + kMatrixRows * depth;
-        const std::uint16_t* right = terms[term].right + 2 * n * c;
-        for (std::int64_t k = 0; k < depth; k += kMatrixDepth) {
-          POSENC_TILE_LOAD(4, right, row);
-          POSENC_TILE_LOAD(6, left, left_row);
-          POSENC_TILE_DOT(0, 6, 4);
-          POSENC_TILE_LOAD(7, left + half, left_row);
-          POSENC_TILE_DOT(1, 7, 4);
-          work.step();
-          left += kMatrixRows * kMatrixDepth;
-          right += kMatrixDepth * width;
-          if (!is_whole) continue;
-          POSENC_TILE_LOAD(6, second, left_row);
-          POSENC_TILE_DOT(2, 6, 4);
-          POSENC_TILE_LOAD(7, second + half, left_row);
-          POSENC_TILE_DOT(3, 7, 4);
-          work.step();
-          second += kMatrixRows * kMatrixDepth;
-        }
-      }
-      float* const to = out + g * kMatrixRows * width + n * c;
-      POSENC_TILE_STORE(0, to, row);
-      POSENC_TILE_STORE(1, to + kTileRows * width, row);
-      if (is_whole) {
-        POSENC_TILE_STORE(2, to + 2 * kTileRows * width, row);
-        POSENC_TILE_STORE(3, to + 3 * kTileRows * width, row);
-      }
+    }
+    float* const to = out + g * kMatrixRows * n;
+    POSENC_TILE_STORE(0, to, row);
+    POSENC_TILE_STORE(1, to + kTileRows * n, row);
+    if (is_whole) {
+      POSENC_TILE_STORE(2, to + 2 * kTileRows * n, row);
+      POSENC_TILE_STORE(3, to + 3 * kTileRows * n, row);
     }
   }
 }
 HWY_INLINE std::int64_t steps_of_scores(std::int64_t count, std::int64_t depth, std::int64_t groups) {
-  return kPanelVectors * groups * count * (depth / kMatrixDepth);
+  return groups * count * (depth / kMatrixDepth);
 }
 
 // O += Vᵀ Pᵀ for keys `begin` to `end`, multiples of 32, of a block. `weights`: as split_pair has left them.
@@ -115,51 +122,48 @@ HWY_INLINE std::int64_t steps_of_scores(std::int64_t count, std::int64_t depth, 
 template <class Work> HWY_INLINE void add_unit(const std::uint16_t* values, std::int64_t planes, std::int64_t plane,
                                                const float* weights, std::int64_t begin, std::int64_t end,
                                                std::int64_t features, float* HWY_RESTRICT sums, Work& work) {
-  const std::int64_t n = kTileRows, width = kPanelVectors * n, half = kTileRows * kMatrixDepth;
-  const std::int64_t row = width * static_cast<std::int64_t>(sizeof(float)), pair = 2 * row, left_row = 64;  // bytes
-  const std::int64_t group = kMatrixRows * kKeyBlock;
-#define POSENC_ADD_PRODUCTS(sum, tile, from)          \
-  POSENC_TILE_LOAD(tile, from, left_row);             \
-  POSENC_TILE_DOT(sum, tile, 4);                      \
-  POSENC_TILE_DOT(sum, tile, 5);                      \
-  if (planes > 1) {                                   \
-    POSENC_TILE_LOAD(tile, (from) + plane, left_row); \
-    POSENC_TILE_DOT(sum, tile, 4);                    \
-  }                                                   \
+  const std::int64_t n = kTileRows, half = kTileRows * kMatrixDepth, row = 64, pair = 2 * row;  // bytes
+  const std::int64_t group = kMatrixRows * kMatrixDepth;
+#define POSENC_ADD_PRODUCTS(sum, tile, from)     \
+  POSENC_TILE_LOAD(tile, from, row);             \
+  POSENC_TILE_DOT(sum, tile, 4);                 \
+  POSENC_TILE_DOT(sum, tile, 5);                 \
+  if (planes > 1) {                              \
+    POSENC_TILE_LOAD(tile, (from) + plane, row); \
+    POSENC_TILE_DOT(sum, tile, 4);               \
+  }                                              \
   work.step()
-  for (std::int64_t c = 0; c < kPanelVectors; ++c) {
-    for (std::int64_t f = 0; f < features; f += 2 * kMatrixRows) {
-      const bool is_whole = f + 2 * kMatrixRows <= features;
-      float* const to = sums + f * width + n * c;
-      POSENC_TILE_LOAD(0, to, row);
-      POSENC_TILE_LOAD(1, to + kTileRows * width, row);
-      if (is_whole) {
-        POSENC_TILE_LOAD(2, to + 2 * kTileRows * width, row);
-        POSENC_TILE_LOAD(3, to + 3 * kTileRows * width, row);
-      }
-      for (std::int64_t j = begin; j < end; j += kMatrixDepth) {
-        const float* const at = weights + j * width + n * c;
-        const std::uint16_t* const left = values + f * kKeyBlock + j * kMatrixRows;
-        POSENC_TILE_LOAD(4, at, pair);
-        POSENC_TILE_LOAD(5, at + width, pair);
-        POSENC_ADD_PRODUCTS(0, 6, left);
-        POSENC_ADD_PRODUCTS(1, 7, left + half);
-        if (!is_whole) continue;
-        POSENC_ADD_PRODUCTS(2, 6, left + group);
-        POSENC_ADD_PRODUCTS(3, 7, left + group + half);
-      }
-      POSENC_TILE_STORE(0, to, row);
-      POSENC_TILE_STORE(1, to + kTileRows * width, row);
-      if (is_whole) {
-        POSENC_TILE_STORE(2, to + 2 * kTileRows * width, row);
-        POSENC_TILE_STORE(3, to + 3 * kTileRows * width, row);
-      }
+  for (std::int64_t f = 0; f < features; f += 2 * kMatrixRows) {
+    const bool is_whole = f + 2 * kMatrixRows <= features;
+    float* const to = sums + f * n;
+    POSENC_TILE_LOAD(0, to, row);
+    POSENC_TILE_LOAD(1, to + kTileRows * n, row);
+    if (is_whole) {
+      POSENC_TILE_LOAD(2, to + 2 * kTileRows * n, row);
+      POSENC_TILE_LOAD(3, to + 3 * kTileRows * n, row);
+    }
+    for (std::int64_t j = begin; j < end; j += kMatrixDepth) {
+      const float* const at = weights + j * n;
+      const std::uint16_t* const left = values + j * features + f * kMatrixDepth;
+      POSENC_TILE_LOAD(4, at, pair);
+      POSENC_TILE_LOAD(5, at + n, pair);
+      POSENC_ADD_PRODUCTS(0, 6, left);
+      POSENC_ADD_PRODUCTS(1, 7, left + half);
+      if (!is_whole) continue;
+      POSENC_ADD_PRODUCTS(2, 6, left + group);
+      POSENC_ADD_PRODUCTS(3, 7, left + group + half);
+    }
+    POSENC_TILE_STORE(0, to, row);
+    POSENC_TILE_STORE(1, to + kTileRows * n, row);
+    if (is_whole) {
+      POSENC_TILE_STORE(2, to + 2 * kTileRows * n, row);
+      POSENC_TILE_STORE(3, to + 3 * kTileRows * n, row);
     }
   }
 #undef POSENC_ADD_PRODUCTS
 }
 HWY_INLINE std::int64_t steps_of_values(std::int64_t keys, std::int64_t features) {
-  return kPanelVectors * (features / kTileRows) * (keys / kMatrixDepth);
+  return features / kTileRows * (keys / kMatrixDepth);
 }
 
 // --- operands -----------------------------------------------------------------------------------------------------
@@ -238,7 +242,7 @@ HWY_INLINE void place_columns(const std::uint16_t* rows, std::int64_t count, std
 // Queries, [count, features] f32, as the columns of a panel; columns past the last are 0.
 inline void pack_columns_16(const float* rows, std::int64_t count, std::int64_t features, std::int64_t depth,
                             std::int64_t planes, std::int64_t plane, std::uint16_t* out) {
-  const std::int64_t width = panel_width(), n = std::min(lanes(), kTileRows);
+  const std::int64_t width = matrix_width(), n = kTileRows;
   HWY_ALIGN std::uint16_t tile[2][kTileRows * kMatrixDepth];
   for (std::int64_t c = 0; c < width; c += n) {
     for (std::int64_t k = 0; k < depth; k += kMatrixDepth) {
@@ -263,7 +267,7 @@ inline void pack_columns_16(const float* rows, std::int64_t count, std::int64_t 
 // The same of queries that are bf16 and lie side by side in memory, features a multiple of 32.
 inline void copy_columns_16(const HeadTensor<const void>& x, std::int64_t b, std::int64_t h, std::int64_t begin,
                             std::int64_t end, std::uint16_t* out) {
-  const std::int64_t width = panel_width();
+  const std::int64_t width = matrix_width();
   for (std::int64_t c = 0; c < width; c += kTileRows) {
     const std::uint16_t* rows[kTileRows];
     for (std::int64_t r = 0; r < kTileRows; ++r) {
@@ -335,7 +339,7 @@ template <class Row> HWY_INLINE void transpose_32(const Row& row, std::uint16_t*
     for (int i = 0; i < 16; ++i) _mm512_store_si512(out + 32 * (16 * half + i), r[i]);
   }
 }
-// Values as groups of 32 features whose depth are the keys of a block; what lies past the last key is 0.
+// Values, 32 keys after the other, as groups of 32 features whose depth these keys are; what lies past the last key is 0.
 // `row`(j): where the values of key j begin, [features] f32 or bf16; null past the last.
 template <class Row> HWY_INLINE void pack_values_16(const Row& row, std::int64_t keys, std::int64_t features,
                                                     std::int64_t planes, std::int64_t plane, std::uint16_t* out) {
@@ -344,7 +348,7 @@ template <class Row> HWY_INLINE void pack_values_16(const Row& row, std::int64_t
     const T* rows[kMatrixDepth];
     for (std::int64_t r = 0; r < kMatrixDepth; ++r) rows[r] = row(j + r);
     for (std::int64_t f = 0; f < features; f += kMatrixRows) {
-      std::uint16_t* const to = out + f * kKeyBlock + j * kMatrixRows;
+      std::uint16_t* const to = out + j * features + f * kMatrixDepth;
       if constexpr (std::is_same_v<T, float>) {
         HWY_ALIGN std::uint16_t tile[2][kMatrixDepth * kMatrixRows] = {};
         for (std::int64_t r = 0; r < kMatrixDepth; ++r) {
@@ -368,9 +372,9 @@ template <class Row> HWY_INLINE void pack_values_16(const Row& row, std::int64_t
 // --- results ------------------------------------------------------------------------------------------------------
 
 // The first lanes() columns of a panel of sums, times a factor each, as rows: out[column · stride + feature].
-HWY_INLINE void columns_as_rows(const float* HWY_RESTRICT sums, const float* HWY_RESTRICT by, std::int64_t features,
-                                float* HWY_RESTRICT out, std::int64_t stride) {
-  const std::int64_t n = lanes(), width = panel_width();
+HWY_INLINE void columns_as_rows(const float* HWY_RESTRICT sums, std::int64_t width, const float* HWY_RESTRICT by,
+                                std::int64_t features, float* HWY_RESTRICT out, std::int64_t stride) {
+  const std::int64_t n = kTileRows;
   std::int64_t f = 0;
   const __m512 factor = _mm512_loadu_ps(by);
   for (; f + 16 <= features; f += 16) {
@@ -393,16 +397,26 @@ HWY_INLINE void columns_as_rows(const float* HWY_RESTRICT sums, const float* HWY
 // While tiles multiply, one of the two ports for vectors has no multiplications, maxima or powers, only sums, shuffles and logic:
 // hence the choice of instructions below.
 
-// 2^x · (1 + 2^-16), within 2.7e-6 of itself; 0 for −inf, NaN for NaN. The fraction is x − ⌊x⌋, the power VSCALEF's.
+// 2^x · (1 + 2^-16) of four vectors, within 2.7e-6 of itself; 0 for −inf, NaN for NaN. The fraction is x − ⌊x⌋, the power
+// VSCALEF's. Four at a time, step by step: few instructions wait for the one before.
 constexpr float kWeightFactor = 1 + 0x1p-16f;
-HWY_INLINE __m512 weight_at(__m512 x) {
-  const __m512 f = _mm512_reduce_ps(x, 0x09);
-  __m512 p = _mm512_fmadd_ps(_mm512_set1_ps(0.0135341678484f * kWeightFactor), f,
-                             _mm512_set1_ps(0.0520114607758f * kWeightFactor));
-  p = _mm512_fmadd_ps(p, f, _mm512_set1_ps(0.241442756796f * kWeightFactor));
-  p = _mm512_fmadd_ps(p, f, _mm512_set1_ps(0.693003834484f * kWeightFactor));
-  p = _mm512_fmadd_ps(p, f, _mm512_set1_ps(1.00000259337f * kWeightFactor));
-  return _mm512_scalef_ps(p, x);
+HWY_INLINE void become_weights(__m512* x) {
+  __m512 f[4], p[4];
+#pragma GCC unroll 4
+  for (int i = 0; i < 4; ++i) f[i] = _mm512_reduce_ps(x[i], 0x09);
+#pragma GCC unroll 4
+  for (int i = 0; i < 4; ++i) {
+    p[i] = _mm512_fmadd_ps(_mm512_set1_ps(0.0135341678484f * kWeightFactor), f[i],
+                           _mm512_set1_ps(0.0520114607758f * kWeightFactor));
+  }
+#pragma GCC unroll 4
+  for (int i = 0; i < 4; ++i) p[i] = _mm512_fmadd_ps(p[i], f[i], _mm512_set1_ps(0.241442756796f * kWeightFactor));
+#pragma GCC unroll 4
+  for (int i = 0; i < 4; ++i) p[i] = _mm512_fmadd_ps(p[i], f[i], _mm512_set1_ps(0.693003834484f * kWeightFactor));
+#pragma GCC unroll 4
+  for (int i = 0; i < 4; ++i) p[i] = _mm512_fmadd_ps(p[i], f[i], _mm512_set1_ps(1.00000259337f * kWeightFactor));
+#pragma GCC unroll 4
+  for (int i = 0; i < 4; ++i) x[i] = _mm512_scalef_ps(p[i], x[i]);
 }
 // The upper halves of two rows, column by column: the second's where it is, the first's below.
 HWY_INLINE __m512i upper_halves(__m512 first, __m512 second, __m512i top) {
@@ -411,67 +425,76 @@ HWY_INLINE __m512i upper_halves(__m512 first, __m512 second, __m512i top) {
 }
 // The weights of two keys, p and q, as two planes of bf16: the upper one where the first key's scores were, the lower one in place
 // of the second's. Both are cut, not rounded, of numbers that are 2^-16 too large: then their sum is within 2^-16 of the weight.
-HWY_INLINE void split_pair(__m512 p, __m512 q, __m512i top, float* upper, float* lower) {
+HWY_INLINE void split_pair(__m512 p, __m512 q, float* upper, float* lower) {
+  const __m512i top = _mm512_set1_epi32(static_cast<int>(0xFFFF0000U));
   const __m512 p_top = _mm512_castsi512_ps(_mm512_and_si512(_mm512_castps_si512(p), top));
   const __m512 q_top = _mm512_castsi512_ps(_mm512_and_si512(_mm512_castps_si512(q), top));
   _mm512_store_si512(upper, upper_halves(p, q, top));
   _mm512_store_si512(lower, upper_halves(_mm512_sub_ps(p, p_top), _mm512_sub_ps(q, q_top), top));
 }
 
-// P = 2^(factor · S − base) in place of S, and its sums, two keys at a time: some for each step of products between which it is
-// called.
-struct Weighing {
-  static constexpr std::int64_t kWhole = 1 << 16;
-  float* s = nullptr;  // the next two keys, aligned
-  std::int64_t left = 0, due = 0, rate = 0;
-  __m512 factor, b0, b1, b2, t0, t1, t2;
+// P = 2^(factor · S − base) in place of S, and its sums, four keys at a time: some for each step of products between which it is
+// called. kIsSloped: `slope` · j is taken away as well, j counted from `key`.
+template <bool kIsSloped> struct Weighing {
+  static constexpr int kWhole = 1 << 16;
+  float* s = nullptr;  // the next four keys, aligned
+  int left = 0, due = 0, rate = 0;
+  const float* ahead = nullptr;  // what is wanted next, four lines of the cache at a time; null: nothing
+  __m512 factor, base, total, other, slope;
+  float key;
 
-  HWY_INLINE Weighing(float* scores, std::int64_t keys, float a_factor, const float* base, std::int64_t steps)
+  HWY_INLINE Weighing(float* scores, std::int64_t first, std::int64_t keys, float a_factor, const float* a_base,
+                      float a_slope, std::int64_t steps)
       : s(scores),
-        left(keys / 2),
-        rate(keys / 2 * kWhole / std::max(steps, std::int64_t{1}) + 1),
+        left(static_cast<int>(keys / 4)),
+        rate(left * kWhole / std::max(static_cast<int>(steps), 1) + 1),
         factor(_mm512_set1_ps(a_factor)),
-        b0(_mm512_loadu_ps(base)),
-        b1(_mm512_loadu_ps(base + 16)),
-        b2(_mm512_loadu_ps(base + 32)),
-        t0(_mm512_setzero_ps()),
-        t1(t0),
-        t2(t0) {}
-  HWY_INLINE void of_two(float* at, __m512 base, __m512& total) {
-    const __m512i top = _mm512_set1_epi32(static_cast<int>(0xFFFF0000U));
-    const __m512 p = weight_at(_mm512_fmsub_ps(_mm512_load_ps(at), factor, base));
-    const __m512 q = weight_at(_mm512_fmsub_ps(_mm512_load_ps(at + 48), factor, base));
-    split_pair(p, q, top, at, at + 48);
-    total = _mm512_add_ps(total, _mm512_add_ps(p, q));
-  }
-  HWY_INLINE void two_keys() {
-    of_two(s, b0, t0);
-    of_two(s + 16, b1, t1);
-    of_two(s + 32, b2, t2);
-    s += 96;
+        base(_mm512_loadu_ps(a_base)),
+        total(_mm512_setzero_ps()),
+        other(total),
+        slope(_mm512_set1_ps(a_slope)),
+        key(static_cast<float>(first)) {}
+  HWY_INLINE void four_keys() {
+    __m512 x[4];
+    if constexpr (kIsSloped) {
+      __m512 b = _mm512_fmadd_ps(slope, _mm512_set1_ps(key), base);
+#pragma GCC unroll 4
+      for (int i = 0; i < 4; ++i, b = _mm512_add_ps(b, slope)) {
+        x[i] = _mm512_fmsub_ps(_mm512_load_ps(s + kTileRows * i), factor, b);
+      }
+      key += 4;
+    } else {
+#pragma GCC unroll 4
+      for (int i = 0; i < 4; ++i) x[i] = _mm512_fmsub_ps(_mm512_load_ps(s + kTileRows * i), factor, base);
+    }
+    become_weights(x);
+    split_pair(x[0], x[1], s, s + kTileRows);
+    split_pair(x[2], x[3], s + 2 * kTileRows, s + 3 * kTileRows);
+    total = _mm512_add_ps(total, _mm512_add_ps(x[0], x[1]));
+    other = _mm512_add_ps(other, _mm512_add_ps(x[2], x[3]));
+    s += 4 * kTileRows;
     --left;
+    if (ahead == nullptr) return;
+#pragma GCC unroll 4
+    for (int i = 0; i < 4; ++i, ahead += kTileRows) _mm_prefetch(ahead, _MM_HINT_T0);
   }
   HWY_INLINE void step() {
     due += rate;
     while (due >= kWhole && left > 0) {
-      two_keys();
+      four_keys();
       due -= kWhole;
     }
   }
   HWY_INLINE void finish() {
-    while (left > 0) two_keys();
+    while (left > 0) four_keys();
   }
   // Whether `base` was near enough to the largest scores: no weight is above 2^15.
   HWY_INLINE bool are_small() const {
-    const __m512 most = _mm512_set1_ps(0x1p15f);
-    return (_mm512_cmp_ps_mask(t0, most, _CMP_LE_OQ) & _mm512_cmp_ps_mask(t1, most, _CMP_LE_OQ) &
-            _mm512_cmp_ps_mask(t2, most, _CMP_LE_OQ)) == 0xFFFF;
+    return _mm512_cmp_ps_mask(_mm512_add_ps(total, other), _mm512_set1_ps(0x1p15f), _CMP_LE_OQ) == 0xFFFF;
   }
   HWY_INLINE void add_to(float* row_sum) const {
     const __m512 by = _mm512_set1_ps(1 / kWeightFactor);
-    _mm512_storeu_ps(row_sum, _mm512_fmadd_ps(t0, by, _mm512_loadu_ps(row_sum)));
-    _mm512_storeu_ps(row_sum + 16, _mm512_fmadd_ps(t1, by, _mm512_loadu_ps(row_sum + 16)));
-    _mm512_storeu_ps(row_sum + 32, _mm512_fmadd_ps(t2, by, _mm512_loadu_ps(row_sum + 32)));
+    _mm512_storeu_ps(row_sum, _mm512_fmadd_ps(_mm512_add_ps(total, other), by, _mm512_loadu_ps(row_sum)));
   }
 };
 // Nothing meanwhile.
@@ -481,7 +504,7 @@ struct NoWork {
 
 // A weight of key j and query i, after its two planes.
 HWY_INLINE float weight_in_place(const float* scores, std::int64_t j, std::int64_t i) {
-  const std::int64_t width = kPanelVectors * kTileRows;
+  const std::int64_t width = matrix_width();
   const auto half = [&](std::int64_t row) HWY_ATTR {  // of the word that two keys share
     const auto word = std::bit_cast<std::uint32_t>(scores[row * width + i]);
     return std::bit_cast<float>(j % 2 == 0 ? word << 16 : word & 0xFFFF0000U);

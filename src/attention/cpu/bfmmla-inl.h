@@ -21,7 +21,8 @@ namespace hn = hwy::HWY_NAMESPACE;
 constexpr std::int64_t kMatrixRows = 8, kMatrixDepth = 4, kMatrixStep = 4;
 constexpr std::int64_t kWeightPlanes = 2;
 constexpr std::int64_t kColumns = 12;  // of a panel: three vectors of four
-constexpr std::int64_t kMatrixKeys = kKeyBlock;
+inline std::int64_t matrix_keys(std::int64_t /*features*/) { return kKeyBlock; }
+HWY_INLINE std::int64_t matrix_width() { return panel_width(); }
 
 inline bool has_matrix_unit() { return kernels::cpu::machine_multiplies_bf16_matrices(); }
 
@@ -223,8 +224,8 @@ template <class Row> HWY_INLINE void pack_values_16(const Row& row, std::int64_t
 }
 
 // The first four columns of a panel of sums, times a factor each, as rows: out[column · stride + feature].
-HWY_INLINE void columns_as_rows(const float* HWY_RESTRICT sums, const float* HWY_RESTRICT by, std::int64_t features,
-                                float* HWY_RESTRICT out, std::int64_t stride) {
+HWY_INLINE void columns_as_rows(const float* HWY_RESTRICT sums, std::int64_t /*width*/, const float* HWY_RESTRICT by,
+                                std::int64_t features, float* HWY_RESTRICT out, std::int64_t stride) {
   const float32x4_t factor = vld1q_f32(by);
   std::int64_t f = 0;
   for (; f + 4 <= features; f += 4, sums += 4 * kColumns) {

@@ -35,8 +35,9 @@ struct Block {
   const AttentionJob& job;
   const ScoreBias& bias;
   bool by_matrix = is_for_matrix_unit(job, bias);  // products in bf16: q, k and the weights are in `operands`
-  std::int64_t queries = queries_of_block(job, by_matrix), keys = by_matrix ? kMatrixKeys : kKeyBlock;
-  std::int64_t width = panel_width();
+  std::int64_t queries = queries_of_block(job, by_matrix),
+               keys = by_matrix ? matrix_keys(std::max(job.q.features, job.v.features)) : kKeyBlock;
+  std::int64_t width = by_matrix ? matrix_width() : panel_width();
   std::int64_t features = job.q.features;
   std::int64_t value_group = by_matrix ? kValueGroup : kGroup;
   std::int64_t value_features = (job.v.features + value_group - 1) / value_group * value_group;
@@ -68,13 +69,16 @@ struct Block {
   AlignedVector<float> counts = AlignedVector<float>(floats(queries, counts_gates)),
                        count_errors = AlignedVector<float>(floats(queries, counts_gates));
 #if POSENC_MATRIX_16
-  Operands16 operands = by_matrix ? Operands16(job, queries, width, value_features) : Operands16();
+  Operands16 operands = by_matrix ? Operands16(job, queries, keys, width, value_features) : Operands16();
 #if POSENC_OVERLAPS_16
-  AlignedVector<float> other_scores = AlignedVector<float>(floats(kKeyBlock * kMostWidth, by_matrix));
+  // scores of the next tile, and the weights of the one before
+  AlignedVector<float> next_scores = AlignedVector<float>(floats(kKeyBlock * kMostLanes, by_matrix)),
+                       last_weights = AlignedVector<float>(floats(kKeyBlock * kMostLanes, by_matrix));
+  float slope = 0;  // of a tile whose bias enters as its weights are made
   struct Waiting {
     std::int64_t panel = -1, begin = 0, end = 0;
     const std::uint16_t* values = nullptr;
-  } waiting;  // keys whose weights, in other_scores, have not met their values; panel −1: none
+  } waiting;  // keys whose weights, in last_weights, have not met their values; panel −1: none
 #endif
 #endif
 
@@ -87,6 +91,16 @@ struct Block {
 
   Block(const AttentionJob& a_job, const ScoreBias& a_bias) : job(a_job), bias(a_bias) {}
 };
+
+// Whether a panel has three vectors, not one.
+HWY_INLINE bool is_wide(const Block& block) {
+#if POSENC_OVERLAPS_16
+  return !block.by_matrix;
+#else
+  (void)block;
+  return true;
+#endif
+}
 
 // What the queries of a panel see together.
 struct PanelSight {
@@ -131,7 +145,12 @@ template <class At> HWY_INLINE void change_scores(Block& block, std::int64_t beg
   VF most0 = hn::Set(DF(), kNone), most1 = most0, most2 = most0;
   const VF by = hn::Set(DF(), block.factor);
   float* HWY_RESTRICT s = block.scores.data() + begin * block.width;
-  for (std::int64_t j = begin; j < end; ++j, s += block.width) {
+  for (std::int64_t j = begin; j < end && !is_wide(block); ++j, s += block.width) {
+    const VF s0 = at(j, 0, load_score(s, 0, by));
+    store(s0, s, 0);
+    most0 = hn::Max(most0, s0);
+  }
+  for (std::int64_t j = begin; j < end && is_wide(block); ++j, s += block.width) {
     const VF s0 = at(j, 0, load_score(s, 0, by)), s1 = at(j, 1, load_score(s, 1, by)),
              s2 = at(j, 2, load_score(s, 2, by));
     store(s0, s, 0);
@@ -151,7 +170,8 @@ template <class At> HWY_INLINE void change_scores(Block& block, std::int64_t beg
 inline void find_row_max(const Block& block, std::int64_t begin, std::int64_t end, float* HWY_RESTRICT tile_max) {
   VF most0 = hn::Set(DF(), kNone), most1 = most0, most2 = most0;
   const float* HWY_RESTRICT s = block.scores.data() + begin * block.width;
-  for (std::int64_t j = begin; j < end; ++j, s += block.width) {
+  for (std::int64_t j = begin; j < end && !is_wide(block); ++j, s += block.width) most0 = hn::Max(most0, load(s, 0));
+  for (std::int64_t j = begin; j < end && is_wide(block); ++j, s += block.width) {
     most0 = hn::Max(most0, load(s, 0));
     most1 = hn::Max(most1, load(s, 1));
     most2 = hn::Max(most2, load(s, 2));
@@ -239,6 +259,7 @@ inline void cap_scores(Block& block, std::int64_t begin, std::int64_t end) {
   float* HWY_RESTRICT s = block.scores.data() + begin * block.width;
   for (std::int64_t j = begin; j < end; ++j, s += block.width) {
     store(cap_of(DF(), load_score(s, 0, by), cap), s, 0);
+    if (!is_wide(block)) continue;
     store(cap_of(DF(), load_score(s, 1, by), cap), s, 1);
     store(cap_of(DF(), load_score(s, 2, by), cap), s, 2);
   }

@@ -45,10 +45,12 @@ void renew_row_max(Block& block, std::int64_t panel, const float* HWY_RESTRICT t
   float* HWY_RESTRICT row_max = block.row_max.data() + panel * width;
   float* HWY_RESTRICT row_sum = block.row_sum.data() + panel * width;
   const VF shift = hn::Set(d, constant);
-  const VF o0 = load(row_max, 0), o1 = load(row_max, 1), o2 = load(row_max, 2);
+  const bool are_three = is_wide(block);
+  const int second = are_three ? 1 : 0, third = are_three ? 2 : 0;  // or the first again
+  const VF o0 = load(row_max, 0), o1 = load(row_max, second), o2 = load(row_max, third);
   VF n0 = hn::Max(o0, hn::Add(load(tile_max, 0), shift));
-  VF n1 = hn::Max(o1, hn::Add(load(tile_max, 1), shift));
-  VF n2 = hn::Max(o2, hn::Add(load(tile_max, 2), shift));
+  VF n1 = hn::Max(o1, hn::Add(load(tile_max, second), shift));
+  VF n2 = hn::Max(o2, hn::Add(load(tile_max, third), shift));
 #if POSENC_MATRIX_16
   // The products take so little time that rescaling shows: a maximum that is exceeded by less than 2^8 stays, which costs no
   // precision. −inf is exceeded by anything.
@@ -58,8 +60,8 @@ void renew_row_max(Block& block, std::int64_t panel, const float* HWY_RESTRICT t
   if (hn::AllTrue(d, are_near)) n0 = o0, n1 = o1, n2 = o2;
 #endif
   store(n0, row_max, 0);
-  store(n1, row_max, 1);
-  store(n2, row_max, 2);
+  store(n1, row_max, second);
+  store(n2, row_max, third);
   const VF m0 = safe(n0), m1 = safe(n1), m2 = safe(n2);
   const auto same = hn::And(hn::And(hn::Eq(o0, n0), hn::Eq(o1, n1)), hn::Eq(o2, n2));
   if (!hn::AllTrue(d, same)) {
@@ -68,25 +70,25 @@ void renew_row_max(Block& block, std::int64_t panel, const float* HWY_RESTRICT t
 #endif
     const VF a0 = exp2_of_negative(d, hn::Sub(o0, m0)), a1 = exp2_of_negative(d, hn::Sub(o1, m1)),
              a2 = exp2_of_negative(d, hn::Sub(o2, m2));
-    store(hn::Mul(load(row_sum, 0), a0), row_sum, 0);
-    store(hn::Mul(load(row_sum, 1), a1), row_sum, 1);
-    store(hn::Mul(load(row_sum, 2), a2), row_sum, 2);
-    float* HWY_RESTRICT accumulator = block.accumulator.data() + panel * block.value_features * width;
-    for (std::int64_t f = 0; f < block.value_features; ++f, accumulator += width) {
-      store(hn::Mul(load(accumulator, 0), a0), accumulator, 0);
-      store(hn::Mul(load(accumulator, 1), a1), accumulator, 1);
-      store(hn::Mul(load(accumulator, 2), a2), accumulator, 2);
-    }
-    float* HWY_RESTRICT weights = block.row_weights.data() + panel * block.bias.value_rows * width;
-    for (std::int64_t row = 0; row < block.bias.value_rows; ++row, weights += width) {
-      store(hn::Mul(load(weights, 0), a0), weights, 0);
-      store(hn::Mul(load(weights, 1), a1), weights, 1);
-      store(hn::Mul(load(weights, 2), a2), weights, 2);
+    const auto rescale = [&](float* HWY_RESTRICT x, std::int64_t rows) HWY_ATTR {
+      for (std::int64_t row = 0; row < rows; ++row, x += width) {
+        store(hn::Mul(load(x, 0), a0), x, 0);
+        if (!are_three) continue;
+        store(hn::Mul(load(x, 1), a1), x, 1);
+        store(hn::Mul(load(x, 2), a2), x, 2);
+      }
+    };
+    const VF none = hn::Set(d, kNone);
+    const auto are_new = hn::And(hn::And(hn::Eq(o0, none), hn::Eq(o1, none)), hn::Eq(o2, none));
+    if (!hn::AllTrue(d, are_new)) {  // or there are only zeros to rescale
+      rescale(row_sum, 1);
+      rescale(block.accumulator.data() + panel * block.value_features * width, block.value_features);
+      rescale(block.row_weights.data() + panel * block.bias.value_rows * width, block.bias.value_rows);
     }
   }
   store(hn::Sub(m0, shift), base, 0);
-  store(hn::Sub(m1, shift), base, 1);
-  store(hn::Sub(m2, shift), base, 2);
+  store(hn::Sub(m1, shift), base, second);
+  store(hn::Sub(m2, shift), base, third);
 }
 
 // S becomes P, whose sums go to row_sum.
@@ -119,10 +121,7 @@ bool values_are_finite(Block& block) {
 #if POSENC_MATRIX_16
   if (block.by_matrix) {
     const std::int64_t keys = block.last_key - block.first_key;
-    block.is_finite = true;  // the upper planes, as they are packed, with zeros past the last key
-    for (std::int64_t f = 0; f < block.value_features && block.is_finite; f += kMatrixRows) {
-      block.is_finite = are_finite(block.operands.v_at + f * kKeyBlock, keys * kMatrixRows);
-    }
+    block.is_finite = are_values_finite(block.operands.v_at, keys, block.value_features);  // the upper planes
     if (block.is_finite) return true;
     // rows of f32 are made here alone, where something is masked and not finite
     pack_rows(block.job.v, block.b, block.h / block.job.group, block.first_key, block.last_key, block.value_features,
@@ -310,9 +309,11 @@ bool prepare_tile(Block& block, const Tile& tile, const PanelSight& sight, float
   float constant = 0;
   const bool has_vectors = !block.counts_gates && (block.bias.query_rows > 0 || block.bias.key_rows > 0);
   if (block.job.softcap > 0 && !has_vectors) cap_scores(block, begin, end);
+  const bool has_edge = block.job.key_mask != nullptr || block.first_key + begin < sight.all_begin ||
+                        block.first_key + end > sight.all_end;
   using Kind = ScoreBias::Kind;
   if (block.bias.kind == Kind::kNone || block.counts_gates) {
-    find_row_max(block, begin, end, tile_max);
+    if (!has_edge) find_row_max(block, begin, end, tile_max);  // masks will
   } else if (block.bias.kind == Kind::kSlope) {
     add_slopes(block, first, count, begin, end, tile_max);
   } else if (block.bias.kind == Kind::kDistance && sight.is_row) {
@@ -326,8 +327,6 @@ bool prepare_tile(Block& block, const Tile& tile, const PanelSight& sight, float
       find_row_max(block, begin, end, tile_max);
     }
   }
-  const bool has_edge = block.job.key_mask != nullptr || block.first_key + begin < sight.all_begin ||
-                        block.first_key + end > sight.all_end;
   if (block.job.mask.data != nullptr) add_mask(block, first, count, begin, end, tile_max);
   if (has_edge) mask_keys(block, first, count, begin, end, tile_max);
   if (block.counts_gates) add_contextual(block, panel, begin, end, tile_max);
@@ -430,7 +429,7 @@ void load_keys_16(Block& block, std::int64_t g) {
   }
   o.k_is_finite = std::max(o.q_planes, o.k_planes) == 1 ||
                   are_finite(o.k_at, (keys + kMatrixRows - 1) / kMatrixRows * kMatrixRows * o.depth);
-  if (o.blocks > 0) o.kept[static_cast<std::size_t>(first / kKeyBlock)].is_finite = o.k_is_finite;
+  if (o.blocks > 0) o.kept[static_cast<std::size_t>(first / o.keys)].is_finite = o.k_is_finite;
   if (o.v_planes == 1 && job.v.feature_stride == 1 && job.v.features == block.value_features) {
     const auto row = [&](std::int64_t j) {
       return j < keys ? job.v.row<std::uint16_t>(block.b, g, first + j) : nullptr;
@@ -487,7 +486,7 @@ void finish_rows(Block& block, std::int64_t first, std::int64_t count) {
     by[i] = total == 0.0f ? 0.0f : 1.0f / total;
   }
 #if POSENC_MATRIX_16
-  columns_as_rows(sums, by, features, block.results.data(), features);
+  columns_as_rows(sums, width, by, features, block.results.data(), features);
 #else
   for (std::int64_t i = 0; i < count; ++i) {
     for (std::int64_t f = 0; f < features; ++f) {
@@ -535,23 +534,40 @@ struct Stages {
   Block& block;
   const PanelSight* sights;
 
-  void load(std::int64_t first, std::int64_t last) const { load_keys(block, first, last); }
+  void load_block(std::int64_t first, std::int64_t last) const { load_keys(block, first, last); }
   void score(const Tile& tile) const { score_by_element(block, tile.panel, tile.begin, tile.end); }
   bool guess(const Tile& tile, float* HWY_RESTRICT base) const {
     const PanelSight& sight = sights[tile.panel];
+    using Kind = ScoreBias::Kind;
+    const bool is_sloped = block.bias.kind == Kind::kSlope;
     const bool is_plain =
-        block.bias.kind == ScoreBias::Kind::kNone && block.job.softcap == 0 && !block.job.has_masks();
+        (block.bias.kind == Kind::kNone || is_sloped) && block.job.softcap == 0 && !block.job.has_masks();
     const bool has_edge =
         block.first_key + tile.begin < sight.all_begin || block.first_key + tile.end > sight.all_end;
     const bool are_steps = tile.begin % kMatrixDepth == 0 && tile.end % kMatrixDepth == 0;
     if (!is_plain || has_edge || !are_steps || !(block.job.scale > 0)) return false;
     const float* const row_max = block.row_max.data() + tile.panel * block.width;
-    if (std::find(row_max, row_max + block.width, kNone) != row_max + block.width) return false;
-    std::copy(row_max, row_max + block.width, base);
+    const DF d;
+    const VF most = load(row_max, 0);
+    if (!hn::AllTrue(d, hn::Ne(most, hn::Set(d, kNone)))) return false;
     leave_factor(block, tile.begin, tile.end);
+    store(most, base, 0);
+    return !is_sloped || guess_slope(tile, sight, base);
+  }
+  // A slope where all keys are on one side of all queries: slope · distance is a number of the query less one of the key.
+  bool guess_slope(const Tile& tile, const PanelSight& sight, float* HWY_RESTRICT base) const {
+    const std::int64_t distance = sight.beside + block.job.places.shift - block.first_key;  // of the first query
+    const bool are_before = distance >= tile.end - 1, are_after = distance + block.width - 1 <= tile.begin;
+    if (!sight.is_row || !(are_before || are_after)) return false;
+    const DF d;
+    const float slope = block.bias.slopes[static_cast<std::size_t>(block.h)];
+    block.slope = are_before ? slope : -slope;
+    const VF distances = hn::Add(hn::Set(d, static_cast<float>(distance)), hn::Iota(d, 0.0f));
+    store(hn::NegMulAdd(hn::Set(d, block.slope), distances, load(base, 0)), base, 0);
     return true;
   }
   bool prepare(const Tile& tile, float* base) const {
+    block.slope = 0;
     leave_factor(block, tile.begin, tile.end);
     return prepare_tile(block, tile, sights[tile.panel], base);
   }

@@ -70,7 +70,8 @@ inline std::int64_t queries_of_block(const AttentionJob& job, bool by_matrix) {
 #if POSENC_MATRIX_16
 constexpr std::int64_t kValueGroup = kMatrixRows;
 #else
-constexpr std::int64_t kMatrixKeys = kKeyBlock;
+inline std::int64_t matrix_keys(std::int64_t /*features*/) { return kKeyBlock; }
+HWY_INLINE std::int64_t matrix_width() { return panel_width(); }
 constexpr std::int64_t kValueGroup = kGroup;
 #endif
 
@@ -93,6 +94,7 @@ struct FeatureRange {
 
 // Operands of one block of queries and one block of keys.
 struct Operands16 {
+  std::int64_t keys = 0;                                  // of a block
   std::int64_t depth = 0;                                 // of features, with zeros past the last
   std::int64_t q_planes = 0, k_planes = 0, v_planes = 0;  // 1 or 2; 0: the unit is not used
   std::int64_t q_panel = 0, q_plane = 0, k_plane = 0, v_plane = 0, p_plane = 0;  // elements
@@ -109,16 +111,18 @@ struct Operands16 {
   std::int64_t kept_head = -1;  // of keys, counted through the batch
 
   Operands16() = default;
-  Operands16(const AttentionJob& job, std::int64_t queries, std::int64_t width, std::int64_t value_rows)
-      : depth((job.q.features + kMatrixDepth - 1) / kMatrixDepth * kMatrixDepth),
+  Operands16(const AttentionJob& job, std::int64_t queries, std::int64_t some_keys, std::int64_t width,
+             std::int64_t value_rows)
+      : keys(some_keys),
+        depth((job.q.features + kMatrixDepth - 1) / kMatrixDepth * kMatrixDepth),
         q_planes(is_bf16(job.q.type, job.q_rotation) ? 1 : 2),
         k_planes(is_bf16(job.k.type, job.k_rotation) ? 1 : 2),
         v_planes(job.v.type == DataType::kBF16 ? 1 : 2),
         q_panel(depth * width),
         q_plane(queries / width * q_panel),
-        k_plane(kKeyBlock * depth),
-        v_plane(kKeyBlock * value_rows),
-        p_plane(kKeyBlock * width),
+        k_plane(keys * depth),
+        v_plane(keys * value_rows),
+        p_plane(keys * width),
         q_lower(job.q.type, job.q_rotation, depth),
         k_lower(job.k.type, job.k_rotation, depth),
         blocks(kept_blocks(job, queries)),
@@ -133,13 +137,13 @@ struct Operands16 {
   // Where several blocks of queries or heads meet the same keys, and there are not too many, all keys of a head stay packed.
   std::int64_t kept_blocks(const AttentionJob& job, std::int64_t queries) const {
     constexpr std::int64_t kMostBytes = 1 << 20;
-    const std::int64_t count = (job.k.sequence + kKeyBlock - 1) / kKeyBlock;
+    const std::int64_t count = (job.k.sequence + keys - 1) / keys;
     const bool is_met_again = job.q.sequence > queries || job.group > 1;
     return is_met_again && 2 * count * (k_planes * k_plane + v_planes * v_plane) <= kMostBytes ? count : 0;
   }
   // Where the values of the next block go, which begins at key `first`: the weights of the one before may wait for theirs.
   std::uint16_t* next_values(std::int64_t first) {
-    if (blocks > 0) return v.data() + first / kKeyBlock * v_planes * v_plane;
+    if (blocks > 0) return v.data() + first / keys * v_planes * v_plane;
     return POSENC_OVERLAPS_16 && v_at == v.data() ? v.data() + v_planes * v_plane : v.data();
   }
   // Turns to a block of keys; whether it is packed already.
@@ -147,8 +151,8 @@ struct Operands16 {
     v_at = next_values(first);
     if (blocks == 0) return false;
     if (head != std::exchange(kept_head, head)) std::fill(kept.begin(), kept.end(), Kept{});
-    Kept& one = kept[static_cast<std::size_t>(first / kKeyBlock)];
-    k_at = k.data() + first / kKeyBlock * k_planes * k_plane;
+    Kept& one = kept[static_cast<std::size_t>(first / keys)];
+    k_at = k.data() + first / keys * k_planes * k_plane;
     k_is_finite = one.is_finite;
     if (one.first == first && one.last == last) return true;
     one = {first, last};
@@ -167,6 +171,17 @@ inline bool are_finite(const std::uint16_t* bits, std::int64_t count) {
   std::uint16_t rest = 0;
   for (; i < count; ++i) rest = std::max<std::uint16_t>(rest, bits[i] & 0x7FFF);
   return rest < 0x7F80 && hn::AllTrue(d, hn::Lt(largest, hn::Set(d, std::uint16_t{0x7F80})));
+}
+// The same of the values of so many keys, as they are packed, with zeros past the last key.
+inline bool are_values_finite(const std::uint16_t* values, std::int64_t keys, std::int64_t features) {
+#if POSENC_OVERLAPS_16
+  return are_finite(values, (keys + kMatrixDepth - 1) / kMatrixDepth * kMatrixDepth * features);
+#else
+  for (std::int64_t f = 0; f < features; f += kMatrixRows) {
+    if (!are_finite(values + f * kKeyBlock, keys * kMatrixRows)) return false;
+  }
+  return true;
+#endif
 }
 // A number of an operand: the sum of its planes.
 HWY_INLINE float sum_of_planes(const std::uint16_t* bits, std::int64_t planes, std::int64_t plane) {

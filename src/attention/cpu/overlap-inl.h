@@ -2,7 +2,8 @@
 // SIMD target. While vectors make the weights of one tile of scores, the unit multiplies those of the tile before it with their
 // values, and then the queries and keys of the next, into the scores that the former has left. Position and masks enter between,
 // as everywhere (block-inl.h). Where there are none, the row maximum is taken to stay as it is, near enough: a pass over the
-// scores less. If weights are too large then, they are made again.
+// scores less. If weights are too large then, they are made again. A slope of distance (ALiBi) enters there, too. Keys go from the
+// last to the first: the largest scores often come first then.
 
 #if defined(POSENC_OVERLAP_INL_H) == defined(HWY_TARGET_TOGGLE)
 #ifdef POSENC_OVERLAP_INL_H
@@ -58,7 +59,7 @@ struct ValueProducts {
   float* sums;
   HWY_INLINE ValueProducts(Block& block, const Block::Waiting& waiting)
       : o(block.operands),
-        weights(block.other_scores.data()),
+        weights(block.last_weights.data()),
         values(waiting.values),
         begin(group_before(waiting.begin)),
         end(group_after(waiting.end)),
@@ -80,36 +81,39 @@ inline void add_waiting(Block& block) {
 
 // The weights of a tile, and meanwhile the products of its neighbours. `next`: null where there is none to multiply.
 // `is_guess`: returns whether `base` was a row maximum to go on with; if not, the weights do not count.
-HWY_NOINLINE bool weigh_and_multiply(Block& block, const Tile& tile, const float* base, bool is_guess,
-                                     const Tile* next) {
+template <bool kIsSloped> HWY_NOINLINE bool weigh_and_multiply(Block& block, const Tile& tile, const float* base,
+                                                               bool is_guess, const Tile* next) {
   float* const scores = block.scores.data();
   const std::int64_t width = block.width, first = group_before(tile.begin), last = group_after(tile.end);
   std::fill(scores + first * width, scores + tile.begin * width, kNone);  // P = 0
   std::fill(scores + tile.end * width, scores + last * width, kNone);
   const Block::Waiting waiting = std::exchange(block.waiting, {});
   const ValueProducts values(block, waiting);
-  const ScoreProducts next_scores(block, next != nullptr ? *next : tile, block.other_scores.data());
+  const ScoreProducts next_scores(block, next != nullptr ? *next : tile, block.next_scores.data());
   const std::int64_t steps = (waiting.panel >= 0 ? values.steps() : 0) + (next != nullptr ? next_scores.steps() : 0);
-  Weighing weighing(scores + first * width, last - first, block.factor, base, steps);
-  if (waiting.panel >= 0) values.run(weighing);
+  Weighing<kIsSloped> weighing(scores + first * width, first, last - first, block.factor, base, block.slope, steps);
+  // The sums of this tile are wanted next. Where the first cache has no room for them, they had better stay where they are.
+  if (block.keys < kKeyBlock) weighing.ahead = block.accumulator.data() + tile.panel * block.value_features * width;
   if (next != nullptr) next_scores.run(weighing);
+  if (waiting.panel >= 0) values.run(weighing);
   weighing.finish();
   if (is_guess && !weighing.are_small()) return false;
   weighing.add_to(block.row_sum.data() + tile.panel * width);
   return true;
 }
 
-// The tiles of a block of queries, one block of keys after another.
+// The tiles of a block of queries, one block of keys after another, the last ones first.
 struct TileList {
   const Block& block;
   const PanelSight* sights;
-  std::int64_t panels, key, end;  // `key`: where the block of keys begins
+  std::int64_t panels, begin, end;
+  std::int64_t key = begin < end ? begin + (end - begin - 1) / block.keys * block.keys : -1;  // of the block of keys
   std::int64_t panel = -1;
 
   HWY_INLINE bool next(Tile& tile) {
     for (;;) {
-      if (++panel == panels) panel = 0, key += block.keys;
-      if (key >= end) return false;
+      if (++panel == panels) panel = 0, key -= block.keys;
+      if (key < begin) return false;
       const std::int64_t first = block.begin + panel * block.width, last_key = std::min(key + block.keys, end);
       tile = {panel, first, std::min(block.width, block.end - first),
               std::max(sights[panel].begin - key, std::int64_t{0}), std::min(sights[panel].end, last_key) - key};
@@ -119,7 +123,7 @@ struct TileList {
 };
 
 // All tiles of a block of queries and keys `begin` to `end`. `stages` has, of a tile at work:
-//   load(first, last)    makes a block of keys ready
+//   load_block(first, last)  makes a block of keys ready
 //   score(tile)          its scores, where tiles cannot multiply them
 //   guess(tile, base)    whether nothing enters its scores; the row maximum so far
 //   prepare(tile, base)  position, masks and row maximum; returns whether its values may meet all weights
@@ -133,7 +137,7 @@ template <class Stages> HWY_INLINE void attend_overlapped(Block& block, const Pa
   std::int64_t loaded = -1;
   const auto load = [&](std::int64_t key) HWY_ATTR {
     if (block.waiting.values == o.next_values(key)) add_waiting(block);  // before their place is taken
-    stages.load(key, std::min(key + block.keys, end));
+    stages.load_block(key, std::min(key + block.keys, end));
     loaded = key;
   };
   const auto multiply_alone = [&] {
@@ -161,17 +165,20 @@ template <class Stages> HWY_INLINE void attend_overlapped(Block& block, const Pa
     if (is_block_done && adds_products) load(list.key);
     is_scored = is_any && loaded == list.key && o.q_is_finite && o.k_is_finite;
     const Tile* const ahead = is_scored ? &next : nullptr;
-    if (!weigh_and_multiply(block, tile, base, guesses, ahead)) {
+    const bool is_done = guesses && block.slope != 0 ? weigh_and_multiply<true>(block, tile, base, guesses, ahead)
+                                                     : weigh_and_multiply<false>(block, tile, base, guesses, ahead);
+    if (!is_done) {
       multiply_alone();
       adds_products = stages.prepare(tile, base);
-      weigh_and_multiply(block, tile, base, false, nullptr);
+      weigh_and_multiply<false>(block, tile, base, false, nullptr);
     }
     if (adds_products) {
       block.waiting = {tile.panel, tile.begin, tile.end, values};
     } else {
       stages.add_seen(tile);
     }
-    std::swap(block.scores, block.other_scores);
+    std::swap(block.scores, block.last_weights);  // what was there has met its values
+    std::swap(block.scores, block.next_scores);
     tile = next;
   }
   add_waiting(block);
