@@ -512,6 +512,14 @@ void write_results(Block& block) {
       std::int64_t f = 0;
       if constexpr (!std::is_same_v<T, double>) {
         if (block.job.out.feature_stride == 1) {
+#if POSENC_OVERLAPS_16
+          if constexpr (std::is_same_v<T, BFloat16>) {  // a machine with AMX rounds by itself
+            auto* const rounded = reinterpret_cast<convert::RoundedBFloat16*>(out);
+            for (; block.by_matrix && f + lanes() <= features; f += lanes()) {
+              convert::store_as(DF(), hn::LoadU(DF(), row + f), rounded + f);
+            }
+          }
+#endif
           for (; f + lanes() <= features; f += lanes()) convert::store_as(DF(), hn::LoadU(DF(), row + f), out + f);
         }
       }

@@ -83,6 +83,33 @@ template <class D> HWY_INLINE void store_as(D d, hn::Vec<D> value, BFloat16* to)
   hn::StoreU(hn::TruncateTo(d16, to_bf16_lanes(d, value)), d16, reinterpret_cast<std::uint16_t*>(to));
 }
 
+// bf16 on a machine with AVX-512's own rounding, VCVTNEPS2BF16: a quarter of the instructions. It takes what is below 2^-126 for
+// 0, so vectors with such a number are rounded as everywhere.
+#undef POSENC_ROUNDS_BF16
+#if HWY_TARGET == HWY_AVX3 && defined(__linux__) && !defined(__clang__)
+#define POSENC_ROUNDS_BF16 1
+struct RoundedBFloat16 {
+  BFloat16 value;
+};
+template <class D> HWY_INLINE hn::Vec<D> load_as(D d, const RoundedBFloat16* from) {
+  return load_as(d, &from->value);
+}
+template <class D> HWY_INLINE void store_as(D d, hn::Vec<D> value, RoundedBFloat16* to) {
+  if constexpr (hn::MaxLanes(D()) == 16) {
+    constexpr int kSubnormal = 0x20;
+    if (HWY_LIKELY(_mm512_fpclass_ps_mask(value.raw, kSubnormal) == 0)) {
+      __m256i rounded;
+      asm("vcvtneps2bf16 %1, %0" : "=v"(rounded) : "v"(value.raw));
+      _mm256_storeu_si256(reinterpret_cast<__m256i*>(to), rounded);
+      return;
+    }
+  }
+  store_as(d, value, &to->value);
+}
+#else
+#define POSENC_ROUNDS_BF16 0
+#endif
+
 #if POSENC_NATIVE_F16
 template <class D> HWY_INLINE void store_as(D /*d*/, hn::Vec<D> value, Half* to) {
   const hn::Rebind<hwy::float16_t, D> half;
@@ -137,6 +164,9 @@ template <class D> HWY_INLINE void store_words(D, hn::Vec<D> words, BFloat16* to
 // Elements that alternate, a b a b: one vector of each.
 
 template <class D, class T> HWY_INLINE void load_alternating(D d, const T* from, hn::Vec<D>& a, hn::Vec<D>& b) {
+#if POSENC_ROUNDS_BF16
+  if constexpr (std::is_same_v<T, RoundedBFloat16>) return load_alternating(d, &from->value, a, b);
+#endif
   if constexpr (std::is_same_v<T, hn::TFromD<D>>) {
     hn::LoadInterleaved2(d, from, a, b);
   } else if constexpr (std::is_same_v<T, BFloat16>) {  // two fill a lane of 32 bits: b above a
@@ -157,6 +187,9 @@ template <class D, class T> HWY_INLINE void load_alternating(D d, const T* from,
 }
 
 template <class D, class T> HWY_INLINE void store_alternating(D d, hn::Vec<D> a, hn::Vec<D> b, T* to) {
+#if POSENC_ROUNDS_BF16
+  if constexpr (std::is_same_v<T, RoundedBFloat16>) return store_alternating(d, a, b, &to->value);
+#endif
   if constexpr (std::is_same_v<T, hn::TFromD<D>>) {
     hn::StoreInterleaved2(a, b, d, to);
   } else if constexpr (std::is_same_v<T, BFloat16>) {

@@ -31,16 +31,20 @@ template <class T, class W> struct Run {
   std::int64_t ahead;
 };
 
+template <class T>
+concept IsWrapped = requires(T x) {
+  x.value;
+};  // 16 bits with a way of their own to be rounded
 template <class W, class T> HWY_INLINE W element(T x) {
-  if constexpr (IsNative16<T>) {
+  if constexpr (IsWrapped<T>) {
     return static_cast<W>(numerics::widen(x.value));
   } else {
     return static_cast<W>(numerics::widen(x));
   }
 }
 template <class T, class W> HWY_INLINE void set_element(T& out, W value) {
-  if constexpr (IsNative16<T>) {
-    out.value = numerics::narrow<typename T::Plain>(static_cast<double>(value));
+  if constexpr (IsWrapped<T>) {
+    out.value = numerics::narrow<decltype(out.value)>(static_cast<double>(value));
   } else {
     out = numerics::narrow<T>(static_cast<double>(value));
   }

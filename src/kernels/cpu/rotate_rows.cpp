@@ -149,6 +149,8 @@ void rotate_f16(const RotateRows<Half, float>& rows) {
 void rotate_bf16(const RotateRows<BFloat16, float>& rows) {
 #if POSENC_NATIVE_16
   if (machine_rounds_to_bf16()) return rotate_all<NativeBFloat16>(rows);
+#elif POSENC_ROUNDS_BF16
+  if (machine_rounds_16_to_bf16()) return rotate_all<RoundedBFloat16>(rows);
 #endif
   rotate_all<BFloat16>(rows);
 }

@@ -31,18 +31,31 @@ bool kernels::cpu::machine_rounds_to_bf16() noexcept { return false; }
 bool kernels::cpu::machine_multiplies_f16_long() noexcept { return false; }
 #endif
 
+// CPUID 7.1: AVX512_BF16. Code for AVX-512 asks, so the system keeps its registers.
+bool kernels::cpu::machine_rounds_16_to_bf16() noexcept {
+#if defined(__x86_64__) && defined(__linux__) && !defined(__clang__)
+  static const bool answer = [] {
+    unsigned a = 0, b = 0, c = 0, d = 0;
+    return __get_cpuid_count(7, 1, &a, &b, &c, &d) != 0 && (a & 1U << 5) != 0;
+  }();
+  return answer;
+#else
+  return false;
+#endif
+}
+
 namespace {
 
 std::atomic<bool> matrix_unit_is_allowed = true;
 
-// AMX for bf16 (CPUID 7: AMX-TILE, AMX-BF16; 7.1: AVX512_BF16), kept across switches of threads (XCR0), and Linux's leave to
+// AMX for bf16 (CPUID 7: AMX-TILE, AMX-BF16; and AVX512_BF16), kept across switches of threads (XCR0), and Linux's leave to
 // use it, which a process asks for once: ARCH_REQ_XCOMP_PERM for the tiles' data, state 18.
 bool has_amx() noexcept {
 #if defined(__x86_64__) && defined(__linux__) && !defined(__clang__)
   unsigned a = 0, b = 0, c = 0, d = 0;
   if (__get_cpuid_count(7, 0, &a, &b, &c, &d) == 0) return false;
   if ((d & 1U << 22) == 0 || (d & 1U << 24) == 0) return false;
-  if (__get_cpuid_count(7, 1, &a, &b, &c, &d) == 0 || (a & 1U << 5) == 0) return false;
+  if (!kernels::cpu::machine_rounds_16_to_bf16()) return false;
   if (__get_cpuid(1, &a, &b, &c, &d) == 0 || (c & 1U << 27) == 0) return false;
   unsigned low = 0, high = 0;
   asm volatile("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
