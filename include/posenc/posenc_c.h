@@ -161,6 +161,20 @@ POSENC_API int posenc_rerotate(const posenc_form* from, const posenc_form* to, c
 /* Moves rotated keys by a constant: what `form` wrote for position p becomes what it writes for p + by; on the host. */
 POSENC_API int posenc_shift(const posenc_form* form, const posenc_tensor* keys, int64_t by, const posenc_run* run);
 
+/* A cache in pages: [pages, heads, page size, features] in any strides, on the host. Slot s is token s mod page size of page
+   s / page size; slots are i64 or i32, and a negative one skips its token. */
+
+/* k, [batch, heads, sequence, features] or less from the left, each token to its slot, [batch, sequence]: rotated by its
+   position where the form is a rotation, else (and for NULL: values) as it is. */
+POSENC_API int posenc_rotate_into(const posenc_form* form, const posenc_tensor* cache, const posenc_tensor* slots,
+                                  const posenc_tensor* k, const posenc_positions* positions, const posenc_run* run);
+/* Token from[i] to slot to[i], as if all were read before any is written. */
+POSENC_API int posenc_copy_slots(const posenc_tensor* cache, const posenc_tensor* to, const posenc_tensor* from,
+                                 const posenc_run* run);
+/* posenc_shift for the keys of these slots alone. */
+POSENC_API int posenc_shift_slots(const posenc_form* form, const posenc_tensor* cache, const posenc_tensor* slots,
+                                  int64_t by, const posenc_run* run);
+
 /* out is [heads, queries, keys] or [batch, heads, queries, keys]. */
 POSENC_API int posenc_bias(const posenc_form* form, const posenc_tensor* out, const posenc_positions* queries,
                            const posenc_positions* keys, const posenc_run* run);
@@ -200,6 +214,9 @@ typedef struct {
   const posenc_tensor*
       log_gates;          /* [batch, heads, keys]: logarithms of gates, whose sums a form adds (forget-gate) */
   int32_t rounds_rotated; /* f16 and bf16: rotated q and k are rounded to their type */
+  /* i32 or i64, [sequences, pages of each]: k and v are pools of pages, [pages, key heads, page size, features]; needs
+     key_lengths, also beside packed queries. Entries for tokens that no query sees may be -1. */
+  const posenc_tensor* block_table;
 } posenc_attention_options;
 
 POSENC_API int posenc_attention(const posenc_tensor* out, const posenc_tensor* q, const posenc_tensor* k,
@@ -225,6 +242,28 @@ typedef struct { /* what is NULL is left out; q, k and v are written, the others
 POSENC_API int posenc_attention_backward(const posenc_attention_gradients* gradients, const posenc_tensor* d_out,
                                          const posenc_attention_inputs* inputs,
                                          const posenc_attention_options* options, const posenc_run* run);
+
+/* --- a layer of a model ------------------------------------------------------------------------------------------------ */
+
+typedef struct posenc_layer posenc_layer; /* immutable, as a form */
+
+typedef struct {
+  size_t size;
+  const char* part; /* "encoder", "decoder", "vision" …, where several parts have the layer; NULL: the only one */
+  const posenc_situation* now; /* the length of the sequence, the numerics, trained tables */
+  const posenc_tensor* sinks;  /* [heads]: the trained logits of a layer that has sinks; they stay where they are */
+  int32_t causal;              /* where the files do not say it: 1 causal, 2 not; 0: as the files say */
+} posenc_layer_inputs;
+
+/* Layer i of a config.json or .gguf file, whole: what it cannot do is refused here. */
+POSENC_API int posenc_layer_read(const char* file, size_t size, int64_t i, const posenc_layer_inputs* inputs,
+                                 posenc_layer** out);
+/* Position, scale, mask, softcap, sinks and temperature: copy them, and add what changes from call to call. They live as long
+   as the layer. */
+POSENC_API const posenc_attention_options* posenc_layer_attention(const posenc_layer* layer);
+/* What is added to the embeddings once, before the first layer, or NULL. */
+POSENC_API const posenc_form* posenc_layer_addition(const posenc_layer* layer);
+POSENC_API void posenc_layer_free(posenc_layer* layer);
 
 /* --- models and verdicts: JSON, as the program prints it with --json -------------------------------------------------- */
 

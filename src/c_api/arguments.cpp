@@ -135,6 +135,14 @@ Integers::Integers(const posenc_tensor* tensor, const char* verb, const char* wh
   values_ = own_;
 }
 
+Integers host_integers(const posenc_tensor* tensor, const char* verb, const char* what) {
+  Integers made(tensor, verb, what);
+  if (made.device() != Device::kHost) {
+    refuse(POSENC_DEVICE, fmt::format("{}: {} must be in host memory", verb, what));
+  }
+  return made;
+}
+
 HeldPositions::HeldPositions(const posenc_positions* positions, const char* verb) {
   const posenc_positions given = known(positions, "posenc_positions");
   if (given.axes < 0 || given.axes > 8) {

@@ -11,6 +11,7 @@
 #include "c_api/status.h"
 #include "posenc/attention.h"
 #include "posenc/forms.h"
+#include "posenc/model.h"
 #include "posenc/posenc_c.h"
 #include "posenc/positions.h"
 #include "posenc/scheme.h"
@@ -79,6 +80,13 @@ struct HeldPositions {
 };
 
 Run run_of(const posenc_run* run);
+
+/// Integers in host memory.
+Integers host_integers(const posenc_tensor* tensor, const char* verb, const char* what);
+
+Situation situation_of(const posenc_situation* situation);
+/// A config.json, or a .gguf file by its first four bytes.
+Model model_from(const char* file, size_t size);
 
 const Form& form_of(const posenc_form* form, const char* verb);
 /// The form as a Rotation, Bias or Addition, or a refusal that says what it is.

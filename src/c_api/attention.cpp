@@ -1,6 +1,8 @@
 #include "posenc/attention.h"
 
+#include <limits>
 #include <optional>
+#include <vector>
 
 #include "c_api/arguments.h"
 
@@ -14,6 +16,7 @@ struct HeldOptions {
   AttentionOptions value;
   std::optional<HeldPositions> queries, keys;
   Integers query_lengths, key_lengths, packed, packed_keys, key_mask;
+  std::vector<std::int32_t> block_table;
 
   HeldOptions(const posenc_attention_options* options, const char* verb) {
     const posenc_attention_options given = known(options, "posenc_attention_options");
@@ -26,10 +29,7 @@ struct HeldOptions {
     if (given.query_positions != nullptr) value.query_positions = queries.emplace(given.query_positions, verb).value;
     if (given.key_positions != nullptr) value.key_positions = keys.emplace(given.key_positions, verb).value;
     const auto take = [&](Integers& own, const posenc_tensor* tensor, const char* what) {
-      own = Integers(tensor, verb, what);
-      if (own.device() != Device::kHost) {
-        refuse(POSENC_DEVICE, fmt::format("{}: {} must be in host memory", verb, what));
-      }
+      own = host_integers(tensor, verb, what);
       return own.values();
     };
     value.query_lengths = take(query_lengths, given.query_lengths, "query_lengths");
@@ -37,6 +37,12 @@ struct HeldOptions {
     value.packed = take(packed, given.packed, "packed");
     value.packed_keys = take(packed_keys, given.packed_keys, "packed_keys");
     value.key_mask = take(key_mask, given.key_mask, "key_mask");
+    const Integers pages = host_integers(given.block_table, verb, "block_table");
+    for (const std::int64_t page : pages.values()) {  // one that does not fit is in no cache
+      const bool fits = page >= 0 && page <= std::numeric_limits<std::int32_t>::max();
+      block_table.push_back(fits ? static_cast<std::int32_t>(page) : -1);
+    }
+    value.block_table = block_table;
     value.is_repeatable = given.repeatable != 0;
     value.chunk = given.chunk;
     value.softcap = given.softcap;

@@ -15,6 +15,8 @@ std::optional<DataType> type_named(const char* name) {
   return name == nullptr ? std::nullopt : std::optional(data_type_from(name));
 }
 
+}  // namespace
+
 Situation situation_of(const posenc_situation* situation) {
   const posenc_situation given = known(situation, "posenc_situation");
   Situation now{.length = given.length,
@@ -30,6 +32,8 @@ Situation situation_of(const posenc_situation* situation) {
   now.denominators.assign(denominators.values().begin(), denominators.values().end());
   return now;
 }
+
+namespace {
 
 void prepare_into(const Scheme& scheme, const Situation& now, posenc_form** out) {
   const TrainedTable table = trained_table_of(scheme);

@@ -6,22 +6,12 @@
 #include "posenc/check.h"
 #include "posenc/compare.h"
 #include "posenc/diagnosis.h"
-#include "posenc/gguf.h"
-#include "posenc/model.h"
 #include "posenc/report_json.h"
 
 using namespace posenc;         // NOLINT(google-build-using-namespace)
 using namespace posenc::c_api;  // NOLINT(google-build-using-namespace)
 
 namespace {
-
-// A config.json, or a .gguf file by its first four bytes.
-Model model_from(const char* file, size_t size) {
-  const std::string_view text(file, size);
-  if (!text.starts_with("GGUF")) return read_model(text);
-  const auto bytes = std::as_bytes(std::span(file, size));
-  return read_model(read_gguf_head(bytes), bytes);
-}
 
 // Writes out `json` only where all went well.
 void give(const Json& json, char** out) { *out = text_from(dump_json(json)); }

@@ -484,12 +484,140 @@ static void test_threads(void) {
   CHECK(from_one == NULL && from_other == NULL);
 }
 
+/* Two sequences of a model's layer: prompts packed one after another into a paged cache, then a token of each, and then the
+   second one drops its first two tokens. Each is what attention over the tokens that it has gives. */
+static void test_layer_over_pages(void) {
+  const char* config =
+      "{\"model_type\": \"gemma2\", \"hidden_size\": 16, \"num_hidden_layers\": 2, \"num_attention_heads\": 2, "
+      "\"num_key_value_heads\": 1, \"head_dim\": 8, \"query_pre_attn_scalar\": 4, \"sliding_window\": 4, "
+      "\"attn_logit_softcapping\": 5.0, \"rope_theta\": 10000.0, \"max_position_embeddings\": 64}";
+  posenc_layer* layer = NULL;
+  OK(posenc_layer_read(config, strlen(config), 0, NULL, &layer));
+  CHECK(posenc_layer_attention(layer)->window == 4 && posenc_layer_attention(layer)->causal == 1);
+  CHECK(posenc_layer_attention(layer)->softcap == 5 && *posenc_layer_attention(layer)->scale == 0.5);
+  CHECK(posenc_layer_addition(layer) == NULL);
+  posenc_layer_free(layer);
+  OK(posenc_layer_read(config, strlen(config), 1, NULL, &layer));
+  const posenc_attention_options* whole = posenc_layer_attention(layer);
+  CHECK(whole->window == 0);
+
+  enum { kHeads = 2, kD = 8, kPage = 2, kPages = 6 };
+  static float q[7][kHeads][kD], k[7][kD], v[7][kD], k_pool[kPages][kPage][kD], v_pool[kPages][kPage][kD];
+  for (int i = 0; i < 7 * kHeads * kD; ++i) (&q[0][0][0])[i] = sinf(0.7f * (float)i);
+  for (int i = 0; i < 7 * kD; ++i)
+    (&k[0][0])[i] = sinf(0.3f * (float)i + 1), (&v[0][0])[i] = sinf(0.9f * (float)i + 2);
+  posenc_tensor k_cache = tensor(k_pool, kF32, 4, SHAPE(kPages, 1, kPage, kD)),
+                v_cache = tensor(v_pool, kF32, 4, SHAPE(kPages, 1, kPage, kD));
+  /* tokens 0 … 2 are of the first sequence, 3 … 6 of the second */
+  int32_t pages[] = {4, 1, 2, 5};
+  int64_t places[] = {8, 9, 2, 4, 5, 10, 11}, ids[] = {0, 1, 2, 0, 1, 2, 3}, packed[] = {3, 4}, lengths[] = {3, 4};
+  posenc_tensor slots = tensor(places, kI64, 1, SHAPE(7)), its = tensor(ids, kI64, 1, SHAPE(7)),
+                table = tensor(pages, kI32, 2, SHAPE(2, 2)), counts = tensor(packed, kI64, 1, SHAPE(2)),
+                ends = tensor(lengths, kI64, 1, SHAPE(2));
+  posenc_tensor keys = tensor(k, kF32, 3, SHAPE(1, 7, kD)), values = tensor(v, kF32, 3, SHAPE(1, 7, kD));
+  posenc_positions at = POSENC_INIT(posenc_positions);
+  at.ids = &its;
+  OK(posenc_rotate_into(whole->position, &k_cache, &slots, &keys, &at, NULL));
+  OK(posenc_rotate_into(NULL, &v_cache, &slots, &values, NULL, NULL));
+  int64_t strides[] = {kD, kHeads * kD, 1};
+  float got[7][kHeads][kD], want[4][kHeads][kD];
+  posenc_tensor queries = tensor(q, kF32, 3, SHAPE(kHeads, 7, kD)), out = tensor(got, kF32, 3, SHAPE(kHeads, 7, kD));
+  queries.strides = out.strides = strides;
+  posenc_attention_options options = *whole;
+  options.keys_are_rotated = 1;
+  options.packed = &counts;
+  options.key_lengths = &ends;
+  options.block_table = &table;
+  OK(posenc_attention(&out, &queries, &k_cache, &v_cache, &options, NULL));
+  for (int s = 0; s < 2; ++s) {
+    const int first = s == 0 ? 0 : 3, count = s == 0 ? 3 : 4;
+    posenc_tensor a = tensor(q[first], kF32, 3, SHAPE(kHeads, count, kD)),
+                  b = tensor(k[first], kF32, 3, SHAPE(1, count, kD)),
+                  c = tensor(v[first], kF32, 3, SHAPE(1, count, kD)),
+                  d = tensor(want, kF32, 3, SHAPE(kHeads, count, kD));
+    a.strides = d.strides = strides;
+    OK(posenc_attention(&d, &a, &b, &c, whole, NULL));
+    float worst = 0;
+    for (int i = 0; i < count * kHeads * kD; ++i) {
+      worst = fmaxf(worst, fabsf((&got[first][0][0])[i] - (&want[0][0][0])[i]));
+    }
+    CHECK(worst < 2e-6f);
+  }
+
+  /* the second sequence drops two tokens: the others close the gap, and their keys move */
+  int64_t to_slots[] = {4, 5}, from_slots[] = {10, 11};
+  posenc_tensor to = tensor(to_slots, kI64, 1, SHAPE(2)), from = tensor(from_slots, kI64, 1, SHAPE(2));
+  OK(posenc_copy_slots(&k_cache, &to, &from, NULL));
+  OK(posenc_copy_slots(&v_cache, &to, &from, NULL));
+  OK(posenc_shift_slots(whole->position, &k_cache, &to, -2, NULL));
+  int64_t left = 2;
+  posenc_tensor end = tensor(&left, kI64, 1, SHAPE(1)), row = tensor(pages + 2, kI32, 2, SHAPE(1, 2));
+  posenc_tensor last = tensor(q[6], kF32, 4, SHAPE(1, kHeads, 1, kD)),
+                one = tensor(got, kF32, 4, SHAPE(1, kHeads, 1, kD)),
+                two_k = tensor(k[5], kF32, 4, SHAPE(1, 1, 2, kD)), two_v = tensor(v[5], kF32, 4, SHAPE(1, 1, 2, kD)),
+                other = tensor(want, kF32, 4, SHAPE(1, kHeads, 1, kD));
+  options.packed = NULL;
+  options.key_lengths = &end;
+  options.block_table = &row;
+  OK(posenc_attention(&one, &last, &k_cache, &v_cache, &options, NULL));
+  OK(posenc_attention(&other, &last, &two_k, &two_v, whole, NULL));
+  for (int i = 0; i < kHeads * kD; ++i) CHECK(fabsf((&got[0][0][0])[i] - (&want[0][0][0])[i]) < 2e-6f);
+
+  pages[2] = 6;
+  REFUSES(posenc_attention(&one, &last, &k_cache, &v_cache, &options, NULL), POSENC_INVALID,
+          "names page 6 but there are 6");
+  to_slots[0] = 12;
+  REFUSES(posenc_copy_slots(&k_cache, &to, &from, NULL), POSENC_INVALID, "slot 12 is past the cache, which has 12");
+  REFUSES(posenc_shift_slots(NULL, &k_cache, &to, 1, NULL), POSENC_INVALID, "the form is missing");
+  REFUSES(posenc_rotate_into(NULL, &k_cache, NULL, &keys, NULL, NULL), POSENC_INVALID, "slots is missing");
+  REFUSES(posenc_layer_read(config, strlen(config), 2, NULL, &layer), POSENC_INVALID, "the model has layers 0-1");
+  posenc_layer_inputs inputs = POSENC_INIT(posenc_layer_inputs);
+  inputs.causal = 2;
+  REFUSES(posenc_layer_read(config, strlen(config), 0, &inputs, &layer), POSENC_INVALID, "its attention is causal");
+  posenc_layer_free(layer);
+  posenc_layer_free(NULL);
+}
+
+/* What a layer's options look at lives in the layer: sinks, temperature, a form that is a temperature. */
+static void test_layers(void) {
+  const char* oss =
+      "{\"model_type\": \"gpt_oss\", \"hidden_size\": 16, \"num_hidden_layers\": 1, \"num_attention_heads\": 2, "
+      "\"head_dim\": 8, \"layer_types\": [\"full_attention\"]}";
+  posenc_layer* layer = NULL;
+  REFUSES(posenc_layer_read(oss, strlen(oss), 0, NULL, &layer), POSENC_INVALID, "it has sinks");
+  float logits[] = {1, -2};
+  posenc_layer_inputs inputs = POSENC_INIT(posenc_layer_inputs);
+  {
+    int64_t heads = 2;
+    posenc_tensor sinks = tensor(logits, kF32, 1, &heads);
+    inputs.sinks = &sinks;
+    OK(posenc_layer_read(oss, strlen(oss), 0, &inputs, &layer));
+    heads = 77;
+  }
+  const posenc_attention_options* options = posenc_layer_attention(layer);
+  CHECK(options->sinks != NULL && options->sinks->shape[0] == 2 && options->sinks->data == logits);
+  CHECK(options->position != NULL);
+  posenc_layer_free(layer);
+  const char* llama4 =
+      "{\"model_type\": \"llama4_text\", \"hidden_size\": 16, \"num_hidden_layers\": 4, \"num_attention_heads\": 2, "
+      "\"head_dim\": 8, \"attention_chunk_size\": 8, \"attn_temperature_tuning\": true, \"floor_scale\": 4, "
+      "\"attn_scale\": 0.3, \"no_rope_layer_interval\": 4}";
+  OK(posenc_layer_read(llama4, strlen(llama4), 3, NULL, &layer));
+  options = posenc_layer_attention(layer);
+  CHECK(options->chunk == 0 && options->temperature != NULL && options->temperature->length == 4);
+  CHECK(options->temperature->scale == 0.3 && options->temperature->shift == 1 && options->position == NULL);
+  posenc_layer_free(layer);
+  CHECK(posenc_layer_attention(NULL) == NULL && posenc_layer_addition(NULL) == NULL);
+}
+
 int main(void) {
   test_library();
   test_rotate();
   test_add_and_bias();
   test_attention();
   test_rounded_rotation();
+  test_layer_over_pages();
+  test_layers();
   test_positions();
   test_models();
   test_figures();

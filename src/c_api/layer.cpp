@@ -1,0 +1,110 @@
+#include "posenc/layer.h"
+
+#include <memory>
+
+#include "c_api/arguments.h"
+#include "posenc/gguf.h"
+
+using namespace posenc;         // NOLINT(google-build-using-namespace)
+using namespace posenc::c_api;  // NOLINT(google-build-using-namespace)
+
+// The options of C refer to what is beside them here.
+struct posenc_layer {
+  posenc_form position, addition;
+  bool has_addition = false;
+  double scale = 1.0;
+  posenc_temperature temperature = {};
+  posenc_tensor sinks = {};
+  std::int64_t sinks_shape = 0, sinks_stride = 1;
+  posenc_attention_options attention = {};
+};
+
+namespace posenc::c_api {
+
+Model model_from(const char* file, size_t size) {
+  const std::string_view text(file, size);
+  if (!text.starts_with("GGUF")) return read_model(text);
+  const auto bytes = std::as_bytes(std::span(file, size));
+  return read_model(read_gguf_head(bytes), bytes);
+}
+
+namespace {
+
+void set_options(posenc_layer& made, const AttentionOptions& from, const posenc_tensor* sinks) {
+  posenc_attention_options& to = made.attention;
+  to.size = sizeof to;
+  const auto* const nothing = std::get_if<Nothing>(&from.position);
+  if (nothing == nullptr || nothing->temperature) to.position = &made.position;
+  to.causal = from.causal ? 1 : 0;
+  to.window = from.window;
+  to.chunk = from.chunk;
+  to.softcap = from.softcap;
+  if (from.scale) {
+    made.scale = *from.scale;
+    to.scale = &made.scale;
+  }
+  if (from.temperature) {
+    if (!from.temperature->head_scales.empty()) {
+      refuse(POSENC_UNSUPPORTED, "layer: a temperature with a scale for each head is not in the C API");
+    }
+    made.temperature = {.size = sizeof made.temperature,
+                        .scale = from.temperature->scale,
+                        .length = from.temperature->length,
+                        .shift = from.temperature->shift,
+                        .rule = static_cast<std::int32_t>(from.temperature->rule)};
+    to.temperature = &made.temperature;
+  }
+  if (from.sinks.data != nullptr) {
+    made.sinks = *sinks;
+    made.sinks_shape = from.sinks.shape[0];
+    made.sinks_stride = from.sinks.strides[0];
+    made.sinks.shape = &made.sinks_shape;
+    made.sinks.strides = &made.sinks_stride;
+    to.sinks = &made.sinks;
+  }
+}
+
+}  // namespace
+}  // namespace posenc::c_api
+
+extern "C" {
+
+int posenc_layer_read(const char* file, size_t size, int64_t i, const posenc_layer_inputs* inputs,
+                      posenc_layer** out) {
+  return guarded([&] {
+    require(file, "layer", "the file");
+    require(out, "layer", "out");
+    const posenc_layer_inputs given = known(inputs, "posenc_layer_inputs");
+    if (given.causal < 0 || given.causal > 2) {
+      refuse(fmt::format("layer: causal must be 0, 1 or 2 but is {}", given.causal));
+    }
+    LayerInputs its{.part = given.part == nullptr ? "" : given.part,
+                    .now = situation_of(given.now),
+                    .sinks = view_of(given.sinks, "layer", "sinks")};
+    if (its.sinks.data != nullptr && its.sinks.shape.rank != 1) {
+      refuse(fmt::format("layer: sinks must have 1 axis, heads, but have {}", its.sinks.shape.rank));
+    }
+    if (given.causal != 0) its.causal = given.causal == 1;
+    PreparedLayer prepared = layer(model_from(file, size), i, its);
+    auto made = std::make_unique<posenc_layer>();
+    set_options(*made, prepared.attention, given.sinks);
+    made->position.form = std::move(prepared.attention.position);
+    if (prepared.addition) {
+      made->addition.form = std::move(*prepared.addition);
+      made->has_addition = true;
+    }
+    *out = made.release();
+  });
+}
+
+const posenc_attention_options* posenc_layer_attention(const posenc_layer* layer) {
+  return layer == nullptr ? nullptr : &layer->attention;
+}
+
+const posenc_form* posenc_layer_addition(const posenc_layer* layer) {
+  return layer == nullptr || !layer->has_addition ? nullptr : &layer->addition;
+}
+
+void posenc_layer_free(posenc_layer* layer) { delete layer; }
+
+}  // extern "C"
