@@ -34,6 +34,7 @@ inline std::size_t floats(std::int64_t count, bool are_wanted = true) {
 struct Block {
   const AttentionJob& job;
   const ScoreBias& bias;
+  bool keeps_keys;                                 // packed, for the next block of queries
   bool by_matrix = is_for_matrix_unit(job, bias);  // products in bf16: q, k and the weights are in `operands`
   std::int64_t queries = queries_of_block(job, by_matrix),
                keys = by_matrix ? matrix_keys(std::max(job.q.features, job.v.features)) : kKeyBlock;
@@ -69,7 +70,7 @@ struct Block {
   AlignedVector<float> counts = AlignedVector<float>(floats(queries, counts_gates)),
                        count_errors = AlignedVector<float>(floats(queries, counts_gates));
 #if POSENC_MATRIX_16
-  Operands16 operands = by_matrix ? Operands16(job, queries, keys, width, value_features) : Operands16();
+  Operands16 operands = by_matrix ? Operands16(job, queries, keys, width, value_features, keeps_keys) : Operands16();
 #if POSENC_OVERLAPS_16
   // scores of the next tile, and the weights of the one before
   AlignedVector<float> next_scores = AlignedVector<float>(floats(kKeyBlock * kMostLanes, by_matrix)),
@@ -89,7 +90,8 @@ struct Block {
   bool is_checked = false, is_finite = true;  // its values, looked at only where some are masked
   float factor = 1;                           // of the tile of scores, where they are as the product left them
 
-  Block(const AttentionJob& a_job, const ScoreBias& a_bias) : job(a_job), bias(a_bias) {}
+  Block(const AttentionJob& a_job, const ScoreBias& a_bias, bool keeps)
+      : job(a_job), bias(a_bias), keeps_keys(keeps) {}
 };
 
 // Whether a panel has three vectors, not one.

@@ -11,6 +11,7 @@
 
 #include "attention/cpu/tiles.h"
 #include "kernels/cpu/parallel.h"
+#include "posenc/backend.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "attention/cpu/forward.cpp"
@@ -616,7 +617,7 @@ void attend_block(Block& block) {
 }
 
 void blocks(const AttentionJob& job, const ScoreBias& bias, std::int64_t begin, std::int64_t end) {
-  Block block(job, bias);
+  Block block(job, bias, end - begin > 1);
   if (kernels::counter_in_use() != nullptr) {  // only memory is asked for
     kernels::take_and_give(rotation_scratch(job));
     return;
@@ -649,7 +650,10 @@ HWY_EXPORT(queries_of);
 void attend_by_blocks(const AttentionJob& job, const ScoreBias& bias) {
   const std::int64_t queries = HWY_DYNAMIC_DISPATCH(queries_of)(job, bias);
   const std::int64_t per_head = (job.q.sequence + queries - 1) / queries;
-  kernels::cpu::parallel_for(job.q.batch * job.q.heads * per_head, 1, [&](std::int64_t begin, std::int64_t end) {
+  // Where there are heads enough for all threads, each does well to keep the packed keys of one.
+  const bool are_many = job.q.batch * job.q.heads / job.group >= 4 * std::int64_t{threads()};
+  const std::int64_t grain = are_many && size_of(job.out.type) == 2 ? per_head * job.group : 1;
+  kernels::cpu::parallel_for(job.q.batch * job.q.heads * per_head, grain, [&](std::int64_t begin, std::int64_t end) {
     HWY_DYNAMIC_DISPATCH(blocks)(job, bias, begin, end);
   });
 }

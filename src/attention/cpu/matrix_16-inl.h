@@ -112,7 +112,7 @@ struct Operands16 {
 
   Operands16() = default;
   Operands16(const AttentionJob& job, std::int64_t queries, std::int64_t some_keys, std::int64_t width,
-             std::int64_t value_rows)
+             std::int64_t value_rows, bool keeps)
       : keys(some_keys),
         depth((job.q.features + kMatrixDepth - 1) / kMatrixDepth * kMatrixDepth),
         q_planes(is_bf16(job.q.type, job.q_rotation) ? 1 : 2),
@@ -125,7 +125,7 @@ struct Operands16 {
         p_plane(keys * width),
         q_lower(job.q.type, job.q_rotation, depth),
         k_lower(job.k.type, job.k_rotation, depth),
-        blocks(kept_blocks(job, queries)),
+        blocks(keeps ? kept_blocks(job, queries) : 0),
         q(static_cast<std::size_t>(q_planes * q_plane)),
         k(static_cast<std::size_t>(std::max<std::int64_t>(blocks, 1) * k_planes * k_plane)),
         v(static_cast<std::size_t>(std::max<std::int64_t>(blocks, 1 + POSENC_OVERLAPS_16) * v_planes * v_plane)),
@@ -136,7 +136,7 @@ struct Operands16 {
 
   // Where several blocks of queries or heads meet the same keys, and there are not too many, all keys of a head stay packed.
   std::int64_t kept_blocks(const AttentionJob& job, std::int64_t queries) const {
-    constexpr std::int64_t kMostBytes = 1 << 20;
+    constexpr std::int64_t kMostBytes = POSENC_OVERLAPS_16 ? 1 << 20 : 2 << 20;
     const std::int64_t count = (job.k.sequence + keys - 1) / keys;
     const bool is_met_again = job.q.sequence > queries || job.group > 1;
     return is_met_again && 2 * count * (k_planes * k_plane + v_planes * v_plane) <= kMostBytes ? count : 0;
