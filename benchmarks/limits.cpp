@@ -91,7 +91,8 @@ std::vector<Loop> in_place_loops(std::span<std::byte> memory, int threads) {
 }
 
 std::vector<Loop> read_loops(std::span<std::byte> memory, int threads) {
-  return loops_over(memory, threads, {{"plain", read_plain}, {"prefetched", read_prefetched}});
+  return loops_over(memory, threads,
+                    {{"plain", read_plain}, {"prefetched", read_prefetched}, {"far", read_prefetched_far}});
 }
 
 double peak_once(int threads) {

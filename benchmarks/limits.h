@@ -41,7 +41,7 @@ std::vector<Loop> write_loops(std::span<std::byte> memory, int threads);
 /// Loads, adds and stores back; the values stay as they are. What x += p is measured against. Plain, prefetched,
 /// streaming.
 std::vector<Loop> in_place_loops(std::span<std::byte> memory, int threads);
-/// Loads: what decoding with a cache is measured against. Plain, prefetched.
+/// Loads: what decoding with a cache is measured against. Plain, prefetched for the second cache, or for the third (far).
 std::vector<Loop> read_loops(std::span<std::byte> memory, int threads);
 
 /// Operations of multiply-adds that stay in registers, float32, with the widest vectors there are: the arithmetic peak of

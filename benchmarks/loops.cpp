@@ -33,7 +33,7 @@ using V = hn::Vec<D>;
 constexpr std::size_t kUnroll = 8;
 
 enum class Store { kPlain, kStreaming };
-enum class Fetch { kNone, kAhead };
+enum class Fetch { kNone, kAhead, kFar };  // for no cache, the second, the third
 
 // Calls step(pointer, words of a vector) for each kUnroll vectors. A store loop that is not unrolled does not reach the
 // memory's speed.
@@ -43,10 +43,10 @@ HWY_INLINE void each_step(std::span<std::byte> memory, const Step& step) {
   auto* p = reinterpret_cast<std::uint64_t*>(memory.data());
   auto* const end = p + memory.size() / kLoopStep * (kLoopStep / sizeof(std::uint64_t));
   for (; p != end; p += words) {
-    if constexpr (kFetch == Fetch::kAhead) {
+    if constexpr (kFetch != Fetch::kNone) {
       const auto ahead = reinterpret_cast<std::uintptr_t>(p) + kAhead;
       for (std::size_t i = 0; i < words * sizeof(std::uint64_t); i += 64) {
-        __builtin_prefetch(reinterpret_cast<const void*>(ahead + i), kForWriting, 2);
+        __builtin_prefetch(reinterpret_cast<const void*>(ahead + i), kForWriting, kFetch == Fetch::kFar ? 1 : 2);
       }
     }
     step(p, lanes);
@@ -99,6 +99,7 @@ void change_prefetched(std::span<std::byte> memory) { change<Fetch::kAhead, Stor
 void change_streaming(std::span<std::byte> memory) { change<Fetch::kAhead, Store::kStreaming>(memory); }
 void read_plain(std::span<std::byte> memory) { read<Fetch::kNone>(memory); }
 void read_prefetched(std::span<std::byte> memory) { read<Fetch::kAhead>(memory); }
+void read_prefetched_far(std::span<std::byte> memory) { read<Fetch::kFar>(memory); }
 
 // x += x · b in more registers than latency times pipes ask for: 4 × 4 on a Neoverse V1, 5 × 2 on x86-64 cores, which
 // have 16 registers before AVX-512. The factor x matters: a chain through the sum alone is forwarded early on Neoverse
@@ -152,6 +153,7 @@ POSENC_LOOP(change_prefetched)
 POSENC_LOOP(change_streaming)
 POSENC_LOOP(read_plain)
 POSENC_LOOP(read_prefetched)
+POSENC_LOOP(read_prefetched_far)
 #undef POSENC_LOOP
 
 HWY_EXPORT(multiply_add);

@@ -17,6 +17,7 @@ void change_prefetched(std::span<std::byte> memory);
 void change_streaming(std::span<std::byte> memory);
 void read_plain(std::span<std::byte> memory);
 void read_prefetched(std::span<std::byte> memory);
+void read_prefetched_far(std::span<std::byte> memory);
 
 /// So many rounds of independent multiply-adds in registers; returns how many operations that was, two for each lane.
 double multiply_add(std::int64_t rounds);

@@ -36,8 +36,8 @@ namespace posenc::attend::cpu {
 // before their values, so that memory is read in one direction for long: each change costs a Neoverse V1 some 2 µs, and 2048
 // keys of 16 bits by turns with their values take a fifth more time than 16,384. Where many rows do, a step of keys and one of
 // values go by turns, so that they stay in the nearest cache for all of them.
-constexpr std::int64_t kChunk = 2048, kFewRows = 4, kMostChunks = 8;  // of a stretch
-inline const RowRotation kNoRotation = {};                            // values are never rotated
+constexpr std::int64_t kChunk = 2048, kFewRows = 4, kMostChunks = 16;  // of a stretch
+inline const RowRotation kNoRotation = {};                             // values are never rotated
 
 // The state of the online softmax of one row of scores, for one chunk of keys.
 struct Part {
@@ -154,7 +154,7 @@ struct RowReader {
   std::int64_t ahead =
       in_place ? kernels::cpu::ahead_for(x.batch * x.heads * x.sequence * x.features * size_of(type)) : 0;
   std::int64_t ready = 0;  // how many offsets are those of rows one after another
-  std::int64_t offsets[kDecodeStep + 8] = {};
+  std::int64_t offsets[kLongStep + 8] = {};
 
   StepRows load(std::int64_t b, std::int64_t g, std::int64_t begin, std::int64_t end) {
     if (!in_place) load_rows(x, rotation, b, g, begin, end, x.features, buffer.data());
@@ -177,7 +177,7 @@ struct RowReader {
       for (std::int64_t j = count; j % 8 != 0; ++j) offsets[j] = offsets[count - 1];
       ready = std::min(ready, count);
     }
-    return {first, offsets, ahead};
+    return {first, offsets, ahead, is_paged ? 0 : step};
   }
 };
 
@@ -200,8 +200,10 @@ struct StretchPass {
   std::int64_t rows = job.group * job.q.sequence;
   std::int64_t block = rows < kFewRows ? kChunk : kDecodeStep;
   std::int64_t blocks = rows < kFewRows ? stretch.chunks() : 1;  // whose scores are kept at the same time
+  bool adjusts = job.softcap > 0 || bias.kind != ScoreBias::Kind::kNone || job.has_masks();  // scores
   RowReader k{.x = job.k, .rotation = job.k_rotation};
   RowReader v{.x = job.v, .rotation = kNoRotation};
+  std::int64_t step = rows == 1 && k.in_place && v.in_place ? kLongStep : kDecodeStep;  // keys of a step at most
   AlignedVector<float> q = AlignedVector<float>(static_cast<std::size_t>(rows * job.q.features));
 #if POSENC_NATIVE_16
   // queries of 16 bits, in one plane or, of f16, two; and four of them for a while
@@ -214,8 +216,8 @@ struct StretchPass {
   bool adds_bf16 =
       v.type == DataType::kBF16 && job.out.type == DataType::kBF16 && job.v.features % 8 == 0 && has_bf16_dots();
   bool adds_f16 = v.type == DataType::kF16 && job.v.features % 64 == 0 && has_f16_products();
-  AlignedVector<std::uint16_t> weights_16 = AlignedVector<std::uint16_t>(
-      adds_bf16 || adds_f16 ? static_cast<std::size_t>(8 * kDecodeStep) : 0);  // of one row, or of four
+  AlignedVector<std::uint16_t> weights_16 =
+      AlignedVector<std::uint16_t>(adds_bf16 ? static_cast<std::size_t>(8 * kDecodeStep) : 0);  // of four rows
 #endif
   // Values of 16 bits that are multiplied in f32, and that eight rows or more meet, are widened once for all of them.
   bool widens_values = rows >= 2 * kFewRows && v.in_place && v.type != DataType::kF32;
@@ -238,7 +240,7 @@ struct KeyBlock {
   Part* parts;     // [rows]
   float* sums;     // [rows, value features]
 };
-// Keys `begin` to `end` of a block, at most kDecodeStep of them.
+// Keys `begin` to `end` of a block, at most pass.step of them.
 struct Step {
   const KeyBlock& block;
   std::int64_t begin, end;
@@ -247,9 +249,10 @@ struct Step {
 HWY_INLINE float* scores_of(const StretchPass& pass, std::int64_t r, const Step& step) {
   return step.block.scores + r * pass.stride + (step.begin - step.block.begin);
 }
-template <class Visitor> HWY_INLINE void each_step(const KeyBlock& block, const Visitor& visit) {
-  for (std::int64_t at = block.begin; at < block.end; at += kDecodeStep) {
-    visit(Step{block, at, std::min(at + kDecodeStep, block.end)});
+template <class Visitor>
+HWY_INLINE void each_step(const StretchPass& pass, const KeyBlock& block, const Visitor& visit) {
+  for (std::int64_t at = block.begin; at < block.end; at += pass.step) {
+    visit(Step{block, at, std::min(at + pass.step, block.end)});
   }
 }
 
@@ -276,23 +279,36 @@ void adjust_row(StretchPass& pass, std::int64_t r, const Step& step, std::int64_
   }
 }
 
+// Calls visit(rows, first, count, rescale) for kDecodeStep rows at a time, so that sums of rounded products stay
+// short; what was summed before is rescaled once.
+template <class Visitor>
+HWY_INLINE void each_64(const StepRows& values, std::int64_t count, float rescale, const Visitor& visit) {
+  with_places(values, count, [&](const auto& rows) HWY_ATTR {
+    for (std::int64_t at = 0; at < count; at += kDecodeStep) {
+      visit(rows.from(at), at, std::min(kDecodeStep, count - at), at == 0 ? rescale : 1.0f);
+    }
+  });
+}
+
 // The values of one query's keys, and nothing of those that it does not see: 0 times a NaN is not 0.
 template <class V> HWY_INLINE void add_values(StretchPass& pass, std::int64_t r, const Step& step,
                                               const StepRows& rows, std::int64_t low, std::int64_t high) {
   const AttentionJob& job = pass.job;
   const std::int64_t features = job.v.features;
   const float* const weights = scores_of(pass, r, step) + (low - step.begin);
-  const StepRows values{rows.first, rows.offsets + (low - step.begin), rows.ahead};
+  const StepRows values = rows.from(low - step.begin);
   float* const sums = step.block.sums + r * features;
   const float rescale = step.block.rescale[r];
   if (!job.has_masks()) {
-    add_rows<V>(weights, values, high - low, features, rescale, sums);
+    each_64(values, high - low, rescale, [&](const auto& some, std::int64_t at, std::int64_t few, float by) HWY_ATTR {
+      add_rows<V>(weights + at, some, few, features, by, sums);
+    });
     return;
   }
   add_rows<V>(weights, values, 0, features, rescale, sums);
   for (std::int64_t j = 0; j < high - low; ++j) {
     if (job.is_hidden(pass.stretch.b, pass.head(r), pass.query(r), low + j)) continue;
-    add_rows<V>(weights + j, {values.first, values.offsets + j, values.ahead}, 1, features, 1.0f, sums);
+    add_rows<V>(weights + j, values.from(j), 1, features, 1.0f, sums);
   }
 }
 
@@ -325,7 +341,9 @@ HWY_NOINLINE void add_in_f32(StretchPass& pass, const Step& step, const StepRows
                     step.block.sums + r * features);
     }
     for (; r < pass.rows; ++r) {
-      add_rows<V>(weights + r * pass.stride, from, count, features, rescale[r], step.block.sums + r * features);
+      each_64(from, count, rescale[r], [&](const auto& rows, std::int64_t at, std::int64_t few, float by) HWY_ATTR {
+        add_rows<V>(weights + r * pass.stride + at, rows, few, features, by, step.block.sums + r * features);
+      });
     }
   };
   if (!pass.widens_values) {
@@ -362,11 +380,13 @@ void add_step(StretchPass& pass, const Step& step, const StepRows& values) {
     float* const row = weights + done * pass.stride;
     float* const sums = step.block.sums + done * features;
     if (pass.adds_bf16) {
-      split_weights(row, count, pass.weights_16.data());
-      add_rows_16(pass.weights_16.data(), values, count, features, rescale[done], sums);
+      each_64(values, count, rescale[done],
+              [&](const auto& rows, std::int64_t at, std::int64_t few, float by)
+                  HWY_ATTR { add_rows_16(row + at, rows, few, features, by, sums); });
     } else {
-      split_weights_f16(row, count, pass.weights_16.data());
-      add_rows_f16(pass.weights_16.data(), values, count, features, rescale[done], sums);
+      each_64(values, count, rescale[done],
+              [&](const auto& rows, std::int64_t at, std::int64_t few, float by)
+                  HWY_ATTR { add_rows_f16(row + at, rows, few, features, by, sums); });
     }
   }
 #endif
@@ -381,11 +401,13 @@ HWY_INLINE Sight seen_of(const StretchPass& pass, std::int64_t r, std::int64_t b
 
 // Scores of a block, and the weights that the online softmax makes of them.
 void weigh_block(StretchPass& pass, const KeyBlock& block) {
-  each_step(block, [&](const Step& step) HWY_ATTR {
+  each_step(pass, block, [&](const Step& step) HWY_ATTR {
     score_step(pass, step);
     for (std::int64_t r = 0; r < pass.rows; ++r) {
       const Sight seen = seen_of(pass, r, step.begin, step.end);
-      if (seen.begin < seen.end) adjust_row(pass, r, step, seen.begin, seen.end);
+      for (std::int64_t at = seen.begin; pass.adjusts && at < seen.end; at += kDecodeStep) {
+        adjust_row(pass, r, step, at, std::min(at + kDecodeStep, seen.end));
+      }
     }
   });
   for (std::int64_t r = 0; r < pass.rows; ++r) {
@@ -398,7 +420,7 @@ void weigh_block(StretchPass& pass, const KeyBlock& block) {
 }
 
 void add_block(StretchPass& pass, const KeyBlock& block) {
-  each_step(block, [&](const Step& step) HWY_ATTR {
+  each_step(pass, block, [&](const Step& step) HWY_ATTR {
     const StepRows values = pass.v.load(pass.stretch.b, pass.stretch.g, step.begin, step.end);
     bool all_see_all = !pass.job.has_masks();
     for (std::int64_t r = 0; r < pass.rows; ++r) {

@@ -161,19 +161,20 @@ HWY_INLINE void dot_f16_4x2(const std::uint16_t* q, const StepRows& k, std::int6
 #define POSENC_EIGHT(DO) DO(0) DO(1) DO(2) DO(3) DO(4) DO(5) DO(6) DO(7)
 #define POSENC_START(i) const uint16x8_t q##i = load_16(q, f + 8 * (i));
 // One query, 64 features of it in registers while keys pass by: part[j, :] (+)= q · k[j], lane by lane.
-template <bool kIsF16> HWY_INLINE void score_held_16(const std::uint16_t* q, const StepRows& keys, std::int64_t count,
-                                                     std::int64_t f, bool is_more, float* HWY_RESTRICT part) {
+template <bool kIsF16, bool kIsMore, class Rows>
+HWY_INLINE void score_held_16(const std::uint16_t* q, const Rows& keys, std::int64_t count, std::int64_t f,
+                              float* HWY_RESTRICT part) {
   POSENC_EIGHT(POSENC_START)
   for (std::int64_t j = 0; j < count; ++j, part += 4) {
-    const void* const k = keys[j];
-    fetch_later<2 * kHeld>(static_cast<const std::uint16_t*>(k) + f, keys.ahead);
-    float32x4_t even = is_more ? vld1q_f32(part) : vdupq_n_f32(0), odd = vdupq_n_f32(0);
+    const auto* const k = static_cast<const std::uint16_t*>(keys[j]) + f;
+    fetch_later<2 * kHeld>(k, keys.ahead);
+    float32x4_t even = kIsMore ? vld1q_f32(part) : vdupq_n_f32(0), odd = vdupq_n_f32(0);
     if constexpr (kIsF16) {
-#define POSENC_STEP(i) multiply_f16(even, odd, q##i, load_16(k, f + 8 * (i)));
+#define POSENC_STEP(i) multiply_f16(even, odd, q##i, vld1q_u16(k + 8 * (i)));
       POSENC_EIGHT(POSENC_STEP)
 #undef POSENC_STEP
     } else {
-#define POSENC_STEP(i) ((i) % 2 == 0 ? even : odd) = dot_16((i) % 2 == 0 ? even : odd, q##i, load_16(k, f + 8 * (i)));
+#define POSENC_STEP(i) ((i) % 2 == 0 ? even : odd) = dot_16((i) % 2 == 0 ? even : odd, q##i, vld1q_u16(k + 8 * (i)));
       POSENC_EIGHT(POSENC_STEP)
 #undef POSENC_STEP
     }
@@ -184,20 +185,25 @@ template <bool kIsF16> HWY_INLINE void score_held_16(const std::uint16_t* q, con
 #undef POSENC_EIGHT
 // Scores of one query in one plane or, of f16, in two; there is room for three more.
 template <bool kIsF16> HWY_INLINE void score_one_16(const std::uint16_t* q, const std::uint16_t* lower,
-                                                    const StepRows& keys, std::int64_t count, std::int64_t features,
+                                                    const StepRows& keys, std::int64_t all, std::int64_t features,
                                                     float factor, float* scores) {
   HWY_ALIGN float part[4 * kDecodeStep];
-  bool is_more = false;
-  for (const std::uint16_t* plane = q; plane != nullptr; plane = plane == q ? lower : nullptr) {
-    for (std::int64_t f = 0; f < features; f += kHeld, is_more = true) {
-      score_held_16<kIsF16>(plane, keys, count, f, is_more, part);
+  with_places(keys, all, [&](const auto& places) HWY_ATTR {
+    for (std::int64_t first = 0; first < all; first += kDecodeStep) {
+      const auto rows = places.from(first);
+      const std::int64_t count = std::min(kDecodeStep, all - first);
+      score_held_16<kIsF16, false>(q, rows, count, 0, part);
+      for (std::int64_t f = kHeld; f < features; f += kHeld) score_held_16<kIsF16, true>(q, rows, count, f, part);
+      for (std::int64_t f = 0; lower != nullptr && f < features; f += kHeld) {
+        score_held_16<kIsF16, true>(lower, rows, count, f, part);
+      }
+      for (std::int64_t j = 0; j < count; j += 4) {
+        const float* const at = part + 4 * j;
+        const float32x4_t sums = sums_of(vld1q_f32(at), vld1q_f32(at + 4), vld1q_f32(at + 8), vld1q_f32(at + 12));
+        vst1q_f32(scores + first + j, vmulq_n_f32(sums, factor));
+      }
     }
-  }
-  for (std::int64_t j = 0; j < count; j += 4) {
-    const float* const at = part + 4 * j;
-    const float32x4_t sums = sums_of(vld1q_f32(at), vld1q_f32(at + 4), vld1q_f32(at + 8), vld1q_f32(at + 12));
-    vst1q_f32(scores + j, vmulq_n_f32(sums, factor));
-  }
+  });
 }
 // One query in f32, [even features, odd features] of each eight, and four keys.
 HWY_INLINE float32x4_t even_16(uint16x8_t x) {
@@ -293,124 +299,123 @@ HWY_INLINE void score_rows_16(const Queries16& q, std::int64_t rows, const StepR
   }
 }
 
-// Weights as pairs of bf16 of neighbouring keys: the upper parts, then, from kDecodeStep on, what they leave. Past `count`,
-// zeros up to a multiple of eight; `weights` has room for them (a step that is not whole is the last of its block).
-HWY_INLINE void split_weights(float* weights, std::int64_t count, std::uint16_t* out) {
-  std::fill(weights + count, weights + (count + 7) / 8 * 8, 0.0f);
-  for (std::int64_t j = 0; j < count; j += 8) {
-    const float32x4_t x = vld1q_f32(weights + j), y = vld1q_f32(weights + j + 4);
-    const uint16x8_t top = to_bf16(x, y);
-    const float32x4_t x_top = vreinterpretq_f32_u32(vshll_n_u16(vget_low_u16(top), 16));
-    const float32x4_t y_top = vreinterpretq_f32_u32(vshll_high_n_u16(top, 16));
-    vst1q_u16(out + j, top);
-    vst1q_u16(out + kDecodeStep + j, to_bf16(vsubq_f32(x, x_top), vsubq_f32(y, y_top)));
-  }
+// Eight weights as sums of two numbers of 16 bits.
+struct Weights16 {
+  uint16x8_t high, low;
+};
+HWY_INLINE Weights16 split_weights_bf16(const float* weights) {
+  const float32x4_t x = vld1q_f32(weights), y = vld1q_f32(weights + 4);
+  const uint16x8_t top = to_bf16(x, y);
+  const float32x4_t x_top = vreinterpretq_f32_u32(vshll_n_u16(vget_low_u16(top), 16));
+  const float32x4_t y_top = vreinterpretq_f32_u32(vshll_high_n_u16(top, 16));
+  return {top, to_bf16(vsubq_f32(x, x_top), vsubq_f32(y, y_top))};
+}
+// Weights of 2^0 at most, times 2^15: within 2^-22 of themselves or 2^-40.
+constexpr float kWeightScale = 0x1p15f;
+HWY_INLINE Weights16 split_weights_f16(const float* weights) {
+  const float32x4_t x = vmulq_n_f32(vld1q_f32(weights), kWeightScale);
+  const float32x4_t y = vmulq_n_f32(vld1q_f32(weights + 4), kWeightScale);
+  const float16x4_t x_top = vcvt_f16_f32(x), y_top = vcvt_f16_f32(y);
+  const float16x4_t x_low = vcvt_f16_f32(vsubq_f32(x, vcvt_f32_f16(x_top)));
+  const float16x4_t y_low = vcvt_f16_f32(vsubq_f32(y, vcvt_f32_f16(y_top)));
+  return {vreinterpretq_u16_f16(vcombine_f16(x_top, y_top)), vreinterpretq_u16_f16(vcombine_f16(x_low, y_low))};
 }
 
-#define POSENC_EIGHT(DO) DO(0) DO(1) DO(2) DO(3) DO(4) DO(5) DO(6) DO(7)
+#define POSENC_FOUR(DO) DO(0) DO(1) DO(2) DO(3)
+#define POSENC_OTHERS(DO) DO(4) DO(5) DO(6) DO(7)
+#define POSENC_EIGHT(DO) POSENC_FOUR(DO) POSENC_OTHERS(DO)
 #define POSENC_START(i) float32x4_t a##i = vdupq_n_f32(0), b##i = a##i;
-#define POSENC_STEP(i)                                                                 \
-  {                                                                                    \
-    const uint16x8_t one = load_16(v0, f + 8 * (i)), other = load_16(v1, f + 8 * (i)); \
-    const uint16x8_t lower = vzip1q_u16(one, other), upper = vzip2q_u16(one, other);   \
-    a##i = dot_16(dot_16(a##i, lower, high), lower, low);                              \
-    b##i = dot_16(dot_16(b##i, upper, high), upper, low);                              \
-  }
+#define POSENC_ZIP(i)                                                                    \
+  const uint16x8_t one##i = vld1q_u16(v0 + 8 * (i)), other##i = vld1q_u16(v1 + 8 * (i)); \
+  const uint16x8_t lower##i = vzip1q_u16(one##i, other##i), upper##i = vzip2q_u16(one##i, other##i);
+#define POSENC_HIGH(i) add_pair<kPair>(a##i, b##i, lower##i, upper##i, by.high);
+#define POSENC_LOW(i) add_pair<kPair>(a##i, b##i, lower##i, upper##i, by.low);
+#define POSENC_STEP(i) POSENC_ZIP(i) POSENC_HIGH(i) POSENC_LOW(i)
 #define POSENC_END(i)                                                                       \
   vst1q_f32(sums + f + 8 * (i), vfmaq_n_f32(a##i, vld1q_f32(sums + f + 8 * (i)), rescale)); \
   vst1q_f32(sums + f + 8 * (i) + 4, vfmaq_n_f32(b##i, vld1q_f32(sums + f + 8 * (i) + 4), rescale));
-// sums[f] = sums[f] · rescale + Σ weight[j] · v[j, f], with weights as split_weights leaves them.
-HWY_INLINE void add_rows_16(const std::uint16_t* weights, const StepRows& values, std::int64_t count,
-                            std::int64_t features, float rescale, float* HWY_RESTRICT sums) {
-  const auto pair = [&](std::int64_t j) HWY_ATTR {
-    std::uint32_t both = 0;
-    std::memcpy(&both, weights + j, sizeof both);
-    return vreinterpretq_u16_u32(vdupq_n_u32(both));
-  };
+// Two rows of bf16, side by side, times one of four pairs of weights. Volatile: in another order, there would not be enough
+// registers.
+template <int kPair>
+HWY_INLINE void add_pair(float32x4_t& a, float32x4_t& b, uint16x8_t lower, uint16x8_t upper, uint16x8_t weights) {
+  asm volatile(".arch_extension bf16\n\tbfdot %0.4s, %1.8h, %2.2h[%3]"
+               : "+w"(a)
+               : "w"(lower), "w"(weights), "i"(kPair));
+  asm volatile(".arch_extension bf16\n\tbfdot %0.4s, %1.8h, %2.2h[%3]"
+               : "+w"(b)
+               : "w"(upper), "w"(weights), "i"(kPair));
+}
+#define POSENC_ROWS(pair, ...)                                                               \
+  {                                                                                          \
+    constexpr int kPair = pair;                                                              \
+    const auto* const v0 = static_cast<const std::uint16_t*>(values[j + 2 * kPair]) + f;     \
+    const auto* const v1 = static_cast<const std::uint16_t*>(values[j + 2 * kPair + 1]) + f; \
+    __VA_ARGS__                                                                              \
+  }
+#define POSENC_ALL_ROWS(...) \
+  POSENC_ROWS(0, __VA_ARGS__) POSENC_ROWS(1, __VA_ARGS__) POSENC_ROWS(2, __VA_ARGS__) POSENC_ROWS(3, __VA_ARGS__)
+// sums[f] = sums[f] · rescale + Σ weight[j] · v[j, f]. Weights past the last, up to a multiple of eight, are set to 0: there is
+// room for them (a step that is not whole is the last of its block).
+template <class Rows> HWY_INLINE void add_rows_16(float* weights, const Rows& values, std::int64_t count,
+                                                  std::int64_t features, float rescale, float* HWY_RESTRICT sums) {
+  std::fill(weights + count, weights + (count + 7) / 8 * 8, 0.0f);
   std::int64_t f = 0;
   for (; f + 64 <= features; f += 64) {
     POSENC_EIGHT(POSENC_START)
-    for (std::int64_t j = 0; j < count; j += 2) {
-      const uint16x8_t high = pair(j), low = pair(kDecodeStep + j);
-      const void *const v0 = values[j], *const v1 = values[j + 1];
-      fetch_later<2 * kHeld>(static_cast<const std::uint16_t*>(v0) + f, values.ahead);
-      fetch_later<2 * kHeld>(static_cast<const std::uint16_t*>(v1) + f, values.ahead);
-      POSENC_EIGHT(POSENC_STEP)
+    for (std::int64_t j = 0; j < count; j += 8) {
+      const Weights16 by = split_weights_bf16(weights + j);
+      POSENC_ALL_ROWS(fetch_later<2 * kHeld>(v0, values.ahead); fetch_later<2 * kHeld>(v1, values.ahead);
+                      POSENC_FOUR(POSENC_ZIP) POSENC_FOUR(POSENC_HIGH) POSENC_FOUR(POSENC_LOW)
+                          POSENC_OTHERS(POSENC_ZIP) POSENC_OTHERS(POSENC_HIGH) POSENC_OTHERS(POSENC_LOW))
     }
     POSENC_EIGHT(POSENC_END)
   }
   for (; f < features; f += 8) {
     POSENC_START(0)
-    for (std::int64_t j = 0; j < count; j += 2) {
-      const uint16x8_t high = pair(j), low = pair(kDecodeStep + j);
-      const void *const v0 = values[j], *const v1 = values[j + 1];
-      POSENC_STEP(0)
+    for (std::int64_t j = 0; j < count; j += 8) {
+      const Weights16 by = split_weights_bf16(weights + j);
+      POSENC_ALL_ROWS(POSENC_STEP(0))
     }
     POSENC_END(0)
   }
 }
-#undef POSENC_START
+#undef POSENC_ROWS
+#undef POSENC_ALL_ROWS
+#undef POSENC_ZIP
+#undef POSENC_HIGH
+#undef POSENC_LOW
 #undef POSENC_STEP
 #undef POSENC_END
 
-// Weights of 2^0 at most, times 2^15, as the sum of two f16: within 2^-22 of themselves or 2^-40. The upper parts, then, from
-// kDecodeStep on, what they leave; past `count`, zeros up to a multiple of eight, for which `weights` has room.
-constexpr float kWeightScale = 0x1p15f;
-HWY_INLINE void split_weights_f16(float* weights, std::int64_t count, std::uint16_t* out) {
-  const std::int64_t room = (count + 7) / 8 * 8;
-  std::fill(weights + count, weights + room, 0.0f);
-  for (std::int64_t j = 0; j < room; j += 4) {
-    const float32x4_t whole = vmulq_n_f32(vld1q_f32(weights + j), kWeightScale);
-    const float16x4_t top = vcvt_f16_f32(whole);
-    vst1_u16(out + j, vreinterpret_u16_f16(top));
-    vst1_u16(out + kDecodeStep + j, vreinterpret_u16_f16(vcvt_f16_f32(vsubq_f32(whole, vcvt_f32_f16(top)))));
-  }
-}
-
-#define POSENC_FOUR(DO) DO(0) DO(1) DO(2) DO(3)
-#define POSENC_OTHERS(DO) DO(4) DO(5) DO(6) DO(7)
-#define POSENC_START(i) float32x4_t a##i = vdupq_n_f32(0), b##i = a##i;
-#define POSENC_START_APART(i) float32x4_t c##i = vdupq_n_f32(0), d##i = c##i;
-#define POSENC_STEP_APART(i)                        \
-  {                                                 \
-    const uint16x8_t x = load_16(row, f + 8 * (i)); \
-    multiply_f16_by<kLane>(a##i, b##i, x, high);    \
-    multiply_f16_by<kLane>(c##i, d##i, x, low);     \
-  }
-#define POSENC_STEP(i)                              \
-  {                                                 \
-    const uint16x8_t x = load_16(row, f + 8 * (i)); \
-    multiply_f16_by<kLane>(a##i, b##i, x, high);    \
-    multiply_f16_by<kLane>(a##i, b##i, x, low);     \
-  }
-#define POSENC_JOIN(i) a##i = vaddq_f32(a##i, c##i), b##i = vaddq_f32(b##i, d##i);
+#define POSENC_LOAD(i) const uint16x8_t x##i = vld1q_u16(row + 8 * (i));
+#define POSENC_HIGH(i) multiply_f16_by<kLane>(a##i, b##i, x##i, by.high);
+#define POSENC_LOW(i) multiply_f16_by<kLane>(a##i, b##i, x##i, by.low);
 #define POSENC_END(i)                                                                                  \
   vst1q_f32(sums + f + 8 * (i),                                                                        \
             vfmaq_n_f32(vmulq_n_f32(a##i, 1 / kWeightScale), vld1q_f32(sums + f + 8 * (i)), rescale)); \
   vst1q_f32(sums + f + 8 * (i) + 4,                                                                    \
             vfmaq_n_f32(vmulq_n_f32(b##i, 1 / kWeightScale), vld1q_f32(sums + f + 8 * (i) + 4), rescale));
-// The same for values of f16, 64 features at a time, with weights as split_weights_f16 leaves them. Half of the features have
-// sums of their own for the lower parts: 24 sums keep four pipes busy, on a Neoverse V1 12 cycles for a row where 16 sums
-// take 15. Converting values to f32 instead takes 20, at one conversion in a cycle.
-HWY_INLINE void add_rows_f16(const std::uint16_t* weights, const StepRows& values, std::int64_t count,
-                             std::int64_t features, float rescale, float* HWY_RESTRICT sums) {
+// The same for values of f16, 64 features at a time. All 16 sums get the upper parts before any gets a lower one, so that none
+// waits for itself. Converting values to f32 instead takes 20 cycles for a row on a Neoverse V1, at one conversion in a cycle.
+template <class Rows> HWY_INLINE void add_rows_f16(float* weights, const Rows& values, std::int64_t count,
+                                                   std::int64_t features, float rescale, float* HWY_RESTRICT sums) {
+  std::fill(weights + count, weights + (count + 7) / 8 * 8, 0.0f);
   for (std::int64_t f = 0; f < features; f += 64) {
     POSENC_EIGHT(POSENC_START)
-    POSENC_FOUR(POSENC_START_APART)
     for (std::int64_t j = 0; j < count; j += 8) {
-      const uint16x8_t high = vld1q_u16(weights + j), low = vld1q_u16(weights + kDecodeStep + j);
+      const Weights16 by = split_weights_f16(weights + j);
       const auto add = [&]<int kLane>(std::integral_constant<int, kLane>) HWY_ATTR {
-        const void* const row = values[j + kLane];
-        fetch_later<2 * kHeld>(static_cast<const std::uint16_t*>(row) + f, values.ahead);
-        POSENC_FOUR(POSENC_STEP_APART)
-        POSENC_OTHERS(POSENC_STEP)
+        const auto* const row = static_cast<const std::uint16_t*>(values[j + kLane]) + f;
+        fetch_later<2 * kHeld>(row, values.ahead);
+        POSENC_EIGHT(POSENC_LOAD)
+        POSENC_EIGHT(POSENC_HIGH)
+        POSENC_EIGHT(POSENC_LOW)
       };
       add(std::integral_constant<int, 0>()), add(std::integral_constant<int, 1>());
       add(std::integral_constant<int, 2>()), add(std::integral_constant<int, 3>());
       add(std::integral_constant<int, 4>()), add(std::integral_constant<int, 5>());
       add(std::integral_constant<int, 6>()), add(std::integral_constant<int, 7>());
     }
-    POSENC_FOUR(POSENC_JOIN)
     POSENC_EIGHT(POSENC_END)
   }
 }
@@ -418,10 +423,9 @@ HWY_INLINE void add_rows_f16(const std::uint16_t* weights, const StepRows& value
 #undef POSENC_OTHERS
 #undef POSENC_EIGHT
 #undef POSENC_START
-#undef POSENC_START_APART
-#undef POSENC_STEP
-#undef POSENC_STEP_APART
-#undef POSENC_JOIN
+#undef POSENC_LOAD
+#undef POSENC_HIGH
+#undef POSENC_LOW
 #undef POSENC_END
 
 // The weights of four queries, [4, stride], for four keys at a time: the upper parts of queries 0 and 1, of 2 and 3, then what
