@@ -167,9 +167,11 @@ TEST(AttentionOf16Bits, DecodingIsTheFormulaWithinItsBound) {
 }
 
 // Keys whose scores are far above those before them, or far below: the row maximum is renewed in the middle, for some queries
-// of a panel and not for others.
-template <class T> void expect_right_where_scores_grow(std::int64_t first_large, std::int64_t last_large) {
-  SCOPED_TRACE(testing::Message() << "large from " << first_large << " to " << last_large);
+// of a panel and not for others. With slopes as well, which a processor may add while it makes weights.
+template <class T>
+void expect_right_where_scores_grow(std::int64_t first_large, std::int64_t last_large, bool has_slopes) {
+  SCOPED_TRACE(testing::Message() << "large from " << first_large << " to " << last_large
+                                  << (has_slopes ? ", slopes" : ""));
   const std::int64_t queries = 100, keys = 700, d = 64;
   auto q = random_heads<T>(1, 1, queries, d, 1), k = random_heads<T>(1, 1, keys, d, 2);
   const auto v = random_heads<T>(1, 1, keys, d, 3);
@@ -181,10 +183,19 @@ template <class T> void expect_right_where_scores_grow(std::int64_t first_large,
   }
   Question question;
   question.scale = 0.125;
+  AttentionOptions options{.scale = 0.125};
+  if (has_slopes) {
+    const Bias bias = prepare(Alibi{.heads = 1});
+    const double slope = std::get<Slopes>(bias.source).slopes.front();
+    options.position = bias;
+    question.bias = [=](const Pair& at) {
+      return -slope * static_cast<double>(std::abs(at.j - at.i - (keys - queries)));
+    };
+  }
   const Answer answer = answer_of(widened(q), widened(k), widened(v), question);
   for_each_host_engine_of<T>([&] {
     Heads<T> out(1, 1, queries, d);
-    attention(out.view(), q.view(), k.view(), v.view(), {.scale = 0.125});
+    attention(out.view(), q.view(), k.view(), v.view(), options);
     // scores of up to 40 have more to lose than those of 16, for which f32's bound holds
     EXPECT_LE(excess_of(out, answer), 4 * bound_of<T>(widened(q), widened(k), question, false));
   });
@@ -192,9 +203,22 @@ template <class T> void expect_right_where_scores_grow(std::int64_t first_large,
 TEST(AttentionOf16Bits, ScoresMayGrowFromBlockToBlock) {
   for (const auto& [first, last] :
        {std::pair<std::int64_t, std::int64_t>{300, 301}, {0, 100}, {256, 700}, {640, 700}}) {
-    expect_right_where_scores_grow<BFloat16>(first, last);
-    expect_right_where_scores_grow<Half>(first, last);
+    for (const bool has_slopes : {false, true}) {
+      expect_right_where_scores_grow<BFloat16>(first, last, has_slopes);
+      expect_right_where_scores_grow<Half>(first, last, has_slopes);
+    }
   }
+}
+
+// A matrix unit may take numbers below 2^-126 for 0; the caller's own arithmetic does not change by that.
+TEST(AttentionOf16Bits, LeavesTheModesOfArithmeticAlone) {
+  const auto x = random_heads<BFloat16>(1, 1, 100, 32, 1);
+  for_each_host_engine_of<BFloat16>([&] {
+    Heads<BFloat16> out(1, 1, 100, 32);
+    attention(out.view(), x.view(), x.view(), x.view(), {});
+    volatile float tiny = 0x1p-126f;
+    EXPECT_EQ(tiny / 4, 0x1p-128f);
+  });
 }
 
 // Rounded or not is not the same: each is the formula of its own q and k.

@@ -71,10 +71,18 @@ struct UseMatrixUnit {
   UseMatrixUnit& operator=(const UseMatrixUnit&) = delete;
 };
 
-// S = K Qᵀ for `groups` groups of 32 keys and the queries of a panel. Four tiles of keys meet one of queries at a time.
+// S = K Qᵀ for `groups` groups of 32 keys and the queries of a panel. Four tiles of keys meet one of queries at a time. Where both
+// have two planes, `terms` are the three of terms_of, and an upper tile of keys meets both of queries while it is there.
 template <class Work> HWY_INLINE void score_unit(const Term16* terms, std::int64_t count, std::int64_t depth,
                                                  std::int64_t groups, float* HWY_RESTRICT out, Work& work) {
   const std::int64_t n = kTileRows, half = kTileRows * kMatrixDepth, row = 64;  // bytes
+#define POSENC_SCORE_PLANES(sum, at)      \
+  POSENC_TILE_LOAD(6, at, row);           \
+  POSENC_TILE_DOT(sum, 6, 4);             \
+  POSENC_TILE_DOT(sum, 6, 5);             \
+  POSENC_TILE_LOAD(7, (at) + lower, row); \
+  POSENC_TILE_DOT(sum, 7, 4);             \
+  work.step()
   for (std::int64_t g = 0; g < groups; g += 2) {
     const bool is_whole = g + 2 <= groups;
     POSENC_TILE_ZERO(0);
@@ -83,7 +91,25 @@ template <class Work> HWY_INLINE void score_unit(const Term16* terms, std::int64
       POSENC_TILE_ZERO(2);
       POSENC_TILE_ZERO(3);
     }
-    for (std::int64_t term = 0; term < count; ++term) {
+    if (count == 3) {
+      const std::uint16_t* left = terms[0].left + g * kMatrixRows * depth;
+      const std::uint16_t *right = terms[0].right, *lower_right = terms[2].right;
+      const std::int64_t lower = terms[1].left - terms[0].left, second = kMatrixRows * depth;
+      for (std::int64_t k = 0; k < depth; k += kMatrixDepth) {
+        POSENC_TILE_LOAD(4, right, row);
+        POSENC_TILE_LOAD(5, lower_right, row);
+        POSENC_SCORE_PLANES(0, left);
+        POSENC_SCORE_PLANES(1, left + half);
+        if (is_whole) {
+          POSENC_SCORE_PLANES(2, left + second);
+          POSENC_SCORE_PLANES(3, left + second + half);
+        }
+        left += kMatrixRows * kMatrixDepth;
+        right += kMatrixDepth * n;
+        lower_right += kMatrixDepth * n;
+      }
+    }
+    for (std::int64_t term = 0; term < count && count < 3; ++term) {
       const std::uint16_t *left = terms[term].left + g * kMatrixRows * depth, *second = left + kMatrixRows * depth;
       const std::uint16_t* right = terms[term].right;
       for (std::int64_t k = 0; k < depth; k += kMatrixDepth) {
@@ -112,9 +138,10 @@ template <class Work> HWY_INLINE void score_unit(const Term16* terms, std::int64
       POSENC_TILE_STORE(3, to + 3 * kTileRows * n, row);
     }
   }
+#undef POSENC_SCORE_PLANES
 }
 HWY_INLINE std::int64_t steps_of_scores(std::int64_t count, std::int64_t depth, std::int64_t groups) {
-  return groups * count * (depth / kMatrixDepth);
+  return groups * std::min(count, std::int64_t{2}) * (depth / kMatrixDepth);
 }
 
 // O += Vᵀ Pᵀ for keys `begin` to `end`, multiples of 32, of a block. `weights`: as split_pair has left them.
@@ -168,28 +195,31 @@ HWY_INLINE std::int64_t steps_of_values(std::int64_t keys, std::int64_t features
 
 // --- operands -----------------------------------------------------------------------------------------------------
 
+// 32 bf16 nearest to f32: a machine with AMX rounds by itself, and takes what is below 2^-126 for 0.
+HWY_INLINE __m512i rounded_to_bf16(__m512 first, __m512 second) {
+  __m512i rounded;
+  asm("vcvtne2ps2bf16 %1, %2, %0" : "=v"(rounded) : "v"(first), "v"(second));
+  return rounded;
+}
+// What sixteen bf16 leave of f32; nothing of what is not finite.
+HWY_INLINE __m512 rest_of(__m512 whole, __m256i bits) {
+  const __m512 upper = _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(bits), 16));
+  const __mmask16 is_finite = _mm512_cmp_ps_mask(_mm512_abs_ps(upper), _mm512_set1_ps(-kNone), _CMP_LT_OQ);
+  return _mm512_maskz_sub_ps(is_finite, whole, upper);
+}
 // A row of f32 as 32 bf16 in one plane or two; zeros past the last.
 HWY_INLINE void split_row(const float* x, std::int64_t count, std::uint16_t* high, std::uint16_t* low) {
-  const DF d;
-  const hn::RebindToUnsigned<DF> du;
-  const hn::Rebind<std::uint16_t, DF> d16;
   HWY_ALIGN float padded[kMatrixDepth] = {};
   if (count < kMatrixDepth) {
     std::copy(x, x + count, padded);
     x = padded;
   }
-  for (std::int64_t f = 0; f < kMatrixDepth; f += lanes()) {
-    const VF whole = hn::LoadU(d, x + f);
-    const auto top = convert::to_bf16_lanes(d, whole);
-    const VF upper = hn::BitCast(d, hn::ShiftLeft<16>(top));
-    hn::StoreU(hn::TruncateTo(d16, top), d16, high + f);
-    if (low == nullptr) continue;
-    // nothing is left of what is not finite
-    const auto is_finite = hn::Lt(hn::Abs(upper), hn::Set(d, -kNone));
-    const VF rest = hn::IfThenElseZero(is_finite, hn::Sub(whole, upper));
-    hn::StoreU(hn::TruncateTo(d16, convert::to_bf16_lanes(d, rest)), d16, low + f);
-  }
-  (void)du;
+  const __m512 first = _mm512_loadu_ps(x), second = _mm512_loadu_ps(x + kTileRows);
+  const __m512i top = rounded_to_bf16(first, second);
+  _mm512_storeu_si512(high, top);
+  if (low == nullptr) return;
+  _mm512_storeu_si512(low, rounded_to_bf16(rest_of(first, _mm512_castsi512_si256(top)),
+                                           rest_of(second, _mm512_extracti64x4_epi64(top, 1))));
 }
 
 // 16 × 16 words of 32 bits, rows as columns.
