@@ -96,6 +96,11 @@ void check_options(std::string_view verb, const AttentionOptions& options, const
   check_size("key_lengths", options.key_lengths.size(), job.q.batch);
   check_size("key_mask", options.key_mask.size(), job.q.batch * job.k.sequence);
   check_lengths(verb, "query_lengths", options.query_lengths, job.q.sequence);
+  for (const std::int64_t length : options.key_lengths) {
+    if (job.k.pages == nullptr || length <= job.k.sequence) continue;
+    raise(fmt::format("{}: one of key_lengths is {} but block_table has {} pages of {} tokens for each sequence",
+                      verb, length, job.k.page_row, job.k.page_tokens));
+  }
   check_lengths(verb, "key_lengths", options.key_lengths, job.k.sequence);
 }
 

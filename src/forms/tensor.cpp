@@ -44,7 +44,8 @@ namespace {
 
 template <class View> View with_heads_first(const View& x, Axes axes) {
   if (x.shape.rank != rank_of(axes) || x.strides.rank != x.shape.rank) {
-    raise(fmt::format("axes {} need a tensor of {} axes, but it has {}", name_of(axes), rank_of(axes), x.shape.rank));
+    raise(fmt::format("axes {} need a tensor of {} axes, but {} has {}", name_of(axes), rank_of(axes),
+                      to_string(x.shape), x.shape.rank));
   }
   return has_heads_last(axes) ? swap_axes(x, x.shape.rank - 3, x.shape.rank - 2) : x;
 }

@@ -213,6 +213,10 @@ PartReading read_part(const Part& part, Remarks& remarks) {
 }  // namespace
 
 Model read_model(std::string_view config_json) {
+  if (config_json.ends_with(".json") || config_json.ends_with(".gguf")) {  // no JSON ends so
+    raise(
+        fmt::format("read_model takes the text of a config.json, not a path: {}", excerpt(std::string(config_json))));
+  }
   const Json json = parse_json(config_json, kConfigJsonLimits);
   if (json.as<Json::Object>() == nullptr) raise("config.json must be an object but is " + excerpt(dump_json(json)));
   if (std::optional<Model> own = models::own_model(json)) return *std::move(own);

@@ -303,7 +303,8 @@ TEST(PackedPages, SayWhatIsWrong) {
   };
   expect_refusal(with(packed, one, table), "attention: key_lengths has 1 numbers but must have 2");
   expect_refusal(with(packed, lengths, odd), "attention: block_table has 3 entries, which 2 sequences cannot share");
-  expect_refusal(with(packed, past, table), "attention: key_lengths must be between 0 and 16 but one is 17");
+  expect_refusal(with(packed, past, table),
+                 "attention: one of key_lengths is 17 but block_table has 2 pages of 8 tokens for each sequence");
   expect_refusal(with(packed, lengths, bad), "attention: block_table names page 4 but there are 4");
   expect_refusal(with(few, lengths, table),
                  "attention: the packed lengths of queries sum to 4 but there are 5 tokens");

@@ -116,6 +116,18 @@ void expect_families(const std::string& name, std::size_t at_least) {
 TEST(Model, EveryFamilyIsWhatItIs) { expect_families("configs/families.json", 90); }
 TEST(Model, EveryOtherKindIsWhatItIs) { expect_families("configs/kinds.json", 150); }
 
+// The text is meant; a path is the first thing that one tries.
+TEST(Model, APathIsNotAConfig) {
+  for (const char* const path : {"/models/llama/config.json", "model.gguf"}) {
+    try {
+      read_model(path);
+      ADD_FAILURE() << "accepted";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.what(), std::string("read_model takes the text of a config.json, not a path: ") + path);
+    }
+  }
+}
+
 TEST(Model, SaysWhatItAssumed) {
   const Model model = read_model(R"({"model_type":"glm4","head_dim":128,"num_hidden_layers":1})");
   EXPECT_EQ(model.assumed,
