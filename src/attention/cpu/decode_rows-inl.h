@@ -260,6 +260,36 @@ template <class K> HWY_INLINE void dot_4x4(const float* HWY_RESTRICT q, const St
 }
 #endif
 
+#if HWY_TARGET != HWY_AVX3 && !POSENC_FEW_REGISTERS
+// Four queries and four keys, features a multiple of a vector's: 16 sums, as many as four pipes of four cycles each take.
+template <class K> HWY_INLINE void dot_4x4(const float* HWY_RESTRICT q, const StepRows& keys, std::int64_t j,
+                                           std::int64_t features, float* HWY_RESTRICT out, std::int64_t out_stride) {
+  const DF d;
+  const K* HWY_RESTRICT k0 = static_cast<const K*>(keys[j]);
+  const K* HWY_RESTRICT k1 = static_cast<const K*>(keys[j + 1]);
+  const K* HWY_RESTRICT k2 = static_cast<const K*>(keys[j + 2]);
+  const K* HWY_RESTRICT k3 = static_cast<const K*>(keys[j + 3]);
+  VF s00 = hn::Zero(d), s01 = s00, s02 = s00, s03 = s00, s10 = s00, s11 = s00, s12 = s00, s13 = s00;
+  VF s20 = s00, s21 = s00, s22 = s00, s23 = s00, s30 = s00, s31 = s00, s32 = s00, s33 = s00;
+  for (std::int64_t f = 0; f < features; f += lanes()) {
+    const VF a = convert::load_as(d, k0 + f), b = convert::load_as(d, k1 + f);
+    const VF c = convert::load_as(d, k2 + f), e = convert::load_as(d, k3 + f);
+    const VF x0 = hn::LoadU(d, q + f), x1 = hn::LoadU(d, q + features + f);
+    s00 = hn::MulAdd(x0, a, s00), s01 = hn::MulAdd(x0, b, s01), s02 = hn::MulAdd(x0, c, s02);
+    s03 = hn::MulAdd(x0, e, s03), s10 = hn::MulAdd(x1, a, s10), s11 = hn::MulAdd(x1, b, s11);
+    s12 = hn::MulAdd(x1, c, s12), s13 = hn::MulAdd(x1, e, s13);
+    const VF x2 = hn::LoadU(d, q + 2 * features + f), x3 = hn::LoadU(d, q + 3 * features + f);
+    s20 = hn::MulAdd(x2, a, s20), s21 = hn::MulAdd(x2, b, s21), s22 = hn::MulAdd(x2, c, s22);
+    s23 = hn::MulAdd(x2, e, s23), s30 = hn::MulAdd(x3, a, s30), s31 = hn::MulAdd(x3, b, s31);
+    s32 = hn::MulAdd(x3, c, s32), s33 = hn::MulAdd(x3, e, s33);
+  }
+  store_sums(s00, s01, s02, s03, out);
+  store_sums(s10, s11, s12, s13, out + out_stride);
+  store_sums(s20, s21, s22, s23, out + 2 * out_stride);
+  store_sums(s30, s31, s32, s33, out + 3 * out_stride);
+}
+#endif
+
 // scores[row, key] of `rows` queries and `count` keys.
 template <class K> HWY_INLINE void score_rows(const float* q, std::int64_t rows, const StepRows& keys,
                                               std::int64_t count, std::int64_t features, float* scores,
@@ -269,6 +299,13 @@ template <class K> HWY_INLINE void score_rows(const float* q, std::int64_t rows,
     std::int64_t j = 0;
 #if HWY_TARGET == HWY_AVX3
     for (; features % 16 == 0 && j + 4 <= count; j += 4) dot_4x4<K>(q, keys, j, features, scores + j, stride);
+#elif !POSENC_FEW_REGISTERS
+    for (; features % lanes() == 0 && j + 4 <= count; j += 4) {
+      for (std::int64_t i = j; r == 0 && keys.ahead > 0 && i < j + 4; ++i) {
+        fetch_row_later(keys[i], features * static_cast<std::int64_t>(sizeof(K)), keys.ahead);
+      }
+      dot_4x4<K>(q, keys, j, features, scores + j, stride);
+    }
 #endif
     for (; j + 2 <= count; j += 2) {
       if (r == 0 && keys.ahead > 0) {
@@ -392,6 +429,40 @@ template <class V> HWY_INLINE std::int64_t add_rows_4(const float* HWY_RESTRICT 
       float* const to = sums + i / 4 * features + f + i % 4 * 16;
       _mm512_storeu_ps(to, _mm512_fmadd_ps(_mm512_loadu_ps(to), _mm512_set1_ps(rescale[i / 4]), s[i]));
     }
+  }
+#endif
+#if HWY_TARGET != HWY_AVX3 && !POSENC_FEW_REGISTERS
+  for (; f + 4 * n <= features; f += 4 * n) {
+    VF s00 = hn::Zero(d), s01 = s00, s02 = s00, s03 = s00, s10 = s00, s11 = s00, s12 = s00, s13 = s00;
+    VF s20 = s00, s21 = s00, s22 = s00, s23 = s00, s30 = s00, s31 = s00, s32 = s00, s33 = s00;
+    for (std::int64_t j = 0; j < count; ++j) {
+      const V* HWY_RESTRICT row = static_cast<const V*>(values[j]) + f;
+      if (is_first && f == 0 && values.ahead > 0) {
+        fetch_row_later(row, features * static_cast<std::int64_t>(sizeof(V)), values.ahead);
+      }
+      const VF a = convert::load_as(d, row), b = convert::load_as(d, row + n);
+      const VF c = convert::load_as(d, row + 2 * n), e = convert::load_as(d, row + 3 * n);
+      const VF w0 = hn::Set(d, weights[j]), w1 = hn::Set(d, weights[stride + j]);
+      s00 = hn::MulAdd(w0, a, s00), s01 = hn::MulAdd(w0, b, s01), s02 = hn::MulAdd(w0, c, s02);
+      s03 = hn::MulAdd(w0, e, s03), s10 = hn::MulAdd(w1, a, s10), s11 = hn::MulAdd(w1, b, s11);
+      s12 = hn::MulAdd(w1, c, s12), s13 = hn::MulAdd(w1, e, s13);
+      const VF w2 = hn::Set(d, weights[2 * stride + j]), w3 = hn::Set(d, weights[3 * stride + j]);
+      s20 = hn::MulAdd(w2, a, s20), s21 = hn::MulAdd(w2, b, s21), s22 = hn::MulAdd(w2, c, s22);
+      s23 = hn::MulAdd(w2, e, s23), s30 = hn::MulAdd(w3, a, s30), s31 = hn::MulAdd(w3, b, s31);
+      s32 = hn::MulAdd(w3, c, s32), s33 = hn::MulAdd(w3, e, s33);
+    }
+    const auto finish = [&](std::int64_t r, VF first, VF second, VF third, VF fourth) HWY_ATTR {
+      float* const to = sums + r * features + f;
+      const VF by = hn::Set(d, rescale[r]);
+      hn::StoreU(hn::MulAdd(hn::LoadU(d, to), by, first), d, to);
+      hn::StoreU(hn::MulAdd(hn::LoadU(d, to + n), by, second), d, to + n);
+      hn::StoreU(hn::MulAdd(hn::LoadU(d, to + 2 * n), by, third), d, to + 2 * n);
+      hn::StoreU(hn::MulAdd(hn::LoadU(d, to + 3 * n), by, fourth), d, to + 3 * n);
+    };
+    finish(0, s00, s01, s02, s03);
+    finish(1, s10, s11, s12, s13);
+    finish(2, s20, s21, s22, s23);
+    finish(3, s30, s31, s32, s33);
   }
 #endif
   for (; f + 2 * n <= features; f += 2 * n) {
