@@ -33,7 +33,8 @@ constexpr Shape kShapes[] = {{1, 1, 40, 40, 64, 64},   {2, 1, 33, 131, 20, 12}, 
 
 // few rows over a cache, at the edges of steps of 64 keys and of chunks of 2048
 constexpr Shape kDecodingShapes[] = {{1, 1, 1, 1, 64, 64},    {2, 1, 1, 77, 64, 64},   {4, 1, 1, 200, 128, 64},
-                                     {5, 1, 1, 131, 64, 128}, {1, 1, 3, 2120, 64, 64}, {8, 2, 2, 70, 72, 40}};
+                                     {5, 1, 1, 131, 64, 128}, {1, 1, 3, 2120, 64, 64}, {8, 2, 2, 70, 72, 40},
+                                     {40, 1, 1, 133, 64, 64}, {36, 1, 1, 70, 24, 20}};
 
 enum class Kind { kNone, kSlopes, kRotation, kPartialRotation, kRoundedRotation };
 constexpr Kind kKinds[] = {Kind::kNone, Kind::kSlopes, Kind::kRotation, Kind::kPartialRotation,

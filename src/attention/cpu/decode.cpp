@@ -223,6 +223,10 @@ struct StretchPass {
   bool widens_values = rows >= 2 * kFewRows && v.in_place && v.type != DataType::kF32;
   AlignedVector<float> wide_values =
       AlignedVector<float>(widens_values ? static_cast<std::size_t>(kDecodeStep * job.v.features) : 0);
+  // So are keys that 32 rows or more meet; for fewer, it costs more than it saves.
+  bool widens_keys = rows >= 8 * kFewRows && k.in_place && k.type != DataType::kF32;
+  AlignedVector<float> wide_keys =
+      AlignedVector<float>(widens_keys ? static_cast<std::size_t>(kDecodeStep * job.k.features) : 0);
   std::int64_t stride = block + kMostLanes;  // of a row of scores: vectors may go past its last
   AlignedVector<float> scores = AlignedVector<float>(static_cast<std::size_t>(blocks * rows * stride));
   // [blocks, rows]: of the sums so far; 1 once they were rescaled
@@ -312,6 +316,23 @@ template <class V> HWY_INLINE void add_values(StretchPass& pass, std::int64_t r,
   }
 }
 
+// Rows of 16 bits, at most kDecodeStep of them, as f32 in a buffer.
+HWY_INLINE StepRows widened(const RowReader& reader, const StepRows& rows, std::int64_t count, float* to,
+                            std::int64_t* offsets) {
+  const std::int64_t features = reader.x.features, bytes = features * static_cast<std::int64_t>(sizeof(float));
+  with_rows(reader, [&](auto kind) HWY_ATTR {
+    using T = decltype(kind);
+    for (std::int64_t j = 0; j < count; ++j) {
+      const auto* const row = static_cast<const T*>(rows[j]);
+      fetch_row_later(row, features * static_cast<std::int64_t>(sizeof(T)), rows.ahead);
+      widen_row(row, 1, features, to + j * features);
+      offsets[j] = j * bytes;
+    }
+  });
+  for (std::int64_t j = count; j % 8 != 0; ++j) offsets[j] = offsets[count - 1];
+  return {reinterpret_cast<const std::byte*>(to), offsets, 0, bytes};
+}
+
 void score_step(StretchPass& pass, const Step& step) {
   const std::int64_t features = pass.job.q.features;
   const StepRows keys = pass.k.load(pass.stretch.b, pass.stretch.g, step.begin, step.end);
@@ -322,6 +343,12 @@ void score_step(StretchPass& pass, const Step& step) {
     return;
   }
 #endif
+  if (pass.widens_keys) {
+    std::int64_t offsets[kDecodeStep + 8] = {};
+    const StepRows wide = widened(pass.k, keys, step.count(), pass.wide_keys.data(), offsets);
+    score_rows<float>(pass.q.data(), pass.rows, wide, step.count(), features, scores, pass.stride);
+    return;
+  }
   with_rows(pass.k, [&](auto kind) HWY_ATTR {
     score_rows<decltype(kind)>(pass.q.data(), pass.rows, keys, step.count(), features, scores, pass.stride);
   });
@@ -350,17 +377,8 @@ HWY_NOINLINE void add_in_f32(StretchPass& pass, const Step& step, const StepRows
     with_rows(pass.v, [&](auto kind) HWY_ATTR { add(kind, values); });
     return;
   }
-  std::int64_t offsets[kDecodeStep];
-  with_rows(pass.v, [&](auto kind) HWY_ATTR {
-    using V = decltype(kind);
-    for (std::int64_t j = 0; j < count; ++j) {
-      const auto* const row = static_cast<const V*>(values[j]);
-      fetch_row_later(row, features * static_cast<std::int64_t>(sizeof(V)), values.ahead);
-      widen_row(row, 1, features, pass.wide_values.data() + j * features);
-      offsets[j] = j * features * static_cast<std::int64_t>(sizeof(float));
-    }
-  });
-  add(float{}, {reinterpret_cast<const std::byte*>(pass.wide_values.data()), offsets, 0});
+  std::int64_t offsets[kDecodeStep + 8] = {};
+  add(float{}, widened(pass.v, values, count, pass.wide_values.data(), offsets));
 }
 
 // The values of a step that every query sees whole.
@@ -502,8 +520,9 @@ void attend_stretch(const AttentionJob& job, const ScoreBias& bias, const Stretc
   }
   const auto factor = static_cast<float>(job.scale * kLog2E);
 #if POSENC_NATIVE_16
-  const bool has_dots =
-      pass.k.type == DataType::kBF16 ? has_bf16_dots() : pass.k.type == DataType::kF16 && has_f16_products();
+  const bool has_dots = pass.k.type == DataType::kBF16
+                            ? has_bf16_dots()
+                            : pass.k.type == DataType::kF16 && has_f16_products() && !pass.widens_keys;
   if (has_dots && job.q.features % 8 == 0) plan_queries_16(pass, factor);
   if (pass.q_16.narrow == nullptr)
 #endif
