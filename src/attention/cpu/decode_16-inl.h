@@ -168,6 +168,7 @@ HWY_INLINE void score_held_16(const std::uint16_t* q, const Rows& keys, std::int
   for (std::int64_t j = 0; j < count; ++j, part += 4) {
     const auto* const k = static_cast<const std::uint16_t*>(keys[j]) + f;
     fetch_later<2 * kHeld>(k, keys.ahead);
+    if constexpr (kIsF16) fetch_soon(k, keys.soon());
     float32x4_t even = kIsMore ? vld1q_f32(part) : vdupq_n_f32(0), odd = vdupq_n_f32(0);
     if constexpr (kIsF16) {
 #define POSENC_STEP(i) multiply_f16(even, odd, q##i, vld1q_u16(k + 8 * (i)));
@@ -407,6 +408,7 @@ template <class Rows> HWY_INLINE void add_rows_f16(float* weights, const Rows& v
       const auto add = [&]<int kLane>(std::integral_constant<int, kLane>) HWY_ATTR {
         const auto* const row = static_cast<const std::uint16_t*>(values[j + kLane]) + f;
         fetch_later<2 * kHeld>(row, values.ahead);
+        fetch_soon(row, values.soon());
         POSENC_EIGHT(POSENC_LOAD)
         POSENC_EIGHT(POSENC_HIGH)
         POSENC_EIGHT(POSENC_LOW)
