@@ -59,7 +59,7 @@ std::string_view name_of(Answer answer) noexcept {
 
 std::string threshold_text(const Claim& claim) {
   const std::string_view sign = claim.side == Side::kAtMost ? "≤ " : claim.side == Side::kAtLeast ? "≥ " : "within ±";
-  return fmt::format("{}{}", sign, claim.threshold);
+  return fmt::format("{}{}{}", sign, claim.threshold < 0 ? "−" : "", std::fabs(claim.threshold));
 }
 
 Verdict judge(const Claim& claim, const std::vector<Outcome>& outcomes) {

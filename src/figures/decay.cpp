@@ -424,7 +424,7 @@ Figure decay_figure(const Request& request) {
       // the margin above was that of the whole height
       const double height = panel->y.most - panel->y.least;
       fit(panel->y, kDeepestBias, panel->y.most - height * 0.05 / 1.1, 0.03);
-      notes = "Below −16 a weight is negligible: e^−16 is 0.0000001. ";
+      notes = "A bias below −16 leaves a key less than 0.0000002 of its weight. ";
     }
     panel->x = {.least = static_cast<double>(range.from), .most = static_cast<double>(range.to - 1)};
     if (request.log_x) panel->x.scale = AxisScale::kLog;

@@ -70,7 +70,7 @@ std::string corrected(const Misprint& misprint) {
 StoryNote note_on(std::vector<Misprint> misprints) {
   std::vector<std::string> parts;
   for (const Misprint& misprint : misprints) parts.push_back(corrected(misprint));
-  return {fmt::format("The source text is wrong here. {}.", fmt::join(parts, "; ")), std::move(misprints)};
+  return {fmt::format("The source text is wrong here: {}.", fmt::join(parts, "; ")), std::move(misprints)};
 }
 
 }  // namespace
