@@ -121,11 +121,12 @@ template <class T> struct Tensors {
 };
 
 // What rounding may add. f32: the bound of attention, for rotated q and k of up to 4. bf16: results below 1 in size are
-// rounded to within 2^-9. A cache of bf16 may also hold a rotated key's feature on the other side of a tie: 2^-8 of 1.5,
+// rounded to within 2^-9; matrix units add 2^-15 and, where q and k are rotated inside, 2^-14 · scale · |q| · |k|, at most
+// 2^-12 for rows of 16 features below 1 and a scale of 1/4 (attention.h). A cache of bf16 may also hold a rotated key's feature on the other side of a tie: 2^-8 of 1.5,
 // times q of 4 and a scale of 1/4, moves a score by 6e-3 and a weight by half of that.
 template <class T> constexpr double room_of(bool has_cache) {
   if (sizeof(T) == 4) return 5e-6;
-  return 0x1p-9 + 5e-6 + (has_cache ? 3e-3 : 0.0);
+  return 0x1p-9 + 0x1p-15 + 0x1p-12 + (has_cache ? 3e-3 : 0.0);
 }
 
 template <class T> Heads<T> tokens_of(const Heads<T>& x, std::int64_t begin, std::int64_t end) {
