@@ -135,12 +135,10 @@ std::vector<Feature> features(const Batch& batch, const Numbers& n) {
        [&n](AttentionOptions& o, std::int64_t, std::int64_t) {
          o.mask = view(static_cast<const bool*>(n.seen.get()), {kHeads, 1, kRoom});
        }},
-      {"bool mask of keys",
-       [&n, part](AttentionOptions& o, std::int64_t, std::int64_t) {
-         o.mask = view(static_cast<const bool*>(n.seen.get()), {kRoom});
-       }},
+      {"bool mask of keys", [&n](AttentionOptions& o, std::int64_t,
+                                 std::int64_t) { o.mask = view(static_cast<const bool*>(n.seen.get()), {kRoom}); }},
       {"padding",
-       [&n, queries, part](AttentionOptions& o, std::int64_t s, std::int64_t) {
+       [&n, part](AttentionOptions& o, std::int64_t s, std::int64_t) {
          o.key_mask = s == kAll ? part(n.key_mask, 0, 6 * kRoom) : part(n.key_mask, s * kRoom, kRoom);
        }},
       {"gates",
