@@ -85,7 +85,7 @@ void check_fits(std::string_view verb, const HeadTensor<void>& cache, const Head
 }
 
 // body(i) for every row, on the threads of the call.
-template <class Body> void each_row(std::int64_t rows, std::int64_t bytes, const Body& body) {
+template <class Body> void each_row(std::int64_t rows, [[maybe_unused]] std::int64_t bytes, const Body& body) {
   const auto some = [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t i = begin; i < end; ++i) body(i);
   };
