@@ -27,9 +27,9 @@ using tests::random_heads;
 constexpr std::int64_t kHeads = 4, kKeyHeads = 2, kFeatures = 16, kPage = 8, kRow = 13, kRoom = kPage * kRow,
                        kPages = 100;
 
-// Two that decode, one that waits, a short prompt, one more that decodes, and a chunk of a long prompt.
+// Two that decode, one that waits, the end of a short prompt, one that decodes with a draft, and a chunk of a long prompt.
 struct Batch {
-  std::vector<std::int64_t> packed = {1, 1, 0, 7, 1, 40}, lengths = {30, 5, 9, 7, 100, 52};
+  std::vector<std::int64_t> packed = {1, 1, 0, 4, 4, 40}, lengths = {30, 5, 9, 7, 100, 52};
   std::int64_t sequences = 6, tokens = 50;
   std::vector<std::int32_t> table = std::vector<std::int32_t>(static_cast<std::size_t>(sequences * kRow), -1);
 
