@@ -9,7 +9,7 @@
 
 namespace posenc {
 
-/// What `prepare` may need in addition to a scheme's own fields to turn it into a form.
+/// What `prepare` may need, in addition to a scheme's own fields, to make a form.
 struct Situation {
   std::int64_t length = 0;               ///< tokens in the sequence; 0: unknown
   Numerics numerics = Numerics::kExact;  ///< how angles are computed
