@@ -1,4 +1,4 @@
-// 01: the position vectors of a Transformer, as "Attention Is All You Need" has them: sines and cosines.
+// 01: the sinusoidal position vectors of "Attention Is All You Need", as a table and added to embeddings.
 #include <posenc/posenc.h>
 
 #include <cstdio>
@@ -11,7 +11,7 @@ int main() {
   std::vector<float> table(tokens * width);
   tabulate(view(table.data(), {tokens, width}), {.first = 0}, form);
 
-  // Embeddings take it by addition, at any position of the sequence.
+  // Usually no table is needed: add() computes the vectors and adds them to the embeddings.
   std::vector<float> embeddings(tokens * width, 1.0f);
   add(view(embeddings.data(), {tokens, width}), {.first = 0}, form);
 

@@ -1,4 +1,4 @@
-// 02: rotary position (RoPE): queries and keys are rotated, and their product depends only on the distance.
+// 02: rotary position (RoPE): after rotating queries and keys, their dot product depends only on the distance.
 #include <posenc/posenc.h>
 
 #include <cmath>
@@ -9,9 +9,10 @@
 int main() {
   using namespace posenc;
   const std::int64_t heads = 2, tokens = 6, features = 8;
-  const Rotation rope = prepare(Rope{.dims = features, .base = 500'000.0});  // once for a model
+  const Rotation rope = prepare(Rope{.dims = features, .base = 500'000.0});  // once per model
 
-  // [tokens, heads, features] in memory: the call says so. The same query and key at every position.
+  // The tensors are [tokens, heads, features] in memory, so rotate is called with Axes::kThd. Every position has the same
+  // query and key.
   std::vector<float> q(tokens * heads * features), k(q.size());
   for (std::size_t i = 0; i < q.size(); ++i) {
     q[i] = std::sin(static_cast<float>(i % (heads * features)));

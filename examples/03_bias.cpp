@@ -1,4 +1,5 @@
-// 03: biases: ALiBi subtracts a slope times the distance from every attention score; here as a matrix, to look at.
+// 03: ALiBi subtracts a slope times the distance from every attention score. Attention does this internally (see 04);
+// here the biases are written to a matrix and printed.
 #include <posenc/posenc.h>
 
 #include <cstdio>

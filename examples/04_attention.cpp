@@ -1,4 +1,5 @@
-// 04: attention with position inside: no matrix of scores is kept, and heads of q share heads of k and v (GQA).
+// 04: causal attention that applies RoPE itself, with a sliding window and grouped-query attention: two heads of q share
+// each head of k and v.
 #include <posenc/posenc.h>
 
 #include <cmath>

@@ -1,4 +1,4 @@
-// 05: a layer of a model, from its config.json: position, scale, window, softcap, all of it.
+// 05: everything that a layer of a model needs for attention, from its config.json: position, scale, window, softcap.
 #include <posenc/posenc.h>
 
 #include <cstdio>

@@ -1,6 +1,6 @@
-// 06: a decoder with a paged KV cache and continuous batching: three sequences share one pool of pages; each step takes chunks
-// of prompts and single tokens of those that decode, packed one after another. Keys are rotated when they come, straight into
-// their slots. Every token gets what attention over its whole sequence gives it.
+// 06: a decoder with a paged KV cache and continuous batching. Three sequences share one pool of pages. Each step packs chunks
+// of prompts and single decoding tokens into one call. Keys are rotated once, when they are written to their slots. At the
+// end, every result is compared with attention over the whole sequence.
 #include <posenc/posenc.h>
 
 #include <algorithm>
@@ -16,8 +16,7 @@ constexpr std::int64_t kHeads = 4, kKeyHeads = 2, kFeatures = 32, kPage = 16, kP
 
 struct Sequence {
   std::int64_t tokens, prompt, done = 0;
-  std::vector<float> q = {}, k = {},
-                     v = {};  // [tokens, heads, features]: the projections of a model would make these
+  std::vector<float> q = {}, k = {}, v = {};  // [tokens, heads, features]; in a model, the projections compute these
   std::vector<float> out = {};
 };
 
@@ -63,7 +62,7 @@ int main() {
     one.v = projected(one.tokens, kKeyHeads, step += 0.17);
   }
 
-  // One layer's pools, [pages, page size, heads, features] as vLLM's; and who owns which page.
+  // The pools of one layer, [pages, page size, heads, features] as in vLLM, and the pages of each sequence.
   std::vector<float> k_pool(kPages * kPage * kKeyHeads * kFeatures), v_pool = k_pool;
   const TensorView k_cache = heads_first(view(k_pool.data(), {kPages, kPage, kKeyHeads, kFeatures}), Axes::kBshd),
                    v_cache = heads_first(view(v_pool.data(), {kPages, kPage, kKeyHeads, kFeatures}), Axes::kBshd);
@@ -73,7 +72,7 @@ int main() {
   int steps = 0;
   for (; std::any_of(sequences.begin(), sequences.end(), [](const Sequence& s) { return s.done < s.tokens; });
        ++steps) {
-    // The scheduler: a chunk of a prompt of at most 16 tokens, or the next token.
+    // The scheduler: at most 16 tokens of a prompt, or the next token.
     std::vector<std::int64_t> counts, lengths, slots, ids;
     std::vector<float> q, k, v;
     for (std::size_t s = 0; s < sequences.size(); ++s) {
@@ -96,7 +95,7 @@ int main() {
       counts.push_back(count);
       lengths.push_back(one.done + count);
     }
-    // Keys and values into the cache, then attention over it: all sequences in one call.
+    // Write keys and values to the cache, then attend over it: all sequences in one call.
     rotate_into(k_cache, slots, tokens_of(std::as_const(k), kKeyHeads), {.ids = ids}, rope);
     copy_into(v_cache, slots, tokens_of(std::as_const(v), kKeyHeads));
     std::vector<float> out(q.size());
@@ -114,7 +113,7 @@ int main() {
   }
 
   float worst = 0;
-  for (const Sequence& one : sequences) {  // what the steps must give: each whole sequence at once
+  for (const Sequence& one : sequences) {  // the expected result: attention over each whole sequence
     std::vector<float> whole(one.q.size());
     attention(tokens_of(whole, kHeads), tokens_of(one.q, kHeads), tokens_of(one.k, kKeyHeads),
               tokens_of(one.v, kKeyHeads), of_layer);

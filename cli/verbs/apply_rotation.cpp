@@ -161,7 +161,7 @@ void check_heads(const Rotation& form, const Heads& x, const InputArray& input) 
   const std::int64_t dims = 2 * pairs_of(form);
   const std::int64_t first = form.first_dim < 0 ? x.features + form.first_dim : form.first_dim;
   if (form.heads > 1 && form.heads != x.heads) {
-    refuse(fmt::format("{}: has {} heads, but the scheme rotates {}, each in its own way (--heads, --axes)",
+    refuse(fmt::format("{}: has {} heads, but the scheme has a separate rotation for each of {} (--heads, --axes)",
                        input.path(), x.heads, form.heads));
   }
   if (first >= 0 && dims <= x.features - first) return;

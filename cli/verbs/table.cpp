@@ -55,7 +55,8 @@ void add_flags(Command verb, TableFlags& flags) {
   verb.add_choice("--dtype", flags.dtype, float_type_names(), "type of the values").type_name("TYPE");
   add_numerics_flag(verb, flags.numerics);
   add_length_flag(verb, flags.length);
-  verb.add_integer("--head", flags.head, {0, 65535}, "for schemes that rotate each head in its own way: which head");
+  verb.add_integer("--head", flags.head, {0, 65535},
+                   "the head to tabulate, for schemes whose rotation differs from head to head");
   constexpr std::int64_t kMostDigits = 60;
   verb.add_integer("--digits", flags.digits, {0, kMostDigits}, "digits after the decimal point in the printed table");
   verb.add_option("--max-bytes", flags.max_bytes, "refuse a larger table")

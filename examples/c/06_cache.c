@@ -1,4 +1,4 @@
-/* A step of decoding: keys are rotated once, when they enter the cache; each new query is rotated as it is loaded. */
+/* Decoding: each key is rotated once, when it enters the cache; attention rotates each new query. */
 #include <math.h>
 #include <stdio.h>
 

@@ -1,4 +1,4 @@
-/* A layer of a model over a paged cache: all that its attention does comes from config.json. */
+/* A layer of a model over a paged cache: the options of attention come from its config.json. */
 #include <stdio.h>
 #include <string.h>
 
@@ -15,7 +15,7 @@ int main(void) {
   posenc_attention_options options = *posenc_layer_attention(layer);
   printf("window %d, causal %d\n", (int)options.window, (int)options.causal);
 
-  /* pools of pages, [pages, heads, page size, features]; this sequence has pages 2, 0 and 1 */
+  /* The pools of pages are [pages, heads, page size, features]; this sequence uses pages 2, 0 and 1. */
   float k_pool[kPages * kPage * kFeatures] = {0}, v_pool[kPages * kPage * kFeatures] = {0};
   int64_t pool[] = {kPages, 1, kPage, kFeatures}, one[] = {1, 1, 1, kFeatures};
   const posenc_device host = {1, 0};

@@ -1,6 +1,6 @@
 #pragma once
 
-// Is an implementation right, where do engines differ, what does a scheme do: each answer is measured.
+// Check an implementation, compare engines, measure the properties of a scheme.
 #include "posenc/check.h"
 #include "posenc/compare.h"
 #include "posenc/diagnosis.h"

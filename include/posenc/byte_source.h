@@ -9,10 +9,10 @@
 
 namespace posenc {
 
-/// Bytes that stand elsewhere, in memory or in a file, and are read piece by piece: a large file need not be in
-/// memory, and the library opens none.
+/// Bytes in memory or in a file that are read piece by piece, so that a large file need not be loaded, and the library
+/// never opens one itself.
 struct ByteSource {
-  /// Fills `out` with the bytes from `offset` on. Readers ask for nothing outside 0 … size.
+  /// Fills `out` with the bytes starting at `offset`. Readers never request bytes outside 0 … size.
   using Read = std::function<void(std::int64_t offset, std::span<std::byte> out)>;
 
   std::int64_t size = 0;

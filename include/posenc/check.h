@@ -17,25 +17,26 @@ enum class Agreement : std::uint8_t {
   kAgrees,
   kUpToQuery,  ///< a bias that differs by a constant per query, which the softmax removes (BLOOM, MPT)
   kDiffers,
-  kInconclusive,  ///< the tolerance is larger than what the scheme changes: the comparison could not fail
+  kInconclusive,  ///< the tolerance exceeds what the scheme changes, so the comparison could not fail
 };
 /// "agrees", "agrees-up-to-query", "differs", "inconclusive".
 std::string_view name_of(Agreement agreement) noexcept;
 
 struct CheckOptions {
-  /// Of each token, [axes, sequence]; for a bias, of each query. Empty: consecutive from `first_position`; where
-  /// there are fewer queries than keys, the queries are the last of them.
+  /// The positions of the tokens, [axes, sequence]; for a bias, of the queries. Empty: consecutive from
+  /// `first_position`; if there are fewer queries than keys, the queries are the last tokens.
   std::span<const std::int64_t> positions = {};
-  /// For a bias: of each key, [axes, keys]. Empty: as the queries where there are as many, else consecutive.
+  /// For a bias: the positions of the keys, [axes, keys]. Empty: those of the queries if there are as many, otherwise
+  /// consecutive.
   std::span<const std::int64_t> keys = {};
   int axes = 1;
   std::int64_t first_position = 0;
   bool is_causal = false;        ///< for a bias: compare only keys at or before their query
-  ConstTensorView weights = {};  ///< the caller's trained table, where the scheme has one
+  ConstTensorView weights = {};  ///< the caller's trained table, if the scheme has one
   double tolerance = 0;          ///< 0: default_tolerance of the less precise type
 };
 
-/// Relative to the vector that one rounding touches: f64 1e-12, f32 2e-6, f16 2e-3, bf16 1.6e-2.
+/// The default tolerance, relative to the size of what is rounded: f64 1e-12, f32 2e-6, f16 2e-3, bf16 1.6e-2.
 double default_tolerance(DataType type) noexcept;
 
 struct FirstDifference {
@@ -45,23 +46,23 @@ struct FirstDifference {
 
 struct CheckResult {
   Agreement agreement = Agreement::kDiffers;
-  Numerics numerics = Numerics::kExact;  ///< the angles (or slopes) with which it agrees
+  Numerics numerics = Numerics::kExact;  ///< the kind of angles (or slopes) with which it agrees
   double largest_difference = 0;
-  double largest_change = 0;  ///< what the scheme itself changes; 0: nothing, at these positions
+  double largest_change = 0;  ///< the largest change that the scheme itself makes; 0: none at these positions
   double tolerance = 0;
   std::int64_t masked = 0;  ///< scores that were not compared
   std::optional<FirstDifference> first = {};
-  Diagnosis diagnosis = {};              ///< where it differs: what was applied instead
-  std::vector<std::string> advice = {};  ///< where it differs: what to change, a sentence each
+  Diagnosis diagnosis = {};              ///< if it differs: what was applied instead
+  std::vector<std::string> advice = {};  ///< if it differs: what to change, one sentence each
 };
 
-/// Whether `after` is what the scheme makes of `before`, element by element. The float32 angles of Hugging Face and
-/// ggml count as right.
+/// Checks whether `after` equals the scheme applied to `before`, element by element. The float32 angles of Hugging Face
+/// and ggml are accepted as correct.
 ///   rotations and additions: both are [..., sequence, features]
 ///   biases: both are scores before the softmax, [queries, keys] of one head, [heads, queries, keys] or
 ///     [batch, heads, queries, keys]; `after` is `before` + bias. A score that is −infinity, or below half of the
-///     type's lowest number or −1e8, is masked: it is skipped where the key is after the query, or where `before` is
-///     masked as well.
+///     type's lowest number or −1e8, is masked: it is skipped if the key is after the query, or if `before` is masked
+///     as well.
 /// Each element may differ by `tolerance` times the norm of its pair (rotations) or the largest of element, expected
 /// element and what is added.
 /// Throws: Error for shapes, types, positions and schemes that do not fit, for `before` that is not finite, and for

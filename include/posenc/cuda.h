@@ -8,8 +8,8 @@
 #include "posenc/function_ref.h"
 #include "posenc/tensor.h"
 
-/// Memory, streams and clocks of an NVIDIA GPU, for programs that have no toolkit of NVIDIA's; those that have one need
-/// none of this. Everything throws Error where cuda cannot run (why_absent in backend.h).
+/// Memory, streams and timers of an NVIDIA GPU, for programs built without the CUDA toolkit; programs that use the toolkit
+/// do not need this header. Everything throws Error if cuda cannot run (why_absent in backend.h).
 namespace posenc::cuda {
 
 struct Facts {
@@ -19,10 +19,10 @@ struct Facts {
   int driver_version = 0;  ///< of CUDA, as the driver counts: 13000 for 13.0
 };
 Facts facts();
-/// Bytes of its memory that nobody has taken.
+/// The GPU memory that is free, in bytes.
 std::size_t free_bytes();
 
-/// Memory of the GPU, the caller's own.
+/// A block of GPU memory that this object owns.
 class Memory {
  public:
   explicit Memory(std::size_t bytes);
@@ -32,7 +32,7 @@ class Memory {
 
   std::size_t size() const { return size_; }
   template <class T> T* as() const { return reinterpret_cast<T*>(address_); }
-  /// Copies, and waits for it.
+  /// Copies and waits for completion.
   void write(const void* from, std::size_t bytes, std::size_t offset = 0) const;
   void read(void* to, std::size_t bytes, std::size_t offset = 0) const;
   template <class T> std::vector<T> values(std::size_t count, std::size_t offset = 0) const {
@@ -64,21 +64,21 @@ class Stream {
   void* stream_ = nullptr;
 };
 
-/// Ordered on the stream: a copy, and a memory full of one byte.
+/// Enqueues on the stream: a copy, or filling memory with one byte value.
 void copy(void* to, const void* from, std::size_t bytes, const Run& run = {});
 void fill(void* to, std::uint8_t byte, std::size_t bytes, const Run& run = {});
-/// Writes every byte once, 16 at a time: what making a table is measured against. bytes is a multiple of 16 KiB.
+/// Writes every byte once, 16 at a time: the baseline for computing a table. bytes is a multiple of 16 KiB.
 void write_all(void* to, std::size_t bytes, const Run& run = {});
-/// Reads every byte once: what decoding is measured against. bytes is a multiple of 16 KiB.
+/// Reads every byte once: the baseline for decoding. bytes is a multiple of 16 KiB.
 void read_all(const void* from, std::size_t bytes, const Run& run = {});
 
-/// Milliseconds between two events around the work that `work` orders on the stream.
-/// `alone`: it is queued behind a kernel that waits, so that the host's share of the launch does not count.
+/// Milliseconds between two events around the work that `work` enqueues on the stream.
+/// `alone`: the work is queued behind a kernel that waits, so that the host's launch overhead is not measured.
 double time_once(FunctionRef<void()> work, const Run& run = {}, bool alone = false);
-/// Milliseconds of each of `launches` rounds of work, captured as one CUDA graph and launched as one.
+/// Milliseconds per round of work, for `launches` rounds captured as one CUDA graph and launched at once.
 double time_in_graph(FunctionRef<void(const Run&)> work, int launches);
 
-/// What the driver's assembler says of every kernel: registers, stack, spills and warnings; one line for each kernel.
+/// What the driver's assembler reports for every kernel: registers, stack, spills and warnings, one line per kernel.
 struct KernelReport {
   std::string kernel, log;
 };

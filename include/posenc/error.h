@@ -9,18 +9,18 @@
 
 namespace posenc {
 
-/// What every misuse of the library throws. The text names the operation, the value and the rule:
+/// Thrown for every misuse of the library. The message names the operation, the value and the rule:
 /// "sinusoidal: width must be even but is 7".
 class Error : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
 };
 
-/// The one place that throws. Where exceptions do not exist (WebAssembly), it keeps the message for
+/// The only function that throws. On platforms without exceptions (WebAssembly), it stores the message for
 /// `last_error()` and traps.
 [[noreturn]] void raise(const std::string& message);
 
-/// The message of the last `raise` of this thread, or "".
+/// The message of the last `raise` in this thread, or "".
 const std::string& last_error() noexcept;
 
 }  // namespace posenc

@@ -41,14 +41,14 @@ struct Series {
   Drawing drawing = Drawing::kLine;
 };
 
-/// Between low and high there is more than can be drawn: the area is shaded in place of a line that would lie.
+/// A range of values that oscillates too fast to draw: the area is shaded in place of a misleading line.
 struct Envelope {
   std::string name = {};
   std::vector<double> x = {}, low = {}, high = {};
   int style = 0;
 };
 
-/// A stretch of the x axis that is shaded, and what it means.
+/// A shaded interval of the x axis, and its meaning.
 struct Band {
   double from = 0, to = 0;
   std::string text = {};
@@ -106,7 +106,7 @@ struct Figure {
   std::string subtitle = {};
   std::string note = {};  // a line below: what shading means, what was left out
   std::vector<PanelRow> rows = {};
-  int width = 900, height = 540;  // in pixels, where nobody says otherwise
+  int width = 900, height = 540;  // the default size, in pixels
 };
 
 /// Everything in the figure as data; NaN becomes null.
@@ -123,34 +123,34 @@ struct Range {
   std::int64_t count() const { return to - from; }
 };
 
-/// A scheme of a figure, with its trained table where it has one. The caller keeps the table's memory.
+/// A scheme in a figure, with its trained table if it has one. The caller owns the table's memory.
 struct PlottedScheme {
   Scheme scheme = {};
   ConstTensorView weights = {};
 };
 
-/// What a figure shows. A kind uses the fields that it has a use for.
+/// What a figure shows. Each kind uses the fields that apply to it.
 struct Request {
-  std::vector<PlottedScheme> schemes = {};   ///< empty: the kind's own
+  std::vector<PlottedScheme> schemes = {};   ///< empty: the kind's defaults
   std::optional<Range> zoom = {};            ///< positions; for decay, distances
   std::optional<std::int64_t> at = {};       ///< fingerprint, phasors, rotation: the position
   std::optional<std::int64_t> shift = {};    ///< phasors, rotation: this many positions later
   std::optional<std::int64_t> key = {};      ///< phasors of a rotation: a query at `at` and a key here
-  std::optional<std::int64_t> head = {};     ///< decay, bias: this head alone; else a selection
+  std::optional<std::int64_t> head = {};     ///< decay, bias: only this head; unset: a selection
   std::vector<std::int64_t> features = {};   ///< which columns of a table (grid: or pairs); empty: a selection
   Numerics numerics = Numerics::kExact;      ///< which angles
   DataType type = DataType::kF64;            ///< dots, similarity: the type that vectors are rounded to
   std::int64_t length = 0;                   ///< of the whole sequence, for schemes that need it; 0: what is shown
   std::optional<std::int64_t> trained = {};  ///< scaling: the trained length
   double factor = 8;                         ///< scaling: how many times longer the extended context is
-  bool compares = false;                     ///< scaling: the given one beside the usual ones, and their ratio to it
-  bool as_lines = false;                     ///< bias: lines against distance instead of maps
-  bool log_x = false;                        ///< decay: logarithmic distances, from 1
-  bool log_y = false;                        ///< decay: sizes |value| on a logarithmic axis
-  bool has_bound = false;                    ///< decay: RoFormer's upper bound of the scores of rotations, too
-  std::string spec = {};                     ///< ids: the prompt, as mrope_pieces takes it; empty: an example
+  bool compares = false;   ///< scaling: compare the given scaling with the common ones, and show ratios
+  bool as_lines = false;   ///< bias: lines against distance instead of maps
+  bool log_x = false;      ///< decay: logarithmic distances, from 1
+  bool log_y = false;      ///< decay: sizes |value| on a logarithmic axis
+  bool has_bound = false;  ///< decay: also show RoFormer's upper bound for the scores of rotations
+  std::string spec = {};   ///< ids: the prompt, as mrope_pieces takes it; empty: an example
 
-  // what the medium can show
+  // the resolution of the medium
   int points = 2400;                         ///< across a panel
   int cells_across = 512, cells_down = 512;  ///< of a heat map
 };
@@ -159,7 +159,7 @@ struct Request {
 struct Kind {
   std::string_view name;
   std::string_view summary;
-  std::vector<Scheme> defaults;  ///< shown where the request has no scheme
+  std::vector<Scheme> defaults;  ///< shown if the request has no scheme
   int most_schemes;
   Figure (*make)(const Request& request);  ///< of a request with at least one scheme
 };

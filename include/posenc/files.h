@@ -1,6 +1,6 @@
 #pragma once
 
-// Files of tensors and metadata, from and to bytes: the library opens none of them.
+// Formats of tensors and metadata, read from and written to bytes: the library itself never opens a file.
 #include "posenc/byte_source.h"
 #include "posenc/gguf.h"
 #include "posenc/json.h"

@@ -12,21 +12,21 @@
 
 namespace posenc {
 
-/// Which angle is meant. `kExact` is the mathematical one. The others repeat, bit for bit, the float32
+/// How angles are computed. `kExact` is the mathematical angle. The others reproduce, bit for bit, the float32
 /// arithmetic that models were trained with, and then take the correctly rounded sine of that angle.
 enum class Numerics : std::uint8_t { kExact, kHfF32, kGgmlF32 };
 
 /// "exact", "hf-f32", "ggml-f32".
 std::string_view name_of(Numerics numerics) noexcept;
-/// Throws: Error for a name that is none of the above.
+/// Throws: Error for any other name.
 Numerics numerics_from(std::string_view name);
 
-/// Angles in float32 radians, as engines make them, one factor for each wave. Empty: the exact angle is used.
+/// Angles in float32 radians, as engines compute them, with one factor per wave. Empty: the exact angle is used.
 ///   chain = 0:  angle i = float(p) · factors[i]                                                  (Hugging Face)
-///   chain = n:  angle i = ((float(p) · factors[k]) · factors[k+1]) … · factors[i], k the last multiple of n
-///               up to i                                                                          (ggml)
-/// Where `blends` has an entry for wave i, ggml's way of scaling follows: e = angle / divisor, s = e · scale,
-/// angle = s · (1 − kept) + e · kept (or s alone where kept is 0).
+///   chain = n:  angle i = ((float(p) · factors[k]) · factors[k+1]) … · factors[i], k the largest multiple of n
+///               not above i                                                                      (ggml)
+/// If `blends` has an entry for wave i, ggml's scaling follows: e = angle / divisor, s = e · scale,
+/// angle = s · (1 − kept) + e · kept (or just s if kept is 0).
 struct Float32Angles {
   struct Blend {
     float divisor = 1.0f, scale = 1.0f, kept = 0.0f;
@@ -53,19 +53,19 @@ struct WaveColumn {
   bool operator==(const WaveColumn&) const = default;
 };
 
-/// Sines and cosines: every sinusoidal table there is, in any order of columns, over any axes.
+/// Sines and cosines: a sinusoidal table with its columns in any order, over any number of axes.
 struct Waves {
   std::vector<Wave> waves = {};
   std::vector<WaveColumn> columns = {};
-  double scale = 1.0;  // multiplies every value before its one rounding
+  double scale = 1.0;  // multiplies every value before it is rounded (once)
   int axes = 1;
   Float32Angles float32_angles = {};
-  /// [waves, axes − 1]: frequencies on the axes after the first. Where they are there, every axis drives every wave, whose
-  /// own frequency is that of the first: angle = Σ position · frequency over the axes.
+  /// [waves, axes − 1]: frequencies on the axes after the first. If present, every axis drives every wave, and the
+  /// frequency in `waves` is that of the first axis: angle = Σ position · frequency over the axes. Empty: one axis per wave.
   std::vector<Frequency> further = {};
 };
 
-/// Numbers that a scheme made and the copies of its form share. What a std::shared_ptr would be, without its header.
+/// Numbers that a scheme computed and that copies of its form share: a std::shared_ptr that does not need <memory>.
 class SharedNumbers {
  public:
   SharedNumbers() noexcept = default;
@@ -82,11 +82,11 @@ class SharedNumbers {
   Kept* kept_ = nullptr;  // owned
 };
 
-/// Rows of a table: learned positions, or any ready-made table.
+/// Rows of a table: learned positions, or any precomputed table.
 struct Rows {
-  ConstTensorView table = {};  // [rows, width], the caller's or the owner's
+  ConstTensorView table = {};  // [rows, width], in the caller's memory or the owner's
   std::int64_t offset = 0;     // position p reads row p + offset
-  SharedNumbers owner = {};    // of a table that the scheme made (resized); without data: it is the caller's
+  SharedNumbers owner = {};    // holds a table that the scheme computed (resized); empty: the caller's table
 };
 
 /// Straight lines: column j is start[j] + position · step[j], in double.
@@ -95,8 +95,9 @@ struct Lines {
   std::vector<double> step = {};
 };
 
-// The three std::variants of this header are structs of their own: std::visit, std::get and std::get_if take them as they are,
-// and their copies are compiled once, in src/forms/, instead of in every file that includes this header.
+// The three std::variants in this header are wrapped in structs: std::visit, std::get and std::get_if work on them as on
+// any variant, and their copy operations are compiled once, in src/forms/, instead of in every file that includes this
+// header.
 
 /// What an addition adds.
 struct AdditionSource : std::variant<Waves, Rows, Lines> {
@@ -117,12 +118,12 @@ struct Addition {
   AdditionSource source;
 };
 
-/// Where the two features of a pair stand among the d that are rotated.
+/// Which features form a pair, among the d that are rotated.
 enum class PairLayout : std::uint8_t {
   kHalves,               ///< [a a a a b b b b]: features i and i + d/2 (GPT-NeoX, Llama in Hugging Face)
-  kInterleaved,          ///< [a b a b a b a b]: features 2i and 2i + 1 (GPT-J, Llama of Meta, GLM)
+  kInterleaved,          ///< [a b a b a b a b]: features 2i and 2i + 1 (GPT-J, Meta's Llama, GLM)
   kInterleavedToHalves,  ///< read as interleaved, written as halves (DeepSeek-V3 in Hugging Face)
-  kHalvesToInterleaved,  ///< and back
+  kHalvesToInterleaved,  ///< the reverse
 };
 
 /// Pair i is read from features i · step and i · step + apart, or written there.
@@ -133,36 +134,36 @@ struct PairPlaces {
 struct PairPlacement {
   PairPlaces read, write;
 };
-/// Where the pairs of a block stand, counted from its first feature.
+/// Where the pairs of a block are, relative to its first feature.
 PairPlacement placement_of(PairLayout layout, std::int64_t pairs) noexcept;
 
-/// Cosines and sines that the caller made, in place of frequencies. [rows, pairs]: position p reads row p.
-/// [batch, sequence, pairs]: each token reads its own row, and positions are not asked. Need not be of length 1.
+/// Cosines and sines computed by the caller, in place of frequencies. [rows, pairs]: position p reads row p.
+/// [batch, sequence, pairs]: each token reads its own row, and positions are ignored. cos² + sin² need not be 1.
 struct RotationTable {
   ConstTensorView cosines = {}, sines = {};
 };
 
-/// The types in which a rotation is done; engines differ. Unset: f32, or f64 where the tensor is f64.
+/// The types in which a rotation is computed; engines differ here. Unset: f32, or f64 if the tensor is f64.
 struct Precision {
   std::optional<DataType> table = {};       ///< cosines and sines are rounded to this before use
   std::optional<DataType> arithmetic = {};  ///< every product and sum is rounded to this
   bool operator==(const Precision&) const = default;
 };
 
-/// A length that changes with position: pair i is multiplied by e^(rate[i] · (p − centre)), and where it rotates keys
-/// by e^(−rate[i] · (p − centre)), so that scores depend on distance alone (xPos). Empty: no change.
+/// A magnitude that changes with position: pair i of a query is multiplied by e^(rate[i] · (p − centre)), and of a key by
+/// e^(−rate[i] · (p − centre)), so that scores depend only on the distance (xPos). Empty: constant magnitude.
 struct Growth {
   std::vector<double> rates = {};
   std::int64_t centre = 0;
   bool operator==(const Growth&) const = default;
 };
 
-/// Cosines and sines that are weighted sums of waves, each head with weights of its own (FoPE). Pair j of head h has
+/// Cosines and sines that are weighted sums of waves, with separate weights for each head (FoPE). Pair j of head h has
 ///   cos φ → cosine_offsets[j] + Σ_i cosines[h, i, j] · cos φ_i,   sin φ → sine_offsets[j] + Σ_i sines[h, i, j] · sin φ_i
-/// and the pairs after the first `mixed` have the offsets alone. They are no longer of length 1, so that this is a linear map
-/// and no rotation. Sums are made in double, from the offset on, in the order of the waves, and rounded once.
+/// and the pairs after the first `mixed` have only the offsets. Since cos² + sin² is no longer 1, this is a linear map, not
+/// a rotation. Sums are computed in double, starting with the offset, in the order of the waves, and rounded once.
 struct Mixture {
-  std::int64_t pairs = 0, mixed = 0;                           // pairs 0: there is no mixture
+  std::int64_t pairs = 0, mixed = 0;                           // pairs 0: no mixture
   std::vector<double> cosines = {}, sines = {};                // [heads, waves, mixed]
   std::vector<double> cosine_offsets = {}, sine_offsets = {};  // [pairs]; empty: 0
   bool operator==(const Mixture&) const = default;
@@ -172,52 +173,54 @@ struct Mixture {
 ///
 ///   (a, b) → magnitude · (a cos φ − b sin φ,  b cos φ + a sin φ),   φ = sign · 2π · position · frequency
 struct Rotation {
-  /// One for each pair; [heads, pairs] where heads have their own, and with sums_axes [heads, pairs, axes]. With a mixture,
-  /// one for each wave.
+  /// One per pair; [heads, pairs] if each head has its own, and [heads, pairs, axes] with sums_axes. With a mixture, one
+  /// per wave.
   std::vector<Frequency> frequencies = {};
-  std::vector<std::uint8_t> axes = {};  // which position axis drives each pair; empty: the first drives all
+  std::vector<std::uint8_t> axes = {};  // which position axis drives each pair; empty: the first axis drives all
   int position_axes = 1;
   PairLayout layout = PairLayout::kHalves;
-  int blocks = 1;               // the rotated features are this many equal blocks, each laid out on its own
-  std::int64_t first_dim = 0;   // first rotated feature of a head; negative: counted from the head's end
+  int blocks = 1;               // the rotated features form this many equal blocks, each with `layout`
+  std::int64_t first_dim = 0;   // first rotated feature of a head; negative: counted from the end of the head
   int sign = 1;                 // −1: clockwise
-  double magnitude = 1.0;       // multiplies cosines and sines before their one rounding
-  double softmax_factor = 1.0;  // what attention multiplies its scale by, beside this rotation
+  double magnitude = 1.0;       // multiplies cosines and sines before they are rounded (once)
+  double softmax_factor = 1.0;  // multiplies the scale of attention that uses this rotation
   Growth growth = {};
   Float32Angles float32_angles = {};
   RotationTable table = {};
   Precision precision = {};
-  std::int64_t heads = 1;  // heads that are rotated each in its own way: as many as the tensor has; 1: all alike
+  std::int64_t heads =
+      1;  // 1: all heads share one rotation; otherwise each head has its own, as many as the tensor has
   bool sums_axes = false;  // every axis drives every pair, φ = Σ_axis position · frequency (RoPE-Mixed)
   Mixture mixture = {};
 };
 
-/// Whether the caller's cosines and sines stand in place of frequencies.
+/// Whether the rotation uses the caller's cosines and sines instead of frequencies.
 bool has_table(const Rotation& rotation) noexcept;
-/// The number of pairs that a rotation rotates in a head.
+/// The number of pairs per head that are rotated.
 std::int64_t pairs_of(const Rotation& rotation) noexcept;
-/// Whether each pair is one wave, driven by one axis, in all heads alike, or a table: what every backend knows.
+/// Whether each pair is one wave driven by one axis and the same in all heads, or the rotation is a table: the kinds that
+/// every backend supports.
 bool is_plain(const Rotation& rotation) noexcept;
-/// The rotation of one head alone. Throws: Error for a head that is not there.
+/// The rotation of a single head. Throws: Error for a head that the rotation does not have.
 Rotation head_of(const Rotation& rotation, std::int64_t head);
 
-/// The adjoint (transpose): what carries gradients back. Keeps the magnitude.
+/// The adjoint (transpose), which propagates gradients backwards. Keeps the magnitude.
 Rotation adjoint(const Rotation& rotation);
 /// The rotation that undoes it: the adjoint with the magnitude inverted. Throws: Error for a magnitude of 0, and for
 /// a table or a mixture, which need not have an inverse.
 Rotation inverse(const Rotation& rotation);
-/// The same for keys, where it differs: growth reversed.
+/// The rotation of keys, which differs if there is growth: the growth is reversed.
 Rotation for_keys(const Rotation& rotation);
-/// From what `from` wrote to what `to` writes, exact to the last bit of the frequencies: for keys in a cache.
-/// Throws: Error where the two do not rotate the same features, or where either has a table, a mixture or float32 angles.
+/// The rotation that turns what `from` produced into what `to` produces, with exact frequencies: for keys in a cache.
+/// Throws: Error if the two rotate different features, or if either has a table, a mixture or float32 angles.
 Rotation between(const Rotation& from, const Rotation& to);
 
-/// What a distance δ = key position − query position counts on one axis:
-///   entry(δ) = entries[δ − first],  and past either end the last one there.
+/// Maps a distance δ = key position − query position on one axis to an integer:
+///   entry(δ) = entries[δ − first],  clamped to the first and last entry.
 struct DistanceMap {
   std::int64_t first = 0;             // δ of the first entry
-  std::vector<std::int64_t> entries;  // one for each δ from `first` on
-  bool open = true;                   // false: no distance may lie past an end
+  std::vector<std::int64_t> entries;  // one per δ, from `first` on
+  bool open = true;                   // false: a distance outside the entries is an error
   bool operator==(const DistanceMap&) const = default;
 };
 
@@ -226,26 +229,26 @@ struct Slopes {
   std::vector<double> slopes;  // one for each head
 };
 
-/// table[row, h], where row is the sum of the entries of all axes: every bias that depends on distance alone.
+/// table[row, h], where row is the sum of the entries of all axes: any bias that depends only on the distance.
 struct DistanceTable {
-  std::vector<DistanceMap> axes;  // one for each position axis
-  ConstTensorView weights;        // [rows, heads], the caller's; where it has no data:
-  std::vector<double> values;     // [rows, heads], made by the scheme
+  std::vector<DistanceMap> axes;  // one per position axis
+  ConstTensorView weights;        // [rows, heads], the caller's; if it has no data:
+  std::vector<double> values;     // [rows, heads], computed by the scheme
 };
-/// The table of either kind. It lives as long as what it looks at.
+/// The table of either kind: a view, valid as long as the memory it refers to.
 ConstTensorView table_of(const DistanceTable& source, std::int64_t heads) noexcept;
 
-/// An entry of a map for a distance at which there is no vector: nothing is added there.
+/// The map entry of a distance without a vector: nothing is added there.
 inline constexpr std::int64_t kNoRow = -1;
 
-/// Vectors picked by distance: at each axis one row of the table, or none, and their sum counts.
+/// Vectors selected by distance: each axis selects one row of the table, or none, and the rows are summed.
 struct VectorsByDistance {
-  std::vector<DistanceMap> axes;  // one for each position axis
-  ConstTensorView table;       // [rows, features], the same for all heads, or [heads, rows, features], the caller's;
-  std::vector<double> values;  // where it has no data, made by the scheme; where this is empty too, there are none
-  Extents shape = {};          // of the values
+  std::vector<DistanceMap> axes;  // one per position axis
+  ConstTensorView table;          // [rows, features], shared by all heads, or [heads, rows, features]; the caller's
+  std::vector<double> values;     // used if `table` has no data: computed by the scheme; both empty: no vectors
+  Extents shape = {};             // of the values
 };
-/// The table of either kind, without data where there is none. It lives as long as what it looks at.
+/// The table of either kind, without data if there is none: a view, valid as long as the memory it refers to.
 ConstTensorView table_of(const VectorsByDistance& vectors) noexcept;
 
 /// score(m, n) = factor · scale · (q_m·k_n + (q_m + c)·A[δ] + k_n·B[δ]),   out_m = Σ_n weight(m, n) · (v_n + C[δ])
@@ -253,17 +256,16 @@ ConstTensorView table_of(const VectorsByDistance& vectors) noexcept;
 struct DistanceVectors {
   VectorsByDistance for_queries;           // A
   VectorsByDistance for_keys;              // B
-  double softmax_factor = 1.0;             // what attention multiplies its scale by
-  VectorsByDistance for_values = {};       // C, of as many features as values have
+  double softmax_factor = 1.0;             // `factor`: multiplies the scale of attention
+  VectorsByDistance for_values = {};       // C, with as many features as the values
   std::vector<double> query_offsets = {};  // c, [heads, features]; empty: 0
   bool is_scaled = true;         // false: products with A and B are not multiplied by factor and scale (SAM)
-  bool has_own_queries = false;  // A meets AttentionOptions::position_queries in place of q (Inkling)
+  bool has_own_queries = false;  // A is multiplied with AttentionOptions::position_queries in place of q (Inkling)
 };
-/// How many features the vectors that queries meet have; 0: there are none.
+/// The number of features of the vectors multiplied with queries; 0: there are none.
 std::int64_t query_features_of(const DistanceVectors& source) noexcept;
 
-/// A learned map of a distance relative to the query's position, in double (FIRE). One axis; m is the query's
-/// position.
+/// A learned function of the distance relative to the query's position m, computed in double (FIRE). One axis.
 ///   x = logs[|δ|] / (max(logs[m], least) + epsilon)
 ///   bias(h) = output_biases[h] + Σ_j output_weights[h, j] · max(0, hidden_weights[j] · x + hidden_biases[j])
 struct DistanceRatios {
@@ -274,18 +276,18 @@ struct DistanceRatios {
   std::vector<double> output_weights, output_biases;  // [heads, width], [heads]
 };
 
-/// c_m − c_n, where c_t = g_0 + … + g_t and g is AttentionOptions::log_gates: every token after the key, up to the
-/// query's own, multiplies the key's weight by its gate (Forgetting Transformer). Tokens count by their order; positions
-/// are not read.
+/// c_m − c_n, where c_t = g_0 + … + g_t and g is AttentionOptions::log_gates: every token after the key, up to and
+/// including the query's, multiplies the key's weight by its gate (Forgetting Transformer). Only the order of the tokens
+/// matters; positions are ignored.
 struct GateSums {};
 
-/// Positions that a query counts itself: each key from n to the last that it sees counts as its gate (CoPE).
+/// Contextual positions: the position of key n is the sum of the gates of the keys from n to the last visible one (CoPE).
 ///   x(m, n) = softcap(scale · q_m·k_n) + mask
 ///   p(m, n) = min(Σ_{t ≥ n} σ(x(m, t)), rows − 1), over the keys that m sees
 ///   score(m, n) = x(m, n) + (1 − w) · q_m·E[⌊p⌋] + w · q_m·E[⌈p⌉],   w = p − ⌊p⌋
-/// Tokens count by their order; positions are not read.
+/// Only the order of the tokens matters; positions are ignored.
 struct CountedGates {
-  ConstTensorView table;  // E, [rows, features], the same for all heads, or [heads, rows, features]; the caller's
+  ConstTensorView table;  // E, [rows, features], shared by all heads, or [heads, rows, features]; the caller's
 };
 
 /// What a bias adds.
@@ -304,37 +306,37 @@ struct BiasSource : std::variant<Slopes, DistanceTable, DistanceVectors, Distanc
   ~BiasSource();
 };
 
-/// The form of a scheme that adds a number to every attention score, by the distance of key and query.
-/// It is added after the scale, before the softmax. What may look at what is the mask's business, not the bias's.
+/// The form of a scheme that adds a number to every attention score, usually a function of the distance between key and
+/// query. It is added after scaling and before the softmax. Which keys a query attends to is up to the mask, not the bias.
 struct Bias {
-  std::int64_t heads = 0;  // 0: the same for however many there are (vectors that heads share)
+  std::int64_t heads = 0;  // 0: any number of heads (vectors shared by all heads)
   BiasSource source;
 };
 
-/// Whether it needs q and k, or gates, so that only attention can add it.
+/// Whether the bias depends on q and k or on gates, so that only attention can add it.
 bool needs_content(const Bias& bias) noexcept;
-/// The bias of one head alone. It looks at what the whole looks at.
-/// Throws: Error for a head that is not there.
+/// The bias of a single head. It refers to the same memory as the original.
+/// Throws: Error for a head that the bias does not have.
 Bias head_of(const Bias& bias, std::int64_t head);
 
-/// How the factor of a query follows from its position p.
+/// How a query's factor depends on its position p.
 enum class TemperatureRule : std::uint8_t {
   kSteps,   ///< 1 + scale · ln(1 + ⌊(p + shift) / length⌋)
   kLog,     ///< 1 + scale · ln(max(1, (p + shift) / length))
   kTokens,  ///< scale · ln(p + shift)
 };
-/// A factor on queries that depends on their position, beside any form: a temperature of the softmax.
+/// A factor on each query that depends on its position and works with any form: a temperature of the softmax.
 struct Temperature {
   double scale = 0.1;
   std::int64_t length = 8192;
   std::int64_t shift = 0;  ///< Llama 4, Inkling and SSMax: 1; Ministral 3 and Mistral 4: 0
   TemperatureRule rule = TemperatureRule::kSteps;
-  std::vector<double> head_scales = {};  ///< in place of scale, where each head has its own (SSMax)
+  std::vector<double> head_scales = {};  ///< in place of scale: one per head (SSMax)
   bool operator==(const Temperature&) const = default;
 };
-/// Its value at a position of 0 or more. Error: a few units of double's last bit.
+/// The factor at a position of 0 or more. Error: a few ulp of double.
 double factor_at(const Temperature& temperature, std::int64_t position, std::int64_t head = 0) noexcept;
-/// What its scale multiplies there: the derivative of the factor.
+/// The derivative of the factor with respect to the scale: the logarithm that the scale multiplies.
 double logarithm_at(const Temperature& temperature, std::int64_t position) noexcept;
 /// "1 + 0.1 ln(1 + floor((p + 1) / 8192))".
 std::string to_string(const Temperature& temperature);
@@ -346,7 +348,7 @@ struct Nothing {
   std::optional<Temperature> temperature = {};
 };
 
-/// What a scheme becomes, and all that kernels know of it.
+/// What `prepare` turns a scheme into, and all that kernels know about it.
 struct Form : std::variant<Nothing, Addition, Rotation, Bias> {
   Form() noexcept;
   Form(Nothing value);   // NOLINT(google-explicit-constructor): as std::variant's
@@ -360,34 +362,34 @@ struct Form : std::variant<Nothing, Addition, Rotation, Bias> {
   ~Form();
 };
 
-/// Puts another trained table in place of the one that the form reads; nothing is computed. `key_weights` replaces
-/// the vectors that keys meet, where the form has them (DeBERTa), `value_weights` those that are added to values; without
-/// data, they stay.
-/// Throws: Error for a form that reads no table of the caller's, and for a table of another shape.
+/// Replaces the trained table that the form reads by another one; nothing is recomputed. `key_weights` replaces the
+/// vectors multiplied with keys, if the form has them (DeBERTa), and `value_weights` those added to values; tables passed
+/// without data stay as they are.
+/// Throws: Error for a form that does not read a table of the caller's, and for a table of a different shape.
 void bind(Addition& form, ConstTensorView weights);
 void bind(Bias& form, ConstTensorView weights, ConstTensorView key_weights = {}, ConstTensorView value_weights = {});
-/// Call it with its namespace, posenc::bind(form, table): std::bind takes anything.
+/// Call it as posenc::bind(form, table): an unqualified call may find std::bind, which accepts any arguments.
 void bind(Form& form, ConstTensorView weights, ConstTensorView key_weights = {}, ConstTensorView value_weights = {});
 
-// --- what kernels, figures and stories ask of a form ------------------------------------------------------------
+// --- queries about a form, used by kernels, figures and stories -------------------------------------------------
 
-/// How many coordinates a position of this form has.
+/// The number of coordinates of a position for this form.
 int position_axes_of(const Addition& addition) noexcept;
 int position_axes_of(const Rotation& rotation) noexcept;
 int position_axes_of(const Bias& bias) noexcept;
 int position_axes_of(const Form& form) noexcept;
 
-/// The waves of a form that adds them, or nullptr.
+/// The waves of an addition made of waves, or nullptr.
 const Waves* waves_of(const Addition& addition) noexcept;
 const Waves* waves_of(const Form& form) noexcept;
-/// A rotation's cosines and sines as columns of waves: the cosines of all pairs, then the sines, head by head. With float32
-/// angles the magnitude is left out: engines multiply by it after they have rounded. Of a mixture, the waves that it mixes,
+/// A rotation's cosines and sines as columns of waves: for each head, the cosines of all pairs, then the sines. With float32
+/// angles the magnitude is omitted, because engines multiply by it after rounding. For a mixture: the waves that it mixes,
 /// without magnitude and sign.
 Waves waves_of(const Rotation& rotation);
-/// The same, into waves whose memory is used again.
+/// The same, into an existing object whose memory is reused.
 void set_waves(Waves& waves, const Rotation& rotation);
 
-/// Radians per position of each wave or pair, without sign: the float32 factors where these are the angle, else the
+/// The radians per position of each wave or pair, without sign: the float32 factors if angles are float32, otherwise the
 /// doubles nearest to the exact frequencies.
 std::vector<double> frequencies_of(const Waves& waves);
 std::vector<double> frequencies_of(const Rotation& rotation);

@@ -6,13 +6,13 @@
 
 namespace posenc {
 
-/// Text with computed numbers: every {{formula | form}} of a template is replaced by its value.
+/// Replaces every {{formula | form}} in a template by its value.
 ///
 ///   "{{dot(8, 6) | 3}}"     three decimals: 3.784
 ///   "{{1 / 4096 | g2}}"     two significant digits: 0.00024
-///   "{{512 * 768}}"         a whole number: 393216; anything else needs a form
+///   "{{512 * 768}}"         an integer: 393216; any other value needs a form
 ///
-/// A formula has numbers, + − * /, brackets, pi, and the functions below; 'names' in quotes are schemes of
+/// A formula consists of numbers, + − * /, brackets, pi and the functions below; 'names' in quotes are schemes of
 /// content/schemes.json. Content has no other way to show a result.
 /// Throws: Error "formula: WHAT" for a template that does not evaluate.
 std::string fill_template(std::string_view text);

@@ -31,7 +31,7 @@ Frequency frequency_from_turns(double turns);
 /// one − other modulo one turn, exact.
 Frequency difference_of(const Frequency& one, const Frequency& other) noexcept;
 
-/// Radians per position in (-π, π], the nearest double. Whole turns are gone.
+/// Radians per position in (−π, π], as the nearest double. Whole turns are dropped.
 double radians_of(const Frequency& frequency) noexcept;
 
 }  // namespace posenc

@@ -2,7 +2,7 @@
 
 namespace posenc {
 
-/// Something that can be called, for as long as one call lasts: a reference that owns nothing and allocates nothing.
+/// A reference to a callable, valid for the duration of a call; it owns nothing and allocates nothing.
 template <class Signature> class FunctionRef;
 template <class Result, class... Arguments> class FunctionRef<Result(Arguments...)> {
  public:

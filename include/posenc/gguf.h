@@ -12,7 +12,7 @@
 
 namespace posenc {
 
-/// The types that a value of a .gguf file may have, with the numbers that stand there.
+/// The types of a value in a .gguf file, with the codes used there.
 enum class GgufType : std::uint32_t {
   kU8 = 0,
   kI8,
@@ -29,7 +29,7 @@ enum class GgufType : std::uint32_t {
   kF64
 };
 
-/// Elements of one type, none of which is an array. They were checked, and stay in the file until asked for.
+/// Elements of one type, none of which is an array. They have been checked, and are decoded only when needed.
 struct GgufArray {
   GgufType type = GgufType::kU8;
   std::int64_t count = 0;
@@ -49,17 +49,17 @@ struct GgufEntry {
   GgufValue value;
 };
 
-/// A tensor of a .gguf file: where its bytes stand and what they are.
+/// A tensor of a .gguf file: its name, type, shape and location.
 struct GgufTensor {
   std::string_view name;
-  std::string_view dtype;        ///< as ggml says it: "F32", "Q4_K"
-  std::optional<DataType> type;  ///< empty where it is a type that we do not compute with
-  Extents shape;                 ///< outermost first, which is ggml's order reversed
-  std::int64_t offset = 0;       ///< of its first byte, from the front of the file
+  std::string_view dtype;        ///< ggml's name for the type: "F32", "Q4_K"
+  std::optional<DataType> type;  ///< empty for a type that posenc does not compute with
+  Extents shape;                 ///< outermost first, the reverse of ggml's order
+  std::int64_t offset = 0;       ///< of its first byte, from the start of the file
   std::int64_t bytes = 0;
 };
 
-/// What stands before the data of a .gguf file. Texts are parts of the bytes that were read, which must outlive it.
+/// What precedes the data of a .gguf file. Strings refer to the bytes that were read, which must outlive it.
 struct GgufHead {
   std::uint32_t version = 3;
   std::vector<GgufEntry> metadata;
@@ -73,21 +73,20 @@ struct GgufHead {
   const GgufTensor* find_tensor(std::string_view name) const;
 };
 
-/// Reads metadata and tensor infos of a file that is mapped or in memory as a whole. No count is believed that the
-/// bytes which remain do not back. Whether a key has a type and value that make sense is for others to judge. Range:
-/// versions 2 and 3, little-endian; keys up to 65,535 bytes, texts up to 16 MiB, 1 to 4 dimensions. Throws: Error
-/// "byte OFFSET: WHAT (hint)".
+/// Reads the metadata and tensor infos of a whole file, mapped or in memory. Counts and lengths are checked against the
+/// bytes that remain; whether the type and value of a key make sense is not checked here.
+/// Range: versions 2 and 3, little-endian; keys up to 65,535 bytes, strings up to 16 MiB, 1 to 4 dimensions.
+/// Throws: Error "byte OFFSET: WHAT (hint)".
 GgufHead read_gguf_head(std::span<const std::byte> file);
 
-/// The value as an integer or a number, or nothing where it is none (or past 2^63).
+/// The value as an integer or a number; empty if it is neither, or does not fit.
 std::optional<std::int64_t> gguf_integer(const GgufValue& value);
 std::optional<double> gguf_number(const GgufValue& value);
-/// The elements of an array, each as a value of its own.
+/// The elements of an array as values.
 std::vector<GgufValue> gguf_elements(const GgufArray& array);
 
 /// A tensor such as rope_freqs.weight, without copying.
-/// Throws: Error for quantised types, for bytes outside of `file`, and for elements that do not stand at a multiple
-/// of their size.
+/// Throws: Error for quantised types, for bytes outside `file`, and for elements that are not aligned to their size.
 ConstTensorView gguf_view(std::span<const std::byte> file, const GgufTensor& tensor);
 
 }  // namespace posenc

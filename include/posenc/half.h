@@ -10,7 +10,7 @@ double to_double(Half value) noexcept;
 inline double to_double(float value) noexcept { return static_cast<double>(value); }
 inline double to_double(double value) noexcept { return value; }
 
-/// Rounded once, to nearest, ties to even; what is too large becomes infinite.
+/// Rounded once, to nearest, ties to even; values that are too large become infinite.
 BFloat16 to_bfloat16(double value) noexcept;
 Half to_half(double value) noexcept;
 

@@ -9,7 +9,7 @@
 
 namespace posenc {
 
-/// A JSON value: bounded when read, ordered when written. Integers stay integers.
+/// A JSON value. Reading has limits (JsonLimits), members keep their order, and integers stay integers.
 class Json {
  public:
   using Array = std::vector<Json>;
@@ -30,9 +30,9 @@ class Json {
 
   const Value& value() const { return value_; }
   template <class T> const T* as() const { return std::get_if<T>(&value_); }
-  /// The value itself, for those who are done with the rest.
+  /// Moves the value out.
   Value take() && { return std::move(value_); }
-  /// The member of this name, or nullptr where this is no object or has none.
+  /// The member of this name, or nullptr if this is not an object or has no such member.
   const Json* find(std::string_view key) const;
   bool operator==(const Json&) const = default;
 
@@ -43,20 +43,20 @@ class Json {
 struct JsonLimits {
   int depth = 64;                    ///< containers within containers; at most 1000
   std::int64_t bytes = 100'000'000;  ///< length of the text; at most 200'000'000
-  std::int64_t values = 10'000'000;  ///< numbers, strings, containers … in all: each takes 40 bytes and more
-  std::int64_t text = 100'000'000;   ///< length of one string or key, escapes as they are written
+  std::int64_t values = 10'000'000;  ///< numbers, strings, containers … in total; each takes at least 40 bytes
+  std::int64_t text = 100'000'000;   ///< length of one string or key, with escapes as written
   bool python_numbers = false;       ///< accept bare NaN, Infinity and -Infinity, as Python writes them
 };
 
-/// For the config.json of a model: a few kilobytes from a stranger, written by Python.
+/// For the config.json of a model: untrusted, usually a few kilobytes, written by Python.
 inline constexpr JsonLimits kConfigJsonLimits = {.bytes = 16'000'000, .values = 1'000'000, .python_numbers = true};
 
 /// Throws: Error "line L, column C: WHAT" for malformed text, repeated keys, invalid UTF-8, too deep or too long.
 /// An integer past 64 bits is an error; 1e400 is an error.
 Json parse_json(std::string_view text, const JsonLimits& limits = {});
 
-/// Compact with indent 0, else indented. Doubles are written with the fewest digits that read back the same;
-/// NaN and infinities become null.
+/// Compact with indent 0, otherwise indented. Doubles are written with the fewest digits that read back as the same
+/// value; NaN and infinities become null.
 std::string dump_json(const Json& json, int indent = 0);
 
 }  // namespace posenc

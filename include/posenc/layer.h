@@ -12,36 +12,37 @@
 
 namespace posenc {
 
-/// What a layer needs beyond its model's files; every field has a default.
+/// What a layer needs in addition to the model's files; every field has a default.
 struct LayerInputs {
-  /// "encoder", "decoder", or another part's name ("vision"): needed where several parts have the layer.
+  /// "encoder", "decoder", or the name of another part ("vision"): required if several parts have a layer of this index.
   std::string_view part = "";
   Situation now = {};               ///< the length of the sequence, the numerics, and trained tables (T5, learned)
   ConstTensorView sinks = {};       ///< [heads]: the trained logits of a layer that has sinks (gpt-oss)
-  std::optional<bool> causal = {};  ///< where the files do not say it
+  std::optional<bool> causal = {};  ///< required if the files do not specify it
 };
 
-/// A layer of a model, ready for attention. It refers to the tables and sinks of its inputs.
+/// A layer of a model, ready for attention. It refers to the tables and sinks of its inputs, which must outlive it.
 struct PreparedLayer {
-  /// Position, scale, mask, softcap, sinks and temperature. The position is Nothing where vectors are added instead.
+  /// Position, scale, mask, softcap, sinks and temperature. The position is Nothing if the model adds position vectors to
+  /// the embeddings instead (see `addition`).
   AttentionOptions attention = {};
-  std::optional<Addition> addition = {};  ///< added to the embeddings, once, before the first layer
-  std::int64_t first_position = 0;        ///< of the first token (RoBERTa and M2M100: 2)
-  std::vector<std::string> notes = {};    ///< what else the family does with position, which is left to the caller
+  std::optional<Addition> addition = {};  ///< to be added to the embeddings once, before the first layer
+  std::int64_t first_position = 0;        ///< position of the first token (RoBERTa and M2M100: 2)
+  std::vector<std::string> notes = {};    ///< what else the family does with position, left to the caller
 };
 
-/// What attention does in these layers, whole.
+/// Everything that attention needs to compute these layers.
 ///
 ///   const Model model = read_model(config);
 ///   const PreparedLayer layer3 = layer(model, 3);
 ///   attention(out, q, k, v, layer3.attention);
 ///
-/// Throws: Error for a scheme that is not computed, a layer that is no attention, sinks or tables that are missing,
-/// and where the files do not say whether attention is causal; as prepare for the scheme.
+/// Throws: Error for a scheme that posenc does not compute, a layer that is not attention, missing sinks or tables, and
+/// if the files do not specify whether attention is causal; also as prepare for the scheme.
 PreparedLayer prepare(const LayerGroup& group, const LayerInputs& inputs = {});
 
-/// Layer i of a model, counted from 0 in its part. Throws: Error as above, and for a layer that the model does not have
-/// or that several of its parts have.
+/// Layer i of a model, counted from 0 within its part.
+/// Throws: as above; also for a layer that the model does not have, or that several parts have if inputs.part is empty.
 PreparedLayer layer(const Model& model, std::int64_t i, const LayerInputs& inputs = {});
 
 }  // namespace posenc

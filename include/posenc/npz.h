@@ -14,25 +14,25 @@ namespace posenc {
 
 /// A .npy file within a .npz file, which is a zip archive.
 struct NpzMember {
-  std::string name;                ///< without ".npy", as NumPy says it
+  std::string name;                ///< without ".npy", as in NumPy
   std::int64_t header_offset = 0;  ///< of its own header in the archive
-  std::int64_t offset = 0;         ///< of the first byte that is stored
+  std::int64_t offset = 0;         ///< of its first stored byte
   std::int64_t stored_bytes = 0;
   std::int64_t bytes = 0;  ///< of the .npy file
-  bool deflated = false;   ///< else the bytes stand in the archive as they are
+  bool deflated = false;   ///< false: stored uncompressed
   std::uint32_t crc = 0;
 };
 
-/// The members of an archive, in the order of its directory. What the directory says must be what stands before each
-/// member, and no two of them may share a byte. Nothing is inflated.
+/// The members of an archive, in the order of its directory. The directory must agree with each member's own header, and
+/// members must not overlap. Nothing is inflated.
 /// Range: stored and deflated members, with or without ZIP64; directories up to 100,000,000 bytes.
 /// Throws: Error "byte OFFSET: WHAT (hint)".
 std::vector<NpzMember> read_npz_directory(const ByteSource& file);
 
-/// Reads the bytes of one member from front to back, in little memory.
+/// Reads the bytes of one member sequentially, using little memory.
 class NpzStream {
  public:
-  /// Throws: Error where the member does not lie within the file.
+  /// Throws: Error if the member does not lie within the file.
   NpzStream(ByteSource file, NpzMember member);
   NpzStream(NpzStream&&) noexcept;
   NpzStream& operator=(NpzStream&&) noexcept;
@@ -40,9 +40,9 @@ class NpzStream {
 
   /// How many bytes have been read.
   std::int64_t position() const;
-  /// Fills `out` with the bytes that come next; with the last of them, checks the sum over all.
+  /// Fills `out` with the next bytes; after the last of them, verifies the checksum.
   /// Throws: Error "byte OFFSET: WHAT" for damaged data, data that inflates to more or less than was declared, a
-  /// wrong sum, and more bytes than there are.
+  /// wrong checksum, and a request for more bytes than there are.
   void read(std::span<std::byte> out);
   /// Throws: as read.
   void skip(std::int64_t count);

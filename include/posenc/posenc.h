@@ -1,11 +1,11 @@
 #pragma once
 
 // positions → angles → form (addition, rotation or bias) → attention.
-// Each header is one step of that flow; reading them in this order is reading the table of contents. What computes is here;
-// beside it, each to be included by those who want it:
+// Each header is one step of that flow, so this list is also the table of contents. It includes everything that computes;
+// the rest is in separate headers, to be included where needed:
 //   posenc/files.h      .npy, .npz, .safetensors, .gguf and JSON, from and to bytes
 //   posenc/analysis.h   check, diagnose, compare engines, properties, figures
-//   posenc/cuda.h       memory, streams and clocks of a GPU
+//   posenc/cuda.h       GPU memory, streams and timers
 //   posenc/lessons.h    stories, questions, exercises (the target posenc::lessons)
 //   posenc/distributed.h  attention over several processes (the target posenc::mpi)
 #include "posenc/error.h"

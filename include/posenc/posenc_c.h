@@ -1,10 +1,11 @@
-/* posenc_c.h: the C API. C11; it includes no other header of posenc.
+/* posenc_c.h: the C API. C11; it includes no other posenc header.
  *
- * A function that can fail returns 0 or a posenc_status; posenc_error() then has the reason, for the calling thread.
- * Nothing here throws, prints, aborts, or keeps a pointer after it returns, except posenc_prepare, posenc_prepare_table
- * and posenc_form_bind: their form reads the tensors it was given, which must outlive it.
- * A struct begins with its size: POSENC_INIT(posenc_run) sets it, and fields that a caller does not know read as 0.
- * What each verb computes, its error bounds and its ranges are in apply.h, attention.h and model.h. */
+ * A function that can fail returns 0 on success and a posenc_status otherwise; posenc_error() then returns the reason, for
+ * the calling thread. No function throws, prints or aborts. No function keeps a pointer after it returns, with two
+ * exceptions: a form refers to the tensors given to posenc_prepare, posenc_prepare_table or posenc_form_bind, and a layer
+ * to the tables and sinks given to posenc_layer_read. These must outlive the form or the layer.
+ * Structs begin with their size: POSENC_INIT(posenc_run) sets it, and fields unknown to an older caller read as 0.
+ * What each function computes, its error bounds and its ranges are documented in apply.h, attention.h and model.h. */
 #ifndef POSENC_C_H
 #define POSENC_C_H
 
@@ -32,7 +33,7 @@ typedef enum {
   POSENC_INTERNAL = 5     /* a bug in posenc */
 } posenc_status;
 
-/* --- tensors: the layout of DLPack's DLTensor, field by field, so that a pointer to one can be passed on ------------ */
+/* --- tensors: the same layout as DLPack's DLTensor, so that a pointer to one can be passed directly ----------------- */
 
 typedef struct {
   int32_t type; /* DLDeviceType: 1 host, 2 CUDA, 3 host memory pinned by CUDA */
@@ -60,16 +61,16 @@ typedef struct {
 POSENC_API const char* posenc_version(void);
 POSENC_API int posenc_abi(void); /* POSENC_C_ABI of the library that was loaded */
 POSENC_API const char* posenc_error(void);
-POSENC_API void posenc_free(void* text); /* what a char** below was set to; NULL is allowed */
+POSENC_API void posenc_free(void* text); /* frees a string returned through a char**; NULL is allowed */
 
 /* {"schemes": [{"name", "family", "formula", "fields": [{"name", "type", "default", "help"}, …]}, …], "scalings": […]} */
 POSENC_API int posenc_schemes(char** json);
 POSENC_API int posenc_backends(char** json);
 POSENC_API int posenc_backend(char** name);            /* in use for tensors on the host */
-POSENC_API int posenc_force_backend(const char* name); /* for the whole process; "" takes it back */
+POSENC_API int posenc_force_backend(const char* name); /* for the whole process; "" restores the default */
 POSENC_API int posenc_threads(int* count);
-POSENC_API int posenc_set_threads(int count);    /* for the whole process; 0 takes it back */
-POSENC_API int posenc_synchronize(void* stream); /* waits for a GPU, and reports what only it could find out */
+POSENC_API int posenc_set_threads(int count);    /* for the whole process; 0 restores the default */
+POSENC_API int posenc_synchronize(void* stream); /* waits for a GPU, and reports problems detected there */
 
 /* --- schemes become forms ------------------------------------------------------------------------------------------- */
 
@@ -77,19 +78,20 @@ typedef struct posenc_form posenc_form; /* immutable: any number of threads may 
 
 typedef struct {
   size_t size;
-  int64_t length;         /* tokens in the sequence; 0: not known */
+  int64_t length;         /* tokens in the sequence; 0: unknown */
   const char* numerics;   /* "exact", "hf-f32", "ggml-f32"; NULL: exact */
-  const char* table_type; /* a rotation's cosines and sines are rounded to this: "bf16" …; NULL: they are not */
-  const char* arithmetic; /* every product and sum of a rotation is rounded to this; NULL: f32, f64 for f64 */
+  const char* table_type; /* round a rotation's cosines and sines to this type, e.g. "bf16"; NULL: no rounding */
+  const char* arithmetic; /* round every product and sum of a rotation to this type; NULL: f32, f64 for f64 */
   const posenc_tensor* weights;       /* the trained table of a scheme that has one */
-  const posenc_tensor* key_weights;   /* a second one, of what keys meet (DeBERTa) */
-  const posenc_tensor* value_weights; /* another, of what is added to values (Shaw) */
+  const posenc_tensor* key_weights;   /* a second table, multiplied with keys (DeBERTa) */
+  const posenc_tensor* value_weights; /* a third table, added to values (Shaw) */
   const posenc_tensor* denominators;  /* i64 or i32, [1] or [axes]: positions are fractions, id / denominator */
 } posenc_situation;
 
-/* scheme_json: {"scheme": "rope", "dims": 128, "base": 500000.0}; fields that are missing have their defaults. */
+/* scheme_json: {"scheme": "rope", "dims": 128, "base": 500000.0}; missing fields have their defaults. */
 POSENC_API int posenc_prepare(const char* scheme_json, const posenc_situation* now, posenc_form** out);
-/* A rotation by the caller's own cosines and sines, [rows, pairs] or [batch, sequence, pairs]; layout "halves" (NULL) … */
+/* A rotation by the caller's own cosines and sines, [rows, pairs] or [batch, sequence, pairs]; layout: "halves" (also
+   NULL), "interleaved" … */
 POSENC_API int posenc_prepare_table(const posenc_tensor* cosines, const posenc_tensor* sines, const char* layout,
                                     posenc_form** out);
 /* The same form with another trained table of the same shape. */
@@ -99,9 +101,9 @@ POSENC_API int posenc_form_bind(const posenc_form* form, const posenc_tensor* we
 POSENC_API int posenc_form_bind_all(const posenc_form* form, const posenc_tensor* weights,
                                     const posenc_tensor* key_weights, const posenc_tensor* value_weights,
                                     posenc_form** out);
-POSENC_API int posenc_form_adjoint(const posenc_form* form, posenc_form** out); /* carries gradients back */
+POSENC_API int posenc_form_adjoint(const posenc_form* form, posenc_form** out); /* propagates gradients backwards */
 POSENC_API int posenc_form_inverse(const posenc_form* form, posenc_form** out); /* undoes the rotation */
-/* One head of a form whose heads are rotated each in its own way. */
+/* One head of a form that differs from head to head. */
 POSENC_API int posenc_form_head(const posenc_form* form, int64_t head, posenc_form** out);
 POSENC_API int posenc_form_for_keys(const posenc_form* form, posenc_form** out); /* differs for xPos */
 /* {"kind": "rotation", "axes": 1, "pairs": 64, "layout", "magnitude", "softmax_factor", "frequencies": […]}, …
@@ -116,9 +118,10 @@ POSENC_API int posenc_scheme_json(const char* name_or_json, char** json);
 
 typedef struct {
   size_t size;
-  int64_t first;            /* without ids: first, first + 1, … */
-  const posenc_tensor* ids; /* i64 or i32: [sequence], [batch, sequence], or with axes before */
-  int32_t axes;             /* coordinates of a position; 0: 1 */
+  int64_t first; /* without ids: first, first + 1, … */
+  const posenc_tensor*
+      ids;      /* i64 or i32: [sequence] or [batch, sequence], preceded by an axis of coordinates if axes > 1 */
+  int32_t axes; /* coordinates per position; 0 means 1 */
 } posenc_positions;
 
 /* Each writes i64 to a dense `out` on the host. */
@@ -132,11 +135,12 @@ POSENC_API int posenc_positions_from_mask(const posenc_tensor* out, const posenc
 
 typedef struct {
   size_t size;
-  void* stream;    /* a CUstream; NULL: the default one. Ignored for tensors on the host */
-  int32_t threads; /* of this call, for tensors on the host; 0: as many as posenc_threads says */
+  void* stream;    /* a CUstream; NULL: the default stream. Ignored for tensors on the host */
+  int32_t threads; /* threads of this call, for tensors on the host; 0: as many as posenc_threads returns */
 } posenc_run;
 
-/* An addition: out [.., sequence, width], sines NULL. A rotation: cosines and sines, [.., sequence, pairs]. */
+/* For an addition: out is [.., sequence, width] and sines is NULL. For a rotation: out receives the cosines, and both are
+   [.., sequence, pairs]. */
 POSENC_API int posenc_tabulate(const posenc_form* form, const posenc_tensor* out, const posenc_tensor* sines,
                                const posenc_positions* positions, const posenc_run* run);
 /* out = x + the vector of its position; out may be x. */
@@ -158,35 +162,37 @@ POSENC_API int posenc_rotate_backward(const posenc_form* form, posenc_query_key 
 POSENC_API int posenc_rerotate(const posenc_form* from, const posenc_form* to, const posenc_tensor* x,
                                const posenc_positions* positions, const posenc_run* run);
 
-/* Moves rotated keys by a constant: what `form` wrote for position p becomes what it writes for p + by; on the host. */
+/* Moves rotated keys to other positions, in place: a key that `form` rotated for position p becomes the key it would rotate
+   for p + by. */
 POSENC_API int posenc_shift(const posenc_form* form, const posenc_tensor* keys, int64_t by, const posenc_run* run);
 
-/* A cache in pages: [pages, heads, page size, features] in any strides, on the host. Slot s is token s mod page size of page
-   s / page size; slots are i64 or i32, and a negative one skips its token. */
+/* A paged cache is [pages, heads, page size, features] in any strides, on the host. Slot s is token s mod page size of page
+   s / page size. Slots are i64 or i32; tokens with a negative slot are skipped. */
 
-/* k, [batch, heads, sequence, features] or less from the left, each token to its slot, [batch, sequence]: rotated by its
-   position where the form is a rotation, else (and for NULL: values) as it is. */
+/* Writes each token of k to its slot in the cache. k is [batch, heads, sequence, features], [heads, sequence, features] or
+   [sequence, features]; slots is [batch, sequence]. If the form is a rotation, tokens are rotated by their positions;
+   otherwise, and if it is NULL (for values), they are copied unchanged. */
 POSENC_API int posenc_rotate_into(const posenc_form* form, const posenc_tensor* cache, const posenc_tensor* slots,
                                   const posenc_tensor* k, const posenc_positions* positions, const posenc_run* run);
-/* Token from[i] to slot to[i], as if all were read before any is written. */
+/* Copies the token in slot from[i] to slot to[i], as if all were read before any is written. */
 POSENC_API int posenc_copy_slots(const posenc_tensor* cache, const posenc_tensor* to, const posenc_tensor* from,
                                  const posenc_run* run);
-/* posenc_shift for the keys of these slots alone. */
+/* posenc_shift for the keys in the given slots of a cache. */
 POSENC_API int posenc_shift_slots(const posenc_form* form, const posenc_tensor* cache, const posenc_tensor* slots,
                                   int64_t by, const posenc_run* run);
 
 /* out is [heads, queries, keys] or [batch, heads, queries, keys]. */
 POSENC_API int posenc_bias(const posenc_form* form, const posenc_tensor* out, const posenc_positions* queries,
                            const posenc_positions* keys, const posenc_run* run);
-/* d_parameters += : [heads], [rows, heads] or [n], as bias_backward in apply.h */
+/* Adds to d_parameters, which is [heads], [rows, heads] or [n], as for bias_backward in apply.h. */
 POSENC_API int posenc_bias_backward(const posenc_form* form, const posenc_tensor* d_parameters,
                                     const posenc_tensor* d_out, const posenc_positions* queries,
                                     const posenc_positions* keys, const posenc_run* run);
 
-/* --- attention: the names of AttentionOptions in attention.h, word for word ------------------------------------------- */
+/* --- attention: the fields are those of AttentionOptions in attention.h ----------------------------------------------- */
 
-/* Multiplies queries by a factor of n = position + shift: by rule 0, 1 + scale * ln(1 + floor(n / length)); by rule 1,
-   1 + scale * ln(max(1, n / length)); by rule 2, scale * ln(n). */
+/* Multiplies each query by a factor that depends on n = position + shift. Rule 0: 1 + scale * ln(1 + floor(n / length));
+   rule 1: 1 + scale * ln(max(1, n / length)); rule 2: scale * ln(n). */
 typedef struct {
   size_t size;
   double scale;
@@ -203,19 +209,20 @@ typedef struct {
   const posenc_positions *query_positions, *key_positions;
   const posenc_tensor *query_lengths, *key_lengths, *packed, *packed_keys; /* i32 or i64 */
   const posenc_tensor* key_mask;                                           /* i32, i64, bool or u8 */
-  const posenc_tensor *weights, *logsumexp;                                /* written where given */
-  int64_t chunk;  /* n: a query sees only the keys of its own chunk of n positions (Llama 4); 0: all */
-  double softcap; /* c: scaled scores become c * tanh(score / c) (Gemma 2); 0: unchanged */
+  const posenc_tensor *weights, *logsumexp;                                /* outputs; NULL: not written */
+  int64_t chunk;  /* n: a query attends only to keys in its own chunk of n positions (Llama 4); 0: no chunks */
+  double softcap; /* c: scaled scores become c * tanh(score / c) (Gemma 2); 0: no cap */
   const posenc_temperature* temperature;
-  const posenc_tensor* sinks; /* [heads]: a logit per head that joins every softmax (gpt-oss) */
+  const posenc_tensor* sinks; /* [heads]: a logit per head that takes part in every softmax (gpt-oss) */
   const posenc_tensor* mask;  /* broadcast to [batch, heads, queries, keys]: bool, or floats that are added */
-  int32_t repeatable;         /* gradients on a GPU: the same bytes at every run, at a cost */
-  const posenc_tensor* position_queries; /* [batch, heads, queries, features]: meet a form's vectors in place of q */
+  int32_t repeatable;         /* make gradients on a GPU bitwise reproducible, at some cost in speed */
+  const posenc_tensor*
+      position_queries; /* [batch, heads, queries, features]: multiplied with a form's vectors, not q */
   const posenc_tensor*
       log_gates;          /* [batch, heads, keys]: logarithms of gates, whose sums a form adds (forget-gate) */
-  int32_t rounds_rotated; /* f16 and bf16: rotated q and k are rounded to their type */
-  /* i32 or i64, [sequences, pages of each]: k and v are pools of pages, [pages, key heads, page size, features]; needs
-     key_lengths, also beside packed queries. Entries for tokens that no query sees may be -1. */
+  int32_t rounds_rotated; /* f16 and bf16: round rotated q and k to their type */
+  /* i32 or i64, [sequences, pages per sequence]: k and v are pools of pages, [pages, key heads, page size, features].
+     Requires key_lengths, also with packed queries. Entries whose tokens no query attends to may be -1. */
   const posenc_tensor* block_table;
 } posenc_attention_options;
 
@@ -226,10 +233,10 @@ POSENC_API int posenc_attention(const posenc_tensor* out, const posenc_tensor* q
 typedef struct {
   size_t size;
   const posenc_tensor *q, *k, *v;
-  const posenc_tensor *out, *logsumexp; /* what attention gave; NULL: computed again */
+  const posenc_tensor *out, *logsumexp; /* the outputs of attention; NULL: recomputed */
 } posenc_attention_inputs;
 
-typedef struct { /* what is NULL is left out; q, k and v are written, the others are added to */
+typedef struct { /* NULL: not computed. q, k and v are written; the others are added to, unless noted */
   size_t size;
   const posenc_tensor *q, *k, *v;
   const posenc_tensor *parameters, *query_vectors, *key_vectors;
@@ -245,53 +252,54 @@ POSENC_API int posenc_attention_backward(const posenc_attention_gradients* gradi
 
 /* --- a layer of a model ------------------------------------------------------------------------------------------------ */
 
-typedef struct posenc_layer posenc_layer; /* immutable, as a form */
+typedef struct posenc_layer posenc_layer; /* immutable, like a form */
 
 typedef struct {
   size_t size;
-  const char* part; /* "encoder", "decoder", "vision" …, where several parts have the layer; NULL: the only one */
+  const char* part; /* "encoder", "decoder", "vision" …: required if several parts have layer i; NULL: the only one */
   const posenc_situation* now; /* the length of the sequence, the numerics, trained tables */
-  const posenc_tensor* sinks;  /* [heads]: the trained logits of a layer that has sinks; they stay where they are */
-  int32_t causal;              /* where the files do not say it: 1 causal, 2 not; 0: as the files say */
+  const posenc_tensor* sinks;  /* [heads]: the trained logits of a layer with sinks; must outlive the layer */
+  int32_t causal; /* 0: as specified by the file; 1 causal, 2 not causal: required if it does not specify */
 } posenc_layer_inputs;
 
-/* Layer i of a config.json or .gguf file, whole: what it cannot do is refused here. */
+/* Layer i of a model, counted from 0; `file` holds the contents of a config.json or .gguf file, `size` bytes. A layer that
+   posenc cannot compute is an error. */
 POSENC_API int posenc_layer_read(const char* file, size_t size, int64_t i, const posenc_layer_inputs* inputs,
                                  posenc_layer** out);
-/* Position, scale, mask, softcap, sinks and temperature: copy them, and add what changes from call to call. They live as long
-   as the layer. */
+/* The layer's position, scale, mask, softcap, sinks and temperature. Copy them and set the fields that change from call to
+   call; they are valid as long as the layer. */
 POSENC_API const posenc_attention_options* posenc_layer_attention(const posenc_layer* layer);
-/* What is added to the embeddings once, before the first layer, or NULL. */
+/* The form to be added to the embeddings once, before the first layer, or NULL. Valid as long as the layer. */
 POSENC_API const posenc_form* posenc_layer_addition(const posenc_layer* layer);
 POSENC_API void posenc_layer_free(posenc_layer* layer);
 
-/* --- models and verdicts: JSON, as the program prints it with --json -------------------------------------------------- */
+/* --- models and verdicts: the same JSON that the program prints with --json -------------------------------------------- */
 
-/* The bytes of a config.json, or of a .gguf file. */
+/* `file` holds the contents of a config.json or .gguf file, `size` bytes. */
 POSENC_API int posenc_read_model(const char* file, size_t size, char** json);
-/* engines: "hf,vllm", NULL: the default ones; length 0: all that the model can use */
+/* engines: e.g. "hf,vllm"; NULL: the default ones. length 0: the longest that the model supports. */
 POSENC_API int posenc_compare_engines(const char* file, size_t size, const char* engines, int64_t length,
                                       char** json);
 
 typedef struct {
   size_t size;
-  const posenc_positions* positions; /* of each token, or query; NULL: consecutive from 0 */
-  const posenc_positions* keys;      /* for a bias: of each key; NULL: as the queries, or consecutive */
+  const posenc_positions* positions; /* of the tokens, or queries; NULL: consecutive from 0 */
+  const posenc_positions* keys;      /* for a bias: of the keys; NULL: as the queries, or consecutive */
   int32_t causal;                    /* for a bias: compare only keys at or before their query */
-  double tolerance;                  /* 0: by type */
+  double tolerance;                  /* 0: the default for the type */
   const posenc_tensor* weights;      /* the trained table of a scheme that has one */
 } posenc_check_options;
 
-/* Whether `after` is what the scheme makes of `before`; both on the host. */
+/* Whether the scheme, applied to `before`, gives `after`; both on the host. */
 POSENC_API int posenc_check(const char* scheme_json, const posenc_tensor* before, const posenc_tensor* after,
                             const posenc_check_options* options, char** json);
-/* Which convention made `after` of `before`; positions NULL: to be found. */
+/* Which convention turns `before` into `after`. positions NULL: to be determined. */
 POSENC_API int posenc_diagnose(const posenc_tensor* before, const posenc_tensor* after,
                                const posenc_positions* positions, char** json);
 
 /* The data of a figure, as `posenc plot --json` prints it. kind: "waves", "heatmap", "decay" …; request_json: {"schemes":
    [{"scheme": "rope", …}], "zoom": [0, 512], "at": 37, "shift": 5, "features": [0, 2], "numerics": "exact", "length": 0,
-   "trained": 4096, "factor": 8.0, "lines": false}, every key with a default; NULL: all of them. */
+   "trained": 4096, "factor": 8.0, "lines": false}. Every key has a default; NULL means all defaults. */
 POSENC_API int posenc_figure(const char* kind, const char* request_json, char** json);
 
 #ifdef __cplusplus

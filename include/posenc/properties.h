@@ -17,8 +17,8 @@ namespace posenc {
 // half a unit in the last place of a double near 1, A the largest value of the vectors, d their width. None is
 // fitted.
 
-/// A property of a scheme. `rows` are the vectors that it adds, or for rotations the cosines and sines of a position.
-/// Each is phrased so that one wants it to hold.
+/// A property of a scheme. `rows` are the vectors that it adds or, for rotations, the cosines and sines of a position.
+/// Each property is phrased so that holding is desirable.
 enum class Property : std::uint8_t {
   kUnique,           ///< no two rows are the same: smallest distance between two, in f32 as they are added; above 0
   kBounded,          ///< no value exceeds the form's amplitude at any position: at most A
@@ -38,7 +38,7 @@ enum class Property : std::uint8_t {
                      ///< most 1
 };
 
-/// The words for a property; every page that shows one uses these.
+/// How a property is described, wherever it is shown.
 struct PropertyCard {
   Property property;
   std::string_view name;       ///< "linear-shift": in JSON
@@ -60,7 +60,7 @@ std::string_view name_of(Outcome outcome) noexcept;
 std::string_view name_of(Claim claim) noexcept;
 std::string_view name_of(BoundSense comparison) noexcept;
 
-/// A number beside the one that decides, such as the two distances of a counterexample.
+/// A further number, in addition to the decisive one, such as the two distances of a counterexample.
 struct Detail {
   std::string_view name;
   double value = 0;
@@ -75,8 +75,8 @@ struct Finding {
   double bound = std::numeric_limits<double>::quiet_NaN();
   BoundSense comparison = BoundSense::kAtMost;
   Numerics numerics = Numerics::kExact;
-  std::int64_t length = 0;   ///< positions that it was taken from: 0 up to, not including, this
-  std::int64_t samples = 0;  ///< rows, pairs or permutations that were looked at
+  std::int64_t length = 0;   ///< measured over the positions 0 to length − 1
+  std::int64_t samples = 0;  ///< rows, pairs or permutations that were examined
   std::string meaning;       ///< one sentence
   std::vector<Detail> details = {};
 };
@@ -84,20 +84,20 @@ struct Finding {
 bool is_as_claimed(const Finding& finding) noexcept;
 
 struct ProveOptions {
-  /// Positions 0 … length − 1. Of a length too long to look at all, both ends are taken.
+  /// Positions 0 … length − 1. If there are too many to examine, those at both ends are taken.
   std::int64_t length = 1024;
-  std::int64_t seed = 1;  ///< of trained tables that nobody gave, of tokens, queries and keys
+  std::int64_t seed = 1;  ///< for random tables in place of trained ones, and for tokens, queries and keys
   Numerics numerics = Numerics::kExact;
-  /// The trained tables, where there are some (see Situation); they stay the caller's.
+  /// The trained tables, if there are any (see Situation); the caller keeps ownership.
   ConstTensorView weights = {}, key_weights = {}, value_weights = {};
 };
 
-/// A scheme made ready to be measured: its form, and the trained numbers that the form looks at, drawn uniformly from
-/// [−1, 1) where the scheme has none of its own.
+/// A scheme prepared for measuring: its form, and the trained numbers that the form refers to, drawn uniformly from
+/// [−1, 1) if none were given.
 struct Trial {
-  std::optional<Scheme> scheme = {};  ///< none: a form of somebody's own
+  std::optional<Scheme> scheme = {};  ///< empty: the trial was made from a form
   Form form = {};
-  std::int64_t length = 0;          ///< as asked, or less where the form ends before
+  std::int64_t length = 0;          ///< as requested, or shorter if the form supports less
   bool has_random_weights = false;  ///< trained numbers were drawn
   ProveOptions options = {};
   std::vector<double> weights = {}, key_weights = {}, value_weights = {};
@@ -106,14 +106,14 @@ struct Trial {
   Trial(Trial&&) = default;
   Trial& operator=(Trial&&) = default;
 };
-/// Throws: Error where the scheme's fields are wrong, or the length is not from 2 to 2^53.
+/// Throws: Error if a field of the scheme is invalid, or the length is not from 2 to 2^53.
 Trial make_trial(const Scheme& scheme, const ProveOptions& options = {});
 /// Any form. The tables that it refers to must outlive the trial.
 Trial make_trial(const Form& form, const ProveOptions& options = {});
 
-/// Every scheme with its default fields, but 64 features wide where it has a width: enough for every statement.
+/// Every scheme with its default fields, except that the width, if any, is 64: enough for every property.
 std::vector<Scheme> schemes_to_prove();
-/// The same for one scheme; all else stays as it is.
+/// The same for one scheme: sets the width, and keeps all other fields.
 Scheme for_proving(Scheme scheme);
 
 /// Measures one property.
@@ -121,12 +121,12 @@ Finding measure(Property property, const Trial& trial);
 /// All of them, in order.
 std::vector<Finding> prove(const Scheme& scheme, const ProveOptions& options = {});
 
-/// What depends on m − n alone, with the exact angle and with the float32 ones of engines: kRelative of a rotation,
-/// kDotByDistance of waves; none for schemes without angles. No claim is made of float32.
+/// The property that depends on angles, measured with exact angles and with the float32 angles of engines: kRelative for a
+/// rotation, kDotByDistance for waves; empty for schemes without angles. There is no published claim for float32.
 std::vector<Finding> compare_numerics(const Scheme& scheme, const ProveOptions& options = {});
 
-/// What a scheme adds to the work of one token in one head: counted from its form, not timed. Tables that depend only on
-/// the position (cosines and sines, rows, biases by distance) count as made ahead.
+/// The work that a scheme adds for one token in one head: counted from its form, not timed. Tables that depend only on
+/// the position (cosines and sines, rows, biases by distance) count as precomputed.
 ///   additions: one addition for each feature, one number read for each
 ///   rotations: 4 products and 2 sums for each pair, for the query and for the key; a cosine and a sine read for each
 ///              pair, twice where queries and keys have their own (xPos)
@@ -136,20 +136,19 @@ std::vector<Finding> compare_numerics(const Scheme& scheme, const ProveOptions& 
 struct TokenCost {
   std::int64_t operations = 0;  ///< sums and products; an exponential or a division counts as one
   std::int64_t numbers = 0;     ///< read beside q, k and v
-  std::int64_t parameters =
-      0;  ///< numbers that training finds, for all heads together; none that a field already has
+  std::int64_t parameters = 0;  ///< trained numbers, for all heads together, without those given as fields
 };
 struct CostOptions {
   std::int64_t keys = 64;      ///< that the token attends to
-  std::int64_t features = 64;  ///< of a head, where the scheme itself does not say
+  std::int64_t features = 64;  ///< per head, if the scheme does not determine it
 };
-/// Throws: Error where the scheme's fields are wrong.
+/// Throws: Error if a field of the scheme is invalid.
 TokenCost cost_per_token(const Scheme& scheme, const CostOptions& options = {});
 
-// --- what the statements are made of ----------------------------------------------------------------------------
+// --- the measurements behind the properties ---------------------------------------------------------------------
 
-/// Positions 0 … reach − 1 are known to the form: the rows of a table, the distances of a map, how far growth may go;
-/// 2^53 where nothing ends.
+/// The largest supported length: the form covers positions 0 … reach − 1, limited by the rows of a table, the distances of
+/// a map, or the range of growth; 2^53 if unlimited.
 std::int64_t reach_of(const Form& form) noexcept;
 
 /// M_k of row(p + k) = M_k · row(p).
@@ -159,16 +158,16 @@ struct ShiftMap {
   std::vector<double> matrix = {};  ///< [width, width]; empty where the width is above `widest`
   double residual = 0;              ///< largest |row(p + k) − M_k row(p)| (root mean square where M_k was fitted)
   double bound = 0;                 ///< what rounding allows
-  bool is_fitted = false;           ///< by least squares, as the form has no pairs of sine and cosine; else built
+  bool is_fitted = false;           ///< fitted by least squares, because the form has no pairs of sine and cosine
   std::int64_t rank = 0;            ///< of the rows; the width for pairs
-  std::int64_t rows = 0;            ///< that were looked at
+  std::int64_t rows = 0;            ///< the number of rows examined
 };
 struct ShiftOptions {
   std::int64_t length = 512;
   std::int64_t widest = 64;
 };
-/// Pairs of sine and cosine rotate by one angle; other rows get the best matrix there is, by least squares over all
-/// positions. Rotations: the rows are cosines, then sines.
+/// For pairs of sine and cosine, each pair rotates by an angle; for other rows, the best matrix by least squares over all
+/// positions. The rows of a rotation are its cosines, then its sines.
 /// Throws: Error for a bias or no form, a shift below 0, positions of several axes.
 ShiftMap shift_matrix(const Form& form, std::int64_t by, const ShiftOptions& options = {});
 
@@ -179,7 +178,7 @@ struct DotProducts {
   double least = 0, most = 0;
   double closed_form = std::numeric_limits<double>::quiet_NaN();  ///< A²·Σ cos(ω_i·offset), where there are pairs
 };
-/// By offset, in rising order; of long sequences, pairs from both ends.
+/// Sorted by offset; for long sequences, pairs from both ends.
 /// Throws: Error for a form without rows.
 std::vector<DotProducts> dot_by_distance(const Form& form, std::int64_t length);
 
@@ -196,7 +195,7 @@ struct EquivarianceOptions {
   std::int64_t permutations = 8;
   std::int64_t seed = 1;
 };
-/// Real attention in f32: an Addition is added to X before q, k and v are made of it, the others act inside.
+/// Measured with actual attention in f32: an Addition is added to X before q, k and v are computed; other forms act inside.
 Equivariance equivariance(const Form& form, const EquivarianceOptions& options = {});
 
 }  // namespace posenc

@@ -14,13 +14,13 @@ namespace posenc {
 
 // Results as JSON: what the program prints with --json, and what C and Python read.
 
-/// {"verdict", "best", "others", "remarks"}; "best" is null where there is none.
+/// {"verdict", "best", "others", "remarks"}; "best" may be null.
 Json json_of(const Diagnosis& diagnosis);
 /// {"agrees", "max_abs_error", "first_difference", "diagnosis", "numerics", "advice", "verdict", "tolerance", "masked"}.
 Json json_of(const CheckResult& result);
 
-/// What a group of layers becomes at the length it was trained with; no frequencies where it has none, or where coordinates are
-/// fractions of an image that is not there yet (sinusoidal with turns).
+/// The waves of a group of layers at the trained length. Without frequencies if the scheme has none, or if its coordinates are
+/// fractions of an image whose size is not yet known (sinusoidal with turns).
 struct TrainedWaves {
   double magnitude = 1.0, softmax_factor = 1.0;
   std::vector<double> frequencies;  // radians per position
@@ -36,7 +36,7 @@ Json json_of(const EngineComparison& comparison);
 
 /// Every scheme, and every scaling of rope, with its fields: name, type, default, choices and help.
 Json schemes_json();
-/// Every backend, and why it cannot run here: [{"backend", "can_run", "why_absent"}, …].
+/// Every backend, and why it cannot run here, if so: [{"backend", "can_run", "why_absent"}, …].
 Json backends_json();
 
 }  // namespace posenc

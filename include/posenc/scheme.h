@@ -40,12 +40,12 @@ namespace posenc {
 
 class Json;
 
-/// A visitor of fields that does nothing; only names their shape: visit(name, pointer to member, help).
+/// A field visitor that does nothing; it documents the signature: visit(name, pointer to member, help).
 struct AnyVisitor {
   template <class Member> void operator()(std::string_view, Member, std::string_view) const {}
 };
 
-/// What makes a struct a scheme: a plain value that says its name, its formula and its fields once.
+/// What makes a struct a scheme: a plain value that declares its name, its formula and its fields.
 template <class S>
 concept SchemeType = std::regular<S> && requires(const S& scheme, const Situation& now) {
   { S::name } -> std::convertible_to<std::string_view>;
@@ -55,7 +55,7 @@ concept SchemeType = std::regular<S> && requires(const S& scheme, const Situatio
   S::fields(AnyVisitor{});
   prepare(scheme, now);
 };
-/// scheme.cpp asserts that each is a SchemeType: asked here, it would cost every file that includes this header.
+/// scheme.cpp asserts that each is a SchemeType; a check here would slow down every file that includes this header.
 template <class... S> using OneOf = std::variant<S...>;
 
 /// The one list of schemes. `posenc list`, flags, JSON and the docs follow from it.
@@ -63,7 +63,7 @@ using Scheme = OneOf<None, Sinusoidal, Learned, Rope, Alibi, T5, Kerple, Fire, S
                      RelativeLogits, ForgetGate, Cope, Swin, LogCpb, Decomposed, QueryTemperature, Resized, PatchRope,
                      RopeMixed, Fope, Steps, Shift>;
 
-/// A scheme, or none: std::optional<Scheme> for headers that are included widely, which need not compile the variant.
+/// A scheme or nothing: like std::optional<Scheme>, but including it does not instantiate the variant.
 class OptionalScheme {
  public:
   OptionalScheme() noexcept = default;
@@ -83,7 +83,7 @@ class OptionalScheme {
   Scheme* kept_ = nullptr;  // owned
 };
 
-/// A scheme becomes the form that kernels understand: once per model, or per length where it depends on it.
+/// Turns a scheme into the form that kernels understand: once per model, or once per length if it depends on the length.
 /// Throws: Error that names scheme, field, value and rule.
 Form prepare(const Scheme& scheme, const Situation& now = {});
 
@@ -93,31 +93,31 @@ std::string_view name_of(const Scheme& scheme) noexcept;
 bool is_bias(const Scheme& scheme) noexcept;
 bool is_rotation(const Scheme& scheme) noexcept;
 
-/// Whether its form can be made for fractions of a position (Situation::denominators).
+/// Whether it supports fractional positions (Situation::denominators).
 bool takes_fractions(const Scheme& scheme) noexcept;
 
-/// Whether it has the exact angles alone, and none in float32 as engines make them.
+/// Whether it supports only exact angles, not the float32 angles of engines.
 bool is_exact_alone(const Scheme& scheme) noexcept;
 
-/// What it needs beyond its fields; see situation.h.
+/// What it needs in addition to its fields; see situation.h.
 LengthNeed length_need_of(const Scheme& scheme);
 TrainedTable trained_table_of(const Scheme& scheme);
 /// "[buckets, heads]".
 std::string axes_text(const TrainedTable& table);
 
-/// Fills trained numbers that are fields and empty with numbers from `next`, in [−1, 1). False where there are none.
+/// Fills empty fields of trained numbers from `next`, which returns numbers in [−1, 1). False if there are none to fill.
 bool draw_trained(Scheme& scheme, FunctionRef<double()> next);
 
 /// Every scheme's name, in the order of the list.
 std::vector<std::string_view> scheme_names();
 
 /// The scheme of this name with default fields.
-/// Throws: Error for an unknown name, with a suggestion where one is near.
+/// Throws: Error for an unknown name, with a suggestion if one is close.
 Scheme scheme_named(std::string_view name);
 
-/// The name in `names` that was probably meant, or "" if none is near.
+/// The name in `names` that was probably meant, or "" if none is close.
 std::string_view nearest_name(std::string_view name, const std::vector<std::string_view>& names);
-/// For a name that is none of `names`: "did you mean 'rope'?", or "choose from: none, rope" where none is near.
+/// For a name that is not in `names`: "did you mean 'rope'?", or "choose from: none, rope" if none is close.
 std::string suggestion(std::string_view name, const std::vector<std::string_view>& names);
 
 /// {"scheme":"sinusoidal","width":512,…}: every field, in order.

@@ -13,13 +13,13 @@
 
 namespace posenc {
 
-/// Whose memory a pointer names. `kCuda`: the GPU whose context is current in this thread, or else the first one.
+/// Where a tensor's memory is. `kCuda`: on the GPU whose context is current in this thread, otherwise on the first GPU.
 enum class Device : std::uint8_t { kHost, kCuda };
 
 /// "host", "cuda".
 std::string_view name_of(Device device) noexcept;
 
-/// Threads of the caller's, in place of the library's own.
+/// A thread pool provided by the caller, used in place of the library's own threads.
 struct Pool {
   /// Calls item(data, i) for every i from 0 to count − 1, in any order, on at most Run::threads threads at once (the
   /// calling one may be among them), and returns when all are done.
@@ -27,13 +27,13 @@ struct Pool {
   void* context = nullptr;
 };
 
-/// How a call runs, beside its tensors. On a GPU it is only ordered on the stream: the call returns before it is
-/// done, and waits for nothing (see synchronize in backend.h).
+/// How to run a call: stream, threads and memory. On a GPU, the work is only enqueued on the stream: the call returns
+/// before it is done, without waiting (see synchronize in backend.h).
 struct Run {
-  void* stream = nullptr;  ///< a CUstream, or cudaStream_t; null: the default one. Not asked for tensors on the host
-  int threads = 0;         ///< of this call, for tensors on the host; 0: as many as threads() says (backend.h)
-  /// For attention with a plan, on the host: at least workspace_bytes(plan, threads), so that the call allocates nothing. For
-  /// attention and its gradients on a GPU: memory of the GPU's (see workspace_bytes in attention.h).
+  void* stream = nullptr;  ///< a CUstream or cudaStream_t; null: the default stream. Ignored for tensors on the host
+  int threads = 0;  ///< threads of this call, for tensors on the host; 0: as many as threads() returns (backend.h)
+  /// For attention with a plan, on the host: at least workspace_bytes(plan, threads) bytes, so that the call allocates
+  /// nothing. For attention and its gradients on a GPU: GPU memory (see workspace_bytes in attention.h).
   std::span<std::byte> workspace = {};
   Pool pool = {};  ///< for tensors on the host; unset: the library's own threads
 };
@@ -48,7 +48,7 @@ struct Extents {
   constexpr Extents(std::initializer_list<std::int64_t> list) {
     for (const std::int64_t extent : list) push_back(extent);
   }
-  /// Ignored past the eighth; the checks of every verb refuse such a rank by `rank`.
+  /// An extent past the eighth is counted in `rank` but not stored; every verb rejects such a rank.
   constexpr void push_back(std::int64_t extent) {
     if (rank < kMax) value[static_cast<std::size_t>(rank)] = extent;
     ++rank;
@@ -60,14 +60,14 @@ struct Extents {
   bool operator==(const Extents&) const = default;
 };
 
-/// Strides, in elements, of a dense array of this shape: the last axis is contiguous.
+/// The strides, in elements, of a dense array of this shape; the last axis is contiguous.
 Extents dense_strides(const Extents& shape) noexcept;
-/// The number of elements, or -1 where it does not fit in 63 bits or an extent is negative.
+/// The number of elements, or −1 if it does not fit in 63 bits or an extent is negative.
 std::int64_t count_of(const Extents& shape) noexcept;
 /// "[8, 4096, 1024]".
 std::string to_string(const Extents& shape);
 
-/// A tensor that somebody else owns: pointer, type, device, shape, strides (in elements).
+/// A view of a tensor in the caller's memory: pointer, type, device, shape, strides (in elements). It owns nothing.
 template <class Void> struct BasicTensorView {
   Void* data = nullptr;
   DataType type = DataType::kF32;
@@ -80,7 +80,7 @@ template <class Void> struct BasicTensorView {
       : data(where), type(what), shape(extents), strides(dense_strides(extents)) {}
   BasicTensorView(Void* where, DataType what, const Extents& extents, const Extents& steps)
       : data(where), type(what), shape(extents), strides(steps) {}
-  /// A writable view is a readable one.
+  /// A writable view converts to a read-only one.
   operator BasicTensorView<const void>() const {
     BasicTensorView<const void> readable{data, type, shape, strides};
     readable.device = device;
@@ -109,20 +109,20 @@ template <class Void> BasicTensorView<Void> swap_axes(BasicTensorView<Void> x, i
   return x;
 }
 
-/// The part of a tensor from entry `first` of an axis on, `count` entries long: slice(k_cache, 0, page, 1) is one page.
-/// Throws: Error for an axis that is not there, and a part past its end.
+/// `count` entries of an axis, starting at entry `first`: slice(k_cache, 0, page, 1) is one page.
+/// Throws: Error for an axis that the tensor does not have, and for a range past the end of the axis.
 TensorView slice(const TensorView& x, int axis, std::int64_t first, std::int64_t count);
 ConstTensorView slice(const ConstTensorView& x, int axis, std::int64_t first, std::int64_t count);
 
-/// The order of a tensor's axes: b batch, h heads, s the tokens of a sequence, t the tokens of all sequences, d
-/// features. Verbs take heads first; a tensor in another order comes with its word.
+/// The order of a tensor's axes: b batch, h heads, s the tokens of a sequence, t the tokens of all sequences packed
+/// together, d features. By default, functions expect heads before tokens; for another order, pass one of these.
 enum class Axes : std::uint8_t {
   kSd,
   kHsd,
   kShd,
   kBhsd,
-  kBshd,        ///< torch's and most engines' memory before heads are moved to the front
-  kThd = kShd,  ///< vLLM's and FlashAttention's packed sequences
+  kBshd,        ///< as in PyTorch and most engines before the heads are transposed to the front
+  kThd = kShd,  ///< packed sequences, as in vLLM and FlashAttention
 };
 /// "sd", "hsd", "shd", "bhsd", "bshd".
 std::string_view name_of(Axes axes) noexcept;
@@ -133,7 +133,7 @@ constexpr int rank_of(Axes axes) noexcept {
 }
 
 /// The same tensor with heads before tokens: heads_first(view(q, {tokens, heads, features}), Axes::kThd).
-/// Throws: Error for a tensor with another number of axes.
+/// Throws: Error for a tensor whose number of axes does not match.
 TensorView heads_first(const TensorView& x, Axes axes);
 ConstTensorView heads_first(const ConstTensorView& x, Axes axes);
 

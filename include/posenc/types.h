@@ -11,7 +11,7 @@
 
 namespace posenc {
 
-/// Element types. f16 and bf16 are stored as their 16 bits, bool as a byte (0: false), which masks alone may have.
+/// Element types. f16 and bf16 are stored as their 16 bits, bool as one byte (0: false). Only masks may be bool.
 enum class DataType : std::uint8_t { kF32, kF64, kF16, kBF16, kI64, kBool };
 
 template <class T> constexpr DataType data_type_of();
@@ -25,7 +25,7 @@ template <> constexpr DataType data_type_of<bool>() { return DataType::kBool; }
 /// "f32", "f64", "f16", "bf16", "i64", "bool".
 std::string_view name_of(DataType type) noexcept;
 std::int64_t size_of(DataType type) noexcept;
-/// Throws: Error for a name that is none of the above.
+/// Throws: Error for any other name.
 DataType data_type_from(std::string_view name);
 
 }  // namespace posenc

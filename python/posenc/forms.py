@@ -102,7 +102,7 @@ class Form:
         return Form(_posenc.derive(self._handle, "for_keys"), None)
 
     def head(self, head: int) -> Form:
-        """One head of a form whose heads are rotated each in its own way (rope-mixed, fope)."""
+        """One head of a form that differs from head to head (rope-mixed, fope)."""
         return Form(_posenc.head(self._handle, head), None)
 
     def bind(self, weights: Array, key_weights: Array | None = None, value_weights: Array | None = None) -> Form:

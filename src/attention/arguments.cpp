@@ -18,7 +18,7 @@ void check_shapes(std::string_view verb, const AttentionJob& job) {
   const HeadTensor<const void>&q = job.q, &k = job.k, &v = job.v;
   const auto check_equal = [&](std::string_view what, const Named& one, std::int64_t a, const Named& other,
                                std::int64_t b) {
-    if (a != b) raise(fmt::format("{}: {} has {} {} but {} {}", verb, one.what, a, what, other.what, b));
+    if (a != b) raise(fmt::format("{}: {} has {} {} but {} has {}", verb, one.what, a, what, other.what, b));
   };
   const Named named_q{"q", {}}, named_k{"k", {}}, named_v{"v", {}};
   check_equal("sequences", named_k, k.batch, named_q, q.batch);
@@ -27,7 +27,7 @@ void check_shapes(std::string_view verb, const AttentionJob& job) {
   check_equal("heads", named_v, v.heads, named_k, k.heads);
   check_equal("tokens", named_v, v.sequence, named_k, k.sequence);
   if (k.heads < 1 || q.heads % k.heads != 0) {
-    raise(fmt::format("{}: k has {} heads but q {}: q's must be a multiple of k's", verb, k.heads, q.heads));
+    raise(fmt::format("{0}: q has {2} heads, which must be a multiple of the {1} of k", verb, k.heads, q.heads));
   }
 }
 
@@ -52,7 +52,7 @@ void take_pages(std::string_view verb, const AttentionOptions& options, std::int
   const auto table = on_device ? options.device_block_table : options.block_table;
   const auto entries = static_cast<std::int64_t>(table.size());
   if (batch < 1 || entries % batch != 0) {
-    raise(fmt::format("{}: block_table has {} entries, which {} sequences cannot share", verb, entries, batch));
+    raise(fmt::format("{}: block_table has {} entries, not a multiple of the {} sequences", verb, entries, batch));
   }
   if (on_device ? options.device_key_lengths.empty() : options.key_lengths.empty()) {
     raise(fmt::format("{}: block_table needs key_lengths", verb));
@@ -81,7 +81,8 @@ void check_device_spans(std::string_view verb, const AttentionInputs& inputs, co
   if (!options.key_lengths.empty() || !options.query_lengths.empty() || !options.packed.empty() ||
       !options.block_table.empty() || options.chunk != 0) {
     raise(fmt::format(
-        "{}: device_key_lengths exclude key_lengths, query_lengths, packed sequences, block_table and chunk", verb));
+        "{}: device_key_lengths cannot be combined with key_lengths, query_lengths, packed sequences, block_table or chunk",
+        verb));
   }
   const auto* const rotation = std::get_if<Rotation>(&options.position);
   if (rotation == nullptr) return;
@@ -127,14 +128,14 @@ void check_factors(std::string_view verb, const AttentionOptions& options, const
   }
   const auto* const nothing = std::get_if<Nothing>(&options.position);
   if (options.temperature && nothing != nullptr && nothing->temperature) {
-    raise(fmt::format("{}: the form is a temperature already: the options cannot have another", verb));
+    raise(fmt::format("{}: the form is a temperature itself, so the options cannot have another", verb));
   }
   const Temperature* const temperature = temperature_of(options);
   if (temperature == nullptr) return;
   check_temperature(verb, *temperature);
   const auto scales = static_cast<std::int64_t>(temperature->head_scales.size());
   if (scales != 0 && scales != job.q.heads) {
-    raise(fmt::format("{}: the temperature has {} scales but q {} heads", verb, scales, job.q.heads));
+    raise(fmt::format("{}: the temperature has {} scales but q has {} heads", verb, scales, job.q.heads));
   }
 }
 
@@ -188,8 +189,8 @@ RowRotation row_rotation_of(std::string_view verb, const AttentionBackend& backe
   const std::int64_t width = 2 * rotation.pairs;
   rotation.first = form.first_dim < 0 ? x.features + form.first_dim : form.first_dim;
   if (rotation.first < 0 || width > x.features - rotation.first) {
-    raise(fmt::format("{}: the form rotates {} features from {} but there are {}", verb, width, form.first_dim,
-                      x.features));
+    raise(fmt::format("{}: the form rotates {} features from feature {} on, but a head has {}", verb, width,
+                      form.first_dim, x.features));
   }
   const std::int64_t batch = positions.has_ids() && positions.batch_stride != 0 ? x.batch : 1;
   cos_sin.assign(static_cast<std::size_t>(batch * tokens * width), 0.0f);
@@ -360,7 +361,7 @@ void plan_position(std::string_view verb, const AttentionInputs& given, const At
   refuse_position_queries(verb, options);
   refuse_log_gates(verb, options);
   if (std::holds_alternative<Addition>(options.position)) {
-    raise(fmt::format("{}: an addition belongs to the embeddings, before q and k are made: add it to them instead",
+    raise(fmt::format("{}: an addition belongs to the embeddings that q and k are computed from: use add() there",
                       verb));
   }
   if (const auto* bias = std::get_if<Bias>(&options.position)) {
@@ -390,7 +391,7 @@ void plan_position(std::string_view verb, const AttentionInputs& given, const At
 void refuse_on_device(std::string_view verb, const AttentionInputs& inputs, const AttentionOptions& options) {
   for (const auto* given : {&options.query_positions, &options.key_positions}) {
     if (!given->has_value() || (*given)->ids_i32.empty()) continue;
-    raise(fmt::format("{}: position ids of i32 are for tensors on the host: on a GPU they are i64", verb));
+    raise(fmt::format("{}: position ids on a GPU must be i64, not i32", verb));
   }
   const auto* const bias = std::get_if<Bias>(&options.position);
   if (options.log_gates.data != nullptr ||
@@ -413,7 +414,7 @@ void plan_device_position(std::string_view verb, const AttentionInputs& inputs, 
   if (const auto* rotation = std::get_if<Rotation>(&options.position)) {
     if (!is_plain(*rotation)) {
       raise(
-          fmt::format("{}: on cuda there is no kernel for heads that are rotated each in its own way, summed axes or "
+          fmt::format("{}: on cuda there is no kernel for rotations that differ from head to head, summed axes or "
                       "mixtures",
                       verb));
     }

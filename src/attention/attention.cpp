@@ -159,8 +159,8 @@ ConstTensorView with_rows_of(const std::vector<double>& zeros, ConstTensorView l
 
 void check_like(std::string_view what, const ConstTensorView& view, const ConstTensorView& like) {
   if (view.shape == like.shape && view.type == like.type) return;
-  raise(fmt::format("attention: the plan is for {} of {} {} but it is {} {}", what, name_of(like.type),
-                    to_string(like.shape), name_of(view.type), to_string(view.shape)));
+  raise(fmt::format("attention: the plan was made for {} of type {} and shape {}, got {} {}", what,
+                    name_of(like.type), to_string(like.shape), name_of(view.type), to_string(view.shape)));
 }
 
 }  // namespace
@@ -190,7 +190,7 @@ AttentionPlan plan_attention(const AttentionInputs& like, const AttentionOptions
   }
   if (has_packed_pages(options)) {
     raise(
-        "plan_attention: packed queries over pages have no plan; plan a batch of sequences with as many queries each");
+        "plan_attention: packed queries over a paged cache cannot be planned; use a batch in which every sequence has as many queries");
   }
   made->options = options;
   made->options.axes.reset();
@@ -267,7 +267,7 @@ std::size_t workspace_bytes(const AttentionInputs& inputs, [[maybe_unused]] cons
   constexpr std::string_view verb = "workspace_bytes";
   for (const ConstTensorView& x : {inputs.q, inputs.k, inputs.v}) {
     kernels::check_tensor(verb, "a tensor", x, 2, 4, "2 to 4 axes, batch, heads, sequence, features");
-    if (x.device == Device::kHost) raise("workspace_bytes: on the host, ask a plan (plan_attention)");
+    if (x.device == Device::kHost) raise("workspace_bytes: on the host, make a plan first (plan_attention)");
   }
   kernels::backend_for(verb, Device::kCuda);  // or there is none
   std::size_t bytes = 0;

@@ -39,7 +39,7 @@ template <class Sum> void add_sums(const TensorView& to, const Sum& of) {
 }
 
 void check_parameter(std::string_view what, const TensorView& gradient, const Extents& shape) {
-  if (shape.rank == 0) raise(fmt::format("{}: the position has no {} that could have a gradient", verb, what));
+  if (shape.rank == 0) raise(fmt::format("{}: the position has no {}, so there is no such gradient", verb, what));
   kernels::check_tensor(verb, what, gradient, 1, 3, "1 to 3 axes");
   kernels::check_writable(verb, what, gradient);
   if (gradient.shape == shape) return;
@@ -272,7 +272,7 @@ void attention_backward(const AttentionGradients& gradients, ConstTensorView d_o
     return;
   }
   const kernels::CallThreads threads_of_call(verb, run);
-  if (!options.block_table.empty()) raise("attention_backward: there is none for a paged cache");
+  if (!options.block_table.empty()) raise("attention_backward: a paged cache (block_table) has no gradients");
   Plan plan;
   BackwardJob job;
   plan_inputs(verb, inputs, options, plan);
@@ -347,13 +347,13 @@ void attention_backward(const AttentionGradients& gradients, ConstTensorView d_o
   plan_position(verb, inputs, options, plan);
   if (d_own.view.data != nullptr) {
     if (plan.job.position_queries.data == nullptr) {
-      raise("attention_backward: the position has no queries of its own that could have a gradient");
+      raise("attention_backward: the position has no position_queries, so there is no such gradient");
     }
     plan_gradient(d_own, type, plan.job.position_queries);
   }
   if (d_gates.view.data != nullptr) {
     if (plan.job.gate_sums == nullptr) {
-      raise("attention_backward: the position has no gates that could have a gradient");
+      raise("attention_backward: the position has no log_gates, so there is no such gradient");
     }
     gates_of(verb, d_gates.what, d_gates.view, plan.job);
     kernels::check_writable(verb, d_gates.what, d_gates.view);
@@ -396,7 +396,7 @@ void attention_backward(const AttentionGradients& gradients, ConstTensorView d_o
 std::size_t workspace_bytes([[maybe_unused]] const AttentionGradients& gradients,
                             [[maybe_unused]] ConstTensorView d_out, const AttentionInputs& inputs,
                             [[maybe_unused]] const AttentionOptions& options) {
-  if (inputs.q.device == Device::kHost) raise("workspace_bytes: gradients on the host have no workspace");
+  if (inputs.q.device == Device::kHost) raise("workspace_bytes: gradients on the host do not use a workspace");
   kernels::backend_for("workspace_bytes", Device::kCuda);  // or there is none
   std::size_t bytes = 0;
 #if POSENC_CUDA

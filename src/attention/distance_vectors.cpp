@@ -18,7 +18,8 @@ void check_features(std::string_view verb, const VectorsByDistance& vectors, std
                     std::string_view what) {
   const ConstTensorView table = table_of(vectors);
   if (table.data == nullptr || table.shape.back(0) == features) return;
-  raise(fmt::format("{}: the form's vectors have {} features but {} {}", verb, table.shape.back(0), what, features));
+  raise(fmt::format("{}: the form's vectors have {} features but {} has {}", verb, table.shape.back(0), what,
+                    features));
 }
 
 // A temperature multiplies whatever meets the vectors, as it multiplies q.
@@ -51,7 +52,7 @@ void scale_position_queries(const ConstTensorView& given, Plan& plan) {
 
 void refuse_position_queries(std::string_view verb, const AttentionOptions& options) {
   if (options.position_queries.data == nullptr || has_own_queries(options)) return;
-  raise(fmt::format("{}: position_queries are given, but the form's vectors meet q or there are none", verb));
+  raise(fmt::format("{}: position_queries are given, but the form does not use them", verb));
 }
 
 void plan_vectors(std::string_view verb, const Bias& bias, const AttentionInputs& inputs,
@@ -66,8 +67,7 @@ void plan_vectors(std::string_view verb, const Bias& bias, const AttentionInputs
   if (!vectors->has_own_queries) return check_features(verb, vectors->for_queries, job.q.features, "q");
   const ConstTensorView& given = options.position_queries;
   if (given.data == nullptr) {
-    raise(
-        fmt::format("{}: the form's vectors meet queries of their own, which are missing (position_queries)", verb));
+    raise(fmt::format("{}: the form needs position_queries, which are missing", verb));
   }
   check_result(verb, "position_queries", given, {inputs.q.type, job.q, query_features_of(*vectors)});
   job.position_queries = tensor_of(verb, "position_queries", given);

@@ -80,7 +80,7 @@ HeadTensor<const void> gates_of(std::string_view verb, std::string_view what, co
 
 void refuse_log_gates(std::string_view verb, const AttentionOptions& options) {
   if (options.log_gates.data == nullptr || reads_gates(options)) return;
-  raise(fmt::format("{}: log_gates are given, but the form reads none", verb));
+  raise(fmt::format("{}: log_gates are given, but the form does not use them", verb));
 }
 
 void plan_gates(std::string_view verb, const Bias& bias, const AttentionOptions& options, Plan& plan) {
@@ -89,13 +89,13 @@ void plan_gates(std::string_view verb, const Bias& bias, const AttentionOptions&
     job.vector_scale = 1.0;
     const std::int64_t features = counted->table.shape.back(0);
     if (features != job.q.features) {
-      raise(fmt::format("{}: the form's vectors have {} features but q {}", verb, features, job.q.features));
+      raise(fmt::format("{}: the form's vectors have {} features but q has {}", verb, features, job.q.features));
     }
     return;
   }
   if (!std::holds_alternative<GateSums>(bias.source)) return;
   if (options.log_gates.data == nullptr) {
-    raise(fmt::format("{}: the form adds sums of gates, which are missing (log_gates)", verb));
+    raise(fmt::format("{}: the form needs log_gates, which are missing", verb));
   }
   sum_gates(verb, gates_of(verb, "log_gates", options.log_gates, job), plan);
 }

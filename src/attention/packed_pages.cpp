@@ -79,8 +79,8 @@ void set_query_positions(const PackedCall& call, const Stretch& part, PackedPart
   Positions& positions = *made.options.query_positions;
   const std::int64_t ids = std::ssize(positions.ids) + std::ssize(positions.ids_i32);
   if (ids == 0) {
-    raise(
-        fmt::format("{}: of packed queries over pages, query_positions must be ids, one for each token", call.verb));
+    raise(fmt::format("{}: with packed queries over a paged cache, query_positions must be ids, one per token",
+                      call.verb));
   }
   if (positions.axes < 1 || ids != positions.axes * call.tokens) {
     raise(fmt::format("{}: {} position ids do not fit {} tokens and {} axes", call.verb, ids, call.tokens,
@@ -126,21 +126,22 @@ PackedCall checked_call(std::string_view verb, const TensorView& out, const Atte
                         const AttentionOptions& options) {
   for (const ConstTensorView& x : {ConstTensorView(out), inputs.q, inputs.k, inputs.v}) {
     if (x.device != Device::kHost)
-      raise(fmt::format("{}: packed queries over pages are for tensors on the host", verb));
+      raise(fmt::format("{}: packed queries over a paged cache must be on the host", verb));
   }
   if (!options.query_lengths.empty() || !options.packed_keys.empty()) {
-    raise(fmt::format("{}: packed queries over pages exclude query_lengths and packed_keys", verb));
+    raise(fmt::format("{}: packed queries over a paged cache cannot be combined with query_lengths or packed_keys",
+                      verb));
   }
   const HeadTensor<const void> q = tensor_of(verb, "q", inputs.q), k = tensor_of(verb, "k", inputs.k),
                                v = tensor_of(verb, "v", inputs.v);
-  if (q.batch != 1) raise(fmt::format("{}: packed queries are one sequence of tokens but q has {}", verb, q.batch));
+  if (q.batch != 1) raise(fmt::format("{}: packed queries must have a batch of 1 but q has {}", verb, q.batch));
   const auto check_size = [&](std::string_view what, std::int64_t size, std::int64_t wanted) {
     if (size != wanted) raise(fmt::format("{}: {} has {} numbers but must have {}", verb, what, size, wanted));
   };
   const std::int64_t sequences = std::ssize(options.packed);
   check_size("key_lengths", std::ssize(options.key_lengths), sequences);
   if (std::ssize(options.block_table) % sequences != 0) {
-    raise(fmt::format("{}: block_table has {} entries, which {} sequences cannot share", verb,
+    raise(fmt::format("{}: block_table has {} entries, not a multiple of the {} sequences", verb,
                       options.block_table.size(), sequences));
   }
   std::int64_t sum = 0;
@@ -164,7 +165,8 @@ PackedCall checked_call(std::string_view verb, const TensorView& out, const Atte
   }
   if (options.log_gates.data != nullptr && options.log_gates.shape.rank == 3 &&
       options.log_gates.shape[0] != sequences) {
-    raise(fmt::format("{}: log_gates has {} sequences but q {}", verb, options.log_gates.shape[0], sequences));
+    raise(fmt::format("{}: log_gates has {} sequences but key_lengths has {}", verb, options.log_gates.shape[0],
+                      sequences));
   }
   AttentionJob whole;
   whole.q = q;

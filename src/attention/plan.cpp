@@ -40,7 +40,7 @@ template <class Visit> void each_packed_segment(std::string_view verb, const Att
                                                 const AttentionJob& job, const Visit& visit) {
   const auto queries = options.packed, keys = options.packed_keys.empty() ? options.packed : options.packed_keys;
   if (queries.size() != keys.size()) {
-    raise(fmt::format("{}: {} packed sequences of queries but {} of keys", verb, queries.size(), keys.size()));
+    raise(fmt::format("{}: packed has {} sequences but packed_keys has {}", verb, queries.size(), keys.size()));
   }
   check_sum(verb, "the packed lengths of queries", queries, job.q.sequence);
   check_sum(verb, "the packed lengths of keys", keys, job.k.sequence);
@@ -83,7 +83,7 @@ void check_options(std::string_view verb, const AttentionOptions& options, const
     raise(fmt::format("{}: chunk needs consecutive positions, not ids", verb));
   }
   if (!options.packed.empty() && has_lengths(options)) {
-    raise(fmt::format("{}: packed sequences exclude query_lengths and key_lengths", verb));
+    raise(fmt::format("{}: packed sequences cannot be combined with query_lengths or key_lengths", verb));
   }
   if (options.packed.empty() && !options.packed_keys.empty()) {
     raise(fmt::format("{}: packed_keys needs packed", verb));

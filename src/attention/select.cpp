@@ -17,7 +17,7 @@ const AttentionBackend& selected_attention(std::string_view verb) {
   // Attention of f64, and gradients, of tensors on the host stay there where cuda is forced.
   if (name == kCpuAttention.name || name == "cuda") return kCpuAttention;
 #endif
-  raise(fmt::format("{}: the backend '{}' has no attention for tensors on the host", verb, name));
+  raise(fmt::format("{}: the backend '{}' has no attention for tensors in host memory", verb, name));
 }
 
 }  // namespace posenc::attend

@@ -19,11 +19,12 @@ void temperature_backward(TensorView d_scales, const QueryGradient& query, const
   const auto q = attend::tensor_of<const void>(caller, "q", query.q);
   const auto d_q = attend::tensor_of<const void>(caller, "d_q", query.d_q);
   if (query.q.shape != query.d_q.shape) {
-    raise(fmt::format("{}: q has shape {} but d_q {}", caller, to_string(query.q.shape), to_string(query.d_q.shape)));
+    raise(fmt::format("{}: q has shape {} but d_q has {}", caller, to_string(query.q.shape),
+                      to_string(query.d_q.shape)));
   }
   const auto scales = static_cast<std::int64_t>(temperature.head_scales.size());
   if (scales != 0 && scales != q.heads) {
-    raise(fmt::format("{}: the temperature has {} scales but q {} heads", caller, scales, q.heads));
+    raise(fmt::format("{}: the temperature has {} scales but q has {} heads", caller, scales, q.heads));
   }
   const Extents wanted{std::max<std::int64_t>(scales, 1)};
   kernels::check_tensor(caller, "d_scales", d_scales, 1, 1, "1 axis, scales");

@@ -45,7 +45,7 @@ void set_options(posenc_layer& made, const AttentionOptions& from, const posenc_
   }
   if (from.temperature) {
     if (!from.temperature->head_scales.empty()) {
-      refuse(POSENC_UNSUPPORTED, "layer: a temperature with a scale for each head is not in the C API");
+      refuse(POSENC_UNSUPPORTED, "layer: the C API does not support a temperature with one scale per head");
     }
     made.temperature = {.size = sizeof made.temperature,
                         .scale = from.temperature->scale,

@@ -138,7 +138,7 @@ class Comparison {
 void check_arguments(const Scheme& scheme, const Tensors& two, const CheckOptions& options) {
   const Extents& shape = two.before.shape;
   if (!(shape == two.after.shape)) {
-    raise(fmt::format("check: both must have one shape, but they are {} and {}", to_string(shape),
+    raise(fmt::format("check: both tensors must have the same shape, but have {} and {}", to_string(shape),
                       to_string(two.after.shape)));
   }
   if (shape.rank < 2 || shape.rank > 4 || count_of(shape) <= 0) {
@@ -146,7 +146,7 @@ void check_arguments(const Scheme& scheme, const Tensors& two, const CheckOption
                       to_string(shape)));
   }
   for (const DataType type : {two.before.type, two.after.type}) {
-    if (type == DataType::kI64) raise("check: tensors hold numbers, not integers");
+    if (type == DataType::kI64) raise("check: the tensors must be floating-point, not integers");
   }
   if (!(options.tolerance >= 0) || !std::isfinite(options.tolerance)) {
     raise(fmt::format("check: the tolerance must be at least 0 but is {}", options.tolerance));

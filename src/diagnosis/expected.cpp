@@ -49,7 +49,7 @@ CheckPositions check_positions(const Form& form, std::string_view scheme, const 
   const bool is_bias = std::holds_alternative<Bias>(form);
   const std::int64_t tokens = shape.back(1), keys = shape.back(0);
   if (!is_bias && (!options.keys.empty() || options.is_causal)) {
-    raise(fmt::format("check: {} is no bias, so it has no keys", scheme));
+    raise(fmt::format("check: {} is not a bias, so it takes no keys", scheme));
   }
   if (!options.positions.empty()) {
     check_count(is_bias ? "queries" : "tokens", options.positions, tokens, options.axes);

@@ -53,11 +53,11 @@ void check_tensors(ConstTensorView before, ConstTensorView after, const Diagnosi
     raise(fmt::format("diagnose: tensors are [..., sequence, features], not {}", to_string(before.shape)));
   }
   if (!(before.shape == after.shape)) {
-    raise(fmt::format("diagnose: both must have one shape, but they are {} and {}", to_string(before.shape),
+    raise(fmt::format("diagnose: both tensors must have the same shape, but have {} and {}", to_string(before.shape),
                       to_string(after.shape)));
   }
   for (const DataType type : {before.type, after.type}) {
-    if (type == DataType::kI64) raise("diagnose: tensors hold numbers, not integers");
+    if (type == DataType::kI64) raise("diagnose: the tensors must be floating-point, not integers");
   }
   if (count_of(before.shape) <= 0) raise("diagnose: the tensors have no elements");
   const std::int64_t sequence = before.shape.back(1);

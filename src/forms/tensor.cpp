@@ -44,7 +44,7 @@ namespace {
 
 template <class View> View with_heads_first(const View& x, Axes axes) {
   if (x.shape.rank != rank_of(axes) || x.strides.rank != x.shape.rank) {
-    raise(fmt::format("axes {} need a tensor of {} axes, but {} has {}", name_of(axes), rank_of(axes),
+    raise(fmt::format("axes {} need a tensor of {} axes, but shape {} has {}", name_of(axes), rank_of(axes),
                       to_string(x.shape), x.shape.rank));
   }
   return has_heads_last(axes) ? swap_axes(x, x.shape.rank - 3, x.shape.rank - 2) : x;
@@ -52,11 +52,11 @@ template <class View> View with_heads_first(const View& x, Axes axes) {
 
 template <class View> View part_of_axis(const View& x, int axis, std::int64_t first, std::int64_t count) {
   if (axis < 0 || axis >= std::min(x.shape.rank, Extents::kMax) || x.strides.rank != x.shape.rank) {
-    raise(fmt::format("slice: the tensor has {} axes: there is no axis {}", x.shape.rank, axis));
+    raise(fmt::format("slice: the tensor has {} axes, so there is no axis {}", x.shape.rank, axis));
   }
   if (first < 0 || count < 0 || count > x.shape[axis] || first > x.shape[axis] - count) {
-    raise(
-        fmt::format("slice: axis {} has {} entries: there are no {} from {} on", axis, x.shape[axis], count, first));
+    raise(fmt::format("slice: axis {} has {} entries; {} from entry {} on are out of range", axis, x.shape[axis],
+                      count, first));
   }
   View part = x;
   part.shape[axis] = count;

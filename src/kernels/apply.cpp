@@ -113,12 +113,13 @@ void apply(std::string_view verb, const TensorView& out, const ConstTensorView* 
   if (x != nullptr) {
     input = tokens_of(verb, "x", *x);
     check_same_shape(verb, out, *x);
-    if (out.type != x->type) raise(fmt::format("{}: out is {} but x {}", verb, name_of(out.type), name_of(x->type)));
+    if (out.type != x->type)
+      raise(fmt::format("{}: out is {} but x is {}", verb, name_of(out.type), name_of(x->type)));
     check_same_or_apart(verb, out, *x);
     job.x = &input;
   }
   if (job.out.width != form.width) {
-    raise(fmt::format("{}: the form has width {} but the tensor {}", verb, form.width, job.out.width));
+    raise(fmt::format("{}: the form has width {} but the tensor has {}", verb, form.width, job.out.width));
   }
   const auto* rows = std::get_if<Rows>(&form.source);
   job.site = site_of(verb, {out, x != nullptr ? *x : out, rows != nullptr ? rows->table : out}, positions, run);
@@ -157,7 +158,7 @@ void add_backward(TensorView d_table, ConstTensorView d_out, const Positions& po
   check_writable(verb, "d_table", d_table);
   if (d_table.shape.rank != 2) raise(fmt::format("{}: d_table must be [rows, width]", verb));
   if (job.table.width != job.gradient.width) {
-    raise(fmt::format("{}: d_table has width {} but d_out {}", verb, job.table.width, job.gradient.width));
+    raise(fmt::format("{}: d_table has width {} but d_out has {}", verb, job.table.width, job.gradient.width));
   }
   if (offset < 0 || offset > kPositionLimit)
     raise(fmt::format("{}: offset must be between 0 and 2^53 but is {}", verb, offset));

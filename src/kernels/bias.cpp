@@ -41,7 +41,7 @@ template <class Job, class Void> void prepare_job(std::string_view verb, Job& jo
     raise(fmt::format("{}: the position ids must be on the host", verb));  // how far apart they are is looked at
   }
   if (std::holds_alternative<DistanceVectors>(form.source)) {
-    raise(fmt::format("{}: vectors by distance meet q and k, so only attention can add them", verb));
+    raise(fmt::format("{}: vectors by distance are multiplied with q and k, so only attention can add them", verb));
   }
   if (std::holds_alternative<GateSums>(form.source)) {
     raise(fmt::format("{}: gates are an input of attention, so only attention can add their sums", verb));

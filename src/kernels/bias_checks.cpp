@@ -50,7 +50,7 @@ struct CheckSource {
     const ConstTensorView table = table_of(source, heads);
     check_tensor(verb, "the form's table", table, 2, 2, "2 axes, rows and heads");
     if (table.shape[1] != heads) {
-      raise(fmt::format("{}: the form has {} heads but its table {}", verb, heads, table.shape[1]));
+      raise(fmt::format("{}: the form has {} heads but its table has {}", verb, heads, table.shape[1]));
     }
     Range named{0, 0};
     for (const DistanceMap& map : source.axes) {
@@ -81,7 +81,7 @@ struct CheckSource {
         check_rows(verb, {entries.least == kNoRow ? 0 : entries.least, entries.most}, table.shape.back(1));
       }
       if (table.shape.rank == 3 && table.shape[0] != heads) {
-        raise(fmt::format("{}: the form has {} heads but its table {}", verb, heads, table.shape[0]));
+        raise(fmt::format("{}: the form has {} heads but its table has {}", verb, heads, table.shape[0]));
       }
     }
     if (source.query_offsets.empty()) return;
@@ -95,7 +95,7 @@ struct CheckSource {
       raise(fmt::format("{}: the form's table has no rows", verb));
     }
     if (source.table.shape.rank == 3 && source.table.shape[0] != heads) {
-      raise(fmt::format("{}: the form has {} heads but its table {}", verb, heads, source.table.shape[0]));
+      raise(fmt::format("{}: the form has {} heads but its table has {}", verb, heads, source.table.shape[0]));
     }
   }
   void operator()(const DistanceRatios& source) const {
@@ -135,7 +135,7 @@ Maps maps_of(const Bias& form) {
 void check_bias(std::string_view verb, const Bias& form, std::int64_t heads) {
   const bool shared = form.heads == 0 && needs_content(form);
   if (!shared && form.heads != heads) {
-    raise(fmt::format("{}: the form has {} heads but the tensor {}", verb, form.heads, heads));
+    raise(fmt::format("{}: the form has {} heads but the tensor has {}", verb, form.heads, heads));
   }
   std::visit(CheckSource{verb, form.heads}, form.source);
 }

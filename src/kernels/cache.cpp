@@ -41,13 +41,14 @@ void check_slots(std::string_view verb, const HeadTensor<void>& cache, std::span
   used.reserve(slots.size());
   for (const std::int64_t slot : slots) {
     if (slot < 0) continue;
-    if (slot >= all) raise(fmt::format("{}: slot {} is past the cache, which has {}", verb, slot, all));
+    if (slot >= all)
+      raise(fmt::format("{}: slot {} is past the end of the cache, which has {} slots", verb, slot, all));
     used.push_back(slot);
   }
   if (may_repeat) return;
   std::sort(used.begin(), used.end());
   const auto twice = std::adjacent_find(used.begin(), used.end());
-  if (twice != used.end()) raise(fmt::format("{}: slot {} is given to two tokens", verb, *twice));
+  if (twice != used.end()) raise(fmt::format("{}: slot {} occurs twice", verb, *twice));
 }
 
 AlignedVector<SlotRun> runs_of(std::string_view verb, const HeadTensor<void>& cache, std::int64_t sequence,
@@ -76,11 +77,12 @@ AlignedVector<SlotRun> runs_of(std::string_view verb, const HeadTensor<void>& ca
 void check_fits(std::string_view verb, const HeadTensor<void>& cache, const HeadTensor<const void>& x,
                 std::span<const std::int64_t> slots) {
   if (cache.heads != x.heads || cache.features != x.features) {
-    raise(fmt::format("{}: the cache has {} heads of {} features but the tensor {} of {}", verb, cache.heads,
+    raise(fmt::format("{}: the cache has {} heads of {} features but the tensor has {} of {}", verb, cache.heads,
                       cache.features, x.heads, x.features));
   }
   if (std::ssize(slots) != x.batch * x.sequence) {
-    raise(fmt::format("{}: {} slots for {} sequences of {} tokens", verb, slots.size(), x.batch, x.sequence));
+    raise(fmt::format("{}: got {} slots for {} sequences of {} tokens; each token needs one", verb, slots.size(),
+                      x.batch, x.sequence));
   }
 }
 
@@ -142,7 +144,7 @@ void rotate_into(TensorView cache, std::span<const std::int64_t> slots, ConstTen
   if (from.batch * from.heads * from.sequence == 0) return;
   if (may_overlap(cache, k)) raise("rotate_into: the cache overlaps k");
   if (has_table(form) && form.table.cosines.shape.rank == 3) {
-    raise("rotate_into: a table with a row for each token is not taken; rotate, then copy_into");
+    raise("rotate_into: a table with one row per token is not supported; use rotate, then copy_into");
   }
   // most forms rotate keys as queries: then nothing is copied
   const Rotation grown = form.growth.rates.empty() ? Rotation{} : for_keys(form);
@@ -196,7 +198,7 @@ void copy_slots(TensorView cache, std::span<const std::int64_t> to, std::span<co
   check_host(verb, {cache});
   const HeadTensor<void> pool = cache_of(verb, cache);
   if (to.size() != from.size())
-    raise(fmt::format("copy_slots: {} slots to write but {} to read", to.size(), from.size()));
+    raise(fmt::format("copy_slots: `to` has {} slots but `from` has {}", to.size(), from.size()));
   check_slots(verb, pool, from, true);
   std::vector<std::int64_t> written(to.begin(), to.end());  // and those that have a source
   for (std::size_t i = 0; i < written.size(); ++i) {
@@ -227,20 +229,20 @@ void copy_slots(TensorView cache, std::span<const std::int64_t> to, std::span<co
 
 std::vector<std::int64_t> slots_of(std::span<const std::int32_t> pages, std::int64_t page_size, std::int64_t first,
                                    std::int64_t count) {
-  if (page_size < 1) raise(fmt::format("slots_of: a page must have 1 token or more but has {}", page_size));
+  if (page_size < 1) raise(fmt::format("slots_of: page_size must be 1 or more but is {}", page_size));
   if (first < 0 || count < 0) {
     raise(fmt::format("slots_of: first and count must be 0 or more but are {} and {}", first, count));
   }
   const std::int64_t room =
       std::ssize(pages) <= kPositionLimit / page_size ? std::ssize(pages) * page_size : kPositionLimit;
   if (first > room || count > room - first) {
-    raise(fmt::format("slots_of: {} tokens from {} on do not fit {} pages of {}", count, first, pages.size(),
-                      page_size));
+    raise(fmt::format("slots_of: {} tokens from token {} on do not fit into {} pages of {} tokens", count, first,
+                      pages.size(), page_size));
   }
   std::vector<std::int64_t> slots(static_cast<std::size_t>(count));
   for (std::int64_t i = 0; i < count; ++i) {
     const std::int64_t page = pages[static_cast<std::size_t>((first + i) / page_size)];
-    if (page < 0) raise(fmt::format("slots_of: token {} is in page {}", first + i, page));
+    if (page < 0) raise(fmt::format("slots_of: token {} is in page {}; pages must be 0 or more", first + i, page));
     slots[static_cast<std::size_t>(i)] = page * page_size + (first + i) % page_size;
   }
   return slots;
@@ -258,11 +260,11 @@ struct ConstantRotation {
 // What `form` wrote for position p becomes what it writes for p + by, for tensors like x with up to so many tokens.
 void set_constant(ConstantRotation& made, const TensorView& x, std::int64_t tokens, std::int64_t by,
                   const Rotation& form) {
-  if (has_table(form)) raise("shift: a table has no rotation by a constant");
+  if (has_table(form)) raise("shift: a rotation by a table cannot be shifted by a constant");
   if (!is_plain(form))
-    raise("shift: heads that are rotated each in its own way, summed axes and mixtures are not taken");
+    raise("shift: rotations that differ from head to head, summed axes and mixtures are not supported");
   if (!form.float32_angles.factors.empty()) {
-    raise("shift: float32 angles do not grow by a constant from one position to the next; rerotate keys instead");
+    raise("shift: float32 angles do not shift by a constant; use rerotate");
   }
   if (by <= -kPositionLimit || by >= kPositionLimit) {
     raise(fmt::format("shift: by must be between -2^53 and 2^53 but is {}", by));

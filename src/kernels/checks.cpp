@@ -61,7 +61,7 @@ bool may_overlap(const ConstTensorView& one, const ConstTensorView& other) {
 
 void check_same_shape(std::string_view verb, const TensorView& out, const ConstTensorView& x) {
   if (out.shape == x.shape) return;
-  raise(fmt::format("{}: out has shape {} but x {}", verb, to_string(out.shape), to_string(x.shape)));
+  raise(fmt::format("{}: out has shape {} but x has {}", verb, to_string(out.shape), to_string(x.shape)));
 }
 
 void check_same_or_apart(std::string_view verb, const TensorView& out, const ConstTensorView& x) {
@@ -76,18 +76,18 @@ Site site_of(std::string_view verb, std::initializer_list<ConstTensorView> views
   for (const ConstTensorView& view : views) {
     if (view.data == nullptr) continue;
     if (!first && view.device != site.device) {
-      raise(
-          fmt::format("{}: one tensor is on {} but another on {}", verb, name_of(site.device), name_of(view.device)));
+      raise(fmt::format("{}: one tensor is on {} but another is on {}", verb, name_of(site.device),
+                        name_of(view.device)));
     }
     site.device = view.device;
     first = false;
   }
   if (!positions.ids.empty() && positions.device != Device::kHost && positions.device != site.device) {
-    raise(fmt::format("{}: the position ids are on {} but the tensors on {}", verb, name_of(positions.device),
+    raise(fmt::format("{}: the position ids are on {} but the tensors are on {}", verb, name_of(positions.device),
                       name_of(site.device)));
   }
   if (!positions.ids_i32.empty() && (positions.device != Device::kHost || site.device != Device::kHost)) {
-    raise(fmt::format("{}: position ids of i32 are for tensors on the host: on a GPU they are i64", verb));
+    raise(fmt::format("{}: position ids on a GPU must be i64, not i32", verb));
   }
   if (site.device != Device::kHost) site.stream = run.stream;
   return site;
@@ -120,7 +120,7 @@ TokenPositions positions_of(std::string_view verb, const Positions& positions, i
     return checked;
   }
   if (!positions.ids.empty() && !positions.ids_i32.empty()) {
-    raise(fmt::format("{}: positions have ids of i64 and of i32: one of them is meant", verb));
+    raise(fmt::format("{}: positions have both ids and ids_i32; give only one of them", verb));
   }
   const bool is_narrow = positions.ids.empty();
   const auto count = static_cast<std::int64_t>(is_narrow ? positions.ids_i32.size() : positions.ids.size());

@@ -72,7 +72,7 @@ void frequencies_backward(TensorView d_frequencies, const RotatedGradient& gradi
   }
   const HeadTensor<const void> x = heads_of(verb, "x", gradient.x), d_x = heads_of(verb, "d_x", gradient.d_x);
   if (gradient.x.shape != gradient.d_x.shape) {
-    raise(fmt::format("{}: x has shape {} but d_x {}", verb, to_string(gradient.x.shape),
+    raise(fmt::format("{}: x has shape {} but d_x has {}", verb, to_string(gradient.x.shape),
                       to_string(gradient.d_x.shape)));
   }
   const TokenPositions at = rotated_positions_of(verb, positions, form, x);

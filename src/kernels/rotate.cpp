@@ -22,7 +22,8 @@ void check_heads(std::string_view verb, const Rotation& form) {
   if (form.heads < 1) raise(fmt::format("{}: the form has {} heads", verb, form.heads));
   if (has_table(form) || !form.growth.rates.empty() || !form.float32_angles.factors.empty()) {
     raise(fmt::format(
-        "{}: a form with heads of their own, summed axes or a mixture has no table, growth or float32 angles", verb));
+        "{}: a form that differs from head to head, sums axes or mixes waves cannot have a table, growth or float32 angles",
+        verb));
   }
   const auto count = static_cast<std::int64_t>(form.frequencies.size()), pairs = pairs_of(form);
   const Mixture& mixture = form.mixture;
@@ -93,8 +94,8 @@ RowLimit check_form(std::string_view verb, const Rotation& form) {
   check_tensor(verb, "the table of cosines", cosines, 2, 3, kAxes);
   check_tensor(verb, "the table of sines", sines, 2, 3, kAxes);
   if (cosines.shape != sines.shape) {
-    raise(fmt::format("{}: the table of cosines has shape {} but that of sines {}", verb, to_string(cosines.shape),
-                      to_string(sines.shape)));
+    raise(fmt::format("{}: the table of cosines has shape {} but that of sines has {}", verb,
+                      to_string(cosines.shape), to_string(sines.shape)));
   }
   if (pairs < 1) raise(fmt::format("{}: the table has no pairs", verb));
   return cosines.shape.rank == 2 ? RowLimit{cosines.shape[0], 0} : RowLimit{.is_signed = true};
@@ -111,7 +112,7 @@ std::int64_t first_feature(std::string_view verb, std::string_view what, const R
 
 void check_own_heads(std::string_view verb, std::string_view what, const Rotation& form, std::int64_t heads) {
   if (form.heads == 1 || heads == form.heads) return;
-  raise(fmt::format("{}: {} has {} heads, but the form rotates {}, each in its own way", verb, what, heads,
+  raise(fmt::format("{}: {} has {} heads, but the form has a separate rotation for each of {}", verb, what, heads,
                     form.heads));
 }
 
@@ -216,7 +217,7 @@ template <class W> void tabulate_by_rotating(const TensorView& cosines, const Te
   const auto out = heads_of("tabulate", "out", cosines);  // sequences of a batch stand in place of heads
   const std::int64_t pairs = pairs_of(form);
   if (out.features != pairs) {
-    raise(fmt::format("tabulate: the form has {} pairs but the tensor {}", pairs, out.features));
+    raise(fmt::format("tabulate: the form has {} pairs but the tensor has {}", pairs, out.features));
   }
   form.layout = PairLayout::kHalves;
   form.first_dim = 0;
@@ -294,7 +295,7 @@ void tabulate(TensorView cosines, TensorView sines, const Positions& positions, 
   check_form(verb, form);
   if (has_table(form)) raise("tabulate: the form is a table already");
   if (form.heads > 1) {
-    raise(fmt::format("tabulate: the form rotates {} heads, each in its own way: take one of them by head_of",
+    raise(fmt::format("tabulate: the form has a separate rotation for each of {} heads; select one with head_of",
                       form.heads));
   }
   check_same_shape(verb, cosines, sines);
@@ -305,7 +306,7 @@ void tabulate(TensorView cosines, TensorView sines, const Positions& positions, 
   }
   if (cosines.device != Device::kHost || sines.device != Device::kHost) {
     raise(
-        "tabulate: a rotation that grows or is mixed, or whose magnitude comes last, is tabulated on the host alone");
+        "tabulate: a rotation with growth, a mixture or a magnitude applied last can be tabulated only on the host");
   }
   check_writable(verb, "cosines", cosines);
   check_writable(verb, "sines", sines);
@@ -349,7 +350,7 @@ void rotate(const QueryKey<TensorView>& out, const QueryKey<ConstTensorView>& x,
   job.parts[1].keys = true;
   const auto &q = job.parts[0].x, &k = job.parts[1].x;
   if (q.batch != k.batch || q.sequence != k.sequence) {
-    raise(fmt::format("{}: q has {} sequences of {} tokens but k {} of {}", verb, q.batch, q.sequence, k.batch,
+    raise(fmt::format("{}: q has {} sequences of {} tokens but k has {} of {}", verb, q.batch, q.sequence, k.batch,
                       k.sequence));
   }
   job.site = site_of(verb, {out.q, out.k, x.q, x.k, form.table.cosines, form.table.sines}, positions, run);

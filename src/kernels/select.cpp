@@ -46,7 +46,7 @@ const Backend& backend_named(std::string_view name, std::string_view origin) {
     if (const Backend* cuda = cuda_backend()) return *cuda;
     raise(fmt::format("{}: cuda cannot run here: {}", origin, why_absent(kCuda)));
   }
-  raise(fmt::format("{}: no backend '{}' (there is {})", origin, name, fmt::join(backends(), ", ")));
+  raise(fmt::format("{}: unknown backend '{}' (choose from: {})", origin, name, fmt::join(backends(), ", ")));
 }
 
 std::string_view environment(const char* name) {

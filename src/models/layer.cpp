@@ -48,12 +48,12 @@ PreparedLayer prepared_layer(std::string_view name, const LayerGroup& group, con
   options.causal = *causal;
   options.window = group.window.value_or(0);
   options.chunk = group.chunk.value_or(0);
-  if (group.scale && group.is_unscaled) refuse_layer(name, "it has a scale and is unscaled");
+  if (group.scale && group.is_unscaled) refuse_layer(name, "it has both a scale and is_unscaled");
   options.scale = group.is_unscaled ? std::optional(1.0) : group.scale;
   options.softcap = group.softcap;
   options.temperature = group.temperature;
   if (group.has_sinks) {
-    if (inputs.sinks.data == nullptr) refuse_layer(name, "it has sinks: their trained logits are missing, [heads]");
+    if (inputs.sinks.data == nullptr) refuse_layer(name, "it has sinks, whose trained logits [heads] are missing");
     options.sinks = inputs.sinks;
   } else if (inputs.sinks.data != nullptr) {
     refuse_layer(name, "it has no sinks, but some were given");

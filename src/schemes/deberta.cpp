@@ -74,7 +74,8 @@ Bias prepare(const Deberta& s, const Situation& now) {
     if (!wanted) return;
     const std::int64_t found = schemes::check_vectors(Deberta::name, kind, table, 2 * span_of(s));
     if (terms > 1 && found != heads) {
-      raise(fmt::format("deberta: the two tables must have as many heads but have {} and {}", heads, found));
+      raise(
+          fmt::format("deberta: the two tables must have the same number of heads but have {} and {}", heads, found));
     }
     heads = found;
     vectors = {.axes = {rows}, .table = table, .values = {}};

@@ -34,7 +34,8 @@ Bias prepare(const Shaw& s, const Situation& now) {
     const std::int64_t value_heads =
         schemes::check_vectors(Shaw::name, {"table for values", "value_weights"}, now.value_weights, rows);
     if (value_heads != heads) {
-      raise(fmt::format("shaw: the two tables must have as many heads but have {} and {}", heads, value_heads));
+      raise(fmt::format("shaw: the two tables must have the same number of heads but have {} and {}", heads,
+                        value_heads));
     }
     source.for_values = {.axes = {std::move(map)}, .table = now.value_weights, .values = {}};
   }

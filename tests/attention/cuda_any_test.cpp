@@ -395,9 +395,9 @@ TEST(CudaAttentionAny, SaysWhichLengthOrPageIsOutOfRange) {
     EXPECT_EQ(refusal(256, 19, is_wide), "");
     EXPECT_EQ(refusal(48, 99, is_wide), "") << "past the length, an entry is not read";
     EXPECT_EQ(refusal(257, 3, is_wide),
-              "cuda: a sequence has 257 keys but the cache room for 256; it was taken as empty");
+              "cuda: a sequence has 257 keys but the cache has room for 256; it was treated as empty");
     EXPECT_EQ(refusal(-1, 3, is_wide),
-              "cuda: a sequence has -1 keys but the cache room for 256; it was taken as empty");
+              "cuda: a sequence has -1 keys but the cache has room for 256; it was treated as empty");
     EXPECT_EQ(refusal(256, 20, is_wide), "cuda: the block table names page 20 but there are 20; page 0 was read");
     EXPECT_EQ(refusal(256, -7, is_wide), "cuda: the block table names page -7 but there are 20; page 0 was read");
   }
@@ -423,7 +423,7 @@ TEST(CudaAttentionAny, RefusesWhatTheHostCannotKnow) {
             "attention: device_key_lengths has 0 numbers but must have 1");
   EXPECT_EQ(
       refusal(Device::kCuda, {.key_lengths = own, .device_key_lengths = lengths}),
-      "attention: device_key_lengths exclude key_lengths, query_lengths, packed sequences, block_table and chunk");
+      "attention: device_key_lengths cannot be combined with key_lengths, query_lengths, packed sequences, block_table or chunk");
   EXPECT_EQ(refusal(Device::kCuda, {.position = prepare(Rope{.dims = 16}), .device_key_lengths = lengths}),
             "attention: a rotation with device_key_lengths needs query_positions, and keys that are rotated already");
 }

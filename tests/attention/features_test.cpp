@@ -362,7 +362,7 @@ TEST(AttentionFeatures, SayWhatIsWrong) {
                  "attention: mask must be bool or floating-point but is i64");
   expect_refusal({.mask = ConstTensorView(result({3, 3}))}, "attention: out overlaps mask");
   expect_refusal({.key_lengths = lengths, .block_table = odd},
-                 "attention: block_table has 3 entries, which 2 sequences cannot share");
+                 "attention: block_table has 3 entries, not a multiple of the 2 sequences");
   expect_refusal({.block_table = fine}, "attention: block_table needs key_lengths");
   expect_refusal({.key_lengths = lengths, .block_table = past},
                  "attention: block_table names page 2 but there are 2");

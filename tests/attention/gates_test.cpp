@@ -424,17 +424,17 @@ TEST(Gates, SayWhatDoesNotFit) {
   AttentionOptions options = c.options();
   EXPECT_EQ(attend(options), "accepted");
   options.log_gates = {};
-  EXPECT_EQ(attend(options), "attention: the form adds sums of gates, which are missing (log_gates)");
+  EXPECT_EQ(attend(options), "attention: the form needs log_gates, which are missing");
   options.log_gates = view(c.gates.data(), {2, 2});
   EXPECT_EQ(attend(options), "attention: log_gates has shape [2, 2] but must have [1, 2, 3]");
   options.log_gates = c.options().log_gates;
   options.position = Nothing{};
-  EXPECT_EQ(attend(options), "attention: log_gates are given, but the form reads none");
+  EXPECT_EQ(attend(options), "attention: log_gates are given, but the form does not use them");
   c.gates[4] = -std::numeric_limits<double>::infinity();
   EXPECT_EQ(attend(c.options()),
             "attention: log_gates must be finite and sum to at most 1e30, but at token 1 of head 1 they do not");
   const Case counts(Kind::kCounts, {1, 2, 2, 3, 3, 5, 4}, kCausal);
-  EXPECT_EQ(attend(counts.options()), "attention: the form's vectors have 5 features but q 4");
+  EXPECT_EQ(attend(counts.options()), "attention: the form's vectors have 5 features but q has 4");
   Case longer(Kind::kSums, {1, 1, 1, 3, 2, 4, 4}, kOpen);
   EXPECT_EQ(message_of([&] {
               attention(view(out.values.data(), {1, 1, 3, 4}), longer.q.view(), longer.k.view(), longer.v.view(),
@@ -447,7 +447,7 @@ TEST(Gates, SayWhatDoesNotFit) {
   EXPECT_EQ(message_of([&] {
               attention_backward(gradients, c.d_out.view(), {c.q.view(), c.k.view(), c.v.view()}, {});
             }),
-            "attention_backward: the position has no gates that could have a gradient");
+            "attention_backward: the position has no log_gates, so there is no such gradient");
 }
 
 }  // namespace

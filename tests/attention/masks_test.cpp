@@ -428,15 +428,15 @@ float scratch[4096];
 ConstTensorView in(const Extents& shape) { return view(static_cast<const float*>(scratch), shape); }
 TensorView result(const Extents& shape) { return view(scratch + 2048, shape); }
 const BadCall kBadCalls[] = {
-    {"attention: k has 3 heads but q 8: q's must be a multiple of k's",
+    {"attention: q has 8 heads, which must be a multiple of the 3 of k",
      [] {
        attention(result({1, 8, 2, 4}), in({1, 8, 2, 4}), in({1, 3, 2, 4}), in({1, 3, 2, 4}));
      }},
-    {"attention: k has 5 features but q 4",
+    {"attention: k has 5 features but q has 4",
      [] {
        attention(result({2, 4}), in({2, 4}), in({2, 5}), in({2, 4}));
      }},
-    {"attention: v has 3 tokens but k 2",
+    {"attention: v has 3 tokens but k has 2",
      [] {
        attention(result({2, 4}), in({2, 4}), in({2, 4}), in({3, 4}));
      }},
@@ -448,11 +448,11 @@ const BadCall kBadCalls[] = {
      [] {
        attention(view(scratch, {2, 4}), in({2, 4}), in({2, 4}), in({2, 4}));
      }},
-    {"attention: an addition belongs to the embeddings, before q and k are made: add it to them instead",
+    {"attention: an addition belongs to the embeddings that q and k are computed from: use add() there",
      [] {
        attention(result({2, 4}), in({2, 4}), in({2, 4}), in({2, 4}), {.position = prepare(Sinusoidal{.width = 4})});
      }},
-    {"attention: the form has 8 heads but the tensor 2",
+    {"attention: the form has 8 heads but the tensor has 2",
      [] {
        attention(result({1, 2, 2, 4}), in({1, 2, 2, 4}), in({1, 2, 2, 4}), in({1, 2, 2, 4}),
                  {.position = prepare(Alibi{})});
@@ -485,7 +485,7 @@ const BadCall kBadCalls[] = {
        const std::vector<double> k(8);
        attention(result({2, 4}), in({2, 4}), view(k.data(), {2, 4}), in({2, 4}));
      }},
-    {"attention_backward: the position has no parameters that could have a gradient",
+    {"attention_backward: the position has no parameters, so there is no such gradient",
      [] {
        float d[8];
        attention_backward({.parameters = view(d, {8})}, in({2, 4}), {in({2, 4}), in({2, 4}), in({2, 4})});

@@ -300,7 +300,8 @@ TEST(PackedPages, SayWhatIsWrong) {
     return AttentionOptions{.key_lengths = keys, .packed = queries, .block_table = pages};
   };
   expect_refusal(with(packed, one, table), "attention: key_lengths has 1 numbers but must have 2");
-  expect_refusal(with(packed, lengths, odd), "attention: block_table has 3 entries, which 2 sequences cannot share");
+  expect_refusal(with(packed, lengths, odd),
+                 "attention: block_table has 3 entries, not a multiple of the 2 sequences");
   expect_refusal(with(packed, past, table),
                  "attention: one of key_lengths is 17 but block_table has 2 pages of 8 tokens for each sequence");
   expect_refusal(with(packed, lengths, bad), "attention: block_table names page 4 but there are 4");
@@ -312,12 +313,14 @@ TEST(PackedPages, SayWhatIsWrong) {
                  "attention: the packed lengths must sum to the 5 tokens of q, but one is -1 after 0 tokens");
   AttentionOptions options = with(packed, lengths, table);
   options.query_positions = Positions{.first = 3};
-  expect_refusal(options, "attention: of packed queries over pages, query_positions must be ids, one for each token");
+  expect_refusal(options,
+                 "attention: with packed queries over a paged cache, query_positions must be ids, one per token");
   options.query_positions = Positions{.ids = ids};
   expect_refusal(options, "attention: 4 position ids do not fit 5 tokens and 1 axes");
   options = with(packed, lengths, table);
   options.query_lengths = packed;
-  expect_refusal(options, "attention: packed queries over pages exclude query_lengths and packed_keys");
+  expect_refusal(options,
+                 "attention: packed queries over a paged cache cannot be combined with query_lengths or packed_keys");
   options = with(packed, lengths, table);
   options.key_mask = ids;
   expect_refusal(options, "attention: key_mask has 4 numbers but must have 32");

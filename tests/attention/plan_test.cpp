@@ -289,7 +289,7 @@ TEST(AttentionPlan, SaysWhatDoesNotFit) {
     }
   };
   EXPECT_EQ(refusal([&] { attention(plan, out.view(), q.view(), more.view(), more.view()); }),
-            "attention: the plan is for k of f32 [1, 2, 5, 8] but it is f32 [1, 2, 6, 8]");
+            "attention: the plan was made for k of type f32 and shape [1, 2, 5, 8], got f32 [1, 2, 6, 8]");
   std::vector<std::byte> workspace(workspace_bytes(plan, 1));
   EXPECT_EQ(refusal([&] {
               attention(plan, out.view(), q.view(), k.view(), k.view(), {.threads = 1, .workspace = workspace});
@@ -304,7 +304,7 @@ TEST(AttentionPlan, SaysWhatDoesNotFit) {
   EXPECT_EQ(refusal([&] {
               plan_attention({q.view(), k.view(), q.view()}, {});
             }),
-            "plan_attention: v has 3 tokens but k 5");
+            "plan_attention: v has 3 tokens but k has 5");
   EXPECT_EQ(refusal([&] {
               plan_attention({on(Device::kCuda, ConstTensorView(q.view())), k.view(), k.view()}, {});
             }),

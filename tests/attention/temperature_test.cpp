@@ -208,9 +208,9 @@ TEST(Temperature, Refusals) {
     return refusal([&] { attention(out.view(), q.view(), q.view(), q.view(), options); });
   };
   EXPECT_EQ(attend({.position = prepare(QueryTemperature{}), .temperature = Temperature{}}),
-            "attention: the form is a temperature already: the options cannot have another");
+            "attention: the form is a temperature itself, so the options cannot have another");
   EXPECT_EQ(attend({.position = prepare(QueryTemperature{.head_scales = {1, 2, 3}})}),
-            "attention: the temperature has 3 scales but q 2 heads");
+            "attention: the temperature has 3 scales but q has 2 heads");
   EXPECT_EQ(attend({.position = prepare(Rope{.dims = 4}),
                     .temperature = Temperature{},
                     .query_positions = Positions{.first = -1}}),

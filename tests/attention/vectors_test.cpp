@@ -382,15 +382,13 @@ TEST(DistanceVectors, SayWhatDoesNotFit) {
   AttentionOptions options = c.options(c.own);
   EXPECT_EQ(attend(options), "accepted");
   options.position_queries = {};
-  EXPECT_EQ(attend(options),
-            "attention: the form's vectors meet queries of their own, which are missing (position_queries)");
+  EXPECT_EQ(attend(options), "attention: the form needs position_queries, which are missing");
   options.position_queries = c.q.view();
   EXPECT_EQ(attend(options), "attention: position_queries has shape [1, 2, 3, 4] but must have [1, 2, 3, 3]");
   options.position = Nothing{};
-  EXPECT_EQ(attend(options),
-            "attention: position_queries are given, but the form's vectors meet q or there are none");
+  EXPECT_EQ(attend(options), "attention: position_queries are given, but the form does not use them");
   const Case values(Kind::kValues, {1, 2, 2, 3, 3, 4, 5}, kPlain);
-  EXPECT_EQ(attend(values.options(values.own)), "attention: the form's vectors have 5 features but v 4");
+  EXPECT_EQ(attend(values.options(values.own)), "attention: the form's vectors have 5 features but v has 4");
   Case offsets(Kind::kOffsets, {1, 2, 2, 3, 3, 4, 4}, kPlain);
   offsets.offsets.pop_back();
   EXPECT_EQ(attend(offsets.options(offsets.own)), "attention: the form must have 8 offsets of queries but has 7");
@@ -405,7 +403,7 @@ TEST(DistanceVectors, SayWhatDoesNotFit) {
   EXPECT_EQ(message_of([&] {
               attention_backward(gradients, c.d_out.view(), {c.q.view(), c.k.view(), c.v.view()}, c.options(c.own));
             }),
-            "attention_backward: the position has no offsets of queries that could have a gradient");
+            "attention_backward: the position has no offsets of queries, so there is no such gradient");
 }
 
 // What a plan reads at each call may change between calls, and heads may come last.

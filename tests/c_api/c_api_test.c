@@ -567,7 +567,8 @@ static void test_layer_over_pages(void) {
   REFUSES(posenc_attention(&one, &last, &k_cache, &v_cache, &options, NULL), POSENC_INVALID,
           "names page 6 but there are 6");
   to_slots[0] = 12;
-  REFUSES(posenc_copy_slots(&k_cache, &to, &from, NULL), POSENC_INVALID, "slot 12 is past the cache, which has 12");
+  REFUSES(posenc_copy_slots(&k_cache, &to, &from, NULL), POSENC_INVALID,
+          "slot 12 is past the end of the cache, which has 12 slots");
   REFUSES(posenc_shift_slots(NULL, &k_cache, &to, 1, NULL), POSENC_INVALID, "the form is missing");
   REFUSES(posenc_rotate_into(NULL, &k_cache, NULL, &keys, NULL, NULL), POSENC_INVALID, "slots is missing");
   REFUSES(posenc_layer_read(config, strlen(config), 2, NULL, &layer), POSENC_INVALID, "the model has layers 0-1");

@@ -154,7 +154,7 @@ class Attend(ProgramTest):
         self.refused("attend", "forget-gate", *self.names(), "-o", self.path("new.npy"),
                      says="forget-gate: the logarithms of its gates are missing (--log-gates FILE.npy)")
         self.refused("attend", "alibi", *self.names(), "--log-gates", self.path("gates.npy"), "-o", self.path("new.npy"),
-                     says="log_gates are given, but the form reads none")
+                     says="log_gates are given, but the form does not use them")
 
     def test_cope_counts_keys_by_their_gates(self):
         table = values(3, self.FEATURES, seed=7)
@@ -218,7 +218,7 @@ class Attend(ProgramTest):
         expected = attend(q, k, v, self.HEADS, self.TOKENS, self.FEATURES, sinks=sinks)[0]
         self.expect(self.run_model(oss, "--sinks", self.path("sinks.npy")), expected)
         self.refused("attend", "--model", self.path("config.json"), *self.names(), "-o", self.path("new.npy"),
-                     says="it has sinks: their trained logits are missing")
+                     says="it has sinks, whose trained logits [heads] are missing")
 
     def test_attention_that_is_not_computed_is_refused(self):
         self.write("config.json", json.dumps({"model_type": "diffllama", "hidden_size": 8, "num_attention_heads": 2,
@@ -307,7 +307,7 @@ class Attend(ProgramTest):
         self.refused("attend", "alibi", "--heads", 3, *names, "-o", out, says="has heads 2, but --heads says 3")
         self.refused("attend", "none", *names, "-o", out, "--q-positions", "0:4", says="4 positions for 5 tokens")
         short = self.write("short.npy", npy("f32", (2, 4, 4), values(2, 4, 4)))
-        self.refused("attend", "none", *names[:4], "--v", short, "-o", out, says="v has 4 tokens but k 5")
+        self.refused("attend", "none", *names[:4], "--v", short, "-o", out, says="v has 4 tokens but k has 5")
 
 
 if __name__ == "__main__":

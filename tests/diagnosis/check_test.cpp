@@ -230,7 +230,7 @@ TEST(Check, Refuses) {
   EXPECT_EQ(with(Alibi{.heads = 8}),
             "check: alibi has 8 heads, but the scores [3, 16, 64] have 3: biases are compared on scores [heads, "
             "queries, keys]");
-  EXPECT_EQ(with(Rope{.dims = 64}, {.is_causal = true}), "check: rope is no bias, so it has no keys");
+  EXPECT_EQ(with(Rope{.dims = 64}, {.is_causal = true}), "check: rope is not a bias, so it takes no keys");
   const std::vector<std::int64_t> ids = {0, 1};
   EXPECT_EQ(with(Rope{.dims = 64}, {.positions = ids}), "check: there are 16 tokens but 2 positions");
   EXPECT_EQ(with(Rope{.dims = 64}, {.axes = 2}), "check: positions with several axes must be given");
@@ -238,7 +238,7 @@ TEST(Check, Refuses) {
   EXPECT_EQ(error_of([&] {
               check(Rope{.dims = 64}, tensors.before_view(), view(tensors.after.data(), {3, 8, 64}));
             }),
-            "check: both must have one shape, but they are [3, 16, 64] and [3, 8, 64]");
+            "check: both tensors must have the same shape, but have [3, 16, 64] and [3, 8, 64]");
   std::vector<float> bad = tensors.before;
   bad[7] = std::numeric_limits<float>::quiet_NaN();
   EXPECT_EQ(error_of([&] {

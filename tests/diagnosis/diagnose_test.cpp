@@ -416,7 +416,7 @@ TEST(Diagnose, RefusesWhatItCannotRead) {
   EXPECT_EQ(error_of([&] {
               diagnose(tensors.before_view(), view(tensors.after.data(), {1, 8, 64}));
             }),
-            "diagnose: both must have one shape, but they are [1, 16, 64] and [1, 8, 64]");
+            "diagnose: both tensors must have the same shape, but have [1, 16, 64] and [1, 8, 64]");
   EXPECT_EQ(error_of([&] { diagnose(view(tensors.before.data(), {64}), view(tensors.after.data(), {64})); }),
             "diagnose: tensors are [..., sequence, features], not [64]");
   const std::vector<std::int64_t> ids = {0, 1};

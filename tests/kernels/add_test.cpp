@@ -209,7 +209,7 @@ const BadCall kBadCalls[] = {
            prepare(Learned{.rows = 6, .width = 2, .offset = 2}, {.weights = view(scratch + 32, {6, 2})});
        add(view(scratch, {5, 2}), {}, form);
      }},
-    {"add: the form has width 4 but the tensor 5",
+    {"add: the form has width 4 but the tensor has 5",
      [] {
        add(view(scratch, {1, 5}), {}, prepare(Steps{.width = 4}));
      }},
@@ -243,7 +243,7 @@ const BadCall kBadCalls[] = {
        x.strides[0] = 0;
        add(x, {}, prepare(Steps{.width = 4}));
      }},
-    {"add: out has shape [2, 4] but x [1, 4]",
+    {"add: out has shape [2, 4] but x has [1, 4]",
      [] {
        add(view(scratch, {2, 4}), view(static_cast<const float*>(scratch) + 32, {1, 4}), {},
            prepare(Steps{.width = 4}));

@@ -42,10 +42,10 @@ TEST(TensorViews, ASliceIsAPartOfAnAxis) {
     }
     return "";
   };
-  EXPECT_EQ(refusal_of(3, 0, 1), "slice: the tensor has 3 axes: there is no axis 3");
-  EXPECT_EQ(refusal_of(-1, 0, 1), "slice: the tensor has 3 axes: there is no axis -1");
-  EXPECT_EQ(refusal_of(0, 2, 2), "slice: axis 0 has 3 entries: there are no 2 from 2 on");
-  EXPECT_EQ(refusal_of(0, -1, 1), "slice: axis 0 has 3 entries: there are no 1 from -1 on");
+  EXPECT_EQ(refusal_of(3, 0, 1), "slice: the tensor has 3 axes, so there is no axis 3");
+  EXPECT_EQ(refusal_of(-1, 0, 1), "slice: the tensor has 3 axes, so there is no axis -1");
+  EXPECT_EQ(refusal_of(0, 2, 2), "slice: axis 0 has 3 entries; 2 from entry 2 on are out of range");
+  EXPECT_EQ(refusal_of(0, -1, 1), "slice: axis 0 has 3 entries; 1 from entry -1 on are out of range");
   EXPECT_NE(refusal_of(0, INT64_MAX, 1), "");
   EXPECT_NE(refusal_of(0, 1, INT64_MAX), "");
 }

@@ -240,7 +240,7 @@ const BadCall kBadCalls[] = {
      [] {
        bias(view(scratch, {4, 4}), {}, {}, prepare(Alibi{}));
      }},
-    {"bias: the form has 8 heads but the tensor 4",
+    {"bias: the form has 8 heads but the tensor has 4",
      [] {
        bias(view(scratch, {4, 4, 4}), {}, {}, prepare(Alibi{}));
      }},
@@ -276,7 +276,7 @@ const BadCall kBadCalls[] = {
      [] {
        bias(view(scratch, {1, 4, 4}), {}, {}, prepare(Swin{.heads = 1}, {.weights = view(weights, {169, 1})}));
      }},
-    {"bias: vectors by distance meet q and k, so only attention can add them",
+    {"bias: vectors by distance are multiplied with q and k, so only attention can add them",
      [] {
        bias(view(scratch, {1, 4, 4}), {}, {},
             prepare(Shaw{.left = 1, .right = 1}, {.weights = view(weights, {3, 4})}));
@@ -303,7 +303,7 @@ const BadCall kBadCalls[] = {
        source.values = {1.0, 2.0};
        bias(view(scratch, {1, 4, 4}), {}, {}, {1, source});
      }},
-    {"bias: the form has 2 heads but its table 3",
+    {"bias: the form has 2 heads but its table has 3",
      [] {
        DistanceTable source;
        source.axes = {{0, {0}}};

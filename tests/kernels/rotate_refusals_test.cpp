@@ -139,7 +139,8 @@ TEST(RotateRefuses, WhatDoesNotFit) {
        "rotate: the form has 4 pairs but 1 float32 factors"},
       {rotating({.first = 100'000}, prepare(Rope{.dims = 8, .scaling = XposScaling{}})),
        "rotate: position 100000 is too far from the centre 0: growth allows a distance of 32695"},
-      {rotating({}, table({4, 4}, {4, 2})), "rotate: the table of cosines has shape [4, 4] but that of sines [4, 2]"},
+      {rotating({}, table({4, 4}, {4, 2})),
+       "rotate: the table of cosines has shape [4, 4] but that of sines has [4, 2]"},
       {rotating({}, table({3, 4}, {3, 4})),
        "rotate: position 3 is past the table: 3 rows with offset 0 end at position 2"},
       {rotating({}, table({2, 4, 4}, {2, 4, 4})),
@@ -152,7 +153,7 @@ TEST(RotateRefuses, WhatDoesNotFit) {
       {[&] {
          rotate(view(x.data(), {2, 4, 8}), view(more.data(), {2, 8, 4}), {}, form);
        },
-       "rotate: out has shape [2, 4, 8] but x [2, 8, 4]"},
+       "rotate: out has shape [2, 4, 8] but x has [2, 8, 4]"},
       {[&] {
          rotate(view(x.data(), {1, 8}), view(x.data() + 1, {1, 8}), {}, form);
        },
@@ -164,7 +165,7 @@ TEST(RotateRefuses, WhatDoesNotFit) {
       {[&] {
          rotate(QueryKey<TensorView>{tensor, view(more.data(), {1, 2, 8})}, {}, form);
        },
-       "rotate: q has 1 sequences of 4 tokens but k 1 of 2"},
+       "rotate: q has 1 sequences of 4 tokens but k has 1 of 2"},
       {[&] { rerotate(tensor, {}, form, prepare(Rope{.dims = 6})); },
        "rerotate: the two rotate different features: 4 pairs from 0 in 1 blocks, and 3 from 0 in 1"},
       {[&] {

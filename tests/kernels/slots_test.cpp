@@ -310,10 +310,11 @@ TEST(Slots, SayWhatIsWrong) {
   const auto stored = [&](std::vector<std::int64_t> slots, const Extents& shape) {
     return message_of([&] { rotate_into(cache, slots, in(shape), {.first = 0}, prepare(Rope{.dims = 8})); });
   };
-  EXPECT_EQ(stored({0, 1}, {2, 3, 8}), "rotate_into: 2 slots for 1 sequences of 3 tokens");
-  EXPECT_EQ(stored({0, 1, 16}, {2, 3, 8}), "rotate_into: slot 16 is past the cache, which has 16");
-  EXPECT_EQ(stored({0, 5, 0}, {2, 3, 8}), "rotate_into: slot 0 is given to two tokens");
-  EXPECT_EQ(stored({0, 1, 2}, {1, 3, 8}), "rotate_into: the cache has 2 heads of 8 features but the tensor 1 of 8");
+  EXPECT_EQ(stored({0, 1}, {2, 3, 8}), "rotate_into: got 2 slots for 1 sequences of 3 tokens; each token needs one");
+  EXPECT_EQ(stored({0, 1, 16}, {2, 3, 8}), "rotate_into: slot 16 is past the end of the cache, which has 16 slots");
+  EXPECT_EQ(stored({0, 5, 0}, {2, 3, 8}), "rotate_into: slot 0 occurs twice");
+  EXPECT_EQ(stored({0, 1, 2}, {1, 3, 8}),
+            "rotate_into: the cache has 2 heads of 8 features but the tensor has 1 of 8");
   EXPECT_EQ(message_of([&] {
               copy_into(view(pool.data(), {4, 8}), {}, in({1, 8}));
             }),
@@ -324,13 +325,13 @@ TEST(Slots, SayWhatIsWrong) {
             }),
             "rotate_into: position -4 is outside 0 to 2^53 - 1");
   EXPECT_EQ(message_of([&] { shift(cache, 1, prepare(Rope{.dims = 8}, {.numerics = Numerics::kHfF32})); }),
-            "shift: float32 angles do not grow by a constant from one position to the next; rerotate keys instead");
+            "shift: float32 angles do not shift by a constant; use rerotate");
   EXPECT_EQ(message_of([&] {
               const std::vector<std::int64_t> slots = {0, 1, 2}, ids = {0, 1, 2};
               const std::vector<std::int32_t> narrow = {0, 1, -2};
               rotate_into(cache, slots, in({2, 3, 8}), {.ids = ids, .ids_i32 = narrow}, prepare(Rope{.dims = 8}));
             }),
-            "rotate_into: positions have ids of i64 and of i32: one of them is meant");
+            "rotate_into: positions have both ids and ids_i32; give only one of them");
   EXPECT_EQ(message_of([&] {
               const std::vector<std::int64_t> slots = {0, 1, 2};
               const std::vector<std::int32_t> narrow = {0, 1, -2};
@@ -341,21 +342,26 @@ TEST(Slots, SayWhatIsWrong) {
             "shift: by must be between -2^53 and 2^53 but is 9007199254740992");
   const std::vector<std::int64_t> twice = {1, 1}, past = {1, 16}, two = {2, 3}, one = {4};
   const Rotation rope = prepare(Rope{.dims = 8});
-  EXPECT_EQ(message_of([&] { shift(cache, twice, 1, rope); }), "shift: slot 1 is given to two tokens");
-  EXPECT_EQ(message_of([&] { shift(cache, past, 1, rope); }), "shift: slot 16 is past the cache, which has 16");
+  EXPECT_EQ(message_of([&] { shift(cache, twice, 1, rope); }), "shift: slot 1 occurs twice");
+  EXPECT_EQ(message_of([&] { shift(cache, past, 1, rope); }),
+            "shift: slot 16 is past the end of the cache, which has 16 slots");
   EXPECT_EQ(message_of([&] { shift(cache, two, 1, prepare(Rope{.dims = 16})); }),
             "shift: x has 8 features, but the form rotates 16 from feature 0");
-  EXPECT_EQ(message_of([&] { copy_slots(cache, twice, two); }), "copy_slots: slot 1 is given to two tokens");
-  EXPECT_EQ(message_of([&] { copy_slots(cache, two, past); }), "copy_slots: slot 16 is past the cache, which has 16");
-  EXPECT_EQ(message_of([&] { copy_slots(cache, two, one); }), "copy_slots: 2 slots to write but 1 to read");
+  EXPECT_EQ(message_of([&] { copy_slots(cache, twice, two); }), "copy_slots: slot 1 occurs twice");
+  EXPECT_EQ(message_of([&] { copy_slots(cache, two, past); }),
+            "copy_slots: slot 16 is past the end of the cache, which has 16 slots");
+  EXPECT_EQ(message_of([&] { copy_slots(cache, two, one); }), "copy_slots: `to` has 2 slots but `from` has 1");
   EXPECT_EQ(message_of([&] { copy_into(cache, two, slice(slice(cache, 0, 1, 1), 2, 0, 2)); }),
             "copy_into: the cache overlaps x; copy_slots copies within a cache");
   const std::vector<std::int32_t> pages = {5, -1};
-  EXPECT_EQ(message_of([&] { slots_of(pages, 4, 3, 2); }), "slots_of: token 4 is in page -1");
-  EXPECT_EQ(message_of([&] { slots_of(pages, 4, 3, 6); }), "slots_of: 6 tokens from 3 on do not fit 2 pages of 4");
-  EXPECT_EQ(message_of([&] { slots_of(pages, 4, INT64_MAX, INT64_MAX); }),
-            "slots_of: 9223372036854775807 tokens from 9223372036854775807 on do not fit 2 pages of 4");
-  EXPECT_EQ(message_of([&] { slots_of(pages, 0, 0, 1); }), "slots_of: a page must have 1 token or more but has 0");
+  EXPECT_EQ(message_of([&] { slots_of(pages, 4, 3, 2); }),
+            "slots_of: token 4 is in page -1; pages must be 0 or more");
+  EXPECT_EQ(message_of([&] { slots_of(pages, 4, 3, 6); }),
+            "slots_of: 6 tokens from token 3 on do not fit into 2 pages of 4 tokens");
+  EXPECT_EQ(
+      message_of([&] { slots_of(pages, 4, INT64_MAX, INT64_MAX); }),
+      "slots_of: 9223372036854775807 tokens from token 9223372036854775807 on do not fit into 2 pages of 4 tokens");
+  EXPECT_EQ(message_of([&] { slots_of(pages, 0, 0, 1); }), "slots_of: page_size must be 1 or more but is 0");
   EXPECT_EQ(message_of([&] { slots_of(pages, 4, -1, 1); }),
             "slots_of: first and count must be 0 or more but are -1 and 1");
   EXPECT_EQ(pool, before);

@@ -230,7 +230,7 @@ TEST(Layer, SaysWhatItCannotDo) {
   EXPECT_EQ(refusal_of(llama, 0, {.sinks = view(sinks.data(), {1})}),
             "layer 0: it has no sinks, but some were given");
   EXPECT_EQ(refusal_of(config("gpt_oss", R"("num_hidden_layers":2)"), 0),
-            "layer 0: it has sinks: their trained logits are missing, [heads]");
+            "layer 0: it has sinks, whose trained logits [heads] are missing");
   const std::string t5 = R"({"model_type":"t5","num_heads":4,"d_model":64,"d_kv":16,"num_layers":2,
       "num_decoder_layers":3})";
   EXPECT_EQ(refusal_of(t5, 0), "layer 0: several parts have it: choose one of encoder, decoder");

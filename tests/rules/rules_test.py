@@ -63,14 +63,17 @@ class Rules(unittest.TestCase):
         self.write("content/topics.json", '{"title": "the score depends only on the distance"}')
         self.write("docs/guide/good.md", "A frequency in turns per position.\nIt stands for itself.\n")
         self.write("docs/decisions/0001.md", "what stands there\n")
+        self.write("include/posenc/good.h", "/* a rotation\n   of pairs */ int a;  ///< stands for itself\nint b;\n")
         self.assertEqual(self.problems(words), [])
         self.write("cli/bad.cpp", '\nconst char* a = "features that "\n                "are turned";\n')
         self.write("src/forms/bad.cpp", 'raise("a key stands here");\n')
         self.write("content/bad.json", '{"a": 1,\n "b": ["a matter of distance"]}')
         self.write("explorer/src/bad.ts", "const a = 'word';  // stands\nconst b = 'wherever a word stands';\n")
         self.write("README.md", "fine\nwhat is said of it\n")
+        self.write("include/posenc/bad.h", "int a;  ///< where it stands\n/* fine\n   a matter of distance */\n")
         self.assertEqual([problem.split(": ")[0] for problem in self.problems(words)],
-                         ["README.md:2", "cli/bad.cpp:2", "content/bad.json:2", "explorer/src/bad.ts:2", "src/forms/bad.cpp:1"])
+                         ["README.md:2", "cli/bad.cpp:2", "content/bad.json:2", "explorer/src/bad.ts:2",
+                          "include/posenc/bad.h:1", "include/posenc/bad.h:3", "src/forms/bad.cpp:1"])
 
     def test_names(self):
         self.write("src/commonplace.cpp", "namespace posenc::numerics {}\n// namespace util\n")

@@ -1,5 +1,5 @@
 """Words that a reader would have to translate stay out of what people read: strings of the program and the library,
-content/, the explorer, the guides, README and CHANGELOG. The field's own word stands beside each.
+comments of public headers, content/, the explorer, the guides, README and CHANGELOG. The field's own word is beside each.
 
 words.py ROOT
 """
@@ -85,6 +85,17 @@ def strings_of_code(text):
         yield begin, joined
 
 
+def comments_of_code(text):
+    """(line, text) of every comment; a // inside a string is one too, which does no harm here."""
+    is_open = False
+    for number, line in enumerate(text.split("\n"), start=1):
+        begin = 0 if is_open else min((at for at in (line.find("//"), line.find("/*")) if at >= 0), default=-1)
+        if begin < 0:
+            continue
+        yield number, line[begin:]
+        is_open = (is_open or line[begin:].startswith("/*")) and "*/" not in line[begin:]
+
+
 def texts_of_json(value):
     if isinstance(value, str):
         yield value
@@ -113,6 +124,8 @@ def texts(root, path):
             yield number, " | ".join(one or other for one, other in SCRIPT_STRING.findall(line) if " " in (one or other))
     elif path.suffix in (".cpp", ".h") and path.parts[0] in ("cli", "src", "include", "lab"):
         yield from strings_of_code(text)
+        if path.parts[0] == "include":
+            yield from comments_of_code(text)
 
 
 def check(root):

@@ -60,7 +60,7 @@ TEST(Deberta, SaysWhatIsWrong) {
   EXPECT_EQ(message({.buckets = 8, .max_distance = 20}, {2, 15, 2}, good),
             "deberta: the table for queries must be [16, features] or [heads, 16, features] but is [2, 15, 2]");
   EXPECT_EQ(message({.buckets = 8, .max_distance = 20}, good, {1, 16, 2}),
-            "deberta: the two tables must have as many heads but have 2 and 1");
+            "deberta: the two tables must have the same number of heads but have 2 and 1");
   EXPECT_EQ(refusal([] { prepare(Deberta{}); }),
             "deberta: the trained table for queries of 512 rows is missing: pass it as weights");
   EXPECT_EQ(refusal([] { prepare(Deberta{.content_to_position = false, .position_to_content = false}); }),

@@ -297,16 +297,16 @@ TEST(RopeMixed, SaysWhatIsWrong) {
   EXPECT_EQ(refusal([&] {
               rotate(view(x.data(), {3, 1, 8}), {.ids = ids, .axes = 2}, form);
             }),
-            "rotate: x has 3 heads, but the form rotates 2, each in its own way");
+            "rotate: x has 3 heads, but the form has a separate rotation for each of 2");
   EXPECT_EQ(refusal([&] {
               tabulate(view(x.data(), {1, 4}), view(x.data() + 4, {1, 4}), {.ids = ids, .axes = 2}, form);
             }),
-            "tabulate: the form rotates 2 heads, each in its own way: take one of them by head_of");
+            "tabulate: the form has a separate rotation for each of 2 heads; select one with head_of");
   EXPECT_EQ(refusal([&] { head_of(form, 2); }), "head_of: head 2 of a rotation of 2");
   EXPECT_EQ(refusal([&] {
               shift(view(x.data(), {2, 1, 8}), 3, form);
             }),
-            "shift: heads that are rotated each in its own way, summed axes and mixtures are not taken");
+            "shift: rotations that differ from head to head, summed axes and mixtures are not supported");
   EXPECT_EQ(refusal([&] {
               frequencies_backward(view(gradient.data(), {16}),
                                    {view(x.data(), {2, 1, 8}), view(x.data(), {2, 1, 8})}, {.ids = ids, .axes = 2},

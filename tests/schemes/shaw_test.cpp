@@ -128,7 +128,7 @@ TEST(Shaw, SaysWhatIsWrong) {
   EXPECT_EQ(refusal([&] { prepare(with_values, {.weights = shared}); }),
             "shaw: the trained table for values of 3 rows is missing: pass it as value_weights");
   EXPECT_EQ(refusal([&] { prepare(with_values, {.weights = shared, .value_weights = own}); }),
-            "shaw: the two tables must have as many heads but have 0 and 2");
+            "shaw: the two tables must have the same number of heads but have 0 and 2");
 }
 
 }  // namespace

@@ -13,9 +13,9 @@ namespace posenc {
 ///   slope_h = 2^(−max_bias·(h+1)/P)  for h < P,   2^(−max_bias·(2(h−P)+1)/(2P))  for the others
 ///   P: the largest power of two that is not above the number of heads
 ///
-/// Press et al., 2021, "Train Short, Test Long". Causal and symmetric are the same numbers; the mask does the rest.
-/// BLOOM writes slope·n and MPT slope·(n − last): they differ by a constant of the query, which the softmax drops.
-/// Falcon divides by √D after adding, so scale is 1/√D there, and rounds its slopes to bf16 first.
+/// Press et al., 2021, "Train Short, Test Long". Causal and bidirectional attention use the same numbers; the mask makes
+/// the difference. BLOOM adds slope·n and MPT slope·(n − last), which differ from this by a constant per query that the
+/// softmax removes. Falcon divides by √D after the addition, so its scale is 1/√D, and rounds its slopes to bf16 first.
 struct Alibi {
   static constexpr std::string_view name = "alibi";
   static constexpr std::string_view family = "bias";
@@ -37,9 +37,8 @@ struct Alibi {
   bool operator==(const Alibi&) const = default;
 };
 
-/// Error: slopes are the nearest doubles. With numerics hf-f32 and ggml-f32 they are powers in float32 of a first
-/// slope
-///   in float32, as BLOOM and ggml make them: up to 5e-7 off.
+/// Error: slopes are the nearest doubles. With numerics hf-f32 and ggml-f32 they are float32 powers of a float32 slope, as
+///   BLOOM and ggml compute them: off by up to 5e-7.
 /// Range: heads 1 to 65536, max_bias above 0 up to 1000, scale at least 0 and finite.
 Bias prepare(const Alibi& scheme, const Situation& now = {});
 

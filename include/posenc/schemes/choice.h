@@ -6,7 +6,7 @@
 
 namespace posenc {
 
-/// The names of an enumeration's values, in the order of the values: what JSON and flags say for a choice.
+/// The names of an enumeration's values, in order, as they are written in JSON and flags.
 /// Specialised beside each enumeration.
 template <class Enum> struct ChoiceNames;
 

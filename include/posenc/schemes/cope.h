@@ -7,8 +7,8 @@
 
 namespace posenc {
 
-/// A query counts position by content: each key counts as a gate between 0 and 1, and the position of a key is the sum of
-/// the gates from it to the query. The trained vectors of the two whole positions around that sum are interpolated.
+/// Positions that depend on content: each key has a gate between 0 and 1 for a given query, and the position of a key is
+/// the sum of the gates from it to the query. The trained vectors of the two nearest integer positions are interpolated.
 ///
 ///   g(m, n) = σ(scale · q_m·k_n),   p(m, n) = min(Σ_{t = n … m} g(m, t), rows − 1)
 ///   score(m, n) = scale · q_m·k_n + (1 − w) · q_m·E[⌊p⌋] + w · q_m·E[⌈p⌉],   w = p − ⌊p⌋

@@ -18,9 +18,9 @@ namespace posenc {
 ///
 ///   S = buckets, M = ⌊S/2⌋;  with buckets 0 (the first DeBERTa): bucket(d) = d, S = max_distance
 ///
-/// He et al., 2020 and 2021, "DeBERTa" and "DeBERTaV3". K and Q are the table of distances seen through the layer's
-/// key and query projections. The paper indexes Q by n − m, its code and models by m − n as here. The bounds of
-/// buckets are whole numbers, found exactly.
+/// He et al., 2020 and 2021, "DeBERTa" and "DeBERTaV3". K and Q are the table of distances after the layer's key and
+/// query projections. The paper indexes Q by n − m; its code and models use m − n, as here. The boundaries of the
+/// buckets are integers and computed exactly.
 struct Deberta {
   static constexpr std::string_view name = "deberta";
   static constexpr std::string_view family = "bias";

@@ -9,8 +9,8 @@
 
 namespace posenc {
 
-/// The offset of two patches is taken apart: a trained vector for the rows between them, another for the columns, each
-/// multiplied with the query.
+/// The offset of two patches is split by axis: a trained vector for the distance in rows and another for the distance in
+/// columns, each multiplied with the query.
 ///
 ///   score(m, n) = scale · q_m·k_n + Σ_a q_m·T_a[m_a − n_a + W_a − 1]
 ///
@@ -36,15 +36,15 @@ struct Decomposed {
   bool operator==(const Decomposed&) const = default;
 };
 
-/// The tables are the caller's, one below the other in the order of the axes, [Σ (2V_a − 1), features] for all heads or
-/// with heads in front: prepare(Decomposed{…}, {.weights = …}), of SAM rel_pos_h, then rel_pos_w. Only attention can add
-/// it. Positions have as many axes as the window, and no two of them may lie further apart than in it.
+/// The tables are the caller's, concatenated in the order of the axes: [Σ (2V_a − 1), features] for all heads, or with a
+/// leading axis of heads: prepare(Decomposed{…}, {.weights = …}); for SAM, rel_pos_h and then rel_pos_w. Only attention
+/// can add it. Positions have as many axes as the window, and any two must fit into one window.
 /// Range: extents 1 to 4096, 1 to 3 of them, and as many trained ones or none.
 Bias prepare(const Decomposed& scheme, const Situation& now = {});
 
-/// The gradient of the trained tables, [Σ (2V_a − 1), features], from that of the form's, [Σ (2W_a − 1), features], which
-/// attention_backward gives as query_vectors: the adjoint of resizing.
-/// Throws: Error for another number of values.
+/// The gradient of the trained tables, [Σ (2V_a − 1), features], computed from that of the form's tables,
+/// [Σ (2W_a − 1), features], which attention_backward returns as query_vectors: the adjoint of resizing.
+/// Throws: Error if the number of values does not match.
 std::vector<double> backward(const Decomposed& scheme, std::span<const double> d_vectors);
 
 }  // namespace posenc

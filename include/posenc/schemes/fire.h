@@ -8,8 +8,8 @@
 
 namespace posenc {
 
-/// A small trained network computes the bias from the distance, divided by the query's position: its input is between
-/// 0 and 1 at every length, so that no length takes it outside the range it was trained on.
+/// A small trained network computes the bias from the distance divided by the query's position. Its input is between 0 and
+/// 1 at every length, so it never leaves the range it was trained on.
 ///
 ///   bias(h, m, n) = f_h( ψ(|n − m|) / (ψ(max(m, threshold)) + epsilon) ),   ψ(x) = ln(|c|·x + 1)
 ///   f_h(x) = output_biases_h + Σ_j output_weights_hj · max(0, hidden_weights_j · x + hidden_biases_j)
@@ -58,7 +58,7 @@ struct Fire {
   bool operator==(const Fire&) const = default;
 };
 
-/// The logarithms of the positions and distances 0 … length − 1; further ones are an error. Needs a length.
+/// Computes the logarithms of the positions and distances 0 … length − 1; larger ones are an error. Needs a length.
 /// Range: everything finite; c not 0, threshold above 0, epsilon at least 0; length 1 to 2^20.
 Bias prepare(const Fire& scheme, const Situation& now = {});
 

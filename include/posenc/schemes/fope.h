@@ -8,18 +8,18 @@
 
 namespace posenc {
 
-/// Rope whose pairs are each a mixture of many frequencies, so that none of them depends on one wave alone, and without the
-/// waves that do not finish a turn within the trained length.
+/// RoPE in which each pair is a mixture of many frequencies, so that no pair depends on a single wave, and which omits the
+/// waves that do not complete a turn within the trained length.
 ///
 ///   (a, b) → (a C_j − b S_j,  b C_j + a S_j)
 ///   C_j(p) = Σ_i cosines[h, i, j] · cos p w_i,   S_j(p) = Σ_i sines[h, i, j] · sin p w_i,   w_i = base^(−2i/n)
 ///
-/// over the frequencies w_i ≥ 2π/length, n = dims or `spectrum` where that is larger. They are D, and the first
-/// min(D, dims/4) pairs are such sums. The others have C = S = 1 at every position: they tell nothing of it.
+/// over the D frequencies w_i ≥ 2π/length, where n is the larger of dims and `spectrum`. The first min(D, dims/4) pairs are
+/// such sums. The others have C = S = 1 at every position: they carry no position.
 /// Hua et al., 2024, "Fourier Position Embedding: Enhancing Attention's Periodic Extension for Length Generalization"
 /// (FoPE). As in TsinghuaC3I/Fourier-Position-Embedding (bd94b20d), olmo/model.py (FourierEmbedding, get_inv_freq) with
-/// rope_clamp_floor_to_zero and fourier_ignore_zero, as all of its configs have them; coefficients are drawn once, near the
-/// identity, and not trained. Scores depend on more than the distance: a mixture is no rotation.
+/// rope_clamp_floor_to_zero and fourier_ignore_zero, as in all of its configs; coefficients are drawn once, close to the
+/// identity, and not trained. A mixture is not a rotation: scores depend on more than the distance.
 struct Fope {
   static constexpr std::string_view name = "fope";
   static constexpr std::string_view family = "rotation";

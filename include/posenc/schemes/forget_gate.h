@@ -26,8 +26,8 @@ struct ForgetGate {
   bool operator==(const ForgetGate&) const = default;
 };
 
-/// The gates are an argument of attention, AttentionOptions::log_gates: F.logsigmoid of their logits. Only attention can
-/// add their sums. Where keys are cached, ln f is cached beside them.
+/// The gates are an input of attention, AttentionOptions::log_gates: F.logsigmoid of their logits. Only attention can add
+/// their sums. A KV cache must store ln f along with the keys.
 Bias prepare(const ForgetGate& scheme, const Situation& now = {});
 
 }  // namespace posenc

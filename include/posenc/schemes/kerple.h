@@ -20,7 +20,7 @@ template <> struct ChoiceNames<KerpleKernel> {
   static constexpr std::array<std::string_view, 2> value = {"log", "power"};
 };
 
-/// Kernels of distance with two trained numbers for each head. ALiBi is the power kernel of rate 1.
+/// A kernel of the distance with two trained numbers per head. ALiBi is the power kernel with rate 1.
 ///
 ///   bias(h, m, n) = −amplitude_h · ln(1 + rate_h · |n − m|)   or   −amplitude_h · |n − m|^rate_h
 ///
@@ -44,7 +44,7 @@ struct Kerple {
   bool operator==(const Kerple&) const = default;
 };
 
-/// A table of the distances 0 … length − 1; further ones are an error. Needs a length.
+/// Computes a table of the distances 0 … length − 1; larger ones are an error. Needs a length.
 /// Error: within 0.501 ulp of double, the same bytes on every machine.
 /// Range: as many rates as amplitudes, 1 to 65536, all above 0 and finite; length 1 to 2^20.
 Bias prepare(const Kerple& scheme, const Situation& now = {});
@@ -52,9 +52,9 @@ Bias prepare(const Kerple& scheme, const Situation& now = {});
 struct KerpleGradient {
   std::vector<double> amplitudes, rates;  // one for each head
 };
-/// From the gradient of the table, as bias_backward makes it for the form of this scheme, to that of the parameters.
+/// The gradient of the parameters, computed from that of the table, as bias_backward returns it for the form of this scheme.
 /// d_table is [length, heads], dense.
-/// Throws: Error where its size is no multiple of the heads.
+/// Throws: Error if its size is not a multiple of the number of heads.
 KerpleGradient backward(const Kerple& scheme, std::span<const double> d_table);
 
 }  // namespace posenc

@@ -7,13 +7,13 @@
 
 namespace posenc {
 
-/// A table of trained vectors, one row for each position, added to the token. It knows nothing past its
-/// last row: a position there is an error that names position, rows and offset.
+/// A table of trained vectors, one row per position, added to the token. A position past the last row is an error that
+/// names the position, the number of rows and the offset.
 ///
 ///   P(p) = table[p + offset]
 ///
-/// OPT and BART keep two unused rows in front (offset 2). RoBERTa's offset is in its positions
-/// (MaskRule::kRoberta), so that 514 rows serve 512 tokens.
+/// OPT and BART have two unused rows at the start (offset 2). In RoBERTa the offset is part of the positions
+/// (MaskRule::kRoberta), so 514 rows serve 512 tokens.
 struct Learned {
   static constexpr std::string_view name = "learned";
   static constexpr std::string_view family = "addition";

@@ -9,8 +9,8 @@
 
 namespace posenc {
 
-/// A small trained network of the offset between two patches, log-spaced, so that a window larger than the trained one
-/// asks it for little that is new: log-spaced continuous position bias.
+/// Log-spaced continuous position bias: a small trained network computes the bias from the offset between two patches on a
+/// logarithmic scale, so that a window larger than the trained one needs little extrapolation.
 ///
 ///   bias(h, m, n) = 16 σ( Σ_j V_hj · max(0, b_j + Σ_a U_ja · x_a) )
 ///   x_a = sign(δ_a) · log2(1 + 8 |δ_a| / (T_a − 1)) / 3,   δ = m − n
@@ -56,16 +56,16 @@ struct LogCpb {
   bool operator==(const LogCpb&) const = default;
 };
 
-/// The table of all offsets of the window, made here. Positions have as many axes as the window, and no two of them may
-/// lie further apart than in it.
+/// Computes the table of all offsets within the window. Positions have as many axes as the window, and any two must fit
+/// into one window.
 /// Range: heads 1 to 65536, extents 1 to 256, at most 2^22 numbers in all; an extent of trained_window at least 2.
 Bias prepare(const LogCpb& scheme, const Situation& now = {});
 
 struct LogCpbGradient {
   std::vector<double> hidden_weights, hidden_biases, output_weights;
 };
-/// From the gradient of the table, as bias_backward makes it for the form of this scheme, to that of the network.
-/// d_table is [rows, heads], dense. Throws: Error where its size is another.
+/// The gradient of the network, computed from that of the table, as bias_backward returns it for the form of this scheme.
+/// d_table is [rows, heads], dense. Throws: Error if its size does not match.
 LogCpbGradient backward(const LogCpb& scheme, std::span<const double> d_table);
 
 }  // namespace posenc

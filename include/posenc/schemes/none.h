@@ -6,7 +6,7 @@
 
 namespace posenc {
 
-/// No position at all (NoPE). A causal mask alone still tells a decoder something of order.
+/// No positional encoding (NoPE). A causal mask alone still gives a decoder some information about order.
 /// Kazemnejad et al., 2023, "The Impact of Positional Encoding on Length Generalization in Transformers".
 struct None {
   static constexpr std::string_view name = "none";

@@ -9,14 +9,15 @@
 
 namespace posenc {
 
-/// Rotary position of patches whose coordinates run from −1 to 1 whatever the image's size: a wave of frequency 1 makes
-/// two turns across the image.
+/// Rotary position of patches whose coordinates run from −1 to 1 regardless of the image size: a wave of frequency 1
+/// completes two turns across the image.
 ///
 ///   (a, b) → (a cos φ − b sin φ,  b cos φ + a sin φ),   φ = 2π · c_a · base^(−j/s),   c_a = p_a / N_a = (2i + 1 − N_a) / N_a
 ///
-/// i is the patch's index on axis a, N_a the patches there, and s = dims / (2 · axes) the pairs of an axis, j = 0 … s − 1.
-/// Positions are the whole numbers p_a = 2i + 1 − N_a, which centred_positions makes; the division is exact, as part of
-/// the frequency. Siméoni et al., 2025, "DINOv3". As in transformers 5.16 (d56c55bf), modeling_dinov3_vit.py.
+/// i is the patch's index on axis a, N_a the number of patches on it, and s = dims / (2 · axes) the number of pairs per
+/// axis, j = 0 … s − 1. Positions are the integers p_a = 2i + 1 − N_a, which centred_positions returns; the division by N_a
+/// is exact, because it is part of the frequency. Siméoni et al., 2025, "DINOv3". As in transformers 5.16 (d56c55bf),
+/// modeling_dinov3_vit.py.
 struct PatchRope {
   static constexpr std::string_view name = "patch-rope";
   static constexpr std::string_view family = "rotation";
@@ -40,7 +41,7 @@ struct PatchRope {
 };
 
 /// Range: dims a multiple of 2 · axes, up to 2^20; base above 1 up to 1e36; 1 to 3 extents, 1 to 2^20.
-/// Throws: Error that names field, value and rule; also for float32 numerics, which posenc does not repeat here.
+/// Throws: Error that names field, value and rule; also for float32 numerics, which posenc does not reproduce here.
 Rotation prepare(const PatchRope& scheme, const Situation& now = {});
 
 }  // namespace posenc

@@ -7,14 +7,14 @@
 
 namespace posenc {
 
-/// Each token computes a bias for each distance behind it: a vector r_m, a projection of its hidden state beside q, is
-/// multiplied with a trained vector of the distance. Keys further away, and later ones, get no bias.
+/// Each token computes a bias for every distance to an earlier key: a vector r_m, projected from its hidden state like q,
+/// is multiplied with a trained vector of the distance. Keys farther away and later keys get no bias.
 ///
 ///   score(m, n) = scale · q_m·k_n + r_m·table[m − n]      for 0 ≤ m − n < extent
 ///                 scale · q_m·k_n                          elsewhere
 ///
 /// Inkling (transformers 5.16, models/inkling/modeling_inkling.py, InklingRelativeLogits), where r has d_rel = 16
-/// features, the scale is 1/D, and a temperature multiplies q and r. r is an argument of attention,
+/// features, the scale is 1/D, and a temperature multiplies q and r. r is an input of attention,
 /// AttentionOptions::position_queries.
 struct RelativeLogits {
   static constexpr std::string_view name = "relative-logits";

@@ -11,24 +11,24 @@
 
 namespace posenc {
 
-/// How a value between four or sixteen trained ones is made; t is the distance in cells of the trained grid.
+/// How a value is interpolated between trained ones; t is the distance in cells of the trained grid.
 enum class ResizeFilter : std::uint8_t {
-  kBicubic,   ///< Keys' kernel with a = −0.75 (−0.5 with antialias, as torch and Pillow have it)
+  kBicubic,   ///< Keys' kernel with a = −0.75 (−0.5 with antialias, as in torch and Pillow)
   kBilinear,  ///< 1 − |t|
 };
 template <> struct ChoiceNames<ResizeFilter> {
   static constexpr std::array<std::string_view, 2> value = {"bicubic", "bilinear"};
 };
 
-/// A trained table of a grid of patches, interpolated to another grid and added: images of a size that the model was
-/// not trained with. Rows in front, such as a class token's, stay as they are.
+/// A trained table for a grid of patches, interpolated to another grid and added: for images of a size that the model was
+/// not trained on. Leading rows, such as that of a class token, are not interpolated.
 ///
 ///   P(p) = table[p]                                                          for p < prefix
 ///   P(prefix + y·W + x) = Σ_j Σ_i w_j(y) w_i(x) · table[prefix + j·w + i]    the trained grid is h × w, the new one H × W
 ///
-/// The centre of cell y is (y + ½)·h/H − ½ in trained cells, or with corners y·(h − 1)/(H − 1). Cells past an edge count
-/// as the edge's. With antialias the kernel is as wide as a new cell where that is wider than a trained one, its weights
-/// sum to 1, and cells past an edge are left out.
+/// The centre of cell y is (y + ½)·h/H − ½ in trained cells, or with corners y·(h − 1)/(H − 1). Cells past an edge are
+/// replaced by the cell at the edge. With antialias, the kernel is as wide as a new cell if that is wider than a trained
+/// one, its weights sum to 1, and cells past an edge are omitted.
 ///
 /// Dosovitskiy et al., 2020, "An Image is Worth 16x16 Words" (3.2). As torch.nn.functional.interpolate, and in
 /// transformers 5.16 (d56c55bf): interpolate_pos_encoding of modeling_vit.py, modeling_dinov2.py and modeling_siglip.py
@@ -61,14 +61,15 @@ struct Resized {
   bool operator==(const Resized&) const = default;
 };
 
-/// The trained table is the caller's: prepare(Resized{…}, {.weights = view(table, {rows, width})}). It is read here, and
-/// the form holds the resized one, in f64 where the table is, else in f32; each value is made in double and rounded once.
+/// The trained table is the caller's: prepare(Resized{…}, {.weights = view(table, {rows, width})}). It is only read here;
+/// the form holds the resized table, in f64 if the trained one is, otherwise in f32; each value is computed in double and
+/// rounded once.
 /// Positions are rows of the new grid in row-major order, after the prefix.
 /// Range: extents 1 to 4096, at most 2^28 numbers; corners excludes antialias.
 Addition prepare(const Resized& scheme, const Situation& now = {});
 
-/// From the gradient of the resized table, as add_backward makes it, to that of the trained one: [rows, width] each,
-/// dense. Throws: Error where its size is another.
+/// The gradient of the trained table, computed from that of the resized one, as add_backward returns it: [rows, width]
+/// each, dense. Throws: Error if its size does not match.
 std::vector<double> backward(const Resized& scheme, std::span<const double> d_table);
 
 }  // namespace posenc

@@ -53,7 +53,7 @@ struct Rope {
   std::int64_t first_dim = 0;
   std::vector<std::int64_t> sections = {};
   SectionOrder section_order = SectionOrder::kChunked;
-  OwnedScaling scaling = {};  ///< none; read as *scaling
+  OwnedScaling scaling = {};  ///< default: no scaling; read it as *scaling
 
   template <class Visitor> static void fields(Visitor&& visit) {
     visit("dims", &Rope::dims, "rotary dimensions per head (rotary_dim); even");

@@ -9,11 +9,11 @@
 
 namespace posenc {
 
-/// Rotary position of patches in which every pair sees both axes, at frequencies that are trained, of each head and layer.
+/// Rotary position of patches in which both axes drive every pair, at trained frequencies that differ by head and layer.
 ///
 ///   (a, b) → (a cos φ − b sin φ,  b cos φ + a sin φ),   φ = x · θx[h, j] + y · θy[h, j]
 ///
-/// Training begins with pairs in two directions at right angles, which differ from head to head: with a turn t_h and
+/// Training starts with pairs in two orthogonal directions that differ from head to head: with a direction t_h in turns and
 /// w_j = base^(−4j/dims), j < dims/4, pairs j and dims/4 + j have
 ///   (θx, θy) = w_j · (cos 2πt_h, sin 2πt_h)   and   w_j · (−sin 2πt_h, cos 2πt_h)
 ///
@@ -47,9 +47,9 @@ struct RopeMixed {
 };
 
 /// The trained frequencies are the caller's, [2, heads, dims / 2], in radians per position:
-/// prepare(RopeMixed{…}, {.weights = …}); without them, those before training. The first axis is that of the positions' first
-/// coordinate: rope-vit's `freqs` begin with x, so positions are (column, row). They are read here, exactly. Their gradient is
-/// frequencies_backward's, with strides that match (apply.h).
+/// prepare(RopeMixed{…}, {.weights = …}); without them, the initial frequencies. The first axis of the table is that of the
+/// first coordinate: rope-vit's `freqs` start with x, so positions are (column, row). The table is only read here, exactly.
+/// frequencies_backward (apply.h) computes its gradient, given a view with matching strides.
 /// Range: heads 1 to 65536, dims a multiple of 4 up to 2^20, at most 2^24 frequencies; base above 1 up to 1e36; directions from
 ///   −1 to 1; frequencies up to 2^100.
 /// Throws: Error that names field, value and rule; also for float32 numerics.

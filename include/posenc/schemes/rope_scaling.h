@@ -10,11 +10,11 @@
 
 namespace posenc {
 
-// Ways to stretch rotary position beyond the length a model was trained with. Each is a plain value; its formula is
-// the one function in src/schemes/scalings/ of the same name. ω_i = base^(−2i/d) throughout, i the pair, d the dims.
-// `needs_length` marks those that ask for Situation.length, `draw_trained` fills lists that were searched for a model.
+// Ways to extend rotary position beyond the length a model was trained on. Each is a plain value; its formula is the
+// function of the same name in src/schemes/scalings/. ω_i = base^(−2i/d) throughout, i the pair, d the dims.
+// `needs_length` marks those that require Situation::length; `draw_trained` fills lists that are searched per model.
 
-/// ω_i as they are.
+/// ω_i unchanged.
 struct NoScaling {
   static constexpr std::string_view name = "none";
   static constexpr std::string_view formula = "w_i unchanged";
@@ -59,8 +59,8 @@ struct NtkFixedScaling {
   bool operator==(const NtkFixedScaling&) const = default;
 };
 
-/// ntk by the length at hand: base · (factor · L/original_length − (factor − 1))^(d/(d−2)), L the longer of the
-/// sequence and original_length. Needs a length. Hugging Face's "dynamic".
+/// ntk with a factor that depends on the current length: base · (factor · L/original_length − (factor − 1))^(d/(d−2)),
+/// where L is the larger of the sequence length and original_length. Needs a length. Hugging Face's "dynamic".
 struct DynamicScaling {
   static constexpr std::string_view name = "dynamic";
   static constexpr std::string_view formula =
@@ -75,7 +75,7 @@ struct DynamicScaling {
   bool operator==(const DynamicScaling&) const = default;
 };
 
-/// base · alpha^(d/(d−2)), whatever the length: Hunyuan's "dynamic" with alpha.
+/// base · alpha^(d/(d−2)), at every length: Hunyuan's "dynamic" with alpha.
 struct AlphaScaling {
   static constexpr std::string_view name = "alpha";
   static constexpr std::string_view formula = "base·alpha^(d/(d-2)), at every length";
@@ -86,7 +86,8 @@ struct AlphaScaling {
   bool operator==(const AlphaScaling&) const = default;
 };
 
-/// Fast pairs stay, slow ones are slowed by factor, those between in proportion; cosines and sines grow a little.
+/// Fast pairs are kept, slow ones are slowed by factor, and those in between are blended; cosines and sines are scaled up
+/// slightly.
 ///   c(r) = d · ln(original_length / (2πr)) / (2 ln base), low = c(beta_fast), high = c(beta_slow),
 ///   ramp_i = (i − low)/(high − low) within [0, 1],  ω'_i = ω_i/factor · ramp_i + ω_i · (1 − ramp_i)
 ///   magnitude: attention_factor if given; g(mscale)/g(mscale_all_dim) if both are; else g(1);
@@ -120,10 +121,9 @@ struct YarnScaling {
   bool operator==(const YarnScaling&) const = default;
 };
 
-/// ω_i divided by a searched factor for each pair, one list up to the trained length and one past it. Needs a length;
-/// prepare once per sequence, so that its keys in a cache stay valid.
-///   magnitude: attention_factor if given; else √(1 + ln(factor)/ln(original_length)), 1 for factor ≤ 1; in both
-///   lists
+/// ω_i divided by a factor per pair that was found by search: one list up to the trained length and one beyond it. Needs a
+/// length; prepare once per sequence, so that its cached keys stay valid.
+///   magnitude: attention_factor if given; else √(1 + ln(factor)/ln(original_length)), 1 for factor ≤ 1; for both lists
 /// Ding et al., 2024, "LongRoPE: Extending LLM Context Window Beyond 2 Million Tokens".
 struct LongropeScaling {
   static constexpr std::string_view name = "longrope";
@@ -154,8 +154,8 @@ struct LongropeScaling {
   bool operator==(const LongropeScaling&) const = default;
 };
 
-/// By wavelength λ = 2π/ω: λ < original_length/high_freq_factor stays, λ > original_length/low_freq_factor is slowed
-/// by factor, between them in proportion. Meta, 2024, Llama 3.1.
+/// By wavelength λ = 2π/ω: pairs with λ < original_length/high_freq_factor are kept, those with
+/// λ > original_length/low_freq_factor are slowed by factor, and those in between are blended. Meta, 2024, Llama 3.1.
 struct Llama3Scaling {
   static constexpr std::string_view name = "llama3";
   static constexpr std::string_view formula =
@@ -175,8 +175,8 @@ struct Llama3Scaling {
   bool operator==(const Llama3Scaling&) const = default;
 };
 
-/// Only the first pairs rotate, ⌊proportion · d/2⌋ of them, with the frequencies of all d; the rest keep frequency 0.
-/// Unlike a smaller `dims`, the pairs stay d/2 apart. Google, 2026, Gemma 4's global layers.
+/// Only the first ⌊proportion · d/2⌋ pairs rotate, at the frequencies they have for all d; the rest have frequency 0.
+/// Unlike with a smaller `dims`, the features of a pair stay d/2 apart. Google, 2026, Gemma 4's global layers.
 struct ProportionalScaling {
   static constexpr std::string_view name = "proportional";
   static constexpr std::string_view formula =
@@ -190,9 +190,9 @@ struct ProportionalScaling {
   bool operator==(const ProportionalScaling&) const = default;
 };
 
-/// Queries shrink and keys grow with position, slow pairs the least, so that far scores fade:
+/// Queries shrink and keys grow with position, slow pairs least, so that scores decay with distance:
 ///   ζ_i = (2i + 0.4 d)/(1.4 d),  q · ζ_i^((p − centre)/scale_base),  k · ζ_i^(−(p − centre)/scale_base)
-/// The centre is stated, not taken from a length, so that keys in a cache stay valid.
+/// The centre is a field and does not depend on the length, so that cached keys stay valid.
 /// Sun et al., 2022, "A Length-Extrapolatable Transformer".
 struct XposScaling {
   static constexpr std::string_view name = "xpos";
@@ -211,14 +211,14 @@ struct XposScaling {
 using RopeScaling = std::variant<NoScaling, LinearScaling, NtkScaling, NtkFixedScaling, DynamicScaling, AlphaScaling,
                                  YarnScaling, LongropeScaling, Llama3Scaling, ProportionalScaling, XposScaling>;
 
-/// Whether S is one of them, or the variant itself.
+/// Whether S is one of the scalings, or the variant itself.
 template <class S, class Scalings = RopeScaling> inline constexpr bool kIsScaling = false;
 template <class S, class... Scalings>
 inline constexpr bool kIsScaling<S, std::variant<Scalings...>> = std::is_same_v<S, std::variant<Scalings...>> ||
                                                                  (std::is_same_v<S, Scalings> || ...);
 
-/// A RopeScaling that its owner copies: rope.scaling = YarnScaling{.factor = 4}; std::visit(f, *rope.scaling). A class of its
-/// own, so that including this header does not compile a variant of eleven.
+/// A RopeScaling on the heap, with value semantics: rope.scaling = YarnScaling{.factor = 4}; std::visit(f, *rope.scaling).
+/// A separate class, so that including this header does not instantiate a variant of eleven types.
 class OwnedScaling {
  public:
   OwnedScaling() noexcept = default;  ///< NoScaling

@@ -7,8 +7,8 @@
 
 namespace posenc {
 
-/// The dot product of two sinusoidal positions as a bias: it depends only on the distance and falls with it overall,
-/// and nothing is added to the tokens.
+/// The dot product of two sinusoidal position vectors as a bias. It depends only on the distance and decreases with it
+/// overall; nothing is added to the tokens.
 ///
 ///   bias(h, m, n) = heads / (8·(h+1)) · Σ_i cos((n − m)·ω_i),   ω_i = base^(−2i/dims), i = 0 … dims/2 − 1
 ///
@@ -32,7 +32,7 @@ struct Sandwich {
   bool operator==(const Sandwich&) const = default;
 };
 
-/// A table of the distances 0 … length − 1; further ones are an error. Needs a length.
+/// Computes a table of the distances 0 … length − 1; larger ones are an error. Needs a length.
 /// Error: each cosine within 0.501 ulp of double, their sum in double; the same bytes on every machine.
 /// Range: heads 1 to 65536, dims even, 2 to 2^20, base 1 to 1e36; length 1 to 2^20.
 Bias prepare(const Sandwich& scheme, const Situation& now = {});

@@ -9,7 +9,7 @@
 
 namespace posenc {
 
-/// Which of the two positions is subtracted from the other before a table's row is chosen.
+/// Which position is subtracted from the other to select a row of the table.
 enum class DistanceOrder : std::uint8_t {
   kKeyMinusQuery,  ///< row 0 is the furthest key behind (Shaw et al., wav2vec 2.0-BERT)
   kQueryMinusKey,  ///< row 0 is the furthest key ahead (Hugging Face's relative_key)
@@ -18,9 +18,9 @@ template <> struct ChoiceNames<DistanceOrder> {
   static constexpr std::array<std::string_view, 2> value = {"key-minus-query", "query-minus-key"};
 };
 
-/// What happens at distances past the last vector.
+/// What happens at distances beyond the last vector.
 enum class BeyondReach : std::uint8_t {
-  kClip,  ///< they share the last one (Shaw et al.)
+  kClip,  ///< they use the last vector (Shaw et al.)
   kNone,  ///< they have no vector (VITS)
 };
 template <> struct ChoiceNames<BeyondReach> {

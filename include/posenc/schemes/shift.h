@@ -7,9 +7,8 @@
 
 namespace posenc {
 
-/// The second bad idea: a random vector that moves by the same constant at every position. Every position
-/// is unique, but the difference of neighbours is one vector for all, so far and near only differ by length,
-/// and values grow without bound.
+/// The second bad idea: a random vector that changes by the same constant at every position. Every position
+/// is unique, but the difference between neighbours is the same vector everywhere, and values grow without bound.
 ///
 ///   P(p)_j = start_j + step · p,   start_j uniform in [−1, 1) from the seed (SplitMix64)
 struct Shift {

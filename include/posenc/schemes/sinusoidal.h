@@ -9,7 +9,7 @@
 
 namespace posenc {
 
-/// How the frequencies ω_i lie between 1 and 1/base; k pairs of an axis with d features.
+/// How the frequencies ω_i are spaced between 1 and 1/base, for the k pairs of an axis with d features.
 enum class Spacing : std::uint8_t {
   kPaper,      ///< ω_i = base^(−2i/d): Vaswani et al.
   kInclusive,  ///< ω_i = base^(−i/(k−1)): the last is exactly 1/base (tensor2tensor, fairseq, Whisper)
@@ -18,7 +18,7 @@ template <> struct ChoiceNames<Spacing> {
   static constexpr std::array<std::string_view, 2> value = {"paper", "inclusive"};
 };
 
-/// Where sines and cosines stand within the features of one axis.
+/// The order of sines and cosines within the features of one axis.
 enum class WaveLayout : std::uint8_t {
   kInterleaved,  ///< [s c s c s c s c]
   kSinCos,       ///< [s s s s c c c c]
@@ -28,24 +28,24 @@ template <> struct ChoiceNames<WaveLayout> {
   static constexpr std::array<std::string_view, 3> value = {"interleaved", "sin-cos", "cos-sin"};
 };
 
-/// What happens where the width does not divide into pairs (and axes).
+/// What happens if the width cannot be divided into pairs (and axes).
 enum class OddWidth : std::uint8_t {
   kRefuse,  ///< an error
-  kTrim,    ///< the pairs are rounded up and the last columns left off (XLM, Marian)
-  kZero,    ///< the pairs are rounded down and the last columns are zero (tensor2tensor, fairseq)
+  kTrim,    ///< the number of pairs is rounded up and the last columns are dropped (XLM, Marian)
+  kZero,    ///< the number of pairs is rounded down and the last columns are zero (tensor2tensor, fairseq)
 };
 template <> struct ChoiceNames<OddWidth> {
   static constexpr std::array<std::string_view, 3> value = {"refuse", "trim", "zero"};
 };
 
-/// Fixed sines and cosines of the position, added to the token: each pair of features is a clock hand,
-/// the first the fastest.
+/// Fixed sines and cosines of the position, added to the token. Each pair of features is like the hand of a clock; the
+/// first pair is the fastest.
 ///
 ///   P(p, i) = scale · ( sin(p·ω_i), cos(p·ω_i) )
 ///
 /// Vaswani et al., 2017, "Attention Is All You Need". With axes = 2 or 3 the features are split into equal
-/// blocks, one for each coordinate of an image or video grid: [ first axis | second axis | third axis ]. With `turns` a
-/// coordinate of 1 is a whole turn of the first wave: P(2π·c), for coordinates c from 0 to 1, which are fractions
+/// blocks, one per coordinate of an image or video grid: [ first axis | second axis | third axis ]. With `turns`, a
+/// coordinate of 1 is one full turn of the first wave: P(2π·c), for fractional coordinates c from 0 to 1
 /// (Situation::denominators). Carion et al., 2020, "End-to-End Object Detection with Transformers" (DETR).
 struct Sinusoidal {
   static constexpr std::string_view name = "sinusoidal";

@@ -7,8 +7,8 @@
 
 namespace posenc {
 
-/// The first bad idea: count in tiny steps, the same in every feature. Kept to be measured, not used:
-/// all features say the same thing, and a step of 0.0001 drowns in embeddings of size 0.5.
+/// The first bad idea: count in tiny steps, the same in every feature. Included for comparison, not for use: all features
+/// carry the same information, and a step of 0.0001 is negligible next to embeddings of size 0.5.
 ///
 ///   P(p) = step · p   in every feature
 struct Steps {

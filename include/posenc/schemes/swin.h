@@ -8,12 +8,12 @@
 
 namespace posenc {
 
-/// A trained number for each head and each way to get from one patch of a window to another.
+/// A trained number for each head and each offset between two patches of a window.
 ///
 ///   bias(h, m, n) = table[Σ_a (m_a − n_a + W_a − 1) · Π_(b>a) (2W_b − 1), h]
 ///
 /// W are the window's extents, m and n positions with one coordinate for each. Liu et al., 2021, "Swin Transformer".
-/// Three extents are Video Swin's window. BEiT has the same table, with three rows more for its class token.
+/// Three extents are Video Swin's window. BEiT has the same table, with three more rows for its class token.
 struct Swin {
   static constexpr std::string_view name = "swin";
   static constexpr std::string_view family = "bias";
@@ -32,7 +32,7 @@ struct Swin {
 };
 
 /// The table is the caller's: prepare(Swin{…}, {.weights = view(table, {rows, heads})}), rows = Π (2W_a − 1).
-/// Positions have as many axes as the window, and no two of them may lie further apart than in it.
+/// Positions have as many axes as the window, and any two must fit into one window.
 /// Range: heads 1 to 65536, extents 1 to 4096.
 Bias prepare(const Swin& scheme, const Situation& now = {});
 

@@ -7,8 +7,8 @@
 
 namespace posenc {
 
-/// A trained number for each head and bucket of distances: near distances have a bucket each, further ones share
-/// buckets that widen by a constant factor up to max_distance, and everything past it is in the last.
+/// A trained number for each head and bucket of distances: short distances have a bucket each, longer ones share
+/// buckets that widen by a constant factor up to max_distance, and everything beyond is in the last bucket.
 ///
 ///   bias(h, m, n) = table[bucket(n − m), h]
 ///
@@ -18,8 +18,8 @@ namespace posenc {
 ///   r = max(m − n, 0); bidirectional: r = |n − m|, and keys ahead have the upper half of the buckets
 ///   B: the buckets of one direction;  E = ⌊B/2⌋
 ///
-/// Raffel et al., 2019, "Exploring the Limits of Transfer Learning". T5 does not scale its scores: attention's scale
-/// is 1 there. The bounds of the buckets are whole numbers, found exactly, so no logarithm is taken where a bias is.
+/// Raffel et al., 2019, "Exploring the Limits of Transfer Learning". T5 does not scale its scores: use a scale of 1 in
+/// attention. The boundaries of the buckets are integers, computed exactly once, so that biases need no logarithm.
 struct T5 {
   static constexpr std::string_view name = "t5";
   static constexpr std::string_view family = "bias";

@@ -15,7 +15,7 @@ template <> struct ChoiceNames<TemperatureRule> {
 };
 
 /// A factor on each query that grows with the logarithm of its position, so that the softmax stays as sharp over many
-/// keys as over few. It tells nothing of order; models have it in layers without rope, or beside another scheme
+/// keys as over few. It does not encode order; models use it in layers without rope, or along with another scheme
 /// (AttentionOptions::temperature).
 ///
 ///   steps:   q_p · (1 + scale · ln(1 + ⌊(p + start) / floor⌋))      Llama 4 (start 1), Ministral 3, Mistral 4 (start 0)
@@ -50,8 +50,8 @@ struct QueryTemperature {
   bool operator==(const QueryTemperature&) const = default;
 };
 
-/// Range: a finite scale, floor 1 to 2^53, start 0 to 2^53 (tokens: from 1 on). The gradient of the scales is
-/// temperature_backward's (attention.h).
+/// Range: a finite scale, floor 1 to 2^53, start 0 to 2^53 (tokens: at least 1). temperature_backward (attention.h)
+/// computes the gradient of the scales.
 Nothing prepare(const QueryTemperature& scheme, const Situation& now = {});
 
 }  // namespace posenc

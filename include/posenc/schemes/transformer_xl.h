@@ -10,14 +10,14 @@
 
 namespace posenc {
 
-/// The sinusoids of the distance, seen through a trained projection, are multiplied with the query; two trained vectors
-/// of each head are added to the query, one where it meets keys and one where it meets distances.
+/// The sinusoids of the distance, after a trained projection, are multiplied with the query. Two trained vectors per head
+/// are added to the query: one for its products with keys, one for those with distances.
 ///
 ///   score(m, n) = scale · ((q_m + u)·k_n + (q_m + v)·(W s(m − n))),   s(d) = (sin d·w_i, cos d·w_i), w_i = base^(−2i/width)
 ///
 /// Dai et al., 2019, "Transformer-XL"; transformers 5.16, models/xlnet/modeling_xlnet.py (sines, then cosines) and
-/// models/parakeet/modeling_parakeet.py (interleaved, as Conformers have them). s is not symmetric: sines tell the
-/// directions apart. With `clamp`, distances beyond it count as it. XLNet's term for segments is no position.
+/// models/parakeet/modeling_parakeet.py (interleaved, as in Conformers). s is not symmetric: the sines distinguish the
+/// directions. With `clamp`, larger distances count as that distance. XLNet's segment term is not part of the position.
 struct TransformerXl {
   static constexpr std::string_view name = "transformer-xl";
   static constexpr std::string_view family = "bias";
@@ -48,14 +48,14 @@ struct TransformerXl {
 };
 
 /// W is the caller's, [heads, features, width]: prepare(TransformerXl{…}, {.length = 512, .weights = W}). The form holds
-/// W s(d), computed now, for the distances |d| < length, or up to the clamp. Only attention can add it.
+/// W s(d), computed here, for the distances |d| < length, or up to the clamp. Only attention can add it.
 /// Range: heads 1 to 65536, width even, 2 to 2^20, base 1 to 1e36, length and clamp up to 2^20.
 Bias prepare(const TransformerXl& scheme, const Situation& now = {});
 
-/// The gradient of W, [heads, features, width], from that of the form's vectors, [heads, rows, features], which
-/// attention_backward gives as query_vectors; `now` as prepare had it. Those of u and v it gives itself, as key_vectors,
-/// [heads, 1, features], and query_offsets.
-/// Throws: Error for another number of values.
+/// The gradient of W, [heads, features, width], computed from that of the form's vectors, [heads, rows, features], which
+/// attention_backward returns as query_vectors; `now` as it was passed to prepare. The gradients of u and v are returned by
+/// attention_backward directly, as key_vectors, [heads, 1, features], and query_offsets.
+/// Throws: Error if the number of values does not match.
 std::vector<double> backward(const TransformerXl& scheme, const Situation& now, std::span<const double> d_vectors);
 
 }  // namespace posenc

@@ -194,9 +194,9 @@ void backward(const AttentionJob& job, const AttentionInputs& inputs, const Cons
   const HeadTensor<const void> d_out = tensor_of(kVerb, "d_out", d_out_view);
   const bool is_hopper = beyond_backward(job, options, d_out, gradients).empty() && !options.is_repeatable;
   if (const std::string why = is_hopper ? "" : beyond_any(job, options); !why.empty()) {
-    raise(fmt::format("{}: on cuda there is a kernel for {} alone", kVerb, why));
+    raise(fmt::format("{}: on cuda there is a kernel only for {}", kVerb, why));
   }
-  if (job.q.type == DataType::kF32) raise(fmt::format("{}: on cuda there is a kernel for f16 and bf16 alone", kVerb));
+  if (job.q.type == DataType::kF32) raise(fmt::format("{}: on cuda there is a kernel only for f16 and bf16", kVerb));
   if (!options.device_key_lengths.empty()) {
     raise(fmt::format("{}: on cuda there is no kernel for device_key_lengths", kVerb));
   }

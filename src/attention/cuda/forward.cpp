@@ -73,7 +73,7 @@ void forward(const AttentionJob& job, const AttentionInputs& inputs, const Atten
   Call call(site);
   if (!beyond_hopper(job, options).empty() || !has_whole_rows(job.out)) {
     if (const std::string why = beyond_any(job, options); !why.empty()) {
-      raise(fmt::format("attention: on cuda there is a kernel for {} alone", why));
+      raise(fmt::format("attention: on cuda there is a kernel only for {}", why));
     }
     forward_any(call, job, inputs, options);
     return;

@@ -29,7 +29,7 @@ Form for_heads(const Form& form, std::int64_t first, std::int64_t count) {
       }
     }
   } else {
-    raise("attention: on cuda there is a kernel for slopes and tables by distance of one axis alone");
+    raise("attention: on cuda there is a kernel only for slopes and tables by distance of one axis");
   }
   return some;
 }
@@ -82,8 +82,7 @@ std::int64_t aligned_to_line(std::int64_t bytes) { return (bytes + 255) / 256 * 
 bool takes_from_host(const AttentionJob& job) { return job.q.type != DataType::kF64 && job.k.type == job.q.type; }
 
 void forward_on_host(const AttentionJob& job, const AttentionOptions& options) {
-  if (options.weights.data != nullptr)
-    raise("attention: on cuda there is a kernel for no weights to be written alone");
+  if (options.weights.data != nullptr) raise("attention: on cuda, weights cannot be written");
   const std::int64_t batch = job.q.batch, group = job.q.heads / job.k.heads;
   const bool has_sums = job.logsumexp.data != nullptr;
   const std::int64_t of_head = group * bytes_of(heads_from(job.q, 0, 1)) + bytes_of(heads_from(job.k, 0, 1)) +

@@ -271,7 +271,7 @@ const void* Call::copied(const void* data, std::size_t size) {
 
 PositionParams Call::positions(const TokenPositions& p) {
   PositionParams params{p.first, nullptr, p.batch_stride, p.axis_stride, p.limit};
-  if (p.narrow_ids != nullptr) raise("position ids of i32 are for the backends of the host: on a GPU they are i64");
+  if (p.narrow_ids != nullptr) raise("position ids on a GPU must be i64, not i32");
   const auto refuse_negative = [](std::int64_t position) {
     if (position < 0) raise(fmt::format("on a GPU positions must not be negative, but one is {}", position));
   };
@@ -356,11 +356,11 @@ void synchronize(const Run& run) {
   const Fault found = slot;
   slot = {};
   if (found.kind == Fault::kPosition) {
-    raise(fmt::format("cuda: position id {} is out of range; it was taken as 0", found.position));
+    raise(fmt::format("cuda: position id {} is out of range; it was treated as 0", found.position));
   }
   if (found.kind == Fault::kLength) {
-    raise(fmt::format("cuda: a sequence has {} keys but the cache room for {}; it was taken as empty", found.position,
-                      found.column));
+    raise(fmt::format("cuda: a sequence has {} keys but the cache has room for {}; it was treated as empty",
+                      found.position, found.column));
   }
   if (found.kind == Fault::kPage) {
     raise(fmt::format("cuda: the block table names page {} but there are {}; page 0 was read", found.position,

@@ -65,7 +65,7 @@ Function kernel(std::string_view name) {
   if (const Result result = load(wanted, false, module, log)) {
     // Without a word of the assembler's, the reason is another one: work before this failed, say.
     if (log.empty()) check(result, fmt::format("loading the kernel {}", name));
-    raise(fmt::format("cuda: the driver does not take the kernel {}: {}", name, log));
+    raise(fmt::format("cuda: the driver rejected the kernel {}: {}", name, log));
   }
   Function function = nullptr;
   check(driver().cuModuleGetFunction(&function, module, std::string(wanted.kernel).c_str()), name);

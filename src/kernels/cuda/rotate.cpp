@@ -123,7 +123,7 @@ void rotate_any(const Call& call, RotateParams& p) {
 
 void check_plain(const Rotation& form) {
   if (is_plain(form)) return;
-  raise("rotate: on cuda there is no kernel for heads that are rotated each in its own way, summed axes or mixtures");
+  raise("rotate: on cuda there is no kernel for rotations that differ from head to head, summed axes or mixtures");
 }
 
 // All but the types of the arithmetic, which may differ between queries and keys.
