@@ -134,6 +134,14 @@ typedef struct {
   size_t size;
   void* stream;    /* a CUstream; NULL: the default one. Ignored for tensors on the host */
   int32_t threads; /* of this call, for tensors on the host; 0: as many as posenc_threads says */
+  /* For attention: memory of the caller's that the call uses in place of its own. With a plan, on the host, as large as
+     posenc_plan_workspace says; on a GPU, of its memory, as posenc_attention_workspace says. NULL: it allocates. */
+  void* workspace;
+  size_t workspace_size;
+  /* Threads of the caller's in place of the library's own, for tensors on the host: calls item(data, i) for every i from 0
+     to count - 1, in any order, on at most `threads` threads at once, and returns when all are done. */
+  void (*pool)(void* context, int64_t count, void (*item)(void* data, int64_t i), void* data);
+  void* pool_context;
 } posenc_run;
 
 /* An addition: out [.., sequence, width], sines NULL. A rotation: cosines and sines, [.., sequence, pairs]. */
@@ -164,8 +172,13 @@ POSENC_API int posenc_shift(const posenc_form* form, const posenc_tensor* keys, 
 /* A cache in pages: [pages, heads, page size, features] in any strides, on the host. Slot s is token s mod page size of page
    s / page size; slots are i64 or i32, and a negative one skips its token. */
 
+/* The slots of tokens first, first + 1, … of a sequence with these pages (i32 or i64: its row of a block table): as many as
+   `out` has, dense i64. */
+POSENC_API int posenc_slots_of(const posenc_tensor* out, const posenc_tensor* pages, int64_t page_size,
+                               int64_t first);
+
 /* k, [batch, heads, sequence, features] or less from the left, each token to its slot, [batch, sequence]: rotated by its
-   position where the form is a rotation, else (and for NULL: values) as it is. */
+   position where the form is a rotation, as it is where it is a bias, and for NULL (values). */
 POSENC_API int posenc_rotate_into(const posenc_form* form, const posenc_tensor* cache, const posenc_tensor* slots,
                                   const posenc_tensor* k, const posenc_positions* positions, const posenc_run* run);
 /* Token from[i] to slot to[i], as if all were read before any is written. */
@@ -243,6 +256,28 @@ POSENC_API int posenc_attention_backward(const posenc_attention_gradients* gradi
                                          const posenc_attention_inputs* inputs,
                                          const posenc_attention_options* options, const posenc_run* run);
 
+/* On a GPU: the bytes that the workspace of such a call needs; nothing is computed. On the host a plan knows. */
+POSENC_API int posenc_attention_workspace(const posenc_attention_inputs* inputs,
+                                          const posenc_attention_options* options, size_t* bytes);
+
+/* Attention made ready for many calls with the same options and shapes, such as the steps of a decoder, on the host. The plan
+   copies the options, but not the numbers that their tensors hold: those are read at each call, so that a decoder changes
+   key_lengths, block_table and ids in place. They are dense i64, and block_table dense i32. The tensors' memory, and tables
+   of the form, must outlive the plan; their descriptions (posenc_tensor, shape) need not. */
+typedef struct posenc_plan posenc_plan; /* any number of threads may share it */
+
+/* q, k and v of `like` have the shapes and types of every call; their data is not read. Packed queries over pages have no
+   plan. */
+POSENC_API int posenc_plan_attention(const posenc_attention_inputs* like, const posenc_attention_options* options,
+                                     posenc_plan** out);
+/* The bytes that posenc_run.workspace needs for a call on so many threads, whatever the lengths; 0: posenc_threads. */
+POSENC_API int posenc_plan_workspace(const posenc_plan* plan, int32_t threads, size_t* bytes);
+/* attention with the options of the plan. With a workspace, in f32, f16 and bf16 and without weights, it allocates nothing.
+   Calls with different workspaces may run at the same time. */
+POSENC_API int posenc_attention_planned(const posenc_plan* plan, const posenc_tensor* out, const posenc_tensor* q,
+                                        const posenc_tensor* k, const posenc_tensor* v, const posenc_run* run);
+POSENC_API void posenc_plan_free(posenc_plan* plan);
+
 /* --- a layer of a model ------------------------------------------------------------------------------------------------ */
 
 typedef struct posenc_layer posenc_layer; /* immutable, as a form */
@@ -263,6 +298,10 @@ POSENC_API int posenc_layer_read(const char* file, size_t size, int64_t i, const
 POSENC_API const posenc_attention_options* posenc_layer_attention(const posenc_layer* layer);
 /* What is added to the embeddings once, before the first layer, or NULL. */
 POSENC_API const posenc_form* posenc_layer_addition(const posenc_layer* layer);
+/* The position of the first token (RoBERTa and M2M100: 2). */
+POSENC_API int64_t posenc_layer_first_position(const posenc_layer* layer);
+/* ["…", …]: what else the family does with position, which is left to the caller. */
+POSENC_API int posenc_layer_notes(const posenc_layer* layer, char** json);
 POSENC_API void posenc_layer_free(posenc_layer* layer);
 
 /* --- models and verdicts: JSON, as the program prints it with --json -------------------------------------------------- */
