@@ -137,6 +137,14 @@ typedef struct {
   size_t size;
   void* stream;    /* a CUstream; NULL: the default stream. Ignored for tensors on the host */
   int32_t threads; /* threads of this call, for tensors on the host; 0: as many as posenc_threads returns */
+  /* For attention: the caller's memory, used instead of allocating. On the host, with a plan, at least as large as
+     posenc_plan_workspace returns; on a GPU, GPU memory as large as posenc_attention_workspace returns. NULL: it allocates. */
+  void* workspace;
+  size_t workspace_size;
+  /* The caller's threads, used instead of the library's for tensors on the host: calls item(data, i) for every i from 0 to
+     count - 1, in any order, on at most `threads` threads at once, and returns when all calls have returned. */
+  void (*pool)(void* context, int64_t count, void (*item)(void* data, int64_t i), void* data);
+  void* pool_context;
 } posenc_run;
 
 /* For an addition: out is [.., sequence, width] and sines is NULL. For a rotation: out receives the cosines, and both are
@@ -169,9 +177,14 @@ POSENC_API int posenc_shift(const posenc_form* form, const posenc_tensor* keys, 
 /* A paged cache is [pages, heads, page size, features] in any strides, on the host. Slot s is token s mod page size of page
    s / page size. Slots are i64 or i32; tokens with a negative slot are skipped. */
 
+/* The slots of tokens first, first + 1, … of a sequence that has these pages (i32 or i64: its row of a block table), one for
+   each element of `out`, dense i64. */
+POSENC_API int posenc_slots_of(const posenc_tensor* out, const posenc_tensor* pages, int64_t page_size,
+                               int64_t first);
+
 /* Writes each token of k to its slot in the cache. k is [batch, heads, sequence, features], [heads, sequence, features] or
-   [sequence, features]; slots is [batch, sequence]. If the form is a rotation, tokens are rotated by their positions;
-   otherwise, and if it is NULL (for values), they are copied unchanged. */
+   [sequence, features]; slots is [batch, sequence]. A rotation rotates tokens by their positions; with a bias, or NULL (for
+   values), they are copied unchanged. An addition is an error. */
 POSENC_API int posenc_rotate_into(const posenc_form* form, const posenc_tensor* cache, const posenc_tensor* slots,
                                   const posenc_tensor* k, const posenc_positions* positions, const posenc_run* run);
 /* Copies the token in slot from[i] to slot to[i], as if all were read before any is written. */
@@ -250,6 +263,28 @@ POSENC_API int posenc_attention_backward(const posenc_attention_gradients* gradi
                                          const posenc_attention_inputs* inputs,
                                          const posenc_attention_options* options, const posenc_run* run);
 
+/* On a GPU: the bytes that the workspace of such a call needs; nothing is computed. On the host a plan knows. */
+POSENC_API int posenc_attention_workspace(const posenc_attention_inputs* inputs,
+                                          const posenc_attention_options* options, size_t* bytes);
+
+/* Attention made ready for many calls with the same options and shapes, such as the steps of a decoder, on the host. The plan
+   copies the options, but not the numbers that their tensors hold: those are read at each call, so that a decoder changes
+   key_lengths, block_table and ids in place. They are dense i64, and block_table dense i32. The tensors' memory, and tables
+   of the form, must outlive the plan; their descriptions (posenc_tensor, shape) need not. */
+typedef struct posenc_plan posenc_plan; /* any number of threads may share it */
+
+/* q, k and v of `like` have the shapes and types of every call; their data is not read. Packed queries over pages have no
+   plan. */
+POSENC_API int posenc_plan_attention(const posenc_attention_inputs* like, const posenc_attention_options* options,
+                                     posenc_plan** out);
+/* The bytes that posenc_run.workspace needs for a call on so many threads, whatever the lengths; 0: posenc_threads. */
+POSENC_API int posenc_plan_workspace(const posenc_plan* plan, int32_t threads, size_t* bytes);
+/* attention with the options of the plan. With a workspace, in f32, f16 and bf16 and without weights, it allocates nothing.
+   Calls with different workspaces may run at the same time. */
+POSENC_API int posenc_attention_planned(const posenc_plan* plan, const posenc_tensor* out, const posenc_tensor* q,
+                                        const posenc_tensor* k, const posenc_tensor* v, const posenc_run* run);
+POSENC_API void posenc_plan_free(posenc_plan* plan);
+
 /* --- a layer of a model ------------------------------------------------------------------------------------------------ */
 
 typedef struct posenc_layer posenc_layer; /* immutable, like a form */
@@ -271,6 +306,10 @@ POSENC_API int posenc_layer_read(const char* file, size_t size, int64_t i, const
 POSENC_API const posenc_attention_options* posenc_layer_attention(const posenc_layer* layer);
 /* The form to be added to the embeddings once, before the first layer, or NULL. Valid as long as the layer. */
 POSENC_API const posenc_form* posenc_layer_addition(const posenc_layer* layer);
+/* The position of the first token (RoBERTa and M2M100: 2). */
+POSENC_API int64_t posenc_layer_first_position(const posenc_layer* layer);
+/* ["…", …]: what else the family does with position, which is left to the caller. */
+POSENC_API int posenc_layer_notes(const posenc_layer* layer, char** json);
 POSENC_API void posenc_layer_free(posenc_layer* layer);
 
 /* --- models and verdicts: the same JSON that the program prints with --json -------------------------------------------- */

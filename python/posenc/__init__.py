@@ -3,8 +3,9 @@
     rope = posenc.Rope(dims=128, base=5e5, scaling=posenc.Llama3Scaling(factor=8))
     posenc.rotate(q, posenc.prepare(rope), first=4096)      # numpy, torch, cupy: any array, in place
 
-A scheme becomes a form (prepare), and verbs apply forms to arrays: tabulate, add, rotate, bias, attention. read_model
-says how a model encodes position, check and diagnose whether an implementation agrees, watch whether a running model
+A scheme becomes a form (prepare), and verbs apply forms to arrays: tabulate, add, rotate, bias, attention. A decoder keeps
+keys and values in pages (rotate_into, copy_into, attention with block_table); layer has all that a model's attention does.
+read_model says how a model encodes position, check and diagnose whether an implementation agrees, watch whether a running model
 does. posenc.torch has what learns, posenc.transformers what runs inside Hugging Face's models, posenc.jax what returns
 arrays of jax.
 """
@@ -14,8 +15,10 @@ from __future__ import annotations
 from . import _posenc
 from .apply import add, add_backward, bias, bias_backward, rerotate, rotate, rotate_backward, shift, tabulate
 from .attention import Gradients, attention, attention_backward, new_logsumexp
+from .cache import copy_into, copy_slots, rotate_into, slots_of
 from .errors import Error
 from .forms import Form, prepare, prepare_table
+from .plans import AttentionPlan, plan_attention
 from .positions import grid_positions, packed_positions, positions_from_mask
 from .scheme import Scaling, Scheme, scheme
 from .settings import backend, backends, force_backend, set_threads, synchronize, threads, use
@@ -24,8 +27,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from .models import (CheckResult, Comparison, Diagnosis, Layer, Model, check, compare_engines, diagnose, inspect,
-                         read_model)
+    from .models import (CheckResult, Comparison, Diagnosis, Layer, Model, PreparedLayer, check, compare_engines, diagnose,
+                         inspect, layer, read_model)
     from .plots import Plot, plot
     from .schemes import *
     from .watching import WatchReport, watch
@@ -34,8 +37,8 @@ __version__: str = _posenc.version()
 
 # What more than the core needs is loaded when it is asked for, so that importing posenc takes milliseconds.
 _LATER = {
-    "models": ("CheckResult", "Comparison", "Diagnosis", "Layer", "Model", "check", "compare_engines", "diagnose",
-               "inspect", "read_model"),
+    "models": ("CheckResult", "Comparison", "Diagnosis", "Layer", "Model", "PreparedLayer", "check", "compare_engines",
+               "diagnose", "inspect", "layer", "read_model"),
     "plots": ("Plot", "plot"),
     "watching": ("WatchReport", "watch"),
 }
@@ -66,10 +69,11 @@ def __dir__() -> list[str]:
     return sorted([*_NAMES, *schemes])
 
 
-__all__ = ["Error", "Form", "Gradients", "Scaling", "Scheme", "add", "add_backward", "attention", "attention_backward",
-           "backend", "backends", "bias", "bias_backward", "force_backend", "grid_positions", "new_logsumexp",
-           "packed_positions", "positions_from_mask", "prepare", "prepare_table", "rerotate", "rotate", "rotate_backward",
-           "scheme", "set_threads", "shift", "synchronize", "tabulate", "threads", "use",
+__all__ = ["AttentionPlan", "Error", "Form", "Gradients", "Scaling", "Scheme", "add", "add_backward", "attention",
+           "attention_backward", "backend", "backends", "bias", "bias_backward", "copy_into", "copy_slots", "force_backend",
+           "grid_positions", "new_logsumexp", "packed_positions", "plan_attention", "positions_from_mask", "prepare",
+           "prepare_table", "rerotate", "rotate", "rotate_backward", "rotate_into", "scheme", "set_threads", "shift",
+           "slots_of", "synchronize", "tabulate", "threads", "use",
            *(name for names in _LATER.values() for name in names)]
 _NAMES = list(__all__)
 if not TYPE_CHECKING:

@@ -50,23 +50,29 @@ def rotate_backward(d_out: Any, form: Form, *, first: int = 0, ids: Ids | None =
     return d_out
 
 
-def rerotate(x: Any, before: Form, after: Form, *, first: int = 0, ids: Ids | None = None, order: Order = "bhsd") -> Any:
+def rerotate(x: Any, before: Form, after: Form, *, first: int = 0, ids: Ids | None = None, order: Order = "bhsd",
+             dtype: DType | None = None) -> Any:
     """Rotates keys of a cache, which `before` rotated, to what `after` would have made of them; in place.
 
     Error: with exact angles one rotation by their difference.
     Throws: Error where the two do not rotate the same features.
     """
-    _posenc.rerotate(handle_of(before, "rerotate"), handle_of(after, "rerotate"), x, first if ids is None else ids_of(ids), before._axes, order)
+    _posenc.rerotate(handle_of(before, "rerotate"), handle_of(after, "rerotate"), x, first if ids is None else ids_of(ids),
+                     before._axes, order, 0 if dtype is None else flags_of(dtype))
     return x
 
 
-def shift(keys: Any, form: Form, by: int, *, order: Order = "bhsd") -> Any:
+def shift(keys: Any, form: Form, by: int, *, slots: Ids | None = None, order: Order = "bhsd",
+          dtype: DType | None = None) -> Any:
     """Moves rotated keys of a cache by a constant: what `form` wrote for position p becomes what it writes for p + by.
 
-    In place; every scaling, magnitude and layout. Error: one rotation by a constant, and one more rounding.
-    Throws: Error for float32 angles (rerotate does that), for a table, and as rotate.
+    In place; every scaling, magnitude and layout.
+    slots: of a pool of pages, [pages, heads, page size, features], the keys of these slots alone; None: all of `keys`.
+    Error: one rotation by a constant, and one more rounding.
+    Throws: Error for float32 angles (rerotate does that), for a table, for a slot past the pool or given twice, and as
+    rotate.
     """
-    _posenc.shift(handle_of(form, "shift"), keys, by, order)
+    _posenc.shift(handle_of(form, "shift"), keys, ids_of(slots), by, order, 0 if dtype is None else flags_of(dtype))
     return keys
 
 

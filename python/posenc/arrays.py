@@ -11,6 +11,7 @@ if TYPE_CHECKING:
 
     DType = Literal["f32", "f64", "f16", "bf16"]
     Order = Literal["bhsd", "bshd", "hsd", "shd", "thd", "sd"]
+    CacheOrder = Literal["bhsd", "bshd"]
 
     class SupportsDLPack(Protocol):
         """An array that exports itself: torch, cupy, jax, numpy …"""
@@ -83,6 +84,22 @@ def shape_of(x: Any) -> tuple[int, ...]:
 def ids_of(ids: Any) -> Any:
     """A list of integers becomes an array; arrays stay as they are."""
     return array("q", ids) if isinstance(ids, (list, tuple, range)) else ids
+
+
+def table_of(rows: Any, verb: str, name: str) -> Any:
+    """Lists of integers become an array with a row for each, the shorter ones filled with −1; arrays stay as they are."""
+    if not isinstance(rows, (list, tuple)):
+        return rows
+    if not any(isinstance(row, (list, tuple, range)) for row in rows):
+        raise TypeError(f"{verb}: {name} must have a list for each sequence, as [[3, 6], [1]], or be an array of two axes")
+    width = max(len(row) for row in rows)
+    flat = array("q", (page for row in rows for page in (*row, *(-1,) * (width - len(row)))))
+    return memoryview(flat).cast("B").cast("q", [len(rows), width]) if width else memoryview(flat)
+
+
+def cache_order_of(order: str, cache_order: str | None) -> str:
+    """The order of a cache of pages: as it is given, else with its heads where those of the tokens are."""
+    return cache_order or ("bshd" if order in ("bshd", "shd", "thd") else "bhsd")
 
 
 def _numpy(instead: str) -> Any:

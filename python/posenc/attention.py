@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections import namedtuple
 
 from . import _posenc
-from .arrays import empty_like, f32_like, flags_of, ids_of, shape_of
+from .arrays import cache_order_of, empty_like, f32_like, flags_of, ids_of, shape_of, table_of
 from .forms import handle_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from .arrays import Array, DType, Ids, Order
+    from .arrays import Array, CacheOrder, DType, Ids, Order
     from .forms import Form
 
 Gradients = namedtuple("Gradients", ["q", "k", "v", "parameters", "sinks", "position_queries", "log_gates"])
@@ -51,11 +51,13 @@ def _mask(mask: Any, is_pattern: bool) -> Any:
 def _options(form: Form | None, causal: bool, window: int, scale: float | None, query_positions: Any, key_positions: Any,
              keys_are_rotated: bool, query_lengths: Any, key_lengths: Any, packed: Any, packed_keys: Any,
              key_mask: Any, chunk: int, softcap: float | None, temperature: Any, sinks: Any, mask: Any,
-             position_queries: Any, log_gates: Any, rounds_rotated: bool) -> tuple[Any, ...]:
+             position_queries: Any, log_gates: Any, rounds_rotated: bool, block_table: Any = None,
+             repeatable: bool = False) -> tuple[Any, ...]:
     return (None if form is None else handle_of(form, "attention"), causal, window, scale, _positions(query_positions),
             _positions(key_positions), keys_are_rotated, ids_of(query_lengths), ids_of(key_lengths), ids_of(packed),
             ids_of(packed_keys), _mask(key_mask, False), 1 if form is None else form._axes, chunk, softcap or 0.0,
-            _temperature(temperature), sinks, _mask(mask, True), position_queries, log_gates, rounds_rotated)
+            _temperature(temperature), sinks, _mask(mask, True), position_queries, log_gates, rounds_rotated,
+            table_of(block_table, "attention", "block_table"), repeatable)
 
 
 def attention(q: Array, k: Array, v: Array, form: Form | None = None, *, causal: bool = False, window: int = 0,
@@ -65,7 +67,8 @@ def attention(q: Array, k: Array, v: Array, form: Form | None = None, *, causal:
               key_mask: Ids | None = None, chunk: int = 0, softcap: float | None = None,
               temperature: tuple[Any, ...] | None = None, sinks: Array | None = None, mask: Array | None = None,
               position_queries: Array | None = None, log_gates: Array | None = None, rounds_rotated: bool = False,
-              order: Order = "bhsd", out: Any = None, logsumexp: Any = None, weights: Any = None, dtype: DType | None = None) -> Any:
+              block_table: Ids | None = None, order: Order = "bhsd", cache_order: CacheOrder | None = None,
+              out: Any = None, logsumexp: Any = None, weights: Any = None, dtype: DType | None = None) -> Any:
     """softmax(scale · q·kᵀ + bias) · v over the keys that each query may look at; returns `out`.
 
     q: [batch, heads, queries, features], k, v: [batch, key heads, keys, features], or without the first axes; `order`
@@ -88,7 +91,14 @@ def attention(q: Array, k: Array, v: Array, form: Form | None = None, *, causal:
     position_queries: [batch, heads, queries, features], what the form's vectors by distance meet in place of q
       (relative-logits); axes as q's.
     log_gates: [batch, heads, keys], logarithms of the gates whose sums the form adds (forget-gate), f32 or f64.
+    block_table: [sequences, pages of each], integers, or a list for each sequence: k and v are pools of pages,
+      [pages, key heads, page size, features], or with cache_order="bshd" [pages, page size, key heads, features] as vLLM's.
+      Token t of sequence b is token t mod page size of page block_table[b, t // page size]. Needs key_lengths, one for each
+      sequence, which count the new tokens. Entries for tokens that no query sees may be −1. With `packed` (how many queries
+      each sequence has now), q holds the tokens of all sequences one after another: order="thd" for [tokens, heads, features].
+    cache_order: the axes of the pools; None: heads where those of q are.
     logsumexp, weights: written too where they are given: [batch, heads, queries], [batch, heads, queries, keys].
+    dtype: "bf16" where numpy arrays of uint16 hold bfloat16; q may be f32 beside a cache of f16 or bf16.
     Error: f32, at most 2e-6 · Σ weight · |v| while |scale · q·k| and the bias stay below 16.
     Throws: Error for a shape, type, length, position or form that does not fit; out is not touched then.
     """
@@ -96,8 +106,9 @@ def attention(q: Array, k: Array, v: Array, form: Form | None = None, *, causal:
         out = empty_like(q, (*shape_of(q)[:-1], shape_of(v)[-1]))
     options = _options(form, causal, window, scale, query_positions, key_positions, keys_are_rotated, query_lengths,
                        key_lengths, packed, packed_keys, key_mask, chunk, softcap, temperature, sinks, mask,
-                       position_queries, log_gates, rounds_rotated)
-    _posenc.attention(out, q, k, v, options, order, logsumexp, weights, 0 if dtype is None else flags_of(dtype))
+                       position_queries, log_gates, rounds_rotated, block_table)
+    _posenc.attention(out, q, k, v, options, order, None if block_table is None else cache_order_of(order, cache_order),
+                      logsumexp, weights, 0 if dtype is None else flags_of(dtype))
     return out
 
 
@@ -111,13 +122,14 @@ def attention_backward(d_out: Array, q: Array, k: Array, v: Array, form: Form | 
                        sinks: Array | None = None, mask: Array | None = None, d_sinks: Any = None,
                        position_queries: Array | None = None, log_gates: Array | None = None, d_query_vectors: Any = None,
                        d_key_vectors: Any = None, d_value_vectors: Any = None, d_query_offsets: Any = None,
-                       rounds_rotated: bool = False, order: Order = "bhsd") -> Gradients:
+                       rounds_rotated: bool = False, repeatable: bool = False, order: Order = "bhsd") -> Gradients:
     """The gradients of attention from that of its output; options as attention was given them.
 
     out, logsumexp: what attention gave; None: computed again.
     wanted: which of "q", "k", "v", "position_queries" and "log_gates" are made. d_parameters: added to, where the form is
       a bias that learns, in the shape of bias_backward. d_sinks: added to, [heads]. d_query_vectors, d_key_vectors, d_value_vectors,
       d_query_offsets: added to, where the form has vectors by distance, in the shape of their tables.
+    repeatable: on a GPU, the same bytes at every run, at a cost; on the host they always are.
     Throws: as attention, and for a gradient that the position does not have.
     """
     inputs = {"q": q, "k": k, "v": v, "position_queries": position_queries, "log_gates": log_gates}
@@ -130,7 +142,7 @@ def attention_backward(d_out: Array, q: Array, k: Array, v: Array, form: Form | 
     made = tuple(empty_like(x) if name in wanted else None for name, x in inputs.items())
     options = _options(form, causal, window, scale, query_positions, key_positions, keys_are_rotated, query_lengths,
                        key_lengths, packed, packed_keys, key_mask, chunk, softcap, temperature, sinks, mask,
-                       position_queries, log_gates, rounds_rotated)
+                       position_queries, log_gates, rounds_rotated, None, repeatable)
     _posenc.attention_backward(d_out, q, k, v, out, logsumexp, options, order,
                                (*made[:4], d_parameters, d_sinks, d_query_vectors, d_key_vectors, d_value_vectors,
                                 d_query_offsets, made[4]))

@@ -43,10 +43,33 @@ class Layer:
         """The form of this layer's scheme, its softmax factor included."""
         return prepare(self.scheme, length=length, numerics=numerics, weights=weights)
 
-    def options(self) -> dict[str, Any]:
-        """What attention() takes beside the form: posenc.attention(q, k, v, layer.prepare(), **layer.options())."""
-        return {"causal": bool(self.causal), "window": self.window or 0, "chunk": self.chunk or 0, "scale": self.scale,
-                "softcap": self.softcap, "temperature": self.temperature}
+    def options(self, *, sinks: Array | None = None, causal: bool | None = None) -> dict[str, Any]:
+        """What attention() takes beside the form: posenc.attention(q, k, v, layer.prepare(), **layer.options()).
+
+        sinks: the trained logits of a layer that has some. causal: where the files do not say it.
+        Throws: Error where one of them is missing, or contradicts the files. posenc.layer() does all of it at once.
+        """
+        if self.causal is None and causal is None:
+            raise _posenc.Error(f"layer {self.index}: the files do not say whether its attention is causal; pass causal=")
+        if self.causal is not None and causal is not None and causal != self.causal:
+            raise _posenc.Error(f"layer {self.index}: its attention is {'' if self.causal else 'not '}causal")
+        if self.has_sinks != (sinks is not None):
+            raise _posenc.Error(f"layer {self.index}: " + ("it has sinks: pass their trained logits, sinks=, [heads]" if self.has_sinks
+                                                           else "it has no sinks, but some were given"))
+        return {"causal": bool(causal if self.causal is None else self.causal), "window": self.window or 0,
+                "chunk": self.chunk or 0, "scale": self.scale, "softcap": self.softcap, "temperature": self.temperature,
+                "sinks": sinks}
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class PreparedLayer:
+    """What layer() returns: posenc.attention(q, k, v, prepared.form, **prepared.options)."""
+
+    form: Form | None  #: a rotation or a bias; None: no position inside attention
+    options: Mapping[str, Any]  #: causal, window, chunk, scale, softcap, temperature and sinks, for attention()
+    addition: Form | None  #: added to the embeddings, once, before the first layer
+    first_position: int  #: of the first token (RoBERTa and M2M100: 2)
+    notes: Sequence[str]  #: what else the family does with position, which is left to the caller
 
 
 @dataclass(frozen=True)
@@ -87,20 +110,34 @@ class Model:
     def notes(self) -> Sequence[str]:
         return list(self.data["notes"])
 
-    def group_of(self, index: int) -> Mapping[str, Any]:
-        """The group of a layer. Throws: Error where the file does not say which layers differ, or has no such layer."""
-        groups = self.groups
-        for group in groups:
-            if group["layers"] is not None and index in _layers(group["layers"]):
-                return group
-        if len(groups) == 1 and groups[0]["layers"] is None:
-            return groups[0]
-        known = ", ".join(str(group["layers"] or group["layer_type"]) for group in groups)
-        raise _posenc.Error(f"layer: {self.model_type} has no layer {index} (it has {known})")
+    def _groups_of(self, index: int, part: str | None) -> Sequence[Mapping[str, Any]]:
+        if part is None:
+            meant = list(self.groups)
+        else:
+            meant = [group for group in self.groups if group["layer_type"] == part]
+            meant += [group for one in self.data["parts"] if one["part"] == part for group in one["layers"]]
+        return [group for group in meant if group["layers"] is None or index in _layers(group["layers"])]
 
-    def layer(self, index: int = 0) -> Layer:
+    def group_of(self, index: int, part: str | None = None) -> Mapping[str, Any]:
+        """The group of a layer, in "encoder", "decoder", "vision" … where several parts have it.
+
+        Throws: Error where the model has no such layer, or several.
+        """
+        found = self._groups_of(index, part) if index >= 0 else []
+        if len(found) == 1:
+            return found[0]
+        its = f" in its {part}" if part is not None else ""
+        if found:
+            names = ", ".join(str(group["layer_type"]) for group in found)
+            raise _posenc.Error(f"layer: {self.model_type} has {len(found)} layers {index}{its}; choose with part=: {names}")
+        known = ", ".join(str(group["layers"] or group["layer_type"]) for group in self.groups)
+        raise _posenc.Error(f"layer: {self.model_type} has no layer {index}{its} (it has {known})")
+
+    def layer(self, index: int = 0, part: str | None = None) -> Layer:
         """What layer `index` does with position, ready for prepare() and attention()."""
-        group = self.group_of(index)
+        return self._layer(index, self.group_of(index, part))
+
+    def _layer(self, index: int, group: Mapping[str, Any]) -> Layer:
         found = dict(group["scheme"])
         if found.get("available", True) is False:
             raise NotImplementedError(f"layer: {self.model_type} uses {found['scheme']}: {group.get('formula', '')}")
@@ -175,6 +212,34 @@ def read_model(source: ModelSource) -> Model:
 
 
 inspect = read_model
+
+_RULES = ("steps", "log", "tokens")  # of a temperature, as attention() takes them
+
+
+def layer(model: ModelSource | Model, index: int = 0, *, part: str | None = None, length: int = 0,
+          numerics: Numerics = "exact", weights: Array | None = None, key_weights: Array | None = None,
+          value_weights: Array | None = None, sinks: Array | None = None, causal: bool | None = None) -> PreparedLayer:
+    """All that the attention of a layer does, from the model's files: form, scale, mask, softcap, sinks and temperature.
+
+        layer = posenc.layer(config, 3)
+        posenc.attention(q, k, v, layer.form, **layer.options)
+
+    model: as read_model takes it, or a Model. index: counted from 0 in its part.
+    part: "encoder", "decoder", or another part's name ("vision"): needed where several parts have the layer.
+    length: of the sequence, for schemes that depend on it. numerics, weights, key_weights, value_weights: as in prepare.
+    sinks: [heads], the trained logits of a layer that has sinks (gpt-oss). causal: where the files do not say it.
+    Throws: Error for a layer that the model does not have or that several parts have, a scheme that is not computed, sinks
+    or tables that are missing, and where the files do not say whether attention is causal.
+    """
+    config = model.config if isinstance(model, Model) else _bytes_of(model)
+    form, addition, is_causal, window, chunk, scale, softcap, warm, first, notes = _posenc.layer(
+        config, index, part, length, numerics, weights, key_weights, value_weights, sinks,
+        0 if causal is None else 1 if causal else 2)
+    options = {"causal": bool(is_causal), "window": window, "chunk": chunk, "scale": scale, "softcap": softcap or None,
+               "temperature": None if warm is None else (*warm[:3], _RULES[warm[3]]), "sinks": sinks}
+    return PreparedLayer(form=None if form is None else Form(form, None), options=options,
+                         addition=None if addition is None else Form(addition, None), first_position=first,
+                         notes=tuple(json.loads(notes)))
 
 
 @dataclass(frozen=True)
@@ -260,14 +325,14 @@ def _on_host(x: Any) -> Any:
 
 
 def check(before: Array, after: Array, scheme: Scheme | str | None = None, *, model: ModelSource | Model | None = None,
-          layer: int = 0, first: int | None = None, ids: Ids | None = None, keys: Ids | None = None, causal: bool = False,
+          layer: int = 0, part: str | None = None, first: int | None = None, ids: Ids | None = None, keys: Ids | None = None, causal: bool = False,
           weights: Array | None = None, tolerance: float = 0.0, order: Order = "bhsd",
           dtype: DType | None = None) -> CheckResult:
     """Whether `after` is what a scheme makes of `before`, element by element; if not, what was applied instead.
 
     before, after: vectors [..., sequence, features] before and after a rotation or an addition; or scores
       [..., heads, queries, keys] before and after a bias. Tensors on a GPU are copied to the host.
-    scheme, or model with layer: what is expected. The float32 angles of Hugging Face and ggml count as right.
+    scheme, or model with layer (and part, where several have it): what is expected. The float32 angles of Hugging Face and ggml count as right.
     first, ids: positions of the tokens (of the queries, for a bias); keys: those of the keys.
     tolerance: relative to the norm of a pair or an element; 0: by type (f32 2e-6).
     Throws: Error for shapes, types, positions and schemes that do not fit.
@@ -275,7 +340,7 @@ def check(before: Array, after: Array, scheme: Scheme | str | None = None, *, mo
     if (scheme is None) == (model is None):
         raise TypeError("check: pass a scheme, or model= with layer=")
     if model is not None:
-        found = read_model(model).layer(layer) if not isinstance(model, Model) else model.layer(layer)
+        found = read_model(model).layer(layer, part) if not isinstance(model, Model) else model.layer(layer, part)
         scheme = found.scheme
         first = found.first_position if first is None else first
     assert scheme is not None
@@ -335,5 +400,5 @@ def compare_engines(model: ModelSource | Model, *, length: int = 0, engines: Seq
     return Comparison(json.loads(_posenc.compare_engines(config, ",".join(engines) or None, length)))
 
 
-__all__ = ["CheckResult", "Comparison", "Diagnosis", "Layer", "Model", "check", "compare_engines", "diagnose", "inspect",
-           "read_model"]
+__all__ = ["CheckResult", "Comparison", "Diagnosis", "Layer", "Model", "PreparedLayer", "check", "compare_engines", "diagnose",
+           "inspect", "layer", "read_model"]

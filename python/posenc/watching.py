@@ -10,7 +10,7 @@ from typing import Any, Callable, Iterator, Mapping, Sequence
 
 from .arrays import shape_of
 from .html import grid
-from .models import CheckResult, Model, ModelSource, check, read_model
+from .models import CheckResult, Layer, Model, ModelSource, check, read_model
 from .scheme import Scheme
 
 
@@ -149,8 +149,14 @@ def _in_order(tensor: Any, sequence: int) -> Any:
     return tensor
 
 
+def _layer(model: Model, index: int) -> Layer:
+    """The layer of this index; of the first part that has it, where several do."""
+    groups = model._groups_of(index, None)
+    return model._layer(index, groups[0]) if groups else model.layer(index)
+
+
 def _verdict(one: _Seen, model: Model, sequence: int, positions: Any) -> LayerVerdict:
-    layer = model.layer(one.layer)
+    layer = _layer(model, one.layer)
     results: list[CheckResult | None] = []
     for before, after in zip(one.before, one.after):
         before, after = (_in_order(x, sequence).contiguous() for x in (before, after))
@@ -205,7 +211,7 @@ def watch(model: Any, *inputs: Any, config: ModelSource | Model | None = None, p
         try:
             layers.append(_verdict(one, found, sequence, positions))
         except (ValueError, NotImplementedError) as error:
-            expected = found.layer(one.layer).scheme if one.layer < 10**6 else None
+            expected = _layer(found, one.layer).scheme if one.layer < 10**6 else None
             layers.append(LayerVerdict(one.layer, one.name, expected, None, None, str(error)))  # type: ignore[arg-type]
     return WatchReport(found.model_type, layers)
 

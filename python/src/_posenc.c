@@ -17,11 +17,13 @@
 typedef struct {
   posenc_form* form;
   Borrowed tables[3]; /* weights, key_weights, value_weights */
+  PyObject* owner;    /* of a form inside something else, as a layer's; NULL: the form is ours */
 } Form;
 
 static void free_form(PyObject* capsule) {
   Form* const form = PyCapsule_GetPointer(capsule, FORM);
-  posenc_form_free(form->form);
+  if (form->owner == NULL) posenc_form_free(form->form);
+  Py_XDECREF(form->owner);
   for (int i = 0; i < 3; ++i) give_back(&form->tables[i]);
   PyMem_Free(form);
 }
@@ -29,6 +31,21 @@ static const posenc_form* form_from(PyObject* capsule) {
   if (PyCapsule_IsValid(capsule, FORM)) return ((Form*)PyCapsule_GetPointer(capsule, FORM))->form;
   PyErr_SetString(PyExc_TypeError, "the form must be what prepare() of this posenc made");
   return NULL;
+}
+
+/* A form that lives in `owner`, or None. */
+static PyObject* form_inside(PyObject* owner, const posenc_form* inside) {
+  if (inside == NULL) Py_RETURN_NONE;
+  Form* const form = PyMem_Calloc(1, sizeof(Form));
+  if (form == NULL) return PyErr_NoMemory();
+  form->form = (posenc_form*)inside; /* read alone */
+  PyObject* const capsule = PyCapsule_New(form, FORM, free_form);
+  if (capsule == NULL) {
+    PyMem_Free(form);
+    return NULL;
+  }
+  form->owner = Py_NewRef(owner);
+  return capsule;
 }
 
 /* What makes a form of up to three tensors that it keeps reading; those that are not given are NULL. */
@@ -95,7 +112,8 @@ static int make_for_keys(const void* context, const posenc_tensor* const tables[
 }
 static const char* const kTableNames[] = {"weights", "key_weights", "value_weights"};
 
-FUNCTION(prepare) { /* json, length, numerics, table_type, arithmetic, weights, key_weights, value_weights, denominators */
+FUNCTION(
+    prepare) { /* json, length, numerics, table_type, arithmetic, weights, key_weights, value_weights, denominators */
   ARGUMENTS(9);
   Preparation p = {.json = PyUnicode_AsUTF8AndSize(a[0], NULL), .now = POSENC_INIT(posenc_situation)};
   if (p.json == NULL) return NULL;
@@ -257,33 +275,19 @@ FUNCTION(rotate_backward) { /* form, d_q, d_k, where, axes, order */
   return done(&arrays, status);
 }
 
-FUNCTION(rerotate) { /* before, after, x, where, axes, order */
-  ARGUMENTS(6);
+FUNCTION(rerotate) { /* before, after, x, where, axes, order, flags */
+  ARGUMENTS(7);
   Arrays arrays;
   arrays.count = 0;
   posenc_positions where;
   const posenc_form* const before = form_from(a[0]);
   const posenc_form* const after = before == NULL ? NULL : form_from(a[1]);
-  const long axes = PyLong_AsLong(a[4]);
+  const long axes = PyLong_AsLong(a[4]), flags = PyLong_AsLong(a[6]);
   if (after == NULL || PyErr_Occurred()) return NULL;
-  const posenc_tensor* const x = take_in_order(&arrays, a[2], a[5], "rerotate", "x", WRITE);
+  const posenc_tensor* const x = take_in_order(&arrays, a[2], a[5], "rerotate", "x", IN_PLACE | (int)flags);
   if (x == NULL || take_positions(&arrays, a[3], axes, "rerotate", &where)) return failed(&arrays);
   const posenc_run run = run_of(&arrays);
   WITHOUT_GIL(posenc_rerotate(before, after, x, &where, &run));
-  return done(&arrays, status);
-}
-
-FUNCTION(shift) { /* form, keys, by, order */
-  ARGUMENTS(4);
-  Arrays arrays;
-  arrays.count = 0;
-  const posenc_form* const form = form_from(a[0]);
-  const int64_t by = PyLong_AsLongLong(a[2]);
-  if (form == NULL || PyErr_Occurred()) return NULL;
-  const posenc_tensor* const keys = take_in_order(&arrays, a[1], a[3], "shift", "keys", WRITE);
-  if (PyErr_Occurred()) return failed(&arrays);
-  const posenc_run run = run_of(&arrays);
-  WITHOUT_GIL(posenc_shift(form, keys, by, &run));
   return done(&arrays, status);
 }
 
@@ -324,130 +328,9 @@ FUNCTION(bias_backward) { /* form, d_parameters, d_out, queries, keys, axes */
   return done(&arrays, status);
 }
 
-/* --- attention -------------------------------------------------------------------------------------------------------- */
-
-typedef struct {
-  posenc_attention_options value;
-  posenc_positions queries, keys;
-  posenc_temperature temperature;
-  double scale;
-} Options;
-
-/* o is (form, causal, window, scale, query_positions, key_positions, keys_are_rotated, query_lengths, key_lengths,
-   packed, packed_keys, key_mask, axes, chunk, softcap, temperature, sinks, mask, position_queries,
-   log_gates, rounds_rotated). */
-static int take_options(Arrays* arrays, PyObject* o, PyObject* order, const char* verb, Options* out) {
-  if (!PyTuple_Check(o) || PyTuple_Size(o) != 21) {
-    PyErr_SetString(PyExc_TypeError, "21 options are needed");
-    return -1;
-  }
-#define OPTION(i) PyTuple_GetItem(o, i)
-  posenc_attention_options* const v = &out->value;
-  *v = POSENC_INIT(posenc_attention_options);
-  if (OPTION(0) != Py_None && (v->position = form_from(OPTION(0))) == NULL) return -1;
-  v->causal = PyObject_IsTrue(OPTION(1));
-  v->window = PyLong_AsLongLong(OPTION(2));
-  v->keys_are_rotated = PyObject_IsTrue(OPTION(6));
-  v->rounds_rotated = PyObject_IsTrue(OPTION(20));
-  const long axes = PyLong_AsLong(OPTION(12));
-  if (OPTION(3) != Py_None) {
-    out->scale = PyFloat_AsDouble(OPTION(3));
-    v->scale = &out->scale;
-  }
-  if (PyErr_Occurred()) return -1;
-  if (OPTION(4) != Py_None) {
-    if (take_positions(arrays, OPTION(4), axes, verb, &out->queries)) return -1;
-    v->query_positions = &out->queries;
-  }
-  if (OPTION(5) != Py_None) {
-    if (take_positions(arrays, OPTION(5), axes, verb, &out->keys)) return -1;
-    v->key_positions = &out->keys;
-  }
-  const posenc_tensor** const lists[] = {&v->query_lengths, &v->key_lengths, &v->packed, &v->packed_keys,
-                                         &v->key_mask};
-  static const char* const kNames[] = {"query_lengths", "key_lengths", "packed", "packed_keys", "key_mask"};
-  for (int i = 0; i < 5; ++i) {
-    *lists[i] = take(arrays, OPTION(7 + i), verb, kNames[i], 0);
-    if (PyErr_Occurred()) return -1;
-  }
-  v->chunk = PyLong_AsLongLong(OPTION(13));
-  v->softcap = PyFloat_AsDouble(OPTION(14));
-  if (PyErr_Occurred()) return -1;
-  PyObject* const temperature = OPTION(15); /* (scale, length, shift, rule) */
-  if (temperature != Py_None && PyTuple_Check(temperature)) {
-    out->temperature = POSENC_INIT(posenc_temperature);
-    if (!PyArg_ParseTuple(temperature, "dLL|i", &out->temperature.scale, &out->temperature.length,
-                          &out->temperature.shift, &out->temperature.rule))
-      return -1;
-    v->temperature = &out->temperature;
-  }
-  v->sinks = take(arrays, OPTION(16), verb, "sinks", 0);
-  if (PyErr_Occurred()) return -1;
-  v->mask = take(arrays, OPTION(17), verb, "mask", 0);
-  if (PyErr_Occurred()) return -1;
-  v->position_queries = take_in_order(arrays, OPTION(18), order, verb, "position_queries", 0);
-  if (PyErr_Occurred()) return -1;
-  v->log_gates = take(arrays, OPTION(19), verb, "log_gates", 0);
-  return PyErr_Occurred() ? -1 : 0;
-}
-
-FUNCTION(attention) { /* out, q, k, v, options, order, logsumexp, weights, flags */
-  ARGUMENTS(9);
-  Arrays arrays;
-  arrays.count = 0;
-  Options options;
-  const int flags = (int)PyLong_AsLong(a[8]);
-  const posenc_tensor* four[4];
-  static const char* const kNames[] = {"out", "q", "k", "v"};
-  for (int i = 0; i < 4; ++i) {
-    four[i] = take_in_order(&arrays, a[i], a[5], "attention", kNames[i], flags | (i == 0 ? WRITE : 0));
-    if (PyErr_Occurred()) return failed(&arrays);
-  }
-  if (take_options(&arrays, a[4], a[5], "attention", &options)) return failed(&arrays);
-  options.value.logsumexp = take(&arrays, a[6], "attention", "logsumexp", WRITE);
-  if (!PyErr_Occurred()) options.value.weights = take(&arrays, a[7], "attention", "weights", WRITE | flags);
-  if (PyErr_Occurred()) return failed(&arrays);
-  const posenc_run run = run_of(&arrays);
-  WITHOUT_GIL(posenc_attention(four[0], four[1], four[2], four[3], &options.value, &run));
-  return done(&arrays, status);
-}
-
-FUNCTION(attention_backward) { /* d_out, q, k, v, out, logsumexp, options, order, gradients: (q, k, v,
-   position_queries, parameters, sinks, query_vectors, key_vectors, value_vectors, query_offsets, log_gates) */
-  ARGUMENTS(9);
-  Arrays arrays;
-  arrays.count = 0;
-  Options options;
-  static const char* const kNames[] = {"d_out", "q", "k", "v", "out"};
-  enum { IN_ORDER = 4, GRADIENTS = 11 }; /* the first of the gradients have q's order of axes */
-  const posenc_tensor *inputs[5], *gradients[GRADIENTS];
-  for (int i = 0; i < 5; ++i) {
-    inputs[i] = take_in_order(&arrays, a[i], a[7], "attention_backward", kNames[i], 0);
-    if (PyErr_Occurred()) return failed(&arrays);
-  }
-  posenc_attention_inputs from = POSENC_INIT(posenc_attention_inputs);
-  posenc_attention_gradients to = POSENC_INIT(posenc_attention_gradients);
-  from.q = inputs[1], from.k = inputs[2], from.v = inputs[3], from.out = inputs[4];
-  from.logsumexp = take(&arrays, a[5], "attention_backward", "logsumexp", 0);
-  if (PyErr_Occurred()) return failed(&arrays);
-  if (!PyTuple_Check(a[8]) || PyTuple_Size(a[8]) != GRADIENTS) {
-    PyErr_SetString(PyExc_TypeError, "11 gradients are needed");
-    return failed(&arrays);
-  }
-  for (int i = 0; i < GRADIENTS; ++i) {
-    gradients[i] = take_in_order(&arrays, PyTuple_GetItem(a[8], i), i >= IN_ORDER ? Py_None : a[7],
-                                 "attention_backward", "a gradient", WRITE);
-    if (PyErr_Occurred()) return failed(&arrays);
-  }
-  to.q = gradients[0], to.k = gradients[1], to.v = gradients[2], to.position_queries = gradients[3];
-  to.parameters = gradients[4], to.sinks = gradients[5], to.query_vectors = gradients[6];
-  to.key_vectors = gradients[7], to.value_vectors = gradients[8], to.query_offsets = gradients[9];
-  to.log_gates = gradients[10];
-  if (take_options(&arrays, a[6], a[7], "attention_backward", &options)) return failed(&arrays);
-  const posenc_run run = run_of(&arrays);
-  WITHOUT_GIL(posenc_attention_backward(&to, inputs[0], &from, &options.value, &run));
-  return done(&arrays, status);
-}
+#include "attention.h"
+#include "cache.h"
+#include "layer.h"
 
 /* --- models and verdicts ---------------------------------------------------------------------------------------------- */
 
@@ -627,7 +510,8 @@ FUNCTION(version) {
 #define METHOD(name, arguments) \
   { #name, (PyCFunction)(void (*)(void))name, METH_FASTCALL, #name "($module, " arguments ")\n--\n\n" }
 static PyMethodDef methods[] = {
-    METHOD(prepare, "json, length, numerics, table_type, arithmetic, weights, key_weights, value_weights, denominators, /"),
+    METHOD(prepare,
+           "json, length, numerics, table_type, arithmetic, weights, key_weights, value_weights, denominators, /"),
     METHOD(prepare_table, "cosines, sines, layout, /"),
     METHOD(bind, "form, weights, key_weights, value_weights, /"),
     METHOD(derive, "form, which, /"),
@@ -638,14 +522,21 @@ static PyMethodDef methods[] = {
     METHOD(add_backward, "d_table, d_out, where, axes, offset, /"),
     METHOD(rotate, "form, out, x, out_k, k, where, axes, order, flags, /"),
     METHOD(rotate_backward, "form, d_q, d_k, where, axes, order, /"),
-    METHOD(rerotate, "before, after, x, where, axes, order, /"),
-    METHOD(shift, "form, keys, by, order, /"),
+    METHOD(rerotate, "before, after, x, where, axes, order, flags, /"),
+    METHOD(shift, "form, keys, slots, by, order, flags, /"),
+    METHOD(rotate_into, "form, cache, slots, k, where, axes, order, cache_order, verb, flags, /"),
+    METHOD(copy_slots, "cache, to, source, order, flags, /"),
+    METHOD(slots_of, "out, pages, page_size, first, /"),
     METHOD(call_threads, "count, /"),
     METHOD(bias, "form, out, queries, keys, axes, flags, /"),
     METHOD(bias_backward, "form, d_parameters, d_out, queries, keys, axes, /"),
-    METHOD(attention, "out, q, k, v, options, order, logsumexp, weights, flags, /"),
+    METHOD(attention, "out, q, k, v, options, order, cache_order, logsumexp, weights, flags, /"),
+    METHOD(plan, "q, k, v, options, order, cache_order, logsumexp, weights, threads, flags, /"),
+    METHOD(plan_facts, "plan, /"),
+    METHOD(attend, "plan, out, q, k, v, /"),
     METHOD(attention_backward, "d_out, q, k, v, out, logsumexp, options, order, gradients, /"),
     METHOD(read_model, "file, /"),
+    METHOD(layer, "file, index, part, length, numerics, weights, key_weights, value_weights, sinks, causal, /"),
     METHOD(compare_engines, "file, engines, length, /"),
     METHOD(check, "json, before, after, where, keys, axes, causal, tolerance, weights, flags, order, /"),
     METHOD(diagnose, "before, after, ids, axes, flags, order, /"),

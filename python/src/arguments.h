@@ -29,7 +29,8 @@ static const posenc_tensor* take_in_order(Arrays* arrays, PyObject* x, PyObject*
 }
 
 /* Where tokens are: an integer is the first of consecutive positions, anything else ids. */
-static int take_positions(Arrays* arrays, PyObject* where, long axes, const char* verb, posenc_positions* out) {
+static int take_positions_as(Arrays* arrays, PyObject* where, long axes, const char* verb, const char* name,
+                             posenc_positions* out, int flags) {
   *out = POSENC_INIT(posenc_positions);
   out->axes = (int32_t)axes;
   if (PyLong_Check(where)) {
@@ -43,8 +44,11 @@ static int take_positions(Arrays* arrays, PyObject* where, long axes, const char
     Py_DECREF(index);
     return PyErr_Occurred() ? -1 : 0;
   }
-  out->ids = take(arrays, where, verb, "ids", 0);
+  out->ids = take(arrays, where, verb, name, flags);
   return out->ids == NULL ? -1 : 0;
+}
+static int take_positions(Arrays* arrays, PyObject* where, long axes, const char* verb, posenc_positions* out) {
+  return take_positions_as(arrays, where, axes, verb, "ids", out, 0);
 }
 
 static _Thread_local int32_t threads_of_calls = 0; /* of this thread; 0: the process's */

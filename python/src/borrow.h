@@ -127,7 +127,12 @@ static void meet_torch(void) {
 
 /* --- borrowing an array ---------------------------------------------------------------------------------------------- */
 
-enum { WRITE = 1, BF16 = 2 /* 16-bit integers hold bfloat16 */, KEEP = 4 /* beyond the call */ };
+enum {
+  WRITE = 1,
+  BF16 = 2,     /* 16-bit integers hold bfloat16 */
+  KEEP = 4,     /* beyond the call */
+  IN_PLACE = 9, /* written, and a copy would not do, as a cache */
+};
 typedef struct {
   posenc_tensor tensor;
   PyObject* capsule; /* DLPack's, which owns the memory */
@@ -152,6 +157,12 @@ static int is_true(PyObject* x, PyObject* attribute) {
   const int truth = PyObject_IsTrue(value);
   Py_DECREF(value);
   return truth == 1;
+}
+
+static int refuse_read_only(const char* verb, const char* name, int flags) {
+  PyErr_Format(PyExc_ValueError, "%s: %s is read-only; %s", verb, name,
+               (flags & IN_PLACE) == IN_PLACE ? "it is written in place, where it is" : "pass out= or a copy");
+  return -1;
 }
 
 /* A format character of the struct module → a DLPack type; 0 where there is none. */
@@ -214,10 +225,7 @@ static int borrow_buffer(PyObject* x, Borrowed* b, const char* verb, const char*
                  kMaxRank);
     return -1;
   }
-  if ((flags & WRITE) && view->readonly) {
-    PyErr_Format(PyExc_ValueError, "%s: %s is read-only; pass out= or a copy", verb, name);
-    return -1;
-  }
+  if ((flags & WRITE) && view->readonly) return refuse_read_only(verb, name, flags);
   b->tensor.data = view->buf;
   b->tensor.device.type = kHost;
   b->tensor.ndim = view->ndim;
@@ -317,10 +325,7 @@ static int borrow_capsule(PyObject* x, const TypeFacts* facts, Borrowed* b, cons
       PyErr_Format(PyExc_BufferError, "%s: %s speaks DLPack %u; posenc knows version 1", verb, name, managed->major);
       return -1;
     }
-    if ((flags & WRITE) && (managed->flags & 1)) {
-      PyErr_Format(PyExc_ValueError, "%s: %s is read-only; pass out= or a copy", verb, name);
-      return -1;
-    }
+    if ((flags & WRITE) && (managed->flags & 1)) return refuse_read_only(verb, name, flags);
     b->tensor = managed->tensor;
     return 0;
   }
@@ -340,7 +345,8 @@ static int borrow(PyObject* x, Borrowed* b, const char* verb, const char* name, 
   memset(b, 0, sizeof *b);
   const TypeFacts* const facts = facts_of(Py_TYPE(x));
   if (facts->library == JAX && (flags & WRITE)) {
-    PyErr_Format(PyExc_TypeError, "%s: %s is a jax array, which cannot be written; pass numpy.array(x)", verb, name);
+    PyErr_Format(PyExc_TypeError, "%s: %s is a jax array, which cannot be written; %s", verb, name,
+                 (flags & IN_PLACE) == IN_PLACE ? "keep it in numpy or torch" : "pass numpy.array(x)");
     return -1;
   }
   if (facts->library == TORCH && is_true(x, name_requires_grad)) {

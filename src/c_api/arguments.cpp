@@ -1,5 +1,8 @@
 #include "c_api/arguments.h"
 
+#include <algorithm>
+#include <limits>
+
 namespace posenc::c_api {
 namespace {
 
@@ -108,21 +111,29 @@ TensorView host_view(const posenc_tensor* tensor, const char* verb, const char* 
   return view;
 }
 
-Integers::Integers(const posenc_tensor* tensor, const char* verb, const char* what) {
-  if (tensor == nullptr) return;
-  const posenc_dtype& type = tensor->dtype;
-  const bool is_wide = type.code == kInteger && type.bits == 64, is_narrow = type.code == kInteger && type.bits == 32;
+TensorView integers_view(const posenc_tensor& tensor, const char* verb, const char* what) {
+  const posenc_dtype& type = tensor.dtype;
+  const bool is_word = type.code == kInteger && (type.bits == 64 || type.bits == 32);
   const bool is_byte = type.bits == 8 && (type.code == kBool || type.code == kUnsigned);
-  if (type.lanes != 1 || !(is_wide || is_narrow || is_byte)) {
+  if (type.lanes != 1 || !(is_word || is_byte)) {
     refuse(POSENC_UNSUPPORTED,
            fmt::format("{}: {} must be integers (i64, i32, u8 or bool), but has DLPack type (code "
                        "{}, {} bits)",
                        verb, what, type.code, type.bits));
   }
-  const TensorView view = shape_of(*tensor, DataType::kI64, type.bits / 8, verb, what);
+  return shape_of(tensor, DataType::kI64, type.bits / 8, verb, what);
+}
+
+bool is_dense(const TensorView& view) noexcept {
+  return view.strides == dense_strides(view.shape) || count_of(view.shape) <= 1;
+}
+
+Integers::Integers(const posenc_tensor* tensor, const char* verb, const char* what) {
+  if (tensor == nullptr) return;
+  const TensorView view = integers_view(*tensor, verb, what);
+  const bool is_wide = tensor->dtype.bits == 64, is_narrow = tensor->dtype.bits == 32;
   device_ = view.device;
-  const bool is_dense = view.strides == dense_strides(view.shape) || count_of(view.shape) <= 1;
-  if (is_wide && is_dense) {
+  if (is_wide && is_dense(view)) {
     values_ = {static_cast<const std::int64_t*>(view.data), static_cast<std::size_t>(count_of(view.shape))};
     return;
   }
@@ -143,6 +154,10 @@ Integers host_integers(const posenc_tensor* tensor, const char* verb, const char
   return made;
 }
 
+std::int32_t page_of(std::int64_t page) noexcept {
+  return static_cast<std::int32_t>(std::clamp<std::int64_t>(page, -1, std::numeric_limits<std::int32_t>::max()));
+}
+
 HeldPositions::HeldPositions(const posenc_positions* positions, const char* verb) {
   const posenc_positions given = known(positions, "posenc_positions");
   if (given.axes < 0 || given.axes > 8) {
@@ -157,7 +172,13 @@ HeldPositions::HeldPositions(const posenc_positions* positions, const char* verb
 
 Run run_of(const posenc_run* run) {
   const posenc_run given = known(run, "posenc_run");
-  return Run{.stream = given.stream, .threads = given.threads};
+  if (given.workspace == nullptr && given.workspace_size != 0) {
+    refuse(fmt::format("posenc_run: workspace_size is {} but workspace is NULL", given.workspace_size));
+  }
+  return Run{.stream = given.stream,
+             .threads = given.threads,
+             .workspace = {static_cast<std::byte*>(given.workspace), given.workspace_size},
+             .pool = {.run = given.pool, .context = given.pool_context}};
 }
 
 const char* kind_of(const Form& form) noexcept {

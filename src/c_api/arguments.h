@@ -54,6 +54,11 @@ TensorView needed_view(const posenc_tensor* tensor, const char* verb, const char
 /// The same, in memory of the host.
 TensorView host_view(const posenc_tensor* tensor, const char* verb, const char* what);
 
+/// Where a caller's integers are (i64, i32, u8 or bool); the type of the view means nothing.
+TensorView integers_view(const posenc_tensor& tensor, const char* verb, const char* what);
+/// Whether its elements lie one after another.
+bool is_dense(const TensorView& view) noexcept;
+
 /// Integers of a caller: read in place where they are dense i64, else converted (i32, bool and u8 too).
 class Integers {
  public:
@@ -63,6 +68,7 @@ class Integers {
   Integers& operator=(Integers&&) = default;
   std::span<const std::int64_t> values() const { return values_; }
   Device device() const { return device_; }
+  bool is_in_place() const { return own_.empty(); }
 
  private:
   std::vector<std::int64_t> own_;
@@ -83,6 +89,9 @@ Run run_of(const posenc_run* run);
 
 /// Integers in host memory.
 Integers host_integers(const posenc_tensor* tensor, const char* verb, const char* what);
+
+/// An entry of a block table as the library has them: one that no cache can have stays one.
+std::int32_t page_of(std::int64_t page) noexcept;
 
 Situation situation_of(const posenc_situation* situation);
 /// A config.json, or a .gguf file by its first four bytes.

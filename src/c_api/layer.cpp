@@ -4,6 +4,7 @@
 
 #include "c_api/arguments.h"
 #include "posenc/gguf.h"
+#include "posenc/json.h"
 
 using namespace posenc;         // NOLINT(google-build-using-namespace)
 using namespace posenc::c_api;  // NOLINT(google-build-using-namespace)
@@ -17,6 +18,8 @@ struct posenc_layer {
   posenc_tensor sinks = {};
   std::int64_t sinks_shape = 0, sinks_stride = 1;
   posenc_attention_options attention = {};
+  std::int64_t first_position = 0;
+  std::vector<std::string> notes;
 };
 
 namespace posenc::c_api {
@@ -89,6 +92,8 @@ int posenc_layer_read(const char* file, size_t size, int64_t i, const posenc_lay
     auto made = std::make_unique<posenc_layer>();
     set_options(*made, prepared.attention, given.sinks);
     made->position.form = std::move(prepared.attention.position);
+    made->first_position = prepared.first_position;
+    made->notes = std::move(prepared.notes);
     if (prepared.addition) {
       made->addition.form = std::move(*prepared.addition);
       made->has_addition = true;
@@ -103,6 +108,20 @@ const posenc_attention_options* posenc_layer_attention(const posenc_layer* layer
 
 const posenc_form* posenc_layer_addition(const posenc_layer* layer) {
   return layer == nullptr || !layer->has_addition ? nullptr : &layer->addition;
+}
+
+int64_t posenc_layer_first_position(const posenc_layer* layer) {
+  return layer == nullptr ? 0 : layer->first_position;
+}
+
+int posenc_layer_notes(const posenc_layer* layer, char** json) {
+  return guarded([&] {
+    require(layer, "layer_notes", "the layer");
+    require(json, "layer_notes", "json");
+    Json::Array notes;
+    for (const std::string& note : layer->notes) notes.emplace_back(note);
+    *json = text_from(dump_json(std::move(notes)));
+  });
 }
 
 void posenc_layer_free(posenc_layer* layer) { delete layer; }

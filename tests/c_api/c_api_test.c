@@ -6,8 +6,8 @@
 #include <string.h>
 #include <sys/resource.h>
 
+#include "checks.h"
 #include "dlpack_layout.h"
-#include "posenc/posenc_c.h"
 
 _Static_assert(sizeof(posenc_tensor) == sizeof(DLTensor), "the size of DLTensor");
 _Static_assert(offsetof(posenc_tensor, data) == offsetof(DLTensor, data), "data");
@@ -20,46 +20,6 @@ _Static_assert(offsetof(posenc_tensor, byte_offset) == offsetof(DLTensor, byte_o
 _Static_assert(offsetof(posenc_device, id) == offsetof(DLDevice, device_id), "device id");
 _Static_assert(offsetof(posenc_dtype, bits) == offsetof(DLDataType, bits), "bits");
 _Static_assert(offsetof(posenc_dtype, lanes) == offsetof(DLDataType, lanes), "lanes");
-
-static int checks = 0, failures = 0;
-
-#define CHECK(condition)                                                                         \
-  do {                                                                                           \
-    ++checks;                                                                                    \
-    if (!(condition)) {                                                                          \
-      ++failures;                                                                                \
-      printf("%s:%d: %s  (posenc_error: %s)\n", __FILE__, __LINE__, #condition, posenc_error()); \
-    }                                                                                            \
-  } while (0)
-#define OK(call) CHECK((call) == POSENC_OK)
-/* The status, and a part of its message. */
-#define REFUSES(call, status, text)              \
-  do {                                           \
-    CHECK((call) == (status));                   \
-    CHECK(strstr(posenc_error(), text) != NULL); \
-  } while (0)
-
-static const posenc_dtype kF32 = {2, 32, 1}, kF64 = {2, 64, 1}, kI64 = {0, 64, 1}, kI32 = {0, 32, 1},
-                          kBool = {6, 8, 1};
-
-/* A dense tensor on the host. `shape` must outlive it. */
-static posenc_tensor tensor(void* data, posenc_dtype type, int ndim, int64_t* shape) {
-  const posenc_tensor made = {data, {1, 0}, ndim, type, shape, NULL, 0};
-  return made;
-}
-#define SHAPE(...) ((int64_t[]){__VA_ARGS__})
-
-static posenc_form* prepared(const char* json) {
-  posenc_form* form = NULL;
-  OK(posenc_prepare(json, NULL, &form));
-  return form;
-}
-
-static int text_has(char* text, const char* part) {
-  const int has = text != NULL && strstr(text, part) != NULL;
-  posenc_free(text);
-  return has;
-}
 
 static void test_library(void) {
   char* text = NULL;

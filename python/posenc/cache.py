@@ -1,0 +1,81 @@
+"""A cache of keys and values in pages: tokens go into their slots, and move in them.
+
+A pool is [pages, heads, page size, features] (order "bhsd"), or [pages, page size, heads, features] as vLLM's ("bshd"), in
+any strides, on the host; f32, f64, f16 or bf16, whatever type the tokens have. Slot s is token s mod page size of page
+s // page size, and a negative slot skips its token. A plain cache of n tokens is one page of n. Everything is written in
+place: what cannot be is refused.
+"""
+
+from __future__ import annotations
+
+from . import _posenc
+from .arrays import cache_order_of, flags_of, ids_of, table_of
+from .forms import handle_of
+from .positions import _integers
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from .arrays import Array, CacheOrder, DType, Ids, Order
+    from .forms import Form
+
+
+def _slots(slots: Any, verb: str, name: str) -> Any:
+    nested = isinstance(slots, (list, tuple)) and any(isinstance(row, (list, tuple, range)) for row in slots)
+    return table_of(slots, verb, name) if nested else ids_of(slots)
+
+
+def slots_of(pages: Ids, page_size: int, first: int, count: int) -> Any:
+    """The slots of tokens first … first + count − 1 of a sequence with these pages: its row of a block table.
+
+    Throws: Error for a negative first or count, a page size below 1, and tokens past the pages or in a negative page.
+    """
+    if count < 0:
+        raise _posenc.Error(f"slots_of: first and count must be 0 or more but are {first} and {count}")
+    out = _integers((count,))
+    _posenc.slots_of(out, ids_of(pages), page_size, first)
+    return out
+
+
+def rotate_into(cache: Any, slots: Ids, k: Array, form: Form | None, *, first: int = 0, ids: Ids | None = None,
+                order: Order = "bhsd", cache_order: CacheOrder | None = None, dtype: DType | None = None) -> Any:
+    """Writes keys to their slots, each rotated by its position: rotated once, when they come. Returns the cache.
+
+    cache: a pool of pages, written in place.
+    slots: one for each token, [batch, sequence]; a negative one skips its token.
+    k: [batch, heads, sequence, features], or without the first axes; order="thd" for [tokens, heads, features].
+    form: a rotation. With a bias, with no position and with None keys are copied as they are, so that any layer's fits.
+    first, ids: positions of the tokens, as in rotate.
+    cache_order: the axes of the pool; None: heads where those of k are.
+    dtype: "bf16" where numpy arrays of uint16 hold bfloat16.
+    Error, Range: as rotate. Throws: Error for a shape, type, slot, position or form that does not fit, and for two tokens
+    in one slot; the cache is not touched then.
+    """
+    _posenc.rotate_into(None if form is None else handle_of(form, "rotate_into"), cache, _slots(slots, "rotate_into", "slots"),
+                        k, first if ids is None else ids_of(ids), 1 if form is None else form._axes, order,
+                        cache_order_of(order, cache_order), "rotate_into", 0 if dtype is None else flags_of(dtype))
+    return cache
+
+
+def copy_into(cache: Any, slots: Ids, x: Array, *, order: Order = "bhsd", cache_order: CacheOrder | None = None,
+              dtype: DType | None = None) -> Any:
+    """Writes values, or keys that are not rotated, to their slots; arguments as in rotate_into. Returns the cache."""
+    _posenc.rotate_into(None, cache, _slots(slots, "copy_into", "slots"), x, 0, 1, order, cache_order_of(order, cache_order),
+                        "copy_into", 0 if dtype is None else flags_of(dtype))
+    return cache
+
+
+def copy_slots(cache: Any, to: Ids, from_: Ids, *, order: CacheOrder = "bhsd", dtype: DType | None = None) -> Any:
+    """Copies the token of slot from_[i] to slot to[i], as if all were read before any is written. Returns the cache.
+
+    For a fork that gets a page of its own, and tokens that close a gap; `shift` then gives keys their new positions. Where
+    either slot is negative, the copy is skipped.
+    Throws: Error for lists of different lengths, a slot past the cache, and two tokens in one slot; the cache is not
+    touched then.
+    """
+    _posenc.copy_slots(cache, ids_of(to), ids_of(from_), order, 0 if dtype is None else flags_of(dtype))
+    return cache
+
+
+__all__ = ["copy_into", "copy_slots", "rotate_into", "slots_of"]
