@@ -36,8 +36,8 @@ struct PreparedLayer {
 ///   const PreparedLayer layer3 = layer(model, 3);
 ///   attention(out, q, k, v, layer3.attention);
 ///
-/// Throws: Error for a scheme that is not computed, a layer that is no attention, sinks or tables that are missing,
-/// and where the files do not say whether attention is causal; as prepare for the scheme.
+/// Throws: Error for a scheme or a kind of attention that is not computed, a layer that has no attention, sinks or
+/// tables that are missing, and where the files do not say whether attention is causal; as prepare for the scheme.
 PreparedLayer prepare(const LayerGroup& group, const LayerInputs& inputs = {});
 
 /// Layer i of a model, counted from 0 in its part. Throws: Error as above, and for a layer that the model does not have

@@ -32,6 +32,7 @@ struct LayerGroup {
   bool has_sinks = false;                   ///< a trained logit per head joins each softmax (GPT-OSS)
   std::optional<Temperature> temperature = {};
   std::string other_attention = {};  ///< what attention does here that is not computed; "": nothing else
+  std::string token_mixer = {};      ///< what these layers have instead of attention ("convolutions"); "": attention
   bool operator==(const LayerGroup&) const = default;
 };
 
