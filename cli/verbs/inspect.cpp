@@ -182,6 +182,7 @@ void add_attention_rows(FactRows& rows, const LayerGroup& group) {
   if (group.temperature) {
     rows.emplace_back("temperature", fmt::format("queries times {}", to_string(*group.temperature)));
   }
+  if (!group.token_mixer.empty()) rows.emplace_back("attention", fmt::format("none ({} instead)", group.token_mixer));
   if (!group.other_attention.empty()) {
     rows.emplace_back("attention", fmt::format("not computed: {}", group.other_attention));
   }

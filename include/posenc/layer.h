@@ -37,8 +37,8 @@ struct PreparedLayer {
 ///   const PreparedLayer layer3 = layer(model, 3);
 ///   attention(out, q, k, v, layer3.attention);
 ///
-/// Throws: Error for a scheme that posenc does not compute, a layer that is not attention, missing sinks or tables, and
-/// if the files do not specify whether attention is causal; also as prepare for the scheme.
+/// Throws: Error for a scheme or a kind of attention that posenc does not compute, a layer that has no attention, missing sinks
+/// or tables, and if the files do not specify whether attention is causal; also as prepare for the scheme.
 PreparedLayer prepare(const LayerGroup& group, const LayerInputs& inputs = {});
 
 /// Layer i of a model, counted from 0 within its part.

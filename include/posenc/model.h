@@ -24,15 +24,15 @@ struct LayerGroup {
   std::string formula = {};         ///< of a scheme that posenc does not compute, and why; "" if `scheme` has a value
   bool is_unscaled = false;         ///< scores are not divided by √D (T5)
   std::int64_t first_position = 0;  ///< position of the first token (RoBERTa and M2M100: 2)
-  std::optional<double> scale = {};  ///< scale of the scores, if it is not 1/√D (Gemma 2, Granite)
-  std::optional<std::int64_t> window =
-      {};                                  ///< a query attends to keys less than this many tokens away; empty: to all
-  std::optional<std::int64_t> chunk = {};  ///< a query attends to keys in its own chunk of this length (Llama 4)
-  std::optional<bool> is_causal = {};      ///< empty if the file does not specify it
-  double softcap = 0;                      ///< scores become softcap·tanh(score/softcap); 0: no cap
-  bool has_sinks = false;                  ///< a trained logit per head takes part in each softmax (gpt-oss)
+  std::optional<double> scale = {};         ///< scale of the scores, if it is not 1/√D (Gemma 2, Granite)
+  std::optional<std::int64_t> window = {};  ///< a query attends to keys less than this many tokens away; empty: all
+  std::optional<std::int64_t> chunk = {};   ///< a query attends to keys in its own chunk of this length (Llama 4)
+  std::optional<bool> is_causal = {};       ///< empty if the file does not specify it
+  double softcap = 0;                       ///< scores become softcap·tanh(score/softcap); 0: no cap
+  bool has_sinks = false;                   ///< a trained logit per head takes part in each softmax (gpt-oss)
   std::optional<Temperature> temperature = {};
   std::string other_attention = {};  ///< what this attention does that posenc does not compute; "": nothing
+  std::string token_mixer = {};      ///< what these layers have instead of attention ("convolutions"); "": attention
   bool operator==(const LayerGroup&) const = default;
 };
 

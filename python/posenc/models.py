@@ -141,6 +141,8 @@ class Model:
         found = dict(group["scheme"])
         if found.get("available", True) is False:
             raise NotImplementedError(f"layer: {self.model_type} uses {found['scheme']}: {group.get('formula', '')}")
+        if mixer := group.get("token_mixer"):
+            raise NotImplementedError(f"layer: {self.model_type}, layer {index}: it has no attention ({mixer} instead)")
         if other := group.get("other_attention"):
             raise NotImplementedError(f"layer: {self.model_type}, layer {index}: its attention is not computed: {other}")
         found.pop("magnitude", None)

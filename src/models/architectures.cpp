@@ -44,6 +44,7 @@ constexpr auto kArchitectures = std::to_array<Architecture>({
     {.names = "deepseek4",
      .layout = PairLayout::kInterleaved,
      .at_end = true,
+     .are_all_windows = true,
      .has_sinks = true,
      .note = "the output of attention is rotated back by the same rotation"},
     {.names = "plm", .layout = PairLayout::kInterleaved, .at_end = true},
@@ -121,9 +122,12 @@ constexpr auto kArchitectures = std::to_array<Architecture>({
      .is_causal = false,
      .name = "unknown",
      .note = "an image or audio projector: its own keys say which vision model it is"},
-    {.names = "mamba mamba2 jamba rwkv6 rwkv6qwen2 rwkv7 arwkv7 nemotron_h nemotron_h_moe kimi-linear kimi-k3 "
-              "wavtokenizer-dec",
-     .encoding = Encoding::kNone},
+    {.names = "mamba mamba2 rwkv6 rwkv6qwen2 rwkv7 arwkv7",
+     .encoding = Encoding::kNone,
+     .token_mixer = "recurrences"},
+    {.names = "wavtokenizer-dec", .encoding = Encoding::kNone, .token_mixer = "convolutions"},
+    // attention where attention.head_count_kv is not 0
+    {.names = "jamba nemotron_h nemotron_h_moe kimi-linear kimi-k3", .encoding = Encoding::kNone},
 });
 
 }  // namespace

@@ -26,6 +26,7 @@ struct Architecture {
   bool at_end = false;
   // windows
   std::int64_t period = 0;         ///< one layer of so many is full; 0: no layer has a window
+  bool are_all_windows = false;    ///< all layers have a window
   bool is_full_first = false;      ///< the first of each period, not the last
   bool needs_window = false;       ///< only where attention.sliding_window is given
   std::int64_t only_blocks = 0;    ///< only in models of so many layers
@@ -39,6 +40,7 @@ struct Architecture {
       false;  ///< yarn_log_multiplier is a tenth of mscale_all_dim, and multiplies the softmax scale
   bool has_rope_switch = false;  ///< rope.scaling.finetuned false: no position
   bool is_causal = true;
+  std::string_view token_mixer = "";  ///< what all layers have instead of attention
   bool has_sinks = false;
   bool sinks_by_tensor = false;  ///< layers whose attn_sinks the file holds have sinks
   // what attention does beside, where no key says it

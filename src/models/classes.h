@@ -9,12 +9,13 @@
 namespace posenc::models {
 
 /// What a configuration class has for the keys that a config.json omits, as far as position needs them, in the form
-/// of a config.json. Three kinds of members are more than values:
+/// of a config.json. Four kinds of members are more than values:
 ///   "names"     {"hidden_size": "n_embd"}: the family's own name of a common key;
 ///   parts       {"vision_config": {"model_type": "clip_vision_model", …}}: the class of a part, and what the model
 ///               itself changes of that class's defaults where the file does not have the part at all, or with
 ///               "merged" wherever it does not have the key;
-///   "flat"      true: a file without text_config has the keys of the text at the top.
+///   "flat"      true: a file without text_config has the keys of the text at the top;
+///   "note"      what the whole model does with position beside its parts, which is left to the caller.
 /// A type of the form "=ClassName" is a class without model_type, which only parts have.
 struct ConfigClass {
   std::string_view type;

@@ -40,7 +40,7 @@ constexpr auto kClassesNR = std::to_array<ConfigClass>({
     {"paddleocr_vl", R"({"text_config":{"model_type":"paddleocr_vl_text"},"vision_config":{"model_type":"paddleocr_vl_vision"},"flat":true})"},
     {"paddleocr_vl_text", R"({"hidden_size":1024,"num_hidden_layers":18,"num_attention_heads":16,"max_position_embeddings":131072,"head_dim":128,"rope_theta":500000})"},
     {"paddleocr_vl_vision", R"({"hidden_size":1152,"num_hidden_layers":27,"num_attention_heads":16,"image_size":384,"patch_size":14})"},
-    {"paligemma", R"({"hidden_size":2048,"vision_config":{"model_type":"siglip_vision_model","hidden_size":1152,"num_hidden_layers":27,"num_attention_heads":16,"patch_size":14},"text_config":{"model_type":"gemma","hidden_size":2048,"num_hidden_layers":18,"num_attention_heads":8,"use_bidirectional_attention":true}})"},
+    {"paligemma", R"({"note":"the tokens of images and of the prompt see each other in both directions; those of the answer, in training, the tokens before them alone: the caller's mask","hidden_size":2048,"vision_config":{"model_type":"siglip_vision_model","hidden_size":1152,"num_hidden_layers":27,"num_attention_heads":16,"patch_size":14},"text_config":{"model_type":"gemma","hidden_size":2048,"num_hidden_layers":18,"num_attention_heads":8,"use_bidirectional_attention":true}})"},
     {"parakeet_ctc", R"({"encoder_config":{"model_type":"parakeet_encoder"}})"},
     {"parakeet_encoder", R"({"hidden_size":1024,"num_hidden_layers":24,"num_attention_heads":8,"max_position_embeddings":5000})"},
     {"parakeet_rnnt", R"({"num_decoder_layers":2,"encoder_config":{"model_type":"parakeet_encoder"}})"},

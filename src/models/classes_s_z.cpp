@@ -56,7 +56,7 @@ constexpr auto kClassesSZ = std::to_array<ConfigClass>({
     {"semantic", R"({"block_size":1024,"num_layers":12,"num_heads":12,"hidden_size":768,"names":{"num_attention_heads":"num_heads","num_hidden_layers":"num_layers"}})"},
     {"sew", R"({"hidden_size":768,"num_hidden_layers":12,"num_attention_heads":12,"num_conv_pos_embeddings":128,"num_conv_pos_embedding_groups":16})"},
     {"sew-d", R"({"hidden_size":768,"num_hidden_layers":12,"num_attention_heads":12,"max_position_embeddings":512,"position_buckets":256,"share_att_key":true,"relative_attention":true,"pos_att_type":["p2c","c2p"],"norm_rel_ebd":"layer_norm","num_conv_pos_embeddings":128,"num_conv_pos_embedding_groups":16})"},
-    {"shieldgemma2", R"({"text_config":{"model_type":"gemma3_text"},"vision_config":{"model_type":"siglip_vision_model"}})"},
+    {"shieldgemma2", R"({"note":"tokens of an image see each other in both directions: the caller's mask","text_config":{"model_type":"gemma3_text"},"vision_config":{"model_type":"siglip_vision_model"}})"},
     {"siglip", R"({"text_config":{"model_type":"siglip_text_model"},"vision_config":{"model_type":"siglip_vision_model"}})"},
     {"siglip2", R"({"text_config":{"model_type":"siglip2_text_model"},"vision_config":{"model_type":"siglip2_vision_model"}})"},
     {"siglip2_text_model", R"({"hidden_size":768,"num_hidden_layers":12,"num_attention_heads":12,"max_position_embeddings":64,"pad_token_id":1})"},

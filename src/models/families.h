@@ -121,6 +121,8 @@ struct Family {
   /// What attention does that is not a softmax of scores of all keys that a mask leaves; layer() refuses it then.
   std::string_view other_attention = "";
   std::string_view plain_type = "";  ///< the type of layers to which other_attention does not apply
+  std::string_view token_mixer =
+      "";  ///< what all layers have instead of attention: "convolutions"; layer() refuses them
   // added vectors
   std::string_view part = "";  ///< "encoder", "decoder": a row for each
   std::string_view width_key = "";

@@ -32,10 +32,14 @@ constexpr std::string_view kLongformer =
 
 constexpr auto kAddedRows = std::to_array<Family>({
     // a table, decoders
-    {.types = "openai-gpt semantic coarse_acoustics git clvp_decoder", .encoding = Encoding::kLearned},
-    {.types = "gpt2 gpt_bigcode gpt-sw3 imagegpt decision_transformer",
+    {.types = "openai-gpt semantic coarse_acoustics clvp_decoder", .encoding = Encoding::kLearned},
+    {.types = "git",
      .encoding = Encoding::kLearned,
-     .has_gpt2_scale = true},
+     .note = "tokens of images see each other in both directions: the caller's mask"},
+    {.types = "gpt2 gpt-sw3 imagegpt decision_transformer", .encoding = Encoding::kLearned, .has_gpt2_scale = true},
+    // scale_attn_by_inverse_layer_idx is GPT-2's alone: modeling_gpt_bigcode.py
+    {.types = "gpt_bigcode", .when = "!scale_attn_weights=false", .encoding = Encoding::kLearned},
+    {.types = "gpt_bigcode", .when = "scale_attn_weights=false", .encoding = Encoding::kLearned, .is_unscaled = true},
     {.types = "gpt_neo",
      .encoding = Encoding::kLearned,
      .rule = by_attention_types,

@@ -52,11 +52,10 @@ constexpr auto kHybridRows = std::to_array<Family>({
      .scale_factor = std::numbers::sqrt2},
     {.types = "jamba", .encoding = Encoding::kNone, .rule = by_attention_period},
     {.types = "nemotron_h", .encoding = Encoding::kNone, .rule = by_letters},
-    {.types = "mamba mamba2 falcon_mamba rwkv xlstm gla",
-     .encoding = Encoding::kNone,
-     .other_attention = "the layers are recurrences, not attention"},
+    {.types = "mamba mamba2 falcon_mamba rwkv xlstm gla", .encoding = Encoding::kNone, .token_mixer = "recurrences"},
     {.types = "kimi_linear",
      .encoding = Encoding::kNone,
+     .rule = by_delta_list,
      .note = "attention layers are MLA without rope (mla_use_nope); the others are a gated delta rule"},
     {.types = "inkling_text",
      .encoding = Encoding::kRelativeLogits,
@@ -73,24 +72,40 @@ constexpr auto kHybridRows = std::to_array<Family>({
      .encoding = Encoding::kNotComputed,
      .name = "rope with forget-gate",
      .formula = "score + log f summed over the tokens from n+1 to m, after rope"},
-    {.types = "fnet",
-     .encoding = Encoding::kLearned,
-     .is_causal = false,
-     .other_attention = "tokens are mixed by a Fourier transform"},
+    {.types = "fnet", .encoding = Encoding::kLearned, .is_causal = false, .token_mixer = "a Fourier transform"},
     // no attention at all, or none that encodes position
     {.types =
-         "bit convnext convnextv2 resnet regnet efficientnet mobilenet_v1 mobilenet_v2 mobilenet_v3 mobilevit "
-         "mobilevitv2 poolformer swiftformer hgnet_v2 textnet rt_detr_resnet dinov3_convnext superpoint univnet "
-         "sapiens2_head "
-         "encodec dac timm_backbone focalnet van pp_lcnet pp_lcnet_v3 pp_lcnet_v4 pp_ocrv5_mobile_det "
-         "pp_ocrv5_server_det pp_ocrv6_medium_det pp_ocrv6_small_det slanet uvdoc uvdoc_backbone hifigan "
-         "fastspeech2_conformer_hifigan speecht5_hifigan align_vision_model janus_vqgan chameleon_vqgan emu3_vqgan "
-         "glm_image_vqmodel snac repvit "
+         "bit convnext convnextv2 resnet regnet efficientnet mobilenet_v1 mobilenet_v2 mobilenet_v3 hgnet_v2 textnet "
+         "rt_detr_resnet dinov3_convnext superpoint univnet sapiens2_head focalnet van repvit levit_conv "
+         "pp_lcnet pp_lcnet_v3 pp_lcnet_v4 pp_ocrv5_mobile_det pp_ocrv5_server_det pp_ocrv6_medium_det "
+         "pp_ocrv6_small_det pp_ocrv6_tiny_rec slanet uvdoc uvdoc_backbone align_vision_model encodec dac snac hifigan "
+         "fastspeech2_conformer_hifigan speecht5_hifigan qwen2_5_omni_bigvgan glm_image_vqmodel "
          "vibevoice_acoustic_tokenizer vibevoice_acoustic_tokenizer_encoder vibevoice_acoustic_tokenizer_decoder "
-         "vibevoice_semantic_tokenizer swiftformer higgs_audio_v2_tokenizer xcodec prompt_encoder pvt_v2 levit_conv",
+         "vibevoice_semantic_tokenizer higgs_audio_v2_tokenizer xcodec prompt_encoder",
      .encoding = Encoding::kNone,
      .is_causal = false,
+     .token_mixer = "convolutions",
      .note = kConvolutional},
+    {.types = "poolformer",
+     .encoding = Encoding::kNone,
+     .is_causal = false,
+     .token_mixer = "pooling of neighbours",
+     .note = kConvolutional},
+    {.types = "mobilevit", .encoding = Encoding::kNone, .is_causal = false, .note = kConvolutional},
+    {.types = "pvt_v2",
+     .encoding = Encoding::kNone,
+     .is_causal = false,
+     .note = "no position is encoded: convolutions see where they are; keys and values are those of a coarser grid "
+             "(sr_ratios, or 7 by 7 with linear_attention)"},
+    {.types = "mobilevitv2 swiftformer",
+     .encoding = Encoding::kNone,
+     .is_causal = false,
+     .other_attention = "all tokens share one sum, weighted by a score for each token instead of each pair",
+     .note = kConvolutional},
+    {.types = "chameleon_vqgan janus_vqgan emu3_vqgan",
+     .encoding = Encoding::kNone,
+     .is_causal = false,
+     .note = "no position is encoded: convolutions see where they are, and blocks of attention are between them"},
     {.types = "flava_multimodal_model",
      .encoding = Encoding::kNone,
      .is_causal = false,
@@ -98,11 +113,17 @@ constexpr auto kHybridRows = std::to_array<Family>({
     {.types = "inkling_vision",
      .encoding = Encoding::kNone,
      .is_causal = false,
-     .note = "patches are merged by linear layers without attention"},
+     .token_mixer = "linear layers that merge patches"},
     {.types = "segformer glpn",
      .encoding = Encoding::kNone,
      .is_causal = false,
-     .note = "no position is encoded: a depthwise convolution in each feed-forward block sees where tokens are"},
+     .note =
+         "no position is encoded: a depthwise convolution in each feed-forward block sees where tokens are; keys and "
+         "values are those of a coarser grid (sr_ratios)"},
+    {.types = "timm_backbone gemma3n_vision",
+     .encoding = Encoding::kNone,
+     .is_causal = false,
+     .other_attention = "the timm library holds the model, and the config does not say what its layers do"},
     {.types = "timm_wrapper",
      .encoding = Encoding::kNotComputed,
      .is_causal = false,

@@ -51,8 +51,10 @@ constexpr auto kRopeRows = std::to_array<Family>({
     // their mask is causal alone; the cache that their config makes drops what is past the window
     {.types = "moshi kyutai_speech_to_text", .rule = sliding_if_given},
     {.types = "ministral3", .rule = sliding_if_given, .note = kBetaTemperature},
-    {.types = "qwen2 qwen3 deepseek_ocr2_encoder qwen3_omni_moe_talker_code_predictor dots1",
-     .rule = sliding_after_some},
+    {.types = "qwen2 qwen3 qwen3_omni_moe_talker_code_predictor dots1", .rule = sliding_after_some},
+    {.types = "deepseek_ocr2_encoder",
+     .rule = sliding_after_some,
+     .note = "patches of the image, which come first, see each other in both directions: the caller's mask"},
     {.types = "qwen3_moe qwen3_omni_moe_talker_text", .rule = sliding_if_given},
     {.types = "qwen2_moe", .rule = sliding_before_some},
     {.types = "gpt_oss", .rule = nth_is_full, .every = 2, .has_sinks = true},

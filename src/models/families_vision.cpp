@@ -146,6 +146,7 @@ constexpr auto kVisionRows = std::to_array<Family>({
     {.types = "florence_vision",
      .encoding = Encoding::kNone,
      .is_causal = false,
+     .other_attention = "attention in windows alternates with attention between channels",
      .note = "depthwise convolutions see where tokens are; the projector adds trained rows and columns and sinusoids "
              "over time"},
     // text encoders of image models
@@ -432,7 +433,9 @@ constexpr auto kVisionRows = std::to_array<Family>({
      .part = "embeddings",
      .name = "learned",
      .formula = "x + table[patch]: pos_emb_height x pos_emb_width trained rows, resized to the image's grid",
-     .note = "the column is the first axis of the rotation, the row the second"},
+     .note =
+         "the column is the first axis of the rotation, the row the second, both counted from 1; in layers of type "
+         "window_attention patches see those of their own window, as packed sequences"},
     {.types = "pixtral",
      .encoding = Encoding::kImageRope,
      .is_causal = false,
@@ -504,14 +507,14 @@ constexpr auto kVisionRows = std::to_array<Family>({
      .formula = "interleaved pairs rotated by column, then by row, base rope_theta, positions scaled to the "
                 "pretrained grid",
      .note = "a trained table of patches is repeated over the image as well"},
-    {.types = "gemma3n_vision",
-     .encoding = Encoding::kNone,
-     .is_causal = false,
-     .note = "a MobileNet of convolutions"},
-    {.types = "pp_ocrv5_mobile_rec pp_ocrv5_server_rec pp_ocrv6_small_rec pp_ocrv6_tiny_rec slanext",
+    {.types = "pp_ocrv5_mobile_rec pp_ocrv5_server_rec pp_ocrv6_small_rec",
      .encoding = Encoding::kNone,
      .is_causal = false,
      .note = "attention over columns without position; convolutions see where they are"},
+    {.types = "slanext",
+     .encoding = Encoding::kNone,
+     .is_causal = false,
+     .other_attention = "the head is a recurrence whose state attends to columns by a sum of projections"},
     {.types = "idefics_perciever idefics2_perceiver",
      .encoding = Encoding::kNone,
      .is_causal = false,

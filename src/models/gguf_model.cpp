@@ -238,7 +238,8 @@ Rope rope_of(const Metadata& from, const Architecture& facts, Model& model) {
 
 // Whether each layer has a window: a list, or a period.
 std::vector<bool> windows_of(const Metadata& from, const Architecture& facts, std::size_t count, Model& model) {
-  std::vector<bool> found(count, false);
+  std::vector<bool> found(count, facts.are_all_windows);
+  if (facts.are_all_windows) return found;
   const auto window = from.integer("attention.sliding_window");
   constexpr std::string_view kPattern = "attention.sliding_window_pattern";
   if (const auto list = from.list(kPattern)) {
@@ -312,11 +313,16 @@ void dress_gguf_layer(LayerGroup& group, const Metadata& from, const Architectur
     group.chunk = 8192;
   } else if (has_window) {
     group.window = window ? window : facts.window > 0 ? std::optional(facts.window) : std::nullopt;
+    if (!group.window) group.other_attention = "it slides over a window that the file does not give";
     // as many on either side as half of it
     if (group.window && !is_causal) *group.window = *group.window / 2 + 1;
   }
   group.softcap = from.positive_or_0("attn_logit_softcapping").value_or(facts.softcap);
   group.is_unscaled = facts.is_unscaled;
+  // deepseek2.cpp: keys may be kept as latent vectors, and the scale stays that of the head
+  if (const auto head = from.integer("attention.key_length_mla"); head && *head > 0) {
+    group.scale = 1.0 / std::sqrt(static_cast<double>(*head));
+  }
   const auto heads = from.integer("attention.head_count"), width = from.integer("embedding_length");
   if (facts.wide_blocks > 0 && from.integer("block_count") == facts.wide_blocks && heads.value_or(0) > 0 && width) {
     const std::int64_t features = *width / *heads;
@@ -356,7 +362,7 @@ void add_rope(const Metadata& from, const Architecture& facts, std::span<const s
     LayerGroup group;
     group.layers = {count == 0 ? -1 : static_cast<std::int64_t>(i)};
     if (count > 0 && !is_attention) {
-      group.layer_type = "linear_attention";
+      group.layer_type = group.token_mixer = "linear_attention";
       set_scheme(group, None{});
       layers.push_back(std::move(group));
       continue;
@@ -379,6 +385,31 @@ void add_rope(const Metadata& from, const Architecture& facts, std::span<const s
     layers.push_back(std::move(group));
   }
   for (LayerGroup& group : grouped(std::move(layers))) model.groups.push_back(std::move(group));
+}
+
+// Layers without position: all alike, or attention between layers of other kinds.
+void add_without_position(const Metadata& from, const Architecture& facts, const LayerGroup& all, Model& model) {
+  LayerGroup group = all;
+  set_scheme(group, None{});
+  group.token_mixer = facts.token_mixer;
+  if (!group.token_mixer.empty()) group.is_causal.reset();
+  if (!group.token_mixer.empty() || all.layers.empty()) {
+    model.groups.push_back(std::move(group));
+    return;
+  }
+  const std::vector<bool> attention = attention_of(from, facts, all.layers.size(), model);
+  std::vector<LayerGroup> layers;
+  for (const std::int64_t i : all.layers) {
+    LayerGroup one = group;
+    one.layers = {i};
+    one.layer_type = attention[static_cast<std::size_t>(i)] ? "full_attention" : "linear_attention";
+    if (!attention[static_cast<std::size_t>(i)]) {
+      one.token_mixer = one.layer_type;
+      one.is_causal.reset();
+    }
+    layers.push_back(std::move(one));
+  }
+  for (LayerGroup& one : grouped(std::move(layers))) model.groups.push_back(std::move(one));
 }
 
 }  // namespace
@@ -436,8 +467,8 @@ Model read_model(const GgufHead& head, std::span<const std::byte> file) {
       set_scheme(group, scheme);
     }
   } else if (facts->encoding == Encoding::kNone) {
-    group.is_causal.reset();
-    set_scheme(group, None{});
+    add_without_position(from, *facts, group, model);
+    return model;
   } else {
     group.scheme_name = facts->name;
     group.formula = facts->note;

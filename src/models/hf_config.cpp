@@ -99,6 +99,9 @@ class Parts {
     std::string own_type = !type.empty() ? type : text(named, "model_type").value_or("");
     if (own_type.empty() && depth == 0) own_type = text(named, "_class_name").value_or("");  // diffusers
     const Json* const defaults = defaults_of(own_type);
+    if (const Json* const note = defaults == nullptr ? nullptr : defaults->find("note")) {
+      say(remarks_.notes, *note->as<std::string>());
+    }
     Part part{path, own_type, {.object = &object, .defaults = defaults, .assumed = &remarks_.assumed}};
     if (!path.empty()) part.config.place = path.back() + ": ";
     const bool is_text = path.empty() || has_word(kTextKeys, path.back());

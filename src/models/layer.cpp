@@ -7,7 +7,6 @@
 #include <algorithm>
 
 #include "formats/excerpt.h"
-#include "models/layers.h"
 #include "posenc/error.h"
 
 namespace posenc {
@@ -18,8 +17,8 @@ namespace {
 }
 
 PreparedLayer prepared_layer(std::string_view name, const LayerGroup& group, const LayerInputs& inputs) {
-  if (!models::is_attention(group.layer_type)) {
-    refuse_layer(name, fmt::format("{} is no attention", excerpt(group.layer_type)));
+  if (!group.token_mixer.empty()) {
+    refuse_layer(name, fmt::format("it has no attention ({} instead)", group.token_mixer));
   }
   if (!group.scheme) {
     refuse_layer(name, fmt::format("its scheme, {}, is not computed: {}", group.scheme_name, group.formula));

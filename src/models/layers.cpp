@@ -14,6 +14,13 @@ namespace {
 
 constexpr std::string_view kSliding = "sliding_attention", kFull = "full_attention", kLinear = "linear_attention";
 
+// The types of layers of transformers 5.16 (d56c55bf), configuration_utils.py: ALLOWED_ATTN_LAYER_TYPES, with the older
+// names that current_name leaves, and the types of our own rules.
+constexpr std::string_view kAttention =
+    "full_attention sliding_attention chunked_attention window_attention cross_attention hybrid hybrid_sliding "
+    "compressed_sparse_attention heavily_compressed_attention minimax_m3_sparse deepseek_sparse_attention";
+constexpr std::string_view kNoAttention = "linear_attention conv moe mlp rglru";
+
 void check_size(std::string_view key, std::size_t size, std::size_t count) {
   if (size == count) return;
   raise(fmt::format("{} must have {} entries, one for each layer, but has {}", key, count, size));
@@ -243,6 +250,17 @@ void by_attention_list(LayerFacts& facts) {
   by(facts, kFull, kLinear, [&](std::int64_t i) { return lists(list, i); });
 }
 
+// vLLM a014e35f, transformers_utils/configs/kimi_linear.py: is_kda_layer
+void by_delta_list(LayerFacts& facts) {
+  constexpr std::string_view kKey = "linear_attn_config.kda_layers";
+  if (!is_given(facts.config, kKey)) {
+    say(facts.remarks.assumed, fmt::format("all layers are attention ({} is not given)", kKey));
+    return all_full(facts);
+  }
+  const std::vector<double> list = *numbers(facts.config, kKey);
+  by(facts, kLinear, kFull, [&](std::int64_t i) { return lists(list, i + 1); });
+}
+
 void by_sliding_list(LayerFacts& facts) {
   const auto list = numbers(facts.config, facts.family.every_key);
   if (!list) return all_full(facts);
@@ -363,17 +381,13 @@ void only_attention_in_list(LayerFacts& facts) {
   for (Layer& layer : facts.layers) layer.rotates = false;
 }
 
-bool is_attention(std::string_view type) {
-  for (const std::string_view other :
-       {"linear_attention", "mamba", "mamba2", "conv", "recurrent", "moe", "mlp", "rglru"}) {
-    if (type == other) return false;
-  }
-  return true;
+bool is_attention(std::string_view type) { return !has_word(kNoAttention, type); }
+
+bool is_known_type(std::string_view type) {
+  return type.empty() || has_word(kAttention, type) || has_word(kNoAttention, type);
 }
 
-bool is_sliding(std::string_view type) {
-  return type == kSliding || type == "hybrid_sliding" || type == "window_attention";
-}
+bool is_sliding(std::string_view type) { return type == kSliding || type == "hybrid_sliding"; }
 
 std::vector<Layer> layers_of(const Config& config, const Family& family, std::int64_t count, Remarks& remarks) {
   std::vector<Layer> layers(static_cast<std::size_t>(count));

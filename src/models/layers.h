@@ -65,21 +65,25 @@ void by_cross_list(LayerFacts& facts);           ///< cross_attention_layers att
 void by_attention_list(LayerFacts& facts);    ///< the family's key lists the layers that are attention: lfm2, bamba
 void by_zambas_period(LayerFacts& facts);     ///< the third, and by attn_layer_period from the fourth on
 void by_attention_period(LayerFacts& facts);  ///< attn_layer_period and attn_layer_offset: jamba
-void by_sliding_list(LayerFacts& facts);      ///< the family's key lists the layers that slide: baichuan_m1
-void by_repeated_types(LayerFacts& facts);    ///< block_types over and over: recurrent_gemma
-void by_letters(LayerFacts& facts);           ///< hybrid_override_pattern, M*-E: nemotron_h
-void by_compress_ratios(LayerFacts& facts);   ///< deepseek_v4: 0 slides ("main"), others compress
-void by_attention_types(LayerFacts& facts);   ///< attention_types, global and local in turn: gpt_neo
-void by_window_list(LayerFacts& facts);       ///< all slide, and the family's window_key may be a list: longformer
-void by_local_ids(LayerFacts& facts);         ///< local_layer_ids slide: inkling
+void by_delta_list(LayerFacts& facts);    ///< linear_attn_config.kda_layers, counted from 1, are linear: kimi_linear
+void by_sliding_list(LayerFacts& facts);  ///< the family's key lists the layers that slide: baichuan_m1
+void by_repeated_types(LayerFacts& facts);       ///< block_types over and over: recurrent_gemma
+void by_letters(LayerFacts& facts);              ///< hybrid_override_pattern, M*-E: nemotron_h
+void by_compress_ratios(LayerFacts& facts);      ///< deepseek_v4: 0 slides ("main"), others compress
+void by_attention_types(LayerFacts& facts);      ///< attention_types, global and local in turn: gpt_neo
+void by_window_list(LayerFacts& facts);          ///< all slide, and the family's window_key may be a list: longformer
+void by_local_ids(LayerFacts& facts);            ///< local_layer_ids slide: inkling
 void only_attention_in_list(LayerFacts& facts);  ///< the file's list, where attention itself has no position: jamba
 
 /// What every layer of a model is: by layer_types or the family's own list, else by its rule.
 /// Throws: Error for lists that do not fit the number of layers.
 std::vector<Layer> layers_of(const Config& config, const Family& family, std::int64_t count, Remarks& remarks);
 
-/// Whether a type of layer is attention, and not a state space, a convolution or a linear recurrence.
+/// Whether a type of layer is attention, and not a state space, a convolution or a linear recurrence. A type that is not
+/// known counts as attention.
 bool is_attention(std::string_view layer_type);
+/// Whether a type of layer is known.
+bool is_known_type(std::string_view layer_type);
 /// Whether it sees a window of keys.
 bool is_sliding(std::string_view layer_type);
 

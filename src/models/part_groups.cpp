@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "formats/excerpt.h"
 #include "models/sizes.h"
 #include "posenc/error.h"
 
@@ -18,8 +19,11 @@ bool is_causal(const Config& config, const Family& family) {
   const bool is_on = both != nullptr && ((both->as<bool>() != nullptr && *both->as<bool>()) ||
                                          (both->as<std::string>() != nullptr && *both->as<std::string>() == "all"));
   if (is_on) return false;
+  if (family.part == "encoder") return family.is_causal;  // is_decoder is the other half's
   if (holds(config, "is_decoder")) return true;
   if (!family.causal_key.empty() && holds(config, family.causal_key)) return true;
+  // transformers 5.16, masking_utils.py: create_causal_mask
+  if (flag(config, "is_causal") == false) return false;
   return family.is_causal;
 }
 
@@ -361,10 +365,13 @@ void add_plain(const Config& config, const Family& family, PartReading& reading,
 }  // namespace
 
 void dress(LayerGroup& group, const Layer& layer, const Config& config, const Family& family) {
-  const bool is_attending = layer.type.empty() || is_attention(layer.type);
-  if (!is_attending) return;
+  group.token_mixer = is_attention(layer.type) ? family.token_mixer : std::string_view(layer.type);
+  if (!group.token_mixer.empty()) return;
   group.is_causal = layer.type != "cross_attention" && is_causal(config, family);
   if (layer.type.empty() || layer.type != family.plain_type) group.other_attention = family.other_attention;
+  if (!is_known_type(layer.type)) {
+    group.other_attention = fmt::format("its type, {}, is not known", excerpt(layer.type));
+  }
   group.is_unscaled = family.is_unscaled;
   group.has_sinks = family.has_sinks && (!family.sinks_if_sliding || is_sliding(layer.type));
   if (is_sliding(layer.type) || layer.window) {
@@ -374,9 +381,11 @@ void dress(LayerGroup& group, const Layer& layer, const Config& config, const Fa
     } else if (!key.empty()) {
       group.window = integer(config, key);
     }
+    // transformers 5.16 refuses it too: masking_utils.py
+    if (!group.window) group.other_attention = "it slides over a window that the file does not give";
     // transformers 5.16: modernbert's and gemma3's configurations halve it, masking_utils.py compares distances:
     // below the window where attention is causal, up to it where it is not (gemma3's own mask: below)
-    const bool is_switched = family.is_causal && group.is_causal == false;
+    const bool is_switched = family.is_causal && group.is_causal == false && flag(config, "is_causal") != false;
     if (group.window && family.window_is_parted) {
       const std::int64_t before = (*group.window - 1) / 2, after = *group.window / 2;
       if (before != after) {
@@ -393,7 +402,10 @@ void dress(LayerGroup& group, const Layer& layer, const Config& config, const Fa
                                     .shift = 1,
                                     .rule = TemperatureRule::kLog};
   }
-  if (layer.type == "chunked_attention") group.chunk = integer(config, "attention_chunk_size");
+  if (layer.type == "chunked_attention") {
+    group.chunk = integer(config, "attention_chunk_size");
+    if (!group.chunk) group.other_attention = "it sees chunks of a length that the file does not give";
+  }
   if (!family.scale_key.empty()) group.scale = positive(config, family.scale_key);
   if (!family.scale_root_key.empty()) {
     if (const auto value = positive(config, family.scale_root_key)) group.scale = 1.0 / std::sqrt(*value);
@@ -404,8 +416,10 @@ void dress(LayerGroup& group, const Layer& layer, const Config& config, const Fa
     keys.remove_prefix(std::min(keys.size(), key.size() + 1));
   }
   // MLA: an engine may keep keys as the latent vectors that they are made of, and its queries then have as many features as
-  // these; the scale stays that of the head (transformers 00b676f8, DeepseekV3Attention: qk_head_dim; of its kin assumed).
-  if (family.at_end && family.dims_key == "qk_rope_head_dim" && !group.scale) {
+  // these; the scale stays that of the head. transformers 5.16 (d56c55bf), qk_head_dim ** -0.5 in modeling_{deepseek_v2,
+  // deepseek_v3, deepseek_v32, minicpm3, longcat_flash, glm4_moe_lite, glm_moe_dsa, mistral4, youtu, axk1, axk2}.py; vLLM
+  // a014e35f: deepseek_v2.py (kimi_k2), openpangu.py, kimi_k3/amd/linear.py (kimi_linear).
+  if (!group.scale) {
     const auto plain = integer(config, "qk_nope_head_dim", 0), rotated = integer(config, "qk_rope_head_dim", 0);
     if (plain && rotated && *plain + *rotated > 0)
       group.scale = 1.0 / std::sqrt(static_cast<double>(*plain) + static_cast<double>(*rotated));

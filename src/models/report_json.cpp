@@ -79,6 +79,7 @@ Json json_of(const LayerGroup& group, std::optional<std::int64_t> trained_length
                                                              {"formula", to_string(*group.temperature)}})
                                          : Json(nullptr));
   object.emplace_back("other_attention", or_null(group.other_attention));
+  object.emplace_back("token_mixer", or_null(group.token_mixer));
   return object;
 }
 

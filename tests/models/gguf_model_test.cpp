@@ -6,6 +6,7 @@
 #include <sstream>
 
 #include "formats/file_bytes.h"
+#include "posenc/error.h"
 #include "posenc/gguf.h"
 #include "posenc/json.h"
 #include "posenc/layer.h"
@@ -202,8 +203,9 @@ TEST(GgufModel, AttentionIsThatOfLlamaCpp) {
 
   const std::vector<float> sinks(4);
   const LayerInputs with_sinks{.sinks = view(sinks.data(), {4})};
-  const Model v4 = small_model("deepseek4", {list("deepseek4.attention.compress_ratios", {0, 4, 0, 4, 0, 4, 0, 4})});
-  EXPECT_NO_THROW(layer(v4, 0, with_sinks));
+  const Model v4 = small_model("deepseek4", {list("deepseek4.attention.compress_ratios", {0, 4, 0, 4, 0, 4, 0, 4}),
+                                             whole("deepseek4.attention.sliding_window", 128)});
+  EXPECT_EQ(layer(v4, 0, with_sinks).attention.window, 128);
   EXPECT_THROW(layer(v4, 1, with_sinks), Error);
 }
 
@@ -343,6 +345,35 @@ TEST(GgufModel, RefusesInOneLine) {
        {"short list", file_of(llama(), "rope_freqs.weight", {1, 1, 1}),
         "tensor rope_freqs.weight must have 64 f32 numbers, one for each pair, but has 3 of F32"}},
       [](const std::string& file) { model_of(file); });
+}
+
+// llama.cpp b21e4de7: jamba.cpp takes layers without key heads for recurrences, deepseek2.cpp the scale of MLA's head.
+TEST(GgufModel, LayersSayWhatTheyAre) {
+  const auto refusal = [](const Model& model, std::int64_t i) -> std::string {
+    try {
+      layer(model, i, {.causal = true});
+      return "accepted";
+    } catch (const Error& error) {
+      return error.what();
+    }
+  };
+  const Model mamba = model_of(file_of({word("general.architecture", "mamba"), whole("mamba.block_count", 2)}));
+  EXPECT_EQ(refusal(mamba, 1), "layer 1: it has no attention (recurrences instead)");
+  const Model jamba = model_of(file_of({word("general.architecture", "jamba"), whole("jamba.block_count", 3),
+                                        list("jamba.attention.head_count_kv", {0, 4, 0})}));
+  EXPECT_EQ(refusal(jamba, 0), "layer 0: it has no attention (linear_attention instead)");
+  EXPECT_EQ(refusal(jamba, 1), "accepted");
+  const Model deepseek = model_of(
+      file_of({word("general.architecture", "deepseek2"), whole("deepseek2.block_count", 1),
+               whole("deepseek2.rope.dimension_count", 64), number("deepseek2.rope.freq_base", 10000.0F),
+               whole("deepseek2.attention.key_length", 576), whole("deepseek2.attention.key_length_mla", 256)}));
+  EXPECT_EQ(layer(deepseek, 0).attention.scale, 1.0 / 16);
+  const Model cohere2 =
+      model_of(file_of({word("general.architecture", "cohere2"), whole("cohere2.block_count", 4),
+                        whole("cohere2.rope.dimension_count", 64), number("cohere2.rope.freq_base", 10000.0F)}));
+  EXPECT_EQ(refusal(cohere2, 0),
+            "layer 0: its attention is not computed: it slides over a window that the file does not give");
+  EXPECT_EQ(refusal(cohere2, 3), "accepted");
 }
 
 }  // namespace

@@ -36,7 +36,7 @@ TEST(LayerFamilies, MiniMaxMayHaveAWindow) {
   window.window = 7;
   const std::string slides = minimax(R"(,"sliding_window":7)");
   expect_right({.config = slides, .layer = 2, .reference = window});
-  EXPECT_EQ(refusal_of(slides, 1), "layer 1: linear_attention is no attention");
+  EXPECT_EQ(refusal_of(slides, 1), "layer 1: it has no attention (linear_attention instead)");
   const std::string types = R"(,"layer_types":["linear_attention","full_attention","linear_attention",)"
                             R"("full_attention"])";
   expect_right({.config = minimax(R"(,"sliding_window":7)" + types), .layer = 3, .reference = window});
@@ -230,9 +230,8 @@ TEST(LayerFamilies, SwinV2IsUnscaledWithABiasOfANetwork) {
 // Attention that is another function, beside those of layer_facts_test.cpp.
 TEST(LayerFamilies, OtherAttentionIsRefused) {
   for (const char* const json :
-       {R"({"model_type":"fnet"})", R"({"model_type":"cvt"})", R"({"model_type":"layoutlmv2"})",
-        R"({"model_type":"layoutxlm"})", R"({"model_type":"bros"})", R"({"model_type":"lilt"})",
-        R"({"model_type":"moonshine_streaming_encoder"})"}) {
+       {R"({"model_type":"cvt"})", R"({"model_type":"layoutlmv2"})", R"({"model_type":"layoutxlm"})",
+        R"({"model_type":"bros"})", R"({"model_type":"lilt"})", R"({"model_type":"moonshine_streaming_encoder"})"}) {
     EXPECT_NE(refusal_of(json, 0).find("its attention is not computed: "), std::string::npos) << json;
   }
   EXPECT_EQ(refusal_of(R"({"model_type":"layoutlmv2","has_relative_attention_bias":false,

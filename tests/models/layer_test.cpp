@@ -239,7 +239,7 @@ TEST(Layer, SaysWhatItCannotDo) {
             "layer 0 of the dec: the model has no such part; choose from: encoder, decoder");
   EXPECT_TRUE(refusal_of(t5, 0, {.part = "decoder"}).find("t5: ") == 0);  // its table is missing
   EXPECT_EQ(refusal_of(config("qwen3_next", R"("num_hidden_layers":4)"), 0),
-            "layer 0: linear_attention is no attention");
+            "layer 0: it has no attention (linear_attention instead)");
 }
 
 }  // namespace

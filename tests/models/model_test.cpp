@@ -101,6 +101,9 @@ void expect_families(const std::string& name, std::size_t at_least) {
       if (const Json* const computed = groups[i].find("computed")) {
         EXPECT_EQ(group.other_attention.empty(), *computed->as<bool>()) << group.other_attention;
       }
+      if (const Json* const mixer = groups[i].find("token_mixer")) {
+        EXPECT_EQ(group.token_mixer, text_of(mixer));
+      }
       EXPECT_EQ(group.first_position, integer_of(groups[i].find("first_position")).value_or(0));
       const Json* const factor = groups[i].find("softmax_factor");
       const auto* const rope = group.scheme ? std::get_if<Rope>(&*group.scheme) : nullptr;
