@@ -463,7 +463,7 @@ HeadTensor<void> logsumexp_of(std::string_view verb, const TensorView& view, con
 void check_apart(std::string_view verb, const Named& one, const Named& other) {
   if (one.view.data == nullptr || other.view.data == nullptr) return;
   if (count_of(one.view.shape) == 0 || count_of(other.view.shape) == 0) return;
-  if (kernels::may_overlap(one.view, other.view)) {
+  if (kernels::do_overlap(one.view, other.view)) {
     raise(fmt::format("{}: {} overlaps {}", verb, one.what, other.what));
   }
 }

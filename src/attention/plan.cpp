@@ -197,7 +197,7 @@ void plan_places(std::string_view verb, const AttentionOptions& options, int axe
     bool keys_from_0 = options.packed.empty() && !bounds_keys;
     for (std::int64_t b = 0; keys_from_0 && b < rows; ++b) {
       const Segment segment = segment_of(options, job, b);
-      keys_from_0 = segment.keys >= segment.queries;
+      keys_from_0 = segment.keys == 0 || segment.keys >= segment.queries;
     }
     plan.query_ids.assign(static_cast<std::size_t>(rows * queries), 0);
     if (!keys_from_0) plan.key_ids.assign(static_cast<std::size_t>(rows * keys), 0);

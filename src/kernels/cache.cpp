@@ -142,7 +142,7 @@ void rotate_into(TensorView cache, std::span<const std::int64_t> slots, ConstTen
   const HeadTensor<void> to = cache_of(verb, cache);
   const HeadTensor<const void> from = heads_of(verb, "k", k);
   if (from.batch * from.heads * from.sequence == 0) return;
-  if (may_overlap(cache, k)) raise("rotate_into: the cache overlaps k");
+  if (do_overlap(cache, k)) raise("rotate_into: the cache overlaps k");
   if (has_table(form) && form.table.cosines.shape.rank == 3) {
     raise("rotate_into: a table with one row per token is not supported; use rotate, then copy_into");
   }
@@ -172,7 +172,7 @@ void copy_into(TensorView cache, std::span<const std::int64_t> slots, ConstTenso
   const HeadTensor<void> to = cache_of(verb, cache);
   const HeadTensor<const void> from = heads_of(verb, "x", x);
   if (from.batch * from.heads * from.sequence == 0) return;
-  if (may_overlap(cache, x)) raise("copy_into: the cache overlaps x; copy_slots copies within a cache");
+  if (do_overlap(cache, x)) raise("copy_into: the cache overlaps x; copy_slots copies within a cache");
   check_fits(verb, to, from, slots);
   check_slots(verb, to, slots);
   with_type(to.type, [&](auto to_kind) {

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 
 #include "posenc/error.h"
@@ -26,15 +27,6 @@ std::int64_t check_tensor(std::string_view verb, std::string_view what, const Co
   return count;
 }
 
-void check_writable(std::string_view verb, std::string_view what, const TensorView& view) {
-  if (count_of(view.shape) == 0) return;
-  for (int axis = 0; axis < view.shape.rank; ++axis) {
-    if (view.shape[axis] > 1 && view.strides[axis] == 0) {
-      raise(fmt::format("{}: {} cannot be written: axis {} has stride 0", verb, what, axis));
-    }
-  }
-}
-
 namespace {
 
 // The bytes that a view may touch: [first, second).
@@ -52,11 +44,118 @@ Bytes bytes_of(const ConstTensorView& view) {
   return {start + static_cast<std::uintptr_t>(low * size), start + static_cast<std::uintptr_t>((high + 1) * size)};
 }
 
+// Sums of steps, each taken from 0 to `most` times: where two elements of views stand apart.
+class Distances {
+ public:
+  /// `steps` of either sign, 0 to `most` times.
+  void add(std::int64_t step, std::int64_t most) {
+    if (step == 0 || most <= 0) return;
+    if (step < 0) start_ += step * most;
+    const std::int64_t size = step < 0 ? -step : step;
+    int at = 0;
+    while (at < count_ && steps_[index(at)].size > size) ++at;
+    if (at < count_ && steps_[index(at)].size == size) {
+      steps_[index(at)].most += most;
+      return;
+    }
+    std::move_backward(steps_.begin() + at, steps_.begin() + count_, steps_.begin() + count_ + 1);
+    steps_[index(at)] = {size, most};
+    ++count_;
+  }
+  /// Whether one of them, plus `offset`, is above `low` and below `high`. Also true where that takes too long to find out,
+  /// which no view of a dense array does.
+  bool has_between(std::int64_t offset, std::int64_t low, std::int64_t high) {
+    left_ = 10'000;
+    std::int64_t reach = 0;
+    for (int at = count_ - 1; at >= 0; --at) {
+      steps_[index(at)].reach_after = reach;
+      reach += steps_[index(at)].size * steps_[index(at)].most;
+    }
+    return finds(0, low + 1 - offset - start_, high - 1 - offset - start_);
+  }
+
+ private:
+  struct Step {
+    std::int64_t size = 0, most = 0, reach_after = 0;
+  };
+  static std::size_t index(int at) { return static_cast<std::size_t>(at); }
+  bool finds(int at, std::int64_t least, std::int64_t largest) {
+    if (largest < 0) return false;
+    if (least <= 0 || --left_ < 0) return true;
+    if (at == count_) return false;
+    const Step& step = steps_[index(at)];
+    const std::int64_t missing = least - step.reach_after;  // by this and all larger steps
+    const std::int64_t first = missing <= 0 ? 0 : (missing + step.size - 1) / step.size;
+    for (std::int64_t times = first; times <= std::min(step.most, largest / step.size); ++times) {
+      if (finds(at + 1, least - times * step.size, largest - times * step.size)) return true;
+    }
+    return false;
+  }
+
+  std::array<Step, 2 * Extents::kMax> steps_ = {};  // largest first
+  int count_ = 0, left_ = 0;
+  std::int64_t start_ = 0;
+};
+
+// Whether each stride is longer than all that smaller ones reach together: the usual case, in which no two elements are one.
+bool is_nested(const ConstTensorView& view) {
+  const auto step_of = [&](int axis) { return view.strides[axis] < 0 ? -view.strides[axis] : view.strides[axis]; };
+  for (int outer = 0; outer < view.shape.rank; ++outer) {
+    std::int64_t reach = 0;
+    for (int inner = 0; inner < view.shape.rank; ++inner) {
+      const bool is_inner = step_of(inner) < step_of(outer) || (step_of(inner) == step_of(outer) && inner > outer);
+      if (is_inner) reach += (view.shape[inner] - 1) * step_of(inner);
+    }
+    if (view.shape[outer] > 1 && step_of(outer) <= reach) return false;
+  }
+  return true;
+}
+
+// Whether two elements of a view, none of whose strides is 0, are one.
+bool meets_itself(const ConstTensorView& view) {
+  if (is_nested(view)) return false;
+  for (int moved = 0; moved < view.shape.rank; ++moved) {  // the first axis on which the two differ
+    if (view.shape[moved] < 2) continue;
+    Distances distances;
+    std::int64_t offset = view.strides[moved];
+    distances.add(view.strides[moved], view.shape[moved] - 2);
+    for (int axis = moved + 1; axis < view.shape.rank; ++axis) {
+      distances.add(view.strides[axis], 2 * (view.shape[axis] - 1));
+      offset -= view.strides[axis] * (view.shape[axis] - 1);
+    }
+    if (distances.has_between(offset, -1, 1)) return true;
+  }
+  return false;
+}
+
 }  // namespace
 
-bool may_overlap(const ConstTensorView& one, const ConstTensorView& other) {
+void check_writable(std::string_view verb, std::string_view what, const TensorView& view) {
+  if (count_of(view.shape) == 0) return;
+  for (int axis = 0; axis < view.shape.rank; ++axis) {
+    if (view.shape[axis] > 1 && view.strides[axis] == 0) {
+      raise(fmt::format("{}: {} cannot be written: axis {} has stride 0", verb, what, axis));
+    }
+  }
+  if (meets_itself(view)) {
+    raise(fmt::format("{}: {} cannot be written: with shape {} and strides {} two elements share a place", verb, what,
+                      to_string(view.shape), to_string(view.strides)));
+  }
+}
+
+bool do_overlap(const ConstTensorView& one, const ConstTensorView& other) {
   const Bytes a = bytes_of(one), b = bytes_of(other);
-  return a.first < b.second && b.first < a.second;
+  if (a.first >= b.second || b.first >= a.second) return false;
+  // Parts of one array may lie between each other, as q, k and v that one product made.
+  const std::int64_t size = size_of(one.type), other_size = size_of(other.type);
+  Distances distances;
+  for (int axis = 0; axis < one.shape.rank; ++axis) distances.add(one.strides[axis] * size, one.shape[axis] - 1);
+  for (int axis = 0; axis < other.shape.rank; ++axis) {
+    distances.add(-other.strides[axis] * other_size, other.shape[axis] - 1);
+  }
+  const auto offset = static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(one.data) -
+                                                reinterpret_cast<std::uintptr_t>(other.data));
+  return distances.has_between(offset, -size, other_size);
 }
 
 void check_same_shape(std::string_view verb, const TensorView& out, const ConstTensorView& x) {
@@ -66,7 +165,7 @@ void check_same_shape(std::string_view verb, const TensorView& out, const ConstT
 
 void check_same_or_apart(std::string_view verb, const TensorView& out, const ConstTensorView& x) {
   if (count_of(x.shape) == 0 || (out.data == x.data && out.strides == x.strides && out.type == x.type)) return;
-  if (may_overlap(out, x)) raise(fmt::format("{}: out overlaps x without being x", verb));
+  if (do_overlap(out, x)) raise(fmt::format("{}: out overlaps x without being x", verb));
 }
 
 Site site_of(std::string_view verb, std::initializer_list<ConstTensorView> views, const Positions& positions,

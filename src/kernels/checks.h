@@ -56,8 +56,8 @@ HeadTensor<Void> heads_of(std::string_view verb, std::string_view what, const Ba
 
 void check_writable(std::string_view verb, std::string_view what, const TensorView& view);
 void check_same_shape(std::string_view verb, const TensorView& out, const ConstTensorView& x);
-/// Whether the spans of bytes from the first to the last element of two views, neither of them empty, meet.
-bool may_overlap(const ConstTensorView& one, const ConstTensorView& other);
+/// Whether some element of one view, neither of them empty, shares a byte with one of the other.
+bool do_overlap(const ConstTensorView& one, const ConstTensorView& other);
 /// out is x, or they share no byte.
 void check_same_or_apart(std::string_view verb, const TensorView& out, const ConstTensorView& x);
 

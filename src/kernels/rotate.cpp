@@ -252,7 +252,9 @@ TokenPositions rotary_positions_of(std::string_view verb, const Positions& posit
                                    const Tokens& tokens) {
   RowLimit limit = check_form(verb, form);
   limit.is_signed = false;  // a cache holds tokens, the first at 0
-  return positions_along(verb, positions, form, tokens, limit);
+  const TokenPositions checked = positions_along(verb, positions, form, tokens, limit);
+  check_growth(verb, form, checked, tokens);
+  return checked;
 }
 
 TokenPositions rotated_positions_of(std::string_view verb, const Positions& positions, const Rotation& form,

@@ -479,5 +479,43 @@ TEST(AttentionBackward, AxesAreSaidByAWord) {
   EXPECT_EQ(run(true), run(false));
 }
 
+// One product made q, k and v, [tokens, heads and twice key heads, features], and wants one gradient back.
+TEST(AttentionBackward, TakesPartsOfOneTensor) {
+  constexpr std::int64_t kTokens = 7, kHeads = 4, kKeyHeads = 2, kRows = kHeads + 2 * kKeyHeads, kFeatures = 8;
+  const auto together = random_heads<float>(1, kTokens, kRows, kFeatures, 1),
+             d_out = random_heads<float>(1, kTokens, kHeads, kFeatures, 2);
+  const auto part = [](const auto& whole, std::int64_t first, std::int64_t count) {
+    return slice(whole, 2, first, count);  // heads are where tokens usually are
+  };
+  const AttentionOptions options{.position = prepare(Rope{.dims = kFeatures}), .axes = Axes::kBshd, .causal = true};
+  const AttentionInputs inputs{part(together.view(), 0, kHeads), part(together.view(), kHeads, kKeyHeads),
+                               part(together.view(), kHeads + kKeyHeads, kKeyHeads)};
+  for_each_host_engine([&] {
+    auto dq = random_heads<float>(1, kTokens, kHeads, kFeatures, 3),
+         dk = random_heads<float>(1, kTokens, kKeyHeads, kFeatures, 4), dv = dk, all = together;
+    attention_backward({.q = dq.view(), .k = dk.view(), .v = dv.view()}, d_out.view(), inputs, options);
+    attention_backward({.q = part(all.view(), 0, kHeads),
+                        .k = part(all.view(), kHeads, kKeyHeads),
+                        .v = part(all.view(), kHeads + kKeyHeads, kKeyHeads)},
+                       d_out.view(), inputs, options);
+    std::vector<float> wanted;
+    for (std::int64_t t = 0; t < kTokens; ++t) {
+      for (const auto* one : {&dq, &dk, &dv}) {
+        const std::int64_t count = std::ssize(one->values) / kTokens;
+        wanted.insert(wanted.end(), one->values.begin() + t * count, one->values.begin() + (t + 1) * count);
+      }
+    }
+    EXPECT_EQ(all.values, wanted);
+    try {
+      attention_backward({.q = part(all.view(), 0, kHeads), .k = part(all.view(), kHeads - 1, kKeyHeads)},
+                         d_out.view(), inputs, options);
+      ADD_FAILURE() << "accepted";
+    } catch (const Error& error) {
+      EXPECT_STREQ(error.what(), "attention_backward: the gradient of q overlaps the gradient of k");
+    }
+    EXPECT_EQ(all.values, wanted);
+  });
+}
+
 }  // namespace
 }  // namespace posenc::backward_test

@@ -158,6 +158,19 @@ TEST(RotateRefuses, WhatDoesNotFit) {
          rotate(view(x.data(), {1, 8}), view(x.data() + 1, {1, 8}), {}, form);
        },
        "rotate: out overlaps x without being x"},
+      {[&] {  // columns 0 to 7 of 10, and columns 2 to 9
+         rotate(TensorView(x.data(), DataType::kF32, {3, 8}, {10, 1}),
+                TensorView(x.data() + 2, DataType::kF32, {3, 8}, {10, 1}), {}, form);
+       },
+       "rotate: out overlaps x without being x"},
+      {[&] {
+         rotate(TensorView(x.data(), DataType::kF32, {4, 8}, {4, 1}), {}, form);
+       },
+       "rotate: x cannot be written: with shape [4, 8] and strides [4, 1] two elements share a place"},
+      {[&] {  // 2·3 = 3·2
+         rotate(TensorView(x.data(), DataType::kF32, {3, 8}, {3, 2}), {}, form);
+       },
+       "rotate: x cannot be written: with shape [3, 8] and strides [3, 2] two elements share a place"},
       {[&] {
          rotate(TensorView(x.data(), DataType::kF32, {4, 8}, {0, 1}), {}, form);
        },
@@ -180,6 +193,36 @@ TEST(RotateRefuses, WhatDoesNotFit) {
        "tabulate: the form is a table already"},
   });
   EXPECT_EQ(x, before);
+}
+
+// Rows of out stand between rows of x: every other column, columns beside each other, one of them from the end, and rows of
+// two lengths.
+TEST(Rotate, TakesPartsOfOneArray) {
+  const Rotation form = prepare(Rope{.dims = 8});
+  const auto expect_taken = [&](std::int64_t out_first, std::int64_t x_first, const Extents& out_strides,
+                                const Extents& x_strides) {
+    std::vector<float> array, alone(24), wanted(24);
+    for (int i = 0; i < 64; ++i) array.push_back(static_cast<float>(i % 7) - 3.0f);
+    const std::vector<float> before = array;
+    for (std::int64_t i = 0; i < 24; ++i) {
+      alone[static_cast<std::size_t>(i)] =
+          array[static_cast<std::size_t>(x_first + i / 8 * x_strides[0] + i % 8 * x_strides[1])];
+    }
+    rotate(view(wanted.data(), {3, 8}), view(alone.data(), {3, 8}), {.first = 3}, form);
+    rotate(TensorView(array.data() + out_first, DataType::kF32, {3, 8}, out_strides),
+           TensorView(array.data() + x_first, DataType::kF32, {3, 8}, x_strides), {.first = 3}, form);
+    std::vector<float> after = before;
+    for (std::int64_t i = 0; i < 24; ++i) {
+      after[static_cast<std::size_t>(out_first + i / 8 * out_strides[0] + i % 8 * out_strides[1])] =
+          wanted[static_cast<std::size_t>(i)];
+    }
+    EXPECT_EQ(array, after);
+  };
+  expect_taken(0, 8, {16, 1}, {16, 1});
+  expect_taken(8, 0, {16, 1}, {16, 1});
+  expect_taken(0, 1, {16, 2}, {16, 2});
+  expect_taken(40, 0, {-16, 1}, {16, 1});
+  expect_taken(0, 1, {16, 2}, {18, 2});
 }
 
 TEST(Rotate, AnEmptyTensorIsNothingToDo) {

@@ -324,6 +324,12 @@ TEST(Slots, SayWhatIsWrong) {
               rotate_into(cache, slots, in({2, 3, 8}), {.first = -4}, prepare(Rope{.dims = 8}));
             }),
             "rotate_into: position -4 is outside 0 to 2^53 - 1");
+  EXPECT_EQ(
+      message_of([&] {  // the last of three parts
+        const std::vector<std::int64_t> slots = {0, 5, 10}, ids = {0, 1, 100'000};
+        rotate_into(cache, slots, in({2, 3, 8}), {.ids = ids}, prepare(Rope{.dims = 8, .scaling = XposScaling{}}));
+      }),
+      "rotate_into: position 100000 is too far from the centre 0: growth allows a distance of 32695");
   EXPECT_EQ(message_of([&] { shift(cache, 1, prepare(Rope{.dims = 8}, {.numerics = Numerics::kHfF32})); }),
             "shift: float32 angles do not shift by a constant; use rerotate");
   EXPECT_EQ(message_of([&] {
