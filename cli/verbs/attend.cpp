@@ -49,7 +49,7 @@ void add_flags(Command verb, AttendFlags& flags, std::string& axes) {
                    "a query sees only keys less than N tokens away (default: as in the model, else all keys)");
   verb.add_number("--scale", flags.scale, {}, "multiplies q.k (default: as in the model, else 1/sqrt(features))");
   verb.add_flag("--round-rotated", flags.rounds_rotated,
-                "round rotated q and k to their f16 or bf16, as apply does (default: keep them in f32; slower)");
+                "round rotated q and k to f16 or bf16, as apply does (default: keep the precision of f32; slower)");
   verb.add_option("--scores", flags.scores, "also write the softmax weights, [heads, queries, keys], of small inputs")
       .type_name("FILE");
   verb.add_option(
