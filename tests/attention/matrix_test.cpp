@@ -253,9 +253,10 @@ TEST(AttentionOf16Bits, RoundsRotatedQueriesAndKeysWhereAsked) {
 
 // Rounded as rotate rounds: the same bytes as attention of q and k that were rotated before, over blocks of queries that meet
 // the same keys, heads that share them, features that are not rotated, both layouts, a window and a paged cache.
-template <class T> void expect_same_as_rotated_before(const Rotation& rotation, std::int64_t window, bool has_pages) {
-  const std::int64_t batch = 2, heads = 4, key_heads = 2, queries = 450, d = 32, page = 90;
-  SCOPED_TRACE(testing::Message() << "window " << window << " pages " << has_pages);
+template <class T> void expect_same_as_rotated_before(const Rotation& rotation, std::int64_t window, bool has_pages,
+                                                      std::int64_t d = 32) {
+  const std::int64_t batch = 2, heads = 4, key_heads = 2, queries = 450, page = 90;
+  SCOPED_TRACE(testing::Message() << "features " << d << " window " << window << " pages " << has_pages);
   const auto q = random_heads<T>(batch, heads, queries, d, 1);
   const auto k = random_heads<T>(batch, key_heads, queries, d, 2),
              v = random_heads<T>(batch, key_heads, queries, d, 3);
@@ -306,6 +307,22 @@ TEST(AttentionOf16Bits, RoundedInsideIsRotatedBefore) {
     }
   }
   expect_same_as_rotated_before<Half>(last, 0, false);
+}
+// The same where whole vectors are rotated, or some beside others that are not.
+TEST(AttentionOf16Bits, VectorsRoundedInsideAreRotatedBefore) {
+  for (const PairLayout layout : {PairLayout::kHalves, PairLayout::kInterleaved}) {
+    for (const auto& [d, first] : {std::pair<std::int64_t, std::int64_t>{64, 0}, {128, 0}, {160, 32}, {96, 16}}) {
+      Rotation rotation = prepare(Rope{.dims = d / 64 * 64, .layout = layout});
+      rotation.first_dim = first;
+      expect_same_as_rotated_before<BFloat16>(rotation, 77, false, d);
+    }
+    Rotation blocks = prepare(Rope{.dims = 128, .layout = layout});
+    blocks.blocks = 2;
+    expect_same_as_rotated_before<BFloat16>(blocks, 0, true, 192);
+  }
+  // one layout is read and another written
+  expect_same_as_rotated_before<BFloat16>(prepare(Rope{.dims = 64, .layout = PairLayout::kInterleavedToHalves}), 0,
+                                          false, 64);
 }
 
 // What a cache of f16 gives has f32's error, whatever the size of the queries: they are two numbers of f16 then.
