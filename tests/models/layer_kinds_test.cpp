@@ -112,6 +112,18 @@ TEST(LayerKinds, GptBigCodeIsNotDividedByTheLayer) {
   expect_right({.config = bigcode(R"(,"scale_attn_weights":false)"), .layer = 1, .reference = {.scale = 1}});
 }
 
+// modeling_gemma3.py, Gemma3Attention: attn_logit_softcapping does not reach attention, as it does in modeling_gemma2.py.
+TEST(LayerKinds, Gemma3DoesNotCapScores) {
+  const auto softcap = [](const char* type) {
+    return layer(read_model(config(type, R"("num_hidden_layers":2,"attn_logit_softcapping":5.0,"sliding_window":7)")),
+                 0)
+        .attention.softcap;
+  };
+  EXPECT_EQ(softcap("gemma2"), 5.0);
+  EXPECT_EQ(softcap("gemma3_text"), 0.0);
+  EXPECT_EQ(softcap("t5gemma2_text"), 0.0);
+}
+
 TEST(LayerKinds, NotesOfWhatTheMaskOwes) {
   EXPECT_TRUE(has_note(read_model(R"({"model_type":"qwen2_5_omni_audio_encoder"})"), "2 n_window frames"));
   EXPECT_TRUE(has_note(read_model(R"({"model_type":"qwen3_omni_moe_audio_encoder"})"), "n_window_infer"));
