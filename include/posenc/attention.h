@@ -152,7 +152,8 @@ class AttentionPlan {
 /// Throws: as attention, for what can be known now, and for packed queries over pages.
 AttentionPlan plan_attention(const AttentionInputs& like, const AttentionOptions& options = {});
 
-/// The bytes that Run::workspace needs for a call of the plan on so many threads, whatever the lengths; 0: threads().
+/// The bytes that Run::workspace needs for a call of the plan on so many threads, 0: threads(), whatever the lengths while no
+/// sequence has fewer keys than queries; the call allocates where one has.
 std::size_t workspace_bytes(const AttentionPlan& plan, int threads = 0);
 
 /// attention with the options of a plan. With a workspace, in f32, f16 and bf16 and without weights, the cpu backend
@@ -163,7 +164,8 @@ std::size_t workspace_bytes(const AttentionPlan& plan, int threads = 0);
 ///   attention(step, out, q, k_cache, v_cache, {.threads = 4, .workspace = workspace});
 ///
 /// Calls with different workspaces may run at the same time.
-/// Throws: as attention, and for shapes and types other than the plan's, and a workspace that is too small.
+/// Throws: as attention, and for shapes and types other than the plan's, a workspace that is too small, and a plan that was
+/// moved away.
 void attention(const AttentionPlan& plan, TensorView out, ConstTensorView q, ConstTensorView k, ConstTensorView v,
                const Run& run = {});
 
@@ -174,7 +176,8 @@ void attention(const AttentionPlan& plan, TensorView out, ConstTensorView q, Con
 std::size_t workspace_bytes(const AttentionInputs& inputs, const AttentionOptions& options = {});
 
 /// Where the gradients go; what has no data is left out. Those of q, k and v are written, in the type of their tensor
-/// or in f32; those of the position's parameters are added to, as learned parameters are shared by layers.
+/// or in f32, with zeros past the lengths; they may be parts of one tensor, as [tokens, heads of q, k and v, features], sliced.
+/// Those of the position's parameters are added to, as learned parameters are shared by layers.
 struct AttentionGradients {
   TensorView q = {}, k = {}, v = {};
   TensorView parameters = {};        ///< of the bias, as bias_backward has them: [heads], [rows, heads] or [n]
