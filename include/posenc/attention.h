@@ -165,7 +165,7 @@ class AttentionPlan {
 AttentionPlan plan_attention(const AttentionInputs& like, const AttentionOptions& options = {});
 
 /// The size in bytes that Run::workspace must have for a call of the plan on `threads` threads (0: as many as threads()
-/// returns), for any lengths.
+/// returns), for any lengths of which none has fewer keys than queries; with such a sequence, the call allocates.
 std::size_t workspace_bytes(const AttentionPlan& plan, int threads = 0);
 
 /// attention with the options of a plan. With a workspace, the cpu backend allocates nothing in f32, f16 and bf16 without
@@ -176,7 +176,8 @@ std::size_t workspace_bytes(const AttentionPlan& plan, int threads = 0);
 ///   attention(step, out, q, k_cache, v_cache, {.threads = 4, .workspace = workspace});
 ///
 /// Calls with different workspaces may run concurrently.
-/// Throws: as attention; also for shapes or types that differ from the plan's, and for a workspace that is too small.
+/// Throws: as attention; also for shapes or types that differ from the plan's, a workspace that is too small, and a plan that
+/// was moved from.
 void attention(const AttentionPlan& plan, TensorView out, ConstTensorView q, ConstTensorView k, ConstTensorView v,
                const Run& run = {});
 
@@ -187,8 +188,9 @@ void attention(const AttentionPlan& plan, TensorView out, ConstTensorView q, Con
 std::size_t workspace_bytes(const AttentionInputs& inputs, const AttentionOptions& options = {});
 
 /// Where the gradients go; those without data are not computed. Gradients of q, k and v are written, in the type of
-/// their tensor or in f32. Gradients of the position's parameters and of the sinks are added to what is there, because
-/// layers may share learned parameters.
+/// their tensor or in f32, with zeros past the lengths; they may be slices of one tensor, as [tokens, heads of q, k and v,
+/// features]. Gradients of the position's parameters and of the sinks are added to what is there, because layers may share
+/// learned parameters.
 struct AttentionGradients {
   TensorView q = {}, k = {}, v = {};
   TensorView parameters = {};        ///< of the bias, as for bias_backward: [heads], [rows, heads] or [n]

@@ -236,11 +236,14 @@ void plan_places(std::string_view verb, const AttentionOptions& options, int axe
   take(options.query_positions, places.queries, queries, "query_positions", true);
   take(options.key_positions, places.keys, keys, "key_positions", !options.keys_are_rotated);
   if (!options.query_positions.has_value() && !options.key_positions.has_value()) return;
-  if (places.queries.has_ids() || places.keys.has_ids()) {
+  // Distances are those of tokens plus one constant where no sequence has a length or a place of its own.
+  if (places.queries.has_ids() || places.keys.has_ids() || !options.packed.empty() ||
+      !options.device_key_lengths.empty() || (has_lengths(options) && batch != 1)) {
     places.by_index = false;
     return;
   }
-  places.shift = (places.queries.first - places.keys.first) - (keys - queries);
+  const Segment only = has_lengths(options) ? segment_of(options, job, 0) : Segment{0, queries, 0, keys};
+  places.shift = (places.queries.first - places.keys.first) - (only.keys - only.queries);
 }
 
 }  // namespace posenc::attend

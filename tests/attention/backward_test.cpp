@@ -450,6 +450,39 @@ TEST(AttentionBackward, ReadsNoKeysPastTheLengths) {
       [&] { EXPECT_EQ(gradients_with(0.0f), gradients_with(std::numeric_limits<float>::quiet_NaN())); });
 }
 
+// Padding of a batch has no gradient: the others are those of the keys alone.
+TEST(AttentionBackward, IsZeroPastTheLengths) {
+  constexpr std::int64_t kQueries = 6, kHeads = 4, kKeyHeads = 2, kFeatures = 8, kRoom = 70;
+  const auto q = random_heads<float>(1, kHeads, kQueries, kFeatures, 1),
+             k = random_heads<float>(1, kKeyHeads, kRoom, kFeatures, 2),
+             v = random_heads<float>(1, kKeyHeads, kRoom, kFeatures, 3),
+             d_out = random_heads<float>(1, kHeads, kQueries, kFeatures, 4);
+  for_each_host_engine([&] {
+    for (const std::int64_t length : {0, 1, 5, 33, 69}) {
+      SCOPED_TRACE(length);
+      const std::vector<std::int64_t> lengths = {length};
+      auto dk = k, dv = v;
+      attention_backward({.k = dk.view(), .v = dv.view()}, d_out.view(), {q.view(), k.view(), v.view()},
+                         {.key_lengths = lengths});
+      const Extents shape = {1, kKeyHeads, length, kFeatures};
+      std::vector<float> dk_alone(static_cast<std::size_t>(kKeyHeads * length * kFeatures)), dv_alone = dk_alone;
+      attention_backward({.k = view(dk_alone.data(), shape), .v = view(dv_alone.data(), shape)}, d_out.view(),
+                         {q.view(), slice(k.view(), 2, 0, length), slice(v.view(), 2, 0, length)}, {});
+      const auto padded = [&](const std::vector<float>& alone) {
+        std::vector<float> all;
+        for (std::int64_t h = 0; h < kKeyHeads; ++h) {
+          const auto from = alone.begin() + h * length * kFeatures;
+          all.insert(all.end(), from, from + length * kFeatures);
+          all.resize(static_cast<std::size_t>((h + 1) * kRoom * kFeatures), 0.0f);
+        }
+        return all;
+      };
+      EXPECT_EQ(dk.values, padded(dk_alone));
+      EXPECT_EQ(dv.values, padded(dv_alone));
+    }
+  });
+}
+
 // Heads last by the same word as forward.
 TEST(AttentionBackward, AxesAreSaidByAWord) {
   constexpr std::int64_t kTokens = 7, kKeys = 9, kHeads = 4, kKeyHeads = 2, kFeatures = 8;

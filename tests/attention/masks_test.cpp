@@ -66,6 +66,48 @@ TEST(Attention, SequencesMayEndEarlier) {
   });
 }
 
+// Distances follow the positions that are given, wherever lengths put the queries.
+TEST(Attention, GivenPositionsCountWhereLengthsAreGiven) {
+  const std::int64_t heads = 2, keys = 40, d = 16, first_query = 12, first_key = 6;
+  const Bias bias = alibi(heads);
+  const auto expect_formula = [&](std::int64_t batch, std::int64_t queries, const AttentionOptions& options,
+                                  const std::function<bool(const Pair&)>& sees) {
+    const auto q = random_heads<float>(batch, heads, queries, d, 1);
+    const auto k = random_heads<float>(batch, heads, keys, d, 2), v = random_heads<float>(batch, heads, keys, d, 3);
+    Question question;
+    question.scale = 0.25;
+    question.sees = sees;
+    question.bias = [&](const Pair& at) {
+      const std::int64_t from = options.key_positions ? first_key : 0;
+      return alibi_at(bias, at.h, first_query + at.i - (from + at.j));
+    };
+    const tests::Answer answer = answer_of(q, k, v, question);
+    for_each_host_engine([&] {
+      Heads<float> out(batch, heads, queries, d);
+      attention(out.view(), q.view(), k.view(), v.view(), options);
+      EXPECT_LE(error_of(out, answer), budget_of<float>());
+    });
+  };
+  AttentionOptions options{.position = bias, .query_positions = Positions{.first = first_query}};
+  for (const bool has_both : {false, true}) {
+    if (has_both) options.key_positions = Positions{.first = first_key};
+    for (const std::int64_t queries : {1, 3, 15}) {
+      for (const std::vector<std::int64_t>& lengths :
+           {std::vector<std::int64_t>{31}, std::vector<std::int64_t>{31, 17}}) {
+        SCOPED_TRACE(queries);
+        options.key_lengths = lengths;
+        expect_formula(std::ssize(lengths), queries, options,
+                       [&](const Pair& at) { return at.j < lengths[static_cast<std::size_t>(at.b)]; });
+      }
+    }
+  }
+  options.key_lengths = {};
+  const std::vector<std::int64_t> packed = {4, 6}, packed_keys = {30, 10};
+  options.packed = packed;
+  options.packed_keys = packed_keys;
+  expect_formula(1, 10, options, [](const Pair& at) { return (at.i < 4) == (at.j < 30); });
+}
+
 TEST(Attention, PackedSequencesDoNotSeeEachOther) {
   const std::int64_t heads = 2, d = 24;
   const std::vector<std::int64_t> queries = {5, 1, 0, 61, 33}, keys = {9, 1, 4, 130, 33};

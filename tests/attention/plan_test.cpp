@@ -309,6 +309,15 @@ TEST(AttentionPlan, SaysWhatDoesNotFit) {
               plan_attention({on(Device::kCuda, ConstTensorView(q.view())), k.view(), k.view()}, {});
             }),
             "plan_attention: plans are for tensors on the host");
+  AttentionPlan first = plan_attention({q.view(), k.view(), k.view()}, {});
+  const AttentionPlan second = std::move(first);
+  EXPECT_EQ(refusal([&] { attention(second, out.view(), q.view(), k.view(), k.view()); }), "accepted");
+  // NOLINTBEGIN(bugprone-use-after-move): that it is refused is what is asked
+  EXPECT_EQ(refusal([&] { attention(first, out.view(), q.view(), k.view(), k.view()); }),
+            "attention: the plan was moved away");
+  EXPECT_EQ(refusal([&] { static_cast<void>(workspace_bytes(first, 1)); }),
+            "workspace_bytes: the plan was moved away");
+  // NOLINTEND(bugprone-use-after-move)
 }
 
 }  // namespace

@@ -454,7 +454,7 @@ void softmax_of_keys(KeyPass& pass, const TilePlace& at, bool masks) {
       store(weight, p, vector);
       store(d_score, ds, vector);
     }
-    // lanes past the last key are never written out
+    // lanes past the last key were hidden above
     for (std::int64_t j = 0; masks && job.has_masks() && j < at.keys; ++j) {
       if (!sees(job, at.b, at.h, query, at.first_key + j)) p[j] = ds[j] = 0.0f;
     }
@@ -500,7 +500,7 @@ void key_block(KeyPass& pass, std::int64_t b, std::int64_t g, std::int64_t begin
         if (!meeting.any) continue;
         products(pass.q, range, pass.k.panel(panel), pass.weights.data());
         products(pass.d_out, range, pass.v.panel(panel), pass.ds.data());
-        softmax_of_keys(pass, at, !meeting.all);
+        softmax_of_keys(pass, at, !meeting.all || at.keys < width);  // lanes past the lengths are written out too
         add_gate_columns(pass, at);
         add_products(pass.d_out, range, pass.weights.data(), pass.dv.data() + panel * pass.d_out.stride * width);
         add_products(pass.q, range, pass.ds.data(), pass.dk.data() + panel * pass.q.stride * width);
