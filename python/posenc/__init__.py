@@ -74,7 +74,9 @@ __all__ = ["AttentionPlan", "Error", "Form", "Gradients", "Scaling", "Scheme", "
            "grid_positions", "new_logsumexp", "packed_positions", "plan_attention", "positions_from_mask", "prepare",
            "prepare_table", "rerotate", "rotate", "rotate_backward", "rotate_into", "scheme", "set_threads", "shift",
            "slots_of", "synchronize", "tabulate", "threads", "use",
-           *(name for names in _LATER.values() for name in names)]
+           # and those of _LATER, which checkers of types see only where they are written out
+           "CheckResult", "Comparison", "Diagnosis", "Layer", "Model", "Plot", "PreparedLayer", "WatchReport", "check",
+           "compare_engines", "diagnose", "inspect", "layer", "plot", "read_model", "watch"]
 _NAMES = list(__all__)
 if not TYPE_CHECKING:
     del __all__  # __getattr__ answers, with the schemes and scalings of the library's own list as well

@@ -24,9 +24,12 @@ from posenc import Rope
 rope: Rope = posenc.Rope(dims=8, layout="halves")
 form = posenc.prepare(rope)
 pairs: int | None = form.pairs
+layer: posenc.PreparedLayer = posenc.layer("config.json", 3, part="decoder")
+plan: posenc.AttentionPlan = posenc.plan_attention([], [], [], layer.form, cache_order="bshd")
 """
 MISUSE = {'posenc.Rope(dims="eight")': "dims", 'posenc.Rope(layout="sideways")': "layout", 'posenc.prepare("rope", numerics="abacus")': "numerics",
-          "posenc.no_such_name": "no_such_name"}
+          "posenc.no_such_name": "no_such_name", 'posenc.attention([], [], [], cache_order="thd")': "cache_order",
+          'posenc.layer("config.json", "three")': "layer"}
 
 
 def mypy(cache, *arguments):

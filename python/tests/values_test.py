@@ -22,6 +22,14 @@ GEMMA2 = {"model_type": "gemma2", "hidden_size": 64, "num_attention_heads": 4, "
           "max_position_embeddings": 128}
 
 
+class Names(unittest.TestCase):
+    def test_what_is_loaded_later_is_listed(self):
+        later = {name for names in posenc._LATER.values() for name in names}
+        self.assertLessEqual(later, set(posenc._NAMES))
+        for name in posenc._NAMES:
+            self.assertIsNotNone(getattr(posenc, name))
+
+
 class Schemes(unittest.TestCase):
     def test_every_scheme_is_there_with_its_fields(self):
         listed = json.loads(_posenc.schemes())
