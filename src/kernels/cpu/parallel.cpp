@@ -1,6 +1,7 @@
 #include "kernels/cpu/parallel.h"
 
 #include <oneapi/tbb/blocked_range.h>
+#include <oneapi/tbb/global_control.h>
 #include <oneapi/tbb/info.h>
 #include <oneapi/tbb/parallel_for.h>
 #include <oneapi/tbb/task_arena.h>
@@ -81,7 +82,10 @@ oneapi::tbb::task_arena& arena_of(int workers) {
   thread_local std::optional<oneapi::tbb::task_arena> arena;
   thread_local int size = 0;
   if (size != workers) {
-    arena.emplace(workers);
+    // TBB has no more threads than this, and says so on stderr when it is asked for more.
+    using oneapi::tbb::global_control;
+    const std::size_t most = global_control::active_value(global_control::max_allowed_parallelism);
+    arena.emplace(static_cast<int>(std::min(static_cast<std::size_t>(workers), most)));
     size = workers;
   }
   return *arena;
