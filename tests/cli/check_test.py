@@ -127,7 +127,7 @@ class Alibi(Scores):
     def test_refused(self):
         self.refused("check", "alibi", "--heads", "4", "--before", self.before, "--after", self.before, says="heads")
         self.refused("check", "alibi", "--axes", "bhsd", "--before", self.before, "--after", self.before, says="--axes")
-        self.refused("check", "rope", "--causal", "--before", self.before, "--after", self.before, says="no bias")
+        self.refused("check", "rope", "--causal", "--before", self.before, "--after", self.before, says="not a bias")
         self.refused("check", "shaw", "--before", self.before, "--after", self.before, says="shaw")
 
 

@@ -266,7 +266,7 @@ TEST(RotateAxes, AreSaidByAWord) {
     rotate(view(back.data(), {3, 2, 4}), Axes::kBshd, {.first = 5}, form);
     ADD_FAILURE() << "accepted";
   } catch (const Error& error) {
-    EXPECT_STREQ(error.what(), "axes bshd need a tensor of 4 axes, but [3, 2, 4] has 3");
+    EXPECT_STREQ(error.what(), "axes bshd need a tensor of 4 axes, but shape [3, 2, 4] has 3");
   }
 }
 
