@@ -92,6 +92,8 @@ class Packaging(unittest.TestCase):
     def test_every_interpreter_imports_it(self):
         """One file for Python 3.11 and all that come later."""
         found = {shutil.which(f"python3.{minor}") for minor in range(11, 20)} - {None}
+        # pyenv has a name for every version that it knows, and runs only those that are switched on
+        found = {python for python in found if subprocess.run([python, "-c", ""], capture_output=True).returncode == 0}
         self.assertTrue(found or sys.version_info < (3, 11))
         (self.folder / "anywhere").mkdir()
         with zipfile.ZipFile(self.wheel) as archive:

@@ -190,7 +190,8 @@ AttentionPlan plan_attention(const AttentionInputs& like, const AttentionOptions
   }
   if (has_packed_pages(options)) {
     raise(
-        "plan_attention: packed queries over a paged cache cannot be planned; use a batch in which every sequence has as many queries");
+        "plan_attention: packed queries over a paged cache cannot be planned; use a batch in which every sequence has the same "
+        "number of queries");
   }
   made->options = options;
   made->options.axes.reset();

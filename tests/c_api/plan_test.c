@@ -181,7 +181,7 @@ static void test_decoder(void) {
   pages[0][1] = 2;
   const posenc_tensor single = tensor(q, kF32, 4, SHAPE(1, kHeads, 1, kD));
   REFUSES(posenc_attention_planned(plan, &out, &single, &k_cache, &v_cache, NULL), POSENC_INVALID,
-          "the plan is for q of f32 [2, 4, 1, 16]");
+          "the plan was made for q of type f32 and shape [2, 4, 1, 16]");
   REFUSES(posenc_attention_planned(NULL, &out, &query, &k_cache, &v_cache, NULL), POSENC_INVALID,
           "the plan is missing");
   REFUSES(posenc_plan_workspace(NULL, 1, &bytes), POSENC_INVALID, "the plan is missing");
@@ -224,14 +224,15 @@ static void test_decoder(void) {
   int64_t counts[kSequences] = {1, 1};
   const posenc_tensor packed = tensor(counts, kI64, 1, SHAPE(kSequences));
   options.packed = &packed;
-  REFUSES(posenc_plan_attention(&like, &options, &plan), POSENC_INVALID, "packed queries over pages have no plan");
+  REFUSES(posenc_plan_attention(&like, &options, &plan), POSENC_INVALID,
+          "packed queries over a paged cache cannot be planned");
   REFUSES(posenc_plan_attention(NULL, &options, &plan), POSENC_INVALID, "inputs is missing");
   options.packed = NULL;
   like.v = NULL;
   REFUSES(posenc_plan_attention(&like, &options, &plan), POSENC_INVALID, "v is missing");
   REFUSES(posenc_attention_workspace(&like, &options, &bytes), POSENC_INVALID, "v is missing");
   like.v = &v_cache;
-  REFUSES(posenc_attention_workspace(&like, &options, &bytes), POSENC_INVALID, "on the host, ask a plan");
+  REFUSES(posenc_attention_workspace(&like, &options, &bytes), POSENC_INVALID, "on the host, make a plan first");
   posenc_form_free(rope);
 }
 
@@ -241,8 +242,9 @@ static void test_slots(void) {
   OK(posenc_slots_of(&out, &row, 2, 1));
   CHECK(slots[0] == 7 && slots[1] == 2 && slots[2] == 3);
   REFUSES(posenc_slots_of(&out, &row, 2, 2), POSENC_INVALID, "token 4 is in page -1");
-  REFUSES(posenc_slots_of(&out, &row, 2, 4), POSENC_INVALID, "3 tokens from 4 on do not fit 3 pages of 2");
-  REFUSES(posenc_slots_of(&out, &row, 0, 0), POSENC_INVALID, "a page must have 1 token or more");
+  REFUSES(posenc_slots_of(&out, &row, 2, 4), POSENC_INVALID,
+          "3 tokens from token 4 on do not fit into 3 pages of 2 tokens");
+  REFUSES(posenc_slots_of(&out, &row, 0, 0), POSENC_INVALID, "page_size must be 1 or more but is 0");
   REFUSES(posenc_slots_of(&out, &row, 2, -1), POSENC_INVALID, "must be 0 or more");
   REFUSES(posenc_slots_of(NULL, &row, 2, 0), POSENC_INVALID, "out is missing");
   REFUSES(posenc_slots_of(&out, NULL, 2, 0), POSENC_INVALID, "pages is missing");
