@@ -390,9 +390,9 @@ class Refusals(unittest.TestCase):
             ("packed queries that are not there", attend(packed=[1, 2]), posenc.Error, "attention"),
             ("a negative length", attend(key_lengths=[2, -1]), posenc.Error, "-1"),
             ("no count", lambda: posenc.slots_of([0, 1], 4, 0, -1), posenc.Error, "slots_of: first and count must be 0 or more but are 0 and -1"),
-            ("tokens past the pages", lambda: posenc.slots_of([0, 1], 4, 6, 3), posenc.Error, "slots_of: 3 tokens from 6 on do not fit 2 pages of 4"),
+            ("tokens past the pages", lambda: posenc.slots_of([0, 1], 4, 6, 3), posenc.Error, "slots_of: 3 tokens from token 6 on do not fit into 2 pages of 4 tokens"),
             ("a page of nobody", lambda: posenc.slots_of([0, -1], 4, 3, 2), posenc.Error, "slots_of: token 4 is in page -1"),
-            ("an empty page", lambda: posenc.slots_of([0], 0, 0, 0), posenc.Error, "a page must have 1 token or more"),
+            ("an empty page", lambda: posenc.slots_of([0], 0, 0, 0), posenc.Error, "page_size must be 1 or more but is 0"),
         ]
         for what, call, kind, text in bad:
             with self.subTest(what):
