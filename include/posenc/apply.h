@@ -78,7 +78,7 @@ void rotate_backward(TensorView d_out, const Positions& positions, const Rotatio
 void rotate_backward(TensorView d_out, Axes axes, const Positions& positions, const Rotation& form,
                      const Run& run = {});
 
-/// A tensor before its rotation, and its gradient as returned by rotate_backward or attention_backward.
+/// A tensor before its rotation, and the gradient that rotate_backward or attention_backward computed for it.
 struct RotatedGradient {
   ConstTensorView x, d_x;
 };

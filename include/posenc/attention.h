@@ -224,7 +224,7 @@ std::size_t workspace_bytes(const AttentionGradients& gradients, ConstTensorView
                             const AttentionOptions& options = {});
 
 /// The gradient of a temperature's scale, or of one scale per head, computed from the gradient of q that
-/// attention_backward returns. d_scales is [1] or [heads], f32 or f64, and is added to; q and d_q are [batch, heads,
+/// attention_backward writes. d_scales is [1] or [heads], f32 or f64, and is added to; q and d_q are [batch, heads,
 /// queries, features] on the host. Sums are computed in double, in the order of batch, heads and queries.
 /// Throws: Error for a shape, type or position that does not fit, and for a factor of 0, which leaves no trace in d_q.
 void temperature_backward(TensorView d_scales, const QueryGradient& query, const Positions& positions,

@@ -233,14 +233,14 @@ AttentionPlan plan_attention(const AttentionInputs& like, const AttentionOptions
 
 std::size_t workspace_bytes(const AttentionPlan& plan, int threads_of_call) {
   constexpr std::size_t kLine = 64;  // each part begins with one
-  if (plan.made_ == nullptr) raise("workspace_bytes: the plan was moved away");
+  if (plan.made_ == nullptr) raise("workspace_bytes: the plan was moved from");
   const kernels::CallThreads threads_used("workspace_bytes", {.threads = threads_of_call});
   return plan.made_->shared + kLine + static_cast<std::size_t>(threads()) * (plan.made_->piece + kLine);
 }
 
 void attention(const AttentionPlan& plan, TensorView out, ConstTensorView q, ConstTensorView k, ConstTensorView v,
                const Run& run) {
-  if (plan.made_ == nullptr) raise("attention: the plan was moved away");
+  if (plan.made_ == nullptr) raise("attention: the plan was moved from");
   const AttentionPlan::Made& made = *plan.made_;
   const AttentionInputs inputs{made.placed(q), made.placed(k), made.placed(v)};
   check_like("q", inputs.q, made.q);

@@ -314,9 +314,9 @@ TEST(AttentionPlan, SaysWhatDoesNotFit) {
   EXPECT_EQ(refusal([&] { attention(second, out.view(), q.view(), k.view(), k.view()); }), "accepted");
   // NOLINTBEGIN(bugprone-use-after-move): that it is refused is what is asked
   EXPECT_EQ(refusal([&] { attention(first, out.view(), q.view(), k.view(), k.view()); }),
-            "attention: the plan was moved away");
+            "attention: the plan was moved from");
   EXPECT_EQ(refusal([&] { static_cast<void>(workspace_bytes(first, 1)); }),
-            "workspace_bytes: the plan was moved away");
+            "workspace_bytes: the plan was moved from");
   // NOLINTEND(bugprone-use-after-move)
 }
 

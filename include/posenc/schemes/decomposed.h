@@ -43,7 +43,7 @@ struct Decomposed {
 Bias prepare(const Decomposed& scheme, const Situation& now = {});
 
 /// The gradient of the trained tables, [Σ (2V_a − 1), features], computed from that of the form's tables,
-/// [Σ (2W_a − 1), features], which attention_backward returns as query_vectors: the adjoint of resizing.
+/// [Σ (2W_a − 1), features], which attention_backward writes to query_vectors: the adjoint of resizing.
 /// Throws: Error if the number of values does not match.
 std::vector<double> backward(const Decomposed& scheme, std::span<const double> d_vectors);
 

@@ -53,8 +53,8 @@ struct TransformerXl {
 Bias prepare(const TransformerXl& scheme, const Situation& now = {});
 
 /// The gradient of W, [heads, features, width], computed from that of the form's vectors, [heads, rows, features], which
-/// attention_backward returns as query_vectors; `now` as it was passed to prepare. The gradients of u and v are returned by
-/// attention_backward directly, as key_vectors, [heads, 1, features], and query_offsets.
+/// attention_backward writes to query_vectors. `now` must be the Situation that was passed to prepare. attention_backward
+/// computes the gradients of u and v itself: key_vectors, [heads, 1, features], and query_offsets.
 /// Throws: Error if the number of values does not match.
 std::vector<double> backward(const TransformerXl& scheme, const Situation& now, std::span<const double> d_vectors);
 
