@@ -87,7 +87,7 @@ struct HeldOptions {
   void refuse_copies() const {
     const auto refuse_copy = [](const Integers& own, const char* what) {
       if (own.is_in_place()) return;
-      refuse(fmt::format("plan_attention: {} must be dense i64, for they are read at each call", what));
+      refuse(fmt::format("plan_attention: {} must be dense i64: a plan reads it at each call", what));
     };
     refuse_copy(query_lengths, "query_lengths");
     refuse_copy(key_lengths, "key_lengths");
@@ -97,7 +97,7 @@ struct HeldOptions {
     if (queries) refuse_copy(queries->ids, "query_positions");
     if (keys) refuse_copy(keys->ids, "key_positions");
     if (block_table.empty()) return;
-    refuse("plan_attention: block_table must be dense i32, for it is read at each call");
+    refuse("plan_attention: block_table must be dense i32: a plan reads it at each call");
   }
 };
 
