@@ -493,6 +493,28 @@ test('the Tab key reaches everything on every page, in order, and leaves again',
   }
 });
 
+test('the box for files keeps the focus when it takes the place of its button', async () => {
+  const other = await context.newPage();
+  let arrive;
+  const released = new Promise((resolve) => { arrive = resolve; });
+  // every script that is asked for after the page is there waits
+  let isHeld = false;
+  await other.route('**/*.js', async (route) => {
+    if (isHeld) await released;
+    await route.continue();
+  });
+  await other.setViewportSize({ width: 800, height: 300 });
+  await other.goto(places.program);
+  await shownPage(other, 'start');
+  isHeld = true;
+  await other.evaluate(() => document.querySelector('#my-model button').focus());
+  assert.equal(await other.evaluate(() => document.activeElement.textContent), 'Choose a file');
+  arrive();
+  await other.waitForSelector('#config-file');
+  assert.equal(await other.evaluate(() => document.activeElement.id), 'config-file');
+  await other.close();
+});
+
 // --- behind every figure ----------------------------------------------------------------------------------------
 
 test('PNG, SVG, CSV and NPY hold the figure; the table shows its numbers', async () => {

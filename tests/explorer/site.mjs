@@ -85,6 +85,11 @@ export const settled = (page) => page.evaluate(async () => {
 });
 /// Nothing is added to the page any more: parts that load by themselves are there, tables are whole.
 export async function whole(page, id) {
+  // the box for files comes when it is near the window, which may be at any later moment
+  if (id === 'start') {
+    await page.locator('#my-model').scrollIntoViewIfNeeded();
+    await page.waitForSelector('#config-file');
+  }
   if (id === 'schemes') await page.waitForSelector('#page-schemes[data-done=yes]', { timeout: 120_000 });
   await page.evaluate(() => new Promise((resolve) => {
     let waiting = setTimeout(resolve, 80);

@@ -11,8 +11,14 @@ export const page: Page = {
     const model = section('What is in my model?', text('Drop the `config.json` of a model, or a `.gguf` file, and see how it encodes position, layer by layer.'));
     model.id = 'my-model';
     let opened: Promise<void> | undefined;
-    const openBox = () => opened ??= import('./model_box').then(({ modelBox }) => closed.replaceWith(modelBox()));
-    const openAndGo = () => openBox().then(() => document.getElementById('config-file')!.focus());
+    const toFile = () => document.getElementById('config-file')!.focus();
+    const openBox = () => opened ??= import('./model_box').then(({ modelBox }) => {
+      const hadFocus = closed.contains(document.activeElement);
+      closed.replaceWith(modelBox());
+      // whoever reached the button by keyboard goes on from here, not from the top of the page
+      if (hadFocus) toFile();
+    });
+    const openAndGo = () => openBox().then(toFile);
     // until it is loaded
     const closed = h('p', {}, h('button', { type: 'button', onclick: openAndGo }, 'Choose a file'));
     model.append(closed);
