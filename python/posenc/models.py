@@ -25,7 +25,7 @@ ModelSource = Union[str, "os.PathLike[str]", bytes, Mapping[str, Any]]
 
 @dataclass(frozen=True, kw_only=True)
 class Layer:
-    """What one layer of a model does with position."""
+    """What one layer of a model does with position, to read. posenc.layer() makes it ready for attention()."""
 
     index: int | None
     layer_type: str | None
@@ -37,28 +37,11 @@ class Layer:
     chunk: int | None
     softcap: float | None
     temperature: tuple[float, int, int, str] | None  #: scale, length, shift, rule
-    has_sinks: bool  #: attention() then needs the layer's trained sinks
+    has_sinks: bool  #: posenc.layer() then needs their trained logits
 
     def prepare(self, *, length: int = 0, numerics: Numerics = "exact", weights: Array | None = None) -> Form:
         """The form of this layer's scheme, its softmax factor included."""
         return prepare(self.scheme, length=length, numerics=numerics, weights=weights)
-
-    def options(self, *, sinks: Array | None = None, causal: bool | None = None) -> dict[str, Any]:
-        """What attention() takes beside the form: posenc.attention(q, k, v, layer.prepare(), **layer.options()).
-
-        sinks: the trained logits of a layer that has some. causal: where the files do not say it.
-        Throws: Error where one of them is missing, or contradicts the files. posenc.layer() does all of it at once.
-        """
-        if self.causal is None and causal is None:
-            raise _posenc.Error(f"layer {self.index}: the files do not say whether its attention is causal; pass causal=")
-        if self.causal is not None and causal is not None and causal != self.causal:
-            raise _posenc.Error(f"layer {self.index}: its attention is {'' if self.causal else 'not '}causal")
-        if self.has_sinks != (sinks is not None):
-            raise _posenc.Error(f"layer {self.index}: " + ("it has sinks: pass their trained logits, sinks=, [heads]" if self.has_sinks
-                                                           else "it has no sinks, but some were given"))
-        return {"causal": bool(causal if self.causal is None else self.causal), "window": self.window or 0,
-                "chunk": self.chunk or 0, "scale": self.scale, "softcap": self.softcap, "temperature": self.temperature,
-                "sinks": sinks}
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -134,7 +117,7 @@ class Model:
         raise _posenc.Error(f"layer: {self.model_type} has no layer {index}{its} (it has {known})")
 
     def layer(self, index: int = 0, part: str | None = None) -> Layer:
-        """What layer `index` does with position, ready for prepare() and attention()."""
+        """What layer `index` does with position."""
         return self._layer(index, self.group_of(index, part))
 
     def _layer(self, index: int, group: Mapping[str, Any]) -> Layer:

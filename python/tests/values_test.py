@@ -122,7 +122,7 @@ class Models(unittest.TestCase):
         gemma = posenc.read_model(json.dumps(GEMMA2))
         windows = [gemma.layer(i).window for i in range(4)]
         self.assertEqual(sorted(set(windows), key=str), [32, None])
-        self.assertEqual(gemma.layer(0).options()["softcap"], 50.0)
+        self.assertEqual(gemma.layer(0).softcap, 50.0)
         self.assertIn("layers", repr(gemma))
         self.assertIn("<table>", gemma._repr_html_())
 
