@@ -12,8 +12,8 @@
 
 namespace posenc::figures {
 
-// A figure as plain values: numbers, axes, titles, and which number belongs to which name. It knows no pixels and no
-// renderer, so that the program, a page and a notebook draw the same figure from the same numbers.
+// A figure as plain values: numbers, axes, titles and names. It does not depend on a renderer, so that the program, a web
+// page and a notebook draw the same figure from the same numbers.
 
 enum class AxisScale : std::uint8_t { kLinear, kLog };
 
@@ -26,22 +26,22 @@ struct Axis {
   std::string label = {};
   double least = 0, most = 1;
   AxisScale scale = AxisScale::kLinear;
-  bool reversed = false;  // the least at the top (or right)
+  bool reversed = false;  // the smallest value is at the top (or right)
   bool shown = true;
   std::vector<Tick> ticks = {};  // empty: the renderer picks round numbers
 };
 
 enum class Drawing : std::uint8_t { kLine, kDots, kLineAndDots, kSteps, kBars };
 
-/// Points in order; y may be NaN, which is a gap. `style` picks colour and dashes from the palette.
+/// Points in order; a y of NaN is a gap. `style` selects colour and dashes from the palette.
 struct Series {
-  std::string name = {};  // written beside its end; empty: not named
+  std::string name = {};  // written next to its end; empty: no label
   std::vector<double> x = {}, y = {};
   int style = 0;
   Drawing drawing = Drawing::kLine;
 };
 
-/// A range of values that oscillates too fast to draw: the area is shaded in place of a misleading line.
+/// A series that oscillates too fast to draw: its range is shaded in place of a misleading line.
 struct Envelope {
   std::string name = {};
   std::vector<double> x = {}, low = {}, high = {};
@@ -54,14 +54,14 @@ struct Band {
   std::string text = {};
 };
 
-/// A line across the panel at a value that matters.
+/// A line across the panel at a notable value.
 struct Rule {
   bool vertical = false;
   double at = 0;
   std::string text = {};
 };
 
-/// Words at a point, centred.
+/// Text centred at a point.
 struct Words {
   double x = 0, y = 0;
   std::string text = {};
@@ -72,7 +72,7 @@ struct Frame {
   double left = 0, right = 0, low = 0, high = 0;
 };
 
-/// A value for each cell, shown as a colour. Where the value is NaN the cell is grey.
+/// A value per cell, shown as a colour. Cells with NaN are grey.
 struct HeatMap {
   std::vector<double> columns = {}, rows = {};  // the cells' centres, evenly spaced
   std::vector<double> values = {};              // [rows, columns]
@@ -92,19 +92,19 @@ struct Panel {
   std::vector<Words> words = {};
   std::vector<Frame> frames = {};
   bool equal_units = false;  // one unit is as long on both axes
-  double width = 1;          // its share of the row
+  double width = 1;          // relative to the other panels of the row
 };
 
 struct PanelRow {
   std::vector<Panel> panels = {};
-  double height = 1;  // its share of the figure
+  double height = 1;  // relative to the other rows
 };
 
 struct Figure {
   std::string kind = {};
   std::string title = {};
   std::string subtitle = {};
-  std::string note = {};  // a line below: what shading means, what was left out
+  std::string note = {};  // a line below the figure: what shading means, what was omitted
   std::vector<PanelRow> rows = {};
   int width = 900, height = 540;  // the default size, in pixels
 };
@@ -117,7 +117,7 @@ std::string grouped(double value);
 
 // --- making one ----------------------------------------------------------------------------------------------
 
-/// Whole numbers from `from` up to, not including, `to`.
+/// The integers from `from` up to, but not including, `to`.
 struct Range {
   std::int64_t from = 0, to = 0;
   std::int64_t count() const { return to - from; }
@@ -150,7 +150,7 @@ struct Request {
   bool has_bound = false;  ///< decay: also show RoFormer's upper bound for the scores of rotations
   std::string spec = {};   ///< ids: the prompt, as mrope_pieces takes it; empty: an example
 
-  // the resolution of the medium
+  // the resolution of the output
   int points = 2400;                         ///< across a panel
   int cells_across = 512, cells_down = 512;  ///< of a heat map
 };
@@ -163,7 +163,8 @@ struct Kind {
   int most_schemes;
   Figure (*make)(const Request& request);  ///< of a request with at least one scheme
 };
-/// Every kind: waves, heatmap, fingerprint, phasors, dots, similarity, decay, bias, scaling, error, query-factor, grid, ids.
+/// Every kind: waves, heatmap, fingerprint, phasors, rotation, dots, similarity, decay, bias, scaling, error, query-factor,
+/// grid, ids.
 const std::vector<Kind>& kinds();
 
 /// The figure of this kind. Throws: Error for an unknown kind, for schemes that the kind cannot show or more of them

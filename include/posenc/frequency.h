@@ -9,15 +9,15 @@ namespace posenc {
 ///
 ///   value = words[3]·2^-64 + words[2]·2^-128 + words[1]·2^-192 + words[0]·2^-256    in [0, 1)
 ///
-/// Positions are integers, so whole turns per position never matter, and
-/// position × frequency modulo one turn is integer multiplication that wraps: exact at any distance.
+/// Positions are integers, so whole turns per position never matter, and position × frequency modulo one turn is a
+/// wrapping integer multiplication: exact at any position.
 /// Error: at most 2^-257 turns per position, so at most 2^-204 turns at position 2^53.
 struct Frequency {
   std::array<std::uint64_t, 4> words{};  // least significant first
   bool operator==(const Frequency&) const = default;
 };
 
-/// Positions are integers from 0 up to, not including, this.
+/// The absolute value of a position is below this.
 inline constexpr std::int64_t kPositionLimit = std::int64_t{1} << 53;
 
 /// The frequency of `radians` per position: what a config calls theta, inv_freq or 1/timescale.

@@ -1,7 +1,7 @@
 #pragma once
 
-// What explains and asks: stories, exercises, questions, cards and reviews, and the content that they are made from. It is
-// a library of its own: find_package(posenc), posenc::lessons; pkg-config posenc_lessons.
+// Lessons: stories, exercises, questions, cards and reviews, and the content that they are made from. They are a separate
+// library: find_package(posenc), posenc::lessons; pkg-config posenc_lessons.
 #include "posenc/content.h"
 #include "posenc/exercise.h"
 #include "posenc/formula.h"

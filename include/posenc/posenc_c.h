@@ -263,24 +263,26 @@ POSENC_API int posenc_attention_backward(const posenc_attention_gradients* gradi
                                          const posenc_attention_inputs* inputs,
                                          const posenc_attention_options* options, const posenc_run* run);
 
-/* On a GPU: the bytes that the workspace of such a call needs; nothing is computed. On the host a plan knows. */
+/* The size in bytes of the workspace that such a call needs on a GPU; nothing is computed. On the host, use
+   posenc_plan_workspace. */
 POSENC_API int posenc_attention_workspace(const posenc_attention_inputs* inputs,
                                           const posenc_attention_options* options, size_t* bytes);
 
-/* Attention made ready for many calls with the same options and shapes, such as the steps of a decoder, on the host. The plan
-   copies the options, but not the numbers that their tensors hold: those are read at each call, so that a decoder changes
-   key_lengths, block_table and ids in place. They are dense i64, and block_table dense i32. The tensors' memory, and tables
-   of the form, must outlive the plan; their descriptions (posenc_tensor, shape) need not. */
+/* Attention prepared for many calls with the same options and shapes, such as the steps of a decoder, on the host. The plan
+   copies the options, but not the memory that their tensors refer to, which is read at each call: a decoder updates
+   key_lengths, block_table and ids in place. key_lengths and ids must be dense i64, block_table dense i32. The tensors'
+   memory, and the tables of the form, must outlive the plan; their descriptions (posenc_tensor, shape) need not. */
 typedef struct posenc_plan posenc_plan; /* any number of threads may share it */
 
-/* q, k and v of `like` have the shapes and types of every call; their data is not read. Packed queries over pages have no
-   plan. */
+/* q, k and v of `like` have the shapes and types of every call; their data is not read. Packed queries over pages are an
+   error. */
 POSENC_API int posenc_plan_attention(const posenc_attention_inputs* like, const posenc_attention_options* options,
                                      posenc_plan** out);
-/* The bytes that posenc_run.workspace needs for a call on so many threads, whatever the lengths; 0: posenc_threads. */
+/* The size in bytes that posenc_run.workspace must have for a call on `threads` threads (0: as many as posenc_threads
+   returns), for any lengths of which none has fewer keys than queries. */
 POSENC_API int posenc_plan_workspace(const posenc_plan* plan, int32_t threads, size_t* bytes);
 /* attention with the options of the plan. With a workspace, in f32, f16 and bf16 and without weights, it allocates nothing.
-   Calls with different workspaces may run at the same time. */
+   Calls with different workspaces may run concurrently. */
 POSENC_API int posenc_attention_planned(const posenc_plan* plan, const posenc_tensor* out, const posenc_tensor* q,
                                         const posenc_tensor* k, const posenc_tensor* v, const posenc_run* run);
 POSENC_API void posenc_plan_free(posenc_plan* plan);

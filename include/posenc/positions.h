@@ -54,7 +54,8 @@ std::vector<std::int64_t> positions_from_mask(std::span<const std::int64_t> mask
 std::vector<std::int64_t> grid_positions(std::span<const std::int64_t> extents);
 
 /// The centres of a grid's cells in [−1, 1], as in DINOv3, in row-major order: coordinate i of an axis with n cells is
-/// (2i + 1 − n) / n. The ids are the numerators; pass {.denominators = extents} to prepare.
+/// (2i + 1 − n) / n. The ids are the numerators: for PatchRope, which has the extents as a field, or with
+/// {.denominators = extents} for schemes that take fractions.
 /// Throws: as grid_positions.
 std::vector<std::int64_t> centred_positions(std::span<const std::int64_t> extents);
 

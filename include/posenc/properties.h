@@ -13,9 +13,8 @@
 
 namespace posenc {
 
-// Claims about schemes, tested numerically. Every bound follows from the format alone: u = 2^-53 is
-// half a unit in the last place of a double near 1, A the largest value of the vectors, d their width. None is
-// fitted.
+// Claims about schemes, tested numerically. Every bound follows from the number format alone, and none is fitted: u = 2^-53
+// is half a unit in the last place of a double near 1, A the largest value of the vectors, d their width.
 
 /// A property of a scheme. `rows` are the vectors that it adds or, for rotations, the cosines and sines of a position.
 /// Each property is phrased so that holding is desirable.
@@ -127,15 +126,15 @@ std::vector<Finding> compare_numerics(const Scheme& scheme, const ProveOptions& 
 
 /// The work that a scheme adds for one token in one head: counted from its form, not timed. Tables that depend only on
 /// the position (cosines and sines, rows, biases by distance) count as precomputed.
-///   additions: one addition for each feature, one number read for each
-///   rotations: 4 products and 2 sums for each pair, for the query and for the key; a cosine and a sine read for each
-///              pair, twice where queries and keys have their own (xPos)
+///   additions: one addition per feature, one number read for each
+///   rotations: 4 products and 2 sums per pair, for the query and for the key; a cosine and a sine read per pair, twice if
+///              queries and keys have their own (xPos)
 ///   biases, for each key: ALiBi a product and a sum; a table by distance one sum and one number read; vectors by
-///              distance a dot product each, and FIRE its network; a forget gate a difference and a sum; CoPE a gate, a
+///              distance a dot product each; FIRE its network; a forget gate a difference and a sum; CoPE a gate, a
 ///              running sum and an interpolation, and once the products with its table
 struct TokenCost {
   std::int64_t operations = 0;  ///< sums and products; an exponential or a division counts as one
-  std::int64_t numbers = 0;     ///< read beside q, k and v
+  std::int64_t numbers = 0;     ///< read in addition to q, k and v
   std::int64_t parameters = 0;  ///< trained numbers, for all heads together, without those given as fields
 };
 struct CostOptions {
@@ -155,8 +154,8 @@ std::int64_t reach_of(const Form& form) noexcept;
 struct ShiftMap {
   std::int64_t by = 0;
   std::int64_t width = 0;
-  std::vector<double> matrix = {};  ///< [width, width]; empty where the width is above `widest`
-  double residual = 0;              ///< largest |row(p + k) − M_k row(p)| (root mean square where M_k was fitted)
+  std::vector<double> matrix = {};  ///< [width, width]; empty if the width is above `widest`
+  double residual = 0;              ///< largest |row(p + k) − M_k row(p)| (root mean square if M_k was fitted)
   double bound = 0;                 ///< what rounding allows
   bool is_fitted = false;           ///< fitted by least squares, because the form has no pairs of sine and cosine
   std::int64_t rank = 0;            ///< of the rows; the width for pairs
@@ -176,7 +175,7 @@ struct DotProducts {
   std::vector<std::int64_t> offset;  ///< n − m, one number for each axis
   std::int64_t pairs = 0;
   double least = 0, most = 0;
-  double closed_form = std::numeric_limits<double>::quiet_NaN();  ///< A²·Σ cos(ω_i·offset), where there are pairs
+  double closed_form = std::numeric_limits<double>::quiet_NaN();  ///< A²·Σ cos(ω_i·offset), if there are pairs
 };
 /// Sorted by offset; for long sequences, pairs from both ends.
 /// Throws: Error for a form without rows.

@@ -8,7 +8,7 @@
 
 namespace posenc {
 
-/// A number to fill in: an exercise with given variables, and a shorter text that asks for it.
+/// A number to fill in: an exercise with fixed variables, and a short label in place of its prompt.
 struct WalkthroughBlank {
   std::string label;  ///< "d0 = sin(1 / 1)"
   Exercise exercise;
@@ -17,10 +17,10 @@ struct WalkthroughBlank {
 struct WalkthroughStep {
   std::string heading;
   std::vector<WalkthroughBlank> blanks;
-  std::string result;  ///< "PE(1) = (0.841, 0.540, 0.010, 1.000)": all of them, once they are filled in
+  std::string result;  ///< "PE(1) = (0.841, 0.540, 0.010, 1.000)": all numbers, once they are filled in
 };
 
-/// An exercise of several steps with the same numbers for everybody: rows to fill in, then a question about them.
+/// An exercise with several steps and the same numbers for everyone: rows to fill in, then a question about them.
 struct Walkthrough {
   std::string id, title, topic;
   std::string setup;
@@ -29,7 +29,7 @@ struct Walkthrough {
   std::string source;
 };
 
-/// Those of content/walkthroughs.json. Throws: Error for content that is malformed.
+/// The walkthroughs in content/walkthroughs.json. Throws: Error for malformed content.
 std::vector<Walkthrough> walkthroughs();
 
 }  // namespace posenc
