@@ -226,8 +226,16 @@ bool can_rotate_on_load(const AttentionBackend& backend, const Rotation& form, b
          is_plain(form);
 }
 
+// Ids are compared one by one: that costs little beside the angles, and callers may hold a list twice.
 bool are_same(const TokenPositions& a, const TokenPositions& b) {
-  return !a.has_ids() && !b.has_ids() && a.first == b.first;
+  if (!a.has_ids() && !b.has_ids()) return a.first == b.first;
+  if (a.axes != b.axes || a.count != b.count || a.batch_stride != b.batch_stride || a.axis_stride != b.axis_stride ||
+      a.on_device || b.on_device) {
+    return false;
+  }
+  if (a.ids != nullptr && b.ids != nullptr) return std::equal(a.ids, a.ids + a.count, b.ids);
+  return a.narrow_ids != nullptr && b.narrow_ids != nullptr &&
+         std::equal(a.narrow_ids, a.narrow_ids + a.count, b.narrow_ids);
 }
 
 void plan_rotation(std::string_view verb, const AttentionInputs& inputs, const Rotation& rotation,

@@ -19,12 +19,43 @@ struct KeptBlock {
   void* place = nullptr;
   std::size_t bytes = 0;
 };
-struct KeptBlocks {
-  std::array<KeptBlock, 48> blocks;
-  std::size_t oldest = 0, bytes = 0;
+
+// The blocks that a thread has given back, in that order. What another job left goes first, so that the second call of a
+// job finds what its first gave back.
+class KeptBlocks {
+ public:
+  KeptBlocks() = default;
   ~KeptBlocks() {
-    for (const KeptBlock& block : blocks) ::operator delete(block.place, kLine);
+    while (count_ > 0) free_oldest();
   }
+  KeptBlocks(const KeptBlocks&) = delete;
+  KeptBlocks& operator=(const KeptBlocks&) = delete;
+
+  // Null where there is none of this size.
+  void* take(std::size_t bytes) noexcept {
+    for (std::size_t i = count_; i-- > 0;) {
+      if (blocks_[i].bytes == bytes) return remove(i);
+    }
+    return nullptr;
+  }
+  void keep(void* place, std::size_t bytes) noexcept {
+    while (count_ == blocks_.size() || bytes_ + bytes > kMostKept) free_oldest();
+    blocks_[count_++] = {place, bytes};
+    bytes_ += bytes;
+  }
+
+ private:
+  void* remove(std::size_t i) noexcept {
+    const KeptBlock block = blocks_[i];
+    std::copy(blocks_.begin() + i + 1, blocks_.begin() + count_, blocks_.begin() + i);
+    --count_;
+    bytes_ -= block.bytes;
+    return block.place;
+  }
+  void free_oldest() noexcept { ::operator delete(remove(0), kLine); }
+
+  std::array<KeptBlock, 48> blocks_;
+  std::size_t count_ = 0, bytes_ = 0;
 };
 thread_local KeptBlocks kept;
 #endif
@@ -68,11 +99,7 @@ void* take_lines(std::size_t bytes) {
     if (void* const place = arena->take(bytes)) return place;
   }
 #if POSENC_CPU_BACKEND
-  for (KeptBlock& block : kept.blocks) {
-    if (block.place == nullptr || block.bytes != bytes) continue;
-    kept.bytes -= bytes;
-    return std::exchange(block, {}).place;
-  }
+  if (void* const place = kept.take(bytes)) return place;
   return ::operator new(bytes, kLine);
 #else
   return ::operator new(bytes);
@@ -82,24 +109,11 @@ void* take_lines(std::size_t bytes) {
 void give_lines(void* place, std::size_t bytes) noexcept {
   if (arena != nullptr && arena->give(place, bytes)) return;
 #if POSENC_CPU_BACKEND
-  KeptBlock given{place, bytes};
   if (bytes <= kLargestKept) {
-    // what another job left goes first: memory that is full of it would keep nothing of this one
-    for (std::size_t i = 0; i < kept.blocks.size() && kept.bytes + bytes > kMostKept; ++i) {
-      const KeptBlock old = std::exchange(kept.blocks[kept.oldest], {});
-      kept.oldest = (kept.oldest + 1) % kept.blocks.size();
-      kept.bytes -= old.bytes;
-      ::operator delete(old.place, kLine);
-    }
-    std::size_t slot = kept.oldest;
-    for (std::size_t i = 0; i < kept.blocks.size(); ++i) {
-      if (kept.blocks[i].place == nullptr) slot = i;
-    }
-    if (slot == kept.oldest) kept.oldest = (slot + 1) % kept.blocks.size();
-    std::swap(kept.blocks[slot], given);
-    kept.bytes += bytes - given.bytes;
+    kept.keep(place, bytes);
+  } else {
+    ::operator delete(place, kLine);
   }
-  ::operator delete(given.place, kLine);
 #else
   ::operator delete(place);
 #endif

@@ -242,6 +242,46 @@ TEST(Attention, RotatesQueriesAndKeysAsRotateDoes) {
   }
 }
 
+// As many queries as keys, at places that are the same list, an equal list, or differ in the last place only.
+TEST(Attention, QueriesAndKeysAtGivenPlaces) {
+  const std::int64_t batch = 2, tokens = 37, d = 16;
+  const auto q = random_heads<float>(batch, 2, tokens, d, 1), k = random_heads<float>(batch, 1, tokens, d, 2),
+             v = random_heads<float>(batch, 1, tokens, d, 3);
+  const Rotation form = prepare(Rope{.dims = d, .sections = {2, 3, 3}});
+  std::vector<std::int64_t> ids;
+  for (std::int64_t i = 0; i < 3 * batch * tokens; ++i) ids.push_back(i * 7 % 1000);
+  const std::vector<std::int64_t> equal = ids;
+  std::vector<std::int64_t> other = ids;
+  other.back() += 3;
+  const auto narrow = [](const std::vector<std::int64_t>& x) {
+    return std::vector<std::int32_t>(x.begin(), x.end());
+  };
+  const std::vector<std::int32_t> narrow_ids = narrow(ids), narrow_equal = narrow(equal),
+                                  narrow_other = narrow(other);
+  const std::pair<Positions, Positions> given[] = {
+      {{.ids = ids, .axes = 3}, {.ids = ids, .axes = 3}},
+      {{.ids = ids, .axes = 3}, {.ids = equal, .axes = 3}},
+      {{.ids = ids, .axes = 3}, {.ids = other, .axes = 3}},
+      {{.ids = ids, .axes = 3}, {.axes = 3, .ids_i32 = narrow_other}},
+      {{.axes = 3, .ids_i32 = narrow_ids}, {.axes = 3, .ids_i32 = narrow_equal}},
+      {{.axes = 3, .ids_i32 = narrow_ids}, {.axes = 3, .ids_i32 = narrow_other}},
+  };
+  for (const auto& [q_places, k_places] : given) {
+    auto rotated_q = q, rotated_k = k;
+    rotate(rotated_q.view(), q_places, form);
+    rotate(rotated_k.view(), k_places, form);
+    Question question;
+    question.scale = 1 / std::sqrt(static_cast<double>(d));
+    const tests::Answer answer = answer_of(rotated_q, rotated_k, v, question);
+    for_each_host_engine([&] {
+      Heads<float> out(batch, 2, tokens, d);
+      attention(out.view(), q.view(), k.view(), v.view(),
+                {.position = form, .query_positions = q_places, .key_positions = k_places});
+      EXPECT_LE(error_of(out, answer), budget_of<float>());
+    });
+  }
+}
+
 TEST(Attention, RowsThatSeeNothingAreZero) {
   const auto q = random_heads<float>(1, 1, 40, 8, 1), k = random_heads<float>(1, 1, 30, 8, 2);
   const std::vector<std::int64_t> nobody(30, 0);

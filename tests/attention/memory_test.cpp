@@ -6,8 +6,11 @@
 
 #include <gtest/gtest.h>
 
+#include <random>
+
 #include "backends.h"
 #include "held_memory.h"
+#include "kernels/memory.h"
 #include "posenc/posenc.h"
 
 #if POSENC_COUNTS_MALLOC
@@ -59,6 +62,33 @@ TEST(Attention, TakesLessThanATenthOfItsTensors) {
                    std::to_string(static_cast<double>(taken) / static_cast<double>(all)));
     printf("form %zu: %.2f %% of q, k, v and out\n", form.index(),
            100.0 * static_cast<double>(taken) / static_cast<double>(all));
+  }
+}
+
+// Takes blocks of these sizes and gives them back, last first, as the buffers of a call are.
+void use_blocks(const std::vector<std::size_t>& sizes) {
+  std::array<void*, 64> places{};
+  for (std::size_t i = 0; i < sizes.size(); ++i) places[i] = kernels::take_lines(sizes[i]);
+  for (std::size_t i = sizes.size(); i-- > 0;) kernels::give_lines(places[i], sizes[i]);
+}
+
+// Whatever other jobs have left in a thread's memory, a job's second call finds what its first has given back.
+TEST(KeptMemory, SecondCallAllocatesNothing) {
+  const tests::CountOfThread count;
+  std::mt19937 random(7);
+  const auto sizes = [&](std::size_t blocks, std::size_t most) {
+    std::vector<std::size_t> found(blocks);
+    for (std::size_t& size : found) size = 64 * (1 + random() % (most / 64));
+    return found;
+  };
+  for (int round = 0; round < 300; ++round) {
+    SCOPED_TRACE(round);
+    for (std::size_t jobs = 1 + random() % 8; jobs > 0; --jobs) use_blocks(sizes(1 + random() % 40, 1 << 20));
+    const std::vector<std::size_t> job = sizes(1 + random() % 20, 1 << 18);
+    use_blocks(job);
+    const std::int64_t before = tests::allocations;
+    use_blocks(job);
+    ASSERT_EQ(tests::allocations - before, 0);
   }
 }
 
