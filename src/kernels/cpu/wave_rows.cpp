@@ -61,6 +61,7 @@ WaveRows::WaveRows(const Waves& waves, const TokenPositions& positions, std::int
     const WaveColumn alternating{static_cast<std::int32_t>(c / 2), static_cast<std::uint8_t>(c % 2)};
     alternates_ = alternates_ && waves.columns[c] == alternating;
   }
+  if (!alternates_) find_column_runs();
   if (waves.float32_angles.factors.empty() && waves.further.empty()) {
     high_.reserve(waves.waves.size());
     low_.reserve(waves.waves.size());
@@ -98,6 +99,20 @@ WaveRows::WaveRows(const Waves& waves, const TokenPositions& positions, std::int
   fill(group_sines_, group_cosines_, groups_, 0, 2 * kGroupRows);
 }
 
+void WaveRows::find_column_runs() {
+  for (std::size_t c = 0; c < waves_.columns.size(); ++c) {
+    const WaveColumn column = waves_.columns[c];
+    if (!column_runs_.empty()) {
+      ColumnRun& last = column_runs_.back();
+      if (column.quarter == last.quarter && column.wave == last.wave + last.count) {
+        ++last.count;
+        continue;
+      }
+    }
+    column_runs_.push_back({static_cast<std::int32_t>(c), column.wave, 1, column.quarter});
+  }
+}
+
 void WaveRows::find_waves(ReducedAngles& angles, std::int64_t half_position) const {
   const std::size_t count = waves_.waves.size();
   angles.resize(count);
@@ -129,19 +144,11 @@ void WaveRows::place_columns(float* row, const Anchor& scratch) const {
     }
     return;
   }
-  // Runs of waves with the same quarter are copied.
-  const auto count = static_cast<std::size_t>(width());
-  for (std::size_t c = 0; c < count;) {
-    const WaveColumn first = waves_.columns[c];
-    std::size_t end = c + 1;
-    while (end < count && waves_.columns[end].quarter == first.quarter &&
-           waves_.columns[end].wave == first.wave + static_cast<std::int32_t>(end - c)) {
-      ++end;
-    }
-    const float* from = ((first.quarter & 1) != 0 ? cosines : sines) + first.wave;
-    const float sign = (first.quarter & 2) != 0 ? -1.0f : 1.0f;
-    for (std::size_t i = 0; i < end - c; ++i) row[c + i] = from[i] == 0.0f ? from[i] : sign * from[i];
-    c = end;
+  for (const ColumnRun& run : column_runs_) {
+    const float* const from = ((run.quarter & 1) != 0 ? cosines : sines) + run.wave;
+    float* const to = row + run.column;
+    const float sign = (run.quarter & 2) != 0 ? -1.0f : 1.0f;
+    for (std::int64_t i = 0; i < run.count; ++i) to[i] = from[i] == 0.0f ? from[i] : sign * from[i];
   }
 }
 
@@ -186,13 +193,12 @@ void WaveRows::make_directly(std::int64_t b, std::int64_t t, float* row, Anchor&
                          scratch.wave_cosines.data(), scratch.doubtful_waves.data() + doubts);
   for (std::int64_t n = 0; n < doubts; ++n) {
     const auto i = static_cast<std::size_t>(scratch.doubtful_waves[static_cast<std::size_t>(n)]);
-    if (waves_.waves[i].frequency == Frequency{} && waves_.float32_angles.factors.empty() &&
-        waves_.further.empty()) {  // stands still
+    const numerics::Angle angle = angle_of(waves_, i, positions_, b, t);
+    if (angle.count == 0 || angle.unit == Frequency{}) {  // position 0, or a wave that stands still
       scratch.wave_sines[i] = 0.0f;
       scratch.wave_cosines[i] = numerics::narrow<float>(waves_.scale);
       continue;
     }
-    const numerics::Angle angle = angle_of(waves_, i, positions_, b, t);
     const numerics::Reduced reduced = numerics::reduce(angle);
     if (!numerics::round_wave(scratch.wave_sines[i], angle, reduced, 0, waves_.scale) ||
         !numerics::round_wave(scratch.wave_cosines[i], angle, reduced, 1, waves_.scale)) {

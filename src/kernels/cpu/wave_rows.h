@@ -50,6 +50,7 @@ class WaveRows {
                                        std::int64_t row_stride, Anchor& anchor, Outcome& outcome) const;
 
  private:
+  void find_column_runs();
   void find_waves(ReducedAngles& angles, std::int64_t half_position) const;
   void set_anchor(Anchor& anchor, std::int64_t half_position) const;
   void set_centre(Anchor& anchor, std::int64_t group) const;
@@ -70,6 +71,12 @@ class WaveRows {
   float power_ = 1;
   std::int64_t padded_;
   bool alternates_ = false;  // columns are the sine and cosine of one wave after another
+  // Otherwise: columns of successive waves with the same quarter.
+  struct ColumnRun {
+    std::int32_t column, wave, count;
+    std::uint8_t quarter;
+  };
+  AlignedVector<ColumnRun> column_runs_;
 
   AlignedVector<std::uint64_t> high_, low_;  // [waves] the upper words of the frequencies, where angles are exact
   AlignedVector<double> sines_, cosines_;    // [kReach][padded]: of ω/2, 3ω/2 …
