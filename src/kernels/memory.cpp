@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::size_t kLineBytes = 64;
 
-// Without threads and vectors, any memory will do.
+// Without threads and vectors, any memory is suitable.
 #if POSENC_CPU_BACKEND
 constexpr std::align_val_t kLine{kLineBytes};
 constexpr std::size_t kLargestKept = 1 << 20, kMostKept = 8 << 20;
@@ -84,7 +84,7 @@ void give_lines(void* place, std::size_t bytes) noexcept {
 #if POSENC_CPU_BACKEND
   KeptBlock given{place, bytes};
   if (bytes <= kLargestKept) {
-    // what another job left goes first: memory that is full of it would keep nothing of this one
+    // blocks left by another job are freed first; otherwise they would leave no room for this one's
     for (std::size_t i = 0; i < kept.blocks.size() && kept.bytes + bytes > kMostKept; ++i) {
       const KeptBlock old = std::exchange(kept.blocks[kept.oldest], {});
       kept.oldest = (kept.oldest + 1) % kept.blocks.size();
