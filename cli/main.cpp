@@ -1,4 +1,4 @@
-// posenc VERB …: finds the verb, runs it, and turns whatever goes wrong into one line and an exit status.
+// posenc VERB …: finds the verb, runs it, and turns any error into one line and an exit status.
 
 #include <fmt/format.h>
 
@@ -46,7 +46,7 @@ void accept_help_as_verb(std::vector<std::string>& arguments) {
   arguments.emplace_back("--help");
 }
 
-// posenc help --json, --bash, --zsh, --fish, --man: the table of commands in other forms. "" where it is none of them.
+// posenc help --json, --bash, --zsh, --fish, --man: the table of commands in other forms. "" for anything else.
 std::string table_of_commands(const std::vector<std::string>& arguments) {
   if (arguments.size() != 2 || arguments.front() != "help") return {};
   const std::string& form = arguments.back();
@@ -71,7 +71,7 @@ int run(std::vector<std::string> arguments) {
   Command program = parser.program();
   bool wants_version = false;
   program.add_flag("--version", wants_version);
-  // what nobody takes is refused below, with a better message
+  // unknown words are rejected below, with a better message
   program.allow_extras();
   program.require_at_most_one();
   const std::vector<Verb> verbs =

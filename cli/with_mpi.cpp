@@ -13,11 +13,11 @@
 namespace posenc::cli {
 namespace {
 
-// How long the others may take for one step once a signal has come. mpirun ends all ranks where one died: it sends
-// SIGTERM, and a second later SIGKILL. Between the two the checkpoint is written.
+// How long the others may take for one step once a signal has arrived. If a rank dies, mpirun ends all: it sends
+// SIGTERM, and a second later SIGKILL. The checkpoint is written between the two.
 constexpr std::chrono::milliseconds kPatience{200};
 
-// Waits for a message that may never come, because another rank died.
+// Waits for a message that may never arrive, because another rank died.
 void wait_for(MPI_Request& request) {
   int is_done = 0;
   int rounds = 0;
@@ -67,7 +67,7 @@ bool is_any(bool own) {
 
 LabRanks join_ranks() {
   MPI_Init(nullptr, nullptr);
-  catch_signals();  // MPI may have put its own in place
+  catch_signals();  // MPI may have installed its own
   LabRanks joined;
   MPI_Comm_rank(MPI_COMM_WORLD, &joined.ranks.rank);
   MPI_Comm_size(MPI_COMM_WORLD, &joined.ranks.size);

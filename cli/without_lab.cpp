@@ -1,4 +1,4 @@
-// The program without the lab inside: a first build stays short.
+// The program without the lab, to keep the first build short.
 
 #include "cli/system/failure.h"
 #include "cli/verbs/verbs.h"

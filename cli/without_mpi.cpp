@@ -1,4 +1,4 @@
-// The program without MPI: one process, and a first build that needs no more than before.
+// The program without MPI: one process, and a first build without further requirements.
 
 #include <cstdlib>
 
@@ -8,7 +8,7 @@
 namespace posenc::cli {
 
 LabRanks join_ranks() {
-  // Open MPI's and MPICH's way to tell a process how many they are.
+  // How Open MPI and MPICH tell a process how many there are.
   for (const char* const name : {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE"}) {
     const char* const size = std::getenv(name);
     if (size != nullptr && std::atoi(size) > 1) {

@@ -1,4 +1,4 @@
-// The program without the explorer inside: a first build stays short, and needs neither node nor a second compiler.
+// The program without the explorer, to keep the first build short: it needs neither node nor a second compiler.
 
 #include "cli/server/site.h"
 #include "cli/system/failure.h"

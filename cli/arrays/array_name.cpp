@@ -28,7 +28,7 @@ std::string listed(const std::vector<std::string_view>& names) {
   return names.size() > kShown ? fmt::format("{} and {} more", text, names.size() - kShown) : text;
 }
 
-// Comparing takes the product of the lengths: not for every name of a file from a stranger.
+// The comparison takes time proportional to the product of the lengths, too long for every name in an untrusted file.
 std::string_view nearest_of(std::string_view wanted, const std::vector<std::string_view>& names) {
   constexpr std::size_t kMost = 10'000;
   std::vector<std::string_view> candidates;

@@ -9,12 +9,12 @@
 
 namespace posenc::cli {
 
-// Tables that fit a screen: both ends, and "…" for what is left out between them.
+// Tables that fit on a screen: both ends, with "…" for what is omitted between them.
 
 inline constexpr int kColumnGap = 2;        // between two columns
 inline constexpr int kWidestScreen = 1000;  // columns past this many on either side are never shown
 
-/// Indices 0 … head − 1 and count − tail … count − 1; all of them where nothing is left out.
+/// Indices 0 … head − 1 and count − tail … count − 1; all of them if nothing is omitted.
 struct Shown {
   std::int64_t count = 0;
   std::int64_t head = 0;
@@ -30,18 +30,18 @@ Shown shown_columns(std::int64_t count, int room, int place);
 
 /// A zero has no sign.
 std::string rounded(double value, int digits);
-/// "7", or "0,2" where positions have two axes.
+/// "7", or "0,2" if positions have two axes.
 std::string position_label(const PositionList& positions, std::int64_t index);
-/// The columns of the widest text, or `columns` if that is more.
+/// The width of the widest text, or `columns` if that is more.
 int widest(const std::vector<std::string>& texts, int columns);
 
-/// A line of a table, with the sign of what is left out where the columns break.
+/// A line of a table, with "…" where columns are omitted.
 std::string line_of(std::string_view label, int label_columns, const std::vector<std::string>& cells,
                     int cell_columns, const Shown& shown);
-/// The line that stands for rows that are left out.
+/// The line that represents omitted rows.
 std::string line_left_out(int label_columns);
 
-/// Of cells that stand for the ends of a row, those that are shown.
+/// The cells that are shown, of those for the ends of a row.
 std::vector<std::string> ends_of(const std::vector<std::string>& cells, const Shown& shown);
 
 }  // namespace posenc::cli

@@ -24,7 +24,7 @@ namespace {
 
 static_assert(std::endian::native == std::endian::little, "files are read as the machine's own bytes");
 
-// Opened without waiting: a FIFO that nobody writes to would block, and is refused anyway.
+// Opened without blocking: a FIFO without a writer would block, and is rejected anyway.
 Descriptor open_regular(const std::string& path, std::int64_t& size) {
   Descriptor file =
       path == "-" ? standard_input_as_file() : Descriptor(open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
@@ -107,7 +107,7 @@ void InputArray::open_safetensors(const ArrayName& name) {
   data_offset_ = tensor.offset;
 }
 
-// Whether its bytes are the elements in order. Integers may be stored narrower than they are given out.
+// Whether its bytes are the elements in order. Integers may be stored narrower than they are returned.
 bool InputArray::take_head(NpyHead head) {
   type_ = head.type;
   shape_ = head.shape;

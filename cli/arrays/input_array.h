@@ -13,13 +13,12 @@
 
 namespace posenc::cli {
 
-/// An array in a file, x.npy, x.npz:name or x.safetensors:name, read piece by piece, so that its size does not
-/// matter.
+/// An array in a file, x.npy, x.npz:name or x.safetensors:name, read in pieces, so that it may be of any size.
 class InputArray {
  public:
-  /// Throws: Failure "FILE: byte OFFSET: WHAT" for anything but a regular file with a good array inside.
+  /// Throws: Failure "FILE: byte OFFSET: WHAT" for anything but a regular file that contains a valid array.
   explicit InputArray(const std::string& text, const NpyOptions& options = {});
-  // what reads a member of an archive points here
+  // the reader of an archive member points here
   InputArray(const InputArray&) = delete;
   InputArray& operator=(const InputArray&) = delete;
 
@@ -27,13 +26,13 @@ class InputArray {
   const std::string& path() const { return path_; }
   DataType type() const { return type_; }
   const Extents& shape() const { return shape_; }
-  /// What was accepted though it is unusual.
+  /// What was accepted although it is unusual.
   const std::vector<std::string>& notes() const { return notes_; }
-  /// Whether this name leads to the same file.
+  /// Whether this name refers to the same file.
   bool is_same_file(const std::string& path) const;
 
-  /// Fills `out` from the array's elements, last axis contiguous, from element `first` on. Going backwards in a
-  /// member of an archive begins it anew.
+  /// Fills `out` with the array's elements, last axis contiguous, from element `first` on. Going backwards in an
+  /// archive member restarts it.
   void read(std::int64_t first, std::span<std::byte> out) const;
 
  private:

@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::array<std::string_view, 6> kUnits = {"KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
 
-// "131,072", "131_072" and "131'072" without what divides their thousands; nothing else is changed.
+// "131,072", "131_072" and "131'072" without their thousands separators; nothing else is changed.
 std::string without_separators(std::string_view text) {
   const std::size_t first = text.find_first_of(",_'");
   if (first == std::string_view::npos || first == 0 || first > 3) return std::string(text);

@@ -6,7 +6,7 @@
 
 namespace posenc::cli {
 
-/// A whole number and nothing else: no 1.5, 0x10, 1e3 or spaces.
+/// An integer and nothing else: no 1.5, 0x10, 1e3 or spaces.
 /// Throws: Failure "WHAT: …" that says what is wrong with the text.
 std::int64_t integer_from(std::string_view text, std::string_view what);
 

@@ -6,7 +6,7 @@
 
 namespace posenc::cli {
 
-/// A table [positions, width] that is still to be made.
+/// A table [positions, width] yet to be computed.
 struct TableJob {
   Scheme scheme;
   Addition form;
@@ -14,7 +14,7 @@ struct TableJob {
   DataType type = DataType::kF32;
 };
 
-/// It looks at the job, which must outlive it.
+/// Refers to the job, which must outlive it.
 TableSource source_of(const TableJob& job);
 
 }  // namespace posenc::cli

@@ -16,7 +16,7 @@ namespace {
 
 static_assert(std::endian::native == std::endian::little, "tables are written as the machine's own bytes");
 
-// Text is several times longer than what it says.
+// Text is several times longer than the values it represents.
 std::int64_t bytes_at_once(TableFormat format) {
   return is_binary(format) ? block_bytes() : std::min(block_bytes(), std::int64_t{1} << 20);
 }
@@ -139,7 +139,7 @@ void write_positions(const PositionList& positions, const ByteSink& sink) {
   for (int axis = 0; axis < positions.axes; ++axis) {
     text += axis > 0 ? ",[" : "[";
     for (std::int64_t i = 0; i < positions.count; ++i) {
-      // a fraction is no number of JSON: "1/3"
+      // JSON has no fractions, so they are strings: "1/3"
       const bool is_whole = position_at(positions, axis, i) % positions.denominator == 0;
       const std::string_view quote = is_whole ? "" : "\"";
       fmt::format_to(std::back_inserter(text), "{}{}{}{}", i > 0 ? "," : "", quote, position_text(positions, axis, i),

@@ -15,10 +15,10 @@
 namespace posenc::cli {
 namespace {
 
-// Whole sequences where they are short, a part of one where they are long.
+// Whole sequences if they are short, a part of one if they are long.
 struct Piece {
   std::int64_t sequences = 1;
-  std::int64_t tokens = 0;  // of each
+  std::int64_t tokens = 0;  // per sequence
 };
 
 Piece piece_at(std::int64_t token, const Tokens& x, std::int64_t tokens_at_once) {

@@ -18,16 +18,16 @@ struct Tokens {
   std::int64_t row_bytes = 0;
 };
 
-/// `axes`: sd, bsd, or empty where the number of axes says which.
-/// Throws: Failure where the array has other axes, or is not of floating point.
+/// `axes`: sd, bsd, or empty if the number of axes determines it.
+/// Throws: Failure if the array has other axes, or is not floating-point.
 Tokens tokens_of(const InputArray& input, const std::string& axes);
 
-/// Reads x, adds, and writes the elements, a piece at a time. `positions` has one for each token of a sequence,
-/// or of the whole batch.
+/// Reads x, adds, and writes the elements, in pieces. `positions` has one for each token of a sequence, or of the
+/// whole batch.
 void add_in_pieces(const InputArray& input, const Tokens& x, const Addition& form, const PositionList& positions,
                    const ByteSink& sink, bool with_progress);
 
-/// Reads the elements and writes them as they are.
+/// Reads the elements and writes them unchanged.
 void copy_in_pieces(const InputArray& input, const ByteSink& sink);
 
 }  // namespace posenc::cli

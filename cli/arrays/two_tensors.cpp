@@ -140,7 +140,7 @@ void scheme_rows(const Diagnosis& diagnosis, const Row& row) {
   }
 }
 
-// Where the tokens are, by what was found.
+// The positions of the tokens, from the result.
 std::string place_text(const Convention& best, bool are_positions_known) {
   std::string text;
   if (!best.positions.empty()) {

@@ -21,7 +21,7 @@ void collect_flags(const Command& command, std::vector<std::string>& flags) {
 void require_scheme(const Verb& verb, const SchemeRequest& scheme, const std::string& first_word) {
   if (scheme.is_chosen) return;
   const std::string& word = first_word;
-  // the library knows the names and which one is near
+  // the library knows the names and the closest one
   if (!word.empty() && !word.starts_with('-')) scheme_named(word);
   refuse(fmt::format("{}: the scheme is missing (one of {})", verb.name, fmt::join(scheme_names(), ", ")));
 }

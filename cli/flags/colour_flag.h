@@ -5,7 +5,7 @@
 
 namespace posenc::cli {
 
-/// Takes --color WHEN (auto, always or never) out of the words, wherever it is, and does what it says.
+/// Removes --color WHEN (auto, always or never) from the words, wherever it is, and applies it.
 /// Throws: Failure for another word.
 void take_colour(std::vector<std::string>& arguments);
 

@@ -14,7 +14,7 @@
 namespace posenc::cli {
 namespace {
 
-// CLI11's own words, where they can be said more plainly.
+// Replaces CLI11's messages with plainer ones.
 std::string plain_words(const CLI::ParseError& error) {
   std::string text = error.what();
   const std::string option = text.substr(0, text.find(':'));

@@ -8,17 +8,17 @@
 
 namespace posenc::cli {
 
-/// Who computes: the same for every verb, and no matter to the result.
+/// What computes: the same for every verb, without effect on the result.
 struct EngineFlags {
   std::optional<std::int64_t> threads;
   std::string backend;
 };
 void add_engine_flags(Command verb, EngineFlags& flags);
-/// Throws: Failure or Error for a thread count or backend that there is not.
+/// Throws: Failure or Error for an invalid thread count or backend.
 void use_engine(const EngineFlags& flags);
 
-/// How much output to make at once: enough to keep every core busy, little enough for memory and to notice a
-/// signal within a moment. The reference backend is a hundred times slower.
+/// How much output to compute at once: enough to keep every core busy, little enough to save memory and to react to a
+/// signal quickly. The reference backend is a hundred times slower.
 std::int64_t block_bytes();
 
 }  // namespace posenc::cli

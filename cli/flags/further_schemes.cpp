@@ -1,4 +1,4 @@
-// posenc plot decay rope --base 500000 alibi --heads 4 '{"scheme":"kerple"}': each scheme with the flags behind it.
+// posenc plot decay rope --base 500000 alibi --heads 4 '{"scheme":"kerple"}': each scheme followed by its flags.
 
 #include <fmt/format.h>
 
@@ -19,7 +19,7 @@ bool is_scheme(const std::string& word) {
   return (word.starts_with('{') && word.ends_with('}')) || std::find(names.begin(), names.end(), word) != names.end();
 }
 
-// Whether the next word is this one's value: --title rope names no scheme.
+// Whether the next word is this one's value: --title rope is not a scheme.
 bool takes_next(const std::string& word) {
   static constexpr std::array<std::string_view, 6> kAlone = {"--json",  "--quiet", "--force",
                                                              "--lines", "--help",  "-h"};
@@ -27,7 +27,7 @@ bool takes_next(const std::string& word) {
          std::find(kAlone.begin(), kAlone.end(), word) == kAlone.end();
 }
 
-// Where the schemes stand among the words.
+// The indices of the schemes among the words.
 std::vector<std::size_t> places_of_schemes(const std::vector<std::string>& words) {
   std::vector<std::size_t> places;
   for (std::size_t i = 1; i < words.size(); ++i) {
@@ -40,7 +40,7 @@ std::vector<std::size_t> places_of_schemes(const std::vector<std::string>& words
   return places;
 }
 
-// One scheme with its flags; `rest` gets the words that are not its own.
+// One scheme with its flags; `rest` receives the words that do not belong to it.
 SchemeRequest scheme_of(std::vector<std::string> words, std::vector<std::string>& rest) {
   const auto request = std::make_shared<SchemeRequest>(take_json_scheme(words));
   Parser parser("", "");
@@ -83,8 +83,7 @@ std::vector<SchemeRequest> take_further_schemes(std::vector<std::string>& argume
     schemes.push_back(scheme_of({at(places[i]), at(end)}, rest));
   }
   if (schemes.empty()) return schemes;
-  // the verb's own flags, wherever they stood, now stand before the first scheme, which must not take them for its
-  // own
+  // the verb's own flags, wherever they were, now precede the first scheme, which must not take them for its own
   arguments.erase(arguments.begin() + static_cast<std::ptrdiff_t>(places[1]), arguments.end());
   arguments.insert(arguments.begin() + static_cast<std::ptrdiff_t>(places[0]), rest.begin(), rest.end());
   return schemes;

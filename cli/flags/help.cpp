@@ -27,7 +27,7 @@ std::string paragraph(std::string_view text) {
   return fmt::format("{}\n", fmt::join(wrap(text, page_columns()), "\n"));
 }
 
-// Two columns: names, and what they mean, wrapped within its own column.
+// Two columns: names, and their meanings, wrapped within the second.
 std::string entries(const std::vector<Entry>& list) {
   int left_columns = 0;
   for (const Entry& entry : list) left_columns = std::max(left_columns, columns_of(entry.left));
@@ -50,7 +50,7 @@ std::string options_of(const Command& command) {
     const std::string letter = option.short_names().empty() ? "    " : fmt::format("-{}, ", option.short_names()[0]);
     list.push_back({letter + option.spelled(), option.description()});
   }
-  // --help is the first that was defined and the last to be looked for
+  // --help is defined first, but belongs at the end of the list
   if (!list.empty()) std::rotate(list.begin(), list.begin() + 1, list.end());
   return entries(list);
 }
@@ -115,7 +115,7 @@ std::string help_of(const Verb& verb, const Command& scheme_command) {
   }
   const std::string title = fmt::format("posenc {} {}", verb.name, scheme);
   std::string text = fmt::format("{}: {}", title, scheme_command.description());
-  // styled after it is wrapped: a style needs no columns
+  // styled after wrapping, because styles take no columns
   text = heading(title) + paragraph(text).substr(title.size()) + "\n";
   text += fmt::format("{} posenc {} {}\n\n", heading("Usage:"), verb.name, usage);
   text += fmt::format("{}\n{}\n", heading(fmt::format("Fields of {}:", scheme)),

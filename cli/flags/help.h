@@ -12,13 +12,13 @@ namespace posenc::cli {
 /// The group of a scheme command's own flags; all others belong to the verb.
 inline constexpr std::string_view kFieldGroup = "Fields";
 
-/// A verb: what its help says, its place in the parser, and what it does.
+/// A verb: its help, its command in the parser, and its function.
 struct Verb {
   std::string_view name;
   std::string_view summary;   // one line, for the overview
   std::string_view usage;     // what follows "posenc NAME"
   std::string_view details;   // a paragraph
-  std::string_view examples;  // one in a line
+  std::string_view examples;  // one per line
   Command command;
   std::function<int()> run;  // returns the exit status
 };

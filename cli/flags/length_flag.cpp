@@ -10,7 +10,7 @@
 namespace posenc::cli {
 namespace {
 
-// What the length decides: "rope", or the choice within it that does, "rope: scaling dynamic".
+// What depends on the length: "rope", or the choice within it, "rope: scaling dynamic".
 std::string whose_length(const Scheme& scheme) {
   std::string text(name_of(scheme));
   const auto look_at_field = [&](std::string_view name, const auto& value) {

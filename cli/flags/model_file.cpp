@@ -25,7 +25,7 @@
 namespace posenc::cli {
 namespace {
 
-// The file of a folder that could be meant where it has no config.json; "" for none.
+// The file in a folder that could be meant if there is no config.json; "" for none.
 std::string gguf_in(const std::string& folder) {
   std::string found;
   std::error_code error;
@@ -36,7 +36,7 @@ std::string gguf_in(const std::string& folder) {
   return found;
 }
 
-// What to give instead of a path that is not there: often the name of a model or of a family.
+// What to give instead of a path that does not exist: often it is the name of a model or of a family.
 std::string advice_for_missing(const std::string& path) {
   const std::vector<ModelType> types = model_types();
   if (std::any_of(types.begin(), types.end(), [&](const ModelType& type) { return type.name == path; })) {
@@ -56,7 +56,7 @@ std::string advice_for_missing(const std::string& path) {
                  : "give a config.json, a folder that contains one, or a .gguf file";
 }
 
-// A file as memory, read as far as it is looked at: a .gguf has its metadata in front and gigabytes behind.
+// A file as memory, read only as far as needed: a .gguf has its metadata at the start and gigabytes after it.
 class MappedFile {
  public:
   explicit MappedFile(const std::string& path) {
@@ -103,7 +103,7 @@ bool is_there(const std::string& path) {
   return stat(path.c_str(), &status) == 0;
 }
 
-// The config that `posenc lab` puts into its checkpoints; other programs write it to a file of its own.
+// The config that `posenc lab` stores in its checkpoints; other programs write it to a separate file.
 const std::string& config_in(const SafetensorsHead& head) {
   for (const auto& [key, value] : head.metadata) {
     if (key == "config") return value;
@@ -136,7 +136,7 @@ std::vector<PositionTable> tables_from(const std::string& folder) {
     refuse(fmt::format("{}: {}", is_there(index) ? index : front + single, error.what()));
   }
   for (PositionTable& table : tables) {
-    // an index may name a shard that was not downloaded, and must not name one outside of the folder
+    // an index may name a shard that was not downloaded, and must not name one outside the folder
     if (table.file.find('/') != std::string::npos || !is_there(front + table.file)) continue;
     const MappedFile file(front + table.file);
     try {
@@ -179,12 +179,12 @@ LayerGroup take_model(const ModelFlags& flags, SchemeRequest& request, std::stri
   const Model model = model_from(flags.path);
   std::vector<std::string> choices;
   for (const LayerGroup& group : model.groups) {
-    // layers of several types that do the same have no type; then the scheme's name tells them apart
+    // layers of several types that do the same have no type; the scheme's name then distinguishes them
     const std::string& name = group.layer_type.empty() ? group.scheme_name : group.layer_type;
     choices.push_back(group.layers.empty()
                           ? one_line(name)
                           : fmt::format("{} (layers {})", one_line(name), layer_ranges(group.layers)));
-    // vectors are encoded alike where scales, windows and masks alone differ
+    // vectors are encoded alike if only scales, windows and masks differ
     const bool is_alike =
         verb == "apply" && std::all_of(model.groups.begin(), model.groups.end(), [&](const LayerGroup& other) {
           return other.scheme == group.scheme && other.scheme_name == group.scheme_name &&

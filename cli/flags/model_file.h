@@ -9,25 +9,24 @@
 
 namespace posenc::cli {
 
-/// Reads what a path says of position: a config.json, a folder that holds one, or a .gguf file.
+/// Reads how a model encodes position from a config.json, a folder that has one, or a .gguf file.
 /// Throws: Failure "FILE: WHAT" for anything else.
 Model model_from(const std::string& path);
 
-/// The tensors with positions of a folder's checkpoint, with their shapes: those that model.safetensors.index.json
-/// names, or all of model.safetensors. None where the folder has neither; those of a shard that is missing have no
-/// shape.
+/// The position tensors of a folder's checkpoint, with their shapes: those listed in model.safetensors.index.json, or
+/// all of model.safetensors. None if the folder has neither; those of a missing shard have no shape.
 std::vector<PositionTable> tables_from(const std::string& folder);
 bool is_directory(const std::string& path);
 
-/// --model and --layer-type, of verbs that take a scheme from a model's files.
+/// --model and --layer-type, for verbs that take a scheme from a model's files.
 struct ModelFlags {
   std::string path, layer_type;
 };
 void add_model_flags(Command verb, ModelFlags& flags);
 
-/// The layers that are meant, and the scheme of the request set to theirs, every field of it given. What else the
-/// model does with position, and what is odd in its files, goes to stderr, unless it is to be quiet.
-/// Throws: Failure where a scheme was chosen too, where layers differ and none is named, and for a scheme that this
+/// The selected layers; sets the request's scheme to theirs, with every field given. What else the model does with
+/// position, and anything odd in its files, goes to stderr, unless quiet.
+/// Throws: Failure if a scheme was chosen too, if layers differ and none is selected, and for a scheme that this
 /// build does not have.
 LayerGroup take_model(const ModelFlags& flags, SchemeRequest& request, std::string_view verb, bool is_quiet);
 

@@ -36,17 +36,17 @@ bool is_whole_number(std::string_view text) {
   return !text.empty() && text.find_first_not_of("0123456789") == std::string_view::npos;
 }
 
-// `limit` is one more than the largest that is allowed.
+// `limit` is one more than the largest value allowed.
 std::int64_t position_below(std::string_view text, std::int64_t limit, std::string_view flag) {
   if (!is_whole_number(text)) integer_from(text, flag);
-  // longer than any position, and perhaps than 64 bits
+  // longer than any position, and possibly than 64 bits
   if (text.size() > 18) refuse_position(flag, text);
   const std::int64_t position = integer_from(text, flag);
   if (position < 0 || position >= limit) refuse_position(flag, text);
   return position;
 }
 
-// A number as it is written: -3, 5/8, 0.25.
+// A number as written: -3, 5/8, 0.25.
 struct Fraction {
   std::int64_t numerator = 0, denominator = 1;
 };
@@ -140,7 +140,7 @@ PositionList file_from(const std::string& path, bool is_signed) {
   PositionList list;
   list.count = shape.back(0);
   if (count_of(shape) == 0) refuse(fmt::format("{}: contains no positions", path));
-  // more axes than any scheme has; the scheme itself says which number it needs
+  // more axes than any scheme has; the scheme itself reports how many it needs
   if (shape.rank == 2) list.axes = static_cast<int>(std::min<std::int64_t>(shape[0], 1 << 20));
   list.ids.resize(static_cast<std::size_t>(count_of(shape)));
   input.read(0, std::as_writable_bytes(std::span(list.ids)));
@@ -155,7 +155,7 @@ PositionList file_from(const std::string& path, bool is_signed) {
 PositionList positions_from(std::string_view text, std::string_view flag) {
   if (text.starts_with('@')) return file_from(std::string(text.substr(1)), false);
   if (text.find(':') != std::string_view::npos) return range_from(text, flag, false);
-  // 0-4 is not a range here: it could be the positions 0 and -4, or end at 3 or at 4
+  // 0-4 is not a range here: it could mean the positions 0 and -4, or end at 3 or at 4
   const std::size_t dash = text.find('-', 1);
   if (dash != std::string_view::npos && is_whole_number(text.substr(0, dash)) &&
       is_whole_number(text.substr(dash + 1))) {
@@ -212,7 +212,7 @@ void check_axes(std::string_view scheme, int axes, const PositionList& list) {
 void try_largest(const Addition& form, const PositionList& list) {
   if (list.count == 0) return;
   std::int64_t index = list.count - 1;
-  // of the first axis: forms with several have no last position but that of all
+  // of the first axis: forms with several axes have no last position except that of all axes
   if (!list.ids.empty()) index = std::max_element(list.ids.begin(), list.ids.begin() + list.count) - list.ids.begin();
   std::vector<float> row(static_cast<std::size_t>(form.width));
   std::vector<std::int64_t> scratch;

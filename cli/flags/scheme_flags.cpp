@@ -27,7 +27,7 @@ std::string flag_of(std::string_view field) {
   return flag;
 }
 
-// "--base,--theta,--rope-theta,--rope_theta": every name of a field, with dashes and as JSON spells it.
+// "--base,--theta,--rope-theta,--rope_theta": every name of a field, with dashes and as in JSON.
 std::string all_names(std::string_view field) {
   std::string names = flag_of(field);
   const auto add = [&](const std::string& flag) {
@@ -41,7 +41,7 @@ std::string all_names(std::string_view field) {
   return names;
 }
 
-// The first two other names of a field: one that people type, and that of config.json.
+// The first two aliases of a field: one that people type, and that of config.json.
 std::string with_other_names(std::string help, std::string_view field) {
   const std::span<const std::string_view> others = other_names(field);
   if (others.empty()) return help;
@@ -52,12 +52,12 @@ std::string with_other_names(std::string help, std::string_view field) {
   return help;
 }
 
-// A list as it stands in JSON: 16,24,24 is [16,24,24].
+// A list as in JSON: 16,24,24 is [16,24,24].
 std::string list_as_json(std::string_view text) {
   return text.starts_with('[') ? std::string(text) : fmt::format("[{}]", text);
 }
 
-// yarn:factor=4,truncate=false is {"type":"yarn","factor":4,"truncate":false}; lists are divided by slashes.
+// yarn:factor=4,truncate=false is {"type":"yarn","factor":4,"truncate":false}; lists are separated by slashes.
 std::string choice_as_json(std::string_view text) {
   if (text.starts_with('{')) return std::string(text);
   const std::size_t colon = text.find(':');
@@ -90,7 +90,7 @@ template <> constexpr bool kIsOneOf<OwnedScaling> = true;
 template <class... T> std::vector<std::string_view> names_of(const std::variant<T...>*) { return {T::name...}; }
 std::vector<std::string_view> names_of(const OwnedScaling* scaling) { return names_of(&**scaling); }
 
-// yarn:… begins with a name that there is.
+// Whether it begins with a known name: yarn:…
 void check_name(std::string_view text, std::string_view field, const std::vector<std::string_view>& names) {
   const std::string_view name = text.substr(0, text.find(':'));
   const Json meant = scaling_meant(Json::Object{{"type", std::string(name)}});
@@ -116,7 +116,7 @@ std::size_t choice_from(std::string_view text, std::string_view flag, std::span<
   return static_cast<std::size_t>(found - names.begin());
 }
 
-// A field that JSON can say is read as JSON says it: the scheme with this field alone.
+// Reads a field that JSON can represent as JSON: the scheme with only this field.
 Scheme scheme_with(const FieldOf& of, const std::string& json) {
   try {
     return scheme_from_json(fmt::format(R"({{"scheme":"{}","{}":{}}})", of.scheme, of.field, json));
@@ -170,8 +170,8 @@ template <class T> constexpr std::string_view placeholder_of() {
 
 template <class T> void set_field(void* at, const FieldOf& of, std::string_view text);
 
-// What flags know of a type of fields. A scheme's fields are met through this, so that what follows is compiled once for
-// each type, not for each field of each scheme.
+// What flags need to know about a type of field. A scheme's fields are accessed through this, so that what follows is
+// compiled once for each type, not for each field of each scheme.
 struct FieldType {
   std::string_view placeholder;
   bool takes_object = false;  // its value may be a JSON object
@@ -224,7 +224,7 @@ template <class T> void set_field(void* at, const FieldOf& of, std::string_view 
   }
 }
 
-// The table that a scheme takes from --table; vectors that meet q and k have flags of their own (attend).
+// The table that a scheme takes from --table; vectors multiplied with q and k have their own flags (attend).
 TrainedTable table_from_file(const Scheme& scheme) {
   TrainedTable table = trained_table_of(scheme);
   return has_vectors(table) ? TrainedTable{} : table;
@@ -234,7 +234,7 @@ bool is_letters(std::string_view text) {
   return !text.empty() && std::all_of(text.begin(), text.end(), [](char c) { return c >= 'a' && c <= 'z'; });
 }
 
-// The flags of the fields of a scheme, whose defaults these are. request->scheme is of its type when they are read.
+// The flags of a scheme's fields, with these defaults. request->scheme has its type when they are read.
 void add_fields(Command verb, Command command, const std::shared_ptr<SchemeRequest>& request, Scheme defaults) {
   for (const AnyField& field : fields_of(defaults)) {
     const std::string flag = flag_of(field.name);
@@ -272,10 +272,10 @@ std::string_view formula_of(const Scheme& scheme) {
 
 void add_command(Command verb, const Scheme& scheme, const std::shared_ptr<SchemeRequest>& request) {
   Command command = verb.add_subcommand(name_of(scheme), formula_of(scheme));
-  // flags of the verb may come after the scheme's name
+  // flags of the verb may follow the scheme's name
   command.fallthrough();
-  // Before any of its flags is read, which are declared only now: those of all schemes would take most of a start.
-  // A scheme from JSON is there already.
+  // Called before any of its flags is read; they are declared only now, because declaring those of all schemes would
+  // take most of the startup time. A scheme given as JSON is already there.
   command.before_parsing([verb, command, request, scheme] {
     request->is_chosen = true;
     if (request->scheme.index() != scheme.index()) request->scheme = scheme;
@@ -294,7 +294,7 @@ bool takes_object(std::string_view flag) {
   return false;
 }
 
-// Where a field of that name is, if it is an integer.
+// The location of a field of that name, if it is an integer.
 std::int64_t* find_integer(Scheme& scheme, std::string_view name) {
   for (const AnyField& field : fields_of(scheme)) {
     if (field.name == name && field.type == &kFieldType<std::int64_t>) return static_cast<std::int64_t*>(field.at);

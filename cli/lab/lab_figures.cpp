@@ -105,7 +105,7 @@ void add_position_figure(const std::vector<lab::Outcome>& outcomes, std::vector<
   double least = 1e9, most = 0;
   for (const auto& [scheme, list] : scores) {
     Series series{.name = scheme, .style = style_of(scheme)};
-    if (series.style >= 8) series.drawing = Drawing::kLineAndDots;  // the palette begins again
+    if (series.style >= 8) series.drawing = Drawing::kLineAndDots;  // the palette repeats
     const std::size_t parts = list.front()->by_position.size();
     for (std::size_t part = 0; part < parts; ++part) {
       double sum = 0;

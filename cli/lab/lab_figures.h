@@ -8,23 +8,23 @@
 
 namespace posenc::cli {
 
-/// A figure of a report, with what to see in it.
+/// A figure of a report, with a caption.
 struct LabFigure {
   std::string name;  ///< of its file: perplexity-by-length
   figures::Figure figure;
   std::string caption;
 };
 
-/// Those that the results have data for: perplexity by length, loss by position, copying, rope's extensions.
+/// The figures that the results have data for: perplexity by length, loss by position, copying, rope's extensions.
 std::vector<LabFigure> lab_figures(const std::vector<lab::Outcome>& outcomes);
 
-/// One row for each scheme and task: the mean over seeds of what each size gave.
+/// One row per scheme and task: the mean over seeds for each size.
 struct LabRow {
   std::string task, scheme, extension;
   std::int64_t seeds = 0, parameters = 0;
   bool is_exact = false;
   std::vector<std::int64_t> sizes;
-  std::vector<double> means, least, most;  ///< perplexity (of the mean log), or share of exact matches
+  std::vector<double> means, least, most;  ///< perplexity (of the mean log), or fraction of exact matches
 };
 std::vector<LabRow> lab_rows(const std::vector<lab::Outcome>& outcomes);
 

@@ -14,7 +14,7 @@
 namespace posenc::cli {
 namespace {
 
-// A checkpoint of what is long enough that it would hurt to lose it.
+// How much work an interruption may lose, at most.
 constexpr std::chrono::seconds kBetweenCheckpoints{30};
 constexpr std::int64_t kMetricsOfAJob = 200;
 
@@ -99,7 +99,7 @@ class JobRunner {
     if (workers_.ranks.rank == 0) folder_.save(state, job, text_);
   }
 
-  // All processes stop before the same step where one of them has a signal.
+  // If one process receives a signal, all stop before the same step.
   void stop_together() const {
     if (workers_.ranks.size == 1) {
       stop_if_signalled();
@@ -124,7 +124,7 @@ class JobRunner {
 }  // namespace
 
 std::vector<std::vector<lab::Job>> shared_out(const std::vector<lab::Job>& jobs, int processes) {
-  // a job and those that begin with its parameters, in order
+  // a job and those that start from its parameters, in order
   std::vector<std::vector<lab::Job>> groups;
   for (const lab::Job& job : jobs) {
     const auto group = std::find_if(groups.begin(), groups.end(), [&](const std::vector<lab::Job>& list) {

@@ -37,7 +37,7 @@ std::string_view class_of(lab::Answer answer) {
   return answer == lab::Answer::kReproduced ? "yes" : answer == lab::Answer::kNotReproduced ? "no" : "open";
 }
 
-// A line of numbers: the claim's side shaded, the threshold, the interval and the mean.
+// A number line: the claim's side shaded, the threshold, the interval and the mean.
 std::string interval_picture(const lab::Verdict& verdict) {
   const lab::Claim& claim = *verdict.claim;
   const lab::Estimate& estimate = verdict.estimate;

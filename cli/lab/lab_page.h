@@ -8,19 +8,19 @@
 
 namespace posenc::cli {
 
-/// What the page of a run is made of.
+/// The contents of a run's page.
 struct LabPage {
   const LabRun& run;
   const std::vector<lab::Outcome>& outcomes;
   const std::vector<lab::Verdict>& verdicts;
   const std::vector<LabFigure>& figures;
-  std::vector<std::string> svgs;  ///< one for each figure; empty: there is no gnuplot
+  std::vector<std::string> svgs;  ///< one per figure; empty: gnuplot is not installed
 };
 
-/// One file that needs no other, for wide screens, phones, dark rooms and paper.
+/// One self-contained file, for wide screens, phones, dark mode and paper.
 std::string lab_page(const LabPage& page);
 
-/// "1.72 [1.59, 1.80]", or without an interval where there is one seed.
+/// "1.72 [1.59, 1.80]", or without an interval if there is one seed.
 std::string shown_estimate(const lab::Verdict& verdict);
 
 }  // namespace posenc::cli

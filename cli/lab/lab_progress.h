@@ -7,19 +7,20 @@
 
 namespace posenc::cli {
 
-/// Shows on stderr how far a run is: a bar on a terminal; elsewhere a line when a model is done and every ten seconds.
+/// Shows the progress of a run on stderr: a bar on a terminal; otherwise a line when a model is done and every ten
+/// seconds.
 class LabProgress {
  public:
-  /// `total` and the work below are in any one unit.
+  /// `total` and the work below share one unit of any kind.
   LabProgress(double total, int jobs, bool quiet);
   LabProgress(const LabProgress&) = delete;
   LabProgress& operator=(const LabProgress&) = delete;
   ~LabProgress();
 
-  /// Work that an earlier run has done.
+  /// Work done by an earlier run.
   void skip(double work);
   void step(const lab::Job& job, int number, const lab::Metric& metric, double work);
-  /// A line that stays.
+  /// A permanent line.
   void done(const std::string& line);
 
  private:
@@ -30,7 +31,7 @@ class LabProgress {
   double total_, done_ = 0, before_ = 0;
   int jobs_;
   bool is_quiet_, is_terminal_, is_drawn_ = false;
-  double speed_ = 0;  // tokens a second, smoothed
+  double speed_ = 0;  // tokens per second, smoothed
   Clock::time_point begin_ = Clock::now(), next_;
 };
 

@@ -40,7 +40,7 @@ LabEffort effort_of(const LabFlags& flags) {
   return effort;
 }
 
-// The first process makes the folder; the others wait for it.
+// The first process creates the folder; the others wait for it.
 void begin_run(const LabFolder& folder, const LabRun& run, const LabEffort& effort, bool force) {
   if (effort.processes.ranks.rank == 0) folder.begin(run, force);
   effort.processes.wait_for_all();
@@ -58,7 +58,7 @@ LabRun run_of(const lab::Text& text, std::vector<lab::Job> jobs, std::string pre
   return {std::move(preset), text.name, lab::shown_fingerprint(text), std::move(jobs)};
 }
 
-// Nobody should learn after an hour that a run takes a day.
+// Rejects a run that would take an hour or more, so that nobody starts one by mistake; --long skips this check.
 void refuse_long_run(const LabRun& run, const lab::Text& text, const LabEffort& effort) {
   constexpr double kHour = 3600;
   const double seconds =
@@ -100,7 +100,7 @@ int report_run(const LabFlags& flags) {
   return kDone;
 }
 
-// The sizes that show how far a model reaches.
+// The sizes that show how far a model extrapolates.
 std::vector<std::int64_t> sizes_past(const lab::Task& task, std::int64_t size) {
   if (!task.is_scored_exactly) return {size, 2 * size, 4 * size, 8 * size};
   std::vector<std::int64_t> sizes;

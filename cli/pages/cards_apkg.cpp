@@ -1,4 +1,5 @@
-// A deck as Anki's package: the collection of the oldest schema that all its versions read (11), in a zip archive.
+// A deck as an Anki package: a collection in the oldest schema (11), which all versions of Anki read, in a zip
+// archive.
 #include <fmt/format.h>
 #include <sqlite3.h>
 #include <zip.h>
@@ -48,13 +49,13 @@ constexpr std::string_view kAnkiStyle =
     "line-height: 1.4; }\n"
     "code { font-family: monospace; white-space: nowrap; }";
 
-// Anki's ids are milliseconds since 1970; ours are fixed, from one range of its past.
+// Anki's ids are milliseconds since 1970; ours are fixed, from one range in the past.
 std::int64_t stable_id(std::string_view what) {
   constexpr std::uint64_t kFirst = 1'500'000'000'000, kRange = 100'000'000'000;
   return static_cast<std::int64_t>(kFirst + stable_number(what) % kRange);
 }
 
-// The fields without their markup, as Anki takes them to find duplicates.
+// The fields without their markup, as Anki uses them to find duplicates.
 std::string without_markup(std::string_view html) {
   std::string text;
   bool inside = false;
@@ -167,7 +168,7 @@ struct FinishStatement {
   void operator()(sqlite3_stmt* statement) const { sqlite3_finalize(statement); }
 };
 
-// A database in memory; whatever fails there is ours to report, and there is no file to leave behind.
+// A database in memory; errors in it are reported, and no file is left behind.
 class Database {
  public:
   Database() {
@@ -214,7 +215,7 @@ class Database {
 };
 
 std::string collection(const std::vector<Card>& cards, std::string_view deck, std::int64_t now) {
-  constexpr std::int64_t kLocal = -1;  // of usn: changed here, not yet sent to a server
+  constexpr std::int64_t kLocal = -1;  // of usn: changed locally, not yet sent to a server
   const std::int64_t zero = 0;
   const std::vector<AnkiNote> notes = anki_notes(cards, deck);
   const std::int64_t model = stable_id("posenc/notetype");
@@ -272,7 +273,7 @@ struct FreeSource {
 std::string zipped(const std::string& database, std::int64_t now) {
   zip_error_t error;
   zip_error_init(&error);
-  // in memory as well: the program's own writer puts the file in its place
+  // in memory as well: the program's own writer writes the file
   const std::unique_ptr<zip_source_t, FreeSource> target(zip_source_buffer_create(nullptr, 0, 0, &error));
   if (target == nullptr) fail_with_zip_error(error);
   std::unique_ptr<zip_t, DiscardArchive> archive(zip_open_from_source(target.get(), ZIP_TRUNCATE, &error));
@@ -285,7 +286,7 @@ std::string zipped(const std::string& database, std::int64_t now) {
   if (zip_close(archive.get()) != 0) {
     throw Failure{kFilesFailed, fmt::format("the package cannot be made: {}", zip_strerror(archive.get()))};
   }
-  static_cast<void>(archive.release());  // closed, and gone with it
+  static_cast<void>(archive.release());  // already closed and freed
 
   zip_stat_t status;
   zip_stat_init(&status);

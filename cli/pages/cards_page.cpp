@@ -1,5 +1,5 @@
-// Cards on paper: sheets of fronts, each followed by the sheet of its backs, mirrored for the printer that turns the
-// paper over its long edge.
+// Cards on paper: sheets of fronts, each followed by the sheet of its backs, mirrored for printers that flip the
+// paper on its long edge.
 #include <fmt/format.h>
 
 #include <algorithm>

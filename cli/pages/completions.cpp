@@ -9,7 +9,7 @@
 namespace posenc::cli {
 namespace {
 
-// Inside single quotes of a shell.
+// Text inside a shell's single quotes.
 std::string quoted(std::string_view text) {
   std::string result = "'";
   for (const char letter : text) {
@@ -134,7 +134,7 @@ std::string zsh_completion(const CommandTable& table) {
       "  compadd -- ${{=candidates}}\n"
       "  [[ $current == -* || -z $verb ]] || _files\n"
       "}}\n"
-      // a file of $fpath is the function's own body at first, and must complete then as well
+      // a file in $fpath is at first the body of the function itself, and must complete then as well
       "if [[ $funcstack[1] == _posenc ]]; then _posenc \"$@\"; else compdef _posenc posenc; fi\n",
       quoted(joined_schemes(table)), word_tables(table),
       quoted(joined_verbs(table) + " help --help --version --color"));

@@ -6,7 +6,7 @@
 
 namespace posenc::cli {
 
-// Scripts that complete verbs, schemes, flags and their choices, made from the table of commands.
+// Scripts that complete verbs, schemes, flags and their choices, generated from the table of commands.
 std::string bash_completion(const CommandTable& table);
 std::string zsh_completion(const CommandTable& table);
 std::string fish_completion(const CommandTable& table);

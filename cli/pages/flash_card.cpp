@@ -12,7 +12,7 @@
 namespace posenc::cli {
 namespace {
 
-// A field of a line: neither tabs nor line breaks may be in it. Content has none; a tag or deck of the user's might.
+// A field of a line: it must have no tabs or line breaks. Content has none; a tag or deck given by the user might.
 std::string one_field(std::string_view text) {
   std::string field;
   for (const char c : text) field += static_cast<unsigned char>(c) < 0x20 ? ' ' : c;
@@ -81,7 +81,7 @@ std::vector<AnkiNote> anki_notes(const std::vector<Card>& cards, std::string_vie
 }
 
 std::string cards_as_tsv(const std::vector<Card>& cards, std::string_view deck) {
-  // the deck stands in a column: one that is named in a header alone must exist already
+  // the deck is a column, because one named only in a header must exist already
   std::string text =
       "#separator:tab\n"
       "#html:true\n"

@@ -12,11 +12,11 @@ namespace posenc::cli {
 
 /// Content as HTML: escaped, `code` in <code>.
 std::string as_html(std::string_view text);
-/// Content for a terminal: the backquotes go, or become bold.
+/// Content for a terminal: backquotes are removed, or become bold.
 std::string as_terminal_text(std::string_view text, bool colour);
 
-/// A card as Anki keeps it. The guid follows from the card's id alone, so that importing a newer deck updates notes
-/// instead of doubling them; it must never change.
+/// A card as Anki stores it. The guid depends only on the card's id, so that importing a newer deck updates notes
+/// instead of duplicating them; it must never change.
 struct AnkiNote {
   std::string guid;
   std::string front, back;  // HTML; the formula as MathJax
@@ -25,17 +25,17 @@ struct AnkiNote {
 };
 std::vector<AnkiNote> anki_notes(const std::vector<Card>& cards, std::string_view deck);
 
-/// First 64 bits of the SHA-1 of a text: ids that stay the same for ever.
+/// First 64 bits of the SHA-1 of a text: ids that never change.
 std::uint64_t stable_number(std::string_view text);
 
-/// The title of a topic, "Rotary position". Throws: Error for one that is not there.
+/// The title of a topic, "Rotary position". Throws: Error for an unknown one.
 std::string topic_title(std::string_view topic);
 
-/// Text with headers as Anki's importer reads them, one note in a line.
+/// Text with headers as Anki's importer reads them, one note per line.
 std::string cards_as_tsv(const std::vector<Card>& cards, std::string_view deck);
-/// A package: a zip archive of a SQLite collection. `now` in seconds since 1970; Anki takes the newer of two notes.
+/// A package: a zip archive of a SQLite collection. `now` in seconds since 1970; Anki keeps the newer of two notes.
 std::string cards_as_apkg(const std::vector<Card>& cards, std::string_view deck, std::int64_t now);
-/// A page to print on both sides and cut: 1 or 8 cards to a sheet.
+/// A page to print on both sides and cut: 1 or 8 cards per sheet.
 std::string cards_as_page(const std::vector<Card>& cards, std::string_view deck, int per_page, const Paper& paper);
 
 }  // namespace posenc::cli

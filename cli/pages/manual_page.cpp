@@ -1,4 +1,4 @@
-// posenc(1) in the language of man, made from the table of commands.
+// posenc(1) in roff, generated from the table of commands.
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -11,7 +11,7 @@
 namespace posenc::cli {
 namespace {
 
-// Text as roff prints it: no letter is a command.
+// Text escaped for roff, so that nothing in it is a command.
 std::string roff(std::string_view text) {
   std::string result;
   bool is_line_start = true;

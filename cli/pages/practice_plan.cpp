@@ -20,10 +20,10 @@
 namespace posenc::cli {
 namespace {
 
-// Steps of the seed from one exercise to the next of the same sitting.
+// Steps of the seed from one exercise to the next in the same session.
 constexpr std::uint64_t kStep = 1;
 
-// Whatever a learner may choose, with the words that choose it.
+// Everything that a learner may choose, with the words that choose it.
 struct Candidate {
   std::string id;
   std::vector<std::string> words;
@@ -54,7 +54,7 @@ std::vector<Pool> pools_of(const PracticeWish& wish) {
     for (const ExerciseKind& kind : exercise_kinds()) {
       pool.push_back({std::string(kind.name), {std::string(kind.name), std::string(kind.topic)}, kind});
     }
-    // the order of what is new is the seed's; that of questions and cards is the order of learning
+    // the seed determines the order of new items; questions and cards keep the order of learning
     Random(wish.seed).shuffle(pool);
   }
   if (wants("cards") && !wish.without_cards) {
@@ -85,7 +85,7 @@ std::vector<Pool> pools_of(const PracticeWish& wish) {
   return pools;
 }
 
-// One of each sort in turn, so that a sitting does not begin with an hour of one of them.
+// One of each sort in turn, so that a session does not begin with an hour of one of them.
 Pool taking_turns(const std::vector<Pool>& pools) {
   Pool all;
   std::size_t longest = 0;
@@ -151,7 +151,7 @@ Json exercise_json(const Exercise& one) {
                       {"mistakes", std::move(mistakes)}};
 }
 
-// The first words of a text, and a sign that there are more.
+// The first words of a text, with a sign that there are more.
 std::string cut(std::string_view text, int columns) {
   if (columns_of(text) <= columns) return std::string(text);
   const std::vector<std::string> lines = wrap(text, std::max(columns - 2, 1));
@@ -220,7 +220,7 @@ Exercise another_exercise(const Exercise& one, std::uint64_t n) {
 std::vector<std::size_t> order_of_choices(const Question& question, std::uint64_t seed) {
   std::vector<std::size_t> order(question.choices.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
-  // each question has an order of its own
+  // each question has its own order
   std::uint64_t own = seed;
   for (const char letter : question.id) own = Random(own ^ static_cast<unsigned char>(letter)).next();
   Random(own).shuffle(order);

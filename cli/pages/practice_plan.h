@@ -14,10 +14,10 @@
 
 namespace posenc::cli {
 
-/// Something to answer. Its id is what progress is kept under; of fill-ins that is the kind.
+/// An item to answer. Progress is stored under its id; for fill-ins that is the kind.
 struct PracticeItem {
   std::variant<Question, Card, Exercise> what;
-  bool again = false;  // asked once more on the same day
+  bool again = false;  // asked again on the same day
 
   const std::string& id() const;
   std::string_view kind() const;  // "question", "card", "fill-in"
@@ -34,8 +34,9 @@ struct PracticeWish {
   std::int64_t day = 0;
 };
 
-/// What is due, then what is new, of each sort in turn; where that is not enough, more fill-ins, which never end.
-/// Throws: Failure where nothing goes with the wish.
+/// What is due, then what is new, one of each sort in turn; if that is not enough, more fill-ins, which never run
+/// out.
+/// Throws: Failure if nothing matches the wish.
 std::vector<PracticeItem> practice_plan(const PracticeWish& wish, const PracticeProgress& progress);
 
 /// The n-th fill-in after an item, of the same kind with other numbers.
@@ -48,22 +49,22 @@ std::vector<std::size_t> another_order_of_choices(const Question& question, std:
 
 Json as_json(const PracticeItem& item, std::uint64_t seed);
 Json walkthrough_json(const Walkthrough& walkthrough);
-/// Throws: Failure for a name that is not there.
+/// Throws: Failure for an unknown name.
 Walkthrough walkthrough_named(std::string_view id);
 
-/// A topic of the path through all of them, with what was answered of it so far.
+/// A topic in the order of learning, with the answers so far.
 struct PathTopic {
   std::string name, title, goal;
   std::vector<std::string> after, stories;
-  std::size_t met = 0, known = 0, all = 0;  // items: asked at least once, known at the last review, in all
+  std::size_t met = 0, known = 0, all = 0;  // items: asked at least once, known at the last review, in total
 };
 /// In the order of learning.
 std::vector<PathTopic> practice_path(const PracticeProgress& progress);
-/// The first topic with something that was not asked yet; the last one where all was.
+/// The first topic with something that has not been asked yet; if there is none, the last one.
 std::size_t current_topic(const std::vector<PathTopic>& path);
 std::string path_text(const std::vector<PathTopic>& path, std::size_t current);
 
-/// Everything there is, as text with what is due, or as JSON with all texts.
+/// Everything available, as text with what is due, or as JSON with all texts.
 std::string practice_list(const PracticeWish& wish, const PracticeProgress& progress);
 std::string practice_list_json();
 

@@ -64,7 +64,7 @@ class Session {
     summary();
   }
 
-  // The same numbers for everybody, and no progress: row after row, then the question about them.
+  // The same numbers for everyone, and no progress: row after row, then the question about them.
   void walk(const Walkthrough& one) {
     int right = 0, blanks = 0;
     try {
@@ -84,7 +84,7 @@ class Session {
       }
       print("\n");
       strongly("Compare the rows");
-      // nothing is kept, so nobody asks how well it was known
+      // nothing is stored, so there is no question about how well it was known
       one.question.choices.empty() ? (void)show_open(one.question) : (void)ask_choice(one.question, false);
     } catch (const Stopped&) {}
     print("\n");
@@ -98,7 +98,7 @@ class Session {
 
   void say(std::string_view text, int indent = 0) {
     std::string out;
-    // bold needs no columns, so it comes after the lines are made
+    // bold takes no columns, so it is applied after wrapping
     for (const std::string& line : wrap(as_terminal_text(text, false), columns() - indent)) {
       out += std::string(static_cast<std::size_t>(indent), ' ') + line + "\n";
     }
@@ -124,7 +124,7 @@ class Session {
       print("\n");
       throw Stopped{};
     }
-    // what comes from a pipe is shown, so that the output reads as a talk
+    // input from a pipe is echoed, so that the output reads as a dialogue
     if (echo_) print(one_line(*typed) + "\n");
     const std::size_t begin = typed->find_first_not_of(" \t");
     const std::size_t end = typed->find_last_not_of(" \t");
@@ -208,7 +208,7 @@ class Session {
     return self_grade();
   }
 
-  // False where it is skipped.
+  // False if it is skipped.
   bool show_open(const Question& question) {
     say(question.prompt);
     for (bool hinted = false;; hinted = true) {
@@ -224,7 +224,7 @@ class Session {
 
   std::optional<int> ask_card(const Card& card) {
     say(card.front);
-    // a card has no hint: ? shows the answer as Enter does
+    // a card has no hint: ? shows the answer, like Enter
     if (line("Press Enter to show the answer > ") == "s") return std::nullopt;
     say(card.back);
     cite(card.source);
@@ -241,7 +241,7 @@ class Session {
     }
   }
 
-  enum class Detail : std::uint8_t { kFull, kBrief };  // after a right answer: how it is computed, or only that it is
+  enum class Detail : std::uint8_t { kFull, kBrief };  // after a right answer: the computation, or only the verdict
 
   std::optional<int> ask_fill_in(const Exercise& exercise, std::string_view prompt, Detail detail) {
     bool hinted = false;
@@ -307,7 +307,7 @@ class Session {
     reviews_.push_back(review);
   }
 
-  // After a signal: the terminal may be gone, and then the signal is still the reason.
+  // After a signal: the terminal may be gone, but the signal is still the reason.
   void last_words() noexcept {
     try {
       print("\n");

@@ -10,13 +10,14 @@
 
 namespace posenc::cli {
 
-/// Asks item after item on standard output and takes answers from standard input, until all are known, the input
-/// ends or the learner stops. Each answer goes to `keep` at once. What was not known comes again at the end.
+/// Asks one item after another on standard output and reads answers from standard input, until all are known, the
+/// input ends or the learner stops. Each answer is passed to `keep` at once. Items that were not known come again at
+/// the end.
 /// Returns the reviews. Throws: what `keep` and the streams throw, and Failure for a signal, after a summary.
 std::vector<Review> practice(const std::vector<PracticeItem>& items, std::uint64_t seed, std::int64_t day,
                              const std::function<void(const Review&)>& keep);
 
-/// Goes through the steps of one in the same way. Nothing is kept.
+/// Goes through the steps of a walkthrough in the same way. Nothing is stored.
 void practice_walkthrough(const Walkthrough& walkthrough);
 
 }  // namespace posenc::cli

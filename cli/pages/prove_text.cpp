@@ -23,7 +23,7 @@ std::string_view mark_of(const Finding& finding) {
   return finding.outcome == Outcome::kHolds ? "✓" : "✗";
 }
 
-// Green: holds, as claimed. Red: contradicts the claim. Dim: no claim. A failure that is expected is plain.
+// Green: holds, as claimed. Red: contradicts the claim. Dim: no claim. An expected failure is plain.
 std::string in_its_colour(std::string_view text, const Finding& finding, bool colour) {
   if (!is_as_claimed(finding)) return coloured(text, "1;31", colour);
   if (finding.claim == Claim::kNone) return dim(text, colour);
@@ -130,7 +130,7 @@ std::string properties_table(const std::vector<Proven>& proven, int columns, boo
   const auto cards = property_cards();
   const auto place = static_cast<std::size_t>(kPlaceColumns);
   const auto room = static_cast<std::size_t>(std::max(columns - label_columns, kPlaceColumns));
-  // blocks of equal size look better than one full and one rest
+  // blocks of equal size look better than full ones and a remainder
   const std::size_t blocks = (cards.size() + room / place - 1) / (room / place);
   const std::size_t in_block = (cards.size() + blocks - 1) / blocks;
   std::string text;

@@ -8,26 +8,26 @@
 
 namespace posenc::cli {
 
-/// What was measured of one scheme.
+/// The measurements of one scheme.
 struct Proven {
   Scheme scheme;
   bool has_random_weights = false;
   std::vector<Finding> findings;  // in the order of the cards
-  std::vector<Finding> numerics;  // exact and float32 angles; empty where there are none, or nobody asked
-  ShiftMap one_further;           // the matrix of one step; empty where it is too wide to be shown
-  TokenCost cost = {};            // where somebody asked
+  std::vector<Finding> numerics;  // exact and float32 angles; empty if there are none or they were not requested
+  ShiftMap one_further;           // the matrix of one step; empty if too wide to show
+  TokenCost cost = {};            // if requested
 };
 
 /// Every scheme and every property: all that the table needs.
 std::vector<Proven> prove_every_scheme(const ProveOptions& options = {});
 
-/// "✓ 0.33": whether it holds, and the number; with ! where that is not what is claimed.
+/// "✓ 0.33": whether it holds, and the number; with ! if that is not what is claimed.
 std::string finding_cell(const Finding& finding);
-/// The scheme's name, with * where trained numbers were drawn at random.
+/// The scheme's name, with * if trained numbers were drawn at random.
 std::string proven_label(const Proven& proven);
-/// Schemes down, properties across, in as many blocks as the columns need: a mark and a number in each cell.
+/// Schemes in rows, properties in columns, in as many blocks as needed: a mark and a number in each cell.
 std::string properties_table(const std::vector<Proven>& proven, int columns, bool colour);
-/// What the columns of that table are, a line each.
+/// The meaning of that table's columns, one line each.
 std::string properties_legend(int columns, bool colour);
 
 /// One scheme in sentences, with its matrix and its angles.

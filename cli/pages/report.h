@@ -9,22 +9,22 @@
 
 namespace posenc::cli {
 
-/// A table of ready texts: the first column and the header are labels.
+/// A table of formatted texts: the first column and the header are labels.
 struct ReportTable {
-  std::vector<std::string> header;  // one for each column; the first is over the labels
+  std::vector<std::string> header;  // one per column; the first is above the labels
   std::vector<std::vector<std::string>> rows;
-  bool has_marks = false;  // narrow columns with upright headings: a page shows many of them
+  bool has_marks = false;  // narrow columns with vertical headings, for pages with many of them
 };
 
-/// A picture, as SVG documents of its own: one for a wide page and one for a phone, with text of the same size.
+/// A picture, as separate SVG documents: one for a wide page and one for a phone, with text of the same size.
 struct ReportFigure {
   std::string svg, narrow_svg;
-  std::string caption;  // what to see in it
-  std::string command;  // that draws it
+  std::string caption;  // what it shows
+  std::string command;  // the command that draws it
 };
 
-/// A part of a report. On a terminal it is heading, text, table and closing. A page has longer prose, the figures, and
-/// the computations folded.
+/// A part of a report. On a terminal it is heading, text, table and closing. A page has longer prose, the figures,
+/// and the computations, collapsed.
 struct ReportSection {
   std::string heading, text;
   ReportTable table = {};
@@ -33,8 +33,8 @@ struct ReportSection {
   ReportTable page_table = {};                                   // on the page, in place of the table
   std::vector<std::pair<std::string, std::string>> legend = {};  // of that table: heading, meaning
   std::vector<ReportFigure> figures = {};
-  std::vector<StoryStep> steps = {};                               // folded: each with its own text beside its tables
-  std::string steps_command = {};                                  // that shows them, for paper
+  std::vector<StoryStep> steps = {};  // collapsed: each with its own text beside its tables
+  std::string steps_command = {};     // the command that shows them, for paper
   std::vector<std::pair<std::string, std::string>> commands = {};  // what to type, and what it does
   bool only_on_page = false;
 };
@@ -48,7 +48,7 @@ std::string report_text(const Report& report, int columns, bool colour);
 
 /// Written into every page, so that a later run recognises it.
 inline constexpr std::string_view kReportMark = "<meta name=\"generator\" content=\"posenc tour\">";
-/// One file that needs no other; for wide screens, phones, dark rooms and paper.
+/// One self-contained file, for wide screens, phones, dark mode and paper.
 std::string report_html(const Report& report);
 
 }  // namespace posenc::cli

@@ -4,7 +4,7 @@
 
 namespace posenc::cli {
 
-/// Follows the reader's light or dark; on paper always dark on light, and no table or figure is torn apart.
+/// Follows the reader's light or dark mode; on paper always dark on light, without page breaks in tables or figures.
 inline constexpr std::string_view kReportStyle = R"css(
 :root { color-scheme: light dark; --ink: #1d2229; --paper: #fdfdfb; --faint: #5a6370; --line: #d9dde3; --card: #f4f5f2;
   --accent: #0b5fa5; --warn: #9a5200; --good: #0a7a43; --bad: #b3372b; }

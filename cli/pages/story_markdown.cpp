@@ -9,7 +9,7 @@
 namespace posenc::cli {
 namespace {
 
-// A backslash before all that Markdown could take for a sign of its own.
+// Escapes everything that Markdown could treat as markup.
 std::string escaped(std::string_view text) {
   std::string result;
   for (const char c : text) {

@@ -16,7 +16,7 @@ namespace {
 
 constexpr int kIndent = 2, kStoryGap = 2;
 
-// Wrapped, the lines after the first moved in by `hanging`.
+// Wrapped, with the lines after the first indented by `hanging`.
 std::string paragraph(std::string_view text, int columns, int indent = 0, int hanging = 0) {
   std::string result;
   for (const std::string& line : wrap(text, columns - indent - hanging)) {
@@ -32,8 +32,8 @@ bool is_marked(const StoryMatrix& matrix, std::size_t row, std::size_t column, c
   });
 }
 
-// Cells as texts, all as wide as the widest of their column; a star, or the room for one, behind each where there are
-// stars at all.
+// Cells as texts, padded to the widest of their column; each followed by a star, or a space for one, if there are any
+// stars.
 struct Texts {
   std::vector<std::vector<std::string>> columns;  // [column][row]
   std::vector<int> widths;
@@ -59,7 +59,7 @@ Texts texts_of(const StoryMatrix& matrix, const std::vector<Misprint>& marked) {
   return texts;
 }
 
-// How many columns from `first` on fit beside the labels; one at least.
+// How many columns from `first` on fit beside the labels; at least one.
 std::size_t columns_that_fit(const Texts& texts, std::size_t first, int columns) {
   int used = kIndent + texts.label_width;
   std::size_t end = first;

@@ -6,11 +6,11 @@
 
 namespace posenc::cli {
 
-/// A story for a terminal of so many columns.
+/// A story for a terminal with the given number of columns.
 std::string story_text(const Story& story, int columns, bool colour);
-/// A cell with its products, one in a line.
+/// A cell with its products, one per line.
 std::string cell_text(const CellExpansion& cell, int columns, bool colour);
-/// A matrix alone, with its caption; columns that do not fit follow below. `marked` says which cells get a star.
+/// Only a matrix, with its caption; columns that do not fit follow below. `marked` says which cells get a star.
 std::string matrix_text(const StoryMatrix& matrix, const std::vector<Misprint>& marked, int columns, bool colour);
 std::string facts_text(const StoryFacts& facts, int columns);
 

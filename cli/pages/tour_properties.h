@@ -4,7 +4,7 @@
 
 namespace posenc::cli {
 
-/// What is said of schemes, measured: the best known ones on a terminal, all of them on a page.
+/// The claimed properties of schemes, measured: the best-known schemes on a terminal, all of them on a page.
 ReportSection properties_section();
 
 }  // namespace posenc::cli

@@ -10,8 +10,8 @@
 
 namespace posenc::cli {
 
-/// The escape sequence that begins a colour, for text or for what lies behind it. Terminals that say so get the very
-/// colour, all others the nearest of 256.
+/// The escape sequence that starts a text or background colour. Terminals that announce 24-bit colour get the exact
+/// one, all others the nearest of 256.
 std::string colour_code(Rgb colour, bool is_background);
 
 /// Cells of a terminal. Each is a character, or 2 × 4 dots in one braille character.
@@ -24,17 +24,17 @@ class Canvas {
   int dots_across() const { return columns_ * 2; }
   int dots_down() const { return rows_ * 4; }
 
-  /// A dot; (0, 0) is at the top left. What lies outside is not drawn.
+  /// A dot; (0, 0) is at the top left. Dots outside are not drawn.
   void dot(int x, int y, Rgb colour);
   void line(double x0, double y0, double x1, double y1, Rgb colour);
-  /// Characters from this cell to the right; what does not fit is cut. They stand above dots.
+  /// Characters from this cell to the right, truncated to fit. They cover dots.
   void write(int column, int row, std::string_view text, std::optional<Rgb> colour);
-  /// One cell with a colour before and behind it.
+  /// One cell with a text and a background colour.
   void fill(int column, int row, std::string_view character, Rgb colour, Rgb behind);
-  /// A character where nothing else is.
+  /// A character, if the cell is empty.
   void shade(int column, int row, std::string_view character, Rgb colour);
 
-  /// A line of text without spaces at its end.
+  /// A line of text without trailing spaces.
   std::string row_text(int row, bool colour) const;
 
  private:

@@ -15,13 +15,13 @@ struct EndLabel {
   double height = 0;  // above the panel's lower edge
 };
 
-/// The names that a panel shows, each once.
+/// The names shown in a panel, each once.
 std::vector<std::string> end_names(const Panel& panel);
 
 bool has_one_name(const Panel& panel);
 
-/// Where they stand in a panel of this height: as near to the line's end as can be, `apart` from each other. A name
-/// alone stands in the middle, and those of a panel without axes at the top.
+/// Their heights in a panel of this height: as close to the line's end as possible, `apart` from each other. A single
+/// name goes in the middle, and those of a panel without axes at the top.
 std::vector<EndLabel> end_labels(const Panel& panel, double height, double apart);
 
 }  // namespace posenc::cli

@@ -4,7 +4,7 @@
 
 namespace posenc::cli {
 
-// A figure is made by the library; this room draws it, by gnuplot or in a terminal.
+// The library computes figures; this folder draws them, with gnuplot or in a terminal.
 using figures::Axis;
 using figures::AxisScale;
 using figures::Band;
@@ -20,7 +20,7 @@ using figures::Series;
 using figures::Tick;
 using figures::Words;
 
-/// The panel with one axis widened so that a unit is as long on both, where it is `width` by `height` large.
+/// The panel with one axis extended so that a unit has the same length on both, at a size of `width` by `height`.
 Panel with_equal_units(Panel panel, double width, double height);
 
 }  // namespace posenc::cli

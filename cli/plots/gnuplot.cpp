@@ -43,7 +43,7 @@ Pipe make_pipe() {
 }
 void never_wait(const Descriptor& end) { fcntl(end.number(), F_SETFL, fcntl(end.number(), F_GETFL) | O_NONBLOCK); }
 
-// The user's environment without what would make gnuplot draw otherwise than elsewhere.
+// The user's environment without the variables that would change how gnuplot draws.
 std::vector<std::string> environment() {
   std::vector<std::string> kept = {"LC_ALL=C.UTF-8"};
   for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) {
@@ -64,7 +64,7 @@ std::vector<char*> pointers_to(std::vector<std::string>& words) {
   return pointers;
 }
 
-// A process of ours that does not outlive its owner.
+// A child process that does not outlive its owner.
 class Child {
  public:
   Child(const std::string& program, int input, int output, int messages) {
@@ -76,7 +76,7 @@ class Child {
     posix_spawn_file_actions_adddup2(&files, input, STDIN_FILENO);
     posix_spawn_file_actions_adddup2(&files, output, STDOUT_FILENO);
     posix_spawn_file_actions_adddup2(&files, messages, STDERR_FILENO);
-    // what we ignore or catch is not the child's business
+    // the child must not inherit ignored or caught signals
     sigset_t signals;
     sigemptyset(&signals);
     for (const int number : {SIGPIPE, SIGXFSZ, SIGINT, SIGTERM, SIGHUP}) sigaddset(&signals, number);
@@ -99,7 +99,7 @@ class Child {
     while (waitpid(process_, nullptr, 0) < 0 && errno == EINTR) {}
   }
 
-  // The status as waitpid gives it. The output is closed by now, so this takes no time, or it is stuck.
+  // The status as returned by waitpid. The output is closed by now, so this takes no time unless it is stuck.
   int end() {
     int status = 0;
     for (int tenths = 0; tenths < 50; ++tenths) {
@@ -117,7 +117,7 @@ class Child {
   pid_t process_ = 0;
 };
 
-// Takes what is there; closes the pipe at its end. Keeps up to `most` bytes.
+// Reads what is available; closes the pipe at its end. Keeps up to `most` bytes.
 void take(Descriptor& end, std::string& text, std::size_t most) {
   std::array<char, 65536> bytes{};
   const ssize_t count = read(end.number(), bytes.data(), bytes.size());
@@ -131,7 +131,7 @@ void take(Descriptor& end, std::string& text, std::size_t most) {
 void give(Descriptor& end, std::string_view& rest) {
   const ssize_t count = write(end.number(), rest.data(), rest.size());
   if (count > 0) rest.remove_prefix(static_cast<std::size_t>(count));
-  // gnuplot has gone: its messages say why
+  // gnuplot has exited: its messages say why
   const bool broken = count < 0 && errno != EINTR && errno != EAGAIN;
   if (rest.empty() || broken) end = Descriptor();
 }
@@ -143,7 +143,7 @@ struct Answer {
   std::string output, messages;
 };
 
-// All three pipes at once: neither side may wait for the other.
+// All three pipes at once, so that neither side waits for the other.
 Answer converse(Streams& streams, std::string_view script) {
   Answer answer;
   const auto end = Clock::now() + kMostTime;
@@ -153,7 +153,7 @@ Answer converse(Streams& streams, std::string_view script) {
     if (left <= 0) {
       throw Failure{kFilesFailed, fmt::format("gnuplot: does not end (stopped after {} s)", kMostTime.count())};
     }
-    // a negative number is not looked at
+    // negative descriptors are ignored
     std::array<pollfd, 3> waiting = {{{streams.input.number(), POLLOUT, 0},
                                       {streams.output.number(), POLLIN, 0},
                                       {streams.messages.number(), POLLIN, 0}}};
@@ -165,7 +165,7 @@ Answer converse(Streams& streams, std::string_view script) {
   return answer;
 }
 
-// The line that says what is wrong: the last one that says anything.
+// The line that says what is wrong: the last one that is not empty.
 std::string reason_in(std::string_view messages) {
   std::string reason;
   while (!messages.empty()) {

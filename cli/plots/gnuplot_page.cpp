@@ -14,8 +14,8 @@ void move(std::vector<double>& values, double by) {
   for (double& value : values) value -= by;
 }
 
-// gnuplot, and the digits that it gets, cannot tell positions far out from their neighbours: there, the axis begins
-// at 0 and its ticks say where that is.
+// gnuplot, with the digits that it is given, cannot distinguish neighbouring positions far from 0: there, the axis
+// starts at 0 and its ticks say where that is.
 void bring_near(Panel& panel, bool is_x, int ticks) {
   Axis& axis = is_x ? panel.x : panel.y;
   const double range = axis.most - axis.least, by = axis.least;
@@ -44,7 +44,7 @@ void bring_near(Panel& panel, bool is_x, int ticks) {
   }
 }
 
-// A map keeps its range and gives up room; anything else is shown with more around it.
+// A map keeps its range and leaves room unused; anything else is shown with a wider range.
 Box fitted(Box area, const Panel& panel) {
   const double ratio = (panel.x.most - panel.x.least) / (panel.y.most - panel.y.least);
   if (area.width() > area.height() * ratio) {
@@ -111,7 +111,7 @@ std::string GnuplotPage::take() {
   return std::move(text_);
 }
 
-// A size of text means a pixel to gnuplot's SVG, and 4/3 of a pixel or of a point to what draws PNG and PDF.
+// Text sizes are in pixels in gnuplot's SVG, and in 4/3 pixels or points in its PNG and PDF.
 double GnuplotPage::points(double pixels) const {
   return pixels * scale_ * (format_ == PictureFormat::kSvg ? 1.0 : 0.75);
 }
@@ -233,7 +233,7 @@ void GnuplotPage::draw_names(const Panel& panel, const Box& area) {
     const double first = area.bottom + below_axis(panel) + 12, width = (page_.right - 2 * kEdge) / below.columns;
     int place = 0;
     std::vector<EndLabel> ends = end_labels(panel, area.height(), kLineHeight);
-    std::reverse(ends.begin(), ends.end());  // as they come from top to bottom
+    std::reverse(ends.begin(), ends.end());  // from top to bottom
     for (const EndLabel& end : ends) {
       const int column = place % below.columns, row = place / below.columns;
       draw_name(end, kEdge + width * column, first + kLineHeight * row);
@@ -243,7 +243,7 @@ void GnuplotPage::draw_names(const Panel& panel, const Box& area) {
   }
   for (const EndLabel& end : end_labels(panel, area.height(), kLineHeight)) {
     const double y = area.bottom - end.height;
-    if (has_one_name(panel)) {  // there is nothing to tell it from
+    if (has_one_name(panel)) {  // nothing to distinguish it from
       label(end.name, area.right + 12, y, "left", kSmallText, kInk);
       continue;
     }
@@ -269,7 +269,7 @@ void GnuplotPage::draw_data(const Panel& panel) {
   add("{}\n", plots);
 }
 
-// What follows, up to EOD, are numbers.
+// Up to EOD, only numbers follow.
 std::string GnuplotPage::begin_data() {
   std::string name = fmt::format("$data{}", blocks_++);
   add("{} << EOD\n", name);
@@ -304,7 +304,7 @@ std::string GnuplotPage::series_plot(const Series& series) {
   }
 }
 
-// An image needs two rows and two columns; less than that is drawn as it is, cell by cell.
+// An image needs two rows and two columns; anything smaller is drawn cell by cell.
 std::string GnuplotPage::heat_map_plot(const HeatMap& map) {
   const std::string name = begin_data();
   const auto half_step = [](const std::vector<double>& at) { return at.size() < 2 ? 0.5 : (at[1] - at[0]) / 2; };

@@ -15,11 +15,11 @@
 
 namespace posenc::cli {
 
-// All lengths are pixels of a page 900 wide; a larger page makes them larger.
+// All lengths are in pixels of a page 900 wide; they scale with the page.
 inline constexpr double kSmallText = 12, kText = 13, kTitleText = 18;
 inline constexpr double kCharacter = 7.1;  // width of most letters of the small text
 inline constexpr double kLineHeight = 17;
-inline constexpr double kSample = 24;  // the piece of line before a name
+inline constexpr double kSample = 24;  // the line sample before a name
 inline constexpr double kColourBar = 12;
 
 struct Box {
@@ -28,16 +28,16 @@ struct Box {
   double height() const { return bottom - top; }
 };
 
-inline constexpr double kEdge = 22;  // of the page, left free
+inline constexpr double kEdge = 22;  // page margin
 
 /// Ticks and label of the x axis.
 double below_axis(const Panel& panel);
 double text_width(std::string_view text);
 double widest(const std::vector<Tick>& ticks);
-/// How many ticks an upright axis of this height has room for.
+/// How many ticks a vertical axis of this height has room for.
 int upright_ticks(double height);
 
-/// On a narrow page the names of several lines come below their panel, in columns: beside it they would leave no room
+/// On a narrow page the names of several lines are below their panel, in columns: beside it they would leave no room
 /// for the data.
 struct NamesBelow {
   int columns = 0, rows = 0;  // none: they are beside it
@@ -45,18 +45,18 @@ struct NamesBelow {
 };
 NamesBelow names_below(const Panel& panel, double page_width);
 
-/// A script of gnuplot in the making, for one page. Places count from the top left.
+/// Builds a gnuplot script for one page. Coordinates start at the top left.
 class GnuplotPage {
  public:
   GnuplotPage(PictureFormat format, int width, int height, double scale = 0);
 
   Box box() const { return page_; }
-  /// Words that the next panel draws, or flush_labels. `align` is gnuplot's: left, center, right.
+  /// A text that the next panel, or flush_labels, draws. `align` is gnuplot's: left, center, right.
   void label(std::string_view words, double x, double y, std::string_view align, double size, Rgb colour,
              std::string_view more = "");
-  /// Draws the labels that are set, and nothing else.
+  /// Draws only the pending labels.
   void flush_labels();
-  /// A panel whose data fill this room; what stands around them is outside.
+  /// A panel whose data fill this area; axes and titles are outside it.
   void draw_panel(const Panel& given, const Box& room);
   /// The whole script.
   std::string take();

@@ -43,8 +43,8 @@ double above(const PanelRow& row) {
 }
 double around_axis(const PanelRow& row, double page_width) { return above(row) + below(row, page_width); }
 
-// What stands left and right of the data in each panel of a row. Rows of as many panels share them, so that their
-// data line up.
+// The margins left and right of the data in each panel of a row. Rows with the same number of panels share them, so
+// that their data line up.
 struct RowMargins {
   std::vector<double> left, right;
 };
@@ -92,7 +92,7 @@ void draw_rows(GnuplotPage& page, const Figure& figure, const Box& box) {
   }
 }
 
-// What does not fit in a line goes on in the next.
+// What does not fit in a line continues in the next.
 std::vector<std::string> lines_of(const std::string& text, double width) {
   return text.empty() ? std::vector<std::string>{} : wrap(text, std::max(static_cast<int>(width), 10));
 }

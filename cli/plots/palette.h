@@ -13,14 +13,14 @@ struct Rgb {
 /// "#0072b2".
 std::string hex(Rgb colour);
 
-/// How a series is told from the others: by colour for most, by dashes and markers for those who print in grey.
+/// How a series is distinguished: by colour, and by dashes and markers for printing in grey.
 struct LineStyle {
   Rgb colour;
   const char* dashes;  // gnuplot's dash pattern
   int marker;          // gnuplot's number of it
 };
-/// Okabe and Ito's colours, which people who see few colours tell apart. Styles repeat after the last;
-/// −1 is grey, for what only holds the rest together.
+/// Okabe and Ito's colours, which people with colour vision deficiency can distinguish. Styles repeat after the last;
+/// −1 is grey, for auxiliary lines.
 LineStyle line_style(int index);
 
 inline constexpr Rgb kInk = {0x26, 0x26, 0x26};
@@ -30,9 +30,9 @@ inline constexpr Rgb kBandColour = {0xee, 0xea, 0xe2};
 inline constexpr Rgb kUndrawable = {0xbd, 0xbd, 0xbd};  // a cell without a value
 inline constexpr Rgb kPaper = {0xff, 0xff, 0xff};
 
-/// The colour of a value between least and most. Where zero lies between them: dark blue below it, white at it,
-/// orange above. The two ends differ in darkness too, so that signs are told apart in grey. Where it does not: white
-/// at the end nearer to zero, dark blue at the other.
+/// The colour of a value between least and most. If zero is between them: dark blue below, white at zero, orange
+/// above. The two ends differ in lightness too, so that signs are distinguishable in grey. Otherwise: white at the
+/// end closer to zero, dark blue at the other.
 Rgb heat_colour(double value, double least, double most);
 
 }  // namespace posenc::cli

@@ -18,7 +18,7 @@
 namespace posenc::cli {
 namespace {
 
-// From least to most where there is no colour.
+// From least to most, without colour.
 constexpr std::array<std::string_view, 5> kShades = {" ", "░", "▒", "▓", "█"};
 constexpr std::string_view kNoValue = "×";
 
@@ -27,7 +27,7 @@ constexpr Rgb kTerminalShade = {0x58, 0x58, 0x58};
 
 Rgb terminal_colour(int style) {
   const Rgb colour = line_style(style).colour;
-  return colour == kInk ? Rgb{0xd0, 0xd0, 0xd0} : colour;  // ink on a dark screen is nothing
+  return colour == kInk ? Rgb{0xd0, 0xd0, 0xd0} : colour;  // ink would be invisible on a dark screen
 }
 
 int widest_label(const std::vector<Tick>& ticks) {
@@ -94,7 +94,7 @@ class PanelPainter {
   }
 
   void paint(const Envelope& envelope) {
-    // shaded characters tell an area from a dense line
+    // shading distinguishes an area from a dense line
     for (std::size_t i = 0; i < envelope.x.size(); ++i) {
       const double x = across(envelope.x[i]);
       const double next = i + 1 < envelope.x.size() ? across(envelope.x[i + 1]) : x;
@@ -139,7 +139,7 @@ class PanelPainter {
     }
   }
 
-  // The value under the middle of cell (column, row) of `rows` in this area.
+  // The value at the centre of cell (column, row) of `rows` in this area.
   double value_at(const HeatMap& map, int column, int row, int rows) const {
     const auto nearest = [](const std::vector<double>& centres, const Axis& axis, double share) {
       const double place = axis.reversed ? 1 - share : share;
@@ -195,7 +195,7 @@ class PanelPainter {
       if (panel_.y.shown) canvas_.write(area_.left - 1, below, "└", kTerminalGrey);
       for (int column = area_.left; column < area_.right(); ++column)
         canvas_.write(column, below, "─", kTerminalGrey);
-      int free = 0;  // labels do not run into each other
+      int free = 0;  // labels must not overlap
       for (const Tick& tick : ticks_of(panel_.x, std::max(2, area_.columns / 10))) {
         const int column = static_cast<int>(std::lround(across(tick.at))) / 2;
         const int begin = std::max(column - columns_of(tick.text) / 2, 0);
@@ -217,7 +217,7 @@ class PanelPainter {
     constexpr int kCells = 15;
     const std::string least = figures::grouped(map.least) + " ",
                       most = fmt::format(" {}  {}", figures::grouped(map.most), map.label);
-    // under a narrow panel it begins further left
+    // below a narrow panel it starts further left
     int column = std::max(std::min(area_.left, canvas_.columns() - columns_of(least + most) - kCells), 0);
     const auto say = [&](std::string_view text) {
       canvas_.write(column, row, text, kTerminalGrey);
@@ -236,7 +236,7 @@ class PanelPainter {
     say(most);
   }
 
-  // Where there is no colour a letter stands on the line and beside its name.
+  // Without colour, a letter marks the line and its name.
   void paint_names() {
     const std::vector<EndLabel> labels = end_labels(panel_, area_.rows - 1, 1);
     std::vector<std::string> names = end_names(panel_);

@@ -5,7 +5,7 @@
 
 namespace posenc::cli {
 
-/// Cells of a canvas.
+/// An area of a canvas, in cells.
 struct Area {
   int left = 0, top = 0, columns = 0, rows = 0;
   int right() const { return left + columns; }

@@ -31,8 +31,8 @@ std::string xml_text(std::string_view text) {
   return safe;
 }
 
-// gnuplot names itself and its version where readers expect what the picture is; a browser would blur the cells of a
-// heat map; and not everybody has the font.
+// gnuplot puts its own name and version where readers expect the title; a browser would blur the cells of a heat map;
+// and not everyone has the font.
 std::string finished(std::string svg, const Figure& figure) {
   const std::size_t begin = svg.find("<title>"), end = svg.find("</desc>");
   if (begin != std::string::npos && end != std::string::npos && begin < end) {
@@ -43,7 +43,7 @@ std::string finished(std::string svg, const Figure& figure) {
               "preserveAspectRatio='none' style='image-rendering:optimizeSpeed;image-rendering:pixelated'");
   replace_all(svg, "font-family=\"DejaVu Sans\"", "font-family=\"DejaVu Sans, Verdana, Arial, sans-serif\"");
   replace_all(svg, "<svg \n", "<svg role=\"img\"\n");
-  replace_all(svg, "]]>", "]]&gt;");  // the one thing in a text that gnuplot lets through and XML does not
+  replace_all(svg, "]]>", "]]&gt;");  // the only text that gnuplot leaves as it is and XML forbids
   return svg;
 }
 
@@ -70,7 +70,7 @@ std::string picture_of(const Figure& figure, PictureFormat format, int width, in
 
 namespace {
 
-// Names within are made the page's own.
+// Makes the names within unique to the page.
 std::string for_a_page(std::string svg, const std::string& id) {
   svg.erase(0, svg.find("<svg"));
   for (const std::string_view quote : {"'", "\""}) {
@@ -90,11 +90,11 @@ std::string svg_of(const Figure& figure, const std::string& id) {
 std::string narrow_svg_of(const Figure& figure, const std::string& id) {
   constexpr int kNarrow = 370;
   Figure narrow = figure;
-  // the page has title and caption of its own
+  // the page has its own title and caption
   narrow.title.clear();
   narrow.subtitle.clear();
   narrow.note.clear();
-  // panels side by side come one below the other
+  // panels side by side are stacked instead
   std::vector<PanelRow> rows;
   for (const PanelRow& row : figure.rows) {
     for (const Panel& panel : row.panels) rows.push_back({{panel}, row.height});

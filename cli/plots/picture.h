@@ -7,18 +7,19 @@
 
 namespace posenc::cli {
 
-/// The bytes of a file that shows the figure. SVG: the same bytes from the same gnuplot, every time.
-/// Throws: Failure 3 where gnuplot is missing or fails.
+/// The bytes of a file that shows the figure. SVG: identical bytes from the same version of gnuplot.
+/// Throws: Failure 3 if gnuplot is missing or fails.
 std::string picture_of(const Figure& figure, PictureFormat format, int width, int height);
 
-/// Of a phone's width, with text of the usual size: what a wide picture would shrink to could not be read.
+/// Sized for a phone, with text of the usual size, because a shrunken wide picture would be unreadable.
 std::string narrow_svg_of(const Figure& figure, const std::string& id);
 
-/// As an SVG of the figure's own size, ready to stand in a page: <svg …>…</svg>, with the figure's title as its name.
-/// `id` is put before all names within, so that several may stand in one page.
+/// As an SVG of the figure's own size, ready to be embedded in a page: <svg …>…</svg>, with the figure's title as its
+/// name.
+/// `id` is prefixed to all names within, so that one page may contain several.
 std::string svg_of(const Figure& figure, const std::string& id);
 
-/// What a terminal shows: text of at most `columns`. With colour, or with letters where there is none.
+/// The figure for a terminal: text of at most `columns`. In colour, or with letters without colour.
 std::string terminal_text(const Figure& figure, int columns, bool colour);
 
 /// How many points a terminal of this size can show across a panel.

@@ -35,7 +35,7 @@ std::vector<Tick> linear_ticks(const Axis& axis, int wanted) {
   for (const double multiple : {5.0, 2.0, 1.0}) {
     if (power * multiple >= rough) step = power * multiple;
   }
-  // far out there may be no doubles that close
+  // far from 0 there may be no doubles that close
   step = std::max(step,
                   8 * std::numeric_limits<double>::epsilon() * std::max(std::fabs(axis.least), std::fabs(axis.most)));
   std::vector<Tick> ticks;

@@ -1,5 +1,5 @@
-// The explorer's server: a fixed table of files, read-only, on the loopback interface. libmicrohttpd speaks HTTP; here is
-// what may be asked, by whom, and for how long (docs/decisions/0016).
+// The explorer's server: a fixed table of files, read-only, on the loopback interface. libmicrohttpd implements HTTP;
+// this file decides what may be requested, by whom, and for how long (docs/decisions/0016).
 
 #include <arpa/inet.h>
 #include <fmt/format.h>
@@ -34,15 +34,15 @@ constexpr unsigned kMostConnections = 256;
 constexpr unsigned kIdleSeconds = 5;
 constexpr std::size_t kMemoryPerConnection = std::size_t{16} << 10;
 constexpr int kMostHeaders = 64;
-constexpr std::chrono::seconds kHeadDeadline{5};     // from the connection, or the last answer, to a whole head
-constexpr std::chrono::seconds kAnswerDeadline{30};  // from the head to the last byte taken
+constexpr std::chrono::seconds kHeadDeadline{5};     // from the connection, or the last answer, to a complete header
+constexpr std::chrono::seconds kAnswerDeadline{30};  // from the header to the last byte sent
 constexpr std::chrono::milliseconds kWatchInterval{250};
 
 constexpr std::string_view kPolicy =
     "default-src 'none'; script-src 'self' 'wasm-unsafe-eval'; style-src 'self'; img-src 'self' data: blob:; "
     "font-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
-/// The whole time a connection may take, which libmicrohttpd does not limit: its timeout starts anew with every byte.
+/// The total time of a connection, which libmicrohttpd does not limit: its timeout restarts with every byte.
 class Deadlines {
  public:
   void start(int socket, std::chrono::seconds allowed) {
@@ -53,7 +53,7 @@ class Deadlines {
     const std::lock_guard lock(mutex_);
     ends_.erase(socket);
   }
-  /// The socket is closed by its owner alone; here it is only made to fail.
+  /// Only its owner closes the socket; this only makes it fail.
   void enforce() {
     const std::lock_guard lock(mutex_);
     const auto now = Clock::now();
@@ -106,7 +106,7 @@ constexpr std::string_view kText = "text/plain; charset=utf-8";
 
 Reply reply_to(const Server& server, std::string_view method, std::string_view path, const Head& head) {
   if (head.headers > kMostHeaders) return {MHD_HTTP_REQUEST_HEADER_FIELDS_TOO_LARGE, kText, "too many headers\n"};
-  // A page of another site that has its name resolved to this machine is sent away: it would read as our own.
+  // Rejects other sites whose name resolves to this machine (DNS rebinding): they would have access to this one.
   if (head.hosts != 1) return {MHD_HTTP_BAD_REQUEST, kText, "one Host header is needed\n"};
   if (std::find(server.hosts.begin(), server.hosts.end(), head.host) == server.hosts.end()) {
     return {MHD_HTTP_MISDIRECTED_REQUEST, kText, "this host is not served here\n"};
@@ -121,7 +121,7 @@ Reply reply_to(const Server& server, std::string_view method, std::string_view p
 }
 
 MHD_Result send(MHD_Connection* connection, const Reply& reply) {
-  // MHD_RESPMEM_PERSISTENT: the bytes live as long as the program, so const may go.
+  // MHD_RESPMEM_PERSISTENT: the bytes live as long as the program and are not modified.
   MHD_Response* const response = MHD_create_response_from_buffer(
       reply.bytes.size(), const_cast<char*>(reply.bytes.data()), MHD_RESPMEM_PERSISTENT);
   if (response == nullptr) return MHD_NO;
@@ -151,8 +151,8 @@ MHD_Result answer(void* context, MHD_Connection* connection, const char* url, co
   MHD_get_connection_values(connection, MHD_HEADER_KIND, look_at_header, &head);
   const Reply reply = reply_to(server, method, url, head);
   if (*memory == nullptr) {
-    // Called first with the head alone. A request that is refused is refused now, before any of its body is read, and
-    // its connection closed; another is answered when it is whole, and its connection may ask again.
+    // First called with only the header. A rejected request is rejected now, before its body is read, and its
+    // connection is closed; any other is answered when it is complete, and its connection stays open.
     *memory = context;
     server.deadlines.start(socket_of(connection), kAnswerDeadline);
     return reply.status == MHD_HTTP_OK ? MHD_YES : send(connection, reply);
@@ -174,7 +174,7 @@ void on_connection(void* context, MHD_Connection* connection, void**, MHD_Connec
   }
 }
 
-// No path of the site has an escape, so none is undone: %00 would cut the path short.
+// No path of the site has an escape, so none is decoded: %00 would truncate the path.
 std::size_t leave_escapes(void*, MHD_Connection*, char* text) { return std::strlen(text); }
 
 void open_browser(const std::string& address) {

@@ -1,4 +1,5 @@
-// The site as one file: what the page would fetch is in it as base64, because a page from a disk may fetch nothing.
+// The site as one file: everything that the page would fetch is embedded as base64, because a page opened from disk
+// may not fetch.
 
 #include <algorithm>
 

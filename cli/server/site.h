@@ -14,9 +14,9 @@ struct SiteFile {
   std::string_view bytes;
 };
 
-/// All of them; none where this program was built without the site.
+/// All of them; none if this program was built without the site.
 std::span<const SiteFile> site_files();
-/// One page to which files must be added: @core.wasm@, @posenc.apkg@ and @tools.wasm@ mark where their base64 goes.
+/// A page to be completed with files: @core.wasm@, @posenc.apkg@ and @tools.wasm@ mark where their base64 goes.
 std::string_view single_page();
 
 /// The page as one file that needs no server.
@@ -27,7 +27,7 @@ struct ServeOptions {
   bool opens_browser = false;
   bool is_quiet = false;
 };
-/// Serves the site on 127.0.0.1 until SIGINT or SIGTERM. Throws: Failure where the port is taken.
+/// Serves the site on 127.0.0.1 until SIGINT or SIGTERM. Throws: Failure if the port is taken.
 int serve_site(const ServeOptions& options);
 
 }  // namespace posenc::cli

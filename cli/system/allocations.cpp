@@ -1,5 +1,5 @@
-// The program's own operator new, which counts and then calls the one that it stands before (the standard library's, or
-// what a test puts there): `posenc bench decode` shows that a decoding step allocates nothing.
+// Replaces operator new with one that counts and then calls the original (the standard library's, or that of a test):
+// `posenc bench decode` uses it to show that a decoding step allocates nothing.
 
 #include "cli/system/allocations.h"
 

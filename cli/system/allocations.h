@@ -5,8 +5,8 @@
 
 namespace posenc::cli {
 
-/// How often this program has allocated by `new` so far, on any thread. With sanitizers nothing, since they have
-/// operators of their own.
+/// How often this program has called `new` so far, on any thread. Unset with sanitizers, which have their own
+/// operators.
 std::optional<std::int64_t> allocations() noexcept;
 
 }  // namespace posenc::cli

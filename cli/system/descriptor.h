@@ -6,7 +6,7 @@
 
 namespace posenc::cli {
 
-/// An open file that closes itself. Where the closing may fail in a way that matters, take() it first.
+/// An open file that closes itself. If errors on closing matter, take() it first.
 class Descriptor {
  public:
   Descriptor() = default;

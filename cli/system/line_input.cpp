@@ -20,7 +20,7 @@ constexpr int kMillisecondsBetweenLooks = 250;
 bool LineInput::fill() {
   std::array<char, kLongestLine> bytes{};
   while (true) {
-    // a signal just before a read that waits would go unnoticed, so the waiting is done in short pieces
+    // a signal just before a blocking read would go unnoticed, so it waits in short intervals
     pollfd waiting{STDIN_FILENO, POLLIN, 0};
     while (poll(&waiting, 1, kMillisecondsBetweenLooks) <= 0) stop_if_signalled();
     const ssize_t count = read(STDIN_FILENO, bytes.data(), bytes.size());
@@ -47,7 +47,7 @@ std::optional<std::string> LineInput::next() {
     }
     buffer_.clear();
     if (ended_ || !fill()) {
-      // the last line may lack its end
+      // the last line may lack a newline
       ended_ = true;
       if (line.empty()) return std::nullopt;
       break;

@@ -8,8 +8,8 @@ namespace posenc::cli {
 /// Standard input, line by line: a person at a terminal, a pipe or a file.
 class LineInput {
  public:
-  /// The next line without its end, or nothing where the input has ended. Of a line past 4096 bytes the rest is
-  /// dropped. Throws: Failure 128 + signal where one comes while waiting, 3 where reading fails.
+  /// The next line without its newline, or nothing at the end of the input. Lines are truncated to 4096 bytes.
+  /// Throws: Failure 128 + signal if one arrives while waiting, 3 if reading fails.
   std::optional<std::string> next();
 
  private:

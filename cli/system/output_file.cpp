@@ -33,7 +33,7 @@ bool link_open_file(const Descriptor& file, const Descriptor& directory, const s
   return linkat(AT_FDCWD, path_of(file).c_str(), directory.number(), name.c_str(), AT_SYMLINK_FOLLOW) == 0;
 }
 
-// A file without a name can only get one through /proc.
+// An unnamed file can only get a name through /proc.
 Descriptor open_unnamed(const std::string& directory) {
   if (access("/proc/self/fd", X_OK) != 0) return {};
   return Descriptor(open(directory.c_str(), O_TMPFILE | O_WRONLY | O_CLOEXEC, kNewFileMode));
@@ -48,8 +48,8 @@ bool rename_without_replacing(const Descriptor& directory, const std::string& fr
 
 void keep_permissions(const Descriptor& file, const OutputTarget& target) {
   if (!target.replaced) return;
-  // Only root may give a file away; to everyone else it is theirs already. The mode comes second because
-  // a change of owner clears some of its bits.
+  // Only root can change a file's owner; for everyone else it already is the owner. The mode comes second because a
+  // change of owner clears some of its bits.
   const bool given = fchown(file.number(), target.replaced->user, target.replaced->group) == 0;
   if (!given && errno != EPERM) fail_with_errno(target.shown, errno);
   if (fchmod(file.number(), target.replaced->mode) != 0) fail_with_errno(target.shown, errno);
@@ -89,7 +89,7 @@ void OutputFile::reserve(std::int64_t bytes) {
                                               in_bytes(static_cast<double>(bytes)), in_bytes(available))};
     }
   }
-  // Not posix_fallocate: where the file system cannot reserve, that one writes into every block instead.
+  // Not posix_fallocate: if the file system cannot reserve space, it writes to every block instead.
   while (bytes > 0 && fallocate(file_.number(), 0, 0, bytes) != 0) {
     if (errno == EOPNOTSUPP || errno == ENOSYS) return;
     if (errno != EINTR) fail_with_errno(target_.shown, errno);
@@ -109,14 +109,14 @@ void OutputFile::publish() {
     publish_named();
   }
   temporary_.clear();
-  // some file systems have no fsync of directories, and say so with EINVAL
+  // some file systems do not support fsync on directories, and return EINVAL
   if (fsync(directory_.number()) != 0 && errno != EINVAL) fail_with_errno(target_.shown, errno);
 }
 
 void OutputFile::publish_unnamed() {
   const char* const name = target_.name.c_str();
   if (target_.force) {
-    // linkat never replaces, rename does: the file has a second name for a moment
+    // linkat never replaces a file, rename does: the file has two names for a moment
     std::string temporary = temporary_name(target_.name);
     if (!link_open_file(file_, directory_, temporary)) fail_with_errno(target_.shown, errno);
     temporary_ = std::move(temporary);

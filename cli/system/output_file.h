@@ -9,7 +9,7 @@
 
 namespace posenc::cli {
 
-/// Where a file will stand, and what stands there now.
+/// The destination of a file, and what is there now.
 struct OutputTarget {
   /// The permissions and owner of the file that is replaced.
   struct Replaced {
@@ -19,30 +19,30 @@ struct OutputTarget {
   };
 
   std::string shown;      // as the user wrote it, for messages
-  std::string directory;  // of the file itself: links are followed
+  std::string directory;  // of the file itself, with links resolved
   std::string name;
   bool force = false;
   std::optional<Replaced> replaced;
 };
 
-/// Throws: Failure where there is a directory or a device, or anything at all and force is false.
+/// Throws: Failure if there is a directory or a device, or anything at all and force is false.
 OutputTarget output_target(const std::string& path, bool force);
 
-/// A file that appears whole or not at all. It is written without a name (O_TMPFILE) or, where the file
-/// system has no such thing, as .NAME.posenc-PID-RANDOM beside its target; publish() gives it its name.
-/// Without publish(), whether by an error or a signal, nothing is left behind.
+/// A file that appears complete or not at all. It is written without a name (O_TMPFILE) or, if the file system does
+/// not support that, as .NAME.posenc-PID-RANDOM beside its target; publish() gives it its name. Without publish(),
+/// because of an error or a signal, nothing is left behind.
 class OutputFile {
  public:
-  /// Throws: Failure where nothing can be written there.
+  /// Throws: Failure if nothing can be written there.
   explicit OutputFile(OutputTarget target);
   OutputFile(const OutputFile&) = delete;
   OutputFile& operator=(const OutputFile&) = delete;
   ~OutputFile();
 
-  /// Takes the disk space at once, so that a disk too small fails before the work and not after it.
+  /// Reserves the disk space in advance, so that a full disk fails before the work and not after it.
   void reserve(std::int64_t bytes);
   void write(std::string_view bytes);
-  /// Puts the file in its place, durably. Two programs that publish the same new name cannot both win.
+  /// Moves the file into place, durably. If two programs publish the same new name, only one succeeds.
   void publish();
 
  private:
@@ -52,7 +52,7 @@ class OutputFile {
   OutputTarget target_;
   Descriptor directory_;
   Descriptor file_;
-  std::string temporary_;  // the name it has for now, if any
+  std::string temporary_;  // its current name, if any
 };
 
 }  // namespace posenc::cli

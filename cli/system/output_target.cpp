@@ -14,7 +14,7 @@
 namespace posenc::cli {
 namespace {
 
-constexpr int kMostLinks = 40;  // as the kernel counts
+constexpr int kMostLinks = 40;  // the kernel's limit
 
 std::pair<std::string, std::string> split_path(const std::string& path) {
   const std::size_t slash = path.rfind('/');
@@ -22,7 +22,7 @@ std::pair<std::string, std::string> split_path(const std::string& path) {
   return {slash == 0 ? "/" : path.substr(0, slash), path.substr(slash + 1)};
 }
 
-// The path that the last component stands for, also where a link points to nothing yet.
+// The path that the last component resolves to, even if a link points to nothing yet.
 std::string follow_links(std::string path, const std::string& shown) {
   for (int links = 0; links < kMostLinks; ++links) {
     std::array<char, PATH_MAX> text{};
@@ -51,7 +51,7 @@ OutputTarget output_target(const std::string& path, bool force) {
   } else if (errno != ENOENT) {
     fail_with_errno(path, errno);
   }
-  // a link that points nowhere is there as well
+  // a dangling link counts as well
   if (!force && lstat(path.c_str(), &status) == 0) refuse(fmt::format("{}: exists (--force replaces it)", path));
 
   std::tie(target.directory, target.name) = split_path(follow_links(path, path));

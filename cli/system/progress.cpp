@@ -14,7 +14,7 @@ namespace {
 constexpr int kBarColumns = 30;
 constexpr std::chrono::milliseconds kBetweenUpdates{100};
 
-// A terminal that is gone is no reason to stop.
+// Continues if the terminal is gone.
 void draw(const std::string& text) {
   [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, text.data(), text.size());
 }

@@ -5,10 +5,10 @@
 
 namespace posenc::cli {
 
-/// A bar on stderr for work that takes longer than a second; nothing at all where stderr is no terminal.
+/// A bar on stderr for work that takes longer than a second; nothing if stderr is not a terminal.
 class Progress {
  public:
-  /// `total`: bytes to come, or as many of `things`. `wanted`: false keeps it silent.
+  /// `total`: the number of bytes, or of `things`. `wanted`: false disables it.
   Progress(double total, bool wanted, std::string_view things = "");
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;

@@ -26,7 +26,7 @@ namespace {
 constexpr std::int64_t kLargestFile = 32'000'000;
 
 std::string data_folder() {
-  // by the XDG specification a path that is not absolute is ignored
+  // the XDG specification says to ignore a path that is not absolute
   if (const char* const given = std::getenv("XDG_DATA_HOME"); given != nullptr && *given == '/') return given;
   if (const char* const home = std::getenv("HOME"); home != nullptr && *home == '/') {
     return std::string(home) + "/.local/share";
@@ -34,7 +34,7 @@ std::string data_folder() {
   refuse("practice: neither XDG_DATA_HOME nor HOME says where to keep progress (--no-progress keeps none)");
 }
 
-// mkdir -p, private to the user as the specification asks.
+// mkdir -p, private to the user as the specification requires.
 void make_folders(const std::string& path) {
   for (std::size_t slash = path.find('/', 1);; slash = path.find('/', slash + 1)) {
     const std::string part = path.substr(0, slash);
@@ -50,7 +50,7 @@ std::string keep_aside(const std::string& path) {
   if (gmtime_r(&now, &parts) != nullptr) std::strftime(stamp, sizeof stamp, "%Y%m%dT%H%M%SZ", &parts);
   for (int attempt = 0; attempt < 1000; ++attempt) {
     std::string aside = fmt::format("{}.damaged-{}{}", path, stamp, attempt == 0 ? "" : fmt::format("-{}", attempt));
-    // link and unlink: an older one of that name is never replaced
+    // link and unlink, so that an older file of that name is never replaced
     if (link(path.c_str(), aside.c_str()) == 0) {
       if (unlink(path.c_str()) != 0) fail_with_errno(path, errno);
       return aside;
@@ -60,7 +60,7 @@ std::string keep_aside(const std::string& path) {
   fail_with_errno(path, EEXIST);
 }
 
-// Nothing where there is no file; a text that is too long is as good as damaged.
+// Nothing if there is no file; a text that is too long counts as damaged.
 std::optional<std::string> text_of(const std::string& path) {
   const Descriptor file(open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
   if (!file.is_open()) {
@@ -87,7 +87,7 @@ std::optional<std::string> text_of(const std::string& path) {
 
 ProgressFile::ProgressFile() : folder_(data_folder() + "/posenc") { path_ = folder_ + "/practice.json"; }
 
-// A file of its own: the other one is replaced, and a lock on what is no longer there protects nothing.
+// A separate lock file: the other one is replaced, and a lock on a deleted file protects nothing.
 Descriptor ProgressFile::locked() {
   make_folders(folder_);
   const std::string name = folder_ + "/practice.lock";

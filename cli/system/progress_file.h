@@ -7,21 +7,21 @@
 
 namespace posenc::cli {
 
-/// What a learner has done, in $XDG_DATA_HOME/posenc/practice.json or ~/.local/share/posenc/practice.json.
+/// A learner's progress, in $XDG_DATA_HOME/posenc/practice.json or ~/.local/share/posenc/practice.json.
 ///
-/// Every answer is written at once, as a whole new file: nothing is lost to a crash, and what another run wrote in
-/// the meantime is read again first, under a lock, so that neither loses the other's answers. A file that cannot be
-/// understood is kept under another name and said so.
+/// Every answer is written at once, as a complete new file, so nothing is lost in a crash. What another run has
+/// written in the meantime is first read again, under a lock, so that neither loses the other's answers. An
+/// unreadable file is kept under another name and reported.
 class ProgressFile {
  public:
-  /// Throws: Failure where there is no such place.
+  /// Throws: Failure if there is no such place.
   ProgressFile();
 
   const std::string& path() const { return path_; }
-  /// What is there now; nothing where there is no file yet.
-  /// Throws: Failure 2 for a file of a newer version, 3 where it cannot be read.
+  /// The current content; nothing if there is no file yet.
+  /// Throws: Failure 2 for a file of a newer version, 3 if it cannot be read.
   PracticeProgress load();
-  /// Adds a review to what is there, and returns all of it.
+  /// Adds a review to the current content, and returns all of it.
   PracticeProgress add(const Review& review);
 
  private:

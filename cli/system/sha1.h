@@ -6,7 +6,7 @@
 
 namespace posenc::cli {
 
-/// SHA-1, for what Anki computes with it: checksums of fields. It protects nothing.
+/// SHA-1, for the checksums of fields that Anki computes with it. Not used for security.
 std::array<std::uint8_t, 20> sha1(std::string_view bytes);
 
 }  // namespace posenc::cli

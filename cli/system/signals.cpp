@@ -7,7 +7,7 @@
 namespace posenc::cli {
 namespace {
 
-// The one thing a handler may touch.
+// The only variable that a handler may access.
 volatile std::sig_atomic_t signal_seen = 0;
 
 void remember(int number) { signal_seen = number; }

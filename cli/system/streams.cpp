@@ -37,7 +37,7 @@ void write_all(int descriptor, std::string_view bytes, std::string_view name) {
     const ssize_t written = write(descriptor, bytes.data(), bytes.size());
     if (written >= 0) {
       bytes.remove_prefix(static_cast<std::size_t>(written));
-      // a signal in the middle of a write shows only as a short one
+      // a signal during a write shows only as a short write
       if (!bytes.empty()) stop_if_signalled();
       continue;
     }
@@ -65,7 +65,7 @@ void tell(std::string_view text) noexcept {
   constexpr std::string_view kName = "posenc: ";
   constexpr std::string_view kEnd = "\n";
   const auto part = [](std::string_view bytes) { return iovec{const_cast<char*>(bytes.data()), bytes.size()}; };
-  // one call, so that lines of several programs do not mix; where stderr is gone there is nobody left to tell
+  // one call, so that lines of several programs do not mix; if stderr is gone, there is no one to tell
   const std::array<iovec, 3> parts = {part(kName), part(text), part(kEnd)};
   [[maybe_unused]] const ssize_t written = writev(STDERR_FILENO, parts.data(), static_cast<int>(parts.size()));
 }

@@ -91,7 +91,7 @@ int columns_of(std::string_view text) {
       ++columns;
       continue;
     }
-    // text that is shown was checked: what is malformed counts as one column a byte that begins something
+    // displayed text has been checked; in malformed text, each byte that starts a character counts as one column
     std::uint32_t code = first >= 0xF0U ? first & 0x07U : first >= 0xE0U ? first & 0x0FU : first & 0x1FU;
     while (at < text.size() && (static_cast<unsigned char>(text[at]) & 0xC0U) == 0x80U) {
       code = code << 6U | (static_cast<unsigned char>(text[at++]) & 0x3FU);

@@ -71,7 +71,7 @@ PositionList positions_of(const ApplyFlags& flags, const Tokens& x, int axes, st
     list.first = first;
     list.count = x.sequence;
   }
-  // [batch, sequence]: each sequence its own
+  // [batch, sequence]: each sequence has its own
   if (axes == 1 && list.axes == x.batch && list.count == x.sequence && !list.ids.empty()) {
     list.count *= list.axes;
     list.axes = 1;
@@ -103,7 +103,7 @@ void check_type(const InputArray& input, const std::string& dtype) {
   refuse(fmt::format("{}: contains {}, but --dtype is {}", input.path(), name_of(input.type()), dtype));
 }
 
-// The width of x is the width of the scheme, unless the user or the trained table says otherwise.
+// The width of x is the width of the scheme, unless the user or the trained table gives another.
 void match_width(SchemeRequest& request, const Tokens& x, const InputArray& input) {
   for (const auto& [name, width] : trained_table_of(request.scheme).axes) {
     if (name != "width") continue;
@@ -113,7 +113,7 @@ void match_width(SchemeRequest& request, const Tokens& x, const InputArray& inpu
   follow_file(request, "width", x.width, input.path());
 }
 
-// The head of a file like the input, then what `work` sends: to the output.
+// Writes the header of a file like the input, then what `work` produces, to the output.
 int write_result(const ApplyFlags& flags, const InputArray& input, std::optional<OutputFile>& file,
                  const std::function<void(const ByteSink&)>& work) {
   const ArrayFormat format = flags.output.ends_with(".safetensors") ? ArrayFormat::kSafetensors : ArrayFormat::kNpy;

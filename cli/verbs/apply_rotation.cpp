@@ -25,15 +25,15 @@ std::optional<DataType> type_from(const std::string& text, std::string_view flag
   return float_type_from(text, flag);
 }
 
-// Whole sequences where they are short, a part of one where they are long. With heads outside, a sequence is that of
-// one head.
+// Whole sequences if they are short, a part of one if they are long. With heads outside, a sequence is that of one
+// head.
 struct Piece {
   std::int64_t sequence = 0, first = 0;  // where it begins
   std::int64_t sequences = 1, tokens = 0;
 };
 
 struct Layout {
-  std::int64_t sequences = 0;  // in the file, one after the other
+  std::int64_t sequences = 0;  // in the file, one after another
   std::int64_t row = 0;        // elements of one token in one of them
 };
 
@@ -42,7 +42,7 @@ Layout layout_of(const Heads& x) {
   return {x.batch * x.heads, x.features};
 }
 
-// `has_own`: each sequence of the batch has positions of its own, which heads outside must not mix.
+// `has_own`: each sequence of the batch has its own positions, which heads outside must not mix.
 Piece piece_at(std::int64_t token, const Heads& x, std::int64_t tokens_at_once, bool has_own) {
   Piece piece;
   piece.sequence = token / x.sequence;
@@ -66,7 +66,7 @@ Positions positions_at(const Piece& piece, const Heads& x, const PositionList& l
   return slice(list, sequence * x.sequence + piece.first, tokens, scratch);
 }
 
-// As the library wants it: [sequences, heads, tokens, features], or [heads, tokens, features].
+// As the library takes it: [sequences, heads, tokens, features], or [heads, tokens, features].
 TensorView view_of(std::vector<std::byte>& buffer, DataType type, const Piece& piece, const Heads& x) {
   if (!x.is_inside) return {buffer.data(), type, {piece.sequences, piece.tokens, x.features}};
   const TensorView rows(buffer.data(), type, {piece.sequences, piece.tokens, x.heads, x.features});
@@ -146,7 +146,7 @@ Heads heads_of(const InputArray& input, const std::string& axes) {
 
 void follow_heads(SchemeRequest& request, const Heads& x) {
   const auto follow = [&](auto& scheme) {
-    if constexpr (requires { scheme.heads + scheme.dims; }) {  // it rotates each head in its own way
+    if constexpr (requires { scheme.heads + scheme.dims; }) {  // it rotates each head differently
       if (!is_given(request, "heads")) scheme.heads = x.heads;
       if (!is_given(request, "dims")) scheme.dims = x.features;
     }
@@ -177,7 +177,7 @@ void rotate_in_pieces(const InputArray& input, const Heads& x, const Rotation& f
   const std::int64_t row_bytes = layout.row * size_of(input.type());
   if (total * row_bytes == 0) return;
   const bool has_own = positions.count != x.sequence;
-  // heads outside that differ are rotated one after the other
+  // heads outside that differ are rotated one after another
   std::vector<Rotation> by_head;
   for (std::int64_t head = 0; head < form.heads && form.heads > 1 && !x.is_inside; ++head) {
     by_head.push_back(head_of(form, head));

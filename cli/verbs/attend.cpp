@@ -86,7 +86,7 @@ void add_flags(Command verb, AttendFlags& flags, std::string& axes) {
   add_engine_flags(verb, flags.engine);
 }
 
-// An input with its heads before its tokens, whatever the order in the file.
+// An input with heads before tokens, whatever the order in the file.
 struct Input {
   NpyArray array;
   bool is_swapped = false;
@@ -115,7 +115,7 @@ Input read_input(const std::string& flag, const std::string& path, const std::st
   return {load_array(file), axes.ends_with("shd")};
 }
 
-// None where the path is empty or standard output.
+// None if the path is empty or standard output.
 std::optional<OutputFile> open_output(const std::string& path, bool force) {
   if (path.empty()) return std::nullopt;
   if (path == "-") {
@@ -149,7 +149,7 @@ NpyArray array_of(DataType type, const Extents& shape) {
   return array;
 }
 
-// Positions of all tokens, and the memory that they are in.
+// The positions of all tokens, and their storage.
 struct TokenPositions {
   PositionList list;
   std::vector<std::int64_t> ids;
@@ -168,7 +168,7 @@ struct TokenPositions {
   }
 };
 
-// Vectors that a scheme takes from files: those that are missing are named by their flag.
+// Vectors that a scheme takes from files; missing ones are reported by their flag.
 void require_vectors(const Scheme& scheme, const Situation& now) {
   const TrainedTable table = trained_table_of(scheme);
   if (!has_vectors(table)) return;
@@ -186,7 +186,7 @@ void require_vectors(const Scheme& scheme, const Situation& now) {
   require(table.has_value_weights, now.value_weights, "vectors for values", "--value-vectors");
 }
 
-// What a form takes beside q, k and v, named by its flag where it is missing.
+// What a form needs beside q, k and v, reported by its flag if missing.
 void require_further_inputs(std::string_view scheme, const AttentionOptions& options) {
   const auto* const bias = std::get_if<Bias>(&options.position);
   if (bias == nullptr) return;
@@ -199,7 +199,7 @@ void require_further_inputs(std::string_view scheme, const AttentionOptions& opt
   }
 }
 
-// --round-rotated must have something to round.
+// --round-rotated needs something to round.
 void refuse_what_is_not_rounded(std::string_view scheme, const Form& form, const std::string& path, DataType type) {
   if (!std::holds_alternative<Rotation>(form)) {
     refuse(fmt::format("--round-rotated: {} does not rotate q and k", scheme));
@@ -238,7 +238,7 @@ int run(const AttendFlags& flags, SchemeRequest& request) {
   NpyArray vectors, key_vectors, value_vectors, log_gates, sinks;
   Situation now;
   now.numerics = numerics_from(flags.numerics);
-  // without a length of its own, the sequence is what the tensors hold
+  // without an explicit length, it is that of the tensors
   now.length = flags.length.value_or(std::max(queries.shape.back(1), keys.shape.back(1)));
   if (!weights.bytes.empty()) now.weights = weights.view();
   if (!flags.vectors.empty()) {

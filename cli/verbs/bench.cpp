@@ -58,7 +58,7 @@ BenchResult measure_table(const Extents& shape, DataType type, const limits::Eff
 
 namespace {
 
-// x += p against reading and writing x alone; p comes out of a table in x's type, or is made on the way.
+// x += p compared with only reading and writing x; p comes from a table in x's type, or is computed on the way.
 BenchResult measure_add(const Extents& shape, DataType type, bool is_ready, const limits::Effort& effort) {
   const limits::Memory x(bytes_of(shape, type));
   const Extents table_shape = {shape.back(1), shape.back(0)};
@@ -98,7 +98,7 @@ std::vector<BenchResult> measure(const BenchFlags& flags, const limits::Effort& 
       results.push_back(measure_table({65536, 1024}, DataType::kBF16, effort));
       results.push_back(measure_table({65536, 1024}, DataType::kF16, effort));
       for (const DataType type : {DataType::kF32, DataType::kF64, DataType::kBF16, DataType::kF16}) {
-        if (flags.all) results.push_back(measure_table({1024, 1024}, type, effort));  // stays in a cache
+        if (flags.all) results.push_back(measure_table({1024, 1024}, type, effort));  // fits in a cache
       }
     }
     for (const bool is_ready : {true, false}) {

@@ -9,14 +9,14 @@
 
 namespace posenc::cli {
 
-/// One job of `bench` beside its limit.
+/// A measurement of `bench` with its limit.
 struct BenchResult {
   std::string job;
   Extents shape;
   DataType type = DataType::kF32;
   int threads = 1;
   std::string limit;
-  double bytes = 0;  // that one run reads and writes
+  double bytes = 0;  // read and written per run
   limits::Comparison times;
   std::optional<double> of_ready = {};     // seconds with a ready table / seconds, alternating
   std::optional<double> prefill_gbs = {};  // GB/s of the same rotation over a whole sequence
@@ -25,11 +25,11 @@ struct BenchResult {
   double limit_gb_per_s() const { return bytes / times.limit_seconds / 1e9; }
 };
 
-/// The exact sinusoidal table, against stores to the same memory.
+/// The exact sinusoidal table, compared with stores to the same memory.
 BenchResult measure_table(const Extents& shape, DataType type, const limits::Effort& effort);
 
-/// Rotations of queries and keys, [1, 4096, 32, 128] each and, as in decoding, [64, 1, 32, 128]; `all`:
-/// also the types and layouts that nothing is promised for.
+/// Rotations of queries and keys, [1, 4096, 32, 128] each and, as in decoding, [64, 1, 32, 128]; `all`: also types
+/// and layouts without a target.
 std::vector<BenchResult> measure_rotate(const limits::Effort& effort, bool all);
 
 }  // namespace posenc::cli

@@ -21,14 +21,14 @@ namespace {
 constexpr double kGiga = 1e9;
 constexpr std::int64_t kSgemmSize = 1024;
 
-// What the project promises of bf16 tensors: on x86-64, of a core with a matrix unit (AMX).
+// The project's targets for bf16 tensors; on x86-64, for a core with a matrix unit (AMX).
 #if defined(__x86_64__)
 constexpr std::string_view kNarrowBar = "with AMX, >= 450 GFLOP/s a core";
 #else
 constexpr std::string_view kNarrowBar = "over f32 >= 1.8";
 #endif
 
-// Tensors of attention in one piece of memory: k and v first, then q and out, and the gradients where they are wanted.
+// Tensors of attention in one piece of memory: k and v first, then q and out, and the gradients if requested.
 struct Tensors {
   Extents keys, queries;
   DataType type;
@@ -75,10 +75,10 @@ constexpr std::int64_t kTokensWithGates = 1024;
 struct Position {
   std::string_view name;
   Form form;
-  std::vector<std::int64_t> ids = {};  // [axes, tokens], where positions have several axes
-  std::vector<float> own = {};         // what meets the form's vectors in place of q
+  std::vector<std::int64_t> ids = {};  // [axes, tokens], if positions have several axes
+  std::vector<float> own = {};         // multiplied with the form's vectors in place of q
   Extents own_shape = {};
-  std::vector<float> gates = {};  // [heads, tokens], where the form adds their sums
+  std::vector<float> gates = {};  // [heads, tokens], if the form adds their sums
   bool is_rounded = false;        // rotated q and k are rounded to their type
 
   AttentionOptions options(bool causal) const {
@@ -91,8 +91,8 @@ struct Position {
   }
 };
 
-// A scheme of the list with so many heads and features, a table of small numbers in place of a trained one, and windows
-// and grids that hold all tokens: 1024 of them.
+// A scheme of the list with the given numbers of heads and features, a table of small numbers in place of a trained
+// one, and windows and grids that hold all tokens: 1024 of them.
 struct BenchedScheme {
   static constexpr std::int64_t kTokens = kTokensWithGates;
   std::vector<float> table;
@@ -143,7 +143,7 @@ struct BenchedScheme {
     const int axes = position_axes_of(position.form);
     if (axes > 1) position.ids = grid_positions(axes == 2 ? plane : volume);
   }
-  // What attention takes and is not none.
+  // What attention accepts, except none.
   bool is_benched() const {
     const auto* const nothing = std::get_if<Nothing>(&position.form);
     return nothing != nullptr ? nothing->temperature.has_value() : !std::holds_alternative<Addition>(position.form);
@@ -175,7 +175,7 @@ AttentionFigure measure_causal(const Position& position, Pass pass, const Tensor
   figure.threads = threads();
   const auto tokens = static_cast<double>(tensors.keys[2]);
   const double pairs = static_cast<double>(tensors.keys[1]) * tokens * (tokens + 1) / 2;
-  // Two products forward and five backward; that scores are made again is not counted.
+  // Two products forward and five backward; recomputing scores is not counted.
   const double products = pass == Pass::kForward ? 2 : 5;
   figure.operations = 2 * products * static_cast<double>(tensors.keys[3]) * pairs;
   figure.seconds = beside[1].seconds;
@@ -188,7 +188,8 @@ AttentionFigure measure_causal(const Position& position, Pass pass, const Tensor
       figure.limit_loop = loop.loop;
     }
   };
-  // A matrix unit may do more with 16 bits than any loop of float32: those rows have no limit, but float32's speed beside them.
+  // With 16 bits a matrix unit may exceed any float32 loop: those rows have no limit, but show the speed relative to
+  // float32.
   const bool is_f32 = tensors.type == DataType::kF32;
   if (is_f32) take_limit(beside[1], limits::kPeakOperations * threads());
   if (is_f32 && beside.size() > 2) {

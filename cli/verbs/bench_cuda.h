@@ -4,7 +4,7 @@
 
 namespace posenc::cli {
 
-/// Every figure of an NVIDIA GPU beside its limit and its bar, measured now.
+/// Every measurement of an NVIDIA GPU with its limit and its target, measured now.
 std::string cuda_bench_as_text();
 std::string cuda_bench_as_json();
 

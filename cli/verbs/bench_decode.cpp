@@ -28,7 +28,7 @@ double seconds_of_call(const std::function<void()>& call) {
 // A cache, a few queries, and a plan for them.
 struct Step {
   Extents keys, queries;
-  std::int64_t seen;  // of the keys, by the mask
+  std::int64_t seen;  // keys that the mask leaves visible
   DataType type;
   limits::Memory memory;  // k, v, q, out
   AttentionPlan plan;
@@ -101,7 +101,7 @@ std::vector<AttentionFigure> measure_decode(const limits::Effort& effort) {
   std::vector<AttentionFigure> figures;
   const DataType types[] = {DataType::kF32, DataType::kBF16, DataType::kF16};
   for (const std::int64_t keys : {2048, 16384}) {
-    double one_seconds[3] = {};  // of one query and one head for each key head
+    double one_seconds[3] = {};  // for one query and one query head per key head
     for (const std::int64_t group : {1, 4, 8}) {
       for (const std::int64_t queries : {1, 2, 4, 8, 16}) {
         double f32_seconds = 0;
@@ -117,7 +117,7 @@ std::vector<AttentionFigure> measure_decode(const limits::Effort& effort) {
           if (rows > 1) {
             figure.bar +=
                 fmt::format(", <= {} x one query's time: {:.1f} x", rows, figure.seconds / one_seconds[kind]);
-          } else if (keys > 2048) {  // more than a cache holds
+          } else if (keys > 2048) {  // larger than a cache
             figure.bar += type == DataType::kF32 ? ", of limit >= 85 %" : ", over f32 >= 1.7";
           }
           figures.push_back(std::move(figure));
@@ -129,7 +129,7 @@ std::vector<AttentionFigure> measure_decode(const limits::Effort& effort) {
   for (std::size_t i = 0; i < buckets.size(); ++i) buckets[i] = std::sin(static_cast<float>(i));
   const Form t5 = prepare(T5{.heads = kKeyHeads, .bidirectional = false},
                           {.weights = view(static_cast<const float*>(buckets.data()), {32, kKeyHeads})});
-  const std::vector<std::int64_t> begun_lengths = {64};  // of a cache that is just begun
+  const std::vector<std::int64_t> begun_lengths = {64};  // of a cache that has just been started
   for (const DataType type : types) {
     Step none(1, 1, 16384, type, {.causal = true});
     Step slopes(1, 1, 16384, type, {.position = prepare(Alibi{.heads = kKeyHeads}), .causal = true});

@@ -17,7 +17,7 @@ constexpr std::int64_t kHeads = 32, kFeatures = 128;
 constexpr Extents kPrefill = {1, 4096, kHeads, kFeatures};
 constexpr Extents kDecode = {64, 1, kHeads, kFeatures};
 constexpr std::int64_t kTableRows = 32768;
-constexpr int kDecodeSteps = 32;  // one alone is too short for a clock
+constexpr int kDecodeSteps = 32;  // a single one is too short to time
 
 double duration_of(const std::function<void()>& job) {
   const auto begin = std::chrono::steady_clock::now();
@@ -25,14 +25,14 @@ double duration_of(const std::function<void()>& job) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
 }
 
-// One position for each sequence, no two near each other.
+// One position for each sequence, no two close to each other.
 std::vector<std::int64_t> irregular_positions() {
   std::vector<std::int64_t> ids;
   for (std::int64_t i = 0; i < kDecode[0]; ++i) ids.push_back((i + 1) * 40503 % kTableRows);
   return ids;
 }
 
-// Cosines and sines of a rotation in f32, as engines keep them.
+// Cosines and sines of a rotation in f32, as engines store them.
 class ReadyTable {
  public:
   explicit ReadyTable(const Rotation& made)
@@ -83,7 +83,7 @@ BenchResult measure_prefill(const std::string& job, DataType type, const Rotatio
   return result;
 }
 
-// Keys of a cache that move to other positions, beside a rotation of them by a ready table.
+// Cached keys that move to other positions, compared with rotating them by a precomputed table.
 BenchResult measure_shift(const Rotation& form, const Rotation& ready, const limits::Effort& effort) {
   const Pair x(kPrefill, DataType::kF32);
   BenchResult result{"shift of cached keys", kPrefill, DataType::kF32, threads(), "in-place", x.bytes(), {}};
@@ -108,7 +108,7 @@ double prefill_of_ready(const Rotation& made, const Rotation& ready, const limit
   return limits::compare({{"ready", with_table}}, without, effort).ratio;
 }
 
-// Many steps over the same memory, which then is in a cache, as it is when a model decodes.
+// Many steps over the same memory, which is then in a cache, as when a model decodes.
 class Decode {
  public:
   explicit Decode(const limits::Effort& effort)

@@ -65,7 +65,7 @@ std::vector<Card> chosen_cards(const std::string& tag) {
   return chosen;
 }
 
-// Packages say when they were made. Builds that must be the same twice set SOURCE_DATE_EPOCH.
+// Packages contain their creation time. Reproducible builds set SOURCE_DATE_EPOCH.
 std::int64_t seconds_now() {
   const char* const fixed = std::getenv("SOURCE_DATE_EPOCH");
   if (fixed == nullptr || *fixed == '\0') return static_cast<std::int64_t>(std::time(nullptr));

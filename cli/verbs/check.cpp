@@ -30,7 +30,7 @@ struct CheckFlags {
   bool is_causal = false;
 };
 
-// Where the fields of a scheme were not given, they follow from the file.
+// Fields of a scheme that were not given follow from the file.
 void follow_shape(SchemeRequest& request, const Extents& shape, const std::string& path) {
   if (is_bias(request.scheme)) {
     if (shape.rank > 2) follow_file(request, "heads", shape.back(2), path);
@@ -152,7 +152,7 @@ Verb check_verb(Command program, const std::shared_ptr<SchemeRequest>& scheme) {
     }
     refuse_leftovers(verb.command);
     place_paths(flags->tensors, verb.name);
-    // after a scheme that has axes of its own, the letters were taken for it
+    // after a scheme with its own axes, the letters were taken for it
     if (flags->tensors.axes.empty()) flags->tensors.axes = scheme->axes_of_x;
     return run(*flags, *scheme);
   };

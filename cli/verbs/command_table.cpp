@@ -27,7 +27,7 @@ VerbRow row_of(const Verb& verb) {
   return row;
 }
 
-// What is empty is left out.
+// Empty values are omitted.
 Json json_of_row(const FlagRow& row) {
   Json::Object object = {{"names", Json::Array(row.names.begin(), row.names.end())}};
   const auto add = [&](const char* key, const std::string& value) {

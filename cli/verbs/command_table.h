@@ -8,8 +8,8 @@
 
 namespace posenc::cli {
 
-// Every verb with its flags, and every scheme with its fields, as data: what `posenc help --json` prints, and what
-// completions and manual pages are made from. It is read from the parser's own declarations.
+// Every verb with its flags, and every scheme with its fields, as data: printed by `posenc help --json`, and the
+// source of completions and manual pages. It is read from the parser's own declarations.
 
 struct FlagRow {
   std::vector<std::string> names = {};  // "--output", "-o"; of an argument, its name: "IN"

@@ -46,11 +46,11 @@ Json as_json(const EngineComparison& found, const Model& model, const CompareFla
 
 std::string number(double value, bool is_there) {
   if (!is_there) return "-";
-  if (value < 1e-13) return "0";  // what is left of a double
+  if (value < 1e-13) return "0";  // rounding of doubles
   return value >= 0.001 && value < 1000 ? fmt::format("{:.3g}", value) : fmt::format("{:.1e}", value);
 }
 
-// One line for each engine: how far it is from the first, what it does, and below where that was read.
+// One line per engine: how far it is from the first, what it does, and below it the source.
 void add_engines(std::string& text, const EngineTopic& topic, int columns, bool colour) {
   int widest = 6;
   for (const EngineAnswer& one : topic.engines) widest = std::max(widest, columns_of(one.engine));
@@ -132,7 +132,7 @@ std::string as_text(const EngineComparison& found, const Model& model) {
   return text;
 }
 
-// What engines changed since a day, of one model or at all.
+// What engines have changed since a day, for one model or overall.
 int run_since(const CompareFlags& flags) {
   const std::optional<Model> model = flags.model.empty() ? std::nullopt : std::optional(model_from(flags.model));
   const std::vector<EngineChange> changes = engine_changes(flags.since, model ? &*model : nullptr);

@@ -29,12 +29,12 @@ struct ConvertFlags {
   bool force = false, quiet = false, json = false;
 };
 
-// Rows of a query or key projection: heads × features of a head, of which `dims` turn, from `first` on.
+// Rows of a query or key projection: heads × features of a head, of which `dims` rotate, from `first` on.
 struct Rows {
   std::int64_t heads = 1, features = 0, dims = 0, first = 0, columns = 1;
   bool to_halves = true;
 
-  /// The row of the input that stands at `row` of a head in the output.
+  /// The input row that goes to `row` of a head in the output.
   std::int64_t source(std::int64_t row) const {
     const std::int64_t at = row - first, half = dims / 2;
     if (at < 0 || at >= dims) return row;
@@ -84,7 +84,7 @@ std::vector<std::byte> permuted(const NpyArray& in, const Rows& rows) {
   return out;
 }
 
-// What the projection makes of an input: [heads, 1, features].
+// The output of the projection for an input: [heads, 1, features].
 std::vector<double> projected(const std::byte* weights, DataType type, const Rows& rows,
                               const std::vector<double>& x) {
   std::vector<double> out(static_cast<std::size_t>(rows.heads * rows.features));

@@ -18,7 +18,7 @@
 namespace posenc::cli {
 namespace {
 
-constexpr int kStoryColumns = 80;  // prose is hard to read in longer lines
+constexpr int kStoryColumns = 80;  // longer lines of prose are hard to read
 
 struct ExplainFlags {
   std::string story, cell, text, other, start;

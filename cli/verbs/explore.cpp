@@ -37,7 +37,7 @@ void write_file(const std::string& path, std::string_view bytes, bool force) {
   file.publish();
 }
 
-// index.html comes last: a folder that has one is whole.
+// index.html comes last: a folder that has one is complete.
 void export_site(const ExploreFlags& flags) {
   if (mkdir(flags.folder.c_str(), 0777) != 0) {
     if (errno != EEXIST) fail_with_errno(flags.folder, errno);

@@ -23,7 +23,7 @@
 namespace posenc::cli {
 namespace {
 
-// 131072 as 131,072: lengths are read more often than typed here.
+// 131072 as 131,072: lengths here are read more often than typed.
 std::string grouped(std::int64_t value) {
   std::string text = std::to_string(value);
   for (std::ptrdiff_t at = std::ssize(text) - 3; at > 0; at -= 3) text.insert(static_cast<std::size_t>(at), ",");
@@ -35,13 +35,13 @@ std::string six_digits(double value) {
   return is_whole ? grouped(static_cast<std::int64_t>(value)) : fmt::format("{:.8g}", value);
 }
 
-// A model, and what else was asked for.
+// A model, and what else was requested.
 struct Inspection {
   Model model;
   std::string path;
   std::vector<PositionTable> tables = {};
   std::string engine = {};
-  EngineComparison treatment = {};  // of the engine, against transformers
+  EngineComparison treatment = {};  // of the engine, relative to transformers
 };
 
 Json tables_json(const std::vector<PositionTable>& tables) {
@@ -55,7 +55,7 @@ Json tables_json(const std::vector<PositionTable>& tables) {
   return list;
 }
 
-// The answer of the engine that was asked for; nullptr where the topic has none of it.
+// The answer for the requested engine; nullptr if the topic has none.
 const EngineAnswer* answer_of(const EngineTopic& topic, std::string_view engine) {
   const auto at = std::find_if(topic.engines.begin(), topic.engines.end(),
                                [&](const EngineAnswer& one) { return one.engine == engine; });

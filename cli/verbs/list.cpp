@@ -36,7 +36,7 @@ std::string as_text() {
   }
   std::string text;
   const int room = output_columns() - name_columns - family_columns - 4;
-  constexpr int kLeastRoom = 36;  // in less, formulas are torn: they go below the name instead
+  constexpr int kLeastRoom = 36;  // in less, formulas would break: they go below the name instead
   const auto row = [&](std::string_view name, std::string_view family, std::string_view rest, bool is_dim) {
     if (room < kLeastRoom) {
       if (!name.empty()) text += fmt::format("{}  {}\n", bold(name, colour), family);
@@ -63,7 +63,7 @@ std::string as_text() {
   return text;
 }
 
-// An extent that the caller's table decides is null.
+// An extent that depends on the caller's table is null.
 Json table_json(const TrainedTable& table) {
   if (table.axes.empty()) return nullptr;
   Json::Array axes, shape;
@@ -105,7 +105,7 @@ std::string as_json() {
   return dump_json(Json(std::move(list)), 2) + "\n";
 }
 
-// One line for each backend: what it is for, or why it cannot run here.
+// One line per backend: what it is for, or why it cannot run here.
 struct BackendLine {
   std::string_view name, what;
 };

@@ -18,7 +18,7 @@
 namespace posenc::cli {
 namespace {
 
-// What the library knows of a scheme, and what content/scheme_pages.json adds.
+// What the library knows about a scheme, and what content/scheme_pages.json adds.
 Json page_of(std::string_view scheme) {
   scheme_named(scheme);
   Json::Object page;

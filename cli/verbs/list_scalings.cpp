@@ -27,7 +27,7 @@ struct ScalingCard {
   std::vector<Field> fields;
 };
 
-// JSON knows how to write every kind of field, and writes them in the order of fields().
+// JSON can represent every kind of field, and writes them in the order of fields().
 template <class S> ScalingCard scaling_card_of() {
   ScalingCard card{S::name, S::formula, false, {}};
   if constexpr (requires { S::needs_length; }) card.needs_length = true;

@@ -4,7 +4,7 @@
 
 namespace posenc::cli {
 
-/// Every scaling of rope with its formula and, for each field, its default and what it means.
+/// Every scaling of rope with its formula and, for each field, its default and meaning.
 std::string scalings_as_text();
 std::string scalings_as_json();
 

@@ -132,7 +132,7 @@ std::vector<std::int64_t> features_from(std::string_view text) {
   return features;
 }
 
-// Flags that the kind has no use for would be ignored in silence.
+// Rejects flags that this kind of figure would silently ignore.
 void refuse_unused(const PlotFlags& flags) {
   const auto only_for = [&](std::string_view flag, bool is_given, std::initializer_list<std::string_view> kinds) {
     if (!is_given || std::find(kinds.begin(), kinds.end(), flags.kind) != kinds.end()) return;
@@ -208,7 +208,7 @@ PictureFormat picture_format_named(std::string_view name, std::string_view what)
   refuse(fmt::format("{}: '{}' is not one of svg, png, pdf", what, name));
 }
 
-// Nothing where it is drawn in the terminal.
+// Nothing if it is drawn in the terminal.
 std::optional<PictureFormat> picture_format_of(const PlotFlags& flags) {
   if (flags.json && !flags.output.empty()) refuse("--json prints to standard output and cannot be combined with -o");
   if (flags.output != "-" && !flags.format.empty())

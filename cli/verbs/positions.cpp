@@ -21,7 +21,7 @@
 namespace posenc::cli {
 namespace {
 
-constexpr std::int64_t kMostIds = std::int64_t{1} << 27;  // 1 GiB of them: more is a slip of the keyboard
+constexpr std::int64_t kMostIds = std::int64_t{1} << 27;  // 1 GiB of them: more is a typing mistake
 
 struct PositionsFlags {
   std::string mask, lengths, grid, spec, random, output;
@@ -121,14 +121,14 @@ Ids from_spec(const PositionsFlags& flags) {
     check_count(3 * made.tokens, "--spec");
     return {{3, made.tokens}, std::move(made.ids)};
   } catch (const Error& error) {
-    // the flag takes the place of the library's own name for it
+    // the flag replaces the library's name for it
     std::string_view text = error.what();
     if (text.starts_with("mrope: ")) text.remove_prefix(7);
     refuse(fmt::format("--spec: {}", text));
   }
 }
 
-// Text that another program or --positions takes: one row for each axis or sequence.
+// Text for other programs or --positions: one row per axis or sequence.
 std::string as_text(const Ids& ids) {
   const std::int64_t columns = ids.shape.back(0);
   std::string text;

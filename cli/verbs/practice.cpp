@@ -43,7 +43,7 @@ std::string date_of(std::int64_t day) {
   return text.data();
 }
 
-// The learner's own day: it begins at midnight where they are.
+// The learner's own day: it begins at local midnight.
 std::int64_t today(const std::string& given) {
   if (given.empty()) {
     const std::time_t now = std::time(nullptr);
@@ -61,7 +61,7 @@ std::int64_t today(const std::string& given) {
   parts.tm_mon = part(5, 2) - 1;
   parts.tm_mday = part(8, 2);
   const std::int64_t day = day_number(parts);
-  // whatever is no date comes back as another one
+  // an invalid date is normalised to another one
   if (date_of(day) != given || day < 0) refuse(fmt::format("--today: '{}' is not a date such as 2026-11-15", given));
   return day;
 }
@@ -118,7 +118,7 @@ int run(const PracticeFlags& flags) {
   if (flags.path) {
     const std::vector<PathTopic> path = practice_path(progress);
     const std::size_t current = current_topic(path);
-    // what is new comes from this topic, what is due from all that were met
+    // new items come from this topic, due ones from all topics met so far
     for (std::size_t i = 0; i <= current; ++i) wish.topics.push_back(path[i].name);
     print(path_text(path, current) + "\n");
   }

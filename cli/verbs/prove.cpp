@@ -28,7 +28,7 @@ struct ProveFlags {
   EngineFlags engine;
 };
 
-// What there is to prove: one scheme with its fields, or several as they are.
+// What to prove: one scheme with its fields, or several with their defaults.
 struct Subjects {
   std::vector<Scheme> schemes;
   bool are_named = false;

@@ -77,7 +77,7 @@ TableFormat table_format_named(std::string_view name, std::string_view what) {
   refuse(fmt::format("{}: '{}' is not one of npy, safetensors, csv, json", what, name));
 }
 
-// Nothing where a person is to read it.
+// Nothing if the output is for people.
 std::optional<TableFormat> table_format_of(const TableFlags& flags) {
   if (flags.json) {
     if (!flags.output.empty()) refuse("--json prints to standard output; to write a file, use -o FILE.json alone");
@@ -115,12 +115,12 @@ PositionList positions_of(const TableFlags& flags) {
   return signed_positions_from(flags.positions);
 }
 
-// Before anything is computed: even the frequencies of a million columns take their time.
+// Before anything is computed: even the frequencies of a million columns take time.
 void refuse_too_large(const Scheme& scheme, const PositionList& positions, DataType type, TableFormat format,
                       std::int64_t limit) {
   const auto dims = integer_field(scheme, "dims");  // of a rotation: half of them cosines, half sines
   const auto width = dims ? dims : integer_field(scheme, "width");
-  if (!width || *width < 1) return;  // not for us to judge
+  if (!width || *width < 1) return;  // reported elsewhere
   const double bytes = table_bytes(static_cast<double>(positions.count), static_cast<double>(*width), type, format);
   if (bytes <= static_cast<double>(limit)) return;
   const std::string shape =
@@ -129,11 +129,11 @@ void refuse_too_large(const Scheme& scheme, const PositionList& positions, DataT
                      in_bytes(static_cast<double>(limit))));
 }
 
-// A table of any form, which is still to be made: its shape in a .npy, and two ways to show it.
+// A table of any form, yet to be computed: its shape in a .npy, and two ways to show it.
 struct Table {
   Extents shape;
   TableSource source;
-  std::function<void()> try_ends = [] {};  // what cannot be done there fails before anything is written
+  std::function<void()> try_ends = [] {};  // errors there occur before anything is written
   std::function<std::string()> text;
 };
 
@@ -169,7 +169,7 @@ void write_file(const Table& table, TableFormat format, const TableFlags& flags,
   tell(fmt::format("wrote {}: {} {}", flags.output, to_string(table.shape), name_of(table.source.type)));
 }
 
-// To the file, to standard output, or as people read it.
+// To the file, to standard output, or as text for people.
 int show(const Table& table, std::optional<TableFormat> format, const TableFlags& flags,
          std::optional<OutputFile>& file) {
   if (!format) {
@@ -185,7 +185,7 @@ int show(const Table& table, std::optional<TableFormat> format, const TableFlags
   return kDone;
 }
 
-// Where queries and keys stand. A grid is for both.
+// The positions of queries and keys. A grid applies to both.
 BiasTableJob bias_job_of(const TableFlags& flags, const Scheme& scheme) {
   const std::string_view name = name_of(scheme);
   BiasTableJob job;
@@ -230,7 +230,7 @@ int run(const TableFlags& flags, SchemeRequest& request) {
 
   const DataType type = float_type_from(flags.dtype);
   PositionList positions = positions_of(flags);
-  // bytes without a meaning of their own are bf16 where that is what is asked for
+  // raw bytes are bf16 if that was requested
   const NpyArray weights = read_weights(request, {.void2_is_bf16 = type == DataType::kBF16});
   refuse_too_large(request.scheme, positions, type, format.value_or(TableFormat::kNpy),
                    bytes_from(flags.max_bytes, "--max-bytes"));

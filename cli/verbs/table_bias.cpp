@@ -45,7 +45,7 @@ class BlockMaker {
   Positions keys_;
 };
 
-// "8", or "0 1" where a position has several coordinates.
+// "8", or "0 1" if a position has several coordinates.
 std::string label_without_commas(const PositionList& positions, std::int64_t index) {
   std::string label = position_label(positions, index);
   std::replace(label.begin(), label.end(), ',', ' ');
@@ -57,7 +57,7 @@ struct Look {
   bool colour;
 };
 
-// One head: queries down, keys across.
+// One head: queries in rows, keys in columns.
 std::string head_text(const BiasTableJob& job, const BlockMaker& maker, std::int64_t head, const Look& look) {
   const Bias one = head_of(job.form, head);
   const Shown rows = shown_rows(job.queries.count);

@@ -15,7 +15,7 @@
 namespace posenc::cli {
 namespace {
 
-// Some rows of both halves. They are made together, so that a table of one block is made once.
+// Some rows of both halves. They are computed together, so that a table of one block is computed once.
 class RotationRows {
  public:
   explicit RotationRows(const RotationTableJob& job) : job_(job) {}
@@ -71,7 +71,7 @@ TableSource source_of(const RotationTableJob& job) {
     return kept->make(half, first, rows);
   };
   table.head = [&job](TableFormat format) { return rotation_table_head(job, format); };
-  // in .safetensors the widest elements stand first, and then tensors by name: frequencies are f64
+  // .safetensors puts the widest elements first, then sorts by name: frequencies are f64
   table.between = [&job](std::int64_t half) -> std::string {
     if (half != (job.type == DataType::kF64 ? 1 : 0)) return {};
     const std::vector<double> frequencies = frequencies_of(job.form);
@@ -93,7 +93,7 @@ void try_ends(const Rotation& form, const PositionList& list) {
   if (list.count == 0) return;
   std::int64_t smallest = 0, largest = list.count - 1;
   if (!list.ids.empty()) {
-    // of the first axis, as growth has only one
+    // of the first axis, because growth has only one
     const auto [low, high] = std::minmax_element(list.ids.begin(), list.ids.begin() + list.count);
     smallest = low - list.ids.begin();
     largest = high - list.ids.begin();

@@ -7,7 +7,7 @@
 
 namespace posenc::cli {
 
-/// The cosines and sines of a rotation, both [positions, pairs], that are still to be made.
+/// The cosines and sines of a rotation, both [positions, pairs], yet to be computed.
 struct RotationTableJob {
   Scheme scheme;
   Rotation form;
@@ -15,19 +15,20 @@ struct RotationTableJob {
   DataType type = DataType::kF32;
 
   std::int64_t pairs() const { return pairs_of(form); }
-  /// As it stands in a .npy: cosines, then sines.
+  /// As in a .npy: cosines, then sines.
   Extents shape() const { return {2, positions.count, pairs()}; }
 };
 
-/// In .npy [2, positions, pairs]; in .safetensors `cos`, `sin` and the `frequencies`. What is one after the other in the
-/// format, and too long for one block, is made in two passes. It looks at the job, which must outlive it.
+/// In .npy [2, positions, pairs]; in .safetensors `cos`, `sin` and the `frequencies`. If the format stores one after
+/// the other and they are too long for one block, they are computed in two passes. Refers to the job, which must
+/// outlive it.
 TableSource source_of(const RotationTableJob& job);
 
-/// As people read it: the pairs with their frequencies and wavelengths, then cosines, then sines, column under
-/// column. Where it is longer or wider than a screen, the middle is left out and never computed.
+/// As text for people: the pairs with their frequencies and wavelengths, then cosines, then sines, aligned. If it is
+/// longer or wider than a screen, the middle is omitted and never computed.
 std::string rotation_table_text(const RotationTableJob& job, int digits, int columns, bool colour);
 
-/// Makes the rows of the smallest and the largest position: what cannot be done there fails now and not halfway.
+/// Computes the rows of the smallest and the largest position, so that an error there occurs now and not halfway.
 /// Throws: Error as tabulate.
 void try_ends(const Rotation& form, const PositionList& list);
 

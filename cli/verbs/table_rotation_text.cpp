@@ -17,12 +17,12 @@ namespace {
 
 using Cells = std::vector<std::string>;
 
-// Pairs that no screen is wide enough for.
+// More pairs than fit on any screen.
 bool is_out_of_sight(std::int64_t pair, std::int64_t pairs) {
   return pair >= kWidestScreen && pair < pairs - kWidestScreen;
 }
 
-// The rows that are shown, one for each position, and the ends of each.
+// The rows that are shown, one per position, and the ends of each.
 struct Halves {
   std::vector<Cells> cosines, sines;
 };
@@ -49,7 +49,7 @@ Halves halves_of(const RotationTableJob& job, const Shown& rows, int digits) {
   return halves;
 }
 
-// Positions until a full turn: 6.28, 62.8, 628, 6283.
+// The wavelength in positions: 6.28, 62.8, 628, 6283.
 std::string wavelength_of(double frequency) {
   if (frequency == 0) return "∞";
   const double length = 2 * std::numbers::pi / std::fabs(frequency);
@@ -58,14 +58,14 @@ std::string wavelength_of(double frequency) {
                         : fmt::format("{:.2e}", length);
 }
 
-// A line about the pairs: what it says of each.
+// A line about the pairs: one value for each.
 struct PairLine {
   std::string label;
   Cells cells = {};
 };
 
 std::vector<PairLine> spectrum_of(const RotationTableJob& job, int digits) {
-  if (job.form.mixture.pairs > 0) return {};  // a pair has no frequency of its own
+  if (job.form.mixture.pairs > 0) return {};  // a pair has no single frequency
   const std::vector<double> radians = frequencies_of(job.form);
   const std::size_t axes = job.form.sums_axes ? static_cast<std::size_t>(job.form.position_axes) : 1;
   std::vector<PairLine> lines;
@@ -129,7 +129,7 @@ std::string rotation_table_text(const RotationTableJob& job, int digits, int col
   }
   const int label_columns = widest(labels, columns_of("wavelength"));
   const int room = std::min(columns, kWidestScreen) - label_columns;
-  // wide frequencies must not push the columns apart where they are left out anyway
+  // wide frequencies must not widen the columns if they are omitted anyway
   Shown shown = shown_columns(job.pairs(), room, cell_columns + kColumnGap);
   for (const PairLine& line : spectrum) cell_columns = widest(ends_of(line.cells, shown), cell_columns);
   shown = shown_columns(job.pairs(), room, cell_columns + kColumnGap);

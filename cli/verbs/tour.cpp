@@ -43,7 +43,7 @@ const StoryMatrix& matrix_of(const Story& story, std::string_view name) {
   return *found;
 }
 
-// The steps of a story from one heading to another, each with its own text: they are folded on the page.
+// The steps of a story from one heading to another, each with its own text; they are collapsed on the page.
 std::vector<StoryStep> steps_of(const Story& story, std::size_t from, std::size_t to) {
   std::vector<StoryStep> steps;
   for (std::size_t i = from; i < std::min(to, story.steps.size()); ++i) {
@@ -143,7 +143,7 @@ ReportSection frank_section(const Story& story) {
 }
 
 ReportSection speed_section() {
-  // larger than the caches, and still done in a moment
+  // larger than the caches, but still quick
   const BenchResult result = measure_table({32768, 1024}, DataType::kF32, {.repeats = 3, .seconds = 0.5});
   ReportSection section;
   section.heading = "Speed on this machine";
@@ -153,7 +153,7 @@ ReportSection speed_section() {
   return section;
 }
 
-// Every number that differs in the texts that the worked examples follow.
+// Every number that differs from the texts that the worked examples follow.
 ReportSection errata_section(const std::vector<Story>& stories) {
   ReportSection section;
   section.heading = "Errata";
@@ -219,7 +219,7 @@ bool is_own_page(const std::string& path) {
          std::string_view(bytes.data(), static_cast<std::size_t>(count)).find(kReportMark) != std::string_view::npos;
 }
 
-// The folder of the page. One that we made is removed again if no page is written to it.
+// The folder of the page. If it was created here and no page is written, it is removed again.
 class PageFolder {
  public:
   explicit PageFolder(const std::string& path) : path_(path) {

@@ -11,7 +11,7 @@
 
 namespace posenc::cli {
 
-// Each adds its command to the program and says how to run it. One verb, one file.
+// Each adds its command to the program and defines how to run it. One verb, one file.
 Verb tour_verb(Command program);
 Verb explain_verb(Command program);
 Verb list_verb(Command program);
@@ -33,19 +33,19 @@ Verb cards_verb(Command program);
 Verb explore_verb(Command program);
 Verb lab_verb(Command program);
 
-/// Every verb, in the order of the overview. Where `first_word` names one, only that one: declaring the flags of all
-/// takes most of a start.
+/// Every verb, in the order of the overview. If `first_word` is a verb, only that one: declaring the flags of all
+/// takes most of the startup time.
 std::vector<Verb> make_verbs(Command program, const std::shared_ptr<SchemeRequest>& scheme,
                              const std::shared_ptr<std::vector<SchemeRequest>>& further, std::string_view first_word);
 
-/// Takes all schemes but the first out of the arguments of a verb that shows several (plot), with the flags of their
-/// fields. Throws: Failure as the flags of one scheme do.
+/// Removes all schemes but the first from the arguments of a verb that shows several (plot), with the flags of their
+/// fields. Throws: Failure, as for the flags of one scheme.
 std::vector<SchemeRequest> take_further_schemes(std::vector<std::string>& arguments);
 
-/// Throws: Failure where a verb that needs a scheme has none: unknown, with a suggestion, or missing.
+/// Throws: Failure if a verb that needs a scheme has none: unknown, with a suggestion, or missing.
 void require_scheme(const Verb& verb, const SchemeRequest& scheme, const std::string& first_word);
 
-/// Throws: Failure for the first argument that nobody wanted, with a suggestion where a flag is near.
+/// Throws: Failure for the first unused argument, with a suggestion if a flag is similar.
 void refuse_leftovers(const Command& command);
 
 }  // namespace posenc::cli

@@ -37,7 +37,7 @@ void check_type(std::string_view verb, std::string_view what, DataType type, Dat
 
 bool is_narrow(DataType type) { return type == DataType::kF16 || type == DataType::kBF16; }
 
-// k and v have one type, and q too unless it is f32 beside a narrower cache.
+// k and v have the same type; q has it too, or is f32 with a narrower cache.
 void check_types(std::string_view verb, const AttentionInputs& inputs) {
   if (inputs.q.type != DataType::kF32 || !is_narrow(inputs.k.type)) {
     check_type(verb, "k", inputs.k.type, inputs.q.type);
@@ -45,7 +45,7 @@ void check_types(std::string_view verb, const AttentionInputs& inputs) {
   check_type(verb, "v", inputs.v.type, inputs.k.type);
 }
 
-// k or v as sequences of tokens, where it is a pool of pages.
+// k or v as sequences of tokens if it is a pool of pages.
 void take_pages(std::string_view verb, const AttentionOptions& options, std::int64_t batch,
                 HeadTensor<const void>& x) {
   const bool on_device = !options.device_block_table.empty();
@@ -67,7 +67,7 @@ void take_pages(std::string_view verb, const AttentionOptions& options, std::int
   x.sequence = x.page_row * size;
 }
 
-// What the host cannot know it cannot plan with.
+// The host cannot plan with lengths and tables that it does not know.
 void check_device_spans(std::string_view verb, const AttentionInputs& inputs, const AttentionOptions& options,
                         std::int64_t batch) {
   const auto lengths = options.device_key_lengths;
@@ -139,7 +139,7 @@ void check_factors(std::string_view verb, const AttentionOptions& options, const
   }
 }
 
-// q or k after rotation, in the type of sums or, rounded, in its own.
+// q or k after rotation, in the type of sums or, if rounded, in its own type.
 HeadTensor<const void> rotated(std::string_view verb, const AttentionBackend& backend, const ConstTensorView& x,
                                const TokenPositions& positions, const Rotation& form, bool is_rounded,
                                AlignedVector<std::byte>& storage) {
@@ -150,7 +150,7 @@ HeadTensor<const void> rotated(std::string_view verb, const AttentionBackend& ba
   return kernels::heads_of<const void>(verb, "x", out);
 }
 
-// k with zeros in place of the keys that no query sees, which may not be read. Where all are seen, k itself.
+// k with zeros in place of the keys that no query attends to, which must not be read. If all are visible, k itself.
 ConstTensorView only_seen(const ConstTensorView& k, const AttentionJob& job, AlignedVector<std::byte>& storage) {
   const auto is_whole = [&](std::int64_t b) {
     const Sight seen = job.seen_keys(b);
@@ -179,7 +179,7 @@ ConstTensorView only_seen(const ConstTensorView& k, const AttentionJob& job, Ali
   return copy;
 }
 
-// The cosines and sines of the first `tokens` tokens: what becomes of pairs (1, 0).
+// The cosines and sines of the first `tokens` tokens: the pairs (1, 0), rotated.
 RowRotation row_rotation_of(std::string_view verb, const AttentionBackend& backend, const HeadTensor<const void>& x,
                             std::int64_t tokens, const TokenPositions& positions, const Rotation& form,
                             const Rotation& pairs, AlignedVector<float>& cos_sin) {
@@ -214,8 +214,8 @@ RowRotation row_rotation_of(std::string_view verb, const AttentionBackend& backe
   return rotation;
 }
 
-// Arithmetic narrower than f32, a table that has rows for tokens, and what differs from head to head are left to rotate
-// itself. So are rows that are rounded anyway, where several heads of few queries would rotate the same keys.
+// Left to rotate itself: arithmetic narrower than f32, a table with rows per token, and rotations that differ from
+// head to head. Also rows that are rounded anyway, if several heads with few queries would each rotate the same keys.
 bool can_rotate_on_load(const AttentionBackend& backend, const Rotation& form, bool is_rounded,
                         const AttentionJob& job) {
   constexpr std::int64_t kSomeQueries = 64, kManyQueries = 256, kManyHeads = 3;
@@ -275,7 +275,7 @@ void plan_rotation(std::string_view verb, const AttentionInputs& inputs, const R
   }
 }
 
-// q times its temperature, in the type of sums: whatever else the position does to q and k is linear in q.
+// q times its temperature, in the type of sums. Everything else that position does to q and k is linear in q.
 void plan_temperature(const Temperature& temperature, AttentionInputs& inputs, Plan& plan) {
   AttentionJob& job = plan.job;
   const HeadTensor<const void> q = job.q;
@@ -306,7 +306,8 @@ void plan_temperature(const Temperature& temperature, AttentionInputs& inputs, P
   job.q = tensor_of<const void>("attention", "q", scaled);
 }
 
-// Whether the bias was prepared for some distances or positions alone. A cache has room for more tokens than it holds.
+// Whether the bias was prepared only for certain distances or positions. A cache may have room for more tokens than
+// it holds.
 bool is_bounded(const Bias& bias) {
   const auto are_open = [](const std::vector<DistanceMap>& axes) {
     return std::all_of(axes.begin(), axes.end(), [](const DistanceMap& map) { return map.open; });
@@ -432,7 +433,7 @@ void plan_device_position(std::string_view verb, const AttentionInputs& inputs, 
   if (std::holds_alternative<Bias>(options.position)) {
     for (const auto* given : {&options.query_positions, &options.key_positions}) {
       if (!given->has_value() || (*given)->device == Device::kHost) continue;
-      raise(fmt::format("{}: with a bias, position ids must be on the host", verb));  // distances are checked there
+      raise(fmt::format("{}: with a bias, position ids must be on the host", verb));  // the host checks distances
     }
   }
   plan_position(verb, inputs, options, plan);

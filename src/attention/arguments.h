@@ -7,9 +7,9 @@
 
 namespace posenc::attend {
 
-// The checks that attention and its backward share. Each throws an Error that begins with the verb.
+// The checks shared by attention and its backward pass. Each throws an Error that begins with the verb.
 
-/// All four axes of a tensor, also of an empty one: kernels::heads_of forgets its extents, which the checks compare.
+/// All four axes of a tensor, even of an empty one: kernels::heads_of drops its extents, which the checks compare.
 template <class Void>
 HeadTensor<Void> tensor_of(std::string_view verb, std::string_view what, const BasicTensorView<Void>& view) {
   HeadTensor<Void> heads = kernels::heads_of(verb, what, view);
@@ -20,24 +20,25 @@ HeadTensor<Void> tensor_of(std::string_view verb, std::string_view what, const B
   return heads;
 }
 
-/// q, k and v, the scale, and what every query sees.
+/// Plans q, k and v, the scale, and the keys that each query attends to.
 void plan_inputs(std::string_view verb, const AttentionInputs& inputs, const AttentionOptions& options, Plan& plan);
 
-/// The position's own part of the job: a bias, or the rotation of q and k.
+/// Plans the position's part of the job: a bias, or the rotation of q and k.
 void plan_position(std::string_view verb, const AttentionInputs& inputs, const AttentionOptions& options, Plan& plan);
 
-/// The temperature of the options, or that of a form that is nothing else; null: none.
+/// The temperature in the options, or that of a form that is only a temperature; null: none.
 const Temperature* temperature_of(const AttentionOptions& options) noexcept;
 
-/// Of a bias with vectors by distance: the scale, features that must fit, and what meets them in place of q.
+/// For a bias with vectors by distance: plans the scale and what is multiplied with them in place of q, and checks
+/// the features.
 void plan_vectors(std::string_view verb, const Bias& bias, const AttentionInputs& inputs,
                   const AttentionOptions& options, Plan& plan);
-/// Throws where the options have queries that the form does not read.
+/// Throws if the options have position_queries that the form does not read.
 void refuse_position_queries(std::string_view verb, const AttentionOptions& options);
 
-/// Of a bias that is made of gates: their sums, or the features of its table.
+/// For a bias made of gates: plans their sums, or the features of its table.
 void plan_gates(std::string_view verb, const Bias& bias, const AttentionOptions& options, Plan& plan);
-/// Throws where the options have gates that the form does not read.
+/// Throws if the options have log_gates that the form does not read.
 void refuse_log_gates(std::string_view verb, const AttentionOptions& options);
 /// [batch, heads, keys] of a float type.
 HeadTensor<const void> gates_of(std::string_view verb, std::string_view what, const ConstTensorView& view,
@@ -47,17 +48,17 @@ template <class Void> BasicTensorView<Void> gates_heads_first(const BasicTensorV
   const int rank = gates.shape.rank;
   return gates.data == nullptr || rank < 2 ? gates : swap_axes(gates, rank - 2, rank - 1);
 }
-/// The gradient of the gates from that of their sums.
+/// Writes the gradient of the gates, given that of their sums.
 void write_gate_gradient(const TensorView& to, const BackwardJob& job);
 
-/// Throws where no kernel on a GPU does what the options ask for.
+/// Throws if no GPU kernel supports these options.
 void refuse_on_device(std::string_view verb, const AttentionInputs& inputs, const AttentionOptions& options);
 
-/// The same for tensors on a GPU: checks it, and says where tokens are. Nothing is rotated.
+/// plan_position for tensors on a GPU: checks the position and sets where tokens are. Rotates nothing.
 void plan_device_position(std::string_view verb, const AttentionInputs& inputs, const AttentionOptions& options,
                           Plan& plan);
 
-/// An array with the batch, heads and tokens of `like` and so many features.
+/// An array with the batch, heads and tokens of `like` and the given number of features.
 struct Wanted {
   DataType type;
   const HeadTensor<const void>& like;
@@ -66,14 +67,14 @@ struct Wanted {
 void check_result(std::string_view verb, std::string_view what, const ConstTensorView& view, const Wanted& wanted);
 HeadTensor<void> result_of(std::string_view verb, std::string_view what, const TensorView& view,
                            const Wanted& wanted);
-/// [batch, heads, queries] of the type of sums.
+/// [batch, heads, queries] in the type of sums.
 HeadTensor<void> logsumexp_of(std::string_view verb, const TensorView& view, const AttentionJob& job);
 
 struct Named {
   std::string_view what;
   ConstTensorView view;
 };
-/// Throws where the two share a byte.
+/// Throws if the two overlap in memory.
 void check_apart(std::string_view verb, const Named& one, const Named& other);
 
 /// f64 for f64, else f32.

@@ -1,4 +1,4 @@
-// attention: every argument is checked here, once, so that kernels need not; and plans, which are made once for many
+// attention checks every argument here, once, so that kernels need not. Also plans, which are made once for many
 // calls.
 
 #include "posenc/attention.h"
@@ -28,7 +28,7 @@ namespace {
 using namespace attend;
 constexpr std::string_view kAttention = "attention";
 
-// The tensors of a call, checked, and what every query sees.
+// The tensors of a call, checked, and the keys that each query attends to.
 void plan_tensors(const TensorView& out, const AttentionInputs& inputs, const AttentionOptions& options, Plan& plan) {
   AttentionJob& job = plan.job;
   plan_inputs(kAttention, inputs, options, plan);
@@ -73,7 +73,7 @@ void attend_packed_pages(const TensorView& out, const AttentionInputs& inputs, c
   }
 }
 
-// Every argument is checked; `forms`: of the options' rotation, where they are made already.
+// Checks every argument. `forms`: those of the options' rotation, if already made.
 void attend_once(const TensorView& out, const AttentionInputs& inputs, const AttentionOptions& options,
                  const RotationForms* forms, const Run& run) {
   if (has_packed_pages(options)) {
@@ -93,7 +93,7 @@ void attend_once(const TensorView& out, const AttentionInputs& inputs, const Att
        options.position_queries, options.log_gates, table != nullptr ? table->weights : out},
       {}, run);
   if (site.device != Device::kHost) {
-    kernels::backend_for(kAttention, site.device);  // or there is none
+    kernels::backend_for(kAttention, site.device);  // throws if there is none
     refuse_on_device(kAttention, inputs, options);
 #if POSENC_CUDA
     plan_device_position(kAttention, inputs, options, plan);
@@ -114,7 +114,8 @@ void attend_once(const TensorView& out, const AttentionInputs& inputs, const Att
   if (has_work(job)) plan.backend->forward(job);
 }
 
-// What a call may meet at most, in place of what the spans hold when a plan is made: full lengths, any page, ids of 0.
+// The most that a call may need, in place of what the spans hold when a plan is made: full lengths, any page, ids of
+// 0.
 struct WorstCase {
   AttentionOptions options;
   std::vector<std::int64_t> query_lengths, key_lengths, query_ids, key_ids;
@@ -137,7 +138,7 @@ struct WorstCase {
       positions->ids = ids;
       positions->ids_i32 = narrow_ids;
     };
-    if (given.log_gates.data != nullptr) {  // they may hold anything yet
+    if (given.log_gates.data != nullptr) {  // the gates may hold anything at this point
       static constexpr double kZero = 0;
       options.log_gates.data = &kZero;
       for (int axis = 0; axis < options.log_gates.strides.rank; ++axis) options.log_gates.strides[axis] = 0;
@@ -149,7 +150,7 @@ struct WorstCase {
   WorstCase& operator=(const WorstCase&) = delete;
 };
 
-// A tensor of that shape whose every row is one row of zeros.
+// A tensor of that shape in which all rows are the same row of zeros.
 ConstTensorView with_rows_of(const std::vector<double>& zeros, ConstTensorView like) {
   like.data = zeros.data();
   for (int axis = 0; axis < like.strides.rank; ++axis) like.strides[axis] = 0;
@@ -167,10 +168,10 @@ void check_like(std::string_view what, const ConstTensorView& view, const ConstT
 
 struct AttentionPlan::Made {
   AttentionOptions options;
-  std::optional<Axes> axes;  // where heads come last
+  std::optional<Axes> axes;  // if heads come last
   ConstTensorView q, k, v;   // heads first; without data
   std::optional<RotationForms> forms;
-  std::size_t shared = 0, piece = 0;  // bytes of a workspace: for the call, and for each thread
+  std::size_t shared = 0, piece = 0;  // bytes of a workspace, per call and per thread
 
   ConstTensorView placed(const ConstTensorView& x) const { return axes ? heads_first(x, *axes) : x; }
 };
@@ -232,7 +233,7 @@ AttentionPlan plan_attention(const AttentionInputs& like, const AttentionOptions
 }
 
 std::size_t workspace_bytes(const AttentionPlan& plan, int threads_of_call) {
-  constexpr std::size_t kLine = 64;  // each part begins with one
+  constexpr std::size_t kLine = 64;  // each part starts on a cache line
   if (plan.made_ == nullptr) raise("workspace_bytes: the plan was moved from");
   const kernels::CallThreads threads_used("workspace_bytes", {.threads = threads_of_call});
   return plan.made_->shared + kLine + static_cast<std::size_t>(threads()) * (plan.made_->piece + kLine);
@@ -272,13 +273,13 @@ std::size_t workspace_bytes(const AttentionInputs& inputs, [[maybe_unused]] cons
     kernels::check_tensor(verb, "a tensor", x, 2, 4, "2 to 4 axes, batch, heads, sequence, features");
     if (x.device == Device::kHost) raise("workspace_bytes: on the host, make a plan first (plan_attention)");
   }
-  kernels::backend_for(verb, Device::kCuda);  // or there is none
+  kernels::backend_for(verb, Device::kCuda);  // throws if there is none
   std::size_t bytes = 0;
 #if POSENC_CUDA
   Extents shape = inputs.q.shape;
   shape[shape.rank - 1] = inputs.v.shape.back(0);
   const TensorView out(reinterpret_cast<void*>(std::uintptr_t{16}), inputs.q.type,
-                       shape);  // nobody follows the address
+                       shape);  // the address is never read
   const kernels::cuda::MeasureWorkspace measure;
   attention(on(Device::kCuda, out), inputs.q, inputs.k, inputs.v, options);
   bytes = measure.bytes();

@@ -1,4 +1,4 @@
-// attention_backward: its arguments, checked, and the sums that kernels collect, added to the gradients.
+// attention_backward: checks its arguments, and adds the sums that the kernels collect to the gradients.
 
 #include <fmt/format.h>
 
@@ -21,7 +21,7 @@ namespace {
 using namespace attend;
 constexpr std::string_view verb = "attention_backward";
 
-// Adds sums to an array, each element rounded once; `of(index)` is the sum for an element of a dense array.
+// Adds sums to an array, rounding each element once; `of(index)` is the sum for an element of a dense array.
 template <class Sum> void add_sums(const TensorView& to, const Sum& of) {
   kernels::with_type(to.type, [&](auto kind) {
     using T = decltype(kind);
@@ -47,7 +47,7 @@ void check_parameter(std::string_view what, const TensorView& gradient, const Ex
                     to_string(shape)));
 }
 
-// The shape of a bias's parameters, as bias_backward has them; none for vectors.
+// The shape of a bias's parameters, as for bias_backward; vectors have none.
 Extents shape_of_parameters(const Bias* bias, std::int64_t heads) {
   if (bias == nullptr) return {};
   if (std::holds_alternative<Slopes>(bias->source)) return {heads};
@@ -58,7 +58,7 @@ Extents shape_of_parameters(const Bias* bias, std::int64_t heads) {
   return {2 * width + heads * width + heads};
 }
 
-// The position's parameters: checks the arrays for their gradients and makes room for the sums.
+// Checks the arrays for the gradients of the position's parameters and allocates the sums.
 void plan_parameters(const AttentionGradients& gradients, BackwardJob& job) {
   const Bias* const bias = job.forward.bias;
   const std::int64_t heads = job.forward.q.heads;
@@ -99,7 +99,7 @@ void add_parameters(const TensorView& gradient, const BackwardJob& job) {
     return job.parameters[static_cast<std::size_t>(h * per_head + parameter)];
   };
   const auto* const ratios = std::get_if<DistanceRatios>(&job.forward.bias->source);
-  if (ratios == nullptr) {  // [rows, heads], or [heads] where there is one row
+  if (ratios == nullptr) {  // [rows, heads], or [heads] if there is one row
     add_sums(gradient, [&](std::int64_t index) { return sum_of(index % heads, index / heads); });
     return;
   }
@@ -125,7 +125,7 @@ void add_vectors(const TensorView& gradient, const std::vector<double>& sums, st
   });
 }
 
-// Where a gradient of q, k or v is written: to its place, or in the type of sums, to be rotated back into its place.
+// Where a gradient of q, k or v is written: directly, or in the type of sums, to be rotated back afterwards.
 struct Gradient {
   std::string_view what;
   TensorView view;
@@ -142,7 +142,7 @@ TensorView before_rotation(Gradient& gradient) {
   if (gradient.storage.empty()) return gradient.view;
   return {gradient.storage.data(), sums_type(gradient.view.type), gradient.view.shape};
 }
-// 16 bits would be rounded twice: what is changed later is first written in the type of sums.
+// Gradients that change later are first written in the type of sums, because 16 bits would be rounded twice.
 void widen_later(Gradient& gradient) {
   const DataType type = sums_type(gradient.view.type);
   const std::int64_t count = count_of(gradient.view.shape);
@@ -179,7 +179,7 @@ void narrow_into_place(const Gradient& gradient) {
   });
 }
 
-// The gradient of q itself from that of q times its temperature, before it is rotated back: the two commute.
+// Turns the gradient of q · temperature into that of q, before rotating back: the two commute.
 void scale_rows(Gradient& gradient, std::span<const double> factors) {
   if (factors.empty() || gradient.view.data == nullptr) return;
   const HeadTensor<void>& rows = gradient.result;
@@ -199,7 +199,7 @@ void scale_rows(Gradient& gradient, std::span<const double> factors) {
   });
 }
 
-// A sink's weight is p = e^(sink − logsumexp) and its value is 0, so that its gradient is −Σ p · D, D = Σ dO · O.
+// A sink's weight is p = e^(sink − logsumexp) and its value is 0, so its gradient is −Σ p · D with D = Σ dO · O.
 void add_sinks(const TensorView& gradient, const BackwardJob& job) {
   if (gradient.data == nullptr) return;
   const AttentionJob& forward = job.forward;
@@ -222,7 +222,7 @@ void add_sinks(const TensorView& gradient, const BackwardJob& job) {
   add_sums(gradient, [&](std::int64_t h) { return sums[static_cast<std::size_t>(h)]; });
 }
 
-// What the forward pass gives, from the caller or to be made again.
+// The outputs of the forward pass, given by the caller or to be recomputed.
 struct Saved {
   TensorView out, logsumexp;
   bool is_made_again = false;
@@ -327,7 +327,7 @@ void attention_backward(const AttentionGradients& gradients, ConstTensorView d_o
                                                options.log_gates},
                                               {}, run);
   if (site.device != Device::kHost) {
-    kernels::backend_for(verb, site.device);  // or there is none
+    kernels::backend_for(verb, site.device);  // throws if there is none
     refuse_on_device(verb, inputs, options);
 #if POSENC_CUDA
     plan_device_position(verb, inputs, options, plan);
@@ -363,7 +363,7 @@ void attention_backward(const AttentionGradients& gradients, ConstTensorView d_o
     widen_later(dq);
     widen_later(d_own);
   }
-  if (plan.forms != nullptr) {  // a rotation, and tokens to rotate
+  if (plan.forms != nullptr) {  // there is a rotation, and tokens to rotate
     rotate_later(dq, plan.forms->for_queries);
     if (!options.keys_are_rotated) rotate_later(dk, plan.forms->for_keys);
   }
@@ -397,7 +397,7 @@ std::size_t workspace_bytes([[maybe_unused]] const AttentionGradients& gradients
                             [[maybe_unused]] ConstTensorView d_out, const AttentionInputs& inputs,
                             [[maybe_unused]] const AttentionOptions& options) {
   if (inputs.q.device == Device::kHost) raise("workspace_bytes: gradients on the host do not use a workspace");
-  kernels::backend_for("workspace_bytes", Device::kCuda);  // or there is none
+  kernels::backend_for("workspace_bytes", Device::kCuda);  // throws if there is none
   std::size_t bytes = 0;
 #if POSENC_CUDA
   const kernels::cuda::MeasureWorkspace measure;

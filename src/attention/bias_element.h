@@ -30,8 +30,8 @@ inline double ratio_bias(const DistanceRatios& source, std::int64_t h, double ra
   return sum;
 }
 
-/// What the bias adds to the score of query i and key j in head h. DistanceVectors and CountedGates need q and k: see
-/// each_row and contextual.h.
+/// The bias for the score of query i and key j in head h. DistanceVectors and CountedGates need q and k: see each_row
+/// and contextual.h.
 inline double bias_element(const AttentionJob& job, std::int64_t b, std::int64_t h, std::int64_t i, std::int64_t j) {
   const auto& source = job.bias->source;
   if (const auto* slopes = std::get_if<Slopes>(&source)) {
@@ -56,7 +56,7 @@ inline double vector_element(const ConstTensorView& table, std::int64_t h, std::
   return kernels::table_element<double>(rows, row, f);
 }
 
-/// visit(row) for each row that the distance of query i and key j picks: one at each axis, or none.
+/// Calls visit(row) for each row that the distance of query i and key j selects: one per axis, or none.
 template <class Visit> inline void each_row(const VectorsByDistance& vectors, const AttentionJob& job, std::int64_t b,
                                             std::int64_t i, std::int64_t j, const Visit& visit) {
   for (std::size_t axis = 0; axis < vectors.axes.size(); ++axis) {
@@ -65,18 +65,18 @@ template <class Visit> inline void each_row(const VectorsByDistance& vectors, co
   }
 }
 
-/// The vectors by distance of a job, or nullptr.
+/// The job's vectors by distance, or nullptr.
 inline const DistanceVectors* vectors_in(const AttentionJob& job) noexcept {
   return job.bias == nullptr ? nullptr : std::get_if<DistanceVectors>(&job.bias->source);
 }
 
-/// The contextual positions of a job, or nullptr.
+/// The job's contextual positions, or nullptr.
 inline const CountedGates* counted_gates_in(const AttentionJob& job) noexcept {
   return job.bias == nullptr ? nullptr : std::get_if<CountedGates>(&job.bias->source);
 }
 
-/// How many parameters of a bias belong to one head, and where ds of one pair adds to them. A learned map's first
-/// layer is shared by heads; each collects its own share of it.
+/// How many parameters of a bias belong to one head, and to which of them dS of one pair is added. The first layer of
+/// a learned map is shared by the heads; each head collects its own contribution to it.
 struct ParameterCount {
   std::int64_t operator()(const Slopes&) const { return 1; }
   std::int64_t operator()(const DistanceTable& source) const { return table_of(source, heads).shape[0]; }

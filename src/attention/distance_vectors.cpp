@@ -1,4 +1,4 @@
-// What vectors by distance need of attention's arguments.
+// Checks and plans the arguments of attention that vectors by distance need.
 
 #include <fmt/format.h>
 
@@ -22,11 +22,11 @@ void check_features(std::string_view verb, const VectorsByDistance& vectors, std
                     features));
 }
 
-// A temperature multiplies whatever meets the vectors, as it multiplies q.
+// A temperature multiplies whatever is multiplied with the vectors, as it multiplies q.
 void scale_position_queries(const ConstTensorView& given, Plan& plan) {
   const HeadTensor<const void> from = plan.job.position_queries;
   const DataType type = sums_type(given.type);
-  // the factors of all heads are the same, or each has its own
+  // all heads share the factors, or each has its own
   const std::int64_t heads = std::ssize(plan.query_factors) == from.batch * from.sequence ? 1 : from.heads;
   plan.scaled_position_queries.resize(static_cast<std::size_t>(count_of(given.shape) * size_of(type)));
   const TensorView scaled(plan.scaled_position_queries.data(), type, given.shape);

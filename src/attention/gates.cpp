@@ -1,4 +1,4 @@
-// What forms that are made of gates need of attention's arguments.
+// Checks and plans the arguments of attention that forms made of gates need.
 
 #include <fmt/format.h>
 
@@ -11,7 +11,7 @@
 namespace posenc::attend {
 namespace {
 
-// Beyond it a sum in f32 would not be a number.
+// Beyond this, a sum in f32 would not be finite.
 constexpr double kLargestSum = 1e30;
 
 bool reads_gates(const AttentionOptions& options) {
@@ -19,7 +19,7 @@ bool reads_gates(const AttentionOptions& options) {
   return bias != nullptr && std::holds_alternative<GateSums>(bias->source);
 }
 
-// How many tokens of a sequence have a gate that counts. Each query needs a token of its own among the keys.
+// How many tokens of a sequence have a gate that counts. Each query needs its own token among the keys.
 std::int64_t tokens_with_gates(std::string_view verb, const AttentionJob& job, std::int64_t b) {
   std::int64_t tokens = 0;
   for (std::int64_t i = 0; i < job.q.sequence; ++i) {
@@ -100,7 +100,7 @@ void plan_gates(std::string_view verb, const Bias& bias, const AttentionOptions&
   sum_gates(verb, gates_of(verb, "log_gates", options.log_gates, job), plan);
 }
 
-// g_t is in every sum from c_t on.
+// g_t is part of every sum from c_t on.
 void write_gate_gradient(const TensorView& to, const BackwardJob& job) {
   if (to.data == nullptr) return;
   TensorView with_feature = to;

@@ -17,23 +17,24 @@ using kernels::AlignedVector;
 using kernels::HeadTensor;
 using kernels::TokenPositions;
 
-/// What one query sees: keys `begin` to `end`. Causality, window, chunk, lengths and packed sequences all come to this.
+/// The keys that one query attends to, `begin` to `end`. Causality, window, chunk, lengths and packed sequences are
+/// all expressed this way.
 struct Sight {
   std::int64_t begin = 0, end = 0;
-  std::int64_t beside = 0;  // the key that the query stands beside, which may be past either end
+  std::int64_t beside = 0;  // the key at the query's own token; may be past either end
 };
 
-/// Positions for distances. Where both are consecutive in every sequence, the distance of query and key is that of
+/// Positions for distances. If both are consecutive in every sequence, the distance of query and key is that of
 /// `beside` and the key, plus a constant.
 struct TokenPlaces {
   TokenPositions queries, keys;
   bool by_index = true;    // the query's position − the key's = sight.beside − key + shift
-  std::int64_t shift = 0;  // where by_index
+  std::int64_t shift = 0;  // if by_index
 };
 
-/// How rows are rotated as they are loaded, where the form is a rotation.
+/// How rows are rotated as they are loaded, if the form is a rotation.
 struct RowRotation {
-  const float* cos_sin = nullptr;  // [batch or 1, tokens]: cosines, then sines, as rotate_rows wants them; null: none
+  const float* cos_sin = nullptr;  // [batch or 1, tokens]: cosines, then sines, as rotate_rows takes them; null: none
   std::int64_t batch_stride = 0;   // 0: the same for every sequence
   std::int64_t token_stride = 0;
   std::int64_t pairs = 0, first = 0;
@@ -47,7 +48,7 @@ struct ScoreMask {
   DataType type = DataType::kBool;
   std::int64_t batch_stride = 0, head_stride = 0, query_stride = 0, key_stride = 0;
 
-  /// What is added to a score; −inf: the key is hidden.
+  /// What is added to a score; −inf: the key is masked.
   double at(std::int64_t b, std::int64_t h, std::int64_t i, std::int64_t j) const noexcept {
     const std::int64_t offset = b * batch_stride + h * head_stride + i * query_stride + j * key_stride;
     if (type == DataType::kBool) {
@@ -59,14 +60,15 @@ struct ScoreMask {
   }
 };
 
-/// Arguments, checked; what follows from them for every query.
+/// The checked arguments, and what follows from them for every query.
 struct AttentionJob {
   HeadTensor<void> out;
   HeadTensor<const void> q, k, v;
-  std::int64_t group = 1;  // query heads for each key head
-  double scale = 1.0;      // with the form's factor in it
+  std::int64_t group = 1;  // query heads per key head
+  double scale = 1.0;      // includes the form's factor
   const Bias* bias = nullptr;
-  // Of vectors by distance: what multiplies their products, and what meets them in place of q; null data: q does.
+  // For vectors by distance: the factor of their products, and what is multiplied with them in place of q; null data:
+  // q.
   double vector_scale = 1.0;
   HeadTensor<const void> position_queries;
   const double* gate_sums = nullptr;  // [batch, heads, keys]: g_0 + … + g_t of each token; null: the bias has none
@@ -74,11 +76,11 @@ struct AttentionJob {
   TokenPlaces places;
   AlignedVector<Sight> sights;             // [batch or 1, queries]
   std::int64_t sight_stride = 0;           // 0: the same for every sequence of the batch
-  const std::int64_t* key_mask = nullptr;  // [batch, keys]; 0: not seen
+  const std::int64_t* key_mask = nullptr;  // [batch, keys]; 0: masked
   ScoreMask mask;
   double softcap = 0;             // 0: none
   const double* sinks = nullptr;  // [heads]; null: none
-  HeadTensor<void> weights;       // features are keys; null data: not wanted
+  HeadTensor<void> weights;       // features are keys; null data: not requested
   HeadTensor<void> logsumexp;     // features are 1
 
   const Sight& sight(std::int64_t b, std::int64_t i) const noexcept {
@@ -88,9 +90,9 @@ struct AttentionJob {
     if (key_mask != nullptr && key_mask[b * k.sequence + j] == 0) return true;
     return mask.data != nullptr && mask.at(b, h, i, j) == -std::numeric_limits<double>::infinity();
   }
-  /// Whether some keys between those that a query sees may be hidden.
+  /// Whether keys within the range of a query may be masked.
   bool has_masks() const noexcept { return key_mask != nullptr || mask.data != nullptr; }
-  /// The keys of a sequence that any of its queries looks at lie in here; the others are never read.
+  /// The range of keys of a sequence that its queries attend to; all others are never read.
   Sight seen_keys(std::int64_t b) const noexcept {
     Sight all{k.sequence, 0, 0};
     for (std::int64_t i = 0; i < q.sequence; ++i) {
@@ -111,36 +113,36 @@ struct AttentionJob {
   }
 };
 
-/// And where gradients go.
+/// The backward job: also where gradients go.
 struct BackwardJob {
-  AttentionJob forward;  // out and logsumexp are those of the forward pass, made before
+  AttentionJob forward;  // out and logsumexp are those of the forward pass, computed before
   HeadTensor<const void> d_out;
-  HeadTensor<void> dq, dk, dv;  // null data: not wanted
-  // Sums for the position's parameters; empty: not wanted.
+  HeadTensor<void> dq, dk, dv;  // null data: not requested
+  // Sums for the position's parameters; empty: not requested.
   std::vector<double> parameters;  // [heads, parameters of a head]
   std::int64_t head_parameters = 0;
   std::vector<double> query_vectors, key_vectors, value_vectors;  // [heads, rows, features]
   std::int64_t query_rows = 0, key_rows = 0, value_rows = 0;
   std::vector<double> query_offsets;    // [heads, features of the vectors]
-  HeadTensor<void> d_position_queries;  // null data: not wanted
-  std::vector<double> d_gate_sums;      // [batch, heads, keys]; empty: not wanted
+  HeadTensor<void> d_position_queries;  // null data: not requested
+  std::vector<double> d_gate_sums;      // [batch, heads, keys]; empty: not requested
 
-  /// That of one head of one sequence, [keys]; null: not wanted.
+  /// The part of one head of one sequence, [keys]; null: not requested.
   double* gate_gradient(std::int64_t b, std::int64_t h) noexcept {
     if (d_gate_sums.empty()) return nullptr;
     return d_gate_sums.data() + (b * forward.q.heads + h) * forward.k.sequence;
   }
 };
 
-/// A backend: arguments are checked before; what they write is defined by the reference.
+/// A backend. Arguments are checked before the call; the reference defines the results.
 struct AttentionBackend {
   std::string_view name;
-  const kernels::Backend* kernels;  // which rotates where that is not done on load
-  bool rotates_on_load;             // f32, f16 and bf16, where weights are not wanted
+  const kernels::Backend* kernels;  // rotates if it is not done on load
+  bool rotates_on_load;             // f32, f16 and bf16, unless weights are requested
   void (*forward)(const AttentionJob&);
   void (*backward)(BackwardJob&);
-  /// Takes the memory that forward takes, and does nothing else, where kernels::CountMemory counts it. Null: it has none
-  /// that a workspace could hold.
+  /// Takes the memory that forward takes, and does nothing else, while kernels::CountMemory is counting. Null: it has
+  /// none that a workspace could hold.
   void (*count)(const AttentionJob&);
 };
 extern const AttentionBackend kReferenceAttention;

@@ -1,6 +1,6 @@
-// Continuous batching: queries of several sequences, one after another, over a paged cache. It is computed as one batch for
-// every stretch of neighbours that have as many queries: all that decode together, and each prompt by itself. A batch reads
-// its part of every tensor in place.
+// Continuous batching: queries of several sequences, one after another, over a paged cache. Each stretch of
+// neighbours with equal numbers of queries is computed as one batch: all decoding sequences together, and each prompt
+// by itself. A batch reads its part of every tensor in place.
 
 #include "attention/packed_pages.h"
 
@@ -12,7 +12,7 @@
 namespace posenc::attend {
 namespace {
 
-// `count` sequences from `sequence` on, each with `queries` queries, the first of which is `first`.
+// `count` sequences from `sequence` on, each with `queries` queries; `first` is the first query of them all.
 struct Stretch {
   std::int64_t sequence, count, first, queries;
 };
@@ -20,7 +20,7 @@ struct Stretch {
 struct PackedCall {
   std::string_view verb;
   const AttentionOptions& options;
-  std::int64_t sequences, tokens, keys, heads;  // keys: that a sequence has room for
+  std::int64_t sequences, tokens, keys, heads;  // keys: the capacity of a sequence
 
   std::vector<Stretch> stretches() const {
     std::vector<Stretch> found;
@@ -62,7 +62,7 @@ ConstTensorView mask_part(const PackedCall& call, const Stretch& part) {
   return rows == 1 ? mask : rows_as_batch(mask, part);
 }
 
-// Ids [axes, sequences, tokens], of which a part of the sequences is wanted.
+// Ids [axes, sequences, tokens], of which some sequences are needed.
 template <class Id> std::span<const Id> ids_part(std::span<const Id> ids, int axes, std::int64_t first,
                                                  std::int64_t count, std::vector<Id>& storage) {
   if (axes <= 1) return ids.subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(count));
@@ -107,7 +107,7 @@ void set_key_positions(const PackedCall& call, const Stretch& part, PackedPart& 
   }
 }
 
-// What has a row for each sequence.
+// The arguments with one row per sequence.
 void set_sequences(const PackedCall& call, const Stretch& part, AttentionOptions& options) {
   const auto rows = [&](auto span) {
     const std::int64_t row = std::ssize(span) / call.sequences;

@@ -1,4 +1,4 @@
-// What follows from the options for every query: the keys it sees, and where tokens stand.
+// What follows from the options for every query: the keys it attends to, and the positions of tokens.
 
 #include "attention/plan.h"
 
@@ -14,7 +14,7 @@
 namespace posenc::attend {
 namespace {
 
-// Queries and keys of one sequence, as they stand on the sequence axis.
+// The queries and keys of one sequence, as ranges on the sequence axis.
 struct Segment {
   std::int64_t first_query = 0, queries = 0, first_key = 0, keys = 0;
 };
@@ -58,14 +58,14 @@ bool has_lengths(const AttentionOptions& options) {
   return !options.query_lengths.empty() || !options.key_lengths.empty();
 }
 
-// The only sequence of one row of the batch, where none are packed.
+// The only sequence in a row of the batch, if none are packed.
 Segment segment_of(const AttentionOptions& options, const AttentionJob& job, std::int64_t b) {
   const auto at = static_cast<std::size_t>(b);
   const std::int64_t queries = options.query_lengths.empty() ? job.q.sequence : options.query_lengths[at];
   return {0, queries, 0, options.key_lengths.empty() ? job.k.sequence : options.key_lengths[at]};
 }
 
-// visit(segment) for the sequences of one row of the batch.
+// Calls visit(segment) for the sequences in one row of the batch.
 template <class Visit> void each_segment(std::string_view verb, const AttentionOptions& options,
                                          const AttentionJob& job, std::int64_t b, const Visit& visit) {
   if (!options.packed.empty()) {
@@ -111,7 +111,7 @@ Sight sight_of(const AttentionOptions& options, const Segment& segment, std::int
   sight.end = segment.first_key + segment.keys;
   if (options.causal) sight.end = std::min(sight.end, sight.beside + 1);
   if (options.window > 0) {
-    // a window past every key is none; cut, so that sums stay small
+    // a window larger than the number of keys has no effect; clamped so that sums stay small
     const std::int64_t window = std::min(options.window, segment.keys + segment.queries);
     sight.begin = std::max(sight.begin, sight.beside - window + 1);
     sight.end = std::min(sight.end, sight.beside + window);
@@ -148,7 +148,7 @@ void plan_sights(std::string_view verb, const AttentionOptions& options, bool on
   check_options(verb, options, job);
   job.key_mask = options.key_mask.empty() ? nullptr : options.key_mask.data();
   const bool is_shared = !has_lengths(options);
-  // Kernels on a GPU know by themselves what a query sees where all sequences are alike.
+  // If all sequences are alike, GPU kernels compute the visible keys themselves.
   if (on_device && is_shared && options.packed.empty() && options.chunk == 0) return;
   const std::int64_t rows = is_shared ? 1 : job.q.batch;
   job.sight_stride = is_shared ? 0 : job.q.sequence;
@@ -187,7 +187,8 @@ void plan_places(std::string_view verb, const AttentionOptions& options, int axe
   AttentionJob& job = plan.job;
   const std::int64_t queries = job.q.sequence, keys = job.k.sequence, batch = job.q.batch;
   TokenPlaces& places = job.places;
-  // The default: the queries at the end of the keys, or the keys at the end of the queries if those are more.
+  // The default: the queries are at the end of the keys, or the keys at the end of the queries if there are more
+  // queries.
   const bool is_plain = options.packed.empty() && !has_lengths(options);
   places.queries.first = std::max(keys - queries, std::int64_t{0});
   places.keys.first = std::max(queries - keys, std::int64_t{0});
@@ -236,7 +237,7 @@ void plan_places(std::string_view verb, const AttentionOptions& options, int axe
   take(options.query_positions, places.queries, queries, "query_positions", true);
   take(options.key_positions, places.keys, keys, "key_positions", !options.keys_are_rotated);
   if (!options.query_positions.has_value() && !options.key_positions.has_value()) return;
-  // Distances are those of tokens plus one constant where no sequence has a length or a place of its own.
+  // Distances are those of tokens plus one constant if no sequence has its own length or positions.
   if (places.queries.has_ids() || places.keys.has_ids() || !options.packed.empty() ||
       !options.device_key_lengths.empty() || (has_lengths(options) && batch != 1)) {
     places.by_index = false;

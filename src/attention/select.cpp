@@ -14,7 +14,7 @@ const AttentionBackend& selected_attention(std::string_view verb) {
   const std::string_view name = kernels::selected_backend().name;
   if (name == kReferenceAttention.name) return kReferenceAttention;
 #if POSENC_CPU_BACKEND
-  // Attention of f64, and gradients, of tensors on the host stay there where cuda is forced.
+  // With cuda forced, attention of f64 and gradients for tensors on the host still run on the host.
   if (name == kCpuAttention.name || name == "cuda") return kCpuAttention;
 #endif
   raise(fmt::format("{}: the backend '{}' has no attention for tensors in host memory", verb, name));

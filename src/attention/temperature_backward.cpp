@@ -1,4 +1,5 @@
-// q' = f q, so that dL/df = Σ dq'·q = Σ dq·q / f, and the scale's share of f is the logarithm that it multiplies.
+// q' = f q, so dL/df = Σ dq'·q = Σ dq·q / f, and the derivative of f by the scale is the logarithm that it
+// multiplies.
 
 #include <fmt/format.h>
 

@@ -32,7 +32,7 @@ Device device_of(const posenc_device& device, const char* verb, const char* what
                                     verb, what, device.type));
 }
 
-// Shape, strides and address, whatever the elements are.
+// Shape, strides and address, for any element type.
 TensorView shape_of(const posenc_tensor& tensor, DataType type, std::int64_t size, const char* verb,
                     const char* what) {
   if (tensor.ndim < 0 || tensor.ndim > Extents::kMax) {
@@ -47,7 +47,8 @@ TensorView shape_of(const posenc_tensor& tensor, DataType type, std::int64_t siz
     strides = dense_strides(shape);
   } else {
     for (int axis = 0; axis < tensor.ndim; ++axis) strides.push_back(tensor.strides[axis]);
-    // The stride of an axis with one element means nothing, and torch exports 1; a dense one is the fast case of kernels.
+    // The stride of an axis with one element has no meaning, and torch exports 1; dense strides are the fast case in
+    // kernels.
     for (int axis = tensor.ndim - 1; axis >= 0; --axis) {
       if (shape[axis] != 1) continue;
       strides[axis] = axis == tensor.ndim - 1 ? 1 : shape[axis + 1] * strides[axis + 1];
@@ -166,7 +167,7 @@ HeldPositions::HeldPositions(const posenc_positions* positions, const char* verb
   ids = Integers(given.ids, verb, "ids");
   value = {
       .first = given.first, .ids = ids.values(), .axes = given.axes == 0 ? 1 : given.axes, .device = ids.device()};
-  // An empty list means "consecutive" to the library: ids for no token are still ids.
+  // The library treats an empty list as "consecutive", but ids for no tokens are still ids.
   if (given.ids != nullptr && ids.values().empty()) value.first = 0;
 }
 

@@ -17,7 +17,7 @@
 #include "posenc/scheme.h"
 #include "posenc/tensor.h"
 
-/// A form, and what it takes to make it again with another table.
+/// A form, and what is needed to prepare it again with another table.
 struct posenc_form {
   posenc::Form form;
   posenc::Scheme scheme = posenc::None{};
@@ -25,10 +25,10 @@ struct posenc_form {
   bool is_prepared = false;    // by posenc_prepare, from the scheme and the situation above
 };
 
-// What the types of C++ rule out and those of C do not is checked here, once for every verb.
+// Conditions that C++ types ensure and C types do not are checked here, once for every verb.
 namespace posenc::c_api {
 
-/// A copy of the caller's struct in which fields that its version does not know are 0.
+/// A copy of the caller's struct in which fields unknown to its version are 0.
 template <class Struct> Struct known(const Struct* given, const char* name) {
   Struct own = {};
   if (given != nullptr) {
@@ -44,27 +44,27 @@ template <class Struct> Struct known(const Struct* given, const char* name) {
   return own;
 }
 
-/// Refuses a null pointer where a value is needed.
+/// Rejects a null pointer where a value is required.
 void require(const void* pointer, const char* verb, const char* what);
 
-/// The view of a caller's tensor; without data where `tensor` is NULL.
+/// The view of a caller's tensor; without data if `tensor` is NULL.
 TensorView view_of(const posenc_tensor* tensor, const char* verb, const char* what);
-/// The same, where it must be there.
+/// The same, but required.
 TensorView needed_view(const posenc_tensor* tensor, const char* verb, const char* what);
-/// The same, in memory of the host.
+/// The same, in host memory.
 TensorView host_view(const posenc_tensor* tensor, const char* verb, const char* what);
 
-/// Where a caller's integers are (i64, i32, u8 or bool); the type of the view means nothing.
+/// The address of a caller's integers (i64, i32, u8 or bool); the type of the view has no meaning.
 TensorView integers_view(const posenc_tensor& tensor, const char* verb, const char* what);
-/// Whether its elements lie one after another.
+/// Whether its elements are contiguous.
 bool is_dense(const TensorView& view) noexcept;
 
-/// Integers of a caller: read in place where they are dense i64, else converted (i32, bool and u8 too).
+/// A caller's integers: read in place if they are dense i64, otherwise converted (i32, bool and u8 too).
 class Integers {
  public:
   Integers() = default;
   Integers(const posenc_tensor* tensor, const char* verb, const char* what);
-  Integers(Integers&&) = default;  // a vector that is moved keeps its elements where they are
+  Integers(Integers&&) = default;  // a moved vector keeps its elements in place
   Integers& operator=(Integers&&) = default;
   std::span<const std::int64_t> values() const { return values_; }
   Device device() const { return device_; }
@@ -76,7 +76,7 @@ class Integers {
   Device device_ = Device::kHost;
 };
 
-/// Positions of a caller, with the ids they look at.
+/// A caller's positions, with the ids they refer to.
 struct HeldPositions {
   Integers ids;
   Positions value;
@@ -90,7 +90,7 @@ Run run_of(const posenc_run* run);
 /// Integers in host memory.
 Integers host_integers(const posenc_tensor* tensor, const char* verb, const char* what);
 
-/// An entry of a block table as the library has them: one that no cache can have stays one.
+/// A block table entry as the library stores it: a value that no cache can have stays invalid.
 std::int32_t page_of(std::int64_t page) noexcept;
 
 Situation situation_of(const posenc_situation* situation);
@@ -98,14 +98,14 @@ Situation situation_of(const posenc_situation* situation);
 Model model_from(const char* file, size_t size);
 
 const Form& form_of(const posenc_form* form, const char* verb);
-/// The form as a Rotation, Bias or Addition, or a refusal that says what it is.
+/// The form as a Rotation, Bias or Addition; rejects any other, saying what it is.
 template <class Kind> const Kind& form_as(const posenc_form* form, const char* verb);
 template <> const Rotation& form_as<Rotation>(const posenc_form* form, const char* verb);
 template <> const Bias& form_as<Bias>(const posenc_form* form, const char* verb);
 template <> const Addition& form_as<Addition>(const posenc_form* form, const char* verb);
 const char* kind_of(const Form& form) noexcept;
 
-/// A copy that posenc_free gives back.
+/// A copy to be released by posenc_free.
 char* text_from(const std::string& text);
 
 }  // namespace posenc::c_api

@@ -12,7 +12,7 @@ struct posenc_plan {
 namespace posenc::c_api {
 namespace {
 
-// The options of a call, with the integers that they look at.
+// The options of a call, with the integers they refer to.
 struct HeldOptions {
   AttentionOptions value;
   std::optional<HeldPositions> queries, keys;
@@ -73,7 +73,7 @@ struct HeldOptions {
       refuse(fmt::format("{}: block_table has {} rows but key_lengths has {} numbers", verb, table->shape[0],
                          sequences));
     }
-    if (table->dtype.bits == 32 && is_dense(view) && view.device == Device::kHost) {  // read where it is
+    if (table->dtype.bits == 32 && is_dense(view) && view.device == Device::kHost) {  // read in place
       value.block_table = {static_cast<const std::int32_t*>(view.data),
                            static_cast<std::size_t>(count_of(view.shape))};
       return;
@@ -83,7 +83,7 @@ struct HeldOptions {
     value.block_table = block_table;
   }
 
-  // A plan reads the numbers again at each call: all of them must be where the caller changes them.
+  // A plan reads the numbers again at each call, so all of them must be in the caller's memory.
   void refuse_copies() const {
     const auto refuse_copy = [](const Integers& own, const char* what) {
       if (own.is_in_place()) return;

@@ -9,7 +9,7 @@
 using namespace posenc;         // NOLINT(google-build-using-namespace)
 using namespace posenc::c_api;  // NOLINT(google-build-using-namespace)
 
-// The options of C refer to what is beside them here.
+// The C options refer to the other members.
 struct posenc_layer {
   posenc_form position, addition;
   bool has_addition = false;

@@ -13,7 +13,7 @@ using namespace posenc::c_api;  // NOLINT(google-build-using-namespace)
 
 namespace {
 
-// Writes out `json` only where all went well.
+// Writes `json` only on success.
 void give(const Json& json, char** out) { *out = text_from(dump_json(json)); }
 
 std::vector<std::string_view> words_of(std::string_view text) {

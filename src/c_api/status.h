@@ -10,7 +10,7 @@
 
 namespace posenc::c_api {
 
-/// What a call of the C API cannot do, with the status it returns.
+/// What a call of the C API rejects, with the status it returns.
 struct Refusal {
   posenc_status status;
   std::string text;
@@ -18,10 +18,10 @@ struct Refusal {
 [[noreturn]] void refuse(posenc_status status, std::string text);
 [[noreturn]] void refuse(std::string text);  // POSENC_INVALID
 
-/// Keeps the message for posenc_error(). Never throws: where there is no memory for it, the message says so.
+/// Stores the message for posenc_error(). Never throws: if there is no memory for it, the message says so.
 posenc_status keep(posenc_status status, const char* text) noexcept;
 
-/// The only `try` of the library: what `work` throws becomes a status and a message.
+/// The only `try` of the library: turns what `work` throws into a status and a message.
 template <class Work> int guarded(const Work& work) noexcept {
   try {
     work();

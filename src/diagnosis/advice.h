@@ -7,7 +7,7 @@
 
 namespace posenc::diagnosis {
 
-/// What differs between the scheme that is wanted and what was found, and what to do about it, a sentence each.
+/// How the scheme found differs from the expected one, and how to fix it, one sentence each.
 std::vector<std::string> advice_on(const Scheme& wanted, const Diagnosis& found);
 
 }  // namespace posenc::diagnosis

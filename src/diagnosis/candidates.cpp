@@ -24,13 +24,13 @@ float to_bf16(float value) {
   return std::bit_cast<float>((bits + 0x7FFF + ((bits >> 16) & 1)) & 0xFFFF0000U);
 }
 
-// How closely one pair's frequency is known, in radians.
+// The uncertainty of one pair's frequency, in radians.
 double precision_of(const Samples& samples) {
   const double span = std::max(1.0, samples.span());
   return 6 * samples.rounding / span / std::sqrt(static_cast<double>(samples.sequence * samples.heads));
 }
 
-// ln ω_i = offset + slope·i, the fastest pairs counting most because they are known best.
+// ln ω_i = offset + slope·i; the fastest pairs have the most weight because they are known best.
 Line line_through(const Structure& structure, double precision) {
   std::vector<WeightedPoint> points;
   for (std::size_t i = 0; i < structure.fits.size(); ++i) {
@@ -41,7 +41,7 @@ Line line_through(const Structure& structure, double precision) {
   return line_through(points);
 }
 
-// Sections that models have, time first; and those that the pairs themselves say.
+// Sections of known models, time first; and those suggested by the pairs themselves.
 std::vector<std::vector<std::int64_t>> likely_sections(const Structure& structure, std::size_t axes) {
   std::vector<std::vector<std::int64_t>> list = {{16, 24, 24}, {24, 20, 20}, {8, 12, 12}, {11, 11, 10}, {20, 22, 22}};
   std::vector<std::int64_t> counted(axes);
@@ -54,11 +54,11 @@ std::vector<std::vector<std::int64_t>> likely_sections(const Structure& structur
   return list;
 }
 
-// Which axis drives which pair, in every way that agrees with what the pairs say; without any where nothing speaks
-// against it.
+// Which axis drives which pair, in every way that agrees with the pairs; also without sections, if nothing
+// contradicts that.
 std::vector<Rope> with_sections(const Rope& plain, const Structure& structure, std::size_t axes) {
   std::vector<Rope> list;
-  std::vector<std::vector<std::uint8_t>> maps;  // several sections may come to the same
+  std::vector<std::vector<std::uint8_t>> maps;  // several sections may be equivalent
   const auto agrees = [&](const std::vector<std::uint8_t>& map) {
     for (std::size_t i = 0; i < structure.fits.size(); ++i) {
       const PairFit& fit = structure.fits[i];
@@ -115,7 +115,7 @@ Spectrum spectrum_of(const Structure& structure, const Samples& samples) {
   const auto growing =
       std::count_if(structure.fits.begin(), structure.fits.end(), [](const PairFit& fit) { return fit.growth != 0; });
   result.grows = 4 * growing >= std::ssize(structure.fits);
-  // nobody makes positions larger; but a rotation that is applied twice doubles every frequency
+  // no one scales positions up; but a rotation applied twice doubles every frequency
   if (std::fabs(result.first / 2 - 1) < 0.03) {
     result.times = 2;
     result.first /= 2;
@@ -147,7 +147,7 @@ std::vector<Rope> unscaled_candidates(const Structure& structure, const Spectrum
             .sign = spectrum.sign < 0 ? -1 : 1,
             .first_dim = structure.first};
   std::vector<double> bases, factors;
-  // rounded to more and more digits, each once
+  // rounded to more and more digits, without duplicates
   const auto keep = [](std::vector<double>& list, double value) {
     const auto is_same = [&](double other) { return std::fabs(other / value - 1) < 1e-9; };
     if (std::none_of(list.begin(), list.end(), is_same)) list.push_back(value);
@@ -163,7 +163,7 @@ std::vector<Rope> unscaled_candidates(const Structure& structure, const Spectrum
   const double factor_seen = 1 / spectrum.first;
   if (std::fabs(factor_seen - 1) < 0.03) keep(factors, 1.0);
   for (const int digits : {1, 2, 4, 6}) {
-    // positions are divided by a round number, or multiplied by one
+    // positions are divided or multiplied by a round number
     for (const double factor : {to_digits(factor_seen, digits), 1 / to_digits(spectrum.first, digits)}) {
       const bool is_plain = !factors.empty() && std::fabs(factor_seen - 1) < 0.03;
       if (!is_plain && std::fabs(factor / factor_seen - 1) < 0.05) keep(factors, factor);
@@ -208,7 +208,7 @@ std::vector<Rope> scaled_candidates(const Rope& unscaled, const Spectrum& spectr
   const double from_magnitude = std::exp((spectrum.magnitude - 1) / 0.1);
   const bool has_magnitude = spectrum.magnitude > 1.03;
   if (spectrum.slowing > 1.04 || !has_magnitude) {
-    // the slowest pair that can be seen may stand on the slope, or before it
+    // the slowest visible pair may be on the ramp, or before it
     for (const double factor : {2.0, 4.0, 8.0, 16.0, 32.0, 40.0, 64.0}) {
       if (factor > spectrum.slowing * 0.9) factors.insert(factor);
     }
@@ -238,7 +238,7 @@ std::vector<Rope> scaled_candidates(const Rope& unscaled, const Spectrum& spectr
 
 namespace {
 
-// The length of positions that scalings which depend on it are prepared for: the others are not affected.
+// The length for which scalings that depend on it are prepared; the others are not affected.
 Rotation form_of(const Rope& rope, AngleKind kind) {
   const Numerics numerics = kind == AngleKind::kHfF32 || kind == AngleKind::kBf16Frequencies ? Numerics::kHfF32
                             : kind == AngleKind::kGgmlF32                                    ? Numerics::kGgmlF32
@@ -260,7 +260,7 @@ std::vector<std::complex<double>> rotations_of(const Trial& trial, const Samples
     for (const std::int64_t position : samples.axes[static_cast<std::size_t>(axis)].positions) {
       std::int64_t id = position + trial.first;
       if (trial.numerics == AngleKind::kBf16Positions) id = std::llround(to_bf16(static_cast<float>(id)));
-      // a position before 0 rotates the other way
+      // a negative position rotates in the opposite direction
       signs.push_back(id < 0 ? -1 : 1);
       ids.push_back(std::abs(id));
     }
@@ -276,7 +276,7 @@ std::vector<std::complex<double>> rotations_of(const Trial& trial, const Samples
     const std::size_t id = axis * static_cast<std::size_t>(tokens) + token;
     const std::complex<double> once(cosines[at], static_cast<double>(signs[id]) * sines[at]);
     result[at] = trial.times == 2 ? once * once : once;
-    // sine and cosine exchanged are i·e^(−iφ): rotated the other way, and a quarter of a turn on
+    // swapping sine and cosine gives i·e^(−iφ): rotated in the opposite direction, plus a quarter turn
     if (trial.is_swapped) result[at] = {-result[at].imag(), result[at].real()};
     if (!growth.rates.empty()) {
       const auto from_centre = static_cast<double>(signs[id] * ids[id] - growth.centre);
@@ -286,7 +286,7 @@ std::vector<std::complex<double>> rotations_of(const Trial& trial, const Samples
   return result;
 }
 
-// How likely it is that a number changes when it is moved so far and rounded again.
+// The probability that a number changes when it is moved by this much and rounded again.
 double chance_of_change(double value, double move, double rounding) {
   const double unit = std::ldexp(rounding / kRoundingShare, std::ilogb(value));
   return value == 0 || std::fabs(move) >= unit ? (move == 0 ? 0 : 1) : std::fabs(move) / unit;
@@ -355,10 +355,10 @@ std::optional<XposReading> xpos_candidate(const Structure& structure, const Samp
   reading.is_for_keys = seen < 0;
   const double scale_base = square / std::fabs(seen);
   if (!(scale_base > 1 && scale_base < 1e7)) return std::nullopt;
-  // a power of two where it is near one
+  // a power of two if it is close to one
   const double power = std::exp2(std::round(std::log2(scale_base)));
   const double chosen = std::fabs(scale_base / power - 1) < 0.02 ? power : to_digits(scale_base, 3);
-  // at the centre nothing grows: the length at the first token says how far away that is
+  // nothing grows at the centre: the length at the first token gives its distance from the centre
   const double away = lengths / square * chosen * (reading.is_for_keys ? -1 : 1);
   const auto centre =
       static_cast<std::int64_t>(std::llround(static_cast<double>(samples.first_position() + first) - away));
@@ -370,7 +370,7 @@ Start start_of(const Structure& structure, const Samples& samples, const Rope& r
                std::span<const Start> hints) {
   const std::vector<double> frequencies = frequencies_of(rope);
   const std::vector<std::uint8_t> axes = form_of(rope, AngleKind::kExact).axes;
-  // phases of the first token, by frequencies that are known now
+  // phases of the first token, by the frequencies known at this point
   std::vector<std::complex<double>> phases;
   std::vector<double> turns;
   double most = 0;
@@ -409,7 +409,7 @@ Start start_of(const Structure& structure, const Samples& samples, const Rope& r
   for (const std::int64_t first : {0, 1, -1, 2, -2, 3, 4}) try_first(first);
   for (const Start& hint : hints) try_first(hint.first);
   if (!hints.empty() || largest > 0.9999 * most) return best;
-  // positions that are known may be off by a little, those that are not may begin anywhere; reversed ones end at 0
+  // known positions may be shifted a little, unknown ones may start anywhere; reversed ones end at 0
   const std::int64_t furthest = samples.are_known ? 1024 : 140'000;
   const std::int64_t back = std::clamp<std::int64_t>(2 * samples.last_position() + 16, 64, furthest);
   for (const std::int64_t step : {-1, 1}) {
@@ -418,7 +418,7 @@ Start start_of(const Structure& structure, const Samples& samples, const Rope& r
       steps.push_back(std::polar(1.0, -turns[i] * static_cast<double>(step)));
       at[i] *= std::polar(1.0, -2 * turns[i] * static_cast<double>(step));
     }
-    // from one to the next by a multiplication, which loses 1e-11 of it by the last
+    // computed by multiplication from one to the next, which loses 1e-11 by the last
     for (std::int64_t first = 3; first < (step < 0 ? back : furthest); ++first) {
       std::complex<double> sum;
       for (std::size_t i = 0; i < at.size(); ++i) {

@@ -19,7 +19,7 @@ using namespace diagnosis;
 constexpr std::array<std::string_view, 4> kAgreementNames = {"agrees", "agrees-up-to-query", "differs",
                                                              "inconclusive"};
 
-// Below this an element of the type cannot be told from 0: half of the smallest positive number, twice over.
+// Below this, an element of the type cannot be distinguished from 0: twice half of the smallest positive number.
 double smallest(DataType type) {
   switch (type) {
     case DataType::kF64:
@@ -75,13 +75,13 @@ class Comparison {
     if (result.first) {
       result.agreement = Agreement::kDiffers;
     } else if (!has_power && result.largest_change > 0) {
-      // what was not touched at all would pass as well
+      // an unchanged tensor would pass as well
       result.agreement = Agreement::kInconclusive;
     }
     return result;
   }
 
-  // The expected scores with a constant added to each query's, the one that fits its keys best.
+  // The expected scores with a constant added for each query, the one that fits its keys best.
   Expected shifted_to_queries(const Expected& expected) const {
     Expected shifted = expected;
     const std::int64_t keys = after_.shape.back(0);
@@ -103,7 +103,7 @@ class Comparison {
       each([&](std::size_t i, double) {
         shifted.values[i] += sum / count;
         shifted.scale[i] = std::max(shifted.scale[i], std::fabs(sum / count));
-        // a bias that is a constant for each query is none
+        // a bias that is constant for each query has no effect
         shifted.before[i] += sum / count + bias_sum / count;
       });
     }
@@ -115,7 +115,7 @@ class Comparison {
     return tolerance_ * expected.scale[i] + floor_ + (expected.leeway.empty() ? 0 : expected.leeway[i]);
   }
 
-  // A key past its query on the one axis that biases under a mask have.
+  // A key after its query, on the only axis that biases with a mask have.
   bool is_ahead(const Extents& index) const {
     const auto query = static_cast<std::size_t>(index.back(1)), key = static_cast<std::size_t>(index.back(0));
     return options_.axes == 1 && positions_.keys[key] > positions_.tokens[query];
@@ -192,7 +192,7 @@ CheckResult check(const Scheme& scheme, ConstTensorView before, ConstTensorView 
   const Tensors two{before, after};
   check_arguments(scheme, two, options);
   const Extents& shape = before.shape;
-  // long enough for every position; what depends on the length is prepared for the sequence as it is
+  // long enough for every position; what depends on the length is prepared for the actual sequence
   const auto largest = [](std::span<const std::int64_t> ids, std::int64_t least) {
     return ids.empty() ? least : std::max(least, *std::max_element(ids.begin(), ids.end()));
   };
@@ -230,7 +230,7 @@ CheckResult check(const Scheme& scheme, ConstTensorView before, ConstTensorView 
     if (numerics == Numerics::kExact || is_better) best = std::move(one);
     if (best.agreement != Agreement::kDiffers) return best;
   }
-  // where it differs: what was applied instead
+  // if it differs: what was applied instead
   bool is_finite = true;
   for (std::int64_t i = 0; i < count_of(shape); ++i) {
     const double value = element(after, offset_of(index_of(i, shape), after.strides));

@@ -23,13 +23,13 @@ bool is_found(const Diagnosis& diagnosis) {
   return diagnosis.verdict == Verdict::kSure || diagnosis.verdict == Verdict::kLikely;
 }
 
-// Each token is seen in several heads, or there are enough tokens: a single one fits any pairing of features.
+// Requires several heads per token, or enough tokens: a single one fits any pairing of features.
 bool has_enough(const Samples& samples) {
   if (samples.span() < 1 || samples.sequence < 2) return false;
   return (samples.span() >= 3 && samples.sequence >= 4) || samples.heads >= 4;
 }
 
-// By position along the sequence: the best of rotations and additions.
+// By position along the sequence: the better of rotations and additions.
 Diagnosis along_sequence(const Samples& samples) {
   if (!has_enough(samples)) {
     Diagnosis result;
@@ -37,14 +37,14 @@ Diagnosis along_sequence(const Samples& samples) {
     return result;
   }
   Diagnosis rotation = explain_by_rotation(samples);
-  // pairs that rotate steadily are a rotation, whatever their frequencies are
+  // pairs that rotate steadily are a rotation, whatever their frequencies
   if (is_found(rotation) || rotation.verdict == Verdict::kUnknown) return rotation;
   if (std::optional<Diagnosis> waves = explain_by_waves(samples)) return *waves;
   if (std::optional<Diagnosis> moved = explain_by_other_positions(samples)) return *moved;
   return rotation;
 }
 
-// Along the axis before the sequence: a rotation by head, or a table that was added along the batch.
+// Along the axis before the sequence: a rotation by head, or a table added along the batch.
 std::optional<Diagnosis> along_heads(ConstTensorView before, ConstTensorView after) {
   const int rank = before.shape.rank;
   if (rank < 3 || before.shape[rank - 3] < 2) return std::nullopt;
@@ -70,7 +70,7 @@ std::string_view name_of(Verdict verdict) noexcept { return kVerdictNames[static
 Diagnosis diagnose(ConstTensorView before, ConstTensorView after, const DiagnosisOptions& options) {
   check_tensors(before, after, options);
   Diagnosis result;
-  // masked scores are no numbers, so these are looked at first
+  // masked scores are not finite, so these are checked first
   const bool are_scores = has_masks(before) || has_masks(after);
   if (are_scores) {
     if (std::optional<Diagnosis> bias = explain_by_bias(before, after, options)) return *bias;

@@ -8,7 +8,7 @@
 
 namespace posenc::diagnosis {
 
-/// The element at an offset, counted in elements. Integers are NaN: callers refuse them first.
+/// The element at an offset, counted in elements. Integers give NaN: callers reject them first.
 inline double element(const ConstTensorView& x, std::int64_t offset) {
   switch (x.type) {
     case DataType::kF32:

@@ -13,8 +13,8 @@ struct Line {
   double offset = 0, slope = 0;
 };
 
-/// The line through weighted points by least squares; flat where all have one x. Sums are of differences to the mean:
-/// differences of sums would be lost in their rounding.
+/// The weighted least-squares line through points; flat if all have the same x. Sums are of differences from the
+/// mean, because differences of sums would be lost in their rounding.
 inline Line line_through(std::span<const WeightedPoint> points) {
   double weight = 0, mean_x = 0, mean_y = 0, xx = 0, xy = 0;
   for (const WeightedPoint& point : points) {

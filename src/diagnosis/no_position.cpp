@@ -12,15 +12,15 @@
 namespace posenc::diagnosis {
 namespace {
 
-// Fits with parameters for each feature need more vectors than that.
+// Fits with parameters per feature need more vectors than that.
 constexpr std::int64_t kFewestVectors = 8;
 
 std::int64_t vectors_of(const Samples& samples) { return samples.heads * samples.sequence; }
 
-// What three roundings may leave, as energy.
+// The energy that three roundings may leave.
 double room_of(const Samples& samples) { return 9 * samples.rounding * samples.rounding * samples.energy; }
 
-// y = w·z + b, w and b of each feature: what it leaves unexplained.
+// y = w·z + b, with w and b per feature: what it leaves unexplained.
 double affine_residual(const std::vector<double>& z, const Samples& samples) {
   const auto width = static_cast<std::size_t>(samples.features);
   double left = 0;
@@ -77,7 +77,7 @@ std::optional<std::string> shifted_or_weighted(const Samples& samples) {
   return std::nullopt;
 }
 
-// Whether y has no more than so many significant bits, and is x rounded to them.
+// Whether y has at most the given number of significant bits, and is x rounded to them.
 bool is_rounded(const Samples& samples, int bits) {
   for (std::size_t i = 0; i < samples.after.size(); ++i) {
     const double y = samples.after[i], x = samples.before[i];
@@ -89,7 +89,7 @@ bool is_rounded(const Samples& samples, int bits) {
   return true;
 }
 
-// Whether the values of one group are whole multiples of one step, at most 255 of them either way, and x is near.
+// Whether the values of a group are integer multiples of one step, at most 255 in either direction, and close to x.
 bool is_on_grid(const std::vector<double>& x, std::vector<double> y) {
   const std::vector<double> all = y;
   std::sort(y.begin(), y.end());
@@ -115,7 +115,7 @@ std::optional<std::string> quantised(const Samples& samples) {
     if (is_rounded(samples, bits)) return fmt::format("every value is rounded to {}", name);
   }
   if (is_on_grid(samples.before, samples.after)) return "every value is rounded to a whole number of steps (int8)";
-  // a step of its own for each head, or each vector
+  // a separate step for each head, or each vector
   for (const std::size_t size :
        {samples.after.size() / static_cast<std::size_t>(samples.heads), static_cast<std::size_t>(samples.features)}) {
     bool is_grid = size >= 16;
@@ -189,7 +189,7 @@ std::optional<std::string> normalised(const Samples& samples) {
       for (std::size_t i = 0; i < width; ++i) square += (z[row + i] - mean) * (z[row + i] - mean);
       for (std::size_t i = 0; i < width; ++i) z[row + i] = square > 0 ? (z[row + i] - mean) / std::sqrt(square) : 0;
     }
-    // an epsilon in the norm moves more than rounding does
+    // an epsilon in the norm changes more than rounding does
     if (affine_residual(z, samples) <= 4 * room_of(samples) + 1e-9 * samples.energy) {
       return is_centred ? "each vector is normalised by its mean and variance (LayerNorm)"
                         : "each vector is normalised by its length (RMSNorm, or a unit norm)";
@@ -198,7 +198,7 @@ std::optional<std::string> normalised(const Samples& samples) {
   return std::nullopt;
 }
 
-// Whether one matrix maps every vector before to the one after: least squares, where there are enough vectors.
+// Whether one matrix maps every vector before to the one after: least squares, if there are enough vectors.
 bool is_linear(const Samples& samples) {
   const auto width = static_cast<std::size_t>(samples.features);
   const auto rows = static_cast<std::size_t>(vectors_of(samples));
@@ -255,7 +255,7 @@ std::optional<std::string> exact_change(const Samples& samples) {
 }
 
 Guess guess_change(const Samples& samples) {
-  constexpr double kSmall = 0.2;  // of the size of the values
+  constexpr double kSmall = 0.2;  // relative to the values
   if (is_linear(samples)) return {"one linear map reproduces every token: it does not depend on position", true};
   const Added added = added_of(samples, 1);
   const auto count = static_cast<double>(added.values.size()), heads = static_cast<double>(samples.heads);

@@ -7,11 +7,11 @@
 
 namespace posenc::diagnosis {
 
-/// Names a change that every token undergoes alike, exactly: a factor, a constant, a permutation, rounding, dropout,
-/// a normalisation. Empty: none of these.
+/// Identifies a change that is the same for every token, exactly: a factor, a constant, a permutation, rounding,
+/// dropout, a normalisation. Empty: none of these.
 std::optional<std::string> exact_change(const Samples& samples);
 
-/// Names what may have happened where no position explains a change: one linear map for all tokens, noise.
+/// Identifies what may have happened if no position explains a change: one linear map for all tokens, noise.
 struct Guess {
   std::string text;
   bool is_sure = false;  // it does not depend on position

@@ -20,7 +20,7 @@ std::vector<Group> groups_of(const Samples& samples) {
   return groups;
 }
 
-// A scheme that explains one half of the tokens of a sequence, as if there were no others.
+// A scheme that explains one half of a sequence's tokens, as if there were no others.
 std::optional<Diagnosis> of_a_half(const Samples& samples, const std::vector<Group>& groups) {
   const std::int64_t half = samples.sequence / 2;
   for (const Group& group : {groups.front(), groups.back()}) {
@@ -42,13 +42,13 @@ class Finder {
         convention_(convention),
         rope_(std::get<Rope>(convention.scheme)),
         frequencies_(frequencies_of(rope_)) {
-    // exchanged sine and cosine rotate the other way, a quarter of a turn on
+    // swapped sine and cosine rotate in the opposite direction, plus a quarter turn
     if (convention.is_swapped) {
       for (double& frequency : frequencies_) frequency = -frequency;
     }
   }
 
-  // The position by which a token of a sequence is explained best, and what is then unexplained of it.
+  // The position that best explains a token of a sequence, and the energy that then remains unexplained.
   struct Found {
     std::int64_t position = 0;
     double unexplained = 0;
@@ -129,7 +129,7 @@ std::optional<Diagnosis> explain_by_other_positions(const Samples& samples) {
     const bool is_outside = feature < rope.first_dim || feature >= rope.first_dim + rope.dims;
     if (is_outside) unexplained += change * change;
   }
-  // each token has a position of its own to be explained by: no more than rounding may be left
+  // each token has its own position to be explained by: no more than rounding may remain
   if (unexplained > 16 * samples.rounding * samples.rounding * samples.energy) return std::nullopt;
   best.residual = std::sqrt(unexplained / samples.change);
   best.first_position = 0;

@@ -14,7 +14,7 @@ bool is_power_of(double base, double usual, double exponent) {
   return std::fabs(std::pow(usual, exponent) / base - 1) < 5e-3;
 }
 
-// Where tokens are not consecutive: what the pattern is, in the first sequence that has one.
+// If tokens are not consecutive: the pattern, in the first sequence that has one.
 void on_pattern(const std::vector<std::int64_t>& positions, std::vector<std::string>& remarks) {
   std::size_t restarts = 0, held = 0;
   for (std::size_t i = 1; i < positions.size(); ++i) {
@@ -34,7 +34,7 @@ void on_pattern(const std::vector<std::int64_t>& positions, std::vector<std::str
   }
 }
 
-// What base came from which mistake with a usual one.
+// Which mistake with a common base gives which base.
 void on_sinusoids(const Convention& best, std::vector<std::string>& remarks) {
   const Sinusoidal& waves = *std::get_if<Sinusoidal>(&best.scheme);
   const auto is_near = [&](double base) { return std::fabs(waves.base / base - 1) < 5e-3; };
@@ -125,7 +125,7 @@ void on_rope(const Convention& best, std::vector<std::string>& remarks) {
   }
 }
 
-// What a LongRoPE config would have as short_factor or long_factor.
+// The short_factor or long_factor of an equivalent LongRoPE config.
 void on_divisors(const Diagnosis& diagnosis, std::vector<std::string>& remarks) {
   const auto* const rope = diagnosis.best ? std::get_if<Rope>(&diagnosis.best->scheme) : nullptr;
   const auto* const scaling = rope == nullptr ? nullptr : std::get_if<LongropeScaling>(&*rope->scaling);

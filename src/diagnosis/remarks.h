@@ -7,7 +7,7 @@
 
 namespace posenc::diagnosis {
 
-/// What stands out in a diagnosis, a sentence each.
+/// What is notable in a diagnosis, one sentence each.
 std::vector<std::string> remarks_on(const Diagnosis& diagnosis, bool are_positions_known);
 
 }  // namespace posenc::diagnosis

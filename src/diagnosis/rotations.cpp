@@ -14,7 +14,7 @@ struct Tried {
   Rope rope;
   Start start;
   Score result;
-  double natural = 1;  // the magnitude that the scheme itself has
+  double natural = 1;  // the scheme's own magnitude
   int times = 1;       // how often it was applied
   bool is_for_keys = false;
 
@@ -23,28 +23,29 @@ struct Tried {
   }
 };
 
-// How much better a fit must be to be more than chance: the scatter of a mean square over so many elements.
+// How much better a fit must be to be more than chance: the scatter of a mean square over this many elements.
 double chance(const Samples& samples) { return 8 / std::sqrt(static_cast<double>(samples.after.size())); }
 
-// Whether rounding accounts for all that is left in the pairs. In 16 bits the result is rounded, or both tensors are:
-// 0.6 to 0.95 of what it is where values are powers of two, and a near miss leaves 1.3; wider, two products and a sum
-// were rounded as well.
+// Whether rounding accounts for everything that remains in the pairs. In 16 bits the result is rounded, or both
+// tensors are, which leaves 0.6 to 0.95 of `rounding`, the error at powers of two; a near miss leaves 1.3. In wider
+// types, two products and a sum were rounded as well.
 bool is_rounding(double unexplained, const Structure& structure, const Samples& samples) {
   const bool is_narrow = samples.rounding > 1e-5;
   return std::sqrt(unexplained / structure.energy) < (is_narrow ? 1.1 : 3.0) * samples.rounding;
 }
 
-// Features that stay are copied: a single changed bit outside the block says that they rotate.
+// Unrotated features are copied: a single changed bit outside the block means that they rotate.
 bool changes_outside(const Tried& one, const Samples& samples) {
   return samples.is_one_type && one.structure->outside > 0;
 }
 
-// What speaks against a scheme before its fit is looked at, the weightiest first. It decides between those that fit
-// alike: a block too long or too short has a base that fits as well, and so has any number close to the right base.
+// What counts against a scheme before its fit is considered, most important first. It decides between schemes that
+// fit equally well: a block that is too long or too short has a base that fits as well, and so does any number close
+// to the right base.
 auto doubts(const Tried& one, const Samples& samples) {
-  constexpr double kLargestBase = 1e9;  // no model has more, nor what ntk makes of theirs
+  constexpr double kLargestBase = 1e9;  // no model has more, even after ntk
   const Rope& rope = one.rope;
-  // pairs that rotate, however little, push some elements over the edge of rounding
+  // pairs that rotate, however little, change the rounding of some elements
   const bool lacks_changes = one.result.missed > 10;
   const bool is_strange = !is_known_base(rope.base) && ntk_readings(rope.base, rope.dims, 1e-9).empty();
   return std::array{changes_outside(one, samples), lacks_changes,
@@ -53,8 +54,8 @@ auto doubts(const Tried& one, const Samples& samples) {
                     rope.dims != samples.features};
 }
 
-// How many elements decide: rounding is as large as the element, so few large ones outweigh many small ones. As many
-// as there are where they are normally distributed.
+// How many elements matter: rounding is proportional to the element, so a few large ones outweigh many small ones.
+// Equal to their number if they are normally distributed.
 double effective_elements(const Samples& samples, std::int64_t dims) {
   double fourth = 0;
   for (const double value : samples.after) fourth += value * value * value * value;
@@ -63,13 +64,13 @@ double effective_elements(const Samples& samples, std::int64_t dims) {
   return share * std::min(count, 3 * samples.energy * samples.energy / fourth);
 }
 
-// The likeliest. The sum of squares over the noise of one element is twice the logarithm of how unlikely a scheme
-// makes these tensors; those less than six standard deviations from the best are as good as it, which is wide because
-// rounding is no normal distribution. Of these the least doubtful, and then the one that was thought of first.
+// The most likely scheme. The sum of squares over the noise of one element is minus twice the log-likelihood of these
+// tensors; schemes less than six standard deviations from the best count as equally good, which is wide because
+// rounding is not normally distributed. Among these, the least doubtful, and then the one that was proposed first.
 //
-// Where some scheme explains all that changed, those with changes outside their block are out of the contest, however
-// well they fit: in 16 bits, the slowest pairs move by less than rounding, which is not the noise that is assumed, and
-// a shorter block that leaves them out would fit better than the right one.
+// If some scheme explains everything that changed, those with changes outside their block are excluded, however well
+// they fit: in 16 bits, the slowest pairs move by less than rounding, which is not the noise that is assumed, and a
+// shorter block that omits them would fit better than the right one.
 const Tried& best_of(std::span<const Tried> tried, const Samples& samples) {
   const bool has_whole = std::any_of(tried.begin(), tried.end(), [&](const Tried& one) {
     return !changes_outside(one, samples) && is_rounding(one.result.unexplained, *one.structure, samples);
@@ -81,7 +82,7 @@ const Tried& best_of(std::span<const Tried> tried, const Samples& samples) {
   const double least = best->result.unexplained;
   const double elements = effective_elements(samples, best->structure->dims);
   std::vector<const Tried*> alike;
-  // what is not noise has no likelihood: then all that is nearly as good
+  // without noise there is no likelihood: then everything that is nearly as good
   const double room = is_rounding(least, *best->structure, samples) ? 36 / elements : chance(samples);
   for (const Tried& one : tried) {
     if (!is_out(one) && one.result.unexplained <= least * (1 + room)) alike.push_back(&one);
@@ -93,8 +94,8 @@ const Tried& best_of(std::span<const Tried> tried, const Samples& samples) {
 
 double natural_magnitude(const Rope& rope) { return prepare(rope, {.length = 1}).magnitude; }
 
-// With the base that leaves least. The fastest pairs alone, which the first guess is from, know it less well than all
-// do, and a block of the wrong size must not win because its guess was the luckier one.
+// With the base that leaves the least. The fastest pairs alone, from which the first guess is made, determine it less
+// well than all pairs do, and a block of the wrong size must not win because its guess was luckier.
 Tried refined(const Tried& from, const Samples& samples) {
   Tried one = from;
   const auto left = [&](double factor) {
@@ -104,7 +105,7 @@ Tried refined(const Tried& from, const Samples& samples) {
     trial.rope = &rope;
     return score(*one.structure, samples, trial);
   };
-  // little enough for the furthest angle to move by less than a hundredth: there what is left is a parabola
+  // small enough for the furthest angle to move by less than a hundredth: there the residual is a parabola
   const double step = 0.01 / std::max(1.0, static_cast<double>(std::abs(samples.last_position() + one.start.first)));
   for (int pass = 0; pass < 2; ++pass) {
     const double below = left(1 - step).unexplained, here = left(1).unexplained, above = left(1 + step).unexplained;
@@ -121,8 +122,8 @@ void try_all(const Structure& structure, const Samples& samples, std::vector<Tri
   if (!(spectrum.base > 1) || !(spectrum.base < 1e36)) return;
   const std::vector<Rope> candidates = unscaled_candidates(structure, spectrum, samples.axes.size());
   if (candidates.empty()) return;
-  // where the tokens begin is found twice, by the likeliest base and by the one that was measured: a base that is
-  // only nearly right leads astray
+  // the start of the tokens is found twice, with the most likely base and with the measured one: a base that is only
+  // nearly right is misleading
   Rope measured = candidates.front();
   measured.base = spectrum.base;
   const std::array<Start, 2> starts = {start_of(structure, samples, candidates.front(), spectrum.times),
@@ -130,7 +131,7 @@ void try_all(const Structure& structure, const Samples& samples, std::vector<Tri
   const std::size_t from = tried.size();
   for (const Rope& rope : candidates) {
     Tried one{&structure, rope, start_of(structure, samples, rope, spectrum.times, starts), {}, 1, spectrum.times};
-    // the two bugs that move angles by more than rounding does
+    // the two bugs that change angles by more than rounding does
     for (const AngleKind kind : {AngleKind::kExact, AngleKind::kBf16Frequencies, AngleKind::kBf16Positions}) {
       const Score result = score(structure, samples, one.trial(kind));
       if (result.unexplained < one.result.unexplained) one.result = result;
@@ -148,7 +149,7 @@ void try_all(const Structure& structure, const Samples& samples, std::vector<Tri
       tried.push_back(one);
     }
   }
-  // a pair too slow for its frequency to be measured may still be slower than a plain one would be
+  // a pair too slow for its frequency to be measured may still be slower than an unscaled one
   const bool is_plain = is_rounding(plain.result.unexplained, structure, samples);
   if (spectrum.slowing < 1.04 && spectrum.magnitude < 1.03 && is_plain) return;
   for (const Rope& rope : scaled_candidates(plain.rope, spectrum)) {
@@ -160,7 +161,7 @@ void try_all(const Structure& structure, const Samples& samples, std::vector<Tri
   }
 }
 
-// Which angle explains the best scheme best.
+// Which kind of angle explains the best scheme best.
 void find_numerics(const Tried& best, const Samples& samples, Convention& convention) {
   std::array<double, 5> left{};
   for (std::size_t kind = 0; kind < left.size(); ++kind) {
@@ -169,16 +170,17 @@ void find_numerics(const Tried& best, const Samples& samples, Convention& conven
   const auto least = std::min_element(left.begin(), left.end());
   const double room = chance(samples);
   const auto is_as_good = [&](double value) { return value <= *least * (1 + room) + 1e-300; };
-  // where they cannot be told apart, the exact one
+  // if they cannot be distinguished, the exact one
   const std::size_t chosen = is_as_good(left[0]) ? 0 : static_cast<std::size_t>(std::distance(left.begin(), least));
   convention.numerics = static_cast<AngleKind>(chosen);
-  // small positions are the same in bf16: no rival, but nothing else
+  // small positions are the same in bf16, which is then not a rival
   const bool is_repeated = left[4] == left[0];
   convention.is_numerics_sure = std::count_if(left.begin(), left.end() - (is_repeated ? 1 : 0), is_as_good) == 1;
   convention.residual = std::sqrt(left[chosen] / samples.change);
 }
 
-// Positions that count down from the last token look like a rotation the other way from before 0.
+// Positions that count down from the last token look like a rotation in the opposite direction with negative
+// positions.
 void turn_around(const Samples& samples, Rope& rope, Convention& convention) {
   const std::int64_t first = samples.first_position(), last = samples.last_position();
   if (samples.axes.size() > 1 || last <= first || last + convention.first_position > 0) return;
@@ -202,15 +204,15 @@ Convention convention_of(const Tried& tried, const Samples& samples) {
   return convention;
 }
 
-// A base is the same to four digits: more of them are those of the measurement.
+// Bases are equal if four digits agree: further digits are those of the measurement.
 bool is_same_scheme(const Tried& one, const Tried& other) {
   Rope rope = other.rope;
   if (std::fabs(one.rope.base / rope.base - 1) < 1e-4) rope.base = one.rope.base;
   return one.rope == rope && one.start.first == other.start.first;
 }
 
-// Frequencies that are made in float32 may be two units in the last place off: what that is in energy at the last
-// position, where all pairs are as fast as they are on average.
+// Frequencies computed in float32 may differ by two units in the last place: the resulting energy at the last
+// position, if all pairs have the average speed.
 double angle_leeway(const Tried& tried, const Samples& samples) {
   double square = 0;
   const std::vector<double> frequencies = frequencies_of(tried.rope);
@@ -219,7 +221,7 @@ double angle_leeway(const Tried& tried, const Samples& samples) {
   return std::pow(2.4e-7 * furthest, 2) * square / static_cast<double>(frequencies.size()) * samples.energy;
 }
 
-// Whether a scheme leaves no more than pairs with frequencies of their own would, or than rounding in every step of
+// Whether a scheme leaves no more than pairs with independent frequencies would, or than rounding in every step of
 // bf16 arithmetic and angles in float32 account for; and little of the change.
 bool explains(const Tried& tried, double left, const Samples& samples) {
   constexpr double kMostOfChange = 0.03;  // root mean square
@@ -257,12 +259,12 @@ Diagnosis of_tried(std::vector<Tried>& tried, const Samples& samples) {
   return result;
 }
 
-// Pairs rotate steadily, but as no scheme says: what their frequencies are.
+// Pairs rotate steadily, but not as in any scheme: reports their frequencies.
 std::optional<Tried> of_measured(const std::vector<Structure>& structures, const Samples& samples) {
   const Structure* best = nullptr;
   const double room = chance(samples);
   for (const Structure& one : structures) {
-    // where blocks of several sizes fit, what the smallest leaves out does not rotate
+    // if blocks of several sizes fit, what the smallest omits does not rotate
     const bool is_as_good = best != nullptr && one.unexplained <= best->unexplained * (1 + room);
     if (best == nullptr || one.unexplained * (1 + room) < best->unexplained ||
         (is_as_good && one.dims < best->dims)) {
@@ -271,7 +273,7 @@ std::optional<Tried> of_measured(const std::vector<Structure>& structures, const
   }
   if (best == nullptr || samples.axes.size() > 1) return std::nullopt;
   const Spectrum spectrum = spectrum_of(*best, samples);
-  // pairs that all stand still, or all rotate alike, are no position
+  // pairs that are all constant, or all rotate alike, encode no position
   if (!(spectrum.base > 1) || !(spectrum.base < 1e36)) return std::nullopt;
   Tried one{best, measured_candidate(*best, spectrum), {}, {}};
   one.start = start_of(*best, samples, one.rope);

@@ -184,7 +184,7 @@ namespace {
 
 constexpr std::int64_t kNear = 32;
 
-// How many tokens stand within `span` of the first.
+// How many tokens are within `span` of the first.
 std::size_t tokens_within(const std::vector<std::int64_t>& sorted, std::int64_t span) {
   std::size_t end = 1;
   while (end < sorted.size() && sorted[end] - sorted[0] <= span) ++end;
@@ -207,7 +207,7 @@ std::complex<double> correlation(const PairStatistics& pair, const std::vector<s
   return sum;
 }
 
-// One step of least squares on the phases that are left.
+// One step of least squares on the remaining phases.
 double improved(const PairStatistics& pair, const std::vector<std::int64_t>& sorted, std::size_t end,
                 double frequency) {
   const double phase = std::arg(correlation(pair, sorted, end, frequency));
@@ -221,7 +221,7 @@ double improved(const PairStatistics& pair, const std::vector<std::int64_t>& sor
   return frequency + line_through(left).slope;
 }
 
-// A length that grows or shrinks with position, where that halves what is unexplained: c·e^((g + iω)p).
+// A length that grows or shrinks with position, if that halves the unexplained energy: c·e^((g + iω)p).
 void fit_growth(const PairStatistics& pair, const std::vector<std::int64_t>& sorted, double rounding, PairFit& fit) {
   constexpr std::size_t kFewest = 8;
   if (sorted.size() < kFewest || fit.unexplained <= 4 * rounding * rounding * fit.energy) return;

@@ -8,10 +8,10 @@
 
 namespace posenc::diagnosis {
 
-/// Root mean square of a rounding error that is spread evenly over a unit in the last place, in such units.
+/// Root mean square, in units in the last place, of a rounding error that is uniform over one such unit.
 inline constexpr double kRoundingShare = 0.29;
 
-/// What a type alone loses of one element that is a power of two, relative.
+/// The relative error that a type alone causes in an element that is a power of two.
 double rounding_of(DataType type);
 
 /// One coordinate of the tokens' positions.
@@ -26,22 +26,22 @@ struct Axis {
 /// Throws nothing; `positions` is not empty.
 Axis axis_of(std::vector<std::int64_t> positions);
 
-/// The part of two tensors that is looked at, in double: [heads, sequence, features], tokens in the order of their
-/// positions on the first axis.
+/// The examined part of two tensors, in double: [heads, sequence, features], tokens in the order of their positions
+/// on the first axis.
 struct Samples {
   std::int64_t heads = 0, sequence = 0, features = 0;
   std::vector<double> before, after;
-  std::vector<Axis> axes;                 // of the position; one, with 0, 1, 2 …, where they are not known
-  std::vector<std::int64_t> sequence_of;  // of each head: which sequence of the batch it belongs to
+  std::vector<Axis> axes;                 // of the position; a single one, with 0, 1, 2 …, if unknown
+  std::vector<std::int64_t> sequence_of;  // of each head: its sequence in the batch
   bool are_known = false;
-  bool is_one_type = false;  // features that stay are then copied bit by bit
-  double rounding = 0;       // of one element, relative: what the type alone loses
+  bool is_one_type = false;  // unrotated features are then copied bit by bit
+  double rounding = 0;       // relative error of one element due to the type alone
   double energy = 0;         // Σ after²
   double change = 0;         // Σ (after − before)²
 
   std::int64_t first_position() const { return axes.front().sorted.front(); }
   std::int64_t last_position() const { return axes.front().sorted.back(); }
-  /// How far apart tokens stand, on the axis where that is most.
+  /// The span of the tokens, on the axis where it is largest.
   double span() const;
   std::size_t at(std::int64_t head, std::int64_t token, std::int64_t feature) const {
     return static_cast<std::size_t>((head * sequence + token) * features + feature);
@@ -53,8 +53,8 @@ void check_tensors(ConstTensorView before, ConstTensorView after, const Diagnosi
 /// Throws: as check_tensors, and for numbers that are not finite.
 Samples take_samples(ConstTensorView before, ConstTensorView after, const DiagnosisOptions& options);
 
-/// Some heads and some tokens of samples, from the first of each up to the second. Where positions are not known,
-/// they are counted from the first of these tokens.
+/// Some heads and some tokens of samples, from the first of each up to the second. If positions are unknown, they are
+/// counted from the first of these tokens.
 struct Part {
   std::int64_t first_head = 0, end_head = 0, first_token = 0, end_token = 0;
 };
@@ -65,8 +65,8 @@ struct Place {
   std::int64_t read_a = 0, read_b = 0, write_a = 0, write_b = 0;
 };
 
-/// All that a pair tells of its angle, for each token: with a and b the pair before and after as complex numbers,
-/// Σ conj(a)·b, Σ|a|², Σ|b|² over the heads.
+/// What a pair reveals about its angle, for each token: with a and b the pair before and after as complex numbers, Σ
+/// conj(a)·b, Σ|a|², Σ|b|² over the heads.
 struct PairStatistics {
   std::vector<std::complex<double>> product;
   std::vector<double> before, after;
@@ -76,7 +76,7 @@ PairStatistics statistics_of(const Samples& samples, const Place& place);
 /// The best b = c·e^((g + iω)p)·a, p counted from the first token.
 struct PairFit {
   double frequency = 0;            // ω in radians, in (−π, π]
-  double growth = 0;               // b = c·e^((g + iω)p)·a: 0 unless it halves what is unexplained (xPos)
+  double growth = 0;               // b = c·e^((g + iω)p)·a: 0 unless it halves the unexplained energy (xPos)
   std::complex<double> amplitude;  // c
   double unexplained = 0;          // energy
   double energy = 0;               // Σ|b|²

@@ -26,7 +26,7 @@ struct Point {
 struct Scores {
   std::int64_t heads = 0;
   std::vector<std::vector<Point>> points;  // of each head
-  double noise = 0;                        // variance of one change that rounding accounts for
+  double noise = 0;                        // variance of one change due to rounding
   double energy = 0;                       // of all changes
   std::int64_t count = 0;
 };
@@ -71,12 +71,12 @@ std::optional<Scores> scores_of(ConstTensorView before, ConstTensorView after, c
   }
   if (scores.count < 4 * scores.heads) return std::nullopt;
   scores.noise = rounding * rounding * squares / static_cast<double>(scores.count);
-  // nothing to speak of was added
+  // nothing significant was added
   if (scores.energy <= 16 * scores.noise * static_cast<double>(scores.count)) return std::nullopt;
   return scores;
 }
 
-// What a model of the changes leaves, and how many numbers it was fitted to.
+// What a model of the changes leaves unexplained, and the number of parameters fitted.
 struct Left {
   double energy = 0;
   std::int64_t count = 0;
@@ -88,7 +88,7 @@ struct LinearFit {
   bool is_signed = false;  // later keys gain: slope·(key − query) instead of −slope·distance
 };
 
-// −slope·|δ| of each head; with a constant for each query where that is allowed, and then of keys up to the query.
+// −slope·|δ| per head; with a constant per query if that is allowed, and then for keys up to the query.
 LinearFit linear_fit(const Scores& scores, bool is_up_to_query) {
   LinearFit fit;
   for (const auto& points : scores.points) {
@@ -123,7 +123,7 @@ LinearFit linear_fit(const Scores& scores, bool is_up_to_query) {
   return fit;
 }
 
-// Later keys, where they are not masked: as far away as earlier ones (symmetric), or gaining (signed).
+// Later keys, if not masked: treated like earlier ones at the same distance (symmetric), or gaining (signed).
 Left later_keys(const Scores& scores, const LinearFit& fit, double sign) {
   Left left;
   for (std::size_t head = 0; head < scores.points.size(); ++head) {
@@ -140,7 +140,7 @@ bool is_noise(const Left& left, const Scores& scores) {
   return left.energy <= 4 * scores.noise * static_cast<double>(left.count);
 }
 
-// The slopes of a scheme, as many as were measured and in the same proportion: by which factor.
+// The slopes of a scheme, if the measured ones are proportional to them: returns the factor.
 std::optional<double> factor_of(const Alibi& scheme, const std::vector<double>& slopes, double room) {
   const Bias form = prepare(scheme);
   const std::vector<double>& expected = std::get<Slopes>(form.source).slopes;
@@ -156,7 +156,7 @@ std::optional<Diagnosis> as_alibi(const Scores& scores) {
   for (const bool is_up_to_query : {false, true}) {
     const LinearFit fit = linear_fit(scores, is_up_to_query);
     if (!is_noise(fit.left, scores) || fit.left.count < 4 * scores.heads) continue;
-    // how closely one slope is known
+    // the uncertainty of one slope
     const double room =
         6 * std::sqrt(scores.noise * static_cast<double>(scores.heads) / static_cast<double>(fit.left.count));
     if (std::fabs(fit.slopes.front()) < 4 * room) return std::nullopt;
@@ -186,7 +186,7 @@ std::optional<Diagnosis> as_alibi(const Scores& scores) {
     if (std::fabs(best.magnitude - 1) < 1e-3) best.magnitude = 1;
     if (best.magnitude > 0) scheme.scale = best.magnitude;
     best.scheme = scheme;
-    // one head has one slope: which scale and which max_bias cannot be told; what later keys gain is no ALiBi
+    // one head has one slope, so scale and max_bias cannot be separated; gains for later keys are not ALiBi
     const bool is_plain = scores.heads > 1 || best.magnitude == 1;
     const bool is_exact = symmetric.count == 0 || is_symmetric || is_up_to_query;
     result.verdict = is_plain && is_exact ? Verdict::kSure : Verdict::kLikely;
@@ -211,8 +211,8 @@ std::optional<Diagnosis> as_alibi(const Scores& scores) {
 
 // The mean change at each distance.
 struct ByDistance {
-  std::map<std::int64_t, std::vector<double>> sums;  // of each head
-  std::map<std::int64_t, double> counts;             // of each head alike
+  std::map<std::int64_t, std::vector<double>> sums;  // per head
+  std::map<std::int64_t, double> counts;             // the same for each head
   Left left;
 };
 ByDistance by_distance(const Scores& scores) {
@@ -236,10 +236,10 @@ ByDistance by_distance(const Scores& scores) {
   return result;
 }
 
-// Buckets of one configuration: what they leave beyond distances of their own, and whether they are all there.
+// The buckets of one configuration: what they leave beyond a value for every distance, and whether all of them occur.
 struct Buckets {
   T5 scheme;
-  std::map<std::int64_t, std::int64_t> rows;  // of each distance that was seen, the row
+  std::map<std::int64_t, std::int64_t> rows;  // the row of each distance that occurs
   double unexplained = 0;
 };
 Buckets buckets_for(const T5& scheme, const ByDistance& means, const Scores& scores) {
@@ -289,8 +289,8 @@ std::optional<Diagnosis> as_table(const Scores& scores) {
     for (const Point& point : points) sum += point.change;
     constant.energy -= sum * sum / std::max<double>(1, static_cast<double>(points.size()));
   }
-  if (is_noise(constant, scores)) return std::nullopt;  // one number for each head is no position
-  // distances seen once fit anything
+  if (is_noise(constant, scores)) return std::nullopt;  // one number per head encodes no position
+  // distances that occur once fit anything
   if (2 * std::ssize(means.sums) * scores.heads > means.left.count) return std::nullopt;
   Diagnosis result;
   std::vector<Buckets> fitting;
@@ -298,7 +298,7 @@ std::optional<Diagnosis> as_table(const Scores& scores) {
     for (const std::int64_t distance : {128, 256, 64, 512, 800, 1024, 32, 20, 16}) {
       for (const bool is_bidirectional : {true, false}) {
         if (distance <= buckets / (is_bidirectional ? 4 : 2)) continue;
-        // without later keys, both directions are buckets that nobody sees
+        // without later keys, the buckets for the other direction are never used
         if (is_bidirectional && means.sums.rbegin()->first <= 0) continue;
         const T5 scheme{
             .heads = scores.heads, .buckets = buckets, .max_distance = distance, .bidirectional = is_bidirectional};
@@ -307,7 +307,7 @@ std::optional<Diagnosis> as_table(const Scores& scores) {
       }
     }
   }
-  // fewest rows first: what merges distances and still fits has said something
+  // fewest rows first: a fit that merges distances is significant
   std::stable_sort(fitting.begin(), fitting.end(),
                    [](const Buckets& one, const Buckets& other) { return rows_in(one) < rows_in(other); });
   const auto distances = std::ssize(means.sums);

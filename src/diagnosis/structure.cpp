@@ -22,13 +22,13 @@ std::vector<double> changes_of(const Samples& samples) {
   return changes;
 }
 
-// The energy that rounding alone may account for in one feature.
+// The energy in one feature that rounding alone may account for.
 double rounding_energy(const Samples& samples) {
   return 16 * samples.rounding * samples.rounding * samples.energy / static_cast<double>(samples.features);
 }
 
-// Sizes of the block that are worth a look: any for which features far apart must fit; where pairs are neighbours, a
-// longer block with slow pairs at its end cannot be told apart, so only usual sizes.
+// Block sizes worth trying: any if the pairs are far apart, because they must fit; if pairs are neighbours, only
+// common sizes, because a longer block with slow pairs at its end cannot be distinguished.
 std::set<std::int64_t> sizes_of(const Samples& samples, PairLayout layout, std::int64_t last_changed) {
   std::set<std::int64_t> sizes;
   const std::int64_t most = samples.features / 2 * 2;
@@ -72,7 +72,7 @@ std::vector<Structure> structures_of(const Samples& samples) {
           if (i < first || i >= first + dims) one.outside += changes[static_cast<std::size_t>(i)];
         }
         if (one.outside > kLoose * total_change + quiet) continue;
-        // the fastest pair decides whether to look at the others
+        // the fastest pair decides whether to try the others
         const PairStatistics fastest = statistics_of(samples, place_of(layout, dims, first, 0));
         const PairFit fit = fit_pair(fastest, samples);
         if (fit.unexplained > 4 * kLoose * fit.energy || !fit.rotates(span)) continue;

@@ -19,7 +19,7 @@ struct Way {
   Sinusoidal scheme;
   double position_factor = 1;
   bool is_swapped = false, is_by_column = false;
-  int digits = 0;  // of its base, where that was measured; 0: it is one that is used
+  int digits = 0;  // of its base, if measured; 0: a common base
 };
 
 struct Column {
@@ -58,7 +58,7 @@ Fit fit_of(const Way& way, const Added& added, const Samples& samples) {
   const std::size_t starts = kMostStart - kLeastStart, width = columns.size();
   std::vector<double> products(starts), squares(starts);
   for (std::size_t j = 0; j < width; ++j) {
-    // Σ v·e^(iωp) and Σ e^(2iωp): from these every start follows
+    // Σ v·e^(iωp) and Σ e^(2iωp): every start follows from these
     std::complex<double> product, doubled;
     double count = 0;
     const auto [frequency, quarter] = columns[j];
@@ -88,7 +88,7 @@ Fit fit_of(const Way& way, const Added& added, const Samples& samples) {
   return best;
 }
 
-// Element by element: the difference of two sums loses what is small.
+// Element by element: the difference of two sums loses small values.
 void measure(Fit& fit, const Added& added, const Samples& samples) {
   const std::vector<Column> columns = columns_of(fit.way);
   const std::vector<std::int64_t>& positions = samples.axes.front().positions;
@@ -110,7 +110,7 @@ void measure(Fit& fit, const Added& added, const Samples& samples) {
   }
 }
 
-// ω of each pair of columns, fastest first, by their own phases; for columns that stand as in this layout.
+// ω of each pair of columns, fastest first, by their own phases; for columns arranged in this layout.
 std::optional<Line> line_of(const Added& added, const Samples& samples, WaveLayout layout) {
   const std::int64_t pairs = samples.features / 2;
   std::vector<WeightedPoint> points;
@@ -134,8 +134,8 @@ std::optional<Line> line_of(const Added& added, const Samples& samples, WaveLayo
   return line_through(points);
 }
 
-// Bases that people use, and what their mistakes make of 10000: its root (i for 2i), its square (4i for 2i), e^4
-// (log10 for ln) and 10^9.21 (ln for log10).
+// Common bases, and what common mistakes turn 10000 into: its root (i for 2i), its square (4i for 2i), e^4 (log10 for
+// ln) and 10^9.21 (ln for log10).
 const std::array kBases = {10000.0, 100.0, 1e8,      std::exp(4.0), std::pow(10.0, std::log(10000.0)),
                            1000.0,  1e5,   500000.0, 1e6,           100000.0};
 
@@ -157,7 +157,7 @@ std::vector<Way> ways_of(const Added& added, const Samples& samples) {
     for (const Spacing spacing : {Spacing::kPaper, Spacing::kInclusive}) {
       if (spacing == Spacing::kInclusive && pairs < 2) continue;
       for (const double base : kBases) keep(base, spacing, 1, 0);
-      // degrees for radians, and the other way round
+      // degrees for radians, and vice versa
       for (const double factor : {kDegree, 1 / kDegree}) keep(10000, spacing, factor, 0);
     }
     const std::optional<Line> line = line_of(added, samples, layout);
@@ -174,7 +174,7 @@ std::vector<Way> ways_of(const Added& added, const Samples& samples) {
     for (const Way& way : plain) {
       ways.push_back(way);
       ways.push_back(way);
-      // [c c s s] has a name of its own; [c s c s] has not
+      // [c c s s] has its own name; [c s c s] has not
       if (layout == WaveLayout::kSinCos) {
         ways.back().scheme.layout = WaveLayout::kCosSin;
       } else {
@@ -190,8 +190,8 @@ std::vector<Way> ways_of(const Added& added, const Samples& samples) {
   return ways;
 }
 
-// Tables are made in float32, and so are their angles: the variance of a value that this may account for, at the last
-// position and the average frequency.
+// Tables are computed in float32, and so are their angles: the variance of a value that this may account for, at the
+// last position and the average frequency.
 double angle_leeway(const Fit& fit, const Samples& samples) {
   constexpr double kUnits = 2.4e-7;  // two units in the last place
   double square = 0;
@@ -201,7 +201,7 @@ double angle_leeway(const Fit& fit, const Samples& samples) {
   return error * error * square / static_cast<double>(columns.size());
 }
 
-// As a person would say it: whether two are one convention, its base measured a little differently.
+// Whether two are the same convention, with its base measured slightly differently.
 bool is_same(const Fit& one, const Fit& other) {
   const bool is_close = std::fabs(one.way.scheme.base / other.way.scheme.base - 1) < 0.02;
   return is_close && one.way.scheme.layout == other.way.scheme.layout &&
@@ -219,7 +219,7 @@ Convention convention_of(const Fit& fit, const Added& added) {
                     .is_swapped = fit.way.is_swapped,
                     .is_by_column = fit.way.is_by_column,
                     .residual = std::sqrt(fit.unexplained / added.energy)};
-  // as closely as the mean of so many values is known
+  // as closely as the mean of this many values is known
   const auto count = static_cast<double>(added.values.size());
   if (std::fabs(fit.scale - 1) < 30 * std::sqrt(added.noise / count) + 1e-6) result.magnitude = 1;
   std::get<Sinusoidal>(result.scheme).scale = result.magnitude;
@@ -241,7 +241,7 @@ Added added_of(const Samples& samples, double factor_of_one_head) {
   }
   added.factor = factor_of_one_head;
   if (samples.heads > 1) {
-    // what heads have of their own is theirs before as well, times the factor
+    // what differs between heads is in x as well, times the factor
     double product = 0, square = 0;
     for (std::size_t i = 0; i < samples.after.size(); ++i) {
       const double own = samples.before[i] - before[i % size];
@@ -263,7 +263,7 @@ Added added_of(const Samples& samples, double factor_of_one_head) {
     added.values.push_back(after[i] - added.factor * before[i]);
     added.energy += added.values.back() * added.values.back();
   }
-  // both tensors are rounded, each where it is
+  // both tensors are rounded, each at its own magnitude
   const double count = static_cast<double>(samples.after.size());
   added.noise = samples.rounding * samples.rounding * (samples.energy + added.factor * added.factor * square_before) /
                 count / heads;
@@ -279,7 +279,7 @@ std::optional<Diagnosis> explain_by_waves(const Samples& samples) {
   for (const double factor : {1.0, root}) {
     const Added added = added_of(samples, factor);
     const auto count = static_cast<double>(added.values.size()), heads = static_cast<double>(samples.heads);
-    // what heads do not share is no addition; what is not above rounding is nothing
+    // what heads do not share is not an addition; what is within rounding is nothing
     if (added.apart > 4 * added.noise * count * heads * heads || added.energy < 16 * added.noise * count) continue;
     std::vector<Fit> list;
     for (const Way& way : ways_of(added, samples)) list.push_back(fit_of(way, added, samples));
@@ -297,7 +297,8 @@ std::optional<Diagnosis> explain_by_waves(const Samples& samples) {
     if (samples.heads > 1) break;
   }
   if (!best) return std::nullopt;
-  // of those that explain it as well, the one with the plainest base, and then the paper's spacing, which is first
+  // among those that explain it equally well, the one with the simplest base, and then the paper's spacing, which is
+  // first
   const auto count = static_cast<double>(chosen.values.size());
   const double room = best->unexplained * (8 / std::sqrt(count)) + 36 * chosen.noise;
   const double least = best->unexplained;
@@ -317,7 +318,7 @@ std::optional<Diagnosis> explain_by_waves(const Samples& samples) {
   bool has_rival = false;
   for (const Fit& fit : fits) {
     if (is_same(fit, *best)) continue;
-    // a number of more digits, which was measured, is no rival of a plain one
+    // a measured number with more digits does not compete with a simple one
     const bool is_rival = fit.unexplained <= least + room && fit.way.digits <= best->way.digits;
     has_rival = has_rival || is_rival;
     if (result.others.size() < 4) result.others.push_back(convention_of(fit, chosen));

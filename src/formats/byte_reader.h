@@ -16,8 +16,8 @@ namespace posenc {
   raise(fmt::format("byte {}: {}", offset, what));
 }
 
-/// Reads bytes from front to back. Every read checks what remains, so that no format can read out of bounds
-/// or believe a count that the file does not back. `what` names the thing that is read: "the header length".
+/// Reads bytes from front to back. Every read checks what remains, so that no format can read out of bounds or trust
+/// a count that the file cannot contain. `what` names the item that is read: "the header length".
 class ByteReader {
  public:
   explicit ByteReader(std::span<const std::byte> bytes) : bytes_(bytes) {}
@@ -26,7 +26,7 @@ class ByteReader {
   std::uint64_t remaining() const { return bytes_.size() - position_; }
   std::span<const std::byte> rest() const { return bytes_.subspan(position_); }
 
-  /// Throws: Error at the first byte of the thing if it does not lie within the file as a whole.
+  /// Throws: Error at the first byte of the item if it is not entirely within the file.
   std::span<const std::byte> take(std::uint64_t count, std::string_view what) {
     if (count > remaining()) {
       raise_at(offset(),
@@ -36,7 +36,7 @@ class ByteReader {
     position_ += static_cast<std::size_t>(count);
     return taken;
   }
-  /// `count` things of `size` bytes each; the product cannot overflow.
+  /// `count` items of `size` bytes each; the product cannot overflow.
   std::span<const std::byte> take(std::uint64_t count, std::uint64_t size, std::string_view what) {
     if (size > 0 && count > remaining() / size) {
       raise_at(offset(), fmt::format("the file ends within {} ({} x {} bytes are needed, {} remain)", what, count,

@@ -16,7 +16,7 @@ inline std::string excerpt(std::string_view text) {
   return std::string(text.substr(0, end)) + "...";
 }
 
-/// A name from a file for a message: in double quotes, on one line, not long.
+/// A name from a file for a message: in double quotes, on one line, shortened.
 inline std::string quoted(std::string_view name) { return dump_json(excerpt(name)); }
 
 }  // namespace posenc

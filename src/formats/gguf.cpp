@@ -22,7 +22,8 @@ constexpr std::uint64_t kLongestKey = 65'535;
 constexpr std::uint64_t kLongestTensorName = 64;
 constexpr std::uint64_t kLargestAlignment = 1 << 20;
 constexpr std::uint32_t kMostDims = 4;
-// A text of one byte, a type, a value of one byte; a text of none, one dimension, type, offset.
+// The smallest entries. Metadata: a text of one byte, a type, a value of one byte. Tensor: an empty text, one
+// dimension, type, offset.
 constexpr std::uint64_t kShortestEntry = 8 + 1 + 4 + 1;
 constexpr std::uint64_t kShortestTensor = 8 + 4 + 8 + 4 + 8;
 
@@ -73,7 +74,7 @@ GgufEntry take_entry(ByteReader& reader) {
   return entry;
 }
 
-/// `offsets` are where the things stand; sorting is for files with very many.
+/// `offsets` are those of the items; sorting is for files with very many.
 template <class Thing, class NameOf> void refuse_repeated(const std::vector<Thing>& things,
                                                           const std::vector<std::uint64_t>& offsets,
                                                           const NameOf& name_of, std::string_view what) {
@@ -132,7 +133,7 @@ Extents take_shape(ByteReader& reader, std::string_view name) {
   return shape;
 }
 
-/// Its offset stays what the file says: counted from the beginning of the data, which is not known yet.
+/// Its offset stays as in the file: counted from the start of the data, which is not known yet.
 GgufTensor take_tensor(ByteReader& reader, std::int64_t alignment) {
   GgufTensor tensor;
   tensor.name = take_gguf_text(reader, kLongestTensorName, "the name of a tensor");
@@ -164,7 +165,7 @@ GgufTensor take_tensor(ByteReader& reader, std::int64_t alignment) {
   return tensor;
 }
 
-/// Makes offsets those in the file. Each tensor must lie within it, and no two may share a byte.
+/// Converts offsets to those in the file. Each tensor must be within it, and no two may share a byte.
 void check_places(GgufHead& head, const std::vector<std::uint64_t>& infos, std::int64_t file_size) {
   std::vector<std::size_t> order(head.tensors.size());
   for (std::size_t i = 0; i < order.size(); ++i) {

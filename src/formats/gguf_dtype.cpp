@@ -3,7 +3,7 @@
 namespace posenc {
 namespace {
 
-// 4, 5, 31 to 33 and 36 to 38 were taken back by ggml.
+// 4, 5, 31 to 33 and 36 to 38 were removed from ggml.
 constexpr GgufDtype kGgufDtypes[] = {
     {0, "F32", 1, 4, DataType::kF32},
     {1, "F16", 1, 2, DataType::kF16},

@@ -17,7 +17,7 @@ struct GgufDtype {
   std::optional<DataType> type = {};
 };
 
-/// nullptr where ggml has none of this number, or no longer.
+/// nullptr if ggml has none with this number, or no longer has it.
 const GgufDtype* find_gguf_dtype(std::uint32_t number);
 
 }  // namespace posenc

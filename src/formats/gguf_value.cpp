@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::uint32_t kTypes = 13;
 
-// Bytes of one value, in the order of GgufType; of texts and arrays only the least.
+// Bytes of one value, in the order of GgufType; for texts and arrays, the minimum.
 constexpr std::array<std::uint64_t, kTypes> kLeastBytes = {1, 1, 2, 2, 4, 4, 4, 1, 8, 12, 8, 8, 8};
 
 std::uint64_t least_bytes(GgufType type) { return kLeastBytes[static_cast<std::size_t>(type)]; }
@@ -82,7 +82,7 @@ GgufArray take_array(ByteReader& reader) {
     array.bytes = reader.take(count, size, "an array");
     return array;
   }
-  // Each must be looked at: texts to find the next, bools because not every byte is one.
+  // Each must be checked: texts to find the next one, bools because not every byte is valid.
   const std::span<const std::byte> rest = reader.rest();
   const std::uint64_t begin = reader.offset();
   for (std::uint64_t i = 0; i < count; ++i) take_value_of(reader, array.type);

@@ -15,7 +15,7 @@ uInt length_of(std::size_t size) {
   return static_cast<uInt>(std::min<std::size_t>(size, std::numeric_limits<uInt>::max()));
 }
 
-// zlib wants a pointer to something that is not const, and does not write there.
+// zlib takes a pointer to non-const, but does not write there.
 Bytef* input_of(std::span<const std::byte> bytes) {
   return const_cast<Bytef*>(reinterpret_cast<const Bytef*>(bytes.data()));
 }
@@ -42,7 +42,7 @@ RawInflater::Step RawInflater::step(std::span<const std::byte> in, std::span<std
   const uInt in_before = z.avail_in;
   const uInt out_before = z.avail_out;
   const int status = inflate(&z, Z_NO_FLUSH);
-  // Z_BUF_ERROR only says that it could not go on for now.
+  // Z_BUF_ERROR only means that no progress is possible for now.
   const bool good = status == Z_OK || status == Z_BUF_ERROR || status == Z_STREAM_END;
   return {in_before - z.avail_in, out_before - z.avail_out, status == Z_STREAM_END, !good};
 }

@@ -7,10 +7,10 @@
 
 namespace posenc {
 
-/// DEFLATE without a frame (RFC 1951), a step at a time. All that is known of zlib is in inflate.cpp.
+/// Raw DEFLATE (RFC 1951), one step at a time. Only inflate.cpp uses zlib.
 class RawInflater {
  public:
-  /// Throws: Error where there is no memory for its window.
+  /// Throws: Error if there is no memory for its window.
   RawInflater();
   ~RawInflater();
 
@@ -18,9 +18,9 @@ class RawInflater {
     std::size_t consumed = 0;
     std::size_t produced = 0;
     bool ended = false;    ///< the last block is complete
-    bool damaged = false;  ///< no such code
+    bool damaged = false;  ///< invalid code
   };
-  /// Goes on until there is no more input, no more room, or an end.
+  /// Continues until there is no more input, no more room, or the data ends.
   Step step(std::span<const std::byte> in, std::span<std::byte> out);
 
  private:
@@ -28,7 +28,7 @@ class RawInflater {
   std::unique_ptr<Stream> stream_;
 };
 
-/// The CRC-32 of what came before, extended by these bytes; begins with 0.
+/// The CRC-32 of the previous bytes, extended by these; starts with 0.
 std::uint32_t crc32_of(std::uint32_t before, std::span<const std::byte> bytes);
 
 }  // namespace posenc

@@ -14,12 +14,12 @@
 #include "formats/json_builder.h"
 #include "posenc/error.h"
 
-// Under a name of its own, so that a program which links us and uses another RapidJSON sees no clash.
+// In a separate namespace, so that a program that links this library and uses another RapidJSON sees no clash.
 #define RAPIDJSON_NAMESPACE posenc_rapidjson
-// The library never aborts, not even where RapidJSON would find a mistake of its own.
+// The library never aborts, not even if RapidJSON detects an error of its own.
 #define RAPIDJSON_ASSERT(condition) \
   static_cast<void>((condition) || (::posenc::raise("json: internal check failed: " #condition), false))
-// Its stack begins as a null pointer and adds to it before it allocates, which clang's sanitizer calls undefined.
+// Its stack starts as a null pointer and adds to it before allocating, which clang's sanitizer reports as undefined.
 #if defined(__clang__)
 #pragma clang attribute push(__attribute__((no_sanitize("pointer-overflow"))), apply_to = function)
 #endif
@@ -34,15 +34,15 @@ namespace {
 
 namespace rj = posenc_rapidjson;
 
-// RapidJSON counts the digits of a number and its exponent in an int: texts stay well below what that holds.
+// RapidJSON counts the digits of a number and its exponent in an int; texts stay well below its limit.
 constexpr std::int64_t kLongest = 200'000'000;
 
-// Numbers come as text and the builder converts them: RapidJSON 1.1.0 reads 1.8e308 as NaN, makes a double of an
-// integer past 64 bits, and with kParseFullPrecisionFlag crashes on 128.74836467836484838364836483643636483648e-336.
+// Numbers are passed as text and converted by the builder: RapidJSON 1.1.0 reads 1.8e308 as NaN, turns integers past
+// 64 bits into doubles, and with kParseFullPrecisionFlag crashes on 128.74836467836484838364836483643636483648e-336.
 constexpr unsigned kFlags = rj::kParseIterativeFlag | rj::kParseValidateEncodingFlag |
                             rj::kParseNumbersAsStringsFlag | rj::kParseNanAndInfFlag;
 
-// RapidJSON's own allocator hands on the null pointer of a failed realloc, and its reader writes through it.
+// RapidJSON's own allocator returns the null pointer of a failed realloc, and its reader writes through it.
 struct ThrowingAllocator {
   void* Malloc(std::size_t size) { return size == 0 ? nullptr : ::operator new(size); }
   void* Realloc(void* old, std::size_t old_size, std::size_t size) {
@@ -55,7 +55,7 @@ struct ThrowingAllocator {
   static char* bytes(void* memory) { return static_cast<char*>(memory); }
 };
 
-/// RapidJSON's events, told to the builder. The names are RapidJSON's.
+/// Passes RapidJSON's events to the builder. The names are RapidJSON's.
 struct Events {
   JsonBuilder& builder;
   const rj::MemoryStream& stream;
@@ -73,7 +73,7 @@ struct Events {
   bool EndArray(rj::SizeType) { return builder.close_array(); }
   bool StartObject() { return builder.open_object(stream.Tell()); }
   bool EndObject(rj::SizeType) { return builder.close_object(); }
-  // Never called, as numbers come as text.
+  // Never called, because numbers are passed as text.
   bool Int(int) { return false; }
   bool Uint(unsigned) { return false; }
   bool Int64(std::int64_t) { return false; }
@@ -81,7 +81,7 @@ struct Events {
   bool Double(double) { return false; }
 };
 
-/// "expected EXPECTED, got 'x'", with a hint where people often go wrong.
+/// "expected EXPECTED, got 'x'", with a hint for common mistakes.
 std::string expected(std::string_view what, std::string_view text, std::size_t offset) {
   if (offset >= text.size()) return fmt::format("expected {}, but the text ends", what);
   const std::string_view rest = text.substr(offset);
@@ -96,7 +96,7 @@ bool is_word(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-';
 }
 
-/// For a value that is none: RapidJSON stops within a misspelled word, so the whole word is found and named.
+/// For an invalid value: RapidJSON stops within a misspelled word, so this finds and reports the whole word.
 JsonComplaint no_value(std::string_view text, std::size_t offset) {
   std::size_t begin = offset;
   std::size_t end = offset;
@@ -143,7 +143,7 @@ JsonComplaint complaint_of(rj::ParseErrorCode code, std::string_view text, std::
   }
 }
 
-/// Before RapidJSON copies it: where a string begins that is longer than allowed. Malformed text is for the reader.
+/// Finds, before RapidJSON copies it, where a string that is too long begins. Malformed text is left to the reader.
 std::optional<std::size_t> find_long_string(std::string_view text, std::int64_t longest) {
   if (static_cast<std::int64_t>(text.size()) <= longest) return std::nullopt;
   for (std::size_t begin = text.find('"'); begin != std::string_view::npos;) {
@@ -156,7 +156,7 @@ std::optional<std::size_t> find_long_string(std::string_view text, std::int64_t 
   return std::nullopt;
 }
 
-/// What RapidJSON would overlook or name badly.
+/// What RapidJSON would overlook or report badly.
 std::optional<JsonComplaint> complaint_about(std::string_view text, const JsonLimits& limits) {
   const std::int64_t longest = std::min(limits.bytes, kLongest);
   if (static_cast<std::int64_t>(text.size()) > longest) {
@@ -169,7 +169,7 @@ std::optional<JsonComplaint> complaint_about(std::string_view text, const JsonLi
     return {{0, "the text is UTF-16 (save it as UTF-8)"}};
   }
   if (text.find_first_not_of(" \t\r\n") == std::string_view::npos) return {{text.size(), "the text is empty"}};
-  // RapidJSON takes a zero byte for the end, and would ignore what follows.
+  // RapidJSON treats a zero byte as the end, and would ignore what follows.
   if (const std::size_t zero = text.find('\0'); zero != std::string_view::npos) {
     return {{zero, "zero byte (JSON is UTF-8 text)"}};
   }
@@ -179,7 +179,7 @@ std::optional<JsonComplaint> complaint_about(std::string_view text, const JsonLi
   return std::nullopt;
 }
 
-/// Tells the builder all that the text holds, and returns the first thing that is wrong with it.
+/// Passes everything in the text to the builder, and returns the first error.
 std::optional<JsonComplaint> read(std::string_view text, const JsonLimits& limits, JsonBuilder& builder) {
   if (auto complaint = complaint_about(text, limits)) return complaint;
   rj::MemoryStream stream(text.data(), text.size());

@@ -15,10 +15,10 @@
 namespace posenc {
 namespace {
 
-// Values are destroyed recursively: no limit on depth may be past this.
+// Values are destroyed recursively, so no depth limit may exceed this.
 constexpr int kDeepest = 1000;
 
-/// About the power of ten of a number's first digit that is not 0: tells 1e400 from 1e-400.
+/// The approximate power of ten of a number's first nonzero digit: distinguishes 1e400 from 1e-400.
 [[maybe_unused]] std::int64_t decimal_exponent(std::string_view number) {
   const std::size_t e = std::min(number.find_first_of("eE"), number.size());
   std::int64_t exponent = 0;
@@ -36,7 +36,7 @@ constexpr int kDeepest = 1000;
   return exponent + static_cast<std::int64_t>(point) - static_cast<std::int64_t>(first);
 }
 
-/// The nearest double, whatever the locale; infinite where the number is too large, 0 where it is too small.
+/// The nearest double, independent of the locale; infinite if the number is too large, 0 if it is too small.
 double to_double(std::string_view number) {
 #if defined(__cpp_lib_to_chars) && __cpp_lib_to_chars >= 201611L
   double value = 0.0;
@@ -44,12 +44,12 @@ double to_double(std::string_view number) {
   if (decimal_exponent(number) > 0) return std::numeric_limits<double>::infinity();
   return number.front() == '-' ? -0.0 : 0.0;
 #else
-  // The libc++ for WebAssembly has no from_chars for doubles; its C library knows no locale but "C".
+  // The libc++ for WebAssembly has no from_chars for doubles; its C library has only the locale "C".
   return std::strtod(std::string(number).c_str(), nullptr);
 #endif
 }
 
-/// Two members of an object with one key.
+/// Two members of an object with the same key.
 struct Repetition {
   std::size_t first = 0;
   std::size_t second = 0;
@@ -185,7 +185,7 @@ bool JsonBuilder::close_object() {
   return attach(std::move(frame.object));
 }
 
-/// A reader may take an escaped "\udc00" alone and make of it three bytes, ED B0 80, that are not UTF-8.
+/// A reader may accept a lone escaped "\udc00" and turn it into three bytes, ED B0 80, that are not UTF-8.
 bool JsonBuilder::check_surrogates(std::string_view value, std::size_t end) {
   for (std::size_t i = value.find('\xED'); i != std::string_view::npos; i = value.find('\xED', i + 1)) {
     if (i + 1 < value.size() && static_cast<unsigned char>(value[i + 1]) >= 0xA0) {
@@ -195,7 +195,7 @@ bool JsonBuilder::check_surrogates(std::string_view value, std::size_t end) {
   return true;
 }
 
-/// The opening quote that belongs to a closing one: quotes inside have a backslash in front, the opening one never.
+/// The opening quote that matches a closing one: quotes inside are preceded by a backslash, the opening one never is.
 std::size_t JsonBuilder::begin_of_string(std::size_t end) const {
   std::size_t at = end - 1;
   do {

@@ -25,21 +25,21 @@ struct JsonPlace {
 };
 JsonPlace place_of(std::string_view text, std::size_t offset);
 
-/// Takes one member of the outermost object and says what is wrong with it, or nothing.
+/// Receives one member of the outermost object and returns what is wrong with it, or nothing.
 using JsonMemberVisit = std::function<std::string(std::string key, Json value)>;
 
 /// Builds a Json from the events of any reader, within limits. Offsets are bytes of `text`, which must outlive it.
-/// Every event returns false once something was refused; the first complaint is kept.
+/// Every event returns false once something was rejected; the first error is kept.
 class JsonBuilder {
  public:
-  /// With `visit`, the outermost value must be an object, of which no member is kept: memory holds one at a time, and
-  /// the limit on values is for each. Repeated keys of that object are then for `visit` to see.
+  /// With `visit`, the outermost value must be an object, whose members are not kept: memory holds one at a time, and
+  /// the limit on values applies to each. `visit` must then detect repeated keys of that object.
   JsonBuilder(std::string_view text, const JsonLimits& limits, JsonMemberVisit visit = nullptr);
 
   bool add(Json value, std::size_t offset);
   /// The text of a number as JSON or Python writes it.
   bool add_number(std::string_view number, std::size_t begin);
-  /// `end` is the offset behind the closing quote.
+  /// `end` is the offset after the closing quote.
   bool add_string(std::string value, std::size_t end);
   bool key(std::string key, std::size_t end);
   bool open_array(std::size_t offset) { return open(false, offset); }
@@ -55,8 +55,8 @@ class JsonBuilder {
     bool is_object = false;
     Json::Array array;
     Json::Object object;
-    std::string key;                    // of the member that comes next
-    std::vector<std::size_t> key_ends;  // offsets behind the closing quotes
+    std::string key;                    // of the next member
+    std::vector<std::size_t> key_ends;  // offsets after the closing quotes
   };
 
   bool refuse(std::size_t offset, std::string what);
@@ -76,7 +76,7 @@ class JsonBuilder {
 };
 
 /// Reads a JSON object member by member, as the builder does with `visit`.
-/// Throws: Error "byte OFFSET: WHAT", where the text stands at `first_byte` of a file.
+/// Throws: Error "byte OFFSET: WHAT"; the text starts at `first_byte` of the file.
 void read_json_members(std::string_view text, std::uint64_t first_byte, const JsonLimits& limits,
                        JsonMemberVisit visit);
 

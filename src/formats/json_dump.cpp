@@ -41,7 +41,7 @@ void write_escaped(std::string& out, char c) {
   out += kHex[static_cast<unsigned char>(c) & 0xF];
 }
 
-/// Always valid UTF-8, whatever the string holds (file names need not be): each byte that belongs to no character
+/// Always valid UTF-8, whatever the string holds (file names need not be): each byte that is not part of a character
 /// becomes U+FFFD.
 void write_string(std::string& out, std::string_view text) {
   out += '"';
@@ -58,14 +58,14 @@ void write_string(std::string& out, std::string_view text) {
   out += '"';
 }
 
-/// The fewest digits that read back the same, laid out as Python does; always with a point or an exponent, so that
-/// a double stays one.
+/// The fewest digits that read back to the same number, formatted as in Python; always with a point or an exponent,
+/// so that a double stays a double.
 void write_double(std::string& out, double value) {
   if (!std::isfinite(value)) {
     out += "null";
     return;
   }
-  // Not std::to_chars: in libc++ it brings 100 KB of tables to a page, for the same digits.
+  // Not std::to_chars: libc++'s adds 100 KB of tables to a web page, for the same digits.
   const std::string text = fmt::format("{}", value);
   out += text;
   if (text.find_first_of(".e") == std::string::npos) out += ".0";

@@ -20,7 +20,7 @@ std::uint16_t swapped(std::uint16_t bits) { return __builtin_bswap16(bits); }
 std::uint32_t swapped(std::uint32_t bits) { return __builtin_bswap32(bits); }
 std::uint64_t swapped(std::uint64_t bits) { return __builtin_bswap64(bits); }
 
-/// Calls visit(source) for each element in the order of the result, `source` being its number in the file.
+/// Calls visit(source) for each element in the order of the result; `source` is its index in the file.
 template <class Visit> void visit_in_order(const NpyHead& head, std::int64_t count, Visit visit) {
   if (!head.fortran_order || head.shape.rank < 2) {
     for (std::int64_t i = 0; i < count; ++i) visit(i);
@@ -46,7 +46,7 @@ template <class Visit> void visit_in_order(const NpyHead& head, std::int64_t cou
   }
 }
 
-/// The elements of a file, one after the other, in the order and the type of the result.
+/// The elements of a file in sequence, in the order and the type of the result.
 template <class Bits, class Convert>
 std::vector<std::byte> convert(const CheckedNpyHead& file, std::span<const std::byte> data, Convert convert_one) {
   using Result = decltype(convert_one(Bits{}, std::int64_t{}));
@@ -73,7 +73,7 @@ template <class Signed> std::vector<std::byte> widen(const CheckedNpyHead& file,
                        [](Bits bits, std::int64_t) { return static_cast<std::int64_t>(static_cast<Signed>(bits)); });
 }
 
-/// Bools and unsigned integers, none of which may be past `most`.
+/// Bools and unsigned integers, none of which may exceed `most`.
 template <class Bits>
 std::vector<std::byte> widen_up_to(std::uint64_t most, const CheckedNpyHead& file, std::span<const std::byte> data) {
   return convert<Bits>(file, data, [&](Bits bits, std::int64_t source) {
@@ -133,7 +133,7 @@ NpyHead read_npy_head(std::span<const std::byte> bytes, std::int64_t file_size, 
 
 NpyArray read_npy(std::span<const std::byte> bytes, const NpyOptions& options) {
   CheckedNpyHead file = check_npy_head(bytes, static_cast<std::int64_t>(bytes.size()), options);
-  const auto data = bytes.subspan(static_cast<std::size_t>(file.head.data_offset),  // both were checked
+  const auto data = bytes.subspan(static_cast<std::size_t>(file.head.data_offset),  // both have been checked
                                   static_cast<std::size_t>(file.data_size));
   NpyArray array;
   array.type = file.head.type;

@@ -65,7 +65,7 @@ class Parser {
     while (at_ < text_.size() && is_space(text_[at_])) ++at_;
   }
 
-  /// What stands at the present place, for a message.
+  /// The text at the current position, for a message.
   std::string found() const {
     if (at_ >= text_.size()) return "the header's end";
     if (is_printable(text_[at_])) return fmt::format("'{}'", text_[at_]);
@@ -140,7 +140,7 @@ class Parser {
     const std::size_t begin = at_;
     result_.shape_offset = offset_ + at_;
     expect('(', "shape must be a tuple such as (3, 4)");
-    bool comma = true;  // the last thing before a closing parenthesis, but for ()
+    bool comma = true;  // the previous token; true at the start
     for (skip_space(); !next_is(')'); skip_space()) {
       if (!comma) fail(at_, fmt::format("shape must continue with ',' or end with ')'; got {}", found()));
       read_extent();

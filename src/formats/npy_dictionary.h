@@ -9,7 +9,7 @@
 
 namespace posenc {
 
-/// What the dictionary of a .npy header says, with the offsets in the file where it says so.
+/// The contents of the dictionary in a .npy header, with the offset of each entry in the file.
 struct NpyDictionary {
   std::string_view descr;  ///< without its quotes; a part of the text that was read
   std::uint64_t descr_offset = 0;
@@ -19,7 +19,7 @@ struct NpyDictionary {
   std::vector<std::string> notes;
 };
 
-/// Reads a header, which NumPy writes as a Python literal, by a grammar of its own; nothing is evaluated:
+/// Reads a header, which NumPy writes as a Python literal, by its own grammar; nothing is evaluated:
 ///
 ///   header = dictionary { space } [ newline ]
 ///   dictionary = "{" member { "," member } [ "," ] "}"     each of the three keys once, in any order
@@ -27,7 +27,7 @@ struct NpyDictionary {
 ///   tuple = "(" [ extent "," { extent "," } [ extent ] ] ")"
 ///   extent = digits [ "L" ]
 ///
-/// `offset` is where the text stands in the file.
+/// `offset` is the position of the text in the file.
 /// Throws: Error "byte OFFSET: WHAT".
 NpyDictionary read_npy_dictionary(std::string_view text, std::uint64_t offset);
 

@@ -60,9 +60,9 @@ NpyElement read_descr(const NpyDictionary& dictionary, const NpyOptions& options
   raise_at(dictionary.descr_offset, fmt::format("dtype '{}' {}", excerpt(dictionary.descr), why));
 }
 
-/// The bytes of all elements. An extent of 0 excuses no overflow among the others: strides must fit as well.
+/// The bytes of all elements. An extent of 0 does not allow the others to overflow: strides must fit as well.
 std::int64_t size_of_data(const NpyDictionary& dictionary, const NpyElement& element) {
-  // i1 becomes i64: the wider of both must fit.
+  // i1 becomes i64: the wider of the two must fit.
   std::int64_t bound = std::max<std::int64_t>(element.size, size_of(element.type));
   std::int64_t count = 1;
   for (int axis = 0; axis < dictionary.shape.rank; ++axis) {

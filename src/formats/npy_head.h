@@ -8,15 +8,15 @@
 
 namespace posenc {
 
-/// How an element stands in a .npy file.
+/// How an element is stored in a .npy file.
 struct NpyElement {
   char kind = 'f';  ///< f: float, i: signed, u: unsigned, b: bool, V: the two bytes of a bf16
   std::int64_t size = 4;
   bool big_endian = false;
-  DataType type = DataType::kF32;  ///< what it becomes
+  DataType type = DataType::kF32;  ///< the type it is read as
 };
 
-/// A head that was checked against the size of its file.
+/// A header that was checked against the size of its file.
 struct CheckedNpyHead {
   NpyHead head;
   NpyElement element;

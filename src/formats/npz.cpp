@@ -22,12 +22,12 @@ constexpr std::size_t kPiece = 1 << 16;
 struct NpzStream::State {
   ByteSource file;
   NpzMember member;
-  std::int64_t position = 0;    // of the .npy
-  std::int64_t stored_end = 0;  // of what was taken from the archive
+  std::int64_t position = 0;    // in the .npy
+  std::int64_t stored_end = 0;  // of the bytes taken from the archive
   std::uint32_t crc = 0;
   std::optional<RawInflater> inflater;
   std::array<std::byte, kPiece> buffer{};
-  std::span<const std::byte> pending;  // of the buffer: read, and not yet inflated
+  std::span<const std::byte> pending;  // in the buffer: read, but not yet inflated
   bool ended = false;
 
   [[noreturn]] void fail(std::string_view what) const {
@@ -62,7 +62,7 @@ struct NpzStream::State {
     }
   }
 
-  /// With the last byte out, the end of the deflated data must be next, and nothing behind it.
+  /// After the last byte, the deflated data must end, with nothing after it.
   void check_end() {
     while (inflater && !ended) {
       std::array<std::byte, 1> more{};

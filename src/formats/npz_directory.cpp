@@ -20,7 +20,8 @@ constexpr std::uint32_t kCentralSignature = 0x02014b50;
 
 constexpr std::int64_t kLocalBytes = 30;
 
-// Zeros deflate a thousandfold, and nobody minds a few of them; a great deal from very little is a bomb.
+// Zeros deflate a thousandfold, and a few of them are harmless; a very large result from very little data is a zip
+// bomb.
 constexpr std::int64_t kMostRatio = 1000;
 constexpr std::int64_t kSmall = 64 << 20;
 
@@ -28,7 +29,7 @@ constexpr std::uint32_t kMax32 = 0xFFFFFFFF;
 constexpr std::uint16_t kEncrypted = 1U << 0U | 1U << 6U;
 constexpr std::uint16_t kSizesFollow = 1U << 3U;
 
-/// What both headers of a member say about it.
+/// What both headers of a member state about it.
 struct Facts {
   std::uint16_t flags = 0;
   std::uint16_t method = 0;
@@ -40,7 +41,7 @@ struct Facts {
   std::int64_t entry_offset = 0;  // of its entry in the directory
 };
 
-/// Up to where the bytes of a member may go, and whose are next; the directory's where `name` is empty.
+/// The limit for the bytes of a member, and whose bytes follow; those of the directory if `name` is empty.
 struct Limit {
   std::int64_t offset = 0;
   std::string_view name;
@@ -50,8 +51,8 @@ struct Limit {
   zip_fail(offset, fmt::format("member {}: {}", quoted(member), what));
 }
 
-/// Fields that do not fit in 32 bits say so with ones, and stand in extra field 1 in this order. A local header has
-/// both sizes there or none.
+/// Fields that do not fit in 32 bits are all ones, and their values are in extra field 1 in this order. A local
+/// header has both sizes there or neither.
 void read_zip64(std::span<const std::byte> extra, Facts& facts, bool is_local, std::int64_t offset) {
   constexpr std::uint16_t kZip64 = 1;
   const bool both = is_local && (facts.bytes == kMax32 || facts.stored == kMax32);
@@ -84,7 +85,7 @@ void read_facts(ByteReader& reader, Facts& facts) {
   facts.bytes = reader.u32("size");
 }
 
-/// Reads the next entry of the directory, which stands at `offset` of the file.
+/// Reads the next entry of the directory, at `offset` of the file.
 Facts read_central(ByteReader& reader, std::int64_t offset) {
   if (reader.remaining() < kZipCentralBytes || reader.u32("signature") != kCentralSignature) {
     zip_fail(offset, "an entry of the directory is expected here");
@@ -150,7 +151,7 @@ void check_limit(const Facts& facts, std::int64_t end, const Limit& limit) {
   fail(facts.entry_offset, facts.name, fmt::format("reaches to byte {}, where {} is", end, whose));
 }
 
-/// Reads what stands before a member and compares it with the directory. Returns where the member's bytes begin.
+/// Reads the local header of a member and compares it with the directory. Returns where the member's bytes begin.
 std::int64_t check_local(const ByteSource& file, const Facts& central, const Limit& limit) {
   const std::int64_t at = static_cast<std::int64_t>(central.header_offset);
   const auto differs = [&](std::string_view what) {
@@ -172,7 +173,7 @@ std::int64_t check_local(const ByteSource& file, const Facts& central, const Lim
   if (local.method != central.method) differs("the method");
   if ((local.flags & kEncrypted) != 0) differs("encryption");
   read_zip64(std::span(rest).subspan(name_length), local, true, at);
-  // Written before the sizes were known, they may be 0 here.
+  // If written before the sizes were known, they may be 0 here.
   const bool unknown = (local.flags & kSizesFollow) != 0;
   if (local.crc != central.crc && !(unknown && local.crc == 0)) differs("the CRC");
   if (local.stored != central.stored && !(unknown && local.stored == 0)) differs("the stored size");

@@ -4,7 +4,7 @@
 
 namespace posenc {
 
-/// DEFLATE makes at most 258 bytes of two bits.
+/// DEFLATE produces at most 258 bytes from two bits.
 inline constexpr std::int64_t kMostInflation = 1032;
 
 }  // namespace posenc

@@ -21,7 +21,7 @@ constexpr std::int64_t kLongestHeader = 100'000'000;
 constexpr std::size_t kMostTensors = 1'000'000;
 constexpr std::string_view kMetadata = "__metadata__";
 
-// The values are those of one tensor, or of the metadata.
+// The limit on values applies to one tensor, or to the metadata.
 constexpr JsonLimits kLimits = {.depth = 3, .bytes = kLongestHeader, .values = 100'000, .text = 16 << 20};
 
 std::int64_t header_length(const ByteSource& file) {
@@ -42,7 +42,7 @@ std::int64_t header_length(const ByteSource& file) {
   return static_cast<std::int64_t>(length);
 }
 
-/// Takes the members of the header, each of which is a tensor or the metadata. What is wrong with one is returned.
+/// Receives the members of the header, each a tensor or the metadata. Returns what is wrong with one.
 class HeadBuilder {
  public:
   HeadBuilder(SafetensorsHead& head, std::int64_t data_size) : head_(head), data_size_(data_size) {}
@@ -150,7 +150,7 @@ class HeadBuilder {
   bool has_metadata_ = false;
 };
 
-/// Sorts, because there may be a million. Only where one is repeated is the header read again, for its place.
+/// Sorts, because there may be a million. The header is read again, to find the place, only if a name is repeated.
 void refuse_repeated_names(const std::vector<SafetensorsTensor>& tensors, std::string_view header) {
   std::vector<std::size_t> order(tensors.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
@@ -170,15 +170,15 @@ void refuse_repeated_names(const std::vector<SafetensorsTensor>& tensors, std::s
   });
 }
 
-/// Puts the tensors in the order of their bytes. These must fill the file from the header to its end: what no tensor
-/// owns could be anything, and what two own is a trick.
+/// Sorts the tensors by their bytes. These must fill the file from the header to its end: unowned bytes could hold
+/// anything, and bytes with two owners suggest tampering.
 void check_places(SafetensorsHead& head, std::int64_t data_size) {
   std::vector<SafetensorsTensor>& tensors = head.tensors;
   const auto is_before = [](const SafetensorsTensor& a, const SafetensorsTensor& b) {
     return std::tie(a.offset, a.bytes) < std::tie(b.offset, b.bytes);
   };
   if (!std::is_sorted(tensors.begin(), tensors.end(), is_before)) {
-    // not stable_sort, which would take as much memory again
+    // not stable_sort, which would double the memory
     std::sort(tensors.begin(), tensors.end(), [](const SafetensorsTensor& a, const SafetensorsTensor& b) {
       return std::tie(a.offset, a.bytes, a.name) < std::tie(b.offset, b.bytes, b.name);
     });
@@ -209,7 +209,7 @@ const SafetensorsTensor* SafetensorsHead::find(std::string_view name) const {
 }
 
 SafetensorsHead read_safetensors_head(const ByteSource& file) {
-  // no tensor takes fewer: "":{"dtype":"F4","shape":[],"data_offsets":[0,0]},
+  // the smallest tensor: "":{"dtype":"F4","shape":[],"data_offsets":[0,0]},
   constexpr std::size_t kShortestHeaderEntry = 50;
   std::string header(static_cast<std::size_t>(header_length(file)), '\0');
   file.read(kBeforeHeader, std::as_writable_bytes(std::span(header)));

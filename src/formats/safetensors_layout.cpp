@@ -80,7 +80,7 @@ std::string lay_out_safetensors(SafetensorsHead& head) {
                                                   {"data_offsets", Json::Array{tensor.offset, end}}});
   }
   std::string text = dump_json(header);
-  // what is not UTF-8 was written as something else, and a repeated key of the metadata is refused
+  // invalid UTF-8 was replaced in the output, and repeated metadata keys are rejected
   if (parse_json(text) != Json(header)) raise("safetensors: a name or a text of the metadata is not UTF-8");
 
   text.append((kAlignment - text.size() % kAlignment) % kAlignment, ' ');

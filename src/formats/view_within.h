@@ -9,8 +9,8 @@
 
 namespace posenc {
 
-/// A tensor whose `bytes` stand at `offset` of a file; `name` is for messages.
-/// Throws: Error where they do not lie within the file, or where an element is not at a multiple of its size.
+/// A tensor whose `bytes` are at `offset` of a file; `name` is for messages.
+/// Throws: Error if they are not within the file, or if elements are not aligned to their size.
 ConstTensorView view_within(std::span<const std::byte> file, std::int64_t offset, std::int64_t bytes,
                             const ConstTensorView& like, std::string_view name);
 

@@ -33,8 +33,8 @@ void check_beginning(const ByteSource& file) {
   zip_fail(0, "not a .npz file (it does not begin as a zip archive)");
 }
 
-/// Where the end record stands. A comment may follow it; a second record there, or one whose comment would be this
-/// one, is a file that other programs read otherwise.
+/// The position of the end record. A comment may follow it; a second record in it, or one whose comment would contain
+/// this one, makes a file that other programs would read differently.
 std::int64_t find_end(const ByteSource& file) {
   const std::int64_t length = std::min(file.size, kEndBytes + kLongestComment);
   const auto tail = zip_bytes(file, file.size - length, length);
@@ -55,7 +55,7 @@ std::int64_t find_end(const ByteSource& file) {
   return file.size - length + static_cast<std::int64_t>(last);
 }
 
-/// The directory must end where the end record begins, so that there is one reading of the file.
+/// The directory must end where the end record begins, so that the file can be read in only one way.
 ZipDirectory check_directory(const ZipDirectory& directory, std::int64_t end, std::int64_t said_at) {
   const std::int64_t begin = end - directory.size;
   if (directory.size > end || directory.offset != begin) {

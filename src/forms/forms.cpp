@@ -13,7 +13,7 @@ namespace {
 // In the order of Numerics.
 constexpr std::array<std::string_view, 3> kNumericsNames = {"exact", "hf-f32", "ggml-f32"};
 
-// The part of each kind of bias that is one head's; `heads` of all.
+// The part of each kind of bias that belongs to one head; `heads`: their total number.
 Slopes one_head(const Slopes& all, std::int64_t, std::int64_t head) {
   return {{all.slopes[static_cast<std::size_t>(head)]}};
 }
@@ -80,7 +80,7 @@ CountedGates one_head(const CountedGates& all, std::int64_t, std::int64_t head) 
   return {one_head(vectors, head).table};
 }
 
-// A chain multiplies its factors from wave to wave; only without one is each the wave's own frequency.
+// A chain multiplies its factors from wave to wave; only without one is each factor the wave's own frequency.
 std::vector<double> radians_per_position(const std::vector<Frequency>& exact, const Float32Angles& angles) {
   if (!angles.factors.empty() && angles.chain == 0) return {angles.factors.begin(), angles.factors.end()};
   std::vector<double> radians;

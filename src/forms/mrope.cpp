@@ -78,7 +78,8 @@ std::vector<MropeId> grid_ids(const MropePiece& piece, std::int64_t start, const
   return ids;
 }
 
-// Where each turn ends. One token ends at most one turn, so that a frame past several of them makes turns of one token.
+// Where each turn ends. A token ends at most one turn, so a frame that passes several of them produces turns of one
+// token.
 std::vector<std::size_t> turns_of(const std::vector<MropeId>& ids, std::int64_t start, std::int64_t chunk) {
   std::vector<std::size_t> ends;
   for (std::size_t i = 0; i < ids.size(); ++i) {
@@ -88,7 +89,7 @@ std::vector<std::size_t> turns_of(const std::vector<MropeId>& ids, std::int64_t 
   return ends;
 }
 
-// Frames and sound by turns; `put` takes each token. Returns the largest position of the last turn.
+// Frames and sound in alternating turns; `put` takes each token. Returns the largest position of the last turn.
 template <class Put> std::int64_t put_with_sound(const MropePiece& piece, std::int64_t start,
                                                  const MropeOptions& options, const Put& put) {
   const std::vector<MropeId> frames = grid_ids(piece, start, options);

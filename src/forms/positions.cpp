@@ -56,7 +56,7 @@ std::vector<std::int64_t> grid_positions(std::span<const std::int64_t> extents) 
   std::vector<std::int64_t> ids;
   ids.reserve(extents.size() * static_cast<std::size_t>(count));
   for (std::size_t axis = 0; axis < extents.size(); ++axis) {
-    std::int64_t repeat = 1;  // how many cells in a row share a coordinate of this axis
+    std::int64_t repeat = 1;  // consecutive cells that share a coordinate on this axis
     for (std::size_t inner = axis + 1; inner < extents.size(); ++inner) repeat *= extents[inner];
     for (std::int64_t cell = 0; cell < count; ++cell) ids.push_back(cell / repeat % extents[axis]);
   }
@@ -70,7 +70,7 @@ std::vector<std::int64_t> centred_positions(std::span<const std::int64_t> extent
   return ids;
 }
 
-// Floyd's: one draw for each position, whatever the range. Bentley, Floyd, 1987, "A sample of brilliance".
+// Floyd's algorithm: one draw per position, whatever the range. Bentley, Floyd, 1987, "A sample of brilliance".
 std::vector<std::int64_t> randomised_positions(std::int64_t count, std::int64_t longest, std::uint64_t seed) {
   if (count < 0 || longest < count || longest > kPositionLimit) {
     raise(fmt::format("randomised_positions: longest must be from count, {}, to 2^53 but is {}", count, longest));
@@ -90,13 +90,13 @@ std::vector<std::int64_t> randomised_positions(std::int64_t count, std::int64_t 
 
 Fractions fractions_of(std::span<const double> numbers) {
   Fractions made;
-  int bits = 0;  // behind the point, of the finest number
+  int bits = 0;  // fraction bits of the finest number
   for (const double number : numbers) {
     if (!std::isfinite(number)) raise(fmt::format("fractions_of: {} is not a finite number", number));
     int exponent = 0;
     double digits = std::frexp(number, &exponent);
     if (digits == 0) continue;
-    int behind = 53 - exponent;  // of its 53 digits; trailing zeros do not count
+    int behind = 53 - exponent;  // fraction bits, of 53; trailing zeros do not count
     for (digits = std::ldexp(digits, 53); std::fmod(digits, 2) == 0; digits /= 2) --behind;
     bits = std::max(bits, behind);
   }

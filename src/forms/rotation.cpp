@@ -1,4 +1,4 @@
-// What can be done with a rotation before any tensor is there: reverse it, join two.
+// Operations on a rotation that need no tensor: reversing one, joining two.
 
 #include <fmt/format.h>
 
@@ -57,7 +57,7 @@ void check_invertible(const Rotation& rotation) {
 std::size_t driving_axes(const Rotation& rotation) noexcept {
   return rotation.sums_axes && rotation.position_axes > 0 ? static_cast<std::size_t>(rotation.position_axes) : 1;
 }
-// Waves that heads have of their own: those of a mixture are shared.
+// The waves that heads have of their own; those of a mixture are shared.
 std::size_t heads_with_waves(const Rotation& rotation) noexcept {
   return rotation.mixture.pairs == 0 && rotation.heads > 0 ? static_cast<std::size_t>(rotation.heads) : 1;
 }

@@ -81,7 +81,7 @@ ConstTensorView heads_first(const ConstTensorView& x, Axes axes) { return with_h
 
 Extents dense_strides(const Extents& shape) noexcept {
   Extents strides = shape;
-  // Unsigned, because a product of absurd extents may wrap; such a shape is refused before it is used.
+  // Unsigned, because the product of absurd extents may wrap; such a shape is rejected before use.
   std::uint64_t step = 1;
   for (int axis = std::min(shape.rank, Extents::kMax) - 1; axis >= 0; --axis) {
     strides[axis] = static_cast<std::int64_t>(step);

@@ -1,4 +1,4 @@
-// The verbs: every argument is checked here, once, so that kernels need not.
+// The verbs check every argument here, once, so that kernels need not.
 
 #include "posenc/apply.h"
 
@@ -16,7 +16,7 @@ namespace {
 
 using namespace kernels;
 
-// Frequencies of the axes after the first, where every axis drives every wave.
+// Frequencies of the axes after the first, if every axis drives every wave.
 void check_further(std::string_view verb, const Waves& waves, bool on_cuda) {
   if (waves.further.empty()) return;
   const std::size_t wanted = waves.waves.size() * static_cast<std::size_t>(waves.axes - 1);
@@ -44,8 +44,8 @@ template <class T> bool are_same_bytes(const std::vector<T>& a, const std::vecto
   return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(T)) == 0;
 }
 
-// Checks them, and numbers them. The last ones of each thread are remembered: comparing them takes half the time of looking
-// at thousands of columns one by one, and both take longer than launching a kernel.
+// Checks the waves and numbers them. Each thread remembers its last ones: comparing takes half the time of checking
+// thousands of columns one by one, and both take longer than launching a kernel.
 std::uint64_t number_of_waves(std::string_view verb, const Waves& waves) {
   struct Known {
     std::vector<Wave> waves;
@@ -65,7 +65,7 @@ std::uint64_t number_of_waves(std::string_view verb, const Waves& waves) {
   return last.number;
 }
 
-// Returns the number of its waves, where they are numbered.
+// Returns the number of its waves, if they are numbered.
 std::uint64_t check_form(std::string_view verb, const Addition& form, bool is_numbered) {
   std::uint64_t number = 0;
   if (form.width < 1) raise(fmt::format("{}: the form must have a width of at least 1 but has {}", verb, form.width));

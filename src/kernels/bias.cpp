@@ -1,4 +1,4 @@
-// bias and bias_backward: their arguments, checked.
+// Checks the arguments of bias and bias_backward.
 
 #include <fmt/format.h>
 
@@ -34,11 +34,11 @@ HeadTensor<Void> scores_of(std::string_view verb, std::string_view what, const B
   return scores;
 }
 
-/// Checks form and positions against scores, and keeps the positions in the job.
+/// Checks form and positions against the scores, and stores the positions in the job.
 template <class Job, class Void> void prepare_job(std::string_view verb, Job& job, const HeadTensor<Void>& scores,
                                                   const QueryKey<Positions>& positions, const Bias& form) {
   if (positions.q.device != Device::kHost || positions.k.device != Device::kHost) {
-    raise(fmt::format("{}: the position ids must be on the host", verb));  // how far apart they are is looked at
+    raise(fmt::format("{}: the position ids must be on the host", verb));  // their distances are checked
   }
   if (std::holds_alternative<DistanceVectors>(form.source)) {
     raise(fmt::format("{}: vectors by distance are multiplied with q and k, so only attention can add them", verb));

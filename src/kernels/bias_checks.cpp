@@ -26,7 +26,7 @@ Range entries_of(const DistanceMap& map) {
   return {*least, *most};
 }
 
-/// The rows that a form may name must be in its table.
+/// Checks that the rows a form may refer to are in its table.
 void check_rows(std::string_view verb, const Range& named, std::int64_t rows) {
   if (named.least >= 0 && named.most < rows) return;
   raise(fmt::format("{}: the form names rows {} to {} of a table with {}", verb, named.least, named.most, rows));
@@ -116,7 +116,7 @@ Range positions_in(const TokenPositions& positions, std::int64_t b, std::int64_t
   return range;
 }
 
-// The maps of distances that a form has, each of all its axes; null: no more.
+// The distance maps of a form, each covering all its axes; null: no more.
 using Maps = std::array<const std::vector<DistanceMap>*, 3>;
 Maps maps_of(const Bias& form) {
   if (const auto* const table = std::get_if<DistanceTable>(&form.source)) return {&table->axes};

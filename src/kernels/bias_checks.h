@@ -8,8 +8,8 @@
 
 namespace posenc::kernels {
 
-/// Whether a bias holds together: as many slopes as heads, rows within the table, and so on. `heads` is what the
-/// tensor has. Throws: Error that begins with the verb.
+/// Checks that a bias is consistent: as many slopes as heads, rows within the table, and so on. `heads` is the
+/// tensor's number of heads. Throws: Error that begins with the verb.
 void check_bias(std::string_view verb, const Bias& form, std::int64_t heads);
 
 /// Positions may be negative, unless the form depends on more than their distance (FIRE).
@@ -17,7 +17,8 @@ inline RowLimit limit_of(const Bias& form) {
   return {.is_signed = !std::holds_alternative<DistanceRatios>(form.source)};
 }
 
-/// Whether the form reaches as far as the tokens lie apart; `queries` and `keys` are tokens of `batch` sequences.
+/// Checks that the form covers the distances between the tokens; `queries` and `keys` are tokens of `batch`
+/// sequences.
 struct BiasTokens {
   std::int64_t batch, queries, keys;
 };

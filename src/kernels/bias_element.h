@@ -8,7 +8,7 @@
 
 namespace posenc::kernels {
 
-/// What a distance counts on one axis.
+/// The distance that counts on one axis.
 inline std::int64_t entry_of(const DistanceMap& map, std::int64_t distance) noexcept {
   const auto last = static_cast<std::int64_t>(map.entries.size()) - 1;
   return map.entries[static_cast<std::size_t>(std::clamp<std::int64_t>(distance - map.first, 0, last))];
@@ -38,16 +38,16 @@ inline double slope_bias(double slope, std::int64_t distance) noexcept {
   return 0.0 - slope * static_cast<double>(distance < 0 ? -distance : distance);
 }
 
-/// How far back a key is, relative to how far the query has come.
+/// The distance to the key, relative to the position of the query.
 inline double ratio_of(const DistanceRatios& source, std::int64_t query, std::int64_t distance) noexcept {
   const auto size = static_cast<std::size_t>(distance < 0 ? -distance : distance);
   return source.logs[size] / (std::max(source.logs[static_cast<std::size_t>(query)], source.least) + source.epsilon);
 }
-/// hidden[j] before it is cut off at 0.
+/// hidden[j] before the ReLU.
 inline double hidden_sum(const DistanceRatios& source, std::size_t j, double ratio) noexcept {
   return source.hidden_weights[j] * ratio + source.hidden_biases[j];
 }
-/// The output of one head; `hidden` is cut off already.
+/// The output of one head; `hidden` is after the ReLU.
 inline double mapped_ratio(const DistanceRatios& source, std::size_t head, const double* hidden) noexcept {
   const std::size_t width = source.hidden_weights.size();
   double sum = source.output_biases[head];
@@ -59,7 +59,7 @@ inline void fill_hidden(const DistanceRatios& source, double ratio, double* hidd
     hidden[j] = std::max(0.0, hidden_sum(source, j, ratio));
 }
 
-/// The gradient of a learned map. Heads share its first layer, so one thread does it all, in order.
+/// The gradient of a learned map. Heads share its first layer, so one thread computes it all, in order.
 template <class G> void ratios_backward(const BiasBackwardJob& job, const DistanceRatios& source) {
   const std::size_t width = source.hidden_weights.size(), heads = source.output_biases.size();
   double* const d_hidden_weights = job.sums;

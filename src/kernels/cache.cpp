@@ -1,4 +1,4 @@
-// Keys and values on their way into a cache, and keys that move in it.
+// Writes keys and values to a cache, and moves keys within it.
 
 #include "posenc/cache.h"
 
@@ -22,7 +22,7 @@ namespace {
 
 using namespace kernels;
 
-// Tokens of one sequence whose slots follow each other in one page.
+// Tokens of one sequence whose slots are consecutive in one page.
 struct SlotRun {
   std::int64_t b, token, page, offset, count;
 };
@@ -33,7 +33,7 @@ void check_host(std::string_view verb, std::initializer_list<ConstTensorView> vi
   }
 }
 
-// Each slot is in the cache, and none is given twice. Negative ones are passed over.
+// Checks that each slot is in the cache and none is given twice. Negative slots are skipped.
 void check_slots(std::string_view verb, const HeadTensor<void>& cache, std::span<const std::int64_t> slots,
                  bool may_repeat = false) {
   const std::int64_t all = cache.batch * cache.sequence;
@@ -86,7 +86,7 @@ void check_fits(std::string_view verb, const HeadTensor<void>& cache, const Head
   }
 }
 
-// body(i) for every row, on the threads of the call.
+// Calls body(i) for every row, on the threads of the call.
 template <class Body> void each_row(std::int64_t rows, [[maybe_unused]] std::int64_t bytes, const Body& body) {
   const auto some = [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t i = begin; i < end; ++i) body(i);
@@ -124,7 +124,7 @@ HeadTensor<void> cache_of(std::string_view verb, const TensorView& cache) {
   return heads_of(verb, "the cache", cache);
 }
 
-// The tokens of a run as a view of their own: [heads, tokens, features].
+// The tokens of a run as a separate view: [heads, tokens, features].
 template <class Void>
 BasicTensorView<Void> part_of(const HeadTensor<Void>& x, std::int64_t b, std::int64_t token, std::int64_t count) {
   Void* const start =
@@ -146,7 +146,7 @@ void rotate_into(TensorView cache, std::span<const std::int64_t> slots, ConstTen
   if (has_table(form) && form.table.cosines.shape.rank == 3) {
     raise("rotate_into: a table with one row per token is not supported; use rotate, then copy_into");
   }
-  // most forms rotate keys as queries: then nothing is copied
+  // most forms rotate keys as they rotate queries: then nothing is copied
   const Rotation grown = form.growth.rates.empty() ? Rotation{} : for_keys(form);
   const Rotation& turned = form.growth.rates.empty() ? form : grown;
   const TokenPositions tokens = rotary_positions_of(verb, positions, turned, {from.batch, from.sequence});
@@ -157,7 +157,7 @@ void rotate_into(TensorView cache, std::span<const std::int64_t> slots, ConstTen
     const std::int64_t offset = part.b * own.batch_stride + part.token;
     if (own.ids != nullptr) own.ids += offset;
     if (own.narrow_ids != nullptr) own.narrow_ids += offset;
-    if (own.has_ids()) own.count -= offset;  // of all axes, from there on
+    if (own.has_ids()) own.count -= offset;  // for all axes, from there on
     if (!own.has_ids()) own.first += part.token;
     own.batch_stride = 0;
     rotate_for(verb, backend, part_of(to, part.page, part.offset, part.count),
@@ -208,7 +208,7 @@ void copy_slots(TensorView cache, std::span<const std::int64_t> to, std::span<co
   check_slots(verb, pool, written);
   with_type(pool.type, [&](auto kind) {
     using T = decltype(kind);
-    std::vector<T> read(written.size() * static_cast<std::size_t>(pool.features));  // of one head
+    std::vector<T> read(written.size() * static_cast<std::size_t>(pool.features));  // for one head
     const std::int64_t bytes = pool.features * size_of(pool.type);
     const RowCopy<T, T> in{pool.features, 1, pool.feature_stride}, out{pool.features, pool.feature_stride, 1};
     for (std::int64_t h = 0; h < pool.heads; ++h) {
@@ -250,14 +250,15 @@ std::vector<std::int64_t> slots_of(std::span<const std::int32_t> pages, std::int
 
 namespace {
 
-// A rotation by a constant, with the numbers that it refers to.
+// A rotation by a constant, with the numbers it refers to.
 struct ConstantRotation {
   Rotation form;
   std::vector<double> cosines, sines;
   std::vector<float> narrow;
 };
 
-// What `form` wrote for position p becomes what it writes for p + by, for tensors like x with up to so many tokens.
+// Turns what `form` wrote for position p into what it writes for p + by, for tensors like x with up to the given
+// number of tokens.
 void set_constant(ConstantRotation& made, const TensorView& x, std::int64_t tokens, std::int64_t by,
                   const Rotation& form) {
   if (has_table(form)) raise("shift: a rotation by a table cannot be shifted by a constant");
@@ -269,7 +270,8 @@ void set_constant(ConstantRotation& made, const TensorView& x, std::int64_t toke
   if (by <= -kPositionLimit || by >= kPositionLimit) {
     raise(fmt::format("shift: by must be between -2^53 and 2^53 but is {}", by));
   }
-  // What was written: one position for all axes, the magnitude is in the keys already, growth from p to p + by.
+  // The keys were written with one position for all axes and already include the magnitude; growth goes from p to p +
+  // by.
   Rotation step = for_keys(form);
   step.magnitude = 1.0;
   step.axes.clear();
@@ -284,7 +286,8 @@ void set_constant(ConstantRotation& made, const TensorView& x, std::int64_t toke
   made.sines.resize(static_cast<std::size_t>(pairs));
   tabulate(view(made.cosines.data(), {1, pairs}), view(made.sines.data(), {1, pairs}), {.first = by < 0 ? -by : by},
            step);
-  // In the type of the arithmetic, which is then not made of it again for every token. A GPU takes doubles, and rounds them so.
+  // In the type of the arithmetic, so that it need not be converted again for every token. A GPU takes doubles and
+  // rounds them the same way.
   const auto is_f32 = [](std::optional<DataType> type) { return type.value_or(DataType::kF32) == DataType::kF32; };
   const bool is_narrow = x.device == Device::kHost && x.type != DataType::kF64 && is_f32(form.precision.table) &&
                          is_f32(form.precision.arithmetic);
@@ -299,7 +302,7 @@ void set_constant(ConstantRotation& made, const TensorView& x, std::int64_t toke
   constant.blocks = form.blocks;
   constant.first_dim = form.first_dim;
   constant.precision = form.precision;
-  const auto rows_of = [&](const std::vector<double>& wide, std::int64_t offset) {  // one row for every token
+  const auto rows_of = [&](const std::vector<double>& wide, std::int64_t offset) {  // one row for all tokens
     if (is_narrow) return ConstTensorView(made.narrow.data() + offset, DataType::kF32, {tokens, pairs}, {0, 1});
     return ConstTensorView(wide.data(), DataType::kF64, {tokens, pairs}, {0, 1});
   };

@@ -44,7 +44,7 @@ Bytes bytes_of(const ConstTensorView& view) {
   return {start + static_cast<std::uintptr_t>(low * size), start + static_cast<std::uintptr_t>((high + 1) * size)};
 }
 
-// Sums of steps, each taken from 0 to `most` times: where two elements of views stand apart.
+// Sums of steps, each taken 0 to `most` times: the possible distances between two elements of views.
 class Distances {
  public:
   /// `steps` of either sign, 0 to `most` times.
@@ -62,8 +62,8 @@ class Distances {
     steps_[index(at)] = {size, most};
     ++count_;
   }
-  /// Whether one of them, plus `offset`, is above `low` and below `high`. Also true where that takes too long to find out,
-  /// which no view of a dense array does.
+  /// Whether one of the sums, plus `offset`, is above `low` and below `high`. Also true if that takes too long to
+  /// find out, which does not happen for views of dense arrays.
   bool has_between(std::int64_t offset, std::int64_t low, std::int64_t high) {
     left_ = 10'000;
     std::int64_t reach = 0;
@@ -84,7 +84,7 @@ class Distances {
     if (least <= 0 || --left_ < 0) return true;
     if (at == count_) return false;
     const Step& step = steps_[index(at)];
-    const std::int64_t missing = least - step.reach_after;  // by this and all larger steps
+    const std::int64_t missing = least - step.reach_after;  // to be covered by this and all larger steps
     const std::int64_t first = missing <= 0 ? 0 : (missing + step.size - 1) / step.size;
     for (std::int64_t times = first; times <= std::min(step.most, largest / step.size); ++times) {
       if (finds(at + 1, least - times * step.size, largest - times * step.size)) return true;
@@ -97,7 +97,8 @@ class Distances {
   std::int64_t start_ = 0;
 };
 
-// Whether each stride is longer than all that smaller ones reach together: the usual case, in which no two elements are one.
+// Whether each stride exceeds the combined reach of all smaller ones: the usual case, in which no two elements
+// coincide.
 bool is_nested(const ConstTensorView& view) {
   const auto step_of = [&](int axis) { return view.strides[axis] < 0 ? -view.strides[axis] : view.strides[axis]; };
   for (int outer = 0; outer < view.shape.rank; ++outer) {
@@ -111,7 +112,7 @@ bool is_nested(const ConstTensorView& view) {
   return true;
 }
 
-// Whether two elements of a view, none of whose strides is 0, are one.
+// Whether two elements of a view without strides of 0 coincide.
 bool meets_itself(const ConstTensorView& view) {
   if (is_nested(view)) return false;
   for (int moved = 0; moved < view.shape.rank; ++moved) {  // the first axis on which the two differ
@@ -146,7 +147,7 @@ void check_writable(std::string_view verb, std::string_view what, const TensorVi
 bool do_overlap(const ConstTensorView& one, const ConstTensorView& other) {
   const Bytes a = bytes_of(one), b = bytes_of(other);
   if (a.first >= b.second || b.first >= a.second) return false;
-  // Parts of one array may lie between each other, as q, k and v that one product made.
+  // Parts of one array may be interleaved, such as q, k and v from one product.
   const std::int64_t size = size_of(one.type), other_size = size_of(other.type);
   Distances distances;
   for (int axis = 0; axis < one.shape.rank; ++axis) distances.add(one.strides[axis] * size, one.shape[axis] - 1);

@@ -9,9 +9,9 @@
 
 namespace posenc::kernels {
 
-// The checks that verbs share. Each throws an Error that begins with the verb.
+// The checks that the verbs share. Each throws an Error that begins with the verb.
 
-/// Rank, strides, data and type of a tensor; returns the number of its elements. `axes` says in words what it is.
+/// Checks rank, strides, data and type of a tensor; returns its number of elements. `axes` describes it in words.
 std::int64_t check_tensor(std::string_view verb, std::string_view what, const ConstTensorView& view, int least_rank,
                           int most_rank, std::string_view axes);
 
@@ -26,7 +26,7 @@ TokenTensor<Void> tokens_of(std::string_view verb, std::string_view what, const 
   for (int axis = 0; axis < view.shape.rank - 2; ++axis) {
     tokens.lead_shape.push_back(view.shape[axis]);
     tokens.lead_strides.push_back(view.strides[axis]);
-    // An empty tensor may have extents whose product does not fit; nothing of it is walked.
+    // An empty tensor may have extents whose product overflows; none of its elements is visited.
     if (count > 0) tokens.batch *= view.shape[axis];
   }
   tokens.sequence = count > 0 ? view.shape.back(1) : 0;
@@ -36,7 +36,7 @@ TokenTensor<Void> tokens_of(std::string_view verb, std::string_view what, const 
   return tokens;
 }
 
-/// [batch, heads, sequence, features], or less of it from the left.
+/// [batch, heads, sequence, features]; leading axes may be absent.
 template <class Void>
 HeadTensor<Void> heads_of(std::string_view verb, std::string_view what, const BasicTensorView<Void>& view) {
   const std::int64_t count = check_tensor(verb, what, view, 2, 4, "2 to 4 axes, batch, heads, sequence, features");
@@ -56,40 +56,40 @@ HeadTensor<Void> heads_of(std::string_view verb, std::string_view what, const Ba
 
 void check_writable(std::string_view verb, std::string_view what, const TensorView& view);
 void check_same_shape(std::string_view verb, const TensorView& out, const ConstTensorView& x);
-/// Whether some element of one view, neither of them empty, shares a byte with one of the other.
+/// Whether any element of one view shares a byte with one of the other; neither is empty.
 bool do_overlap(const ConstTensorView& one, const ConstTensorView& other);
-/// out is x, or they share no byte.
+/// Checks that out is x, or that they share no byte.
 void check_same_or_apart(std::string_view verb, const TensorView& out, const ConstTensorView& x);
 
-/// All on one device, and the ids there or on the host. Views without data are passed over.
+/// Checks that all are on one device, and the ids there or on the host. Views without data are skipped.
 Site site_of(std::string_view verb, std::initializer_list<ConstTensorView> views, const Positions& positions,
              const Run& run);
 
-/// The rows a position may name, for forms that read a table.
+/// The rows that a position may refer to, for forms that read a table.
 struct RowLimit {
   std::int64_t rows = -1;  // none
   std::int64_t offset = 0;
-  bool is_signed = false;  // positions may be negative: angles and lines, not rows
+  bool is_signed = false;  // positions may be negative: they are angles or distances, not rows
 };
-/// How many tokens want positions.
+/// The number of tokens that need positions.
 struct Tokens {
   std::int64_t batch, sequence;
 };
-/// 0 ≤ position < 2^53, or |position| < 2^53 where they may be negative, and a row of the table.
+/// Checks 0 ≤ position < 2^53, or |position| < 2^53 if they may be negative, and that the table has the row.
 void check_position(std::string_view verb, std::int64_t position, const RowLimit& limit);
 TokenPositions positions_of(std::string_view verb, const Positions& positions, int axes, const Tokens& tokens,
                             const RowLimit& limit);
 
-/// Positions for a rotation: where it has several axes and the positions are consecutive, all axes agree (text).
+/// Positions for a rotation. If it has several axes and the positions are consecutive, all axes get the same (text).
 TokenPositions rotary_positions_of(std::string_view verb, const Positions& positions, const Rotation& form,
                                    const Tokens& tokens);
 
-/// The positions of a tensor that a form rotates, checked as rotate checks them, and the form and the tensor too.
+/// The positions of a tensor that a form rotates. Checks positions, form and tensor as rotate does.
 TokenPositions rotated_positions_of(std::string_view verb, const Positions& positions, const Rotation& form,
                                     const HeadTensor<const void>& x);
 
-/// rotate(out, x) for a verb that has checked the positions: its errors begin with that verb. The form's table is on the
-/// host, where the tensors are; for tensors elsewhere, it has one row for all tokens.
+/// rotate(out, x) for a verb that has checked the positions; errors begin with that verb. The form's table is on the
+/// host if the tensors are; for tensors elsewhere, it has one row for all tokens.
 void rotate_for(std::string_view verb, const Backend& backend, const TensorView& out, const ConstTensorView& x,
                 const TokenPositions& positions, const Rotation& form, const Site& site = {});
 

@@ -23,7 +23,7 @@ template <class Visitor> auto with_type(DataType type, Visitor&& visit) {
   }
 }
 
-/// Sums of T are made in this type.
+/// Sums of T are computed in this type.
 template <class T> using Working = std::conditional_t<std::is_same_v<T, double>, double, float>;
 
 /// float32 radians of wave i at a position, each operation rounded as engines do.

@@ -1,5 +1,5 @@
-// y = R(φ) x rotates a pair by φ = position · frequency, so that ∂y/∂φ is y rotated by a quarter turn, and
-// ∂L/∂φ = ⟨dy, J y⟩ = ⟨Rᵀ dy, J x⟩ = ⟨dx, J x⟩ = a · d_b − b · d_a: rotations of a plane commute, and a magnitude cancels.
+// y = R(φ) x rotates a pair by φ = position · frequency, so ∂y/∂φ is y rotated by a quarter turn, and ∂L/∂φ = ⟨dy, J
+// y⟩ = ⟨Rᵀ dy, J x⟩ = ⟨dx, J x⟩ = a · d_b − b · d_a: rotations of a plane commute, and a magnitude cancels.
 
 #include <fmt/format.h>
 
@@ -17,7 +17,7 @@ using namespace kernels;
 
 constexpr std::string_view kFrequenciesVerb = "frequencies_backward";
 
-// [pairs], [heads, pairs] or [heads, pairs, axes], as the form's frequencies lie.
+// [pairs], [heads, pairs] or [heads, pairs, axes], as the form stores its frequencies.
 Extents frequency_shape(const Rotation& form) {
   Extents shape;
   if (form.heads > 1 || form.sums_axes) shape.push_back(form.heads);

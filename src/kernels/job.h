@@ -12,7 +12,7 @@
 
 namespace posenc::kernels {
 
-/// [..., sequence, width] as kernels walk it: `batch` sequences (all leading axes in one), tokens, columns.
+/// [..., sequence, width] as kernels traverse it: `batch` sequences (all leading axes in one), tokens, columns.
 template <class Void> struct TokenTensor {
   Void* data = nullptr;
   DataType type = DataType::kF32;
@@ -35,15 +35,15 @@ template <class Void> struct TokenTensor {
   }
 };
 
-/// [batch, heads, sequence, features] as kernels walk it.
+/// [batch, heads, sequence, features] as kernels traverse it.
 template <class Void> struct HeadTensor {
   Void* data = nullptr;
   DataType type = DataType::kF32;
   std::int64_t batch = 1, heads = 1, sequence = 0, features = 0;
   std::int64_t batch_stride = 0, head_stride = 0, token_stride = 0, feature_stride = 1;
-  // A paged cache: token t of sequence b is token t mod page_tokens of page pages[b · page_row + t / page_tokens], and
-  // batch_stride leads from page to page. Null: the tokens of a sequence follow each other.
-  const std::int32_t* pages = nullptr;  // where the tensor is, or on the host
+  // A paged cache: token t of sequence b is token t mod page_tokens of page pages[b · page_row + t / page_tokens],
+  // and batch_stride is the stride between pages. Null: the tokens of a sequence follow each other.
+  const std::int32_t* pages = nullptr;  // on the tensor's device, or on the host
   std::int64_t page_row = 0, page_tokens = 1, page_count = 0;
 
   /// The features of one token in one head.
@@ -57,15 +57,15 @@ template <class Void> struct HeadTensor {
   }
 };
 
-/// Positions, checked: every one is in range.
+/// Positions, checked: all are in range.
 struct TokenPositions {
   std::int64_t first = 0;
-  const std::int64_t* ids = nullptr;  // null, and narrow_ids too: consecutive
+  const std::int64_t* ids = nullptr;  // if narrow_ids is null too: consecutive
   std::int64_t batch_stride = 0;      // 0: the same for every sequence
   std::int64_t axis_stride = 0;
   int axes = 1;
-  std::int64_t count = 0;                    // of the ids
-  bool on_device = false;                    // the ids are where the tensors are, and nobody has looked at them
+  std::int64_t count = 0;                    // number of ids
+  bool on_device = false;                    // the ids are on the tensors' device, and have not been checked
   std::int64_t limit = kPositionLimit;       // no position may reach it
   const std::int32_t* narrow_ids = nullptr;  // in place of ids
 
@@ -77,7 +77,7 @@ struct TokenPositions {
   }
 };
 
-/// Where the tensors of a job are, and on which stream it is ordered there.
+/// The device of a job's tensors, and the stream on which it is ordered.
 struct Site {
   Device device = Device::kHost;
   void* stream = nullptr;
@@ -89,7 +89,7 @@ struct AddJob {
   const TokenTensor<const void>* x = nullptr;
   TokenPositions positions;
   const Addition* form = nullptr;
-  std::uint64_t waves_number = 0;  // of its waves, for cuda: the same number, the same waves
+  std::uint64_t waves_number = 0;  // identifies its waves, for cuda: equal numbers mean equal waves
   Site site;
 };
 
@@ -106,7 +106,7 @@ struct AddBackwardJob {
 struct RotateJob {
   struct Part {
     HeadTensor<void> out;
-    HeadTensor<const void> x;  // the same shape; the same memory where it is done in place
+    HeadTensor<const void> x;  // the same shape; the same memory if done in place
     std::int64_t first = 0;    // the first rotated feature
     bool keys = false;         // growth is reversed
   };
@@ -125,9 +125,9 @@ struct BiasJob {
   Site site;
 };
 
-/// The gradients of the form's parameters, in double: slopes [heads], a table [rows, heads], or a map's hidden_weights,
-/// hidden_biases, output_weights and output_biases one after the other. Backends of the host add them to `sums`; a GPU adds
-/// them to `parameters`, each element rounded once.
+/// The gradients of the form's parameters, in double: slopes [heads], a table [rows, heads], or a map's
+/// hidden_weights, hidden_biases, output_weights and output_biases one after another. Host backends add them to
+/// `sums`; a GPU adds them to `parameters`, rounding each element once.
 struct BiasBackwardJob {
   HeadTensor<const void> gradient;
   TokenPositions queries, keys;
@@ -144,7 +144,7 @@ struct Outcome {
   std::int64_t column = 0;
 };
 
-/// A backend: one function for each verb. Arguments are checked before; what they write is defined by the reference.
+/// A backend: one function per verb. Arguments are checked before the call; the reference defines the results.
 struct Backend {
   std::string_view name;
   Outcome (*add)(const AddJob&);
@@ -158,8 +158,9 @@ extern const Backend kCpuBackend;
 
 inline constexpr int kMostThreads = 1024;
 
-/// While it lives, this thread's calls use so many threads on the host (Run::threads), or those of a pool.
-/// Throws: Error for a number that set_threads would refuse.
+/// While it lives, this thread's calls use the given number of threads on the host (Run::threads), or those of a
+/// pool.
+/// Throws: Error for a number that set_threads would reject.
 class CallThreads {
  public:
   CallThreads(std::string_view verb, const Run& run);
@@ -171,15 +172,15 @@ class CallThreads {
   int before_;
   Pool pool_before_;
 };
-/// The pool of this thread's call; without `run` where it has none.
+/// The pool of this thread's call; without `run` if it has none.
 const Pool& pool_of_call() noexcept;
 
-/// The GPU's, where there is one and this build has it; else null.
+/// The GPU backend, if there is a GPU and this build supports it; else null.
 const Backend* cuda_backend();
 
 /// The backend in use for tensors on the host (select.cpp).
 const Backend& selected_backend();
-/// The backend for tensors on that device. Throws: Error where there is none.
+/// The backend for tensors on that device. Throws: Error if there is none.
 const Backend& backend_for(std::string_view verb, Device device);
 
 }  // namespace posenc::kernels

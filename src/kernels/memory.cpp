@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::size_t kLineBytes = 64;
 
-// Without threads and vectors, any memory will do.
+// Without threads and vectors, any memory is suitable.
 #if POSENC_CPU_BACKEND
 constexpr std::align_val_t kLine{kLineBytes};
 constexpr std::size_t kLargestKept = 1 << 20, kMostKept = 8 << 20;

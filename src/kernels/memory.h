@@ -7,15 +7,15 @@
 
 namespace posenc::kernels {
 
-/// Memory of a call, taken from the front and given back from the end. What does not fit comes from the heap.
+/// Memory of a call, taken from the front and returned from the end. What does not fit comes from the heap.
 class Arena {
  public:
   Arena() = default;
   explicit Arena(std::span<std::byte> memory);
 
-  /// Null where it does not fit.
+  /// Null if it does not fit.
   void* take(std::size_t bytes) noexcept;
-  /// False where it is not from here. What lies behind it must have been given back before.
+  /// False if the block is not from this arena. All blocks behind it must have been returned before.
   bool give(void* place, std::size_t bytes) noexcept;
   std::span<std::byte> rest() const noexcept { return {next_, static_cast<std::size_t>(end_ - next_)}; }
 
@@ -23,7 +23,7 @@ class Arena {
   std::byte *begin_ = nullptr, *next_ = nullptr, *end_ = nullptr;
 };
 
-/// While it lives, what this thread's calls need comes from `arena`; null: from the heap.
+/// While it lives, this thread's calls allocate from `arena`; null: from the heap.
 class UseArena {
  public:
   explicit UseArena(Arena* arena) noexcept;
@@ -34,10 +34,10 @@ class UseArena {
  private:
   Arena* before_;
 };
-/// The one in use; null: none.
+/// The arena in use; null: none.
 Arena* arena_in_use() noexcept;
 
-/// Counts, while it lives, the bytes that this thread takes: what an arena must have, at most.
+/// While it lives, counts the bytes that this thread allocates: the most that an arena must hold.
 class CountMemory {
  public:
   CountMemory() noexcept;
@@ -45,18 +45,18 @@ class CountMemory {
   CountMemory(const CountMemory&) = delete;
   CountMemory& operator=(const CountMemory&) = delete;
 
-  std::size_t shared = 0;  ///< what the call takes for all its threads
-  std::size_t piece = 0;   ///< and each thread at most
+  std::size_t shared = 0;  ///< for all threads of the call
+  std::size_t piece = 0;   ///< for each thread, at most
 
  private:
   CountMemory* before_;
 };
-/// The one that counts; null: none.
+/// The one that is counting; null: none.
 CountMemory* counter_in_use() noexcept;
 
-/// Memory that begins with a cache line, so that a vector of 16, 32 or 64 bytes never lies in two. It comes from the
-/// arena in use, or else what is given back is kept by the thread for the next that asks for as much, a few blocks of
-/// it: memory that is new to a program costs more than what a call of ours writes to it.
+/// Memory aligned to a cache line, so that a vector of 16, 32 or 64 bytes never spans two. It comes from the arena in
+/// use; without one, each thread keeps a few freed blocks for the next request of the same size, because fresh memory
+/// costs a program more than a call's writes to it.
 void* take_lines(std::size_t bytes);
 void give_lines(void* place, std::size_t bytes) noexcept;
 

@@ -1,4 +1,4 @@
-// rotate and its kin: every argument is checked here, once, so that kernels need not.
+// rotate and related verbs check every argument here, once, so that kernels need not.
 
 #include <fmt/format.h>
 
@@ -17,7 +17,7 @@ namespace {
 
 using namespace kernels;
 
-// What differs from head to head, or is driven by several axes, or is mixed.
+// Rotations that differ from head to head, are driven by several axes, or are mixed.
 void check_heads(std::string_view verb, const Rotation& form) {
   if (form.heads < 1) raise(fmt::format("{}: the form has {} heads", verb, form.heads));
   if (has_table(form) || !form.growth.rates.empty() || !form.float32_angles.factors.empty()) {
@@ -48,7 +48,7 @@ void check_heads(std::string_view verb, const Rotation& form) {
   }
 }
 
-// The form on its own; returns the rows that its table has for positions, if any.
+// Checks the form by itself; returns the rows that its table has for positions, if any.
 RowLimit check_form(std::string_view verb, const Rotation& form) {
   const std::int64_t pairs = pairs_of(form);
   if (form.blocks < 1 || pairs % form.blocks != 0) {
@@ -57,7 +57,7 @@ RowLimit check_form(std::string_view verb, const Rotation& form) {
   if (form.sign != 1 && form.sign != -1) {
     raise(fmt::format("{}: the form's sign must be 1 or -1 but is {}", verb, form.sign));
   }
-  if (!(std::fabs(form.magnitude) <= 32768.0)) {  // larger values would leave the range of f16
+  if (!(std::fabs(form.magnitude) <= 32768.0)) {  // larger values would exceed the range of f16
     raise(fmt::format("{}: the form's magnitude must be between -32768 and 32768 but is {}", verb, form.magnitude));
   }
   for (const auto& type : {form.precision.table, form.precision.arithmetic}) {
@@ -134,7 +134,7 @@ void check_growth(std::string_view verb, const Rotation& form, const TokenPositi
     check(positions.first + tokens.sequence - 1);
     return;
   }
-  if (positions.on_device) return;  // nobody has looked at them
+  if (positions.on_device) return;  // they have not been checked
   const std::int64_t count =
       positions.axes * (positions.batch_stride == 0 ? tokens.sequence : tokens.batch * tokens.sequence);
   for (std::int64_t i = 0; i < count; ++i) {
@@ -155,7 +155,7 @@ RotateJob::Part part_of(std::string_view verb, std::string_view what, const Tens
   return part;
 }
 
-// A table with a row for each token must have as many.
+// A table with a row for each token must have as many rows as tokens.
 void check_own_rows(std::string_view verb, const Rotation& form, const Tokens& x) {
   const Extents& shape = form.table.cosines.shape;
   if (!has_table(form) || shape.rank != 3 || (shape[0] == x.batch && shape[1] == x.sequence)) return;
@@ -214,7 +214,7 @@ Addition columns_of(const Rotation& form, std::uint8_t quarter) {
 // Rotating (1, 0) gives (cosine, sine).
 template <class W> void tabulate_by_rotating(const TensorView& cosines, const TensorView& sines,
                                              const Positions& positions, Rotation form) {
-  const auto out = heads_of("tabulate", "out", cosines);  // sequences of a batch stand in place of heads
+  const auto out = heads_of("tabulate", "out", cosines);  // sequences of a batch take the place of heads
   const std::int64_t pairs = pairs_of(form);
   if (out.features != pairs) {
     raise(fmt::format("tabulate: the form has {} pairs but the tensor has {}", pairs, out.features));
@@ -285,7 +285,7 @@ void rotate_for(std::string_view verb, const Backend& backend, const TensorView&
 }  // namespace kernels
 
 double range_of(const Growth& growth) noexcept {
-  constexpr double kMost = 80;  // e^80 = 5.5e34; not far past it, float32 ends and with it every score
+  constexpr double kMost = 80;  // e^80 = 5.5e34; slightly larger values, and with them every score, overflow float32
   double steepest = 0;
   for (const double rate : growth.rates) steepest = std::max(steepest, std::fabs(rate));
   return steepest > 0 ? kMost / steepest : std::numeric_limits<double>::infinity();
@@ -369,7 +369,7 @@ void rerotate(TensorView x, const Positions& positions, const Rotation& from, co
     return;
   }
   const Rotation back = inverse(from);
-  const RowLimit limit = check_form("rerotate", to);  // before anything is touched
+  const RowLimit limit = check_form("rerotate", to);  // before anything is written
   RotateJob job;
   job.parts[0] = part_of("rerotate", "x", x, x, to);
   job.site = site_of("rerotate", {x}, positions, run);

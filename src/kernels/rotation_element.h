@@ -8,24 +8,24 @@
 
 namespace posenc::kernels {
 
-/// What remains to be multiplied in after cosines and sines are rounded: engines that make float32 angles round
-/// first and then apply the magnitude, in float32.
+/// The factor to apply after cosines and sines are rounded: engines that compute float32 angles round first and then
+/// apply the magnitude, in float32.
 inline float late_magnitude(const Rotation& form) {
   return form.float32_angles.factors.empty() ? 1.0f : static_cast<float>(form.magnitude);
 }
 
-/// The table's type, where it is narrower than what the arithmetic is done in.
+/// The table's type, if it is narrower than the type of the arithmetic.
 inline DataType table_type(const Rotation& form, DataType working) {
   const DataType type = form.precision.table.value_or(working);
   return size_of(type) < size_of(working) ? type : working;
 }
 
-/// What the arithmetic is done in: f64, f32, or f32 whose every result is rounded to 16 bits.
+/// The type of the arithmetic: f64, f32, or f32 with every result rounded to 16 bits.
 inline DataType arithmetic_type(const Rotation& form, DataType tensor) {
   return form.precision.arithmetic.value_or(tensor == DataType::kF64 ? DataType::kF64 : DataType::kF32);
 }
 
-/// Rounded to a narrower type and back; what is not a number is the plain NaN.
+/// Rounded to a narrower type and back; a NaN becomes the canonical one.
 template <class W> W rounded_to(DataType type, W value) noexcept {
   if (value != value) return std::numeric_limits<W>::quiet_NaN();
   return with_type(type, [&](auto kind) {
@@ -33,18 +33,18 @@ template <class W> W rounded_to(DataType type, W value) noexcept {
   });
 }
 
-/// How much longer a pair has grown at a position.
+/// The factor by which a pair has grown at a position.
 inline double growth_at(const Rotation& form, std::size_t pair, std::int64_t position, bool keys) noexcept {
   const double exponent = form.growth.rates[pair] * static_cast<double>(position - form.growth.centre);
   return std::exp(keys ? -exponent : exponent);
 }
 
-/// Whether pairs are read and written in alternation, so that each cosine and sine is wanted twice: c c, −s s. Then a
-/// row is rotated without taking its pairs apart.
+/// Whether pairs are read and written in alternation, so that each cosine and sine is needed twice: c c, −s s. A row
+/// is then rotated without separating its pairs.
 inline bool wants_doubled(const PairPlacement& places) noexcept {
   return places.read.step == 2 && places.write.step == 2;
 }
-/// Makes that row, [2 · pairs cosines | 2 · pairs sines].
+/// Computes that row, [2 · pairs cosines | 2 · pairs sines].
 template <class W> void double_cos_sin(const W* cosines, const W* sines, std::int64_t pairs, W* row) noexcept {
   W* const signed_sines = row + 2 * pairs;
   for (std::int64_t i = 0; i < pairs; ++i) {
@@ -54,7 +54,7 @@ template <class W> void double_cos_sin(const W* cosines, const W* sines, std::in
   }
 }
 
-/// Cosines and sines of the pairs of one head, from those of the waves that a mixture mixes, [cosines | sines]. `sums` has
+/// Cosines and sines of the pairs of one head, from those of the waves of a mixture, [cosines | sines]. `sums` has
 /// room for both of the mixed pairs.
 template <class W> void mix_waves(const Rotation& form, std::int64_t head, const double* waves, W* cosines, W* sines,
                                   std::vector<double>& sums) noexcept {
@@ -83,7 +83,7 @@ template <class W> void mix_waves(const Rotation& form, std::int64_t head, const
   }
 }
 
-/// Row of an explicit table for a token.
+/// The row of an explicit table for a token.
 template <class W> W table_entry(const ConstTensorView& table, const TokenPositions& positions, std::int64_t b,
                                  std::int64_t t, std::int64_t pair) noexcept {
   if (table.shape.rank == 2) return table_element<W>(table, positions.at(b, t), pair);

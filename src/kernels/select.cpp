@@ -1,4 +1,4 @@
-// Which backend runs, and with how many threads.
+// Selects the backend and the number of threads.
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

@@ -1,4 +1,4 @@
-// What posenc/cuda.h and backend.h promise, in a build without kernels for NVIDIA's GPUs.
+// Implements posenc/cuda.h and backend.h in a build without kernels for NVIDIA's GPUs.
 
 #if !POSENC_CUDA
 

@@ -33,7 +33,7 @@ constexpr auto kSchemes = std::to_array<OtherName>({
     {"contextual", "cope"},
 });
 
-// Values of layout, as vLLM (is_neox_style) and mlx (traditional) call them.
+// Values of layout, as named by vLLM (is_neox_style) and mlx (traditional).
 constexpr auto kChoices = std::to_array<OtherName>({
     {"neox", "halves"},
     {"half", "halves"},
@@ -95,14 +95,14 @@ template <std::size_t N> std::string_view meant(std::string_view name, const std
   return {};
 }
 
-// Keys that config.json has beside those of its rope_type, and that change no frequency.
+// Keys that config.json has in addition to those of its rope_type, and that change no frequency.
 bool is_without_effect(std::string_view key, const Json& json) {
   const auto* const name = json.find("rope_type")->as<std::string>();
   const std::string_view type = name == nullptr ? "" : std::string_view(*name);
   if (key == "finetuned" || key == "mrope_section" || key == "mrope_interleaved") return true;
   if (key == "original_max_position_embeddings") return type == "linear" || type == "default";
   if (key == "partial_rotary_factor") return type != "proportional";
-  // Hunyuan's dynamic scaling has alpha and the keys of others
+  // Hunyuan's dynamic scaling has alpha and keys of other scalings
   const bool has_alpha = type == "dynamic" && json.find("alpha") != nullptr;
   return has_alpha && key != "alpha";
 }
@@ -147,7 +147,7 @@ Json scaling_meant(const Json& json) {
   const Json* const older = json.find("type");
   const bool is_config = json.find("rope_type") != nullptr;
   for (const auto& [key, value] : *members) {
-    // config.json may have both, which mean the same
+    // config.json may have both; they mean the same
     if (key == "rope_type" && older != nullptr) continue;
     if (key != "rope_type" && key != "type") {
       if (is_config && key == "rope_theta") raise("scaling: rope_theta is no part of it: give it as base");

@@ -126,7 +126,7 @@ constexpr auto kArchitectures = std::to_array<Architecture>({
      .encoding = Encoding::kNone,
      .token_mixer = "recurrences"},
     {.names = "wavtokenizer-dec", .encoding = Encoding::kNone, .token_mixer = "convolutions"},
-    // attention where attention.head_count_kv is not 0
+    // attention if attention.head_count_kv is not 0
     {.names = "jamba nemotron_h nemotron_h_moe kimi-linear kimi-k3", .encoding = Encoding::kNone},
 });
 

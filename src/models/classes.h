@@ -8,14 +8,14 @@
 
 namespace posenc::models {
 
-/// What a configuration class has for the keys that a config.json omits, as far as position needs them, in the form
-/// of a config.json. Four kinds of members are more than values:
+/// The values that a configuration class uses for keys missing from a config.json, as far as position needs them, in
+/// the form of a config.json. Four kinds of members are more than values:
 ///   "names"     {"hidden_size": "n_embd"}: the family's own name of a common key;
-///   parts       {"vision_config": {"model_type": "clip_vision_model", …}}: the class of a part, and what the model
-///               itself changes of that class's defaults where the file does not have the part at all, or with
-///               "merged" wherever it does not have the key;
+///   parts       {"vision_config": {"model_type": "clip_vision_model", …}}: the class of a part, and the model's own
+///               changes to that class's defaults, which apply if the file lacks the part, or with "merged" wherever
+///               it lacks the key;
 ///   "flat"      true: a file without text_config has the keys of the text at the top;
-///   "note"      what the whole model does with position beside its parts, which is left to the caller.
+///   "note"      what the whole model does with position in addition to its parts, which is left to the caller.
 /// A type of the form "=ClassName" is a class without model_type, which only parts have.
 struct ConfigClass {
   std::string_view type;
@@ -31,7 +31,7 @@ std::span<const ConfigClass> classes_s_z() noexcept;
 /// Families whose code is published beside their weights, as vLLM a014e35f (August 2026) reads them.
 std::span<const ConfigClass> classes_elsewhere() noexcept;
 
-/// nullptr where no class of this type is known.
+/// nullptr if no class of this type is known.
 const ConfigClass* class_of(std::string_view type) noexcept;
 std::vector<std::string_view> class_types();
 

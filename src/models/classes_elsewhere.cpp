@@ -2,8 +2,8 @@
 
 #include "models/classes.h"
 
-// Families whose code is published beside their weights. What a class of theirs has for an omitted key was not read
-// where a row says nothing; see classes.h.
+// Families whose code is published with their weights. If a row has no value for a key, the class's default was not
+// read; see classes.h.
 
 namespace posenc::models {
 namespace {

@@ -24,7 +24,7 @@ using namespace models;
 constexpr auto kDefaultEngines = std::to_array<std::string_view>({"hf", "vllm", "llama.cpp", "ctranslate2"});
 constexpr std::int64_t kUsualLength = 4096, kLongest = std::int64_t{1} << 40;
 
-// Tokens that are looked at: the first, the last, and others between, closer where it is nearer.
+// The probed tokens: the first, the last, and others in between, more closely spaced at short distances.
 std::vector<std::int64_t> probed(std::int64_t length) {
   constexpr std::int64_t kEnds = 64, kBetween = 256;
   std::set<std::int64_t> tokens;
@@ -37,13 +37,14 @@ std::vector<std::int64_t> probed(std::int64_t length) {
   return {tokens.begin(), tokens.end()};
 }
 
-// What a treatment makes of the probed tokens: rotations [tokens, pairs], or a bias [heads, tokens] for the last one.
+// The result of a treatment for the probed tokens: rotations [tokens, pairs], or a bias [heads, tokens] for the last
+// one.
 struct Effect {
   bool is_rotation = true;
   std::size_t columns = 0;
   std::vector<std::complex<double>> rotations;
   std::vector<double> biases;
-  std::vector<double> temperatures;  // of the probed tokens' queries; none: 1
+  std::vector<double> temperatures;  // of the probed tokens' queries; empty: 1
   double softmax_factor = 1.0;
   double magnitude = 1.0;
 };
@@ -106,7 +107,7 @@ Effect effect_of_bias(const Treatment& t, const Alibi& alibi) {
     effect.biases.resize(static_cast<std::size_t>(alibi.heads * tokens));
     bias(view(effect.biases.data(), shape), {.first = t.positions.back()}, {.ids = t.positions}, form);
   }
-  // what all keys of a query share is lost in the softmax
+  // what all keys of a query share cancels in the softmax
   for (std::size_t row = 0; row < effect.biases.size(); row += effect.columns) {
     const double own = effect.biases[row + effect.columns - 1];
     for (std::size_t i = 0; i < effect.columns; ++i) effect.biases[row + i] -= own;
@@ -141,7 +142,7 @@ void measure(EngineAnswer& answer, const Effect& effect, const Effect& reference
     keep_larger(answer.score, std::fabs(effect.temperatures[i] - reference.temperatures[i]));
   }
   if (effect.rotations.empty()) return;
-  // a pair that one of them leaves alone is not rotated there
+  // a pair that one of them leaves out is not rotated there
   const std::size_t most = std::max(effect.columns, reference.columns);
   const auto rotation_of = [](const Effect& e, std::size_t token, std::size_t pair) {
     return pair < e.columns ? e.rotations[token * e.columns + pair] : std::complex<double>(e.magnitude, 0);
@@ -165,15 +166,15 @@ void measure(EngineAnswer& answer, const Effect& effect, const Effect& reference
   }
 }
 
-// Whether two ways differ by more than rounding: a cosine or sine by that of its size, a score by that of its two
-// factors, a bias as it is.
+// Whether two results differ by more than rounding: a cosine or sine relative to its magnitude, a score relative to
+// its two factors, a bias in absolute terms.
 bool differ(const EngineAnswer& answer, const Effect& effect, const Effect& reference, double tolerance) {
   if (!effect.is_rotation) return !(answer.score <= tolerance);
   const double size = std::max({1.0, effect.magnitude, reference.magnitude});
   return !(answer.wave <= tolerance * size) || !(answer.score <= 2 * tolerance * size * size);
 }
 
-// Whether an engine refuses the whole model because of one of its layers.
+// Whether an engine rejects the whole model because of one of its layers.
 bool refuses(std::string_view engine, const Model& model, std::int64_t length) {
   for (const EngineRule& rule : engine_rules()) {
     if (rule.engine != engine || rule.change != nullptr) continue;

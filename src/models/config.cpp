@@ -26,7 +26,7 @@ const Json* member(const Json* object, std::string_view key) {
   return json == nullptr || dot == std::string_view::npos ? json : json->find(key.substr(dot + 1));
 }
 
-// The family's own name of a common key, or "".
+// The family's own name for a common key, or "".
 std::string_view own_name(const Config& config, std::string_view key) {
   const Json* const names = config.defaults == nullptr ? nullptr : config.defaults->find("names");
   const Json* const name = names == nullptr ? nullptr : names->find(key);
@@ -51,7 +51,7 @@ const Json* in_defaults(const Config& config, std::string_view key) {
 
 bool is_null(const Json& json) { return json.as<std::nullptr_t>() != nullptr; }
 
-// Lists a value that was used but not given in the file under `assumed`.
+// Lists under `assumed` a value that was used but not given in the file.
 void note_default(const Config& config, std::string_view key, const Json& value) {
   if (config.assumed == nullptr || in_file(config, key) != nullptr) return;
   say(*config.assumed,
@@ -76,7 +76,7 @@ void say(std::vector<std::string>& list, std::string text) {
 
 const Json* find(const Config& config, std::string_view key) {
   const Json* json = in_file(config, key);
-  // null is a value, but every class that has rope_parameters of its own takes them for null too
+  // null is a value, but every class with its own rope_parameters uses them in place of null too
   if (json == nullptr || (is_null(*json) && key == "rope_parameters")) json = in_defaults(config, key);
   return json == nullptr || is_null(*json) ? nullptr : json;
 }
@@ -98,7 +98,7 @@ std::string_view first_of(const Config& config, std::initializer_list<std::strin
 
 void refuse(const Config& config, std::string_view key, std::string_view rule) {
   const Json* const json = find(config, key);
-  // the writer of JSON has no word for these
+  // the JSON writer cannot represent these
   const auto* const number = json == nullptr ? nullptr : json->as<double>();
   const std::string value = json == nullptr                            ? "missing"
                             : number != nullptr && std::isnan(*number) ? "NaN"

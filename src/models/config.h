@@ -15,15 +15,15 @@ namespace posenc::models {
 struct Config {
   const Json* object = nullptr;
   std::string place = {};
-  const Json* defaults = nullptr;               ///< of its class, for keys that the file does not have (classes.h)
-  std::vector<std::string>* assumed = nullptr;  ///< where the readers of numbers and texts note a default they took
+  const Json* defaults = nullptr;               ///< of its class, for keys that the file lacks (classes.h)
+  std::vector<std::string>* assumed = nullptr;  ///< receives the defaults that were used
 };
 
-/// Adds a text to a list that does not have it yet.
+/// Adds a text to a list unless it is already there.
 void say(std::vector<std::string>& list, std::string text);
 
-/// The value of a key, of the family's own name for it, or of "outer.inner"; nullptr where it is missing or null. A
-/// key that the file has as null has no default: transformers takes null for a value too.
+/// The value of a key, of the family's own name for it, or of "outer.inner"; nullptr if it is missing or null. A key
+/// that is null in the file has no default: transformers treats null as a value too.
 const Json* find(const Config& config, std::string_view key);
 /// Whether the file itself has the key with a value.
 bool is_given(const Config& config, std::string_view key);
@@ -33,10 +33,10 @@ std::string_view first_of(const Config& config, std::initializer_list<std::strin
 /// Throws: Error "PLACEkey must be RULE but is VALUE".
 [[noreturn]] void refuse(const Config& config, std::string_view key, std::string_view rule);
 
-/// Nothing where the key is missing. Throws: Error for a value of another type or outside the range.
+/// Nothing if the key is missing. Throws: Error for a value of another type or out of range.
 std::optional<double> positive(const Config& config, std::string_view key);
 std::optional<double> finite(const Config& config, std::string_view key);
-/// A share of a whole: above 0 up to 1.
+/// A fraction: above 0, at most 1.
 std::optional<double> share(const Config& config, std::string_view key);
 /// From `least` up to 2^53; 8.0 counts as 8.
 std::optional<std::int64_t> integer(const Config& config, std::string_view key, std::int64_t least = 1);
@@ -47,7 +47,7 @@ std::optional<std::vector<std::string>> texts(const Config& config, std::string_
 /// A nested object. Throws: Error for anything that is neither an object nor null.
 std::optional<Config> nested(const Config& config, std::string_view key);
 
-/// "key" (there and not false), "key=value", "!key", "!key=value", several divided by spaces; "" always holds.
+/// "key" (present and not false), "key=value", "!key", "!key=value", separated by spaces; "" always holds.
 bool holds(const Config& config, std::string_view conditions);
 
 }  // namespace posenc::models

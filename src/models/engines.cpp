@@ -1,5 +1,5 @@
-// What engines do differently: one table of subjects, one of rules, engine by engine, each with where it was read. A
-// rule changes the scheme, the situation or the positions; compare.cpp applies them all alike.
+// What engines do differently: one table of subjects and one of rules, by engine, each with the source it was read
+// from. A rule changes the scheme, the situation or the positions; compare.cpp applies them all the same way.
 
 #include "models/engines.h"
 
@@ -26,7 +26,7 @@ const Alibi* alibi_of(const Circumstances& c) {
 
 template <class S> bool has_scaling(const Circumstances& c) { return scaling_of<S>(c) != nullptr; }
 bool is_rope(const Circumstances& c) { return rope_of(c) != nullptr; }
-// DeepSeek and its kin have a rule of their own for both factors, on which engines agree
+// DeepSeek and related families have their own rule for both factors, on which engines agree
 bool has_plain_yarn(const Circumstances& c) {
   const auto* const yarn = scaling_of<YarnScaling>(c);
   return yarn != nullptr && (!yarn->mscale_on_softmax || yarn->mscale_all_dim.value_or(0) == 0);
@@ -113,7 +113,7 @@ void by_factor_alone(Treatment& t, const Circumstances&) {
   auto& scaling = scaling_in<YarnScaling>(t);
   scaling.attention_factor = scaling.mscale = scaling.mscale_all_dim = std::nullopt;
 }
-// mlx-lm: mscale 1 and mscale_all_dim 0 where they are not given.
+// mlx-lm: mscale 1 and mscale_all_dim 0 if not given.
 void by_mscale_ratio(Treatment& t, const Circumstances& c) {
   const YarnScaling yarn = scaling_in<YarnScaling>(t);
   by_factor_alone(t, c);
@@ -125,7 +125,7 @@ void by_attn_factor(Treatment& t, const Circumstances& c) {
   by_factor_alone(t, c);
   t.magnitude_factor = c.model.attn_factor.value_or(1.0);
 }
-// The converter writes yarn_log_multiplier for these families alone, and the loader then divides by mscale_all_dim.
+// The converter writes yarn_log_multiplier only for these families, and the loader then divides by mscale_all_dim.
 void by_factor_or_log_multiplier(Treatment& t, const Circumstances& c) {
   const auto& yarn = scaling_in<YarnScaling>(t);
   const bool is_mistral = c.model.model_type == "ministral3" || c.model.model_type == "mistral3";
@@ -139,14 +139,14 @@ void with_other_base(Treatment& t, const Circumstances& c) { std::get<Rope>(t.sc
 void with_other_dims(Treatment& t, const Circumstances& c) {
   std::get<Rope>(t.scheme).dims = *c.model.other_rotary_dim;
 }
-// llama.cpp has Llama 4's numbers in its code.
+// llama.cpp hard-codes Llama 4's numbers.
 void with_llama4_temperature(Treatment& t, const Circumstances&) {
   if (t.temperature && t.temperature->shift == 1 && t.temperature->rule == TemperatureRule::kSteps)
     t.temperature = Temperature{.scale = 0.1, .length = 8192, .shift = 1};
 }
 void with_whole_ramp(Treatment& t, const Circumstances&) { scaling_in<YarnScaling>(t).truncate = true; }
 
-// The second half of the tokens come after the video, all axes alike.
+// The second half of the tokens comes after the video, with the same position on all axes.
 void shift_second_half(Treatment& t, std::int64_t by) {
   const std::int64_t middle = t.positions.back() / 2;
   for (std::int64_t& position : t.positions) position += position > middle ? by : 0;

@@ -9,7 +9,7 @@
 
 namespace posenc::models {
 
-/// What a rule may need to know.
+/// The input of a rule.
 struct Circumstances {
   const Model& model;
   const LayerGroup& group;
@@ -20,32 +20,32 @@ struct Circumstances {
 struct Treatment {
   Scheme scheme;
   Situation now;
-  std::vector<std::int64_t> positions;  ///< of the tokens that are looked at, ascending
-  double magnitude_factor = 1.0;        ///< on cosines and sines
+  std::vector<std::int64_t> positions;  ///< of the probed tokens, ascending
+  double magnitude_factor = 1.0;        ///< applied to cosines and sines
   bool has_bf16_table = false;          ///< cosines and sines are stored as bf16
-  bool leaves_unclaimed = false;        ///< pairs that no section claims stand still
-  bool is_absolute_bf16 = false;        ///< a bias by the position of the key alone, rounded to bf16
+  bool leaves_unclaimed = false;        ///< pairs that no section claims are not rotated
+  bool is_absolute_bf16 = false;        ///< a bias that depends only on the key's position, rounded to bf16
   std::vector<double> slopes = {};      ///< instead of the scheme's own
   std::optional<Temperature> temperature = {};
 };
 using Change = void (*)(Treatment&, const Circumstances&);
 
-/// A thing that engines do differently.
+/// Something that engines do differently.
 struct Subject {
   std::string_view name, title, sentence;
   bool (*concerns)(const Circumstances&);
 };
 std::span<const Subject> subjects() noexcept;
 
-/// What some engines do about a subject. No change to apply: they refuse such models.
+/// What some engines do about a subject. Without a change to apply, they reject such models.
 struct EngineRule {
   std::string_view subject;
   std::string_view engine;
   std::string_view what;
   Change change;
   std::string_view source;
-  std::string_view since = "";   ///< the day from which it holds, as 2026-05-19; "": not known, or always
-  std::string_view before = "";  ///< what the engine did until then
+  std::string_view since = "";   ///< first day on which it holds, as 2026-05-19; "": unknown, or always
+  std::string_view before = "";  ///< what the engine did before
 };
 std::span<const EngineRule> engine_rules() noexcept;
 

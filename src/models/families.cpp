@@ -13,7 +13,7 @@ auto family_tables() {
       {rope_families(), hybrid_families(), added_families(), bias_families(), vision_families(), audio_families()});
 }
 
-// Calls `visit` for each word, until it says to stop.
+// Calls `visit` for each word until it returns false.
 template <class Visit> void for_words(std::string_view text, const Visit& visit) {
   while (!text.empty()) {
     const std::string_view word = text.substr(0, text.find(' '));
@@ -22,7 +22,7 @@ template <class Visit> void for_words(std::string_view text, const Visit& visit)
   }
 }
 
-// Answered from their papers and configs: their code could not be had.
+// Taken from their papers and configs: their code was not available.
 constexpr std::string_view kUnread =
     "ErnieCode ernie_layout transfo-xl aya_vision_tower kimi_k3_vision perception_encoder";
 

@@ -48,7 +48,7 @@ constexpr auto kRopeRows = std::to_array<Family>({
     {.types = "granite granitemoe granitemoeshared granite4_vision_text hyperclovax",
      .scale_key = "attention_multiplier"},
     {.types = "mistral mixtral starcoder2 phimoe ministral voxtral_realtime_text", .rule = sliding_if_given},
-    // their mask is causal alone; the cache that their config makes drops what is past the window
+    // their mask is only causal; the cache that their config creates drops what is past the window
     {.types = "moshi kyutai_speech_to_text", .rule = sliding_if_given},
     {.types = "ministral3", .rule = sliding_if_given, .note = kBetaTemperature},
     {.types = "qwen2 qwen3 qwen3_omni_moe_talker_code_predictor dots1", .rule = sliding_after_some},
@@ -80,7 +80,7 @@ constexpr auto kRopeRows = std::to_array<Family>({
      .at_end = true,
      .mscale_on_softmax = true,
      .layers_key = "num_hidden_layers"},
-    // a part of the head, at its front
+    // part of the head, at its start
     {.types = "gpt_neox gpt_neox_japanese",
      .reads_partial = true,
      .partial_key = "rotary_pct",
@@ -321,7 +321,7 @@ constexpr auto kRopeRows = std::to_array<Family>({
      .layout = PairLayout::kInterleaved},
 });
 
-// An unknown model_type: what most families do. Everything that the file names is taken at its word.
+// An unknown model_type: what most families do. Everything that the file states is taken as given.
 constexpr auto kUnknownRows = std::to_array<Family>({
     {.types = "",
      .when = "qk_rope_head_dim",

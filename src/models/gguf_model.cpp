@@ -1,4 +1,4 @@
-// GGUF metadata: keys of llama.cpp, which begin with the name of the architecture.
+// GGUF metadata: the keys of llama.cpp, which begin with the name of the architecture.
 
 #include <fmt/format.h>
 
@@ -37,7 +37,7 @@ struct Metadata {
     }
     return whole;
   }
-  // llama.cpp takes a factor of 0 for none
+  // llama.cpp treats a factor of 0 as none
   std::optional<double> positive_or_0(std::string_view key) const {
     const GgufValue* const value = find(key);
     return value != nullptr && gguf_number(*value) == 0.0 ? std::optional(0.0) : positive(key);
@@ -51,7 +51,7 @@ struct Metadata {
     }
     return number;
   }
-  // Nothing where the key is missing or no list.
+  // Nothing if the key is missing or not a list.
   std::optional<std::vector<double>> list(std::string_view key) const {
     const GgufValue* const value = find(key);
     const auto* const array = value == nullptr ? nullptr : value->as<GgufArray>();
@@ -110,7 +110,7 @@ std::vector<double> divisors(const Metadata& from, std::span<const std::byte> fi
   return values;
 }
 
-// The parameters of Llama 3 behind a list of divisors, where they are those of a published model.
+// The Llama 3 parameters behind a list of divisors, if they are those of a published model.
 std::optional<Llama3Scaling> as_llama3(const Rope& rope, const std::vector<double>& list) {
   for (const double factor : {8.0, 32.0, 16.0}) {
     const Llama3Scaling scaling{.factor = factor};
@@ -132,7 +132,7 @@ RopeScaling yarn_of(const Metadata& from, const Architecture& facts, double fact
   scaling.beta_fast = from.positive("rope.scaling.yarn_beta_fast").value_or(32.0);
   scaling.beta_slow = from.positive("rope.scaling.yarn_beta_slow").value_or(1.0);
   const auto at = [&](double mscale) { return factor > 1 ? 1 + 0.1 * mscale * std::log(factor) : 1.0; };
-  // llama.cpp takes mscale for 1, but for DeepSeek-V2 the same as mscale_all_dim
+  // llama.cpp uses 1 for mscale, except for DeepSeek-V2, where it equals mscale_all_dim
   if (auto multiplier = from.positive("rope.scaling.yarn_log_multiplier")) {
     if (facts.has_log_of_ten) *multiplier *= 10;
     scaling.mscale_all_dim = *multiplier;
@@ -148,7 +148,7 @@ RopeScaling yarn_of(const Metadata& from, const Architecture& facts, double fact
 
 void read_scaling(const Metadata& from, const Architecture& facts, std::span<const std::byte> file, Rope& rope,
                   Model& model) {
-  // without a type a factor is linear, and so is the older key
+  // without a type, a factor is linear, and so is the older key
   std::string type = from.text("rope.scaling.type");
   if (type.empty()) type = "linear";
   auto given = from.positive_or_0("rope.scaling.factor");
@@ -261,7 +261,7 @@ std::vector<bool> windows_of(const Metadata& from, const Architecture& facts, st
   return found;
 }
 
-// Whether each layer is attention: a list of key heads with 0 for those that are not, or a period.
+// Whether each layer is attention: a list of key heads with 0 for layers that are not, or a period.
 std::vector<bool> attention_of(const Metadata& from, const Architecture& facts, std::size_t count, Model& model) {
   std::vector<bool> found(count, true);
   if (const auto heads = from.list("attention.head_count_kv")) {
@@ -302,7 +302,7 @@ bool is_rotated(const Metadata& from, const Architecture& facts, std::size_t lay
   return true;
 }
 
-// What attention does beside the rotation: load_arch_hparams in src/models/*.cpp, is_masked_swa in llama-hparams.h.
+// What attention does besides rotating: load_arch_hparams in src/models/*.cpp, is_masked_swa in llama-hparams.h.
 void dress_gguf_layer(LayerGroup& group, const Metadata& from, const Architecture& facts, bool has_window) {
   const bool is_causal = facts.is_causal && !from.is_false("attention.causal");
   group.is_causal = is_causal;
@@ -314,12 +314,12 @@ void dress_gguf_layer(LayerGroup& group, const Metadata& from, const Architectur
   } else if (has_window) {
     group.window = window ? window : facts.window > 0 ? std::optional(facts.window) : std::nullopt;
     if (!group.window) group.other_attention = "it slides over a window that the file does not give";
-    // as many on either side as half of it
+    // half of it on either side
     if (group.window && !is_causal) *group.window = *group.window / 2 + 1;
   }
   group.softcap = from.positive_or_0("attn_logit_softcapping").value_or(facts.softcap);
   group.is_unscaled = facts.is_unscaled;
-  // deepseek2.cpp: keys may be kept as latent vectors, and the scale stays that of the head
+  // deepseek2.cpp: keys may be stored as latent vectors; the scale remains that of the head
   if (const auto head = from.integer("attention.key_length_mla"); head && *head > 0) {
     group.scale = 1.0 / std::sqrt(static_cast<double>(*head));
   }

@@ -1,5 +1,5 @@
-// Hugging Face's config.json: which parts a model has, and what its classes add to the file. Facts of families are in
-// families_*.cpp, defaults of their classes in classes_*.cpp.
+// Hugging Face's config.json: which parts a model has, and the defaults that its classes add. Facts of families are
+// in families_*.cpp, defaults of their classes in classes_*.cpp.
 
 #include <fmt/format.h>
 
@@ -18,7 +18,7 @@ namespace {
 
 using namespace models;
 
-/// A part of the model: an object of the file, or of the class's defaults where the file does not have it.
+/// A part of the model: an object of the file, or of the class's defaults if the file lacks it.
 struct Part {
   std::vector<std::string> path = {};  // keys of the config; none for the outermost
   std::string type = {};
@@ -30,7 +30,7 @@ constexpr std::string_view kTextKeys =
     "text_config llm_config language_config language_model_config decoder generator";
 constexpr int kMostNesting = 4;
 
-// Whether a config of an unknown family has what rope needs, and nothing that speaks against it.
+// Whether a config of an unknown family has what rope needs, and nothing that contradicts it.
 bool looks_like_rope(const Config& config) {
   const std::string_view rope =
       first_of(config, {"rope_theta", "rope_parameters", "rope_scaling", "rotary_emb_base", "rotary_pct",
@@ -50,10 +50,10 @@ class Parts {
   Parts(const Json& root, Remarks& remarks) : remarks_(remarks) { visit(root, {}, "", 0); }
 
   std::vector<Part> found = {};
-  std::vector<std::string> unknown = {};  // parts whose family is not known
+  std::vector<std::string> unknown = {};  // parts of unknown families
 
  private:
-  // The class's defaults, parsed; nullptr where none are known.
+  // The class's defaults, parsed; nullptr if none are known.
   const Json* defaults_of(std::string_view type) {
     const ConfigClass* const row = class_of(type);
     if (row == nullptr) return nullptr;
@@ -71,7 +71,7 @@ class Parts {
     return !type_in(&value).empty() || has_word(kTextKeys, key) || key == "vision_config" || key == "audio_config";
   }
 
-  // The class of a part. A file may name the whole model's type, or one whose own part this is (CLIP's
+  // The class of a part. A file may give the type of the whole model, or of one that has such a part (CLIP's
   // vision_config).
   std::string part_type(std::string_view key, const std::string& given, const std::string& usual,
                         const std::string& outer) {
@@ -82,7 +82,7 @@ class Parts {
     return type.empty() ? given : type;
   }
 
-  // A part with what the outer class passes on to the part's class where the file does not have it.
+  // A part, with the values that the outer class passes to the part's class if the file lacks them.
   const Json& merged(const std::string& key, const Json& given, const Json& own) {
     Json::Object object = *given.as<Json::Object>();
     for (const auto& [name, value] : *own.as<Json::Object>()) {
@@ -156,7 +156,7 @@ class Parts {
   std::deque<Json> parsed_ = {};
 };
 
-// Which part writes text: the outermost, else by its name, else the first.
+// The part that writes text: the outermost, else by its name, else the first.
 std::size_t main_part(const std::vector<Part>& parts) {
   const auto rank = [](const Part& part) {
     if (part.path.empty()) return 0;
@@ -216,7 +216,7 @@ PartReading read_part(const Part& part, Remarks& remarks) {
 }  // namespace
 
 Model read_model(std::string_view config_json) {
-  if (config_json.ends_with(".json") || config_json.ends_with(".gguf")) {  // no JSON ends so
+  if (config_json.ends_with(".json") || config_json.ends_with(".gguf")) {  // JSON never ends like this
     raise(
         fmt::format("read_model takes the text of a config.json, not a path: {}", excerpt(std::string(config_json))));
   }

@@ -1,4 +1,5 @@
-// Turns what a model's files say about a layer into attention's options. Nothing else translates between the two.
+// Turns what a model's files say about a layer into attention's options. This is the only place that translates
+// between the two.
 
 #include "posenc/layer.h"
 
@@ -61,7 +62,7 @@ PreparedLayer prepared_layer(std::string_view name, const LayerGroup& group, con
 }
 
 bool has_layer(const LayerGroup& group, std::int64_t i) {
-  // a group without a list is all of its part
+  // a group without a list covers all layers of its part
   return group.layers.empty() || std::find(group.layers.begin(), group.layers.end(), i) != group.layers.end();
 }
 
@@ -69,7 +70,7 @@ std::string name_of_layer(std::int64_t i, std::string_view part) {
   return part.empty() ? fmt::format("layer {}", i) : fmt::format("layer {} of the {}", i, excerpt(std::string(part)));
 }
 
-// "; choose from: encoder, decoder", or nothing where it has no parts with names.
+// "; choose from: encoder, decoder", or nothing if no parts have names.
 std::string choice_of_parts(const Model& model) {
   std::vector<std::string> names;
   const auto add = [&](const std::string& name) {

@@ -14,8 +14,8 @@ namespace {
 
 constexpr std::string_view kSliding = "sliding_attention", kFull = "full_attention", kLinear = "linear_attention";
 
-// The types of layers of transformers 5.16 (d56c55bf), configuration_utils.py: ALLOWED_ATTN_LAYER_TYPES, with the older
-// names that current_name leaves, and the types of our own rules.
+// The types of layers of transformers 5.16 (d56c55bf), configuration_utils.py: ALLOWED_ATTN_LAYER_TYPES, with the
+// older names that current_name keeps, and the types of our own rules.
 constexpr std::string_view kAttention =
     "full_attention sliding_attention chunked_attention window_attention cross_attention hybrid hybrid_sliding "
     "compressed_sparse_attention heavily_compressed_attention minimax_m3_sparse deepseek_sparse_attention";
@@ -26,7 +26,7 @@ void check_size(std::string_view key, std::size_t size, std::size_t count) {
   raise(fmt::format("{} must have {} entries, one for each layer, but has {}", key, count, size));
 }
 
-// Names that older files have for the same.
+// Older names for the same types.
 std::string current_name(const std::string& type) {
   if (type == "mamba" || type == "mamba2" || type == "recurrent") return std::string(kLinear);
   if (type == "attention") return std::string(kFull);
@@ -45,7 +45,7 @@ template <class Is> void by(LayerFacts& facts, std::string_view one, std::string
   }
 }
 
-// n of "every n-th layer". A pattern in letters, as LLLG, is as long as it repeats.
+// n of "every n-th layer". A pattern in letters, such as LLLG, has the period of its length.
 std::int64_t period_of(const LayerFacts& facts) {
   const std::string_view key = facts.family.every_key;
   if (!key.empty() && find(facts.config, key) != nullptr) {
@@ -81,10 +81,10 @@ bool read_layer_types(LayerFacts& facts) {
   if (key.empty()) return false;
   const Json* const json = find(facts.config, key);
   const auto* const array = json->as<Json::Array>();
-  // a class's own list is for its own number of layers
+  // a class's own list applies only to its own number of layers
   if (!is_given(facts.config, key) && array != nullptr && array->size() != facts.layers.size()) return false;
   std::vector<std::string> list = *texts(facts.config, key);
-  // Step 3.5 lists the layers that predict further tokens too
+  // Step 3.5 also lists the layers that predict further tokens
   const auto further = static_cast<std::size_t>(integer(facts.config, "num_nextn_predict_layers", 0).value_or(0));
   if (further > 0 && list.size() == facts.layers.size() + further) list.resize(facts.layers.size());
   check_size(key, list.size(), facts.layers.size());
@@ -178,7 +178,7 @@ void first_and_nth_are_full(LayerFacts& facts) {
   const std::int64_t period = std::max<std::int64_t>(facts.family.every, 1);
   by(facts, kFull, kSliding, [&](std::int64_t i) { return i == 0 || (i + 1) % period == 0; });
   if (facts.are_listed || !is_given(facts.config, "hybrid_layer_pattern")) return;
-  // of the files as published: 1 slides
+  // in the files as published: 1 slides
   const std::vector<double> list = *numbers(facts.config, "hybrid_layer_pattern");
   check_size("hybrid_layer_pattern", list.size(), facts.layers.size());
   for (std::size_t i = 0; i < list.size(); ++i) {
@@ -314,7 +314,7 @@ void by_compress_ratios(LayerFacts& facts) {
   if (facts.are_listed) return;
   constexpr std::string_view kSparse = "compressed_sparse_attention", kHeavy = "heavily_compressed_attention";
   if (is_given(facts.config, "compress_ratios")) {
-    // the list may go on with layers that predict further tokens
+    // the list may continue with layers that predict further tokens
     const std::vector<double> list = *numbers(facts.config, "compress_ratios");
     if (list.size() < facts.layers.size()) check_size("compress_ratios", list.size(), facts.layers.size());
     for (std::size_t i = 0; i < facts.layers.size(); ++i) {
@@ -327,7 +327,7 @@ void by_compress_ratios(LayerFacts& facts) {
       "layers 0 and 1 and every second one after compress heavily (compress_ratios not given)");
 }
 
-// [[["global", "local"], 12]]: the list over and over, 12 times.
+// [[["global", "local"], 12]]: the list repeated 12 times.
 void by_attention_types(LayerFacts& facts) {
   constexpr std::string_view kKey = "attention_types", kRule = "a list of [types, count]";
   if (!is_given(facts.config, kKey)) {

@@ -12,7 +12,7 @@
 namespace posenc {
 namespace {
 
-// The type of a field, in the words of JSON; its choices where it has some.
+// The type of a field in JSON's terms, or its choices if it has any.
 template <class T> struct FieldType {
   static constexpr std::string_view kName = std::is_same_v<T, bool>       ? "boolean"
                                             : std::is_integral_v<T>       ? "integer"

@@ -33,7 +33,7 @@ struct SpecPiece {
   raise(fmt::format("mrope: '{}' {}", excerpt(piece.whole), rule));
 }
 
-// What follows `mark`, cut off from the text.
+// What follows `mark`, removed from the text.
 std::string_view cut_from(std::string_view& text, char mark) {
   const std::size_t at = text.find(mark);
   if (at == std::string_view::npos) return {};

@@ -16,7 +16,7 @@ std::vector<LayerGroup> grouped(std::vector<LayerGroup> layers) {
     const std::string type = layer.layer_type;
     std::size_t at = 0;
     for (; at < groups.size(); ++at) {
-      layer.layer_type = groups[at].layer_type;  // which does not count
+      layer.layer_type = groups[at].layer_type;  // the type does not count
       if (groups[at] == layer) break;
     }
     if (at == groups.size()) {

@@ -9,7 +9,7 @@
 
 namespace posenc::models {
 
-/// What the reading of one part gives.
+/// The result of reading one part.
 struct PartReading {
   std::vector<LayerGroup> groups = {};
   std::optional<std::int64_t> trained_length = {};
@@ -18,15 +18,15 @@ struct PartReading {
   std::optional<std::int64_t> other_rotary_dim = {};
 };
 
-/// Layers that are alike in everything but their number and type together, in the order of their first. They keep
-/// their type where there are several groups and all layers of one share it. A layer of −1: it is not said which.
+/// Groups layers that are alike in everything but their number and type, in the order of their first. A group keeps
+/// its type if there are several groups and all its layers share it. A layer of −1: the layer is not specified.
 std::vector<LayerGroup> grouped(std::vector<LayerGroup> layers);
 
-/// Names a scheme by its JSON, and makes it where this build has it.
+/// Identifies a scheme by its JSON, and creates it if this build has it.
 void name_scheme(LayerGroup& group, const Json::Object& fields);
 void set_scheme(LayerGroup& group, Scheme scheme);
 
-/// Makes the form of every group once. Throws: Error for fields that do not go together.
+/// Creates the form of every group once. Throws: Error for incompatible fields.
 void check_groups(const std::vector<LayerGroup>& groups, std::optional<std::int64_t> trained_length);
 
 }  // namespace posenc::models

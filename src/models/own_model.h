@@ -7,9 +7,9 @@
 
 namespace posenc::models {
 
-/// What posenc's own lab writes into its checkpoints: {"model_type": "posenc-lab", "position": SCHEME,
+/// The config in checkpoints of posenc's own lab: {"model_type": "posenc-lab", "position": SCHEME,
 /// "num_hidden_layers", "max_position_embeddings", "is_causal"}. Empty for any other model_type.
-/// Throws: Error that names key and rule.
+/// Throws: Error with key and rule.
 std::optional<Model> own_model(const Json& config);
 
 }  // namespace posenc::models

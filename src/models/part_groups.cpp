@@ -1,4 +1,4 @@
-// Layer groups of families that add vectors or biases, and what all layers have beside their scheme.
+// Layer groups of families that add vectors or biases, and the options of all layers beside their scheme.
 
 #include "models/part_groups.h"
 
@@ -19,7 +19,7 @@ bool is_causal(const Config& config, const Family& family) {
   const bool is_on = both != nullptr && ((both->as<bool>() != nullptr && *both->as<bool>()) ||
                                          (both->as<std::string>() != nullptr && *both->as<std::string>() == "all"));
   if (is_on) return false;
-  if (family.part == "encoder") return family.is_causal;  // is_decoder is the other half's
+  if (family.part == "encoder") return family.is_causal;  // is_decoder belongs to the decoder
   if (holds(config, "is_decoder")) return true;
   if (!family.causal_key.empty() && holds(config, family.causal_key)) return true;
   // transformers 5.16, masking_utils.py: create_causal_mask
@@ -67,7 +67,7 @@ void set_gpt2_scale(LayerGroup& group, const Config& config, const Family& famil
   group.scale = of_head / static_cast<double>(layer + 1);
 }
 
-// What a group of all layers becomes where they differ.
+// What a group of all layers becomes if they differ.
 std::vector<LayerGroup> dressed_layers(const LayerGroup& all, const Config& config, const Family& family,
                                        Remarks& remarks) {
   if (family.rule == all_alike && !family.has_gpt2_scale) return {all};
@@ -115,7 +115,7 @@ void add_vectors(const Config& config, const Family& family, PartReading& readin
   for (LayerGroup& one : dressed_layers(group, config, family, remarks)) reading.groups.push_back(std::move(one));
 }
 
-// The grid is a square: so it is in every family that resizes one.
+// The grid is square, as in every family that resizes one.
 void say_resize(const Family& family, std::int64_t patches, Remarks& remarks) {
   const auto side = static_cast<std::int64_t>(std::lround(std::sqrt(static_cast<double>(patches))));
   if (!family.resize.is_known || side * side != patches) return;
@@ -142,7 +142,7 @@ void add_patches(const Config& config, const Family& family, PartReading& readin
   reading.groups.push_back(std::move(group));
 }
 
-// Features of each axis where they are not equal; empty where they are.
+// The features of each axis if they are unequal; otherwise empty.
 std::vector<std::int64_t> axes_of(const Config& config, const Family& family, std::int64_t head) {
   std::vector<std::int64_t> axes;
   if (family.has_thirds) {
@@ -248,7 +248,7 @@ void add_patch_rope(const Config& config, const Family& family, PartReading& rea
   reading.groups.push_back(std::move(group));
 }
 
-// A table for each stage: its heads and layers are lists.
+// One table per stage: its heads and layers are lists.
 void add_stages(const Config& config, const Family& family, PartReading& reading) {
   const auto depths = numbers(config, "depths");
   const std::string_view key = first_of(config, {"num_heads", "num_attention_heads"});
@@ -284,7 +284,7 @@ void add_stages(const Config& config, const Family& family, PartReading& reading
   }
 }
 
-// Which of DeBERTa's terms there are: a list, or one text with bars.
+// Which of DeBERTa's terms are present: a list, or one text with bars.
 bool has_term(const Config& config, std::string_view term) {
   const Json* const json = find(config, "pos_att_type");
   if (json == nullptr) return false;
@@ -381,7 +381,7 @@ void dress(LayerGroup& group, const Layer& layer, const Config& config, const Fa
     } else if (!key.empty()) {
       group.window = integer(config, key);
     }
-    // transformers 5.16 refuses it too: masking_utils.py
+    // transformers 5.16 rejects it too: masking_utils.py
     if (!group.window) group.other_attention = "it slides over a window that the file does not give";
     // transformers 5.16: modernbert's and gemma3's configurations halve it, masking_utils.py compares distances:
     // below the window where attention is causal, up to it where it is not (gemma3's own mask: below)
@@ -395,7 +395,7 @@ void dress(LayerGroup& group, const Layer& layer, const Config& config, const Fa
     if (group.window && (family.window_is_width || family.window_is_parted || is_switched)) *group.window /= 2;
     if (group.window && group.is_causal == false) *group.window += 1;
   }
-  // Inkling: layers that do not slide
+  // Inkling: layers without a window
   if (const auto floor = integer(config, "log_scaling_n_floor"); floor && *floor > 0 && !is_sliding(layer.type)) {
     group.temperature = Temperature{.scale = finite(config, "log_scaling_alpha").value_or(0.1),
                                     .length = *floor,

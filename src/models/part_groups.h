@@ -6,13 +6,13 @@
 
 namespace posenc::models {
 
-/// What layers have beside their scheme: window, scale, cap, whether they are causal.
+/// The options of layers beside their scheme: window, scale, cap, whether they are causal.
 void dress(LayerGroup& group, const Layer& layer, const Config& config, const Family& family);
 
-/// Adds the groups of one row of a family to those of its part. Throws: Error that names key, value and rule.
+/// Adds the groups of one row of a family to those of its part. Throws: Error with key, value and rule.
 void add_groups(const Config& config, const Family& family, PartReading& reading, Remarks& remarks);
 
-/// The same for rows whose attention has vectors by distance, beside DeBERTa's and the plain ones of Shaw.
+/// The same for rows whose attention has vectors by distance, except DeBERTa's and the plain ones of Shaw.
 void add_relative_groups(const Config& config, const Family& family, PartReading& reading, Remarks& remarks);
 
 /// The same for rows that rotate.

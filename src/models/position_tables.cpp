@@ -54,7 +54,7 @@ std::vector<PositionTable> position_tables(std::string_view index_json) {
 }
 
 void check_tables(Model& model, std::span<const PositionTable> tables) {
-  // the embeddings' own table; each layer's or part's are another matter
+  // the embeddings' own table, as opposed to those of layers and parts
   for (const LayerGroup& group : model.groups) {
     const auto* const learned = group.scheme ? std::get_if<Learned>(&*group.scheme) : nullptr;
     if (learned == nullptr || !model.parts.empty()) continue;

@@ -24,7 +24,7 @@ void add_alike(const Config& config, const Family& family, PartReading& reading,
   reading.groups.push_back(std::move(group));
 }
 
-// One group for each kind of layer; scheme_of(layer, number) is its scheme.
+// One group per kind of layer; scheme_of(layer, number) is its scheme.
 template <class SchemeOf> void add_by_layer(const Config& config, const Family& family, PartReading& reading,
                                             Remarks& remarks, const SchemeOf& scheme_of) {
   std::vector<LayerGroup> found;
@@ -42,7 +42,7 @@ template <class SchemeOf> void add_by_layer(const Config& config, const Family& 
   for (LayerGroup& group : groups) reading.groups.push_back(std::move(group));
 }
 
-// Where a size is missing: what it would be.
+// If a size is missing: the value it would have.
 void add_without_sizes(const Config& config, const Family& family, PartReading& reading, Remarks& remarks) {
   Family named = family;
   named.encoding = Encoding::kNotComputed;
@@ -69,12 +69,12 @@ void add_relative_logits(const Config& config, const Family& family, PartReading
     const bool slides = is_sliding(layer.type);
     const auto extent = integer(config, slides ? "sliding_window_size" : "rel_extent");
     set_scheme(group, RelativeLogits{.extent = extent.value_or(slides ? 512 : 1024)});
-    // q and k have norm 1 for each feature: transformers 5.16, modeling_inkling.py
+    // q and k have norm 1 per feature: transformers 5.16, modeling_inkling.py
     group.scale = 1.0 / static_cast<double>(head_size(config, family, slides ? "swa_head_dim" : ""));
   });
 }
 
-// Layers of windows and of the whole grid: SAM lists the latter, ViTDet the former, SegGPT has none but the latter.
+// Window layers and whole-grid layers: SAM lists the latter, ViTDet the former; SegGPT has only the latter.
 void add_decomposed(const Config& config, const Family& family, PartReading& reading, Remarks& remarks) {
   const auto grid = patch_grid_of(config, family);
   const auto window = integer(config, "window_size", 0);

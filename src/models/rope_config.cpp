@@ -13,13 +13,13 @@
 namespace posenc::models {
 namespace {
 
-// What a reader of one rope_type works with.
+// The input of a reader of one rope_type.
 struct Reading {
   const Config& entries;
   const RopeFacts& facts;
   const Rope& rope;
   Remarks& remarks;
-  std::optional<std::int64_t> original;  // length the model was trained with before it was stretched
+  std::optional<std::int64_t> original;  // length the model was trained with before its context was extended
   bool is_nested;
   RopeReading& result;
 };
@@ -80,7 +80,7 @@ RopeScaling yarn(Reading& r, std::string_view type) {
       factor ? *factor : static_cast<double>(*r.facts.length) / static_cast<double>(scaling.original_length);
   scaling.beta_fast = positive(r.entries, "beta_fast").value_or(scaling.beta_fast);
   scaling.beta_slow = positive(r.entries, "beta_slow").value_or(scaling.beta_slow);
-  // transformers looks for truncate beside the types of layers, not within
+  // transformers looks for truncate beside the layer types, not within them
   scaling.truncate = r.is_nested || flag(r.entries, "truncate").value_or(true);
   scaling.attention_factor = positive(r.entries, "attention_factor");
   r.result.attn_factor = positive(r.entries, "attn_factor");
@@ -143,7 +143,7 @@ RopeScaling proportional(Reading& r, std::string_view) {
       .factor = positive(r.entries, "factor").value_or(1.0)};
 }
 
-// The rope_types that configs have, and the keys that each reads beside those of all.
+// The rope_types that configs have, and the keys that each reads in addition to the common ones.
 struct RopeType {
   std::string_view name;
   RopeScaling (*read)(Reading&, std::string_view);
@@ -170,14 +170,14 @@ constexpr RopeType kRopeTypes[] = {
 constexpr std::string_view kKeysOfAll =
     " rope_type type rope_theta partial_rotary_factor mrope_section mrope_interleaved llama_4_scaling_beta "
     "max_position_embeddings ";
-// Written by Hunyuan's converter and by old ones of Qwen beside what counts; they change nothing.
+// Written by Hunyuan's converter and old converters for Qwen in addition to the keys that apply; they change nothing.
 constexpr std::string_view kHarmless = " finetuned beta_fast beta_slow mscale mscale_all_dim factor ";
 
 bool has_key(std::string_view keys, std::string_view key) {
   return keys.find(fmt::format(" {} ", key)) != std::string_view::npos;
 }
 
-// mrope says that positions have axes, not that frequencies are scaled.
+// mrope means that positions have axes, not that frequencies are scaled.
 std::string_view plain(std::string_view type) { return type == "mrope" ? "default" : type; }
 
 const RopeType& type_of(const RopeDictionary& dictionary, const Family& family, Remarks& remarks) {
@@ -252,7 +252,7 @@ double base_of(const RopeDictionary& dictionary, const RopeFacts& facts, Remarks
   return 10000.0 * ratio;
 }
 
-// How many features of a head rotate.
+// The number of rotary dimensions per head.
 std::int64_t dims_of(const RopeDictionary& dictionary, const RopeFacts& facts, const RopeType& type,
                      Remarks& remarks) {
   const Family& family = facts.family;
@@ -273,7 +273,7 @@ std::int64_t dims_of(const RopeDictionary& dictionary, const RopeFacts& facts, c
   if (type.read == proportional) return facts.head;
   std::optional<double> partial;
   if (dictionary.entries) partial = share(*dictionary.entries, "partial_rotary_factor");
-  // one at the top counts for all types of layers, and with any scaling
+  // one at the top applies to all layer types, and with any scaling
   const bool is_top_first = is_given(facts.config, "partial_rotary_factor") && !dictionary.is_top_ignored &&
                             (dictionary.is_nested || type.read != unscaled);
   if (!partial && !family.partial_key.empty()) partial = share(facts.config, family.partial_key);
@@ -288,7 +288,7 @@ std::int64_t dims_of(const RopeDictionary& dictionary, const RopeFacts& facts, c
   }
   const double part = partial.value_or(1.0);
   const auto dims = static_cast<std::int64_t>(static_cast<double>(facts.head) * part);
-  if (dims == 1) return 2;  // one frequency, 1, for a pair
+  if (dims == 1) return 2;  // one frequency, 1, for one pair
   if (dims < 1) {
     raise(fmt::format("{} features of a head times {} give {} that rotate, which must be even and at least 2",
                       facts.head, part, dims));
@@ -296,8 +296,8 @@ std::int64_t dims_of(const RopeDictionary& dictionary, const RopeFacts& facts, c
   return dims;
 }
 
-// Interleaved sections for as many pairs as there are: later axes have every n-th pair up to n times their section,
-// the first all others.
+// Interleaved sections for the given number of pairs: later axes have every n-th pair up to n times their section,
+// the first axis all others.
 std::vector<std::int64_t> dealt(std::vector<std::int64_t> sections, std::int64_t pairs) {
   const std::int64_t axes = std::ssize(sections);
   std::int64_t others = 0;
@@ -310,7 +310,7 @@ std::vector<std::int64_t> dealt(std::vector<std::int64_t> sections, std::int64_t
   return sections;
 }
 
-// The sections of the family's code, for as many pairs as there are; none where they cannot be dealt.
+// The sections in the family's code, for the given number of pairs; none if they do not fit.
 std::vector<std::int64_t> default_sections(const Family& family, std::int64_t pairs) {
   std::vector<std::int64_t> list;
   std::int64_t sum = 0;

@@ -1,4 +1,4 @@
-// Which rope parameters each layer of a Hugging Face config has.
+// Determines the rope parameters of each layer of a Hugging Face config.
 
 #include <fmt/format.h>
 
@@ -14,7 +14,7 @@
 namespace posenc::models {
 namespace {
 
-// Whether each member is a dictionary of its own, one for each type of layers.
+// Whether each member is itself a dictionary, one per layer type.
 bool is_by_type(const std::optional<Config>& entries) {
   if (!entries) return false;
   const auto& members = *entries->object->as<Json::Object>();
@@ -75,7 +75,7 @@ class RopeLayers {
     } else if (is_split) {
       if (is_now_given) entries_ = now;
       if (has_before) scaling_ = before;
-      // transformers merges it into dictionaries that have a rope_type already
+      // transformers merges it into dictionaries that already have a rope_type
       const bool is_typeless =
           has_before && find(*before, "rope_type") == nullptr && find(*before, "type") != nullptr;
       if (is_typeless && family_.global_label.empty()) {
@@ -96,7 +96,7 @@ class RopeLayers {
     }
   }
 
-  // The value of a layer: a list has one for each, and may have more for layers that predict further tokens.
+  // The value for a layer: a list has one per layer, and may have more for layers that predict further tokens.
   const Json* of_layer(std::string_view key, std::size_t layer) const {
     const Json* const json = is_given(config_, key) ? find(config_, key) : nullptr;
     const auto* const list = json == nullptr ? nullptr : json->as<Json::Array>();
@@ -106,8 +106,8 @@ class RopeLayers {
     return list == nullptr ? json : &(*list)[layer];
   }
 
-  // Step3p7TextConfig: rope_parameters count where they have every type of layers; else the first layer of a type
-  // says what it has.
+  // Step3p7TextConfig: rope_parameters apply if they have every layer type; otherwise the first layer of a type
+  // determines its values.
   void read_lists(const std::vector<Layer>& layers) {
     const auto has_type = [&](const Layer& layer) {
       const Json* const one = entries_->object->find(layer.type);
@@ -138,7 +138,7 @@ class RopeLayers {
     is_default_ = false;
   }
 
-  // The types of rope_parameters, where no layer is said to have any of them.
+  // The types in rope_parameters, if no layer is known to have any of them.
   std::vector<std::string> unmatched_types(const std::vector<Layer>& layers) const {
     std::vector<std::string> types;
     if (family_.style != RopeStyle::kOne || !is_by_type(entries_)) return types;
@@ -170,7 +170,7 @@ class RopeLayers {
       const auto original = integer(*entries_, "original_max_position_embeddings");
       if (original) group.temperature = Temperature{.scale = *beta, .length = *original};
     }
-    // Llama 4: where nothing rotates
+    // Llama 4: layers that do not rotate
     if (!layer.rotates && find(config_, "floor_scale") != nullptr &&
         holds(config_, "!attn_temperature_tuning=false")) {
       group.temperature = Temperature{.scale = positive(config_, "attn_scale").value_or(0.1),
@@ -180,7 +180,7 @@ class RopeLayers {
     return group;
   }
 
-  // The dictionary of a layer; nothing where it has no position.
+  // The dictionary of a layer; nothing if it has no position.
   std::optional<RopeDictionary> dictionary_of(const Layer& layer, RopeFacts& facts) {
     const bool is_local = is_sliding(layer.type);
     std::string key = layer.type;
@@ -193,7 +193,7 @@ class RopeLayers {
         return RopeDictionary{nested(*entries_, key), true, !is_any_scaled()};
       }
       if (is_flat()) return RopeDictionary{entries_, false};
-      return std::nullopt;  // rope_parameters name the types that rotate
+      return std::nullopt;  // rope_parameters list the types that rotate
     }
     if (family_.style == RopeStyle::kSplit || family_.style == RopeStyle::kSplitBoth) {
       if (has_own && find(*entries_, key) != nullptr) {
@@ -204,7 +204,7 @@ class RopeLayers {
       facts.base = is_local ? local_base() : global_base();
       facts.is_base_fixed = !family_.global_label.empty();
       const bool is_compressed =
-          !family_.global_label.empty() && entries_ && !scaling_;  // DeepSeek-V4: flat is its own
+          !family_.global_label.empty() && entries_ && !scaling_;  // DeepSeek-V4: a flat one is for these layers
       if (is_compressed && is_scaled) return RopeDictionary{entries_, false};
       return scaling_ && is_scaled ? RopeDictionary{scaling_, false} : RopeDictionary{};
     }
@@ -213,10 +213,10 @@ class RopeLayers {
     return RopeDictionary{nested(*entries_, key), true};
   }
 
-  // Whether the file itself says which layers rotate.
+  // Whether the file itself states which layers rotate.
   bool is_listed() const { return is_given(config_, "no_rope_layers") || is_given(config_, "layer_rope_theta"); }
 
-  // transformers spreads partial_rotary_factor over the types only where one of them is scaled
+  // transformers applies partial_rotary_factor to the types only if one of them is scaled
   bool is_any_scaled() const {
     for (const auto& [type, value] : *entries_->object->as<Json::Object>()) {
       const Json* const name = value.find("rope_type");
@@ -250,7 +250,7 @@ class RopeLayers {
     const RopeReading read = read_rope(*dictionary, facts, remarks_);
     problem_ = read.problem;
     if (!problem_.empty()) return None{};
-    // layers that were not stretched say the usable length for both
+    // layers that were not extended determine the usable length for both
     const auto keep = [](std::optional<std::int64_t>& kept, std::optional<std::int64_t> other, bool longer) {
       if (other && (!kept || (longer ? *other > *kept : *other < *kept))) kept = other;
     };
@@ -261,7 +261,7 @@ class RopeLayers {
     return read.rope;
   }
 
-  // Keys that other engines read: they would rotate otherwise.
+  // Keys that other engines read, which would then rotate differently.
   void note_other_keys(const Rope& rope) {
     const std::string_view base_key = family_.other_base_key, dims_key = family_.other_dims_key;
     if (!base_key.empty() && is_given(config_, base_key) && positive(config_, base_key) != rope.base) {
@@ -277,7 +277,7 @@ class RopeLayers {
     }
   }
 
-  // head_dim of full layers: a key of its own, or per_layer_config as transformers 5.16 saves it.
+  // head_dim of full layers: a separate key, or per_layer_config as transformers 5.16 saves it.
   std::int64_t global_head() {
     if (is_given(config_, family_.global_head_key)) return head_size(config_, family_, family_.global_head_key);
     if (const auto layers = nested(config_, "per_layer_config")) {
@@ -312,7 +312,7 @@ class RopeLayers {
     return base;
   }
 
-  // Whether mscale_all_dim reaches the softmax is the family's, not the file's.
+  // Whether mscale_all_dim affects the softmax depends on the family, not the file.
   void place_mscale(Rope& rope) {
     auto* const yarn = std::get_if<YarnScaling>(&*rope.scaling);
     if (yarn == nullptr || yarn->mscale_all_dim.value_or(0) == 0 || family_.mscale_on_softmax) return;
@@ -330,7 +330,7 @@ class RopeLayers {
   std::optional<Config> entries_ = {};  // rope_parameters, or rope_scaling in its place
   std::optional<Config> scaling_ = {};  // rope_scaling beside rope_parameters by type
   bool is_default_ = false;
-  std::string problem_ = {};  // of the layer at hand
+  std::string problem_ = {};  // of the current layer
 };
 
 }  // namespace

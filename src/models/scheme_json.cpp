@@ -36,7 +36,7 @@ std::string suggestion(std::string_view name, const std::vector<std::string_view
   return near.empty() ? "" : fmt::format(" (did you mean '{}'?)", near);
 }
 
-/// How a field of type T stands in JSON. A new type of field needs one more of these, and nothing else here.
+/// How a field of type T is represented in JSON. A new type of field needs one more of these, and nothing else here.
 template <class T> struct FieldJson;
 
 template <> struct FieldJson<std::int64_t> {
@@ -56,7 +56,7 @@ template <> struct FieldJson<double> {
   }
 };
 
-/// Which of these names it is.
+/// The index of a name in the list.
 std::size_t choice_from(const Json& json, const Place& place, std::span<const std::string_view> names) {
   const auto* const name = json.as<std::string>();
   const std::string_view meant = name == nullptr ? "" : choice_meant(*name);
@@ -82,7 +82,7 @@ template <> struct FieldJson<bool> {
   }
 };
 
-/// null stands for "not given".
+/// null means "not given".
 template <class T> struct FieldJson<std::optional<T>> {
   static Json write(const std::optional<T>& value) { return value ? FieldJson<T>::write(*value) : Json(nullptr); }
   static std::optional<T> read(const Json& json, const Place& place) {
@@ -106,7 +106,7 @@ template <class T> struct FieldJson<std::vector<T>> {
   }
 };
 
-/// A field of some struct, without the struct's type: what follows is compiled once, not once for each scheme.
+/// A field of some struct, without the struct's type: what follows is compiled once, not for each scheme.
 struct AnyField {
   std::string_view name;
   void* at;
@@ -137,7 +137,7 @@ template <class S> Json::Object write_struct(std::string_view kind, S value) {
   return write_fields(kind, S::name, fields_of(value));
 }
 
-/// Reads one field by its name, or by another name of it. `read` has the fields that were read before.
+/// Reads one field by its name or an alias. `read` has the fields that were read before.
 void read_field(const std::vector<AnyField>& fields, std::string_view owner, const std::string& key, const Json& json,
                 std::vector<std::string_view>& read) {
   const auto named = [&](std::string_view name) {
@@ -157,7 +157,7 @@ void read_field(const std::vector<AnyField>& fields, std::string_view owner, con
   read.push_back(field->name);
 }
 
-/// Reads every member of an object but the one that names its type.
+/// Reads every member of an object except the one that names its type.
 void read_members(const std::vector<AnyField>& fields, std::string_view owner, const Json::Object& object,
                   std::string_view kind) {
   std::vector<std::string_view> read;
@@ -166,7 +166,7 @@ void read_members(const std::vector<AnyField>& fields, std::string_view owner, c
   }
 }
 
-/// One of several structs, told apart by "type": {"type":"yarn","factor":4.0,…}.
+/// One of several structs, distinguished by "type": {"type":"yarn","factor":4.0,…}.
 template <class... S> struct FieldJson<std::variant<S...>> {
   using Value = std::variant<S...>;
   static Json write(const Value& value) {
@@ -203,7 +203,7 @@ Json json_of(const Scheme& scheme) {
 
 std::string to_json(const Scheme& scheme) { return dump_json(json_of(scheme)); }
 
-Scheme scheme_from_json(std::string_view json) { return scheme_from(parse_json(json)); }  // refuses repeated fields
+Scheme scheme_from_json(std::string_view json) { return scheme_from(parse_json(json)); }  // rejects repeated fields
 
 Scheme scheme_from(const Json& root) {
   const auto* const object = root.as<Json::Object>();

@@ -55,9 +55,9 @@ std::int64_t layer_count(const Config& config, const Family& family) {
   if (key.empty() || find(config, key) == nullptr) {
     key = first_of(config, {"num_hidden_layers", "n_layer", "n_layers", "num_layers", "encoder_layers", "depth"});
   }
-  // a list of all layers says how many there are
+  // a list of all layers gives their number
   for (const std::string_view list : {"layer_types", "layers_block_type", "hybrid_override_pattern"}) {
-    const bool is_pattern = list == "hybrid_override_pattern";  // which goes before num_hidden_layers
+    const bool is_pattern = list == "hybrid_override_pattern";  // takes precedence over num_hidden_layers
     const bool is_counted =
         family.part.empty() && is_given(config, list) && (is_pattern || key.empty() || !is_given(config, key));
     const Json* const json = is_counted ? find(config, list) : nullptr;

@@ -8,10 +8,10 @@
 
 namespace posenc::models {
 
-/// Numbers that no model has are a slip, and would be paid for in time and memory.
+/// Larger numbers than any model has are mistakes, and would cost time and memory.
 inline constexpr std::int64_t kMostLayers = 4096, kMostFeatures = 65536;
 
-/// Nothing where neither the file nor the class says it.
+/// Nothing if neither the file nor the class gives it.
 std::optional<std::int64_t> hidden_size(const Config& config, const Family& family);
 std::optional<std::int64_t> heads_of(const Config& config, const Family& family);
 std::optional<std::int64_t> length_of(const Config& config, const Family& family);
@@ -19,17 +19,17 @@ std::optional<std::int64_t> length_of(const Config& config, const Family& family
 /// Throws: Error past kMostLayers.
 std::int64_t layer_count(const Config& config, const Family& family);
 
-/// Features of a head: `own_key`, else head_dim and its like, else hidden_size / heads.
-/// Throws: Error where it cannot be known, or is past kMostFeatures.
+/// Features of a head: `own_key`, else head_dim and similar keys, else hidden_size / heads.
+/// Throws: Error if it cannot be determined, or exceeds kMostFeatures.
 std::int64_t head_size(const Config& config, const Family& family, std::string_view own_key = "");
 
-/// The patches of an image of the size that the config names.
+/// The patches of an image of the size given in the config.
 struct PatchGrid {
   std::int64_t rows = 0, columns = 0;
 };
 std::optional<PatchGrid> patch_grid_of(const Config& config, const Family& family);
 
-/// Rows of a table by image patch: the family's key, or image_size / patch_size squared; nothing where one of them is
+/// Rows of a table by image patch: the family's key, or image_size / patch_size squared; nothing if one of them is
 /// missing.
 std::optional<std::int64_t> patches_of(const Config& config, const Family& family);
 

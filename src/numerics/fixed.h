@@ -10,7 +10,7 @@
 
 namespace posenc::numerics {
 
-// 128-bit integers are an extension that g++ and clang have on every 64-bit machine and in WebAssembly.
+// 128-bit integers are an extension of g++ and clang on every 64-bit machine and in WebAssembly.
 __extension__ using uint128 = unsigned __int128;
 
 /// The upper half of the 256-bit product: floor(a·b / 2^128).
@@ -23,7 +23,7 @@ constexpr uint128 multiply_high(uint128 a, uint128 b) {
   return static_cast<uint128>(a1) * b1 + (cross1 >> 64) + (cross2 >> 64) + (carry >> 64);
 }
 
-/// count × frequency modulo one turn, exact: what overflows is whole turns.
+/// count × frequency modulo one turn, exact: only whole turns overflow.
 constexpr Frequency times(const Frequency& frequency, std::uint64_t count) {
   Frequency product;
   uint128 carry = 0;
@@ -41,7 +41,7 @@ constexpr uint128 times_short(const Frequency& frequency, std::uint64_t count) {
   return top * count;
 }
 
-/// One turn less the phase: the opposite angle.
+/// One turn minus the phase: the opposite angle.
 constexpr Frequency opposite(const Frequency& phase) {
   Frequency result;
   bool carry = true;

@@ -1,4 +1,4 @@
-// Frequencies from numbers of 448 bits, and back.
+// Converts frequencies to and from 448-bit numbers.
 
 #include <fmt/format.h>
 
@@ -21,7 +21,7 @@ const Real& two_pi() {
 
 namespace {
 
-/// 64 bits of a number's words from bit `first` on, which may be below 0: zeros.
+/// 64 bits of a number's words from bit `first` on; bits below 0 are zeros.
 std::uint64_t bits_from(const RealAccess::Words& words, std::int64_t first) {
   constexpr int kBits = 64;
   if (first <= -kBits || first >= Real::kBits) return 0;
@@ -40,7 +40,7 @@ Frequency frequency_from_real_turns(const Real& turns) {
   if (turns == 0) return frequency;
   const RealAccess::Words& words = RealAccess::words(turns);
   const std::int64_t shift = RealAccess::exponent(turns) - Real::kBits + kFraction;
-  std::uint64_t carry = bits_from(words, -shift - 1) & 1;  // the first bit that is cut off: rounds to nearest
+  std::uint64_t carry = bits_from(words, -shift - 1) & 1;  // the first dropped bit: rounds to nearest
   for (std::size_t word = 0; word < 4; ++word) {
     frequency.words[word] = bits_from(words, 64 * static_cast<std::int64_t>(word) - shift) + carry;
     carry = carry != 0 && frequency.words[word] == 0 ? 1 : 0;
@@ -48,8 +48,8 @@ Frequency frequency_from_real_turns(const Real& turns) {
   return turns < 0 ? opposite(frequency) : frequency;
 }
 
-// base^(−1/n) by Newton's method, r += r · (1 − base · r^n) / n, from what the machine's own arithmetic finds: each step
-// doubles the bits that are right. 0 where it does not come down to the last bits.
+// base^(−1/n) by Newton's method, r += r · (1 − base · r^n) / n, starting from the machine's own arithmetic: each
+// step doubles the correct bits. 0 if it does not converge to the last bits.
 Real inverse_root(const Real& base, std::int64_t n) {
   Real root = std::pow(base.convert_to<double>(), -1.0 / static_cast<double>(n));
   const Real share = Real(1) / n;
@@ -61,7 +61,7 @@ Real inverse_root(const Real& base, std::int64_t n) {
     }
     const Real error = Real(1) - base * power;
     root += root * error * share;
-    if (abs(error) < ldexp(Real(1), -200)) return root;  // and now twice as many
+    if (abs(error) < ldexp(Real(1), -200)) return root;  // the step has doubled that
   }
   return 0;
 }

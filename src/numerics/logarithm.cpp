@@ -6,7 +6,7 @@
 namespace posenc::numerics {
 namespace {
 
-constexpr int kSteps = 128;  // of the table, from one power of two to the next
+constexpr int kSteps = 128;  // table entries per power of two
 
 struct Tables {
   Wide ln2;
@@ -68,7 +68,7 @@ Wide wide_from(const Real& value) {
 }
 
 Wide log_of(const Wide& x) {
-  // x = 2^e · m, m between √½ and √2; c the nearest step to m, so that ln x = e·ln 2 + ln c + ln(1 + r)
+  // x = 2^e · m, m between √½ and √2; c is the table step nearest to m, so ln x = e·ln 2 + ln c + ln(1 + r)
   int exponent = 0;
   double m = std::frexp(x.high, &exponent);  // from ½ to 1
   if (m < 0.70710678118654752) {
@@ -76,14 +76,14 @@ Wide log_of(const Wide& x) {
     --exponent;
   }
   const Wide scaled = {m, std::ldexp(x.low, -exponent)};
-  // steps above 1 are twice as wide: their logarithms are those of half, and ln 2
+  // steps above 1 are twice as wide: their logarithms are those of their half, plus ln 2
   const bool above = m > 1;
   const int steps = above ? kSteps / 2 : kSteps;
   const int step = static_cast<int>(std::nearbyint(m * steps));
   const double c = static_cast<double>(step) / steps;
   const Wide r = divided(sum_of(scaled, {-c, 0.0}), c);
 
-  // ln(1 + r) = r − r²/2 + r³/3 − …, |r| ≤ 2^-6.5: what is left off is below 2^-80 of r
+  // ln(1 + r) = r − r²/2 + r³/3 − …, |r| ≤ 2^-6.5: the omitted terms are below 2^-80 of r
   double tail = 0.0;
   for (int n = 14; n >= 5; --n) tail = (n % 2 == 1 ? 1.0 : -1.0) / n + r.high * tail;
   Wide sum = exact_sum(-0.25, tail * r.high);
@@ -93,7 +93,7 @@ Wide log_of(const Wide& x) {
   sum = product_of(sum, r);
 
   const Tables& known = tables();
-  // near 1 the two parts cancel to nothing, exactly: ln ½ is −ln 2 in the table
+  // near 1 the two parts cancel exactly: ln ½ is −ln 2 in the table
   const Wide powers = product_of(known.ln2, {static_cast<double>(exponent + (above ? 1 : 0)), 0.0});
   return sum_of(sum_of(powers, known.logs[static_cast<std::size_t>(step)]), sum);
 }

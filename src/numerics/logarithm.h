@@ -19,9 +19,9 @@ Wide product_of(const Wide& a, const Wide& b) noexcept;
 /// The nearest two doubles.
 Wide wide_from(const Real& value);
 
-/// ln(x) and e^x by tables and short polynomials, with + − × ÷ and fma alone: the same bits on every machine, which
-/// the C library's functions do not promise. For the many values that 400-bit numbers would be too slow for.
-/// Error: at most 2^-75, relative: rounding to double is correct but for a value in 2^20.
+/// ln(x) and e^x by tables and short polynomials, using only + − × ÷ and fma: the same bits on every machine, which
+/// the C library's functions do not guarantee. For cases with too many values for 400-bit numbers.
+/// Error: at most 2^-75, relative: rounding to double is correct except for one value in 2^20.
 /// Range: x positive and normal; for e^x, |x| ≤ 600.
 Wide log_of(const Wide& x);
 Wide exp_of(const Wide& x);

@@ -18,8 +18,8 @@ template <> constexpr Format format_of<double>() { return {53, -1074}; }
 template <> constexpr Format format_of<Half>() { return {11, -24}; }
 template <> constexpr Format format_of<BFloat16>() { return {8, -133}; }
 
-/// A 16-bit format as a field of exponent and fraction bits, rounded once (to nearest, ties to even) from a
-/// double. `fraction` is 10 for f16 and 7 for bf16.
+/// A 16-bit format as a field of exponent and fraction bits, rounded once (to nearest, ties to even) from a double.
+/// `fraction` is 10 for f16 and 7 for bf16.
 constexpr std::uint16_t round_to_16_bits(double value, int fraction) {
   const auto bits = std::bit_cast<std::uint64_t>(value);
   const auto sign = static_cast<std::uint16_t>(bits >> 48 & 0x8000);
@@ -28,12 +28,12 @@ constexpr std::uint16_t round_to_16_bits(double value, int fraction) {
   const int exponent = static_cast<int>(bits >> 52 & 0x7FF);
   const std::uint64_t mantissa = bits & ((std::uint64_t{1} << 52) - 1);
   if (exponent == 0x7FF) {
-    // A NaN keeps being one: its quiet bit is set whatever else is cut off.
+    // A NaN stays a NaN: its quiet bit is set whatever else is dropped.
     const auto quiet = static_cast<std::uint16_t>(mantissa != 0 ? 1 << (fraction - 1) : 0);
     return static_cast<std::uint16_t>(sign | infinity | quiet);
   }
   const int biased = exponent - 1023 + bias;
-  // Below the normal range the fraction loses one more bit for each power of two.
+  // Below the normal range the fraction loses one bit per power of two.
   const int shift = 52 - fraction + (biased < 1 ? 1 - biased : 0);
   if (shift > 54 || exponent == 0) return sign;
   const std::uint64_t full = mantissa | std::uint64_t{1} << 52;
@@ -41,12 +41,12 @@ constexpr std::uint16_t round_to_16_bits(double value, int fraction) {
   const std::uint64_t rest = full & ((half << 1) - 1);
   std::uint64_t kept = full >> shift;
   if (rest > half || (rest == half && (kept & 1))) ++kept;
-  // A carry out of the fraction runs into the exponent, which is what rounding up to a power of two means.
+  // A carry out of the fraction increments the exponent, which is exactly how rounding up to a power of two works.
   const std::uint64_t field = biased < 1 ? kept : kept + (static_cast<std::uint64_t>(biased - 1) << fraction);
   return static_cast<std::uint16_t>(sign | (field < infinity ? field : infinity));
 }
 
-/// value · 2^exponent where that is a double again, exactly. Range: −1200 < exponent < 1000.
+/// value · 2^exponent if the result is a double, exactly. Range: −1200 < exponent < 1000.
 constexpr double times_power(double value, int exponent) {
   const auto power = [](int n) { return std::bit_cast<double>(static_cast<std::uint64_t>(n + 1023) << 52); };
   const int half = exponent / 2;
@@ -64,7 +64,7 @@ constexpr Parts parts_of(double value) {
   const int biased = static_cast<int>(bits >> 52 & 0x7FF);
   const std::uint64_t fraction = bits & (kHidden - 1);
   if (biased != 0) return {fraction | kHidden, biased - 1075};
-  const int shift = std::countl_zero(fraction) - 11;  // a number below the normal range has no hidden digit
+  const int shift = std::countl_zero(fraction) - 11;  // a subnormal has no hidden digit
   return {fraction << shift, -1074 - shift};
 }
 

@@ -1,6 +1,6 @@
 #pragma once
 
-// The steps of radians.h, for the library and for kernels of a GPU alike.
+// The steps of radians.h, shared by the library and the GPU kernels.
 
 #include <array>
 #include <bit>

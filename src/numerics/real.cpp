@@ -15,12 +15,12 @@ using Access = RealAccess;
 using RealKind = RealAccess::Kind;
 constexpr std::size_t kRealWords = Real::kWords;
 
-/// A size with one more word, the lowest: what is below the last bit decides how it is rounded.
+/// A magnitude with one extra word, the lowest: the bits below the last decide the rounding.
 using Guarded = std::array<std::uint64_t, kRealWords + 1>;
 
 Real not_a_number() { return Access::special(RealKind::kNan); }
 
-// Rounds to nearest, away from zero where it is halfway. The highest bit is set.
+// Rounds to nearest, ties away from zero. The highest bit is set.
 Real rounded_size(const Guarded& size, std::int64_t exponent) {
   Access::Words words{};
   std::uint64_t carry = size[0] >> 63;
@@ -35,7 +35,7 @@ Real rounded_size(const Guarded& size, std::int64_t exponent) {
   return {words, exponent};
 }
 
-// With the highest bit brought to the top.
+// Normalises, so that the highest bit is set.
 Real normalised(Guarded size, std::int64_t exponent) {
   std::size_t top = size.size();
   while (top > 0 && size[top - 1] == 0) --top;
@@ -49,7 +49,7 @@ Real normalised(Guarded size, std::int64_t exponent) {
   return rounded_size(size, exponent - static_cast<std::int64_t>(64 * words) - bits);
 }
 
-// The words of x moved down by `bits`, with a word below them.
+// The words of x shifted down by `bits`, with an extra word below them.
 Guarded moved_down(const Real& x, std::int64_t bits) {
   Guarded size{};
   if (bits >= 64 * static_cast<std::int64_t>(size.size())) return size;
@@ -71,7 +71,7 @@ std::strong_ordering compare_sizes(const Real& a, const Real& b) {
   return std::strong_ordering::equal;
 }
 
-// |a| + |b|, where |a| is not smaller.
+// |a| + |b|; |a| is not smaller.
 Real sum_of_sizes(const Real& a, const Real& b) {
   Guarded sum = moved_down(a, 0);
   const Guarded other = moved_down(b, Access::exponent(a) - Access::exponent(b));
@@ -86,7 +86,7 @@ Real sum_of_sizes(const Real& a, const Real& b) {
   return rounded_size(sum, Access::exponent(a) + 1);
 }
 
-// |a| − |b|, where |a| is not smaller.
+// |a| − |b|; |a| is not smaller.
 Real difference_of_sizes(const Real& a, const Real& b) {
   Guarded difference = moved_down(a, 0);
   const Guarded other = moved_down(b, Access::exponent(a) - Access::exponent(b));
@@ -114,12 +114,12 @@ Real signed_sum(const Real& a, const Real& b, bool b_negative) {
   return Access::with_sign(difference_of_sizes(large, small), a_is_larger ? a_negative : b_negative);
 }
 
-// The quotient of two finite sizes: long division in words, after Knuth's algorithm D. The divisor's highest bit is set,
-// as the algorithm wants it.
+// The quotient of two finite magnitudes: long division in words, Knuth's algorithm D. The divisor's highest bit is
+// set, as the algorithm requires.
 Real quotient_of_sizes(const Real& a, const Real& b) {
   constexpr std::size_t n = kRealWords, kQuotient = n + 2;
   const Access::Words& divisor = Access::words(b);
-  std::array<std::uint64_t, n + kQuotient> left{};  // a · 2^(64 (n + 1)), and a word for the first digit to come from
+  std::array<std::uint64_t, n + kQuotient> left{};  // a · 2^(64 (n + 1)), and a word for the first digit
   for (std::size_t i = 0; i < n; ++i) left[i + kQuotient - 1] = Access::words(a)[i];
   std::array<std::uint64_t, kQuotient> digits{};
   const std::uint64_t first = divisor[n - 1], second = divisor[n - 2];
@@ -182,7 +182,7 @@ Real product_of_sizes(const Real& a, const Real& b) {
   return rounded_size(size, Access::exponent(a) + Access::exponent(b) - (is_short ? 1 : 0));
 }
 
-// The nearest T, halfway cases to even, gradual underflow included.
+// The nearest T, ties to even, including gradual underflow.
 template <class T> T nearest_of(const Real& x) {
   if (Access::kind(x) == RealKind::kNan) return std::numeric_limits<T>::quiet_NaN();
   const T sign = Access::negative(x) ? T{-1} : T{1};
@@ -203,7 +203,7 @@ template <class T> T nearest_of(const Real& x) {
   return sign * std::ldexp(static_cast<T>(kept), static_cast<int>(exponent - keep));
 }
 
-// |x| without its fraction, as far as 64 bits go.
+// |x| without its fraction, as far as 64 bits allow.
 std::uint64_t whole_size(const Real& x) {
   if (Access::kind(x) != RealKind::kFinite) return Access::kind(x) == RealKind::kInfinite ? ~std::uint64_t{0} : 0;
   if (Access::exponent(x) > 64) return ~std::uint64_t{0};
@@ -297,7 +297,7 @@ std::partial_ordering operator<=>(const Real& a, const Real& b) {
   const auto sign = [](const Real& x) { return x.kind_ == Real::Kind::kZero ? 0 : x.negative_ ? -1 : 1; };
   if (sign(a) != sign(b)) return sign(a) <=> sign(b);
   if (sign(a) == 0) return std::partial_ordering::equivalent;
-  const auto sizes = a.kind_ != b.kind_                 ? a.kind_ <=> b.kind_  // infinity comes after what is finite
+  const auto sizes = a.kind_ != b.kind_                 ? a.kind_ <=> b.kind_  // infinity sorts after finite numbers
                      : a.kind_ == Real::Kind::kInfinite ? std::strong_ordering::equal
                                                         : compare_sizes(a, b);
   return a.negative_ ? 0 <=> sizes : sizes;

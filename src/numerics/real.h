@@ -12,9 +12,9 @@
 
 namespace posenc::numerics {
 
-/// A binary number of 448 bits, for making frequencies once: 256 of them reach the Frequency, 100 may be before the
-/// binary point, and what remains covers the rounding of a few hundred operations. Sums, products and quotients are
-/// rounded to nearest, so what fits in 448 bits is exact; exp, log and pow are good to 416.
+/// A binary number of 448 bits, for computing frequencies once: the Frequency receives 256 of them, 100 may be before
+/// the binary point, and the rest covers the rounding of a few hundred operations. Sums, products and quotients are
+/// rounded to nearest, so results that fit in 448 bits are exact; exp, log and pow are accurate to 416.
 class Real {
  public:
   static constexpr int kWords = 7, kBits = 64 * kWords;
@@ -41,7 +41,7 @@ class Real {
   Real& operator/=(const Real& other);
   Real operator-() const;
 
-  /// The nearest float or double; integers are cut towards zero, and held within their range.
+  /// The nearest float or double; integers are truncated towards zero and clamped to their range.
   template <class T> T convert_to() const;
 
   friend Real operator+(Real a, const Real& b) { return a += b; }
@@ -58,7 +58,7 @@ class Real {
   void make(std::int64_t value);
   void make(std::uint64_t value);
 
-  // |x| = words · 2^(exponent − 448), from 2^(exponent − 1) up to 2^exponent; the highest bit is set where x is finite.
+  // |x| = words · 2^(exponent − 448), from 2^(exponent − 1) up to 2^exponent; the highest bit is set if x is finite.
   std::array<std::uint64_t, kWords> words_ = {};
   std::int64_t exponent_ = 0;
   bool negative_ = false;
@@ -82,7 +82,7 @@ Real ldexp(const Real& x, int exponent);
 /// The frequency of `radians` per position, rounded once to 2^-256 turns.
 Frequency frequency_from(const Real& radians);
 
-/// The k-th of `count` numbers that fall geometrically from 1: ratio^0, ratio^1 … with ratio = base^(−step).
+/// The first `count` terms of a geometric sequence that falls from 1: ratio^0, ratio^1 … with ratio = base^(−step).
 /// Every published spacing of frequencies is one of these.
 std::vector<Real> geometric(const Real& base, const Real& step, std::int64_t count);
 

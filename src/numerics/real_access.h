@@ -4,7 +4,7 @@
 
 namespace posenc::numerics {
 
-/// The one way into a Real.
+/// The only access to the internals of a Real.
 struct RealAccess {
   using Kind = Real::Kind;
   using Words = std::array<std::uint64_t, Real::kWords>;

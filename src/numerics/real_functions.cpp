@@ -1,4 +1,4 @@
-// Roots, powers, exponentials and logarithms of 448 bits.
+// Roots, powers, exponentials and logarithms with 448 bits.
 
 #include <cmath>
 
@@ -7,12 +7,12 @@
 namespace posenc::numerics {
 namespace {
 
-constexpr int kGoodBits = 416;  // of what is made by series and by steps of Newton's
+constexpr int kGoodBits = 416;  // of results from series and Newton steps
 
-// Rounds to kGoodBits, so that 2 comes out where 2 − 2^-430 was found.
+// Rounds to kGoodBits, so that the result is 2 when 2 − 2^-430 was computed.
 Real to_good_bits(const Real& x) {
   if (RealAccess::kind(x) != RealAccess::Kind::kFinite) return x;
-  // adding a number as large as the bits that stay pushes the others out
+  // adding a number as large as the bits to keep shifts the others out
   const Real large = ldexp(Real(RealAccess::negative(x) ? -1 : 1),
                            static_cast<int>(RealAccess::exponent(x)) + Real::kBits - kGoodBits - 1);
   return x + large - large;
@@ -25,9 +25,9 @@ const Real& ln_two() {
   return value;
 }
 
-// Without rounding at the end: what is left over of 448 bits serves those who go on.
+// Not rounded at the end: the remaining bits of the 448 help callers that continue the computation.
 Real exp_of_real(const Real& x) {
-  constexpr int kHalvings = 12, kTerms = 30;  // |r| < 2^-13.5: the first term left out is below 2^-490
+  constexpr int kHalvings = 12, kTerms = 30;  // |r| < 2^-13.5: the first omitted term is below 2^-490
   const double turns = std::nearbyint(x.convert_to<double>() / 0.69314718055994530942);
   const Real r = ldexp(x - ln_two() * turns, -kHalvings);
   Real sum = 1;
@@ -36,7 +36,7 @@ Real exp_of_real(const Real& x) {
   return ldexp(sum, static_cast<int>(turns));
 }
 
-// x = m · 2^e, m from √½ to √2: y ← y + 2 (m − e^y)/(m + e^y), which triples the bits that are right.
+// x = m · 2^e, m from √½ to √2: y ← y + 2 (m − e^y)/(m + e^y), which triples the correct bits.
 Real log_of_real(const Real& x) {
   std::int64_t exponent = RealAccess::exponent(x);
   Real m = RealAccess::with_exponent(x, 0);

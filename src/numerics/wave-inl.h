@@ -1,7 +1,7 @@
 #pragma once
 
-// The steps of wave.h, for a library (wave.cpp) and for kernels of a GPU (kernels/cuda/numerics.h) alike: plain
-// arithmetic, no function of the system's.
+// The steps of wave.h, shared by the library (wave.cpp) and the GPU kernels (kernels/cuda/elements.cuh): plain
+// arithmetic, without system functions.
 
 #include <array>
 #include <bit>
@@ -39,8 +39,8 @@ inline int leading_zeros(uint128 value) noexcept {
   return high != 0 ? std::countl_zero(high) : 64 + std::countl_zero(static_cast<std::uint64_t>(value));
 }
 
-// A positive number mantissa·2^exponent, the mantissa's top bit set, off by at most `slack` units of its last bit.
-// slack 0: rounding the mantissa is rounding the number, because it is exact or because nothing lies between.
+// A positive number mantissa·2^exponent with the mantissa's top bit set and an error of at most `slack` units of its
+// last bit. slack 0: rounding the mantissa rounds the number, because it is exact or because nothing lies between.
 struct WideFraction {
   uint128 mantissa;
   int exponent;
@@ -54,13 +54,14 @@ inline void normalise(WideFraction& number) noexcept {
   number.exponent -= shift;
 }
 
-// Sine or cosine of 0 < phase ≤ 1/8 turn. Error in units of 2^-128: the mantissa of the phase is cut (1), 2π is
-// cut and so is the product (2): the fixed-point angle is off by at most 4, its square by 8; each Horner step
-// adds at most 3 and passes on 0.62 of the error before it: the series is off by at most 16. The sine is the
-// product of both, off by at most 32 before it is normalised by up to 2 bits. Hence 2^8, plus what the phase
-// itself is off by: count·2^-257 turns.
+// Sine or cosine of 0 < phase ≤ 1/8 turn. Error in units of 2^-128: the mantissa of the phase is truncated (1), 2π is
+// truncated and so is the product (2): the error of the fixed-point angle is at most 4, of its square 8; each Horner
+// step adds at most 3 and passes on 0.62 of the previous error: the error of the series is at most 16. The sine is
+// the product of both, with an error of at most 32 before it is normalised by up to 2 bits. Hence 2^8, plus the error
+// of the phase itself: count·2^-257 turns.
 inline WideFraction by_series(const Frequency& phase, std::uint64_t count, bool sine) noexcept {
-  // Words move up until the first is not 0. No word is found by a variable: on a GPU that would take memory.
+  // Words move up until the first is not 0. Words have constant indices: on a GPU, variable ones would go through
+  // memory.
   int zeros = 0;
   std::array<std::uint64_t, 3> top = {phase.words[3], phase.words[2], phase.words[1]};
   std::uint64_t last = phase.words[0];
@@ -84,7 +85,7 @@ inline WideFraction by_series(const Frequency& phase, std::uint64_t count, bool 
   const uint128 ratio = kOne - multiply_high(square, sum);  // sin(x)/x, or cos x
 
   // So close to 1 that only the side matters: 1 − 2^-128 stands for every number in (1 − 2^-100, 1), and for its
-  // product with a 53-bit scale, since neither has a midpoint of any format between it and the end.
+  // product with a 53-bit scale, since no format has a midpoint between either of them and the end.
   if (!sine && zeros >= 54) return {kOne, -128, 0};
 
   const int lost = zeros - 129;  // the phase's error: count·2^lost units of its mantissa
@@ -109,7 +110,7 @@ inline WideFraction scaled(WideFraction value, double scale) noexcept {
   return value;
 }
 
-// To nearest in the format, a tie to even.
+// To nearest in the format, ties to even.
 struct Rounding {
   double value;
   bool decided;
@@ -130,17 +131,17 @@ inline Rounding round_wide(const WideFraction& number, Format format) noexcept {
 
 }  // namespace detail
 
-// Error. The remainder of the phase, in turns, is short by less than count·2^-128. From 2^-12 turns up, the angle
-// x + low is made by integers: 2π cut at 2^-61 and the product at 2^-61 leave it within 2^-60, and low holds what
-// does not fit into x. Then, in units of 2^-53 absolute: the sine's last sum is off by at most 0.5, the rest of its
-// polynomial (below 0.09) by 0.3, what is left off of it and of the angle by 0.1; the cosine's last sum by 0.5, the
-// rest (below 0.31) by 0.6. Both are below 2: 2^-52.
+// Error. The remainder of the phase, in turns, is too small by less than count·2^-128. From 2^-12 turns up, the angle
+// x + low is computed in integers: truncating 2π at 2^-61 and the product at 2^-61 leaves it within 2^-60, and low
+// holds what does not fit into x. Then, in units of 2^-53 absolute: the error of the sine's last sum is at most 0.5,
+// of the rest of its polynomial (below 0.09) 0.3, of its omitted terms and of the angle 0.1; of the cosine's last sum
+// 0.5, of the rest (below 0.31) 0.6. Both are below 2: 2^-52.
 // Below 2^-12 turns, x is the product of doubles: conversion 2, 2π 0.4 and product 1 unit, relative; with the sum 1
 // and the rest 0.1 that is below 8 units: 2^-50, relative, and far less in absolute terms. The missing count·2^-128
-// stays below one more unit if the remainder is at least count·2^-75, and `relative` says whether it is.
+// stays below one more unit if the remainder is at least count·2^-75, which `relative` indicates.
 Reduced reduce(const Angle& angle) noexcept {
 #ifdef __CUDA_ARCH__
-#pragma clang fp contract(on)  // a fused product is within the same error, and half the work
+#pragma clang fp contract(on)  // a fused product has the same error bound at half the work
 #endif
   const uint128 phase = times_short(angle.unit, angle.count);
   const auto top = static_cast<std::uint64_t>(phase >> 64);
@@ -173,7 +174,7 @@ SineCosine sine_cosine(const Reduced& r) noexcept {
 
 namespace detail {
 
-// sin(2π(angle + quarter/4)): its size and sign.
+// sin(2π(angle + quarter/4)): its magnitude and sign.
 struct SignedWave {
   WideFraction size;
   bool negative, is_zero;
@@ -210,7 +211,7 @@ template <class T> bool round_surely(T& out, const Reduced& r, unsigned quarter,
   if constexpr (sizeof(T) < sizeof(double)) {
     const bool sine = ((r.quarter + quarter) & 1) == 0;
     const double value = detail::quarter_value(r.quarter + quarter, r.sine, r.cosine) * scale;
-    // 2^-50 and half an ulp for the scale; twice that, and then what could the true value round to?
+    // 2^-50 and half an ulp for the scale, doubled; then checks what the exact value could round to.
     const double error = (value < 0 ? -value : value) * 0x1p-49;
     const T low = narrow<T>(value - error), high = narrow<T>(value + error);
     if (low == high && value != 0 && (r.relative || !sine)) {

@@ -13,8 +13,8 @@ template bool round_wave(double&, const Angle&, const Reduced&, unsigned, double
 template bool round_wave(Half&, const Angle&, const Reduced&, unsigned, double) noexcept;
 template bool round_wave(BFloat16&, const Angle&, const Reduced&, unsigned, double) noexcept;
 
-// Of the mantissa's 128 bits, 53 go to the first double and 53 to the second, each rounded to nearest: 2^-106. That
-// 1 − 2^-128 stands for a cosine of less than 2^-54 turns is worth less than 2^-103.6, which is 5.3 · 2^-106.
+// Of the mantissa's 128 bits, 53 go to the first double and 53 to the second, each rounded to nearest: 2^-106. Using
+// 1 − 2^-128 for a cosine of less than 2^-54 turns costs less than 2^-103.6, which is 5.3 · 2^-106.
 DoubleDouble wave_in_double_double(const Angle& angle, unsigned quarter) noexcept {
   const detail::SignedWave wave = detail::by_integers(angle, quarter);
   if (wave.is_zero) return {};

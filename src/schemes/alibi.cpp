@@ -21,7 +21,7 @@ void check(const Alibi& s) {
   }
 }
 
-// ratio^0 … ratio^count, as a double or a float32.
+// ratio^0 … ratio^count, in double or float32.
 template <class N> std::vector<double> powers_of(const Real& ratio, std::int64_t count) {
   std::vector<double> powers;
   Real power = 1;
@@ -31,8 +31,8 @@ template <class N> std::vector<double> powers_of(const Real& ratio, std::int64_t
   return powers;
 }
 
-// 2^(−max_bias · halves / (2P)) for halves from 0 to `most`: exact, or as engines make it in float32, by powers of a
-// rounded first slope, one for whole steps and another for those between.
+// 2^(−max_bias · halves / (2P)) for halves from 0 to `most`: exact, or as engines compute it in float32, by powers of
+// a rounded first slope, one for whole steps and another for half steps.
 std::vector<double> slopes_of(const Alibi& s, std::int64_t power, std::int64_t most, Numerics numerics) {
   const Real half = -Real(s.max_bias) / (2 * power), whole = half + half;
   if (numerics == Numerics::kExact) return powers_of<double>(pow(Real(2), half), most);
@@ -53,7 +53,7 @@ Bias prepare(const Alibi& s, const Situation& now) {
   const std::vector<double> slopes = slopes_of(s, power, 2 * power, now.numerics);
   Slopes source;
   for (std::int64_t h = 0; h < s.heads; ++h) {
-    // in halves: the heads past the power of two stand between those before
+    // in half steps: the heads past the power of two lie between those before
     const std::int64_t halves = h < power ? 2 * (h + 1) : 2 * (h - power) + 1;
     const double slope = slopes[static_cast<std::size_t>(halves)];
     source.slopes.push_back(s.scale * (s.round_bf16 ? numerics::widen(numerics::narrow<BFloat16>(slope)) : slope));

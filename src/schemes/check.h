@@ -13,10 +13,10 @@
 
 namespace posenc::schemes {
 
-/// The largest width a scheme makes; wider is a mistake, and its frequencies would fill the memory.
+/// The largest width of a scheme; a larger one is a mistake, and its frequencies would exhaust the memory.
 inline constexpr std::int64_t kWidthLimit = std::int64_t{1} << 20;
 inline constexpr std::int64_t kHeadLimit = 65536;
-/// The furthest distance that has an entry of its own in a map or table.
+/// The greatest distance that has its own entry in a map or table.
 inline constexpr std::int64_t kDistanceLimit = std::int64_t{1} << 20;
 
 inline void check_between(std::string_view scheme, std::string_view field, std::int64_t value, std::int64_t low,
@@ -29,7 +29,7 @@ inline void check_finite(std::string_view scheme, std::string_view field, double
   if (!std::isfinite(value)) raise(fmt::format("{}: {} must be a finite number but is {}", scheme, field, value));
 }
 
-/// What positions of an axis are divided by; 1 where they are whole. Float32 angles have no such division.
+/// The divisor of an axis's positions; 1 if they are integers. Float32 angles do not support a division.
 inline std::int64_t denominator_of(std::string_view scheme, const Situation& now, std::size_t axis,
                                    std::size_t axes) {
   const std::vector<std::int64_t>& all = now.denominators;
@@ -46,7 +46,7 @@ inline std::int64_t denominator_of(std::string_view scheme, const Situation& now
   return denominator;
 }
 
-/// Divided where positions are fractions: a division takes thirty times as long as a product.
+/// Divided only if positions are fractions: a division takes thirty times as long as a product.
 inline numerics::Real over(const numerics::Real& radians, std::int64_t denominator) {
   return denominator == 1 ? radians : radians / denominator;
 }
@@ -62,12 +62,12 @@ inline ConstTensorView table_of_shape(std::string_view scheme, const ConstTensor
   return table;
 }
 
-/// What a table of vectors is for, and the argument that brings it, in every language's API.
+/// What a table of vectors is for, and the argument that supplies it, in every language's API.
 struct VectorTable {
   std::string_view what = "table", argument = "weights";
 };
 
-/// The caller's vectors, [rows, features] or [heads, rows, features]. Returns the heads, 0 where all share them.
+/// The caller's vectors, [rows, features] or [heads, rows, features]. Returns the heads, 0 if all share them.
 inline std::int64_t check_vectors(std::string_view scheme, const VectorTable& kind, const ConstTensorView& table,
                                   std::int64_t rows) {
   const std::string_view what = kind.what;

@@ -9,7 +9,7 @@
 namespace posenc {
 namespace {
 
-// S: how many rows one direction has.
+// S: the number of rows per direction.
 std::int64_t span_of(const Deberta& s) { return s.buckets > 0 ? s.buckets : s.max_distance; }
 
 void check(const Deberta& s) {
@@ -43,7 +43,7 @@ std::vector<std::int64_t> buckets_by_distance(const Deberta& s) {
 }  // namespace
 
 TrainedTable Deberta::trained_table() const {
-  constexpr std::int64_t kMost = std::int64_t{1} << 40;  // of fields that prepare() refuses, no more than fits
+  constexpr std::int64_t kMost = std::int64_t{1} << 40;  // for fields that prepare() rejects: what fits
   const std::int64_t side = std::clamp(buckets > 0 ? buckets : max_distance, -kMost, kMost);
   return {.axes = {{"rows", 2 * side}, {"features"}},
           .has_key_weights = position_to_content,

@@ -38,14 +38,14 @@ struct Source {
   double share = 0;
 };
 
-// The sources of every row of the form's table, in rows of the trained one.
+// The sources of every row of the form's table, as rows of the trained one.
 std::vector<Source> sources_of(const Decomposed& s) {
   std::vector<Source> sources;
   std::int64_t start = 0;  // of the axis, in the trained table
   for (std::size_t axis = 0; axis < s.window.size(); ++axis) {
     const std::int64_t from = 2 * trained_of(s)[axis] - 1, to = 2 * s.window[axis] - 1;
     for (std::int64_t row = 0; row < to; ++row) {
-      // x = ((2 row + 1) from − to) / (2 to), by whole numbers, so that a row between two is never off by one
+      // x = ((2 row + 1) from − to) / (2 to), in integers, so that a row between two is never off by one
       const std::int64_t above = std::max<std::int64_t>((2 * row + 1) * from - to, 0), below = 2 * to;
       const std::int64_t first = std::min(above / below, from - 1);
       sources.push_back({start + first, start + std::min(first + 1, from - 1),
@@ -60,7 +60,7 @@ std::vector<Source> sources_of(const Decomposed& s) {
 
 TrainedTable Decomposed::trained_table() const {
   std::int64_t rows = 0;
-  // of extents that prepare() refuses, no more than fits
+  // for extents that prepare() rejects: at most what fits
   for (const std::int64_t extent : trained_window.empty() ? window : trained_window) {
     rows += std::clamp<std::int64_t>(extent, 0, std::int64_t{1} << 40) * 2 - 1;
   }

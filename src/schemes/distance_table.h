@@ -8,7 +8,7 @@
 
 namespace posenc::schemes {
 
-/// The length that a table by distance is made for.
+/// The length that a table by distance is computed for.
 inline void check_table_length(std::string_view scheme, std::int64_t length) {
   if (length == 0) {
     raise(fmt::format("{}: the length is missing; its values are made for distances below it (Situation::length)",
@@ -17,15 +17,15 @@ inline void check_table_length(std::string_view scheme, std::int64_t length) {
   check_between(scheme, "length", length, 1, kDistanceLimit);
 }
 
-/// A table of the distances 0 … length − 1, the same in both directions: fill(distance, row) writes one number for
-/// each head.
+/// A table of the distances 0 … length − 1, the same in both directions: fill(distance, row) writes one number per
+/// head.
 template <class Fill>
 DistanceTable table_by_distance(std::string_view scheme, std::int64_t length, std::int64_t heads, const Fill& fill) {
   check_table_length(scheme, length);
   DistanceTable source;
   DistanceMap map;
   map.first = 1 - length;
-  map.open = false;  // what lies further was not made
+  map.open = false;  // greater distances were not computed
   for (std::int64_t distance = 1 - length; distance < length; ++distance) {
     map.entries.push_back(distance < 0 ? -distance : distance);
   }

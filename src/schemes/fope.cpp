@@ -25,7 +25,7 @@ void check_fope(const Fope& s) {
   }
 }
 
-// The frequencies that finish a turn within the trained length, the fastest first.
+// The frequencies that complete a turn within the trained length, fastest first.
 std::vector<Real> kept_frequencies(const Fope& s) {
   const std::int64_t features = std::max(s.dims, s.spectrum);
   std::vector<Real> all = numerics::geometric(s.base, Real(2) / features, features / 2);
@@ -36,7 +36,7 @@ std::vector<Real> kept_frequencies(const Fope& s) {
 
 std::int64_t mixed_pairs(const Fope& s, std::int64_t waves) { return std::min(waves, s.dims / 4); }
 
-// One wave for each pair: of n waves every ⌈n / pairs⌉-th.
+// One wave for each pair: every ⌈n / pairs⌉-th of n waves.
 std::vector<double> identity(std::int64_t heads, std::int64_t waves, std::int64_t pairs) {
   std::vector<double> weights(static_cast<std::size_t>(heads * waves * pairs));
   const std::int64_t step = pairs > 0 ? (waves + pairs - 1) / pairs : 1;
@@ -83,7 +83,7 @@ Rotation prepare(const Fope& s, const Situation& now) {
     mixture.cosines.assign(given.begin() + count, given.end());
     for (const double one : given) schemes::check_finite(Fope::name, "a coefficient", one);
   }
-  // what the published code pads with
+  // the value that the published code pads with
   mixture.cosine_offsets.assign(static_cast<std::size_t>(mixture.pairs), 1.0);
   std::fill_n(mixture.cosine_offsets.begin(), mixed, 0.0);
   mixture.sine_offsets = mixture.cosine_offsets;

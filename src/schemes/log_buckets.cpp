@@ -33,7 +33,7 @@ LogStep log_step(std::int64_t from, std::int64_t to, std::int64_t step, std::int
   const Real nearest = floor(point + Real(1) / 2);
   if (abs(point - nearest) > ldexp(point, -300)) return {floor(point).convert_to<std::int64_t>(), false};
 
-  // n ≤ from · (to/from)^(step/steps), with both sides to the power `steps` and without the fraction
+  // n ≤ from · (to/from)^(step/steps), with both sides raised to the power `steps` and multiplied out
   const auto n = nearest.convert_to<std::int64_t>();
   const std::vector<std::uint64_t> left = whole_powers(n, steps, from, step),
                                    right = whole_powers(to, step, from, steps);

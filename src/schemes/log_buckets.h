@@ -4,9 +4,9 @@
 
 namespace posenc::schemes {
 
-/// Where a scale of logarithms passes from one bucket to the next: floor(from · (to/from)^(step/steps)), and whether
-/// nothing was cut off. Decided by whole numbers where 400 bits leave a doubt, because published settings put such
-/// points exactly on integers (T5: 16, 32, 64), where a float's logarithm may fall to either side.
+/// Where a logarithmic scale passes from one bucket to the next: floor(from · (to/from)^(step/steps)), and whether
+/// that is exact. Decided in integers if 400 bits leave a doubt, because published settings put such points exactly
+/// on integers (T5: 16, 32, 64), where the logarithm of a float may fall on either side.
 struct LogStep {
   std::int64_t floor = 0;
   bool exact = false;

@@ -45,7 +45,7 @@ void check(const LogCpb& s) {
   schemes::check_between(LogCpb::name, "heads times offsets of the window", numbers, 1, std::int64_t{1} << 22);
 }
 
-// x of one axis. Where the window has one patch there is one offset, 0.
+// x of one axis. A window of one patch has one offset, 0.
 double log_spaced(const LogCpb& s, std::size_t axis, std::int64_t offset) {
   if (offset == 0) return 0;
   const std::int64_t trained = s.trained_window.empty() ? s.window[axis] : s.trained_window[axis];
@@ -54,7 +54,7 @@ double log_spaced(const LogCpb& s, std::size_t axis, std::int64_t offset) {
   return offset < 0 ? -size : size;
 }
 
-// Past 600 it is 0 or 1 to the last bit that counts.
+// Past 600 it is 0 or 1 to the last significant bit.
 double sigmoid(double z) { return 1 / (1 + numerics::exp_of({std::clamp(-z, -600.0, 600.0), 0.0}).high); }
 
 // The network at one row of the table: the offset's coordinates, the hidden units and the sum of each head.

@@ -30,7 +30,7 @@ void check_resized(const Resized& s) {
   if (s.corners && s.antialias) raise("resized: corners and antialias cannot be combined");
 }
 
-// A trained cell of one axis and its share of a new one.
+// A trained cell on one axis and its weight in a new one.
 struct Tap {
   std::int64_t cell;
   double weight;
@@ -45,7 +45,7 @@ double cubic(double t, double a) {
 
 double hat(double t) { return std::max(0.0, 1 - std::fabs(t)); }
 
-// The product first, then one division: exact wherever the centre is a double.
+// The product first, then one division: exact whenever the centre is a double.
 double centre_of(const Resized& s, std::int64_t cell, std::int64_t trained, std::int64_t extent) {
   const auto at = static_cast<double>(cell), from = static_cast<double>(trained), to = static_cast<double>(extent);
   if (s.corners) return extent == 1 ? 0 : at * (from - 1) / (to - 1);
@@ -65,7 +65,7 @@ std::vector<Tap> plain_taps(const Resized& s, std::int64_t cell, std::int64_t tr
   return taps;
 }
 
-// As Pillow and torch's antialias: the kernel is stretched, cut at the edges and normalised.
+// As in Pillow and torch's antialias: the kernel is stretched, truncated at the edges and normalised.
 std::vector<Tap> averaging_taps(const Resized& s, std::int64_t cell, std::int64_t trained, std::int64_t extent) {
   const bool is_cubic = s.filter == ResizeFilter::kBicubic;
   const double ratio = static_cast<double>(trained) / static_cast<double>(extent), wide = std::max(ratio, 1.0);
@@ -94,7 +94,7 @@ std::vector<std::vector<Tap>> taps_of_axis(const Resized& s, std::size_t axis) {
   return taps;
 }
 
-// visit(row of the resized table, row of the trained one, weight) for every pair that has to do with each other.
+// Calls visit(row of the resized table, row of the trained one, weight) for every pair with a weight.
 template <class Visit> void each_share(const Resized& s, const Visit& visit) {
   for (std::int64_t row = 0; row < s.prefix; ++row) visit(row, row, 1.0);
   const auto rows = taps_of_axis(s, 0), columns = taps_of_axis(s, 1);
@@ -136,7 +136,7 @@ template <class T> Rows owned_rows(const std::vector<double>& values, const Exte
 }  // namespace
 
 TrainedTable Resized::trained_table() const {
-  // of extents that prepare() refuses, no more than fits
+  // for extents that prepare() rejects: at most what fits
   const auto extent = [](std::int64_t cells) { return std::clamp<std::int64_t>(cells, 0, 1 << 12); };
   const std::int64_t cells = trained_grid.size() == 2 ? extent(trained_grid[0]) * extent(trained_grid[1]) : 0;
   return {{{"rows", std::clamp<std::int64_t>(prefix, 0, 1 << 20) + cells}, {"width", width}}};

@@ -37,14 +37,14 @@ void check(const Rope& s) {
   }
 }
 
-// Which axis drives a pair, with which frequency of which spectrum.
+// The axis that drives a pair, and the frequency of which spectrum it uses.
 struct PairSource {
   std::int64_t axis = 0;
   std::int64_t frequency = 0;
   std::int64_t spectrum = 0;
 };
 
-// Whether each axis has frequencies of its own, spread over its own features.
+// Whether each axis has its own frequencies, spread over its own features.
 bool has_own_spectra(const Rope& s) {
   const bool own = s.section_order == SectionOrder::kRestarting || s.section_order == SectionOrder::kBlocks;
   return own && !s.sections.empty();
@@ -85,7 +85,7 @@ std::vector<PairSource> sources_of(const Rope& s) {
   return sources;
 }
 
-// One spectrum, or one for each axis; that of an axis without pairs is empty.
+// One spectrum, or one per axis; that of an axis without pairs is empty.
 template <class N> std::vector<schemes::Scaled<N>> scaled_spectra(const Rope& s, std::int64_t length) {
   std::vector<schemes::Scaled<N>> spectra;
   const auto add = [&](std::int64_t dims) {
@@ -106,7 +106,7 @@ template <class N> std::vector<schemes::Scaled<N>> scaled_spectra(const Rope& s,
   return spectra;
 }
 
-// ggml's own arithmetic: one ratio, multiplied in from pair to pair, then what its scaling does to the angle.
+// ggml's own arithmetic: one ratio, multiplied from pair to pair, then its scaling of the angle.
 Float32Angles ggml_angles(const Rope& s, const schemes::Scaled<Real>& spectrum,
                           const std::vector<PairSource>& sources) {
   if (s.section_order == SectionOrder::kEvenOdd && !s.sections.empty()) {
@@ -169,7 +169,7 @@ Rotation prepare(const Rope& s, const Situation& now) {
     const auto at = static_cast<std::size_t>(source.frequency);
     const std::int64_t denominator = schemes::denominator_of(Rope::name, now, static_cast<std::size_t>(source.axis),
                                                              static_cast<std::size_t>(rotation.position_axes));
-    // before whole turns are dropped: what is a whole turn for position 1 is none for 1/2
+    // before whole turns are dropped: a whole turn for position 1 is not one for 1/2
     rotation.frequencies.push_back(numerics::frequency_from(schemes::over(spectrum.frequencies[at], denominator)));
     if (!spectrum.growth.rates.empty()) {
       if (denominator != 1) raise("rope: xpos counts from a whole position, so positions cannot be fractions");

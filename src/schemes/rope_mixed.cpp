@@ -36,7 +36,7 @@ void check_mixed(const RopeMixed& s, const Situation& now) {
   }
 }
 
-// The sine (quarter 0) or cosine (1) of so many turns, to 100 bits.
+// The sine (quarter 0) or cosine (1) of the given number of turns, to 100 bits.
 Real wave_of_turns(double turns, unsigned quarter) {
   const numerics::DoubleDouble wave = numerics::wave_in_double_double({frequency_from_turns(turns), 1}, quarter);
   return Real(wave.high) + Real(wave.low);

@@ -19,7 +19,7 @@ std::vector<Scheme> all_schemes() { return all_schemes(std::make_index_sequence<
 template <class S, class F> constexpr bool kBecomes =
     std::is_same_v<decltype(prepare(std::declval<const S&>(), Situation{})), F>;
 
-// The family that is shown is that of the form.
+// The displayed family is that of the form.
 template <class S> constexpr bool kFamilyIsTrue = S::family == (kBecomes<S, Bias>       ? "bias"
                                                                 : kBecomes<S, Rotation> ? "rotation"
                                                                 : kBecomes<S, Addition> ? "addition"
@@ -34,7 +34,7 @@ static_assert(all_are_schemes(static_cast<const Scheme*>(nullptr)), "an entry of
 
 char lower(char letter) { return letter >= 'A' && letter <= 'Z' ? static_cast<char>(letter - 'A' + 'a') : letter; }
 
-// Edits from one name to another, in any case: a letter more, less or another, or two neighbours exchanged.
+// The edit distance of two names, ignoring case: a letter inserted, deleted or replaced, or two neighbours swapped.
 std::size_t edits_between(std::string_view a, std::string_view b) {
   std::vector<std::size_t> before(b.size() + 1), last(b.size() + 1), row(b.size() + 1);
   for (std::size_t j = 0; j <= b.size(); ++j) row[j] = j;
@@ -150,7 +150,7 @@ Scheme scheme_named(std::string_view name) {
 
 std::string_view nearest_name(std::string_view name, const std::vector<std::string_view>& names) {
   std::string_view best;
-  std::size_t best_edits = name.size() / 3 + 1;  // further off is another word, not a slip
+  std::size_t best_edits = name.size() / 3 + 1;  // further away is a different word, not a typo
   for (const std::string_view candidate : names) {
     const bool begins = name.size() >= 3 && candidate.substr(0, name.size()) == name;
     const std::size_t edits = begins ? 0 : edits_between(name, candidate);

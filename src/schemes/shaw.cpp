@@ -7,7 +7,7 @@
 namespace posenc {
 
 TrainedTable Shaw::trained_table() const {
-  // of fields that prepare() refuses, no more than fits
+  // for fields that prepare() rejects: at most what fits
   constexpr std::int64_t kMost = std::int64_t{1} << 40;
   return {.axes = {{"rows", std::clamp(left, -kMost, kMost) + std::clamp(right, -kMost, kMost) + 1}, {"features"}},
           .has_value_weights = with_values};

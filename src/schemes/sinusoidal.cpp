@@ -16,7 +16,7 @@ void check(const Sinusoidal& s) {
   if (!(s.base >= 1.0 && s.base <= 1e36)) {
     raise(fmt::format("sinusoidal: base must be between 1 and 1e36 but is {}", s.base));
   }
-  if (!(std::fabs(s.scale) <= 32768.0)) {  // larger values would leave the range of f16
+  if (!(std::fabs(s.scale) <= 32768.0)) {  // larger values would exceed the range of f16
     raise(fmt::format("sinusoidal: scale must be between -32768 and 32768 but is {}", s.scale));
   }
   if (s.odd != OddWidth::kRefuse || s.width % (2 * s.axes) == 0) return;
@@ -25,8 +25,8 @@ void check(const Sinusoidal& s) {
                     s.width));
 }
 
-// ω_i = base^(−i·numerator/denominator). With one pair the inclusive spacing has no second end; as in
-// tensor2tensor, that pair then has frequency 1.
+// ω_i = base^(−i·numerator/denominator). With one pair, inclusive spacing has no second end; as in tensor2tensor,
+// that pair then has frequency 1.
 struct Step {
   std::int64_t numerator;
   std::int64_t denominator;
@@ -38,7 +38,7 @@ Step exponent_step(const Sinusoidal& s, std::int64_t features, std::int64_t pair
 
 // The float32 arithmetic of engines, each operation rounded as theirs. Hugging Face's torch sinusoids (Whisper,
 // M2M100, Speech2Text): exp(i · float(−ln(base)/denominator)). ggml: one ratio powf(base, −numerator/denominator),
-// multiplied in from pair to pair.
+// multiplied from pair to pair.
 std::vector<float> float32_factors(Numerics numerics, double base, Step step, std::int64_t pairs) {
   std::vector<float> factors;
   if (numerics == Numerics::kExact) return factors;
@@ -85,7 +85,7 @@ Addition prepare(const Sinusoidal& s, const Situation& now) {
   }
   const bool up = s.odd == OddWidth::kTrim;
   const std::int64_t group = 2 * s.axes;
-  const std::int64_t pairs = (s.width + (up ? group - 1 : 0)) / group;  // of each axis
+  const std::int64_t pairs = (s.width + (up ? group - 1 : 0)) / group;  // per axis
   // An odd width on one axis keeps its own width in the exponent, as XLM and Marian do.
   const std::int64_t features = s.axes == 1 ? s.width : 2 * pairs;
   const Step step = exponent_step(s, features, pairs);

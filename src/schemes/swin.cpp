@@ -8,7 +8,7 @@ namespace posenc {
 
 TrainedTable Swin::trained_table() const {
   std::int64_t rows = 1;
-  // of extents that prepare() refuses, no more than fits
+  // for extents that prepare() rejects: at most what fits
   for (const std::int64_t extent : window) rows *= std::clamp<std::int64_t>(2 * extent - 1, 0, 1 << 13);
   return {{{"rows", rows}, {"heads", heads}}};
 }

@@ -39,7 +39,7 @@ DistanceMap buckets_of(const T5& s) {
       const schemes::LogStep step = schemes::log_step(exact, s.max_distance, bucket + 1 - exact, count - exact);
       end = step.exact ? step.floor : step.floor + 1;
     }
-    // where buckets are many and distances few, some buckets are empty
+    // with many buckets and few distances, some buckets are empty
     if (end > static_cast<std::int64_t>(by_size.size())) by_size.resize(static_cast<std::size_t>(end), bucket);
   }
   by_size.push_back(count - 1);

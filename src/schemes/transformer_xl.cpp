@@ -52,7 +52,7 @@ std::int64_t check(const TransformerXl& s, const Situation& now) {
   return features;
 }
 
-// The sines and cosines of distances, by pairs.
+// The sines and cosines of distances, in pairs.
 struct Sinusoids {
   std::vector<Frequency> frequencies;
   explicit Sinusoids(const TransformerXl& s) {
@@ -66,7 +66,7 @@ struct Sinusoids {
   }
 };
 
-// The columns of W that meet the sine and the cosine of a pair.
+// The columns of W that are multiplied with the sine and the cosine of a pair.
 struct Columns {
   std::int64_t sine, cosine;
 };
@@ -76,7 +76,7 @@ Columns columns_of(const TransformerXl& s, std::int64_t pair) {
   return s.layout == WaveLayout::kSinCos ? Columns{pair, half + pair} : Columns{half + pair, pair};
 }
 
-// [heads, width, features] from [heads, features, width]: a sum over columns then runs over all features at once.
+// [heads, width, features] from [heads, features, width]: a sum over columns then covers all features at once.
 std::vector<double> by_columns(const std::vector<double>& w, std::int64_t heads, std::int64_t features,
                                std::int64_t width) {
   std::vector<double> turned(w.size());
@@ -94,7 +94,7 @@ std::vector<double> by_columns(const std::vector<double>& w, std::int64_t heads,
 }  // namespace
 
 TrainedTable TransformerXl::trained_table() const {
-  constexpr std::int64_t kMost = std::int64_t{1} << 30;  // of fields that prepare() refuses, no more than fits
+  constexpr std::int64_t kMost = std::int64_t{1} << 30;  // for fields that prepare() rejects: at most what fits
   return {{{"heads", std::clamp<std::int64_t>(heads, 0, kMost)},
            {"features"},
            {"width", std::clamp<std::int64_t>(width, 0, kMost)}}};
@@ -109,7 +109,7 @@ Bias prepare(const TransformerXl& s, const Situation& now) {
   VectorsByDistance& vectors = source.for_queries;
   vectors.shape = {s.heads, rows, features};
   vectors.values.resize(static_cast<std::size_t>(s.heads * rows * features));
-  // cosines are the same both ways, sines change their sign: one sum of each serves m − n = distance and −distance
+  // cosines are even and sines are odd: one sum of each serves m − n = distance and −distance
   std::vector<double> even(static_cast<std::size_t>(s.heads * features)), odd(even.size());
   for (std::int64_t distance = 0; distance <= reach; ++distance) {
     std::fill(even.begin(), even.end(), 0.0);

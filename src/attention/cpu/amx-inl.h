@@ -1,10 +1,11 @@
-// The matrix unit of an x86-64 processor, AMX: eight tiles of 16 rows of 64 bytes; TDPBF16PS multiplies 16 rows of 32 bf16 with
-// 16 columns of 32 (as pairs: row k of the right tile has depths 2k and 2k + 1 of every column), into 16 × 16 f32.
-// Tiles are read and written where operands and scores lie; nothing is rearranged but values, which are transposed, and queries.
-// The unit multiplies while vectors make weights of other scores: the products of a tile of scores are written as steps, after
-// each of which some weights are made (Weighing, at the end; the order is that of overlap-inl.h).
+// AMX, the matrix unit of x86-64 processors: eight tiles of 16 rows of 64 bytes. TDPBF16PS multiplies 16 rows of 32
+// bf16 by 16 columns of 32 (in pairs: row k of the right tile holds depths 2k and 2k + 1 of every column) into 16 ×
+// 16 f32. Tiles are loaded from operands and stored to scores directly; only queries and values, which are
+// transposed, are rearranged. The unit multiplies while vector instructions compute the weights of other scores: the
+// products of a tile of scores are issued in steps, and some weights are computed after each (Weighing, at the end;
+// overlap-inl.h sets the order).
 
-#ifndef POSENC_AMX_INL_H  // compiled for one SIMD target alone
+#ifndef POSENC_AMX_INL_H  // compiled for a single SIMD target
 #define POSENC_AMX_INL_H
 
 #include <algorithm>
@@ -27,20 +28,22 @@ namespace hn = hwy::HWY_NAMESPACE;
 
 constexpr std::int64_t kMatrixRows = 32, kMatrixDepth = 32, kMatrixStep = 2;
 constexpr std::int64_t kTileRows = 16;
-// Queries of a panel: as many as a tile has. With 64 keys of 64 features, whatever the tiles of a panel read and write then fits
-// the first cache; with more features it cannot, and the sums, which every block of keys reads and writes, count for more.
+// The queries of a panel: as many as a tile has rows. With 64 keys of 64 features, everything that the tiles of a
+// panel read and write then fits in the L1 cache. With more features it cannot, and the sums, which are read and
+// written for every block of keys, matter more.
 constexpr std::int64_t matrix_width() { return kTileRows; }
 inline std::int64_t matrix_keys(std::int64_t features) { return features <= 64 ? 64 : kKeyBlock; }
 inline bool has_matrix_unit() { return kernels::cpu::machine_multiplies_bf16_matrices(); }
 
-// One product of a left and a right operand, of which a few are added.
+// One product of a left and a right operand; up to three of them are summed.
 struct Term16 {
   const std::uint16_t *left, *right;
 };
 
 // --- tiles --------------------------------------------------------------------------------------------------------
 
-// The compiler knows tiles neither as registers nor as readers of memory: hence "memory", and their numbers in the text.
+// The compiler knows tiles neither as registers nor as readers of memory, hence the "memory" clobber and the tile
+// numbers in the assembly text.
 #define POSENC_TILE_ZERO(t) asm volatile("tilezero %%tmm" #t ::)
 #define POSENC_TILE_LOAD(t, from, stride) \
   asm volatile("tileloadd (%0,%1,1), %%tmm" #t ::"r"(from), "r"(stride) : "memory")
@@ -48,8 +51,9 @@ struct Term16 {
   asm volatile("tilestored %%tmm" #t ", (%0,%1,1)" ::"r"(to), "r"(stride) : "memory")
 #define POSENC_TILE_DOT(sum, left, right) asm volatile("tdpbf16ps %%tmm" #right ", %%tmm" #left ", %%tmm" #sum ::)
 
-// Configures the tiles of this thread while it lives: another library may use them in another way. What is below 2^-126 counts as
-// 0 meanwhile, as it does for the tiles: weights of that size would take a hundred times as long.
+// Configures this thread's tiles for as long as the object lives, because another library may configure them
+// differently. Meanwhile numbers below 2^-126 count as 0, as they do in the tiles: weights of that size would take a
+// hundred times as long.
 struct UseMatrixUnit {
   bool is_used;
   unsigned modes = 0;
@@ -58,7 +62,7 @@ struct UseMatrixUnit {
     constexpr unsigned kResultsAreZero = 1U << 15, kOperandsAreZero = 1U << 6;
     modes = _mm_getcsr();
     _mm_setcsr(modes | kResultsAreZero | kOperandsAreZero);
-    alignas(64) std::uint8_t layout[64] = {1};  // palette 1; bytes of a row from 16 on, rows from 48 on
+    alignas(64) std::uint8_t layout[64] = {1};  // palette 1; bytes per row from 16 on, rows from 48 on
     for (int t = 0; t < 8; ++t) layout[16 + 2 * t] = 64, layout[48 + t] = kTileRows;
     asm volatile("ldtilecfg %0" ::"m"(layout));
   }
@@ -71,8 +75,9 @@ struct UseMatrixUnit {
   UseMatrixUnit& operator=(const UseMatrixUnit&) = delete;
 };
 
-// S = K Qᵀ for `groups` groups of 32 keys and the queries of a panel. Four tiles of keys meet one of queries at a time. Where both
-// have two planes, `terms` are the three of terms_of, and an upper tile of keys meets both of queries while it is there.
+// S = K Qᵀ for `groups` groups of 32 keys and the queries of a panel. Four tiles of keys are multiplied with one of
+// queries at a time. If both have two planes, `terms` are the three of terms_of, and an upper tile of keys, once
+// loaded, is multiplied with both planes of the queries.
 template <class Work> HWY_INLINE void score_unit(const Term16* terms, std::int64_t count, std::int64_t depth,
                                                  std::int64_t groups, float* HWY_RESTRICT out, Work& work) {
   const std::int64_t n = kTileRows, half = kTileRows * kMatrixDepth, row = 64;  // bytes
@@ -144,8 +149,8 @@ HWY_INLINE std::int64_t steps_of_scores(std::int64_t count, std::int64_t depth, 
   return groups * std::min(count, std::int64_t{2}) * (depth / kMatrixDepth);
 }
 
-// O += Vᵀ Pᵀ for keys `begin` to `end`, multiples of 32, of a block. `weights`: as split_pair has left them.
-// `planes` of values, `plane` elements apart; the lower ones are multiplied with the upper weights alone.
+// O += Vᵀ Pᵀ for keys `begin` to `end`, multiples of 32, of a block. `weights`: as written by split_pair.
+// `planes` of values, `plane` elements apart; the lower one is multiplied only with the upper weights.
 template <class Work> HWY_INLINE void add_unit(const std::uint16_t* values, std::int64_t planes, std::int64_t plane,
                                                const float* weights, std::int64_t begin, std::int64_t end,
                                                std::int64_t features, float* HWY_RESTRICT sums, Work& work) {
@@ -195,19 +200,19 @@ HWY_INLINE std::int64_t steps_of_values(std::int64_t keys, std::int64_t features
 
 // --- operands -----------------------------------------------------------------------------------------------------
 
-// 32 bf16 nearest to f32: a machine with AMX rounds by itself, and takes what is below 2^-126 for 0.
+// 32 f32 rounded to bf16 by the processor's own instruction, which treats numbers below 2^-126 as 0.
 HWY_INLINE __m512i rounded_to_bf16(__m512 first, __m512 second) {
   __m512i rounded;
   asm("vcvtne2ps2bf16 %1, %2, %0" : "=v"(rounded) : "v"(first), "v"(second));
   return rounded;
 }
-// What sixteen bf16 leave of f32; nothing of what is not finite.
+// The remainder of f32 after subtracting their bf16; 0 for non-finite numbers.
 HWY_INLINE __m512 rest_of(__m512 whole, __m256i bits) {
   const __m512 upper = _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(bits), 16));
   const __mmask16 is_finite = _mm512_cmp_ps_mask(_mm512_abs_ps(upper), _mm512_set1_ps(-kNone), _CMP_LT_OQ);
   return _mm512_maskz_sub_ps(is_finite, whole, upper);
 }
-// A row of f32 as 32 bf16 in one plane or two; zeros past the last.
+// A row of f32 as 32 bf16 in one plane or two, padded with zeros.
 HWY_INLINE void split_row(const float* x, std::int64_t count, std::uint16_t* high, std::uint16_t* low) {
   HWY_ALIGN float padded[kMatrixDepth] = {};
   if (count < kMatrixDepth) {
@@ -222,7 +227,7 @@ HWY_INLINE void split_row(const float* x, std::int64_t count, std::uint16_t* hig
                                            rest_of(second, _mm512_extracti64x4_epi64(top, 1))));
 }
 
-// 16 × 16 words of 32 bits, rows as columns.
+// Transposes 16 × 16 words of 32 bits.
 HWY_INLINE void transpose_words(__m512i* r) {
   __m512i t[16];
 #pragma GCC unroll 8
@@ -253,7 +258,7 @@ HWY_INLINE void transpose_words(__m512i* r) {
   }
 }
 
-// 16 rows of 32 bf16, as 16 pairs of depths of 16 columns: out[pair · step + 2 · row + depth mod 2].
+// 16 rows of 32 bf16 as 16 pairs of depths of 16 columns: out[pair · step + 2 · row + depth mod 2].
 HWY_INLINE void place_columns(const std::uint16_t* rows, std::int64_t count, std::int64_t step, std::uint16_t* out) {
   if (count == kTileRows) {
     __m512i r[16];
@@ -269,7 +274,7 @@ HWY_INLINE void place_columns(const std::uint16_t* rows, std::int64_t count, std
   }
 }
 
-// Queries, [count, features] f32, as the columns of a panel; columns past the last are 0.
+// Packs queries, [count, features] f32, as the columns of a panel; missing columns are 0.
 inline void pack_columns_16(const float* rows, std::int64_t count, std::int64_t features, std::int64_t depth,
                             std::int64_t planes, std::int64_t plane, std::uint16_t* out) {
   const std::int64_t width = matrix_width(), n = kTileRows;
@@ -294,7 +299,7 @@ inline void pack_columns_16(const float* rows, std::int64_t count, std::int64_t 
   }
 }
 
-// The same of queries that are bf16 and lie side by side in memory, features a multiple of 32.
+// The same for bf16 queries that are contiguous in memory, features a multiple of 32.
 inline void copy_columns_16(const HeadTensor<const void>& x, std::int64_t b, std::int64_t h, std::int64_t begin,
                             std::int64_t end, std::uint16_t* out) {
   const std::int64_t width = matrix_width();
@@ -318,7 +323,7 @@ inline void copy_columns_16(const HeadTensor<const void>& x, std::int64_t b, std
   }
 }
 
-// Keys, [count, features] f32, in groups of 32 rows; rows past the last are 0.
+// Packs keys, [count, features] f32, in groups of 32 rows; missing rows are 0.
 inline void pack_groups_16(const float* rows, std::int64_t count, std::int64_t features, std::int64_t depth,
                            std::int64_t planes, std::int64_t plane, std::uint16_t* out) {
   for (std::int64_t t = 0; t < count; t += kMatrixRows, out += kMatrixRows * depth) {
@@ -335,7 +340,7 @@ inline void pack_groups_16(const float* rows, std::int64_t count, std::int64_t f
     }
   }
 }
-// The same of keys that are bf16 and lie side by side in memory, features a multiple of 32: a copy.
+// The same for bf16 keys that are contiguous in memory, features a multiple of 32: a copy.
 inline void copy_groups_16(const HeadTensor<const void>& x, std::int64_t b, std::int64_t h, std::int64_t begin,
                            std::int64_t end, std::uint16_t* out) {
   const std::int64_t groups = (end - begin + kMatrixRows - 1) / kMatrixRows;
@@ -352,14 +357,14 @@ inline void copy_groups_16(const HeadTensor<const void>& x, std::int64_t b, std:
   }
 }
 
-// 32 rows of 32, as columns. `row`(r): 32 numbers as a vector.
+// Transposes 32 × 32. `row`(r): 32 numbers as a vector.
 template <class Row> HWY_INLINE void transpose_32(const Row& row, std::uint16_t* HWY_RESTRICT out) {
   alignas(64) static constexpr std::uint16_t kPairs[2][32] = {
       {0, 32, 1, 33, 2,  34, 3,  35, 4,  36, 5,  37, 6,  38, 7,  39,
        8, 40, 9, 41, 10, 42, 11, 43, 12, 44, 13, 45, 14, 46, 15, 47},
       {16, 48, 17, 49, 18, 50, 19, 51, 20, 52, 21, 53, 22, 54, 23, 55,
        24, 56, 25, 57, 26, 58, 27, 59, 28, 60, 29, 61, 30, 62, 31, 63}};
-  for (int half = 0; half < 2; ++half) {  // pairs of rows as words, 16 columns of them
+  for (int half = 0; half < 2; ++half) {  // pairs of rows as words, 16 columns at a time
     const __m512i pairs = _mm512_load_si512(kPairs[half]);
     __m512i r[16];
 #pragma GCC unroll 16
@@ -369,7 +374,8 @@ template <class Row> HWY_INLINE void transpose_32(const Row& row, std::uint16_t*
     for (int i = 0; i < 16; ++i) _mm512_store_si512(out + 32 * (16 * half + i), r[i]);
   }
 }
-// Values, 32 keys after the other, as groups of 32 features whose depth these keys are; what lies past the last key is 0.
+// Packs values, 32 keys at a time, as groups of 32 features; these keys are the depth of the product. Keys past the
+// last give 0.
 // `row`(j): where the values of key j begin, [features] f32 or bf16; null past the last.
 template <class Row> HWY_INLINE void pack_values_16(const Row& row, std::int64_t keys, std::int64_t features,
                                                     std::int64_t planes, std::int64_t plane, std::uint16_t* out) {
@@ -401,7 +407,7 @@ template <class Row> HWY_INLINE void pack_values_16(const Row& row, std::int64_t
 
 // --- results ------------------------------------------------------------------------------------------------------
 
-// The first lanes() columns of a panel of sums, times a factor each, as rows: out[column · stride + feature].
+// The first lanes() columns of a panel of sums, each times its factor, as rows: out[column · stride + feature].
 HWY_INLINE void columns_as_rows(const float* HWY_RESTRICT sums, std::int64_t width, const float* HWY_RESTRICT by,
                                 std::int64_t features, float* HWY_RESTRICT out, std::int64_t stride) {
   const std::int64_t n = kTileRows;
@@ -424,11 +430,11 @@ HWY_INLINE void columns_as_rows(const float* HWY_RESTRICT sums, std::int64_t wid
 
 // --- weights ------------------------------------------------------------------------------------------------------
 
-// While tiles multiply, one of the two ports for vectors has no multiplications, maxima or powers, only sums, shuffles and logic:
-// hence the choice of instructions below.
+// While tiles multiply, one of the two vector ports has no multiplications, maxima or powers, only additions,
+// shuffles and logic. This determines the choice of instructions below.
 
-// 2^x · (1 + 2^-16) of four vectors, within 2.7e-6 of itself; 0 for −inf, NaN for NaN. The fraction is x − ⌊x⌋, the power
-// VSCALEF's. Four at a time, step by step: few instructions wait for the one before.
+// 2^x · (1 + 2^-16) for four vectors, relative error below 2.7e-6; 0 for −inf, NaN for NaN. The fraction is x − ⌊x⌋;
+// VSCALEF applies the power of two. The four are interleaved so that few instructions wait for the previous one.
 constexpr float kWeightFactor = 1 + 0x1p-16f;
 HWY_INLINE void become_weights(__m512* x) {
   __m512 f[4], p[4];
@@ -448,13 +454,14 @@ HWY_INLINE void become_weights(__m512* x) {
 #pragma GCC unroll 4
   for (int i = 0; i < 4; ++i) x[i] = _mm512_scalef_ps(p[i], x[i]);
 }
-// The upper halves of two rows, column by column: the second's where it is, the first's below.
+// The upper halves of two rows, column by column: the second's in place, the first's in the lower half.
 HWY_INLINE __m512i upper_halves(__m512 first, __m512 second, __m512i top) {
   const __m512i below = _mm512_bsrli_epi128(_mm512_castps_si512(first), 2);
-  return _mm512_ternarylogic_epi32(below, _mm512_castps_si512(second), top, 0xD8);  // second where top, else below
+  return _mm512_ternarylogic_epi32(below, _mm512_castps_si512(second), top, 0xD8);  // top ? second : below
 }
-// The weights of two keys, p and q, as two planes of bf16: the upper one where the first key's scores were, the lower one in place
-// of the second's. Both are cut, not rounded, of numbers that are 2^-16 too large: then their sum is within 2^-16 of the weight.
+// The weights of two keys, p and q, as two planes of bf16: the upper plane overwrites the first key's scores, the
+// lower one the second's. Both are truncated, not rounded, from numbers that are 2^-16 too large, so their sum is
+// within 2^-16 of the weight.
 HWY_INLINE void split_pair(__m512 p, __m512 q, float* upper, float* lower) {
   const __m512i top = _mm512_set1_epi32(static_cast<int>(0xFFFF0000U));
   const __m512 p_top = _mm512_castsi512_ps(_mm512_and_si512(_mm512_castps_si512(p), top));
@@ -463,13 +470,13 @@ HWY_INLINE void split_pair(__m512 p, __m512 q, float* upper, float* lower) {
   _mm512_store_si512(lower, upper_halves(_mm512_sub_ps(p, p_top), _mm512_sub_ps(q, q_top), top));
 }
 
-// P = 2^(factor · S − base) in place of S, and its sums, four keys at a time: some for each step of products between which it is
-// called. kIsSloped: `slope` · j is taken away as well, j counted from `key`.
+// P = 2^(factor · S − base) in place of S, and its sums, four keys at a time; each call between two steps of products
+// does a share. kIsSloped: also subtracts `slope` · j, with j counted from `key`.
 template <bool kIsSloped> struct Weighing {
   static constexpr int kWhole = 1 << 16;
   float* s = nullptr;  // the next four keys, aligned
   int left = 0, due = 0, rate = 0;
-  const float* ahead = nullptr;  // what is wanted next, four lines of the cache at a time; null: nothing
+  const float* ahead = nullptr;  // prefetched, four cache lines at a time; null: nothing
   __m512 factor, base, total, other, slope;
   float key;
 
@@ -518,7 +525,7 @@ template <bool kIsSloped> struct Weighing {
   HWY_INLINE void finish() {
     while (left > 0) four_keys();
   }
-  // Whether `base` was near enough to the largest scores: no weight is above 2^15.
+  // Whether `base` was close enough to the largest scores: no weight is above 2^15.
   HWY_INLINE bool are_small() const {
     return _mm512_cmp_ps_mask(_mm512_add_ps(total, other), _mm512_set1_ps(0x1p15f), _CMP_LE_OQ) == 0xFFFF;
   }
@@ -527,12 +534,12 @@ template <bool kIsSloped> struct Weighing {
     _mm512_storeu_ps(row_sum, _mm512_fmadd_ps(_mm512_add_ps(total, other), by, _mm512_loadu_ps(row_sum)));
   }
 };
-// Nothing meanwhile.
+// For products without weights to compute meanwhile.
 struct NoWork {
   HWY_INLINE void step() {}
 };
 
-// A weight of key j and query i, after its two planes.
+// The weight of key j and query i, from its two planes.
 HWY_INLINE float weight_in_place(const float* scores, std::int64_t j, std::int64_t i) {
   const std::int64_t width = matrix_width();
   const auto half = [&](std::int64_t row) HWY_ATTR {  // of the word that two keys share

@@ -10,7 +10,7 @@ namespace posenc::attend {
 namespace cpu {
 namespace {
 
-// f64, and weights, which are for looking at: what defines them, on all cores.
+// f64 and `weights` are computed as the reference defines them, on all cores.
 void forward_by_rows(const AttentionJob& job) {
   const std::int64_t rows = job.q.batch * job.q.heads * job.q.sequence;
   kernels::cpu::parallel_for(rows, 1, [&](std::int64_t begin, std::int64_t end) {
@@ -34,7 +34,7 @@ void forward(const AttentionJob& job) {
   attend_by_blocks(job, bias);
 }
 
-// forward asks whether memory is counted where it would begin to work.
+// forward itself checks for a memory count, before it starts to compute.
 void count(const AttentionJob& job) {
   if (job.v.type != DataType::kF64) forward(job);
 }

@@ -1,6 +1,6 @@
 // The backward pass of FlashAttention (Dao et al., 2022) on a CPU: no tile of P is stored; each is recomputed from Q,
-// K and the forward pass's logsumexp, and dS = P ∘ (dP − D) with dP = dO Vᵀ and D = rowsum(dO ∘ O) (`deltas`). Two
-// passes over the tiles: one with a query block in the lanes accumulates dQ = dS K and the gradients of the
+// K and the forward pass's logsumexp, and dS = P ∘ (dP − D) with dP = dO Vᵀ and D = rowsum(dO ∘ O) (`deltas`). There
+// are two passes over the tiles: one with a query block in the lanes accumulates dQ = dS K and the gradients of the
 // position's parameters, one with a key block in the lanes accumulates dK = dSᵀ Q and dV = Pᵀ dO. So every
 // accumulator belongs to one thread, without atomics, and results do not depend on the number of threads.
 
@@ -33,7 +33,7 @@ namespace posenc::attend::cpu {
 using Floats = std::vector<float>;
 inline Floats floats(std::int64_t count) { return Floats(static_cast<std::size_t>(count)); }
 
-// What both passes need of every query: its logsumexp in units of log 2, and D = Σ dO · O.
+// What both passes need for every query: its logsumexp in units of log 2, and D = Σ dO · O.
 struct QuerySums {
   Floats logs, deltas;  // [batch, heads, queries]
 };
@@ -56,7 +56,7 @@ constexpr std::int64_t kRowBlock = kKeyBlock;     // tokens in rows
 
 HWY_INLINE std::int64_t whole_groups(std::int64_t features) { return (features + kGroup - 1) / kGroup * kGroup; }
 
-// Rows of a tensor in the three ways that products want them.
+// Rows of a tensor in the three layouts that the products need.
 struct LaneRows {  // panels [panel, feature, lane]
   std::int64_t features = 0;
   Floats panels;
@@ -91,7 +91,7 @@ void load_tile(TileRows& to, const HeadTensor<const void>& x, const RowRotation&
   rows.token_stride = to.stride;
   pack_groups(rows, 0, 0, 0, end - begin, to.groups.data());
 }
-// Rows of a tile; `from` begins a group.
+// Rows of a tile; `from` is the start of a group.
 struct RowRange {
   std::int64_t from = 0, to = 0;
   std::int64_t count() const { return to - from; }
@@ -112,7 +112,7 @@ HWY_INLINE void add_products(const TileRows& tile, const RowRange& range, const 
     multiply<true>(rows + f, tile.stride, factors, range.count(), sums + f * panel_width());
   }
 }
-// Panels of sums [panel, feature, lane] to rows, times a factor.
+// Writes panels of sums [panel, feature, lane] as rows, times a factor.
 void write_lanes(const Floats& sums, std::int64_t stride, float factor, const HeadTensor<void>& to,
                  const TilePlace& at) {
   const std::int64_t width = panel_width();
@@ -128,7 +128,7 @@ void write_lanes(const Floats& sums, std::int64_t stride, float factor, const He
   });
 }
 
-// The queries of a tile or panel together: whether some see some of these keys, and whether all see all.
+// For the queries of a tile or panel: whether any attends to any of these keys, and whether all attend to all.
 struct Meeting {
   bool any = false, all = true;
 };
@@ -143,8 +143,8 @@ Meeting meeting_of(const AttentionJob& job, const TilePlace& at) {
   }
   return meeting;
 }
-// Of the rows of a tile, whole groups that contain all those which the lanes of a panel meet. A causal mask cuts through
-// tiles that are much longer than a panel is wide.
+// The range of a tile's rows, in whole groups, that the lanes of a panel need. A causal mask crosses tiles that are
+// much longer than a panel is wide.
 RowRange whole_groups_of(std::int64_t low, std::int64_t high, std::int64_t rows) {
   low = std::clamp<std::int64_t>(low, 0, rows);
   high = std::clamp<std::int64_t>(high, low, rows);
@@ -170,7 +170,7 @@ RowRange queries_of_lanes(const AttentionJob& job, const TilePlace& at) {
   }
   return whole_groups_of(low, high, at.queries);
 }
-// Where sight begins or ends among the keys of a tile, as a lane's number.
+// The first and last visible key of a tile, as lane numbers.
 HWY_INLINE float edge_of(std::int64_t key, const TilePlace& at) {
   return static_cast<float>(std::clamp<std::int64_t>(key - at.first_key, -1, at.keys));
 }
@@ -179,7 +179,7 @@ bool sees(const AttentionJob& job, std::int64_t b, std::int64_t h, std::int64_t 
   return sight.begin <= j && j < sight.end && !job.is_hidden(b, h, i, j);
 }
 
-// The capped score, and the slope of the cap there.
+// The capped score, and the derivative of the cap there.
 HWY_INLINE VF cap_and_slope(VF score, float cap, VF& slope) {
   const VF t = tanh_of(DF(), hn::Mul(score, hn::Set(DF(), 1.0f / cap)));
   slope = hn::NegMulAdd(t, t, hn::Set(DF(), 1.0f));
@@ -220,7 +220,7 @@ void add_parameters(QueryPass& pass, const TilePlace& at) {
     }
     return;
   }
-  // ds by distance: a diagonal of the tile each
+  // the sum of dS by distance: one diagonal of the tile each
   float by_distance[kRowBlock + kMostWidth + 16] = {};
   for (std::int64_t j = 0; j < at.keys; ++j) {
     float* HWY_RESTRICT to = by_distance + at.keys - 1 - j;
@@ -229,7 +229,7 @@ void add_parameters(QueryPass& pass, const TilePlace& at) {
       store(hn::Add(load(to, vector), load(from, vector)), to, vector);
     }
   }
-  const std::int64_t x = first.beside + job.places.shift - (at.first_key + at.keys - 1);  // of the first sum
+  const std::int64_t x = first.beside + job.places.shift - (at.first_key + at.keys - 1);  // for the first sum
   for (std::int64_t step = 0; step < at.keys + at.queries - 1; ++step) {
     const auto ds = static_cast<double>(by_distance[step]);
     if (table == nullptr) {
@@ -240,14 +240,14 @@ void add_parameters(QueryPass& pass, const TilePlace& at) {
   }
 }
 
-// The scores S in pass.weights become P, and the dP in pass.ds becomes dS.
+// Turns the scores S in pass.weights into P, and the dP in pass.ds into dS.
 void softmax_of_queries(QueryPass& pass, const TilePlace& at, bool masks) {
   const AttentionJob& job = pass.job;
   const ScoreBias& bias = pass.work.bias;
   const std::int64_t width = pass.width;
   HWY_ALIGN float logs[kMostWidth], deltas[kMostWidth] = {}, x[kMostWidth] = {}, begins[kMostWidth] = {},
                                     ends[kMostWidth] = {};
-  std::fill(logs, logs + kMostWidth, -kNone);  // a lane without a query weighs nothing
+  std::fill(logs, logs + kMostWidth, -kNone);  // a lane without a query has weight 0
   bool is_row = true;
   for (std::int64_t i = 0; i < at.queries; ++i) {
     const auto row = static_cast<std::size_t>((at.b * job.q.heads + at.h) * job.q.sequence + at.first_query + i);
@@ -319,7 +319,8 @@ void softmax_of_queries(QueryPass& pass, const TilePlace& at, bool masks) {
   }
 }
 
-// Adds the dS of a tile to the gradient of the sums of gates: that of a query's own token. A query is one thread's.
+// Adds the dS of a tile to the gradient of the sums of gates, at each query's own token. A query belongs to one
+// thread.
 void add_gate_rows(QueryPass& pass, const TilePlace& at) {
   double* const d_sums = pass.work.job.gate_gradient(at.b, at.h);
   if (d_sums == nullptr) return;
@@ -341,7 +342,7 @@ void query_block(QueryPass& pass, const TilePlace& block) {
   load_lanes(pass.q, job.q, job.q_rotation, block, static_cast<float>(job.scale * kLog2E), pass.scratch);
   load_lanes(pass.d_out, pass.work.job.d_out, {}, block, 1.0f, pass.scratch);
   std::fill(pass.dq.begin(), pass.dq.end(), 0.0f);
-  // keys that nobody sees are not read: they, and their angles, may not be there
+  // keys that no query attends to are not read: they, and their angles, may not exist
   const std::int64_t last_key = job.seen_keys(block.b).end;
   for (std::int64_t key = 0; key < last_key; key += kRowBlock) {
     const std::int64_t keys = std::min(kRowBlock, last_key - key);
@@ -371,7 +372,7 @@ void query_block(QueryPass& pass, const TilePlace& block) {
   }
 }
 
-// Blocks `begin` to `end` of all, in the order of heads, batch, queries.
+// Blocks `begin` to `end`, in the order of heads, batch, queries.
 void query_blocks(BackwardWork& work, std::int64_t begin, std::int64_t end) {
   QueryPass pass{work};
   const AttentionJob& job = work.job.forward;
@@ -414,7 +415,7 @@ void softmax_of_keys(KeyPass& pass, const TilePlace& at, bool masks) {
     const std::int64_t query = at.first_query + i;
     const auto index = static_cast<std::size_t>((at.b * job.q.heads + at.h) * job.q.sequence + query);
     const Sight& sight = job.sight(at.b, query);
-    const std::int64_t x = sight.beside + job.places.shift - at.first_key;  // of the first lane
+    const std::int64_t x = sight.beside + job.places.shift - at.first_key;  // for the first lane
     const VF begin = hn::Set(DF(), edge_of(sight.begin, at)), end = hn::Set(DF(), edge_of(sight.end, at));
     const VF log = hn::Set(DF(), pass.work.sums.logs[index]), delta = hn::Set(DF(), pass.work.sums.deltas[index]);
     float* HWY_RESTRICT p = pass.weights.data() + i * width;
@@ -425,7 +426,7 @@ void softmax_of_keys(KeyPass& pass, const TilePlace& at, bool masks) {
     if (row != nullptr) {
       if (x <= row->low || x - (width - 1) >= row->high) {
         constant = row->at(x <= row->low ? row->low : row->high);
-      } else {  // distances fall along the lanes
+      } else {  // distances decrease along the lanes
         for (std::int64_t j = 0; j < at.keys; ++j) tile[j] = row->at(std::clamp(x - j, row->low, row->high));
         has_tile = true;
       }
@@ -454,14 +455,14 @@ void softmax_of_keys(KeyPass& pass, const TilePlace& at, bool masks) {
       store(weight, p, vector);
       store(d_score, ds, vector);
     }
-    // lanes past the last key were hidden above
+    // lanes past the last key were masked above
     for (std::int64_t j = 0; masks && job.has_masks() && j < at.keys; ++j) {
       if (!sees(job, at.b, at.h, query, at.first_key + j)) p[j] = ds[j] = 0.0f;
     }
   }
 }
 
-// And that of the keys' tokens: what it adds lies in other elements than those of other keys and heads.
+// The same at the keys' own tokens, which are distinct elements for each key and head.
 void add_gate_columns(KeyPass& pass, const TilePlace& at) {
   double* const d_sums = pass.work.job.gate_gradient(at.b, at.h);
   if (d_sums == nullptr) return;
@@ -477,7 +478,7 @@ void add_gate_columns(KeyPass& pass, const TilePlace& at) {
 void key_block(KeyPass& pass, std::int64_t b, std::int64_t g, std::int64_t begin, std::int64_t end) {
   const AttentionJob& job = pass.job;
   const std::int64_t width = pass.width;
-  // load_lanes counts tokens as queries; keys that nobody sees are not read
+  // load_lanes treats tokens as queries; keys that no query attends to are not read
   const TilePlace block{b, g, begin, end - begin, 0, 0};
   end = std::max(begin, std::min(end, job.seen_keys(b).end));
   const TilePlace seen{b, g, begin, end - begin, 0, 0};
@@ -500,7 +501,7 @@ void key_block(KeyPass& pass, std::int64_t b, std::int64_t g, std::int64_t begin
         if (!meeting.any) continue;
         products(pass.q, range, pass.k.panel(panel), pass.weights.data());
         products(pass.d_out, range, pass.v.panel(panel), pass.ds.data());
-        softmax_of_keys(pass, at, !meeting.all || at.keys < width);  // lanes past the lengths are written out too
+        softmax_of_keys(pass, at, !meeting.all || at.keys < width);  // lanes past the lengths are written too
         add_gate_columns(pass, at);
         add_products(pass.d_out, range, pass.weights.data(), pass.dv.data() + panel * pass.d_out.stride * width);
         add_products(pass.q, range, pass.ds.data(), pass.dk.data() + panel * pass.q.stride * width);
@@ -554,7 +555,7 @@ QuerySums sums_of(const BackwardJob& job) {
       });
       sums.deltas[static_cast<std::size_t>(at)] = static_cast<float>(delta);
       const auto log = static_cast<double>(*forward.logsumexp.row<float>(b, h, i));
-      // a query that sees nothing weighs nothing
+      // a query with no visible key has weight 0 everywhere
       sums.logs[static_cast<std::size_t>(at)] =
           std::isinf(log) && log < 0 ? std::numeric_limits<float>::infinity() : static_cast<float>(log * kLog2E);
     }
@@ -568,7 +569,7 @@ void backward(BackwardJob& job) {
   const AttentionJob& forward = job.forward;
   const bool has_vectors = forward.bias != nullptr && std::holds_alternative<DistanceVectors>(forward.bias->source);
   const bool has_contextual = counted_gates_in(forward) != nullptr;
-  // where scores are capped, the bias's parameters and q get different gradients
+  // if scores are capped, the bias's parameters and q get different gradients
   const bool has_two_gradients = forward.softcap > 0 && !(job.parameters.empty() && job.d_gate_sums.empty());
   if (forward.v.type == DataType::kF64 || has_vectors || has_contextual || has_two_gradients) {
     kernels::cpu::parallel_for(forward.k.heads, 1, [&](std::int64_t begin, std::int64_t end) {
@@ -579,7 +580,7 @@ void backward(BackwardJob& job) {
   const ScoreBias bias = prepare_bias(forward, kKeyBlock + kQueryBlock);
   const QuerySums sums = sums_of(job);
   BackwardWork work{job, bias, sums};
-  // A head's parameters are one thread's, so that they are summed in order.
+  // One thread sums all parameters of a head, so the order is fixed.
   const std::int64_t query_blocks_of_head = forward.q.batch * ((forward.q.sequence + kQueryBlock - 1) / kQueryBlock);
   const std::int64_t step = job.parameters.empty() ? 1 : std::max(query_blocks_of_head, std::int64_t{1});
   const bool has_gates = !job.d_gate_sums.empty();

@@ -1,8 +1,8 @@
-// The matrix unit of an arm64 processor: BFMMLA multiplies two rows of four bf16 with two columns of four, into four f32.
-// Why by rows of 8 and columns of 12: 24 vectors of sums stay in registers beside 4 of the left operand, and 10 loads feed 24
-// instructions. Measured: decision 0022.
+// The matrix unit of arm64 processors: BFMMLA multiplies two rows of four bf16 by two columns of four, into four f32.
+// Tiles have 8 rows and 12 columns because 24 vectors of sums then fit in registers beside 4 of the left operand, and
+// 10 loads feed 24 instructions. Measured: decision 0022.
 
-#ifndef POSENC_BFMMLA_INL_H  // compiled for one SIMD target alone
+#ifndef POSENC_BFMMLA_INL_H  // compiled for a single SIMD target
 #define POSENC_BFMMLA_INL_H
 
 #include <algorithm>
@@ -20,20 +20,20 @@ namespace hn = hwy::HWY_NAMESPACE;
 
 constexpr std::int64_t kMatrixRows = 8, kMatrixDepth = 4, kMatrixStep = 4;
 constexpr std::int64_t kWeightPlanes = 2;
-constexpr std::int64_t kColumns = 12;  // of a panel: three vectors of four
+constexpr std::int64_t kColumns = 12;  // per panel: three vectors of four
 inline std::int64_t matrix_keys(std::int64_t /*features*/) { return kKeyBlock; }
 HWY_INLINE std::int64_t matrix_width() { return panel_width(); }
 
 inline bool has_matrix_unit() { return kernels::cpu::machine_multiplies_bf16_matrices(); }
 
-struct UseMatrixUnit {  // which needs no preparation
+struct UseMatrixUnit {  // needs no preparation
   explicit UseMatrixUnit(bool) {}
 };
 
-// One product of a left and a right operand, of which a few are added.
+// One product of a left and a right operand; up to three of them are summed.
 struct Term16 {
   const std::uint16_t *left, *right;
-  std::int64_t depth = 0;  // 0: that of the others
+  std::int64_t depth = 0;  // 0: same as the others
 };
 
 HWY_INLINE void multiply_2x4x2(float32x4_t& sum, uint16x8_t rows, uint16x8_t columns) {
@@ -43,7 +43,7 @@ HWY_INLINE void multiply_2x4x2(float32x4_t& sum, uint16x8_t rows, uint16x8_t col
 // out[m, :] = (kAdd ? out[m, :] : 0) + Σ_terms Σ_k left[k, m] · right[k, :]   for m < 8 and a panel's columns
 template <bool kAdd>
 HWY_NOINLINE void multiply_16(const Term16* terms, std::int64_t count, std::int64_t depth, float* HWY_RESTRICT out) {
-  float32x4_t sums[4][6];  // [pair of rows][pair of columns]: each the four products of the pairs
+  float32x4_t sums[4][6];  // [pair of rows][pair of columns]: the four products of each
 #pragma GCC unroll 4
   for (int r = 0; r < 4; ++r) {
 #pragma GCC unroll 6
@@ -70,7 +70,7 @@ HWY_NOINLINE void multiply_16(const Term16* terms, std::int64_t count, std::int6
 #pragma GCC unroll 4
   for (int r = 0; r < 4; ++r) {
 #pragma GCC unroll 3
-    for (int c = 0; c < 3; ++c) {  // a row of each pair, for four columns
+    for (int c = 0; c < 3; ++c) {  // one row of each pair, four columns
       const float64x2_t a = vreinterpretq_f64_f32(sums[r][2 * c]), b = vreinterpretq_f64_f32(sums[r][2 * c + 1]);
       finish(vreinterpretq_f32_f64(vzip1q_f64(a, b)), out + 2 * r * kColumns + 4 * c);
       finish(vreinterpretq_f32_f64(vzip2q_f64(a, b)), out + (2 * r + 1) * kColumns + 4 * c);
@@ -88,19 +88,20 @@ HWY_INLINE float32x4_t lower_of(uint16x8_t bits) {
   return vreinterpretq_f32_u32(vshll_n_u16(vget_low_u16(bits), 16));
 }
 HWY_INLINE float32x4_t upper_of(uint16x8_t bits) { return vreinterpretq_f32_u32(vshll_high_n_u16(bits, 16)); }
-// What a bf16 leaves of a number; nothing of what is not finite.
+// The remainder of a number after subtracting its bf16; 0 if it is not finite.
 HWY_INLINE float32x4_t rest_of(float32x4_t x, float32x4_t high) {
   const uint32x4_t is_finite = vcaltq_f32(high, vdupq_n_f32(-kNone));
   return vreinterpretq_f32_u32(vandq_u32(vreinterpretq_u32_f32(vsubq_f32(x, high)), is_finite));
 }
-// Eight numbers of f32, in one plane or two.
+// Eight f32, in one plane or two.
 HWY_INLINE void split_eight(const float* x, uint16x8_t& high, uint16x8_t& low) {
   const float32x4_t a = vld1q_f32(x), b = vld1q_f32(x + 4);
   high = to_bf16(a, b);
   low = to_bf16(rest_of(a, lower_of(high)), rest_of(b, upper_of(high)));
 }
 
-// Rows of f32 as columns or rows of an operand whose steps are `step` elements apart: out[k / 4 · step + row · 4 + k mod 4].
+// Rows of f32 as columns or rows of an operand whose steps are `step` elements apart: out[k / 4 · step + row · 4 + k
+// mod 4].
 HWY_INLINE void place_rows(const float* rows, std::int64_t stride, std::int64_t count, std::int64_t features,
                            std::int64_t planes, std::int64_t plane, std::int64_t step, std::uint16_t* out) {
   for (std::int64_t r = 0; r < count; ++r, rows += stride, out += kMatrixStep) {
@@ -120,7 +121,7 @@ HWY_INLINE void place_rows(const float* rows, std::int64_t stride, std::int64_t 
     }
   }
 }
-// Queries, [count, features] f32, as the columns of a panel; columns past the last are 0.
+// Packs queries, [count, features] f32, as the columns of a panel; missing columns are 0.
 inline void pack_columns_16(const float* rows, std::int64_t count, std::int64_t features, std::int64_t depth,
                             std::int64_t planes, std::int64_t plane, std::uint16_t* out) {
   for (std::int64_t p = 0; p < planes && count < kColumns; ++p) {
@@ -128,7 +129,7 @@ inline void pack_columns_16(const float* rows, std::int64_t count, std::int64_t 
   }
   place_rows(rows, features, count, features, planes, plane, kColumns * kMatrixStep, out);
 }
-// The same of queries that are bf16 and lie side by side in memory, features a multiple of 8.
+// The same for bf16 queries that are contiguous in memory, features a multiple of 8.
 inline void copy_columns_16(const HeadTensor<const void>& x, std::int64_t b, std::int64_t h, std::int64_t begin,
                             std::int64_t end, std::uint16_t* out) {
   if (end - begin < kColumns) std::fill_n(out, x.features * kColumns, std::uint16_t{0});
@@ -144,7 +145,7 @@ HWY_INLINE void place_two(uint16x8_t first, uint16x8_t second, std::uint16_t* to
   vst1q_u16(to, vreinterpretq_u16_u64(vzip1q_u64(a, c)));
   vst1q_u16(to + kMatrixRows * kMatrixStep, vreinterpretq_u16_u64(vzip2q_u64(a, c)));
 }
-// Keys, [count, features] f32, in groups of 8 rows; rows past the last are 0.
+// Packs keys, [count, features] f32, in groups of 8 rows; missing rows are 0.
 inline void pack_groups_16(const float* rows, std::int64_t count, std::int64_t features, std::int64_t depth,
                            std::int64_t planes, std::int64_t plane, std::uint16_t* out) {
   for (std::int64_t t = 0; t < count; t += kMatrixRows, out += kMatrixRows * depth, rows += kMatrixRows * features) {
@@ -169,7 +170,7 @@ inline void pack_groups_16(const float* rows, std::int64_t count, std::int64_t f
     }
   }
 }
-// The same of keys that are bf16 and lie side by side in memory, features a multiple of 8: a copy.
+// The same for bf16 keys that are contiguous in memory, features a multiple of 8: a copy.
 inline void copy_groups_16(const HeadTensor<const void>& x, std::int64_t b, std::int64_t h, std::int64_t begin,
                            std::int64_t end, std::uint16_t* out) {
   const std::int64_t features = x.features;
@@ -187,7 +188,7 @@ inline void copy_groups_16(const HeadTensor<const void>& x, std::int64_t b, std:
   }
 }
 
-// Four rows of eight, as eight rows of four.
+// Transposes four rows of eight.
 HWY_INLINE void transpose_4x8(uint16x8_t a, uint16x8_t b, uint16x8_t c, uint16x8_t d, std::uint16_t* out) {
   const auto put = [](uint16x8_t first, uint16x8_t second, std::uint16_t* to) HWY_ATTR {
     const uint32x4_t x = vreinterpretq_u32_u16(first), y = vreinterpretq_u32_u16(second);
@@ -197,7 +198,7 @@ HWY_INLINE void transpose_4x8(uint16x8_t a, uint16x8_t b, uint16x8_t c, uint16x8
   put(vzip1q_u16(a, b), vzip1q_u16(c, d), out);
   put(vzip2q_u16(a, b), vzip2q_u16(c, d), out + 16);
 }
-// Values as groups of 8 features whose depth are the keys of a block; what lies past the last key is 0.
+// Packs values as groups of 8 features; the keys of a block are the depth of the product. Keys past the last give 0.
 // `row`(j): where the values of key j begin, [features] f32 or bf16; null past the last.
 template <class Row> HWY_INLINE void pack_values_16(const Row& row, std::int64_t keys, std::int64_t features,
                                                     std::int64_t planes, std::int64_t plane, std::uint16_t* out) {
@@ -223,7 +224,7 @@ template <class Row> HWY_INLINE void pack_values_16(const Row& row, std::int64_t
   }
 }
 
-// The first four columns of a panel of sums, times a factor each, as rows: out[column · stride + feature].
+// The first four columns of a panel of sums, each times its factor, as rows: out[column · stride + feature].
 HWY_INLINE void columns_as_rows(const float* HWY_RESTRICT sums, std::int64_t /*width*/, const float* HWY_RESTRICT by,
                                 std::int64_t features, float* HWY_RESTRICT out, std::int64_t stride) {
   const float32x4_t factor = vld1q_f32(by);
@@ -244,7 +245,7 @@ HWY_INLINE void columns_as_rows(const float* HWY_RESTRICT sums, std::int64_t /*w
   }
 }
 
-// 2^x for x ≤ 0, within 3.5e-6 of itself: exp2_of_negative with two steps less.
+// 2^x for x ≤ 0, relative error below 3.5e-6: exp2_of_negative with two fewer steps.
 HWY_INLINE float32x4_t weight_of_score(float32x4_t x) {
   x = vmaxq_f32(x, vdupq_n_f32(-127.0f));
   const float32x4_t magic = vdupq_n_f32(12582912.0f + 127.0f), shifted = vaddq_f32(x, magic);
@@ -255,7 +256,8 @@ HWY_INLINE float32x4_t weight_of_score(float32x4_t x) {
   p = vfmaq_f32(vdupq_n_f32(1.0f), f, p);
   return vmulq_f32(p, vreinterpretq_f32_u32(vshlq_n_u32(vreinterpretq_u32_f32(shifted), 23)));
 }
-// Four weights of two keys, in two planes: the upper one is cut, not rounded, one instruction for eight.
+// Four weights of each of two keys, in two planes. The upper one is truncated, not rounded, which takes one
+// instruction for eight.
 HWY_INLINE uint16x8_t upper_plane(float32x4_t x, float32x4_t y) {
   return vuzp2q_u16(vreinterpretq_u16_f32(x), vreinterpretq_u16_f32(y));
 }
@@ -271,8 +273,9 @@ HWY_INLINE void place_weights(uint16x8_t even, uint16x8_t odd, std::uint16_t* ou
   vst1q_u16(out, vreinterpretq_u16_u32(vzip1q_u32(x, y)));
   vst1q_u16(out + 8, vreinterpretq_u16_u32(vzip2q_u32(x, y)));
 }
-// P = 2^(factor · S − base) in two planes, as the columns of a panel, for keys `begin` to `end`, both multiples of 4, and its
-// sums. In two passes, which keep more of the processor's pipes busy than one: it has registers for six weights at work.
+// P = 2^(factor · S − base) in two planes, as the columns of a panel, for keys `begin` to `end`, both multiples of 4,
+// and its sums. Two passes keep more of the processor's pipes busy than one, which would have registers for only six
+// weights at a time.
 inline void weigh_16(float* HWY_RESTRICT scores, float factor, const float* HWY_RESTRICT base, std::int64_t begin,
                      std::int64_t end, std::uint16_t* HWY_RESTRICT out, std::int64_t plane,
                      float* HWY_RESTRICT row_sum) {

@@ -1,5 +1,5 @@
-// One block of queries at work, and how position and masks enter its tiles of scores; for code that is compiled once per
-// SIMD target. A tile is a panel: its rows are keys and its columns queries.
+// The state of one block of queries, and how position and masks enter its tiles of scores; for code that is compiled
+// once per SIMD target. A tile is a panel: its rows are keys and its columns queries.
 
 #if defined(POSENC_BLOCK_INL_H) == defined(HWY_TARGET_TOGGLE)
 #ifdef POSENC_BLOCK_INL_H
@@ -30,19 +30,19 @@ inline std::size_t floats(std::int64_t count, bool are_wanted = true) {
   return are_wanted ? static_cast<std::size_t>(count) : 0;
 }
 
-// One block of queries at work.
+// The state of one block of queries.
 struct Block {
   const AttentionJob& job;
   const ScoreBias& bias;
-  bool keeps_keys;                                 // packed, for the next block of queries
-  bool by_matrix = is_for_matrix_unit(job, bias);  // products in bf16: q, k and the weights are in `operands`
+  bool keeps_keys;                                 // packed keys stay for the next block of queries
+  bool by_matrix = is_for_matrix_unit(job, bias);  // products in bf16; q, k and weights are in `operands`
   std::int64_t queries = queries_of_block(job, by_matrix),
                keys = by_matrix ? matrix_keys(std::max(job.q.features, job.v.features)) : kKeyBlock;
   std::int64_t width = by_matrix ? matrix_width() : panel_width();
   std::int64_t features = job.q.features;
   std::int64_t value_group = by_matrix ? kValueGroup : kGroup;
   std::int64_t value_features = (job.v.features + value_group - 1) / value_group * value_group;
-  // v can be read where it is: no copy
+  // v can be read in place, without a copy
   bool v_in_place = job.v.type == DataType::kF32 && job.v.feature_stride == 1 && job.v.features % kGroup == 0 &&
                     job.v.pages == nullptr;
   AlignedVector<float> q = AlignedVector<float>(floats(queries * features, !by_matrix));      // panels
@@ -58,28 +58,28 @@ struct Block {
   AlignedVector<std::uint16_t> narrow = AlignedVector<std::uint16_t>(floats(kKeyBlock * features, rounds_rows));
   AlignedVector<float> results = AlignedVector<float>(floats(kMostLanes * job.v.features));  // of a vector of queries
   AlignedVector<float> met = AlignedVector<float>(
-      floats(queries * bias.query_rows));  // [panels, rows, width]: queries times the vectors that distances pick
-  // a panel of what meets those vectors, where it is not q as the scores have it
+      floats(queries * bias.query_rows));  // [panels, rows, width]: queries times the vectors that distances select
+  // a panel of what is multiplied with those vectors, if it differs from q as used for the scores
   bool has_met_queries = bias.query_rows > 0 &&
                          (job.position_queries.data != nullptr || job.vector_scale != job.scale);
   AlignedVector<float> met_queries = AlignedVector<float>(floats(kMostWidth * bias.query_features, has_met_queries));
   AlignedVector<float> row_weights = AlignedVector<float>(floats(
-      queries * bias.value_rows));  // [panels, rows, width]: weights by the vector that is added to their values
-  // the gates that each query has counted, as two f32: keys come from the last to the first
+      queries * bias.value_rows));  // [panels, rows, width]: sums of weights by the vector added to their values
+  // the gates that each query has counted so far, as two f32 each; keys are processed from the last to the first
   bool counts_gates = bias.kind == ScoreBias::Kind::kCounts;
   AlignedVector<float> counts = AlignedVector<float>(floats(queries, counts_gates)),
                        count_errors = AlignedVector<float>(floats(queries, counts_gates));
 #if POSENC_MATRIX_16
   Operands16 operands = by_matrix ? Operands16(job, queries, keys, width, value_features, keeps_keys) : Operands16();
 #if POSENC_OVERLAPS_16
-  // scores of the next tile, and the weights of the one before
+  // the scores of the next tile, and the weights of the previous one
   AlignedVector<float> next_scores = AlignedVector<float>(floats(kKeyBlock * kMostLanes, by_matrix)),
                        last_weights = AlignedVector<float>(floats(kKeyBlock * kMostLanes, by_matrix));
-  float slope = 0;  // of a tile whose bias enters as its weights are made
+  float slope = 0;  // of a tile whose bias is applied while its weights are computed
   struct Waiting {
     std::int64_t panel = -1, begin = 0, end = 0;
     const std::uint16_t* values = nullptr;
-  } waiting;  // keys whose weights, in last_weights, have not met their values; panel −1: none
+  } waiting;  // keys whose weights, in last_weights, are yet to be multiplied with their values; panel −1: none
 #endif
 #endif
 
@@ -87,14 +87,14 @@ struct Block {
   std::int64_t first_key = 0, last_key = 0;       // the key block
   const float* values = nullptr;                  // of the key block
   std::int64_t values_stride = 0;
-  bool is_checked = false, is_finite = true;  // its values, looked at only where some are masked
-  float factor = 1;                           // of the tile of scores, where they are as the product left them
+  bool is_checked = false, is_finite = true;  // of its values; checked only if some are masked
+  float factor = 1;                           // still to be applied to the tile of scores
 
   Block(const AttentionJob& a_job, const ScoreBias& a_bias, bool keeps)
       : job(a_job), bias(a_bias), keeps_keys(keeps) {}
 };
 
-// Whether a panel has three vectors, not one.
+// Whether a panel has three vectors or one.
 HWY_INLINE bool is_wide(const Block& block) {
 #if POSENC_OVERLAPS_16
   return !block.by_matrix;
@@ -104,12 +104,12 @@ HWY_INLINE bool is_wide(const Block& block) {
 #endif
 }
 
-// What the queries of a panel see together.
+// The keys that the queries of a panel attend to, together.
 struct PanelSight {
-  std::int64_t begin, end;          // some see these keys
-  std::int64_t all_begin, all_end;  // all see these
+  std::int64_t begin, end;          // visible to some query
+  std::int64_t all_begin, all_end;  // visible to all
   std::int64_t beside;              // of the first query
-  bool is_row;                      // queries stand beside consecutive keys
+  bool is_row;                      // the queries are beside consecutive keys
 };
 HWY_INLINE PanelSight sight_of(const Block& block, std::int64_t first, std::int64_t count) {
   const Sight& start = block.job.sight(block.b, first);
@@ -131,7 +131,7 @@ HWY_INLINE PanelSight sight_of(const Block& block, std::int64_t first, std::int6
 
 // --- a tile of scores: bias and mask -----------------------------------------------------------------------------
 
-// A row of scores times the factor that is not in them yet: 1 but after a product by a matrix unit.
+// A row of scores times the factor that is not yet in them: 1 except after a product by a matrix unit.
 HWY_INLINE VF load_score(const float* HWY_RESTRICT s, int vector, VF factor) {
 #if POSENC_MATRIX_16
   return hn::Mul(load(s, vector), factor);
@@ -141,7 +141,7 @@ HWY_INLINE VF load_score(const float* HWY_RESTRICT s, int vector, VF factor) {
 #endif
 }
 
-// score = at(key, vector, score), and the largest of each query.
+// score = at(key, vector, score), and the maximum for each query.
 template <class At> HWY_INLINE void change_scores(Block& block, std::int64_t begin, std::int64_t end,
                                                   float* HWY_RESTRICT tile_max, const At& at) {
   VF most0 = hn::Set(DF(), kNone), most1 = most0, most2 = most0;
@@ -168,7 +168,7 @@ template <class At> HWY_INLINE void change_scores(Block& block, std::int64_t beg
   block.factor = 1;
 }
 
-// The factor, which is positive or 1, stays where it is.
+// The factor, which is positive or 1, is not applied.
 inline void find_row_max(const Block& block, std::int64_t begin, std::int64_t end, float* HWY_RESTRICT tile_max) {
   VF most0 = hn::Set(DF(), kNone), most1 = most0, most2 = most0;
   const float* HWY_RESTRICT s = block.scores.data() + begin * block.width;
@@ -184,7 +184,7 @@ inline void find_row_max(const Block& block, std::int64_t begin, std::int64_t en
   store(hn::Mul(most2, by), tile_max, 2);
 }
 
-// −slope · |distance|: the distance is exact in f32 up to 2^24, and the sum is rounded once.
+// −slope · |distance|. The distance is exact in f32 up to 2^24, and the sum is rounded once.
 inline void add_slopes(Block& block, std::int64_t first, std::int64_t count, std::int64_t begin, std::int64_t end,
                        float* HWY_RESTRICT tile_max) {
   HWY_ALIGN float distance[kMostWidth] = {};
@@ -200,11 +200,12 @@ inline void add_slopes(Block& block, std::int64_t first, std::int64_t count, std
   });
 }
 
-// A slice of the table for each key, or one number where the whole tile lies in a tail: returned, not added.
+// Adds a slice of the table for each key. If the whole tile lies in a tail, returns that one number instead of adding
+// it.
 inline float add_distances(Block& block, const PanelSight& sight, std::int64_t begin, std::int64_t end,
                            float* HWY_RESTRICT tile_max) {
   const DistanceRow& row = block.bias.rows[static_cast<std::size_t>(block.h)];
-  const std::int64_t x = sight.beside + block.job.places.shift - block.first_key;  // of the first query and key
+  const std::int64_t x = sight.beside + block.job.places.shift - block.first_key;  // for the first query and key
   const std::int64_t low = x - (end - 1), high = x + block.width - 1 - begin;
   if (high <= row.low || low >= row.high) {
     find_row_max(block, begin, end, tile_max);
@@ -216,7 +217,7 @@ inline float add_distances(Block& block, const PanelSight& sight, std::int64_t b
   return 0.0f;
 }
 
-// The sum of the query's own token less that of the key's.
+// The sum of gates at the query's own token minus that at the key's.
 inline void add_gates(Block& block, std::int64_t first, std::int64_t count, std::int64_t begin, std::int64_t end,
                       float* HWY_RESTRICT tile_max) {
   HWY_ALIGN float highs[kMostWidth] = {}, lows[kMostWidth] = {};
@@ -254,7 +255,7 @@ inline void add_tile(Block& block, std::int64_t panel, std::int64_t first, std::
   });
 }
 
-// c · tanh(score / c), before anything is added to the scores.
+// c · tanh(score / c), applied before anything is added to the scores.
 inline void cap_scores(Block& block, std::int64_t begin, std::int64_t end) {
   const auto cap = static_cast<float>(block.job.softcap * kLog2E);
   const VF by = hn::Set(DF(), block.factor);
@@ -268,7 +269,7 @@ inline void cap_scores(Block& block, std::int64_t begin, std::int64_t end) {
   block.factor = 1;
 }
 
-// The caller's mask: added, or −inf in place of a score that it hides, whatever that was.
+// The caller's mask: added to the score; a masked score becomes −inf, whatever it was.
 inline void add_mask(Block& block, std::int64_t first, std::int64_t count, std::int64_t begin, std::int64_t end,
                      float* HWY_RESTRICT tile_max) {
   const std::int64_t width = block.width;
@@ -292,10 +293,10 @@ inline bool has_padding(const Block& block, std::int64_t j) {
   return job.key_mask != nullptr && job.key_mask[block.b * job.k.sequence + block.first_key + j] == 0;
 }
 
-// −inf where a query does not see a key.
+// Writes −inf where a query does not attend to a key.
 inline void mask_keys(Block& block, std::int64_t first, std::int64_t count, std::int64_t begin, std::int64_t end,
                       float* HWY_RESTRICT tile_max) {
-  HWY_ALIGN float from[kMostWidth] = {}, to[kMostWidth] = {};  // in the tile; none for columns past the last query
+  HWY_ALIGN float from[kMostWidth] = {}, to[kMostWidth] = {};  // in the tile; empty past the last query
   for (std::int64_t i = 0; i < count; ++i) {
     const Sight& sight = block.job.sight(block.b, first + i);
     from[i] = static_cast<float>(std::clamp(sight.begin - block.first_key, std::int64_t{0}, kKeyBlock));

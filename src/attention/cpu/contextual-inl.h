@@ -1,5 +1,6 @@
-// Contextual positions in a tile of scores, for code that is compiled once per SIMD target (CoPE). `Block` is that of
-// block-inl.h; its keys come from the last to the first, so that a query has counted all that are after a tile.
+// Contextual positions (CoPE) in a tile of scores, for code that is compiled once per SIMD target. `Block` is that of
+// block-inl.h. Keys are processed from the last to the first, so each query has already counted the gates of all keys
+// after a tile.
 
 #if defined(POSENC_CONTEXTUAL_INL_H) == defined(HWY_TARGET_TOGGLE)
 #ifdef POSENC_CONTEXTUAL_INL_H
@@ -26,15 +27,15 @@ HWY_INLINE VF gate_of_score(VF s) {
   return hn::Div(hn::IfThenElse(hn::Lt(s, hn::Zero(d)), small, one), hn::Add(one, small));
 }
 
-// (1 − w) · met[⌊p⌋] + w · met[⌈p⌉] for one vector of queries, whose count is p = sum + error. Cut at the last row, where a
-// count that is no number is cut too: its score is none either.
+// (1 − w) · met[⌊p⌋] + w · met[⌈p⌉] for one vector of queries whose count is p = sum + error. Clamped to the last
+// row, as is a NaN count, whose score is NaN as well.
 HWY_INLINE VF met_at_count(VF sum, VF error, const float* HWY_RESTRICT met, std::int64_t width, std::int64_t rows) {
   const DF d;
   const hn::RebindToSigned<DF> di;
   const VF last = hn::Set(d, static_cast<float>(rows - 1)), one = hn::Set(d, 1.0f);
   const auto is_inside = hn::Lt(hn::Add(sum, error), last);
   VF below = hn::Floor(sum);
-  VF part = hn::Add(hn::Sub(sum, below), error);  // the error may lead past either row
+  VF part = hn::Add(hn::Sub(sum, below), error);  // the error may cross either row
   const auto is_less = hn::Lt(part, hn::Zero(d)), is_more = hn::Ge(part, one);
   below = hn::Sub(hn::Add(below, hn::IfThenElseZero(is_more, one)), hn::IfThenElseZero(is_less, one));
   part = hn::Add(hn::Sub(part, hn::IfThenElseZero(is_more, one)), hn::IfThenElseZero(is_less, one));
@@ -48,7 +49,8 @@ HWY_INLINE VF met_at_count(VF sum, VF error, const float* HWY_RESTRICT met, std:
   return hn::MulAdd(part, hn::Sub(high, low), low);
 }
 
-// Scores that are masked already: what the places that queries count add to them, and the largest of each query.
+// Adds the contribution of the counted positions to scores that are already masked, and finds the maximum for each
+// query.
 template <class Block> void add_contextual(Block& block, std::int64_t panel, std::int64_t begin, std::int64_t end,
                                            float* HWY_RESTRICT tile_max) {
   const DF d;
@@ -60,7 +62,7 @@ template <class Block> void add_contextual(Block& block, std::int64_t panel, std
     const float* const met = block.met.data() + panel * rows * width + vector * lanes();
     VF sum = load(count, vector), error = load(lost, vector), most = none;
     if (hn::AllTrue(d, hn::Ge(hn::Add(sum, error), hn::Set(d, static_cast<float>(rows - 1))))) {
-      // all of them have counted past the last row: nothing that is further away changes where they are
+      // all have counted past the last row, so keys further away no longer change their position
       const VF last = hn::LoadU(d, met + (rows - 1) * width);
       for (std::int64_t j = begin; j < end; ++j) {
         float* HWY_RESTRICT s = block.scores.data() + j * width;
@@ -74,7 +76,7 @@ template <class Block> void add_contextual(Block& block, std::int64_t panel, std
     for (std::int64_t j = end - 1; j >= begin; --j) {
       float* HWY_RESTRICT s = block.scores.data() + j * width;
       const VF x = load(s, vector), gate = gate_of_score(x);
-      const VF next = hn::Add(sum, gate), back = hn::Sub(next, sum);  // two-sum: what the addition lost
+      const VF next = hn::Add(sum, gate), back = hn::Sub(next, sum);  // two-sum: the rounding error of the addition
       error = hn::Add(error, hn::Add(hn::Sub(sum, hn::Sub(next, back)), hn::Sub(gate, back)));
       sum = next;
       const VF score = hn::IfThenElse(hn::Eq(x, none), none, hn::Add(x, met_at_count(sum, error, met, width, rows)));

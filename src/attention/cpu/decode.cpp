@@ -1,8 +1,8 @@
-// Flash-Decoding (Dao et al., 2023): few queries and many keys, so that the time goes into reading the cache, and
-// every key and value is read once, as it lies in memory. Keys are split into chunks of a fixed size (split-KV); each
-// runs its own online softmax over key blocks and leaves row_max, row_sum and an output accumulator for every query,
-// which are merged in the order of the chunks, so that results do not depend on threads. The query heads that share a
-// key head (GQA) share its reading.
+// Flash-Decoding (Dao et al., 2023): with few queries and many keys, most of the time goes into reading the cache, so
+// every key and value is read once, in place. Keys are split into chunks of a fixed size (split-KV). Each chunk runs
+// its own online softmax over key blocks and yields row_max, row_sum and an output accumulator for every query; these
+// are merged in the order of the chunks, so results do not depend on the number of threads. The query heads that
+// share a key head (GQA) share its reads.
 
 #include "attention/cpu/decode.h"
 
@@ -32,14 +32,14 @@
 #define POSENC_DECODE_CHUNK
 namespace posenc::attend::cpu {
 
-// A chunk of keys has one online softmax of its own. Where few rows meet them, all keys of several chunks, a stretch, are read
-// before their values, so that memory is read in one direction for long: each change costs a Neoverse V1 some 2 µs, and 2048
-// keys of 16 bits by turns with their values take a fifth more time than 16,384. Where many rows do, a step of keys and one of
-// values go by turns, so that they stay in the nearest cache for all of them.
-constexpr std::int64_t kChunk = 2048, kFewRows = 4, kMostChunks = 16;  // of a stretch
+// A chunk of keys has its own online softmax. With few rows, all keys of several chunks (a stretch) are read before
+// their values, so that memory is read in one direction for longer: each change costs about 2 µs on a Neoverse V1,
+// and alternating 2048 16-bit keys with their values takes a fifth more time than 16,384. With many rows, steps of
+// keys and of values alternate, so that they stay in the L1 cache for all rows.
+constexpr std::int64_t kChunk = 2048, kFewRows = 4, kMostChunks = 16;  // kMostChunks: of a stretch
 inline const RowRotation kNoRotation = {};                             // values are never rotated
 
-// The state of the online softmax of one row of scores, for one chunk of keys.
+// The state of the online softmax for one row of scores and one chunk of keys.
 struct Part {
   float row_max, row_sum;
 };
@@ -59,7 +59,7 @@ HWY_BEFORE_NAMESPACE();
 namespace posenc::attend::cpu::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-// Biases for one query and keys from `key` on, added to the scores, which have room for vectors past the last.
+// Adds biases for one query and the keys from `key` on to the scores, which are padded to whole vectors.
 HWY_INLINE void add_biases(const AttentionJob& job, const ScoreBias& bias, const TilePlace& place,
                            float* HWY_RESTRICT scores) {
   const DF d;
@@ -101,8 +101,8 @@ HWY_INLINE void add_biases(const AttentionJob& job, const ScoreBias& bias, const
   }
 }
 
-// One step of the online softmax: scores become weights below the new row maximum; they have room for a vector past the
-// last, whose weights become 0. Returns the factor that rescales the accumulator.
+// One step of the online softmax: scores become weights relative to the new row maximum. They have room for a vector
+// past the last, whose weights become 0. Returns the factor that rescales the accumulator.
 HWY_INLINE float online_softmax(float* HWY_RESTRICT scores, std::int64_t count, Part& part) {
   const DF d;
   const std::int64_t n = lanes();
@@ -142,7 +142,7 @@ HWY_INLINE float online_softmax(float* HWY_RESTRICT scores, std::int64_t count, 
   return rescale;
 }
 
-// The rows of a step of K or V: where they lie in memory, or after they were widened (and rotated) into a buffer.
+// The rows of a step of K or V: read in place, or widened (and rotated) into a buffer.
 struct RowReader {
   const HeadTensor<const void>& x;
   const RowRotation& rotation;
@@ -153,7 +153,7 @@ struct RowReader {
   std::int64_t step = (in_place ? x.token_stride : x.features) * size_of(type);
   std::int64_t ahead =
       in_place ? kernels::cpu::ahead_for(x.batch * x.heads * x.sequence * x.features * size_of(type)) : 0;
-  std::int64_t ready = 0;  // how many offsets are those of rows one after another
+  std::int64_t ready = 0;  // how many offsets are valid for consecutive rows
   std::int64_t offsets[kLongStep + 8] = {};
 
   StepRows load(std::int64_t b, std::int64_t g, std::int64_t begin, std::int64_t end) {
@@ -181,7 +181,7 @@ struct RowReader {
   }
 };
 
-// Calls visit(T{}) with the type of rows that are read in place.
+// Calls visit(T{}) with the type of the rows that are read in place.
 template <class Visitor> HWY_INLINE void with_rows(const RowReader& rows, const Visitor& visit) {
   if (rows.type == DataType::kF16) {
     visit(Half{});
@@ -203,40 +203,41 @@ struct StretchPass {
   bool adjusts = job.softcap > 0 || bias.kind != ScoreBias::Kind::kNone || job.has_masks();  // scores
   RowReader k{.x = job.k, .rotation = job.k_rotation};
   RowReader v{.x = job.v, .rotation = kNoRotation};
-  std::int64_t step = rows == 1 && k.in_place && v.in_place ? kLongStep : kDecodeStep;  // keys of a step at most
+  std::int64_t step = rows == 1 && k.in_place && v.in_place ? kLongStep : kDecodeStep;  // maximum keys per step
   AlignedVector<float> q = AlignedVector<float>(static_cast<std::size_t>(rows * job.q.features));
 #if POSENC_NATIVE_16
-  // queries of 16 bits, in one plane or, of f16, two; and four of them for a while
+  // 16-bit queries in one plane or, for f16, two; and temporary room for four of them
   AlignedVector<std::uint16_t> narrow_q =
       AlignedVector<std::uint16_t>(k.type == DataType::kF32 ? 0 : q.size() * (k.type == DataType::kF16 ? 2 : 1));
   AlignedVector<std::uint16_t> plain_q =
       AlignedVector<std::uint16_t>(k.type == DataType::kBF16 ? static_cast<std::size_t>(4 * job.q.features) : 0);
   Queries16 q_16 = {};  // empty: keys are multiplied in f32
-  // weights of two bf16 are good for a result of bf16, not of f32; those of two f16 for any
+  // the sum of two bf16 is precise enough for weights if the result is bf16, not f32; that of two f16 is for any
+  // result
   bool adds_bf16 =
       v.type == DataType::kBF16 && job.out.type == DataType::kBF16 && job.v.features % 8 == 0 && has_bf16_dots();
   bool adds_f16 = v.type == DataType::kF16 && job.v.features % 64 == 0 && has_f16_products();
   AlignedVector<std::uint16_t> weights_16 =
       AlignedVector<std::uint16_t>(adds_bf16 ? static_cast<std::size_t>(8 * kDecodeStep) : 0);  // of four rows
 #endif
-  // Values of 16 bits that are multiplied in f32, and that eight rows or more meet, are widened once for all of them.
+  // 16-bit values that are multiplied in f32 are widened once if eight or more rows use them.
   bool widens_values = rows >= 2 * kFewRows && v.in_place && v.type != DataType::kF32;
   AlignedVector<float> wide_values =
       AlignedVector<float>(widens_values ? static_cast<std::size_t>(kDecodeStep * job.v.features) : 0);
-  // So are keys that 32 rows or more meet; for fewer, it costs more than it saves.
+  // So are keys, from 32 rows on; with fewer, it costs more than it saves.
   bool widens_keys = rows >= 8 * kFewRows && k.in_place && k.type != DataType::kF32;
   AlignedVector<float> wide_keys =
       AlignedVector<float>(widens_keys ? static_cast<std::size_t>(kDecodeStep * job.k.features) : 0);
-  std::int64_t stride = block + kMostLanes;  // of a row of scores: vectors may go past its last
+  std::int64_t stride = block + kMostLanes;  // of a row of scores, padded because vectors may pass its end
   AlignedVector<float> scores = AlignedVector<float>(static_cast<std::size_t>(blocks * rows * stride));
-  // [blocks, rows]: of the sums so far; 1 once they were rescaled
+  // [blocks, rows]: for the sums so far; 1 once they have been rescaled
   AlignedVector<float> rescale = AlignedVector<float>(static_cast<std::size_t>(blocks * rows));
 
   std::int64_t head(std::int64_t r) const { return stretch.g * job.group + r / job.q.sequence; }
   std::int64_t query(std::int64_t r) const { return r % job.q.sequence; }
 };
 
-// Keys of one chunk; where their scores are kept, and where their softmax and sums go.
+// The keys of one chunk; where their scores are kept, and where their softmax and sums go.
 struct KeyBlock {
   std::int64_t begin, end;
   float* scores;   // [rows, stride]
@@ -260,7 +261,7 @@ HWY_INLINE void each_step(const StretchPass& pass, const KeyBlock& block, const 
   }
 }
 
-// Softcap, bias and mask for the keys `low` to `high` of a step.
+// Applies softcap, bias and mask to the keys `low` to `high` of a step.
 void adjust_row(StretchPass& pass, std::int64_t r, const Step& step, std::int64_t low, std::int64_t high) {
   const AttentionJob& job = pass.job;
   const std::int64_t h = pass.head(r), i = pass.query(r), count = high - low;
@@ -284,7 +285,7 @@ void adjust_row(StretchPass& pass, std::int64_t r, const Step& step, std::int64_
 }
 
 // Calls visit(rows, first, count, rescale) for kDecodeStep rows at a time, so that sums of rounded products stay
-// short; what was summed before is rescaled once.
+// short. The previous sums are rescaled only once.
 template <class Visitor>
 HWY_INLINE void each_64(const StepRows& values, std::int64_t count, float rescale, const Visitor& visit) {
   with_places(values, count, [&](const auto& rows) HWY_ATTR {
@@ -294,7 +295,7 @@ HWY_INLINE void each_64(const StepRows& values, std::int64_t count, float rescal
   });
 }
 
-// The values of one query's keys, and nothing of those that it does not see: 0 times a NaN is not 0.
+// Adds the values of one query's visible keys only: 0 times a NaN is not 0.
 template <class V> HWY_INLINE void add_values(StretchPass& pass, std::int64_t r, const Step& step,
                                               const StepRows& rows, std::int64_t low, std::int64_t high) {
   const AttentionJob& job = pass.job;
@@ -316,7 +317,7 @@ template <class V> HWY_INLINE void add_values(StretchPass& pass, std::int64_t r,
   }
 }
 
-// Rows of 16 bits, at most kDecodeStep of them, as f32 in a buffer.
+// Widens 16-bit rows, at most kDecodeStep of them, to f32 in a buffer.
 HWY_INLINE StepRows widened(const RowReader& reader, const StepRows& rows, std::int64_t count, float* to,
                             std::int64_t* offsets) {
   const std::int64_t features = reader.x.features, bytes = features * static_cast<std::int64_t>(sizeof(float));
@@ -354,7 +355,8 @@ void score_step(StretchPass& pass, const Step& step) {
   });
 }
 
-// The values of a step for the rows from `done` on, multiplied in f32. Not inline: the code around its call needs all registers.
+// Adds the values of a step for the rows from `done` on, multiplied in f32. Not inline, because the code around the
+// call needs all registers.
 HWY_NOINLINE void add_in_f32(StretchPass& pass, const Step& step, const StepRows& values, std::int64_t done) {
   const std::int64_t features = pass.job.v.features, count = step.count();
   const bool are_fours = features % (2 * lanes()) == 0;
@@ -381,7 +383,7 @@ HWY_NOINLINE void add_in_f32(StretchPass& pass, const Step& step, const StepRows
   add(float{}, widened(pass.v, values, count, pass.wide_values.data(), offsets));
 }
 
-// The values of a step that every query sees whole.
+// Adds the values of a step in which every query attends to all keys.
 void add_step(StretchPass& pass, const Step& step, const StepRows& values) {
   std::int64_t done = 0;
 #if POSENC_NATIVE_16
@@ -411,13 +413,13 @@ void add_step(StretchPass& pass, const Step& step, const StepRows& values) {
   if (done < pass.rows) add_in_f32(pass, step, values, done);
 }
 
-// The keys that row r sees of keys `begin` to `end`.
+// The keys among `begin` to `end` that row r attends to.
 HWY_INLINE Sight seen_of(const StretchPass& pass, std::int64_t r, std::int64_t begin, std::int64_t end) {
   const Sight& sight = pass.job.sight(pass.stretch.b, pass.query(r));
   return {std::max(begin, sight.begin), std::min(end, sight.end), 0};
 }
 
-// Scores of a block, and the weights that the online softmax makes of them.
+// The scores of a block, and the weights that the online softmax computes from them.
 void weigh_block(StretchPass& pass, const KeyBlock& block) {
   each_step(pass, block, [&](const Step& step) HWY_ATTR {
     score_step(pass, step);
@@ -463,9 +465,9 @@ void add_block(StretchPass& pass, const KeyBlock& block) {
 }
 
 #if POSENC_NATIVE_16
-// Queries that have the keys' type and were not rotated meet keys as they are; the factor comes later. Others meet keys of f16
-// in two planes. For keys of bf16, which are widened then, one to three others are arranged, and more meet them four at a time
-// (score_rows).
+// Queries of the keys' type that were not rotated are multiplied with the keys directly, and the factor is applied
+// later. Others are used in two planes with f16 keys. With bf16 keys, which are then widened, one to three of them
+// are rearranged; four or more are processed four at a time (score_rows).
 void plan_queries_16(StretchPass& pass, float factor) {
   if (pass.k.type == DataType::kF16) {
     std::uint16_t *const upper = pass.narrow_q.data(), *const lower = upper + pass.q.size();
@@ -504,12 +506,12 @@ void plan_queries_16(StretchPass& pass, float factor) {
 #endif
 
 void attend_stretch(const AttentionJob& job, const ScoreBias& bias, const Stretch& stretch) {
-  // keys that no query sees are not read: past a length, outside a window
+  // keys that no query attends to (past a length, outside a window) are not read
   const Sight seen = job.seen_keys(stretch.b);
   const std::int64_t begin = std::max(stretch.begin, seen.begin), end = std::min(stretch.end, seen.end);
   if (begin >= end && kernels::counter_in_use() == nullptr) return;
   StretchPass pass{job, bias, stretch};
-  if (kernels::counter_in_use() != nullptr) {  // only memory is asked for
+  if (kernels::counter_in_use() != nullptr) {  // only count the memory
     kernels::take_and_give(rotation_scratch(job));
     return;
   }
@@ -617,7 +619,7 @@ bool is_decoding(const AttentionJob& job, const ScoreBias& bias) {
 
 void decode(const AttentionJob& job, const ScoreBias& bias) {
   const std::int64_t rows = job.group * job.q.sequence, heads = job.q.batch * job.k.heads;
-  // a window costs its window: chunks that no query sees are left out
+  // skip the chunks that no query attends to, so that the cost of a window depends on its size
   std::int64_t first_chunk = std::numeric_limits<std::int64_t>::max(), last_chunk = 0;
   for (std::int64_t b = 0; b < job.k.batch; ++b) {
     const Sight seen = job.seen_keys(b);
@@ -629,13 +631,13 @@ void decode(const AttentionJob& job, const ScoreBias& bias) {
   AlignedVector<Part> parts(static_cast<std::size_t>(heads * chunks * rows),
                             {-std::numeric_limits<float>::infinity(), 0.0f});
   AlignedVector<float> sums(parts.size() * static_cast<std::size_t>(job.v.features), 0.0f);
-  // Long stretches, but enough of them for all threads. Every chunk has the same bytes in any stretch.
+  // Long stretches, but enough of them for all threads. A chunk's result is the same bytes in any stretch.
   std::int64_t of_stretch = rows < kFewRows ? std::clamp<std::int64_t>(chunks, 1, kMostChunks) : 1;
   const auto stretches = [&] { return (chunks + of_stretch - 1) / of_stretch; };
   const std::int64_t wanted = threads() > 1 && kernels::counter_in_use() == nullptr ? 4 * threads() : 1;
   while (of_stretch > 1 && heads * stretches() < wanted) of_stretch /= 2;
   kernels::cpu::parallel_for(heads * stretches(), 1, [&](std::int64_t begin, std::int64_t end) {
-    // every stretch takes as much as the first at most, and gives it back
+    // every stretch needs at most as much memory as the first, and returns it
     if (kernels::counter_in_use() != nullptr) end = std::min(end, begin + 1);
     for (std::int64_t at = begin; at < end; ++at) {
       const std::int64_t head = at / stretches(), chunk = at % stretches() * of_stretch;
@@ -647,7 +649,7 @@ void decode(const AttentionJob& job, const ScoreBias& bias) {
         sums.data() + part * job.v.features});
     }
   });
-  if (kernels::counter_in_use() != nullptr) {  // only memory is asked for
+  if (kernels::counter_in_use() != nullptr) {  // only count the memory
     kernels::take_and_give(static_cast<std::size_t>(job.v.features) * sizeof(double));
     return;
   }

@@ -5,15 +5,15 @@
 
 namespace posenc::attend::cpu {
 
-/// Up to this many rows of scores for one key head (queries times the heads that share it), keys and values are read
-/// once for all of them, as they lie in memory: a decoding step is as fast as the cache can be read.
+/// Up to this many rows of scores per key head (queries times the heads that share it), keys and values are read once
+/// for all of them, in place: a decoding step runs at the speed at which the cache can be read.
 inline constexpr std::int64_t kFewDecodeRows = 32;
-/// The same for a few queries of many heads; more queries fill the panels of tiles.h.
+/// The same limit for few queries of many heads; more queries fill the panels of tiles.h.
 inline constexpr std::int64_t kMostDecodeRows = 128, kMostDecodeQueries = 16;
 
 bool is_decoding(const AttentionJob& job, const ScoreBias& bias);
 
-/// Writes out (and logsumexp). Keys are split at fixed places, so that results do not depend on threads.
+/// Writes out (and logsumexp). Keys are split at fixed places, so results do not depend on the number of threads.
 void decode(const AttentionJob& job, const ScoreBias& bias);
 
 }  // namespace posenc::attend::cpu

@@ -1,10 +1,10 @@
-// Products of a few queries with rows of K and V in 16 bits where they lie in memory, by what an arm64 machine has for them:
-// dot products of bf16 (BFDOT), of two rows with two where four queries meet a key (BFMMLA), multiply-adds of f16 to f32 (FMLAL);
-// for code that is compiled once per SIMD target.
-// Products are exact and sums are f32. A query that is f32 is multiplied in f32.
+// Products of a few queries with 16-bit rows of K and V, read in place, by the instructions that an arm64 processor
+// has for them: dot products of bf16 (BFDOT), of two rows by two if at least four queries share a key (BFMMLA), and
+// multiply-adds of f16 to f32 (FMLAL); for code that is compiled once per SIMD target. Products are exact and sums
+// are f32. An f32 query is multiplied in f32.
 //
-// Error: weights are used as the sum of two bf16, within 2^-17 of themselves, and BFDOT rounds sums to odd, within an ulp of
-// f32 where a fused multiply-add is within half of one. Subnormal numbers count as 0.
+// Error: weights are used as the sum of two bf16, within 2^-17 of their value, and BFDOT rounds sums to odd, within
+// one ulp of f32, where a fused multiply-add is within half an ulp. Subnormal numbers count as 0.
 
 #if defined(POSENC_DECODE_16_INL_H) == defined(HWY_TARGET_TOGGLE)
 #ifdef POSENC_DECODE_16_INL_H
@@ -43,7 +43,7 @@ HWY_INLINE float32x4_t dot_16(float32x4_t sum, uint16x8_t a, uint16x8_t b) {
   asm(".arch_extension bf16\n\tbfdot %0.4s, %1.8h, %2.8h" : "+w"(sum) : "w"(a), "w"(b));
   return sum;
 }
-// The sums of four vectors, as one.
+// The sums of four vectors, as one vector.
 HWY_INLINE float32x4_t sums_of(float32x4_t a, float32x4_t b, float32x4_t c, float32x4_t d) {
   return vpaddq_f32(vpaddq_f32(a, b), vpaddq_f32(c, d));
 }
@@ -61,7 +61,7 @@ HWY_INLINE void dot_16_1x4(const std::uint16_t* q, const StepRows& k, std::int64
   }
   vst1q_f32(out, vmulq_n_f32(sums_of(s0, s1, s2, s3), factor));
 }
-// Two rows side by side, four features of each by turns, as BFMMLA takes them: out [features / 4, 2, 4].
+// Two rows, interleaved by four features, as BFMMLA takes them: out [features / 4, 2, 4].
 HWY_INLINE void pair_rows(const std::uint16_t* one, const std::uint16_t* other, std::int64_t features,
                           std::uint16_t* out) {
   for (std::int64_t f = 0; f < features; f += 4, out += 8) {
@@ -69,7 +69,7 @@ HWY_INLINE void pair_rows(const std::uint16_t* one, const std::uint16_t* other, 
     vst1_u16(out + 4, vld1_u16(other + f));
   }
 }
-// The same of eight features of two keys.
+// The same for eight features of two keys.
 HWY_INLINE uint16x8_t first_four(uint16x8_t a, uint16x8_t b) {
   return vreinterpretq_u16_u64(vzip1q_u64(vreinterpretq_u64_u16(a), vreinterpretq_u64_u16(b)));
 }
@@ -101,12 +101,13 @@ HWY_INLINE void dot_16_4x4(const std::uint16_t* q, const StepRows& k, std::int64
   finish(vaddq_f32(s00, t00), vaddq_f32(s01, t01), out);
   finish(vaddq_f32(s10, t10), vaddq_f32(s11, t11), out + 2 * stride);
 }
-// lower += a · b for the lower four of eight f16, upper for the others; converting to f32 first would take twice as long.
+// lower += a · b for the lower four of eight f16, upper += for the others. Converting to f32 first would take twice
+// as long.
 HWY_INLINE void multiply_f16(float32x4_t& lower, float32x4_t& upper, uint16x8_t a, uint16x8_t b) {
   asm(".arch armv8.2-a+crypto+fp16fml+bf16\n\tfmlal %0.4s, %1.4h, %2.4h" : "+w"(lower) : "w"(a), "w"(b));
   asm(".arch armv8.2-a+crypto+fp16fml+bf16\n\tfmlal2 %0.4s, %1.4h, %2.4h" : "+w"(upper) : "w"(a), "w"(b));
 }
-// The same with one of eight factors for all. Volatile: in another order, there would not be enough registers.
+// The same with one of eight factors for all. Volatile, because in another order registers would not suffice.
 template <int kLane>
 HWY_INLINE void multiply_f16_by(float32x4_t& lower, float32x4_t& upper, uint16x8_t a, uint16x8_t factors) {
   asm volatile(".arch armv8.2-a+crypto+fp16fml+bf16\n\tfmlal %0.4s, %1.4h, %2.h[%3]"
@@ -160,7 +161,7 @@ HWY_INLINE void dot_f16_4x2(const std::uint16_t* q, const StepRows& k, std::int6
 
 #define POSENC_EIGHT(DO) DO(0) DO(1) DO(2) DO(3) DO(4) DO(5) DO(6) DO(7)
 #define POSENC_START(i) const uint16x8_t q##i = load_16(q, f + 8 * (i));
-// One query, 64 features of it in registers while keys pass by: part[j, :] (+)= q · k[j], lane by lane.
+// One query, of which 64 features stay in registers while the keys are read: part[j, :] (+)= q · k[j], lane by lane.
 template <bool kIsF16, bool kIsMore, class Rows>
 HWY_INLINE void score_held_16(const std::uint16_t* q, const Rows& keys, std::int64_t count, std::int64_t f,
                               float* HWY_RESTRICT part) {
@@ -184,7 +185,7 @@ HWY_INLINE void score_held_16(const std::uint16_t* q, const Rows& keys, std::int
 }
 #undef POSENC_START
 #undef POSENC_EIGHT
-// Scores of one query in one plane or, of f16, in two; there is room for three more.
+// Scores of one query in one plane or, for f16, two; there is room for three more.
 template <bool kIsF16> HWY_INLINE void score_one_16(const std::uint16_t* q, const std::uint16_t* lower,
                                                     const StepRows& keys, std::int64_t all, std::int64_t features,
                                                     float factor, float* scores) {
@@ -206,7 +207,7 @@ template <bool kIsF16> HWY_INLINE void score_one_16(const std::uint16_t* q, cons
     }
   });
 }
-// One query in f32, [even features, odd features] of each eight, and four keys.
+// One f32 query, [even features, odd features] of every eight, and four keys.
 HWY_INLINE float32x4_t even_16(uint16x8_t x) {
   return vreinterpretq_f32_u32(vshlq_n_u32(vreinterpretq_u32_u16(x), 16));
 }
@@ -227,19 +228,21 @@ HWY_INLINE void dot_wide_1x4(const float* q, const StepRows& k, std::int64_t j, 
   vst1q_f32(out, sums_of(vaddq_f32(s0, t0), vaddq_f32(s1, t1), vaddq_f32(s2, t2), vaddq_f32(s3, t3)));
 }
 
-// How queries meet keys of 16 bits: as they are, where all have the keys' type, or, in f16, as the sum of two planes, and the
-// factor multiplies the scores; or keys of bf16 in f32, with the factor in the queries, even and odd features apart.
+// How queries are multiplied with 16-bit keys: as they are, if all have the keys' type, or for f16 as the sum of two
+// planes, and the factor multiplies the scores; or with bf16 keys in f32, where the queries include the factor and
+// keep even and odd features apart.
 struct Queries16 {
   const std::uint16_t* narrow =
-      nullptr;                           // [rows, features]; of bf16, fours of rows as pairs, [2, features / 4, 2, 4]
+      nullptr;  // [rows, features]; for bf16, rows in fours as pairs, [2, features / 4, 2, 4]
   const std::uint16_t* lower = nullptr;  // the second plane; null: none
   bool are_f16 = false;
   const float* wide = nullptr;
   float factor = 1;
 };
 
-// Numbers of f32 as the sum of two of f16, times a power of two that brings the largest near 2^15: within 2^-22 of themselves
-// or 2^-40 of the largest. Returns the power's inverse; 0 where one is not finite, or all are very large or small.
+// Splits f32 into the sum of two f16, times a power of two that brings the largest near 2^15: within 2^-22 of each,
+// or 2^-40 of the largest. Returns the inverse of the power; 0 if one is not finite, or all are very large or very
+// small.
 HWY_INLINE float split_f16(const float* x, std::size_t count, std::uint16_t* upper, std::uint16_t* lower) {
   float most = 0;
   for (std::size_t i = 0; i < count; ++i) {
@@ -259,7 +262,7 @@ HWY_INLINE float split_f16(const float* x, std::size_t count, std::uint16_t* upp
   return 1.0f / scale;
 }
 
-// scores[row, key] of `rows` queries and `count` keys; there is room for three keys more.
+// scores[row, key] of `rows` queries and `count` keys; there is room for three more keys.
 HWY_INLINE void score_rows_16(const Queries16& q, std::int64_t rows, const StepRows& keys, std::int64_t count,
                               std::int64_t features, float* scores, std::int64_t stride) {
   for (std::int64_t r = 0; r < rows;) {
@@ -300,7 +303,7 @@ HWY_INLINE void score_rows_16(const Queries16& q, std::int64_t rows, const StepR
   }
 }
 
-// Eight weights as sums of two numbers of 16 bits.
+// Eight weights, each as the sum of two 16-bit numbers.
 struct Weights16 {
   uint16x8_t high, low;
 };
@@ -311,7 +314,7 @@ HWY_INLINE Weights16 split_weights_bf16(const float* weights) {
   const float32x4_t y_top = vreinterpretq_f32_u32(vshll_high_n_u16(top, 16));
   return {top, to_bf16(vsubq_f32(x, x_top), vsubq_f32(y, y_top))};
 }
-// Weights of 2^0 at most, times 2^15: within 2^-22 of themselves or 2^-40.
+// Weights of at most 1, times 2^15: within 2^-22 of their value, or 2^-40.
 constexpr float kWeightScale = 0x1p15f;
 HWY_INLINE Weights16 split_weights_f16(const float* weights) {
   const float32x4_t x = vmulq_n_f32(vld1q_f32(weights), kWeightScale);
@@ -335,8 +338,8 @@ HWY_INLINE Weights16 split_weights_f16(const float* weights) {
 #define POSENC_END(i)                                                                       \
   vst1q_f32(sums + f + 8 * (i), vfmaq_n_f32(a##i, vld1q_f32(sums + f + 8 * (i)), rescale)); \
   vst1q_f32(sums + f + 8 * (i) + 4, vfmaq_n_f32(b##i, vld1q_f32(sums + f + 8 * (i) + 4), rescale));
-// Two rows of bf16, side by side, times one of four pairs of weights. Volatile: in another order, there would not be enough
-// registers.
+// Two rows of bf16, interleaved, times one of four pairs of weights. Volatile, because in another order registers
+// would not suffice.
 template <int kPair>
 HWY_INLINE void add_pair(float32x4_t& a, float32x4_t& b, uint16x8_t lower, uint16x8_t upper, uint16x8_t weights) {
   asm volatile(".arch_extension bf16\n\tbfdot %0.4s, %1.8h, %2.2h[%3]"
@@ -355,8 +358,8 @@ HWY_INLINE void add_pair(float32x4_t& a, float32x4_t& b, uint16x8_t lower, uint1
   }
 #define POSENC_ALL_ROWS(...) \
   POSENC_ROWS(0, __VA_ARGS__) POSENC_ROWS(1, __VA_ARGS__) POSENC_ROWS(2, __VA_ARGS__) POSENC_ROWS(3, __VA_ARGS__)
-// sums[f] = sums[f] · rescale + Σ weight[j] · v[j, f]. Weights past the last, up to a multiple of eight, are set to 0: there is
-// room for them (a step that is not whole is the last of its block).
+// sums[f] = sums[f] · rescale + Σ weight[j] · v[j, f]. Weights past the last, up to a multiple of eight, are set to
+// 0; there is room for them (only the last step of a block is incomplete).
 template <class Rows> HWY_INLINE void add_rows_16(float* weights, const Rows& values, std::int64_t count,
                                                   std::int64_t features, float rescale, float* HWY_RESTRICT sums) {
   std::fill(weights + count, weights + (count + 7) / 8 * 8, 0.0f);
@@ -396,8 +399,9 @@ template <class Rows> HWY_INLINE void add_rows_16(float* weights, const Rows& va
             vfmaq_n_f32(vmulq_n_f32(a##i, 1 / kWeightScale), vld1q_f32(sums + f + 8 * (i)), rescale)); \
   vst1q_f32(sums + f + 8 * (i) + 4,                                                                    \
             vfmaq_n_f32(vmulq_n_f32(b##i, 1 / kWeightScale), vld1q_f32(sums + f + 8 * (i) + 4), rescale));
-// The same for values of f16, 64 features at a time. All 16 sums get the upper parts before any gets a lower one, so that none
-// waits for itself. Converting values to f32 instead takes 20 cycles for a row on a Neoverse V1, at one conversion in a cycle.
+// The same for f16 values, 64 features at a time. All 16 sums receive the upper parts before any receives a lower
+// one, so that none waits for itself. Converting values to f32 instead takes 20 cycles per row on a Neoverse V1, at
+// one conversion per cycle.
 template <class Rows> HWY_INLINE void add_rows_f16(float* weights, const Rows& values, std::int64_t count,
                                                    std::int64_t features, float rescale, float* HWY_RESTRICT sums) {
   std::fill(weights + count, weights + (count + 7) / 8 * 8, 0.0f);
@@ -430,8 +434,8 @@ template <class Rows> HWY_INLINE void add_rows_f16(float* weights, const Rows& v
 #undef POSENC_LOW
 #undef POSENC_END
 
-// The weights of four queries, [4, stride], for four keys at a time: the upper parts of queries 0 and 1, of 2 and 3, then what
-// they leave. Past `count`, zeros.
+// The weights of four queries, [4, stride], for four keys at a time: the upper parts of queries 0 and 1, then of 2
+// and 3, then the remainders. Past `count`, zeros.
 HWY_INLINE void pack_weights_4(float* weights, std::int64_t stride, std::int64_t count, std::uint16_t* out) {
   const std::int64_t room = (count + 3) / 4 * 4;
   for (std::int64_t r = 0; r < 4; ++r) std::fill(weights + r * stride + count, weights + r * stride + room, 0.0f);
@@ -444,8 +448,9 @@ HWY_INLINE void pack_weights_4(float* weights, std::int64_t stride, std::int64_t
     vst1q_u16(out + 24, lower_plane(p2, p3));
   }
 }
-// The same sums for four queries, [4, features], with weights as pack_weights_4 leaves them: every value is loaded once for all.
-// `is_first`: as add_rows_4 has it.
+// The same sums for four queries, [4, features], with weights as packed by pack_weights_4: every value is loaded once
+// for all.
+// `is_first`: as for add_rows_4.
 HWY_INLINE void add_rows_16_4(const std::uint16_t* weights, const StepRows& values, std::int64_t count,
                               std::int64_t features, const float* rescale, bool is_first, float* HWY_RESTRICT sums) {
   for (std::int64_t f = 0; f < features; f += 8) {

@@ -1,5 +1,5 @@
-// Products of a few queries with rows of K and V where they lie in memory, f32, f16 or bf16, for code that is compiled
-// once per SIMD target. Each row has a place of its own, so that a paged cache costs no copy.
+// Products of a few queries with f32, f16 or bf16 rows of K and V, read in place, for code that is compiled once per
+// SIMD target. Each row has its own offset, so a paged cache needs no copy.
 
 #if defined(POSENC_DECODE_ROWS_INL_H) == defined(HWY_TARGET_TOGGLE)
 #ifdef POSENC_DECODE_ROWS_INL_H
@@ -21,16 +21,16 @@ HWY_BEFORE_NAMESPACE();
 namespace posenc::attend::cpu::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-// Keys and values are met so many at a time; by one row alone, which reads each only once, kLongStep: what goes before and
-// after a step is a tenth of the time otherwise.
+// How many keys and values are processed at a time. A single row, which reads each only once, uses kLongStep:
+// otherwise the work before and after a step takes a tenth of the time.
 constexpr std::int64_t kDecodeStep = 64, kLongStep = 1024;
 
-// A loop that has many instructions for a row has few rows under way at the same time: it asks the nearest cache for a row so
-// many rows early. Two queries and 16,384 keys of f16 take 2.7 ms then on a Neoverse V1, and 3.0 otherwise; bf16, with half the
-// instructions for a key, gains nothing.
+// A loop with many instructions per row has few rows in flight, so it prefetches rows into the L1 cache this many
+// rows ahead. Two queries and 16,384 f16 keys then take 2.7 ms on a Neoverse V1 instead of 3.0; bf16, with half the
+// instructions per key, gains nothing.
 constexpr std::int64_t kRowsSoon = 8;
 
-// Rows at the same distance from each other, in bytes.
+// Rows at a constant distance, in bytes.
 struct EvenRows {
   const std::byte* first;
   std::int64_t step;
@@ -40,18 +40,18 @@ struct EvenRows {
   HWY_INLINE EvenRows from(std::int64_t j) const { return {first + j * step, step, ahead}; }
 };
 
-// Where the rows of a step lie. There are places for a multiple of eight rows: the last one is there again.
+// Where the rows of a step are. There are offsets for a multiple of eight rows: the last one is repeated.
 struct StepRows {
   const std::byte* first;
   const std::int64_t* offsets;  // bytes
-  std::int64_t ahead = 0;       // how far on memory is asked for; 0: it is likely to be in a cache
-  std::int64_t even_step = 0;   // the rows' distance where all have the same, but not of the last one's places
+  std::int64_t ahead = 0;       // how far ahead to prefetch; 0: the rows are probably in a cache
+  std::int64_t even_step = 0;   // the distance of the rows if constant, not counting the repeated last one; else 0
   HWY_INLINE std::int64_t soon() const { return kRowsSoon * even_step; }
   HWY_INLINE const void* operator[](std::int64_t j) const { return first + offsets[j]; }
   HWY_INLINE StepRows from(std::int64_t j) const { return {first, offsets + j, ahead, even_step}; }
 };
-// Calls visit(rows) for `count` rows, EvenRows where that is possible: without a table of places, a loop has a quarter fewer
-// instructions, and more rows are under way at the same time.
+// Calls visit(rows) for `count` rows, with EvenRows if possible: without a table of offsets, a loop has a quarter
+// fewer instructions, and more rows are in flight.
 template <class Visitor> HWY_INLINE void with_places(const StepRows& rows, std::int64_t count, const Visitor& visit) {
   if (rows.even_step > 0 && count % 8 == 0) {
     visit(EvenRows{rows.first + rows.offsets[0], rows.even_step, rows.ahead});
@@ -60,9 +60,9 @@ template <class Visitor> HWY_INLINE void with_places(const StepRows& rows, std::
   }
 }
 
-// Asks for what follows a row in memory some way on: where rows lie one after another, that is a row of a later step. On
-// arm64 for the third cache: a Neoverse V1 reads 40 GB/s then, and 35 where the second one holds what was asked for, since
-// that has room for fewer lines under way.
+// Prefetches memory some way past a row: if rows are contiguous, that is a row of a later step. On arm64 into the
+// L3 cache: a Neoverse V1 then reads 40 GB/s, but only 35 into the L2 cache, which has room for fewer lines in
+// flight.
 constexpr int kFetchTo = HWY_ARCH_ARM_A64 ? 1 : 2;
 template <std::int64_t kBytes> HWY_INLINE void fetch_later(const void* row, std::int64_t ahead) {
   const auto at = reinterpret_cast<std::uintptr_t>(row) + static_cast<std::uintptr_t>(ahead);
@@ -72,14 +72,14 @@ template <std::int64_t kBytes> HWY_INLINE void fetch_later(const void* row, std:
   if constexpr (kBytes > 192) __builtin_prefetch(reinterpret_cast<const void*>(at + 192), 0, kFetchTo);
 }
 
-// Asks the nearest cache for two lines `soon` bytes after a row.
+// Prefetches two lines, `soon` bytes past a row, into the L1 cache.
 HWY_INLINE void fetch_soon(const void* row, std::int64_t soon) {
   const auto at = reinterpret_cast<std::uintptr_t>(row) + static_cast<std::uintptr_t>(soon);
   __builtin_prefetch(reinterpret_cast<const void*>(at), 0, 3);
   __builtin_prefetch(reinterpret_cast<const void*>(at + 64), 0, 3);
 }
 
-// fetch_later for so many bytes.
+// fetch_later for the given number of bytes.
 HWY_INLINE void fetch_row_later(const void* row, std::int64_t bytes, std::int64_t ahead) {
   for (std::int64_t at = 0; at < bytes; at += 64) fetch_later<64>(static_cast<const std::byte*>(row) + at, ahead);
 }
@@ -95,7 +95,7 @@ HWY_INLINE void store_sums(VF a, VF b, VF c, VF d, float* out) {
 }
 
 #if HWY_TARGET == HWY_AVX3
-// The sums of sixteen vectors: halves are added until one vector has them all.
+// The sums of sixteen vectors: halves are added until one vector holds them all.
 HWY_INLINE __m512 sums_of_16(const __m512* v) {
   __m512 fours[4];
 #pragma GCC unroll 4
@@ -119,7 +119,7 @@ HWY_INLINE void store_16_sums(const float* HWY_RESTRICT part, float* HWY_RESTRIC
 }
 #endif
 
-// A query's features that stay in registers while keys pass by.
+// The features of a query that stay in registers while the keys are read.
 constexpr std::int64_t kHeld = 64;
 constexpr std::int64_t kHeldLanes = static_cast<std::int64_t>(hn::MaxLanes(DF()));
 constexpr bool kHoldsQueries = !HWY_HAVE_SCALABLE && (kHeldLanes >= 8 || (kHeldLanes == 4 && !POSENC_FEW_REGISTERS));
@@ -152,7 +152,7 @@ template <class K, bool kIsMore, class Rows> HWY_INLINE void score_held(const fl
 #undef POSENC_START
 #undef POSENC_STEP
 
-// Scores of one query and kDecodeStep keys at most; there is room for three more.
+// Scores of one query and at most kDecodeStep keys; there is room for three more.
 template <class K, class Rows> HWY_INLINE void score_few(const float* HWY_RESTRICT q, const Rows& keys,
                                                          std::int64_t count, std::int64_t features,
                                                          float* HWY_RESTRICT scores) {
@@ -183,7 +183,7 @@ template <class K> HWY_INLINE void score_one(const float* HWY_RESTRICT q, const 
   });
 }
 
-// One query and two keys: of two, four and eight keys at once, two come nearest to the speed of memory.
+// One query and two keys: among two, four and eight keys at once, two come closest to the speed of memory.
 template <class K> HWY_INLINE void dot_1x2(const float* HWY_RESTRICT q, const K* HWY_RESTRICT k0,
                                            const K* HWY_RESTRICT k1, std::int64_t features, float* HWY_RESTRICT out) {
   const DF d;
@@ -275,7 +275,8 @@ template <class K> HWY_INLINE void dot_4x4(const float* HWY_RESTRICT q, const St
 #endif
 
 #if HWY_TARGET != HWY_AVX3 && !POSENC_FEW_REGISTERS
-// Four queries and four keys, features a multiple of a vector's: 16 sums, as many as four pipes of four cycles each take.
+// Four queries and four keys, features a multiple of a vector: 16 sums, as many as four pipes with a latency of four
+// cycles can hold.
 template <class K> HWY_INLINE void dot_4x4(const float* HWY_RESTRICT q, const StepRows& keys, std::int64_t j,
                                            std::int64_t features, float* HWY_RESTRICT out, std::int64_t out_stride) {
   const DF d;
@@ -354,7 +355,7 @@ template <class K> HWY_INLINE void score_rows(const float* q, std::int64_t rows,
 #define POSENC_STEP(i) s##i = hn::MulAdd(w, convert::load_as(d, row + (i)*n), s##i);
 #define POSENC_END(i) hn::StoreU(hn::MulAdd(hn::LoadU(d, sums + f + (i)*n), by, s##i), d, sums + f + (i)*n);
 // sums[f] = sums[f] · rescale + Σ weight[j] · v[j, f]. Sixteen vectors at once: with fewer, rows of 64 features would
-// be passed over twice, at less than half the speed.
+// be read twice, at less than half the speed.
 template <class V, class Rows> HWY_INLINE void add_rows(const float* HWY_RESTRICT weights, const Rows& values,
                                                         std::int64_t count, std::int64_t features, float rescale,
                                                         float* HWY_RESTRICT sums) {
@@ -372,7 +373,7 @@ template <class V, class Rows> HWY_INLINE void add_rows(const float* HWY_RESTRIC
     }
     POSENC_EACH(POSENC_END)
   }
-  // where vectors are long, a row has fewer
+  // with long vectors, a row has fewer
   for (; f + 8 * n <= features; f += 8 * n) {
     POSENC_HALF(POSENC_START)
     for (std::int64_t j = 0; j < count; ++j) {
@@ -412,8 +413,8 @@ template <class V, class Rows> HWY_INLINE void add_rows(const float* HWY_RESTRIC
 #undef POSENC_END
 
 // The same for four queries, [4, stride] weights and [4, features] sums: every value is loaded once for all of them.
-// Features past the last pair of vectors are left to add_rows: returns how many were done. `is_first`: of all that meet these
-// values, so that it asks for later ones.
+// Returns how many features were done; those past the last pair of vectors are left to add_rows. `is_first`: the
+// first call with these values, which therefore prefetches later ones.
 template <class V> HWY_INLINE std::int64_t add_rows_4(const float* HWY_RESTRICT weights, std::int64_t stride,
                                                       const StepRows& values, std::int64_t count,
                                                       std::int64_t features, const float* HWY_RESTRICT rescale,

@@ -1,10 +1,10 @@
 // The forward pass of FlashAttention (Dao et al., 2022; the loop order of FlashAttention-2, Dao, 2023) on a CPU, with
-// position inside. One thread owns a query block. For each key block j it computes the tile of scores
-// S = scale · Q K_jᵀ + bias, updates the online softmax (row_max is m, row_sum is l), rescales the output accumulator
-// by 2^(m_old − m_new), adds P V_j, and drops the tile; O = accumulator / l at the end, logsumexp = m + log l. Scores
-// are in units of log 2, so that softmax needs 2^x alone. Q and K are rotated as they are loaded; key blocks that no
-// query of the block sees are skipped; only tiles that a mask's edge crosses are masked. Products are f32, or bf16 by a matrix
-// unit where there is one and the tensors have 16 bits (matrix_16-inl.h).
+// position inside. One thread owns a query block. For each key block j it computes the tile of scores S = scale · Q
+// K_jᵀ + bias, updates the online softmax (row_max is m, row_sum is l), rescales the output accumulator by 2^(m_old −
+// m_new), adds P V_j, and drops the tile. At the end, O = accumulator / l and logsumexp = m + log l. Scores are in
+// units of log 2, so that softmax needs only 2^x. Q and K are rotated as they are loaded; key blocks that no query of
+// the block attends to are skipped; only tiles that the edge of a mask crosses are masked. Products are f32, or bf16
+// by a matrix unit if there is one and the tensors are 16-bit (matrix_16-inl.h).
 
 #include <cmath>
 #include <limits>
@@ -33,12 +33,13 @@ namespace hn = hwy::HWY_NAMESPACE;
 
 // --- online softmax and the output accumulator -------------------------------------------------------------------
 
-HWY_INLINE VF safe(VF row_max) {  // nothing seen yet: −inf − −inf would be NaN
+HWY_INLINE VF safe(VF row_max) {  // no visible key yet: −inf − −inf would be NaN
   return hn::IfThenElse(hn::Eq(row_max, hn::Set(DF(), kNone)), hn::Zero(DF()), row_max);
 }
 
-// The row maximum m after a tile: row_sum and the output accumulator are rescaled to it. `constant` is a bias that the whole
-// tile shares and that is not in its scores yet. `base`: what to take away from a score, so that P = 2^(S − base).
+// Updates the row maximum m for a tile, and rescales row_sum and the output accumulator to it. `constant` is a bias
+// shared by the whole tile that is not in its scores yet. `base`: what to subtract from a score, so that P = 2^(S −
+// base).
 void renew_row_max(Block& block, std::int64_t panel, const float* HWY_RESTRICT tile_max, float constant,
                    float* HWY_RESTRICT base) {
   const DF d;
@@ -53,8 +54,8 @@ void renew_row_max(Block& block, std::int64_t panel, const float* HWY_RESTRICT t
   VF n1 = hn::Max(o1, hn::Add(load(tile_max, second), shift));
   VF n2 = hn::Max(o2, hn::Add(load(tile_max, third), shift));
 #if POSENC_MATRIX_16
-  // The products take so little time that rescaling shows: a maximum that is exceeded by less than 2^8 stays, which costs no
-  // precision. −inf is exceeded by anything.
+  // The products are so fast that rescaling would be noticeable. A maximum that is exceeded by less than 2^8 is kept,
+  // which costs no precision; −inf is exceeded by anything.
   const VF reach = hn::Set(d, block.by_matrix ? 8.0f : 0.0f);
   const auto are_near = hn::And(hn::And(hn::Le(n0, hn::Add(o0, reach)), hn::Le(n1, hn::Add(o1, reach))),
                                 hn::Le(n2, hn::Add(o2, reach)));
@@ -67,7 +68,7 @@ void renew_row_max(Block& block, std::int64_t panel, const float* HWY_RESTRICT t
   const auto same = hn::And(hn::And(hn::Eq(o0, n0), hn::Eq(o1, n1)), hn::Eq(o2, n2));
   if (!hn::AllTrue(d, same)) {
 #if POSENC_OVERLAPS_16
-    if (block.waiting.panel == panel) add_waiting(block);  // whose weights have the old maximum
+    if (block.waiting.panel == panel) add_waiting(block);  // its weights use the old maximum
 #endif
     const VF a0 = exp2_of_negative(d, hn::Sub(o0, m0)), a1 = exp2_of_negative(d, hn::Sub(o1, m1)),
              a2 = exp2_of_negative(d, hn::Sub(o2, m2));
@@ -81,7 +82,7 @@ void renew_row_max(Block& block, std::int64_t panel, const float* HWY_RESTRICT t
     };
     const VF none = hn::Set(d, kNone);
     const auto are_new = hn::And(hn::And(hn::Eq(o0, none), hn::Eq(o1, none)), hn::Eq(o2, none));
-    if (!hn::AllTrue(d, are_new)) {  // or there are only zeros to rescale
+    if (!hn::AllTrue(d, are_new)) {  // otherwise there are only zeros to rescale
       rescale(row_sum, 1);
       rescale(block.accumulator.data() + panel * block.value_features * width, block.value_features);
       rescale(block.row_weights.data() + panel * block.bias.value_rows * width, block.bias.value_rows);
@@ -92,7 +93,7 @@ void renew_row_max(Block& block, std::int64_t panel, const float* HWY_RESTRICT t
   store(hn::Sub(m2, shift), base, third);
 }
 
-// S becomes P, whose sums go to row_sum.
+// Turns S into P, and adds it to row_sum.
 void weigh(Block& block, std::int64_t panel, std::int64_t begin, std::int64_t end, const float* HWY_RESTRICT base) {
   const DF d;
   const std::int64_t width = block.width;
@@ -124,7 +125,7 @@ bool values_are_finite(Block& block) {
     const std::int64_t keys = block.last_key - block.first_key;
     block.is_finite = are_values_finite(block.operands.v_at, keys, block.value_features);  // the upper planes
     if (block.is_finite) return true;
-    // rows of f32 are made here alone, where something is masked and not finite
+    // rows of f32 are created only here, where something is masked and not finite
     pack_rows(block.job.v, block.b, block.h / block.job.group, block.first_key, block.last_key, block.value_features,
               block.v.data());
     block.values = block.v.data();
@@ -159,7 +160,7 @@ HWY_INLINE float weight_of(const Block& block, std::int64_t j, std::int64_t i) {
   return block.scores[static_cast<std::size_t>(j * block.width + i)];
 }
 
-// Where a masked value is not finite, 0 times it is not 0: leaves out what is masked, one element at a time.
+// Skips masked keys one element at a time, for a tile with a masked value that is not finite: 0 times it is not 0.
 void add_seen_values(Block& block, std::int64_t panel, std::int64_t first, std::int64_t count, std::int64_t begin,
                      std::int64_t end) {
   for (std::int64_t i = 0; i < count; ++i) {
@@ -179,7 +180,7 @@ void add_seen_values(Block& block, std::int64_t panel, std::int64_t first, std::
 // --- the two products -------------------------------------------------------------------------------------------
 
 #if POSENC_MATRIX_16
-// One product at a time, in f32: where q or k has two planes and is not finite.
+// One product at a time, in f32, for q or k that has two planes and is not finite.
 void score_by_element(Block& block, std::int64_t panel, std::int64_t begin, std::int64_t end) {
   const Operands16& o = block.operands;
   const std::int64_t width = block.width;
@@ -201,7 +202,7 @@ void score_by_element(Block& block, std::int64_t panel, std::int64_t begin, std:
 #endif
 
 #if POSENC_MATRIX_16
-// What the matrix unit has made has a factor left to multiply with.
+// Applies the factor that the matrix unit's product still lacks.
 void leave_factor(Block& block, std::int64_t begin, std::int64_t end) {
   block.factor = static_cast<float>(block.job.scale * kLog2E);
   if (block.factor > 0) return;  // otherwise the largest product would not be the largest score
@@ -213,7 +214,7 @@ void leave_factor(Block& block, std::int64_t begin, std::int64_t end) {
 }
 #endif
 
-// S = Q Kᵀ for keys `begin` to `end` of the block, and a few around them where groups of rows begin and end.
+// S = Q Kᵀ for keys `begin` to `end` of the block, and a few around them to fill groups of rows.
 void score_tile(Block& block, std::int64_t panel, std::int64_t begin, std::int64_t end) {
   const std::int64_t width = block.width;
 #if POSENC_MATRIX_16 && !POSENC_OVERLAPS_16
@@ -246,7 +247,7 @@ void score_tile(Block& block, std::int64_t panel, std::int64_t begin, std::int64
   }
 }
 
-// What S becomes, P, begins and ends with whole steps of the product with V.
+// The range of P, in whole steps of the product with V.
 HWY_INLINE std::int64_t step_before(const Block& block, std::int64_t key) {
 #if POSENC_MATRIX_16
   if (block.by_matrix) return key / kMatrixDepth * kMatrixDepth;
@@ -302,8 +303,8 @@ void add_values(Block& block, std::int64_t panel, std::int64_t begin, std::int64
 
 // --- blocks ---------------------------------------------------------------------------------------------------
 
-// Position and masks enter a tile of scores, and its maximum counts: `base` as in renew_row_max. Returns whether its values may
-// meet all weights, those of masked keys too.
+// Applies position and masks to a tile of scores and updates the row maximum; `base` as for renew_row_max. Returns
+// whether its values may be multiplied with all weights, including those of masked keys.
 bool prepare_tile(Block& block, const Tile& tile, const PanelSight& sight, float* HWY_RESTRICT base) {
   const auto [panel, first, count, begin, end] = tile;
   HWY_ALIGN float tile_max[kMostWidth];
@@ -314,7 +315,7 @@ bool prepare_tile(Block& block, const Tile& tile, const PanelSight& sight, float
                         block.first_key + end > sight.all_end;
   using Kind = ScoreBias::Kind;
   if (block.bias.kind == Kind::kNone || block.counts_gates) {
-    if (!has_edge) find_row_max(block, begin, end, tile_max);  // masks will
+    if (!has_edge) find_row_max(block, begin, end, tile_max);  // the masks will find it
   } else if (block.bias.kind == Kind::kSlope) {
     add_slopes(block, first, count, begin, end, tile_max);
   } else if (block.bias.kind == Kind::kDistance && sight.is_row) {
@@ -332,7 +333,7 @@ bool prepare_tile(Block& block, const Tile& tile, const PanelSight& sight, float
   if (has_edge) mask_keys(block, first, count, begin, end, tile_max);
   if (block.counts_gates) add_contextual(block, panel, begin, end, tile_max);
   renew_row_max(block, panel, tile_max, constant, base);
-  // keys that no query of the panel sees, but that share a step with one that is seen
+  // keys that no query of the panel attends to, but that share a step with a visible one
   const bool has_others = step_before(block, begin) != begin ||
                           (step_after(block, end) != end && end != block.last_key - block.first_key);
   return !(has_edge || has_others || block.job.mask.data != nullptr) || values_are_finite(block);
@@ -355,7 +356,7 @@ void attend_tile(Block& block, std::int64_t panel, std::int64_t first, std::int6
 }
 
 #if POSENC_MATRIX_16
-// Whether bf16 goes to the operands as it is, or as `rotate` would leave it.
+// Whether bf16 rows become operands as they are, or as `rotate` would round them.
 HWY_INLINE bool can_copy(const Block& block, const HeadTensor<const void>& x, const RowRotation& rotation) {
   const bool is_there = x.feature_stride == 1 || rotation.cos_sin != nullptr;
   return is_there && block.features == block.operands.depth && block.features % 8 == 0;
@@ -404,14 +405,14 @@ void load_queries(Block& block) {
   std::fill(block.row_weights.begin(), block.row_weights.end(), 0.0f);
   std::fill(block.counts.begin(), block.counts.end(), 0.0f);
   std::fill(block.count_errors.begin(), block.count_errors.end(), 0.0f);
-  // a sink is a score that every query has met already, and whose value is 0
+  // a sink is a score that every query has already processed, with a value of 0
   const float sink = block.job.sinks == nullptr ? kNone : static_cast<float>(block.job.sinks[block.h] * kLog2E);
   std::fill(block.row_sum.begin(), block.row_sum.end(), sink == kNone ? 0.0f : 1.0f);
   std::fill(block.row_max.begin(), block.row_max.end(), sink);
 }
 
 #if POSENC_MATRIX_16
-// Keys and values of bf16 are read where they are; others become rows of f32 first, and then two planes.
+// bf16 keys and values are read in place; others are first converted to rows of f32, then to two planes.
 void load_keys_16(Block& block, std::int64_t g) {
   Operands16& o = block.operands;
   const AttentionJob& job = block.job;
@@ -476,7 +477,7 @@ void load_keys(Block& block, std::int64_t first, std::int64_t last) {
   }
 }
 
-// Sums of up to a vector of queries over row_sum, as rows.
+// Writes sums / row_sum for up to one vector of queries, as rows.
 void finish_rows(Block& block, std::int64_t first, std::int64_t count) {
   const std::int64_t width = block.width, features = block.job.v.features;
   const std::int64_t panel = (first - block.begin) / width, lane = (first - block.begin) % width;
@@ -495,7 +496,7 @@ void finish_rows(Block& block, std::int64_t first, std::int64_t count) {
     }
   }
 #endif
-  for (std::int64_t i = 0; i < count; ++i) {  // where nothing is seen, 0 whatever the sums
+  for (std::int64_t i = 0; i < count; ++i) {  // 0 without a visible key, whatever the sums
     float* const row = block.results.data() + i * features;
     if (by[i] == 0.0f) std::fill(row, row + features, 0.0f);
   }
@@ -514,7 +515,7 @@ void write_results(Block& block) {
       if constexpr (!std::is_same_v<T, double>) {
         if (block.job.out.feature_stride == 1) {
 #if POSENC_OVERLAPS_16
-          if constexpr (std::is_same_v<T, BFloat16>) {  // a machine with AMX rounds by itself
+          if constexpr (std::is_same_v<T, BFloat16>) {  // processors with AMX have an instruction that rounds
             auto* const rounded = reinterpret_cast<convert::RoundedBFloat16*>(out);
             for (; block.by_matrix && f + lanes() <= features; f += lanes()) {
               convert::store_as(DF(), hn::LoadU(DF(), row + f), rounded + f);
@@ -529,7 +530,7 @@ void write_results(Block& block) {
       }
       if (block.job.logsumexp.data == nullptr) continue;
       const float total = block.row_sum[static_cast<std::size_t>(i - block.begin)];
-      const double sum = std::log2(static_cast<double>(total));  // −inf where nothing is seen
+      const double sum = std::log2(static_cast<double>(total));  // −inf without a visible key
       const auto largest = static_cast<double>(block.row_max[static_cast<std::size_t>(i - block.begin)]);
       *block.job.logsumexp.template row<float>(block.b, block.h, i) =
           static_cast<float>(total == 0.0f ? sum : (largest + sum) / kLog2E);
@@ -538,7 +539,7 @@ void write_results(Block& block) {
 }
 
 #if POSENC_OVERLAPS_16
-// What attend_overlapped wants of a tile.
+// The stages of a tile that attend_overlapped calls.
 struct Stages {
   Block& block;
   const PanelSight* sights;
@@ -563,9 +564,10 @@ struct Stages {
     store(most, base, 0);
     return !is_sloped || guess_slope(tile, sight, base);
   }
-  // A slope where all keys are on one side of all queries: slope · distance is a number of the query less one of the key.
+  // A slope with all keys on one side of all queries: slope · distance is then a term of the query minus one of the
+  // key.
   bool guess_slope(const Tile& tile, const PanelSight& sight, float* HWY_RESTRICT base) const {
-    const std::int64_t distance = sight.beside + block.job.places.shift - block.first_key;  // of the first query
+    const std::int64_t distance = sight.beside + block.job.places.shift - block.first_key;  // for the first query
     const bool are_before = distance >= tile.end - 1, are_after = distance + block.width - 1 <= tile.begin;
     if (!sight.is_row || !(are_before || are_after)) return false;
     const DF d;
@@ -618,7 +620,7 @@ void attend_block(Block& block) {
 
 void blocks(const AttentionJob& job, const ScoreBias& bias, std::int64_t begin, std::int64_t end) {
   Block block(job, bias, end - begin > 1);
-  if (kernels::counter_in_use() != nullptr) {  // only memory is asked for
+  if (kernels::counter_in_use() != nullptr) {  // only count the memory
     kernels::take_and_give(rotation_scratch(job));
     return;
   }
@@ -650,7 +652,7 @@ HWY_EXPORT(queries_of);
 void attend_by_blocks(const AttentionJob& job, const ScoreBias& bias) {
   const std::int64_t queries = HWY_DYNAMIC_DISPATCH(queries_of)(job, bias);
   const std::int64_t per_head = (job.q.sequence + queries - 1) / queries;
-  // Where there are heads enough for all threads, each does well to keep the packed keys of one.
+  // If there are enough heads for all threads, each thread should keep the packed keys of one head.
   const bool are_many = job.q.batch * job.q.heads / job.group >= 4 * std::int64_t{threads()};
   const std::int64_t grain = are_many && size_of(job.out.type) == 2 ? per_head * job.group : 1;
   kernels::cpu::parallel_for(job.q.batch * job.q.heads * per_head, grain, [&](std::int64_t begin, std::int64_t end) {

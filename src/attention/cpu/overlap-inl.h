@@ -1,9 +1,10 @@
-// Tiles of scores whose stages overlap, for a matrix unit that works while vectors do (AMX); for code that is compiled once per
-// SIMD target. While vectors make the weights of one tile of scores, the unit multiplies those of the tile before it with their
-// values, and then the queries and keys of the next, into the scores that the former has left. Position and masks enter between,
-// as everywhere (block-inl.h). Where there are none, the row maximum is taken to stay as it is, near enough: a pass over the
-// scores less. If weights are too large then, they are made again. A slope of distance (ALiBi) enters there, too. Keys go from the
-// last to the first: the largest scores often come first then.
+// Overlapping stages of tiles of scores, for a matrix unit that works alongside the vector units (AMX); for code that
+// is compiled once per SIMD target. While the vector units compute the weights of one tile of scores, the unit first
+// multiplies the queries and keys of the next tile, and then the weights of the previous tile with their values.
+// Position and masks are applied in between, as elsewhere (block-inl.h). If there are none, the row maximum is
+// assumed to stay close enough, which saves a pass over the scores; if the weights turn out too large, they are
+// computed again. A slope of distance (ALiBi) is applied as the weights are computed. Keys are processed from the
+// last to the first, because the largest scores then often come first.
 
 #if defined(POSENC_OVERLAP_INL_H) == defined(HWY_TARGET_TOGGLE)
 #ifdef POSENC_OVERLAP_INL_H
@@ -50,7 +51,7 @@ struct ScoreProducts {
   HWY_INLINE std::int64_t steps() const { return steps_of_scores(count, depth, groups); }
   template <class Work> HWY_INLINE void run(Work& work) const { score_unit(terms, count, depth, groups, out, work); }
 };
-// Those of the weights that wait, which are in `scores`, and their values.
+// The products of the waiting weights, in block.last_weights, and their values.
 struct ValueProducts {
   const Operands16& o;
   const float* weights;
@@ -79,8 +80,9 @@ inline void add_waiting(Block& block) {
   ValueProducts(block, waiting).run(none);
 }
 
-// The weights of a tile, and meanwhile the products of its neighbours. `next`: null where there is none to multiply.
-// `is_guess`: returns whether `base` was a row maximum to go on with; if not, the weights do not count.
+// Computes the weights of a tile, and meanwhile the products of its neighbours. `next`: null if there is nothing to
+// multiply.
+// `is_guess`: returns whether `base` was a usable row maximum; if not, the weights are discarded.
 template <bool kIsSloped> HWY_NOINLINE bool weigh_and_multiply(Block& block, const Tile& tile, const float* base,
                                                                bool is_guess, const Tile* next) {
   float* const scores = block.scores.data();
@@ -92,7 +94,7 @@ template <bool kIsSloped> HWY_NOINLINE bool weigh_and_multiply(Block& block, con
   const ScoreProducts next_scores(block, next != nullptr ? *next : tile, block.next_scores.data());
   const std::int64_t steps = (waiting.panel >= 0 ? values.steps() : 0) + (next != nullptr ? next_scores.steps() : 0);
   Weighing<kIsSloped> weighing(scores + first * width, first, last - first, block.factor, base, block.slope, steps);
-  // The sums of this tile are wanted next. Where the first cache has no room for them, they had better stay where they are.
+  // The sums of this tile are needed next. If they do not fit in the L1 cache, prefetching them does not pay.
   if (block.keys < kKeyBlock) weighing.ahead = block.accumulator.data() + tile.panel * block.value_features * width;
   if (next != nullptr) next_scores.run(weighing);
   if (waiting.panel >= 0) values.run(weighing);
@@ -102,7 +104,7 @@ template <bool kIsSloped> HWY_NOINLINE bool weigh_and_multiply(Block& block, con
   return true;
 }
 
-// The tiles of a block of queries, one block of keys after another, the last ones first.
+// The tiles of a block of queries, one block of keys at a time, starting with the last.
 struct TileList {
   const Block& block;
   const PanelSight* sights;
@@ -122,12 +124,12 @@ struct TileList {
   }
 };
 
-// All tiles of a block of queries and keys `begin` to `end`. `stages` has, of a tile at work:
-//   load_block(first, last)  makes a block of keys ready
-//   score(tile)          its scores, where tiles cannot multiply them
-//   guess(tile, base)    whether nothing enters its scores; the row maximum so far
-//   prepare(tile, base)  position, masks and row maximum; returns whether its values may meet all weights
-//   add_seen(tile)       adds values one by one, where they may not
+// Computes all tiles of a block of queries and keys `begin` to `end`. `stages` has, for the current tile:
+//   load_block(first, last)  packs a block of keys
+//   score(tile)          computes its scores if the unit cannot
+//   guess(tile, base)    whether its scores stay as they are; `base` is then the row maximum so far
+//   prepare(tile, base)  applies position, masks and row maximum; returns whether all weights may be multiplied with values
+//   add_seen(tile)       adds values one by one, if they may not
 template <class Stages> HWY_INLINE void attend_overlapped(Block& block, const PanelSight* sights, std::int64_t panels,
                                                           std::int64_t begin, std::int64_t end,
                                                           const Stages& stages) {
@@ -136,7 +138,7 @@ template <class Stages> HWY_INLINE void attend_overlapped(Block& block, const Pa
   Tile tile{}, next{};
   std::int64_t loaded = -1;
   const auto load = [&](std::int64_t key) HWY_ATTR {
-    if (block.waiting.values == o.next_values(key)) add_waiting(block);  // before their place is taken
+    if (block.waiting.values == o.next_values(key)) add_waiting(block);  // before they are overwritten
     stages.load_block(key, std::min(key + block.keys, end));
     loaded = key;
   };
@@ -145,7 +147,7 @@ template <class Stages> HWY_INLINE void attend_overlapped(Block& block, const Pa
     ScoreProducts(block, tile, block.scores.data()).run(none);
   };
   HWY_ALIGN float base[kMostWidth];
-  bool is_scored = false;  // while the tile before was weighed
+  bool is_scored = false;  // while the previous tile was weighed
   bool is_any = list.next(tile);
   while (is_any) {
     const std::int64_t key = list.key;
@@ -159,7 +161,7 @@ template <class Stages> HWY_INLINE void attend_overlapped(Block& block, const Pa
     is_any = list.next(next);
     const bool is_block_done = is_any && list.key != key;
     const std::uint16_t* const values = o.v_at;
-    // keys of the next block take the place of this one's, which a wrong guess would need
+    // the next block of keys overwrites this one, which a wrong guess would need again
     const bool guesses = are_finite && !is_block_done && stages.guess(tile, base);
     bool adds_products = guesses || stages.prepare(tile, base);
     if (is_block_done && adds_products) load(list.key);
@@ -177,7 +179,7 @@ template <class Stages> HWY_INLINE void attend_overlapped(Block& block, const Pa
     } else {
       stages.add_seen(tile);
     }
-    std::swap(block.scores, block.last_weights);  // what was there has met its values
+    std::swap(block.scores, block.last_weights);  // its previous content is already multiplied with its values
     std::swap(block.scores, block.next_scores);
     tile = next;
   }

@@ -1,5 +1,5 @@
-// Rows of Q, K and V packed for the products: as panels, groups or rows, rotated on the way; for code that is
-// compiled once per SIMD target.
+// Packs rows of Q, K and V for the products: as panels, groups or rows, rotated on the way; for code that is compiled
+// once per SIMD target.
 
 #if defined(POSENC_PACK_INL_H) == defined(HWY_TARGET_TOGGLE)
 #ifdef POSENC_PACK_INL_H
@@ -37,7 +37,7 @@ HWY_INLINE void widen_row(const T* HWY_RESTRICT x, std::int64_t step, std::int64
   for (; f < n; ++f) out[f] = element(x[f * step]);
 }
 
-// Rows `begin` to `end` of one head, [rows, stride] f32; past the features, zeros.
+// Rows `begin` to `end` of one head, [rows, stride] f32, padded with zeros.
 inline void pack_rows(const HeadTensor<const void>& x, std::int64_t b, std::int64_t h, std::int64_t begin,
                       std::int64_t end, std::int64_t stride, float* HWY_RESTRICT out) {
   kernels::with_type(x.type, [&](auto kind) HWY_ATTR {
@@ -51,7 +51,7 @@ inline void pack_rows(const HeadTensor<const void>& x, std::int64_t b, std::int6
   });
 }
 
-// Numbers of f32 rounded to another type.
+// Rounds f32 to another type.
 inline void round_to(DataType type, std::int64_t count, float* HWY_RESTRICT x) {
   kernels::with_type(type, [&](auto kind) HWY_ATTR {
     using T = decltype(kind);
@@ -68,7 +68,7 @@ inline void round_to(DataType type, std::int64_t count, float* HWY_RESTRICT x) {
   });
 }
 
-// The same, rotated by their positions where the form is a rotation.
+// The same, rotated by their positions if the form is a rotation.
 inline void load_rows(const HeadTensor<const void>& x, const RowRotation& rotation, std::int64_t b, std::int64_t h,
                       std::int64_t begin, std::int64_t end, std::int64_t stride, float* HWY_RESTRICT out) {
   pack_rows(x, b, h, begin, end, stride, out);
@@ -77,7 +77,7 @@ inline void load_rows(const HeadTensor<const void>& x, const RowRotation& rotati
   if (rotation.is_rounded) round_to(x.type, (end - begin) * stride, out);
 }
 
-// Rows [count, features] as the columns of a panel, times a factor; columns past the last row are 0.
+// Rows [count, features] as the columns of a panel, times a factor; missing columns are 0.
 inline void pack_panel(const float* HWY_RESTRICT rows, std::int64_t count, std::int64_t features, float factor,
                        float* HWY_RESTRICT out) {
   const std::int64_t width = panel_width();
@@ -87,7 +87,7 @@ inline void pack_panel(const float* HWY_RESTRICT rows, std::int64_t count, std::
   }
 }
 
-// Rows transposed in groups of 8: out[group, f, row in the group]; rows past the last are 0.
+// Rows transposed in groups of 8: out[group, f, row in the group]; missing rows are 0.
 template <class T> HWY_INLINE void transpose_group(const T* HWY_RESTRICT x, std::int64_t stride, std::int64_t step,
                                                    std::int64_t rows, std::int64_t features,
                                                    float* HWY_RESTRICT out) {

@@ -1,6 +1,6 @@
 // The register-tiled product behind Q Kᵀ and P V, for code that is compiled once per SIMD target. A panel is a matrix
-// whose rows are kPanelVectors vectors wide; its columns are queries, so that the online softmax of a query happens
-// in one lane and needs no reduction across lanes.
+// whose rows are kPanelVectors vectors wide; its columns are queries, so that the online softmax of a query stays in
+// one lane and needs no reduction across lanes.
 
 #if defined(POSENC_PANEL_INL_H) == defined(HWY_TARGET_TOGGLE)
 #ifdef POSENC_PANEL_INL_H
@@ -18,7 +18,7 @@ HWY_BEFORE_NAMESPACE();
 namespace posenc::attend::cpu::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-// No vector is longer, so that tiles fit the caches.
+// Longer vectors are not used, so that tiles fit in the caches.
 using DF = hn::CappedTag<float, 16>;
 using VF = hn::Vec<DF>;
 constexpr std::int64_t kPanelVectors = 3;
@@ -32,21 +32,21 @@ constexpr std::int64_t kMostWidth = kPanelVectors * kMostLanes;
 HWY_INLINE VF load(const float* from, std::int64_t vector) { return hn::LoadU(DF(), from + vector * lanes()); }
 HWY_INLINE void store(VF value, float* to, std::int64_t vector) { hn::StoreU(value, DF(), to + vector * lanes()); }
 
-// How many rows of the product are made at once: all their sums stay in registers, of which there are 32 or 16.
+// How many rows of the product are computed at once: all their sums stay in registers, of which there are 32 or 16.
 constexpr std::int64_t kGroup = 8;
 #undef POSENC_FEW_REGISTERS
 #define POSENC_FEW_REGISTERS (HWY_ARCH_X86 && HWY_TARGET > HWY_AVX3)
 
 #undef POSENC_BY_LANE
 #if HWY_TARGET == HWY_NEON
-#define POSENC_BY_LANE 1  // a factor is a lane of a register: eight factors are two loads
+#define POSENC_BY_LANE 1  // a factor is a lane of a register: two loads fetch eight factors
 #else
 #define POSENC_BY_LANE 0
 #endif
 
 // out[m, :] = (kAdd ? out[m, :] : 0) + Σ_k a[k · a_stride + m] · b[k, :]   for m < 8; out and b are panels
-// What was in out is added last: the sum of a tile on its own, then the sum of tiles, which keeps rounding errors
-// small.
+// The previous content of out is added last: each tile is summed on its own before the tiles are, which keeps
+// rounding errors small.
 #define POSENC_START(m) VF s##m##0 = hn::Zero(d), s##m##1 = s##m##0, s##m##2 = s##m##0
 #define POSENC_STEP(m, factor)             \
   {                                        \

@@ -8,7 +8,7 @@
 namespace posenc::attend::cpu {
 namespace {
 
-// Rows that begin at `x` are rotated into those that begin at `out`, which may be the same.
+// Rotates the rows that begin at `x` into those that begin at `out`, which may be the same.
 template <class T> void rotate_loaded(const RowRotation& rotation, std::int64_t b, std::int64_t begin,
                                       std::int64_t end, const T* x, std::int64_t x_stride, T* out,
                                       std::int64_t stride) {
@@ -40,7 +40,7 @@ template <class T> void rotate_narrow(const HeadTensor<const void>& x, const Row
     const T* row = x.row<T>(b, h, begin);
     rotate_loaded(rotation, b, begin, end, row, x.token_stride, out, features);
     if (first == 0 && last == features) return;
-    for (std::int64_t t = begin; t < end; ++t, row += x.token_stride, out += features) {  // what is not rotated
+    for (std::int64_t t = begin; t < end; ++t, row += x.token_stride, out += features) {  // unrotated part
       std::copy(row, row + first, out);
       std::copy(row + last, row + features, out + last);
     }

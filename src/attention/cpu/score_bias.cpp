@@ -11,7 +11,7 @@
 namespace posenc::attend::cpu {
 namespace {
 
-// The least and largest distance of a query and a key that it sees.
+// The least and greatest distance between a query and a key it attends to.
 struct Reach {
   std::int64_t low = 0, high = 0;
 };
@@ -44,7 +44,7 @@ DistanceRow distance_row(const DistanceMap& map, const AlignedVector<float>& col
   DistanceRow row;
   row.low = std::clamp(-last, reach.low, reach.high);
   row.high = std::clamp(-map.first, reach.low, reach.high);
-  // a run of equal values at either end belongs to the tail
+  // a run of equal values at either end becomes part of the tail
   while (row.low < row.high && value(row.low) == value(row.low + 1)) ++row.low;
   while (row.high > row.low && value(row.high) == value(row.high - 1)) --row.high;
   row.first = row.low - padding;

@@ -14,8 +14,8 @@ HWY_BEFORE_NAMESPACE();
 namespace posenc::attend::cpu::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-// tanh x in f32. Max error: 4 ulp. Below 0.625 an odd polynomial (its relative error is below 1e-7: the coefficients of
-// Cephes' tanhf), from there on (1 − t) / (1 + t) with t = e^(−2|x|) ≤ 0.29, where nothing cancels. ±inf gives ±1, NaN
+// tanh x in f32. Maximum error: 4 ulp. Below 0.625 an odd polynomial (relative error below 1e-7; the coefficients of
+// Cephes' tanhf), above it (1 − t) / (1 + t) with t = e^(−2|x|) ≤ 0.29, where nothing cancels. ±inf gives ±1, NaN
 // gives NaN.
 template <class D> HWY_INLINE hn::Vec<D> tanh_of(D d, hn::Vec<D> x) {
   const auto size = hn::Abs(x), one = hn::Set(d, 1.0f);
@@ -30,7 +30,7 @@ template <class D> HWY_INLINE hn::Vec<D> tanh_of(D d, hn::Vec<D> x) {
   return hn::IfThenElse(hn::Lt(size, hn::Set(d, 0.625f)), small, large);
 }
 
-// cap · tanh(score / cap), where the score and the cap are in units of log 2.
+// cap · tanh(score / cap), with the score and the cap in units of log 2.
 template <class D> HWY_INLINE hn::Vec<D> cap_of(D d, hn::Vec<D> score, float cap) {
   return hn::Mul(hn::Set(d, cap), tanh_of(d, hn::Mul(score, hn::Set(d, 1.0f / cap))));
 }

@@ -1,5 +1,5 @@
-// Vectors by distance in a block of queries, for code that is compiled once per SIMD target: what they add to a tile of
-// scores (Shaw, DeBERTa, Transformer-XL) and to the results (Shaw's values). `Block` is that of block-inl.h.
+// Vectors by distance in a block of queries, for code that is compiled once per SIMD target: their contribution to a
+// tile of scores (Shaw, DeBERTa, Transformer-XL) and to the results (Shaw's values). `Block` is that of block-inl.h.
 
 #if defined(POSENC_VECTORS_INL_H) == defined(HWY_TARGET_TOGGLE)
 #ifdef POSENC_VECTORS_INL_H
@@ -21,13 +21,14 @@ HWY_BEFORE_NAMESPACE();
 namespace posenc::attend::cpu::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-// The row that the distance of a query and a key picks at one axis.
+// The row that the distance of a query and a key selects on one axis.
 template <class Block> HWY_INLINE std::int64_t row_at(const VectorsByDistance& vectors, const Block& block,
                                                       std::int64_t query, std::int64_t key, int axis) {
   return entry_of(vectors.axes[static_cast<std::size_t>(axis)], block.job.distance(block.b, query, key, axis));
 }
 
-// A panel of what meets the vectors: q as it meets keys, or packed once more where that or its factor is another.
+// A panel of what is multiplied with the vectors: q as for the keys, or packed again if the queries or their factor
+// differ.
 template <class Block>
 const float* met_queries_of(Block& block, std::int64_t first, std::int64_t count, const float* q) {
   if (!block.has_met_queries) return q;
@@ -39,19 +40,19 @@ const float* met_queries_of(Block& block, std::int64_t first, std::int64_t count
   return block.met_queries.data();
 }
 
-// The rows that the queries of a panel can pick. A table may have a row for every distance of a long sequence.
+// The rows that the queries of a panel can select. A table may have a row for every distance in a long sequence.
 struct RowRange {
   std::int64_t begin = 0, end = 0;
 };
 template <class Block> RowRange rows_of(const Block& block, std::int64_t first, std::int64_t count) {
   const RowRange all{0, block.bias.query_rows};
-  if (block.bias.kind == ScoreBias::Kind::kCounts) {  // no count is larger than the number of keys
+  if (block.bias.kind == ScoreBias::Kind::kCounts) {  // no count exceeds the number of keys
     std::int64_t most = 0;
     for (std::int64_t i = first; i < first + count; ++i) {
       const Sight& sight = block.job.sight(block.b, i);
       most = std::max(most, sight.end - sight.begin);
     }
-    return {0, std::min(all.end, most + 2)};  // and the row above that of a whole count
+    return {0, std::min(all.end, most + 2)};  // and the row above that of an integer count
   }
   const auto& vectors = std::get<DistanceVectors>(block.job.bias->source).for_queries;
   if (!block.job.places.by_index || vectors.axes.size() != 1) return all;
@@ -124,7 +125,7 @@ template <class Block> void add_vectors(Block& block, std::int64_t panel, std::i
       for (int axis = 0; axis < key_axes; ++axis) {
         const std::int64_t row = row_at(vectors.for_keys, block, first + i, key, axis);
         if (row == kNoRow) continue;
-        if (row != row_before) {  // a tail has one row for many queries
+        if (row != row_before) {  // in a tail, many queries share one row
           const float* picked = block.bias.key_vectors.data() + (block.h * block.bias.key_rows + row) * features;
           key_part = 0;
           for (std::int64_t f = 0; f < features; ++f) key_part += block.rows[static_cast<std::size_t>(f)] * picked[f];
@@ -137,7 +138,7 @@ template <class Block> void add_vectors(Block& block, std::int64_t panel, std::i
   }
 }
 
-// Weights of the keys that share a vector are summed first: the vector is multiplied once for each query, at the end.
+// Weights of keys that share a vector are summed first, so that each vector is multiplied once per query, at the end.
 template <class Block> void add_row_weights(Block& block, std::int64_t panel, std::int64_t first, std::int64_t count,
                                             std::int64_t begin, std::int64_t end) {
   const VectorsByDistance& vectors = std::get<DistanceVectors>(block.job.bias->source).for_values;

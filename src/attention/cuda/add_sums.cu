@@ -1,4 +1,4 @@
-// Adds sums to the gradient of a bias's parameters, each element rounded once.
+// Adds sums to the gradient of a bias's parameters, rounding each element once.
 
 #include "attention/cuda/any_params.h"
 #include "kernels/cuda/elements.cuh"

@@ -30,7 +30,7 @@ template <class Void> AnyTensor any_tensor(const HeadTensor<Void>& x) {
           0};
 }
 
-// Tells k and v which pages their tokens are in, where they are pools of pages.
+// Gives k and v the pages that hold their tokens, if they are pools of pages.
 void take_pages(Call& call, const HeadTensor<const void>& keys, bool is_on_device, AnyTensor& k, AnyTensor& v) {
   if (keys.pages == nullptr) return;
   const auto size = static_cast<std::size_t>(keys.batch * keys.page_row) * sizeof(std::int32_t);
@@ -40,14 +40,14 @@ void take_pages(Call& call, const HeadTensor<const void>& keys, bool is_on_devic
   k.page_tokens = v.page_tokens = narrow_of(keys.page_tokens);
 }
 
-// Every option by name, as in beyond_options: one that is new does not compile until somebody has decided.
+// Names every option, as in beyond_options: a new one does not compile until it has been decided on.
 std::string beyond_any_options(const AttentionOptions& options) {
   const auto& [position, axes, causal, window, chunk, scale, softcap, temperature, sinks, mask, position_queries,
                log_gates, query_positions, key_positions, keys_are_rotated, rounds_rotated, query_lengths,
                key_lengths, packed, packed_keys, key_mask, block_table, device_key_lengths, device_block_table,
                is_repeatable, weights, logsumexp] = options;
-  // refuse_on_device has refused softcap, temperature, sinks and mask; axes are heads first here; rotated q and k are always
-  // rounded
+  // refuse_on_device has rejected softcap, temperature, sinks and mask; axes are heads first here; rotated q and k
+  // are always rounded
   if (weights.data != nullptr) return "no weights to be written";
   if (position_queries.data != nullptr) return "no position_queries";
   if (log_gates.data != nullptr) return "no log_gates";
@@ -71,7 +71,7 @@ SightParams sight_params(Call& call, const AttentionJob& job, const AttentionOpt
     for (const Sight& one : job.sights) {
       for (const std::int64_t number : {one.begin, one.end, one.beside}) sights.push_back(narrow_of(number));
     }
-    // Of this call alone: lengths grow from step to step.
+    // For this call only: lengths grow from step to step.
     p.sights = static_cast<const std::int32_t*>(call.copied(sights.data(), sights.size() * sizeof(sights[0])));
     p.batch_stride = job.sight_stride;
   }
@@ -124,7 +124,7 @@ AnyBiasParams bias_params(Call& call, const AttentionJob& job, const AttentionOp
   return p;
 }
 
-// The kernel for as many features, with its shared memory asked for.
+// The kernel for this number of features, with its shared memory requested.
 void launch_any(std::string_view name, const AttentionJob& job, std::string_view part, const LaunchShape& shape,
                 void* stream, void* params) {
   const std::int64_t features = std::max(job.q.features, job.v.features);
@@ -141,7 +141,7 @@ int padded_features(const AttentionJob& job) {
   return features <= 64 ? 64 : features <= 128 ? 128 : 256;
 }
 
-// Whether these are few queries over many keys that decode_any can take.
+// Whether these are few queries over many keys that decode_any supports.
 bool is_decoding(const AttentionJob& job, const QueriesAndKeys& ready) {
   constexpr std::int64_t kFewestKeys = 128;
   const std::int64_t features = job.q.features;
@@ -163,7 +163,7 @@ void decode(Call& call, const AttentionJob& job, const QueriesAndKeys& ready, co
   p.bias = bias_params(call, job, options);
   p.batch = narrow_of(q.batch), p.heads = narrow_of(q.heads), p.key_heads = narrow_of(k.heads);
   p.queries = narrow_of(q.sequence), p.keys = narrow_of(k.sequence);
-  // Enough blocks to keep every multiprocessor busy to the end, each with enough keys to be worth its start.
+  // Enough blocks to keep every multiprocessor busy to the end, each with enough keys to be worth its launch.
   constexpr std::int64_t kBlocks = 6, kLeastKeys = 256;
   const std::int64_t pairs = q.batch * k.heads;
   const std::int64_t wanted = (kBlocks * multiprocessors() + pairs - 1) / pairs;

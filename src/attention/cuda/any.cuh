@@ -1,8 +1,8 @@
 #pragma once
 
-// What the kernels of attention for any GPU are made of: matrix products of a warp (mma.sync, compute capability 8.0), tiles
-// in shared memory, which keys a query sees, and the bias of a pair.
-// POSENC_F16 is 1 for f16 and 0 for bf16.
+// The building blocks of the attention kernels for any GPU: matrix products of a warp (mma.sync, compute capability
+// 8.0), tiles in shared memory, the keys that a query attends to, and the bias of a pair. POSENC_F16 is 1 for f16 and
+// 0 for bf16.
 
 #include "attention/cuda/any_params.h"
 #include "attention/cuda/hopper.cuh"
@@ -23,7 +23,7 @@ __device__ __forceinline__ void multiply(float* c, const std::uint32_t* a, const
                : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
                : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
 }
-/// Four 8 × 8 matrices, of which lane n names row n % 8 of matrix n / 8; kAcross: transposed.
+/// Loads four 8 × 8 matrices; lane n gives the address of row n % 8 of matrix n / 8. kAcross: transposed.
 template <bool kAcross> __device__ __forceinline__ void load_matrices(std::uint32_t (&r)[4], std::uint32_t address) {
   if constexpr (kAcross) {
     asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
@@ -48,17 +48,18 @@ template <int kPitch> struct Tile {
   __device__ __forceinline__ void left(std::uint32_t (&a)[4], int row, int column, int lane) const {
     load_matrices<false>(a, at(row + lane % 16, column + lane / 16 * 8));
   }
-  /// The right factor where it is multiplied transposed: columns are summed over. Two products: rows row … + 7 and + 8 … + 15.
+  /// The right factor, multiplied transposed: columns are summed over. Two products: rows row … + 7 and + 8 … + 15.
   __device__ __forceinline__ void right_of_columns(std::uint32_t (&b)[4], int row, int column, int lane) const {
     load_matrices<false>(b, at(row + lane % 8 + lane / 16 * 8, column + lane / 8 % 2 * 8));
   }
-  /// The right factor as it lies: rows are summed over. Two products: columns column … + 7 and + 8 … + 15.
+  /// The right factor as stored: rows are summed over. Two products: columns column … + 7 and + 8 … + 15.
   __device__ __forceinline__ void right_of_rows(std::uint32_t (&b)[4], int row, int column, int lane) const {
     load_matrices<true>(b, at(row + lane % 8 + lane / 8 % 2 * 8, column + lane / 16 * 8));
   }
 };
 
-/// Elements from the start of a head to a token of sequence `batch`. A page that is not there is page 0, and `bad_page` then.
+/// Elements from the start of a head to a token of sequence `batch`. A page out of range is replaced by page 0 and
+/// stored in `bad_page`.
 __device__ __forceinline__ std::int64_t token_offset(const AnyTensor& x, std::int64_t batch, int token,
                                                      std::int32_t& bad_page) {
   if (x.pages == nullptr) return batch * x.batch + token * x.token;
@@ -67,15 +68,15 @@ __device__ __forceinline__ std::int64_t token_offset(const AnyTensor& x, std::in
   if (static_cast<std::uint32_t>(page) >= static_cast<std::uint32_t>(x.page_count)) bad_page = page, page = 0;
   return page * x.batch + (token - at * x.page_tokens) * x.token;
 }
-/// No page has this number.
+/// Not a valid page number.
 constexpr std::int32_t kNoBadPage = 0x7FFFFFFF;
 __device__ __forceinline__ void report_page(const SightParams& p, const AnyTensor& x, std::int32_t bad_page) {
   if (bad_page != kNoBadPage) [[unlikely]]
     kernels::cuda::report(p.fault, kernels::cuda::Fault::kPage, bad_page, x.page_count);
 }
 
-/// Rows first … first + kRows − 1 of a head; zeros for those before `begin`, from `end` on, where `mask` is 0, and past the
-/// features. All threads of the block.
+/// Loads rows first … first + kRows − 1 of a head, with zeros before `begin`, from `end` on, where `mask` is 0, and
+/// past the features. Called by all threads of the block.
 template <int kRows, int kFeatures>
 __device__ __forceinline__ void load_tile(std::uint16_t* to, const AnyTensor& x, std::int64_t batch,
                                           std::int64_t head, int first, int begin, int end, const std::uint8_t* mask,
@@ -103,7 +104,7 @@ __device__ __forceinline__ void load_tile(std::uint16_t* to, const AnyTensor& x,
   }
 }
 
-/// Tensors without pages.
+/// For tensors without pages.
 template <int kRows, int kFeatures> __device__ __forceinline__ void load_tile(std::uint16_t* to, const AnyTensor& x,
                                                                               std::int64_t batch, std::int64_t head,
                                                                               int first, int begin, int end,
@@ -136,7 +137,7 @@ __device__ __forceinline__ Seen seen_by(const SightParams& p, std::int64_t batch
   return seen;
 }
 
-/// Reports a length that is out of range, which seen_by takes as 0.
+/// Reports a length that is out of range, which seen_by treats as 0.
 __device__ __forceinline__ void check_length(const SightParams& p, std::int64_t batch, int keys) {
   if (p.key_lengths == nullptr || kernels::cuda::thread() != 0) return;
   const std::int32_t length = p.key_lengths[batch];
@@ -144,7 +145,7 @@ __device__ __forceinline__ void check_length(const SightParams& p, std::int64_t 
     kernels::cuda::report(p.fault, kernels::cuda::Fault::kLength, length, keys);
 }
 
-/// δ of a query and a key; clamped to what 32 bits hold, which is past the end of every table.
+/// δ of a query and a key, clamped to 32 bits, which is past the end of every table.
 struct QueryPlace {
   std::int64_t id;  // the query's id, or beside + shift
 };
@@ -161,25 +162,25 @@ __device__ __forceinline__ std::int64_t key_place_of(const AnyBiasParams& p, std
   if (p.kind == kAnyNone || key >= keys) return 0;
   return p.by_index != 0 ? key : id_of(p.keys, batch, key);
 }
-/// Which entry of the table a distance reads.
+/// The entry of the table for a distance.
 __device__ __forceinline__ std::int64_t entry_at(const AnyBiasParams& p, std::int64_t delta) {
   const std::int64_t at = delta - p.first;
   return at < 0 ? 0 : at >= p.count ? p.count - 1 : at;
 }
-/// What is added to the score, in powers of two.
+/// The bias added to the score, in powers of two.
 __device__ __forceinline__ float bias_of(const AnyBiasParams& p, int head, std::int64_t delta) {
   if (p.kind == kAnyNone) return 0;
   if (p.kind == kAnySlopes) return -p.slopes[head] * kAnyLog2e * static_cast<float>(delta < 0 ? -delta : delta);
   return p.table[head * p.count + entry_at(p, delta)] * kAnyLog2e;
 }
 
-/// A block of kAnyRows queries of one head, 16 for each of four warps: where it is, and the keys that its queries see. The
-/// longest come first where attention is causal.
+/// A block of kAnyRows queries of one head, 16 for each of four warps: which one it is, and the keys that its queries
+/// attend to. In causal attention the longest blocks come first.
 struct RowBlock {
   int bh, batch, head, key_head, row0;
   int lane, warp, my_row;    // a lane holds rows my_row and my_row + 8
   const std::uint8_t* mask;  // of the keys; null: none
-  int lowest, highest;       // no query sees a key outside
+  int lowest, highest;       // no query attends to a key outside
   Seen seen[2];
   QueryPlace place[2];
 };
@@ -195,8 +196,8 @@ template <class Params> __device__ __forceinline__ RowBlock row_block_of(const P
   at.mask = p.sight.key_mask == nullptr ? nullptr : p.sight.key_mask + std::int64_t{at.batch} * p.keys;
   return at;
 }
-/// Finds the keys, through `limits`, 2 · kAnyRows numbers in shared memory. All threads of the block: they also meet here, so
-/// that tiles which were loaded before can be read after.
+/// Finds the visible keys, using `limits`, 2 · kAnyRows numbers in shared memory. Called by all threads of the block;
+/// it also synchronizes them, so tiles loaded before the call can be read after it.
 template <class Params> __device__ __forceinline__ void find_keys(const Params& p, int* limits, RowBlock& at) {
   using namespace kernels::cuda;
   check_length(p.sight, at.batch, p.keys);

@@ -1,7 +1,7 @@
 #pragma once
 
-// Attention on any GPU from compute capability 8.0 on, by matrix products of a warp: whatever the kernels for compute
-// capability 9.0 are not for.
+// Attention on any GPU of compute capability 8.0 or newer, by matrix products of a warp: for everything that the
+// kernels for compute capability 9.0 do not support.
 
 #include <string>
 
@@ -10,13 +10,13 @@
 
 namespace posenc::attend::cuda {
 
-/// What these kernels are not for, in words; "" where they can do it.
+/// What these kernels do not support, in words; "" if they support the call.
 std::string beyond_any(const AttentionJob& job, const AttentionOptions& options);
 
 void forward_any(Call& call, const AttentionJob& job, const AttentionInputs& inputs, const AttentionOptions& options);
 
-/// Two passes, one over keys and one over queries: dq, dk and dv are the same bytes at every run. `saved` is what the forward
-/// pass gave.
+/// Two passes, one over keys and one over queries, so dq, dk and dv are bitwise reproducible. `saved` holds the
+/// outputs of the forward pass.
 void backward_any(Call& call, const AttentionJob& job, const AttentionInputs& inputs,
                   const HeadTensor<const void>& d_out, const SavedRows& saved, const AttentionOptions& options,
                   const DeviceGradients& gradients);

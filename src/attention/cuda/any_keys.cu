@@ -1,7 +1,8 @@
-// dk and dv for any GPU: a block takes 64 keys of one key head, 16 for each of four warps, and walks over the queries of all
-// its heads that see them. Transposed: keys are rows. No order but its own, so the same bytes at every run.
-// POSENC_FEATURES is 64, 128 or 256; POSENC_PART 0 for both, 1 for dv alone, 2 for dk alone (256 features leave registers for
-// one of them); POSENC_F16 1 for f16 and 0 for bf16.
+// dk and dv for any GPU: a block takes 64 keys of one key head, 16 for each of four warps, and loops over the queries
+// of all its heads that attend to them. Everything is transposed: keys are rows. Sums are in a fixed order, so
+// results are bitwise reproducible.
+// POSENC_FEATURES is 64, 128 or 256; POSENC_PART 0 for both, 1 for dv only, 2 for dk only (256 features leave
+// registers for one of them); POSENC_F16 1 for f16 and 0 for bf16.
 
 #include "attention/cuda/any.cuh"
 
@@ -31,7 +32,7 @@ extern "C" __global__ void __launch_bounds__(128) any_keys(const __grid_constant
   load_tile<kAnyRows, kFeatures>(k_rows, p.k, batch, key_head, key0, 0, p.keys, mask);
   load_tile<kAnyRows, kFeatures>(v_rows, p.v, batch, key_head, key0, 0, p.keys, mask);
 
-  // Queries that may see one of these keys.
+  // Queries that may attend to one of these keys.
   int first = 0, last = p.queries;
   if (p.sight.sights == nullptr) {
     if (p.sight.is_causal != 0 && key0 - p.sight.offset > first) first = key0 - p.sight.offset;
@@ -61,7 +62,7 @@ extern "C" __global__ void __launch_bounds__(128) any_keys(const __grid_constant
         deltas[thread()] = query < p.queries ? p.delta[rows + query] : 0.0f;
         is_seen_at_all = seen.begin < key1 && seen.end > key0 ? 1 : 0;
       }
-      if (__nvvm_bar0_or(is_seen_at_all) == 0) continue;  // and all have met
+      if (__nvvm_bar0_or(is_seen_at_all) == 0) continue;  // this also synchronizes the block
       load_tile<kQueries, kFeatures>(q_rows, p.q, batch, head, query0, 0, p.queries, nullptr);
       load_tile<kQueries, kFeatures>(g_rows, p.d_out, batch, head, query0, 0, p.queries, nullptr);
       sync_block();

@@ -1,6 +1,6 @@
 #pragma once
 
-// What the host hands to the kernels of attention that run on any GPU from compute capability 8.0 on.
+// The parameters that the host passes to the attention kernels for any GPU of compute capability 8.0 or newer.
 
 #include <cstdint>
 
@@ -13,32 +13,32 @@ struct AnyTensor {
   void* data;
   std::int64_t batch, head, token, feature;
   std::int32_t features;
-  std::int32_t is_whole;  // features side by side, rows at multiples of 16 bytes, a multiple of 8 features
-  // A pool of pages: token t of sequence b is token t % page_tokens of page pages[b · page_row + t / page_tokens], and
-  // `batch` leads from page to page. Null: the tokens of a sequence follow each other.
+  std::int32_t is_whole;  // features contiguous, rows 16-byte aligned, a multiple of 8 features
+  // A pool of pages: token t of sequence b is token t % page_tokens of page pages[b · page_row + t / page_tokens],
+  // and `batch` is the stride between pages. Null: the tokens of a sequence follow each other.
   const std::int32_t* pages;
   std::int32_t page_row, page_tokens, page_count;
 };
 
-/// Keys that each query sees, as Sight has them.
+/// The keys that each query attends to, as in Sight.
 struct SightParams {
-  const std::int32_t* sights;  // [batch or 1, queries, 3]: begin, end, beside; null: from what follows
+  const std::int32_t* sights;  // [batch or 1, queries, 3]: begin, end, beside; null: computed from what follows
   std::int64_t batch_stride;
   std::int32_t offset;              // keys − queries
   std::int32_t is_causal, window;   // window 0: none
-  const std::uint8_t* key_mask;     // [batch, keys], 0: not seen; null: all are
-  const std::int32_t* key_lengths;  // [batch], which nobody has looked at; null: all keys
+  const std::uint8_t* key_mask;     // [batch, keys], 0: masked; null: all visible
+  const std::int32_t* key_lengths;  // [batch], not checked by the host; null: all keys
   kernels::cuda::Fault* fault;
 };
 
 enum AnyBias : std::int32_t { kAnyNone, kAnySlopes, kAnyTable };
 struct AnyBiasParams {
   std::int32_t kind;
-  const float* slopes;       // [heads]
-  const float* table;        // [heads, count]: the bias at δ = first, first + 1 …; past an end, the last one there
-  const std::int32_t* rows;  // [count]: which row of the learned table each is
+  const float* slopes;  // [heads]
+  const float* table;   // [heads, count]: the bias at δ = first, first + 1 …; past an end, the last entry there
+  const std::int32_t* rows;  // [count]: the row of the learned table for each
   std::int64_t first, count;
-  std::int32_t by_index;  // δ = key − beside − shift; else key's id − query's id
+  std::int32_t by_index;  // δ = key − beside − shift; else the key's id − the query's id
   std::int64_t shift;
   kernels::cuda::PositionParams queries, keys;
 };
@@ -53,7 +53,8 @@ struct AnyParams {
   float scale;
 };
 
-/// Rows before the gradients: delta = Σ d_out · out, and −logsumexp in powers of two: both [batch · heads, queries].
+/// Per row, before the gradients: delta = Σ d_out · out, and −logsumexp in powers of two: both [batch · heads,
+/// queries].
 struct AnyRowsParams {
   AnyTensor out, d_out;
   const float* logsumexp;
@@ -77,7 +78,7 @@ struct AnyBackwardParams {
 /// out[h, n] = table[entries[n], h].
 struct SpreadTableParams {
   float* out;
-  std::int32_t* rows;  // and entries, narrower
+  std::int32_t* rows;  // the entries as i32
   kernels::cuda::TableParams table;
   const std::int64_t* entries;
   std::int64_t count;
@@ -93,8 +94,8 @@ struct AddSumsParams {
   std::int32_t heads;
 };
 
-/// Few queries over many keys. Rows are queries × the heads of one key head, 16 at most. Every warp of a block sums its own
-/// share of the keys; `parts` are joined after.
+/// Few queries over many keys. Rows are queries × the heads of one key head, at most 16. Every warp of a block sums
+/// its own share of the keys; `parts` are joined afterwards.
 struct DecodeParams {
   AnyTensor q, k, v, out;
   float* logsumexp;  // null: not wanted
@@ -107,24 +108,24 @@ struct DecodeParams {
   float scale;
 };
 constexpr int kDecodeRows = 16, kDecodeKeys = 16, kDecodeWarps = 4;
-/// Steps of 16 keys that a warp has asked for, and a block's memory for them: 96 KiB.
+/// Steps of 16 keys that a warp has in flight, and a block's memory for them: 96 KiB.
 constexpr int decode_stages(int features) { return 3 * 128 / features; }
 constexpr int decode_bytes(int features) {
   return kDecodeWarps * decode_stages(features) * kDecodeKeys * features * 4;
 }
 
-constexpr int kAnyRows = 64;  // query rows, or keys, of a block: 16 for each of four warps
+constexpr int kAnyRows = 64;  // query rows, or keys, per block: 16 for each of four warps
 constexpr int keys_of_tile(int features) { return features > 128 ? 32 : 64; }  // keys of a tile
 constexpr int rows_of_other(int features) {
   return features > 128 ? 16 : 32;
 }  // rows of the other side, for gradients
-constexpr int any_pitch(int features) { return features + 8; }  // no bank is met twice
+constexpr int any_pitch(int features) { return features + 8; }  // avoids bank conflicts
 constexpr int any_forward_bytes(int features) {
   return (kAnyRows + 2 * keys_of_tile(features)) * any_pitch(features) * 2 + 3 * kAnyRows * 4 +
          keys_of_tile(features) * 4;
 }
 
-/// Queries, and keys of a tile, of a block of attention_f32, and its memory: q, keys or values, and weights.
+/// Queries and keys per tile in a block of attention_f32, and its shared memory: q, keys or values, and weights.
 constexpr int wide_rows(int features) { return features > 128 ? 32 : 64; }
 constexpr int wide_bytes(int features) {
   return (2 * wide_rows(features) * (features + 4) + wide_rows(features) * (wide_rows(features) + 4)) * 4;

@@ -1,6 +1,6 @@
-// dq for any GPU, and the sums for the bias's parameters: a block takes 64 queries of one head, 16 for each of four warps, and
-// walks over the keys that they see. dq is the same bytes at every run; the parameters' sums are added in double in the order
-// of arrival.
+// dq for any GPU, and the sums for the bias's parameters: a block takes 64 queries of one head, 16 for each of four
+// warps, and loops over the keys that they attend to. dq is bitwise reproducible; the parameters' sums are added in
+// double in order of arrival.
 // POSENC_FEATURES is 64, 128 or 256; POSENC_F16 1 for f16 and 0 for bf16.
 
 #include "attention/cuda/any.cuh"
@@ -65,7 +65,7 @@ extern "C" __global__ void __launch_bounds__(128) any_queries(const __grid_const
         multiply(dp[2 * n + 1], a, b + 2);
       }
     }
-    float far = 0;  // of this lane, where all its pairs read one entry
+    float far = 0;  // of this lane, if all its pairs read one entry
     std::int64_t far_entry = -1;
     std::uint32_t ds[kKeys / 8][2];
 #pragma unroll
@@ -86,7 +86,7 @@ extern "C" __global__ void __launch_bounds__(128) any_queries(const __grid_const
           if (p.bias.kind == kAnySlopes) {
             of_slope -= static_cast<double>(dp[n][e]) * static_cast<double>(apart < 0 ? -apart : apart);
           } else {
-            // Neighbours that read one entry are added up before they are sent.
+            // Neighbours that read the same entry are summed before the atomic addition.
             const std::int64_t entry = entry_at(p.bias, apart);
             if (entry != far_entry && far_entry >= 0) {
               add_double(p.sums + std::int64_t{head} * p.sum_rows + p.bias.rows[far_entry], static_cast<double>(far));
@@ -100,7 +100,7 @@ extern "C" __global__ void __launch_bounds__(128) any_queries(const __grid_const
       ds[n][0] = pack(dp[n][0], dp[n][1]), ds[n][1] = pack(dp[n][2], dp[n][3]);
     }
     if (p.sums != nullptr && p.bias.kind == kAnyTable) {
-      // All lanes at one entry, as far away: one sum for the warp.
+      // All lanes read the same distant entry: one sum for the warp.
       const int mine = static_cast<int>(far_entry), all = from_lane(mine, 0);
       if (!any_lane(mine != all) && all >= 0) {
 #pragma unroll

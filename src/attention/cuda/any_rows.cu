@@ -1,4 +1,4 @@
-// What the gradients need of each row, a warp to a row: delta = Σ d_out · out, and −logsumexp in powers of two.
+// What the gradients need for each row, one warp per row: delta = Σ d_out · out, and −logsumexp in powers of two.
 // POSENC_F16 is 1 for f16 and 0 for bf16.
 
 #include "attention/cuda/any.cuh"

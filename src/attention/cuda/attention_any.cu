@@ -1,5 +1,6 @@
-// Attention for any GPU from compute capability 8.0 on: any mask, as many queries and keys as there are, up to 256 features.
-// A block takes 64 queries of one head, 16 for each of four warps, and walks over the keys that they see.
+// Attention for any GPU of compute capability 8.0 or newer: any key mask, any number of queries and keys, up to 256
+// features. A block takes 64 queries of one head, 16 for each of four warps, and loops over the keys that they attend
+// to.
 // POSENC_FEATURES is 64, 128 or 256 (fewer are padded with zeros), POSENC_F16 1 for f16 and 0 for bf16.
 
 #include "attention/cuda/any.cuh"
@@ -97,7 +98,7 @@ extern "C" __global__ void __launch_bounds__(128) attention_any(const __grid_con
     sum[r] += from_neighbour(sum[r], 2);
     const int query = row0 + my_row + 8 * r;
     if (query >= p.queries) continue;
-    const bool is_empty = sum[r] == 0;  // a query that sees no key gives zeros
+    const bool is_empty = sum[r] == 0;  // a query with no visible key gives zeros
     const float inverse = is_empty ? 0.0f : reciprocal(sum[r]);
     auto* const to =
         static_cast<std::uint16_t*>(p.out.data) + batch * p.out.batch + head * p.out.head + query * p.out.token;

@@ -1,12 +1,12 @@
-// The gradients of attention_sm90: with P the weights and dP = d_out · vᵀ,
+// The gradients of attention_sm90. With P the weights and dP = d_out · vᵀ,
 //   dv = Pᵀ · d_out,  dS = P ∘ (dP − delta),  dq = scale · dS · k,  dk = scale · dSᵀ · q,
 // and for a bias by distance, the sum of dS over all pairs at each distance.
 //
-// One block for each multiprocessor takes key blocks of 128 keys of one key head, the longest (the first) first. One thread
-// copies tiles of 64 queries of q and d_out; two warpgroups own 64 keys each and keep their dk and dv in registers while all
-// query heads of the key head go by. Everything is transposed (keys are rows), so that Pᵀ and dSᵀ go from registers
-// straight into the next product; only dq needs dS from shared memory. dq is added up in float32 in global memory, in the
-// order in which registers hold it, and therefore in the order in which blocks arrive: its last bits vary.
+// One block per multiprocessor takes key blocks of 128 keys of one key head, the longest (the first) first. One
+// thread copies tiles of 64 queries of q and d_out; two warpgroups own 64 keys each and keep their dk and dv in
+// registers while looping over all query heads of the key head. Everything is transposed (keys are rows), so that Pᵀ
+// and dSᵀ go from registers straight into the next product; only dq needs dS from shared memory. dq is summed in
+// float32 in global memory, stored in register order. Blocks add to it in order of arrival, so its last bits vary.
 // POSENC_BIAS is a BiasKind, POSENC_FEATURES 64 or 128, POSENC_F16 1 for f16 and 0 for bf16.
 
 #include "attention/cuda/hopper.cuh"
@@ -20,7 +20,7 @@ constexpr float kLog2e = 1.4426950408889634f;
 constexpr int kTasks = (kMostDistance / 8 + 1) * 8;
 constexpr int kFeatures = POSENC_FEATURES, kKind = POSENC_BIAS;
 constexpr bool kSplitsFeatures =
-    kFeatures == 128;  // dq: each warpgroup makes half of the features, or sums half of the keys
+    kFeatures == 128;  // dq: each warpgroup computes half of the features, or sums half of the keys
 
 struct alignas(1024) Shared {
   std::uint16_t k[kFeatures / kPanel][kKeyTile][kPanel];
@@ -52,14 +52,14 @@ template <int kSize> struct Ring {
 struct Work {
   int batch, key_head, block, first;  // query tiles from `first` on
 };
-// Key heads come in groups whose q, d_out and dq fit the L2 cache.
+// Key heads are grouped so that their q, d_out and dq fit in the L2 cache.
 __device__ __forceinline__ Work decode(int item, const BackwardParams& p) {
   const int per_group = p.group * p.key_blocks, g = item / per_group, r = item - g * per_group;
   const int size = p.group < p.batch_keys - g * p.group ? p.group : p.batch_keys - g * p.group;
   const int at = g * p.group + r % size, block = r / size, batch = at / p.key_heads;
   return {batch, at - batch * p.key_heads, block, block * (kKeyTile / kQueryTile)};
 }
-// Who meets when dS is in shared memory.
+// The threads that synchronize once dS is in shared memory.
 constexpr int kExchange = kKind == kDistanceBias ? 256 + 96 : 256;
 
 __device__ __forceinline__ void produce(Shared& sm, std::uint32_t base, const BackwardParams& p,
@@ -128,9 +128,9 @@ __device__ __forceinline__ void produce(Shared& sm, std::uint32_t base, const Ba
   }
 }
 
-// A bias by distance: the three other warps of the producer's group add up the diagonals of dS. Task (c, r) reads, for
-// every key with key % 8 = r, the 8 queries at distances 8 c − r … 8 c − r + 7: one load of 16 bytes, at the same place in
-// the swizzle each time.
+// For a bias by distance, the three other warps of the producer's group sum the diagonals of dS. Task (c, r) reads,
+// for every key with key % 8 = r, the 8 queries at distances 8 c − r … 8 c − r + 7: one load of 16 bytes, at the same
+// place in the swizzle each time.
 [[maybe_unused]] __device__ __forceinline__ void sum_diagonals(Shared& sm, std::uint32_t base,
                                                                const BackwardParams& p) {
   const int me = static_cast<int>(kernels::cuda::thread()) - 32;
@@ -198,19 +198,20 @@ struct Consumer {
   Ring<1> kv, tables;
   Ring<kBackwardStages> t;  // q, d_out and dS
 
-  // A thread holds keys r and r + 8 of its warp's 16. Element 4 n + e of a tile is query 8 n + 2 (lane % 4) + e % 2 of key
-  // r + 8 (e / 2).
+  // A thread holds keys r and r + 8 of its warp's 16. Element 4 n + e of a tile is query 8 n + 2 (lane % 4) + e % 2
+  // of key r + 8 (e / 2).
   float dk[kFeatures / 2], dv[kFeatures / 2];
   float s[32], dp[32];      // scores, then weights; d_out · v
   int key;                  // this thread's first
   std::int64_t query_head;  // batch · heads + head
   float slope2;
 
-  // The lanes are together after the wait for products, so what the others read, they have read.
+  // The lanes have synchronized in the wait for products, so the others have finished reading.
   __device__ __forceinline__ void release(std::uint32_t barrier) {
     if (lane == 0) barrier_arrive(barrier);
   }
-  // The initial value of the scores of a near tile, in units of q·k: the mask, or the bias by distance with the mask in it.
+  // The initial value of the scores of a near tile, in units of q·k: the mask, or the bias by distance including the
+  // mask.
   __device__ __forceinline__ void init_scores(int query0) {
     const int query = query0 + 2 * (lane & 3);
     if constexpr (kKind == kDistanceBias) {
@@ -248,7 +249,7 @@ struct Consumer {
     for (int kk = 0; kk < kQueryTile / 16; ++kk) multiply_registers(sum, a + 4 * kk, b + kk * (16 * 128 / 16));
     products_commit();
   }
-  // dq = dS k: of all 128 keys half of the features, or of this warpgroup's 64 keys all of them.
+  // dq = dS k: half of the features over all 128 keys, or all features over this warpgroup's 64 keys.
   __device__ __forceinline__ void issue_dq(float (&dq)[32]) {
     constexpr int kSteps = kSplitsFeatures ? kKeyTile / 16 : 4;
     const std::uint32_t a = descriptor(POSENC_AT(ds, t.slot) + (kSplitsFeatures ? 0 : wg * 64 * 128), 16),
@@ -270,7 +271,7 @@ struct Consumer {
 #pragma unroll
     for (int c = 0; c < 8; ++c) add_four(to + c * 512, dq[4 * c], dq[4 * c + 1], dq[4 * c + 2], dq[4 * c + 3]);
   }
-  // Weights from the scores of tile i.
+  // Computes weights from the scores of tile i.
   __device__ __forceinline__ void exponentials(int i) {
     const float left[2] = {kKind == kSlopeBias ? slope2 * float(key - i * kQueryTile) : 0.0f,
                            kKind == kSlopeBias ? slope2 * float(key + 8 - i * kQueryTile) : 0.0f};
@@ -284,7 +285,7 @@ struct Consumer {
       }
     }
   }
-  // dS, and both factors in 16 bits; dS also to shared memory, for dq.
+  // Computes dS, and both factors in 16 bits; also writes dS to shared memory, for dq.
   __device__ __forceinline__ void convert(std::uint32_t (&pb)[16], std::uint32_t (&db)[16]) {
 #pragma unroll
     for (int n = 0; n < 8; ++n) {
@@ -297,13 +298,13 @@ struct Consumer {
       pb[n] = pack(s[2 * n], s[2 * n + 1]);
       db[n] = pack(dp[2 * n], dp[2 * n + 1]);
     }
-    const int row = (lane & 7) + (lane & 8), chunk = lane >> 4;  // which row of which 8 × 8 matrix this lane names
+    const int row = (lane & 7) + (lane & 8), chunk = lane >> 4;  // the row and matrix that this lane addresses
     const std::uint32_t at = POSENC_AT(ds, t.slot) + (wg * 64 + warp * 16 + row) * 128;
 #pragma unroll
     for (int kk = 0; kk < 4; ++kk) store_matrices(at + (((2 * kk + chunk) ^ (row & 7)) << 4), db + 4 * kk);
     show_to_products();
   }
-  // One tile of 64 queries; `last`: v is not needed any more.
+  // One tile of 64 queries; `last`: v is no longer needed.
   template <bool kNear> __device__ __forceinline__ void step(int i, bool last) {
     barrier_wait(POSENC_AT(q_full, t.slot), t.phase);
     if constexpr (kNear) init_scores(i * kQueryTile);
@@ -417,7 +418,7 @@ extern "C" __global__ void __launch_bounds__(384, 1)
   }
   kernels::cuda::sync_block();
   const int role = from_lane(static_cast<int>(kernels::cuda::thread() / 128), 0);
-  if (role == 0) {  // 128 · 40 + 256 · 232 registers: the whole file
+  if (role == 0) {  // 128 · 40 + 256 · 232 registers: the whole register file
     asm volatile("setmaxnreg.dec.sync.aligned.u32 40;");
     if (kernels::cuda::thread() == 0) produce(sm, base, p, q_map, k_map, v_map, g_map);
     if constexpr (kKind == kDistanceBias) {

@@ -1,9 +1,9 @@
-// Attention of float32 for any GPU from compute capability 8.0 on, in float32 throughout: any mask, as many queries and keys as
-// there are, up to 256 features. A block of 256 threads takes kRows queries of one head and walks over the keys that they see:
-// thread (y, x) of 16 × 16 has rows y, y + 16 … of the scores and of the output.
+// float32 attention for any GPU of compute capability 8.0 or newer, in float32 throughout: any key mask, any number
+// of queries and keys, up to 256 features. A block of 256 threads takes kRows queries of one head and loops over the
+// keys that they attend to: thread (y, x) of 16 × 16 has rows y, y + 16 … of the scores and of the output.
 // POSENC_FEATURES is 64, 128 or 256; fewer are padded with zeros.
 
-#define POSENC_F16 0  // any.cuh wants to know; nothing here is 16 bits wide
+#define POSENC_F16 0  // required by any.cuh; nothing here is 16 bits wide
 #include "attention/cuda/any.cuh"
 
 namespace posenc::attend::cuda {
@@ -15,7 +15,8 @@ constexpr int kFeatures = POSENC_FEATURES, kRows = wide_rows(kFeatures), kPitch 
               kWeightPitch = kRows + 4;
 constexpr int kOwn = kRows / 16, kGroups = kFeatures / 64;  // rows of a thread; fours of its columns of the output
 
-// Rows first … first + kRows − 1 of a head; zeros for those outside begin … end − 1, where `mask` is 0, and past the features.
+// Loads rows first … first + kRows − 1 of a head, with zeros outside begin … end − 1, where `mask` is 0, and past the
+// features.
 __device__ __forceinline__ void load_rows(float* to, const AnyTensor& x, std::int64_t batch, std::int64_t head,
                                           int first, int begin, int end, const std::uint8_t* mask,
                                           std::int32_t& bad_page) {
@@ -49,7 +50,7 @@ __device__ __forceinline__ float quotient(float a, float b) {
   asm("div.rn.f32 %0, %1, %2;" : "=f"(q) : "f"(a), "f"(b));
   return q;
 }
-// Over the 16 threads that share a row.
+// Reduces over the 16 threads that share a row.
 template <class Join> __device__ __forceinline__ float over_row(float value, const Join& join) {
 #pragma unroll
   for (int lanes = 1; lanes < 16; lanes *= 2) value = join(value, from_neighbour(value, lanes));
@@ -65,7 +66,7 @@ extern "C" __global__ void __launch_bounds__(256) attention_f32(const __grid_con
   const int x = static_cast<int>(thread() % 16), y = static_cast<int>(thread() / 16);
   const int bh = static_cast<int>(block() / static_cast<unsigned>(p.row_blocks)), batch = bh / p.heads,
             head = bh - batch * p.heads, key_head = head / (p.heads / p.key_heads);
-  // The longest first where attention is causal.
+  // In causal attention the longest blocks come first.
   const int row0 = (p.row_blocks - 1 - static_cast<int>(block() % static_cast<unsigned>(p.row_blocks))) * kRows;
   const std::uint8_t* const mask =
       p.sight.key_mask == nullptr ? nullptr : p.sight.key_mask + std::int64_t{batch} * p.keys;
@@ -174,7 +175,7 @@ extern "C" __global__ void __launch_bounds__(256) attention_f32(const __grid_con
   for (int r = 0; r < kOwn; ++r) {
     const int query = row0 + y + 16 * r;
     if (query >= p.queries) continue;
-    const bool is_empty = sum[r] == 0;  // a query that sees no key gives zeros
+    const bool is_empty = sum[r] == 0;  // a query with no visible key gives zeros
     auto* const to = static_cast<float*>(p.out.data) + batch * p.out.batch + head * p.out.head + query * p.out.token;
 #pragma unroll
     for (int g = 0; g < kGroups; ++g) {

@@ -1,13 +1,14 @@
 // Causal attention for compute capability 9.0, with position inside: out = softmax(scale · q·kᵀ + bias) · v.
 //
-// One block for each multiprocessor takes row blocks of 128 queries of one head, the longest first. One thread copies
-// tiles of q, k and v into rings in shared memory; two warpgroups of 64 rows each compute: the scores of the next tile and
-// the sums of the last are under way together, and the softmax of one runs beside the other.
+// One block per multiprocessor takes row blocks of 128 queries of one head, the longest first. One thread copies
+// tiles of q, k and v into rings in shared memory; two warpgroups of 64 rows each compute. The scores of the next
+// tile and the sums of the previous one are in flight together, and the softmax of one warpgroup overlaps with the
+// products of the other.
 //  - The mask is the initial value of the scores, −inf, and only in the tile on the diagonal.
-//  - Slopes are part of the exponent's one product and sum; what is constant along a row cancels.
-//  - A bias by distance is a table from which the bias far away is taken off, so that far tiles have none; near tiles
-//    begin with it as they do with the mask.
-//  - Where q is to be rotated, the three warps beside the one that copies do it in shared memory, a row block ahead.
+//  - Slopes are part of the exponent's single multiply-add; what is constant along a row cancels.
+//  - A bias by distance is a table from which the bias far away is subtracted, so that far tiles have none; near tiles
+//    start from it as they do from the mask.
+//  - If q is rotated, the three warps beside the one that copies do it in shared memory, one row block ahead.
 //  - The maximum only guards against overflow: it is the first tile's, and stays until a score exceeds it by 2^32.
 // POSENC_BIAS is a BiasKind, POSENC_FEATURES 64 or 128, POSENC_F16 1 for f16 and 0 for bf16.
 
@@ -23,7 +24,7 @@ constexpr float kLog2e = 1.4426950408889634f;
 constexpr float kLn2 = 0.6931471805599453f;
 
 constexpr int kRotators = 3;     // warps that rotate q
-constexpr int kRotatedRows = 8;  // that one of them takes at a time
+constexpr int kRotatedRows = 8;  // per warp at a time
 
 template <int kKind, int kFeatures> struct alignas(1024) Shared {
   std::uint16_t q[2][kFeatures / kPanel][kRowTile][kPanel];
@@ -52,14 +53,14 @@ template <int kSize> struct Ring {  // position in a ring of buffers
 struct Work {
   int bh, block;
 };
-// Heads come in groups whose K and V fit the L2 cache; within a group the longest row blocks go first.
+// Heads are grouped so that their K and V fit in the L2 cache; within a group the longest row blocks come first.
 __device__ __forceinline__ Work decode(int item, const ForwardParams& p) {
   const int per_group = p.group * p.row_blocks, g = item / per_group, r = item - g * per_group;
   const int size = (p.group < p.batch_heads - g * p.group ? p.group : p.batch_heads - g * p.group);
   return {g * p.group + r % size, p.row_blocks - 1 - r / size};
 }
 
-// One thread: asks for work and starts the copies.
+// One thread: requests work and starts the copies.
 template <int kKind, int kFeatures>
 __device__ __forceinline__ void produce(Shared<kKind, kFeatures>& sm, std::uint32_t base, const ForwardParams& p,
                                         const TensorMap& q_map, const TensorMap& k_map, const TensorMap& v_map) {
@@ -69,7 +70,7 @@ __device__ __forceinline__ void produce(Shared<kKind, kFeatures>& sm, std::uint3
   const int items = p.batch_heads * p.row_blocks;
   Ring<2> q;
   Ring<kStages> kv;
-  // The q of a row block, or word that there is none left.
+  // Requests the q of a row block, or signals that none is left.
   const auto ask_for_rows = [&](int item) {
     barrier_wait(POSENC_AT(q_empty, q.slot), q.phase ^ 1);
     if (item >= items) {
@@ -92,8 +93,8 @@ __device__ __forceinline__ void produce(Shared<kKind, kFeatures>& sm, std::uint3
     const int next = __nvvm_atom_add_gen_i(p.counter, 1);
     const Work w = decode(item, p);
     const int b = w.bh / p.heads, key_head = (w.bh - b * p.heads) / (p.heads / p.key_heads);
-    // The next rows are asked for after these tiles; where they are to be rotated, when these rows are begun, which is when
-    // the first tile has made room for a third.
+    // The next rows are requested after these tiles. If they are to be rotated, they are requested when work on these
+    // rows begins, that is, when the first tile has made room for a third.
     const int last = kKind == kRotation && w.block > kStages ? w.block - kStages : 0;
     for (int j = w.block; j >= 0; --j, kv.next()) {
       barrier_wait(POSENC_AT(k_empty, kv.slot), kv.phase ^ 1);
@@ -113,7 +114,8 @@ __device__ __forceinline__ void produce(Shared<kKind, kFeatures>& sm, std::uint3
   }
 }
 
-// Eight pairs: side by side in a and b, or one number of each in a and the other in b. As rotate rounds them.
+// Rotates eight pairs: adjacent in a and b, or with one number of each in a and the other in b. Rounds as rotate
+// does.
 template <bool kInterleaved> __device__ __forceinline__ void rotate_pairs(std::uint32_t (&a)[4],
                                                                           std::uint32_t (&b)[4], const float (&c)[8],
                                                                           const float (&s)[8]) {
@@ -134,8 +136,8 @@ template <bool kInterleaved> __device__ __forceinline__ void rotate_pairs(std::u
   }
 }
 
-// One of three warps: eight rows of q at a time, every third eight of a tile, each lane a quarter of a row. `waves` are their
-// cosines and sines, in the order of keep_waves (rotate_vectors.cu).
+// One of three warps: eight rows of q at a time, every third eight of a tile, a quarter of a row per lane. `waves`
+// are their cosines and sines, in the order of keep_waves (rotate_vectors.cu).
 template <bool kInterleaved, int kFeatures>
 __device__ __forceinline__ void rotate_rows(std::uint32_t tile, std::uint32_t waves, int lane) {
   const int row = lane / 4, part = lane % 4;
@@ -144,7 +146,7 @@ __device__ __forceinline__ void rotate_rows(std::uint32_t tile, std::uint32_t wa
 #pragma unroll
   for (int i = 0; i < kFeatures / 64; ++i) {
     const int group = part * (kFeatures / 64) + i;
-    // Of the 16 bytes that the swizzle moves, one's and the other's: side by side, or half a head apart.
+    // The two 16-byte chunks of a pair, before the swizzle: adjacent, or half a head apart.
     const int chunk = kInterleaved ? 2 * group % 8 : group, panel = kInterleaved ? group / 4 : 0;
     const std::uint32_t one = tile + static_cast<std::uint32_t>(panel * (kRowTile * 128) + ((chunk ^ row) << 4)),
                         other = kInterleaved       ? one ^ 16
@@ -162,8 +164,8 @@ __device__ __forceinline__ void rotate_rows(std::uint32_t tile, std::uint32_t wa
   }
 }
 
-// Rotates every row block of q where it lies, a row block ahead of those who compute. Cosines and sines come two steps
-// before they are needed.
+// Rotates every row block of q in place, one row block ahead of the warpgroups that compute. Cosines and sines are
+// requested two steps before they are needed.
 template <int kKind, int kFeatures> __device__ __forceinline__ void rotate_queries(Shared<kKind, kFeatures>& sm,
                                                                                    std::uint32_t base,
                                                                                    const ForwardParams& p) {
@@ -224,13 +226,13 @@ template <int kKind, int kFeatures> struct Consumer {
   // column 8 n + 2 (lane % 4) + e % 2 of row r + 8 (e / 2).
   float s[kKeyTile / 2];           // scores, then probabilities
   float o[kFeatures / 2];          // output
-  std::uint32_t pb[kKeyTile / 4];  // probabilities in std::uint16_t, in the layout wgmma wants for its A operand
+  std::uint32_t pb[kKeyTile / 4];  // probabilities as std::uint16_t, in the layout of wgmma's A operand
 
   struct Rows {  // what belongs to one row block
     int bh, block;
     int row;           // this thread's first row
     float slope2;      // Alibi: slope * log2(e)
-    float far;         // Distance: the bias far away, left out of all scores
+    float far;         // Distance: the bias far away, omitted from all scores
     float m[2], l[2];  // the maximum in use, in powers of two, and this thread's part of the sum, per row
   };
 
@@ -249,7 +251,7 @@ template <int kKind, int kFeatures> struct Consumer {
   }
 
   // The initial value of the score accumulator, in units of q.k: -inf above the diagonal and, near it, the bias by
-  // distance. False when there is nothing to add.
+  // distance. False if there is nothing to add.
   template <bool kDiagonal, bool kNear> __device__ __forceinline__ bool init_scores(const Rows& rows, int col0) {
     const int col = col0 + 2 * (lane & 3);
     if constexpr (kKind == kDistanceBias && kNear) {
@@ -299,7 +301,7 @@ template <int kKind, int kFeatures> struct Consumer {
     release(POSENC_AT(k_empty, k.slot));
     k.next();
     k.slot = from_lane(
-        k.slot, 0);  // already the same in all lanes; now ptxas knows, and keeps descriptors in uniform registers
+        k.slot, 0);  // already the same in all lanes; tells ptxas, which then keeps descriptors in uniform registers
   }
   __device__ __forceinline__ void output_done() {
     pin(o);
@@ -308,7 +310,7 @@ template <int kKind, int kFeatures> struct Consumer {
     v.slot = from_lane(v.slot, 0);
   }
 
-  // ALiBi as the softmax sees it: what this thread's first column adds, and element i's column from there, both
+  // ALiBi as the softmax uses it: what this thread's first column adds, and element i's column relative to it, both
   // relative to the block's first row; the row's own part is constant along the row and cancels.
   __device__ __forceinline__ float left(const Rows& rows, int col0) const {
     return kKind == kSlopeBias ? rows.slope2 * float(col0 + 2 * (lane & 3) - rows.block * kRowTile) : 0.0f;
@@ -318,7 +320,7 @@ template <int kKind, int kFeatures> struct Consumer {
   }
 
   // Whether some score is so far above the maximum in use that it must be raised. The maximum only guards against
-  // overflow, so it may lag behind, and a bound will do: this thread's largest score with the tile's largest bias.
+  // overflow, so it may lag behind, and a bound suffices: this thread's largest score plus the tile's largest bias.
   __device__ __forceinline__ bool outgrown(const Rows& rows, int col0) const {
     float hi[2] = {s[0], s[2]};
 #pragma unroll
@@ -327,7 +329,7 @@ template <int kKind, int kFeatures> struct Consumer {
     return any_lane(larger(__builtin_fmaf(hi[0], scale2, most - rows.m[0]),
                            __builtin_fmaf(hi[1], scale2, most - rows.m[1])) > 32.0f);
   }
-  // Raises the maxima to those of the scores; alpha is the factor for what was summed before.
+  // Raises the maxima to those of the scores; alpha is the factor for the previous sums.
   __device__ __forceinline__ void raise(Rows& rows, int col0, float (&alpha)[2]) {
     float hi[2] = {rows.m[0], rows.m[1]};
     const float start = left(rows, col0);
@@ -360,13 +362,13 @@ template <int kKind, int kFeatures> struct Consumer {
     raise(rows, rows.block * kKeyTile, alpha);
     exponentials(rows, rows.block * kKeyTile);
   }
-  // Only when the wgmma that reads the old probabilities is done, or ptxas serializes all of them (C7513).
+  // Only after the wgmma that reads the old probabilities is done; otherwise ptxas serializes all of them (C7513).
   __device__ __forceinline__ void convert() {
 #pragma unroll
     for (int i = 0; i < kKeyTile / 4; ++i) pb[i] = pack(s[2 * i], s[2 * i + 1]);
   }
 
-  // One more tile of K: S = Q K_j and O += P V_{j+1} are issued together, the softmax of S runs beside P V.
+  // One more tile of K: S = Q K_j and O += P V_{j+1} are issued together, and the softmax of S overlaps with P V.
   template <bool kNear> __device__ __forceinline__ void step(Rows& rows, int col0) {
     issue_scores(init_scores<false, kNear>(rows, col0));
     issue_output();
@@ -402,7 +404,7 @@ template <int kKind, int kFeatures> struct Consumer {
         *reinterpret_cast<std::uint32_t*>(to + 8 * n) = pack(o[4 * n + 2 * r] * inv, o[4 * n + 2 * r + 1] * inv);
       }
       if (p.logsumexp != nullptr && (lane & 3) == 0) {
-        float shift = 0;  // what was left out of the bias because it is constant along the row
+        float shift = 0;  // omitted from the bias because it is constant along the row
         if constexpr (kKind == kSlopeBias) shift = -rows.slope2 * kLn2 * float(row - rows.block * kRowTile);
         if constexpr (kKind == kDistanceBias) shift = rows.far;
         p.logsumexp[batch * p.lse_batch + head * p.lse_head + row * p.lse_token] =
@@ -426,7 +428,7 @@ template <int kKind, int kFeatures> struct Consumer {
     clear_output();
     for (;;) {
       int j = rows.block - 1;
-      if constexpr (kKind == kDistanceBias) {  // a tile is near while some pair in it is closer than tail
+      if constexpr (kKind == kDistanceBias) {  // a tile is near if some pair in it is closer than tail
         for (; j >= 0 && rows.block * kRowTile - (j * kKeyTile + kKeyTile - 1) < p.tail; --j)
           step<true>(rows, j * kKeyTile);
       }
@@ -435,7 +437,7 @@ template <int kKind, int kFeatures> struct Consumer {
       release(POSENC_AT(q_empty, q.slot));
       q.next();
 
-      // The last P V of these rows runs together with the first Q K^T of the next.
+      // The last P V of these rows overlaps with the first Q K^T of the next.
       Rows next;
       if (!take(next)) break;
       issue_scores(init_scores<true, true>(next, next.block * kKeyTile));
@@ -466,11 +468,11 @@ extern "C" __global__ void __launch_bounds__(384, 1)
   static_assert(sizeof(Shared<kKind, kFeatures>) + 1024 == forward_shared_bytes(kKind, kFeatures));
   extern __shared__ std::uint8_t raw[];
   const std::uint32_t base = (shared_address(raw) + 1023) & ~1023u;
-  // Moved by addition, so that it stays a shared pointer for the compiler.
+  // Moved by addition, so that the compiler still knows that it points to shared memory.
   using SharedHere = Shared<kKind, kFeatures>;
   auto& sm = *reinterpret_cast<SharedHere*>(raw + (base - shared_address(raw)));
   if (kernels::cuda::thread() == 0) {
-    constexpr int kWarps = 8;  // each warp that computes says when it is done with a buffer
+    constexpr int kWarps = 8;  // each computing warp signals when it is done with a buffer
     for (int i = 0; i < 2; ++i) {
       barrier_init(POSENC_AT(q_full, i), 1), barrier_init(POSENC_AT(q_empty, i), kWarps);
       barrier_init(POSENC_AT(q_ready, i), 32 * kRotators);
@@ -487,7 +489,7 @@ extern "C" __global__ void __launch_bounds__(384, 1)
 #if POSENC_OVERLAPS
   kernels::cuda::wait_for_grids();
 #endif
-  // 128 · 40 + 256 · 232 registers, or 128 · 56 + 256 · 224: the whole file
+  // 128 · 40 + 256 · 232 registers, or 128 · 56 + 256 · 224: the whole register file
   constexpr int kForCopies = kKind == kRotation ? 56 : 40, kForProducts = kKind == kRotation ? 224 : 232;
   if (role == 0) {
     asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(kForCopies));

@@ -36,7 +36,7 @@ std::string beyond_backward(const AttentionJob& job, const AttentionOptions& opt
   return {};
 }
 
-// From the caller, or made again.
+// From the caller, or recomputed.
 SavedRows saved_of(Call& call, const AttentionJob& job, const AttentionInputs& inputs,
                    const AttentionOptions& options, const kernels::Site& site) {
   if (inputs.out.data != nullptr && inputs.logsumexp.data != nullptr) {
@@ -160,7 +160,7 @@ void backward_hopper(Call& call, const AttentionJob& job, const AttentionInputs&
       position.kind == kDistanceBias ? (p.tail + kKeyTile - 1 + kQueryTile - 1) / kQueryTile : kKeyTile / kQueryTile;
   p.scale = static_cast<float>(scale);
   p.scale2 = p.scale * 1.4426950408889634f;
-  // Heads whose q, d_out and dq fit the cache together are taken together.
+  // Heads are grouped so that their q, d_out and dq fit in the cache together.
   constexpr std::int64_t kCache = std::int64_t{64} << 20;
   const std::int64_t bytes = 8 * q.sequence * q.features * (q.heads / k.heads);
   p.group = 1;

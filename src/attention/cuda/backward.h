@@ -4,20 +4,20 @@
 
 namespace posenc::attend::cuda {
 
-/// Where gradients go, checked; what has no data is not wanted.
+/// Where gradients go, checked; those without data are not computed.
 struct DeviceGradients {
   TensorView q, k, v, parameters;
   HeadTensor<void> dq, dk, dv;
 };
 
-/// What the forward pass gave.
+/// The outputs of the forward pass.
 struct SavedRows {
   HeadTensor<const void> out, logsumexp;
 };
 
-/// The gradients of attention of tensors on a GPU, ordered on the site's stream. `job` has what every query sees, the
-/// scale and the tensors; what the forward pass gave is in the inputs or made again.
-/// Throws: Error for what there is no kernel for.
+/// The gradients of attention for tensors on a GPU, ordered on the site's stream. `job` holds the tensors, the scale
+/// and the keys that each query attends to; the outputs of the forward pass are in the inputs or recomputed.
+/// Throws: Error if there is no kernel for the call.
 void backward(const AttentionJob& job, const AttentionInputs& inputs, const ConstTensorView& d_out,
               const AttentionOptions& options, const DeviceGradients& gradients, const kernels::Site& site);
 

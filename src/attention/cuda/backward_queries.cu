@@ -1,4 +1,4 @@
-// dq from the order of registers to rows, rounded; a block for each tile of 64 queries, 128 threads for 64 features.
+// Writes dq from register order to rows, rounded; one block per tile of 64 queries, 128 threads for 64 features.
 // POSENC_F16 is 1 for f16 and 0 for bf16.
 
 #include "attention/cuda/hopper.cuh"

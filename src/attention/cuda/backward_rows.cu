@@ -1,5 +1,5 @@
-// What the backward pass needs of each row, 16 lanes to a row: delta = Σ d_out · out; −logsumexp in powers of two and in the
-// frame of attention_backward_sm90, −inf past the end; zeros for dq.
+// What the backward pass needs for each row, 16 lanes per row: delta = Σ d_out · out; −logsumexp in powers of two and
+// relative to the same reference as in attention_backward_sm90, −inf past the end; zeros for dq.
 // POSENC_F16 is 1 for f16 and 0 for bf16.
 
 #include "attention/cuda/hopper.cuh"
@@ -12,7 +12,7 @@ extern "C" __global__ void __launch_bounds__(256) backward_rows(const __grid_con
   constexpr float kLog2e = 1.4426950408889634f;
   const std::int64_t row = std::int64_t{block()} * 16 + thread() / 16;
   const int lane = static_cast<int>(thread() % 16);
-  if (row >= p.rows) return;  // a multiple of 64: whole blocks alone
+  if (row >= p.rows) return;  // a multiple of 64, so whole blocks only
   const auto bh = static_cast<std::int32_t>(row / p.padded),
              r = static_cast<std::int32_t>(row - std::int64_t{bh} * p.padded);
   const std::int32_t batch = bh / p.heads, head = bh - batch * p.heads;

@@ -1,8 +1,8 @@
-// Attention of few queries over many keys, as in decoding: memory's speed is its limit. A block takes a share of the keys of
-// one key head for all query heads that share it: they are the rows of one matrix product, padded to 8 or 16. A warp takes 16
-// keys at a time. The order of features in a sum is free, so what lies side by side in memory, 16 bytes, is given to one lane,
-// and q is loaded in the same order. A warp copies whole lines into its own ring in shared memory, some steps ahead, and waits
-// for no other warp.
+// Attention of few queries over many keys, as in decoding, limited by memory bandwidth. A block takes a share of the
+// keys of one key head for all query heads that share it: they are the rows of one matrix product, padded to 8 or 16.
+// A warp takes 16 keys at a time. The order of features in a sum is arbitrary, so 16 bytes that are adjacent in
+// memory go to one lane, and q is loaded in the same order. A warp copies whole lines into its own ring in shared
+// memory, some steps ahead, and waits for no other warp.
 // POSENC_FEATURES is 64 or 128, POSENC_ROWS 8 or 16, POSENC_F16 1 for f16 and 0 for bf16.
 
 #include "attention/cuda/any.cuh"
@@ -11,11 +11,11 @@ namespace posenc::attend::cuda {
 namespace {
 
 using kernels::cuda::Bytes16;
-constexpr int kFeatures = POSENC_FEATURES, kGroups = POSENC_ROWS / 8;  // rows of a lane
+constexpr int kFeatures = POSENC_FEATURES, kGroups = POSENC_ROWS / 8;  // kGroups: rows per lane
 constexpr int kStages = decode_stages(kFeatures), kLoads = kFeatures / 8;
 constexpr int kChunks = kFeatures / 32, kWide = kFeatures / 64;
 
-// Two 16-bit numbers side by side, one from each word, from the lower or upper halves.
+// Two 16-bit numbers packed into one word, one from each word, from the lower or upper halves.
 __device__ __forceinline__ std::uint32_t both_low(std::uint32_t a, std::uint32_t b) {
   std::uint32_t word;
   asm("prmt.b32 %0, %1, %2, 0x5410;" : "=r"(word) : "r"(a), "r"(b));
@@ -42,7 +42,7 @@ __device__ __forceinline__ Bytes16 take(std::uint32_t from) {
 __device__ __forceinline__ std::uint32_t word_of(const Bytes16& x, int n) {
   return n == 0 ? x.x : n == 1 ? x.y : n == 2 ? x.z : x.w;
 }
-// c += a b; with 8 rows, the lower half of a is zeros and that of c is not kept.
+// c += a b; with 8 rows, the lower half of a is zeros and that of c is not stored.
 __device__ __forceinline__ void multiply_rows(float (&c)[2 * kGroups], const std::uint32_t (&a)[2 * kGroups],
                                               const std::uint32_t (&b)[2]) {
   if constexpr (kGroups == 2) {
@@ -63,8 +63,8 @@ extern "C" __global__ void __launch_bounds__(32 * kDecodeWarps, 2)
   const int lane = static_cast<int>(kernels::cuda::thread() % 32),
             warp = static_cast<int>(kernels::cuda::thread() / 32);
   const int g = lane / 4, t = lane % 4;
-  // A warp's ring holds 512 bytes, 16 for each lane, for load n of stage s at ring + (s · loads + n) · 512. Within them lanes
-  // are permuted, so that neither those who copy nor those who read meet in a bank.
+  // A warp's ring holds 512 bytes, 16 for each lane, for load n of stage s at ring + (s · loads + n) · 512. Lanes are
+  // permuted within them, so that neither copying nor reading causes bank conflicts.
   const std::uint32_t ring = shared_address(raw) + static_cast<std::uint32_t>(warp * kStages * kLoads * 512);
   const auto k_even = static_cast<std::uint32_t>(lane * 16), k_odd = static_cast<std::uint32_t>((lane ^ 4) * 16),
              v_own = static_cast<std::uint32_t>((t * 8 + ((g + 2 * t) & 7)) * 16);
@@ -89,7 +89,7 @@ extern "C" __global__ void __launch_bounds__(32 * kDecodeWarps, 2)
     seen[r] = seen_by(p.sight, batch, query[r], p.queries, p.keys);
     place[r] = place_of(p.bias, batch, query[r], p.queries, seen[r].beside);
   }
-  // Keys that all rows see, and the least place of a query: steps within need no look at single keys.
+  // The keys that all rows attend to, and the lowest place of a query: steps within need no check of single keys.
   int inner_begin = 0, inner_end = p.keys;
   std::int64_t least_place = std::int64_t{1} << 60;
   for (int i = 0; i < p.queries; ++i) {
@@ -110,8 +110,8 @@ extern "C" __global__ void __launch_bounds__(32 * kDecodeWarps, 2)
   const int start = begin + warp * kDecodeKeys;
 
   const auto is_there = [&](int key) { return key >= lowest && key < end && (mask == nullptr || mask[key] != 0); };
-  // Whole lines: 8 lanes to a key, 4 keys at once. What a lane copies is for the lane that the product wants it in: part j of
-  // key 4 m + row of k for lane 4 (key % 8) + j % 4 of load j / 4; of v for lane 4 j + key % 8 / 2.
+  // Whole lines: 8 lanes per key, 4 keys at once. A lane copies for the lane that needs the data in the product: part
+  // j of key 4 m + row of k for lane 4 (key % 8) + j % 4 of load j / 4; of v for lane 4 j + key % 8 / 2.
   const int row = lane / 8, part = lane % 8, pair = row / 2;
   const std::int64_t k_lane = key_head * p.k.head + row * p.k.token + 8 * part,
                      v_lane = key_head * p.v.head + row * p.v.token + 8 * part;
@@ -119,7 +119,7 @@ extern "C" __global__ void __launch_bounds__(32 * kDecodeWarps, 2)
   const std::uint32_t v_to[2] = {
       static_cast<std::uint32_t>(row % 2 * kWide * 512 + (pair * 8 + ((part + 2 * pair) & 7)) * 16),
       static_cast<std::uint32_t>(row % 2 * kWide * 512 + ((pair + 2) * 8 + ((part + 2 * pair + 4) & 7)) * 16)};
-  // Of a paged cache, 16 keys lie in one page. Which one is looked up a step before its keys are asked for.
+  // In a paged cache, 16 keys lie in one page. It is looked up one step before its keys are requested.
   const bool has_pages = p.k.pages != nullptr;
   const std::int32_t* const pages = has_pages ? p.k.pages + std::int64_t{batch} * p.k.page_row : nullptr;
   std::int32_t bad_page = kNoBadPage;
@@ -131,7 +131,7 @@ extern "C" __global__ void __launch_bounds__(32 * kDecodeWarps, 2)
     return is_page ? page : 0;
   };
   int page_ahead = page_at(start);
-  // Asks for the 16 keys from key0 on.
+  // Requests the 16 keys from key0 on.
   const auto ask = [&](int key0, int stage) {
     const std::int64_t first = page_ahead;  // which matrix of k and v
     page_ahead = page_at(key0 + kStep);
@@ -158,7 +158,7 @@ extern "C" __global__ void __launch_bounds__(32 * kDecodeWarps, 2)
         }
       }
     }
-    asm volatile("cp.async.commit_group;" ::: "memory");  // one for each step, empty ones too
+    asm volatile("cp.async.commit_group;" ::: "memory");  // one per step, even if empty
   };
 #pragma unroll
   for (int stage = 0; stage < kStages - 1; ++stage) ask(start + stage * kStep, stage);
@@ -179,7 +179,7 @@ extern "C" __global__ void __launch_bounds__(32 * kDecodeWarps, 2)
   }
 
   const float scale2 = p.scale * kAnyLog2e;
-  // What a lane adds where the keys are numbered: slopes by a product, the far end of a table by a constant.
+  // The bias by key index: slopes as a product, the far end of a table as a constant.
   const bool has_bias = p.bias.kind != kAnyNone, by_index = p.bias.by_index != 0;
   float slope2[kGroups], far[kGroups];
 #pragma unroll
@@ -194,7 +194,7 @@ extern "C" __global__ void __launch_bounds__(32 * kDecodeWarps, 2)
   int stage = 0, asked = kStages - 1;
 #pragma unroll 1
   for (int key0 = start; key0 < end; key0 += kStep) {
-    kernels::cuda::sync_warp();  // all have read what is now overwritten
+    kernels::cuda::sync_warp();  // all have read what is overwritten now
     ask(key0 + (kStages - 1) * kStep, asked);
     if (++asked == kStages) asked = 0;
     asm volatile("cp.async.wait_group %0;" ::"n"(kStages - 1) : "memory");
@@ -223,7 +223,7 @@ extern "C" __global__ void __launch_bounds__(32 * kDecodeWarps, 2)
         for (int n = 0; n < 2; ++n) {
 #pragma unroll
           for (int e = 0; e < 2; ++e) {
-            // far is 0 with slopes, slope2 with a table.
+            // far is 0 with slopes, slope2 is 0 with a table.
             const float bias =
                 __builtin_fmaf(-slope2[r], __builtin_fabsf(apart + static_cast<float>(8 * n + e)), far[r]);
             s[n][2 * r + e] = __builtin_fmaf(s[n][2 * r + e], scale2, bias);

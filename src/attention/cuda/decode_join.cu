@@ -1,4 +1,4 @@
-// Joins the parts of decode_any: a block for each query of each head, a thread for each feature.
+// Joins the parts of decode_any: one block per query and head, one thread per feature.
 // POSENC_F16 is 1 for f16 and 0 for bf16.
 
 #include "attention/cuda/any.cuh"
@@ -16,7 +16,7 @@ extern "C" __global__ void __launch_bounds__(128) decode_join(const __grid_const
   for (int n = 0; n < p.parts; ++n) most = larger(most, sums[2 * n]);
   const float shift = most == -__builtin_inff() ? 0.0f : most;
   float sum = 0, out = 0;
-  for (int n = 0; n < p.parts; n += kDecodeWarps) {  // a multiple of it
+  for (int n = 0; n < p.parts; n += kDecodeWarps) {  // parts is a multiple of kDecodeWarps
     float part[kDecodeWarps];
 #pragma unroll
     for (int w = 0; w < kDecodeWarps; ++w) part[w] = parts[std::int64_t{n + w} * p.out.features];

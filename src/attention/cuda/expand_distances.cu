@@ -1,5 +1,5 @@
-// A bias by distance as attention_sm90 wants it, one block for each head: entry kKeyTile − 1 + d is (the bias at distance
-// d − the bias far away) / scale, −inf for d < 0 (keys that are not seen). The last entry is the bias far away.
+// Lays out a bias by distance for attention_sm90, one block per head: entry kKeyTile − 1 + d is (the bias at distance
+// d − the bias far away) / scale, −inf for d < 0 (masked keys). The last entry is the bias far away.
 
 #include "attention/cuda/params.h"
 #include "kernels/cuda/elements.cuh"

@@ -25,8 +25,8 @@ constexpr std::string_view kNames[2][4][2] = {
      {"attention_sm90_f16_distances_64", "attention_sm90_f16_distances_128"},
      {"attention_sm90_f16_rotation_64", "attention_sm90_f16_rotation_128"}}};
 
-// Whether the kernel can rotate q as it comes: every feature, in a layout that stays as it is, by exact angles of the positions
-// that its keys have too.
+// Whether the kernel can rotate q as it is loaded: all features, in a layout that does not change, by exact angles at
+// the same positions as the keys.
 bool rotates_inside(const Rotation& form, const AttentionJob& job) {
   const TokenPositions &queries = job.places.queries, &keys = job.places.keys;
   return !has_table(form) && 2 * pairs_of(form) == job.q.features && form.first_dim == 0 && form.blocks == 1 &&
@@ -37,8 +37,8 @@ bool rotates_inside(const Rotation& form, const AttentionJob& job) {
          queries.first == keys.first;
 }
 
-// k, rotated into borrowed memory, and the cosines and sines for q. False where some part of it is not for the kernels: then
-// nothing has been done.
+// Rotates k into borrowed memory and computes the cosines and sines for q. False if the kernels do not support some
+// part of it; nothing has been done then.
 bool rotate_keys(Call& call, const AttentionJob& job, const Rotation& form, const kernels::Site& site,
                  HeadTensor<const void>& k, ForwardParams& p) {
   const kernels::Tokens tokens{k.batch, k.sequence};
@@ -81,7 +81,7 @@ void forward(const AttentionJob& job, const AttentionInputs& inputs, const Atten
   const auto* const bias = std::get_if<Bias>(&options.position);
   PositionParts position = bias != nullptr ? parts_of(call, *bias, job) : PositionParts{};
   ForwardParams p{};
-  p.counter = zero_counters(call);  // before the rotation, so that attention follows it at once
+  p.counter = zero_counters(call);  // before the rotation, so that attention follows it directly
   p.row_blocks = static_cast<std::int32_t>((job.q.sequence + kRowTile - 1) / kRowTile);
   QueriesAndKeys ready{job.q, job.k, job.scale};
   const auto* const rotation = std::get_if<Rotation>(&options.position);
@@ -105,7 +105,7 @@ void forward(const AttentionJob& job, const AttentionInputs& inputs, const Atten
   p.heads = number(q.heads), p.key_heads = number(k.heads), p.batch_heads = number(q.batch * q.heads);
   p.sequence = number(q.sequence);
   p.scale = static_cast<float>(scale);
-  // Heads whose keys and values fit the cache together are taken together.
+  // Heads are grouped so that their keys and values fit in the cache together.
   constexpr std::int64_t kCache = std::int64_t{32} << 20;
   p.group = 1;
   while (p.group * 8 * q.sequence * q.features <= kCache && p.group < p.batch_heads) p.group *= 2;

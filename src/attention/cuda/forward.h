@@ -4,9 +4,9 @@
 
 namespace posenc::attend::cuda {
 
-/// Attention of tensors on a GPU, ordered on the site's stream. `job` has what every query sees, the scale and the
-/// tensors; the position is read from the options.
-/// Throws: Error for what there is no kernel for yet.
+/// Attention for tensors on a GPU, ordered on the site's stream. `job` holds the tensors, the scale and the keys that
+/// each query attends to; the position is read from the options.
+/// Throws: Error if there is no kernel for the call.
 void forward(const AttentionJob& job, const AttentionInputs& inputs, const AttentionOptions& options,
              const kernels::Site& site);
 

@@ -1,8 +1,8 @@
 #pragma once
 
-// The instructions of compute capability 9.0 that attention is made of, one function each. Shared memory is addressed by
-// 32-bit numbers throughout: what the tensor cores and the copy engine take must live in uniform registers, and 64-bit
-// pointer arithmetic keeps the assembler from seeing that.
+// The instructions of compute capability 9.0 that attention uses, one function each. Shared memory is addressed by
+// 32-bit numbers throughout: the operands of tensor cores and copy engine must be in uniform registers, and 64-bit
+// pointer arithmetic keeps the assembler from seeing that they can be.
 
 #include "kernels/cuda/device.cuh"
 
@@ -63,19 +63,19 @@ __device__ __forceinline__ void copy_bytes(std::uint32_t to, const void* from, s
                : "memory");
 }
 
-/// Waits until so many threads of the block have come to barrier `id`.
+/// Waits until the given number of threads of the block have arrived at barrier `id`.
 __device__ __forceinline__ void meet(int id, int threads) {
   asm volatile("bar.sync %0, %1;" ::"r"(id), "r"(threads) : "memory");
 }
-/// What this thread wrote to shared memory is seen by the matrix products that follow a meeting.
+/// Makes this thread's writes to shared memory visible to the matrix products that follow a barrier.
 __device__ __forceinline__ void show_to_products() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
-/// Four 8 × 8 matrices of 16 bits, of which each lane names one row.
+/// Four 8 × 8 matrices of 16 bits; each lane gives the address of one row.
 __device__ __forceinline__ void store_matrices(std::uint32_t address, const std::uint32_t* r) {
   asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(address), "r"(r[0]),
                "r"(r[1]), "r"(r[2]), "r"(r[3])
                : "memory");
 }
-/// Adds to global memory and waits for nothing.
+/// Adds to global memory without waiting.
 __device__ __forceinline__ void add_four(float* to, float a, float b, float c, float d) {
   asm volatile("red.global.add.v4.f32 [%0], {%1, %2, %3, %4};" ::"l"(to), "f"(a), "f"(b), "f"(c), "f"(d) : "memory");
 }
@@ -107,8 +107,8 @@ __device__ __forceinline__ void store_four(std::uint32_t address, const std::uin
 
 // --- matrix products of a warpgroup
 
-/// Shared-memory matrix descriptor, 128-byte swizzle: address and leading offset in units of 16 bytes. Only this low word
-/// varies; the high one is the swizzle (1 in bits 62-63) and the stride of 1024 bytes.
+/// Shared-memory matrix descriptor, 128-byte swizzle: address and leading offset in units of 16 bytes. Only this low
+/// word varies; the high one holds the swizzle (1 in bits 62-63) and the stride of 1024 bytes.
 __device__ __forceinline__ std::uint32_t descriptor(std::uint32_t address, std::uint32_t leading) {
   return (address & 0x3FFFF) >> 4 | (leading >> 4) << 16;
 }
@@ -162,7 +162,7 @@ __device__ __forceinline__ void multiply_shared(float (&sum)[32], std::uint32_t 
       : POSENC_32(sum, 0)
       : "r"(a), "r"(b), "n"(kAcross));
 }
-/// The first of a chain: without the old value, which the compiler then need not provide.
+/// The first of a chain: ignores the old value, which the compiler then need not provide.
 template <int kAcross>
 __device__ __forceinline__ void multiply_shared_first(float (&sum)[32], std::uint32_t a, std::uint32_t b) {
   asm volatile(

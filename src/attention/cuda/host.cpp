@@ -11,7 +11,7 @@ namespace {
 
 using namespace kernels::cuda;
 
-// Query heads first … first + count − 1 of a form; the table's numbers become its own.
+// Query heads first … first + count − 1 of a form; the values of a table are copied into it.
 Form for_heads(const Form& form, std::int64_t first, std::int64_t count) {
   const auto* const bias = std::get_if<Bias>(&form);
   if (bias == nullptr || count == bias->heads) return form;
@@ -34,7 +34,7 @@ Form for_heads(const Form& form, std::int64_t first, std::int64_t count) {
   return some;
 }
 
-// Those of one sequence; `ids` is where they are kept.
+// The positions of one sequence; `ids` is their storage.
 std::optional<Positions> of_sequence(const std::optional<Positions>& all, std::int64_t b, std::int64_t batch,
                                      std::int64_t tokens, std::vector<std::int64_t>& ids) {
   if (!all.has_value() || (all->ids.empty() && all->ids_i32.empty())) return all;
@@ -103,7 +103,7 @@ void forward_on_host(const AttentionJob& job, const AttentionOptions& options) {
       Pieces::Place& place = pieces.next();
       const std::int64_t k_at = aligned_to_line(bytes_of(q)), v_at = aligned_to_line(k_at + bytes_of(k));
       gather(place.in, q, b, 0, q.sequence);
-      // Keys that no query sees may not be read.
+      // Keys that no query attends to must not be read.
       const auto gather_seen = [&](std::int64_t at, const HeadTensor<const void>& x) {
         const std::int64_t row = x.features * size_of(x.type);
         for (std::int64_t one = 0; one < x.heads; ++one) {
@@ -125,7 +125,7 @@ void forward_on_host(const AttentionJob& job, const AttentionOptions& options) {
       own.query_lengths = of_row(options.query_lengths, b, batch);
       own.key_lengths = of_row(options.key_lengths, b, batch);
       own.key_mask = of_row(options.key_mask, b, batch);
-      own.block_table = {};  // the pages were joined
+      own.block_table = {};  // the pages have been joined
       own.logsumexp = {};
       if (has_sums) own.logsumexp = on_gpu(place.gpu_out, out_bytes, DataType::kF32, {1, heads, q.sequence});
       attention(on_gpu(place.gpu_out, 0, out.type, {1, heads, out.sequence, out.features}),

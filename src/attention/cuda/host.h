@@ -4,12 +4,12 @@
 
 namespace posenc::attend::cuda {
 
-/// Whether attention of tensors on the host is done on the GPU: f16 and bf16.
+/// Whether attention of tensors on the host can run on the GPU: f32, f16 and bf16, with q and k of the same type.
 bool takes_from_host(const AttentionJob& job);
 
-/// Attention of tensors on the host, on the GPU: some heads of one sequence after the other, so that all may be larger than
-/// its memory. `job` has the tensors; what is asked for is read from the options.
-/// Throws: Error for what there is no kernel for.
+/// Attention of tensors on the host, computed on the GPU: a few heads of one sequence at a time, so that the tensors
+/// may be larger than its memory. `job` holds the tensors; everything else is read from the options.
+/// Throws: Error if there is no kernel for the call.
 void forward_on_host(const AttentionJob& job, const AttentionOptions& options);
 
 }  // namespace posenc::attend::cuda

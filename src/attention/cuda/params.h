@@ -1,6 +1,6 @@
 #pragma once
 
-// What the host hands to the kernels of attention.
+// The parameters that the host passes to the attention kernels.
 
 #include <cstdint>
 
@@ -8,12 +8,12 @@
 
 namespace posenc::attend::cuda {
 
-/// What the position is for the kernels; kRotation: no bias, and q is rotated as it comes (forward alone).
+/// How the kernels apply the position; kRotation: no bias, and q is rotated as it is loaded (forward only).
 enum BiasKind : int { kNoBias = 0, kSlopeBias = 1, kDistanceBias = 2, kRotation = 3 };
 
-constexpr int kRowTile = 128;       // query rows of a block, 64 for each warpgroup that computes
-constexpr int kKeyTile = 128;       // keys of a tile
-constexpr int kMostDistance = 256;  // from here on, at the latest, a bias by distance is constant
+constexpr int kRowTile = 128;       // query rows per block, 64 for each computing warpgroup
+constexpr int kKeyTile = 128;       // keys per tile
+constexpr int kMostDistance = 256;  // from here on at the latest, a bias by distance is constant
 constexpr int kTableSize = 640;     // distances −(kKeyTile − 1) … 511, then the bias far away
 static_assert(kTableSize > kKeyTile - 1 + kMostDistance + kRowTile + kKeyTile - 1 && kTableSize % 4 == 0);
 
@@ -24,46 +24,47 @@ struct ForwardParams {
   float* logsumexp;                             // null: not wanted
   std::int64_t lse_batch, lse_head, lse_token;
   const float* bias;  // slopes [heads], or [heads, kTableSize] from expand_distances
-  int* counter;       // two, 0 before the launch and after it
+  int* counter;       // two, both 0 before and after the launch
   std::int32_t heads, key_heads, batch_heads, sequence, row_blocks, group;
-  std::int32_t tail;  // the distance from which on the bias is constant
+  std::int32_t tail;  // the distance from which the bias is constant
   float scale;
-  // [row_blocks · kRowTile, features], from rotate_and_keep: the cosines and sines of every query, where kRotation. Past the
-  // last query they may hold anything: those rows of q are zeros, and nobody reads what becomes of them.
+  // For kRotation: [row_blocks · kRowTile, features], from rotate_and_keep: the cosines and sines of every query.
+  // Past the last query they may hold anything: those rows of q are zeros, and the result is not read.
   const float* cos_sin;
-  std::int32_t is_interleaved;  // pairs lie side by side
+  std::int32_t is_interleaved;  // pairs are adjacent
 };
-/// Of a block: twice q, two tiles each of k and v, and the tables with the barriers, 6 KiB (where q is rotated, 24 or 12 KiB of
-/// cosines and sines in their place, and a KiB); room to align.
+/// Shared memory of a block: two q, two tiles each of k and v, and 6 KiB of tables and barriers (if q is rotated, 24
+/// or 12 KiB of cosines and sines in place of tables, and 1 KiB); plus room for alignment.
 constexpr int forward_shared_bytes(int kind, int features) {
   return 6 * kRowTile * features * 2 + (kind == kRotation ? 192 * features + 1024 : 6 * 1024) + 1024;
 }
 
-constexpr int kQueryTile = 64;  // queries of a tile of the backward pass
+constexpr int kQueryTile = 64;  // queries per tile of the backward pass
 constexpr int kBackwardStages = 2;
-/// Of a block: k and v, two tiles each of q and d_out and of dS, and 12 KiB of rows, tables and barriers; room to align.
+/// Shared memory of a block: k and v, two tiles each of q, d_out and dS, and 12 KiB of rows, tables and barriers;
+/// plus room for alignment.
 constexpr int backward_shared_bytes(int features) {
   return (2 * kKeyTile * 2 + 2 * kBackwardStages * kQueryTile * 2) * features +
          kBackwardStages * kKeyTile * kQueryTile * 2 + 12 * 1024 + 1024;
 }
 
-/// Its gradients. Rows of a head are padded to a multiple of kQueryTile: "padded".
+/// The gradients of ForwardParams' attention. Rows of a head are padded to a multiple of kQueryTile: "padded".
 struct BackwardParams {
   const float* neg_lse;  // [batch · heads, padded], from backward_rows
   const float* delta;    // the same
-  float* dq;             // [batch · heads, tiles, features / 64, 8, 128, 4], sums in the order of registers
-  const float* bias;     // as ForwardParams has it
+  float* dq;             // [batch · heads, tiles, features / 64, 8, 128, 4], sums in register order
+  const float* bias;     // as in ForwardParams
   float* d_distances;    // [heads, kMostDistance], zeros before; null: not wanted
   int* counter;
   void *dk, *dv;  // null: not wanted
   std::int64_t dk_batch, dk_head, dk_token, dv_batch, dv_head, dv_token;
   std::int32_t heads, key_heads, batch_keys, sequence, key_blocks, tiles, group;
-  std::int32_t tail, tasks;  // where the bias becomes constant; diagonals that are summed up, a multiple of 8
-  std::int32_t near;         // tiles of a key block with a mask or a bias of their own
-  float scale, scale2;       // and in powers of two
+  std::int32_t tail, tasks;  // where the bias becomes constant; diagonals to be summed, a multiple of 8
+  std::int32_t near;         // tiles of a key block that need a mask or a bias
+  float scale, scale2;       // scale2: in powers of two
 };
 
-/// Rows before the backward pass: delta = Σ d_out · out, and the logsumexp as the kernel wants it; zeros for dq.
+/// Per row, before the backward pass: delta = Σ d_out · out, and the logsumexp as the kernel needs it; zeros for dq.
 struct BackwardRowsParams {
   const void *out, *d_out;
   std::int64_t out_batch, out_head, out_token, d_out_batch, d_out_head, d_out_token;
@@ -75,7 +76,7 @@ struct BackwardRowsParams {
   std::int64_t rows;  // batch · heads · padded
 };
 
-/// dq from the order of registers to rows.
+/// dq from register order to rows.
 struct BackwardQueriesParams {
   const float* sums;
   void* dq;
@@ -84,7 +85,7 @@ struct BackwardQueriesParams {
   std::int32_t heads, sequence, tiles, halves;
 };
 
-/// A table's gradient from that by distance.
+/// A table's gradient from the sums by distance.
 struct TableGradientParams {
   const float* d_distances;  // [heads, kMostDistance]
   void* gradient;            // [rows, heads]; added to
@@ -92,7 +93,7 @@ struct TableGradientParams {
   std::int64_t row_stride, head_stride, rows;
   const std::int64_t* entries;
   std::int32_t heads, tail;
-  std::int32_t has_far;  // some query and key are tail or more apart
+  std::int32_t has_far;  // some query and key are at least tail apart
 };
 
 struct ExpandParams {

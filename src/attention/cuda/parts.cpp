@@ -20,15 +20,15 @@ int attribute_of(int which) {
   return value;
 }
 
-// Every option by name: one that is new does not compile here until somebody has decided what the kernels do with it. What
-// they do not know, they must refuse.
+// Names every option: a new one does not compile here until it has been decided what the kernels do with it. Options
+// they do not support must be rejected.
 std::string beyond_options(const AttentionOptions& options) {
   const auto& [position, axes, causal, window, chunk, scale, softcap, temperature, sinks, mask, position_queries,
                log_gates, query_positions, key_positions, keys_are_rotated, rounds_rotated, query_lengths,
                key_lengths, packed, packed_keys, key_mask, block_table, device_key_lengths, device_block_table,
                is_repeatable, weights, logsumexp] = options;
-  // refuse_on_device has refused softcap, temperature, sinks and mask; axes are heads first here; rotated q and k are always
-  // rounded
+  // refuse_on_device has rejected softcap, temperature, sinks and mask; axes are heads first here; rotated q and k
+  // are always rounded
   if (!causal) return "causal attention";
   if (window != 0 || chunk != 0 || !block_table.empty() || !query_lengths.empty() || !key_lengths.empty() ||
       !packed.empty() || !packed_keys.empty() || !key_mask.empty() || !device_key_lengths.empty() ||
@@ -39,7 +39,7 @@ std::string beyond_options(const AttentionOptions& options) {
   if (weights.data != nullptr) return "no weights to be written";
   if (position_queries.data != nullptr) return "no position_queries";
   if (log_gates.data != nullptr) return "no log_gates";
-  // Known: any position that parts_of takes, any scale above 0, keys that are rotated already, logsumexp.
+  // Supported: any position that parts_of accepts, any scale above 0, keys that are already rotated, logsumexp.
   return {};
 }
 
@@ -78,7 +78,7 @@ TensorMap map_of(const HeadTensor<const void>& x, int rows) {
   if (is_measuring()) return map;
   const auto number = [](std::int64_t value) { return static_cast<std::uint64_t>(value); };
   const std::uint64_t shape[5] = {64, number(x.sequence), number(x.features / 64), number(x.heads), number(x.batch)};
-  // An axis of one element is never stepped along, but its stride must be a valid one.
+  // The stride of an axis with one element is never used, but must be valid.
   const auto bytes = [&](std::int64_t stride, std::int64_t count) { return number(count > 1 ? 2 * stride : 16); };
   const std::uint64_t strides[4] = {bytes(x.token_stride, x.sequence), 128, bytes(x.head_stride, x.heads),
                                     bytes(x.batch_stride, x.batch)};
@@ -99,7 +99,7 @@ PositionParts parts_of(Call& call, const Bias& form, const AttentionJob& job) {
   }
   const auto& table = std::get<DistanceTable>(form.source);
   const DistanceMap& map = table.axes[0];
-  const std::int64_t tail = std::max<std::int64_t>(0, -map.first);  // the first entry is for all that are further
+  const std::int64_t tail = std::max<std::int64_t>(0, -map.first);  // the first entry is for all greater distances
   auto* const expanded =
       static_cast<float*>(call.borrow(static_cast<std::size_t>(job.q.heads) * kTableSize * sizeof(float)));
   TableParams weights = call.table(table.weights);
@@ -128,7 +128,7 @@ int* zero_counters(Call& call, std::size_t more_bytes) {
 
 namespace {
 
-// Room for x after rotation, dense.
+// Memory for x after rotation, dense.
 TensorView room_for(Call& call, const ConstTensorView& x) {
   TensorView out(call.borrow(static_cast<std::size_t>(count_of(x.shape) * size_of(x.type))), x.type, x.shape);
   out.device = Device::kCuda;

@@ -1,4 +1,4 @@
-// A bias by distance as the kernels for any GPU want it, one float32 for each distance.
+// Lays out a bias by distance for the kernels for any GPU, one float32 per distance.
 
 #include "attention/cuda/any_params.h"
 #include "kernels/cuda/elements.cuh"

@@ -1,4 +1,4 @@
-// A table's gradient from that by distance, a thread for each of its elements: the sum over the distances that read it. The
+// A table's gradient from the sums by distance, one thread per element: the sum over the distances that read it. The
 // bias far away has no sum of its own: every row of dS sums to zero, so it is minus the sum of all others.
 
 #include "attention/cuda/params.h"

@@ -1,6 +1,6 @@
-// The gradients of attention by their definition, in double: with weights p and s the scores,
+// The gradients of attention by their definition, in double. With weights p and scores s,
 //   dv_j = Σ_i p_ij dout_i,   dp_ij = dout_i · v_j,   ds_ij = p_ij (dp_ij − Σ_j p_ij dp_ij)
-// and ds reaches q, k and what position adds to the scores.
+// and ds propagates to q, k and what position adds to the scores.
 
 #include <algorithm>
 
@@ -25,14 +25,15 @@ void set(const HeadTensor<void>& x, std::int64_t b, std::int64_t h, std::int64_t
   });
 }
 
-// ds reaches the vectors that a distance picks and what they meet: q for queries, k for keys.
+// ds propagates to the vectors that a distance selects and to what they are multiplied with: q for queries, k for
+// keys.
 struct VectorGradient {
   const AttentionJob& job;
   const VectorsByDistance& vectors;
   std::int64_t h;
-  double* d_vectors;               // [rows, features] of the head; null: not wanted
+  double* d_vectors;               // [rows, features] of the head; null: not requested
   const double* offset = nullptr;  // what is added to x
-  double* d_offset = nullptr;      // null: not wanted
+  double* d_offset = nullptr;      // null: not requested
   ConstTensorView table = table_of(vectors);
 
   // ds of query i and key j; x is row t of its tensor, and dx its gradient.
@@ -55,11 +56,12 @@ double* head_of(std::vector<double>& sums, std::int64_t h, std::int64_t size) {
   return sums.empty() ? nullptr : sums.data() + h * size;
 }
 
-// Contextual positions: d_scores become those of the scores before they were added, and what the table meets gets its part.
+// Contextual positions: d_scores become the gradients of the scores before the positions were added, and what is
+// multiplied with the table gets its part.
 struct ContextualGradient {
   const AttentionJob& job;
   std::int64_t b, h, i;
-  double* d_vectors;  // [rows, features] of the head; null: not wanted
+  double* d_vectors;  // [rows, features] of the head; null: not requested
 
   void add(std::vector<double>& d_scores, std::vector<double>& dq) const {
     const ConstTensorView& table = counted_gates_in(job)->table;
@@ -77,7 +79,7 @@ struct ContextualGradient {
       d_products[above] += place.part * d_scores[key];
       if (!place.is_cut) d_counts[key] = d_scores[key] * (products[above] - products[below]);
     }
-    double sum = 0;  // a gate is in the counts of its own key and all before it
+    double sum = 0;  // a gate is part of the counts of its own key and all before it
     for (std::int64_t j = sight.begin; j < sight.end; ++j) {
       const auto key = static_cast<std::size_t>(j);
       const double gate = gate_of(scores[key]);
@@ -96,7 +98,7 @@ struct ContextualGradient {
   }
 };
 
-// What head h adds; dk and dv are [batch, keys, features] of its key head.
+// The contribution of head h; dk and dv are [batch, keys, features] of its key head.
 void backward_head(BackwardJob& job, std::int64_t h, double* dk, double* dv) {
   const AttentionJob& forward = job.forward;
   const std::int64_t keys = forward.k.sequence, features = forward.q.features, value_features = forward.v.features;

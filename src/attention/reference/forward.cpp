@@ -26,7 +26,7 @@ double dot(const A* a, std::int64_t a_step, const B* b, std::int64_t b_step, std
   return sum;
 }
 
-// (x + offset) · the vectors that the distance of query i and key j picks; x is row t of its tensor.
+// (x + offset) · the vectors that the distance of query i and key j selects; x is row t of its tensor.
 double dot_vectors(const AttentionJob& job, const VectorsByDistance& vectors, const Score& at,
                    const HeadTensor<const void>& x, std::int64_t x_head, std::int64_t t, const double* offset) {
   const ConstTensorView table = table_of(vectors);
@@ -53,7 +53,8 @@ double vector_score(const AttentionJob& job, const DistanceVectors& vectors, con
                              dot_vectors(job, vectors.for_keys, at, job.k, at.h / job.group, at.j, nullptr));
 }
 
-// scale · q·k, and what vectors by distance add. A rotated q or k is of the type of sums, so the two may differ.
+// scale · q·k plus the contribution of vectors by distance. A rotated q or k has the type of sums, so the two types
+// may differ.
 template <class Q, class K>
 double scaled_product(const AttentionJob& job, std::int64_t b, std::int64_t h, std::int64_t i, std::int64_t j) {
   const Q* q = job.q.row<Q>(b, h, i);
@@ -111,7 +112,7 @@ std::vector<double> contextual_rows(const AttentionJob& job, std::int64_t b, std
 
 namespace {
 
-// What the places that a query counts add to its scores.
+// Adds the contribution of contextual positions to a query's scores.
 void add_contextual(const AttentionJob& job, std::int64_t b, std::int64_t h, std::int64_t i,
                     std::vector<double>& scores) {
   const Sight& sight = job.sight(b, i);
@@ -119,7 +120,7 @@ void add_contextual(const AttentionJob& job, std::int64_t b, std::int64_t h, std
   double count = 0;
   for (std::int64_t j = sight.end - 1; j >= sight.begin; --j) {
     double& x = scores[static_cast<std::size_t>(j)];
-    if (x == kNone) continue;  // a gate of 0, and no weight
+    if (x == kNone) continue;  // gate 0 and weight 0
     count += gate_of(x);
     const ContextualPlace place = contextual_place(count, std::ssize(products));
     x += (1 - place.part) * products[static_cast<std::size_t>(place.below)] +

@@ -1,4 +1,4 @@
-// add and tabulate: rows of position vectors are made a block at a time in scratch memory that stays in the
+// add and tabulate: position vectors are computed one block of rows at a time in scratch memory that stays in the
 // cache, then added to (or written to) every sequence of the batch.
 
 #include <bit>
@@ -17,32 +17,32 @@
 namespace posenc::kernels::cpu {
 namespace {
 
-// Sequences are visited one after another, and what is so many visits away is asked for.
+// Sequences are visited one after another, and memory is prefetched this many visits ahead.
 constexpr std::int64_t kVisitsAhead = 2;
 
 /// The tokens t0 … t1 − 1 of sequence b.
 struct Block {
   std::int64_t b, t0, t1;
 };
-/// Their position vectors in the working type, wherever they lie.
+/// Their position vectors in the working type, wherever they are stored.
 template <class W> struct Vectors {
   const W* data;
   std::int64_t row_stride;
 };
 
-/// Makes the vectors of a block. `Scratch` is what a thread keeps from block to block.
+/// Computes the vectors of a block. `Scratch` is what a thread keeps from block to block.
 template <class W> class VectorMaker {
  public:
   struct Scratch {
     AlignedVector<W> vectors;
     typename RowsOfWaves<W>::Anchor anchor;
-    AlignedVector<std::uint16_t> narrow;  // rows of a 16-bit table that are not made in place
+    AlignedVector<std::uint16_t> narrow;  // rows of a 16-bit table that are not computed in place
   };
 
   explicit VectorMaker(const AddJob& job) : job_(job), row_stride_(job.out.width) {
     if (const auto* waves = std::get_if<Waves>(&job.form->source)) {
       wave_rows_.emplace(*waves, job.positions, job.out.sequence);
-      // A cache line more: rows a power of two apart would crowd into the same places of the cache.
+      // One more cache line: rows a power of two apart would compete for the same cache sets.
       row_stride_ = wave_rows_->padded() + 16;
       if constexpr (std::is_same_v<W, float>) {
         if (job.x == nullptr && job.out.type != DataType::kF32) wave_rows_->prepare_16_bits();
@@ -54,10 +54,10 @@ template <class W> class VectorMaker {
     return {AlignedVector<W>(is_ready() ? 0 : static_cast<std::size_t>(rows * row_stride_)), {}, {}};
   }
   /// How many elements of a sequence to add to before going on to the next. Best on a Neoverse V1, in percent of a
-  /// plain loop over eight sequences: vectors that are ready, one page at a time (97; four pages 84); vectors that
-  /// were made in between, four (71; one 68).
+  /// plain loop over eight sequences: for ready-made vectors, one page at a time (97; four pages 84); for vectors
+  /// computed in between, four (71; one 68).
   std::int64_t visit() const { return is_ready() ? 1024 : 4096; }
-  /// Whether vectors can be made where they are wanted, in `out`, without passing through scratch memory.
+  /// Whether vectors can be computed directly in `out`, without scratch memory.
   bool makes_in_place() const {
     return wave_rows_ && job_.x == nullptr && job_.out.type == data_type_of<W>() && job_.out.column_stride == 1 &&
            job_.out.width == wave_rows_->padded();
@@ -66,8 +66,8 @@ template <class W> class VectorMaker {
     wave_rows_->make(block.b, block.t0, block.t1, job_.out.template token<W>(block.b, block.t0),
                      job_.out.token_stride, scratch.anchor, outcome);
   }
-  /// Writes the block to `together` sequences of a 16-bit table without passing through float32; false where that is not
-  /// possible, and nothing is written.
+  /// Writes the block to `together` sequences of a 16-bit table without going through float32. If that is not
+  /// possible, returns false and writes nothing.
   template <class T>
   bool write_16_bits(const Block& block, std::int64_t together, Scratch& scratch, Outcome& outcome) const {
     const auto& out = job_.out;
@@ -102,7 +102,7 @@ template <class W> class VectorMaker {
            !job_.positions.has_ids();
   }
 
-  // Calls element(column, vector element, token) for one after another.
+  // Calls element(column, vector element, token) for each in turn.
   template <class Element> Vectors<W> fill(const Block& block, Scratch& scratch, const Element& element) const {
     for (std::int64_t t = block.t0; t < block.t1; ++t) {
       W* out = scratch.vectors.data() + (t - block.t0) * row_stride_;
@@ -149,7 +149,7 @@ template <class W> class VectorMaker {
   std::optional<RowsOfWaves<W>> wave_rows_;
 };
 
-// x + vectors. `next` is where x will be wanted soon.
+// x + vectors. `next`: where x will be needed soon.
 template <class T, class W>
 void add_block(const AddJob& job, const Block& block, const Vectors<W>& vectors, T* line, const T* next) {
   const std::int64_t width = job.out.width, rows = block.t1 - block.t0;
@@ -161,7 +161,7 @@ void add_block(const AddJob& job, const Block& block, const Vectors<W>& vectors,
                            width, next});
     return;
   }
-  // Columns that are not contiguous pass through a line that is.
+  // Columns that are not contiguous are copied through a contiguous buffer.
   for (std::int64_t row = 0; row < rows; ++row) {
     for (std::int64_t c = 0; c < width; ++c) line[c] = x[row * job.x->token_stride + c * x_step];
     add_rows(AddRows<T, W>{line, line, vectors.data + row * vectors.row_stride, 0, 0, 0, 1, width, line});
@@ -169,8 +169,8 @@ void add_block(const AddJob& job, const Block& block, const Vectors<W>& vectors,
   }
 }
 
-// Whether a float32 lies exactly between two numbers of T: only then could rounding it to T go another way than
-// rounding what it was rounded from.
+// Whether a float32 lies exactly between two numbers of T: only then could rounding it to T give a different result
+// from rounding the exact value.
 template <class T> bool is_midpoint(float value) {
   if constexpr (std::is_same_v<T, BFloat16>) return (std::bit_cast<std::uint32_t>(value) & 0xFFFF) == 0x8000;
   const double size = std::fabs(static_cast<double>(value));
@@ -179,7 +179,7 @@ template <class T> bool is_midpoint(float value) {
   return steps - std::floor(steps) == 0.5;
 }
 
-// Whether any might be, by a test that compilers vectorise; small numbers of f16 always might.
+// Whether any of them might be, by a test that compilers vectorise; small f16 numbers always might.
 template <class T> bool may_have_midpoint(const float* values, std::int64_t n) {
   std::uint32_t found = 0;
   for (std::int64_t i = 0; i < n; ++i) {
@@ -193,7 +193,7 @@ template <class T> bool may_have_midpoint(const float* values, std::int64_t n) {
   return found != 0;
 }
 
-// One element of a vector, rounded once to T from what it truly is.
+// One element of a vector, rounded once to T from its exact value.
 template <class T> bool exact_element(T& out, const AddJob& job, std::int64_t b, std::int64_t t, std::int64_t c) {
   const auto at = static_cast<std::size_t>(c);
   if (const auto* waves = std::get_if<Waves>(&job.form->source)) {
@@ -237,7 +237,7 @@ template <class T> Outcome run(const AddJob& job) {
   using W = Working<T>;
   const VectorMaker<W> maker(job);
   const std::int64_t blocks = (job.out.sequence + kBlockRows - 1) / kBlockRows;
-  // Sequences that share positions share a block's vectors, unless that would leave threads idle.
+  // Sequences with the same positions share a block's vectors, unless that would leave threads idle.
   const bool shared = job.positions.batch_stride == 0 && (blocks >= 8 || job.out.batch == 1);
   const std::int64_t together = shared ? job.out.batch : 1;
   const std::int64_t groups = job.out.batch / together;

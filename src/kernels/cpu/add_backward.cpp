@@ -1,5 +1,5 @@
-// The gradient of a learned table: tokens are sorted by the row they came from, then each row is summed by one
-// thread in the order of the tokens. Nothing is added concurrently, so nothing depends on the threads.
+// The gradient of a learned table: tokens are sorted by their row, then one thread sums each row in the order of the
+// tokens. Nothing is added concurrently, so results do not depend on the number of threads.
 
 #include <algorithm>
 #include <numeric>

@@ -1,5 +1,5 @@
-// Where tokens stand one after the other, the bias of a query is a piece of one line of values by distance: each
-// head's line is made once, and rows are copied out of it.
+// If positions are consecutive, the biases of a query are a slice of one line of values by distance: each head's line
+// is computed once, and rows are copied from it.
 
 #include <cstring>
 
@@ -9,7 +9,7 @@
 namespace posenc::kernels::cpu {
 namespace {
 
-constexpr std::int64_t kGrain = 65536;  // elements that are worth a thread
+constexpr std::int64_t kGrain = 65536;  // minimum number of elements per thread
 
 std::int64_t rows_worth(std::int64_t row_elements) { return std::max<std::int64_t>(1, kGrain / row_elements); }
 
@@ -22,7 +22,7 @@ template <class T> void write_row(const BiasJob& job, T* out, const T* values) {
   for (std::int64_t j = 0; j < keys; ++j) out[j * step] = values[j];
 }
 
-/// The columns of a table, one for each head, in out's type.
+/// The columns of a table, one per head, in out's type.
 template <class T> std::vector<T> columns_of(const DistanceTable& source, std::int64_t heads) {
   const ConstTensorView table = table_of(source, heads);
   const std::int64_t rows = table.shape[0];
@@ -49,7 +49,7 @@ template <class T, class Row> void for_each_row(const BiasJob& job, const Row& r
                });
 }
 
-/// Consecutive queries and keys: one line of values by distance for each head.
+/// Consecutive queries and keys: one line of values by distance per head.
 template <class T> void write_lines(const BiasJob& job) {
   const std::int64_t heads = job.out.heads, queries = job.out.sequence, length = queries + job.out.features - 1;
   const std::int64_t first = job.keys.first - (job.queries.first + queries - 1);  // the line's first distance
@@ -84,7 +84,7 @@ template <class T> void write_slopes(const BiasJob& job, const Slopes& source) {
   });
 }
 
-// Calls row(b, i, scratch) for every query; all heads share what is found for it.
+// Calls row(b, i, scratch) for every query; all heads share the result.
 template <class Scratch, class Row> void for_each_query(const BiasJob& job, const Scratch& scratch, const Row& row) {
   const std::int64_t queries = job.out.sequence;
   parallel_for(job.out.batch * queries, rows_worth(job.out.features * job.out.heads),

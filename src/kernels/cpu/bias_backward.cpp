@@ -1,4 +1,4 @@
-// Each head's sums are made by one thread in the order of the scores, so nothing depends on the threads.
+// One thread computes each head's sums in the order of the scores, so results do not depend on the number of threads.
 
 #include "kernels/bias_element.h"
 #include "kernels/cpu/parallel.h"

@@ -1,6 +1,6 @@
 // f16 and bf16 to and from f32 lanes, for code that is compiled once per SIMD target. Every target gives the same
-// bytes (but for the payload of a NaN, which stays one): where a machine converts f16 itself, it rounds as IEEE 754
-// says; elsewhere, and for bf16, the rounding is written out in integers, because Highway 1.0.3 cuts instead.
+// bytes (except for the payload of a NaN, which stays a NaN). If the processor converts f16, it rounds as IEEE 754
+// specifies; otherwise, and for bf16, the rounding is written in integers, because Highway 1.0.3 truncates.
 
 #if defined(POSENC_CONVERT_INL_H) == defined(HWY_TARGET_TOGGLE)
 #ifdef POSENC_CONVERT_INL_H
@@ -30,7 +30,7 @@ template <class D> HWY_INLINE hn::Vec<D> load_as(D d, const BFloat16* from) {
   return hn::BitCast(d, hn::ShiftLeft<16>(hn::PromoteTo(du, bits)));
 }
 
-// Targets whose machine converts f16 itself: those of arm64, and of x86 from AVX2 (F16C) on.
+// Targets whose processor converts f16: those of arm64, and of x86 from AVX2 (F16C) on.
 #undef POSENC_NATIVE_F16
 #if HWY_TARGET != HWY_SCALAR && HWY_TARGET != HWY_EMU128 && \
     (HWY_ARCH_ARM_A64 || (HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX2))
@@ -53,7 +53,7 @@ template <class D> HWY_INLINE hn::Vec<D> load_as(D d, const Half* from) {
   const auto size = hn::ShiftLeft<13>(hn::And(bits, hn::Set(du, 0x7FFF)));
   const auto normal = hn::Add(size, hn::Set(du, 112u << 23));
   const auto special = hn::Or(size, hn::Set(du, 0x7F800000));
-  // A subnormal is its fraction on top of 2^-14; taking 2^-14 away again leaves it, exactly.
+  // A subnormal is its fraction added to 2^-14; subtracting 2^-14 leaves it, exactly.
   const auto base = hn::Set(du, 113u << 23);
   const auto small = hn::BitCast(du, hn::Sub(hn::BitCast(d, hn::Add(size, base)), hn::BitCast(d, base)));
   const auto is_special = hn::Gt(size, hn::Set(du, (0x7C00u << 13) - 1));
@@ -72,7 +72,7 @@ template <class D> HWY_INLINE hn::Vec<hn::RebindToUnsigned<D>> to_bf16_lanes(D /
   const hn::RebindToUnsigned<D> du;
   const auto bits = hn::BitCast(du, value);
   const auto odd = hn::And(hn::ShiftRight<16>(bits), hn::Set(du, 1));
-  const auto rounded = hn::Add(bits, hn::Add(odd, hn::Set(du, 0x7FFF)));  // to nearest, ties to even, then cut
+  const auto rounded = hn::Add(bits, hn::Add(odd, hn::Set(du, 0x7FFF)));  // to nearest, ties to even, then truncated
   const auto quiet = hn::Or(bits, hn::Set(du, 0x400000));                 // a NaN must not round to infinity
   const auto is_number = hn::RebindMask(du, hn::Eq(value, value));
   return hn::ShiftRight<16>(hn::IfThenElse(is_number, rounded, quiet));
@@ -83,8 +83,8 @@ template <class D> HWY_INLINE void store_as(D d, hn::Vec<D> value, BFloat16* to)
   hn::StoreU(hn::TruncateTo(d16, to_bf16_lanes(d, value)), d16, reinterpret_cast<std::uint16_t*>(to));
 }
 
-// bf16 on a machine with AVX-512's own rounding, VCVTNEPS2BF16: a quarter of the instructions. It takes what is below 2^-126 for
-// 0, so vectors with such a number are rounded as everywhere.
+// bf16 by AVX-512's own rounding instruction, VCVTNEPS2BF16: a quarter of the instructions. It treats numbers below
+// 2^-126 as 0, so vectors with such a number are rounded as on other targets.
 #undef POSENC_ROUNDS_BF16
 #if HWY_TARGET == HWY_AVX3 && defined(__linux__) && !defined(__clang__)
 #define POSENC_ROUNDS_BF16 1
@@ -139,7 +139,7 @@ template <class D> HWY_INLINE void store_as(D d, hn::Vec<D> value, Half* to) {
 }
 #endif
 
-// Lanes of 32 bits at an address that only 16-bit elements align.
+// 32-bit lanes at an address aligned only for 16-bit elements.
 #if HWY_TARGET == HWY_SCALAR
 template <class D> HWY_INLINE hn::Vec<D> load_words(D d, const BFloat16* from) {
   hn::TFromD<D> word;
@@ -148,7 +148,7 @@ template <class D> HWY_INLINE hn::Vec<D> load_words(D d, const BFloat16* from) {
 }
 template <class D> HWY_INLINE void store_words(D, hn::Vec<D> words, BFloat16* to) {
   const auto word = hn::GetLane(words);
-  std::memcpy(static_cast<void*>(to), &word, sizeof word);  // two elements in one go
+  std::memcpy(static_cast<void*>(to), &word, sizeof word);  // two elements at once
 }
 #else
 template <class D> HWY_INLINE hn::Vec<D> load_words(D d, const BFloat16* from) {
@@ -161,7 +161,7 @@ template <class D> HWY_INLINE void store_words(D, hn::Vec<D> words, BFloat16* to
 }
 #endif
 
-// Elements that alternate, a b a b: one vector of each.
+// Alternating elements, a b a b: one vector of each.
 
 template <class D, class T> HWY_INLINE void load_alternating(D d, const T* from, hn::Vec<D>& a, hn::Vec<D>& b) {
 #if POSENC_ROUNDS_BF16

@@ -17,7 +17,7 @@ namespace posenc::kernels::cpu {
 struct Block {
   std::int64_t b, t0, t1;
 };
-/// Their cosines and sines, wherever they lie.
+/// Their cosines and sines, wherever they are stored.
 template <class W> struct CosSinRows {
   const W* cosines = nullptr;
   const W* sines = nullptr;
@@ -25,17 +25,18 @@ template <class W> struct CosSinRows {
   std::int64_t head_stride = 0;  // 0: all heads share them
 };
 
-/// waves_of(form), in memory that this thread kept from the last that it gave back: a decoding step allocates nothing.
+/// waves_of(form), in memory that this thread kept from the last one returned, so that a decoding step allocates
+/// nothing.
 Waves kept_waves_of(const Rotation& form);
 void keep_waves(Waves&& waves) noexcept;
 
-/// Makes the cosines and sines of a block, [cosines | sines] in each row, for each head where heads have their own.
+/// Computes the cosines and sines of a block, [cosines | sines] in each row, for each head if heads have their own.
 template <class W> class CosSinMaker {
  public:
   struct Scratch {
     AlignedVector<W> rows, doubled;
     typename RowsOfWaves<W>::Anchor anchor;
-    AlignedVector<double> waves;  // that a mixture mixes, with what goes with them
+    AlignedVector<double> waves;  // the waves of a mixture, and what goes with them
     WideRows::Anchor waves_anchor;
     std::vector<double> sums;
   };
@@ -58,11 +59,11 @@ template <class W> class CosSinMaker {
   CosSinMaker(const CosSinMaker&) = delete;
   CosSinMaker& operator=(const CosSinMaker&) = delete;
 
-  /// How many tokens to ask for at a time: as many as keep their rows in the nearest cache, more where none are made,
-  /// and more where a head's tokens stand side by side, because memory is slow to find the next head.
+  /// How many tokens to process at a time: as many as keep their rows in the L1 cache; more if none are computed, and
+  /// more if a head's tokens are adjacent, because finding the next head in memory is slow.
   std::int64_t block_rows() const {
     const auto& x = job_.parts[0].x;
-    if (heads_ > 1) return kBlockRows;  // a row for each head takes room enough
+    if (heads_ > 1) return kBlockRows;  // a row per head takes enough memory
     const bool tokens_together = x.heads > 1 && std::abs(x.head_stride) > std::abs(x.token_stride);
     return is_ready_ && !doubled_ ? 8 * kBlockRows : tokens_together ? 4 * kBlockRows : kBlockRows;
   }
@@ -77,7 +78,7 @@ template <class W> class CosSinMaker {
     }
     return scratch;
   }
-  /// Asks for what make() will read first: rows of a large table that do not follow each other are far away.
+  /// Prefetches what make() will read first: scattered rows of a large table are far apart.
   void fetch_rows(const Block& block) const {
     if (!is_ready_ || !job_.positions.has_ids()) return;
     const CosSinRows<W> row = ready_row(block.b, block.t0);
@@ -149,10 +150,10 @@ template <class W> class CosSinMaker {
       }
     }
   }
-  // Whether the caller's own tables have rows as they are wanted.
+  // Whether the caller's own tables have rows in the required form.
   bool has_plain_rows() const {
     const ConstTensorView &cosines = form_.table.cosines, &sines = form_.table.sines;
-    // Rounding to bf16 by additions relies on a NaN without payload, which fill_row sees to.
+    // Rounding to bf16 by additions relies on NaNs without payload, which fill_row ensures.
     const bool any_nan_will_do = job_.parts[0].x.type != DataType::kBF16 || machine_rounds_to_bf16();
     return has_table(form_) && any_nan_will_do && form_.sign > 0 &&
            table_type(form_, data_type_of<W>()) == data_type_of<W>() && cosines.type == data_type_of<W>() &&

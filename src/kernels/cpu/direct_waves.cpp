@@ -1,5 +1,5 @@
-// Sines and cosines at single positions, a vector of waves at a time. The steps and their error are those of
-// numerics::reduce and numerics::round_wave; what is in doubt there is in doubt here.
+// Sines and cosines at single positions, one vector of waves at a time. The steps and their error are those of
+// numerics::reduce and numerics::round_wave; values that are in doubt there are in doubt here.
 
 #include "kernels/cpu/direct_waves.h"
 
@@ -21,8 +21,8 @@ using DI = hn::RebindToSigned<DD>;
 using VD = hn::Vec<DD>;
 using VI = hn::Vec<DI>;
 
-// k0 − k1 z + k2 z² … − last · z^7, two terms at a time: half as many steps that wait for each other. The largest
-// term comes last here as in Horner's order, so the error is no larger.
+// k0 − k1 z + k2 z² … − last · z^7, two terms at a time: half as many dependent steps. The largest term comes last,
+// as in Horner's order, so the error is no larger.
 HWY_INLINE VD by_pairs(VD z, VD z2, const std::array<double, 9>& k, VD last) {
   const DD d;
   const VD p01 = hn::NegMulAdd(z, hn::Set(d, k[1]), hn::Set(d, k[0]));
@@ -32,7 +32,8 @@ HWY_INLINE VD by_pairs(VD z, VD z2, const std::array<double, 9>& k, VD last) {
   return hn::MulAdd(z2, hn::MulAdd(z2, hn::MulAdd(z2, p67, p45), p23), p01);
 }
 
-// Three passes, because the steps of one wave wait for each other: in a short pass, many waves are under way at once.
+// Three passes, because the steps of one wave depend on each other: in a short pass, many waves are in flight at
+// once.
 
 void find_radians(const ReducedAngles& angles, std::int64_t count, double* HWY_RESTRICT xs,
                   double* HWY_RESTRICT tails) {
@@ -72,7 +73,8 @@ void find_waves(const double* HWY_RESTRICT xs, const double* HWY_RESTRICT tails,
   }
 }
 
-// Sine and cosine of the whole angle, from those of what remains: quarters go sine, cosine, −sine, −cosine.
+// Sine and cosine of the whole angle, from those of the remainder: successive quarters give sine, cosine, −sine,
+// −cosine.
 HWY_INLINE void add_quarters(VI quarter, VD& sine, VD& cosine) {
   const DD d;
   const DI di;
@@ -108,7 +110,8 @@ std::int64_t direct(ReducedAngles& angles, std::int64_t count, double scale, flo
   const hn::RebindToUnsigned<decltype(df)> du;
   const std::int64_t* HWY_RESTRICT quarters = angles.quarter.data();
   const double *HWY_RESTRICT rest_sines = angles.sine.data(), *HWY_RESTRICT rest_cosines = angles.cosine.data();
-  // Off by 2^-50 and a few roundings, relative: both ends of twice that round to the same float, or there is doubt.
+  // The relative error is 2^-50 and a few roundings: if both ends of twice that interval round to the same float,
+  // there is no doubt.
   const VD least = hn::Set(d, scale * (1 - 0x1p-49)), most = hn::Set(d, scale * (1 + 0x1p-49));
   std::int64_t doubts = 0;
   for (std::int64_t i = 0; i < count; i += lanes) {

@@ -10,16 +10,17 @@
 #include "kernels/cpu/convert-inl.h"
 #include "kernels/cpu/fetch.h"
 
-// A 16-bit type keeps so few digits that float32 decides nearly every rounding: the true value lies between value − error
-// and value + error, rounding is monotone, and where both ends round to the same number the true value does, too. The
-// few others are listed. Ends never meet the true value, so that it does not matter how a tie of theirs is rounded.
+// A 16-bit type has so few digits that float32 decides nearly every rounding: the exact value lies between value −
+// error and value + error, rounding is monotone, and if both ends round to the same number, so does the exact value.
+// The few others are listed. The ends never equal the exact value, so it does not matter how a tie at an end is
+// rounded.
 
 HWY_BEFORE_NAMESPACE();
 namespace posenc::kernels::cpu::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
 #if HWY_TARGET != HWY_SCALAR
-// Two vectors of floats are one of 16-bit lanes, no longer than a piece.
+// Two vectors of floats form one of 16-bit lanes, no longer than a piece.
 using DF = hn::CappedTag<float, kPieceColumns / 2>;
 using D16 = hn::Repartition<std::uint16_t, DF>;
 using VF = hn::Vec<DF>;
@@ -49,8 +50,8 @@ HWY_INLINE V16 rounded(VF low, VF high, Half /*type*/) {
 #endif
 }
 
-// Both rows from column j on: the upper ends, rounded, and the bits in which the lower ones differ. The error is added
-// where a product is, for nothing.
+// Both rows from column j on: the upper ends, rounded, and the bits in which the lower ends differ. The error is
+// added as part of a fused product, at no cost.
 template <class T> HWY_INLINE void find_ends(const NarrowRowPair& g, std::int64_t j, VF error, VF twice_error, T type,
                                              V16& before, V16& before_differs, V16& after, V16& after_differs) {
   const std::int64_t k = j + static_cast<std::int64_t>(hn::Lanes(DF()));
@@ -88,7 +89,7 @@ HWY_INLINE std::int64_t narrow_rows(const NarrowRowPair& pair, const NarrowDoubt
     }
     if (HWY_LIKELY(hn::AllTrue(D16(), hn::Eq(differs, hn::Zero(D16()))))) continue;
     found.doubtful[listed++] = static_cast<std::int32_t>(piece);
-    for (std::int64_t j = piece; j < piece + kPieceColumns; j += step) {  // once more, to say which
+    for (std::int64_t j = piece; j < piece + kPieceColumns; j += step) {  // again, to find which
       find_ends(g, j, error, twice, type, before, before_differs, after, after_differs);
       hn::StoreU(before_differs, D16(), found.before + j);
       hn::StoreU(after_differs, D16(), found.after + j);
@@ -97,7 +98,7 @@ HWY_INLINE std::int64_t narrow_rows(const NarrowRowPair& pair, const NarrowDoubt
   return listed;
 }
 
-#else  // HWY_SCALAR has no vectors to pair up
+#else  // HWY_SCALAR has no vectors to pair
 
 template <class T> std::int64_t narrow_rows(const NarrowRowPair& g, const NarrowDoubts& doubts, T /*type*/) {
   std::int64_t listed = 0;

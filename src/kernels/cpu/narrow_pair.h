@@ -6,13 +6,13 @@
 
 namespace posenc::kernels::cpu {
 
-/// What a value made in float32 may be off by, over |scale|, in units of 2^-24, half the last bit of a float at 1. Both
-/// factors of a product are rounded (2) and so is the product (1), for two products s·c' and c·s' with |s·c'| + |c·s'| ≤
-/// 1; the sum with the error (1), that of the products (1), and the lower end (1): 6. The centre is too large by kLarger,
-/// far below one of these: 7.
+/// The error bound of a value computed in float32, divided by |scale|, in units of 2^-24, half the last bit of a
+/// float at 1. Both factors of a product are rounded (2) and so is the product (1), for two products s·c' and c·s'
+/// with |s·c'| + |c·s'| ≤ 1; the sum with the error (1), that of the products (1), and the lower end (1): 6. The
+/// centre is too large by kLarger, far below one unit: 7.
 inline constexpr double kNarrowError = 7 * 0x1p-24;
 
-/// Two rows of waves in a 16-bit type at the same distance n from a centre, as WaveRowPair has them:
+/// Two rows of waves in a 16-bit type at the same distance n from a centre, as in WaveRowPair:
 ///   value(centre ± n) = sine·cos(nω) ± cosine·sin(nω)
 struct NarrowRowPair {
   const float *sine, *cosine;    // [columns] of the centre, with the column's quarter and scale; its derivative
@@ -20,12 +20,12 @@ struct NarrowRowPair {
   std::int64_t columns;          // a multiple of kPieceColumns
   float error;                   // kNarrowError · |scale|
   std::uint16_t *before, *after;
-  std::int64_t row_stride;  // elements from one row to the next: the next pair goes before and after these
+  std::int64_t row_stride;  // elements from one row to the next; the next pair goes before and after these
 };
-/// Room for what is found out.
+/// Storage for the results of the test.
 struct NarrowDoubts {
-  std::int32_t* doubtful;         // [pieces] first columns of those in which a value could round either way
-  std::uint16_t *before, *after;  // [columns] of those pieces: not 0 where the value does
+  std::int32_t* doubtful;         // [pieces] first columns of pieces in which a value could round either way
+  std::uint16_t *before, *after;  // [columns] of those pieces: nonzero where a value could
 };
 /// Writes both rows, rounded to nearest; returns how many pieces are listed in `doubtful`.
 std::int64_t narrow_row_pair(const NarrowRowPair& pair, const NarrowDoubts& doubts, BFloat16 type) noexcept;

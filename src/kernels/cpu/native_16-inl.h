@@ -1,4 +1,4 @@
-// What an arm64 machine can do with 16-bit types beyond what Highway 1.0.3 knows of, by whole vectors of eight.
+// Instructions for 16-bit types on arm64 that Highway 1.0.3 lacks, on whole vectors of eight.
 
 #if defined(POSENC_NATIVE_16_INL_H) == defined(HWY_TARGET_TOGGLE)
 #ifdef POSENC_NATIVE_16_INL_H
@@ -18,7 +18,7 @@ HWY_BEFORE_NAMESPACE();
 namespace posenc::kernels::cpu::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-/// bf16 where an instruction rounds to it, and f16 where one multiplies it into float32.
+/// bf16 if an instruction rounds to it, and f16 if one multiplies it into float32.
 struct NativeBFloat16 {
   using Plain = BFloat16;
   BFloat16 value;
@@ -31,7 +31,7 @@ template <class T>
 concept IsNative16 = std::is_same_v<T, NativeBFloat16> || std::is_same_v<T, NativeHalf>;
 template <class T> constexpr bool is_f16() { return std::is_same_v<T, Half> || std::is_same_v<T, NativeHalf>; }
 
-// clang 14's assembler does not know the instructions; its programs do without.
+// clang 14's assembler does not know the instructions; programs built with it do without.
 #undef POSENC_NATIVE_16
 #undef POSENC_NATIVE_16_ATTRIBUTE
 #if HWY_TARGET == HWY_NEON && !defined(__clang__)
@@ -60,7 +60,7 @@ template <class T> HWY_INLINE void store_bits(V16 bits, T* out) {
 
 #if POSENC_NATIVE_16
 
-// Rounded to the lower half of a vector, and then to the upper.
+// Rounds to the lower half of a vector, and then to the upper.
 template <class T> HWY_INLINE V16 narrow_lower(V32 low) {
   uint16x8_t bits;
   if constexpr (is_f16<T>()) {
@@ -89,8 +89,8 @@ template <class T> HWY_INLINE V32 upper(V16 bits) {
   return here(V32(vreinterpretq_f32_u32(vshll_high_n_u16(bits.raw, 16))));
 }
 
-// Four of eight elements added to float32, rounded once. f16 is multiplied by `one` on the way, f16's 1: conversions
-// from f16 and to it share one pipe of four, and a product takes any.
+// Four of eight elements added to float32, rounded once. f16 is multiplied by `one`, the f16 number 1, on the way:
+// conversions to and from f16 share one pipe of four, while a product can use any.
 HWY_INLINE V16 one_in_f16() { return hn::Set(D16(), 0x3C00); }
 template <class T> HWY_INLINE V32 plus_lower(V32 sum, V16 bits, V16 one) {
   if constexpr (!is_f16<T>()) return here(hn::Add(sum, lower<T>(bits)));

@@ -19,8 +19,8 @@
 namespace posenc::kernels::cpu {
 namespace {
 
-// The workspace of a call, in equal parts: a piece takes one that nobody has. There are as many as threads, so one is
-// always free, or soon is, if a pool of the caller's has more.
+// The workspace of a call, in equal parts: each piece takes one that is free. There are as many as threads, so one is
+// always free, or soon is if the caller's pool has more threads.
 class WorkspaceParts {
  public:
   WorkspaceParts(const Arena* whole, int workers) : workers_(static_cast<std::size_t>(workers)) {
@@ -29,7 +29,7 @@ class WorkspaceParts {
     size_ = rest_.size() / workers_;
   }
   bool has_any() const noexcept { return !rest_.empty(); }
-  /// One of them, while it lives.
+  /// Holds one of them while it lives.
   class Part {
    public:
     explicit Part(WorkspaceParts& parts) noexcept
@@ -77,12 +77,12 @@ struct Pieces {
   }
 };
 
-// Made once for each thread that calls: making one costs microseconds and memory.
+// Created once for each calling thread: creating one costs microseconds and memory.
 oneapi::tbb::task_arena& arena_of(int workers) {
   thread_local std::optional<oneapi::tbb::task_arena> arena;
   thread_local int size = 0;
   if (size != workers) {
-    // TBB has no more threads than this, and says so on stderr when it is asked for more.
+    // TBB has no more threads than this, and complains on stderr if asked for more.
     using oneapi::tbb::global_control;
     const std::size_t most = global_control::active_value(global_control::max_allowed_parallelism);
     arena.emplace(static_cast<int>(std::min(static_cast<std::size_t>(workers), most)));
@@ -111,7 +111,7 @@ void parallel_pieces(std::int64_t count, std::int64_t grain, const PieceBody& bo
     body.call(body.object, 0, count);
     return;
   }
-  // Pieces a few times more than threads: enough to balance a busy machine, few enough to cost nothing.
+  // A few times more pieces than threads: enough to balance the load on a busy machine, few enough to cost nothing.
   const std::int64_t piece = std::max(grain, count / (workers * 8)), all = (count + piece - 1) / piece;
   WorkspaceParts parts(arena_in_use(), workers);
   const Pieces pieces{count, piece, body, parts};

@@ -1,4 +1,4 @@
-// rotate: rows of cosines and sines are made a block of tokens at a time in scratch memory that stays in the cache,
+// rotate: cosines and sines are computed one block of tokens at a time in scratch memory that stays in the cache,
 // then used for every head of the queries and keys.
 
 #include <algorithm>
@@ -88,7 +88,7 @@ template <class Out, class In, class W> class RowRotator {
     }
   }
 
-  // Strides, types and roundings of any kind: each row passes through lines in the type of the arithmetic.
+  // For any strides, types and roundings: each row is copied through buffers in the type of the arithmetic.
   void rotate_by_lines(const Block& block, const CosSinRows<W>& cos_sin) const {
     const auto& x = part_.x;
     const auto& out = part_.out;
@@ -145,7 +145,7 @@ template <class Out, class In, class W> class RowRotator {
   bool in_place_ = false, is_plain_ = false;
 };
 
-// Rotates a block of a part.
+// Rotates one block of a part.
 template <class W>
 using PartRotator = void (*)(const RotateJob&, const RotateJob::Part&, const Block&, const CosSinRows<W>&);
 
@@ -165,7 +165,7 @@ Waves& spare_waves() {
   return spare;
 }
 
-// The parts from `begin` to `end`, which are done in the same type, share their cosines and sines.
+// The parts from `begin` to `end`, which are computed in the same type, share their cosines and sines.
 template <class W> Outcome run(const RotateJob& job, int begin, int end) {
   const CosSinMaker<W> maker(job, job.parts[static_cast<std::size_t>(begin)].keys);
   const auto& x = job.parts[static_cast<std::size_t>(begin)].x;
@@ -217,7 +217,7 @@ Outcome rotate(const RotateJob& job) {
   const auto is_wide = [&](int p) {
     return arithmetic_type(*job.form, job.parts[static_cast<std::size_t>(p)].x.type) == DataType::kF64;
   };
-  // Queries and keys go together, unless they are done in different types or grow apart.
+  // Queries and keys are rotated together, unless they use different types or different growth.
   const bool together = job.count == 1 || (job.form->growth.rates.empty() && is_wide(0) == is_wide(1));
   Outcome outcome;
   for (int begin = 0; begin < job.count;) {

@@ -1,4 +1,4 @@
-// Groups of pairs of 16 bits on arm64, by whole vectors of eight.
+// Groups of 16-bit pairs on arm64, in whole vectors of eight.
 
 #if defined(POSENC_ROTATE_16_INL_H) == defined(HWY_TARGET_TOGGLE)
 #ifdef POSENC_ROTATE_16_INL_H
@@ -17,8 +17,8 @@ namespace hn = hwy::HWY_NAMESPACE;
 
 #if HWY_TARGET == HWY_NEON
 
-// On arm64 every conversion to or from f16, and to bf16 where the machine has it, takes one pipe of four; the
-// additions and shuffles below take any.
+// On arm64 every conversion to or from f16, and to bf16 if the processor has one, uses one pipe of four; the
+// additions and shuffles below can use any.
 template <class T> HWY_INLINE void widen(V16 bits, V32& low, V32& high) {
   if constexpr (!is_f16<T>()) {
     low = hn::BitCast(D32(), hn::InterleaveLower(D16(), hn::Zero(D16()), bits));
@@ -31,9 +31,9 @@ template <class T> HWY_INLINE void widen(V16 bits, V32& low, V32& high) {
   }
 }
 
-// Rounded to nearest. bf16: half a unit is added and the lower half cut off, which is wrong only for a tie; then the
-// lower half is 0, and `nearest` tells. What is not a number has a lower half of 0 here (tables and inputs see to
-// that), so that nothing is carried into its sign.
+// Rounds to nearest. bf16: adds half a unit and drops the lower half, which is wrong only for a tie; the lower half
+// is then 0, and `nearest` detects it. NaNs have a lower half of 0 here (tables and inputs ensure that), so nothing
+// is carried into the sign.
 template <class T> HWY_INLINE V16 narrow(V32 low, V32 high, V16& nearest) {
 #if POSENC_NATIVE_16
   if constexpr (IsNative16<T>) return narrow_upper<T>(narrow_lower<T>(low), high);
@@ -54,7 +54,7 @@ template <class T> HWY_INLINE V16 narrow(V32 low, V32 high, V16& nearest) {
 template <class T> HWY_INLINE bool has_tie(V16 nearest) {
   return std::is_same_v<T, BFloat16> && !hn::AllFalse(D16(), hn::Eq(nearest, hn::Zero(D16())));
 }
-// Where there is a tie, with care.
+// The slow path, for ties.
 HWY_INLINE void store_carefully(V32 low, V32 high, BFloat16* out) {
   store_as(D32(), low, out);
   store_as(D32(), high, out + hn::Lanes(D32()));
@@ -94,7 +94,7 @@ template <int kRows, class T> HWY_INLINE void rotate_group_16(T* out0, T* out1, 
   }
 }
 
-// Half a group of pairs that alternate.
+// Half a group of alternating pairs.
 template <int kRows, class T> HWY_INLINE void rotate_group_16_doubled(T* out, std::int64_t out_step, const T* x,
                                                                       std::int64_t x_step, const float* c,
                                                                       const float* s) {
@@ -138,14 +138,14 @@ template <int kRows, Is16Bits T> HWY_INLINE void rotate_group_doubled(T* out, st
 
 #if POSENC_NATIVE_16
 
-// Eight pairs in float32: first and second elements, or as they alternate, a0 a1 b0 b1.
+// Eight pairs in float32: first and second elements, or alternating, a0 a1 b0 b1.
 struct Eight {
   HWY_INLINE Eight() {}  // an implicit one would not be compiled for this target
   V32 a0, a1, b0, b1;
 };
 
-// Second elements, by products with 1 added to −0, which convert f16 exactly; first elements are converted plainly,
-// so that all pipes have work. −0 is loaded each time, which costs nothing: the sum takes its register.
+// Second elements are converted by multiplying with 1 and adding to −0, which is exact for f16; first elements by the
+// plain conversion, so that all pipes are busy. −0 is loaded each time at no cost: the sum takes its register.
 template <class T> HWY_INLINE V32 minus_zero() {
   if constexpr (!is_f16<T>()) return hn::Undefined(D32());
   alignas(16) static constexpr std::uint32_t kMinusZero[4] = {0x80000000, 0x80000000, 0x80000000, 0x80000000};
@@ -162,8 +162,8 @@ template <class T> HWY_INLINE V32 second_upper(V16 bits, V32 zero, V16 one) {
   return upper<T>(bits);
 }
 
-// Three steps of a row at once, none of which waits for another: eight pairs that were rotated are rounded and
-// written, the next are rotated, and those after the next are read.
+// Three independent steps of a row at once: eight rotated pairs are rounded and written, the next eight are rotated,
+// and the eight after that are read.
 template <class T> HWY_INLINE void write_rotate_read(T* out0, T* out1, Eight& rotated, Eight& wide, V32 c0, V32 c1,
                                                      V32 s0, V32 s1, const T* x0, const T* x1, V16 one) {
   const V16 x = here(load_bits(x0)), y = here(load_bits(x1));
@@ -190,7 +190,7 @@ template <class T> HWY_INLINE void write_rotate_read(T* out0, T* out1, Eight& ro
   rotated.b1 = here(hn::Add(u1, v1));
 }
 
-// The same for pairs that alternate, with each cosine and sine twice.
+// The same for alternating pairs, with each cosine and sine stored twice.
 template <class T> HWY_INLINE void write_rotate_read_doubled(T* out, Eight& rotated, Eight& wide, const float* c,
                                                              const float* s, const T* x0, V16 one) {
   const D32 d;

@@ -15,8 +15,8 @@ HWY_BEFORE_NAMESPACE();
 namespace posenc::kernels::cpu::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-// Rows whose first `pairs` fill groups. Kept apart from everything else: with a call in its loop, or more to keep in
-// registers, it loses a tenth of its speed.
+// Rows whose first `pairs` fill groups. Kept separate from everything else: with a call in its loop, or more values
+// in registers, it is a tenth slower.
 template <bool kReadAlternating, bool kWriteAlternating, class T, class W>
 HWY_NOINLINE void rotate_groups(const Run<T, W>& run, std::int64_t pairs) {
   const Run<T, W> r = run;  // a copy that no store can alias
@@ -27,7 +27,7 @@ HWY_NOINLINE void rotate_groups(const Run<T, W>& run, std::int64_t pairs) {
     T *out0 = r.out + n * r.rows.out, *out1 = out0 + r.write_apart;
     const W* HWY_RESTRICT c = r.cosines + n * r.rows.table;
     const W* HWY_RESTRICT s = r.sines + n * r.rows.table;
-    // Pointers that move: the fewer instructions stand between two cache lines, the more of these are on their way.
+    // Advances pointers: the fewer instructions between two cache lines, the more lines are in flight.
     const T* on_the_way = x0;
     for (const W* const end = c + pairs; c != end; c += group, s += group, on_the_way += 2 * group) {
       fetch_ahead(on_the_way, 2 * group, r.ahead);
@@ -60,7 +60,7 @@ template <int kRows, class T, class W> HWY_NOINLINE void rotate_groups_halves(co
 
 #if POSENC_NATIVE_16
 
-// Eight pairs of a row, as they are read, and rotated.
+// Eight pairs of a row, as read and as rotated.
 template <bool kAlternating, class T> HWY_INLINE void read_eight(const T* x, std::int64_t apart, Eight& e) {
   widen<T>(load_bits(x), e.a0, e.a1);
   widen<T>(load_bits(x + (kAlternating ? 8 : apart)), e.b0, e.b1);
@@ -78,15 +78,15 @@ template <bool kAlternating> HWY_INLINE void rotate_eight(Eight& e, const float*
   }
 }
 
-// Two rows at a time that share their cosines and sines, `pairs` of each, a multiple of 16.
+// Two rows at a time that share their cosines and sines; `pairs` of each, a multiple of 16.
 template <bool kAlternating, IsNative16 T>
 POSENC_NATIVE_16_ATTRIBUTE HWY_NOINLINE void rotate_groups_in_steps(const Run<T, float>& run, std::int64_t rows,
                                                                     std::int64_t pairs) {
   const Run<T, float> r = run;
-  constexpr std::int64_t kFeatures = kAlternating ? 2 : 1;  // what a pair takes up in a row, and in a table
+  constexpr std::int64_t kFeatures = kAlternating ? 2 : 1;  // elements per pair in a row, and in a table
   const D32 d;
   const V16 one = one_in_f16();
-  // The first eight pairs of both rows are rotated, the next are read.
+  // The first eight pairs of both rows are rotated while the next are read.
   Eight rotated, wide, next_rotated, next_wide;
   read_eight<kAlternating>(r.x, r.read_apart, rotated);
   read_eight<kAlternating>(r.x + r.rows.x, r.read_apart, next_rotated);
@@ -98,7 +98,7 @@ POSENC_NATIVE_16_ATTRIBUTE HWY_NOINLINE void rotate_groups_in_steps(const Run<T,
     const T* x = r.x + n * r.rows.x;
     T* out = r.out + n * r.rows.out;
     const T* on_the_way = x;
-    // After the last row the last is read again, for nothing.
+    // After the last row, the last is read again without being used.
     const T* const next_rows = n + 2 < rows ? x + 2 * r.rows.x : x;
     for (std::int64_t pair = 0; pair < pairs; pair += 16, on_the_way += 32) {
       fetch_ahead(on_the_way, 32, r.ahead);
@@ -128,7 +128,7 @@ POSENC_NATIVE_16_ATTRIBUTE HWY_NOINLINE void rotate_groups_in_steps(const Run<T,
 
 #else
 template <bool kAlternating, IsNative16 T>
-void rotate_groups_in_steps(const Run<T, float>& run, std::int64_t rows, std::int64_t pairs);  // never wanted
+void rotate_groups_in_steps(const Run<T, float>& run, std::int64_t rows, std::int64_t pairs);  // never called
 #endif
 
 template <int kRows, class T, class W> HWY_NOINLINE void rotate_groups_doubled(const Run<T, W>& run,

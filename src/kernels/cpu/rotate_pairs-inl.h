@@ -1,4 +1,4 @@
-// Groups of pairs that fill whole vectors, as rotate takes them; compiled once per SIMD target.
+// Groups of pairs that fill whole vectors, as rotate uses them; compiled once per SIMD target.
 
 #if defined(POSENC_ROTATE_PAIRS_INL_H) == defined(HWY_TARGET_TOGGLE)
 #ifdef POSENC_ROTATE_PAIRS_INL_H
@@ -34,7 +34,7 @@ template <class T, class W> struct Run {
 template <class T>
 concept IsWrapped = requires(T x) {
   x.value;
-};  // 16 bits with a way of their own to be rounded
+};  // 16-bit types with their own way of rounding
 template <class W, class T> HWY_INLINE W element(T x) {
   if constexpr (IsWrapped<T>) {
     return static_cast<W>(numerics::widen(x.value));
@@ -54,7 +54,8 @@ template <class T, class W> HWY_INLINE std::int64_t pairs_in_group() {
   return 4 * static_cast<std::int64_t>(hn::Lanes(hn::ScalableTag<W>()));
 }
 
-// Products and sums, not fused: the same numbers on every machine, and those of engines that do one after the other.
+// Products and sums are not fused: the same numbers on every machine, and those of engines that compute one after the
+// other.
 template <class V> HWY_INLINE void rotate_pair(V& a, V& b, V c, V s) {
   const V rotated = hn::Sub(hn::Mul(a, c), hn::Mul(b, s));
   b = hn::Add(hn::Mul(b, c), hn::Mul(a, s));
@@ -82,7 +83,7 @@ HWY_INLINE void load_pairs(D d, const T* first, const T* second, hn::Vec<D>& a, 
   }
 }
 
-// What lies side by side is stored in one go: memory takes whole cache lines best.
+// Adjacent vectors are stored together: memory is fastest with whole cache lines.
 template <class D, class T>
 HWY_INLINE void store_run(D d, hn::Vec<D> v0, hn::Vec<D> v1, hn::Vec<D> v2, hn::Vec<D> v3, T* out) {
   const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
@@ -92,7 +93,7 @@ HWY_INLINE void store_run(D d, hn::Vec<D> v0, hn::Vec<D> v1, hn::Vec<D> v2, hn::
   store_as(d, v3, as_stored(out + 3 * lanes));
 }
 
-// Four vectors of pairs, from one layout to the other.
+// Four vectors of pairs, converted from one layout to the other.
 template <bool kReadAlternating, bool kWriteAlternating, class T, class W>
 HWY_INLINE void rotate_group(T* out0, T* out1, const T* x0, const T* x1, const W* c, const W* s) {
   const hn::ScalableTag<W> d;
@@ -118,7 +119,7 @@ HWY_INLINE void rotate_group(T* out0, T* out1, const T* x0, const T* x1, const W
   }
 }
 
-// The same where pairs stand in two runs and stay there, in as many rows as share their cosines and sines.
+// The same for pairs that stay in two runs, in as many rows as share their cosines and sines.
 template <int kRows, class T, class W>
 HWY_INLINE void rotate_group_halves(T* out0, T* out1, std::int64_t out_step, const T* x0, const T* x1,
                                     std::int64_t x_step, const W* c, const W* s) {
@@ -144,7 +145,7 @@ template <int kRows, class T, class W> HWY_INLINE void rotate_group_doubled(T* o
 
 #else
 
-// A vector of features that alternate, a b a b, times c c and −s s: a·c + b·(−s) and b·c + a·s.
+// A vector of alternating features, a b a b, times c c and −s s: a·c + b·(−s) and b·c + a·s.
 template <class D> HWY_INLINE hn::Vec<D> rotated_doubled(D d, hn::Vec<D> x, hn::Vec<D> c, hn::Vec<D> s) {
   return hn::Add(hn::Mul(x, c), hn::Mul(hn::Reverse2(d, x), s));
 }

@@ -14,8 +14,8 @@
 HWY_BEFORE_NAMESPACE();
 namespace posenc::kernels::cpu::HWY_NAMESPACE {
 
-// Pairs of a row from `first` on, a vector at a time; where each cosine and sine stands twice, `step` is 2, and the second sine is
-// the one with its own sign. Returns the first pair that is not done.
+// Pairs of a row from `first` on, one vector at a time. If each cosine and sine is stored twice, `step` is 2, and the
+// second sine is the one with its true sign. Returns the first pair that is not done.
 template <bool kReadAlternating, bool kWriteAlternating, class D, class T, class W>
 HWY_INLINE std::int64_t rotate_vectors(D d, const Run<T, W>& r, std::int64_t n, std::int64_t first,
                                        std::int64_t step) {
@@ -45,7 +45,7 @@ HWY_INLINE std::int64_t rotate_vectors(D d, const Run<T, W>& r, std::int64_t n, 
   return i;
 }
 
-// The pairs that are left over when the groups of vectors are used up: of AVX-512's groups of 64 pairs, all of a head of 64
+// The pairs that remain after whole groups of vectors: with AVX-512's groups of 64 pairs, all of a head of 64
 // features.
 template <bool kReadAlternating, bool kWriteAlternating, class T, class W>
 HWY_NOINLINE void rotate_rest(const Run<T, W>& run, std::int64_t first, std::int64_t step) {
@@ -69,7 +69,7 @@ HWY_NOINLINE void rotate_rest(const Run<T, W>& run, std::int64_t first, std::int
   }
 }
 
-// Pairs taken from one layout to the other.
+// Pairs converted from one layout to the other.
 template <bool kReadAlternating, bool kWriteAlternating, class T, class W>
 HWY_INLINE void rotate_run(const Run<T, W>& r) {
   const std::int64_t group = pairs_in_group<T, W>(), whole = r.pairs / group * group;
@@ -78,7 +78,7 @@ HWY_INLINE void rotate_run(const Run<T, W>& r) {
     if (whole < r.pairs) rotate_rest<kReadAlternating, kWriteAlternating>(r, whole, 1);
     return;
   }
-  // Pairs that do not return to their places would overwrite others: each row is read from a copy.
+  // Pairs that change places would overwrite others, so each row is read from a copy.
   Run<T, W> row = r;
   row.rows = {};
   row.x = r.scratch;
@@ -92,8 +92,9 @@ HWY_INLINE void rotate_run(const Run<T, W>& r) {
   }
 }
 
-// Pairs that stay where they are. Heads of one token share their cosines and sines: two heads at a time take half the
-// loads. That pays where each stands twice and in 16 bits; else the loads cost less than leaving the order of memory.
+// Pairs that stay in place. Heads of one token share their cosines and sines: two heads at a time need half the
+// loads. That pays if each is stored twice and in 16 bits; otherwise the loads cost less than leaving the order of
+// memory.
 template <bool kAlternating, class T, class W> HWY_INLINE void rotate_run_in_place(const Run<T, W>& r) {
   const std::int64_t group = pairs_in_group<T, W>(), whole = r.pairs / group * group;
   constexpr bool kInTwos = kAlternating || sizeof(T) == 2;
@@ -112,7 +113,7 @@ template <bool kAlternating, class T, class W> HWY_INLINE void rotate_run_in_pla
   if (whole < r.pairs) rotate_rest<kAlternating, kAlternating>(r, whole, kAlternating ? 2 : 1);
 }
 
-// Pairs either alternate (step 2) or stand side by side in two runs (step 1).
+// Pairs either alternate (step 2) or are in two contiguous runs (step 1).
 template <class Type, class T, class W> HWY_INLINE void rotate_all(const RotateRows<T, W>& r) {
   const bool doubled = r.read.step == 2 && r.write.step == 2;
   for (std::int64_t o = 0; o < r.outer.count; ++o) {

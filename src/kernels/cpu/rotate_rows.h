@@ -22,8 +22,8 @@ template <class T, class W> struct RotateRows {
   std::int64_t pairs = 0, blocks = 1;  // pairs of a block; blocks of a row
   PairPlaces read, write;
   RotateLoop outer, inner;
-  T* scratch = nullptr;    // [2 · pairs] where out is x and pairs are not written where they were read
-  std::int64_t ahead = 0;  // how many bytes ahead of x to ask for memory; 0 where x is in a cache
+  T* scratch = nullptr;    // [2 · pairs] if out is x and pairs are not written where they were read
+  std::int64_t ahead = 0;  // how many bytes ahead of x to prefetch; 0 if x is in a cache
 };
 
 /// (a, b) → (a·c − b·s, b·c + a·s), each product and sum rounded to W, the result to T. Same bytes on every target.

@@ -14,7 +14,7 @@ HWY_BEFORE_NAMESPACE();
 namespace posenc::kernels::cpu::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-// What is left over when the vectors are used up.
+// The elements that remain after whole vectors.
 template <class W, class T> HWY_INLINE W widened(T x) { return static_cast<W>(numerics::widen(x)); }
 template <class T, class W> HWY_INLINE T narrowed(W x) { return numerics::narrow<T>(static_cast<double>(x)); }
 
@@ -23,7 +23,7 @@ HWY_INLINE void add(T* out, const T* x, const W* HWY_RESTRICT p, std::int64_t n,
   const hn::ScalableTag<W> d;
   const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
   std::int64_t i = 0;
-  // A store loop must be unrolled to reach the memory's speed.
+  // A store loop must be unrolled to reach the speed of memory.
   for (; i + 4 * lanes <= n; i += 4 * lanes) {
     fetch(next + i);
     const auto a = hn::Add(load_as(d, x + i), hn::LoadU(d, p + i));
@@ -70,7 +70,7 @@ template <class T, class W> HWY_INLINE void add_all(const AddRows<T, W>& job) {
 }
 void add_f32(const AddRows<float, float>& job) { add_all(job); }
 void add_f64(const AddRows<double, double>& job) { add_all(job); }
-// The same job, its elements by another name.
+// The same job, with a different name for its element type.
 template <class To, class From> HWY_INLINE AddRows<To, float> renamed(const AddRows<From, float>& job) {
   return {reinterpret_cast<To*>(job.out),
           reinterpret_cast<const To*>(job.x),

@@ -15,7 +15,7 @@ template <class T, class W> struct AddRows {
   const W* p;
   std::int64_t out_stride, x_stride, p_stride;
   std::int64_t rows, columns;
-  const T* next;  // rows that will be changed after these, with x's stride: asked for on the way
+  const T* next;  // rows that will be written after these, with x's stride: prefetched
 };
 /// out = x + p, in the working type, rounded to T.
 void add_rows(const AddRows<float, float>& job) noexcept;

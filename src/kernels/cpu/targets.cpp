@@ -16,7 +16,7 @@
 
 namespace posenc {
 
-// HWCAP2_BF16 and HWCAP_ASIMDFHM of the kernel's ABI, whose names older headers lack.
+// HWCAP2_BF16 and HWCAP_ASIMDFHM of the kernel's ABI, whose names are missing from older headers.
 #if defined(__aarch64__) && defined(__linux__) && !defined(__clang__)
 bool kernels::cpu::machine_rounds_to_bf16() noexcept {
   static const bool answer = (getauxval(AT_HWCAP2) & 1UL << 14) != 0;
@@ -31,7 +31,7 @@ bool kernels::cpu::machine_rounds_to_bf16() noexcept { return false; }
 bool kernels::cpu::machine_multiplies_f16_long() noexcept { return false; }
 #endif
 
-// CPUID 7.1: AVX512_BF16. Code for AVX-512 asks, so the system keeps its registers.
+// CPUID 7.1: AVX512_BF16. Only AVX-512 code calls this, so the system saves its registers.
 bool kernels::cpu::machine_rounds_16_to_bf16() noexcept {
 #if defined(__x86_64__) && defined(__linux__) && !defined(__clang__)
   static const bool answer = [] {
@@ -48,8 +48,8 @@ namespace {
 
 std::atomic<bool> matrix_unit_is_allowed = true;
 
-// AMX for bf16 (CPUID 7: AMX-TILE, AMX-BF16; and AVX512_BF16), kept across switches of threads (XCR0), and Linux's leave to
-// use it, which a process asks for once: ARCH_REQ_XCOMP_PERM for the tiles' data, state 18.
+// AMX for bf16 (CPUID 7: AMX-TILE, AMX-BF16; and AVX512_BF16), saved across thread switches (XCR0), and Linux's
+// permission to use it, which a process requests once: ARCH_REQ_XCOMP_PERM for the tiles' data, state 18.
 bool has_amx() noexcept {
 #if defined(__x86_64__) && defined(__linux__) && !defined(__clang__)
   unsigned a = 0, b = 0, c = 0, d = 0;
@@ -71,7 +71,7 @@ bool has_amx() noexcept {
 std::atomic<std::int64_t> forced_target = 0;  // 0: the best
 
 std::vector<std::int64_t> available_targets() {
-  hwy::SetSupportedTargetsForTest(0);  // a forced one would hide the rest
+  hwy::SetSupportedTargetsForTest(0);  // a forced one would hide the others
   std::vector<std::int64_t> targets = hwy::SupportedAndGeneratedTargets();
   hwy::SetSupportedTargetsForTest(forced_target);
   return targets;
@@ -79,7 +79,7 @@ std::vector<std::int64_t> available_targets() {
 
 }  // namespace
 
-// BFMMLA came with BFCVTN (FEAT_BF16).
+// BFMMLA was introduced with BFCVTN (FEAT_BF16).
 bool kernels::cpu::machine_multiplies_bf16_matrices() noexcept {
   static const bool answer = machine_rounds_to_bf16() || has_amx();
   return answer && matrix_unit_is_allowed;

@@ -8,24 +8,25 @@
 
 namespace posenc::kernels::cpu {
 
-// How rows of waves follow from a few that are computed exactly, by the addition theorem, in groups around a centre:
+// How rows of waves are derived from a few that are computed exactly, by the addition theorem, in groups around a
+// centre:
 //
 //   anchor ──rotate──▶ centre of a group ──step──▶ each row
 //
 // Centres lie halfway between two rows, so that rows come in pairs, centre ± 1/2, ± 3/2 …; half a position is one
-// position of half the frequency.
+// position at half the frequency.
 
 /// Rows of a group, and how many of them are on either side of its centre.
 inline constexpr std::int64_t kGroupRows = 32, kReach = kGroupRows / 2;
 
-/// Groups that one anchor serves, where an anchor costs `anchor_cost` times what the table's entry for a group costs:
-/// the total is least where both take the same.
+/// Groups per anchor, if an anchor costs `anchor_cost` times as much as the table's entry for a group: the total is
+/// least when both take the same time.
 inline std::int64_t groups_per_anchor(std::int64_t rows, double anchor_cost) {
   const double groups = static_cast<double>(rows) / kGroupRows;
   return std::clamp<std::int64_t>(static_cast<std::int64_t>(std::ceil(std::sqrt(anchor_cost * groups))), 1, 64);
 }
 
-/// Calls run(first token, how many) for the tokens t0 … t1 − 1 of sequence b, a run being consecutive positions.
+/// Calls run(first token, count) for the tokens t0 … t1 − 1 of sequence b; a run has consecutive positions.
 template <class Run>
 void each_run(const TokenPositions& positions, std::int64_t b, std::int64_t t0, std::int64_t t1, const Run& run) {
   for (std::int64_t t = t0, end = t0; t < t1; t = end) {
@@ -35,10 +36,10 @@ void each_run(const TokenPositions& positions, std::int64_t b, std::int64_t t0, 
   }
 }
 
-/// Visits `count` rows from `position` on in pairs. Calls set_anchor(half positions) where the anchor, which is at
-/// anchor_at half positions, does not serve; set_centre(group) once for each group, counted from the anchor; and
-/// pair(n, before, after) for the rows at n + 1/2 from the centre. In the last group of a run, `after` may be a row that
-/// nobody asked for: count or more.
+/// Visits `count` rows from `position` on in pairs. Calls set_anchor(half positions) if the current anchor, at
+/// anchor_at half positions, is out of reach; set_centre(group) once for each group, counted from the anchor; and
+/// pair(n, before, after) for the rows at n + 1/2 from the centre. In the last group of a run, `after` may be an
+/// unneeded row: count or more.
 template <class SetAnchor, class SetCentre, class Pair>
 void each_row_pair(std::int64_t position, std::int64_t count, std::int64_t groups, std::int64_t& anchor_at,
                    const SetAnchor& set_anchor, const SetCentre& set_centre, const Pair& pair) {

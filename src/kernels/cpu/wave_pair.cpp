@@ -11,19 +11,19 @@
 #include "kernels/cpu/fetch.h"
 #include "kernels/cpu/here-inl.h"
 
-// A double that is off by at most E may round to the wrong float only if a midpoint between two floats lies within E.
-// Two tests find out; both may doubt a good value, neither passes a bad one.
-//   exactly: the roundings of both ends, value ± E, differ. Two conversions, which are slow.
-//   quickly: the value came out too large by a factor of 1 + kLarger, which outweighs E if it is at least
-//     kSmall · |scale|. The true value then lies between value · (1 − 2 kLarger) and the value, and there is doubt
+// A double with an error of at most E may round to the wrong float only if a midpoint between two floats lies within
+// E. Two tests detect this; both may doubt a correct value, neither accepts a wrong one.
+//   exact: the roundings of both ends, value ± E, differ. Needs two conversions, which are slow.
+//   quick: the value was computed too large by a factor of 1 + kLarger, which outweighs E if it is at least
+//     kSmall · |scale|. The exact value then lies between value · (1 − 2 kLarger) and the value, and there is doubt
 //     only if the value is at a midpoint or just above. A midpoint is 1 followed by 28 zeros in the low 29 bits of
 //     the double. Small values are in doubt, too.
 //
 // The quick test looks at two 16-bit numbers of each double, the upper halves of its low and of its high word, and
-// keeps the least of each:
-//   low word:  3 bits of the float, then the 13 highest of the 29 that are rounded off. Times 8 these alone remain,
-//     and a midpoint is the least signed number there is.
-//   high word: sign, 11 bits of exponent, 4 of mantissa. Times 2 the sign is gone; the rest, for a value below 2, is
+// keeps the minimum of each:
+//   low word:  3 bits of the float, then the 13 highest of the 29 that are rounded off. Times 8, only these remain,
+//     and a midpoint is the smallest signed number.
+//   high word: sign, 11 bits of exponent, 4 of mantissa. Times 2, the sign is gone; the rest, for a value below 2, is
 //     a positive number that grows with the value.
 
 HWY_BEFORE_NAMESPACE();
@@ -31,7 +31,7 @@ namespace posenc::kernels::cpu::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
 #if HWY_TARGET != HWY_SCALAR
-// 2 kLarger of a double is below 2^54 · kLarger units of its last bit; the 13 bits count 2^16 of them, eightfold.
+// 2 kLarger of a double is below 2^54 · kLarger units of its last bit; the 13 bits count 2^16 of them, times eight.
 constexpr auto kMidpoint = std::numeric_limits<std::int16_t>::min();
 constexpr auto kDoubtful = static_cast<std::int16_t>(kMidpoint + static_cast<int>(8 * 0x1p54 * kLarger * 0x1p-16));
 static_assert(0x1p54 * kLarger * 0x1p-16 == 2);
@@ -45,7 +45,7 @@ using D32 = hn::RebindToUnsigned<DF>;
 using D64 = hn::RebindToUnsigned<DD>;
 using VD = hn::Vec<DD>;
 
-// A vector of doubles, in words of 16 bits: `low` twice, `high` twice, for each.
+// A vector of doubles, as 16-bit words: `low` twice, `high` twice, for each.
 HWY_INLINE hn::Vec<D16> halves(std::uint16_t low, std::uint16_t high) {
   return hn::BitCast(D16(), hn::Set(D64(), 0x1'0001ULL * low | 0x1'0001'0000'0000ULL * high));
 }
@@ -64,7 +64,7 @@ HWY_INLINE hn::Vec<DI16> signed_of(hn::Vec<D16> v) { return hn::BitCast(DI16(), 
 HWY_INLINE hn::Vec<hn::Rebind<float, DD>> half_float(VD v) { return hn::DemoteTo(hn::Rebind<float, DD>(), v); }
 HWY_INLINE hn::Vec<DF> to_float(VD low, VD high) { return hn::Combine(DF(), half_float(high), half_float(low)); }
 
-// Products and sums, not fused: the same doubles on every machine, and no slower here.
+// Products and sums are not fused: the same doubles on every machine, and no slower here.
 HWY_INLINE void find_rows(const WaveRowPair& g, std::int64_t j, VD& before, VD& after) {
   const VD p = hn::Mul(hn::LoadU(DD(), g.sine + j), hn::LoadU(DD(), g.cosines + j));
   const VD q = hn::Mul(hn::LoadU(DD(), g.cosine + j), hn::LoadU(DD(), g.sines + j));
@@ -72,8 +72,8 @@ HWY_INLINE void find_rows(const WaveRowPair& g, std::int64_t j, VD& before, VD& 
   after = hn::Add(p, q);
 }
 
-// Two vectors of doubles of both rows: those that were found are written, to column j, and those of column `next` are
-// found in their place. Nothing of the one waits for the other, and that is the order in which they go best.
+// Two vectors of doubles of both rows: the computed ones are written to column j, and those of column `next` are
+// computed in their place. Neither depends on the other, and this order is the fastest.
 HWY_INLINE void write_and_find(const WaveRowPair& g, std::int64_t j, std::int64_t next, hn::Vec<D16> factors, VD& a0,
                                VD& a1, VD& b0, VD& b1, hn::Vec<DI16>& nearest_a, hn::Vec<DI16>& nearest_b) {
   const auto after_next = next + static_cast<std::int64_t>(hn::Lanes(DD()));
@@ -101,7 +101,7 @@ HWY_INLINE void write_and_find(const WaveRowPair& g, std::int64_t j, std::int64_
   b0 = here(hn::Add(p0, q0));
 }
 
-// A piece of one of the rows by the exact test; true where a rounding is in doubt.
+// Tests one piece of a row exactly; true if a rounding is in doubt.
 template <bool kAfter> HWY_INLINE bool write_exactly(const WaveRowPair& g, std::int64_t piece) {
   const auto length = static_cast<std::int64_t>(hn::Lanes(DD()));
   const auto error = hn::Set(DD(), kWaveError * g.scale), smaller = hn::Set(DD(), 1 - kLarger);
@@ -125,7 +125,7 @@ std::int64_t waves(const WaveRowPair& pair, const WaveDoubts& doubts) {
   const auto lanes = static_cast<std::int64_t>(hn::Lanes(DI16()));
   const auto row_bytes = g.row_stride * static_cast<std::int64_t>(sizeof(float));
   const auto factors = halves(8, 2);
-  // Two steps are under way at a time.
+  // Two steps are in flight at a time.
   VD a0, a1, b0, b1, next_a0, next_a1, next_b0, next_b1;
   find_rows(g, 0, a0, b0);
   find_rows(g, length, a1, b1);
@@ -146,7 +146,7 @@ std::int64_t waves(const WaveRowPair& pair, const WaveDoubts& doubts) {
     hn::StoreU(after, DI16(), nearest + lanes);
   }
 
-  // Below the smallest normal float other bits are rounded off: that is small, too.
+  // Below the smallest normal float other bits are rounded off; such values count as small.
   const auto small = std::bit_cast<std::uint64_t>(std::max(kSmall * g.scale, 0x1p-126)) >> 48;
   const auto bounds =
       signed_of(halves(static_cast<std::uint16_t>(kDoubtful), static_cast<std::uint16_t>(2 * small + 2)));

@@ -4,13 +4,13 @@
 
 namespace posenc::kernels::cpu {
 
-/// Columns of waves are made in pieces of this many, and padded to a multiple of it. No two vectors of doubles are
-/// longer.
+/// Columns of waves are processed in pieces of this many, and padded to a multiple of it: at least two vectors of
+/// doubles.
 inline constexpr std::int64_t kPieceColumns = 32;
-/// Columns that are read, and not used, after the last.
+/// Columns past the last that are read but not used.
 inline constexpr std::int64_t kReadAhead = kPieceColumns;
 
-/// What a value may be off by, over |scale|; see wave_rows.cpp for why.
+/// The error bound of a value, divided by |scale|; derived in wave_rows.cpp.
 inline constexpr double kWaveError = 0x1p-49;
 /// Centres are too large by a factor of 1 + kLarger: from kSmall · |scale| up, that outweighs kWaveError.
 inline constexpr double kSmall = 0x1p-12;
@@ -28,9 +28,9 @@ struct WaveRowPair {
   double scale;           // |scale|, less than 2
   float* before;          // [columns] float32
   float* after;
-  std::int64_t row_stride;  // floats from one row to the next: the next pair goes before and after these
+  std::int64_t row_stride;  // floats from one row to the next; the next pair goes before and after these
 };
-/// Room for what is found out about each piece.
+/// Storage for the results of the test of each piece.
 struct WaveDoubts {
   static constexpr std::int64_t kLanes = 2 * kPieceColumns;
   std::int16_t* nearest;   // [pieces][kLanes]

@@ -10,12 +10,12 @@
 #include "kernels/cpu/wave_pair.h"
 #include "kernels/element.h"
 
-// Rows follow from exactly computed anchors as wave_groups.h describes.
+// Rows are derived from exactly computed anchors, as described in wave_groups.h.
 //
-// Error of a value, in units of 2^-52 and of |scale|. Sines and cosines of the anchor and of every angle that is
-// added are off by at most 1 each (numerics/wave.h), √2 as a vector. A rotation or step adds those √2 and the
-// rounding of two products and a sum in each component, at most 1.1 as a vector: 2.5. The anchor and two of these: √2
-// + 2 · 2.5 = 6.5; the factor scale · (1 + kLarger) adds 0.5, and taking kLarger off again 0.5: 7.5 < 8 = kWaveError.
+// Error of a value, in units of 2^-52 and of |scale|. Sines and cosines of the anchor and of every added angle have
+// an error of at most 1 each (numerics/wave.h), √2 as a vector. A rotation or step adds that √2 and the rounding of
+// two products and a sum in each component, at most 1.1 as a vector: 2.5. The anchor and two of these: √2 + 2 · 2.5 =
+// 6.5; the factor scale · (1 + kLarger) adds 0.5, and removing kLarger again 0.5: 7.5 < 8 = kWaveError.
 
 namespace posenc::kernels::cpu {
 namespace {
@@ -24,13 +24,13 @@ namespace {
 constexpr std::int64_t kShortestRun = 32;
 static_assert(kWaveError == 8 * 0x1p-52);
 constexpr std::int64_t kWavesWorthAThread = 2048;
-// Scales beyond these are no concern of speed: their power of two would be no float, or the error no normal double.
+// Scales beyond these need not be fast: their power of two would not be a float, or the error not a normal double.
 constexpr double kLeastScale = 0x1p-900, kLargestScale = 0x1p100;
 // From here up, float32 has room for the error of a 16-bit row beside its values.
 constexpr double kLeastNarrowScale = 0x1p-20;
 
-// An angle, from the turns it makes, in 2^-128, modulo one: true where enough of it remains for a sine that is good
-// to 2^-50 relative after `count` positions.
+// An angle, from its turns in units of 2^-128, modulo one: true if enough of it remains for a sine with a relative
+// error of 2^-50 after `count` positions.
 bool reduce_angle(ReducedAngles& angles, std::size_t i, numerics::uint128 phase, std::uint64_t count) {
   const auto top = static_cast<std::uint64_t>(phase >> 64);
   const std::uint64_t quarter = (top + (std::uint64_t{1} << 61)) >> 62;
@@ -44,7 +44,7 @@ bool reduce_angle(ReducedAngles& angles, std::size_t i, numerics::uint128 phase,
   return magnitude > (count >> 11) + 1;
 }
 
-// Four lanes of 16 bits at once.
+// Four 16-bit lanes at once.
 constexpr std::int64_t kLanesOfAWord = 4;
 std::uint64_t word_at(const std::uint16_t* lanes) {
   std::uint64_t word = 0;
@@ -152,8 +152,8 @@ void WaveRows::place_columns(float* row, const Anchor& scratch) const {
   }
 }
 
-// Lists the waves whose sine may not be good to 2^-50 relative, because too little of the angle remains; returns how
-// many they are.
+// Lists the waves whose sine may have a relative error above 2^-50, because too little of the angle remains; returns
+// their number.
 std::int64_t WaveRows::reduce_angles(std::int64_t b, std::int64_t t, Anchor& scratch) const {
   const std::size_t count = waves_.waves.size();
   std::int64_t doubts = 0;
@@ -194,7 +194,7 @@ void WaveRows::make_directly(std::int64_t b, std::int64_t t, float* row, Anchor&
   for (std::int64_t n = 0; n < doubts; ++n) {
     const auto i = static_cast<std::size_t>(scratch.doubtful_waves[static_cast<std::size_t>(n)]);
     const numerics::Angle angle = angle_of(waves_, i, positions_, b, t);
-    if (angle.count == 0 || angle.unit == Frequency{}) {  // position 0, or a wave that stands still
+    if (angle.count == 0 || angle.unit == Frequency{}) {  // position 0, or a constant wave
       scratch.wave_sines[i] = 0.0f;
       scratch.wave_cosines[i] = numerics::narrow<float>(waves_.scale);
       continue;
@@ -228,7 +228,7 @@ void WaveRows::set_anchor(Anchor& anchor, std::int64_t half_position) const {
     anchor.sine[c] = (quarter & 2 ? -value : value) * larger;
     anchor.cosine[c] = (quarter & 2 ? -slope : slope) * larger;
   }
-  // The padding stands still at a power of two, whose rounding is never in doubt.
+  // The padding is constant at a power of two, whose rounding is never in doubt.
   const double still = std::exp2(std::floor(std::log2(std::fabs(fraction_))));
   std::fill(anchor.sine.begin() + width(), anchor.sine.end(), still);
 }
@@ -331,7 +331,7 @@ template bool WaveRows::make_16_bits(std::int64_t, std::int64_t, std::int64_t, B
 template bool WaveRows::make_16_bits(std::int64_t, std::int64_t, std::int64_t, Half*, std::int64_t, Anchor&,
                                      Outcome&) const;
 
-// As make_run finds it, in double, and by integers where that does not decide either.
+// Decided as in make_run, in double, and by integers if that is not enough.
 template <class T>
 void WaveRows::remake_16_bits(std::int64_t c, std::int64_t position, double larger, T& out, Outcome& outcome) const {
   const double value = larger * (1 - kLarger), error = kWaveError * std::fabs(waves_.scale);
@@ -355,7 +355,7 @@ void WaveRows::enlarge(const WaveRowPair& pair) const {
 void WaveRows::remake(std::int64_t c0, std::int64_t position, float* row, Outcome& outcome) const {
   for (std::int64_t c = c0; c < std::min(c0 + kPieceColumns, width()); ++c) {
     const WaveColumn& column = waves_.columns[static_cast<std::size_t>(c)];
-    if (position == 0) {  // where every sine is in doubt, and nothing is
+    if (position == 0) {  // every sine would be in doubt there, though all are exact
       const double cosine = (column.quarter & 2) != 0 ? -waves_.scale : waves_.scale;
       row[c] = (column.quarter & 1) != 0 ? numerics::narrow<float>(cosine) : 0.0f;
       continue;

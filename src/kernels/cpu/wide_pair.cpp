@@ -17,12 +17,12 @@ namespace hn = hwy::HWY_NAMESPACE;
 using DD = hn::CappedTag<double, kPieceColumns / 4>;
 using VD = hn::Vec<DD>;
 
-// Sums of two doubles are passed as two vectors: a vector of unknown length (SVE) cannot be part of a struct.
+// Sums of two doubles are passed as two vectors, because a vector of unknown length (SVE) cannot be a struct member.
 
 #if HWY_NATIVE_FMA
 HWY_INLINE VD product_error(VD a, VD b, VD product) { return hn::MulSub(a, b, product); }
 #else
-// Dekker's: each factor in two halves of 26 bits, whose products are exact.
+// Dekker's: each factor is split into two halves of 26 bits, whose products are exact.
 HWY_INLINE VD upper_half(VD a) {
   const VD t = hn::Mul(a, hn::Set(DD(), 0x1p27 + 1));
   return hn::Sub(t, hn::Sub(t, a));
@@ -34,7 +34,7 @@ HWY_INLINE VD product_error(VD a, VD b, VD product) {
 }
 #endif
 
-// The product of column j of both as a rounded product and what is missing; low · low is left out.
+// The product of column j of both, as a rounded product and its error; low · low is omitted.
 HWY_INLINE void multiply(const WideColumns& x, const WideColumns& y, std::int64_t j, VD& high, VD& low) {
   const VD a = hn::LoadU(DD(), x.high + j), b = hn::LoadU(DD(), y.high + j);
   high = hn::Mul(a, b);
@@ -42,14 +42,14 @@ HWY_INLINE void multiply(const WideColumns& x, const WideColumns& y, std::int64_
   low = hn::MulAdd(hn::LoadU(DD(), x.low + j), b, low);
 }
 
-// What the rounded sum of a and b misses (Knuth).
+// The rounding error of the sum of a and b (Knuth).
 HWY_INLINE VD sum_error(VD a, VD b, VD sum) {
   const VD of_b = hn::Sub(sum, a);
   return hn::Add(hn::Sub(a, hn::Sub(sum, of_b)), hn::Sub(b, of_b));
 }
 
-// The two ends of what upper + lower may be, rounded: rounding is monotone, so where they agree the value rounds there,
-// too. Writes one of them; returns the bits in which they differ.
+// Rounds the two ends of the interval of upper + lower. Rounding is monotone, so if they agree, the value rounds
+// there too. Writes one of them; returns the bits in which they differ.
 HWY_INLINE hn::Vec<hn::RebindToUnsigned<DD>> write_ends(VD upper, VD lower, VD error, double* out) {
   const hn::RebindToUnsigned<DD> d64;
   const VD most = hn::Add(upper, hn::Add(lower, error)), least = hn::Add(upper, hn::Sub(lower, error));

@@ -9,28 +9,28 @@ struct WideColumns {
   const double *high, *low;
 };
 
-/// The same numbers cut in two: upper is a multiple of 2^-26 of a power of two that none of them exceeds, lower what is
-/// missing. Products of two uppers are then exact, and so is the sum of two such products.
+/// The same numbers split in two: upper is a multiple of 2^-26 of a power of two that none of them exceeds, lower the
+/// remainder. Products of two uppers are then exact, and so is the sum of two such products.
 struct CutColumns {
   const double *upper, *lower;
 };
 
-/// What a value may be off by, over the power of two that |scale| does not exceed; see wide_rows.cpp for why.
+/// The error bound of a value, divided by the power of two that |scale| does not exceed; derived in wide_rows.cpp.
 inline constexpr double kWideError = 48 * 0x1p-81;
 
-/// The least power of two that `size` does not exceed.
+/// The smallest power of two that `size` does not exceed.
 double power_from(double size) noexcept;
 
-/// Two rows of waves at the same distance n from a centre, as WaveRowPair has them:
+/// Two rows of waves at the same distance n from a centre, as in WaveRowPair:
 ///   value(centre ± n) = sine·cos(nω) ± cosine·sin(nω)
 struct WideRowPair {
   CutColumns sine, cosine;                      // of the centre, with the column's quarter and scale; its derivative
-  const double *rounded_sine, *rounded_cosine;  // the same in one double
+  const double *rounded_sine, *rounded_cosine;  // the same, rounded to one double
   CutColumns cosines, sines;                    // cos(nω), sin(nω)
   std::int64_t columns;                         // a multiple of kPieceColumns
   double error;                                 // kWideError · power_from(|scale|)
   double *before, *after;                       // [columns] float64
-  std::int64_t row_stride;  // elements from one row to the next: the next pair goes before and after these
+  std::int64_t row_stride;  // elements from one row to the next; the next pair goes before and after these
 };
 /// Writes both rows. Lists in `doubtful` the pieces, by their first column, in which a value could round either way
 /// within the error, and returns how many there are.
@@ -44,7 +44,7 @@ struct WideRotation {
 };
 void rotate_wide(const WideRotation& rotation) noexcept;
 
-/// Cuts high + low, normalised and at most `power` in size, as CutColumns says.
+/// Splits high + low, normalised and at most `power` in size, as described at CutColumns.
 void cut_wide(const WideColumns& columns, std::int64_t count, double power, double* upper, double* lower) noexcept;
 
 }  // namespace posenc::kernels::cpu

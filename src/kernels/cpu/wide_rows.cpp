@@ -8,34 +8,36 @@
 #include "kernels/cpu/wave_pair.h"
 #include "kernels/element.h"
 
-// As wave_groups.h describes, every number a sum of two doubles. Anchors come from integers, and so do the powers of two
-// among the angles that are added; other angles are sums of these, by rotation: integers take fifty times as long.
+// As described in wave_groups.h, with every number a sum of two doubles. Anchors come from integers, and so do the
+// powers of two among the added angles; other angles are sums of these, by rotation, because integers take fifty
+// times as long.
 //
-// Error of a value, in units of 2^-106 and of |scale|. Sines and cosines from integers are off by at most 6 each
-// (numerics/wave.h), the anchor's product with the scale adds 5: 11. A rotation or step takes the errors e and a of what
-// is rotated and of the angle to √2 · (e + a), and adds for its own arithmetic: products leave out low · low and round
-// twice, in two numbers below 3 · 2^-53 (without a fused multiply-add four times): 6, or 10; the sum rounds twice, below
-// 4 · 2^-53: 7; together 17. Angles within a group take four rotations at most: 6, 34, 74, 130, 210. Angles to a group,
-// 6 bits, take five: 323. So from 11 to 490 at the centre, and √2 · (490 + 210) = 990 < 2^10 come with the factors of a row.
+// Error of a value, in units of 2^-106 and of |scale|. Sines and cosines from integers have an error of at most 6
+// each (numerics/wave.h), the anchor's product with the scale adds 5: 11. A rotation or step takes the errors e and a
+// of what is rotated and of the angle to √2 · (e + a), and adds for its own arithmetic: products omit low · low and
+// round twice, in two numbers below 3 · 2^-53 (without a fused multiply-add four times): 6, or 10; the sum rounds
+// twice, below 4 · 2^-53: 7; together 17. Angles within a group take four rotations at most: 6, 34, 74, 130, 210.
+// Angles to a group, 6 bits, take five: 323. So the error grows from 11 to 490 at the centre, and the factors of a
+// row contribute √2 · (490 + 210) = 990 < 2^10.
 //
-// A row is made more coarsely. Let P be the least power of two that |scale| does not exceed, and the unit 2^-81 · P. The
-// factors are cut at multiples of 2^-26 (of P, for the centre), so that products of upper parts are multiples of
-// 2^-52 · P; no value exceeds P by more than 2^-24 of it: their sum is exact. What follows may exceed the power of two
-// named by 2^-26 of it, so that it is rounded to twice its last bit. Lower parts are 2^-27: off by 2 each, and the
-// centre in one double by 2^-54 · P, times a lower part 1: for each of two products 5. Of its two terms, each
-// 2^-27 · P, one is rounded, by 2 (without a fused multiply-add both), and the sum by 4: 6, or 8. The sum of both
-// products is 2^-25 · P, and so is that with the error: 8 each. Together 2 · (5 + 8) + 16 = 42, and with the factors'
-// 2^-96 below 44 < 48. That is 2^-22 of the last bit of a double at |scale|: few values are in doubt.
+// A row is computed more coarsely. Let P be the smallest power of two that |scale| does not exceed, and the unit
+// 2^-81 · P. The factors are split at multiples of 2^-26 (of P, for the centre), so that products of upper parts are
+// multiples of 2^-52 · P; no value exceeds P by more than 2^-24 of it: their sum is exact. What follows may exceed
+// the stated power of two by 2^-26 of it, so it is rounded to twice its last bit. Lower parts are 2^-27: error 2
+// each, and the centre in one double 2^-54 · P, times a lower part 1: for each of two products 5. Of its two terms,
+// each 2^-27 · P, one is rounded, by 2 (without a fused multiply-add both), and the sum by 4: 6, or 8. The sum of
+// both products is 2^-25 · P, and so is that with the error: 8 each. Together 2 · (5 + 8) + 16 = 42, and with the
+// factors' 2^-96 below 44 < 48. That is 2^-22 of the last bit of a double at |scale|, so few values are in doubt.
 
 namespace posenc::kernels::cpu {
 namespace {
 
 // Below this many consecutive rows, computing each directly is cheaper than preparing the tables.
 constexpr std::int64_t kShortestRun = 64;
-// What an anchor costs of what an entry of the table of groups costs, most of which are made by rotation.
+// The cost of an anchor relative to that of an entry in the table of groups, most of which are computed by rotation.
 constexpr double kAnchorCost = 4;
 constexpr std::int64_t kWavesWorthAThread = 256;
-// Within these, no product of the scale overflows, nor does what it loses matter.
+// Within these, no product of the scale overflows, and underflow does not matter.
 constexpr double kLeastScale = 0x1p-800, kLargestScale = 0x1p800;
 
 Frequency half_of(const Frequency& frequency) {
@@ -80,8 +82,8 @@ WideRows::WideRows(const Waves& waves, const TokenPositions& positions, std::int
     return;
   }
   for (const Wave& wave : waves.waves) halves_.push_back(half_of(wave.frequency));
-  // Row n is the angle of `first` + n · step half positions: row 0 and the powers of two from integers, the others each
-  // the row without its highest bit, rotated by that bit's angle.
+  // Row n is the angle of `first` + n · step half positions: row 0 and the powers of two from integers; each other
+  // row is the row without its highest bit, rotated by that bit's angle.
   const auto fill = [&](Columns& sines, Columns& cosines, std::int64_t count, std::int64_t first, std::int64_t step) {
     const auto length = static_cast<std::size_t>(padded_);
     for (Columns* columns : {&sines, &cosines}) columns->resize(static_cast<std::size_t>(count) * length);
@@ -115,7 +117,7 @@ WideRows::WideRows(const Waves& waves, const TokenPositions& positions, std::int
   fill(group_sines_, group_cosines_, groups_, 0, 2 * kGroupRows);
 }
 
-// Row n of both: the angles of so many half positions, from integers. The padding does not rotate.
+// Row n of both: the angles of that many half positions, from integers. The padding is not rotated.
 void WideRows::set_angles(Columns& sines, Columns& cosines, std::int64_t n, std::int64_t half_positions) const {
   std::vector<numerics::DoubleDouble> wave_sines, wave_cosines;
   for (const Frequency& half : halves_) {
@@ -137,7 +139,7 @@ void WideRows::make(std::int64_t b, std::int64_t t0, std::int64_t t1, double* ro
   each_run(positions_, b, t0, t1, [&](std::int64_t t, std::int64_t count) {
     double* const first = rows + (t - t0) * row_stride;
     if (!halves_.empty() && count >= kReach &&
-        positions_.at(b, t) >= 0) {  // what two rows cost in integers, a group costs in all
+        positions_.at(b, t) >= 0) {  // a whole group costs as much as two rows in integers
       make_run(positions_.at(b, t), count, first, row_stride, anchor, outcome);
       return;
     }
@@ -155,13 +157,13 @@ void WideRows::set_anchor(Anchor& anchor, std::int64_t half_position) const {
   std::int32_t before = -1;
   numerics::DoubleDouble sine, cosine;
   for (std::size_t c = 0; c < size; ++c) {
-    if (c >= waves_.columns.size()) {  // the padding stands still, where nothing is in doubt
+    if (c >= waves_.columns.size()) {  // the padding is constant, so nothing is in doubt
       set(anchor.sine, c, {waves_.scale, 0});
       set(anchor.cosine, c, {0, 0});
       continue;
     }
     const WaveColumn column = waves_.columns[c];
-    if (column.wave != before) {  // a sine and its cosine are mostly neighbours
+    if (column.wave != before) {  // a sine and its cosine are usually neighbours
       const numerics::Angle angle{halves_[static_cast<std::size_t>(column.wave)],
                                   static_cast<std::uint64_t>(half_position)};
       sine = numerics::wave_in_double_double(angle, 0);

@@ -11,13 +11,13 @@
 
 namespace posenc::kernels::cpu {
 
-/// Makes rows of waves in float64, correctly rounded, as WaveRows does in float32. Built once per call, shared by its
-/// threads.
+/// Computes rows of waves in float64, correctly rounded, as WaveRows does in float32. Built once per call, shared by
+/// its threads.
 class WideRows {
  public:
   WideRows(const Waves& waves, const TokenPositions& positions, std::int64_t longest_run);
 
-  /// Columns that each row must have room for, those of the form and a little padding.
+  /// Columns that each row must have room for: those of the form and a little padding.
   std::int64_t padded() const { return padded_; }
 
   /// Rows of columns in double-double.
@@ -29,7 +29,7 @@ class WideRows {
     }
   };
 
-  /// The same, cut as a row needs them.
+  /// The same, split as a row needs them.
   struct Cut {
     AlignedVector<double> upper, lower;
     void assign(const Columns& columns, double power);
@@ -43,7 +43,7 @@ class WideRows {
     std::int64_t half_position = -1;  // where the sines and cosines below are, times two
     Columns sine, cosine, centre_sine, centre_cosine;
     Cut cut_sine, cut_cosine;            // of the centre
-    AlignedVector<double> spare;         // the row that nobody asked for
+    AlignedVector<double> spare;         // for a row that is not needed
     std::vector<std::int32_t> doubtful;  // [pieces]
   };
 
@@ -63,12 +63,12 @@ class WideRows {
   const Waves& waves_;
   const TokenPositions& positions_;
   std::int64_t padded_ = 0, groups_ = 0;
-  std::vector<Frequency> halves_;        // [waves] half the frequencies; empty: every row is made directly
+  std::vector<Frequency> halves_;        // [waves] half the frequencies; empty: every row is computed directly
   Cut sines_, cosines_;                  // [kReach][padded]: of ω/2, 3ω/2 …
   Columns group_sines_, group_cosines_;  // [groups][padded]: of n·kGroupRows·ω, n = 0 …
 };
 
-/// Who makes rows of waves of the type that arithmetic is done in.
+/// The class that computes rows of waves in the type of the arithmetic.
 template <class W> using RowsOfWaves = std::conditional_t<std::is_same_v<W, double>, WideRows, WaveRows>;
 
 }  // namespace posenc::kernels::cpu

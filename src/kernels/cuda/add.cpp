@@ -1,4 +1,4 @@
-// add, tabulate and add_backward: which kernel fits, and its parameters.
+// add, tabulate and add_backward: choose a kernel and fill in its parameters.
 
 #include <cmath>
 #include <string>
@@ -14,12 +14,12 @@ void add_backward(const AddBackwardJob& job);
 
 namespace {
 
-constexpr std::int64_t kMostRows = 8;  // of the kernel of whole vectors
+constexpr std::int64_t kMostRows = 8;  // of the whole-vector kernel
 
 bool is_whole(std::int64_t elements, DataType type) { return elements * size_of(type) % 16 == 0; }
 bool is_aligned(const void* data) { return reinterpret_cast<std::uintptr_t>(data) % 16 == 0; }
 
-/// Whether every vector of 16 bytes of a row is aligned.
+/// Whether every 16-byte vector of a row is aligned.
 bool has_whole_vectors(const TokenParams& x, DataType type) {
   bool whole =
       is_aligned(x.data) && x.column_stride == 1 && is_whole(x.width, type) && is_whole(x.token_stride, type);
@@ -27,7 +27,7 @@ bool has_whole_vectors(const TokenParams& x, DataType type) {
   return whole;
 }
 
-/// Columns that come in pairs: the two of a wave side by side, or all first ones before all second ones.
+/// Columns in pairs: the two of a wave adjacent, or all first ones before all second ones.
 struct ColumnPairs {
   bool found = false, halves = false;
   std::uint32_t quarters[2] = {0, 0};
@@ -51,7 +51,7 @@ ColumnPairs pairs_of(const Waves& waves) {
   return {};
 }
 
-/// What kernels read of a form of waves; the last one of each thread is remembered.
+/// What kernels read of a form of waves; each thread remembers the last one.
 struct WaveCopies {
   std::uint64_t number = 0;  // of the waves
   std::size_t count = 0;
@@ -91,7 +91,7 @@ const WaveCopies& copies_of(Call& call, const Waves& waves, std::uint64_t number
     std::vector<StepParams> steps;
     for (const Frequency& frequency : frequencies) {
       const auto step = numerics::sine_cosine(numerics::reduce({frequency, 1}));
-      // Where the second column is the first one's derivative, or its opposite.
+      // If the second column is the first one's derivative, or minus it.
       steps.push_back({step.cosine, apart == 1 ? step.sine : -step.sine});
     }
     last.steps = call.numbers(std::span<const StepParams>(steps));
@@ -105,7 +105,7 @@ const WaveCopies& copies_of(Call& call, const Waves& waves, std::uint64_t number
   return last;
 }
 
-/// The quick table of float32 rows, where it fits.
+/// The fast table of float32 rows, if it applies.
 bool write_table_rows(Call& call, const AddJob& job, const AddParams& p, const WaveCopies& copies) {
   constexpr std::int64_t kRows = 8;
   if (job.x != nullptr || job.out.type != DataType::kF32 || job.positions.has_ids()) return false;
@@ -113,7 +113,7 @@ bool write_table_rows(Call& call, const AddJob& job, const AddParams& p, const W
   if (!has_whole_vectors(p.out, DataType::kF32)) return false;
   const ColumnPairs& pairs = copies.pairs;
   const auto count = static_cast<std::int64_t>(copies.count);
-  constexpr std::int64_t own = 2;  // waves of a thread
+  constexpr std::int64_t own = 2;  // waves per thread
   if (count % own != 0) return false;
   const std::int64_t across = (count / own + 255) / 256, tiles = (job.out.sequence + kRows - 1) / kRows;
   const std::int64_t blocks = across * tiles * job.out.batch;
@@ -136,7 +136,7 @@ bool write_table_rows(Call& call, const AddJob& job, const AddParams& p, const W
   return true;
 }
 
-/// The quick sum of whole vectors, where it fits.
+/// The fast addition of whole vectors, if it applies.
 bool add_vectors(const Call& call, const AddJob& job, const ColumnPairs& pairs, AddParams& p) {
   const DataType type = job.out.type;
   if (job.x == nullptr || type == DataType::kF64 || p.source == kFromLines) return false;

@@ -1,4 +1,4 @@
-// tabulate and add for every source, type and stride: one thread for each element, one after the other.
+// tabulate and add for every source, type and stride: each thread computes one element after another.
 
 #include "kernels/cuda/elements.cuh"
 

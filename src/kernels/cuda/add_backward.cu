@@ -1,5 +1,5 @@
 // The gradient of a learned table. A block owns one row of the table and some of its columns, and visits the tokens
-// at that row in their order, so every sum is made as a host makes it.
+// at that row in order, so every sum is computed as on the host.
 
 #include "kernels/cuda/elements.cuh"
 
@@ -26,7 +26,7 @@ extern "C" __global__ void __launch_bounds__(128) add_backward(const __grid_cons
     if (t < 0 || t >= sequence) return;
     for (std::int64_t b = 0; b < p.gradient.batch; ++b) add(b, t);
   } else {
-    // 128 ids at a time; who is at this row is told to all, in order.
+    // 128 ids at a time; the tokens at this row are passed to all threads, in order.
     __shared__ std::uint32_t found[4];
     for (std::int64_t n0 = 0; n0 < tokens; n0 += 128) {
       const std::int64_t n = n0 + thread();

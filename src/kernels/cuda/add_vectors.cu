@@ -1,6 +1,6 @@
-// add where columns are contiguous: a thread owns 16 bytes of columns at one token, makes its position vector once
-// and adds it to up to kRows sequences, whose loads are all under way meanwhile. POSENC_ELEMENT is the type of x;
-// POSENC_SOURCE 0 makes waves, 1 reads rows.
+// add for contiguous columns: a thread owns 16 bytes of columns at one token, computes its position vector once and
+// adds it to up to kRows sequences, whose loads are all in flight meanwhile. POSENC_ELEMENT is the type of x;
+// POSENC_SOURCE 0 computes waves, 1 reads rows.
 
 #include "kernels/cuda/quick_waves.cuh"
 #include "kernels/cuda/vectors.cuh"
@@ -45,7 +45,7 @@ template <int kCount> __device__ __forceinline__ void read_rows(const AddParams&
                                                                 std::int64_t c, float* out) {
   const std::int64_t row = position_at(p.positions, b, t, 0, p.fault) + p.offset;
   const std::int64_t at = row * p.rows.row_stride + c;
-  // Rows are aligned to 16 bytes, which the host has seen.
+  // Rows are aligned to 16 bytes; the host has checked.
   const auto read = [&](auto kind) {
     using V = Vector<decltype(kind)>;
     constexpr int kStep = V::kCount < kCount ? V::kCount : kCount;

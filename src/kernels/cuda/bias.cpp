@@ -10,7 +10,7 @@ void bias_backward(const BiasBackwardJob& job);
 
 namespace {
 
-// The form, and where queries and keys are; the scores are the caller's to fill in.
+// The form, and the positions of queries and keys; the caller fills in the scores.
 template <class Job> BiasParams bias_params(Call& call, const Job& job) {
   BiasParams p{};
   p.query_positions = call.positions(job.queries);
@@ -78,7 +78,7 @@ void bias_backward(const BiasBackwardJob& job) {
   p.count = p.bias.kind == kBiasRatios ? 3 * p.owned + 1 : p.owned;
   p.owners = 1;
   while (p.owners < 256 && p.owners < p.owned) p.owners *= 2;
-  // Enough blocks for every multiprocessor; shares do not depend on how many there are, so that sums do not either.
+  // Enough blocks for every multiprocessor; shares do not depend on their number, so neither do the sums.
   constexpr std::int64_t kBlocks = 1024, kLeastScores = 4096;
   const std::int64_t queries = p.bias.batch * p.bias.queries;
   const std::int64_t wanted = std::max<std::int64_t>(1, kBlocks / p.bias.heads);

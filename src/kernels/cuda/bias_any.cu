@@ -1,4 +1,4 @@
-// bias: one thread for each score, one after the other, in double.
+// bias: each thread computes one score after another, in double.
 
 #include "kernels/cuda/biases.cuh"
 

@@ -1,7 +1,8 @@
-// The gradient of a bias's parameters, in double. A block takes one head and a share of its queries, 256 scores at a time:
-// each thread puts one score's gradient into shared memory, and what it counts for (a row of the table, a distance, a
-// ratio). Then `owners` threads, each of which owns a parameter, sum over them; where there are fewer parameters than
-// threads, several threads own the same one and take turns. All sums are made in an order that depends on the shapes alone.
+// The gradient of a bias's parameters, in double. A block takes one head and a share of its queries, 256 scores at a
+// time: each thread puts one score's gradient into shared memory, with what it contributes to (a row of the table, a
+// distance, a ratio). Then `owners` threads, each of which owns a parameter, sum over them; if there are fewer
+// parameters than threads, several threads own the same one and take turns. The order of all sums depends only on the
+// shapes.
 
 #include "kernels/cuda/biases.cuh"
 

@@ -1,4 +1,5 @@
-// Adds the shares of bias_backward up, in order, and to the gradient: one thread for each parameter, rounded once.
+// Adds up the shares of bias_backward, in order, and adds the result to the gradient: one thread per parameter,
+// rounded once.
 
 #include "kernels/cuda/biases.cuh"
 
@@ -7,7 +8,7 @@ namespace posenc::kernels::cuda {
 extern "C" __global__ void __launch_bounds__(128) bias_sums(const __grid_constant__ BiasBackwardParams p) {
   const std::int64_t heads = p.bias.heads, width = p.bias.width;
   for (std::int64_t n = global_thread(); n < p.parameters; n += global_threads()) {
-    // Which number of a head's part it is; the first layer of a learned map is shared by all heads.
+    // The index within a head's part; the first layer of a learned map is shared by all heads.
     std::int64_t row = n / heads, column = n % heads, part = row, first_head = column, end_head = column + 1;
     if (p.bias.kind == kBiasRatios) {
       row = n, column = 0;

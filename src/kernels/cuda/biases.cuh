@@ -1,6 +1,6 @@
 #pragma once
 
-// What a bias reads of a query and a key: distances, rows of tables, ratios.
+// What a bias reads for a query and a key: distances, rows of tables, ratios.
 
 #include "kernels/cuda/elements.cuh"
 
@@ -33,7 +33,7 @@ __device__ __forceinline__ std::int64_t row_of(const BiasParams& p, const ScoreP
   return row;
 }
 
-/// What a learned map reads: how far back the key is, relative to how far the query has come.
+/// The input of a learned map: the distance to the key, relative to the position of the query.
 __device__ __forceinline__ double ratio_of(const BiasParams& p, const ScorePlace& at) {
   const std::int64_t apart = distance_of(p, at, 0);
   const double reached = p.logs[bias_position(p.query_positions, at.b, at.i, 0)];

@@ -18,7 +18,8 @@ namespace {
 static_assert(kTypeF32 == static_cast<int>(DataType::kF32) && kTypeF64 == static_cast<int>(DataType::kF64));
 static_assert(kTypeF16 == static_cast<int>(DataType::kF16) && kTypeBF16 == static_cast<int>(DataType::kBF16));
 
-// Two: for work on tensors of the GPU, which nobody waits for, and for copies of the host's, one call at a time.
+// Two: one for tensors on the GPU, where nothing waits for the result, and one for copies of host tensors, one call
+// at a time.
 struct Faults {
   Fault* slots = nullptr;
   std::mutex copying;
@@ -35,8 +36,8 @@ Faults& faults() {
   return all;
 }
 
-// Numbers of forms, by their bytes. Kept, because work in flight reads them; past the limit all is waited for, and
-// they go.
+// The numbers of forms, looked up by their bytes. They are kept because work in flight reads them; past the limit,
+// all work is waited for and they are freed.
 struct Kept {
   Context context;
   std::string bytes;
@@ -48,7 +49,7 @@ struct Store {
   std::size_t total = 0;
 };
 
-// Four sums side by side, because each product waits for the one before.
+// Four independent sums, because each product waits for the previous one.
 std::uint64_t hash_of(std::string_view bytes) {
   std::uint64_t sums[4] = {1, 2, 3, 4};
   std::size_t at = 0;
@@ -91,10 +92,10 @@ void trim_store(Context context) {
   all.total = 0;
 }
 
-// The driver's pool gives memory back to the system at every wait, unless it is told to keep some: then the next call would
-// wait for it. Where nobody has said how much, it is 1 GiB.
+// The driver's pool returns memory to the system at every wait, unless told to keep some; the next call would then
+// wait for it. If nothing has been set, it keeps 1 GiB.
 void keep_borrowed_memory() {
-  static std::atomic<std::uint64_t> told = 0;  // a bit for each GPU
+  static std::atomic<std::uint64_t> told = 0;  // one bit per GPU
   DeviceNumber device = 0;
   check(driver().cuCtxGetDevice(&device), "asking for the GPU");
   const std::uint64_t bit = std::uint64_t{1} << (device & 63);
@@ -176,7 +177,7 @@ void* Call::place(const void* data, const Extents& shape, const Extents& strides
   Address device = 0;
   check(driver().cuMemAlloc_v2(&device, size), fmt::format("allocating {} bytes", size));
   copies_.push_back({first, size, device, written});
-  // What lies between the elements comes back as it went.
+  // The bytes between the elements are copied back unchanged.
   check(driver().cuMemcpyHtoD_v2(device, first, size), "copying to the GPU");
   return reinterpret_cast<char*>(device) - low * element;
 }
@@ -197,7 +198,7 @@ const void* Call::bytes(const void* data, std::size_t size) {
   Address device = 0;
   check(driver().cuMemAlloc_v2(&device, size), fmt::format("allocating {} bytes", size));
   check(driver().cuMemcpyHtoD_v2(device, data, size), "copying to the GPU");
-  // The copy may be under way still, and streams that do not wait for the default one would not wait for it.
+  // The copy may still be in flight, and streams that do not wait for the default one would not wait for it.
   check(driver().cuStreamSynchronize(nullptr), "copying to the GPU");
   all.copies.emplace(hash, Kept{context, std::string(key), device});
   all.total += size;
@@ -248,7 +249,7 @@ void* Call::borrow(std::size_t size) {
     constexpr std::size_t kLine = 256;
     const std::size_t start = room->used;
     room->used += (size + kLine - 1) / kLine * kLine;
-    if (room->is_measured) return reinterpret_cast<void*>(kLine + start);  // an address that nobody follows
+    if (room->is_measured) return reinterpret_cast<void*>(kLine + start);  // the address is never read
     if (room->used <= room->size) return room->data + start;
     raise(fmt::format("cuda: the workspace has {} bytes but more are needed; workspace_bytes says how many",
                       room->size));
@@ -293,7 +294,7 @@ WaveParams Call::waves(std::span<const Frequency> frequencies, std::span<const s
                        const Float32Angles& angles, double scale) {
   static_assert(sizeof(Frequency) == sizeof(FrequencyWords) && sizeof(BlendParams) == sizeof(Float32Angles::Blend));
   WaveParams p{};
-  // The last ones of each thread are remembered: a small kernel takes no longer than to look for them.
+  // Each thread remembers the last ones: looking them up takes as long as a small kernel.
   struct LastFrequencies {
     Context context = nullptr;
     std::uint64_t generation = 0;

@@ -1,7 +1,7 @@
 #pragma once
 
-// One call of a verb on the GPU: its tensors, tables and numbers as kernels want them. Tensors that are on the GPU
-// are used where they are. Those on the host are copied there and, where they are written, back by finish().
+// One call of a verb on the GPU: its tensors, tables and numbers in the form that kernels take. Tensors on the GPU
+// are used in place. Those on the host are copied there and, if written, copied back by finish().
 
 #include <span>
 #include <vector>
@@ -30,22 +30,22 @@ class Call {
   PositionParams positions(const TokenPositions& positions);
   WaveParams waves(std::span<const Frequency> frequencies, std::span<const std::uint8_t> axes,
                    const Float32Angles& angles, double scale);
-  /// A copy of numbers that belong to the form; null for none. It is kept for the next call with the same ones.
+  /// A copy of numbers that belong to the form; null for none. It is kept for the next call with the same numbers.
   template <class T> const T* numbers(std::span<const T> values) {
     return static_cast<const T*>(bytes(values.data(), values.size_bytes()));
   }
-  /// Memory of the GPU for the length of the call, ordered on the stream. For tensors on the GPU alone.
+  /// GPU memory for the duration of the call, ordered on the stream. Only for tensors on the GPU.
   void* borrow(std::size_t size);
-  /// The same, with a copy of numbers of the host's in it.
+  /// The same, filled with a copy of numbers on the host.
   const void* copied(const void* data, std::size_t size);
   Context context() const { return context_; }
-  /// Changes when the kept copies go.
+  /// Changes when the kept copies are freed.
   std::uint64_t generation() const;
   Fault* fault() const;
   void* stream() const { return site_.stream; }
 
-  /// Where tensors are on the host: waits, copies back what was written, and says what kernels found. Elsewhere the
-  /// work is only ordered, and synchronize says it.
+  /// For tensors on the host: waits, copies back what was written, and reports what kernels found. Otherwise the work
+  /// is only enqueued, and synchronize reports it.
   Outcome finish();
 
  private:
@@ -61,11 +61,11 @@ class Call {
   Site site_;
   Context context_ = nullptr;
   std::vector<Copy> copies_;
-  std::vector<Address> borrowed_;  // for the length of the call, ordered on the stream
+  std::vector<Address> borrowed_;  // for the duration of the call, ordered on the stream
 };
 
-/// While it lives, calls of this thread borrow from memory of the GPU that the caller has given, one after the other; without
-/// it, from the driver's pool.
+/// While it lives, calls of this thread borrow from GPU memory given by the caller, one after another; without it,
+/// from the driver's pool.
 class UseWorkspace {
  public:
   /// Empty: the driver's pool, as before.
@@ -99,15 +99,16 @@ class MeasureWorkspace {
  private:
   UseWorkspace use_;
 };
-/// Whether that is so. Who orders work on a stream without launch() asks first.
+/// Whether one is counting. Code that enqueues work without launch() must check this first.
 bool is_measuring();
 
-/// rotate of one tensor on the GPU that also writes the cosines and sines of its first sequence to `made`, as attention_sm90
-/// reads them: [tokens, 2 · pairs]. False where the quick kernel of exact angles does not take it; nothing is done then. For
-/// compute capability 9.0.
+/// rotate for one tensor on the GPU that also writes the cosines and sines of its first sequence to `made`, as
+/// attention_sm90 reads them: [tokens, 2 · pairs]. If the fast kernel for exact angles does not apply, returns false
+/// and does nothing. For compute capability 9.0.
 bool rotate_and_keep(Call& call, const RotateJob& job, float* made);
 
-/// As many blocks as keep the GPU busy with so many threads of work, each of which takes several in turn.
+/// The number of blocks that keeps the GPU busy, given the number of threads of work; each thread takes several items
+/// in turn.
 LaunchShape spread(std::int64_t work, unsigned threads = 256);
 
 }  // namespace posenc::kernels::cuda

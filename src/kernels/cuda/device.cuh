@@ -1,7 +1,7 @@
 #pragma once
 
-// What CUDA C++ is made of, for clang without a file of NVIDIA's: attributes, indices, shuffles. There is no
-// libdevice, so no transcendental function.
+// The basics of CUDA C++ for clang, without any NVIDIA file: attributes, indices, shuffles. There is no libdevice, so
+// there are no transcendental functions.
 
 #include <stdlib.h>
 
@@ -25,7 +25,7 @@ __device__ __forceinline__ unsigned thread() { return __nvvm_read_ptx_sreg_tid_x
 __device__ __forceinline__ unsigned threads() { return __nvvm_read_ptx_sreg_ntid_x(); }
 __device__ __forceinline__ unsigned block() { return __nvvm_read_ptx_sreg_ctaid_x(); }
 __device__ __forceinline__ unsigned blocks() { return __nvvm_read_ptx_sreg_nctaid_x(); }
-/// Of all threads in the grid.
+/// Counted over all threads in the grid.
 __device__ __forceinline__ std::int64_t global_thread() { return std::int64_t{block()} * threads() + thread(); }
 __device__ __forceinline__ std::int64_t global_threads() { return std::int64_t{blocks()} * threads(); }
 
@@ -34,8 +34,8 @@ __device__ __forceinline__ void sync_warp() { __nvvm_bar_warp_sync(~0u); }
 __device__ __forceinline__ unsigned ballot(bool vote) { return __nvvm_vote_ballot_sync(~0u, vote); }
 
 #if POSENC_OVERLAPS
-/// Waits until the kernels before this one on the stream are done, where it was launched to begin before that; lets the next
-/// one begin. From compute capability 9.0 on.
+/// Waits until the previous kernels on the stream are done, if this one was launched to start earlier; lets the next
+/// one start. From compute capability 9.0 on.
 __device__ __forceinline__ void wait_for_grids() { asm volatile("griddepcontrol.wait;" ::: "memory"); }
 __device__ __forceinline__ void let_next_grid_begin() { asm volatile("griddepcontrol.launch_dependents;"); }
 #endif

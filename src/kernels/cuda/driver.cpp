@@ -10,7 +10,7 @@ namespace {
 
 struct Found {
   Driver driver;
-  std::string absence;  // empty: it is there
+  std::string absence;  // empty: the driver is present
 };
 
 std::string reason_of(const Driver& driver, Result result) {
@@ -21,7 +21,7 @@ std::string reason_of(const Driver& driver, Result result) {
   return text;
 }
 
-// PTX 8.1, which the kernels are compiled to, and parameters past 4 KiB came with CUDA 12.1.
+// The kernels are compiled to PTX 8.1, and use parameters larger than 4 KiB; both need CUDA 12.1.
 constexpr int kLeastVersion = 12010;
 constexpr int kLeastCapability = 8;
 

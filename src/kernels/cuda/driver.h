@@ -1,8 +1,8 @@
 #pragma once
 
-// NVIDIA's driver without NVIDIA's headers or import library: libcuda.so.1 is opened when first asked for, so that
-// one program runs with and without a GPU. Names and numbers are those of the driver's C interface, which is stable;
-// only what is used is declared.
+// NVIDIA's driver without NVIDIA's headers or import library: libcuda.so.1 is opened on first use, so that one
+// program runs with and without a GPU. Names and numbers are those of the driver's C interface, which is stable; only
+// what is used is declared.
 
 #include <cstddef>
 #include <cstdint>
@@ -119,14 +119,14 @@ struct Driver {
 #undef POSENC_DRIVER_POINTER
 };
 
-/// The driver, or null where this machine has none that can be used.
+/// The driver, or null if this machine has no usable one.
 const Driver* find_driver();
-/// Why it is null, in one line; "" where it is not.
+/// Why it is null, in one line; "" if it is not.
 std::string why_absent();
-/// Throws: Error where it is null.
+/// Throws: Error if it is null.
 const Driver& driver();
 
-/// Throws: Error that names what failed and the driver's reason.
+/// Throws: Error with what failed and the driver's reason.
 void check(Result result, std::string_view what);
 
 }  // namespace posenc::kernels::cuda

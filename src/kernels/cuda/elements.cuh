@@ -1,7 +1,7 @@
 #pragma once
 
-// Elements, positions and waves, as the host's kernels/element.h has them. The arithmetic is the library's own:
-// numerics/ is compiled for the device too, so that there is one formula and the bytes are the same.
+// Elements, positions and waves, as in the host's kernels/element.h. The arithmetic is the library's own: numerics/
+// is compiled for the device too, so there is one formula and the bytes are the same.
 
 #include "kernels/cuda/device.cuh"
 #include "kernels/cuda/fault.cuh"
@@ -25,7 +25,7 @@ __device__ __forceinline__ Quotient divide(std::uint32_t n, const Divisor& by) {
 using numerics::narrow;
 using numerics::widen;
 
-// A GPU's conversions turn whatever is not a number into one and the same; a host's keep its sign and digits.
+// A GPU's conversions turn every NaN into the same one; a host's keep its sign and payload.
 __device__ __forceinline__ double widened(float value) {
   if (value == value) return static_cast<double>(value);
   const auto bits = std::bit_cast<std::uint32_t>(value) | 0x00400000u;
@@ -79,8 +79,8 @@ __device__ __forceinline__ void store_from(void* data, int type, std::int64_t at
   store(data, type, at, widened(value));
 }
 
-/// The position of a token as it was given, and as it is used: 0 where it is out of range, which is reported. Who has loads
-/// to order in between need not wait for the first.
+/// The position of a token as given, and as used: 0 if it is out of range, which is reported. A caller with loads to
+/// issue in between need not wait for the first.
 __device__ __forceinline__ std::int64_t given_position(const PositionParams& p, std::int64_t b, std::int64_t t,
                                                        std::int64_t axis) {
   return p.ids == nullptr ? p.first + t : p.ids[axis * p.axis_stride + b * p.batch_stride + t];
@@ -120,14 +120,14 @@ __device__ __forceinline__ std::int64_t axis_of(const WaveParams& p, std::int64_
   return p.axes == nullptr ? 0 : p.axes[wave];
 }
 
-/// Of a value whose rounding might be undecided.
+/// A value whose rounding might be undecided.
 struct Spot {
   Fault* fault;
   std::int64_t position, column;
 };
 
-/// The last level of a rounding: rare, so it is kept out of the way. Numbers, no structures, are handed over: those
-/// would go through memory.
+/// The last level of a rounding: rare, so it is kept out of line. Passes numbers, because structures would go through
+/// memory.
 template <class T> __device__ __noinline__ T wave_by_integers(std::uint64_t w0, std::uint64_t w1, std::uint64_t w2,
                                                               std::uint64_t w3, std::uint64_t count, unsigned quarter,
                                                               double scale, Fault* fault, std::int64_t position,
@@ -165,7 +165,7 @@ __device__ __forceinline__ std::int64_t sequence_offset(const TokenParams& x, st
   return offset;
 }
 
-/// x + p as a host rounds it: what is not a number stays the same one, quiet.
+/// x + p as a host rounds it: a NaN stays the same one, quiet.
 __device__ __forceinline__ float sum_of(float x, float p) {
   const float sum = x + p;
   if (sum == sum) return sum;

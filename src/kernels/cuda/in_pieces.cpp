@@ -1,4 +1,4 @@
-// rotate and add of tensors on the host that are larger than a piece: each piece is a call of its own on the GPU.
+// rotate and add for tensors on the host that are larger than a piece: each piece is a separate call on the GPU.
 
 #include <algorithm>
 #include <cstring>
@@ -31,12 +31,12 @@ template <class Void> std::int64_t bytes_of_token(const HeadTensor<Void>& x) {
   return x.heads * x.features * size_of(x.type);
 }
 
-// Of `tokens` tokens, at most so many that a piece is full.
+// The number of tokens, out of `tokens`, that fill a piece.
 std::int64_t tokens_of_piece(std::int64_t bytes_of_token, std::int64_t tokens) {
   return std::clamp<std::int64_t>(kPieceBytes / std::max<std::int64_t>(bytes_of_token, 1), 1, tokens);
 }
-// Tables of a form that is on the host, copied to the GPU for the length of the call. They are far smaller than what they are
-// applied to, and must fit.
+// The tables of a form on the host, copied to the GPU for the duration of the call. They are far smaller than the
+// tensors they are applied to, and must fit.
 class TableCopies {
  public:
   ConstTensorView on_gpu(const ConstTensorView& table) {
@@ -52,7 +52,7 @@ class TableCopies {
  private:
   std::optional<Call> call_;
 };
-// Rows first … of sequence b, where the table has rows for tokens.
+// Rows first … of sequence b, if the table has rows for tokens.
 ConstTensorView rows_from(ConstTensorView table, std::int64_t b, std::int64_t first, std::int64_t count) {
   if (table.shape.rank != 3) return table;
   const std::int64_t offset = (b * table.strides[0] + first * table.strides[1]) * size_of(table.type);
@@ -118,7 +118,7 @@ bool rotate_in_pieces(const RotateJob& job) {
 
 namespace {
 
-// Tokens of one sequence as a head of their own.
+// Tokens of one sequence as a separate head.
 template <class Void> HeadTensor<Void> as_heads(const TokenTensor<Void>& x, std::int64_t b) {
   HeadTensor<Void> heads;
   heads.type = x.type;

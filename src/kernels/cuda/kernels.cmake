@@ -1,4 +1,4 @@
-# Every kernel of this room, once for each case that it is compiled for.
+# The kernels of this folder, each with the cases it is compiled for.
 foreach(kernel add_any add_backward bias_any bias_backward bias_sums read_limit spin write_limit)
   add_kernel(${kernel} kernels/cuda/${kernel} sm_80)
 endforeach()
@@ -24,7 +24,7 @@ foreach(type f32=float f16=Half bf16=BFloat16)
       add_kernel(rotate_vectors_${name}_${layout_name}_${source_name} kernels/cuda/rotate_vectors sm_80
                  POSENC_ELEMENT=${element} POSENC_INTERLEAVED=${interleaved} POSENC_SOURCE=${number})
     endforeach()
-    # Where one kernel may begin while another ends, and for attention there.
+    # For GPUs on which one kernel may start while another ends, and for attention on them.
     add_kernel(rotate_vectors_${name}_${layout_name}_few_sm90 kernels/cuda/rotate_vectors sm_90
                POSENC_ELEMENT=${element} POSENC_INTERLEAVED=${interleaved} POSENC_SOURCE=3 POSENC_OVERLAPS=1)
     if(NOT name STREQUAL "f32")
@@ -34,7 +34,7 @@ foreach(type f32=float f16=Half bf16=BFloat16)
   endforeach()
 endforeach()
 
-# Attention; sm_90a alone has the instructions of hopper.cuh.
+# Attention; only sm_90a has the instructions of hopper.cuh.
 add_kernel(expand_distances attention/cuda/expand_distances sm_80)
 add_kernel(table_gradient attention/cuda/table_gradient sm_80)
 add_kernel(spread_table attention/cuda/spread_table sm_80)

@@ -17,13 +17,13 @@ struct Loaded {
   std::mutex lock;
   std::map<std::pair<Context, std::string_view>, Function> functions;
 };
-// Never destroyed: the driver may be gone by the time that statics are.
+// Never destroyed, because the driver may be gone before static objects are.
 Loaded& loaded() {
   static Loaded& all = *new Loaded;
   return all;
 }
 
-// 0 where the module was taken; what the assembler said is in `log`.
+// 0 if the module was loaded; the assembler's messages are in `log`.
 Result load(const PtxModule& module, bool verbose, Module& out, std::string& log) {
   std::string info(std::size_t{1} << 14, '\0'), error(std::size_t{1} << 14, '\0');
   const auto number = [](std::size_t value) { return reinterpret_cast<void*>(value); };
@@ -63,7 +63,7 @@ Function kernel(std::string_view name) {
   Module module = nullptr;
   std::string log;
   if (const Result result = load(wanted, false, module, log)) {
-    // Without a word of the assembler's, the reason is another one: work before this failed, say.
+    // If the assembler reports nothing, the reason is different, such as earlier work that failed.
     if (log.empty()) check(result, fmt::format("loading the kernel {}", name));
     raise(fmt::format("cuda: the driver rejected the kernel {}: {}", name, log));
   }
@@ -79,7 +79,7 @@ Function kernel(std::string_view name, KernelSlot& slot) {
   if (first != nullptr && first->context == context) return first->function;
   const Function function = kernel(name);
   if (first == nullptr) {
-    auto* const mine = new KernelSlot::Found{context, function};  // kept as long as the process
+    auto* const mine = new KernelSlot::Found{context, function};  // kept for the life of the process
     if (!slot.first.compare_exchange_strong(first, mine)) delete mine;
   }
   return function;
@@ -94,7 +94,7 @@ std::string assembler_log(const PtxModule& wanted) {
 }
 
 bool can_overlap() {
-  static std::atomic<std::uint64_t> asked = 0, can = 0;  // a bit for each GPU
+  static std::atomic<std::uint64_t> asked = 0, can = 0;  // one bit per GPU
   DeviceNumber device = 0;
   check(driver().cuCtxGetDevice(&device), "asking for the GPU");
   const std::uint64_t bit = std::uint64_t{1} << (device & 63);

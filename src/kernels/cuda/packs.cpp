@@ -1,4 +1,4 @@
-// PTX as the library holds it (cmake/pack_ptx.cpp), made text again.
+// Decompresses the PTX that the library stores (cmake/pack_ptx.cpp).
 
 #include <fmt/format.h>
 #include <zlib.h>
@@ -48,7 +48,7 @@ std::string unpacked(std::string_view pack) {
     text.append(literals, taken, count);
     taken += count;
     const std::size_t length = next(), back = next();
-    for (std::size_t n = 0; n < length; ++n) text += text[text.size() - back];  // it may reach into itself
+    for (std::size_t n = 0; n < length; ++n) text += text[text.size() - back];  // source and destination may overlap
   }
   return text;
 }
@@ -60,7 +60,7 @@ const char* text_of(const PtxModule& module) {
     std::mutex lock;
     std::map<const char*, std::string> texts;
   };
-  static Unpacked& all = *new Unpacked;  // never destroyed, as the kernels that were made of it
+  static Unpacked& all = *new Unpacked;  // never destroyed, like the kernels loaded from it
   const std::lock_guard<std::mutex> hold(all.lock);
   std::string& text = all.texts[module.pack.data()];
   if (text.empty()) text = unpacked(module.pack);

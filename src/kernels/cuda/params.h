@@ -1,12 +1,13 @@
 #pragma once
 
-// What the host hands to kernels: plain values, the same for both compilers. Pointers are those of device memory.
+// The parameters that the host passes to kernels: plain values, the same for both compilers. Pointers are to device
+// memory.
 
 #include <cstdint>
 
 namespace posenc::kernels::cuda {
 
-/// Division by a number that the host knows: n / divisor = n · multiplier >> (31 + shift) for n below 2^31, because
+/// Division by a number known to the host: n / divisor = n · multiplier >> (31 + shift) for n below 2^31, because
 /// multiplier / 2^(31 + shift) exceeds 1 / divisor by less than 2^-31 / divisor.
 struct Divisor {
   std::uint32_t divisor, multiplier, shift;
@@ -19,29 +20,30 @@ constexpr Divisor divisor_of(std::int64_t divisor) {
           shift};
 }
 
-/// DataType's numbers, which kernels switch by.
+/// The values of DataType, which kernels switch on.
 enum Type : std::int32_t { kTypeF32, kTypeF64, kTypeF16, kTypeBF16 };
 
-/// What kernels find out too late to refuse: it lies in memory that host and device share, and is read after a wait.
+/// Errors that kernels discover only while they run: stored in memory shared by host and device, and read after a
+/// wait.
 struct Fault {
-  /// kLength, kPage: `position` is what was found, `column` what must not be reached.
+  /// kLength, kPage: `position` is the value found, `column` its exclusive upper limit.
   enum Kind : std::uint32_t { kNone, kUndecided, kPosition, kLength, kPage };
   std::uint32_t kind;
   std::int64_t position, column;
 };
 
-/// TokenPositions. `checked`: the host has seen them; otherwise kernels refuse what is out of range.
+/// TokenPositions. `checked`: by the host; otherwise kernels reject positions out of range.
 struct PositionParams {
   std::int64_t first;
   const std::int64_t* ids;  // null: consecutive
   std::int64_t batch_stride, axis_stride;
-  std::int64_t limit;  // positions from here on are a fault
+  std::int64_t limit;  // positions from here on are an error
 };
 
 struct FrequencyWords {
   std::uint64_t words[4];
 };
-/// Its two upper words alone: all that nearly every value needs.
+/// Only its two upper words, which suffice for nearly every value.
 struct alignas(16) FrequencyTop {
   std::uint64_t low, high;
 };
@@ -51,10 +53,10 @@ struct BlendParams {
 
 /// Waves, as in forms.h.
 struct WaveParams {
-  const FrequencyWords* frequencies;  // one for each wave
+  const FrequencyWords* frequencies;  // one per wave
   const FrequencyTop* tops;           // the same
-  const std::uint8_t* axes;           // null: the first axis drives all
-  const float* factors;               // of float32 angles; null: exact
+  const std::uint8_t* axes;           // null: the first axis drives all waves
+  const float* factors;               // for float32 angles; null: exact
   const BlendParams* blends;          // null: none
   std::int64_t chain;
   double scale;
@@ -79,7 +81,7 @@ enum AddSource : std::int32_t { kFromWaves, kFromRows, kFromLines };
 
 /// out = vectors, or x + vectors.
 struct AddParams {
-  TokenParams out, x;  // x.data null: the vectors alone
+  TokenParams out, x;  // x.data null: only the vectors
   PositionParams positions;
   std::int32_t source;
   WaveParams waves;
@@ -87,14 +89,14 @@ struct AddParams {
   TableParams rows;
   std::int64_t offset;  // of rows
   const double *start, *step;
-  // For the kernel of whole vectors: sequences that share one vector, blocks for each line, lines of a group.
+  // For the whole-vector kernel: sequences that share one vector, blocks per line, lines per group.
   std::int32_t together;
   Divisor across, by_sequence;
-  std::uint32_t quarters[2];  // of the two columns of every wave, where they lie side by side
+  std::uint32_t quarters[2];  // of the two columns of every wave, if adjacent
   Fault* fault;
 };
 
-/// From one row to the next: the wave's own step, its sine with the sign by which the first column turns into the second.
+/// From one row to the next: the wave's own step; its sine has the sign that takes the first column to the second.
 struct StepParams {
   double cosine, sine;
 };
@@ -129,7 +131,7 @@ struct RotatePart {
   HeadParams out, x;
   std::int64_t heads, features, first;
   std::int32_t keys;
-  // For the kernel of whole vectors: teams for each token, and strides of x and out that fit 32 bits.
+  // For the whole-vector kernel: teams per token, and strides of x and out that fit in 32 bits.
   Divisor across;
   std::int32_t x_strides[3], out_strides[3];  // batch, head, token
 };
@@ -150,13 +152,13 @@ struct RotateParams {
   std::int64_t read_step, read_apart, write_step, write_apart;
   std::int32_t table_type, arithmetic_type;
   std::int32_t moves;  // pairs are not written where they are read
-  std::int32_t chunk;  // pairs that are made at a time
-  // For the kernel of whole vectors: a head is `lanes` lanes wide, `step` heads lie side by side in a warp.
+  std::int32_t chunk;  // pairs computed at a time
+  // For the whole-vector kernel: a head is `lanes` lanes wide, and a warp holds `step` heads.
   std::uint32_t lanes, step, lane_reciprocal;
   Divisor by_sequence;
   std::int32_t in_place;
   Fault* fault;
-  float* made;  // [sequence, 2 · pairs]: where the cosines and sines of the first sequence are kept; null: not wanted
+  float* made;  // [sequence, 2 · pairs]: receives the cosines and sines of the first sequence; null: not requested
 };
 
 enum BiasSource : std::int32_t { kBiasSlopes, kBiasTable, kBiasRatios };
@@ -174,13 +176,13 @@ struct BiasParams {
   std::int64_t width;
   double least, epsilon;
 };
-/// A head has `count` sums: one for its slope, `owned` for the rows of a table, 3 · owned + 1 for a learned map of as many
-/// hidden units.
+/// A head has `count` sums: one for its slope, `owned` for the rows of a table, 3 · owned + 1 for a learned map with
+/// that many hidden units.
 struct BiasBackwardParams {
   BiasParams bias;
   double* parts;  // [shares, heads, count]
   std::int64_t count, owned, shares, queries_of_share;
-  std::int32_t owners;  // a power of two, 256 at most
+  std::int32_t owners;  // a power of two, at most 256
   void* gradient;       // of the parameters, added to
   std::int32_t type;
   std::int64_t parameters, row_stride, head_stride;

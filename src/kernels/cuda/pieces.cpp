@@ -15,7 +15,7 @@
 namespace posenc::kernels::cuda {
 namespace {
 
-// Kept from call to call: memory that the GPU copies from quickly takes milliseconds to get.
+// Kept from call to call, because pinned memory takes milliseconds to allocate.
 struct KeptMemory {
   std::mutex lock;
   Context context = nullptr;
@@ -92,7 +92,7 @@ void Pieces::finish() {
 
 namespace {
 
-// copy(row of the tensor, place of the row in the dense memory, in elements)
+// copy(row of the tensor, offset of the row in the dense memory, in elements)
 template <class T, class Void, class Copy>
 void for_rows(const HeadTensor<Void>& x, std::int64_t b, std::int64_t first, std::int64_t count, const Copy& copy) {
   for (std::int64_t h = 0; h < x.heads; ++h) {

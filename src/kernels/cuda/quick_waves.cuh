@@ -1,28 +1,29 @@
 #pragma once
 
-// The first level of a rounding, as a GPU likes it: fused products, few conversions. What it cannot decide goes to the
-// integers of numerics/, so what is written is the same one correctly rounded value.
+// The first level of a rounding, in a form that suits a GPU: fused products, few conversions. What it cannot decide
+// goes to the integers of numerics/, so the result is the same correctly rounded value.
 //
-// Error, in units of 2^-53. The remainder of the phase is converted (1), multiplied by 2π (which is off by 0.3) and
-// summed up (1): the angle x is off by less than 3, relative. The polynomials are those of fdlibm's __kernel_sin and
-// __kernel_cos, |x| ≤ π/4, off by 0.1 at most; the sine's last sum adds 1 and the rest of it (below 0.11 x) less than 1:
-// below 6, relative. The cosine: 0.56 · 3 from x, 0.5 for the last sum, 0.6 for the rest (below 0.31): below 4, absolute,
-// and it is at least 0.7. The scale adds 1. So a value is off by less than 8 units of its last place; 16 are allowed.
+// Error, in units of 2^-53. The remainder of the phase is converted (1), multiplied by 2π (whose error is 0.3) and
+// summed (1): the relative error of the angle x is below 3. The polynomials are those of fdlibm's __kernel_sin and
+// __kernel_cos, |x| ≤ π/4, with an error of at most 0.1; the sine's last sum adds 1 and the rest of it (below 0.11 x)
+// less than 1: below 6, relative. The cosine: 0.56 · 3 from x, 0.5 for the last sum, 0.6 for the rest (below 0.31):
+// below 4, absolute, and it is at least 0.7. The scale adds 1. So the error of a value is below 8 units of its last
+// place; 16 are allowed.
 
 #include "kernels/cuda/elements.cuh"
 
 namespace posenc::kernels::cuda {
 
-/// An angle brought down to the nearest quarter turn, with sine and cosine of what remains.
+/// An angle reduced to the nearest quarter turn, with sine and cosine of the remainder.
 struct QuickAngle {
   unsigned quarter;
-  bool is_exact;  // what was cut off of the phase is too small to matter for the sine
+  bool is_exact;  // the truncated part of the phase is too small to affect the sine
   double sine, cosine;
 };
 
-/// Of the frequency's two upper words.
+/// From the frequency's two upper words.
 __device__ __forceinline__ QuickAngle quick_angle(std::uint64_t w3, std::uint64_t w2, std::uint64_t count) {
-  // Positions below 2^32, which nearly all are, take half the products.
+  // Positions below 2^32, that is, nearly all, need half the products.
   std::uint64_t low, high;
   if (count >> 32 == 0) [[likely]] {
     const auto n = static_cast<std::uint32_t>(count);
@@ -63,7 +64,7 @@ __device__ __forceinline__ QuickAngle quick_angle(std::uint64_t w3, std::uint64_
 /// Whether 16 units in the last place of a double could change its rounding to a float, or the float is not normal.
 __device__ __forceinline__ bool is_doubtful(double value) {
   const auto bits = std::bit_cast<std::uint64_t>(value);
-  const std::uint32_t rest = static_cast<std::uint32_t>(bits) & 0x1FFFFFFFu;  // what a float has no room for
+  const std::uint32_t rest = static_cast<std::uint32_t>(bits) & 0x1FFFFFFFu;  // the bits that a float drops
   const std::uint32_t size = static_cast<std::uint32_t>(bits >> 32) & 0x7FFFFFFFu;
   return (rest - (0x10000000u - 16) <= 32u) | (size < (1023u - 120) << 20);
 }
@@ -92,11 +93,11 @@ __device__ __forceinline__ QuickAngle quick_angle(const WaveParams& p, std::int6
   return quick_angle(f.high, f.low, static_cast<std::uint64_t>(position));
 }
 
-/// Where a wave's value stands, should it have to be made again.
+/// Which value of a wave it is, in case it must be computed again.
 struct WaveSpot {
   std::int64_t wave, position, column;
 };
-/// By integers, from the beginning: so rare that the quick path keeps nothing for it.
+/// By integers, from the start: so rare that the fast path keeps nothing for it.
 __device__ __noinline__ float value_slowly(const WaveParams* p, Fault* fault, std::int64_t wave,
                                            std::int64_t position, std::int64_t column, unsigned quarter) {
   float value = 0;
@@ -105,7 +106,7 @@ __device__ __noinline__ float value_slowly(const WaveParams* p, Fault* fault, st
   }
   return value;
 }
-/// The same, rounded for certain.
+/// The same, with a certain rounding.
 __device__ __forceinline__ float sure_value(const WaveParams& p, Fault* fault, const QuickAngle& quick,
                                             unsigned quarter, const WaveSpot& spot) {
   const QuickValue value = quick_value(quick, quarter, p.scale);

@@ -1,4 +1,4 @@
-// rotate: which kernel fits, and its parameters.
+// rotate: chooses a kernel and fills in its parameters.
 
 #include <fmt/format.h>
 
@@ -35,14 +35,14 @@ bool narrow_strides(const HeadParams& x, std::int32_t* to) {
   return true;
 }
 
-/// Where the tensors are; or one row of doubles on the host, for all tokens, which is copied and kept.
+/// On the device of the tensors; or one row of doubles on the host for all tokens, which is copied and kept.
 TableParams rotation_table(Call& call, const ConstTensorView& view, const Site& site) {
   if (view.data == nullptr || view.device == site.device) return call.table(view);
   const std::span<const double> row(static_cast<const double*>(view.data), static_cast<std::size_t>(view.shape[1]));
   return {call.numbers(row), kTypeF64, 0, 0, 1};
 }
 
-/// The quick rotation of whole vectors, where it fits.
+/// The fast rotation of whole vectors, if it applies.
 bool rotate_vectors(const Call& call, const RotateJob& job, RotateParams& p) {
   const Rotation& form = *job.form;
   const DataType type = job.parts[0].x.type;
@@ -80,7 +80,7 @@ bool rotate_vectors(const Call& call, const RotateJob& job, RotateParams& p) {
   const bool is_few = is_exact && teams <= kFewTeams && p.pairs <= kFewPairs;
   if (p.made != nullptr) {
     if (!is_exact || job.count != 1 || p.positions.ids != nullptr) return false;
-    teams += p.sequence;  // who make what is kept
+    teams += p.sequence;  // for the teams that write what is kept
   }
   const bool overlaps = is_few && p.made == nullptr && can_overlap();
   const std::size_t source = p.made != nullptr           ? 5
@@ -126,7 +126,7 @@ void check_plain(const Rotation& form) {
   raise("rotate: on cuda there is no kernel for rotations that differ from head to head, summed axes or mixtures");
 }
 
-// All but the types of the arithmetic, which may differ between queries and keys.
+// All except the types of the arithmetic, which may differ between queries and keys.
 RotateParams params_of(Call& call, const RotateJob& job) {
   const Rotation& form = *job.form;
   check_plain(form);
@@ -187,7 +187,7 @@ Outcome rotate(const RotateJob& job) {
   const Rotation& form = *job.form;
   Call call(job.site);
   RotateParams p = params_of(call, job);
-  // Queries and keys may be of two types, and then of two precisions: each on its own.
+  // Queries and keys may have two types, and then two precisions: each is computed separately.
   if (job.count == 2 && arithmetic_type(form, job.parts[0].x.type) != arithmetic_type(form, job.parts[1].x.type)) {
     for (int n = 0; n < 2; ++n) {
       RotateParams one = p;

@@ -1,5 +1,5 @@
-// rotate for every type, stride, layout and precision. A block owns one token of one part: it makes the cosines and
-// sines of some pairs, then goes through the heads. POSENC_WORKING is what the arithmetic is done in.
+// rotate for every type, stride, layout and precision. A block owns one token of one part: it computes the cosines
+// and sines of some pairs, then loops over the heads. POSENC_WORKING is the type of the arithmetic.
 
 #include "kernels/cuda/rotations.cuh"
 
@@ -30,7 +30,7 @@ extern "C" __global__ void __launch_bounds__(128) rotate_any(const __grid_consta
   const std::int64_t token = block() >= tokens ? block() - tokens : block();
   const std::int64_t b = token / p.sequence, t = token % p.sequence;
   auto* const cos_sins = reinterpret_cast<CosSin<W>*>(scratch);
-  auto* const row = reinterpret_cast<W*>(cos_sins + p.chunk);  // where pairs move: the rotated features of one head
+  auto* const row = reinterpret_cast<W*>(cos_sins + p.chunk);  // if pairs move: the rotated features of one head
   const int rounding = p.arithmetic_type;
   const auto round = [&](W value) { return rounded_to(rounding, value); };
   const std::int64_t x_token = b * part.x.batch_stride + t * part.x.token_stride;
@@ -47,7 +47,7 @@ extern "C" __global__ void __launch_bounds__(128) rotate_any(const __grid_consta
     for (std::int64_t h = 0; h < part.heads; ++h) {
       const std::int64_t x_row = x_token + h * part.x.head_stride, out_row = out_token + h * part.out.head_stride;
       const auto x_at = [&](std::int64_t feature) { return x_row + feature * part.x.feature_stride; };
-      if (p.moves != 0) {  // then the chunk is all pairs
+      if (p.moves != 0) {  // the chunk is then all pairs
         for (std::int64_t f = thread(); f < 2 * p.pairs; f += threads()) {
           row[f] = load_as<W>(part.x.data, part.x.type, x_at(part.first + f));
         }

@@ -1,11 +1,12 @@
-// rotate where heads are whole vectors of 16 bytes: a warp owns a few heads of one token, in queries or in keys (2
-// KiB in a row where heads lie side by side). Each lane loads two vectors of a head, one from either half, in both
-// layouts. All loads are under way while the warp makes the cosines and sines, which pass through shared memory once.
-// Small blocks without a block's barrier keep the memory busiest.
-// POSENC_ELEMENT is the type, POSENC_INTERLEAVED the layout. POSENC_SOURCE 0 makes waves of exact angles and one axis, 1
-// reads a table, 2 makes any waves; 3 is 0 for few tokens, where what one warp takes is all that counts; 4 is 0 that also
-// writes the cosines and sines of the first sequence, for attention that rotates q itself. POSENC_OVERLAPS 1 is for compute
-// capability 9.0: the next kernel on the stream may begin while this one ends, and this one (3) while the last one ends.
+// rotate for heads that are whole 16-byte vectors: a warp owns a few heads of one token, in queries or in keys (2 KiB
+// in a row if heads are contiguous). Each lane loads two vectors of a head, one from either half, in both layouts.
+// All loads are in flight while the warp computes the cosines and sines, which pass through shared memory once. Small
+// blocks without a block-wide barrier keep the memory busiest.
+// POSENC_ELEMENT is the type, POSENC_INTERLEAVED the layout. POSENC_SOURCE 0 computes waves for exact angles and one
+// axis, 1 reads a table, 2 computes any waves; 3 is 0 for few tokens, where only the time of a single warp counts; 4
+// is 0 that also writes the cosines and sines of the first sequence, for attention that rotates q itself.
+// POSENC_OVERLAPS 1 is for compute capability 9.0: the next kernel on the stream may start while this one ends, and
+// this one (3) while the previous one ends.
 
 #include "kernels/cuda/rotations.cuh"
 #include "kernels/cuda/vectors.cuh"
@@ -15,13 +16,13 @@ namespace {
 
 using T = POSENC_ELEMENT;
 constexpr int kCount = Vector<T>::kCount;
-constexpr int kHeads = 2;  // of a lane
-constexpr int kWarps = 2;  // of a block
+constexpr int kHeads = 2;  // per lane
+constexpr int kWarps = 2;  // per block
 constexpr bool kOnce = POSENC_SOURCE == 1, kFew = POSENC_SOURCE == 3, kKeeps = POSENC_SOURCE == 4;
 
 extern __shared__ Float4 scratch[];
 
-// Half a vector's worth of numbers: 4 or 2 of them, aligned.
+// Half a vector of numbers: 4 or 2 of them, aligned.
 __device__ __forceinline__ void read_run(const float* from, float* to) {
   if constexpr (kCount == 8) {
     const Float4 four = *reinterpret_cast<const Float4*>(from);
@@ -38,7 +39,7 @@ __device__ __forceinline__ void rotate_pair(float& a, float& b, float cosine, fl
   b = bc + as;
 }
 
-// a and b are whole vectors of one head; c and s its pairs, the first half of them in a where pairs lie side by side.
+// a and b are whole vectors of one head; c and s its pairs, the first half of them in a if pairs are adjacent.
 __device__ __forceinline__ void rotate(float* a, float* b, const float* c, const float* s) {
 #pragma unroll
   for (int i = 0; i < kCount; ++i) {
@@ -54,7 +55,7 @@ __device__ __forceinline__ void rotate(float* a, float* b, const float* c, const
   }
 }
 
-// One pair after the other: two at a time take so many registers that fewer warps fit, and that is slower.
+// One pair at a time: two at a time need so many registers that fewer warps fit, which is slower.
 [[maybe_unused]] __device__ __forceinline__ void make_exact(const RotateParams& p, std::int64_t position,
                                                             float* cosines, float* sines, unsigned lane) {
   const unsigned quarter = p.sign < 0 ? 2 : 0;
@@ -69,9 +70,10 @@ __device__ __forceinline__ void rotate(float* a, float* b, const float* c, const
   }
 }
 
-// A token's cosines and sines as rotate_queries of attention_sm90 reads them: eight pairs 8 g … 8 g + 7 are four quads of
-// numbers, two of cosines and two of sines. Quad n of group g is at quad (i · 4 + n) · 4 + lane, where g = lane · (pairs / 32) +
-// i, and every other token has fours of quads exchanged: so that lanes of one row, and of two, meet in no bank.
+// A token's cosines and sines as rotate_queries of attention_sm90 reads them: eight pairs 8 g … 8 g + 7 are four
+// quads of numbers, two of cosines and two of sines. Quad n of group g is at quad (i · 4 + n) · 4 + lane, where g =
+// lane · (pairs / 32) + i, and every other token has fours of quads exchanged, so that neither the lanes of one row
+// nor those of two conflict in a bank.
 [[maybe_unused]] __device__ __forceinline__ void keep_waves(Float4* to, const float* cosines, const float* sines,
                                                             std::uint32_t pairs, std::uint32_t token, unsigned lane) {
   for (std::uint32_t at = lane; at < pairs / 2; at += 32) {
@@ -94,7 +96,7 @@ extern "C" __global__ void __launch_bounds__(32 * kWarps) rotate_vectors(const _
   const bool second = team >= tokens * p.parts[0].across.divisor;
   if (second) team -= tokens * p.parts[0].across.divisor;
   if constexpr (kKeeps) {
-    if (second) {  // there is one tensor: what is past it are the tokens of the first sequence again
+    if (second) {  // there is one tensor: past it come the tokens of the first sequence again
       if (team >= static_cast<std::uint32_t>(p.sequence)) return;
       const auto pairs = static_cast<std::uint32_t>(p.pairs);
       auto* const cosines = reinterpret_cast<float*>(scratch) + warp * 2 * pairs;
@@ -109,20 +111,20 @@ extern "C" __global__ void __launch_bounds__(32 * kWarps) rotate_vectors(const _
   const Quotient place = divide(team, part.across);
   const std::uint32_t token = place.whole;
 #if POSENC_OVERLAPS
-  if (kFew && (token >= tokens || (second && p.count < 2))) wait_for_grids();  // who is done has waited
+  if (kFew && (token >= tokens || (second && p.count < 2))) wait_for_grids();  // whoever is done has waited
 #endif
   if (token >= tokens || (second && p.count < 2)) return;
   const Quotient of_batch = divide(token, p.by_sequence);
   const std::uint32_t b = of_batch.whole, t = of_batch.rest;
 
-  // Asked for first: the sines wait for these.
+  // Requested first, because the sines wait for these.
   FrequencyTop tops[2];
   if constexpr (kFew) {
     tops[0] = p.waves.tops[lane < p.pairs ? lane : 0];
     tops[1] = p.waves.tops[lane + 32 < p.pairs ? lane + 32 : 0];
   }
 #if POSENC_OVERLAPS
-  if constexpr (kFew) wait_for_grids();  // frequencies are nobody's result
+  if constexpr (kFew) wait_for_grids();  // frequencies are not the result of a kernel
 #endif
   std::int64_t position = 0;
   if constexpr (kFew) {
@@ -133,7 +135,7 @@ extern "C" __global__ void __launch_bounds__(32 * kWarps) rotate_vectors(const _
   }
 
   const std::uint32_t row = lane * p.lane_reciprocal >> 16,
-                      unit = lane - row * p.lanes;  // lane / lanes, and the rest
+                      unit = lane - row * p.lanes;  // lane / lanes, and the remainder
   const std::uint32_t first_head = place.rest * (kHeads * p.step) + row;
   const auto half = static_cast<std::uint32_t>(p.pairs);  // elements from the first vector to the second
   const std::uint32_t heads = row < p.step ? static_cast<std::uint32_t>(part.heads) : 0;
@@ -157,7 +159,7 @@ extern "C" __global__ void __launch_bounds__(32 * kWarps) rotate_vectors(const _
   const auto pairs = static_cast<std::uint32_t>(p.pairs);
   auto* const cosines = reinterpret_cast<float*>(scratch) + warp * 2 * pairs;
   float* const sines = cosines + pairs;
-  if constexpr (kFew) {  // 64 pairs at most
+  if constexpr (kFew) {  // at most 64 pairs
     const unsigned quarter = p.sign < 0 ? 2 : 0;
 #pragma unroll
     for (int n = 0; n < 2; ++n) {

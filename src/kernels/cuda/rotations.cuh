@@ -8,7 +8,7 @@ namespace posenc::kernels::cuda {
 
 template <class W> struct CosSin { W cosine, sine; };
 
-/// Rounded to a type that is no wider, and back; what is not a number is the plain NaN.
+/// Rounded to a type that is no wider, and back; a NaN becomes the canonical one.
 template <class W> __device__ __forceinline__ W rounded_to(int type, W value) {
   if (value != value) return sizeof(W) == sizeof(float) ? W(std::bit_cast<float>(0x7FC00000u)) : W(__builtin_nan(""));
   switch (type) {
@@ -52,7 +52,7 @@ template <class W> __device__ __forceinline__ CosSin<W> cos_sin_by_waves(const R
   return value;
 }
 
-/// Both made again, so rare that all is out of the way.
+/// Computes both again; rare, so it is kept out of line.
 __device__ __forceinline__ CosSin<float> cos_sin_slowly(const RotateParams& p, std::int64_t position,
                                                         std::int64_t pair) {
   return {value_slowly(&p.waves, p.fault, pair, position, pair, 1),

@@ -1,4 +1,5 @@
-// Keeps a stream busy for so many cycles, so that what is queued behind it starts without the host's launch.
+// Keeps a stream busy for the given number of cycles, so that what is queued behind it starts without launch
+// overhead.
 
 #include "kernels/cuda/device.cuh"
 

@@ -1,11 +1,11 @@
-// tabulate in float32 at consecutive positions, where every wave has two columns. A thread owns two waves and kRows rows:
-// the first row's sine and cosine in double, then one rotation by the wave's own step for each further row. POSENC_HALVES
-// 0: columns 2w and 2w + 1; 1: columns w and w + waves.
+// tabulate in float32 at consecutive positions, if every wave has two columns. A thread owns two waves and kRows
+// rows: the first row's sine and cosine in double, then one rotation by the wave's own step for each further row.
+// POSENC_HALVES 0: columns 2w and 2w + 1; 1: columns w and w + waves.
 //
-// Error: the first row is within 2^-50 (quick_waves.cuh), the step within 2^-52 (it comes from the host). Each rotation
-// multiplies by a step that is off by √2 · 2^-52 and rounds four times (2^-52 at most): after 7 of them the value is off
-// by less than 2^-50 + 7 · 2.5 · 2^-52 < 2^-47. Twice that is allowed for; where the rounding could then go either way
-// the value is made by itself.
+// Error: the first row is within 2^-50 (quick_waves.cuh), the step within 2^-52 (it comes from the host). Each
+// rotation multiplies by a step with an error of √2 · 2^-52 and rounds four times (2^-52 at most): after 7 of them
+// the error is below 2^-50 + 7 · 2.5 · 2^-52 < 2^-47. Twice that is allowed for; if the rounding could then go either
+// way, the value is computed by itself.
 
 #include "kernels/cuda/quick_waves.cuh"
 #include "kernels/cuda/vectors.cuh"
@@ -16,13 +16,13 @@ namespace {
 constexpr int kRows = 8;
 constexpr int kWaves = 2;
 
-// Whether an error of 2^-46 could change the rounding of a value of at most 1 to a float. Conversions are slow, so bits are
-// looked at first: down to 2^-10, the error is at most 2^16 units in the last place of a double.
+// Whether an error of 2^-46 could change the rounding of a value of at most 1 to a float. Conversions are slow, so
+// bits are tested first: down to 2^-10, the error is at most 2^16 units in the last place of a double.
 __device__ __forceinline__ bool is_near_midpoint(double value) {
   constexpr double kError = 0x1p-46;
   constexpr std::uint32_t kUnits = 1u << 16, kMidpoint = 1u << 28;
   const auto bits = std::bit_cast<std::uint64_t>(value);
-  const std::uint32_t rest = static_cast<std::uint32_t>(bits) & 0x1FFFFFFFu;  // what a float has no room for
+  const std::uint32_t rest = static_cast<std::uint32_t>(bits) & 0x1FFFFFFFu;  // the bits that a float drops
   const std::uint32_t size = static_cast<std::uint32_t>(bits >> 32) & 0x7FFFFFFFu;
   if ((rest - (kMidpoint - kUnits) > 2 * kUnits) & (size >= (1023u - 10) << 20)) [[likely]]
     return false;

@@ -1,4 +1,4 @@
-// posenc/cuda.h: memory, streams and clocks.
+// Implements posenc/cuda.h: memory, streams and clocks.
 
 #include <fmt/format.h>
 
@@ -24,7 +24,7 @@ const Driver& ready() {
 DriverStream stream_of(const Run& run) { return static_cast<DriverStream>(run.stream); }
 Address address_of(const void* pointer) { return reinterpret_cast<Address>(pointer); }
 
-struct LimitParams {  // as write_limit.cu and read_limit.cu have it
+struct LimitParams {  // same as in write_limit.cu and read_limit.cu
   void* to;
   const void* from;
   std::int64_t cycles;
@@ -137,7 +137,7 @@ double time_in_graph(FunctionRef<void(const Run&)> work, int launches) {
 std::vector<KernelReport> assemble_all() {
   const std::span<const PtxModule> modules = ptx_modules();
   std::vector<KernelReport> all(modules.size());
-  // A second for each: several at a time.
+  // Each takes a second, so several run at a time.
   std::atomic<std::size_t> next = 0;
   std::vector<std::jthread> threads;
   for (unsigned n = 0; n < std::clamp(std::thread::hardware_concurrency(), 1u, 16u); ++n) {

@@ -53,7 +53,7 @@ template <> struct Vector<Half> : Vector16<Vector<Half>> {
   }
 };
 
-/// 0 · word + sum in each half: what is not finite leaves its mark on the sum.
+/// 0 · word + sum in each half: anything non-finite marks the sum.
 template <class T> __device__ __forceinline__ std::uint32_t mark(std::uint32_t word, std::uint32_t sum) {
   if constexpr (std::is_same_v<T, BFloat16>) {
     asm("fma.rn.bf16x2 %0, %1, %2, %0;" : "+r"(sum) : "r"(word), "r"(0u));
@@ -72,7 +72,7 @@ template <class T> __device__ __forceinline__ bool is_marked(std::uint32_t sum) 
   return (sum & (sizeof(T) == 2 ? 0x7FFF7FFFu : 0x7FFFFFFFu)) != 0;
 }
 
-/// What a GPU makes of what is not a number, all ones, as a host's plain one.
+/// A GPU's NaN, all ones, as a host's canonical one.
 template <class T> __device__ __forceinline__ std::uint32_t plain_nan(std::uint32_t word) {
   if constexpr (sizeof(T) == sizeof(float)) {
     return word == 0x7FFFFFFFu ? 0x7FC00000u : word;
@@ -90,7 +90,7 @@ template <class T> __device__ __forceinline__ Bytes16 plain_nans(const Bytes16& 
   return {plain_nan_slowly<T>(v.x), plain_nan_slowly<T>(v.y), plain_nan_slowly<T>(v.z), plain_nan_slowly<T>(v.w)};
 }
 
-/// Two sums one element at a time, where something is not a number and its bytes matter.
+/// Two sums, one element at a time, if something is NaN and its bytes matter.
 template <class T> __device__ __noinline__ std::uint32_t add_slowly(float x0, float p0, float x1, float p1) {
   const auto bits = [](float value) { return std::uint32_t{narrow<T>(widened(value)).bits}; };
   return bits(sum_of(x0, p0)) | bits(sum_of(x1, p1)) << 16;
@@ -107,7 +107,7 @@ template <class T> __device__ __forceinline__ Bytes16 sums_slowly(const float* x
 
 __device__ __forceinline__ Bytes16 load16(const void* at) { return *static_cast<const Bytes16*>(at); }
 __device__ __forceinline__ void store16(void* at, const Bytes16& v) { *static_cast<Bytes16*>(at) = v; }
-/// For tables that other blocks read too: what passes once does not push them out of the cache.
+/// For tables that other blocks read too: data that is read once does not evict them from the cache.
 __device__ __forceinline__ Bytes16 load16_once(const void* at) {
   Bytes16 v;
   asm volatile("ld.global.L1::no_allocate.v4.u32 {%0, %1, %2, %3}, [%4];"

@@ -1,4 +1,4 @@
-// What a GPU's memory can do, for benchmarks: the limit that kernels are measured against in the same run.
+// What a GPU's memory can reach, for benchmarks: the limit that kernels are measured against in the same run.
 
 #include "kernels/cuda/device.cuh"
 

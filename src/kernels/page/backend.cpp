@@ -1,5 +1,6 @@
-// The one backend of a page. It is the reference, but for tables of waves in float32 and below: there the sine and the
-// cosine of an angle share its reduction, and doubles decide all but a few roundings. The bytes are the same.
+// The only backend of the web page. It is the reference, except for tables of waves in float32 and below: there the
+// sine and the cosine of an angle share its reduction, and doubles decide all but a few roundings. The bytes are the
+// same.
 
 #include "kernels/element.h"
 #include "kernels/reference/functions.h"

@@ -1,4 +1,4 @@
-// What add and tabulate mean, said as plainly as can be: one element at a time, every wave by integers.
+// The definition of add and tabulate, as plain as possible: one element at a time, every wave by integers.
 
 #include "kernels/element.h"
 

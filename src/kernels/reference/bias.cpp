@@ -1,4 +1,4 @@
-// What bias means, said as plainly as can be: one score at a time.
+// The definition of bias, as plain as possible: one score at a time.
 
 #include "kernels/bias_element.h"
 
@@ -21,7 +21,7 @@ struct BiasAt {
     fill_hidden(source, ratio_of(source, pair.query(), pair.distance()), hidden.data());
     return mapped_ratio(source, static_cast<std::size_t>(head), hidden.data());
   }
-  double operator()(const DistanceVectors&) const { return 0.0; }  // these are refused before
+  double operator()(const DistanceVectors&) const { return 0.0; }  // rejected before
   double operator()(const GateSums&) const { return 0.0; }
   double operator()(const CountedGates&) const { return 0.0; }
 };

@@ -1,4 +1,4 @@
-// What rotate means, said as plainly as can be: one pair at a time, every sine and cosine by integers.
+// The definition of rotate, as plain as possible: one pair at a time, every sine and cosine by integers.
 
 #include <map>
 
@@ -10,7 +10,7 @@ namespace {
 // Cosine and sine of one pair at one token, in the type of the arithmetic.
 template <class W> struct CosSin { W cosine, sine; };
 
-// Cosines and sines of the waves that a mixture mixes, [cosines | sines], in double.
+// Cosines and sines of the waves of a mixture, [cosines | sines], in double.
 std::vector<double> mixed_waves(const RotateJob& job, const Waves& waves, std::int64_t b, std::int64_t t,
                                 Outcome& outcome) {
   std::vector<double> made(waves.columns.size());
@@ -24,7 +24,7 @@ std::vector<double> mixed_waves(const RotateJob& job, const Waves& waves, std::i
   return made;
 }
 
-// `pair` counts on from head to head.
+// `pair` is counted across heads.
 template <class W> CosSin<W> cos_sin_of(const RotateJob& job, const Waves& waves, std::int64_t b, std::int64_t t,
                                         std::int64_t pair, bool keys, Outcome& outcome) {
   const Rotation& form = *job.form;
@@ -52,7 +52,7 @@ template <class W> CosSin<W> cos_sin_of(const RotateJob& job, const Waves& waves
   return {rounded_to(type, by.cosine), rounded_to(type, by.sine)};
 }
 
-// [heads, pairs] at one token, where heads have their own; else [pairs].
+// [heads, pairs] at one token, if heads have their own; else [pairs].
 template <class W> std::vector<CosSin<W>> cos_sins_of(const RotateJob& job, const Waves& waves, std::int64_t b,
                                                       std::int64_t t, bool keys, Outcome& outcome) {
   const Rotation& form = *job.form;
@@ -77,7 +77,8 @@ template <class W> std::vector<CosSin<W>> cos_sins_of(const RotateJob& job, cons
   return all;
 }
 
-// Sequences of a batch have the same positions: their angles are made once. A table has a row for each token instead.
+// All sequences of a batch have the same positions, so their angles are computed once. A table has a row for each
+// token instead.
 template <class W> struct KnownAngles {
   static constexpr std::size_t kMost = 1024;
   std::map<std::vector<std::int64_t>, std::vector<CosSin<W>>> by_position = {};

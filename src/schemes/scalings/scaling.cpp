@@ -10,7 +10,7 @@ template <> std::vector<Real> periods(const Real& base, std::int64_t dims) {
 template <> std::vector<float> periods(const Real& base, std::int64_t dims) {
   const Real narrow_base = numerics::nearest_float(Real(base.convert_to<double>()));
   const std::vector<Real> exact = numerics::geometric_roots(Real(1) / narrow_base, dims / 2, dims / 2);
-  Real log = 0;  // made where it is needed: not for dims of a power of 2
+  Real log = 0;  // computed if needed: not if dims is a power of 2
   std::vector<float> values;
   for (std::int64_t i = 0; i < dims / 2; ++i) {
     const float exponent = static_cast<float>(2 * i) / static_cast<float>(dims);
@@ -18,7 +18,7 @@ template <> std::vector<float> periods(const Real& base, std::int64_t dims) {
     Real value = exact[static_cast<std::size_t>(i)];
     if (rounded_off != 0) {
       if (log == 0) log = numerics::log(narrow_base) / dims;
-      // base^ε = Σ x^k / k! with x = ε ln base, below 2^-18: eight terms are good to 2^-150
+      // base^ε = Σ x^k / k! with x = ε ln base, below 2^-18: eight terms give 150 bits
       const Real x = rounded_off * log;
       Real term = 1, power = 1;
       for (int k = 1; k <= 8; ++k) power += (term *= x / k);

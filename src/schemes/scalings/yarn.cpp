@@ -30,7 +30,7 @@ void check(const YarnScaling& scaling) {
 
 Real gain(double factor, double weight) { return factor <= 1 ? Real(1) : Real(weight) * log(Real(factor)) / 10 + 1; }
 
-// 0 and "not given" are one, as in the configs that have these keys.
+// 0 means "not given", as in the configs that have these keys.
 double magnitude(const YarnScaling& s) {
   if (s.attention_factor) return *s.attention_factor;
   const double mscale = s.mscale.value_or(0), all = s.mscale_all_dim.value_or(0);
