@@ -4,10 +4,10 @@
     posenc.rotate(q, posenc.prepare(rope), first=4096)      # numpy, torch, cupy: any array, in place
 
 A scheme becomes a form (prepare), and verbs apply forms to arrays: tabulate, add, rotate, bias, attention. A decoder keeps
-keys and values in pages (rotate_into, copy_into, attention with block_table); layer has all that a model's attention does.
-read_model says how a model encodes position, check and diagnose whether an implementation agrees, watch whether a running model
-does. posenc.torch has what learns, posenc.transformers what runs inside Hugging Face's models, posenc.jax what returns
-arrays of jax.
+keys and values in pages (rotate_into, copy_into, attention with block_table); layer returns everything that a
+model's attention needs. read_model shows how a model encodes position, check and diagnose compare an implementation with it,
+and watch a running model. posenc.torch has differentiable functions and modules, posenc.transformers runs inside Hugging Face's
+models, and posenc.jax returns jax arrays.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 __version__: str = _posenc.version()
 
-# What more than the core needs is loaded when it is asked for, so that importing posenc takes milliseconds.
+# Everything beyond the core is loaded on first use, so that importing posenc takes milliseconds.
 _LATER = {
     "models": ("CheckResult", "Comparison", "Diagnosis", "Layer", "Model", "PreparedLayer", "check", "compare_engines",
                "diagnose", "inspect", "layer", "read_model"),
@@ -44,7 +44,7 @@ _LATER = {
 }
 
 
-if not TYPE_CHECKING:  # a checker of types would believe that every name exists
+if not TYPE_CHECKING:  # a type checker would believe that every name exists
 
     def __getattr__(name: str) -> Any:
         from importlib import import_module
@@ -74,9 +74,9 @@ __all__ = ["AttentionPlan", "Error", "Form", "Gradients", "Scaling", "Scheme", "
            "grid_positions", "new_logsumexp", "packed_positions", "plan_attention", "positions_from_mask", "prepare",
            "prepare_table", "rerotate", "rotate", "rotate_backward", "rotate_into", "scheme", "set_threads", "shift",
            "slots_of", "synchronize", "tabulate", "threads", "use",
-           # and those of _LATER, which checkers of types see only where they are written out
+           # and those of _LATER, which type checkers see only if they are written out
            "CheckResult", "Comparison", "Diagnosis", "Layer", "Model", "Plot", "PreparedLayer", "WatchReport", "check",
            "compare_engines", "diagnose", "inspect", "layer", "plot", "read_model", "watch"]
 _NAMES = list(__all__)
 if not TYPE_CHECKING:
-    del __all__  # __getattr__ answers, with the schemes and scalings of the library's own list as well
+    del __all__  # __getattr__ provides it, including the schemes and scalings of the library's own list

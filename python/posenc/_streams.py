@@ -1,4 +1,4 @@
-"""The current stream of an array library, for calls on a GPU; asked for by the extension alone."""
+"""The current stream of an array library, for calls on a GPU; used only by the extension."""
 
 import sys
 from typing import Any

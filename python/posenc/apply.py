@@ -15,16 +15,16 @@ if TYPE_CHECKING:
 
 def rotate(x: Any, form: Form, *, first: int = 0, ids: Ids | None = None, order: Order = "bhsd", out: Any = None,
            dtype: DType | None = None) -> Any:
-    """Rotates the pairs of x by the angles of its positions, in place unless `out` is given; returns what was written.
+    """Rotates the pairs of x by the angles of its positions, in place unless `out` is given; returns the result.
 
     x: [batch, heads, sequence, features], or without the first axes; or (q, k), rotated in one pass.
-    first, ids: positions first, first + 1, …, or one id for each token: [sequence], [batch, sequence], and with as
-      many coordinates as form.axes before that.
+    first, ids: positions first, first + 1, …, or one id for each token: [sequence] or [batch, sequence], preceded by an
+      axis of form.axes coordinates if there are several.
     order: the axes of x as they are in memory; "bshd" is what torch's projections give.
-    dtype: "bf16" where x is a numpy array of uint16 that holds bfloat16.
+    dtype: "bf16" if x is a numpy array of uint16 that holds bfloat16.
     Error: f32, at most 2 ulp of the larger product. The same bytes on every machine.
     Range: positions |p| < 2^53 (on a GPU 0 ≤ p), or rows of the form's table; fractions: prepare(…, denominators=…).
-    Throws: Error for a shape, type, position or form that does not fit; x is not touched then.
+    Throws: Error for a shape, type, position or form that does not fit; x is then left unchanged.
     """
     if type(form) is not Form:  # quicker than a call; a subclass passes it
         handle_of(form, "rotate")
@@ -52,10 +52,10 @@ def rotate_backward(d_out: Any, form: Form, *, first: int = 0, ids: Ids | None =
 
 def rerotate(x: Any, before: Form, after: Form, *, first: int = 0, ids: Ids | None = None, order: Order = "bhsd",
              dtype: DType | None = None) -> Any:
-    """Rotates keys of a cache, which `before` rotated, to what `after` would have made of them; in place.
+    """Turns cached keys that `before` rotated into those that `after` would have rotated; in place.
 
     Error: with exact angles one rotation by their difference.
-    Throws: Error where the two do not rotate the same features.
+    Throws: Error if the two do not rotate the same features.
     """
     _posenc.rerotate(handle_of(before, "rerotate"), handle_of(after, "rerotate"), x, first if ids is None else ids_of(ids),
                      before._axes, order, 0 if dtype is None else flags_of(dtype))
@@ -66,10 +66,10 @@ def shift(keys: Any, form: Form, by: int, *, slots: Ids | None = None, order: Or
           dtype: DType | None = None) -> Any:
     """Moves rotated keys of a cache by a constant: what `form` wrote for position p becomes what it writes for p + by.
 
-    In place; every scaling, magnitude and layout.
-    slots: of a pool of pages, [pages, heads, page size, features], the keys of these slots alone; None: all of `keys`.
+    In place; for every scaling, magnitude and layout.
+    slots: of a pool of pages, [pages, heads, page size, features], only the keys in these slots; None: all of `keys`.
     Error: one rotation by a constant, and one more rounding.
-    Throws: Error for float32 angles (rerotate does that), for a table, for a slot past the pool or given twice, and as
+    Throws: Error for float32 angles (use rerotate), for a table, for a slot past the pool or given twice, and as
     rotate.
     """
     _posenc.shift(handle_of(form, "shift"), keys, ids_of(slots), by, order, 0 if dtype is None else flags_of(dtype))
@@ -77,12 +77,12 @@ def shift(keys: Any, form: Form, by: int, *, slots: Ids | None = None, order: Or
 
 
 def add(x: Any, form: Form, *, first: int = 0, ids: Ids | None = None, out: Any = None, dtype: DType | None = None) -> Any:
-    """x += the vector of its position, in place unless `out` is given; returns what was written.
+    """Adds the vector of each position to x, in place unless `out` is given; returns the result.
 
     x: [..., sequence, width].
     Error: waves are correctly rounded to f32, f16 and bf16; the sum is rounded once.
     Range: positions |p| < 2^53 (on a GPU 0 ≤ p); for a learned table, its rows.
-    Throws: Error for a shape, type, position or form that does not fit; x is not touched then.
+    Throws: Error for a shape, type, position or form that does not fit; x is then left unchanged.
     """
     if out is None:
         out = x
@@ -94,8 +94,8 @@ def add(x: Any, form: Form, *, first: int = 0, ids: Ids | None = None, out: Any 
 def add_backward(d_table: Any, d_out: Array, *, first: int = 0, ids: Ids | None = None, offset: int = 0) -> Any:
     """The gradient of a learned table: d_table[p + offset] += Σ d_out[token at p]; in place.
 
-    Error: each row's sum is made in double in the order of the tokens and rounded once.
-    Throws: Error for a position that is no row of the table.
+    Error: each row is summed in double in the order of the tokens and rounded once.
+    Throws: Error for a position that is not a row of the table.
     """
     _posenc.add_backward(d_table, d_out, first if ids is None else ids_of(ids), 1, offset)
     return d_table
@@ -103,13 +103,13 @@ def add_backward(d_table: Any, d_out: Array, *, first: int = 0, ids: Ids | None 
 
 def tabulate(form: Form, *, first: int = 0, count: int | None = None, ids: Ids | None = None, dtype: DType = "f32",
              like: Any = None, out: Any = None) -> Any:
-    """The table of an addition, [positions, width]; of a rotation (cosines, sines), each [positions, pairs].
+    """The table of an addition, [positions, width]; for a rotation (cosines, sines), each [positions, pairs].
 
     first, count: positions first … first + count − 1; or ids, one for each row (with form.axes coordinates each).
-    like: an array whose library and device the result has; None: numpy. "bf16" in numpy is uint16.
-    out: where to write instead: an array, or (cosines, sines).
+    like: an array whose library and device the result uses; None: numpy. "bf16" in numpy is uint16.
+    out: arrays to write to instead: one, or (cosines, sines).
     Error: correctly rounded to f32, f16 and bf16; within 0.501 ulp in f64. The same bytes on every machine.
-    Throws: Error for a form that is neither, a type or a position that does not fit.
+    Throws: Error for a form that is neither, and for a type or position that does not fit.
     """
     handle = handle_of(form, "tabulate")
     where = first if ids is None else ids_of(ids)
@@ -135,7 +135,7 @@ def bias(form: Form, queries: Any, keys: Any, *, dtype: DType = "f32", like: Any
 
     queries, keys: how many there are (positions 0, 1, 2 …), or the position of each.
     Error: computed in double and rounded once. The same bytes on every backend.
-    Throws: Error for a form that is no bias, and for vectors by distance, which need q and k.
+    Throws: Error for a form that is not a bias, and for vectors by distance, which need q and k.
     """
     handle = handle_of(form, "bias")
     of_queries, many_queries = _counted(queries, form)
@@ -147,7 +147,7 @@ def bias(form: Form, queries: Any, keys: Any, *, dtype: DType = "f32", like: Any
 
 
 def bias_backward(d_parameters: Any, d_out: Array, form: Form, queries: Any, keys: Any) -> Any:
-    """The gradient of the form's parameters: d_parameters += its share of d_out, which is as `out` of bias.
+    """The gradient of the form's parameters: adds to d_parameters; d_out has the shape of bias's `out`.
 
     d_parameters: [heads] for slopes, [rows, heads] for a table, [n] for a learned map.
     """

@@ -1,11 +1,11 @@
-"""Which library an array is of, and how that library makes a new one."""
+"""Which library an array belongs to, and how to create a new one with that library."""
 
 from __future__ import annotations
 
 import sys
 from array import array
 
-TYPE_CHECKING = False  # typing is slow to import, and only checkers of types need it
+TYPE_CHECKING = False  # typing is slow to import, and only type checkers need it
 if TYPE_CHECKING:
     from typing import Any, Literal, Protocol, Sequence, Union
 
@@ -28,7 +28,7 @@ _TORCH = {"f32": "float32", "f64": "float64", "f16": "float16", "bf16": "bfloat1
 
 
 def library_of(x: Any) -> str:
-    """The string "torch", "cupy", or "numpy" for all that is on the host."""
+    """The string "torch", "cupy", or "numpy" for everything on the host."""
     for kind in type(x).__mro__:
         name = kind.__module__.partition(".")[0]
         if name in ("torch", "cupy"):
@@ -43,7 +43,7 @@ def flags_of(dtype: DType | None) -> int:
 
 
 def empty(shape: Sequence[int], dtype: DType, like: Any = None) -> Any:
-    """A new array of the library of `like`, on its device; numpy's where `like` is None."""
+    """A new array of `like`'s library, on its device; a numpy array if `like` is None."""
     flags_of(dtype)
     library = "numpy" if like is None else library_of(like)
     if library == "torch":
@@ -87,7 +87,7 @@ def ids_of(ids: Any) -> Any:
 
 
 def table_of(rows: Any, verb: str, name: str) -> Any:
-    """Lists of integers become an array with a row for each, the shorter ones filled with −1; arrays stay as they are."""
+    """Lists of integers become an array with a row for each, shorter ones padded with −1; arrays stay as they are."""
     if not isinstance(rows, (list, tuple)):
         return rows
     if not any(isinstance(row, (list, tuple, range)) for row in rows):
@@ -98,7 +98,7 @@ def table_of(rows: Any, verb: str, name: str) -> Any:
 
 
 def cache_order_of(order: str, cache_order: str | None) -> str:
-    """The order of a cache of pages: as it is given, else with its heads where those of the tokens are."""
+    """The axis order of a paged cache: as given, else with heads in the same place as in the tokens."""
     return cache_order or ("bshd" if order in ("bshd", "shd", "thd") else "bhsd")
 
 

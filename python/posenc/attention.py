@@ -1,4 +1,4 @@
-"""Attention in which position enters as the keys and queries are loaded."""
+"""Attention that applies position as keys and queries are loaded."""
 
 from __future__ import annotations
 
@@ -69,38 +69,39 @@ def attention(q: Array, k: Array, v: Array, form: Form | None = None, *, causal:
               position_queries: Array | None = None, log_gates: Array | None = None, rounds_rotated: bool = False,
               block_table: Ids | None = None, order: Order = "bhsd", cache_order: CacheOrder | None = None,
               out: Any = None, logsumexp: Any = None, weights: Any = None, dtype: DType | None = None) -> Any:
-    """softmax(scale · q·kᵀ + bias) · v over the keys that each query may look at; returns `out`.
+    """softmax(scale · q·kᵀ + bias) · v over the keys that each query may attend to; returns `out`.
 
     q: [batch, heads, queries, features], k, v: [batch, key heads, keys, features], or without the first axes; `order`
       names their axes as they are in memory. heads is a multiple of key heads.
     form: a rotation (q and k are rotated as they are loaded) or a bias; None: no position.
-    causal: no query looks at keys after its own. The queries are the last tokens of the keys.
-    window: n: only at keys less than n away; 0: at all.
-    scale: of q·k; None: 1/√features (T5 wants 1).
+    causal: a query attends to no key after its own token. The queries are the last tokens of the sequence.
+    window: n: a query attends only to keys less than n away; 0: to all.
+    scale: multiplies q·k; None: 1/√features (T5 needs 1).
     query_positions, key_positions: an int (the first of consecutive ones), or ids; None: 0, 1, 2 …
-    keys_are_rotated: the cache holds keys that were rotated when they came.
+    keys_are_rotated: the cache holds keys that were rotated when they were written.
     rounds_rotated: f16 and bf16, on the host: rotated q and k are rounded to their type, as rotate rounds them and as a
-      cache of rotated keys holds them; they keep f32's precision otherwise, which takes longer. A GPU always rounds.
-    query_lengths, key_lengths: [batch], sequences that end earlier. packed, packed_keys: lengths of sequences one after
-      another. key_mask: [batch, keys], 0 is padding.
-    chunk: a query sees only keys of its own chunk of positions (Llama 4). softcap: scores become c · tanh(score / c)
-      (Gemma 2). temperature: (scale, length, shift), queries times 1 + scale · ln(1 + ⌊(p + shift) / length⌋); with
+      cache of rotated keys stores them; otherwise they keep the precision of f32, which takes longer. A GPU always rounds.
+    query_lengths, key_lengths: [batch], the lengths of shorter sequences. packed, packed_keys: the lengths of sequences
+      packed one after another. key_mask: [batch, keys], 0 is padding.
+    chunk: a query attends only to keys in its own chunk of positions (Llama 4). softcap: scores become c · tanh(score / c)
+      (Gemma 2). temperature: (scale, length, shift) multiplies queries by 1 + scale · ln(1 + ⌊(p + shift) / length⌋); with
       "log" as a fourth, 1 + scale · ln(max(1, (p + shift) / length)), with "tokens" scale · ln(p + shift).
-    sinks: [heads], logits that join every softmax (gpt-oss). mask: broadcast to [batch, heads, queries, keys], bool or
+    sinks: [heads], logits that take part in every softmax (gpt-oss). mask: broadcast to [batch, heads, queries, keys], bool or
       numbers that are added.
-    position_queries: [batch, heads, queries, features], what the form's vectors by distance meet in place of q
-      (relative-logits); axes as q's.
+    position_queries: [batch, heads, queries, features], multiplied with the form's vectors by distance in place of q
+      (relative-logits); axes as in q.
     log_gates: [batch, heads, keys], logarithms of the gates whose sums the form adds (forget-gate), f32 or f64.
     block_table: [sequences, pages of each], integers, or a list for each sequence: k and v are pools of pages,
       [pages, key heads, page size, features], or with cache_order="bshd" [pages, page size, key heads, features] as vLLM's.
-      Token t of sequence b is token t mod page size of page block_table[b, t // page size]. Needs key_lengths, one for each
-      sequence, which count the new tokens. Entries for tokens that no query sees may be −1. With `packed` (how many queries
-      each sequence has now), q holds the tokens of all sequences one after another: order="thd" for [tokens, heads, features].
-    cache_order: the axes of the pools; None: heads where those of q are.
-    logsumexp, weights: written too where they are given: [batch, heads, queries], [batch, heads, queries, keys].
-    dtype: "bf16" where numpy arrays of uint16 hold bfloat16; q may be f32 beside a cache of f16 or bf16.
+      Token t of sequence b is token t mod page size of page block_table[b, t // page size]. Requires key_lengths, one for
+      each sequence, including the new tokens. Entries for tokens that no query attends to may be −1. With `packed` (the number
+      of queries of each sequence in this call), q holds the tokens of all sequences one after another: order="thd" for
+      [tokens, heads, features].
+    cache_order: the axes of the pools; None: heads in the same place as in q.
+    logsumexp, weights: also written if given: [batch, heads, queries], [batch, heads, queries, keys].
+    dtype: "bf16" if numpy arrays of uint16 hold bfloat16; q may be f32 with a cache of f16 or bf16.
     Error: f32, at most 2e-6 · Σ weight · |v| while |scale · q·k| and the bias stay below 16.
-    Throws: Error for a shape, type, length, position or form that does not fit; out is not touched then.
+    Throws: Error for a shape, type, length, position or form that does not fit; out is then left unchanged.
     """
     if out is None:
         out = empty_like(q, (*shape_of(q)[:-1], shape_of(v)[-1]))
@@ -123,13 +124,13 @@ def attention_backward(d_out: Array, q: Array, k: Array, v: Array, form: Form | 
                        position_queries: Array | None = None, log_gates: Array | None = None, d_query_vectors: Any = None,
                        d_key_vectors: Any = None, d_value_vectors: Any = None, d_query_offsets: Any = None,
                        rounds_rotated: bool = False, repeatable: bool = False, order: Order = "bhsd") -> Gradients:
-    """The gradients of attention from that of its output; options as attention was given them.
+    """The gradients of attention, given that of its output; options as passed to attention.
 
-    out, logsumexp: what attention gave; None: computed again.
-    wanted: which of "q", "k", "v", "position_queries" and "log_gates" are made. d_parameters: added to, where the form is
-      a bias that learns, in the shape of bias_backward. d_sinks: added to, [heads]. d_query_vectors, d_key_vectors, d_value_vectors,
-      d_query_offsets: added to, where the form has vectors by distance, in the shape of their tables.
-    repeatable: on a GPU, the same bytes at every run, at a cost; on the host they always are.
+    out, logsumexp: the outputs of attention; None: recomputed.
+    wanted: which of "q", "k", "v", "position_queries" and "log_gates" are computed. d_parameters: added to, if the form is
+      a learned bias, in the shape of bias_backward. d_sinks: added to, [heads]. d_query_vectors, d_key_vectors, d_value_vectors,
+      d_query_offsets: added to, if the form has vectors by distance, in the shape of their tables.
+    repeatable: on a GPU, the same bytes in every run, at some cost in speed; on the host this is always so.
     Throws: as attention, and for a gradient that the position does not have.
     """
     inputs = {"q": q, "k": k, "v": v, "position_queries": position_queries, "log_gates": log_gates}
@@ -150,7 +151,7 @@ def attention_backward(d_out: Array, q: Array, k: Array, v: Array, form: Form | 
 
 
 def new_logsumexp(q: Array, order: Order = "bhsd") -> Any:
-    """An array for attention's logsumexp: [batch, heads, queries], f32, or f64 where q is."""
+    """An array for attention's logsumexp: [batch, heads, queries], f32, or f64 if q is."""
     shape = shape_of(q)[:-1]
     if order in ("bshd", "shd", "thd"):
         shape = (*shape[:-2], shape[-1], shape[-2])

@@ -1,9 +1,9 @@
-"""A cache of keys and values in pages: tokens go into their slots, and move in them.
+"""A paged cache of keys and values: writes tokens to slots, and moves them.
 
 A pool is [pages, heads, page size, features] (order "bhsd"), or [pages, page size, heads, features] as vLLM's ("bshd"), in
-any strides, on the host; f32, f64, f16 or bf16, whatever type the tokens have. Slot s is token s mod page size of page
+any strides, on the host; f32, f64, f16 or bf16, independent of the type of the tokens. Slot s is token s mod page size of page
 s // page size, and a negative slot skips its token. A plain cache of n tokens is one page of n. Everything is written in
-place: what cannot be is refused.
+place; an array for which that is not possible is an error.
 """
 
 from __future__ import annotations
@@ -40,17 +40,17 @@ def slots_of(pages: Ids, page_size: int, first: int, count: int) -> Any:
 
 def rotate_into(cache: Any, slots: Ids, k: Array, form: Form | None, *, first: int = 0, ids: Ids | None = None,
                 order: Order = "bhsd", cache_order: CacheOrder | None = None, dtype: DType | None = None) -> Any:
-    """Writes keys to their slots, each rotated by its position: rotated once, when they come. Returns the cache.
+    """Writes keys to their slots, each rotated by its position, once. Returns the cache.
 
     cache: a pool of pages, written in place.
     slots: one for each token, [batch, sequence]; a negative one skips its token.
     k: [batch, heads, sequence, features], or without the first axes; order="thd" for [tokens, heads, features].
-    form: a rotation. With a bias, with no position and with None keys are copied as they are, so that any layer's fits.
+    form: a rotation. With a bias, no position or None, keys are copied unchanged, so that the form of any layer can be passed.
     first, ids: positions of the tokens, as in rotate.
-    cache_order: the axes of the pool; None: heads where those of k are.
-    dtype: "bf16" where numpy arrays of uint16 hold bfloat16.
+    cache_order: the axes of the pool; None: heads in the same place as in k.
+    dtype: "bf16" if numpy arrays of uint16 hold bfloat16.
     Error, Range: as rotate. Throws: Error for a shape, type, slot, position or form that does not fit, and for two tokens
-    in one slot; the cache is not touched then.
+    in one slot; the cache is then left unchanged.
     """
     _posenc.rotate_into(None if form is None else handle_of(form, "rotate_into"), cache, _slots(slots, "rotate_into", "slots"),
                         k, first if ids is None else ids_of(ids), 1 if form is None else form._axes, order,
@@ -69,10 +69,10 @@ def copy_into(cache: Any, slots: Ids, x: Array, *, order: Order = "bhsd", cache_
 def copy_slots(cache: Any, to: Ids, from_: Ids, *, order: CacheOrder = "bhsd", dtype: DType | None = None) -> Any:
     """Copies the token of slot from_[i] to slot to[i], as if all were read before any is written. Returns the cache.
 
-    For a fork that gets a page of its own, and tokens that close a gap; `shift` then gives keys their new positions. Where
+    For a fork that gets its own page, and for tokens that close a gap; `shift` then gives keys their new positions. If
     either slot is negative, the copy is skipped.
-    Throws: Error for lists of different lengths, a slot past the cache, and two tokens in one slot; the cache is not
-    touched then.
+    Throws: Error for lists of different lengths, a slot past the cache, and two tokens in one slot; the cache is then
+    left unchanged.
     """
     _posenc.copy_slots(cache, ids_of(to), ids_of(from_), order, 0 if dtype is None else flags_of(dtype))
     return cache

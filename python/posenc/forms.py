@@ -30,9 +30,9 @@ def recipe_of(text: str) -> tuple[str, int, str | None, str | None, str | None]:
 
 
 class Form:
-    """What a scheme becomes: an addition, a rotation or a bias. Immutable; threads may share it.
+    """A prepared scheme: an addition, a rotation or a bias. Immutable; threads may share it.
 
-    A form that was prepared with weights reads them where they are, and keeps them alive.
+    A form prepared with weights reads them in place, and keeps them alive.
     """
 
     __slots__ = ("_handle", "_axes", "_facts", "_recipe", "_text", "__weakref__")
@@ -61,12 +61,12 @@ class Form:
 
     @property
     def heads(self) -> int | None:
-        """Heads of a bias; 0: however many there are."""
+        """Heads of a bias; 0: any number."""
         return self._facts.get("heads")
 
     @property
     def width(self) -> int | None:
-        """Features of a token to which an addition adds."""
+        """Features per token of an addition."""
         return self._facts.get("width")
 
     @property
@@ -76,12 +76,12 @@ class Form:
 
     @property
     def magnitude(self) -> float:
-        """The factor on cosines and sines (YaRN, LongRoPE)."""
+        """The factor of cosines and sines (YaRN, LongRoPE)."""
         return float(self._facts.get("magnitude", 1.0))
 
     @property
     def softmax_factor(self) -> float:
-        """What attention multiplies its scale by."""
+        """The factor that multiplies attention's scale."""
         return float(self._facts.get("softmax_factor", 1.0))
 
     @property
@@ -90,7 +90,7 @@ class Form:
         return tuple(self._facts.get("frequencies", ()))
 
     def adjoint(self) -> Form:
-        """The transpose of a rotation, which carries gradients back. It keeps the magnitude."""
+        """The transpose of a rotation, for gradients. It keeps the magnitude."""
         return Form(_posenc.derive(self._handle, "adjoint"), None)
 
     def inverse(self) -> Form:
@@ -98,7 +98,7 @@ class Form:
         return Form(_posenc.derive(self._handle, "inverse"), None)
 
     def for_keys(self) -> Form:
-        """The rotation of keys, where it differs from that of queries (xPos)."""
+        """The rotation of keys, if it differs from that of queries (xPos)."""
         return Form(_posenc.derive(self._handle, "for_keys"), None)
 
     def head(self, head: int) -> Form:
@@ -127,7 +127,7 @@ class Form:
 
 
 def handle_of(form: Form, verb: str) -> Any:
-    """What the extension knows the form by. Throws: TypeError for what is no form."""
+    """The form's handle in the extension. Throws: TypeError for anything that is not a form."""
     if isinstance(form, Form):
         return form._handle
     raise TypeError(f"{verb}: form must be what prepare() returns but is of type {type(form).__name__}"
@@ -143,17 +143,17 @@ def _prepared(text: str, length: int, numerics: str | None, table_type: str | No
 def prepare(scheme: Scheme | str, *, length: int = 0, numerics: Numerics = "exact", table_type: DType | None = None,
             arithmetic: DType | None = None, weights: Array | None = None, key_weights: Array | None = None,
             value_weights: Array | None = None, denominators: Ids | None = None) -> Form:
-    """Turns a scheme into a form: once per model, or per length where the scheme depends on it.
+    """Turns a scheme into a form: once per model, or per length if the scheme depends on it.
 
     scheme: a scheme such as Rope(dims=128), its JSON, or its name.
     length: tokens in the sequence, for schemes that depend on it (dynamic NTK, LongRoPE, KERPLE).
     numerics: "exact", or the float32 angles that models were trained with: "hf-f32", "ggml-f32".
     table_type, arithmetic: the types in which an engine rotates; None: f32, f64 for f64.
-    weights, key_weights, value_weights: the trained table, where the scheme has one, what keys meet (DeBERTa) and what is
-      added to values (Shaw). The form reads them in place.
+    weights, key_weights, value_weights: the trained table, if the scheme has one, the one multiplied with keys (DeBERTa) and the
+      one added to values (Shaw). The form reads them in place.
     denominators: positions are fractions, id / denominator, exactly: one for all axes or one for each (rope, sinusoidal).
     Without weights the result is cached by value: calling it again costs nothing.
-    Throws: Error that names scheme, field, value and rule.
+    Throws: Error with scheme, field, value and rule.
     """
     text = scheme.to_json() if isinstance(scheme, Scheme) else scheme_from(scheme).to_json()
     if weights is None and key_weights is None and value_weights is None and denominators is None:
@@ -163,5 +163,5 @@ def prepare(scheme: Scheme | str, *, length: int = 0, numerics: Numerics = "exac
 
 
 def prepare_table(cosines: Array, sines: Array, *, layout: str = "halves") -> Form:
-    """A rotation by cosines and sines of your own, [rows, pairs] or [batch, sequence, pairs], read in place."""
+    """A rotation by your own cosines and sines, [rows, pairs] or [batch, sequence, pairs], read in place."""
     return Form(_posenc.prepare_table(cosines, sines, layout), None)

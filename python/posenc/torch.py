@@ -1,8 +1,8 @@
-"""posenc for torch: functions that learn, and modules that hold what is learned.
+"""posenc for torch: differentiable functions, and modules that hold learned parameters.
 
 rotate, add and attention return new tensors and are differentiable. With torch ≥ 2.4 they are operators of torch
-(posenc::rotate …), which torch.compile and torch.export see through; before that, autograd functions. A form takes part
-as text, so that it can be traced and saved; a trained table is an argument of its own, and gets a gradient.
+(posenc::rotate …), which torch.compile and torch.export can trace; before that, autograd functions. A form is passed as
+text, so that it can be traced and saved; a trained table is a separate argument, and gets a gradient.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def _text_of(form: Form | Scheme | str | None, verb: str) -> str:
 
 
 def _bound(text: str, table: Optional[torch.Tensor]) -> Form | None:
-    """The form of a text, with the table where it has one."""
+    """The form of a text, with its table if it has one."""
     if not text:
         return None
     if table is None:
@@ -291,7 +291,7 @@ def attention(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, form: Form | Sc
               sinks: torch.Tensor | None = None, mask: torch.Tensor | None = None, order: str = "bhsd") -> torch.Tensor:
     """softmax(scale · q·kᵀ + bias) · v, differentiable in q, k, v, the trained `table` of a bias and the sinks.
 
-    Arguments as posenc.attention; form may be a scheme, which then is prepared and kept.
+    Arguments as posenc.attention; form may be a scheme, which is then prepared and cached.
     """
     if mask is not None and mask.requires_grad:
         raise NotImplementedError("attention: a mask has no gradient; pass mask.detach(), or a bias with its table")
@@ -308,7 +308,7 @@ class RelativeBias(torch.nn.Module):
     """The trained table of a bias by distance (T5, Swin …), [rows, heads], and attention with it.
 
         bias = RelativeBias(posenc.T5(heads=8))
-        out = bias.attention(q, k, v, scale=1.0)       # nothing of size queries × keys is made
+        out = bias.attention(q, k, v, scale=1.0)       # nothing of size queries × keys is allocated
     """
 
     def __init__(self, scheme: Scheme, *, device: Any = None, dtype: Any = None) -> None:
@@ -319,7 +319,7 @@ class RelativeBias(torch.nn.Module):
         self.table = torch.nn.Parameter(torch.zeros(scheme.buckets, scheme.heads, device=device, dtype=dtype))
 
     def forward(self, queries: int, keys: int) -> torch.Tensor:
-        """The bias as an array, [heads, queries, keys], without a gradient: to look at, or to compare with."""
+        """The bias as an array, [heads, queries, keys], without a gradient: for inspection and comparison."""
         form = prepare(self.scheme, weights=self.table.detach())
         result: torch.Tensor = apply.bias(form, queries, keys, like=self.table)
         return result

@@ -20,11 +20,11 @@ def use(model: Any, *, attention: bool = True, rotary: Literal["exact", "hf-f32"
     """Makes a transformers model compute with posenc; returns the model.
 
     rotary: "exact" replaces every rotary embedding by one with correctly rounded cosines and sines, "hf-f32" by one with
-      the float32 angles that transformers itself takes; None: they stay. (A vision tower's own angles stay as well.)
+      the float32 angles that transformers itself uses; None: unchanged. (A vision tower's own angles are unchanged too.)
     attention: registers posenc's attention and its masks, and switches the model to it.
-    Softcap, sinks, windows, padding, packed sequences and any other mask are kept. What posenc cannot do there (dropout, a
-    T5 bias that learns, rotary embeddings that are not cosines and sines, a model such as BLOOM that computes attention
-    itself) raises: nothing is dropped in silence.
+    Softcap, sinks, windows, padding, packed sequences and any other mask are kept. What posenc does not support there (dropout, a
+    learned T5 bias, rotary embeddings that are not cosines and sines, a model such as BLOOM that computes attention
+    itself) raises an error: nothing is silently dropped.
     """
     if attention:
         _refuse_own_attention(model)
@@ -47,7 +47,7 @@ def use(model: Any, *, attention: bool = True, rotary: Literal["exact", "hf-f32"
 
 
 def _refuse_own_attention(model: Any) -> None:
-    """Some models do not look for an attention function; transformers then warns, and keeps what they have."""
+    """Some models do not look up an attention function; transformers then warns, and keeps theirs."""
     for module in model.modules():
         can_set = getattr(module, "_can_set_attn_implementation", None)
         if can_set is not None and not can_set():
@@ -68,7 +68,7 @@ def _replace_rotary(model: Any, numerics: str) -> int:
 
 
 def _same_outputs(theirs: Any, numerics: str) -> Any:
-    """A module that gives what theirs gives, to float32's angles; else an error that says why not."""
+    """A module with the same outputs as theirs, up to float32 angles; else an error that says why not."""
     kinds = list(getattr(theirs, "layer_types", None) or [None])
     takes_type = "layer_type" in inspect.signature(theirs.forward).parameters
     device = next(theirs.buffers()).device
@@ -98,7 +98,7 @@ def _same_outputs(theirs: Any, numerics: str) -> Any:
 
 
 def _has_axes(config: Any) -> bool:
-    """Whether positions have three coordinates, which the rotary module of Qwen2-VL and its successors asks for."""
+    """Whether positions have three coordinates, as the rotary module of Qwen2-VL and its successors requires."""
     parameters = getattr(config, "rope_parameters", None) or {}
     return "mrope_section" in parameters
 
@@ -107,7 +107,7 @@ def _has_axes(config: Any) -> bool:
 
 
 def _register() -> None:
-    """Attention and mask together: without the mask function, transformers would pass none, and padding would be seen."""
+    """Attention and mask together: without the mask function, transformers would pass none, and queries would attend to padding."""
     from transformers import AttentionInterface
     from transformers.masking_utils import AttentionMaskInterface
 

@@ -1,4 +1,4 @@
-"""Whether a running model rotates as its config says: one forward, a verdict for every layer."""
+"""Whether a running model rotates as its config says: one forward pass, a verdict for every layer."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class LayerVerdict:
 
 @dataclass(frozen=True)
 class WatchReport:
-    """The verdict for every layer; true where all agree with the config."""
+    """The verdict for every layer; true if all agree with the config."""
 
     model_type: str
     layers: Sequence[LayerVerdict]
@@ -93,7 +93,7 @@ def _attention_modules(model: Any) -> Iterator[tuple[int, str, Any]]:
 
 @contextmanager
 def _recorded(model: Any, rotation: str | None, seen: list[_Seen]) -> Iterator[None]:
-    """While it is open, calls of the rotation functions of the model's own files are recorded."""
+    """While active, calls of the rotation functions of the model's own files are recorded."""
     current: list[tuple[int, str]] = []
     hooks = []
     patched: list[tuple[Any, str, Any]] = []
@@ -177,15 +177,15 @@ def _verdict(one: _Seen, model: Model, sequence: int, positions: Any) -> LayerVe
 
 def watch(model: Any, *inputs: Any, config: ModelSource | Model | None = None, positions: Any = None, rotation: str | None = None,
           **options: Any) -> WatchReport:
-    """Runs one forward of a model and reports for every layer whether its rotation is what its config says.
+    """Runs one forward pass of a model and reports for every layer whether it rotates as its config says.
 
     model: a transformers or torch model; its attention modules call a function such as apply_rotary_pos_emb(q, k, …) of
       their own file, or name it by rotation=.
-    inputs, options: what the forward takes; without any, 16 random tokens of the config's vocabulary.
+    inputs, options: the arguments of forward; without any, 16 random tokens of the config's vocabulary.
     config: a config, its path, or a dict; None: model.config.
     positions: the positions that the tokens have; None: consecutive from the model's first.
     A layer that differs comes with the first difference, the convention that was applied, and what to change.
-    Throws: Error where the model's config is not known, TypeError where the model has no rotation to look at.
+    Throws: Error if the model's config is not known, TypeError if the model has no rotation to check.
     """
     import torch
 

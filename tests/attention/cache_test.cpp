@@ -1,5 +1,4 @@
-// A cache of keys and values that is longer than what it holds: attention reads the keys that queries may look at, and
-// nothing else of it.
+// A cache of keys and values with more room than tokens: attention reads only the keys that queries may attend to.
 
 #include <gtest/gtest.h>
 #include <sys/mman.h>

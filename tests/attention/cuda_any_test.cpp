@@ -1,5 +1,6 @@
-// Attention on a GPU beyond the kernels for compute capability 9.0: masks, windows, lengths, packed sequences, more keys than
-// queries and fewer, any number of features to 256, features apart in memory; and its gradients. Against the reference in f64.
+// Attention on a GPU beyond the kernels for compute capability 9.0: masks, windows, lengths, packed sequences, more
+// keys than queries and fewer, any number of features up to 256, features that are not contiguous; and its gradients.
+// Against the reference in f64.
 
 #include <algorithm>
 #include <limits>

@@ -1,5 +1,5 @@
-// Attention of tensors on a GPU, against the reference in f64: odd lengths, few key heads, both orders of axes, hot
-// scores; outputs are poisoned before.
+// Attention of tensors on a GPU, against the reference in f64: odd lengths, few key heads, both axis orders, large
+// scores; outputs are poisoned before each call.
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
-// The gradients of attention on a GPU, against the reference in f64: odd lengths, few key heads, both orders of axes; what is
-// written is poisoned before, what is added to is not zero before.
+// The gradients of attention on a GPU, against the reference in f64: odd lengths, few key heads, both axis orders;
+// written outputs are poisoned before each call, and those that are added to start from nonzero values.
 
 #include "cuda_cases.h"
 #include "posenc/cuda.h"

@@ -1,6 +1,6 @@
 // What models have in attention beside position: softcap, sinks, chunks, temperature, masks, caches of another type
-// and paged caches, on every backend and SIMD target against the formula in double, on every road: one query, a few,
-// and blocks of them.
+// and paged caches, on every backend and SIMD target against the formula in double, on every code path: one query, a
+// few, and blocks of them.
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
-// Sums of forget gates and contextual positions inside attention: on every backend and SIMD target against the formulas in
-// double, written here a second time, and their gradients against finite differences.
+// Sums of forget gates and contextual positions inside attention: on every backend and SIMD target against the
+// formulas in double, implemented again here, and their gradients against finite differences.
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
-// Who sees whom: lengths, packed sequences, decoding, rows that see nothing, values that are not numbers, and what
-// attention keeps whatever the order of tokens, strides and threads.
+// Which keys a query attends to: lengths, packed sequences, decoding, rows without visible keys, non-finite values;
+// and what does not depend on the order of tokens, strides and threads.
 
 #include <gtest/gtest.h>
 

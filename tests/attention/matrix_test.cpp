@@ -1,5 +1,5 @@
-// Attention of 16-bit tensors on every backend and SIMD target, with the machine's matrix unit and without: blocks of queries
-// and keys past every edge of a tile, the stated error, and what is not finite.
+// Attention of 16-bit tensors on every backend and SIMD target, with the processor's matrix unit and without: blocks
+// of queries and keys across every tile boundary, the stated error, and non-finite values.
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
-// What attention allocates: with 32768 tokens, less than a tenth of q, k, v and out. Every allocation of this program
-// is counted.
+// How much attention allocates: with 32768 tokens, less than a tenth of q, k, v and out. Every allocation of this
+// program is counted.
 
 #include "attention/allocations.h"
 #define POSENC_ON_ALLOCATION posenc::tests::count_allocation

@@ -1,5 +1,5 @@
-// Continuous batching: queries of several sequences, one after another, over one paged cache. Every sequence gets what it gets
-// alone, on every backend and SIMD target; and pages that no query sees need not be there.
+// Continuous batching: queries of several sequences, one after another, over one paged cache. Every sequence gets the
+// same result as alone, on every backend and SIMD target; and pages without visible keys need not exist.
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
-// A plan: the bytes of attention, and no allocation in a decoding step. Every allocation of this program is counted
-// (memory_test.cpp).
+// A plan gives the bytes of attention, without allocating in a decoding step. Every allocation of this program is
+// counted (memory_test.cpp).
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
-// Vectors by distance in all that schemes make of them (several axes, distances without a vector, queries of their own,
-// offsets, vectors added to values): on every backend and SIMD target against the formula in double, written here a
-// second time, and their gradients against finite differences.
+// Vectors by distance in every form that schemes use (several axes, distances without a vector, separate queries,
+// offsets, vectors added to values): on every backend and SIMD target against the formula in double, implemented
+// again here, and their gradients against finite differences.
 
 #include <gtest/gtest.h>
 

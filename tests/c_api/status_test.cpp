@@ -1,4 +1,4 @@
-// What no call from outside can bring about: each kind of exception becomes its status and a message.
+// What no outside call can cause: each kind of exception becomes its status and a message.
 #include "c_api/status.h"
 
 #include <gtest/gtest.h>

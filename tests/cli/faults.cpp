@@ -1,4 +1,4 @@
-// Preloaded into a program, makes one system call fail, and writes down the calls that matter for files.
+// Preloaded into a program, makes one system call fail, and records the calls that matter for files.
 //
 //   POSENC_FAULT=write:3:ENOSPC     the third write to a file fails; with "short" instead, all write half
 //   POSENC_NO_TMPFILE=1             opening with O_TMPFILE is not supported

@@ -1,9 +1,10 @@
-// Conventions and bugs that people meet, each in f32, f16 and bf16, over seeds and sizes; changes that are no
-// position; and positions that no scheme here makes. The tensors are made here by plain loops with the standard
-// library's sine: no code is shared with what is tested. Prints how many are named, and how many verdicts are wrong:
+// Common conventions and bugs, each in f32, f16 and bf16, over seeds and sizes; changes that do not depend on
+// position; and positions that no scheme here produces. The tensors are computed here by plain loops with the
+// standard library's sine: no code is shared with what is tested. Prints how many are identified, and how many
+// verdicts are wrong:
 //   named    the verdict is sure or likely (or, for a change that is no position, neither), and every fact is right
 //   sure?    wrong and called sure;  likely?  wrong and called likely
-// A run looks at one seed and size of each; for all of them:
+// A run tests one seed and size of each; for all of them:
 //   POSENC_DIAGNOSIS_MATRIX=all diagnosis_tests --gtest_filter='BugsMatrix.*'
 // All of them in November 2026, named of cases in f32, f16, bf16: rotations 360, 360, 360 of 360; additions 261, 261, 259
 // of 261; biases 108, 108, 108 of 108; no position 180, 180, 180 of 180; none wrong and sure, none wrong and likely.

@@ -1,4 +1,4 @@
-// Whether an implementation agrees with a scheme: every verdict both ways, and each threshold from both sides.
+// Whether an implementation matches a scheme: both verdicts of every check, and each threshold from both sides.
 
 #include <gtest/gtest.h>
 

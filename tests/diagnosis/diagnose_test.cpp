@@ -1,4 +1,4 @@
-// Tensors made with known conventions must be diagnosed as those; none may be called sure and be wrong.
+// Tensors made with known conventions must be diagnosed as such; no wrong result may be called sure.
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>

@@ -1,7 +1,7 @@
 // Every combination of conventions: 3 layouts × 2 directions × 4 bases × the whole head or half of it × 4 first
 // positions × float32 and bfloat16 × 7 scalings. One or two heads and few tokens each; every answer must be right,
-// sure or not, and what is called sure must name the scaling. All 2688 take minutes; a run looks at every 53rd, which
-// has every value of everything. For all:
+// sure or not, and one that is called sure must name the scaling. All 2688 take minutes; a run tests every 53rd,
+// which covers every value of everything. For all:
 //   POSENC_DIAGNOSIS_MATRIX=all diagnosis_tests --gtest_filter='DiagnosisMatrix.*'
 // or =2/8 for the second eighth of them.
 

@@ -1,5 +1,4 @@
-// Each threshold of diagnose from both sides: noise, sizes and factors just within what is accepted, and just past
-// it.
+// Each threshold of diagnose from both sides: noise, sizes and factors just within the limit, and just past it.
 
 #include <gtest/gtest.h>
 

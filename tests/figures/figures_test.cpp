@@ -1,4 +1,4 @@
-// What figures hold, against formulas written out here; how they look is tested with the program.
+// The data of figures, against formulas written out here; their appearance is tested with the program.
 
 #include "posenc/figures.h"
 

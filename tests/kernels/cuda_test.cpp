@@ -1,5 +1,5 @@
-// Tensors on a GPU: the same bytes as the cpu backend, in the shapes that the quick kernels are for and in odd ones.
-// What runs over backends in the other tests runs on copies of the host's tensors; here the tensors are the GPU's own.
+// Tensors on a GPU: the same bytes as the cpu backend, in the shapes that the fast kernels support and in odd ones.
+// The other tests that run on every backend use copies of host tensors; here the tensors are on the GPU.
 
 #include <gtest/gtest.h>
 

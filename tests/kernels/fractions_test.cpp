@@ -1,6 +1,7 @@
-// Negative and fractional positions: sines and cosines against MPFR at 500 bits on every backend and SIMD target of the
-// host, correctly rounded; gradients; attention; refusals. The values of diffusers are those of get_timestep_embedding
-// (diffusers 0.40, 58eb52c0, models/embeddings.py), run once with torch 1.13 and float64 in place of float32.
+// Negative and fractional positions: sines and cosines against MPFR at 500 bits on every backend and SIMD target of
+// the host, correctly rounded; gradients; attention; errors. The values of diffusers are those of
+// get_timestep_embedding (diffusers 0.40, 58eb52c0, models/embeddings.py), run once with torch 1.13 and float64 in
+// place of float32.
 
 #include <gtest/gtest.h>
 

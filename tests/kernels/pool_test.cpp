@@ -1,4 +1,4 @@
-// Threads of the caller's: every verb on the host runs on them, with the same bytes.
+// The caller's own threads: every verb on the host runs on them, with the same bytes.
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-// Randomised positions: a sorted sample without repeats, every position equally likely.
+// Randomised positions: a sorted sample without duplicates, every position equally likely.
 
 #include <gtest/gtest.h>
 

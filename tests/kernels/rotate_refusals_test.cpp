@@ -1,4 +1,4 @@
-// What rotate and rope refuse: one clear line each, and nothing touched.
+// What rotate and rope reject: one clear line each, and nothing is written.
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// Every verdict, both ways: a world in which all claims hold, and one in which none does.
+// Both outcomes of every verdict: data for which all claims hold, and data for which none does.
 
 #include <gtest/gtest.h>
 

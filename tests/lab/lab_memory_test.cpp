@@ -1,5 +1,5 @@
-// Training holds no more memory after many steps than after a few. Every allocation of this program by `new` is counted; with
-// sanitizers, which have operators of their own, there is no such test.
+// Training uses no more memory after many steps than after a few. Every allocation of this program by `new` is
+// counted; with sanitizers, which have their own operators, the test is omitted.
 
 #include "sanitized.h"
 

@@ -1,4 +1,4 @@
-// Training: the same bits whatever the number of threads and ranks, and after an interruption; tasks as they are defined.
+// Training: the same bits for any number of threads and ranks, and after an interruption; tasks as defined.
 
 #include <gtest/gtest.h>
 

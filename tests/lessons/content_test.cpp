@@ -1,4 +1,4 @@
-// What every file of questions and cards must be like. That its numbers are right is tests/cli/content_test.py's.
+// The requirements on every file of questions and cards. tests/cli/content_test.py checks their numbers.
 #include <gtest/gtest.h>
 
 #include <algorithm>

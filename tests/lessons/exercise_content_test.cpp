@@ -1,4 +1,5 @@
-// Exercises as data: what an entry may say, and what is refused. The real entries are tested in exercise_test.cpp.
+// Exercises as data: what an entry may contain, and what is rejected. The real entries are tested in
+// exercise_test.cpp.
 
 #include "lessons/exercise_content.h"
 

@@ -1,4 +1,5 @@
-// Thousands of exercises: the answer by plain doubles from what is given, the grader on right and on known wrong.
+// Thousands of exercises: the answer computed in plain doubles from the given numbers, and the grader on right and
+// known wrong answers.
 #include "posenc/exercise.h"
 
 #include <fmt/format.h>

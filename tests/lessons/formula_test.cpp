@@ -1,4 +1,4 @@
-// Templates against plain doubles that share nothing with the library.
+// Templates against plain doubles that share no code with the library.
 #include "posenc/formula.h"
 
 #include <gtest/gtest.h>

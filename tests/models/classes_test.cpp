@@ -1,5 +1,5 @@
-// Every configuration class of transformers: what its own rotary code computes for it (classes.json), and that no
-// model_type goes without an answer.
+// Every configuration class of transformers: what its own rotary code computes for it (classes.json), and that every
+// model_type has an answer.
 
 #include "models/classes.h"
 

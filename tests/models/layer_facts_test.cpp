@@ -1,5 +1,5 @@
-// What families do in attention beside position, where it is not what most do: scales of their own, windows of their own,
-// and attention that is not computed. By the code of transformers 5.16 (d56c55bf).
+// What families do in attention beside position, where they differ from most: other scales, other windows, and
+// attention that is not computed. By the code of transformers 5.16 (d56c55bf).
 
 #include <gtest/gtest.h>
 

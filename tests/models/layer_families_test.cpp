@@ -1,4 +1,5 @@
-// More of what families do in attention that is not what most do. By the code of transformers 5.16 (d56c55bf), unless said.
+// More of what families do in attention where they differ from most. By the code of transformers 5.16 (d56c55bf),
+// unless stated otherwise.
 
 #include <gtest/gtest.h>
 

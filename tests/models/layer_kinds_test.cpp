@@ -1,5 +1,5 @@
-// Which layers are attention, and what each asks for: families without any, layers of other kinds between attention, and
-// files that do not say enough. By the code of transformers 5.16 (d56c55bf) and vLLM a014e35f.
+// Which layers are attention, and what each requires: families without attention, other kinds of layers between
+// attention, and incomplete files. By the code of transformers 5.16 (d56c55bf) and vLLM a014e35f.
 
 #include <gtest/gtest.h>
 

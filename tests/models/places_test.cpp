@@ -1,4 +1,4 @@
-// Families with a query temperature, a table that is resized, or patches that are measured from −1 to 1.
+// Families with a query temperature, a resized table, or patches with coordinates from −1 to 1.
 
 #include <gtest/gtest.h>
 

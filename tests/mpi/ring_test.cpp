@@ -1,5 +1,5 @@
-// ring_attention against attention of the whole sequence, which every rank computes for itself: outputs and gradients, for
-// every kind of position. mpirun -n 1, 2 and 4 run it.
+// ring_attention against attention of the whole sequence, which every rank computes itself: outputs and gradients,
+// for every kind of position. Run by mpirun -n 1, 2 and 4.
 
 #include <gtest/gtest.h>
 #include <mpi.h>

@@ -1,4 +1,4 @@
-// Every 16-bit float there is: its value, and the way back.
+// Every 16-bit float: its value, and the conversion back.
 
 #include "posenc/half.h"
 

@@ -1,4 +1,4 @@
-// ln and e^x of 100 bits against MPFR.
+// ln and e^x with 100 bits, against MPFR.
 
 #include "numerics/logarithm.h"
 

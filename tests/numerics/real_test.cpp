@@ -1,4 +1,4 @@
-// Numbers of 448 bits against MPFR.
+// 448-bit numbers against MPFR.
 
 #include "numerics/real.h"
 

@@ -1,4 +1,4 @@
-// What a scheme adds to the work of a token, against counts made by hand.
+// The work that a scheme adds per token, against counts made by hand.
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-// Att(PX) and P·Att(X): the same without position, different with it, and the numbers are those of a plain attention.
+// Att(PX) and P·Att(X): equal without position, different with it; the numbers are those of a plain attention.
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,5 @@
-// Every scheme against every property; what is claimed; how far forms reach; whether a position stays what it is.
+// Every scheme against every property; the claims; the largest supported lengths; whether a position's encoding stays
+// the same.
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,5 @@
-// The score of a query and a key: of their distance alone where a scheme says so, and seen where it is not.
+// The score of a query and a key depends only on their distance for schemes that claim it; the test detects those for
+// which it does not.
 
 #include <gtest/gtest.h>
 

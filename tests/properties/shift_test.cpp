@@ -1,4 +1,4 @@
-// One matrix for every position: the one that is found against the one of the formula, and tables that have none.
+// One matrix for every position: the one found against the one of the formula, and tables that have none.
 
 #include <gtest/gtest.h>
 

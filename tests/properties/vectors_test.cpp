@@ -1,4 +1,4 @@
-// What is measured of rows one by one, against plain loops in long double and against tables that are broken by hand.
+// Measurements of single rows, against plain loops in long double and against tables that are broken on purpose.
 
 #include <gtest/gtest.h>
 

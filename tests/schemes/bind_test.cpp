@@ -1,4 +1,4 @@
-// Another trained table in a form that is made already.
+// Binding another trained table to a form that is already prepared.
 
 #include <gtest/gtest.h>
 

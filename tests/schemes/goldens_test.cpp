@@ -1,5 +1,5 @@
-// Tables that transformers made (oracle/data/goldens/README.md): the exact tables must lie within the float32 error
-// of the recipe that made them, and where that recipe is the float32 one, hf-f32 must repeat it.
+// Tables computed by transformers (oracle/data/goldens/README.md): the exact tables must be within the float32 error
+// of the recipe that produced them, and if that recipe is the float32 one, hf-f32 must reproduce it.
 
 #include <gtest/gtest.h>
 

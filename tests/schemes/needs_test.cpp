@@ -1,4 +1,4 @@
-// What schemes say of themselves beside their fields, and what forms answer: each is asked for in one place.
+// What schemes declare beside their fields, and what forms return.
 #include <gtest/gtest.h>
 
 #include <functional>

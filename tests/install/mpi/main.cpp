@@ -1,4 +1,5 @@
-// The last token of a sequence that two ranks share sees equal keys: its output is the mean of the values, 0 … 7.
+// The last token of a sequence that two ranks share attends to equal keys, so its output is the mean of the values, 0
+// … 7.
 #include <mpi.h>
 #include <posenc/distributed.h>
 
