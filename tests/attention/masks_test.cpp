@@ -273,10 +273,10 @@ TEST(Attention, QueriesAndKeysAtGivenPlaces) {
     Question question;
     question.scale = 1 / std::sqrt(static_cast<double>(d));
     const tests::Answer answer = answer_of(rotated_q, rotated_k, v, question);
+    const AttentionOptions options{.position = form, .query_positions = q_places, .key_positions = k_places};
     for_each_host_engine([&] {
       Heads<float> out(batch, 2, tokens, d);
-      attention(out.view(), q.view(), k.view(), v.view(),
-                {.position = form, .query_positions = q_places, .key_positions = k_places});
+      attention(out.view(), q.view(), k.view(), v.view(), options);
       EXPECT_LE(error_of(out, answer), budget_of<float>());
     });
   }
