@@ -99,7 +99,7 @@ class Child {
     while (waitpid(process_, nullptr, 0) < 0 && errno == EINTR) {}
   }
 
-  // The status as returned by waitpid. The output is closed by now, so this takes no time unless it is stuck.
+  // The status as returned by waitpid. The output is closed by now, so this returns at once unless gnuplot hangs.
   int end() {
     int status = 0;
     for (int tenths = 0; tenths < 50; ++tenths) {

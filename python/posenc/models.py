@@ -25,7 +25,7 @@ ModelSource = Union[str, "os.PathLike[str]", bytes, Mapping[str, Any]]
 
 @dataclass(frozen=True, kw_only=True)
 class Layer:
-    """What one layer of a model does with position, to read. posenc.layer() makes it ready for attention()."""
+    """A description of what one layer of a model does with position. posenc.layer() prepares it for attention()."""
 
     index: int | None
     layer_type: str | None

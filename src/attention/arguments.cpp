@@ -226,7 +226,7 @@ bool can_rotate_on_load(const AttentionBackend& backend, const Rotation& form, b
          is_plain(form);
 }
 
-// Ids are compared one by one: that costs little beside the angles, and callers may hold a list twice.
+// Ids are compared by value: that is cheap compared to computing angles, and callers may pass two copies of a list.
 bool are_same(const TokenPositions& a, const TokenPositions& b) {
   if (!a.has_ids() && !b.has_ids()) return a.first == b.first;
   if (a.axes != b.axes || a.count != b.count || a.batch_stride != b.batch_stride || a.axis_stride != b.axis_stride ||

@@ -242,7 +242,7 @@ TEST(Attention, RotatesQueriesAndKeysAsRotateDoes) {
   }
 }
 
-// As many queries as keys, at places that are the same list, an equal list, or differ in the last place only.
+// As many queries as keys, whose positions are the same list, an equal list, or one that differs only at the end.
 TEST(Attention, QueriesAndKeysAtGivenPlaces) {
   const std::int64_t batch = 2, tokens = 37, d = 16;
   const auto q = random_heads<float>(batch, 2, tokens, d, 1), k = random_heads<float>(batch, 1, tokens, d, 2),

@@ -85,7 +85,7 @@ export const settled = (page) => page.evaluate(async () => {
 });
 /// Nothing is added to the page any more: parts that load by themselves are there, tables are whole.
 export async function whole(page, id) {
-  // the box for files comes when it is near the window, which may be at any later moment
+  // the box for files loads when it comes near the viewport, which could be at any later moment
   if (id === 'start') {
     await page.locator('#my-model').scrollIntoViewIfNeeded();
     await page.waitForSelector('#config-file');

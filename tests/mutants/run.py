@@ -6,7 +6,8 @@ run.py ROOT --texts          only whether every text that is to be replaced is w
 BUILD is one of the tree as it is, with the library static. A fault is compiled into what depends on its file, and that is
 linked in front of the rest of the build; neither tree nor build is touched. mutants.json lists the faults: the file, the
 text that is replaced (it occurs exactly once), its replacement, the test program and which of its tests must fail. A fault
-that does not compile proves nothing and counts as an error. NAME… runs only these.
+that does not compile proves nothing and counts as an error. Files that are compiled for fewer SIMD targets than the build
+are also compiled without a fault, and must then pass. NAME… runs only these.
 """
 
 import json
@@ -55,6 +56,11 @@ class Build:
         return shlex.split(link)
 
 
+def has_fewer_targets(words):
+    """Whether a fault is compiled for fewer SIMD targets than the build: on x86-64, which has five."""
+    return any(word.startswith("-DHWY_DISABLED_TARGETS=") for word in words)
+
+
 def compile_fault(root, build, name, overlay):
     """Compiles an object with the files of the overlay in place of the tree's; its path, or None and what was said."""
     source, words = build.commands[name]
@@ -73,9 +79,9 @@ def compile_fault(root, build, name, overlay):
     words[words.index("-o") + 1] = str(made)
     words[words.index("-c") + 1] = str(source)
     folders = [f"-I{overlay / part}" for part in ("src", "include")]
-    # quickly, for one width of vectors, and without a word: a fault may leave a variable unused
+    # quickly, for one vector width, and without warnings: a fault may leave a variable unused
     quickly = ["-O1", "-g0", "-w"]
-    if any(word.startswith("-DHWY_DISABLED_TARGETS=") for word in words):  # x86-64, which has five
+    if has_fewer_targets(words):
         quickly += ["-UHWY_DISABLED_TARGETS", "-DHWY_DISABLED_TARGETS=(~(HWY_AVX2|HWY_SCALAR|HWY_EMU128))"]
     done = subprocess.run([words[0], *folders, *words[1:], *quickly], cwd=build.folder, capture_output=True, text=True)
     return (made, "") if done.returncode == 0 else (None, done.stderr)
@@ -103,16 +109,20 @@ def text_of(mutant, root):
 def verdict(mutant, root, build):
     """'caught', 'SURVIVED', or what went wrong."""
     path = root / mutant["file"]
-    text, problem = text_of(mutant, root)
-    if problem:
-        return problem
+    if mutant.get("is_control"):
+        changed = path.read_text(encoding="utf-8")
+    else:
+        text, problem = text_of(mutant, root)
+        if problem:
+            return problem
+        changed = text.replace(mutant["from"], mutant["to"])
     objects = build.objects_with(path, mutant["program"])
     if not objects:
         return f"ERROR: {mutant['program']} does not depend on {mutant['file']}"
     with tempfile.TemporaryDirectory(prefix="posenc-mutant-") as folder:
         overlay = Path(folder)
         (overlay / mutant["file"]).parent.mkdir(parents=True)
-        (overlay / mutant["file"]).write_text(text.replace(mutant["from"], mutant["to"]), encoding="utf-8")
+        (overlay / mutant["file"]).write_text(changed, encoding="utf-8")
         link = build.link_of(mutant["program"])
         for name in objects:
             made, said = compile_fault(root, build, name, overlay)
@@ -129,6 +139,18 @@ def verdict(mutant, root, build):
         if done.returncode:
             return f"ERROR: does not link\n{done.stderr[-2000:]}"
         return "SURVIVED" if run_tests(program, mutant["filter"])[0] else "caught"
+
+
+def controls_of(chosen, root, build):
+    """Each file that is compiled for fewer targets, without a fault: its tests must pass, or what they catch is the build."""
+    patterns = {}
+    for mutant in chosen:
+        objects = build.objects_with(root / mutant["file"], mutant["program"])
+        if any(has_fewer_targets(build.commands[name][1]) for name in objects if name in build.commands):
+            patterns.setdefault((mutant["file"], mutant["program"]), set()).add(mutant["filter"])
+    return [{"name": f"no fault: {Path(file).name}", "file": file, "program": program, "is_control": True,
+             "filter": "*" if "*" in found else ":".join(sorted(found))}
+            for (file, program), found in patterns.items()]
 
 
 def mutants_of(root):
@@ -159,8 +181,11 @@ def main(root, folder, names):
         return verdict(mutant, root, build), time.monotonic() - began
 
     with ThreadPoolExecutor(os.cpu_count()) as pool:
+        chosen = controls_of(chosen, root, build) + chosen
         for mutant, (found, seconds) in zip(chosen, pool.map(timed, chosen)):
-            caught += found == "caught"
+            if mutant.get("is_control"):
+                found = {"SURVIVED": "passes", "caught": "FAILS"}.get(found, found)
+            caught += found in ("caught", "passes")
             print(f"{mutant['name']:<32} {seconds:4.0f} s   {found}", flush=True)
     print(f"{caught} passed, {len(chosen) - caught} failed")
     return 0 if chosen and caught == len(chosen) else 1

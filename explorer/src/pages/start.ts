@@ -15,7 +15,7 @@ export const page: Page = {
     const openBox = () => opened ??= import('./model_box').then(({ modelBox }) => {
       const hadFocus = closed.contains(document.activeElement);
       closed.replaceWith(modelBox());
-      // whoever reached the button by keyboard goes on from here, not from the top of the page
+      // keyboard users continue here, not at the top of the page
       if (hadFocus) toFile();
     });
     const openAndGo = () => openBox().then(toFile);
