@@ -151,10 +151,10 @@ static void test_decoder(void) {
     OK(posenc_attention(&other, &query, &k_cache, &v_cache, &options, NULL));
     CHECK(memcmp(got, again, sizeof got) == 0);
     for (int s = 0; s < kSequences; ++s) {
-      double want[kHeads][kD], worst = 0;
+      double want[kHeads][kD];
       reference(s, lengths[s], &q[s][0][0], want);
-      for (int i = 0; i < kHeads * kD; ++i) worst = fmax(worst, fabs((&got[s][0][0])[i] - (&want[0][0])[i]));
-      CHECK(worst < 2e-6);
+      /* Each on its own: fmax would pass over a NaN, and g++ 12 crashes when it vectorises a reduction by fmax for arm64. */
+      for (int i = 0; i < kHeads * kD; ++i) CHECK(fabs((&got[s][0][0])[i] - (&want[0][0])[i]) < 2e-6);
     }
   }
 #if COUNTS_ALLOCATIONS
