@@ -35,9 +35,9 @@ for part in bin sbin lib lib64; do ln -s "usr/$part" "$folder/$part"; done
 for package in "$state"/archives/*.deb; do
   dpkg-deb --fsys-tarfile "$package" | tar -x --keep-directory-symlink --no-same-owner -C "$folder"
 done
-# Links to /… would lead out of the folder.
+# Links to /… would lead out of the folder; relative ones also let it be moved.
 while IFS= read -r -d '' link; do
   target=$(readlink "$link")
-  ln -sfn "$folder$target" "$link"
-done < <(find "$folder/usr/lib" -type l -lname '/*' -print0)
+  ln -sfnr "$folder$target" "$link"
+done < <(find "$folder"/usr/lib* -type l -lname '/*' -print0)
 echo "$wanted" >"$folder/.packages"

@@ -14,7 +14,7 @@ formats=("$@")
 
 mkdir -p "$build/found"
 {
-  cmake -S "$root" -B "$build" -G Ninja -DCMAKE_CXX_COMPILER=clang++-14 -DCMAKE_BUILD_TYPE=RelWithDebInfo \
+  cmake -S "$root" -B "$build" -G Ninja -DCMAKE_TOOLCHAIN_FILE="$root/cmake/clang.cmake" -DCMAKE_BUILD_TYPE=RelWithDebInfo \
     -DPOSENC_SANITIZE=fuzzer-no-link,address,undefined -DPOSENC_CPU_BACKEND=OFF -DPOSENC_BUILD_CLI=OFF \
     -DPOSENC_BUILD_TESTS=ON -DPOSENC_FUZZ=ON
   cmake --build "$build" --target "${formats[@]/#/fuzz_}"

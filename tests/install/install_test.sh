@@ -17,7 +17,14 @@ fail() {
 
 rm -rf "$work/first" "$prefix" "$work/consumer" "$work/mpi"
 mkdir -p "$work"
+# `./run` builds the program alone, and an install builds what is missing: one such file is removed.
+rm -f "$build/shell/posenc.fish"
 cmake --install "$build" --prefix "$work/first" >"$work/install.log"
+if [[ $(id -u) != 0 ]]; then  # root may write anywhere
+  mkdir -p "$work/closed" && chmod 555 "$work/closed"
+  if said=$(cmake --install "$build" --prefix "$work/closed/posenc" 2>&1); then fail "installed where nobody may write"; fi
+  grep -F "no permission to write to $work/closed" <<<"$said" >/dev/null || fail "a closed prefix: $said"
+fi
 mv "$work/first" "$prefix"
 
 echo "--- what was installed"
@@ -86,8 +93,8 @@ fi
 echo "--- pkg-config"
 export PKG_CONFIG_PATH=$libdir/pkgconfig
 [[ $(pkg-config --modversion posenc) == "$version" ]] || fail "pkg-config gives another version"
+# No --static: plain --libs must link whichever library there is.
 static=()
-[[ $kind == shared ]] || static=(--static)
 # Without -r, read understands the backslash that pkg-config writes before a space in a path.
 read -a flags < <(pkg-config --cflags --libs "${static[@]}" posenc)
 "${CXX:-c++}" -std=c++20 ${CXXFLAGS:-} "$source/examples/cmake_project/main.cpp" -o "$work/consumer/with_pkg_config" "${flags[@]}"

@@ -1,0 +1,17 @@
+# A toolchain file: the oldest clang that is installed, for the presets `clang` and `asan`. What it accepts, newer ones do.
+# With sanitizers, one that has them (Debian's libclang-rt-NN-dev). setup.sh installs it.
+if(NOT CMAKE_CXX_COMPILER)
+  foreach(version 14 15 16 17 18 19 20 21 22)
+    find_program(POSENC_CLANG_${version} clang++-${version})
+    mark_as_advanced(POSENC_CLANG_${version})
+    file(GLOB sanitizers /usr/lib/llvm-${version}/lib/clang/*/include/sanitizer/asan_interface.h)
+    if(POSENC_CLANG_${version} AND (sanitizers OR NOT POSENC_SANITIZE))
+      set(CMAKE_CXX_COMPILER ${POSENC_CLANG_${version}})
+      break()
+    endif()
+  endforeach()
+  if(NOT CMAKE_CXX_COMPILER)
+    set(CMAKE_CXX_COMPILER clang++)
+  endif()
+endif()
+list(APPEND CMAKE_TRY_COMPILE_PLATFORM_VARIABLES POSENC_SANITIZE)
