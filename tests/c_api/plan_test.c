@@ -1,11 +1,13 @@
 /* Plans, workspaces and slots as a C11 program meets them: a decoder over a paged cache against a reference in double, and
-   every allocation of the program counted. */
+   every allocation of its thread counted. */
 #include <math.h>
 #include <stdlib.h>
 
 #include "checks.h"
 
-static long allocations = 0;
+/* Of this thread, which does all the work: threads of the library's own pool, started by an earlier call, may still be
+   setting themselves up. */
+static _Thread_local long allocations = 0;
 
 /* The library's calls of malloc come here too, with glibc and without a sanitizer, which has its own. */
 #if defined(__GLIBC__) && !defined(POSENC_SANITIZED)
