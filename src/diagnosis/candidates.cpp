@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <bit>
 #include <cmath>
 #include <numeric>
 #include <set>
@@ -10,6 +9,7 @@
 
 #include "diagnosis/line.h"
 #include "posenc/apply.h"
+#include "posenc/half.h"
 
 namespace posenc::diagnosis {
 namespace {
@@ -19,10 +19,7 @@ constexpr std::array kKnownBases = {100.0,    1000.0,   10000.0,  20000.0,  2500
                                     150000.0, 160000.0, 250000.0, 500000.0, 1e6,       2e6,     5e6,
                                     8e6,      1e7,      1.2e7,    1e8,      11158840.0};
 
-float to_bf16(float value) {
-  const auto bits = std::bit_cast<std::uint32_t>(value);
-  return std::bit_cast<float>((bits + 0x7FFF + ((bits >> 16) & 1)) & 0xFFFF0000U);
-}
+float to_bf16(float value) { return static_cast<float>(to_double(to_bfloat16(static_cast<double>(value)))); }
 
 // The uncertainty of one pair's frequency, in radians.
 double precision_of(const Samples& samples) {

@@ -213,7 +213,7 @@ Addition columns_of(const Rotation& form, std::uint8_t quarter) {
 
 // Rotating (1, 0) gives (cosine, sine).
 template <class W> void tabulate_by_rotating(const TensorView& cosines, const TensorView& sines,
-                                             const Positions& positions, Rotation form) {
+                                             const Positions& positions, Rotation form, const Run& run) {
   const auto out = heads_of("tabulate", "out", cosines);  // sequences of a batch take the place of heads
   const std::int64_t pairs = pairs_of(form);
   if (out.features != pairs) {
@@ -226,7 +226,7 @@ template <class W> void tabulate_by_rotating(const TensorView& cosines, const Te
   std::vector<W> units(static_cast<std::size_t>(count_of(shape)));
   for (std::size_t i = 0; i < units.size(); ++i)
     units[i] = static_cast<std::int64_t>(i) / pairs % 2 == 0 ? W(1) : W(0);
-  rotate(view(units.data(), shape), positions, form);
+  rotate(view(units.data(), shape), positions, form, run);
   const auto write = [&](const TensorView& to, std::int64_t first) {
     const auto target = heads_of("tabulate", "out", to);
     with_type(to.type, [&](auto kind) {
@@ -312,8 +312,8 @@ void tabulate(TensorView cosines, TensorView sines, const Positions& positions, 
   }
   check_writable(verb, "cosines", cosines);
   check_writable(verb, "sines", sines);
-  form.float32_angles.factors.empty() ? tabulate_by_rotating<double>(cosines, sines, positions, form)
-                                      : tabulate_by_rotating<float>(cosines, sines, positions, form);
+  form.float32_angles.factors.empty() ? tabulate_by_rotating<double>(cosines, sines, positions, form, run)
+                                      : tabulate_by_rotating<float>(cosines, sines, positions, form, run);
 }
 
 void rotate(TensorView x, const Positions& positions, const Rotation& form, const Run& run) {

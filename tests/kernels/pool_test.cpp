@@ -46,6 +46,14 @@ TEST(Pool, EveryVerbRunsOnIt) {
        [&](auto& out, const posenc::Run& run) {
          tabulate(view(out.data(), {kHeads * kTokens, kFeatures}), {}, waves, run);
        }},
+      {"tabulate of a rotation with growth",
+       [&](auto& out, const posenc::Run& run) {
+         Rotation grown = rope;
+         grown.growth.rates.assign(kFeatures / 2, 1e-5);
+         const auto half = static_cast<std::ptrdiff_t>(out.size() / 2);
+         const Extents rows = {kHeads * kTokens, kFeatures / 2};
+         tabulate(view(out.data(), rows), view(out.data() + half, rows), {}, grown, run);
+       }},
       {"add", [&](auto& out, const posenc::Run& run) { add(view(out.data(), tensor), {}, waves, run); }},
       {"rotate", [&](auto& out, const posenc::Run& run) { rotate(view(out.data(), tensor), {}, rope, run); }},
       {"rotate_backward",
