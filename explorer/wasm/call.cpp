@@ -63,6 +63,7 @@ using posenc::page::last_text;
 
 extern "C" {
 
+extern int posenc_out_of_memory;  // runtime.cpp
 POSENC_EXPORT(pe_alloc) void* pe_alloc(std::size_t bytes) { return std::malloc(bytes == 0 ? 1 : bytes); }
 POSENC_EXPORT(pe_free) void pe_free(void* memory) { std::free(memory); }
 
@@ -87,4 +88,6 @@ POSENC_EXPORT(pe_bytes) const std::byte* pe_bytes() { return last_answer.bytes.d
 POSENC_EXPORT(pe_bytes_size) std::size_t pe_bytes_size() { return last_answer.bytes.size(); }
 POSENC_EXPORT(pe_error) const char* pe_error() { return posenc::last_error().data(); }
 POSENC_EXPORT(pe_error_size) std::size_t pe_error_size() { return posenc::last_error().size(); }
+/// Whether the trap was for want of memory, which has no message: making one would take some.
+POSENC_EXPORT(pe_out_of_memory) int pe_out_of_memory() { return posenc_out_of_memory; }
 }

@@ -107,9 +107,14 @@ inline namespace _LIBCPP_ABI_NAMESPACE {
 }  // namespace _LIBCPP_ABI_NAMESPACE
 }  // namespace std
 
+extern "C" int posenc_out_of_memory = 0;  // 1 after a trap for want of memory; call.cpp exports it
+
 void* operator new(std::size_t bytes) {
   void* const memory = std::malloc(bytes == 0 ? 1 : bytes);
-  if (memory == nullptr) __builtin_trap();
+  if (memory == nullptr) {
+    posenc_out_of_memory = 1;
+    __builtin_trap();
+  }
   return memory;
 }
 void* operator new[](std::size_t bytes) { return operator new(bytes); }

@@ -41,8 +41,12 @@ struct PreparedLayer {
 /// or tables, and if the files do not specify whether attention is causal; also as prepare for the scheme.
 PreparedLayer prepare(const LayerGroup& group, const LayerInputs& inputs = {});
 
+/// What the files say about layer i of a model, counted from 0 within its part; the model must outlive the result.
+/// Throws: Error for a layer that the model does not have, or that several parts have if `part` is empty.
+const LayerGroup& group_of(const Model& model, std::int64_t i, std::string_view part = "");
+
 /// Layer i of a model, counted from 0 within its part.
-/// Throws: as above; also for a layer that the model does not have, or that several parts have if inputs.part is empty.
+/// Throws: as prepare and group_of.
 PreparedLayer layer(const Model& model, std::int64_t i, const LayerInputs& inputs = {});
 
 }  // namespace posenc

@@ -92,10 +92,10 @@ PreparedLayer prepare(const LayerGroup& group, const LayerInputs& inputs) {
                         inputs);
 }
 
-PreparedLayer layer(const Model& model, std::int64_t i, const LayerInputs& inputs) {
-  const std::string name = name_of_layer(i, inputs.part);
+const LayerGroup& group_of(const Model& model, std::int64_t i, std::string_view wanted_part) {
+  const std::string name = name_of_layer(i, wanted_part);
   std::vector<const LayerGroup*> found;
-  bool is_part = inputs.part.empty();
+  bool is_part = wanted_part.empty();
   std::vector<std::int64_t> its_layers;  // of that part
   const auto look = [&](const LayerGroup& group, bool is_meant) {
     if (!is_meant) return;
@@ -103,9 +103,9 @@ PreparedLayer layer(const Model& model, std::int64_t i, const LayerInputs& input
     its_layers.insert(its_layers.end(), group.layers.begin(), group.layers.end());
     if (has_layer(group, i)) found.push_back(&group);
   };
-  for (const LayerGroup& group : model.groups) look(group, inputs.part.empty() || group.layer_type == inputs.part);
+  for (const LayerGroup& group : model.groups) look(group, wanted_part.empty() || group.layer_type == wanted_part);
   for (const ModelPart& part : model.parts) {
-    for (const LayerGroup& group : part.groups) look(group, !inputs.part.empty() && part.name == inputs.part);
+    for (const LayerGroup& group : part.groups) look(group, !wanted_part.empty() && part.name == wanted_part);
   }
   if (!is_part) refuse_layer(name, fmt::format("the model has no such part{}", choice_of_parts(model)));
   if (i < 0 || found.empty()) {
@@ -119,7 +119,11 @@ PreparedLayer layer(const Model& model, std::int64_t i, const LayerInputs& input
     for (const LayerGroup* group : found) parts += (parts.empty() ? "" : ", ") + excerpt(group->layer_type);
     refuse_layer(name, fmt::format("several parts have it: choose one of {}", parts));
   }
-  PreparedLayer made = prepared_layer(name, *found.front(), inputs);
+  return *found.front();
+}
+
+PreparedLayer layer(const Model& model, std::int64_t i, const LayerInputs& inputs) {
+  PreparedLayer made = prepared_layer(name_of_layer(i, inputs.part), group_of(model, i, inputs.part), inputs);
   made.notes.insert(made.notes.end(), model.notes.begin(), model.notes.end());
   return made;
 }

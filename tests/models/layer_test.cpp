@@ -242,5 +242,19 @@ TEST(Layer, SaysWhatItCannotDo) {
             "layer 0: it has no attention (linear_attention instead)");
 }
 
+// What the files say, also where it cannot be computed: a layer with sinks, before their logits are known.
+TEST(Layer, GroupOf) {
+  const Model gpt_oss = read_model(config("gpt_oss", R"("num_hidden_layers":2)"));
+  EXPECT_TRUE(group_of(gpt_oss, 0).has_sinks);
+  EXPECT_THROW(group_of(gpt_oss, 2), Error);
+  EXPECT_THROW(group_of(gpt_oss, -1), Error);
+  EXPECT_THROW(group_of(gpt_oss, 0, "vision"), Error);
+  const Model t5 = read_model(R"({"model_type":"t5","num_heads":4,"d_model":64,"d_kv":16,"num_layers":2,
+      "num_decoder_layers":3})");
+  EXPECT_THROW(group_of(t5, 0), Error);
+  EXPECT_EQ(group_of(t5, 2, "decoder").layer_type, "decoder");
+  EXPECT_THROW(group_of(t5, 2, "encoder"), Error);
+}
+
 }  // namespace
 }  // namespace posenc::layer_test

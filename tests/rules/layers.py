@@ -47,6 +47,7 @@ MAY_INCLUDE = {
     "benchmarks/": ("benchmarks/", "lab/", PUBLIC),
     "examples/": ("examples/", PUBLIC),
     "cmake/": (),  # tools of the build
+    "packaging/": (),  # scripts and recipes
     "tests/": ("",),  # tests may look inside everything
 }
 

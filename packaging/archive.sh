@@ -1,0 +1,37 @@
+# Sourced by the scripts of packaging/: archives whose bytes depend only on the contents of the files.
+# The caller sets `root`, the project's folder.
+
+# The date of every file in an archive: SOURCE_DATE_EPOCH, or that of the explorer's card deck.
+archive_date=${SOURCE_DATE_EPOCH:-1767225600}
+
+# version_of_tree: the version, from the one place that has it.
+version_of_tree() { sed -nE 's/^#define POSENC_VERSION "(.*)"/\1/p' "$root/include/posenc/version.h"; }
+
+# archive FOLDER NAME FILE: writes the contents of FOLDER, below the name NAME, to FILE (.tar.gz or .tgz). The file appears
+# only when it is complete.
+archive() {
+  local folder=$1 name=$2 file=$3
+  mkdir -p "$(dirname "$file")"
+  tar --create --directory "$folder" --sort=name --format=ustar --mtime="@$archive_date" --owner=0 --group=0 --numeric-owner \
+    --mode=u=rwX,go=rX --transform "s,^\\.,$name," . | gzip -9n >"$file.new"
+  mv "$file.new" "$file"
+}
+
+# pack_npm FOLDER OUT: the npm package of a folder, as npm itself would name it and lay it out.
+pack_npm() {
+  local file
+  file=$2/posenc-$(version_of_tree).tgz
+  archive "$1" package "$file"
+  echo "$file"
+}
+
+# pack_site PROGRAM OUT: the site that the program has inside.
+pack_site() {
+  local name folder
+  name=posenc-site-$(version_of_tree)
+  folder=$(mktemp -d)
+  "$1" explore --export "$folder/site" --quiet
+  archive "$folder/site" "$name" "$2/$name.tar.gz"
+  rm -rf "$folder"
+  echo "$2/$name.tar.gz"
+}
