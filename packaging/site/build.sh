@@ -1,0 +1,19 @@
+#!/usr/bin/env bash
+# packaging/site/build.sh OUT   writes OUT/posenc-site-VERSION.tar.gz: the web explorer as one folder of files, for any static
+# host and any path below it; every address in it is relative.
+# The same sources and tools give the same bytes: every file has the date SOURCE_DATE_EPOCH (default: a fixed one).
+# POSENC_PRESET names the build that is used (release). What is missing on Debian is installed, as ./run explore does it.
+set -euo pipefail
+here=$(dirname -- "$(readlink -f -- "${BASH_SOURCE[0]}")")
+root=${here%/packaging/site}
+if (($# != 1)); then
+  echo "packaging/site/build.sh: expected one argument, the folder to write to" >&2
+  exit 2
+fi
+source "$root/cmake/setup.sh"
+source "$root/packaging/archive.sh"
+preset=${POSENC_PRESET:-release}
+set_up "${build_needs[@]}" "${explorer_needs[@]}"
+configure "$preset" -DPOSENC_EXPLORER=ON
+build "$preset" posenc_explorer
+pack_site "$root/build/$preset/explorer/posenc" "$1"
