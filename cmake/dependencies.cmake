@@ -2,19 +2,25 @@
 find_package(fmt 9 REQUIRED)
 find_package(ZLIB 1.2 REQUIRED)
 find_path(RAPIDJSON_INCLUDE_DIR rapidjson/reader.h REQUIRED)
-find_path(UTFCPP_INCLUDE_DIR utf8/core.h PATHS /usr/include/utf8cpp REQUIRED)
+find_path(UTFCPP_INCLUDE_DIR utf8/core.h PATH_SUFFIXES utf8cpp REQUIRED)
 
 # Header-only parts, used inside the library alone; SYSTEM keeps their warnings out of ours.
 add_library(posenc_header_only INTERFACE)
 target_include_directories(posenc_header_only SYSTEM INTERFACE ${RAPIDJSON_INCLUDE_DIR} ${UTFCPP_INCLUDE_DIR})
 
-find_package(PkgConfig REQUIRED)
 if(POSENC_CPU_BACKEND)
   find_package(TBB REQUIRED)
 endif()
 if(POSENC_CPU_BACKEND OR POSENC_BUILD_CLI)  # `posenc bench` measures what vectors can do, whichever backend there is
-  pkg_check_modules(HWY REQUIRED IMPORTED_TARGET libhwy>=1.0.3)
+  # By its own package where it was installed with one (Debian, vcpkg, conda), else by pkg-config.
   if(NOT TARGET hwy::hwy)
+    find_package(hwy 1.0.3 CONFIG QUIET)
+  endif()
+  set(POSENC_HWY_BY_PKG_CONFIG OFF)
+  if(NOT TARGET hwy::hwy)
+    find_package(PkgConfig REQUIRED)
+    pkg_check_modules(HWY REQUIRED IMPORTED_TARGET libhwy>=1.0.3)
     add_library(hwy::hwy ALIAS PkgConfig::HWY)
+    set(POSENC_HWY_BY_PKG_CONFIG ON)
   endif()
 endif()

@@ -4,12 +4,12 @@
 import { execFileSync } from 'node:child_process';
 import { cpSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
-import { join } from 'node:path';
+import { join, resolve } from 'node:path';
 import { schemeTypes } from './scheme_types.mjs';
 
 const [source, web, wasm, out, version] = process.argv.slice(2);
 const esbuild = createRequire(join(web, 'package.json'))('esbuild');
-const root = join(source, '../..');
+const root = resolve(source, '../..');
 const dist = join(out, 'dist');
 rmSync(out, { recursive: true, force: true });
 mkdirSync(dist, { recursive: true });
@@ -58,7 +58,7 @@ function publicOf(text, names) {
 // --- code ----------------------------------------------------------------------------------------------------
 for (const name of ['browser', 'node']) {
   esbuild.buildSync({
-    entryPoints: [join(source, `src/${name}.ts`)], outfile: join(dist, `${name}.js`), bundle: true, format: 'esm', target: 'es2022', charset: 'utf8',
+    absWorkingDir: root, entryPoints: [join(source, `src/${name}.ts`)], outfile: join(dist, `${name}.js`), bundle: true, format: 'esm', target: 'es2022', charset: 'utf8',
     logLevel: 'warning', external: ['node:*'], legalComments: 'none', define: { POSENC_VERSION: JSON.stringify(version) },
     banner: { js: `// posenc ${version}. Apache-2.0; the licences of what it includes are in NOTICE.` },
   });
