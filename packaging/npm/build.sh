@@ -5,12 +5,9 @@
 set -euo pipefail
 here=$(dirname -- "$(readlink -f -- "${BASH_SOURCE[0]}")")
 root=${here%/packaging/npm}
-if (($# != 1)); then
-  echo "packaging/npm/build.sh: expected one argument, the folder to write to" >&2
-  exit 2
-fi
 source "$root/cmake/setup.sh"
 source "$root/packaging/archive.sh"
+check_output packaging/npm/build.sh "$@"
 preset=${POSENC_PRESET:-release}
 set_up "${build_needs[@]}" "${explorer_needs[@]}"
 configure "$preset" -DPOSENC_EXPLORER=ON

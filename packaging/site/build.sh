@@ -6,12 +6,9 @@
 set -euo pipefail
 here=$(dirname -- "$(readlink -f -- "${BASH_SOURCE[0]}")")
 root=${here%/packaging/site}
-if (($# != 1)); then
-  echo "packaging/site/build.sh: expected one argument, the folder to write to" >&2
-  exit 2
-fi
 source "$root/cmake/setup.sh"
 source "$root/packaging/archive.sh"
+check_output packaging/site/build.sh "$@"
 preset=${POSENC_PRESET:-release}
 set_up "${build_needs[@]}" "${explorer_needs[@]}"
 configure "$preset" -DPOSENC_EXPLORER=ON

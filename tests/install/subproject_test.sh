@@ -56,4 +56,26 @@ grep -F "the parent is as it was" "$work/log"
   echo "install.subproject: posenc made install rules" >&2
   exit 1
 }
+# Highway: the parent's own target, else its CMake package, else pkg-config.
+grep -qE '^(hwy_DIR:PATH=/|HWY_FOUND:INTERNAL=1)' "$work/build/CMakeCache.txt" || {
+  echo "install.subproject: Highway was found in neither way" >&2
+  exit 1
+}
+cmake -S "$work/parent" -B "$work/by_pkg_config" -G Ninja -DPOSENC_SOURCE="$source" -DCMAKE_DISABLE_FIND_PACKAGE_hwy=ON >"$work/log" 2>&1 || {
+  cat "$work/log" >&2
+  exit 1
+}
+grep -q '^HWY_FOUND:INTERNAL=1' "$work/by_pkg_config/CMakeCache.txt" || {
+  echo "install.subproject: without its CMake package, Highway was not found by pkg-config" >&2
+  exit 1
+}
+sed -i 's/^set(settings /add_library(hwy INTERFACE)\nadd_library(hwy::hwy ALIAS hwy)\nset(settings /' "$work/parent/CMakeLists.txt"
+cmake -S "$work/parent" -B "$work/by_parent" -G Ninja -DPOSENC_SOURCE="$source" >"$work/log" 2>&1 || {
+  cat "$work/log" >&2
+  exit 1
+}
+! grep -qE '^(hwy_DIR:PATH=/|HWY_FOUND:INTERNAL=1)' "$work/by_parent/CMakeCache.txt" || {
+  echo "install.subproject: the parent's hwy::hwy was not used" >&2
+  exit 1
+}
 echo "install.subproject: ok"

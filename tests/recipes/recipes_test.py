@@ -147,11 +147,16 @@ class Packages(unittest.TestCase):
         self.assertEqual(description["version"], "0.0.0")  # build.mjs writes the version of the tree
 
     def test_builds_name_what_is_wrong(self):
-        for script in ("npm", "site"):
-            done = subprocess.run([str(PACKAGING / script / "build.sh")], capture_output=True, text=True)
-            self.assertEqual((done.returncode, done.stdout), (2, ""))
-            self.assertEqual(len(done.stderr.splitlines()), 1)
-            self.assertIn("expected one argument", done.stderr)
+        for kind in ("npm", "site"):
+            script = f"packaging/{kind}/build.sh"
+            for arguments, date, status, words in (((), "1", 2, "expected one argument, the folder to write to"),
+                                                   (("/proc/nowhere",), "1", 1, "cannot write to /proc/nowhere"),
+                                                   ((os.environ["WORK"],), "today", 1, "SOURCE_DATE_EPOCH must be")):
+                done = subprocess.run([str(ROOT / script), *arguments], capture_output=True, text=True,
+                                      env={**os.environ, "SOURCE_DATE_EPOCH": date})
+                self.assertEqual((done.returncode, done.stdout), (status, ""), done.stderr)
+                self.assertEqual(done.stderr.count("\n"), 1, done.stderr)
+                self.assertTrue(done.stderr.startswith(f"{script}: {words}"), done.stderr)
 
 
 if __name__ == "__main__":
