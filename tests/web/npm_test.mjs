@@ -239,6 +239,11 @@ test('what does not fit in memory is refused by its size', async () => {
   await refuses(positions({ grid: [2 ** 30, 2 ** 30, 2 ** 30] }), /more than 16777216 positions/);
   await refuses(positions({ spec: 'text:999999999999' }), /more than 16777216 positions/);
   await refuses(positions({ random: 2 ** 40, below: 2 ** 41 }), /more than 16777216 positions/);
+  // what just fits
+  await refuses(inspect(new Uint8Array(2 ** 29)), /^(?!inspect: needs).*text is/);
+  assert.equal((await positions({ lengths: [2 ** 24] })).data[2 ** 24 - 1], 2 ** 24 - 1);
+  await refuses(positions({ lengths: [2 ** 24 + 1] }), /more than 16777216 positions/);
+  await refuses(positions({ random: 3, below: 2 ** 53 + 2 }), /below|2\^53/);
   assert.equal((await tabulate('rope', { count: 1 })).kind, 'rotation');
 });
 
