@@ -26,6 +26,21 @@ target_compile_options(posenc_compile_options INTERFACE
 if(POSENC_WARNINGS_AS_ERRORS)
   target_compile_options(posenc_compile_options INTERFACE -Werror)
 endif()
+# The SIMD targets, by name: what was measured, whichever targets a newer Highway adds. Its NEON_BF16, SVE or AVX3_SPR would be
+# chosen before NEON and AVX3, which have the code for matrix units (docs/decisions/0028). SCALAR, or EMU128 with clang,
+# is for processors without any of them.
+set(simd_targets HWY_NEON HWY_SSE4 HWY_AVX2 HWY_AVX3 HWY_SCALAR HWY_EMU128)
+if(POSENC_SANITIZE)  # the same code at two widths; clang takes a quarter of an hour to check emulated vectors
+  set(simd_targets HWY_NEON HWY_AVX2 HWY_SCALAR)
+elseif(POSENC_ALL_SIMD_TARGETS)  # vectors whose length is not known to the compiler
+  list(APPEND simd_targets HWY_SVE)
+  target_compile_definitions(posenc_compile_options INTERFACE HWY_COMPILE_ALL_ATTAINABLE=1)
+endif()
+if(POSENC_SANITIZE OR CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  target_compile_definitions(posenc_compile_options INTERFACE HWY_BROKEN_EMU128=1)
+endif()
+list(JOIN simd_targets "|" simd_targets)
+target_compile_definitions(posenc_compile_options INTERFACE "HWY_DISABLED_TARGETS=(~(${simd_targets}))")
 if(POSENC_SANITIZE)
   add_compile_options(-fsanitize=${POSENC_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)
   add_link_options(-fsanitize=${POSENC_SANITIZE})
