@@ -2,6 +2,7 @@
 # installed program needs no data folder. Gives `content_source`.
 file(GLOB_RECURSE content_files RELATIVE ${PROJECT_SOURCE_DIR}/content CONFIGURE_DEPENDS
      ${PROJECT_SOURCE_DIR}/content/*.json ${PROJECT_SOURCE_DIR}/content/*.md)
+list(FILTER content_files EXCLUDE REGEX "^models/")  # cmake/models.cmake
 set(content_code "// Made by cmake/content.cmake from content/.\n#include \"posenc/content.h\"\n\nnamespace posenc {\n")
 string(APPEND content_code "namespace {\nconstexpr ContentFile kFiles[] = {\n")
 foreach(name ${content_files})

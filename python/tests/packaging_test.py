@@ -37,8 +37,8 @@ class Packaging(unittest.TestCase):
     def setUpClass(cls):
         cls.keep = tempfile.TemporaryDirectory()
         folder = cls.folder = Path(cls.keep.name)
-        (folder / "tree").mkdir()
-        for part in ("CMakeLists.txt", "LICENSE", "README.md", "cmake", "include", "src", "benchmarks"):
+        (folder / "tree/content").mkdir(parents=True)
+        for part in ("CMakeLists.txt", "LICENSE", "README.md", "cmake", "include", "src", "benchmarks", "content/models"):
             (folder / "tree" / part).symlink_to(ROOT / part)
         shutil.copytree(ROOT / "python", folder / "tree/python", ignore=shutil.ignore_patterns("build", "*.egg-info", "__pycache__", "dist"))
         run(sys.executable, "setup.py", "-q", "sdist", "-d", folder / "dist", cwd=folder / "tree/python")
@@ -60,7 +60,8 @@ class Packaging(unittest.TestCase):
     def test_the_sdist_has_what_a_build_needs(self):
         with tarfile.open(self.source) as archive:
             names = {name.partition("/")[2] for name in archive.getnames()}
-        for name in ("native/CMakeLists.txt", "native/include/posenc/posenc_c.h", "native/src/c_api/posenc_c.map", "src/_posenc.c", "src/borrow.h",
+        for name in ("native/CMakeLists.txt", "native/include/posenc/posenc_c.h", "native/src/c_api/posenc_c.map", "native/content/models/classes.json",
+                     "src/_posenc.c", "src/borrow.h",
                      "src/generate_schemes.py", "posenc/__init__.py", "posenc/py.typed", "posenc/_posenc.pyi"):
             self.assertIn(name, names)
 

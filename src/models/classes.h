@@ -22,14 +22,9 @@ struct ConfigClass {
   std::string_view defaults;  ///< JSON
 };
 
-// Rows by the first letter of their type; read in transformers 5.16.0.dev0 (commit d56c55bf, August 2026).
-std::span<const ConfigClass> classes_a_c() noexcept;
-std::span<const ConfigClass> classes_d_g() noexcept;
-std::span<const ConfigClass> classes_h_m() noexcept;
-std::span<const ConfigClass> classes_n_r() noexcept;
-std::span<const ConfigClass> classes_s_z() noexcept;
-/// Families whose code is published beside their weights, as vLLM a014e35f (August 2026) reads them.
-std::span<const ConfigClass> classes_elsewhere() noexcept;
+/// The rows of content/models: of transformers as src/models/read_classes.py reads them, then of code published elsewhere.
+/// Compiled in by cmake/models.cmake.
+std::span<const ConfigClass> config_classes() noexcept;
 
 /// nullptr if no class of this type is known.
 const ConfigClass* class_of(std::string_view type) noexcept;

@@ -1,5 +1,5 @@
 // Hugging Face's config.json: which parts a model has, and the defaults that its classes add. Facts of families are
-// in families_*.cpp, defaults of their classes in classes_*.cpp.
+// in tables/, defaults of their classes in content/models.
 
 #include <fmt/format.h>
 

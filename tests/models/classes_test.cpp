@@ -191,6 +191,26 @@ TEST(Classes, AllPartsOfAModelAreShown) {
   EXPECT_EQ(vision.section_order, SectionOrder::kRestarting);
 }
 
+// Parts that a class makes if the file has none, with the class's own values: transformers 5.16 (d56c55bf),
+// configuration_{mistral3,pp_formulanet,sam3,edgetam,pe_audio_video}.py.
+TEST(Classes, PartsAreThoseThatTheClassMakes) {
+  // null in the code: Mistral 3's text has no window, where Mistral's class has one
+  EXPECT_EQ(read_model(R"({"model_type":"mistral3"})").groups[0].window, std::nullopt);
+  const Model formula = read_model(R"({"model_type":"pp_formulanet"})");
+  EXPECT_EQ(formula.groups[0].scheme, Scheme(Learned{.rows = 2562, .width = 512, .offset = 2}));
+  ASSERT_EQ(formula.parts.size(), 1u);
+  EXPECT_EQ(formula.parts[0].name, "vision");
+  const auto has = [](const char* type, std::string_view part) {
+    const Model model = read_model(fmt::format(R"({{"model_type":"{}"}})", type));
+    return std::any_of(model.parts.begin(), model.parts.end(),
+                       [&](const ModelPart& one) { return one.name == part; });
+  };
+  EXPECT_TRUE(has("sam3", "geometry_encoder"));
+  EXPECT_TRUE(has("sam3", "detr_decoder"));
+  EXPECT_TRUE(has("edgetam", "mask_decoder"));
+  EXPECT_TRUE(has("pe_audio_video_encoder", "video"));
+}
+
 // BLT has four transformers and no layers of its own.
 TEST(Classes, BltIsItsParts) {
   const Model blt = read_model(R"({"model_type":"blt"})");
