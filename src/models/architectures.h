@@ -11,9 +11,9 @@ namespace posenc::models {
 /// Which layers of an architecture do not rotate.
 enum class Unrotated : std::uint8_t {
   kNone,
-  kFull,         ///< those without a window
-  kEveryFourth,  ///< every fourth, counted from 1
-  kFullFrom0,    ///< those without a window, in models with windows; else every fourth, counted from 0
+  kWithoutWindow,  ///< those without a window
+  kEveryFourth,    ///< every fourth, counted from 1
+  kFullFrom0,      ///< those without a window, in models with windows; else every fourth, counted from 0
 };
 
 /// How llama.cpp treats the weights of an architecture, as stored in GGUF files.
@@ -38,7 +38,10 @@ struct Architecture {
   bool is_bias_optional = false;  ///< no ALiBi without attention.max_alibi_bias: a table, if the file has one
   bool has_log_of_ten =
       false;  ///< yarn_log_multiplier is a tenth of mscale_all_dim, and multiplies the softmax scale
-  bool has_rope_switch = false;  ///< rope.scaling.finetuned false: no position
+  bool has_equal_mscales = false;  ///< and YaRN's mscale is mscale_all_dim
+  bool has_alpha = false;          ///< rope.scaling.alpha applies
+  bool has_decoder = false;        ///< decoder_block_count more layers
+  bool has_rope_switch = false;    ///< rope.scaling.finetuned false: no position
   bool is_causal = true;
   std::string_view token_mixer = "";  ///< used by all layers instead of attention
   bool has_sinks = false;

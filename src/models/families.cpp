@@ -56,6 +56,7 @@ std::string_view name_of(Encoding encoding) noexcept {
   switch (encoding) {
     case Encoding::kRope:
     case Encoding::kImageRope:
+    case Encoding::kVideoRope:
     case Encoding::kWindowRope:
       return "rope";
     case Encoding::kPatchRope:
@@ -68,6 +69,7 @@ std::string_view name_of(Encoding encoding) noexcept {
     case Encoding::kNone:
       return "none";
     case Encoding::kAlibi:
+    case Encoding::kAlibiOfQuotient:
       return "alibi";
     case Encoding::kT5:
       return "t5";
@@ -83,6 +85,7 @@ std::string_view name_of(Encoding encoding) noexcept {
     case Encoding::kForgetGate:
       return "forget-gate";
     case Encoding::kDecomposed:
+    case Encoding::kDecomposedWhole:
       return "decomposed";
     case Encoding::kLogCpb:
       return "log-cpb";

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "models/layers.h"
+#include "posenc/model.h"
 #include "posenc/schemes/resized.h"
 #include "posenc/schemes/rope.h"
 #include "posenc/schemes/sinusoidal.h"
@@ -21,34 +22,94 @@ inline constexpr std::string_view kCompressed =
 enum class Encoding : std::uint8_t {
   kRope,
   kLearned,  ///< a table by position
-  kPatches,  ///< a table by image patch: (image_size / patch_size)^2 rows plus `extra_rows`
+  kPatches,  ///< a table by image patch: (image_size / patch_size)^2 rows and some more, `patches`
   kSinusoidal,
   kNone,
   kAlibi,
+  kAlibiOfQuotient,  ///< divided by √D as the scores are, slopes rounded to bf16: Falcon
   kT5,
   kDeberta,
   kShaw,
   kPatchRope,       ///< rope over patches with coordinates from −1 to 1
   kShawValues,      ///< with vectors for values, and none beyond window_size: VITS
-  kTransformerXl,   ///< `waves` is the order of sines and cosines
+  kTransformerXl,   ///< `waves` has the order of sines and cosines
   kRelativeLogits,  ///< by the extent of each type of layer: Inkling
   kForgetGate,      ///< sums of gates: the Forgetting Transformer
-  kDecomposed,      ///< vectors for rows and columns, of a window or of the whole grid
-  kSwin,            ///< a table by offset in a window, one group per stage
-  kLogCpb,          ///< the same by a network on the offset
-  kWindowRope,      ///< rope over columns and rows, in window layers and whole-grid layers: SAM 3
-  kImageRope,   ///< rope over rows and columns of patches, and time: equally many pairs each, or as given by axes_key
+  kDecomposed,  ///< vectors for rows and columns, of the whole grid, or of a window in the layers that the file lists
+  kDecomposedWhole,  ///< the same; the file lists the layers of the whole grid: SAM
+  kSwin,             ///< a table by offset in a window, one group per stage
+  kLogCpb,           ///< the same by a network on the offset
+  kWindowRope,       ///< rope over columns and rows, in window layers and whole-grid layers: SAM 3
+  kImageRope,  ///< rope over rows and columns of patches, and time: equally many pairs each, or as the file gives them
+  kVideoRope,   ///< the same; height and width have 2 ⌊D / 6⌋ features, time the rest: Wan
   kNotComputed  ///< `name` and `formula` say what it is
 };
 
-/// How rope_parameters are read if layers differ.
+/// How rope_parameters, and the older rope_scaling and rope_theta, are read.
 enum class RopeStyle : std::uint8_t {
-  kOne,        ///< one dictionary; by layer type only if all its keys are layer types
-  kSplit,      ///< sliding layers have their own base and no scaling: gemma3
-  kSplitBoth,  ///< and scaling is for both: modernbert
-  kTyped,      ///< one dictionary per layer type, the class's own if the file has none; older keys are ignored
-  kListed,     ///< the same, or built from rope_theta and partial_rotary_factors by layer, rope_scaling for full ones
+  kOne,             ///< one dictionary; by layer type only if all its keys are layer types
+  kOwnKeys,         ///< the same; at the top, only base_key and partial_key apply: gpt_neox
+  kNewest,          ///< the same; rope_scaling is ignored: cohere2_moe
+  kYarnIsLongrope,  ///< the same; rope_type yarn is an older name for longrope: phi3
+  kSplit,           ///< sliding layers have their own base and no scaling: gemma3
+  kSplitBoth,       ///< and scaling is for both: modernbert
+  kLabelled,        ///< as kSplit, in dictionaries main and compress; YaRN is never late: deepseek_v4
+  kTyped,           ///< one dictionary per layer type, the class's own if the file has none; older keys are ignored
+  kListed,  ///< the same, or built from rope_theta and partial_rotary_factors by layer, rope_scaling for full ones
 };
+
+/// Which keys a query attends to, if the file does not say otherwise.
+enum class Mask : std::uint8_t {
+  kOfTable,  ///< an encoder's and a decoder's own, else what most rows of the table have
+  kCausal,
+  kBidirectional,
+  kByKey  ///< causal if the key `causal` holds: xlm
+};
+
+/// What scores are multiplied by: 1/√D if nothing else is given.
+struct ScoreScale {
+  std::string_view key = "";       ///< the scale itself (Granite's attention_multiplier)
+  std::string_view root_key = "";  ///< or 1/√ of this (Gemma's query_pre_attn_scalar)
+  bool is_none = false;
+  bool is_capped = false;  ///< by attn_logit_softcapping
+};
+inline constexpr ScoreScale kUnscaled{.is_none = true};
+inline constexpr ScoreScale kByMultiplier{.key = "attention_multiplier"};
+inline constexpr ScoreScale kByScalar{.root_key = "query_pre_attn_scalar"};
+inline constexpr ScoreScale kByScalarCapped{.root_key = "query_pre_attn_scalar", .is_capped = true};
+
+/// How far sliding layers see.
+struct WindowKey {
+  std::string_view key = "";  ///< in addition to sliding_window
+  bool is_width = false;      ///< counts the keys on both sides of a query
+};
+
+/// How sinusoids are arranged: the fields of `sinusoidal`.
+struct Waves {
+  WaveLayout layout = WaveLayout::kInterleaved;
+  Spacing spacing = Spacing::kPaper;
+  OddWidth odd = OddWidth::kRefuse;
+  std::int64_t axes = 1;  ///< coordinates of a position
+  bool turns = false;     ///< they range from 0 to 1
+};
+inline constexpr Waves kSinCos{.layout = WaveLayout::kSinCos};
+inline constexpr Waves kTrimmed{.layout = WaveLayout::kSinCos, .odd = OddWidth::kTrim};
+inline constexpr Waves kInclusive{.layout = WaveLayout::kSinCos, .spacing = Spacing::kInclusive};
+inline constexpr Waves kFairseq{
+    .layout = WaveLayout::kSinCos, .spacing = Spacing::kInclusive, .odd = OddWidth::kZero};
+inline constexpr Waves kGrid{.layout = WaveLayout::kSinCos, .axes = 2};
+inline constexpr Waves kDetrGrid{.axes = 2, .turns = true};
+
+/// The position of the first token, and the row of a learned table that it has.
+struct FirstPosition {
+  std::int64_t position = 0;
+  bool is_after_padding = false;  ///< it is pad_token_id + 1 if the file gives that
+  bool is_in_table = false;       ///< and max_position_embeddings counts the rows before it
+  std::int64_t offset = 0;  ///< unused rows at the start of the table, which max_position_embeddings does not count
+};
+inline constexpr FirstPosition kRoberta{.position = 2, .is_after_padding = true, .is_in_table = true};
+inline constexpr FirstPosition kAfterPadding{.position = 2, .is_after_padding = true};
+inline constexpr FirstPosition kOffset2{.offset = 2};
 
 /// How a trained table of patches is resized for images of another size: the fields of `resized`.
 struct TableResize {
@@ -63,89 +124,87 @@ inline constexpr TableResize kBilinearCorners{.is_known = true, .filter = Resize
 inline constexpr TableResize kBilinearAntialiased{
     .is_known = true, .filter = ResizeFilter::kBilinear, .antialias = true};
 
+/// A trained table of patches.
+struct PatchTable {
+  std::int64_t extra = 1;  ///< rows of class and other tokens
+  TableResize resize = {};
+  std::string_view image_key = "image_size";  ///< the image size of the table
+  std::string_view rows_key = "";             ///< its number of rows, if a key gives it
+};
+
+struct Family;
+struct PartReading;
+
+/// A group of one layer, or of all if they are alike (its `layers` are then empty), and what determines it.
+struct GroupFacts {
+  LayerGroup& group;
+  const Layer& layer;
+  const Config& config;
+  const Family& family;
+};
+
+/// A rotation that was read, and what determines it.
+struct RotationFacts {
+  Rope& rope;
+  const Config& config;
+  const Family& family;
+  PartReading& reading;
+  Remarks& remarks;
+};
+
+/// How a family rotates.
+struct Rotary {
+  PairLayout layout = PairLayout::kHalves;
+  bool reads_interleave = false;      ///< halves if rope_interleave is false
+  bool reads_partial = false;         ///< partial_rotary_factor applies without any scaling too
+  std::string_view partial_key = "";  ///< in addition to partial_rotary_factor
+  std::string_view dims_key = "";     ///< rotary dimensions, as a number; those of kLatentDims come last in a head
+  std::string_view sections = "";     ///< mrope_section: "" if it is not read, kGiven, or its default ("24,20,20")
+  SectionOrder section_order = SectionOrder::kChunked;
+  RopeStyle style = RopeStyle::kOne;
+  std::string_view base_key = "rope_theta", local_base_key = "";
+  double image_base = 0;  ///< over images, if no key gives it
+  void (*adjust)(const RotationFacts&) = nullptr;
+};
+inline constexpr std::string_view kLatentDims = "qk_rope_head_dim", kGiven = "given";
+/// MLA: one shared key head, its block at the end of a head.
+inline constexpr Rotary kLatent{.layout = PairLayout::kInterleavedToHalves, .dims_key = kLatentDims};
+inline constexpr Rotary kLatentByKey{
+    .layout = PairLayout::kInterleavedToHalves, .reads_interleave = true, .dims_key = kLatentDims};
+inline constexpr Rotary kInterleaved{.layout = PairLayout::kInterleaved};
+inline constexpr Rotary kPartial{.reads_partial = true};
+inline constexpr Rotary kOverPatches{.section_order = SectionOrder::kRestarting, .image_base = 10000};
+
 /// The facts of a family that its config does not state, or states under other names; read in its modeling code.
+/// What one family alone does is a function beside its row: `adjust`, `rope.adjust` or `layers.rule`.
 struct Family {
   std::string_view types;      ///< model_type, separated by spaces
   std::string_view when = "";  ///< only if all of these hold: "key", "key=value", "!key", separated by spaces
   Encoding encoding = Encoding::kRope;
-  bool is_causal = true;
-  std::string_view causal_key = "";  ///< causal if this holds, or is_decoder
-  // rope
-  PairLayout layout = PairLayout::kHalves;
-  std::string_view halves_unless = "";  ///< halves if this flag is false: rope_interleave
-  bool reads_partial = false;           ///< partial_rotary_factor applies without any scaling too
-  std::string_view partial_key = "";    ///< in addition to partial_rotary_factor
-  std::string_view dims_key = "";       ///< rotary dimensions, as a number
-  std::string_view half_dims_key = "";  ///< half of this / heads, at least 32: CLVP
-  bool at_end = false;                  ///< they come last in a head
-  bool mscale_on_softmax = false;       ///< YaRN's mscale_all_dim also multiplies the softmax scale
-  bool unit_magnitude = false;          ///< YaRN without its magnitude
-  bool yarn_is_longrope = false;        ///< rope_type yarn is an older name for longrope: phi3
-  std::int64_t sign = 1;
-  bool reads_sections = false;  ///< mrope_section applies
-  SectionOrder section_order = SectionOrder::kChunked;
-  std::string_view sections = "";       ///< if rope_parameters have none: "24,20,20"
-  bool sections_end_with_time = false;  ///< mrope_section is height, width, time
-  RopeStyle style = RopeStyle::kOne;
-  bool ignores_rope_scaling = false;  ///< the older key, which the class does not read
-  std::string_view base_key = "rope_theta";
-  bool ignores_rope_theta = false;  ///< at the top, only base_key applies
-  std::string_view local_base_key = "";
-  std::string_view local_label = "", global_label = "";       ///< keys of rope_parameters that are not layer types
-  std::string_view global_head_key = "";                      ///< head_dim of full layers
-  std::string_view other_base_key = "", other_dims_key = "";  ///< read by other engines, not by transformers
-  std::string_view ratio_key = "";                            ///< a factor of the base
-  std::int64_t head_factor = 1;    ///< a head has this many times hidden_size / heads features
-  double image_base = 0;           ///< of kImageRope, if no key gives it
-  std::string_view axes_key = "";  ///< of kImageRope: features per axis
-  bool has_thirds = false;         ///< of kImageRope: height and width have 2 ⌊D / 6⌋ features, time the rest
+  Mask mask = Mask::kOfTable;
+  std::string_view part = "";  ///< "encoder", "decoder": one row each, or kEncoderDecoder
   // layers
-  LayerRule rule = all_alike;
-  std::int64_t every = 0;
-  std::string_view every_key = "";
+  Pattern layers = {};
   std::string_view layers_key = "";  ///< in addition to num_hidden_layers and similar keys
-  std::string_view window_key = "";  ///< in addition to sliding_window
-  bool window_is_width = false;      ///< counts the keys on both sides of a query
-  bool window_is_parted = false;     ///< the same; if even, one more key after the query than before: T5Gemma 2
+  std::int64_t head_factor = 1;      ///< a head has this many times hidden_size / heads features
+  // attention
+  WindowKey window = {};
+  ScoreScale scale = {};
   bool has_sinks = false;
-  bool sinks_if_sliding = false;            ///< layers without a window have none
-  bool is_unscaled = false;                 ///< scores are not divided by √D
-  std::string_view inverse_size_keys = "";  ///< the scale is 1/D if one of these holds (Jais)
-  double scale_factor = 1;                  ///< multiplies 1/√D
-  std::string_view scale_factor_key = "";   ///< the same by a key (Falcon-H1's key_multiplier)
-  bool has_gpt2_scale =
-      false;  ///< scale_attn_weights: false is unscaled; scale_attn_by_inverse_layer_idx: layer i / (i + 1)
-  std::string_view scale_key = "";       ///< the scale itself (Granite's attention_multiplier)
-  std::string_view scale_root_key = "";  ///< the scale is 1/√ of this (Gemma's query_pre_attn_scalar)
-  std::string_view softcap_key = "";
   /// What attention does other than a softmax over the scores of all keys that a mask allows; layer() then rejects
   /// it.
   std::string_view other_attention = "";
-  std::string_view plain_type = "";  ///< the layer type to which other_attention does not apply
   std::string_view token_mixer =
-      "";  ///< used by all layers instead of attention: "convolutions"; layer() rejects them
-  // added vectors
-  std::string_view part = "";  ///< "encoder", "decoder": one row each
-  std::string_view width_key = "";
-  Spacing spacing = Spacing::kPaper;
-  WaveLayout waves = WaveLayout::kInterleaved;
-  OddWidth odd = OddWidth::kRefuse;
-  std::int64_t wave_axes = 1;                 ///< of sinusoids: coordinates of a position
-  bool in_turns = false;                      ///< they range from 0 to 1
-  std::int64_t offset = 0;                    ///< unused rows at the start of a learned table
-  bool offset_in_table = false;               ///< max_position_embeddings counts them (RoBERTa)
-  std::int64_t first_position = 0;            ///< of the first token
-  bool first_after_padding = false;           ///< it is pad_token_id + 1 if the file gives that
-  std::string_view length_key = "";           ///< in addition to max_position_embeddings and similar keys
-  std::int64_t length = 0;                    ///< if it is in the code and not in a key
-  std::int64_t extra_rows = 1;                ///< of kPatches: class and other tokens
-  std::string_view image_key = "image_size";  ///< of kPatches: the image size of the table
-  std::string_view rows_key = "";             ///< of kPatches: its number of rows, if a key gives it
-  TableResize resize = {};                    ///< of kPatches
-  // biases
-  bool is_bidirectional = true;   ///< T5's buckets
-  std::string_view name = "";     ///< of a scheme that is not computed
-  std::string_view formula = "";  ///< of it
+      "";  ///< used by all layers instead of attention ("convolutions"); layer() rejects them
+  void (*adjust)(const GroupFacts&) = nullptr;  ///< called last for each layer of attention
+  // position
+  Rotary rope = {};
+  std::string_view width_key = "";   ///< in addition to hidden_size and similar keys
+  std::string_view length_key = "";  ///< in addition to max_position_embeddings and similar keys
+  Waves waves = {};
+  FirstPosition first = {};
+  PatchTable patches = {};
+  std::string_view name = "", formula = "";  ///< of a scheme that is not computed
   std::string_view note = "";
 };
 

@@ -132,12 +132,12 @@ RopeScaling yarn_of(const Metadata& from, const Architecture& facts, double fact
   scaling.beta_fast = from.positive("rope.scaling.yarn_beta_fast").value_or(32.0);
   scaling.beta_slow = from.positive("rope.scaling.yarn_beta_slow").value_or(1.0);
   const auto at = [&](double mscale) { return factor > 1 ? 1 + 0.1 * mscale * std::log(factor) : 1.0; };
-  // llama.cpp uses 1 for mscale, except for DeepSeek-V2, where it equals mscale_all_dim
+  // llama.cpp uses 1 for mscale, or the same as for mscale_all_dim
   if (auto multiplier = from.positive("rope.scaling.yarn_log_multiplier")) {
     if (facts.has_log_of_ten) *multiplier *= 10;
     scaling.mscale_all_dim = *multiplier;
     scaling.mscale_on_softmax = facts.has_log_of_ten;
-    scaling.mscale = from.architecture == "deepseek2" ? *multiplier : 1.0;
+    scaling.mscale = facts.has_equal_mscales ? *multiplier : 1.0;
   }
   if (const auto extra = from.positive("rope.scaling.attn_factor"); extra && *extra != 1.0) {
     const double own = scaling.mscale_all_dim ? at(*scaling.mscale) / at(*scaling.mscale_all_dim) : at(1);
@@ -166,7 +166,7 @@ void read_scaling(const Metadata& from, const Architecture& facts, std::span<con
     raise(fmt::format("{} {} is unknown (known are none, linear, yarn, longrope)", from.full("rope.scaling.type"),
                       quoted(type)));
   }
-  if (const auto alpha = from.positive("rope.scaling.alpha"); alpha && from.architecture == "hunyuan_vl") {
+  if (const auto alpha = from.positive("rope.scaling.alpha"); alpha && facts.has_alpha) {
     rope.scaling = AlphaScaling{.alpha = *alpha};
   }
   const auto long_list = divisors(from, file, "rope_factors_long.weight", rope.dims / 2);
@@ -292,7 +292,7 @@ bool is_rotated(const Metadata& from, const Architecture& facts, std::size_t lay
   switch (facts.unrotated) {
     case Unrotated::kNone:
       return true;
-    case Unrotated::kFull:
+    case Unrotated::kWithoutWindow:
       return has_window || !any_window;
     case Unrotated::kEveryFourth:
       return is_off || (layer + 1) % 4 != 0;
@@ -455,7 +455,7 @@ Model read_model(const GgufHead& head, std::span<const std::byte> file) {
     group.is_unscaled = true;
     T5 scheme{.heads = needed("attention.head_count"), .buckets = needed("attention.relative_buckets_count")};
     set_scheme(group, scheme);
-    if (from.architecture == "t5") {  // both halves
+    if (facts->has_decoder) {
       group.layer_type = "encoder";
       model.groups.push_back(group);
       group.layer_type = "decoder";

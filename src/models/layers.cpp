@@ -12,8 +12,6 @@
 namespace posenc::models {
 namespace {
 
-constexpr std::string_view kSliding = "sliding_attention", kFull = "full_attention", kLinear = "linear_attention";
-
 // The types of layers of transformers 5.16 (d56c55bf), configuration_utils.py: ALLOWED_ATTN_LAYER_TYPES, with the
 // older names that current_name keeps, and the types of our own rules.
 constexpr std::string_view kAttention =
@@ -47,7 +45,7 @@ template <class Is> void by(LayerFacts& facts, std::string_view one, std::string
 
 // n of "every n-th layer". A pattern in letters, such as LLLG, has the period of its length.
 std::int64_t period_of(const LayerFacts& facts) {
-  const std::string_view key = facts.family.every_key;
+  const auto& [every, key] = std::pair(facts.family.layers.every, facts.family.layers.every_key);
   if (!key.empty() && find(facts.config, key) != nullptr) {
     if (const auto* const letters = find(facts.config, key)->as<std::string>()) {
       return static_cast<std::int64_t>(letters->size());
@@ -56,18 +54,11 @@ std::int64_t period_of(const LayerFacts& facts) {
   }
   const auto kept = integer(facts.config, "_sliding_window_pattern");  // as transformers 5 keeps the old key
   if (kept) return *kept;
-  if (facts.family.every > 0) {
+  if (every > 0) {
     say(facts.remarks.assumed,
-        fmt::format("layer {} of every {} differs (the family's default; layer_types is not given)",
-                    facts.family.every, facts.family.every));
+        fmt::format("layer {0} of every {0} differs (the family's default; layer_types is not given)", every));
   }
-  return facts.family.every;
-}
-
-void by_period(LayerFacts& facts, std::string_view one, std::string_view others, std::int64_t shift) {
-  if (facts.are_listed) return;
-  const std::int64_t period = period_of(facts);
-  if (period > 0) by(facts, one, others, [&](std::int64_t i) { return (i + shift) % period == 0; });
+  return every;
 }
 
 bool uses_window(const Config& config) {
@@ -97,6 +88,51 @@ bool lists(const std::vector<double>& list, std::int64_t layer) {
   return std::find(list.begin(), list.end(), static_cast<double>(layer)) != list.end();
 }
 
+// The name says the opposite of what it means: 1 rotates, 0 does not; without a list, every n-th does not.
+void by_no_rope_list(LayerFacts& facts) {
+  const auto list = numbers(facts.config, "no_rope_layers");
+  if (list && !list->empty()) {
+    check_size("no_rope_layers", list->size(), facts.layers.size());
+    for (std::size_t i = 0; i < list->size(); ++i) facts.layers[i].rotates = (*list)[i] != 0;
+    return;
+  }
+  const std::int64_t period = period_of(facts);
+  for (std::size_t i = 0; i < facts.layers.size(); ++i) {
+    facts.layers[i].rotates = period <= 0 || (static_cast<std::int64_t>(i) + 1) % period != 0;
+  }
+}
+
+// What layers are if the file should list some and does not.
+void all_full(LayerFacts& facts) {
+  const Pattern& pattern = facts.family.layers;
+  if (!facts.are_listed && (pattern.picked == kLinear || pattern.others == kLinear)) {
+    say(facts.remarks.assumed, fmt::format("all layers are attention ({} is not given)", pattern.list_key));
+  }
+  by(facts, kFull, kFull, [](std::int64_t) { return true; });
+}
+
+// Every n-th layer, without those that the family or its file names in another way.
+void by_period(LayerFacts& facts) {
+  const Pattern& pattern = facts.family.layers;
+  const std::int64_t last = std::ssize(facts.layers) - 1;
+  const bool is_fixed = pattern.every == 1 || pattern.is_from_end || pattern.picks_first;  // by no key
+  const std::int64_t period = facts.are_listed || is_fixed ? pattern.every : period_of(facts);
+  if (period <= 0) return;
+  by(facts, pattern.picked, pattern.others, [&](std::int64_t i) {
+    return (pattern.is_from_end ? last - i : i + pattern.shift) % period == 0 || (pattern.picks_first && i == 0);
+  });
+}
+
+// The layers that the file lists; false if it has no list.
+bool by_list(LayerFacts& facts) {
+  const Pattern& pattern = facts.family.layers;
+  const auto list = pattern.list_key.empty() ? std::nullopt : numbers(facts.config, pattern.list_key);
+  if (!list || (list->empty() && pattern.every > 0)) return false;
+  by(facts, pattern.picked, pattern.others,
+     [&](std::int64_t i) { return lists(*list, i + pattern.list_from) != pattern.lists_others; });
+  return true;
+}
+
 }  // namespace
 
 void say_none(Remarks& remarks, std::string_view layer_type) {
@@ -104,31 +140,22 @@ void say_none(Remarks& remarks, std::string_view layer_type) {
                                    layer_type.empty() ? std::string("any layer") : excerpt(layer_type) + " layers"));
 }
 
-void all_alike(LayerFacts&) {}
-
-void all_full(LayerFacts& facts) {
-  by(facts, kFull, kFull, [](std::int64_t) { return true; });
-}
-
-void all_hybrid(LayerFacts& facts) {
-  by(facts, "hybrid", "hybrid", [](std::int64_t) { return true; });
-}
-
-void all_linear(LayerFacts& facts) {
-  by(facts, kLinear, kLinear, [](std::int64_t) { return true; });
-}
-
-void by_no_rope_list(LayerFacts& facts) {
-  const auto list = numbers(facts.config, "no_rope_layers");
-  if (list && !list->empty()) {
-    check_size("no_rope_layers", list->size(), facts.layers.size());
-    // the name says the opposite of what it means
-    for (std::size_t i = 0; i < list->size(); ++i) facts.layers[i].rotates = (*list)[i] != 0;
-    return;
+void by_pattern(LayerFacts& facts) {
+  const Pattern& pattern = facts.family.layers;
+  if (pattern.needs_window && find(facts.config, "sliding_window") == nullptr) return;
+  if (!by_list(facts)) {
+    if (pattern.every > 0) by_period(facts);
+    if (pattern.every == 0 && !pattern.list_key.empty()) all_full(facts);
   }
-  const std::int64_t period = period_of(facts);
-  for (std::size_t i = 0; i < facts.layers.size(); ++i) {
-    facts.layers[i].rotates = period <= 0 || (static_cast<std::int64_t>(i) + 1) % period != 0;
+  if (pattern.picks_last && !facts.layers.empty() && !facts.layers.back().type.empty()) {
+    set_type(facts.layers.back(), pattern.picked);
+  }
+  if (!pattern.only_others_rotate) return;
+  const std::int64_t last = std::ssize(facts.layers) - 1;
+  for (std::int64_t i = 0; i <= last; ++i) {
+    Layer& layer = facts.layers[static_cast<std::size_t>(i)];
+    const bool is_picked = pattern.is_from_end ? (last - i) % pattern.every == 0 : layer.type == pattern.picked;
+    layer.rotates = layer.rotates && !is_picked;
   }
 }
 
@@ -145,38 +172,8 @@ void chunks_by_no_rope_list(LayerFacts& facts) {
   for (Layer& layer : facts.layers) layer.type = layer.rotates ? "chunked_attention" : kFull;
 }
 
-void only_sliding_rotate(LayerFacts& facts) {
-  by_period(facts, kFull, kSliding, 1);
-  for (Layer& layer : facts.layers) layer.rotates = layer.rotates && layer.type != kFull;
-}
-
-void sliding_or_all_rotate(LayerFacts& facts) {
-  if (find(facts.config, "sliding_window") == nullptr) return;
-  only_sliding_rotate(facts);
-}
-
-void nth_is_full(LayerFacts& facts) { by_period(facts, kFull, kSliding, 1); }
-
-void nth_and_last_are_full(LayerFacts& facts) {
-  nth_is_full(facts);
-  if (!facts.layers.empty() && !facts.layers.back().type.empty()) set_type(facts.layers.back(), kFull);
-}
-
-void nth_is_full_from_0(LayerFacts& facts) { by_period(facts, kFull, kSliding, 0); }
-
-void nth_is_full_from_end(LayerFacts& facts) {
-  const std::int64_t last = std::ssize(facts.layers) - 1, period = std::max<std::int64_t>(facts.family.every, 1);
-  by(facts, kFull, kSliding, [&](std::int64_t i) { return (last - i) % period == 0; });
-  const bool has_bases = is_given(facts.config, "layer_rope_theta");
-  if (has_bases) return by_base_list(facts);
-  for (std::int64_t i = 0; i <= last; ++i) {
-    facts.layers[static_cast<std::size_t>(i)].rotates = (last - i) % period != 0;
-  }
-}
-
-void first_and_nth_are_full(LayerFacts& facts) {
-  const std::int64_t period = std::max<std::int64_t>(facts.family.every, 1);
-  by(facts, kFull, kSliding, [&](std::int64_t i) { return i == 0 || (i + 1) % period == 0; });
+void by_hybrid_pattern(LayerFacts& facts) {
+  by_pattern(facts);
   if (facts.are_listed || !is_given(facts.config, "hybrid_layer_pattern")) return;
   // in the files as published: 1 slides
   const std::vector<double> list = *numbers(facts.config, "hybrid_layer_pattern");
@@ -188,11 +185,9 @@ void first_and_nth_are_full(LayerFacts& facts) {
   }
 }
 
-void nth_is_attention(LayerFacts& facts) { by_period(facts, kFull, kLinear, 1); }
-
 // transformers 5.16 (d56c55bf), modeling_minimax.py: the mask of full_attention is that of a window where there is one
-void nth_is_linear(LayerFacts& facts) {
-  by_period(facts, kLinear, kFull, 1);
+void window_on_full(LayerFacts& facts) {
+  by_pattern(facts);
   const auto window = integer(facts.config, "sliding_window");
   for (Layer& layer : facts.layers) {
     if (layer.type == kFull) layer.window = window;
@@ -217,7 +212,7 @@ void sliding_if_given(LayerFacts& facts) {
 }
 
 void by_base_list(LayerFacts& facts) {
-  if (facts.family.every > 0) nth_is_full_from_0(facts);
+  by_pattern(facts);
   const std::string_view key = "layer_rope_theta";
   const Json* const json = find(facts.config, key);
   if (json == nullptr) return;
@@ -231,40 +226,6 @@ void by_base_list(LayerFacts& facts) {
     facts.layers[i].base = whole != nullptr ? static_cast<double>(*whole) : number != nullptr ? *number : 0;
     facts.layers[i].rotates = facts.layers[i].base > 0;
   }
-}
-
-void by_cross_list(LayerFacts& facts) {
-  const std::vector<double> list = numbers(facts.config, "cross_attention_layers").value_or(std::vector<double>{});
-  by(facts, "cross_attention", kFull, [&](std::int64_t i) { return lists(list, i); });
-  for (Layer& layer : facts.layers) layer.rotates = layer.type != "cross_attention";
-}
-
-void by_attention_list(LayerFacts& facts) {
-  if (facts.are_listed) return;
-  const std::string_view key = facts.family.every_key;
-  if (!is_given(facts.config, key)) {
-    say(facts.remarks.assumed, fmt::format("all layers are attention ({} is not given)", key));
-    return all_full(facts);
-  }
-  const std::vector<double> list = *numbers(facts.config, key);
-  by(facts, kFull, kLinear, [&](std::int64_t i) { return lists(list, i); });
-}
-
-// vLLM a014e35f, transformers_utils/configs/kimi_linear.py: is_kda_layer
-void by_delta_list(LayerFacts& facts) {
-  constexpr std::string_view kKey = "linear_attn_config.kda_layers";
-  if (!is_given(facts.config, kKey)) {
-    say(facts.remarks.assumed, fmt::format("all layers are attention ({} is not given)", kKey));
-    return all_full(facts);
-  }
-  const std::vector<double> list = *numbers(facts.config, kKey);
-  by(facts, kLinear, kFull, [&](std::int64_t i) { return lists(list, i + 1); });
-}
-
-void by_sliding_list(LayerFacts& facts) {
-  const auto list = numbers(facts.config, facts.family.every_key);
-  if (!list) return all_full(facts);
-  by(facts, kSliding, kFull, [&](std::int64_t i) { return lists(*list, i); });
 }
 
 void by_attention_period(LayerFacts& facts) {
@@ -358,7 +319,7 @@ void by_attention_types(LayerFacts& facts) {
 
 void by_window_list(LayerFacts& facts) {
   by(facts, kSliding, kSliding, [](std::int64_t) { return true; });
-  const std::string_view key = facts.family.window_key;
+  const std::string_view key = facts.family.window.key;
   const Json* const json = find(facts.config, key);
   if (json == nullptr || json->as<Json::Array>() == nullptr) return;
   const std::vector<double> list = *numbers(facts.config, key);
@@ -368,17 +329,6 @@ void by_window_list(LayerFacts& facts) {
     if (!is_fine) refuse(facts.config, key, "an integer above 0, or a list of them");
     facts.layers[i].window = static_cast<std::int64_t>(list[i]);
   }
-}
-
-void by_local_ids(LayerFacts& facts) {
-  if (const auto list = numbers(facts.config, "local_layer_ids"); list && !list->empty()) {
-    return by(facts, "hybrid_sliding", "hybrid", [&](std::int64_t i) { return lists(*list, i); });
-  }
-  by_period(facts, "hybrid", "hybrid_sliding", 1);
-}
-
-void only_attention_in_list(LayerFacts& facts) {
-  for (Layer& layer : facts.layers) layer.rotates = false;
 }
 
 bool is_attention(std::string_view type) { return !has_word(kNoAttention, type); }
@@ -393,7 +343,7 @@ std::vector<Layer> layers_of(const Config& config, const Family& family, std::in
   std::vector<Layer> layers(static_cast<std::size_t>(count));
   LayerFacts facts{config, family, remarks, layers};
   facts.are_listed = family.part.empty() && read_layer_types(facts);
-  family.rule(facts);
+  family.layers.rule(facts);
   return layers;
 }
 

@@ -19,18 +19,18 @@ bool is_causal(const Config& config, const Family& family) {
   const bool is_on = both != nullptr && ((both->as<bool>() != nullptr && *both->as<bool>()) ||
                                          (both->as<std::string>() != nullptr && *both->as<std::string>() == "all"));
   if (is_on) return false;
-  if (family.part == "encoder") return family.is_causal;  // is_decoder belongs to the decoder
+  if (family.part == "encoder") return family.mask == Mask::kCausal;  // is_decoder belongs to the decoder
   if (holds(config, "is_decoder")) return true;
-  if (!family.causal_key.empty() && holds(config, family.causal_key)) return true;
+  if (family.mask == Mask::kByKey && holds(config, "causal")) return true;
   // transformers 5.16, masking_utils.py: create_causal_mask
   if (flag(config, "is_causal") == false) return false;
-  return family.is_causal;
+  return family.mask == Mask::kCausal;
 }
 
 LayerGroup group_of_all(const Config& config, const Family& family) {
   LayerGroup group;
   group.layer_type = family.part;
-  group.first_position = family.first_position;
+  group.first_position = family.first.position;
   dress(group, Layer{}, config, family);
   for (std::int64_t i = 0; i < layer_count(config, family); ++i) group.layers.push_back(i);
   return group;
@@ -56,21 +56,10 @@ std::int64_t needed_width(const Config& config, const Family& family) {
   return *width;
 }
 
-// transformers 5.16 (d56c55bf), modeling_gpt2.py: GPT2Attention.
-void set_gpt2_scale(LayerGroup& group, const Config& config, const Family& family, std::int64_t layer) {
-  const bool is_divided = flag(config, "scale_attn_weights").value_or(true);
-  if (!flag(config, "scale_attn_by_inverse_layer_idx").value_or(false)) {
-    group.is_unscaled = !is_divided;
-    return;
-  }
-  const double of_head = is_divided ? 1.0 / std::sqrt(static_cast<double>(head_size(config, family))) : 1.0;
-  group.scale = of_head / static_cast<double>(layer + 1);
-}
-
 // What a group of all layers becomes if they differ.
 std::vector<LayerGroup> dressed_layers(const LayerGroup& all, const Config& config, const Family& family,
                                        Remarks& remarks) {
-  if (family.rule == all_alike && !family.has_gpt2_scale) return {all};
+  if (family.layers == Pattern{} && family.adjust == nullptr) return {all};
   std::vector<LayerGroup> found;
   const std::vector<Layer> layers = layers_of(config, family, layer_count(config, family), remarks);
   for (std::size_t i = 0; i < layers.size(); ++i) {
@@ -78,7 +67,7 @@ std::vector<LayerGroup> dressed_layers(const LayerGroup& all, const Config& conf
     one.layers = {static_cast<std::int64_t>(i)};
     one.layer_type = layers[i].type;
     dress(one, layers[i], config, family);
-    if (family.has_gpt2_scale) set_gpt2_scale(one, config, family, static_cast<std::int64_t>(i));
+    adjust(one, layers[i], config, family);
     found.push_back(std::move(one));
   }
   if (found.empty()) return {all};
@@ -95,22 +84,22 @@ void add_vectors(const Config& config, const Family& family, PartReading& readin
   const auto length = length_of(config, family);
   if (family.encoding == Encoding::kSinusoidal) {
     Sinusoidal scheme{.width = width,
-                      .spacing = family.spacing,
-                      .layout = family.waves,
-                      .axes = family.wave_axes,
-                      .turns = family.in_turns};
-    if (width % 2 != 0) scheme.odd = family.odd;
+                      .spacing = family.waves.spacing,
+                      .layout = family.waves.layout,
+                      .axes = family.waves.axes,
+                      .turns = family.waves.turns};
+    if (width % 2 != 0) scheme.odd = family.waves.odd;
     set_scheme(group, scheme);
   } else {
     if (!length) raise(fmt::format("{}max_position_embeddings is missing", config.place));
-    set_scheme(group, Learned{.rows = *length + family.offset, .width = width, .offset = family.offset});
+    set_scheme(group, Learned{.rows = *length + family.first.offset, .width = width, .offset = family.first.offset});
   }
-  if (family.offset_in_table || family.first_after_padding) {
+  if (family.first.is_after_padding) {
     if (const auto padding = integer(config, "pad_token_id", 0)) group.first_position = *padding + 1;
   }
-  if (length && family.part != "encoder" && !family.in_turns) {
+  if (length && family.part != "encoder" && !family.waves.turns) {
     reading.trained_length = reading.usable_length =
-        family.offset_in_table ? std::max<std::int64_t>(*length - group.first_position, 0) : *length;
+        family.first.is_in_table ? std::max<std::int64_t>(*length - group.first_position, 0) : *length;
   }
   for (LayerGroup& one : dressed_layers(group, config, family, remarks)) reading.groups.push_back(std::move(one));
 }
@@ -118,13 +107,13 @@ void add_vectors(const Config& config, const Family& family, PartReading& readin
 // The grid is square, as in every family that resizes one.
 void say_resize(const Family& family, std::int64_t patches, Remarks& remarks) {
   const auto side = static_cast<std::int64_t>(std::lround(std::sqrt(static_cast<double>(patches))));
-  if (!family.resize.is_known || side * side != patches) return;
+  if (!family.patches.resize.is_known || side * side != patches) return;
   say(remarks.notes,
       fmt::format(
           "for another grid of patches the table is resized: scheme resized, trained_grid {0},{0}, filter {1}{2}{3}, "
           "prefix {4}",
-          side, choice_name(family.resize.filter), family.resize.corners ? ", corners" : "",
-          family.resize.antialias ? ", antialias" : "", family.extra_rows));
+          side, choice_name(family.patches.resize.filter), family.patches.resize.corners ? ", corners" : "",
+          family.patches.resize.antialias ? ", antialias" : "", family.patches.extra));
 }
 
 void add_patches(const Config& config, const Family& family, PartReading& reading, Remarks& remarks) {
@@ -132,7 +121,7 @@ void add_patches(const Config& config, const Family& family, PartReading& readin
   const auto patches = patches_of(config, family);
   const auto width = hidden_size(config, family);
   if (patches && width) {
-    set_scheme(group, Learned{.rows = *patches + family.extra_rows, .width = *width});
+    set_scheme(group, Learned{.rows = *patches + family.patches.extra, .width = *width});
     say_resize(family, *patches, remarks);
   } else {
     set_formula(
@@ -145,16 +134,17 @@ void add_patches(const Config& config, const Family& family, PartReading& readin
 // The features of each axis if they are unequal; otherwise empty.
 std::vector<std::int64_t> axes_of(const Config& config, const Family& family, std::int64_t head) {
   std::vector<std::int64_t> axes;
-  if (family.has_thirds) {
+  const std::string_view key = first_of(config, {"axes_dims_rope", "rope_axes_dim"});  // diffusers
+  if (family.encoding == Encoding::kVideoRope) {
     const std::int64_t side = 2 * (head / 6);
     axes = {head - 2 * side, side, side};
-  } else if (const auto given = family.axes_key.empty() ? std::nullopt : numbers(config, family.axes_key)) {
+  } else if (const auto given = key.empty() ? std::nullopt : numbers(config, key)) {
     for (const double one : *given) {
       const bool is_fine = one >= 2 && one <= 65536 && one / 2 == std::floor(one / 2);
-      if (!is_fine) refuse(config, family.axes_key, "a list of even integers from 2 to 65536");
+      if (!is_fine) refuse(config, key, "a list of even integers from 2 to 65536");
       axes.push_back(static_cast<std::int64_t>(one));
     }
-    if (axes.size() > 8) refuse(config, family.axes_key, "a list of at most 8");
+    if (axes.size() > 8) refuse(config, key, "a list of at most 8");
   }
   return axes;
 }
@@ -167,13 +157,13 @@ void add_image_rope(const Config& config, const Family& family, PartReading& rea
   if (!base) base = positive(config, "rope_theta");
   if (!base) {
     say(remarks.assumed,
-        fmt::format("{}rope_theta = {} (in the family's code; not given)", config.place, family.image_base));
+        fmt::format("{}rope_theta = {} (in the family's code; not given)", config.place, family.rope.image_base));
   }
   Rope rope{.dims = head,
-            .base = base.value_or(family.image_base),
-            .layout = family.layout,
+            .base = base.value_or(family.rope.image_base),
+            .layout = family.rope.layout,
             .sections = {head / 4, head / 4},
-            .section_order = family.section_order};
+            .section_order = family.rope.section_order};
   if (const std::vector<std::int64_t> axes = axes_of(config, family, head); !axes.empty()) {
     rope.dims = 0;
     rope.sections.clear();
@@ -216,10 +206,10 @@ void add_window_rope(const Config& config, const Family& family, PartReading& re
     const bool is_whole = std::find(whole.begin(), whole.end(), static_cast<double>(number)) != whole.end();
     group.layer_type = is_whole ? "attention" : "attention in windows";
     Rope rope{.dims = head,
-              .base = positive(config, "rope_theta").value_or(family.image_base),
-              .layout = family.layout,
+              .base = positive(config, "rope_theta").value_or(family.rope.image_base),
+              .layout = family.rope.layout,
               .sections = {head / 4, head / 4},
-              .section_order = family.section_order};
+              .section_order = family.rope.section_order};
     const double factor = static_cast<double>(grid->rows) / static_cast<double>(*window);
     if (is_whole && factor != 1) rope.scaling = LinearScaling{.factor = factor};
     set_scheme(group, rope);
@@ -238,11 +228,11 @@ void add_patch_rope(const Config& config, const Family& family, PartReading& rea
     const auto base = positive(config, "rope_theta");
     if (!base) {
       say(remarks.assumed,
-          fmt::format("{}rope_theta = {} (in the family's code; not given)", config.place, family.image_base));
+          fmt::format("{}rope_theta = {} (in the family's code; not given)", config.place, family.rope.image_base));
     }
-    set_scheme(
-        group,
-        PatchRope{.dims = head, .base = base.value_or(family.image_base), .patches = {grid->rows, grid->columns}});
+    set_scheme(group, PatchRope{.dims = head,
+                                .base = base.value_or(family.rope.image_base),
+                                .patches = {grid->rows, grid->columns}});
     say(remarks.notes, "the grid is that of image_size; an image of another size has a grid of its own");
   }
   reading.groups.push_back(std::move(group));
@@ -312,7 +302,7 @@ void set_deberta(LayerGroup& group, const Config& config, const Family& family) 
 void set_alibi(LayerGroup& group, const Config& config, const Family& family) {
   Alibi scheme{.heads = needed_heads(config, family)};
   scheme.max_bias = positive(config, "attn_config.alibi_bias_max").value_or(8.0);
-  if (has_word(family.types, "falcon")) {
+  if (family.encoding == Encoding::kAlibiOfQuotient) {
     scheme.scale = 1.0 / std::sqrt(static_cast<double>(head_size(config, family)));
     scheme.round_bf16 = true;
   }
@@ -325,7 +315,7 @@ void set_t5(LayerGroup& group, const Config& config, const Family& family) {
   set_scheme(group, T5{.heads = needed_heads(config, family),
                        .buckets = *buckets,
                        .max_distance = integer(config, "relative_attention_max_distance").value_or(128),
-                       .bidirectional = family.is_bidirectional});
+                       .bidirectional = family.mask == Mask::kBidirectional});
 }
 
 void set_shaw(LayerGroup& group, const Config& config) {
@@ -352,6 +342,7 @@ void add_plain(const Config& config, const Family& family, PartReading& reading,
     } else {
       set_formula(group, family.name, family.formula);
     }
+    adjust(group, layer, config, family);
     found.push_back(std::move(group));
   };
   for (std::size_t i = 0; i < layers.size(); ++i) make(layers[i], static_cast<std::int64_t>(i));
@@ -368,14 +359,14 @@ void dress(LayerGroup& group, const Layer& layer, const Config& config, const Fa
   group.token_mixer = is_attention(layer.type) ? family.token_mixer : std::string_view(layer.type);
   if (!group.token_mixer.empty()) return;
   group.is_causal = layer.type != "cross_attention" && is_causal(config, family);
-  if (layer.type.empty() || layer.type != family.plain_type) group.other_attention = family.other_attention;
+  group.other_attention = family.other_attention;
   if (!is_known_type(layer.type)) {
     group.other_attention = fmt::format("its type, {}, is not known", excerpt(layer.type));
   }
-  group.is_unscaled = family.is_unscaled;
-  group.has_sinks = family.has_sinks && (!family.sinks_if_sliding || is_sliding(layer.type));
+  group.is_unscaled = family.scale.is_none;
+  group.has_sinks = family.has_sinks;
   if (is_sliding(layer.type) || layer.window) {
-    const std::string_view key = first_of(config, {family.window_key, "sliding_window", "sliding_window_size"});
+    const std::string_view key = first_of(config, {family.window.key, "sliding_window", "sliding_window_size"});
     if (layer.window) {
       group.window = layer.window;
     } else if (!key.empty()) {
@@ -385,35 +376,18 @@ void dress(LayerGroup& group, const Layer& layer, const Config& config, const Fa
     if (!group.window) group.other_attention = "it slides over a window that the file does not give";
     // transformers 5.16: modernbert's and gemma3's configurations halve it, masking_utils.py compares distances:
     // below the window where attention is causal, up to it where it is not (gemma3's own mask: below)
-    const bool is_switched = family.is_causal && group.is_causal == false && flag(config, "is_causal") != false;
-    if (group.window && family.window_is_parted) {
-      const std::int64_t before = (*group.window - 1) / 2, after = *group.window / 2;
-      if (before != after) {
-        group.other_attention = fmt::format("a query sees {} keys before it and {} after it", before, after);
-      }
-    }
-    if (group.window && (family.window_is_width || family.window_is_parted || is_switched)) *group.window /= 2;
+    const bool is_switched =
+        family.mask == Mask::kCausal && group.is_causal == false && flag(config, "is_causal") != false;
+    if (group.window && (family.window.is_width || is_switched)) *group.window /= 2;
     if (group.window && group.is_causal == false) *group.window += 1;
-  }
-  // Inkling: layers without a window
-  if (const auto floor = integer(config, "log_scaling_n_floor"); floor && *floor > 0 && !is_sliding(layer.type)) {
-    group.temperature = Temperature{.scale = finite(config, "log_scaling_alpha").value_or(0.1),
-                                    .length = *floor,
-                                    .shift = 1,
-                                    .rule = TemperatureRule::kLog};
   }
   if (layer.type == "chunked_attention") {
     group.chunk = integer(config, "attention_chunk_size");
     if (!group.chunk) group.other_attention = "it sees chunks of a length that the file does not give";
   }
-  if (!family.scale_key.empty()) group.scale = positive(config, family.scale_key);
-  if (!family.scale_root_key.empty()) {
-    if (const auto value = positive(config, family.scale_root_key)) group.scale = 1.0 / std::sqrt(*value);
-  }
-  for (std::string_view keys = family.inverse_size_keys; !keys.empty();) {
-    const std::string_view key = keys.substr(0, keys.find(' '));
-    if (holds(config, key)) group.scale = 1.0 / static_cast<double>(head_size(config, family));
-    keys.remove_prefix(std::min(keys.size(), key.size() + 1));
+  if (!family.scale.key.empty()) group.scale = positive(config, family.scale.key);
+  if (!family.scale.root_key.empty()) {
+    if (const auto value = positive(config, family.scale.root_key)) group.scale = 1.0 / std::sqrt(*value);
   }
   // MLA: an engine may keep keys as the latent vectors that they are made of, and its queries then have as many features as
   // these; the scale stays that of the head. transformers 5.16 (d56c55bf), qk_head_dim ** -0.5 in modeling_{deepseek_v2,
@@ -424,12 +398,11 @@ void dress(LayerGroup& group, const Layer& layer, const Config& config, const Fa
     if (plain && rotated && *plain + *rotated > 0)
       group.scale = 1.0 / std::sqrt(static_cast<double>(*plain) + static_cast<double>(*rotated));
   }
-  if (family.scale_factor != 1 || (!family.scale_factor_key.empty() && is_given(config, family.scale_factor_key))) {
-    const double factor =
-        family.scale_factor_key.empty() ? family.scale_factor : *positive(config, family.scale_factor_key);
-    group.scale = factor / std::sqrt(static_cast<double>(head_size(config, family)));
-  }
-  if (!family.softcap_key.empty()) group.softcap = positive(config, family.softcap_key).value_or(0.0);
+  if (family.scale.is_capped) group.softcap = positive(config, "attn_logit_softcapping").value_or(0.0);
+}
+
+void adjust(LayerGroup& group, const Layer& layer, const Config& config, const Family& family) {
+  if (family.adjust != nullptr && group.token_mixer.empty()) family.adjust({group, layer, config, family});
 }
 
 void add_groups(const Config& config, const Family& family, PartReading& reading, Remarks& remarks) {
@@ -446,6 +419,7 @@ void add_groups(const Config& config, const Family& family, PartReading& reading
     case Encoding::kWindowRope:
       return add_window_rope(config, family, reading, remarks);
     case Encoding::kImageRope:
+    case Encoding::kVideoRope:
       return add_image_rope(config, family, reading, remarks);
     case Encoding::kSwin:
     case Encoding::kLogCpb:
@@ -455,6 +429,7 @@ void add_groups(const Config& config, const Family& family, PartReading& reading
     case Encoding::kRelativeLogits:
     case Encoding::kForgetGate:
     case Encoding::kDecomposed:
+    case Encoding::kDecomposedWhole:
       return add_relative_groups(config, family, reading, remarks);
     case Encoding::kNone:
     case Encoding::kNotComputed:
@@ -463,10 +438,11 @@ void add_groups(const Config& config, const Family& family, PartReading& reading
       break;
   }
   LayerGroup group = group_of_all(config, family);
-  if (family.encoding == Encoding::kAlibi) set_alibi(group, config, family);
+  if (name_of(family.encoding) == Alibi::name) set_alibi(group, config, family);
   if (family.encoding == Encoding::kT5) set_t5(group, config, family);
   if (family.encoding == Encoding::kDeberta) set_deberta(group, config, family);
   if (family.encoding == Encoding::kShaw) set_shaw(group, config);
+  adjust(group, Layer{}, config, family);
   reading.groups.push_back(std::move(group));
   if (const auto length = length_of(config, family)) reading.trained_length = reading.usable_length = length;
 }

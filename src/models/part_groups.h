@@ -9,6 +9,9 @@ namespace posenc::models {
 /// The options of layers beside their scheme: window, scale, cap, whether they are causal.
 void dress(LayerGroup& group, const Layer& layer, const Config& config, const Family& family);
 
+/// What only this family does: called last for each group, which then has its scheme.
+void adjust(LayerGroup& group, const Layer& layer, const Config& config, const Family& family);
+
 /// Adds the groups of one row of a family to those of its part. Throws: Error with key, value and rule.
 void add_groups(const Config& config, const Family& family, PartReading& reading, Remarks& remarks);
 

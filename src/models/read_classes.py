@@ -164,7 +164,7 @@ def value_in(cls, node):
 
 
 def rope_of(cls):
-    """rope_theta, partial_rotary_factor and rope_parameters as far as a class sets them itself."""
+    """rope_theta, rope_parameters and what else a class sets itself for rope."""
     found = {}
     theta = cls.value("default_theta")
     if isinstance(theta, (int, float)) and theta != 10000:
@@ -173,7 +173,7 @@ def rope_of(cls):
         if key == "partial_rotary_factor" and given and is_plain(given[0]):
             found.setdefault(key, given[0])
     for key, *given in list(calls(cls, "kwargs", "get")) + list(calls(cls, "kwargs", "pop")):
-        if key in ("partial_rotary_factor", "rotary_pct") and given and is_plain(given[0]):
+        if key in ("partial_rotary_factor", "rotary_pct", "global_head_dim") and given and is_plain(given[0]):
             found[key] = given[0]
     for node in cls.code():
         if isinstance(node, ast.AnnAssign) or (isinstance(node, ast.Assign) and len(node.targets) == 1):

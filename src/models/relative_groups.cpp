@@ -35,6 +35,7 @@ template <class SchemeOf> void add_by_layer(const Config& config, const Family& 
     group.layer_type = layers[i].type;
     dress(group, layers[i], config, family);
     scheme_of(layers[i], static_cast<std::int64_t>(i), group);
+    adjust(group, layers[i], config, family);
     found.push_back(std::move(group));
   }
   std::vector<LayerGroup> groups = grouped(std::move(found));
@@ -60,7 +61,7 @@ void add_transformer_xl(const Config& config, const Family& family, PartReading&
   add_alike(config, family, reading,
             TransformerXl{.heads = *heads,
                           .width = *width,
-                          .layout = family.waves,
+                          .layout = family.waves.layout,
                           .clamp = clamp && *clamp >= 1 ? static_cast<std::int64_t>(*clamp) : 0});
 }
 
@@ -69,8 +70,6 @@ void add_relative_logits(const Config& config, const Family& family, PartReading
     const bool slides = is_sliding(layer.type);
     const auto extent = integer(config, slides ? "sliding_window_size" : "rel_extent");
     set_scheme(group, RelativeLogits{.extent = extent.value_or(slides ? 512 : 1024)});
-    // q and k have norm 1 per feature: transformers 5.16, modeling_inkling.py
-    group.scale = 1.0 / static_cast<double>(head_size(config, family, slides ? "swa_head_dim" : ""));
   });
 }
 
@@ -78,7 +77,7 @@ void add_relative_logits(const Config& config, const Family& family, PartReading
 void add_decomposed(const Config& config, const Family& family, PartReading& reading, Remarks& remarks) {
   const auto grid = patch_grid_of(config, family);
   const auto window = integer(config, "window_size", 0);
-  const bool lists_whole = has_word(family.types, "sam_vision_model");
+  const bool lists_whole = family.encoding == Encoding::kDecomposedWhole;
   if (!grid || std::max(grid->rows, grid->columns) > 4096) return add_without_sizes(config, family, reading, remarks);
   auto listed = numbers(config, lists_whole ? "global_attn_indexes" : "window_block_indices");
   if (!listed && lists_whole) {
@@ -104,7 +103,7 @@ void add_decomposed(const Config& config, const Family& family, PartReading& rea
 void add_relative_groups(const Config& config, const Family& family, PartReading& reading, Remarks& remarks) {
   if (family.encoding == Encoding::kTransformerXl) return add_transformer_xl(config, family, reading, remarks);
   if (family.encoding == Encoding::kRelativeLogits) return add_relative_logits(config, family, reading, remarks);
-  if (family.encoding == Encoding::kDecomposed) return add_decomposed(config, family, reading, remarks);
+  if (name_of(family.encoding) == Decomposed::name) return add_decomposed(config, family, reading, remarks);
   if (family.encoding == Encoding::kForgetGate) return add_alike(config, family, reading, ForgetGate{});
   // VITS: vectors within window_size, and none beyond
   const auto window = integer(config, "window_size", 0);

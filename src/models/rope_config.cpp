@@ -86,7 +86,6 @@ RopeScaling yarn(Reading& r, std::string_view type) {
   r.result.attn_factor = positive(r.entries, "attn_factor");
   scaling.mscale = finite(r.entries, "mscale");
   scaling.mscale_all_dim = finite(r.entries, "mscale_all_dim");
-  if (r.facts.family.unit_magnitude && !scaling.attention_factor) scaling.attention_factor = 1.0;
   r.result.trained_length = scaling.original_length;
   const auto stretched = static_cast<std::int64_t>(static_cast<double>(scaling.original_length) * scaling.factor);
   r.result.usable_length = std::max(r.facts.length.value_or(0), stretched);
@@ -192,7 +191,7 @@ const RopeType& type_of(const RopeDictionary& dictionary, const Family& family, 
         fmt::format("{}type is the older name of rope_type; both are given, and agree", entries.place));
   }
   std::string wanted = name ? *name : old_name.value_or("default");
-  if (family.yarn_is_longrope && wanted == "yarn") wanted = "longrope";
+  if (family.rope.style == RopeStyle::kYarnIsLongrope && wanted == "yarn") wanted = "longrope";
   std::vector<std::string_view> names;
   for (const RopeType& type : kRopeTypes) {
     if (type.name == wanted) return type;
@@ -221,9 +220,10 @@ void warn_of_keys(const Config& entries, const RopeType& type, Remarks& remarks)
 }
 
 double base_of(const RopeDictionary& dictionary, const RopeFacts& facts, Remarks& remarks) {
+  const Rotary& rotary = facts.family.rope;
   if (facts.is_base_fixed) return facts.base;
   const std::string_view old_key =
-      first_of(facts.config, {facts.family.base_key, facts.family.ignores_rope_theta ? "" : "rope_theta"});
+      first_of(facts.config, {rotary.base_key, rotary.style == RopeStyle::kOwnKeys ? "" : "rope_theta"});
   const bool is_old_given = !old_key.empty() && is_given(facts.config, old_key) && facts.base == 0;
   std::optional<double> base;
   if (dictionary.entries) base = positive(*dictionary.entries, "rope_theta");
@@ -245,30 +245,20 @@ double base_of(const RopeDictionary& dictionary, const RopeFacts& facts, Remarks
                     "default",
                     old_key));
   }
-  const double ratio =
-      facts.family.ratio_key.empty() ? 1.0 : positive(facts.config, facts.family.ratio_key).value_or(1.0);
-  if (old_base) return *old_base * ratio;
+  if (old_base) return *old_base;
   say(remarks.assumed, "rope_theta = 10000 (the family's default; not given)");
-  return 10000.0 * ratio;
+  return 10000.0;
 }
 
 // The number of rotary dimensions per head.
 std::int64_t dims_of(const RopeDictionary& dictionary, const RopeFacts& facts, const RopeType& type,
                      Remarks& remarks) {
-  const Family& family = facts.family;
-  if (!family.dims_key.empty() && (!family.reads_partial || is_given(facts.config, family.dims_key))) {
-    if (const auto dims = integer(facts.config, family.dims_key)) {
-      if (*dims % 2 != 0 || *dims > 65536) refuse(facts.config, family.dims_key, "even and at most 65536");
+  const Rotary& rotary = facts.family.rope;
+  if (!rotary.dims_key.empty() && (!rotary.reads_partial || is_given(facts.config, rotary.dims_key))) {
+    if (const auto dims = integer(facts.config, rotary.dims_key)) {
+      if (*dims % 2 != 0 || *dims > 65536) refuse(facts.config, rotary.dims_key, "even and at most 65536");
       return *dims;
     }
-  }
-  if (!family.half_dims_key.empty()) {
-    const auto whole = integer(facts.config, family.half_dims_key), heads = heads_of(facts.config, family);
-    const std::int64_t dims = whole && heads ? std::max<std::int64_t>(*whole / (2 * *heads), 32) : facts.head;
-    if (dims % 2 != 0 || dims > facts.head) {
-      refuse(facts.config, family.half_dims_key, "such that half of it over the heads is even and within a head");
-    }
-    return dims;
   }
   if (type.read == proportional) return facts.head;
   std::optional<double> partial;
@@ -276,13 +266,13 @@ std::int64_t dims_of(const RopeDictionary& dictionary, const RopeFacts& facts, c
   // one at the top applies to all layer types, and with any scaling
   const bool is_top_first = is_given(facts.config, "partial_rotary_factor") && !dictionary.is_top_ignored &&
                             (dictionary.is_nested || type.read != unscaled);
-  if (!partial && !family.partial_key.empty()) partial = share(facts.config, family.partial_key);
-  const bool is_top_read =
-      !dictionary.is_top_ignored && !(family.ignores_rope_theta && is_given(facts.config, "partial_rotary_factor"));
+  if (!partial && !rotary.partial_key.empty()) partial = share(facts.config, rotary.partial_key);
+  const bool is_top_read = !dictionary.is_top_ignored &&
+                           !(rotary.style == RopeStyle::kOwnKeys && is_given(facts.config, "partial_rotary_factor"));
   if (is_top_read && (!partial || is_top_first)) {
     if (const auto top = share(facts.config, "partial_rotary_factor")) partial = top;
   }
-  if (partial && *partial != 1 && type.read == unscaled && !family.reads_partial && family.partial_key.empty()) {
+  if (partial && *partial != 1 && type.read == unscaled && !rotary.reads_partial && rotary.partial_key.empty()) {
     say(remarks.warnings, "partial_rotary_factor is ignored: this family rotates whole heads");
     partial.reset();
   }
@@ -311,31 +301,32 @@ std::vector<std::int64_t> dealt(std::vector<std::int64_t> sections, std::int64_t
 }
 
 // The sections in the family's code, for the given number of pairs; none if they do not fit.
-std::vector<std::int64_t> default_sections(const Family& family, std::int64_t pairs) {
+std::vector<std::int64_t> default_sections(const Rotary& rotary, std::int64_t pairs) {
   std::vector<std::int64_t> list;
+  if (rotary.sections == kGiven) return list;
   std::int64_t sum = 0;
-  for (const char letter : family.sections) {
+  for (const char letter : rotary.sections) {
     if (list.empty() || letter == ',') list.push_back(0);
     if (letter != ',') list.back() = list.back() * 10 + (letter - '0');
   }
   for (const std::int64_t one : list) sum += one;
   if (sum == pairs) return list;
-  if (family.section_order != SectionOrder::kInterleaved) return {};
+  if (rotary.section_order != SectionOrder::kInterleaved) return {};
   return dealt(std::move(list), pairs);
 }
 
-void read_sections(const RopeDictionary& dictionary, const Family& family, Rope& rope, Remarks& remarks) {
+void read_sections(const RopeDictionary& dictionary, const Rotary& rotary, Rope& rope, Remarks& remarks) {
   rope.section_order = SectionOrder::kChunked;
   const std::int64_t pairs = rope.dims / 2;
   const std::string_view key =
       dictionary.entries ? first_of(*dictionary.entries, {"mrope_section", "xdrope_section"}) : "";
-  if (!key.empty() && !family.reads_sections) {
+  if (!key.empty() && rotary.sections.empty()) {
     say(remarks.warnings,
         fmt::format("{}{} is ignored: positions of this family have one axis", dictionary.entries->place, key));
     return;
   }
   if (key.empty()) {
-    rope.sections = default_sections(family, pairs);
+    rope.sections = default_sections(rotary, pairs);
     if (rope.sections.empty()) return;
     say(remarks.assumed,
         fmt::format("mrope_section = [{}] (the family's default; not given)", fmt::join(rope.sections, ", ")));
@@ -346,7 +337,7 @@ void read_sections(const RopeDictionary& dictionary, const Family& family, Rope&
       if (value < 0 || value != std::floor(value)) refuse(*dictionary.entries, key, "a list of whole numbers");
       sum += value;
     }
-    if (sum != static_cast<double>(pairs) && family.section_order != SectionOrder::kInterleaved) {
+    if (sum != static_cast<double>(pairs) && rotary.section_order != SectionOrder::kInterleaved) {
       refuse(*dictionary.entries, key, fmt::format("a list that sums to {}, one for each pair,", pairs));
     }
     for (const double value : list) rope.sections.push_back(static_cast<std::int64_t>(value));
@@ -356,13 +347,10 @@ void read_sections(const RopeDictionary& dictionary, const Family& family, Rope&
                                         dictionary.entries->place, key, pairs, fmt::join(rope.sections, ", ")));
     }
   }
-  rope.section_order = family.section_order;
+  rope.section_order = rotary.section_order;
   if (dictionary.entries && flag(*dictionary.entries, "mrope_interleaved").value_or(false)) {
     rope.section_order = SectionOrder::kInterleaved;
   }
-  // our axes are time, height, width
-  if (family.sections_end_with_time)
-    std::rotate(rope.sections.rbegin(), rope.sections.rbegin() + 1, rope.sections.rend());
 }
 
 // A class that declares the key at the top gives it priority there (Phi-3); transformers misses it in other files.
@@ -392,13 +380,11 @@ RopeReading read_rope(const RopeDictionary& dictionary, const RopeFacts& facts, 
     result.problem = fmt::format("{} rotary dimensions of a head are odd: the last has no partner", rope.dims);
     return result;
   }
-  rope.layout = facts.family.layout;
-  if (!facts.family.halves_unless.empty() && flag(facts.config, facts.family.halves_unless) == false) {
-    rope.layout = PairLayout::kHalves;
-  }
-  rope.sign = facts.family.sign;
-  rope.first_dim = facts.family.at_end ? -rope.dims : 0;
-  read_sections(dictionary, facts.family, rope, remarks);
+  const Rotary& rotary = facts.family.rope;
+  rope.layout = rotary.layout;
+  if (rotary.reads_interleave && flag(facts.config, "rope_interleave") == false) rope.layout = PairLayout::kHalves;
+  rope.first_dim = rotary.dims_key == kLatentDims ? -rope.dims : 0;
+  read_sections(dictionary, rotary, rope, remarks);
   result.trained_length = result.usable_length = facts.length;
   if (!dictionary.entries) return result;
 

@@ -24,6 +24,8 @@ bool is_by_type(const std::optional<Config>& entries) {
   });
 }
 
+constexpr std::string_view kGlobalHeadKey = "global_head_dim";
+
 class RopeLayers {
  public:
   RopeLayers(const Config& config, const Family& family, PartReading& reading, Remarks& remarks)
@@ -33,7 +35,7 @@ class RopeLayers {
 
   void add_groups() {
     const std::vector<Layer> layers = layers_of(config_, family_, layer_count(config_, family_), remarks_);
-    if (family_.style == RopeStyle::kListed) read_lists(layers);
+    if (rotary_.style == RopeStyle::kListed) read_lists(layers);
     std::vector<LayerGroup> found;
     for (std::size_t i = 0; i < layers.size(); ++i)
       found.push_back(group_of(layers[i], static_cast<std::int64_t>(i)));
@@ -54,35 +56,34 @@ class RopeLayers {
     const bool is_now_given = is_given(config_, "rope_parameters");
     const auto before = is_given(config_, "rope_scaling") ? nested(config_, "rope_scaling") : std::nullopt;
     const bool has_older = before && !before->object->as<Json::Object>()->empty();
-    if (has_older && family_.ignores_rope_scaling) {
+    if (has_older && rotary_.style == RopeStyle::kNewest) {
       say(remarks_.warnings, "rope_scaling is ignored: transformers reads rope_parameters alone for this family");
     }
-    const bool has_before = has_older && !family_.ignores_rope_scaling;
+    const bool has_before = has_older && rotary_.style != RopeStyle::kNewest;
     // transformers copies the older key over the newer one
-    const bool is_listed = family_.style == RopeStyle::kListed;
+    const bool is_listed = rotary_.style == RopeStyle::kListed;
     if (has_before && is_now_given && !is_listed && *before->object != *now->object) {
       say(remarks_.warnings,
           "rope_scaling and rope_parameters differ: rope_scaling counts, as transformers reads it");
     }
-    const bool is_split = family_.style == RopeStyle::kSplit || family_.style == RopeStyle::kSplitBoth;
     if (is_listed) {
       entries_ = now;
-    } else if (family_.style == RopeStyle::kTyped) {
+    } else if (rotary_.style == RopeStyle::kTyped) {
       entries_ = now;
       if (has_before && !is_now_given) {
         say(remarks_.warnings, "rope_scaling is ignored: transformers reads rope_parameters alone for this family");
       }
-    } else if (is_split) {
+    } else if (is_split()) {
       if (is_now_given) entries_ = now;
       if (has_before) scaling_ = before;
       // transformers merges it into dictionaries that already have a rope_type
       const bool is_typeless =
           has_before && find(*before, "rope_type") == nullptr && find(*before, "type") != nullptr;
-      if (is_typeless && family_.global_label.empty()) {
+      if (is_typeless && !is_labelled()) {
         say(remarks_.warnings, "rope_scaling is ignored: transformers reads rope_type, not type, for this family");
         scaling_.reset();
       }
-      if (is_now_given && is_flat() && family_.global_label.empty()) {
+      if (is_now_given && is_flat() && !is_labelled()) {
         say(remarks_.warnings,
             "rope_parameters are ignored but for those within a type of layers, as full_attention");
       }
@@ -90,7 +91,7 @@ class RopeLayers {
       entries_ = has_before ? before : now;
     }
     is_default_ = entries_ && !is_now_given && !has_before;
-    if (is_default_ && family_.style != RopeStyle::kTyped && !is_listed) {
+    if (is_default_ && rotary_.style != RopeStyle::kTyped && !is_listed) {
       say(remarks_.assumed, fmt::format("rope_parameters = {} (the family's default; not given)",
                                         excerpt(dump_json(*entries_->object))));
     }
@@ -141,7 +142,7 @@ class RopeLayers {
   // The types in rope_parameters, if no layer is known to have any of them.
   std::vector<std::string> unmatched_types(const std::vector<Layer>& layers) const {
     std::vector<std::string> types;
-    if (family_.style != RopeStyle::kOne || !is_by_type(entries_)) return types;
+    if (is_split() || is_typed() || !is_by_type(entries_)) return types;
     for (const auto& [type, value] : *entries_->object->as<Json::Object>()) {
       types.push_back(excerpt(type));
       for (const Layer& layer : layers) {
@@ -162,6 +163,7 @@ class RopeLayers {
       group.scheme_name = Rope::name;
       group.scheme.reset();
       group.formula = problem_;
+      adjust(group, layer, config_, family_);
       return group;
     }
     if (auto* const rope = std::get_if<Rope>(&*group.scheme)) place_mscale(*rope);
@@ -170,13 +172,7 @@ class RopeLayers {
       const auto original = integer(*entries_, "original_max_position_embeddings");
       if (original) group.temperature = Temperature{.scale = *beta, .length = *original};
     }
-    // Llama 4: layers that do not rotate
-    if (!layer.rotates && find(config_, "floor_scale") != nullptr &&
-        holds(config_, "!attn_temperature_tuning=false")) {
-      group.temperature = Temperature{.scale = positive(config_, "attn_scale").value_or(0.1),
-                                      .length = integer(config_, "floor_scale").value_or(8192),
-                                      .shift = 1};
-    }
+    adjust(group, layer, config_, family_);
     return group;
   }
 
@@ -184,9 +180,9 @@ class RopeLayers {
   std::optional<RopeDictionary> dictionary_of(const Layer& layer, RopeFacts& facts) {
     const bool is_local = is_sliding(layer.type);
     std::string key = layer.type;
-    if (!family_.local_label.empty()) key = is_local ? family_.local_label : family_.global_label;
+    if (is_labelled()) key = is_local ? "main" : "compress";
     const bool has_own = entries_ && entries_->object->find(key) != nullptr;
-    if (family_.style == RopeStyle::kTyped || family_.style == RopeStyle::kListed) {
+    if (is_typed()) {
       if (has_own) {
         if (find(*entries_, key) == nullptr) return std::nullopt;
         note_typed(key);
@@ -195,16 +191,16 @@ class RopeLayers {
       if (is_flat()) return RopeDictionary{entries_, false};
       return std::nullopt;  // rope_parameters list the types that rotate
     }
-    if (family_.style == RopeStyle::kSplit || family_.style == RopeStyle::kSplitBoth) {
+    if (is_split()) {
       if (has_own && find(*entries_, key) != nullptr) {
         facts.base = is_local ? local_base() : 0;
         return RopeDictionary{nested(*entries_, key), true};
       }
-      const bool is_scaled = !is_local || family_.style == RopeStyle::kSplitBoth;
+      const bool is_scaled = !is_local || rotary_.style == RopeStyle::kSplitBoth;
       facts.base = is_local ? local_base() : global_base();
-      facts.is_base_fixed = !family_.global_label.empty();
+      facts.is_base_fixed = is_labelled();
       const bool is_compressed =
-          !family_.global_label.empty() && entries_ && !scaling_;  // DeepSeek-V4: a flat one is for these layers
+          is_labelled() && entries_ && !scaling_;  // DeepSeek-V4: a flat one is for these layers
       if (is_compressed && is_scaled) return RopeDictionary{entries_, false};
       return scaling_ && is_scaled ? RopeDictionary{scaling_, false} : RopeDictionary{};
     }
@@ -212,6 +208,12 @@ class RopeLayers {
     if (has_own && find(*entries_, key) == nullptr) return std::nullopt;
     return RopeDictionary{nested(*entries_, key), true};
   }
+
+  bool is_split() const {
+    return rotary_.style == RopeStyle::kSplit || rotary_.style == RopeStyle::kSplitBoth || is_labelled();
+  }
+  bool is_labelled() const { return rotary_.style == RopeStyle::kLabelled; }
+  bool is_typed() const { return rotary_.style == RopeStyle::kTyped || rotary_.style == RopeStyle::kListed; }
 
   // Whether the file itself states which layers rotate.
   bool is_listed() const { return is_given(config_, "no_rope_layers") || is_given(config_, "layer_rope_theta"); }
@@ -238,16 +240,18 @@ class RopeLayers {
       if (!is_listed()) say_none(remarks_, layer.type);
       return None{};
     }
-    if (!family_.dims_key.empty() && holds(config_, fmt::format("{}=0", family_.dims_key))) return None{};
-    const bool has_own_head = !family_.global_head_key.empty() && !is_sliding(layer.type);
+    if (!rotary_.dims_key.empty() && holds(config_, fmt::format("{}=0", rotary_.dims_key))) return None{};
+    const bool has_own_head = config_.defaults != nullptr && config_.defaults->find(kGlobalHeadKey) != nullptr;
     RopeFacts facts{.config = config_, .family = family_, .base = layer.base, .is_base_fixed = layer.base > 0};
     facts.length = length_of(config_, family_);
     const std::optional<RopeDictionary> dictionary = dictionary_of(layer, facts);
     if (!dictionary) return None{};
-    const bool needs_head = family_.dims_key.empty() || find(config_, family_.dims_key) == nullptr;
-    facts.head = !needs_head ? 0 : has_own_head ? global_head() : head_size(config_, family_);
+    const bool needs_head = rotary_.dims_key.empty() || find(config_, rotary_.dims_key) == nullptr;
+    facts.head = !needs_head                               ? 0
+                 : has_own_head && !is_sliding(layer.type) ? global_head()
+                                                           : head_size(config_, family_);
     if (facts.head % 2 != 0 && first_of(config_, {"head_dim"}) == "head_dim") refuse(config_, "head_dim", "even");
-    const RopeReading read = read_rope(*dictionary, facts, remarks_);
+    RopeReading read = read_rope(*dictionary, facts, remarks_);
     problem_ = read.problem;
     if (!problem_.empty()) return None{};
     // layers that were not extended determine the usable length for both
@@ -257,29 +261,13 @@ class RopeLayers {
     keep(reading_.trained_length, read.trained_length, false);
     keep(reading_.usable_length, read.usable_length, true);
     if (read.attn_factor) reading_.attn_factor = read.attn_factor;
-    note_other_keys(read.rope);
+    if (rotary_.adjust != nullptr) rotary_.adjust({read.rope, config_, family_, reading_, remarks_});
     return read.rope;
-  }
-
-  // Keys that other engines read, which would then rotate differently.
-  void note_other_keys(const Rope& rope) {
-    const std::string_view base_key = family_.other_base_key, dims_key = family_.other_dims_key;
-    if (!base_key.empty() && is_given(config_, base_key) && positive(config_, base_key) != rope.base) {
-      reading_.other_base = positive(config_, base_key);
-      say(remarks_.warnings, fmt::format("{} is {} but transformers reads rope_theta; vLLM and llama.cpp read it",
-                                         base_key, *reading_.other_base));
-    }
-    if (!dims_key.empty() && is_given(config_, dims_key) && integer(config_, dims_key) != rope.dims) {
-      reading_.other_rotary_dim = integer(config_, dims_key);
-      say(remarks_.warnings,
-          fmt::format("{} is {} but transformers reads partial_rotary_factor; vLLM and llama.cpp read it", dims_key,
-                      *reading_.other_rotary_dim));
-    }
   }
 
   // head_dim of full layers: a separate key, or per_layer_config as transformers 5.16 saves it.
   std::int64_t global_head() {
-    if (is_given(config_, family_.global_head_key)) return head_size(config_, family_, family_.global_head_key);
+    if (is_given(config_, kGlobalHeadKey)) return head_size(config_, family_, kGlobalHeadKey);
     if (const auto layers = nested(config_, "per_layer_config")) {
       for (const auto& [layer, values] : *layers->object->as<Json::Object>()) {
         const Config one{.object = &values, .place = fmt::format("{}{}: ", layers->place, excerpt(layer))};
@@ -287,20 +275,19 @@ class RopeLayers {
         if (const auto size = integer(one, "head_dim")) return *size;
       }
     }
-    constexpr std::int64_t kGlobalHead = 512;  // configuration_gemma4.py
-    say(remarks_.assumed,
-        fmt::format("{} = {} (the family's default; not given)", family_.global_head_key, kGlobalHead));
-    return kGlobalHead;
+    return *integer(config_, kGlobalHeadKey);
   }
 
   // The base of sliding layers: their own key, else the class's.
   double local_base() {
-    if (is_given(config_, family_.local_base_key)) return *positive(config_, family_.local_base_key);
-    return default_base(family_.local_label.empty() ? "sliding_attention" : family_.local_label);
+    const std::string_view key = is_labelled() ? "rope_theta" : rotary_.local_base_key;
+    if (is_given(config_, key)) return *positive(config_, key);
+    return default_base(is_labelled() ? "main" : "sliding_attention");
   }
   double global_base() {
-    if (is_given(config_, family_.base_key)) return *positive(config_, family_.base_key);
-    return default_base(family_.global_label.empty() ? "full_attention" : family_.global_label);
+    const std::string_view key = is_labelled() ? "compress_rope_theta" : rotary_.base_key;
+    if (is_given(config_, key)) return *positive(config_, key);
+    return default_base(is_labelled() ? "compress" : "full_attention");
   }
   double default_base(std::string_view type) {
     const Json* const all = config_.defaults == nullptr ? nullptr : config_.defaults->find("rope_parameters");
@@ -315,7 +302,8 @@ class RopeLayers {
   // Whether mscale_all_dim affects the softmax depends on the family, not the file.
   void place_mscale(Rope& rope) {
     auto* const yarn = std::get_if<YarnScaling>(&*rope.scaling);
-    if (yarn == nullptr || yarn->mscale_all_dim.value_or(0) == 0 || family_.mscale_on_softmax) return;
+    if (yarn == nullptr || yarn->mscale_all_dim.value_or(0) == 0) return;
+    if (rotary_.dims_key == kLatentDims && !is_labelled()) return;  // as DeepSeek does
     yarn->mscale_on_softmax = false;
     say(remarks_.warnings,
         "mscale_all_dim changes the magnitude alone: this family does not multiply its softmax scale by it, as "
@@ -325,6 +313,7 @@ class RopeLayers {
   Json made_;
   const Config& config_;
   const Family& family_;
+  const Rotary& rotary_ = family_.rope;
   PartReading& reading_;
   Remarks& remarks_;
   std::optional<Config> entries_ = {};  // rope_parameters, or rope_scaling in its place

@@ -44,10 +44,8 @@ std::optional<std::int64_t> heads_of(const Config& config, const Family& family)
 }
 
 std::optional<std::int64_t> length_of(const Config& config, const Family& family) {
-  const auto length =
-      count_by(config, {family.length_key, "max_position_embeddings", "n_positions", "n_ctx", "max_seq_len",
-                        "max_sequence_length", "seq_length", "model_max_length", "block_size"});
-  return length || family.length == 0 ? length : family.length;
+  return count_by(config, {family.length_key, "max_position_embeddings", "n_positions", "n_ctx", "max_seq_len",
+                           "max_sequence_length", "seq_length", "model_max_length", "block_size"});
 }
 
 std::int64_t layer_count(const Config& config, const Family& family) {
@@ -93,7 +91,7 @@ std::int64_t head_size(const Config& config, const Family& family, std::string_v
 }
 
 std::optional<PatchGrid> patch_grid_of(const Config& config, const Family& family) {
-  const auto image = extents(config, family.image_key);
+  const auto image = extents(config, family.patches.image_key);
   auto patch = extents(config, "patch_size");
   // frames, rows and columns of a tube of patches: VideoPrism
   const Json* const tube = patch ? nullptr : find(config, "tubelet_size");
@@ -109,7 +107,7 @@ std::optional<PatchGrid> patch_grid_of(const Config& config, const Family& famil
 }
 
 std::optional<std::int64_t> patches_of(const Config& config, const Family& family) {
-  if (!family.rows_key.empty()) return integer(config, family.rows_key);
+  if (!family.patches.rows_key.empty()) return integer(config, family.patches.rows_key);
   const auto grid = patch_grid_of(config, family);
   return grid ? std::optional(grid->rows * grid->columns) : std::nullopt;
 }

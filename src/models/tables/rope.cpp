@@ -7,12 +7,20 @@
 //   mlx-lm 0.32.0 (d78bf58e, August 2026): Klear, afm7, baichuan_m1, qwen;
 //   the code beside their weights: internlm, InternLMXComposer (modeling_InternLM.py: rotate_half, base 10000).
 
-#include <array>
+#include <fmt/format.h>
 
-#include "models/families.h"
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "models/model_groups.h"
+#include "models/sizes.h"
+#include "models/tables/rows.h"
 
 namespace posenc::models {
 namespace {
+
+using enum Encoding;
 
 constexpr std::string_view kBetaTemperature =
     "with llama_4_scaling_beta, queries are multiplied by 1 + beta * ln(1 + floor(p / original length))";
@@ -23,18 +31,86 @@ constexpr std::string_view kIndexed =
 constexpr std::string_view kNormedAfter =
     "queries and keys are normalised after they are rotated: rotate them first, and give attention no position";
 
-constexpr auto kRopeRows = std::to_array<Family>({
+// transformers 5.16 (d56c55bf), modeling_nanochat.py
+void rotate_back(const RotationFacts& facts) { facts.rope.sign = -1; }
+
+// Their sections are height, width, time; our axes are time, height, width.
+void put_time_first(const RotationFacts& facts) {
+  std::vector<std::int64_t>& sections = facts.rope.sections;
+  if (!sections.empty()) std::rotate(sections.rbegin(), sections.rbegin() + 1, sections.rend());
+}
+
+// The base of the older key, or the default, is multiplied by rope_ratio.
+void multiply_base(const RotationFacts& facts) {
+  const auto entries =
+      nested(facts.config, is_given(facts.config, "rope_scaling") ? "rope_scaling" : "rope_parameters");
+  if (entries && find(*entries, "rope_theta") != nullptr) return;
+  facts.rope.base *= positive(facts.config, "rope_ratio").value_or(1.0);
+}
+
+// YaRN without its magnitude: modeling_deepseek_v4.py
+void without_magnitude(const RotationFacts& facts) {
+  auto* const yarn = std::get_if<YarnScaling>(&*facts.rope.scaling);
+  if (yarn != nullptr && !yarn->attention_factor) yarn->attention_factor = 1.0;
+}
+
+// Keys that vLLM and llama.cpp read, which would then rotate differently.
+void note_other_base(const RotationFacts& facts) {
+  constexpr std::string_view kKey = "attn_config.rope_theta";
+  if (!is_given(facts.config, kKey) || positive(facts.config, kKey) == facts.rope.base) return;
+  facts.reading.other_base = positive(facts.config, kKey);
+  say(facts.remarks.warnings, fmt::format("{} is {} but transformers reads rope_theta; vLLM and llama.cpp read it",
+                                          kKey, *facts.reading.other_base));
+}
+
+void note_other_dims(const RotationFacts& facts) {
+  constexpr std::string_view kKey = "rotary_dim";
+  if (!is_given(facts.config, kKey) || integer(facts.config, kKey) == facts.rope.dims) return;
+  facts.reading.other_rotary_dim = integer(facts.config, kKey);
+  say(facts.remarks.warnings,
+      fmt::format("{} is {} but transformers reads partial_rotary_factor; vLLM and llama.cpp read it", kKey,
+                  *facts.reading.other_rotary_dim));
+}
+
+void scale_by_key_multiplier(const GroupFacts& facts) {
+  const auto factor = positive(facts.config, "key_multiplier");
+  if (factor) facts.group.scale = *factor / std::sqrt(static_cast<double>(head_size(facts.config, facts.family)));
+}
+
+// Layers that do not rotate: modeling_llama4.py
+void set_temperature(const GroupFacts& facts) {
+  if (facts.layer.rotates || find(facts.config, "floor_scale") == nullptr) return;
+  if (!holds(facts.config, "!attn_temperature_tuning=false")) return;
+  facts.group.temperature = Temperature{.scale = positive(facts.config, "attn_scale").value_or(0.1),
+                                        .length = integer(facts.config, "floor_scale").value_or(8192),
+                                        .shift = 1};
+}
+
+void compress_unless_sliding(const GroupFacts& facts) {
+  if (facts.group.other_attention.empty() && !is_sliding(facts.layer.type)) facts.group.other_attention = kCompressed;
+}
+
+// If a window is even, one more key after the query than before: modeling_t5gemma2.py
+void refuse_even_windows(const GroupFacts& facts) {
+  const auto width = is_sliding(facts.layer.type) ? integer(facts.config, "sliding_window") : std::nullopt;
+  if (!width || *width % 2 != 0) return;
+  facts.group.other_attention =
+      fmt::format("a query sees {} keys before it and {} after it", (*width - 1) / 2, *width / 2);
+}
+
+// Layers without a window have none: modeling_mimo_v2_flash.py
+void keep_sinks_of_windows(const GroupFacts& facts) { facts.group.has_sinks = is_sliding(facts.layer.type); }
+
+constexpr auto kRopeEntries = std::to_array<Family>({
     // halves, whole heads
-    {.types = "llama apertus arcee aria_text bitnet chameleon csm csm_depth_decoder_model "
-              "deepseek_ocr2_text emu3_text_model evolla gemma "
-              "gemma_text higgs_audio_v2 hy_v3 jais2 jetmoe "
-              "nanbeige olmo olmo2 olmoe flex_olmo seed_oss mimo internlm3 minicpm xverse orion "
-              "telechat2 telechat3 Klear exaone InternLMXComposer deepseek"},
-    {.types = "llada", .is_causal = false},  // llama.cpp, llada.cpp: causal_attn
+    {.types =
+         "llama apertus arcee aria_text bitnet chameleon csm csm_depth_decoder_model deepseek_ocr2_text emu3_text_model evolla gemma gemma_text higgs_audio_v2 hy_v3 jais2 jetmoe nanbeige olmo olmo2 olmoe flex_olmo seed_oss mimo internlm3 minicpm xverse orion telechat2 telechat3 Klear exaone InternLMXComposer deepseek"},
+    // llama.cpp, llada.cpp: causal_attn
+    {.types = "llada", .mask = Mask::kBidirectional},
     {.types = "hrm_text",
      .note = "tokens whose token_type_ids are 1 see each other in both directions: the caller's mask"},
-    {.types = "dia_decoder", .is_unscaled = true},
-    {.types = "falcon_h1", .scale_factor_key = "key_multiplier"},
+    {.types = "dia_decoder", .scale = kUnscaled},
+    {.types = "falcon_h1", .adjust = scale_by_key_multiplier},
     {.types = "diffllama", .other_attention = "the weights are the difference of two softmaxes"},
     {.types = "doge",
      .other_attention =
@@ -42,305 +118,229 @@ constexpr auto kRopeRows = std::to_array<Family>({
     {.types = "internlm", .note = "with rotary.type dynamic, the base grows past max_position_embeddings"},
     // vLLM, nemotron_nas.py
     {.types = "decilm", .when = "!position_embedding_type=mistral_yarn !position_embedding_type=rope_llama4"},
-    {.types = "decilm", .when = "position_embedding_type=mistral_yarn", .layout = PairLayout::kInterleaved},
-    {.types = "decilm", .when = "position_embedding_type=rope_llama4", .layout = PairLayout::kInterleaved},
-    {.types = "baichuan_m1", .rule = by_sliding_list, .every_key = "sliding_window_layers"},
-    {.types = "granite granitemoe granitemoeshared granite4_vision_text hyperclovax",
-     .scale_key = "attention_multiplier"},
-    {.types = "mistral mixtral starcoder2 phimoe ministral voxtral_realtime_text", .rule = sliding_if_given},
+    {.types = "decilm", .when = "position_embedding_type=mistral_yarn", .rope = kInterleaved},
+    {.types = "decilm", .when = "position_embedding_type=rope_llama4", .rope = kInterleaved},
+    {.types = "baichuan_m1", .layers = {.picked = kSliding, .others = kFull, .list_key = "sliding_window_layers"}},
+    {.types = "granite granitemoe granitemoeshared granite4_vision_text hyperclovax", .scale = kByMultiplier},
+    {.types = "mistral mixtral starcoder2 phimoe ministral voxtral_realtime_text", .layers = kSlidingIfGiven},
     // their mask is only causal; the cache that their config creates drops what is past the window
-    {.types = "moshi kyutai_speech_to_text", .rule = sliding_if_given},
-    {.types = "ministral3", .rule = sliding_if_given, .note = kBetaTemperature},
-    {.types = "qwen2 qwen3 qwen3_omni_moe_talker_code_predictor dots1", .rule = sliding_after_some},
+    {.types = "moshi kyutai_speech_to_text", .layers = kSlidingIfGiven},
+    {.types = "ministral3", .layers = kSlidingIfGiven, .note = kBetaTemperature},
+    {.types = "qwen2 qwen3 qwen3_omni_moe_talker_code_predictor dots1", .layers = {.rule = sliding_after_some}},
     {.types = "deepseek_ocr2_encoder",
-     .rule = sliding_after_some,
+     .layers = {.rule = sliding_after_some},
      .note = "patches of the image, which come first, see each other in both directions: the caller's mask"},
-    {.types = "qwen3_moe qwen3_omni_moe_talker_text", .rule = sliding_if_given},
-    {.types = "qwen2_moe", .rule = sliding_before_some},
-    {.types = "gpt_oss", .rule = nth_is_full, .every = 2, .has_sinks = true},
-    {.types = "gemma2 vaultgemma",
-     .rule = nth_is_full,
-     .every = 2,
-     .scale_root_key = "query_pre_attn_scalar",
-     .softcap_key = "attn_logit_softcapping"},
-    {.types = "cwm", .rule = nth_is_full_from_0, .every = 4},
-    {.types = "nanochat", .sign = -1, .note = kNormedAfter},
+    {.types = "qwen3_moe qwen3_omni_moe_talker_text", .layers = kSlidingIfGiven},
+    {.types = "qwen2_moe", .layers = {.rule = sliding_before_some}},
+    {.types = "gpt_oss", .layers = {.every = 2}, .has_sinks = true},
+    {.types = "gemma2 vaultgemma", .layers = {.every = 2}, .scale = kByScalarCapped},
+    {.types = "cwm", .layers = {.every = 4, .shift = 0}},
+    {.types = "nanochat", .rope = {.adjust = rotate_back}, .note = kNormedAfter},
     {.types = "hunyuan_v1_dense hunyuan_v1_moe", .note = kNormedAfter},
     {.types = "qwen",
-     .base_key = "rotary_emb_base",
-     .note = "with use_logn_attn, queries past seq_length are multiplied by log(p) / log(seq_length); with "
-             "use_dynamic_ntk "
-             "the base grows with the length"},
+     .rope = {.base_key = "rotary_emb_base"},
+     .note =
+         "with use_logn_attn, queries past seq_length are multiplied by log(p) / log(seq_length); with use_dynamic_ntk the base grows with the length"},
     {.types = "baichuan", .when = "hidden_size=4096"},
     {.types = "falcon", .when = "!alibi"},
     {.types = "idefics", .note = "cross-attention layers to images are between these and have no position"},
-    {.types = "longcat_flash_ngram longcat_flash",
-     .layout = PairLayout::kInterleavedToHalves,
-     .dims_key = "qk_rope_head_dim",
-     .at_end = true,
-     .mscale_on_softmax = true,
-     .layers_key = "num_hidden_layers"},
+    {.types = "longcat_flash_ngram longcat_flash", .layers_key = "num_hidden_layers", .rope = kLatent},
     // part of the head, at its start
     {.types = "gpt_neox gpt_neox_japanese",
-     .reads_partial = true,
-     .partial_key = "rotary_pct",
-     .base_key = "rotary_emb_base",
-     .ignores_rope_theta = true},
-    {.types = "stablelm stablelm_epoch", .reads_partial = true, .partial_key = "rope_pct"},
-    {.types = "phi persimmon nemotron glm4_moe solar_open", .reads_partial = true},
-    {.types = "phi3 phi4_multimodal", .reads_partial = true, .yarn_is_longrope = true, .rule = sliding_if_given},
-    {.types = "dbrx", .other_base_key = "attn_config.rope_theta"},
-    {.types = "minimax_m2", .reads_partial = true, .other_dims_key = "rotary_dim"},
+     .rope = {.reads_partial = true,
+              .partial_key = "rotary_pct",
+              .style = RopeStyle::kOwnKeys,
+              .base_key = "rotary_emb_base"}},
+    {.types = "stablelm stablelm_epoch", .rope = {.reads_partial = true, .partial_key = "rope_pct"}},
+    {.types = "phi persimmon nemotron glm4_moe solar_open", .rope = kPartial},
+    {.types = "phi3 phi4_multimodal",
+     .layers = kSlidingIfGiven,
+     .rope = {.reads_partial = true, .style = RopeStyle::kYarnIsLongrope}},
+    {.types = "dbrx", .rope = {.adjust = note_other_base}},
+    {.types = "minimax_m2", .rope = {.reads_partial = true, .adjust = note_other_dims}},
     {.types = "minimax_m3_vl_text",
-     .reads_partial = true,
-     .other_dims_key = "rotary_dim",
+     .rope = {.reads_partial = true, .adjust = note_other_dims},
      .note =
-         "in minimax_m3_sparse layers, a query sees the index_topk_blocks blocks of keys that an indexer chooses: the "
-         "caller's mask"},
-    {.types = "bailing_moe bailing_moe_v2", .reads_partial = true},
+         "in minimax_m3_sparse layers, a query sees the index_topk_blocks blocks of keys that an indexer chooses: the caller's mask"},
+    {.types = "bailing_moe bailing_moe_v2", .rope = kPartial},
     // interleaved
     {.types = "afm7",
-     .layout = PairLayout::kInterleaved,
+     .rope = kInterleaved,
      .note = "queries and keys are normalised after they are rotated; the last num_kv_reuse_layers share their keys"},
-    {.types = "gptj codegen", .layout = PairLayout::kInterleaved, .dims_key = "rotary_dim"},
+    {.types = "gptj codegen", .rope = {.layout = PairLayout::kInterleaved, .dims_key = "rotary_dim"}},
     {.types = "roformer",
-     .is_causal = false,
-     .layout = PairLayout::kInterleaved,
+     .mask = Mask::kBidirectional,
+     .rope = kInterleaved,
      .note = "with rotary_value, values are rotated as well"},
-    {.types = "cohere helium ernie4_5 ernie4_5_moe blt_local_encoder blt_local_decoder blt_global_transformer "
-              "blt_patcher",
-     .layout = PairLayout::kInterleaved},
+    {.types =
+         "cohere helium ernie4_5 ernie4_5_moe blt_local_encoder blt_local_decoder blt_global_transformer blt_patcher",
+     .rope = kInterleaved},
     {.types = "cohere2_moe",
-     .layout = PairLayout::kInterleaved,
-     .ignores_rope_scaling = true,
-     .rule = only_sliding_rotate,
-     .every = 4,
-     .every_key = "sliding_window_pattern"},
+     .layers = {.every = 4, .every_key = "sliding_window_pattern", .only_others_rotate = true},
+     .rope = {.layout = PairLayout::kInterleaved, .style = RopeStyle::kNewest}},
     {.types = "cohere2",
-     .layout = PairLayout::kInterleaved,
-     .rule = only_sliding_rotate,
-     .every = 4,
-     .every_key = "sliding_window_pattern"},
-    {.types = "glm glm4", .layout = PairLayout::kInterleaved, .reads_partial = true},
-    {.types = "chatglm", .layout = PairLayout::kInterleaved, .reads_partial = true, .ratio_key = "rope_ratio"},
+     .layers = {.every = 4, .every_key = "sliding_window_pattern", .only_others_rotate = true},
+     .rope = kInterleaved},
+    {.types = "glm glm4", .rope = {.layout = PairLayout::kInterleaved, .reads_partial = true}},
+    {.types = "chatglm",
+     .rope = {.layout = PairLayout::kInterleaved, .reads_partial = true, .adjust = multiply_base}},
     {.types = "internlm2"},
     {.types = "llama4_text",
-     .layout = PairLayout::kInterleaved,
-     .rule = chunks_by_no_rope_list,
-     .every = 4,
-     .every_key = "no_rope_layer_interval"},
+     .layers = {.every = 4, .every_key = "no_rope_layer_interval", .rule = chunks_by_no_rope_list},
+     .adjust = set_temperature,
+     .rope = kInterleaved},
     {.types = "openai_privacy_filter",
-     .is_causal = false,
-     .layout = PairLayout::kInterleaved,
-     .rule = sliding_if_given,
+     .mask = Mask::kBidirectional,
+     .layers = kSlidingIfGiven,
      .has_sinks = true,
+     .rope = kInterleaved,
      .note = "queries and keys are each scaled by D^(-1/4)"},
     // MLA: one shared key head, its block at the end of a head
-    {.types = "deepseek_v2",
-     .layout = PairLayout::kInterleaved,
-     .dims_key = "qk_rope_head_dim",
-     .at_end = true,
-     .mscale_on_softmax = true},
-    {.types = "deepseek_v3 kimi_k2 glm4_moe_lite youtu axk1",
-     .layout = PairLayout::kInterleavedToHalves,
-     .halves_unless = "rope_interleave",
-     .dims_key = "qk_rope_head_dim",
-     .at_end = true,
-     .mscale_on_softmax = true},
-    {.types = "axk2",
-     .layout = PairLayout::kInterleavedToHalves,
-     .halves_unless = "rope_interleave",
-     .dims_key = "qk_rope_head_dim",
-     .at_end = true,
-     .mscale_on_softmax = true,
-     .note = kIndexed},
-    {.types = "deepseek_v32 glm_moe_dsa",
-     .layout = PairLayout::kInterleavedToHalves,
-     .dims_key = "qk_rope_head_dim",
-     .at_end = true,
-     .mscale_on_softmax = true,
-     .note = kIndexed},
-    {.types = "mistral4",
-     .layout = PairLayout::kInterleavedToHalves,
-     .halves_unless = "rope_interleave",
-     .dims_key = "qk_rope_head_dim",
-     .at_end = true,
-     .mscale_on_softmax = true,
-     .rule = sliding_if_given,
-     .note = kBetaTemperature},
+    {.types = "deepseek_v2", .rope = {.layout = PairLayout::kInterleaved, .dims_key = kLatentDims}},
+    {.types = "deepseek_v3 kimi_k2 glm4_moe_lite youtu axk1", .rope = kLatentByKey},
+    {.types = "axk2", .rope = kLatentByKey, .note = kIndexed},
+    {.types = "deepseek_v32 glm_moe_dsa", .rope = kLatent, .note = kIndexed},
+    {.types = "mistral4", .layers = kSlidingIfGiven, .rope = kLatentByKey, .note = kBetaTemperature},
     {.types = "deepseek_v4",
-     .layout = PairLayout::kInterleaved,
-     .reads_partial = true,
-     .dims_key = "qk_rope_head_dim",
-     .at_end = true,
-     .unit_magnitude = true,
-     .style = RopeStyle::kSplit,
-     .base_key = "compress_rope_theta",
-     .local_base_key = "rope_theta",
-     .local_label = "main",
-     .global_label = "compress",
-     .rule = by_compress_ratios,
+     .layers = {.rule = by_compress_ratios},
      .has_sinks = true,
-     .other_attention = kCompressed,
-     .plain_type = "sliding_attention",
+     .adjust = compress_unless_sliding,
+     .rope = {.layout = PairLayout::kInterleaved,
+              .reads_partial = true,
+              .dims_key = kLatentDims,
+              .style = RopeStyle::kLabelled,
+              .adjust = without_magnitude},
      .note = "the output of attention is rotated back by the same rotation"},
-    {.types = "minicpm3", .dims_key = "qk_rope_head_dim", .at_end = true, .mscale_on_softmax = true},
+    {.types = "minicpm3", .rope = {.dims_key = kLatentDims}},
     // layers that differ
-    {.types = "smollm3", .rule = sliding_by_no_rope_list, .every = 4, .every_key = "no_rope_layer_interval"},
-    {.types = "exaone4 exaone_moe", .rule = sliding_or_all_rotate, .every = 4, .every_key = "sliding_window_pattern"},
-    {.types = "afmoe", .rule = only_sliding_rotate, .every = 4, .every_key = "global_attn_every_n_layers"},
+    {.types = "smollm3",
+     .layers = {.every = 4, .every_key = "no_rope_layer_interval", .rule = sliding_by_no_rope_list}},
+    {.types = "exaone4 exaone_moe",
+     .layers = {.every = 4, .every_key = "sliding_window_pattern", .only_others_rotate = true, .needs_window = true}},
+    {.types = "afmoe", .layers = {.every = 4, .every_key = "global_attn_every_n_layers", .only_others_rotate = true}},
     // attn_logit_softcapping is kept and not applied: modeling_gemma3.py, modeling_t5gemma2.py
     {.types = "gemma3_text",
-     .style = RopeStyle::kSplit,
-     .local_base_key = "rope_local_base_freq",
-     .rule = nth_is_full,
-     .every = 6,
-     .every_key = "sliding_window_pattern",
-     .scale_root_key = "query_pre_attn_scalar"},
+     .layers = {.every = 6, .every_key = "sliding_window_pattern"},
+     .scale = kByScalar,
+     .rope = {.style = RopeStyle::kSplit, .local_base_key = "rope_local_base_freq"}},
     {.types = "t5gemma2_text",
-     .is_causal = false,
-     .style = RopeStyle::kSplit,
-     .local_base_key = "rope_local_base_freq",
-     .rule = nth_is_full,
-     .every = 6,
-     .every_key = "sliding_window_pattern",
-     .window_is_parted = true,
-     .scale_root_key = "query_pre_attn_scalar"},
+     .mask = Mask::kBidirectional,
+     .layers = {.every = 6, .every_key = "sliding_window_pattern"},
+     .window = {.is_width = true},
+     .scale = kByScalar,
+     .adjust = refuse_even_windows,
+     .rope = {.style = RopeStyle::kSplit, .local_base_key = "rope_local_base_freq"}},
     {.types = "t5gemma2_decoder",
-     .style = RopeStyle::kSplit,
-     .local_base_key = "rope_local_base_freq",
-     .rule = nth_is_full,
-     .every = 6,
-     .every_key = "sliding_window_pattern",
-     .scale_root_key = "query_pre_attn_scalar",
-     .other_attention = "the encoder's keys, not rotated, join those of the decoder in one softmax"},
+     .layers = {.every = 6, .every_key = "sliding_window_pattern"},
+     .scale = kByScalar,
+     .other_attention = "the encoder's keys, not rotated, join those of the decoder in one softmax",
+     .rope = {.style = RopeStyle::kSplit, .local_base_key = "rope_local_base_freq"}},
     {.types = "gemma3n_text",
-     .style = RopeStyle::kSplit,
-     .local_base_key = "rope_local_base_freq",
-     .rule = nth_is_full,
-     .every = 5,
-     .is_unscaled = true},
+     .layers = {.every = 5},
+     .scale = kUnscaled,
+     .rope = {.style = RopeStyle::kSplit, .local_base_key = "rope_local_base_freq"}},
     // the decoder's config has is_decoder
-    {.types = "t5_gemma_module",
-     .is_causal = false,
-     .rule = nth_is_full,
-     .every = 2,
-     .scale_root_key = "query_pre_attn_scalar",
-     .softcap_key = "attn_logit_softcapping"},
+    {.types = "t5_gemma_module", .mask = Mask::kBidirectional, .layers = {.every = 2}, .scale = kByScalarCapped},
     {.types = "diffusion_gemma_text",
-     .reads_partial = true,
-     .style = RopeStyle::kTyped,
-     .global_head_key = "global_head_dim",
-     .rule = nth_and_last_are_full,
-     .every = 6,
-     .is_unscaled = true,
+     .layers = {.every = 6, .picks_last = true},
+     .scale = kUnscaled,
+     .rope = {.reads_partial = true, .style = RopeStyle::kTyped},
      .note = "this is the encoder of the prompt; tokens of the decoder's canvas see each other in both directions"},
     {.types = "gemma4_text gemma4_unified_text",
-     .style = RopeStyle::kTyped,
-     .global_head_key = "global_head_dim",
-     .rule = nth_and_last_are_full,
-     .every = 6,
-     .is_unscaled = true},
-    {.types = "olmo3", .style = RopeStyle::kSplit, .rule = nth_is_full, .every = 4},
+     .layers = {.every = 6, .picks_last = true},
+     .scale = kUnscaled,
+     .rope = {.style = RopeStyle::kTyped}},
+    {.types = "olmo3", .layers = {.every = 4}, .rope = {.style = RopeStyle::kSplit}},
     {.types = "modernbert",
-     .is_causal = false,
-     .style = RopeStyle::kSplitBoth,
-     .base_key = "global_rope_theta",
-     .local_base_key = "local_rope_theta",
-     .rule = nth_is_full_from_0,
-     .every = 3,
-     .every_key = "global_attn_every_n_layers",
-     .window_key = "local_attention",
-     .window_is_width = true},
+     .mask = Mask::kBidirectional,
+     .layers = {.every = 3, .every_key = "global_attn_every_n_layers", .shift = 0},
+     .window = {.key = "local_attention", .is_width = true},
+     .rope = {.style = RopeStyle::kSplitBoth, .base_key = "global_rope_theta", .local_base_key = "local_rope_theta"}},
     {.types = "modernbert-decoder",
-     .style = RopeStyle::kSplitBoth,
-     .base_key = "global_rope_theta",
-     .local_base_key = "local_rope_theta",
-     .rule = nth_is_full_from_0,
-     .every = 3,
-     .every_key = "global_attn_every_n_layers",
-     .window_key = "local_attention",
-     .window_is_width = true},
-    {.types = "laguna mellum", .reads_partial = true, .style = RopeStyle::kTyped, .rule = all_full},
+     .layers = {.every = 3, .every_key = "global_attn_every_n_layers", .shift = 0},
+     .window = {.key = "local_attention", .is_width = true},
+     .rope = {.style = RopeStyle::kSplitBoth, .base_key = "global_rope_theta", .local_base_key = "local_rope_theta"}},
+    {.types = "laguna mellum", .layers = kAllFull, .rope = {.reads_partial = true, .style = RopeStyle::kTyped}},
     {.types = "mimo_v2_flash mimo_v2",
-     .reads_partial = true,
-     .style = RopeStyle::kTyped,
-     .rule = first_and_nth_are_full,
-     .every = 6,
+     .layers = {.every = 6, .picks_first = true, .rule = by_hybrid_pattern},
      .has_sinks = true,
-     .sinks_if_sliding = true},
-    {.types = "zaya", .reads_partial = true, .style = RopeStyle::kTyped, .rule = all_hybrid},
+     .adjust = keep_sinks_of_windows,
+     .rope = {.reads_partial = true, .style = RopeStyle::kTyped}},
+    {.types = "zaya",
+     .layers = {.picked = "hybrid", .every = 1},
+     .rope = {.reads_partial = true, .style = RopeStyle::kTyped}},
     {.types = "step3p5",
-     .reads_partial = true,
-     .style = RopeStyle::kListed,
-     .rule = all_full,
-     .scale_root_key = "query_pre_attn_scalar"},
-    {.types = "cohere_compass_text", .style = RopeStyle::kTyped, .rule = all_full},
+     .layers = kAllFull,
+     .scale = kByScalar,
+     .rope = {.reads_partial = true, .style = RopeStyle::kListed}},
+    {.types = "cohere_compass_text", .layers = kAllFull, .rope = {.style = RopeStyle::kTyped}},
     {.types = "granite_swa granitemoe_swa",
-     .rule = by_base_list,
-     .every = 4,
-     .has_sinks = true,
-     .scale_key = "attention_multiplier"},
-    {.types = "muse_glimmer_text", .rule = nth_is_full_from_end, .every = 4},
-    {.types = "muse_glimmer_assistant", .is_causal = false, .rule = sliding_if_given},
-    {.types = "mllama_text_model", .rule = by_cross_list},
+     .layers = {.every = 4, .shift = 0, .rule = by_base_list},
+     .scale = kByMultiplier,
+     .has_sinks = true},
+    {.types = "muse_glimmer_text",
+     .layers = {.every = 4, .is_from_end = true, .only_others_rotate = true, .rule = by_base_list}},
+    {.types = "muse_glimmer_assistant", .mask = Mask::kBidirectional, .layers = kSlidingIfGiven},
+    {.types = "mllama_text_model",
+     .layers = {.picked = "cross_attention",
+                .others = kFull,
+                .list_key = "cross_attention_layers",
+                .only_others_rotate = true}},
     // several axes
     {.types = "qwen2_vl_text qwen2_5_vl_text qwen2_5_omni_text qwen2_5_omni_talker",
-     .reads_sections = true,
-     .rule = sliding_after_some},
-    {.types = "paddleocr_vl_text", .reads_sections = true},
-    {.types = "hunyuan_vl_text", .reads_sections = true, .note = kNormedAfter},
+     .layers = {.rule = sliding_after_some},
+     .rope = {.sections = kGiven}},
+    {.types = "paddleocr_vl_text", .rope = {.sections = kGiven}},
+    {.types = "hunyuan_vl_text", .rope = {.sections = kGiven}, .note = kNormedAfter},
     {.types = "qwen3_vl_text qwen3_vl_moe_text qwen3_omni_moe_text cosmos3_edge_text",
-     .reads_sections = true,
-     .section_order = SectionOrder::kInterleaved,
-     .sections = "24,20,20"},
+     .rope = {.sections = "24,20,20", .section_order = SectionOrder::kInterleaved}},
     {.types = "glm4v_text glm_ocr_text",
-     .layout = PairLayout::kInterleaved,
-     .reads_partial = true,
-     .reads_sections = true,
-     .sections = "8,12,12"},
-    {.types = "glm4v_moe_text glm_image_text", .reads_partial = true, .reads_sections = true, .sections = "8,12,12"},
+     .rope = {.layout = PairLayout::kInterleaved, .reads_partial = true, .sections = "8,12,12"}},
+    {.types = "glm4v_moe_text glm_image_text", .rope = {.reads_partial = true, .sections = "8,12,12"}},
     {.types = "ernie4_5_vl_text ernie4_5_vl_moe_text",
-     .layout = PairLayout::kInterleaved,
-     .reads_sections = true,
-     .section_order = SectionOrder::kAlternating,
-     .sections = "22,22,20",
-     .sections_end_with_time = true},
+     .rope = {.layout = PairLayout::kInterleaved,
+              .sections = "22,22,20",
+              .section_order = SectionOrder::kAlternating,
+              .adjust = put_time_first}},
     // encoders
-    {.types = "nomic_bert", .is_causal = false, .partial_key = "rotary_emb_fraction", .base_key = "rotary_emb_base"},
-    {.types = "jina_embeddings_v3 xlm-roberta-flash", .is_causal = false, .base_key = "rotary_emb_base"},
-    {.types = "eurobert esmc lasr_encoder xcodec2", .is_causal = false},
-    {.types = "dia_encoder", .is_causal = false, .is_unscaled = true},
-    {.types = "esm", .when = "position_embedding_type=rotary", .is_causal = false},
+    {.types = "nomic_bert",
+     .mask = Mask::kBidirectional,
+     .rope = {.partial_key = "rotary_emb_fraction", .base_key = "rotary_emb_base"}},
+    {.types = "jina_embeddings_v3 xlm-roberta-flash",
+     .mask = Mask::kBidirectional,
+     .rope = {.base_key = "rotary_emb_base"}},
+    {.types = "eurobert esmc lasr_encoder xcodec2", .mask = Mask::kBidirectional},
+    {.types = "dia_encoder", .mask = Mask::kBidirectional, .scale = kUnscaled},
+    {.types = "esm", .when = "position_embedding_type=rotary", .mask = Mask::kBidirectional},
     {.types = "timesfm2_5",
-     .is_unscaled = true,
-     .note = "queries and keys are normalised after they are rotated, then queries are multiplied by 1.442695041 "
-             "softplus(scaling) / sqrt(D), trained: rotate first, and give attention no position"},
+     .scale = kUnscaled,
+     .note =
+         "queries and keys are normalised after they are rotated, then queries are multiplied by 1.442695041 softplus(scaling) / sqrt(D), trained: rotate first, and give attention no position"},
     {.types = "pe_audio_encoder pe_video_encoder pe_audio_video_encoder",
-     .is_causal = false,
-     .layout = PairLayout::kInterleaved},
+     .mask = Mask::kBidirectional,
+     .rope = kInterleaved},
 });
+constexpr auto kRopeRows = table_of<count_of_rows(kRopeEntries)>(kRopeEntries, Mask::kCausal);
 
 // An unknown model_type: what most families do. Everything that the file states is taken as given.
-constexpr auto kUnknownRows = std::to_array<Family>({
+constexpr auto kUnknownEntries = std::to_array<Family>({
     {.types = "",
      .when = "qk_rope_head_dim",
-     .layout = PairLayout::kInterleavedToHalves,
-     .halves_unless = "rope_interleave",
-     .dims_key = "qk_rope_head_dim",
-     .at_end = true,
-     .mscale_on_softmax = true,
-     .reads_sections = true,
-     .rule = sliding_if_given},
+     .layers = kSlidingIfGiven,
+     .rope = {.layout = PairLayout::kInterleavedToHalves,
+              .reads_interleave = true,
+              .dims_key = kLatentDims,
+              .sections = kGiven}},
     {.types = "",
      .when = "!qk_rope_head_dim",
-     .reads_partial = true,
-     .partial_key = "rotary_pct",
-     .dims_key = "rotary_dim",
-     .reads_sections = true,
-     .base_key = "rotary_emb_base",
-     .rule = sliding_if_given},
+     .layers = kSlidingIfGiven,
+     .rope = {.reads_partial = true,
+              .partial_key = "rotary_pct",
+              .dims_key = "rotary_dim",
+              .sections = kGiven,
+              .base_key = "rotary_emb_base"}},
 });
+constexpr auto kUnknownRows = table_of<count_of_rows(kUnknownEntries)>(kUnknownEntries, Mask::kCausal);
 
 }  // namespace
 
