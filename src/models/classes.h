@@ -22,8 +22,8 @@ struct ConfigClass {
   std::string_view defaults;  ///< JSON
 };
 
-/// The rows of content/models: of transformers as src/models/read_classes.py reads them, then of code published elsewhere.
-/// Compiled in by cmake/models.cmake.
+/// The rows of content/models, compiled in by cmake/models.cmake: those of transformers, which read_classes.py writes, then
+/// those of code that is published elsewhere.
 std::span<const ConfigClass> config_classes() noexcept;
 
 /// nullptr if no class of this type is known.

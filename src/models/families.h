@@ -196,7 +196,7 @@ struct Family {
   std::string_view other_attention = "";
   std::string_view token_mixer =
       "";  ///< used by all layers instead of attention ("convolutions"); layer() rejects them
-  void (*adjust)(const GroupFacts&) = nullptr;  ///< called last for each layer of attention
+  void (*adjust)(const GroupFacts&) = nullptr;  ///< called for each layer of attention
   // position
   Rotary rope = {};
   std::string_view width_key = "";   ///< in addition to hidden_size and similar keys

@@ -336,13 +336,13 @@ void add_plain(const Config& config, const Family& family, PartReading& reading,
     group.layers = {number};
     group.layer_type = layer.type;
     dress(group, layer, config, family);
+    adjust(group, layer, config, family);
     if (family.encoding == Encoding::kNone) {
       say_none(remarks, layer.type);
       set_scheme(group, None{});
     } else {
       set_formula(group, family.name, family.formula);
     }
-    adjust(group, layer, config, family);
     found.push_back(std::move(group));
   };
   for (std::size_t i = 0; i < layers.size(); ++i) make(layers[i], static_cast<std::int64_t>(i));

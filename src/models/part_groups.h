@@ -9,7 +9,7 @@ namespace posenc::models {
 /// The options of layers beside their scheme: window, scale, cap, whether they are causal.
 void dress(LayerGroup& group, const Layer& layer, const Config& config, const Family& family);
 
-/// What only this family does: called last for each group, which then has its scheme.
+/// What only this family does, for a group whose attention is set.
 void adjust(LayerGroup& group, const Layer& layer, const Config& config, const Family& family);
 
 /// Adds the groups of one row of a family to those of its part. Throws: Error with key, value and rule.

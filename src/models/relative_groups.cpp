@@ -52,10 +52,7 @@ void add_without_sizes(const Config& config, const Family& family, PartReading& 
 }
 
 void add_transformer_xl(const Config& config, const Family& family, PartReading& reading, Remarks& remarks) {
-  const std::string_view own_heads =
-      first_of(config, {family.part == "speech encoder" ? "speech_encoder_attention_heads" : ""});
-  const auto heads = own_heads.empty() ? heads_of(config, family) : integer(config, own_heads);
-  const auto width = hidden_size(config, family);
+  const auto heads = heads_of(config, family), width = hidden_size(config, family);
   if (!heads || !width || *width % 2 != 0) return add_without_sizes(config, family, reading, remarks);
   const auto clamp = finite(config, "clamp_len");
   add_alike(config, family, reading,

@@ -39,6 +39,8 @@ std::optional<std::int64_t> hidden_size(const Config& config, const Family& fami
 std::optional<std::int64_t> heads_of(const Config& config, const Family& family) {
   if (family.part == "decoder") {
     if (const auto own = count_by(config, {"decoder_attention_heads", "decoder_num_attention_heads"})) return own;
+  } else if (family.part == "speech encoder") {
+    if (const auto own = count_by(config, {"speech_encoder_attention_heads"})) return own;
   }
   return count_by(config, {"num_attention_heads", "n_head", "n_heads", "num_heads", "encoder_attention_heads"});
 }

@@ -239,6 +239,17 @@ TEST(Classes, LayersThatDifferNeverShareAGroup) {
             (Temperature{.scale = 0.1, .length = 16384, .shift = 0}));
 }
 
+// Counted from the last layer, whether or not the file lists bases: transformers 5.16 (d56c55bf), configuration_muse_glimmer.py.
+TEST(Classes, MuseGlimmersFullLayersAreCountedFromTheLast) {
+  const Model model = read_model(R"({"model_type":"muse_glimmer_text","num_hidden_layers":6,
+      "layer_rope_theta":[10000,0,10000,10000,10000,0]})");
+  ASSERT_EQ(model.groups.size(), 2u);
+  EXPECT_EQ(model.groups[0].layers, (std::vector<std::int64_t>{0, 2, 3, 4}));
+  EXPECT_EQ(model.groups[0].layer_type, "sliding_attention");
+  EXPECT_EQ(model.groups[1].layers, (std::vector<std::int64_t>{1, 5}));
+  EXPECT_EQ(model.groups[1].layer_type, "full_attention");
+}
+
 TEST(Classes, TablesOfAnIndex) {
   const auto tables = position_tables(R"({"weight_map":{"transformer.wpe.weight":"a.safetensors",
       "transformer.wte.weight":"a.safetensors","vit.embeddings.position_embeddings":"b.safetensors"}})");

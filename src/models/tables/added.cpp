@@ -84,7 +84,9 @@ constexpr auto kAddedEntries = std::to_array<Family>({
      .note = "the decoder's streams of further tokens also have T5-like buckets made from hidden states"},
     // a table, encoders
     {.types =
-         "bert bert-generation megatron-bert visual_bert mobilebert ernie layoutlm roc_bert splinter tapas lxmert tvp align_text_model chinese_clip_text_model flava_text_model blip_text_model instructblip_qformer instructblipvideo_qformer vilt dpr ",
+         "bert bert-generation megatron-bert visual_bert mobilebert ernie layoutlm roc_bert splinter tapas lxmert "
+         "tvp align_text_model chinese_clip_text_model flava_text_model blip_text_model instructblip_qformer "
+         "instructblipvideo_qformer vilt dpr ",
      .encoding = kLearned},
     {.types = "big_bird", .when = "attention_type=original_full", .encoding = kLearned},
     {.types = "big_bird",
@@ -117,8 +119,8 @@ constexpr auto kAddedEntries = std::to_array<Family>({
     {.types = "rembert", .encoding = kLearned, .width_key = "input_embedding_size"},
     {.types = "distilbert", .when = "!sinusoidal_pos_embds", .encoding = kLearned},
     {.types = "distilbert", .when = "sinusoidal_pos_embds", .encoding = kSinusoidal},
-    {.types =
-         "roberta xlm-roberta xlm-roberta-xl camembert data2vec-text ibert roberta-prelayernorm xmod luke mluke markuplm clap_text_model altclip_text_model bridgetower_text_model",
+    {.types = "roberta xlm-roberta xlm-roberta-xl camembert data2vec-text ibert roberta-prelayernorm xmod luke mluke "
+              "markuplm clap_text_model altclip_text_model bridgetower_text_model",
      .encoding = kLearned,
      .first = kRoberta,
      .note = kShift},

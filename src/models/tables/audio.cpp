@@ -49,13 +49,14 @@ constexpr auto kAudioEntries = std::to_array<Family>({
      .length_key = "max_source_positions",
      .waves = kInclusive,
      .note =
-         "each chunk of 2 n_window frames is a sequence of its own: positions restart in it, and its tokens see it alone, as packed sequences"},
+         "each chunk of 2 n_window frames is a sequence of its own: positions restart in it, and its tokens see it "
+         "alone, as packed sequences"},
     {.types = "qwen3_omni_moe_audio_encoder qwen3_asr_encoder",
      .encoding = kSinusoidal,
      .length_key = "max_source_positions",
      .waves = kInclusive,
-     .note =
-         "positions restart in each chunk of 2 n_window frames; tokens see their window of n_window_infer frames alone, as packed sequences"},
+     .note = "positions restart in each chunk of 2 n_window frames; tokens see their window of n_window_infer frames "
+             "alone, as packed sequences"},
     named("wav2vec2 hubert unispeech unispeech-sat sew data2vec-audio", "convolution", kConvolution),
     {.types = "wavlm",
      .encoding = kNotComputed,
@@ -108,7 +109,8 @@ constexpr auto kAudioEntries = std::to_array<Family>({
      .layers_key = "encoder_layers",
      .name = "shaw",
      .formula =
-         "score + q.table[clip(m - n)] in the encoder; inputs also have scaled sinusoids (text) or a convolution and sinusoids (speech)"},
+         "score + q.table[clip(m - n)] in the encoder; inputs also have scaled sinusoids (text) or a convolution "
+         "and sinusoids (speech)"},
     {.types = "speecht5",
      .encoding = kSinusoidal,
      .part = "decoder",

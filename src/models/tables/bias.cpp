@@ -30,8 +30,8 @@ constexpr auto kBiasEntries = std::to_array<Family>({
      .encoding = kAlibi,
      .mask = Mask::kCausal,
      .scale = {.key = "attn_config.softmax_scale"},
-     .note =
-         "transformers applies ALiBi with max_bias 8 whatever attn_config says; the original code reads alibi_bias_max, and without alibi adds a table of max_seq_len rows"},
+     .note = "transformers applies ALiBi with max_bias 8 whatever attn_config says; the original code reads "
+             "alibi_bias_max, and without alibi adds a table of max_seq_len rows"},
     {.types = "falcon",
      .when = "alibi",
      .encoding = kAlibiOfQuotient,
@@ -79,8 +79,8 @@ constexpr auto kBiasEntries = std::to_array<Family>({
      .part = kEncoderDecoder,
      .layers_key = "num_layers num_decoder_layers",
      .scale = kUnscaled,
-     .note =
-         "the encoder adds buckets of the distance of boxes on the page, across and down, and tables of their corners"},
+     .note = "the encoder adds buckets of the distance of boxes on the page, across and down, and tables of their "
+             "corners"},
     {.types = "pix2struct_text_model",
      .encoding = kT5,
      .mask = Mask::kCausal,
@@ -95,8 +95,8 @@ constexpr auto kBiasEntries = std::to_array<Family>({
      .encoding = kNotComputed,
      .part = "attention",
      .name = "t5-boxes",
-     .formula =
-         "score + (table[bucket(n - m), h] + spatial biases) / sqrt(D), T5's buckets with rel_pos_bins and max_rel_pos",
+     .formula = "score + (table[bucket(n - m), h] + spatial biases) / sqrt(D), T5's buckets with rel_pos_bins and "
+                "max_rel_pos",
      .note = kSpatial},
     {.types = "ernie_layout", .encoding = kLearned, .part = "embeddings"},
     {.types = "ernie_layout",
@@ -104,8 +104,8 @@ constexpr auto kBiasEntries = std::to_array<Family>({
      .encoding = kNotComputed,
      .part = "attention",
      .name = "t5-boxes",
-     .formula =
-         "score + (table[bucket(n - m), h] + spatial biases) / sqrt(D), T5's buckets with rel_pos_bins and max_rel_pos",
+     .formula = "score + (table[bucket(n - m), h] + spatial biases) / sqrt(D), T5's buckets with rel_pos_bins and "
+                "max_rel_pos",
      .note = kSpatial},
     {.types = "=PPDocLayoutV2ReadingOrderConfig", .encoding = kLearned, .first = kRoberta, .note = kSpatial},
     {.types = "deberta deberta-v2", .when = "relative_attention", .encoding = kDeberta, .part = "attention"},
@@ -139,7 +139,8 @@ constexpr auto kBiasEntries = std::to_array<Family>({
      .mask = Mask::kCausal,
      .name = "segment-buckets",
      .formula =
-         "score + table[bucket(n - m) or segment pair, h]: T5's buckets within a segment, one row for each pair of segments"},
+         "score + table[bucket(n - m) or segment pair, h]: T5's buckets within a segment, one row for each pair of "
+         "segments"},
 });
 constexpr auto kBiasRows = table_of<count_of_rows(kBiasEntries)>(kBiasEntries, Mask::kBidirectional);
 

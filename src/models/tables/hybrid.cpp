@@ -89,7 +89,13 @@ constexpr auto kHybridEntries = std::to_array<Family>({
     {.types = "fnet", .encoding = kLearned, .mask = Mask::kBidirectional, .token_mixer = "a Fourier transform"},
     // no attention at all, or none that encodes position
     {.types =
-         "bit convnext convnextv2 resnet regnet efficientnet mobilenet_v1 mobilenet_v2 mobilenet_v3 hgnet_v2 textnet rt_detr_resnet dinov3_convnext superpoint univnet sapiens2_head focalnet van repvit levit_conv pp_lcnet pp_lcnet_v3 pp_lcnet_v4 pp_ocrv5_mobile_det pp_ocrv5_server_det pp_ocrv6_medium_det pp_ocrv6_small_det pp_ocrv6_tiny_rec slanet uvdoc uvdoc_backbone align_vision_model encodec dac snac hifigan fastspeech2_conformer_hifigan speecht5_hifigan qwen2_5_omni_bigvgan glm_image_vqmodel vibevoice_acoustic_tokenizer vibevoice_acoustic_tokenizer_encoder vibevoice_acoustic_tokenizer_decoder vibevoice_semantic_tokenizer higgs_audio_v2_tokenizer xcodec prompt_encoder",
+         "bit convnext convnextv2 resnet regnet efficientnet mobilenet_v1 mobilenet_v2 mobilenet_v3 hgnet_v2 "
+         "textnet rt_detr_resnet dinov3_convnext superpoint univnet sapiens2_head focalnet van repvit levit_conv "
+         "pp_lcnet pp_lcnet_v3 pp_lcnet_v4 pp_ocrv5_mobile_det pp_ocrv5_server_det pp_ocrv6_medium_det "
+         "pp_ocrv6_small_det pp_ocrv6_tiny_rec slanet uvdoc uvdoc_backbone align_vision_model encodec dac snac "
+         "hifigan fastspeech2_conformer_hifigan speecht5_hifigan qwen2_5_omni_bigvgan glm_image_vqmodel "
+         "vibevoice_acoustic_tokenizer vibevoice_acoustic_tokenizer_encoder vibevoice_acoustic_tokenizer_decoder "
+         "vibevoice_semantic_tokenizer higgs_audio_v2_tokenizer xcodec prompt_encoder",
      .encoding = kNone,
      .mask = Mask::kBidirectional,
      .token_mixer = "convolutions",
@@ -103,8 +109,8 @@ constexpr auto kHybridEntries = std::to_array<Family>({
     {.types = "pvt_v2",
      .encoding = kNone,
      .mask = Mask::kBidirectional,
-     .note =
-         "no position is encoded: convolutions see where they are; keys and values are those of a coarser grid (sr_ratios, or 7 by 7 with linear_attention)"},
+     .note = "no position is encoded: convolutions see where they are; keys and values are those of a coarser grid "
+             "(sr_ratios, or 7 by 7 with linear_attention)"},
     {.types = "mobilevitv2 swiftformer",
      .encoding = kNone,
      .mask = Mask::kBidirectional,
@@ -125,8 +131,8 @@ constexpr auto kHybridEntries = std::to_array<Family>({
     {.types = "segformer glpn",
      .encoding = kNone,
      .mask = Mask::kBidirectional,
-     .note =
-         "no position is encoded: a depthwise convolution in each feed-forward block sees where tokens are; keys and values are those of a coarser grid (sr_ratios)"},
+     .note = "no position is encoded: a depthwise convolution in each feed-forward block sees where tokens are; keys "
+             "and values are those of a coarser grid (sr_ratios)"},
     {.types = "timm_backbone gemma3n_vision",
      .encoding = kNone,
      .mask = Mask::kBidirectional,

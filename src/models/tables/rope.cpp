@@ -104,7 +104,10 @@ void keep_sinks_of_windows(const GroupFacts& facts) { facts.group.has_sinks = is
 constexpr auto kRopeEntries = std::to_array<Family>({
     // halves, whole heads
     {.types =
-         "llama apertus arcee aria_text bitnet chameleon csm csm_depth_decoder_model deepseek_ocr2_text emu3_text_model evolla gemma gemma_text higgs_audio_v2 hy_v3 jais2 jetmoe nanbeige olmo olmo2 olmoe flex_olmo seed_oss mimo internlm3 minicpm xverse orion telechat2 telechat3 Klear exaone InternLMXComposer deepseek"},
+         "llama apertus arcee aria_text bitnet chameleon csm csm_depth_decoder_model deepseek_ocr2_text "
+         "emu3_text_model evolla gemma gemma_text higgs_audio_v2 hy_v3 jais2 jetmoe nanbeige olmo olmo2 olmoe "
+         "flex_olmo seed_oss mimo internlm3 minicpm xverse orion telechat2 telechat3 Klear exaone InternLMXComposer "
+         "deepseek"},
     // llama.cpp, llada.cpp: causal_attn
     {.types = "llada", .mask = Mask::kBidirectional},
     {.types = "hrm_text",
@@ -139,8 +142,8 @@ constexpr auto kRopeEntries = std::to_array<Family>({
     {.types = "hunyuan_v1_dense hunyuan_v1_moe", .note = kNormedAfter},
     {.types = "qwen",
      .rope = {.base_key = "rotary_emb_base"},
-     .note =
-         "with use_logn_attn, queries past seq_length are multiplied by log(p) / log(seq_length); with use_dynamic_ntk the base grows with the length"},
+     .note = "with use_logn_attn, queries past seq_length are multiplied by log(p) / log(seq_length); with "
+             "use_dynamic_ntk the base grows with the length"},
     {.types = "baichuan", .when = "hidden_size=4096"},
     {.types = "falcon", .when = "!alibi"},
     {.types = "idefics", .note = "cross-attention layers to images are between these and have no position"},
@@ -161,7 +164,8 @@ constexpr auto kRopeEntries = std::to_array<Family>({
     {.types = "minimax_m3_vl_text",
      .rope = {.reads_partial = true, .adjust = note_other_dims},
      .note =
-         "in minimax_m3_sparse layers, a query sees the index_topk_blocks blocks of keys that an indexer chooses: the caller's mask"},
+         "in minimax_m3_sparse layers, a query sees the index_topk_blocks blocks of keys that an indexer chooses: "
+         "the caller's mask"},
     {.types = "bailing_moe bailing_moe_v2", .rope = kPartial},
     // interleaved
     {.types = "afm7",
@@ -314,8 +318,8 @@ constexpr auto kRopeEntries = std::to_array<Family>({
     {.types = "esm", .when = "position_embedding_type=rotary", .mask = Mask::kBidirectional},
     {.types = "timesfm2_5",
      .scale = kUnscaled,
-     .note =
-         "queries and keys are normalised after they are rotated, then queries are multiplied by 1.442695041 softplus(scaling) / sqrt(D), trained: rotate first, and give attention no position"},
+     .note = "queries and keys are normalised after they are rotated, then queries are multiplied by 1.442695041 "
+             "softplus(scaling) / sqrt(D), trained: rotate first, and give attention no position"},
     {.types = "pe_audio_encoder pe_video_encoder pe_audio_video_encoder",
      .mask = Mask::kBidirectional,
      .rope = kInterleaved},

@@ -14,7 +14,8 @@ constexpr std::string_view kByRowAndColumn =
 constexpr std::string_view kDetr =
     "x + sinusoids of the row and the column, counted from 1 and scaled to 2 pi; object queries have a trained table";
 constexpr std::string_view kFromOne =
-    "row r of R and column c of C have the coordinates (r + 1)/(R + 1e-6) and (c + 1)/(C + 1e-6): ids 1000000(r + 1) with "
+    "row r of R and column c of C have the coordinates (r + 1)/(R + 1e-6) and (c + 1)/(C + 1e-6): ids 1000000(r + "
+    "1) with "
     "the denominator 1000000R + 1; object queries have a trained table";
 constexpr std::string_view kBeit = "score + table[offset in the image], with three rows more for the class token";
 constexpr std::string_view kSingleStream = "num_single_layers further blocks, of one stream, rotate alike";
@@ -24,9 +25,12 @@ constexpr std::string_view kNormalised =
 
 constexpr auto kVisionEntries = std::to_array<Family>({
     // a trained table of patches
-    patches(
-        "clip_vision_model clipseg_vision_model chinese_clip_vision_model altclip_vision_model bridgetower_vision_model blip_vision_model blip_2_vision_model instructblip_vision_model instructblipvideo_vision_model git_vision_model owlvit_vision_model owlv2_vision_model metaclip_2_vision_model kosmos_2_vision_model xclip_vision_model vit dinov2 vit_msn flava_image_model internvl_vision qianfan_ocr_vision",
-        {.resize = kBicubic}),
+    patches("clip_vision_model clipseg_vision_model chinese_clip_vision_model altclip_vision_model "
+            "bridgetower_vision_model blip_vision_model blip_2_vision_model instructblip_vision_model "
+            "instructblipvideo_vision_model git_vision_model owlvit_vision_model owlv2_vision_model "
+            "metaclip_2_vision_model kosmos_2_vision_model xclip_vision_model vit dinov2 vit_msn flava_image_model "
+            "internvl_vision qianfan_ocr_vision",
+            {.resize = kBicubic}),
     patches("dinov2_with_registers rf_detr_dinov2", {.resize = kAntialiased}),
     patches("tipsv2_vision_model", {.resize = kBilinearAntialiased}),
     patches("dpt", {.resize = kBilinear}),
@@ -84,11 +88,11 @@ constexpr auto kVisionEntries = std::to_array<Family>({
     {.types = "florence_vision",
      .encoding = kNone,
      .other_attention = "attention in windows alternates with attention between channels",
-     .note =
-         "depthwise convolutions see where tokens are; the projector adds trained rows and columns and sinusoids over time"},
+     .note = "depthwise convolutions see where tokens are; the projector adds trained rows and columns and sinusoids "
+             "over time"},
     // text encoders of image models
-    {.types =
-         "clip_text_model clipseg_text_model owlvit_text_model owlv2_text_model groupvit_text_model xclip_text_model metaclip_2_text_model aimv2_text_model",
+    {.types = "clip_text_model clipseg_text_model owlvit_text_model owlv2_text_model groupvit_text_model "
+              "xclip_text_model metaclip_2_text_model aimv2_text_model",
      .encoding = kLearned,
      .mask = Mask::kCausal},
     {.types = "sam3_lite_text_text_model", .encoding = kLearned},
@@ -147,13 +151,13 @@ constexpr auto kVisionEntries = std::to_array<Family>({
      .part = "embeddings",
      .patches = {.image_key = "pretrain_image_size"},
      .note = kResized},
-    {.types =
-         "sam_vision_model sam_hq_vision_model =GotOcr2VisionConfig =PPChart2TableVisionConfig =PPFormulaNetVisionConfig =SLANeXtVisionConfig deepseek_ocr2_sam_vision_model",
+    {.types = "sam_vision_model sam_hq_vision_model =GotOcr2VisionConfig =PPChart2TableVisionConfig "
+              "=PPFormulaNetVisionConfig =SLANeXtVisionConfig deepseek_ocr2_sam_vision_model",
      .encoding = kPatches,
      .part = "embeddings",
      .patches = {.extra = 0}},
-    {.types =
-         "sam_vision_model sam_hq_vision_model =GotOcr2VisionConfig =PPChart2TableVisionConfig =PPFormulaNetVisionConfig =SLANeXtVisionConfig deepseek_ocr2_sam_vision_model",
+    {.types = "sam_vision_model sam_hq_vision_model =GotOcr2VisionConfig =PPChart2TableVisionConfig "
+              "=PPFormulaNetVisionConfig =SLANeXtVisionConfig deepseek_ocr2_sam_vision_model",
      .encoding = kDecomposedWhole,
      .part = "attention",
      .formula = kByRowAndColumn},
@@ -185,21 +189,26 @@ constexpr auto kVisionEntries = std::to_array<Family>({
      .encoding = kSinusoidal,
      .waves = kDetrGrid,
      .note =
-         "row r of R and column c of C have the coordinates (r + 1/2)/(R + 1e-6) and (c + 1/2)/(C + 1e-6); object queries have a trained table"},
+         "row r of R and column c of C have the coordinates (r + 1/2)/(R + 1e-6) and (c + 1/2)/(C + 1e-6); object "
+         "queries have a trained table"},
     {.types = "detr conditional_detr table-transformer deformable_detr",
      .when = "position_embedding_type=learned",
      .encoding = kNotComputed,
      .name = "learned",
      .formula = "x + (C[column], R[row]): two trained tables of 50 rows"},
-    named(
-        "maskformer mask2former oneformer dab-detr grounding-dino mm-grounding-dino omdet-turbo rt_detr rt_detr_v2 d_fine deimv2 lw_detr rf_detr pp_doclayout_v2 pp_doclayout_v3 sam3_detr_encoder sam3_detr_decoder sam3_geometry_encoder sam3_mask_decoder sam3_lite_text_detr_encoder sam3_lite_text_detr_decoder sam3_lite_text_geometry_encoder sam3_lite_text_mask_decoder sam2_vision_model edgetam_vision_model",
-        "sinusoidal-grid", kDetr),
-    named(
-        "=SamPromptEncoderConfig =SamHQPromptEncoderConfig =Sam2PromptEncoderConfig =Sam2VideoPromptEncoderConfig =EdgeTamPromptEncoderConfig =EdgeTamVideoPromptEncoderConfig =Sam3TrackerPromptEncoderConfig =Sam3TrackerVideoPromptEncoderConfig",
-        "fourier", "sin and cos of 2 pi B c: B a random matrix, c the point's coordinates mapped to [-1, 1]"),
-    without(
-        "=SamMaskDecoderConfig =SamHQMaskDecoderConfig =Sam2MaskDecoderConfig =Sam2VideoMaskDecoderConfig =EdgeTamMaskDecoderConfig =EdgeTamVideoMaskDecoderConfig =Sam3TrackerMaskDecoderConfig =Sam3TrackerVideoMaskDecoderConfig",
-        "the mask decoder adds the prompt encoder's vectors to queries and keys again in every layer"),
+    named("maskformer mask2former oneformer dab-detr grounding-dino mm-grounding-dino omdet-turbo rt_detr rt_detr_v2 "
+          "d_fine deimv2 lw_detr rf_detr pp_doclayout_v2 pp_doclayout_v3 sam3_detr_encoder sam3_detr_decoder "
+          "sam3_geometry_encoder sam3_mask_decoder sam3_lite_text_detr_encoder sam3_lite_text_detr_decoder "
+          "sam3_lite_text_geometry_encoder sam3_lite_text_mask_decoder sam2_vision_model edgetam_vision_model",
+          "sinusoidal-grid", kDetr),
+    named("=SamPromptEncoderConfig =SamHQPromptEncoderConfig =Sam2PromptEncoderConfig =Sam2VideoPromptEncoderConfig "
+          "=EdgeTamPromptEncoderConfig =EdgeTamVideoPromptEncoderConfig =Sam3TrackerPromptEncoderConfig "
+          "=Sam3TrackerVideoPromptEncoderConfig",
+          "fourier", "sin and cos of 2 pi B c: B a random matrix, c the point's coordinates mapped to [-1, 1]"),
+    without("=SamMaskDecoderConfig =SamHQMaskDecoderConfig =Sam2MaskDecoderConfig =Sam2VideoMaskDecoderConfig "
+            "=EdgeTamMaskDecoderConfig =EdgeTamVideoMaskDecoderConfig =Sam3TrackerMaskDecoderConfig "
+            "=Sam3TrackerVideoMaskDecoderConfig",
+            "the mask decoder adds the prompt encoder's vectors to queries and keys again in every layer"),
     named("superglue", "mlp", "x + MLP(keypoint coordinates, score)"),
     {.types = "lightglue",
      .encoding = kNotComputed,
@@ -238,20 +247,21 @@ constexpr auto kVisionEntries = std::to_array<Family>({
     {.types = "qwen2_5_vl_vision qwen2_5_omni_vision_encoder exaone4_5_vision",
      .encoding = kImageRope,
      .rope = kOverPatches,
-     .note =
-         "patches see those of their window of window_size pixels, as packed sequences, but in the layers of fullatt_block_indexes"},
+     .note = "patches see those of their window of window_size pixels, as packed sequences, but in the layers of "
+             "fullatt_block_indexes"},
     {.types = "mlcd_vision_model",
      .encoding = kImageRope,
      .rope = kOverPatches,
      .note = "the class token is rotated by trained angles"},
     // and a trained table of patches
     {.types =
-         "qwen3_vl_vision qwen3_vl_moe_vision qwen3_5_vision qwen3_5_moe_vision qwen3_omni_moe_vision_encoder glm4v_vision glm4v_moe_vision paddleocr_vl_vision cohere_compass_vision muse_glimmer_vision step3p5_vision",
+         "qwen3_vl_vision qwen3_vl_moe_vision qwen3_5_vision qwen3_5_moe_vision qwen3_omni_moe_vision_encoder "
+         "glm4v_vision glm4v_moe_vision paddleocr_vl_vision cohere_compass_vision muse_glimmer_vision step3p5_vision",
      .encoding = kImageRope,
      .part = "attention",
      .rope = kOverPatches},
-    {.types =
-         "qwen3_vl_vision qwen3_vl_moe_vision qwen3_5_vision qwen3_5_moe_vision qwen3_omni_moe_vision_encoder cohere_compass_vision",
+    {.types = "qwen3_vl_vision qwen3_vl_moe_vision qwen3_5_vision qwen3_5_moe_vision qwen3_omni_moe_vision_encoder "
+              "cohere_compass_vision",
      .encoding = kPatches,
      .part = "embeddings",
      .patches = {.extra = 0, .resize = kBilinearCorners, .rows_key = "num_position_embeddings"},
@@ -267,7 +277,8 @@ constexpr auto kVisionEntries = std::to_array<Family>({
      .name = "learned",
      .formula = "x + table[patch]: pos_emb_height x pos_emb_width trained rows, resized to the image's grid",
      .note =
-         "the column is the first axis of the rotation, the row the second, both counted from 1; in layers of type window_attention patches see those of their own window, as packed sequences"},
+         "the column is the first axis of the rotation, the row the second, both counted from 1; in layers of type "
+         "window_attention patches see those of their own window, as packed sequences"},
     {.types = "pixtral",
      .encoding = kImageRope,
      .rope = {.section_order = SectionOrder::kEvenOdd, .image_base = 10000}},
@@ -287,7 +298,8 @@ constexpr auto kVisionEntries = std::to_array<Family>({
      .rope = kInterleaved,
      .name = "rope",
      .formula =
-         "interleaved pairs rotated by column + 1, then by row + 1, frequencies base^(-2j/(D/2)); the class token is not rotated",
+         "interleaved pairs rotated by column + 1, then by row + 1, frequencies base^(-2j/(D/2)); the class token "
+         "is not rotated",
      .note = "a trained table of patches is added as well"},
     named("perception_encoder", "rope", "rope over rows and columns of patches; its code was not read"),
     {.types = "dinov3_vit eomt_dinov3 sapiens2",
@@ -296,15 +308,16 @@ constexpr auto kVisionEntries = std::to_array<Family>({
      .name = "patch-rope",
      .formula = kNormalised,
      .note = "the class token and the registers are not rotated"},
-    named(
-        "vjepa2", "rope",
-        "three blocks of a head rotated by frame, row and column, base 10000; a pair's two features have different frequencies"),
+    named("vjepa2", "rope",
+          "three blocks of a head rotated by frame, row and column, base 10000; a pair's two features have different "
+          "frequencies"),
     {.types = "sam3_vit_model",
      .encoding = kWindowRope,
      .rope = {.layout = PairLayout::kInterleaved, .section_order = SectionOrder::kRestarting, .image_base = 10000},
      .formula = "interleaved pairs rotated by column, then by row, base rope_theta, positions scaled to a window's",
      .note =
-         "the column is the first axis of the rotation, the row the second; a trained table of patches is repeated over the image as well"},
+         "the column is the first axis of the rotation, the row the second; a trained table of patches is repeated "
+         "over the image as well"},
     named(
         "sam2_video sam3_tracker_video edgetam_video", "rope",
         "interleaved pairs rotated by column, then by row, base rope_theta, positions scaled to the pretrained grid",
