@@ -250,6 +250,15 @@ TEST(Classes, MuseGlimmersFullLayersAreCountedFromTheLast) {
   EXPECT_EQ(model.groups[1].layer_type, "full_attention");
 }
 
+// transformers 5.16 (d56c55bf), configuration_inkling.py: local_layer_ids slide.
+TEST(Classes, InklingListsTheLayersThatSlide) {
+  const Model model = read_model(R"({"model_type":"inkling_text","num_hidden_layers":4,"local_layer_ids":[0,2,3]})");
+  ASSERT_EQ(model.groups.size(), 2u);
+  EXPECT_EQ(model.groups[0].layers, (std::vector<std::int64_t>{0, 2, 3}));
+  EXPECT_EQ(model.groups[0].layer_type, "hybrid_sliding");
+  EXPECT_EQ(model.groups[1].layer_type, "hybrid");
+}
+
 TEST(Classes, TablesOfAnIndex) {
   const auto tables = position_tables(R"({"weight_map":{"transformer.wpe.weight":"a.safetensors",
       "transformer.wte.weight":"a.safetensors","vit.embeddings.position_embeddings":"b.safetensors"}})");
