@@ -343,21 +343,26 @@ def without_defaults(row, rows):
     return row
 
 
+def changed(old, changes):
+    """A dictionary with changes, where null removes a key."""
+    return {key: value for key, value in {**old, **changes}.items() if value is not None or key not in changes}
+
+
 def corrected(rows, corrections):
-    """Adds what was read by hand: null removes a key, {"text_config": {"a": 1}} changes one within a part."""
-    for row_corrections in corrections.values():
-        for name, changes in row_corrections.items():
+    """Adds what was read by hand: null removes a row or a key, {"text_config": {"a": 1}} changes a key of a part."""
+    for source, changed_rows in corrections.items():
+        for name, changes in changed_rows.items():
+            if name not in rows:
+                sys.exit(f"corrections.json: {source}: {name} is not a class of this version")
             if changes is None:
-                rows.pop(name, None)
+                del rows[name]
                 continue
-            row = rows.setdefault(name, {})
-            for key, value in changes.items():
-                if value is None:
-                    row.pop(key, None)
-                elif isinstance(value, dict) and isinstance(row.get(key), dict):
-                    row[key] = {k: v for k, v in {**row[key], **value}.items() if v is not None}
-                else:
-                    row[key] = value
+            whole_values = {key: changed(rows[name][key], value) if isinstance(value, dict) and key in rows[name] else value
+                            for key, value in changes.items()}
+            row = changed(rows[name], whole_values)
+            if row == rows[name]:
+                print(f"corrections.json: {source}: {name} needs no correction any more", file=sys.stderr)
+            rows[name] = row
     return rows
 
 
@@ -381,6 +386,8 @@ def text_of(source, rows):
 
 
 def main():
+    if len(sys.argv) != 3 or not (Path(sys.argv[1]) / "src/transformers/models").is_dir():
+        sys.exit("usage: read_classes.py TRANSFORMERS content/models/classes.json, where TRANSFORMERS is a checkout")
     transformers, target = Path(sys.argv[1]), Path(sys.argv[2])
     classes = read_classes(transformers)
     parts = Parts(classes)

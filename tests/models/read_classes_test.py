@@ -125,9 +125,13 @@ class ReadClasses(unittest.TestCase):
     def correct(self, corrections):
         (self.root / "corrections.json").write_text(json.dumps(corrections), encoding="utf-8")
 
+    def run_program(self, *arguments):
+        return subprocess.run([sys.executable, "-B", PROGRAM, *arguments], capture_output=True, text=True, check=False)
+
     def read(self):
         target = self.root / "classes.json"
-        subprocess.run([sys.executable, "-B", PROGRAM, self.root, target], check=True)
+        result = self.run_program(self.root, target)
+        self.assertEqual((result.returncode, result.stderr), (0, ""))
         return json.loads(target.read_text(encoding="utf-8"))
 
     def test_every_form(self):
@@ -149,6 +153,20 @@ class ReadClasses(unittest.TestCase):
         self.assertNotIn("n_embd", rows["plain"])
         self.assertEqual(rows["plain"]["n_head"], 3)
         self.assertEqual(rows["pair"]["vision_config"], {"model_type": "plain", "n_embd": 5})
+
+    def test_corrections_that_no_longer_fit(self):
+        self.correct({"a source": {"gone": {"n_head": 3}}})
+        result = self.run_program(self.root, self.root / "classes.json")
+        self.assertEqual(result.returncode, 1)
+        self.assertEqual(result.stderr, "corrections.json: a source: gone is not a class of this version\n")
+        self.correct({"a source": {"later": {"num_attention_heads": 4}}})
+        result = self.run_program(self.root, self.root / "classes.json")
+        self.assertEqual(result.stderr, "corrections.json: a source: later needs no correction any more\n")
+
+    def test_usage(self):
+        result = self.run_program(self.root / "nowhere", self.root / "classes.json")
+        self.assertEqual(result.returncode, 1)
+        self.assertIn("usage: read_classes.py TRANSFORMERS", result.stderr)
 
 
 if __name__ == "__main__":
