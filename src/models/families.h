@@ -85,20 +85,20 @@ struct WindowKey {
 };
 
 /// How sinusoids are arranged: the fields of `sinusoidal`.
-struct Waves {
+struct Sinusoids {
   WaveLayout layout = WaveLayout::kInterleaved;
   Spacing spacing = Spacing::kPaper;
   OddWidth odd = OddWidth::kRefuse;
   std::int64_t axes = 1;  ///< coordinates of a position
   bool turns = false;     ///< they range from 0 to 1
 };
-inline constexpr Waves kSinCos{.layout = WaveLayout::kSinCos};
-inline constexpr Waves kTrimmed{.layout = WaveLayout::kSinCos, .odd = OddWidth::kTrim};
-inline constexpr Waves kInclusive{.layout = WaveLayout::kSinCos, .spacing = Spacing::kInclusive};
-inline constexpr Waves kFairseq{
+inline constexpr Sinusoids kSinCos{.layout = WaveLayout::kSinCos};
+inline constexpr Sinusoids kTrimmed{.layout = WaveLayout::kSinCos, .odd = OddWidth::kTrim};
+inline constexpr Sinusoids kInclusive{.layout = WaveLayout::kSinCos, .spacing = Spacing::kInclusive};
+inline constexpr Sinusoids kFairseq{
     .layout = WaveLayout::kSinCos, .spacing = Spacing::kInclusive, .odd = OddWidth::kZero};
-inline constexpr Waves kGrid{.layout = WaveLayout::kSinCos, .axes = 2};
-inline constexpr Waves kDetrGrid{.axes = 2, .turns = true};
+inline constexpr Sinusoids kGrid{.layout = WaveLayout::kSinCos, .axes = 2};
+inline constexpr Sinusoids kDetrGrid{.axes = 2, .turns = true};
 
 /// The position of the first token, and the row of a learned table that it has.
 struct FirstPosition {
@@ -201,7 +201,7 @@ struct Family {
   Rotary rope = {};
   std::string_view width_key = "";   ///< in addition to hidden_size and similar keys
   std::string_view length_key = "";  ///< in addition to max_position_embeddings and similar keys
-  Waves waves = {};
+  Sinusoids waves = {};
   FirstPosition first = {};
   PatchTable patches = {};
   std::string_view name = "", formula = "";  ///< of a scheme that is not computed

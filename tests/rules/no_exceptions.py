@@ -42,7 +42,7 @@ def check(root, build, clang):
     arguments = [clang, *library_arguments(build)[1:], "-O0", "-g0", "-fno-exceptions", "-UPOSENC_CPU_BACKEND",
                  "-UPOSENC_CUDA", "-c"]
     groups = [group for target, group in rooms(root, ["src"]) if not target.endswith(("_cpu", "_cuda", "_c_api"))]
-    groups.append([build / "content.cpp"])  # what the build makes of content/
+    groups += [[build / "content.cpp"], [build / "classes.cpp"]]  # what the build makes of content/
     all_defined, all_undefined = set(), {}
 
     def compile_without(group):
