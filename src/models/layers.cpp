@@ -45,7 +45,8 @@ template <class Is> void by(LayerFacts& facts, std::string_view one, std::string
 
 // n of "every n-th layer". A pattern in letters, such as LLLG, has the period of its length.
 std::int64_t period_of(const LayerFacts& facts) {
-  const auto& [every, key] = std::pair(facts.family.layers.every, facts.family.layers.every_key);
+  const std::int64_t every = facts.family.layers.every;
+  const std::string_view key = facts.family.layers.every_key;
   if (!key.empty() && find(facts.config, key) != nullptr) {
     if (const auto* const letters = find(facts.config, key)->as<std::string>()) {
       return static_cast<std::int64_t>(letters->size());
