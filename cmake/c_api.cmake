@@ -20,3 +20,9 @@ target_include_directories(posenc_c
 target_link_libraries(posenc_c PRIVATE posenc fmt::fmt)
 target_link_options(posenc_c PRIVATE LINKER:--version-script=${PROJECT_SOURCE_DIR}/src/c_api/posenc_c.map
                     LINKER:--gc-sections)
+
+# The struct of attention's options in posenc_c.h follows from AttentionOptions::fields; a test checks that it is current.
+add_executable(c_options EXCLUDE_FROM_ALL cmake/c_options.cpp)
+target_include_directories(c_options PRIVATE src)
+target_link_libraries(c_options PRIVATE posenc_headers posenc_compile_options)
+add_custom_target(c_options_header COMMAND c_options ${PROJECT_SOURCE_DIR}/include/posenc/posenc_c.h --write VERBATIM)

@@ -49,8 +49,9 @@ class BuildWithLibraries(build_ext):
         package = Path(self.build_lib) / "posenc"
         for module in (HERE / "posenc").glob("*.py"):  # generate_schemes imports the package that is being built
             self.copy_file(str(module), str(package / module.name))
-        run(sys.executable, "-B", HERE / "src/generate_schemes.py", package / "schemes.py",
-            env={**os.environ, "PYTHONPATH": str(Path(self.build_lib).resolve())})
+        for script, made in (("generate_attention.py", "keywords.py"), ("generate_schemes.py", "schemes.py")):
+            run(sys.executable, "-B", HERE / "src" / script, package / made,
+                env={**os.environ, "PYTHONPATH": str(Path(self.build_lib).resolve())})
 
     def build_library(self):
         """Configures, builds and installs libposenc_c, without program and tests."""

@@ -11,7 +11,8 @@
 
 namespace posenc {
 
-/// The options of attention; every field has a default.
+/// The options of attention; every field has a default, and `fields` lists them with their help. Shapes, types and how
+/// they combine are in docs/guide/attention.md.
 ///
 /// Query i and key j are indices into their tensors. The queries are the last tokens of the sequence: query i is the
 /// same token as key i + keys − queries, so one query with a cache of keys is a decoding step. With lengths or packed
@@ -20,83 +21,66 @@ namespace posenc {
 /// score = softcap(scale · temperature · q·k) + bias + mask, followed by the softmax over the keys and the sink. Terms
 /// from vectors by distance (DistanceVectors) are added before the softcap.
 struct AttentionOptions {
-  /// How position enters: Nothing, a Rotation (q and k are rotated as they are loaded) or a Bias (added to the
-  /// scores). An Addition is an error here: it belongs to the embeddings that q and k are computed from; use add().
-  Form position = {};
-  /// The order of the axes of out, q, k, v and their gradients, e.g. Axes::kBshd for [batch, sequence, heads,
-  /// features]. Unset: heads before sequence.
+  Form position = {};  ///< Nothing, a Rotation or a Bias; an Addition belongs to the embeddings: use add()
   std::optional<Axes> axes = {};
-  bool causal = false;      ///< a query attends to no key after its own token
-  std::int64_t window = 0;  ///< n: a query attends only to keys less than n tokens away; 0: no limit
-  /// n: a query attends only to keys in its own chunk, positions c·n to (c + 1)·n − 1 (Llama 4); 0: no chunks. Positions
-  /// must be consecutive.
-  std::int64_t chunk = 0;
-  /// Multiplies q·k. Unset: 1/√features (T5 needs 1). The form's softmax_factor multiplies it in either case.
-  std::optional<double> scale = {};
-  double softcap = 0;  ///< c: scaled scores become c · tanh(score / c) (Gemma 2); 0: no cap
-  /// Multiplies each query by a factor that depends on its position (on the first axis); works with any form, except
-  /// one that is itself a temperature (Nothing with a temperature).
-  std::optional<Temperature> temperature = {};
-  /// [heads], f32, f64, f16 or bf16: one logit per head that takes part in every softmax but has no value vector
-  /// (gpt-oss), so the weights of the keys sum to less than 1.
-  ConstTensorView sinks = {};
-  /// Broadcast to [batch, heads, queries, keys] as in NumPy: bool (false masks the key) or f32, f64, f16, bf16 (added
-  /// to the score; −inf masks the key). For draft trees and any other pattern. With a paged cache, `keys` is the number
-  /// of pages per sequence × page size.
-  ConstTensorView mask = {};
-  /// [batch, heads, queries, features of the vectors], in q's type and axis order: multiplied with the form's vectors by
-  /// distance in place of q, for forms that require it (DistanceVectors::has_own_queries; relative-logits). The
-  /// temperature multiplies them too.
-  ConstTensorView position_queries = {};
-  /// [batch, heads, keys], or [batch, keys, heads] if `axes` puts heads after the sequence; f32, f64, f16 or bf16: the
-  /// logarithm of each token's gate, for a form that adds sums of them (forget-gate). Must be finite; entries past the
-  /// last visible key are not read. The gate of a masked key counts too. Sums are computed in double.
-  ConstTensorView log_gates = {};
+  bool causal = false;
+  std::int64_t window = 0, chunk = 0;
+  std::optional<double> scale = {};  ///< the form's softmax_factor multiplies it, set or not
+  double softcap = 0;
+  std::optional<Temperature> temperature = {};  ///< with any form except one that is a temperature itself
+  ConstTensorView sinks = {}, mask = {}, position_queries = {}, log_gates = {};
 
-  /// The positions of the tokens. Unset: 0, 1, 2, … in each sequence, with the queries at its end.
   std::optional<Positions> query_positions = {}, key_positions = {};
-  bool keys_are_rotated = false;  ///< k was rotated before (a KV cache of rotated keys); only q is rotated here
-  /// For f16 and bf16: round rotated q and k to their own type, as rotate does and as a cache of rotated keys stores them.
-  /// Otherwise, on the host, rotated values keep the precision of the sums, which costs three bf16 products per score
-  /// instead of one where the processor has a bf16 matrix unit. On a GPU they are always rounded.
-  bool rounds_rotated = false;
+  bool keys_are_rotated = false, rounds_rotated = false;
 
-  /// [batch]: the length of each sequence, if shorter than the tensor. Queries past the end give zeros; keys past the end
-  /// are not read.
-  std::span<const std::int64_t> query_lengths = {}, key_lengths = {};
-  /// The lengths of several sequences packed one after another along the sequence axis: {3, 5} is two sequences, which
-  /// do not attend to each other. packed_keys unset: the same as packed. Cannot be combined with query_lengths, nor with
-  /// key_lengths unless there is a block_table.
-  std::span<const std::int64_t> packed = {}, packed_keys = {};
-  /// [batch, keys]: 0 marks a key as padding, which no query attends to.
-  std::span<const std::int64_t> key_mask = {};
-  /// [batch, pages per sequence]: the block table of a paged cache, as in vLLM. k and v are pools of pages, [pages, key
-  /// heads, page size, features] in any strides (for vLLM's memory layout, swap_axes(view(pool, {pages, page size, key
-  /// heads, features}), 1, 2)); token t of sequence b is token t mod page size of page block_table[b, t / page size].
-  /// Requires key_lengths. Entries whose tokens no query attends to (past a length, or before a window or chunk) may hold
-  /// any value, such as −1.
-  ///
-  /// With packed queries (continuous batching; host only), q is [heads, tokens of all sequences, features]. `packed` has
-  /// one length per sequence, like key_lengths, and may be 0 for a sequence without queries in this call. out, mask,
-  /// weights, logsumexp and position_queries have one row per packed query; block_table, key_lengths, key_mask,
-  /// key_positions and log_gates have one row per sequence. query_positions must be ids, [axes, tokens of all sequences],
-  /// or unset, in which case the queries are the last tokens of their sequence. Adjacent sequences with equal numbers of
-  /// queries are computed together, so place decoding sequences side by side.
-  std::span<const std::int32_t> block_table = {};
-  /// On a GPU, in place of key_lengths and block_table: the same numbers in GPU memory, i32, as vLLM and FlashAttention
-  /// keep them. Kernels read them when they run: nothing is copied, the host does not wait, and a CUDA graph sees their
-  /// current values at each launch. Not supported with packed sequences, query_lengths, chunk or gradients; a rotation
-  /// requires query_positions and keys that are already rotated. A length that is negative or exceeds the cache counts as
-  /// 0 and a page out of range as page 0; the next synchronize reports it.
-  std::span<const std::int32_t> device_key_lengths = {}, device_block_table = {};
+  std::span<const std::int64_t> query_lengths = {}, key_lengths = {}, packed = {}, packed_keys = {}, key_mask = {};
+  std::span<const std::int32_t> block_table = {}, device_key_lengths = {}, device_block_table = {};
 
-  /// Make gradients on a GPU bitwise reproducible, at some cost in speed. On the host they always are.
   bool is_repeatable = false;
+  TensorView weights = {}, logsumexp = {};  ///< further outputs, written if they have data
 
-  /// Further outputs, written if they have data.
-  TensorView weights = {};  ///< [batch, heads, queries, keys], out's type; quadratic in size, so for small inputs
-  TensorView logsumexp =
-      {};  ///< [batch, heads, queries], f32 (f64 for f64): log Σ e^score; −inf for a query with no visible key
+  /// Every option once: visit(name, member, help). C, Python and the engines (option_set.h) follow this list, and
+  /// posenc_attention_options has its order, so a new option comes last.
+  template <class Visitor> static constexpr void fields(Visitor&& visit) {
+    using Self = AttentionOptions;
+    visit("position", &Self::position,
+          "a rotation (q and k are rotated as they are loaded) or a bias (added to scores)");
+    visit("causal", &Self::causal, "a query attends to no key after its own token");
+    visit("keys_are_rotated", &Self::keys_are_rotated,
+          "k was rotated before (a cache of rotated keys), so only q is");
+    visit("window", &Self::window, "n: a query attends only to keys less than n tokens away; 0: no limit");
+    visit("scale", &Self::scale, "multiplies q·k; unset: 1/√features (T5 needs 1)");
+    visit("query_positions", &Self::query_positions,
+          "unset: 0, 1, 2 … in each sequence, with the queries at its end");
+    visit("key_positions", &Self::key_positions, "unset: 0, 1, 2 … in each sequence");
+    visit("query_lengths", &Self::query_lengths, "[batch]: of shorter sequences; queries past the end give zeros");
+    visit("key_lengths", &Self::key_lengths, "[batch]: of shorter sequences; keys past the end are not read");
+    visit("packed", &Self::packed, "the lengths of sequences packed one after another, which do not see each other");
+    visit("packed_keys", &Self::packed_keys, "the same for keys; unset: as packed");
+    visit("key_mask", &Self::key_mask, "[batch, keys]: 0 marks padding, which no query attends to");
+    visit("weights", &Self::weights, "written: [batch, heads, queries, keys] in out's type, for small inputs");
+    visit("logsumexp", &Self::logsumexp, "written: [batch, heads, queries], f32 or f64: log of the sum of e^score");
+    visit("chunk", &Self::chunk,
+          "n: a query attends only to keys in its own chunk of n positions (Llama 4); 0: no chunks");
+    visit("softcap", &Self::softcap, "c: scaled scores become c · tanh(score / c) (Gemma 2); 0: no cap");
+    visit("temperature", &Self::temperature, "multiplies each query by a factor that depends on its position");
+    visit("sinks", &Self::sinks, "[heads]: logits that take part in every softmax and have no value (gpt-oss)");
+    visit("mask", &Self::mask, "broadcast to [batch, heads, queries, keys]: bool, or numbers added to the scores");
+    visit("repeatable", &Self::is_repeatable,
+          "bitwise reproducible gradients on a GPU, slower; on the host always so");
+    visit("position_queries", &Self::position_queries,
+          "as q: multiplied with a form's vectors in q's place (relative-logits)");
+    visit("log_gates", &Self::log_gates,
+          "[batch, heads, keys]: logarithms of gates whose sums a form adds (forget-gate)");
+    visit("rounds_rotated", &Self::rounds_rotated,
+          "f16 and bf16: round rotated q and k to their type; a GPU always does");
+    visit("block_table", &Self::block_table,
+          "[sequences, pages of each]: k and v are pools of pages; needs key_lengths");
+    visit("axes", &Self::axes,
+          "the order of the axes of out, q, k, v and their gradients; unset: heads before sequence");
+    visit("device_key_lengths", &Self::device_key_lengths, "key_lengths in GPU memory, read when the kernels run");
+    visit("device_block_table", &Self::device_block_table, "block_table in GPU memory, read when the kernels run");
+  }
 };
 
 /// out = softmax(scale · q·kᵀ + bias) · v over the keys that each query may attend to.
@@ -122,16 +106,7 @@ struct AttentionOptions {
 ///   of a score (2^-51 for f64), contextual positions 2^-22 · keys · the largest step between rows.
 /// Range: as rotate and bias for the form.
 /// Throws: Error for a shape, type, length, position or form that does not fit; out is then left unchanged.
-///
-/// On a GPU (compute capability 8.0 or newer): f32, f16 and bf16, at most 256 features; no position, a rotation, slopes or
-/// a table by distance on one axis; windows, chunks, lengths, packed sequences, padding, and pages of keys that are
-/// already rotated; `weights` cannot be written. Anything else is an Error. k and v must be finite at every key that some
-/// query of their sequence attends to. Compute capability 9.0 has dedicated kernels for causal attention with as many
-/// queries as keys, 64 or 128 features and tables up to a distance of 256. With 16-bit types, weights and rotated q and k
-/// are rounded to the input type. Error relative to the norm of the result: 4e-3; f32: 4e-6. Temporary memory is allocated
-/// on the stream: 8 bytes; the table for each head and distance; rotated q and k (or k, and 4 bytes per token and feature);
-/// lengths and masks copied from the host; for few queries over many keys, partial sums and the block table. With the
-/// backend forced to cuda, tensors on the host (except f64) are copied to the GPU a few heads at a time.
+/// On a GPU: see docs/guide/attention.md for what there is a kernel for, and its errors. Anything else is an Error.
 void attention(TensorView out, ConstTensorView q, ConstTensorView k, ConstTensorView v,
                const AttentionOptions& options = {}, const Run& run = {});
 
@@ -212,11 +187,7 @@ struct QueryGradient {
 /// recomputed, not stored: memory is O(queries + keys).
 /// Range: q, k, v and d_out must be finite, even where they are masked, except past the lengths.
 /// Throws: as attention, and for a gradient that the position does not have.
-/// On a GPU: whatever attention supports there in f16 and bf16, with gradients of slopes and tables. Gradients of q, k and v
-/// are within 8e-3 of the exact ones, those of parameters within 2e-2, relative to their norms. On compute capability 9.0,
-/// the gradient of q is summed in the order in which blocks finish, so its last bits vary from run to run unless
-/// is_repeatable is set; gradients of parameters are always reproducible. Temporary memory on the stream: 4 bytes for each
-/// element of q, 8 bytes for each row, what attention allocates, and out or logsumexp if absent.
+/// On a GPU: f16 and bf16, with gradients of slopes and tables; see docs/guide/attention.md.
 void attention_backward(const AttentionGradients& gradients, ConstTensorView d_out, const AttentionInputs& inputs,
                         const AttentionOptions& options = {}, const Run& run = {});
 /// The size in bytes that Run::workspace must have for attention_backward on a GPU, as above.

@@ -213,31 +213,83 @@ typedef struct {
   int32_t rule;
 } posenc_temperature;
 
+/* The options of attention, written by cmake/c_options.cpp from AttentionOptions::fields in attention.h.
+   A pointer that is NULL: the option is not set. */
 typedef struct {
   size_t size;
-  const posenc_form* position; /* NULL: none */
-  int32_t causal, keys_are_rotated;
+  /* a rotation (q and k are rotated as they are loaded) or a bias (added to scores) */
+  const posenc_form* position;
+  /* a query attends to no key after its own token */
+  int32_t causal;
+  /* k was rotated before (a cache of rotated keys), so only q is */
+  int32_t keys_are_rotated;
+  /* n: a query attends only to keys less than n tokens away; 0: no limit */
   int64_t window;
-  const double* scale; /* NULL: 1/sqrt(features) */
-  const posenc_positions *query_positions, *key_positions;
-  const posenc_tensor *query_lengths, *key_lengths, *packed, *packed_keys; /* i32 or i64 */
-  const posenc_tensor* key_mask;                                           /* i32, i64, bool or u8 */
-  const posenc_tensor *weights, *logsumexp;                                /* outputs; NULL: not written */
-  int64_t chunk;  /* n: a query attends only to keys in its own chunk of n positions (Llama 4); 0: no chunks */
-  double softcap; /* c: scaled scores become c * tanh(score / c) (Gemma 2); 0: no cap */
+  /* multiplies q·k; unset: 1/√features (T5 needs 1) */
+  const double* scale;
+  /* unset: 0, 1, 2 … in each sequence, with the queries at its end */
+  const posenc_positions* query_positions;
+  /* unset: 0, 1, 2 … in each sequence */
+  const posenc_positions* key_positions;
+  /* [batch]: of shorter sequences; queries past the end give zeros */
+  const posenc_tensor* query_lengths;
+  /* [batch]: of shorter sequences; keys past the end are not read */
+  const posenc_tensor* key_lengths;
+  /* the lengths of sequences packed one after another, which do not see each other */
+  const posenc_tensor* packed;
+  /* the same for keys; unset: as packed */
+  const posenc_tensor* packed_keys;
+  /* [batch, keys]: 0 marks padding, which no query attends to */
+  const posenc_tensor* key_mask;
+  /* written: [batch, heads, queries, keys] in out's type, for small inputs */
+  const posenc_tensor* weights;
+  /* written: [batch, heads, queries], f32 or f64: log of the sum of e^score */
+  const posenc_tensor* logsumexp;
+  /* n: a query attends only to keys in its own chunk of n positions (Llama 4); 0: no chunks */
+  int64_t chunk;
+  /* c: scaled scores become c · tanh(score / c) (Gemma 2); 0: no cap */
+  double softcap;
+  /* multiplies each query by a factor that depends on its position */
   const posenc_temperature* temperature;
-  const posenc_tensor* sinks; /* [heads]: a logit per head that takes part in every softmax (gpt-oss) */
-  const posenc_tensor* mask;  /* broadcast to [batch, heads, queries, keys]: bool, or floats that are added */
-  int32_t repeatable;         /* make gradients on a GPU bitwise reproducible, at some cost in speed */
-  const posenc_tensor*
-      position_queries; /* [batch, heads, queries, features]: multiplied with a form's vectors, not q */
-  const posenc_tensor*
-      log_gates;          /* [batch, heads, keys]: logarithms of gates, whose sums a form adds (forget-gate) */
-  int32_t rounds_rotated; /* f16 and bf16: round rotated q and k to their type */
-  /* i32 or i64, [sequences, pages per sequence]: k and v are pools of pages, [pages, key heads, page size, features].
-     Requires key_lengths, also with packed queries. Entries whose tokens no query attends to may be -1. */
+  /* [heads]: logits that take part in every softmax and have no value (gpt-oss) */
+  const posenc_tensor* sinks;
+  /* broadcast to [batch, heads, queries, keys]: bool, or numbers added to the scores */
+  const posenc_tensor* mask;
+  /* bitwise reproducible gradients on a GPU, slower; on the host always so */
+  int32_t repeatable;
+  /* as q: multiplied with a form's vectors in q's place (relative-logits) */
+  const posenc_tensor* position_queries;
+  /* [batch, heads, keys]: logarithms of gates whose sums a form adds (forget-gate) */
+  const posenc_tensor* log_gates;
+  /* f16 and bf16: round rotated q and k to their type; a GPU always does */
+  int32_t rounds_rotated;
+  /* [sequences, pages of each]: k and v are pools of pages; needs key_lengths */
   const posenc_tensor* block_table;
 } posenc_attention_options;
+
+typedef enum {
+  POSENC_FIELD_FLAG = 0,            /* int32_t */
+  POSENC_FIELD_INTEGER = 1,         /* int64_t */
+  POSENC_FIELD_NUMBER = 2,          /* double */
+  POSENC_FIELD_OPTIONAL_NUMBER = 3, /* const double* */
+  POSENC_FIELD_FORM = 4,            /* const posenc_form* */
+  POSENC_FIELD_POSITIONS = 5,       /* const posenc_positions* */
+  POSENC_FIELD_TEMPERATURE = 6,     /* const posenc_temperature* */
+  POSENC_FIELD_INTEGERS = 7,        /* const posenc_tensor*: i32 or i64, or bool or u8 */
+  POSENC_FIELD_PAGES = 8,           /* const posenc_tensor*: i32 or i64, with a row for each sequence */
+  POSENC_FIELD_TENSOR = 9,          /* const posenc_tensor* */
+  POSENC_FIELD_TOKENS = 10,         /* const posenc_tensor*: with the axes of q */
+  POSENC_FIELD_OUTPUT = 11          /* const posenc_tensor*: written */
+} posenc_field_kind;
+
+typedef struct {
+  const char *name, *help;
+  size_t offset; /* in posenc_attention_options */
+  posenc_field_kind kind;
+} posenc_field;
+
+/* The fields of posenc_attention_options in their order, for bindings that set options by name. */
+POSENC_API const posenc_field* posenc_attention_fields(size_t* count);
 
 POSENC_API int posenc_attention(const posenc_tensor* out, const posenc_tensor* q, const posenc_tensor* k,
                                 const posenc_tensor* v, const posenc_attention_options* options,

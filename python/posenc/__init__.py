@@ -14,11 +14,12 @@ from __future__ import annotations
 
 from . import _posenc
 from .apply import add, add_backward, bias, bias_backward, rerotate, rotate, rotate_backward, shift, tabulate
-from .attention import Gradients, attention, attention_backward, new_logsumexp
+from .attention import Gradients, new_logsumexp
 from .cache import copy_into, copy_slots, rotate_into, slots_of
 from .errors import Error
 from .forms import Form, prepare, prepare_table
-from .plans import AttentionPlan, plan_attention
+from .keywords import attention, attention_backward, plan_attention
+from .plans import AttentionPlan
 from .positions import grid_positions, packed_positions, positions_from_mask
 from .scheme import Scaling, Scheme, scheme
 from .settings import backend, backends, force_backend, set_threads, synchronize, threads, use

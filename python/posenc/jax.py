@@ -14,7 +14,7 @@ import numpy
 from jax import numpy as jnp
 
 from . import apply
-from .attention import attention as plain_attention, attention_backward
+from .keywords import attention as plain_attention, attention_backward
 from .forms import Form, handle_of
 
 

@@ -10,6 +10,7 @@ from typing import Any, Mapping, Sequence, Union
 
 from . import _posenc
 from .arrays import flags_of, ids_of, library_of, shape_of
+from .attention import RULES, VALUES
 from .forms import Form, prepare
 from .html import grid, table
 from .scheme import Scheme, scheme as scheme_from
@@ -198,8 +199,6 @@ def read_model(source: ModelSource) -> Model:
 
 inspect = read_model
 
-_RULES = ("steps", "log", "tokens")  # of a temperature, as attention() takes them
-
 
 def layer(model: ModelSource | Model, index: int = 0, *, part: str | None = None, length: int = 0,
           numerics: Numerics = "exact", weights: Array | None = None, key_weights: Array | None = None,
@@ -217,11 +216,15 @@ def layer(model: ModelSource | Model, index: int = 0, *, part: str | None = None
     or tables that are missing, and where the files do not say whether attention is causal.
     """
     config = model.config if isinstance(model, Model) else _bytes_of(model)
-    form, addition, is_causal, window, chunk, scale, softcap, warm, first, notes = _posenc.layer(
+    form, addition, given, first, notes = _posenc.layer(
         config, index, part, length, numerics, weights, key_weights, value_weights, sinks,
         0 if causal is None else 1 if causal else 2)
-    options = {"causal": bool(is_causal), "window": window, "chunk": chunk, "scale": scale, "softcap": softcap or None,
-               "temperature": None if warm is None else (*warm[:3], _RULES[warm[3]]), "sinks": sinks}
+    # Of flags only those that are set: the others describe a call. causal is a property of every layer.
+    options = {name: given[name] for name, kind, _ in _posenc.options()
+               if kind in VALUES and (kind != 0 or given[name] or name == "causal")}
+    warm = options["temperature"]
+    options.update(causal=bool(given["causal"]), softcap=given["softcap"] or None, sinks=sinks,
+                   temperature=None if warm is None else (*warm[:3], RULES[warm[3]]))
     return PreparedLayer(form=None if form is None else Form(form, None), options=options,
                          addition=None if addition is None else Form(addition, None), first_position=first,
                          notes=tuple(json.loads(notes)))

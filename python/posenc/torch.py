@@ -13,10 +13,11 @@ from typing import Any, Optional
 
 import torch
 
-from . import apply
+from . import _posenc, apply
 from .arrays import ids_of
-from .attention import attention as plain_attention, attention_backward, new_logsumexp
+from .attention import VALUES, new_logsumexp
 from .forms import Form, prepare, recipe_of, text_of
+from .keywords import attention as plain_attention, attention_backward
 from .scheme import Scheme, scheme as scheme_from
 from .schemes import T5
 
@@ -60,8 +61,15 @@ def _bound(text: str, table: Optional[torch.Tensor]) -> Form | None:
                    weights=table.detach())
 
 
+_VALUES = tuple(name for name, kind, _ in _posenc.options() if kind in VALUES)
+
+
 def _option(value: Any) -> str:
-    """A number, a truth value or None as JSON has it."""
+    """A number, a truth value, a text, a sequence of these or None as JSON has it. torch.compile traces this."""
+    if isinstance(value, (tuple, list)):
+        return "[" + ", ".join(_option(one) for one in value) + "]"
+    if isinstance(value, str):
+        return f'"{value}"'
     return "null" if value is None else "true" if value is True else "false" if value is False else str(value)
 
 
@@ -284,23 +292,22 @@ def add(x: torch.Tensor, form: Form | Scheme | str, *, table: torch.Tensor | Non
 
 
 def attention(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, form: Form | Scheme | str | None = None, *,
-              table: torch.Tensor | None = None, causal: bool = False, window: int = 0, scale: float | None = None,
-              query_positions: Any = None, key_positions: Any = None, keys_are_rotated: bool = False,
-              rounds_rotated: bool = False, key_mask: Any = None, chunk: int = 0, softcap: float | None = None,
-              temperature: tuple[Any, ...] | None = None,
-              sinks: torch.Tensor | None = None, mask: torch.Tensor | None = None, order: str = "bhsd") -> torch.Tensor:
+              table: torch.Tensor | None = None, query_positions: Any = None, key_positions: Any = None, key_mask: Any = None,
+              sinks: torch.Tensor | None = None, mask: torch.Tensor | None = None, order: str = "bhsd",
+              **values: Any) -> torch.Tensor:
     """softmax(scale · q·kᵀ + bias) · v, differentiable in q, k, v, the trained `table` of a bias and the sinks.
 
     Arguments as posenc.attention; form may be a scheme, which is then prepared and cached.
+    values: the options of posenc.attention that are not arrays: causal, window, scale, softcap, temperature …
     """
     if mask is not None and mask.requires_grad:
         raise NotImplementedError("attention: a mask has no gradient; pass mask.detach(), or a bias with its table")
-    warm = "null" if temperature is None else json.dumps(list(temperature))
-    options = (f'{{"causal": {_option(causal)}, "window": {window}, "scale": {_option(scale)}, "chunk": {chunk}, '
-               f'"keys_are_rotated": {_option(keys_are_rotated)}, "rounds_rotated": {_option(rounds_rotated)}, '
-               f'"softcap": {_option(softcap)}, "temperature": {warm}, "order": "{order}"}}')
+    for name in values:
+        if name not in _VALUES:
+            raise TypeError(f"attention: with torch there is no option {name!r}; choose from: {', '.join(_VALUES)}")
+    options = ", ".join(f'"{name}": {_option(value)}' for name, value in (*values.items(), ("order", order)))
     result: torch.Tensor = _call_attention(q, k, v, table, sinks, mask, key_mask, _ids(query_positions), _ids(key_positions),
-                                           _text_of(form, "attention"), options)[0]
+                                           _text_of(form, "attention"), f"{{{options}}}")[0]
     return result
 
 

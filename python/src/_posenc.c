@@ -530,11 +530,11 @@ static PyMethodDef methods[] = {
     METHOD(call_threads, "count, /"),
     METHOD(bias, "form, out, queries, keys, axes, flags, /"),
     METHOD(bias_backward, "form, d_parameters, d_out, queries, keys, axes, /"),
-    METHOD(attention, "out, q, k, v, options, order, cache_order, logsumexp, weights, flags, /"),
-    METHOD(plan, "q, k, v, options, order, cache_order, logsumexp, weights, threads, flags, /"),
+    METHOD(attention, "out, q, k, v, options, axes, order, cache_order, flags, /"),
+    METHOD(plan, "q, k, v, options, axes, order, cache_order, threads, flags, /"),
     METHOD(plan_facts, "plan, /"),
     METHOD(attend, "plan, out, q, k, v, /"),
-    METHOD(attention_backward, "d_out, q, k, v, out, logsumexp, options, order, gradients, /"),
+    METHOD(attention_backward, "d_out, q, k, v, out, logsumexp, options, axes, order, gradients, /"),
     METHOD(read_model, "file, /"),
     METHOD(layer, "file, index, part, length, numerics, weights, key_weights, value_weights, sinks, causal, /"),
     METHOD(compare_engines, "file, engines, length, /"),
@@ -545,6 +545,7 @@ static PyMethodDef methods[] = {
     METHOD(grid_positions, "out, extents, /"),
     METHOD(positions_from_mask, "out, mask, rule, padding, /"),
     METHOD(schemes, ""),
+    METHOD(options, ""),
     METHOD(scheme_json, "text, /"),
     METHOD(backends, ""),
     METHOD(backend, ""),
@@ -577,6 +578,6 @@ PyMODINIT_FUNC PyInit__posenc(void) {
       "posenc.Error", "What posenc refuses: the text names operation, value and rule.", PyExc_ValueError, NULL);
   PyObject* const module = PyModule_Create(&definition);
   if (module == NULL || empty_tuple == NULL || version_1_1 == NULL || posenc_Error == NULL) return NULL;
-  if (PyModule_AddObjectRef(module, "Error", posenc_Error)) return NULL;
+  if (PyModule_AddObjectRef(module, "Error", posenc_Error) || list_options()) return NULL;
   return module;
 }

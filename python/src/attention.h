@@ -7,73 +7,114 @@
 
 /* --- attention -------------------------------------------------------------------------------------------------------- */
 
+/* The library's own list of options, and their names as Python's. */
+enum { MOST_OPTIONS = 64 };
+static const posenc_field* option_fields = NULL;
+static size_t option_count = 0;
+static PyObject* option_names[MOST_OPTIONS];
+
+static int list_options(void) { /* when the module is loaded */
+  option_fields = posenc_attention_fields(&option_count);
+  size_t known = 0; /* a newer library may have more than this struct has room for */
+  while (known < option_count && known < MOST_OPTIONS &&
+         option_fields[known].offset < sizeof(posenc_attention_options))
+    ++known;
+  option_count = known;
+  for (size_t i = 0; i < option_count; ++i) {
+    option_names[i] = PyUnicode_InternFromString(option_fields[i].name);
+    if (option_names[i] == NULL) return -1;
+  }
+  return 0;
+}
+
 typedef struct {
   posenc_attention_options value;
-  posenc_positions queries, keys;
-  posenc_temperature temperature;
-  double scale;
+  union {
+    posenc_positions positions;
+    posenc_temperature temperature;
+    double number;
+  } held[MOST_OPTIONS]; /* what the value refers to */
 } Options;
 
-/* o is (form, causal, window, scale, query_positions, key_positions, keys_are_rotated, query_lengths, key_lengths,
-   packed, packed_keys, key_mask, axes, chunk, softcap, temperature, sinks, mask, position_queries,
-   log_gates, rounds_rotated, block_table, repeatable). `flags`: KEEP, where they are read after the call too. */
-static int take_options(Arrays* arrays, PyObject* o, PyObject* order, const char* verb, Options* out, int flags) {
-  enum { OPTIONS = 23 };
-  if (!PyTuple_Check(o) || PyTuple_Size(o) != OPTIONS) {
-    PyErr_SetString(PyExc_TypeError, "23 options are needed");
+/* How the arrays of options are taken: the axes of positions, the order of q's axes, flags of all (KEEP) and of outputs. */
+typedef struct {
+  long axes;
+  PyObject* order;
+  int flags, output_flags;
+} Taking;
+
+static int take_option(Arrays* arrays, size_t i, PyObject* x, const Taking* how, const char* verb, Options* out) {
+  void* const at = (char*)&out->value + option_fields[i].offset;
+  const char* const name = option_fields[i].name;
+  switch (option_fields[i].kind) {
+    case POSENC_FIELD_FLAG:
+      *(int32_t*)at = PyObject_IsTrue(x);
+      break;
+    case POSENC_FIELD_INTEGER:
+      *(int64_t*)at = PyLong_AsLongLong(x);
+      break;
+    case POSENC_FIELD_NUMBER:
+      *(double*)at = PyFloat_AsDouble(x);
+      break;
+    case POSENC_FIELD_OPTIONAL_NUMBER:
+      out->held[i].number = PyFloat_AsDouble(x);
+      *(const double**)at = &out->held[i].number;
+      break;
+    case POSENC_FIELD_FORM:
+      *(const posenc_form**)at = form_from(x);
+      break;
+    case POSENC_FIELD_POSITIONS:
+      *(const posenc_positions**)at = &out->held[i].positions;
+      return take_positions_as(arrays, x, how->axes, verb, name, &out->held[i].positions, how->flags);
+    case POSENC_FIELD_TEMPERATURE: { /* (scale, length, shift, rule) */
+      posenc_temperature* const factor = &out->held[i].temperature;
+      *factor = POSENC_INIT(posenc_temperature);
+      *(const posenc_temperature**)at = factor;
+      return PyArg_ParseTuple(x, "dLL|i", &factor->scale, &factor->length, &factor->shift, &factor->rule) ? 0 : -1;
+    }
+    case POSENC_FIELD_TOKENS:
+      *(const posenc_tensor**)at = take_in_order(arrays, x, how->order, verb, name, how->flags);
+      break;
+    case POSENC_FIELD_OUTPUT:
+      *(const posenc_tensor**)at = take(arrays, x, verb, name, how->flags | how->output_flags | WRITE);
+      break;
+    default:
+      *(const posenc_tensor**)at = take(arrays, x, verb, name, how->flags);
+  }
+  return PyErr_Occurred() ? -1 : 0;
+}
+
+/* A dict of options by name; None: not set. */
+static int take_options(Arrays* arrays, PyObject* given, const Taking* how, const char* verb, Options* out) {
+  out->value = POSENC_INIT(posenc_attention_options);
+  if (!PyDict_Check(given)) {
+    PyErr_Format(PyExc_TypeError, "%s: options must be a dict", verb);
     return -1;
   }
-#define OPTION(i) PyTuple_GetItem(o, i)
-  posenc_attention_options* const v = &out->value;
-  *v = POSENC_INIT(posenc_attention_options);
-  if (OPTION(0) != Py_None && (v->position = form_from(OPTION(0))) == NULL) return -1;
-  v->causal = PyObject_IsTrue(OPTION(1));
-  v->window = PyLong_AsLongLong(OPTION(2));
-  v->keys_are_rotated = PyObject_IsTrue(OPTION(6));
-  v->rounds_rotated = PyObject_IsTrue(OPTION(20));
-  v->repeatable = PyObject_IsTrue(OPTION(22));
-  const long axes = PyLong_AsLong(OPTION(12));
-  if (OPTION(3) != Py_None) {
-    out->scale = PyFloat_AsDouble(OPTION(3));
-    v->scale = &out->scale;
+  Py_ssize_t found = 0;
+  for (size_t i = 0; i < option_count; ++i) {
+    PyObject* const x = PyDict_GetItemWithError(given, option_names[i]);
+    if (x == NULL && PyErr_Occurred()) return -1;
+    if (x == NULL) continue;
+    ++found;
+    if (x != Py_None && take_option(arrays, i, x, how, verb, out)) return -1;
   }
-  if (PyErr_Occurred()) return -1;
-  if (OPTION(4) != Py_None) {
-    if (take_positions_as(arrays, OPTION(4), axes, verb, "query_positions", &out->queries, flags)) return -1;
-    v->query_positions = &out->queries;
+  if (found == PyDict_Size(given)) return 0;
+  PyErr_Format(PyExc_TypeError, "%s: %R holds an option that the library does not have", verb, given);
+  return -1;
+}
+
+FUNCTION(options) { /* [(name, kind, help), …] */
+  ARGUMENTS(0);
+  PyObject* const list = PyList_New(0);
+  for (size_t i = 0; list != NULL && i < option_count; ++i) {
+    const posenc_field* const field = &option_fields[i];
+    PyObject* const one = Py_BuildValue("(sis)", field->name, (int)field->kind, field->help);
+    const int status = one == NULL ? -1 : PyList_Append(list, one);
+    Py_XDECREF(one);
+    if (status) return NULL;
   }
-  if (OPTION(5) != Py_None) {
-    if (take_positions_as(arrays, OPTION(5), axes, verb, "key_positions", &out->keys, flags)) return -1;
-    v->key_positions = &out->keys;
-  }
-  const posenc_tensor** const lists[] = {&v->query_lengths, &v->key_lengths, &v->packed, &v->packed_keys,
-                                         &v->key_mask};
-  static const char* const kNames[] = {"query_lengths", "key_lengths", "packed", "packed_keys", "key_mask"};
-  for (int i = 0; i < 5; ++i) {
-    *lists[i] = take(arrays, OPTION(7 + i), verb, kNames[i], flags);
-    if (PyErr_Occurred()) return -1;
-  }
-  v->block_table = take(arrays, OPTION(21), verb, "block_table", flags);
-  if (PyErr_Occurred()) return -1;
-  v->chunk = PyLong_AsLongLong(OPTION(13));
-  v->softcap = PyFloat_AsDouble(OPTION(14));
-  if (PyErr_Occurred()) return -1;
-  PyObject* const temperature = OPTION(15); /* (scale, length, shift, rule) */
-  if (temperature != Py_None && PyTuple_Check(temperature)) {
-    out->temperature = POSENC_INIT(posenc_temperature);
-    if (!PyArg_ParseTuple(temperature, "dLL|i", &out->temperature.scale, &out->temperature.length,
-                          &out->temperature.shift, &out->temperature.rule))
-      return -1;
-    v->temperature = &out->temperature;
-  }
-  v->sinks = take(arrays, OPTION(16), verb, "sinks", flags);
-  if (PyErr_Occurred()) return -1;
-  v->mask = take(arrays, OPTION(17), verb, "mask", flags);
-  if (PyErr_Occurred()) return -1;
-  v->position_queries = take_in_order(arrays, OPTION(18), order, verb, "position_queries", flags);
-  if (PyErr_Occurred()) return -1;
-  v->log_gates = take(arrays, OPTION(19), verb, "log_gates", flags);
-  return PyErr_Occurred() ? -1 : 0;
+  return list;
 }
 
 /* out, q, k and v, in their orders: a paged cache has one of its own. */
@@ -88,35 +129,35 @@ static int take_four(Arrays* arrays, PyObject* const four[4], PyObject* order, P
   return 0;
 }
 
-FUNCTION(attention) { /* out, q, k, v, options, order, cache_order, logsumexp, weights, flags */
-  ARGUMENTS(10);
+FUNCTION(attention) { /* out, q, k, v, options, axes, order, cache_order, flags */
+  ARGUMENTS(9);
   Arrays arrays;
   arrays.count = 0;
   Options options;
-  const int flags = (int)PyLong_AsLong(a[9]);
+  const int flags = (int)PyLong_AsLong(a[8]);
+  const Taking how = {PyLong_AsLong(a[5]), a[6], 0, flags};
   const posenc_tensor* four[4];
   if (PyErr_Occurred()) return NULL;
-  if (take_four(&arrays, a, a[5], a[6], "attention", four, flags)) return failed(&arrays);
-  if (take_options(&arrays, a[4], a[5], "attention", &options, 0)) return failed(&arrays);
-  options.value.logsumexp = take(&arrays, a[7], "attention", "logsumexp", WRITE);
-  if (!PyErr_Occurred()) options.value.weights = take(&arrays, a[8], "attention", "weights", WRITE | flags);
-  if (PyErr_Occurred()) return failed(&arrays);
+  if (take_four(&arrays, a, a[6], a[7], "attention", four, flags)) return failed(&arrays);
+  if (take_options(&arrays, a[4], &how, "attention", &options)) return failed(&arrays);
   const posenc_run run = run_of(&arrays);
   WITHOUT_GIL(posenc_attention(four[0], four[1], four[2], four[3], &options.value, &run));
   return done(&arrays, status);
 }
 
-FUNCTION(attention_backward) { /* d_out, q, k, v, out, logsumexp, options, order, gradients: (q, k, v,
+FUNCTION(attention_backward) { /* d_out, q, k, v, out, logsumexp, options, axes, order, gradients: (q, k, v,
    position_queries, parameters, sinks, query_vectors, key_vectors, value_vectors, query_offsets, log_gates) */
-  ARGUMENTS(9);
+  ARGUMENTS(10);
   Arrays arrays;
   arrays.count = 0;
   Options options;
+  const Taking how = {PyLong_AsLong(a[7]), a[8], 0, 0};
+  if (PyErr_Occurred()) return NULL;
   static const char* const kNames[] = {"d_out", "q", "k", "v", "out"};
   enum { IN_ORDER = 4, GRADIENTS = 11 }; /* the first of the gradients have q's order of axes */
   const posenc_tensor *inputs[5], *gradients[GRADIENTS];
   for (int i = 0; i < 5; ++i) {
-    inputs[i] = take_in_order(&arrays, a[i], a[7], "attention_backward", kNames[i], 0);
+    inputs[i] = take_in_order(&arrays, a[i], a[8], "attention_backward", kNames[i], 0);
     if (PyErr_Occurred()) return failed(&arrays);
   }
   posenc_attention_inputs from = POSENC_INIT(posenc_attention_inputs);
@@ -124,12 +165,12 @@ FUNCTION(attention_backward) { /* d_out, q, k, v, out, logsumexp, options, order
   from.q = inputs[1], from.k = inputs[2], from.v = inputs[3], from.out = inputs[4];
   from.logsumexp = take(&arrays, a[5], "attention_backward", "logsumexp", 0);
   if (PyErr_Occurred()) return failed(&arrays);
-  if (!PyTuple_Check(a[8]) || PyTuple_Size(a[8]) != GRADIENTS) {
+  if (!PyTuple_Check(a[9]) || PyTuple_Size(a[9]) != GRADIENTS) {
     PyErr_SetString(PyExc_TypeError, "11 gradients are needed");
     return failed(&arrays);
   }
   for (int i = 0; i < GRADIENTS; ++i) {
-    gradients[i] = take_in_order(&arrays, PyTuple_GetItem(a[8], i), i >= IN_ORDER ? Py_None : a[7],
+    gradients[i] = take_in_order(&arrays, PyTuple_GetItem(a[9], i), i >= IN_ORDER ? Py_None : a[8],
                                  "attention_backward", "a gradient", WRITE);
     if (PyErr_Occurred()) return failed(&arrays);
   }
@@ -137,7 +178,7 @@ FUNCTION(attention_backward) { /* d_out, q, k, v, out, logsumexp, options, order
   to.parameters = gradients[4], to.sinks = gradients[5], to.query_vectors = gradients[6];
   to.key_vectors = gradients[7], to.value_vectors = gradients[8], to.query_offsets = gradients[9];
   to.log_gates = gradients[10];
-  if (take_options(&arrays, a[6], a[7], "attention_backward", &options, 0)) return failed(&arrays);
+  if (take_options(&arrays, a[6], &how, "attention_backward", &options)) return failed(&arrays);
   const posenc_run run = run_of(&arrays);
   WITHOUT_GIL(posenc_attention_backward(&to, inputs[0], &from, &options.value, &run));
   return done(&arrays, status);
@@ -182,10 +223,11 @@ static int threads_or_default(long given, int32_t* out) {
   return status;
 }
 
-FUNCTION(plan) { /* q, k, v, options, order, cache_order, logsumexp, weights, threads, flags */
-  ARGUMENTS(10);
+FUNCTION(plan) { /* q, k, v, options, axes, order, cache_order, threads, flags */
+  ARGUMENTS(9);
   const char* const verb = "plan_attention";
-  const long threads = PyLong_AsLong(a[8]), flags = PyLong_AsLong(a[9]);
+  const long threads = PyLong_AsLong(a[7]), flags = PyLong_AsLong(a[8]);
+  const Taking how = {PyLong_AsLong(a[4]), a[5], KEEP, (int)flags};
   if (PyErr_Occurred()) return NULL;
   if (threads < 0 || threads > 1024) {
     PyErr_Format(posenc_Error, "plan_attention: threads must be between 0 and 1024 but is %ld", threads);
@@ -194,21 +236,18 @@ FUNCTION(plan) { /* q, k, v, options, order, cache_order, logsumexp, weights, th
   Plan* const made = PyMem_Calloc(1, sizeof(Plan));
   if (made == NULL) return PyErr_NoMemory();
   atomic_flag_clear(&made->is_busy);
-  made->order = Py_NewRef(a[4]), made->cache_order = Py_NewRef(a[5]), made->flags = (int)flags;
+  made->order = Py_NewRef(a[5]), made->cache_order = Py_NewRef(a[6]), made->flags = (int)flags;
   Arrays like; /* for this call alone: their shapes count */
   like.count = 0;
   Options options;
   posenc_attention_inputs inputs = POSENC_INIT(posenc_attention_inputs);
   PyObject* const four_given[] = {Py_None, a[0], a[1], a[2]};
   const posenc_tensor* four[4];
-  if (take_four(&like, four_given, a[4], a[5], verb, four, made->flags) ||
-      take_options(&made->kept, a[3], a[4], verb, &options, KEEP)) {
+  if (take_four(&like, four_given, a[5], a[6], verb, four, made->flags) ||
+      take_options(&made->kept, a[3], &how, verb, &options)) {
     goto fail;
   }
-  made->form = Py_NewRef(PyTuple_GetItem(a[3], 0));
-  options.value.logsumexp = take(&made->kept, a[6], verb, "logsumexp", WRITE | KEEP);
-  if (!PyErr_Occurred()) options.value.weights = take(&made->kept, a[7], verb, "weights", WRITE | KEEP | made->flags);
-  if (PyErr_Occurred()) goto fail;
+  made->form = Py_XNewRef(PyDict_GetItemString(a[3], "position"));
   inputs.q = four[1], inputs.k = four[2], inputs.v = four[3];
   int status = posenc_plan_attention(&inputs, &options.value, &made->plan);
   if (status == POSENC_OK) status = threads_or_default(threads, &made->threads);

@@ -1,7 +1,7 @@
-/* A layer of a model: the library's options of attention as a tuple. Included by _posenc.c alone. */
+/* A layer of a model: the library's options of attention by name. Included by _posenc.c alone. */
 #pragma once
 
-#include "arguments.h"
+#include "attention.h"
 
 #define LAYER "posenc.layer.1"
 
@@ -17,29 +17,60 @@ static void free_layer(PyObject* capsule) {
   PyMem_Free(made);
 }
 
-/* (form, addition, causal, window, chunk, scale, softcap, temperature, first_position, notes as JSON) */
+/* The value of an option, or None: a layer has none whose values are arrays of a call, nor flags that are not set. */
+static PyObject* option_value(const posenc_attention_options* options, const posenc_field* field) {
+  const void* const at = (const char*)options + field->offset;
+  switch (field->kind) {
+    case POSENC_FIELD_FLAG:
+      return Py_NewRef(*(const int32_t*)at ? Py_True : Py_None);
+    case POSENC_FIELD_INTEGER:
+      return PyLong_FromLongLong(*(const int64_t*)at);
+    case POSENC_FIELD_NUMBER:
+      return PyFloat_FromDouble(*(const double*)at);
+    case POSENC_FIELD_OPTIONAL_NUMBER: {
+      const double* const number = *(const double* const*)at;
+      return number == NULL ? Py_NewRef(Py_None) : PyFloat_FromDouble(*number);
+    }
+    case POSENC_FIELD_TEMPERATURE: {
+      const posenc_temperature* const warm = *(const posenc_temperature* const*)at;
+      if (warm == NULL) return Py_NewRef(Py_None);
+      return Py_BuildValue("(dLLi)", warm->scale, (long long)warm->length, (long long)warm->shift, (int)warm->rule);
+    }
+    default:
+      return Py_NewRef(Py_None);
+  }
+}
+static PyObject* options_of(const posenc_attention_options* options) {
+  PyObject* const dict = PyDict_New();
+  for (size_t i = 0; dict != NULL && i < option_count; ++i) {
+    PyObject* const value = option_value(options, &option_fields[i]);
+    const int status = value == NULL ? -1 : PyDict_SetItem(dict, option_names[i], value);
+    Py_XDECREF(value);
+    if (status) {
+      Py_DECREF(dict);
+      return NULL;
+    }
+  }
+  return dict;
+}
+
+/* (form, addition, options by name, first_position, notes as JSON) */
 static PyObject* layer_tuple(PyObject* capsule, const posenc_layer* layer) {
   const posenc_attention_options* const o = posenc_layer_attention(layer);
-  const posenc_temperature* const warm = o->temperature;
   char* notes = NULL;
   const int status = posenc_layer_notes(layer, &notes);
   if (status != POSENC_OK) return raise_status(status);
-  PyObject *const form = form_inside(capsule, o->position), *const addition =
-                                                                form_inside(capsule, posenc_layer_addition(layer));
-  PyObject* const scale = o->scale == NULL ? Py_NewRef(Py_None) : PyFloat_FromDouble(*o->scale);
-  PyObject* const temperature = warm == NULL ? Py_NewRef(Py_None)
-                                             : Py_BuildValue("(dLLi)", warm->scale, (long long)warm->length,
-                                                             (long long)warm->shift, (int)warm->rule);
+  PyObject* const form = form_inside(capsule, o->position);
+  PyObject* const addition = form_inside(capsule, posenc_layer_addition(layer));
+  PyObject* const options = options_of(o);
   PyObject* const made =
-      form == NULL || addition == NULL || scale == NULL || temperature == NULL
+      form == NULL || addition == NULL || options == NULL
           ? NULL
-          : Py_BuildValue("(OOiLLOdOLs)", form, addition, (int)o->causal, (long long)o->window, (long long)o->chunk,
-                          scale, o->softcap, temperature, (long long)posenc_layer_first_position(layer), notes);
+          : Py_BuildValue("(OOOLs)", form, addition, options, (long long)posenc_layer_first_position(layer), notes);
   posenc_free(notes);
   Py_XDECREF(form);
   Py_XDECREF(addition);
-  Py_XDECREF(scale);
-  Py_XDECREF(temperature);
+  Py_XDECREF(options);
   return made;
 }
 

@@ -60,8 +60,8 @@ class Packaging(unittest.TestCase):
     def test_the_sdist_has_what_a_build_needs(self):
         with tarfile.open(self.source) as archive:
             names = {name.partition("/")[2] for name in archive.getnames()}
-        for name in ("native/CMakeLists.txt", "native/include/posenc/posenc_c.h", "native/src/c_api/posenc_c.map", "native/content/models/classes.json",
-                     "src/_posenc.c", "src/borrow.h",
+        for name in ("native/CMakeLists.txt", "native/include/posenc/posenc_c.h", "native/src/c_api/posenc_c.map",
+                     "native/content/models/classes.json", "src/_posenc.c", "src/borrow.h", "src/generate_attention.py",
                      "src/generate_schemes.py", "posenc/__init__.py", "posenc/py.typed", "posenc/_posenc.pyi"):
             self.assertIn(name, names)
 
@@ -73,7 +73,7 @@ class Packaging(unittest.TestCase):
             names = set(archive.namelist())
             metadata = archive.read(next(name for name in names if name.endswith("METADATA"))).decode()
             archive.extractall(self.folder / "contents")
-        for name in ("posenc/_posenc.abi3.so", "posenc/libs/libposenc_c.so.0", "posenc/schemes.py", "posenc/py.typed", "posenc/_posenc.pyi"):
+        for name in ("posenc/_posenc.abi3.so", "posenc/libs/libposenc_c.so.0", "posenc/keywords.py", "posenc/schemes.py", "posenc/py.typed", "posenc/_posenc.pyi"):
             self.assertIn(name, names)
         self.assertEqual([line for line in metadata.splitlines() if line.startswith("Requires-Dist") and "extra ==" not in line], [])
 

@@ -1,9 +1,12 @@
 #include "posenc/attention.h"
 
+#include <cstring>
+#include <forward_list>
 #include <optional>
 #include <vector>
 
 #include "c_api/arguments.h"
+#include "c_api/option_kinds.h"
 
 struct posenc_plan {
   posenc::AttentionPlan plan;
@@ -12,93 +15,87 @@ struct posenc_plan {
 namespace posenc::c_api {
 namespace {
 
+static_assert(each_in_c([](auto...) {}) == sizeof(posenc_attention_options),
+              "posenc_c.h differs from AttentionOptions::fields: build the target c_options_header");
+
 // The options of a call, with the integers they refer to.
 struct HeldOptions {
   AttentionOptions value;
-  std::optional<HeldPositions> queries, keys;
-  Integers query_lengths, key_lengths, packed, packed_keys, key_mask;
-  std::vector<std::int32_t> block_table;
 
-  HeldOptions(const posenc_attention_options* options, const char* verb) {
+  HeldOptions(const posenc_attention_options* options, const char* verb) : verb_(verb) {
     const posenc_attention_options given = known(options, "posenc_attention_options");
-    if (given.position != nullptr) value.position = given.position->form;
-    value.causal = given.causal != 0;
-    value.keys_are_rotated = given.keys_are_rotated != 0;
-    value.rounds_rotated = given.rounds_rotated != 0;
-    value.window = given.window;
-    if (given.scale != nullptr) value.scale = *given.scale;
-    if (given.query_positions != nullptr) value.query_positions = queries.emplace(given.query_positions, verb).value;
-    if (given.key_positions != nullptr) value.key_positions = keys.emplace(given.key_positions, verb).value;
-    const auto take = [&](Integers& own, const posenc_tensor* tensor, const char* what) {
-      own = host_integers(tensor, verb, what);
-      return own.values();
-    };
-    value.query_lengths = take(query_lengths, given.query_lengths, "query_lengths");
-    value.key_lengths = take(key_lengths, given.key_lengths, "key_lengths");
-    value.packed = take(packed, given.packed, "packed");
-    value.packed_keys = take(packed_keys, given.packed_keys, "packed_keys");
-    value.key_mask = take(key_mask, given.key_mask, "key_mask");
-    take_block_table(given, verb);
-    value.is_repeatable = given.repeatable != 0;
-    value.chunk = given.chunk;
-    value.softcap = given.softcap;
-    if (given.temperature != nullptr) {
-      const posenc_temperature factor = known(given.temperature, "posenc_temperature");
-      if (factor.rule < 0 || factor.rule > 2) {
-        refuse(POSENC_INVALID,
-               fmt::format("{}: the rule of a temperature must be 0, 1 or 2 but is {}", verb, factor.rule));
-      }
-      value.temperature = Temperature{.scale = factor.scale,
-                                      .length = factor.length,
-                                      .shift = factor.shift,
-                                      .rule = static_cast<TemperatureRule>(factor.rule)};
-    }
-    value.sinks = view_of(given.sinks, verb, "sinks");
-    value.mask = view_of(given.mask, verb, "mask");
-    value.position_queries = view_of(given.position_queries, verb, "position_queries");
-    value.log_gates = view_of(given.log_gates, verb, "log_gates");
-    value.weights = view_of(given.weights, verb, "weights");
-    value.logsumexp = view_of(given.logsumexp, verb, "logsumexp");
-  }
-
-  void take_block_table(const posenc_attention_options& given, const char* verb) {
-    const posenc_tensor* const table = given.block_table;
-    if (table == nullptr) return;
-    const TensorView view = integers_view(*table, verb, "block_table");
-    if (table->ndim > 2 || count_of(view.shape) == 0) {
-      refuse(fmt::format("{}: block_table must be [sequences, pages] but is {}", verb, to_string(view.shape)));
-    }
-    const auto sequences = std::ssize(value.key_lengths);
-    if (table->ndim == 2 && sequences != 0 && table->shape[0] != sequences) {
-      refuse(fmt::format("{}: block_table has {} rows but key_lengths has {} numbers", verb, table->shape[0],
-                         sequences));
-    }
-    if (table->dtype.bits == 32 && is_dense(view) && view.device == Device::kHost) {  // read in place
-      value.block_table = {static_cast<const std::int32_t*>(view.data),
-                           static_cast<std::size_t>(count_of(view.shape))};
-      return;
-    }
-    const Integers pages = host_integers(table, verb, "block_table");
-    for (const std::int64_t page : pages.values()) block_table.push_back(page_of(page));
-    value.block_table = block_table;
+    each_in_c([&]<class T>(const char* name, T AttentionOptions::*member, const char*, std::size_t offset) {
+      typename InC<T>::Type in_c;
+      std::memcpy(&in_c, reinterpret_cast<const std::byte*>(&given) + offset, sizeof in_c);
+      if (in_c != typename InC<T>::Type{}) take(name, in_c, value.*member);
+    });
   }
 
   // A plan reads the numbers again at each call, so all of them must be in the caller's memory.
   void refuse_copies() const {
-    const auto refuse_copy = [](const Integers& own, const char* what) {
-      if (own.is_in_place()) return;
-      refuse(fmt::format("plan_attention: {} must be dense i64: a plan reads it at each call", what));
-    };
-    refuse_copy(query_lengths, "query_lengths");
-    refuse_copy(key_lengths, "key_lengths");
-    refuse_copy(packed, "packed");
-    refuse_copy(packed_keys, "packed_keys");
-    refuse_copy(key_mask, "key_mask");
-    if (queries) refuse_copy(queries->ids, "query_positions");
-    if (keys) refuse_copy(keys->ids, "key_positions");
-    if (block_table.empty()) return;
-    refuse("plan_attention: block_table must be dense i32: a plan reads it at each call");
+    if (copied_ == nullptr) return;
+    refuse(fmt::format("plan_attention: {} must be dense {}: a plan reads it at each call", copied_,
+                       pages_.empty() ? "i64" : "i32"));
   }
+
+ private:
+  void take(const char*, std::int32_t given, bool& flag) { flag = given != 0; }
+  void take(const char*, std::int64_t given, std::int64_t& number) { number = given; }
+  void take(const char*, double given, double& number) { number = given; }
+  void take(const char*, const double* given, std::optional<double>& number) { number = *given; }
+  void take(const char*, const posenc_form* given, Form& form) { form = given->form; }
+  void take(const char* name, const posenc_positions* given, std::optional<Positions>& positions) {
+    const HeldPositions& held = positions_.emplace_front(given, verb_);
+    positions = held.value;
+    note_copy(name, held.ids);
+  }
+  void take(const char*, const posenc_temperature* given, std::optional<Temperature>& temperature) {
+    const posenc_temperature factor = known(given, "posenc_temperature");
+    if (factor.rule < 0 || factor.rule > 2) {
+      refuse(POSENC_INVALID,
+             fmt::format("{}: the rule of a temperature must be 0, 1 or 2 but is {}", verb_, factor.rule));
+    }
+    temperature = Temperature{.scale = factor.scale,
+                              .length = factor.length,
+                              .shift = factor.shift,
+                              .rule = static_cast<TemperatureRule>(factor.rule)};
+  }
+  template <class Void> void take(const char* name, const posenc_tensor* given, BasicTensorView<Void>& view) {
+    view = view_of(given, verb_, name);
+  }
+  void take(const char* name, const posenc_tensor* given, std::span<const std::int64_t>& numbers) {
+    const Integers& held = integers_.emplace_front(host_integers(given, verb_, name));
+    numbers = held.values();
+    note_copy(name, held);
+  }
+  void take(const char* name, const posenc_tensor* table, std::span<const std::int32_t>& pages) {
+    const TensorView view = integers_view(*table, verb_, name);
+    if (table->ndim > 2 || count_of(view.shape) == 0) {
+      refuse(fmt::format("{}: {} must be [sequences, pages] but is {}", verb_, name, to_string(view.shape)));
+    }
+    const auto sequences = std::ssize(value.key_lengths);
+    if (table->ndim == 2 && sequences != 0 && table->shape[0] != sequences) {
+      refuse(
+          fmt::format("{}: {} has {} rows but key_lengths has {} numbers", verb_, name, table->shape[0], sequences));
+    }
+    if (table->dtype.bits == 32 && is_dense(view) && view.device == Device::kHost) {  // read in place
+      pages = {static_cast<const std::int32_t*>(view.data), static_cast<std::size_t>(count_of(view.shape))};
+      return;
+    }
+    const Integers numbers = host_integers(table, verb_, name);
+    for (const std::int64_t page : numbers.values()) pages_.push_back(page_of(page));
+    pages = pages_;
+    if (copied_ == nullptr) copied_ = name;
+  }
+  void note_copy(const char* name, const Integers& numbers) {
+    if (copied_ == nullptr && !numbers.is_in_place()) copied_ = name;
+  }
+
+  const char* verb_;
+  const char* copied_ = nullptr;  // the first option whose numbers are not in the caller's memory
+  std::forward_list<HeldPositions> positions_;
+  std::forward_list<Integers> integers_;
+  std::vector<std::int32_t> pages_;
 };
 
 AttentionInputs inputs_of(const posenc_attention_inputs* inputs, const char* verb) {
@@ -118,6 +115,19 @@ using namespace posenc;         // NOLINT(google-build-using-namespace)
 using namespace posenc::c_api;  // NOLINT(google-build-using-namespace)
 
 extern "C" {
+
+const posenc_field* posenc_attention_fields(size_t* count) {
+  static const std::vector<posenc_field> fields = [] {
+    std::vector<posenc_field> made;
+    each_in_c([&]<class T>(const char* name, T AttentionOptions::*member, const char* help, std::size_t offset) {
+      const bool has_axes_of_q = OptionSet(&AttentionOptions::position_queries).has(member);
+      made.push_back({name, help, offset, has_axes_of_q ? POSENC_FIELD_TOKENS : InC<T>::kKind});
+    });
+    return made;
+  }();
+  if (count != nullptr) *count = fields.size();
+  return fields.data();
+}
 
 int posenc_attention(const posenc_tensor* out, const posenc_tensor* q, const posenc_tensor* k, const posenc_tensor* v,
                      const posenc_attention_options* options, const posenc_run* run) {

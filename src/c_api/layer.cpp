@@ -1,8 +1,10 @@
 #include "posenc/layer.h"
 
+#include <cstring>
 #include <memory>
 
 #include "c_api/arguments.h"
+#include "c_api/option_kinds.h"
 #include "posenc/gguf.h"
 #include "posenc/json.h"
 
@@ -33,38 +35,49 @@ Model model_from(const char* file, size_t size) {
 
 namespace {
 
-void set_options(posenc_layer& made, const AttentionOptions& from, const posenc_tensor* sinks) {
-  posenc_attention_options& to = made.attention;
-  to.size = sizeof to;
-  const auto* const nothing = std::get_if<Nothing>(&from.position);
-  if (nothing == nullptr || nothing->temperature) to.position = &made.position;
-  to.causal = from.causal ? 1 : 0;
-  to.window = from.window;
-  to.chunk = from.chunk;
-  to.softcap = from.softcap;
-  if (from.scale) {
-    made.scale = *from.scale;
-    to.scale = &made.scale;
+// The options of a layer in C's terms.
+struct LayerOptions {
+  posenc_layer& made;
+  const posenc_tensor* sinks;
+
+  // Whatever refers to the tensors of a call is no property of a layer.
+  template <class T> typename InC<T>::Type in_c(const char* name, const T&) const {
+    refuse(POSENC_UNSUPPORTED, fmt::format("layer: the C API does not support the option {}", name));
   }
-  if (from.temperature) {
-    if (!from.temperature->head_scales.empty()) {
+  std::int64_t in_c(const char*, std::int64_t number) const { return number; }
+  double in_c(const char*, double number) const { return number; }
+  std::int32_t in_c(const char*, bool flag) const { return flag ? 1 : 0; }
+  const posenc_form* in_c(const char*, const Form&) const { return &made.position; }
+  const double* in_c(const char*, const std::optional<double>& scale) const { return &(made.scale = *scale); }
+  const posenc_temperature* in_c(const char*, const std::optional<Temperature>& temperature) const {
+    if (!temperature->head_scales.empty()) {
       refuse(POSENC_UNSUPPORTED, "layer: the C API does not support a temperature with one scale per head");
     }
     made.temperature = {.size = sizeof made.temperature,
-                        .scale = from.temperature->scale,
-                        .length = from.temperature->length,
-                        .shift = from.temperature->shift,
-                        .rule = static_cast<std::int32_t>(from.temperature->rule)};
-    to.temperature = &made.temperature;
+                        .scale = temperature->scale,
+                        .length = temperature->length,
+                        .shift = temperature->shift,
+                        .rule = static_cast<std::int32_t>(temperature->rule)};
+    return &made.temperature;
   }
-  if (from.sinks.data != nullptr) {
+  const posenc_tensor* in_c(const char* name, const ConstTensorView& view) const {
+    if (std::string_view(name) != "sinks") return in_c<ConstTensorView>(name, view);
     made.sinks = *sinks;
-    made.sinks_shape = from.sinks.shape[0];
-    made.sinks_stride = from.sinks.strides[0];
+    made.sinks_shape = view.shape[0];
+    made.sinks_stride = view.strides[0];
     made.sinks.shape = &made.sinks_shape;
     made.sinks.strides = &made.sinks_stride;
-    to.sinks = &made.sinks;
+    return &made.sinks;
   }
+};
+
+void set_options(const AttentionOptions& from, const LayerOptions& to) {
+  to.made.attention.size = sizeof to.made.attention;
+  each_in_c([&]<class T>(const char* name, T AttentionOptions::*member, const char*, std::size_t offset) {
+    if (!is_given(from.*member)) return;
+    const typename InC<T>::Type in_c = to.in_c(name, from.*member);
+    std::memcpy(reinterpret_cast<std::byte*>(&to.made.attention) + offset, &in_c, sizeof in_c);
+  });
 }
 
 }  // namespace
@@ -90,7 +103,7 @@ int posenc_layer_read(const char* file, size_t size, int64_t i, const posenc_lay
     if (given.causal != 0) its.causal = given.causal == 1;
     PreparedLayer prepared = layer(model_from(file, size), i, its);
     auto made = std::make_unique<posenc_layer>();
-    set_options(*made, prepared.attention, given.sinks);
+    set_options(prepared.attention, {*made, given.sinks});
     made->position.form = std::move(prepared.attention.position);
     made->first_position = prepared.first_position;
     made->notes = std::move(prepared.notes);

@@ -10,6 +10,7 @@
 #include "posenc/backend.h"
 #include "posenc/distributed.h"
 #include "posenc/error.h"
+#include "posenc/option_set.h"
 
 namespace posenc {
 namespace {
@@ -39,17 +40,13 @@ Ring ring_of(Communicator ranks) {
   return ring;
 }
 
+constexpr OptionSet kTaken(&AttentionOptions::position, &AttentionOptions::causal, &AttentionOptions::scale,
+                           &AttentionOptions::softcap, &AttentionOptions::logsumexp);
+
 void check_options(const AttentionOptions& options) {
-  const bool is_plain = !options.axes && options.window == 0 && options.chunk == 0 && !options.temperature &&
-                        options.sinks.data == nullptr && options.mask.data == nullptr && !options.query_positions &&
-                        !options.key_positions && !options.keys_are_rotated && !options.rounds_rotated &&
-                        options.query_lengths.empty() && options.key_lengths.empty() && options.packed.empty() &&
-                        options.packed_keys.empty() && options.key_mask.empty() && options.block_table.empty() &&
-                        options.weights.data == nullptr && options.position_queries.data == nullptr &&
-                        options.log_gates.data == nullptr;
   const auto* const nothing = std::get_if<Nothing>(&options.position);
   if (nothing != nullptr && nothing->temperature) refuse_ring("takes no temperature");
-  if (!is_plain) refuse_ring("takes position, causal, scale, softcap and logsumexp, and no other option");
+  refuse_others(kVerb, OptionSet(options), kTaken, "the ring");
 }
 
 void check_view(std::string_view what, const ConstTensorView& x) {

@@ -50,6 +50,52 @@ static void test_library(void) {
   posenc_form_free(NULL);
 }
 
+/* Of ABI 1, on machines of 64 bits: fields keep their place, and new ones come after them. */
+static const struct {
+  const char* name;
+  size_t here, published;
+} kFields[] = {
+    {"position", offsetof(posenc_attention_options, position), 8},
+    {"causal", offsetof(posenc_attention_options, causal), 16},
+    {"keys_are_rotated", offsetof(posenc_attention_options, keys_are_rotated), 20},
+    {"window", offsetof(posenc_attention_options, window), 24},
+    {"scale", offsetof(posenc_attention_options, scale), 32},
+    {"query_positions", offsetof(posenc_attention_options, query_positions), 40},
+    {"key_positions", offsetof(posenc_attention_options, key_positions), 48},
+    {"query_lengths", offsetof(posenc_attention_options, query_lengths), 56},
+    {"key_lengths", offsetof(posenc_attention_options, key_lengths), 64},
+    {"packed", offsetof(posenc_attention_options, packed), 72},
+    {"packed_keys", offsetof(posenc_attention_options, packed_keys), 80},
+    {"key_mask", offsetof(posenc_attention_options, key_mask), 88},
+    {"weights", offsetof(posenc_attention_options, weights), 96},
+    {"logsumexp", offsetof(posenc_attention_options, logsumexp), 104},
+    {"chunk", offsetof(posenc_attention_options, chunk), 112},
+    {"softcap", offsetof(posenc_attention_options, softcap), 120},
+    {"temperature", offsetof(posenc_attention_options, temperature), 128},
+    {"sinks", offsetof(posenc_attention_options, sinks), 136},
+    {"mask", offsetof(posenc_attention_options, mask), 144},
+    {"repeatable", offsetof(posenc_attention_options, repeatable), 152},
+    {"position_queries", offsetof(posenc_attention_options, position_queries), 160},
+    {"log_gates", offsetof(posenc_attention_options, log_gates), 168},
+    {"rounds_rotated", offsetof(posenc_attention_options, rounds_rotated), 176},
+    {"block_table", offsetof(posenc_attention_options, block_table), 184},
+};
+static void test_option_fields(void) {
+  size_t count = 0;
+  const posenc_field* const fields = posenc_attention_fields(&count);
+  const size_t published = sizeof kFields / sizeof kFields[0];
+  CHECK(count >= published && posenc_attention_fields(NULL) == fields);
+  CHECK(sizeof(void*) != 8 || sizeof(posenc_attention_options) >= 192);
+  for (size_t i = 0; i < published && i < count; ++i) {
+    CHECK(strcmp(fields[i].name, kFields[i].name) == 0);
+    CHECK(fields[i].offset == kFields[i].here && strlen(fields[i].help) > 0);
+    CHECK(sizeof(void*) != 8 || kFields[i].here == kFields[i].published);
+  }
+  CHECK(fields[0].kind == POSENC_FIELD_FORM && fields[1].kind == POSENC_FIELD_FLAG);
+  CHECK(fields[3].kind == POSENC_FIELD_INTEGER && fields[4].kind == POSENC_FIELD_OPTIONAL_NUMBER);
+  CHECK(fields[12].kind == POSENC_FIELD_OUTPUT && fields[20].kind == POSENC_FIELD_TOKENS);
+}
+
 /* angle = position, since the frequency of the first pair is 1 */
 static void test_rotate(void) {
   posenc_form* rope = prepared("{\"scheme\": \"rope\", \"dims\": 2}");
@@ -571,6 +617,7 @@ static void test_layers(void) {
 
 int main(void) {
   test_library();
+  test_option_fields();
   test_rotate();
   test_add_and_bias();
   test_attention();

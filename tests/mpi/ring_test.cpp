@@ -7,9 +7,11 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <set>
 #include <string>
 #include <vector>
 
+#include "attention/option_values.h"
 #include "held_memory.h"
 #include "posenc/attention.h"
 #include "posenc/distributed.h"
@@ -223,9 +225,22 @@ TEST(Ring, MemoryOfARankFallsWithTheirNumber) {
 TEST(Ring, RefusesOtherOptions) {
   std::vector<float> x(static_cast<std::size_t>(kLength * kFeatures));
   const auto all = view(x.data(), {1, 1, kLength, kFeatures});
+  int refused = 0;
+  AttentionOptions::fields([&](const std::string& name, auto member, std::string_view) {
+    AttentionOptions options;
+    tests::give(options.*member);
+    const std::set<std::string> taken = {"position", "causal", "scale", "softcap", "logsumexp"};
+    if (taken.contains(name)) return;
+    try {
+      ring_attention(all, all, all, all, options, world());
+      ADD_FAILURE() << name << " is not refused";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.what(), "ring_attention: the ring does not support the option " + name);
+      ++refused;
+    }
+  });
+  EXPECT_GE(refused, 22);
   AttentionOptions options;
-  options.window = 3;
-  EXPECT_THROW(ring_attention(all, all, all, all, options, world()), Error);
   AttentionInputs inputs{all, all, all, all, view(x.data(), {1, 1, kLength})};
   AttentionGradients gradients;
   gradients.q = view(x.data() + 1, {1});
