@@ -11,8 +11,8 @@
 #include <utility>
 #include <vector>
 
-#include "attention/arguments.h"
-#include "attention/packed_pages.h"
+#include "attention/plan/arguments.h"
+#include "attention/plan/packed_pages.h"
 #include "attention/select.h"
 #include "posenc/backend.h"
 #include "posenc/error.h"
@@ -29,108 +29,113 @@ using namespace attend;
 constexpr std::string_view kAttention = "attention";
 
 // The tensors of a call, checked, and the keys that each query attends to.
-void plan_tensors(const TensorView& out, const AttentionInputs& inputs, const AttentionOptions& options, Plan& plan) {
+void plan_tensors(const AttentionCall& call, Plan& plan) {
   AttentionJob& job = plan.job;
-  plan_inputs(kAttention, inputs, options, plan);
-  job.out = result_of(kAttention, "out", out, {inputs.q.type, job.q, job.v.features});
-  if (options.weights.data != nullptr) {
-    job.weights = result_of(kAttention, "weights", options.weights, {inputs.q.type, job.q, job.k.sequence});
+  const DataType type = call.inputs.q.type;
+  plan_inputs(call, plan);
+  job.out = result_of(call.verb, "out", call.out, {type, job.q, job.v.features});
+  if (call.weights.data != nullptr) {
+    job.weights = result_of(call.verb, "weights", call.weights, {type, job.q, job.k.sequence});
   }
-  if (options.logsumexp.data != nullptr) job.logsumexp = logsumexp_of(kAttention, options.logsumexp, job);
+  if (call.logsumexp.data != nullptr) job.logsumexp = logsumexp_of(call.verb, call.logsumexp, job);
 }
 
-void check_outputs_apart(const TensorView& out, const AttentionInputs& inputs, const AttentionOptions& options) {
-  const Named outputs[] = {{"out", out}, {"weights", options.weights}, {"logsumexp", options.logsumexp}};
+void check_outputs_apart(const AttentionCall& call) {
+  const Named outputs[] = {{"out", call.out}, {"weights", call.weights}, {"logsumexp", call.logsumexp}};
   for (const Named& output : outputs) {
     for (const Named& input :
-         {Named{"q", inputs.q}, Named{"k", inputs.k}, Named{"v", inputs.v}, Named{"mask", options.mask},
-          Named{"sinks", options.sinks}, Named{"position_queries", options.position_queries},
-          Named{"log_gates", options.log_gates}}) {
-      check_apart(kAttention, output, input);
+         {Named{"q", call.inputs.q}, Named{"k", call.inputs.k}, Named{"v", call.inputs.v}, Named{"mask", call.mask},
+          Named{"sinks", call.sinks}, Named{"position_queries", call.position_queries},
+          Named{"log_gates", call.log_gates}}) {
+      check_apart(call.verb, output, input);
     }
   }
-  check_apart(kAttention, outputs[0], outputs[1]);
-  check_apart(kAttention, outputs[0], outputs[2]);
-  check_apart(kAttention, outputs[1], outputs[2]);
+  check_apart(call.verb, outputs[0], outputs[1]);
+  check_apart(call.verb, outputs[0], outputs[2]);
+  check_apart(call.verb, outputs[1], outputs[2]);
 }
 
 // All parts are checked before any is computed.
-void attend_packed_pages(const TensorView& out, const AttentionInputs& inputs, const AttentionOptions& options) {
-  std::deque<PackedPart> parts = packed_parts(kAttention, out, inputs, options);
-  check_outputs_apart(out, inputs, options);
+void attend_packed_pages(const AttentionCall& call) {
+  std::deque<PackedPart> parts = packed_parts(call);
+  check_outputs_apart(call);
   std::optional<RotationForms> forms;
-  if (const auto* rotation = std::get_if<Rotation>(&options.position)) forms = forms_of(*rotation);
+  if (call.rotation != nullptr) forms = forms_of(*call.rotation);
   std::deque<Plan> plans;
   for (const PackedPart& part : parts) {
     Plan& plan = plans.emplace_back();
     plan.forms = forms ? &*forms : nullptr;
-    plan_tensors(part.out, part.inputs, part.options, plan);
-    plan.backend = &selected_attention(kAttention);
-    plan_position(kAttention, part.inputs, part.options, plan);
+    plan_tensors(part.call, plan);
+    plan.backend = &selected_attention(call.verb);
+    plan_position(part.call, plan);
   }
   for (const Plan& plan : plans) {
     if (has_work(plan.job)) plan.backend->forward(plan.job);
   }
 }
 
-// Checks every argument. `forms`: those of the options' rotation, if already made.
-void attend_once(const TensorView& out, const AttentionInputs& inputs, const AttentionOptions& options,
-                 const RotationForms* forms, const Run& run) {
-  if (has_packed_pages(options)) {
-    attend_packed_pages(out, inputs, options);
+// Checks every argument and computes. `forms`: those of the call's rotation, if already made.
+void compute(const AttentionCall& call, const RotationForms* forms, const Run& run) {
+  if (call.has_packed_pages()) {
+    attend_packed_pages(call);
     return;
   }
   Plan plan;
   plan.forms = forms;
   AttentionJob& job = plan.job;
-  plan_tensors(out, inputs, options, plan);
-  check_outputs_apart(out, inputs, options);
-  const auto* bias = std::get_if<Bias>(&options.position);
-  const auto* table = bias != nullptr ? std::get_if<DistanceTable>(&bias->source) : nullptr;
+  plan_tensors(call, plan);
+  check_outputs_apart(call);
+  const auto* table = call.bias != nullptr ? std::get_if<DistanceTable>(&call.bias->source) : nullptr;
   const kernels::Site site = kernels::site_of(
-      kAttention,
-      {out, inputs.q, inputs.k, inputs.v, options.weights, options.logsumexp, options.mask, options.sinks,
-       options.position_queries, options.log_gates, table != nullptr ? table->weights : out},
+      call.verb,
+      {call.out, call.inputs.q, call.inputs.k, call.inputs.v, call.weights, call.logsumexp, call.mask, call.sinks,
+       call.position_queries, call.log_gates, table != nullptr ? table->weights : call.out},
       {}, run);
   if (site.device != Device::kHost) {
-    kernels::backend_for(kAttention, site.device);  // throws if there is none
-    refuse_on_device(kAttention, inputs, options);
+    kernels::backend_for(call.verb, site.device);  // throws if there is none
+    refuse_on_device(call);
 #if POSENC_CUDA
-    plan_device_position(kAttention, inputs, options, plan);
+    plan_device_position(call, plan);
     const kernels::cuda::UseWorkspace use(run.workspace);
-    if (has_work(job)) cuda::forward(job, inputs, options, site);
+    if (has_work(job)) cuda::forward(job, call.inputs, call, site);
 #endif
     return;
   }
 #if POSENC_CUDA
   const bool is_forced = kernels::selected_backend().name == "cuda" && run.workspace.empty();
   if (is_forced && cuda::takes_from_host(job)) {
-    if (has_work(job)) cuda::forward_on_host(job, options);
+    if (has_work(job)) cuda::forward_on_host(job, call, compute);
     return;
   }
 #endif
-  plan.backend = &selected_attention(kAttention);
-  plan_position(kAttention, inputs, options, plan);
+  plan.backend = &selected_attention(call.verb);
+  plan_position(call, plan);
   if (has_work(job)) plan.backend->forward(job);
+}
+
+void attend_once(const TensorView& out, const AttentionInputs& inputs, const AttentionOptions& options,
+                 const Run& run) {
+  const AttentionCall call = call_of(kAttention, out, inputs, options);
+  compute(call, nullptr, run);
 }
 
 // The most that a call may need, in place of what the spans hold when a plan is made: full lengths, any page, ids of
 // 0.
 struct WorstCase {
-  AttentionOptions options;
+  AttentionCall call;
   std::vector<std::int64_t> query_lengths, key_lengths, query_ids, key_ids;
   std::vector<std::int32_t> block_table, narrow_query_ids, narrow_key_ids;
 
-  WorstCase(const AttentionOptions& given, const AttentionInputs& like) : options(given) {
-    const std::int64_t tokens = like.k.shape.back(1);
+  explicit WorstCase(const AttentionCall& given) : call(given) {
+    const std::int64_t tokens = given.inputs.k.shape.back(1);
     block_table.assign(given.block_table.size(), 0);
-    options.block_table = block_table;
+    call.block_table = block_table;
     const std::int64_t pages =
         given.key_lengths.empty() ? 0 : std::ssize(block_table) / std::ssize(given.key_lengths);
     key_lengths.assign(given.key_lengths.size(), block_table.empty() ? tokens : pages * tokens);
-    options.key_lengths = key_lengths;
-    query_lengths.assign(given.query_lengths.size(), like.q.shape.back(1));
-    options.query_lengths = query_lengths;
+    call.key_lengths = key_lengths;
+    query_lengths.assign(given.query_lengths.size(), given.inputs.q.shape.back(1));
+    call.query_lengths = query_lengths;
     const auto zero = [](std::optional<Positions>& positions, auto& ids, auto& narrow_ids) {
       if (!positions) return;
       ids.assign(positions->ids.size(), 0);
@@ -140,11 +145,11 @@ struct WorstCase {
     };
     if (given.log_gates.data != nullptr) {  // the gates may hold anything at this point
       static constexpr double kZero = 0;
-      options.log_gates.data = &kZero;
-      for (int axis = 0; axis < options.log_gates.strides.rank; ++axis) options.log_gates.strides[axis] = 0;
+      call.log_gates.data = &kZero;
+      for (int axis = 0; axis < call.log_gates.strides.rank; ++axis) call.log_gates.strides[axis] = 0;
     }
-    zero(options.query_positions, query_ids, narrow_query_ids);
-    zero(options.key_positions, key_ids, narrow_key_ids);
+    zero(call.query_positions, query_ids, narrow_query_ids);
+    zero(call.key_positions, key_ids, narrow_key_ids);
   }
   WorstCase(const WorstCase&) = delete;
   WorstCase& operator=(const WorstCase&) = delete;
@@ -169,7 +174,7 @@ void check_like(std::string_view what, const ConstTensorView& view, const ConstT
 struct AttentionPlan::Made {
   AttentionOptions options;
   std::optional<Axes> axes;  // if heads come last
-  ConstTensorView q, k, v;   // heads first; without data
+  AttentionCall call;        // made of these options; its tensors have no data
   std::optional<RotationForms> forms;
   std::size_t shared = 0, piece = 0;  // bytes of a workspace, per call and per thread
 
@@ -189,46 +194,40 @@ AttentionPlan plan_attention(const AttentionInputs& like, const AttentionOptions
   for (const ConstTensorView& x : {like.q, like.k, like.v}) {
     if (x.device != Device::kHost) raise("plan_attention: plans are for tensors on the host");
   }
-  if (has_packed_pages(options)) {
+  if (!options.packed.empty() && !options.block_table.empty()) {
     raise(
         "plan_attention: packed queries over a paged cache cannot be planned; use a batch in which every sequence has the same "
         "number of queries");
   }
   made->options = options;
-  made->options.axes.reset();
   if (options.axes && has_heads_last(*options.axes)) made->axes = options.axes;
-  if (options.position_queries.data != nullptr) {
-    made->options.position_queries = made->placed(options.position_queries);
-  }
-  if (made->axes) made->options.log_gates = gates_heads_first(options.log_gates);
-  made->q = made->placed(like.q);
-  made->k = made->placed(like.k);
-  made->v = made->placed(like.v);
-  if (const auto* rotation = std::get_if<Rotation>(&options.position)) made->forms = forms_of(*rotation);
+  AttentionCall& call = made->call = call_of("plan_attention", {}, {like.q, like.k, like.v}, made->options);
+  if (call.rotation != nullptr) made->forms = forms_of(*call.rotation);
 
-  const std::int64_t widest = std::max(made->k.shape.rank > 0 ? made->k.shape.back(0) : 0,
-                                       made->v.shape.rank > 0 ? made->v.shape.back(0) : 0);
-  const std::vector<double> zeros(static_cast<std::size_t>(
-      std::max<std::int64_t>({widest, made->q.shape.rank > 0 ? made->q.shape.back(0) : 0, 1})));
-  const AttentionInputs inputs{with_rows_of(zeros, made->q), with_rows_of(zeros, made->k),
-                               with_rows_of(zeros, made->v)};
-  for (const ConstTensorView& x : {inputs.q, inputs.k, inputs.v}) {
-    kernels::check_tensor("plan_attention", "a tensor", x, 2, 4, "2 to 4 axes, batch, heads, sequence, features");
+  std::int64_t widest = 1;
+  for (const ConstTensorView* x : {&call.inputs.q, &call.inputs.k, &call.inputs.v}) {
+    if (x->shape.rank > 0) widest = std::max(widest, x->shape.back(0));
   }
-  const WorstCase worst(made->options, inputs);
+  const std::vector<double> zeros(static_cast<std::size_t>(widest));
+  for (ConstTensorView* x : {&call.inputs.q, &call.inputs.k, &call.inputs.v}) {
+    *x = with_rows_of(zeros, *x);
+    kernels::check_tensor(call.verb, "a tensor", *x, 2, 4, "2 to 4 axes, batch, heads, sequence, features");
+  }
+  const WorstCase worst(call);
   kernels::CountMemory count;
   {
     Plan plan;
     plan.forms = made->forms ? &*made->forms : nullptr;
-    plan.backend = &selected_attention("plan_attention");
-    plan_inputs("plan_attention", inputs, worst.options, plan);
-    plan_position("plan_attention", inputs, worst.options, plan);
-    plan.job.out.type = inputs.q.type;
+    plan.backend = &selected_attention(call.verb);
+    plan_inputs(worst.call, plan);
+    plan_position(worst.call, plan);
+    plan.job.out.type = call.inputs.q.type;
     if (has_work(plan.job) && plan.backend->count != nullptr) plan.backend->count(plan.job);
   }
   made->shared = count.shared;
   made->piece = count.piece;
-  for (ConstTensorView* x : {&made->q, &made->k, &made->v}) x->data = nullptr;
+  for (ConstTensorView* x : {&call.inputs.q, &call.inputs.k, &call.inputs.v}) x->data = nullptr;
+  call.verb = kAttention;
   return AttentionPlan(made.release());
 }
 
@@ -243,18 +242,19 @@ void attention(const AttentionPlan& plan, TensorView out, ConstTensorView q, Con
                const Run& run) {
   if (plan.made_ == nullptr) raise("attention: the plan was moved from");
   const AttentionPlan::Made& made = *plan.made_;
-  const AttentionInputs inputs{made.placed(q), made.placed(k), made.placed(v)};
-  check_like("q", inputs.q, made.q);
-  check_like("k", inputs.k, made.k);
-  check_like("v", inputs.v, made.v);
-  for (const ConstTensorView& x : {inputs.q, inputs.k, inputs.v}) {
+  AttentionCall call = made.call;
+  call.inputs = {made.placed(q), made.placed(k), made.placed(v)};
+  check_like("q", call.inputs.q, made.call.inputs.q);
+  check_like("k", call.inputs.k, made.call.inputs.k);
+  check_like("v", call.inputs.v, made.call.inputs.v);
+  for (const ConstTensorView& x : {call.inputs.q, call.inputs.k, call.inputs.v}) {
     if (x.device != Device::kHost) raise("attention: plans are for tensors on the host");
   }
   const kernels::CallThreads threads_of_call(kAttention, run);
-  const TensorView placed_out = made.axes ? heads_first(out, *made.axes) : out;
+  call.out = made.axes ? heads_first(out, *made.axes) : out;
   const RotationForms* const forms = made.forms ? &*made.forms : nullptr;
   if (run.workspace.empty()) {
-    attend_once(placed_out, inputs, made.options, forms, run);
+    compute(call, forms, run);
     return;
   }
   const std::size_t needed = workspace_bytes(plan, run.threads);
@@ -264,7 +264,7 @@ void attention(const AttentionPlan& plan, TensorView out, ConstTensorView q, Con
   }
   kernels::Arena arena(run.workspace);
   const kernels::UseArena use(&arena);
-  attend_once(placed_out, inputs, made.options, forms, run);
+  compute(call, forms, run);
 }
 
 std::size_t workspace_bytes(const AttentionInputs& inputs, [[maybe_unused]] const AttentionOptions& options) {
@@ -289,19 +289,8 @@ std::size_t workspace_bytes(const AttentionInputs& inputs, [[maybe_unused]] cons
 
 void attention(TensorView out, ConstTensorView q, ConstTensorView k, ConstTensorView v,
                const AttentionOptions& options, const Run& run) {
-  if (options.axes && has_heads_last(*options.axes)) {
-    AttentionOptions with_heads_first = options;
-    with_heads_first.axes.reset();
-    if (options.position_queries.data != nullptr) {
-      with_heads_first.position_queries = heads_first(options.position_queries, *options.axes);
-    }
-    with_heads_first.log_gates = gates_heads_first(options.log_gates);
-    attention(heads_first(out, *options.axes), heads_first(q, *options.axes), heads_first(k, *options.axes),
-              heads_first(v, *options.axes), with_heads_first, run);
-    return;
-  }
   const kernels::CallThreads threads_of_call(kAttention, run);
-  attend_once(out, {q, k, v}, options, nullptr, run);
+  attend_once(out, {q, k, v}, options, run);
 }
 
 }  // namespace posenc

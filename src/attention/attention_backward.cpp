@@ -5,8 +5,8 @@
 #include <cmath>
 #include <variant>
 
-#include "attention/arguments.h"
 #include "attention/bias_element.h"
+#include "attention/plan/arguments.h"
 #include "attention/select.h"
 #if POSENC_CUDA
 #include "attention/cuda/backward.h"
@@ -252,30 +252,22 @@ void plan_saved(const AttentionInputs& inputs, AttentionJob& job, Saved& saved) 
 
 }  // namespace
 
-void attention_backward(const AttentionGradients& gradients, ConstTensorView d_out, const AttentionInputs& inputs,
+void attention_backward(const AttentionGradients& given, ConstTensorView d_out, const AttentionInputs& given_inputs,
                         const AttentionOptions& options, const Run& run) {
-  if (options.axes && has_heads_last(*options.axes)) {
-    const auto placed = [&](const auto& x) { return x.data == nullptr ? x : heads_first(x, *options.axes); };
-    AttentionOptions with_heads_first = options;
-    with_heads_first.axes.reset();
-    with_heads_first.position_queries = placed(options.position_queries);
-    with_heads_first.log_gates = gates_heads_first(options.log_gates);
-    AttentionGradients placed_gradients = gradients;
-    for (TensorView* const x :
-         {&placed_gradients.q, &placed_gradients.k, &placed_gradients.v, &placed_gradients.position_queries}) {
-      *x = placed(*x);
-    }
-    placed_gradients.log_gates = gates_heads_first(gradients.log_gates);
-    attention_backward(placed_gradients, placed(d_out),
-                       {placed(inputs.q), placed(inputs.k), placed(inputs.v), placed(inputs.out), inputs.logsumexp},
-                       with_heads_first, run);
-    return;
-  }
   const kernels::CallThreads threads_of_call(verb, run);
-  if (!options.block_table.empty()) raise("attention_backward: a paged cache (block_table) has no gradients");
+  const AttentionCall call = call_of(verb, {}, given_inputs, options);
+  const AttentionInputs& inputs = call.inputs;
+  AttentionGradients gradients = given;
+  if (options.axes && has_heads_last(*options.axes)) {
+    const auto place = [&](auto& x) { x = x.data == nullptr ? x : heads_first(x, *options.axes); };
+    for (TensorView* const x : {&gradients.q, &gradients.k, &gradients.v, &gradients.position_queries}) place(*x);
+    place(d_out);
+    gradients.log_gates = gates_heads_first(gradients.log_gates);
+  }
+  if (!call.block_table.empty()) raise("attention_backward: a paged cache (block_table) has no gradients");
   Plan plan;
   BackwardJob job;
-  plan_inputs(verb, inputs, options, plan);
+  plan_inputs(call, plan);
   const DataType type = inputs.q.type, key_type = inputs.k.type;
   check_result(verb, "d_out", d_out, {type, plan.job.q, plan.job.v.features});
   job.d_out = tensor_of(verb, "d_out", d_out);
@@ -285,12 +277,12 @@ void attention_backward(const AttentionGradients& gradients, ConstTensorView d_o
   plan_gradient(dk, key_type, plan.job.k);
   plan_gradient(dv, key_type, plan.job.v);
   if (gradients.sinks.data != nullptr) {
-    check_parameter("sinks", gradients.sinks, options.sinks.data == nullptr ? Extents{} : options.sinks.shape);
+    check_parameter("sinks", gradients.sinks, call.sinks.data == nullptr ? Extents{} : call.sinks.shape);
   }
   Gradient d_gates{"the gradient of log_gates", gradients.log_gates};
   for (const Gradient* gradient : {&dq, &dk, &dv, &d_own, &d_gates}) {
-    for (const ConstTensorView& input : {inputs.q, inputs.k, inputs.v, inputs.out, inputs.logsumexp, d_out,
-                                         options.position_queries, options.log_gates}) {
+    for (const ConstTensorView& input :
+         {inputs.q, inputs.k, inputs.v, inputs.out, inputs.logsumexp, d_out, call.position_queries, call.log_gates}) {
       check_apart(verb, {gradient->what, gradient->view}, {"an input", input});
     }
   }
@@ -319,23 +311,23 @@ void attention_backward(const AttentionGradients& gradients, ConstTensorView d_o
                                                gradients.query_offsets,
                                                gradients.position_queries,
                                                gradients.log_gates,
-                                               options.weights,
-                                               options.logsumexp,
-                                               options.mask,
-                                               options.sinks,
-                                               options.position_queries,
-                                               options.log_gates},
+                                               call.weights,
+                                               call.logsumexp,
+                                               call.mask,
+                                               call.sinks,
+                                               call.position_queries,
+                                               call.log_gates},
                                               {}, run);
   if (site.device != Device::kHost) {
     kernels::backend_for(verb, site.device);  // throws if there is none
-    refuse_on_device(verb, inputs, options);
+    refuse_on_device(call);
 #if POSENC_CUDA
-    plan_device_position(verb, inputs, options, plan);
+    plan_device_position(call, plan);
     job.forward.q = plan.job.q;
     job.forward.bias = plan.job.bias;
     plan_parameters(gradients, job);
     const kernels::cuda::UseWorkspace use(run.workspace);
-    cuda::backward(plan.job, inputs, d_out, options,
+    cuda::backward(plan.job, inputs, d_out, call,
                    {gradients.q, gradients.k, gradients.v, gradients.parameters, dq.result, dk.result, dv.result},
                    site);
 #endif
@@ -344,7 +336,7 @@ void attention_backward(const AttentionGradients& gradients, ConstTensorView d_o
   Saved saved;
   plan_saved(inputs, plan.job, saved);
   plan.backend = &selected_attention(verb);
-  plan_position(verb, inputs, options, plan);
+  plan_position(call, plan);
   if (d_own.view.data != nullptr) {
     if (plan.job.position_queries.data == nullptr) {
       raise("attention_backward: the position has no position_queries, so there is no such gradient");
@@ -359,13 +351,13 @@ void attention_backward(const AttentionGradients& gradients, ConstTensorView d_o
     kernels::check_writable(verb, d_gates.what, d_gates.view);
     job.d_gate_sums.assign(plan.gate_sums.size(), 0.0);
   }
-  if (temperature_of(options) != nullptr) {
+  if (call.temperature != nullptr) {
     widen_later(dq);
     widen_later(d_own);
   }
   if (plan.forms != nullptr) {  // there is a rotation, and tokens to rotate
     rotate_later(dq, plan.forms->for_queries);
-    if (!options.keys_are_rotated) rotate_later(dk, plan.forms->for_keys);
+    if (!call.keys_are_rotated) rotate_later(dk, plan.forms->for_keys);
   }
   job.dq = dq.result;
   job.dk = dk.result;

@@ -3,7 +3,7 @@
 
 #include <fmt/format.h>
 
-#include "attention/arguments.h"
+#include "attention/plan/arguments.h"
 #include "kernels/element.h"
 #include "posenc/attention.h"
 #include "posenc/error.h"

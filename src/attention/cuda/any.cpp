@@ -40,25 +40,16 @@ void take_pages(Call& call, const HeadTensor<const void>& keys, bool is_on_devic
   k.page_tokens = v.page_tokens = narrow_of(keys.page_tokens);
 }
 
-// Names every option, as in beyond_options: a new one does not compile until it has been decided on.
-std::string beyond_any_options(const AttentionOptions& options) {
-  const auto& [position, axes, causal, window, chunk, scale, softcap, temperature, sinks, mask, position_queries,
-               log_gates, query_positions, key_positions, keys_are_rotated, rounds_rotated, query_lengths,
-               key_lengths, packed, packed_keys, key_mask, block_table, device_key_lengths, device_block_table,
-               is_repeatable, weights, logsumexp] = options;
-  // refuse_on_device has rejected softcap, temperature, sinks and mask; axes are heads first here; rotated q and k
-  // are always rounded
-  if (weights.data != nullptr) return "no weights to be written";
-  if (position_queries.data != nullptr) return "no position_queries";
-  if (log_gates.data != nullptr) return "no log_gates";
-  if ((!block_table.empty() || !device_block_table.empty()) && std::holds_alternative<Rotation>(position) &&
-      !keys_are_rotated) {
+// call_of has rejected what no kernel takes; rotated q and k are always rounded.
+std::string beyond_any_options(const AttentionCall& options) {
+  if ((!options.block_table.empty() || !options.device_block_table.empty()) && options.rotation != nullptr &&
+      !options.keys_are_rotated) {
     return "keys that are rotated already, where the cache is paged";
   }
-  return {};  // all others are part of the job
+  return {};
 }
 
-SightParams sight_params(Call& call, const AttentionJob& job, const AttentionOptions& options) {
+SightParams sight_params(Call& call, const AttentionJob& job, const AttentionCall& options) {
   SightParams p{};
   p.offset = narrow_of(job.k.sequence - job.q.sequence);
   p.is_causal = options.causal ? 1 : 0;
@@ -85,9 +76,9 @@ SightParams sight_params(Call& call, const AttentionJob& job, const AttentionOpt
   return p;
 }
 
-AnyBiasParams bias_params(Call& call, const AttentionJob& job, const AttentionOptions& options) {
+AnyBiasParams bias_params(Call& call, const AttentionJob& job, const AttentionCall& options) {
   AnyBiasParams p{};
-  const auto* const bias = std::get_if<Bias>(&options.position);
+  const auto* const bias = std::get_if<Bias>(options.position);
   if (bias == nullptr) return p;
   p.by_index = job.places.by_index ? 1 : 0;
   p.shift = job.places.shift;
@@ -151,7 +142,7 @@ bool is_decoding(const AttentionJob& job, const QueriesAndKeys& ready) {
          has_whole_rows(ready.k) && has_whole_rows(job.v);
 }
 
-void decode(Call& call, const AttentionJob& job, const QueriesAndKeys& ready, const AttentionOptions& options) {
+void decode(Call& call, const AttentionJob& job, const QueriesAndKeys& ready, const AttentionCall& options) {
   const auto& [q, k, scale] = ready;
   DecodeParams p{};
   p.q = any_tensor(q), p.k = any_tensor(k), p.v = any_tensor(job.v), p.out = any_tensor(job.out);
@@ -193,7 +184,7 @@ void decode(Call& call, const AttentionJob& job, const QueriesAndKeys& ready, co
 
 }  // namespace
 
-std::string beyond_any(const AttentionJob& job, const AttentionOptions& options) {
+std::string beyond_any(const AttentionJob& job, const AttentionCall& options) {
   if (const int found = capability(); found < 80) {
     return fmt::format("a GPU from compute capability 8.0 on, and this one has {}.{}", found / 10, found % 10);
   }
@@ -203,14 +194,13 @@ std::string beyond_any(const AttentionJob& job, const AttentionOptions& options)
   if (std::max(job.q.sequence, job.k.sequence) > 0x3FFFFFFF || job.q.batch * job.q.heads > 0xFFFFFF) {
     return "shorter sequences";
   }
-  const auto* const bias = std::get_if<Bias>(&options.position);
+  const auto* const bias = std::get_if<Bias>(options.position);
   if (bias == nullptr || std::holds_alternative<Slopes>(bias->source)) return {};
   const auto* const table = std::get_if<DistanceTable>(&bias->source);
   return table != nullptr && table->axes.size() == 1 ? "" : "slopes and tables by distance of one axis";
 }
 
-void forward_any(Call& call, const AttentionJob& job, const AttentionInputs& inputs,
-                 const AttentionOptions& options) {
+void forward_any(Call& call, const AttentionJob& job, const AttentionInputs& inputs, const AttentionCall& options) {
   const QueriesAndKeys ready = ready_of(call, job, inputs, options);
   if (is_decoding(job, ready)) {
     decode(call, job, ready, options);
@@ -241,7 +231,7 @@ void forward_any(Call& call, const AttentionJob& job, const AttentionInputs& inp
 }
 
 void backward_any(Call& call, const AttentionJob& job, const AttentionInputs& inputs,
-                  const HeadTensor<const void>& d_out, const SavedRows& saved, const AttentionOptions& options,
+                  const HeadTensor<const void>& d_out, const SavedRows& saved, const AttentionCall& options,
                   const DeviceGradients& gradients) {
   const auto [q, k, scale] = ready_of(call, job, inputs, options);
   const std::int64_t rows = q.batch * q.heads * q.sequence;

@@ -11,14 +11,14 @@
 namespace posenc::attend::cuda {
 
 /// What these kernels do not support, in words; "" if they support the call.
-std::string beyond_any(const AttentionJob& job, const AttentionOptions& options);
+std::string beyond_any(const AttentionJob& job, const AttentionCall& options);
 
-void forward_any(Call& call, const AttentionJob& job, const AttentionInputs& inputs, const AttentionOptions& options);
+void forward_any(Call& call, const AttentionJob& job, const AttentionInputs& inputs, const AttentionCall& options);
 
 /// Two passes, one over keys and one over queries, so dq, dk and dv are bitwise reproducible. `saved` holds the
 /// outputs of the forward pass.
 void backward_any(Call& call, const AttentionJob& job, const AttentionInputs& inputs,
-                  const HeadTensor<const void>& d_out, const SavedRows& saved, const AttentionOptions& options,
+                  const HeadTensor<const void>& d_out, const SavedRows& saved, const AttentionCall& options,
                   const DeviceGradients& gradients);
 
 }  // namespace posenc::attend::cuda

@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <string>
 
-#include "attention/arguments.h"
 #include "attention/cuda/any.h"
 #include "attention/cuda/forward.h"
+#include "attention/plan/arguments.h"
 #include "posenc/apply.h"
 #include "posenc/error.h"
 
@@ -22,14 +22,14 @@ float* borrow_floats(Call& call, std::int64_t count) {
   return static_cast<float*>(call.borrow(static_cast<std::size_t>(count) * sizeof(float)));
 }
 
-std::string beyond_backward(const AttentionJob& job, const AttentionOptions& options,
+std::string beyond_backward(const AttentionJob& job, const AttentionCall& options,
                             const HeadTensor<const void>& d_out, const DeviceGradients& gradients) {
   if (std::string why = beyond_hopper(job, options); !why.empty()) return why;
   const auto is_whole = [](const HeadTensor<void>& x) { return x.data == nullptr || has_whole_rows(x); };
   if (!has_whole_rows(d_out) || !is_whole(gradients.dq) || !is_whole(gradients.dk) || !is_whole(gradients.dv)) {
     return "contiguous features, aligned to 16 bytes";
   }
-  const auto* const bias = std::get_if<Bias>(&options.position);
+  const auto* const bias = std::get_if<Bias>(options.position);
   if (gradients.parameters.data != nullptr && bias != nullptr && std::holds_alternative<Slopes>(bias->source)) {
     return "no gradient of slopes";
   }
@@ -37,8 +37,8 @@ std::string beyond_backward(const AttentionJob& job, const AttentionOptions& opt
 }
 
 // From the caller, or recomputed.
-SavedRows saved_of(Call& call, const AttentionJob& job, const AttentionInputs& inputs,
-                   const AttentionOptions& options, const kernels::Site& site) {
+SavedRows saved_of(Call& call, const AttentionJob& job, const AttentionInputs& inputs, const AttentionCall& options,
+                   const kernels::Site& site) {
   if (inputs.out.data != nullptr && inputs.logsumexp.data != nullptr) {
     SavedRows saved;
     check_result(kVerb, "out", inputs.out, {inputs.q.type, job.q, job.v.features});
@@ -64,9 +64,7 @@ SavedRows saved_of(Call& call, const AttentionJob& job, const AttentionInputs& i
   sums.data = borrow_floats(call, rows);
   again.out = out;
   again.logsumexp = sums;
-  AttentionOptions plain = options;
-  plain.weights = {}, plain.logsumexp = {};
-  forward(again, inputs, plain, site);
+  forward(again, inputs, options, site);
   const auto readable = [](const HeadTensor<void>& x) {
     return HeadTensor<const void>{x.data,     x.type,         x.batch,       x.heads,        x.sequence,
                                   x.features, x.batch_stride, x.head_stride, x.token_stride, x.feature_stride};
@@ -127,9 +125,9 @@ void add_to_table(Call& call, const TensorView& gradient, const Bias& form, cons
 }
 
 void backward_hopper(Call& call, const AttentionJob& job, const AttentionInputs& inputs,
-                     const HeadTensor<const void>& d_out, const SavedRows& saved, const AttentionOptions& options,
+                     const HeadTensor<const void>& d_out, const SavedRows& saved, const AttentionCall& options,
                      const DeviceGradients& gradients) {
-  const auto* const bias = std::get_if<Bias>(&options.position);
+  const auto* const bias = std::get_if<Bias>(options.position);
   const PositionParts position = bias != nullptr ? parts_of(call, *bias, job) : PositionParts{};
   const auto [q, k, scale] = ready_of(call, job, inputs, options);
 
@@ -189,7 +187,7 @@ void backward_hopper(Call& call, const AttentionJob& job, const AttentionInputs&
 }  // namespace
 
 void backward(const AttentionJob& job, const AttentionInputs& inputs, const ConstTensorView& d_out_view,
-              const AttentionOptions& options, const DeviceGradients& gradients, const kernels::Site& site) {
+              const AttentionCall& options, const DeviceGradients& gradients, const kernels::Site& site) {
   Call call(site);
   const HeadTensor<const void> d_out = tensor_of(kVerb, "d_out", d_out_view);
   const bool is_hopper = beyond_backward(job, options, d_out, gradients).empty() && !options.is_repeatable;
@@ -206,7 +204,7 @@ void backward(const AttentionJob& job, const AttentionInputs& inputs, const Cons
   } else {
     backward_any(call, job, inputs, d_out, saved, options, gradients);
   }
-  if (const auto* rotation = std::get_if<Rotation>(&options.position)) {
+  if (const auto* rotation = std::get_if<Rotation>(options.position)) {
     const Run run{site.stream};
     if (gradients.q.data != nullptr) {
       rotate_backward(gradients.q, positions_in(job.places.queries, gradients.q), *rotation, run);

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "attention/job.h"
+#include "attention/plan/call.h"
 
 namespace posenc::attend::cuda {
 
@@ -19,6 +20,6 @@ struct SavedRows {
 /// and the keys that each query attends to; the outputs of the forward pass are in the inputs or recomputed.
 /// Throws: Error if there is no kernel for the call.
 void backward(const AttentionJob& job, const AttentionInputs& inputs, const ConstTensorView& d_out,
-              const AttentionOptions& options, const DeviceGradients& gradients, const kernels::Site& site);
+              const AttentionCall& options, const DeviceGradients& gradients, const kernels::Site& site);
 
 }  // namespace posenc::attend::cuda

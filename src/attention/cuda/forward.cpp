@@ -68,7 +68,7 @@ bool rotate_keys(Call& call, const AttentionJob& job, const Rotation& form, cons
 
 }  // namespace
 
-void forward(const AttentionJob& job, const AttentionInputs& inputs, const AttentionOptions& options,
+void forward(const AttentionJob& job, const AttentionInputs& inputs, const AttentionCall& options,
              const kernels::Site& site) {
   Call call(site);
   if (!beyond_hopper(job, options).empty() || !has_whole_rows(job.out)) {
@@ -78,13 +78,13 @@ void forward(const AttentionJob& job, const AttentionInputs& inputs, const Atten
     forward_any(call, job, inputs, options);
     return;
   }
-  const auto* const bias = std::get_if<Bias>(&options.position);
+  const auto* const bias = std::get_if<Bias>(options.position);
   PositionParts position = bias != nullptr ? parts_of(call, *bias, job) : PositionParts{};
   ForwardParams p{};
   p.counter = zero_counters(call);  // before the rotation, so that attention follows it directly
   p.row_blocks = static_cast<std::int32_t>((job.q.sequence + kRowTile - 1) / kRowTile);
   QueriesAndKeys ready{job.q, job.k, job.scale};
-  const auto* const rotation = std::get_if<Rotation>(&options.position);
+  const auto* const rotation = std::get_if<Rotation>(options.position);
   if (rotation != nullptr && !options.keys_are_rotated && can_overlap() && rotates_inside(*rotation, job) &&
       rotate_keys(call, job, *rotation, site, ready.k, p)) {
     ready.scale *= rotation->softmax_factor;

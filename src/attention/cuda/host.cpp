@@ -81,8 +81,8 @@ std::int64_t aligned_to_line(std::int64_t bytes) { return (bytes + 255) / 256 * 
 
 bool takes_from_host(const AttentionJob& job) { return job.q.type != DataType::kF64 && job.k.type == job.q.type; }
 
-void forward_on_host(const AttentionJob& job, const AttentionOptions& options) {
-  if (options.weights.data != nullptr) raise("attention: on cuda, weights cannot be written");
+void forward_on_host(const AttentionJob& job, const AttentionCall& call, Compute compute) {
+  refuse_others(call.verb, call.given, kOnGpu, "cuda");
   const std::int64_t batch = job.q.batch, group = job.q.heads / job.k.heads;
   const bool has_sums = job.logsumexp.data != nullptr;
   const std::int64_t of_head = group * bytes_of(heads_from(job.q, 0, 1)) + bytes_of(heads_from(job.k, 0, 1)) +
@@ -117,21 +117,22 @@ void forward_on_host(const AttentionJob& job, const AttentionOptions& options) {
       gather_seen(k_at, k), gather_seen(v_at, v);
       Pieces::send(place, static_cast<std::size_t>(v_at + bytes_of(v)));
 
-      AttentionOptions own = options;
-      own.axes.reset();
-      own.position = for_heads(options.position, h * group, heads);
-      own.query_positions = of_sequence(options.query_positions, b, batch, q.sequence, query_ids);
-      own.key_positions = of_sequence(options.key_positions, b, batch, k.sequence, key_ids);
-      own.query_lengths = of_row(options.query_lengths, b, batch);
-      own.key_lengths = of_row(options.key_lengths, b, batch);
-      own.key_mask = of_row(options.key_mask, b, batch);
+      const Form position = for_heads(*call.position, h * group, heads);
+      AttentionCall own = call;
+      own.set_position(position);
+      own.query_positions = of_sequence(call.query_positions, b, batch, q.sequence, query_ids);
+      own.key_positions = of_sequence(call.key_positions, b, batch, k.sequence, key_ids);
+      own.query_lengths = of_row(call.query_lengths, b, batch);
+      own.key_lengths = of_row(call.key_lengths, b, batch);
+      own.key_mask = of_row(call.key_mask, b, batch);
       own.block_table = {};  // the pages have been joined
       own.logsumexp = {};
       if (has_sums) own.logsumexp = on_gpu(place.gpu_out, out_bytes, DataType::kF32, {1, heads, q.sequence});
-      attention(on_gpu(place.gpu_out, 0, out.type, {1, heads, out.sequence, out.features}),
-                on_gpu(place.gpu_in, 0, q.type, {1, heads, q.sequence, q.features}),
-                on_gpu(place.gpu_in, k_at, k.type, {1, keys, k.sequence, k.features}),
-                on_gpu(place.gpu_in, v_at, v.type, {1, keys, v.sequence, v.features}), own, place.run());
+      own.out = on_gpu(place.gpu_out, 0, out.type, {1, heads, out.sequence, out.features});
+      own.inputs = {on_gpu(place.gpu_in, 0, q.type, {1, heads, q.sequence, q.features}),
+                    on_gpu(place.gpu_in, k_at, k.type, {1, keys, k.sequence, k.features}),
+                    on_gpu(place.gpu_in, v_at, v.type, {1, keys, v.sequence, v.features})};
+      compute(own, nullptr, place.run());
       const std::int64_t bytes = has_sums ? out_bytes + bytes_of(sums) : bytes_of(out);
       Pieces::fetch(place, static_cast<std::size_t>(bytes), [out, sums, b, out_bytes](const std::byte* made) {
         scatter(out, made, b, 0, out.sequence);

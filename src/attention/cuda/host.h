@@ -1,15 +1,19 @@
 #pragma once
 
 #include "attention/job.h"
+#include "attention/plan/plan.h"
 
 namespace posenc::attend::cuda {
 
 /// Whether attention of tensors on the host can run on the GPU: f32, f16 and bf16, with q and k of the same type.
 bool takes_from_host(const AttentionJob& job);
 
+/// Computes a call whose tensors are on a GPU.
+using Compute = void (*)(const AttentionCall& call, const RotationForms* forms, const Run& run);
+
 /// Attention of tensors on the host, computed on the GPU: a few heads of one sequence at a time, so that the tensors
-/// may be larger than its memory. `job` holds the tensors; everything else is read from the options.
+/// may be larger than its memory. `job` holds the tensors; `compute` computes each piece.
 /// Throws: Error if there is no kernel for the call.
-void forward_on_host(const AttentionJob& job, const AttentionOptions& options);
+void forward_on_host(const AttentionJob& job, const AttentionCall& call, Compute compute);
 
 }  // namespace posenc::attend::cuda

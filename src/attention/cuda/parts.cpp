@@ -20,27 +20,17 @@ int attribute_of(int which) {
   return value;
 }
 
-// Names every option: a new one does not compile here until it has been decided what the kernels do with it. Options
-// they do not support must be rejected.
-std::string beyond_options(const AttentionOptions& options) {
-  const auto& [position, axes, causal, window, chunk, scale, softcap, temperature, sinks, mask, position_queries,
-               log_gates, query_positions, key_positions, keys_are_rotated, rounds_rotated, query_lengths,
-               key_lengths, packed, packed_keys, key_mask, block_table, device_key_lengths, device_block_table,
-               is_repeatable, weights, logsumexp] = options;
-  // refuse_on_device has rejected softcap, temperature, sinks and mask; axes are heads first here; rotated q and k
-  // are always rounded
-  if (!causal) return "causal attention";
-  if (window != 0 || chunk != 0 || !block_table.empty() || !query_lengths.empty() || !key_lengths.empty() ||
-      !packed.empty() || !packed_keys.empty() || !key_mask.empty() || !device_key_lengths.empty() ||
-      !device_block_table.empty()) {
-    return "no window, chunk, lengths, packed sequences, pages or mask";
-  }
-  if (query_positions || key_positions) return "positions 0, 1, 2 …";
-  if (weights.data != nullptr) return "no weights to be written";
-  if (position_queries.data != nullptr) return "no position_queries";
-  if (log_gates.data != nullptr) return "no log_gates";
-  // Supported: any position that parts_of accepts, any scale above 0, keys that are already rotated, logsumexp.
-  return {};
+using Options = AttentionOptions;
+// Any position that parts_of accepts and any scale above 0; axes are heads first here, and rotated q and k are always
+// rounded. An option that is not here is left to the other kernels.
+constexpr OptionSet kHopperTakes(&Options::position, &Options::axes, &Options::causal, &Options::scale,
+                                 &Options::keys_are_rotated, &Options::rounds_rotated, &Options::is_repeatable,
+                                 &Options::logsumexp);
+
+std::string beyond_options(const AttentionCall& options) {
+  if (!options.causal) return "causal attention";
+  const std::string_view other = options.given.without(kHopperTakes).first_name();
+  return other.empty() ? "" : fmt::format("no {}", other);
 }
 
 }  // namespace
@@ -48,7 +38,7 @@ std::string beyond_options(const AttentionOptions& options) {
 int capability() { return 10 * attribute_of(kCapabilityMajor) + attribute_of(kCapabilityMinor); }
 int multiprocessors() { return attribute_of(kMultiprocessors); }
 
-std::string beyond_hopper(const AttentionJob& job, const AttentionOptions& options) {
+std::string beyond_hopper(const AttentionJob& job, const AttentionCall& options) {
   if (const int found = capability(); found != 90) {
     return fmt::format("a GPU of compute capability 9.0, and this one has {}.{}", found / 10, found % 10);
   }
@@ -62,7 +52,7 @@ std::string beyond_hopper(const AttentionJob& job, const AttentionOptions& optio
   if (!has_whole_rows(job.q) || !has_whole_rows(job.k) || !has_whole_rows(job.v)) {
     return "contiguous features, aligned to 16 bytes";
   }
-  if (const auto* bias = std::get_if<Bias>(&options.position)) {
+  if (const auto* bias = std::get_if<Bias>(options.position)) {
     if (std::holds_alternative<Slopes>(bias->source)) return {};
     const auto* const table = std::get_if<DistanceTable>(&bias->source);
     if (table == nullptr || table->axes.size() != 1) return "slopes and tables by distance of one axis";
@@ -156,9 +146,9 @@ Positions positions_in(const TokenPositions& at, const ConstTensorView& x) {
 }
 
 QueriesAndKeys ready_of(Call& call, const AttentionJob& job, const AttentionInputs& inputs,
-                        const AttentionOptions& options) {
+                        const AttentionCall& options) {
   QueriesAndKeys ready{job.q, job.k, job.scale};
-  const auto* const rotation = std::get_if<Rotation>(&options.position);
+  const auto* const rotation = std::get_if<Rotation>(options.position);
   if (rotation == nullptr) return ready;
   ready.scale *= rotation->softmax_factor;
   const Run run{call.stream()};

@@ -7,6 +7,7 @@
 
 #include "attention/cuda/params.h"
 #include "attention/job.h"
+#include "attention/plan/call.h"
 #include "kernels/cuda/call.h"
 #include "posenc/positions.h"
 
@@ -21,7 +22,7 @@ int multiprocessors();
 
 /// What attention_sm90 and its backward pass require and these arguments lack, in words ("causal attention"); "" if
 /// they support the call.
-std::string beyond_hopper(const AttentionJob& job, const AttentionOptions& options);
+std::string beyond_hopper(const AttentionJob& job, const AttentionCall& options);
 /// Whether features are contiguous and rows 16-byte aligned.
 template <class Void> bool has_whole_rows(const HeadTensor<Void>& x) {
   return reinterpret_cast<std::uintptr_t>(x.data) % 16 == 0 && x.feature_stride == 1 && x.token_stride % 8 == 0 &&
@@ -53,6 +54,6 @@ struct QueriesAndKeys {
   double scale = 1;
 };
 QueriesAndKeys ready_of(Call& call, const AttentionJob& job, const AttentionInputs& inputs,
-                        const AttentionOptions& options);
+                        const AttentionCall& options);
 
 }  // namespace posenc::attend::cuda

@@ -2,7 +2,7 @@
 
 #include <string_view>
 
-#include "attention/plan.h"
+#include "attention/plan/plan.h"
 #include "kernels/checks.h"
 
 namespace posenc::attend {
@@ -21,25 +21,21 @@ HeadTensor<Void> tensor_of(std::string_view verb, std::string_view what, const B
 }
 
 /// Plans q, k and v, the scale, and the keys that each query attends to.
-void plan_inputs(std::string_view verb, const AttentionInputs& inputs, const AttentionOptions& options, Plan& plan);
+void plan_inputs(const AttentionCall& call, Plan& plan);
 
 /// Plans the position's part of the job: a bias, or the rotation of q and k.
-void plan_position(std::string_view verb, const AttentionInputs& inputs, const AttentionOptions& options, Plan& plan);
-
-/// The temperature in the options, or that of a form that is only a temperature; null: none.
-const Temperature* temperature_of(const AttentionOptions& options) noexcept;
+void plan_position(const AttentionCall& call, Plan& plan);
 
 /// For a bias with vectors by distance: plans the scale and what is multiplied with them in place of q, and checks
 /// the features.
-void plan_vectors(std::string_view verb, const Bias& bias, const AttentionInputs& inputs,
-                  const AttentionOptions& options, Plan& plan);
-/// Throws if the options have position_queries that the form does not read.
-void refuse_position_queries(std::string_view verb, const AttentionOptions& options);
+void plan_vectors(const AttentionCall& call, Plan& plan);
+/// Throws if the call has position_queries that the form does not read.
+void refuse_position_queries(const AttentionCall& call);
 
 /// For a bias made of gates: plans their sums, or the features of its table.
-void plan_gates(std::string_view verb, const Bias& bias, const AttentionOptions& options, Plan& plan);
-/// Throws if the options have log_gates that the form does not read.
-void refuse_log_gates(std::string_view verb, const AttentionOptions& options);
+void plan_gates(const AttentionCall& call, Plan& plan);
+/// Throws if the call has log_gates that the form does not read.
+void refuse_log_gates(const AttentionCall& call);
 /// [batch, heads, keys] of a float type.
 HeadTensor<const void> gates_of(std::string_view verb, std::string_view what, const ConstTensorView& view,
                                 const AttentionJob& job);
@@ -51,12 +47,11 @@ template <class Void> BasicTensorView<Void> gates_heads_first(const BasicTensorV
 /// Writes the gradient of the gates, given that of their sums.
 void write_gate_gradient(const TensorView& to, const BackwardJob& job);
 
-/// Throws if no GPU kernel supports these options.
-void refuse_on_device(std::string_view verb, const AttentionInputs& inputs, const AttentionOptions& options);
+/// Throws if no GPU kernel supports the call.
+void refuse_on_device(const AttentionCall& call);
 
 /// plan_position for tensors on a GPU: checks the position and sets where tokens are. Rotates nothing.
-void plan_device_position(std::string_view verb, const AttentionInputs& inputs, const AttentionOptions& options,
-                          Plan& plan);
+void plan_device_position(const AttentionCall& call, Plan& plan);
 
 /// An array with the batch, heads and tokens of `like` and the given number of features.
 struct Wanted {

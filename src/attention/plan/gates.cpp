@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "attention/arguments.h"
+#include "attention/plan/arguments.h"
 #include "posenc/error.h"
 
 namespace posenc::attend {
@@ -14,9 +14,8 @@ namespace {
 // Beyond this, a sum in f32 would not be finite.
 constexpr double kLargestSum = 1e30;
 
-bool reads_gates(const AttentionOptions& options) {
-  const auto* const bias = std::get_if<Bias>(&options.position);
-  return bias != nullptr && std::holds_alternative<GateSums>(bias->source);
+bool reads_gates(const AttentionCall& call) {
+  return call.bias != nullptr && std::holds_alternative<GateSums>(call.bias->source);
 }
 
 // How many tokens of a sequence have a gate that counts. Each query needs its own token among the keys.
@@ -78,26 +77,27 @@ HeadTensor<const void> gates_of(std::string_view verb, std::string_view what, co
   return gates;
 }
 
-void refuse_log_gates(std::string_view verb, const AttentionOptions& options) {
-  if (options.log_gates.data == nullptr || reads_gates(options)) return;
-  raise(fmt::format("{}: log_gates are given, but the form does not use them", verb));
+void refuse_log_gates(const AttentionCall& call) {
+  if (call.log_gates.data == nullptr || reads_gates(call)) return;
+  raise(fmt::format("{}: log_gates are given, but the form does not use them", call.verb));
 }
 
-void plan_gates(std::string_view verb, const Bias& bias, const AttentionOptions& options, Plan& plan) {
+void plan_gates(const AttentionCall& call, Plan& plan) {
+  const Bias& bias = *call.bias;
   AttentionJob& job = plan.job;
   if (const auto* const counted = std::get_if<CountedGates>(&bias.source)) {
     job.vector_scale = 1.0;
     const std::int64_t features = counted->table.shape.back(0);
     if (features != job.q.features) {
-      raise(fmt::format("{}: the form's vectors have {} features but q has {}", verb, features, job.q.features));
+      raise(fmt::format("{}: the form's vectors have {} features but q has {}", call.verb, features, job.q.features));
     }
     return;
   }
   if (!std::holds_alternative<GateSums>(bias.source)) return;
-  if (options.log_gates.data == nullptr) {
-    raise(fmt::format("{}: the form needs log_gates, which are missing", verb));
+  if (call.log_gates.data == nullptr) {
+    raise(fmt::format("{}: the form needs log_gates, which are missing", call.verb));
   }
-  sum_gates(verb, gates_of(verb, "log_gates", options.log_gates, job), plan);
+  sum_gates(call.verb, gates_of(call.verb, "log_gates", call.log_gates, job), plan);
 }
 
 // g_t is part of every sum from c_t on.

@@ -1,4 +1,4 @@
-#include "attention/arguments.h"
+#include "attention/plan/arguments.h"
 
 #include <fmt/format.h>
 
@@ -16,16 +16,14 @@ namespace {
 
 void check_shapes(std::string_view verb, const AttentionJob& job) {
   const HeadTensor<const void>&q = job.q, &k = job.k, &v = job.v;
-  const auto check_equal = [&](std::string_view what, const Named& one, std::int64_t a, const Named& other,
-                               std::int64_t b) {
-    if (a != b) raise(fmt::format("{}: {} has {} {} but {} has {}", verb, one.what, a, what, other.what, b));
+  const auto check_equal = [&](std::string_view what, char one, std::int64_t a, char other, std::int64_t b) {
+    if (a != b) raise(fmt::format("{}: {} has {} {} but {} has {}", verb, one, a, what, other, b));
   };
-  const Named named_q{"q", {}}, named_k{"k", {}}, named_v{"v", {}};
-  check_equal("sequences", named_k, k.batch, named_q, q.batch);
-  check_equal("features", named_k, k.features, named_q, q.features);
-  check_equal("sequences", named_v, v.batch, named_k, k.batch);
-  check_equal("heads", named_v, v.heads, named_k, k.heads);
-  check_equal("tokens", named_v, v.sequence, named_k, k.sequence);
+  check_equal("sequences", 'k', k.batch, 'q', q.batch);
+  check_equal("features", 'k', k.features, 'q', q.features);
+  check_equal("sequences", 'v', v.batch, 'k', k.batch);
+  check_equal("heads", 'v', v.heads, 'k', k.heads);
+  check_equal("tokens", 'v', v.sequence, 'k', k.sequence);
   if (k.heads < 1 || q.heads % k.heads != 0) {
     raise(fmt::format("{0}: q has {2} heads, which must be a multiple of the {1} of k", verb, k.heads, q.heads));
   }
@@ -46,19 +44,19 @@ void check_types(std::string_view verb, const AttentionInputs& inputs) {
 }
 
 // k or v as sequences of tokens if it is a pool of pages.
-void take_pages(std::string_view verb, const AttentionOptions& options, std::int64_t batch,
-                HeadTensor<const void>& x) {
-  const bool on_device = !options.device_block_table.empty();
-  const auto table = on_device ? options.device_block_table : options.block_table;
+void take_pages(const AttentionCall& call, std::int64_t batch, HeadTensor<const void>& x) {
+  const bool on_device = !call.device_block_table.empty();
+  const auto table = on_device ? call.device_block_table : call.block_table;
   const auto entries = static_cast<std::int64_t>(table.size());
   if (batch < 1 || entries % batch != 0) {
-    raise(fmt::format("{}: block_table has {} entries, not a multiple of the {} sequences", verb, entries, batch));
+    raise(
+        fmt::format("{}: block_table has {} entries, not a multiple of the {} sequences", call.verb, entries, batch));
   }
-  if (on_device ? options.device_key_lengths.empty() : options.key_lengths.empty()) {
-    raise(fmt::format("{}: block_table needs key_lengths", verb));
+  if (on_device ? call.device_key_lengths.empty() : call.key_lengths.empty()) {
+    raise(fmt::format("{}: block_table needs key_lengths", call.verb));
   }
   const std::int64_t pool = x.batch, size = x.sequence;
-  if (size < 1) raise(fmt::format("{}: a page of the cache has no tokens", verb));
+  if (size < 1) raise(fmt::format("{}: a page of the cache has no tokens", call.verb));
   x.pages = table.data();
   x.page_count = pool;
   x.page_row = entries / batch;
@@ -68,27 +66,25 @@ void take_pages(std::string_view verb, const AttentionOptions& options, std::int
 }
 
 // The host cannot plan with lengths and tables that it does not know.
-void check_device_spans(std::string_view verb, const AttentionInputs& inputs, const AttentionOptions& options,
-                        std::int64_t batch) {
-  const auto lengths = options.device_key_lengths;
-  if (lengths.empty() && options.device_block_table.empty()) return;
-  if (inputs.q.device == Device::kHost) {
-    raise(fmt::format("{}: device_key_lengths and device_block_table are for tensors on a GPU", verb));
+void check_device_spans(const AttentionCall& call, std::int64_t batch) {
+  const auto lengths = call.device_key_lengths;
+  if (lengths.empty() && call.device_block_table.empty()) return;
+  if (call.inputs.q.device == Device::kHost) {
+    raise(fmt::format("{}: device_key_lengths and device_block_table are for tensors on a GPU", call.verb));
   }
   if (static_cast<std::int64_t>(lengths.size()) != batch) {
-    raise(fmt::format("{}: device_key_lengths has {} numbers but must have {}", verb, lengths.size(), batch));
+    raise(fmt::format("{}: device_key_lengths has {} numbers but must have {}", call.verb, lengths.size(), batch));
   }
-  if (!options.key_lengths.empty() || !options.query_lengths.empty() || !options.packed.empty() ||
-      !options.block_table.empty() || options.chunk != 0) {
+  if (!call.key_lengths.empty() || !call.query_lengths.empty() || !call.packed.empty() || !call.block_table.empty() ||
+      call.chunk != 0) {
     raise(fmt::format(
         "{}: device_key_lengths cannot be combined with key_lengths, query_lengths, packed sequences, block_table or chunk",
-        verb));
+        call.verb));
   }
-  const auto* const rotation = std::get_if<Rotation>(&options.position);
-  if (rotation == nullptr) return;
-  if (!options.query_positions || !options.keys_are_rotated) {
-    raise(fmt::format(
-        "{}: a rotation with device_key_lengths needs query_positions, and keys that are rotated already", verb));
+  if (call.rotation != nullptr && (!call.query_positions || !call.keys_are_rotated)) {
+    raise(
+        fmt::format("{}: a rotation with device_key_lengths needs query_positions, and keys that are rotated already",
+                    call.verb));
   }
 }
 
@@ -114,28 +110,24 @@ void plan_mask(std::string_view verb, const ConstTensorView& mask, AttentionJob&
   }
 }
 
-void check_factors(std::string_view verb, const AttentionOptions& options, const AttentionJob& job) {
-  if (!std::isfinite(job.scale)) raise(fmt::format("{}: scale must be finite but is {}", verb, job.scale));
-  if (!(options.softcap >= 0) || !std::isfinite(options.softcap)) {
-    raise(fmt::format("{}: softcap must be 0 or more and finite but is {}", verb, options.softcap));
+void check_factors(const AttentionCall& call, const AttentionJob& job) {
+  if (!std::isfinite(job.scale)) raise(fmt::format("{}: scale must be finite but is {}", call.verb, job.scale));
+  if (!(call.softcap >= 0) || !std::isfinite(call.softcap)) {
+    raise(fmt::format("{}: softcap must be 0 or more and finite but is {}", call.verb, call.softcap));
   }
-  const ConstTensorView& sinks = options.sinks;
+  const ConstTensorView& sinks = call.sinks;
   if (sinks.data != nullptr) {
-    kernels::check_tensor(verb, "sinks", sinks, 1, 1, "1 axis, heads");
+    kernels::check_tensor(call.verb, "sinks", sinks, 1, 1, "1 axis, heads");
     if (sinks.shape[0] != job.q.heads) {
-      raise(fmt::format("{}: there are {} sinks but q has {} heads", verb, sinks.shape[0], job.q.heads));
+      raise(fmt::format("{}: there are {} sinks but q has {} heads", call.verb, sinks.shape[0], job.q.heads));
     }
   }
-  const auto* const nothing = std::get_if<Nothing>(&options.position);
-  if (options.temperature && nothing != nullptr && nothing->temperature) {
-    raise(fmt::format("{}: the form is a temperature itself, so the options cannot have another", verb));
-  }
-  const Temperature* const temperature = temperature_of(options);
+  const Temperature* const temperature = call.temperature;
   if (temperature == nullptr) return;
-  check_temperature(verb, *temperature);
+  check_temperature(call.verb, *temperature);
   const auto scales = static_cast<std::int64_t>(temperature->head_scales.size());
   if (scales != 0 && scales != job.q.heads) {
-    raise(fmt::format("{}: the temperature has {} scales but q has {} heads", verb, scales, job.q.heads));
+    raise(fmt::format("{}: the temperature has {} scales but q has {} heads", call.verb, scales, job.q.heads));
   }
 }
 
@@ -238,24 +230,25 @@ bool are_same(const TokenPositions& a, const TokenPositions& b) {
          std::equal(a.narrow_ids, a.narrow_ids + a.count, b.narrow_ids);
 }
 
-void plan_rotation(std::string_view verb, const AttentionInputs& inputs, const Rotation& rotation,
-                   const AttentionOptions& options, Plan& plan) {
+// `q`: as given, or times its temperature.
+void plan_rotation(const AttentionCall& call, const ConstTensorView& q, Plan& plan) {
   AttentionJob& job = plan.job;
-  const bool with_keys = !options.keys_are_rotated, is_rounded = options.rounds_rotated;
+  const Rotation& rotation = *call.rotation;
+  const bool with_keys = !call.keys_are_rotated, is_rounded = call.rounds_rotated;
   job.scale *= rotation.softmax_factor;
-  if (count_of(inputs.q.shape) == 0 || count_of(inputs.k.shape) == 0) return;
+  if (count_of(q.shape) == 0 || count_of(call.inputs.k.shape) == 0) return;
   if (plan.forms == nullptr) plan.forms = &plan.own_forms.emplace(forms_of(rotation));
   const RotationForms& forms = *plan.forms;
   const AttentionBackend& backend = *plan.backend;
   if (!can_rotate_on_load(backend, rotation, is_rounded, job)) {
-    job.q = rotated(verb, backend, inputs.q, job.places.queries, forms.for_queries, is_rounded, plan.rotated_q);
+    job.q = rotated(call.verb, backend, q, job.places.queries, forms.for_queries, is_rounded, plan.rotated_q);
     if (!with_keys) return;
     AlignedVector<std::byte> seen;
-    job.k = rotated(verb, backend, only_seen(inputs.k, job, seen), job.places.keys, forms.for_keys, is_rounded,
-                    plan.rotated_k);
+    job.k = rotated(call.verb, backend, only_seen(call.inputs.k, job, seen), job.places.keys, forms.for_keys,
+                    is_rounded, plan.rotated_k);
     return;
   }
-  job.q_rotation = row_rotation_of(verb, backend, job.q, job.q.sequence, job.places.queries, forms.for_queries,
+  job.q_rotation = row_rotation_of(call.verb, backend, job.q, job.q.sequence, job.places.queries, forms.for_queries,
                                    forms.query_pairs, plan.q_cos_sin);
   job.q_rotation.is_rounded = is_rounded;
   if (!with_keys) return;
@@ -269,14 +262,14 @@ void plan_rotation(std::string_view verb, const AttentionInputs& inputs, const R
       for (std::int64_t b = 0; b < job.k.batch; ++b) tokens = std::max(tokens, job.seen_keys(b).end);
     }
     if (tokens == 0) return;
-    job.k_rotation = row_rotation_of(verb, backend, job.k, tokens, job.places.keys, forms.for_keys, forms.key_pairs,
-                                     plan.k_cos_sin);
+    job.k_rotation = row_rotation_of(call.verb, backend, job.k, tokens, job.places.keys, forms.for_keys,
+                                     forms.key_pairs, plan.k_cos_sin);
     job.k_rotation.is_rounded = is_rounded;
   }
 }
 
 // q times its temperature, in the type of sums. Everything else that position does to q and k is linear in q.
-void plan_temperature(const Temperature& temperature, AttentionInputs& inputs, Plan& plan) {
+ConstTensorView plan_temperature(const Temperature& temperature, const ConstTensorView& given, Plan& plan) {
   AttentionJob& job = plan.job;
   const HeadTensor<const void> q = job.q;
   const std::int64_t heads = temperature.head_scales.empty() ? 1 : q.heads;
@@ -285,9 +278,9 @@ void plan_temperature(const Temperature& temperature, AttentionInputs& inputs, P
     const std::int64_t b = row / q.sequence / heads, h = row / q.sequence % heads, i = row % q.sequence;
     plan.query_factors.push_back(factor_at(temperature, job.places.queries.at(b, i), h));
   }
-  const DataType type = sums_type(inputs.q.type);
-  plan.scaled_q.resize(static_cast<std::size_t>(count_of(inputs.q.shape) * size_of(type)));
-  const TensorView scaled(plan.scaled_q.data(), type, inputs.q.shape);
+  const DataType type = sums_type(given.type);
+  plan.scaled_q.resize(static_cast<std::size_t>(count_of(given.shape) * size_of(type)));
+  const TensorView scaled(plan.scaled_q.data(), type, given.shape);
   const HeadTensor<void> to = tensor_of("attention", "q", scaled);
   kernels::with_type(q.type, [&](auto from_kind) {
     using From = decltype(from_kind);
@@ -302,8 +295,8 @@ void plan_temperature(const Temperature& temperature, AttentionInputs& inputs, P
       }
     }
   });
-  inputs.q = scaled;
   job.q = tensor_of<const void>("attention", "q", scaled);
+  return scaled;
 }
 
 // Whether the bias was prepared only for certain distances or positions. A cache may have room for more tokens than
@@ -331,112 +324,97 @@ void plan_bias(std::string_view verb, const Bias& bias, AttentionJob& job) {
 
 }  // namespace
 
-const Temperature* temperature_of(const AttentionOptions& options) noexcept {
-  if (options.temperature) return &*options.temperature;
-  const auto* const nothing = std::get_if<Nothing>(&options.position);
-  return nothing != nullptr && nothing->temperature ? &*nothing->temperature : nullptr;
-}
-
 DataType sums_type(DataType type) { return type == DataType::kF64 ? DataType::kF64 : DataType::kF32; }
 
 bool has_work(const AttentionJob& job) { return job.q.batch * job.q.heads * job.q.sequence > 0; }
 
-void plan_inputs(std::string_view verb, const AttentionInputs& inputs, const AttentionOptions& options, Plan& plan) {
+void plan_inputs(const AttentionCall& call, Plan& plan) {
   AttentionJob& job = plan.job;
-  job.q = tensor_of(verb, "q", inputs.q);
-  job.k = tensor_of(verb, "k", inputs.k);
-  job.v = tensor_of(verb, "v", inputs.v);
-  check_types(verb, inputs);
-  check_device_spans(verb, inputs, options, job.q.batch);
-  if (!options.block_table.empty() || !options.device_block_table.empty()) {
-    take_pages(verb, options, job.q.batch, job.k);
-    take_pages(verb, options, job.q.batch, job.v);
+  job.q = tensor_of(call.verb, "q", call.inputs.q);
+  job.k = tensor_of(call.verb, "k", call.inputs.k);
+  job.v = tensor_of(call.verb, "v", call.inputs.v);
+  check_types(call.verb, call.inputs);
+  check_device_spans(call, job.q.batch);
+  if (!call.block_table.empty() || !call.device_block_table.empty()) {
+    take_pages(call, job.q.batch, job.k);
+    take_pages(call, job.q.batch, job.v);
   }
-  check_shapes(verb, job);
+  check_shapes(call.verb, job);
   job.group = job.q.heads / job.k.heads;
-  if (job.q.features < 1) raise(fmt::format("{}: q has no features", verb));
-  job.scale = options.scale.value_or(1 / std::sqrt(static_cast<double>(job.q.features)));
-  check_factors(verb, options, job);
-  job.softcap = options.softcap;
-  plan_sights(verb, options, inputs.q.device != Device::kHost, job);
-  plan_pages(verb, options, plan);
-  plan_mask(verb, options.mask, job);
+  if (job.q.features < 1) raise(fmt::format("{}: q has no features", call.verb));
+  job.scale = call.scale;
+  check_factors(call, job);
+  job.softcap = call.softcap;
+  plan_sights(call, call.inputs.q.device != Device::kHost, job);
+  plan_pages(call, plan);
+  plan_mask(call.verb, call.mask, job);
 }
 
-void plan_position(std::string_view verb, const AttentionInputs& given, const AttentionOptions& options, Plan& plan) {
+void plan_position(const AttentionCall& call, Plan& plan) {
   AttentionJob& job = plan.job;
-  AttentionInputs inputs = given;
-  const Temperature* const temperature = temperature_of(options);
-  refuse_position_queries(verb, options);
-  refuse_log_gates(verb, options);
-  if (std::holds_alternative<Addition>(options.position)) {
+  refuse_position_queries(call);
+  refuse_log_gates(call);
+  if (std::holds_alternative<Addition>(*call.position)) {
     raise(fmt::format("{}: an addition belongs to the embeddings that q and k are computed from: use add() there",
-                      verb));
+                      call.verb));
   }
-  if (const auto* bias = std::get_if<Bias>(&options.position)) {
-    plan_places(verb, options, position_axes_of(*bias), is_bounded(*bias), plan);
-    plan_bias(verb, *bias, job);
-    if (temperature != nullptr) plan_temperature(*temperature, inputs, plan);
-    plan_vectors(verb, *bias, given, options, plan);
-    plan_gates(verb, *bias, options, plan);
-  } else if (const auto* rotation = std::get_if<Rotation>(&options.position)) {
-    plan_places(verb, options, position_axes_of(*rotation), has_table(*rotation), plan);
-    if (temperature != nullptr) plan_temperature(*temperature, inputs, plan);
-    plan_rotation(verb, inputs, *rotation, options, plan);
+  if (call.bias != nullptr) {
+    plan_places(call, position_axes_of(*call.bias), is_bounded(*call.bias), plan);
+    plan_bias(call.verb, *call.bias, job);
+  } else if (call.rotation != nullptr) {
+    plan_places(call, position_axes_of(*call.rotation), has_table(*call.rotation), plan);
   } else {
-    plan_places(verb, options, 1, false, plan);
-    if (temperature != nullptr) plan_temperature(*temperature, inputs, plan);
+    plan_places(call, 1, false, plan);
   }
-  if (options.sinks.data == nullptr) return;
+  const ConstTensorView& q = call.inputs.q;
+  const ConstTensorView warm_q = call.temperature != nullptr ? plan_temperature(*call.temperature, q, plan) : q;
+  if (call.bias != nullptr) {
+    plan_vectors(call, plan);
+    plan_gates(call, plan);
+  }
+  if (call.rotation != nullptr) plan_rotation(call, warm_q, plan);
+  if (call.sinks.data == nullptr) return;
   plan.sinks.reserve(static_cast<std::size_t>(job.q.heads));
   for (std::int64_t h = 0; h < job.q.heads; ++h) {
-    plan.sinks.push_back(kernels::with_type(options.sinks.type, [&](auto kind) {
-      return numerics::widen(static_cast<const decltype(kind)*>(options.sinks.data)[h * options.sinks.strides[0]]);
+    plan.sinks.push_back(kernels::with_type(call.sinks.type, [&](auto kind) {
+      return numerics::widen(static_cast<const decltype(kind)*>(call.sinks.data)[h * call.sinks.strides[0]]);
     }));
   }
   job.sinks = plan.sinks.data();
 }
 
-void refuse_on_device(std::string_view verb, const AttentionInputs& inputs, const AttentionOptions& options) {
-  for (const auto* given : {&options.query_positions, &options.key_positions}) {
+void refuse_on_device(const AttentionCall& call) {
+  for (const auto* given : {&call.query_positions, &call.key_positions}) {
     if (!given->has_value() || (*given)->ids_i32.empty()) continue;
-    raise(fmt::format("{}: position ids on a GPU must be i64, not i32", verb));
+    raise(fmt::format("{}: position ids on a GPU must be i64, not i32", call.verb));
   }
-  const auto* const bias = std::get_if<Bias>(&options.position);
-  if (options.log_gates.data != nullptr ||
-      (bias != nullptr &&
-       (std::holds_alternative<GateSums>(bias->source) || std::holds_alternative<CountedGates>(bias->source)))) {
-    raise(fmt::format("{}: on cuda there is no kernel for gates", verb));
+  if (call.bias != nullptr && (std::holds_alternative<GateSums>(call.bias->source) ||
+                               std::holds_alternative<CountedGates>(call.bias->source))) {
+    raise(fmt::format("{}: on cuda there is no kernel for gates", call.verb));
   }
-  if (options.softcap == 0 && temperature_of(options) == nullptr && options.sinks.data == nullptr &&
-      options.mask.data == nullptr && inputs.k.type == inputs.q.type) {
-    return;
-  }
-  raise(
-      fmt::format("{}: on cuda there is no kernel for softcap, temperature, sinks, a mask or a cache of another type "
-                  "than q",
-                  verb));
+  if (call.temperature == nullptr && call.inputs.k.type == call.inputs.q.type) return;
+  raise(fmt::format("{}: on cuda there is no kernel for a temperature or a cache of another type than q", call.verb));
 }
 
-void plan_device_position(std::string_view verb, const AttentionInputs& inputs, const AttentionOptions& options,
-                          Plan& plan) {
-  if (const auto* rotation = std::get_if<Rotation>(&options.position)) {
-    if (!is_plain(*rotation)) {
+void plan_device_position(const AttentionCall& call, Plan& plan) {
+  if (call.rotation != nullptr) {
+    if (!is_plain(*call.rotation)) {
       raise(
           fmt::format("{}: on cuda there is no kernel for rotations that differ from head to head, summed axes or "
                       "mixtures",
-                      verb));
+                      call.verb));
     }
-    plan_places(verb, options, position_axes_of(*rotation), has_table(*rotation), plan);
+    plan_places(call, position_axes_of(*call.rotation), has_table(*call.rotation), plan);
     return;
   }
-  if (std::holds_alternative<Bias>(options.position)) {
-    for (const auto* given : {&options.query_positions, &options.key_positions}) {
+  if (call.bias != nullptr) {
+    for (const auto* given : {&call.query_positions, &call.key_positions}) {
       if (!given->has_value() || (*given)->device == Device::kHost) continue;
-      raise(fmt::format("{}: with a bias, position ids must be on the host", verb));  // the host checks distances
+      raise(
+          fmt::format("{}: with a bias, position ids must be on the host", call.verb));  // the host checks distances
     }
   }
-  plan_position(verb, inputs, options, plan);
+  plan_position(call, plan);
 }
 
 void check_result(std::string_view verb, std::string_view what, const ConstTensorView& view, const Wanted& wanted) {

@@ -4,6 +4,7 @@
 #include <string_view>
 
 #include "attention/job.h"
+#include "attention/plan/call.h"
 
 namespace posenc::attend {
 
@@ -40,14 +41,14 @@ struct Plan {
 
 /// The keys that each query attends to, from causality, window, chunk, lengths and packed sequences.
 /// `on_device`: only what GPU kernels cannot compute themselves.
-void plan_sights(std::string_view verb, const AttentionOptions& options, bool on_device, AttentionJob& job);
+void plan_sights(const AttentionCall& call, bool on_device, AttentionJob& job);
 
 /// Checks that every page holding a key that some query attends to exists. Other entries of the table may hold
 /// anything.
-void plan_pages(std::string_view verb, const AttentionOptions& options, Plan& plan);
+void plan_pages(const AttentionCall& call, Plan& plan);
 
 /// The positions of the tokens, for a form with the given number of axes.
 /// `bounds_keys`: the form may not cover positions past the lengths, so keys there get position 0.
-void plan_places(std::string_view verb, const AttentionOptions& options, int axes, bool bounds_keys, Plan& plan);
+void plan_places(const AttentionCall& call, int axes, bool bounds_keys, Plan& plan);
 
 }  // namespace posenc::attend

@@ -2,15 +2,14 @@
 
 #include <fmt/format.h>
 
-#include "attention/arguments.h"
+#include "attention/plan/arguments.h"
 #include "posenc/error.h"
 
 namespace posenc::attend {
 namespace {
 
-bool has_own_queries(const AttentionOptions& options) {
-  const auto* const bias = std::get_if<Bias>(&options.position);
-  const auto* const vectors = bias != nullptr ? std::get_if<DistanceVectors>(&bias->source) : nullptr;
+bool has_own_queries(const AttentionCall& call) {
+  const auto* const vectors = call.bias != nullptr ? std::get_if<DistanceVectors>(&call.bias->source) : nullptr;
   return vectors != nullptr && vectors->has_own_queries;
 }
 
@@ -50,27 +49,26 @@ void scale_position_queries(const ConstTensorView& given, Plan& plan) {
 
 }  // namespace
 
-void refuse_position_queries(std::string_view verb, const AttentionOptions& options) {
-  if (options.position_queries.data == nullptr || has_own_queries(options)) return;
-  raise(fmt::format("{}: position_queries are given, but the form does not use them", verb));
+void refuse_position_queries(const AttentionCall& call) {
+  if (call.position_queries.data == nullptr || has_own_queries(call)) return;
+  raise(fmt::format("{}: position_queries are given, but the form does not use them", call.verb));
 }
 
-void plan_vectors(std::string_view verb, const Bias& bias, const AttentionInputs& inputs,
-                  const AttentionOptions& options, Plan& plan) {
-  const auto* const vectors = std::get_if<DistanceVectors>(&bias.source);
+void plan_vectors(const AttentionCall& call, Plan& plan) {
+  const auto* const vectors = std::get_if<DistanceVectors>(&call.bias->source);
   if (vectors == nullptr) return;
   AttentionJob& job = plan.job;
   job.scale *= vectors->softmax_factor;
   job.vector_scale = vectors->is_scaled ? job.scale : 1.0;
-  check_features(verb, vectors->for_keys, job.q.features, "k");
-  check_features(verb, vectors->for_values, job.v.features, "v");
-  if (!vectors->has_own_queries) return check_features(verb, vectors->for_queries, job.q.features, "q");
-  const ConstTensorView& given = options.position_queries;
+  check_features(call.verb, vectors->for_keys, job.q.features, "k");
+  check_features(call.verb, vectors->for_values, job.v.features, "v");
+  if (!vectors->has_own_queries) return check_features(call.verb, vectors->for_queries, job.q.features, "q");
+  const ConstTensorView& given = call.position_queries;
   if (given.data == nullptr) {
-    raise(fmt::format("{}: the form needs position_queries, which are missing", verb));
+    raise(fmt::format("{}: the form needs position_queries, which are missing", call.verb));
   }
-  check_result(verb, "position_queries", given, {inputs.q.type, job.q, query_features_of(*vectors)});
-  job.position_queries = tensor_of(verb, "position_queries", given);
+  check_result(call.verb, "position_queries", given, {call.inputs.q.type, job.q, query_features_of(*vectors)});
+  job.position_queries = tensor_of(call.verb, "position_queries", given);
   if (!plan.query_factors.empty()) scale_position_queries(given, plan);
 }
 

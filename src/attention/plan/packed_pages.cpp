@@ -2,11 +2,11 @@
 // neighbours with equal numbers of queries is computed as one batch: all decoding sequences together, and each prompt
 // by itself. A batch reads its part of every tensor in place.
 
-#include "attention/packed_pages.h"
+#include "attention/plan/packed_pages.h"
 
 #include <fmt/format.h>
 
-#include "attention/arguments.h"
+#include "attention/plan/arguments.h"
 #include "posenc/error.h"
 
 namespace posenc::attend {
@@ -18,15 +18,14 @@ struct Stretch {
 };
 
 struct PackedCall {
-  std::string_view verb;
-  const AttentionOptions& options;
+  const AttentionCall& whole;
   std::int64_t sequences, tokens, keys, heads;  // keys: the capacity of a sequence
 
   std::vector<Stretch> stretches() const {
     std::vector<Stretch> found;
     std::int64_t first = 0;
     for (std::int64_t s = 0; s < sequences; ++s) {
-      const std::int64_t queries = options.packed[static_cast<std::size_t>(s)];
+      const std::int64_t queries = whole.packed[static_cast<std::size_t>(s)];
       if (queries > 0 && !found.empty() && found.back().queries == queries &&
           found.back().sequence + found.back().count == s) {
         ++found.back().count;
@@ -50,13 +49,13 @@ template <class Void> BasicTensorView<Void> rows_as_batch(const BasicTensorView<
 }
 
 ConstTensorView mask_part(const PackedCall& call, const Stretch& part) {
-  ConstTensorView mask = call.options.mask;
+  ConstTensorView mask = call.whole.mask;
   if (mask.data == nullptr || mask.shape.rank < 2) return mask;
   const std::int64_t rows = mask.shape.back(1);
   const Extents wanted = {1, call.heads, call.tokens, call.keys};
   if (mask.shape.rank > 4 || mask.strides.rank != mask.shape.rank || (mask.shape.rank == 4 && mask.shape[0] != 1) ||
       (rows != 1 && rows != call.tokens)) {
-    raise(fmt::format("{}: mask has shape {} but must broadcast to {}", call.verb, to_string(mask.shape),
+    raise(fmt::format("{}: mask has shape {} but must broadcast to {}", call.whole.verb, to_string(mask.shape),
                       to_string(wanted)));
   }
   return rows == 1 ? mask : rows_as_batch(mask, part);
@@ -75,15 +74,15 @@ template <class Id> std::span<const Id> ids_part(std::span<const Id> ids, int ax
 }
 
 void set_query_positions(const PackedCall& call, const Stretch& part, PackedPart& made) {
-  if (!call.options.query_positions) return;
-  Positions& positions = *made.options.query_positions;
+  if (!call.whole.query_positions) return;
+  Positions& positions = *made.call.query_positions;
   const std::int64_t ids = std::ssize(positions.ids) + std::ssize(positions.ids_i32);
   if (ids == 0) {
     raise(fmt::format("{}: with packed queries over a paged cache, query_positions must be ids, one per token",
-                      call.verb));
+                      call.whole.verb));
   }
   if (positions.axes < 1 || ids != positions.axes * call.tokens) {
-    raise(fmt::format("{}: {} position ids do not fit {} tokens and {} axes", call.verb, ids, call.tokens,
+    raise(fmt::format("{}: {} position ids do not fit {} tokens and {} axes", call.whole.verb, ids, call.tokens,
                       positions.axes));
   }
   const std::int64_t count = part.count * part.queries;
@@ -95,8 +94,8 @@ void set_query_positions(const PackedCall& call, const Stretch& part, PackedPart
 }
 
 void set_key_positions(const PackedCall& call, const Stretch& part, PackedPart& made) {
-  if (!call.options.key_positions) return;
-  Positions& positions = *made.options.key_positions;
+  if (!call.whole.key_positions) return;
+  Positions& positions = *made.call.key_positions;
   const std::int64_t ids = std::ssize(positions.ids) + std::ssize(positions.ids_i32);
   if (positions.axes < 1 || ids != positions.axes * call.sequences * call.keys) return;  // one list for all, or none
   const std::int64_t first = part.sequence * call.keys, count = part.count * call.keys;
@@ -108,103 +107,96 @@ void set_key_positions(const PackedCall& call, const Stretch& part, PackedPart& 
 }
 
 // The arguments with one row per sequence.
-void set_sequences(const PackedCall& call, const Stretch& part, AttentionOptions& options) {
+void set_sequences(const PackedCall& call, const Stretch& part, AttentionCall& own) {
   const auto rows = [&](auto span) {
     const std::int64_t row = std::ssize(span) / call.sequences;
     return span.subspan(static_cast<std::size_t>(part.sequence * row), static_cast<std::size_t>(part.count * row));
   };
-  options.packed = {};
-  options.key_lengths = rows(options.key_lengths);
-  options.block_table = rows(options.block_table);
-  options.key_mask = rows(options.key_mask);
-  if (options.log_gates.data != nullptr && options.log_gates.shape.rank == 3) {
-    options.log_gates = slice(options.log_gates, 0, part.sequence, part.count);
+  own.packed = own.packed_keys = {};
+  own.key_lengths = rows(own.key_lengths);
+  own.block_table = rows(own.block_table);
+  own.key_mask = rows(own.key_mask);
+  if (own.log_gates.data != nullptr && own.log_gates.shape.rank == 3) {
+    own.log_gates = slice(own.log_gates, 0, part.sequence, part.count);
   }
 }
 
-PackedCall checked_call(std::string_view verb, const TensorView& out, const AttentionInputs& inputs,
-                        const AttentionOptions& options) {
-  for (const ConstTensorView& x : {ConstTensorView(out), inputs.q, inputs.k, inputs.v}) {
+PackedCall checked_call(const AttentionCall& call) {
+  for (const ConstTensorView& x : {ConstTensorView(call.out), call.inputs.q, call.inputs.k, call.inputs.v}) {
     if (x.device != Device::kHost)
-      raise(fmt::format("{}: packed queries over a paged cache must be on the host", verb));
+      raise(fmt::format("{}: packed queries over a paged cache must be on the host", call.verb));
   }
-  if (!options.query_lengths.empty() || !options.packed_keys.empty()) {
+  if (!call.query_lengths.empty() || call.given.has(&AttentionOptions::packed_keys)) {
     raise(fmt::format("{}: packed queries over a paged cache cannot be combined with query_lengths or packed_keys",
-                      verb));
+                      call.verb));
   }
-  const HeadTensor<const void> q = tensor_of(verb, "q", inputs.q), k = tensor_of(verb, "k", inputs.k),
-                               v = tensor_of(verb, "v", inputs.v);
-  if (q.batch != 1) raise(fmt::format("{}: packed queries must have a batch of 1 but q has {}", verb, q.batch));
+  const HeadTensor<const void> q = tensor_of(call.verb, "q", call.inputs.q),
+                               k = tensor_of(call.verb, "k", call.inputs.k),
+                               v = tensor_of(call.verb, "v", call.inputs.v);
+  if (q.batch != 1) raise(fmt::format("{}: packed queries must have a batch of 1 but q has {}", call.verb, q.batch));
   const auto check_size = [&](std::string_view what, std::int64_t size, std::int64_t wanted) {
-    if (size != wanted) raise(fmt::format("{}: {} has {} numbers but must have {}", verb, what, size, wanted));
+    if (size != wanted) raise(fmt::format("{}: {} has {} numbers but must have {}", call.verb, what, size, wanted));
   };
-  const std::int64_t sequences = std::ssize(options.packed);
-  check_size("key_lengths", std::ssize(options.key_lengths), sequences);
-  if (std::ssize(options.block_table) % sequences != 0) {
-    raise(fmt::format("{}: block_table has {} entries, not a multiple of the {} sequences", verb,
-                      options.block_table.size(), sequences));
+  const std::int64_t sequences = std::ssize(call.packed);
+  check_size("key_lengths", std::ssize(call.key_lengths), sequences);
+  if (std::ssize(call.block_table) % sequences != 0) {
+    raise(fmt::format("{}: block_table has {} entries, not a multiple of the {} sequences", call.verb,
+                      call.block_table.size(), sequences));
   }
   std::int64_t sum = 0;
-  for (const std::int64_t queries : options.packed) {
+  for (const std::int64_t queries : call.packed) {
     if (queries < 0 || queries > q.sequence - sum) {
-      raise(fmt::format("{}: the packed lengths must sum to the {} tokens of q, but one is {} after {} tokens", verb,
-                        q.sequence, queries, sum));
+      raise(fmt::format("{}: the packed lengths must sum to the {} tokens of q, but one is {} after {} tokens",
+                        call.verb, q.sequence, queries, sum));
     }
     sum += queries;
   }
   if (sum != q.sequence) {
-    raise(fmt::format("{}: the packed lengths of queries sum to {} but there are {} tokens", verb, sum, q.sequence));
+    raise(fmt::format("{}: the packed lengths of queries sum to {} but there are {} tokens", call.verb, sum,
+                      q.sequence));
   }
-  const std::int64_t keys = std::ssize(options.block_table) / sequences * k.sequence;
-  if (!options.key_mask.empty()) check_size("key_mask", std::ssize(options.key_mask), sequences * keys);
-  check_result(verb, "out", out, {inputs.q.type, q, v.features});
-  if (options.weights.data != nullptr) check_result(verb, "weights", options.weights, {inputs.q.type, q, keys});
-  if (const ConstTensorView& own = options.position_queries; own.data != nullptr) {
-    check_result(verb, "position_queries", own,
-                 {inputs.q.type, q, tensor_of(verb, "position_queries", own).features});
+  const std::int64_t keys = std::ssize(call.block_table) / sequences * k.sequence;
+  if (!call.key_mask.empty()) check_size("key_mask", std::ssize(call.key_mask), sequences * keys);
+  check_result(call.verb, "out", call.out, {call.inputs.q.type, q, v.features});
+  if (call.weights.data != nullptr) check_result(call.verb, "weights", call.weights, {call.inputs.q.type, q, keys});
+  if (const ConstTensorView& own = call.position_queries; own.data != nullptr) {
+    check_result(call.verb, "position_queries", own,
+                 {call.inputs.q.type, q, tensor_of(call.verb, "position_queries", own).features});
   }
-  if (options.log_gates.data != nullptr && options.log_gates.shape.rank == 3 &&
-      options.log_gates.shape[0] != sequences) {
-    raise(fmt::format("{}: log_gates has {} sequences but key_lengths has {}", verb, options.log_gates.shape[0],
+  if (call.log_gates.data != nullptr && call.log_gates.shape.rank == 3 && call.log_gates.shape[0] != sequences) {
+    raise(fmt::format("{}: log_gates has {} sequences but key_lengths has {}", call.verb, call.log_gates.shape[0],
                       sequences));
   }
   AttentionJob whole;
   whole.q = q;
-  whole.v.type = inputs.v.type;
-  if (options.logsumexp.data != nullptr) logsumexp_of(verb, options.logsumexp, whole);
-  return {verb, options, sequences, q.sequence, keys, q.heads};
+  whole.v.type = call.inputs.v.type;
+  if (call.logsumexp.data != nullptr) logsumexp_of(call.verb, call.logsumexp, whole);
+  return {call, sequences, q.sequence, keys, q.heads};
 }
 
 }  // namespace
 
-bool has_packed_pages(const AttentionOptions& options) noexcept {
-  return !options.packed.empty() && !options.block_table.empty();
-}
-
-std::deque<PackedPart> packed_parts(std::string_view verb, const TensorView& out, const AttentionInputs& inputs,
-                                    const AttentionOptions& options) {
-  const PackedCall call = checked_call(verb, out, inputs, options);
+std::deque<PackedPart> packed_parts(const AttentionCall& whole) {
+  const PackedCall call = checked_call(whole);
   std::deque<PackedPart> parts;
   for (const Stretch& part : call.stretches()) {
     PackedPart& made = parts.emplace_back();
-    made.out = rows_as_batch(out, part);
-    made.inputs = {rows_as_batch(inputs.q, part), inputs.k, inputs.v};
-    made.options = options;
-    set_sequences(call, part, made.options);
+    AttentionCall& own = made.call;
+    own = whole;
+    own.out = rows_as_batch(whole.out, part);
+    own.inputs.q = rows_as_batch(whole.inputs.q, part);
+    set_sequences(call, part, own);
     set_query_positions(call, part, made);
     set_key_positions(call, part, made);
-    made.options.mask = mask_part(call, part);
-    if (options.position_queries.data != nullptr) {
-      made.options.position_queries = rows_as_batch(options.position_queries, part);
-    }
-    if (options.weights.data != nullptr) made.options.weights = rows_as_batch(options.weights, part);
-    if (options.logsumexp.data != nullptr) {
-      TensorView one_feature = options.logsumexp;
+    own.mask = mask_part(call, part);
+    if (own.position_queries.data != nullptr) own.position_queries = rows_as_batch(whole.position_queries, part);
+    if (own.weights.data != nullptr) own.weights = rows_as_batch(whole.weights, part);
+    if (own.logsumexp.data != nullptr) {
+      TensorView one_feature = whole.logsumexp;
       one_feature.shape.push_back(1);
       one_feature.strides.push_back(1);
-      TensorView batch = rows_as_batch(one_feature, part);
-      batch.shape.rank = batch.strides.rank = 3;
-      made.options.logsumexp = batch;
+      own.logsumexp = rows_as_batch(one_feature, part);
+      own.logsumexp.shape.rank = own.logsumexp.strides.rank = 3;
     }
   }
   return parts;
