@@ -4,6 +4,7 @@
 // c_options HEADER --write  corrects the header
 
 #include <cstdio>
+#include <iterator>
 #include <string>
 #include <string_view>
 
@@ -12,15 +13,26 @@
 namespace {
 
 constexpr std::string_view kBegin = "/* The options of attention, written by cmake/c_options.cpp";
-constexpr std::string_view kEnd = "} posenc_attention_options;";
+constexpr std::string_view kEnd = "} posenc_attention_options;\n/* clang-format on */\n";
+
+// By posenc_field_kind.
+constexpr const char* kTypes[] = {"int32_t ",
+                                  "int64_t ",
+                                  "double ",
+                                  "const double* ",
+                                  "const posenc_form* ",
+                                  "const posenc_positions* ",
+                                  "const posenc_temperature* "};
 
 std::string struct_text() {
   std::string text(kBegin);
-  text += " from AttentionOptions::fields in attention.h.\n   A pointer that is NULL: the option is not set. */\n";
-  text += "typedef struct {\n  size_t size;\n";
+  text += " from AttentionOptions::fields in attention.h. NULL: not set. */\n/* clang-format off */\ntypedef struct {\n";
+  text += "  size_t size;\n";
   posenc::c_api::each_in_c(
       [&]<class T>(const char* name, T posenc::AttentionOptions::*, const char* help, std::size_t) {
-        text += std::string("  /* ") + help + " */\n  " + posenc::c_api::InC<T>::kText + name + ";\n";
+        constexpr auto kKind = static_cast<std::size_t>(posenc::c_api::InC<T>::kKind);
+        const char* const type = kKind < std::size(kTypes) ? kTypes[kKind] : "const posenc_tensor* ";
+        text += std::string("  ") + type + name + "; /* " + help + " */\n";
       });
   return text + std::string(kEnd);
 }

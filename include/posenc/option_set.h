@@ -39,8 +39,6 @@ class OptionSet {
   template <class T> constexpr bool has(T AttentionOptions::*member) const {
     return (bits_ & OptionSet(member).bits_) != 0;
   }
-  constexpr bool has_any_of(OptionSet others) const { return (bits_ & others.bits_) != 0; }
-  constexpr OptionSet with(OptionSet others) const { return OptionSet(bits_ | others.bits_); }
   constexpr OptionSet without(OptionSet others) const { return OptionSet(bits_ & ~others.bits_); }
   constexpr bool is_empty() const { return bits_ == 0; }
   /// The name of the first; "" if there is none.

@@ -213,59 +213,36 @@ typedef struct {
   int32_t rule;
 } posenc_temperature;
 
-/* The options of attention, written by cmake/c_options.cpp from AttentionOptions::fields in attention.h.
-   A pointer that is NULL: the option is not set. */
+/* The options of attention, written by cmake/c_options.cpp from AttentionOptions::fields in attention.h. NULL: not set. */
+/* clang-format off */
 typedef struct {
   size_t size;
-  /* a rotation (q and k are rotated as they are loaded) or a bias (added to scores) */
-  const posenc_form* position;
-  /* a query attends to no key after its own token */
-  int32_t causal;
-  /* k was rotated before (a cache of rotated keys), so only q is */
-  int32_t keys_are_rotated;
-  /* n: a query attends only to keys less than n tokens away; 0: no limit */
-  int64_t window;
-  /* multiplies q·k; unset: 1/√features (T5 needs 1) */
-  const double* scale;
-  /* unset: 0, 1, 2 … in each sequence, with the queries at its end */
-  const posenc_positions* query_positions;
-  /* unset: 0, 1, 2 … in each sequence */
-  const posenc_positions* key_positions;
-  /* [batch]: of shorter sequences; queries past the end give zeros */
-  const posenc_tensor* query_lengths;
-  /* [batch]: of shorter sequences; keys past the end are not read */
-  const posenc_tensor* key_lengths;
-  /* the lengths of sequences packed one after another, which do not see each other */
-  const posenc_tensor* packed;
-  /* the same for keys; unset: as packed */
-  const posenc_tensor* packed_keys;
-  /* [batch, keys]: 0 marks padding, which no query attends to */
-  const posenc_tensor* key_mask;
-  /* written: [batch, heads, queries, keys] in out's type, for small inputs */
-  const posenc_tensor* weights;
-  /* written: [batch, heads, queries], f32 or f64: log of the sum of e^score */
-  const posenc_tensor* logsumexp;
-  /* n: a query attends only to keys in its own chunk of n positions (Llama 4); 0: no chunks */
-  int64_t chunk;
-  /* c: scaled scores become c · tanh(score / c) (Gemma 2); 0: no cap */
-  double softcap;
-  /* multiplies each query by a factor that depends on its position */
-  const posenc_temperature* temperature;
-  /* [heads]: logits that take part in every softmax and have no value (gpt-oss) */
-  const posenc_tensor* sinks;
-  /* broadcast to [batch, heads, queries, keys]: bool, or numbers added to the scores */
-  const posenc_tensor* mask;
-  /* bitwise reproducible gradients on a GPU, slower; on the host always so */
-  int32_t repeatable;
-  /* as q: multiplied with a form's vectors in q's place (relative-logits) */
-  const posenc_tensor* position_queries;
-  /* [batch, heads, keys]: logarithms of gates whose sums a form adds (forget-gate) */
-  const posenc_tensor* log_gates;
-  /* f16 and bf16: round rotated q and k to their type; a GPU always does */
-  int32_t rounds_rotated;
-  /* [sequences, pages of each]: k and v are pools of pages; needs key_lengths */
-  const posenc_tensor* block_table;
+  const posenc_form* position; /* a rotation (q and k are rotated as they are loaded) or a bias (added to scores) */
+  int32_t causal; /* a query attends to no key after its own token */
+  int32_t keys_are_rotated; /* k was rotated before (a cache of rotated keys), so only q is */
+  int64_t window; /* n: a query attends only to keys less than n tokens away; 0: no limit */
+  const double* scale; /* multiplies q·k; unset: 1/√features (T5 needs 1) */
+  const posenc_positions* query_positions; /* unset: 0, 1, 2 … in each sequence, with the queries at its end */
+  const posenc_positions* key_positions; /* unset: 0, 1, 2 … in each sequence */
+  const posenc_tensor* query_lengths; /* [batch]: of shorter sequences; queries past the end give zeros */
+  const posenc_tensor* key_lengths; /* [batch]: of shorter sequences; keys past the end are not read */
+  const posenc_tensor* packed; /* the lengths of sequences packed one after another, which do not see each other */
+  const posenc_tensor* packed_keys; /* the same for keys; unset: as packed */
+  const posenc_tensor* key_mask; /* [batch, keys]: 0 marks padding, which no query attends to */
+  const posenc_tensor* weights; /* written: [batch, heads, queries, keys] in out's type, for small inputs */
+  const posenc_tensor* logsumexp; /* written: [batch, heads, queries], f32 or f64: log of the sum of e^score */
+  int64_t chunk; /* n: a query attends only to keys in its own chunk of n positions (Llama 4); 0: no chunks */
+  double softcap; /* c: scaled scores become c · tanh(score / c) (Gemma 2); 0: no cap */
+  const posenc_temperature* temperature; /* multiplies each query by a factor that depends on its position */
+  const posenc_tensor* sinks; /* [heads]: logits that take part in every softmax and have no value (gpt-oss) */
+  const posenc_tensor* mask; /* broadcast to [batch, heads, queries, keys]: bool, or numbers added to the scores */
+  int32_t repeatable; /* bitwise reproducible gradients on a GPU, slower; on the host always so */
+  const posenc_tensor* position_queries; /* as q: multiplied with a form's vectors in q's place (relative-logits) */
+  const posenc_tensor* log_gates; /* [batch, heads, keys]: logarithms of gates whose sums a form adds (forget-gate) */
+  int32_t rounds_rotated; /* f16 and bf16: round rotated q and k to their type; a GPU always does */
+  const posenc_tensor* block_table; /* [sequences, pages of each]: k and v are pools of pages; needs key_lengths */
 } posenc_attention_options;
+/* clang-format on */
 
 typedef enum {
   POSENC_FIELD_FLAG = 0,            /* int32_t */

@@ -167,165 +167,109 @@ FUNCTION(head) { /* form, head */
   return new_form(make_head, &one, none, "head", kTableNames);
 }
 FUNCTION(form_json) {
-  ARGUMENTS(1);
+  VERB(1);
   const posenc_form* const form = form_from(a[0]);
-  if (form == NULL) return NULL;
-  char* json = NULL;
-  const int status = posenc_form_json(form, &json);
-  return text_and_free(status, json);
+  RETURN_TEXT(posenc_form_json(form, &text));
 }
 
 /* --- verbs ------------------------------------------------------------------------------------------------------------ */
 
 FUNCTION(tabulate) { /* form, out, sines, where, axes, flags */
-  ARGUMENTS(6);
-  Arrays arrays;
-  arrays.count = 0;
+  VERB(6);
   posenc_positions where;
   const posenc_form* const form = form_from(a[0]);
-  const long axes = PyLong_AsLong(a[4]), flags = PyLong_AsLong(a[5]);
-  if (form == NULL || PyErr_Occurred()) return NULL;
-  const posenc_tensor* const out = take(&arrays, a[1], "tabulate", "out", WRITE | (int)flags);
-  const posenc_tensor* const sines =
-      PyErr_Occurred() ? NULL : take(&arrays, a[2], "tabulate", "sines", WRITE | (int)flags);
-  if (PyErr_Occurred() || take_positions(&arrays, a[3], axes, "tabulate", &where)) return failed(&arrays);
-  const posenc_run run = run_of(&arrays);
-  WITHOUT_GIL(posenc_tabulate(form, out, sines, &where, &run));
-  return done(&arrays, status);
+  const int flags = WRITE | (int)PyLong_AsLong(a[5]);
+  const posenc_tensor* const out = take(&arrays, a[1], "tabulate", "out", flags);
+  const posenc_tensor* const sines = take(&arrays, a[2], "tabulate", "sines", flags);
+  take_positions(&arrays, a[3], PyLong_AsLong(a[4]), "tabulate", &where);
+  RETURN_CALL(posenc_tabulate(form, out, sines, &where, &run));
 }
 
 FUNCTION(add) { /* form, out, x, where, axes, flags */
-  ARGUMENTS(6);
-  Arrays arrays;
-  arrays.count = 0;
+  VERB(6);
   posenc_positions where;
   const posenc_form* const form = form_from(a[0]);
-  const long axes = PyLong_AsLong(a[4]), flags = PyLong_AsLong(a[5]);
-  if (form == NULL || PyErr_Occurred()) return NULL;
-  const posenc_tensor* const out = take(&arrays, a[1], "add", a[1] == a[2] ? "x" : "out", WRITE | (int)flags);
-  const posenc_tensor* const x = PyErr_Occurred() ? NULL
-                                 : a[1] == a[2]   ? out
-                                                  : take(&arrays, a[2], "add", "x", (int)flags);
-  if (PyErr_Occurred() || take_positions(&arrays, a[3], axes, "add", &where)) return failed(&arrays);
-  const posenc_run run = run_of(&arrays);
-  WITHOUT_GIL(posenc_add(form, out, x, &where, &run));
-  return done(&arrays, status);
+  const int flags = (int)PyLong_AsLong(a[5]), is_in_place = a[1] == a[2];
+  const posenc_tensor* const out = take(&arrays, a[1], "add", is_in_place ? "x" : "out", WRITE | flags);
+  const posenc_tensor* const x = is_in_place ? out : take(&arrays, a[2], "add", "x", flags);
+  take_positions(&arrays, a[3], PyLong_AsLong(a[4]), "add", &where);
+  RETURN_CALL(posenc_add(form, out, x, &where, &run));
 }
 
 FUNCTION(add_backward) { /* d_table, d_out, where, axes, offset */
-  ARGUMENTS(5);
-  Arrays arrays;
-  arrays.count = 0;
+  VERB(5);
   posenc_positions where;
-  const long axes = PyLong_AsLong(a[3]);
   const int64_t offset = PyLong_AsLongLong(a[4]);
-  if (PyErr_Occurred()) return NULL;
   const posenc_tensor* const d_table = take(&arrays, a[0], "add_backward", "d_table", WRITE);
-  const posenc_tensor* const d_out = PyErr_Occurred() ? NULL : take(&arrays, a[1], "add_backward", "d_out", 0);
-  if (PyErr_Occurred() || take_positions(&arrays, a[2], axes, "add_backward", &where)) return failed(&arrays);
-  const posenc_run run = run_of(&arrays);
-  WITHOUT_GIL(posenc_add_backward(d_table, d_out, &where, offset, &run));
-  return done(&arrays, status);
+  const posenc_tensor* const d_out = take(&arrays, a[1], "add_backward", "d_out", 0);
+  take_positions(&arrays, a[2], PyLong_AsLong(a[3]), "add_backward", &where);
+  RETURN_CALL(posenc_add_backward(d_table, d_out, &where, offset, &run));
 }
 
 FUNCTION(rotate) { /* form, out, x, out_k, k, where, axes, order, flags */
-  ARGUMENTS(9);
-  Arrays arrays;
-  arrays.count = 0;
+  VERB(9);
   posenc_positions where;
   const posenc_form* const form = form_from(a[0]);
-  const long axes = PyLong_AsLong(a[6]), flags = PyLong_AsLong(a[8]);
-  if (form == NULL || PyErr_Occurred()) return NULL;
+  const int flags = (int)PyLong_AsLong(a[8]);
   posenc_query_key out = {NULL, NULL}, x = {NULL, NULL};
   for (int i = 0; i < 2; ++i) { /* queries, then keys */
     PyObject *const to = a[1 + 2 * i], *const from = a[2 + 2 * i];
     if (from == Py_None) break;
     const char* const name = i == 0 ? "x" : "k";
     const posenc_tensor* const made =
-        take_in_order(&arrays, to, a[7], "rotate", to == from ? name : "out", WRITE | (int)flags);
-    const posenc_tensor* read = made;
-    if (made != NULL && to != from) read = take_in_order(&arrays, from, a[7], "rotate", name, (int)flags);
-    if (made == NULL || read == NULL) {
-      if (!PyErr_Occurred()) PyErr_SetString(PyExc_TypeError, "rotate: out is missing");
-      return failed(&arrays);
-    }
+        take_in_order(&arrays, to, a[7], "rotate", to == from ? name : "out", WRITE | flags);
+    const posenc_tensor* const read = to == from ? made : take_in_order(&arrays, from, a[7], "rotate", name, flags);
+    if (made == NULL && !PyErr_Occurred()) PyErr_SetString(PyExc_TypeError, "rotate: out is missing");
     *(i == 0 ? &out.q : &out.k) = made;
     *(i == 0 ? &x.q : &x.k) = read;
   }
-  if (take_positions(&arrays, a[5], axes, "rotate", &where)) return failed(&arrays);
-  const posenc_run run = run_of(&arrays);
-  WITHOUT_GIL(posenc_rotate(form, out, x, &where, &run));
-  return done(&arrays, status);
+  take_positions(&arrays, a[5], PyLong_AsLong(a[6]), "rotate", &where);
+  RETURN_CALL(posenc_rotate(form, out, x, &where, &run));
 }
 
 FUNCTION(rotate_backward) { /* form, d_q, d_k, where, axes, order */
-  ARGUMENTS(6);
-  Arrays arrays;
-  arrays.count = 0;
+  VERB(6);
   posenc_positions where;
   const posenc_form* const form = form_from(a[0]);
-  const long axes = PyLong_AsLong(a[4]);
-  if (form == NULL || PyErr_Occurred()) return NULL;
-  posenc_query_key d = {NULL, NULL};
+  posenc_query_key d;
   d.q = take_in_order(&arrays, a[1], a[5], "rotate_backward", "d_out", WRITE);
-  if (!PyErr_Occurred()) d.k = take_in_order(&arrays, a[2], a[5], "rotate_backward", "d_out (keys)", WRITE);
-  if (PyErr_Occurred() || take_positions(&arrays, a[3], axes, "rotate_backward", &where)) return failed(&arrays);
-  const posenc_run run = run_of(&arrays);
-  WITHOUT_GIL(posenc_rotate_backward(form, d, &where, &run));
-  return done(&arrays, status);
+  d.k = take_in_order(&arrays, a[2], a[5], "rotate_backward", "d_out (keys)", WRITE);
+  take_positions(&arrays, a[3], PyLong_AsLong(a[4]), "rotate_backward", &where);
+  RETURN_CALL(posenc_rotate_backward(form, d, &where, &run));
 }
 
 FUNCTION(rerotate) { /* before, after, x, where, axes, order, flags */
-  ARGUMENTS(7);
-  Arrays arrays;
-  arrays.count = 0;
+  VERB(7);
   posenc_positions where;
   const posenc_form* const before = form_from(a[0]);
   const posenc_form* const after = before == NULL ? NULL : form_from(a[1]);
-  const long axes = PyLong_AsLong(a[4]), flags = PyLong_AsLong(a[6]);
-  if (after == NULL || PyErr_Occurred()) return NULL;
-  const posenc_tensor* const x = take_in_order(&arrays, a[2], a[5], "rerotate", "x", IN_PLACE | (int)flags);
-  if (x == NULL || take_positions(&arrays, a[3], axes, "rerotate", &where)) return failed(&arrays);
-  const posenc_run run = run_of(&arrays);
-  WITHOUT_GIL(posenc_rerotate(before, after, x, &where, &run));
-  return done(&arrays, status);
+  const int flags = IN_PLACE | (int)PyLong_AsLong(a[6]);
+  const posenc_tensor* const x = take_in_order(&arrays, a[2], a[5], "rerotate", "x", flags);
+  take_positions(&arrays, a[3], PyLong_AsLong(a[4]), "rerotate", &where);
+  RETURN_CALL(posenc_rerotate(before, after, x, &where, &run));
 }
 
 FUNCTION(bias) { /* form, out, queries, keys, axes, flags */
-  ARGUMENTS(6);
-  Arrays arrays;
-  arrays.count = 0;
+  VERB(6);
   posenc_positions queries, keys;
   const posenc_form* const form = form_from(a[0]);
-  const long axes = PyLong_AsLong(a[4]), flags = PyLong_AsLong(a[5]);
-  if (form == NULL || PyErr_Occurred()) return NULL;
-  const posenc_tensor* const out = take(&arrays, a[1], "bias", "out", WRITE | (int)flags);
-  if (PyErr_Occurred() || take_positions(&arrays, a[2], axes, "bias", &queries) ||
-      take_positions(&arrays, a[3], axes, "bias", &keys)) {
-    return failed(&arrays);
-  }
-  const posenc_run run = run_of(&arrays);
-  WITHOUT_GIL(posenc_bias(form, out, &queries, &keys, &run));
-  return done(&arrays, status);
+  const long axes = PyLong_AsLong(a[4]);
+  const posenc_tensor* const out = take(&arrays, a[1], "bias", "out", WRITE | (int)PyLong_AsLong(a[5]));
+  take_positions(&arrays, a[2], axes, "bias", &queries);
+  take_positions(&arrays, a[3], axes, "bias", &keys);
+  RETURN_CALL(posenc_bias(form, out, &queries, &keys, &run));
 }
 
 FUNCTION(bias_backward) { /* form, d_parameters, d_out, queries, keys, axes */
-  ARGUMENTS(6);
-  Arrays arrays;
-  arrays.count = 0;
+  VERB(6);
   posenc_positions queries, keys;
   const posenc_form* const form = form_from(a[0]);
   const long axes = PyLong_AsLong(a[5]);
-  if (form == NULL || PyErr_Occurred()) return NULL;
   const posenc_tensor* const d_parameters = take(&arrays, a[1], "bias_backward", "d_parameters", WRITE);
-  const posenc_tensor* const d_out = PyErr_Occurred() ? NULL : take(&arrays, a[2], "bias_backward", "d_out", 0);
-  if (PyErr_Occurred() || take_positions(&arrays, a[3], axes, "bias_backward", &queries) ||
-      take_positions(&arrays, a[4], axes, "bias_backward", &keys)) {
-    return failed(&arrays);
-  }
-  const posenc_run run = run_of(&arrays);
-  WITHOUT_GIL(posenc_bias_backward(form, d_parameters, d_out, &queries, &keys, &run));
-  return done(&arrays, status);
+  const posenc_tensor* const d_out = take(&arrays, a[2], "bias_backward", "d_out", 0);
+  take_positions(&arrays, a[3], axes, "bias_backward", &queries);
+  take_positions(&arrays, a[4], axes, "bias_backward", &keys);
+  RETURN_CALL(posenc_bias_backward(form, d_parameters, d_out, &queries, &keys, &run));
 }
 
 #include "attention.h"
@@ -334,134 +278,97 @@ FUNCTION(bias_backward) { /* form, d_parameters, d_out, queries, keys, axes */
 
 /* --- models and verdicts ---------------------------------------------------------------------------------------------- */
 
-FUNCTION(read_model) { /* bytes */
-  ARGUMENTS(1);
-  char *file = NULL, *json = NULL;
+FUNCTION(read_model) { /* the bytes of a file */
+  VERB(1);
+  char* file = NULL;
   Py_ssize_t size = 0;
-  if (PyBytes_AsStringAndSize(a[0], &file, &size)) return NULL;
-  WITHOUT_GIL(posenc_read_model(file, (size_t)size, &json));
-  return text_and_free(status, json);
+  PyBytes_AsStringAndSize(a[0], &file, &size);
+  RETURN_TEXT(posenc_read_model(file, (size_t)size, &text));
 }
 FUNCTION(compare_engines) { /* bytes, engines, length */
-  ARGUMENTS(3);
-  char *file = NULL, *json = NULL;
+  VERB(3);
+  char* file = NULL;
   Py_ssize_t size = 0;
   if (PyBytes_AsStringAndSize(a[0], &file, &size)) return NULL;
   const char* const engines = text_or_null(a[1]);
   const int64_t length = PyLong_AsLongLong(a[2]);
-  if (PyErr_Occurred()) return NULL;
-  WITHOUT_GIL(posenc_compare_engines(file, (size_t)size, engines, length, &json));
-  return text_and_free(status, json);
+  RETURN_TEXT(posenc_compare_engines(file, (size_t)size, engines, length, &text));
 }
 FUNCTION(check) { /* json, before, after, where, keys, axes, causal, tolerance, weights, flags, order */
-  ARGUMENTS(11);
-  Arrays arrays;
-  arrays.count = 0;
+  VERB(11);
   posenc_check_options options = POSENC_INIT(posenc_check_options);
   posenc_positions where, keys;
   const char* const scheme = PyUnicode_AsUTF8AndSize(a[0], NULL);
-  const long axes = PyLong_AsLong(a[5]), flags = PyLong_AsLong(a[9]);
+  const long axes = PyLong_AsLong(a[5]);
+  const int flags = (int)PyLong_AsLong(a[9]);
   options.causal = PyObject_IsTrue(a[6]);
   options.tolerance = PyFloat_AsDouble(a[7]);
-  if (PyErr_Occurred()) return NULL;
-  const posenc_tensor* const before = take_in_order(&arrays, a[1], a[10], "check", "before", (int)flags);
-  const posenc_tensor* const after =
-      PyErr_Occurred() ? NULL : take_in_order(&arrays, a[2], a[10], "check", "after", (int)flags);
-  if (PyErr_Occurred() || take_positions(&arrays, a[3], axes, "check", &where)) return failed(&arrays);
+  const posenc_tensor* const before = take_in_order(&arrays, a[1], a[10], "check", "before", flags);
+  const posenc_tensor* const after = take_in_order(&arrays, a[2], a[10], "check", "after", flags);
+  take_positions(&arrays, a[3], axes, "check", &where);
   options.positions = &where;
   if (a[4] != Py_None) {
-    if (take_positions(&arrays, a[4], axes, "check", &keys)) return failed(&arrays);
+    take_positions(&arrays, a[4], axes, "check", &keys);
     options.keys = &keys;
   }
   options.weights = take(&arrays, a[8], "check", "weights", 0);
-  if (PyErr_Occurred()) return failed(&arrays);
-  char* json = NULL;
-  WITHOUT_GIL(posenc_check(scheme, before, after, &options, &json));
-  release(&arrays);
-  return text_and_free(status, json);
+  RETURN_TEXT(posenc_check(scheme, before, after, &options, &text));
 }
 FUNCTION(diagnose) { /* before, after, ids, axes, flags, order */
-  ARGUMENTS(6);
-  Arrays arrays;
-  arrays.count = 0;
+  VERB(6);
   posenc_positions where;
-  const long axes = PyLong_AsLong(a[3]), flags = PyLong_AsLong(a[4]);
-  if (PyErr_Occurred()) return NULL;
-  const posenc_tensor* const before = take_in_order(&arrays, a[0], a[5], "diagnose", "before", (int)flags);
-  const posenc_tensor* const after =
-      PyErr_Occurred() ? NULL : take_in_order(&arrays, a[1], a[5], "diagnose", "after", (int)flags);
-  if (PyErr_Occurred() || (a[2] != Py_None && take_positions(&arrays, a[2], axes, "diagnose", &where)))
-    return failed(&arrays);
-  char* json = NULL;
-  WITHOUT_GIL(posenc_diagnose(before, after, a[2] == Py_None ? NULL : &where, &json));
-  release(&arrays);
-  return text_and_free(status, json);
+  const int flags = (int)PyLong_AsLong(a[4]), has_ids = a[2] != Py_None;
+  const posenc_tensor* const before = take_in_order(&arrays, a[0], a[5], "diagnose", "before", flags);
+  const posenc_tensor* const after = take_in_order(&arrays, a[1], a[5], "diagnose", "after", flags);
+  if (has_ids) take_positions(&arrays, a[2], PyLong_AsLong(a[3]), "diagnose", &where);
+  RETURN_TEXT(posenc_diagnose(before, after, has_ids ? &where : NULL, &text));
 }
 
 FUNCTION(figure) { /* kind, request as JSON */
-  ARGUMENTS(2);
+  VERB(2);
   const char* const kind = PyUnicode_AsUTF8AndSize(a[0], NULL);
   const char* const request = PyUnicode_AsUTF8AndSize(a[1], NULL);
-  if (kind == NULL || request == NULL) return NULL;
-  char* json = NULL;
-  WITHOUT_GIL(posenc_figure(kind, request, &json));
-  return text_and_free(status, json);
+  RETURN_TEXT(posenc_figure(kind, request, &text));
 }
 
 /* --- positions, settings ---------------------------------------------------------------------------------------------- */
 
 FUNCTION(packed_positions) { /* out, lengths */
-  ARGUMENTS(2);
-  Arrays arrays;
-  arrays.count = 0;
+  VERB(2);
   const posenc_tensor* const out = take(&arrays, a[0], "packed_positions", "out", WRITE);
-  const posenc_tensor* const lengths = out == NULL ? NULL : take(&arrays, a[1], "packed_positions", "lengths", 0);
+  const posenc_tensor* const lengths = take(&arrays, a[1], "packed_positions", "lengths", 0);
   return PyErr_Occurred() ? failed(&arrays) : done(&arrays, posenc_packed_positions(out, lengths));
 }
 FUNCTION(grid_positions) { /* out, extents */
-  ARGUMENTS(2);
-  Arrays arrays;
-  arrays.count = 0;
+  VERB(2);
   const posenc_tensor* const out = take(&arrays, a[0], "grid_positions", "out", WRITE);
-  const posenc_tensor* const extents = out == NULL ? NULL : take(&arrays, a[1], "grid_positions", "extents", 0);
+  const posenc_tensor* const extents = take(&arrays, a[1], "grid_positions", "extents", 0);
   return PyErr_Occurred() ? failed(&arrays) : done(&arrays, posenc_grid_positions(out, extents));
 }
 FUNCTION(positions_from_mask) { /* out, mask, rule, padding */
-  ARGUMENTS(4);
-  Arrays arrays;
-  arrays.count = 0;
+  VERB(4);
   const char* const rule = text_or_null(a[2]);
   const int64_t padding = PyLong_AsLongLong(a[3]);
-  if (PyErr_Occurred()) return NULL;
   const posenc_tensor* const out = take(&arrays, a[0], "positions_from_mask", "out", WRITE);
-  const posenc_tensor* const mask = out == NULL ? NULL : take(&arrays, a[1], "positions_from_mask", "mask", 0);
+  const posenc_tensor* const mask = take(&arrays, a[1], "positions_from_mask", "mask", 0);
   return PyErr_Occurred() ? failed(&arrays) : done(&arrays, posenc_positions_from_mask(out, mask, rule, padding));
 }
 FUNCTION(schemes) {
-  ARGUMENTS(0);
-  char* json = NULL;
-  const int status = posenc_schemes(&json);
-  return text_and_free(status, json);
+  VERB(0);
+  RETURN_TEXT(posenc_schemes(&text));
 }
 FUNCTION(scheme_json) {
-  ARGUMENTS(1);
-  const char* const text = PyUnicode_AsUTF8AndSize(a[0], NULL);
-  if (text == NULL) return NULL;
-  char* json = NULL;
-  const int status = posenc_scheme_json(text, &json);
-  return text_and_free(status, json);
+  VERB(1);
+  const char* const scheme = PyUnicode_AsUTF8AndSize(a[0], NULL);
+  RETURN_TEXT(posenc_scheme_json(scheme, &text));
 }
 FUNCTION(backends) {
-  ARGUMENTS(0);
-  char* json = NULL;
-  const int status = posenc_backends(&json);
-  return text_and_free(status, json);
+  VERB(0);
+  RETURN_TEXT(posenc_backends(&text));
 }
 FUNCTION(backend) {
-  ARGUMENTS(0);
-  char* name = NULL;
-  const int status = posenc_backend(&name);
-  return text_and_free(status, name);
+  VERB(0);
+  RETURN_TEXT(posenc_backend(&text));
 }
 FUNCTION(force_backend) {
   ARGUMENTS(1);

@@ -15,9 +15,10 @@ static void release(Arrays* arrays) {
   for (int i = 0; i < arrays->count; ++i) give_back(&arrays->items[i]);
 }
 
-/* The tensor of an argument; NULL with an exception, or NULL without one where it is None. */
+/* The tensor of an argument; NULL with an exception, or NULL without one where it is None. After an exception nothing more
+   is taken, so that a verb takes all its arguments before it looks. */
 static const posenc_tensor* take(Arrays* arrays, PyObject* x, const char* verb, const char* name, int flags) {
-  if (x == Py_None) return NULL;
+  if (x == Py_None || PyErr_Occurred()) return NULL;
   Borrowed* const b = &arrays->items[arrays->count++];
   return borrow(x, b, verb, name, flags) ? NULL : &b->tensor;
 }
@@ -33,6 +34,7 @@ static int take_positions_as(Arrays* arrays, PyObject* where, long axes, const c
                              posenc_positions* out, int flags) {
   *out = POSENC_INIT(posenc_positions);
   out->axes = (int32_t)axes;
+  if (PyErr_Occurred()) return -1;
   if (PyLong_Check(where)) {
     out->first = PyLong_AsLongLong(where);
     return PyErr_Occurred() ? -1 : 0;
@@ -103,3 +105,20 @@ static const char* text_or_null(PyObject* x) { return x == Py_None ? NULL : PyUn
   (void)module;          \
   (void)a;               \
   if (!has_count(n, count)) return NULL
+/* A function that takes arrays, and the call of the C API with which it ends. */
+#define VERB(wanted) \
+  ARGUMENTS(wanted); \
+  Arrays arrays;     \
+  arrays.count = 0
+#define RETURN_CALL(call)                       \
+  if (PyErr_Occurred()) return failed(&arrays); \
+  const posenc_run run = run_of(&arrays);       \
+  WITHOUT_GIL(call);                            \
+  return done(&arrays, status)
+/* The same, for a call that makes a `text`. */
+#define RETURN_TEXT(call)                       \
+  if (PyErr_Occurred()) return failed(&arrays); \
+  char* text = NULL;                            \
+  WITHOUT_GIL(call);                            \
+  release(&arrays);                             \
+  return text_and_free(status, text)

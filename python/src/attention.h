@@ -87,6 +87,7 @@ static int take_option(Arrays* arrays, size_t i, PyObject* x, const Taking* how,
 /* A dict of options by name; None: not set. */
 static int take_options(Arrays* arrays, PyObject* given, const Taking* how, const char* verb, Options* out) {
   out->value = POSENC_INIT(posenc_attention_options);
+  if (PyErr_Occurred()) return -1;
   if (!PyDict_Check(given)) {
     PyErr_Format(PyExc_TypeError, "%s: options must be a dict", verb);
     return -1;
@@ -124,64 +125,57 @@ static int take_four(Arrays* arrays, PyObject* const four[4], PyObject* order, P
   for (int i = 0; i < 4; ++i) {
     PyObject* const its_order = i >= 2 && cache_order != Py_None ? cache_order : order;
     out[i] = take_in_order(arrays, four[i], its_order, verb, kNames[i], flags | (i == 0 ? WRITE : 0));
-    if (PyErr_Occurred()) return -1;
   }
-  return 0;
+  return PyErr_Occurred() ? -1 : 0;
 }
 
 FUNCTION(attention) { /* out, q, k, v, options, axes, order, cache_order, flags */
-  ARGUMENTS(9);
-  Arrays arrays;
-  arrays.count = 0;
+  VERB(9);
   Options options;
   const int flags = (int)PyLong_AsLong(a[8]);
   const Taking how = {PyLong_AsLong(a[5]), a[6], 0, flags};
   const posenc_tensor* four[4];
-  if (PyErr_Occurred()) return NULL;
-  if (take_four(&arrays, a, a[6], a[7], "attention", four, flags)) return failed(&arrays);
-  if (take_options(&arrays, a[4], &how, "attention", &options)) return failed(&arrays);
-  const posenc_run run = run_of(&arrays);
-  WITHOUT_GIL(posenc_attention(four[0], four[1], four[2], four[3], &options.value, &run));
-  return done(&arrays, status);
+  take_four(&arrays, a, a[6], a[7], "attention", four, flags);
+  take_options(&arrays, a[4], &how, "attention", &options);
+  RETURN_CALL(posenc_attention(four[0], four[1], four[2], four[3], &options.value, &run));
 }
 
 FUNCTION(attention_backward) { /* d_out, q, k, v, out, logsumexp, options, axes, order, gradients: (q, k, v,
    position_queries, parameters, sinks, query_vectors, key_vectors, value_vectors, query_offsets, log_gates) */
-  ARGUMENTS(10);
-  Arrays arrays;
-  arrays.count = 0;
+  VERB(10);
   Options options;
   const Taking how = {PyLong_AsLong(a[7]), a[8], 0, 0};
-  if (PyErr_Occurred()) return NULL;
   static const char* const kNames[] = {"d_out", "q", "k", "v", "out"};
   enum { IN_ORDER = 4, GRADIENTS = 11 }; /* the first of the gradients have q's order of axes */
-  const posenc_tensor *inputs[5], *gradients[GRADIENTS];
+  const posenc_tensor* inputs[5];
   for (int i = 0; i < 5; ++i) {
     inputs[i] = take_in_order(&arrays, a[i], a[8], "attention_backward", kNames[i], 0);
-    if (PyErr_Occurred()) return failed(&arrays);
   }
   posenc_attention_inputs from = POSENC_INIT(posenc_attention_inputs);
   posenc_attention_gradients to = POSENC_INIT(posenc_attention_gradients);
   from.q = inputs[1], from.k = inputs[2], from.v = inputs[3], from.out = inputs[4];
   from.logsumexp = take(&arrays, a[5], "attention_backward", "logsumexp", 0);
-  if (PyErr_Occurred()) return failed(&arrays);
   if (!PyTuple_Check(a[9]) || PyTuple_Size(a[9]) != GRADIENTS) {
     PyErr_SetString(PyExc_TypeError, "11 gradients are needed");
     return failed(&arrays);
   }
+  const posenc_tensor** const places[GRADIENTS] = {&to.q,
+                                                   &to.k,
+                                                   &to.v,
+                                                   &to.position_queries,
+                                                   &to.parameters,
+                                                   &to.sinks,
+                                                   &to.query_vectors,
+                                                   &to.key_vectors,
+                                                   &to.value_vectors,
+                                                   &to.query_offsets,
+                                                   &to.log_gates};
   for (int i = 0; i < GRADIENTS; ++i) {
-    gradients[i] = take_in_order(&arrays, PyTuple_GetItem(a[9], i), i >= IN_ORDER ? Py_None : a[8],
-                                 "attention_backward", "a gradient", WRITE);
-    if (PyErr_Occurred()) return failed(&arrays);
+    *places[i] = take_in_order(&arrays, PyTuple_GetItem(a[9], i), i >= IN_ORDER ? Py_None : a[8],
+                               "attention_backward", "a gradient", WRITE);
   }
-  to.q = gradients[0], to.k = gradients[1], to.v = gradients[2], to.position_queries = gradients[3];
-  to.parameters = gradients[4], to.sinks = gradients[5], to.query_vectors = gradients[6];
-  to.key_vectors = gradients[7], to.value_vectors = gradients[8], to.query_offsets = gradients[9];
-  to.log_gates = gradients[10];
-  if (take_options(&arrays, a[6], &how, "attention_backward", &options)) return failed(&arrays);
-  const posenc_run run = run_of(&arrays);
-  WITHOUT_GIL(posenc_attention_backward(&to, inputs[0], &from, &options.value, &run));
-  return done(&arrays, status);
+  take_options(&arrays, a[6], &how, "attention_backward", &options);
+  RETURN_CALL(posenc_attention_backward(&to, inputs[0], &from, &options.value, &run));
 }
 
 /* --- plans: a capsule with the plan, the arrays that it reads at each call, and a workspace --------------------------- */

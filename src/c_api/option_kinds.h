@@ -13,54 +13,23 @@ namespace posenc::c_api {
 inline constexpr OptionSet kOnlyInCpp(&AttentionOptions::axes, &AttentionOptions::device_key_lengths,
                                       &AttentionOptions::device_block_table);
 
-/// The member of an option of type T: its type, in C's words, and its kind.
-template <class T> struct InC {
-  using Type = const posenc_tensor*;
-  static constexpr const char* kText = "const posenc_tensor* ";
-  static constexpr posenc_field_kind kKind = POSENC_FIELD_INTEGERS;
+/// The member of an option of type T in C.
+template <class C, posenc_field_kind kind> struct Member {
+  using Type = C;
+  static constexpr posenc_field_kind kKind = kind;
 };
-template <> struct InC<ConstTensorView> : InC<void> {
-  static constexpr posenc_field_kind kKind = POSENC_FIELD_TENSOR;
-};
-template <> struct InC<TensorView> : InC<void> { static constexpr posenc_field_kind kKind = POSENC_FIELD_OUTPUT; };
-template <> struct InC<std::span<const std::int32_t>> : InC<void> {
-  static constexpr posenc_field_kind kKind = POSENC_FIELD_PAGES;
-};
-template <> struct InC<bool> {
-  using Type = std::int32_t;
-  static constexpr const char* kText = "int32_t ";
-  static constexpr posenc_field_kind kKind = POSENC_FIELD_FLAG;
-};
-template <> struct InC<std::int64_t> {
-  using Type = std::int64_t;
-  static constexpr const char* kText = "int64_t ";
-  static constexpr posenc_field_kind kKind = POSENC_FIELD_INTEGER;
-};
-template <> struct InC<double> {
-  using Type = double;
-  static constexpr const char* kText = "double ";
-  static constexpr posenc_field_kind kKind = POSENC_FIELD_NUMBER;
-};
-template <> struct InC<std::optional<double>> {
-  using Type = const double*;
-  static constexpr const char* kText = "const double* ";
-  static constexpr posenc_field_kind kKind = POSENC_FIELD_OPTIONAL_NUMBER;
-};
-template <> struct InC<Form> {
-  using Type = const posenc_form*;
-  static constexpr const char* kText = "const posenc_form* ";
-  static constexpr posenc_field_kind kKind = POSENC_FIELD_FORM;
-};
-template <> struct InC<std::optional<Positions>> {
-  using Type = const posenc_positions*;
-  static constexpr const char* kText = "const posenc_positions* ";
-  static constexpr posenc_field_kind kKind = POSENC_FIELD_POSITIONS;
-};
-template <> struct InC<std::optional<Temperature>> {
-  using Type = const posenc_temperature*;
-  static constexpr const char* kText = "const posenc_temperature* ";
-  static constexpr posenc_field_kind kKind = POSENC_FIELD_TEMPERATURE;
-};
+template <class T> struct InC;
+template <> struct InC<bool> : Member<std::int32_t, POSENC_FIELD_FLAG> {};
+template <> struct InC<std::int64_t> : Member<std::int64_t, POSENC_FIELD_INTEGER> {};
+template <> struct InC<double> : Member<double, POSENC_FIELD_NUMBER> {};
+template <> struct InC<std::optional<double>> : Member<const double*, POSENC_FIELD_OPTIONAL_NUMBER> {};
+template <> struct InC<Form> : Member<const posenc_form*, POSENC_FIELD_FORM> {};
+template <> struct InC<std::optional<Positions>> : Member<const posenc_positions*, POSENC_FIELD_POSITIONS> {};
+template <> struct InC<std::optional<Temperature>> : Member<const posenc_temperature*, POSENC_FIELD_TEMPERATURE> {};
+template <> struct InC<std::span<const std::int64_t>> : Member<const posenc_tensor*, POSENC_FIELD_INTEGERS> {};
+template <> struct InC<std::span<const std::int32_t>> : Member<const posenc_tensor*, POSENC_FIELD_PAGES> {};
+template <> struct InC<ConstTensorView> : Member<const posenc_tensor*, POSENC_FIELD_TENSOR> {};
+template <> struct InC<TensorView> : Member<const posenc_tensor*, POSENC_FIELD_OUTPUT> {};
 
 /// Calls visit(name, member, help, offset) for each option that C has; returns the size of the struct.
 template <class Visit> constexpr std::size_t each_in_c(const Visit& visit) {

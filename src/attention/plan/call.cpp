@@ -54,29 +54,16 @@ AttentionCall call_of(std::string_view verb, const TensorView& out, const Attent
   if (is_warm_form) call.temperature = &*nothing->temperature;
   const std::int64_t features = call.inputs.q.shape.rank > 0 ? call.inputs.q.shape.back(0) : 0;
   call.scale = options.scale.value_or(1 / std::sqrt(static_cast<double>(features)));
-  call.softcap = options.softcap;
-  call.keys_are_rotated = options.keys_are_rotated;
-  call.rounds_rotated = options.rounds_rotated;
-  call.is_repeatable = options.is_repeatable;
-
-  call.causal = options.causal;
-  call.window = options.window;
-  call.chunk = options.chunk;
-  call.query_lengths = options.query_lengths;
-  call.key_lengths = options.key_lengths;
+  call.softcap = options.softcap, call.sinks = options.sinks, call.mask = options.mask;
+  call.keys_are_rotated = options.keys_are_rotated, call.rounds_rotated = options.rounds_rotated;
+  call.causal = options.causal, call.window = options.window, call.chunk = options.chunk;
+  call.query_lengths = options.query_lengths, call.key_lengths = options.key_lengths;
   call.packed = options.packed;
   call.packed_keys = options.packed_keys.empty() ? options.packed : options.packed_keys;
-  call.key_mask = options.key_mask;
-  call.block_table = options.block_table;
-  call.device_key_lengths = options.device_key_lengths;
-  call.device_block_table = options.device_block_table;
-  call.query_positions = options.query_positions;
-  call.key_positions = options.key_positions;
-
-  call.sinks = options.sinks;
-  call.mask = options.mask;
-  call.weights = options.weights;
-  call.logsumexp = options.logsumexp;
+  call.key_mask = options.key_mask, call.block_table = options.block_table;
+  call.device_key_lengths = options.device_key_lengths, call.device_block_table = options.device_block_table;
+  call.query_positions = options.query_positions, call.key_positions = options.key_positions;
+  call.is_repeatable = options.is_repeatable, call.weights = options.weights, call.logsumexp = options.logsumexp;
   return call;
 }
 
