@@ -22,7 +22,7 @@ target_link_options(posenc_c PRIVATE LINKER:--version-script=${PROJECT_SOURCE_DI
                     LINKER:--gc-sections)
 
 # The struct of attention's options in posenc_c.h follows from AttentionOptions::fields; a test checks that it is current.
-add_executable(c_options EXCLUDE_FROM_ALL cmake/c_options.cpp)
-target_include_directories(c_options PRIVATE src)
-target_link_libraries(c_options PRIVATE posenc_headers posenc_compile_options)
-add_custom_target(c_options_header COMMAND c_options ${PROJECT_SOURCE_DIR}/include/posenc/posenc_c.h --write VERBATIM)
+add_executable(posenc_c_options EXCLUDE_FROM_ALL cmake/c_options.cpp)
+target_include_directories(posenc_c_options PRIVATE src)
+target_link_libraries(posenc_c_options PRIVATE posenc_headers posenc_compile_options)
+add_custom_target(posenc_c_header COMMAND posenc_c_options ${PROJECT_SOURCE_DIR}/include/posenc/posenc_c.h --write VERBATIM)

@@ -26,7 +26,8 @@ constexpr const char* kTypes[] = {"int32_t ",
 
 std::string struct_text() {
   std::string text(kBegin);
-  text += " from AttentionOptions::fields in attention.h. NULL: not set. */\n/* clang-format off */\ntypedef struct {\n";
+  text +=
+      " from AttentionOptions::fields in attention.h. NULL: not set. */\n/* clang-format off */\ntypedef struct {\n";
   text += "  size_t size;\n";
   posenc::c_api::each_in_c(
       [&]<class T>(const char* name, T posenc::AttentionOptions::*, const char* help, std::size_t) {
@@ -62,9 +63,10 @@ int main(int count, char** words) {
   const std::string after = before.substr(0, begin) + struct_text() + before.substr(end + kEnd.size());
   if (after == before) return 0;
   if (count == 2) {
-    std::fprintf(stderr,
-                 "%s: posenc_attention_options differs from AttentionOptions::fields: run c_options --write\n",
-                 words[1]);
+    std::fprintf(
+        stderr,
+        "%s: posenc_attention_options differs from AttentionOptions::fields: build the target posenc_c_header\n",
+        words[1]);
     return 1;
   }
   std::FILE* const file = std::fopen(words[1], "wb");

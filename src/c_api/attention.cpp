@@ -16,7 +16,7 @@ namespace posenc::c_api {
 namespace {
 
 static_assert(each_in_c([](auto...) {}) == sizeof(posenc_attention_options),
-              "posenc_c.h differs from AttentionOptions::fields: build the target c_options_header");
+              "posenc_c.h differs from AttentionOptions::fields: build the target posenc_c_header");
 
 // The options of a call, with the integers they refer to.
 struct HeldOptions {
