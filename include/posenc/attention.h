@@ -106,7 +106,7 @@ struct AttentionOptions {
 ///   of a score (2^-51 for f64), contextual positions 2^-22 · keys · the largest step between rows.
 /// Range: as rotate and bias for the form.
 /// Throws: Error for a shape, type, length, position or form that does not fit; out is then left unchanged.
-/// On a GPU: see docs/guide/attention.md for what there is a kernel for, and its errors. Anything else is an Error.
+/// On a GPU: docs/guide/gpu.md has what there is a kernel for, its errors and its memory. Anything else is an Error.
 void attention(TensorView out, ConstTensorView q, ConstTensorView k, ConstTensorView v,
                const AttentionOptions& options = {}, const Run& run = {});
 
@@ -187,7 +187,7 @@ struct QueryGradient {
 /// recomputed, not stored: memory is O(queries + keys).
 /// Range: q, k, v and d_out must be finite, even where they are masked, except past the lengths.
 /// Throws: as attention, and for a gradient that the position does not have.
-/// On a GPU: f16 and bf16, with gradients of slopes and tables; see docs/guide/attention.md.
+/// On a GPU: f16 and bf16, with gradients of slopes and tables; see docs/guide/gpu.md.
 void attention_backward(const AttentionGradients& gradients, ConstTensorView d_out, const AttentionInputs& inputs,
                         const AttentionOptions& options = {}, const Run& run = {});
 /// The size in bytes that Run::workspace must have for attention_backward on a GPU, as above.
