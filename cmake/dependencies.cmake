@@ -9,6 +9,7 @@ add_library(posenc_header_only INTERFACE)
 target_include_directories(posenc_header_only SYSTEM INTERFACE ${RAPIDJSON_INCLUDE_DIR} ${UTFCPP_INCLUDE_DIR})
 
 if(POSENC_CPU_BACKEND)
+  find_package(Threads REQUIRED)  # a static TBB links them and does not look for them
   find_package(TBB REQUIRED)
 endif()
 if(POSENC_CPU_BACKEND OR POSENC_BUILD_CLI)  # `posenc bench` measures what vectors can do, whichever backend there is

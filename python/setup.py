@@ -1,5 +1,7 @@
 """Builds the wheel: libposenc_c with CMake (or takes that of POSENC_PREFIX), the extension over it, and the classes of
-schemes. The libraries that they need are copied into the wheel, so that it runs where none of them is installed."""
+schemes. The libraries that they need are copied into the wheel, so that it runs where none of them is installed.
+packaging/wheel/build.sh makes the wheels of a release, which run on an older glibc too: it builds the package with CMake, names its
+folder in POSENC_PACKAGE, and the platform it is for in POSENC_WHEEL_PLATFORM."""
 
 import os
 import platform
@@ -34,6 +36,9 @@ class BuildWithLibraries(build_ext):
     """The extension, with posenc/libs beside it."""
 
     def run(self):
+        if "POSENC_PACKAGE" in os.environ:  # complete already
+            shutil.copytree(os.environ["POSENC_PACKAGE"], Path(self.build_lib) / "posenc", dirs_exist_ok=True)
+            return
         prefix = Path(os.environ["POSENC_PREFIX"]) if "POSENC_PREFIX" in os.environ else self.build_library()
         library = next(path for path in sorted(prefix.glob("lib*/**/libposenc_c.so.*")) if not path.is_symlink())
         libs = Path(self.build_lib) / "posenc" / "libs"
@@ -94,5 +99,6 @@ class SourceWithNative(sdist):
 setup(version=version(),
       ext_modules=[Extension("posenc._posenc", ["src/_posenc.c"], py_limited_api=True, extra_compile_args=["-std=c11"])],
       cmdclass={"build_ext": BuildWithLibraries, "sdist": SourceWithNative},
-      # packaging_test.py checks that no library needs a newer glibc than the tag names
-      options={"bdist_wheel": {"py_limited_api": "cp311", "plat_name": f"manylinux_2_35_{platform.machine()}"}})
+      # What is built here needs this machine's glibc: a wheel for it, not one to pass on.
+      options={"bdist_wheel": {"py_limited_api": "cp39",
+                               "plat_name": os.environ.get("POSENC_WHEEL_PLATFORM", f"linux_{platform.machine()}")}})

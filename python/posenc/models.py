@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import os
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any, Mapping, Sequence, Union
 
 from . import _posenc
+from ._values import dataclass
 from .arrays import flags_of, ids_of, library_of, shape_of
 from .attention import RULES, VALUES
 from .forms import Form, prepare

@@ -1,7 +1,7 @@
-/* posenc._posenc: Python arrays handed to the C API, in place. Limited API of Python 3.11, so one binary serves every
+/* posenc._posenc: Python arrays handed to the C API, in place. Limited API of Python 3.9, so one binary serves every
  * later Python; no C types, so that a build for free-threaded Python is the same file. Every function takes its
  * arguments by position: the package's Python functions have the names and defaults. */
-#define Py_LIMITED_API 0x030B0000
+#define Py_LIMITED_API 0x03090000
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 #include <string.h>
@@ -44,7 +44,7 @@ static PyObject* form_inside(PyObject* owner, const posenc_form* inside) {
     PyMem_Free(form);
     return NULL;
   }
-  form->owner = Py_NewRef(owner);
+  form->owner = new_reference(owner);
   return capsule;
 }
 
@@ -485,6 +485,6 @@ PyMODINIT_FUNC PyInit__posenc(void) {
       "posenc.Error", "What posenc refuses: the text names operation, value and rule.", PyExc_ValueError, NULL);
   PyObject* const module = PyModule_Create(&definition);
   if (module == NULL || empty_tuple == NULL || version_1_1 == NULL || posenc_Error == NULL) return NULL;
-  if (PyModule_AddObjectRef(module, "Error", posenc_Error) || list_options()) return NULL;
+  if (add_to_module(module, "Error", posenc_Error) || list_options()) return NULL;
   return module;
 }

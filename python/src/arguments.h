@@ -41,10 +41,14 @@ static int take_positions_as(Arrays* arrays, PyObject* where, long axes, const c
   }
   if (PyIndex_Check(where) && !PyObject_HasAttr(where, name_dlpack)) { /* a number of numpy, say */
     PyObject* const index = PyNumber_Index(where);
-    if (index == NULL) return -1;
-    out->first = PyLong_AsLongLong(index);
-    Py_DECREF(index);
-    return PyErr_Occurred() ? -1 : 0;
+    if (index != NULL) {
+      out->first = PyLong_AsLongLong(index);
+      Py_DECREF(index);
+      return PyErr_Occurred() ? -1 : 0;
+    }
+    /* an array of numpy before 1.22, which has no __dlpack__, and an __index__ that only a scalar fulfils */
+    if (!PyErr_ExceptionMatches(PyExc_TypeError) || !PyObject_CheckBuffer(where)) return -1;
+    PyErr_Clear();
   }
   out->ids = take(arrays, where, verb, name, flags);
   return out->ids == NULL ? -1 : 0;

@@ -230,7 +230,7 @@ FUNCTION(plan) { /* q, k, v, options, axes, order, cache_order, threads, flags *
   Plan* const made = PyMem_Calloc(1, sizeof(Plan));
   if (made == NULL) return PyErr_NoMemory();
   atomic_flag_clear(&made->is_busy);
-  made->order = Py_NewRef(a[5]), made->cache_order = Py_NewRef(a[6]), made->flags = (int)flags;
+  made->order = new_reference(a[5]), made->cache_order = new_reference(a[6]), made->flags = (int)flags;
   Arrays like; /* for this call alone: their shapes count */
   like.count = 0;
   Options options;
@@ -241,7 +241,8 @@ FUNCTION(plan) { /* q, k, v, options, axes, order, cache_order, threads, flags *
       take_options(&made->kept, a[3], &how, verb, &options)) {
     goto fail;
   }
-  made->form = Py_XNewRef(PyDict_GetItemString(a[3], "position"));
+  made->form = PyDict_GetItemString(a[3], "position");
+  Py_XINCREF(made->form);
   inputs.q = four[1], inputs.k = four[2], inputs.v = four[3];
   int status = posenc_plan_attention(&inputs, &options.value, &made->plan);
   if (status == POSENC_OK) status = threads_or_default(threads, &made->threads);

@@ -2,6 +2,8 @@
  * DLPack. Included by _posenc.c alone. */
 #pragma once
 
+#include "limited.h"
+
 /* --- DLPack, as github.com/dmlc/dlpack declares it (version 1.3) ---------------------------------------------------- */
 
 typedef struct DLManagedTensor {
@@ -47,7 +49,7 @@ static const TypeFacts* facts_of(PyTypeObject* type) {
   TypeFacts* const facts = &known[count % 16];
   Py_XDECREF((PyObject*)facts->type);
   ++count;
-  facts->type = (PyTypeObject*)Py_NewRef((PyObject*)type);
+  facts->type = (PyTypeObject*)new_reference((PyObject*)type);
   facts->library = PLAIN;
   facts->api = NULL;
   PyObject* const module = PyObject_GetAttr((PyObject*)type, name_module);
@@ -293,7 +295,7 @@ static int borrow_capsule(PyObject* x, const TypeFacts* facts, Borrowed* b, cons
   PyObject* const method = PyObject_GetAttr(x, name_dlpack);
   if (method == NULL) {
     PyErr_Clear();
-    PyObject* const type = PyType_GetName(Py_TYPE(x));
+    PyObject* const type = name_of_type(Py_TYPE(x));
     PyErr_Format(PyExc_TypeError, "%s: %s must be an array (numpy, torch, memoryview or the like) but is of type %S",
                  verb, name, type);
     Py_XDECREF(type);

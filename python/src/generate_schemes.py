@@ -13,9 +13,9 @@ HEAD = '''"""Every scheme and every scaling of RoPE as a value. Made by generate
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal, Optional, Tuple
 
+from ._values import dataclass
 from .scheme import Scaling, Scheme
 '''
 

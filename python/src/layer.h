@@ -22,22 +22,22 @@ static PyObject* option_value(const posenc_attention_options* options, const pos
   const void* const at = (const char*)options + field->offset;
   switch (field->kind) {
     case POSENC_FIELD_FLAG:
-      return Py_NewRef(*(const int32_t*)at ? Py_True : Py_None);
+      return new_reference(*(const int32_t*)at ? Py_True : Py_None);
     case POSENC_FIELD_INTEGER:
       return PyLong_FromLongLong(*(const int64_t*)at);
     case POSENC_FIELD_NUMBER:
       return PyFloat_FromDouble(*(const double*)at);
     case POSENC_FIELD_OPTIONAL_NUMBER: {
       const double* const number = *(const double* const*)at;
-      return number == NULL ? Py_NewRef(Py_None) : PyFloat_FromDouble(*number);
+      return number == NULL ? new_reference(Py_None) : PyFloat_FromDouble(*number);
     }
     case POSENC_FIELD_TEMPERATURE: {
       const posenc_temperature* const warm = *(const posenc_temperature* const*)at;
-      if (warm == NULL) return Py_NewRef(Py_None);
+      if (warm == NULL) return new_reference(Py_None);
       return Py_BuildValue("(dLLi)", warm->scale, (long long)warm->length, (long long)warm->shift, (int)warm->rule);
     }
     default:
-      return Py_NewRef(Py_None);
+      return new_reference(Py_None);
   }
 }
 static PyObject* options_of(const posenc_attention_options* options) {

@@ -2,6 +2,7 @@
 
 import math
 import os
+import shutil
 import subprocess
 import tempfile
 import unittest
@@ -42,6 +43,7 @@ def attended(q, k, v, bias=0.0, causal=False, scale=None):
     return weights / weights.sum(-1, keepdims=True) @ v
 
 
+@unittest.skipUnless(shutil.which(PROGRAM), "there is no program to compare with")
 class AsTheProgram(unittest.TestCase):
     """Python and the program give the same bytes."""
 
