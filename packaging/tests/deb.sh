@@ -46,7 +46,7 @@ installed g++ cmake make pkg-config
 installed ./libposenc-c0_*.deb ./libposenc-dev_*.deb
 cmake -S examples/cmake_project -B /tmp/consumer >/tmp/log 2>&1 && cmake --build /tmp/consumer >>/tmp/log 2>&1 || { cat /tmp/log; fail "find_package"; }
 [ "$(/tmp/consumer/positions)" = "$expected" ] || fail "find_package: $(/tmp/consumer/positions)"
-g++ -std=c++20 examples/cmake_project/main.cpp -o /tmp/positions $(pkg-config --cflags --libs --static posenc) || fail "pkg-config --static"
+g++ -std=c++20 examples/cmake_project/main.cpp -o /tmp/positions $(pkg-config --cflags --libs posenc) || fail "pkg-config"
 [ "$(/tmp/positions)" = "$expected" ] || fail "pkg-config: $(/tmp/positions)"
 [ "$(pkg-config --modversion posenc)" = "$version" ] || fail "pkg-config --modversion"
 cat >/tmp/c.c <<'CODE'
