@@ -53,13 +53,9 @@ posenc ($version-1~deb${number[$suite]}) $suite; urgency=medium
 
  -- $maintainer  $(LC_ALL=C date -u -R -d "@$SOURCE_DATE_EPOCH")
 TEXT
-  local ptx=""
-  if [[ -d $work/ptx ]]; then
-    cp -r "$work/ptx" "$system/build/ptx"
-    ptx=/build/ptx
-  fi
+  cp -r "$work/ptx" "$system/build/ptx"
   say "$suite: dpkg-buildpackage, which takes some minutes"
-  if ! "$root/packaging/tests/bare.sh" run "$system" env DEB_BUILD_OPTIONS="parallel=$jobs noautodbgsym" POSENC_PTX_FROM="$ptx" \
+  if ! "$root/packaging/tests/bare.sh" run "$system" env DEB_BUILD_OPTIONS="parallel=$jobs noautodbgsym" POSENC_PTX_FROM=/build/ptx \
     bash -c "cd $tree && dpkg-buildpackage -b -us -uc" </dev/null >"$log" 2>&1; then
     grep -E 'error|FAILED' "$log" | head -n 5 >&2 || true
     fail "$suite: dpkg-buildpackage failed; the whole log is $log"
@@ -74,4 +70,6 @@ TEXT
   "$root/packaging/tests/bare.sh" drop "$system"
 }
 
+say "kernels for GPUs"
+"$root/packaging/kernels.sh" "$work"
 for suite in "${suites[@]}"; do packages "$suite"; done

@@ -47,25 +47,6 @@ quietly() {
   fi
 }
 
-# Kernels for GPUs are text, the same for every machine; compiled once for a state of their sources.
-kernels() {
-  local key folder=$work/ptx build=$work/ptx-build
-  key=$( (cd "$root" && find src include cmake -type f | LC_ALL=C sort | xargs sha256sum && clang++-22 --version) | sha256sum)
-  [[ ! -e $folder/key || $(<"$folder/key") != "$key" ]] || return 0
-  say "kernels for GPUs"
-  rm -rf "$folder" "$build"
-  quietly "$work/ptx.log" cmake -S "$root" -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=Release -DPOSENC_CUDA=ON \
-    -DPOSENC_BUILD_CLI=OFF -DPOSENC_LESSONS=OFF -DPOSENC_BUILD_PYTHON=OFF -DPOSENC_CPU_BACKEND=OFF
-  local -a targets
-  mapfile -t targets < <(ninja -C "$build" -t targets all | sed -nE 's/^(ptx\/[^:]*\.ptx): .*/\1/p')
-  ((${#targets[@]})) || fail "CMake made no rule for a kernel"
-  quietly "$work/ptx.log" ninja -C "$build" -j "$jobs" "${targets[@]}"
-  mkdir -p "$folder"
-  cp "$build"/ptx/*.ptx "$folder/"
-  echo "$key" >"$folder/key"
-  rm -rf "$build"
-}
-
 # wheel MACHINE
 wheel() {
   local machine=$1 prefix=$work/libraries-$1 build=$work/wheel-$1 stubs=$work/glibc-$1 tools=$1-linux-gnu log=$work/wheel-$1.log
@@ -124,8 +105,9 @@ wheel() {
   say "$machine: $(cd "$out" && ls posenc-*"$machine".whl)"
 }
 
-for tool in cmake ninja clang++-22 objdump; do
+for tool in cmake ninja objdump; do
   command -v "$tool" >/dev/null || fail "$tool is missing"
 done
-kernels
+say "kernels for GPUs"
+"$root/packaging/kernels.sh" "$work"
 for machine in "${machines[@]}"; do wheel "$machine"; done
