@@ -17,7 +17,8 @@ SYSTEM = re.compile(r"(lib(c|m|dl|rt|pthread)\.so\.\d+|libgcc_s\.so\.1|ld-linux[
 OF_GCC_8 = {"GLIBCXX": (3, 4, 25), "CXXABI": (1, 3, 11), "GCC": (7, 0, 0)}
 UNDEFINED = re.compile(r"^[0-9a-f]+ (.{7}) \*UND\*\s+[0-9a-f]+\s+(?:\(?(\w+?)_([\d.]+)\)?\s+|Base\s+)?(\S+)$", re.MULTILINE)
 FORMATS = {"x86_64": "elf64-x86-64", "aarch64": "elf64-littleaarch64"}
-# Exported by CPython 3.9. A new one belongs here once it was found there: later headers declare more than 3.9 has.
+# Exported by CPython 3.9. A new one belongs here once it was found there: later headers declare more than 3.9 has. Headers from 3.13
+# on name the functions that read arguments without _SizeT: they differ for formats with '#', and none is used.
 PYTHON_39 = set("""
 PyBaseObject_Type PyBuffer_Release PyBytes_AsStringAndSize PyCapsule_GetPointer PyCapsule_IsValid PyCapsule_New PyDict_New
 PyDict_SetItem PyErr_Clear PyErr_ExceptionMatches PyErr_Format PyErr_NewExceptionWithDoc PyErr_NoMemory PyErr_Occurred
@@ -28,7 +29,7 @@ PyMem_Calloc PyMem_Free PyMem_Malloc PyModule_AddObject PyModule_Create2 PyNumbe
 PyObject_CheckBuffer PyObject_GetAttr PyObject_GetAttrString PyObject_GetBuffer PyObject_HasAttr PyObject_IsTrue PyTuple_GetItem
 PyTuple_New PyTuple_Size PyType_GetFlags PyType_IsSubtype PyUnicode_AsUTF8AndSize PyUnicode_FromString
 PyUnicode_InternFromString _PyArg_ParseTuple_SizeT _PyObject_CallMethod_SizeT _Py_BuildValue_SizeT _Py_Dealloc _Py_NoneStruct
-_Py_TrueStruct _Py_FalseStruct
+_Py_TrueStruct _Py_FalseStruct PyArg_ParseTuple PyObject_CallMethod Py_BuildValue
 """.split())
 
 

@@ -162,6 +162,12 @@ class Python39(unittest.TestCase):
         with self.assertRaises(AttributeError):
             Value().size = 5
 
+    def test_no_format_with_a_length(self):
+        """Headers from 3.13 on call what before 3.13 read lengths as int."""
+        for path in sorted((ROOT / "python/src").glob("*.[ch]")):
+            for format_ in re.findall(r'(?:PyArg_ParseTuple|Py_BuildValue|PyObject_CallMethod)\([^;]*?"([^"]*)"', path.read_text("utf-8")):
+                self.assertNotIn("#", format_, path.name)
+
     def test_the_floor_is_the_same_everywhere(self):
         self.assertIn('requires-python = ">=3.9"', (ROOT / "python/pyproject.toml").read_text())
         self.assertIn('"py_limited_api": "cp39"', (ROOT / "python/setup.py").read_text())
