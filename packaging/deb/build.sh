@@ -22,7 +22,7 @@ if ((EUID != 0)); then
   sudo -n true 2>/dev/null || fail "root is needed to make a bare Debian: run this as root, or where sudo asks for no password"
   exec sudo --preserve-env=SOURCE_DATE_EPOCH,POSENC_RELEASE_WORK,POSENC_JOBS,DEBFULLNAME,DEBEMAIL "${BASH_SOURCE[0]}" "$out" "${suites[@]}"
 fi
-mkdir -p "$out" && [[ -w $out ]] || fail "the folder $out cannot be written"
+mkdir -p "$out" 2>/dev/null && [[ -w $out ]] || fail "the folder $out cannot be written"
 out=$(cd "$out" && pwd)
 work=${POSENC_RELEASE_WORK:-$root/build/release-work}
 mkdir -p "$work"

@@ -13,7 +13,7 @@ fail() {
   exit 1
 }
 (($# >= 1)) || { sed -n '2,5s/^# \{0,1\}//p' "${BASH_SOURCE[0]}" >&2; exit 2; }
-mkdir -p "$1" && [[ -w $1 ]] || fail "the folder $1 cannot be written"
+mkdir -p "$1" 2>/dev/null && [[ -w $1 ]] || fail "the folder $1 cannot be written"
 out=$(cd "$1" && pwd)
 shift
 native=$(uname -m)

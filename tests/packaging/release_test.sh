@@ -88,6 +88,20 @@ flock 8
 refused 'another ./release is running here' ./release
 exec 8>&-
 
+# The scripts of the parts, and those that test them.
+refused 'unknown release sid; choose from bookworm, trixie' "$source/packaging/deb/build.sh" "$work/out" sid
+refused '/dev/null/out cannot be written' "$source/packaging/wheel/build.sh" /dev/null/out
+refused 'expected x86_64 or aarch64, got riscv64' "$source/packaging/wheel/build.sh" "$work/out" riscv64
+refused 'expected a wheel, got no.whl' "$source/packaging/tests/wheel.sh" no.whl bookworm
+refused 'expected a wheel of a release, got no.whl' "$source/packaging/tests/cross_wheel.sh" no.whl
+refused 'unknown release sid; choose from bookworm, trixie' "$source/packaging/tests/deb.sh" "$work" sid
+if ((EUID == 0)); then
+  refused 'unknown release sid; choose from bullseye, bookworm, trixie' "$source/packaging/tests/bare.sh" make sid "$work/bare"
+  refused 'there is no Debian in' "$source/packaging/tests/bare.sh" run "$work" true
+else
+  refused 'root is needed' "$source/packaging/tests/bare.sh" make bookworm "$work/bare"
+fi
+
 # A CHANGELOG without a section for the version, or with an empty one.
 sed -i 's/3\.2\.1/3.2.0/' include/posenc/version.h
 commit 'all: the version of an empty section'
