@@ -8,7 +8,8 @@ fail() {
   exit 1
 }
 (($# == 1)) || { sed -n '2,3s/^# \{0,1\}//p' "${BASH_SOURCE[0]}" >&2; exit 2; }
-for tool in cmake ninja clang++-22; do command -v "$tool" >/dev/null || fail "$tool is missing"; done
+source "$root/cmake/setup.sh"
+set_up "${build_needs[@]}" clang++-22=clang-22
 mkdir -p "$1"
 work=$(cd "$1" && pwd)
 exec 8>"$work/ptx.lock"

@@ -5,6 +5,7 @@
 set -euo pipefail
 here=$(dirname -- "$(readlink -f -- "${BASH_SOURCE[0]}")")
 root=$(cd "$here/../.." && pwd)
+source "$root/cmake/setup.sh"
 say() { printf 'deb: %s\n' "$*" >&2; }
 fail() {
   say "$*"
@@ -70,6 +71,7 @@ TEXT
   "$root/packaging/tests/bare.sh" drop "$system"
 }
 
+set_up mmdebstrap=mmdebstrap || fail "mmdebstrap, which makes bare systems, is not installed"
 say "kernels for GPUs"
 "$root/packaging/kernels.sh" "$work"
 for suite in "${suites[@]}"; do packages "$suite"; done

@@ -7,6 +7,7 @@ set -euo pipefail
 here=$(dirname -- "$(readlink -f -- "${BASH_SOURCE[0]}")")
 root=$(cd "$here/../.." && pwd)
 glibc=2.28
+source "$root/cmake/setup.sh"
 say() { printf 'wheel: %s\n' "$*" >&2; }
 fail() {
   say "$*"
@@ -105,9 +106,9 @@ wheel() {
   say "$machine: $(cd "$out" && ls posenc-*"$machine".whl)"
 }
 
-for tool in cmake ninja objdump; do
-  command -v "$tool" >/dev/null || fail "$tool is missing"
-done
+set_up "${build_needs[@]}" "${python_needs[@]}" "${wheel_needs[@]}" objdump=binutils dpkg-source=dpkg-dev make=make \
+  x86_64-linux-gnu-g++=g++-x86-64-linux-gnu aarch64-linux-gnu-g++=g++-aarch64-linux-gnu "qemu-$other-static=qemu-user-static" ||
+  fail "what wheels are made with is not installed (packages in the lines above)"
 say "kernels for GPUs"
 "$root/packaging/kernels.sh" "$work"
 for machine in "${machines[@]}"; do wheel "$machine"; done
