@@ -28,9 +28,12 @@ case $verb in
     codename=$(. /etc/os-release && [[ $ID == debian ]] && echo "${VERSION_CODENAME:-}") || codename=""
     sources=()
     if [[ -n $codename && -e /etc/apt/sources.list.d/debian.sources ]]; then
-      # The first entry, which is the release itself: updates of an old release may be gone.
-      awk '/^$/ && seen { exit } /^Types:/ { seen = 1 } { print }' /etc/apt/sources.list.d/debian.sources |
-        sed -E "s/^Suites:.*/Suites: $suite/" >"$list"
+      if [[ $suite == bullseye ]]; then  # the first entry, which is the release itself: updates of an old one may be gone
+        awk '/^$/ && seen { exit } /^Types:/ { seen = 1 } { print }' /etc/apt/sources.list.d/debian.sources |
+          sed -E "s/^Suites:.*/Suites: $suite/" >"$list"
+      else
+        sed "s/$codename/$suite/g" /etc/apt/sources.list.d/debian.sources >"$list"
+      fi
       chmod 644 "$list"
       sources=("$list")
     fi

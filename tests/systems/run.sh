@@ -7,6 +7,7 @@
 set -euo pipefail
 here=$(dirname -- "$(readlink -f -- "${BASH_SOURCE[0]}")")
 root=$(dirname -- "$(dirname -- "$here")")
+bare=$root/packaging/tests/bare.sh
 systems=${POSENC_SYSTEMS:-$root/build/systems}
 steps=${POSENC_SYSTEM_STEPS:-run test install files}
 newcomer=/var/newcomer  # a home of its own inside
@@ -27,39 +28,33 @@ suites=("$@")
 for suite in "${suites[@]}"; do
   [[ $suite == bookworm || $suite == trixie ]] || fail "expected bookworm or trixie, got $suite"
 done
+# bare.sh needs it.
 command -v mmdebstrap >/dev/null || { command -v apt-get >/dev/null && apt-get install -y -qq mmdebstrap >/dev/null; } ||
   fail "mmdebstrap is needed (Debian's package mmdebstrap)"
 [[ -z $(git -C "$root" status --porcelain) ]] || echo "systems: uncommitted changes are not tested: what runs is HEAD" >&2
 
-# make_system SUITE FOLDER: from the archive that this machine uses, where it is a Debian; and with this machine's way to
-# the network.
+# make_system SUITE FOLDER: with a clone of what is committed, and with this machine's way to the network.
 make_system() {
-  local suite=$1 folder=$2 sources name=""
-  sources=$(mktemp --suffix=.sources)
-  name=$(sed -n 's/^VERSION_CODENAME=//p' /etc/os-release)
-  local -a archive=()
-  if [[ $name == bookworm || $name == trixie ]] && compgen -G '/etc/apt/sources.list.d/*.sources' >/dev/null; then
-    cat /etc/apt/sources.list.d/debian*.sources | sed "s/$name/$suite/g" >"$sources"
-    chmod 644 "$sources"
-    archive=("$sources")
-  fi
-  rm -rf "$folder"
-  mkdir -p "$(dirname "$folder")"
-  mmdebstrap --mode=root --variant=minbase --include=git,ca-certificates "$suite" "$folder" "${archive[@]}" || return
-  rm -f "$sources"
+  local folder=$2
+  "$bare" make "$1" "$folder" git || return
   mkdir -p "$folder$newcomer"
-  cp /etc/resolv.conf /etc/hosts "$folder/etc/"
   [[ ! -f $HOME/.npmrc ]] || cp "$HOME/.npmrc" "$folder$newcomer/"
   [[ ! -f /etc/npmrc ]] || cp /etc/npmrc "$folder/etc/"
   cp /etc/ssl/certs/ca-certificates.crt "$folder/etc/ssl/certs/ca-certificates.crt"
+  git clone -q "$root" "$folder$newcomer/posenc"
 }
 
 # inside FOLDER COMMAND…: in the clone, as a newcomer's shell would.
 inside() {
   local folder=$1
   shift
-  chroot "$folder" /usr/bin/env -i HOME=$newcomer PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin TERM=dumb \
-    bash -c 'cd ~/posenc && exec "$@"' -- "$@" </dev/null
+  "$bare" run "$folder" env HOME=$newcomer bash -c 'cd ~/posenc && exec "$@"' -- "$@" </dev/null
+}
+
+# leave_out NAME REASON
+leave_out() {
+  skipped=$((skipped + 1))
+  printf '%-28s          skipped: %s\n' "$1" "$2"
 }
 
 # step NAME LOG COMMAND…: one line with its time; the log's end where it fails.
@@ -77,23 +72,11 @@ step() {
   return 1
 }
 
-mounted=()
-unmount_all() {
-  local folder
-  for folder in "${mounted[@]}"; do umount -l "$folder/dev" "$folder/proc" 2>/dev/null || true; done
-  mounted=()
-}
-trap unmount_all EXIT
-
 mkdir -p "$systems"
 for suite in "${suites[@]}"; do
   folder=$systems/$suite logs=$systems/$suite-logs
   mkdir -p "$logs"
   step "$suite: bare system" "$logs/make.log" make_system "$suite" "$folder" || continue
-  mount -t proc proc "$folder/proc"
-  mount --rbind /dev "$folder/dev"
-  mounted+=("$folder")
-  git clone -q "$root" "$folder$newcomer/posenc"
   if [[ " $steps " == *" run "* ]]; then
     step "$suite: ./run list" "$logs/run.log" inside "$folder" ./run list || true
   fi
@@ -101,20 +84,22 @@ for suite in "${suites[@]}"; do
     step "$suite: install lines" "$logs/install.log" inside "$folder" tests/systems/install_lines.sh || true
   fi
   if [[ " $steps " == *" files "* ]]; then
-    if compgen -G "$root/build/release-files/*.whl" >/dev/null; then
-      mkdir -p "$folder$newcomer/files"
-      cp "$root"/build/release-files/* "$folder$newcomer/files/"
-      step "$suite: files of ./release" "$logs/files.log" inside "$folder" tests/systems/release_files.sh "$newcomer/files" || true
+    wheel=$(compgen -G "$root/build/release-files/*_$(uname -m).whl" | head -n 1 || true)
+    if [[ -n $wheel ]]; then
+      step "$suite: wheel" "$logs/wheel.log" "$root/packaging/tests/wheel.sh" "$wheel" "$suite" || true
     else
-      skipped=$((skipped + 1))
-      echo "$suite: files of ./release    skipped: build/release-files has no wheel"
+      leave_out "$suite: wheel" "build/release-files has none for this machine"
+    fi
+    if compgen -G "$root/build/release-files/*~deb*.deb" >/dev/null; then
+      step "$suite: Debian packages" "$logs/deb.log" "$root/packaging/tests/deb.sh" "$root/build/release-files" "$suite" || true
+    else
+      leave_out "$suite: Debian packages" "build/release-files has none"
     fi
   fi
   if [[ " $steps " == *" test "* ]]; then
     step "$suite: ./test quick" "$logs/test.log" inside "$folder" ./test quick || true
     grep -E 'skipped: ' "$logs/test.log" | sed 's/^ */    /' || true
   fi
-  unmount_all
 done
 also=""
 ((skipped == 0)) || also=", $skipped skipped"
