@@ -83,7 +83,10 @@ TEST(CudaAttention, IsTheReferenceWithinItsError) {
 TEST(CudaAttention, HotScoresKeepTheirMaximum) {
   if (const std::string reason = why_not(); !reason.empty()) GTEST_SKIP() << reason;
   for (const char* name : {"none", "slopes", "distances"}) {
-    for (const double size : {0.02, 5.0, 30.0, 100.0}) expect_reference<BFloat16>({1, 2, 2, 700, 128, size}, name);
+    for (const double size : {0.02, 5.0, 30.0, 100.0}) {
+      expect_reference<BFloat16>({1, 2, 2, 700, 128, size}, name);
+      expect_reference<Half>({1, 2, 2, 700, 128, size}, name);
+    }
   }
 }
 

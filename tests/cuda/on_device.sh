@@ -60,7 +60,7 @@ sanitizers() {
   sanitize kernels-memcheck memcheck kernels "$of_kernels"
   sanitize kernels-racecheck racecheck kernels "$of_kernels"
   sanitize attention-memcheck memcheck attention \
-    'CudaAttentionAny.Never*:CudaAttentionAny.Says*:CudaAttention.Rotates*:CudaAttentionBackward.WritesOnly*'
+    'CudaAttentionAny.Never*:CudaAttentionAny.Says*:CudaAttention.Rotates*:CudaAttentionBackward.WritesOnly*:CudaAttentionBands.Stay*'
   sanitize pages-memcheck memcheck attention 'CudaAttentionAny.ReadsA*'
   for name in "${!running[@]}"; do
     wait "${running[$name]}"
@@ -123,6 +123,7 @@ all() {
   section "peers"
   if python3 -c 'import torch' 2>/dev/null; then
     step python3 "$here/../../benchmarks/peers/cuda_attention.py"
+    PYTHONPATH=$build/python step python3 "$here/../../benchmarks/peers/cuda_masks.py"
     section "Python"
     for test in cuda torch; do
       PYTHONPATH=$build/python step python3 -B "$here/../../python/tests/${test}_test.py"

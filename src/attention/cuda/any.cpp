@@ -132,16 +132,6 @@ int padded_features(const AttentionJob& job) {
   return features <= 64 ? 64 : features <= 128 ? 128 : 256;
 }
 
-// Whether these are few queries over many keys that decode_any supports.
-bool is_decoding(const AttentionJob& job, const QueriesAndKeys& ready) {
-  constexpr std::int64_t kFewestKeys = 128;
-  const std::int64_t features = job.q.features;
-  return job.q.type != DataType::kF32 && job.v.features == features && (features == 64 || features == 128) &&
-         job.q.sequence * (job.q.heads / job.k.heads) <= kDecodeRows && job.k.sequence >= kFewestKeys &&
-         (job.k.pages == nullptr || job.k.page_tokens % kDecodeKeys == 0) && has_whole_rows(ready.q) &&
-         has_whole_rows(ready.k) && has_whole_rows(job.v);
-}
-
 void decode(Call& call, const AttentionJob& job, const QueriesAndKeys& ready, const AttentionCall& options) {
   const auto& [q, k, scale] = ready;
   DecodeParams p{};
@@ -183,6 +173,15 @@ void decode(Call& call, const AttentionJob& job, const QueriesAndKeys& ready, co
 }
 
 }  // namespace
+
+bool is_decoding(const AttentionJob& job, const QueriesAndKeys& ready) {
+  constexpr std::int64_t kFewestKeys = 128;
+  const std::int64_t features = job.q.features;
+  return job.q.type != DataType::kF32 && job.v.features == features && (features == 64 || features == 128) &&
+         job.q.sequence * (job.q.heads / job.k.heads) <= kDecodeRows && job.k.sequence >= kFewestKeys &&
+         (job.k.pages == nullptr || job.k.page_tokens % kDecodeKeys == 0) && has_whole_rows(ready.q) &&
+         has_whole_rows(ready.k) && has_whole_rows(job.v);
+}
 
 std::string beyond_any(const AttentionJob& job, const AttentionCall& options) {
   if (const int found = capability(); found < 80) {

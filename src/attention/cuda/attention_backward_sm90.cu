@@ -2,22 +2,21 @@
 //   dv = Pᵀ · d_out,  dS = P ∘ (dP − delta),  dq = scale · dS · k,  dk = scale · dSᵀ · q,
 // and for a bias by distance, the sum of dS over all pairs at each distance.
 //
-// One block per multiprocessor takes key blocks of 128 keys of one key head, the longest (the first) first. One
-// thread copies tiles of 64 queries of q and d_out; two warpgroups own 64 keys each and keep their dk and dv in
+// One block per multiprocessor takes key blocks of 128 keys of one key head; the first are the longest if attention is
+// causal. One thread copies tiles of 64 queries of q and d_out; two warpgroups own 64 keys each and keep their dk and dv in
 // registers while looping over all query heads of the key head. Everything is transposed (keys are rows), so that Pᵀ
 // and dSᵀ go from registers straight into the next product; only dq needs dS from shared memory. dq is summed in
 // float32 in global memory, stored in register order. Blocks add to it in order of arrival, so its last bits vary.
 // POSENC_BIAS is a BiasKind, POSENC_FEATURES 64 or 128, POSENC_F16 1 for f16 and 0 for bf16.
 
+#include "attention/cuda/band.cuh"
 #include "attention/cuda/hopper.cuh"
-#include "attention/cuda/params.h"
 
 namespace posenc::attend::cuda {
 namespace {
 
 constexpr int kPanel = 64;
 constexpr float kLog2e = 1.4426950408889634f;
-constexpr int kTasks = (kMostDistance / 8 + 1) * 8;
 constexpr int kFeatures = POSENC_FEATURES, kKind = POSENC_BIAS;
 constexpr bool kSplitsFeatures =
     kFeatures == 128;  // dq: each warpgroup computes half of the features, or sums half of the keys
@@ -31,12 +30,12 @@ struct alignas(1024) Shared {
   alignas(16) float lse[kBackwardStages][kQueryTile];
   alignas(16) float delta[kBackwardStages][kQueryTile];
   alignas(16) float table[1][kTableSize];
-  alignas(16) float part[kTasks][8];  // sums along the diagonals of dS: see sum_diagonals
+  alignas(16) float part[kKind == kDistanceBias ? kDiagonalTasks : 1][8];  // sums along diagonals: see sum_diagonals
   int item[1];
   alignas(8) std::uint64_t k_full[1], k_empty[1], v_full[1], v_empty[1], t_full[1], t_empty[1];
   std::uint64_t q_full[kBackwardStages], q_empty[kBackwardStages], g_full[kBackwardStages], g_empty[kBackwardStages];
 };
-static_assert(sizeof(Shared) + 1024 == backward_shared_bytes(kFeatures));
+static_assert(sizeof(Shared) + 1024 == backward_shared_bytes(kKind, kFeatures));
 
 #define POSENC_AT(member, slot) \
   (base + std::uint32_t(__builtin_offsetof(Shared, member)) + std::uint32_t(sizeof(Shared::member[0])) * (slot))
@@ -50,14 +49,15 @@ template <int kSize> struct Ring {
 };
 
 struct Work {
-  int batch, key_head, block, first;  // query tiles from `first` on
+  int batch, key_head, block;
+  TileRange tiles;  // of queries
 };
 // Key heads are grouped so that their q, d_out and dq fit in the L2 cache.
 __device__ __forceinline__ Work decode(int item, const BackwardParams& p) {
   const int per_group = p.group * p.key_blocks, g = item / per_group, r = item - g * per_group;
   const int size = p.group < p.batch_keys - g * p.group ? p.group : p.batch_keys - g * p.group;
   const int at = g * p.group + r % size, block = r / size, batch = at / p.key_heads;
-  return {batch, at - batch * p.key_heads, block, block * (kKeyTile / kQueryTile)};
+  return {batch, at - batch * p.key_heads, block, query_tiles<kQueryTile, kKeyTile>(p.band, block * kKeyTile)};
 }
 // The threads that synchronize once dS is in shared memory.
 constexpr int kExchange = kKind == kDistanceBias ? 256 + 96 : 256;
@@ -103,19 +103,19 @@ __device__ __forceinline__ void produce(Shared& sm, std::uint32_t base, const Ba
     barrier_wait(POSENC_AT(v_empty, 0), kv.phase ^ 1);  // v is free one tile before k
     barrier_expect(POSENC_AT(v_full, 0), kKeyTile * kFeatures * 2);
     copy_tile(POSENC_AT(v, 0), &v_map, POSENC_AT(v_full, 0), w.block * kKeyTile, w.key_head, w.batch);
-    load_q(w.first);
+    load_q(w.tiles.first);
     barrier_wait(POSENC_AT(k_empty, 0), kv.phase ^ 1);
     sm.item[0] = item;
     barrier_expect(POSENC_AT(k_full, 0), kKeyTile * kFeatures * 2);
     copy_tile(POSENC_AT(k, 0), &k_map, POSENC_AT(k_full, 0), w.block * kKeyTile, w.key_head, w.batch);
     load_table();
-    load_g(w.first);
-    for (int i = w.first + 1; i < p.tiles; ++i) load_q(i), load_g(i);
+    load_g(w.tiles.first);
+    for (int i = w.tiles.first + 1; i <= w.tiles.last; ++i) load_q(i), load_g(i);
     for (int n = 1; n < heads_per_key; ++n) {
       ++head;
       row += std::int64_t{p.tiles} * kQueryTile;
       load_table();
-      for (int i = w.first; i < p.tiles; ++i) load_q(i), load_g(i);
+      for (int i = w.tiles.first; i <= w.tiles.last; ++i) load_q(i), load_g(i);
     }
   }
   barrier_wait(POSENC_AT(k_empty, 0), kv.phase ^ 1);
@@ -128,12 +128,96 @@ __device__ __forceinline__ void produce(Shared& sm, std::uint32_t base, const Ba
   }
 }
 
-// For a bias by distance, the three other warps of the producer's group sum the diagonals of dS. Task (c, r) reads,
-// for every key with key % 8 = r, the 8 queries at distances 8 c − r … 8 c − r + 7: one load of 16 bytes, at the same
-// place in the swizzle each time.
+__device__ __forceinline__ void add_eight(float (&sum)[8], const kernels::cuda::Bytes16& x) {
+  sum[0] += unpack(x.x, false), sum[1] += unpack(x.x, true);
+  sum[2] += unpack(x.y, false), sum[3] += unpack(x.y, true);
+  sum[4] += unpack(x.z, false), sum[5] += unpack(x.z, true);
+  sum[6] += unpack(x.w, false), sum[7] += unpack(x.w, true);
+}
+
+// For a bias by distance, the three other warps of the producer's group sum dS: along the diagonals in near tiles, and
+// all of it in tiles far to the right. Far to the left nothing is summed: see table_gradient.
+//
+// Distance = shift + query in tile − key in block, where shift is a multiple of 8 plus `rest`. Task (c, r) reads, for
+// every key with key % 8 = r, the 8 queries at distances 8 c − kBelow + rest − r … + 7: one load of 16 bytes, at the
+// same place in the swizzle each time.
+struct Diagonals {
+  Shared& sm;
+  const BackwardParams& p;
+  const int me;     // of 96 threads
+  const int rest;   // of the origin, divided by 8
+  const int least;  // the lowest distance that is summed: some query attends to it
+  float right;      // this thread's part of the sum far to the right
+
+  // The first task of a distance, and the end of its tasks: r up to 7 moves it to the next c.
+  __device__ __forceinline__ int task_of(int distance) const { return (distance + kBelow - rest) / 8 * 8; }
+  __device__ __forceinline__ int tasks_end(int distance) const { return task_of(distance) + 16; }
+
+  __device__ __forceinline__ void add_near(int buffer, int shift) {
+    const int end = tasks_end(smaller_of(shift + kQueryTile, p.band.tail) - 1);
+#pragma unroll 1
+    for (int task = task_of(larger_of(shift - (kKeyTile - 1), least)) + me; task < end; task += 96) {
+      const int r = task % 8, ahead = task / 8 - (shift - rest + kBelow) / 8;  // query / 8 − key / 8
+      const int first = ahead < 0 ? -ahead : 0;
+      const int last = smaller_of(kQueryTile / 8 - 1 - ahead, kKeyTile / 8 - 1);
+      float sum[8];
+#pragma unroll
+      for (int j = 0; j < 8; ++j) sum[j] = sm.part[task][j];
+#pragma unroll 1
+      for (int a = first; a <= last; ++a) {
+        add_eight(sum,
+                  *reinterpret_cast<const kernels::cuda::Bytes16*>(&sm.ds[buffer][8 * a + r][((a + ahead) ^ r) * 8]));
+      }
+#pragma unroll
+      for (int j = 0; j < 8; ++j) sm.part[task][j] = sum[j];
+    }
+  }
+  __device__ __forceinline__ void add_right(int buffer) {
+    float sum[8] = {};
+#pragma unroll 1
+    for (int n = me; n < kKeyTile * kQueryTile / 8; n += 96)
+      add_eight(sum, *reinterpret_cast<const kernels::cuda::Bytes16*>(&sm.ds[buffer][n / 8][n % 8 * 8]));
+#pragma unroll
+    for (int j = 0; j < 8; ++j) right += sum[j];
+  }
+  __device__ __forceinline__ float at_distance(int d) const {
+    float sum = 0;
+    for (int r = 0; r < 8; ++r) {
+      const int at = d + kBelow - rest + r;
+      sum += sm.part[at / 8 * 8 + r][at % 8];
+    }
+    return sum;
+  }
+  // Adds what one head has summed to its row of d_distances.
+  __device__ __forceinline__ void write(float* to) {
+    const int right_end = larger_of(-p.band.right_tail, -kMostDistance);  // distances up to here are far to the right
+    for (int d = least + me; d < p.band.tail; d += 96) {
+      const float sum = at_distance(d);
+      if (d <= right_end) {
+        right += sum;
+      } else {
+        add_one(to + kMostDistance + d, sum);
+      }
+    }
+#pragma unroll
+    for (int n = 16; n > 0; n /= 2) right += from_neighbour(right, n);
+    if (me % 32 == 0) add_one(to, right);
+    right = 0;
+  }
+  __device__ __forceinline__ void clear() {
+    const int end = tasks_end(p.band.tail - 1);
+    for (int task = task_of(least) + me; task < end; task += 96)
+      for (int j = 0; j < 8; ++j) sm.part[task][j] = 0;
+  }
+};
 [[maybe_unused]] __device__ __forceinline__ void sum_diagonals(Shared& sm, std::uint32_t base,
                                                                const BackwardParams& p) {
-  const int me = static_cast<int>(kernels::cuda::thread()) - 32;
+  Diagonals sums{sm,
+                 p,
+                 static_cast<int>(kernels::cuda::thread()) - 32,
+                 p.band.origin & 7,
+                 larger_of(p.band.origin - p.band.most, 8 - kBelow),
+                 0.0f};
   std::uint32_t phase = 0;
   int buffer = 0;
   for (;; phase ^= 1) {
@@ -141,47 +225,20 @@ __device__ __forceinline__ void produce(Shared& sm, std::uint32_t base, const Ba
     const int item = sm.item[0];
     if (item < 0) return;
     const Work w = decode(item, p);
-    const int tiles = p.tiles - w.first;
-    float* to = p.d_distances + w.key_head * (p.heads / p.key_heads) * kMostDistance;
+    float* to = p.d_distances + w.key_head * (p.heads / p.key_heads) * (2 * kMostDistance);
 #pragma unroll 1
-    for (int n = p.heads / p.key_heads; n > 0; --n, to += kMostDistance) {
-      for (int task = me; task < kTasks; task += 96)
-        for (int j = 0; j < 8; ++j) sm.part[task][j] = 0;
-          // distance = shift + query in tile − key in block
+    for (int n = p.heads / p.key_heads; n > 0; --n, to += 2 * kMostDistance) {
+      if (p.d_distances != nullptr) sums.clear();
 #pragma unroll 1
-      for (int shift = 0; shift < tiles * kQueryTile; shift += kQueryTile, buffer ^= 1) {
+      for (int i = w.tiles.first; i <= w.tiles.last; ++i, buffer ^= 1) {
         meet(1, kExchange);
-        if (shift >= p.tail + kKeyTile - 1 || p.d_distances == nullptr) continue;
-#pragma unroll 1
-        for (int task = me; task < p.tasks; task += 96) {
-          const int r = task % 8, ahead = task / 8 - shift / 8;  // query / 8 − key / 8
-          const int first = ahead < 0 ? -ahead : 0;
-          const int last = kQueryTile / 8 - 1 - ahead;
-          const int end = last < kKeyTile / 8 - 1 ? last : kKeyTile / 8 - 1;
-          float sum[8];
-#pragma unroll
-          for (int j = 0; j < 8; ++j) sum[j] = sm.part[task][j];
-#pragma unroll 1
-          for (int a = first; a <= end; ++a) {
-            const auto x =
-                *reinterpret_cast<const kernels::cuda::Bytes16*>(&sm.ds[buffer][8 * a + r][((a + ahead) ^ r) * 8]);
-            sum[0] += unpack(x.x, false), sum[1] += unpack(x.x, true);
-            sum[2] += unpack(x.y, false), sum[3] += unpack(x.y, true);
-            sum[4] += unpack(x.z, false), sum[5] += unpack(x.z, true);
-            sum[6] += unpack(x.w, false), sum[7] += unpack(x.w, true);
-          }
-#pragma unroll
-          for (int j = 0; j < 8; ++j) sm.part[task][j] = sum[j];
-        }
+        if (p.d_distances == nullptr) continue;
+        const Side side = kind_of<kQueryTile, kKeyTile>(p.band, i * kQueryTile, w.block * kKeyTile).side;
+        if (side == Side::kNear) sums.add_near(buffer, i * kQueryTile + p.band.origin - w.block * kKeyTile);
+        if (side == Side::kRight) sums.add_right(buffer);
       }
       meet(2, 96);
-      if (p.d_distances != nullptr) {
-        for (int d = me; d < p.tail; d += 96) {
-          float sum = 0;
-          for (int r = 0; r < 8; ++r) sum += sm.part[(d + r) / 8 * 8 + r][(d + r) % 8];
-          add_one(to + d, sum);
-        }
-      }
+      if (p.d_distances != nullptr) sums.write(to);
       meet(2, 96);
     }
   }
@@ -201,34 +258,48 @@ struct Consumer {
   // A thread holds keys r and r + 8 of its warp's 16. Element 4 n + e of a tile is query 8 n + 2 (lane % 4) + e % 2
   // of key r + 8 (e / 2).
   float dk[kFeatures / 2], dv[kFeatures / 2];
-  float s[32], dp[32];      // scores, then weights; d_out · v
-  int key;                  // this thread's first
-  std::int64_t query_head;  // batch · heads + head
-  float slope2;
+  float s[32], dp[32];  // scores, then weights; d_out · v
+  int key;              // this thread's first
+  int query_head;       // batch · heads + head
+  float slope2 = 0;     // in powers of two
 
   // The lanes have synchronized in the wait for products, so the others have finished reading.
   __device__ __forceinline__ void release(std::uint32_t barrier) {
     if (lane == 0) barrier_arrive(barrier);
   }
-  // The initial value of the scores of a near tile, in units of q·k: the mask, or the bias by distance including the
-  // mask.
+  // The initial value of the scores of a tile that is not plain, in units of q·k: the bias by distance, or what is to be
+  // added to slopes right of the diagonal, and the mask.
   __device__ __forceinline__ void init_scores(int query0) {
-    const int query = query0 + 2 * (lane & 3);
-    if constexpr (kKind == kDistanceBias) {
-      const float* at = &sm.table[0][query - key];
+    const TileKind kind = kind_of<kQueryTile, 64>(p.band, query0, key & ~63);
+    const int query = query0 + 2 * (lane & 3), distance = query + p.band.origin - key;
+    if (kKind == kDistanceBias && kind.side == Side::kNear) {
+      const float* at = &sm.table[0][kTableMiddle + distance];
 #pragma unroll
-      for (int i = 0; i < 32; ++i) s[i] = at[(kKeyTile - 1) + 8 * (i / 4) + i % 2 - 8 * (i / 2 % 2)];
+      for (int i = 0; i < 32; ++i) s[i] = at[8 * (i / 4) + i % 2 - 8 * (i / 2 % 2)];
+    } else if (kKind == kSlopeBias && kind.side != Side::kLeft) {
+      const float twice = 2 * slope2 * reciprocal(scale2), first = float(distance);
+#pragma unroll
+      for (int i = 0; i < 32; ++i) s[i] = twice * smaller(first + float(8 * (i / 4) + i % 2 - 8 * (i / 2 % 2)), 0.0f);
     } else {
+      const float same = kKind == kDistanceBias && kind.side == Side::kRight ? sm.table[0][0] : 0.0f;
 #pragma unroll
-      for (int i = 0; i < 32; ++i)
-        s[i] = query + 8 * (i / 4) + i % 2 < key + 8 * (i / 2 % 2) ? -__builtin_inff() : 0.0f;
+      for (int i = 0; i < 32; ++i) s[i] = same;
+    }
+    if (kind.is_masked) {
+      const Columns seen[2] = {visible_queries(p.band, key, query), visible_queries(p.band, key + 8, query)};
+#pragma unroll
+      for (int i = 0; i < 32; ++i) {
+        const int column = 8 * (i / 4) + i % 2, r = i / 2 % 2;
+        if (column < seen[r].first || column > seen[r].last) s[i] = -__builtin_inff();
+      }
     }
     pin(s);
   }
   // sum (+)= A Bᵀ over the features; A from 64 rows of a tile of 128, B a tile of 64.
   template <bool kKeep>
   __device__ __forceinline__ void issue_long(float (&sum)[32], std::uint32_t a_tile, std::uint32_t b_tile) {
-    const std::uint32_t a = descriptor(a_tile + wg * 64 * 128, 16), b = descriptor(b_tile, 16);
+    std::uint32_t a = descriptor(a_tile + wg * 64 * 128, 16), b = descriptor(b_tile, 16);
+    hide(a), hide(b);
 #pragma unroll
     for (int kk = 0; kk < kFeatures / 16; ++kk) {
       const std::uint32_t ak = a + (kk / 4) * (kKeyTile * 128 / 16) + (kk % 4) * 2,
@@ -244,7 +315,8 @@ struct Consumer {
   // sum += A B; A in registers (64 keys × 64 queries), B a tile of 64 queries.
   __device__ __forceinline__ void issue_wide(float (&sum)[kFeatures / 2], const std::uint32_t (&a)[16],
                                              std::uint32_t b_tile) {
-    const std::uint32_t b = descriptor(b_tile, kQueryTile * 128);
+    std::uint32_t b = descriptor(b_tile, kQueryTile * 128);
+    hide(b);
 #pragma unroll
     for (int kk = 0; kk < kQueryTile / 16; ++kk) multiply_registers(sum, a + 4 * kk, b + kk * (16 * 128 / 16));
     products_commit();
@@ -252,8 +324,9 @@ struct Consumer {
   // dq = dS k: half of the features over all 128 keys, or all features over this warpgroup's 64 keys.
   __device__ __forceinline__ void issue_dq(float (&dq)[32]) {
     constexpr int kSteps = kSplitsFeatures ? kKeyTile / 16 : 4;
-    const std::uint32_t a = descriptor(POSENC_AT(ds, t.slot) + (kSplitsFeatures ? 0 : wg * 64 * 128), 16),
-                        b = descriptor(POSENC_AT(k, 0) + wg * (kSplitsFeatures ? kKeyTile : 64) * 128, 16);
+    std::uint32_t a = descriptor(POSENC_AT(ds, t.slot) + (kSplitsFeatures ? 0 : wg * 64 * 128), 16),
+                  b = descriptor(POSENC_AT(k, 0) + wg * (kSplitsFeatures ? kKeyTile : 64) * 128, 16);
+    hide(a), hide(b);
 #pragma unroll
     for (int kk = 0; kk < kSteps; ++kk) {
       if (kk == 0) {
@@ -265,16 +338,18 @@ struct Consumer {
     products_commit();
   }
   __device__ __forceinline__ void add_dq(const float (&dq)[32], int i) {
-    float* const to = p.dq +
-                      ((query_head * p.tiles + i) * (kFeatures / 64) + (kSplitsFeatures ? wg : 0)) * (64 * 64) +
-                      (warp * 32 + lane) * 4;
+    float* const to =
+        p.dq +
+        ((std::int64_t{query_head} * p.tiles + i) * (kFeatures / 64) + (kSplitsFeatures ? wg : 0)) * (64 * 64) +
+        (warp * 32 + lane) * 4;
 #pragma unroll
     for (int c = 0; c < 8; ++c) add_four(to + c * 512, dq[4 * c], dq[4 * c + 1], dq[4 * c + 2], dq[4 * c + 3]);
   }
   // Computes weights from the scores of tile i.
   __device__ __forceinline__ void exponentials(int i) {
-    const float left[2] = {kKind == kSlopeBias ? slope2 * float(key - i * kQueryTile) : 0.0f,
-                           kKind == kSlopeBias ? slope2 * float(key + 8 - i * kQueryTile) : 0.0f};
+    const int ahead = key - p.band.origin - i * kQueryTile;
+    const float left[2] = {kKind == kSlopeBias ? slope2 * float(ahead) : 0.0f,
+                           kKind == kSlopeBias ? slope2 * float(ahead + 8) : 0.0f};
 #pragma unroll
     for (int n = 0; n < 8; ++n) {
       const kernels::cuda::Float2 l = load_pair(POSENC_AT(lse, t.slot) + 32 * n + 8 * (lane & 3));
@@ -305,11 +380,12 @@ struct Consumer {
     show_to_products();
   }
   // One tile of 64 queries; `last`: v is no longer needed.
-  template <bool kNear> __device__ __forceinline__ void step(int i, bool last) {
+  template <bool kPlain> __device__ __forceinline__ void step(int i, bool last) {
+    hide(i);
     barrier_wait(POSENC_AT(q_full, t.slot), t.phase);
-    if constexpr (kNear) init_scores(i * kQueryTile);
+    if constexpr (!kPlain) init_scores(i * kQueryTile);
     products_fence();
-    issue_long<kNear>(s, POSENC_AT(k, 0), POSENC_AT(q, t.slot));
+    issue_long<!kPlain>(s, POSENC_AT(k, 0), POSENC_AT(q, t.slot));
     barrier_wait(POSENC_AT(g_full, t.slot), t.phase);
     products_fence();
     issue_long<false>(dp, POSENC_AT(v, 0), POSENC_AT(g, t.slot));
@@ -346,7 +422,7 @@ struct Consumer {
 #pragma unroll
     for (int r = 0; r < 2; ++r) {
       const int row = key + 8 * r;
-      if (row >= p.sequence) continue;
+      if (row >= p.band.keys) continue;
       std::uint16_t* const to = head + row * token_stride + 2 * (lane & 3);
 #pragma unroll
       for (int n = 0; n < kFeatures / 8; ++n)
@@ -361,27 +437,30 @@ struct Consumer {
       const int item = sm.item[0];
       if (item < 0) break;
       const Work w = decode(item, p);
-      key = w.block * kKeyTile + wg * 64 + warp * 16 + (lane >> 2);
+      const int key0 = w.block * kKeyTile + wg * 64;
+      key = key0 + warp * 16 + (lane >> 2);
+      const TileRange plain = plain_query_tiles<kQueryTile, 64>(p.band, key0);
 #pragma unroll
       for (int i = 0; i < kFeatures / 2; ++i) dk[i] = dv[i] = 0;
       barrier_wait(POSENC_AT(v_full, 0), kv.phase);
 #pragma unroll 1
       for (int n = 0; n < heads_per_key; ++n) {
         const int head = w.key_head * heads_per_key + n;
-        query_head = std::int64_t{w.batch} * p.heads + head;
+        query_head = w.batch * p.heads + head;
         if constexpr (kKind == kSlopeBias) slope2 = p.bias[head] * kLog2e;
         if constexpr (kKind == kDistanceBias) barrier_wait(POSENC_AT(t_full, 0), tables.phase);
-        const int end = w.first + p.near < p.tiles ? w.first + p.near : p.tiles;
-        const int last = n + 1 == heads_per_key ? p.tiles - 1 : -1;
-        int i = w.first;
 #pragma unroll 1
-        for (; i < end; ++i) step<true>(i, i == last);
+        for (int i = w.tiles.first; i <= w.tiles.last; ++i) {
+          if (i >= plain.first && i <= plain.last) {
+            step<true>(i, i == w.tiles.last && n + 1 == heads_per_key);
+          } else {
+            step<false>(i, i == w.tiles.last && n + 1 == heads_per_key);
+          }
+        }
         if constexpr (kKind == kDistanceBias) {
           release(POSENC_AT(t_empty, 0));
           tables.next();
         }
-#pragma unroll 1
-        for (; i < p.tiles; ++i) step<false>(i, i == last);
       }
       release(POSENC_AT(k_empty, 0));
       if (p.dv != nullptr) {

@@ -1,19 +1,22 @@
-// Causal attention for compute capability 9.0, with position inside: out = softmax(scale · q·kᵀ + bias) · v.
+// Attention for compute capability 9.0, with position inside: out = softmax(scale · q·kᵀ + bias) · v, over the keys
+// of a Band: causal or all, with or without a window.
 //
 // One block per multiprocessor takes row blocks of 128 queries of one head, the longest first. One thread copies
 // tiles of q, k and v into rings in shared memory; two warpgroups of 64 rows each compute. The scores of the next
 // tile and the sums of the previous one are in flight together, and the softmax of one warpgroup overlaps with the
 // products of the other.
-//  - The mask is the initial value of the scores, −inf, and only in the tile on the diagonal.
-//  - Slopes are part of the exponent's single multiply-add; what is constant along a row cancels.
-//  - A bias by distance is a table from which the bias far away is subtracted, so that far tiles have none; near tiles
-//    start from it as they do from the mask.
+//  - The mask is the initial value of the scores, −inf, and only in tiles at an edge of the band.
+//  - Slopes are part of the exponent's single multiply-add; what is constant along a row cancels. The slope changes its
+//    sign on the diagonal: the tiles there start from the difference.
+//  - A bias by distance is a table from which the bias far to the left is subtracted, so that far tiles have none on the
+//    left and a constant on the right; near tiles start from it as they do from the mask.
 //  - If q is rotated, the three warps beside the one that copies do it in shared memory, one row block ahead.
-//  - The maximum only guards against overflow: it is the first tile's, and stays until a score exceeds it by 2^32.
+//  - The maximum only guards against overflow: it is the first tile's, and stays until a weight exceeds it 2^32 times
+//    (f16: 2^15).
 // POSENC_BIAS is a BiasKind, POSENC_FEATURES 64 or 128, POSENC_F16 1 for f16 and 0 for bf16.
 
+#include "attention/cuda/band.cuh"
 #include "attention/cuda/hopper.cuh"
-#include "attention/cuda/params.h"
 
 namespace posenc::attend::cuda {
 namespace {
@@ -22,6 +25,8 @@ constexpr int kStages = 2;  // tiles of k and v in flight
 constexpr int kPanel = 64;  // a row of 128 bytes, the widest swizzle, holds 64 numbers: tiles are stored as panels
 constexpr float kLog2e = 1.4426950408889634f;
 constexpr float kLn2 = 0.6931471805599453f;
+constexpr float kMostGrowth = POSENC_F16 ? 15 : 32;  // weights are at most two to this power: f16 ends at 65504
+constexpr float kLowest = -0x1p126f;                 // the maximum of a row of which nothing was visible yet
 
 constexpr int kRotators = 3;     // warps that rotate q
 constexpr int kRotatedRows = 8;  // per warp at a time
@@ -93,10 +98,11 @@ __device__ __forceinline__ void produce(Shared<kKind, kFeatures>& sm, std::uint3
     const int next = __nvvm_atom_add_gen_i(p.counter, 1);
     const Work w = decode(item, p);
     const int b = w.bh / p.heads, key_head = (w.bh - b * p.heads) / (p.heads / p.key_heads);
+    const TileRange tiles = key_tiles<kRowTile, kKeyTile>(p.band, w.block * kRowTile);
     // The next rows are requested after these tiles. If they are to be rotated, they are requested when work on these
     // rows begins, that is, when the first tile has made room for a third.
-    const int last = kKind == kRotation && w.block > kStages ? w.block - kStages : 0;
-    for (int j = w.block; j >= 0; --j, kv.next()) {
+    const int last = kKind == kRotation ? larger_of(tiles.last - kStages, tiles.first) : tiles.first;
+    for (int j = tiles.last; j >= tiles.first; --j, kv.next()) {
       barrier_wait(POSENC_AT(k_empty, kv.slot), kv.phase ^ 1);
       barrier_expect(POSENC_AT(k_full, kv.slot), kTileBytes);
       copy_tile(POSENC_AT(k, kv.slot), &k_map, POSENC_AT(k_full, kv.slot), j * kKeyTile, key_head, b);
@@ -232,7 +238,7 @@ template <int kKind, int kFeatures> struct Consumer {
     int bh, block;
     int row;           // this thread's first row
     float slope2;      // Alibi: slope * log2(e)
-    float far;         // Distance: the bias far away, omitted from all scores
+    float far, right;  // Distance: the bias far to the left, omitted from all scores; what is added far to the right
     float m[2], l[2];  // the maximum in use, in powers of two, and this thread's part of the sum, per row
   };
 
@@ -246,26 +252,56 @@ template <int kKind, int kFeatures> struct Consumer {
     rows.block = w.block;
     rows.row = w.block * kRowTile + wg * 64 + warp * 16 + (lane >> 2);
     if constexpr (kKind == kSlopeBias) rows.slope2 = p.bias[w.bh % p.heads] * kLog2e;
-    if constexpr (kKind == kDistanceBias) rows.far = sm.table[q.slot][kTableSize - 1];
+    if constexpr (kKind == kDistanceBias) {
+      rows.far = sm.table[q.slot][kTableSize - 1];
+      rows.right = sm.table[q.slot][0] * scale2;
+    }
     return true;
   }
 
-  // The initial value of the score accumulator, in units of q.k: -inf above the diagonal and, near it, the bias by
-  // distance. False if there is nothing to add.
-  template <bool kDiagonal, bool kNear> __device__ __forceinline__ bool init_scores(const Rows& rows, int col0) {
-    const int col = col0 + 2 * (lane & 3);
-    if constexpr (kKind == kDistanceBias && kNear) {
-      const float* t = &sm.table[q.slot][rows.row - col];  // the table starts at distance -(kKeyTile - 1)
+  struct Tile {  // of keys, for this warpgroup's rows
+    int col;     // this thread's first
+    TileKind kind;
+  };
+  // The tiles of a row block, from the last to the first.
+  __device__ __forceinline__ TileRange tiles_of(const Rows& rows) const {
+    return key_tiles<kRowTile, kKeyTile>(p.band, rows.block * kRowTile);
+  }
+  __device__ __forceinline__ Tile tile_of(const Rows& rows, int j) const {
+    return {j * kKeyTile + 2 * (lane & 3),
+            kind_of<64, kKeyTile>(p.band, rows.block * kRowTile + wg * 64, j * kKeyTile)};
+  }
+
+  // The initial value of the score accumulator, in units of q.k: near the diagonal, the bias by distance, or what is to
+  // be added to slopes right of it; -inf where the mask hides a pair. False if there is nothing to add.
+  __device__ __forceinline__ bool init_scores(const Rows& rows, const Tile& tile) {
+    const bool is_near = (kKind == kSlopeBias || kKind == kDistanceBias) && tile.kind.side == Side::kNear;
+    if (is_near) {
+      const int distance = rows.row + p.band.origin - tile.col;
+      if constexpr (kKind == kDistanceBias) {
+        const float* t = &sm.table[q.slot][kTableMiddle + distance];
 #pragma unroll
-      for (int i = 0; i < kKeyTile / 2; ++i) s[i] = t[(kKeyTile - 1) + 8 * (i / 2 % 2) - (8 * (i / 4) + i % 2)];
-      return true;
-    }
-    if constexpr (kDiagonal) {
+        for (int i = 0; i < kKeyTile / 2; ++i) s[i] = t[8 * (i / 2 % 2) - (8 * (i / 4) + i % 2)];
+      } else {
+        const float twice = 2 * p.bias[rows.bh % p.heads] * reciprocal(p.scale), first = float(distance);
 #pragma unroll
-      for (int i = 0; i < kKeyTile / 2; ++i)
-        s[i] = col + 8 * (i / 4) + i % 2 > rows.row + 8 * (i / 2 % 2) ? -__builtin_inff() : 0.0f;
+        for (int i = 0; i < kKeyTile / 2; ++i)
+          s[i] = twice * smaller(first + float(8 * (i / 2 % 2) - (8 * (i / 4) + i % 2)), 0.0f);
+      }
+    } else if (tile.kind.is_masked) {
+#pragma unroll
+      for (int i = 0; i < kKeyTile / 2; ++i) s[i] = 0;
     }
-    return kDiagonal;
+    if (tile.kind.is_masked) {
+      const Columns seen[2] = {visible_keys(p.band, rows.row, tile.col),
+                               visible_keys(p.band, rows.row + 8, tile.col)};
+#pragma unroll
+      for (int i = 0; i < kKeyTile / 2; ++i) {
+        const int column = 8 * (i / 4) + i % 2, r = i / 2 % 2;
+        if (column < seen[r].first || column > seen[r].last) s[i] = -__builtin_inff();
+      }
+    }
+    return is_near || tile.kind.is_masked;
   }
 
   // S (+)= Q K^T, asynchronous.
@@ -310,32 +346,47 @@ template <int kKind, int kFeatures> struct Consumer {
     v.slot = from_lane(v.slot, 0);
   }
 
-  // ALiBi as the softmax uses it: what this thread's first column adds, and element i's column relative to it, both
-  // relative to the block's first row; the row's own part is constant along the row and cancels.
-  __device__ __forceinline__ float left(const Rows& rows, int col0) const {
-    return kKind == kSlopeBias ? rows.slope2 * float(col0 + 2 * (lane & 3) - rows.block * kRowTile) : 0.0f;
+  // The bias as the softmax uses it: what this thread's first column adds in each of its rows, and element i's column
+  // relative to it. Slopes are relative to the distance of the block's first row; the row's own part is constant along
+  // the row and cancels, but it has the other sign right of the diagonal.
+  struct Addend {
+    float start[2], slope;
+  };
+  __device__ __forceinline__ Addend addend(const Rows& rows, const Tile& tile) const {
+    if constexpr (kKind == kSlopeBias) {
+      const int block_row = rows.block * kRowTile;
+      const float start = rows.slope2 * float(tile.col - block_row - p.band.origin);
+      if (tile.kind.side != Side::kRight) return {{start, start}, rows.slope2};
+      const float twice = 2 * rows.slope2, in_block = float(rows.row - block_row);
+      return {{__builtin_fmaf(twice, in_block, -start), __builtin_fmaf(twice, in_block + 8, -start)}, -rows.slope2};
+    }
+    const float start = kKind == kDistanceBias && tile.kind.side == Side::kRight ? rows.right : 0.0f;
+    return {{start, start}, 0.0f};
   }
-  __device__ __forceinline__ float add(const Rows& rows, int i, float start) const {
-    return kKind == kSlopeBias ? __builtin_fmaf(rows.slope2, float(8 * (i / 4) + i % 2), start) : start;
+  __device__ __forceinline__ float add(const Addend& addend, int i, float start) const {
+    return kKind == kSlopeBias ? __builtin_fmaf(addend.slope, float(8 * (i / 4) + i % 2), start) : start;
   }
 
   // Whether some score is so far above the maximum in use that it must be raised. The maximum only guards against
   // overflow, so it may lag behind, and a bound suffices: this thread's largest score plus the tile's largest bias.
-  __device__ __forceinline__ bool outgrown(const Rows& rows, int col0) const {
-    float hi[2] = {s[0], s[2]};
+  __device__ __forceinline__ bool outgrown(const Rows& rows, const Addend& bias) const {
+    float hi[2] = {s[0], s[2]}, most[2];
 #pragma unroll
     for (int i = 0; i < kKeyTile / 2; i += 2) hi[i / 2 % 2] = larger(hi[i / 2 % 2], larger(s[i], s[i + 1]));
-    const float start = left(rows, col0), most = larger(start, add(rows, kKeyTile / 2 - 1, start));
-    return any_lane(larger(__builtin_fmaf(hi[0], scale2, most - rows.m[0]),
-                           __builtin_fmaf(hi[1], scale2, most - rows.m[1])) > 32.0f);
+#pragma unroll
+    for (int r = 0; r < 2; ++r)
+      most[r] = larger(bias.start[r], add(bias, kKeyTile / 2 - 1, bias.start[r])) - rows.m[r];
+    return any_lane(larger(__builtin_fmaf(hi[0], scale2, most[0]), __builtin_fmaf(hi[1], scale2, most[1])) >
+                    kMostGrowth);
   }
   // Raises the maxima to those of the scores; alpha is the factor for the previous sums.
-  __device__ __forceinline__ void raise(Rows& rows, int col0, float (&alpha)[2]) {
+  __device__ __forceinline__ void raise(Rows& rows, const Addend& bias, float (&alpha)[2]) {
     float hi[2] = {rows.m[0], rows.m[1]};
-    const float start = left(rows, col0);
 #pragma unroll
-    for (int i = 0; i < kKeyTile / 2; ++i)
-      hi[i / 2 % 2] = larger(hi[i / 2 % 2], __builtin_fmaf(s[i], scale2, add(rows, i, start)));
+    for (int i = 0; i < kKeyTile / 2; ++i) {
+      const int r = i / 2 % 2;
+      hi[r] = larger(hi[r], __builtin_fmaf(s[i], scale2, add(bias, i, bias.start[r])));
+    }
 #pragma unroll
     for (int r = 0; r < 2; ++r) {
       hi[r] = larger(hi[r], from_neighbour(hi[r], 1));
@@ -346,21 +397,22 @@ template <int kKind, int kFeatures> struct Consumer {
     }
   }
   // Scores in s to probabilities exp2(scale2 s + bias - m).
-  __device__ __forceinline__ void exponentials(Rows& rows, int col0) {
-    const float start[2] = {left(rows, col0) - rows.m[0], left(rows, col0) - rows.m[1]};
+  __device__ __forceinline__ void exponentials(Rows& rows, const Addend& bias) {
+    const float start[2] = {bias.start[0] - rows.m[0], bias.start[1] - rows.m[1]};
 #pragma unroll
     for (int i = 0; i < kKeyTile / 2; ++i) {
       const int r = i / 2 % 2;
-      s[i] = power_of_two(__builtin_fmaf(s[i], scale2, add(rows, i, start[r])));
+      s[i] = power_of_two(__builtin_fmaf(s[i], scale2, add(bias, i, start[r])));
       rows.l[r] += s[i];
     }
   }
-  __device__ __forceinline__ void first_softmax(Rows& rows) {
+  __device__ __forceinline__ void first_softmax(Rows& rows, const Tile& tile) {
     float alpha[2];
-    rows.m[0] = rows.m[1] = -__builtin_inff();
+    rows.m[0] = rows.m[1] = kLowest;
     rows.l[0] = rows.l[1] = 0;
-    raise(rows, rows.block * kKeyTile, alpha);
-    exponentials(rows, rows.block * kKeyTile);
+    const Addend bias = addend(rows, tile);
+    raise(rows, bias, alpha);
+    exponentials(rows, bias);
   }
   // Only after the wgmma that reads the old probabilities is done; otherwise ptxas serializes all of them (C7513).
   __device__ __forceinline__ void convert() {
@@ -369,15 +421,18 @@ template <int kKind, int kFeatures> struct Consumer {
   }
 
   // One more tile of K: S = Q K_j and O += P V_{j+1} are issued together, and the softmax of S overlaps with P V.
-  template <bool kNear> __device__ __forceinline__ void step(Rows& rows, int col0) {
-    issue_scores(init_scores<false, kNear>(rows, col0));
+  template <bool kPlain> __device__ __forceinline__ void step(Rows& rows, int j) {
+    hide(j);
+    const Tile tile = kPlain ? Tile{j * kKeyTile + 2 * (lane & 3), {false, Side::kLeft}} : tile_of(rows, j);
+    issue_scores(kPlain ? false : init_scores(rows, tile));
     issue_output();
     products_wait<1>();
     scores_done();
     float alpha[2];
-    const bool grown = outgrown(rows, col0);
-    if (grown) raise(rows, col0, alpha);
-    exponentials(rows, col0);
+    const Addend bias = addend(rows, tile);
+    const bool grown = outgrown(rows, bias);
+    if (grown) raise(rows, bias, alpha);
+    exponentials(rows, bias);
     products_wait<0>();
     output_done();
     convert();
@@ -393,9 +448,9 @@ template <int kKind, int kFeatures> struct Consumer {
       float l = rows.l[r];
       l += from_neighbour(l, 1);
       l += from_neighbour(l, 2);
-      const float inv = reciprocal(l);
+      const float inv = l > 0 ? reciprocal(l) : 0.0f;  // a query that attends to no key
       const int row = rows.row + 8 * r;
-      if (row >= p.sequence) continue;
+      if (row >= p.band.queries) continue;
       const int batch = rows.bh / p.heads, head = rows.bh - batch * p.heads;
       std::uint16_t* to = static_cast<std::uint16_t*>(p.out) + batch * p.out_batch + head * p.out_head +
                           row * p.out_token + 2 * (lane & 3);
@@ -420,31 +475,36 @@ template <int kKind, int kFeatures> struct Consumer {
   __device__ __forceinline__ void run() {
     Rows rows;
     if (!take(rows)) return;
-    issue_scores(init_scores<true, true>(rows, rows.block * kKeyTile));
+    const Tile first = tile_of(rows, tiles_of(rows).last);
+    issue_scores(init_scores(rows, first));
     products_wait<0>();
     scores_done();
-    first_softmax(rows);
+    first_softmax(rows, first);
     convert();
     clear_output();
     for (;;) {
-      int j = rows.block - 1;
-      if constexpr (kKind == kDistanceBias) {  // a tile is near if some pair in it is closer than tail
-        for (; j >= 0 && rows.block * kRowTile - (j * kKeyTile + kKeyTile - 1) < p.tail; --j)
-          step<true>(rows, j * kKeyTile);
-      }
+      const TileRange tiles = tiles_of(rows),
+                      plain = plain_key_tiles<64, kKeyTile>(p.band, rows.block * kRowTile + wg * 64);
 #pragma unroll 1
-      for (; j >= 0; --j) step<false>(rows, j * kKeyTile);
+      for (int j = tiles.last - 1; j >= tiles.first; --j) {
+        if (j >= plain.first && j <= plain.last) {
+          step<true>(rows, j);
+        } else {
+          step<false>(rows, j);
+        }
+      }
       release(POSENC_AT(q_empty, q.slot));
       q.next();
 
       // The last P V of these rows overlaps with the first Q K^T of the next.
       Rows next;
       if (!take(next)) break;
-      issue_scores(init_scores<true, true>(next, next.block * kKeyTile));
+      const Tile tile = tile_of(next, tiles_of(next).last);
+      issue_scores(init_scores(next, tile));
       issue_output();
       products_wait<1>();
       scores_done();
-      first_softmax(next);
+      first_softmax(next, tile);
       products_wait<0>();
       output_done();
       convert();
@@ -500,8 +560,8 @@ extern "C" __global__ void __launch_bounds__(384, 1)
   } else {
     asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(kForProducts));
     const int warp = from_lane(static_cast<int>(kernels::cuda::thread() / 32 & 3), 0);
-    Consumer<kKind, kFeatures> c{
-        sm, base, p, role - 1, warp, static_cast<int>(kernels::cuda::thread() & 31), p.scale * kLog2e};
+    const int lane = static_cast<int>(kernels::cuda::thread() & 31);
+    Consumer<kKind, kFeatures> c{sm, base, p, role - 1, warp, lane, for_each_lane(p.scale * kLog2e, lane, p.heads)};
     c.run();
   }
 }

@@ -33,6 +33,8 @@ std::string beyond_backward(const AttentionJob& job, const AttentionCall& option
   if (gradients.parameters.data != nullptr && bias != nullptr && std::holds_alternative<Slopes>(bias->source)) {
     return "no gradient of slopes";
   }
+  // The keys before that have no gradient, and need not be finite.
+  if (band_of(job, options).least > 0) return "a window that begins at the first key";
   return {};
 }
 
@@ -111,16 +113,17 @@ void write_queries(Call& call, const HeadTensor<void>& dq, const float* sums, do
          {dq.batch * dq.heads * p.tiles, static_cast<unsigned>(128 * p.halves), 0}, call.stream(), p);
 }
 
-void add_to_table(Call& call, const TensorView& gradient, const Bias& form, const PositionParts& position,
-                  std::int64_t sequence, const float* d_distances) {
+void add_to_table(Call& call, const TensorView& gradient, const Bias& form, const Band& band,
+                  const float* d_distances) {
   const DistanceMap& map = std::get<DistanceTable>(form.source).axes[0];
   TableGradientParams p{};
   p.d_distances = d_distances;
   p.gradient = gradient.data, p.type = static_cast<std::int32_t>(gradient.type);
   p.row_stride = gradient.strides[0], p.head_stride = gradient.strides[1], p.rows = gradient.shape[0];
   p.entries = call.numbers(std::span<const std::int64_t>(map.entries));
-  p.heads = narrowed(gradient.shape[1]), p.tail = position.tail;
-  p.has_far = sequence > position.tail ? 1 : 0;
+  p.first = map.first, p.count = static_cast<std::int64_t>(map.entries.size());
+  p.heads = narrowed(gradient.shape[1]), p.tail = band.tail, p.right_tail = band.right_tail;
+  p.has_far = band.origin - std::max(band.least, 1 - band.queries) >= band.tail ? 1 : 0;
   launch("table_gradient", {(p.rows * p.heads + 127) / 128, 128, 0}, call.stream(), p);
 }
 
@@ -136,14 +139,15 @@ void backward_hopper(Call& call, const AttentionJob& job, const AttentionInputs&
   Workspace work{borrow_floats(call, rows), borrow_floats(call, rows), borrow_floats(call, rows * q.features),
                  nullptr};
   const bool wants_table = position.kind == kDistanceBias && gradients.parameters.data != nullptr;
-  const std::size_t table_bytes = wants_table ? static_cast<std::size_t>(q.heads) * kMostDistance * sizeof(float) : 0;
+  const std::size_t table_bytes =
+      wants_table ? static_cast<std::size_t>(q.heads) * 2 * kMostDistance * sizeof(float) : 0;
   int* const counters = zero_counters(call, table_bytes);
   if (wants_table) work.d_distances = reinterpret_cast<float*>(reinterpret_cast<char*>(counters) + kZerosAfter);
   prepare_rows(call, saved, d_out, position, padded, work);
 
   BackwardParams p{};
   p.neg_lse = work.neg_lse, p.delta = work.delta, p.dq = work.dq, p.d_distances = work.d_distances;
-  p.bias = position.bias, p.tail = position.tail;
+  p.bias = position.bias;
   p.counter = counters;
   p.dk = gradients.dk.data, p.dv = gradients.dv.data;
   p.dk_batch = gradients.dk.batch_stride, p.dk_head = gradients.dk.head_stride;
@@ -151,11 +155,9 @@ void backward_hopper(Call& call, const AttentionJob& job, const AttentionInputs&
   p.dv_batch = gradients.dv.batch_stride, p.dv_head = gradients.dv.head_stride;
   p.dv_token = gradients.dv.token_stride;
   p.heads = narrowed(q.heads), p.key_heads = narrowed(k.heads), p.batch_keys = narrowed(k.batch * k.heads);
-  p.sequence = narrowed(q.sequence), p.tiles = narrowed(tiles);
+  p.band = band_of(job, options);
+  p.tiles = narrowed(tiles);
   p.key_blocks = narrowed((k.sequence + kKeyTile - 1) / kKeyTile);
-  p.tasks = ((p.tail + 6) / 8 + 1) * 8;
-  p.near =
-      position.kind == kDistanceBias ? (p.tail + kKeyTile - 1 + kQueryTile - 1) / kQueryTile : kKeyTile / kQueryTile;
   p.scale = static_cast<float>(scale);
   p.scale2 = p.scale * 1.4426950408889634f;
   // Heads are grouped so that their q, d_out and dq fit in the cache together.
@@ -170,7 +172,7 @@ void backward_hopper(Call& call, const AttentionJob& job, const AttentionInputs&
   const std::string name =
       fmt::format("attention_backward_sm90_{}_{}_{}", type == 1 ? "f16" : "bf16", kKinds[position.kind], q.features);
   const Function function = kernel(name, slots[type][position.kind][size]);
-  const int shared = backward_shared_bytes(narrowed(q.features));
+  const int shared = backward_shared_bytes(position.kind, narrowed(q.features));
   check(driver().cuFuncSetAttribute(function, kFunctionDynamicShared, shared), "asking for shared memory");
   const TensorMap q_map = map_of(q, kQueryTile), k_map = map_of(k, kKeyTile), v_map = map_of(job.v, kKeyTile),
                   g_map = map_of(d_out, kQueryTile);
@@ -181,7 +183,7 @@ void backward_hopper(Call& call, const AttentionJob& job, const AttentionInputs&
           static_cast<unsigned>(shared)},
          call.stream(), parameters);
   write_queries(call, gradients.dq, work.dq, scale);
-  if (wants_table) add_to_table(call, gradients.parameters, *bias, position, q.sequence, work.d_distances);
+  if (wants_table) add_to_table(call, gradients.parameters, *bias, p.band, work.d_distances);
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 // What the backward pass needs for each row, 16 lanes per row: delta = Σ d_out · out; −logsumexp in powers of two and
-// relative to the same reference as in attention_backward_sm90, −inf past the end; zeros for dq.
+// relative to the same reference as in attention_backward_sm90, −inf past the end and for a query that attends to no
+// key: its weights are 0; zeros for dq.
 // POSENC_F16 is 1 for f16 and 0 for bf16.
 
 #include "attention/cuda/hopper.cuh"
@@ -42,7 +43,7 @@ extern "C" __global__ void __launch_bounds__(256) backward_rows(const __grid_con
   if (is_live) {
     l = p.logsumexp[batch * p.lse_batch + head * p.lse_head + r * p.lse_token];
     if (p.kind == kDistanceBias) l -= p.bias[head * kTableSize + kTableSize - 1];
-    l = -l * kLog2e;
+    l = l == -__builtin_inff() ? l : -l * kLog2e;
     if (p.kind == kSlopeBias) l -= p.bias[head] * kLog2e * float(r % kQueryTile);
   }
   p.neg_lse[row] = l;

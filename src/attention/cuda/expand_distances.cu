@@ -1,5 +1,5 @@
-// Lays out a bias by distance for attention_sm90, one block per head: entry kKeyTile − 1 + d is (the bias at distance
-// d − the bias far away) / scale, −inf for d < 0 (masked keys). The last entry is the bias far away.
+// Lays out a bias by distance for attention_sm90, one block per head: entry kTableMiddle + d is (the bias at distance
+// d − the bias far to the left) / scale. The last entry is the bias far to the left.
 
 #include "attention/cuda/params.h"
 #include "kernels/cuda/elements.cuh"
@@ -15,14 +15,11 @@ extern "C" __global__ void __launch_bounds__(128) expand_distances(const __grid_
     return load(p.table.data, p.table.type, row * p.table.row_stride + head * p.table.column_stride);
   };
   float* const out = p.out + head * kTableSize;
-  const double far = bias(p.tail);
+  const double far = bias(-p.first);
   for (int i = static_cast<int>(thread()); i < kTableSize; i += static_cast<int>(threads())) {
-    const int distance = i - (kKeyTile - 1);
     double over;
-    asm("div.rn.f64 %0, %1, %2;" : "=d"(over) : "d"(bias(distance < p.tail ? distance : p.tail) - far), "d"(p.scale));
-    out[i] = i == kTableSize - 1 ? static_cast<float>(far)
-             : distance < 0      ? -__builtin_inff()
-                                 : static_cast<float>(over);
+    asm("div.rn.f64 %0, %1, %2;" : "=d"(over) : "d"(bias(i - kTableMiddle) - far), "d"(p.scale));
+    out[i] = static_cast<float>(i == kTableSize - 1 ? far : over);
   }
 }
 

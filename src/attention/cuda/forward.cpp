@@ -34,7 +34,18 @@ bool rotates_inside(const Rotation& form, const AttentionJob& job) {
          form.growth.rates.empty() && form.float32_angles.factors.empty() &&
          kernels::arithmetic_type(form, job.q.type) == DataType::kF32 &&
          kernels::table_type(form, DataType::kF32) == DataType::kF32 && !queries.has_ids() && !keys.has_ids() &&
-         queries.first == keys.first;
+         queries.first == keys.first && job.q.sequence == job.k.sequence;
+}
+
+// Keys before the first that some query attends to need not be finite, so no tile may hold them.
+void drop_unseen(Band& band, HeadTensor<const void>& k, HeadTensor<const void>& v) {
+  const std::int32_t unseen = std::max(band.least, 0);
+  if (unseen == 0) return;
+  band.keys -= unseen, band.least -= unseen, band.most -= unseen, band.origin -= unseen;
+  for (HeadTensor<const void>* x : {&k, &v}) {
+    x->data = static_cast<const std::uint16_t*>(x->data) + unseen * x->token_stride;
+    x->sequence -= unseen;
+  }
 }
 
 // Rotates k into borrowed memory and computes the cosines and sines for q. False if the kernels do not support some
@@ -71,7 +82,7 @@ bool rotate_keys(Call& call, const AttentionJob& job, const Rotation& form, cons
 void forward(const AttentionJob& job, const AttentionInputs& inputs, const AttentionCall& options,
              const kernels::Site& site) {
   Call call(site);
-  if (!beyond_hopper(job, options).empty() || !has_whole_rows(job.out)) {
+  if (!beyond_hopper(job, options).empty() || !has_whole_rows(job.out) || is_decoding(job, {job.q, job.k, 1})) {
     if (const std::string why = beyond_any(job, options); !why.empty()) {
       raise(fmt::format("attention: on cuda there is a kernel only for {}", why));
     }
@@ -92,7 +103,10 @@ void forward(const AttentionJob& job, const AttentionInputs& inputs, const Atten
   } else {
     ready = ready_of(call, job, inputs, options);
   }
-  const auto& [q, k, scale] = ready;
+  auto& [q, k, scale] = ready;
+  HeadTensor<const void> v = job.v;
+  p.band = band_of(job, options);
+  drop_unseen(p.band, k, v);
 
   p.out = job.out.data;
   p.out_batch = job.out.batch_stride, p.out_head = job.out.head_stride, p.out_token = job.out.token_stride;
@@ -100,22 +114,20 @@ void forward(const AttentionJob& job, const AttentionInputs& inputs, const Atten
   p.lse_batch = job.logsumexp.batch_stride, p.lse_head = job.logsumexp.head_stride;
   p.lse_token = job.logsumexp.token_stride;
   p.bias = position.bias;
-  p.tail = position.tail;
   const auto number = [](std::int64_t value) { return static_cast<std::int32_t>(value); };
   p.heads = number(q.heads), p.key_heads = number(k.heads), p.batch_heads = number(q.batch * q.heads);
-  p.sequence = number(q.sequence);
   p.scale = static_cast<float>(scale);
   // Heads are grouped so that their keys and values fit in the cache together.
   constexpr std::int64_t kCache = std::int64_t{32} << 20;
   p.group = 1;
-  while (p.group * 8 * q.sequence * q.features <= kCache && p.group < p.batch_heads) p.group *= 2;
+  while (p.group * 8 * k.sequence * q.features <= kCache && p.group < p.batch_heads) p.group *= 2;
 
   static KernelSlot slots[2][4][2];
   const std::size_t type = q.type == DataType::kF16 ? 1 : 0, size = q.features == 128 ? 1 : 0;
   const Function function = kernel(kNames[type][position.kind][size], slots[type][position.kind][size]);
   const int shared = forward_shared_bytes(position.kind, static_cast<int>(q.features));
   check(driver().cuFuncSetAttribute(function, kFunctionDynamicShared, shared), "asking for shared memory");
-  const TensorMap q_map = map_of(q, kRowTile), k_map = map_of(k, kKeyTile), v_map = map_of(job.v, kKeyTile);
+  const TensorMap q_map = map_of(q, kRowTile), k_map = map_of(k, kKeyTile), v_map = map_of(v, kKeyTile);
   void* parameters[] = {const_cast<TensorMap*>(&q_map), const_cast<TensorMap*>(&k_map),
                         const_cast<TensorMap*>(&v_map), &p};
   launch(function,

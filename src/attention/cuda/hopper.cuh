@@ -24,6 +24,7 @@ __device__ __forceinline__ float from_neighbour(float value, int lanes) {
 }
 __device__ __forceinline__ bool any_lane(bool vote) { return __nvvm_vote_any_sync(~0u, vote); }
 __device__ __forceinline__ float larger(float a, float b) { return __builtin_fmaxf(a, b); }
+__device__ __forceinline__ float smaller(float a, float b) { return __builtin_fminf(a, b); }
 
 // --- barriers in shared memory
 
@@ -121,6 +122,16 @@ template <int kPending> __device__ __forceinline__ void products_wait() {
 template <int kCount> __device__ __forceinline__ void pin(float (&r)[kCount]) {
 #pragma unroll
   for (int i = 0; i < kCount; ++i) asm volatile("" : "+f"(r[i])::"memory");
+}
+
+/// Hides where a number comes from, a loop counter or an address, so that the compiler computes what follows from it anew
+/// in every round of a loop, instead of keeping each such number in a register from round to round: there are none left.
+template <class Word> __device__ __forceinline__ void hide(Word& word) { asm volatile("" : "+r"(word)); }
+
+/// Keeps a number that is the same in all lanes out of the uniform registers, because a multiply-add that reads one of
+/// those takes longer: as far as the assembler knows, lanes differ. `count` is 1 or more.
+__device__ __forceinline__ float for_each_lane(float same, int lane, int count) {
+  return lane < 31 + count ? same : 0;
 }
 
 #if POSENC_F16

@@ -13,11 +13,28 @@ enum BiasKind : int { kNoBias = 0, kSlopeBias = 1, kDistanceBias = 2, kRotation 
 
 constexpr int kRowTile = 128;       // query rows per block, 64 for each computing warpgroup
 constexpr int kKeyTile = 128;       // keys per tile
-constexpr int kMostDistance = 256;  // from here on at the latest, a bias by distance is constant
-constexpr int kTableSize = 640;     // distances −(kKeyTile − 1) … 511, then the bias far away
-static_assert(kTableSize > kKeyTile - 1 + kMostDistance + kRowTile + kKeyTile - 1 && kTableSize % 4 == 0);
+constexpr int kMostDistance = 256;  // from here on at the latest, a bias by distance is constant, on either side
+constexpr int kTableSize = 1024;    // distances −kTableMiddle … kTableMiddle, then the bias far to the left
+constexpr int kTableMiddle = kTableSize / 2 - 1;
+// All pairs of a tile of 64 × 128 that has some pair closer than kMostDistance.
+static_assert(kTableMiddle >= kMostDistance + 64 + kKeyTile - 2 && kTableSize % 4 == 0);
 
-/// Causal attention with as many queries as keys.
+/// The keys that each query attends to, a band of the matrix of scores: key − query is from `least` to `most`. That is
+/// causal attention and all keys, with and without a window, for any number of queries and keys. And the distance of
+/// a pair, query + origin − key, positive to the left.
+struct Band {
+  std::int32_t queries, keys;
+  std::int32_t least, most;
+  std::int32_t origin;
+  // From a distance of `tail` on, a bias by distance is constant; also from −right_tail down. For slopes, tail is 0
+  // where the sign of the distance changes. If no query attends to a key at a distance below 0, right_tail is kNever,
+  // and the tail of slopes −kNever.
+  std::int32_t tail, right_tail;
+};
+constexpr std::int32_t kNever = 1 << 29;  // beyond all indices and distances; sums of two fit in 32 bits
+/// Of queries, of keys, and of the origin to either side: distances are then exact in float32.
+constexpr std::int32_t kMostTokens = 0x7FFFFF;
+
 struct ForwardParams {
   void* out;
   std::int64_t out_batch, out_head, out_token;  // strides, in elements
@@ -25,27 +42,32 @@ struct ForwardParams {
   std::int64_t lse_batch, lse_head, lse_token;
   const float* bias;  // slopes [heads], or [heads, kTableSize] from expand_distances
   int* counter;       // two, both 0 before and after the launch
-  std::int32_t heads, key_heads, batch_heads, sequence, row_blocks, group;
-  std::int32_t tail;  // the distance from which the bias is constant
+  std::int32_t heads, key_heads, batch_heads, row_blocks, group;
+  Band band;
   float scale;
   // For kRotation: [row_blocks · kRowTile, features], from rotate_and_keep: the cosines and sines of every query.
   // Past the last query they may hold anything: those rows of q are zeros, and the result is not read.
   const float* cos_sin;
   std::int32_t is_interleaved;  // pairs are adjacent
 };
-/// Shared memory of a block: two q, two tiles each of k and v, and 6 KiB of tables and barriers (if q is rotated, 24
+/// Shared memory of a block: two q, two tiles each of k and v, and 9 KiB of tables and barriers (if q is rotated, 24
 /// or 12 KiB of cosines and sines in place of tables, and 1 KiB); plus room for alignment.
 constexpr int forward_shared_bytes(int kind, int features) {
-  return 6 * kRowTile * features * 2 + (kind == kRotation ? 192 * features + 1024 : 6 * 1024) + 1024;
+  return 6 * kRowTile * features * 2 + (kind == kRotation ? 192 * features + 1024 : 9 * 1024) + 1024;
 }
 
 constexpr int kQueryTile = 64;  // queries per tile of the backward pass
 constexpr int kBackwardStages = 2;
-/// Shared memory of a block: k and v, two tiles each of q, d_out and dS, and 12 KiB of rows, tables and barriers;
-/// plus room for alignment.
-constexpr int backward_shared_bytes(int features) {
+/// Sums along the diagonals of dS are kept for distances from −kBelow on: all pairs of a tile that has some pair right
+/// of the diagonal and closer than kMostDistance, and 8 more, because the sums start at multiples of 8.
+constexpr int kBelow = 456;
+static_assert(kBelow >= kMostDistance + kKeyTile + kQueryTile - 2 + 8 && kBelow % 8 == 0);
+constexpr int kDiagonalTasks = ((kBelow + kMostDistance) / 8 + 1) * 8;
+/// Shared memory of a block: k and v, two tiles each of q, d_out and dS, 6 KiB of rows, a table and barriers, and the
+/// sums along diagonals; plus room for alignment.
+constexpr int backward_shared_bytes(int kind, int features) {
   return (2 * kKeyTile * 2 + 2 * kBackwardStages * kQueryTile * 2) * features +
-         kBackwardStages * kKeyTile * kQueryTile * 2 + 12 * 1024 + 1024;
+         kBackwardStages * kKeyTile * kQueryTile * 2 + (kind == kDistanceBias ? 28 : 6) * 1024 + 1024;
 }
 
 /// The gradients of ForwardParams' attention. Rows of a head are padded to a multiple of kQueryTile: "padded".
@@ -54,14 +76,13 @@ struct BackwardParams {
   const float* delta;    // the same
   float* dq;             // [batch · heads, tiles, features / 64, 8, 128, 4], sums in register order
   const float* bias;     // as in ForwardParams
-  float* d_distances;    // [heads, kMostDistance], zeros before; null: not wanted
+  float* d_distances;    // [heads, 2 · kMostDistance], see TableGradientParams; zeros before; null: not wanted
   int* counter;
   void *dk, *dv;  // null: not wanted
   std::int64_t dk_batch, dk_head, dk_token, dv_batch, dv_head, dv_token;
-  std::int32_t heads, key_heads, batch_keys, sequence, key_blocks, tiles, group;
-  std::int32_t tail, tasks;  // where the bias becomes constant; diagonals to be summed, a multiple of 8
-  std::int32_t near;         // tiles of a key block that need a mask or a bias
-  float scale, scale2;       // scale2: in powers of two
+  std::int32_t heads, key_heads, batch_keys, key_blocks, tiles, group;
+  Band band;
+  float scale, scale2;  // scale2: in powers of two
 };
 
 /// Per row, before the backward pass: delta = Σ d_out · out, and the logsumexp as the kernel needs it; zeros for dq.
@@ -87,21 +108,23 @@ struct BackwardQueriesParams {
 
 /// A table's gradient from the sums by distance.
 struct TableGradientParams {
-  const float* d_distances;  // [heads, kMostDistance]
-  void* gradient;            // [rows, heads]; added to
+  const float*
+      d_distances;  // [heads, 2 · kMostDistance]: at kMostDistance + d, the sum over all pairs at distance d;
+                    // at 0, over all from −right_tail down
+  void* gradient;   // [rows, heads]; added to
   std::int32_t type;
   std::int64_t row_stride, head_stride, rows;
   const std::int64_t* entries;
-  std::int32_t heads, tail;
-  std::int32_t has_far;  // some query and key are at least tail apart
+  std::int64_t first, count;  // of the entries, as in DistanceMap
+  std::int32_t heads, tail, right_tail;
+  std::int32_t has_far;  // some query attends to a key at least tail to its left
 };
 
 struct ExpandParams {
   float* out;  // [heads, kTableSize]
   kernels::cuda::TableParams table;
   const std::int64_t* entries;
-  std::int64_t first, count;
-  std::int32_t tail;
+  std::int64_t first, count;  // of the entries, as in DistanceMap
   double scale;
 };
 

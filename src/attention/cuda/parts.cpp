@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdlib>
 
 #include "posenc/apply.h"
 #include "posenc/error.h"
@@ -23,17 +24,60 @@ int attribute_of(int which) {
 using Options = AttentionOptions;
 // Any position that parts_of accepts and any scale above 0; axes are heads first here, and rotated q and k are always
 // rounded. An option that is not here is left to the other kernels.
-constexpr OptionSet kHopperTakes(&Options::position, &Options::axes, &Options::causal, &Options::scale,
-                                 &Options::keys_are_rotated, &Options::rounds_rotated, &Options::is_repeatable,
+constexpr OptionSet kHopperTakes(&Options::position, &Options::axes, &Options::causal, &Options::window,
+                                 &Options::scale, &Options::keys_are_rotated, &Options::rounds_rotated,
+                                 &Options::is_repeatable, &Options::query_positions, &Options::key_positions,
                                  &Options::logsumexp);
 
 std::string beyond_options(const AttentionCall& options) {
-  if (!options.causal) return "causal attention";
   const std::string_view other = options.given.without(kHopperTakes).first_name();
   return other.empty() ? "" : fmt::format("no {}", other);
 }
 
+// Distance = query + origin − key, if the bias has consecutive positions.
+std::int64_t origin_of(const AttentionJob& job) { return job.k.sequence - job.q.sequence + job.places.shift; }
+// The highest key − query of a pair that may be visible.
+std::int64_t most_of(const AttentionJob& job, const AttentionCall& options) {
+  const std::int64_t beside = job.k.sequence - job.q.sequence;
+  if (options.causal) return beside;
+  return options.window > 0 ? beside + std::min<std::int64_t>(options.window, kNever / 2) - 1 : kNever;
+}
+// Whether some query may attend to a key at a distance below 0.
+bool sees_right(const AttentionJob& job, const AttentionCall& options) {
+  return origin_of(job) < std::min(most_of(job, options), job.k.sequence - 1);
+}
+// The first entry is for all greater distances, and the last for all smaller ones.
+std::int64_t tail_of(const DistanceMap& map) { return std::max<std::int64_t>(0, -map.first); }
+std::int64_t right_tail_of(const DistanceMap& map) {
+  return std::max<std::int64_t>(0, map.first + static_cast<std::int64_t>(map.entries.size()) - 1);
+}
+
 }  // namespace
+
+Band band_of(const AttentionJob& job, const AttentionCall& options) {
+  const std::int64_t beside = job.k.sequence - job.q.sequence;
+  const std::int64_t least =
+      options.window > 0 ? beside - std::min<std::int64_t>(options.window, kNever / 2) + 1 : -kNever;
+  const auto number = [](std::int64_t value) { return static_cast<std::int32_t>(value); };
+  Band band{number(job.q.sequence),
+            number(job.k.sequence),
+            number(least),
+            number(most_of(job, options)),
+            0,
+            -kNever,
+            kNever};
+  const auto* const bias = std::get_if<Bias>(&options.position);
+  if (bias == nullptr) return band;
+  band.origin = number(origin_of(job));
+  const bool has_right = sees_right(job, options);
+  if (const auto* const table = std::get_if<DistanceTable>(&bias->source)) {
+    band.tail = number(tail_of(table->axes[0]));
+    if (has_right) band.right_tail = number(right_tail_of(table->axes[0]));
+  } else if (has_right) {
+    band.tail = band.right_tail = 0;
+  }
+  return band;
+}
 
 int capability() { return 10 * attribute_of(kCapabilityMajor) + attribute_of(kCapabilityMinor); }
 int multiprocessors() { return attribute_of(kMultiprocessors); }
@@ -46,17 +90,24 @@ std::string beyond_hopper(const AttentionJob& job, const AttentionCall& options)
   if (job.v.features != job.q.features || (job.q.features != 64 && job.q.features != 128))
     return "64 or 128 features";
   if (std::string why = beyond_options(options); !why.empty()) return why;
-  if (job.q.sequence != job.k.sequence) return "as many queries as keys";
   if (!(job.scale > 0)) return "a scale above 0";
-  if (job.q.sequence > 0x7FFFFF || job.q.batch * job.q.heads > 0xFFFFFF) return "shorter sequences";
+  if (job.k.sequence == 0) return "at least one key";
+  if (std::max(job.q.sequence, job.k.sequence) > kMostTokens || job.q.batch * job.q.heads > 0xFFFFFF) {
+    return "shorter sequences";
+  }
   if (!has_whole_rows(job.q) || !has_whole_rows(job.k) || !has_whole_rows(job.v)) {
     return "contiguous features, aligned to 16 bytes";
   }
   if (const auto* bias = std::get_if<Bias>(options.position)) {
+    if (!job.places.by_index) return "consecutive positions";
+    if (std::abs(job.places.shift) > kMostTokens || std::abs(origin_of(job)) > kMostTokens) {
+      return "queries and keys that are closer to each other";
+    }
     if (std::holds_alternative<Slopes>(bias->source)) return {};
     const auto* const table = std::get_if<DistanceTable>(&bias->source);
     if (table == nullptr || table->axes.size() != 1) return "slopes and tables by distance of one axis";
-    if (-table->axes[0].first > kMostDistance) {
+    if (tail_of(table->axes[0]) > kMostDistance ||
+        (sees_right(job, options) && right_tail_of(table->axes[0]) > kMostDistance)) {
       return fmt::format("a table by distance that ends at {} at the latest", kMostDistance);
     }
   }
@@ -85,11 +136,10 @@ TensorMap map_of(const HeadTensor<const void>& x, int rows) {
 PositionParts parts_of(Call& call, const Bias& form, const AttentionJob& job) {
   if (const auto* slopes = std::get_if<Slopes>(&form.source)) {
     const std::vector<float> narrow(slopes->slopes.begin(), slopes->slopes.end());
-    return {kSlopeBias, call.numbers(std::span<const float>(narrow)), 0};
+    return {kSlopeBias, call.numbers(std::span<const float>(narrow))};
   }
   const auto& table = std::get<DistanceTable>(form.source);
   const DistanceMap& map = table.axes[0];
-  const std::int64_t tail = std::max<std::int64_t>(0, -map.first);  // the first entry is for all greater distances
   auto* const expanded =
       static_cast<float*>(call.borrow(static_cast<std::size_t>(job.q.heads) * kTableSize * sizeof(float)));
   TableParams weights = call.table(table.weights);
@@ -101,10 +151,9 @@ PositionParts parts_of(Call& call, const Bias& form, const AttentionJob& job) {
                        call.numbers(std::span<const std::int64_t>(map.entries)),
                        map.first,
                        static_cast<std::int64_t>(map.entries.size()),
-                       static_cast<std::int32_t>(tail),
                        job.scale};
   launch("expand_distances", {job.q.heads, 128, 0}, call.stream(), p);
-  return {kDistanceBias, expanded, static_cast<std::int32_t>(tail)};
+  return {kDistanceBias, expanded};
 }
 
 int* zero_counters(Call& call, std::size_t more_bytes) {

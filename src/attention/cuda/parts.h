@@ -20,8 +20,8 @@ using kernels::cuda::TensorMap;
 int capability();
 int multiprocessors();
 
-/// What attention_sm90 and its backward pass require and these arguments lack, in words ("causal attention"); "" if
-/// they support the call.
+/// What attention_sm90 and its backward pass require and these arguments lack, in words ("f16 or bf16"); "" if they
+/// support the call.
 std::string beyond_hopper(const AttentionJob& job, const AttentionCall& options);
 /// Whether features are contiguous and rows 16-byte aligned.
 template <class Void> bool has_whole_rows(const HeadTensor<Void>& x) {
@@ -33,11 +33,13 @@ template <class Void> bool has_whole_rows(const HeadTensor<Void>& x) {
 /// A tensor as the copy engine sees it, in boxes of the given number of rows.
 TensorMap map_of(const HeadTensor<const void>& x, int rows);
 
+/// The pairs that attend to each other. Only for calls that the kernels support.
+Band band_of(const AttentionJob& job, const AttentionCall& options);
+
 /// The position's part: which kernel, and its bias.
 struct PositionParts {
   BiasKind kind = kNoBias;
   const float* bias = nullptr;
-  std::int32_t tail = 0;
 };
 PositionParts parts_of(Call& call, const Bias& form, const AttentionJob& job);
 

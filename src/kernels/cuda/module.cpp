@@ -54,11 +54,22 @@ Context ensure_context() {
   return current;
 }
 
-Function kernel(std::string_view name) {
+ListKernels::ListKernels() { current() = this; }
+ListKernels::~ListKernels() { current() = nullptr; }
+ListKernels*& ListKernels::current() {
+  static thread_local ListKernels* list = nullptr;
+  return list;
+}
+void ListKernels::note(std::string_view module) {
+  if (current() != nullptr) current()->names_.emplace_back(module);
+}
+
+namespace {
+Function found(std::string_view name) {
   const Context context = ensure_context();
   Loaded& all = loaded();
   const std::lock_guard<std::mutex> hold(all.lock);
-  if (const auto found = all.functions.find({context, name}); found != all.functions.end()) return found->second;
+  if (const auto at = all.functions.find({context, name}); at != all.functions.end()) return at->second;
   const PtxModule& wanted = module_named(name);
   Module module = nullptr;
   std::string log;
@@ -72,12 +83,19 @@ Function kernel(std::string_view name) {
   all.functions.emplace(std::pair(context, wanted.name), function);
   return function;
 }
+}  // namespace
+
+Function kernel(std::string_view name) {
+  ListKernels::note(name);
+  return found(name);
+}
 
 Function kernel(std::string_view name, KernelSlot& slot) {
+  ListKernels::note(name);
   const Context context = ensure_context();
   const KernelSlot::Found* first = slot.first.load(std::memory_order_acquire);
   if (first != nullptr && first->context == context) return first->function;
-  const Function function = kernel(name);
+  const Function function = found(name);
   if (first == nullptr) {
     auto* const mine = new KernelSlot::Found{context, function};  // kept for the life of the process
     if (!slot.first.compare_exchange_strong(first, mine)) delete mine;

@@ -7,6 +7,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "kernels/cuda/driver.h"
 
@@ -39,6 +40,22 @@ struct KernelSlot {
 /// rejects it.
 Function kernel(std::string_view module);
 Function kernel(std::string_view module, KernelSlot& slot);
+/// While it lives, lists the kernels that this thread requests, in order, so that a test can see which one took a call.
+class ListKernels {
+ public:
+  ListKernels();
+  ~ListKernels();
+  ListKernels(const ListKernels&) = delete;
+  ListKernels& operator=(const ListKernels&) = delete;
+  const std::vector<std::string>& names() const { return names_; }
+
+ private:
+  friend Function kernel(std::string_view module, KernelSlot& slot);
+  friend Function kernel(std::string_view module);
+  static ListKernels*& current();
+  static void note(std::string_view module);
+  std::vector<std::string> names_;
+};
 /// What the driver's assembler reports about a module: registers, spills, warnings.
 std::string assembler_log(const PtxModule& module);
 
