@@ -92,8 +92,12 @@ Form form_named(const std::string& name, const BandCase& one, std::int64_t featu
   return form_of(name, {one.batch, one.heads, one.key_heads, one.queries, features});
 }
 std::string kernel_of(const std::string& name, const BandCase& one) {
-  if (name == "slopes" || name == "none") return name;
-  if (name != "rotation") return "distances";
+  const bool is_moved = one.first_query.value_or(0) - one.first_key.value_or(0) != one.keys - one.queries;
+  const bool is_one_sided = (one.causal || one.window == 1) && !(one.first_query && is_moved);
+  const std::string sides = is_one_sided ? "" : "_both";
+  if (name == "none") return name;
+  if (name == "slopes") return name + sides;
+  if (name != "rotation") return "distances" + sides;
   return one.queries == one.keys && !one.first_query && !one.first_key ? "rotation" : "none";
 }
 

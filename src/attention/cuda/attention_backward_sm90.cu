@@ -7,7 +7,8 @@
 // registers while looping over all query heads of the key head. Everything is transposed (keys are rows), so that Pᵀ
 // and dSᵀ go from registers straight into the next product; only dq needs dS from shared memory. dq is summed in
 // float32 in global memory, stored in register order. Blocks add to it in order of arrival, so its last bits vary.
-// POSENC_BIAS is a BiasKind, POSENC_FEATURES 64 or 128, POSENC_F16 1 for f16 and 0 for bf16.
+// POSENC_BIAS is a BiasKind, POSENC_BOTH 1 if a bias may be needed at distances below 0, else 0, POSENC_FEATURES 64 or
+// 128, POSENC_F16 1 for f16 and 0 for bf16.
 
 #include "attention/cuda/band.cuh"
 #include "attention/cuda/hopper.cuh"
@@ -18,6 +19,7 @@ namespace {
 constexpr int kPanel = 64;
 constexpr float kLog2e = 1.4426950408889634f;
 constexpr int kFeatures = POSENC_FEATURES, kKind = POSENC_BIAS;
+constexpr bool kBoth = POSENC_BOTH != 0;
 constexpr bool kSplitsFeatures =
     kFeatures == 128;  // dq: each warpgroup computes half of the features, or sums half of the keys
 
@@ -233,7 +235,8 @@ struct Diagonals {
       for (int i = w.tiles.first; i <= w.tiles.last; ++i, buffer ^= 1) {
         meet(1, kExchange);
         if (p.d_distances == nullptr) continue;
-        const Side side = kind_of<kQueryTile, kKeyTile>(p.band, i * kQueryTile, w.block * kKeyTile).side;
+        const Side side =
+            kind_of<kKind, kBoth, kQueryTile, kKeyTile>(p.band, i * kQueryTile, w.block * kKeyTile).side;
         if (side == Side::kNear) sums.add_near(buffer, i * kQueryTile + p.band.origin - w.block * kKeyTile);
         if (side == Side::kRight) sums.add_right(buffer);
       }
@@ -270,7 +273,7 @@ struct Consumer {
   // The initial value of the scores of a tile that is not plain, in units of q·k: the bias by distance, or what is to be
   // added to slopes right of the diagonal, and the mask.
   __device__ __forceinline__ void init_scores(int query0) {
-    const TileKind kind = kind_of<kQueryTile, 64>(p.band, query0, key & ~63);
+    const TileKind kind = kind_of<kKind, kBoth, kQueryTile, 64>(p.band, query0, key & ~63);
     const int query = query0 + 2 * (lane & 3), distance = query + p.band.origin - key;
     if (kKind == kDistanceBias && kind.side == Side::kNear) {
       const float* at = &sm.table[0][kTableMiddle + distance];

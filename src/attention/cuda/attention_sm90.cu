@@ -13,7 +13,8 @@
 //  - If q is rotated, the three warps beside the one that copies do it in shared memory, one row block ahead.
 //  - The maximum only guards against overflow: it is the first tile's, and stays until a weight exceeds it 2^32 times
 //    (f16: 2^15).
-// POSENC_BIAS is a BiasKind, POSENC_FEATURES 64 or 128, POSENC_F16 1 for f16 and 0 for bf16.
+// POSENC_BIAS is a BiasKind, POSENC_BOTH 1 if a bias may be needed at distances below 0, else 0, POSENC_FEATURES 64 or
+// 128, POSENC_F16 1 for f16 and 0 for bf16.
 
 #include "attention/cuda/band.cuh"
 #include "attention/cuda/hopper.cuh"
@@ -27,6 +28,8 @@ constexpr float kLog2e = 1.4426950408889634f;
 constexpr float kLn2 = 0.6931471805599453f;
 constexpr float kMostGrowth = POSENC_F16 ? 15 : 32;  // weights are at most two to this power: f16 ends at 65504
 constexpr float kLowest = -0x1p126f;                 // the maximum of a row of which nothing was visible yet
+
+constexpr bool kBoth = POSENC_BOTH != 0;
 
 constexpr int kRotators = 3;     // warps that rotate q
 constexpr int kRotatedRows = 8;  // per warp at a time
@@ -254,7 +257,7 @@ template <int kKind, int kFeatures> struct Consumer {
     if constexpr (kKind == kSlopeBias) rows.slope2 = p.bias[w.bh % p.heads] * kLog2e;
     if constexpr (kKind == kDistanceBias) {
       rows.far = sm.table[q.slot][kTableSize - 1];
-      rows.right = sm.table[q.slot][0] * scale2;
+      if constexpr (kBoth) rows.right = sm.table[q.slot][0] * scale2;
     }
     return true;
   }
@@ -269,13 +272,13 @@ template <int kKind, int kFeatures> struct Consumer {
   }
   __device__ __forceinline__ Tile tile_of(const Rows& rows, int j) const {
     return {j * kKeyTile + 2 * (lane & 3),
-            kind_of<64, kKeyTile>(p.band, rows.block * kRowTile + wg * 64, j * kKeyTile)};
+            kind_of<kKind, kBoth, 64, kKeyTile>(p.band, rows.block * kRowTile + wg * 64, j * kKeyTile)};
   }
 
   // The initial value of the score accumulator, in units of q.k: near the diagonal, the bias by distance, or what is to
   // be added to slopes right of it; -inf where the mask hides a pair. False if there is nothing to add.
   __device__ __forceinline__ bool init_scores(const Rows& rows, const Tile& tile) {
-    const bool is_near = (kKind == kSlopeBias || kKind == kDistanceBias) && tile.kind.side == Side::kNear;
+    const bool is_near = tile.kind.side == Side::kNear;
     if (is_near) {
       const int distance = rows.row + p.band.origin - tile.col;
       if constexpr (kKind == kDistanceBias) {
@@ -360,7 +363,7 @@ template <int kKind, int kFeatures> struct Consumer {
       const float twice = 2 * rows.slope2, in_block = float(rows.row - block_row);
       return {{__builtin_fmaf(twice, in_block, -start), __builtin_fmaf(twice, in_block + 8, -start)}, -rows.slope2};
     }
-    const float start = kKind == kDistanceBias && tile.kind.side == Side::kRight ? rows.right : 0.0f;
+    const float start = kKind == kDistanceBias && kBoth && tile.kind.side == Side::kRight ? rows.right : 0.0f;
     return {{start, start}, 0.0f};
   }
   __device__ __forceinline__ float add(const Addend& addend, int i, float start) const {
@@ -561,7 +564,10 @@ extern "C" __global__ void __launch_bounds__(384, 1)
     asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(kForProducts));
     const int warp = from_lane(static_cast<int>(kernels::cuda::thread() / 32 & 3), 0);
     const int lane = static_cast<int>(kernels::cuda::thread() & 31);
-    Consumer<kKind, kFeatures> c{sm, base, p, role - 1, warp, lane, for_each_lane(p.scale * kLog2e, lane, p.heads)};
+    // With 64 features the multiply-adds of the softmax are the limit, and those that read a uniform register take longer;
+    // with 128, registers are.
+    const float scale2 = p.scale * kLog2e, own = kFeatures == 64 ? for_each_lane(scale2, lane, p.heads) : scale2;
+    Consumer<kKind, kFeatures> c{sm, base, p, role - 1, warp, lane, own};
     c.run();
   }
 }

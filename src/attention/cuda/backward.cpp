@@ -131,7 +131,8 @@ void backward_hopper(Call& call, const AttentionJob& job, const AttentionInputs&
                      const HeadTensor<const void>& d_out, const SavedRows& saved, const AttentionCall& options,
                      const DeviceGradients& gradients) {
   const auto* const bias = std::get_if<Bias>(options.position);
-  const PositionParts position = bias != nullptr ? parts_of(call, *bias, job) : PositionParts{};
+  const Band band = band_of(job, options);
+  const PositionParts position = bias != nullptr ? parts_of(call, *bias, job, band) : PositionParts{};
   const auto [q, k, scale] = ready_of(call, job, inputs, options);
 
   const std::int64_t tiles = (q.sequence + kQueryTile - 1) / kQueryTile, padded = tiles * kQueryTile;
@@ -155,7 +156,7 @@ void backward_hopper(Call& call, const AttentionJob& job, const AttentionInputs&
   p.dv_batch = gradients.dv.batch_stride, p.dv_head = gradients.dv.head_stride;
   p.dv_token = gradients.dv.token_stride;
   p.heads = narrowed(q.heads), p.key_heads = narrowed(k.heads), p.batch_keys = narrowed(k.batch * k.heads);
-  p.band = band_of(job, options);
+  p.band = band;
   p.tiles = narrowed(tiles);
   p.key_blocks = narrowed((k.sequence + kKeyTile - 1) / kKeyTile);
   p.scale = static_cast<float>(scale);
@@ -166,12 +167,12 @@ void backward_hopper(Call& call, const AttentionJob& job, const AttentionInputs&
   p.group = 1;
   while (p.group * 2 * bytes <= kCache && p.group < p.batch_keys) p.group *= 2;
 
-  static KernelSlot slots[2][3][2];
-  constexpr std::string_view kKinds[] = {"none", "slopes", "distances"};
+  static KernelSlot slots[2][6][2];
+  constexpr std::string_view kKinds[] = {"none", "slopes", "distances", "", "slopes_both", "distances_both"};
   const std::size_t type = q.type == DataType::kF16 ? 1 : 0, size = q.features == 128 ? 1 : 0;
-  const std::string name =
-      fmt::format("attention_backward_sm90_{}_{}_{}", type == 1 ? "f16" : "bf16", kKinds[position.kind], q.features);
-  const Function function = kernel(name, slots[type][position.kind][size]);
+  const std::string name = fmt::format("attention_backward_sm90_{}_{}_{}", type == 1 ? "f16" : "bf16",
+                                       kKinds[position.variant()], q.features);
+  const Function function = kernel(name, slots[type][position.variant()][size]);
   const int shared = backward_shared_bytes(position.kind, narrowed(q.features));
   check(driver().cuFuncSetAttribute(function, kFunctionDynamicShared, shared), "asking for shared memory");
   const TensorMap q_map = map_of(q, kQueryTile), k_map = map_of(k, kKeyTile), v_map = map_of(job.v, kKeyTile),

@@ -48,14 +48,20 @@ template <int kQueries, int kKeys> __device__ __forceinline__ TileRange plain_qu
 /// (slopes: at distances of 0 and more), all so far to the right, or neither.
 enum class Side : int { kLeft, kNear, kRight };
 struct TileKind {
-  bool is_masked;  // some pair is not visible
+  bool is_masked;  // some pair is hidden, and not by the table of a bias by distance
   Side side;
 };
-template <int kQueries, int kKeys> __device__ __forceinline__ TileKind kind_of(const Band& b, int query0, int key0) {
+/// kKind is a BiasKind. kBoth: some query may attend to keys at distances below 0. If not, those are the keys that are
+/// hidden to the right: slopes never change their sign, and a table by distance hides them itself.
+template <int kKind, bool kBoth, int kQueries, int kKeys>
+__device__ __forceinline__ TileKind kind_of(const Band& b, int query0, int key0) {
   const int low = key0 - query0 - (kQueries - 1), high = key0 + (kKeys - 1) - query0;  // of key − query
-  return {low < b.least || high > b.most || key0 + kKeys > b.keys, b.origin - high >= b.tail         ? Side::kLeft
-                                                                   : b.origin - low <= -b.right_tail ? Side::kRight
-                                                                                                     : Side::kNear};
+  TileKind kind{low < b.least, Side::kLeft};
+  if constexpr (kBoth || kKind != kDistanceBias) kind.is_masked |= high > b.most || key0 + kKeys > b.keys;
+  if constexpr (kKind == kDistanceBias || (kKind == kSlopeBias && kBoth)) {
+    if (b.origin - high < b.tail) kind.side = kBoth && b.origin - low <= -b.right_tail ? Side::kRight : Side::kNear;
+  }
+  return kind;
 }
 
 /// The visible pairs of one row of a tile, as a range of its columns.

@@ -1,5 +1,6 @@
 // Lays out a bias by distance for attention_sm90, one block per head: entry kTableMiddle + d is (the bias at distance
-// d − the bias far to the left) / scale. The last entry is the bias far to the left.
+// d − the bias far to the left) / scale, or −inf if d < 0 and such keys are hidden. The last entry is the bias far to the
+// left.
 
 #include "attention/cuda/params.h"
 #include "kernels/cuda/elements.cuh"
@@ -19,7 +20,9 @@ extern "C" __global__ void __launch_bounds__(128) expand_distances(const __grid_
   for (int i = static_cast<int>(thread()); i < kTableSize; i += static_cast<int>(threads())) {
     double over;
     asm("div.rn.f64 %0, %1, %2;" : "=d"(over) : "d"(bias(i - kTableMiddle) - far), "d"(p.scale));
-    out[i] = static_cast<float>(i == kTableSize - 1 ? far : over);
+    out[i] = i == kTableSize - 1                       ? static_cast<float>(far)
+             : p.is_one_sided != 0 && i < kTableMiddle ? -__builtin_inff()
+                                                       : static_cast<float>(over);
   }
 }
 

@@ -15,15 +15,19 @@ namespace {
 
 using namespace kernels::cuda;
 
-constexpr std::string_view kNames[2][4][2] = {
+constexpr std::string_view kNames[2][6][2] = {
     {{"attention_sm90_bf16_none_64", "attention_sm90_bf16_none_128"},
      {"attention_sm90_bf16_slopes_64", "attention_sm90_bf16_slopes_128"},
      {"attention_sm90_bf16_distances_64", "attention_sm90_bf16_distances_128"},
-     {"attention_sm90_bf16_rotation_64", "attention_sm90_bf16_rotation_128"}},
+     {"attention_sm90_bf16_rotation_64", "attention_sm90_bf16_rotation_128"},
+     {"attention_sm90_bf16_slopes_both_64", "attention_sm90_bf16_slopes_both_128"},
+     {"attention_sm90_bf16_distances_both_64", "attention_sm90_bf16_distances_both_128"}},
     {{"attention_sm90_f16_none_64", "attention_sm90_f16_none_128"},
      {"attention_sm90_f16_slopes_64", "attention_sm90_f16_slopes_128"},
      {"attention_sm90_f16_distances_64", "attention_sm90_f16_distances_128"},
-     {"attention_sm90_f16_rotation_64", "attention_sm90_f16_rotation_128"}}};
+     {"attention_sm90_f16_rotation_64", "attention_sm90_f16_rotation_128"},
+     {"attention_sm90_f16_slopes_both_64", "attention_sm90_f16_slopes_both_128"},
+     {"attention_sm90_f16_distances_both_64", "attention_sm90_f16_distances_both_128"}}};
 
 // Whether the kernel can rotate q as it is loaded: all features, in a layout that does not change, by exact angles at
 // the same positions as the keys.
@@ -90,8 +94,9 @@ void forward(const AttentionJob& job, const AttentionInputs& inputs, const Atten
     return;
   }
   const auto* const bias = std::get_if<Bias>(options.position);
-  PositionParts position = bias != nullptr ? parts_of(call, *bias, job) : PositionParts{};
   ForwardParams p{};
+  p.band = band_of(job, options);
+  PositionParts position = bias != nullptr ? parts_of(call, *bias, job, p.band) : PositionParts{};
   p.counter = zero_counters(call);  // before the rotation, so that attention follows it directly
   p.row_blocks = static_cast<std::int32_t>((job.q.sequence + kRowTile - 1) / kRowTile);
   QueriesAndKeys ready{job.q, job.k, job.scale};
@@ -105,7 +110,6 @@ void forward(const AttentionJob& job, const AttentionInputs& inputs, const Atten
   }
   auto& [q, k, scale] = ready;
   HeadTensor<const void> v = job.v;
-  p.band = band_of(job, options);
   drop_unseen(p.band, k, v);
 
   p.out = job.out.data;
@@ -122,9 +126,9 @@ void forward(const AttentionJob& job, const AttentionInputs& inputs, const Atten
   p.group = 1;
   while (p.group * 8 * k.sequence * q.features <= kCache && p.group < p.batch_heads) p.group *= 2;
 
-  static KernelSlot slots[2][4][2];
+  static KernelSlot slots[2][6][2];
   const std::size_t type = q.type == DataType::kF16 ? 1 : 0, size = q.features == 128 ? 1 : 0;
-  const Function function = kernel(kNames[type][position.kind][size], slots[type][position.kind][size]);
+  const Function function = kernel(kNames[type][position.variant()][size], slots[type][position.variant()][size]);
   const int shared = forward_shared_bytes(position.kind, static_cast<int>(q.features));
   check(driver().cuFuncSetAttribute(function, kFunctionDynamicShared, shared), "asking for shared memory");
   const TensorMap q_map = map_of(q, kRowTile), k_map = map_of(k, kKeyTile), v_map = map_of(v, kKeyTile);

@@ -128,10 +128,10 @@ template <int kCount> __device__ __forceinline__ void pin(float (&r)[kCount]) {
 /// in every round of a loop, instead of keeping each such number in a register from round to round: there are none left.
 template <class Word> __device__ __forceinline__ void hide(Word& word) { asm volatile("" : "+r"(word)); }
 
-/// Keeps a number that is the same in all lanes out of the uniform registers, because a multiply-add that reads one of
-/// those takes longer: as far as the assembler knows, lanes differ. `count` is 1 or more.
+/// Keeps a number that is the same in all lanes out of the uniform registers: as far as the assembler knows, lanes
+/// differ. `count` is 1 or more.
 __device__ __forceinline__ float for_each_lane(float same, int lane, int count) {
-  return lane < 31 + count ? same : 0;
+  return lane < 31 + count ? same : 0.0f;
 }
 
 #if POSENC_F16

@@ -30,6 +30,10 @@ struct Band {
   // where the sign of the distance changes. If no query attends to a key at a distance below 0, right_tail is kNever,
   // and the tail of slopes −kNever.
   std::int32_t tail, right_tail;
+
+  /// Whether the keys that are hidden to the right are those at distances below 0, as in causal attention: the kernels
+  /// without "_both" in their names.
+  constexpr bool is_one_sided() const { return most == origin; }
 };
 constexpr std::int32_t kNever = 1 << 29;  // beyond all indices and distances; sums of two fit in 32 bits
 /// Of queries, of keys, and of the origin to either side: distances are then exact in float32.
@@ -126,6 +130,7 @@ struct ExpandParams {
   const std::int64_t* entries;
   std::int64_t first, count;  // of the entries, as in DistanceMap
   double scale;
+  std::int32_t is_one_sided;  // distances below 0 are hidden
 };
 
 }  // namespace posenc::attend::cuda

@@ -66,7 +66,7 @@ Band band_of(const AttentionJob& job, const AttentionCall& options) {
             0,
             -kNever,
             kNever};
-  const auto* const bias = std::get_if<Bias>(&options.position);
+  const auto* const bias = std::get_if<Bias>(options.position);
   if (bias == nullptr) return band;
   band.origin = number(origin_of(job));
   const bool has_right = sees_right(job, options);
@@ -133,10 +133,10 @@ TensorMap map_of(const HeadTensor<const void>& x, int rows) {
   return map;
 }
 
-PositionParts parts_of(Call& call, const Bias& form, const AttentionJob& job) {
+PositionParts parts_of(Call& call, const Bias& form, const AttentionJob& job, const Band& band) {
   if (const auto* slopes = std::get_if<Slopes>(&form.source)) {
     const std::vector<float> narrow(slopes->slopes.begin(), slopes->slopes.end());
-    return {kSlopeBias, call.numbers(std::span<const float>(narrow))};
+    return {kSlopeBias, call.numbers(std::span<const float>(narrow)), !band.is_one_sided()};
   }
   const auto& table = std::get<DistanceTable>(form.source);
   const DistanceMap& map = table.axes[0];
@@ -151,9 +151,10 @@ PositionParts parts_of(Call& call, const Bias& form, const AttentionJob& job) {
                        call.numbers(std::span<const std::int64_t>(map.entries)),
                        map.first,
                        static_cast<std::int64_t>(map.entries.size()),
-                       job.scale};
+                       job.scale,
+                       band.is_one_sided() ? 1 : 0};
   launch("expand_distances", {job.q.heads, 128, 0}, call.stream(), p);
-  return {kDistanceBias, expanded};
+  return {kDistanceBias, expanded, !band.is_one_sided()};
 }
 
 int* zero_counters(Call& call, std::size_t more_bytes) {

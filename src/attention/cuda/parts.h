@@ -40,8 +40,12 @@ Band band_of(const AttentionJob& job, const AttentionCall& options);
 struct PositionParts {
   BiasKind kind = kNoBias;
   const float* bias = nullptr;
+  bool both = false;  // at distances below 0, too
+
+  /// Which of the kernels: as the BiasKind, then slopes and distances on both sides.
+  std::size_t variant() const { return static_cast<std::size_t>(kind + (both ? 3 : 0)); }
 };
-PositionParts parts_of(Call& call, const Bias& form, const AttentionJob& job);
+PositionParts parts_of(Call& call, const Bias& form, const AttentionJob& job, const Band& band);
 
 /// Two zeroed counters for one launch, and as many zeros from kZerosAfter bytes on.
 constexpr std::size_t kZerosAfter = 16;
