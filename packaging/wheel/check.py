@@ -20,9 +20,10 @@ ELF_MACHINES = {"x86_64": 62, "aarch64": 183}  # e_machine; objdump of one machi
 # Exported by CPython 3.9. A new one belongs here once it was found there: later headers declare more than 3.9 has. Headers from 3.13
 # on name the functions that read arguments without _SizeT: they differ for formats with '#', and none is used.
 PYTHON_39 = set("""
-PyBaseObject_Type PyBuffer_Release PyBytes_AsStringAndSize PyCapsule_GetPointer PyCapsule_IsValid PyCapsule_New PyDict_New
-PyDict_SetItem PyErr_Clear PyErr_ExceptionMatches PyErr_Format PyErr_NewExceptionWithDoc PyErr_NoMemory PyErr_Occurred
-PyErr_SetString PyEval_RestoreThread PyEval_SaveThread PyExc_BufferError PyExc_ImportError PyExc_MemoryError
+PyBaseObject_Type PyBuffer_Release PyBytes_AsStringAndSize PyCapsule_GetPointer PyCapsule_IsValid PyCapsule_New
+PyDict_GetItemString PyDict_GetItemWithError PyDict_New PyDict_SetItem PyDict_Size PyList_Append PyList_New PyErr_Clear
+PyErr_ExceptionMatches PyErr_Format PyErr_NewExceptionWithDoc PyErr_NoMemory PyErr_Occurred PyErr_SetString
+PyEval_RestoreThread PyEval_SaveThread PyExc_BufferError PyExc_ImportError PyExc_MemoryError
 PyExc_NotImplementedError PyExc_RuntimeError PyExc_TypeError PyExc_ValueError PyFloat_AsDouble PyFloat_FromDouble
 PyImport_ImportModule PyIndex_Check PyLong_AsLong PyLong_AsLongLong PyLong_AsVoidPtr PyLong_FromLong PyLong_FromLongLong
 PyMem_Calloc PyMem_Free PyMem_Malloc PyModule_AddObject PyModule_Create2 PyNumber_Index PyObject_Call PyObject_CallFunctionObjArgs
