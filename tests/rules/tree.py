@@ -50,13 +50,14 @@ def without_comments(text):
 
 
 def arguments_from(entry):
-    """The arguments of an entry of compile_commands.json, without -c, -o and the source itself."""
+    """The arguments of an entry of compile_commands.json, without -c, -o and the source itself, and without what only g++
+    understands: clang runs some of them."""
     words = iter(shlex.split(entry["command"]))
     arguments = []
     for word in words:
         if word in ("-o", "-c", "-MF", "-MT", "-MQ"):
             next(words)
-        elif word not in ("-MD", "-MMD") and not word.endswith("ccache"):
+        elif word not in ("-MD", "-MMD", "-Wno-maybe-uninitialized") and not word.endswith("ccache"):
             arguments.append(word)
     return arguments
 
