@@ -26,7 +26,7 @@ struct HeldOptions {
     const posenc_attention_options given = known(options, "posenc_attention_options");
     each_in_c([&]<class T>(const char* name, T AttentionOptions::*member, const char*, std::size_t offset) {
       typename InC<T>::Type in_c;
-      std::memcpy(&in_c, reinterpret_cast<const std::byte*>(&given) + offset, sizeof in_c);
+      std::memcpy(&in_c, reinterpret_cast<const std::byte*>(&given) + offset, sizeof(typename InC<T>::Type));
       if (in_c != typename InC<T>::Type{}) take(name, in_c, value.*member);
     });
   }

@@ -76,7 +76,7 @@ void set_options(const AttentionOptions& from, const LayerOptions& to) {
   each_in_c([&]<class T>(const char* name, T AttentionOptions::*member, const char*, std::size_t offset) {
     if (!is_given(from.*member)) return;
     const typename InC<T>::Type in_c = to.in_c(name, from.*member);
-    std::memcpy(reinterpret_cast<std::byte*>(&to.made.attention) + offset, &in_c, sizeof in_c);
+    std::memcpy(reinterpret_cast<std::byte*>(&to.made.attention) + offset, &in_c, sizeof(typename InC<T>::Type));
   });
 }
 

@@ -43,7 +43,7 @@ struct PositionParts {
   bool both = false;  // at distances below 0, too
 
   /// Which of the kernels: as the BiasKind, then slopes and distances on both sides.
-  std::size_t variant() const { return static_cast<std::size_t>(kind + (both ? 3 : 0)); }
+  std::size_t variant() const { return static_cast<std::size_t>(kind) + (both ? 3U : 0U); }
 };
 PositionParts parts_of(Call& call, const Bias& form, const AttentionJob& job, const Band& band);
 
