@@ -6,7 +6,7 @@
 
 namespace posenc::figures {
 
-/// Makes room: the axis reaches this share of the range past the least and the most.
+/// Sets the axis to [least, most], extended at both ends by `margin` times that range.
 void fit(Axis& axis, double least, double most, double margin = 0.05);
 
 /// "6.28", "19.9", "6,283", "∞".

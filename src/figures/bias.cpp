@@ -20,7 +20,7 @@ constexpr std::int64_t kMostPositions = std::int64_t{1} << 20;
 struct Limits {
   double least, most;
 };
-// White is nothing added, so zero is always on the scale.
+// White means that nothing is added, so the scale always includes 0, and is symmetric if values have both signs.
 Limits limits_of(const std::vector<double>& values) {
   const auto [least, most] = std::minmax_element(values.begin(), values.end());
   Limits limits = {std::min(*least, 0.0), std::max(*most, 0.0)};
@@ -30,7 +30,7 @@ Limits limits_of(const std::vector<double>& values) {
   return limits;
 }
 
-// Distances of keys from the query, negative before it.
+// Against the key's position relative to the query; negative: before it.
 Panel lines_panel(const BiasValues& bias, const Range& range, const std::vector<std::int64_t>& heads) {
   Panel panel;
   const std::int64_t reach = range.count() - 1, query = range.from + reach;

@@ -15,7 +15,7 @@
 namespace posenc::figures {
 namespace {
 
-constexpr std::int64_t kMostNumbers = 1 << 24;  // of a table that stands in for a trained one
+constexpr std::int64_t kMostNumbers = 1 << 24;  // of a table that replaces a trained one
 
 std::vector<std::string_view> names_of_biases() {
   std::vector<std::string_view> names;
@@ -25,7 +25,7 @@ std::vector<std::string_view> names_of_biases() {
   return names;
 }
 
-// The bias with a table whose row n holds n: each distance shows which row it reads. It is the same for all heads.
+// The bias with a table whose row n holds n, so that each distance shows which row it reads. All heads are equal.
 BiasValues with_numbered_rows(const Scheme& scheme, const TrainedTable& table, Situation now) {
   const Extents shape = shape_of(table, 1);
   const std::int64_t count = count_of(shape);
@@ -34,7 +34,7 @@ BiasValues with_numbered_rows(const Scheme& scheme, const TrainedTable& table, S
         fmt::format("{}: a table of {} is too large to draw without its numbers", name_of(scheme), to_string(shape)));
   }
   std::vector<double> numbers;
-  // of a projection, from which the form's vectors are computed, every number is 1
+  // If the form's vectors are computed from a projection, every weight of that projection is 1.
   const bool is_projection = table.axes.back().extent != kAnyExtent && has_vectors(table);
   const std::int64_t in_row = count / shape[0];
   for (std::int64_t row = 0; row < shape[0]; ++row) {
@@ -53,8 +53,8 @@ BiasValues with_numbered_rows(const Scheme& scheme, const TrainedTable& table, S
   return bias;
 }
 
-// What vectors by distance add for a query of ones and a key of zeros, [heads, queries, keys]: the score of each pair, one
-// query and one key in each sequence of a batch.
+// What relative-position vectors add to the score of a query of ones and a key of zeros, [heads, queries, keys]. Each
+// pair is a sequence of its own in one batch.
 std::vector<double> scores_of_ones(const Bias& form, const std::vector<std::int64_t>& queries,
                                    const std::vector<std::int64_t>& keys) {
   const auto& vectors = std::get<DistanceVectors>(form.source);
@@ -83,12 +83,12 @@ std::vector<double> scores_of_ones(const Bias& form, const std::vector<std::int6
   return scores;
 }
 
-constexpr std::int64_t kMostExampleTokens = 1024;  // of an example: each query looks at every key before it
+constexpr std::int64_t kMostExampleTokens = 1024;  // each query attends to every earlier key
 constexpr std::int64_t kExampleStep = 8;           // every eighth token differs from the others
 constexpr double kHighGate = 0.98, kLowGate = 0.02, kForgettingGate = 0.2;
 
-// An example for a form that reads the tokens between: forget gates of 0.98, and 0.2 at every eighth token; or a query of
-// ones that counts every eighth key as 0.98 and the others as 0.02.
+// Sets up the example for a form that depends on the tokens between: forget gates of 0.98, and 0.2 at every eighth
+// token; or a query of ones for which every eighth key counts as 0.98 and the others as 0.02.
 void use_example(BiasValues& bias) {
   bias.is_of_tokens = true;
   if (std::holds_alternative<GateSums>(bias.form.source)) {
@@ -101,7 +101,7 @@ void use_example(BiasValues& bias) {
                           kExampleStep, kHighGate, kLowGate);
 }
 
-// What such a form adds in the example, [heads, tokens, tokens]; 0 for keys after their query.
+// What the form adds to the scores of the example, [heads, tokens, tokens]; 0 for keys after their query.
 std::vector<double> example_scores(const Bias& form, std::int64_t tokens) {
   if (tokens > kMostExampleTokens) {
     raise(fmt::format("bias: it depends on every token between key and query, so zoom ends at {} at most",
@@ -131,7 +131,7 @@ std::vector<double> example_scores(const Bias& form, std::int64_t tokens) {
   for (std::size_t at = 0; at < weights.size(); ++at) {
     const std::size_t query = at / count % count, key = at % count;
     const double added = std::log(weights[at]) + sums[at / count] - plain[key];
-    weights[at] = key > query || std::fabs(added) < 1e-12 ? 0.0 : added;  // rounding is not drawn
+    weights[at] = key > query || std::fabs(added) < 1e-12 ? 0.0 : added;  // hides rounding errors
   }
   return weights;
 }
@@ -159,7 +159,7 @@ BiasValues bias_values(const PlottedScheme& scheme, const Request& request, std:
     if (query_features_of(*vectors) == 0) {
       raise(fmt::format("{}: its vectors multiply keys alone, so there is nothing to draw for a query", name));
     }
-    // a table that was computed from the weights shows its own values, not rows
+    // A table computed from the weights shows its values instead of row numbers.
     if (bias.is_numbered()) bias.row_name = vectors->for_queries.values.empty() ? "row" : "";
     vectors->for_values = {};
     vectors->for_keys = {};
@@ -208,7 +208,7 @@ std::string label_of(const PlottedScheme& scheme, const std::vector<PlottedSchem
   const std::string_view name = name_of(scheme.scheme);
   const auto has_name = [&](const PlottedScheme& other) { return name_of(other.scheme) == name; };
   if (std::count_if(all.begin(), all.end(), has_name) < 2) return std::string(name);
-  // what the schemes of this name do not agree on
+  // The fields in which the schemes of this name differ.
   const Json json = json_of(scheme.scheme);
   std::string text(name);
   for (const auto& [key, value] : *json.as<Json::Object>()) {

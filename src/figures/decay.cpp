@@ -1,4 +1,4 @@
-// What two positions have to do with each other: dot products of all pairs, and how they fall with distance.
+// How similar two positions are: dot products of all pairs, and how they fall with distance.
 
 #include <fmt/format.h>
 
@@ -30,22 +30,22 @@ double dot(const double* one, const double* other, std::int64_t width) {
   return sum;
 }
 
-// The vector of each position. A rotation's is what becomes of a vector of ones.
+// The vector of each position. For a rotation, a vector of ones rotated to that position.
 struct Vectors {
   std::int64_t width = 0;
   std::vector<double> values = {};
-  bool is_random = false;  // a trained table that is not given
+  bool is_random = false;  // a trained table was not given
   const double* row(std::int64_t index) const { return values.data() + index * width; }
 };
 
-// What `make` writes into rows of ones of a type, as doubles, which hold every value of the others.
+// Calls `make` on an array of ones of type T and widens the result to double, which is exact.
 template <class T> void make_as(std::vector<double>& values, T one, FunctionRef<void(T*)> make) {
   std::vector<T> typed(values.size(), one);
   make(typed.data());
   std::transform(typed.begin(), typed.end(), values.begin(), [](T value) { return to_double(value); });
 }
 
-// The rows of a form in the type that the request asks for, widened to double.
+// Computes the vectors in the requested type, widened to double.
 void fill_rows(Vectors& vectors, const Request& request, const Range& range, const Form& form) {
   const auto make = [&](auto* data) {
     const TensorView rows = view(data, {range.count(), vectors.width});
@@ -69,7 +69,7 @@ void fill_rows(Vectors& vectors, const Request& request, const Range& range, con
   }
 }
 
-// Random numbers in place of a trained table, the same for everybody.
+// Random numbers in place of a trained table, from a fixed seed.
 std::vector<double> random_table(const TrainedTable& table) {
   Random random(1);
   std::vector<double> numbers(static_cast<std::size_t>(count_of(shape_of(table))));
@@ -108,7 +108,7 @@ Vectors vectors_of(const PlottedScheme& scheme, const Request& request, const Ra
     if (!rotation->growth.rates.empty())
       raise("rope: with xpos, lengths change with position; this figure shows none");
     *rotation = head_of(*rotation, 0);
-    rotation->first_dim = 0;  // only what is rotated is looked at
+    rotation->first_dim = 0;  // features that are not rotated are left out
     make_room(2 * pairs_of(*rotation));
   } else {
     raise(fmt::format("{}: has no position vectors", name));
@@ -117,7 +117,7 @@ Vectors vectors_of(const PlottedScheme& scheme, const Request& request, const Ra
   return vectors;
 }
 
-// What the subtitle says of the numbers, and the note of a table that is not there.
+// Appended to the subtitle and the note.
 std::string type_note(const Request& request) {
   return request.type == DataType::kF64 ? "" : fmt::format("; rounded to {}", name_of(request.type));
 }
@@ -142,7 +142,7 @@ Figure dots_figure(const Request& request) {
       numerics_note(request.numerics), type_note(request));
   Panel panel;
   double least = std::numeric_limits<double>::infinity(), most = -least, spread = 0;
-  // odd ones with two pairs and more, as many as there is room for
+  // Odd distances that at least two pairs have.
   const std::int64_t odd = (range.count() - 1) / 2;
   int style = 0;
   for (const std::int64_t index : evenly(odd, static_cast<std::int64_t>(kMostLines))) {
@@ -190,7 +190,7 @@ Figure similarity_figure(const Request& request) {
   for (std::size_t one = 0; one < shown.size(); ++one) {
     map.rows.push_back(static_cast<double>(range.from) + static_cast<double>(one) * step);
     for (std::size_t other = 0; other < shown.size(); ++other) {
-      const double product = lengths[one] * lengths[other];  // a vector of zeros is like nothing
+      const double product = lengths[one] * lengths[other];  // the similarity of a zero vector is undefined
       const double value = dot(vectors.row(shown[one]), vectors.row(shown[other]), vectors.width);
       map.values.push_back(product == 0 ? std::nan("") : value / product);
     }
@@ -220,8 +220,8 @@ Figure similarity_figure(const Request& request) {
 
 namespace {
 
-// Similarity of the first position to those after it, 1 for itself. What depends on the position as well is the
-// average over some.
+// Cosine similarity by distance, 1 at distance 0. If it also depends on the position, the mean over several
+// positions.
 std::vector<double> similarities(const PlottedScheme& scheme, const Request& request, const Range& range) {
   constexpr std::int64_t kAveraged = 64;
   const Form form = form_of(scheme, request, range.to);
@@ -238,7 +238,7 @@ std::vector<double> similarities(const PlottedScheme& scheme, const Request& req
     for (std::int64_t first = 0; first < firsts; ++first) {
       const double product =
           lengths[static_cast<std::size_t>(first)] * lengths[static_cast<std::size_t>(first + distance)];
-      if (product == 0) continue;  // a vector of zeros is like nothing
+      if (product == 0) continue;  // the similarity of a zero vector is undefined
       sum += dot(vectors.row(first), vectors.row(first + distance), vectors.width) / product;
       ++count;
     }
@@ -247,8 +247,9 @@ std::vector<double> similarities(const PlottedScheme& scheme, const Request& req
   return result;
 }
 
-// RoFormer (arXiv 2104.09864), section 3.4.3: scores of q and k are at most a factor, which depends on them alone, times
-// Σ_j |S_j|, where S_j is the sum of e^(i · distance · ω) over the first j pairs. Here over its value at distance 0.
+// RoFormer (arXiv 2104.09864), section 3.4.3: the score of q and k is at most a factor, which depends on q and k
+// only, times Σ_j |S_j|, where S_j is the sum of e^(i · distance · ω) over the first j pairs. Divided here by its
+// value at distance 0.
 std::vector<double> upper_bounds(const PlottedScheme& scheme, const Request& request, const Range& range) {
   const Rotation form = head_of(std::get<Rotation>(form_of(scheme, request, range.to)), 0);
   if (!form.growth.rates.empty()) raise("rope: with xpos, lengths change with position, so there is no such bound");
@@ -267,14 +268,15 @@ std::vector<double> upper_bounds(const PlottedScheme& scheme, const Request& req
     for (std::size_t pair = row; pair < row + static_cast<std::size_t>(pairs); ++pair) {
       along += cosines[pair];
       across += sines[pair];
-      sum += std::sqrt(along * along + across * across);  // the same bits everywhere, unlike hypot
+      sum += std::sqrt(along * along + across * across);  // the same bits on every platform, unlike hypot
     }
     bounds.push_back(sum / at_zero);
   }
   return bounds;
 }
 
-// Where each of `points` pieces of the range begins, and the end: pieces of one length, or of one ratio.
+// The beginnings of at most `points` pieces of the range, and its end. The pieces have equal length, or equal ratio
+// if is_log.
 std::vector<std::int64_t> edges_of(const Range& range, int points, bool is_log) {
   std::vector<std::int64_t> edges;
   const auto from = static_cast<double>(range.from), ratio = static_cast<double>(range.to) / from;
@@ -288,7 +290,7 @@ std::vector<std::int64_t> edges_of(const Range& range, int points, bool is_log) 
   return edges;
 }
 
-// Of what is drawn: a gap has no value.
+// Ignores NaN, which is drawn as a gap.
 struct Extremes {
   double least = std::numeric_limits<double>::infinity(), most = -least;
 };
@@ -302,14 +304,14 @@ Extremes extremes_of(const std::vector<double>& values, std::int64_t begin, std:
   return found;
 }
 
-// A value for each distance: all of them as a line while they can be told apart; past that as many as there are
-// points where the curve is smooth, and else the area that it fills.
+// Adds one value per distance. All are drawn as a line if the points can resolve them; else one per point if the
+// curve is smooth, or the area between minimum and maximum if it is not.
 void add_curve(Panel& panel, const std::string& name, int style, const Range& range, std::vector<double> values,
                const Request& request) {
   constexpr int kValuesPerPoint = 4;
   constexpr double kSmooth = 0.02;  // of the whole height, from one point to the next
   if (request.log_y) {
-    // a logarithm has no place for 0
+    // A logarithmic axis cannot show 0.
     for (double& value : values) value = value == 0 ? std::nan("") : std::fabs(value);
   }
   Series series{.name = name, .style = style};
@@ -358,14 +360,14 @@ void fit_y(Panel& panel, bool is_log) {
   }
   if (least > most) least = most = is_log ? 1 : 0;
   if (!is_log) return fit(panel.y, least, most);
-  // where a sum of cosines passes through 0, sizes reach below everything
+  // A sum of cosines can cross 0, where its logarithm is unbounded, so the axis covers six decades at most.
   constexpr double kDecades = 1e-6;
   panel.y.scale = AxisScale::kLog;
   panel.y.least = std::max(least, most * kDecades) * 0.8;
   panel.y.most = most * 1.25;
 }
 
-// Past e^-16 a weight is nothing in every float; lines may leave the panel there.
+// e^-16 is a negligible weight, so lines may leave the panel below it.
 constexpr double kDeepestBias = -16;
 
 }  // namespace
@@ -376,7 +378,7 @@ Figure decay_figure(const Request& request) {
   if (range.count() < 2) raise("decay: zoom needs at least two distances");
   Panel alike{.title = "Cosine similarity; 1 at distance 0"};
   Panel added{.title = "Bias added to the score"};
-  Panel rows;  // of trained tables that are not given
+  Panel rows;  // of biases whose trained tables are not given
   alike.y.label = request.log_y ? "|cosine similarity|" : "cosine similarity";
   added.y.label = request.log_y ? "|bias|" : "bias";
   int style = 0;
@@ -400,7 +402,6 @@ Figure decay_figure(const Request& request) {
       rows.title = fmt::format("The {} (its values are trained)", bias.row_name);
       rows.y.label = bias.row_name;
     }
-    // the query is the last position
     const std::vector<std::vector<double>> heads = bias_by_distance(bias, range);
     const auto count = static_cast<std::int64_t>(heads.size());
     for (const std::int64_t head : heads_shown(request, count, 3, name_of(scheme.scheme))) {
@@ -421,7 +422,7 @@ Figure decay_figure(const Request& request) {
     has_area = has_area || !panel->envelopes.empty();
     fit_y(*panel, request.log_y);
     if (!request.log_y && panel == &added && panel->y.least < 1.5 * kDeepestBias) {
-      // the margin above was that of the whole height
+      // Subtract the margin that fit_y added, a share of the full height.
       const double height = panel->y.most - panel->y.least;
       fit(panel->y, kDeepestBias, panel->y.most - height * 0.05 / 1.1, 0.03);
       notes = "A bias below −16 leaves a key less than 0.0000002 of its weight. ";

@@ -1,4 +1,4 @@
-// How far an angle is off, against position: the exact way and the usual ones.
+// The error of an angle against position: exact angles, and the usual ways to compute them.
 
 #include <fmt/format.h>
 
@@ -16,7 +16,7 @@ namespace posenc::figures {
 namespace {
 
 constexpr int kPlaces = 96;   // along the axis
-constexpr int kSamples = 16;  // positions looked at from each place to the next
+constexpr int kSamples = 16;  // positions tested per place
 
 template <class T>
 std::vector<double> rounded_values(const Addition& form, const std::vector<std::int64_t>& positions) {
@@ -27,7 +27,7 @@ std::vector<double> rounded_values(const Addition& form, const std::vector<std::
   return result;
 }
 
-// Positions as bf16 holds them: a line through 0 with slope 1, made in that type.
+// Positions rounded to bf16: tabulates the line f(p) = p in that type.
 std::vector<std::int64_t> positions_in_bf16(const std::vector<std::int64_t>& positions) {
   const Addition line{1, Lines{{0.0}, {1.0}}};
   std::vector<std::int64_t> result;
@@ -37,7 +37,7 @@ std::vector<std::int64_t> positions_in_bf16(const std::vector<std::int64_t>& pos
   return result;
 }
 
-// Where the sine and the cosine of each wave stand.
+// The columns of the sine and the cosine of a wave.
 struct PairColumns {
   std::int64_t cosine = -1, sine = -1;
 };
@@ -52,13 +52,13 @@ std::vector<PairColumns> pairs_of_table(const PositionTable& table) {
   return pairs;
 }
 
-// Grows with the angle between two vectors, from 0 to 2 at half a turn, at a fraction of an arc tangent's cost.
+// Increases with the angle between two vectors, from 0 to 2 at π, and is much cheaper than an arc tangent.
 double angle_rank(double across, double along) {
   const double size = std::fabs(across), share = size / (size + std::fabs(along));
   return along < 0 ? 2 - share : share;
 }
 
-// For each place the largest angle between what is and what should be.
+// The largest angle, per place, between the true and the given direction of any pair.
 std::vector<double> worst_angles(const PositionTable& table, const std::vector<double>& truth,
                                  const std::vector<double>& values) {
   const std::vector<PairColumns> pairs = pairs_of_table(table);
@@ -80,7 +80,7 @@ std::vector<double> worst_angles(const PositionTable& table, const std::vector<d
       }
     }
     const double angle = std::fabs(std::atan2(most_across, most_along));
-    worst[static_cast<std::size_t>(place)] = angle == 0 ? std::nan("") : angle;  // a logarithm has no place for 0
+    worst[static_cast<std::size_t>(place)] = angle == 0 ? std::nan("") : angle;  // a logarithmic axis cannot show 0
   }
   return worst;
 }
@@ -111,7 +111,7 @@ Figure error_figure(const Request& request) {
     const double to = std::min(first * std::pow(last / first, (place + 1.0) / (kPlaces - 1)), last);
     places.push_back(from);
     for (int sample = 0; sample < kSamples; ++sample) {
-      // multiples of the golden ratio lie evenly, and in step with no wave
+      // Multiples of the golden ratio are evenly spread and do not resonate with any wave.
       const double share = std::fmod(sample * 0.6180339887498949, 1.0);
       positions.push_back(
           std::clamp(static_cast<std::int64_t>(from + (to - from) * share), range.from, range.to - 1));

@@ -1,4 +1,4 @@
-// One position: its numbers as a bar code beside a binary counter.
+// The numbers of one position as a bar code, next to a binary counter.
 
 #include <fmt/format.h>
 
@@ -14,7 +14,7 @@
 namespace posenc::figures {
 namespace {
 
-constexpr std::int64_t kNeighbours = 16;  // rows of the two maps
+constexpr std::int64_t kNeighbours = 16;  // rows of both heat maps
 constexpr std::int64_t kMostBars = 64;
 
 std::vector<double> counted(std::size_t count, double first = 0) {
@@ -25,10 +25,10 @@ std::vector<double> counted(std::size_t count, double first = 0) {
 
 Axis cells_axis(std::size_t count) { return {.least = -0.5, .most = static_cast<double>(count) - 0.5}; }
 
-// Features as they are numbered, where some were left out.
+// Labels the columns with their feature numbers if some features were omitted.
 void name_columns(Axis& axis, const std::vector<std::int64_t>& features) {
   const auto count = static_cast<std::int64_t>(features.size());
-  if (features.back() == count - 1) return;  // none were left out
+  if (features.back() == count - 1) return;  // none were omitted
   for (const std::int64_t index : evenly(count, 8)) {
     axis.ticks.push_back({static_cast<double>(index), fmt::format("{}", features[static_cast<std::size_t>(index)])});
   }

@@ -1,4 +1,4 @@
-// Values over the rows and columns of an image: features of a table, or cosines of a rotation's pairs.
+// Values over the rows and columns of an image: features of a table, or the cosines of a rotation's pairs.
 
 #include <fmt/format.h>
 
@@ -38,7 +38,7 @@ Panel panel_of(const Map& map, double largest, bool shows_scale) {
   return panel;
 }
 
-// [tokens, width] of an addition, or [tokens, pairs] of cosines.
+// [tokens, width] for an addition, or the cosines [tokens, pairs] for a rotation.
 std::vector<double> values_over(const Form& form, const Positions& positions, std::int64_t tokens,
                                 std::int64_t& width) {
   if (const auto* const addition = std::get_if<Addition>(&form)) {
@@ -74,7 +74,7 @@ Map map_of(const std::vector<double>& values, std::int64_t first, std::int64_t w
   return map;
 }
 
-// A smooth table in place of a trained one: feature f is a product of cosines of rows and columns.
+// A smooth example in place of a trained table: feature f is a product of a cosine of the row and one of the column.
 std::vector<double> example_table(const Resized& scheme) {
   const TrainedTable shape = scheme.trained_table();
   std::vector<double> table(static_cast<std::size_t>(count_of(shape_of(shape))));
@@ -100,13 +100,13 @@ double largest_value(const std::vector<Map>& maps) {
   return largest > 0 ? largest : 1;
 }
 
-// The trained map of each feature beside the resized one.
+// The map of each feature before and after resizing.
 std::vector<Map> resized_maps(const Request& request, const Resized& scheme, std::string& note) {
   const Extents shape = shape_of(scheme.trained_table());
   std::vector<double> example;
   ConstTensorView weights = request.schemes.front().weights;
   if (weights.data == nullptr) {
-    if (count_of(shape) < 0) prepare(scheme);  // refuses the fields
+    if (count_of(shape) < 0) prepare(scheme);  // throws: the fields are invalid
     if (count_of(shape) > (std::int64_t{1} << 26))
       raise("grid: the table is too large for an example; give --weights");
     example = example_table(scheme);
@@ -131,7 +131,7 @@ std::vector<Map> resized_maps(const Request& request, const Resized& scheme, std
   return maps;
 }
 
-// Rows and columns are the last two axes; an axis before them, such as time, stays at 0.
+// Rows and columns are the last two axes; a preceding axis, such as time, is 0.
 std::vector<Map> position_maps(const Request& request, const Scheme& scheme) {
   const auto* const patches = std::get_if<PatchRope>(&scheme);
   const Form form = prepare(scheme, {.length = request.length, .weights = request.schemes.front().weights});

@@ -1,4 +1,4 @@
-// The positions of a prompt with text, images and videos: one line for each axis, token by token.
+// The positions of a prompt with text, images and videos, one series per axis.
 
 #include <fmt/format.h>
 
@@ -49,7 +49,6 @@ Figure ids_figure(const Request& request) {
     }
     panel.series.push_back(std::move(series));
   }
-  // where each piece begins
   std::int64_t begin = 0;
   for (const MropePiece& piece : pieces) {
     const std::int64_t tokens = mrope_positions(std::span(&piece, 1), options).tokens;
@@ -57,7 +56,7 @@ Figure ids_figure(const Request& request) {
                            std::string(piece_name(piece))});
     begin += tokens;
   }
-  // bands beside each other would be one: every other piece is shaded
+  // Adjacent bands would merge, so every other piece is shaded.
   std::vector<Band> shaded;
   for (std::size_t i = 1; i < panel.bands.size(); i += 2) shaded.push_back(panel.bands[i]);
   panel.bands = std::move(shaded);

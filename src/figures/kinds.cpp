@@ -8,7 +8,7 @@ namespace posenc::figures {
 
 namespace {
 
-// One after another: as one list in braces, g++ 12 takes 80 seconds to see that it is no constant.
+// Appended one by one: g++ 12 spends 80 seconds on one braced list, trying to evaluate it as a constant.
 std::vector<Kind> all_kinds() {
   std::vector<Kind> all;
   all.push_back({"waves",

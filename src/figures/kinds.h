@@ -4,7 +4,7 @@
 
 namespace posenc::figures {
 
-// One maker for each kind. A request has at least one scheme.
+// One function per kind of figure. A request has at least one scheme.
 Figure waves_figure(const Request& request);
 Figure heatmap_figure(const Request& request);
 Figure fingerprint_figure(const Request& request);

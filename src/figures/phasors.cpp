@@ -1,4 +1,4 @@
-// The pairs of a position as clock hands, after a shift, or of a query and a key.
+// The pairs of a position as clock hands: at one position, before and after a shift, or of a query and a key.
 
 #include <fmt/format.h>
 
@@ -39,7 +39,7 @@ std::vector<Dial> dials_at(const PositionTable& table, std::int64_t position) {
   return dials;
 }
 
-// Points on the circle of this radius from one hand to the other, the shorter way: each half is halved again.
+// Adds the shorter arc from one hand to the other, without its start, by repeated halving.
 void add_arc(Series& series, double x, double y, const Dial& from, const Dial& to, int halvings) {
   constexpr double kRadius = 0.45;
   if (halvings == 0) {
@@ -64,7 +64,7 @@ std::string signed_number(double value) {
   return value < 0 && digits != "0.00" ? "−" + digits : digits;
 }
 
-// A query and a key that point right in every pair before they are rotated: their score is a mean of cosines.
+// The query and the key point right in every pair before rotation, so their score is a mean of cosines.
 std::string score_note(const std::vector<Dial>& query, const std::vector<Dial>& key, std::int64_t distance) {
   double sum = 0;
   for (std::size_t pair = 0; pair < query.size(); ++pair) sum += cosine_between(query[pair], key[pair]);

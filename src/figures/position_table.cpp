@@ -16,7 +16,7 @@ namespace {
 
 constexpr double kFewestPoints = 128, kPointsPerTurn = 48;  // of a smooth line
 constexpr std::int64_t kMostMixedNumbers = std::int64_t{1} << 26;
-constexpr double kPointsPerWave = 16;  // fewer, and a line through them is no wave any more
+constexpr double kPointsPerWave = 16;  // with fewer, a line does not show the wave
 
 std::string_view wave_name(std::uint8_t quarter) { return quarter % 2 == 1 ? "cosine" : "sine"; }
 
@@ -40,7 +40,7 @@ std::vector<TableColumn> columns_of_form(const Addition& form, bool is_rotation)
   return columns;
 }
 
-// Cosines and sines of a mixture: sums of waves, which are no waves themselves.
+// Cosines and sines of a mixture: sums of waves, so not waves themselves.
 Rows mixed_rows(const Rotation& rotation, std::int64_t length) {
   const std::int64_t pairs = pairs_of(rotation), width = 2 * pairs;
   if (length > kMostMixedNumbers / width) {
@@ -56,7 +56,7 @@ Rows mixed_rows(const Rotation& rotation, std::int64_t length) {
   return rows;
 }
 
-// Waves that no column asks for cost time. A chain of float32 products needs those before it, so it stays whole.
+// Unused waves cost time. A chain of float32 products computes each wave from the one before, so it is kept whole.
 void drop_unused(Waves& waves) {
   if (waves.float32_angles.chain != 0) return;
   const Waves all = waves;
@@ -73,7 +73,7 @@ void drop_unused(Waves& waves) {
   }
 }
 
-// The same wave, with `fine` points in place of each position.
+// The same waves with `fine` points per position.
 PositionTable finer(PositionTable table, std::int64_t fine) {
   for (Wave& wave : std::get<Waves>(table.form.source).waves) {
     wave.frequency = frequency_from_radians(radians_of(wave.frequency) / static_cast<double>(fine));
@@ -86,7 +86,7 @@ Curve line_of(const PositionTable& column, const Range& range, int points) {
   const auto* const waves = std::get_if<Waves>(&column.form.source);
   const bool is_smooth = waves != nullptr && waves->float32_angles.factors.empty();
   if (is_smooth) {
-    // a slow wave needs no more points than its turns show
+    // A slow wave needs only as many points as its number of turns.
     const double turns = static_cast<double>(range.count()) / wavelength_of(column.columns.front());
     points = static_cast<int>(std::min<double>(points, std::max(kFewestPoints, std::ceil(kPointsPerTurn * turns))));
   }
@@ -102,7 +102,7 @@ Curve line_of(const PositionTable& column, const Range& range, int points) {
   return curve;
 }
 
-// The places to look at between `from` and `to`: enough for the extremes of a wave, without stepping over them.
+// Samples positions from `from` up to `to`: enough to find a wave's extremes, and every position if there is no wave.
 void add_places(const TableColumn& column, std::int64_t from, std::int64_t to, std::vector<std::int64_t>& places) {
   constexpr int kLooks = 128, kLooksPerWave = 32;
   if (column.radians == 0) {
@@ -122,7 +122,7 @@ void add_places(const TableColumn& column, std::int64_t from, std::int64_t to, s
 Curve area_of(const PositionTable& column, const Range& range, int points) {
   Curve curve;
   curve.is_area = true;
-  // a piece holds a whole wave, so that no beat between pieces and waves shows
+  // Each piece covers at least one wavelength, which avoids a beat pattern between pieces and waves.
   const double count = static_cast<double>(range.count());
   const double waves = std::max(std::floor(count / wavelength_of(column.columns.front())), 1.0);
   const std::int64_t pieces =
@@ -169,7 +169,7 @@ PositionTable position_table(const PlottedScheme& scheme, const Request& request
       table.form.source = mixed_rows(head_of(*rotation, 0), length);
     } else {
       Waves waves = waves_of(head_of(*rotation, 0));
-      waves.scale = rotation->magnitude;  // of float32 angles, too
+      waves.scale = rotation->magnitude;  // also applies to float32 angles
       table.form.source = std::move(waves);
     }
   } else {
@@ -205,7 +205,7 @@ std::vector<double> values_at(const PositionTable& table, const std::vector<std:
   if (all.empty()) return all;
   tabulate(view(all.data(), {count, table.form.width}), {.ids = positions}, table.form);
   if (is_wave(table)) return all;
-  // other tables are made whole
+  // Other tables are always tabulated with all columns.
   std::vector<double> values;
   for (std::int64_t row = 0; row < count; ++row) {
     for (const TableColumn& column : table.columns) {
@@ -247,7 +247,7 @@ std::vector<std::int64_t> evenly(std::int64_t size, std::int64_t count) {
 
 std::vector<std::int64_t> heads_shown(const Request& request, std::int64_t heads, std::int64_t most,
                                       std::string_view name) {
-  if (!request.head || heads == 1) return evenly(heads, most);  // what is the same for all heads is drawn once
+  if (!request.head || heads == 1) return evenly(heads, most);  // a bias shared by all heads is drawn once
   if (*request.head >= heads) {
     raise(fmt::format("{}: there is no head {}; it has {}, from 0 on", name, *request.head, heads));
   }

@@ -10,60 +10,63 @@
 
 namespace posenc::figures {
 
-/// One number of a position's vector. A rotation has two for each pair, the cosines and the sines of its angles.
+/// A column of a scheme's table: one feature of an addition, or the cosine or sine of one pair of a rotation.
 struct TableColumn {
   std::string name = {};
   std::int64_t feature = 0;
-  double radians = 0;  // per position; 0: no wave
+  double radians = 0;  // per position; 0: not a wave
   std::uint8_t quarter = 0;
 };
 
-/// What positions become, as columns of numbers, whatever the scheme's form.
+/// The numbers of each position, as columns: the position vector of an addition, or the cosines and sines of a
+/// rotation.
 struct PositionTable {
   Addition form = {};
   std::vector<TableColumn> columns = {};
   bool is_rotation = false;
 };
 
-/// Throws: Error where the scheme has no such numbers, positions of several axes, or lengths that change.
+/// Throws: Error for a bias, for positions of several axes, and for xPos, whose lengths change with position.
 PositionTable position_table(const PlottedScheme& scheme, const Request& request, std::int64_t length);
 
-/// These columns of it. Throws: Error for a feature that it does not have.
+/// A table of these columns only. Throws: Error for a feature that does not exist.
 PositionTable picked(const PositionTable& table, const std::vector<std::int64_t>& features);
 
 /// [positions, columns], in double.
 std::vector<double> values_at(const PositionTable& table, const std::vector<std::int64_t>& positions);
-/// The same from `first` on.
+/// [count, columns], for consecutive positions.
 std::vector<double> values_from(const PositionTable& table, std::int64_t first, std::int64_t count);
 
 bool is_wave(const PositionTable& table);
-/// Positions per turn; infinite where there is no wave.
+/// Positions per turn; infinite if the column is not a wave.
 double wavelength_of(const TableColumn& column);
 
-/// A column against position. Where there are not enough points to draw its waves, the area that they fill.
+/// A column against position. If its waves are too fast for the number of points, the area between their minimum and
+/// maximum.
 struct Curve {
   bool is_area = false;
   std::vector<double> x = {}, y = {}, high = {};
 };
-/// Of a table with one column. A wave goes on between positions, which shows in a short range.
+/// For a table with one column. In a short range, waves are also evaluated between integer positions.
 Curve curve_of(const PositionTable& column, const Range& range, int points);
 
-/// `count` indices from 0 to `size` − 1, evenly spaced, both ends included; all where they are not more.
+/// At most `count` of the indices 0 … `size` − 1, evenly spaced and including both ends.
 std::vector<std::int64_t> evenly(std::int64_t size, std::int64_t count);
 
-/// The heads to draw: the one that is asked for, or at most `most` of them. Throws: Error where there is no such head.
+/// The requested head, or else at most `most` heads, evenly spaced. Throws: Error if the requested head does not
+/// exist.
 std::vector<std::int64_t> heads_shown(const Request& request, std::int64_t heads, std::int64_t most,
                                       std::string_view name);
 
-/// "sinusoidal, width 16, base 10000": the fields that say how large it is, and those that are not as usual.
+/// "sinusoidal, width 16, base 10000": the fields that give its size, and those that differ from the defaults.
 std::string described(const Scheme& scheme);
-/// "angles as hf-f32 makes them" or "".
+/// "; angles as hf-f32 makes them", or "" for exact angles.
 std::string numerics_note(Numerics numerics);
 
-/// The form of a scheme of the figure in a sequence of this length, or of the length that the request says.
+/// The scheme's form for a sequence of request.length tokens, or of `length` tokens if that is 0.
 Form form_of(const PlottedScheme& scheme, const Request& request, std::int64_t length);
 
-/// The range that is asked for, or the usual one. Throws: Error where it is longer than `most`.
+/// The requested range, or else `usual`. Throws: Error if it has more than `most` positions.
 Range range_of(const Request& request, Range usual, std::int64_t most, std::string_view kind);
 
 }  // namespace posenc::figures

@@ -1,4 +1,4 @@
-// The matrix that moves every position by k, and how exactly it does so at one of them.
+// The matrix that shifts every position by k, and its residual at one position.
 
 #include <fmt/format.h>
 
@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::int64_t kWidestShift = 128;
 
-// R with P(p + k) = R · P(p), row by row, and the vectors of the two positions.
+// R with P(p + k) = R · P(p), row-major, and the vectors of both positions.
 struct ShiftMatrix {
   std::int64_t width = 0;
   std::vector<double> cells = {}, before = {}, after = {};
@@ -24,7 +24,8 @@ struct ShiftMatrix {
   }
 };
 
-// Column c is sin(θ + q_c·π/2). Moved by δ it is cos δ of itself, and sin δ of the column a quarter turn ahead.
+// Column c is sin(θ + q_c·π/2). Shifted by δ, it is cos δ times itself plus sin δ times the column a quarter turn
+// ahead.
 ShiftMatrix shift_of_waves(const PositionTable& table, std::int64_t at, std::int64_t shift) {
   const auto& waves = std::get<Waves>(table.form.source);
   const std::vector<double> moved = values_at(table, {std::abs(shift)});
@@ -56,7 +57,7 @@ ShiftMatrix shift_of_waves(const PositionTable& table, std::int64_t at, std::int
   return result;
 }
 
-// What becomes of each feature alone, and of a vector of ones at the two positions.
+// Rotates unit vectors to get the columns of R, and a vector of ones to each of the two positions.
 ShiftMatrix shift_of_pairs(Rotation rotation, std::int64_t at, std::int64_t shift) {
   rotation.first_dim = 0;
   const std::int64_t width = 2 * pairs_of(rotation);
@@ -103,7 +104,7 @@ Figure rotation_figure(const Request& request) {
   if (at + shift < 0 || at + shift >= kPositionLimit)
     raise(fmt::format("rotation: shift {} goes beyond the valid positions", shift));
   const std::int64_t length = std::max(at, at + shift) + 1;
-  const PositionTable table = position_table(scheme, request, length);  // refuses what has no vectors
+  const PositionTable table = position_table(scheme, request, length);  // throws if there are none
   if (!is_wave(table)) raise(fmt::format("{}: no rotation moves its vectors", name_of(scheme.scheme)));
   if (std::get<Waves>(table.form.source).scale == 0) raise("rotation: scale 0 leaves nothing to draw");
   if (table.form.width > kWidestShift) {

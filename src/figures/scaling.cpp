@@ -1,4 +1,4 @@
-// What each way to stretch rope does to each pair.
+// How each method of RoPE context extension rescales the frequency of each pair.
 
 #include <fmt/format.h>
 
@@ -36,7 +36,7 @@ std::int64_t original_length_of(const Rope& rope) {
   return std::visit(look, *rope.scaling);
 }
 
-// The well-known ones, all with the same aim.
+// The common methods, all extending to the same length.
 std::vector<Stretched> usual_ways(const Rope& rope, std::int64_t trained, double factor) {
   std::vector<Stretched> ways;
   const auto add = [&](const std::string& name, const RopeScaling& scaling) {
@@ -78,7 +78,7 @@ std::string as_fraction(double ratio) {
 
 Axis pairs_axis(std::size_t pairs) { return {.least = 0, .most = std::max(static_cast<double>(pairs) - 1, 1.0)}; }
 
-// An axis of factors, with ticks at 1/2, 1/4 … and 2, 4 …
+// A logarithmic axis of ratios, with ticks at 1/2, 1/4 … and 2, 4 …
 void set_ratio_axis(Panel& panel, double least, double most) {
   panel.y.scale = AxisScale::kLog;
   panel.y.least = least * 0.8;
@@ -89,7 +89,7 @@ void set_ratio_axis(Panel& panel, double least, double most) {
     panel.y.ticks.push_back({ratio, as_fraction(ratio)});
 }
 
-// Every other line over the first.
+// All series but the first, divided by the first.
 Panel ratios_to_first(const Panel& panel) {
   Panel result{.title = "Frequency of each pair relative to the given scaling", .x = panel.x};
   result.y.label = "relative to the given";

@@ -1,4 +1,4 @@
-// What queries are multiplied by, against their position.
+// The factor on queries against their position.
 
 #include <fmt/format.h>
 
@@ -24,7 +24,7 @@ Figure temperature_figure(const Request& request) {
       raise(fmt::format("query-factor: works with temperature, not with {}", name_of(one.scheme)));
     const Temperature factor = *prepare(*scheme).temperature;
     Series series{.name = std::string(choice_name(scheme->rule)), .style = style++};
-    // evenly spaced by logarithm, each position once
+    // Evenly spaced on a logarithmic axis, each position once.
     const double ratio = std::log(static_cast<double>(range.to) / static_cast<double>(range.from + 1));
     std::int64_t last = -1;
     for (int i = 0; i < request.points; ++i) {

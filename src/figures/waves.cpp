@@ -1,4 +1,4 @@
-// Waves and heat map: the table of a scheme, once as curves and once as colours.
+// The table of a scheme as curves (waves) and as colours (heat map).
 
 #include <fmt/format.h>
 
@@ -16,9 +16,9 @@ namespace {
 
 constexpr std::int64_t kMostLanes = 8;
 constexpr std::size_t kMostFeatures = 16;
-constexpr std::int64_t kMostTableRows = std::int64_t{1} << 22;  // of a table that is read whole
+constexpr std::int64_t kMostTableRows = std::int64_t{1} << 22;  // of a table that is read as a whole
 
-// The sine of every pair, as far as there is room; of tables without waves, any.
+// The sines of at most kMostLanes pairs, evenly spaced; for tables without waves, any features.
 std::vector<std::int64_t> usual_features(const PositionTable& table) {
   std::vector<std::int64_t> sines;
   for (const TableColumn& column : table.columns) {
@@ -36,7 +36,8 @@ std::string lane_name(const TableColumn& column) {
   return fmt::format("{} · λ {}", column.name.substr(0, column.name.find(',')), short_number(wavelength_of(column)));
 }
 
-// As many as there are cells. Sines and cosines by turns, some left out, would make patterns that are not there.
+// At most `cells` features, evenly spaced. Only sines if features are omitted, because an irregular mix of sines and
+// cosines would show spurious patterns.
 std::vector<std::int64_t> shown_features(const PositionTable& table, std::int64_t cells, bool only_sines) {
   if (!only_sines) return evenly(table.form.width, cells);
   std::vector<std::int64_t> sines, features;
@@ -92,7 +93,7 @@ Figure waves_figure(const Request& request) {
       panel.envelopes.push_back({name, curve.x, curve.y, curve.high, 0});
     } else {
       panel.series.push_back({.name = name, .x = curve.x, .y = curve.y});
-      // the positions themselves, where they can be told apart
+      // Mark the positions if they can be told apart.
       if (range.count() * 20 <= request.points) {
         Series dots{.y = values_from(column, range.from, range.count()), .drawing = Drawing::kDots};
         for (std::int64_t i = 0; i < range.count(); ++i) dots.x.push_back(static_cast<double>(range.from + i));
@@ -142,7 +143,7 @@ Figure heatmap_figure(const Request& request) {
   for (std::size_t column = 0; column < features.size(); ++column) {
     map.columns.push_back(request.features.empty() ? static_cast<double>(column) * stride
                                                    : static_cast<double>(column));
-    // two samples for each turn, or what the eye sees is not there
+    // Fewer than two samples per turn alias.
     if (step <= 1 || wavelength_of(table.columns[column]) >= 2 * step) continue;
     has_grey = true;
     for (std::size_t cell = column; cell < map.values.size(); cell += features.size()) {
