@@ -1,5 +1,5 @@
-// Which properties the literature claims for which scheme, in one table. A scheme is identified by the kind of its form;
-// where schemes of one kind differ, by its name.
+// Which properties the literature claims for which scheme, in one table. A scheme is identified by the kind of its
+// form, or by its name if schemes of one kind differ.
 
 #include <algorithm>
 #include <array>
@@ -34,9 +34,9 @@ std::string_view kind_of(const Form& form) {
                     form);
 }
 
-// Conditions under which a claim is made at all.
+// Conditions under which a claim is made.
 bool always(const Trial&) { return true; }
-// Sines without their cosines neither rotate nor have a sum of cosines; float32 angles are inexact, which is the point.
+// Sines without cosines neither rotate nor have a sum of cosines; float32 angles are inexact.
 bool of_whole_exact_pairs(const Trial& trial) {
   return has_exact_angles(trial.form) && !wave_pairs_of(trial.form).empty();
 }
@@ -46,7 +46,7 @@ bool of_enough_cycles(const Trial& trial) {
   const double angle = static_cast<double>(trial.length) * fastest_wave(trial.form);
   return angle >= std::max(64.0, static_cast<double>(width_of(trial.form)) / 2);
 }
-// Something that differs from position to position at all.
+// Rows differ between positions.
 bool of_some_motion(const Trial& trial) { return fastest_wave(trial.form) > 0 && amplitude_of(trial.form, 2) > 0; }
 // No wave faster than a radian per position, over more than a few cycles of the fastest.
 bool of_slow_waves(const Trial& trial) {
@@ -64,18 +64,18 @@ bool without_growth(const Trial& trial) {
   return rotation == nullptr || rotation->growth.rates.empty();
 }
 bool with_exact_angles(const Trial& trial) { return has_exact_angles(trial.form); }
-// Scalings that ask for a length may be different for each.
+// Scalings that depend on the sequence length may differ for each length.
 bool whatever_the_length(const Trial& trial) {
   return !trial.scheme || length_need_of(*trial.scheme) != LengthNeed::kSequence;
 }
 
-// Queries before FIRE's threshold are treated as if they were at it: only past it does their position matter.
+// Queries before FIRE's threshold are treated as if they were at it, so their position matters only beyond it.
 bool past_the_threshold(const Trial& trial) {
   const auto* const fire = trial.scheme ? std::get_if<Fire>(&*trial.scheme) : nullptr;
   return fire != nullptr && static_cast<double>(trial.length) > 1.5 * fire->threshold;
 }
 
-// A temperature that has left its floor within the length.
+// A temperature whose factor changes within the length.
 bool of_changing_factor(const Trial& trial) {
   const auto* const nothing = std::get_if<Nothing>(&trial.form);
   return nothing != nullptr && nothing->temperature &&
@@ -83,7 +83,7 @@ bool of_changing_factor(const Trial& trial) {
 }
 
 struct Claimed {
-  std::string_view who;  // a scheme, or a kind of form
+  std::string_view who;  // a scheme's name, or a kind of form
   Property property;
   Claim claim;
   bool (*when)(const Trial&) = always;
@@ -92,9 +92,9 @@ struct Claimed {
 constexpr Claim kHolds = Claim::kHolds, kFails = Claim::kFails, kOpen = Claim::kNone;
 using P = Property;
 
-// The first line that fits counts.
+// The first matching line counts.
 constexpr std::array kClaims = {
-    // schemes that differ from their kind
+    // Schemes that differ from their kind.
     Claimed{"steps", P::kLinearShift, kFails, of_lines_that_rise},
     Claimed{"steps", P::kResolvable, kFails,
             [](const Trial& t) { return *t.scheme == for_proving(Scheme(Steps{})); }},
@@ -109,13 +109,13 @@ constexpr std::array kClaims = {
 
     Claimed{"temperature", P::kRelative, kFails, of_changing_factor},
 
-    // weights are random or trained: a mixture is no rotation, and its rows may be anything
+    // Weights are random or trained: a mixture is not a rotation, and its rows are arbitrary.
     Claimed{"fope", P::kRelative, kFails, of_some_motion},
     Claimed{"fope", P::kUnique, kOpen},
     Claimed{"fope", P::kLinearShift, kOpen},
     Claimed{"fope", P::kMonotone, kOpen},
     Claimed{"fope", P::kSmooth, kOpen},
-    // frequencies of any size, positive and negative
+    // Frequencies are of any size and either sign.
     Claimed{"rope-mixed", P::kMonotone, kOpen},
     Claimed{"rope-mixed", P::kSmooth, kOpen},
 
@@ -207,7 +207,7 @@ constexpr std::array kClaims = {
 }  // namespace
 
 Claim claim_of(Property property, const Trial& trial) {
-  if (!trial.scheme) return kOpen;  // nobody claims anything of a form of one's own
+  if (!trial.scheme) return kOpen;  // a caller's own form has no published claims
   const std::string_view name = name_of(*trial.scheme), kind = kind_of(trial.form);
   for (const Claimed& claimed : kClaims) {
     if (claimed.property != property || (claimed.who != name && claimed.who != kind)) continue;

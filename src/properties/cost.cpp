@@ -1,4 +1,4 @@
-// How much work a scheme adds to a token, counted from its form.
+// The number of operations that a scheme adds per token, counted from its form.
 
 #include <variant>
 
@@ -27,7 +27,7 @@ struct CostOfForm {
     TokenCost cost;
     for (const VectorsByDistance* one : {&vectors.for_queries, &vectors.for_keys, &vectors.for_values}) {
       if (table_of(*one).data == nullptr) continue;
-      cost.operations += 2 * features * keys;  // a dot product, or what is added to a sum of values
+      cost.operations += 2 * features * keys;  // a dot product, or an addition to a sum of values
       cost.numbers += features * keys;
     }
     if (!vectors.query_offsets.empty()) {
@@ -38,13 +38,13 @@ struct CostOfForm {
   }
   TokenCost operator()(const DistanceRatios& network) const {
     const auto width = static_cast<std::int64_t>(network.hidden_weights.size());
-    // the ratio; a product, a sum and a product for each hidden unit, summed; the output's own bias and the score
+    // The ratio; a product, a sum, a product and a sum for each hidden unit; the output's bias and the sum with the
+    // score.
     return {.operations = keys * (1 + 4 * width + 2), .numbers = keys + 3 * width + 1};
   }
   TokenCost operator()(const GateSums&) const { return {.operations = 2 * keys, .numbers = keys}; }
   TokenCost operator()(const CountedGates& gates) const {
-    constexpr std::int64_t kOperationsPerKey =
-        6;  // a gate, a running sum, three for the value between two, the score
+    constexpr std::int64_t kOperationsPerKey = 6;  // gate, running sum, interpolation (3), score
     const std::int64_t rows = gates.table.shape.back(1);
     return {.operations = 2 * features * rows + kOperationsPerKey * keys, .numbers = features * rows};
   }

@@ -21,8 +21,7 @@ constexpr std::int64_t kMostProductRows = 512;
 constexpr std::int64_t kMostDistances = 4096;
 constexpr std::int64_t kMostTokensBetween = 128;
 
-// Products in double, their sum with the lost parts added back (Neumaier), so that its error does not grow with
-// width.
+// Compensated summation (Neumaier) of products in double, so that the error of the sum does not grow with width.
 double dot(const double* a, const double* b, std::size_t width) {
   double sum = 0, lost = 0;
   for (std::size_t j = 0; j < width; ++j) {
@@ -33,13 +32,13 @@ double dot(const double* a, const double* b, std::size_t width) {
   return sum + lost;
 }
 
-// Every value of a row is within 1.002u·A, so a product is within 3.1u·A², their sum within 3.1·d·u·A² and a rounding
-// of at most d·A²/2 within 0.5·d·u·A²; two of them may differ by twice that.
+// Every value of a row is within 1.002u·A, so a product is within 3.1u·A² and the sum of d products within
+// 3.1·d·u·A²; rounding a sum of at most d·A²/2 adds 0.5·d·u·A². Two dot products may differ by twice that.
 double rounding_of_dots(std::size_t width, double amplitude) {
   return 8 * static_cast<double>(width) * kUnit * amplitude * amplitude;
 }
 
-// A · Σ A cos(ω_i δ): the cosines are those of the row at δ itself.
+// A · Σ A cos(ω_i δ): the cosines are those of the row at position δ.
 void add_closed_forms(const Form& form, std::vector<DotProducts>& products) {
   const std::vector<WavePair> pairs = wave_pairs_of(form);
   if (pairs.empty()) return;
@@ -60,7 +59,7 @@ void add_closed_forms(const Form& form, std::vector<DotProducts>& products) {
   }
 }
 
-// The scores of one query by distance from 0 on: the smallest and the largest of the keys behind and ahead.
+// The scores of one query by distance: the smallest and the largest of the keys before and after it.
 struct Profile {
   std::int64_t query = 0;
   std::size_t head = 0;
@@ -71,7 +70,7 @@ struct Decay {
   double rounding = 0;
 };
 
-// Queries at the start, in the middle and at the end: rows that grow look monotone from the end alone.
+// Queries at the start, in the middle and at the end: rows that grow look monotone if only the end is tested.
 Decay decay_of_rows(const Form& form, std::int64_t length, std::int64_t distances) {
   const std::size_t width = width_of(form);
   Decay decay;
@@ -79,7 +78,7 @@ Decay decay_of_rows(const Form& form, std::int64_t length, std::int64_t distance
   for (const std::int64_t query : {std::int64_t{0}, std::min<std::int64_t>(2, length - 1), length / 2, length - 1}) {
     Profile profile{query, 0, {}, {}};
     std::vector<std::int64_t> positions;
-    std::vector<std::size_t> at;  // distance of each position
+    std::vector<std::size_t> at;  // the distance of each position
     for (std::int64_t d = 0; d < distances; ++d) {
       for (const std::int64_t position : {query - d, query + d}) {
         if (position < 0 || position >= length || (d == 0 && position != query)) continue;
@@ -105,7 +104,7 @@ Decay decay_of_rows(const Form& form, std::int64_t length, std::int64_t distance
   return decay;
 }
 
-// Keys from the query's own token back to the first of a sequence, whose other tokens are drawn.
+// Keys from the query's own token back to the first of a sequence whose other tokens are random.
 Decay decay_in_sequence(const Trial& trial, std::int64_t distances) {
   const auto tokens = static_cast<std::size_t>(distances);
   std::vector<ScorePair> pairs;
@@ -114,7 +113,7 @@ Decay decay_in_sequence(const Trial& trial, std::int64_t distances) {
       trial.form, pairs, random_query_and_key(head_features_of(trial.form), trial.options.seed), trial.options.seed);
   const auto heads = static_cast<std::size_t>(heads_of(trial.form));
   Decay decay;
-  decay.rounding = 64 * kUnit;  // of a logarithm of weights
+  decay.rounding = 64 * kUnit;  // of the logarithm of a weight
   for (std::size_t head = 0; head < heads; ++head) {
     std::vector<double> by_distance;
     for (std::size_t d = 0; d < tokens; ++d) by_distance.push_back(scores[d * heads + head]);
@@ -235,7 +234,7 @@ Finding dot_products(const Trial& trial) {
   }
   const bool has_closed_form = !products.empty() && !std::isnan(products.front().closed_form);
   const double bound = rounding_of_dots(width_of(trial.form), amplitude_of(trial.form, trial.length));
-  // The closed form is held to the same bound: it is one more way to make the same number.
+  // The closed form is another way to compute the same number, so the same bound applies.
   Finding finding = decided(Property::kDotByDistance, trial, larger(spread, has_closed_form ? from_closed_form : 0),
                             bound, BoundSense::kAtMost);
   finding.samples = pairs;

@@ -1,4 +1,4 @@
-// Att(PX) = P·Att(X): does attention notice that its tokens were shuffled?
+// Att(PX) = P·Att(X): whether attention is permutation-equivariant.
 
 #include <fmt/format.h>
 
@@ -19,11 +19,11 @@ namespace {
 
 using namespace properties;
 
-constexpr std::int64_t kModelWidth = 32;  // where the form does not say
+constexpr std::int64_t kModelWidth = 32;  // if the form does not specify it
 constexpr std::int64_t kHeadFeatures = 16;
 
-// Attention's contract in f32: 2e-6 · Σ weight·|v| for scores up to 16 (attention.h). The exponential of a score is
-// off by what the score is off by, which grows with it.
+// The error bound of attention in f32: 2e-6 · Σ weight·|v| for scores up to 16 (attention.h). The relative error of
+// an exponential is the absolute error of its score, which grows with the score.
 constexpr double kAttentionError = 2e-6, kScoresOfContract = 16;
 
 struct Layer {
@@ -45,7 +45,7 @@ Layer random_layer(const Form& form, Random& random) {
   return layer;
 }
 
-// A token's own product, summed in its own order: a shuffled token gives the same bytes.
+// Each token's product is summed in the same order, so a shuffled token gives bit-identical results.
 std::vector<float> projected(const std::vector<float>& x, const std::vector<double>& weights, std::size_t width) {
   const std::size_t columns = weights.size() / width, tokens = x.size() / width;
   std::vector<float> result(tokens * columns);
@@ -62,7 +62,7 @@ std::vector<float> projected(const std::vector<float>& x, const std::vector<doub
 struct Attended {
   std::vector<float> out;    // [tokens, heads · features]
   double largest_value = 0;  // |v|
-  double largest_score = 0;  // of those that count, see below
+  double largest_score = 0;  // among scores that affect the result, see below
 };
 
 double largest_of(const std::vector<float>& values) {
@@ -84,7 +84,7 @@ Attended attended(const Form& form, const Layer& layer, std::vector<float> x, co
   }
   const std::vector<float> q = projected(x, layer.q, width), k = projected(x, layer.k, width),
                            v = projected(x, layer.v, width);
-  // what meets vectors in place of q is made of the token too
+  // The vectors that replace q in relative terms are computed from the token, too.
   std::vector<float> own;
   const std::int64_t own_features = own_query_features(form);
   for (std::int64_t row = 0; row < tokens * layer.heads && own_features > 0; ++row) {
@@ -95,7 +95,7 @@ Attended attended(const Form& form, const Layer& layer, std::vector<float> x, co
   if (!own.empty()) {
     options.position_queries = swap_axes(view(std::as_const(own).data(), {tokens, layer.heads, own_features}), 0, 1);
   }
-  std::vector<float> gates;  // [heads, tokens], of each token's own
+  std::vector<float> gates;  // [heads, tokens], computed from each token
   if (const auto* const bias = std::get_if<Bias>(&form); bias && std::holds_alternative<GateSums>(bias->source)) {
     for (std::int64_t row = 0; row < layer.heads * tokens; ++row) {
       const std::int64_t token = (row % tokens) * layer.heads + row / tokens;
@@ -112,7 +112,7 @@ Attended attended(const Form& form, const Layer& layer, std::vector<float> x, co
   options.logsumexp = view(sums.data(), {layer.heads, tokens});
   attention(swap_axes(view(result.out.data(), shape), 0, 1), heads_first(q), heads_first(k), heads_first(v), options);
   result.largest_value = largest_of(v);
-  // A score that is 16 below the logarithm of the sum weighs less than 2e-7: what it is off by does not count.
+  // A score 16 below the logarithm of the sum has a weight below 2e-7, so its error is negligible.
   result.largest_score = largest_of(sums) + kScoresOfContract;
   return result;
 }

@@ -48,7 +48,7 @@ bool is_true(double measured, BoundSense comparison, double bound) {
   return comparison == BoundSense::kAtLeast ? measured >= bound : measured > bound;
 }
 
-// ggml multiplies from pair to pair, which one order of sections does not allow.
+// ggml computes the angles by a product from pair to pair, which one section order does not allow.
 bool has_ggml_angles(const Scheme& scheme) {
   const auto* const rope = std::get_if<Rope>(&scheme);
   return rope == nullptr || rope->sections.empty() || rope->section_order != SectionOrder::kEvenOdd;

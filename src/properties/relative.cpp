@@ -1,4 +1,4 @@
-// Whether attention's score of a query and a key is a matter of their distance alone.
+// Whether, for given content, attention's score depends on position only through the offset.
 
 #include <fmt/format.h>
 
@@ -30,7 +30,7 @@ struct Spread {
 
 struct Spreads {
   double worst = 0;
-  std::vector<std::int64_t> offset;  // where it is
+  std::vector<std::int64_t> offset;  // at which the worst is found
   std::int64_t pairs = 0;
 };
 
@@ -54,7 +54,7 @@ Spreads spreads_of(const Sample& sample, const std::vector<ScorePair>& pairs, co
   return result;
 }
 
-// What the form adds, [pairs, heads], as it is materialised.
+// The bias itself, [pairs, heads].
 std::vector<double> biases_of(const Bias& form, const Sample& sample, const std::vector<ScorePair>& pairs) {
   const auto heads = static_cast<std::size_t>(std::max<std::int64_t>(form.heads, 1));
   const auto count = static_cast<std::int64_t>(sample.count);
@@ -69,9 +69,10 @@ std::vector<double> biases_of(const Bias& form, const Sample& sample, const std:
   return values;
 }
 
-// Of a score of two vectors of length 1, turned: a turned feature is within 4u of its pair's length, so a product of
-// two pairs within 12u of theirs, and the sum of d products within (d + 12)u more; √2 for the sum of a pair's
-// features. Of two scores twice that, with room for the logarithm that they pass through.
+// The rounding error of a score of two unit vectors after rotation: a rotated feature is within 4u of its pair's
+// length, so a product of two pairs is within 12u of theirs, and the sum of d products within (d + 12)u more; √2 for
+// the sum of a pair's features. Twice that for the difference of two scores, with a margin for the logarithm from
+// which they are recovered.
 double rounding_of_scores(const Trial& trial, const Sample& sample) {
   const auto features = static_cast<double>(head_features_of(trial.form));
   double size = 1, growth = 0;
@@ -83,7 +84,7 @@ double rounding_of_scores(const Trial& trial, const Sample& sample) {
       span = std::max(span, static_cast<double>(std::abs(id - sample.ids.front())));
       furthest = std::max(furthest, static_cast<double>(std::abs(id - rotation->growth.centre)));
     }
-    // the exponent of a growth is rounded as well, and counts as often as it is large
+    // The exponent of a growth is rounded as well; that error is proportional to the exponent.
     growth = 4 * (steepest * furthest + 2);
     if (steepest == 0) growth = 0;
     size *= std::exp(steepest * span);
@@ -100,9 +101,9 @@ double rounding_of_scores(const Trial& trial, const Sample& sample) {
 
 namespace {
 
-constexpr std::int64_t kMostTokens = 32;  // of a sequence that is attended to once for each pair
+constexpr std::int64_t kMostTokens = 32;  // of a sequence; attention runs once per pair
 
-// The same query and key at one distance, with other tokens between them.
+// The same query and key at one distance, with different tokens between them.
 Finding relative_in_sequence(const Trial& trial) {
   std::vector<std::int64_t> positions;
   for (std::int64_t t = 0; t < std::min(trial.length, kMostTokens); ++t) positions.push_back(t);
@@ -134,7 +135,7 @@ Finding relative_scores(const Trial& trial) {
   const std::vector<ScorePair> pairs = all_pairs(sample);
   const auto* const bias = std::get_if<Bias>(&trial.form);
   const bool is_table = bias != nullptr && !std::holds_alternative<DistanceVectors>(bias->source);
-  // A bias that can be written down is compared as it is: the same distance, the same bytes.
+  // A bias without vectors is compared directly: equal distances must give bit-identical values.
   const std::vector<double> values =
       is_table ? biases_of(*bias, sample, pairs)
                : scores_of(trial.form, sample, pairs,

@@ -8,7 +8,7 @@
 namespace posenc::properties {
 namespace {
 
-// One that stands where no wave is: a column of zeros.
+// A column of zeros in place of a missing wave.
 bool is_blank(const Waves& waves, const WaveColumn& column) {
   return column.quarter == 0 && waves.waves[static_cast<std::size_t>(column.wave)].frequency == Frequency{};
 }
@@ -19,7 +19,8 @@ double largest_of(const std::vector<double>& values) {
   return most;
 }
 
-// The largest cosine or sine of a mixture's first head that weights allow, with room for the rounding of its sum; 1 without.
+// A bound on cosines and sines of the mixture's first head, with a margin for the rounding of its sums; 1 without a
+// mixture.
 double largest_of(const Mixture& mixture) {
   if (mixture.pairs == 0) return 1;
   double most = larger(largest_of(mixture.cosine_offsets), largest_of(mixture.sine_offsets));
@@ -34,7 +35,7 @@ double largest_of(const Mixture& mixture) {
   return most;
 }
 
-// The largest value of a table that is somebody else's.
+// The largest value of a trained table.
 double largest_of(const Rows& rows, const Addition& form) {
   const auto count = static_cast<std::size_t>(rows.table.shape[0] - rows.offset);
   std::vector<double> values(count * static_cast<std::size_t>(form.width));
@@ -42,7 +43,7 @@ double largest_of(const Rows& rows, const Addition& form) {
   return largest_of(values);
 }
 
-// Every point of a grid that begins at `first` on each axis.
+// Appends every point of a grid that begins at `first` on each axis.
 void append_grid(Sample& sample, std::int64_t first, std::int64_t extent) {
   const std::vector<std::int64_t> extents(static_cast<std::size_t>(sample.axes), extent);
   const std::vector<std::int64_t> grid = grid_positions(extents);
@@ -151,7 +152,7 @@ std::vector<WavePair> wave_pairs_of(const Form& form) {
 }
 
 double signed_amplitude(const Form& form, const std::vector<WavePair>& pairs) {
-  // the cosine of position 0
+  // The cosine at position 0.
   return rows_at<double>(form, sample_at({0}, position_axes_of(form)).positions(), 1)[pairs.front().cosine];
 }
 
@@ -163,7 +164,7 @@ double amplitude_of(const Form& form, std::int64_t length) {
   if (addition == nullptr) return 0;
   if (const auto* const waves = std::get_if<Waves>(&addition->source)) return std::fabs(waves->scale);
   if (const auto* const rows = std::get_if<Rows>(&addition->source)) return largest_of(*rows, *addition);
-  // a straight line is largest at an end
+  // A straight line is largest at one end.
   const Sample ends = sample_at({0, length - 1}, 1);
   return largest_of(rows_at<double>(form, ends.positions(), ends.count));
 }

@@ -8,7 +8,7 @@
 
 namespace posenc::properties {
 
-/// Positions that are looked at: all of a short sequence, both ends of a long one.
+/// The positions that are tested: all of a short sequence, both ends of a long one.
 struct Sample {
   int axes = 1;
   std::size_t count = 0;
@@ -16,41 +16,41 @@ struct Sample {
 
   std::int64_t at(int axis, std::size_t i) const { return ids[static_cast<std::size_t>(axis) * count + i]; }
   Positions positions() const { return {.first = 0, .ids = ids, .axes = axes}; }
-  /// Position `to` less position `from`.
+  /// Position `to` − position `from`, per axis.
   std::vector<std::int64_t> offset(std::size_t from, std::size_t to) const;
 };
-/// At most about `most` of the positions below `length`; with several axes, a grid (or two) of them.
+/// About `most` positions below `length`, at most; with several axes, one or two grids of them.
 Sample sample_of(std::int64_t length, int axes, std::int64_t most);
-/// These positions alone, on every axis alike.
+/// Exactly these positions, the same on every axis.
 Sample sample_at(const std::vector<std::int64_t>& positions, int axes);
 
-/// The rows of a form are the vectors that it adds, or the cosines and then the sines of its pairs.
+/// The rows of a form are the vectors that it adds, or, for a rotation, the cosines and then the sines of its pairs.
 bool has_rows(const Form& form) noexcept;
 std::size_t width_of(const Form& form) noexcept;
-/// [count, width], in f32 or f64; [batch, count, width] where there are several sequences.
+/// [count, width], in f32 or f64; [batch, count, width] for several sequences.
 template <class T>
 std::vector<T> rows_at(const Form& form, const Positions& positions, std::size_t count, std::size_t batch = 1);
 
-/// Columns that are sine and cosine of one wave; zeros that stand in for a missing wave are left out.
+/// The columns of sine and cosine of one wave. Columns of zeros, which replace missing waves, are left out.
 struct WavePair {
   std::size_t sine = 0, cosine = 0;
 };
-/// Empty where the rows do not consist of such pairs, and of nothing else.
+/// Empty unless the rows consist of such pairs only.
 std::vector<WavePair> wave_pairs_of(const Form& form);
 
-/// What multiplies the sines and cosines, with its sign.
+/// The factor of the sines and cosines, with its sign.
 double signed_amplitude(const Form& form, const std::vector<WavePair>& pairs);
 
-/// What no value of the rows may exceed by the form's own making; for straight lines, which have no such thing, the
-/// largest value below `length`.
+/// A bound on the absolute value of every element of the rows, for any position. Straight lines are unbounded: for
+/// them, the largest value below `length`.
 double amplitude_of(const Form& form, std::int64_t length);
 
-/// The fastest wave, in radians per position; 0 where there is none.
+/// The fastest wave, in radians per position; 0 if there is none.
 double fastest_wave(const Form& form) noexcept;
-/// Cosines and sines come from the exact angle, or there are none.
+/// Whether cosines and sines are those of exact angles; true if there are none.
 bool has_exact_angles(const Form& form) noexcept;
 
-/// The larger of the two; unlike std::max, a NaN wins and stays.
+/// The larger of the two; unlike std::max, NaN if either is NaN.
 double larger(double most, double value) noexcept;
 
 /// Half a unit in the last place of a double near 1.

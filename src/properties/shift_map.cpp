@@ -1,4 +1,4 @@
-// row(p + k) = M_k · row(p): is a step of k one matrix, whatever the position?
+// row(p + k) = M_k · row(p): whether a shift by k is one matrix for all positions.
 
 #include <fmt/format.h>
 
@@ -16,15 +16,15 @@ namespace {
 using namespace properties;
 
 constexpr std::int64_t kMostShiftRows = 512;
-constexpr std::size_t kMostTargets = 64;  // columns that are fitted, of wide rows
+constexpr std::size_t kMostTargets = 64;  // fitted columns, if rows are wider
 
-// The same positions, k further on every axis.
+// The same positions, shifted by the same amount on every axis.
 Sample moved(Sample sample, std::int64_t by) {
   for (std::int64_t& id : sample.ids) id += by;
   return sample;
 }
 
-// The angle that a pair turns by, from the row of position k itself.
+// The cosine and sine of the angle by which a shift rotates a pair, from the row of position k.
 struct Turn {
   double cosine = 1, sine = 0;
 };
@@ -70,12 +70,13 @@ void build_from_pairs(ShiftMap& map, const Form& form, const std::vector<WavePai
   }
   map.rank = map.width;
   map.rows = static_cast<std::int64_t>(from.count);
-  // In units of 2u·A: y is within 0.501; x twice within 0.501, each times at most 1, together at most √2; the turn
-  // twice within 1.002 with its division; two products and a sum, 0.5 each of at most √2: 4.1 in all.
+  // In units of 2u·A: y is within 0.501; the two values of x are each within 0.501, with factors that add up to at
+  // most √2; the rotation's cosine and sine are each within 1.002 after their division; two products and a sum add
+  // 0.5 each, of at most √2. The total is 4.1.
   map.bound = 10 * kUnit * amplitude;
 }
 
-// Columns of `rows` one after another; some of them where there are more than `most`.
+// Transposes `rows`; takes at most `most` columns.
 std::vector<double> by_columns(const std::vector<double>& rows, std::size_t count, std::size_t width,
                                std::size_t most) {
   const std::size_t taken = std::min(width, most);

@@ -12,10 +12,10 @@
 namespace posenc {
 namespace {
 
-constexpr std::int64_t kFeatures = 16;            // of vectors that meet queries and keys
+constexpr std::int64_t kFeatures = 16;            // of relative-position vectors
 constexpr std::int64_t kWidth = 64;               // see schemes_to_prove
-constexpr std::int64_t kMostNumbers = 1 << 26;    // of a table that is drawn: half a gigabyte
-constexpr std::int64_t kLongestBiasTable = 4096;  // of distances and positions, where a form covers a length
+constexpr std::int64_t kMostNumbers = 1 << 26;    // of a random table: half a gigabyte
+constexpr std::int64_t kLongestBiasTable = 4096;  // in distances and positions, if a form covers a length
 
 std::vector<double> drawn(std::int64_t count, Random& random) {
   std::vector<double> values(static_cast<std::size_t>(std::max<std::int64_t>(count, 0)));

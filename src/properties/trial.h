@@ -6,17 +6,17 @@
 
 namespace posenc::properties {
 
-/// The trial's form, prepared for a sequence of another length; the form itself where it has no scheme.
+/// The trial's form, prepared for a sequence of another length; the form itself if the trial has no scheme.
 Form form_for(const Trial& trial, std::int64_t length);
 
-/// A finding of this trial, decided by its number. A NaN never holds.
+/// A finding of this trial: whether the measured value meets the bound. A NaN never does.
 Finding decided(Property property, const Trial& trial, double measured, double bound, BoundSense comparison);
 Finding does_not_apply(Property property, const Trial& trial, std::string why);
 
-/// What the field claims of it; see the table in claims.cpp.
+/// The claim in the literature; see the table in claims.cpp.
 Claim claim_of(Property property, const Trial& trial);
 
-// One for each property.
+// One function per property.
 Finding unique_rows(const Trial& trial);
 Finding bounded_values(const Trial& trial);
 Finding same_bytes(const Trial& trial);

@@ -1,4 +1,4 @@
-// What the rows of a form are like, one by one and beside each other.
+// Properties of the rows of a form: of each row, and of pairs of rows.
 
 #include <fmt/format.h>
 
@@ -25,8 +25,8 @@ struct Nearest {
   std::size_t one = 0, other = 0;
 };
 
-// Every pair; a sum that is past the best so far is given up. Differences of f32 and their squares are exact in
-// double, so the sum is 0 only where two rows are the same.
+// Compares every pair, and abandons a sum once it exceeds the best so far. Differences of f32 and their squares are
+// exact in double, so the sum is 0 only if two rows are equal.
 Nearest nearest_pair(const std::vector<float>& rows, std::size_t count, std::size_t width) {
   constexpr std::size_t kBetweenLooks = 8;
   Nearest nearest;
@@ -46,7 +46,7 @@ Nearest nearest_pair(const std::vector<float>& rows, std::size_t count, std::siz
   return nearest;
 }
 
-// Positions 0, 1, 3, 7 … that a form knows, to the last.
+// Positions 0, 1, 3, 7 … within the form's reach, and the last.
 Sample far_sample(const Form& form) {
   std::vector<std::int64_t> positions;
   const std::int64_t reach = reach_of(form);
@@ -77,7 +77,7 @@ double norm_of(const double* values, std::size_t count) {
   return std::sqrt(squares);
 }
 
-// row(p + 1) − row(p) for positions from 0 on.
+// row(p + 1) − row(p) for consecutive positions from 0.
 struct Steps {
   std::size_t count = 0, width = 0;
   std::vector<double> values;  // [count, width]
@@ -101,7 +101,7 @@ Steps steps_of(const Trial& trial) {
   return steps;
 }
 
-// How many features of a token in bf16 do not change at all from one position to the next.
+// The share of a bf16 token's features that do not change from one position to the next.
 double share_lost_in_bf16(const Addition& form, const std::vector<double>& token, int axes) {
   constexpr std::size_t kPositions = 16;
   const auto width = static_cast<std::int64_t>(token.size());
@@ -125,7 +125,7 @@ Finding unique_rows(const Trial& trial) {
   const Sample sample = sample_of(trial.length, position_axes_of(trial.form), kMostRows);
   const std::vector<float> rows = rows_at<float>(trial.form, sample.positions(), sample.count);
   const Nearest nearest = nearest_pair(rows, sample.count, width_of(trial.form));
-  // rows that are not numbers are not apart from anything
+  // NaN rows have no distance.
   const bool are_numbers = std::none_of(rows.begin(), rows.end(), [](float value) { return std::isnan(value); });
   const double distance = are_numbers ? std::sqrt(nearest.squares) : std::numeric_limits<double>::quiet_NaN();
   Finding finding = decided(Property::kUnique, trial, distance, 0, BoundSense::kAbove);
@@ -207,7 +207,7 @@ Finding varied_steps(const Trial& trial) {
     furthest = larger(furthest, norm_of(apart.data(), steps.width));
     longest = larger(longest, norm_of(steps.at(i), steps.width));
   }
-  // Two roundings in each value of a row, four rows in the difference of two steps.
+  // Each value of a row has two roundings, and the difference of two steps has four rows.
   const double rounding = 8 * kUnit * steps.largest_value * std::sqrt(static_cast<double>(steps.width));
   const double share = longest > 0 ? furthest / longest : 0;
   Finding finding =
@@ -231,7 +231,7 @@ Finding smooth_rows(const Trial& trial) {
   const Steps steps = steps_of(trial);
   double adjacent = 0;
   for (std::size_t i = 0; i < steps.count; ++i) adjacent = larger(adjacent, norm_of(steps.at(i), steps.width));
-  // The rms distance of two rows is √2 times their rms distance from the mean.
+  // The RMS distance of two rows is √2 times the RMS distance of a row from the mean.
   const Sample sample = sample_of(trial.length, position_axes_of(trial.form), kMostRows);
   const std::vector<double> rows = rows_at<double>(trial.form, sample.positions(), sample.count);
   const auto count = static_cast<double>(sample.count);
