@@ -15,7 +15,7 @@ namespace {
 
 std::size_t as_index(std::int64_t i) { return static_cast<std::size_t>(i); }
 
-// slope_h of ALiBi, from the library: what distance 1 costs.
+// The slope of a head, as the library has it: the penalty of distance 1.
 double slope_of_head(const Bias& form, std::int64_t head) { return -bias_at(form, head, 1, 0); }
 
 CellTerms bias_terms(const Bias& form, std::int64_t head, std::int64_t query, std::int64_t key) {
@@ -24,7 +24,7 @@ CellTerms bias_terms(const Bias& form, std::int64_t head, std::int64_t query, st
             {"distance", static_cast<double>(query - key)}}}};
 }
 
-// The weights of the last query when all scores are equal: softmax of the bias alone.
+// The weights of the last query if all scores are equal: the softmax of its biases.
 std::vector<CellTerms> weights_of_last_query(const Bias& form, std::int64_t head, std::int64_t length) {
   std::vector<CellFactor> powers;
   double sum = 0;

@@ -13,7 +13,7 @@
 namespace posenc::lessons {
 namespace {
 
-// How much the differences between adjacent rows vary: 0 where they are one vector for all.
+// How much the differences between adjacent rows vary: 0 if all are the same vector.
 double unevenness(const StoryMatrix& p) {
   double largest = 0;
   for (std::size_t row = 2; row < p.rows.size(); ++row) {
@@ -37,7 +37,7 @@ double largest_size(const StoryMatrix& x) {
   return largest;
 }
 
-// start + step · position in every feature, by the library; its cells open.
+// start + step · position for every feature, computed by the library, with terms for each cell.
 StoryMatrix ramp(MatrixLabels labels, const Lines& lines, const std::vector<std::int64_t>& positions) {
   std::vector<double> values(labels.rows.size() * labels.columns.size());
   const Addition form{static_cast<std::int64_t>(labels.columns.size()), lines};

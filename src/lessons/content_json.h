@@ -8,15 +8,15 @@
 
 namespace posenc::lessons {
 
-// Parts of a file of content/; `where` names file and entry in the message.
+// Reads parts of a file in content/. `where` names the file and the entry in error messages.
 
 [[noreturn]] void complain(std::string_view where, std::string_view what);
-/// Throws: Error unless it is text, or missing and not required.
+/// Throws: Error unless the field is text, or it is missing and not required.
 std::string text_of(const Json& json, std::string_view name, std::string_view where, bool required = true);
-/// Throws: Error unless it is a list.
+/// Throws: Error unless the field is a list.
 const Json::Array& list_of(const Json& json, std::string_view name, std::string_view where);
 
-/// The names of content/topics.json, in the order of learning.
+/// The topics in content/topics.json, in the order in which they are taught.
 std::vector<std::string> topics();
 
 }  // namespace posenc::lessons

@@ -13,7 +13,7 @@
 namespace posenc::lessons {
 namespace {
 
-// Attention over the rows of one sentence, the rows being queries, keys and values.
+// Attention over one sentence, whose rows are queries, keys and values.
 struct Read {
   StoryMatrix x, scores, weights, output;
 };
@@ -24,7 +24,7 @@ struct ReadNames {
 };
 
 std::string with_mark(std::string_view letter, const ReadNames& names) {
-  // X1' → S1', A1', O1'; a mask has its own letter
+  // X1' → S1', A1', O1'; with a causal mask, S1'm and so on.
   return fmt::format("{}{}{}", letter, names.x.substr(1), names.causal ? "m" : "");
 }
 
@@ -52,7 +52,7 @@ CellTerms residual_of(const Read& first, const Read& second, const std::vector<s
                                   reordered(fmt::format("Π·{}", first.output.name), "", first.output, order));
 }
 
-// Which word of the first sentence each word of the second is.
+// For each word of the second sentence, its index in the first.
 std::vector<std::size_t> order_of(const std::vector<std::string>& words, const std::vector<std::string>& other) {
   std::vector<std::size_t> order;
   std::vector<bool> is_used(words.size());

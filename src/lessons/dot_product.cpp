@@ -20,7 +20,7 @@ std::vector<std::int64_t> range(std::int64_t first, std::int64_t count) {
   return result;
 }
 
-// Σ cos(ω_i · distance): the cosines of the row of that position.
+// Σ cos(ω_i · distance), from the cosines in the row at that distance.
 CellTerms sum_of_cosines(const StoryMatrix& rows_of_distances, std::size_t row) {
   CellTerms cell{"Σ cos(ω_i · distance)"};
   for (std::size_t i = 1; i < rows_of_distances.columns.size(); i += 2) {
@@ -34,7 +34,7 @@ struct Line {
   CellTerms smallest, largest;
 };
 
-// Over all pairs of rows that are `distance` apart.
+// The smallest and largest dot product of two rows `distance` apart.
 Line line_of(const StoryMatrix& p, std::size_t distance) {
   std::size_t low = 0, high = 0;
   const auto value = [&](std::size_t n) { return dot(row_of(p, n), row_of(p, n + distance)); };
@@ -154,7 +154,7 @@ Story tell_dot_product(const StoryContent& content, const StoryOptions& options)
   story.show({fact("largest change from one distance to the next", step), fact("bound: Σ ω_i", slope)});
 
   story.step("monotone");
-  // the largest beyond distance 1: where it exceeds that of distance 1, the product is not monotone
+  // The largest beyond distance 1: if it exceeds that at distance 1, the dot product is not monotone.
   const auto best = std::max_element(sums.begin() + 2, sums.end());
   const bool is_monotone = std::is_sorted(sums.rbegin(), sums.rend());
   story.say("higher", std::to_string(best - sums.begin()));

@@ -1,4 +1,4 @@
-// Seeds into exercises, answers into grades.
+// Generates exercises from seeds, and grades answers.
 #include "posenc/exercise.h"
 
 #include <fmt/format.h>
@@ -14,13 +14,13 @@ namespace posenc {
 namespace lessons {
 namespace {
 
-// An exercise that no mistake could spoil teaches little: draw again, but not for ever.
+// An exercise with few recognisable mistakes teaches little, so it is drawn again, a limited number of times.
 constexpr std::size_t kFewestMistakes = 3;
 constexpr int kMostDraws = 24;
 
 double unit_of(int decimals, bool whole) { return whole ? 0.0 : std::pow(10.0, -decimals); }
 
-// What two windows of this tolerance must be apart for no number to lie in both; for counts, any difference does.
+// Whether no number is within `tolerance` of both. A count has a tolerance of 0.
 bool can_be_told_apart(double one, double other, double tolerance) {
   return std::isfinite(one) && std::fabs(one - other) > 2 * tolerance;
 }
@@ -74,11 +74,10 @@ struct Typed {
   int decimals = 0;
 };
 
-// Spaces around, a sign in Unicode and a decimal comma are what people type; anything else must be a number.
-// "98,688" can be read in two ways.
+// How to read the comma of "98,688", which is ambiguous.
 enum class Comma : std::uint8_t { kDecimal, kThousands };
 
-// Digits in groups of three behind a first group of one to three that does not begin with 0: 98,688 or 1,024.5.
+// Whether commas separate groups of three digits, and the first group does not start with 0: 98,688 or 1,024.5.
 bool is_grouped(std::string_view text) {
   if (text.starts_with('-')) text.remove_prefix(1);
   const std::string_view whole = text.substr(0, text.find_first_of(".eE"));
@@ -126,7 +125,7 @@ std::optional<Typed> typed_number(std::string_view given, Comma comma = Comma::k
   if (point != std::string::npos) {
     typed.decimals = static_cast<int>(std::min(exponent, text.size()) - point) - 1;
   }
-  if (exponent != std::string::npos) typed.decimals = 1000;  // who writes 1e-3 says how exact it is
+  if (exponent != std::string::npos) typed.decimals = 1000;  // scientific notation never counts as too few digits
   return typed;
 }
 
@@ -145,7 +144,7 @@ std::span<const ExerciseKind> exercise_kinds() {
 
 Exercise exercise(std::string_view kind, std::uint64_t seed) {
   const auto& source = lessons::source_of(kind);
-  // each kind has a stream of its own; what is drawn for one does not follow from another's
+  // Each kind has its own random stream, so that kinds are independent.
   std::uint64_t stream = seed;
   for (const char c : kind) stream = Random(stream ^ static_cast<unsigned char>(c)).next();
   return lessons::finished(source, seed, lessons::best_draft(source, stream));
@@ -168,7 +167,7 @@ Exercise exercise(std::uint64_t seed) {
 double tolerance_of(const Exercise& exercise) { return lessons::unit_of(exercise.decimals, exercise.whole); }
 
 Grade grade(const Exercise& exercise, double typed) {
-  // one part in 10^9 more: a number that lies on the edge lies within
+  // Widened by 1e-9, so that a number on the edge is inside.
   const double tolerance = tolerance_of(exercise) * (1 + 1e-9);
   if (std::fabs(typed - exercise.answer) <= tolerance) return {Mark::kRight};
   Grade result;
@@ -182,14 +181,14 @@ Grade grade(const Exercise& exercise, double typed) {
 Grade grade(const Exercise& exercise, std::string_view typed) {
   const auto thousands = lessons::typed_number(typed, lessons::Comma::kThousands);
   auto number = lessons::typed_number(typed);
-  // a count has no decimals; elsewhere the reading that is right counts
+  // A count has no decimals, so its comma separates thousands; otherwise, the reading that is correct counts.
   if (thousands && (exercise.whole || !number || grade(exercise, thousands->value).verdict == Mark::kRight)) {
     number = thousands;
   }
   if (!number) return {Mark::kNotANumber};
   Grade result = grade(exercise, number->value);
   if (exercise.whole || number->decimals >= exercise.decimals || result.verdict != Mark::kWrong) return result;
-  // 0.8 for 0.841: nothing is wrong with it but that it ends too soon
+  // Correct, but rounded too early: 0.8 for 0.841.
   const double half_unit = 0.5 * std::pow(10.0, -number->decimals);
   if (std::fabs(number->value - exercise.answer) <= half_unit * (1 + 1e-9)) return {Mark::kTooFewDigits};
   return result;

@@ -1,4 +1,4 @@
-// Exercises from content/exercises: variables are drawn, formulas evaluated, texts filled.
+// Exercises from content/exercises: draws variables, evaluates formulas, fills in texts.
 #include "lessons/exercise_content.h"
 
 #include <fmt/format.h>
@@ -15,7 +15,7 @@
 namespace posenc::lessons {
 namespace {
 
-// One exercise in the making.
+// Builds one exercise.
 class Maker {
  public:
   Maker(const Json& text, std::string_view where, Random& random, const ExerciseVariables& fixed)
@@ -63,7 +63,7 @@ class Maker {
     return when == nullptr || evaluated(*when) != 0;
   }
 
-  // The first of several that applies, or the one there is.
+  // The first entry of a list that applies, or the value itself if it is not a list.
   const Json& chosen(const Json& value, std::string_view name) const {
     const auto* const list = value.as<Json::Array>();
     if (list == nullptr) return value;
@@ -72,7 +72,7 @@ class Maker {
     return *found;
   }
 
-  // From `least` to `most`, both included.
+  // A random integer from `least` to `most`, inclusive.
   double between(double least, double most) {
     if (!(least <= most)) complain(where_, fmt::format("there is nothing from {} to {}", least, most));
     return least + static_cast<double>(random_.below(static_cast<std::int64_t>(most - least) + 1));
@@ -138,7 +138,7 @@ class Maker {
     }
   }
 
-  // "decimals" after the point, or so many that "digits" significant ones are shown; none of a whole number.
+  // "decimals", or more if "digits" significant digits need them; 0 for "whole" answers.
   int decimals_of(double answer) const {
     if (text_.find("whole") != nullptr) return 0;
     int decimals = text_.find("decimals") == nullptr ? 0 : static_cast<int>(number_of(text_, "decimals"));
@@ -161,7 +161,8 @@ class Maker {
     return fill_template(text != nullptr ? *text : text_of(one, "text", where_), names_);
   }
 
-  // `as` is a formula of `it`, the value of a mistake that was made on the way.
+  // If `as` is not empty, it is a formula that computes the final value from `it`, the value of a mistake in an
+  // intermediate step.
   void add_mistakes(const Json::Array& list, const std::string& as, std::vector<Mistake>& mistakes) {
     for (const Json& entry : list) {
       if (!applies(entry)) continue;
@@ -195,7 +196,7 @@ class Maker {
   FormulaNames names_;
 };
 
-// Files stay in memory: names of kinds and the texts of entries are parts of them.
+// The files are kept in memory, because kinds and entries refer to their texts.
 struct Loaded {
   std::vector<std::unique_ptr<const Json>> files;
   std::vector<ExerciseSource> sources;

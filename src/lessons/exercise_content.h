@@ -13,7 +13,7 @@
 
 namespace posenc::lessons {
 
-/// An exercise before it is known which mistakes can be told from the answer.
+/// An exercise whose mistakes have not been checked yet: some may be indistinguishable from the answer.
 struct Draft {
   std::string prompt = {}, hint = {}, working = {}, command = {};
   std::vector<std::pair<std::string, double>> given = {};
@@ -23,18 +23,18 @@ struct Draft {
   std::vector<Mistake> mistakes = {};
 };
 
-/// A kind of exercise as content/exercises describes it; docs/decisions/0010-lessons.md has the format.
+/// A kind of exercise in content/exercises; docs/decisions/0010-lessons.md describes the format.
 struct ExerciseSource {
   ExerciseKind kind;
   std::string where;           // "exercises/rope.json: rope-turn", for messages
   const Json* text = nullptr;  // lives as long as the program
 };
 
-/// Every kind, topic by topic. Throws: Error for content that is malformed.
+/// All kinds, ordered by topic. Throws: Error for malformed content.
 const std::vector<ExerciseSource>& exercise_sources();
 
-/// Draws the variables of a kind, except those that are fixed, and fills its texts. Throws: Error "formula: …" or
-/// "content: …" for content that does not evaluate, or for a fixed variable that the kind does not have.
+/// Draws the variables of a kind, except those in `fixed`, and fills in its texts. Throws: Error "formula: …" or
+/// "content: …" for content that does not evaluate, or if `fixed` has a variable that the kind does not.
 Draft drafted(const ExerciseSource& source, Random& random, const ExerciseVariables& fixed = {});
 
 }  // namespace posenc::lessons

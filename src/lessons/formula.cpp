@@ -1,4 +1,4 @@
-// Formulas in the texts of content/: a small reader of expressions, and the numbers put where the braces stood.
+// Evaluates the formulas in texts of content/ and inserts their values: a parser of small expressions.
 #include "posenc/formula.h"
 
 #include <fmt/format.h>
@@ -19,7 +19,7 @@ namespace lessons {
 namespace {
 
 constexpr int kDeepest = 32;
-constexpr double kLargestWhole = 9007199254740992.0;  // 2^53: from here on doubles skip whole numbers
+constexpr double kLargestWhole = 9007199254740992.0;  // 2^53: larger doubles skip integers
 constexpr int kMostFormulaDigits = 17;
 
 bool begins_name(char c) { return std::isalpha(static_cast<unsigned char>(c)) != 0; }
@@ -53,7 +53,7 @@ class Reader {
     if (!take(wanted)) fail(fmt::format("'{}'", wanted), at_);
   }
 
-  // A number, a 'text', or a choice between two.
+  // A number, 'text', or a conditional.
   FormulaValue value() {
     if (++depth_ > kDeepest) raise("formula: brackets too deep");
     FormulaValue result = unnested_value();
@@ -82,7 +82,7 @@ class Reader {
     return std::string(text_.substr(begin, at_++ - begin));
   }
 
-  // The value of a name that stands for text.
+  // The value of a name that refers to text.
   const std::string* take_text() {
     const std::size_t begin = at_;
     skip_spaces();
@@ -185,7 +185,7 @@ class Reader {
     return call_formula_function(called, arguments, names_);
   }
 
-  // sum(i, from, to, formula of i): the formula is read again for each i.
+  // sum(i, from, to, formula of i): the formula is parsed again for each i.
   double sum_of_terms() {
     constexpr double kMostTerms = 4096;
     skip_spaces();
@@ -256,7 +256,7 @@ std::string shown(double value, std::string_view form, const FormulaNames& names
       form.size() > 1 && form[0] == 'g' && std::isdigit(static_cast<unsigned char>(form[1])) != 0;
   if (is_significant) return fmt::format("{:.{}g}", value, digits_from(form.substr(1), names));
   std::string text = fmt::format("{:.{}f}", value, digits_from(form, names));
-  // a value that rounds to zero has no sign
+  // A value that rounds to zero has no sign.
   if (text.find_first_not_of("-0.") == std::string::npos && text.starts_with('-')) text.erase(0, 1);
   return text;
 }

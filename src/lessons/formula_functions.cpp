@@ -19,7 +19,7 @@ namespace {
 
 constexpr double kPaperBase = 10000.0;
 
-// The arguments of one call, with the complaint ready where one does not fit.
+// The arguments of one call. Accessors throw an Error that names the function if an argument is unsuitable.
 class Arguments {
  public:
   Arguments(std::string_view name, const std::vector<FormulaValue>& values, const FormulaNames& names)

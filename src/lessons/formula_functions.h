@@ -10,10 +10,10 @@ namespace posenc::lessons {
 
 class FormulaNames;
 
-/// What a formula is worth: a number, or text, which as an argument of a function names a scheme.
+/// The value of a formula: a number or text. As an argument of a function, text is the name of a scheme.
 using FormulaValue = std::variant<double, std::string>;
 
-/// Throws: Error for an unknown name and for arguments that do not fit.
+/// Throws: Error for an unknown name and for unsuitable arguments.
 double call_formula_function(std::string_view name, const std::vector<FormulaValue>& arguments,
                              const FormulaNames& names);
 

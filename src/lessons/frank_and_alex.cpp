@@ -31,7 +31,7 @@ double at(const StoryMatrix& matrix, std::string_view row, std::string_view colu
   return matrix.at(place_in(matrix.rows, row), place_in(matrix.columns, column));
 }
 
-// "Alex Emma Daniel Frank": everybody once, in the order of their seats.
+// Parses "Alex Emma Daniel Frank": each person once, in the order of their seats.
 std::vector<std::string> seated(std::string_view text, const std::vector<std::string>& people) {
   std::vector<std::string> names = own_words(text), sorted = names, all = people;
   std::sort(sorted.begin(), sorted.end());
@@ -42,7 +42,7 @@ std::vector<std::string> seated(std::string_view text, const std::vector<std::st
   return names;
 }
 
-// The first `kept` features of everybody, in the order of their seats.
+// The first `kept` features of each person, in the order of their seats.
 std::vector<double> rows_in_order(const std::vector<double>& rows, const std::vector<std::string>& people,
                                   const std::vector<std::string>& names, std::size_t kept) {
   const std::size_t width = rows.size() / people.size();
@@ -54,13 +54,13 @@ std::vector<double> rows_in_order(const std::vector<double>& rows, const std::ve
   return result;
 }
 
-// A weight matrix has a row for each feature.
+// Keeps one row of weights per feature.
 StoryMatrix weights_of(MatrixLabels labels, std::vector<double> values) {
   values.resize(labels.rows.size() * labels.columns.size());
   return given(std::move(labels), std::move(values));
 }
 
-// Base and width that are the story's own are not the reader's choice.
+// A base or width equal to the story's own does not count as the reader's choice.
 StoryOptions without_defaults(StoryOptions options, std::size_t features) {
   if (options.base == Sinusoidal{}.base) options.base.reset();
   if (options.width == static_cast<std::int64_t>(features)) options.width.reset();
@@ -90,7 +90,7 @@ StoryMatrix beside(const StoryMatrix& x, const StoryMatrix& p) {
   return computed({"X'", "X' = [X P]", x.rows, joined(x.columns, p.columns)}, std::move(cells));
 }
 
-// [W; W]: the same weights for both halves of [X P]
+// [W; W]: the same weights for both halves of [X P].
 StoryMatrix doubled(const StoryMatrix& weights, const StoryMatrix& p) {
   std::vector<CellTerms> cells;
   for (int half = 0; half < 2; ++half) {
@@ -105,7 +105,7 @@ StoryMatrix doubled(const StoryMatrix& weights, const StoryMatrix& p) {
                   std::move(cells));
 }
 
-// The same attention for all but one person: weights normalised over fewer scores, values as before.
+// Attention without one person: weights are normalised over fewer scores, values are unchanged.
 Attended without_one(const Stages& all, std::size_t absent) {
   MatrixLabels weight_labels{"A-", fmt::format("A-: weights without {}", all.q.rows[absent]), {}, {}};
   std::vector<std::size_t> present;
@@ -189,7 +189,7 @@ void show_requirements(StoryBuilder& story, const StoryContent& content, const S
   std::vector<std::int64_t> seats(static_cast<std::size_t>(up_to - first + 1));
   std::iota(seats.begin(), seats.end(), first);
   const Closest closest = closest_rows(rows_at(scheme, seats), width);
-  // the last seat alone, and among others in another order
+  // The last seat on its own, and among others in a different order.
   const std::vector<double> alone = rows_at(scheme, {last_seat});
   const std::vector<double> elsewhere = rows_at(scheme, {last_seat + 3, last_seat, 0});
   const std::span<const double> here = row_of(p, p.rows.size() - 1);
@@ -207,7 +207,7 @@ void show_requirements(StoryBuilder& story, const StoryContent& content, const S
   story.note("defined");
 }
 
-// P · W: what each seat adds to queries, keys and values; and what the source text says about it.
+// P · W: what each seat adds to queries, keys and values, compared with the source text's claims.
 void show_alone(StoryBuilder& story, const StoryMatrix& p, const Projections& weights, const Stages& without,
                 const Stages& with) {
   story.show(product("PQ", "PQ = P · W_Q: what position adds to the queries", p, weights.q));

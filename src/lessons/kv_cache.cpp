@@ -11,7 +11,7 @@
 namespace posenc::lessons {
 namespace {
 
-// (R(m)q) · (R(n)k) as a function of q, k and m − n: one rotation by the distance.
+// (R(m)q) · (R(n)k) as a function of q, k and m − n: one rotation by the difference.
 StoryMatrix by_distance(const StoryMatrix& q, const StoryMatrix& k, const Rotation& form,
                         const std::vector<std::int64_t>& queries, const std::vector<std::int64_t>& keys) {
   std::vector<CellTerms> cells;
@@ -67,7 +67,7 @@ Story tell_kv_cache(const StoryContent& content, const StoryOptions& options) {
 
   story.step("shift");
   std::vector<std::int64_t> back(positions.size(), -evicted);
-  // rotating by −k is the inverse of rotating by k
+  // Rotating by −k is the inverse of rotating by k.
   std::vector<std::int64_t> by(positions.size(), evicted);
   StoryMatrix shifted = cache;
   shifted.name = "K-";
@@ -88,7 +88,7 @@ Story tell_kv_cache(const StoryContent& content, const StoryOptions& options) {
   }
   shifted.recipe = ComputedCells{std::move(shifted_cells)};
   story.show(shifted);
-  // only the keys that remain have a position that is not negative
+  // Only the remaining keys have non-negative positions.
   std::vector<double> remaining;
   std::vector<std::int64_t> moved_positions;
   MatrixLabels labels{"k'", "", {}, features};

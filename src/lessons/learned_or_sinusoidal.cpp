@@ -25,7 +25,7 @@ Learning untrained(const StoryContent& content) {
   Learning result;
   result.scheme = {.rows = content.integer("rows"), .width = content.integer("width")};
   result.table.resize(static_cast<std::size_t>(result.scheme.rows * result.scheme.width));
-  // one long random row is as good as many
+  // Drawn as one long row, because every row of this scheme would be the same.
   const auto size = static_cast<std::int64_t>(result.table.size());
   const Shift noise{.width = size, .step = 0.0, .seed = content.integer("seed")};
   tabulate(view(result.table.data(), {1, size}), {}, prepare(noise));
@@ -55,7 +55,7 @@ Adjacent products_of_adjacent_rows(const StoryMatrix& rows) {
   return {row_product(rows, low - 1, rows, low), row_product(rows, high - 1, rows, high)};
 }
 
-// X + E − T in the rows that were used; the others have no gradient.
+// X + E − T for the rows that were used; other rows have no gradient.
 std::vector<CellTerms> gradient_terms(const StoryMatrix& e, const StoryMatrix& x, const StoryMatrix& target,
                                       const std::vector<std::int64_t>& rows) {
   std::vector<CellTerms> cells;
@@ -94,7 +94,7 @@ void show_published(StoryBuilder& story, const StoryContent& content, std::strin
   story.show(figures);
 }
 
-// One step down the gradient of ½ ‖x + E − target‖². Gives the gradient, [rows, width].
+// One step of gradient descent on ½ ‖x + E − target‖². Returns the gradient, [rows, width].
 std::vector<double> train_once(Learning& learning, const StoryContent& content, const StoryMatrix& x) {
   const Extents shape = {static_cast<std::int64_t>(x.rows.size()), learning.scheme.width};
   const std::vector<double> target = content.table("target");

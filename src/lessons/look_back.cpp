@@ -11,7 +11,7 @@
 namespace posenc::lessons {
 namespace {
 
-// A head with content zero: its input at position p is P(p).
+// A head without content: its input at position p is P(p).
 struct BackHead {
   StoryMatrix p, q, k, scores, weights;
 };
@@ -57,7 +57,7 @@ Story tell_look_back(const StoryContent& content, const StoryOptions& options) {
   story.say("far", std::to_string(far));
   story.say("last", std::to_string(far + length - 1));
 
-  // W_K: rows are multiplied from the left, so it is the transpose of the matrix that moves a column by k
+  // W_K: rows are multiplied from the left, so it is the transpose of the matrix that shifts a column vector by k.
   std::vector<double> diagonal(width * width), moves(width * width);
   const std::vector<double> frequencies = frequencies_of(scheme);
   std::vector<CellTerms> move_terms(width * width, constant("0: features of different pairs do not mix"));

@@ -7,13 +7,13 @@
 
 namespace posenc::lessons {
 
-/// A scheme that content/schemes.json gives a name, with the length it is prepared for.
+/// A scheme named in content/schemes.json, and the length to prepare it for.
 struct NamedScheme {
   Scheme scheme;
   std::int64_t length = 0;
 };
 
-/// Throws: Error where there is none of that name.
+/// Throws: Error for an unknown name.
 NamedScheme named_scheme(std::string_view name);
 
 }  // namespace posenc::lessons

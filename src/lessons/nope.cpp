@@ -15,7 +15,7 @@ struct BareLayer {
   StoryMatrix scores, weights, output;
 };
 
-// `names` are those of scores, weights and output.
+// `names` are the names of scores, weights and output.
 BareLayer bare_layer(const StoryMatrix& x, const std::vector<std::string>& names, bool causal) {
   BareLayer layer;
   const std::string root = fmt::format("√{}", x.columns.size());

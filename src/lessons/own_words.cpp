@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::size_t kFewestWords = 2, kMostWords = 12, kLongestWord = 24;
 
-// Counts characters; refuses what would not survive a terminal.
+// Counts characters; rejects characters that a terminal cannot show safely.
 std::size_t checked_length(std::string_view word) {
   if (!utf8::is_valid(word.begin(), word.end())) raise("text: is not UTF-8");
   std::size_t length = 0;
@@ -28,7 +28,7 @@ std::size_t checked_length(std::string_view word) {
   return length;
 }
 
-// FNV-1a: the same for the same letters on every machine.
+// FNV-1a: the same hash on every platform.
 std::uint64_t hash_of(std::string_view word) {
   std::uint64_t hash = 0xCBF29CE484222325U;
   for (const char letter : word) hash = (hash ^ static_cast<unsigned char>(letter)) * 0x100000001B3U;

@@ -10,7 +10,7 @@
 namespace posenc::lessons {
 namespace {
 
-// Row i is row order[i] of `x`, and column j column order[j].
+// Row i is row order[i] of `x`, and column j is column order[j].
 StoryMatrix permuted_on_both_sides(const StoryMatrix& x, const std::vector<std::size_t>& order) {
   StoryMatrix result = x;
   for (std::size_t row = 0; row < order.size(); ++row) {

@@ -1,4 +1,4 @@
-// Progress as text: short, versioned, and read as if a stranger had written it.
+// Progress as JSON: short, versioned, and parsed as untrusted input.
 #include <fmt/format.h>
 
 #include <limits>
@@ -14,7 +14,7 @@ namespace {
 constexpr std::string_view kFormat = "posenc-practice";
 constexpr std::int64_t kVersion = 1;
 constexpr JsonLimits kLimits = {.depth = 8, .bytes = 32'000'000, .values = 2'000'000, .text = 1000};
-constexpr std::int64_t kFarthestDay = 10'000'000;  // some 27 thousand years
+constexpr std::int64_t kFarthestDay = 10'000'000;  // about 27,000 years
 constexpr std::int64_t kFarthestSecond = kFarthestDay * 86400;
 
 std::int64_t whole(const Json* value, std::string_view where, std::int64_t least, std::int64_t most) {
@@ -72,7 +72,7 @@ std::int64_t version_of(const Json& json) {
   return whole(json.find("version"), "version", 1, std::numeric_limits<std::int64_t>::max());
 }
 
-// What must be found in a text that may not parse at all: without exceptions there is no trying.
+// Finds the version in text that may not parse: an Error cannot be caught in builds without exceptions.
 std::optional<std::int64_t> version_in(std::string_view text) {
   constexpr std::string_view kHead = "{\"format\":\"posenc-practice\",\"version\":";
   std::string dense;

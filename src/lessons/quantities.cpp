@@ -22,7 +22,7 @@ double wave_of(double angle, std::uint8_t quarter) {
   return row_at({1, waves}, 1).front();
 }
 
-// "dog", "bites", "man": any three vectors would do that are not each other's mirror image.
+// "dog", "bites", "man": any three vectors whose sequence is not a palindrome would do.
 constexpr std::int64_t kTokens = 3, kFeatures = 4;
 constexpr double kSentence[kTokens][kFeatures] = {{0.9, 0.1, 0.4, 0.2}, {0.2, 0.8, 0.1, 0.5}, {0.6, 0.3, 0.9, 0.7}};
 
@@ -135,7 +135,7 @@ std::int64_t entry_at(const DistanceMap& map, std::int64_t distance) {
 
 double softmax_weight(std::span<const double> scores, std::size_t which) {
   if (which >= scores.size()) raise(fmt::format("weight: key {} is not one of {}", which, scores.size()));
-  // one query of one feature, whose products with the keys are the scores
+  // One query with one feature, whose products with the keys are the scores.
   const double query = 1.0;
   const std::vector<double> values(scores.size(), 1.0);
   const auto keys = static_cast<std::int64_t>(scores.size());

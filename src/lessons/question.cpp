@@ -107,7 +107,7 @@ std::vector<Card> read_cards() {
 
 }  // namespace
 
-// Their numbers are computed, which takes a second in a page: once.
+// Cached, because computing the numbers takes a second in a web page.
 std::vector<Question> questions() {
   static const std::vector<Question> all = read_questions();
   return all;

@@ -11,7 +11,7 @@
 namespace posenc::lessons {
 namespace {
 
-// The one vector `of`, rotated to each position.
+// The vector `of`, rotated to each position.
 StoryMatrix rotated(MatrixLabels labels, const StoryMatrix& of, const std::string& angles, const Rotation& form,
                     const std::vector<std::int64_t>& positions) {
   std::vector<double> values;
@@ -40,7 +40,7 @@ std::vector<std::int64_t> shifted_by(const std::vector<std::int64_t>& positions,
   return result;
 }
 
-// Σ (q·k) cos(ωδ) + (q × k) sin(ωδ), each over the two features of a pair.
+// Σ (q·k) cos(ωδ) + (q × k) sin(ωδ), where each product is over the two features of a pair.
 CellTerms closed_form(const StoryMatrix& q, const StoryMatrix& k, const Rotation& form, std::int64_t distance) {
   CellTerms cell{"Σ (q_i · k_i) cos(ω_i (m − n)) + (q_i × k_i) sin(ω_i (m − n))"};
   for (std::size_t i = 0; i < form.frequencies.size(); ++i) {

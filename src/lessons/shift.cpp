@@ -13,7 +13,7 @@
 namespace posenc::lessons {
 namespace {
 
-// How many words `to` comes after `from`; a full stop is not part of a word.
+// How many words after `from` the word `to` is; full stops are ignored.
 std::int64_t words_between(std::string_view sentence, std::string_view from, std::string_view to) {
   std::int64_t number = 0, first = -1, second = -1;
   while (!sentence.empty()) {
@@ -29,7 +29,7 @@ std::int64_t words_between(std::string_view sentence, std::string_view from, std
   return second - first;
 }
 
-// [c s; −s c] for each pair, on the diagonal: c and s are the row of position k.
+// A block [c s; −s c] for each pair on the diagonal, where c and s are from the row at position k.
 StoryMatrix shift_matrix(const std::string& name, const Sinusoidal& scheme, std::int64_t k) {
   const std::vector<std::int64_t> at = {k};
   const StoryMatrix row = waves({"", "", {""}, numbered("d", static_cast<std::size_t>(scheme.width))}, scheme, at);
@@ -81,7 +81,7 @@ StoryMatrix recovered_rotations(const StoryMatrix& before, const StoryMatrix& af
   return computed({"T", "T: the rotation of each pair, from the two rows", before.rows, columns}, std::move(cells));
 }
 
-// An affine ramp start + p · step has a matrix as well: I + k · step · 1 · uᵀ, with u · start = 1 and u · 1 = 0.
+// An affine ramp start + p · step also has a shift matrix: I + k · step · 1 · uᵀ, with u · start = 1 and u · 1 = 0.
 void show_affine(StoryBuilder& story, const std::vector<double>& start, double step,
                  const std::vector<std::int64_t>& positions) {
   const std::vector<std::string> features = numbered("d", start.size());

@@ -15,7 +15,7 @@ struct Teller {
   bool takes_text = false, takes_start = false, takes_position = false;
 };
 
-// In the order in which they are best read.
+// In the recommended order.
 constexpr std::array<Teller, 16> kTellers = {{{"dog-bites-man", lessons::tell_dog_bites_man, true},
                                               {"permutation-proof", lessons::tell_permutation_proof},
                                               {"nope", lessons::tell_nope},

@@ -37,7 +37,7 @@ namespace {
 
 constexpr int kMostDigits = 17;
 
-// A printed number that is less than this many of its last digits away was rounded on the way, not mistaken.
+// A printed number that is off by less than this many units in its last digit is a rounding error, not a mistake.
 constexpr double kRoundingUnits = 2.0;
 
 double number_from(std::string_view text) {
@@ -66,7 +66,7 @@ std::string corrected(const Misprint& misprint) {
   return fmt::format("{}: {}, not {}", where, correct_number(misprint), misprint.printed);
 }
 
-// Of wrong numbers; last digits are for the errata alone.
+// For wrong numbers only; rounding errors are listed in the errata.
 StoryNote note_on(std::vector<Misprint> misprints) {
   std::vector<std::string> parts;
   for (const Misprint& misprint : misprints) parts.push_back(corrected(misprint));
@@ -118,7 +118,7 @@ void StoryBuilder::step(std::string_view id) {
 
 StoryMatrix StoryBuilder::show(StoryMatrix matrix) {
   if (options_.digits) matrix.digits = *options_.digits;
-  // the reader's own choice was printed nowhere
+  // Numbers of the reader's choice were not printed.
   const auto printed = is_own(options_) ? std::vector<std::vector<std::string>>{} : content_.printed(matrix.name);
   std::vector<Misprint> misprints = misprints_of(matrix, printed);
   story_.steps.back().blocks.emplace_back(matrix);
@@ -148,7 +148,7 @@ void StoryBuilder::compare(std::string_view fact, double value) {
   if (printed.empty() || agrees(printed, value)) return;
   Misprint misprint = misprint_of(printed, value);
   misprint.row = fact;
-  misprint.is_rounding = false;  // a count is right or wrong
+  misprint.is_rounding = false;  // a count is either right or wrong
   errata_.push_back(misprint);
   story_.steps.back().blocks.emplace_back(note_on({std::move(misprint)}));
 }

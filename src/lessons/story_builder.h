@@ -10,25 +10,25 @@
 
 namespace posenc::lessons {
 
-/// Words, seats, base … of the reader's choice: what a source text says of its own is left out.
+/// Whether the reader chose the words, seats, base and so on. If so, comparisons with the source text are omitted.
 bool is_own(const StoryOptions& options);
 
-/// Puts a story together: headings and prose come from its content, {names} in them from `say`.
+/// Builds a story: headings and prose come from its content, and `say` sets the {names} in them.
 class StoryBuilder {
  public:
   StoryBuilder(const StoryContent& content, const StoryOptions& options);
 
-  /// The step of this id in the content; all that follows goes there.
+  /// Starts the step with this id; everything added later belongs to it.
   void step(std::string_view id);
-  /// Adds the matrix, and a note where the text it follows has a wrong number. Returns it for what follows.
+  /// Adds the matrix, and a note if the source text printed a wrong number in it. Returns the matrix.
   StoryMatrix show(StoryMatrix matrix);
   void show(std::vector<StoryFact> facts);
   void formula(std::string text);
-  /// The note of this id in the content.
+  /// Adds the note with this id.
   void note(std::string_view id);
-  /// Adds a note where `printed_facts` has a different number.
+  /// Adds a note if `printed_facts` has a different number.
   void compare(std::string_view fact, double value);
-  /// What {name} becomes in headings, prose and notes.
+  /// Sets what replaces {name} in headings, prose and notes.
   void say(std::string name, std::string text);
   void say(std::string name, double value, int digits = 3);
 
@@ -46,13 +46,13 @@ class StoryBuilder {
 };
 
 StoryFact fact(std::string name, double value, int digits = 3);
-/// A residual: two digits from the first that is not 0.
+/// A residual, shown with two significant digits.
 StoryFact residual(std::string name, double value);
 StoryFact count(std::string name, std::int64_t value);
 StoryFact check(std::string name, bool value);
 StoryFact worded(std::string name, std::string value);
 
-/// The cells of `matrix` that differ from the printed ones ("" for none).
+/// The cells of `matrix` that differ from the printed ones; "": not printed.
 std::vector<Misprint> misprints_of(const StoryMatrix& matrix, const std::vector<std::vector<std::string>>& printed);
 
 }  // namespace posenc::lessons

@@ -11,7 +11,7 @@
 namespace posenc {
 namespace {
 
-// Of "K' Frank upscale" and of "K'[Frank, upscale]": brackets and commas separate like spaces.
+// Splits "K' Frank upscale" or "K'[Frank, upscale]": brackets and commas separate words, as spaces do.
 std::vector<std::string_view> words_of(std::string_view text) {
   constexpr std::string_view kBetween = " \t[],";
   std::vector<std::string_view> words;
@@ -34,7 +34,8 @@ std::vector<std::string_view> matrix_names(const Story& story) {
   return names;
 }
 
-// The label itself; else the one that ends in "-WORD"; else the one that begins with it, if there is but one.
+// The index of the label that equals the word; else of the only label that ends in "-WORD"; else of the only one that
+// begins with the word.
 std::optional<std::size_t> place_of(std::string_view word, const std::vector<std::string>& labels) {
   const auto exact = std::find(labels.begin(), labels.end(), word);
   if (exact != labels.end()) return static_cast<std::size_t>(exact - labels.begin());
@@ -136,7 +137,7 @@ void open(CellTerms& cell, const RotatedCells& recipe, const Place& at) {
   const StoryMatrix& angles = require_matrix(at.story, recipe.angles);
   const std::size_t first = at.column - at.column % 2;
   const bool is_first = at.column == first;
-  // one vector for all rows, or one for each
+  // `of` has one row for all positions, or one for each.
   const std::size_t row = of.rows.size() == 1 ? 0 : at.row;
   const CellFactor angle = cell_of(angles, at.row, at.column / 2);
   const CellFactor cosine = {fmt::format("cos {}", angle.name), std::cos(angle.value)};

@@ -10,8 +10,7 @@
 
 namespace posenc::lessons {
 
-/// The data of one story. Content is ours and checked by tests, but what is missing or of the wrong kind is still an
-/// error that says where, never a crash.
+/// The data of one story. Content is tested, but a missing or mistyped entry must still throw an error that names it.
 class StoryContent {
  public:
   explicit StoryContent(std::string_view story);
@@ -23,21 +22,22 @@ class StoryContent {
   std::vector<double> numbers(std::string_view key) const;
   std::vector<std::int64_t> integers(std::string_view key) const;
   std::vector<std::string> texts(std::string_view key) const;
-  /// Rows of equal length, one after the other.
+  /// All rows, concatenated. They have equal lengths.
   std::vector<double> table(std::string_view key) const;
   bool has(std::string_view key) const { return json_.find(key) != nullptr; }
 
-  /// Of "steps": {"heading","text"} by its id.
+  /// The heading and text of an entry of "steps".
   std::pair<std::string, std::string> step(std::string_view id) const;
-  /// Of "notes": by its id.
+  /// An entry of "notes".
   std::string note(std::string_view id) const;
-  /// Of "printed": what a text printed in the cells of this matrix, or nothing; "" where it printed nothing.
+  /// From "printed": the numbers that the source text printed in the cells of this matrix; empty if it did not print
+  /// the matrix, "" for a cell that it did not print.
   std::vector<std::vector<std::string>> printed(std::string_view matrix) const { return cells("printed", matrix); }
-  /// Of "illustrative": the same for numbers that a text made up.
+  /// From "illustrative": as `printed`, for numbers that the source text made up.
   std::vector<std::vector<std::string>> illustrative(std::string_view matrix) const {
     return cells("illustrative", matrix);
   }
-  /// Of "printed_facts": the one number, or "".
+  /// From "printed_facts": the printed number, or "".
   std::string printed_fact(std::string_view fact) const;
 
  private:

@@ -10,7 +10,7 @@
 namespace posenc::lessons {
 namespace {
 
-// n below `exact`: itself; else floor(exact + ln(n/exact) / ln(max/exact) · (buckets − exact)), at most the last.
+// n if n < `exact`; else floor(exact + ln(n/exact) / ln(max/exact) · (buckets − exact)), at most the last bucket.
 CellTerms bucket_terms(double distance, double buckets, double max_distance, double first) {
   const double exact = buckets / 2;
   CellTerms cell;

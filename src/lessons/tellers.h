@@ -5,7 +5,7 @@
 
 namespace posenc::lessons {
 
-// One for each story, each in a file of its own.
+// One function per story, each in its own file.
 Story tell_cat_sat(const StoryContent& content, const StoryOptions& options);
 Story tell_dog_bites_man(const StoryContent& content, const StoryOptions& options);
 Story tell_frank_and_alex(const StoryContent& content, const StoryOptions& options);

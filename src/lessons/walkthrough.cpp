@@ -21,7 +21,7 @@ double plain_number(const Json& json, std::string_view where) {
   complain(where, "a variable of a blank must be a number");
 }
 
-// "variables" of the step hold for all its blanks; those of a blank come on top.
+// The variables of the step, which all its blanks share, and those of the blank.
 ExerciseVariables variables_of(const Json& step, const Json& blank, std::string_view where) {
   ExerciseVariables variables;
   for (const Json* const from : {&step, &blank}) {

@@ -29,7 +29,7 @@ std::size_t place_of(const std::vector<std::string>& names, const std::string& n
   return static_cast<std::size_t>(found - names.begin());
 }
 
-// A cell over the first one of its row.
+// A cell divided by the first one in its row.
 CellTerms growth_terms(const StoryMatrix& matrix, std::size_t row, std::size_t column) {
   return {"perplexity / perplexity at the trained length",
           {{cell_factor(matrix, row, column)}},
@@ -37,7 +37,7 @@ CellTerms growth_terms(const StoryMatrix& matrix, std::size_t row, std::size_t c
           cell_factor(matrix, row, 0)};
 }
 
-// What each scheme grew by: ours, and published where somebody did.
+// The growth of perplexity with each scheme: published, if available, and measured here.
 StoryMatrix growths(const StoryMatrix& published, std::size_t at, const StoryMatrix& own) {
   std::vector<double> values;
   std::vector<CellTerms> cells;
@@ -59,16 +59,16 @@ StoryMatrix growths(const StoryMatrix& published, std::size_t at, const StoryMat
   return matrix;
 }
 
-// The scheme that grew most in a column.
+// The scheme whose perplexity grows most in a column.
 std::string worst_in(const StoryMatrix& growth, std::size_t column) {
   std::size_t worst = 0;
   for (std::size_t row = 1; row < growth.rows.size(); ++row) {
-    if (growth.at(row, column) > growth.at(worst, column)) worst = row;  // never where there is no number
+    if (growth.at(row, column) > growth.at(worst, column)) worst = row;  // false for NaN
   }
   return growth.rows[worst];
 }
 
-// Buckets that distances from `from` up to `to` use and shorter ones do not.
+// The number of buckets that distances from `from` up to `to` use but shorter distances do not.
 std::int64_t new_buckets(const DistanceMap& map, std::int64_t from, std::int64_t to) {
   std::set<std::int64_t> seen, added;
   for (std::int64_t distance = 0; distance < to; ++distance) {
