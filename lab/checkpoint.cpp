@@ -35,7 +35,7 @@ void copy_tensor(std::string_view file, const SafetensorsHead& head, const std::
   std::memcpy(to.data() + slice.offset, file.data() + tensor->offset, static_cast<std::size_t>(tensor->bytes));
 }
 
-// What `posenc inspect` reads: how the model encodes position.
+// The config that `posenc inspect` reads: how the model encodes position.
 std::string config_of(const Network<float>& network) {
   const Shape& shape = network.shape;
   return dump_json(Json::Object{{"model_type", "posenc-lab"},

@@ -24,7 +24,7 @@ const Outcome* find_job(const Outcomes& outcomes, std::string_view task, std::st
   return nullptr;
 }
 
-// Calls value_of(seed) for every seed; what it returns is kept where it is a number.
+// Calls value_of(seed) for every seed, and keeps its finite values.
 template <class Value> std::vector<double> by_seed(const Outcomes& outcomes, const Value& value_of) {
   std::set<std::uint64_t> seeds;
   for (const Outcome& outcome : outcomes) seeds.insert(outcome.job.seed);
@@ -36,7 +36,7 @@ template <class Value> std::vector<double> by_seed(const Outcomes& outcomes, con
   return values;
 }
 
-// log perplexity of a text at so many times the trained length
+// The negative log-likelihood of text (log perplexity) at `times` times the trained length.
 std::optional<double> text_nll(const Outcomes& outcomes, std::string_view scheme, std::uint64_t seed,
                                std::int64_t times, std::string_view task = "text") {
   const Outcome* const found = find_job(outcomes, task, scheme, seed);
@@ -74,7 +74,7 @@ std::vector<double> rope_grows_more_than_t5(const Outcomes& outcomes, std::strin
   });
 }
 
-// The difference of two schemes at so many times the trained length, in nats.
+// The difference of two schemes at `times` times the trained length, in nats.
 std::vector<double> apart(const Outcomes& outcomes, std::string_view one, std::string_view other, std::int64_t times,
                           std::string_view task = "text") {
   return by_seed(outcomes, [&](std::uint64_t seed) -> std::optional<double> {
@@ -98,7 +98,7 @@ std::vector<double> order_by_chance(const Outcomes& outcomes, std::string& reaso
     if (none == nullptr || rope == nullptr) return {};
     const Score *const without = none->at(none->job.size), *const with = rope->at(rope->job.size);
     if (without == nullptr || with == nullptr) return {};
-    if (with->accuracy() < 0.75) {  // a task that nobody learns shows nothing
+    if (with->accuracy() < 0.75) {  // a task that no model learns shows nothing
       reason = "with rope the task was not learned either";
       return {};
     }
@@ -106,13 +106,13 @@ std::vector<double> order_by_chance(const Outcomes& outcomes, std::string& reaso
   });
 }
 
-// Exact match, on average over the sizes past training.
+// Exact match, averaged over the sizes beyond the trained one.
 std::optional<double> past_training(const Outcomes& outcomes, std::string_view task, std::string_view scheme,
                                     std::uint64_t seed, bool random, std::string& reason) {
   const Outcome* const found = find_job(outcomes, task, scheme, seed, random);
   if (found == nullptr) return {};
   const Score* const trained = found->at(found->job.size);
-  // a model that fails where it was trained cannot show how far it reaches; random positions may cost fit
+  // A model that fails at the trained size cannot show how well it extrapolates; random positions may cost accuracy.
   if (trained == nullptr || (!random && trained->accuracy() < 0.5)) {
     reason = std::string(scheme) + " did not learn the task at the trained size";
     return {};
@@ -149,7 +149,7 @@ std::vector<double> copy_random(const Outcomes& all, std::string& why) {
   return copies_longer(all, "sinusoidal", true, "sinusoidal", why);
 }
 
-// rope's extensions need pairs that rotate often within the trained length, or yarn has nothing to keep.
+// RoPE's extensions need pairs that rotate often within the trained length: YaRN keeps those unchanged.
 const Outcome* extended(const Outcomes& outcomes, std::uint64_t seed, std::string& reason) {
   const Outcome* found = nullptr;
   for (const Outcome& outcome : outcomes) {

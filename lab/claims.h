@@ -11,15 +11,15 @@
 
 namespace posenc::lab {
 
-/// A job that is done.
+/// A finished job and its results.
 struct Outcome {
   Job job = {};
   std::vector<Score> scores = {};
   std::int64_t parameters = 0;
-  double loss = 0;     ///< of training, mean of the last tenth of the steps
+  double loss = 0;     ///< of training: the mean over the last tenth of the steps
   double seconds = 0;  ///< of training
 
-  /// The score at a size with a scaling of rope, or nullptr.
+  /// The score at a size with an extension of RoPE, or nullptr.
   const Score* at(std::int64_t size, std::string_view extension = "none") const;
 };
 Json to_json(const Outcome& outcome);
@@ -29,20 +29,20 @@ enum class Answer : std::uint8_t { kReproduced, kNotReproduced, kNotTestable };
 /// "reproduced", "not reproduced", "not testable at this scale".
 std::string_view name_of(Answer answer) noexcept;
 
-/// On which side of a threshold a measure must be.
+/// On which side of the threshold a measure must be.
 enum class Side : std::uint8_t { kAtMost, kAtLeast, kWithin };
 
-/// What somebody published, and how it is measured here. Every measure has one value for each seed.
+/// A published claim, and how it is measured here. Every measure has one value per seed.
 struct Claim {
   std::string_view id;
   std::string_view text;       ///< the claim in one sentence
-  std::string_view source;     ///< whose it is
-  std::string_view published;  ///< their numbers
+  std::string_view source;     ///< who claims it
+  std::string_view published;  ///< the published numbers
   std::string_view measure;    ///< what is compared here
   Side side = Side::kAtMost;
-  double threshold = 0;  ///< kWithin: of the absolute value
+  double threshold = 0;  ///< kWithin: a bound on the absolute value
   std::string_view unit;
-  /// One value for each seed that has what it needs; where there is none, `reason` says why.
+  /// One value per seed for which the required jobs are done. If there is none, `reason` says why.
   std::vector<double> (*values)(const std::vector<Outcome>& outcomes, std::string& reason);
 };
 const std::vector<Claim>& claims();
@@ -50,13 +50,13 @@ const std::vector<Claim>& claims();
 struct Verdict {
   const Claim* claim = nullptr;
   Answer answer = Answer::kNotTestable;
-  std::vector<double> values = {};  ///< one for each seed
+  std::vector<double> values = {};  ///< one per seed
   Estimate estimate = {};
-  std::string reason = {};  ///< why not, or what is uncertain; may be empty
+  std::string reason = {};  ///< why it is not testable, or what is uncertain; may be empty
 };
 
-/// Reproduced: the whole interval is on the claim's side of the threshold. Not testable: what it needs was not trained, or
-/// only with one seed. All others are not reproduced.
+/// Reproduced: the whole interval is on the claim's side of the threshold. Not testable: a required model was not
+/// trained, or with one seed only. Not reproduced: all other cases.
 Verdict judge(const Claim& claim, const std::vector<Outcome>& outcomes);
 std::vector<Verdict> judge(const std::vector<Outcome>& outcomes);
 /// "≤ 1.03", "≥ 0.1", "within ±0.02".

@@ -8,28 +8,28 @@
 
 namespace posenc::lab {
 
-/// How a model does at one size.
+/// The results of a model at one size.
 struct Score {
-  std::string extension = "none";  ///< rope's scaling
+  std::string extension = "none";  ///< of RoPE
   std::int64_t size = 0, length = 0;
-  std::int64_t samples = 0, exact = 0;  ///< samples, and those of which every answer is right
-  std::int64_t tokens = 0, right = 0;   ///< answers, and right ones
-  double nll = 0;                       ///< nats for each answer, on average
-  std::vector<double> by_position =
-      {};  ///< the same for up to 32 equal parts of a sequence; NaN where none has an answer
+  std::int64_t samples = 0, exact = 0;   ///< samples, and those with every answer correct
+  std::int64_t tokens = 0, right = 0;    ///< answers, and correct ones
+  double nll = 0;                        ///< mean per answer, in nats
+  std::vector<double> by_position = {};  ///< nll of up to 32 equal parts of a sequence; NaN: no answers there
 
   double perplexity() const;
   double accuracy() const { return static_cast<double>(exact) / static_cast<double>(samples); }
-  /// nll of the last quarter of the positions: what a window that slides by a quarter of its length gives for all.
+  /// nll over the last quarter of the positions: what a window that slides by a quarter of its length measures.
   double last_quarter() const;
 };
 
-/// At every size of the job, and for rope with every extension of it. The same bits for any number of threads.
+/// Evaluates at every size of the job, and for RoPE with every extension of the job. Results are bit-identical for
+/// any number of threads.
 std::vector<Score> evaluate(const Network<float>& network, const Job& job, const Text& text, int threads);
 Score evaluate(const Network<float>& network, const Job& job, const Text& text, std::int64_t size, int threads);
 
-/// How much each token of one sequence attends to each other one: [layers, heads, length, length]. The sequence is the
-/// first that evaluation has at the trained size, or of 256 bytes of a text where that is longer.
+/// The attention weights of one sequence, [layers, heads, length, length]: the first that evaluation uses at the
+/// trained size, or 256 bytes of a text if that size is larger.
 struct AttentionMaps {
   Extents shape = {};
   std::vector<float> weights = {};

@@ -6,7 +6,7 @@
 
 namespace posenc::lab {
 
-/// a·b + c: fused where the machine does that as fast as a product.
+/// a·b + c, fused if the hardware does that as fast as a product.
 inline float multiply_add(float a, float b, float c) {
 #ifdef FP_FAST_FMAF
   return __builtin_fmaf(a, b, c);
@@ -17,11 +17,11 @@ inline float multiply_add(float a, float b, float c) {
 
 inline double exponential(double x) { return std::exp(x); }
 
-// e^x within 2 units of the last place, without branches and calls, so that loops over it become vectors: e^x = 2^n · e^r
-// with |r| ≤ ln 2 / 2. Below −87 it is e^−87, above 88 e^88.
+// e^x within 2 ulp, without branches and calls, so that loops over it vectorise: e^x = 2^n · e^r with |r| ≤ ln 2 / 2.
+// x is clamped to [−87, 88].
 inline float exponential(float x) {
 #ifdef __aarch64__
-  x = __builtin_fminf(__builtin_fmaxf(x, -87.0f), 88.0f);  // one instruction each; comparisons would be twenty
+  x = __builtin_fminf(__builtin_fmaxf(x, -87.0f), 88.0f);  // one instruction each; comparisons would need twenty
 #else
   x = x < -87.0f ? -87.0f : x;
   x = x > 88.0f ? 88.0f : x;

@@ -11,12 +11,12 @@ namespace {
 constexpr double kRootTwoOverPi = 0.7978845608028654;
 constexpr double kCubic = 0.044715;
 
-// x·Φ(x) = x · σ(2u), u = √(2/π) (x + 0.044715 x³)
+// σ(2u) with u = √(2/π) (x + 0.044715 x³), so that x·σ(2u) ≈ x·Φ(x).
 template <class T> T gate(T x) {
   return T{1} / (T{1} + exponential(static_cast<T>(-2 * kRootTwoOverPi) * (x + static_cast<T>(kCubic) * x * x * x)));
 }
 
-// Sums in eight parts, so that the loop becomes vectors. The order is fixed, and with it every bit.
+// Sums in eight parts, so that the loop vectorises. The order is fixed, so results are reproducible.
 template <class Term> double sum_of(std::int64_t count, const Term& term) {
   constexpr std::int64_t kSumParts = 8;
   double parts[kSumParts] = {};
@@ -136,7 +136,7 @@ template <class T> void cross_entropy(TokenRows<T> logits, std::span<const std::
     }
     T greatest = row[0];
     for (std::int64_t j = 1; j < logits.width; ++j) greatest = greatest < row[j] ? row[j] : greatest;
-    // a tie with another symbol counts as wrong, so that a constant answer has no luck
+    // A tie counts as wrong, so that a constant answer never scores by chance.
     for (std::int64_t j = 0; j < logits.width; ++j) {
       if (j != target && !(row[j] < row[target])) loss.is_greatest = false;
     }

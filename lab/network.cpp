@@ -12,7 +12,7 @@
 namespace posenc::lab {
 namespace {
 
-// One thread: shards of a batch run beside each other.
+// One thread per call: the shards of a batch run in parallel.
 constexpr Run kOneThread = {.stream = nullptr, .threads = 1};
 
 template <class T> T* sized(std::vector<T>& values, std::int64_t count) {
@@ -20,7 +20,7 @@ template <class T> T* sized(std::vector<T>& values, std::int64_t count) {
   return values.data();
 }
 
-// The sizes of a pass, and where each tensor of a layer is.
+// The sizes of a pass, and views of a layer's tensors.
 template <class T> struct Pass {
   const Network<T>& network;
   const Position& position;
@@ -37,7 +37,7 @@ template <class T> struct Pass {
   }
   std::int64_t offset(std::string_view name) const { return network.layout[name].offset; }
   const T* parameter(std::string_view name) const { return network.parameters.data() + offset(name); }
-  // [batch, heads, sequence, features] of queries (0), keys (1) or values (2), which are side by side in a row
+  // [batch, heads, sequence, features] of queries (0), keys (1) or values (2), which are adjacent in a row.
   ConstTensorView heads(const std::vector<T>& qkv, int which) const {
     const Shape& shape = network.shape;
     return {qkv.data() + which * width,
@@ -82,7 +82,7 @@ template <class T> void attend_forward(const Pass<T>& pass, typename Activations
 template <class T>
 void attend_backward(const Pass<T>& pass, const typename Activations<T>::Layer& layer, std::vector<double>& d_bias) {
   Activations<T>& memory = pass.memory;
-  // attention_backward wants gradients that do not lie within each other: they are put side by side afterwards
+  // attention_backward requires gradients that do not interleave; they are interleaved afterwards.
   const std::int64_t plane = pass.tokens * pass.width;
   T* const planes = sized(memory.d_planes, 3 * plane);
   const auto gradient = [&](int which) {
@@ -142,7 +142,7 @@ template <class T> void layer_forward(const Pass<T>& pass, std::int64_t index, s
              pass.parameter(name + ".down.bias"), true);
 }
 
-// d_x is the gradient of the layer's output, and becomes that of its input.
+// d_x is the gradient of the layer's output, and is replaced by that of its input.
 template <class T>
 void layer_backward(const Pass<T>& pass, std::int64_t index, T* gradients, std::vector<double>& d_bias) {
   const std::string name = fmt::format("layer.{}", index);

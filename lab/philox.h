@@ -6,8 +6,8 @@
 
 namespace posenc::lab {
 
-/// Philox4x32-10 (Salmon et al., 2011): four random words from a counter and a key. Nothing is carried from one call to
-/// the next, so a sample is the same whoever draws it, in whichever order.
+/// Philox4x32-10 (Salmon et al., 2011): four random words from a counter and a key. It is stateless, so samples do
+/// not depend on the order in which they are drawn.
 inline std::array<std::uint32_t, 4> philox(std::array<std::uint32_t, 4> counter, std::array<std::uint32_t, 2> key) {
   for (int round = 0; round < 10; ++round) {
     const std::uint64_t first = std::uint64_t{0xD2511F53} * counter[0];
@@ -20,7 +20,7 @@ inline std::array<std::uint32_t, 4> philox(std::array<std::uint32_t, 4> counter,
   return counter;
 }
 
-/// What random numbers are for: each purpose has numbers of its own.
+/// Each use of random numbers has its own stream.
 enum class Purpose : std::uint32_t { kInitial, kTraining, kEvaluation, kPositions, kText, kBootstrap };
 
 /// The random numbers of one sample of one step.
@@ -39,13 +39,13 @@ class Stream {
     }
     return words_[used_++];
   }
-  /// In 0 … count − 1. Its bias, below count/2^32, is far below what any of our samples could show.
+  /// From 0 to count − 1. Its bias, below count/2^32, is negligible for any number of samples drawn here.
   std::int64_t below(std::int64_t count) {
     return static_cast<std::int64_t>(std::uint64_t{next()} * static_cast<std::uint64_t>(count) >> 32);
   }
   /// In [0, 1).
   double uniform() { return next() * 0x1p-32; }
-  /// Standard normal (Box and Muller); of each pair only one is used.
+  /// Standard normal (Box–Muller; the second number of each pair is discarded).
   double normal() {
     const double radius = std::sqrt(-2 * std::log((next() + 1.0) * 0x1p-32));
     return radius * std::cos(6.283185307179586 * uniform());

@@ -28,7 +28,7 @@ template <class T> Kerple kerple_of(const Layout& layout, const T* parameters) {
   return kerple;
 }
 
-// The paper's numbers, c = 0.1 and L = 512 of 2,048 tokens, with L in proportion to our context. Both are fixed here: the
+// The paper's values: c = 0.1, and L = 512 of 2,048 tokens, scaled to our context. Both are fixed here, because the
 // library has no gradient for them.
 template <class T> Fire fire_of(const Shape& shape, const Layout& layout, const T* parameters) {
   Fire fire;
@@ -58,19 +58,19 @@ void add_to(const Layout& layout, std::string_view name, std::span<const double>
 template <class T> Scheme scheme_of(const Shape& shape, const Layout& layout, const T* parameters) {
   const std::int64_t heads = shape.heads, dims = shape.head_width();
   const std::string& scheme = shape.scheme;
-  // as large as embeddings are at first: √2 · 0.02, whose root mean square is 0.02
+  // Scaled to the initial size of embeddings: an amplitude of √2 · 0.02 has a root mean square of 0.02.
   if (scheme == "sinusoidal") return Sinusoidal{.width = shape.width, .scale = 0.02 * std::sqrt(2.0)};
   if (scheme == "learned") return Learned{.rows = shape.position_limit(), .width = shape.width};
   if (scheme == "rope") return Rope{.dims = dims, .scaling = shape.scaling};
   if (scheme == "xpos") {
-    // the paper's 512 of 1,024 tokens
+    // The paper's 512 of 1,024 tokens.
     const XposScaling xpos = {.scale_base = std::max(1.0, static_cast<double>(shape.context) / 2),
                               .centre = shape.context / 2};
     return Rope{.dims = dims, .scaling = xpos};
   }
   if (scheme == "alibi") return Alibi{.heads = heads};
   if (scheme == "t5") {
-    // the paper's 128 of 512 tokens, so that the last bucket, which all longer distances share, is a trained one
+    // The paper's 128 of 512 tokens, so that the last bucket, which all longer distances share, is trained.
     return T5{.heads = heads,
               .buckets = layout["position.table"].shape[0],
               .max_distance = std::max<std::int64_t>(32, shape.context / 4),
@@ -98,7 +98,7 @@ Extents bias_gradient_shape(const Position& position, std::int64_t heads) {
     const auto hidden = static_cast<std::int64_t>(ratios->hidden_weights.size());
     return {2 * hidden + heads * hidden + heads};
   }
-  return {};  // slopes are fixed
+  return {};  // no parameters: slopes are fixed
 }
 
 std::vector<double> bias_gradient(const Position& position, std::int64_t heads) {

@@ -12,7 +12,7 @@
 namespace posenc::lab {
 namespace {
 
-// Jobs of one task, the same but for scheme and seed.
+// Jobs of one task that differ only in scheme and seed.
 struct Family {
   Job pattern;
   std::vector<std::string_view> schemes;
@@ -34,7 +34,7 @@ void add_family(std::vector<Job>& jobs, const Family& family, const Text& text) 
   }
 }
 
-// 8 times the trained length at most, as the published tables have it.
+// Up to 8 times the trained length, as in the published tables.
 Job text_job(std::int64_t steps, std::int64_t evaluated) {
   Job job;
   job.task = "text";
@@ -67,7 +67,7 @@ Job copy_job() {
   return job;
 }
 
-// Of the last jobs, one for each seed: 200 steps of fine-tuning with linear scaling to four times the trained length.
+// Fine-tunes the last jobs, one per seed: 200 steps with linear scaling to four times the trained length.
 void add_tuned(std::vector<Job>& jobs, std::int64_t seeds, const Text& text) {
   const std::size_t parents = jobs.size();
   for (std::size_t i = parents - static_cast<std::size_t>(seeds); i < parents; ++i) {
@@ -109,7 +109,7 @@ std::vector<Job> desk(const Text& text) {
   add_family(jobs, {masked, {"sinusoidal", "none"}, seeds}, text);
   add_family(jobs, {order_job(), {"rope", "none"}, seeds}, text);
 
-  // where rope's extensions have something to extend: a trained length of 256 and 32 features in a head
+  // A setting where RoPE's extensions matter: a trained length of 256 and a head dimension of 32.
   Job extended = text_job(500, 16'384);
   extended.name = "extended";
   extended.size = 256;
@@ -127,8 +127,8 @@ std::vector<Job> desk(const Text& text) {
   return jobs;
 }
 
-// What two cores cannot show in minutes: a trained length of 256 bytes, 5 million parameters, copying in six layers,
-// induction at the published size.
+// What two cores cannot train in minutes: a trained length of 256 bytes, 5 million parameters, copying with six
+// layers, induction at the published size.
 std::vector<Job> full(const Text& text) {
   std::vector<Job> jobs;
   const std::int64_t seeds = 3;
@@ -216,7 +216,7 @@ double estimated_seconds(const std::vector<Job>& jobs, const Text& text, int thr
   constexpr int kSteps = 2;
   const auto less = [](const Job& one, const Job& other) { return work_of(one) < work_of(other); };
   Job job = *std::max_element(jobs.begin(), jobs.end(), less);
-  // some sequences are enough: the work of a step grows with their number
+  // A few sequences suffice: the work of a step is proportional to their number.
   job.batch = std::min<std::int64_t>(job.batch, 4);
   job.shards = std::min(job.shards, job.batch);
   job.sizes = {};
@@ -224,7 +224,7 @@ double estimated_seconds(const std::vector<Job>& jobs, const Text& text, int thr
   Workers workers;
   workers.threads = threads;
   State state = begin(job);
-  train_step(state, job, task_named(job.task), text, workers);  // the first one allocates
+  train_step(state, job, task_named(job.task), text, workers);  // the first step allocates
   const auto from = std::chrono::steady_clock::now();
   for (int i = 0; i < kSteps; ++i) train_step(state, job, task_named(job.task), text, workers);
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - from).count();

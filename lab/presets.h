@@ -8,7 +8,7 @@
 
 namespace posenc::lab {
 
-/// Models that are trained one after another, so that the claims can be judged.
+/// A set of models, trained one after another, from which the claims are judged.
 struct Preset {
   std::string_view name;
   std::string_view summary;
@@ -18,10 +18,10 @@ const std::vector<Preset>& presets();
 /// The jobs of a preset. Throws: Error for an unknown name, with a suggestion.
 std::vector<Job> jobs_of(std::string_view preset, const Text& text);
 
-/// How long a job takes, relative to others: tokens times parameters, about.
+/// The approximate cost of a job: tokens times parameters.
 double work_of(const Job& job);
 
-/// About how many seconds these jobs take on so many threads of this machine: some steps of the largest are taken now.
+/// The approximate time for these jobs with this number of threads, measured by running a few steps of the largest.
 double estimated_seconds(const std::vector<Job>& jobs, const Text& text, int threads);
 
 }  // namespace posenc::lab

@@ -10,8 +10,8 @@
 namespace posenc::lab {
 namespace {
 
-// As cblas.h declares them. The library is loaded when something is trained: it starts threads as soon as it is there
-// (docs/decisions/0008).
+// As declared in cblas.h. The library is loaded only when something is trained, because it starts threads as soon as
+// it is loaded (docs/decisions/0008).
 template <class T> using Gemm = void (*)(int order, int trans_a, int trans_b, int m, int n, int k, T alpha,
                                          const T* a, int lda, const T* b, int ldb, T beta, T* c, int ldc);
 constexpr int kRowMajor = 101, kAsItIs = 111, kTransposed = 112;
@@ -33,8 +33,8 @@ const OpenBlas& open_blas() {
     const auto sgemm = symbol<Gemm<float>>(library, "cblas_sgemm");
     const auto dgemm = symbol<Gemm<double>>(library, "cblas_dgemm");
     if (set_threads == nullptr || sgemm == nullptr || dgemm == nullptr) return blas;
-    // Each shard of a batch has a thread of its own; the products within it are one thread's, so that their sums do not
-    // depend on the number of cores.
+    // Each shard of a batch has its own thread. Products use one thread each, so that their sums do not depend on the
+    // number of cores.
     set_threads(1);
     blas.sgemm = sgemm;
     blas.dgemm = dgemm;

@@ -41,7 +41,7 @@ struct LayoutMaker {
   }
 };
 
-// What a scheme trains, shared by all layers.
+// The trained parameters of a scheme, shared by all layers.
 void add_position(LayoutMaker& maker, const Shape& shape) {
   maker.stream = 1U << 20;
   const std::size_t before = maker.layout.slices.size();
@@ -50,7 +50,7 @@ void add_position(LayoutMaker& maker, const Shape& shape) {
   } else if (shape.scheme == "t5") {
     maker.add("position.table", {kT5Buckets, shape.heads}).deviation = kDeviation;
   } else if (shape.scheme == "kerple") {
-    // logarithms, so that both numbers stay above 0; amplitude and rate begin at 1
+    // Logarithms, so that amplitude and rate stay positive; both start at 1.
     maker.add("position.log_amplitudes", {shape.heads});
     maker.add("position.log_rates", {shape.heads});
   } else if (shape.scheme == "fire") {
@@ -165,7 +165,7 @@ Layout layout_of(const Shape& shape) {
   LayoutMaker maker;
   const std::int64_t width = shape.width;
   maker.add_matrix("token.table", {shape.vocabulary, width}, kDeviation);
-  // what is added to the residual stream, 2·layers times, begins smaller (Radford et al., 2019)
+  // The outputs that are added to the residual stream, 2·layers in number, start smaller (Radford et al., 2019).
   const double added = kDeviation / std::sqrt(2.0 * static_cast<double>(shape.layers));
   for (std::int64_t i = 0; i < shape.layers; ++i) {
     const std::string layer = fmt::format("layer.{}", i);

@@ -11,20 +11,21 @@
 
 namespace posenc::lab {
 
-/// A small pre-norm Transformer with GELU and tied embeddings, and how it knows positions.
+/// A small pre-norm Transformer with GELU and tied embeddings, and its positional encoding.
 struct Shape {
   std::int64_t layers = 2, heads = 4, width = 64;
   std::int64_t vocabulary = 0;
-  bool causal = true;           ///< a decoder; else an encoder
+  bool causal = true;           ///< a decoder; false: an encoder
   std::int64_t context = 32;    ///< tokens of a training sequence
-  std::int64_t longest = 256;   ///< of any sequence, for tables that have an end
+  std::int64_t longest = 256;   ///< maximum sequence length, for tables of limited length
   std::string scheme = "rope";  ///< one of trainable_schemes()
-  /// n: each sequence has positions drawn without replacement from 0 … n − 1, in order (Ruoss et al., 2023); 0: 0, 1, 2 …
+  /// n: the positions of each sequence are drawn without replacement from 0 … n − 1 and sorted (Ruoss et al., 2023);
+  /// 0: they are 0, 1, 2 …
   std::int64_t random_positions = 0;
-  RopeScaling scaling = NoScaling{};  ///< of rope, at evaluation and in fine-tuning
+  RopeScaling scaling = NoScaling{};  ///< of RoPE, for evaluation and fine-tuning
 
   std::int64_t head_width() const { return width / heads; }
-  /// Positions are below this.
+  /// All positions are below this.
   std::int64_t position_limit() const { return random_positions > 0 ? random_positions : longest; }
   bool operator==(const Shape&) const = default;
 };
@@ -38,41 +39,41 @@ std::string title_of(const Shape& shape);
 /// Throws: Error that names the field and the rule.
 void check(const Shape& shape);
 
-/// Every field; and back. Throws: Error for a field that is missing or wrong.
+/// All fields. Throws: Error for a field that is missing or invalid.
 Json to_json(const Shape& shape);
 Shape shape_from_json(const Json& json);
 
-/// rope's way of extending a model from `trained` tokens by a factor: none, linear, ntk, yarn, llama3.
-/// Throws: Error for another name.
+/// The RoPE scaling that extends a model from `trained` tokens by a factor: none, linear, ntk, yarn, llama3.
+/// Throws: Error for any other name.
 RopeScaling extension_named(std::string_view name, double factor, std::int64_t trained);
 const std::vector<std::string_view>& extension_names();
 
-/// A tensor among the parameters.
+/// A parameter tensor.
 struct Slice {
   std::string name;
   Extents shape;
   std::int64_t offset = 0, count = 0;
-  double deviation = 0;  ///< of its first values, which are normal; 0: all are `start`
+  double deviation = 0;  ///< of its initial values, which are normally distributed; 0: all are `start`
   double start = 0;
-  bool decays = false;  ///< whether weight decay pulls it to 0
+  bool decays = false;  ///< whether weight decay applies
   bool is_position = false;
-  std::uint32_t stream = 0;  ///< whose random numbers begin it: the same for a tensor of every scheme
+  std::uint32_t stream = 0;  ///< random stream of its initial values: the same with every scheme
 };
 
-/// Where each tensor is among the parameters; all are multiples of 16 elements apart.
+/// The offset of each tensor within the parameters; all offsets are multiples of 16 elements.
 struct Layout {
   std::vector<Slice> slices;
   std::int64_t count = 0;
 
-  /// Throws: Error for a name that is not there.
+  /// Throws: Error for an unknown name.
   const Slice& operator[](std::string_view name) const;
 };
 Layout layout_of(const Shape& shape);
 
-/// How many numbers are trained.
+/// The number of trained parameters, without padding.
 std::int64_t parameter_count(const Layout& layout);
 
-/// The first values, from a seed.
+/// Initial values from a seed.
 template <class T> std::vector<T> initial_parameters(const Layout& layout, std::uint64_t seed);
 
 }  // namespace posenc::lab

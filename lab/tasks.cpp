@@ -15,8 +15,8 @@ std::int32_t symbol(Stream& random, std::int64_t count) {
   return kFirstSymbol + static_cast<std::int32_t>(random.below(count));
 }
 
-// BEGIN question SEPARATOR answer END: loss on the answer and its end. One pass scores a whole answer: greedy decoding is
-// right exactly where every next token has the greatest logit.
+// BEGIN question SEPARATOR answer END: the loss is on the answer and END. One forward pass scores the whole answer:
+// greedy decoding is correct if and only if every next token has the largest logit.
 Sample question_and_answer(const std::vector<std::int32_t>& question, const std::vector<std::int32_t>& answer) {
   Sample sample;
   sample.tokens.push_back(kBegin);
@@ -47,7 +47,7 @@ Sample copy_same_sample(const Task& task, Stream& random, std::int64_t size) {
   return question_and_answer(question, question);
 }
 
-// Without replacement: each symbol tells by itself what follows.
+// Without replacement: each symbol determines its successor.
 Sample copy_distinct_sample(const Task& task, Stream& random, std::int64_t size) {
   std::vector<std::int32_t> all(static_cast<std::size_t>(task.symbols));
   std::iota(all.begin(), all.end(), kFirstSymbol);
@@ -70,7 +70,7 @@ Sample sort_sample(const Task& task, Stream& random, std::int64_t size) {
   return question_and_answer(question, answer);
 }
 
-// After each token, the one that was k tokens before it; one k for a sample, which the first token names.
+// After each token, the one k tokens before it. Each sample has one k, named by its first token.
 Sample look_back_sample(const Task& task, Stream& random, std::int64_t size) {
   const std::int64_t distances[] = {1, 2, 4, 8};
   const std::int64_t which = random.below(4);
@@ -84,7 +84,8 @@ Sample look_back_sample(const Task& task, Stream& random, std::int64_t size) {
   return sample;
 }
 
-// Somewhere a trigger (SEPARATOR) is followed by a symbol; the sequence ends with the trigger, and the symbol is asked for.
+// A trigger (SEPARATOR) occurs once, followed by a symbol. The sequence ends with the trigger, and the answer is that
+// symbol.
 Sample induction_sample(const Task& task, Stream& random, std::int64_t size) {
   Sample sample;
   sample.tokens = random_symbols(random, task.symbols, std::max<std::int64_t>(size, 3));
@@ -97,7 +98,8 @@ Sample induction_sample(const Task& task, Stream& random, std::int64_t size) {
   return sample;
 }
 
-// Pairs of key and value among filler; at the end a key is asked for. Symbols: a third keys, a third values, the rest filler.
+// Key–value pairs among filler; the sequence ends with a key, and the answer is its value. A third of the symbols are
+// keys, a third are values, the rest filler.
 Sample recall_sample(const Task& task, Stream& random, std::int64_t size) {
   const std::int64_t third = task.symbols / 3, length = std::max<std::int64_t>(size, 4);
   const std::int64_t pairs = std::min<std::int64_t>({third, length / 4, 4});
@@ -108,8 +110,7 @@ Sample recall_sample(const Task& task, Stream& random, std::int64_t size) {
   }
   const std::int64_t asked = random.below(pairs), shift = random.below(third);
   std::int32_t answer = 0, question = 0;
-  for (std::int64_t i = 0; i < pairs;
-       ++i) {  // each pair in its own part of the sequence, so that none overlaps another
+  for (std::int64_t i = 0; i < pairs; ++i) {  // each in its own part of the sequence, so that pairs do not overlap
     const std::int64_t from = i * length / pairs, room = (i + 1) * length / pairs - from - 1;
     const auto at = static_cast<std::size_t>(from + random.below(room));
     const auto key = kFirstSymbol + static_cast<std::int32_t>((shift + i) % third);
@@ -125,7 +126,8 @@ Sample recall_sample(const Task& task, Stream& random, std::int64_t size) {
   return sample;
 }
 
-// The sum of the digits, modulo their number: of those at odd places (which needs order), or of all (which does not).
+// The sum of the digits modulo the number of symbols: of every second digit (which depends on order), or of all
+// (which does not).
 Sample sum_of_places(const Task& task, Stream& random, std::int64_t size, std::int64_t step) {
   const auto question = random_symbols(random, task.symbols, size);
   std::int64_t sum = 0;
@@ -139,7 +141,7 @@ Sample sum_sample(const Task& task, Stream& random, std::int64_t size) {
   return sum_of_places(task, random, size, 1);
 }
 
-// Two numbers of so many digits; symbols 0 … 9 and +.
+// Two numbers with `size` digits; symbols 0 … 9 and +.
 Sample addition(Stream& random, std::int64_t size, bool least_first) {
   std::vector<std::int32_t> a, b, sum;
   std::int32_t carry = 0;
@@ -162,7 +164,8 @@ Sample addition(Stream& random, std::int64_t size, bool least_first) {
 Sample add_least_sample(const Task&, Stream& random, std::int64_t size) { return addition(random, size, true); }
 Sample add_most_sample(const Task&, Stream& random, std::int64_t size) { return addition(random, size, false); }
 
-// A string twice, with one symbol of the second hidden by SEPARATOR: which one? (Ruoss et al.)
+// A string repeated, with one symbol of the repetition replaced by SEPARATOR; the answer is that symbol (Ruoss et
+// al.).
 Sample missing_duplicate_sample(const Task& task, Stream& random, std::int64_t size) {
   auto once = random_symbols(random, task.symbols, size);
   std::vector<std::int32_t> twice = once;
@@ -172,7 +175,7 @@ Sample missing_duplicate_sample(const Task& task, Stream& random, std::int64_t s
   return question_and_answer(twice, {once[static_cast<std::size_t>(at)]});
 }
 
-// Two symbols. Even pairs: whether the first and the last agree, which is whether ab and ba together are even in number.
+// Even pairs, of two symbols: whether the first and the last agree, that is, whether the number of ab and ba is even.
 Sample even_pairs_sample(const Task&, Stream& random, std::int64_t size) {
   const auto question = random_symbols(random, 2, size);
   return question_and_answer(question, {question.front() == question.back() ? kFirstSymbol + 1 : kFirstSymbol});
@@ -183,7 +186,7 @@ Sample parity_sample(const Task&, Stream& random, std::int64_t size) {
   return question_and_answer(question, {kFirstSymbol + static_cast<std::int32_t>(ones % 2)});
 }
 
-// An encoder sees filler with one A and one B in it, and says before the first token which comes first.
+// For an encoder: filler with one A and one B. The output at the first token says which comes first.
 Sample order_sample(const Task& task, Stream& random, std::int64_t size) {
   const std::int64_t length = std::max<std::int64_t>(size, 2);
   Sample sample;
@@ -205,7 +208,7 @@ constexpr auto kStream = [](std::int64_t size) { return std::max<std::int64_t>(s
 
 // --- texts -------------------------------------------------------------------------------------------------------
 
-// The next symbol, or with a mask, symbols that were hidden: 15 of 100.
+// Predicts the next symbol, or symbols that are masked with a probability of 15%.
 Sample text_sample(const Task& task, const Text& text, const BatchRequest& request, Stream& random,
                    std::int64_t index) {
   const auto all = static_cast<std::int64_t>(text.symbols.size());
@@ -229,7 +232,7 @@ Sample text_sample(const Task& task, const Text& text, const BatchRequest& reque
   return sample;
 }
 
-// So many of 0 … limit − 1, in order, each choice as likely as any other (Floyd's selection by running odds).
+// Draws `count` of 0 … limit − 1 in ascending order, each subset equally likely (selection sampling).
 void draw_positions(Stream& random, std::int64_t count, std::int64_t limit, std::int64_t* to) {
   std::int64_t wanted = count;
   for (std::int64_t p = 0; wanted > 0; ++p) {
@@ -312,7 +315,7 @@ Batch make_batch(const Task& task, const Text& text, const BatchRequest& request
     batch.tokens.insert(batch.tokens.end(), sample.tokens.begin(), sample.tokens.end());
     batch.targets.insert(batch.targets.end(), sample.targets.begin(), sample.targets.end());
   }
-  // behind a causal mask nobody sees what follows
+  // Behind a causal mask, padding is never attended to.
   if (!is_padded || task.causal) batch.lengths.clear();
   if (request.random_positions > 0) {
     batch.positions.resize(static_cast<std::size_t>(batch.count * batch.length));

@@ -38,7 +38,7 @@ std::vector<std::string> made_up_words() {
   return words;
 }
 
-// Rank r has a weight of 1/(r + 2), so that the sum up to r is about a logarithm.
+// Rank r has weight 1/(r + 2), so the sum up to r is approximately a logarithm.
 std::int64_t zipf(Stream& random) {
   const double span = std::log((kWords + 2.0) / 2.0);
   return std::min<std::int64_t>(kWords - 1, static_cast<std::int64_t>(2 * std::exp(random.uniform() * span) - 2));
@@ -61,7 +61,7 @@ std::string generated_text() {
       if (i == 0) next[0] = static_cast<char>(next[0] - 'a' + 'A');
       text += next;
       const std::int64_t kind = random.below(10);
-      if (kind < 5) {  // one of three words that usually follow this one
+      if (kind < 5) {  // one of three words that often follow this one
         word = (word * 7919 + 13 + random.below(3) * 104729) % kWords;
       } else {
         word = kind < 7 ? subject : zipf(random);

@@ -62,8 +62,8 @@ void for_each(std::int64_t count, int threads, const std::function<void(std::int
 
 // --- checkpoints ---------------------------------------------------------------------------------------------------
 
-/// A .safetensors file: parameters under their names, the optimiser's moments, metrics; the job, the step, the text's
-/// fingerprint and a config that read_model understands in its metadata.
+/// A .safetensors file: parameters by name, the optimiser's moments and metrics. Its metadata has the job, the step,
+/// the text's fingerprint and a config that read_model supports.
 std::string checkpoint_of(const State& state, const Job& job, const Text& text);
 
 struct Checkpoint {
@@ -71,7 +71,7 @@ struct Checkpoint {
   State state;
   std::string text_fingerprint;
 };
-/// Throws: Error for bytes that are no checkpoint of the lab, naming what is missing.
+/// Throws: Error for bytes that are not a checkpoint of the lab; it says what is missing.
 Checkpoint read_checkpoint(std::string_view bytes);
 std::string shown_fingerprint(const Text& text);
 
