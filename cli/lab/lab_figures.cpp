@@ -15,7 +15,7 @@ using figures::Figure;
 using figures::Panel;
 using figures::Series;
 
-// The same colour for a scheme in every figure.
+// Each scheme has the same colour in every figure.
 int style_of(std::string_view scheme) {
   constexpr std::string_view kOrder[] = {"alibi",  "rope",    "sinusoidal", "none", "t5",
                                          "kerple", "learned", "fire",       "xpos"};

@@ -15,7 +15,7 @@ struct LabFigure {
   std::string caption;
 };
 
-/// The figures that the results have data for: perplexity by length, loss by position, copying, rope's extensions.
+/// The figures for which the results have data: perplexity by length, loss by position, copying, RoPE's extensions.
 std::vector<LabFigure> lab_figures(const std::vector<lab::Outcome>& outcomes);
 
 /// One row per scheme and task: the mean over seeds for each size.

@@ -100,7 +100,7 @@ lab::Text read_corpus(const std::string& path) {
   const std::string from = !path.empty() ? path : usual != nullptr ? usual : "";
   if (from.empty()) return lab::read_text("generated text", lab::generated_text());
   const std::string name = from.substr(from.rfind('/') + 1);
-  // the file that ./run installs
+  // The file that ./run installs.
   return lab::read_text(name == "moby-dick.txt" ? "Moby Dick" : name, read_whole_file(from));
 }
 
@@ -149,7 +149,7 @@ LabRun LabFolder::read() const {
     for (const Json& job : *jobs->as<Json::Array>()) {
       run.jobs.push_back(lab::job_from_json(job));
       const std::string& name = run.jobs.back().name;
-      // names become paths
+      // Names become paths.
       if (name.empty() || name.find('/') != std::string::npos || name.front() == '.') {
         raise(fmt::format("'{}' cannot be the name of a job", name));
       }

@@ -16,8 +16,8 @@ struct LabRun {
   std::vector<lab::Job> jobs;
 };
 
-/// The files of a run. Each job has its own folder: checkpoint.safetensors, metrics.csv, and when it is done,
-/// result.json, eval.csv, tables of what its scheme learned and attention.npy.
+/// The files of a run. Each job has its own folder: checkpoint.safetensors and metrics.csv, and once it is completed,
+/// result.json, eval.csv, tables of the scheme's learned parameters and attention.npy.
 class LabFolder {
  public:
   explicit LabFolder(std::string path) : path_(std::move(path)) {}
@@ -31,13 +31,13 @@ class LabFolder {
   [[nodiscard]] std::string path(std::string_view name) const;
   [[nodiscard]] bool has_result(const lab::Job& job) const;
   [[nodiscard]] lab::Outcome result(const lab::Job& job) const;
-  /// Of every completed job, in order.
+  /// The results of all completed jobs, in the order of the run.
   [[nodiscard]] std::vector<lab::Outcome> results(const LabRun& run) const;
   /// The model of a job at its last checkpoint, or before its first step.
   [[nodiscard]] lab::State state(const lab::Job& job, const lab::Text& text) const;
 
   void save(const lab::State& state, const lab::Job& job, const lab::Text& text) const;
-  /// Writes everything of a completed job; result.json comes last.
+  /// Writes the files of a completed job, result.json last.
   void finish(const lab::State& state, const lab::Outcome& outcome, const lab::Text& text) const;
   /// Replaces a file of the run.
   void write(std::string_view name, std::string_view bytes) const;

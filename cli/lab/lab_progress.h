@@ -11,7 +11,7 @@ namespace posenc::cli {
 /// seconds.
 class LabProgress {
  public:
-  /// `total` and the work below share one unit of any kind.
+  /// `total` and the work passed below are in the same, arbitrary unit.
   LabProgress(double total, int jobs, bool quiet);
   LabProgress(const LabProgress&) = delete;
   LabProgress& operator=(const LabProgress&) = delete;
@@ -20,7 +20,7 @@ class LabProgress {
   /// Work done by an earlier run.
   void skip(double work);
   void step(const lab::Job& job, int number, const lab::Metric& metric, double work);
-  /// A permanent line.
+  /// Prints a permanent line.
   void done(const std::string& line);
 
  private:
