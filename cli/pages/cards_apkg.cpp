@@ -55,7 +55,7 @@ std::int64_t stable_id(std::string_view what) {
   return static_cast<std::int64_t>(kFirst + stable_number(what) % kRange);
 }
 
-// The fields without their markup, as Anki uses them to find duplicates.
+// The fields without markup, which Anki compares to find duplicates.
 std::string without_markup(std::string_view html) {
   std::string text;
   bool inside = false;
@@ -168,7 +168,7 @@ struct FinishStatement {
   void operator()(sqlite3_stmt* statement) const { sqlite3_finalize(statement); }
 };
 
-// A database in memory; errors in it are reported, and no file is left behind.
+// An in-memory database, so that an error leaves no file behind.
 class Database {
  public:
   Database() {
@@ -215,7 +215,7 @@ class Database {
 };
 
 std::string collection(const std::vector<Card>& cards, std::string_view deck, std::int64_t now) {
-  constexpr std::int64_t kLocal = -1;  // of usn: changed locally, not yet sent to a server
+  constexpr std::int64_t kLocal = -1;  // the value of usn for local changes that are not synchronised yet
   const std::int64_t zero = 0;
   const std::vector<AnkiNote> notes = anki_notes(cards, deck);
   const std::int64_t model = stable_id("posenc/notetype");
@@ -228,7 +228,7 @@ std::string collection(const std::vector<Card>& cards, std::string_view deck, st
   Database database;
   database.run("PRAGMA page_size = 4096; BEGIN");
   database.run(kTables);
-  // the day on which the collection begins: Anki counts due days from it, and new cards have none
+  // The day on which the collection begins. Anki counts due days from it; new cards have none.
   const std::int64_t first_day = now - now % 86400;
   database.insert("col", std::int64_t{1}, first_day, now * 1000, now * 1000, kSchema, zero, zero, zero,
                   dump_json(collection_options(model)), dump_json(models(model, decks.begin()->second, now)),
@@ -273,7 +273,7 @@ struct FreeSource {
 std::string zipped(const std::string& database, std::int64_t now) {
   zip_error_t error;
   zip_error_init(&error);
-  // in memory as well: the program's own writer writes the file
+  // In memory as well, because the program writes the file itself.
   const std::unique_ptr<zip_source_t, FreeSource> target(zip_source_buffer_create(nullptr, 0, 0, &error));
   if (target == nullptr) fail_with_zip_error(error);
   std::unique_ptr<zip_t, DiscardArchive> archive(zip_open_from_source(target.get(), ZIP_TRUNCATE, &error));

@@ -58,7 +58,7 @@ std::string cards_as_page(const std::vector<Card>& cards, std::string_view deck,
   const auto sheet = [&](std::size_t first, Side side) {
     sheets += "<section class=\"sheet\">\n";
     for (std::size_t place = 0; place < size; ++place) {
-      // the back of the left card is on the right
+      // The back of the left card is on the right.
       const std::size_t column = place % columns;
       const std::size_t mirrored = side == Side::kFront ? place : place - column + (columns - 1 - column);
       const std::size_t index = first + mirrored;

@@ -9,7 +9,7 @@
 namespace posenc::cli {
 namespace {
 
-// Text inside a shell's single quotes.
+// Text in a shell's single quotes.
 std::string quoted(std::string_view text) {
   std::string result = "'";
   for (const char letter : text) {
@@ -22,7 +22,6 @@ std::string quoted(std::string_view text) {
   return result + "'";
 }
 
-// Only the first line of a flag's help.
 std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
 
 std::string names_of(const std::vector<FlagRow>& rows) {
@@ -64,7 +63,8 @@ std::string choice_cases(std::string_view owner, const std::vector<FlagRow>& row
   return text;
 }
 
-// The part that bash and zsh share: which words may come next. `verb`, `scheme` and `last` are set before.
+// The part that bash and zsh share: the words that may come next. The caller's script sets `verb`, `scheme` and
+// `last`.
 std::string word_tables(const CommandTable& table) {
   std::string text = "  case \"$verb\" in\n";
   for (const VerbRow& verb : table.verbs) {
@@ -134,7 +134,8 @@ std::string zsh_completion(const CommandTable& table) {
       "  compadd -- ${{=candidates}}\n"
       "  [[ $current == -* || -z $verb ]] || _files\n"
       "}}\n"
-      // a file in $fpath is at first the body of the function itself, and must complete then as well
+      // When zsh loads the file from $fpath, the file itself is the body of the function, and must complete that
+      // first time, too.
       "if [[ $funcstack[1] == _posenc ]]; then _posenc \"$@\"; else compdef _posenc posenc; fi\n",
       quoted(joined_schemes(table)), word_tables(table),
       quoted(joined_verbs(table) + " help --help --version --color"));

@@ -11,7 +11,7 @@ std::string bash_completion(const CommandTable& table);
 std::string zsh_completion(const CommandTable& table);
 std::string fish_completion(const CommandTable& table);
 
-/// posenc(1), for man.
+/// The manual page posenc(1).
 std::string manual_page(const CommandTable& table);
 
 }  // namespace posenc::cli

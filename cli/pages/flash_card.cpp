@@ -12,7 +12,7 @@
 namespace posenc::cli {
 namespace {
 
-// A field of a line: it must have no tabs or line breaks. Content has none; a tag or deck given by the user might.
+// A field of a line, without tabs and line breaks. Content has none, but a tag or deck given by the user may.
 std::string one_field(std::string_view text) {
   std::string field;
   for (const char c : text) field += static_cast<unsigned char>(c) < 0x20 ? ' ' : c;
@@ -81,7 +81,7 @@ std::vector<AnkiNote> anki_notes(const std::vector<Card>& cards, std::string_vie
 }
 
 std::string cards_as_tsv(const std::vector<Card>& cards, std::string_view deck) {
-  // the deck is a column, because one named only in a header must exist already
+  // The deck is a column, because a deck that only a header names must exist already.
   std::string text =
       "#separator:tab\n"
       "#html:true\n"

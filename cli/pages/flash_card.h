@@ -25,15 +25,16 @@ struct AnkiNote {
 };
 std::vector<AnkiNote> anki_notes(const std::vector<Card>& cards, std::string_view deck);
 
-/// First 64 bits of the SHA-1 of a text: ids that never change.
+/// The first 64 bits of the SHA-1 of a text, for ids that never change.
 std::uint64_t stable_number(std::string_view text);
 
 /// The title of a topic, "Rotary position". Throws: Error for an unknown one.
 std::string topic_title(std::string_view topic);
 
-/// Text with headers as Anki's importer reads them, one note per line.
+/// Tab-separated text with the headers that Anki's importer reads, one note per line.
 std::string cards_as_tsv(const std::vector<Card>& cards, std::string_view deck);
-/// A package: a zip archive of a SQLite collection. `now` in seconds since 1970; Anki keeps the newer of two notes.
+/// An Anki package: a zip archive of a SQLite collection. `now` is in seconds since 1970; of two notes, Anki keeps
+/// the newer.
 std::string cards_as_apkg(const std::vector<Card>& cards, std::string_view deck, std::int64_t now);
 /// A page to print on both sides and cut: 1 or 8 cards per sheet.
 std::string cards_as_page(const std::vector<Card>& cards, std::string_view deck, int per_page, const Paper& paper);

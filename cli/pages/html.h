@@ -5,7 +5,7 @@
 
 namespace posenc::cli {
 
-/// Text as the content of an element, or between the quotes of an attribute.
+/// Escapes text for the content of an element, or for a quoted attribute.
 std::string escaped_html(std::string_view text);
 
 }  // namespace posenc::cli

@@ -11,7 +11,7 @@
 namespace posenc::cli {
 namespace {
 
-// Text escaped for roff, so that nothing in it is a command.
+// Escapes text for roff.
 std::string roff(std::string_view text) {
   std::string result;
   bool is_line_start = true;
@@ -29,7 +29,7 @@ std::string roff(std::string_view text) {
   return result;
 }
 
-// One paragraph with a hanging name.
+// A paragraph with a hanging name.
 std::string entry(std::string_view name, std::string_view text) {
   return fmt::format(".TP\n\\fB{}\\fR\n{}\n", roff(name), roff(text));
 }
@@ -37,7 +37,7 @@ std::string entry(std::string_view name, std::string_view text) {
 std::string flag_entry(const FlagRow& row) {
   std::string names;
   for (const std::string& name : row.names) {
-    if (name.find('_') != std::string::npos) continue;  // another spelling
+    if (name.find('_') != std::string::npos) continue;  // an alternative spelling
     names += fmt::format("{}{}", names.empty() ? "" : ", ", name);
   }
   if (row.names.front().starts_with('-') && !row.metavar.empty()) names += " " + row.metavar;

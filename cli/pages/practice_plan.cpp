@@ -20,10 +20,10 @@
 namespace posenc::cli {
 namespace {
 
-// Steps of the seed from one exercise to the next in the same session.
+// The difference of seeds between consecutive exercises of a session.
 constexpr std::uint64_t kStep = 1;
 
-// Everything that a learner may choose, with the words that choose it.
+// An item that a learner may select, with the words that select it.
 struct Candidate {
   std::string id;
   std::vector<std::string> words;
@@ -54,7 +54,7 @@ std::vector<Pool> pools_of(const PracticeWish& wish) {
     for (const ExerciseKind& kind : exercise_kinds()) {
       pool.push_back({std::string(kind.name), {std::string(kind.name), std::string(kind.topic)}, kind});
     }
-    // the seed determines the order of new items; questions and cards keep the order of learning
+    // The seed determines the order of new items; questions and cards keep the order in which they are taught.
     Random(wish.seed).shuffle(pool);
   }
   if (wants("cards") && !wish.without_cards) {
@@ -85,7 +85,7 @@ std::vector<Pool> pools_of(const PracticeWish& wish) {
   return pools;
 }
 
-// One of each sort in turn, so that a session does not begin with an hour of one of them.
+// Alternates between the pools, so that a session does not begin with a long series of one kind.
 Pool taking_turns(const std::vector<Pool>& pools) {
   Pool all;
   std::size_t longest = 0;
@@ -151,14 +151,14 @@ Json exercise_json(const Exercise& one) {
                       {"mistakes", std::move(mistakes)}};
 }
 
-// The first words of a text, with a sign that there are more.
+// The beginning of a text, with an ellipsis if it is cut.
 std::string cut(std::string_view text, int columns) {
   if (columns_of(text) <= columns) return std::string(text);
   const std::vector<std::string> lines = wrap(text, std::max(columns - 2, 1));
   return lines.front() + " …";
 }
 
-constexpr int kListColumns = 8 + 2 + 28 + 2 + 12 + 2;  // before the text of an entry
+constexpr int kListColumns = 8 + 2 + 28 + 2 + 12 + 2;  // preceding the text of an entry
 
 std::string due_words(const PracticeProgress& progress, const std::string& id, std::int64_t day) {
   const auto found = progress.items.find(id);
@@ -220,7 +220,7 @@ Exercise another_exercise(const Exercise& one, std::uint64_t n) {
 std::vector<std::size_t> order_of_choices(const Question& question, std::uint64_t seed) {
   std::vector<std::size_t> order(question.choices.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
-  // each question has its own order
+  // Each question has its own order.
   std::uint64_t own = seed;
   for (const char letter : question.id) own = Random(own ^ static_cast<unsigned char>(letter)).next();
   Random(own).shuffle(order);
@@ -233,7 +233,7 @@ std::vector<std::size_t> another_order_of_choices(const Question& question, std:
            order.begin();
   };
   const auto before = right_place(order_of_choices(question, seed));
-  constexpr std::uint64_t kMostShuffles = 64;  // one in three or four keeps the place
+  constexpr std::uint64_t kMostShuffles = 64;  // a shuffle keeps the place with a probability of 1/3 or 1/4
   std::vector<std::size_t> order;
   for (std::uint64_t n = 1; n <= kMostShuffles; ++n) {
     order = order_of_choices(question, ~seed + n);
@@ -291,7 +291,7 @@ std::vector<PathTopic> practice_path(const PracticeProgress& progress) {
     const auto text = [&](std::string_view name) { return *entry.find(name)->as<std::string>(); };
     path.push_back({text("name"), text("title"), text("goal"), list(entry, "after"), list(entry, "stories")});
   }
-  constexpr std::int64_t kWellKnown = 1;  // repetitions in a row
+  constexpr std::int64_t kWellKnown = 1;  // consecutive repetitions
   for (const Pool& pool : pools_of({})) {
     for (const Candidate& candidate : pool) {
       const std::string topic = item_of(candidate, 0).topic();

@@ -34,17 +34,17 @@ struct PracticeWish {
   std::int64_t day = 0;
 };
 
-/// What is due, then what is new, one of each sort in turn; if that is not enough, more fill-ins, which never run
-/// out.
+/// Items that are due, then new ones, alternating between questions, cards and fill-ins; then more fill-ins, of which
+/// there are always more, until there are enough.
 /// Throws: Failure if nothing matches the wish.
 std::vector<PracticeItem> practice_plan(const PracticeWish& wish, const PracticeProgress& progress);
 
-/// The n-th fill-in after an item, of the same kind with other numbers.
+/// The n-th fill-in after an item: the same kind with different numbers.
 Exercise another_exercise(const Exercise& exercise, std::uint64_t n);
 
-/// The order in which choices are shown: 0-based places, from the seed and the question.
+/// The order in which the choices are shown, as 0-based indices. It depends on the seed and the question.
 std::vector<std::size_t> order_of_choices(const Question& question, std::uint64_t seed);
-/// Shuffled again, with the right answer in another place, so that the place is not what one remembers.
+/// Shuffled again, with the correct answer in a different place, so that learners do not memorise the place.
 std::vector<std::size_t> another_order_of_choices(const Question& question, std::uint64_t seed);
 
 Json as_json(const PracticeItem& item, std::uint64_t seed);
@@ -52,19 +52,19 @@ Json walkthrough_json(const Walkthrough& walkthrough);
 /// Throws: Failure for an unknown name.
 Walkthrough walkthrough_named(std::string_view id);
 
-/// A topic in the order of learning, with the answers so far.
+/// A topic and the progress in it.
 struct PathTopic {
   std::string name, title, goal;
   std::vector<std::string> after, stories;
   std::size_t met = 0, known = 0, all = 0;  // items: asked at least once, known at the last review, in total
 };
-/// In the order of learning.
+/// All topics, in the order in which they are taught.
 std::vector<PathTopic> practice_path(const PracticeProgress& progress);
-/// The first topic with something that has not been asked yet; if there is none, the last one.
+/// The first topic with items that have not been asked yet, or the last topic.
 std::size_t current_topic(const std::vector<PathTopic>& path);
 std::string path_text(const std::vector<PathTopic>& path, std::size_t current);
 
-/// Everything available, as text with what is due, or as JSON with all texts.
+/// All items: as text with due dates, or as JSON with all texts.
 std::string practice_list(const PracticeWish& wish, const PracticeProgress& progress);
 std::string practice_list_json();
 

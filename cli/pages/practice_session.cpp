@@ -23,10 +23,10 @@ namespace {
 constexpr int kMostColumns = 100;
 constexpr int kMostTries = 2;
 
-// Grades of SM-2.
+// Grades of the SM-2 algorithm.
 constexpr int kAtOnce = 5, kWell = 4, kBarely = 3, kForgotten = 1;
 
-/// The learner wants to stop, or the input has ended.
+/// Thrown when the learner stops or the input ends.
 struct Stopped {};
 
 class Session {
@@ -64,7 +64,7 @@ class Session {
     summary();
   }
 
-  // The same numbers for everyone, and no progress: row after row, then the question about them.
+  // Shows the rows of a walkthrough, then its question. The numbers are always the same, and no progress is stored.
   void walk(const Walkthrough& one) {
     int right = 0, blanks = 0;
     try {
@@ -84,7 +84,7 @@ class Session {
       }
       print("\n");
       strongly("Compare the rows");
-      // nothing is stored, so there is no question about how well it was known
+      // Nothing is stored, so the learner is not asked how well the answer was known.
       one.question.choices.empty() ? (void)show_open(one.question) : (void)ask_choice(one.question, false);
     } catch (const Stopped&) {}
     print("\n");
@@ -98,7 +98,7 @@ class Session {
 
   void say(std::string_view text, int indent = 0) {
     std::string out;
-    // bold takes no columns, so it is applied after wrapping
+    // Bold text takes no columns, so it is applied after wrapping.
     for (const std::string& line : wrap(as_terminal_text(text, false), columns() - indent)) {
       out += std::string(static_cast<std::size_t>(indent), ' ') + line + "\n";
     }
@@ -124,7 +124,7 @@ class Session {
       print("\n");
       throw Stopped{};
     }
-    // input from a pipe is echoed, so that the output reads as a dialogue
+    // Input from a pipe is echoed, so that the output reads as a dialogue.
     if (echo_) print(one_line(*typed) + "\n");
     const std::size_t begin = typed->find_first_not_of(" \t");
     const std::size_t end = typed->find_last_not_of(" \t");
@@ -208,7 +208,7 @@ class Session {
     return self_grade();
   }
 
-  // False if it is skipped.
+  // Returns false if the question is skipped.
   bool show_open(const Question& question) {
     say(question.prompt);
     for (bool hinted = false;; hinted = true) {
@@ -224,7 +224,7 @@ class Session {
 
   std::optional<int> ask_card(const Card& card) {
     say(card.front);
-    // a card has no hint: ? shows the answer, like Enter
+    // A card has no hint: ? shows the answer, as Enter does.
     if (line("Press Enter to show the answer > ") == "s") return std::nullopt;
     say(card.back);
     cite(card.source);
@@ -307,7 +307,7 @@ class Session {
     reviews_.push_back(review);
   }
 
-  // After a signal: the terminal may be gone, but the signal is still the reason.
+  // After a signal. The terminal may be gone, but the signal remains the reason for the exit.
   void last_words() noexcept {
     try {
       print("\n");

@@ -10,9 +10,8 @@
 
 namespace posenc::cli {
 
-/// Asks one item after another on standard output and reads answers from standard input, until all are known, the
-/// input ends or the learner stops. Each answer is passed to `keep` at once. Items that were not known come again at
-/// the end.
+/// Prints one item after another and reads answers from standard input, until all are known, the input ends or the
+/// learner stops. Each answer is passed to `keep` at once. Items that were not known are asked again at the end.
 /// Returns the reviews. Throws: what `keep` and the streams throw, and Failure for a signal, after a summary.
 std::vector<Review> practice(const std::vector<PracticeItem>& items, std::uint64_t seed, std::int64_t day,
                              const std::function<void(const Review&)>& keep);

@@ -12,7 +12,7 @@ namespace posenc::cli {
 namespace {
 
 constexpr int kCellColumns = 9;
-constexpr int kPlaceColumns = kCellColumns + 1;  // with the gap before it
+constexpr int kPlaceColumns = kCellColumns + 1;  // including the gap before it
 
 std::string coloured(std::string_view text, std::string_view code, bool colour) {
   return colour ? fmt::format("\033[{}m{}\033[0m", code, text) : std::string(text);
@@ -30,7 +30,7 @@ std::string in_its_colour(std::string_view text, const Finding& finding, bool co
   return finding.outcome == Outcome::kHolds ? coloured(text, "32", colour) : std::string(text);
 }
 
-// At most 7 columns.
+// Has at most 7 columns.
 std::string short_number(double value) {
   if (std::isnan(value)) return "NaN";
   if (value == 0x1p53) return "2^53";
@@ -130,7 +130,7 @@ std::string properties_table(const std::vector<Proven>& proven, int columns, boo
   const auto cards = property_cards();
   const auto place = static_cast<std::size_t>(kPlaceColumns);
   const auto room = static_cast<std::size_t>(std::max(columns - label_columns, kPlaceColumns));
-  // blocks of equal size look better than full ones and a remainder
+  // Blocks of equal size look better than full ones and a remainder.
   const std::size_t blocks = (cards.size() + room / place - 1) / (room / place);
   const std::size_t in_block = (cards.size() + blocks - 1) / blocks;
   std::string text;

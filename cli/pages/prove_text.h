@@ -18,19 +18,20 @@ struct Proven {
   TokenCost cost = {};            // if requested
 };
 
-/// Every scheme and every property: all that the table needs.
+/// Measures every property of every scheme, for the table.
 std::vector<Proven> prove_every_scheme(const ProveOptions& options = {});
 
-/// "✓ 0.33": whether it holds, and the number; with ! if that is not what is claimed.
+/// "✓ 0.33": whether the property holds, and the number; followed by ! if the claim is contradicted.
 std::string finding_cell(const Finding& finding);
-/// The scheme's name, with * if trained numbers were drawn at random.
+/// The scheme's name, followed by * if its trained parameters are random.
 std::string proven_label(const Proven& proven);
-/// Schemes in rows, properties in columns, in as many blocks as needed: a mark and a number in each cell.
+/// A table with schemes in rows and properties in columns, split into blocks that fit. Each cell has a mark and a
+/// number.
 std::string properties_table(const std::vector<Proven>& proven, int columns, bool colour);
-/// The meaning of that table's columns, one line each.
+/// The meaning of the table's columns, one line each.
 std::string properties_legend(int columns, bool colour);
 
-/// One scheme in sentences, with its matrix and its angles.
+/// The findings for one scheme in sentences, with its matrix and its angles.
 std::string findings_text(const Proven& proven, int columns, bool colour);
 
 Json findings_json(const Proven& proven);

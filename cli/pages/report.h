@@ -9,14 +9,14 @@
 
 namespace posenc::cli {
 
-/// A table of formatted texts: the first column and the header are labels.
+/// A table of formatted text. The first column and the header are labels.
 struct ReportTable {
   std::vector<std::string> header;  // one per column; the first is above the labels
   std::vector<std::vector<std::string>> rows;
-  bool has_marks = false;  // narrow columns with vertical headings, for pages with many of them
+  bool has_marks = false;  // narrow columns with vertical headings, for tables with many columns
 };
 
-/// A picture, as separate SVG documents: one for a wide page and one for a phone, with text of the same size.
+/// A picture as two SVG documents, for a wide page and for a phone, with text of the same size.
 struct ReportFigure {
   std::string svg, narrow_svg;
   std::string caption;  // what it shows

@@ -30,7 +30,7 @@ std::string base64(std::string_view bytes) {
 
 std::string head_row(const std::vector<std::string>& cells) {
   std::string text = "<thead><tr>";
-  // a span, so that a heading can be rotated
+  // The span allows rotating a heading.
   for (const std::string& cell : cells)
     text += fmt::format("<th scope=\"col\"><span>{}</span></th>", escaped_html(cell));
   return text + "</tr></thead>\n";
@@ -98,7 +98,7 @@ std::string html_of(const ReportTable& table) {
   return text + "</tbody></table></div>\n";
 }
 
-// As images, so that names and styles within one picture cannot clash with those of another.
+// Embedded as images, so that names and styles in one picture cannot clash with those in another.
 std::string html_of(const ReportFigure& figure) {
   std::string narrow;
   if (!figure.narrow_svg.empty()) {

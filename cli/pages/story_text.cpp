@@ -16,7 +16,7 @@ namespace {
 
 constexpr int kIndent = 2, kStoryGap = 2;
 
-// Wrapped, with the lines after the first indented by `hanging`.
+// Wraps text, indenting all lines but the first by `hanging`.
 std::string paragraph(std::string_view text, int columns, int indent = 0, int hanging = 0) {
   std::string result;
   for (const std::string& line : wrap(text, columns - indent - hanging)) {
@@ -32,8 +32,7 @@ bool is_marked(const StoryMatrix& matrix, std::size_t row, std::size_t column, c
   });
 }
 
-// Cells as texts, padded to the widest of their column; each followed by a star, or a space for one, if there are any
-// stars.
+// The cells as text, padded to the width of their column. If any has a star, each is followed by a star or a space.
 struct Texts {
   std::vector<std::vector<std::string>> columns;  // [column][row]
   std::vector<int> widths;
@@ -59,7 +58,7 @@ Texts texts_of(const StoryMatrix& matrix, const std::vector<Misprint>& marked) {
   return texts;
 }
 
-// How many columns from `first` on fit beside the labels; at least one.
+// The end of the columns from `first` on that fit next to the labels; at least one does.
 std::size_t columns_that_fit(const Texts& texts, std::size_t first, int columns) {
   int used = kIndent + texts.label_width;
   std::size_t end = first;
@@ -82,7 +81,7 @@ std::string matrix_part(const StoryMatrix& matrix, const Texts& texts, std::size
   }
   std::string text = dim(head, colour) + "\n";
   for (std::size_t row = 0; row < matrix.rows.size(); ++row) {
-    // rows of different lengths: those that ended before these columns
+    // Skip rows that have no values in these columns.
     bool is_empty = true;
     for (std::size_t i = first; i < end; ++i) is_empty = is_empty && std::isnan(matrix.at(row, i));
     if (is_empty) continue;
@@ -105,7 +104,7 @@ std::string note_text(const StoryNote& note, int columns, bool colour) {
   return text;
 }
 
-// The note on a matrix follows it directly.
+// The cells to mark: a note on a matrix directly follows it.
 std::vector<Misprint> marks_behind(const StoryStep& step, std::size_t block) {
   if (block + 1 >= step.blocks.size()) return {};
   const auto* const note = std::get_if<StoryNote>(&step.blocks[block + 1]);

@@ -24,7 +24,7 @@ std::vector<float> row_at(std::int64_t position, Numerics numerics) {
   return row;
 }
 
-// The same numbers, computed independently: the C library in its widest type, rounded once.
+// The row computed independently: by the C library in its widest type, rounded once.
 std::vector<float> witness_at(std::int64_t position) {
   std::vector<float> row;
   for (std::int64_t pair = 0; pair < kWidth / 2; ++pair) {

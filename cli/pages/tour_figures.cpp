@@ -10,7 +10,6 @@ namespace posenc::cli {
 
 namespace {
 
-// What each figure shows.
 std::string_view caption_of(std::string_view kind) {
   struct Caption {
     std::string_view kind, text;

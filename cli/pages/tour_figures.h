@@ -8,8 +8,8 @@
 
 namespace posenc::cli {
 
-/// Figures of these kinds with their usual schemes, for the page. Empty if gnuplot is not installed: the tables are
-/// the tour, and a tour without pictures is better than none.
+/// Figures of these kinds with their default schemes, for the page. Empty if gnuplot is not installed: the tour then
+/// has tables only.
 std::vector<ReportFigure> tour_figures(std::initializer_list<std::string_view> kinds);
 
 }  // namespace posenc::cli

@@ -10,7 +10,7 @@
 namespace posenc::cli {
 namespace {
 
-// The schemes that most models use, and none: as many as fit on a screen.
+// The schemes that most models use, and `none`: as many as fit on a screen.
 constexpr std::string_view kFamiliar[] = {"none", "sinusoidal", "learned", "rope", "alibi", "t5"};
 constexpr Property kTold[] = {Property::kUnique,        Property::kAnyLength, Property::kLinearShift,
                               Property::kDotByDistance, Property::kRelative,  Property::kSeesOrder};
@@ -29,7 +29,7 @@ ReportTable table_of(std::span<const Proven> proven, std::span<const Property> p
   return table;
 }
 
-// Only marks, so that every scheme and property fits on a phone; prove has the numbers.
+// Only marks, so that all schemes and properties fit on a phone; `prove` shows the numbers.
 ReportTable marks_of(std::span<const Proven> proven) {
   ReportTable table;
   table.has_marks = true;
