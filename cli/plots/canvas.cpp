@@ -15,7 +15,7 @@ bool shows_every_colour() {
   return kind != nullptr && (std::string_view(kind) == "truecolor" || std::string_view(kind) == "24bit");
 }
 
-// The nearest of the 6 × 6 × 6 colours and 24 greys that xterm numbers from 16 on.
+// The nearest of the 6 × 6 × 6 colours and 24 greys in xterm's palette, which start at 16.
 int nearest_of_256(Rgb colour) {
   static constexpr std::array<int, 6> kLevels = {0, 95, 135, 175, 215, 255};
   const auto level = [](int part) {
@@ -74,7 +74,7 @@ void Canvas::dot(int x, int y, Rgb colour) {
 }
 
 void Canvas::line(double x0, double y0, double x1, double y1, Rgb colour) {
-  // far outside there is nothing to draw, and it would only take time
+  // Bounds the time for a line that extends far outside, where nothing is drawn.
   const double steps = std::min(std::ceil(std::max(std::fabs(x1 - x0), std::fabs(y1 - y0))), 1e5);
   for (double step = 0; step <= steps; ++step) {
     const double share = steps > 0 ? step / steps : 0;

@@ -14,7 +14,7 @@ namespace posenc::cli {
 /// one, all others the nearest of 256.
 std::string colour_code(Rgb colour, bool is_background);
 
-/// Cells of a terminal. Each is a character, or 2 × 4 dots in one braille character.
+/// The cells of a terminal. Each holds a character, or 2 × 4 dots in one braille character.
 class Canvas {
  public:
   Canvas(int columns, int rows);
@@ -31,7 +31,7 @@ class Canvas {
   void write(int column, int row, std::string_view text, std::optional<Rgb> colour);
   /// One cell with a text and a background colour.
   void fill(int column, int row, std::string_view character, Rgb colour, Rgb behind);
-  /// A character, if the cell is empty.
+  /// Writes a character if the cell is empty.
   void shade(int column, int row, std::string_view character, Rgb colour);
 
   /// A line of text without trailing spaces.

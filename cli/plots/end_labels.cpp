@@ -13,11 +13,12 @@ double end_of(const std::vector<double>& values) {
   return last == values.rend() ? 0 : *last;
 }
 
-// Labels from low to high. Each group of touching ones is centred on the average of their desired heights.
+// Separates labels, which are sorted from low to high. Each group of touching labels is centred on the mean of their
+// desired heights.
 void spread(std::vector<EndLabel>& labels, double height, double apart) {
   struct Group {
     std::size_t count;
-    double middle;  // where it stands
+    double middle;  // the height of its centre
   };
   std::vector<Group> groups;
   const auto half = [&](const Group& group) { return static_cast<double>(group.count) * apart / 2; };
@@ -31,7 +32,7 @@ void spread(std::vector<EndLabel>& labels, double height, double apart) {
       before.middle =
           (before.middle * static_cast<double>(before.count) + last.middle * static_cast<double>(last.count)) / count;
       before.count += last.count;
-      // keep all of it within the panel if possible
+      // Keep the whole group within the panel if possible.
       const double room = std::max(height - 2 * half(before), 0.0);
       before.middle = half(before) + std::clamp(before.middle - half(before), -apart / 2, room + apart / 2);
       groups.pop_back();

@@ -7,7 +7,7 @@
 
 namespace posenc::cli {
 
-/// A name beside the right end of its line.
+/// A name next to the right end of its line.
 struct EndLabel {
   std::string name = {};
   int style = 0;
@@ -20,8 +20,8 @@ std::vector<std::string> end_names(const Panel& panel);
 
 bool has_one_name(const Panel& panel);
 
-/// Their heights in a panel of this height: as close to the line's end as possible, `apart` from each other. A single
-/// name goes in the middle, and those of a panel without axes at the top.
+/// The heights of the names in a panel of this height: as close to the line's end as possible, `apart` from each
+/// other. A single name is in the middle; in a panel without axes, names are at the top.
 std::vector<EndLabel> end_labels(const Panel& panel, double height, double apart);
 
 }  // namespace posenc::cli

@@ -20,7 +20,8 @@ using figures::Series;
 using figures::Tick;
 using figures::Words;
 
-/// The panel with one axis extended so that a unit has the same length on both, at a size of `width` by `height`.
+/// The panel with one axis extended so that a unit has the same length on both axes, at a size of `width` by
+/// `height`.
 Panel with_equal_units(Panel panel, double width, double height);
 
 }  // namespace posenc::cli

@@ -76,7 +76,7 @@ class Child {
     posix_spawn_file_actions_adddup2(&files, input, STDIN_FILENO);
     posix_spawn_file_actions_adddup2(&files, output, STDOUT_FILENO);
     posix_spawn_file_actions_adddup2(&files, messages, STDERR_FILENO);
-    // the child must not inherit ignored or caught signals
+    // The child gets the default actions of the signals that this process ignores or handles.
     sigset_t signals;
     sigemptyset(&signals);
     for (const int number : {SIGPIPE, SIGXFSZ, SIGINT, SIGTERM, SIGHUP}) sigaddset(&signals, number);
@@ -99,7 +99,7 @@ class Child {
     while (waitpid(process_, nullptr, 0) < 0 && errno == EINTR) {}
   }
 
-  // The status as returned by waitpid. The output is closed by now, so this returns at once unless gnuplot hangs.
+  // The status as returned by waitpid. The output is closed by now, so this returns immediately unless gnuplot hangs.
   int end() {
     int status = 0;
     for (int tenths = 0; tenths < 50; ++tenths) {
@@ -117,7 +117,7 @@ class Child {
   pid_t process_ = 0;
 };
 
-// Reads what is available; closes the pipe at its end. Keeps up to `most` bytes.
+// Reads what is available, and closes the pipe at its end. Keeps at most `most` bytes.
 void take(Descriptor& end, std::string& text, std::size_t most) {
   std::array<char, 65536> bytes{};
   const ssize_t count = read(end.number(), bytes.data(), bytes.size());
@@ -131,7 +131,7 @@ void take(Descriptor& end, std::string& text, std::size_t most) {
 void give(Descriptor& end, std::string_view& rest) {
   const ssize_t count = write(end.number(), rest.data(), rest.size());
   if (count > 0) rest.remove_prefix(static_cast<std::size_t>(count));
-  // gnuplot has exited: its messages say why
+  // gnuplot has exited; its messages say why.
   const bool broken = count < 0 && errno != EINTR && errno != EAGAIN;
   if (rest.empty() || broken) end = Descriptor();
 }
@@ -143,7 +143,7 @@ struct Answer {
   std::string output, messages;
 };
 
-// All three pipes at once, so that neither side waits for the other.
+// Serves all three pipes at once, so that neither process blocks the other.
 Answer converse(Streams& streams, std::string_view script) {
   Answer answer;
   const auto end = Clock::now() + kMostTime;
@@ -153,7 +153,7 @@ Answer converse(Streams& streams, std::string_view script) {
     if (left <= 0) {
       throw Failure{kFilesFailed, fmt::format("gnuplot: does not end (stopped after {} s)", kMostTime.count())};
     }
-    // negative descriptors are ignored
+    // poll ignores negative descriptors.
     std::array<pollfd, 3> waiting = {{{streams.input.number(), POLLOUT, 0},
                                       {streams.output.number(), POLLIN, 0},
                                       {streams.messages.number(), POLLIN, 0}}};
@@ -165,7 +165,7 @@ Answer converse(Streams& streams, std::string_view script) {
   return answer;
 }
 
-// The line that says what is wrong: the last one that is not empty.
+// The line that states the error: the last that is not empty.
 std::string reason_in(std::string_view messages) {
   std::string reason;
   while (!messages.empty()) {

@@ -14,8 +14,8 @@ void move(std::vector<double>& values, double by) {
   for (double& value : values) value -= by;
 }
 
-// gnuplot, with the digits that it is given, cannot distinguish neighbouring positions far from 0: there, the axis
-// starts at 0 and its ticks say where that is.
+// gnuplot receives too few digits to distinguish neighbouring positions far from 0. The axis is then shifted to start
+// at 0, and its ticks show the true positions.
 void bring_near(Panel& panel, bool is_x, int ticks) {
   Axis& axis = is_x ? panel.x : panel.y;
   const double range = axis.most - axis.least, by = axis.least;
@@ -44,7 +44,7 @@ void bring_near(Panel& panel, bool is_x, int ticks) {
   }
 }
 
-// A map keeps its range and leaves room unused; anything else is shown with a wider range.
+// A heat map keeps its range and leaves part of the area unused; other panels get a wider range.
 Box fitted(Box area, const Panel& panel) {
   const double ratio = (panel.x.most - panel.x.least) / (panel.y.most - panel.y.least);
   if (area.width() > area.height() * ratio) {
@@ -243,7 +243,7 @@ void GnuplotPage::draw_names(const Panel& panel, const Box& area) {
   }
   for (const EndLabel& end : end_labels(panel, area.height(), kLineHeight)) {
     const double y = area.bottom - end.height;
-    if (has_one_name(panel)) {  // nothing to distinguish it from
+    if (has_one_name(panel)) {  // no other name to distinguish it from
       label(end.name, area.right + 12, y, "left", kSmallText, kInk);
       continue;
     }
@@ -269,7 +269,7 @@ void GnuplotPage::draw_data(const Panel& panel) {
   add("{}\n", plots);
 }
 
-// Up to EOD, only numbers follow.
+// Starts a data block; only numbers follow, up to EOD.
 std::string GnuplotPage::begin_data() {
   std::string name = fmt::format("$data{}", blocks_++);
   add("{} << EOD\n", name);

@@ -30,35 +30,34 @@ struct Box {
 
 inline constexpr double kEdge = 22;  // page margin
 
-/// Ticks and label of the x axis.
+/// The height of the ticks and the label of the x axis.
 double below_axis(const Panel& panel);
 double text_width(std::string_view text);
 double widest(const std::vector<Tick>& ticks);
 /// How many ticks a vertical axis of this height has room for.
 int upright_ticks(double height);
 
-/// On a narrow page the names of several lines are below their panel, in columns: beside it they would leave no room
-/// for the data.
+/// On a narrow page, the names of several lines are below their panel, in columns, to leave room for the data.
 struct NamesBelow {
-  int columns = 0, rows = 0;  // none: they are beside it
+  int columns = 0, rows = 0;  // 0: the names are next to the panel
   double height() const { return rows == 0 ? 0 : rows * kLineHeight + 8; }
 };
 NamesBelow names_below(const Panel& panel, double page_width);
 
-/// Builds a gnuplot script for one page. Coordinates start at the top left.
+/// Builds the gnuplot script for one page. The origin is at the top left.
 class GnuplotPage {
  public:
   GnuplotPage(PictureFormat format, int width, int height, double scale = 0);
 
   Box box() const { return page_; }
-  /// A text that the next panel, or flush_labels, draws. `align` is gnuplot's: left, center, right.
+  /// Adds text that the next panel, or flush_labels, draws. `align` is gnuplot's: left, center, right.
   void label(std::string_view words, double x, double y, std::string_view align, double size, Rgb colour,
              std::string_view more = "");
   /// Draws only the pending labels.
   void flush_labels();
-  /// A panel whose data fill this area; axes and titles are outside it.
+  /// Draws a panel with its data in this area; axes and titles are outside it.
   void draw_panel(const Panel& given, const Box& room);
-  /// The whole script.
+  /// Returns the whole script.
   std::string take();
 
  private:

@@ -43,8 +43,8 @@ double above(const PanelRow& row) {
 }
 double around_axis(const PanelRow& row, double page_width) { return above(row) + below(row, page_width); }
 
-// The margins left and right of the data in each panel of a row. Rows with the same number of panels share them, so
-// that their data line up.
+// The margins to the left and right of the data in each panel of a row. Rows with the same number of panels share
+// them, so that their data line up.
 struct RowMargins {
   std::vector<double> left, right;
 };
@@ -92,7 +92,7 @@ void draw_rows(GnuplotPage& page, const Figure& figure, const Box& box) {
   }
 }
 
-// What does not fit in a line continues in the next.
+// Wraps text to the width.
 std::vector<std::string> lines_of(const std::string& text, double width) {
   return text.empty() ? std::vector<std::string>{} : wrap(text, std::max(static_cast<int>(width), 10));
 }
@@ -101,7 +101,7 @@ std::vector<std::string> lines_of(const std::string& text, double width) {
 
 std::string gnuplot_text(std::string_view text) {
   std::string quoted = "\"";
-  bool after_number = false;  // a digit there would be read as part of it
+  bool after_number = false;  // an escape precedes: a digit would be read as part of its number
   for (const char c : text) {
     const auto code = static_cast<unsigned char>(c);
     const bool is_digit = c >= '0' && c <= '9';

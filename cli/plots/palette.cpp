@@ -22,7 +22,7 @@ Rgb mixed(Rgb from, Rgb to, double share) {
   return {mixed(from.red, to.red, share), mixed(from.green, to.green, share), mixed(from.blue, to.blue, share)};
 }
 
-// share 0: white; ½: the middle colour; 1: the end
+// 0: white; ½: the middle colour; 1: the end colour.
 Rgb towards(Rgb middle, Rgb end, double share) {
   return share < 0.5 ? mixed(kPaper, middle, share * 2) : mixed(middle, end, share * 2 - 1);
 }

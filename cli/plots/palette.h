@@ -17,7 +17,7 @@ std::string hex(Rgb colour);
 struct LineStyle {
   Rgb colour;
   const char* dashes;  // gnuplot's dash pattern
-  int marker;          // gnuplot's number of it
+  int marker;          // gnuplot's number
 };
 /// Okabe and Ito's colours, which people with colour vision deficiency can distinguish. Styles repeat after the last;
 /// −1 is grey, for auxiliary lines.

@@ -18,7 +18,7 @@
 namespace posenc::cli {
 namespace {
 
-// From least to most, without colour.
+// From the smallest value to the largest, without colour.
 constexpr std::array<std::string_view, 5> kShades = {" ", "░", "▒", "▓", "█"};
 constexpr std::string_view kNoValue = "×";
 
@@ -27,7 +27,7 @@ constexpr Rgb kTerminalShade = {0x58, 0x58, 0x58};
 
 Rgb terminal_colour(int style) {
   const Rgb colour = line_style(style).colour;
-  return colour == kInk ? Rgb{0xd0, 0xd0, 0xd0} : colour;  // ink would be invisible on a dark screen
+  return colour == kInk ? Rgb{0xd0, 0xd0, 0xd0} : colour;  // ink is invisible on a dark screen
 }
 
 int widest_label(const std::vector<Tick>& ticks) {
@@ -94,7 +94,7 @@ class PanelPainter {
   }
 
   void paint(const Envelope& envelope) {
-    // shading distinguishes an area from a dense line
+    // The shading distinguishes an area from a dense line.
     for (std::size_t i = 0; i < envelope.x.size(); ++i) {
       const double x = across(envelope.x[i]);
       const double next = i + 1 < envelope.x.size() ? across(envelope.x[i + 1]) : x;
@@ -139,7 +139,7 @@ class PanelPainter {
     }
   }
 
-  // The value at the centre of cell (column, row) of `rows` in this area.
+  // The value at the centre of cell (column, row), if `rows` cells cover the area's height.
   double value_at(const HeatMap& map, int column, int row, int rows) const {
     const auto nearest = [](const std::vector<double>& centres, const Axis& axis, double share) {
       const double place = axis.reversed ? 1 - share : share;
@@ -217,7 +217,7 @@ class PanelPainter {
     constexpr int kCells = 15;
     const std::string least = figures::grouped(map.least) + " ",
                       most = fmt::format(" {}  {}", figures::grouped(map.most), map.label);
-    // below a narrow panel it starts further left
+    // Below a narrow panel, the scale starts further left.
     int column = std::max(std::min(area_.left, canvas_.columns() - columns_of(least + most) - kCells), 0);
     const auto say = [&](std::string_view text) {
       canvas_.write(column, row, text, kTerminalGrey);
@@ -236,7 +236,7 @@ class PanelPainter {
     say(most);
   }
 
-  // Without colour, a letter marks the line and its name.
+  // Without colour, a letter marks each line and its name.
   void paint_names() {
     const std::vector<EndLabel> labels = end_labels(panel_, area_.rows - 1, 1);
     std::vector<std::string> names = end_names(panel_);

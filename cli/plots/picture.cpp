@@ -31,8 +31,8 @@ std::string xml_text(std::string_view text) {
   return safe;
 }
 
-// gnuplot puts its own name and version where readers expect the title; a browser would blur the cells of a heat map;
-// and not everyone has the font.
+// Corrects gnuplot's SVG: its title is gnuplot's name and version, browsers would blur the cells of a heat map, and
+// the font may be missing.
 std::string finished(std::string svg, const Figure& figure) {
   const std::size_t begin = svg.find("<title>"), end = svg.find("</desc>");
   if (begin != std::string::npos && end != std::string::npos && begin < end) {
@@ -43,7 +43,7 @@ std::string finished(std::string svg, const Figure& figure) {
               "preserveAspectRatio='none' style='image-rendering:optimizeSpeed;image-rendering:pixelated'");
   replace_all(svg, "font-family=\"DejaVu Sans\"", "font-family=\"DejaVu Sans, Verdana, Arial, sans-serif\"");
   replace_all(svg, "<svg \n", "<svg role=\"img\"\n");
-  replace_all(svg, "]]>", "]]&gt;");  // the only text that gnuplot leaves as it is and XML forbids
+  replace_all(svg, "]]>", "]]&gt;");  // the only sequence that gnuplot does not escape and XML forbids
   return svg;
 }
 
@@ -70,7 +70,7 @@ std::string picture_of(const Figure& figure, PictureFormat format, int width, in
 
 namespace {
 
-// Makes the names within unique to the page.
+// Makes the ids in the SVG unique within a page.
 std::string for_a_page(std::string svg, const std::string& id) {
   svg.erase(0, svg.find("<svg"));
   for (const std::string_view quote : {"'", "\""}) {
@@ -90,17 +90,17 @@ std::string svg_of(const Figure& figure, const std::string& id) {
 std::string narrow_svg_of(const Figure& figure, const std::string& id) {
   constexpr int kNarrow = 370;
   Figure narrow = figure;
-  // the page has its own title and caption
+  // The page has its own title and caption.
   narrow.title.clear();
   narrow.subtitle.clear();
   narrow.note.clear();
-  // panels side by side are stacked instead
+  // Panels side by side are stacked instead.
   std::vector<PanelRow> rows;
   for (const PanelRow& row : figure.rows) {
     for (const Panel& panel : row.panels) rows.push_back({{panel}, row.height});
   }
   narrow.rows = std::move(rows);
-  double names = 0;  // below their panels
+  double names = 0;  // height of the names below their panels
   for (const PanelRow& row : narrow.rows) names += names_below(row.panels.front(), kNarrow).height();
   const int height = std::clamp(figure.height, 360, 620) + static_cast<int>(names);
   std::string svg = run_gnuplot(gnuplot_script(narrow, PictureFormat::kSvg, kNarrow, height, 1.0));

@@ -7,24 +7,22 @@
 
 namespace posenc::cli {
 
-/// The bytes of a file that shows the figure. SVG: identical bytes from the same version of gnuplot.
-/// Throws: Failure 3 if gnuplot is missing or fails.
+/// The contents of a file that shows the figure. SVG is bit-identical for the same version of gnuplot.
 std::string picture_of(const Figure& figure, PictureFormat format, int width, int height);
 
-/// Sized for a phone, with text of the usual size, because a shrunken wide picture would be unreadable.
+/// An SVG sized for a phone, with text of the usual size, because a scaled-down wide picture would be unreadable.
 std::string narrow_svg_of(const Figure& figure, const std::string& id);
 
-/// As an SVG of the figure's own size, ready to be embedded in a page: <svg …>…</svg>, with the figure's title as its
-/// name.
-/// `id` is prefixed to all names within, so that one page may contain several.
+/// An SVG of the figure's own size to embed in a page: <svg …>…</svg>, with the figure's title as its name.
+/// `id` is prefixed to all ids in it, so that a page may contain several.
 std::string svg_of(const Figure& figure, const std::string& id);
 
-/// The figure for a terminal: text of at most `columns`. In colour, or with letters without colour.
+/// The figure as text of at most `columns`, for a terminal. Without colour, letters distinguish the lines.
 std::string terminal_text(const Figure& figure, int columns, bool colour);
 
 /// How many points a terminal of this size can show across a panel.
 int terminal_points(int columns);
-/// How many rows of cells it can show in a heat map.
+/// How many rows of cells a heat map can have.
 int terminal_cells_down(bool colour);
 
 }  // namespace posenc::cli

@@ -11,11 +11,11 @@
 namespace posenc::cli {
 namespace {
 
-constexpr int kFewestColumns = 18;  // of a panel beside others
+constexpr int kFewestColumns = 18;  // of a panel next to others
 constexpr int kPlotRows = 26;       // of all panels together
-constexpr int kMostRows = 18;       // of one
+constexpr int kMostRows = 18;       // of one panel
 
-// Panels side by side. They share the margins of all strips like this one, so that the data line up.
+// Panels side by side. Strips with the same number of panels share their margins, so that the data line up.
 struct Strip {
   std::vector<Panel> panels;
   int rows = 0;
@@ -39,7 +39,7 @@ std::vector<Margins> shared_margins(const std::vector<Strip>& strips, const Stri
   return margins;
 }
 
-// Whole columns for the cells of a map, if they are few.
+// A multiple of the number of a map's columns, if they are few, so that all cells are equally wide.
 int whole_cells(const std::vector<Strip>& strips, std::size_t panels, std::size_t index, int columns) {
   for (const Strip& strip : strips) {
     if (strip.panels.size() != panels || !strip.panels[index].heat_map) continue;
@@ -58,7 +58,7 @@ std::string text_of(const std::vector<Strip>& strips, const Strip& strip, int co
   double shares = 0;
   for (std::size_t i = 0; i < count; ++i) {
     shares += strip.panels[i].width;
-    // labels of an x axis extend past its end
+    // The labels of an x axis extend beyond its end.
     room -= margins[i].left + std::max(margins[i].right, has_x && i + 1 == count ? 2 : 0);
   }
   std::vector<int> widths;
@@ -66,7 +66,7 @@ std::string text_of(const std::vector<Strip>& strips, const Strip& strip, int co
   for (std::size_t i = 0; i < count; ++i) {
     const int width = std::max(static_cast<int>(room * strip.panels[i].width / shares), 4);
     widths.push_back(whole_cells(strips, count, i, width));
-    // a character is twice as high as wide
+    // A character is twice as tall as wide.
     if (strip.panels[i].equal_units && strip.panels[i].heat_map) {
       rows = std::max(std::min(rows, widths.back() / 2), 4);
       widths.back() = rows * 2;
@@ -84,7 +84,7 @@ std::string text_of(const std::vector<Strip>& strips, const Strip& strip, int co
   return text;
 }
 
-// The rows of a figure, each divided into as many strips as it needs.
+// The rows of a figure, each split into as many strips as it needs.
 std::vector<Strip> strips_of(const Figure& figure, int columns) {
   double shares = 0;
   for (const PanelRow& row : figure.rows) shares += row.height;
@@ -120,7 +120,7 @@ std::string terminal_text(const Figure& figure, int columns, bool colour) {
   say(figure.subtitle);
   const std::vector<Strip> strips = strips_of(figure, columns);
   for (const Strip& strip : strips) {
-    // lanes are close together
+    // Low strips (lanes) follow without a blank line.
     if (!text.empty() && (strip.rows > 4 || &strip == &strips.front())) text += "\n";
     text += text_of(strips, strip, columns, colour);
   }
