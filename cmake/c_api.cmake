@@ -1,4 +1,4 @@
-# libposenc_c: the C API in one shared library that exports the names of posenc_c.h and nothing else.
+# libposenc_c: the C API in one shared library that exports only the names in posenc_c.h.
 option(POSENC_C_API "Build libposenc_c, the C API" ${PROJECT_IS_TOP_LEVEL})
 if(NOT POSENC_C_API)
   return()
@@ -21,7 +21,8 @@ target_link_libraries(posenc_c PRIVATE posenc fmt::fmt)
 target_link_options(posenc_c PRIVATE LINKER:--version-script=${PROJECT_SOURCE_DIR}/src/c_api/posenc_c.map
                     LINKER:--gc-sections)
 
-# The struct of attention's options in posenc_c.h follows from AttentionOptions::fields; a test checks that it is current.
+# The struct of attention's options in posenc_c.h is generated from AttentionOptions::fields; a test checks that it is
+# current.
 add_executable(posenc_c_options EXCLUDE_FROM_ALL cmake/c_options.cpp)
 target_include_directories(posenc_c_options PRIVATE src)
 target_link_libraries(posenc_c_options PRIVATE posenc_headers posenc_compile_options)

@@ -1,4 +1,4 @@
-// Writes the struct posenc_attention_options of posenc_c.h from the list of AttentionOptions::fields.
+// Generates the struct posenc_attention_options of posenc_c.h from AttentionOptions::fields.
 //
 // c_options HEADER          exits with 1 if the header differs from the list
 // c_options HEADER --write  corrects the header
@@ -15,7 +15,7 @@ namespace {
 constexpr std::string_view kBegin = "/* The options of attention, written by cmake/c_options.cpp";
 constexpr std::string_view kEnd = "} posenc_attention_options;\n/* clang-format on */\n";
 
-// By posenc_field_kind.
+// Indexed by posenc_field_kind.
 constexpr const char* kTypes[] = {"int32_t ",
                                   "int64_t ",
                                   "double ",

@@ -1,5 +1,5 @@
-# A toolchain file: the oldest clang that is installed, for the presets `clang` and `asan`. What it accepts, newer ones do.
-# With sanitizers, one that has them (Debian's libclang-rt-NN-dev). setup.sh installs it.
+# A toolchain file: the oldest installed clang, for the presets `clang` and `asan`. Newer versions accept what it
+# accepts. With sanitizers, the oldest that has them (Debian's libclang-rt-NN-dev), which setup.sh installs.
 if(NOT CMAKE_CXX_COMPILER)
   foreach(version 14 15 16 17 18 19 20 21 22)
     find_program(POSENC_CLANG_${version} clang++-${version})

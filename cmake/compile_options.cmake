@@ -1,6 +1,6 @@
-# How every target of the project is compiled. Never -march=native, never -ffast-math: results must be the same
-# bytes everywhere, and dispatch happens at run time.
-# As a part of another project, that one decides.
+# The compile options of every target. Never -march=native or -ffast-math: results must be bit-identical everywhere,
+# and SIMD targets are chosen at run time.
+# In another project, that project chooses the build type.
 if(PROJECT_IS_TOP_LEVEL AND NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)
   set(CMAKE_BUILD_TYPE Release CACHE STRING "Build type" FORCE)
 endif()
@@ -18,21 +18,21 @@ add_library(posenc_compile_options INTERFACE)
 target_compile_options(posenc_compile_options INTERFACE
   -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion -Wnon-virtual-dtor -Wcast-align
   -Woverloaded-virtual -Wdouble-promotion -Wimplicit-fallthrough
-  # What g++ guesses about std::variant changes with its version (13 and 14 warn of members that are never read); clang's
-  # sanitizers see what is real.
+  # g++'s guesses about std::variant depend on its version (13 and 14 warn about members that are never read); clang's
+  # sanitizers find real errors.
   $<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized>
-  # a product and a sum stay two roundings unless the code says fma
+  # A product and a sum are rounded separately unless the code says fma.
   -ffp-contract=off)
 if(POSENC_WARNINGS_AS_ERRORS)
   target_compile_options(posenc_compile_options INTERFACE -Werror)
 endif()
-# The SIMD targets, by name: what was measured, whichever targets a newer Highway adds. Its NEON_BF16, SVE or AVX3_SPR would be
-# chosen before NEON and AVX3, which have the code for matrix units (docs/decisions/0028). SCALAR, or EMU128 with clang,
-# is for processors without any of them.
+# The SIMD targets are listed by name, so that a newer Highway adds none that was not measured. NEON_BF16, SVE and
+# AVX3_SPR would take precedence over NEON and AVX3, which have the code for matrix units (docs/decisions/0028).
+# SCALAR, or EMU128 with clang, is for processors without any of the others.
 set(simd_targets HWY_NEON HWY_SSE4 HWY_AVX2 HWY_AVX3 HWY_SCALAR HWY_EMU128)
-if(POSENC_SANITIZE)  # the same code at two widths; clang takes a quarter of an hour to check emulated vectors
+if(POSENC_SANITIZE)  # two vector widths; clang needs a quarter of an hour to check emulated vectors
   set(simd_targets HWY_NEON HWY_AVX2 HWY_SCALAR)
-elseif(POSENC_ALL_SIMD_TARGETS)  # vectors whose length is not known to the compiler
+elseif(POSENC_ALL_SIMD_TARGETS)  # vectors whose length the compiler does not know
   list(APPEND simd_targets HWY_SVE)
   target_compile_definitions(posenc_compile_options INTERFACE HWY_COMPILE_ALL_ATTAINABLE=1)
 endif()

@@ -1,5 +1,5 @@
-# Compiles content/ into posenc::lessons: the program and the explorer read the same stories, questions and cards, and an
-# installed program needs no data folder. Gives `content_source`.
+# Compiles content/ into posenc::lessons, so that the program and the explorer share stories, questions and cards, and
+# an installed program needs no data folder. Sets `content_source`.
 file(GLOB_RECURSE content_files RELATIVE ${PROJECT_SOURCE_DIR}/content CONFIGURE_DEPENDS
      ${PROJECT_SOURCE_DIR}/content/*.json ${PROJECT_SOURCE_DIR}/content/*.md)
 list(FILTER content_files EXCLUDE REGEX "^models/")  # cmake/models.cmake
@@ -13,6 +13,6 @@ endforeach()
 string(APPEND content_code "};\n}  // namespace\n\n")
 string(APPEND content_code "std::span<const ContentFile> content_files() { return kFiles; }\n}  // namespace posenc\n")
 set(content_source ${PROJECT_BINARY_DIR}/content.cpp)
-# Copied only where it differs, so that configuring anew compiles nothing anew.
+# Copied only if it differs, so that reconfiguring does not recompile it.
 file(WRITE ${content_source}.new "${content_code}")
 file(COPY_FILE ${content_source}.new ${content_source} ONLY_IF_DIFFERENT)

@@ -1,6 +1,6 @@
-# Kernels for NVIDIA's GPUs: clang compiles them to PTX, which the library holds as text and the GPU's driver takes when a
-# kernel is first used (docs/decisions/0015). Nothing of NVIDIA's is needed to build, and nothing is linked.
-# They take minutes to compile, so AUTO builds them where somebody wants them: for tests, and where there is a driver.
+# Kernels for NVIDIA GPUs. clang compiles them to PTX, which the library contains as text and the driver compiles when
+# a kernel is first used (docs/decisions/0015). Building needs nothing from NVIDIA, and nothing is linked.
+# They take minutes to compile, so AUTO builds them only for tests, or if a driver is installed.
 set(POSENC_CUDA AUTO CACHE STRING
     "Build the kernels for NVIDIA's GPUs: ON, OFF, or AUTO (where clang++-22 and NVIDIA's driver are found; for tests, where clang++-22 is)")
 set_property(CACHE POSENC_CUDA PROPERTY STRINGS AUTO ON OFF)
@@ -11,7 +11,7 @@ set(cuda_sources "")
 if(NOT POSENC_CUDA)
   return()
 endif()
-# As setup.sh asks; ldconfig is root's, but anybody may ask it.
+# As setup.sh does. ldconfig is in root's PATH, but anyone may run it.
 function(find_cuda_driver found)
   find_program(POSENC_LDCONFIG ldconfig PATHS /usr/sbin /sbin)
   mark_as_advanced(POSENC_LDCONFIG)
@@ -44,13 +44,13 @@ endif()
 
 set(ptx_folder ${PROJECT_BINARY_DIR}/ptx)
 file(MAKE_DIRECTORY ${ptx_folder})
-# A build that only tests the host's side (`asan`) takes the kernels that `dev` has compiled, where it has.
+# A build that tests only the host code (`asan`) uses the kernels that `dev` has compiled, if it has.
 set(POSENC_PTX_FROM "" CACHE PATH "A folder of kernels that another build has compiled, to take in place of compiling them")
 set(ptx_entries "")
 set(ptx_kernels "")
 
-# add_kernel(NAME SOURCE ARCHITECTURE [DEFINITION…]): one module with the one kernel of src/SOURCE.cu, which has the file's
-# name. sm_80 serves every newer chip too; sm_90a is for compute capability 9.0 alone.
+# add_kernel(NAME SOURCE ARCHITECTURE [DEFINITION…]): one module with the kernel in src/SOURCE.cu, which is named like
+# the file. sm_80 also runs on all newer GPUs; sm_90a runs only on compute capability 9.0.
 function(add_kernel name source architecture)
   set(ptx ${ptx_folder}/${name}.ptx)
   cmake_path(GET source FILENAME kernel)
@@ -79,7 +79,7 @@ function(add_kernel name source architecture)
       DEPENDS ${PROJECT_SOURCE_DIR}/src/${source}.cu DEPFILE ${ptx}.d
       COMMENT "Compiling ${name} to PTX" VERBATIM)
   endif()
-  # Modules of one kernel, compiled for several cases, are packed together.
+  # The variants of one kernel are packed together.
   list(APPEND pack_of_${kernel} ${ptx})
   list(LENGTH pack_of_${kernel} number)
   math(EXPR number "${number} - 1")
@@ -103,7 +103,7 @@ foreach(kernel ${ptx_kernels})
   add_custom_command(OUTPUT ${pack} COMMAND posenc_pack_ptx ${pack} ${pack_of_${kernel}}
                      DEPENDS posenc_pack_ptx ${pack_of_${kernel}} COMMENT "Packing ${kernel}" VERBATIM)
   set(symbol posenc_ptx_${kernel})
-  # Hidden: other libraries need not see it.
+  # Hidden, so that other libraries do not see it.
   string(APPEND ptx_declarations
          "__asm__(\".section .rodata\\n.globl ${symbol}\\n.hidden ${symbol}\\n${symbol}:\\n\"\n"
          "        \".incbin \\\"${pack}\\\"\\n.globl ${symbol}_end\\n.hidden ${symbol}_end\\n${symbol}_end:\\n.text\\n\");\n"

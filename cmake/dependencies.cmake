@@ -1,10 +1,10 @@
-# What the library needs, each with its reason in docs/decisions. All are Debian packages.
+# The dependencies of the library; docs/decisions has the reason for each. All are Debian packages.
 find_package(fmt 9 REQUIRED)
 find_package(ZLIB 1.2 REQUIRED)
 find_path(RAPIDJSON_INCLUDE_DIR rapidjson/reader.h REQUIRED)
 find_path(UTFCPP_INCLUDE_DIR utf8/core.h PATH_SUFFIXES utf8cpp REQUIRED)
 
-# Header-only parts, used inside the library alone; SYSTEM keeps their warnings out of ours.
+# Header-only libraries, used only inside the library; SYSTEM suppresses their warnings.
 add_library(posenc_header_only INTERFACE)
 target_include_directories(posenc_header_only SYSTEM INTERFACE ${RAPIDJSON_INCLUDE_DIR} ${UTFCPP_INCLUDE_DIR})
 

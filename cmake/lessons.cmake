@@ -1,5 +1,5 @@
-# posenc::lessons: stories, questions, exercises and cards (include/posenc/lessons.h) with the content that they are made
-# from. A library of its own, so that who computes links none of it (docs/decisions/0025).
+# posenc::lessons: stories, questions, exercises and cards (include/posenc/lessons.h), and the content that they are
+# made from. It is a separate library, so that programs that only compute do not link it (docs/decisions/0025).
 option(POSENC_LESSONS "Build posenc::lessons, which the program and the tests need" ${PROJECT_IS_TOP_LEVEL})
 if(NOT POSENC_LESSONS AND NOT POSENC_BUILD_CLI AND NOT POSENC_BUILD_TESTS)
   return()

@@ -1,4 +1,4 @@
-# Compiles the classes of content/models into the room `models`: one row for each line `"type": {…}`. Gives
+# Compiles the classes in content/models into the room `models`: one row per line `"type": {…}`. Sets
 # `classes_source`.
 set(classes_code "// Made by cmake/models.cmake from content/models.\n#include \"models/classes.h\"\n\nnamespace posenc::models {\n")
 string(APPEND classes_code "namespace {\nconstexpr ConfigClass kConfigClasses[] = {")
@@ -8,7 +8,7 @@ foreach(name classes classes_elsewhere)
   file(READ ${file} text)
   string(REGEX REPLACE "^{\n" "" text "${text}")
   string(REGEX REPLACE "\n    (\"[^\"\n]+\"): ({[^\n]*}),?" "\n    {\\1, R\"~(\\2)~\"}," text "${text}")
-  # what remains are the lines that name a source
+  # The remaining lines name a source.
   string(REGEX REPLACE "\n?  (\"[^\n]*\"): {\n" "\n    // \\1\n" text "${text}")
   string(REGEX REPLACE "\n  },?" "" text "${text}")
   string(REGEX REPLACE "}\n$" "" text "${text}")
@@ -17,6 +17,6 @@ endforeach()
 string(APPEND classes_code "\n};\n}  // namespace\n\n")
 string(APPEND classes_code "std::span<const ConfigClass> config_classes() noexcept { return kConfigClasses; }\n}  // namespace posenc::models\n")
 set(classes_source ${PROJECT_BINARY_DIR}/classes.cpp)
-# Copied only where it differs, so that configuring anew compiles nothing anew.
+# Copied only if it differs, so that reconfiguring does not recompile it.
 file(WRITE ${classes_source}.new "${classes_code}")
 file(COPY_FILE ${classes_source}.new ${classes_source} ONLY_IF_DIFFERENT)

@@ -1,5 +1,6 @@
-# A toolchain file: x86-64 on arm64, and arm64 elsewhere, by Debian's cross compiler, against the libraries that sysroot.sh
-# unpacked into POSENC_SYSROOT; what is built runs under qemu. tests/other_architecture/run.sh sets it up.
+# A toolchain file for the other architecture, x86-64 on arm64 and arm64 elsewhere: Debian's cross compiler, and the
+# libraries that sysroot.sh unpacked into POSENC_SYSROOT. Programs run under qemu. tests/other_architecture/run.sh
+# sets it up.
 set(CMAKE_SYSTEM_NAME Linux)
 if(CMAKE_HOST_SYSTEM_PROCESSOR MATCHES "aarch64|arm64")
   set(CMAKE_SYSTEM_PROCESSOR x86_64)
@@ -18,5 +19,5 @@ foreach(kind LIBRARY INCLUDE PACKAGE)
 endforeach()
 set(ENV{PKG_CONFIG_SYSROOT_DIR} ${POSENC_SYSROOT})
 set(ENV{PKG_CONFIG_LIBDIR} ${POSENC_SYSROOT}/usr/lib/${CMAKE_LIBRARY_ARCHITECTURE}/pkgconfig:${POSENC_SYSROOT}/usr/share/pkgconfig)
-# Its processor has every SIMD target that qemu emulates (AVX2 and SVE; neither AVX-512 nor AMX).
+# The processor has every SIMD target that qemu emulates (AVX2 and SVE, but not AVX-512 or AMX).
 set(CMAKE_CROSSCOMPILING_EMULATOR qemu-${CMAKE_SYSTEM_PROCESSOR}-static;-cpu;max;-L;${POSENC_SYSROOT})

@@ -1,10 +1,10 @@
-// pack_ptx OUT IN…: the PTX of one kernel, compiled for several cases, in as few bytes as zlib alone can give. Comments and
-// spaces go; then long repetitions, of which variants of one kernel are full and which lie too far apart for zlib; the rest
-// is compressed. src/kernels/cuda/packs.cpp reads it:
-//   four numbers of 32 bits, little-endian: the sizes of the text, of the steps, of the packed steps, of the literals
-//   steps, compressed: numbers of 7 bits a byte: literals to take, then bytes to copy from how far back
-//   literals, compressed
-// The text is the modules, each with a zero at its end.
+// pack_ptx OUT IN…: packs the PTX of one kernel, compiled for several cases, into as few bytes as zlib allows.
+// Removes comments and spaces, then replaces long repetitions, which are frequent between variants of a kernel but too
+// far apart for zlib, and compresses the result. src/kernels/cuda/packs.cpp reads it:
+//   four little-endian 32-bit numbers: the sizes of the text, the steps, the compressed steps and the literals
+//   the steps, compressed: numbers with 7 bits per byte: literals to take, bytes to copy, and from how far back
+//   the literals, compressed
+// The text is the modules, each followed by a zero byte.
 
 #include <zlib.h>
 
@@ -23,7 +23,7 @@ std::string read(const char* path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-// Without comments, blank lines and spaces that nobody needs.
+// Removes comments, blank lines and unnecessary spaces.
 std::string plain(const std::string& text) {
   std::string out;
   for (std::size_t at = 0; at < text.size();) {
@@ -71,10 +71,10 @@ int main(int count, char** arguments) {
   std::string text;
   for (int n = 2; n < count; ++n) text += plain(read(arguments[n])) + '\0';
 
-  constexpr std::size_t kLeast = 24;  // a shorter repetition is zlib's
+  constexpr std::size_t kLeast = 24;  // zlib handles shorter repetitions
   std::unordered_map<std::uint64_t, std::size_t> seen;
   std::string steps, literals;
-  std::size_t begin = 0;  // of the literals that no step has taken yet
+  std::size_t begin = 0;  // of the literals that no step covers yet
   for (std::size_t at = 0; at + kLeast <= text.size();) {
     const std::uint64_t hash = hash_of(text.data() + at, kLeast);
     const auto found = seen.find(hash);

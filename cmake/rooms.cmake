@@ -1,16 +1,17 @@
-# A room is a folder of sources, compiled as a few large units: most of the time of a small source goes into headers that
-# its neighbours read too (docs/decisions/0013). Names that a source keeps to itself are therefore unique within its room;
-# the compiler says where they are not. POSENC_UNITY=OFF compiles every source alone.
+# A room is a folder of sources, compiled as a few large units, because a small source spends most of its compile time
+# on headers that its neighbours include as well (docs/decisions/0013). Names in anonymous namespaces must therefore
+# be unique within a room; the compiler reports conflicts. POSENC_UNITY=OFF compiles every source separately.
 option(POSENC_UNITY "Compile the sources of a room together: quicker from nothing" ON)
 set(POSENC_ROOM_UNITS "" CACHE STRING "Units of every room, in place of its own number; 1 takes the least time in all")
-# A unit reads its headers anew, so fewer units cost less in all, and more keep more cores busy. A release build is made
-# from nothing on the cores there are; the other builds have a room's own number, for what changes while one works.
+# Each unit parses its headers again: fewer units need less time in total, more units use more cores. A release build
+# is usually built from scratch on few cores; other builds use each room's own number, which suits incremental
+# changes.
 cmake_host_system_information(RESULT cores QUERY NUMBER_OF_LOGICAL_CORES)
 if(NOT POSENC_ROOM_UNITS AND CMAKE_BUILD_TYPE STREQUAL "Release" AND cores LESS_EQUAL 4)
   set(POSENC_ROOM_UNITS 1)
 endif()
 
-# compile_together(TARGET UNITS): compiles the sources of the target in about UNITS pieces.
+# compile_together(TARGET UNITS): compiles the sources of the target in about UNITS units.
 function(compile_together target units)
   if(NOT POSENC_UNITY)
     return()
@@ -26,9 +27,9 @@ function(compile_together target units)
   endif()
 endfunction()
 
-# optimise(TARGET LEVEL): `g` where nothing grows with the data (a fifth less to compile than -O1), 2 where a compiler's
-# last effort shows in no figure. With sanitizers, what is compiled with -Og is not optimised at all: it is compiled more
-# often than it runs.
+# optimise(TARGET LEVEL): `g` for code whose time does not grow with the data (it compiles in a fifth less time than
+# -O1), 2 if -O3 shows no measurable gain. With sanitizers, `g` becomes -O0, because such code is compiled more often
+# than it runs.
 function(optimise target level)
   if(NOT POSENC_SANITIZE)
     target_compile_options(${target} PRIVATE $<$<NOT:$<CONFIG:Debug>>:-O${level}>)
