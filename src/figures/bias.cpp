@@ -30,7 +30,7 @@ Limits limits_of(const std::vector<double>& values) {
   return limits;
 }
 
-// Against the key's position relative to the query; negative: before it.
+// One line per head, against the key's position relative to the query; negative: before it.
 Panel lines_panel(const BiasValues& bias, const Range& range, const std::vector<std::int64_t>& heads) {
   Panel panel;
   const std::int64_t reach = range.count() - 1, query = range.from + reach;

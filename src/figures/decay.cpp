@@ -142,7 +142,7 @@ Figure dots_figure(const Request& request) {
       numerics_note(request.numerics), type_note(request));
   Panel panel;
   double least = std::numeric_limits<double>::infinity(), most = -least, spread = 0;
-  // Odd distances that at least two pairs have.
+  // Odd distances with at least two pairs, evenly spaced.
   const std::int64_t odd = (range.count() - 1) / 2;
   int style = 0;
   for (const std::int64_t index : evenly(odd, static_cast<std::int64_t>(kMostLines))) {
