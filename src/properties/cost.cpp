@@ -57,7 +57,7 @@ std::int64_t trained_numbers_of(const Scheme& scheme, std::int64_t features) {
     const std::int64_t tables = 1 + (table.has_key_weights ? 1 : 0) + (table.has_value_weights ? 1 : 0);
     count = tables * count_of(shape_of(table, features));
   }
-  Scheme drawn = scheme;  // trained numbers that are fields are drawn one by one
+  Scheme drawn = scheme;  // draw_trained asks for each trained number that is a field
   draw_trained(drawn, [&] {
     ++count;
     return 0.5;

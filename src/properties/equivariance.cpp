@@ -84,7 +84,7 @@ Attended attended(const Form& form, const Layer& layer, std::vector<float> x, co
   }
   const std::vector<float> q = projected(x, layer.q, width), k = projected(x, layer.k, width),
                            v = projected(x, layer.v, width);
-  // The vectors that replace q in relative terms are computed from the token, too.
+  // The queries that relative-position vectors use in place of q are computed from the token, too.
   std::vector<float> own;
   const std::int64_t own_features = own_query_features(form);
   for (std::int64_t row = 0; row < tokens * layer.heads && own_features > 0; ++row) {

@@ -35,7 +35,7 @@ double largest_of(const Mixture& mixture) {
   return most;
 }
 
-// The largest value of a trained table.
+// The largest value of the caller's table.
 double largest_of(const Rows& rows, const Addition& form) {
   const auto count = static_cast<std::size_t>(rows.table.shape[0] - rows.offset);
   std::vector<double> values(count * static_cast<std::size_t>(form.width));
