@@ -96,6 +96,7 @@ bool is_grouped(std::string_view text) {
   return digits == 3;
 }
 
+// Accepts surrounding spaces, a Unicode minus sign and a decimal comma; anything else must be a number.
 std::optional<Typed> typed_number(std::string_view given, Comma comma = Comma::kDecimal) {
   std::string text;
   while (given.starts_with(' ') || given.starts_with('\t')) given.remove_prefix(1);

@@ -10,7 +10,7 @@
 // The numbers that lessons show, all computed by the library: templates in content/ and exercises both use these.
 namespace posenc::lessons {
 
-/// sin and cos of an angle in radians, correctly rounded to double. Range: as frequency_from_radians.
+/// sin and cos of an angle in radians, within 0.501 ulp of double. Range: as frequency_from_radians.
 double sine_of(double angle);
 double cosine_of(double angle);
 

@@ -10,7 +10,8 @@
 
 namespace posenc::lessons {
 
-/// The data of one story. Content is tested, but a missing or mistyped entry must still throw an error that names it.
+/// The data of one story. Content is tested, but an entry that is missing or of the wrong type must still throw an
+/// error that names it.
 class StoryContent {
  public:
   explicit StoryContent(std::string_view story);
