@@ -34,8 +34,8 @@ struct PracticeWish {
   std::int64_t day = 0;
 };
 
-/// Items that are due, then new ones, alternating between questions, cards and fill-ins; then more fill-ins, of which
-/// there are always more, until there are enough.
+/// Items that are due, then new ones, alternating between questions, cards and fill-ins. If these are too few, more
+/// fill-ins, whose supply is unlimited.
 /// Throws: Failure if nothing matches the wish.
 std::vector<PracticeItem> practice_plan(const PracticeWish& wish, const PracticeProgress& progress);
 

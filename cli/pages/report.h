@@ -33,7 +33,7 @@ struct ReportSection {
   ReportTable page_table = {};                                   // on the page, in place of the table
   std::vector<std::pair<std::string, std::string>> legend = {};  // of that table: heading, meaning
   std::vector<ReportFigure> figures = {};
-  std::vector<StoryStep> steps = {};  // collapsed: each with its own text beside its tables
+  std::vector<StoryStep> steps = {};  // collapsed: each with its own text next to its tables
   std::string steps_command = {};     // the command that shows them, for paper
   std::vector<std::pair<std::string, std::string>> commands = {};  // what to type, and what it does
   bool only_on_page = false;

@@ -58,7 +58,7 @@ Texts texts_of(const StoryMatrix& matrix, const std::vector<Misprint>& marked) {
   return texts;
 }
 
-// The end of the columns from `first` on that fit next to the labels; at least one does.
+// The end of the range of columns from `first` on that fit next to the labels; it has at least one column.
 std::size_t columns_that_fit(const Texts& texts, std::size_t first, int columns) {
   int used = kIndent + texts.label_width;
   std::size_t end = first;

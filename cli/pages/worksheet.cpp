@@ -133,7 +133,7 @@ Worksheet worksheet_of(const std::string& tag, std::uint64_t seed, std::int64_t 
     asked_ids.push_back(one.question.id);
     sheet.walkthroughs.push_back(std::move(one));
   }
-  // Nothing is asked twice, including the question of a walkthrough and kinds of exercises.
+  // No question is asked twice, not even that of a walkthrough, and no kind of exercise appears twice.
   for (PracticeItem& item : practice_plan(wish, {})) {
     if (std::find(asked_ids.begin(), asked_ids.end(), item.id()) != asked_ids.end()) continue;
     asked_ids.push_back(item.id());
