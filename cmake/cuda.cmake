@@ -11,7 +11,7 @@ set(cuda_sources "")
 if(NOT POSENC_CUDA)
   return()
 endif()
-# As setup.sh does. ldconfig is in root's PATH, but anyone may run it.
+# Looks for libcuda.so.1 as setup.sh does. ldconfig may be in root's PATH only, but anyone may run it.
 function(find_cuda_driver found)
   find_program(POSENC_LDCONFIG ldconfig PATHS /usr/sbin /sbin)
   mark_as_advanced(POSENC_LDCONFIG)
