@@ -3,11 +3,10 @@
 # be unique within a room; the compiler reports conflicts. POSENC_UNITY=OFF compiles every source separately.
 option(POSENC_UNITY "Compile the sources of a room together: quicker from nothing" ON)
 set(POSENC_ROOM_UNITS "" CACHE STRING "Units of every room, in place of its own number; 1 takes the least time in all")
-# Each unit parses its headers again: fewer units need less time in total, more units use more cores. A release build
-# is usually built from scratch on few cores; other builds use each room's own number, which suits incremental
-# changes.
+# Each unit parses its headers again: fewer units need less time in total, more units use more cores. On few cores the
+# total counts; on more, each room has its own number, which suits incremental changes as well.
 cmake_host_system_information(RESULT cores QUERY NUMBER_OF_LOGICAL_CORES)
-if(NOT POSENC_ROOM_UNITS AND CMAKE_BUILD_TYPE STREQUAL "Release" AND cores LESS_EQUAL 4)
+if(NOT POSENC_ROOM_UNITS AND cores LESS_EQUAL 4)
   set(POSENC_ROOM_UNITS 1)
 endif()
 
