@@ -162,6 +162,30 @@ void attention(const AttentionPlan& plan, TensorView out, ConstTensorView q, Con
 /// gradients are aligned as q is.
 std::size_t workspace_bytes(const AttentionInputs& inputs, const AttentionOptions& options = {});
 
+/// Merges attention over other keys into out: two partial results over disjoint keys become the result over all of them.
+///
+///   out        [batch, heads, queries, features]   other            the same shape
+///   logsumexp  [batch, heads, queries]             other_logsumexp  the same shape
+///
+/// as attention writes them (options.logsumexp), in any strides; the batch axis, or the batch and head axes, may be absent.
+/// With w = 1 / (1 + e^(other_logsumexp − logsumexp)), out becomes w · out + (1 − w) · other, and logsumexp becomes
+/// log(e^logsumexp + e^other_logsumexp).
+///
+/// - Types: out and other are f32, f64, f16 or bf16, and each logsumexp is f32 or f64, independently of each other. Merging
+///   16-bit parts into an f32 out rounds the result once.
+/// - Special values: a logsumexp of −inf means that the query has no key on that side, which is then not read; if out has
+///   keys, its row keeps its bits. With no key on either side, the row becomes zeros. A logsumexp of NaN or +inf makes the
+///   row and its logsumexp NaN. A NaN in out or other makes that feature NaN.
+/// - Exchanging both sides gives the same bits, and so does any number of threads.
+/// - Sinks belong to one part only: the sums of a part with sinks contain them.
+///
+/// Error: half an ulp of out, plus 2^-50 · max(|out|, |other|); half an ulp of logsumexp, plus 2^-51 · max(1, |logsumexp|). If
+///   each logsumexp is off by up to ε, ε · max(|out|, |other|) more.
+/// Throws: Error for a shape or type that does not fit, for an output that overlaps another argument, and for tensors on a
+///   GPU; out and logsumexp are then left unchanged.
+void merge(TensorView out, TensorView logsumexp, ConstTensorView other, ConstTensorView other_logsumexp,
+           const Run& run = {});
+
 /// Where the gradients go; those without data are not computed. Gradients of q, k and v are written, in the type of
 /// their tensor or in f32, with zeros past the lengths; they may be slices of one tensor, as [tokens, heads of q, k and v,
 /// features]. Gradients of the position's parameters and of the sinks are added to what is there, because layers may share

@@ -272,6 +272,11 @@ POSENC_API int posenc_attention(const posenc_tensor* out, const posenc_tensor* q
                                 const posenc_tensor* v, const posenc_attention_options* options,
                                 const posenc_run* run);
 
+/* Merges attention over other keys into out and logsumexp, in place: partial results over disjoint keys become the result over
+   all of them. Each as attention wrote it; on the host. */
+POSENC_API int posenc_merge(const posenc_tensor* out, const posenc_tensor* logsumexp, const posenc_tensor* other,
+                            const posenc_tensor* other_logsumexp, const posenc_run* run);
+
 typedef struct {
   size_t size;
   const posenc_tensor *q, *k, *v;

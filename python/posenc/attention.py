@@ -105,6 +105,22 @@ def backward_of(d_out: Array, q: Array, k: Array, v: Array, out: Array | None, l
     return Gradients(made[0], made[1], made[2], added[0], added[1], made[3], made[4])
 
 
+def merge(out: Any, logsumexp: Any, other: Array, other_logsumexp: Array, *, order: Order = "bhsd",
+          dtype: DType | None = None) -> Any:
+    """Merges attention over other keys into out and logsumexp, in place: partial results over disjoint keys become the result
+    over all of them. On the host. Returns out.
+
+    out, other: [batch, heads, queries, features], what attention returned; their types may differ.
+    logsumexp, other_logsumexp: [batch, heads, queries], f32 or f64, what attention(logsumexp=) wrote; −inf: a query with no key.
+    order: the axes of out and other.
+    dtype: "bf16" if numpy arrays of uint16 hold bfloat16.
+    Error: half an ulp of each, plus ε · max(|out|, |other|) if each logsumexp is off by up to ε.
+    Throws: Error for a shape or type that does not fit and for arrays that overlap; both are then left unchanged.
+    """
+    _posenc.merge(out, logsumexp, other, other_logsumexp, order, flags_of(dtype))
+    return out
+
+
 def new_logsumexp(q: Array, order: Order = "bhsd") -> Any:
     """An array for attention's logsumexp: [batch, heads, queries], f32, or f64 if q is."""
     shape = shape_of(q)[:-1]
@@ -113,4 +129,4 @@ def new_logsumexp(q: Array, order: Order = "bhsd") -> Any:
     return f32_like(q, shape)
 
 
-__all__ = ["Gradients", "new_logsumexp"]
+__all__ = ["Gradients", "merge", "new_logsumexp"]

@@ -441,6 +441,7 @@ static PyMethodDef methods[] = {
     METHOD(plan, "q, k, v, options, axes, order, cache_order, threads, flags, /"),
     METHOD(plan_facts, "plan, /"),
     METHOD(attend, "plan, out, q, k, v, /"),
+    METHOD(merge, "out, logsumexp, other, other_logsumexp, order, flags, /"),
     METHOD(attention_backward, "d_out, q, k, v, out, logsumexp, options, axes, order, gradients, /"),
     METHOD(read_model, "file, /"),
     METHOD(layer, "file, index, part, length, numerics, weights, key_weights, value_weights, sinks, causal, /"),

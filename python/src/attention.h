@@ -140,6 +140,16 @@ FUNCTION(attention) { /* out, q, k, v, options, axes, order, cache_order, flags 
   RETURN_CALL(posenc_attention(four[0], four[1], four[2], four[3], &options.value, &run));
 }
 
+FUNCTION(merge) { /* out, logsumexp, other, other_logsumexp, order, flags */
+  VERB(6);
+  const int flags = (int)PyLong_AsLong(a[5]);
+  const posenc_tensor* const out = take_in_order(&arrays, a[0], a[4], "merge", "out", IN_PLACE | flags);
+  const posenc_tensor* const sums = take(&arrays, a[1], "merge", "logsumexp", IN_PLACE);
+  const posenc_tensor* const other = take_in_order(&arrays, a[2], a[4], "merge", "other", flags);
+  const posenc_tensor* const other_sums = take(&arrays, a[3], "merge", "other_logsumexp", 0);
+  RETURN_CALL(posenc_merge(out, sums, other, other_sums, &run));
+}
+
 FUNCTION(attention_backward) { /* d_out, q, k, v, out, logsumexp, options, axes, order, gradients: (q, k, v,
    position_queries, parameters, sinks, query_vectors, key_vectors, value_vectors, query_offsets, log_gates) */
   VERB(10);

@@ -176,6 +176,34 @@ class AgainstFormulas(unittest.TestCase):
         part = posenc.attention(q[1:], k[1:, :, 2:], v[1:, :, 2:])
         self.near(posenc.attention(q, k, v, key_mask=mask)[1:], part.astype(np.float64), 1e-6)
 
+    def test_merge(self):
+        """Keys in three places give what they give in one; in q's order of axes, and bf16 parts in f32."""
+        q, k, v = RNG.standard_normal((3, 2, 9, 4, 8)).astype("f")  # bshd
+
+        def part(first, last, **given):
+            lse = posenc.new_logsumexp(q, "bshd")
+            return posenc.attention(q, k[:, first:last], v[:, first:last], logsumexp=lse, order="bshd", **given), lse
+
+        out, lse = part(0, 2)
+        for first, last in ((2, 3), (3, 9)):
+            self.assertIs(posenc.merge(out, lse, *part(first, last), order="bshd"), out)
+        wanted = attended(*(one.transpose(0, 2, 1, 3) for one in (q, k, v))).transpose(0, 2, 1, 3)
+        self.near(out, wanted, 2e-5)
+        nothing = np.full_like(lse, -np.inf)
+        before = out.tobytes()
+        posenc.merge(out, lse, np.full_like(out, np.nan), nothing, order="bshd")
+        self.assertEqual(out.tobytes(), before)
+        narrow = (out.view(np.uint32) >> 16).astype(np.uint16)
+        wide, wide_lse = np.full_like(out, np.nan), nothing.astype(np.float64)
+        posenc.merge(wide, wide_lse, narrow, lse, order="bshd", dtype="bf16")
+        self.assertEqual((wide.view(np.uint32) >> 16).tobytes(), narrow.astype(np.uint32).tobytes())
+        with self.assertRaisesRegex(posenc.Error, r"other has shape \[2, 4, 3, 8\] but must have \[2, 4, 9, 8\]"):
+            posenc.merge(out, lse, out[:, :3].copy(), lse.copy(), order="bshd")
+        with self.assertRaisesRegex(posenc.Error, "out overlaps other"):
+            posenc.merge(out, lse, out, lse.copy(), order="bshd")
+        with self.assertRaisesRegex(posenc.Error, "logsumexp is missing"):
+            posenc.merge(out, None, out.copy(), lse.copy(), order="bshd")
+
     def test_rotated_q_and_k_are_rounded_where_asked(self):
         """The same bytes as rotate and then attention; without the option, others. f16, and bf16 as uint16."""
         rope = posenc.prepare(posenc.Rope(dims=16))

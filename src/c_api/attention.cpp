@@ -139,6 +139,15 @@ int posenc_attention(const posenc_tensor* out, const posenc_tensor* q, const pos
   });
 }
 
+int posenc_merge(const posenc_tensor* out, const posenc_tensor* logsumexp, const posenc_tensor* other,
+                 const posenc_tensor* other_logsumexp, const posenc_run* run) {
+  return guarded([&] {
+    const char* const verb = "merge";
+    merge(host_view(out, verb, "out"), host_view(logsumexp, verb, "logsumexp"), host_view(other, verb, "other"),
+          host_view(other_logsumexp, verb, "other_logsumexp"), run_of(run));
+  });
+}
+
 int posenc_attention_backward(const posenc_attention_gradients* gradients, const posenc_tensor* d_out,
                               const posenc_attention_inputs* inputs, const posenc_attention_options* options,
                               const posenc_run* run) {

@@ -34,13 +34,13 @@ static posenc_tensor tensor(void* data, posenc_dtype type, int ndim, int64_t* sh
 }
 #define SHAPE(...) ((int64_t[]){__VA_ARGS__})
 
-static posenc_form* prepared(const char* json) {
+__attribute__((unused)) static posenc_form* prepared(const char* json) {
   posenc_form* form = NULL;
   OK(posenc_prepare(json, NULL, &form));
   return form;
 }
 
-static int text_has(char* text, const char* part) {
+__attribute__((unused)) static int text_has(char* text, const char* part) {
   const int has = text != NULL && strstr(text, part) != NULL;
   posenc_free(text);
   return has;
