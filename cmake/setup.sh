@@ -34,8 +34,6 @@ explorer_needs=(
 )
 # The lab's text comes from npm (docs/decisions/0020). Only `./run lab` wants it.
 lab_needs=(npm=npm)
-# Several processes: `./run mpirun …` and `./test`.
-mpi_needs=(mpirun=openmpi-bin '/usr/lib/*/openmpi/include/mpi.h=libopenmpi-dev')
 
 # clang_need VERSION: a clang with its sanitizers.
 clang_need() {
@@ -43,7 +41,9 @@ clang_need() {
 }
 # What only checks: where one cannot be had, its tests are skipped, with a line that says so (docs/decisions/0028).
 check_needs=(
-  "${python_needs[@]}" "${wheel_needs[@]}" mypy=mypy "${explorer_needs[@]}" chromium=chromium "${mpi_needs[@]}"
+  "${python_needs[@]}" "${wheel_needs[@]}" mypy=mypy "${explorer_needs[@]}" chromium=chromium
+  # For examples/mpi_ring.cpp.
+  mpirun=openmpi-bin '/usr/lib/*/openmpi/include/mpi.h=libopenmpi-dev'
   # The second compiler is the oldest clang of the release (what it accepts, newer ones do): Debian 12, Ubuntu 24.04,
   # Debian 13.
   "$(clang_need 14)|$(clang_need 17)|$(clang_need 18)|$(clang_need 19)"
