@@ -24,11 +24,9 @@ endforeach()
 # copied, so that a failed build leaves no partial installation.
 add_custom_target(posenc_installed)
 add_dependencies(posenc_installed ${libraries})
-foreach(target posenc_c posenc_mpi)
-  if(TARGET ${target})
-    add_dependencies(posenc_installed ${target})
-  endif()
-endforeach()
+if(TARGET posenc_c)
+  add_dependencies(posenc_installed posenc_c)
+endif()
 install(CODE "
   execute_process(COMMAND \"${CMAKE_COMMAND}\" --build \"${PROJECT_BINARY_DIR}\" --target posenc_installed RESULT_VARIABLE status
                   OUTPUT_VARIABLE said ERROR_VARIABLE said)
@@ -85,15 +83,6 @@ endif()
 if(TARGET posenc_c)
   set_target_properties(posenc_c PROPERTIES INSTALL_RPATH "$ORIGIN")
   install(TARGETS posenc_c EXPORT posencTargets)
-endif()
-
-# find_package(posenc COMPONENTS mpi)
-if(TARGET posenc_mpi)
-  get_target_property(mpi_links posenc_mpi INTERFACE_LINK_LIBRARIES)
-  list(REMOVE_ITEM mpi_links "$<LINK_ONLY:posenc_compile_options>")
-  set_target_properties(posenc_mpi PROPERTIES EXPORT_NAME mpi INTERFACE_LINK_LIBRARIES "${mpi_links}")
-  install(TARGETS posenc_mpi EXPORT posencMpiTargets)
-  install(EXPORT posencMpiTargets NAMESPACE posenc:: DESTINATION ${package_dir})
 endif()
 
 # A static library leaves its own dependencies to whoever links it; a shared one has them inside.

@@ -40,10 +40,6 @@ void update(State& state, const Job& job, const std::vector<float>& gradients, d
 
 }  // namespace
 
-ShardRange shards_of(const Ranks& ranks, std::int64_t shards) {
-  return {shards * ranks.rank / ranks.size, shards * (ranks.rank + 1) / ranks.size};
-}
-
 State begin(const Job& job) {
   State state;
   state.network.shape = job.shape;
@@ -88,9 +84,7 @@ Metric train_step(State& state, const Job& job, const Task& task, const Text& te
   const std::int64_t each = network.layout.count + 1;  // and the loss
   workers.shards.assign(static_cast<std::size_t>(job.shards * each), 0.0f);
   workers.activations.resize(static_cast<std::size_t>(std::max(1, workers.threads)));
-  const ShardRange own = shards_of(workers.ranks, job.shards);
-  for_each(own.last - own.first, workers.threads, [&](std::int64_t index, int thread) {
-    const std::int64_t shard = own.first + index;
+  for_each(job.shards, workers.threads, [&](std::int64_t shard, int thread) {
     const std::int64_t from = job.batch * shard / job.shards, to = job.batch * (shard + 1) / job.shards;
     const Batch part = part_of(batch, from, to - from);
     Activations<float>& activations = workers.activations[static_cast<std::size_t>(thread)];
@@ -98,7 +92,6 @@ Metric train_step(State& state, const Job& job, const Task& task, const Text& te
     forward(network, position, part, activations);
     gradients[each - 1] = static_cast<float>(backward(network, position, part, 1 / targets, activations, gradients));
   });
-  if (workers.ranks.size > 1) workers.ranks.gather(workers.shards, job.shards, each);
 
   workers.gradients.assign(static_cast<std::size_t>(each), 0.0f);
   for (std::int64_t shard = 0; shard < job.shards; ++shard) {

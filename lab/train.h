@@ -2,7 +2,6 @@
 
 #include <cstdint>
 #include <functional>
-#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -11,20 +10,6 @@
 #include "lab/network.h"
 
 namespace posenc::lab {
-
-/// Processes that train one model together. Each computes some shards of a batch; then all have all of them.
-struct Ranks {
-  int rank = 0, size = 1;
-  /// Fills the shards of others: the shards are one after another in `all`, which is `shards` · `each` numbers long.
-  std::function<void(std::span<float> all, std::int64_t shards, std::int64_t each)> gather = {};
-  /// Whether it is true for any of them.
-  std::function<bool(bool own)> is_any = {};
-};
-/// The shards of a rank: from first up to, not including, last.
-struct ShardRange {
-  std::int64_t first = 0, last = 0;
-};
-ShardRange shards_of(const Ranks& ranks, std::int64_t shards);
 
 /// What is written down of a step.
 struct Metric {
@@ -45,14 +30,13 @@ State begin(const Job& job);
 /// The memory of training, kept from step to step.
 struct Workers {
   int threads = 1;
-  Ranks ranks = {};
   std::vector<Activations<float>> activations = {};
   std::vector<float> shards = {};     // [shards, parameters and one for the loss]
   std::vector<float> gradients = {};  // their sum
 };
 
 /// One step: the gradients of all shards of a batch, summed in their order, clipped to norm 1, and AdamW (β 0.9 and 0.99).
-/// The new parameters have the same bits for any number of threads and ranks.
+/// The new parameters have the same bits for any number of threads.
 /// Throws: Error where the loss is not finite.
 Metric train_step(State& state, const Job& job, const Task& task, const Text& text, Workers& workers);
 

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <optional>
 
 #include "cli/lab/lab_progress.h"
 #include "cli/system/failure.h"
@@ -44,15 +43,12 @@ class JobRunner {
       : folder_(folder), text_(text), effort_(effort) {
     workers_.threads = effort.threads;
   }
-  /// From now on all processes train each job together; only the first one writes.
-  void train_together(const lab::Ranks& ranks) { workers_.ranks = ranks; }
 
   lab::Outcome run(const lab::Job& job, int number, LabProgress& progress) {
     lab::State state = folder_.state(job, text_);
     train(state, job, number, progress);
     lab::Outcome outcome;
     outcome.job = job;
-    if (workers_.ranks.rank > 0) return outcome;
     outcome.scores = lab::evaluate(state.network, job, text_, effort_.threads);
     outcome.parameters = lab::parameter_count(state.network.layout);
     outcome.loss = mean_of_last(state.metrics);
@@ -75,12 +71,11 @@ class JobRunner {
     while (state.step < job.steps) {
       lab::Metric metric;
       try {
-        stop_together();
+        stop_if_signalled();
         metric = lab::train_step(state, job, task, text_, workers_);
       } catch (Failure& stop) {
-        if (workers_.ranks.rank > 0) throw Failure{stop.code, ""};
         forget_signal();
-        save(state, job);
+        folder_.save(state, job, text_);
         stop.message = fmt::format("stopped after step {} of {}; continue with: posenc lab resume {}", state.step,
                                    job.name, folder_.path(""));
         while (stop.message.ends_with('/')) stop.message.pop_back();
@@ -89,30 +84,10 @@ class JobRunner {
       if (state.step % interval(job) == 0 || state.step == job.steps) state.metrics.push_back(metric);
       progress.step(job, number, metric, work);
       if (std::chrono::steady_clock::now() - saved > kBetweenCheckpoints) {
-        save(state, job);
+        folder_.save(state, job, text_);
         saved = std::chrono::steady_clock::now();
       }
     }
-  }
-
-  void save(const lab::State& state, const lab::Job& job) const {
-    if (workers_.ranks.rank == 0) folder_.save(state, job, text_);
-  }
-
-  // If one process receives a signal, all stop before the same step.
-  void stop_together() const {
-    if (workers_.ranks.size == 1) {
-      stop_if_signalled();
-      return;
-    }
-    std::optional<Failure> own;
-    try {
-      stop_if_signalled();
-    } catch (const Failure& stop) {
-      own = stop;
-    }
-    const bool stops = workers_.ranks.is_any(own.has_value());
-    if (stops) throw own.value_or(Failure{kFilesFailed, ""});
   }
 
   const LabFolder& folder_;
@@ -123,52 +98,13 @@ class JobRunner {
 
 }  // namespace
 
-std::vector<std::vector<lab::Job>> shared_out(const std::vector<lab::Job>& jobs, int processes) {
-  // a job and those that start from its parameters, in order
-  std::vector<std::vector<lab::Job>> groups;
-  for (const lab::Job& job : jobs) {
-    const auto group = std::find_if(groups.begin(), groups.end(), [&](const std::vector<lab::Job>& list) {
-      return std::any_of(list.begin(), list.end(), [&](const lab::Job& one) { return one.name == job.parent; });
-    });
-    if (group == groups.end()) {
-      groups.push_back({job});
-    } else {
-      group->push_back(job);
-    }
-  }
-  const auto work_of_group = [](const std::vector<lab::Job>& group) {
-    double work = 0;
-    for (const lab::Job& job : group) work += lab::work_of(job);
-    return work;
-  };
-  std::vector<std::vector<lab::Job>> shares(static_cast<std::size_t>(processes));
-  if (processes == 1) {
-    shares.front() = jobs;
-    return shares;
-  }
-  std::stable_sort(groups.begin(), groups.end(),
-                   [&](const auto& one, const auto& other) { return work_of_group(one) > work_of_group(other); });
-  std::vector<double> loads(shares.size(), 0.0);
-  for (const std::vector<lab::Job>& group : groups) {
-    const auto least = static_cast<std::size_t>(std::min_element(loads.begin(), loads.end()) - loads.begin());
-    loads[least] += work_of_group(group);
-    shares[least].insert(shares[least].end(), group.begin(), group.end());
-  }
-  return shares;
-}
-
 void run_jobs(const LabFolder& folder, const LabRun& run, const lab::Text& text, const LabEffort& effort) {
-  const lab::Ranks& ranks = effort.processes.ranks;
-  const bool is_together = ranks.size > 1 && run.jobs.size() == 1;
-  const std::vector<lab::Job> jobs =
-      is_together ? run.jobs : shared_out(run.jobs, ranks.size)[static_cast<std::size_t>(ranks.rank)];
   double total = 0;
-  for (const lab::Job& job : jobs) total += lab::work_of(job);
-  LabProgress progress(total, static_cast<int>(jobs.size()), effort.quiet || (is_together && ranks.rank > 0));
+  for (const lab::Job& job : run.jobs) total += lab::work_of(job);
+  LabProgress progress(total, static_cast<int>(run.jobs.size()), effort.quiet);
   JobRunner runner(folder, text, effort);
-  if (is_together) runner.train_together(ranks);
   int number = 0;
-  for (const lab::Job& job : jobs) {
+  for (const lab::Job& job : run.jobs) {
     ++number;
     if (folder.has_result(job)) {
       progress.skip(lab::work_of(job));
@@ -177,7 +113,6 @@ void run_jobs(const LabFolder& folder, const LabRun& run, const lab::Text& text,
     const lab::Outcome outcome = runner.run(job, number, progress);
     if (!outcome.scores.empty()) progress.done(result_line(outcome));
   }
-  effort.processes.wait_for_all();
 }
 
 }  // namespace posenc::cli

@@ -34,22 +34,12 @@ struct LabFlags {
 LabEffort effort_of(const LabFlags& flags) {
   LabEffort effort;
   effort.quiet = flags.quiet;
-  effort.processes = join_ranks();
-  const int share = std::max(1, threads() / effort.processes.ranks.size);
-  effort.threads = flags.threads ? static_cast<int>(*flags.threads) : share;
+  effort.threads = flags.threads ? static_cast<int>(*flags.threads) : threads();
   return effort;
-}
-
-// The first process creates the folder; the others wait for it.
-void begin_run(const LabFolder& folder, const LabRun& run, const LabEffort& effort, bool force) {
-  if (effort.processes.ranks.rank == 0) folder.begin(run, force);
-  effort.processes.wait_for_all();
 }
 
 int finish_run(const LabFolder& folder, const LabRun& run, const lab::Text& text, const LabEffort& effort) {
   run_jobs(folder, run, text, effort);
-  leave_ranks();
-  if (effort.processes.ranks.rank > 0) return kDone;
   print(write_lab_report(folder, run, std::min(output_columns(), kReportColumns), wants_colour(STDOUT_FILENO)));
   return kDone;
 }
@@ -61,8 +51,7 @@ LabRun run_of(const lab::Text& text, std::vector<lab::Job> jobs, std::string pre
 // Rejects a run that would take an hour or more, so that nobody starts one by mistake; --long skips this check.
 void refuse_long_run(const LabRun& run, const lab::Text& text, const LabEffort& effort) {
   constexpr double kHour = 3600;
-  const double seconds =
-      lab::estimated_seconds(run.jobs, text, effort.threads) / static_cast<double>(effort.processes.ranks.size);
+  const double seconds = lab::estimated_seconds(run.jobs, text, effort.threads);
   if (seconds < kHour) return;
   refuse(fmt::format(
       "lab run {}: {} models would take about {:.0f} hours with {} thread{} of this machine; --long starts it anyway",
@@ -76,7 +65,7 @@ int run_preset(const LabFlags& flags) {
   const LabFolder folder(flags.folder.empty() ? "lab-" + flags.name : flags.folder);
   const LabEffort effort = effort_of(flags);
   if (flags.name == "full" && !flags.is_long) refuse_long_run(run, text, effort);
-  begin_run(folder, run, effort, flags.force);
+  folder.begin(run, flags.force);
   return finish_run(folder, run, text, effort);
 }
 
@@ -139,10 +128,8 @@ int train_one(const LabFlags& flags) {
   const LabFolder folder(flags.folder.empty() ? "lab-" + job.name : flags.folder);
   const LabRun run = run_of(text, {job}, "");
   const LabEffort effort = effort_of(flags);
-  begin_run(folder, run, effort, flags.force);
+  folder.begin(run, flags.force);
   run_jobs(folder, run, text, effort);
-  leave_ranks();
-  if (effort.processes.ranks.rank > 0) return kDone;
   const lab::Outcome outcome = folder.result(job);
   std::string table =
       fmt::format("{:>8}  {:>10}  {:>11}\n", "size", task.is_scored_exactly ? "exact" : "perplexity", "right");

@@ -7,7 +7,6 @@
 //   posenc/analysis.h   check, diagnose, compare engines, properties, figures
 //   posenc/cuda.h       GPU memory, streams and timers
 //   posenc/lessons.h    stories, questions, exercises (the target posenc::lessons)
-//   posenc/distributed.h  attention over several processes (the target posenc::mpi)
 #include "posenc/error.h"
 #include "posenc/version.h"
 

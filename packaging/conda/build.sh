@@ -11,7 +11,6 @@ cmake -S . -B build/conda -G Ninja ${CMAKE_ARGS:-} \
   -DPOSENC_BUILD_TESTS=OFF \
   -DPOSENC_BUILD_PYTHON=OFF \
   -DPOSENC_EXPLORER=OFF \
-  -DPOSENC_MPI=OFF \
   -DPOSENC_CUDA=OFF
 cmake --build build/conda --parallel "${CPU_COUNT:-2}"
 cmake --install build/conda

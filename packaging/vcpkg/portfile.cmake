@@ -23,7 +23,6 @@ vcpkg_cmake_configure(
     -DPOSENC_BUILD_PYTHON=OFF
     -DPOSENC_EXPLORER=OFF
     -DPOSENC_LAB=OFF
-    -DPOSENC_MPI=OFF
     -DPOSENC_CUDA=OFF
 )
 vcpkg_cmake_install()

@@ -15,7 +15,7 @@ fail() {
   exit 1
 }
 
-rm -rf "$work/first" "$prefix" "$work/consumer" "$work/mpi"
+rm -rf "$work/first" "$prefix" "$work/consumer"
 mkdir -p "$work"
 # `./run` builds the program alone, and an install builds what is missing: one such file is removed.
 rm -f "$build/shell/posenc.fish"
@@ -79,16 +79,6 @@ cmake -S "$source/examples/cmake_project" -B "$work/consumer" -G Ninja -DCMAKE_P
 cmake --build "$work/consumer"
 got=$("$work/consumer/positions")
 [[ $got == "$expected" ]] || fail "find_package: the program printed"$'\n'"$got"
-
-if [[ -f $libdir/libposenc_mpi.a ]]; then
-  echo "--- find_package with MPI"
-  cmake -S "$source/tests/install/mpi" -B "$work/mpi" -G Ninja -DCMAKE_PREFIX_PATH="$prefix"
-  cmake --build "$work/mpi"
-  got=$(mpirun --oversubscribe --allow-run-as-root -n 2 "$work/mpi/ring")
-  [[ $got == "2 ranks, token 7: 3.500" ]] || fail "posenc::mpi: the program printed"$'\n'"$got"
-elif grep -q '^POSENC_MPI:STRING=ON' "$build/CMakeCache.txt"; then
-  fail "posenc::mpi is not installed"
-fi
 
 echo "--- pkg-config"
 export PKG_CONFIG_PATH=$libdir/pkgconfig

@@ -1,15 +1,12 @@
-// Training: the same bits for any number of threads and ranks, and after an interruption; tasks as defined.
+// Training: the same bits for any number of threads, and after an interruption; tasks as defined.
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cmath>
-#include <condition_variable>
 #include <cstring>
-#include <mutex>
 #include <numeric>
 #include <set>
-#include <thread>
 
 #include "lab/evaluate.h"
 #include "lab/presets.h"
@@ -68,59 +65,6 @@ TEST(Training, GivesTheSameBitsForAnyNumberOfThreads) {
   Job other = small_job();
   other.seed = 2;
   EXPECT_NE(trained(other, 12).network.parameters, trained(small_job(), 12).network.parameters);
-}
-
-// Ranks without MPI: threads that pass each other what they computed.
-State trained_by_ranks(const Job& job, int steps, int size) {
-  std::vector<State> states(static_cast<std::size_t>(size));
-  std::vector<std::span<float>> buffers(static_cast<std::size_t>(size));
-  std::mutex lock;
-  std::condition_variable changed;
-  int arrived = 0, round = 0;
-  const auto wait_for_all = [&] {
-    std::unique_lock guard(lock);
-    const int mine = round;
-    if (++arrived == size) {
-      arrived = 0;
-      ++round;
-      changed.notify_all();
-    } else {
-      changed.wait(guard, [&] { return round != mine; });
-    }
-  };
-  std::vector<std::thread> threads;
-  for (int rank = 0; rank < size; ++rank) {
-    threads.emplace_back([&, rank] {
-      Workers workers;
-      workers.ranks = {rank, size, {}, {}};
-      workers.ranks.gather = [&, rank](std::span<float> all, std::int64_t shards, std::int64_t each) {
-        buffers[static_cast<std::size_t>(rank)] = all;
-        wait_for_all();
-        for (int other = 0; other < size; ++other) {
-          const ShardRange range = shards_of({other, size, {}, {}}, shards);
-          if (other == rank) continue;
-          const std::span<float> from = buffers[static_cast<std::size_t>(other)];
-          std::copy(from.begin() + range.first * each, from.begin() + range.last * each,
-                    all.begin() + range.first * each);
-        }
-        wait_for_all();
-      };
-      State& state = states[static_cast<std::size_t>(rank)];
-      state = begin(job);
-      for (int i = 0; i < steps; ++i) train_step(state, job, task_named(job.task), text(), workers);
-    });
-  }
-  for (std::thread& thread : threads) thread.join();
-  for (const State& state : states) EXPECT_EQ(state.network.parameters, states.front().network.parameters);
-  return std::move(states.front());
-}
-
-TEST(Training, GivesTheSameBitsForAnyNumberOfRanks) {
-  const Job job = small_job("t5");
-  const State alone = trained(job, 6);
-  for (const int size : {2, 3, 4}) {
-    expect_same_bits(trained_by_ranks(job, 6, size).network.parameters, alone.network.parameters);
-  }
 }
 
 TEST(Training, ResumedEqualsUninterrupted) {

@@ -39,7 +39,6 @@ MAY_INCLUDE = {
     "src/figures/": ("src/figures/", PUBLIC),
     "src/lessons/": ("src/lessons/", PUBLIC),
     "src/c_api/": ("src/c_api/", PUBLIC),
-    "src/mpi/": ("src/mpi/", PUBLIC),
     "python/": ("python/", f"{PUBLIC}posenc_c.h"),
     "lab/": ("lab/", PUBLIC),
     "cli/": ("cli/", "lab/", "benchmarks/limits.h", "benchmarks/cuda_figures.h", PUBLIC),
@@ -61,7 +60,7 @@ MAY_USE = {
     r"CLI/": ("cli/",),
     r"(sqlite3|zip)\.h$": ("cli/",),
     r"microhttpd\.h$": ("cli/server/",),
-    r"mpi\.h$": ("src/mpi/", "cli/with_mpi.cpp", "benchmarks/"),
+    r"mpi\.h$": ("examples/",),
     # The library neither prints nor opens files nor, outside kernels/cpu, starts threads: WebAssembly has none.
     r"(iostream|fstream|filesystem|print|unistd\.h|fcntl\.h|sys/(?!auxv).*)$": ("cli/", "benchmarks/", "examples/", "cmake/"),
     r"sys/auxv\.h": ("src/kernels/cpu/",),  # which instructions the machine has

@@ -88,8 +88,6 @@ def rooms(root, folders=("src", "cli")):
     for path in sources(root, {".cpp"}):
         if path.parts[0] not in folders or len(path.parts) < 3:
             continue
-        if path.parts[1] == "mpi":  # compiled only where MPI is installed
-            continue
         target = f"posenc_{'cli_' if path.parts[0] == 'cli' else ''}{path.parts[1]}"
         if "cpu" in path.parts:
             found[path] = (f"{target}_cpu", [path])
