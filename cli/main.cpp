@@ -1,11 +1,8 @@
-// posenc VERB …: finds the verb, runs it, and turns any error into one line and an exit status.
+// posenc VERB …: finds the verb and runs it.
 
 #include <fmt/format.h>
 
-#include <cstdlib>
-#include <exception>
 #include <memory>
-#include <new>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -13,11 +10,10 @@
 #include "cli/flags/colour_flag.h"
 #include "cli/pages/completions.h"
 #include "cli/system/failure.h"
-#include "cli/system/signals.h"
+#include "cli/system/run_main.h"
 #include "cli/system/streams.h"
 #include "cli/verbs/command_table.h"
 #include "cli/verbs/verbs.h"
-#include "posenc/error.h"
 #include "posenc/version.h"
 
 namespace posenc::cli {
@@ -64,6 +60,9 @@ int run(std::vector<std::string> arguments) {
     return kDone;
   }
   accept_help_as_verb(arguments);
+  if (!arguments.empty() && arguments.front() == "bench") {
+    refuse("unknown verb 'bench' (in posenc's source tree, ./run bench measures speed)");
+  }
   accept_other_names(arguments);
   const auto further = std::make_shared<std::vector<SchemeRequest>>(take_further_schemes(arguments));
   const auto scheme = std::make_shared<SchemeRequest>(take_json_scheme(arguments));
@@ -92,46 +91,7 @@ int run(std::vector<std::string> arguments) {
   return kDone;
 }
 
-// nothing here may allocate
-int report_out_of_memory() noexcept {
-  tell("error: out of memory");
-  return kOutOfMemory;
-}
-
-// Memory may also run out where nothing can be thrown: in a thread, or in a library's noexcept function.
-[[noreturn]] void at_terminate() noexcept {
-  try {
-    if (std::current_exception() != nullptr) throw;
-  } catch (const std::bad_alloc&) {
-    std::_Exit(report_out_of_memory());
-  } catch (...) {}
-  std::abort();
-}
-
-int report(int code, const std::string& message) {
-  if (!message.empty()) tell("error: " + one_line(message));
-  return code;
-}
-
 }  // namespace
 }  // namespace posenc::cli
 
-int main(int count, char** words) {
-  using namespace posenc::cli;
-  std::set_terminate(at_terminate);
-  try {
-    hold_standard_descriptors();
-    catch_signals();
-    const int code = run(std::vector<std::string>(words + (count > 0 ? 1 : 0), words + count));
-    finish_output();
-    return code;
-  } catch (const Failure& failure) {
-    return report(failure.code, failure.message);
-  } catch (const posenc::Error& error) {
-    return report(kBadInput, error.what());
-  } catch (const std::bad_alloc&) {
-    return report_out_of_memory();
-  } catch (const std::exception& error) {
-    return report(kFilesFailed, error.what());
-  }
-}
+int main(int count, char** words) { return posenc::cli::run_main(count, words, posenc::cli::run); }

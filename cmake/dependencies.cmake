@@ -11,8 +11,6 @@ target_include_directories(posenc_header_only SYSTEM INTERFACE ${RAPIDJSON_INCLU
 if(POSENC_CPU_BACKEND)
   find_package(Threads REQUIRED)  # a static TBB links them and does not look for them
   find_package(TBB REQUIRED)
-endif()
-if(POSENC_CPU_BACKEND OR POSENC_BUILD_CLI)  # `posenc bench` measures what vectors can do, whichever backend there is
   # By its own package where it was installed with one (Debian, vcpkg, conda), else by pkg-config.
   if(NOT TARGET hwy::hwy)
     find_package(hwy 1.0.3 CONFIG QUIET)

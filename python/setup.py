@@ -18,7 +18,7 @@ from setuptools.command.sdist import sdist
 HERE = Path(__file__).resolve().parent
 NATIVE = HERE / "native"  # in an sdist: what CMake needs of the project
 ROOT = NATIVE if NATIVE.is_dir() else HERE.parent
-NATIVE_PARTS = ("CMakeLists.txt", "LICENSE", "README.md", "cmake", "include", "src", "benchmarks", "content/models")
+NATIVE_PARTS = ("CMakeLists.txt", "LICENSE", "README.md", "cmake", "include", "src", "content/models")
 # Libraries of glibc and GCC are on every Linux that the wheel's tag names; the others come along.
 EVERYWHERE = re.compile(r"lib(c|m|dl|rt|pthread|gcc_s|stdc\+\+|z)\.so|ld-linux|linux-vdso")
 

@@ -1,4 +1,4 @@
-"""cuDNN's attention without position, on the shapes of `posenc bench --backend cuda`: the peer of its bars.
+"""cuDNN's attention without position, on the shapes of `./run bench --backend cuda`: the peer of its bars.
 
 python3 cuda_attention.py     needs PyTorch with CUDA; prints TFLOP/s, each launch after a pause
 """

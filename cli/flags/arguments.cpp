@@ -1,3 +1,5 @@
+#include "cli/flags/arguments.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -5,7 +7,6 @@
 #include <vector>
 
 #include "cli/system/failure.h"
-#include "cli/verbs/verbs.h"
 
 namespace posenc::cli {
 namespace {

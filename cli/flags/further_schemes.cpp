@@ -6,8 +6,8 @@
 #include <array>
 #include <string_view>
 
+#include "cli/flags/arguments.h"
 #include "cli/system/failure.h"
-#include "cli/verbs/verbs.h"
 #include "posenc/aliases.h"
 #include "posenc/scheme.h"
 

@@ -89,9 +89,9 @@ std::string overview(const std::vector<Verb>& verbs) {
 }
 
 std::string help_of(const Verb& verb) {
-  std::string text = fmt::format("{}: {}\n\n", heading(fmt::format("posenc {}", verb.name)), verb.summary);
-  text +=
-      fmt::format("{} posenc {}{}{}\n\n", heading("Usage:"), verb.name, verb.usage.empty() ? "" : " ", verb.usage);
+  std::string text = fmt::format("{}: {}\n\n", heading(fmt::format("{} {}", verb.program, verb.name)), verb.summary);
+  text += fmt::format("{} {} {}{}{}\n\n", heading("Usage:"), verb.program, verb.name, verb.usage.empty() ? "" : " ",
+                      verb.usage);
   if (!verb.details.empty()) text += paragraph(verb.details) + "\n";
   if (has_schemes(verb)) {
     text += heading("Schemes:") + "\n";

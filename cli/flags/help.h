@@ -20,7 +20,8 @@ struct Verb {
   std::string_view details;   // a paragraph
   std::string_view examples;  // one per line
   Command command;
-  std::function<int()> run;  // returns the exit status
+  std::function<int()> run;             // returns the exit status
+  std::string_view program = "posenc";  // what is typed before the name
 };
 
 /// What `posenc` alone prints.

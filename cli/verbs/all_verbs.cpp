@@ -29,7 +29,6 @@ std::vector<Verb> make_verbs(Command program, const std::shared_ptr<SchemeReques
       {"table", [&] { return table_verb(program, scheme); }},
       {"apply", [&] { return apply_verb(program, scheme); }},
       {"attend", [&] { return attend_verb(program, scheme); }},
-      {"bench", [&] { return bench_verb(program); }},
       {"inspect", [&] { return inspect_verb(program); }},
       {"compare", [&] { return compare_verb(program); }},
       {"check", [&] { return check_verb(program, scheme); }},

@@ -15,14 +15,13 @@
 #include "cli/pages/tour_exactness.h"
 #include "cli/pages/tour_figures.h"
 #include "cli/pages/tour_properties.h"
+#include "cli/pages/tour_speed.h"
 #include "cli/system/descriptor.h"
 #include "cli/system/failure.h"
 #include "cli/system/output_file.h"
 #include "cli/system/streams.h"
 #include "cli/system/terminal.h"
-#include "cli/verbs/bench.h"
 #include "cli/verbs/verbs.h"
-#include "posenc/backend.h"
 #include "posenc/error.h"
 #include "posenc/story.h"
 
@@ -142,17 +141,6 @@ ReportSection frank_section(const Story& story) {
   return section;
 }
 
-ReportSection speed_section() {
-  // larger than the caches, but still quick
-  const BenchResult result = measure_table({32768, 1024}, DataType::kF32, {.repeats = 3, .seconds = 0.5});
-  ReportSection section;
-  section.heading = "Speed on this machine";
-  section.text =
-      fmt::format("posenc writes such a table at {:.1f} GB/s with {} thread{}; plain stores reach {:.1f} GB/s.",
-                  result.gb_per_s(), threads(), threads() == 1 ? "" : "s", result.limit_gb_per_s());
-  return section;
-}
-
 // Every number that differs from the texts that the worked examples follow.
 ReportSection errata_section(const std::vector<Story>& stories) {
   ReportSection section;
@@ -187,8 +175,7 @@ ReportSection next_section() {
                       {"posenc list", "list every scheme"},
                       {"posenc table rope --dims 8 --positions 0:4", "print the values of one"},
                       {"posenc explore", "play with all this in a browser"},
-                      {"posenc inspect config.json", "show how a model encodes position"},
-                      {"posenc bench", "measure speed on this machine"}};
+                      {"posenc inspect config.json", "show how a model encodes position"}};
   return section;
 }
 

@@ -40,7 +40,7 @@ class Packaging(unittest.TestCase):
         cls.keep = tempfile.TemporaryDirectory()
         folder = cls.folder = Path(cls.keep.name)
         (folder / "tree/content").mkdir(parents=True)
-        for part in ("CMakeLists.txt", "LICENSE", "README.md", "cmake", "include", "src", "benchmarks", "content/models"):
+        for part in ("CMakeLists.txt", "LICENSE", "README.md", "cmake", "include", "src", "content/models"):
             (folder / "tree" / part).symlink_to(ROOT / part)
         shutil.copytree(ROOT / "python", folder / "tree/python", ignore=shutil.ignore_patterns("build", "*.egg-info", "__pycache__", "dist"))
         run(sys.executable, "setup.py", "-q", "sdist", "-d", folder / "dist", cwd=folder / "tree/python")

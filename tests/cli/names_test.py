@@ -99,7 +99,7 @@ class Names(ProgramTest):
         self.refused("table", "rope", "--base", ",500", says="is not a number")
 
     def test_no_name_of_a_function(self):
-        self.refused("bench", "--backend", "nobody", says="--backend: 'nobody' is unknown (one of cpu, reference")
+        self.refused("table", "sinusoidal", "--backend", "nobody", says="--backend: 'nobody' is unknown (one of cpu, reference")
 
 
 if __name__ == "__main__":

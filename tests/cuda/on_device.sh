@@ -119,7 +119,7 @@ all() {
   section "files"
   files
   section "figures"
-  step "$build/cli/posenc" bench --backend cuda
+  step "$build/benchmarks/posenc_bench" --backend cuda
   section "peers"
   if python3 -c 'import torch' 2>/dev/null; then
     step python3 "$here/../../benchmarks/peers/cuda_attention.py"

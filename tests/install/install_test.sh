@@ -38,6 +38,7 @@ for file in "$prefix/include/posenc/posenc.h" "$prefix/bin/posenc" "$libdir/pkgc
   "$prefix/share/zsh/site-functions/_posenc" "$prefix/share/fish/vendor_completions.d/posenc.fish"; do
   [[ -f $file ]] || fail "missing: $file"
 done
+[[ $(ls "$prefix/bin") == posenc ]] || fail "something beside the program in bin/: $(ls "$prefix/bin")"
 [[ -z $(find "$prefix/include" -type f ! -name '*.h') ]] || fail "something beside headers in include/"
 (cd "$source/include" && find posenc -name '*.h') | while read -r header; do
   [[ -f $prefix/include/$header ]] || fail "header not installed: $header"

@@ -2,10 +2,10 @@
 
 #include <string>
 
-namespace posenc::cli {
+namespace posenc::bench {
 
 /// Every measurement of an NVIDIA GPU with its limit and its target, measured now.
 std::string cuda_bench_as_text();
 std::string cuda_bench_as_json();
 
-}  // namespace posenc::cli
+}  // namespace posenc::bench

@@ -1,4 +1,4 @@
-#include "cli/verbs/bench_cuda.h"
+#include "benchmarks/cuda.h"
 
 #include <fmt/format.h>
 
@@ -10,8 +10,11 @@
 #include "posenc/cuda.h"
 #include "posenc/json.h"
 
-namespace posenc::cli {
+namespace posenc::bench {
 namespace {
+
+using cli::columns_of;
+using cli::pad_right;
 
 std::vector<figures::CudaFigure> measure() {
   std::vector<figures::CudaFigure> all = figures::measure_cuda();
@@ -69,4 +72,4 @@ std::string cuda_bench_as_json() {
   return dump_json(Json::Object{{"machine", machine_line()}, {"results", std::move(list)}}, 2) + "\n";
 }
 
-}  // namespace posenc::cli
+}  // namespace posenc::bench

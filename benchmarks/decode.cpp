@@ -1,4 +1,4 @@
-#include "cli/verbs/bench_attention.h"
+#include "benchmarks/attention.h"
 
 #include <fmt/format.h>
 
@@ -7,15 +7,19 @@
 #include <cmath>
 #include <functional>
 
-#include "cli/system/allocations.h"
+#include "benchmarks/allocations.h"
 #include "cli/system/signals.h"
 #include "cli/system/terminal.h"
 #include "posenc/attention.h"
 #include "posenc/backend.h"
 #include "posenc/scheme.h"
 
-namespace posenc::cli {
+namespace posenc::bench {
 namespace {
+
+using cli::dim;
+using cli::pad_right;
+using cli::stop_if_signalled;
 
 constexpr std::int64_t kKeyHeads = 8, kCachedFeatures = 64;
 
@@ -196,4 +200,4 @@ std::string as_text(const std::vector<PrepareFigure>& figures, bool colour) {
   return text;
 }
 
-}  // namespace posenc::cli
+}  // namespace posenc::bench

@@ -1,13 +1,13 @@
 // Replaces operator new with one that counts and then calls the original (the standard library's, or that of a test):
-// `posenc bench decode` uses it to show that a decoding step allocates nothing.
+// `./run bench decode` uses it to show that a decoding step allocates nothing.
 
-#include "cli/system/allocations.h"
+#include "benchmarks/allocations.h"
 
 #if defined(POSENC_SANITIZED)
 
-namespace posenc::cli {
+namespace posenc::bench {
 std::optional<std::int64_t> allocations() noexcept { return {}; }
-}  // namespace posenc::cli
+}  // namespace posenc::bench
 
 #else
 
@@ -49,10 +49,10 @@ void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
 void operator delete(void* memory, std::align_val_t) noexcept { std::free(memory); }
 void operator delete(void* memory, std::size_t, std::align_val_t) noexcept { std::free(memory); }
 
-namespace posenc::cli {
+namespace posenc::bench {
 
 std::optional<std::int64_t> allocations() noexcept { return allocation_count.load(std::memory_order_relaxed); }
 
-}  // namespace posenc::cli
+}  // namespace posenc::bench
 
 #endif

@@ -9,7 +9,7 @@
 #include "posenc/json.h"
 #include "posenc/tensor.h"
 
-namespace posenc::cli {
+namespace posenc::bench {
 
 /// A measurement of attention. Causal attention over many queries is bound by arithmetic: its limit is the faster of
 /// multiply-adds in registers and SGEMM, which is shown beside it. Decoding is bound by memory; its limit is reading
@@ -55,4 +55,4 @@ std::vector<PrepareFigure> measure_prepare(const limits::Effort& effort);
 Json as_json(const PrepareFigure& figure);
 std::string as_text(const std::vector<PrepareFigure>& figures, bool colour);
 
-}  // namespace posenc::cli
+}  // namespace posenc::bench

@@ -3,15 +3,17 @@
 #include <functional>
 #include <utility>
 
+#include "benchmarks/bench.h"
 #include "cli/system/signals.h"
-#include "cli/verbs/bench.h"
 #include "posenc/apply.h"
 #include "posenc/backend.h"
 #include "posenc/cache.h"
 #include "posenc/scheme.h"
 
-namespace posenc::cli {
+namespace posenc::bench {
 namespace {
+
+using cli::stop_if_signalled;
 
 constexpr std::int64_t kHeads = 32, kFeatures = 128;
 constexpr Extents kPrefill = {1, 4096, kHeads, kFeatures};
@@ -186,4 +188,4 @@ std::vector<BenchResult> measure_rotate(const limits::Effort& effort, bool all) 
   return results;
 }
 
-}  // namespace posenc::cli
+}  // namespace posenc::bench

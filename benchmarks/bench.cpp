@@ -1,3 +1,5 @@
+#include "benchmarks/bench.h"
+
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -8,28 +10,30 @@
 #include <thread>
 #include <vector>
 
-#include "cli/arrays/numbers.h"
+#include "benchmarks/attention.h"
+#include "benchmarks/cuda.h"
+#include "cli/flags/arguments.h"
 #include "cli/flags/engine_flags.h"
 #include "cli/system/failure.h"
 #include "cli/system/signals.h"
 #include "cli/system/streams.h"
 #include "cli/system/terminal.h"
-#include "cli/verbs/bench.h"
-#include "cli/verbs/bench_attention.h"
-#include "cli/verbs/bench_cuda.h"
-#include "cli/verbs/verbs.h"
 #include "posenc/apply.h"
 #include "posenc/backend.h"
 #include "posenc/json.h"
 
-namespace posenc::cli {
+namespace posenc::bench {
 namespace {
+
+using cli::columns_of;
+using cli::pad_right;
+using cli::stop_if_signalled;
 
 struct BenchFlags {
   std::vector<std::string> jobs;
   std::int64_t repeats = 11;
-  bool json = false, quiet = false, all = false;
-  EngineFlags engine;
+  bool json = false, all = false;
+  cli::EngineFlags engine;
 };
 
 constexpr std::array<std::string_view, 6> kJobs = {"table", "add", "rotate", "attention", "decode", "prepare"};
@@ -38,8 +42,7 @@ std::size_t bytes_of(const Extents& shape, DataType type) {
   return static_cast<std::size_t>(count_of(shape) * size_of(type));
 }
 
-}  // namespace
-
+// The exact sinusoidal table, compared with stores to the same memory.
 BenchResult measure_table(const Extents& shape, DataType type, const limits::Effort& effort) {
   const limits::Memory out(bytes_of(shape, type));
   const Addition form = prepare(Sinusoidal{.width = shape.back(0)});
@@ -55,8 +58,6 @@ BenchResult measure_table(const Extents& shape, DataType type, const limits::Eff
           static_cast<double>(out.bytes().size()),
           limits::compare(limits::write_loops(out.bytes(), threads()), job, effort)};
 }
-
-namespace {
 
 // x += p compared with only reading and writing x; p comes from a table in x's type, or is computed on the way.
 BenchResult measure_add(const Extents& shape, DataType type, bool is_ready, const limits::Effort& effort) {
@@ -151,7 +152,7 @@ std::string short_shape(const Extents& shape) {
 
 std::string as_text(const std::vector<BenchResult>& results, const std::vector<AttentionFigure>& figures,
                     const std::vector<PrepareFigure>& prepared) {
-  const bool colour = wants_colour(STDOUT_FILENO);
+  const bool colour = cli::wants_colour(STDOUT_FILENO);
   std::string text = fmt::format("{} cores, {}, backend {}; each job alternates with its limit\n\n", cores(),
                                  simd_target(), backend());
   if (!figures.empty()) text += as_text(figures, colour) + (results.empty() && prepared.empty() ? "" : "\n");
@@ -168,7 +169,7 @@ std::string as_text(const std::vector<BenchResult>& results, const std::vector<A
     while (words.ends_with(" \n")) words.erase(words.size() - 2, 1);
     return words;
   };
-  text += dim(line("job", "shape", "dtype", "threads", "time", "GB/s", "limit", "of limit", "of ready"), colour);
+  text += cli::dim(line("job", "shape", "dtype", "threads", "time", "GB/s", "limit", "of limit", "of ready"), colour);
   for (const BenchResult& result : results) {
     const std::string of_ready = result.of_ready ? fmt::format("{:.1f} %", 100 * *result.of_ready) : "";
     text += line(result.job, short_shape(result.shape), name_of(result.type), result.threads,
@@ -180,14 +181,14 @@ std::string as_text(const std::vector<BenchResult>& results, const std::vector<A
 }
 
 int run(const BenchFlags& flags) {
-  use_engine(flags.engine);
+  cli::use_engine(flags.engine);
   if (backend() == "cuda") {
-    print(flags.json ? cuda_bench_as_json() : cuda_bench_as_text());
-    return kDone;
+    cli::print(flags.json ? cuda_bench_as_json() : cuda_bench_as_text());
+    return cli::kDone;
   }
   for (const std::string& job : flags.jobs) {
     if (std::find(kJobs.begin(), kJobs.end(), job) == kJobs.end()) {
-      refuse(fmt::format("bench: '{}' is not one of {}", job, fmt::join(kJobs, ", ")));
+      cli::refuse(fmt::format("bench: '{}' is not one of {}", job, fmt::join(kJobs, ", ")));
     }
   }
   std::vector<int> thread_counts = {threads()};
@@ -207,14 +208,15 @@ int run(const BenchFlags& flags) {
   }
   std::vector<PrepareFigure> prepared;
   if (wants(flags, "prepare")) prepared = measure_prepare(effort);
-  print(flags.json ? as_json(results, figures, prepared) : as_text(results, figures, prepared));
-  return kDone;
+  cli::print(flags.json ? as_json(results, figures, prepared) : as_text(results, figures, prepared));
+  return cli::kDone;
 }
 
 }  // namespace
 
-Verb bench_verb(Command program) {
-  Verb verb;
+cli::Verb bench_verb(cli::Command program) {
+  cli::Verb verb;
+  verb.program = "./run";
   verb.name = "bench";
   verb.summary = "measure each kernel against the limits of this machine";
   verb.usage = "[table] [add] [rotate] [attention] [decode] [prepare] [options]";
@@ -230,7 +232,7 @@ Verb bench_verb(Command program) {
       "project promises. The job prepare measures how long a scheme takes to become a form, and how long another trained "
       "table takes to be bound to one. Runs with one thread and with all, unless --threads is given. Needs 0.7 GiB and six "
       "minutes.";
-  verb.examples = "posenc bench\nposenc bench table\nposenc bench rotate --threads 2 --json\nposenc bench attention";
+  verb.examples = "./run bench\n./run bench table\n./run bench rotate --threads 2 --json\n./run bench attention";
   verb.command = program.add_subcommand(verb.name);
   auto flags = std::make_shared<BenchFlags>();
   verb.command.add_option("JOB", flags->jobs).choices({kJobs.begin(), kJobs.end()});
@@ -239,12 +241,12 @@ Verb bench_verb(Command program) {
                            "runs per job, fewer if that takes over 4 seconds");
   verb.command.add_flag("--all", flags->all, "also run more types, a table that fits a cache, and gradients");
   verb.command.add_flag("--json", flags->json, "print one JSON document and nothing else");
-  add_engine_flags(verb.command, flags->engine);
+  cli::add_engine_flags(verb.command, flags->engine);
   verb.run = [flags, verb] {
-    refuse_leftovers(verb.command);
+    cli::refuse_leftovers(verb.command);
     return run(*flags);
   };
   return verb;
 }
 
-}  // namespace posenc::cli
+}  // namespace posenc::bench

@@ -1,4 +1,4 @@
-#include "cli/verbs/bench_attention.h"
+#include "benchmarks/attention.h"
 
 #include <fmt/format.h>
 
@@ -15,8 +15,13 @@
 #include "posenc/mrope.h"
 #include "posenc/scheme.h"
 
-namespace posenc::cli {
+namespace posenc::bench {
 namespace {
+
+using cli::dim;
+using cli::pad_right;
+using cli::stop_if_signalled;
+using cli::tell;
 
 constexpr double kGiga = 1e9;
 constexpr std::int64_t kSgemmSize = 1024;
@@ -375,4 +380,4 @@ std::string as_text(const std::vector<AttentionFigure>& figures, bool colour) {
   return text;
 }
 
-}  // namespace posenc::cli
+}  // namespace posenc::bench

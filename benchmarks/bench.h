@@ -5,9 +5,11 @@
 #include <vector>
 
 #include "benchmarks/limits.h"
+#include "cli/flags/command.h"
+#include "cli/flags/help.h"
 #include "posenc/tensor.h"
 
-namespace posenc::cli {
+namespace posenc::bench {
 
 /// A measurement of `bench` with its limit.
 struct BenchResult {
@@ -25,11 +27,11 @@ struct BenchResult {
   double limit_gb_per_s() const { return bytes / times.limit_seconds / 1e9; }
 };
 
-/// The exact sinusoidal table, compared with stores to the same memory.
-BenchResult measure_table(const Extents& shape, DataType type, const limits::Effort& effort);
-
 /// Rotations of queries and keys, [1, 4096, 32, 128] each and, as in decoding, [64, 1, 32, 128]; `all`: also types
 /// and layouts without a target.
 std::vector<BenchResult> measure_rotate(const limits::Effort& effort, bool all);
 
-}  // namespace posenc::cli
+/// The command: its flags, its help, and how to run it.
+cli::Verb bench_verb(cli::Command program);
+
+}  // namespace posenc::bench
