@@ -3,34 +3,35 @@
 import './figure';
 import { announce, copyText, h } from './dom';
 import { localStorageGet, localStorageSet } from './lesson';
-import { lessons } from './map';
+import { loaders } from './map';
 import { linkTo, view } from './state';
+import { titles } from './titles';
 
 const main = document.getElementById('main')!, nav = document.getElementById('nav')!;
 let open = '', turn = 0;
 
-const links = lessons.filter((lesson) => !lesson.isHidden).map((lesson, index) => {
-  const link = h('a', { href: linkTo(lesson.id) }, index ? h('span', { class: 'number' }, String(index)) : '', lesson.short);
+const links = titles.filter((one) => !one.isHidden).map((one, index) => {
+  const link = h('a', { href: linkTo(one.id) }, index ? h('span', { class: 'number' }, String(index)) : '', one.short);
   nav.append(h('li', {}, link));
   return link;
 });
 
 async function show(): Promise<void> {
   document.documentElement.dataset.hide = view.hidden();
-  const index = Math.max(0, lessons.findIndex((lesson) => lesson.id === view.page));
-  const lesson = lessons[index];
-  if (lesson.id === open) return;
-  open = lesson.id;
+  const index = Math.max(0, titles.findIndex((one) => one.id === view.page));
+  const { id } = titles[index];
+  if (id === open) return;
+  open = id;
   const mine = ++turn;
   links.forEach((link, i) => (i === index ? link.setAttribute('aria-current', 'page') : link.removeAttribute('aria-current')));
   links[index]?.scrollIntoView({ block: 'nearest', inline: 'center' });
-  const { page } = await lesson.load();
+  const { page } = await loaders[id]();
   if (mine !== turn) return;
   view.leavePage();
   document.title = `${page.title} · posenc`;
   const body = h('div', { class: 'page', id: `page-${page.id}` });
   const step = (to: number, words: string) => to >= 0 && to < links.length && index < links.length
-    ? h('a', { href: linkTo(lessons[to].id), class: to > index ? 'next' : 'previous' }, h('small', {}, words), lessons[to].short) : h('span');
+    ? h('a', { href: linkTo(titles[to].id), class: to > index ? 'next' : 'previous' }, h('small', {}, words), titles[to].short) : h('span');
   main.replaceChildren(h('h1', { tabindex: -1 }, page.title), page.id === 'start' ? '' : h('p', { class: 'goal' }, page.goal), body,
     h('footer', { class: 'steps' }, step(index - 1, 'Back'), step(index + 1, 'Next')));
   try {

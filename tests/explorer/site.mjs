@@ -13,8 +13,8 @@ const require = createRequire(join(WEB, 'package.json'));
 const { chromium } = require('playwright-core');
 export const axe = readFileSync(require.resolve('axe-core/axe.min.js'), 'utf8');
 /// Every page, from the list of the site itself.
-const map = readFileSync(new URL('../../explorer/src/map.ts', import.meta.url), 'utf8');
-export const pages = [...map.matchAll(/\{ id: '(\w+)'/g)].map(([, id]) => id);
+const titles = readFileSync(new URL('../../explorer/src/titles.ts', import.meta.url), 'utf8');
+export const pages = [...titles.matchAll(/\{ id: '(\w+)'/g)].map(([, id]) => id);
 
 let browser, server, files, folder;
 /// Errors and warnings of the console, and requests to other hosts.

@@ -42,8 +42,8 @@ test('every page loads below any path, without a request that fails', { skip: CH
   const browser = await chromium.launch({ executablePath: CHROMIUM, args: ['--no-sandbox', '--disable-dev-shm-usage'] });
   try {
     const address = `http://127.0.0.1:${port}/any/path/${site}/`;
-    const map = readFileSync(join(SOURCE, 'explorer/src/map.ts'), 'utf8');
-    const pages = [...map.matchAll(/\{ id: '(\w+)'/g)].map(([, id]) => id);
+    const titles = readFileSync(join(SOURCE, 'explorer/src/titles.ts'), 'utf8');
+    const pages = [...titles.matchAll(/\{ id: '(\w+)'/g)].map(([, id]) => id);
     assert.ok(pages.length > 8);
     const tab = await browser.newPage(), faults = [], asked = new Set();
     tab.on('request', (request) => { asked.add(request.url()); });

@@ -2,8 +2,8 @@ import { guides, index } from 'posenc-documents';
 import { controls } from '../controls';
 import { announce, h, prose } from '../dom';
 import { type Page } from '../lesson';
-import { lessons } from '../map';
 import { type TextParam, linkTo, view } from '../state';
+import { titles } from '../titles';
 
 export const query: TextParam = { key: 'q', label: 'Search pages, guides, schemes and examples', kind: 'text', start: '', longest: 80 };
 
@@ -16,7 +16,7 @@ const plain = (html: string): string => {
 type Found = { title: string; where: string; text: string; link: string; rank: number };
 
 const all: Omit<Found, 'rank'>[] = [
-  ...lessons.filter((one) => !one.isHidden).map((one) => ({ title: one.title, where: 'Page', text: one.goal, link: linkTo(one.id) })),
+  ...titles.filter((one) => !one.isHidden).map((one) => ({ title: one.title, where: 'Page', text: one.goal, link: linkTo(one.id) })),
   ...index.schemes.map((one) => ({ title: one.name, where: 'Scheme', text: one.text, link: `${linkTo('reference')}&q=${one.name}` })),
   ...index.stories.map((one) => ({ title: one.title, where: `Worked example: posenc explain ${one.name}`, text: one.text, link: `${linkTo('guides')}&g=stories` })),
   ...guides.flatMap((guide) => guide.sections.map((one) => ({

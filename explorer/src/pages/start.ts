@@ -1,8 +1,8 @@
 import { h } from '../dom';
 import { type Page, section, text } from '../lesson';
-import { lessons } from '../map';
 import { figureOf } from '../figure';
 import { linkTo, shared } from '../state';
+import { titles } from '../titles';
 
 export const page: Page = {
   id: 'start', title: 'How a Transformer knows word order',
@@ -37,7 +37,7 @@ export const page: Page = {
       }),
       section('The path',
         text('Go through the pages in order, or jump anywhere. Each has a goal, a guess, figures to change, and the command that prints the same numbers.'),
-        h('ol', { class: 'map' }, ...lessons.filter((one) => one.id !== 'start' && !one.isHidden).map((one) =>
+        h('ol', { class: 'map' }, ...titles.filter((one) => one.id !== 'start' && !one.isHidden).map((one) =>
           h('li', {}, h('a', { href: linkTo(one.id) }, h('strong', {}, one.title), h('span', {}, one.goal)))))));
     root.append(model);
     // loaded when it comes near

@@ -1,0 +1,22 @@
+// The pages in the order of learning, as links show them; map.ts has their code.
+
+export type Title = { id: string; title: string; short: string; goal: string; isHidden?: boolean };
+
+export const titles: Title[] = [
+  { id: 'start', short: 'Start', title: 'Start', goal: '' },
+  { id: 'order', short: 'Order', title: 'Without position, attention cannot tell order', goal: 'Shuffle a sentence and watch the scores.' },
+  { id: 'waves', short: 'Waves', title: 'Waves and fingerprints', goal: 'Zoom from 16 to a million positions.' },
+  { id: 'phasors', short: 'Phasors', title: 'A shift is a rotation', goal: 'Pairs as clock hands, and the matrix between them.' },
+  { id: 'distance', short: 'Distance', title: 'The dot product depends only on distance', goal: 'Flat lines, and what breaks them.' },
+  { id: 'frank', short: 'Frank and Alex', title: 'One calculation from start to end', goal: 'Open every cell into its products.' },
+  { id: 'schemes', short: 'All schemes', title: 'All schemes side by side', goal: 'Every property, measured in the page.' },
+  { id: 'decay', short: 'Decay', title: 'Does similarity fall with distance?', goal: 'RoPE, ALiBi and others against distance.' },
+  { id: 'context', short: 'Longer context', title: 'How each method rescales frequencies', goal: 'Linear, NTK, YaRN, Llama 3; read your own config.json.' },
+  { id: 'exact', short: 'Exactness', title: 'What float32 and bf16 do to the angle', goal: 'Errors from position 1 to 100 million.' },
+  { id: 'check', short: 'Is mine right?', title: 'Identify a convention from two tensors', goal: 'Drop .npy files from before and after.' },
+  { id: 'lab', short: 'Lab', title: 'The lab: who extrapolates?', goal: 'Published claims, tested by training small models.' },
+  { id: 'practice', short: 'Practice', title: 'Exercises, questions and flash cards', goal: 'Endless exercises; cards when they are due.' },
+  { id: 'reference', short: 'Reference', title: 'Every scheme, its formula and fields', goal: 'Search, copy, compare.' },
+  { id: 'guides', short: 'Guides', title: 'Guides', goal: 'The program, the library and Python, with real output.' },
+  { id: 'search', short: 'Search', title: 'Search', goal: '', isHidden: true },
+];
