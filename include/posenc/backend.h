@@ -8,7 +8,8 @@
 
 namespace posenc {
 
-/// The names of the backends that can run here, best first for tensors on the host: "cpu", "reference", "cuda".
+/// The names of the backends that can run here, best first for tensors on the host: "cpu", "reference", "cuda"; in the
+/// modules of the web page "wasm", "reference".
 std::vector<std::string_view> backends();
 /// The backend in use for tensors on the host: the one set by force_backend, otherwise by the environment variable
 /// POSENC_BACKEND, otherwise the best. "cuda" copies tensors to the GPU and back, and waits. Tensors on a GPU always use

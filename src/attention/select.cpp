@@ -12,7 +12,8 @@ const AttentionBackend kReferenceAttention = {"reference",         &kernels::kRe
 
 const AttentionBackend& selected_attention(std::string_view verb) {
   const std::string_view name = kernels::selected_backend().name;
-  if (name == kReferenceAttention.name) return kReferenceAttention;
+  // The modules of the web page have no attention of their own.
+  if (name == kReferenceAttention.name || name == "wasm") return kReferenceAttention;
 #if POSENC_CPU_BACKEND
   // With cuda forced, attention of f64 and gradients for tensors on the host still run on the host.
   if (name == kCpuAttention.name || name == "cuda") return kCpuAttention;

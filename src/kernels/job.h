@@ -155,6 +155,7 @@ struct Backend {
 };
 extern const Backend kReferenceBackend;
 extern const Backend kCpuBackend;
+extern const Backend kWasmBackend;
 
 inline constexpr int kMostThreads = 1024;
 

@@ -27,6 +27,8 @@ namespace {
 constexpr std::array kBackends = {
 #if POSENC_CPU_BACKEND
     &kCpuBackend,
+#elif POSENC_WASM_BACKEND
+    &kWasmBackend,
 #endif
     &kReferenceBackend,
 };

@@ -94,8 +94,7 @@ def rooms(root, folders=("src", "cli")):
         else:
             if "cuda" in path.parts:
                 target = "posenc_cuda"
-            key = path.parent if "page" in path.parts else target  # the page's own backend has names of the reference
-            found.setdefault(key, (target, []))[1].append(path)
+            found.setdefault(target, (target, []))[1].append(path)
     return list(found.values())
 
 

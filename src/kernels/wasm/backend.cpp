@@ -1,6 +1,5 @@
-// The only backend of the web page. It is the reference, except for tables of waves in float32 and below: there the
-// sine and the cosine of an angle share its reduction, and doubles decide all but a few roundings. The bytes are the
-// same.
+// The backend of the WebAssembly modules: the reference, except for tables of waves in float32 and below, where the sine
+// and the cosine of an angle share its reduction, and doubles decide all but a few roundings. The bytes are the same.
 
 #include "kernels/element.h"
 #include "kernels/reference/functions.h"
@@ -31,7 +30,7 @@ template <class T> void write_waves(const AddJob& job, const Waves& waves, Outco
   }
 }
 
-Outcome add_in_page(const AddJob& job) {
+Outcome add_waves(const AddJob& job) {
   const auto* const waves = std::get_if<Waves>(&job.form->source);
   if (waves == nullptr || job.x != nullptr || job.out.type == DataType::kF64) return reference::add(job);
   Outcome outcome;
@@ -41,7 +40,7 @@ Outcome add_in_page(const AddJob& job) {
 
 }  // namespace
 
-const Backend kReferenceBackend = {"reference",        &add_in_page,     &reference::add_backward,
-                                   &reference::rotate, &reference::bias, &reference::bias_backward};
+const Backend kWasmBackend = {
+    "wasm", &add_waves, &reference::add_backward, &reference::rotate, &reference::bias, &reference::bias_backward};
 
 }  // namespace posenc::kernels
