@@ -47,11 +47,7 @@ void check_types(std::string_view verb, const AttentionInputs& inputs) {
 void take_pages(const AttentionCall& call, std::int64_t batch, HeadTensor<const void>& x) {
   const bool on_device = !call.device_block_table.empty();
   const auto table = on_device ? call.device_block_table : call.block_table;
-  const auto entries = static_cast<std::int64_t>(table.size());
-  if (batch < 1 || entries % batch != 0) {
-    raise(
-        fmt::format("{}: block_table has {} entries, not a multiple of the {} sequences", call.verb, entries, batch));
-  }
+  const std::int64_t pages = pages_of_sequence(call.verb, std::ssize(table), batch);
   if (on_device ? call.device_key_lengths.empty() : call.key_lengths.empty()) {
     raise(fmt::format("{}: block_table needs key_lengths", call.verb));
   }
@@ -59,7 +55,7 @@ void take_pages(const AttentionCall& call, std::int64_t batch, HeadTensor<const 
   if (size < 1) raise(fmt::format("{}: a page of the cache has no tokens", call.verb));
   x.pages = table.data();
   x.page_count = pool;
-  x.page_row = entries / batch;
+  x.page_row = pages;
   x.page_tokens = size;
   x.batch = batch;
   x.sequence = x.page_row * size;
@@ -90,23 +86,13 @@ void check_device_spans(const AttentionCall& call, std::int64_t batch) {
 
 void plan_mask(std::string_view verb, const ConstTensorView& mask, AttentionJob& job) {
   if (mask.data == nullptr) return;
-  const int rank = mask.shape.rank;
-  if (rank < 1 || rank > 4 || mask.strides.rank != rank) {
-    raise(fmt::format("{}: mask must have 1 to 4 axes, batch, heads, queries, keys, but has {}", verb, rank));
-  }
-  if (mask.type == DataType::kI64) raise(fmt::format("{}: mask must be bool or floating-point but is i64", verb));
+  check_mask(verb, mask, {job.q.batch, job.q.heads, job.q.sequence, job.k.sequence});
   job.mask.data = mask.data;
   job.mask.type = mask.type;
-  const Extents wanted = {job.q.batch, job.q.heads, job.q.sequence, job.k.sequence};
-  std::int64_t* const strides[] = {&job.mask.batch_stride, &job.mask.head_stride, &job.mask.query_stride,
-                                   &job.mask.key_stride};
-  for (int axis = 4 - rank; axis < 4; ++axis) {
-    const std::int64_t extent = mask.shape[axis - (4 - rank)];
-    if (extent != 1 && extent != wanted[axis]) {
-      raise(fmt::format("{}: mask has shape {} but must broadcast to {}", verb, to_string(mask.shape),
-                        to_string(wanted)));
-    }
-    *strides[axis] = extent == 1 ? 0 : mask.strides[axis - (4 - rank)];
+  std::int64_t* const strides[] = {&job.mask.key_stride, &job.mask.query_stride, &job.mask.head_stride,
+                                   &job.mask.batch_stride};
+  for (int axis = 0; axis < mask.shape.rank; ++axis) {
+    *strides[axis] = mask.shape.back(axis) == 1 ? 0 : mask.strides.back(axis);
   }
 }
 
@@ -415,6 +401,27 @@ void plan_device_position(const AttentionCall& call, Plan& plan) {
     }
   }
   plan_position(call, plan);
+}
+
+void check_mask(std::string_view verb, const ConstTensorView& mask, const Extents& wanted) {
+  const int rank = mask.shape.rank;
+  if (rank < 1 || rank > 4 || mask.strides.rank != rank) {
+    raise(fmt::format("{}: mask must have 1 to 4 axes, batch, heads, queries, keys, but has {}", verb, rank));
+  }
+  if (mask.type == DataType::kI64) raise(fmt::format("{}: mask must be bool or floating-point but is i64", verb));
+  for (int axis = 0; axis < rank; ++axis) {
+    if (mask.shape.back(axis) == 1 || mask.shape.back(axis) == wanted.back(axis)) continue;
+    raise(fmt::format("{}: mask has shape {} but must broadcast to {}", verb, to_string(mask.shape),
+                      to_string(wanted)));
+  }
+}
+
+std::int64_t pages_of_sequence(std::string_view verb, std::int64_t entries, std::int64_t sequences) {
+  if (sequences < 1 || entries % sequences != 0) {
+    raise(
+        fmt::format("{}: block_table has {} entries, not a multiple of the {} sequences", verb, entries, sequences));
+  }
+  return entries / sequences;
 }
 
 void check_result(std::string_view verb, std::string_view what, const ConstTensorView& view, const Wanted& wanted) {

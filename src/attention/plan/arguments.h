@@ -47,6 +47,11 @@ template <class Void> BasicTensorView<Void> gates_heads_first(const BasicTensorV
 /// Writes the gradient of the gates, given that of their sums.
 void write_gate_gradient(const TensorView& to, const BackwardJob& job);
 
+/// Throws if the caller's mask does not broadcast to [batch, heads, queries, keys].
+void check_mask(std::string_view verb, const ConstTensorView& mask, const Extents& wanted);
+/// The pages that each sequence has in a block table of `entries`. Throws if they are not the same number for all.
+std::int64_t pages_of_sequence(std::string_view verb, std::int64_t entries, std::int64_t sequences);
+
 /// Throws if no GPU kernel supports the call.
 void refuse_on_device(const AttentionCall& call);
 

@@ -49,16 +49,10 @@ template <class Void> BasicTensorView<Void> rows_as_batch(const BasicTensorView<
 }
 
 ConstTensorView mask_part(const PackedCall& call, const Stretch& part) {
-  ConstTensorView mask = call.whole.mask;
-  if (mask.data == nullptr || mask.shape.rank < 2) return mask;
-  const std::int64_t rows = mask.shape.back(1);
-  const Extents wanted = {1, call.heads, call.tokens, call.keys};
-  if (mask.shape.rank > 4 || mask.strides.rank != mask.shape.rank || (mask.shape.rank == 4 && mask.shape[0] != 1) ||
-      (rows != 1 && rows != call.tokens)) {
-    raise(fmt::format("{}: mask has shape {} but must broadcast to {}", call.whole.verb, to_string(mask.shape),
-                      to_string(wanted)));
-  }
-  return rows == 1 ? mask : rows_as_batch(mask, part);
+  const ConstTensorView& mask = call.whole.mask;
+  if (mask.data == nullptr) return mask;
+  check_mask(call.whole.verb, mask, {1, call.heads, call.tokens, call.keys});
+  return mask.shape.rank < 2 || mask.shape.back(1) == 1 ? mask : rows_as_batch(mask, part);
 }
 
 // Ids [axes, sequences, tokens], of which some sequences are needed.
@@ -139,10 +133,7 @@ PackedCall checked_call(const AttentionCall& call) {
   };
   const std::int64_t sequences = std::ssize(call.packed);
   check_size("key_lengths", std::ssize(call.key_lengths), sequences);
-  if (std::ssize(call.block_table) % sequences != 0) {
-    raise(fmt::format("{}: block_table has {} entries, not a multiple of the {} sequences", call.verb,
-                      call.block_table.size(), sequences));
-  }
+  const std::int64_t pages = pages_of_sequence(call.verb, std::ssize(call.block_table), sequences);
   std::int64_t sum = 0;
   for (const std::int64_t queries : call.packed) {
     if (queries < 0 || queries > q.sequence - sum) {
@@ -155,7 +146,7 @@ PackedCall checked_call(const AttentionCall& call) {
     raise(fmt::format("{}: the packed lengths of queries sum to {} but there are {} tokens", call.verb, sum,
                       q.sequence));
   }
-  const std::int64_t keys = std::ssize(call.block_table) / sequences * k.sequence;
+  const std::int64_t keys = pages * k.sequence;
   if (!call.key_mask.empty()) check_size("key_mask", std::ssize(call.key_mask), sequences * keys);
   check_result(call.verb, "out", call.out, {call.inputs.q.type, q, v.features});
   if (call.weights.data != nullptr) check_result(call.verb, "weights", call.weights, {call.inputs.q.type, q, keys});
