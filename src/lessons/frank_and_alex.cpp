@@ -246,6 +246,160 @@ void show_concatenated(StoryBuilder& story, const StoryMatrix& x, const StoryMat
               residual("largest |[X P]·[W; W] − (X + P)·W|", largest)});
 }
 
+// What the steps share: who sits where, and the matrices as they come about.
+struct Dinner {
+  StoryBuilder& story;
+  const StoryContent& content;
+  const StoryOptions& options;
+  bool is_own;
+  std::vector<std::string> features, people, names;
+  std::vector<std::int64_t> seats = {};
+  std::size_t one = 0, other = 0;  // of the two who are alike
+  Sinusoidal scheme = {};
+  std::string apart = {};  // ‖Frank − Alex‖
+  Projections weights = {};
+  StoryMatrix x = {}, p = {}, sum = {}, input = {};
+  Stages without = {}, with = {};
+
+  double distance(const StoryMatrix& matrix) const { return row_distance(matrix, one, other); }
+  int digits() const { return options.digits.value_or(without.q.digits); }
+};
+
+void take_seats(Dinner& at) {
+  const std::vector<std::string> alike = at.content.texts("alike");
+  const auto seat_of = [&](const std::string& name) {
+    const auto found = std::find(at.names.begin(), at.names.end(), name);
+    if (found == at.names.end()) {
+      raise(fmt::format("content: stories/{}.json: no person {}", at.content.name(), name));
+    }
+    return static_cast<std::size_t>(found - at.names.begin());
+  };
+  at.one = seat_of(alike.front()), at.other = seat_of(alike.back());
+  at.seats.resize(at.names.size());
+  std::iota(at.seats.begin(), at.seats.end(), at.content.integer("first_position"));
+  at.scheme.width = static_cast<std::int64_t>(at.features.size());
+  at.scheme.base = at.options.base.value_or(at.scheme.base);
+  at.apart = fmt::format("‖{} − {}‖", at.names[at.one], at.names[at.other]);
+  at.story.say("one", at.names[at.one]);
+  at.story.say("other", at.names[at.other]);
+  at.story.say("one_seat", std::to_string(at.seats[at.one]));
+  at.story.say("other_seat", std::to_string(at.seats[at.other]));
+  at.story.say("first_position", std::to_string(at.seats.front()));
+}
+
+void show_before(Dinner& at) {
+  StoryBuilder& story = at.story;
+  const StoryContent& content = at.content;
+  story.step("table");
+  at.x = story.show(given({"X", "X: one row per person", at.names, at.features},
+                          rows_in_order(content.table("x"), at.people, at.names, at.features.size())));
+  story.show({fact(fmt::format("{} in X", at.apart), at.distance(at.x))});
+
+  story.step("weights");
+  at.weights.q = story.show(
+      weights_of({"W_Q", "W_Q: features to queries", at.features, content.texts("queries")}, content.table("w_q")));
+  at.weights.k = story.show(
+      weights_of({"W_K", "W_K: features to keys", at.features, content.texts("keys")}, content.table("w_k")));
+  at.weights.v = story.show(
+      weights_of({"W_V", "W_V: features to values", at.features, content.texts("values")}, content.table("w_v")));
+
+  story.step("before");
+  const Stages& without = at.without = stages_of(at.x, "", at.weights);
+  for (const StoryMatrix* const matrix :
+       {&without.q, &without.k, &without.v, &without.scores, &without.weights, &without.output}) {
+    story.show(*matrix);
+  }
+  story.show({fact(fmt::format("{} in O", at.apart), at.distance(without.output))});
+
+  story.step("exists");
+  const Attended fewer = without_one(without, at.one);
+  story.show(fewer.weights);
+  story.show(fewer.output);
+  story.say("emma_with", row_text(without.output, place_in(at.names, "Emma"), at.digits()));
+  story.say("emma_without", row_text(fewer.output, place_in(fewer.output.rows, "Emma"), at.digits()));
+  if (!at.is_own) story.note("row_wise");
+}
+
+// P, and X' from X and P. Returns the weights that X' is multiplied with.
+Projections show_positions(Dinner& at) {
+  StoryBuilder& story = at.story;
+  story.step("positions");
+  const std::vector<double> frequencies = frequencies_of(at.scheme);
+  story.say("frequencies", fmt::format("{:.4g}", fmt::join(frequencies, ", ")));
+  story.formula(fmt::format("P(p, 2i) = sin(p · ω_i),  P(p, 2i+1) = cos(p · ω_i),  ω_i = {}^(−2i/{})", at.scheme.base,
+                            at.scheme.width));
+  at.p = story.show(waves({"P", "P: one row per seat", as_labels(at.seats), numbered("d", at.features.size())},
+                          at.scheme, at.seats));
+
+  story.step("sum");
+  const bool is_concatenated = at.options.concatenated;
+  at.sum = added({"X'", "X' = X + P", at.names, at.features}, at.x, at.p, at.scheme, at.seats);
+  story.say("join", is_concatenated ? "Concatenate" : "Add");
+  story.say("joined", is_concatenated ? "Concatenated, not added" : "Added, not concatenated");
+  at.input = story.show(is_concatenated ? beside(at.x, at.p) : at.sum);
+  Projections projections = at.weights;
+  if (is_concatenated) {
+    for (StoryMatrix* const by : {&projections.q, &projections.k, &projections.v}) {
+      *by = story.show(doubled(*by, at.p));
+    }
+  }
+  story.show({fact(fmt::format("{} in X'", at.apart), at.distance(at.input)), fact("mean |P|", mean_magnitude(at.p)),
+              fact("mean |X|", mean_magnitude(at.x))});
+  story.say("mean_p", mean_magnitude(at.p));
+  story.say("mean_x", mean_magnitude(at.x));
+  if (!at.options.base && frequencies.size() > 1) story.note("bands");
+  if (!at.is_own) story.note("nudge");
+  return projections;
+}
+
+void show_after(Dinner& at, const Projections& projections) {
+  StoryBuilder& story = at.story;
+  const Stages& with = at.with = stages_of(at.input, at.input.name.substr(1), projections);
+  if (!at.is_own) {
+    story.step("alone");
+    show_alone(story, at.p, at.weights, at.without, with);
+  }
+  story.step("queries");
+  story.say("query_before", row_text(at.without.q, at.one, at.digits()));
+  story.say("query_one", row_text(with.q, at.one, at.digits()));
+  story.say("query_other", row_text(with.q, at.other, at.digits()));
+  story.show(with.q);
+  story.step("keys");
+  story.show(with.k);
+  story.step("values");
+  story.show(with.v);
+  story.step("scores");
+  story.say("key_width", std::to_string(with.q.columns.size()));
+  story.say("row_width", std::to_string(at.features.size()));
+  story.show(with.scores);
+  if (!at.options.width) story.note("root");
+  story.show(with.weights);
+  story.step("output");
+  story.show(with.output);
+}
+
+void show_distances(Dinner& at) {
+  const Stages &without = at.without, &with = at.with;
+  at.story.step("distances");
+  std::vector<CellTerms> distances;
+  for (const auto& [before, after] : {std::pair<const StoryMatrix*, const StoryMatrix*>{&at.x, &at.input},
+                                      {&without.q, &with.q},
+                                      {&without.k, &with.k},
+                                      {&without.v, &with.v},
+                                      {&without.scores, &with.scores},
+                                      {&without.weights, &with.weights},
+                                      {&without.output, &with.output}}) {
+    for (const StoryMatrix* const matrix : {before, after}) {
+      distances.push_back(row_distance_terms(*matrix, at.one, at.other));
+    }
+  }
+  at.story.show(computed({"D",
+                          fmt::format("D: {}", at.apart),
+                          {"X", "Q", "K", "V", "scores", "weights", "output"},
+                          {"without", "with-position"}},
+                         std::move(distances)));
+}
+
 }  // namespace
 
 Story tell_frank_and_alex(const StoryContent& content, const StoryOptions& asked) {
@@ -254,130 +408,23 @@ Story tell_frank_and_alex(const StoryContent& content, const StoryOptions& asked
   features.resize(asked_width(options, features.size()));
   StoryBuilder story(content, options);
   if (!options.other.empty()) raise("text: frank-and-alex has one order of seats, not two");
-  const bool is_own = lessons::is_own(options);
   const std::vector<std::string> people = content.texts("names");
-  const std::vector<std::string> names = options.text.empty() ? people : seated(options.text, people);
-  const std::vector<std::string> alike = content.texts("alike");
-  const auto seat_of = [&](const std::string& name) {
-    const auto found = std::find(names.begin(), names.end(), name);
-    if (found == names.end()) raise(fmt::format("content: stories/{}.json: no person {}", content.name(), name));
-    return static_cast<std::size_t>(found - names.begin());
-  };
-  const std::size_t one = seat_of(alike.front()), other = seat_of(alike.back());
-  std::vector<std::int64_t> seats(names.size());
-  std::iota(seats.begin(), seats.end(), content.integer("first_position"));
-  Sinusoidal scheme{.width = static_cast<std::int64_t>(features.size())};
-  scheme.base = options.base.value_or(scheme.base);
-  story.say("one", names[one]);
-  story.say("other", names[other]);
-  story.say("one_seat", std::to_string(seats[one]));
-  story.say("other_seat", std::to_string(seats[other]));
-  story.say("first_position", std::to_string(seats.front()));
-  const auto distance = [&](const StoryMatrix& matrix) { return row_distance(matrix, one, other); };
-  const std::string apart = fmt::format("‖{} − {}‖", names[one], names[other]);
-
-  story.step("table");
-  const StoryMatrix x = story.show(given({"X", "X: one row per person", names, features},
-                                         rows_in_order(content.table("x"), people, names, features.size())));
-  story.show({fact(fmt::format("{} in X", apart), distance(x))});
-
-  story.step("weights");
-  Projections weights;
-  weights.q = story.show(
-      weights_of({"W_Q", "W_Q: features to queries", features, content.texts("queries")}, content.table("w_q")));
-  weights.k =
-      story.show(weights_of({"W_K", "W_K: features to keys", features, content.texts("keys")}, content.table("w_k")));
-  weights.v = story.show(
-      weights_of({"W_V", "W_V: features to values", features, content.texts("values")}, content.table("w_v")));
-
-  story.step("before");
-  const Stages without = stages_of(x, "", weights);
-  for (const StoryMatrix* const matrix :
-       {&without.q, &without.k, &without.v, &without.scores, &without.weights, &without.output}) {
-    story.show(*matrix);
-  }
-  story.show({fact(fmt::format("{} in O", apart), distance(without.output))});
-
-  const int digits = options.digits.value_or(without.q.digits);
-  story.step("exists");
-  const Attended fewer = without_one(without, one);
-  story.show(fewer.weights);
-  story.show(fewer.output);
-  story.say("emma_with", row_text(without.output, place_in(names, "Emma"), digits));
-  story.say("emma_without", row_text(fewer.output, place_in(fewer.output.rows, "Emma"), digits));
-  if (!is_own) story.note("row_wise");
-
-  story.step("positions");
-  const std::vector<double> frequencies = frequencies_of(scheme);
-  story.say("frequencies", fmt::format("{:.4g}", fmt::join(frequencies, ", ")));
-  story.formula(fmt::format("P(p, 2i) = sin(p · ω_i),  P(p, 2i+1) = cos(p · ω_i),  ω_i = {}^(−2i/{})", scheme.base,
-                            scheme.width));
-  const StoryMatrix p = story.show(
-      waves({"P", "P: one row per seat", as_labels(seats), numbered("d", features.size())}, scheme, seats));
-
-  story.step("sum");
-  const StoryMatrix sum = added({"X'", "X' = X + P", names, features}, x, p, scheme, seats);
-  story.say("join", options.concatenated ? "Concatenate" : "Add");
-  story.say("joined", options.concatenated ? "Concatenated, not added" : "Added, not concatenated");
-  const StoryMatrix input = story.show(options.concatenated ? beside(x, p) : sum);
-  Projections projections = weights;
-  if (options.concatenated) {
-    for (StoryMatrix* const by : {&projections.q, &projections.k, &projections.v}) *by = story.show(doubled(*by, p));
-  }
-  story.show({fact(fmt::format("{} in X'", apart), distance(input)), fact("mean |P|", mean_magnitude(p)),
-              fact("mean |X|", mean_magnitude(x))});
-  story.say("mean_p", mean_magnitude(p));
-  story.say("mean_x", mean_magnitude(x));
-  if (!options.base && frequencies.size() > 1) story.note("bands");
-  if (!is_own) story.note("nudge");
-
-  const Stages with = stages_of(input, input.name.substr(1), projections);
-  if (!is_own) {
-    story.step("alone");
-    show_alone(story, p, weights, without, with);
-  }
-  story.step("queries");
-  story.say("query_before", row_text(without.q, one, digits));
-  story.say("query_one", row_text(with.q, one, digits));
-  story.say("query_other", row_text(with.q, other, digits));
-  story.show(with.q);
-  story.step("keys");
-  story.show(with.k);
-  story.step("values");
-  story.show(with.v);
-  story.step("scores");
-  story.say("key_width", std::to_string(with.q.columns.size()));
-  story.say("row_width", std::to_string(features.size()));
-  story.show(with.scores);
-  if (!options.width) story.note("root");
-  story.show(with.weights);
-  story.step("output");
-  story.show(with.output);
-
-  story.step("distances");
-  std::vector<CellTerms> distances;
-  for (const auto& [before, after] : {std::pair{&x, &input},
-                                      {&without.q, &with.q},
-                                      {&without.k, &with.k},
-                                      {&without.v, &with.v},
-                                      {&without.scores, &with.scores},
-                                      {&without.weights, &with.weights},
-                                      {&without.output, &with.output}}) {
-    for (const StoryMatrix* const matrix : {before, after}) {
-      distances.push_back(row_distance_terms(*matrix, one, other));
-    }
-  }
-  story.show(computed({"D",
-                       fmt::format("D: {}", apart),
-                       {"X", "Q", "K", "V", "scores", "weights", "output"},
-                       {"without", "with-position"}},
-                      std::move(distances)));
-
+  Dinner at{story,
+            content,
+            options,
+            lessons::is_own(options),
+            std::move(features),
+            people,
+            options.text.empty() ? people : seated(options.text, people)};
+  take_seats(at);
+  show_before(at);
+  const Projections projections = show_positions(at);
+  show_after(at, projections);
+  show_distances(at);
   story.step("requirements");
-  show_requirements(story, content, scheme, p, seats.back());
-
+  show_requirements(story, content, at.scheme, at.p, at.seats.back());
   story.step("concatenated");
-  show_concatenated(story, x, p, sum, weights);
+  show_concatenated(story, at.x, at.p, at.sum, at.weights);
   return story.finish();
 }
 
