@@ -190,11 +190,11 @@ void require_vectors(const Scheme& scheme, const Situation& now) {
 void require_further_inputs(std::string_view scheme, const AttentionOptions& options) {
   const auto* const bias = std::get_if<Bias>(&options.position);
   if (bias == nullptr) return;
-  const auto* const vectors = std::get_if<DistanceVectors>(&bias->source);
-  if (vectors != nullptr && vectors->has_own_queries && options.position_queries.data == nullptr) {
+  const BiasInputs inputs = inputs_of(*bias);
+  if (inputs.position_queries && options.position_queries.data == nullptr) {
     refuse(fmt::format("{}: the queries of its vectors are missing (--position-queries FILE.npy)", scheme));
   }
-  if (std::holds_alternative<GateSums>(bias->source) && options.log_gates.data == nullptr) {
+  if (inputs.log_gates && options.log_gates.data == nullptr) {
     refuse(fmt::format("{}: the logarithms of its gates are missing (--log-gates FILE.npy)", scheme));
   }
 }

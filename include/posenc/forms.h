@@ -4,11 +4,19 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <type_traits>
+#include <utility>
 #include <variant>
 #include <vector>
 
 #include "posenc/frequency.h"
 #include "posenc/tensor.h"
+#include "posenc/terms/counted_gates.h"
+#include "posenc/terms/distance_ratios.h"
+#include "posenc/terms/distance_table.h"
+#include "posenc/terms/distance_vectors.h"
+#include "posenc/terms/gate_sums.h"
+#include "posenc/terms/slopes.h"
 
 namespace posenc {
 
@@ -215,90 +223,16 @@ Rotation for_keys(const Rotation& rotation);
 /// Throws: Error if the two rotate different features, or if either has a table, a mixture or float32 angles.
 Rotation between(const Rotation& from, const Rotation& to);
 
-/// Maps a distance δ = key position − query position on one axis to an integer:
-///   entry(δ) = entries[δ − first],  clamped to the first and last entry.
-struct DistanceMap {
-  std::int64_t first = 0;             // δ of the first entry
-  std::vector<std::int64_t> entries;  // one per δ, from `first` on
-  bool open = true;                   // false: a distance outside the entries is an error
-  bool operator==(const DistanceMap&) const = default;
-};
-
-/// −slopes[h] · |δ|, in double (ALiBi). One axis.
-struct Slopes {
-  std::vector<double> slopes;  // one for each head
-};
-
-/// table[row, h], where row is the sum of the entries of all axes: any bias that depends only on the distance.
-struct DistanceTable {
-  std::vector<DistanceMap> axes;  // one per position axis
-  ConstTensorView weights;        // [rows, heads], the caller's; if it has no data:
-  std::vector<double> values;     // [rows, heads], computed by the scheme
-};
-/// The table of either kind: a view, valid as long as the memory it refers to.
-ConstTensorView table_of(const DistanceTable& source, std::int64_t heads) noexcept;
-
-/// The map entry of a distance without a vector: nothing is added there.
-inline constexpr std::int64_t kNoRow = -1;
-
-/// Vectors selected by distance: each axis selects one row of the table, or none, and the rows are summed.
-struct VectorsByDistance {
-  std::vector<DistanceMap> axes;  // one per position axis
-  ConstTensorView table;          // [rows, features], shared by all heads, or [heads, rows, features]; the caller's
-  std::vector<double> values;     // used if `table` has no data: computed by the scheme; both empty: no vectors
-  Extents shape = {};             // of the values
-};
-/// The table of either kind, without data if there is none: a view, valid as long as the memory it refers to.
-ConstTensorView table_of(const VectorsByDistance& vectors) noexcept;
-
-/// score(m, n) = factor · scale · (q_m·k_n + (q_m + c)·A[δ] + k_n·B[δ]),   out_m = Σ_n weight(m, n) · (v_n + C[δ])
-/// Needs q and k, so only attention can add it (Shaw, DeBERTa, Transformer-XL).
-struct DistanceVectors {
-  VectorsByDistance for_queries;           // A
-  VectorsByDistance for_keys;              // B
-  double softmax_factor = 1.0;             // `factor`: multiplies the scale of attention
-  VectorsByDistance for_values = {};       // C, with as many features as the values
-  std::vector<double> query_offsets = {};  // c, [heads, features]; empty: 0
-  bool is_scaled = true;         // false: products with A and B are not multiplied by factor and scale (SAM)
-  bool has_own_queries = false;  // A is multiplied with AttentionOptions::position_queries in place of q (Inkling)
-};
-/// The number of features of the vectors multiplied with queries; 0: there are none.
-std::int64_t query_features_of(const DistanceVectors& source) noexcept;
-
-/// A learned function of the distance relative to the query's position m, computed in double (FIRE). One axis.
-///   x = logs[|δ|] / (max(logs[m], least) + epsilon)
-///   bias(h) = output_biases[h] + Σ_j output_weights[h, j] · max(0, hidden_weights[j] · x + hidden_biases[j])
-struct DistanceRatios {
-  std::vector<double> logs;  // ψ(0), ψ(1) …: positions and distances must be below its size
-  double least = 0.0;
-  double epsilon = 0.0;
-  std::vector<double> hidden_weights, hidden_biases;  // [width]
-  std::vector<double> output_weights, output_biases;  // [heads, width], [heads]
-};
-
-/// c_m − c_n, where c_t = g_0 + … + g_t and g is AttentionOptions::log_gates: every token after the key, up to and
-/// including the query's, multiplies the key's weight by its gate (Forgetting Transformer). Only the order of the tokens
-/// matters; positions are ignored.
-struct GateSums {};
-
-/// Contextual positions: the position of key n is the sum of the gates of the keys from n to the last visible one (CoPE).
-///   x(m, n) = softcap(scale · q_m·k_n) + mask
-///   p(m, n) = min(Σ_{t ≥ n} σ(x(m, t)), rows − 1), over the keys that m sees
-///   score(m, n) = x(m, n) + (1 − w) · q_m·E[⌊p⌋] + w · q_m·E[⌈p⌉],   w = p − ⌊p⌋
-/// Only the order of the tokens matters; positions are ignored.
-struct CountedGates {
-  ConstTensorView table;  // E, [rows, features], shared by all heads, or [heads, rows, features]; the caller's
-};
+/// The one list of terms, which are what a bias can add. A kind is a struct in posenc/terms/ and a folder of src/terms/.
+using BiasTerms = std::variant<Slopes, DistanceTable, DistanceVectors, DistanceRatios, GateSums, CountedGates>;
 
 /// What a bias adds.
-struct BiasSource : std::variant<Slopes, DistanceTable, DistanceVectors, DistanceRatios, GateSums, CountedGates> {
+struct BiasSource : BiasTerms {
   BiasSource() noexcept;
-  BiasSource(Slopes value);           // NOLINT(google-explicit-constructor): as std::variant's
-  BiasSource(DistanceTable value);    // NOLINT(google-explicit-constructor): as std::variant's
-  BiasSource(DistanceVectors value);  // NOLINT(google-explicit-constructor): as std::variant's
-  BiasSource(DistanceRatios value);   // NOLINT(google-explicit-constructor): as std::variant's
-  BiasSource(GateSums value);         // NOLINT(google-explicit-constructor): as std::variant's
-  BiasSource(CountedGates value);     // NOLINT(google-explicit-constructor): as std::variant's
+  template <class Kind>
+  requires(!std::is_same_v<Kind, BiasSource> && std::is_constructible_v<BiasTerms, std::in_place_type_t<Kind>, Kind>)
+      BiasSource(Kind value)
+      : BiasTerms(std::move(value)) {}  // NOLINT(google-explicit-constructor): as std::variant's
   BiasSource(const BiasSource& other);
   BiasSource(BiasSource&& other) noexcept;
   BiasSource& operator=(const BiasSource& other);
@@ -315,6 +249,15 @@ struct Bias {
 
 /// Whether the bias depends on q and k or on gates, so that only attention can add it.
 bool needs_content(const Bias& bias) noexcept;
+/// What attention needs for a bias beside q, k and v.
+struct BiasInputs {
+  bool log_gates = false;
+  bool position_queries = false;
+  std::int64_t position_query_features = 0;
+};
+BiasInputs inputs_of(const Bias& bias) noexcept;
+/// What multiplies the scale of attention that adds this bias.
+double softmax_factor_of(const Bias& bias) noexcept;
 /// The bias of a single head. It refers to the same memory as the original.
 /// Throws: Error for a head that the bias does not have.
 Bias head_of(const Bias& bias, std::int64_t head);

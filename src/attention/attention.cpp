@@ -16,6 +16,7 @@
 #include "attention/select.h"
 #include "posenc/backend.h"
 #include "posenc/error.h"
+#include "terms/terms.h"
 #if POSENC_CUDA
 #include "attention/cuda/forward.h"
 #include "attention/cuda/host.h"
@@ -85,11 +86,10 @@ void compute(const AttentionCall& call, const RotationForms* forms, const Run& r
   AttentionJob& job = plan.job;
   plan_tensors(call, plan);
   check_outputs_apart(call);
-  const auto* table = call.bias != nullptr ? std::get_if<DistanceTable>(&call.bias->source) : nullptr;
   const kernels::Site site = kernels::site_of(
       call.verb,
       {call.out, call.inputs.q, call.inputs.k, call.inputs.v, call.weights, call.logsumexp, call.mask, call.sinks,
-       call.position_queries, call.log_gates, table != nullptr ? table->weights : call.out},
+       call.position_queries, call.log_gates, call.bias != nullptr ? terms::weights(*call.bias) : call.out},
       {}, run);
   if (site.device != Device::kHost) {
     kernels::backend_for(call.verb, site.device);  // throws if there is none
@@ -211,7 +211,7 @@ AttentionPlan plan_attention(const AttentionInputs& like, const AttentionOptions
   const std::vector<double> zeros(static_cast<std::size_t>(widest));
   for (ConstTensorView* x : {&call.inputs.q, &call.inputs.k, &call.inputs.v}) {
     *x = with_rows_of(zeros, *x);
-    kernels::check_tensor(call.verb, "a tensor", *x, 2, 4, "2 to 4 axes, batch, heads, sequence, features");
+    check_tensor(call.verb, "a tensor", *x, 2, 4, "2 to 4 axes, batch, heads, sequence, features");
   }
   const WorstCase worst(call);
   kernels::CountMemory count;
@@ -270,7 +270,7 @@ void attention(const AttentionPlan& plan, TensorView out, ConstTensorView q, Con
 std::size_t workspace_bytes(const AttentionInputs& inputs, [[maybe_unused]] const AttentionOptions& options) {
   constexpr std::string_view verb = "workspace_bytes";
   for (const ConstTensorView& x : {inputs.q, inputs.k, inputs.v}) {
-    kernels::check_tensor(verb, "a tensor", x, 2, 4, "2 to 4 axes, batch, heads, sequence, features");
+    check_tensor(verb, "a tensor", x, 2, 4, "2 to 4 axes, batch, heads, sequence, features");
     if (x.device == Device::kHost) raise("workspace_bytes: on the host, make a plan first (plan_attention)");
   }
   kernels::backend_for(verb, Device::kCuda);  // throws if there is none

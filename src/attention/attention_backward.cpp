@@ -5,7 +5,6 @@
 #include <cmath>
 #include <variant>
 
-#include "attention/bias_element.h"
 #include "attention/plan/arguments.h"
 #include "attention/select.h"
 #if POSENC_CUDA
@@ -14,6 +13,7 @@
 #endif
 #include "posenc/attention.h"
 #include "posenc/error.h"
+#include "terms/terms.h"
 
 namespace posenc {
 namespace {
@@ -40,22 +40,11 @@ template <class Sum> void add_sums(const TensorView& to, const Sum& of) {
 
 void check_parameter(std::string_view what, const TensorView& gradient, const Extents& shape) {
   if (shape.rank == 0) raise(fmt::format("{}: the position has no {}, so there is no such gradient", verb, what));
-  kernels::check_tensor(verb, what, gradient, 1, 3, "1 to 3 axes");
+  check_tensor(verb, what, gradient, 1, 3, "1 to 3 axes");
   kernels::check_writable(verb, what, gradient);
   if (gradient.shape == shape) return;
   raise(fmt::format("{}: the gradient of the {} has shape {} but must have {}", verb, what, to_string(gradient.shape),
                     to_string(shape)));
-}
-
-// The shape of a bias's parameters, as for bias_backward; vectors have none.
-Extents shape_of_parameters(const Bias* bias, std::int64_t heads) {
-  if (bias == nullptr) return {};
-  if (std::holds_alternative<Slopes>(bias->source)) return {heads};
-  if (const auto* table = std::get_if<DistanceTable>(&bias->source)) return table_of(*table, heads).shape;
-  const auto* const ratios = std::get_if<DistanceRatios>(&bias->source);
-  if (ratios == nullptr) return {};
-  const auto width = static_cast<std::int64_t>(ratios->hidden_weights.size());
-  return {2 * width + heads * width + heads};
 }
 
 // Checks the arrays for the gradients of the position's parameters and allocates the sums.
@@ -63,55 +52,31 @@ void plan_parameters(const AttentionGradients& gradients, BackwardJob& job) {
   const Bias* const bias = job.forward.bias;
   const std::int64_t heads = job.forward.q.heads;
   if (gradients.parameters.data != nullptr) {
-    check_parameter("parameters", gradients.parameters, shape_of_parameters(bias, heads));
-    job.head_parameters = std::visit(ParameterCount{heads}, bias->source);
+    check_parameter("parameters", gradients.parameters, bias != nullptr ? terms::parameters(*bias) : Extents{});
+    job.head_parameters = terms::head_parameters(*bias);
     job.parameters.assign(static_cast<std::size_t>(heads * job.head_parameters), 0.0);
   }
-  const DistanceVectors* const vectors = vectors_in(job.forward);
-  VectorsByDistance counted;
-  if (const CountedGates* const gates = counted_gates_in(job.forward)) counted.table = gates->table;
-  const auto plan_rows = [&](std::string_view what, const VectorsByDistance* given, const TensorView& gradient,
+  const terms::VectorTables vectors = bias != nullptr ? terms::vectors(*bias) : terms::VectorTables{};
+  const auto plan_rows = [&](std::string_view what, const ConstTensorView& table, const TensorView& gradient,
                              std::int64_t& rows, std::vector<double>& sums) {
-    const ConstTensorView table = given != nullptr ? table_of(*given) : ConstTensorView{};
     const bool is_there = table.data != nullptr;
     rows = is_there ? table.shape.back(1) : 0;
     if (gradient.data == nullptr) return;
     check_parameter(what, gradient, is_there ? table.shape : Extents{});
     sums.assign(static_cast<std::size_t>(heads * rows * table.shape.back(0)), 0.0);
   };
-  plan_rows("vectors for queries", vectors != nullptr ? &vectors->for_queries : &counted, gradients.query_vectors,
-            job.query_rows, job.query_vectors);
-  plan_rows("vectors for keys", vectors != nullptr ? &vectors->for_keys : nullptr, gradients.key_vectors,
-            job.key_rows, job.key_vectors);
-  plan_rows("vectors for values", vectors != nullptr ? &vectors->for_values : nullptr, gradients.value_vectors,
-            job.value_rows, job.value_vectors);
+  plan_rows("vectors for queries", vectors.queries, gradients.query_vectors, job.query_rows, job.query_vectors);
+  plan_rows("vectors for keys", vectors.keys, gradients.key_vectors, job.key_rows, job.key_vectors);
+  plan_rows("vectors for values", vectors.values, gradients.value_vectors, job.value_rows, job.value_vectors);
   if (gradients.query_offsets.data == nullptr) return;
-  const bool has_offsets = vectors != nullptr && !vectors->query_offsets.empty();
-  check_parameter("offsets of queries", gradients.query_offsets,
-                  has_offsets ? Extents{heads, query_features_of(*vectors)} : Extents{});
-  job.query_offsets.assign(vectors->query_offsets.size(), 0.0);
+  check_parameter("offsets of queries", gradients.query_offsets, vectors.offsets);
+  job.query_offsets.assign(static_cast<std::size_t>(count_of(vectors.offsets)), 0.0);
 }
 
 void add_parameters(const TensorView& gradient, const BackwardJob& job) {
   if (gradient.data == nullptr) return;
-  const std::int64_t heads = job.forward.q.heads, per_head = job.head_parameters;
-  const auto sum_of = [&](std::int64_t h, std::int64_t parameter) {
-    return job.parameters[static_cast<std::size_t>(h * per_head + parameter)];
-  };
-  const auto* const ratios = std::get_if<DistanceRatios>(&job.forward.bias->source);
-  if (ratios == nullptr) {  // [rows, heads], or [heads] if there is one row
-    add_sums(gradient, [&](std::int64_t index) { return sum_of(index % heads, index / heads); });
-    return;
-  }
-  const auto width = static_cast<std::int64_t>(ratios->hidden_weights.size());
-  add_sums(gradient, [&](std::int64_t index) {
-    const std::int64_t past = index - 2 * width;
-    if (past >= heads * width) return sum_of(past - heads * width, 3 * width);
-    if (past >= 0) return sum_of(past / width, 2 * width + past % width);
-    double shared = 0;
-    for (std::int64_t h = 0; h < heads; ++h) shared += sum_of(h, index);
-    return shared;
-  });
+  add_sums(gradient,
+           [&](std::int64_t index) { return terms::gradient(*job.forward.bias, job.parameters.data(), index); });
 }
 
 void add_vectors(const TensorView& gradient, const std::vector<double>& sums, std::int64_t heads) {

@@ -10,27 +10,13 @@
 #include "kernels/job.h"
 #include "kernels/memory.h"
 #include "posenc/attention.h"
+#include "terms/tokens.h"
 
 namespace posenc::attend {
 
 using kernels::AlignedVector;
-using kernels::HeadTensor;
-using kernels::TokenPositions;
-
-/// The keys that one query attends to, `begin` to `end`. Causality, window, chunk, lengths and packed sequences are
-/// all expressed this way.
-struct Sight {
-  std::int64_t begin = 0, end = 0;
-  std::int64_t beside = 0;  // the key at the query's own token; may be past either end
-};
-
-/// Positions for distances. If both are consecutive in every sequence, the distance of query and key is that of
-/// `beside` and the key, plus a constant.
-struct TokenPlaces {
-  TokenPositions queries, keys;
-  bool by_index = true;    // the query's position − the key's = sight.beside − key + shift
-  std::int64_t shift = 0;  // if by_index
-};
+using terms::Sight;
+using terms::TokenPlaces;
 
 /// How rows are rotated as they are loaded, if the form is a rotation.
 struct RowRotation {
@@ -67,8 +53,7 @@ struct AttentionJob {
   std::int64_t group = 1;  // query heads per key head
   double scale = 1.0;      // includes the form's factor
   const Bias* bias = nullptr;
-  // For vectors by distance: the factor of their products, and what is multiplied with them in place of q; null data:
-  // q.
+  // For vectors: the factor of their products, and what is multiplied with them in place of q; null data: q.
   double vector_scale = 1.0;
   HeadTensor<const void> position_queries;
   const double* gate_sums = nullptr;  // [batch, heads, keys]: g_0 + … + g_t of each token; null: the bias has none
@@ -103,13 +88,9 @@ struct AttentionJob {
     }
     return all;
   }
-  double gate_sum(std::int64_t b, std::int64_t h, std::int64_t token) const noexcept {
-    return gate_sums[(b * q.heads + h) * k.sequence + token];
-  }
-  /// δ of the bias: the key's position − the query's.
-  std::int64_t distance(std::int64_t b, std::int64_t i, std::int64_t j, int axis) const noexcept {
-    if (places.by_index) return j - sight(b, i).beside - places.shift;
-    return places.keys.at(b, j, axis) - places.queries.at(b, i, axis);
+  /// What the bias knows about the tokens.
+  terms::Tokens tokens() const noexcept {
+    return {places, sights.data(), sight_stride, gate_sums, q.heads, k.sequence};
   }
 };
 

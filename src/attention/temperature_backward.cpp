@@ -28,13 +28,13 @@ void temperature_backward(TensorView d_scales, const QueryGradient& query, const
     raise(fmt::format("{}: the temperature has {} scales but q has {} heads", caller, scales, q.heads));
   }
   const Extents wanted{std::max<std::int64_t>(scales, 1)};
-  kernels::check_tensor(caller, "d_scales", d_scales, 1, 1, "1 axis, scales");
+  check_tensor(caller, "d_scales", d_scales, 1, 1, "1 axis, scales");
   kernels::check_writable(caller, "d_scales", d_scales);
   if (d_scales.shape != wanted) {
     raise(fmt::format("{}: d_scales must be {} but is {}", caller, to_string(wanted), to_string(d_scales.shape)));
   }
   if (count_of(query.q.shape) == 0) return;
-  const kernels::TokenPositions at = kernels::positions_of(caller, positions, 1, {q.batch, q.sequence}, {});
+  const TokenPositions at = kernels::positions_of(caller, positions, 1, {q.batch, q.sequence}, {});
   const auto element = [](const auto& x, std::int64_t b, std::int64_t h, std::int64_t i, std::int64_t f) {
     return kernels::with_type(x.type, [&](auto kind) {
       return numerics::widen(x.template row<decltype(kind)>(b, h, i)[f * x.feature_stride]);

@@ -76,8 +76,7 @@ Json::Object json_of_form(const Form& form) {
   } else if (const auto* const bias = std::get_if<Bias>(&form)) {
     object.emplace_back("heads", bias->heads);
     object.emplace_back("needs_content", needs_content(*bias));
-    const auto* const vectors = std::get_if<DistanceVectors>(&bias->source);
-    object.emplace_back("softmax_factor", vectors == nullptr ? 1.0 : vectors->softmax_factor);
+    object.emplace_back("softmax_factor", softmax_factor_of(*bias));
   } else if (const auto* const addition = std::get_if<Addition>(&form)) {
     Json::Array frequencies;
     if (const Waves* const waves = waves_of(*addition)) {

@@ -11,6 +11,7 @@
 #include "posenc/attention.h"
 #include "posenc/error.h"
 #include "posenc/json.h"
+#include "terms/terms.h"
 
 namespace posenc::figures {
 namespace {
@@ -91,7 +92,7 @@ constexpr double kHighGate = 0.98, kLowGate = 0.02, kForgettingGate = 0.2;
 // token; or a query of ones for which every eighth key counts as 0.98 and the others as 0.02.
 void use_example(BiasValues& bias) {
   bias.is_of_tokens = true;
-  if (std::holds_alternative<GateSums>(bias.form.source)) {
+  if (inputs_of(bias.form).log_gates) {
     bias.note = fmt::format("Example: every {}th token has a gate of {}, the others {}. Later keys are masked.",
                             kExampleStep, kForgettingGate, kHighGate);
     return;
@@ -107,21 +108,22 @@ std::vector<double> example_scores(const Bias& form, std::int64_t tokens) {
     raise(fmt::format("bias: it depends on every token between key and query, so zoom ends at {} at most",
                       kMostExampleTokens));
   }
-  const auto* const counted = std::get_if<CountedGates>(&form.source);
-  const std::int64_t heads = std::max<std::int64_t>(form.heads, 1), d = counted ? counted->table.shape.back(0) : 1;
+  const bool has_gates = inputs_of(form).log_gates;  // otherwise it counts those of the scores
+  const std::int64_t heads = std::max<std::int64_t>(form.heads, 1);
+  const std::int64_t d = std::max<std::int64_t>(terms::features(form), 1);
   const auto count = static_cast<std::size_t>(tokens);
   std::vector<double> gates, plain, keys;
   for (std::int64_t t = 0; t < tokens; ++t) {
     const bool differs = t % kExampleStep == kExampleStep - 1;
     gates.push_back(std::log(differs ? kForgettingGate : kHighGate));
     const double gate = differs ? kHighGate : kLowGate;
-    plain.push_back(counted != nullptr ? std::log(gate / (1 - gate)) : 0.0);
+    plain.push_back(has_gates ? 0.0 : std::log(gate / (1 - gate)));
     keys.insert(keys.end(), static_cast<std::size_t>(d), plain.back() / static_cast<double>(d));
   }
   const std::vector<double> ones(static_cast<std::size_t>(d), 1.0);
   std::vector<double> out(count * static_cast<std::size_t>(heads)), sums(out.size()), weights(out.size() * count);
   AttentionOptions options{.position = form, .causal = true, .scale = 1.0};
-  if (counted == nullptr) options.log_gates = {gates.data(), DataType::kF64, {1, heads, tokens}, {0, 0, 1}};
+  if (has_gates) options.log_gates = {gates.data(), DataType::kF64, {1, heads, tokens}, {0, 0, 1}};
   options.weights = view(weights.data(), {1, heads, tokens, tokens});
   options.logsumexp = view(sums.data(), {1, heads, tokens});
   const ConstTensorView q(ones.data(), DataType::kF64, {1, heads, tokens, d}, {0, 0, 0, 1});
@@ -149,9 +151,7 @@ BiasValues bias_values(const PlottedScheme& scheme, const Request& request, std:
   const bool is_numbered = !table.axes.empty() && scheme.weights.data == nullptr;
   BiasValues bias = is_numbered ? with_numbered_rows(scheme.scheme, table, now)
                                 : BiasValues{std::get<Bias>(prepare(scheme.scheme, now)), ""};
-  if (std::holds_alternative<GateSums>(bias.form.source) || std::holds_alternative<CountedGates>(bias.form.source)) {
-    use_example(bias);
-  }
+  if (terms::reads_tokens_between(bias.form)) use_example(bias);
   if (position_axes_of(bias.form) != 1) {
     raise(fmt::format("{}: positions have several axes, and figures have one", name));
   }

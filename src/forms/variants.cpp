@@ -17,12 +17,6 @@ AdditionSource& AdditionSource::operator=(AdditionSource&& other) noexcept = def
 AdditionSource::~AdditionSource() = default;
 
 BiasSource::BiasSource() noexcept = default;
-BiasSource::BiasSource(Slopes value) : variant(std::move(value)) {}
-BiasSource::BiasSource(DistanceTable value) : variant(std::move(value)) {}
-BiasSource::BiasSource(DistanceVectors value) : variant(std::move(value)) {}
-BiasSource::BiasSource(DistanceRatios value) : variant(std::move(value)) {}
-BiasSource::BiasSource(GateSums value) : variant(std::move(value)) {}
-BiasSource::BiasSource(CountedGates value) : variant(std::move(value)) {}
 BiasSource::BiasSource(const BiasSource& other) = default;
 BiasSource::BiasSource(BiasSource&& other) noexcept = default;
 BiasSource& BiasSource::operator=(const BiasSource& other) = default;

@@ -4,10 +4,11 @@
 
 #include <vector>
 
-#include "kernels/bias_checks.h"
+#include "kernels/checks.h"
 #include "kernels/element.h"
 #include "posenc/apply.h"
 #include "posenc/error.h"
+#include "terms/terms.h"
 
 namespace posenc {
 namespace {
@@ -40,42 +41,20 @@ template <class Job, class Void> void prepare_job(std::string_view verb, Job& jo
   if (positions.q.device != Device::kHost || positions.k.device != Device::kHost) {
     raise(fmt::format("{}: the position ids must be on the host", verb));  // their distances are checked
   }
-  if (std::holds_alternative<DistanceVectors>(form.source)) {
-    raise(fmt::format("{}: vectors by distance are multiplied with q and k, so only attention can add them", verb));
-  }
-  if (std::holds_alternative<GateSums>(form.source)) {
-    raise(fmt::format("{}: gates are an input of attention, so only attention can add their sums", verb));
-  }
-  if (std::holds_alternative<CountedGates>(form.source)) {
-    raise(fmt::format("{}: contextual positions depend on q and k, so only attention can add them", verb));
-  }
-  check_bias(verb, form, scores.heads);
+  terms::refuse_content(verb, form);
+  terms::check(verb, form, scores.heads);
   const int axes = position_axes_of(form);
-  const RowLimit limit = limit_of(form);
+  const RowLimit limit{.is_signed = terms::has_signed_positions(form)};
   job.queries =
       positions_of(fmt::format("{}: queries", verb), positions.q, axes, {scores.batch, scores.sequence}, limit);
   job.keys = positions_of(fmt::format("{}: keys", verb), positions.k, axes, {scores.batch, scores.features}, limit);
-  check_distances(verb, form, {job.queries, job.keys}, {scores.batch, scores.sequence, scores.features});
+  terms::check_positions(verb, form, job.queries, job.keys, {scores.batch, scores.sequence, scores.features});
   job.form = &form;
 }
 
 template <class Void> bool is_empty(const HeadTensor<Void>& x) {
   return x.batch == 0 || x.heads == 0 || x.sequence == 0 || x.features == 0;
 }
-
-/// The shape of a form's parameters.
-struct ParametersOf {
-  std::int64_t heads;
-  Extents operator()(const Slopes&) const { return {heads}; }
-  Extents operator()(const DistanceTable& source) const { return table_of(source, heads).shape; }
-  Extents operator()(const DistanceVectors&) const { return {}; }
-  Extents operator()(const GateSums&) const { return {}; }
-  Extents operator()(const CountedGates&) const { return {}; }
-  Extents operator()(const DistanceRatios& source) const {
-    const auto width = static_cast<std::int64_t>(source.hidden_weights.size());
-    return {2 * width + heads * width + heads};
-  }
-};
 
 void add_sums(const TensorView& out, const std::vector<double>& sums) {
   const std::int64_t columns = out.shape.rank == 2 ? out.shape[1] : 1;
@@ -99,8 +78,7 @@ void bias(TensorView out, const Positions& queries, const Positions& keys, const
   job.out = scores_of(verb, "out", out);
   check_writable(verb, "out", out);
   prepare_job(verb, job, job.out, {queries, keys}, form);
-  const auto* table = std::get_if<DistanceTable>(&form.source);
-  job.site = site_of(verb, {out, table != nullptr ? table->weights : out}, queries, run);
+  job.site = site_of(verb, {out, terms::weights(form)}, queries, run);
   if (!is_empty(job.out)) backend_for(verb, job.site.device).bias(job);
 }
 
@@ -111,15 +89,14 @@ void bias_backward(TensorView d_parameters, ConstTensorView d_out, const QueryKe
   BiasBackwardJob job;
   job.gradient = scores_of(verb, "d_out", d_out);
   prepare_job(verb, job, job.gradient, positions, form);
-  const Extents shape = std::visit(ParametersOf{form.heads}, form.source);
+  const Extents shape = terms::parameters(form);
   check_tensor(verb, "d_parameters", d_parameters, 1, 2, "1 or 2 axes");
   check_writable(verb, "d_parameters", d_parameters);
   if (d_parameters.shape != shape) {
     raise(
         fmt::format("{}: d_parameters must be {} but is {}", verb, to_string(shape), to_string(d_parameters.shape)));
   }
-  const auto* table = std::get_if<DistanceTable>(&form.source);
-  job.site = site_of(verb, {d_parameters, d_out, table != nullptr ? table->weights : d_out}, positions.q, run);
+  job.site = site_of(verb, {d_parameters, d_out, terms::weights(form)}, positions.q, run);
   if (is_empty(job.gradient)) return;
   std::vector<double> sums(job.site.device == Device::kHost ? static_cast<std::size_t>(count_of(shape)) : 0);
   job.sums = sums.data();

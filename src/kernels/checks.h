@@ -3,6 +3,7 @@
 #include <initializer_list>
 #include <string_view>
 
+#include "forms/checks.h"
 #include "kernels/job.h"
 #include "posenc/positions.h"
 #include "posenc/tensor.h"
@@ -10,10 +11,6 @@
 namespace posenc::kernels {
 
 // The checks that the verbs share. Each throws an Error that begins with the verb.
-
-/// Checks rank, strides, data and type of a tensor; returns its number of elements. `axes` describes it in words.
-std::int64_t check_tensor(std::string_view verb, std::string_view what, const ConstTensorView& view, int least_rank,
-                          int most_rank, std::string_view axes);
 
 /// [..., sequence, width].
 template <class Void>

@@ -3,25 +3,15 @@
 #include <variant>
 
 #include "kernels/job.h"
+#include "numerics/elements.h"
 #include "numerics/narrow.h"
 #include "numerics/radians.h"
 #include "numerics/wave.h"
 
 namespace posenc::kernels {
 
-/// Calls visit(T{}) with the element type that `type` names.
-template <class Visitor> auto with_type(DataType type, Visitor&& visit) {
-  switch (type) {
-    case DataType::kF64:
-      return visit(double{});
-    case DataType::kF16:
-      return visit(Half{});
-    case DataType::kBF16:
-      return visit(BFloat16{});
-    default:
-      return visit(float{});
-  }
-}
+using numerics::table_element;
+using numerics::with_type;
 
 /// Sums of T are computed in this type.
 template <class T> using Working = std::conditional_t<std::is_same_v<T, double>, double, float>;
@@ -56,14 +46,6 @@ inline numerics::Angle angle_of(const Waves& waves, std::size_t wave, const Toke
   const std::int64_t position = positions.at(b, t, waves.waves[wave].axis);
   if (waves.float32_angles.factors.empty()) return numerics::angle_at(waves.waves[wave].frequency, position);
   return numerics::angle_from_radians(float32_radians(waves.float32_angles, wave, position));
-}
-
-/// An element of the caller's table in the working type, rounded once.
-template <class W> W table_element(const ConstTensorView& table, std::int64_t row, std::int64_t column) noexcept {
-  const std::int64_t at = row * table.strides[0] + column * table.strides[1];
-  return with_type(table.type, [&](auto kind) {
-    return numerics::narrow<W>(numerics::widen(static_cast<const decltype(kind)*>(table.data)[at]));
-  });
 }
 
 inline double line_element(const Lines& lines, std::size_t column, std::int64_t position) noexcept {

@@ -3,6 +3,7 @@
 #include <variant>
 
 #include "posenc/properties.h"
+#include "terms/terms.h"
 
 namespace posenc {
 namespace {
@@ -19,34 +20,9 @@ struct CostOfForm {
     const std::int64_t pairs = pairs_of(form), tables = form.growth.rates.empty() ? 1 : kVectors;
     return {.operations = kVectors * kOperationsPerPair * pairs, .numbers = tables * 2 * pairs};
   }
-  TokenCost operator()(const Bias& form) const { return std::visit(*this, form.source); }
-
-  TokenCost operator()(const Slopes&) const { return {.operations = 2 * keys, .numbers = 1}; }
-  TokenCost operator()(const DistanceTable&) const { return {.operations = keys, .numbers = keys}; }
-  TokenCost operator()(const DistanceVectors& vectors) const {
-    TokenCost cost;
-    for (const VectorsByDistance* one : {&vectors.for_queries, &vectors.for_keys, &vectors.for_values}) {
-      if (table_of(*one).data == nullptr) continue;
-      cost.operations += 2 * features * keys;  // a dot product, or an addition to a sum of values
-      cost.numbers += features * keys;
-    }
-    if (!vectors.query_offsets.empty()) {
-      cost.operations += features;
-      cost.numbers += features;
-    }
-    return cost;
-  }
-  TokenCost operator()(const DistanceRatios& network) const {
-    const auto width = static_cast<std::int64_t>(network.hidden_weights.size());
-    // The ratio; a product, a sum, a product and a sum for each hidden unit; the output's bias and the sum with the
-    // score.
-    return {.operations = keys * (1 + 4 * width + 2), .numbers = keys + 3 * width + 1};
-  }
-  TokenCost operator()(const GateSums&) const { return {.operations = 2 * keys, .numbers = keys}; }
-  TokenCost operator()(const CountedGates& gates) const {
-    constexpr std::int64_t kOperationsPerKey = 6;  // gate, running sum, interpolation (3), score
-    const std::int64_t rows = gates.table.shape.back(1);
-    return {.operations = 2 * features * rows + kOperationsPerKey * keys, .numbers = features * rows};
+  TokenCost operator()(const Bias& form) const {
+    const terms::Cost cost = terms::cost(form, {keys, features});
+    return {.operations = cost.operations, .numbers = cost.numbers};
   }
 };
 

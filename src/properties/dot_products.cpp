@@ -135,7 +135,7 @@ Decay decay_of_bias(const Trial& trial, const Bias& form, std::int64_t distances
     }
     return decay;
   };
-  if (std::holds_alternative<DistanceVectors>(form.source)) {
+  if (needs_content(form)) {
     std::vector<ScorePair> pairs;
     for (std::size_t d = 0; d < sample.count; ++d) pairs.push_back({0, d});
     const QueryAndKey content = random_query_and_key(head_features_of(trial.form), trial.options.seed);

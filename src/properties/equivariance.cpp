@@ -96,7 +96,7 @@ Attended attended(const Form& form, const Layer& layer, std::vector<float> x, co
     options.position_queries = swap_axes(view(std::as_const(own).data(), {tokens, layer.heads, own_features}), 0, 1);
   }
   std::vector<float> gates;  // [heads, tokens], computed from each token
-  if (const auto* const bias = std::get_if<Bias>(&form); bias && std::holds_alternative<GateSums>(bias->source)) {
+  if (const auto* const bias = std::get_if<Bias>(&form); bias && inputs_of(*bias).log_gates) {
     for (std::int64_t row = 0; row < layer.heads * tokens; ++row) {
       const std::int64_t token = (row % tokens) * layer.heads + row / tokens;
       gates.push_back(

@@ -10,35 +10,10 @@
 #include "properties/scores.h"
 #include "properties/trial.h"
 #include "schemes/check.h"
+#include "terms/terms.h"
 
 namespace posenc {
 namespace {
-
-std::int64_t reach_of(const DistanceMap& map) noexcept {
-  if (map.open) return kPositionLimit;
-  return std::max<std::int64_t>(
-      0, std::min(-map.first, map.first + static_cast<std::int64_t>(map.entries.size()) - 1) + 1);
-}
-
-std::int64_t reach_of(const Bias& bias) noexcept {
-  if (const auto* const table = std::get_if<DistanceTable>(&bias.source)) {
-    std::int64_t reach = kPositionLimit;
-    for (const DistanceMap& axis : table->axes) reach = std::min(reach, reach_of(axis));
-    return reach;
-  }
-  if (const auto* const vectors = std::get_if<DistanceVectors>(&bias.source)) {
-    std::int64_t reach = kPositionLimit;
-    for (const VectorsByDistance* const part : {&vectors->for_queries, &vectors->for_keys, &vectors->for_values}) {
-      if (table_of(*part).data == nullptr) continue;
-      for (const DistanceMap& axis : part->axes) reach = std::min(reach, reach_of(axis));
-    }
-    return reach;
-  }
-  if (const auto* const ratios = std::get_if<DistanceRatios>(&bias.source)) {
-    return static_cast<std::int64_t>(ratios->logs.size());
-  }
-  return kPositionLimit;
-}
 
 std::int64_t reach_of(const Rotation& rotation) noexcept {
   if (rotation.table.cosines.data != nullptr) return rotation.table.cosines.shape[0];
@@ -50,7 +25,7 @@ std::int64_t reach_of(const Rotation& rotation) noexcept {
 }  // namespace
 
 std::int64_t reach_of(const Form& form) noexcept {
-  if (const auto* const bias = std::get_if<Bias>(&form)) return reach_of(*bias);
+  if (const auto* const bias = std::get_if<Bias>(&form)) return terms::reach(*bias);
   if (const auto* const rotation = std::get_if<Rotation>(&form)) return reach_of(*rotation);
   if (const auto* const addition = std::get_if<Addition>(&form)) {
     if (const auto* const rows = std::get_if<Rows>(&addition->source)) return rows->table.shape[0] - rows->offset;

@@ -134,7 +134,7 @@ Finding relative_scores(const Trial& trial) {
   const Sample sample = sample_of(trial.length, position_axes_of(trial.form), kMostPositions);
   const std::vector<ScorePair> pairs = all_pairs(sample);
   const auto* const bias = std::get_if<Bias>(&trial.form);
-  const bool is_table = bias != nullptr && !std::holds_alternative<DistanceVectors>(bias->source);
+  const bool is_table = bias != nullptr && !needs_content(*bias);
   // A bias without vectors is compared directly: equal distances must give bit-identical values.
   const std::vector<double> values =
       is_table ? biases_of(*bias, sample, pairs)

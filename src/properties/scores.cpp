@@ -6,6 +6,7 @@
 
 #include "posenc/attention.h"
 #include "posenc/random.h"
+#include "terms/terms.h"
 
 namespace posenc::properties {
 namespace {
@@ -88,8 +89,7 @@ std::int64_t heads_of(const Form& form) noexcept {
 
 std::int64_t own_query_features(const Form& form) noexcept {
   const auto* const bias = std::get_if<Bias>(&form);
-  const auto* const vectors = bias != nullptr ? std::get_if<DistanceVectors>(&bias->source) : nullptr;
-  return vectors != nullptr && vectors->has_own_queries ? query_features_of(*vectors) : 0;
+  return bias != nullptr ? inputs_of(*bias).position_query_features : 0;
 }
 
 std::int64_t head_features_of(const Form& form) noexcept {
@@ -99,22 +99,14 @@ std::int64_t head_features_of(const Form& form) noexcept {
     return rotation->first_dim < 0 ? std::max(dims, -rotation->first_dim) : rotation->first_dim + dims;
   }
   if (const auto* const bias = std::get_if<Bias>(&form)) {
-    if (const auto* const vectors = std::get_if<DistanceVectors>(&bias->source)) {
-      for (const VectorsByDistance* const part : {&vectors->for_queries, &vectors->for_keys}) {
-        const ConstTensorView table = table_of(*part);
-        const bool is_met = part == &vectors->for_keys || !vectors->has_own_queries;
-        if (table.data != nullptr && is_met) return table.shape.back(0);
-      }
-    }
-    if (const auto* const counted = std::get_if<CountedGates>(&bias->source)) return counted->table.shape.back(0);
+    if (const std::int64_t features = terms::features(*bias); features != 0) return features;
   }
   return kFeatures;
 }
 
 bool reads_tokens_between(const Form& form) noexcept {
   const auto* const bias = std::get_if<Bias>(&form);
-  return bias != nullptr &&
-         (std::holds_alternative<GateSums>(bias->source) || std::holds_alternative<CountedGates>(bias->source));
+  return bias != nullptr && terms::reads_tokens_between(*bias);
 }
 
 std::vector<ScorePair> causal_pairs(std::size_t tokens) {
@@ -150,9 +142,7 @@ std::vector<double> scores_of(const Form& form, const Sample& sample, const std:
   const std::vector<std::int64_t> key_ids = ids_of(sample, pairs, &ScorePair::key);
   AttentionOptions options;
   options.position = form;
-  if (auto* const bias = std::get_if<Bias>(&options.position)) {  // what is added to values is not in the scores
-    if (auto* const vectors = std::get_if<DistanceVectors>(&bias->source)) vectors->for_values = {};
-  }
+  if (const auto* const bias = std::get_if<Bias>(&form)) options.position = terms::of_scores(*bias);
   options.query_positions = Positions{.first = 0, .ids = query_ids, .axes = sample.axes};
   options.key_positions = Positions{.first = 0, .ids = key_ids, .axes = sample.axes};
   const auto batch = static_cast<std::int64_t>(pairs.size());
@@ -197,7 +187,7 @@ std::vector<double> scores_in_sequence(const Form& form, const std::vector<Score
   std::vector<double> out(pairs.size() * heads), sums(out.size()), weights(out.size() * tokens);
   const double one = 1;
   AttentionOptions options{.position = form, .causal = true, .scale = 1.0};
-  if (std::holds_alternative<GateSums>(std::get<Bias>(form).source)) {
+  if (inputs_of(std::get<Bias>(form)).log_gates) {
     options.log_gates = {gates.data(), DataType::kF64, {batch, all_heads, all_tokens}, {0, all_tokens, 1}};
   }
   options.key_lengths = lengths;

@@ -21,22 +21,23 @@ def public(*names):
 MAY_INCLUDE = {
     "include/": (PUBLIC,),
     "src/": (PUBLIC,),
-    "src/forms/": ("src/forms/",)
+    "src/forms/": ("src/forms/", f"{PUBLIC}terms/")
                   + public("tensor", "types", "positions", "forms", "frequency", "mrope", "error", "random"),
-    "src/numerics/": ("src/numerics/",) + public("frequency", "half", "half_types", "types", "error"),
+    "src/numerics/": ("src/numerics/",) + public("frequency", "half", "half_types", "tensor", "types", "error"),
+    "src/terms/": ("src/terms/", "src/forms/", "src/numerics/") + public("tensor", "types", "forms", "frequency", "error"),
     "src/formats/": ("src/formats/",) + public("json", "npy", "npz", "safetensors", "gguf",
                                                       "byte_source", "tensor", "types", "error"),
     "src/schemes/": ("src/schemes/", "src/numerics/", PUBLIC),
-    "src/kernels/": ("src/kernels/", "src/numerics/")
+    "src/kernels/": ("src/kernels/", "src/terms/", "src/forms/", "src/numerics/")
                     + public("tensor", "types", "positions", "forms", "frequency", "apply", "backend", "cache", "cuda",
                              "error"),
-    "src/attention/": ("src/attention/", "src/kernels/", "src/numerics/")
+    "src/attention/": ("src/attention/", "src/kernels/", "src/terms/", "src/forms/", "src/numerics/")
                       + public("tensor", "types", "positions", "forms", "frequency", "apply", "attention", "option_set",
                                "backend", "error"),
     "src/models/": ("src/models/", "src/formats/", "src/schemes/", PUBLIC),
     "src/diagnosis/": ("src/diagnosis/", "src/schemes/", PUBLIC),
-    "src/properties/": ("src/properties/", "src/schemes/", PUBLIC),
-    "src/figures/": ("src/figures/", PUBLIC),
+    "src/properties/": ("src/properties/", "src/schemes/", "src/terms/", PUBLIC),
+    "src/figures/": ("src/figures/", "src/terms/", PUBLIC),
     "src/lessons/": ("src/lessons/", PUBLIC),
     "src/c_api/": ("src/c_api/", PUBLIC),
     "python/": ("python/", f"{PUBLIC}posenc_c.h"),
@@ -109,7 +110,7 @@ def check(root):
                 if not target.startswith(MAY_INCLUDE[room]):
                     report.problem(path, line, f"{room} may not include {target}")
                 continue
-            if quoted and re.match(r"(posenc|forms|numerics|formats|schemes|kernels|attention|models|diagnosis|properties|figures|lessons|lab|cli)/", name):
+            if quoted and re.match(r"(posenc|forms|numerics|terms|formats|schemes|kernels|attention|models|diagnosis|properties|figures|lessons|lab|cli)/", name):
                 report.problem(path, line, f'"{name}" does not exist')
             for pattern, rooms in MAY_USE.items():
                 if re.match(pattern, name) and not path.as_posix().startswith(rooms + ("tests/",)):

@@ -9,11 +9,13 @@
 #include <cmath>
 #include <limits>
 
-#include "attention/bias_element.h"
+#include "attention/content_terms.h"
 #include "attention/cpu/score_bias.h"
 #include "attention/cpu/tiles.h"
 #include "attention/reference/rows.h"
 #include "kernels/cpu/parallel.h"
+#include "terms/all.h"
+#include "terms/terms.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "attention/cpu/backward.cpp"
@@ -209,13 +211,15 @@ void add_parameters(QueryPass& pass, const TilePlace& at) {
   for (std::int64_t i = 1; i < at.queries && is_row; ++i) {
     is_row = job.sight(at.b, at.first_query + i).beside == first.beside + i;
   }
-  const auto* const table = std::get_if<DistanceTable>(&job.bias->source);
-  if (!is_row || (table == nullptr && !std::holds_alternative<Slopes>(job.bias->source))) {
+  const terms::Tokens tokens = job.tokens();
+  const bool is_of_distance =
+      terms::with_term(*job.bias, [](const auto& source, auto term) { return term.is_of_distance(source); });
+  if (!is_row || !is_of_distance) {
     for (std::int64_t j = 0; j < at.keys; ++j) {
       for (std::int64_t i = 0; i < at.queries; ++i) {
         if (!sees(job, at.b, at.h, at.first_query + i, at.first_key + j)) continue;
         const auto ds = static_cast<double>(pass.ds[static_cast<std::size_t>(j * pass.width + i)]);
-        add_to_parameters(job, at.b, at.h, at.first_query + i, at.first_key + j, ds, sums);
+        terms::add_gradient(*job.bias, {tokens, at.b, at.h, at.first_query + i, at.first_key + j}, ds, sums);
       }
     }
     return;
@@ -230,14 +234,11 @@ void add_parameters(QueryPass& pass, const TilePlace& at) {
     }
   }
   const std::int64_t x = first.beside + job.places.shift - (at.first_key + at.keys - 1);  // for the first sum
-  for (std::int64_t step = 0; step < at.keys + at.queries - 1; ++step) {
-    const auto ds = static_cast<double>(by_distance[step]);
-    if (table == nullptr) {
-      sums[0] -= ds * static_cast<double>(std::abs(x + step));
-    } else {
-      sums[entry_of(table->axes.front(), -(x + step))] += ds;
+  terms::with_term(*job.bias, [&](const auto& source, auto term) {
+    for (std::int64_t step = 0; step < at.keys + at.queries - 1; ++step) {
+      term.add_gradient_at(source, -(x + step), static_cast<double>(by_distance[step]), sums);
     }
-  }
+  });
 }
 
 // Turns the scores S in pass.weights into P, and the dP in pass.ds into dS.
@@ -567,11 +568,10 @@ QuerySums sums_of(const BackwardJob& job) {
 
 void backward(BackwardJob& job) {
   const AttentionJob& forward = job.forward;
-  const bool has_vectors = forward.bias != nullptr && std::holds_alternative<DistanceVectors>(forward.bias->source);
-  const bool has_contextual = counted_gates_in(forward) != nullptr;
+  const bool reads_content = vectors_in(forward) != nullptr || counted_gates_in(forward) != nullptr;
   // if scores are capped, the bias's parameters and q get different gradients
   const bool has_two_gradients = forward.softcap > 0 && !(job.parameters.empty() && job.d_gate_sums.empty());
-  if (forward.v.type == DataType::kF64 || has_vectors || has_contextual || has_two_gradients) {
+  if (forward.v.type == DataType::kF64 || reads_content || has_two_gradients) {
     kernels::cpu::parallel_for(forward.k.heads, 1, [&](std::int64_t begin, std::int64_t end) {
       for (std::int64_t g = begin; g < end; ++g) reference::backward_group(job, g);
     });

@@ -12,7 +12,7 @@
 #include <cmath>
 #include <cstdint>
 
-#include "attention/bias_element.h"
+#include "attention/content_terms.h"
 #include "attention/cpu/exp2-inl.h"
 #include "attention/cpu/matrix_16-inl.h"
 #include "attention/cpu/pack-inl.h"
@@ -243,7 +243,7 @@ inline void add_gates(Block& block, std::int64_t first, std::int64_t count, std:
 inline void add_tile(Block& block, std::int64_t panel, std::int64_t first, std::int64_t count, std::int64_t begin,
                      std::int64_t end, float* HWY_RESTRICT tile_max) {
   const std::int64_t width = block.width;
-  if (std::holds_alternative<DistanceVectors>(block.job.bias->source)) {
+  if (vectors_in(block.job) != nullptr) {
     add_vectors(block, panel, first, count, begin, end);
   } else {
     fill_tile(block.job, {block.b, block.h, first, count, block.first_key + begin, end - begin},

@@ -10,7 +10,6 @@
 #include <cmath>
 #include <limits>
 
-#include "attention/bias_element.h"
 #include "kernels/cpu/fetch.h"
 #include "kernels/cpu/parallel.h"
 #include "posenc/backend.h"

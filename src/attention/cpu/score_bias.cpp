@@ -6,7 +6,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "attention/bias_element.h"
+#include "attention/content_terms.h"
+#include "terms/all.h"
 
 namespace posenc::attend::cpu {
 namespace {
@@ -33,14 +34,14 @@ Reach reach_of(const AttentionJob& job) {
 void fill_column(const ConstTensorView& table, std::int64_t h, AlignedVector<float>& column) {
   for (std::int64_t row = 0; row < table.shape[0]; ++row) {
     column[static_cast<std::size_t>(row)] =
-        static_cast<float>(kLog2E * kernels::table_element<double>(table, row, h));
+        static_cast<float>(kLog2E * numerics::table_element<double>(table, row, h));
   }
 }
 
 DistanceRow distance_row(const DistanceMap& map, const AlignedVector<float>& column, const Reach& reach,
                          std::int64_t padding) {
-  const auto value = [&](std::int64_t x) { return column[static_cast<std::size_t>(entry_of(map, -x))]; };
-  const std::int64_t last = map.first + static_cast<std::int64_t>(map.entries.size()) - 1;
+  const auto value = [&](std::int64_t x) { return column[static_cast<std::size_t>(terms::entry_of(map, -x))]; };
+  const std::int64_t last = terms::last_of(map);
   DistanceRow row;
   row.low = std::clamp(-last, reach.low, reach.high);
   row.high = std::clamp(-map.first, reach.low, reach.high);
@@ -67,7 +68,7 @@ AlignedVector<float> vectors_of(const VectorsByDistance& vectors, const Attentio
   for (std::int64_t h = 0; h < job.q.heads; ++h) {
     for (std::int64_t row = 0; row < rows; ++row) {
       for (std::int64_t f = 0; f < features; ++f) {
-        all.push_back(static_cast<float>(factor * vector_element(table, h, row, f)));
+        all.push_back(static_cast<float>(factor * terms::vector_element(table, h, row, f)));
       }
     }
   }
@@ -87,7 +88,8 @@ void prepare_vectors(const DistanceVectors& vectors, const AttentionJob& job, Sc
     const double* const offset = vectors.query_offsets.data() + h * bias.query_features;
     for (std::int64_t row = 0; row < bias.query_rows; ++row) {
       double sum = 0;
-      for (std::int64_t f = 0; f < bias.query_features; ++f) sum += offset[f] * vector_element(table, h, row, f);
+      for (std::int64_t f = 0; f < bias.query_features; ++f)
+        sum += offset[f] * terms::vector_element(table, h, row, f);
       bias.offset_scores.push_back(static_cast<float>(factor * sum));
     }
   }
@@ -156,12 +158,15 @@ ScoreBias prepare_bias(const AttentionJob& job, std::int64_t reach) {
 
 void fill_tile(const AttentionJob& job, const TilePlace& place, float* tile, std::int64_t key_step,
                std::int64_t query_step) {
-  for (std::int64_t j = 0; j < place.keys; ++j) {
-    for (std::int64_t i = 0; i < place.queries; ++i) {
-      tile[j * key_step + i * query_step] = static_cast<float>(
-          kLog2E * bias_element(job, place.b, place.h, place.first_query + i, place.first_key + j));
+  const terms::Tokens tokens = job.tokens();
+  terms::with_term(*job.bias, [&](const auto& source, auto term) {
+    for (std::int64_t j = 0; j < place.keys; ++j) {
+      for (std::int64_t i = 0; i < place.queries; ++i) {
+        const terms::Score at{tokens, place.b, place.h, place.first_query + i, place.first_key + j};
+        tile[j * key_step + i * query_step] = static_cast<float>(kLog2E * term.element(source, job.bias->heads, at));
+      }
     }
-  }
+  });
 }
 
 void fill_mask(const AttentionJob& job, const TilePlace& place, float* tile, std::int64_t key_step,

@@ -11,11 +11,12 @@
 #include <cstdint>
 #include <limits>
 
-#include "attention/bias_element.h"
+#include "attention/content_terms.h"
 #include "attention/cpu/pack-inl.h"
 #include "attention/cpu/panel-inl.h"
 #include "attention/cpu/score_bias.h"
 #include "hwy/highway.h"
+#include "terms/distance_maps.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace posenc::attend::cpu::HWY_NAMESPACE {
@@ -24,7 +25,8 @@ namespace hn = hwy::HWY_NAMESPACE;
 // The row that the distance of a query and a key selects on one axis.
 template <class Block> HWY_INLINE std::int64_t row_at(const VectorsByDistance& vectors, const Block& block,
                                                       std::int64_t query, std::int64_t key, int axis) {
-  return entry_of(vectors.axes[static_cast<std::size_t>(axis)], block.job.distance(block.b, query, key, axis));
+  return terms::entry_of(vectors.axes[static_cast<std::size_t>(axis)],
+                         block.job.tokens().distance(block.b, query, key, axis));
 }
 
 // A panel of what is multiplied with the vectors: q as for the keys, or packed again if the queries or their factor
@@ -54,22 +56,23 @@ template <class Block> RowRange rows_of(const Block& block, std::int64_t first, 
     }
     return {0, std::min(all.end, most + 2)};  // and the row above that of an integer count
   }
-  const auto& vectors = std::get<DistanceVectors>(block.job.bias->source).for_queries;
+  const VectorsByDistance& vectors = vectors_in(block.job)->for_queries;
+  const terms::Tokens tokens = block.job.tokens();
   if (!block.job.places.by_index || vectors.axes.size() != 1) return all;
   std::int64_t nearest = std::numeric_limits<std::int64_t>::max(),
                furthest = std::numeric_limits<std::int64_t>::min();
   for (std::int64_t i = first; i < first + count; ++i) {
     const Sight& sight = block.job.sight(block.b, i);
     if (sight.begin == sight.end) continue;
-    nearest = std::min(nearest, block.job.distance(block.b, i, sight.begin, 0));
-    furthest = std::max(furthest, block.job.distance(block.b, i, sight.end - 1, 0));
+    nearest = std::min(nearest, tokens.distance(block.b, i, sight.begin, 0));
+    furthest = std::max(furthest, tokens.distance(block.b, i, sight.end - 1, 0));
   }
   const DistanceMap& map = vectors.axes.front();
-  const std::int64_t last = map.first + static_cast<std::int64_t>(map.entries.size()) - 1;
+  const std::int64_t last = terms::last_of(map);
   RowRange range{all.end, all.begin};
   for (std::int64_t delta = std::clamp(nearest, map.first, last); delta <= std::clamp(furthest, map.first, last);
        ++delta) {
-    const std::int64_t row = entry_of(map, delta);
+    const std::int64_t row = terms::entry_of(map, delta);
     if (row == kNoRow) continue;
     range.begin = std::min(range.begin, row);
     range.end = std::max(range.end, row + 1);
@@ -102,7 +105,7 @@ template <class Block> void meet_vectors(Block& block, std::int64_t panel, std::
 
 template <class Block> void add_vectors(Block& block, std::int64_t panel, std::int64_t first, std::int64_t count,
                                         std::int64_t begin, std::int64_t end) {
-  const auto& vectors = std::get<DistanceVectors>(block.job.bias->source);
+  const DistanceVectors& vectors = *vectors_in(block.job);
   const std::int64_t width = block.width, rows = block.bias.query_rows, features = block.features;
   const int query_axes = rows > 0 ? static_cast<int>(vectors.for_queries.axes.size()) : 0;
   const int key_axes = block.bias.key_rows > 0 ? static_cast<int>(vectors.for_keys.axes.size()) : 0;
@@ -141,7 +144,7 @@ template <class Block> void add_vectors(Block& block, std::int64_t panel, std::i
 // Weights of keys that share a vector are summed first, so that each vector is multiplied once per query, at the end.
 template <class Block> void add_row_weights(Block& block, std::int64_t panel, std::int64_t first, std::int64_t count,
                                             std::int64_t begin, std::int64_t end) {
-  const VectorsByDistance& vectors = std::get<DistanceVectors>(block.job.bias->source).for_values;
+  const VectorsByDistance& vectors = vectors_in(block.job)->for_values;
   const int axes = static_cast<int>(vectors.axes.size());
   float* const sums = block.row_weights.data() + panel * block.bias.value_rows * block.width;
   for (std::int64_t j = begin; j < end; ++j) {

@@ -6,10 +6,10 @@
 #include <cmath>
 #include <utility>
 
-#include "kernels/bias_checks.h"
 #include "kernels/checks.h"
 #include "kernels/rotation_element.h"
 #include "posenc/error.h"
+#include "terms/terms.h"
 
 namespace posenc::attend {
 namespace {
@@ -103,7 +103,7 @@ void check_factors(const AttentionCall& call, const AttentionJob& job) {
   }
   const ConstTensorView& sinks = call.sinks;
   if (sinks.data != nullptr) {
-    kernels::check_tensor(call.verb, "sinks", sinks, 1, 1, "1 axis, heads");
+    check_tensor(call.verb, "sinks", sinks, 1, 1, "1 axis, heads");
     if (sinks.shape[0] != job.q.heads) {
       raise(fmt::format("{}: there are {} sinks but q has {} heads", call.verb, sinks.shape[0], job.q.heads));
     }
@@ -285,29 +285,6 @@ ConstTensorView plan_temperature(const Temperature& temperature, const ConstTens
   return scaled;
 }
 
-// Whether the bias was prepared only for certain distances or positions. A cache may have room for more tokens than
-// it holds.
-bool is_bounded(const Bias& bias) {
-  const auto are_open = [](const std::vector<DistanceMap>& axes) {
-    return std::all_of(axes.begin(), axes.end(), [](const DistanceMap& map) { return map.open; });
-  };
-  if (std::holds_alternative<Slopes>(bias.source) || std::holds_alternative<GateSums>(bias.source) ||
-      std::holds_alternative<CountedGates>(bias.source)) {
-    return false;
-  }
-  if (const auto* const table = std::get_if<DistanceTable>(&bias.source)) return !are_open(table->axes);
-  const auto* const vectors = std::get_if<DistanceVectors>(&bias.source);
-  return vectors == nullptr || !are_open(vectors->for_queries.axes) || !are_open(vectors->for_keys.axes) ||
-         !are_open(vectors->for_values.axes);
-}
-
-void plan_bias(std::string_view verb, const Bias& bias, AttentionJob& job) {
-  kernels::check_bias(verb, bias, job.q.heads);
-  kernels::check_distances(verb, bias, {job.places.queries, job.places.keys},
-                           {job.q.batch, job.q.sequence, job.k.sequence});
-  job.bias = &bias;
-}
-
 }  // namespace
 
 DataType sums_type(DataType type) { return type == DataType::kF64 ? DataType::kF64 : DataType::kF32; }
@@ -345,8 +322,12 @@ void plan_position(const AttentionCall& call, Plan& plan) {
                       call.verb));
   }
   if (call.bias != nullptr) {
-    plan_places(call, position_axes_of(*call.bias), is_bounded(*call.bias), plan);
-    plan_bias(call.verb, *call.bias, job);
+    // a cache may have room for more tokens than it holds, and for more than the bias was prepared for
+    plan_places(call, position_axes_of(*call.bias), terms::reach(*call.bias) < kPositionLimit, plan);
+    terms::check(call.verb, *call.bias, job.q.heads);
+    terms::check_positions(call.verb, *call.bias, job.places.queries, job.places.keys,
+                           {job.q.batch, job.q.sequence, job.k.sequence});
+    job.bias = call.bias;
   } else if (call.rotation != nullptr) {
     plan_places(call, position_axes_of(*call.rotation), has_table(*call.rotation), plan);
   } else {
@@ -374,9 +355,8 @@ void refuse_on_device(const AttentionCall& call) {
     if (!given->has_value() || (*given)->ids_i32.empty()) continue;
     raise(fmt::format("{}: position ids on a GPU must be i64, not i32", call.verb));
   }
-  if (call.bias != nullptr && (std::holds_alternative<GateSums>(call.bias->source) ||
-                               std::holds_alternative<CountedGates>(call.bias->source))) {
-    raise(fmt::format("{}: on cuda there is no kernel for gates", call.verb));
+  if (call.bias != nullptr && !terms::is_one_of<Slopes, DistanceTable>(*call.bias)) {
+    raise(fmt::format("{}: on cuda there is no kernel for {}", call.verb, terms::name_of(*call.bias)));
   }
   if (call.temperature == nullptr && call.inputs.k.type == call.inputs.q.type) return;
   raise(fmt::format("{}: on cuda there is no kernel for a temperature or a cache of another type than q", call.verb));

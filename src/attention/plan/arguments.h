@@ -26,13 +26,12 @@ void plan_inputs(const AttentionCall& call, Plan& plan);
 /// Plans the position's part of the job: a bias, or the rotation of q and k.
 void plan_position(const AttentionCall& call, Plan& plan);
 
-/// For a bias with vectors by distance: plans the scale and what is multiplied with them in place of q, and checks
-/// the features.
+/// For a bias: plans the scale and, if it has vectors, what is multiplied with them in place of q; checks their features.
 void plan_vectors(const AttentionCall& call, Plan& plan);
 /// Throws if the call has position_queries that the form does not read.
 void refuse_position_queries(const AttentionCall& call);
 
-/// For a bias made of gates: plans their sums, or the features of its table.
+/// For a bias made of gates: plans their sums.
 void plan_gates(const AttentionCall& call, Plan& plan);
 /// Throws if the call has log_gates that the form does not read.
 void refuse_log_gates(const AttentionCall& call);

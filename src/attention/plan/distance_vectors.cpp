@@ -1,25 +1,13 @@
-// Checks and plans the arguments of attention that vectors by distance need.
+// Checks and plans the arguments of attention that vectors need.
 
 #include <fmt/format.h>
 
 #include "attention/plan/arguments.h"
 #include "posenc/error.h"
+#include "terms/terms.h"
 
 namespace posenc::attend {
 namespace {
-
-bool has_own_queries(const AttentionCall& call) {
-  const auto* const vectors = call.bias != nullptr ? std::get_if<DistanceVectors>(&call.bias->source) : nullptr;
-  return vectors != nullptr && vectors->has_own_queries;
-}
-
-void check_features(std::string_view verb, const VectorsByDistance& vectors, std::int64_t features,
-                    std::string_view what) {
-  const ConstTensorView table = table_of(vectors);
-  if (table.data == nullptr || table.shape.back(0) == features) return;
-  raise(fmt::format("{}: the form's vectors have {} features but {} has {}", verb, table.shape.back(0), what,
-                    features));
-}
 
 // A temperature multiplies whatever is multiplied with the vectors, as it multiplies q.
 void scale_position_queries(const ConstTensorView& given, Plan& plan) {
@@ -50,24 +38,23 @@ void scale_position_queries(const ConstTensorView& given, Plan& plan) {
 }  // namespace
 
 void refuse_position_queries(const AttentionCall& call) {
-  if (call.position_queries.data == nullptr || has_own_queries(call)) return;
+  if (call.position_queries.data == nullptr) return;
+  if (call.bias != nullptr && inputs_of(*call.bias).position_queries) return;
   raise(fmt::format("{}: position_queries are given, but the form does not use them", call.verb));
 }
 
 void plan_vectors(const AttentionCall& call, Plan& plan) {
-  const auto* const vectors = std::get_if<DistanceVectors>(&call.bias->source);
-  if (vectors == nullptr) return;
+  const BiasInputs inputs = inputs_of(*call.bias);
   AttentionJob& job = plan.job;
-  job.scale *= vectors->softmax_factor;
-  job.vector_scale = vectors->is_scaled ? job.scale : 1.0;
-  check_features(call.verb, vectors->for_keys, job.q.features, "k");
-  check_features(call.verb, vectors->for_values, job.v.features, "v");
-  if (!vectors->has_own_queries) return check_features(call.verb, vectors->for_queries, job.q.features, "q");
+  job.scale *= softmax_factor_of(*call.bias);
+  job.vector_scale = terms::vector_scale(*call.bias, job.scale);
+  terms::check_features(call.verb, *call.bias, job.q.features, job.v.features);
+  if (!inputs.position_queries) return;
   const ConstTensorView& given = call.position_queries;
   if (given.data == nullptr) {
     raise(fmt::format("{}: the form needs position_queries, which are missing", call.verb));
   }
-  check_result(call.verb, "position_queries", given, {call.inputs.q.type, job.q, query_features_of(*vectors)});
+  check_result(call.verb, "position_queries", given, {call.inputs.q.type, job.q, inputs.position_query_features});
   job.position_queries = tensor_of(call.verb, "position_queries", given);
   if (!plan.query_factors.empty()) scale_position_queries(given, plan);
 }

@@ -14,9 +14,7 @@ namespace {
 // Beyond this, a sum in f32 would not be finite.
 constexpr double kLargestSum = 1e30;
 
-bool reads_gates(const AttentionCall& call) {
-  return call.bias != nullptr && std::holds_alternative<GateSums>(call.bias->source);
-}
+bool reads_gates(const AttentionCall& call) { return call.bias != nullptr && inputs_of(*call.bias).log_gates; }
 
 // How many tokens of a sequence have a gate that counts. Each query needs its own token among the keys.
 std::int64_t tokens_with_gates(std::string_view verb, const AttentionJob& job, std::int64_t b) {
@@ -83,21 +81,11 @@ void refuse_log_gates(const AttentionCall& call) {
 }
 
 void plan_gates(const AttentionCall& call, Plan& plan) {
-  const Bias& bias = *call.bias;
-  AttentionJob& job = plan.job;
-  if (const auto* const counted = std::get_if<CountedGates>(&bias.source)) {
-    job.vector_scale = 1.0;
-    const std::int64_t features = counted->table.shape.back(0);
-    if (features != job.q.features) {
-      raise(fmt::format("{}: the form's vectors have {} features but q has {}", call.verb, features, job.q.features));
-    }
-    return;
-  }
-  if (!std::holds_alternative<GateSums>(bias.source)) return;
+  if (!reads_gates(call)) return;
   if (call.log_gates.data == nullptr) {
     raise(fmt::format("{}: the form needs log_gates, which are missing", call.verb));
   }
-  sum_gates(call.verb, gates_of(call.verb, "log_gates", call.log_gates, job), plan);
+  sum_gates(call.verb, gates_of(call.verb, "log_gates", call.log_gates, plan.job), plan);
 }
 
 // g_t is part of every sum from c_t on.

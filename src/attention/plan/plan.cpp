@@ -6,10 +6,10 @@
 
 #include <algorithm>
 
-#include "kernels/bias_checks.h"
 #include "kernels/checks.h"
 #include "posenc/error.h"
 #include "posenc/frequency.h"
+#include "terms/terms.h"
 
 namespace posenc::attend {
 namespace {
@@ -216,7 +216,7 @@ void plan_places(const AttentionCall& call, int axes, bool bounds_keys, Plan& pl
   }
   kernels::RowLimit limit;  // a temperature is a logarithm of the position
   limit.is_signed =
-      call.temperature == nullptr && ((call.bias != nullptr && kernels::limit_of(*call.bias).is_signed) ||
+      call.temperature == nullptr && ((call.bias != nullptr && terms::has_signed_positions(*call.bias)) ||
                                       (call.rotation != nullptr && !has_table(*call.rotation)));
   const auto take = [&](const std::optional<Positions>& given, TokenPositions& tokens, std::int64_t count,
                         std::string_view what, bool is_needed) {

@@ -4,9 +4,11 @@
 
 #include <algorithm>
 
-#include "attention/bias_element.h"
-#include "attention/contextual.h"
+#include "attention/content_terms.h"
 #include "attention/reference/rows.h"
+#include "terms/counted_gates/counted_gates.h"
+#include "terms/distance_maps.h"
+#include "terms/terms.h"
 
 namespace posenc::attend::reference {
 namespace {
@@ -28,25 +30,24 @@ void set(const HeadTensor<void>& x, std::int64_t b, std::int64_t h, std::int64_t
 // ds propagates to the vectors that a distance selects and to what they are multiplied with: q for queries, k for
 // keys.
 struct VectorGradient {
-  const AttentionJob& job;
   const VectorsByDistance& vectors;
-  std::int64_t h;
   double* d_vectors;               // [rows, features] of the head; null: not requested
   const double* offset = nullptr;  // what is added to x
   double* d_offset = nullptr;      // null: not requested
   ConstTensorView table = table_of(vectors);
 
-  // ds of query i and key j; x is row t of its tensor, and dx its gradient.
-  void add(std::int64_t b, std::int64_t i, std::int64_t j, double ds, const HeadTensor<const void>& x,
-           std::int64_t x_head, std::int64_t t, double* dx) const {
+  // ds of a score; x is row t of its tensor, and dx its gradient.
+  void add(const terms::Score& score, double ds, const HeadTensor<const void>& x, std::int64_t x_head, std::int64_t t,
+           double* dx) const {
     if (table.data == nullptr) return;
-    each_row(vectors, job, b, i, j, [&](std::int64_t row) {
+    terms::each_row(vectors, score, [&](std::int64_t row) {
       for (std::int64_t f = 0; f < x.features; ++f) {
-        const double element = ds * vector_element(table, h, row, f);
+        const double element = ds * terms::vector_element(table, score.h, row, f);
         dx[f] += element;
         if (d_offset != nullptr) d_offset[f] += element;
         if (d_vectors == nullptr) continue;
-        d_vectors[row * x.features + f] += ds * (at(x, b, x_head, t, f) + (offset != nullptr ? offset[f] : 0.0));
+        d_vectors[row * x.features + f] +=
+            ds * (at(x, score.b, x_head, t, f) + (offset != nullptr ? offset[f] : 0.0));
       }
     });
   }
@@ -72,8 +73,8 @@ struct ContextualGradient {
     double count = 0;
     for (std::int64_t j = sight.end - 1; j >= sight.begin; --j) {
       const auto key = static_cast<std::size_t>(j);
-      count += gate_of(scores[key]);
-      const ContextualPlace place = contextual_place(count, std::ssize(products));
+      count += terms::gate_of(scores[key]);
+      const terms::ContextualPlace place = terms::contextual_place(count, std::ssize(products));
       const auto below = static_cast<std::size_t>(place.below), above = static_cast<std::size_t>(place.above);
       d_products[below] += (1 - place.part) * d_scores[key];
       d_products[above] += place.part * d_scores[key];
@@ -82,7 +83,7 @@ struct ContextualGradient {
     double sum = 0;  // a gate is part of the counts of its own key and all before it
     for (std::int64_t j = sight.begin; j < sight.end; ++j) {
       const auto key = static_cast<std::size_t>(j);
-      const double gate = gate_of(scores[key]);
+      const double gate = terms::gate_of(scores[key]);
       sum += d_counts[key];
       d_scores[key] += gate * (1 - gate) * sum;
     }
@@ -91,7 +92,7 @@ struct ContextualGradient {
       if (d_products[row] == 0) continue;
       for (std::int64_t f = 0; f < features; ++f) {
         const auto at_row = static_cast<std::int64_t>(row);
-        dq[static_cast<std::size_t>(f)] += d_products[row] * vector_element(table, h, at_row, f);
+        dq[static_cast<std::size_t>(f)] += d_products[row] * terms::vector_element(table, h, at_row, f);
         if (d_vectors != nullptr) d_vectors[at_row * features + f] += d_products[row] * at(job.q, b, h, i, f);
       }
     }
@@ -103,6 +104,7 @@ void backward_head(BackwardJob& job, std::int64_t h, double* dk, double* dv) {
   const AttentionJob& forward = job.forward;
   const std::int64_t keys = forward.k.sequence, features = forward.q.features, value_features = forward.v.features;
   const std::int64_t g = h / forward.group;
+  const terms::Tokens tokens = forward.tokens();
   const DistanceVectors* const vectors = vectors_in(forward);
   const bool has_own_queries = forward.position_queries.data != nullptr;
   const HeadTensor<const void>& met = has_own_queries ? forward.position_queries : forward.q;
@@ -125,10 +127,10 @@ void backward_head(BackwardJob& job, std::int64_t h, double* dk, double* dv) {
           dv[(b * keys + j) * value_features + f] += weights[at_j] * d_out;
         }
         if (value_table.data != nullptr) {
-          each_row(vectors->for_values, forward, b, i, j, [&](std::int64_t row) {
+          terms::each_row(vectors->for_values, {tokens, b, h, i, j}, [&](std::int64_t row) {
             for (std::int64_t f = 0; f < value_features; ++f) {
               const double d_out = at(job.d_out, b, h, i, f);
-              dp[at_j] += d_out * vector_element(value_table, h, row, f);
+              dp[at_j] += d_out * terms::vector_element(value_table, h, row, f);
               if (d_values != nullptr) d_values[row * value_features + f] += weights[at_j] * d_out;
             }
           });
@@ -156,7 +158,7 @@ void backward_head(BackwardJob& job, std::int64_t h, double* dk, double* dv) {
           dk_row[f] += forward.scale * ds * at(forward.q, b, h, i, f);
         }
         if (double* const sums = head_of(job.parameters, h, job.head_parameters)) {
-          add_to_parameters(forward, b, h, i, j, d_score, sums);
+          terms::add_gradient(*forward.bias, {tokens, b, h, i, j}, d_score, sums);
         }
         if (double* const d_sums = job.gate_gradient(b, h)) {
           d_sums[sight.beside] += d_score;
@@ -165,15 +167,12 @@ void backward_head(BackwardJob& job, std::int64_t h, double* dk, double* dv) {
         if (vectors != nullptr) {
           const double scaled = forward.vector_scale * ds;
           const bool has_offset = !vectors->query_offsets.empty();
-          VectorGradient{forward,
-                         vectors->for_queries,
-                         h,
-                         head_of(job.query_vectors, h, job.query_rows * met.features),
+          VectorGradient{vectors->for_queries, head_of(job.query_vectors, h, job.query_rows * met.features),
                          has_offset ? vectors->query_offsets.data() + h * met.features : nullptr,
                          head_of(job.query_offsets, h, met.features)}
-              .add(b, i, j, scaled, met, h, i, has_own_queries ? d_met.data() : dq.data());
-          VectorGradient{forward, vectors->for_keys, h, head_of(job.key_vectors, h, job.key_rows * features)}.add(
-              b, i, j, scaled, forward.k, g, j, dk_row);
+              .add({tokens, b, h, i, j}, scaled, met, h, i, has_own_queries ? d_met.data() : dq.data());
+          VectorGradient{vectors->for_keys, head_of(job.key_vectors, h, job.key_rows * features)}.add(
+              {tokens, b, h, i, j}, scaled, forward.k, g, j, dk_row);
         }
       }
       if (has_own_queries && job.d_position_queries.data != nullptr) {

@@ -4,20 +4,19 @@
 #include <cmath>
 #include <limits>
 
-#include "attention/bias_element.h"
-#include "attention/contextual.h"
+#include "attention/content_terms.h"
 #include "attention/reference/rows.h"
+#include "terms/counted_gates/counted_gates.h"
+#include "terms/distance_maps.h"
+#include "terms/terms.h"
 
 namespace posenc::attend::reference {
 namespace {
 
 using kernels::with_type;
+using terms::Score;
 
 constexpr double kNone = -std::numeric_limits<double>::infinity();
-
-struct Score {
-  std::int64_t b, h, i, j;
-};
 
 template <class A, class B>
 double dot(const A* a, std::int64_t a_step, const B* b, std::int64_t b_step, std::int64_t n) {
@@ -27,17 +26,17 @@ double dot(const A* a, std::int64_t a_step, const B* b, std::int64_t b_step, std
 }
 
 // (x + offset) · the vectors that the distance of query i and key j selects; x is row t of its tensor.
-double dot_vectors(const AttentionJob& job, const VectorsByDistance& vectors, const Score& at,
-                   const HeadTensor<const void>& x, std::int64_t x_head, std::int64_t t, const double* offset) {
+double dot_vectors(const VectorsByDistance& vectors, const Score& at, const HeadTensor<const void>& x,
+                   std::int64_t x_head, std::int64_t t, const double* offset) {
   const ConstTensorView table = table_of(vectors);
   if (table.data == nullptr) return 0;
   double sum = 0;
   with_type(x.type, [&](auto kind) {
     const auto* const row = x.row<decltype(kind)>(at.b, x_head, t);
-    each_row(vectors, job, at.b, at.i, at.j, [&](std::int64_t picked) {
+    terms::each_row(vectors, at, [&](std::int64_t picked) {
       for (std::int64_t f = 0; f < x.features; ++f) {
         const double element = numerics::widen(row[f * x.feature_stride]) + (offset != nullptr ? offset[f] : 0.0);
-        sum += element * vector_element(table, at.h, picked, f);
+        sum += element * terms::vector_element(table, at.h, picked, f);
       }
     });
   });
@@ -49,8 +48,8 @@ double vector_score(const AttentionJob& job, const DistanceVectors& vectors, con
   const HeadTensor<const void>& queries = job.position_queries.data != nullptr ? job.position_queries : job.q;
   const double* const offsets =
       vectors.query_offsets.empty() ? nullptr : vectors.query_offsets.data() + at.h * queries.features;
-  return job.vector_scale * (dot_vectors(job, vectors.for_queries, at, queries, at.h, at.i, offsets) +
-                             dot_vectors(job, vectors.for_keys, at, job.k, at.h / job.group, at.j, nullptr));
+  return job.vector_scale * (dot_vectors(vectors.for_queries, at, queries, at.h, at.i, offsets) +
+                             dot_vectors(vectors.for_keys, at, job.k, at.h / job.group, at.j, nullptr));
 }
 
 // scale · q·k plus the contribution of vectors by distance. A rotated q or k has the type of sums, so the two types
@@ -60,7 +59,10 @@ double scaled_product(const AttentionJob& job, std::int64_t b, std::int64_t h, s
   const Q* q = job.q.row<Q>(b, h, i);
   const K* k = job.k.row<K>(b, h / job.group, j);
   double sum = job.scale * dot(q, job.q.feature_stride, k, job.k.feature_stride, job.q.features);
-  if (const DistanceVectors* const vectors = vectors_in(job)) sum += vector_score(job, *vectors, {b, h, i, j});
+  if (const DistanceVectors* const vectors = vectors_in(job)) {
+    const terms::Tokens tokens = job.tokens();
+    sum += vector_score(job, *vectors, {tokens, b, h, i, j});
+  }
   return sum;
 }
 double scaled_product(const AttentionJob& job, std::int64_t b, std::int64_t h, std::int64_t i, std::int64_t j) {
@@ -73,7 +75,10 @@ double scaled_product(const AttentionJob& job, std::int64_t b, std::int64_t h, s
 double score(const AttentionJob& job, std::int64_t b, std::int64_t h, std::int64_t i, std::int64_t j) {
   double result = scaled_product(job, b, h, i, j);
   if (job.softcap > 0) result = job.softcap * std::tanh(result / job.softcap);
-  if (job.bias != nullptr) result += bias_element(job, b, h, i, j);
+  if (job.bias != nullptr) {
+    const terms::Tokens tokens = job.tokens();
+    result += terms::element(*job.bias, {tokens, b, h, i, j});
+  }
   if (job.mask.data != nullptr) result += job.mask.at(b, h, i, j);
   return result;
 }
@@ -103,7 +108,7 @@ std::vector<double> contextual_rows(const AttentionJob& job, std::int64_t b, std
     for (std::size_t row = 0; row < products.size(); ++row) {
       for (std::int64_t f = 0; f < job.q.features; ++f) {
         products[row] += numerics::widen(q[f * job.q.feature_stride]) *
-                         vector_element(table, h, static_cast<std::int64_t>(row), f);
+                         terms::vector_element(table, h, static_cast<std::int64_t>(row), f);
       }
     }
   });
@@ -121,8 +126,8 @@ void add_contextual(const AttentionJob& job, std::int64_t b, std::int64_t h, std
   for (std::int64_t j = sight.end - 1; j >= sight.begin; --j) {
     double& x = scores[static_cast<std::size_t>(j)];
     if (x == kNone) continue;  // gate 0 and weight 0
-    count += gate_of(x);
-    const ContextualPlace place = contextual_place(count, std::ssize(products));
+    count += terms::gate_of(x);
+    const terms::ContextualPlace place = terms::contextual_place(count, std::ssize(products));
     x += (1 - place.part) * products[static_cast<std::size_t>(place.below)] +
          place.part * products[static_cast<std::size_t>(place.above)];
   }
@@ -161,6 +166,7 @@ void attend_row(const AttentionJob& job, std::int64_t b, std::int64_t h, std::in
   const DistanceVectors* const vectors = vectors_in(job);
   const ConstTensorView value_table = vectors != nullptr ? table_of(vectors->for_values) : ConstTensorView{};
   const bool has_value_vectors = value_table.data != nullptr;
+  const terms::Tokens tokens = job.tokens();
   std::vector<double> sums(static_cast<std::size_t>(job.v.features), 0.0);
   with_type(job.v.type, [&](auto kind) {
     for (std::int64_t j = sight.begin; j < sight.end; ++j) {
@@ -171,9 +177,9 @@ void attend_row(const AttentionJob& job, std::int64_t b, std::int64_t h, std::in
         sums[f] += weight * numerics::widen(v[static_cast<std::int64_t>(f) * job.v.feature_stride]);
       }
       if (!has_value_vectors) continue;
-      each_row(vectors->for_values, job, b, i, j, [&](std::int64_t row) {
+      terms::each_row(vectors->for_values, {tokens, b, h, i, j}, [&](std::int64_t row) {
         for (std::size_t f = 0; f < sums.size(); ++f) {
-          sums[f] += weight * vector_element(value_table, h, row, static_cast<std::int64_t>(f));
+          sums[f] += weight * terms::vector_element(value_table, h, row, static_cast<std::int64_t>(f));
         }
       });
     }

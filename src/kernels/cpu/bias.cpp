@@ -3,11 +3,14 @@
 
 #include <cstring>
 
-#include "kernels/bias_element.h"
 #include "kernels/cpu/parallel.h"
+#include "kernels/element.h"
+#include "terms/all.h"
 
 namespace posenc::kernels::cpu {
 namespace {
+
+using namespace terms;
 
 constexpr std::int64_t kGrain = 65536;  // minimum number of elements per thread
 
@@ -50,23 +53,14 @@ template <class T, class Row> void for_each_row(const BiasJob& job, const Row& r
 }
 
 /// Consecutive queries and keys: one line of values by distance per head.
-template <class T> void write_lines(const BiasJob& job) {
+template <class T, class Value> void write_lines(const BiasJob& job, const Value& value_at) {
   const std::int64_t heads = job.out.heads, queries = job.out.sequence, length = queries + job.out.features - 1;
   const std::int64_t first = job.keys.first - (job.queries.first + queries - 1);  // the line's first distance
   std::vector<T> lines(static_cast<std::size_t>(heads * length));
-  const auto* const slopes = std::get_if<Slopes>(&job.form->source);
-  const auto* const source = std::get_if<DistanceTable>(&job.form->source);
-  const ConstTensorView table = source == nullptr ? ConstTensorView{} : table_of(*source, job.form->heads);
   parallel_for(heads, rows_worth(length), [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t h = begin; h < end; ++h) {
       T* const line = lines.data() + h * length;
-      for (std::int64_t d = 0; d < length; ++d) {
-        if (slopes != nullptr) {
-          line[d] = numerics::narrow<T>(slope_bias(slopes->slopes[static_cast<std::size_t>(h)], first + d));
-        } else {
-          line[d] = table_element<T>(table, entry_of(source->axes.front(), first + d), h);
-        }
-      }
+      for (std::int64_t d = 0; d < length; ++d) line[d] = numerics::narrow<T>(value_at(h, first + d));
     }
   });
   for_each_row<T>(job, [&](std::int64_t, std::int64_t h, std::int64_t i, T* out) {
@@ -74,12 +68,12 @@ template <class T> void write_lines(const BiasJob& job) {
   });
 }
 
-template <class T> void write_slopes(const BiasJob& job, const Slopes& source) {
+/// Any kind of bias, one score at a time.
+template <class T, class Kind> void write_scores(const BiasJob& job, const Tokens& tokens, const Kind& source) {
   for_each_row<T>(job, [&](std::int64_t b, std::int64_t h, std::int64_t i, T* out) {
-    const double slope = source.slopes[static_cast<std::size_t>(h)];
     for (std::int64_t j = 0; j < job.out.features; ++j) {
-      const QueryAndKey pair{job.queries, job.keys, b, i, j};
-      out[j * job.out.feature_stride] = numerics::narrow<T>(slope_bias(slope, pair.distance()));
+      const double value = Term<Kind>::element(source, job.form->heads, {tokens, b, h, i, j});
+      out[j * job.out.feature_stride] = numerics::narrow<T>(value);
     }
   });
 }
@@ -94,13 +88,14 @@ template <class Scratch, class Row> void for_each_query(const BiasJob& job, cons
                });
 }
 
-template <class T> void write_table(const BiasJob& job, const DistanceTable& source) {
+// The rows of a table are the same for all heads.
+template <class T> void write_scores(const BiasJob& job, const Tokens& tokens, const DistanceTable& source) {
   const std::vector<T> columns = columns_of<T>(source, job.form->heads);
   const std::int64_t table_rows = table_of(source, job.form->heads).shape[0];
   const std::vector<std::int64_t> scratch(static_cast<std::size_t>(job.out.features));
   for_each_query(job, scratch, [&](std::int64_t b, std::int64_t i, std::vector<std::int64_t>& rows) {
     for (std::int64_t j = 0; j < job.out.features; ++j) {
-      rows[static_cast<std::size_t>(j)] = row_of(source, {job.queries, job.keys, b, i, j});
+      rows[static_cast<std::size_t>(j)] = row_of(source, {tokens, b, 0, i, j});
     }
     for (std::int64_t h = 0; h < job.out.heads; ++h) {
       const T* const column = columns.data() + h * table_rows;
@@ -112,33 +107,41 @@ template <class T> void write_table(const BiasJob& job, const DistanceTable& sou
   });
 }
 
-template <class T> void write_ratios(const BiasJob& job, const DistanceRatios& source) {
+// So are hidden units.
+template <class T> void write_scores(const BiasJob& job, const Tokens& tokens, const DistanceRatios& source) {
   const std::vector<double> scratch(source.hidden_weights.size());
   for_each_query(job, scratch, [&](std::int64_t b, std::int64_t i, std::vector<double>& hidden) {
     for (std::int64_t j = 0; j < job.out.features; ++j) {
-      const QueryAndKey pair{job.queries, job.keys, b, i, j};
-      fill_hidden(source, ratio_of(source, pair.query(), pair.distance()), hidden.data());
+      const double ratio = ratio_of(source, {tokens, b, 0, i, j});
+      for (std::size_t unit = 0; unit < hidden.size(); ++unit) hidden[unit] = hidden_unit(source, unit, ratio);
       for (std::int64_t h = 0; h < job.out.heads; ++h) {
-        job.out.row<T>(b, h, i)[j * job.out.feature_stride] =
-            numerics::narrow<T>(mapped_ratio(source, static_cast<std::size_t>(h), hidden.data()));
+        const double value =
+            output_of(source, static_cast<std::size_t>(h), [&](std::size_t unit) { return hidden[unit]; });
+        job.out.row<T>(b, h, i)[j * job.out.feature_stride] = numerics::narrow<T>(value);
       }
     }
   });
 }
 
-template <class T> void write(const BiasJob& job) {
-  const Bias& form = *job.form;
-  const bool consecutive = !job.queries.has_ids() && !job.keys.has_ids();
-  if (const auto* ratios = std::get_if<DistanceRatios>(&form.source)) return write_ratios<T>(job, *ratios);
-  if (consecutive) return write_lines<T>(job);
-  if (const auto* slopes = std::get_if<Slopes>(&form.source)) return write_slopes<T>(job, *slopes);
-  write_table<T>(job, std::get<DistanceTable>(form.source));
-}
-
 }  // namespace
 
 void bias(const BiasJob& job) {
-  with_type(job.out.type, [&](auto kind) { write<decltype(kind)>(job); });
+  const bool is_consecutive = !job.queries.has_ids() && !job.keys.has_ids();
+  const terms::TokenPlaces places{job.queries, job.keys, false};
+  const Tokens tokens{places};
+  terms::with_term(*job.form, [&](const auto& source, auto term) {
+    with_type(job.out.type, [&](auto kind) {
+      using T = decltype(kind);
+      if constexpr (requires { term.value_at(source, 0, 0, 0); }) {
+        if (is_consecutive && term.is_of_distance(source)) {
+          return write_lines<T>(job, [&](std::int64_t h, std::int64_t distance) {
+            return term.value_at(source, job.form->heads, h, distance);
+          });
+        }
+      }
+      write_scores<T>(job, tokens, source);
+    });
+  });
 }
 
 }  // namespace posenc::kernels::cpu

@@ -1,7 +1,10 @@
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "kernels/cuda/call.h"
 #include "posenc/error.h"
+#include "terms/terms.h"
 
 namespace posenc::kernels::cuda {
 
@@ -36,14 +39,15 @@ template <class Job> BiasParams bias_params(Call& call, const Job& job) {
     } else {
       p.table = {numbers(table->values), kTypeF64, 0, job.form->heads, 1};
     }
-  } else {
-    const auto& ratios = std::get<DistanceRatios>(job.form->source);
+  } else if (const auto* ratios = std::get_if<DistanceRatios>(&job.form->source)) {
     p.kind = kBiasRatios;
-    p.logs = numbers(ratios.logs);
-    p.hidden_weights = numbers(ratios.hidden_weights), p.hidden_biases = numbers(ratios.hidden_biases);
-    p.output_weights = numbers(ratios.output_weights), p.output_biases = numbers(ratios.output_biases);
-    p.width = static_cast<std::int64_t>(ratios.hidden_weights.size());
-    p.least = ratios.least, p.epsilon = ratios.epsilon;
+    p.logs = numbers(ratios->logs);
+    p.hidden_weights = numbers(ratios->hidden_weights), p.hidden_biases = numbers(ratios->hidden_biases);
+    p.output_weights = numbers(ratios->output_weights), p.output_biases = numbers(ratios->output_biases);
+    p.width = static_cast<std::int64_t>(ratios->hidden_weights.size());
+    p.least = ratios->least, p.epsilon = ratios->epsilon;
+  } else {
+    raise(fmt::format("bias: on cuda there is no kernel for {}", terms::name_of(*job.form)));
   }
   return p;
 }

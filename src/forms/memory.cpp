@@ -1,11 +1,11 @@
-#include "kernels/memory.h"
+#include "forms/memory.h"
 
 #include <algorithm>
 #include <array>
 #include <new>
 #include <utility>
 
-namespace posenc::kernels {
+namespace posenc {
 namespace {
 
 constexpr std::size_t kLineBytes = 64;
@@ -57,7 +57,7 @@ class KeptBlocks {
   std::array<KeptBlock, 48> blocks_;
   std::size_t count_ = 0, bytes_ = 0;
 };
-thread_local KeptBlocks kept;
+thread_local KeptBlocks blocks_kept;
 #endif
 thread_local Arena* arena = nullptr;
 thread_local CountMemory* counter = nullptr;
@@ -99,7 +99,7 @@ void* take_lines(std::size_t bytes) {
     if (void* const place = arena->take(bytes)) return place;
   }
 #if POSENC_CPU_BACKEND
-  if (void* const place = kept.take(bytes)) return place;
+  if (void* const place = blocks_kept.take(bytes)) return place;
   return ::operator new(bytes, kLine);
 #else
   return ::operator new(bytes);
@@ -110,7 +110,7 @@ void give_lines(void* place, std::size_t bytes) noexcept {
   if (arena != nullptr && arena->give(place, bytes)) return;
 #if POSENC_CPU_BACKEND
   if (bytes <= kLargestKept) {
-    kept.keep(place, bytes);
+    blocks_kept.keep(place, bytes);
   } else {
     ::operator delete(place, kLine);
   }
@@ -119,4 +119,4 @@ void give_lines(void* place, std::size_t bytes) noexcept {
 #endif
 }
 
-}  // namespace posenc::kernels
+}  // namespace posenc

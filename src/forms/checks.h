@@ -1,0 +1,18 @@
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+#include "posenc/tensor.h"
+
+namespace posenc {
+
+/// Checks rank, strides, data and type of a tensor; returns its number of elements. `axes` describes it in words.
+/// Throws: Error that begins with the verb.
+std::int64_t check_tensor(std::string_view verb, std::string_view what, const ConstTensorView& view, int least_rank,
+                          int most_rank, std::string_view axes);
+
+/// For bind: replaces a table by one of the same shape. Throws: Error if there is none, or the shapes differ.
+void replace_table(ConstTensorView& table, const ConstTensorView& given, std::string_view what);
+
+}  // namespace posenc

@@ -1,0 +1,25 @@
+#pragma once
+
+#include "terms/term.h"
+
+namespace posenc::terms {
+
+template <> struct Term<GateSums> : TermDefaults {
+  static constexpr std::string_view name = "gates";
+  static constexpr std::string_view only_attention =
+      "gates are an input of attention, so only attention can add their sums";
+  static constexpr bool reads_tokens_between = true;
+
+  static void check(std::string_view, const GateSums&, std::int64_t) {}
+  static GateSums one_head(const GateSums&, std::int64_t, std::int64_t) { return {}; }
+  static Cost cost(const GateSums&, const CostSizes& sizes) {
+    return {.operations = 2 * sizes.keys, .numbers = sizes.keys};
+  }
+  static BiasInputs inputs(const GateSums&) { return {.log_gates = true}; }
+  static double element(const GateSums&, std::int64_t, const Score& at) noexcept {
+    const Tokens& tokens = at.tokens;
+    return tokens.gate_sum(at.b, at.h, tokens.sight(at.b, at.i).beside) - tokens.gate_sum(at.b, at.h, at.j);
+  }
+};
+
+}  // namespace posenc::terms
