@@ -90,7 +90,7 @@ struct AttentionJob {
   }
   /// What the bias knows about the tokens.
   terms::Tokens tokens() const noexcept {
-    return {places, sights.data(), sight_stride, gate_sums, q.heads, k.sequence};
+    return {places, sights.data(), sight_stride, gate_sums, q.heads, k.sequence, std::ssize(sights)};
   }
 };
 

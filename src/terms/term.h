@@ -36,6 +36,7 @@ struct CostSizes {
 ///   one_head(source, heads, h)    the part that belongs to head h
 ///   element(source, heads, at)    what is added to a score, in double: the definition
 ///   cost(source, sizes)
+///   tiles(source, tokens, extents)   if it has SIMD code for tiles of scores: what that reads (terms/tiles.h), or nothing
 template <class Kind> struct Term;
 
 struct TermDefaults {
@@ -43,6 +44,8 @@ struct TermDefaults {
   static constexpr std::string_view only_attention = {};
   /// Whether it depends on the tokens between key and query.
   static constexpr bool reads_tokens_between = false;
+  /// Whether element() is all that it adds. Otherwise engines ask for it by name (attention/content_terms.h).
+  static constexpr bool is_in_elements = true;
   /// Whether it is a function of head and distance alone, on one axis, given by value_at(source, heads, h, distance).
   /// Then add_gradient_at(source, distance, ds, sums) stands beside add_gradient.
   static constexpr bool is_of_distance(const auto&) { return false; }

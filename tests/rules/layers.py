@@ -53,7 +53,7 @@ MAY_INCLUDE = {
 
 # A dependency stands in as few rooms as can be, so that replacing it is the work of one room.
 MAY_USE = {
-    r"hwy/": ("src/kernels/cpu/", "src/attention/cpu/", "benchmarks/"),
+    r"hwy/": ("src/kernels/cpu/", "src/attention/cpu/", "src/terms/", "benchmarks/"),
     r"(oneapi/)?tbb(/|\.h)": ("src/kernels/cpu/",),
     r"rapidjson/": ("src/formats/",),
     r"zlib\.h": ("src/formats/", "src/kernels/cuda/", "cmake/"),  # files; kernels, packed (cmake/pack_ptx.cpp)

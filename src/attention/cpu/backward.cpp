@@ -27,6 +27,7 @@
 #include "attention/cpu/pack-inl.h"
 #include "attention/cpu/panel-inl.h"
 #include "attention/cpu/tanh-inl.h"
+#include "terms/all-inl.h"
 
 #ifndef POSENC_BACKWARD_ONCE
 #define POSENC_BACKWARD_ONCE
@@ -52,6 +53,8 @@ struct BackwardWork {
 HWY_BEFORE_NAMESPACE();
 namespace posenc::attend::cpu::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
+
+using terms::Lanes;
 
 constexpr std::int64_t kLaneBlock = kQueryBlock;  // tokens in the lanes of panels
 constexpr std::int64_t kRowBlock = kKeyBlock;     // tokens in rows
@@ -188,6 +191,78 @@ HWY_INLINE VF cap_and_slope(VF score, float cap, VF& slope) {
   return hn::Mul(t, hn::Set(DF(), cap));
 }
 
+// What the softmax of a tile needs of one query: its logsumexp, D, and the edges of the keys that it attends to.
+struct QueryNumbers {
+  float log = -kNone, delta = 0, begin = 0, end = 0;  // a lane without a query has weight 0
+};
+HWY_INLINE QueryNumbers numbers_of(const BackwardWork& work, const TilePlace& at, std::int64_t i) {
+  const AttentionJob& job = work.job.forward;
+  const auto row = static_cast<std::size_t>((at.b * job.q.heads + at.h) * job.q.sequence + at.first_query + i);
+  const Sight& sight = job.sight(at.b, at.first_query + i);
+  return {work.sums.logs[row], work.sums.deltas[row], edge_of(sight.begin, at), edge_of(sight.end, at)};
+}
+
+// Turns the scores S in pass.weights into P, and the dP in pass.ds into dS, for a tile with queries or keys in its lanes.
+template <Lanes kLanes, class Pass, class Tile>
+void softmax_of_tile(Pass& pass, const TilePlace& at, bool masks, Tile& term) {
+  constexpr bool has_query_lanes = kLanes == Lanes::kQueries;
+  const AttentionJob& job = pass.job;
+  const std::int64_t width = pass.width, rows = has_query_lanes ? at.keys : at.queries;
+  const auto cap = static_cast<float>(job.softcap * kLog2E);
+  HWY_ALIGN float logs[kMostWidth], deltas[kMostWidth], begins[kMostWidth], ends[kMostWidth];
+  const auto set_query = [&](std::int64_t to, const QueryNumbers& query) {
+    logs[to] = query.log, deltas[to] = query.delta, begins[to] = query.begin, ends[to] = query.end;
+  };
+  for (std::int64_t i = 0; has_query_lanes && i < width; ++i) {
+    set_query(i, i < at.queries ? numbers_of(pass.work, at, i) : QueryNumbers{});
+  }
+  // of a lane's query, or of the row's
+  const auto of_query = [&](const float* numbers, std::int64_t vector) HWY_ATTR {
+    if constexpr (has_query_lanes) return load(numbers, vector);
+    return hn::Set(DF(), numbers[0]);
+  };
+  for (std::int64_t row = 0; row < rows; ++row) {
+    if constexpr (!has_query_lanes) set_query(0, numbers_of(pass.work, at, row));
+    term.start_row(row);
+    float* HWY_RESTRICT p = pass.weights.data() + row * width;
+    float* HWY_RESTRICT ds = pass.ds.data() + row * width;
+    for (std::int64_t vector = 0; vector < kPanelVectors; ++vector) {
+      VF s = load(p, vector), slope_of_cap = hn::Set(DF(), 1.0f);
+      if (job.softcap > 0) s = cap_and_slope(s, cap, slope_of_cap);
+      s = term.is_constant() ? hn::Add(s, hn::Set(DF(), term.constant)) : term.add(row, vector, s);
+      if (job.mask.data != nullptr) s = hn::Add(s, load(pass.mask_tile.data() + row * width, vector));
+      VF weight = exp2_of_negative(DF(), hn::Sub(s, of_query(logs, vector)));
+      VF d_score = hn::Mul(slope_of_cap, hn::Mul(weight, hn::Sub(load(ds, vector), of_query(deltas, vector))));
+      if (masks) {
+        const VF key = has_query_lanes ? hn::Set(DF(), static_cast<float>(row))
+                                       : hn::Iota(DF(), static_cast<float>(vector * lanes()));
+        const auto seen = hn::And(hn::Le(of_query(begins, vector), key), hn::Lt(key, of_query(ends, vector)));
+        weight = hn::IfThenElseZero(seen, weight);
+        d_score = hn::IfThenElseZero(seen, d_score);
+      }
+      store(weight, p, vector);
+      store(d_score, ds, vector);
+    }
+    // lanes past the last token were masked above
+    for (std::int64_t lane = 0; masks && job.has_masks() && lane < (has_query_lanes ? at.queries : at.keys); ++lane) {
+      const std::int64_t query = has_query_lanes ? lane : row, key = has_query_lanes ? row : lane;
+      if (!sees(job, at.b, at.h, at.first_query + query, at.first_key + key)) p[lane] = ds[lane] = 0.0f;
+    }
+  }
+}
+
+template <Lanes kLanes, class Pass> void softmax_of(Pass& pass, const TilePlace& at, bool masks) {
+  const AttentionJob& job = pass.job;
+  constexpr bool has_query_lanes = kLanes == Lanes::kQueries;
+  if (job.mask.data != nullptr) {
+    fill_mask(job, at, pass.mask_tile.data(), has_query_lanes ? pass.width : 1, has_query_lanes ? 1 : pass.width);
+  }
+  const terms::Tokens tokens = job.tokens();
+  const terms::HWY_NAMESPACE::TileContext context{job.bias, tokens, at, pass.bias_tile.data(), pass.width};
+  terms::HWY_NAMESPACE::with_tile<kLanes>(
+      pass.work.bias.tiles, context, [&](auto& tile) HWY_ATTR { softmax_of_tile<kLanes>(pass, at, masks, tile); });
+}
+
 // --- queries in lanes: dq and the parameters --------------------------------------------------------------------
 
 struct QueryPass {
@@ -241,85 +316,6 @@ void add_parameters(QueryPass& pass, const TilePlace& at) {
   });
 }
 
-// Turns the scores S in pass.weights into P, and the dP in pass.ds into dS.
-void softmax_of_queries(QueryPass& pass, const TilePlace& at, bool masks) {
-  const AttentionJob& job = pass.job;
-  const ScoreBias& bias = pass.work.bias;
-  const std::int64_t width = pass.width;
-  HWY_ALIGN float logs[kMostWidth], deltas[kMostWidth] = {}, x[kMostWidth] = {}, begins[kMostWidth] = {},
-                                    ends[kMostWidth] = {};
-  std::fill(logs, logs + kMostWidth, -kNone);  // a lane without a query has weight 0
-  bool is_row = true;
-  for (std::int64_t i = 0; i < at.queries; ++i) {
-    const auto row = static_cast<std::size_t>((at.b * job.q.heads + at.h) * job.q.sequence + at.first_query + i);
-    logs[i] = pass.work.sums.logs[row];
-    deltas[i] = pass.work.sums.deltas[row];
-    const Sight& sight = job.sight(at.b, at.first_query + i);
-    begins[i] = edge_of(sight.begin, at);
-    ends[i] = edge_of(sight.end, at);
-    const std::int64_t beside = sight.beside;
-    x[i] = static_cast<float>(beside + job.places.shift - at.first_key);
-    if (beside != job.sight(at.b, at.first_query).beside + i) is_row = false;
-  }
-  using Kind = ScoreBias::Kind;
-  const bool has_tile = bias.kind == Kind::kTile || (bias.kind == Kind::kDistance && !is_row);
-  if (has_tile) fill_tile(job, at, pass.bias_tile.data(), width, 1);
-  if (job.mask.data != nullptr) fill_mask(job, at, pass.mask_tile.data(), width, 1);
-  const auto cap = static_cast<float>(job.softcap * kLog2E);
-  const float* table = nullptr;
-  float constant = 0;
-  if (bias.kind == Kind::kDistance && is_row) {
-    const DistanceRow& row = bias.rows[static_cast<std::size_t>(at.h)];
-    const std::int64_t from = job.sight(at.b, at.first_query).beside + job.places.shift - at.first_key;
-    const std::int64_t low = from - (at.keys - 1), high = from + width - 1;
-    if (high <= row.low || low >= row.high) {
-      constant = row.at(high <= row.low ? row.low : row.high);
-    } else {
-      table = row.values.data() + (from - row.first);
-    }
-  }
-  const VF slope = hn::Set(DF(), bias.kind == Kind::kSlope ? bias.slopes[static_cast<std::size_t>(at.h)] : 0.0f);
-  HWY_ALIGN float gate_highs[kMostWidth] = {}, gate_lows[kMostWidth] = {};
-  for (std::int64_t i = 0; bias.kind == Kind::kGates && i < at.queries; ++i) {
-    const Sight& sight = job.sight(at.b, at.first_query + i);
-    if (sight.begin == sight.end) continue;
-    const SplitSum sum = bias.gate_sum(at.b, at.h, sight.beside);
-    gate_highs[i] = sum.high;
-    gate_lows[i] = sum.low;
-  }
-  for (std::int64_t j = 0; j < at.keys; ++j) {
-    const SplitSum gate = bias.kind == Kind::kGates ? bias.gate_sum(at.b, at.h, at.first_key + j) : SplitSum{};
-    float* HWY_RESTRICT p = pass.weights.data() + j * width;
-    float* HWY_RESTRICT ds = pass.ds.data() + j * width;
-    const VF key = hn::Set(DF(), static_cast<float>(j));
-    for (std::int64_t vector = 0; vector < kPanelVectors; ++vector) {
-      VF s = load(p, vector), slope_of_cap = hn::Set(DF(), 1.0f);
-      if (job.softcap > 0) s = cap_and_slope(s, cap, slope_of_cap);
-      s = hn::Add(s, hn::Set(DF(), constant));
-      if (bias.kind == Kind::kSlope) s = hn::MulAdd(slope, hn::Abs(hn::Sub(load(x, vector), key)), s);
-      if (table != nullptr) s = hn::Add(s, load(table - j, vector));
-      if (bias.kind == Kind::kGates) {
-        s = hn::Add(s, hn::Add(hn::Sub(load(gate_highs, vector), hn::Set(DF(), gate.high)),
-                               hn::Sub(load(gate_lows, vector), hn::Set(DF(), gate.low))));
-      }
-      if (has_tile) s = hn::Add(s, load(pass.bias_tile.data() + j * width, vector));
-      if (job.mask.data != nullptr) s = hn::Add(s, load(pass.mask_tile.data() + j * width, vector));
-      VF weight = exp2_of_negative(DF(), hn::Sub(s, load(logs, vector)));
-      VF d_score = hn::Mul(slope_of_cap, hn::Mul(weight, hn::Sub(load(ds, vector), load(deltas, vector))));
-      if (masks) {
-        const auto seen = hn::And(hn::Le(load(begins, vector), key), hn::Lt(key, load(ends, vector)));
-        weight = hn::IfThenElseZero(seen, weight);
-        d_score = hn::IfThenElseZero(seen, d_score);
-      }
-      store(weight, p, vector);
-      store(d_score, ds, vector);
-    }
-    for (std::int64_t i = 0; masks && job.has_masks() && i < at.queries; ++i) {
-      if (!sees(job, at.b, at.h, at.first_query + i, at.first_key + j)) p[i] = ds[i] = 0.0f;
-    }
-  }
-}
-
 // Adds the dS of a tile to the gradient of the sums of gates, at each query's own token. A query belongs to one
 // thread.
 void add_gate_rows(QueryPass& pass, const TilePlace& at) {
@@ -362,7 +358,7 @@ void query_block(QueryPass& pass, const TilePlace& block) {
       if (!meeting.any) continue;
       products(pass.k, range, pass.q.panel(panel), pass.weights.data());
       products(pass.v, range, pass.d_out.panel(panel), pass.ds.data());
-      softmax_of_queries(pass, at, !meeting.all);
+      softmax_of<Lanes::kQueries>(pass, at, !meeting.all);
       add_parameters(pass, at);
       add_gate_rows(pass, at);
       add_products(pass.k, range, pass.ds.data(), pass.dq.data() + panel * pass.k.stride * width);
@@ -397,71 +393,6 @@ struct KeyPass {
   Floats weights = floats(kRowBlock * kMostWidth), ds = weights, bias_tile = weights, mask_tile = weights;
   Floats scratch = floats(kMostWidth * std::max(job.q.features, job.v.features));
 };
-
-void softmax_of_keys(KeyPass& pass, const TilePlace& at, bool masks) {
-  const AttentionJob& job = pass.job;
-  const ScoreBias& bias = pass.work.bias;
-  const std::int64_t width = pass.width;
-  using Kind = ScoreBias::Kind;
-  HWY_ALIGN float lane_keys[kMostWidth];
-  for (std::int64_t j = 0; j < kMostWidth; ++j) lane_keys[j] = static_cast<float>(j);
-  if (bias.kind == Kind::kTile) fill_tile(job, at, pass.bias_tile.data(), 1, width);
-  if (job.mask.data != nullptr) fill_mask(job, at, pass.mask_tile.data(), 1, width);
-  const auto cap = static_cast<float>(job.softcap * kLog2E);
-  const DistanceRow* const row = bias.kind == Kind::kDistance ? &bias.rows[static_cast<std::size_t>(at.h)] : nullptr;
-  const VF slope = hn::Set(DF(), bias.kind == Kind::kSlope ? bias.slopes[static_cast<std::size_t>(at.h)] : 0.0f);
-  const bool has_gates = bias.kind == Kind::kGates;
-  const std::int64_t gate_row = has_gates ? bias.gate_row(at.b, at.h) + at.first_key : 0;
-  for (std::int64_t i = 0; i < at.queries; ++i) {
-    const std::int64_t query = at.first_query + i;
-    const auto index = static_cast<std::size_t>((at.b * job.q.heads + at.h) * job.q.sequence + query);
-    const Sight& sight = job.sight(at.b, query);
-    const std::int64_t x = sight.beside + job.places.shift - at.first_key;  // for the first lane
-    const VF begin = hn::Set(DF(), edge_of(sight.begin, at)), end = hn::Set(DF(), edge_of(sight.end, at));
-    const VF log = hn::Set(DF(), pass.work.sums.logs[index]), delta = hn::Set(DF(), pass.work.sums.deltas[index]);
-    float* HWY_RESTRICT p = pass.weights.data() + i * width;
-    float* HWY_RESTRICT ds = pass.ds.data() + i * width;
-    float* HWY_RESTRICT tile = pass.bias_tile.data() + i * width;
-    float constant = 0;
-    bool has_tile = bias.kind == Kind::kTile;
-    if (row != nullptr) {
-      if (x <= row->low || x - (width - 1) >= row->high) {
-        constant = row->at(x <= row->low ? row->low : row->high);
-      } else {  // distances decrease along the lanes
-        for (std::int64_t j = 0; j < at.keys; ++j) tile[j] = row->at(std::clamp(x - j, row->low, row->high));
-        has_tile = true;
-      }
-    }
-    const SplitSum gate = has_gates && sight.begin < sight.end ? bias.gate_sum(at.b, at.h, sight.beside) : SplitSum{};
-    const VF query_x = hn::Set(DF(), static_cast<float>(x));
-    for (std::int64_t vector = 0; vector < kPanelVectors; ++vector) {
-      VF s = load(p, vector), slope_of_cap = hn::Set(DF(), 1.0f);
-      if (job.softcap > 0) s = cap_and_slope(s, cap, slope_of_cap);
-      s = hn::Add(s, hn::Set(DF(), constant));
-      if (bias.kind == Kind::kSlope) s = hn::MulAdd(slope, hn::Abs(hn::Sub(query_x, load(lane_keys, vector))), s);
-      if (has_gates) {
-        s = hn::Add(s, hn::Add(hn::Sub(hn::Set(DF(), gate.high), load(bias.gate_highs.data() + gate_row, vector)),
-                               hn::Sub(hn::Set(DF(), gate.low), load(bias.gate_lows.data() + gate_row, vector))));
-      }
-      if (has_tile) s = hn::Add(s, load(tile, vector));
-      if (job.mask.data != nullptr) s = hn::Add(s, load(pass.mask_tile.data() + i * width, vector));
-      VF weight = exp2_of_negative(DF(), hn::Sub(s, log));
-      VF d_score = hn::Mul(slope_of_cap, hn::Mul(weight, hn::Sub(load(ds, vector), delta)));
-      if (masks) {
-        const VF key = load(lane_keys, vector);
-        const auto seen = hn::And(hn::Le(begin, key), hn::Lt(key, end));
-        weight = hn::IfThenElseZero(seen, weight);
-        d_score = hn::IfThenElseZero(seen, d_score);
-      }
-      store(weight, p, vector);
-      store(d_score, ds, vector);
-    }
-    // lanes past the last key were masked above
-    for (std::int64_t j = 0; masks && job.has_masks() && j < at.keys; ++j) {
-      if (!sees(job, at.b, at.h, query, at.first_key + j)) p[j] = ds[j] = 0.0f;
-    }
-  }
-}
 
 // The same at the keys' own tokens, which are distinct elements for each key and head.
 void add_gate_columns(KeyPass& pass, const TilePlace& at) {
@@ -502,7 +433,8 @@ void key_block(KeyPass& pass, std::int64_t b, std::int64_t g, std::int64_t begin
         if (!meeting.any) continue;
         products(pass.q, range, pass.k.panel(panel), pass.weights.data());
         products(pass.d_out, range, pass.v.panel(panel), pass.ds.data());
-        softmax_of_keys(pass, at, !meeting.all || at.keys < width);  // lanes past the lengths are written too
+        softmax_of<Lanes::kKeys>(pass, at,
+                                 !meeting.all || at.keys < width);  // lanes past the lengths are written too
         add_gate_columns(pass, at);
         add_products(pass.d_out, range, pass.weights.data(), pass.dv.data() + panel * pass.d_out.stride * width);
         add_products(pass.q, range, pass.ds.data(), pass.dk.data() + panel * pass.q.stride * width);

@@ -21,6 +21,7 @@
 #include "attention/cpu/tiles.h"
 #include "attention/cpu/vectors-inl.h"
 #include "hwy/highway.h"
+#include "terms/all-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace posenc::attend::cpu::HWY_NAMESPACE {
@@ -66,9 +67,8 @@ struct Block {
   AlignedVector<float> row_weights = AlignedVector<float>(floats(
       queries * bias.value_rows));  // [panels, rows, width]: sums of weights by the vector added to their values
   // the gates that each query has counted so far, as two f32 each; keys are processed from the last to the first
-  bool counts_gates = bias.kind == ScoreBias::Kind::kCounts;
-  AlignedVector<float> counts = AlignedVector<float>(floats(queries, counts_gates)),
-                       count_errors = AlignedVector<float>(floats(queries, counts_gates));
+  AlignedVector<float> counts = AlignedVector<float>(floats(queries, bias.counts_gates)),
+                       count_errors = AlignedVector<float>(floats(queries, bias.counts_gates));
 #if POSENC_MATRIX_16
   Operands16 operands = by_matrix ? Operands16(job, queries, keys, width, value_features, keeps_keys) : Operands16();
 #if POSENC_OVERLAPS_16
@@ -184,72 +184,36 @@ inline void find_row_max(const Block& block, std::int64_t begin, std::int64_t en
   store(hn::Mul(most2, by), tile_max, 2);
 }
 
-// −slope · |distance|. The distance is exact in f32 up to 2^24, and the sum is rounded once.
-inline void add_slopes(Block& block, std::int64_t first, std::int64_t count, std::int64_t begin, std::int64_t end,
-                       float* HWY_RESTRICT tile_max) {
-  HWY_ALIGN float distance[kMostWidth] = {};
-  for (std::int64_t i = 0; i < count; ++i) {
-    const std::int64_t beside = block.job.sight(block.b, first + i).beside + block.job.places.shift;
-    distance[i] = static_cast<float>(beside - block.first_key);
-  }
-  const VF x0 = load(distance, 0), x1 = load(distance, 1), x2 = load(distance, 2);
-  const VF slope = hn::Set(DF(), block.bias.slopes[static_cast<std::size_t>(block.h)]);
-  change_scores(block, begin, end, tile_max, [&](std::int64_t j, int vector, VF s) HWY_ATTR {
-    const VF x = vector == 0 ? x0 : vector == 1 ? x1 : x2;
-    return hn::MulAdd(slope, hn::Abs(hn::Sub(x, hn::Set(DF(), static_cast<float>(j)))), s);
+// Adds the term of the bias. If it is one number for the whole tile, returns that instead of adding it, and finds the
+// maximum only if `finds_max`.
+inline float add_term(Block& block, std::int64_t first, std::int64_t count, std::int64_t begin, std::int64_t end,
+                      bool finds_max, float* HWY_RESTRICT tile_max) {
+  const terms::Tokens tokens = block.job.tokens();
+  const terms::HWY_NAMESPACE::TileContext context{
+      block.job.bias,
+      tokens,
+      {block.b, block.h, first, count, block.first_key + begin, end - begin},
+      block.bias_tile.data(),
+      block.width};
+  float constant = 0;
+  terms::HWY_NAMESPACE::with_tile<terms::Lanes::kQueries>(block.bias.tiles, context, [&](const auto& tile) HWY_ATTR {
+    constant = tile.constant;
+    if (!tile.is_constant()) {
+      change_scores(block, begin, end, tile_max,
+                    [&](std::int64_t j, int vector, VF s) HWY_ATTR { return tile.add(j - begin, vector, s); });
+    } else if (finds_max) {
+      find_row_max(block, begin, end, tile_max);
+    }
   });
+  return constant;
 }
 
-// Adds a slice of the table for each key. If the whole tile lies in a tail, returns that one number instead of adding
-// it.
-inline float add_distances(Block& block, const PanelSight& sight, std::int64_t begin, std::int64_t end,
-                           float* HWY_RESTRICT tile_max) {
-  const DistanceRow& row = block.bias.rows[static_cast<std::size_t>(block.h)];
-  const std::int64_t x = sight.beside + block.job.places.shift - block.first_key;  // for the first query and key
-  const std::int64_t low = x - (end - 1), high = x + block.width - 1 - begin;
-  if (high <= row.low || low >= row.high) {
-    find_row_max(block, begin, end, tile_max);
-    return high <= row.low ? row.at(row.low) : row.at(row.high);
-  }
-  const float* HWY_RESTRICT at = row.values.data() + (x - row.first);
-  change_scores(block, begin, end, tile_max,
-                [&](std::int64_t j, int vector, VF s) HWY_ATTR { return hn::Add(s, load(at - j, vector)); });
-  return 0.0f;
-}
-
-// The sum of gates at the query's own token minus that at the key's.
-inline void add_gates(Block& block, std::int64_t first, std::int64_t count, std::int64_t begin, std::int64_t end,
-                      float* HWY_RESTRICT tile_max) {
-  HWY_ALIGN float highs[kMostWidth] = {}, lows[kMostWidth] = {};
-  for (std::int64_t i = 0; i < count; ++i) {
-    const Sight& sight = block.job.sight(block.b, first + i);
-    if (sight.begin == sight.end) continue;
-    const SplitSum sum = block.bias.gate_sum(block.b, block.h, sight.beside);
-    highs[i] = sum.high;
-    lows[i] = sum.low;
-  }
-  const VF h0 = load(highs, 0), h1 = load(highs, 1), h2 = load(highs, 2);
-  const VF l0 = load(lows, 0), l1 = load(lows, 1), l2 = load(lows, 2);
-  const std::int64_t row = block.bias.gate_row(block.b, block.h) + block.first_key;
-  const float* const key_highs = block.bias.gate_highs.data() + row;
-  const float* const key_lows = block.bias.gate_lows.data() + row;
-  change_scores(block, begin, end, tile_max, [&](std::int64_t j, int vector, VF s) HWY_ATTR {
-    const VF high = hn::Sub(vector == 0 ? h0 : vector == 1 ? h1 : h2, hn::Set(DF(), key_highs[j]));
-    const VF low = hn::Sub(vector == 0 ? l0 : vector == 1 ? l1 : l2, hn::Set(DF(), key_lows[j]));
-    return hn::Add(s, hn::Add(high, low));
-  });
-}
-
-inline void add_tile(Block& block, std::int64_t panel, std::int64_t first, std::int64_t count, std::int64_t begin,
-                     std::int64_t end, float* HWY_RESTRICT tile_max) {
-  const std::int64_t width = block.width;
-  if (vectors_in(block.job) != nullptr) {
-    add_vectors(block, panel, first, count, begin, end);
-  } else {
-    fill_tile(block.job, {block.b, block.h, first, count, block.first_key + begin, end - begin},
-              block.bias_tile.data() + begin * width, width, 1);
-  }
+// Adds what vectors that distances select contribute to the scores.
+inline void add_vector_scores(Block& block, std::int64_t panel, std::int64_t first, std::int64_t count,
+                              std::int64_t begin, std::int64_t end, float* HWY_RESTRICT tile_max) {
+  add_vectors(block, panel, first, count, begin, end);
   const float* HWY_RESTRICT tile = block.bias_tile.data();
+  const std::int64_t width = block.width;
   change_scores(block, begin, end, tile_max, [&](std::int64_t j, int vector, VF s) HWY_ATTR {
     return hn::Add(s, load(tile + j * width, vector));
   });

@@ -26,6 +26,7 @@
 #include "attention/cpu/pack-inl.h"
 #include "attention/cpu/panel-inl.h"
 #include "attention/cpu/tanh-inl.h"
+#include "terms/all-inl.h"
 
 #ifndef POSENC_DECODE_CHUNK
 #define POSENC_DECODE_CHUNK
@@ -58,46 +59,21 @@ HWY_BEFORE_NAMESPACE();
 namespace posenc::attend::cpu::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-// Adds biases for one query and the keys from `key` on to the scores, which are padded to whole vectors.
-HWY_INLINE void add_biases(const AttentionJob& job, const ScoreBias& bias, const TilePlace& place,
-                           float* HWY_RESTRICT scores) {
-  const DF d;
-  using Kind = ScoreBias::Kind;
-  if (bias.kind == Kind::kNone) return;
-  const std::int64_t x = job.sight(place.b, place.first_query).beside + job.places.shift - place.first_key;
-  const auto h = static_cast<std::size_t>(place.h);
-  const auto add = [&](auto bias_of) HWY_ATTR {
-    for (std::int64_t j = 0; j < place.keys; j += lanes()) {
-      hn::StoreU(bias_of(j, hn::LoadU(d, scores + j)), d, scores + j);
+// Adds the term of the bias for one query to the scores of at most kDecodeStep keys, which are padded to whole vectors.
+HWY_INLINE void add_term(const AttentionJob& job, const ScoreBias& bias, const TilePlace& place,
+                         float* HWY_RESTRICT scores) {
+  HWY_ALIGN float room[kDecodeStep + kMostLanes] = {};
+  const terms::Tokens tokens = job.tokens();
+  const terms::HWY_NAMESPACE::TileContext context{job.bias, tokens, place, room, 0};
+  terms::HWY_NAMESPACE::with_tile<terms::Lanes::kKeys>(bias.tiles, context, [&](auto& tile) HWY_ATTR {
+    tile.start_row(0);
+    const std::int64_t vectors = (place.keys + lanes() - 1) / lanes();
+    const VF constant = hn::Set(DF(), tile.constant);
+    for (std::int64_t vector = 0; vector < vectors; ++vector) {
+      const VF s = load(scores, vector);
+      store(tile.is_constant() ? hn::Add(s, constant) : tile.add(0, vector, s), scores, vector);
     }
-  };
-  if (bias.kind == Kind::kSlope) {  // distances are exact in f32 up to 2^24
-    const VF slope = hn::Set(d, bias.slopes[h]), first = hn::Sub(hn::Set(d, static_cast<float>(x)), hn::Iota(d, 0));
-    add([&](std::int64_t j, VF s)
-            HWY_ATTR { return hn::MulAdd(slope, hn::Abs(hn::Sub(first, hn::Set(d, static_cast<float>(j)))), s); });
-  } else if (bias.kind == Kind::kDistance) {
-    const DistanceRow& row = bias.rows[h];
-    if (x <= row.low || x - (place.keys - 1) >= row.high) {  // all in one tail
-      const VF tail = hn::Set(d, row.at(x <= row.low ? row.low : row.high));
-      add([&](std::int64_t, VF s) HWY_ATTR { return hn::Add(s, tail); });
-    } else {
-      for (std::int64_t j = 0; j < place.keys; ++j) scores[j] += row.at(std::clamp(x - j, row.low, row.high));
-    }
-  } else if (bias.kind == Kind::kGates) {
-    const SplitSum sum = bias.gate_sum(place.b, place.h, job.sight(place.b, place.first_query).beside);
-    const std::int64_t first = bias.gate_row(place.b, place.h) + place.first_key;
-    const float* const highs = bias.gate_highs.data() + first;
-    const float* const lows = bias.gate_lows.data() + first;
-    const VF high = hn::Set(d, sum.high), low = hn::Set(d, sum.low);
-    add([&](std::int64_t j, VF s) HWY_ATTR {
-      const VF difference = hn::Add(hn::Sub(high, hn::LoadU(d, highs + j)), hn::Sub(low, hn::LoadU(d, lows + j)));
-      return hn::Add(s, difference);
-    });
-  } else {
-    HWY_ALIGN float tile[kDecodeStep + kMostLanes];
-    fill_tile(job, place, tile, 1, 0);
-    for (std::int64_t j = 0; j < place.keys; ++j) scores[j] += tile[j];
-  }
+  });
 }
 
 // One step of the online softmax: scores become weights relative to the new row maximum. They have room for a vector
@@ -199,7 +175,7 @@ struct StretchPass {
   std::int64_t rows = job.group * job.q.sequence;
   std::int64_t block = rows < kFewRows ? kChunk : kDecodeStep;
   std::int64_t blocks = rows < kFewRows ? stretch.chunks() : 1;  // whose scores are kept at the same time
-  bool adjusts = job.softcap > 0 || bias.kind != ScoreBias::Kind::kNone || job.has_masks();  // scores
+  bool adjusts = job.softcap > 0 || !std::holds_alternative<terms::NoTiles>(bias.tiles) || job.has_masks();  // scores
   RowReader k{.x = job.k, .rotation = job.k_rotation};
   RowReader v{.x = job.v, .rotation = kNoRotation};
   std::int64_t step = rows == 1 && k.in_place && v.in_place ? kLongStep : kDecodeStep;  // maximum keys per step
@@ -271,7 +247,7 @@ void adjust_row(StretchPass& pass, std::int64_t r, const Step& step, std::int64_
       hn::StoreU(cap_of(DF(), hn::LoadU(DF(), scores + j), cap), DF(), scores + j);
     }
   }
-  add_biases(job, pass.bias, {pass.stretch.b, h, i, 1, low, count}, scores);
+  add_term(job, pass.bias, {pass.stretch.b, h, i, 1, low, count}, scores);
   if (job.has_masks()) {
     for (std::int64_t j = 0; j < count; ++j) {
       if (job.is_hidden(pass.stretch.b, h, i, low + j)) {
@@ -613,7 +589,7 @@ void write_row(const AttentionJob& job, std::int64_t b, std::int64_t h, std::int
 bool is_decoding(const AttentionJob& job, const ScoreBias& bias) {
   const std::int64_t rows = job.group * job.q.sequence;
   const bool are_few = rows <= kFewDecodeRows || (rows <= kMostDecodeRows && job.q.sequence <= kMostDecodeQueries);
-  return are_few && bias.query_rows == 0 && bias.key_rows == 0 && bias.value_rows == 0;
+  return are_few && !bias.has_vectors();
 }
 
 void decode(const AttentionJob& job, const ScoreBias& bias) {

@@ -309,29 +309,22 @@ bool prepare_tile(Block& block, const Tile& tile, const PanelSight& sight, float
   const auto [panel, first, count, begin, end] = tile;
   HWY_ALIGN float tile_max[kMostWidth];
   float constant = 0;
-  const bool has_vectors = !block.counts_gates && (block.bias.query_rows > 0 || block.bias.key_rows > 0);
+  const bool has_vectors = block.bias.has_score_vectors();
   if (block.job.softcap > 0 && !has_vectors) cap_scores(block, begin, end);
   const bool has_edge = block.job.key_mask != nullptr || block.first_key + begin < sight.all_begin ||
                         block.first_key + end > sight.all_end;
-  using Kind = ScoreBias::Kind;
-  if (block.bias.kind == Kind::kNone || block.counts_gates) {
-    if (!has_edge) find_row_max(block, begin, end, tile_max);  // the masks will find it
-  } else if (block.bias.kind == Kind::kSlope) {
-    add_slopes(block, first, count, begin, end, tile_max);
-  } else if (block.bias.kind == Kind::kDistance && sight.is_row) {
-    constant = add_distances(block, sight, begin, end, tile_max);
-  } else if (block.bias.kind == Kind::kGates) {
-    add_gates(block, first, count, begin, end, tile_max);
-  } else {
-    add_tile(block, panel, first, count, begin, end, tile_max);
-    if (block.job.softcap > 0 && has_vectors) {
+  if (has_vectors) {
+    add_vector_scores(block, panel, first, count, begin, end, tile_max);
+    if (block.job.softcap > 0) {
       cap_scores(block, begin, end);
       find_row_max(block, begin, end, tile_max);
     }
+  } else {
+    constant = add_term(block, first, count, begin, end, !has_edge, tile_max);  // masks of an edge find the maximum
   }
   if (block.job.mask.data != nullptr) add_mask(block, first, count, begin, end, tile_max);
   if (has_edge) mask_keys(block, first, count, begin, end, tile_max);
-  if (block.counts_gates) add_contextual(block, panel, begin, end, tile_max);
+  if (block.bias.counts_gates) add_contextual(block, panel, begin, end, tile_max);
   renew_row_max(block, panel, tile_max, constant, base);
   // keys that no query of the panel attends to, but that share a step with a visible one
   const bool has_others = step_before(block, begin) != begin ||
@@ -548,10 +541,9 @@ struct Stages {
   void score(const Tile& tile) const { score_by_element(block, tile.panel, tile.begin, tile.end); }
   bool guess(const Tile& tile, float* HWY_RESTRICT base) const {
     const PanelSight& sight = sights[tile.panel];
-    using Kind = ScoreBias::Kind;
-    const bool is_sloped = block.bias.kind == Kind::kSlope;
-    const bool is_plain =
-        (block.bias.kind == Kind::kNone || is_sloped) && block.job.softcap == 0 && !block.job.has_masks();
+    const auto* const slopes = std::get_if<terms::SlopeTiles>(&block.bias.tiles);
+    const bool is_plain = (slopes != nullptr || std::holds_alternative<terms::NoTiles>(block.bias.tiles)) &&
+                          block.job.softcap == 0 && !block.job.has_masks();
     const bool has_edge =
         block.first_key + tile.begin < sight.all_begin || block.first_key + tile.end > sight.all_end;
     const bool are_steps = tile.begin % kMatrixDepth == 0 && tile.end % kMatrixDepth == 0;
@@ -562,20 +554,10 @@ struct Stages {
     if (!hn::AllTrue(d, hn::Ne(most, hn::Set(d, kNone)))) return false;
     leave_factor(block, tile.begin, tile.end);
     store(most, base, 0);
-    return !is_sloped || guess_slope(tile, sight, base);
-  }
-  // A slope with all keys on one side of all queries: slope · distance is then a term of the query minus one of the
-  // key.
-  bool guess_slope(const Tile& tile, const PanelSight& sight, float* HWY_RESTRICT base) const {
-    const std::int64_t distance = sight.beside + block.job.places.shift - block.first_key;  // for the first query
-    const bool are_before = distance >= tile.end - 1, are_after = distance + block.width - 1 <= tile.begin;
-    if (!sight.is_row || !(are_before || are_after)) return false;
-    const DF d;
-    const float slope = block.bias.slopes[static_cast<std::size_t>(block.h)];
-    block.slope = are_before ? slope : -slope;
-    const VF distances = hn::Add(hn::Set(d, static_cast<float>(distance)), hn::Iota(d, 0.0f));
-    store(hn::NegMulAdd(hn::Set(d, block.slope), distances, load(base, 0)), base, 0);
-    return true;
+    if (slopes == nullptr) return true;
+    const std::int64_t ahead = sight.beside + block.job.places.shift - block.first_key;  // of the first query
+    return sight.is_row && terms::HWY_NAMESPACE::split_slope(*slopes, block.h, ahead, block.width, tile.begin,
+                                                             tile.end, block.slope, base);
   }
   bool prepare(const Tile& tile, float* base) const {
     block.slope = 0;
@@ -607,7 +589,7 @@ void attend_block(Block& block) {
 #endif
   const std::int64_t key_blocks = end > begin ? (end - begin + block.keys - 1) / block.keys : 0;
   for (std::int64_t at = 0; at < key_blocks; ++at) {
-    const std::int64_t key = begin + (block.counts_gates ? key_blocks - 1 - at : at) * block.keys;
+    const std::int64_t key = begin + (block.bias.counts_gates ? key_blocks - 1 - at : at) * block.keys;
     load_keys(block, key, std::min(key + block.keys, end));
     for (std::int64_t panel = 0; panel < panels; ++panel) {
       const std::int64_t first = block.begin + panel * block.width;

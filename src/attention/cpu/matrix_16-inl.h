@@ -52,8 +52,8 @@ namespace hn = hwy::HWY_NAMESPACE;
 inline bool is_16_bits(DataType type) { return type == DataType::kF16 || type == DataType::kBF16; }
 inline bool is_for_matrix_unit(const AttentionJob& job, const ScoreBias& bias) {
 #if POSENC_MATRIX_16
-  return is_16_bits(job.out.type) && is_16_bits(job.k.type) && is_16_bits(job.v.type) && bias.query_rows == 0 &&
-         bias.key_rows == 0 && bias.value_rows == 0 && has_matrix_unit();
+  return is_16_bits(job.out.type) && is_16_bits(job.k.type) && is_16_bits(job.v.type) && !bias.has_vectors() &&
+         has_matrix_unit();
 #else
   (void)job, (void)bias;
   return false;

@@ -13,24 +13,23 @@
 #include <limits>
 
 #include "hwy/highway.h"
+#include "terms/lanes-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace posenc::attend::cpu::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-// Longer vectors are not used, so that tiles fit in the caches.
-using DF = hn::CappedTag<float, 16>;
-using VF = hn::Vec<DF>;
-constexpr std::int64_t kPanelVectors = 3;
-HWY_INLINE std::int64_t lanes() { return static_cast<std::int64_t>(hn::Lanes(DF())); }
+using terms::HWY_NAMESPACE::DF;
+using terms::HWY_NAMESPACE::kMostLanes;
+using terms::HWY_NAMESPACE::kMostWidth;
+using terms::HWY_NAMESPACE::kPanelVectors;
+using terms::HWY_NAMESPACE::lanes;
+using terms::HWY_NAMESPACE::load;
+using terms::HWY_NAMESPACE::store;
+using terms::HWY_NAMESPACE::VF;
 HWY_INLINE std::int64_t panel_width() { return kPanelVectors * lanes(); }
 
 constexpr float kNone = -std::numeric_limits<float>::infinity();
-constexpr std::int64_t kMostLanes = 16;
-constexpr std::int64_t kMostWidth = kPanelVectors * kMostLanes;
-
-HWY_INLINE VF load(const float* from, std::int64_t vector) { return hn::LoadU(DF(), from + vector * lanes()); }
-HWY_INLINE void store(VF value, float* to, std::int64_t vector) { hn::StoreU(value, DF(), to + vector * lanes()); }
 
 // How many rows of the product are computed at once: all their sums stay in registers, of which there are 32 or 16.
 constexpr std::int64_t kGroup = 8;

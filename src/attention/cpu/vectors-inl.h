@@ -48,7 +48,7 @@ struct RowRange {
 };
 template <class Block> RowRange rows_of(const Block& block, std::int64_t first, std::int64_t count) {
   const RowRange all{0, block.bias.query_rows};
-  if (block.bias.kind == ScoreBias::Kind::kCounts) {  // no count exceeds the number of keys
+  if (block.bias.counts_gates) {  // no count exceeds the number of keys
     std::int64_t most = 0;
     for (std::int64_t i = first; i < first + count; ++i) {
       const Sight& sight = block.job.sight(block.b, i);

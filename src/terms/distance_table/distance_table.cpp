@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <span>
+
 #include "forms/checks.h"
 #include "posenc/error.h"
 #include "terms/tables.h"
@@ -15,6 +18,54 @@ ConstTensorView table_of(const DistanceTable& source, std::int64_t heads) noexce
 }
 
 namespace terms {
+namespace {
+
+// The least and greatest distance between a query and a key it attends to.
+struct Reach {
+  std::int64_t low = 0, high = 0;
+};
+Reach reach_of(const Tokens& tokens) {
+  Reach reach;
+  bool is_first = true;
+  for (const Sight& sight : std::span(tokens.sights, static_cast<std::size_t>(tokens.sight_count))) {
+    if (sight.begin == sight.end) continue;
+    const std::int64_t low = sight.beside + tokens.places.shift - (sight.end - 1);
+    const std::int64_t high = sight.beside + tokens.places.shift - sight.begin;
+    reach.low = is_first ? low : std::min(reach.low, low);
+    reach.high = is_first ? high : std::max(reach.high, high);
+    is_first = false;
+  }
+  return reach;
+}
+
+// The table of one head, in units of log 2.
+void fill_column(const ConstTensorView& table, std::int64_t h, AlignedVector<float>& column) {
+  for (std::int64_t row = 0; row < table.shape[0]; ++row) {
+    column[static_cast<std::size_t>(row)] =
+        static_cast<float>(kLog2E * numerics::table_element<double>(table, row, h));
+  }
+}
+
+DistanceRow distance_row(const DistanceMap& map, const AlignedVector<float>& column, const Reach& reach,
+                         std::int64_t padding) {
+  const auto value = [&](std::int64_t x) { return column[static_cast<std::size_t>(entry_of(map, -x))]; };
+  const std::int64_t last = last_of(map);
+  DistanceRow row;
+  row.low = std::clamp(-last, reach.low, reach.high);
+  row.high = std::clamp(-map.first, reach.low, reach.high);
+  // a run of equal values at either end becomes part of the tail
+  while (row.low < row.high && value(row.low) == value(row.low + 1)) ++row.low;
+  while (row.high > row.low && value(row.high) == value(row.high - 1)) --row.high;
+  row.first = row.low - padding;
+  row.values.resize(static_cast<std::size_t>(row.high - row.low + 1 + 2 * padding));
+  float* const values = row.values.data();
+  std::fill_n(values, padding, value(row.low));
+  for (std::int64_t x = row.low; x <= row.high; ++x) values[x - row.first] = value(x);
+  std::fill_n(values + (row.high + 1 - row.first), padding, value(row.high));
+  return row;
+}
+
+}  // namespace
 
 void Term<DistanceTable>::check(std::string_view verb, const DistanceTable& source, std::int64_t heads) {
   if (source.axes.empty() || source.axes.size() > 255) {
@@ -52,6 +103,21 @@ DistanceTable Term<DistanceTable>::one_head(const DistanceTable& all, std::int64
 }
 
 void Term<DistanceTable>::bind(DistanceTable& source, const Tables& given) { bind_only(source.weights, given); }
+
+std::optional<DistanceTiles> Term<DistanceTable>::tiles(const DistanceTable& source, const Tokens& tokens,
+                                                        const TileExtents& extents) {
+  if (!tokens.places.by_index) return std::nullopt;
+  DistanceTiles tiles;
+  const Reach seen = reach_of(tokens);
+  const ConstTensorView table = table_of(source, extents.heads);
+  AlignedVector<float> column(static_cast<std::size_t>(table.shape[0]));
+  tiles.rows.reserve(static_cast<std::size_t>(extents.heads));
+  for (std::int64_t h = 0; h < extents.heads; ++h) {
+    fill_column(table, h, column);
+    tiles.rows.push_back(distance_row(source.axes.front(), column, seen, 2 * extents.reach));
+  }
+  return tiles;
+}
 
 }  // namespace terms
 }  // namespace posenc

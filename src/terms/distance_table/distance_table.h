@@ -1,10 +1,12 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 
 #include "numerics/elements.h"
 #include "terms/distance_maps.h"
 #include "terms/term.h"
+#include "terms/tiles.h"
 
 namespace posenc::terms {
 
@@ -37,6 +39,9 @@ template <> struct Term<DistanceTable> : TermDefaults {
   static double element(const DistanceTable& source, std::int64_t heads, const Score& at) noexcept {
     return numerics::table_element<double>(table_of(source, heads), row_of(source, at), at.h);
   }
+
+  static std::optional<DistanceTiles> tiles(const DistanceTable& source, const Tokens& tokens,
+                                            const TileExtents& extents);
 
   static Extents parameters(const DistanceTable& source, std::int64_t heads) { return table_of(source, heads).shape; }
   static std::int64_t head_parameters(const DistanceTable& source, std::int64_t heads) {

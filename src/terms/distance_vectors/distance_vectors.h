@@ -10,6 +10,7 @@ namespace posenc::terms {
 /// through element().
 template <> struct Term<DistanceVectors> : TermDefaults {
   static constexpr std::string_view name = "vectors by distance";
+  static constexpr bool is_in_elements = false;
   static constexpr std::string_view only_attention =
       "vectors by distance are multiplied with q and k, so only attention can add them";
 

@@ -1,6 +1,9 @@
 #pragma once
 
+#include <optional>
+
 #include "terms/term.h"
+#include "terms/tiles.h"
 
 namespace posenc::terms {
 
@@ -20,6 +23,7 @@ template <> struct Term<GateSums> : TermDefaults {
     const Tokens& tokens = at.tokens;
     return tokens.gate_sum(at.b, at.h, tokens.sight(at.b, at.i).beside) - tokens.gate_sum(at.b, at.h, at.j);
   }
+  static std::optional<GateTiles> tiles(const GateSums&, const Tokens& tokens, const TileExtents& extents);
 };
 
 }  // namespace posenc::terms

@@ -1,8 +1,10 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 
 #include "terms/term.h"
+#include "terms/tiles.h"
 
 namespace posenc::terms {
 
@@ -26,6 +28,8 @@ template <> struct Term<Slopes> : TermDefaults {
   static double element(const Slopes& source, std::int64_t heads, const Score& at) noexcept {
     return value_at(source, heads, at.h, at.distance());
   }
+
+  static std::optional<SlopeTiles> tiles(const Slopes& source, const Tokens& tokens, const TileExtents&);
 
   static Extents parameters(const Slopes&, std::int64_t heads) { return {heads}; }
   static std::int64_t head_parameters(const Slopes&, std::int64_t) { return 1; }
