@@ -95,7 +95,6 @@ std::vector<BenchResult> measure(const BenchFlags& flags, const limits::Effort& 
     set_threads(count);
     if (wants(flags, "table")) {
       results.push_back(measure_table({131072, 1024}, DataType::kF32, effort));
-      results.push_back(measure_table({32768, 1024}, DataType::kF64, effort));
       results.push_back(measure_table({65536, 1024}, DataType::kBF16, effort));
       results.push_back(measure_table({65536, 1024}, DataType::kF16, effort));
       for (const DataType type : {DataType::kF32, DataType::kF64, DataType::kBF16, DataType::kF16}) {

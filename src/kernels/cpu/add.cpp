@@ -7,10 +7,9 @@
 #include <mutex>
 #include <optional>
 
+#include "kernels/cpu/double_rows.h"
 #include "kernels/cpu/parallel.h"
 #include "kernels/cpu/row_math.h"
-#include "kernels/cpu/wave_rows.h"
-#include "kernels/cpu/wide_rows.h"
 #include "kernels/element.h"
 #include "kernels/memory.h"
 
@@ -57,6 +56,8 @@ template <class W> class VectorMaker {
   /// plain loop over eight sequences: for ready-made vectors, one page at a time (97; four pages 84); for vectors
   /// computed in between, four (71; one 68).
   std::int64_t visit() const { return is_ready() ? 1024 : 4096; }
+  /// Whether a block of vectors takes long.
+  bool is_slow() const { return wave_rows_ && std::is_same_v<W, double>; }
   /// Whether vectors can be computed directly in `out`, without scratch memory.
   bool makes_in_place() const {
     return wave_rows_ && job_.x == nullptr && job_.out.type == data_type_of<W>() && job_.out.column_stride == 1 &&
@@ -241,7 +242,8 @@ template <class T> Outcome run(const AddJob& job) {
   const bool shared = job.positions.batch_stride == 0 && (blocks >= 8 || job.out.batch == 1);
   const std::int64_t together = shared ? job.out.batch : 1;
   const std::int64_t groups = job.out.batch / together;
-  const std::int64_t grain = std::max<std::int64_t>(1, 65536 / (kBlockRows * job.out.width * together));
+  const std::int64_t worth = maker.is_slow() ? 1 : 65536;  // elements that are worth a thread
+  const std::int64_t grain = std::max<std::int64_t>(1, worth / (kBlockRows * job.out.width * together));
 
   Outcome outcome;
   std::mutex outcome_lock;

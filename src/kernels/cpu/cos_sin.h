@@ -5,10 +5,10 @@
 #include <optional>
 #include <utility>
 
+#include "kernels/cpu/double_rows.h"
 #include "kernels/cpu/fetch.h"
 #include "kernels/cpu/machine.h"
-#include "kernels/cpu/wave_rows.h"
-#include "kernels/cpu/wide_rows.h"
+#include "kernels/cpu/mixed_rows.h"
 #include "kernels/rotation_element.h"
 
 namespace posenc::kernels::cpu {
@@ -36,9 +36,7 @@ template <class W> class CosSinMaker {
   struct Scratch {
     AlignedVector<W> rows, doubled;
     typename RowsOfWaves<W>::Anchor anchor;
-    AlignedVector<double> waves;  // the waves of a mixture, and what goes with them
-    WideRows::Anchor waves_anchor;
-    std::vector<double> sums;
+    typename MixedRows<W>::Scratch mixed;
   };
 
   CosSinMaker(const RotateJob& job, bool keys)
@@ -49,7 +47,7 @@ template <class W> class CosSinMaker {
     stride_ = heads_ * 2 * pairs_;
     is_ready_ = has_plain_rows() && (!job.positions.has_ids() || job.parts[0].x.sequence == 1);
     if (form_.mixture.pairs > 0) {
-      mixed_rows_.emplace(waves_, job.positions, job.parts[0].x.sequence);
+      mixed_rows_.emplace(form_, waves_, job.positions, job.parts[0].x.batch * job.parts[0].x.sequence);
     } else if (!waves_.waves.empty() && form_.growth.rates.empty()) {
       wave_rows_.emplace(waves_, job.positions, job.parts[0].x.sequence);
       stride_ = wave_rows_->padded();
@@ -67,15 +65,14 @@ template <class W> class CosSinMaker {
     const bool tokens_together = x.heads > 1 && std::abs(x.head_stride) > std::abs(x.token_stride);
     return is_ready_ && !doubled_ ? 8 * kBlockRows : tokens_together ? 4 * kBlockRows : kBlockRows;
   }
+  /// Whether the rows of a block take long.
+  bool is_slow() const { return mixed_rows_ || (wave_rows_ && std::is_same_v<W, double>); }
   Scratch scratch() const {
     const std::int64_t rows = std::min(block_rows(), job_.parts[0].x.sequence);
     Scratch scratch;
     if (!is_ready_) scratch.rows.resize(static_cast<std::size_t>(rows * stride_));
     if (doubled_) scratch.doubled.resize(static_cast<std::size_t>(rows * heads_ * 4 * pairs_));
-    if (mixed_rows_) {
-      scratch.waves.resize(static_cast<std::size_t>(rows * mixed_rows_->padded()));
-      scratch.sums.resize(static_cast<std::size_t>(2 * pairs_));
-    }
+    if (mixed_rows_) mixed_rows_->resize(scratch.mixed);
     return scratch;
   }
   /// Prefetches what make() will read first: scattered rows of a large table are far apart.
@@ -110,7 +107,9 @@ template <class W> class CosSinMaker {
       }
       if (!here.decided) outcome = {false, here.position, here.column % pairs_};
     } else if (mixed_rows_) {
-      mix_rows(block, scratch, outcome);
+      for (std::int64_t n = 0; n < count; ++n) {
+        mixed_rows_->make(block.b, block.t0 + n, rows + n * stride_, scratch.mixed, outcome);
+      }
     } else {
       const bool copies = has_plain_rows();
       for (std::int64_t n = 0; n < count; ++n) {
@@ -134,21 +133,6 @@ template <class W> class CosSinMaker {
       }
     }
     return {rows, rows + pairs_, stride_, heads_ > 1 ? 2 * pairs_ : 0};
-  }
-  void mix_rows(const Block& block, Scratch& scratch, Outcome& outcome) const {
-    const std::int64_t width = mixed_rows_->padded();
-    Outcome here;
-    for (std::int64_t t = block.t0; t < block.t1; t += kBlockRows) {
-      mixed_rows_->make(block.b, t, std::min(t + kBlockRows, block.t1), scratch.waves.data() + (t - block.t0) * width,
-                        width, scratch.waves_anchor, here);
-    }
-    if (!here.decided) outcome = {false, here.position, 0};
-    for (std::int64_t n = 0; n < block.t1 - block.t0; ++n) {
-      for (std::int64_t h = 0; h < heads_; ++h) {
-        W* const cosines = scratch.rows.data() + n * stride_ + h * 2 * pairs_;
-        mix_waves(form_, h, scratch.waves.data() + n * width, cosines, cosines + pairs_, scratch.sums);
-      }
-    }
   }
   // Whether the caller's own tables have rows in the required form.
   bool has_plain_rows() const {
@@ -199,7 +183,7 @@ template <class W> class CosSinMaker {
   Waves waves_;
   std::int64_t pairs_ = 0, stride_ = 0, heads_ = 1;
   std::optional<RowsOfWaves<W>> wave_rows_;
-  std::optional<WideRows> mixed_rows_;  // in double, whatever the mixture is rounded to
+  std::optional<MixedRows<W>> mixed_rows_;
 };
 
 }  // namespace posenc::kernels::cpu

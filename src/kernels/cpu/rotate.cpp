@@ -178,7 +178,8 @@ template <class W> Outcome run(const RotateJob& job, int begin, int end) {
   }
   const std::int64_t rows = maker.block_rows(), blocks = (x.sequence + rows - 1) / rows;
   const std::int64_t block_size = std::min(rows, x.sequence) * row;
-  const std::int64_t grain = std::max<std::int64_t>(1, 65536 / std::max<std::int64_t>(1, block_size));
+  const std::int64_t worth = maker.is_slow() ? 1 : 65536;  // elements that are worth a thread
+  const std::int64_t grain = std::max<std::int64_t>(1, worth / std::max<std::int64_t>(1, block_size));
   Outcome outcome;
   std::mutex outcome_lock;
   parallel_for(blocks * x.batch, grain, [&](std::int64_t first, std::int64_t last) {

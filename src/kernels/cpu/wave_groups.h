@@ -19,11 +19,11 @@ namespace posenc::kernels::cpu {
 /// Rows of a group, and how many of them are on either side of its centre.
 inline constexpr std::int64_t kGroupRows = 32, kReach = kGroupRows / 2;
 
-/// Groups per anchor, if an anchor costs `anchor_cost` times as much as the table's entry for a group: the total is
-/// least when both take the same time.
-inline std::int64_t groups_per_anchor(std::int64_t rows, double anchor_cost) {
+/// Groups per anchor. An anchor costs as much as the table's entry for a group, so the total is least when there are as many
+/// of both.
+inline std::int64_t groups_per_anchor(std::int64_t rows) {
   const double groups = static_cast<double>(rows) / kGroupRows;
-  return std::clamp<std::int64_t>(static_cast<std::int64_t>(std::ceil(std::sqrt(anchor_cost * groups))), 1, 64);
+  return std::clamp<std::int64_t>(static_cast<std::int64_t>(std::ceil(std::sqrt(groups))), 1, 64);
 }
 
 /// Calls run(first token, count) for the tokens t0 … t1 − 1 of sequence b; a run has consecutive positions.

@@ -95,7 +95,7 @@ WaveRows::WaveRows(const Waves& waves, const TokenPositions& positions, std::int
     });
   };
   fill(sines_, cosines_, kReach, 1, 2);
-  groups_ = groups_per_anchor(longest_run, 1);
+  groups_ = groups_per_anchor(longest_run);
   fill(group_sines_, group_cosines_, groups_, 0, 2 * kGroupRows);
 }
 
