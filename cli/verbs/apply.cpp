@@ -1,11 +1,11 @@
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <functional>
 #include <optional>
 #include <string>
 #include <utility>
 
+#include "cli/arrays/array_output.h"
 #include "cli/arrays/elements.h"
 #include "cli/arrays/input_array.h"
 #include "cli/arrays/token_stream.h"
@@ -15,7 +15,6 @@
 #include "cli/flags/positions_argument.h"
 #include "cli/flags/type_flags.h"
 #include "cli/system/failure.h"
-#include "cli/system/output_file.h"
 #include "cli/system/streams.h"
 #include "cli/verbs/apply_rotation.h"
 #include "cli/verbs/table_rotation.h"
@@ -84,18 +83,12 @@ PositionList positions_of(const ApplyFlags& flags, const Tokens& x, int axes, st
   return list;
 }
 
-std::optional<OutputFile> open_output(const ApplyFlags& flags, const InputArray& input) {
-  if (flags.output == "-") {
-    if (isatty(STDOUT_FILENO) == 1) refuse("standard output is a terminal; redirect it to a file or a pipe");
-    return std::nullopt;
+ArrayOutput open_output(const ApplyFlags& flags, const InputArray& input) {
+  if (flags.output != "-") {
+    output_format(flags.output, ArrayFiles::kNpyOrSafetensors);
+    refuse_same_file(input, flags.output, flags.force);
   }
-  if (!flags.output.ends_with(".npy") && !flags.output.ends_with(".safetensors")) {
-    refuse(fmt::format("{}: the output must be a .npy or .safetensors file", flags.output));
-  }
-  if (!flags.force && input.is_same_file(flags.output)) {
-    refuse(fmt::format("{}: is also the input (--force replaces it)", flags.output));
-  }
-  return std::optional<OutputFile>(std::in_place, output_target(flags.output, flags.force));
+  return ArrayOutput(flags.output, flags.force, ArrayFiles::kNpyOrSafetensors);
 }
 
 void check_type(const InputArray& input, const std::string& dtype) {
@@ -113,20 +106,12 @@ void match_width(SchemeRequest& request, const Tokens& x, const InputArray& inpu
   follow_file(request, "width", x.width, input.path());
 }
 
-// Writes the header of a file like the input, then what `work` produces, to the output.
-int write_result(const ApplyFlags& flags, const InputArray& input, std::optional<OutputFile>& file,
+// Writes an array like the input: what `work` produces.
+int write_result(const ApplyFlags& flags, const InputArray& input, ArrayOutput& output,
                  const std::function<void(const ByteSink&)>& work) {
-  const ArrayFormat format = flags.output.ends_with(".safetensors") ? ArrayFormat::kSafetensors : ArrayFormat::kNpy;
-  const std::string head = array_head(format, "out", input.type(), input.shape());
-  if (file) file->reserve(static_cast<std::int64_t>(head.size()) + count_of(input.shape()) * size_of(input.type()));
-  const ByteSink sink = [&](std::string_view bytes) { file ? file->write(bytes) : print(bytes); };
-  sink(head);
-  work(sink);
-  if (!file) return kDone;
-  file->publish();
-  if (!flags.quiet) {
-    tell(fmt::format("wrote {}: {} {}", flags.output, to_string(input.shape()), name_of(input.type())));
-  }
+  output.begin("out", input.type(), input.shape());
+  work([&](std::string_view bytes) { output.write(bytes); });
+  output.publish(flags.quiet);
   return kDone;
 }
 
@@ -141,8 +126,8 @@ int rotate_file(const ApplyFlags& flags, SchemeRequest& request, const InputArra
   const PositionList positions = positions_of(flags, {x.batch, x.sequence}, position_axes_of(form), first);
   check_axes(name_of(request.scheme), position_axes_of(form), positions);
   try_ends(form, positions);
-  std::optional<OutputFile> file = open_output(flags, input);
-  return write_result(flags, input, file,
+  ArrayOutput output = open_output(flags, input);
+  return write_result(flags, input, output,
                       [&](const ByteSink& sink) { rotate_in_pieces(input, x, form, positions, sink, !flags.quiet); });
 }
 
@@ -168,7 +153,7 @@ int run(const ApplyFlags& flags, SchemeRequest& request) {
   const Tokens x = tokens_of(input, request.axes_of_x);
   const NpyArray weights = read_weights(request, options);
   match_width(request, x, input);
-  std::optional<OutputFile> file = open_output(flags, input);
+  ArrayOutput output = open_output(flags, input);
   const Form form = form_of(request, now, weights);
   if (std::holds_alternative<Bias>(form)) {
     refuse(fmt::format("{0}: adds to the scores of attention, not to tokens (posenc attend {0} --q … applies it)",
@@ -176,12 +161,12 @@ int run(const ApplyFlags& flags, SchemeRequest& request) {
   }
   const auto* const addition = std::get_if<Addition>(&form);
   if (addition == nullptr) {
-    return write_result(flags, input, file, [&](const ByteSink& sink) { copy_in_pieces(input, sink); });
+    return write_result(flags, input, output, [&](const ByteSink& sink) { copy_in_pieces(input, sink); });
   }
   const PositionList positions = positions_of(flags, x, position_axes_of(*addition), first);
   check_axes(name_of(request.scheme), position_axes_of(*addition), positions);
   try_largest(*addition, positions);
-  return write_result(flags, input, file, [&](const ByteSink& sink) {
+  return write_result(flags, input, output, [&](const ByteSink& sink) {
     add_in_pieces(input, x, *addition, positions, sink, !flags.quiet);
   });
 }

@@ -1,11 +1,11 @@
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "cli/arrays/array_output.h"
 #include "cli/arrays/elements.h"
 #include "cli/arrays/input_array.h"
 #include "cli/arrays/numbers.h"
@@ -15,7 +15,6 @@
 #include "cli/flags/positions_argument.h"
 #include "cli/flags/type_flags.h"
 #include "cli/system/failure.h"
-#include "cli/system/output_file.h"
 #include "cli/system/streams.h"
 #include "cli/verbs/verbs.h"
 #include "posenc/attention.h"
@@ -115,30 +114,10 @@ Input read_input(const std::string& flag, const std::string& path, const std::st
   return {load_array(file), axes.ends_with("shd")};
 }
 
-// None if the path is empty or standard output.
-std::optional<OutputFile> open_output(const std::string& path, bool force) {
-  if (path.empty()) return std::nullopt;
-  if (path == "-") {
-    if (isatty(STDOUT_FILENO) == 1) refuse("standard output is a terminal; redirect it to a file or a pipe");
-    return std::nullopt;
-  }
-  if (!path.ends_with(".npy")) refuse(fmt::format("{}: the output must be a .npy file", path));
-  return std::optional<OutputFile>(std::in_place, output_target(path, force));
-}
-
-void write_array(std::optional<OutputFile>& file, const std::string& path, const NpyArray& array, bool is_quiet) {
-  const std::string head = npy_head(array.type, array.shape);
-  const std::string_view bytes(reinterpret_cast<const char*>(array.bytes.data()), array.bytes.size());
-  if (!file) {
-    print(head);
-    print(bytes);
-    return;
-  }
-  file->reserve(static_cast<std::int64_t>(head.size() + bytes.size()));
-  file->write(head);
-  file->write(bytes);
-  file->publish();
-  if (!is_quiet) tell(fmt::format("wrote {}: {} {}", path, to_string(array.shape), name_of(array.type)));
+void write_array(ArrayOutput& output, const NpyArray& array, bool is_quiet) {
+  output.begin("out", array.type, array.shape);
+  output.write({reinterpret_cast<const char*>(array.bytes.data()), array.bytes.size()});
+  output.publish(is_quiet);
 }
 
 NpyArray array_of(DataType type, const Extents& shape) {
@@ -295,23 +274,24 @@ int run(const AttendFlags& flags, SchemeRequest& request) {
   options.key_positions = k_positions.positions;
 
   if (flags.scores == "-" || flags.scores == flags.output) refuse("--scores: needs a different file than -o");
-  std::optional<OutputFile> file = open_output(flags.output, flags.force);
-  std::optional<OutputFile> scores_file = open_output(flags.scores, flags.force);
+  ArrayOutput output(flags.output, flags.force, ArrayFiles::kNpy);
+  std::optional<ArrayOutput> scores_output;
+  if (!flags.scores.empty()) scores_output.emplace(flags.scores, flags.force, ArrayFiles::kNpy);
   Extents shape = q.array.shape;
   shape[rank - 1] = v.array.shape.back(0);
   Input out{array_of(q.array.type, shape), q.is_swapped};
   TensorView result = out.array.view();
   if (out.is_swapped) result = swap_axes(result, rank - 3, rank - 2);
   NpyArray scores;
-  if (scores_file) {
+  if (scores_output) {
     Extents scores_shape = queries.shape;
     scores_shape[rank - 1] = keys.shape.back(1);
     scores = array_of(q.array.type, scores_shape);
     options.weights = scores.view();
   }
   attention(result, queries, keys, v.view(), options);
-  write_array(file, flags.output, out.array, flags.quiet);
-  if (scores_file) write_array(scores_file, flags.scores, scores, flags.quiet);
+  write_array(output, out.array, flags.quiet);
+  if (scores_output) write_array(*scores_output, scores, flags.quiet);
   return kDone;
 }
 

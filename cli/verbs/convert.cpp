@@ -7,12 +7,12 @@
 #include <vector>
 
 #include "cli/arrays/array_name.h"
+#include "cli/arrays/array_output.h"
 #include "cli/arrays/elements.h"
 #include "cli/arrays/input_array.h"
 #include "cli/arrays/numbers.h"
 #include "cli/flags/type_flags.h"
 #include "cli/system/failure.h"
-#include "cli/system/output_file.h"
 #include "cli/system/streams.h"
 #include "cli/verbs/verbs.h"
 #include "posenc/apply.h"
@@ -151,28 +151,23 @@ int run(const ConvertFlags& flags) {
   if (flags.output.empty()) refuse("convert: the output is missing (-o OUT)");
   if (flags.to.empty()) refuse("convert: --to is missing (interleaved or halves)");
   if (!flags.heads) refuse("convert: --heads is missing (key heads for a key projection)");
-  const bool is_npy = flags.output.ends_with(".npy");
-  if (!is_npy && !flags.output.ends_with(".safetensors")) {
-    refuse(fmt::format("{}: the output must be a .npy or .safetensors file", flags.output));
-  }
+  output_format(flags.output, ArrayFiles::kNpyOrSafetensors);
   const InputArray input(flags.input, NpyOptions{.void2_is_bf16 = flags.dtype == "bf16"});
   if (!flags.dtype.empty() && float_type_from(flags.dtype) != input.type()) {
     refuse(fmt::format("{}: contains {}, but --dtype is {}", input.path(), name_of(input.type()), flags.dtype));
   }
   if (input.type() == DataType::kI64) refuse(fmt::format("{}: contains integers, not weights", input.path()));
-  if (!flags.force && input.is_same_file(flags.output)) {
-    refuse(fmt::format("{}: is also the input (--force replaces it)", flags.output));
-  }
+  refuse_same_file(input, flags.output, flags.force);
   const Rows rows = rows_of(flags, input.shape());
-  OutputFile file(output_target(flags.output, flags.force));
+  ArrayOutput output(flags.output, flags.force, ArrayFiles::kNpyOrSafetensors);
   const NpyArray before = load_array(input);
   const std::vector<std::byte> after = permuted(before, rows);
   const double difference = prove(before, after, rows, input.path());
 
-  const std::string name = array_name_from(flags.input).name.value_or("out");
-  file.write(array_head(is_npy ? ArrayFormat::kNpy : ArrayFormat::kSafetensors, name, before.type, before.shape));
-  file.write({reinterpret_cast<const char*>(after.data()), after.size()});
-  file.publish();
+  output.begin(array_name_from(flags.input).name.value_or("out"), before.type, before.shape);
+  output.write({reinterpret_cast<const char*>(after.data()), after.size()});
+  output.publish(flags.quiet || flags.json,
+                 fmt::format(", {}; scores before and after differ by {:.2g}", flags.to, difference));
   if (flags.json) {
     print(dump_json(Json::Object{{"output", flags.output},
                                  {"layout", flags.to},
@@ -181,9 +176,6 @@ int run(const ConvertFlags& flags) {
                                  {"rotary_dims", rows.dims},
                                  {"max_score_difference", difference}}) +
           "\n");
-  } else if (!flags.quiet) {
-    tell(fmt::format("wrote {}: {} {}, {}; scores before and after differ by {:.2g}", flags.output,
-                     to_string(before.shape), name_of(before.type), flags.to, difference));
   }
   return kDone;
 }

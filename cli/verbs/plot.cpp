@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "cli/arrays/array_output.h"
 #include "cli/arrays/numbers.h"
 #include "cli/flags/engine_flags.h"
 #include "cli/flags/length_flag.h"
@@ -220,7 +221,7 @@ std::optional<PictureFormat> picture_format_of(const PlotFlags& flags) {
   if (flags.output == "-") {
     const PictureFormat format =
         flags.format.empty() ? PictureFormat::kSvg : picture_format_named(flags.format, "--format");
-    if (isatty(STDOUT_FILENO) == 1) refuse("standard output is a terminal; redirect it to a file or a pipe");
+    refuse_terminal();
     return format;
   }
   for (const std::string_view known : {"svg", "png", "pdf"}) {

@@ -1,16 +1,13 @@
 #include <fmt/format.h>
-#include <unistd.h>
 
-#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
-#include "cli/arrays/array_name.h"
+#include "cli/arrays/array_output.h"
 #include "cli/arrays/input_array.h"
 #include "cli/arrays/numbers.h"
 #include "cli/system/failure.h"
-#include "cli/system/output_file.h"
 #include "cli/system/streams.h"
 #include "cli/verbs/verbs.h"
 #include "posenc/error.h"
@@ -146,16 +143,11 @@ std::string as_json(const Ids& ids) {
 }
 
 void write_file(const PositionsFlags& flags, const Ids& ids) {
-  const bool is_npy = flags.output.ends_with(".npy");
-  if (!is_npy && !flags.output.ends_with(".safetensors")) {
-    refuse(fmt::format("{}: the output must be a .npy or .safetensors file", flags.output));
-  }
-  OutputFile file(output_target(flags.output, flags.force));
-  file.write(
-      array_head(is_npy ? ArrayFormat::kNpy : ArrayFormat::kSafetensors, "positions", DataType::kI64, ids.shape));
-  file.write({reinterpret_cast<const char*>(ids.values.data()), ids.values.size() * sizeof(std::int64_t)});
-  file.publish();
-  if (!flags.quiet) tell(fmt::format("wrote {}: {} i64", flags.output, to_string(ids.shape)));
+  output_format(flags.output, ArrayFiles::kNpyOrSafetensors);  // "-" is none
+  ArrayOutput output(flags.output, flags.force, ArrayFiles::kNpyOrSafetensors);
+  output.begin("positions", DataType::kI64, ids.shape);
+  output.write({reinterpret_cast<const char*>(ids.values.data()), ids.values.size() * sizeof(std::int64_t)});
+  output.publish(flags.quiet);
 }
 
 int run(const PositionsFlags& flags) {

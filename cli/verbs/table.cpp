@@ -7,6 +7,7 @@
 #include <string>
 #include <utility>
 
+#include "cli/arrays/array_output.h"
 #include "cli/arrays/elements.h"
 #include "cli/arrays/numbers.h"
 #include "cli/arrays/table_stream.h"
@@ -90,9 +91,7 @@ std::optional<TableFormat> table_format_of(const TableFlags& flags) {
   if (flags.output == "-") {
     const TableFormat format =
         flags.format.empty() ? TableFormat::kNpy : table_format_named(flags.format, "--format");
-    if (is_binary(format) && isatty(STDOUT_FILENO) == 1) {
-      refuse("standard output is a terminal; redirect it to a file or a pipe, or use --format csv");
-    }
+    if (is_binary(format)) refuse_terminal(", or use --format csv");
     return format;
   }
   if (!flags.format.empty()) refuse("--format works only with -o -; the format of a file follows from its name");
