@@ -46,13 +46,14 @@ struct JsonLimits {
   std::int64_t values = 10'000'000;  ///< numbers, strings, containers … in total; each takes at least 40 bytes
   std::int64_t text = 100'000'000;   ///< length of one string or key, with escapes as written
   bool python_numbers = false;       ///< accept bare NaN, Infinity and -Infinity, as Python writes them
+  bool large_integers = false;       ///< accept integers past 64 bits, as JavaScript writes 1e20; they become doubles
 };
 
 /// For the config.json of a model: untrusted, usually a few kilobytes, written by Python.
 inline constexpr JsonLimits kConfigJsonLimits = {.bytes = 16'000'000, .values = 1'000'000, .python_numbers = true};
 
 /// Throws: Error "line L, column C: WHAT" for malformed text, repeated keys, invalid UTF-8, too deep or too long.
-/// An integer past 64 bits is an error; 1e400 is an error.
+/// An integer past 64 bits is an error, unless the limits accept it; 1e400 is an error.
 Json parse_json(std::string_view text, const JsonLimits& limits = {});
 
 /// Compact with indent 0, otherwise indented. Doubles are written with the fewest digits that read back as the same

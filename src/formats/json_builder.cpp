@@ -153,7 +153,9 @@ bool JsonBuilder::add_number(std::string_view number, std::size_t begin) {
     std::int64_t value = 0;
     const auto read = std::from_chars(number.data(), number.data() + number.size(), value);
     if (read.ec == std::errc{}) return add(value, begin);
-    return refuse(begin, fmt::format("integer {} does not fit in 64 bits", excerpt(number)));
+    if (!limits_.large_integers) {
+      return refuse(begin, fmt::format("integer {} does not fit in 64 bits", excerpt(number)));
+    }
   }
   const double value = to_double(number);
   if (std::isfinite(value)) return add(value, begin);

@@ -225,6 +225,14 @@ TEST(ParseJson, ReadsPythonNumbersOnlyWhenAsked) {
   EXPECT_EQ(error_of("1e400", python), "line 1, column 1: the number is too large");
 }
 
+TEST(ParseJson, ReadsTheNumbersOfJavaScript) {
+  const JsonLimits javascript{.large_integers = true};
+  EXPECT_EQ(parse_json("9223372036854775807", javascript), Json(std::int64_t{9223372036854775807}));
+  EXPECT_EQ(parse_json("9223372036854775808", javascript), Json(0x1p63));
+  EXPECT_EQ(parse_json("-100000000000000000000", javascript), Json(-1e20));
+  EXPECT_EQ(error_of(std::string(310, '9'), javascript), "line 1, column 1: the number is too large");
+}
+
 TEST(ParseJson, ReadsTheConfigsOfModels) {
   const Json config =
       parse_json(R"({"time_step_limit": [0.0, Infinity], "rope_theta": 500000.0})", kConfigJsonLimits);
