@@ -1,7 +1,6 @@
-// The library, as WebAssembly. The one file that touches its memory: questions go in and answers come
-// out as codec.ts writes them, each with bytes of their own. An error of the library traps; its message is read and a fresh instance is made.
-
-import { decode, encode } from './codec';
+// The library, as WebAssembly. The one file that touches its memory: questions go in and answers come out as JSON, each with
+// bytes of their own for files and long lists of numbers. An error of the library traps; its message is read and a fresh
+// instance is made.
 
 export type Scheme = { scheme: string; [field: string]: unknown };
 export type Answer = { json: any; bytes: Uint8Array };
@@ -32,6 +31,8 @@ export async function fileBytes(name: string): Promise<Uint8Array<ArrayBuffer>> 
   return new Uint8Array(await response.arrayBuffer());
 }
 
+const read = (core: Exports, at: number, size: number): string => new TextDecoder().decode(new Uint8Array(core.memory.buffer, at, size));
+
 class Module {
   private instance?: Exports;
   private constructor(private readonly compiled: WebAssembly.Module) {}
@@ -50,7 +51,7 @@ class Module {
 
   call(request: object, bytes: Uint8Array = new Uint8Array()): Answer {
     const core = this.exports();
-    const text = encode(request);
+    const text = new TextEncoder().encode(JSON.stringify(request));
     const at = core.pe_alloc(text.length), bytesAt = core.pe_alloc(bytes.length);
     // pe_alloc may have grown the memory: its buffer is taken only now.
     new Uint8Array(core.memory.buffer, at, text.length).set(text);
@@ -58,21 +59,17 @@ class Module {
     try {
       core.pe_call(at, text.length, bytesAt, bytes.length);
     } catch (trap) {
-      const message = this.read(core.pe_error(), core.pe_error_size());
+      const message = read(core, core.pe_error(), core.pe_error_size());
       this.instance = undefined;
       throw message ? new CoreError(message) : trap;
     }
     const answer = {
-      json: decode(new Uint8Array(core.memory.buffer, core.pe_text(), core.pe_text_size())),
+      json: JSON.parse(read(core, core.pe_text(), core.pe_text_size())),
       bytes: new Uint8Array(core.memory.buffer, core.pe_bytes(), core.pe_bytes_size()).slice(),
     };
     core.pe_free(at);
     core.pe_free(bytesAt);
     return answer;
-  }
-
-  private read(at: number, size: number): string {
-    return new TextDecoder().decode(new Uint8Array(this.instance!.memory.buffer, at, size));
   }
 }
 

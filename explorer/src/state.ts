@@ -18,7 +18,7 @@ export function accepted(param: Param, raw: string): Value {
     case 'flag':
       return raw === '1' || raw === 'true';
     case 'text':
-      return raw.slice(0, param.longest);
+      return raw.slice(0, param.longest).replace(/[\ud800-\udbff]$/, '');  // no half of a character
     case 'choice':
       return param.options.some(([value]) => value === raw) ? raw : param.start;
     default: {

@@ -1,4 +1,4 @@
-// The way in and out: a question and bytes in, an answer and bytes out. An Error traps, and the page reads pe_error().
+// The way in and out: JSON and bytes in, JSON and bytes out. An Error traps, and the page reads pe_error().
 
 #include "explorer/wasm/call.h"
 
@@ -6,6 +6,7 @@
 #include <cstdlib>
 
 #include "posenc/error.h"
+#include "posenc/json.h"
 #include "posenc/scheme.h"
 
 namespace posenc::page {
@@ -67,17 +68,16 @@ extern int posenc_out_of_memory;  // runtime.cpp
 POSENC_EXPORT(pe_alloc) void* pe_alloc(std::size_t bytes) { return std::malloc(bytes == 0 ? 1 : bytes); }
 POSENC_EXPORT(pe_free) void pe_free(void* memory) { std::free(memory); }
 
-/// `request` is {"call": NAME, …} as codec.cpp has it; `bytes` are files of the user's. Traps where something is wrong.
+/// `request` is JSON, {"call": NAME, …}; `bytes` are files of the user's. Traps where something is wrong.
 POSENC_EXPORT(pe_call)
-void pe_call(const std::byte* request, std::size_t size, const std::byte* bytes, std::size_t count) {
+void pe_call(const char* request, std::size_t size, const std::byte* bytes, std::size_t count) {
   using namespace posenc;
-  const page::Question question{page::decoded({request, size}), {bytes, count}};
+  const page::Question question{parse_json({request, size}, {.large_integers = true}), {bytes, count}};
   const std::string name = page::text(question.fields, "call");
   for (const page::NamedCall& known : page::calls()) {
     if (known.name != name) continue;
     last_answer = known.call(question);
-    last_text.clear();
-    page::encode(last_answer.json, last_text);
+    last_text = dump_json(last_answer.json);
     return;
   }
   raise("no call '" + name + "'");

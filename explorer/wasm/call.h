@@ -29,9 +29,6 @@ struct NamedCall {
   Call call;
 };
 
-Json decoded(std::span<const std::byte> bytes);
-void encode(const Json& json, std::string& out);
-
 /// The one list of what this module can be asked. Each module (core, tools) has its own.
 std::span<const NamedCall> calls();
 

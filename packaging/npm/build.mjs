@@ -15,31 +15,27 @@ rmSync(out, { recursive: true, force: true });
 mkdirSync(dist, { recursive: true });
 
 // --- types ---------------------------------------------------------------------------------------------------
-const { decode, encode } = await import(`data:text/javascript,${encodeURIComponent(
-  esbuild.transformSync(readFileSync(join(root, 'explorer/src/codec.ts'), 'utf8'), { loader: 'ts' }).code)}`);
 const tools = new WebAssembly.Instance(new WebAssembly.Module(readFileSync(join(wasm, 'tools.wasm')))).exports;
 tools.__wasm_call_ctors();
-const question = encode({ call: 'schemes' });
+const question = new TextEncoder().encode(JSON.stringify({ call: 'schemes' }));
 const at = tools.pe_alloc(question.length);
 new Uint8Array(tools.memory.buffer, at, question.length).set(question);
 tools.pe_call(at, question.length, 0, 0);
-const listed = decode(new Uint8Array(tools.memory.buffer, tools.pe_text(), tools.pe_text_size()));
+const listed = JSON.parse(new TextDecoder().decode(new Uint8Array(tools.memory.buffer, tools.pe_text(), tools.pe_text_size())));
 
 // tsc reads a copy of the sources that has the made file beside the others
 const copy = join(wasm, 'npm-types');
 rmSync(copy, { recursive: true, force: true });
-mkdirSync(join(copy, 'packaging/npm'), { recursive: true });
-mkdirSync(join(copy, 'explorer/src'), { recursive: true });
-cpSync(join(source, 'src'), join(copy, 'packaging/npm/src'), { recursive: true });
-cpSync(join(root, 'explorer/src/codec.ts'), join(copy, 'explorer/src/codec.ts'));
-writeFileSync(join(copy, 'packaging/npm/src/schemes.ts'), schemeTypes(listed));
+mkdirSync(copy);
+cpSync(join(source, 'src'), join(copy, 'src'), { recursive: true });
+writeFileSync(join(copy, 'src/schemes.ts'), schemeTypes(listed));
 // Node's one function, without the types of all of Node
 writeFileSync(join(copy, 'node.d.ts'), "declare module 'node:fs/promises' {\n  export function readFile(path: URL): Promise<Uint8Array>;\n}\n");
 const settings = JSON.parse(readFileSync(join(source, 'tsconfig.json'), 'utf8'));
 writeFileSync(join(copy, 'tsconfig.json'), JSON.stringify({
-  ...settings, compilerOptions: { ...settings.compilerOptions, rootDir: '.', outDir: 'made' }, include: ['packaging', 'explorer', 'node.d.ts'] }));
+  ...settings, compilerOptions: { ...settings.compilerOptions, rootDir: '.', outDir: 'made' }, include: ['src', 'node.d.ts'] }));
 execFileSync(process.execPath, [join(web, 'node_modules/typescript/bin/tsc'), '-p', join(copy, 'tsconfig.json')], { stdio: 'inherit' });
-const declarations = join(copy, 'made/packaging/npm/src');
+const declarations = join(copy, 'made/src');
 for (const name of ['index', 'types', 'schemes']) cpSync(join(declarations, `${name}.d.ts`), join(dist, `${name}.d.ts`));
 // of core.ts, users see only what index.ts exports
 writeFileSync(join(dist, 'core.d.ts'), publicOf(readFileSync(join(declarations, 'core.d.ts'), 'utf8'), ['PosencError', 'version', 'init']));

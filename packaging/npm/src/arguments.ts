@@ -62,7 +62,7 @@ export function tensorPiece(tensor: TensorSource, name: string, verb: string, pi
   const known = typeOf[kind];
   if (known && dtype !== undefined && dtype !== known) fail(`${verb}: ${name} is a ${kind}, but its dtype is ${String(dtype)}`);
   if (!known && dtype !== 'f16' && dtype !== 'bf16') fail(`${verb}: ${name} is a Uint16Array, whose dtype must be f16 or bf16 but is ${String(dtype)}`);
-  return { ...pieces.add(data as ArrayBufferView), dtype: known ?? dtype, shape };
+  return { ...pieces.add(data as ArrayBufferView), dtype: known ?? dtype, shape: listField(shape) };
 }
 
 type NumberList = ArrayLike<number | bigint>;

@@ -1,7 +1,6 @@
 // The library as WebAssembly: loaded when it is first needed, and the one file that touches its memory. An error of the
 // library traps; its message is read, and the next call has a fresh instance.
 
-import { decode, encode } from '../../../explorer/src/codec.js';
 import type { CoreSource, ResponseLike } from './types.js';
 
 /** What the library refused, in one sentence that names the value and the rule. */
@@ -110,11 +109,10 @@ export async function init(source?: CoreSource | PromiseLike<CoreSource>): Promi
 
 // --- calls ---------------------------------------------------------------------------------------------------
 
-const wordsOf = (core: Exports): string =>
-  new TextDecoder().decode(new Uint8Array(core.memory.buffer, core.pe_error(), core.pe_error_size()));
+const read = (core: Exports, at: number, size: number): string => new TextDecoder().decode(new Uint8Array(core.memory.buffer, at, size));
 
 function run(core: Exports, request: object, pieces: readonly ArrayBufferView[]): Answer {
-  const text = encode(request);
+  const text = new TextEncoder().encode(JSON.stringify(request));
   const size = pieces.reduce((sum, one) => sum + padded(one.byteLength), 0);
   const at = core.pe_alloc(text.length), bytesAt = core.pe_alloc(size);
   if (at === 0 || bytesAt === 0) fail(`${size} bytes do not fit in the memory of WebAssembly`);
@@ -127,7 +125,7 @@ function run(core: Exports, request: object, pieces: readonly ArrayBufferView[])
   }
   core.pe_call(at, text.length, bytesAt, size);
   const answer = {
-    json: decode(new Uint8Array(core.memory.buffer, core.pe_text(), core.pe_text_size())),
+    json: JSON.parse(read(core, core.pe_text(), core.pe_text_size())),
     bytes: new Uint8Array(core.memory.buffer, core.pe_bytes(), core.pe_bytes_size()).slice() as Uint8Array<ArrayBuffer>,
   };
   core.pe_free(at);
@@ -170,7 +168,7 @@ export async function ask(request: { call: string; [field: string]: unknown }, p
     } catch (error) {
       instance = undefined;
       if (error instanceof PosencError) throw error;
-      const sentence = wordsOf(core);
+      const sentence = read(core, core.pe_error(), core.pe_error_size());
       if (sentence) fail(sentence);
       if (core.pe_out_of_memory()) fail(`${request.call}: this needs more than the 2 GiB of memory that WebAssembly has`);
       return fail(`${request.call}: the core failed without a message (${(error as Error).message})`);
