@@ -187,87 +187,105 @@ void refuse_what_is_not_rounded(std::string_view scheme, const Form& form, const
   refuse(fmt::format("{}: contains {}; --round-rotated needs f16 or bf16", path, name_of(type)));
 }
 
-int run(const AttendFlags& flags, SchemeRequest& request) {
-  use_engine(flags.engine);
-  const std::string& axes = request.axes_of_x;
+void check_axes(const std::string& axes) {
   for (const std::string_view known : {"", "bhsd", "bshd", "hsd", "shd", "sd"}) {
-    if (axes == known) break;
-    if (known == "sd") refuse(fmt::format("--axes: '{}' is not one of bhsd, bshd, hsd, shd, sd", axes));
+    if (axes == known) return;
   }
-  const Input q = read_input("--q", flags.q, axes, flags), k = read_input("--k", flags.k, axes, flags),
-              v = read_input("--v", flags.v, axes, flags);
-  if (flags.output.empty()) refuse("attend: the output is missing (-o OUT.npy)");
-  std::optional<LayerGroup> layers;
-  if (!flags.model.path.empty()) layers = take_model(flags.model, request, "attend", flags.quiet);
-  if (backend() == "cuda" && (q.view().type == DataType::kF64 || k.view().type != q.view().type)) {
-    refuse(fmt::format(
-        "{}: contains {} and {} {}, but cuda has attention for one type, f32, f16 or bf16 (--backend cpu has it for all)",
-        flags.q, name_of(q.view().type), flags.k, name_of(k.view().type)));
-  }
-  const ConstTensorView queries = q.view(), keys = k.view();
-  const int rank = queries.shape.rank;
-  follow_file(request, "heads", rank > 2 ? queries.shape.back(2) : 1, flags.q);
+  refuse(fmt::format("--axes: '{}' is not one of bhsd, bshd, hsd, shd, sd", axes));
+}
+
+// The scheme's fields follow the tensors unless they are given.
+void follow_tensors(const AttendFlags& flags, SchemeRequest& request, const ConstTensorView& queries) {
+  follow_file(request, "heads", queries.shape.rank > 2 ? queries.shape.back(2) : 1, flags.q);
   if (const auto dims = integer_field(request.scheme, "dims");
       dims.has_value() && std::find(request.given.begin(), request.given.end(), "dims") == request.given.end()) {
     follow_file(request, "dims", queries.shape.back(0), flags.q);
   }
+}
 
-  const NpyArray weights = read_weights(request, {.void2_is_bf16 = flags.dtype == "bf16"});
-  const NpyOptions vector_options{.void2_is_bf16 = flags.dtype == "bf16"};
-  NpyArray vectors, key_vectors, value_vectors, log_gates, sinks;
+// The arrays that a scheme or a model takes from files, and options that refer to them.
+struct FurtherInputs {
+  NpyArray weights, vectors, key_vectors, value_vectors, sinks, log_gates;
+  std::optional<Input> position_queries;
   Situation now;
-  now.numerics = numerics_from(flags.numerics);
-  // without an explicit length, it is that of the tensors
-  now.length = flags.length.value_or(std::max(queries.shape.back(1), keys.shape.back(1)));
-  if (!weights.bytes.empty()) now.weights = weights.view();
-  if (!flags.vectors.empty()) {
-    vectors = load_array(InputArray(flags.vectors, vector_options));
-    now.weights = vectors.view();
+
+  FurtherInputs(const AttendFlags& flags, SchemeRequest& request, std::int64_t length) {
+    const NpyOptions types{.void2_is_bf16 = flags.dtype == "bf16"};
+    const auto read = [&](const std::string& path, NpyArray& array) -> ConstTensorView {
+      if (path.empty()) return {};
+      array = load_array(InputArray(path, types));
+      return array.view();
+    };
+    weights = read_weights(request, types);
+    now.numerics = numerics_from(flags.numerics);
+    now.length = flags.length.value_or(length);
+    if (!weights.bytes.empty()) now.weights = weights.view();
+    if (!flags.vectors.empty()) now.weights = read(flags.vectors, vectors);
+    now.key_weights = read(flags.key_vectors, key_vectors);
+    now.value_weights = read(flags.value_vectors, value_vectors);
+    require_vectors(request.scheme, now);
+    read(flags.sinks, sinks);
+    read(flags.log_gates, log_gates);
+    if (!flags.position_queries.empty()) {
+      position_queries = read_input("--position-queries", flags.position_queries, request.axes_of_x, flags);
+    }
   }
-  if (!flags.key_vectors.empty()) {
-    key_vectors = load_array(InputArray(flags.key_vectors, vector_options));
-    now.key_weights = key_vectors.view();
+  static ConstTensorView view(const NpyArray& array) {
+    return array.bytes.empty() ? ConstTensorView{} : ConstTensorView(array.view());
   }
-  if (!flags.value_vectors.empty()) {
-    value_vectors = load_array(InputArray(flags.value_vectors, vector_options));
-    now.value_weights = value_vectors.view();
-  }
-  require_vectors(request.scheme, now);
-  if (!flags.sinks.empty()) sinks = load_array(InputArray(flags.sinks, vector_options));
-  const ConstTensorView sink_logits = flags.sinks.empty() ? ConstTensorView{} : sinks.view();
+};
+
+// The options of the scheme, or of the model's layer, and then of the flags.
+AttentionOptions options_of(const AttendFlags& flags, const SchemeRequest& request, std::optional<LayerGroup>& layers,
+                            const FurtherInputs& inputs, DataType type) {
   AttentionOptions options;
   if (layers) {
     layers->scheme = request.scheme;
-    const PreparedLayer made = prepare(
-        *layers,
-        {.now = now, .sinks = sink_logits, .causal = layers->is_causal ? std::nullopt : std::optional(flags.causal)});
+    const PreparedLayer made =
+        prepare(*layers, {.now = inputs.now,
+                          .sinks = FurtherInputs::view(inputs.sinks),
+                          .causal = layers->is_causal ? std::nullopt : std::optional(flags.causal)});
     options = made.attention;
     if (!flags.quiet && (made.addition || !made.notes.empty())) {
       tell(fmt::format("note: {}: position is added to the embeddings (posenc apply), not in attention",
                        flags.model.path));
     }
   } else {
-    options.position = prepare(request.scheme, now);
-    options.sinks = sink_logits;
+    options.position = prepare(request.scheme, inputs.now);
+    options.sinks = FurtherInputs::view(inputs.sinks);
   }
-  std::optional<Input> position_queries;
-  if (!flags.position_queries.empty()) {
-    position_queries = read_input("--position-queries", flags.position_queries, axes, flags);
-    options.position_queries = position_queries->view();
-  }
-  if (!flags.log_gates.empty()) {
-    log_gates = load_array(InputArray(flags.log_gates, vector_options));
-    options.log_gates = log_gates.view();
-  }
+  if (inputs.position_queries) options.position_queries = inputs.position_queries->view();
+  options.log_gates = FurtherInputs::view(inputs.log_gates);
   require_further_inputs(name_of(request.scheme), options);
   options.causal = options.causal || flags.causal;
   if (flags.rounds_rotated) {
-    refuse_what_is_not_rounded(name_of(request.scheme), options.position, flags.q, queries.type);
+    refuse_what_is_not_rounded(name_of(request.scheme), options.position, flags.q, type);
     options.rounds_rotated = true;
   }
   if (flags.window) options.window = *flags.window;
   if (flags.scale) options.scale = *flags.scale;
-  const int position_axes = position_axes_of(options.position);
+  return options;
+}
+
+int run(const AttendFlags& flags, SchemeRequest& request) {
+  use_engine(flags.engine);
+  const std::string& axes = request.axes_of_x;
+  check_axes(axes);
+  const Input q = read_input("--q", flags.q, axes, flags), k = read_input("--k", flags.k, axes, flags),
+              v = read_input("--v", flags.v, axes, flags);
+  if (flags.output.empty()) refuse("attend: the output is missing (-o OUT.npy)");
+  std::optional<LayerGroup> layers;
+  if (!flags.model.path.empty()) layers = take_model(flags.model, request, "attend", flags.quiet);
+  const ConstTensorView queries = q.view(), keys = k.view();
+  if (backend() == "cuda" && (queries.type == DataType::kF64 || keys.type != queries.type)) {
+    refuse(fmt::format(
+        "{}: contains {} and {} {}, but cuda has attention for one type, f32, f16 or bf16 (--backend cpu has it for all)",
+        flags.q, name_of(queries.type), flags.k, name_of(keys.type)));
+  }
+  follow_tensors(flags, request, queries);
+  const FurtherInputs inputs(flags, request, std::max(queries.shape.back(1), keys.shape.back(1)));
+  AttentionOptions options = options_of(flags, request, layers, inputs, queries.type);
+  const int position_axes = position_axes_of(options.position), rank = queries.shape.rank;
   const TokenPositions q_positions(flags.q_positions, queries.shape.back(1), "--q-positions", position_axes),
       k_positions(flags.k_positions, keys.shape.back(1), "--k-positions", position_axes);
   options.query_positions = q_positions.positions;
