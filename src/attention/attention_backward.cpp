@@ -215,13 +215,168 @@ void plan_saved(const AttentionInputs& inputs, AttentionJob& job, Saved& saved) 
   if (has_work(job)) job.logsumexp = logsumexp_of(verb, saved.logsumexp, job);
 }
 
+// One call, as it is planned. Gradients of inputs are written; those of parameters are added.
+struct Backward {
+  const AttentionCall& call;
+  AttentionGradients gradients;
+  ConstTensorView d_out;
+  Gradient dq{"the gradient of q", gradients.q}, dk{"the gradient of k", gradients.k},
+      dv{"the gradient of v", gradients.v}, d_own{"the gradient of position_queries", gradients.position_queries},
+      d_gates{"the gradient of log_gates", gradients.log_gates};
+  Plan plan = {};
+  BackwardJob job = {};
+};
+
+void check_backward_apart(const Backward& all) {
+  const AttentionInputs& inputs = all.call.inputs;
+  const auto check = [](const Gradient& a, const Gradient& b) {
+    check_apart(verb, {a.what, a.view}, {b.what, b.view});
+  };
+  for (const Gradient* gradient : {&all.dq, &all.dk, &all.dv, &all.d_own, &all.d_gates}) {
+    for (const ConstTensorView& input : {inputs.q, inputs.k, inputs.v, inputs.out, inputs.logsumexp, all.d_out,
+                                         all.call.position_queries, all.call.log_gates}) {
+      check_apart(verb, {gradient->what, gradient->view}, {"an input", input});
+    }
+  }
+  check(all.dq, all.dk);
+  check(all.dq, all.dv);
+  check(all.dk, all.dv);
+  for (const Gradient* gradient : {&all.dq, &all.dk, &all.dv}) {
+    check(all.d_own, *gradient);
+    check(all.d_gates, *gradient);
+  }
+}
+
+// Checks what does not depend on where the tensors are.
+void plan_backward(Backward& all) {
+  const AttentionCall& call = all.call;
+  if (!call.block_table.empty()) raise("attention_backward: a paged cache (block_table) has no gradients");
+  plan_inputs(call, all.plan);
+  const AttentionJob& forward = all.plan.job;
+  check_result(verb, "d_out", all.d_out, {call.inputs.q.type, forward.q, forward.v.features});
+  all.job.d_out = tensor_of(verb, "d_out", all.d_out);
+  plan_gradient(all.dq, call.inputs.q.type, forward.q);
+  plan_gradient(all.dk, call.inputs.k.type, forward.k);
+  plan_gradient(all.dv, call.inputs.k.type, forward.v);
+  if (all.gradients.sinks.data != nullptr) {
+    check_parameter("sinks", all.gradients.sinks, call.sinks.data == nullptr ? Extents{} : call.sinks.shape);
+  }
+  check_backward_apart(all);
+}
+
+kernels::Site backward_site(const Backward& all, const Run& run) {
+  const AttentionInputs& x = all.call.inputs;
+  const AttentionGradients& d = all.gradients;
+  const AttentionCall& call = all.call;
+  return kernels::site_of(verb,
+                          {all.d_out,
+                           x.q,
+                           x.k,
+                           x.v,
+                           x.out,
+                           x.logsumexp,
+                           d.q,
+                           d.k,
+                           d.v,
+                           d.parameters,
+                           d.query_vectors,
+                           d.key_vectors,
+                           d.sinks,
+                           d.value_vectors,
+                           d.query_offsets,
+                           d.position_queries,
+                           d.log_gates,
+                           call.weights,
+                           call.logsumexp,
+                           call.mask,
+                           call.sinks,
+                           call.position_queries,
+                           call.log_gates},
+                          {}, run);
+}
+
+void backward_on_device(Backward& all, const kernels::Site& site, [[maybe_unused]] const Run& run) {
+  kernels::backend_for(verb, site.device);  // throws if there is none
+  refuse_on_device(all.call);
+#if POSENC_CUDA
+  plan_device_position(all.call, all.plan);
+  all.job.forward.q = all.plan.job.q;
+  all.job.forward.bias = all.plan.job.bias;
+  plan_parameters(all.gradients, all.job);
+  const kernels::cuda::UseWorkspace use(run.workspace);
+  const AttentionGradients& d = all.gradients;
+  cuda::backward(all.plan.job, all.call.inputs, all.d_out, all.call,
+                 {d.q, d.k, d.v, d.parameters, all.dq.result, all.dk.result, all.dv.result}, site);
+#endif
+}
+
+// The gradients that depend on the position, and what is left to do with those of q and k afterwards.
+void plan_position_gradients(Backward& all) {
+  Plan& plan = all.plan;
+  if (all.d_own.view.data != nullptr) {
+    if (plan.job.position_queries.data == nullptr) {
+      raise("attention_backward: the position has no position_queries, so there is no such gradient");
+    }
+    plan_gradient(all.d_own, all.call.inputs.q.type, plan.job.position_queries);
+  }
+  if (all.d_gates.view.data != nullptr) {
+    if (plan.job.gate_sums == nullptr) {
+      raise("attention_backward: the position has no log_gates, so there is no such gradient");
+    }
+    gates_of(verb, all.d_gates.what, all.d_gates.view, plan.job);
+    kernels::check_writable(verb, all.d_gates.what, all.d_gates.view);
+    all.job.d_gate_sums.assign(plan.gate_sums.size(), 0.0);
+  }
+  if (all.call.temperature != nullptr) {
+    widen_later(all.dq);
+    widen_later(all.d_own);
+  }
+  if (plan.forms != nullptr) {  // there is a rotation, and tokens to rotate
+    rotate_later(all.dq, plan.forms->for_queries);
+    if (!all.call.keys_are_rotated) rotate_later(all.dk, plan.forms->for_keys);
+  }
+}
+
+void backward_on_host(Backward& all) {
+  Plan& plan = all.plan;
+  BackwardJob& job = all.job;
+  Saved saved;
+  plan_saved(all.call.inputs, plan.job, saved);
+  plan.backend = &selected_attention(verb);
+  plan_position(all.call, plan);
+  plan_position_gradients(all);
+  job.dq = all.dq.result;
+  job.dk = all.dk.result;
+  job.dv = all.dv.result;
+  job.d_position_queries = all.d_own.result;
+  job.forward = std::move(plan.job);
+  plan_parameters(all.gradients, job);
+  if (!has_work(job.forward) && job.forward.k.batch * job.forward.k.heads * job.forward.k.sequence == 0) return;
+
+  const AttentionBackend& backend = *plan.backend;
+  if (saved.is_made_again && has_work(job.forward)) backend.forward(job.forward);
+  backend.backward(job);
+  scale_rows(all.dq, plan.query_factors);
+  scale_rows(all.d_own, plan.query_factors);
+  rotate_back(all.dq, backend, job.forward.places.queries);
+  rotate_back(all.dk, backend, job.forward.places.keys);
+  if (all.dq.rotation == nullptr) narrow_into_place(all.dq);
+  narrow_into_place(all.d_own);
+  write_gate_gradient(all.gradients.log_gates, job);
+  add_sinks(all.gradients.sinks, job);
+  add_parameters(all.gradients.parameters, job);
+  add_vectors(all.gradients.query_vectors, job.query_vectors, job.forward.q.heads);
+  add_vectors(all.gradients.key_vectors, job.key_vectors, job.forward.q.heads);
+  add_vectors(all.gradients.value_vectors, job.value_vectors, job.forward.q.heads);
+  add_vectors(all.gradients.query_offsets, job.query_offsets, 1);
+}
+
 }  // namespace
 
 void attention_backward(const AttentionGradients& given, ConstTensorView d_out, const AttentionInputs& given_inputs,
                         const AttentionOptions& options, const Run& run) {
   const kernels::CallThreads threads_of_call(verb, run);
   const AttentionCall call = call_of(verb, {}, given_inputs, options);
-  const AttentionInputs& inputs = call.inputs;
   AttentionGradients gradients = given;
   if (options.axes && has_heads_last(*options.axes)) {
     const auto place = [&](auto& x) { x = x.data == nullptr ? x : heads_first(x, *options.axes); };
@@ -229,125 +384,14 @@ void attention_backward(const AttentionGradients& given, ConstTensorView d_out, 
     place(d_out);
     gradients.log_gates = gates_heads_first(gradients.log_gates);
   }
-  if (!call.block_table.empty()) raise("attention_backward: a paged cache (block_table) has no gradients");
-  Plan plan;
-  BackwardJob job;
-  plan_inputs(call, plan);
-  const DataType type = inputs.q.type, key_type = inputs.k.type;
-  check_result(verb, "d_out", d_out, {type, plan.job.q, plan.job.v.features});
-  job.d_out = tensor_of(verb, "d_out", d_out);
-  Gradient dq{"the gradient of q", gradients.q}, dk{"the gradient of k", gradients.k},
-      dv{"the gradient of v", gradients.v}, d_own{"the gradient of position_queries", gradients.position_queries};
-  plan_gradient(dq, type, plan.job.q);
-  plan_gradient(dk, key_type, plan.job.k);
-  plan_gradient(dv, key_type, plan.job.v);
-  if (gradients.sinks.data != nullptr) {
-    check_parameter("sinks", gradients.sinks, call.sinks.data == nullptr ? Extents{} : call.sinks.shape);
+  Backward all{call, gradients, d_out};
+  plan_backward(all);
+  const kernels::Site site = backward_site(all, run);
+  if (site.device == Device::kHost) {
+    backward_on_host(all);
+  } else {
+    backward_on_device(all, site, run);
   }
-  Gradient d_gates{"the gradient of log_gates", gradients.log_gates};
-  for (const Gradient* gradient : {&dq, &dk, &dv, &d_own, &d_gates}) {
-    for (const ConstTensorView& input :
-         {inputs.q, inputs.k, inputs.v, inputs.out, inputs.logsumexp, d_out, call.position_queries, call.log_gates}) {
-      check_apart(verb, {gradient->what, gradient->view}, {"an input", input});
-    }
-  }
-  check_apart(verb, {dq.what, dq.view}, {dk.what, dk.view});
-  check_apart(verb, {dq.what, dq.view}, {dv.what, dv.view});
-  check_apart(verb, {dk.what, dk.view}, {dv.what, dv.view});
-  for (const Gradient* gradient : {&dq, &dk, &dv}) {
-    check_apart(verb, {d_own.what, d_own.view}, {gradient->what, gradient->view});
-    check_apart(verb, {d_gates.what, d_gates.view}, {gradient->what, gradient->view});
-  }
-  const kernels::Site site = kernels::site_of(verb,
-                                              {d_out,
-                                               inputs.q,
-                                               inputs.k,
-                                               inputs.v,
-                                               inputs.out,
-                                               inputs.logsumexp,
-                                               gradients.q,
-                                               gradients.k,
-                                               gradients.v,
-                                               gradients.parameters,
-                                               gradients.query_vectors,
-                                               gradients.key_vectors,
-                                               gradients.sinks,
-                                               gradients.value_vectors,
-                                               gradients.query_offsets,
-                                               gradients.position_queries,
-                                               gradients.log_gates,
-                                               call.weights,
-                                               call.logsumexp,
-                                               call.mask,
-                                               call.sinks,
-                                               call.position_queries,
-                                               call.log_gates},
-                                              {}, run);
-  if (site.device != Device::kHost) {
-    kernels::backend_for(verb, site.device);  // throws if there is none
-    refuse_on_device(call);
-#if POSENC_CUDA
-    plan_device_position(call, plan);
-    job.forward.q = plan.job.q;
-    job.forward.bias = plan.job.bias;
-    plan_parameters(gradients, job);
-    const kernels::cuda::UseWorkspace use(run.workspace);
-    cuda::backward(plan.job, inputs, d_out, call,
-                   {gradients.q, gradients.k, gradients.v, gradients.parameters, dq.result, dk.result, dv.result},
-                   site);
-#endif
-    return;
-  }
-  Saved saved;
-  plan_saved(inputs, plan.job, saved);
-  plan.backend = &selected_attention(verb);
-  plan_position(call, plan);
-  if (d_own.view.data != nullptr) {
-    if (plan.job.position_queries.data == nullptr) {
-      raise("attention_backward: the position has no position_queries, so there is no such gradient");
-    }
-    plan_gradient(d_own, type, plan.job.position_queries);
-  }
-  if (d_gates.view.data != nullptr) {
-    if (plan.job.gate_sums == nullptr) {
-      raise("attention_backward: the position has no log_gates, so there is no such gradient");
-    }
-    gates_of(verb, d_gates.what, d_gates.view, plan.job);
-    kernels::check_writable(verb, d_gates.what, d_gates.view);
-    job.d_gate_sums.assign(plan.gate_sums.size(), 0.0);
-  }
-  if (call.temperature != nullptr) {
-    widen_later(dq);
-    widen_later(d_own);
-  }
-  if (plan.forms != nullptr) {  // there is a rotation, and tokens to rotate
-    rotate_later(dq, plan.forms->for_queries);
-    if (!call.keys_are_rotated) rotate_later(dk, plan.forms->for_keys);
-  }
-  job.dq = dq.result;
-  job.dk = dk.result;
-  job.dv = dv.result;
-  job.d_position_queries = d_own.result;
-  job.forward = std::move(plan.job);
-  plan_parameters(gradients, job);
-  if (!has_work(job.forward) && job.forward.k.batch * job.forward.k.heads * job.forward.k.sequence == 0) return;
-
-  const AttentionBackend& backend = *plan.backend;
-  if (saved.is_made_again && has_work(job.forward)) backend.forward(job.forward);
-  backend.backward(job);
-  scale_rows(dq, plan.query_factors);
-  scale_rows(d_own, plan.query_factors);
-  rotate_back(dq, backend, job.forward.places.queries);
-  rotate_back(dk, backend, job.forward.places.keys);
-  if (dq.rotation == nullptr) narrow_into_place(dq);
-  narrow_into_place(d_own);
-  write_gate_gradient(gradients.log_gates, job);
-  add_sinks(gradients.sinks, job);
-  add_parameters(gradients.parameters, job);
-  add_vectors(gradients.query_vectors, job.query_vectors, job.forward.q.heads);
-  add_vectors(gradients.key_vectors, job.key_vectors, job.forward.q.heads);
-  add_vectors(gradients.value_vectors, job.value_vectors, job.forward.q.heads);
-  add_vectors(gradients.query_offsets, job.query_offsets, 1);
 }
 
 std::size_t workspace_bytes([[maybe_unused]] const AttentionGradients& gradients,
